@@ -1,0 +1,27 @@
+# make install: header, both libraries, pkg-config file, CMake package, command, manual, completions, the digits.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS batchwise_shared batchwise_static EXPORT batchwise
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/batchwise.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET batchwise_command)
+    install(TARGETS batchwise_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(FILES data/digits.npz DESTINATION ${CMAKE_INSTALL_DATADIR}/batchwise)
+
+list(JOIN BW_PRIVATE_LIBRARIES " " private_libraries)
+configure_file(cmake/batchwise.pc.in batchwise.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/batchwise.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/batchwise)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/batchwise-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/batchwise-config-version.cmake DESTINATION ${package})
+install(EXPORT batchwise NAMESPACE batchwise:: FILE batchwise-config.cmake DESTINATION ${package})
+
+if(TARGET batchwise_man)
+    install(FILES ${PROJECT_BINARY_DIR}/batchwise.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+endif()
+install(FILES completions/batchwise.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME batchwise)
+install(FILES completions/_batchwise DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES completions/batchwise.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)

@@ -1,0 +1,49 @@
+# The library: every module is compiled once, for the shared and the static library alike.
+set(modules base format graph kernel kernel/onednn op layer data plan rank exec train file insight)
+
+list(TRANSFORM modules PREPEND src/ OUTPUT_VARIABLE patterns)
+list(TRANSFORM patterns APPEND /*.c)
+file(GLOB library_sources CONFIGURE_DEPENDS ${patterns})
+file(GLOB kernel_sources CONFIGURE_DEPENDS src/kernel/*.c)
+
+set_property(SOURCE ${kernel_sources} APPEND PROPERTY
+    COMPILE_OPTIONS -ffp-contract=fast $<$<NOT:$<CONFIG:Debug>>:-O3>)
+
+# One file for each instruction set, chosen at run time: the library runs on any x86-64.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+    set_property(SOURCE src/kernel/kernels_avx2.c APPEND PROPERTY COMPILE_OPTIONS -mavx2 -mfma)
+    set_property(SOURCE src/kernel/kernels_avx512.c APPEND PROPERTY
+        COMPILE_OPTIONS -mavx512f -mavx512dq -mavx512bw -mavx512vl -mavx2 -mfma)
+else()
+    list(FILTER library_sources EXCLUDE REGEX "/kernels_avx[0-9]+\\.c$")
+endif()
+
+add_library(batchwise_objects OBJECT ${library_sources})
+set_target_properties(batchwise_objects PROPERTIES C_VISIBILITY_PRESET hidden)
+target_include_directories(batchwise_objects PRIVATE include src)
+target_link_libraries(batchwise_objects PRIVATE batchwise_flags batchwise_dependencies)
+
+add_library(batchwise_shared SHARED $<TARGET_OBJECTS:batchwise_objects>)
+add_library(batchwise_static STATIC $<TARGET_OBJECTS:batchwise_objects>)
+target_link_libraries(batchwise_shared PRIVATE $<BUILD_INTERFACE:batchwise_flags> $<BUILD_INTERFACE:batchwise_dependencies>)
+target_link_libraries(batchwise_static
+    PRIVATE $<BUILD_INTERFACE:batchwise_flags>
+    INTERFACE $<BUILD_INTERFACE:batchwise_dependencies> $<INSTALL_INTERFACE:${BW_PRIVATE_LIBRARIES}>)
+
+foreach(kind IN ITEMS shared static)
+    target_include_directories(batchwise_${kind} INTERFACE
+        $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    set_target_properties(batchwise_${kind} PROPERTIES
+        OUTPUT_NAME batchwise
+        LINKER_LANGUAGE C
+        ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+endforeach()
+
+# Until 1.0 every minor version may change the header incompatibly, so the SONAME carries it.
+set_target_properties(batchwise_shared PROPERTIES
+    EXPORT_NAME batchwise
+    VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+add_library(batchwise::batchwise ALIAS batchwise_shared)
+add_library(batchwise::batchwise_static ALIAS batchwise_static)

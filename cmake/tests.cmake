@@ -1,0 +1,111 @@
+# Tests, found by their place:
+#
+#   tests/unit/<module>/test_<file>.c   unit/<module>/<file>     label unit
+#   tests/<kind>/test_<name>.c          <kind>/<name>            label <kind>: gradient, same, keras, fault
+#   tests/cli/<name>.sh                 cli/<name>               label cli
+#   examples/<name>.c                   example/<name>           label example
+#   tests/tools/<name>.sh               tools/<name>             label tools
+#
+# A test that computes with kernels runs once with each set of kernels: as it is, .../avx2 and .../plain. "label: thread" in
+# a test's first ten lines adds the label thread, which the thread sanitizer runs. Exit code 77: skipped.
+pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
+if(NOT CMOCKA_FOUND)
+    message(STATUS "cmocka not found: tests in C are not built (tools/setup test)")
+endif()
+
+set(test_environment BW_DATA=${PROJECT_SOURCE_DIR}/data)
+if(BW_SANITIZE)
+    list(APPEND test_environment
+        ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+        LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/lsan.supp:print_suppressions=0
+        UBSAN_OPTIONS=print_stacktrace=1
+        TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp:second_deadlock_stack=1)
+endif()
+
+# bw_add_test(NAME n COMMAND c... LABELS l... [ENVIRONMENT e...])
+function(bw_add_test)
+    cmake_parse_arguments(test "" "NAME" "COMMAND;LABELS;ENVIRONMENT" ${ARGN})
+    add_test(NAME ${test_NAME} COMMAND ${test_COMMAND})
+    set_tests_properties(${test_NAME} PROPERTIES
+        LABELS "${test_LABELS}"
+        ENVIRONMENT "${test_environment};${test_ENVIRONMENT}"
+        SKIP_RETURN_CODE 77
+        TIMEOUT 600)
+endfunction()
+
+# Helpers that several tests share, if there are any: #include "support/<name>.h".
+file(GLOB support_sources CONFIGURE_DEPENDS tests/support/*.c)
+if(CMOCKA_FOUND)
+    add_library(batchwise_test INTERFACE)
+    target_include_directories(batchwise_test INTERFACE include src tests)
+    target_compile_definitions(batchwise_test INTERFACE
+        BW_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" BW_DATA="${PROJECT_SOURCE_DIR}/data")
+    target_link_libraries(batchwise_test INTERFACE batchwise_flags batchwise_static PkgConfig::CMOCKA)
+    if(support_sources)
+        add_library(batchwise_test_support STATIC ${support_sources})
+        target_link_libraries(batchwise_test_support PUBLIC batchwise_test)
+    endif()
+    file(GLOB test_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+        tests/unit/*/test_*.c tests/gradient/test_*.c tests/same/test_*.c tests/keras/test_*.c tests/fault/test_*.c)
+endif()
+
+foreach(source IN LISTS test_sources)
+    string(REGEX REPLACE "^tests/(.*)/test_(.*)\\.c$" "\\1/\\2" name ${source})
+    string(REPLACE "/" "_" target test_${name})
+    get_filename_component(folder ${source} DIRECTORY)
+    string(REGEX REPLACE "/.*" "" kind ${name})
+
+    add_executable(${target} ${source})
+    target_link_libraries(${target} PRIVATE batchwise_test $<TARGET_NAME_IF_EXISTS:batchwise_test_support>)
+    set_target_properties(${target} PROPERTIES
+        OUTPUT_NAME ${name}
+        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+
+    set(labels ${kind})
+    file(STRINGS ${source} head LIMIT_COUNT 10)
+    if("${head}" MATCHES "label: thread")
+        list(APPEND labels thread)
+    endif()
+    bw_add_test(NAME ${name} COMMAND ${target} LABELS ${labels})
+    if(name MATCHES "^(unit/(kernel|op|exec|train)|gradient|same|keras)/")
+        foreach(set IN ITEMS avx2 plain)
+            bw_add_test(NAME ${name}/${set} COMMAND ${target} LABELS ${labels} ENVIRONMENT BATCHWISE_ISA=${set})
+        endforeach()
+    endif()
+endforeach()
+
+# Scripts that drive the command; run.sh holds what they share.
+file(GLOB cli_tests CONFIGURE_DEPENDS tests/cli/*.sh)
+list(FILTER cli_tests EXCLUDE REGEX "/run\\.sh$")
+if(TARGET batchwise_command)
+    foreach(script IN LISTS cli_tests)
+        get_filename_component(name ${script} NAME_WE)
+        bw_add_test(NAME cli/${name} COMMAND bash ${script} LABELS cli ENVIRONMENT BATCHWISE=$<TARGET_FILE:batchwise_command>)
+    endforeach()
+endif()
+
+# The checks in tools must find what they look for.
+file(GLOB tool_tests CONFIGURE_DEPENDS tests/tools/*.sh)
+foreach(script IN LISTS tool_tests)
+    get_filename_component(name ${script} NAME_WE)
+    bw_add_test(NAME tools/${name} COMMAND bash ${script} LABELS tools)
+endforeach()
+
+# Examples are users' programs: public header, shared library.
+file(GLOB examples CONFIGURE_DEPENDS examples/*.c)
+if(train_sources)
+    foreach(source IN LISTS examples)
+        get_filename_component(name ${source} NAME_WE)
+        add_executable(example_${name} ${source})
+        target_link_libraries(example_${name} PRIVATE batchwise_flags batchwise_shared)
+        set_target_properties(example_${name} PROPERTIES
+            OUTPUT_NAME ${name}
+            RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+        bw_add_test(NAME example/${name} COMMAND example_${name} ${PROJECT_SOURCE_DIR}/data/digits.npz LABELS example)
+    endforeach()
+endif()
+
+if(train_sources AND TARGET batchwise_command AND NOT BW_SANITIZE)
+    bw_add_test(NAME install COMMAND bash ${PROJECT_SOURCE_DIR}/tests/install/run.sh ${PROJECT_BINARY_DIR} LABELS install)
+endif()
