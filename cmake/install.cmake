@@ -10,6 +10,8 @@ if(TARGET batchwise_command)
 endif()
 install(FILES data/digits.npz DESTINATION ${CMAKE_INSTALL_DATADIR}/batchwise)
 
+# The file finds the prefix from its own place, so that an installed tree can be moved.
+file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 list(JOIN BW_PRIVATE_LIBRARIES " " private_libraries)
 configure_file(cmake/batchwise.pc.in batchwise.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/batchwise.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

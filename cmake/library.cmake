@@ -1,9 +1,9 @@
 # The library: every module is compiled once, for the shared and the static library alike.
-set(modules base format graph kernel kernel/onednn op layer data plan rank exec train file insight)
-
-list(TRANSFORM modules PREPEND src/ OUTPUT_VARIABLE patterns)
-list(TRANSFORM patterns APPEND /*.c)
-file(GLOB library_sources CONFIGURE_DEPENDS ${patterns})
+file(STRINGS tools/modules.txt modules REGEX "^[a-z]+:")
+list(TRANSFORM modules REPLACE ":.*" "")
+list(REMOVE_ITEM modules cli)
+list(TRANSFORM modules REPLACE "(.+)" "src/\\1/*.c" OUTPUT_VARIABLE patterns)
+file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS ${patterns})
 file(GLOB kernel_sources CONFIGURE_DEPENDS src/kernel/*.c)
 
 set_property(SOURCE ${kernel_sources} APPEND PROPERTY

@@ -4,7 +4,7 @@
 #   tests/<kind>/test_<name>.c          <kind>/<name>            label <kind>: gradient, same, keras, fault
 #   tests/cli/<name>.sh                 cli/<name>               label cli
 #   examples/<name>.c                   example/<name>           label example
-#   tests/tools/<name>.sh               tools/<name>             label tools
+#   tests/tools/check_<name>.sh         tools/check_<name>       label tools
 #
 # A test that computes with kernels runs once with each set of kernels: as it is, .../avx2 and .../plain. "label: thread" in
 # a test's first ten lines adds the label thread, which the thread sanitizer runs. Exit code 77: skipped.
@@ -67,12 +67,20 @@ foreach(source IN LISTS test_sources)
     if("${head}" MATCHES "label: thread")
         list(APPEND labels thread)
     endif()
+    foreach(label IN LISTS labels)
+        list(APPEND targets_${label} ${target})
+    endforeach()
     bw_add_test(NAME ${name} COMMAND ${target} LABELS ${labels})
     if(name MATCHES "^(unit/(kernel|op|exec|train)|gradient|same|keras)/")
         foreach(set IN ITEMS avx2 plain)
             bw_add_test(NAME ${name}/${set} COMMAND ${target} LABELS ${labels} ENVIRONMENT BATCHWISE_ISA=${set})
         endforeach()
     endif()
+endforeach()
+
+# To build what ctest -L <label> runs, and no more.
+foreach(label IN ITEMS unit gradient same keras fault thread)
+    add_custom_target(tests_${label} DEPENDS ${targets_${label}})
 endforeach()
 
 # Scripts that drive the command; run.sh holds what they share.
@@ -86,7 +94,7 @@ if(TARGET batchwise_command)
 endif()
 
 # The checks in tools must find what they look for.
-file(GLOB tool_tests CONFIGURE_DEPENDS tests/tools/*.sh)
+file(GLOB tool_tests CONFIGURE_DEPENDS tests/tools/check_*.sh)
 foreach(script IN LISTS tool_tests)
     get_filename_component(name ${script} NAME_WE)
     bw_add_test(NAME tools/${name} COMMAND bash ${script} LABELS tools)
