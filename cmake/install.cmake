@@ -12,6 +12,7 @@ install(FILES data/digits.npz DESTINATION ${CMAKE_INSTALL_DATADIR}/batchwise)
 
 # The file finds the prefix from its own place, so that an installed tree can be moved.
 file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" to_prefix ${to_prefix})
 list(JOIN BW_PRIVATE_LIBRARIES " " private_libraries)
 configure_file(cmake/batchwise.pc.in batchwise.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/batchwise.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -4,19 +4,25 @@ list(TRANSFORM modules REPLACE ":.*" "")
 list(REMOVE_ITEM modules cli)
 list(TRANSFORM modules REPLACE "(.+)" "src/\\1/*.c" OUTPUT_VARIABLE patterns)
 file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS ${patterns})
-file(GLOB kernel_sources CONFIGURE_DEPENDS src/kernel/*.c)
 
+set(kernel_sources ${library_sources})
+list(FILTER kernel_sources INCLUDE REGEX "/src/kernel/")
+list(FILTER kernel_sources EXCLUDE REGEX "/src/kernel/onednn/")
 set_property(SOURCE ${kernel_sources} APPEND PROPERTY
     COMPILE_OPTIONS -ffp-contract=fast $<$<NOT:$<CONFIG:Debug>>:-O3>)
 
 # One file for each instruction set, chosen at run time: the library runs on any x86-64.
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
-    set_property(SOURCE src/kernel/kernels_avx2.c APPEND PROPERTY COMPILE_OPTIONS -mavx2 -mfma)
-    set_property(SOURCE src/kernel/kernels_avx512.c APPEND PROPERTY
-        COMPILE_OPTIONS -mavx512f -mavx512dq -mavx512bw -mavx512vl -mavx2 -mfma)
-else()
-    list(FILTER library_sources EXCLUDE REGEX "/kernels_avx[0-9]+\\.c$")
-endif()
+set(isa_avx2 -mavx2 -mfma)
+set(isa_avx512 ${isa_avx2} -mavx512f -mavx512dq -mavx512bw -mavx512vl)
+foreach(isa IN ITEMS avx2 avx512)
+    set(isa_sources ${kernel_sources})
+    list(FILTER isa_sources INCLUDE REGEX "${isa}\\.c$")
+    if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+        list(REMOVE_ITEM library_sources ${isa_sources})
+    elseif(isa_sources)
+        set_property(SOURCE ${isa_sources} APPEND PROPERTY COMPILE_OPTIONS ${isa_${isa}})
+    endif()
+endforeach()
 
 add_library(batchwise_objects OBJECT ${library_sources})
 set_target_properties(batchwise_objects PROPERTIES C_VISIBILITY_PRESET hidden)

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# run.sh BUILD: installs from the build folder into a temporary prefix; then the program in the README must compile, link and
+# run against it by pkg-config (shared and static) and by CMake, and nothing may be missing from the tree.
+set -euo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+cc=${CC:-cc}
+
+cmake --install "$1" --prefix "$prefix" >"$work/log"
+pkgconfig=$(dirname "$(find "$prefix" -name batchwise.pc)")
+export PKG_CONFIG_PATH=$pkgconfig
+library=$(pkg-config --variable=libdir batchwise)
+
+for file in bin/batchwise include/batchwise.h share/batchwise/digits.npz share/bash-completion/completions/batchwise \
+    share/zsh/site-functions/_batchwise share/fish/vendor_completions.d/batchwise.fish; do
+    [ -s "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
+done
+if command -v scdoc >/dev/null; then
+    grep -q batchwise "$prefix/share/man/man1/batchwise.1"
+fi
+
+"$prefix/bin/batchwise" --version | grep -qxF "batchwise $(pkg-config --modversion batchwise)"
+
+# Nothing but bw_ functions leaves the shared library.
+if nm -D --defined-only "$library/libbatchwise.so" | awk '$3 !~ /^bw_/ { print "exported: " $3; bad = 1 } END { exit !bad }'; then
+    exit 1
+fi
+
+awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$top/README.md" >"$work/digits.c"
+mkdir "$work/data"
+cp "$prefix/share/batchwise/digits.npz" "$work/data"
+
+check() { # NAME COMMAND: the program learns
+    (cd "$work" && LD_LIBRARY_PATH=$library "${@:2}" 2>/dev/null) | awk -v name="$1" \
+        '{ print name ": " $0 } $1 == "accuracy" && $2 > 0.9 { good = 1 } END { exit !good }'
+}
+
+# The flags are lists of words.
+# shellcheck disable=SC2046
+$cc -std=c11 -Wall -Wextra -Wpedantic -Werror -o "$work/shared" "$work/digits.c" $(pkg-config --cflags --libs batchwise)
+check pkg-config "$work/shared"
+
+mkdir "$work/archive"
+cp "$library/libbatchwise.a" "$work/archive"
+# shellcheck disable=SC2046
+$cc -o "$work/static" "$work/digits.c" -L"$work/archive" $(pkg-config --cflags --libs --static batchwise |
+    sed "s|-L$library||; s|-L[^ ]*pkgconfig[^ ]*||g")
+check 'pkg-config --static' "$work/static"
+
+cat >"$work/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(consumer C)
+find_package(batchwise 0.1 REQUIRED)
+add_executable(by_cmake digits.c)
+target_link_libraries(by_cmake batchwise::batchwise)
+add_executable(by_cmake_static digits.c)
+target_link_libraries(by_cmake_static batchwise::batchwise_static)
+END
+cmake -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" >"$work/log"
+cmake --build "$work/build" >"$work/log" || { cat "$work/log"; exit 1; }
+check CMake "$work/build/by_cmake"
+check 'CMake, static' "$work/build/by_cmake_static"
