@@ -1,0 +1,251 @@
+/*
+ * base: what every other module stands on. Status and messages, the context and what it owns, checked sizes,
+ * allocation and I/O through the context's tables, the worker pool, cancellation, random numbers, text, state
+ * (named values to save) and the ledger.
+ *
+ * Between modules names begin with bwi_. Nothing here knows about tensors or models.
+ */
+#ifndef BWI_BASE_H
+#define BWI_BASE_H
+
+#include <batchwise.h>
+
+#include <stdarg.h>
+#include <stdatomic.h>
+
+#define BWI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define BWI_CACHE_LINE 64
+
+/* ---- Failure (error.c) ---- */
+
+/* Leaves the message (printf's format) in the context and returns `status`. A builder's failure that nobody has
+ * reported yet is kept: the first failure is the one users need. */
+bw_status bwi_fail(bw_context *ctx, bw_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The same for builders: marks the failure as not yet reported, and returns NULL. */
+void *bwi_fail_build(bw_context *ctx, bw_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A function that returns a status begins with it: the first unreported builder failure, or BW_OK; clears it. */
+bw_status bwi_pending(bw_context *ctx);
+/* For a builder whose inner call has failed and left its message: marks that failure as not yet reported; NULL. */
+void *bwi_pass_on(bw_context *ctx);
+/* The system's words for an errno, in English whatever the locale; and the status that suits it. */
+const char *bwi_errno_text(int code);
+bw_status bwi_errno_status(int code);
+void bwi_log(bw_context *ctx, bw_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* ---- Allocation (memory.c) ---- */
+
+/* Memory from the context's allocator, zeroed, aligned to a cache line. NULL and a RESOURCE_EXHAUSTED message if
+ * there is none, or if count * size overflows. A size of zero gives a pointer that may be released. */
+void *bwi_allocate(bw_context *ctx, size_t count, size_t size);
+/* Needs no size: it is kept in front of the memory. NULL is fine. */
+void bwi_release(bw_context *ctx, void *memory);
+/* Grows to `count` elements, keeping what is there; NULL (and the old memory still valid) on failure. */
+void *bwi_grow(bw_context *ctx, void *memory, size_t old_count, size_t count, size_t size);
+char *bwi_copy_text(bw_context *ctx, const char *text);
+/* Bytes now taken from the allocator, the context itself not counted: for tests. */
+size_t bwi_allocated_bytes(const bw_context *ctx);
+
+/* Page-aligned memory for an arena (2 MiB-aligned if large), zeroed, every page touched so that failure shows now and
+ * not in a step. */
+void *bwi_arena_allocate(bw_context *ctx, size_t bytes);
+void bwi_arena_release(bw_context *ctx, void *arena, size_t bytes);
+
+/* Sizes that cannot overflow unnoticed: the sum or product, or SIZE_MAX for "too large", which sticks. */
+size_t bwi_size_add(size_t a, size_t b);
+size_t bwi_size_multiply(size_t a, size_t b);
+size_t bwi_size_align(size_t bytes, size_t alignment);
+
+/* Resident bytes of the process now, and its largest since bwi_memory_reset_peak (0 where the system does not tell). */
+size_t bwi_memory_resident(bw_context *ctx);
+size_t bwi_memory_peak(bw_context *ctx);
+void bwi_memory_reset_peak(bw_context *ctx);
+/* What this process may still take: the least of what the machine has and what its cgroup (v1, v2) allows. */
+size_t bwi_memory_available(bw_context *ctx);
+
+/* The tables of a context that was given none (system.c). */
+extern const bw_allocator bwi_system_allocator;
+extern const bw_io bwi_system_io;
+
+/* ---- What a context owns (context.c) ---- */
+
+/* An object that the context frees when it closes. Embed as the first member. */
+typedef struct bwi_owned {
+    bw_context *ctx;
+    struct bwi_owned *next, *previous;
+    void (*destroy)(struct bwi_owned *object); /* frees the object's parts, not the object */
+} bwi_owned;
+
+/* Allocates a zeroed object of `size` bytes whose first member is a bwi_owned. NULL on failure (as a builder). */
+void *bwi_own(bw_context *ctx, size_t size, void (*destroy)(bwi_owned *object));
+/* Destroys and releases one object now. NULL is fine. */
+void bwi_disown(void *object);
+
+typedef struct bwi_pool bwi_pool;
+typedef struct bwi_kernels bwi_kernels;
+
+/* What base knows of a group of ranks; rank's own struct begins with it. A context joins when it opens (false: the
+ * number is taken) and parts when it closes. */
+struct bw_ranks {
+    const struct bwi_rank_row *row;
+    int count;
+    bool (*join)(bw_ranks *ranks, int rank);
+    void (*part)(bw_ranks *ranks, int rank);
+};
+
+struct bw_context {
+    bw_allocator allocator;
+    bw_io io;
+    bwi_owned *owned;
+    bwi_pool *pool;
+    int workers;
+    char *instruction_set;      /* as asked for, or NULL */
+    const bwi_kernels *kernels; /* set by bwi_kernels_of when first asked */
+    bw_ranks *ranks;
+    int rank;
+    void (*log)(void *user, bw_log_level level, const char *message);
+    void *log_user;
+    atomic_bool cancelled;
+    atomic_size_t allocated;
+    bw_status status;
+    bool pending; /* a builder's failure that no status has reported yet */
+    char message[1024];
+};
+
+/* Copies the options that a program gave (NULL: none) over the defaults in `options`. Both begin with their size, so
+ * that a program made for an older header gets the defaults for what it does not know; one made for a newer header is
+ * refused only if it sets what is not known here. `name` is the type's. */
+bw_status bwi_options_copy(bw_context *ctx, void *options, size_t size, const void *given, const char *name);
+
+bool bwi_cancelled(const bw_context *ctx);
+/* For the outermost call when it returns: reports BW_CANCELLED with a message, and clears the flag. */
+bw_status bwi_cancel_report(bw_context *ctx);
+
+/* ---- Files (file.c) ---- */
+
+/* A whole file, read-only: mapped. */
+typedef struct bwi_bytes {
+    const unsigned char *data;
+    size_t size;
+} bwi_bytes;
+
+bw_status bwi_file_map(bw_context *ctx, bwi_bytes *bytes, const char *path);
+void bwi_file_unmap(bw_context *ctx, bwi_bytes *bytes);
+/* Reads at most `capacity` bytes of a small file such as those below /proc; the count, or -1 without a message. */
+int64_t bwi_file_read_small(bw_context *ctx, const char *path, char *text, size_t capacity);
+/* Writes to a temporary name beside `path`, syncs, renames, syncs the folder: the old file or the new, never a part. */
+bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, size_t size);
+
+/* ---- Workers (pool.c) ---- */
+
+/* Worker 0 is the caller. */
+typedef void (*bwi_work)(void *user, int worker);
+
+#define BWI_MAX_WORKERS 1024
+
+/* Starts the threads if they are not there yet. RESOURCE_EXHAUSTED if the system gives none. */
+bw_status bwi_pool_open(bw_context *ctx);
+void bwi_pool_close(bw_context *ctx);
+/* Runs `work` once on each of `workers` workers (at most ctx->workers) and waits for all. Waits spin for a few
+ * tens of microseconds, then sleep. With one worker it is a plain call. All workers, the caller too, run with flush-to-zero. Allocates nothing. Without a
+ * bwi_pool_open the caller does everybody's work in order. Not to be called from within work. */
+void bwi_pool_run(bw_context *ctx, int workers, bwi_work work, void *user);
+
+/* For tests: called by each worker before its work, if it is not NULL. Change it only between runs. */
+extern void (*bwi_pool_delay)(int worker);
+
+int bwi_cpus(void); /* that this process may use */
+
+/* Sets flush-to-zero, denormals-are-zero, rounding to nearest and no traps for this thread, so that bits do not depend
+ * on who computes; returns what to give back to bwi_float_restore. Does nothing on machines other than x86. */
+unsigned bwi_float_begin(void);
+void bwi_float_restore(unsigned state);
+
+double bwi_now(void); /* seconds, monotonic */
+
+/* ---- Random numbers (random.c): Philox 4x32-10, no state ---- */
+
+/* Four 32-bit words, a function of key and counter alone. */
+typedef struct bwi_random {
+    uint32_t word[4];
+} bwi_random;
+
+bwi_random bwi_random_at(uint64_t seed, uint64_t stream, uint64_t counter);
+float bwi_random_uniform(uint32_t word);                            /* [0,1), 24 bits */
+void bwi_random_normal(uint32_t a, uint32_t b, float *x, float *y); /* two standard normals, the same bits everywhere */
+/* Position i of the exact permutation of 0..count-1 that (seed, epoch) names; constant memory (cycle walking). */
+int64_t bwi_permute(uint64_t seed, uint64_t epoch, int64_t count, int64_t i);
+/* 64-bit hash of bytes; stable across versions and machines. */
+uint64_t bwi_hash(uint64_t seed, const void *bytes, size_t size);
+
+/* ---- Text (text.c): the locale never matters ---- */
+
+typedef struct bwi_text {
+    bw_context *ctx;
+    char *bytes; /* NUL-terminated once something was added; NULL before */
+    size_t length, capacity;
+    bool failed;
+} bwi_text;
+
+/* vsnprintf in the C locale. */
+int bwi_format(char *buffer, size_t size, const char *format, va_list arguments) __attribute__((format(printf, 3, 0)));
+void bwi_text_add(bwi_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void bwi_text_free(bwi_text *text);
+/* Strict decimal numbers with '.', whatever the locale. False (and *value unchanged) if `text` up to `end` is anything
+ * else, or too large for the type. Doubles are rounded correctly, however many digits there are. */
+bool bwi_parse_double(const char *text, const char *end, double *value);
+bool bwi_parse_int(const char *text, const char *end, int64_t *value);
+/* "12.3 MiB" into a buffer of at least 32 bytes; returns it. */
+char *bwi_format_bytes(char *buffer, size_t bytes);
+/* A shape such as "(28, 28, 1)" into a buffer of at least 160 bytes; returns it. */
+char *bwi_format_shape(char *buffer, int rank, const int64_t *shape);
+
+/* ---- State (state.c): every value that must survive a kill, by name ---- */
+
+/* A value lives where `data` points, or behind get and set when it is stored in another form. */
+typedef struct bwi_state_value {
+    char name[96];
+    bw_dtype dtype;
+    int rank;
+    int64_t shape[BW_MAX_RANK];
+    void *data;
+    void *object; /* for get and set */
+    void (*get)(void *object, void *values);
+    void (*set)(void *object, const void *values);
+} bwi_state_value;
+
+typedef struct bwi_state {
+    bw_context *ctx;
+    bwi_state_value *values;
+    int count, capacity;
+    bool failed; /* an allocation failed while adding */
+} bwi_state;
+
+/* Adds a value that lives at `data`; the name is made by printf. Returns it for changes until the
+ * next one is added, or NULL on failure: no memory, a name too long or there already, a shape that cannot be. */
+bwi_state_value *bwi_state_add(bwi_state *state, bw_dtype dtype, int rank, const int64_t *shape, void *data, const char *name, ...)
+    __attribute__((format(printf, 6, 7)));
+const bwi_state_value *bwi_state_find(const bwi_state *state, const char *name);
+size_t bwi_state_bytes(const bwi_state_value *value);
+void bwi_state_read(const bwi_state_value *value, void *values);
+void bwi_state_write(const bwi_state_value *value, const void *values);
+void bwi_state_free(bwi_state *state);
+
+size_t bwi_dtype_size(bw_dtype dtype);
+const char *bwi_dtype_name(bw_dtype dtype); /* "float32" */
+
+/* ---- Ledger (ledger.c): where the time of a step went ---- */
+
+/* Each worker adds to its own slots; nothing is shared while a step runs. */
+typedef struct bwi_ledger {
+    int parts, workers;
+    size_t stride;   /* slots of one worker: whole cache lines */
+    double *seconds; /* [worker][stride] */
+    int64_t *calls;  /* [worker][stride] */
+} bwi_ledger;
+
+bw_status bwi_ledger_open(bw_context *ctx, bwi_ledger *ledger, int parts, int workers);
+void bwi_ledger_close(bw_context *ctx, bwi_ledger *ledger);
+void bwi_ledger_add(bwi_ledger *ledger, int worker, int part, double seconds);
+double bwi_ledger_total(const bwi_ledger *ledger, int part);
+
+#endif

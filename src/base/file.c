@@ -1,0 +1,195 @@
+/*
+ * Files through the context's I/O table. Interrupted calls are made again, short counts are completed. A file is
+ * replaced as a whole or not at all.
+ */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_TRIES 100
+
+static bw_status fail_file(bw_context *ctx, int64_t code, const char *what, const char *path)
+{
+    return bwi_fail(ctx, bwi_errno_status((int)-code), "cannot %s %s: %s", what, path, bwi_errno_text((int)-code));
+}
+
+static int open_file(bw_context *ctx, const char *path, int flags, int mode)
+{
+    int file;
+    do
+        file = ctx->io.open(ctx->io.user, path, flags, mode);
+    while (file == -EINTR);
+    return file;
+}
+
+static int sync_file(bw_context *ctx, int file)
+{
+    int result;
+    do
+        result = ctx->io.sync(ctx->io.user, file);
+    while (result == -EINTR);
+    return result;
+}
+
+/* Never made again: after an interrupted close the number may belong to another file already. */
+static int close_file(bw_context *ctx, int file)
+{
+    int result = ctx->io.close(ctx->io.user, file);
+    return result == -EINTR ? 0 : result;
+}
+
+/* ---- Reading ---- */
+
+bw_status bwi_file_map(bw_context *ctx, bwi_bytes *bytes, const char *path)
+{
+    bytes->data = (const unsigned char *)"";
+    bytes->size = 0;
+    /* Without O_NONBLOCK a named pipe would wait for a writer. */
+    int file = open_file(ctx, path, O_RDONLY | O_NONBLOCK, 0);
+    if (file < 0)
+        return fail_file(ctx, file, "open", path);
+    bw_status status = BW_OK;
+    int64_t size = ctx->io.size(ctx->io.user, file);
+    if (size < 0) {
+        status = fail_file(ctx, size, "read", path);
+    } else if ((uint64_t)size >= SIZE_MAX) {
+        status = fail_file(ctx, -EFBIG, "map", path);
+    } else if (size > 0) {
+        void *memory = NULL;
+        int result = ctx->io.map(ctx->io.user, file, (size_t)size, &memory);
+        if (result < 0) {
+            status = fail_file(ctx, result, "map", path);
+        } else {
+            bytes->data = memory;
+            bytes->size = (size_t)size;
+        }
+    }
+    (void)close_file(ctx, file);
+    return status;
+}
+
+void bwi_file_unmap(bw_context *ctx, bwi_bytes *bytes)
+{
+    if (bytes->size)
+        (void)ctx->io.unmap(ctx->io.user, (void *)(uintptr_t)bytes->data, bytes->size);
+    bytes->data = NULL;
+    bytes->size = 0;
+}
+
+int64_t bwi_file_read_small(bw_context *ctx, const char *path, char *text, size_t capacity)
+{
+    int file = open_file(ctx, path, O_RDONLY | O_NONBLOCK, 0);
+    if (file < 0)
+        return -1;
+    size_t done = 0;
+    int64_t got = 0;
+    while (done < capacity) {
+        got = ctx->io.read(ctx->io.user, file, text + done, capacity - done, (int64_t)done);
+        if (got == 0 || (got < 0 && got != -EINTR))
+            break;
+        done += got > 0 ? (size_t)got : 0;
+    }
+    (void)close_file(ctx, file);
+    return got < 0 ? -1 : (int64_t)done;
+}
+
+/* ---- Writing ---- */
+
+static int write_all(bw_context *ctx, int file, const void *data, size_t size)
+{
+    size_t done = 0;
+    while (done < size) {
+        int64_t put = ctx->io.write(ctx->io.user, file, (const char *)data + done, size - done, (int64_t)done);
+        if (put == -EINTR)
+            continue;
+        if (put <= 0)
+            return put < 0 ? (int)put : -ENOSPC;
+        done += (size_t)put;
+    }
+    return 0;
+}
+
+/* A name beside `path` that no other process or thread uses. `name` keeps it, to be freed by the caller. */
+static int open_temporary(bw_context *ctx, const char *path, bwi_text *name)
+{
+    static atomic_uint serial;
+    int file = -EEXIST;
+    for (int i = 0; i < NAME_TRIES && file == -EEXIST; i++) {
+        name->length = 0;
+        bwi_text_add(name, "%s.%ld-%u.tmp", path, (long)getpid(), atomic_fetch_add(&serial, 1));
+        if (name->failed)
+            return -ENOMEM;
+        file = open_file(ctx, name->bytes, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    }
+    return file;
+}
+
+static bw_status write_and_rename(bw_context *ctx, const char *path, const void *data, size_t size)
+{
+    bwi_text name = {.ctx = ctx};
+    int file = open_temporary(ctx, path, &name);
+    if (file < 0) {
+        bw_status status = fail_file(ctx, file, "create a file beside", path);
+        bwi_text_free(&name);
+        return status;
+    }
+    const char *what = "write";
+    int result = write_all(ctx, file, data, size);
+    if (result >= 0) {
+        what = "sync";
+        result = sync_file(ctx, file);
+    }
+    int closed = close_file(ctx, file);
+    if (result >= 0 && closed < 0) {
+        what = "close";
+        result = closed;
+    }
+    if (result >= 0) {
+        what = "rename a new file to";
+        result = ctx->io.rename(ctx->io.user, name.bytes, path);
+    }
+    bw_status status = BW_OK;
+    if (result < 0) {
+        status = fail_file(ctx, result, what, path);
+        (void)ctx->io.remove(ctx->io.user, name.bytes);
+    }
+    bwi_text_free(&name);
+    return status;
+}
+
+static int open_folder(bw_context *ctx, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    bwi_text folder = {.ctx = ctx};
+    if (slash)
+        bwi_text_add(&folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    else
+        bwi_text_add(&folder, ".");
+    int file = folder.failed ? -ENOMEM : open_file(ctx, folder.bytes, O_RDONLY | O_DIRECTORY, 0);
+    bwi_text_free(&folder);
+    return file;
+}
+
+/* The folder is opened first: what can fail shall fail while the old file is there. A folder that may be written but
+ * not read cannot be synced, and some file systems cannot sync folders at all; neither is a reason to refuse. */
+bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, size_t size)
+{
+    if (strlen(path) > INT32_MAX / 2)
+        return fail_file(ctx, -ENAMETOOLONG, "write", "a file");
+    int folder = open_folder(ctx, path);
+    if (folder < 0 && folder != -EACCES)
+        return fail_file(ctx, folder, "open the folder of", path);
+    bw_status status = write_and_rename(ctx, path, data, size);
+    if (folder < 0)
+        return status;
+    if (status == BW_OK) {
+        int result = sync_file(ctx, folder);
+        if (result < 0 && result != -EINVAL && result != -ENOTSUP)
+            status = fail_file(ctx, result, "sync the folder of", path);
+    }
+    (void)close_file(ctx, folder);
+    return status;
+}

@@ -1,0 +1,286 @@
+/*
+ * Workers. The caller is worker 0; each helper has a slot of its own with the number of the run it shall do and the
+ * one it has done. Waiting spins for a short time, since waking a sleeping thread costs 25 to 65 microseconds and a
+ * spinning one less than one, and then sleeps on a condition variable. There is no spinning while the process has
+ * more workers than CPUs: it would take time from those that work.
+ *
+ * No wake-up is lost: the waiter sets `asleep` and then looks at the number, the other side sets the number and then
+ * looks at `asleep`, all in the one order of sequentially consistent atomics; so one of them sees the other. Signals
+ * are sent under the mutex that the waiter holds until it sleeps.
+ */
+#include "base/base.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__) || defined(__i386__)
+#include <xmmintrin.h>
+#endif
+
+#define SPIN_SECONDS 50e-6
+#define SPIN_PAUSES 32
+
+typedef struct sleeper {
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    atomic_bool asleep;
+} sleeper;
+
+typedef struct helper {
+    _Alignas(BWI_CACHE_LINE) atomic_uint asked; /* written by the caller; the work of the run stands in the pool */
+    sleeper rest;
+    _Alignas(BWI_CACHE_LINE) atomic_uint done; /* written by the helper */
+    bwi_pool *pool;
+    pthread_t thread;
+    int worker;
+} helper;
+
+struct bwi_pool {
+    bwi_work work; /* NULL: end */
+    void *user;
+    int workers, cpus;
+    sleeper caller;
+    helper *helpers; /* of workers 1 to workers - 1 */
+};
+
+void (*bwi_pool_delay)(int worker);
+
+/* Of all pools in the process: ranks in threads have a pool each. */
+static atomic_int all_workers;
+
+double bwi_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+int bwi_cpus(void)
+{
+    cpu_set_t set;
+    long count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
+    return count < 1 ? 1 : count > BWI_MAX_WORKERS ? BWI_MAX_WORKERS : (int)count;
+}
+
+/* ---- Floating point ---- */
+
+/* Masked exceptions, rounding to nearest, flush-to-zero and denormals-are-zero. The lowest six bits tell what has
+ * happened so far. Writing the register costs much more than reading it, and calls nest. */
+#define FLOAT_STATE 0x9FC0u
+#define FLOAT_FLAGS 0x3Fu
+
+unsigned bwi_float_begin(void)
+{
+#ifdef __SSE__
+    unsigned before = _mm_getcsr();
+    if ((before & ~FLOAT_FLAGS) != FLOAT_STATE)
+        _mm_setcsr(FLOAT_STATE);
+    return before;
+#else
+    return 0;
+#endif
+}
+
+void bwi_float_restore(unsigned state)
+{
+#ifdef __SSE__
+    if (_mm_getcsr() != state)
+        _mm_setcsr(state);
+#else
+    (void)state;
+#endif
+}
+
+/* ---- Waiting ---- */
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static bool spin(const bwi_pool *pool, const atomic_uint *number, unsigned wanted)
+{
+    if (atomic_load(number) == wanted)
+        return true;
+    if (atomic_load_explicit(&all_workers, memory_order_relaxed) > pool->cpus)
+        return false;
+    double end = bwi_now() + SPIN_SECONDS;
+    do {
+        for (int i = 0; i < SPIN_PAUSES; i++) {
+            if (atomic_load_explicit(number, memory_order_acquire) == wanted)
+                return true;
+            pause_cpu();
+        }
+    } while (bwi_now() < end);
+    return false;
+}
+
+static void wait_for(const bwi_pool *pool, sleeper *rest, const atomic_uint *number, unsigned wanted)
+{
+    if (spin(pool, number, wanted))
+        return;
+    pthread_mutex_lock(&rest->mutex);
+    atomic_store(&rest->asleep, true);
+    while (atomic_load(number) != wanted)
+        pthread_cond_wait(&rest->wake, &rest->mutex);
+    atomic_store(&rest->asleep, false);
+    pthread_mutex_unlock(&rest->mutex);
+}
+
+static void announce(sleeper *rest, atomic_uint *number, unsigned value)
+{
+    atomic_store(number, value);
+    if (!atomic_load(&rest->asleep))
+        return;
+    pthread_mutex_lock(&rest->mutex);
+    pthread_cond_signal(&rest->wake);
+    pthread_mutex_unlock(&rest->mutex);
+}
+
+static bool sleeper_open(sleeper *rest)
+{
+    atomic_init(&rest->asleep, false);
+    if (pthread_mutex_init(&rest->mutex, NULL) != 0)
+        return false;
+    if (pthread_cond_init(&rest->wake, NULL) == 0)
+        return true;
+    pthread_mutex_destroy(&rest->mutex);
+    return false;
+}
+
+static void sleeper_close(sleeper *rest)
+{
+    pthread_cond_destroy(&rest->wake);
+    pthread_mutex_destroy(&rest->mutex);
+}
+
+/* ---- Threads ---- */
+
+static void do_work(const bwi_pool *pool, int worker)
+{
+    if (bwi_pool_delay)
+        bwi_pool_delay(worker);
+    pool->work(pool->user, worker);
+}
+
+/* Runs are counted for each helper apart, since a run may leave it out. */
+static void *helper_main(void *argument)
+{
+    helper *self = argument;
+    bwi_pool *pool = self->pool;
+    bwi_float_begin();
+    for (unsigned run = 1;; run++) {
+        wait_for(pool, &self->rest, &self->asked, run);
+        if (!pool->work)
+            return NULL;
+        do_work(pool, self->worker);
+        announce(&pool->caller, &self->done, run);
+    }
+}
+
+static void ask(helper *one)
+{
+    announce(&one->rest, &one->asked, atomic_load_explicit(&one->asked, memory_order_relaxed) + 1);
+}
+
+static int start_helper(helper *one)
+{
+    if (!sleeper_open(&one->rest))
+        return -1;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int result = pthread_create(&one->thread, NULL, helper_main, one);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (result != 0)
+        sleeper_close(&one->rest);
+    return result;
+}
+
+/* Ends the first `count` helpers and frees the pool. */
+static void end_pool(bw_context *ctx, bwi_pool *pool, int count)
+{
+    pool->work = NULL;
+    for (int i = 0; i < count; i++)
+        ask(&pool->helpers[i]);
+    for (int i = 0; i < count; i++) {
+        pthread_join(pool->helpers[i].thread, NULL);
+        sleeper_close(&pool->helpers[i].rest);
+    }
+    atomic_fetch_sub(&all_workers, pool->workers);
+    sleeper_close(&pool->caller);
+    bwi_release(ctx, pool->helpers);
+    bwi_release(ctx, pool);
+}
+
+bw_status bwi_pool_open(bw_context *ctx)
+{
+    if (ctx->pool || ctx->workers < 2)
+        return BW_OK;
+    bwi_pool *pool = bwi_allocate(ctx, 1, sizeof *pool);
+    helper *helpers = pool ? bwi_allocate(ctx, (size_t)ctx->workers - 1, sizeof *helpers) : NULL;
+    if (!helpers || !sleeper_open(&pool->caller)) {
+        bwi_release(ctx, helpers);
+        bwi_release(ctx, pool);
+        return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "cannot make a pool of %d workers", ctx->workers);
+    }
+    pool->helpers = helpers;
+    pool->workers = ctx->workers;
+    pool->cpus = bwi_cpus();
+    atomic_fetch_add(&all_workers, pool->workers);
+    for (int i = 0; i < ctx->workers - 1; i++) {
+        helpers[i].pool = pool;
+        helpers[i].worker = i + 1;
+        int result = start_helper(&helpers[i]);
+        if (result != 0) {
+            end_pool(ctx, pool, i);
+            return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "cannot start worker %d of %d: %s", i + 1, ctx->workers,
+                            result < 0 ? "no mutex" : bwi_errno_text(result));
+        }
+    }
+    ctx->pool = pool;
+    return BW_OK;
+}
+
+void bwi_pool_close(bw_context *ctx)
+{
+    if (ctx->pool)
+        end_pool(ctx, ctx->pool, ctx->pool->workers - 1);
+    ctx->pool = NULL;
+}
+
+static void run_alone(int workers, bwi_work work, void *user)
+{
+    for (int worker = 0; worker < workers; worker++) {
+        if (bwi_pool_delay)
+            bwi_pool_delay(worker);
+        work(user, worker);
+    }
+}
+
+void bwi_pool_run(bw_context *ctx, int workers, bwi_work work, void *user)
+{
+    bwi_pool *pool = ctx->pool;
+    workers = workers < 1 ? 1 : workers > ctx->workers ? ctx->workers : workers;
+    unsigned state = bwi_float_begin();
+    if (workers == 1 || !pool) {
+        run_alone(workers, work, user);
+    } else {
+        pool->work = work;
+        pool->user = user;
+        for (int i = 0; i < workers - 1; i++)
+            ask(&pool->helpers[i]);
+        do_work(pool, 0);
+        for (int i = 0; i < workers - 1; i++) {
+            helper *one = &pool->helpers[i];
+            wait_for(pool, &pool->caller, &one->done, atomic_load_explicit(&one->asked, memory_order_relaxed));
+        }
+    }
+    bwi_float_restore(state);
+}

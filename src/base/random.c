@@ -1,0 +1,136 @@
+/*
+ * Random numbers without state: Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011), normals, permutations, hashing.
+ * Everything here gives the same bits on every machine: integers, and doubles with only + - * / and sqrt.
+ */
+#include "base/base.h"
+
+#include <math.h>
+#include <string.h>
+
+bwi_random bwi_random_at(uint64_t seed, uint64_t stream, uint64_t counter)
+{
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    uint32_t c0 = (uint32_t)counter, c1 = (uint32_t)(counter >> 32), c2 = (uint32_t)stream, c3 = (uint32_t)(stream >> 32);
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c1 = (uint32_t)p1;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c3 = (uint32_t)p0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return (bwi_random){{c0, c1, c2, c3}};
+}
+
+float bwi_random_uniform(uint32_t word)
+{
+    return (float)(word >> 8) * 0x1p-24f;
+}
+
+/* ln u = e ln 2 + 2 atanh(s), s = (m - 1) / (m + 1), u = m 2^e, m in [sqrt(1/2), sqrt(2)): s*s < 0.03. */
+static double logarithm(double u)
+{
+    int e;
+    double m = frexp(u, &e);
+    if (m < 0.70710678118654752) {
+        m *= 2;
+        e--;
+    }
+    double s = (m - 1) / (m + 1), square = s * s, sum = 0;
+    for (int k = 21; k >= 1; k -= 2)
+        sum = sum * square + 1.0 / k;
+    return e * 0.69314718055994531 + 2 * s * sum;
+}
+
+/* Sine and cosine of 2 pi b / 2^32: the nearest quarter of a turn is taken off exactly, Taylor's series do the rest. */
+static void sine_cosine(uint32_t b, double *sine, double *cosine)
+{
+    uint32_t quarter = (b + 0x20000000u) >> 30;
+    double t = (double)(int32_t)(b - (quarter << 30)) * 1.4629180792671596e-09, square = t * t;
+    double s = 1, c = 1;
+    for (int k = 16; k >= 2; k -= 2) {
+        s = 1 - s * square / (k * (k + 1));
+        c = 1 - c * square / (k * (k - 1));
+    }
+    s *= t;
+    bool odd = quarter & 1;
+    double a = odd ? c : s, d = odd ? s : c;
+    *sine = quarter & 2 ? -a : a;
+    *cosine = (quarter + 1) & 2 ? -d : d;
+}
+
+/* Box and Muller: sqrt(-2 ln u) (cos, sin) of a random angle; u is never 0. */
+void bwi_random_normal(uint32_t a, uint32_t b, float *x, float *y)
+{
+    double sine, cosine, radius = sqrt(-2 * logarithm(((double)a + 0.5) * 0x1p-32));
+    sine_cosine(b, &sine, &cosine);
+    *x = (float)(radius * cosine);
+    *y = (float)(radius * sine);
+}
+
+/* A bijection of 64 bits in which each bit depends on each. */
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
+#define GOLDEN 0x9E3779B97F4A7C15u
+#define PERMUTE_ROUNDS 12
+
+/*
+ * A Feistel network on pairs (l, r), l < a, r < b, with a*b just above count: each round adds a keyed function of
+ * one half to the other, modulo its extent, which can be undone; so the whole is a bijection of a*b numbers. Walking
+ * its cycle until the number is below count makes it one of count numbers; as a*b < count + a, that rarely takes a
+ * second turn. a and b are below 2^32 for every count.
+ */
+int64_t bwi_permute(uint64_t seed, uint64_t epoch, int64_t count, int64_t i)
+{
+    if (count < 2)
+        return 0;
+    uint64_t n = (uint64_t)count, a = (uint64_t)sqrt((double)count);
+    while (a * a < n)
+        a++;
+    uint64_t b = (n + a - 1) / a;
+    uint64_t key = mix(mix(seed + GOLDEN) + mix(epoch ^ 0x6A09E667F3BCC909u));
+    uint64_t l = (uint64_t)i / b, r = (uint64_t)i % b;
+    do {
+        uint64_t round_key = key;
+        for (int round = 0; round < PERMUTE_ROUNDS; round += 2) {
+            round_key += GOLDEN;
+            l += ((mix(r ^ round_key) >> 32) * a) >> 32;
+            l -= l >= a ? a : 0;
+            round_key += GOLDEN;
+            r += ((mix(l ^ round_key) >> 32) * b) >> 32;
+            r -= r >= b ? b : 0;
+        }
+    } while (l * b + r >= n);
+    return (int64_t)(l * b + r);
+}
+
+static uint64_t little_endian(const unsigned char *bytes, size_t count)
+{
+    uint64_t word = 0;
+    memcpy(&word, bytes, count);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    return word;
+}
+
+/* Each step is a bijection of the hash so far, and carries high bits down: a product alone only carries them up. */
+uint64_t bwi_hash(uint64_t seed, const void *bytes, size_t size)
+{
+    const unsigned char *next = bytes;
+    uint64_t hash = mix(seed ^ ((uint64_t)size * GOLDEN));
+    size_t rest = size;
+    for (; rest >= 8; rest -= 8, next += 8) {
+        hash = (hash ^ little_endian(next, 8)) * 0x9FB21C651E98DF25u;
+        hash ^= hash >> 32;
+    }
+    if (rest)
+        hash = (hash ^ little_endian(next, rest)) * 0x9FB21C651E98DF25u;
+    return mix(hash);
+}

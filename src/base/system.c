@@ -1,0 +1,158 @@
+/*
+ * The allocator and I/O tables of a context that was given none: the only place that calls the system for memory
+ * and files. Functions return 0 or more, or a negative errno; interrupted calls and short counts are the caller's.
+ */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Large blocks are mapped by themselves: advice about huge pages then never touches the heap, and release gives all of
+ * it back. The address sanitizer sees overruns and leaks only in heap memory. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HEAP_ONLY 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define HEAP_ONLY 1
+#endif
+#ifdef HEAP_ONLY
+#define MAPPED_FROM SIZE_MAX
+#else
+#define MAPPED_FROM ((size_t)4 << 20)
+#endif
+
+static void *map_aligned(size_t bytes, size_t alignment)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t length = bwi_size_align(bytes, page);
+    size_t slack = alignment > page ? alignment - page : 0;
+    size_t whole = bwi_size_add(length, slack);
+    if (whole == SIZE_MAX)
+        return NULL;
+    unsigned char *start = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED)
+        return NULL;
+    size_t before = slack ? (size_t)(-(uintptr_t)start & (alignment - 1)) : 0;
+    if (before)
+        munmap(start, before);
+    if (slack > before)
+        munmap(start + before + length, slack - before);
+    return start + before;
+}
+
+static void *system_allocate(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    if (bytes >= MAPPED_FROM)
+        return map_aligned(bytes, alignment);
+    void *memory = NULL;
+    if (alignment < sizeof(void *))
+        alignment = sizeof(void *);
+    return posix_memalign(&memory, alignment, bytes ? bytes : 1) == 0 ? memory : NULL;
+}
+
+static void system_release(void *user, void *memory, size_t bytes)
+{
+    (void)user;
+    if (memory && bytes >= MAPPED_FROM)
+        munmap(memory, bwi_size_align(bytes, (size_t)sysconf(_SC_PAGESIZE)));
+    else
+        free(memory);
+}
+
+const bw_allocator bwi_system_allocator = {.allocate = system_allocate, .release = system_release};
+
+static int result_of(int result)
+{
+    return result < 0 ? -errno : result;
+}
+
+static int system_open(void *user, const char *path, int flags, int mode)
+{
+    (void)user;
+    return result_of(open(path, flags | O_CLOEXEC, (mode_t)mode));
+}
+
+static int64_t system_read(void *user, int file, void *bytes, size_t count, int64_t offset)
+{
+    (void)user;
+    ssize_t got = pread(file, bytes, count, (off_t)offset);
+    return got < 0 ? -errno : got;
+}
+
+static int64_t system_write(void *user, int file, const void *bytes, size_t count, int64_t offset)
+{
+    (void)user;
+    ssize_t put = pwrite(file, bytes, count, (off_t)offset);
+    return put < 0 ? -errno : put;
+}
+
+static int64_t system_size(void *user, int file)
+{
+    (void)user;
+    struct stat facts;
+    if (fstat(file, &facts) < 0)
+        return -errno;
+    if (S_ISDIR(facts.st_mode))
+        return -EISDIR;
+    return S_ISREG(facts.st_mode) ? (int64_t)facts.st_size : -ENOTSUP;
+}
+
+static int system_sync(void *user, int file)
+{
+    (void)user;
+    return result_of(fsync(file));
+}
+
+static int system_close(void *user, int file)
+{
+    (void)user;
+    return result_of(close(file));
+}
+
+static int system_rename(void *user, const char *from, const char *to)
+{
+    (void)user;
+    return result_of(rename(from, to));
+}
+
+static int system_remove(void *user, const char *path)
+{
+    (void)user;
+    return result_of(unlink(path));
+}
+
+static int system_map(void *user, int file, size_t bytes, void **memory)
+{
+    (void)user;
+    void *start = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+    if (start == MAP_FAILED)
+        return -errno;
+    *memory = start;
+    return 0;
+}
+
+static int system_unmap(void *user, void *memory, size_t bytes)
+{
+    (void)user;
+    return result_of(munmap(memory, bytes));
+}
+
+const bw_io bwi_system_io = {
+    .open = system_open,
+    .read = system_read,
+    .write = system_write,
+    .size = system_size,
+    .sync = system_sync,
+    .close = system_close,
+    .rename = system_rename,
+    .remove = system_remove,
+    .map = system_map,
+    .unmap = system_unmap,
+};
