@@ -8,7 +8,7 @@ install(FILES include/batchwise.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET batchwise_command)
     install(TARGETS batchwise_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-install(FILES data/digits.npz DESTINATION ${CMAKE_INSTALL_DATADIR}/batchwise)
+install(FILES data/digits.npz data/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/batchwise)
 
 # The file finds the prefix from its own place, so that an installed tree can be moved.
 file(RELATIVE_PATH to_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2154,SC2015
 # Shared by the tests of tools/check-*: a small source tree, to which each case adds one file.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
