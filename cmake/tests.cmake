@@ -14,6 +14,9 @@ if(NOT CMOCKA_FOUND)
 endif()
 
 set(test_environment BW_DATA=${PROJECT_SOURCE_DIR}/data)
+if(TARGET batchwise_command)
+    list(APPEND test_environment BATCHWISE=$<TARGET_FILE:batchwise_command>)
+endif()
 if(BW_SANITIZE)
     list(APPEND test_environment
         ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
@@ -89,7 +92,7 @@ list(FILTER cli_tests EXCLUDE REGEX "/run\\.sh$")
 if(TARGET batchwise_command)
     foreach(script IN LISTS cli_tests)
         get_filename_component(name ${script} NAME_WE)
-        bw_add_test(NAME cli/${name} COMMAND bash ${script} LABELS cli ENVIRONMENT BATCHWISE=$<TARGET_FILE:batchwise_command>)
+        bw_add_test(NAME cli/${name} COMMAND bash ${script} LABELS cli)
     endforeach()
 endif()
 
