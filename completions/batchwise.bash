@@ -21,7 +21,7 @@ _batchwise()
     --optimizer) words="adam sgd" ;;
     *)
         case $current in
-        -*) words="$("$program" "$command" --help 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p') --help" ;;
+        -*) words="$("$program" "$command" --help 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" ;;
         esac
         ;;
     esac

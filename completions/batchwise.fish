@@ -20,8 +20,7 @@ end
 set -l valued --data --validation --model --history --workload --batch --optimizer
 complete -c batchwise -f
 complete -c batchwise -n __fish_use_subcommand -a '(__batchwise_commands)'
-complete -c batchwise -n __fish_use_subcommand -l version -d 'the version'
-complete -c batchwise -l help -d 'the options'
+complete -c batchwise -n __fish_use_subcommand -a "--help --version"
 complete -c batchwise -n "not __fish_use_subcommand; and not __batchwise_after $valued" -a '(__batchwise_options)'
 complete -c batchwise -n '__batchwise_after --data --validation --model --history' -F
 complete -c batchwise -n '__batchwise_after --workload' -a '(__batchwise_workloads)'
