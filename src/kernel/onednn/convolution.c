@@ -1,0 +1,161 @@
+/*
+ * convolution: making and freeing a bwi_conv: checks, the choice of layouts (choice.c), compiling, facts.
+ */
+#include "kernel/onednn/convolution.h"
+
+#include <oneapi/dnnl/dnnl_debug.h>
+
+bw_status bwi_conv_fail(bw_context *ctx, const bwi_conv_shape *s, dnnl_status_t status)
+{
+    return bwi_fail(ctx, status == dnnl_out_of_memory ? BW_RESOURCE_EXHAUSTED : BW_INTERNAL,
+                    "convolution of %lld samples (%lld, %lld, %lld) to (%lld, %lld, %lld) with kernel (%lld, %lld): oneDNN says %s",
+                    (long long)s->n, (long long)s->ih, (long long)s->iw, (long long)s->ic, (long long)s->oh, (long long)s->ow,
+                    (long long)s->oc, (long long)s->kh, (long long)s->kw, dnnl_status2str(status));
+}
+
+/* Output extent that fits the rest: the last window ends within the padded input. */
+static bool extents_fit(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t before, int64_t after)
+{
+    int64_t room = in + before + after - ((kernel - 1) * dilation + 1);
+    return room >= 0 && out == room / stride + 1;
+}
+
+/* Extents up to 2^31 each and byte counts that fit; what oneDNN refuses beyond that it reports itself. */
+static bool shape_possible(const bwi_conv_shape *s)
+{
+    const int64_t positive[] = {s->n,  s->ih, s->iw,       s->ic,       s->oh,         s->ow,         s->oc,
+                                s->kh, s->kw, s->stride_h, s->stride_w, s->dilation_h, s->dilation_w, s->groups};
+    const int64_t pads[] = {s->pad_top, s->pad_left, s->pad_bottom, s->pad_right};
+    for (size_t k = 0; k < BWI_COUNT(positive); k++)
+        if (positive[k] < 1 || positive[k] > INT32_MAX)
+            return false;
+    for (size_t k = 0; k < BWI_COUNT(pads); k++)
+        if (pads[k] < 0 || pads[k] > INT32_MAX)
+            return false;
+    return s->ic % s->groups == 0 && s->oc % s->groups == 0 &&
+           extents_fit(s->ih, s->oh, s->kh, s->stride_h, s->dilation_h, s->pad_top, s->pad_bottom) &&
+           extents_fit(s->iw, s->ow, s->kw, s->stride_w, s->dilation_w, s->pad_left, s->pad_right);
+}
+
+/* Channels may be padded to 16, in weights on both sides. */
+static bool sizes_possible(const bwi_conv_shape *s)
+{
+    const int64_t products[][5] = {
+        {s->n, s->ih, s->iw, s->ic + 15, sizeof(float)},
+        {s->n, s->oh, s->ow, s->oc + 15, sizeof(float)},
+        {s->kh, s->kw, s->ic + 15, s->oc + 15, sizeof(float)},
+    };
+    for (size_t k = 0; k < BWI_COUNT(products); k++) {
+        size_t bytes = 16;
+        for (int f = 0; f < 5; f++)
+            bytes = bwi_size_multiply(bytes, (size_t)products[k][f]);
+        if (bytes > INT64_MAX)
+            return false;
+    }
+    return true;
+}
+
+static dnnl_status_t compile(bwi_conv_stage *stage)
+{
+    dnnl_status_t status = dnnl_primitive_create(&stage->convolution.primitive, stage->convolution.desc);
+    for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++)
+        if (stage->move[k].desc)
+            status = dnnl_primitive_create(&stage->move[k].primitive, stage->move[k].desc);
+    return status;
+}
+
+static dnnl_status_t choose_and_compile(bwi_conv *conv, const bwi_conv *like)
+{
+    dnnl_status_t status = bwi_dnnl_library_of()->status;
+    if (status != dnnl_success)
+        return status;
+    int setting = bwi_onednn_begin();
+    status = bwi_conv_choose(conv, like);
+    for (int p = 0; p < BWI_PASSES && status == dnnl_success; p++)
+        if (conv->wanted[p])
+            status = compile(&conv->choice.stages[p]);
+    bwi_onednn_end(setting);
+    return status;
+}
+
+static bw_status make_maps(bw_context *ctx, bwi_conv *conv)
+{
+    const bwi_conv_choice *choice = &conv->choice;
+    bw_status status = bwi_weights_map_open(ctx, &conv->packed, &conv->shape, &choice->outer[BWI_WEIGHTS]);
+    if (status == BW_OK && choice->backward_weights.there &&
+        !bwi_dnnl_layout_equal(&choice->backward_weights, &choice->outer[BWI_WEIGHTS]))
+        status = bwi_weights_map_open(ctx, &conv->backward, &conv->shape, &choice->backward_weights);
+    return status;
+}
+
+static void collect_facts(bwi_conv *conv)
+{
+    static const char *const names[BWI_PASSES] = {"forward", "backward data", "backward weights"};
+    const bwi_conv_shape *s = &conv->shape;
+    bwi_conv_facts *facts = &conv->facts;
+    facts->src_block = conv->choice.src_block;
+    facts->dst_block = conv->choice.dst_block;
+    facts->weights_floats = (int64_t)conv->packed.floats;
+    facts->backward_weights_floats = (int64_t)conv->backward.floats;
+    for (int p = 0; p < BWI_PASSES; p++) {
+        const bwi_conv_stage *stage = &conv->choice.stages[p];
+        if (!conv->wanted[p])
+            continue;
+        facts->implementation[p] = stage->name;
+        if (stage->scratch_bytes > facts->scratch_bytes)
+            facts->scratch_bytes = stage->scratch_bytes;
+        if (bwi_conv_is_reference(stage))
+            bwi_log(conv->owned.ctx, BW_LOG_WARNING,
+                    "convolution (%lld, %lld, %lld) to (%lld, %lld, %lld): oneDNN has only its slow reference for %s",
+                    (long long)s->ih, (long long)s->iw, (long long)s->ic, (long long)s->oh, (long long)s->ow, (long long)s->oc,
+                    names[p]);
+    }
+}
+
+static void destroy(bwi_owned *object)
+{
+    bwi_conv *conv = (bwi_conv *)object;
+    bwi_weights_map_close(object->ctx, &conv->packed);
+    bwi_weights_map_close(object->ctx, &conv->backward);
+    bwi_conv_choice_free(&conv->choice);
+}
+
+bw_status bwi_conv_create(bw_context *ctx, bwi_conv **conv, const bwi_conv_shape *shape, const bwi_conv *like, bool backward,
+                          bool difference)
+{
+    *conv = NULL;
+    if (!shape_possible(shape))
+        return bwi_fail(
+            ctx, BW_INVALID_ARGUMENT,
+            "convolution of (%lld, %lld, %lld) to (%lld, %lld, %lld): kernel, strides, padding and groups do not give it",
+            (long long)shape->ih, (long long)shape->iw, (long long)shape->ic, (long long)shape->oh, (long long)shape->ow,
+            (long long)shape->oc);
+    if (!sizes_possible(shape))
+        return bwi_conv_fail(ctx, shape, dnnl_out_of_memory);
+    bwi_conv *made = bwi_own(ctx, sizeof *made, destroy);
+    if (!made)
+        return bwi_pending(ctx);
+    made->shape = *shape;
+    made->wanted[BWI_CONV_FORWARD] = true;
+    made->wanted[BWI_CONV_BACKWARD_WEIGHTS] = backward;
+    made->wanted[BWI_CONV_BACKWARD_DATA] = backward && difference;
+    dnnl_status_t chosen = choose_and_compile(made, like);
+    bw_status status = chosen == dnnl_success ? make_maps(ctx, made) : bwi_conv_fail(ctx, shape, chosen);
+    if (status != BW_OK) {
+        bwi_disown(made);
+        return status;
+    }
+    collect_facts(made);
+    *conv = made;
+    return BW_OK;
+}
+
+const bwi_conv_facts *bwi_conv_facts_of(const bwi_conv *conv)
+{
+    return &conv->facts;
+}
+
+void bwi_conv_free(bwi_conv *conv)
+{
+    bwi_disown(conv);
+}

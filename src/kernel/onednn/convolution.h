@@ -1,0 +1,76 @@
+/*
+ * convolution: what the files of this folder share about a bwi_conv.
+ *
+ * Outside, a convolution has one layout each for src, dst (blocks of channels, see kernel.h) and weights ("packed":
+ * what forward likes), and a second layout of the weights for backward data where oneDNN wants another. A pass whose
+ * primitive computes in yet other layouts moves its operands through the scratch memory ("inner" layouts).
+ *
+ * oneDNN's weights are [g][oc/g][ic/g][kh][kw]. A depthwise layer with Keras's kernel (kh, kw, in, multiplier) is
+ * groups = in, oc = in * multiplier: its kernel (kh, kw, in/groups = 1, out) has the same order in memory.
+ */
+#ifndef BWI_KERNEL_ONEDNN_CONVOLUTION_H
+#define BWI_KERNEL_ONEDNN_CONVOLUTION_H
+
+#include "kernel/onednn/api.h"
+
+enum { BWI_PASSES = 3 };
+
+/* The operands of a pass, or their differences. */
+enum { BWI_SRC, BWI_WEIGHTS, BWI_DST, BWI_OPERANDS };
+
+typedef struct bwi_conv_primitive {
+    dnnl_primitive_desc_t desc;
+    dnnl_primitive_t primitive; /* NULL until compiled */
+} bwi_conv_primitive;
+
+typedef struct bwi_conv_stage {
+    bwi_conv_primitive convolution;
+    bwi_conv_primitive move[BWI_OPERANDS]; /* outer to inner, or inner to outer for the result; unset where both are equal */
+    bwi_dnnl_layout inner[BWI_OPERANDS];
+    size_t temporary[BWI_OPERANDS]; /* where in the scratch memory an operand that is moved lies */
+    size_t scratch_bytes;           /* the primitives' scratchpads share the beginning */
+    int grade;                      /* see choice.c */
+    char name[64];
+} bwi_conv_stage;
+
+/* A complete choice of layouts and implementations. */
+typedef struct bwi_conv_choice {
+    bwi_dnnl_layout outer[BWI_OPERANDS], bias;
+    bwi_dnnl_layout backward_weights; /* outer weights of backward data */
+    dnnl_format_tag_t src_tag, dst_tag;
+    int64_t src_block, dst_block;
+    bwi_conv_stage stages[BWI_PASSES];
+    int grade;
+} bwi_conv_choice;
+
+/* Offset of a weight in a blocked layout: group[g] + out[o] + in[i] + y * row + x * column. */
+typedef struct bwi_weights_map {
+    int64_t *group, *out, *in;
+    int64_t row, column;
+    size_t floats;
+} bwi_weights_map;
+
+struct bwi_conv {
+    bwi_owned owned;
+    bwi_conv_shape shape;
+    bool wanted[BWI_PASSES];
+    bwi_conv_choice choice;
+    bwi_weights_map packed, backward; /* backward: all zero unless it differs */
+    bwi_conv_facts facts;
+};
+
+/* Fills in conv->choice from shape and wanted. No message. */
+dnnl_status_t bwi_conv_choose(bwi_conv *conv, const bwi_conv *like);
+void bwi_conv_choice_free(bwi_conv_choice *choice);
+int bwi_conv_result(bwi_conv_pass pass); /* the operand that the pass writes */
+bool bwi_conv_is_reference(const bwi_conv_stage *stage);
+
+bw_status bwi_weights_map_open(bw_context *ctx, bwi_weights_map *map, const bwi_conv_shape *shape, const bwi_dnnl_layout *layout);
+void bwi_weights_map_close(bw_context *ctx, bwi_weights_map *map);
+/* Whether such a map exists for the layout. */
+bool bwi_weights_map_possible(const bwi_conv_shape *shape, const bwi_dnnl_layout *layout);
+
+/* "convolution ...: oneDNN says ..." as the context's message. */
+bw_status bwi_conv_fail(bw_context *ctx, const bwi_conv_shape *shape, dnnl_status_t status);
+
+#endif

@@ -1,0 +1,172 @@
+/*
+ * run: a pass bound to addresses. All of oneDNN's objects are made when binding; executing only executes.
+ */
+#include "kernel/onednn/convolution.h"
+
+enum { STEPS_MAX = BWI_OPERANDS + 1, ARGUMENTS_MAX = 5, MEMORIES_MAX = 2 * BWI_OPERANDS + 1 + STEPS_MAX };
+
+typedef struct bwi_conv_call {
+    const_dnnl_primitive_t primitive;
+    int count;
+    dnnl_exec_arg_t arguments[ARGUMENTS_MAX];
+} bwi_conv_call;
+
+struct bwi_conv_run {
+    bwi_owned owned;
+    dnnl_stream_t stream;
+    dnnl_memory_t memories[MEMORIES_MAX];
+    int memory_count;
+    bwi_conv_call calls[STEPS_MAX];
+    int call_count;
+};
+
+static const int argument_of_operand[BWI_PASSES][BWI_OPERANDS] = {
+    {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+    {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
+    {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST},
+};
+
+static void destroy(bwi_owned *object)
+{
+    bwi_conv_run *run = (bwi_conv_run *)object;
+    for (int k = 0; k < run->memory_count; k++)
+        dnnl_memory_destroy(run->memories[k]);
+    if (run->stream)
+        dnnl_stream_destroy(run->stream);
+}
+
+static dnnl_status_t add_memory(bwi_conv_run *run, dnnl_memory_t *memory, const bwi_dnnl_layout *layout, void *data)
+{
+    dnnl_status_t status = bwi_dnnl_memory_create(memory, layout, data);
+    if (status == dnnl_success)
+        run->memories[run->memory_count++] = *memory;
+    return status;
+}
+
+static void add_argument(bwi_conv_call *call, int argument, dnnl_memory_t memory)
+{
+    call->arguments[call->count++] = (dnnl_exec_arg_t){argument, memory};
+}
+
+/* The next call, with its scratchpad as the first argument if it has one. */
+static dnnl_status_t add_call(bwi_conv_run *run, bwi_conv_call **call, const bwi_conv_primitive *primitive, void *scratch)
+{
+    *call = &run->calls[run->call_count++];
+    (*call)->primitive = primitive->primitive;
+    bwi_dnnl_layout pad = {0};
+    dnnl_status_t status = bwi_dnnl_layout_query(&pad, primitive->desc, dnnl_query_scratchpad_md);
+    if (status == dnnl_success && bwi_dnnl_layout_bytes(&pad) > 0) {
+        dnnl_memory_t memory;
+        status = add_memory(run, &memory, &pad, scratch);
+        if (status == dnnl_success)
+            add_argument(*call, DNNL_ARG_SCRATCHPAD, memory);
+    }
+    bwi_dnnl_layout_free(&pad);
+    return status;
+}
+
+static dnnl_status_t add_move(bwi_conv_run *run, const bwi_conv_primitive *move, dnnl_memory_t from, dnnl_memory_t to,
+                              void *scratch)
+{
+    bwi_conv_call *call;
+    dnnl_status_t status = add_call(run, &call, move, scratch);
+    if (status == dnnl_success) {
+        add_argument(call, DNNL_ARG_FROM, from);
+        add_argument(call, DNNL_ARG_TO, to);
+    }
+    return status;
+}
+
+static const bwi_dnnl_layout *outer_layout(const bwi_conv *conv, bwi_conv_pass pass, int operand)
+{
+    return operand == BWI_WEIGHTS && pass == BWI_CONV_BACKWARD_DATA ? &conv->choice.backward_weights : &conv->choice.outer[operand];
+}
+
+/* Operands in their outer layouts, and in their inner ones where those differ (elsewhere both are the same memory). */
+static dnnl_status_t add_operands(bwi_conv_run *run, const bwi_conv *conv, bwi_conv_pass pass, const bwi_conv_memory *memory,
+                                  dnnl_memory_t outer[BWI_OPERANDS], dnnl_memory_t inner[BWI_OPERANDS])
+{
+    const bwi_conv_stage *stage = &conv->choice.stages[pass];
+    float *const data[BWI_OPERANDS] = {memory->src, memory->weights, memory->dst};
+    dnnl_status_t status = dnnl_success;
+    for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++) {
+        status = add_memory(run, &outer[k], outer_layout(conv, pass, k), data[k]);
+        inner[k] = outer[k];
+        if (status == dnnl_success && stage->move[k].desc)
+            status = add_memory(run, &inner[k], &stage->inner[k], (char *)memory->scratch + stage->temporary[k]);
+    }
+    return status;
+}
+
+static dnnl_status_t add_convolution(bwi_conv_run *run, const bwi_conv *conv, bwi_conv_pass pass, const bwi_conv_memory *memory,
+                                     const dnnl_memory_t inner[BWI_OPERANDS])
+{
+    bwi_conv_call *call;
+    dnnl_status_t status = add_call(run, &call, &conv->choice.stages[pass].convolution, memory->scratch);
+    if (status != dnnl_success)
+        return status;
+    for (int k = 0; k < BWI_OPERANDS; k++)
+        add_argument(call, argument_of_operand[pass][k], inner[k]);
+    if (!conv->shape.with_bias || pass == BWI_CONV_BACKWARD_DATA)
+        return dnnl_success;
+    dnnl_memory_t bias;
+    status = add_memory(run, &bias, &conv->choice.bias, memory->bias);
+    if (status == dnnl_success)
+        add_argument(call, pass == BWI_CONV_FORWARD ? DNNL_ARG_BIAS : DNNL_ARG_DIFF_BIAS, bias);
+    return status;
+}
+
+static dnnl_status_t prepare(bwi_conv_run *run, const bwi_conv *conv, bwi_conv_pass pass, const bwi_conv_memory *memory)
+{
+    const bwi_conv_stage *stage = &conv->choice.stages[pass];
+    dnnl_memory_t outer[BWI_OPERANDS], inner[BWI_OPERANDS];
+    int result = bwi_conv_result(pass);
+    dnnl_status_t status = dnnl_stream_create(&run->stream, bwi_dnnl_library_of()->engine, dnnl_stream_default_flags);
+    if (status == dnnl_success)
+        status = add_operands(run, conv, pass, memory, outer, inner);
+    for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++)
+        if (stage->move[k].desc && k != result)
+            status = add_move(run, &stage->move[k], outer[k], inner[k], memory->scratch);
+    if (status == dnnl_success)
+        status = add_convolution(run, conv, pass, memory, inner);
+    if (status == dnnl_success && stage->move[result].desc)
+        status = add_move(run, &stage->move[result], inner[result], outer[result], memory->scratch);
+    return status;
+}
+
+bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *conv, bwi_conv_pass pass,
+                        const bwi_conv_memory *memory)
+{
+    *run = NULL;
+    bool bias = conv->shape.with_bias && pass != BWI_CONV_BACKWARD_DATA;
+    if (!conv->wanted[pass])
+        return bwi_fail(ctx, BW_INTERNAL, "convolution: a pass is bound that was not asked for when it was made");
+    if (!memory->src || !memory->dst || !memory->weights || (bias && !memory->bias) ||
+        (conv->choice.stages[pass].scratch_bytes > 0 && !memory->scratch))
+        return bwi_fail(ctx, BW_INTERNAL, "convolution: a pass is bound without one of its addresses");
+    bwi_conv_run *made = bwi_own(ctx, sizeof *made, destroy);
+    if (!made)
+        return bwi_pending(ctx);
+    dnnl_status_t status = prepare(made, conv, pass, memory);
+    if (status != dnnl_success) {
+        bwi_disown(made);
+        return bwi_conv_fail(ctx, &conv->shape, status);
+    }
+    *run = made;
+    return BW_OK;
+}
+
+void bwi_conv_run_free(bwi_conv_run *run)
+{
+    bwi_disown(run);
+}
+
+bw_status bwi_conv_execute(const bwi_conv_run *run)
+{
+    dnnl_status_t status = dnnl_success;
+    for (int k = 0; k < run->call_count && status == dnnl_success; k++)
+        status = dnnl_primitive_execute(run->calls[k].primitive, run->stream, run->calls[k].count, run->calls[k].arguments);
+    if (status == dnnl_success)
+        status = dnnl_stream_wait(run->stream);
+    return status == dnnl_success ? BW_OK : status == dnnl_out_of_memory ? BW_RESOURCE_EXHAUSTED : BW_INTERNAL;
+}

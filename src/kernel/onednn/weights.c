@@ -1,0 +1,137 @@
+/*
+ * weights: from Keras's order (kh, kw, in/groups, out) to the blocked layouts of oneDNN and back. The offset in a
+ * blocked layout is a sum with one term for each dimension, so a short table for each replaces oneDNN's reorders:
+ * nothing here allocates, fails, or is changed by a call, once the tables are made.
+ */
+#include "kernel/onednn/convolution.h"
+
+#include <string.h>
+
+/* The term of dimension d for index x. Inner blocks are listed outermost first. */
+static int64_t offset_term(const bwi_dnnl_blocking *b, int d, int64_t x)
+{
+    int64_t term = 0, distance = 1;
+    for (int k = b->inner_count - 1; k >= 0; k--) {
+        if (b->inner_dimensions[k] == d) {
+            term += x % b->inner_sizes[k] * distance;
+            x /= b->inner_sizes[k];
+        }
+        distance *= b->inner_sizes[k];
+    }
+    return term + x * b->strides[d];
+}
+
+static int64_t *offset_table(bw_context *ctx, const bwi_dnnl_blocking *b, int d, int64_t extent)
+{
+    int64_t *table = bwi_allocate(ctx, (size_t)extent, sizeof *table);
+    if (table && d >= 0)
+        for (int64_t x = 0; x < extent; x++)
+            table[x] = offset_term(b, d, x);
+    return table;
+}
+
+bool bwi_weights_map_possible(const bwi_conv_shape *shape, const bwi_dnnl_layout *layout)
+{
+    bwi_dnnl_blocking b;
+    if (!bwi_dnnl_layout_blocking(layout, &b) || b.rank != (shape->groups > 1 ? 5 : 4))
+        return false;
+    for (int k = 0; k < b.inner_count; k++)
+        if (b.inner_dimensions[k] >= b.rank - 2) /* blocks over height or width */
+            return false;
+    return true;
+}
+
+bw_status bwi_weights_map_open(bw_context *ctx, bwi_weights_map *map, const bwi_conv_shape *shape, const bwi_dnnl_layout *layout)
+{
+    bwi_dnnl_blocking b;
+    if (!bwi_dnnl_layout_blocking(layout, &b))
+        return bwi_fail(ctx, BW_INTERNAL, "convolution: oneDNN chose weights in a layout that is not blocked");
+    map->group = offset_table(ctx, &b, b.rank - 5, shape->groups);
+    map->out = offset_table(ctx, &b, b.rank - 4, shape->oc / shape->groups);
+    map->in = offset_table(ctx, &b, b.rank - 3, shape->ic / shape->groups);
+    map->row = b.strides[b.rank - 2];
+    map->column = b.strides[b.rank - 1];
+    map->floats = bwi_dnnl_layout_bytes(layout) / sizeof(float);
+    return map->group && map->out && map->in ? BW_OK : BW_RESOURCE_EXHAUSTED;
+}
+
+void bwi_weights_map_close(bw_context *ctx, bwi_weights_map *map)
+{
+    bwi_release(ctx, map->group);
+    bwi_release(ctx, map->out);
+    bwi_release(ctx, map->in);
+    *map = (bwi_weights_map){0};
+}
+
+static size_t weights_count(const bwi_conv_shape *s)
+{
+    return (size_t)(s->kh * s->kw * (s->ic / s->groups) * s->oc);
+}
+
+/* Padding, which oneDNN wants to be zero, exists where the layout has more floats than there are weights. */
+static void clear_padding(const bwi_conv_shape *shape, const bwi_weights_map *map, float *weights)
+{
+    if (map->floats != weights_count(shape))
+        memset(weights, 0, map->floats * sizeof(float));
+}
+
+void bwi_conv_pack(const bwi_conv *conv, const float *weights, float *packed)
+{
+    const bwi_conv_shape *s = &conv->shape;
+    const bwi_weights_map *map = &conv->packed;
+    clear_padding(s, map, packed);
+    for (int64_t y = 0; y < s->kh; y++)
+        for (int64_t x = 0; x < s->kw; x++)
+            for (int64_t i = 0; i < s->ic / s->groups; i++) {
+                float *at = packed + y * map->row + x * map->column + map->in[i];
+                for (int64_t g = 0; g < s->groups; g++)
+                    for (int64_t o = 0; o < s->oc / s->groups; o++)
+                        at[map->group[g] + map->out[o]] = *weights++;
+            }
+}
+
+void bwi_conv_unpack(const bwi_conv *conv, const float *packed, float *weights)
+{
+    const bwi_conv_shape *s = &conv->shape;
+    const bwi_weights_map *map = &conv->packed;
+    for (int64_t y = 0; y < s->kh; y++)
+        for (int64_t x = 0; x < s->kw; x++)
+            for (int64_t i = 0; i < s->ic / s->groups; i++) {
+                const float *at = packed + y * map->row + x * map->column + map->in[i];
+                for (int64_t g = 0; g < s->groups; g++)
+                    for (int64_t o = 0; o < s->oc / s->groups; o++)
+                        *weights++ = at[map->group[g] + map->out[o]];
+            }
+}
+
+/* One square of at most 16 x 16 channels, which both layouts usually keep together. */
+static void move_square(const bwi_weights_map *from, const float *x, const bwi_weights_map *to, float *y, int64_t o0, int64_t o1,
+                        int64_t i0, int64_t i1)
+{
+    for (int64_t o = o0; o < o1; o++) {
+        const float *source = x + from->out[o];
+        float *target = y + to->out[o];
+        for (int64_t i = i0; i < i1; i++)
+            target[to->in[i]] = source[from->in[i]];
+    }
+}
+
+void bwi_conv_reorder_backward(const bwi_conv *conv, const float *packed, float *backward)
+{
+    enum { SIDE = 16 };
+    const bwi_conv_shape *s = &conv->shape;
+    const bwi_weights_map *from = &conv->packed, *to = &conv->backward;
+    if (!to->floats)
+        return;
+    int64_t out = s->oc / s->groups, in = s->ic / s->groups;
+    clear_padding(s, to, backward);
+    for (int64_t g = 0; g < s->groups; g++)
+        for (int64_t o = 0; o < out; o += SIDE)
+            for (int64_t i = 0; i < in; i += SIDE)
+                for (int64_t k = 0; k < s->kh * s->kw; k++) {
+                    int64_t y = k / s->kw, x = k % s->kw;
+                    move_square(from, packed + from->group[g] + y * from->row + x * from->column, to,
+                                backward + to->group[g] + y * to->row + x * to->column, o, o + SIDE < out ? o + SIDE : out, i,
+                                i + SIDE < in ? i + SIDE : in);
+                }
+}
