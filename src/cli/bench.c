@@ -1,0 +1,424 @@
+/*
+ * batchwise bench: the speed of training on built-in workloads. Random samples in memory go through bw_fit as
+ * anybody's would; the first epochs warm up, and the rest is timed by what on_epoch reports, so that making the
+ * data and the plan is not counted. Each workload gets a context of its own.
+ */
+#include "cli/cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a workload is trained for: its targets, and the loss on them. */
+typedef struct task {
+    const char *loss;
+    bw_dtype dtype;
+    int64_t choices; /* targets are 0 ... choices-1; 0: real numbers from [0,1) */
+} task;
+
+static const task classes = {"sparse_categorical_crossentropy", BW_I32, 10};
+static const task binary = {"binary_crossentropy", BW_F32, 2};
+static const task real = {"mean_squared_error", BW_F32, 0};
+
+typedef struct workload {
+    const char *name;
+    int64_t samples;
+    int rank; /* of one sample */
+    int64_t shape[3];
+    const char *model;
+    const task *task;
+} workload;
+
+#define CONV(filters) "conv2d(" #filters ",3,relu) maxpool2d(2) "
+#define CLASSES "dense(10,softmax)"
+
+static const workload workloads[] = {
+    {"conv28", 1000, 3, {28, 28, 1}, CONV(32) "flatten " CLASSES, &classes},
+    {"conv64", 1000, 3, {64, 64, 3}, CONV(32) "flatten " CLASSES, &classes},
+    {"conv128", 256, 3, {128, 128, 3}, CONV(32) CONV(64) "flatten " CLASSES, &classes},
+    {"conv128half", 256, 3, {128, 128, 3}, CONV(16) CONV(32) "flatten " CLASSES, &classes},
+    {"linear2", 500, 1, {2}, "dense(1)", &real},
+    {"logistic10", 200, 1, {10}, "dense(1,sigmoid)", &binary},
+    {"mlp100", 100000, 1, {100}, "dense(32,relu) dense(1,sigmoid)", &binary},
+    {"range", 1000, 1, {1}, "dense(64,relu) dense(1)", &real},
+    {"mlp1024", 4096, 1, {1024}, "dense(1024,relu) dense(1024,relu) " CLASSES, &classes},
+};
+
+enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
+
+typedef struct arguments {
+    const char *workload;
+    int64_t batch, tile;
+    int epochs, warmup, workers, lanes;
+    uint64_t seed;
+    size_t memory;
+    bool json;
+} arguments;
+
+#define AT(member) offsetof(arguments, member)
+
+static const cli_option options[] = {
+    {"workload", &cli_text, AT(workload), "NAME[:B],...", "one or several, each with its batch or that of --batch\n(required)"},
+    {"batch", &cli_batch, AT(batch), "N|full", "samples behind one update (32)"},
+    {"epochs", &cli_count, AT(epochs), "N", "measured passes over the data (1)"},
+    {"warmup", &cli_number, AT(warmup), "N", "passes before them, in the same training (1)"},
+    {"memory", &cli_size, AT(memory), "SIZE", "the budget, e.g. 512M; default: what the machine gives"},
+    {"workers", &cli_count, AT(workers), "N", "threads; default: one for each CPU"},
+    {"tile", &cli_extent, AT(tile), "N", "samples a worker takes through at once; default: from the\nmodel"},
+    {"lanes", &cli_power, AT(lanes), "N", "gradient sums, a power of two; default: from the model"},
+    {"seed", &cli_seed, AT(seed), "N", "of the weights and the data (0)"},
+    {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output; of several workloads\na list in \"results\""},
+    {.name = NULL},
+};
+
+static void print_workloads(void)
+{
+    puts("workloads (samples, input, model):");
+    for (size_t i = 0; i < WORKLOADS; i++) {
+        char shape[64];
+        int at = 0;
+        for (int d = 0; d < workloads[i].rank; d++) {
+            at += snprintf(shape + at, sizeof shape - (size_t)at, "%s%d", d > 0 ? "x" : "", (int)workloads[i].shape[d]);
+        }
+        printf("  %-12s %-7d %-10s %s\n", workloads[i].name, (int)workloads[i].samples, shape, workloads[i].model);
+    }
+    puts("\nexample:\n"
+         "  batchwise bench --workload conv28:1,conv28:16,mlp1024:256");
+}
+
+static const cli_usage usage = {
+    .command = "bench",
+    .synopsis = "--workload NAME[:BATCH],... [options]",
+    .purpose = "Measures the speed of training on random samples in memory, with Adam.",
+    .options = options,
+    .print_more = print_workloads,
+};
+
+/* ---- Samples -------------------------------------------------------------------------------------------- */
+
+typedef struct samples {
+    void *x, *y;
+    bw_array inputs, targets;
+} samples;
+
+/* The generator SplitMix64: a counter with an odd step, mixed. */
+static uint64_t draw(uint64_t *state)
+{
+    uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+/* Uniform in [0,1): 24 bits fill a float's fraction. */
+static float draw_real(uint64_t *state)
+{
+    return (float)(draw(state) >> 40) * 0x1p-24f;
+}
+
+static void samples_free(samples *made)
+{
+    free(made->x);
+    free(made->y);
+}
+
+/* The sizes are the table's own: no product can overflow. */
+static bool samples_make(samples *made, const workload *work, uint64_t seed)
+{
+    uint64_t state = seed;
+    size_t count = (size_t)work->samples, values = count;
+    made->inputs = (bw_array){.dtype = BW_F32, .rank = work->rank + 1, .shape = {work->samples}};
+    made->targets = (bw_array){.dtype = work->task->dtype, .rank = 1, .shape = {work->samples}};
+    for (int i = 0; i < work->rank; i++) {
+        made->inputs.shape[i + 1] = work->shape[i];
+        values *= (size_t)work->shape[i];
+    }
+    float *x = malloc(values * sizeof *x);
+    void *y = malloc(count * sizeof(int32_t));
+    made->inputs.data = made->x = x;
+    made->targets.data = made->y = y;
+    if (x == NULL || y == NULL) {
+        samples_free(made);
+        return false;
+    }
+    for (size_t i = 0; i < values; i++) {
+        x[i] = draw_real(&state);
+    }
+    if (work->task->dtype == BW_F32) { /* one column, as the model's output has */
+        made->targets.rank = 2;
+        made->targets.shape[1] = 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int32_t choice = work->task->choices > 0 ? (int32_t)(draw(&state) % (uint64_t)work->task->choices) : 0;
+        if (work->task->dtype == BW_I32) {
+            ((int32_t *)y)[i] = choice;
+        } else {
+            ((float *)y)[i] = work->task->choices > 0 ? (float)choice : draw_real(&state);
+        }
+    }
+    return true;
+}
+
+/* ---- Measuring ------------------------------------------------------------------------------------------ */
+
+typedef struct result {
+    const workload *work;
+    int64_t batch;
+    int warmup;
+    double seconds; /* of the measured epochs, as the next two */
+    int64_t samples, steps;
+    double sample_flops;
+    uint64_t hash;
+    bw_run_facts facts;
+} result;
+
+static bool on_epoch(void *user, const bw_progress *progress)
+{
+    result *measured = user;
+    if (progress->epoch >= measured->warmup) {
+        measured->seconds += progress->seconds;
+        measured->samples += progress->samples;
+        measured->steps += progress->step;
+    }
+    return true;
+}
+
+/* Floating-point operations of training on one sample, two for each multiply-add, from the kernels the model really
+ * has: forward, the weights' gradient, and the input's gradient, which the first layer does not need. A convolution of
+ * the table has no padding and a pooling by two behind it. */
+static double count_flops(const bw_model *model, const workload *work)
+{
+    int64_t height = work->shape[0], width = work->rank == 3 ? work->shape[1] : 1;
+    double sum = 0;
+    bool first = true;
+    for (int v = 0; v < bw_variable_count(model); v++) {
+        int64_t shape[BW_MAX_RANK];
+        int rank = bw_variable_shape(model, v, shape);
+        double products = 1;
+        for (int i = 0; i < rank; i++) {
+            products *= (double)shape[i];
+        }
+        if (rank == 4) {
+            height = height - shape[0] + 1;
+            width = width - shape[1] + 1;
+            products *= (double)height * (double)width;
+            height /= 2;
+            width /= 2;
+        }
+        if (rank >= 2) { /* else a bias */
+            sum += 2 * products * (first ? 2 : 3);
+            first = false;
+        }
+    }
+    return sum;
+}
+
+static bw_status fit(result *measured, const arguments *given, bw_context *ctx, const samples *made)
+{
+    bw_fit_options fitting = BW_FIT_OPTIONS_DEFAULT;
+    bw_history *history = NULL;
+    bw_model *model = bw_model_parse(ctx, measured->work->model);
+    bw_status status = bw_compile(model, "adam", measured->work->task->loss, NULL);
+    if (status != BW_OK) {
+        return status;
+    }
+    fitting.epochs = given->warmup + given->epochs;
+    fitting.batch = measured->batch;
+    fitting.seed = given->seed;
+    fitting.memory = given->memory;
+    fitting.tile = given->tile;
+    fitting.lanes = given->lanes;
+    fitting.on_epoch = on_epoch;
+    fitting.user = measured;
+    status = bw_fit(model, bw_from_arrays(ctx, &made->inputs, &made->targets, NULL), &fitting, &history);
+    if (status == BW_OK) {
+        measured->sample_flops = count_flops(model, measured->work);
+        measured->hash = bw_model_hash(model);
+        measured->facts = bw_history_facts(history);
+    }
+    return status;
+}
+
+static int measure(result *measured, const arguments *given)
+{
+    samples made;
+    if (!samples_make(&made, measured->work, given->seed)) {
+        return cli_fail("no memory for the samples of workload '%s'", measured->work->name);
+    }
+    int code = CLI_FAILURE;
+    bw_context *ctx = cli_session_open(given->workers, false);
+    if (ctx != NULL) {
+        bw_status status = fit(measured, given, ctx, &made);
+        code = status == BW_OK ? CLI_SUCCESS : status == BW_CANCELLED ? CLI_INTERRUPTED : CLI_FAILURE;
+        if (code != CLI_SUCCESS) {
+            cli_fail("%s: %s", measured->work->name, code == CLI_INTERRUPTED ? "interrupted" : bw_message(ctx));
+        }
+        cli_session_close(ctx);
+    }
+    samples_free(&made);
+    return code;
+}
+
+/* ---- Results -------------------------------------------------------------------------------------------- */
+
+static double samples_per_s(const result *measured)
+{
+    return measured->seconds > 0 ? (double)measured->samples / measured->seconds : (double)NAN;
+}
+
+static double step_us(const result *measured)
+{
+    return measured->steps > 0 ? measured->seconds * 1e6 / (double)measured->steps : (double)NAN;
+}
+
+static double gflops(const result *measured)
+{
+    return samples_per_s(measured) * measured->sample_flops * 1e-9;
+}
+
+static void print_json(cli_json *json, const result *measured)
+{
+    cli_json_object(json, NULL);
+    cli_json_text(json, "workload", measured->work->name);
+    cli_json_whole(json, "batch", measured->batch);
+    cli_json_whole(json, "samples", measured->samples);
+    cli_json_whole(json, "steps", measured->steps);
+    cli_json_real(json, "seconds", measured->seconds);
+    cli_json_real(json, "samples_per_s", samples_per_s(measured));
+    cli_json_real(json, "step_us", step_us(measured));
+    cli_json_bytes(json, "peak_bytes", measured->facts.peak_bytes);
+    cli_json_bytes(json, "planned_bytes", measured->facts.planned_bytes);
+    cli_json_real(json, "gflops", gflops(measured));
+    cli_json_real(json, "sample_flops", measured->sample_flops);
+    cli_json_hash(json, "hash", measured->hash);
+    cli_json_whole(json, "tile", measured->facts.tile);
+    cli_json_whole(json, "lanes", measured->facts.lanes);
+    cli_json_whole(json, "workers", measured->facts.workers);
+    cli_json_object_end(json);
+}
+
+static void print_row(const result *measured)
+{
+    char peak[CLI_BYTES_TEXT], planned[CLI_BYTES_TEXT];
+    printf("%-12s %7lld %12.0f %11.1f %8.2f %11s %11s\n", measured->work->name, (long long)measured->batch, samples_per_s(measured),
+           step_us(measured), gflops(measured), cli_bytes_text(peak, measured->facts.peak_bytes),
+           cli_bytes_text(planned, measured->facts.planned_bytes));
+    fflush(stdout);
+}
+
+/* ---- The list of workloads ------------------------------------------------------------------------------ */
+
+static const workload *find_workload(const char *name)
+{
+    for (size_t i = 0; i < WORKLOADS; i++) {
+        if (strcmp(workloads[i].name, name) == 0) {
+            return &workloads[i];
+        }
+    }
+    return NULL;
+}
+
+/* Reads NAME or NAME:BATCH from `item`, which is changed. */
+static int read_item(result *measured, const arguments *given, char *item)
+{
+    char *colon = strchr(item, ':');
+    int64_t batch = given->batch;
+    if (colon != NULL) {
+        *colon = 0;
+        if (!cli_batch.parse(&batch, colon + 1)) {
+            return cli_mistake(usage.command, "--workload %s: expected a batch of %s, found '%s'", item, cli_batch.expected,
+                               colon + 1);
+        }
+    }
+    const workload *work = find_workload(item);
+    if (work == NULL) {
+        const char *nearest = cli_nearest(item, &workloads[0].name, WORKLOADS, sizeof workloads[0]);
+        return cli_mistake(usage.command, "--workload: unknown workload '%s'; %s%s%s", item,
+                           nearest == NULL ? "" : "did you mean '",
+                           nearest == NULL ? "'batchwise bench --help' lists them" : nearest, nearest == NULL ? "" : "'?");
+    }
+    *measured = (result){.work = work, .batch = batch < work->samples ? batch : work->samples, .warmup = given->warmup};
+    return CLI_SUCCESS;
+}
+
+/* Splits the list at its commas, in place; `list` gets `count` results to be measured. */
+static int read_list(result *list, size_t count, const arguments *given, char *text)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *comma = strchr(text, ',');
+        if (comma != NULL) {
+            *comma = 0;
+        }
+        int code = read_item(&list[i], given, text);
+        if (code != CLI_SUCCESS) {
+            return code;
+        }
+        text = comma != NULL ? comma + 1 : text;
+    }
+    return CLI_SUCCESS;
+}
+
+static int bench(const arguments *given, result *list, size_t count)
+{
+    cli_json json = {.file = stdout};
+    if (!given->json) {
+        printf("%-12s %7s %12s %11s %8s %11s %11s\n", "workload", "batch", "samples/s", "step us", "GFLOP/s", "peak", "planned");
+    }
+    for (size_t i = 0; i < count; i++) {
+        int code = measure(&list[i], given);
+        if (code != CLI_SUCCESS) {
+            return code;
+        }
+        if (!given->json) {
+            print_row(&list[i]);
+        }
+    }
+    if (given->json) { /* only now: after a failure nothing stands on standard output */
+        if (count > 1) {
+            cli_json_object(&json, NULL);
+            cli_json_array(&json, "results");
+        }
+        for (size_t i = 0; i < count; i++) {
+            print_json(&json, &list[i]);
+        }
+        if (count > 1) {
+            cli_json_array_end(&json);
+            cli_json_object_end(&json);
+        }
+        putchar('\n');
+    }
+    return CLI_SUCCESS;
+}
+
+int cli_bench(int argc, char **argv)
+{
+    arguments given = {.batch = 32, .epochs = 1, .warmup = 1};
+    cli_reading reading = cli_options_read(&usage, argc, argv, &given);
+    if (reading != CLI_READ) {
+        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
+    }
+    if (given.workload == NULL) {
+        return cli_mistake(usage.command, "--workload is required; 'batchwise bench --help' lists the workloads");
+    }
+    if (given.epochs > INT32_MAX - given.warmup) {
+        return cli_mistake(usage.command, "--epochs and --warmup: expected a sum of at most %d", INT32_MAX);
+    }
+    size_t count = 1;
+    for (const char *s = given.workload; *s != 0; s++) {
+        count += *s == ',';
+    }
+    char *text = strdup(given.workload);
+    result *list = calloc(count, sizeof *list);
+    int code = CLI_FAILURE;
+    if (text == NULL || list == NULL) {
+        cli_fail("no memory for the list of workloads");
+    } else {
+        code = read_list(list, count, &given, text);
+    }
+    if (code == CLI_SUCCESS) {
+        code = bench(&given, list, count);
+    }
+    free(list);
+    free(text);
+    return code;
+}

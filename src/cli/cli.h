@@ -1,0 +1,76 @@
+/*
+ * cli: the command. It uses batchwise.h and the C library only. One subcommand is one file, one declaration here
+ * and one row in main.c.
+ *
+ * Standard output carries results, standard error everything else. A command returns its exit code; it never
+ * calls exit, so that main can tell whether standard output was written completely.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <batchwise.h>
+
+#include "cli/json.h"
+#include "cli/options.h"
+
+enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
+
+/* Subcommands; argv[0] is the subcommand's name. */
+int cli_train(int argc, char **argv);
+int cli_bench(int argc, char **argv);
+
+/* ---- session.c: the context of a command, its messages and its interruption ----------------------------- */
+
+/* Opens a context whose log goes to standard error (nowhere if quiet) and that Ctrl-C cancels: the first one ends
+ * what the library is doing with BW_CANCELLED, a second one ends the process. NULL after a message. */
+bw_context *cli_session_open(int workers, bool quiet);
+void cli_session_close(bw_context *ctx);
+/* True once Ctrl-C was pressed. */
+bool cli_session_interrupted(void);
+
+/* Writes "batchwise: ..." as one line to standard error and returns CLI_FAILURE. */
+int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- output.c: files that appear complete or not at all ------------------------------------------------- */
+
+typedef struct cli_output {
+    FILE *file;
+    const char *path; /* borrowed */
+    char *temporary;
+} cli_output;
+
+/* Opens a temporary file beside `path`; false after a message that names the path. */
+bool cli_output_open(cli_output *output, const char *path);
+/* Flushes, syncs and renames it to its path; false after a message. The output is closed either way. */
+bool cli_output_commit(cli_output *output);
+/* Removes it again. */
+void cli_output_discard(cli_output *output);
+
+/* "1.5 MiB"; `text` has CLI_BYTES_TEXT places. */
+enum { CLI_BYTES_TEXT = 32 };
+const char *cli_bytes_text(char *text, size_t bytes);
+
+/* ---- model.c: what --model and --optimizer say ---------------------------------------------------------- */
+
+/* The expression that `argument` is, or that the text file of this name holds. Returns CLI_SUCCESS, or an exit code
+ * after a message. The caller frees *expression. */
+int cli_model_text(char **expression, const char *command, const char *argument);
+
+/* The optimizer's text with its learning rate replaced by `rate`; `optimizer` may be NULL (Adam). The caller frees
+ * it; NULL: no memory. */
+char *cli_optimizer_text(const char *optimizer, double rate);
+
+/* ---- history.c ------------------------------------------------------------------------------------------ */
+
+typedef bool (*cli_history_format)(FILE *file, const bw_history *history);
+
+/* The writer for the path's extension (.json, .csv); NULL: there is none. */
+cli_history_format cli_history_find(const char *path);
+/* Tries, before hours of training, whether a file can be made at `path`; false after a message. */
+bool cli_history_probe(const char *path);
+/* False after a message. */
+bool cli_history_write(const char *path, cli_history_format format, const bw_history *history);
+/* An object of lists, as Keras's History.history. */
+void cli_history_json(cli_json *json, const char *key, const bw_history *history);
+
+#endif

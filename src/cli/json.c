@@ -1,0 +1,153 @@
+/*
+ * The JSON writer and the text of a double. The process stays in the C locale (setlocale is never called), so the
+ * decimal point is a point.
+ */
+#include "cli/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The length of the well-formed UTF-8 character at `s`, 0 if there is none (RFC 3629: no overlong forms, no
+ * surrogates, nothing above U+10FFFF). */
+static size_t character_length(const unsigned char *s)
+{
+    if (s[0] < 0x80) {
+        return 1;
+    }
+    size_t length = s[0] >= 0xC2 && s[0] <= 0xDF ? 2 : (s[0] & 0xF0) == 0xE0 ? 3 : s[0] >= 0xF0 && s[0] <= 0xF4 ? 4 : 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((s[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    bool overlong = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xF0 && s[1] < 0x90);
+    bool outside = (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF4 && s[1] > 0x8F);
+    return overlong || outside ? 0 : length;
+}
+
+static void write_string(FILE *file, const char *value)
+{
+    const unsigned char *s = (const unsigned char *)value;
+    fputc('"', file);
+    while (*s != 0) {
+        size_t length = character_length(s);
+        if (length == 0) {
+            fputs("\\ufffd", file); /* bytes that are no UTF-8 cannot stand in JSON */
+            length = 1;
+        } else if (*s == '"' || *s == '\\') {
+            fprintf(file, "\\%c", *s);
+        } else if (*s < 0x20 || *s == 0x7F) {
+            fprintf(file, "\\u%04x", *s);
+        } else {
+            fwrite(s, 1, length, file);
+        }
+        s += length;
+    }
+    fputc('"', file);
+}
+
+static void begin_value(cli_json *json, const char *key)
+{
+    if (json->filled[json->depth]) {
+        fputs(", ", json->file);
+    }
+    json->filled[json->depth] = true;
+    if (key != NULL) {
+        write_string(json->file, key);
+        fputs(": ", json->file);
+    }
+}
+
+static void open_level(cli_json *json, const char *key, char bracket)
+{
+    begin_value(json, key);
+    fputc(bracket, json->file);
+    if (json->depth + 1 < CLI_JSON_DEPTH) {
+        json->depth++;
+    }
+    json->filled[json->depth] = false;
+}
+
+static void close_level(cli_json *json, char bracket)
+{
+    fputc(bracket, json->file);
+    if (json->depth > 0) {
+        json->depth--;
+    }
+}
+
+void cli_json_object(cli_json *json, const char *key)
+{
+    open_level(json, key, '{');
+}
+
+void cli_json_object_end(cli_json *json)
+{
+    close_level(json, '}');
+}
+
+void cli_json_array(cli_json *json, const char *key)
+{
+    open_level(json, key, '[');
+}
+
+void cli_json_array_end(cli_json *json)
+{
+    close_level(json, ']');
+}
+
+void cli_json_text(cli_json *json, const char *key, const char *value)
+{
+    begin_value(json, key);
+    if (value == NULL) {
+        fputs("null", json->file);
+    } else {
+        write_string(json->file, value);
+    }
+}
+
+void cli_json_whole(cli_json *json, const char *key, int64_t value)
+{
+    begin_value(json, key);
+    fprintf(json->file, "%" PRId64, value);
+}
+
+void cli_json_bytes(cli_json *json, const char *key, size_t value)
+{
+    begin_value(json, key);
+    fprintf(json->file, "%zu", value);
+}
+
+void cli_json_real(cli_json *json, const char *key, double value)
+{
+    char text[CLI_REAL_TEXT];
+    begin_value(json, key);
+    fputs(isfinite(value) ? cli_real_text(text, value) : "null", json->file);
+}
+
+void cli_json_hash(cli_json *json, const char *key, uint64_t value)
+{
+    begin_value(json, key);
+    fprintf(json->file, "\"%016" PRIx64 "\"", value);
+}
+
+const char *cli_real_text(char *text, double value)
+{
+    if (!isfinite(value)) {
+        snprintf(text, CLI_REAL_TEXT, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+        return text;
+    }
+    int digits = 1; /* 17 always suffice */
+    while (digits < 17 && (snprintf(text, CLI_REAL_TEXT, "%.*e", digits - 1, value), strtod(text, NULL)) != value) {
+        digits++;
+    }
+    snprintf(text, CLI_REAL_TEXT, "%.*e", digits - 1, value);
+    int exponent = (int)strtol(strchr(text, 'e') + 1, NULL, 10);
+    if (exponent >= -4 && exponent < 16) { /* Python's rule for when to write an exponent */
+        int decimals = digits - 1 - exponent;
+        snprintf(text, CLI_REAL_TEXT, "%.*f", decimals > 1 ? decimals : 1, value);
+    }
+    return text;
+}

@@ -1,0 +1,81 @@
+/*
+ * The command `batchwise`: finds the subcommand's row and runs it. Standard output is closed here, so that a full
+ * disk behind it is a failure and not a silently shortened result.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *purpose;
+} commands[] = {
+    {"train", cli_train, "train a model on a file of samples"},
+    {"bench", cli_bench, "measure the speed of training on built-in workloads"},
+};
+
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static int show_help(void)
+{
+    puts("usage: batchwise COMMAND [options]\n\n"
+         "Trains neural networks on mini-batches of any size, in memory that does not grow with the batch.\n\n"
+         "commands:");
+    for (size_t i = 0; i < COMMANDS; i++) {
+        printf("  %-10s %s\n", commands[i].name, commands[i].purpose);
+    }
+    puts("\noptions:\n"
+         "  --help     this text; 'batchwise COMMAND --help' for a command's options\n"
+         "  --version  the version\n\n"
+         "Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.");
+    return CLI_SUCCESS;
+}
+
+static int show_version(void)
+{
+    printf("batchwise %s\n", bw_version());
+    return CLI_SUCCESS;
+}
+
+static int report_unknown(const char *word)
+{
+    const char *what = word[0] == '-' ? "option" : "command";
+    const char *nearest = cli_nearest(word, &commands[0].name, COMMANDS, sizeof commands[0]);
+    if (nearest != NULL) {
+        return cli_mistake(NULL, "unknown %s '%s'; did you mean '%s'?", what, word, nearest);
+    }
+    return cli_mistake(NULL, "unknown %s '%s'; 'batchwise --help' lists the commands", what, word);
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2) {
+        return cli_mistake(NULL, "expected a command; 'batchwise --help' lists them");
+    }
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            return commands[i].run(argc - 1, argv + 1);
+        }
+    }
+    bool help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
+    bool version = strcmp(argv[1], "--version") == 0;
+    if ((help || version) && argc > 2) {
+        return cli_mistake(NULL, "unexpected argument '%s' after %s", argv[2], argv[1]);
+    }
+    return help ? show_help() : version ? show_version() : report_unknown(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    int code = run(argc, argv);
+    bool failed = ferror(stdout) != 0;
+    errno = 0;
+    if (fclose(stdout) != 0 || failed) {
+        int failure = cli_fail("cannot write to standard output: %s", errno != 0 ? strerror(errno) : "a write failed");
+        return code == CLI_SUCCESS ? failure : code;
+    }
+    return code;
+}

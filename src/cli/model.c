@@ -1,0 +1,130 @@
+/*
+ * What --model and --optimizer say. A model is an expression or the name of a text file that holds one; the
+ * library parses it. Only the learning rate inside an optimizer's text is looked at here, for --lr.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Longer than any expression a person writes; keeps a wrong file (a data set) from being read whole. */
+enum { LONGEST = 1 << 20 };
+
+static const char white[] = " \t\r\n";
+
+static int read_text(char **expression, const char *command, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = malloc(LONGEST + 1);
+    size_t length = 0;
+    bool failed = file == NULL || text == NULL;
+    int error = failed ? errno : 0;
+    if (!failed) {
+        errno = 0;
+        length = fread(text, 1, LONGEST + 1, file);
+        failed = ferror(file) != 0;
+        error = errno;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    if (failed) {
+        free(text);
+        return cli_fail("%s: cannot read the model: %s", path, strerror(error));
+    }
+    if (length > LONGEST || memchr(text, 0, length) != NULL) {
+        free(text);
+        return cli_mistake(command, "--model: expected an expression or a text file that holds one, found %s in '%s'",
+                           length > LONGEST ? "more than 1 MiB" : "binary data", path);
+    }
+    while (length > 0 && strchr(white, text[length - 1]) != NULL) {
+        length--;
+    }
+    text[length] = 0;
+    *expression = text;
+    return CLI_SUCCESS;
+}
+
+int cli_model_text(char **expression, const char *command, const char *argument)
+{
+    struct stat status;
+    if (stat(argument, &status) == 0) {
+        if (S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode)) {
+            return read_text(expression, command, argument);
+        }
+        if (strpbrk(argument, "./") != NULL) { /* a folder called "flatten" does not hide the layer */
+            return cli_fail("%s: cannot read the model: expected a text file, found %s", argument,
+                            S_ISDIR(status.st_mode) ? "a folder" : "a special file");
+        }
+    } else if (strpbrk(argument, "(= ") == NULL && strpbrk(argument, "./") != NULL) {
+        return cli_fail("%s: cannot read the model: %s", argument, strerror(ENOENT));
+    }
+    *expression = strdup(argument);
+    return *expression != NULL ? CLI_SUCCESS : cli_fail("no memory for the model's text");
+}
+
+/* The end of the argument at `text`: a comma outside parentheses, or `end`. */
+static const char *argument_end(const char *text, const char *end)
+{
+    int depth = 0;
+    for (; text < end; text++) {
+        depth += *text == '(' ? 1 : *text == ')' ? -1 : 0;
+        if (*text == ',' && depth == 0) {
+            return text;
+        }
+    }
+    return end;
+}
+
+/* Whether the argument from `text` to `end` is the learning rate: by its name, or as the first without one. */
+static bool is_rate(const char *text, const char *end, bool first)
+{
+    static const char *const names[] = {"lr", "learning_rate"};
+    const char *equals = memchr(text, '=', (size_t)(end - text)), *parenthesis = memchr(text, '(', (size_t)(end - text));
+    if (equals == NULL || (parenthesis != NULL && parenthesis < equals)) {
+        return first;
+    }
+    while (equals > text && strchr(white, equals[-1]) != NULL) {
+        equals--;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strlen(names[i]) == (size_t)(equals - text) && memcmp(names[i], text, (size_t)(equals - text)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+char *cli_optimizer_text(const char *optimizer, double rate)
+{
+    char number[CLI_REAL_TEXT];
+    optimizer = optimizer == NULL ? "adam" : optimizer + strspn(optimizer, white);
+    const char *end = optimizer + strlen(optimizer);
+    while (end > optimizer && strchr(white, end[-1]) != NULL) {
+        end--;
+    }
+    const char *open = memchr(optimizer, '(', (size_t)(end - optimizer));
+    if (open != NULL && end[-1] != ')') {
+        return strdup(optimizer); /* malformed: bw_compile says what is wrong */
+    }
+    size_t length = (size_t)(end - optimizer) + CLI_REAL_TEXT + sizeof "(lr=,)";
+    char *text = malloc(length);
+    if (text == NULL) {
+        return NULL;
+    }
+    int name = (int)((open == NULL ? end : open) - optimizer);
+    int at = snprintf(text, length, "%.*s(lr=%s", name, optimizer, cli_real_text(number, rate));
+    bool first = true;
+    for (const char *from = open == NULL ? end : open + 1; from < end; first = false) {
+        const char *to = argument_end(from, end - 1);
+        from += strspn(from, white);
+        if (from < to && !is_rate(from, to, first)) {
+            at += snprintf(text + at, length - (size_t)at, ",%.*s", (int)(to - from), from);
+        }
+        from = to + 1;
+    }
+    snprintf(text + at, length - (size_t)at, ")");
+    return text;
+}

@@ -1,0 +1,355 @@
+/*
+ * The option table's reader. Numbers are read strictly: decimal digits only, the whole text, no white space, no
+ * hexadecimal, no "inf", nothing outside the type.
+ */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Kinds of values ------------------------------------------------------------------------------------ */
+
+/* Reads digits up to `end`; false if there are none or the value exceeds 64 bits. */
+static bool read_digits(uint64_t *value, const char *text, const char *end)
+{
+    uint64_t sum = 0;
+    if (text == end) {
+        return false;
+    }
+    for (; text != end; text++) {
+        if (*text < '0' || *text > '9') {
+            return false;
+        }
+        uint64_t digit = (uint64_t)(*text - '0');
+        if (sum > (UINT64_MAX - digit) / 10) {
+            return false;
+        }
+        sum = sum * 10 + digit;
+    }
+    *value = sum;
+    return true;
+}
+
+static bool read_whole(uint64_t *value, const char *text, uint64_t low, uint64_t high)
+{
+    return read_digits(value, text, text + strlen(text)) && *value >= low && *value <= high;
+}
+
+static bool read_real(double *value, const char *text)
+{
+    char *end;
+    if (*text == 0 || strspn(text, "0123456789.eE+-") != strlen(text)) {
+        return false;
+    }
+    errno = 0;
+    *value = strtod(text, &end);
+    return *end == 0 && isfinite(*value) && !(errno == ERANGE && *value == 0);
+}
+
+static bool parse_flag(void *target, const char *text)
+{
+    (void)text;
+    *(bool *)target = true;
+    return true;
+}
+
+static bool parse_text(void *target, const char *text)
+{
+    *(const char **)target = text;
+    return *text != 0;
+}
+
+static bool parse_int(void *target, const char *text, uint64_t low)
+{
+    uint64_t value;
+    if (!read_whole(&value, text, low, INT_MAX)) {
+        return false;
+    }
+    *(int *)target = (int)value;
+    return true;
+}
+
+static bool parse_count(void *target, const char *text)
+{
+    return parse_int(target, text, 1);
+}
+
+static bool parse_number(void *target, const char *text)
+{
+    return parse_int(target, text, 0);
+}
+
+static bool parse_power(void *target, const char *text)
+{
+    return parse_int(target, text, 1) && (*(int *)target & (*(int *)target - 1)) == 0;
+}
+
+static bool parse_extent(void *target, const char *text)
+{
+    uint64_t value;
+    if (!read_whole(&value, text, 1, INT64_MAX)) {
+        return false;
+    }
+    *(int64_t *)target = (int64_t)value;
+    return true;
+}
+
+static bool parse_seed(void *target, const char *text)
+{
+    return read_whole(target, text, 0, UINT64_MAX);
+}
+
+static bool parse_rate(void *target, const char *text)
+{
+    return read_real(target, text) && *(double *)target > 0;
+}
+
+static bool parse_share(void *target, const char *text)
+{
+    return read_real(target, text) && *(double *)target >= 0 && *(double *)target < 1;
+}
+
+static bool parse_ratio(void *target, const char *text)
+{
+    const char *slash = strchr(text, '/');
+    char numerator[64];
+    double above, below = 1;
+    if (slash == NULL) {
+        slash = text + strlen(text);
+    } else if (!read_real(&below, slash + 1)) {
+        return false;
+    }
+    size_t length = (size_t)(slash - text);
+    if (length >= sizeof numerator) {
+        return false;
+    }
+    memcpy(numerator, text, length);
+    numerator[length] = 0;
+    if (!read_real(&above, numerator) || below == 0) {
+        return false;
+    }
+    double ratio = above / below;
+    *(double *)target = ratio;
+    return isfinite(ratio) && ratio != 0;
+}
+
+static bool parse_size(void *target, const char *text)
+{
+    static const char units[] = "KMGT";
+    size_t length = strlen(text);
+    int shift = 0;
+    if (length > 0 && text[length - 1] >= 'A') {
+        char letter = text[length - 1] >= 'a' ? (char)(text[length - 1] - 'a' + 'A') : text[length - 1];
+        const char *unit = strchr(units, letter);
+        if (unit == NULL) {
+            return false;
+        }
+        shift = 10 * ((int)(unit - units) + 1);
+        length--;
+    }
+    uint64_t value;
+    if (!read_digits(&value, text, text + length) || value == 0 || value > (uint64_t)SIZE_MAX >> shift) {
+        return false;
+    }
+    *(size_t *)target = (size_t)value << shift;
+    return true;
+}
+
+static bool parse_batch(void *target, const char *text)
+{
+    if (strcmp(text, "full") == 0) {
+        *(int64_t *)target = INT64_MAX;
+        return true;
+    }
+    return parse_extent(target, text);
+}
+
+const cli_kind cli_flag = {NULL, parse_flag};
+const cli_kind cli_text = {"a text", parse_text};
+const cli_kind cli_count = {"a whole number from 1 to 2147483647", parse_count};
+const cli_kind cli_number = {"a whole number from 0 to 2147483647", parse_number};
+const cli_kind cli_extent = {"a whole number from 1 on", parse_extent};
+const cli_kind cli_power = {"a power of two", parse_power};
+const cli_kind cli_seed = {"a whole number from 0 to 18446744073709551615", parse_seed};
+const cli_kind cli_rate = {"a number above 0", parse_rate};
+const cli_kind cli_share = {"a share from 0 up to, not including, 1", parse_share};
+const cli_kind cli_ratio = {"a number other than 0, or a fraction such as 1/255", parse_ratio};
+const cli_kind cli_size = {"a size such as 512M or 2G", parse_size};
+const cli_kind cli_batch = {"a whole number from 1 on, or full", parse_batch};
+
+/* ---- Messages ------------------------------------------------------------------------------------------- */
+
+int cli_mistake(const char *command, const char *format, ...)
+{
+    va_list arguments;
+    fprintf(stderr, "batchwise%s%s: ", command == NULL ? "" : " ", command == NULL ? "" : command);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    return 2;
+}
+
+enum { WORD = 32 };
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The least number of insertions, deletions, replacements and swaps of neighbours that turn a into b. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t rows[3][WORD + 1];
+    size_t la = strlen(a), lb = strlen(b);
+    if (la > WORD || lb > WORD) {
+        return SIZE_MAX;
+    }
+    for (size_t j = 0; j <= lb; j++) {
+        rows[0][j] = j;
+    }
+    for (size_t i = 1; i <= la; i++) {
+        const size_t *above = rows[(i - 1) % 3], *before = rows[(i + 1) % 3];
+        size_t *row = rows[i % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= lb; j++) {
+            size_t best = smaller(smaller(above[j], row[j - 1]) + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+                best = smaller(best, before[j - 2] + 1);
+            }
+            row[j] = best;
+        }
+    }
+    return rows[la % 3][lb];
+}
+
+const char *cli_nearest(const char *word, const char *const *names, size_t count, size_t stride)
+{
+    const char *nearest = NULL;
+    size_t least = strlen(word) / 3 + 1; /* further away is another word, not a slip */
+    for (size_t i = 0; i < count; i++) {
+        const char *name = *(const char *const *)(const void *)((const char *)(const void *)names + i * stride);
+        size_t away = distance(word, name);
+        if (away <= least && (nearest == NULL || away < least)) {
+            nearest = name;
+            least = away;
+        }
+    }
+    return nearest;
+}
+
+static cli_reading report_unknown(const cli_usage *usage, const char *argument, size_t length)
+{
+    char word[WORD + 1];
+    size_t dashes = strspn(argument, "-"), count = 0;
+    const char *nearest = NULL;
+    while (usage->options[count].name != NULL) {
+        count++;
+    }
+    if (length - dashes <= WORD) {
+        memcpy(word, argument + dashes, length - dashes);
+        word[length - dashes] = 0;
+        nearest = cli_nearest(word, &usage->options[0].name, count, sizeof usage->options[0]);
+    }
+    if (nearest != NULL) {
+        cli_mistake(usage->command, "unknown option '%.*s'; did you mean '--%s'?", (int)length, argument, nearest);
+    } else {
+        cli_mistake(usage->command, "unknown option '%.*s'; 'batchwise %s --help' lists the options", (int)length, argument,
+                    usage->command);
+    }
+    return CLI_MISTAKEN;
+}
+
+/* ---- Help ----------------------------------------------------------------------------------------------- */
+
+static void print_option(const char *name, const char *value, const char *help)
+{
+    enum { INDENT = 28 };
+    int width = printf("  --%s%s%s", name, value == NULL ? "" : " ", value == NULL ? "" : value);
+    for (const char *line = help; line != NULL;) {
+        const char *end = strchr(line, '\n');
+        int length = end == NULL ? (int)strlen(line) : (int)(end - line);
+        printf("%*s%.*s\n", width < INDENT ? INDENT - width : 1, "", length, line);
+        width = 0;
+        line = end == NULL ? NULL : end + 1;
+    }
+}
+
+static void print_help(const cli_usage *usage)
+{
+    printf("usage: batchwise %s %s\n\n%s\n\noptions:\n", usage->command, usage->synopsis, usage->purpose);
+    for (const cli_option *option = usage->options; option->name != NULL; option++) {
+        print_option(option->name, option->value, option->help);
+    }
+    print_option("help", NULL, "this text");
+    putchar('\n');
+    usage->print_more();
+}
+
+/* ---- Reading -------------------------------------------------------------------------------------------- */
+
+static const cli_option *find_option(const cli_option *options, const char *name, size_t length)
+{
+    for (; options->name != NULL; options++) {
+        if (strlen(options->name) == length && memcmp(options->name, name, length) == 0) {
+            return options;
+        }
+    }
+    return NULL;
+}
+
+/* Reads the option at argv[*at], and its value; *at stays at the last argument used. */
+static cli_reading read_option(const cli_usage *usage, int argc, char **argv, int *at, void *target)
+{
+    const char *argument = argv[*at], *equals = strchr(argument, '=');
+    size_t length = equals == NULL ? strlen(argument) : (size_t)(equals - argument);
+    const cli_option *option = strncmp(argument, "--", 2) == 0 ? find_option(usage->options, argument + 2, length - 2) : NULL;
+    if (option == NULL) {
+        return report_unknown(usage, argument, length);
+    }
+    const char *value = equals == NULL ? NULL : equals + 1;
+    if (option->kind->expected == NULL && value != NULL) {
+        cli_mistake(usage->command, "--%s takes no value, found '%s'", option->name, value);
+        return CLI_MISTAKEN;
+    }
+    if (option->kind->expected != NULL && value == NULL) {
+        /* A value that looks like the next option is a forgotten value. */
+        if (*at + 1 >= argc || strncmp(argv[*at + 1], "--", 2) == 0) {
+            cli_mistake(usage->command, "--%s needs a value: expected %s", option->name, option->kind->expected);
+            return CLI_MISTAKEN;
+        }
+        value = argv[++*at];
+    }
+    if (!option->kind->parse((char *)target + option->offset, value)) {
+        cli_mistake(usage->command, "--%s: expected %s, found '%s'", option->name, option->kind->expected, value);
+        return CLI_MISTAKEN;
+    }
+    return CLI_READ;
+}
+
+cli_reading cli_options_read(const cli_usage *usage, int argc, char **argv, void *target)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            print_help(usage);
+            return CLI_HELP_SHOWN;
+        }
+    }
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] != '-') {
+            cli_mistake(usage->command, "unexpected argument '%s': expected an option such as --%s", argv[i],
+                        usage->options[0].name);
+            return CLI_MISTAKEN;
+        }
+        cli_reading reading = read_option(usage, argc, argv, &i, target);
+        if (reading != CLI_READ) {
+            return reading;
+        }
+    }
+    return CLI_READ;
+}

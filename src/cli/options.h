@@ -1,0 +1,60 @@
+/*
+ * Options of the command line, read by a table: a row names the option, the kind of its value and the place in the
+ * command's own struct where the value goes. `--name value` and `--name=value` are the same; given twice, the last
+ * counts. An option that is no row is wrong usage: nothing is accepted and ignored.
+ */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A kind of value. `parse` writes to `target` and returns false if the text is no such value. */
+typedef struct cli_kind {
+    const char *expected; /* completes "expected ..., found ..."; NULL: the option has no value */
+    bool (*parse)(void *target, const char *text);
+} cli_kind;
+
+extern const cli_kind cli_flag;   /* bool */
+extern const cli_kind cli_text;   /* const char *: not empty, borrowed from argv */
+extern const cli_kind cli_count;  /* int from 1 */
+extern const cli_kind cli_number; /* int from 0 */
+extern const cli_kind cli_extent; /* int64_t from 1 */
+extern const cli_kind cli_power;  /* int, a power of two */
+extern const cli_kind cli_seed;   /* uint64_t */
+extern const cli_kind cli_rate;   /* double, positive */
+extern const cli_kind cli_share;  /* double, 0 <= share < 1 */
+extern const cli_kind cli_ratio;  /* double, finite and not zero: 0.5, 1/255 */
+extern const cli_kind cli_size;   /* size_t from 1: 4096, 512M, 2G (powers of 1024) */
+extern const cli_kind cli_batch;  /* int64_t from 1, or INT64_MAX for "full" */
+
+typedef struct cli_option {
+    const char *name; /* without the dashes; NULL ends the table */
+    const cli_kind *kind;
+    size_t offset;
+    const char *value; /* its name in the help; NULL for a flag */
+    const char *help;  /* lines separated by \n */
+} cli_option;
+
+typedef struct cli_usage {
+    const char *command;
+    const char *synopsis; /* what stands after the command's name */
+    const char *purpose;
+    const cli_option *options;
+    void (*print_more)(void); /* the help's end: lists, examples */
+} cli_usage;
+
+typedef enum cli_reading { CLI_READ, CLI_HELP_SHOWN, CLI_MISTAKEN } cli_reading;
+
+/* Reads argv[1] and on into `target`. --help prints the help on standard output; a mistake is one line on standard
+ * error. */
+cli_reading cli_options_read(const cli_usage *usage, int argc, char **argv, void *target);
+
+/* Writes "batchwise COMMAND: ..." as one line to standard error and returns exit code 2. */
+int cli_mistake(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The most similar of `count` names, each found at `names` + i * `stride`; NULL if none is near. */
+const char *cli_nearest(const char *word, const char *const *names, size_t count, size_t stride);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * The context of a command, its messages, and Ctrl-C. The handler touches only lock-free atomics and bw_cancel,
+ * which is safe in a signal handler. It is installed even where SIGINT was ignored at the start, so that
+ * `kill -INT` reaches a command in the background of a script as well.
+ */
+#include "cli/cli.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+static _Atomic(bw_context *) current;
+static atomic_int interruptions;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    if (atomic_fetch_add(&interruptions, 1) > 0) {
+        _exit(CLI_INTERRUPTED);
+    }
+    bw_context *ctx = atomic_load(&current);
+    if (ctx != NULL) {
+        bw_cancel(ctx);
+    }
+}
+
+static void on_log(void *user, bw_log_level level, const char *message)
+{
+    (void)user;
+    fprintf(stderr, "batchwise: %s%s\n", level == BW_LOG_WARNING ? "warning: " : "", message);
+}
+
+bw_context *cli_session_open(int workers, bool quiet)
+{
+    bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+    options.workers = workers;
+    options.log = quiet ? NULL : on_log;
+    bw_context *ctx = bw_open(&options);
+    if (ctx == NULL) {
+        cli_fail("no memory for a context");
+        return NULL;
+    }
+    atomic_store(&current, ctx);
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    if (cli_session_interrupted()) { /* while an earlier context of the same command was current */
+        bw_cancel(ctx);
+    }
+    return ctx;
+}
+
+void cli_session_close(bw_context *ctx)
+{
+    atomic_store(&current, NULL);
+    bw_close(ctx);
+}
+
+bool cli_session_interrupted(void)
+{
+    return atomic_load(&interruptions) > 0;
+}
+
+int cli_fail(const char *format, ...)
+{
+    va_list arguments;
+    fputs("batchwise: ", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    return CLI_FAILURE;
+}

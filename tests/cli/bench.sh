@@ -1,0 +1,53 @@
+# bench: the keys that others read, the table, lists of workloads, and how operations are counted.
+. "$(dirname "$0")/run.sh"
+
+run bench --workload linear2 --batch 16 --epochs 2 --warmup 1 --json
+expect_code 0 'bench linear2'
+expect_empty err 'bench linear2'
+expect_equal 1 "$(wc -l <out)" 'bench --json: lines'
+expect_pattern out '^\{"workload": "linear2", .*\}$' 'bench --json'
+for key in samples_per_s step_us peak_bytes planned_bytes gflops tile lanes workers; do
+    expect_pattern out "\"$key\": [0-9]" 'bench --json'
+done
+expect_equal 1000 "$(value samples)" 'samples of two measured epochs'
+expect_equal 64 "$(value steps)" 'steps: 2 * ceil(500 / 16)'
+hash=$(value hash)
+
+# Warm-up is training as well: three epochs are three epochs.
+run bench --workload linear2:16 --epochs 1 --warmup 2 --json
+expect_equal 500 "$(value samples)" 'samples of one measured epoch'
+expect_equal "$hash" "$(value hash)" 'the hash after three epochs'
+run bench --workload linear2:16 --epochs 3 --warmup 0 --json
+expect_equal 1500 "$(value samples)" 'samples without warm-up'
+expect_equal "$hash" "$(value hash)" 'the hash after three epochs without warm-up'
+
+# Operations for one sample: twice the multiply-adds of forward, weights' gradient and, but for the first layer, the
+# input's gradient.
+flops() {
+    run bench --workload "$1:128" --warmup 0 --json
+    expect_code 0 "bench $1"
+    expect_equal "$2.0" "$(value sample_flops)" "sample_flops of $1"
+}
+flops linear2 $((2 * 2 * 2))
+flops logistic10 $((2 * 2 * 10))
+flops range $((2 * (2 * 64 + 3 * 64)))
+flops conv28 $((2 * (2 * 26 * 26 * 9 * 32 + 3 * 13 * 13 * 32 * 10)))
+
+# Several workloads: a list of results; a table without --json. --batch counts where no batch is given.
+run bench --workload linear2,range:64 --batch full --warmup 0 --json
+expect_code 0 'bench with a list'
+expect_pattern out '^\{"results": \[\{"workload": "linear2", "batch": 500, .*\}, \{"workload": "range", "batch": 64, .*\}\]\}$' \
+    'bench with a list'
+run bench --workload linear2,range:64 --warmup 0
+expect_code 0 'bench, a table'
+expect_equal 3 "$(wc -l <out)" 'bench, a table: lines'
+expect_pattern out '^workload +batch +samples/s' 'bench, a table'
+expect_pattern out '^linear2 +32 +[0-9]' 'bench, a table'
+expect_pattern out '^range +64 +[0-9]' 'bench, a table'
+
+# The same bits on any number of workers.
+run bench --workload logistic10 --json --workers 1
+hash=$(value hash)
+run bench --workload logistic10 --json --workers 2
+expect_equal "$hash" "$(value hash)" 'bench: the hash on two workers'
+finish

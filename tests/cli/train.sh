@@ -1,0 +1,103 @@
+# Training on the digits: summary, JSON, progress, batches, where the model and its options come from.
+. "$(dirname "$0")/run.sh"
+
+samples=1797 # in digits.npz
+
+# The summary on standard output, the progress on standard error.
+train --epochs 2
+expect_code 0 train
+expect_pattern out 'accuracy [01]\.[0-9]{4}.*, loss [0-9]+\.[0-9]{4}$' train
+expect_text out '114 steps in' train # 2 * ceil(1797 / 32)
+expect_pattern out ' [0-9]+ samples/s$' train
+expect_pattern out '^memory .* at the peak, .* planned$' train
+expect_pattern out '^weights [0-9a-f]{16} \(the same on any number of workers\)$' train
+expect_text err 'Epoch 1/2' train
+expect_text err 'Epoch 2/2' train
+hash=$(sed -nE 's/^weights ([0-9a-f]+).*/\1/p' out)
+
+# --json: one object, nothing else on standard output.
+train --epochs 2 --json
+expect_code 0 'train --json'
+expect_equal 1 "$(wc -l <out)" 'train --json: lines'
+expect_pattern out '^\{"history": \{("[a-z_]+": \[[-+.e0-9]+, [-+.e0-9]+\](, )?)+\}, .*\}$' 'train --json'
+expect_pattern out '"accuracy": \[' 'train --json'
+expect_pattern out '"loss": \[' 'train --json'
+expect_text err 'Epoch 2/2' 'train --json'
+expect_equal 114 "$(value steps)" 'steps'
+expect_equal $((2 * samples)) "$(value samples)" 'samples'
+expect_equal null "$(value stopped)" 'stopped'
+expect_equal "$hash" "$(value hash)" 'the hash of the same training'
+for key in samples_per_s peak_bytes planned_bytes tile lanes workers; do
+    expect_pattern out "\"$key\": [0-9]" 'train --json'
+done
+
+# It learns: after 10 epochs (the default) most digits are right, of those held back too.
+train --json --quiet --validation-split 0.2 --lr 0.01
+expect_code 0 'train --validation-split'
+expect_equal $((10 * 45)) "$(value steps)" 'steps with 1437 samples'
+expect_pattern out '"val_accuracy": \[[^]]* (0\.[89][0-9]*|1\.0)\]' 'train --validation-split'
+expect_pattern out '"val_loss": \[' 'train --validation-split'
+
+# --quiet: nothing on standard error; the summary stays.
+train --epochs 1 --quiet
+expect_code 0 'train --quiet'
+expect_empty err 'train --quiet'
+expect_text out 'weights ' 'train --quiet'
+train --epochs 1 --quiet --json
+expect_empty err 'train --quiet --json'
+
+# --batch full, and a batch larger than the data, are one step an epoch, and the same.
+train --epochs 3 --quiet --json --batch full
+expect_code 0 '--batch full'
+expect_equal 3 "$(value steps)" '--batch full: steps'
+hash=$(value hash)
+train --epochs 3 --quiet --json --batch=1000000
+expect_equal 3 "$(value steps)" '--batch 1000000: steps'
+expect_equal "$hash" "$(value hash)" '--batch 1000000: the hash of full'
+
+# Batches behind one update: 57 batches, ten at a time.
+train --epochs 1 --quiet --json --accumulate 10
+expect_code 0 '--accumulate'
+expect_equal 6 "$(value steps)" '--accumulate 10: steps'
+
+# The model from a text file, over several lines.
+train --epochs 1 --quiet --json
+hash=$(value hash)
+printf 'flatten\ndense(16,relu)\n  dense(10,softmax)\n\n' >model.txt
+run train --model model.txt --data "$digits" --scale 1/16 --epochs 1 --quiet --json
+expect_code 0 '--model model.txt'
+expect_equal "$hash" "$(value hash)" '--model model.txt: the hash of the expression'
+run train --model "input(8,8,1) $model" --data "$digits" --scale 0.0625 --epochs 1 --quiet --json
+expect_code 0 'input(8,8,1)'
+expect_equal "$hash" "$(value hash)" 'input(8,8,1), --scale 0.0625: the same hash'
+
+# The order and the weights follow from the seed.
+train --epochs 1 --quiet --json --seed 0
+expect_equal "$hash" "$(value hash)" '--seed 0 is the default'
+train --epochs 1 --quiet --json --seed 1
+[ "$hash" != "$(value hash)" ] || fail '--seed 1: expected another hash'
+train --epochs 1 --quiet --json --no-shuffle
+[ "$hash" != "$(value hash)" ] || fail '--no-shuffle: expected another hash'
+
+# --lr: of Adam, or in place of the optimizer's own.
+train --epochs 1 --quiet --json --optimizer adam --loss sparse_categorical_crossentropy --metrics accuracy
+expect_equal "$hash" "$(value hash)" 'the defaults, said aloud'
+train --epochs 1 --quiet --json --lr 0.01
+hash=$(value hash)
+for optimizer in adam 'adam()' 'adam(lr=0.5)' 'adam(0.5)' ' adam( learning_rate = 0.5 ) '; do
+    train --epochs 1 --quiet --json --lr 0.01 --optimizer "$optimizer"
+    expect_code 0 "--optimizer '$optimizer' --lr 0.01"
+    expect_equal "$hash" "$(value hash)" "--optimizer '$optimizer' --lr 0.01: the hash of --lr 0.01"
+done
+train --epochs 1 --quiet --json --optimizer 'sgd(lr=0.05,momentum=0.9)'
+hash=$(value hash)
+train --epochs 1 --quiet --json --optimizer 'sgd(momentum=0.9)' --lr 0.05
+expect_equal "$hash" "$(value hash)" "sgd's momentum beside --lr"
+
+# Validation from a file; the remaining options are taken.
+train --epochs 1 --quiet --json --validation "$digits" --memory 512M --tile 8 --lanes 4
+expect_code 0 '--validation --memory --tile --lanes'
+expect_pattern out '"val_loss": \[' '--validation'
+expect_equal 8 "$(value tile)" '--tile 8'
+expect_equal 4 "$(value lanes)" '--lanes 4'
+finish

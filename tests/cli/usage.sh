@@ -1,0 +1,90 @@
+# Wrong usage: exit code 2, and one line that names the thing, what was expected and what was found.
+. "$(dirname "$0")/run.sh"
+
+expect_usage 'expected a command'
+expect_usage "unknown command 'tran'; did you mean 'train'?" tran
+expect_usage "unknown command 'xyzzy'" xyzzy
+expect_usage "unknown option '--verison'" --verison
+expect_usage "unexpected argument 'more' after --version" --version more
+
+# train: names of options, and those it cannot do yet
+t() {
+    local text=$1
+    shift
+    expect_usage "$text" train --model 'dense(1)' --data none.npz "$@"
+}
+t "unknown option '--epoch'; did you mean '--epochs'?" --epoch 3
+t "unknown option '--bacth'; did you mean '--batch'?" --bacth=3
+t "unknown option '-epochs'; did you mean '--epochs'?" -epochs 3
+for option in --shape --schedule --early-stop --prefetch --parallel --save-model --run --resume --tensorboard --augment; do
+    t "unknown option '$option'" $option 1
+done
+t "unexpected argument 'extra'" extra
+t '--quiet takes no value' --quiet=yes
+t '--epochs needs a value' --epochs
+t '--epochs needs a value' --epochs --quiet
+
+# train: values
+for text in 0 -1 1.5 1e3 0x10 '' ' 1' '1 ' x 2147483648 99999999999999999999; do
+    t "--epochs: expected a whole number from 1 to 2147483647, found '$text'" --epochs "$text"
+    t "--accumulate: expected a whole number from 1" --accumulate "$text"
+    t "--workers: expected a whole number from 1" --workers "$text"
+    t "--lanes: expected a power of two" --lanes "$text"
+done
+for text in 0 -1 x '' 9223372036854775808 32,64 auto Full; do
+    t "--batch: expected a whole number from 1 on, or full, found '$text'" "--batch=$text"
+done
+for text in 0 -1 x full 9223372036854775808; do
+    t "--tile: expected a whole number from 1 on, found '$text'" --tile "$text"
+done
+t "--lanes: expected a power of two, found '3'" --lanes 3
+for text in -1 x 1.0 18446744073709551616 ''; do
+    t "--seed: expected a whole number from 0" --seed "$text"
+done
+for text in 0 x M 1X -5M 1.5G 512MM 18446744073709551615T ''; do
+    t "--memory: expected a size such as 512M or 2G, found '$text'" --memory "$text"
+done
+for text in 0 -0.1 nan inf 0x1p-3 1e999 '' ' 1' 0,1 1e; do
+    t "--lr: expected a number above 0, found '$text'" --lr "$text"
+done
+for text in -0.1 1 1.5 x nan ''; do
+    t "--validation-split: expected a share" --validation-split "$text"
+done
+for text in 0 x 1/0 1/ /255 1/2/3 nan 0/5 ''; do
+    t "--scale: expected a number other than 0, or a fraction such as 1/255, found '$text'" --scale "$text"
+done
+for option in model data optimizer loss metrics validation history; do
+    t "--$option: expected a text, found ''" --$option ''
+done
+for text in h h.txt h.json.gz .json/h; do
+    t "--history: expected a name that ends in .json or .csv, found '$text'" --history "$text"
+done
+t '--validation and --validation-split exclude each other' --validation v.npz --validation-split 0.1
+expect_usage '--model is required' train --data none.npz
+expect_usage '--data is required' train --model 'dense(1)'
+
+# train: texts that the library reads
+expect_usage 'dens' train --model 'dens(10)' --data "$digits"
+t 'madam' --optimizer 'madam'
+t 'madam' --optimizer 'madam(lr=1)' --lr 0.1
+t 'adam' --optimizer 'adam(lr=' --lr 0.1
+t 'no_such_loss' --loss no_such_loss
+t 'no_such_metric' --metrics accuracy,no_such_metric
+printf 'PK\003\004\000\000' >m.keras
+expect_usage "found binary data in 'm.keras'" train --model m.keras --data "$digits"
+
+# bench
+expect_usage '--workload is required' bench
+expect_usage "unknown option '--worklaod'; did you mean '--workload'?" bench --worklaod conv28
+expect_usage "unknown workload 'conv29'; did you mean 'conv28'?" bench --workload conv29
+expect_usage "unknown workload 'xyzzy'" bench --workload linear2,xyzzy
+expect_usage "unknown workload ''" bench --workload linear2,
+for text in 0 x -1 '' 1:2; do
+    expect_usage "--workload linear2: expected a batch" bench --workload "linear2:$text"
+done
+expect_usage '--warmup: expected a whole number from 0' bench --workload linear2 --warmup -1
+expect_usage '--epochs: expected a whole number from 1' bench --workload linear2 --epochs 0
+expect_usage '--epochs and --warmup' bench --workload linear2 --epochs 2147483647 --warmup 1
+expect_usage '--batch: expected' bench --workload linear2 --batch 0
+expect_usage "unknown option '--model'" bench --model x
+finish
