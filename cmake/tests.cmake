@@ -20,7 +20,6 @@ endif()
 if(BW_SANITIZE)
     list(APPEND test_environment
         ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
-        LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/lsan.supp:print_suppressions=0
         UBSAN_OPTIONS=print_stacktrace=1
         TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tools/tsan.supp:second_deadlock_stack=1)
 endif()
