@@ -104,10 +104,47 @@ void bwi_conv_unpack(const bwi_conv *conv, const float *packed, float *weights)
             }
 }
 
-/* One square of at most 16 x 16 channels, which both layouts usually keep together. */
-static void move_square(const bwi_weights_map *from, const float *x, const bwi_weights_map *to, float *y, int64_t o0, int64_t o1,
-                        int64_t i0, int64_t i1)
+enum { SIDE = 16 };
+
+/* Four rows of four, `from` and `to` SIDE apart, transposed. */
+static void transpose_four(const float *from, float *to)
 {
+    typedef float four __attribute__((vector_size(16)));
+    four row[4], half[4];
+    for (int i = 0; i < 4; i++)
+        memcpy(&row[i], from + i * SIDE, sizeof row[i]);
+    half[0] = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
+    half[1] = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
+    half[2] = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
+    half[3] = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
+    row[0] = __builtin_shufflevector(half[0], half[1], 0, 1, 4, 5);
+    row[1] = __builtin_shufflevector(half[0], half[1], 2, 3, 6, 7);
+    row[2] = __builtin_shufflevector(half[2], half[3], 0, 1, 4, 5);
+    row[3] = __builtin_shufflevector(half[2], half[3], 2, 3, 6, 7);
+    for (int i = 0; i < 4; i++)
+        memcpy(to + i * SIDE, &row[i], sizeof row[i]);
+}
+
+/* Whether the entries first .. first + SIDE - 1 rise by `step`. */
+static bool rises_by(const int64_t *table, int64_t first, int64_t step)
+{
+    for (int64_t k = first; k < first + SIDE - 1; k++)
+        if (table[k + 1] - table[k] != step)
+            return false;
+    return true;
+}
+
+/* One square of at most SIDE x SIDE channels, which both layouts usually keep together: the whole squares of
+ * AVX-512's layouts are each other's transpose. */
+static void move_square(const bwi_weights_map *from, const float *x, const bwi_weights_map *to, float *y, int64_t o0, int64_t o1,
+                        int64_t i0, int64_t i1, bool transpose)
+{
+    if (transpose) {
+        for (int o = 0; o < SIDE; o += 4)
+            for (int i = 0; i < SIDE; i += 4)
+                transpose_four(x + from->out[o0] + from->in[i0] + i * SIDE + o, y + to->out[o0] + to->in[i0] + o * SIDE + i);
+        return;
+    }
     for (int64_t o = o0; o < o1; o++) {
         const float *source = x + from->out[o];
         float *target = y + to->out[o];
@@ -118,20 +155,22 @@ static void move_square(const bwi_weights_map *from, const float *x, const bwi_w
 
 void bwi_conv_reorder_backward(const bwi_conv *conv, const float *packed, float *backward)
 {
-    enum { SIDE = 16 };
     const bwi_conv_shape *s = &conv->shape;
     const bwi_weights_map *from = &conv->packed, *to = &conv->backward;
     if (!to->floats)
         return;
     int64_t out = s->oc / s->groups, in = s->ic / s->groups;
     clear_padding(s, to, backward);
-    for (int64_t g = 0; g < s->groups; g++)
-        for (int64_t o = 0; o < out; o += SIDE)
-            for (int64_t i = 0; i < in; i += SIDE)
+    for (int64_t o = 0; o < out; o += SIDE)
+        for (int64_t i = 0; i < in; i += SIDE) {
+            bool transpose = o + SIDE <= out && i + SIDE <= in && rises_by(from->out, o, 1) && rises_by(from->in, i, SIDE) &&
+                             rises_by(to->out, o, SIDE) && rises_by(to->in, i, 1);
+            for (int64_t g = 0; g < s->groups; g++)
                 for (int64_t k = 0; k < s->kh * s->kw; k++) {
                     int64_t y = k / s->kw, x = k % s->kw;
                     move_square(from, packed + from->group[g] + y * from->row + x * from->column, to,
                                 backward + to->group[g] + y * to->row + x * to->column, o, o + SIDE < out ? o + SIDE : out, i,
-                                i + SIDE < in ? i + SIDE : in);
+                                i + SIDE < in ? i + SIDE : in, transpose);
                 }
+        }
 }
