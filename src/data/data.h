@@ -1,0 +1,57 @@
+/*
+ * data: datasets. A dataset yields samples by number; an order (a chain of index maps: range, permutation) says
+ * which sample stands at a position in an epoch. The batch is never assembled: a worker gathers the rows of its
+ * tile itself, converted into the layout the first layer wants.
+ */
+#ifndef BWI_DATA_H
+#define BWI_DATA_H
+
+#include "base/base.h"
+
+typedef enum bwi_role { BWI_ROLE_INPUT, BWI_ROLE_TARGET, BWI_ROLE_WEIGHT } bwi_role;
+
+/* One named array of the samples: "x", "y", "w", or "x_<input>" and so on without the prefix. */
+typedef struct bwi_field {
+    char name[64]; /* the input's or output's name; "" if there is only one */
+    bwi_role role;
+    bw_dtype dtype;
+    int rank; /* of one sample */
+    int64_t shape[BW_MAX_RANK];
+} bwi_field;
+
+int bwi_dataset_fields(const bw_dataset *dataset);
+const bwi_field *bwi_dataset_field(const bw_dataset *dataset, int field);
+/* The field with this role, the `index`th of them in order; -1 if there is none. */
+int bwi_dataset_find(const bw_dataset *dataset, bwi_role role, int index);
+
+/* The sample number that stands at `position` (0 <= position < count) in `epoch`. */
+int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t position);
+
+/* Where gathered samples go: n of them in [n][ceil(c/block)][h][w][block] (see kernel.h), float32 or int32. A
+ * sample that is no image has h = w = 1 and block = c. */
+typedef struct bwi_destination {
+    void *data;
+    bw_dtype dtype; /* BW_F32 or BW_I32 */
+    int64_t h, w, c, block;
+} bwi_destination;
+
+/* Gathers n samples of a field by number. Converts the type; inputs are scaled as bw_read_options says. Runs on workers, at
+ * the same time as others: returns a status without a message. Values that int32 cannot hold are INVALID_ARGUMENT. */
+bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, const int64_t *numbers, int64_t n, const bwi_destination *to);
+
+/* Splits off the share for validation (Keras: the samples from floor(n * (1 - share)) on; of a shuffled dataset a random
+ * share by its seed). The dataset stays valid; both parts keep it. INVALID_ARGUMENT if a part would be empty. */
+bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation);
+
+int64_t bwi_dataset_batch(const bw_dataset *dataset); /* as bw_batches set it; 32 */
+
+/* A batch of the iterator: sample numbers. */
+struct bw_batch {
+    bw_dataset *dataset;
+    int64_t count, capacity;
+    int64_t *numbers;
+};
+
+void bwi_iterator_state(bw_iterator *iterator, bwi_state *state); /* its place: epoch and position */
+
+#endif

@@ -1,0 +1,137 @@
+/*
+ * Orders: a chain of index maps from a position in an epoch to a sample's number, evaluated anew for each position, so that
+ * no order is ever stored. Each map is a bijection onto its range, hence so is the chain.
+ */
+#include "data/dataset.h"
+
+#include <math.h>
+
+#define EPOCH_FROZEN UINT64_MAX /* the order that a split is cut from: no epoch's own */
+
+int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t position)
+{
+    uint64_t when = (uint64_t)epoch;
+    for (; dataset->upstream; dataset = dataset->upstream) {
+        if (dataset->map == BWI_MAP_PERMUTE)
+            position = bwi_permute(dataset->seed, when, dataset->count, position);
+        else
+            position += dataset->first;
+        if (dataset->frozen)
+            when = EPOCH_FROZEN;
+    }
+    return position;
+}
+
+/* The user's reference to `dataset` goes over to what a builder made of it, or away if it failed. */
+static void take(bw_dataset *dataset)
+{
+    bw_dataset_free(dataset);
+}
+
+bw_dataset *bw_shuffle(bw_dataset *dataset, uint64_t seed)
+{
+    if (!dataset)
+        return NULL;
+    bw_dataset *made = bwi_dataset_over(dataset, BWI_MAP_PERMUTE, dataset->count);
+    if (made)
+        made->seed = seed;
+    take(dataset);
+    return made;
+}
+
+static bw_dataset *take_range(bw_dataset *dataset, int64_t first, int64_t count)
+{
+    bw_dataset *made = bwi_dataset_over(dataset, BWI_MAP_RANGE, count);
+    if (made)
+        made->first = first;
+    take(dataset);
+    return made;
+}
+
+bw_dataset *bw_take(bw_dataset *dataset, int64_t count)
+{
+    if (!dataset)
+        return NULL;
+    bw_context *ctx = dataset->owned.ctx;
+    if (count < 1) {
+        take(dataset);
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "take(%lld): the count must be positive", (long long)count);
+    }
+    return take_range(dataset, 0, count < dataset->count ? count : dataset->count);
+}
+
+bw_dataset *bw_skip(bw_dataset *dataset, int64_t count)
+{
+    if (!dataset)
+        return NULL;
+    bw_context *ctx = dataset->owned.ctx;
+    const int64_t samples = dataset->count;
+    if (count < 0 || count >= samples) {
+        take(dataset);
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT,
+                              count < 0 ? "skip(%lld): the count is negative; there are %lld samples"
+                                        : "skip(%lld): nothing would be left of %lld samples",
+                              (long long)count, (long long)samples);
+    }
+    return take_range(dataset, count, samples - count);
+}
+
+bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch)
+{
+    if (!dataset)
+        return NULL;
+    bw_context *ctx = dataset->owned.ctx;
+    if (batch < 1) {
+        take(dataset);
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "batches(%lld): a batch has at least one sample", (long long)batch);
+    }
+    bw_dataset *made = take_range(dataset, 0, dataset->count);
+    if (made)
+        made->batch = batch;
+    return made;
+}
+
+/* ---- Splits ---- */
+
+static const bw_dataset *last_shuffle(const bw_dataset *dataset)
+{
+    while (dataset && dataset->map != BWI_MAP_PERMUTE)
+        dataset = dataset->upstream;
+    return dataset;
+}
+
+static bw_dataset *part(bw_dataset *dataset, int64_t first, int64_t count, bool frozen)
+{
+    bw_dataset *made = bwi_dataset_over(dataset, BWI_MAP_RANGE, count);
+    if (made) {
+        made->first = first;
+        made->frozen = frozen;
+    }
+    return made;
+}
+
+/* Of a shuffled dataset both parts are cut from one frozen order, or the epochs would mix them; the training part is then
+ * shuffled anew within itself. */
+bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation)
+{
+    bw_context *ctx = dataset->owned.ctx;
+    *training = *validation = NULL;
+    if (!(share > 0 && share < 1))
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "a validation share of %g; expected more than 0 and less than 1", share);
+    const int64_t count = dataset->count, kept = (int64_t)floor((double)count * (1.0 - share));
+    if (kept < 1 || kept >= count)
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "a validation share of %g of %lld samples leaves no samples for %s", share,
+                        (long long)count, kept < 1 ? "training" : "validation");
+    const bw_dataset *shuffle = last_shuffle(dataset);
+    *training = part(dataset, 0, kept, shuffle != NULL);
+    *validation = part(dataset, kept, count - kept, shuffle != NULL);
+    if (*training && *validation && shuffle)
+        *training = bw_shuffle(*training, shuffle->seed);
+    if (*training && *validation)
+        return BW_OK;
+    bw_dataset_free(*training);
+    bw_dataset_free(*validation);
+    *training = *validation = NULL;
+    const bw_status status = bwi_pending(ctx);
+    return status == BW_OK ? BW_RESOURCE_EXHAUSTED : status;
+}
