@@ -2,9 +2,8 @@
  * run: a pass bound to addresses. All of oneDNN's objects are made when binding; executing only executes.
  *
  * Binding does not write to the addresses: making a memory object over given memory leaves its padding as it is (seen
- * with 2.6 and 3.2), unlike changing the address of an object, which is therefore never done. What a pass reads must
- * have zero padding; what it writes gets it. Executing makes oneDNN take and give back a few hundred bytes (a table of
- * arguments), and the matrix products of "gemm:jit" their packed operands: it has no way around its own allocator.
+ * with 2.6.3 and 3.2). What a pass reads must have zero padding; what it writes gets it. Executing makes oneDNN itself
+ * allocate: a table of arguments, usually a few hundred bytes, and with "gemm:jit" also buffers of its matrix products.
  */
 #include "kernel/onednn/convolution.h"
 
