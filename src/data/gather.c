@@ -12,6 +12,7 @@
 #define VALUE_SIZE 4   /* of float32 and int32 */
 #define FEW_CHANNELS 8 /* below it, running along pixels beats running along channels */
 #define PREFETCH_BYTES 1024
+#define PIECE 16
 
 /* Converts `count` values: from_step in bytes, to_step in values. False if one does not fit. */
 typedef bool (*converter)(const unsigned char *from, int64_t from_step, void *to, int64_t to_step, int64_t count, double scale);
@@ -42,25 +43,31 @@ static bool to_whole(double value, int32_t *to)
     return (double)*to == value;
 }
 
-/* The dense loop stands apart so that the compiler can make vectors of it. */
+/* Dense values go in pieces of a fixed length and through an array of their own, so that the compiler makes vectors of them. */
 #define CONVERTERS(name, type, as_float, as_double)                                                                   \
+    static inline float name##_float(type v, float s, double scale)                                                   \
+    {                                                                                                                 \
+        (void)s, (void)scale;                                                                                         \
+        return as_float;                                                                                              \
+    }                                                                                                                 \
     static bool name##_to_f32(const unsigned char *from, int64_t from_step, void *to, int64_t to_step, int64_t count, \
                               double scale)                                                                           \
     {                                                                                                                 \
         float *y = to;                                                                                                \
         const float s = (float)scale;                                                                                 \
-        (void)s;                                                                                                      \
-        type v;                                                                                                       \
-        if (from_step == (int64_t)sizeof v && to_step == 1) {                                                         \
-            for (int64_t i = 0; i < count; i++) {                                                                     \
-                memcpy(&v, from + i * (int64_t)sizeof v, sizeof v);                                                   \
-                y[i] = as_float;                                                                                      \
+        int64_t i = 0;                                                                                                \
+        if (from_step == (int64_t)sizeof(type) && to_step == 1) {                                                     \
+            for (; i + PIECE <= count; i += PIECE) {                                                                  \
+                type v[PIECE];                                                                                        \
+                memcpy(v, from + i * (int64_t)sizeof(type), sizeof v);                                                \
+                for (int k = 0; k < PIECE; k++)                                                                       \
+                    y[i + k] = name##_float(v[k], s, scale);                                                          \
             }                                                                                                         \
-        } else {                                                                                                      \
-            for (int64_t i = 0; i < count; i++) {                                                                     \
-                memcpy(&v, from + i * from_step, sizeof v);                                                           \
-                y[i * to_step] = as_float;                                                                            \
-            }                                                                                                         \
+        }                                                                                                             \
+        for (; i < count; i++) {                                                                                      \
+            type v;                                                                                                   \
+            memcpy(&v, from + i * from_step, sizeof v);                                                               \
+            y[i * to_step] = name##_float(v, s, scale);                                                               \
         }                                                                                                             \
         return true;                                                                                                  \
     }                                                                                                                 \
@@ -157,6 +164,21 @@ static bool put_channels(const job *j, const unsigned char *from, unsigned char 
     return fits;
 }
 
+/* A dense sample block by block, along the channels of each pixel. */
+static bool put_blocks(const job *j, const unsigned char *from, unsigned char *to)
+{
+    bool fits = true;
+    for (int64_t first = 0; first < j->c; first += j->block) {
+        const int64_t n = j->c - first < j->block ? j->c - first : j->block;
+        unsigned char *at = place(to, first * j->pixels);
+        for (int64_t pixel = 0; pixel < j->pixels; pixel++) {
+            fits = j->convert(from + (pixel * j->c + first) * j->size, j->size, at, 1, n, j->scale) && fits;
+            at = place(at, j->block);
+        }
+    }
+    return fits;
+}
+
 /* A sample with gaps, or with another order of axes: a run along the last axis for each index of the others. */
 static bool put_strided(const job *j, const unsigned char *from, unsigned char *to)
 {
@@ -186,9 +208,9 @@ static bool put_sample(const job *j, const unsigned char *from, unsigned char *t
     clear_padding(j, to);
     if (!j->dense)
         return put_strided(j, from, to);
-    if (!j->same && (j->c < FEW_CHANNELS || j->block == 1))
-        return put_channels(j, from, to);
-    return put_run(j, from, j->size, 0, j->column->values, to);
+    if (j->same)
+        return put_run(j, from, j->size, 0, j->column->values, to);
+    return j->c < FEW_CHANNELS || j->block == 1 ? put_channels(j, from, to) : put_blocks(j, from, to);
 }
 
 /* False if the destination has no room for exactly one sample after the other. */
