@@ -156,7 +156,8 @@ extern void (*bwi_pool_delay)(int worker);
 int bwi_cpus(void); /* that this process may use */
 
 /* Sets flush-to-zero, denormals-are-zero, rounding to nearest and no traps for this thread, so that bits do not depend
- * on who computes; returns what to give back to bwi_float_restore. Does nothing on machines other than x86. */
+ * on who computes; returns what to give back to bwi_float_restore. Setting costs some 100 ns, and next to nothing
+ * if it is set already: a loop of steps does it once, outside. Does nothing on machines other than x86. */
 unsigned bwi_float_begin(void);
 void bwi_float_restore(unsigned state);
 

@@ -120,17 +120,18 @@ static uint64_t little_endian(const unsigned char *bytes, size_t count)
     return word;
 }
 
-/* Each step is a bijection of the hash so far, and carries high bits down: a product alone only carries them up. */
+/* Each word is mixed before it joins: without that, a few flipped bits in neighbouring words (signs of weights) can
+ * cancel, because a product carries bits only upwards. */
 uint64_t bwi_hash(uint64_t seed, const void *bytes, size_t size)
 {
     const unsigned char *next = bytes;
-    uint64_t hash = mix(seed ^ ((uint64_t)size * GOLDEN));
-    size_t rest = size;
-    for (; rest >= 8; rest -= 8, next += 8) {
-        hash = (hash ^ little_endian(next, 8)) * 0x9FB21C651E98DF25u;
+    uint64_t hash = mix(mix(seed + GOLDEN) + (uint64_t)size);
+    for (size_t rest = size; rest > 0;) {
+        size_t count = rest < 8 ? rest : 8;
+        hash = (hash ^ mix(little_endian(next, count))) * 0x9FB21C651E98DF25u;
         hash ^= hash >> 32;
+        next += count;
+        rest -= count;
     }
-    if (rest)
-        hash = (hash ^ little_endian(next, rest)) * 0x9FB21C651E98DF25u;
     return mix(hash);
 }

@@ -1,0 +1,310 @@
+/*
+ * batchwise.h - training neural networks on mini-batches, in C.
+ *
+ * The batch is a statistical choice; the tile is a hardware choice. A batch of any size is cut into tiles of a
+ * few samples that fit the cache and the memory budget, so that memory does not grow with the batch, small
+ * batches are fast, and the result is the same on any number of workers.
+ *
+ * Three rules hold everywhere:
+ *
+ * 1. One owner. Everything is made from a context and belongs to it; bw_close frees all of it. Objects may be
+ *    freed earlier, one by one; freeing NULL is fine.
+ * 2. Errors do not interrupt building. A builder (a function that returns a pointer) returns NULL on failure and
+ *    leaves its message in the context; every builder accepts NULL and passes it on; the first function that
+ *    returns a status reports the first failure. So expressions nest, and one check suffices.
+ * 3. Simple, then more. Each task has a call with defaults, an options struct for the rest, and below that the
+ *    pieces for a loop of one's own.
+ *
+ * Pointers: a parameter is borrowed (used during the call only) unless its comment says that it is kept (must
+ * outlive the object) or taken (owned by the callee, even when it fails). A pointer that is returned is lent: it
+ * stays the object's.
+ *
+ * A context and what is made from it is used by one thread at a time; contexts are independent of each other.
+ * Only bw_cancel may be called from another thread or from a signal handler.
+ */
+#ifndef BATCHWISE_H
+#define BATCHWISE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define BW_API __attribute__((visibility("default")))
+#else
+#define BW_API
+#endif
+
+#define BW_VERSION_MAJOR 0
+#define BW_VERSION_MINOR 1
+#define BW_VERSION_PATCH 0
+
+/* The version of the library that is running, e.g. "0.1.0". */
+BW_API const char *bw_version(void);
+
+/* ---- Status ------------------------------------------------------------------------------------------- */
+
+/* TensorFlow's names and numbers. */
+typedef enum bw_status {
+    BW_OK = 0,
+    BW_CANCELLED = 1,          /* bw_cancel was called, or a callback asked to stop the step */
+    BW_INVALID_ARGUMENT = 3,   /* a value, shape or text that cannot be right */
+    BW_NOT_FOUND = 5,          /* no such file, member, layer or name */
+    BW_RESOURCE_EXHAUSTED = 8, /* memory, disk or threads */
+    BW_OUT_OF_RANGE = 11,      /* the end of the data */
+    BW_UNIMPLEMENTED = 12,     /* known, and not offered here */
+    BW_INTERNAL = 13,          /* a defect of the library or of a library below it */
+    BW_DATA_LOSS = 15          /* a damaged file */
+} bw_status;
+
+/* "INVALID_ARGUMENT" and so on; never NULL. */
+BW_API const char *bw_status_name(bw_status status);
+
+/* ---- Context ------------------------------------------------------------------------------------------ */
+
+typedef struct bw_context bw_context;
+typedef struct bw_model bw_model;
+typedef struct bw_dataset bw_dataset;
+typedef struct bw_history bw_history;
+typedef struct bw_gradients bw_gradients;
+typedef struct bw_iterator bw_iterator;
+typedef struct bw_batch bw_batch;
+typedef struct bw_ranks bw_ranks;
+
+/* Where memory comes from. `allocate` returns NULL on failure; `release` is told the same size. Both may be
+ * called from several threads at once. */
+typedef struct bw_allocator {
+    void *user;
+    void *(*allocate)(void *user, size_t bytes, size_t alignment);
+    void (*release)(void *user, void *memory, size_t bytes);
+} bw_allocator;
+
+/* How files are reached. Each function returns a value of 0 or more, or a negative errno. */
+typedef struct bw_io {
+    void *user;
+    int (*open)(void *user, const char *path, int flags, int mode); /* flags and mode as in open(2) */
+    int64_t (*read)(void *user, int file, void *bytes, size_t count, int64_t offset);
+    int64_t (*write)(void *user, int file, const void *bytes, size_t count, int64_t offset);
+    int64_t (*size)(void *user, int file);
+    int (*sync)(void *user, int file);
+    int (*close)(void *user, int file);
+    int (*rename)(void *user, const char *from, const char *to);
+    int (*remove)(void *user, const char *path);
+    int (*map)(void *user, int file, size_t bytes, void **memory); /* read-only */
+    int (*unmap)(void *user, void *memory, size_t bytes);
+} bw_io;
+
+typedef enum bw_log_level { BW_LOG_INFO, BW_LOG_WARNING } bw_log_level;
+
+typedef struct bw_context_options {
+    size_t size;                   /* sizeof(bw_context_options) */
+    const bw_allocator *allocator; /* copied; NULL: the system's */
+    const bw_io *io;               /* copied; NULL: the system's */
+    int workers;                   /* threads that compute, the caller's included; 0: one for each CPU */
+    const char *instruction_set;   /* "avx512", "avx2", "plain"; NULL: $BATCHWISE_ISA or the best there is */
+    bw_ranks *ranks;               /* kept; NULL: one rank */
+    int rank;                      /* this context's number among `ranks` */
+    void (*log)(void *user, bw_log_level level, const char *message);
+    void *log_user; /* kept */
+} bw_context_options;
+
+#define BW_CONTEXT_OPTIONS_DEFAULT         \
+    {                                      \
+        .size = sizeof(bw_context_options) \
+    }
+
+/* Opens a context. NULL options: all defaults. Returns NULL only if there is no memory for it. */
+BW_API bw_context *bw_open(const bw_context_options *options);
+
+/* Frees the context and all that was made from it. */
+BW_API void bw_close(bw_context *ctx);
+
+/* The message of the last failure, one line without a newline; "" if there was none. Lent until the next call. */
+BW_API const char *bw_message(const bw_context *ctx);
+
+/* Stops what the context is doing at the next tile or wait, with BW_CANCELLED. Safe from any thread and from a
+ * signal handler. The flag is cleared when the call it stopped returns. */
+BW_API void bw_cancel(bw_context *ctx);
+
+/* ---- Arrays ------------------------------------------------------------------------------------------- */
+
+typedef enum bw_dtype { BW_U8, BW_I8, BW_U16, BW_I16, BW_U32, BW_I32, BW_U64, BW_I64, BW_F16, BW_F32, BW_F64, BW_BOOL } bw_dtype;
+
+#define BW_MAX_RANK 8
+
+/* A view of an array: it owns nothing. The first extent is the number of samples. */
+typedef struct bw_array {
+    const void *data;
+    bw_dtype dtype;
+    int rank;
+    int64_t shape[BW_MAX_RANK];
+    int64_t strides[BW_MAX_RANK]; /* in bytes; all zero: row-major without gaps */
+} bw_array;
+
+/* ---- Data --------------------------------------------------------------------------------------------- */
+
+typedef struct bw_read_options {
+    size_t size;
+    double scale; /* inputs are multiplied by it; default 1 */
+} bw_read_options;
+
+#define BW_READ_OPTIONS_DEFAULT                     \
+    {                                               \
+        .size = sizeof(bw_read_options), .scale = 1 \
+    }
+
+/* Opens a file of samples: .npz with x, y and optionally w (or x_<input>, y_<output>, w_<output>). */
+BW_API bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *options);
+
+/* Samples from arrays in memory. Keeps the arrays' data. `y` and `w` may be NULL. */
+BW_API bw_dataset *bw_from_arrays(bw_context *ctx, const bw_array *x, const bw_array *y, const bw_array *w);
+
+/* The same samples in an exact random order over all of them, another one each epoch, a function of seed and
+ * epoch alone, in constant memory. Takes the dataset. */
+BW_API bw_dataset *bw_shuffle(bw_dataset *dataset, uint64_t seed);
+
+/* The first `count` samples; all but the first `count`. Take the dataset. */
+BW_API bw_dataset *bw_take(bw_dataset *dataset, int64_t count);
+BW_API bw_dataset *bw_skip(bw_dataset *dataset, int64_t count);
+
+/* How many samples bw_iterate hands out at a time (a loop of one's own); bw_fit has its own option. Takes it. */
+BW_API bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch);
+
+/* The number of samples; -1 for NULL. */
+BW_API int64_t bw_dataset_count(const bw_dataset *dataset);
+
+/* The shape of one sample's input (without the batch); returns the rank, or -1. `shape` has BW_MAX_RANK places. */
+BW_API int bw_dataset_shape(const bw_dataset *dataset, int64_t *shape);
+
+BW_API void bw_dataset_free(bw_dataset *dataset);
+
+/* ---- Models ------------------------------------------------------------------------------------------- */
+
+/* A model from an expression such as "conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)". The input's
+ * shape comes from the data when the model is first used, unless the text begins with input(28,28,1). */
+BW_API bw_model *bw_model_parse(bw_context *ctx, const char *expression);
+
+/* Chooses optimizer, loss and metrics by Keras's names, e.g. "adam(lr=0.001)",
+ * "sparse_categorical_crossentropy", "accuracy". NULL: bw_fit chooses (Adam; the loss from the last layer and the
+ * targets; accuracy for classes). Several metrics are separated by commas. */
+BW_API bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics);
+
+/* Sets the shape of one input sample and creates the variables; bw_fit does it from the data. */
+BW_API bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t seed);
+
+BW_API void bw_model_free(bw_model *model);
+
+/* Variables in Keras's order and layout (a Conv2D kernel is height, width, in, out), float32, row-major. */
+BW_API int bw_variable_count(const bw_model *model);
+BW_API const char *bw_variable_name(const bw_model *model, int index);
+BW_API int bw_variable_shape(const bw_model *model, int index, int64_t *shape); /* returns the rank */
+BW_API bw_status bw_variable_get(const bw_model *model, int index, float *values, size_t count);
+BW_API bw_status bw_variable_set(bw_model *model, int index, const float *values, size_t count);
+
+/* A hash of all variables: equal for equal bits. */
+BW_API uint64_t bw_model_hash(const bw_model *model);
+
+/* ---- Training ----------------------------------------------------------------------------------------- */
+
+/* What a callback sees, and may change by its return value. */
+typedef struct bw_progress {
+    int epoch, epochs;      /* from 0 */
+    int64_t step, steps;    /* of this epoch; step counts finished ones */
+    int64_t update;         /* updates of the model so far */
+    int64_t samples;        /* seen in this epoch */
+    double seconds;         /* of this epoch */
+    const bw_history *logs; /* running means of this epoch at its last row; lent */
+} bw_progress;
+
+/* Return true to go on, false to stop training after this step. Runs on the calling thread. */
+typedef bool (*bw_callback)(void *user, const bw_progress *progress);
+
+typedef struct bw_fit_options {
+    size_t size;
+    int epochs;              /* default 1 */
+    int64_t batch;           /* samples behind one update; default 32; larger than the data is the whole data */
+    double validation_split; /* share of the samples kept for validation: the last ones, before shuffling */
+    bw_dataset *validation;  /* kept during the call; NULL: none */
+    uint64_t seed;           /* initial weights and random layers; default 0 */
+    size_t memory;           /* budget in bytes; 0: what the cgroup and the machine give */
+    int64_t tile;            /* samples a worker takes through at once; 0: from the model */
+    int lanes;               /* a power of two; 0: from the model */
+    int accumulate;          /* batches behind one update; default 1 */
+    FILE *progress;          /* Keras's progress is written here; NULL: none; kept during the call */
+    bw_callback on_step;     /* after each update; NULL: none */
+    bw_callback on_epoch;    /* after each epoch; NULL: none */
+    void *user;              /* kept during the call; given to the callbacks */
+} bw_fit_options;
+
+#define BW_FIT_OPTIONS_DEFAULT                                                    \
+    {                                                                             \
+        .size = sizeof(bw_fit_options), .epochs = 1, .batch = 32, .accumulate = 1 \
+    }
+
+/* Trains the model. NULL options: all defaults. `history` may be NULL; otherwise it gets a history that belongs
+ * to the context, also when training was stopped or failed after some epochs. */
+BW_API bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *options, bw_history **history);
+
+/* Loss and metrics over the dataset, one row named as in bw_fit. */
+BW_API bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result);
+
+/* The model's output for each sample, in the dataset's order, into count floats (samples times outputs). */
+BW_API bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predictions, size_t count);
+
+/* ---- History ------------------------------------------------------------------------------------------ */
+
+/* Named columns ("loss", "accuracy", "val_loss", ...) with one value an epoch. */
+BW_API int bw_history_epochs(const bw_history *history);
+BW_API int bw_history_columns(const bw_history *history);
+BW_API const char *bw_history_column(const bw_history *history, int column);
+BW_API double bw_history_value(const bw_history *history, const char *column, int epoch); /* NaN if there is none */
+BW_API double bw_history_last(const bw_history *history, const char *column);
+BW_API void bw_history_free(bw_history *history);
+
+/* What a run took. */
+typedef struct bw_run_facts {
+    int64_t updates, samples;
+    double seconds;
+    int64_t tile;
+    int lanes, workers;
+    size_t planned_bytes; /* what the plan said */
+    size_t peak_bytes;    /* largest resident size less the size just before the plan was made */
+} bw_run_facts;
+
+BW_API bw_run_facts bw_history_facts(const bw_history *history);
+
+/* ---- A loop of one's own ------------------------------------------------------------------------------ */
+
+/* Batches of a dataset, one after another; the next epoch begins with a new iterator. Keeps the dataset. */
+BW_API bw_iterator *bw_iterate(bw_dataset *dataset, int epoch);
+BW_API bw_status bw_next(bw_iterator *iterator, bw_batch **batch); /* lent until the next call; BW_OUT_OF_RANGE: the end */
+BW_API int64_t bw_batch_count(const bw_batch *batch);
+BW_API void bw_iterator_free(bw_iterator *iterator);
+
+/* Sums of per-sample gradients over batches of any size; NULL plan options: defaults. The model must be compiled
+ * and built. */
+BW_API bw_gradients *bw_gradients_new(bw_model *model, const bw_fit_options *options);
+BW_API bw_status bw_gradients_add(bw_gradients *gradients, bw_batch *batch, double *loss);
+BW_API int64_t bw_gradients_samples(const bw_gradients *gradients);
+BW_API void bw_gradients_clear(bw_gradients *gradients);
+/* Divides once by the number of samples, updates the model, clears. */
+BW_API bw_status bw_apply(bw_model *model, bw_gradients *gradients);
+BW_API void bw_gradients_free(bw_gradients *gradients);
+
+/* ---- Ranks -------------------------------------------------------------------------------------------- */
+
+/* Several ranks in one process, each a thread with a context of its own, that train one model together: give each
+ * context the same group and its own number. `count` is a power of two. Outlives the contexts. */
+BW_API bw_ranks *bw_ranks_open(int count);
+BW_API void bw_ranks_close(bw_ranks *ranks);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,283 @@
+/* Opening: the arena, and every instruction of every phase bound to addresses, for each worker and number of samples. */
+#include "exec/exec.h"
+
+#include <string.h>
+
+bwi_bound *bwi_exec_bound(const bwi_exec *exec, int program, int phase, int worker, int size)
+{
+    const bwi_bound_phase *p = &exec->phases[program][phase];
+    return &p->list[((size_t)worker * (size_t)exec->plan->sizes + (size_t)size) * (size_t)p->count];
+}
+
+int bwi_exec_parts(const bwi_exec *exec) { return exec->plan->graph.count * BWI_PASS_COUNT + BWI_PART_FIXED; }
+
+int bwi_exec_part(const bwi_exec *exec, const bw_node *lowered, bwi_pass pass)
+{
+    (void)exec;
+    return lowered->number * BWI_PASS_COUNT + (int)pass;
+}
+
+int bwi_exec_fixed_part(const bwi_exec *exec, int part) { return exec->plan->graph.count * BWI_PASS_COUNT + part; }
+
+static bw_status run_seed(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    float *ones = call->dst;
+    for (int64_t i = 0; i < call->samples * bwi_shape_count(&call->node->shape); i++) {
+        ones[i] = 1;
+    }
+    return BW_OK;
+}
+
+/* src holds as many differences as the instruction adds; `bound` carries their number. */
+static bw_status run_add(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    bwi_image image = bwi_node_image(call->node, call->samples);
+    int64_t count = bwi_image_floats(&image);
+    const int *adds = call->bound;
+    memcpy(call->dst, call->src[0], (size_t)count * sizeof(float));
+    for (int k = 1; k < *adds; k++) {
+        call->kernels->add(count, call->src[k], call->dst);
+    }
+    return BW_OK;
+}
+
+static bwi_pass_function function_of(const bwi_instruction *i, bool training)
+{
+    const bwi_op *op = i->node->op;
+    switch (i->pass) {
+    case BWI_PASS_FORWARD:
+        return !training && op->inference ? op->inference : op->forward;
+    case BWI_PASS_STATISTICS:
+        return op->statistics;
+    case BWI_PASS_SEED:
+        return run_seed;
+    case BWI_PASS_BACKWARD:
+        return op->backward;
+    case BWI_PASS_BACKWARD_STATISTICS:
+        return op->backward_statistics;
+    case BWI_PASS_BACKWARD_WEIGHTS:
+        return op->backward_weights;
+    case BWI_PASS_ADD:
+        return run_add;
+    default:
+        return NULL;
+    }
+}
+
+typedef struct binder {
+    bwi_exec *exec;
+    const bwi_plan_program *program;
+    const bwi_phase *phase;
+    unsigned char *region; /* the worker's */
+} binder;
+
+static void *address(const binder *b, int value)
+{
+    return value < 0 || b->phase->offsets[value] == SIZE_MAX ? NULL : b->region + b->phase->offsets[value];
+}
+
+static float *shared_address(const binder *b, size_t offset)
+{
+    return offset == SIZE_MAX ? NULL : (float *)(void *)(b->exec->arena + offset);
+}
+
+static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, bwi_call *call)
+{
+    bwi_exec *exec = b->exec;
+    const bwi_plan *plan = exec->plan;
+    const bw_node *node = i->node;
+    size_t n = (size_t)node->number;
+    int inputs = i->pass == BWI_PASS_ADD ? i->adds : node->inputs;
+    *call = (bwi_call){.node = node,
+                       .kernels = plan->kernels,
+                       .prepared = plan->prepared[n * BWI_MAX_SIZES + (size_t)size],
+                       .samples = (int64_t)1 << size,
+                       .dst = address(b, i->dst),
+                       .diff_dst = address(b, i->diff_dst),
+                       .workspace = address(b, i->workspace),
+                       .scratch = b->region + plan->scratch_offset,
+                       .sums = plan->sums[n],
+                       .statistics = shared_address(b, plan->statistics[n]),
+                       .backward_statistics = shared_address(b, plan->backward_statistics[n]),
+                       .shared = shared_address(b, plan->shared[n]),
+                       .overwrites = i->overwrites};
+    call->src = bwi_allocate(exec->ctx, (size_t)(2 * inputs), sizeof(void *));
+    call->weights = bwi_allocate(exec->ctx, (size_t)node->variables, sizeof(float *));
+    call->gradient = bwi_allocate(exec->ctx, (size_t)node->variables, sizeof(size_t));
+    if (!call->src || !call->weights || !call->gradient) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    call->diff_src = call->src + inputs;
+    for (int k = 0; i->src && k < inputs; k++) {
+        call->src[k] = address(b, i->src[k]);
+        call->diff_src[k] = i->pass == BWI_PASS_ADD ? NULL : address(b, i->diff_src[k]);
+    }
+    for (int k = 0; k < node->variables; k++) {
+        call->weights[k] = node->variable[k]->data;
+        call->gradient[k] = plan->gradients[node->variable[k]->index];
+    }
+    return BW_OK;
+}
+
+static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int size, bwi_bound *bound)
+{
+    bwi_exec *exec = b->exec;
+    bound->instruction = i;
+    bound->part = bwi_exec_part(exec, i->node, i->pass);
+    bound->run = function_of(i, b->program->program.training);
+    bw_status status = fill_call(b, i, size, &bound->call);
+    if (status != BW_OK) {
+        return status;
+    }
+    if (i->pass == BWI_PASS_STORE || i->pass == BWI_PASS_LOAD) {
+        bound->stored = b->program->stored[i->dst];
+        bound->bytes = bwi_plan_value_bytes(exec->plan, &b->program->program.values[i->dst], (int64_t)1 << size);
+    } else if (i->pass == BWI_PASS_ADD) {
+        union {
+            const int *lent;
+            void *bound;
+        } adds = {.lent = &i->adds};
+        bound->call.bound = adds.bound;
+    } else if (i->node->op->bind && i->pass != BWI_PASS_SEED) {
+        status = i->node->op->bind(exec->ctx, &bound->call, (int)i->pass);
+    }
+    return status;
+}
+
+static bw_status bind_phase(bwi_exec *exec, const bwi_plan_program *program, int number, bwi_bound_phase *bound)
+{
+    const bwi_plan *plan = exec->plan;
+    const bwi_phase *phase = &program->phases[number];
+    bound->list = bwi_allocate(exec->ctx, (size_t)phase->count * (size_t)plan->workers * (size_t)plan->sizes, sizeof *bound->list);
+    if (!bound->list) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    bound->count = phase->count;
+    bwi_bound *next = bound->list;
+    for (int w = 0; w < plan->workers; w++) {
+        binder b = {.exec = exec, .program = program, .phase = phase};
+        b.region = exec->arena + plan->workers_offset + (size_t)w * plan->worker_bytes;
+        for (int s = 0; s < plan->sizes; s++) {
+            for (int k = 0; k < phase->count; k++) {
+                bw_status status = bind_instruction(&b, &phase->instructions[k], s, next++);
+                if (status != BW_OK) {
+                    return status;
+                }
+            }
+        }
+    }
+    return BW_OK;
+}
+
+bw_status bwi_exec_bind(bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    exec->phases = bwi_allocate(exec->ctx, (size_t)plan->program_count, sizeof(bwi_bound_phase *));
+    if (!exec->phases) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    for (int p = 0; p < plan->program_count; p++) {
+        const bwi_plan_program *program = &plan->programs[p];
+        exec->phases[p] = bwi_allocate(exec->ctx, (size_t)program->phase_count, sizeof(bwi_bound_phase));
+        if (!exec->phases[p]) {
+            return BW_RESOURCE_EXHAUSTED;
+        }
+        for (int k = 0; k < program->phase_count; k++) {
+            bw_status status = bind_phase(exec, program, k, &exec->phases[p][k]);
+            if (status != BW_OK) {
+                return status;
+            }
+        }
+    }
+    return BW_OK;
+}
+
+static void unbind_phase(bwi_exec *exec, bwi_bound_phase *phase)
+{
+    size_t total = (size_t)phase->count * (size_t)exec->plan->workers * (size_t)exec->plan->sizes;
+    for (size_t k = 0; phase->list && k < total; k++) {
+        bwi_bound *b = &phase->list[k];
+        if (b->instruction && b->instruction->pass != BWI_PASS_ADD && b->call.bound) {
+            b->call.node->op->unbind(b->call.bound);
+        }
+        bwi_release(exec->ctx, (void *)b->call.src);
+        bwi_release(exec->ctx, (void *)b->call.weights);
+        bwi_release(exec->ctx, b->call.gradient);
+    }
+    bwi_release(exec->ctx, phase->list);
+}
+
+void bwi_exec_unbind(bwi_exec *exec)
+{
+    for (int p = 0; exec->phases && p < exec->plan->program_count; p++) {
+        for (int k = 0; exec->phases[p] && k < exec->plan->programs[p].phase_count; k++) {
+            unbind_phase(exec, &exec->phases[p][k]);
+        }
+        bwi_release(exec->ctx, exec->phases[p]);
+    }
+    bwi_release(exec->ctx, (void *)exec->phases);
+    exec->phases = NULL;
+}
+
+static void destroy(bwi_owned *object)
+{
+    bwi_exec *exec = (bwi_exec *)(void *)object;
+    if (exec->plan) {
+        bwi_exec_unbind(exec);
+        bwi_arena_release(exec->ctx, exec->arena, exec->plan->bytes);
+        bwi_plan_free(exec->plan);
+    }
+    bwi_release(exec->ctx, exec->workers);
+}
+
+static double flops_of(const bwi_plan *plan)
+{
+    double flops = 0;
+    for (int n = 0; n < plan->graph.count; n++) {
+        const bw_node *node = plan->graph.nodes[n];
+        flops += node->op->flops ? node->op->flops(node) : (double)bwi_shape_count(&node->shape);
+    }
+    return flops;
+}
+
+bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
+{
+    bwi_exec *exec = bwi_own(ctx, sizeof *exec, destroy);
+    *result = NULL;
+    if (!exec) {
+        bwi_plan_free(plan);
+        return bwi_pending(ctx);
+    }
+    exec->ctx = ctx;
+    exec->plan = plan;
+    exec->rank = bwi_rank_of(ctx);
+    exec->flops = flops_of(plan);
+    exec->workers = bwi_allocate(ctx, (size_t)plan->workers, sizeof *exec->workers);
+    exec->arena = bwi_arena_allocate(ctx, plan->bytes);
+    bw_status status = exec->workers && exec->arena ? bwi_exec_bind(exec) : BW_RESOURCE_EXHAUSTED;
+    if (status == BW_OK) {
+        status = bwi_pool_open(ctx);
+    }
+    if (status != BW_OK) {
+        bwi_disown(exec);
+        return status;
+    }
+    *result = exec;
+    return BW_OK;
+}
+
+void bwi_exec_close(bwi_exec *exec) { bwi_disown(exec); }
+
+const bwi_plan *bwi_exec_plan(const bwi_exec *exec) { return exec->plan; }
+
+void bwi_exec_set_hooks(bwi_exec *exec, const bwi_hooks *hooks) { exec->hooks = hooks ? *hooks : (bwi_hooks){0}; }
+
+void bwi_exec_set_ledger(bwi_exec *exec, bwi_ledger *ledger) { exec->ledger = ledger; }
+
+void bwi_exec_set_seed(bwi_exec *exec, uint64_t seed, uint64_t update)
+{
+    exec->seed = seed;
+    exec->update = update;
+}

@@ -1,0 +1,128 @@
+/*
+ * exec: runs a plan. A window is the set of samples behind one update; it may be fed in pieces. Tile t of the window is
+ * added to lane t mod lanes, in order of t; a lane is taken through by one worker; lanes stay apart until the update and are
+ * then added as a binary tree, which ranks continue. So bits depend on the plan alone, never on workers, ranks or timing.
+ *
+ * Nothing here allocates after bwi_exec_open, and nothing changes the model before bwi_exec_update.
+ */
+#ifndef BWI_EXEC_H
+#define BWI_EXEC_H
+
+#include "data/data.h"
+#include "plan/plan.h"
+#include "rank/rank.h"
+
+typedef struct bwi_exec bwi_exec;
+
+/* Called while running, if set: for the gradient noise scale, profiles and tests. */
+typedef struct bwi_hooks {
+    void *user;
+    /* On the worker's thread: the lane has all of this piece's gradient of a variable. */
+    void (*lane_gradient)(void *user, int lane, const bwi_variable *variable, const float *gradient);
+    /* On the caller's thread, from the reduction: squared norm of a lane's gradient, and how many samples it sums. */
+    void (*lane_norm)(void *user, int lane, double squared, int64_t samples);
+    /* On the worker's thread: a tile begins. */
+    void (*tile)(void *user, int worker, int lane, int64_t tile);
+} bwi_hooks;
+
+/* Parts of the ledger: one for each node and pass, then these. */
+enum { BWI_PART_PROLOGUE, BWI_PART_REDUCE, BWI_PART_UPDATE, BWI_PART_TILES, BWI_PART_FIXED };
+int bwi_exec_parts(const bwi_exec *exec);
+int bwi_exec_part(const bwi_exec *exec, const bw_node *lowered, bwi_pass pass);
+int bwi_exec_fixed_part(const bwi_exec *exec, int part);
+
+/* Allocates the arena and binds every instruction. Takes the plan. */
+bw_status bwi_exec_open(bw_context *ctx, bwi_exec **exec, bwi_plan *plan);
+void bwi_exec_close(bwi_exec *exec);
+const bwi_plan *bwi_exec_plan(const bwi_exec *exec);
+void bwi_exec_set_hooks(bwi_exec *exec, const bwi_hooks *hooks); /* copied; NULL: none */
+void bwi_exec_set_ledger(bwi_exec *exec, bwi_ledger *ledger);    /* kept; NULL: none */
+void bwi_exec_set_seed(bwi_exec *exec, uint64_t seed, uint64_t update);
+
+/* Takes samples through a program. A training program adds to the window. If it fails the window is lost (and
+ * cleared); the model is as it was. `predictions` (may be NULL) gets the first target's output, sample by sample. */
+bw_status bwi_exec_feed(bwi_exec *exec, int program, const bw_dataset *dataset, const int64_t *numbers, int64_t count,
+                        float *predictions);
+/* The sums of a SUMS node (of the model's graph) over the last feed. */
+const double *bwi_exec_sums(const bwi_exec *exec, const bw_node *node);
+
+int64_t bwi_exec_samples(const bwi_exec *exec); /* of the window */
+void bwi_exec_clear(bwi_exec *exec);
+/* Adds the lanes, then the ranks; the squared norm of the window's gradient sum. Checks that it is finite: if not, names what
+ * is behind it (INVALID_ARGUMENT) and clears the window. */
+bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm);
+/* For a part of a variable, on a worker: gradient sums of the window. Parts are fixed blocks. */
+typedef void (*bwi_update)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
+/* The commit: updates every trained variable, then what else a step changes; clears the window. Cannot fail. */
+void bwi_exec_update(bwi_exec *exec, bwi_update update, void *user);
+/* The variables were changed from outside: prologues must run again. */
+void bwi_exec_touch(bwi_exec *exec);
+
+/* ---- Within the module ---- */
+
+/* One bound instruction. */
+typedef struct bwi_bound {
+    bwi_call call;
+    bwi_pass_function run;
+    const bwi_instruction *instruction;
+    size_t stored; /* STORE and LOAD: offset in the tile's slot */
+    size_t bytes;  /* STORE and LOAD */
+    int part;
+} bwi_bound;
+
+typedef struct bwi_bound_phase {
+    bwi_bound *list; /* [worker][size][instruction] */
+    int count;
+} bwi_bound_phase;
+
+typedef struct bwi_worker {
+    char trouble[BWI_TROUBLE];
+    bw_status status;
+    int64_t tiles; /* run so far: tests ask that more than one worker took part */
+    unsigned char pad[BWI_CACHE_LINE];
+} bwi_worker;
+
+struct bwi_exec {
+    bwi_owned owned;
+    bw_context *ctx;
+    bwi_plan *plan;
+    const bwi_rank_row *rank;
+    unsigned char *arena;
+    bwi_bound_phase **phases; /* [program][phase] */
+    bwi_worker *workers;
+    bwi_hooks hooks;
+    bwi_ledger *ledger;
+    uint64_t seed, update;
+    double flops; /* of one sample, forward */
+
+    /* The window. */
+    int64_t samples, tiles;
+    bool fresh; /* prologues have run since the variables last changed */
+
+    /* The feed at hand. */
+    int program, phase;
+    const bw_dataset *dataset;
+    const int64_t *numbers;
+    int64_t count;
+    float *predictions;
+    atomic_int next_lane, failed;
+    atomic_llong next_block;
+    bwi_update updater;
+    void *update_user;
+
+    /* The last piece, to find the sample behind a NaN. */
+    const bw_dataset *last_dataset;
+};
+
+bw_status bwi_exec_bind(bwi_exec *exec);
+void bwi_exec_unbind(bwi_exec *exec);
+bwi_bound *bwi_exec_bound(const bwi_exec *exec, int program, int phase, int worker, int size);
+/* The k-th tile of a piece of `count` samples: where it begins, and which size it has. */
+int64_t bwi_tiles_of(int64_t count, int64_t tile);
+void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size);
+bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k);
+/* Runs the piece again one sample at a time through phases up to the present one; names what is wrong. */
+bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite);
+unsigned char *bwi_exec_lane(const bwi_exec *exec, int lane);
+
+#endif

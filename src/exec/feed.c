@@ -1,0 +1,242 @@
+/*
+ * A piece of samples through a program: phase after phase, each with its tiles shared out by lanes, and an epilogue
+ * where lanes, then ranks, meet and whole-batch ops finish their statistics.
+ */
+#include "exec/exec.h"
+
+#include <string.h>
+
+/* Below this many floating-point operations a second worker costs more than it saves (about 12 microseconds). */
+static const double WORTH_WAKING = 1e6;
+
+static size_t sums_bytes(const bwi_plan *plan) { return plan->lane_bytes - plan->lane_sums; }
+
+static int first_own_lane(const bwi_exec *exec) { return exec->ctx->rank * exec->plan->own_lanes; }
+
+static void fail_worker(bwi_exec *exec, int worker, bw_status status)
+{
+    exec->workers[worker].status = status;
+    atomic_store(&exec->failed, 1);
+}
+
+static void run_lane(bwi_exec *exec, int worker, int lane)
+{
+    const bwi_plan *plan = exec->plan;
+    memset(bwi_exec_lane(exec, lane) + plan->lane_sums, 0, sums_bytes(plan));
+    int64_t tiles = bwi_tiles_of(exec->count, plan->tile), lanes = plan->lanes;
+    int64_t k = (first_own_lane(exec) + lane - exec->tiles % lanes + lanes) % lanes;
+    for (; k < tiles; k += lanes) {
+        if (atomic_load_explicit(&exec->failed, memory_order_relaxed)) {
+            return;
+        }
+        if (bwi_cancelled(exec->ctx)) {
+            fail_worker(exec, worker, BW_CANCELLED);
+            return;
+        }
+        bw_status status = bwi_exec_run_tile(exec, worker, lane, k);
+        if (status != BW_OK) {
+            fail_worker(exec, worker, status);
+            return;
+        }
+    }
+}
+
+static void run_lanes(void *user, int worker)
+{
+    bwi_exec *exec = user;
+    int setting = bwi_onednn_begin();
+    double begin = exec->ledger ? bwi_now() : 0;
+    for (;;) {
+        int lane = atomic_fetch_add_explicit(&exec->next_lane, 1, memory_order_relaxed);
+        if (lane >= exec->plan->own_lanes) {
+            break;
+        }
+        run_lane(exec, worker, lane);
+    }
+    if (exec->ledger) {
+        bwi_ledger_add(exec->ledger, worker, bwi_exec_fixed_part(exec, BWI_PART_TILES), bwi_now() - begin);
+    }
+    bwi_onednn_end(setting);
+}
+
+static int workers_for(const bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    double work = exec->flops * (double)exec->count * (plan->programs[exec->program].program.training ? 3 : 1);
+    int64_t tiles = bwi_tiles_of(exec->count, plan->tile);
+    if (work < WORTH_WAKING || tiles < 2) {
+        return 1;
+    }
+    return tiles < plan->workers ? (int)tiles : plan->workers;
+}
+
+/* The worst status of this rank's workers; a message comes from running the piece again one sample at a time, so that
+ * the first sample at fault is named, whichever worker met it. */
+static bw_status collect(bwi_exec *exec)
+{
+    bw_status worst = BW_OK;
+    int at = 0;
+    for (int w = 0; w < exec->plan->workers; w++) {
+        if (exec->workers[w].status > worst) {
+            worst = exec->workers[w].status;
+            at = w;
+        }
+        exec->workers[w].status = BW_OK;
+    }
+    if (worst == BW_OK || worst == BW_CANCELLED) {
+        return worst;
+    }
+    bw_status again = bwi_exec_replay(exec, false);
+    return again != BW_OK ? again : bwi_fail(exec->ctx, worst, "%s", exec->workers[at].trouble);
+}
+
+/* Adds the lanes' sums as a binary tree into lane 0, goes on over ranks, and leaves them at the totals. */
+static bw_status sum_lanes(bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    size_t count = sums_bytes(plan) / sizeof(double);
+    for (int step = 1; step < plan->own_lanes; step *= 2) {
+        for (int lane = 0; lane + step < plan->own_lanes; lane += 2 * step) {
+            double *to = (double *)(void *)(bwi_exec_lane(exec, lane) + plan->lane_sums);
+            const double *from = (const double *)(const void *)(bwi_exec_lane(exec, lane + step) + plan->lane_sums);
+            for (size_t i = 0; i < count; i++) {
+                to[i] += from[i];
+            }
+        }
+    }
+    double *sums = (double *)(void *)(bwi_exec_lane(exec, 0) + plan->lane_sums);
+    return plan->ranks > 1 ? exec->rank->sum_doubles(exec->ctx, sums, (int64_t)count) : BW_OK;
+}
+
+/* Each node's sums belong to the phase that made them: only those are copied to the totals and finished. */
+static void finish_phase(bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    const bwi_bound *list = bwi_exec_bound(exec, exec->program, exec->phase, 0, plan->sizes - 1);
+    unsigned char *totals = exec->arena + plan->totals_offset;
+    const unsigned char *lane = bwi_exec_lane(exec, 0);
+    for (int n = 0; n < exec->phases[exec->program][exec->phase].count; n++) {
+        const bwi_call *call = &list[n].call;
+        const bwi_op *op = call->node->op;
+        bwi_pass pass = list[n].instruction->pass;
+        if ((pass != BWI_PASS_STATISTICS && pass != BWI_PASS_BACKWARD_STATISTICS) || list[n].instruction->level != exec->phase) {
+            continue;
+        }
+        memcpy(totals + (call->sums - plan->lane_sums), lane + call->sums, (size_t)op->sum_count(call->node) * sizeof(double));
+        const double *sums = (const double *)(const void *)(totals + (call->sums - plan->lane_sums));
+        if (pass == BWI_PASS_STATISTICS && op->finish) {
+            op->finish(call, sums, exec->count);
+        } else if (pass == BWI_PASS_BACKWARD_STATISTICS && op->backward_finish) {
+            op->backward_finish(call, sums, exec->count);
+        }
+    }
+}
+
+static bw_status run_phase(bwi_exec *exec)
+{
+    atomic_store(&exec->next_lane, 0);
+    atomic_store(&exec->failed, 0);
+    bwi_pool_run(exec->ctx, workers_for(exec), run_lanes, exec);
+    bw_status status = collect(exec);
+    if (exec->plan->ranks > 1) {
+        bw_status all = exec->rank->agree(exec->ctx, status);
+        if (status == BW_OK && all != BW_OK) {
+            status = bwi_fail(exec->ctx, all, "another rank failed");
+        }
+    }
+    if (status == BW_OK) {
+        status = sum_lanes(exec);
+    }
+    if (status == BW_OK) {
+        finish_phase(exec);
+    }
+    return status;
+}
+
+/* Once per update: what ops derive from their variables. */
+static bw_status run_prologues(bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    double begin = exec->ledger ? bwi_now() : 0;
+    for (int k = 0; k < plan->programs[exec->program].phase_count; k++) {
+        const bwi_bound *list = bwi_exec_bound(exec, exec->program, k, 0, plan->sizes - 1);
+        for (int n = 0; n < exec->phases[exec->program][k].count; n++) {
+            const bwi_instruction *i = list[n].instruction;
+            bool own = (i->pass == BWI_PASS_FORWARD || i->pass == BWI_PASS_STATISTICS) && i->level == k;
+            if (own && i->node->op->prologue) {
+                bw_status status = i->node->op->prologue(&list[n].call);
+                if (status != BW_OK) {
+                    return bwi_fail(exec->ctx, status, "layer %s could not prepare its weights", i->node->name);
+                }
+            }
+        }
+    }
+    if (exec->ledger) {
+        bwi_ledger_add(exec->ledger, 0, bwi_exec_fixed_part(exec, BWI_PART_PROLOGUE), bwi_now() - begin);
+    }
+    exec->fresh = true;
+    return BW_OK;
+}
+
+static bw_status feed(bwi_exec *exec)
+{
+    const bwi_plan_program *program = &exec->plan->programs[exec->program];
+    bw_status status = program->program.training && !exec->fresh ? run_prologues(exec) : BW_OK;
+    for (exec->phase = 0; status == BW_OK && exec->phase < program->phase_count; exec->phase++) {
+        status = run_phase(exec);
+    }
+    return status;
+}
+
+bw_status bwi_exec_feed(bwi_exec *exec, int program, const bw_dataset *dataset, const int64_t *numbers, int64_t count,
+                        float *predictions)
+{
+    const bwi_plan *plan = exec->plan;
+    bool training = plan->programs[program].program.training;
+    if (count < 1) {
+        return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: expected at least 1 sample, got %lld", (long long)count);
+    }
+    if (plan->keep && plan->store_slot && bwi_tiles_of(count, plan->tile) > plan->store_tiles) {
+        return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: the plan is for batches of at most %lld samples, got %lld",
+                        (long long)plan->batch, (long long)count);
+    }
+    int64_t window_samples = exec->samples, window_tiles = exec->tiles;
+    if (!training) {
+        exec->samples = exec->tiles = 0;
+    }
+    exec->program = program;
+    exec->dataset = dataset;
+    exec->numbers = numbers;
+    exec->count = count;
+    exec->predictions = predictions;
+    unsigned state = bwi_float_begin();
+    bw_status status = feed(exec);
+    bwi_float_restore(state);
+    if (!training) {
+        exec->samples = window_samples;
+        exec->tiles = window_tiles;
+    } else if (status == BW_OK) {
+        exec->samples += count;
+        exec->tiles += bwi_tiles_of(count, plan->tile);
+    } else {
+        bwi_exec_clear(exec);
+    }
+    return status;
+}
+
+const double *bwi_exec_sums(const bwi_exec *exec, const bw_node *node)
+{
+    const bwi_plan *plan = exec->plan;
+    const bw_node *lowered = plan->lowered[node->number];
+    return (const double *)(const void *)(exec->arena + plan->totals_offset + (plan->sums[lowered->number] - plan->lane_sums));
+}
+
+int64_t bwi_exec_samples(const bwi_exec *exec) { return exec->samples; }
+
+void bwi_exec_clear(bwi_exec *exec)
+{
+    exec->samples = exec->tiles = 0;
+    exec->fresh = false;
+}
+
+void bwi_exec_touch(bwi_exec *exec) { exec->fresh = false; }

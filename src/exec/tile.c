@@ -1,0 +1,245 @@
+/* One tile through one phase: the inner loop of everything. */
+#include "exec/exec.h"
+
+#include <string.h>
+
+int64_t bwi_tiles_of(int64_t count, int64_t tile)
+{
+    return count / tile + __builtin_popcountll((unsigned long long)(count % tile));
+}
+
+/* Full tiles first, then the rest in powers of two, the largest first. */
+void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size)
+{
+    int64_t full = count / tile;
+    *size = __builtin_ctzll((unsigned long long)tile);
+    if (k < full) {
+        *first = k * tile;
+        return;
+    }
+    *first = full * tile;
+    int64_t rest = count % tile;
+    for (;; k--) {
+        *size = 63 - __builtin_clzll((unsigned long long)rest);
+        if (k == full) {
+            return;
+        }
+        *first += (int64_t)1 << *size;
+        rest -= (int64_t)1 << *size;
+    }
+}
+
+unsigned char *bwi_exec_lane(const bwi_exec *exec, int lane)
+{
+    return exec->arena + exec->plan->lanes_offset + (size_t)lane * exec->plan->lane_bytes;
+}
+
+static bw_status gather(const bwi_tile *tile, const bwi_call *call)
+{
+    const bwi_exec *exec = tile->user;
+    const bwi_input_attributes *a = call->node->attributes;
+    bwi_image image = bwi_node_image(call->node, call->samples);
+    bwi_destination to = {.data = call->dst, .dtype = a->dtype, .h = image.h, .w = image.w, .c = image.c, .block = image.block};
+    bw_status status = bwi_dataset_gather(exec->dataset, a->field, tile->numbers, tile->samples, &to);
+    if (status != BW_OK) {
+        snprintf(tile->trouble, BWI_TROUBLE, "sample %lld: its %s cannot be read as %s", (long long)tile->numbers[0], call->node->name,
+                 bwi_dtype_name(a->dtype));
+    }
+    return status;
+}
+
+/* Kept values lie in the store tile after tile; `inside` is the first sample's place in its tile. */
+static void move_stored(const bwi_exec *exec, const bwi_bound *b, int64_t k, int64_t inside, size_t whole)
+{
+    const bwi_plan *plan = exec->plan;
+    unsigned char *stored = exec->arena + plan->store_offset + (size_t)k * plan->store_slot + b->stored;
+    stored += whole / (size_t)plan->tile * (size_t)inside;
+    if (b->instruction->pass == BWI_PASS_STORE) {
+        memcpy(stored, b->call.dst, b->bytes);
+    } else {
+        memcpy(b->call.dst, stored, b->bytes);
+    }
+}
+
+static bw_status run_list(bwi_exec *exec, bwi_bound *list, int count, const bwi_tile *tile, int worker, int64_t k)
+{
+    for (int n = 0; n < count; n++) {
+        bwi_bound *b = &list[n];
+        double begin = exec->ledger ? bwi_now() : 0;
+        bw_status status = BW_OK;
+        if (b->run) {
+            status = b->run(&b->call, tile);
+        } else {
+            move_stored(exec, b, k, 0, 0);
+        }
+        if (exec->ledger) {
+            bwi_ledger_add(exec->ledger, worker, b->part, bwi_now() - begin);
+        }
+        if (status != BW_OK) {
+            return status;
+        }
+    }
+    return BW_OK;
+}
+
+static void keep_predictions(const bwi_exec *exec, const bwi_bound *list, int count, int64_t first)
+{
+    const bw_node *node = exec->plan->programs[exec->program].targets[0];
+    for (int n = 0; n < count; n++) {
+        if (list[n].call.node == node && list[n].instruction->pass == BWI_PASS_FORWARD) {
+            int64_t floats = bwi_shape_count(&node->shape);
+            memcpy(exec->predictions + first * floats, list[n].call.dst, (size_t)(list[n].call.samples * floats) * sizeof(float));
+        }
+    }
+}
+
+static void tell_lane_gradients(bwi_exec *exec, const bwi_bound *list, int count, const bwi_tile *tile, int lane)
+{
+    for (int n = 0; n < count; n++) {
+        const bwi_bound *b = &list[n];
+        bwi_pass pass = b->instruction->pass;
+        if (pass != BWI_PASS_BACKWARD_WEIGHTS && pass != BWI_PASS_BACKWARD_STATISTICS) {
+            continue;
+        }
+        for (int v = 0; v < b->call.node->variables; v++) {
+            if (b->call.gradient[v] != SIZE_MAX) {
+                exec->hooks.lane_gradient(exec->hooks.user, lane, b->call.node->variable[v], bwi_call_gradient(&b->call, tile, v));
+            }
+        }
+    }
+}
+
+bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
+{
+    const bwi_plan *plan = exec->plan;
+    int64_t first, total = exec->tiles + k;
+    int size;
+    bwi_tile_at(exec->count, plan->tile, k, &first, &size);
+    bwi_bound *list = bwi_exec_bound(exec, exec->program, exec->phase, worker, size);
+    int count = exec->phases[exec->program][exec->phase].count;
+    bool training = plan->programs[exec->program].program.training;
+    bwi_tile tile = {.lane = bwi_exec_lane(exec, lane),
+                     .first = total < plan->lanes,
+                     .training = training,
+                     .samples = (int64_t)1 << size,
+                     .numbers = exec->numbers + first,
+                     .position = exec->samples + first,
+                     .seed = exec->seed,
+                     .update = exec->update,
+                     .gather = gather,
+                     .user = exec,
+                     .trouble = exec->workers[worker].trouble};
+    if (exec->hooks.tile) {
+        exec->hooks.tile(exec->hooks.user, worker, lane, k);
+    }
+    bw_status status = run_list(exec, list, count, &tile, worker, k);
+    exec->workers[worker].tiles++;
+    if (status != BW_OK) {
+        return status;
+    }
+    if (exec->predictions) {
+        keep_predictions(exec, list, count, first);
+    }
+    bool last = k + plan->lanes >= bwi_tiles_of(exec->count, plan->tile);
+    if (exec->hooks.lane_gradient && last && training) {
+        tell_lane_gradients(exec, list, count, &tile, lane);
+    }
+    return BW_OK;
+}
+
+/* ---- Replay ---- */
+
+static const char *nonfinite(const bwi_bound *b, int value, const bwi_program *program)
+{
+    const bwi_value *v = &program->values[value];
+    if (v->kind == BWI_VALUE_WORKSPACE || v->node->dtype != BW_F32) {
+        return NULL;
+    }
+    const float *x = v->kind == BWI_VALUE_OUTPUT || b->instruction->dst == value ? b->call.dst : NULL;
+    for (int k = 0; k < b->call.node->inputs && !x; k++) {
+        x = b->instruction->diff_src && b->instruction->diff_src[k] == value ? b->call.diff_src[k] : NULL;
+    }
+    bwi_image image = bwi_node_image(v->node, b->call.samples);
+    for (int64_t i = 0; x && i < bwi_image_floats(&image); i++) {
+        if (x[i] != x[i]) {
+            return "NaN";
+        }
+        if (x[i] - x[i] != 0) {
+            return "infinity";
+        }
+    }
+    return NULL;
+}
+
+static bw_status look(bwi_exec *exec, const bwi_bound *b, int64_t number)
+{
+    const bwi_program *program = &exec->plan->programs[exec->program].program;
+    for (int k = 0; k < b->instruction->write_count; k++) {
+        const char *what = nonfinite(b, b->instruction->writes[k], program);
+        if (!what) {
+            continue;
+        }
+        if (b->call.node->op->flags & BWI_OP_INPUT) {
+            return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "sample %lld: its %s holds %s", (long long)number, b->call.node->name, what);
+        }
+        return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "layer %s gives %s in its %s pass for sample %lld", b->call.node->name, what,
+                        bwi_pass_name(b->instruction->pass), (long long)number);
+    }
+    return BW_OK;
+}
+
+/* One sample of the piece through one phase on worker 0; what it adds to lane 0 is lost with the window. */
+static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t k, int64_t inside, bool find_nonfinite)
+{
+    const bwi_plan *plan = exec->plan;
+    const bwi_program *program = &plan->programs[exec->program].program;
+    bwi_bound *list = bwi_exec_bound(exec, exec->program, phase, 0, 0);
+    bwi_tile tile = {.lane = bwi_exec_lane(exec, 0),
+                     .training = program->training,
+                     .samples = 1,
+                     .numbers = exec->numbers + index,
+                     .position = exec->samples + index,
+                     .seed = exec->seed,
+                     .update = exec->update,
+                     .gather = gather,
+                     .user = exec,
+                     .trouble = exec->workers[0].trouble};
+    for (int n = 0; n < exec->phases[exec->program][phase].count; n++) {
+        bwi_bound *b = &list[n];
+        if (b->instruction->pass == BWI_PASS_STORE) {
+            continue;
+        }
+        if (b->instruction->pass == BWI_PASS_LOAD) {
+            move_stored(exec, b, k, inside, bwi_plan_value_bytes(plan, &program->values[b->instruction->dst], plan->tile));
+            continue;
+        }
+        bw_status status = b->run(&b->call, &tile);
+        if (status != BW_OK) {
+            return bwi_fail(exec->ctx, status, "%s", tile.trouble);
+        }
+        status = find_nonfinite ? look(exec, b, exec->numbers[index]) : BW_OK;
+        if (status != BW_OK) {
+            return status;
+        }
+    }
+    return BW_OK;
+}
+
+bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite)
+{
+    int64_t tiles = bwi_tiles_of(exec->count, exec->plan->tile);
+    for (int phase = 0; phase <= exec->phase; phase++) {
+        for (int64_t k = 0; k < tiles; k++) {
+            int64_t first;
+            int size;
+            bwi_tile_at(exec->count, exec->plan->tile, k, &first, &size);
+            for (int64_t i = 0; i < (int64_t)1 << size; i++) {
+                bw_status status = replay_sample(exec, phase, first + i, k, i, find_nonfinite);
+                if (status != BW_OK) {
+                    return status;
+                }
+            }
+        }
+    }
+    return BW_OK;
+}

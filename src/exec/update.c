@@ -1,0 +1,204 @@
+/*
+ * The update: lanes added as a binary tree, in fixed blocks shared by the workers; ranks go on with the same tree; the
+ * result is checked for NaN and infinity; then the commit, which cannot fail.
+ */
+#include "exec/exec.h"
+
+#include <math.h>
+
+/* Below this many blocks the caller's thread is quicker alone. */
+enum { WORTH_SHARING = 4 };
+
+/* Lanes of this rank that hold anything. */
+static int used_lanes(const bwi_exec *exec)
+{
+    int64_t used = exec->tiles - (int64_t)exec->ctx->rank * exec->plan->own_lanes;
+    return used < 0 ? 0 : used > exec->plan->own_lanes ? exec->plan->own_lanes : (int)used;
+}
+
+/* The variable and the first element of a block, counted over all trained variables. */
+static const bwi_variable *block_at(const bwi_plan *plan, int64_t block, int64_t *first, int64_t *count)
+{
+    for (int v = 0; v < plan->source->variable_count; v++) {
+        const bwi_variable *variable = plan->source->variables[v];
+        int64_t blocks = plan->gradients[v] == SIZE_MAX ? 0 : bwi_update_blocks(variable);
+        if (block < blocks) {
+            *first = block * BWI_UPDATE_BLOCK;
+            *count = variable->count - *first < BWI_UPDATE_BLOCK ? variable->count - *first : BWI_UPDATE_BLOCK;
+            return variable;
+        }
+        block -= blocks;
+    }
+    return NULL;
+}
+
+static int64_t block_count(const bwi_plan *plan)
+{
+    int64_t blocks = 0;
+    for (int v = 0; v < plan->source->variable_count; v++) {
+        blocks += plan->gradients[v] == SIZE_MAX ? 0 : bwi_update_blocks(plan->source->variables[v]);
+    }
+    return blocks;
+}
+
+static float *gradient_at(const bwi_exec *exec, int lane, const bwi_variable *variable, int64_t first)
+{
+    return (float *)(void *)(bwi_exec_lane(exec, lane) + exec->plan->gradients[variable->index]) + first;
+}
+
+static double *norms(const bwi_exec *exec) { return (double *)(void *)(exec->arena + exec->plan->update_offset); }
+
+static void reduce_blocks(void *user, int worker)
+{
+    bwi_exec *exec = user;
+    const bwi_plan *plan = exec->plan;
+    int lanes = used_lanes(exec);
+    double begin = exec->ledger ? bwi_now() : 0;
+    for (;;) {
+        int64_t block = atomic_fetch_add_explicit(&exec->next_block, 1, memory_order_relaxed), first, count;
+        const bwi_variable *variable = block_at(plan, block, &first, &count);
+        if (!variable) {
+            break;
+        }
+        float *gradient = gradient_at(exec, 0, variable, first);
+        /* A rank without tiles adds nothing: x + -0.0 is x for every x. */
+        for (int64_t i = 0; lanes == 0 && i < count; i++) {
+            gradient[i] = -0.0F;
+        }
+        norms(exec)[block] = plan->kernels->lanes_sum(count, lanes ? lanes : 1, (int64_t)(plan->lane_bytes / sizeof(float)), gradient);
+    }
+    if (exec->ledger) {
+        bwi_ledger_add(exec->ledger, worker, bwi_exec_fixed_part(exec, BWI_PART_REDUCE), bwi_now() - begin);
+    }
+}
+
+static void update_blocks(void *user, int worker)
+{
+    bwi_exec *exec = user;
+    double begin = exec->ledger ? bwi_now() : 0;
+    for (;;) {
+        int64_t block = atomic_fetch_add_explicit(&exec->next_block, 1, memory_order_relaxed), first, count;
+        const bwi_variable *variable = block_at(exec->plan, block, &first, &count);
+        if (!variable) {
+            break;
+        }
+        exec->updater(exec->update_user, variable, first, count, gradient_at(exec, 0, variable, first));
+    }
+    if (exec->ledger) {
+        bwi_ledger_add(exec->ledger, worker, bwi_exec_fixed_part(exec, BWI_PART_UPDATE), bwi_now() - begin);
+    }
+}
+
+static void share_blocks(bwi_exec *exec, bwi_work work)
+{
+    atomic_store(&exec->next_block, 0);
+    bwi_pool_run(exec->ctx, block_count(exec->plan) < WORTH_SHARING ? 1 : exec->plan->workers, work, exec);
+}
+
+/* Tile t of the window has its samples in lane t mod lanes. Only whole pieces are known here: the last one may have
+ * smaller tiles at its end. */
+static void tell_lane_norms(bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    for (int lane = 0; lane < used_lanes(exec); lane++) {
+        double squared = 0;
+        for (int v = 0; v < plan->source->variable_count; v++) {
+            if (plan->gradients[v] != SIZE_MAX) {
+                const bwi_variable *variable = plan->source->variables[v];
+                squared += plan->kernels->sum_of_squares(variable->count, gradient_at(exec, lane, variable, 0));
+            }
+        }
+        int64_t samples = 0, tiles = bwi_tiles_of(exec->count, plan->tile);
+        for (int64_t k = 0; k < tiles; k++) {
+            int64_t first;
+            int size;
+            bwi_tile_at(exec->count, plan->tile, k, &first, &size);
+            samples += k % plan->lanes == exec->ctx->rank * plan->own_lanes + lane ? (int64_t)1 << size : 0;
+        }
+        exec->hooks.lane_norm(exec->hooks.user, lane, squared, samples);
+    }
+}
+
+static bw_status sum_ranks(bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    bw_status status = exec->rank->sum_floats(exec->ctx, (float *)(void *)bwi_exec_lane(exec, 0), (int64_t)(plan->lane_sums / sizeof(float)));
+    for (int64_t block = 0; status == BW_OK && block < block_count(plan); block++) {
+        int64_t first, count;
+        const bwi_variable *variable = block_at(plan, block, &first, &count);
+        norms(exec)[block] = plan->kernels->sum_of_squares(count, gradient_at(exec, 0, variable, first));
+    }
+    return status;
+}
+
+/* The last piece again, sample by sample; if no tensor shows it, the sum of finite gradients overflowed. */
+static bw_status name_nonfinite(bwi_exec *exec)
+{
+    exec->phase = exec->plan->programs[exec->program].phase_count - 1;
+    int64_t samples = exec->samples;
+    exec->samples -= exec->count;
+    int setting = bwi_onednn_begin();
+    bw_status status = bwi_exec_replay(exec, true);
+    bwi_onednn_end(setting);
+    exec->samples = samples;
+    if (status != BW_OK) {
+        return status;
+    }
+    for (int64_t block = 0; block < block_count(exec->plan); block++) {
+        int64_t first, count;
+        const bwi_variable *variable = block_at(exec->plan, block, &first, &count);
+        if (!isfinite(norms(exec)[block])) {
+            return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "the gradient of %s is not finite", variable->name);
+        }
+    }
+    return bwi_fail(exec->ctx, BW_INTERNAL, "a gradient is not finite");
+}
+
+bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm)
+{
+    if (exec->samples == 0) {
+        return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "nothing to apply: no sample's gradient was added");
+    }
+    unsigned state = bwi_float_begin();
+    if (exec->hooks.lane_norm) {
+        tell_lane_norms(exec);
+    }
+    share_blocks(exec, reduce_blocks);
+    bw_status status = exec->plan->ranks > 1 ? sum_ranks(exec) : BW_OK;
+    *squared_norm = 0;
+    for (int64_t block = 0; block < block_count(exec->plan); block++) {
+        *squared_norm += norms(exec)[block];
+    }
+    if (status == BW_OK && !isfinite(*squared_norm)) {
+        status = name_nonfinite(exec);
+    }
+    bwi_float_restore(state);
+    if (status != BW_OK) {
+        bwi_exec_clear(exec);
+    }
+    return status;
+}
+
+static void commit_nodes(bwi_exec *exec)
+{
+    for (int k = 0; k < exec->plan->programs[exec->program].phase_count; k++) {
+        const bwi_bound *list = bwi_exec_bound(exec, exec->program, k, 0, exec->plan->sizes - 1);
+        for (int n = 0; n < exec->phases[exec->program][k].count; n++) {
+            const bwi_instruction *i = list[n].instruction;
+            if (i->pass == BWI_PASS_STATISTICS && i->level == k && i->node->op->commit) {
+                i->node->op->commit(&list[n].call);
+            }
+        }
+    }
+}
+
+void bwi_exec_update(bwi_exec *exec, bwi_update update, void *user)
+{
+    unsigned state = bwi_float_begin();
+    exec->updater = update;
+    exec->update_user = user;
+    share_blocks(exec, update_blocks);
+    commit_nodes(exec);
+    bwi_float_restore(state);
+    bwi_exec_clear(exec);
+}

@@ -1,0 +1,181 @@
+/*
+ * Nodes, shapes and variables. A graph owns its nodes and variables; nodes are added after their inputs, so that the
+ * order of the list is a topological one.
+ */
+#include "graph/graph.h"
+
+#include <string.h>
+
+int64_t bwi_shape_count(const bwi_shape *shape)
+{
+    int64_t count = 1;
+    for (int i = 0; i < shape->rank; i++) {
+        count *= shape->extent[i];
+    }
+    return count;
+}
+
+bool bwi_shape_equal(const bwi_shape *a, const bwi_shape *b)
+{
+    return a->rank == b->rank && memcmp(a->extent, b->extent, (size_t)a->rank * sizeof a->extent[0]) == 0;
+}
+
+void bwi_shape_image(const bwi_shape *shape, int64_t *h, int64_t *w, int64_t *c)
+{
+    *h = *w = *c = 1;
+    if (shape->rank == 0) {
+        return;
+    }
+    *c = shape->extent[shape->rank - 1];
+    if (shape->rank == 3) {
+        *h = shape->extent[0];
+        *w = shape->extent[1];
+        return;
+    }
+    for (int i = 0; i < shape->rank - 1; i++) {
+        *w *= shape->extent[i];
+    }
+}
+
+void bwi_variable_read(const bwi_variable *variable, float *values)
+{
+    if (variable->packing.unpack) {
+        variable->packing.unpack(variable->packing.object, variable->data, values);
+    } else {
+        memcpy(values, variable->data, (size_t)variable->count * sizeof(float));
+    }
+}
+
+void bwi_variable_write(bwi_variable *variable, const float *values)
+{
+    if (variable->packing.pack) {
+        variable->packing.pack(variable->packing.object, values, variable->data);
+    } else {
+        memcpy(variable->data, values, (size_t)variable->count * sizeof(float));
+    }
+}
+
+static void release_node(bw_context *ctx, bw_node *node)
+{
+    if (node) {
+        bwi_release(ctx, node->attributes);
+        bwi_release(ctx, (void *)node->input);
+        bwi_release(ctx, (void *)node->variable);
+        bwi_release(ctx, node);
+    }
+}
+
+void bwi_graph_free(bwi_graph *graph)
+{
+    for (int i = 0; i < graph->count; i++) {
+        release_node(graph->ctx, graph->nodes[i]);
+    }
+    for (int i = 0; i < graph->variable_count; i++) {
+        bwi_variable *variable = graph->variables[i];
+        if (variable->packing.release) {
+            variable->packing.release(variable->packing.object);
+        }
+        bwi_release(graph->ctx, variable->data);
+        bwi_release(graph->ctx, variable);
+    }
+    bwi_release(graph->ctx, (void *)graph->nodes);
+    bwi_release(graph->ctx, (void *)graph->variables);
+    *graph = (bwi_graph){.ctx = graph->ctx};
+}
+
+/* A copy of `count` pointers; never NULL on success, also for none. */
+static void *copy_pointers(bw_context *ctx, const void *from, int count)
+{
+    void *copy = bwi_allocate(ctx, (size_t)count, sizeof(void *));
+    if (copy && count > 0) {
+        memcpy(copy, from, (size_t)count * sizeof(void *));
+    }
+    return copy;
+}
+
+static bool append(bw_context *ctx, void ***list, int *count, int *capacity, void *item)
+{
+    if (*count == *capacity) {
+        int larger = *capacity ? 2 * *capacity : 16;
+        void **grown = bwi_grow(ctx, (void *)*list, (size_t)*capacity, (size_t)larger, sizeof(void *));
+        if (!grown) {
+            return false;
+        }
+        *list = grown;
+        *capacity = larger;
+    }
+    (*list)[(*count)++] = item;
+    return true;
+}
+
+bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, const void *attributes, size_t attribute_bytes,
+                       bw_node *const *inputs, int input_count, bwi_variable *const *variables, int variable_count)
+{
+    bw_context *ctx = graph->ctx;
+    for (int i = 0; i < input_count; i++) {
+        if (!inputs[i]) {
+            return NULL;
+        }
+    }
+    for (int i = 0; i < variable_count; i++) {
+        if (!variables[i]) {
+            return NULL;
+        }
+    }
+    bw_node *node = bwi_allocate(ctx, 1, sizeof *node);
+    if (!node) {
+        return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "no memory for layer %s", name);
+    }
+    node->op = op;
+    snprintf(node->name, sizeof node->name, "%s", name);
+    node->inputs = input_count;
+    node->variables = variable_count;
+    node->dtype = BW_F32;
+    node->attribute_bytes = attribute_bytes;
+    node->attributes = bwi_allocate(ctx, 1, attribute_bytes);
+    node->input = copy_pointers(ctx, inputs, input_count);
+    node->variable = copy_pointers(ctx, variables, variable_count);
+    if (!node->attributes || !node->input || !node->variable) {
+        release_node(ctx, node);
+        return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "no memory for layer %s", name);
+    }
+    if (attribute_bytes) {
+        memcpy(node->attributes, attributes, attribute_bytes);
+    }
+    bw_status status = op->shape(graph, node);
+    if (status != BW_OK) {
+        release_node(ctx, node);
+        return bwi_fail_build(ctx, status, "%s", bw_message(ctx));
+    }
+    int64_t h, w;
+    bwi_shape_image(&node->shape, &h, &w, &node->block);
+    node->number = graph->count;
+    if (!append(ctx, (void ***)(void *)&graph->nodes, &graph->count, &graph->capacity, node)) {
+        release_node(ctx, node);
+        return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "no memory for layer %s", name);
+    }
+    return node;
+}
+
+bwi_variable *bwi_graph_variable(bwi_graph *graph, const char *layer, const char *name, const bwi_shape *shape, bool trainable,
+                                 const char *initializer, int64_t fan_in, int64_t fan_out)
+{
+    bw_context *ctx = graph->ctx;
+    bwi_variable *variable = bwi_allocate(ctx, 1, sizeof *variable);
+    if (!variable) {
+        return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "no memory for variable %s/%s", layer, name);
+    }
+    snprintf(variable->name, sizeof variable->name, "%s/%s", layer, name);
+    variable->shape = *shape;
+    variable->trainable = trainable;
+    variable->initializer = initializer;
+    variable->fan_in = fan_in;
+    variable->fan_out = fan_out;
+    variable->index = graph->variable_count;
+    variable->count = bwi_shape_count(shape);
+    if (!append(ctx, (void ***)(void *)&graph->variables, &graph->variable_count, &graph->variable_capacity, variable)) {
+        bwi_release(ctx, variable);
+        return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "no memory for variable %s/%s", layer, name);
+    }
+    return variable;
+}

@@ -1,0 +1,261 @@
+/*
+ * graph: nodes with shapes, the contract of an operator (bwi_op), and autodiff, which turns a graph into a list of
+ * instructions. The batch extent is free: shapes here are those of one sample.
+ *
+ * An instruction is one pass of one node over one tile. It reads and writes values: tensors of the tile, or sums that
+ * are gathered over all tiles of a batch (gradients, BatchNorm's statistics, loss, metrics). What a whole-batch op
+ * reads from such a sum is known only when every tile has passed: that is where the plan cuts phases.
+ */
+#ifndef BWI_GRAPH_H
+#define BWI_GRAPH_H
+
+#include "base/base.h"
+
+typedef struct bw_node bw_node;
+typedef struct bwi_op bwi_op;
+typedef struct bwi_graph bwi_graph;
+
+/* The shape of one sample; images are height, width, channels. A scalar has rank 0. */
+typedef struct bwi_shape {
+    int rank;
+    int64_t extent[BW_MAX_RANK];
+} bwi_shape;
+
+int64_t bwi_shape_count(const bwi_shape *shape);
+bool bwi_shape_equal(const bwi_shape *a, const bwi_shape *b);
+/* Height, width and channels of a shape as kernels see it: the last extent is the channels, rank 3 an image, others
+ * have the extents before the last folded into the width. */
+void bwi_shape_image(const bwi_shape *shape, int64_t *h, int64_t *w, int64_t *c);
+
+/* ---- Variables ---- */
+
+/* How a variable is stored when kernels want another order than Keras's. */
+typedef struct bwi_packing {
+    int64_t count; /* floats stored */
+    const void *object;
+    void (*pack)(const void *object, const float *plain, float *stored);
+    void (*unpack)(const void *object, const float *stored, float *plain);
+    void (*release)(const void *object); /* may be NULL */
+} bwi_packing;
+
+typedef struct bwi_variable {
+    char name[96]; /* "conv2d/kernel" */
+    bwi_shape shape;
+    bool trainable;
+    const char *initializer; /* Keras's name */
+    int64_t fan_in, fan_out;
+    int index; /* in the graph; also the stream of its initial random numbers */
+    bwi_packing packing;
+    int64_t count; /* floats in data: packing.count, or those of the shape */
+    float *data;   /* NULL until the model is built */
+} bwi_variable;
+
+/* Values in Keras's order, from and to however the variable is stored. */
+void bwi_variable_read(const bwi_variable *variable, float *values);
+void bwi_variable_write(bwi_variable *variable, const float *values);
+
+/* ---- Nodes ---- */
+
+struct bw_node {
+    const bwi_op *op;
+    char name[64]; /* the layer's name, for messages */
+    void *attributes;
+    size_t attribute_bytes;
+    int inputs, variables;
+    bw_node **input;
+    bwi_variable **variable;
+    bwi_shape shape;
+    bw_dtype dtype; /* BW_F32 or BW_I32 */
+    int64_t block;  /* channel block of its output (kernel.h); set by the plan's lowering */
+    int number;     /* position in the graph: inputs come before their users */
+};
+
+struct bwi_graph {
+    bw_context *ctx;
+    bw_node **nodes;
+    int count, capacity;
+    bwi_variable **variables;
+    int variable_count, variable_capacity;
+};
+
+void bwi_graph_free(bwi_graph *graph);
+/* Copies the attributes, applies the op's shape rule. NULL (a builder's failure) if an input is NULL or does not fit. */
+bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, const void *attributes, size_t attribute_bytes,
+                       bw_node *const *inputs, int input_count, bwi_variable *const *variables, int variable_count);
+bwi_variable *bwi_graph_variable(bwi_graph *graph, const char *layer, const char *name, const bwi_shape *shape, bool trainable,
+                                 const char *initializer, int64_t fan_in, int64_t fan_out);
+
+/* ---- The contract of an operator ---- */
+
+/* What a pass gets: addresses bound once per worker and number of samples. Only kernels look behind them. */
+typedef struct bwi_call {
+    const bw_node *node;
+    const bwi_kernels *kernels;
+    void *prepared; /* the op's own, for this number of samples, shared by workers */
+    void *bound;    /* the op's own, for this worker and pass */
+    int64_t samples;
+    void **src;      /* one for each input */
+    void **diff_src; /* NULL where no difference is wanted */
+    void *dst, *diff_dst, *workspace, *scratch;
+    float **weights;    /* one for each variable, as stored */
+    size_t *gradient;   /* byte offset in a lane for each variable; SIZE_MAX: not trained */
+    bool *overwrites;   /* for each variable: this is the first instruction of a tile to touch its gradient */
+    size_t sums;        /* byte offset in a lane of this node's sums (double) */
+    float *statistics;  /* what `finish` made of the sums: shared by all workers */
+    float *backward_statistics;
+    void *shared;       /* the op's own buffer that `prologue` fills once per update */
+} bwi_call;
+
+enum { BWI_TROUBLE = 200 };
+
+typedef struct bwi_tile bwi_tile;
+struct bwi_tile {
+    unsigned char *lane; /* this tile's lane */
+    bool first;          /* the lane's first tile of the window: its gradients hold nothing yet */
+    bool training;
+    int64_t samples;
+    const int64_t *numbers; /* sample numbers, for messages and gathering */
+    int64_t position;       /* of its first sample in the window: random draws are keyed by it */
+    uint64_t seed, update;
+    bw_status (*gather)(const bwi_tile *tile, const bwi_call *input);
+    void *user;
+    char *trouble; /* where a failing pass leaves a message of at most BWI_TROUBLE bytes; this worker's own */
+};
+
+static inline float *bwi_call_gradient(const bwi_call *call, const bwi_tile *tile, int variable)
+{
+    return (float *)(void *)(tile->lane + call->gradient[variable]);
+}
+static inline bool bwi_call_accumulates(const bwi_call *call, const bwi_tile *tile, int variable)
+{
+    return !(tile->first && call->overwrites[variable]);
+}
+static inline double *bwi_call_sums(const bwi_call *call, const bwi_tile *tile)
+{
+    return (double *)(void *)(tile->lane + call->sums);
+}
+
+typedef bw_status (*bwi_pass_function)(const bwi_call *call, const bwi_tile *tile);
+
+/* What an op asks of the plan for one number of samples. */
+typedef struct bwi_prepare {
+    bw_context *ctx;
+    bw_node *node;
+    int64_t samples;
+    bool training, difference; /* difference: its first input's difference is wanted */
+    void *prepared_for_tile;   /* what it prepared for the full tile; NULL while preparing that */
+    void *prepared;            /* out: the op's own */
+    size_t workspace_bytes, scratch_bytes, shared_bytes; /* out */
+} bwi_prepare;
+
+enum {
+    BWI_OP_VIEW = 1 << 0,              /* dst is src under another shape */
+    BWI_OP_IN_PLACE = 1 << 1,          /* forward may write dst over its first src */
+    BWI_OP_BACKWARD_IN_PLACE = 1 << 2, /* backward may write diff_src over diff_dst */
+    BWI_OP_INPUT = 1 << 3,             /* gathered from the data */
+    BWI_OP_SUMS = 1 << 4,              /* has no dst: only sums over the batch (loss, metrics) */
+    BWI_OP_WHOLE_BATCH = 1 << 5,       /* its forward in training needs statistics of the whole batch */
+    BWI_OP_NO_GRADIENT = 1 << 6        /* nothing flows back through it */
+};
+
+/* What backward and backward_weights read besides diff_dst. */
+enum { BWI_READS_SRC = 1, BWI_READS_DST = 2, BWI_READS_WORKSPACE = 4 };
+
+/* Layouts: how an op treats the channel blocks of images. */
+typedef enum bwi_layout {
+    BWI_LAYOUT_PLAIN,    /* wants and gives channels-last */
+    BWI_LAYOUT_SAME,     /* any block; gives what it gets */
+    BWI_LAYOUT_FREE,     /* any block in, any block out: gives what its user wants */
+    BWI_LAYOUT_PREPARED /* asks its kernel: see `blocks` */
+} bwi_layout;
+
+struct bwi_op {
+    const char *name;
+    unsigned flags;
+    unsigned backward_reads, weights_reads;
+    bwi_layout layout;
+
+    bw_status (*shape)(bwi_graph *graph, bw_node *node);
+    /* Chooses how its variables are stored, when the model is built and before they have values; may be NULL. */
+    bw_status (*pack)(bw_context *ctx, const bw_node *node);
+    /* BWI_LAYOUT_PREPARED: the blocks it wants and gives. */
+    void (*blocks)(const bw_node *node, int64_t *src_block, int64_t *dst_block);
+    bw_status (*prepare)(bwi_prepare *prepare); /* may be NULL */
+    void (*unprepare)(void *prepared);
+    bw_status (*bind)(bw_context *ctx, bwi_call *call, int pass); /* may be NULL */
+    void (*unbind)(void *bound);
+    bw_status (*prologue)(const bwi_call *call); /* in training, once per update, before its tiles; may be NULL */
+
+    bwi_pass_function forward, backward, backward_weights;
+    bwi_pass_function inference; /* forward when not training; NULL: the same */
+
+    /* Sums over the batch. */
+    int64_t (*sum_count)(const bw_node *node); /* doubles; for statistics, backward_statistics and SUMS alike */
+    bwi_pass_function statistics, backward_statistics;
+    int64_t (*statistics_count)(const bw_node *node);          /* floats that finish makes */
+    int64_t (*backward_statistics_count)(const bw_node *node); /* floats that backward_finish makes */
+    void (*finish)(const bwi_call *call, const double *sums, int64_t samples);
+    void (*backward_finish)(const bwi_call *call, const double *sums, int64_t samples);
+    /* At the commit: what training changes besides trainable variables. */
+    void (*commit)(const bwi_call *call);
+
+    double (*flops)(const bw_node *node); /* multiply-adds times two of one forward sample; NULL: its elements */
+};
+
+/* ---- Programs ---- */
+
+typedef enum bwi_pass {
+    BWI_PASS_FORWARD,
+    BWI_PASS_STATISTICS,
+    BWI_PASS_SEED, /* the difference of a loss: ones */
+    BWI_PASS_BACKWARD,
+    BWI_PASS_BACKWARD_STATISTICS,
+    BWI_PASS_BACKWARD_WEIGHTS,
+    BWI_PASS_ADD,   /* the sum of several differences */
+    BWI_PASS_STORE, /* a boundary value, kept for the whole batch */
+    BWI_PASS_LOAD,
+    BWI_PASS_COUNT
+} bwi_pass;
+
+const char *bwi_pass_name(bwi_pass pass);
+
+typedef enum bwi_value_kind { BWI_VALUE_OUTPUT, BWI_VALUE_DIFFERENCE, BWI_VALUE_WORKSPACE, BWI_VALUE_STATISTICS } bwi_value_kind;
+
+typedef struct bwi_value {
+    bwi_value_kind kind;
+    const bw_node *node; /* whose output, difference (its shape), workspace or statistics it is */
+    int view_of;         /* the value whose bytes it shares, or -1 */
+    int level;           /* the phase in which it can first be known */
+} bwi_value;
+
+typedef struct bwi_instruction {
+    const bw_node *node;
+    bwi_pass pass;
+    int level;
+    int *src, *diff_src; /* values; -1: none. node->inputs of each (ADD: `adds` of src) */
+    int adds;
+    int dst, diff_dst, workspace;
+    int *reads, *writes; /* all tile values it reads and writes */
+    int read_count, write_count;
+    bool *overwrites; /* per variable, as in bwi_call */
+} bwi_instruction;
+
+typedef struct bwi_program {
+    bw_context *ctx;
+    bool training;
+    bwi_value *values;
+    int value_count, value_capacity;
+    bwi_instruction *instructions;
+    int count, capacity;
+    int levels;
+} bwi_program;
+
+/* The instructions that compute `outputs` and all SUMS nodes among `targets`, and for training the gradients of the
+ * sum over all samples of each of `losses` (nodes with one number a sample). */
+bw_status bwi_program_make(bw_context *ctx, bwi_program *program, const bwi_graph *graph, bw_node *const *targets, int target_count,
+                           bw_node *const *losses, int loss_count);
+void bwi_program_free(bwi_program *program);
+/* The instruction that writes `value`, or NULL. */
+const bwi_instruction *bwi_program_writer(const bwi_program *program, int value);
+
+#endif

@@ -1,0 +1,178 @@
+/*
+ * kernel: numbers in, numbers out. Each hand-written kernel exists once as source and is compiled for AVX-512,
+ * AVX2 and plain C (kernels_avx512.c, kernels_avx2.c, kernels_plain.c); the table of the best set is chosen at
+ * run time. reference.c holds the slow, obvious version that tests compare with. kernel/onednn is the only folder
+ * that includes oneDNN.
+ *
+ * Only kernels dereference tensors. Activations are float32 images of n samples in the layout
+ * [n][ceil(c/block)][h][w][block]: block == c is channels-last (Keras's order), block == 1 is channels-first,
+ * block 8 or 16 is what vector units like. Channels beyond c in the last block are zero and stay zero.
+ */
+#ifndef BWI_KERNEL_H
+#define BWI_KERNEL_H
+
+#include "base/base.h"
+
+typedef struct bwi_image {
+    int64_t n, h, w, c;
+    int64_t block;
+} bwi_image;
+
+static inline int64_t bwi_image_blocks(const bwi_image *i)
+{
+    return (i->c + i->block - 1) / i->block;
+}
+static inline int64_t bwi_image_floats(const bwi_image *i)
+{
+    return i->n * bwi_image_blocks(i) * i->block * i->h * i->w;
+}
+
+/* A window that slides over an image: pooling. */
+typedef struct bwi_window {
+    int64_t h, w, stride_h, stride_w, pad_top, pad_left;
+} bwi_window;
+
+typedef struct bwi_adam {
+    float rate; /* the corrected rate: lr * sqrt(1 - b2^t) / (1 - b1^t) */
+    float epsilon;
+    double beta1, beta2; /* double: 1 - 0.999f would be off by 1e-5 */
+    float scale; /* the gradient is multiplied by it: 1 / samples, and clipping */
+} bwi_adam;
+
+struct bwi_kernels {
+    const char *name; /* "avx512", "avx2", "plain" */
+    int64_t block;    /* the channel block that suits: 16, 8 or 4 */
+
+    /* Dense: y[n][out] = x[n][in] * w + bias. Weights are packed (see bwi_dense_pack). bias may be NULL. */
+    void (*dense_forward)(int64_t n, int64_t in, int64_t out, const float *x, const float *w, const float *bias, float *y);
+    void (*dense_backward_data)(int64_t n, int64_t in, int64_t out, const float *dy, const float *w, float *dx);
+    /* dw (packed) and db (may be NULL) are overwritten, or added to if `accumulate`. */
+    void (*dense_backward_weights)(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *dw, float *db,
+                                   bool accumulate);
+
+    /* y = max(x, 0); dx = y > 0 ? dy : 0. In place allowed. NaN passes through forward. */
+    void (*relu_forward)(int64_t count, const float *x, float *y);
+    void (*relu_backward)(int64_t count, const float *y, const float *dy, float *dx);
+
+    /* Max pooling: y, and which element won (the first of equals, as Keras's gradient on ties goes to the first),
+     * as one byte each in window order. The output has its own block. `which` may be NULL (inference). */
+    void (*maxpool_forward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window, const float *x, float *y,
+                            unsigned char *which);
+    void (*maxpool_backward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window, const float *dy,
+                             const unsigned char *which, float *dx);
+
+    /* ReLU and 2x2/2 max pooling without padding in one pass; bit masks instead of bytes. `masks` has
+     * bwi_relu_maxpool_mask_bytes bytes, or is NULL (inference). Odd last rows and columns of x are not covered:
+     * backward writes zeros there. The difference is zero where no element of the window is positive. */
+    void (*relu_maxpool_forward)(const bwi_image *x_image, const bwi_image *y_image, const float *x, float *y, void *masks);
+    void (*relu_maxpool_backward)(const bwi_image *x_image, const bwi_image *y_image, const float *dy, const void *masks,
+                                  float *dx);
+
+    /* Rows of `width` numbers. */
+    void (*softmax_forward)(int64_t rows, int64_t width, const float *x, float *y);
+    void (*softmax_backward)(int64_t rows, int64_t width, const float *y, const float *dy, float *dx);
+    /* loss[r] = log(sum exp logits[r]) - logits[r][label]; difference = softmax - one-hot, times weight[r] (NULL: 1);
+     * difference may be NULL. Labels are checked by the caller. */
+    void (*crossentropy)(int64_t rows, int64_t width, const float *logits, const int32_t *labels, const float *weight, float *loss,
+                         float *difference);
+
+    /* Per channel over all samples and positions, added to what is there: sums[c] += x, sums[c + channels] += x*x. */
+    void (*channel_sums)(const bwi_image *image, const float *x, double *sums);
+    /* y = x * scale[c] + shift[c]; padding channels stay zero. In place allowed. */
+    void (*channel_affine)(const bwi_image *image, const float *x, const float *scale, const float *shift, float *y);
+    /* sums[c] += dy, sums[c + channels] += dy * x_hat, x_hat = (x - mean[c]) * inverse[c]. */
+    void (*channel_backward_sums)(const bwi_image *image, const float *x, const float *dy, const float *mean, const float *inverse,
+                                  double *sums);
+    /* dx = a[c] * dy + b[c] * x + d[c]. In place (dx == dy) allowed. */
+    void (*channel_backward)(const bwi_image *image, const float *x, const float *dy, const float *a, const float *b,
+                             const float *d, float *dx);
+
+    /* The same image in another block. */
+    void (*reorder)(const bwi_image *from, const float *x, int64_t block, float *y);
+
+    void (*add)(int64_t count, const float *x, float *sum); /* sum += x */
+    /* Adds `lanes` vectors, `stride` floats apart, as a binary tree over their numbers into the first: pairs
+     * (0,1) (2,3) ..., then (0,2) (4,6) ...: log2 rounds; lanes need not be a power of two (a missing partner is
+     * passed on). Returns the sum of squares of the result in double, in a fixed order. */
+    double (*lanes_sum)(int64_t count, int lanes, int64_t stride, float *first);
+    double (*sum_of_squares)(int64_t count, const float *x); /* fixed order */
+    void (*sgd)(int64_t count, float rate, float momentum, bool nesterov, float scale, const float *gradient, float *velocity,
+                float *w); /* velocity may be NULL when momentum is 0 */
+    void (*adam)(int64_t count, const bwi_adam *adam, const float *gradient, float *m, float *v, float *w);
+};
+
+/* The table for this context: its instruction_set, else $BATCHWISE_ISA, else the best this CPU runs. NULL and a
+ * message if that set is unknown or not to be had here. Also limits oneDNN to it. */
+const bwi_kernels *bwi_kernels_of(bw_context *ctx);
+/* The table "avx512", "avx2" or "plain"; NULL if unknown or not to be had on this CPU. */
+const bwi_kernels *bwi_kernels_by_name(const char *name);
+extern const bwi_kernels bwi_kernels_reference; /* reference.c */
+
+/* Dense weights, Keras's [in][out], are stored as the kernels like them: [out][in] for few outputs, panels
+ * [out/32][in][32] otherwise (zeros in the last panel's rest). */
+int64_t bwi_dense_packed_count(int64_t in, int64_t out);
+void bwi_dense_pack(int64_t in, int64_t out, const float *weights, float *packed);
+void bwi_dense_unpack(int64_t in, int64_t out, const float *packed, float *weights);
+
+size_t bwi_relu_maxpool_mask_bytes(const bwi_image *y_image);
+
+/* ---- Convolution by oneDNN (kernel/onednn/convolution.c) ---- */
+
+typedef struct bwi_conv_shape {
+    int64_t n, ih, iw, ic, oh, ow, oc, kh, kw;
+    int64_t stride_h, stride_w, dilation_h, dilation_w; /* dilation 1: none, as Keras counts */
+    int64_t pad_top, pad_left, pad_bottom, pad_right;
+    int64_t groups;
+    bool with_bias;
+} bwi_conv_shape;
+
+typedef enum bwi_conv_pass { BWI_CONV_FORWARD, BWI_CONV_BACKWARD_DATA, BWI_CONV_BACKWARD_WEIGHTS } bwi_conv_pass;
+
+/* All passes of one convolution for one number of samples. Immutable; may be shared by workers. */
+typedef struct bwi_conv bwi_conv;
+
+typedef struct bwi_conv_facts {
+    int64_t src_block, dst_block;
+    int64_t weights_floats;          /* packed weights, also of their difference */
+    int64_t backward_weights_floats; /* weights in backward data's own layout; 0 if it takes the packed ones */
+    size_t scratch_bytes;            /* the largest of all passes */
+    const char *implementation[3];   /* by pass; lent */
+} bwi_conv_facts;
+
+/* Describes and compiles it. `like` (may be NULL): take the same layouts of src, dst and weights. `backward`: also
+ * the backward passes; `difference`: backward data among them. A `ref` implementation is an error (INTERNAL) unless no other
+ * layout does better, which is logged. Belongs to the context until bwi_conv_free. */
+bw_status bwi_conv_create(bw_context *ctx, bwi_conv **conv, const bwi_conv_shape *shape, const bwi_conv *like, bool backward,
+                          bool difference);
+const bwi_conv_facts *bwi_conv_facts_of(const bwi_conv *conv);
+void bwi_conv_free(bwi_conv *conv);
+/* Keras's (kh, kw, in/groups, out) to and from packed. */
+void bwi_conv_pack(const bwi_conv *conv, const float *weights, float *packed);
+void bwi_conv_unpack(const bwi_conv *conv, const float *packed, float *weights);
+
+/* One pass bound to addresses, for one worker. */
+typedef struct bwi_conv_run bwi_conv_run;
+
+typedef struct bwi_conv_memory {
+    float *src, *dst; /* or their differences, as the pass has it: backward data writes diff_src to src
+                                   and reads diff_dst from dst; backward weights reads src and diff_dst in dst */
+    float *weights;   /* packed; backward data: in its own layout if it has one; backward weights: written */
+    float *bias;      /* NULL without; backward weights: written */
+    void *scratch;    /* 64-byte aligned */
+} bwi_conv_memory;
+
+bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *conv, bwi_conv_pass pass,
+                        const bwi_conv_memory *memory);
+void bwi_conv_run_free(bwi_conv_run *run);
+bw_status bwi_conv_execute(const bwi_conv_run *run); /* no message: called by workers */
+/* Packed weights into backward data's layout; once per update. */
+void bwi_conv_reorder_backward(const bwi_conv *conv, const float *packed, float *backward);
+
+/* Keeps oneDNN to the instruction set of the table of that name. Without effect once oneDNN has compiled anything. */
+void bwi_onednn_limit(const char *instruction_set);
+
+/* oneDNN computes with OpenMP: one thread while `begin` holds on this thread; returns the setting to give back. */
+int bwi_onednn_begin(void);
+void bwi_onednn_end(int setting);
+
+#endif

@@ -1,0 +1,177 @@
+/* Arguments of a call, by position or by Keras's names, checked against a table. */
+#include "layer/layer.h"
+
+#include <string.h>
+
+typedef struct reader {
+    bw_context *ctx;
+    const char *what;
+} reader;
+
+static bw_status refuse(const reader *r, const bwi_term *term, const bwi_argument *a, const char *expected)
+{
+    return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s: expected %s, found '%.*s'", r->what, term->column, a->name, expected,
+                    term->length > 0 ? term->length : 1, term->length > 0 ? term->text : "(");
+}
+
+static bool within(const bwi_argument *a, double value) { return (a->least >= a->most) || (value >= a->least && value <= a->most); }
+
+static bw_status refuse_range(const reader *r, const bwi_term *term, const bwi_argument *a)
+{
+    char expected[80];
+    snprintf(expected, sizeof expected, "a number from %g to %g", a->least, a->most);
+    return refuse(r, term, a, expected);
+}
+
+static bool same_word(const char *a, int length, const char *b) { return strlen(b) == (size_t)length && memcmp(a, b, (size_t)length) == 0; }
+
+/* Is the word one of those listed, separated by blanks? */
+static bool listed(const char *list, const char *word, int length)
+{
+    for (const char *at = list; *at;) {
+        size_t n = strcspn(at, " ");
+        if (n == (size_t)length && memcmp(at, word, n) == 0) {
+            return true;
+        }
+        at += n + strspn(at + n, " ");
+    }
+    return false;
+}
+
+static bw_status read_bool(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
+{
+    if (listed("true True 1 on", term->text, term->length)) {
+        v->flag = true;
+        return BW_OK;
+    }
+    v->flag = false;
+    return listed("false False 0 off", term->text, term->length) ? BW_OK : refuse(r, term, a, "true or false");
+}
+
+static bw_status read_text(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
+{
+    if (a->choices && !listed(a->choices, term->text, term->length)) {
+        char expected[200];
+        snprintf(expected, sizeof expected, "one of: %s", a->choices);
+        return refuse(r, term, a, expected);
+    }
+    if (term->length >= BWI_TEXT_BYTES) {
+        return refuse(r, term, a, "a shorter word");
+    }
+    memcpy(v->text, term->text, (size_t)term->length);
+    v->text[term->length] = '\0';
+    return BW_OK;
+}
+
+static bw_status read_int(const reader *r, const bwi_term *term, const bwi_argument *a, int64_t *value)
+{
+    if (term->count || !bwi_parse_int(term->text, term->text + term->length, value)) {
+        return refuse(r, term, a, "a whole number");
+    }
+    return within(a, (double)*value) ? BW_OK : refuse_range(r, term, a);
+}
+
+static bw_status read_ints(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
+{
+    bool list = term->length == 0;
+    if (list && term->count > BWI_MAX_INTS) {
+        return refuse(r, term, a, "fewer numbers");
+    }
+    v->count = list ? term->count : 1;
+    for (int i = 0; i < v->count; i++) {
+        bw_status status = read_int(r, list ? &term->items[i] : term, a, &v->integers[i]);
+        if (status != BW_OK) {
+            return status;
+        }
+    }
+    v->integer = v->count ? v->integers[0] : 0;
+    return BW_OK;
+}
+
+static bw_status read_value(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
+{
+    switch (a->kind) {
+    case BWI_INT:
+        return read_int(r, term, a, &v->integer);
+    case BWI_FLOAT:
+        if (term->count || !bwi_parse_double(term->text, term->text + term->length, &v->number)) {
+            return refuse(r, term, a, "a number");
+        }
+        return within(a, v->number) ? BW_OK : refuse_range(r, term, a);
+    case BWI_BOOL:
+        return read_bool(r, term, a, v);
+    case BWI_TEXT:
+        return read_text(r, term, a, v);
+    case BWI_INTS:
+        break;
+    }
+    return read_ints(r, term, a, v);
+}
+
+static int find(const bwi_argument *arguments, int count, const char *name, int length)
+{
+    for (int i = 0; i < count; i++) {
+        if (same_word(name, length, arguments[i].name) || (arguments[i].also && same_word(name, length, arguments[i].also))) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static bw_status read_given(const reader *r, const bwi_term *term, const bwi_argument *arguments, int count, bwi_argument_value *values)
+{
+    bool named = false;
+    for (int i = 0; i < term->count; i++) {
+        const bwi_term *item = &term->items[i];
+        int at = item->label ? find(arguments, count, item->label, item->label_length) : i;
+        if (item->label && at < 0) {
+            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: there is no argument '%.*s'", r->what, item->column,
+                            item->label_length, item->label);
+        }
+        if (!item->label && (named || at >= count)) {
+            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s", r->what, item->column,
+                            named ? "an argument without a name stands behind a named one" : "too many arguments");
+        }
+        named = named || item->label;
+        if (values[at].given) {
+            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s is given twice", r->what, item->column, arguments[at].name);
+        }
+        bw_status status = read_value(r, item, &arguments[at], &values[at]);
+        if (status != BW_OK) {
+            return status;
+        }
+        values[at].given = true;
+    }
+    return BW_OK;
+}
+
+/* A default is text like any other; an empty one leaves the value zero. */
+static bw_status read_standard(const reader *r, const bwi_argument *a, bwi_argument_value *v)
+{
+    if (!*a->standard) {
+        return BW_OK;
+    }
+    bwi_argument unbounded = *a;
+    unbounded.least = unbounded.most = 0;
+    unbounded.choices = NULL;
+    bwi_term term = {.text = a->standard, .length = (int)strlen(a->standard)};
+    return read_value(r, &term, &unbounded, v);
+}
+
+bw_status bwi_arguments_read(bw_context *ctx, const char *what, const bwi_term *term, const bwi_argument *arguments, int count,
+                             bwi_argument_value *values)
+{
+    reader r = {.ctx = ctx, .what = what};
+    memset(values, 0, (size_t)count * sizeof *values);
+    bw_status status = read_given(&r, term, arguments, count, values);
+    for (int i = 0; i < count && status == BW_OK; i++) {
+        if (values[i].given) {
+            continue;
+        }
+        if (!arguments[i].standard) {
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s must be given", what, term->column, arguments[i].name);
+        }
+        status = read_standard(&r, &arguments[i], &values[i]);
+    }
+    return status;
+}

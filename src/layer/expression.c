@@ -1,0 +1,150 @@
+/*
+ * The grammar of expressions:
+ *   sequence := term { blank term }        term  := [ name "=" ] value
+ *   value    := number | word [ "(" [ term { "," term } ] ")" ] | "(" [ term { "," term } ] ")"
+ * Blanks between terms are free. Messages give the column.
+ */
+#include "layer/layer.h"
+
+#include <string.h>
+
+enum { DEEPEST = 16 };
+
+typedef struct parser {
+    bw_context *ctx;
+    const char *what, *begin, *at;
+    bw_status status;
+} parser;
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '-' || c == '+';
+}
+
+static void skip_blanks(parser *p)
+{
+    while (*p->at == ' ' || *p->at == '\t' || *p->at == '\n' || *p->at == '\r') {
+        p->at++;
+    }
+}
+
+static void complain(parser *p, const char *expected)
+{
+    char found[24] = "the end";
+    if (*p->at) {
+        snprintf(found, sizeof found, "'%.16s'", p->at);
+    }
+    p->status = bwi_fail(p->ctx, BW_INVALID_ARGUMENT, "%s: column %d: expected %s, found %s", p->what, (int)(p->at - p->begin) + 1,
+                         expected, found);
+}
+
+static void free_terms(bw_context *ctx, bwi_term *terms, int count)
+{
+    for (int i = 0; i < count; i++) {
+        free_terms(ctx, terms[i].items, terms[i].count);
+    }
+    bwi_release(ctx, terms);
+}
+
+static void parse_term(parser *p, bwi_term *term, int depth);
+
+static void append_term(parser *p, bwi_term **terms, int *count, int depth)
+{
+    bwi_term *grown = bwi_grow(p->ctx, *terms, (size_t)*count, (size_t)*count + 1, sizeof **terms);
+    if (!grown) {
+        p->status = BW_RESOURCE_EXHAUSTED;
+        return;
+    }
+    *terms = grown;
+    bwi_term *term = &grown[(*count)++];
+    *term = (bwi_term){0};
+    parse_term(p, term, depth);
+}
+
+/* Behind "(": terms up to ")". */
+static void parse_items(parser *p, bwi_term *term, int depth)
+{
+    if (depth > DEEPEST) {
+        complain(p, "fewer parentheses within each other");
+        return;
+    }
+    skip_blanks(p);
+    while (p->status == BW_OK && *p->at != ')') {
+        append_term(p, &term->items, &term->count, depth + 1);
+        skip_blanks(p);
+        if (p->status == BW_OK && *p->at == ',') {
+            p->at++;
+            skip_blanks(p);
+        } else if (p->status == BW_OK && *p->at != ')') {
+            complain(p, "',' or ')'");
+        }
+    }
+    if (p->status == BW_OK) {
+        p->at++;
+    }
+}
+
+static void parse_term(parser *p, bwi_term *term, int depth)
+{
+    skip_blanks(p);
+    term->column = (int)(p->at - p->begin) + 1;
+    const char *start = p->at;
+    while (is_word(*p->at)) {
+        p->at++;
+    }
+    if (*p->at == '=' && p->at > start && !term->label) {
+        term->label = start;
+        term->label_length = (int)(p->at - start);
+        p->at++;
+        parse_term(p, term, depth);
+        return;
+    }
+    if (p->at == start && *p->at != '(') {
+        complain(p, "a name, a number or '('");
+        return;
+    }
+    term->text = start;
+    term->length = (int)(p->at - start);
+    if (*p->at == '(') {
+        p->at++;
+        term->called = term->length > 0;
+        parse_items(p, term, depth);
+    }
+}
+
+bw_status bwi_expression_parse(bw_context *ctx, bwi_expression *expression, const char *what, const char *text)
+{
+    *expression = (bwi_expression){.ctx = ctx};
+    expression->source = bwi_copy_text(ctx, text);
+    if (!expression->source) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    parser p = {.ctx = ctx, .what = what, .begin = expression->source, .at = expression->source};
+    skip_blanks(&p);
+    while (p.status == BW_OK && *p.at) {
+        append_term(&p, &expression->terms, &expression->count, 0);
+        const char *end = p.at;
+        skip_blanks(&p);
+        if (p.status == BW_OK && *p.at && p.at == end) {
+            complain(&p, "a blank between terms");
+        }
+    }
+    if (p.status != BW_OK) {
+        bwi_expression_free(expression);
+    }
+    return p.status;
+}
+
+void bwi_expression_free(bwi_expression *expression)
+{
+    if (expression->ctx) {
+        free_terms(expression->ctx, expression->terms, expression->count);
+        bwi_release(expression->ctx, expression->source);
+    }
+    *expression = (bwi_expression){0};
+}
+
+bool bwi_term_is(const bwi_term *term, const char *word)
+{
+    return strlen(word) == (size_t)term->length && memcmp(term->text, word, (size_t)term->length) == 0;
+}

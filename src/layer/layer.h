@@ -1,0 +1,113 @@
+/*
+ * layer: Keras's layers. One layer is one file and one row: its names, its arguments (Keras's names and defaults), and
+ * how it becomes nodes and variables. Models are built from an expression such as
+ *   conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)
+ * whose grammar (expression.c) also serves optimizers, losses and metrics.
+ */
+#ifndef BWI_LAYER_H
+#define BWI_LAYER_H
+
+#include "op/op.h"
+
+/* ---- Expressions ---- */
+
+/* A parsed piece of text: a number, a word, a call word(...), or a list (...). Points into the text it came from. */
+typedef struct bwi_term {
+    const char *label; /* label=term, or an argument's name; NULL: none */
+    int label_length;
+    const char *text; /* the word or number; a list has none */
+    int length;
+    int column; /* from 1 */
+    bool called;
+    struct bwi_term *items; /* arguments of a call, elements of a list */
+    int count;
+} bwi_term;
+
+typedef struct bwi_expression {
+    bw_context *ctx;
+    char *source;
+    bwi_term *terms;
+    int count;
+} bwi_expression;
+
+/* Parses a sequence of terms; `what` ("model", "optimizer") begins every message. */
+bw_status bwi_expression_parse(bw_context *ctx, bwi_expression *expression, const char *what, const char *text);
+void bwi_expression_free(bwi_expression *expression);
+bool bwi_term_is(const bwi_term *term, const char *word);
+
+/* ---- Arguments ---- */
+
+typedef enum bwi_kind { BWI_INT, BWI_FLOAT, BWI_BOOL, BWI_TEXT, BWI_INTS } bwi_kind;
+
+typedef struct bwi_argument {
+    const char *name; /* Keras's */
+    const char *also; /* another name, or NULL */
+    bwi_kind kind;
+    const char *standard; /* default, as text; NULL: must be given; "": none */
+    double least, most;   /* bounds of numbers; both 0: none */
+    const char *choices;  /* words allowed, separated by blanks; NULL: any */
+} bwi_argument;
+
+enum { BWI_TEXT_BYTES = 64, BWI_MAX_INTS = BW_MAX_RANK };
+
+typedef struct bwi_argument_value {
+    bool given;
+    bool flag;
+    int64_t integer; /* also the first of integers */
+    double number;
+    int count; /* of integers */
+    int64_t integers[BWI_MAX_INTS];
+    char text[BWI_TEXT_BYTES];
+} bwi_argument_value;
+
+/* Fills values[] from a call's arguments, by position or name, then from the defaults. `what` names it in messages. */
+bw_status bwi_arguments_read(bw_context *ctx, const char *what, const bwi_term *term, const bwi_argument *arguments, int count,
+                             bwi_argument_value *values);
+
+/* ---- Layers ---- */
+
+typedef struct bwi_layer bwi_layer;
+
+enum { BWI_MAX_ARGUMENTS = 20 };
+
+typedef struct bwi_layer_row {
+    const char *class_name; /* Keras's: "Conv2D" */
+    const char *base_name;  /* Keras's automatic name: "conv2d" */
+    const char *names;      /* in expressions, separated by blanks; the first is the usual one */
+    const bwi_argument *arguments;
+    int argument_count;
+    bw_node *(*build)(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count);
+} bwi_layer_row;
+
+extern const bwi_layer_row *const bwi_layer_rows[]; /* ends with NULL */
+const bwi_layer_row *bwi_layer_row_find(const char *name, int length);
+
+struct bwi_layer {
+    const bwi_layer_row *row;
+    char name[64]; /* unique in the model */
+    bwi_argument_value values[BWI_MAX_ARGUMENTS];
+};
+
+/* The node's activation by Keras's name ("" or "linear": none). */
+bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, const char *activation);
+
+/* Fills a variable with its initial values, a function of the seed and its place in the model alone. */
+bw_status bwi_initialize(bw_context *ctx, bwi_variable *variable, uint64_t seed);
+
+/* ---- Models ---- */
+
+struct bw_model {
+    bwi_owned owned;
+    bw_context *ctx;
+    bwi_layer *layers;
+    int layer_count;
+    bwi_shape input_shape; /* rank -1: from the data */
+    bwi_graph graph;
+    bw_node *input, *output; /* NULL until built */
+    void *training;          /* what train keeps with the model */
+    void (*training_destroy)(void *training);
+};
+
+bool bwi_model_built(const bw_model *model);
+
+#endif

@@ -1,0 +1,207 @@
+/*
+ * batchnorm over the last axis. In training its statistics are those of the whole batch, whatever the tiles:
+ * sums of x and x*x (in double) are gathered over all tiles, then y = x * scale + shift with
+ * scale = gamma / sqrt(var + eps), shift = beta - mean * scale. Backward, with M values a channel,
+ * x_hat = (x - mean) / sqrt(var + eps), S1 = sum dy, S2 = sum dy x_hat:
+ *   dx = scale (dy - S1/M - x_hat S2/M),  dgamma = S2,  dbeta = S1.
+ * The moving values change once per update, at the commit; batches fed in pieces move them once per piece.
+ */
+#include "op/op.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Rows of `channels` floats in the forward statistics. */
+enum { MEAN, INVERSE, SCALE, SHIFT, MOVING_MEAN, MOVING_VARIANCE, STATISTICS_ROWS };
+/* dx = A dy + B x + D. */
+enum { A, B, D, BACKWARD_ROWS };
+
+static int64_t channels_of(const bw_node *node) { return node->shape.extent[node->shape.rank - 1]; }
+
+static float *row(float *statistics, const bw_node *node, int which) { return statistics + which * channels_of(node); }
+
+/* Positions of the variables; -1: not there. */
+static int gamma_of(const bw_node *node) { return ((const bwi_batchnorm_attributes *)node->attributes)->scale ? 0 : -1; }
+static int beta_of(const bw_node *node)
+{
+    const bwi_batchnorm_attributes *a = node->attributes;
+    return a->center ? (a->scale ? 1 : 0) : -1;
+}
+static int moving_of(const bw_node *node) { return node->variables - 2; }
+
+static bw_status shape(bwi_graph *graph, bw_node *node)
+{
+    node->shape = node->input[0]->shape;
+    if (node->shape.rank < 1) {
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected at least one axis, got a single number a sample",
+                        node->name);
+    }
+    return BW_OK;
+}
+
+static bw_status prepare(bwi_prepare *p)
+{
+    size_t channels = (size_t)channels_of(p->node);
+    p->scratch_bytes = channels * 2 * sizeof(double);
+    return BW_OK;
+}
+
+static int64_t sum_count(const bw_node *node) { return 2 * channels_of(node); }
+static int64_t statistics_count(const bw_node *node) { return STATISTICS_ROWS * channels_of(node); }
+static int64_t backward_statistics_count(const bw_node *node) { return BACKWARD_ROWS * channels_of(node); }
+
+static bw_status prologue(const bwi_call *call)
+{
+    int64_t c = channels_of(call->node);
+    if (call->statistics) {
+        int moving = moving_of(call->node);
+        memcpy(row(call->statistics, call->node, MOVING_MEAN), call->weights[moving], (size_t)c * sizeof(float));
+        memcpy(row(call->statistics, call->node, MOVING_VARIANCE), call->weights[moving + 1], (size_t)c * sizeof(float));
+    }
+    return BW_OK;
+}
+
+static bw_status statistics(const bwi_call *call, const bwi_tile *tile)
+{
+    bwi_image image = bwi_node_image(call->node->input[0], call->samples);
+    call->kernels->channel_sums(&image, call->src[0], bwi_call_sums(call, tile));
+    return BW_OK;
+}
+
+static void make_affine(const bwi_call *call, int64_t c, float mean, float variance, float *inverse, float *scale, float *shift)
+{
+    const bwi_batchnorm_attributes *a = call->node->attributes;
+    float gamma = gamma_of(call->node) >= 0 ? call->weights[gamma_of(call->node)][c] : 1;
+    float beta = beta_of(call->node) >= 0 ? call->weights[beta_of(call->node)][c] : 0;
+    *inverse = 1 / sqrtf(variance + a->epsilon);
+    *scale = gamma * *inverse;
+    *shift = beta - mean * *scale;
+}
+
+static double values_per_channel(const bw_node *node, int64_t samples)
+{
+    return (double)samples * (double)(bwi_shape_count(&node->shape) / channels_of(node));
+}
+
+static void finish(const bwi_call *call, const double *sums, int64_t samples)
+{
+    const bw_node *node = call->node;
+    const bwi_batchnorm_attributes *a = node->attributes;
+    int64_t channels = channels_of(node);
+    double m = values_per_channel(node, samples);
+    float *s = call->statistics;
+    for (int64_t c = 0; c < channels; c++) {
+        double mean = sums[c] / m, variance = fmax(sums[channels + c] / m - mean * mean, 0);
+        row(s, node, MEAN)[c] = (float)mean;
+        make_affine(call, c, (float)mean, (float)variance, &row(s, node, INVERSE)[c], &row(s, node, SCALE)[c],
+                    &row(s, node, SHIFT)[c]);
+        float *moving_mean = row(s, node, MOVING_MEAN), *moving_variance = row(s, node, MOVING_VARIANCE);
+        moving_mean[c] = moving_mean[c] * a->momentum + (float)mean * (1 - a->momentum);
+        moving_variance[c] = moving_variance[c] * a->momentum + (float)variance * (1 - a->momentum);
+    }
+}
+
+static bw_status forward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    bwi_image image = bwi_node_image(call->node, call->samples);
+    call->kernels->channel_affine(&image, call->src[0], row(call->statistics, call->node, SCALE),
+                                  row(call->statistics, call->node, SHIFT), call->dst);
+    return BW_OK;
+}
+
+static bw_status inference(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    int64_t channels = channels_of(call->node);
+    const float *mean = call->weights[moving_of(call->node)], *variance = call->weights[moving_of(call->node) + 1];
+    float *scale = call->scratch, *shift = scale + channels;
+    for (int64_t c = 0; c < channels; c++) {
+        float inverse;
+        make_affine(call, c, mean[c], variance[c], &inverse, &scale[c], &shift[c]);
+    }
+    bwi_image image = bwi_node_image(call->node, call->samples);
+    call->kernels->channel_affine(&image, call->src[0], scale, shift, call->dst);
+    return BW_OK;
+}
+
+static void add_gradient(const bwi_call *call, const bwi_tile *tile, int variable, const double *sums)
+{
+    if (variable < 0 || call->gradient[variable] == SIZE_MAX) {
+        return;
+    }
+    float *gradient = bwi_call_gradient(call, tile, variable);
+    bool accumulate = bwi_call_accumulates(call, tile, variable);
+    for (int64_t c = 0; c < channels_of(call->node); c++) {
+        gradient[c] = (accumulate ? gradient[c] : 0) + (float)sums[c];
+    }
+}
+
+static bw_status backward_statistics(const bwi_call *call, const bwi_tile *tile)
+{
+    const bw_node *node = call->node;
+    int64_t channels = channels_of(node);
+    double *own = call->scratch, *sums = bwi_call_sums(call, tile);
+    memset(own, 0, (size_t)channels * 2 * sizeof *own);
+    bwi_image image = bwi_node_image(node->input[0], call->samples);
+    call->kernels->channel_backward_sums(&image, call->src[0], call->diff_dst, row(call->statistics, node, MEAN),
+                                         row(call->statistics, node, INVERSE), own);
+    for (int64_t c = 0; c < 2 * channels; c++) {
+        sums[c] += own[c];
+    }
+    add_gradient(call, tile, beta_of(node), own);
+    add_gradient(call, tile, gamma_of(node), own + channels);
+    return BW_OK;
+}
+
+static void backward_finish(const bwi_call *call, const double *sums, int64_t samples)
+{
+    const bw_node *node = call->node;
+    int64_t channels = channels_of(node);
+    double m = values_per_channel(node, samples);
+    for (int64_t c = 0; c < channels; c++) {
+        double mean = (double)row(call->statistics, node, MEAN)[c], inverse = (double)row(call->statistics, node, INVERSE)[c];
+        double scale = (double)row(call->statistics, node, SCALE)[c], slope = scale * inverse * sums[channels + c] / m;
+        row(call->backward_statistics, node, A)[c] = (float)scale;
+        row(call->backward_statistics, node, B)[c] = (float)-slope;
+        row(call->backward_statistics, node, D)[c] = (float)(slope * mean - scale * sums[c] / m);
+    }
+}
+
+static bw_status backward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    const bw_node *node = call->node;
+    bwi_image image = bwi_node_image(node, call->samples);
+    float *s = call->backward_statistics;
+    call->kernels->channel_backward(&image, call->src[0], call->diff_dst, row(s, node, A), row(s, node, B), row(s, node, D),
+                                    call->diff_src[0]);
+    return BW_OK;
+}
+
+static void commit(const bwi_call *call)
+{
+    size_t bytes = (size_t)channels_of(call->node) * sizeof(float);
+    int moving = moving_of(call->node);
+    memcpy(call->weights[moving], row(call->statistics, call->node, MOVING_MEAN), bytes);
+    memcpy(call->weights[moving + 1], row(call->statistics, call->node, MOVING_VARIANCE), bytes);
+}
+
+const bwi_op bwi_op_batchnorm = {.name = "batchnorm",
+                                 .flags = BWI_OP_WHOLE_BATCH | BWI_OP_BACKWARD_IN_PLACE,
+                                 .backward_reads = BWI_READS_SRC,
+                                 .layout = BWI_LAYOUT_SAME,
+                                 .shape = shape,
+                                 .prepare = prepare,
+                                 .prologue = prologue,
+                                 .forward = forward,
+                                 .inference = inference,
+                                 .backward = backward,
+                                 .sum_count = sum_count,
+                                 .statistics = statistics,
+                                 .backward_statistics = backward_statistics,
+                                 .statistics_count = statistics_count,
+                                 .backward_statistics_count = backward_statistics_count,
+                                 .finish = finish,
+                                 .backward_finish = backward_finish,
+                                 .commit = commit};

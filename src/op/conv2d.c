@@ -1,0 +1,218 @@
+/*
+ * conv2d, through oneDNN. Variables: kernel (kh, kw, in/groups, filters), stored as the convolution likes it, and bias if
+ * there is one. The prototype made when the model is built (one sample) fixes all layouts; every number of samples follows it.
+ */
+#include "op/op.h"
+
+#include <string.h>
+
+static bw_status shape(bwi_graph *graph, bw_node *node)
+{
+    const bwi_conv2d_attributes *a = node->attributes;
+    const bwi_shape *in = &node->input[0]->shape;
+    char text[160];
+    if (in->rank != 3) {
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s", node->name,
+                        bwi_format_shape(text, in->rank, in->extent));
+    }
+    node->shape.rank = 3;
+    node->shape.extent[2] = a->filters;
+    for (int i = 0; i < 2; i++) {
+        int64_t before, after;
+        bwi_window_extent(in->extent[i], (a->kernel[i] - 1) * a->dilation[i] + 1, a->strides[i], a->same, &node->shape.extent[i],
+                          &before, &after);
+        if (node->shape.extent[i] < 1) {
+            return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: a kernel of %dx%d does not fit into %s", node->name,
+                            (int)a->kernel[0], (int)a->kernel[1], bwi_format_shape(text, in->rank, in->extent));
+        }
+    }
+    return BW_OK;
+}
+
+static bwi_conv_shape conv_shape(const bw_node *node, int64_t n)
+{
+    const bwi_conv2d_attributes *a = node->attributes;
+    const bwi_shape *in = &node->input[0]->shape, *out = &node->shape;
+    bwi_conv_shape s = {.n = n,
+                        .ih = in->extent[0],
+                        .iw = in->extent[1],
+                        .ic = in->extent[2],
+                        .oh = out->extent[0],
+                        .ow = out->extent[1],
+                        .oc = out->extent[2],
+                        .kh = a->kernel[0],
+                        .kw = a->kernel[1],
+                        .stride_h = a->strides[0],
+                        .stride_w = a->strides[1],
+                        .dilation_h = a->dilation[0],
+                        .dilation_w = a->dilation[1],
+                        .groups = a->groups,
+                        .with_bias = node->variables > 1};
+    int64_t extent;
+    bwi_window_extent(s.ih, (s.kh - 1) * s.dilation_h + 1, s.stride_h, a->same, &extent, &s.pad_top, &s.pad_bottom);
+    bwi_window_extent(s.iw, (s.kw - 1) * s.dilation_w + 1, s.stride_w, a->same, &extent, &s.pad_left, &s.pad_right);
+    return s;
+}
+
+static void pack_weights(const void *object, const float *plain, float *stored) { bwi_conv_pack(object, plain, stored); }
+static void unpack_weights(const void *object, const float *stored, float *plain) { bwi_conv_unpack(object, stored, plain); }
+static void release_packing(const void *object)
+{
+    union {
+        const void *lent;
+        bwi_conv *owned;
+    } prototype = {.lent = object};
+    bwi_conv_free(prototype.owned);
+}
+
+static bw_status pack(bw_context *ctx, const bw_node *node)
+{
+    bwi_conv *prototype = NULL;
+    bwi_conv_shape s = conv_shape(node, 1);
+    bw_status status = bwi_conv_create(ctx, &prototype, &s, NULL, true, true);
+    if (status != BW_OK) {
+        return status;
+    }
+    bwi_variable *kernel = node->variable[0];
+    kernel->count = bwi_conv_facts_of(prototype)->weights_floats;
+    kernel->packing = (bwi_packing){
+        .count = kernel->count, .object = prototype, .pack = pack_weights, .unpack = unpack_weights, .release = release_packing};
+    return BW_OK;
+}
+
+static const bwi_conv *prototype_of(const bw_node *node) { return node->variable[0]->packing.object; }
+
+static void blocks(const bw_node *node, int64_t *src_block, int64_t *dst_block)
+{
+    const bwi_conv_facts *facts = bwi_conv_facts_of(prototype_of(node));
+    *src_block = facts->src_block;
+    *dst_block = facts->dst_block;
+}
+
+static bw_status prepare(bwi_prepare *p)
+{
+    bwi_conv *conv = NULL;
+    bwi_conv_shape s = conv_shape(p->node, p->samples);
+    bw_status status = bwi_conv_create(p->ctx, &conv, &s, prototype_of(p->node), p->training, p->difference);
+    if (status != BW_OK) {
+        return status;
+    }
+    const bwi_conv_facts *facts = bwi_conv_facts_of(conv);
+    size_t weights = bwi_size_align((size_t)facts->weights_floats * sizeof(float), BWI_CACHE_LINE);
+    p->prepared = conv;
+    /* The tile's own weight gradient lies behind the convolution's scratch, its bias gradient behind that. */
+    p->scratch_bytes = bwi_size_align(facts->scratch_bytes, BWI_CACHE_LINE);
+    if (p->training) {
+        p->scratch_bytes += weights + bwi_size_align((size_t)s.oc * sizeof(float), BWI_CACHE_LINE);
+    }
+    p->shared_bytes = (size_t)facts->backward_weights_floats * sizeof(float);
+    return BW_OK;
+}
+
+static void unprepare(void *prepared) { bwi_conv_free(prepared); }
+
+static float *tile_gradient(const bwi_call *call)
+{
+    const bwi_conv_facts *facts = bwi_conv_facts_of(call->prepared);
+    return (float *)(void *)((char *)call->scratch + bwi_size_align(facts->scratch_bytes, BWI_CACHE_LINE));
+}
+
+static float *tile_bias_gradient(const bwi_call *call)
+{
+    const bwi_conv_facts *facts = bwi_conv_facts_of(call->prepared);
+    size_t weights = bwi_size_align((size_t)facts->weights_floats * sizeof(float), BWI_CACHE_LINE);
+    return (float *)(void *)((char *)tile_gradient(call) + weights);
+}
+
+static bw_status bind(bw_context *ctx, bwi_call *call, int pass)
+{
+    bool bias = call->node->variables > 1;
+    bwi_conv_memory memory = {.scratch = call->scratch};
+    bwi_conv_pass which = BWI_CONV_FORWARD;
+    if (pass == BWI_PASS_FORWARD) {
+        memory.src = call->src[0];
+        memory.dst = call->dst;
+        memory.weights = call->weights[0];
+        memory.bias = bias ? call->weights[1] : NULL;
+    } else if (pass == BWI_PASS_BACKWARD) {
+        which = BWI_CONV_BACKWARD_DATA;
+        memory.src = call->diff_src[0];
+        memory.dst = call->diff_dst;
+        memory.weights = bwi_conv_facts_of(call->prepared)->backward_weights_floats ? call->shared : call->weights[0];
+    } else {
+        which = BWI_CONV_BACKWARD_WEIGHTS;
+        memory.src = call->src[0];
+        memory.dst = call->diff_dst;
+        memory.weights = tile_gradient(call);
+        memory.bias = bias ? tile_bias_gradient(call) : NULL;
+    }
+    bwi_conv_run *run = NULL;
+    bw_status status = bwi_conv_bind(ctx, &run, call->prepared, which, &memory);
+    call->bound = run;
+    return status;
+}
+
+static void unbind(void *bound) { bwi_conv_run_free(bound); }
+
+static bw_status prologue(const bwi_call *call)
+{
+    if (bwi_conv_facts_of(call->prepared)->backward_weights_floats) {
+        bwi_conv_reorder_backward(call->prepared, call->weights[0], call->shared);
+    }
+    return BW_OK;
+}
+
+static bw_status run(const bwi_call *call, const bwi_tile *tile)
+{
+    bw_status status = bwi_conv_execute(call->bound);
+    if (status != BW_OK) {
+        snprintf(tile->trouble, BWI_TROUBLE, "layer %s: oneDNN could not compute", call->node->name);
+    }
+    return status;
+}
+
+static void add_to_lane(const bwi_call *call, const bwi_tile *tile, int variable, const float *from)
+{
+    int64_t count = call->node->variable[variable]->count;
+    float *gradient = bwi_call_gradient(call, tile, variable);
+    if (bwi_call_accumulates(call, tile, variable)) {
+        call->kernels->add(count, from, gradient);
+    } else {
+        memcpy(gradient, from, (size_t)count * sizeof(float));
+    }
+}
+
+static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
+{
+    bw_status status = run(call, tile);
+    if (status != BW_OK) {
+        return status;
+    }
+    add_to_lane(call, tile, 0, tile_gradient(call));
+    if (call->node->variables > 1) {
+        add_to_lane(call, tile, 1, tile_bias_gradient(call));
+    }
+    return BW_OK;
+}
+
+static double flops(const bw_node *node)
+{
+    const bwi_shape *kernel = &node->variable[0]->shape;
+    return 2 * (double)bwi_shape_count(&node->shape) * (double)(kernel->extent[0] * kernel->extent[1] * kernel->extent[2]);
+}
+
+const bwi_op bwi_op_conv2d = {.name = "conv2d",
+                              .weights_reads = BWI_READS_SRC,
+                              .layout = BWI_LAYOUT_PREPARED,
+                              .shape = shape,
+                              .pack = pack,
+                              .blocks = blocks,
+                              .prepare = prepare,
+                              .unprepare = unprepare,
+                              .bind = bind,
+                              .unbind = unbind,
+                              .prologue = prologue,
+                              .forward = run,
+                              .backward = run,
+                              .backward_weights = backward_weights,
+                              .flops = flops};

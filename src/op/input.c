@@ -1,0 +1,16 @@
+/* input: gathers a field of the tile's samples, straight into the layout its users want. */
+#include "op/op.h"
+
+static bw_status shape(bwi_graph *graph, bw_node *node)
+{
+    (void)graph;
+    const bwi_input_attributes *a = node->attributes;
+    node->shape = a->shape;
+    node->dtype = a->dtype;
+    return BW_OK;
+}
+
+static bw_status forward(const bwi_call *call, const bwi_tile *tile) { return tile->gather(tile, call); }
+
+const bwi_op bwi_op_input = {
+    .name = "input", .flags = BWI_OP_INPUT | BWI_OP_NO_GRADIENT, .layout = BWI_LAYOUT_FREE, .shape = shape, .forward = forward};

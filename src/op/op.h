@@ -1,0 +1,73 @@
+/*
+ * op: the operators. One operator is one file and one row; a pattern row fuses several nodes into one.
+ */
+#ifndef BWI_OP_H
+#define BWI_OP_H
+
+#include "graph/graph.h"
+#include "kernel/kernel.h"
+
+/* Every operator, for the gradient checker, benchmarks and documentation; ends with NULL. */
+extern const bwi_op *const bwi_ops[];
+
+extern const bwi_op bwi_op_input, bwi_op_conv2d, bwi_op_maxpool2d, bwi_op_relu, bwi_op_relu_maxpool, bwi_op_softmax, bwi_op_reshape,
+    bwi_op_dense, bwi_op_batchnorm, bwi_op_reorder, bwi_op_crossentropy, bwi_op_squared_error, bwi_op_accuracy, bwi_op_mean;
+
+/* ---- Attributes, by operator ---- */
+
+/* input: a field of the samples. */
+typedef struct bwi_input_attributes {
+    bwi_shape shape;
+    bw_dtype dtype;
+    int field; /* of the dataset; the plan's user sets what it means */
+} bwi_input_attributes;
+
+typedef struct bwi_conv2d_attributes {
+    int64_t filters, kernel[2], strides[2], dilation[2], groups;
+    bool same;
+} bwi_conv2d_attributes;
+
+typedef struct bwi_pool2d_attributes {
+    int64_t window[2], strides[2];
+    bool same;
+} bwi_pool2d_attributes;
+
+typedef struct bwi_reshape_attributes {
+    bwi_shape shape; /* rank -1: flatten */
+} bwi_reshape_attributes;
+
+typedef struct bwi_dense_attributes {
+    int64_t units;
+} bwi_dense_attributes;
+
+typedef struct bwi_batchnorm_attributes {
+    float momentum, epsilon;
+    bool center, scale; /* variables: gamma if scale, beta if center, moving_mean, moving_variance */
+} bwi_batchnorm_attributes;
+
+/* What accuracy compares. */
+typedef enum bwi_accuracy_kind { BWI_ACCURACY_SPARSE, BWI_ACCURACY_CATEGORICAL, BWI_ACCURACY_BINARY } bwi_accuracy_kind;
+
+typedef struct bwi_accuracy_attributes {
+    bwi_accuracy_kind kind;
+} bwi_accuracy_attributes;
+
+/* Where a window of `size` (dilated) starts when it slides over `extent` with Keras's padding: output extent, and the
+ * padding before and after. */
+void bwi_window_extent(int64_t extent, int64_t size, int64_t stride, bool same, int64_t *out, int64_t *before, int64_t *after);
+
+/* The output of a node as kernels see it, for n samples. */
+bwi_image bwi_node_image(const bw_node *node, int64_t n);
+
+/* ---- Patterns ---- */
+
+/* Two nodes, the second the only user of the first, that one operator does in one pass. Its attributes are the
+ * second's, its inputs and variables the first's. */
+typedef struct bwi_pattern {
+    const bwi_op *first, *second, *fused;
+    bool (*fits)(const bw_node *first, const bw_node *second);
+} bwi_pattern;
+
+extern const bwi_pattern bwi_patterns[]; /* ends with a row of NULLs */
+
+#endif

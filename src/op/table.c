@@ -1,0 +1,41 @@
+/* The tables of operators and of patterns that fuse them. */
+#include "op/op.h"
+
+const bwi_op *const bwi_ops[] = {&bwi_op_input,        &bwi_op_conv2d,   &bwi_op_maxpool2d, &bwi_op_relu,         &bwi_op_relu_maxpool,
+                                 &bwi_op_softmax,      &bwi_op_reshape,  &bwi_op_dense,     &bwi_op_batchnorm,    &bwi_op_reorder,
+                                 &bwi_op_crossentropy, &bwi_op_squared_error, &bwi_op_accuracy,  &bwi_op_mean,    NULL};
+
+static bool pools_two_by_two(const bw_node *relu, const bw_node *pool)
+{
+    const bwi_pool2d_attributes *a = pool->attributes;
+    const bwi_shape *in = &relu->shape;
+    bool covers = !a->same || (in->extent[0] % 2 == 0 && in->extent[1] % 2 == 0);
+    return a->window[0] == 2 && a->window[1] == 2 && a->strides[0] == 2 && a->strides[1] == 2 && covers;
+}
+
+const bwi_pattern bwi_patterns[] = {
+    {&bwi_op_relu, &bwi_op_maxpool2d, &bwi_op_relu_maxpool, pools_two_by_two},
+    {NULL, NULL, NULL, NULL},
+};
+
+bwi_image bwi_node_image(const bw_node *node, int64_t n)
+{
+    bwi_image image = {.n = n, .block = node->block};
+    bwi_shape_image(&node->shape, &image.h, &image.w, &image.c);
+    return image;
+}
+
+void bwi_window_extent(int64_t extent, int64_t size, int64_t stride, bool same, int64_t *out, int64_t *before, int64_t *after)
+{
+    *before = *after = 0;
+    if (!same) {
+        *out = extent < size ? 0 : (extent - size) / stride + 1;
+        return;
+    }
+    *out = (extent + stride - 1) / stride;
+    int64_t pad = (*out - 1) * stride + size - extent;
+    if (pad > 0) {
+        *before = pad / 2;
+        *after = pad - pad / 2;
+    }
+}

@@ -1,0 +1,170 @@
+/*
+ * Addresses: each value of a phase lives from its first writing to its last reading; values that do not live at the
+ * same time may share bytes. Where an op allows it, its result takes the place of its dying source. Placing is greedy:
+ * the largest first, each at the lowest offset that is free for its whole life.
+ */
+#include "plan/plan.h"
+
+#include <stdlib.h>
+
+typedef struct life {
+    int value; /* a root */
+    int first, last;
+    size_t bytes, offset;
+    bool placed;
+} life;
+
+typedef struct placer {
+    bwi_plan *plan;
+    const bwi_program *program;
+    bwi_phase *phase;
+    int *home; /* per value: the value whose place it takes (itself, or in place of another) */
+    life *lives; /* per value */
+    const bool *ends;
+} placer;
+
+static int home_of(const placer *p, int value)
+{
+    value = bwi_plan_root(p->program, value);
+    while (p->home[value] != value) {
+        value = p->home[value];
+    }
+    return value;
+}
+
+static void touch(placer *p, int value, int when)
+{
+    if (value < 0) {
+        return;
+    }
+    life *l = &p->lives[bwi_plan_root(p->program, value)];
+    if (l->first < 0) {
+        l->first = when;
+    }
+    l->last = when;
+}
+
+static void find_lives(placer *p)
+{
+    for (int v = 0; v < p->program->value_count; v++) {
+        p->home[v] = v;
+        p->lives[v] = (life){.value = v, .first = -1, .last = -1};
+    }
+    for (int n = 0; n < p->phase->count; n++) {
+        const bwi_instruction *i = &p->phase->instructions[n];
+        if (i->pass == BWI_PASS_STORE || i->pass == BWI_PASS_LOAD) {
+            touch(p, i->dst, n);
+        }
+        for (int k = 0; k < i->read_count; k++) {
+            touch(p, i->reads[k], n);
+        }
+        for (int k = 0; k < i->write_count; k++) {
+            touch(p, i->writes[k], n);
+        }
+    }
+    for (int v = 0; v < p->program->value_count; v++) {
+        life *l = &p->lives[v];
+        if (l->first >= 0) {
+            l->bytes = bwi_size_align(bwi_plan_value_bytes(p->plan, &p->program->values[v], p->plan->tile), BWI_CACHE_LINE);
+            l->last = p->ends[v] ? p->phase->count : l->last;
+        }
+    }
+}
+
+/* Puts `result` in the place of `source`, which dies at instruction n. */
+static void take_place(placer *p, int result, int source, int n)
+{
+    if (result < 0 || source < 0) {
+        return;
+    }
+    int from = home_of(p, source), to = bwi_plan_root(p->program, result);
+    if (from == to || p->lives[from].last != n || p->lives[to].bytes != p->lives[from].bytes || p->lives[to].first != n) {
+        return;
+    }
+    p->home[to] = from;
+    p->lives[from].last = p->lives[to].last;
+}
+
+static void share_in_place(placer *p)
+{
+    for (int n = 0; n < p->phase->count; n++) {
+        const bwi_instruction *i = &p->phase->instructions[n];
+        unsigned flags = i->node->op->flags;
+        if (i->pass == BWI_PASS_FORWARD && (flags & BWI_OP_IN_PLACE)) {
+            take_place(p, i->dst, i->src[0], n);
+        } else if (i->pass == BWI_PASS_BACKWARD && (flags & BWI_OP_BACKWARD_IN_PLACE)) {
+            take_place(p, i->diff_src[0], i->diff_dst, n);
+        }
+    }
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    const life *x = *(life *const *)a, *y = *(life *const *)b;
+    if (x->bytes != y->bytes) {
+        return x->bytes < y->bytes ? 1 : -1;
+    }
+    return x->value - y->value;
+}
+
+/* The lowest offset at which nothing that lives at the same time lies. */
+static size_t lowest_free(life *const *order, int placed, const life *l)
+{
+    size_t offset = 0;
+    bool moved = true;
+    while (moved) {
+        moved = false;
+        for (int k = 0; k < placed; k++) {
+            const life *o = order[k];
+            bool together = o->first <= l->last && l->first <= o->last;
+            if (together && offset < o->offset + o->bytes && o->offset < offset + l->bytes) {
+                offset = o->offset + o->bytes;
+                moved = true;
+            }
+        }
+    }
+    return offset;
+}
+
+static void place(placer *p, life **order)
+{
+    int count = 0;
+    for (int v = 0; v < p->program->value_count; v++) {
+        if (p->lives[v].first >= 0 && p->home[v] == v) {
+            order[count++] = &p->lives[v];
+        }
+    }
+    qsort((void *)order, (size_t)count, sizeof *order, larger_first);
+    for (int k = 0; k < count; k++) {
+        order[k]->offset = lowest_free(order, k, order[k]);
+        size_t end = bwi_size_add(order[k]->offset, order[k]->bytes);
+        if (end > p->phase->bytes) {
+            p->phase->bytes = end;
+        }
+    }
+    for (int v = 0; v < p->program->value_count; v++) {
+        int root = bwi_plan_root(p->program, v);
+        p->phase->offsets[v] = p->lives[root].first < 0 ? SIZE_MAX : p->lives[home_of(p, v)].offset;
+    }
+}
+
+bw_status bwi_plan_place(bwi_plan *plan, const bwi_program *program, bwi_phase *phase, const bool *ends)
+{
+    bw_context *ctx = plan->ctx;
+    size_t values = (size_t)program->value_count;
+    placer p = {.plan = plan, .program = program, .phase = phase, .ends = ends};
+    p.home = bwi_allocate(ctx, values, sizeof *p.home);
+    p.lives = bwi_allocate(ctx, values, sizeof *p.lives);
+    phase->offsets = bwi_allocate(ctx, values, sizeof *phase->offsets);
+    life **order = bwi_allocate(ctx, values, sizeof(life *));
+    bool ok = p.home && p.lives && phase->offsets && order;
+    if (ok) {
+        find_lives(&p);
+        share_in_place(&p);
+        place(&p, order);
+    }
+    bwi_release(ctx, p.home);
+    bwi_release(ctx, p.lives);
+    bwi_release(ctx, (void *)order);
+    return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
+}

@@ -1,0 +1,252 @@
+/*
+ * Lowering: a private copy of the model's graph in which patterns are fused, every output has a channel block, and
+ * reorders stand where two ops disagree about it.
+ */
+#include "plan/plan.h"
+
+#include <string.h>
+
+typedef struct lowering {
+    bwi_plan *plan;
+    bw_context *ctx;
+    const bwi_graph *from;
+    bool *needed;
+    int *users;
+    bool *target;
+    bwi_graph fused;   /* after patterns, before layouts */
+    bw_node **to_fused; /* by source number */
+} lowering;
+
+static bw_node *copy(bwi_graph *to, const bwi_op *op, const bw_node *node, bw_node *const *inputs, int input_count,
+                     bwi_variable *const *variables, int variable_count)
+{
+    return bwi_graph_add(to, op, node->name, node->attributes, node->attribute_bytes, inputs, input_count, variables, variable_count);
+}
+
+static void find_needed(lowering *l, const bwi_plan_request *request)
+{
+    for (int p = 0; p < request->program_count; p++) {
+        const bwi_program_request *program = &request->programs[p];
+        for (int k = 0; k < program->target_count; k++) {
+            l->needed[program->targets[k]->number] = l->target[program->targets[k]->number] = true;
+        }
+        for (int k = 0; k < program->loss_count; k++) {
+            l->needed[program->losses[k]->number] = l->target[program->losses[k]->number] = true;
+        }
+    }
+    for (int n = l->from->count - 1; n >= 0; n--) {
+        const bw_node *node = l->from->nodes[n];
+        for (int k = 0; l->needed[n] && k < node->inputs; k++) {
+            l->needed[node->input[k]->number] = true;
+            l->users[node->input[k]->number]++;
+        }
+    }
+}
+
+static const bwi_pattern *pattern_ending_at(const lowering *l, const bw_node *node)
+{
+    for (const bwi_pattern *p = bwi_patterns; p->fused; p++) {
+        if (p->second != node->op || node->inputs != 1) {
+            continue;
+        }
+        const bw_node *first = node->input[0];
+        if (first->op == p->first && l->users[first->number] == 1 && !l->target[first->number] && p->fits(first, node)) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+/* True if the node is the first half of a pattern: it is made together with its only user. */
+static bool is_fused_away(const lowering *l, const bw_node *node)
+{
+    for (int n = node->number + 1; n < l->from->count; n++) {
+        const bw_node *user = l->from->nodes[n];
+        if (l->needed[n] && user->inputs == 1 && user->input[0] == node) {
+            return pattern_ending_at(l, user) != NULL;
+        }
+    }
+    return false;
+}
+
+static bw_node *fuse_node(lowering *l, const bw_node *node)
+{
+    const bwi_pattern *pattern = pattern_ending_at(l, node);
+    const bw_node *source = pattern ? node->input[0] : node;
+    bw_node **inputs = bwi_allocate(l->ctx, (size_t)source->inputs, sizeof(bw_node *));
+    if (!inputs) {
+        return NULL;
+    }
+    for (int k = 0; k < source->inputs; k++) {
+        inputs[k] = l->to_fused[source->input[k]->number];
+    }
+    bw_node *made = copy(&l->fused, pattern ? pattern->fused : node->op, node, inputs, source->inputs, source->variable, source->variables);
+    bwi_release(l->ctx, (void *)inputs);
+    return made;
+}
+
+static int64_t plain_block(const bw_node *node)
+{
+    int64_t h, w, c;
+    bwi_shape_image(&node->shape, &h, &w, &c);
+    return c;
+}
+
+/* What each node's users would like its block to be; 0: they do not mind. The last user asked for wins, which for a
+ * chain is the only one. */
+static void find_wishes(const bwi_graph *graph, int64_t *wish)
+{
+    for (int n = graph->count - 1; n >= 0; n--) {
+        const bw_node *node = graph->nodes[n];
+        for (int k = 0; k < node->inputs; k++) {
+            int64_t src = 0, dst = 0;
+            switch (node->op->layout) {
+            case BWI_LAYOUT_PLAIN:
+                src = plain_block(node->input[k]);
+                break;
+            case BWI_LAYOUT_SAME:
+                src = wish[n];
+                break;
+            case BWI_LAYOUT_PREPARED:
+                node->op->blocks(node, &src, &dst);
+                break;
+            case BWI_LAYOUT_FREE:
+                break;
+            }
+            if (src) {
+                wish[node->input[k]->number] = src;
+            }
+        }
+    }
+}
+
+/* The block a node gives, and the one it wants from each input (0: any). */
+static void settle(const bw_node *node, int64_t wish, int64_t *wants, int64_t *gives)
+{
+    int64_t first = node->inputs ? node->input[0]->block : 0;
+    *wants = 0;
+    switch (node->op->layout) {
+    case BWI_LAYOUT_PLAIN:
+        *wants = -1; /* each input's own plain block */
+        *gives = plain_block(node);
+        break;
+    case BWI_LAYOUT_SAME:
+        *wants = first == plain_block(node->input[0]) ? -1 : first;
+        *gives = first;
+        break;
+    case BWI_LAYOUT_PREPARED:
+        node->op->blocks(node, wants, gives);
+        break;
+    case BWI_LAYOUT_FREE:
+        *gives = wish ? wish : (first && first != plain_block(node->input[0]) ? first : plain_block(node));
+        break;
+    }
+}
+
+/* `node` in the given block, through a reorder if need be; an existing one is used again. */
+static bw_node *in_block(bwi_graph *graph, bw_node *node, int64_t block)
+{
+    if (node->block == block) {
+        return node;
+    }
+    for (int n = node->number + 1; n < graph->count; n++) {
+        bw_node *other = graph->nodes[n];
+        if (other->op == &bwi_op_reorder && other->input[0] == node && other->block == block) {
+            return other;
+        }
+    }
+    bw_node *made = bwi_graph_add(graph, &bwi_op_reorder, node->name, NULL, 0, &node, 1, NULL, 0);
+    if (made) {
+        made->block = block;
+    }
+    return made;
+}
+
+static bw_node *lay_out_node(bwi_plan *plan, const bw_node *node, int64_t wish, bw_node *const *to_final)
+{
+    bwi_graph *graph = &plan->graph;
+    bw_node **inputs = bwi_allocate(plan->ctx, (size_t)node->inputs, sizeof(bw_node *));
+    if (!inputs) {
+        return NULL;
+    }
+    for (int k = 0; k < node->inputs; k++) {
+        inputs[k] = to_final[node->input[k]->number];
+    }
+    bw_node sketch = *node;
+    sketch.input = inputs;
+    int64_t wants = 0, gives = 0;
+    settle(&sketch, wish, &wants, &gives);
+    for (int k = 0; k < node->inputs && wants; k++) {
+        if (inputs[k]->dtype == BW_F32) {
+            inputs[k] = in_block(graph, inputs[k], wants < 0 ? plain_block(inputs[k]) : wants);
+        }
+    }
+    bw_node *made = copy(graph, node->op, node, inputs, node->inputs, node->variable, node->variables);
+    if (made) {
+        made->block = gives;
+    }
+    bwi_release(plan->ctx, (void *)inputs);
+    return made;
+}
+
+static bw_status lay_out(lowering *l, bw_node **to_final, int64_t *wish)
+{
+    find_wishes(&l->fused, wish);
+    for (int n = 0; n < l->fused.count; n++) {
+        to_final[n] = lay_out_node(l->plan, l->fused.nodes[n], wish[n], to_final);
+        if (!to_final[n]) {
+            return bwi_pending(l->ctx);
+        }
+    }
+    return BW_OK;
+}
+
+static bw_status lower(lowering *l, const bwi_plan_request *request)
+{
+    find_needed(l, request);
+    for (int n = 0; n < l->from->count; n++) {
+        const bw_node *node = l->from->nodes[n];
+        if (!l->needed[n] || is_fused_away(l, node)) {
+            continue;
+        }
+        l->to_fused[n] = fuse_node(l, node);
+        if (!l->to_fused[n]) {
+            bw_status status = bwi_pending(l->ctx);
+            return status == BW_OK ? BW_RESOURCE_EXHAUSTED : status;
+        }
+    }
+    bw_node **to_final = bwi_allocate(l->ctx, (size_t)l->fused.count, sizeof(bw_node *));
+    int64_t *wish = bwi_allocate(l->ctx, (size_t)l->fused.count, sizeof *wish);
+    bw_status status = to_final && wish ? lay_out(l, to_final, wish) : BW_RESOURCE_EXHAUSTED;
+    for (int n = 0; status == BW_OK && n < l->from->count; n++) {
+        if (l->to_fused[n]) {
+            l->plan->lowered[n] = to_final[l->to_fused[n]->number];
+        }
+    }
+    bwi_release(l->ctx, (void *)to_final);
+    bwi_release(l->ctx, wish);
+    return status;
+}
+
+bw_status bwi_plan_lower(bwi_plan *plan, const bwi_plan_request *request)
+{
+    bw_context *ctx = plan->ctx;
+    size_t count = (size_t)request->graph->count;
+    lowering l = {.plan = plan, .ctx = ctx, .from = request->graph, .fused = {.ctx = ctx}};
+    plan->graph.ctx = ctx;
+    plan->lowered = bwi_allocate(ctx, count, sizeof(bw_node *));
+    l.needed = bwi_allocate(ctx, count, sizeof(bool));
+    l.target = bwi_allocate(ctx, count, sizeof(bool));
+    l.users = bwi_allocate(ctx, count, sizeof(int));
+    l.to_fused = bwi_allocate(ctx, count, sizeof(bw_node *));
+    bw_status status = BW_RESOURCE_EXHAUSTED;
+    if (plan->lowered && l.needed && l.target && l.users && l.to_fused) {
+        status = lower(&l, request);
+    }
+    bwi_graph_free(&l.fused);
+    bwi_release(ctx, l.needed);
+    bwi_release(ctx, l.target);
+    bwi_release(ctx, l.users);
+    bwi_release(ctx, (void *)l.to_fused);
+    return status;
+}

@@ -1,0 +1,184 @@
+/*
+ * Phases: phase p runs, for each tile, what is needed for the sums of level p, and nothing else. Values of earlier
+ * levels are loaded from the store where they are kept for the whole batch, or computed again.
+ */
+#include "plan/plan.h"
+
+#include <string.h>
+
+typedef struct cutter {
+    bwi_plan *plan;
+    bwi_plan_program *program;
+    int *writer;    /* per value: the instruction that writes it; -1 for views */
+    bool *include;  /* per instruction, for the phase at hand */
+    bool *load;     /* per value */
+    bool *kept;     /* per value: some later phase loads it */
+} cutter;
+
+int bwi_plan_root(const bwi_program *program, int value)
+{
+    while (value >= 0 && program->values[value].view_of >= 0) {
+        value = program->values[value].view_of;
+    }
+    return value;
+}
+
+static bool makes_sums(const bwi_instruction *i)
+{
+    return i->pass == BWI_PASS_STATISTICS || i->pass == BWI_PASS_BACKWARD_STATISTICS || i->pass == BWI_PASS_BACKWARD_WEIGHTS;
+}
+
+static bool is_target(const bwi_plan_program *program, const bwi_instruction *i)
+{
+    for (int k = 0; i->pass == BWI_PASS_FORWARD && k < program->target_count; k++) {
+        if (program->targets[k] == i->node) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Gathering again is as cheap as loading. */
+static bool worth_keeping(const bwi_instruction *writer) { return !(writer->node->op->flags & BWI_OP_INPUT); }
+
+static void need_value(cutter *c, int value, int level);
+
+static void need_instruction(cutter *c, int number, int level)
+{
+    if (c->include[number]) {
+        return;
+    }
+    c->include[number] = true;
+    const bwi_instruction *i = &c->program->program.instructions[number];
+    for (int k = 0; k < i->read_count; k++) {
+        need_value(c, i->reads[k], level);
+    }
+}
+
+static void need_value(cutter *c, int value, int level)
+{
+    const bwi_program *p = &c->program->program;
+    int root = bwi_plan_root(p, value), writer = c->writer[root];
+    const bwi_instruction *i = &p->instructions[writer];
+    if (c->plan->keep && i->level < level && worth_keeping(i)) {
+        c->load[root] = c->kept[root] = true;
+    } else {
+        need_instruction(c, writer, level);
+    }
+}
+
+static bwi_instruction move(bwi_pass pass, const bw_node *node, int value)
+{
+    return (bwi_instruction){.node = node, .pass = pass, .dst = value, .diff_dst = -1, .workspace = -1};
+}
+
+static bw_status fill_phase(cutter *c, int level)
+{
+    const bwi_program *p = &c->program->program;
+    bwi_phase *phase = &c->program->phases[level];
+    memset(c->include, 0, (size_t)p->count);
+    memset(c->load, 0, (size_t)p->value_count);
+    for (int n = 0; n < p->count; n++) {
+        const bwi_instruction *i = &p->instructions[n];
+        if (i->level == level && (makes_sums(i) || is_target(c->program, i))) {
+            need_instruction(c, n, level);
+        }
+    }
+    /* Room for loads in front and, once all phases are known, stores behind. */
+    phase->instructions = bwi_allocate(c->plan->ctx, (size_t)(p->count + 2 * p->value_count), sizeof *phase->instructions);
+    if (!phase->instructions) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    for (int v = 0; v < p->value_count; v++) {
+        if (c->load[v]) {
+            phase->instructions[phase->count++] = move(BWI_PASS_LOAD, p->values[v].node, v);
+        }
+    }
+    for (int n = 0; n < p->count; n++) {
+        if (c->include[n]) {
+            phase->instructions[phase->count++] = p->instructions[n];
+        }
+    }
+    return BW_OK;
+}
+
+/* A kept value is stored at the end of the phase that first knows it, and has a place in each tile's slot. */
+static void add_stores(cutter *c)
+{
+    const bwi_program *p = &c->program->program;
+    for (int v = 0; v < p->value_count; v++) {
+        c->program->stored[v] = SIZE_MAX;
+        if (!c->kept[v]) {
+            continue;
+        }
+        c->program->stored[v] = c->plan->store_slot;
+        size_t bytes = bwi_plan_value_bytes(c->plan, &p->values[v], c->plan->tile);
+        c->plan->store_slot = bwi_size_add(c->plan->store_slot, bwi_size_align(bytes, BWI_CACHE_LINE));
+        bwi_phase *phase = &c->program->phases[p->instructions[c->writer[v]].level];
+        phase->instructions[phase->count++] = move(BWI_PASS_STORE, p->values[v].node, v);
+    }
+}
+
+static void find_writers(cutter *c)
+{
+    const bwi_program *p = &c->program->program;
+    for (int v = 0; v < p->value_count; v++) {
+        c->writer[v] = -1;
+    }
+    for (int n = 0; n < p->count; n++) {
+        for (int k = 0; k < p->instructions[n].write_count; k++) {
+            c->writer[p->instructions[n].writes[k]] = n;
+        }
+    }
+}
+
+static bw_status place_phases(cutter *c, bool *ends)
+{
+    const bwi_program *p = &c->program->program;
+    for (int v = 0; v < p->value_count; v++) {
+        int writer = c->writer[v];
+        if (writer >= 0 && is_target(c->program, &p->instructions[writer])) {
+            ends[v] = true;
+        }
+    }
+    for (int level = 0; level < c->program->phase_count; level++) {
+        bw_status status = bwi_plan_place(c->plan, p, &c->program->phases[level], ends);
+        if (status != BW_OK) {
+            return status;
+        }
+    }
+    return BW_OK;
+}
+
+bw_status bwi_plan_cut(bwi_plan *plan, bwi_plan_program *program)
+{
+    bw_context *ctx = plan->ctx;
+    const bwi_program *p = &program->program;
+    cutter c = {.plan = plan, .program = program};
+    program->phase_count = p->levels;
+    program->phases = bwi_allocate(ctx, (size_t)p->levels, sizeof *program->phases);
+    program->stored = bwi_allocate(ctx, (size_t)p->value_count, sizeof *program->stored);
+    c.writer = bwi_allocate(ctx, (size_t)p->value_count, sizeof *c.writer);
+    c.include = bwi_allocate(ctx, (size_t)p->count, sizeof *c.include);
+    c.load = bwi_allocate(ctx, (size_t)p->value_count, sizeof *c.load);
+    c.kept = bwi_allocate(ctx, (size_t)p->value_count, sizeof *c.kept);
+    bool *ends = bwi_allocate(ctx, (size_t)p->value_count, sizeof *ends);
+    bw_status status = BW_RESOURCE_EXHAUSTED;
+    if (program->phases && program->stored && c.writer && c.include && c.load && c.kept && ends) {
+        find_writers(&c);
+        status = BW_OK;
+        for (int level = 0; level < p->levels && status == BW_OK; level++) {
+            status = fill_phase(&c, level);
+        }
+        if (status == BW_OK) {
+            add_stores(&c);
+            status = place_phases(&c, ends);
+        }
+    }
+    bwi_release(ctx, c.writer);
+    bwi_release(ctx, c.include);
+    bwi_release(ctx, c.load);
+    bwi_release(ctx, c.kept);
+    bwi_release(ctx, ends);
+    return status;
+}

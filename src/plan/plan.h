@@ -1,0 +1,107 @@
+/*
+ * plan: everything that is decided before the first step. Lowering (patterns fused, layouts settled, reorders put in),
+ * phases, liveness and addresses, tile, lanes and workers under a budget. The plan counts every byte; exec allocates
+ * them as one arena and runs it.
+ *
+ * Tile, lanes and the order of sums follow from the model alone unless the caller or the budget says otherwise, so
+ * that two machines agree.
+ */
+#ifndef BWI_PLAN_H
+#define BWI_PLAN_H
+
+#include "op/op.h"
+
+typedef struct bwi_plan bwi_plan;
+
+/* What one program of the plan computes. */
+typedef struct bwi_program_request {
+    bw_node *const *targets; /* outputs wanted, and SUMS nodes */
+    int target_count;
+    bw_node *const *losses; /* none: inference */
+    int loss_count;
+} bwi_program_request;
+
+typedef struct bwi_plan_request {
+    const bwi_graph *graph;
+    const bwi_program_request *programs;
+    int program_count;
+    int64_t batch;    /* samples fed at once, at most; 0: not known, then nothing is kept for a whole batch */
+    int64_t tile;     /* 0: from the model */
+    int lanes;        /* 0: from the model */
+    int workers;      /* at most; 0: the context's */
+    int ranks;        /* they share the lanes */
+    size_t memory;    /* budget; 0: what the system gives */
+    size_t outside_bytes; /* planned by others: parameters, optimizer slots, data */
+} bwi_plan_request;
+
+/* One phase: instructions that run for each tile, between two meetings of the whole batch. */
+typedef struct bwi_phase {
+    bwi_instruction *instructions; /* copies; their lists belong to the program */
+    int count;
+    size_t *offsets; /* of each value in the worker's tile region; SIZE_MAX: not in this phase */
+    size_t bytes;    /* of the tile region */
+} bwi_phase;
+
+typedef struct bwi_plan_program {
+    bwi_program program;
+    bwi_phase *phases;
+    int phase_count;
+    bw_node **targets; /* in the lowered graph */
+    int target_count;
+    size_t *stored; /* per value: offset in a tile's slot of the store; SIZE_MAX: not kept */
+} bwi_plan_program;
+
+/* Bytes by what they are for, in the arena and outside it. */
+typedef struct bwi_plan_items {
+    size_t lanes, activations, workspace, scratch, input, statistics, store, update, outside;
+} bwi_plan_items;
+
+enum { BWI_MAX_SIZES = 12, BWI_UPDATE_BLOCK = 8192 };
+
+struct bwi_plan {
+    bw_context *ctx;
+    const bwi_kernels *kernels;
+    const bwi_graph *source; /* the model's graph */
+    bwi_graph graph;         /* lowered; its variables are the source's */
+    bw_node **lowered;       /* by number of the source's node; NULL: fused away or not needed */
+    bwi_plan_program *programs;
+    int program_count;
+
+    int64_t tile;
+    int sizes; /* numbers of samples with kernels: 1, 2, 4, ... tile */
+    int lanes, own_lanes, workers, ranks;
+    int64_t batch, store_tiles;
+    bool keep; /* boundary values are kept for the whole batch, not computed again */
+
+    void **prepared;         /* [node][size] */
+    size_t *workspace_bytes; /* [node], for a full tile */
+    size_t *shared, *statistics, *backward_statistics; /* [node]: offsets in the arena; SIZE_MAX: none */
+    size_t *sums;            /* [node]: offset in a lane; SIZE_MAX: none */
+    size_t *gradients;       /* [variable]: offset in a lane; SIZE_MAX: not trained */
+    size_t lane_bytes, lane_sums; /* where a lane's sums begin */
+
+    size_t lanes_offset, totals_offset, workers_offset, worker_bytes, scratch_offset, store_offset, store_slot, update_offset;
+    size_t bytes; /* of the arena */
+    bwi_plan_items items;
+};
+
+bw_status bwi_plan_make(bw_context *ctx, bwi_plan **plan, const bwi_plan_request *request);
+void bwi_plan_free(bwi_plan *plan);
+
+/* Bytes of a value for n samples. */
+size_t bwi_plan_value_bytes(const bwi_plan *plan, const bwi_value *value, int64_t samples);
+/* The value that holds the bytes of `value` (views followed). */
+int bwi_plan_root(const bwi_program *program, int value);
+/* Number of fixed blocks a variable is updated in. */
+int64_t bwi_update_blocks(const bwi_variable *variable);
+
+/* ---- Within the module ---- */
+
+/* lower.c: fills plan->graph and plan->lowered. */
+bw_status bwi_plan_lower(bwi_plan *plan, const bwi_plan_request *request);
+/* phases.c: cuts a program into phases. */
+bw_status bwi_plan_cut(bwi_plan *plan, bwi_plan_program *program);
+/* address.c: places a phase's values; `ends` marks values that must live to its end. */
+bw_status bwi_plan_place(bwi_plan *plan, const bwi_program *program, bwi_phase *phase, const bool *ends);
+
+#endif

@@ -1,0 +1,364 @@
+/*
+ * Ranks that are threads of one process.
+ *
+ * All ranks make the same calls in the same order. A call is a sequence of meetings. Before a meeting each rank puts
+ * something into its own place; after it, all read from the places of others. There are two places, used in turn:
+ * who writes to a place again has been to the meeting after the one it was read from, and so has its reader.
+ *
+ * A meeting takes place for all ranks or for none: arriving and leaving change one word, {number, left, arrived}.
+ * After somebody has left nobody arrives, so that every later meeting fails, and for ever. Hence all ranks get the
+ * same answer from the same call.
+ *
+ * Sums are a butterfly: at level k rank r adds what rank r ^ 2^k has, and both add the higher rank's to the lower
+ * rank's. So after all levels each rank holds the same bits, those of a binary tree in order of rank.
+ */
+#include "rank/rank.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdalign.h>
+#include <string.h>
+#include <time.h>
+
+#define MAX_RANKS 64
+#define PLACE_BYTES 65536
+#define SPIN_SECONDS 50e-6
+#define NAP_NANOSECONDS 1000000 /* how late bw_cancel may be seen by who sleeps: it cannot signal */
+
+typedef enum kind { KIND_FLOATS, KIND_DOUBLES, KIND_AGREE } kind;
+
+/* What a rank shows to the others at a meeting. */
+typedef struct place {
+    alignas(BWI_CACHE_LINE) kind call;
+    bw_status status;
+    int64_t count;
+    alignas(BWI_CACHE_LINE) unsigned char values[PLACE_BYTES];
+} place;
+
+typedef struct member {
+    place places[2];
+    alignas(BWI_CACHE_LINE) unsigned meetings; /* that took place; only its own rank's thread uses it */
+    atomic_bool taken;
+} member;
+
+typedef struct group {
+    bw_ranks ranks;
+    bool spins;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    atomic_int left_rank;
+    alignas(BWI_CACHE_LINE) _Atomic uint64_t word;
+    atomic_int asleep;
+    member members[];
+} group;
+
+#define ARRIVED UINT64_C(0xFFFF)
+#define LEFT (UINT64_C(1) << 16)
+#define NUMBER_ONE (UINT64_C(1) << 32)
+
+static uint64_t number_of(uint64_t word)
+{
+    return word / NUMBER_ONE;
+}
+
+static group *group_of(bw_ranks *ranks)
+{
+    return (group *)ranks;
+}
+
+/* ---- Meeting ---- */
+
+/* The word has changed so that sleepers have a reason to go on; see pool.c for why none is missed. */
+static void wake_all(group *all)
+{
+    if (atomic_load(&all->asleep) == 0)
+        return;
+    pthread_mutex_lock(&all->mutex);
+    pthread_cond_broadcast(&all->wake);
+    pthread_mutex_unlock(&all->mutex);
+}
+
+/* Leaves, unless meeting `number` has taken place: then it is false. Leaving again is fine. */
+static bool leave_before(group *all, int rank, uint64_t number)
+{
+    uint64_t word = atomic_load(&all->word);
+    int nobody = -1;
+    do {
+        if (number_of(word) != number)
+            return false;
+        if (word & LEFT)
+            return true;
+        atomic_compare_exchange_strong(&all->left_rank, &nobody, rank);
+    } while (!atomic_compare_exchange_weak(&all->word, &word, word | LEFT));
+    wake_all(all);
+    return true;
+}
+
+static void leave(group *all, int rank)
+{
+    while (!leave_before(all, rank, number_of(atomic_load(&all->word))))
+        continue;
+}
+
+/* Whether waiting for meeting `number` is over, one way or the other. */
+static bool over(group *all, uint64_t number)
+{
+    uint64_t word = atomic_load(&all->word);
+    return number_of(word) != number || (word & LEFT);
+}
+
+static void nap(group *all, uint64_t number)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += NAP_NANOSECONDS;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_mutex_lock(&all->mutex);
+    atomic_fetch_add(&all->asleep, 1);
+    if (!over(all, number))
+        pthread_cond_timedwait(&all->wake, &all->mutex, &until);
+    atomic_fetch_sub(&all->asleep, 1);
+    pthread_mutex_unlock(&all->mutex);
+}
+
+static bw_status fail_left(bw_context *ctx, group *all)
+{
+    if (bwi_cancelled(ctx))
+        return bwi_fail(ctx, BW_CANCELLED, "cancelled: rank %d of %d has left the group", ctx->rank, all->ranks.count);
+    return bwi_fail(ctx, BW_CANCELLED, "rank %d of %d cannot go on: rank %d has left the group", ctx->rank, all->ranks.count,
+                    atomic_load(&all->left_rank));
+}
+
+static bw_status meet(bw_context *ctx, group *all)
+{
+    uint64_t word = atomic_load(&all->word), next;
+    do {
+        if (word & LEFT)
+            return fail_left(ctx, all);
+        bool last = (word & ARRIVED) + 1 == (uint64_t)all->ranks.count;
+        next = last ? (word & ~ARRIVED) + NUMBER_ONE : word + 1;
+    } while (!atomic_compare_exchange_weak(&all->word, &word, next));
+    uint64_t number = number_of(word);
+    if (number_of(next) != number) {
+        wake_all(all);
+        all->members[ctx->rank].meetings++;
+        return BW_OK;
+    }
+    double spin_end = all->spins ? bwi_now() + SPIN_SECONDS : 0;
+    while (!over(all, number)) {
+        if (bwi_cancelled(ctx))
+            leave_before(all, ctx->rank, number);
+        else if (all->spins && bwi_now() < spin_end)
+            sched_yield();
+        else
+            nap(all, number);
+    }
+    if (number_of(atomic_load(&all->word)) == number)
+        return fail_left(ctx, all);
+    all->members[ctx->rank].meetings++;
+    return BW_OK;
+}
+
+/* ---- Calls ---- */
+
+static place *place_of(group *all, int rank, unsigned meeting)
+{
+    return &all->members[rank].places[meeting & 1];
+}
+
+/* What all ranks see alike: that they make the same call with the same count. */
+static bw_status check_same(bw_context *ctx, group *all, unsigned meeting)
+{
+    static const char *const names[] = {[KIND_FLOATS] = "sum_floats", [KIND_DOUBLES] = "sum_doubles", [KIND_AGREE] = "agree"};
+    const place *first = place_of(all, 0, meeting);
+    for (int rank = 1; rank < all->ranks.count; rank++) {
+        const place *other = place_of(all, rank, meeting);
+        if (other->call != first->call || other->count != first->count)
+            return bwi_fail(ctx, BW_INTERNAL,
+                            "ranks do not make the same calls: rank 0 calls %s of %lld values, rank %d %s of %lld",
+                            names[first->call], (long long)first->count, rank, names[other->call], (long long)other->count);
+    }
+    return BW_OK;
+}
+
+/* values = lower + higher, where one of them is `values` itself. */
+static void add_floats(void *values, const void *others, size_t count, bool lower)
+{
+    float *restrict mine = values;
+    const float *restrict theirs = others;
+    for (size_t i = 0; i < count; i++)
+        mine[i] = lower ? mine[i] + theirs[i] : theirs[i] + mine[i];
+}
+
+static void add_doubles(void *values, const void *others, size_t count, bool lower)
+{
+    double *restrict mine = values;
+    const double *restrict theirs = others;
+    for (size_t i = 0; i < count; i++)
+        mine[i] = lower ? mine[i] + theirs[i] : theirs[i] + mine[i];
+}
+
+typedef struct sum {
+    kind call;
+    size_t size; /* of a value */
+    void (*add)(void *values, const void *others, size_t count, bool lower);
+} sum;
+
+/* One level for one block of values. */
+static bw_status exchange(bw_context *ctx, group *all, const sum *how, void *values, size_t block, int64_t count, int level)
+{
+    unsigned meeting = all->members[ctx->rank].meetings;
+    place *own = place_of(all, ctx->rank, meeting);
+    own->call = how->call;
+    own->count = count;
+    memcpy(own->values, values, block * how->size);
+    bw_status status = meet(ctx, all);
+    if (status == BW_OK)
+        status = check_same(ctx, all, meeting);
+    if (status != BW_OK)
+        return status;
+    int partner = ctx->rank ^ (1 << level);
+    how->add(values, place_of(all, partner, meeting)->values, block, ctx->rank < partner);
+    return BW_OK;
+}
+
+/* Block by block, all levels of each: a block is still in the cache when its next level comes. */
+static bw_status add_all(bw_context *ctx, const sum *how, void *values, int64_t count)
+{
+    group *all = group_of(ctx->ranks);
+    int64_t rest = count;
+    unsigned char *next = values;
+    bw_status status = BW_OK;
+    unsigned state = bwi_float_begin();
+    do {
+        int64_t most = (int64_t)(PLACE_BYTES / how->size);
+        size_t block = (size_t)(rest < most ? rest : most);
+        for (int level = 0; status == BW_OK && 1 << level < all->ranks.count; level++)
+            status = exchange(ctx, all, how, next, block, count, level);
+        rest -= (int64_t)block;
+        next += block * how->size;
+    } while (status == BW_OK && rest > 0);
+    bwi_float_restore(state);
+    return status;
+}
+
+static bw_status threads_sum_floats(bw_context *ctx, float *values, int64_t count)
+{
+    static const sum how = {KIND_FLOATS, sizeof(float), add_floats};
+    return add_all(ctx, &how, values, count);
+}
+
+static bw_status threads_sum_doubles(bw_context *ctx, double *values, int64_t count)
+{
+    static const sum how = {KIND_DOUBLES, sizeof(double), add_doubles};
+    return add_all(ctx, &how, values, count);
+}
+
+static bw_status threads_agree(bw_context *ctx, bw_status mine)
+{
+    group *all = group_of(ctx->ranks);
+    unsigned meeting = all->members[ctx->rank].meetings;
+    place *own = place_of(all, ctx->rank, meeting);
+    own->call = KIND_AGREE;
+    own->count = 1;
+    own->status = mine;
+    bw_status status = meet(ctx, all);
+    if (status == BW_OK)
+        status = check_same(ctx, all, meeting);
+    if (status != BW_OK)
+        return status;
+    bw_status worst = BW_OK;
+    int worst_rank = 0;
+    for (int rank = 0; rank < all->ranks.count; rank++) {
+        if (place_of(all, rank, meeting)->status > worst) {
+            worst = place_of(all, rank, meeting)->status;
+            worst_rank = rank;
+        }
+    }
+    if (worst != mine)
+        bwi_fail(ctx, worst, "rank %d of %d failed with %s", worst_rank, all->ranks.count, bw_status_name(worst));
+    return worst;
+}
+
+static void threads_leave(bw_context *ctx)
+{
+    leave(group_of(ctx->ranks), ctx->rank);
+}
+
+static int threads_count(bw_ranks *ranks)
+{
+    return ranks->count;
+}
+
+static const bwi_rank_row threads_row = {
+    .name = "threads",
+    .count = threads_count,
+    .sum_floats = threads_sum_floats,
+    .sum_doubles = threads_sum_doubles,
+    .agree = threads_agree,
+    .leave = threads_leave,
+};
+
+/* ---- The group ---- */
+
+static bool join(bw_ranks *ranks, int rank)
+{
+    return !atomic_exchange(&group_of(ranks)->members[rank].taken, true);
+}
+
+/* A number stays taken: the others may not have noticed yet that its rank has left. */
+static void part(bw_ranks *ranks, int rank)
+{
+    leave(group_of(ranks), rank);
+}
+
+static bool open_waiting(group *all)
+{
+    pthread_condattr_t attributes;
+    if (pthread_condattr_init(&attributes) != 0)
+        return false;
+    bool made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 && pthread_cond_init(&all->wake, &attributes) == 0;
+    pthread_condattr_destroy(&attributes);
+    if (made && pthread_mutex_init(&all->mutex, NULL) != 0) {
+        pthread_cond_destroy(&all->wake);
+        made = false;
+    }
+    return made;
+}
+
+static size_t group_bytes(int count)
+{
+    return sizeof(group) + (size_t)count * sizeof(member);
+}
+
+bw_ranks *bw_ranks_open(int count)
+{
+    if (count < 1 || count > MAX_RANKS || (count & (count - 1)) != 0)
+        return NULL;
+    size_t bytes = group_bytes(count);
+    group *all = bwi_system_allocator.allocate(bwi_system_allocator.user, bytes, alignof(group));
+    if (!all)
+        return NULL;
+    memset(all, 0, bytes);
+    all->ranks = (bw_ranks){.row = &threads_row, .count = count, .join = join, .part = part};
+    all->spins = count <= bwi_cpus();
+    atomic_store(&all->left_rank, -1);
+    if (!open_waiting(all)) {
+        bwi_system_allocator.release(bwi_system_allocator.user, all, bytes);
+        return NULL;
+    }
+    return &all->ranks;
+}
+
+void bw_ranks_close(bw_ranks *ranks)
+{
+    if (!ranks)
+        return;
+    group *all = group_of(ranks);
+    pthread_cond_destroy(&all->wake);
+    pthread_mutex_destroy(&all->mutex);
+    bwi_system_allocator.release(bwi_system_allocator.user, all, group_bytes(ranks->count));
+}
