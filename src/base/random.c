@@ -122,16 +122,20 @@ static uint64_t little_endian(const unsigned char *bytes, size_t count)
 
 /* Each word is mixed before it joins: without that, a few flipped bits in neighbouring words (signs of weights) can
  * cancel, because a product carries bits only upwards. */
+static uint64_t join_word(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ mix(word)) * 0x9FB21C651E98DF25u;
+    return hash ^ (hash >> 32);
+}
+
 uint64_t bwi_hash(uint64_t seed, const void *bytes, size_t size)
 {
     const unsigned char *next = bytes;
     uint64_t hash = mix(mix(seed + GOLDEN) + (uint64_t)size);
-    for (size_t rest = size; rest > 0;) {
-        size_t count = rest < 8 ? rest : 8;
-        hash = (hash ^ mix(little_endian(next, count))) * 0x9FB21C651E98DF25u;
-        hash ^= hash >> 32;
-        next += count;
-        rest -= count;
-    }
+    size_t rest = size;
+    for (; rest >= 8; rest -= 8, next += 8)
+        hash = join_word(hash, little_endian(next, 8));
+    if (rest)
+        hash = join_word(hash, little_endian(next, rest));
     return mix(hash);
 }
