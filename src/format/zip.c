@@ -1,7 +1,8 @@
 /*
  * Members of a zip file, read by libzip from the mapped bytes; the only file that includes libzip. libzip does not say where
  * a member stands, so the place of stored ones is looked up in the central directory and believed only after its bytes
- * were compared with what libzip reads. libzip trusts the number of members that a file claims; it is bounded here first.
+ * were compared with what libzip reads. libzip's memory grows with the number of members, which is bounded here
+ * before libzip sees the file.
  */
 #include "format/format.h"
 
@@ -77,7 +78,7 @@ static bool find_end(const bwi_bytes *file, uint64_t from, uint64_t *end)
     return false;
 }
 
-/* libzip chooses among all ends it finds and makes room for as many members as the chosen one claims: bound each. */
+/* libzip chooses among all ends that it finds: bound each. */
 static bw_status check_counts(bw_context *ctx, const bwi_bytes *file, const char *path)
 {
     uint64_t end = 0;
