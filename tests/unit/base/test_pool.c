@@ -19,9 +19,9 @@
 #define REFUSES_THREADS 1
 #endif
 
+#ifdef REFUSES_THREADS
 static int refuse_at, threads_started;
 
-#ifdef REFUSES_THREADS
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)
 {
     static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);

@@ -322,7 +322,7 @@ static void test_cancel(void **state)
     for (int nap = 0; nap < 2; nap++) {
         bw_ranks *group = bw_ranks_open(4);
         atomic_int ready = 0;
-        bw_context *_Atomic contexts[4] = {0};
+        bw_context *_Atomic contexts[4] = {NULL};
         party parties[3];
         for (int rank = 0; rank < 3; rank++) {
             parties[rank] = (party){.ranks = group, .rank = rank, .turns = 2, .ready = &ready, .contexts = contexts};
@@ -370,7 +370,7 @@ static void test_cancel_while_busy(void **state)
     for (int i = 0; i < 20; i++) {
         bw_ranks *group = bw_ranks_open(4);
         atomic_int ready = 0;
-        bw_context *_Atomic contexts[4] = {0};
+        bw_context *_Atomic contexts[4] = {NULL};
         party parties[4];
         for (int rank = 0; rank < 4; rank++) {
             parties[rank] = (party){.ranks = group, .rank = rank, .ready = &ready, .contexts = contexts};
