@@ -1,7 +1,6 @@
 # The command. It sees the public header and its own only: not src is on its include path but a folder that holds nothing but
 # a link to src/cli. It contains the library, so that build/batchwise runs from anywhere.
 file(GLOB command_sources CONFIGURE_DEPENDS src/cli/*.c)
-file(GLOB train_sources CONFIGURE_DEPENDS src/train/*.c)
 
 if(command_sources AND train_sources)
     add_executable(batchwise_command ${command_sources})

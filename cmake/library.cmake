@@ -36,6 +36,11 @@ target_link_libraries(batchwise_static
     PRIVATE $<BUILD_INTERFACE:batchwise_flags>
     INTERFACE $<BUILD_INTERFACE:batchwise_dependencies> $<INSTALL_INTERFACE:${BW_PRIVATE_LIBRARIES}>)
 
+file(GLOB train_sources CONFIGURE_DEPENDS src/train/*.c)
+if(train_sources AND NOT BW_SANITIZE)
+    target_link_options(batchwise_shared PRIVATE -Wl,--no-undefined)
+endif()
+
 foreach(kind IN ITEMS shared static)
     target_include_directories(batchwise_${kind} INTERFACE
         $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
