@@ -36,7 +36,7 @@ typedef struct bwi_adam {
     float rate; /* the corrected rate: lr * sqrt(1 - b2^t) / (1 - b1^t) */
     float epsilon;
     double beta1, beta2; /* double: 1 - 0.999f would be off by 1e-5 */
-    float scale; /* the gradient is multiplied by it: 1 / samples, and clipping */
+    float scale;         /* the gradient is multiplied by it: 1 / samples, and clipping */
 } bwi_adam;
 
 struct bwi_kernels {

@@ -1,0 +1,83 @@
+/*
+ * Which table of kernels to use: the one asked for, by the context or by $BATCHWISE_ISA, or the best this CPU runs.
+ * A table that was asked for also limits oneDNN, so that the whole program computes with one instruction set.
+ */
+#include "kernel/kernel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+extern const bwi_kernels bwi_kernels_avx512; /* kernels_avx512.c */
+extern const bwi_kernels bwi_kernels_avx2;   /* kernels_avx2.c */
+extern const bwi_kernels bwi_kernels_plain;  /* kernels_plain.c */
+
+#if defined(__x86_64__)
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma");
+}
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#endif
+
+static bool has_plain(void)
+{
+    return true;
+}
+
+/* Best first. */
+static const struct {
+    const bwi_kernels *kernels;
+    bool (*runs_here)(void);
+} tables[] = {
+#if defined(__x86_64__)
+    {&bwi_kernels_avx512, has_avx512},
+    {&bwi_kernels_avx2, has_avx2},
+#endif
+    {&bwi_kernels_plain, has_plain},
+};
+
+static const bwi_kernels *best(void)
+{
+    size_t i = 0;
+    while (!tables[i].runs_here())
+        i++;
+    return tables[i].kernels;
+}
+
+const bwi_kernels *bwi_kernels_by_name(const char *name)
+{
+    for (size_t i = 0; i < BWI_COUNT(tables); i++)
+        if (strcmp(tables[i].kernels->name, name) == 0 && tables[i].runs_here())
+            return tables[i].kernels;
+    return NULL;
+}
+
+const bwi_kernels *bwi_kernels_of(bw_context *ctx)
+{
+    if (ctx->kernels)
+        return ctx->kernels;
+    const char *origin = "instruction_set";
+    const char *name = ctx->instruction_set;
+    if (!name) {
+        origin = "BATCHWISE_ISA";
+        name = getenv("BATCHWISE_ISA");
+    }
+    if (!name || !*name) {
+        ctx->kernels = best();
+        return ctx->kernels;
+    }
+    ctx->kernels = bwi_kernels_by_name(name);
+    if (!ctx->kernels) {
+        bwi_fail(ctx, BW_INVALID_ARGUMENT,
+                 "%s: expected \"avx512\", \"avx2\" or \"plain\", of which this CPU runs up to \"%s\"; found \"%s\"", origin,
+                 best()->name, name);
+        return NULL;
+    }
+    bwi_onednn_limit(ctx->kernels->name);
+    return ctx->kernels;
+}

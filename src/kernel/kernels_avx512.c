@@ -1,0 +1,6 @@
+/* The kernels for AVX-512 (F, DQ, BW, VL): 16 floats at once, 32 registers. */
+#define WIDTH 16
+#define REGISTERS 32
+#define TABLE bwi_kernels_avx512
+#define TABLE_NAME "avx512"
+#include "kernel/fast/table.inc"

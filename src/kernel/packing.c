@@ -1,0 +1,45 @@
+/*
+ * Dense weights between Keras's [in][out] and the kernels' order, and the size of relu_maxpool's masks.
+ */
+#include "kernel/kernel.h"
+#include "kernel/packing.h"
+
+static int64_t packed_index(int64_t in, int64_t out, int64_t i, int64_t o)
+{
+    if (out <= BWI_DENSE_NARROW)
+        return o * in + i;
+    return (o / BWI_DENSE_PANEL * in + i) * BWI_DENSE_PANEL + o % BWI_DENSE_PANEL;
+}
+
+int64_t bwi_dense_packed_count(int64_t in, int64_t out)
+{
+    if (out <= BWI_DENSE_NARROW)
+        return in * out;
+    return (out + BWI_DENSE_PANEL - 1) / BWI_DENSE_PANEL * BWI_DENSE_PANEL * in;
+}
+
+void bwi_dense_pack(int64_t in, int64_t out, const float *weights, float *packed)
+{
+    for (int64_t i = 0; i < in; i++)
+        for (int64_t o = 0; o < out; o++)
+            packed[packed_index(in, out, i, o)] = weights[i * out + o];
+    if (out <= BWI_DENSE_NARROW)
+        return;
+    int64_t padded = (out + BWI_DENSE_PANEL - 1) / BWI_DENSE_PANEL * BWI_DENSE_PANEL;
+    for (int64_t i = 0; i < in; i++)
+        for (int64_t o = out; o < padded; o++)
+            packed[packed_index(in, out, i, o)] = 0;
+}
+
+void bwi_dense_unpack(int64_t in, int64_t out, const float *packed, float *weights)
+{
+    for (int64_t i = 0; i < in; i++)
+        for (int64_t o = 0; o < out; o++)
+            weights[i * out + o] = packed[packed_index(in, out, i, o)];
+}
+
+size_t bwi_relu_maxpool_mask_bytes(const bwi_image *y_image)
+{
+    int64_t groups = (y_image->c + BWI_MASK_CHANNELS - 1) / BWI_MASK_CHANNELS;
+    return (size_t)(y_image->n * groups * y_image->h * y_image->w * (BWI_MASK_CHANNELS / 2));
+}

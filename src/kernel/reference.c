@@ -1,0 +1,354 @@
+/*
+ * Every kernel once more, slow and obvious, for tests to compare with: one loop per index, sums in double, no regard for
+ * the machine. Indices of images go through at().
+ */
+#include "kernel/kernel.h"
+#include "kernel/packing.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t at(const bwi_image *i, int64_t n, int64_t h, int64_t w, int64_t c)
+{
+    return (((n * bwi_image_blocks(i) + c / i->block) * i->h + h) * i->w + w) * i->block + c % i->block;
+}
+
+/* Weight index of input i and output o. */
+static int64_t weight_at(int64_t in, int64_t out, int64_t i, int64_t o)
+{
+    if (out <= BWI_DENSE_NARROW)
+        return o * in + i;
+    return (o / BWI_DENSE_PANEL * in + i) * BWI_DENSE_PANEL + o % BWI_DENSE_PANEL;
+}
+
+static void dense_forward(int64_t n, int64_t in, int64_t out, const float *x, const float *w, const float *bias, float *y)
+{
+    for (int64_t r = 0; r < n; r++)
+        for (int64_t o = 0; o < out; o++) {
+            double sum = bias ? (double)bias[o] : 0;
+            for (int64_t i = 0; i < in; i++)
+                sum += (double)x[r * in + i] * (double)w[weight_at(in, out, i, o)];
+            y[r * out + o] = (float)sum;
+        }
+}
+
+static void dense_backward_data(int64_t n, int64_t in, int64_t out, const float *dy, const float *w, float *dx)
+{
+    for (int64_t r = 0; r < n; r++)
+        for (int64_t i = 0; i < in; i++) {
+            double sum = 0;
+            for (int64_t o = 0; o < out; o++)
+                sum += (double)dy[r * out + o] * (double)w[weight_at(in, out, i, o)];
+            dx[r * in + i] = (float)sum;
+        }
+}
+
+static void dense_backward_weights(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *dw, float *db,
+                                   bool accumulate)
+{
+    if (!accumulate)
+        memset(dw, 0, (size_t)bwi_dense_packed_count(in, out) * sizeof *dw);
+    for (int64_t o = 0; o < out; o++) {
+        for (int64_t i = 0; i < in; i++) {
+            double sum = (double)dw[weight_at(in, out, i, o)];
+            for (int64_t r = 0; r < n; r++)
+                sum += (double)x[r * in + i] * (double)dy[r * out + o];
+            dw[weight_at(in, out, i, o)] = (float)sum;
+        }
+        if (!db)
+            continue;
+        double sum = accumulate ? (double)db[o] : 0;
+        for (int64_t r = 0; r < n; r++)
+            sum += (double)dy[r * out + o];
+        db[o] = (float)sum;
+    }
+}
+
+static float relu(float x)
+{
+    return x < 0 ? 0 : x;
+}
+
+static void relu_forward(int64_t count, const float *x, float *y)
+{
+    for (int64_t i = 0; i < count; i++)
+        y[i] = relu(x[i]);
+}
+
+static void relu_backward(int64_t count, const float *y, const float *dy, float *dx)
+{
+    for (int64_t i = 0; i < count; i++)
+        dx[i] = y[i] > 0 ? dy[i] : 0;
+}
+
+/* The number in the window of the element that wins at (n, oh, ow, c): the first of the largest, or of the NaNs. -1: the
+ * window has nothing but padding. */
+static int winner(const bwi_image *image, const bwi_window *k, const float *x, int64_t n, int64_t oh, int64_t ow, int64_t c)
+{
+    int best = -1;
+    float most = -INFINITY;
+    for (int64_t i = 0; i < k->h * k->w; i++) {
+        int64_t h = oh * k->stride_h - k->pad_top + i / k->w, w = ow * k->stride_w - k->pad_left + i % k->w;
+        if (h < 0 || h >= image->h || w < 0 || w >= image->w || isnan(most))
+            continue;
+        float value = x[at(image, n, h, w, c)];
+        if (best < 0 || value > most || isnan(value)) {
+            best = (int)i;
+            most = value;
+        }
+    }
+    return best;
+}
+
+static void maxpool_forward(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *k, const float *x, float *y,
+                            unsigned char *which)
+{
+    const bwi_image *i = y_image;
+    memset(y, 0, (size_t)bwi_image_floats(i) * sizeof *y);
+    if (which)
+        memset(which, 0, (size_t)bwi_image_floats(i));
+    for (int64_t n = 0; n < i->n; n++)
+        for (int64_t h = 0; h < i->h; h++)
+            for (int64_t w = 0; w < i->w; w++)
+                for (int64_t c = 0; c < i->c; c++) {
+                    int best = winner(x_image, k, x, n, h, w, c);
+                    int64_t xh = h * k->stride_h - k->pad_top + best / k->w, xw = w * k->stride_w - k->pad_left + best % k->w;
+                    y[at(i, n, h, w, c)] = best < 0 ? -INFINITY : x[at(x_image, n, xh, xw, c)];
+                    if (which)
+                        which[at(i, n, h, w, c)] = (unsigned char)best;
+                }
+}
+
+static void maxpool_backward(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *k, const float *dy,
+                             const unsigned char *which, float *dx)
+{
+    const bwi_image *i = y_image;
+    memset(dx, 0, (size_t)bwi_image_floats(x_image) * sizeof *dx);
+    for (int64_t n = 0; n < i->n; n++)
+        for (int64_t h = 0; h < i->h; h++)
+            for (int64_t w = 0; w < i->w; w++)
+                for (int64_t c = 0; c < i->c; c++) {
+                    int best = which[at(i, n, h, w, c)];
+                    if (best >= k->h * k->w)
+                        continue;
+                    int64_t xh = h * k->stride_h - k->pad_top + best / k->w, xw = w * k->stride_w - k->pad_left + best % k->w;
+                    dx[at(x_image, n, xh, xw, c)] += dy[at(i, n, h, w, c)];
+                }
+}
+
+static const bwi_window two_by_two = {2, 2, 2, 2, 0, 0};
+
+/* Masks: four bits for each output, two to a byte: the winner, or 4 if it is not positive. */
+static void relu_maxpool_forward(const bwi_image *x_image, const bwi_image *y_image, const float *x, float *y, void *masks)
+{
+    const bwi_image *i = y_image;
+    unsigned char *bytes = masks;
+    int64_t count = 0;
+    memset(y, 0, (size_t)bwi_image_floats(i) * sizeof *y);
+    for (int64_t n = 0; n < i->n; n++)
+        for (int64_t h = 0; h < i->h; h++)
+            for (int64_t w = 0; w < i->w; w++)
+                for (int64_t c = 0; c < i->c; c++, count++) {
+                    int best = winner(x_image, &two_by_two, x, n, h, w, c);
+                    float value = relu(x[at(x_image, n, 2 * h + best / 2, 2 * w + best % 2, c)]);
+                    y[at(i, n, h, w, c)] = value;
+                    int bits = value > 0 ? best : 4;
+                    if (masks)
+                        bytes[count / 2] = (unsigned char)(count % 2 ? bytes[count / 2] | bits << 4 : bits);
+                }
+}
+
+static void relu_maxpool_backward(const bwi_image *x_image, const bwi_image *y_image, const float *dy, const void *masks, float *dx)
+{
+    const bwi_image *i = y_image;
+    const unsigned char *bytes = masks;
+    int64_t count = 0;
+    memset(dx, 0, (size_t)bwi_image_floats(x_image) * sizeof *dx);
+    for (int64_t n = 0; n < i->n; n++)
+        for (int64_t h = 0; h < i->h; h++)
+            for (int64_t w = 0; w < i->w; w++)
+                for (int64_t c = 0; c < i->c; c++, count++) {
+                    int best = bytes[count / 2] >> (count % 2 * 4) & 15;
+                    if (best < 4)
+                        dx[at(x_image, n, 2 * h + best / 2, 2 * w + best % 2, c)] = dy[at(i, n, h, w, c)];
+                }
+}
+
+static double row_max(int64_t width, const float *x)
+{
+    double most = (double)x[0];
+    for (int64_t i = 1; i < width; i++)
+        most = fmax(most, (double)x[i]);
+    return most;
+}
+
+static double row_exp_sum(int64_t width, const float *x, double most)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < width; i++)
+        sum += exp((double)x[i] - most);
+    return sum;
+}
+
+static void softmax_forward(int64_t rows, int64_t width, const float *x, float *y)
+{
+    for (int64_t r = 0; r < rows; r++, x += width, y += width) {
+        double most = row_max(width, x), sum = row_exp_sum(width, x, most);
+        for (int64_t i = 0; i < width; i++)
+            y[i] = (float)(exp((double)x[i] - most) / sum);
+    }
+}
+
+static void softmax_backward(int64_t rows, int64_t width, const float *y, const float *dy, float *dx)
+{
+    for (int64_t r = 0; r < rows; r++, y += width, dy += width, dx += width) {
+        double dot = 0;
+        for (int64_t i = 0; i < width; i++)
+            dot += (double)y[i] * (double)dy[i];
+        for (int64_t i = 0; i < width; i++)
+            dx[i] = (float)((double)y[i] * ((double)dy[i] - dot));
+    }
+}
+
+static void crossentropy(int64_t rows, int64_t width, const float *logits, const int32_t *labels, const float *weight, float *loss,
+                         float *difference)
+{
+    for (int64_t r = 0; r < rows; r++, logits += width) {
+        double most = row_max(width, logits), sum = row_exp_sum(width, logits, most);
+        double factor = weight ? (double)weight[r] : 1;
+        loss[r] = (float)(log(sum) + most - (double)logits[labels[r]]);
+        for (int64_t i = 0; difference && i < width; i++)
+            difference[r * width + i] = (float)(factor * (exp((double)logits[i] - most) / sum - (i == labels[r] ? 1 : 0)));
+    }
+}
+
+static void channel_sums(const bwi_image *i, const float *x, double *sums)
+{
+    for (int64_t c = 0; c < i->c; c++)
+        for (int64_t n = 0; n < i->n; n++)
+            for (int64_t p = 0; p < i->h * i->w; p++) {
+                double value = (double)x[at(i, n, 0, p, c)];
+                sums[c] += value;
+                sums[c + i->c] += value * value;
+            }
+}
+
+static void channel_affine(const bwi_image *i, const float *x, const float *scale, const float *shift, float *y)
+{
+    for (int64_t n = 0; n < i->n; n++)
+        for (int64_t c = 0; c < bwi_image_blocks(i) * i->block; c++)
+            for (int64_t p = 0; p < i->h * i->w; p++) {
+                int64_t k = at(i, n, 0, p, c);
+                y[k] = c < i->c ? (float)((double)x[k] * (double)scale[c] + (double)shift[c]) : 0;
+            }
+}
+
+static void channel_backward_sums(const bwi_image *i, const float *x, const float *dy, const float *mean, const float *inverse,
+                                  double *sums)
+{
+    for (int64_t c = 0; c < i->c; c++)
+        for (int64_t n = 0; n < i->n; n++)
+            for (int64_t p = 0; p < i->h * i->w; p++) {
+                int64_t k = at(i, n, 0, p, c);
+                sums[c] += (double)dy[k];
+                sums[c + i->c] += (double)dy[k] * ((double)x[k] - (double)mean[c]) * (double)inverse[c];
+            }
+}
+
+static void channel_backward(const bwi_image *i, const float *x, const float *dy, const float *a, const float *b, const float *d,
+                             float *dx)
+{
+    for (int64_t n = 0; n < i->n; n++)
+        for (int64_t c = 0; c < bwi_image_blocks(i) * i->block; c++)
+            for (int64_t p = 0; p < i->h * i->w; p++) {
+                int64_t k = at(i, n, 0, p, c);
+                dx[k] = c < i->c ? (float)((double)a[c] * (double)dy[k] + (double)b[c] * (double)x[k] + (double)d[c]) : 0;
+            }
+}
+
+static void reorder(const bwi_image *from, const float *x, int64_t block, float *y)
+{
+    bwi_image to = *from;
+    to.block = block;
+    memset(y, 0, (size_t)bwi_image_floats(&to) * sizeof *y);
+    for (int64_t n = 0; n < to.n; n++)
+        for (int64_t p = 0; p < to.h * to.w; p++)
+            for (int64_t c = 0; c < to.c; c++)
+                y[at(&to, n, 0, p, c)] = x[at(from, n, 0, p, c)];
+}
+
+static void add(int64_t count, const float *x, float *sum)
+{
+    for (int64_t i = 0; i < count; i++)
+        sum[i] += x[i];
+}
+
+static double sum_of_squares(int64_t count, const float *x)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += (double)x[i] * (double)x[i];
+    return sum;
+}
+
+static double lanes_sum(int64_t count, int lanes, int64_t stride, float *first)
+{
+    for (int distance = 1; distance < lanes; distance *= 2)
+        for (int lane = 0; lane + distance < lanes; lane += 2 * distance)
+            add(count, first + (lane + distance) * stride, first + lane * stride);
+    return sum_of_squares(count, first);
+}
+
+static void sgd(int64_t count, float rate, float momentum, bool nesterov, float scale, const float *gradient, float *velocity,
+                float *w)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double step = (double)rate * (double)scale * (double)gradient[i];
+        if (!velocity) {
+            w[i] = (float)((double)w[i] - step);
+            continue;
+        }
+        double v = (double)momentum * (double)velocity[i] - step;
+        velocity[i] = (float)v;
+        w[i] = (float)((double)w[i] + (nesterov ? (double)momentum * v - step : v));
+    }
+}
+
+static void adam(int64_t count, const bwi_adam *a, const float *gradient, float *m, float *v, float *w)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double g = (double)gradient[i] * (double)a->scale;
+        double mean = (double)m[i] + (g - (double)m[i]) * (1 - a->beta1);
+        double square = (double)v[i] + (g * g - (double)v[i]) * (1 - a->beta2);
+        m[i] = (float)mean;
+        v[i] = (float)square;
+        w[i] = (float)((double)w[i] - (double)a->rate * mean / (sqrt(square) + (double)a->epsilon));
+    }
+}
+
+const bwi_kernels bwi_kernels_reference = {
+    .name = "reference",
+    .block = 1,
+    .dense_forward = dense_forward,
+    .dense_backward_data = dense_backward_data,
+    .dense_backward_weights = dense_backward_weights,
+    .relu_forward = relu_forward,
+    .relu_backward = relu_backward,
+    .maxpool_forward = maxpool_forward,
+    .maxpool_backward = maxpool_backward,
+    .relu_maxpool_forward = relu_maxpool_forward,
+    .relu_maxpool_backward = relu_maxpool_backward,
+    .softmax_forward = softmax_forward,
+    .softmax_backward = softmax_backward,
+    .crossentropy = crossentropy,
+    .channel_sums = channel_sums,
+    .channel_affine = channel_affine,
+    .channel_backward_sums = channel_backward_sums,
+    .channel_backward = channel_backward,
+    .reorder = reorder,
+    .add = add,
+    .lanes_sum = lanes_sum,
+    .sum_of_squares = sum_of_squares,
+    .sgd = sgd,
+    .adam = adam,
+};

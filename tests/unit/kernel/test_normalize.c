@@ -1,0 +1,176 @@
+/*
+ * Kernels per channel and the reordering of images, of every table against the reference, for all blocks.
+ */
+#include "support/kernel_check.h"
+
+static const int64_t channels[] = {1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 20, 31, 32, 33, 48};
+static const int64_t sides[] = {1, 2, 5, 9};
+static const int64_t blocks[] = {0, 1, 4, 8, 16}; /* 0: channels-last */
+
+/* An image with zeros in the channels that do not exist. */
+static float *random_image(const bwi_image *i)
+{
+    bwi_image last = *i;
+    last.block = last.c;
+    float *x = input_floats(bwi_image_floats(&last)), *image = input_floats(bwi_image_floats(i));
+    bwi_kernels_reference.reorder(&last, x, i->block, image);
+    free(x);
+    return image;
+}
+
+static void each_image(const bwi_kernels *k, void (*check)(const bwi_kernels *k, const bwi_image *i))
+{
+    for (size_t c = 0; c < BWI_COUNT(channels); c++)
+        for (size_t s = 0; s < BWI_COUNT(sides); s++)
+            for (size_t b = 0; b < BWI_COUNT(blocks); b++) {
+                const bwi_image i = {.n = 1 + random_below(4),
+                                     .h = sides[s],
+                                     .w = sides[s] + random_below(3),
+                                     .c = channels[c],
+                                     .block = blocks[b] ? blocks[b] : channels[c]};
+                check(k, &i);
+            }
+    const bwi_image rows = {.n = 300, .h = 1, .w = 1, .c = 37, .block = 37},
+                    large = {.n = 2, .h = 30, .w = 31, .c = 16, .block = 16};
+    check(k, &rows);
+    check(k, &large);
+}
+
+static void assert_doubles_close(const double *found, const double *expected, int64_t count, double tolerance)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabs(found[i] - expected[i]) <= tolerance))
+            fail_msg("sum %lld of %lld: expected %.17g, found %.17g", (long long)i, (long long)count, expected[i], found[i]);
+}
+
+static void check_sums_of(const bwi_kernels *k, const bwi_image *i)
+{
+    float *x = random_image(i), *dy = random_image(i), *mean = input_floats(i->c), *inverse = input_floats(i->c);
+    double *found = output_bytes((size_t)(2 * i->c) * sizeof(double)), expected[2 * 64];
+    const double tolerance = 2e-7 * (double)(8 + i->n * i->h * i->w) / 4;
+    for (int64_t c = 0; c < 2 * i->c; c++)
+        found[c] = expected[c] = (double)random_float();
+    k->channel_sums(i, x, found);
+    bwi_kernels_reference.channel_sums(i, x, expected);
+    assert_doubles_close(found, expected, 2 * i->c, tolerance);
+    k->channel_backward_sums(i, x, dy, mean, inverse, found);
+    bwi_kernels_reference.channel_backward_sums(i, x, dy, mean, inverse, expected);
+    assert_doubles_close(found, expected, 2 * i->c, 4 * tolerance);
+    output_free(found, (size_t)(2 * i->c) * sizeof(double));
+    free(x);
+    free(dy);
+    free(mean);
+    free(inverse);
+}
+
+static void check_sums(const bwi_kernels *k)
+{
+    each_image(k, check_sums_of);
+}
+
+static void test_sums(void **state)
+{
+    (void)state;
+    each_table(check_sums);
+}
+
+static void check_affine_of(const bwi_kernels *k, const bwi_image *i)
+{
+    const int64_t count = bwi_image_floats(i);
+    float *x = random_image(i), *dy = random_image(i);
+    float *a = input_floats(i->c), *b = input_floats(i->c), *d = input_floats(i->c);
+    float *found = output_floats(count), *expected = output_floats(count);
+    k->channel_affine(i, x, a, b, found);
+    bwi_kernels_reference.channel_affine(i, x, a, b, expected);
+    assert_close("affine", found, expected, count, 2e-7);
+    k->channel_backward(i, x, dy, a, b, d, found);
+    bwi_kernels_reference.channel_backward(i, x, dy, a, b, d, expected);
+    assert_close("backward", found, expected, count, 4e-7);
+    k->channel_backward(i, x, dy, a, b, d, dy);
+    assert_memory_equal(dy, found, (size_t)count * sizeof *dy);
+    bwi_kernels_reference.channel_affine(i, x, a, b, expected);
+    k->channel_affine(i, x, a, b, x);
+    assert_close("affine in place", x, expected, count, 2e-7);
+    output_floats_free(found, count);
+    output_floats_free(expected, count);
+    free(x);
+    free(dy);
+    free(a);
+    free(b);
+    free(d);
+}
+
+static void check_affine(const bwi_kernels *k)
+{
+    each_image(k, check_affine_of);
+}
+
+static void test_affine(void **state)
+{
+    (void)state;
+    each_table(check_affine);
+}
+
+static void check_reorder_of(const bwi_kernels *k, const bwi_image *i)
+{
+    float *x = random_image(i);
+    for (size_t b = 0; b < BWI_COUNT(blocks); b++) {
+        bwi_image to = *i;
+        to.block = blocks[b] ? blocks[b] : i->c;
+        const int64_t count = bwi_image_floats(&to);
+        float *found = output_floats(count), *expected = output_floats(count), *back = output_floats(bwi_image_floats(i));
+        k->reorder(i, x, to.block, found);
+        bwi_kernels_reference.reorder(i, x, to.block, expected);
+        assert_memory_equal(found, expected, (size_t)count * sizeof *found);
+        k->reorder(&to, found, i->block, back);
+        assert_memory_equal(back, x, (size_t)bwi_image_floats(i) * sizeof *back);
+        output_floats_free(found, count);
+        output_floats_free(expected, count);
+        output_floats_free(back, bwi_image_floats(i));
+    }
+    free(x);
+}
+
+static void check_reorder(const bwi_kernels *k)
+{
+    each_image(k, check_reorder_of);
+}
+
+static void test_reorder(void **state)
+{
+    (void)state;
+    each_table(check_reorder);
+}
+
+/* Two pixels of three channels, channels-last, into blocks of 2. */
+static void check_by_hand(const bwi_kernels *k)
+{
+    const bwi_image last = {.n = 1, .h = 1, .w = 2, .c = 3, .block = 3};
+    const float x[] = {1, 2, 3, 4, 5, 6}, scale[] = {1, 10, 100}, shift[] = {0, 1, 0};
+    float y[8], z[6];
+    double sums[6] = {0};
+    k->reorder(&last, x, 2, y);
+    assert_close("reorder", y, (const float[]){1, 2, 4, 5, 3, 0, 6, 0}, 8, 0);
+    k->channel_affine(&last, x, scale, shift, z);
+    assert_close("affine", z, (const float[]){1, 21, 300, 4, 51, 600}, 6, 0);
+    k->channel_sums(&last, x, sums);
+    assert_doubles_close(sums, (const double[]){5, 7, 9, 17, 29, 45}, 6, 0);
+}
+
+static void test_by_hand(void **state)
+{
+    (void)state;
+    each_table(check_by_hand);
+    check_by_hand(&bwi_kernels_reference);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_affine),
+        cmocka_unit_test(test_reorder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
