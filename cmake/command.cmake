@@ -1,21 +1,19 @@
 # The command. It sees the public header and its own only: not src is on its include path but a folder that holds nothing but
 # a link to src/cli. It contains the library, so that build/batchwise runs from anywhere.
 file(GLOB command_sources CONFIGURE_DEPENDS src/cli/*.c)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/cli ${PROJECT_BINARY_DIR}/include/cli SYMBOLIC)
 
-if(command_sources AND train_sources)
-    add_executable(batchwise_command ${command_sources})
-    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
-    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/cli ${PROJECT_BINARY_DIR}/include/cli SYMBOLIC)
-    target_include_directories(batchwise_command PRIVATE ${PROJECT_BINARY_DIR}/include)
-    target_link_libraries(batchwise_command PRIVATE batchwise_flags batchwise_static)
-    set_target_properties(batchwise_command PROPERTIES
-        OUTPUT_NAME batchwise
-        C_VISIBILITY_PRESET hidden
-        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
-endif()
+add_executable(batchwise_command ${command_sources})
+target_include_directories(batchwise_command PRIVATE ${PROJECT_BINARY_DIR}/include)
+target_link_libraries(batchwise_command PRIVATE batchwise_flags batchwise_static)
+set_target_properties(batchwise_command PROPERTIES
+    OUTPUT_NAME batchwise
+    C_VISIBILITY_PRESET hidden
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 
 find_program(SCDOC scdoc)
-if(SCDOC AND EXISTS ${PROJECT_SOURCE_DIR}/man/batchwise.1.scd)
+if(SCDOC)
     add_custom_command(OUTPUT batchwise.1
         COMMAND ${SCDOC} < ${PROJECT_SOURCE_DIR}/man/batchwise.1.scd > batchwise.1
         DEPENDS man/batchwise.1.scd
@@ -24,9 +22,7 @@ if(SCDOC AND EXISTS ${PROJECT_SOURCE_DIR}/man/batchwise.1.scd)
 endif()
 
 # What `make` builds: all that is installed, no tests.
-add_custom_target(main DEPENDS batchwise_shared batchwise_static)
-foreach(target IN ITEMS batchwise_command batchwise_man)
-    if(TARGET ${target})
-        add_dependencies(main ${target})
-    endif()
-endforeach()
+add_custom_target(main DEPENDS batchwise_shared batchwise_static batchwise_command)
+if(TARGET batchwise_man)
+    add_dependencies(main batchwise_man)
+endif()

@@ -5,9 +5,7 @@ install(TARGETS batchwise_shared batchwise_static EXPORT batchwise
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/batchwise.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-if(TARGET batchwise_command)
-    install(TARGETS batchwise_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+install(TARGETS batchwise_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES data/digits.npz data/README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/batchwise)
 
 # The file finds the prefix from its own place, so that an installed tree can be moved.

@@ -36,8 +36,7 @@ target_link_libraries(batchwise_static
     PRIVATE $<BUILD_INTERFACE:batchwise_flags>
     INTERFACE $<BUILD_INTERFACE:batchwise_dependencies> $<INSTALL_INTERFACE:${BW_PRIVATE_LIBRARIES}>)
 
-file(GLOB train_sources CONFIGURE_DEPENDS src/train/*.c)
-if(train_sources AND NOT BW_SANITIZE)
+if(NOT BW_SANITIZE) # whose runtime is in the program
     target_link_options(batchwise_shared PRIVATE -Wl,--no-undefined)
 endif()
 

@@ -13,10 +13,7 @@ if(NOT CMOCKA_FOUND)
     message(STATUS "cmocka not found: tests in C are not built (tools/setup test)")
 endif()
 
-set(test_environment BW_DATA=${PROJECT_SOURCE_DIR}/data)
-if(TARGET batchwise_command)
-    list(APPEND test_environment BATCHWISE=$<TARGET_FILE:batchwise_command>)
-endif()
+set(test_environment BW_DATA=${PROJECT_SOURCE_DIR}/data BATCHWISE=$<TARGET_FILE:batchwise_command>)
 if(BW_SANITIZE)
     list(APPEND test_environment
         ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
@@ -41,7 +38,8 @@ if(CMOCKA_FOUND)
     add_library(batchwise_test INTERFACE)
     target_include_directories(batchwise_test INTERFACE include src tests)
     target_compile_definitions(batchwise_test INTERFACE
-        BW_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" BW_DATA="${PROJECT_SOURCE_DIR}/data")
+        BW_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" BW_TEST_KERAS="${PROJECT_SOURCE_DIR}/tests/keras"
+        BW_DATA="${PROJECT_SOURCE_DIR}/data")
     target_link_libraries(batchwise_test INTERFACE batchwise_flags batchwise_static PkgConfig::CMOCKA)
     if(support_sources)
         add_library(batchwise_test_support STATIC ${support_sources})
@@ -88,12 +86,10 @@ endforeach()
 # Scripts that drive the command; run.sh holds what they share.
 file(GLOB cli_tests CONFIGURE_DEPENDS tests/cli/*.sh)
 list(FILTER cli_tests EXCLUDE REGEX "/run\\.sh$")
-if(TARGET batchwise_command)
-    foreach(script IN LISTS cli_tests)
-        get_filename_component(name ${script} NAME_WE)
-        bw_add_test(NAME cli/${name} COMMAND bash ${script} LABELS cli)
-    endforeach()
-endif()
+foreach(script IN LISTS cli_tests)
+    get_filename_component(name ${script} NAME_WE)
+    bw_add_test(NAME cli/${name} COMMAND bash ${script} LABELS cli)
+endforeach()
 
 # The checks in tools must find what they look for.
 file(GLOB tool_tests CONFIGURE_DEPENDS tests/tools/check_*.sh)
@@ -104,18 +100,16 @@ endforeach()
 
 # Examples are users' programs: public header, shared library.
 file(GLOB examples CONFIGURE_DEPENDS examples/*.c)
-if(train_sources)
-    foreach(source IN LISTS examples)
-        get_filename_component(name ${source} NAME_WE)
-        add_executable(example_${name} ${source})
-        target_link_libraries(example_${name} PRIVATE batchwise_flags batchwise_shared)
-        set_target_properties(example_${name} PROPERTIES
-            OUTPUT_NAME ${name}
-            RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
-        bw_add_test(NAME example/${name} COMMAND example_${name} ${PROJECT_SOURCE_DIR}/data/digits.npz LABELS example)
-    endforeach()
-endif()
+foreach(source IN LISTS examples)
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(example_${name} ${source})
+    target_link_libraries(example_${name} PRIVATE batchwise_flags batchwise_shared)
+    set_target_properties(example_${name} PROPERTIES
+        OUTPUT_NAME ${name}
+        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+    bw_add_test(NAME example/${name} COMMAND example_${name} ${PROJECT_SOURCE_DIR}/data/digits.npz LABELS example)
+endforeach()
 
-if(train_sources AND TARGET batchwise_command AND NOT BW_SANITIZE)
+if(NOT BW_SANITIZE)
     bw_add_test(NAME install COMMAND bash ${PROJECT_SOURCE_DIR}/tests/install/run.sh ${PROJECT_BINARY_DIR} LABELS install)
 endif()
