@@ -1,8 +1,8 @@
 """The rows that record.py records. One row is one case; its name is its file's.
 
 A row says only what differs from the defaults in `row`. x: the shape of a sample, or ("tokens", vocabulary, length). y: the kind of
-targets (see record.targets). draw: another draw of data, where the first happened to sit on an edge. disturb: whether biases and
-the like start beside their zeros and ones.
+targets (see record.targets). w: sample weights: True (n,), "column" (n, 1), "each" as y. draw: another draw of data, where the
+first happened to sit on an edge. disturb: whether biases and the like start beside their zeros and ones.
 """
 ROWS = []
 
@@ -25,13 +25,15 @@ row("slice_conv_same_stride", "conv2d(8,3,strides=2,padding=same,activation=relu
     x=(9, 7, 3), n=30, batch=7, epochs=2, optimizer="adam(lr=0.003)", metrics="accuracy")
 row("slice_conv_1x1", "conv2d(5,1,relu) conv2d(4,3,padding=same,use_bias=false) relu flatten dense(3) softmax",
     x=(6, 5, 3), n=30, batch=7, epochs=2, optimizer="sgd(lr=0.02,momentum=0.9)", metrics="accuracy")
-row("slice_conv_1x1_stride", "conv2d(7,1,strides=2,use_bias=false) relu conv2d(3,3,strides=2,padding=same) flatten dense(2,softmax)",
+row("slice_conv_1x1_stride",
+    "conv2d(7,1,strides=2,use_bias=false) relu conv2d(3,3,strides=2,padding=same) flatten dense(2,softmax)",
     x=(10, 10, 3), n=20, batch=20, epochs=3, optimizer="sgd(lr=0.05,momentum=0.9,nesterov=true)", metrics="accuracy")
 row("slice_conv_deep", "conv2d(6,3,relu) maxpool2d(2) conv2d(9,3,relu) maxpool2d(2) flatten dense(16,relu) dense(5,softmax)",
     x=(14, 13, 1), n=40, batch=16, epochs=2, optimizer="adam(lr=0.003)", metrics="accuracy")
 row("slice_pool_overlap", "conv2d(4,3,relu) maxpool2d(3,strides=2) flatten dense(3,softmax)",
     x=(11, 9, 1), n=25, batch=7, epochs=2, optimizer="sgd(lr=0.05)", metrics="accuracy")
-row("slice_pool_same", "conv2d(4,3,padding=same) maxpool2d(2,padding=same) relu maxpool2d(3,strides=2,padding=same) flatten dense(3,softmax)",
+row("slice_pool_same",
+    "conv2d(4,3,padding=same) maxpool2d(2,padding=same) relu maxpool2d(3,strides=2,padding=same) flatten dense(3,softmax)",
     x=(9, 7, 3), n=25, batch=10, epochs=2, optimizer="adam(lr=0.003)", metrics="accuracy")
 row("slice_dense_wide", "dense(40,relu) dense(3)",
     x=(33,), y="real", n=30, batch=64, epochs=3, optimizer="sgd(lr=0.05,momentum=0.9)", loss="mse")
@@ -53,9 +55,300 @@ row("slice_bn_dense_last_one", "dense(12,use_bias=false) batchnorm(momentum=0.9)
     x=(7,), n=29, batch=7, epochs=2, optimizer="sgd(lr=0.05)", metrics="accuracy")
 row("slice_bn_only_one", "dense(6,use_bias=false) batchnorm(momentum=0.5) dense(2)",
     x=(4,), y="real", n=3, batch=1, epochs=2, optimizer="sgd(lr=0.05)", loss="mse")
-row("slice_bn_two", "conv2d(5,3,use_bias=false) batchnorm relu conv2d(6,3,use_bias=false) batchnorm(momentum=0.9) relu flatten dense(3,softmax)",
+row("slice_bn_two",
+    "conv2d(5,3,use_bias=false) batchnorm relu conv2d(6,3,use_bias=false) batchnorm(momentum=0.9) relu flatten dense(3,softmax)",
     x=(8, 7, 1), n=33, batch=32, epochs=3, optimizer="sgd(lr=0.05,momentum=0.9)", metrics="accuracy")
 row("slice_bn_first", "batchnorm(momentum=0.8) conv2d(4,3,relu) flatten dense(3) batchnorm softmax",
     x=(6, 6, 3), n=26, batch=12, epochs=2, optimizer="sgd(lr=0.02)", metrics="accuracy", spread=3.0, centre=2.0)
 row("slice_bn_weights", "dense(10,use_bias=false) batchnorm relu dense(3,softmax)",
     x=(6,), n=30, batch=13, epochs=3, optimizer="sgd(lr=0.05,momentum=0.9)", metrics="accuracy", w=True)
+
+
+# Breadth. Layers: each between a convolution or a dense layer and a head, so that both of its gradients are seen.
+def image(name, expression, x=(7, 6, 2), n=13, head=" flatten dense(3,softmax)", **given):
+    row(name, expression + head, x=x, n=n, **given)
+
+
+def line(name, expression, x=(9, 3), head=" flatten dense(3,softmax)", **given):
+    row(name, expression + head, x=x, **given)
+
+
+def text(name, expression, x=("tokens", 12, 6), head=" dense(3,softmax)", **given):
+    row(name, expression + head, x=x, **given)
+
+
+image("layer_input", "input(7,6,2) conv2d(3,2,relu)")
+row("layer_dense", "dense(7,relu,use_bias=false) dense(3,softmax)", metrics="accuracy")
+line("layer_dense_positions", "dense(4,tanh) dense(2)")
+image("layer_dense_image", "dense(3,tanh)", x=(3, 4, 2))
+
+line("layer_conv1d", "conv1d(4,3,relu)")
+line("layer_conv1d_same_stride", "conv1d(4,4,relu,strides=2,padding=same)", x=(10, 3))
+line("layer_conv1d_causal_dilation", "conv1d(4,3,tanh,padding=causal,dilation_rate=2)")
+line("layer_conv1d_dilation_same", "conv1d(4,3,tanh,padding=same,dilation_rate=3)")
+line("layer_conv1d_groups", "conv1d(4,3,tanh) conv1d(6,3,relu,groups=2,use_bias=false)")
+
+image("layer_conv2d_oblong", "conv2d(4,(3,2),relu,strides=(1,2))")
+image("layer_conv2d_stride_same_even", "conv2d(4,4,relu,strides=3,padding=same)")
+image("layer_conv2d_dilation", "conv2d(3,2,tanh) conv2d(4,3,relu,dilation_rate=2)", x=(8, 9, 2))
+image("layer_conv2d_dilation_same", "conv2d(4,3,relu,dilation_rate=(2,1),padding=same)")
+image("layer_conv2d_groups", "conv2d(4,2,tanh) conv2d(6,3,relu,groups=2,padding=same)")
+image("layer_conv2d_5x5", "conv2d(3,5,relu,padding=same)")
+
+image("layer_depthwise_conv2d", "conv2d(3,2,tanh) depthwise_conv2d(3,relu)")
+image("layer_depthwise_conv2d_multiplier", "depthwise_conv2d(3,tanh,depth_multiplier=3,padding=same)")
+image("layer_depthwise_conv2d_stride", "conv2d(3,1,tanh) depthwise_conv2d(3,strides=2,padding=same,use_bias=false) relu",
+    x=(7, 7, 2))
+image("layer_depthwise_conv2d_dilation", "conv2d(3,1,tanh) depthwise_conv2d(2,dilation_rate=2)")
+
+line("layer_maxpool1d", "conv1d(4,2,tanh) maxpool1d(2)")
+line("layer_maxpool1d_overlap_same", "conv1d(4,2,tanh) maxpool1d(3,2,same)")
+line("layer_avgpool1d", "conv1d(4,2,tanh) avgpool1d(2)")
+line("layer_avgpool1d_overlap_same", "conv1d(4,2,tanh) avgpool1d(3,strides=2,padding=same)", x=(10, 3))
+image("layer_maxpool2d", "conv2d(4,2,tanh) maxpool2d")
+image("layer_maxpool2d_oblong", "conv2d(4,2,tanh) maxpool2d((3,2),strides=(1,2))")
+image("layer_maxpool2d_overlap_same", "conv2d(4,2,tanh) maxpool2d(3,2,same)")
+image("layer_avgpool2d", "conv2d(4,2,tanh) avgpool2d(2)", x=(8, 7, 2))
+image("layer_avgpool2d_oblong", "conv2d(4,2,tanh) avgpool2d((2,3),strides=(2,1))")
+image("layer_avgpool2d_overlap_same", "conv2d(4,2,tanh) avgpool2d(3,strides=2,padding=same)", x=(8, 7, 2))
+line("layer_global_maxpool1d", "conv1d(5,2,tanh) global_maxpool1d", head=" dense(3,softmax)")
+line("layer_global_avgpool1d", "conv1d(5,2,tanh) global_avgpool1d", head=" dense(3,softmax)")
+image("layer_global_maxpool2d", "conv2d(5,2,tanh) global_maxpool2d", head=" dense(3,softmax)")
+image("layer_global_avgpool2d", "conv2d(5,2,tanh) global_avgpool2d", head=" dense(3,softmax)")
+image("layer_global_avgpool2d_keepdims", "conv2d(5,2,tanh) global_avgpool2d(keepdims=true)")
+
+image("layer_flatten", "flatten dense(5,tanh)", head=" flatten dense(3,softmax)", x=(3, 4, 2))
+image("layer_reshape", "conv2d(4,2,tanh) reshape(10,12) conv1d(3,3,tanh)")
+image("layer_reshape_rest", "conv2d(4,2,tanh) reshape((6,-1)) conv1d(3,3,tanh)")
+row("layer_reshape_to_image", "dense(24,tanh) reshape(4,3,2) conv2d(3,2,tanh) flatten dense(3,softmax)")
+image("layer_permute", "conv2d(4,2,tanh) permute(3,1,2) conv2d(3,2,tanh)")
+line("layer_permute_line", "conv1d(4,2,tanh) permute(2,1) conv1d(3,2,tanh)")
+
+row("layer_dropout_off", "dense(6,tanh) dropout(0.0) dense(3,softmax)")
+image("layer_spatial_dropout2d_off", "conv2d(3,2,tanh) spatial_dropout2d(0.0)")
+row("layer_gaussian_noise_off", "dense(6,tanh) gaussian_noise(0.0) dense(3,softmax)")
+
+line("layer_batchnorm_line", "conv1d(4,2,use_bias=false) batchnorm relu", metrics="accuracy")
+image("layer_batchnorm_plain", "conv2d(4,2,use_bias=false) batchnorm(center=false,scale=false,epsilon=0.01)")
+image("layer_batchnorm_no_scale", "conv2d(4,2,use_bias=false) batchnorm(scale=false,momentum=0.7) relu")
+image("layer_batchnorm_no_center", "conv2d(4,2,use_bias=false) batchnorm(center=false,momentum=0.7) relu")
+image("layer_batchnorm_after_relu", "conv2d(4,2,relu) batchnorm", optimizer="adam(lr=0.005)")
+image("layer_batchnorm_frozen", "conv2d(4,2) batchnorm(trainable=false) relu")
+row("layer_batchnorm_twice", "dense(6,use_bias=false) batchnorm batchnorm(momentum=0.8) relu dense(3,softmax)",
+    optimizer="sgd(lr=0.05)")
+row("layer_layernorm", "dense(8) layernorm relu dense(3,softmax)")
+row("layer_layernorm_plain", "dense(8) layernorm(center=false,scale=false,epsilon=0.01) relu dense(3,softmax)")
+image("layer_layernorm_image", "conv2d(4,2) layernorm relu")
+line("layer_layernorm_axes", "conv1d(4,2) layernorm(axis=(1,2)) relu")
+
+text("layer_embedding", "embedding(12,4) flatten")
+text("layer_embedding_adam", "embedding(40,4) flatten", x=("tokens", 40, 5), optimizer="adam(lr=0.01)")
+text("layer_embedding_average", "embedding(12,4) global_avgpool1d")
+text("layer_embedding_max", "embedding(12,4) global_maxpool1d")
+text("layer_embedding_mask_average", "embedding(5,4,mask_zero=true) global_avgpool1d", x=("tokens", 5, 6))
+text("layer_embedding_mask_dense_average", "embedding(5,4,mask_zero=true) dense(5,tanh) global_avgpool1d", x=("tokens", 5, 6))
+text("layer_embedding_mask_loss", "embedding(5,4,mask_zero=true) dense(4,tanh)", x=("tokens", 5, 6))
+text("layer_embedding_mask_flatten", "embedding(5,4,mask_zero=true) flatten", x=("tokens", 5, 6))
+
+row("layer_activation", "dense(6) activation(tanh) dense(3) activation(softmax)")
+row("layer_relu_capped", "dense(12) relu(0.8,negative_slope=0.1,threshold=0.05) dense(3,softmax)")
+row("layer_leaky_relu", "dense(8) leaky_relu dense(8) leaky_relu(0.15) dense(3,softmax)")
+row("layer_elu", "dense(8) elu dense(8) elu(0.6) dense(3,softmax)")
+row("layer_prelu", "dense(8) prelu dense(3,softmax)")
+image("layer_prelu_image", "conv2d(3,2) prelu")
+image("layer_prelu_shared", "conv2d(3,2) prelu(shared_axes=(1,2))")
+row("layer_softmax", "dense(6) softmax dense(3) softmax")
+line("layer_softmax_axis", "conv1d(4,2) softmax(axis=1)")
+
+image("layer_add", "a=conv2d(4,2,tanh) conv2d(4,3,padding=same) add(a) relu")
+image("layer_add_input", "a=input(7,6,2) conv2d(2,3,padding=same) add(a) relu")
+image("layer_subtract", "a=conv2d(4,2,tanh) conv2d(4,3,padding=same) subtract(a) relu")
+image("layer_multiply", "a=conv2d(4,2,tanh) conv2d(4,3,padding=same) multiply(a)")
+image("layer_average", "a=conv2d(4,2,tanh) b=conv2d(4,3,padding=same) conv2d(4,1) average(a,b) relu")
+image("layer_maximum", "a=conv2d(4,2,tanh) conv2d(4,3,padding=same) maximum(a)")
+image("layer_minimum", "a=conv2d(4,2,tanh) conv2d(4,3,padding=same) minimum(a)")
+image("layer_concat", "a=conv2d(4,2,tanh) b=conv2d(3,3,relu,padding=same) conv2d(2,1) concat(a,b) conv2d(3,2,relu)")
+image("layer_concat_axis", "a=conv2d(3,2,tanh) conv2d(3,(3,2),relu,padding=same) concat(a,axis=2) conv2d(3,2,relu)")
+row("layer_dot", "a=dense(6,tanh) dense(6,tanh) dot(a,axes=1) dense(3,softmax)")
+row("layer_dot_normalized", "a=dense(6,tanh) dense(6,tanh) dot(a,axes=1,normalize=true) dense(3,softmax)")
+line("layer_dot_lines", "a=conv1d(4,2,tanh) conv1d(3,3,tanh,padding=same) dot(a,axes=(1,1))")
+image("layer_add_broadcast", "a=conv2d(4,2,tanh) global_avgpool2d(keepdims=true) add(a) relu")
+image("layer_residual_bn", "a=conv2d(4,2,tanh) conv2d(4,3,padding=same,use_bias=false) batchnorm add(a) relu "
+      "b=conv2d(4,1) conv2d(4,3,padding=same,use_bias=false) batchnorm add(b) relu", optimizer="adam(lr=0.003)")
+
+image("layer_zero_padding2d", "conv2d(3,2,tanh) zero_padding2d(1) conv2d(3,3,relu)")
+image("layer_zero_padding2d_uneven", "conv2d(3,2,tanh) zero_padding2d(((1,0),(2,1))) conv2d(3,3,relu)")
+image("layer_cropping2d", "conv2d(3,2,tanh) cropping2d(((1,0),(2,1))) conv2d(3,2,relu)")
+image("layer_cropping2d_pair", "conv2d(3,2,tanh) cropping2d((1,0)) conv2d(3,2,relu)")
+image("layer_upsampling2d", "conv2d(2,2,tanh) upsampling2d(2) conv2d(2,3,relu,strides=2)", x=(4, 3, 2))
+image("layer_upsampling2d_oblong", "conv2d(2,2,tanh) upsampling2d((3,1)) conv2d(2,2,relu)", x=(4, 3, 2))
+image("layer_upsampling2d_bilinear", "conv2d(2,2,tanh) upsampling2d((2,3),interpolation=bilinear) conv2d(2,3,relu,strides=2)",
+    x=(4, 4, 2))
+row("layer_rescaling", "rescaling(0.5,-1) dense(6,tanh) rescaling(1.5) dense(3,softmax)")
+row("layer_normalization", "normalization dense(6,tanh) dense(3,softmax)", spread=5.0, centre=20.0)
+image("layer_normalization_image", "normalization conv2d(3,2,tanh)", spread=5.0, centre=20.0)
+row("layer_normalization_given", "normalization(mean=20,variance=25) dense(6,tanh) dense(3,softmax)", spread=5.0, centre=20.0)
+
+row("layer_trainable_off", "dense(6,tanh,trainable=false) dense(5,tanh) dense(3,softmax)")
+row("layer_trainable_off_between", "dense(6,tanh) dense(5,tanh,trainable=false) dense(3,softmax)", optimizer="adam(lr=0.01)")
+
+# Regularisers: the penalty is in the loss that is reported.
+row("regularizer_l2", "dense(8,tanh,kernel_regularizer=l2(0.05)) dense(3,softmax)")
+row("regularizer_l1", "dense(8,tanh,kernel_regularizer=l1(0.02)) dense(3,softmax)")
+row("regularizer_l1_l2", "dense(8,tanh,kernel_regularizer=l1_l2(0.01,0.03)) dense(3,softmax,bias_regularizer=l2(0.1))")
+row("regularizer_default", "dense(8,tanh,kernel_regularizer=l2) dense(3,softmax,kernel_regularizer=l1)")
+image("regularizer_conv",
+    "conv2d(3,2,use_bias=false,kernel_regularizer=l2(0.05)) batchnorm(gamma_regularizer=l2(0.1),beta_regularizer=l1(0.02)) relu")
+text("regularizer_embedding", "embedding(12,4,embeddings_regularizer=l2(0.1)) flatten")
+row("regularizer_frozen", "dense(6,tanh,trainable=false,kernel_regularizer=l2(0.05)) dense(3,softmax)")
+row("regularizer_weights", "dense(8,tanh,kernel_regularizer=l2(0.05)) dense(3,softmax)", w=True)
+
+# Activations.
+for name in ("linear", "relu", "sigmoid", "tanh", "softmax", "elu", "selu", "softplus", "softsign", "silu", "gelu", "leaky_relu",
+             "exponential", "hard_sigmoid"):
+    row("activation_" + name, f"dense(12,{name}) dense(6) activation({name}) dense(3,softmax)",
+        spread=0.5 if name == "exponential" else 1.5, optimizer="sgd(lr=0.02)")
+
+
+# Losses.
+def loss(name, given, output, y, **more):
+    row("loss_" + name, f"dense(7,tanh) {output}", loss=given, y=y, **more)
+
+
+for name in ("mean_squared_error", "mean_absolute_error", "huber", "log_cosh"):
+    loss(name, name, "dense(2)", "real")
+loss("huber_delta", "huber(delta=0.5)", "dense(2)", "real")
+for name in ("mean_absolute_percentage_error", "mean_squared_logarithmic_error"):
+    loss(name, name, "dense(2,softplus)", "positive", optimizer="adam(lr=0.01)")
+loss("mae_one", "mae", "dense(1)", "real")
+loss("mape", "mape", "dense(1)", "positive", optimizer="sgd(lr=0.0005)")
+loss("msle", "msle", "dense(1,softplus)", "positive")
+loss("mse_image", "mse", "reshape(7,1,1) conv2d(2,(2,1))", "real")
+loss("binary_crossentropy", "binary_crossentropy", "dense(1,sigmoid)", "binary", metrics="accuracy")
+loss("binary_crossentropy_many", "binary_crossentropy", "dense(3,sigmoid)", "binary", metrics="binary_accuracy")
+loss("binary_crossentropy_logits", "binary_crossentropy(from_logits=true)", "dense(1)", "binary")
+loss("binary_crossentropy_smooth", "binary_crossentropy(label_smoothing=0.2)", "dense(2,sigmoid)", "binary")
+loss("binary_crossentropy_logits_smooth", "binary_crossentropy(from_logits=true,label_smoothing=0.2)", "dense(2)", "binary")
+loss("categorical_crossentropy", "categorical_crossentropy", "dense(4,softmax)", "onehot", metrics="accuracy")
+loss("categorical_crossentropy_logits", "categorical_crossentropy(from_logits=true)", "dense(4)", "onehot", metrics="accuracy")
+loss("categorical_crossentropy_smooth", "categorical_crossentropy(label_smoothing=0.1)", "dense(4,softmax)", "onehot")
+loss("categorical_crossentropy_logits_smooth", "categorical_crossentropy(from_logits=true,label_smoothing=0.1)", "dense(4)",
+    "onehot")
+loss("categorical_crossentropy_shares", "categorical_crossentropy", "dense(4,softmax)", "shares")
+loss("categorical_crossentropy_unscaled", "categorical_crossentropy", "dense(4,hard_sigmoid)", "onehot")
+loss("sparse_categorical_crossentropy", "sparse_categorical_crossentropy", "dense(4,softmax)", "classes", metrics="accuracy")
+loss("sparse_categorical_crossentropy_logits", "sparse_categorical_crossentropy(from_logits=true)", "dense(4)", "column",
+    metrics="accuracy")
+loss("sparse_categorical_crossentropy_unscaled", "sparse_categorical_crossentropy", "dense(4,hard_sigmoid)", "classes")
+row("loss_sparse_categorical_crossentropy_line", "conv1d(4,3,tanh,padding=same) dense(3,softmax)", x=(6, 2), metrics="accuracy")
+loss("hinge", "hinge", "dense(2,tanh)", "sign")
+loss("hinge_zero_one", "hinge", "dense(1,tanh)", "binary")
+loss("kl_divergence", "kl_divergence", "dense(4,softmax)", "shares")
+loss("poisson", "poisson", "dense(2,softplus)", "counts")
+loss("cosine_similarity", "cosine_similarity", "dense(4)", "real")
+
+# Sample and class weights.
+for name, output, y in (("mean_absolute_error", "dense(2)", "real"), ("binary_crossentropy", "dense(1,sigmoid)", "binary"),
+                        ("categorical_crossentropy", "dense(3,softmax)", "onehot"), ("cosine_similarity", "dense(3)", "real")):
+    row("weights_" + name, f"dense(7,tanh) {output}", loss=name, y=y, w=True)
+row("weights_metrics", "dense(7,tanh) dense(3,softmax)", w=True, metrics="accuracy",
+    weighted_metrics="sparse_categorical_accuracy,sparse_categorical_crossentropy")
+row("weights_precision", "dense(7,tanh) dense(1,sigmoid)", y="binary", loss="binary_crossentropy", w=True,
+    weighted_metrics="precision,recall,auc,binary_accuracy")
+row("weights_regression_metrics", "dense(7,tanh) dense(2)", y="real", loss="mse", w=True,
+    weighted_metrics="mae,mse,root_mean_squared_error,r2_score")
+for name, w in (("each", "each"), ("column", "column")):
+    row("weights_line_" + name, "conv1d(4,3,tanh,padding=same) dense(3,softmax)", x=(6, 2), w=w, metrics="accuracy",
+        weighted_metrics="sparse_categorical_accuracy")
+    row("weights_mask_" + name, "embedding(5,4,mask_zero=true) dense(4,tanh) dense(3,softmax)", x=("tokens", 5, 6), w=w)
+row("class_weight_classes", "dense(7,tanh) dense(3,softmax)", class_weight="0:0.5,1:2,2:1.25", metrics="accuracy",
+    weighted_metrics="sparse_categorical_accuracy")
+row("class_weight_onehot", "dense(7,tanh) dense(3,softmax)", y="onehot", loss="categorical_crossentropy",
+    class_weight="0:0.5,1:2,2:1.25", metrics="accuracy")
+row("class_weight_binary", "dense(7,tanh) dense(1,sigmoid)", y="binary", loss="binary_crossentropy", class_weight="0:0.5,1:3",
+    metrics="accuracy")
+
+# Metrics.
+row("metric_accuracy_three_forms", "dense(7,tanh) dense(4,softmax)", y="onehot", loss="categorical_crossentropy",
+    metrics="accuracy,categorical_accuracy,categorical_crossentropy", epochs=3)
+row("metric_sparse_top_k", "dense(7,tanh) dense(8,softmax)", n=29,
+    metrics="accuracy,sparse_top_k_categorical_accuracy,sparse_categorical_accuracy")
+row("metric_top_k", "dense(7,tanh) dense(8,softmax)", y="onehot", n=29, loss="categorical_crossentropy",
+    metrics="top_k_categorical_accuracy")
+row("metric_top_k_two", "dense(7,tanh) dense(8,softmax)", y="onehot", n=29, loss="categorical_crossentropy",
+    metrics="top_k_categorical_accuracy(k=2)")
+row("metric_binary", "dense(7,tanh) dense(1,sigmoid)", y="binary", n=29, loss="binary_crossentropy",
+    metrics="accuracy,binary_accuracy,precision,recall,auc,binary_crossentropy", epochs=3)
+row("metric_binary_threshold", "dense(7,tanh) dense(1,sigmoid)", y="binary", n=29, loss="binary_crossentropy",
+    metrics="binary_accuracy(threshold=0.6),precision(thresholds=0.4),recall(thresholds=0.6),auc(num_thresholds=50,curve=pr)")
+row("metric_binary_many", "dense(7,tanh) dense(3,sigmoid)", y="binary", n=29, loss="binary_crossentropy",
+    metrics="binary_accuracy,precision,recall,auc")
+row("metric_regression", "dense(7,tanh) dense(1)", y="real", n=29, loss="mse",
+    metrics="mae,mse,root_mean_squared_error,r2_score", epochs=3)
+row("metric_regression_many", "dense(7,tanh) dense(3)", y="real", n=29, loss="huber",
+    metrics="mean_absolute_error,mean_squared_error,root_mean_squared_error,r2_score")
+row("metric_regression_more", "dense(7,tanh) dense(2,softplus)", y="positive", n=29, loss="mse",
+    metrics="mean_absolute_percentage_error,mean_squared_logarithmic_error")
+
+
+# Optimizers and schedules: ten updates or more, so that the corrections of the first steps are seen to fade.
+def optimizer(name, given, **more):
+    row(name, "dense(8,tanh) dense(3,softmax)", optimizer=given, epochs=4, **more)
+
+
+for name, given in (
+        ("sgd", "sgd(lr=0.1)"), ("sgd_default", "sgd"), ("sgd_momentum", "sgd(lr=0.05,momentum=0.8)"),
+        ("sgd_nesterov", "sgd(lr=0.05,momentum=0.8,nesterov=true)"), ("sgd_weight_decay", "sgd(lr=0.1,weight_decay=0.1)"),
+        ("adam_default", "adam"), ("adam", "adam(lr=0.01)"), ("adam_betas", "adam(lr=0.01,beta_1=0.8,beta_2=0.95,epsilon=0.001)"),
+        ("adam_amsgrad", "adam(lr=0.02,beta_2=0.8,amsgrad=true)"), ("adam_weight_decay", "adam(lr=0.01,weight_decay=0.1)"),
+        ("adamw", "adamw(lr=0.02)"), ("adamw_decay", "adamw(lr=0.01,weight_decay=0.2,amsgrad=true)"),
+        ("rmsprop", "rmsprop(lr=0.01)"), ("rmsprop_default", "rmsprop"), ("rmsprop_rho", "rmsprop(lr=0.01,rho=0.7,epsilon=0.001)"),
+        ("rmsprop_momentum", "rmsprop(lr=0.01,momentum=0.5)"), ("rmsprop_centered", "rmsprop(lr=0.01,centered=true)"),
+        ("rmsprop_centered_momentum", "rmsprop(lr=0.01,momentum=0.5,centered=true,weight_decay=0.05)"),
+        ("adagrad", "adagrad(lr=0.05)"), ("adagrad_start", "adagrad(lr=0.05,initial_accumulator_value=0.01,epsilon=0.001)"),
+        ("adadelta", "adadelta(lr=1.0)"), ("adadelta_rho", "adadelta(lr=2.0,rho=0.8,epsilon=0.0001)"),
+        ("adamax", "adamax(lr=0.02)"), ("adamax_betas", "adamax(lr=0.02,beta_1=0.8,beta_2=0.9)"),
+        ("nadam", "nadam(lr=0.01)"), ("nadam_betas", "nadam(lr=0.01,beta_1=0.8,beta_2=0.95)"),
+        ("lion", "lion(lr=0.01)"), ("lion_betas", "lion(lr=0.01,beta_1=0.7,beta_2=0.9,weight_decay=0.1)"),
+        ("clipnorm", "sgd(lr=0.1,clipnorm=0.1)"), ("clipvalue", "sgd(lr=0.1,clipvalue=0.02)"),
+        ("global_clipnorm", "adam(lr=0.01,global_clipnorm=0.1)"),
+        ("global_clipnorm_momentum", "sgd(lr=0.1,momentum=0.9,global_clipnorm=0.2)"),
+        ("ema", "sgd(lr=0.1,use_ema=true,ema_momentum=0.9)"),
+        ("ema_overwrite", "adam(lr=0.01,use_ema=true,ema_momentum=0.8,ema_overwrite_frequency=5)")):
+    optimizer("optimizer_" + name, given)
+
+for name, given in (
+        ("exponential_decay", "exponential_decay(0.1,5,0.6)"),
+        ("exponential_decay_staircase", "exponential_decay(0.1,4,0.5,staircase=true)"),
+        ("inverse_time_decay", "inverse_time_decay(0.1,3,0.5)"),
+        ("inverse_time_decay_staircase", "inverse_time_decay(0.1,4,0.5,true)"),
+        ("piecewise_constant_decay", "piecewise_constant_decay((3,7),(0.1,0.02,0.05))"),
+        ("polynomial_decay", "polynomial_decay(0.1,8,0.01)"), ("polynomial_decay_power", "polynomial_decay(0.1,20,0.01,power=2.0)"),
+        ("polynomial_decay_cycle", "polynomial_decay(0.1,4,0.01,power=1.5,cycle=true)"),
+        ("cosine_decay", "cosine_decay(0.1,9)"), ("cosine_decay_alpha", "cosine_decay(0.1,20,alpha=0.2)"),
+        ("cosine_decay_warmup", "cosine_decay(0.01,6,alpha=0.1,warmup_target=0.1,warmup_steps=4)"),
+        ("cosine_decay_restarts", "cosine_decay_restarts(0.1,3)"),
+        ("cosine_decay_restarts_options", "cosine_decay_restarts(0.1,3,t_mul=1.5,m_mul=0.7,alpha=0.1)")):
+    optimizer("schedule_" + name, f"sgd(lr={given})")
+optimizer("schedule_adam", "adam(lr=cosine_decay(0.02,10))")
+optimizer("schedule_adamw", "adamw(lr=exponential_decay(0.02,4,0.5),weight_decay=0.2)")
+
+# Initialisers: the initial values are Keras's draws as they are.
+for name, given in (
+        ("glorot_uniform", None), ("glorot_normal", None), ("he_uniform", None), ("he_normal", None), ("lecun_uniform", None),
+        ("lecun_normal", None),
+        ("random_normal", "random_normal(mean=0.1,stddev=0.2)"),
+        ("random_uniform", "random_uniform(minval=-0.1,maxval=0.3)"),
+        ("truncated_normal", "truncated_normal(stddev=0.2)"), ("zeros", None), ("ones", None), ("constant", "constant(0.1)"),
+        ("orthogonal", "orthogonal(gain=0.5)"), ("identity", "identity(gain=0.5)"),
+        ("variance_scaling", "variance_scaling(scale=2.0,mode=fan_avg,distribution=uniform)")):
+    row("initializer_" + name, f"dense(24,tanh,kernel_initializer={given or name}) dense(3,softmax)", x=(16,), disturb=False)
+image("initializer_conv", "conv2d(12,3,kernel_initializer=he_normal,bias_initializer=constant(0.2))",
+    disturb=False, n=9, x=(5, 5, 3))
+image("initializer_depthwise", "depthwise_conv2d(3,depthwise_initializer=he_uniform,depth_multiplier=4)",
+    disturb=False, n=9, x=(5, 5, 3))
+text("initializer_embedding", "embedding(50,8,embeddings_initializer=random_normal(stddev=0.3)) flatten",
+    disturb=False, x=("tokens", 50, 5))
+row("initializer_batchnorm",
+    "dense(6,use_bias=false) batchnorm(gamma_initializer=constant(0.5),beta_initializer=random_normal(stddev=0.1),"
+    "moving_mean_initializer=ones,moving_variance_initializer=constant(2)) relu dense(3,softmax)", disturb=False)
