@@ -31,7 +31,10 @@ static bw_status train_epoch(bw_model *model, bw_dataset *data, bw_gradients *gr
 int main(int argc, char **argv)
 {
     bw_context *ctx = bw_open(NULL);
-    bw_dataset *data = bw_batches(bw_shuffle(bw_read(ctx, argc > 1 ? argv[1] : "data/digits.npz", NULL), 1), 16);
+    bw_read_options reading = BW_READ_OPTIONS_DEFAULT;
+    reading.scale = 1.0 / 16; /* grey values from 0 to 16 */
+    bw_dataset *data = bw_read(ctx, argc > 1 ? argv[1] : "data/digits.npz", &reading);
+    data = bw_batches(bw_shuffle(data, 1), 16);
     bw_model *model = bw_model_parse(ctx, "flatten dense(32,relu) dense(10,softmax)");
 
     int64_t shape[BW_MAX_RANK];
