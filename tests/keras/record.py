@@ -38,15 +38,15 @@ What Keras does, which a program that repeats these cases has to do too
     is a sample weight. Targets with positions need a weight for each, or weights as (n, 1). `metrics` ignore both;
     `weighted_metrics` are sum(w*m)/sum(w).
   - A mask (embedding(mask_zero=true)) that reaches the loss gives a mean over the unmasked entries of the batch.
-  - With use_ema the weights after fit are the averaged ones.
+  - With use_ema the weights after fit are the averaged ones; the average starts as the weights after the first update.
   - Crossentropies of probabilities divide by their sum (not the binary one), then clip to [1e-7, 1 - 1e-7]. hinge takes targets
     of 0 and 1 as -1 and 1, by the batch.
 
 Where Keras's backends disagree no case decides: metrics under a mask (JAX ignores it), saturated probabilities and a sigmoid before
 a categorical crossentropy (TensorFlow takes the logits behind it), probabilities above one (its sparse form clips first), rows of
-targets that do not sum to one. These do decide, for JAX:
-layer_embedding_adam (TensorFlow squares an embedding's repeated rows apart), layer_avgpool2d_overlap_same (PyTorch counts padding),
-weights_mask_column (PyTorch refuses it).
+targets that do not sum to one. These do decide, for JAX: layer_embedding_adam (TensorFlow squares an embedding's repeated rows
+apart), layer_avgpool2d_overlap_same (PyTorch repeats the edge
+where the padding is uneven; the others leave padding out of the mean), weights_mask_column (PyTorch refuses it).
 Cases avoid what rounding decides: a bias before batchnorm has a gradient of rounding errors only, which Adam would blow up to its
 full rate. `check` on another backend shows how far two correct programs differ.
 """
