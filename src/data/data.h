@@ -19,6 +19,7 @@ typedef struct bwi_field {
     int64_t shape[BW_MAX_RANK];
 } bwi_field;
 
+bw_context *bwi_dataset_context(const bw_dataset *dataset); /* NULL for NULL */
 int bwi_dataset_fields(const bw_dataset *dataset);
 const bwi_field *bwi_dataset_field(const bw_dataset *dataset, int field);
 /* The field with this role, the `index`th of them in order; -1 if there is none. */

@@ -212,6 +212,11 @@ int64_t bwi_dataset_batch(const bw_dataset *dataset)
     return dataset->batch;
 }
 
+bw_context *bwi_dataset_context(const bw_dataset *dataset)
+{
+    return dataset ? dataset->owned.ctx : NULL;
+}
+
 int64_t bw_dataset_count(const bw_dataset *dataset)
 {
     return dataset ? dataset->count : -1;

@@ -221,15 +221,21 @@ void bwi_exec_unbind(bwi_exec *exec)
     exec->phases = NULL;
 }
 
-static void destroy(bwi_owned *object)
+void bwi_exec_close(bwi_exec *exec)
 {
-    bwi_exec *exec = (bwi_exec *)(void *)object;
+    if (!exec) {
+        return;
+    }
     if (exec->plan) {
         bwi_exec_unbind(exec);
         bwi_arena_release(exec->ctx, exec->arena, exec->plan->bytes);
         bwi_plan_free(exec->plan);
     }
+    for (int w = 0; exec->workers && w < exec->worker_count; w++) {
+        bwi_release(exec->ctx, exec->workers[w].numbers);
+    }
     bwi_release(exec->ctx, exec->workers);
+    bwi_release(exec->ctx, exec);
 }
 
 static double flops_of(const bwi_plan *plan)
@@ -242,33 +248,49 @@ static double flops_of(const bwi_plan *plan)
     return flops;
 }
 
+static bw_status open_workers(bwi_exec *exec)
+{
+    exec->workers = bwi_allocate(exec->ctx, (size_t)exec->plan->workers, sizeof *exec->workers);
+    if (!exec->workers) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    exec->worker_count = exec->plan->workers;
+    for (int w = 0; w < exec->worker_count; w++) {
+        exec->workers[w].numbers = bwi_allocate(exec->ctx, (size_t)exec->plan->tile, sizeof(int64_t));
+        if (!exec->workers[w].numbers) {
+            return BW_RESOURCE_EXHAUSTED;
+        }
+    }
+    return BW_OK;
+}
+
 bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
 {
-    bwi_exec *exec = bwi_own(ctx, sizeof *exec, destroy);
+    bwi_exec *exec = bwi_allocate(ctx, 1, sizeof *exec);
     *result = NULL;
     if (!exec) {
         bwi_plan_free(plan);
-        return bwi_pending(ctx);
+        return BW_RESOURCE_EXHAUSTED;
     }
     exec->ctx = ctx;
     exec->plan = plan;
     exec->rank = bwi_rank_of(ctx);
     exec->flops = flops_of(plan);
-    exec->workers = bwi_allocate(ctx, (size_t)plan->workers, sizeof *exec->workers);
     exec->arena = bwi_arena_allocate(ctx, plan->bytes);
-    bw_status status = exec->workers && exec->arena ? bwi_exec_bind(exec) : BW_RESOURCE_EXHAUSTED;
+    bw_status status = exec->arena ? open_workers(exec) : BW_RESOURCE_EXHAUSTED;
+    if (status == BW_OK) {
+        status = bwi_exec_bind(exec);
+    }
     if (status == BW_OK) {
         status = bwi_pool_open(ctx);
     }
     if (status != BW_OK) {
-        bwi_disown(exec);
+        bwi_exec_close(exec);
         return status;
     }
     *result = exec;
     return BW_OK;
 }
-
-void bwi_exec_close(bwi_exec *exec) { bwi_disown(exec); }
 
 const bwi_plan *bwi_exec_plan(const bwi_exec *exec) { return exec->plan; }
 

@@ -39,10 +39,17 @@ void bwi_exec_set_hooks(bwi_exec *exec, const bwi_hooks *hooks); /* copied; NULL
 void bwi_exec_set_ledger(bwi_exec *exec, bwi_ledger *ledger);    /* kept; NULL: none */
 void bwi_exec_set_seed(bwi_exec *exec, uint64_t seed, uint64_t update);
 
+/* The samples of a piece: a list of numbers, or the positions first, first + 1, ... of an epoch's order. */
+typedef struct bwi_piece {
+    const bw_dataset *dataset;
+    const int64_t *numbers; /* NULL: by position */
+    int epoch;
+    int64_t first, count;
+} bwi_piece;
+
 /* Takes samples through a program. A training program adds to the window. If it fails the window is lost (and
  * cleared); the model is as it was. `predictions` (may be NULL) gets the first target's output, sample by sample. */
-bw_status bwi_exec_feed(bwi_exec *exec, int program, const bw_dataset *dataset, const int64_t *numbers, int64_t count,
-                        float *predictions);
+bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, float *predictions);
 /* The sums of a SUMS node (of the model's graph) over the last feed. */
 const double *bwi_exec_sums(const bwi_exec *exec, const bw_node *node);
 
@@ -76,6 +83,7 @@ typedef struct bwi_bound_phase {
 } bwi_bound_phase;
 
 typedef struct bwi_worker {
+    int64_t *numbers; /* of the samples of its tile */
     char trouble[BWI_TROUBLE];
     bw_status status;
     int64_t tiles; /* run so far: tests ask that more than one worker took part */
@@ -83,13 +91,13 @@ typedef struct bwi_worker {
 } bwi_worker;
 
 struct bwi_exec {
-    bwi_owned owned;
     bw_context *ctx;
     bwi_plan *plan;
     const bwi_rank_row *rank;
     unsigned char *arena;
     bwi_bound_phase **phases; /* [program][phase] */
     bwi_worker *workers;
+    int worker_count;
     bwi_hooks hooks;
     bwi_ledger *ledger;
     uint64_t seed, update;
@@ -101,17 +109,12 @@ struct bwi_exec {
 
     /* The feed at hand. */
     int program, phase;
-    const bw_dataset *dataset;
-    const int64_t *numbers;
-    int64_t count;
+    bwi_piece piece;
     float *predictions;
     atomic_int next_lane, failed;
     atomic_llong next_block;
     bwi_update updater;
     void *update_user;
-
-    /* The last piece, to find the sample behind a NaN. */
-    const bw_dataset *last_dataset;
 };
 
 bw_status bwi_exec_bind(bwi_exec *exec);
@@ -123,6 +126,7 @@ void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *si
 bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k);
 /* Runs the piece again one sample at a time through phases up to the present one; names what is wrong. */
 bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite);
+int64_t bwi_piece_number(const bwi_piece *piece, int64_t index);
 unsigned char *bwi_exec_lane(const bwi_exec *exec, int lane);
 
 #endif

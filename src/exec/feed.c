@@ -23,7 +23,7 @@ static void run_lane(bwi_exec *exec, int worker, int lane)
 {
     const bwi_plan *plan = exec->plan;
     memset(bwi_exec_lane(exec, lane) + plan->lane_sums, 0, sums_bytes(plan));
-    int64_t tiles = bwi_tiles_of(exec->count, plan->tile), lanes = plan->lanes;
+    int64_t tiles = bwi_tiles_of(exec->piece.count, plan->tile), lanes = plan->lanes;
     int64_t k = (first_own_lane(exec) + lane - exec->tiles % lanes + lanes) % lanes;
     for (; k < tiles; k += lanes) {
         if (atomic_load_explicit(&exec->failed, memory_order_relaxed)) {
@@ -62,8 +62,8 @@ static void run_lanes(void *user, int worker)
 static int workers_for(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
-    double work = exec->flops * (double)exec->count * (plan->programs[exec->program].program.training ? 3 : 1);
-    int64_t tiles = bwi_tiles_of(exec->count, plan->tile);
+    double work = exec->flops * (double)exec->piece.count * (plan->programs[exec->program].program.training ? 3 : 1);
+    int64_t tiles = bwi_tiles_of(exec->piece.count, plan->tile);
     if (work < WORTH_WAKING || tiles < 2) {
         return 1;
     }
@@ -125,9 +125,9 @@ static void finish_phase(bwi_exec *exec)
         memcpy(totals + (call->sums - plan->lane_sums), lane + call->sums, (size_t)op->sum_count(call->node) * sizeof(double));
         const double *sums = (const double *)(const void *)(totals + (call->sums - plan->lane_sums));
         if (pass == BWI_PASS_STATISTICS && op->finish) {
-            op->finish(call, sums, exec->count);
+            op->finish(call, sums, exec->piece.count);
         } else if (pass == BWI_PASS_BACKWARD_STATISTICS && op->backward_finish) {
-            op->backward_finish(call, sums, exec->count);
+            op->backward_finish(call, sums, exec->piece.count);
         }
     }
 }
@@ -188,26 +188,23 @@ static bw_status feed(bwi_exec *exec)
     return status;
 }
 
-bw_status bwi_exec_feed(bwi_exec *exec, int program, const bw_dataset *dataset, const int64_t *numbers, int64_t count,
-                        float *predictions)
+bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, float *predictions)
 {
     const bwi_plan *plan = exec->plan;
     bool training = plan->programs[program].program.training;
-    if (count < 1) {
-        return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: expected at least 1 sample, got %lld", (long long)count);
+    if (piece->count < 1) {
+        return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: expected at least 1 sample, got %lld", (long long)piece->count);
     }
-    if (plan->keep && plan->store_slot && bwi_tiles_of(count, plan->tile) > plan->store_tiles) {
+    if (plan->keep && plan->store_slot && bwi_tiles_of(piece->count, plan->tile) > plan->store_tiles) {
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: the plan is for batches of at most %lld samples, got %lld",
-                        (long long)plan->batch, (long long)count);
+                        (long long)plan->batch, (long long)piece->count);
     }
     int64_t window_samples = exec->samples, window_tiles = exec->tiles;
     if (!training) {
         exec->samples = exec->tiles = 0;
     }
     exec->program = program;
-    exec->dataset = dataset;
-    exec->numbers = numbers;
-    exec->count = count;
+    exec->piece = *piece;
     exec->predictions = predictions;
     unsigned state = bwi_float_begin();
     bw_status status = feed(exec);
@@ -216,8 +213,8 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bw_dataset *dataset, 
         exec->samples = window_samples;
         exec->tiles = window_tiles;
     } else if (status == BW_OK) {
-        exec->samples += count;
-        exec->tiles += bwi_tiles_of(count, plan->tile);
+        exec->samples += piece->count;
+        exec->tiles += bwi_tiles_of(piece->count, plan->tile);
     } else {
         bwi_exec_clear(exec);
     }

@@ -29,6 +29,11 @@ void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *si
     }
 }
 
+int64_t bwi_piece_number(const bwi_piece *piece, int64_t index)
+{
+    return piece->numbers ? piece->numbers[index] : bwi_dataset_number(piece->dataset, piece->epoch, piece->first + index);
+}
+
 unsigned char *bwi_exec_lane(const bwi_exec *exec, int lane)
 {
     return exec->arena + exec->plan->lanes_offset + (size_t)lane * exec->plan->lane_bytes;
@@ -40,7 +45,7 @@ static bw_status gather(const bwi_tile *tile, const bwi_call *call)
     const bwi_input_attributes *a = call->node->attributes;
     bwi_image image = bwi_node_image(call->node, call->samples);
     bwi_destination to = {.data = call->dst, .dtype = a->dtype, .h = image.h, .w = image.w, .c = image.c, .block = image.block};
-    bw_status status = bwi_dataset_gather(exec->dataset, a->field, tile->numbers, tile->samples, &to);
+    bw_status status = bwi_dataset_gather(exec->piece.dataset, a->field, tile->numbers, tile->samples, &to);
     if (status != BW_OK) {
         snprintf(tile->trouble, BWI_TROUBLE, "sample %lld: its %s cannot be read as %s", (long long)tile->numbers[0], call->node->name,
                  bwi_dtype_name(a->dtype));
@@ -114,7 +119,11 @@ bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
     const bwi_plan *plan = exec->plan;
     int64_t first, total = exec->tiles + k;
     int size;
-    bwi_tile_at(exec->count, plan->tile, k, &first, &size);
+    bwi_tile_at(exec->piece.count, plan->tile, k, &first, &size);
+    bwi_worker *own = &exec->workers[worker];
+    for (int64_t i = 0; i < (int64_t)1 << size; i++) {
+        own->numbers[i] = bwi_piece_number(&exec->piece, first + i);
+    }
     bwi_bound *list = bwi_exec_bound(exec, exec->program, exec->phase, worker, size);
     int count = exec->phases[exec->program][exec->phase].count;
     bool training = plan->programs[exec->program].program.training;
@@ -122,25 +131,25 @@ bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
                      .first = total < plan->lanes,
                      .training = training,
                      .samples = (int64_t)1 << size,
-                     .numbers = exec->numbers + first,
+                     .numbers = own->numbers,
                      .position = exec->samples + first,
                      .seed = exec->seed,
                      .update = exec->update,
                      .gather = gather,
                      .user = exec,
-                     .trouble = exec->workers[worker].trouble};
+                     .trouble = own->trouble};
     if (exec->hooks.tile) {
         exec->hooks.tile(exec->hooks.user, worker, lane, k);
     }
     bw_status status = run_list(exec, list, count, &tile, worker, k);
-    exec->workers[worker].tiles++;
+    own->tiles++;
     if (status != BW_OK) {
         return status;
     }
     if (exec->predictions) {
         keep_predictions(exec, list, count, first);
     }
-    bool last = k + plan->lanes >= bwi_tiles_of(exec->count, plan->tile);
+    bool last = k + plan->lanes >= bwi_tiles_of(exec->piece.count, plan->tile);
     if (exec->hooks.lane_gradient && last && training) {
         tell_lane_gradients(exec, list, count, &tile, lane);
     }
@@ -194,10 +203,11 @@ static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t
     const bwi_plan *plan = exec->plan;
     const bwi_program *program = &plan->programs[exec->program].program;
     bwi_bound *list = bwi_exec_bound(exec, exec->program, phase, 0, 0);
+    int64_t number = bwi_piece_number(&exec->piece, index);
     bwi_tile tile = {.lane = bwi_exec_lane(exec, 0),
                      .training = program->training,
                      .samples = 1,
-                     .numbers = exec->numbers + index,
+                     .numbers = &number,
                      .position = exec->samples + index,
                      .seed = exec->seed,
                      .update = exec->update,
@@ -217,7 +227,7 @@ static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t
         if (status != BW_OK) {
             return bwi_fail(exec->ctx, status, "%s", tile.trouble);
         }
-        status = find_nonfinite ? look(exec, b, exec->numbers[index]) : BW_OK;
+        status = find_nonfinite ? look(exec, b, number) : BW_OK;
         if (status != BW_OK) {
             return status;
         }
@@ -227,12 +237,12 @@ static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t
 
 bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite)
 {
-    int64_t tiles = bwi_tiles_of(exec->count, exec->plan->tile);
+    int64_t tiles = bwi_tiles_of(exec->piece.count, exec->plan->tile);
     for (int phase = 0; phase <= exec->phase; phase++) {
         for (int64_t k = 0; k < tiles; k++) {
             int64_t first;
             int size;
-            bwi_tile_at(exec->count, exec->plan->tile, k, &first, &size);
+            bwi_tile_at(exec->piece.count, exec->plan->tile, k, &first, &size);
             for (int64_t i = 0; i < (int64_t)1 << size; i++) {
                 bw_status status = replay_sample(exec, phase, first + i, k, i, find_nonfinite);
                 if (status != BW_OK) {

@@ -108,11 +108,11 @@ static void tell_lane_norms(bwi_exec *exec)
                 squared += plan->kernels->sum_of_squares(variable->count, gradient_at(exec, lane, variable, 0));
             }
         }
-        int64_t samples = 0, tiles = bwi_tiles_of(exec->count, plan->tile);
+        int64_t samples = 0, tiles = bwi_tiles_of(exec->piece.count, plan->tile);
         for (int64_t k = 0; k < tiles; k++) {
             int64_t first;
             int size;
-            bwi_tile_at(exec->count, plan->tile, k, &first, &size);
+            bwi_tile_at(exec->piece.count, plan->tile, k, &first, &size);
             samples += k % plan->lanes == exec->ctx->rank * plan->own_lanes + lane ? (int64_t)1 << size : 0;
         }
         exec->hooks.lane_norm(exec->hooks.user, lane, squared, samples);
@@ -136,7 +136,7 @@ static bw_status name_nonfinite(bwi_exec *exec)
 {
     exec->phase = exec->plan->programs[exec->program].phase_count - 1;
     int64_t samples = exec->samples;
-    exec->samples -= exec->count;
+    exec->samples -= exec->piece.count;
     int setting = bwi_onednn_begin();
     bw_status status = bwi_exec_replay(exec, true);
     bwi_onednn_end(setting);

@@ -310,26 +310,30 @@ static void seed_losses(maker *m, bw_node *const *losses, int count)
     }
 }
 
-/* Of all instructions that touch a variable's gradient, the first in the order of phases writes, the others add. */
-static void find_overwriters(const bwi_program *p, const bwi_graph *graph)
+static bool touches(const bwi_instruction *i, const bwi_variable *variable)
 {
-    for (int v = 0; v < graph->variable_count; v++) {
-        bwi_instruction *first = NULL;
-        int place = 0;
-        for (int n = 0; n < p->count; n++) {
-            bwi_instruction *i = &p->instructions[n];
-            if (i->pass != BWI_PASS_BACKWARD_WEIGHTS && i->pass != BWI_PASS_BACKWARD_STATISTICS) {
-                continue;
-            }
-            for (int k = 0; k < i->node->variables; k++) {
-                if (i->node->variable[k] == graph->variables[v] && (!first || i->level < first->level)) {
-                    first = i;
-                    place = k;
-                }
-            }
+    bool gradients = i->pass == BWI_PASS_BACKWARD_WEIGHTS || i->pass == BWI_PASS_BACKWARD_STATISTICS;
+    for (int k = 0; gradients && k < i->node->variables; k++) {
+        if (i->node->variable[k] == variable) {
+            return true;
         }
-        if (first) {
-            first->overwrites[place] = true;
+    }
+    return false;
+}
+
+/* Of all instructions that touch a variable's gradient, the first in the order of phases writes, the others add. */
+static void find_overwriters(const bwi_program *p)
+{
+    for (int n = 0; n < p->count; n++) {
+        bwi_instruction *i = &p->instructions[n];
+        for (int k = 0; k < i->node->variables; k++) {
+            bool first = true;
+            for (int m = 0; m < p->count && first; m++) {
+                const bwi_instruction *other = &p->instructions[m];
+                bool earlier = other->level < i->level || (other->level == i->level && m < n);
+                first = !(earlier && touches(other, i->node->variable[k]));
+            }
+            i->overwrites[k] = first;
         }
     }
 }
@@ -384,7 +388,7 @@ bw_status bwi_program_make(bw_context *ctx, bwi_program *program, const bwi_grap
                 make_backward(&m, graph->nodes[n]);
             }
         }
-        find_overwriters(program, graph);
+        find_overwriters(program);
     }
     for (int n = 0; n < program->count; n++) {
         if (program->levels <= program->instructions[n].level) {

@@ -105,19 +105,11 @@ static void collect_facts(bwi_conv *conv)
         if (stage->scratch_bytes > facts->scratch_bytes)
             facts->scratch_bytes = stage->scratch_bytes;
         if (bwi_conv_is_reference(stage))
-            bwi_log(conv->owned.ctx, BW_LOG_WARNING,
+            bwi_log(conv->ctx, BW_LOG_WARNING,
                     "convolution (%lld, %lld, %lld) to (%lld, %lld, %lld): oneDNN has only its slow reference for %s",
                     (long long)s->ih, (long long)s->iw, (long long)s->ic, (long long)s->oh, (long long)s->ow, (long long)s->oc,
                     names[p]);
     }
-}
-
-static void destroy(bwi_owned *object)
-{
-    bwi_conv *conv = (bwi_conv *)object;
-    bwi_weights_map_close(object->ctx, &conv->packed);
-    bwi_weights_map_close(object->ctx, &conv->backward);
-    bwi_conv_choice_free(&conv->choice);
 }
 
 bw_status bwi_conv_create(bw_context *ctx, bwi_conv **conv, const bwi_conv_shape *shape, const bwi_conv *like, bool backward,
@@ -132,9 +124,10 @@ bw_status bwi_conv_create(bw_context *ctx, bwi_conv **conv, const bwi_conv_shape
             (long long)shape->oc);
     if (!sizes_possible(shape))
         return bwi_conv_fail(ctx, shape, dnnl_out_of_memory);
-    bwi_conv *made = bwi_own(ctx, sizeof *made, destroy);
+    bwi_conv *made = bwi_allocate(ctx, 1, sizeof *made);
     if (!made)
-        return bwi_pending(ctx);
+        return BW_RESOURCE_EXHAUSTED;
+    made->ctx = ctx;
     made->shape = *shape;
     made->wanted[BWI_CONV_FORWARD] = true;
     made->wanted[BWI_CONV_BACKWARD_WEIGHTS] = backward;
@@ -142,7 +135,7 @@ bw_status bwi_conv_create(bw_context *ctx, bwi_conv **conv, const bwi_conv_shape
     dnnl_status_t chosen = choose_and_compile(made, like);
     bw_status status = chosen == dnnl_success ? make_maps(ctx, made) : bwi_conv_fail(ctx, shape, chosen);
     if (status != BW_OK) {
-        bwi_disown(made);
+        bwi_conv_free(made);
         return status;
     }
     collect_facts(made);
@@ -157,5 +150,10 @@ const bwi_conv_facts *bwi_conv_facts_of(const bwi_conv *conv)
 
 void bwi_conv_free(bwi_conv *conv)
 {
-    bwi_disown(conv);
+    if (!conv)
+        return;
+    bwi_weights_map_close(conv->ctx, &conv->packed);
+    bwi_weights_map_close(conv->ctx, &conv->backward);
+    bwi_conv_choice_free(&conv->choice);
+    bwi_release(conv->ctx, conv);
 }

@@ -51,7 +51,7 @@ typedef struct bwi_weights_map {
 } bwi_weights_map;
 
 struct bwi_conv {
-    bwi_owned owned;
+    bw_context *ctx;
     bwi_conv_shape shape;
     bool wanted[BWI_PASSES];
     bwi_conv_choice choice;

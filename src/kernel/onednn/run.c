@@ -16,7 +16,7 @@ typedef struct bwi_conv_call {
 } bwi_conv_call;
 
 struct bwi_conv_run {
-    bwi_owned owned;
+    bw_context *ctx;
     dnnl_stream_t stream;
     dnnl_memory_t memories[MEMORIES_MAX];
     int memory_count;
@@ -29,15 +29,6 @@ static const int argument_of_operand[BWI_PASSES][BWI_OPERANDS] = {
     {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
     {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST},
 };
-
-static void destroy(bwi_owned *object)
-{
-    bwi_conv_run *run = (bwi_conv_run *)object;
-    for (int k = 0; k < run->memory_count; k++)
-        dnnl_memory_destroy(run->memories[k]);
-    if (run->stream)
-        dnnl_stream_destroy(run->stream);
-}
 
 static dnnl_status_t add_memory(bwi_conv_run *run, dnnl_memory_t *memory, const bwi_dnnl_layout *layout, void *data)
 {
@@ -148,12 +139,13 @@ bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *con
     if (!memory->src || !memory->dst || !memory->weights || (bias && !memory->bias) ||
         (conv->choice.stages[pass].scratch_bytes > 0 && !memory->scratch))
         return bwi_fail(ctx, BW_INTERNAL, "convolution: a pass is bound without one of its addresses");
-    bwi_conv_run *made = bwi_own(ctx, sizeof *made, destroy);
+    bwi_conv_run *made = bwi_allocate(ctx, 1, sizeof *made);
     if (!made)
-        return bwi_pending(ctx);
+        return BW_RESOURCE_EXHAUSTED;
+    made->ctx = ctx;
     dnnl_status_t status = prepare(made, conv, pass, memory);
     if (status != dnnl_success) {
-        bwi_disown(made);
+        bwi_conv_run_free(made);
         return bwi_conv_fail(ctx, &conv->shape, status);
     }
     *run = made;
@@ -162,7 +154,13 @@ bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *con
 
 void bwi_conv_run_free(bwi_conv_run *run)
 {
-    bwi_disown(run);
+    if (!run)
+        return;
+    for (int k = 0; k < run->memory_count; k++)
+        dnnl_memory_destroy(run->memories[k]);
+    if (run->stream)
+        dnnl_stream_destroy(run->stream);
+    bwi_release(run->ctx, run);
 }
 
 bw_status bwi_conv_execute(const bwi_conv_run *run)

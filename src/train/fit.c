@@ -1,0 +1,369 @@
+/* fit, evaluate, predict. */
+#include "train/train.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct fitting {
+    bw_context *ctx;
+    bw_model *model;
+    bw_fit_options options;
+    bw_dataset *training, *validation;
+    bw_dataset *split[2]; /* made here from one dataset; NULL: none */
+    int64_t window, count;
+    bwi_session session;
+    bw_history *history, *logs;
+    bwi_painter painter;
+    double begin;
+    size_t resident;
+    bool stopped;
+} fitting;
+
+static bw_status check_options(bw_context *ctx, const bw_fit_options *o)
+{
+    if (o->epochs < 1) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "epochs: expected at least 1, got %d", o->epochs);
+    }
+    if (o->batch < 1) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "batch: expected at least 1 sample, got %lld", (long long)o->batch);
+    }
+    if (o->accumulate < 1) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "accumulate: expected at least 1, got %d", o->accumulate);
+    }
+    if (!(o->validation_split >= 0 && o->validation_split < 1)) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "validation_split: expected a share from 0 to below 1, got %g", o->validation_split);
+    }
+    if (o->validation && o->validation_split > 0) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "validation: give data or a split, not both");
+    }
+    return BW_OK;
+}
+
+static bw_status split_data(fitting *f, bw_dataset *dataset)
+{
+    f->training = dataset;
+    f->validation = f->options.validation;
+    if (f->options.validation_split > 0) {
+        bw_status status = bwi_dataset_split(dataset, f->options.validation_split, &f->split[0], &f->split[1]);
+        if (status != BW_OK) {
+            return status;
+        }
+        f->training = f->split[0];
+        f->validation = f->split[1];
+    }
+    f->count = bw_dataset_count(f->training);
+    int64_t window;
+    if (__builtin_mul_overflow(f->options.batch, (int64_t)f->options.accumulate, &window) || window > f->count) {
+        window = f->count;
+    }
+    f->window = window;
+    return BW_OK;
+}
+
+static bw_status open_history(fitting *f)
+{
+    const bwi_session *s = &f->session;
+    f->history = bwi_history_new(f->ctx, f->options.epochs);
+    f->logs = bwi_history_new(f->ctx, 1);
+    if (!f->history || !f->logs) {
+        return bwi_pending(f->ctx);
+    }
+    f->logs->epochs = 1;
+    for (int part = 0; part < (f->validation ? 2 : 1); part++) {
+        const char *prefix = part ? "val_" : "";
+        for (int c = 1; c <= s->metric_count; c++) {
+            bwi_history_add_column(f->history, prefix, s->metric_names[c - 1]);
+            bwi_history_add_column(f->logs, prefix, s->metric_names[c - 1]);
+        }
+        bwi_history_add_column(f->history, prefix, "loss");
+        bwi_history_add_column(f->logs, prefix, "loss");
+    }
+    return BW_OK;
+}
+
+/* Columns are the metrics, then the loss, as Keras prints them. */
+static void take_values(fitting *f, int first)
+{
+    const bwi_session *s = &f->session;
+    for (int c = 1; c <= s->metric_count; c++) {
+        f->logs->values[first + c - 1] = bwi_session_value(s, c);
+    }
+    f->logs->values[first + s->metric_count] = bwi_session_value(s, 0);
+}
+
+static void forget_values(fitting *f)
+{
+    for (int c = 0; c < f->logs->columns; c++) {
+        f->logs->values[c] = (double)NAN;
+    }
+}
+
+static bw_status run_epoch(fitting *f, bw_progress *p)
+{
+    bwi_session *s = &f->session;
+    bwi_session_reset(s);
+    double begin = bwi_now();
+    for (int64_t first = 0; first < f->count && !f->stopped; first += f->window) {
+        bwi_piece piece = {.dataset = f->training, .epoch = p->epoch, .first = first};
+        piece.count = f->count - first < f->window ? f->count - first : f->window;
+        bwi_exec_set_seed(s->exec, f->options.seed, (uint64_t)s->training->optimizer.iterations);
+        bw_status status = bwi_exec_feed(s->exec, s->program[BWI_PROGRAM_TRAIN], &piece, NULL);
+        if (status == BW_OK) {
+            status = bwi_session_apply(s);
+        }
+        if (status != BW_OK) {
+            return status;
+        }
+        bwi_session_count(s);
+        p->step++;
+        p->update = s->training->optimizer.iterations;
+        p->samples += piece.count;
+        p->seconds = bwi_now() - begin;
+        f->history->facts.updates++;
+        f->history->facts.samples += piece.count;
+        if (f->painter.file || f->options.on_step) {
+            take_values(f, 0);
+            bwi_painter_step(&f->painter, p);
+            f->stopped = f->options.on_step && !f->options.on_step(f->options.user, p);
+        }
+    }
+    take_values(f, 0);
+    return BW_OK;
+}
+
+static bw_status run_validation(fitting *f)
+{
+    bwi_session *s = &f->session;
+    bwi_piece piece = {.dataset = f->validation, .count = bw_dataset_count(f->validation)};
+    bw_status status = bwi_exec_feed(s->exec, s->program[BWI_PROGRAM_EVALUATE], &piece, NULL);
+    if (status == BW_OK) {
+        bwi_session_reset(s);
+        bwi_session_count(s);
+        take_values(f, s->metric_count + 1);
+    }
+    return status;
+}
+
+static bw_status run(fitting *f)
+{
+    for (int epoch = 0; epoch < f->options.epochs && !f->stopped; epoch++) {
+        bw_progress p = {.epoch = epoch, .epochs = f->options.epochs, .logs = f->logs};
+        p.steps = (f->count + f->window - 1) / f->window;
+        forget_values(f);
+        bwi_painter_epoch(&f->painter, &p);
+        bw_status status = run_epoch(f, &p);
+        if (status == BW_OK && f->validation) {
+            status = run_validation(f);
+        }
+        if (status != BW_OK) {
+            return status;
+        }
+        memcpy(f->history->values + epoch * BWI_MAX_COLUMNS, f->logs->values, BWI_MAX_COLUMNS * sizeof(double));
+        f->history->epochs = epoch + 1;
+        bwi_painter_end(&f->painter, &p);
+        if (f->options.on_epoch && !f->options.on_epoch(f->options.user, &p)) {
+            f->stopped = true;
+        }
+    }
+    return BW_OK;
+}
+
+static bw_status check_validation(const fitting *f)
+{
+    if (!f->validation || f->validation == f->split[1]) {
+        return BW_OK;
+    }
+    for (int role = 0; role < 3; role++) {
+        int a = bwi_dataset_find(f->training, (bwi_role)role, 0), b = bwi_dataset_find(f->validation, (bwi_role)role, 0);
+        const char *names[] = {"inputs", "targets", "sample weights"};
+        if (a != b) {
+            return bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "validation: training and validation data differ in their %s", names[role]);
+        }
+        if (a < 0) {
+            continue;
+        }
+        const bwi_field *x = bwi_dataset_field(f->training, a), *y = bwi_dataset_field(f->validation, b);
+        if (x->rank != y->rank || memcmp(x->shape, y->shape, (size_t)x->rank * sizeof x->shape[0]) != 0) {
+            char expected[160], found[160];
+            return bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "validation: expected %s of shape %s as in training, got %s", names[role],
+                            bwi_format_shape(expected, x->rank, x->shape), bwi_format_shape(found, y->rank, y->shape));
+        }
+    }
+    return BW_OK;
+}
+
+static bw_status open_session(fitting *f)
+{
+    const bw_fit_options *o = &f->options;
+    bwi_session_options options = {.train = true,
+                                   .evaluate = f->validation != NULL,
+                                   .batch = f->window,
+                                   .tile = o->tile,
+                                   .lanes = o->lanes,
+                                   .memory = o->memory,
+                                   .seed = o->seed};
+    bwi_memory_reset_peak(f->ctx);
+    f->resident = bwi_memory_resident(f->ctx);
+    bw_status status = bwi_session_open(&f->session, f->model, f->training, &options);
+    if (f->ctx->ranks) {
+        bw_status all = bwi_rank_of(f->ctx)->agree(f->ctx, status);
+        if (status == BW_OK && all != BW_OK) {
+            bwi_session_close(&f->session);
+            return bwi_fail(f->ctx, all, "another rank could not begin");
+        }
+    }
+    return status;
+}
+
+static void take_facts(fitting *f)
+{
+    bw_run_facts *facts = &f->history->facts;
+    const bwi_plan *plan = bwi_exec_plan(f->session.exec);
+    size_t peak = bwi_memory_peak(f->ctx);
+    facts->seconds = bwi_now() - f->begin;
+    facts->tile = plan->tile;
+    facts->lanes = plan->lanes;
+    facts->workers = plan->workers;
+    facts->planned_bytes = plan->bytes + plan->items.outside;
+    facts->peak_bytes = peak > f->resident ? peak - f->resident : 0;
+}
+
+static bw_status fit(fitting *f, bw_dataset *dataset, bw_history **history)
+{
+    bw_status status = check_options(f->ctx, &f->options);
+    if (status == BW_OK) {
+        status = split_data(f, dataset);
+    }
+    if (status == BW_OK) {
+        status = check_validation(f);
+    }
+    if (status == BW_OK) {
+        status = open_session(f);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    status = open_history(f);
+    if (status == BW_OK) {
+        f->begin = bwi_now();
+        status = run(f);
+        take_facts(f);
+    }
+    bwi_session_close(&f->session);
+    if (history && f->history) {
+        *history = f->history;
+        f->history = NULL;
+    }
+    return status;
+}
+
+/* A program may be older than the library: what its options lack keeps the default. */
+static bool read_options(bw_fit_options *to, const bw_fit_options *from)
+{
+    *to = (bw_fit_options)BW_FIT_OPTIONS_DEFAULT;
+    if (from) {
+        if (from->size < sizeof from->size || from->size > sizeof *to) {
+            return false;
+        }
+        memcpy(to, from, from->size);
+    }
+    return true;
+}
+
+bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *options, bw_history **history)
+{
+    if (history) {
+        *history = NULL;
+    }
+    bw_context *ctx = model ? model->ctx : bwi_dataset_context(dataset);
+    if (!ctx) {
+        return BW_INVALID_ARGUMENT;
+    }
+    bw_status status = bwi_pending(ctx);
+    if (status != BW_OK) {
+        return status;
+    }
+    if (!model || !dataset) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "fit: there is no %s", model ? "dataset" : "model");
+    }
+    fitting f = {.ctx = ctx, .model = model};
+    if (!read_options(&f.options, options)) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "fit: the options' size is %zu: begin with BW_FIT_OPTIONS_DEFAULT", options->size);
+    }
+    f.painter.file = f.options.progress;
+    status = fit(&f, dataset, history);
+    bwi_disown(f.history);
+    bwi_disown(f.logs);
+    bw_dataset_free(f.split[0]);
+    bw_dataset_free(f.split[1]);
+    return status == BW_CANCELLED ? bwi_cancel_report(ctx) : status;
+}
+
+/* ---- evaluate and predict ---- */
+
+static bw_status begin_inference(bw_model *model, bw_dataset *dataset, bw_context **ctx)
+{
+    *ctx = model ? model->ctx : bwi_dataset_context(dataset);
+    if (!*ctx) {
+        return BW_INVALID_ARGUMENT;
+    }
+    bw_status status = bwi_pending(*ctx);
+    if (status == BW_OK && (!model || !dataset)) {
+        status = bwi_fail(*ctx, BW_INVALID_ARGUMENT, "there is no %s", model ? "dataset" : "model");
+    }
+    return status;
+}
+
+bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
+{
+    bw_context *ctx;
+    *result = NULL;
+    bw_status status = begin_inference(model, dataset, &ctx);
+    bwi_session s;
+    bwi_session_options options = {.evaluate = true};
+    if (status == BW_OK) {
+        status = bwi_session_open(&s, model, dataset, &options);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset)};
+    status = bwi_exec_feed(s.exec, s.program[BWI_PROGRAM_EVALUATE], &piece, NULL);
+    bw_history *history = status == BW_OK ? bwi_history_new(ctx, 1) : NULL;
+    if (history) {
+        bwi_session_count(&s);
+        history->epochs = 1;
+        for (int c = 1; c <= s.metric_count; c++) {
+            history->values[bwi_history_add_column(history, "", s.metric_names[c - 1])] = bwi_session_value(&s, c);
+        }
+        history->values[bwi_history_add_column(history, "", "loss")] = bwi_session_value(&s, 0);
+        *result = history;
+    } else if (status == BW_OK) {
+        status = bwi_pending(ctx);
+    }
+    bwi_session_close(&s);
+    return status == BW_CANCELLED ? bwi_cancel_report(ctx) : status;
+}
+
+bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predictions, size_t count)
+{
+    bw_context *ctx;
+    bw_status status = begin_inference(model, dataset, &ctx);
+    bwi_session s;
+    bwi_session_options options = {.predict = true};
+    if (status == BW_OK) {
+        status = bwi_session_open(&s, model, dataset, &options);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset)};
+    size_t expected = bwi_size_multiply((size_t)piece.count, (size_t)bwi_shape_count(&s.output->shape));
+    if (count != expected) {
+        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "predict: expected room for %zu numbers, got %zu", expected, count);
+    } else {
+        status = bwi_exec_feed(s.exec, s.program[BWI_PROGRAM_PREDICT], &piece, predictions);
+    }
+    bwi_session_close(&s);
+    return status == BW_CANCELLED ? bwi_cancel_report(ctx) : status;
+}

@@ -1,0 +1,104 @@
+/*
+ * Gradients for a loop of one's own: sums over batches of any size, until they are applied. The plan keeps nothing for
+ * a whole batch, so any size may come.
+ */
+#include "train/train.h"
+
+#include <string.h>
+
+struct bw_gradients {
+    bwi_owned owned;
+    bw_context *ctx;
+    bw_model *model;
+    bw_fit_options options;
+    bwi_session session; /* opened by the first batch: the targets' shape comes from the data */
+    bool open;
+};
+
+static void destroy(bwi_owned *object)
+{
+    bw_gradients *g = (bw_gradients *)(void *)object;
+    if (g->open) {
+        bwi_session_close(&g->session);
+    }
+}
+
+bw_gradients *bw_gradients_new(bw_model *model, const bw_fit_options *options)
+{
+    if (!model) {
+        return NULL;
+    }
+    bw_gradients *g = bwi_own(model->ctx, sizeof *g, destroy);
+    if (!g) {
+        return NULL;
+    }
+    g->ctx = model->ctx;
+    g->model = model;
+    g->options = (bw_fit_options)BW_FIT_OPTIONS_DEFAULT;
+    if (options) {
+        memcpy(&g->options, options, options->size < sizeof g->options ? options->size : sizeof g->options);
+    }
+    return g;
+}
+
+void bw_gradients_free(bw_gradients *gradients) { bwi_disown(gradients); }
+
+static bw_status open_session(bw_gradients *g, bw_dataset *dataset)
+{
+    bwi_session_options options = {
+        .train = true, .tile = g->options.tile, .lanes = g->options.lanes, .memory = g->options.memory, .seed = g->options.seed};
+    bw_status status = bwi_session_open(&g->session, g->model, dataset, &options);
+    g->open = status == BW_OK;
+    return status;
+}
+
+bw_status bw_gradients_add(bw_gradients *g, bw_batch *batch, double *loss)
+{
+    if (!g) {
+        return BW_INVALID_ARGUMENT;
+    }
+    bw_status status = bwi_pending(g->ctx);
+    if (status == BW_OK && !batch) {
+        status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "gradients: there is no batch");
+    }
+    if (status == BW_OK && !g->open) {
+        status = open_session(g, batch->dataset);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    bwi_session *s = &g->session;
+    bwi_piece piece = {.dataset = batch->dataset, .numbers = batch->numbers, .count = batch->count};
+    bwi_exec_set_seed(s->exec, g->options.seed, (uint64_t)s->training->optimizer.iterations);
+    status = bwi_exec_feed(s->exec, s->program[BWI_PROGRAM_TRAIN], &piece, NULL);
+    if (status == BW_OK && loss) {
+        bwi_session_reset(s);
+        bwi_session_count(s);
+        *loss = bwi_session_value(s, 0);
+    }
+    return status == BW_CANCELLED ? bwi_cancel_report(g->ctx) : status;
+}
+
+int64_t bw_gradients_samples(const bw_gradients *g) { return g && g->open ? bwi_exec_samples(g->session.exec) : 0; }
+
+void bw_gradients_clear(bw_gradients *g)
+{
+    if (g && g->open) {
+        bwi_exec_clear(g->session.exec);
+    }
+}
+
+bw_status bw_apply(bw_model *model, bw_gradients *g)
+{
+    if (!model || !g) {
+        return BW_INVALID_ARGUMENT;
+    }
+    bw_status status = bwi_pending(g->ctx);
+    if (status == BW_OK && model != g->model) {
+        status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "apply: the gradients are of another model");
+    }
+    if (status == BW_OK && !g->open) {
+        status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "nothing to apply: no sample's gradient was added");
+    }
+    return status == BW_OK ? bwi_session_apply(&g->session) : status;
+}

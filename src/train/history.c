@@ -1,0 +1,60 @@
+/* History: named columns with one value an epoch, and what a run took. */
+#include "train/train.h"
+
+#include <math.h>
+#include <string.h>
+
+static void destroy(bwi_owned *object)
+{
+    bw_history *history = (bw_history *)(void *)object;
+    bwi_release(history->ctx, history->values);
+}
+
+bw_history *bwi_history_new(bw_context *ctx, int capacity)
+{
+    bw_history *history = bwi_own(ctx, sizeof *history, destroy);
+    if (!history) {
+        return NULL;
+    }
+    history->ctx = ctx;
+    history->capacity = capacity;
+    history->values = bwi_allocate(ctx, (size_t)capacity * BWI_MAX_COLUMNS, sizeof *history->values);
+    if (!history->values) {
+        bwi_disown(history);
+        return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "no memory for a history of %d epochs", capacity);
+    }
+    return history;
+}
+
+int bwi_history_add_column(bw_history *history, const char *prefix, const char *name)
+{
+    snprintf(history->names[history->columns], sizeof history->names[0], "%s%s", prefix, name);
+    return history->columns++;
+}
+
+int bw_history_epochs(const bw_history *history) { return history ? history->epochs : 0; }
+int bw_history_columns(const bw_history *history) { return history ? history->columns : 0; }
+
+const char *bw_history_column(const bw_history *history, int column)
+{
+    return history && column >= 0 && column < history->columns ? history->names[column] : NULL;
+}
+
+double bw_history_value(const bw_history *history, const char *column, int epoch)
+{
+    for (int c = 0; history && column && c < history->columns; c++) {
+        if (strcmp(history->names[c], column) == 0 && epoch >= 0 && epoch < history->epochs) {
+            return history->values[epoch * BWI_MAX_COLUMNS + c];
+        }
+    }
+    return (double)NAN;
+}
+
+double bw_history_last(const bw_history *history, const char *column)
+{
+    return bw_history_value(history, column, bw_history_epochs(history) - 1);
+}
+
+bw_run_facts bw_history_facts(const bw_history *history) { return history ? history->facts : (bw_run_facts){0}; }
+
+void bw_history_free(bw_history *history) { bwi_disown(history); }

@@ -1,0 +1,84 @@
+/*
+ * Keras's progress. On a terminal a bar that is redrawn at most every 0.05 seconds:
+ *   12/32 ━━━━━━━━━━━━━━━━━━━━ 3s 12ms/step - accuracy: 0.8765 - loss: 0.4321
+ * elsewhere one line an epoch.
+ */
+#include "train/train.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BAR = 20 };
+
+static void write_values(FILE *file, const bw_progress *p)
+{
+    const bw_history *logs = p->logs;
+    for (int c = 0; c < bw_history_columns(logs); c++) {
+        double value = bw_history_last(logs, bw_history_column(logs, c));
+        if (!isnan(value) || c == 0) {
+            fprintf(file, fabs(value) > 1e-3 || value == 0 ? " - %s: %.4f" : " - %s: %.4e", bw_history_column(logs, c), value);
+        }
+    }
+}
+
+static void write_duration(FILE *file, double seconds)
+{
+    if (seconds >= 1) {
+        fprintf(file, "%.0fs", seconds);
+    } else if (seconds >= 1e-3) {
+        fprintf(file, "%.0fms", seconds * 1e3);
+    } else {
+        fprintf(file, "%.0fus", seconds * 1e6);
+    }
+}
+
+static void draw(const bwi_painter *painter, const bw_progress *p, bool end)
+{
+    FILE *file = painter->file;
+    int digits = snprintf(NULL, 0, "%lld", (long long)p->steps);
+    double per_step = p->step ? p->seconds / (double)p->step : 0;
+    fprintf(file, "%s%*lld/%lld ", painter->terminal ? "\r\033[K" : "", digits, (long long)p->step, (long long)p->steps);
+    if (painter->terminal) {
+        int64_t filled = p->steps ? p->step * BAR / p->steps : BAR;
+        for (int64_t i = 0; i < BAR; i++) {
+            fputs(i < filled ? "━" : "─", file);
+        }
+        fputs(" ", file);
+    } else {
+        fputs("- ", file);
+    }
+    fprintf(file, "%.0fs%s", end ? p->seconds : per_step * (double)(p->steps - p->step), painter->terminal ? " " : " - ");
+    write_duration(file, per_step);
+    fputs("/step", file);
+    write_values(file, p);
+    if (end) {
+        fputs("\n", file);
+    }
+    fflush(file);
+}
+
+void bwi_painter_epoch(bwi_painter *painter, const bw_progress *p)
+{
+    if (painter->file) {
+        painter->terminal = isatty(fileno(painter->file));
+        painter->drawn = 0;
+        fprintf(painter->file, "Epoch %d/%d\n", p->epoch + 1, p->epochs);
+        fflush(painter->file);
+    }
+}
+
+void bwi_painter_step(bwi_painter *painter, const bw_progress *p)
+{
+    if (painter->file && painter->terminal && p->seconds - painter->drawn >= 0.05) {
+        painter->drawn = p->seconds;
+        draw(painter, p, false);
+    }
+}
+
+void bwi_painter_end(bwi_painter *painter, const bw_progress *p)
+{
+    if (painter->file) {
+        draw(painter, p, true);
+    }
+}

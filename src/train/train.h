@@ -1,0 +1,155 @@
+/*
+ * train: losses, metrics and optimizers (rows of tables, Keras's names, defaults and formulas), compile, fit, evaluate,
+ * predict, and gradients for loops of one's own.
+ */
+#ifndef BWI_TRAIN_H
+#define BWI_TRAIN_H
+
+#include "exec/exec.h"
+#include "layer/layer.h"
+
+/* ---- Losses ---- */
+
+/* Nodes a loss or metric is made from. */
+typedef struct bwi_ends {
+    bwi_graph *graph;
+    bw_node *prediction; /* the model's output */
+    bw_node *target;
+    bw_node *weight; /* NULL: none */
+} bwi_ends;
+
+typedef struct bwi_loss_row {
+    const char *names; /* separated by blanks; the first is Keras's */
+    bw_dtype target;   /* BW_I32: class numbers */
+    bw_node *(*build)(const bwi_ends *ends);
+} bwi_loss_row;
+
+extern const bwi_loss_row bwi_loss_rows[]; /* ends with NULL names */
+
+/* The logits that feed a final softmax, or NULL: Keras traces them too. */
+bw_node *bwi_logits_of(bw_node *prediction);
+
+/* ---- Metrics ---- */
+
+typedef struct bwi_metric_row {
+    const char *names;
+    bw_node *(*build)(const bwi_ends *ends); /* a SUMS node; its value is sums[0] / sums[1] */
+} bwi_metric_row;
+
+extern const bwi_metric_row bwi_metric_rows[];
+
+/* ---- Optimizers ---- */
+
+enum { BWI_MAX_SLOTS = 4 };
+
+typedef struct bwi_optimizer bwi_optimizer;
+
+typedef struct bwi_optimizer_row {
+    const char *name;
+    const bwi_argument *arguments;
+    int argument_count;
+    int (*slots)(const bwi_optimizer *optimizer); /* per trained variable */
+    const char *slot_names[BWI_MAX_SLOTS];
+    /* On workers: a part of a variable; gradient sums, to be multiplied by optimizer->scale. */
+    void (*update)(const bwi_optimizer *optimizer, int64_t count, const float *gradient, float *const *slots, float *w);
+} bwi_optimizer_row;
+
+extern const bwi_optimizer_row *const bwi_optimizer_rows[];
+
+struct bwi_optimizer {
+    const bwi_optimizer_row *row;
+    bwi_argument_value values[BWI_MAX_ARGUMENTS];
+    const bwi_kernels *kernels;
+    int64_t iterations; /* updates so far */
+    double rate;        /* of the update at hand */
+    float scale;        /* 1 / samples */
+    int slot_count;
+    float **slots; /* [variable][slot]; NULL until the first training */
+};
+
+/* ---- What train keeps with a model ---- */
+
+enum { BWI_MAX_METRICS = 8 };
+
+typedef struct bwi_training {
+    bw_context *ctx;
+    bw_model *model;
+    bool compiled;
+    bwi_optimizer optimizer;
+    const bwi_loss_row *loss; /* NULL: from the data */
+    const bwi_metric_row *metrics[BWI_MAX_METRICS];
+    char metric_names[BWI_MAX_METRICS][48]; /* as the user wrote them */
+    int metric_count;                       /* -1: from the loss */
+} bwi_training;
+
+/* The model's training part, made (with Adam) if it is not there yet; NULL: no memory. */
+bwi_training *bwi_training_of(bw_model *model);
+/* Variables, optimizer slots and counters as named values. */
+void bwi_training_state(bw_model *model, bwi_state *state);
+bw_status bwi_optimizer_open_slots(bwi_training *training);
+size_t bwi_optimizer_bytes(const bwi_training *training);
+
+/* ---- Sessions: a model, the ends that data gives it, and a running plan ---- */
+
+enum { BWI_PROGRAM_TRAIN, BWI_PROGRAM_EVALUATE, BWI_PROGRAM_PREDICT };
+
+typedef struct bwi_session {
+    bwi_training *training;
+    bwi_graph graph; /* the model's nodes again, and the ends; variables are the model's */
+    bw_node *output, *loss, *loss_mean;
+    bw_node *metrics[BWI_MAX_METRICS];
+    char metric_names[BWI_MAX_METRICS][48];
+    int metric_count;
+    bwi_exec *exec;
+    int program[3]; /* number in the plan of each BWI_PROGRAM; -1: not planned */
+    double totals[2 * (BWI_MAX_METRICS + 1)]; /* sums and counts: loss, then metrics */
+} bwi_session;
+
+typedef struct bwi_session_options {
+    bool train, evaluate, predict;
+    int64_t batch; /* 0: not known */
+    int64_t tile;
+    int lanes;
+    size_t memory;
+    uint64_t seed;
+} bwi_session_options;
+
+bw_status bwi_session_open(bwi_session *session, bw_model *model, bw_dataset *dataset, const bwi_session_options *options);
+void bwi_session_close(bwi_session *session);
+void bwi_session_reset(bwi_session *session);                     /* totals */
+void bwi_session_count(bwi_session *session);                     /* adds the last feed's sums to the totals */
+double bwi_session_value(const bwi_session *session, int column); /* 0: loss; then metrics */
+/* Reduces, checks, updates the model, counts the iteration. */
+bw_status bwi_session_apply(bwi_session *session);
+
+/* ---- History and progress ---- */
+
+enum { BWI_MAX_COLUMNS = 2 * (BWI_MAX_METRICS + 1) };
+
+struct bw_history {
+    bwi_owned owned;
+    bw_context *ctx;
+    char names[BWI_MAX_COLUMNS][64];
+    int columns, epochs, capacity;
+    double *values; /* [epoch][column] */
+    bw_run_facts facts;
+};
+
+bw_history *bwi_history_new(bw_context *ctx, int capacity);
+int bwi_history_add_column(bw_history *history, const char *prefix, const char *name);
+
+/* Draws Keras's progress. */
+typedef struct bwi_painter {
+    FILE *file; /* NULL: silent */
+    bool terminal;
+    double begin, drawn;
+} bwi_painter;
+
+void bwi_painter_epoch(bwi_painter *painter, const bw_progress *progress);
+void bwi_painter_step(bwi_painter *painter, const bw_progress *progress);
+void bwi_painter_end(bwi_painter *painter, const bw_progress *progress);
+
+/* Is the word one of those listed, separated by blanks? */
+bool bwi_listed(const char *list, const char *word, size_t length);
+
+#endif
