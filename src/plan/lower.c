@@ -195,7 +195,8 @@ static bw_status lay_out(lowering *l, bw_node **to_final, int64_t *wish)
     for (int n = 0; n < l->fused.count; n++) {
         to_final[n] = lay_out_node(l->plan, l->fused.nodes[n], wish[n], to_final);
         if (!to_final[n]) {
-            return bwi_pending(l->ctx);
+            bw_status status = bwi_pending(l->ctx);
+            return status == BW_OK ? BW_RESOURCE_EXHAUSTED : status;
         }
     }
     return BW_OK;

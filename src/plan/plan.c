@@ -310,7 +310,7 @@ static bw_status try_choice(bw_context *ctx, bwi_plan **result, const bwi_plan_r
     while (((int64_t)1 << plan->sizes) <= plan->tile) {
         plan->sizes++;
     }
-    bw_status status = plan->kernels ? fill(plan, request) : bwi_pending(ctx);
+    bw_status status = plan->kernels ? fill(plan, request) : ctx->status;
     if (status != BW_OK) {
         bwi_plan_free(plan);
         *result = NULL;
