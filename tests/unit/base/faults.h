@@ -10,6 +10,7 @@
 
 typedef struct faults {
     int fail_at;    /* the call that fails, from 1; 0: none */
+    bool onwards;   /* all calls after it fail too */
     int error;      /* I/O: the errno it fails with */
     size_t most;    /* I/O: bytes moved at once; 0: as asked */
     int calls;      /* so far */
@@ -21,8 +22,9 @@ typedef struct faults {
 static inline bool faults_now(faults *f)
 {
     f->calls++;
-    f->failed |= f->calls == f->fail_at;
-    return f->calls == f->fail_at;
+    bool now = f->calls == f->fail_at || (f->onwards && f->fail_at && f->calls > f->fail_at);
+    f->failed |= now;
+    return now;
 }
 
 static inline void *faults_allocate(void *user, size_t bytes, size_t alignment)
