@@ -168,7 +168,7 @@ bwi_variable *bwi_graph_variable(bwi_graph *graph, const char *layer, const char
     snprintf(variable->name, sizeof variable->name, "%s/%s", layer, name);
     variable->shape = *shape;
     variable->trainable = trainable;
-    variable->initializer = initializer;
+    snprintf(variable->initializer, sizeof variable->initializer, "%s", initializer);
     variable->fan_in = fan_in;
     variable->fan_out = fan_out;
     variable->index = graph->variable_count;

@@ -42,7 +42,8 @@ typedef struct bwi_variable {
     char name[96]; /* "conv2d/kernel" */
     bwi_shape shape;
     bool trainable;
-    const char *initializer; /* Keras's name */
+    char initializer[128]; /* as in an expression: "glorot_uniform", "random_normal(stddev=0.1)" */
+    float l1, l2;          /* penalties: l1 sum |w| + l2 sum w^2, added once per update */
     int64_t fan_in, fan_out;
     int index; /* in the graph; also the stream of its initial random numbers */
     bwi_packing packing;

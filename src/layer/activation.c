@@ -35,19 +35,22 @@ static const bwi_argument arguments[COUNT] = {[ACTIVATION] = {"activation", NULL
 
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
-    return bwi_activation_add(graph, layer->name, bwi_layer_input(graph, layer, inputs, input_count), layer->values[ACTIVATION].text);
+    (void)input_count;
+    return bwi_activation_add(graph, layer->name, inputs[0], layer->values[ACTIVATION].text);
 }
 
 static bw_node *build_relu(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
-    return bwi_activation_add(graph, layer->name, bwi_layer_input(graph, layer, inputs, input_count), "relu");
+    (void)input_count;
+    return bwi_activation_add(graph, layer->name, inputs[0], "relu");
 }
 
 static bw_node *build_softmax(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
-    return bwi_activation_add(graph, layer->name, bwi_layer_input(graph, layer, inputs, input_count), "softmax");
+    (void)input_count;
+    return bwi_activation_add(graph, layer->name, inputs[0], "softmax");
 }
 
-const bwi_layer_row bwi_layer_activation = {"Activation", "activation", "activation", arguments, COUNT, build};
-const bwi_layer_row bwi_layer_relu = {"ReLU", "re_lu", "relu", NULL, 0, build_relu};
-const bwi_layer_row bwi_layer_softmax = {"Softmax", "softmax", "softmax", NULL, 0, build_softmax};
+const bwi_layer_row bwi_layer_activation = {"Activation", "activation", "activation", arguments, COUNT, build, false};
+const bwi_layer_row bwi_layer_relu = {"ReLU", "re_lu", "relu", NULL, 0, build_relu, false};
+const bwi_layer_row bwi_layer_softmax = {"Softmax", "softmax", "softmax", NULL, 0, build_softmax, false};

@@ -73,18 +73,30 @@ static bw_status read_int(const reader *r, const bwi_term *term, const bwi_argum
 
 static bw_status read_ints(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
 {
-    bool list = term->length == 0;
-    if (list && term->count > BWI_MAX_INTS) {
-        return refuse(r, term, a, "fewer numbers");
+    if (term->length > 0) {
+        if (v->count == BWI_MAX_INTS) {
+            return refuse(r, term, a, "fewer numbers");
+        }
+        bw_status status = read_int(r, term, a, &v->integers[v->count++]);
+        v->integer = v->integers[0];
+        return status;
     }
-    v->count = list ? term->count : 1;
-    for (int i = 0; i < v->count; i++) {
-        bw_status status = read_int(r, list ? &term->items[i] : term, a, &v->integers[i]);
+    for (int i = 0; i < term->count; i++) {
+        bw_status status = read_ints(r, &term->items[i], a, v);
         if (status != BW_OK) {
             return status;
         }
     }
-    v->integer = v->count ? v->integers[0] : 0;
+    return BW_OK;
+}
+
+static bw_status read_call(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
+{
+    if (term->end - term->text >= BWI_TEXT_BYTES) {
+        return refuse(r, term, a, "a shorter text");
+    }
+    memcpy(v->text, term->text, (size_t)(term->end - term->text));
+    v->text[term->end - term->text] = '\0';
     return BW_OK;
 }
 
@@ -103,9 +115,11 @@ static bw_status read_value(const reader *r, const bwi_term *term, const bwi_arg
     case BWI_TEXT:
         return read_text(r, term, a, v);
     case BWI_INTS:
+        return read_ints(r, term, a, v);
+    case BWI_CALL:
         break;
     }
-    return read_ints(r, term, a, v);
+    return read_call(r, term, a, v);
 }
 
 static int find(const bwi_argument *arguments, int count, const char *name, int length)
@@ -154,7 +168,7 @@ static bw_status read_standard(const reader *r, const bwi_argument *a, bwi_argum
     bwi_argument unbounded = *a;
     unbounded.least = unbounded.most = 0;
     unbounded.choices = NULL;
-    bwi_term term = {.text = a->standard, .length = (int)strlen(a->standard)};
+    bwi_term term = {.text = a->standard, .length = (int)strlen(a->standard), .end = a->standard + strlen(a->standard)};
     return read_value(r, &term, &unbounded, v);
 }
 

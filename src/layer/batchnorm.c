@@ -12,10 +12,8 @@ static const bwi_argument arguments[COUNT] = {
 
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
-    bw_node *x = bwi_layer_input(graph, layer, inputs, input_count);
-    if (!x) {
-        return NULL;
-    }
+    (void)input_count;
+    bw_node *x = inputs[0];
     const bwi_argument_value *v = layer->values;
     bwi_batchnorm_attributes a = {.momentum = (float)v[MOMENTUM].number,
                                   .epsilon = (float)v[EPSILON].number,
@@ -40,4 +38,4 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
 }
 
 const bwi_layer_row bwi_layer_batchnorm = {
-    "BatchNormalization", "batch_normalization", "batchnorm batch_normalization", arguments, COUNT, build};
+    "BatchNormalization", "batch_normalization", "batchnorm batch_normalization", arguments, COUNT, build, false};

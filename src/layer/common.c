@@ -19,10 +19,14 @@ bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, cons
     return true;
 }
 
-bw_node *bwi_layer_input(bwi_graph *graph, const bwi_layer *layer, bw_node *const *inputs, int input_count)
+bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape, int initializer,
+                                 int regularizer, int64_t fan_in, int64_t fan_out)
 {
-    if (input_count != 1) {
-        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected one input, got %d", layer->name, input_count);
+    bwi_variable *variable =
+        bwi_graph_variable(graph, layer->name, name, shape, true, layer->values[initializer].text, fan_in, fan_out);
+    if (variable && regularizer >= 0 && layer->values[regularizer].given &&
+        bwi_regularizer_read(graph->ctx, variable, layer->values[regularizer].text) != BW_OK) {
+        return bwi_pass_on(graph->ctx);
     }
-    return inputs[0];
+    return variable;
 }

@@ -110,6 +110,7 @@ static void parse_term(parser *p, bwi_term *term, int depth)
         term->called = term->length > 0;
         parse_items(p, term, depth);
     }
+    term->end = p->at;
 }
 
 bw_status bwi_expression_parse(bw_context *ctx, bwi_expression *expression, const char *what, const char *text)
@@ -133,6 +134,16 @@ bw_status bwi_expression_parse(bw_context *ctx, bwi_expression *expression, cons
         bwi_expression_free(expression);
     }
     return p.status;
+}
+
+bw_status bwi_term_parse(bw_context *ctx, bwi_expression *expression, const char *what, const char *text)
+{
+    bw_status status = bwi_expression_parse(ctx, expression, what, text);
+    if (status == BW_OK && (expression->count != 1 || expression->terms[0].length == 0)) {
+        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: expected one name, found '%.60s'", what, text);
+        bwi_expression_free(expression);
+    }
+    return status;
 }
 
 void bwi_expression_free(bwi_expression *expression)

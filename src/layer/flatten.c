@@ -3,9 +3,10 @@
 
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
-    bw_node *x = bwi_layer_input(graph, layer, inputs, input_count);
+    (void)input_count;
+    bw_node *x = inputs[0];
     bwi_reshape_attributes a = {.shape = {.rank = -1}};
-    return x ? bwi_graph_add(graph, &bwi_op_reshape, layer->name, &a, sizeof a, &x, 1, NULL, 0) : NULL;
+    return bwi_graph_add(graph, &bwi_op_reshape, layer->name, &a, sizeof a, &x, 1, NULL, 0);
 }
 
-const bwi_layer_row bwi_layer_flatten = {"Flatten", "flatten", "flatten", NULL, 0, build};
+const bwi_layer_row bwi_layer_flatten = {"Flatten", "flatten", "flatten", NULL, 0, build, false};

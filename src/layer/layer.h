@@ -17,7 +17,8 @@ typedef struct bwi_term {
     int label_length;
     const char *text; /* the word or number; a list has none */
     int length;
-    int column; /* from 1 */
+    const char *end;  /* behind the whole term */
+    int column;       /* from 1 */
     bool called;
     struct bwi_term *items; /* arguments of a call, elements of a list */
     int count;
@@ -37,7 +38,8 @@ bool bwi_term_is(const bwi_term *term, const char *word);
 
 /* ---- Arguments ---- */
 
-typedef enum bwi_kind { BWI_INT, BWI_FLOAT, BWI_BOOL, BWI_TEXT, BWI_INTS } bwi_kind;
+/* BWI_INTS: one number, or a list (of lists) of them, flattened. BWI_CALL: a word or a call, kept as text. */
+typedef enum bwi_kind { BWI_INT, BWI_FLOAT, BWI_BOOL, BWI_TEXT, BWI_INTS, BWI_CALL } bwi_kind;
 
 typedef struct bwi_argument {
     const char *name; /* Keras's */
@@ -48,7 +50,7 @@ typedef struct bwi_argument {
     const char *choices;  /* words allowed, separated by blanks; NULL: any */
 } bwi_argument;
 
-enum { BWI_TEXT_BYTES = 64, BWI_MAX_INTS = BW_MAX_RANK };
+enum { BWI_TEXT_BYTES = 128, BWI_MAX_INTS = BW_MAX_RANK };
 
 typedef struct bwi_argument_value {
     bool given;
@@ -63,12 +65,14 @@ typedef struct bwi_argument_value {
 /* Fills values[] from a call's arguments, by position or name, then from the defaults. `what` names it in messages. */
 bw_status bwi_arguments_read(bw_context *ctx, const char *what, const bwi_term *term, const bwi_argument *arguments, int count,
                              bwi_argument_value *values);
+/* Parses `text` as one term, finds nothing else behind it. Free the expression. */
+bw_status bwi_term_parse(bw_context *ctx, bwi_expression *expression, const char *what, const char *text);
 
 /* ---- Layers ---- */
 
 typedef struct bwi_layer bwi_layer;
 
-enum { BWI_MAX_ARGUMENTS = 20 };
+enum { BWI_MAX_ARGUMENTS = 24 };
 
 typedef struct bwi_layer_row {
     const char *class_name; /* Keras's: "Conv2D" */
@@ -77,14 +81,21 @@ typedef struct bwi_layer_row {
     const bwi_argument *arguments;
     int argument_count;
     bw_node *(*build)(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count);
+    bool merges; /* takes several inputs: in expressions the current value, then the points named by position */
 } bwi_layer_row;
 
 extern const bwi_layer_row *const bwi_layer_rows[]; /* ends with NULL */
 const bwi_layer_row *bwi_layer_row_find(const char *name, int length);
+/* Says why there is no such layer: unknown, or known and not offered. */
+bw_status bwi_layer_row_refuse(bw_context *ctx, const bwi_term *term);
+
+enum { BWI_MAX_POINTS = 8, BWI_FROM_INPUT = -1 };
 
 struct bwi_layer {
     const bwi_layer_row *row;
     char name[64]; /* unique in the model */
+    bool trainable;
+    int inputs, input[BWI_MAX_POINTS]; /* layers whose outputs it takes; BWI_FROM_INPUT: the model's input */
     bwi_argument_value values[BWI_MAX_ARGUMENTS];
 };
 
@@ -94,8 +105,14 @@ bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, 
 /* Fills a variable with its initial values, a function of the seed and its place in the model alone. */
 bw_status bwi_initialize(bw_context *ctx, bwi_variable *variable, uint64_t seed);
 
+/* Reads "l1(0.01)", "l2", "l1_l2(l1=0.01,l2=0.01)" into the variable's factors. */
+bw_status bwi_regularizer_read(bw_context *ctx, bwi_variable *variable, const char *text);
+
 /* ---- Models ---- */
 
+enum { BWI_MAX_ENDS = 16 };
+
+/* A model is a list of layers from an expression, made into nodes when the input's shape is known. */
 struct bw_model {
     bwi_owned owned;
     bw_context *ctx;
@@ -103,11 +120,18 @@ struct bw_model {
     int layer_count;
     bwi_shape input_shape; /* rank -1: from the data */
     bwi_graph graph;
-    bw_node *input, *output; /* NULL until built */
-    void *training;          /* what train keeps with the model */
+    bw_node *inputs[BWI_MAX_ENDS], *outputs[BWI_MAX_ENDS];
+    int input_count, output_count; /* no outputs: not built yet */
+    void *training;                /* what train keeps with the model */
     void (*training_destroy)(void *training);
 };
 
 bool bwi_model_built(const bw_model *model);
+/* Reads one layer of an expression into `layer`: row, name, arguments; not its inputs. */
+bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term *term);
+/* Its nodes and variables. NULL as a builder. */
+bw_node *bwi_layer_build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count);
+/* Storage and initial values for variables that have none. */
+bw_status bwi_model_initialize(bw_model *model, uint64_t seed);
 
 #endif

@@ -11,12 +11,13 @@ static const bwi_argument arguments[COUNT] = {
 
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
-    bw_node *x = bwi_layer_input(graph, layer, inputs, input_count);
+    (void)input_count;
+    bw_node *x = inputs[0];
     bwi_pool2d_attributes a = {.same = layer->values[PADDING].text[0] == 's'};
-    if (!x || !bwi_layer_pair(graph, layer, POOL_SIZE, NULL, a.window) || !bwi_layer_pair(graph, layer, STRIDES, a.window, a.strides)) {
+    if (!bwi_layer_pair(graph, layer, POOL_SIZE, NULL, a.window) || !bwi_layer_pair(graph, layer, STRIDES, a.window, a.strides)) {
         return NULL;
     }
     return bwi_graph_add(graph, &bwi_op_maxpool2d, layer->name, &a, sizeof a, &x, 1, NULL, 0);
 }
 
-const bwi_layer_row bwi_layer_maxpool2d = {"MaxPooling2D", "max_pooling2d", "maxpool2d max_pooling2d", arguments, COUNT, build};
+const bwi_layer_row bwi_layer_maxpool2d = {"MaxPooling2D", "max_pooling2d", "maxpool2d max_pooling2d", arguments, COUNT, build, false};

@@ -15,26 +15,26 @@ static void destroy(bwi_owned *object)
 
 void bw_model_free(bw_model *model) { bwi_disown(model); }
 
-bool bwi_model_built(const bw_model *model) { return model->output != NULL; }
+bool bwi_model_built(const bw_model *model) { return model->output_count > 0; }
+
+/* ---- Reading ---- */
 
 static bw_status read_input(bw_model *model, const bwi_term *term)
 {
-    static const bwi_argument extent = {"shape", NULL, BWI_INT, NULL, 1, 1e9, NULL};
-    if (term->count < 1 || term->count > BW_MAX_RANK - 1) {
-        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: column %d: input: expected 1 to %d extents, got %d", term->column,
-                        BW_MAX_RANK - 1, term->count);
+    static const bwi_argument extents = {"shape", NULL, BWI_INTS, NULL, 1, 1e9, NULL};
+    bwi_argument_value value;
+    bwi_term list = {.items = term->items, .count = term->count, .column = term->column};
+    bwi_term one = {.items = &list, .count = 1, .column = term->column};
+    bw_status status = bwi_arguments_read(model->ctx, "model: input", &one, &extents, 1, &value);
+    if (status == BW_OK && (value.count < 1 || value.count >= BW_MAX_RANK)) {
+        status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: column %d: input: expected 1 to %d extents, got %d", term->column,
+                          BW_MAX_RANK - 1, value.count);
     }
-    model->input_shape.rank = term->count;
-    for (int i = 0; i < term->count; i++) {
-        bwi_argument_value value;
-        bwi_term one = {.items = &term->items[i], .count = 1, .column = term->column};
-        bw_status status = bwi_arguments_read(model->ctx, "model: input", &one, &extent, 1, &value);
-        if (status != BW_OK) {
-            return status;
-        }
-        model->input_shape.extent[i] = value.integer;
+    if (status == BW_OK) {
+        model->input_shape.rank = value.count;
+        memcpy(model->input_shape.extent, value.integers, sizeof value.integers);
     }
-    return BW_OK;
+    return status;
 }
 
 /* Keras numbers layers of one kind: conv2d, conv2d_1, ... */
@@ -51,25 +51,87 @@ static void name_layer(const bw_model *model, bwi_layer *layer)
     }
 }
 
-static bw_status read_layer(bw_model *model, const bwi_term *term)
+static bool labelled(const bwi_term *term, const char *name)
+{
+    return term->label && strlen(name) == (size_t)term->label_length && memcmp(term->label, name, (size_t)term->label_length) == 0;
+}
+
+/* `trainable` is an argument of every layer; a merging layer's words by position are points, not arguments. */
+static bw_status read_common(bw_context *ctx, bwi_layer *layer, const bwi_term *item, bool *taken)
+{
+    static const bwi_argument trainable = {"trainable", NULL, BWI_BOOL, NULL, 0, 0, NULL};
+    *taken = layer->row->merges && !item->label;
+    if (!labelled(item, "trainable")) {
+        return BW_OK;
+    }
+    bwi_argument_value value;
+    bwi_term one = {.items = (bwi_term[]){*item}, .count = 1, .column = item->column};
+    *taken = true;
+    bw_status status = bwi_arguments_read(ctx, "model", &one, &trainable, 1, &value);
+    layer->trainable = value.flag;
+    return status;
+}
+
+bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term *term)
 {
     bw_context *ctx = model->ctx;
     const bwi_layer_row *row = bwi_layer_row_find(term->text, term->length);
     if (!row) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "model: column %d: there is no layer '%.*s'", term->column, term->length, term->text);
+        return bwi_layer_row_refuse(ctx, term);
     }
-    if (term->label) {
-        return bwi_fail(ctx, BW_UNIMPLEMENTED, "model: column %d: named points ('%.*s=') are not there yet", term->column,
-                        term->label_length, term->label);
-    }
-    bwi_layer *layer = &model->layers[model->layer_count];
-    layer->row = row;
+    *layer = (bwi_layer){.row = row, .trainable = true};
     name_layer(model, layer);
-    char what[96];
-    snprintf(what, sizeof what, "model: %s", row->base_name);
-    bw_status status = bwi_arguments_read(ctx, what, term, row->arguments, row->argument_count, layer->values);
-    model->layer_count += status == BW_OK;
+    bwi_term own = *term;
+    own.items = bwi_allocate(ctx, (size_t)term->count, sizeof *own.items);
+    own.count = 0;
+    bw_status status = own.items ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    for (int i = 0; i < term->count && status == BW_OK; i++) {
+        bool taken;
+        status = read_common(ctx, layer, &term->items[i], &taken);
+        if (!taken) {
+            own.items[own.count++] = term->items[i];
+        }
+    }
+    if (status == BW_OK) {
+        char what[96];
+        snprintf(what, sizeof what, "model: %s", row->base_name);
+        status = bwi_arguments_read(ctx, what, &own, row->arguments, row->argument_count, layer->values);
+    }
+    bwi_release(ctx, own.items);
     return status;
+}
+
+/* The layer that a point names, looked for from the last: a name may be used again. */
+static bool find_point(const bwi_expression *e, int before, int first, const bwi_term *word, int *layer)
+{
+    for (int t = before - 1; t >= 0; t--) {
+        const bwi_term *term = &e->terms[t];
+        if (term->label && term->label_length == word->length && memcmp(term->label, word->text, (size_t)word->length) == 0) {
+            *layer = t - first;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bw_status connect(bw_model *model, const bwi_expression *e, int number, int first)
+{
+    const bwi_term *term = &e->terms[number];
+    bwi_layer *layer = &model->layers[model->layer_count];
+    layer->inputs = 1;
+    layer->input[0] = model->layer_count - 1; /* BWI_FROM_INPUT for the first */
+    for (int i = 0; layer->row->merges && i < term->count; i++) {
+        const bwi_term *item = &term->items[i];
+        if (item->label) {
+            continue;
+        }
+        if (layer->inputs == BWI_MAX_POINTS || !find_point(e, number, first, item, &layer->input[layer->inputs])) {
+            return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: column %d: there is no point '%.*s' before it", item->column,
+                            item->length, item->text);
+        }
+        layer->inputs++;
+    }
+    return BW_OK;
 }
 
 static bw_status read_model(bw_model *model, const char *text)
@@ -91,7 +153,11 @@ static bw_status read_model(bw_model *model, const char *text)
         status = BW_RESOURCE_EXHAUSTED;
     }
     for (int i = first; i < e.count && status == BW_OK; i++) {
-        status = read_layer(model, &e.terms[i]);
+        status = bwi_layer_read(model, &model->layers[model->layer_count], &e.terms[i]);
+        if (status == BW_OK) {
+            status = connect(model, &e, i, first);
+        }
+        model->layer_count += status == BW_OK;
     }
     bwi_expression_free(&e);
     return status;
@@ -108,167 +174,9 @@ bw_model *bw_model_parse(bw_context *ctx, const char *expression)
     }
     model->ctx = model->graph.ctx = ctx;
     model->input_shape.rank = -1;
-    bw_status status = read_model(model, expression);
-    if (status != BW_OK) {
-        char message[sizeof ctx->message];
-        snprintf(message, sizeof message, "%s", ctx->message);
+    if (read_model(model, expression) != BW_OK) {
         bwi_disown(model);
-        return bwi_fail_build(ctx, status, "%s", message);
+        return bwi_pass_on(ctx);
     }
     return model;
-}
-
-/* ---- Building ---- */
-
-static bw_status build_nodes(bw_model *model)
-{
-    bwi_graph *graph = &model->graph;
-    bwi_input_attributes a = {.shape = model->input_shape, .dtype = BW_F32};
-    bw_node *x = bwi_graph_add(graph, &bwi_op_input, "input", &a, sizeof a, NULL, 0, NULL, 0);
-    model->input = x;
-    for (int i = 0; i < model->layer_count; i++) {
-        const bwi_layer *layer = &model->layers[i];
-        x = x ? layer->row->build(layer, graph, &x, 1) : NULL;
-    }
-    if (!x) {
-        return bwi_pending(model->ctx);
-    }
-    model->output = x;
-    return BW_OK;
-}
-
-static bw_status build_variables(bw_model *model, uint64_t seed)
-{
-    bwi_graph *graph = &model->graph;
-    bw_status status = BW_OK;
-    for (int n = 0; n < graph->count && status == BW_OK; n++) {
-        const bw_node *node = graph->nodes[n];
-        bool shared = node->variables > 0 && node->variable[0]->packing.pack;
-        status = node->op->pack && !shared ? node->op->pack(model->ctx, node) : BW_OK;
-    }
-    for (int v = 0; v < graph->variable_count && status == BW_OK; v++) {
-        bwi_variable *variable = graph->variables[v];
-        variable->data = bwi_allocate(model->ctx, (size_t)variable->count, sizeof(float));
-        status = variable->data ? bwi_initialize(model->ctx, variable, seed) : BW_RESOURCE_EXHAUSTED;
-    }
-    return status;
-}
-
-bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t seed)
-{
-    if (!model) {
-        return BW_INVALID_ARGUMENT;
-    }
-    bw_context *ctx = model->ctx;
-    bw_status status = bwi_pending(ctx);
-    if (status != BW_OK) {
-        return status;
-    }
-    if (bwi_model_built(model)) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the model is built already");
-    }
-    if (rank < 0 || rank >= BW_MAX_RANK || (!shape && rank > 0)) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "input shape: expected a rank from 0 to %d, got %d", BW_MAX_RANK - 1, rank);
-    }
-    bwi_shape given = {.rank = rank};
-    int64_t total = 1;
-    for (int i = 0; i < rank; i++) {
-        given.extent[i] = shape[i];
-        if (shape[i] < 1 || __builtin_mul_overflow(total, shape[i], &total) || total > INT64_MAX / 4096) {
-            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "input shape: extent %d is %lld", i, (long long)shape[i]);
-        }
-    }
-    bool declared = model->input_shape.rank >= 0;
-    if (declared && bwi_shape_count(&given) != bwi_shape_count(&model->input_shape)) {
-        char expected[160], found[160];
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the model's input is %s, the data's samples are %s",
-                        bwi_format_shape(expected, model->input_shape.rank, model->input_shape.extent),
-                        bwi_format_shape(found, rank, shape));
-    }
-    if (!declared) {
-        model->input_shape = given;
-    }
-    if (!bwi_kernels_of(ctx)) {
-        return bwi_pending(ctx);
-    }
-    status = build_nodes(model);
-    if (status == BW_OK) {
-        status = build_variables(model, seed);
-    }
-    if (status != BW_OK) {
-        /* As before the call: unbuilt. */
-        bwi_graph_free(&model->graph);
-        model->input = model->output = NULL;
-        model->input_shape.rank = declared ? model->input_shape.rank : -1;
-    }
-    return status;
-}
-
-/* ---- Variables ---- */
-
-int bw_variable_count(const bw_model *model) { return model ? model->graph.variable_count : 0; }
-
-static const bwi_variable *variable_at(const bw_model *model, int index)
-{
-    return model && index >= 0 && index < model->graph.variable_count ? model->graph.variables[index] : NULL;
-}
-
-const char *bw_variable_name(const bw_model *model, int index)
-{
-    const bwi_variable *variable = variable_at(model, index);
-    return variable ? variable->name : NULL;
-}
-
-int bw_variable_shape(const bw_model *model, int index, int64_t *shape)
-{
-    const bwi_variable *variable = variable_at(model, index);
-    if (!variable) {
-        return -1;
-    }
-    memcpy(shape, variable->shape.extent, (size_t)variable->shape.rank * sizeof *shape);
-    return variable->shape.rank;
-}
-
-static bw_status check_variable(const bw_model *model, int index, size_t count)
-{
-    const bwi_variable *variable = variable_at(model, index);
-    if (!model) {
-        return BW_INVALID_ARGUMENT;
-    }
-    if (!variable) {
-        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "there is no variable %d: the model has %d", index, model->graph.variable_count);
-    }
-    if (count != (size_t)bwi_shape_count(&variable->shape)) {
-        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "%s: expected %lld values, got %zu", variable->name,
-                        (long long)bwi_shape_count(&variable->shape), count);
-    }
-    return BW_OK;
-}
-
-bw_status bw_variable_get(const bw_model *model, int index, float *values, size_t count)
-{
-    bw_status status = check_variable(model, index, count);
-    if (status == BW_OK) {
-        bwi_variable_read(model->graph.variables[index], values);
-    }
-    return status;
-}
-
-bw_status bw_variable_set(bw_model *model, int index, const float *values, size_t count)
-{
-    bw_status status = check_variable(model, index, count);
-    if (status == BW_OK) {
-        bwi_variable_write(model->graph.variables[index], values);
-    }
-    return status;
-}
-
-uint64_t bw_model_hash(const bw_model *model)
-{
-    uint64_t hash = 0;
-    for (int v = 0; model && v < model->graph.variable_count; v++) {
-        const bwi_variable *variable = model->graph.variables[v];
-        hash = bwi_hash(hash, variable->data, (size_t)variable->count * sizeof(float));
-    }
-    return hash;
 }

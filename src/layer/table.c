@@ -20,3 +20,29 @@ const bwi_layer_row *bwi_layer_row_find(const char *name, int length)
     }
     return NULL;
 }
+
+/* Names of Keras that are known and not offered, so that they are refused as what they are. */
+static const struct {
+    const char *names, *kind;
+} absent[] = {
+    {"lstm gru simple_rnn rnn bidirectional time_distributed conv_lstm2d", "recurrent layers are"},
+    {"multi_head_attention attention additive_attention group_query_attention", "attention layers are"},
+    {"conv3d conv3d_transpose max_pooling3d maxpool3d average_pooling3d avgpool3d zero_padding3d cropping3d up_sampling3d",
+     "3D layers are"},
+    {"lambda", "layers that carry code are"},
+};
+
+bw_status bwi_layer_row_refuse(bw_context *ctx, const bwi_term *term)
+{
+    for (size_t i = 0; i < BWI_COUNT(absent); i++) {
+        for (const char *at = absent[i].names; *at;) {
+            size_t n = strcspn(at, " ");
+            if (n == (size_t)term->length && memcmp(at, term->text, n) == 0) {
+                return bwi_fail(ctx, BW_UNIMPLEMENTED, "model: column %d: %.*s: %s not offered", term->column, term->length, term->text,
+                                absent[i].kind);
+            }
+            at += n + strspn(at + n, " ");
+        }
+    }
+    return bwi_fail(ctx, BW_INVALID_ARGUMENT, "model: column %d: there is no layer '%.*s'", term->column, term->length, term->text);
+}

@@ -19,7 +19,9 @@ extern const bwi_op bwi_op_input, bwi_op_conv2d, bwi_op_maxpool2d, bwi_op_relu, 
 typedef struct bwi_input_attributes {
     bwi_shape shape;
     bw_dtype dtype;
-    int field; /* of the dataset; the plan's user sets what it means */
+    int role;      /* 0: an input, 1: a target, 2: a weight */
+    char name[64]; /* the field's; "": the only one of its role */
+    int field;     /* its number in the dataset, once there is one */
 } bwi_input_attributes;
 
 typedef struct bwi_conv2d_attributes {

@@ -24,66 +24,108 @@ static void destroy(void *training)
 static bw_status read_optimizer(bw_context *ctx, bwi_optimizer *optimizer, const char *text)
 {
     bwi_expression e;
-    bw_status status = bwi_expression_parse(ctx, &e, "optimizer", text);
+    bw_status status = bwi_term_parse(ctx, &e, "optimizer", text);
     if (status != BW_OK) {
         return status;
     }
     const bwi_optimizer_row *row = NULL;
-    for (int i = 0; e.count == 1 && bwi_optimizer_rows[i]; i++) {
-        if (bwi_term_is(&e.terms[0], bwi_optimizer_rows[i]->name)) {
-            row = bwi_optimizer_rows[i];
-        }
+    for (int i = 0; !row && bwi_optimizer_rows[i]; i++) {
+        row = bwi_term_is(&e.terms[0], bwi_optimizer_rows[i]->name) ? bwi_optimizer_rows[i] : NULL;
     }
-    if (!row) {
-        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "optimizer: there is no '%.60s'; there are sgd, adam", text);
-    } else {
+    if (row) {
         *optimizer = (bwi_optimizer){.row = row};
         status = bwi_arguments_read(ctx, row->name, &e.terms[0], row->arguments, row->argument_count, optimizer->values);
+    } else {
+        bwi_text known = {.ctx = ctx};
+        for (int i = 0; bwi_optimizer_rows[i]; i++) {
+            bwi_text_add(&known, "%s%s", i ? ", " : "", bwi_optimizer_rows[i]->name);
+        }
+        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "optimizer: there is no '%.60s'; there are %s", text, known.bytes ? known.bytes : "");
+        bwi_text_free(&known);
     }
     bwi_expression_free(&e);
     return status;
 }
 
-static bw_status read_loss(bw_context *ctx, const bwi_loss_row **loss, const char *text)
+/* `names` of each row of a table with `stride` bytes a row, the first of each: for messages. */
+static bw_status refuse(bw_context *ctx, const char *what, const bwi_term *term, const void *rows, size_t stride)
 {
-    for (const bwi_loss_row *row = bwi_loss_rows; row->names; row++) {
-        if (bwi_listed(row->names, text, strlen(text))) {
-            *loss = row;
-            return BW_OK;
-        }
+    bwi_text known = {.ctx = ctx};
+    for (const char *const *row = rows; *row; row = (const char *const *)(const void *)((const char *)row + stride)) {
+        bwi_text_add(&known, "%s%.*s", known.length ? ", " : "", (int)strcspn(*row, " "), *row);
     }
-    return bwi_fail(ctx, BW_INVALID_ARGUMENT, "loss: there is no '%.60s'; there are sparse_categorical_crossentropy, mean_squared_error",
-                    text);
+    bw_status status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: there is no '%.*s'; there are %s", what, term->length, term->text,
+                                known.bytes ? known.bytes : "");
+    bwi_text_free(&known);
+    return status;
 }
 
-static bw_status read_metric(bwi_training *t, const char *name, size_t length)
+static void copy_label(char *to, size_t size, const bwi_term *term)
+{
+    snprintf(to, size, "%.*s", term->label ? term->label_length : 0, term->label ? term->label : "");
+}
+
+static bw_status read_loss(bwi_training *t, const bwi_term *term)
+{
+    for (const bwi_loss_row *row = bwi_loss_rows; row->names; row++) {
+        if (!bwi_listed(row->names, term->text, (size_t)term->length)) {
+            continue;
+        }
+        if (t->loss_count == BWI_MAX_ENDS) {
+            return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "loss: at most %d are possible", BWI_MAX_ENDS);
+        }
+        bwi_chosen_loss *loss = &t->losses[t->loss_count++];
+        loss->row = row;
+        copy_label(loss->output, sizeof loss->output, term);
+        return bwi_arguments_read(t->ctx, "loss", term, row->arguments, row->argument_count, loss->values);
+    }
+    return refuse(t->ctx, "loss", term, bwi_loss_rows, sizeof *bwi_loss_rows);
+}
+
+static bw_status read_metric(bwi_training *t, const bwi_term *term)
 {
     for (const bwi_metric_row *row = bwi_metric_rows; row->names; row++) {
-        if (!bwi_listed(row->names, name, length)) {
+        if (!bwi_listed(row->names, term->text, (size_t)term->length)) {
             continue;
         }
         if (t->metric_count == BWI_MAX_METRICS) {
             return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "metrics: at most %d are possible", BWI_MAX_METRICS);
         }
-        snprintf(t->metric_names[t->metric_count], sizeof t->metric_names[0], "%.*s", (int)length, name);
-        t->metrics[t->metric_count++] = row;
-        return BW_OK;
+        bwi_chosen_metric *metric = &t->metrics[t->metric_count++];
+        metric->row = row;
+        copy_label(metric->output, sizeof metric->output, term);
+        snprintf(metric->name, sizeof metric->name, "%.*s", term->length, term->text);
+        return bwi_arguments_read(t->ctx, "metrics", term, row->arguments, row->argument_count, metric->values);
     }
-    return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "metrics: there is no '%.*s'; there is accuracy", length > 60 ? 60 : (int)length, name);
+    return refuse(t->ctx, "metrics", term, bwi_metric_rows, sizeof *bwi_metric_rows);
 }
 
-static bw_status read_metrics(bwi_training *t, const char *text)
+/* Terms separated by commas or blanks. */
+static bw_status read_list(bwi_training *t, const char *what, const char *text, bw_status (*read)(bwi_training *, const bwi_term *))
 {
-    t->metric_count = 0;
-    while (*text) {
-        size_t length = strcspn(text, ", ");
-        bw_status status = length ? read_metric(t, text, length) : BW_OK;
-        if (status != BW_OK) {
-            return status;
-        }
-        text += length + strspn(text + length, ", ");
+    bwi_text list = {.ctx = t->ctx};
+    bwi_text_add(&list, "%s(%s)", what, text);
+    if (list.failed) {
+        bwi_text_free(&list);
+        return BW_RESOURCE_EXHAUSTED;
     }
-    return BW_OK;
+    for (char *at = list.bytes, *open = at; *at; at++) {
+        /* A blank separates like a comma where no comma is. */
+        if (*at == ' ' && at > open && at[-1] != ',' && at[-1] != '(' && at[-1] != ' ' && at[1] != ',' && at[1] != ')' && at[1] != ' ') {
+            *at = ',';
+        }
+    }
+    bwi_expression e;
+    bw_status status = bwi_term_parse(t->ctx, &e, what, list.bytes);
+    bwi_text_free(&list);
+    if (status != BW_OK) {
+        return status;
+    }
+    for (int i = 0; i < e.terms[0].count && status == BW_OK; i++) {
+        status = read(t, &e.terms[0].items[i]);
+    }
+    bwi_expression_free(&e);
+    return status;
 }
 
 bwi_training *bwi_training_of(bw_model *model)
@@ -121,14 +163,14 @@ bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, c
         return BW_RESOURCE_EXHAUSTED;
     }
     bwi_training fresh = *t;
-    fresh.loss = NULL;
-    fresh.metric_count = -1;
+    fresh.loss_count = 0;
+    fresh.metric_count = metrics ? 0 : -1;
     status = read_optimizer(t->ctx, &fresh.optimizer, optimizer ? optimizer : "adam");
     if (status == BW_OK && loss) {
-        status = read_loss(t->ctx, &fresh.loss, loss);
+        status = read_list(&fresh, "loss", loss, read_loss);
     }
     if (status == BW_OK && metrics) {
-        status = read_metrics(&fresh, metrics);
+        status = read_list(&fresh, "metrics", metrics, read_metric);
     }
     if (status == BW_OK) {
         free_slots(t);

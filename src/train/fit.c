@@ -70,25 +70,22 @@ static bw_status open_history(fitting *f)
     }
     f->logs->epochs = 1;
     for (int part = 0; part < (f->validation ? 2 : 1); part++) {
-        const char *prefix = part ? "val_" : "";
-        for (int c = 1; c <= s->metric_count; c++) {
-            bwi_history_add_column(f->history, prefix, s->metric_names[c - 1]);
-            bwi_history_add_column(f->logs, prefix, s->metric_names[c - 1]);
+        for (int k = 1; k <= bwi_session_values(s); k++) {
+            const char *name = bwi_session_value_name(s, k % bwi_session_values(s));
+            bwi_history_add_column(f->history, part ? "val_" : "", name);
+            bwi_history_add_column(f->logs, part ? "val_" : "", name);
         }
-        bwi_history_add_column(f->history, prefix, "loss");
-        bwi_history_add_column(f->logs, prefix, "loss");
     }
     return BW_OK;
 }
 
-/* Columns are the metrics, then the loss, as Keras prints them. */
+/* The loss comes last, as Keras prints it. */
 static void take_values(fitting *f, int first)
 {
     const bwi_session *s = &f->session;
-    for (int c = 1; c <= s->metric_count; c++) {
-        f->logs->values[first + c - 1] = bwi_session_value(s, c);
+    for (int k = 1; k <= bwi_session_values(s); k++) {
+        f->logs->values[first + k - 1] = bwi_session_value(s, k % bwi_session_values(s));
     }
-    f->logs->values[first + s->metric_count] = bwi_session_value(s, 0);
 }
 
 static void forget_values(fitting *f)
@@ -107,7 +104,7 @@ static bw_status run_epoch(fitting *f, bw_progress *p)
         bwi_piece piece = {.dataset = f->training, .epoch = p->epoch, .first = first};
         piece.count = f->count - first < f->window ? f->count - first : f->window;
         bwi_exec_set_seed(s->exec, f->options.seed, (uint64_t)s->training->optimizer.iterations);
-        bw_status status = bwi_exec_feed(s->exec, s->program[BWI_PROGRAM_TRAIN], &piece, NULL);
+        bw_status status = bwi_session_feed(s, BWI_PROGRAM_TRAIN, &piece, NULL);
         if (status == BW_OK) {
             status = bwi_session_apply(s);
         }
@@ -135,11 +132,11 @@ static bw_status run_validation(fitting *f)
 {
     bwi_session *s = &f->session;
     bwi_piece piece = {.dataset = f->validation, .count = bw_dataset_count(f->validation)};
-    bw_status status = bwi_exec_feed(s->exec, s->program[BWI_PROGRAM_EVALUATE], &piece, NULL);
+    bw_status status = bwi_session_feed(s, BWI_PROGRAM_EVALUATE, &piece, NULL);
     if (status == BW_OK) {
         bwi_session_reset(s);
         bwi_session_count(s);
-        take_values(f, s->metric_count + 1);
+        take_values(f, bwi_session_values(s));
     }
     return status;
 }
@@ -158,7 +155,7 @@ static bw_status run(fitting *f)
         if (status != BW_OK) {
             return status;
         }
-        memcpy(f->history->values + epoch * BWI_MAX_COLUMNS, f->logs->values, BWI_MAX_COLUMNS * sizeof(double));
+        memcpy(f->history->values + epoch * BWI_MAX_VALUES, f->logs->values, BWI_MAX_VALUES * sizeof(double));
         f->history->epochs = epoch + 1;
         bwi_painter_end(&f->painter, &p);
         if (f->options.on_epoch && !f->options.on_epoch(f->options.user, &p)) {
@@ -328,15 +325,15 @@ bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
         return status;
     }
     bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset)};
-    status = bwi_exec_feed(s.exec, s.program[BWI_PROGRAM_EVALUATE], &piece, NULL);
+    status = bwi_session_feed(&s, BWI_PROGRAM_EVALUATE, &piece, NULL);
     bw_history *history = status == BW_OK ? bwi_history_new(ctx, 1) : NULL;
     if (history) {
         bwi_session_count(&s);
         history->epochs = 1;
-        for (int c = 1; c <= s.metric_count; c++) {
-            history->values[bwi_history_add_column(history, "", s.metric_names[c - 1])] = bwi_session_value(&s, c);
+        for (int k = 1; k <= bwi_session_values(&s); k++) {
+            int index = k % bwi_session_values(&s);
+            history->values[bwi_history_add_column(history, "", bwi_session_value_name(&s, index))] = bwi_session_value(&s, index);
         }
-        history->values[bwi_history_add_column(history, "", "loss")] = bwi_session_value(&s, 0);
         *result = history;
     } else if (status == BW_OK) {
         status = bwi_pending(ctx);
@@ -358,11 +355,11 @@ bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predictions, s
         return status;
     }
     bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset)};
-    size_t expected = bwi_size_multiply((size_t)piece.count, (size_t)bwi_shape_count(&s.output->shape));
+    size_t expected = bwi_size_multiply((size_t)piece.count, (size_t)bwi_shape_count(&s.outputs[0]->shape));
     if (count != expected) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "predict: expected room for %zu numbers, got %zu", expected, count);
     } else {
-        status = bwi_exec_feed(s.exec, s.program[BWI_PROGRAM_PREDICT], &piece, predictions);
+        status = bwi_session_feed(&s, BWI_PROGRAM_PREDICT, &piece, predictions);
     }
     bwi_session_close(&s);
     return status == BW_CANCELLED ? bwi_cancel_report(ctx) : status;

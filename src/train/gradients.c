@@ -70,7 +70,7 @@ bw_status bw_gradients_add(bw_gradients *g, bw_batch *batch, double *loss)
     bwi_session *s = &g->session;
     bwi_piece piece = {.dataset = batch->dataset, .numbers = batch->numbers, .count = batch->count};
     bwi_exec_set_seed(s->exec, g->options.seed, (uint64_t)s->training->optimizer.iterations);
-    status = bwi_exec_feed(s->exec, s->program[BWI_PROGRAM_TRAIN], &piece, NULL);
+    status = bwi_session_feed(s, BWI_PROGRAM_TRAIN, &piece, NULL);
     if (status == BW_OK && loss) {
         bwi_session_reset(s);
         bwi_session_count(s);
@@ -84,7 +84,7 @@ int64_t bw_gradients_samples(const bw_gradients *g) { return g && g->open ? bwi_
 void bw_gradients_clear(bw_gradients *g)
 {
     if (g && g->open) {
-        bwi_exec_clear(g->session.exec);
+        bwi_session_clear(&g->session);
     }
 }
 

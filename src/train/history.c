@@ -18,7 +18,7 @@ bw_history *bwi_history_new(bw_context *ctx, int capacity)
     }
     history->ctx = ctx;
     history->capacity = capacity;
-    history->values = bwi_allocate(ctx, (size_t)capacity * BWI_MAX_COLUMNS, sizeof *history->values);
+    history->values = bwi_allocate(ctx, (size_t)capacity * BWI_MAX_VALUES, sizeof *history->values);
     if (!history->values) {
         bwi_disown(history);
         return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "no memory for a history of %d epochs", capacity);
@@ -44,7 +44,7 @@ double bw_history_value(const bw_history *history, const char *column, int epoch
 {
     for (int c = 0; history && column && c < history->columns; c++) {
         if (strcmp(history->names[c], column) == 0 && epoch >= 0 && epoch < history->epochs) {
-            return history->values[epoch * BWI_MAX_COLUMNS + c];
+            return history->values[epoch * BWI_MAX_VALUES + c];
         }
     }
     return (double)NAN;

@@ -23,8 +23,9 @@ static bw_node *add(const bwi_ends *ends, const bwi_op *op, const char *name, bw
     return bwi_graph_add(ends->graph, op, name, NULL, 0, inputs, ends->weight ? 3 : 2, NULL, 0);
 }
 
-static bw_node *sparse_categorical_crossentropy(const bwi_ends *ends)
+static bw_node *sparse_categorical_crossentropy(const bwi_ends *ends, const bwi_argument_value *values)
 {
+    (void)values;
     bw_node *logits = bwi_logits_of(ends->prediction);
     if (!logits) {
         return bwi_fail_build(ends->graph->ctx, BW_UNIMPLEMENTED,
@@ -33,13 +34,14 @@ static bw_node *sparse_categorical_crossentropy(const bwi_ends *ends)
     return add(ends, &bwi_op_crossentropy, "sparse_categorical_crossentropy", logits);
 }
 
-static bw_node *mean_squared_error(const bwi_ends *ends)
+static bw_node *mean_squared_error(const bwi_ends *ends, const bwi_argument_value *values)
 {
+    (void)values;
     return add(ends, &bwi_op_squared_error, "mean_squared_error", ends->prediction);
 }
 
 const bwi_loss_row bwi_loss_rows[] = {
-    {"sparse_categorical_crossentropy", BW_I32, sparse_categorical_crossentropy},
-    {"mean_squared_error mse MSE", BW_F32, mean_squared_error},
-    {NULL, BW_F32, NULL},
+    {"sparse_categorical_crossentropy", NULL, 0, BW_I32, sparse_categorical_crossentropy},
+    {"mean_squared_error mse MSE", NULL, 0, BW_F32, mean_squared_error},
+    {NULL, NULL, 0, BW_F32, NULL},
 };

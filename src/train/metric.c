@@ -1,8 +1,9 @@
 /* Metrics by Keras's names: each becomes a node that sums over the batch. They are not weighted, as in Keras. */
 #include "train/train.h"
 
-static bw_node *accuracy(const bwi_ends *ends)
+static bw_node *accuracy(const bwi_ends *ends, const bwi_argument_value *values)
 {
+    (void)values;
     bw_node *logits = bwi_logits_of(ends->prediction);
     bw_node *inputs[2] = {logits ? logits : ends->prediction, ends->target};
     const bwi_shape *shape = &ends->prediction->shape;
@@ -14,6 +15,6 @@ static bw_node *accuracy(const bwi_ends *ends)
 }
 
 const bwi_metric_row bwi_metric_rows[] = {
-    {"accuracy acc", accuracy},
-    {NULL, NULL},
+    {"accuracy acc", NULL, 0, accuracy, NULL},
+    {NULL, NULL, 0, NULL, NULL},
 };

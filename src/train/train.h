@@ -8,7 +8,7 @@
 #include "exec/exec.h"
 #include "layer/layer.h"
 
-/* ---- Losses ---- */
+/* ---- Losses and metrics ---- */
 
 /* Nodes a loss or metric is made from. */
 typedef struct bwi_ends {
@@ -18,25 +18,43 @@ typedef struct bwi_ends {
     bw_node *weight; /* NULL: none */
 } bwi_ends;
 
+enum { BWI_MAX_OPTIONS = 6, BWI_MAX_METRICS = 16 };
+
 typedef struct bwi_loss_row {
     const char *names; /* separated by blanks; the first is Keras's */
-    bw_dtype target;   /* BW_I32: class numbers */
-    bw_node *(*build)(const bwi_ends *ends);
+    const bwi_argument *arguments;
+    int argument_count;
+    bw_dtype target; /* BW_I32: class numbers */
+    bw_node *(*build)(const bwi_ends *ends, const bwi_argument_value *values); /* one number a sample */
 } bwi_loss_row;
 
 extern const bwi_loss_row bwi_loss_rows[]; /* ends with NULL names */
 
-/* The logits that feed a final softmax, or NULL: Keras traces them too. */
-bw_node *bwi_logits_of(bw_node *prediction);
-
-/* ---- Metrics ---- */
-
 typedef struct bwi_metric_row {
     const char *names;
-    bw_node *(*build)(const bwi_ends *ends); /* a SUMS node; its value is sums[0] / sums[1] */
+    const bwi_argument *arguments;
+    int argument_count;
+    bw_node *(*build)(const bwi_ends *ends, const bwi_argument_value *values); /* a SUMS node */
+    double (*value)(const bw_node *node, const double *sums);                 /* NULL: sums[0] / sums[1] */
 } bwi_metric_row;
 
 extern const bwi_metric_row bwi_metric_rows[];
+
+/* A loss or metric as the user wrote it: its row, options, and the output it is for ("": the only one). */
+typedef struct bwi_chosen_loss {
+    const bwi_loss_row *row;
+    bwi_argument_value values[BWI_MAX_OPTIONS];
+    char output[64];
+} bwi_chosen_loss;
+
+typedef struct bwi_chosen_metric {
+    const bwi_metric_row *row;
+    bwi_argument_value values[BWI_MAX_OPTIONS];
+    char name[48], output[64];
+} bwi_chosen_metric;
+
+/* The logits that feed a final softmax, or NULL: Keras traces them too. */
+bw_node *bwi_logits_of(bw_node *prediction);
 
 /* ---- Optimizers ---- */
 
@@ -69,17 +87,15 @@ struct bwi_optimizer {
 
 /* ---- What train keeps with a model ---- */
 
-enum { BWI_MAX_METRICS = 8 };
-
 typedef struct bwi_training {
     bw_context *ctx;
     bw_model *model;
     bool compiled;
     bwi_optimizer optimizer;
-    const bwi_loss_row *loss; /* NULL: from the data */
-    const bwi_metric_row *metrics[BWI_MAX_METRICS];
-    char metric_names[BWI_MAX_METRICS][48]; /* as the user wrote them */
-    int metric_count;                       /* -1: from the loss */
+    bwi_chosen_loss losses[BWI_MAX_ENDS];
+    int loss_count; /* 0: from the data */
+    bwi_chosen_metric metrics[BWI_MAX_METRICS];
+    int metric_count; /* -1: from the loss */
 } bwi_training;
 
 /* The model's training part, made (with Adam) if it is not there yet; NULL: no memory. */
@@ -93,16 +109,28 @@ size_t bwi_optimizer_bytes(const bwi_training *training);
 
 enum { BWI_PROGRAM_TRAIN, BWI_PROGRAM_EVALUATE, BWI_PROGRAM_PREDICT };
 
+/* A column of the history: sums over the batch and what they mean. */
+typedef struct bwi_logged {
+    char name[64];
+    bw_node *node;
+    double (*value)(const bw_node *node, const double *sums); /* NULL: sums[0] / sums[1] */
+    bool loss;      /* one of the losses whose sum is the first column */
+    double *totals; /* over the feeds since bwi_session_reset */
+} bwi_logged;
+
+enum { BWI_MAX_COLUMNS = BWI_MAX_ENDS + BWI_MAX_METRICS };
+
 typedef struct bwi_session {
     bwi_training *training;
     bwi_graph graph; /* the model's nodes again, and the ends; variables are the model's */
-    bw_node *output, *loss, *loss_mean;
-    bw_node *metrics[BWI_MAX_METRICS];
-    char metric_names[BWI_MAX_METRICS][48];
-    int metric_count;
+    bw_node *outputs[BWI_MAX_ENDS], *losses[BWI_MAX_ENDS];
+    int output_count, loss_count;
+    bwi_logged columns[BWI_MAX_COLUMNS]; /* losses, one for each, then metrics */
+    int column_count;
     bwi_exec *exec;
-    int program[3]; /* number in the plan of each BWI_PROGRAM; -1: not planned */
-    double totals[2 * (BWI_MAX_METRICS + 1)]; /* sums and counts: loss, then metrics */
+    int program[3];       /* number in the plan of each BWI_PROGRAM; -1: not planned */
+    double window_count;  /* what the window's gradient sum is to be divided by: its samples, or its unmasked entries */
+    double *totals_block; /* behind the columns' totals */
 } bwi_session;
 
 typedef struct bwi_session_options {
@@ -116,20 +144,26 @@ typedef struct bwi_session_options {
 
 bw_status bwi_session_open(bwi_session *session, bw_model *model, bw_dataset *dataset, const bwi_session_options *options);
 void bwi_session_close(bwi_session *session);
-void bwi_session_reset(bwi_session *session);                     /* totals */
-void bwi_session_count(bwi_session *session);                     /* adds the last feed's sums to the totals */
-double bwi_session_value(const bwi_session *session, int column); /* 0: loss; then metrics */
+/* bwi_exec_feed, and the window's count. `which` is one of BWI_PROGRAM. */
+bw_status bwi_session_feed(bwi_session *session, int which, const bwi_piece *piece, float *predictions);
+void bwi_session_clear(bwi_session *session); /* the window */
+void bwi_session_reset(bwi_session *session); /* totals */
+void bwi_session_count(bwi_session *session); /* adds the last feed's sums to the totals */
+/* The history's values: "loss" (the sum of all), then, with several losses, each; then metrics. */
+int bwi_session_values(const bwi_session *session);
+const char *bwi_session_value_name(const bwi_session *session, int index);
+double bwi_session_value(const bwi_session *session, int index);
 /* Reduces, checks, updates the model, counts the iteration. */
 bw_status bwi_session_apply(bwi_session *session);
 
 /* ---- History and progress ---- */
 
-enum { BWI_MAX_COLUMNS = 2 * (BWI_MAX_METRICS + 1) };
+enum { BWI_MAX_VALUES = 2 * (BWI_MAX_COLUMNS + 1) };
 
 struct bw_history {
     bwi_owned owned;
     bw_context *ctx;
-    char names[BWI_MAX_COLUMNS][64];
+    char names[BWI_MAX_VALUES][72];
     int columns, epochs, capacity;
     double *values; /* [epoch][column] */
     bw_run_facts facts;

@@ -1,0 +1,122 @@
+/* Building: layers become nodes and variables, variables get their storage and initial values. */
+#include "layer/layer.h"
+
+bw_node *bwi_layer_build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    for (int k = 0; k < input_count; k++) {
+        if (!inputs[k]) {
+            return NULL;
+        }
+    }
+    int before = graph->variable_count;
+    if (!layer->row->merges && input_count != 1) {
+        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected one input, got %d", layer->name, input_count);
+    }
+    bw_node *node = layer->row->build(layer, graph, inputs, input_count);
+    for (int v = before; !layer->trainable && v < graph->variable_count; v++) {
+        graph->variables[v]->trainable = false;
+    }
+    return node;
+}
+
+static bw_status build_nodes(bw_model *model)
+{
+    bw_context *ctx = model->ctx;
+    bwi_graph *graph = &model->graph;
+    bwi_input_attributes a = {.shape = model->input_shape, .dtype = BW_F32};
+    bw_node **outputs = bwi_allocate(ctx, (size_t)model->layer_count + 1, sizeof(bw_node *));
+    if (!outputs) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    /* Shifted by one: the model's input is layer -1. */
+    outputs[0] = bwi_graph_add(graph, &bwi_op_input, "input", &a, sizeof a, NULL, 0, NULL, 0);
+    for (int i = 0; i < model->layer_count; i++) {
+        const bwi_layer *layer = &model->layers[i];
+        bw_node *inputs[BWI_MAX_POINTS];
+        for (int k = 0; k < layer->inputs; k++) {
+            inputs[k] = outputs[layer->input[k] + 1];
+        }
+        outputs[i + 1] = bwi_layer_build(layer, graph, inputs, layer->inputs);
+    }
+    model->inputs[0] = outputs[0];
+    model->outputs[0] = outputs[model->layer_count];
+    bwi_release(ctx, (void *)outputs);
+    if (!model->outputs[0]) {
+        return bwi_pending(ctx);
+    }
+    model->input_count = model->output_count = 1;
+    return BW_OK;
+}
+
+bw_status bwi_model_initialize(bw_model *model, uint64_t seed)
+{
+    bwi_graph *graph = &model->graph;
+    bw_status status = bwi_kernels_of(model->ctx) ? BW_OK : bwi_pending(model->ctx);
+    for (int n = 0; n < graph->count && status == BW_OK; n++) {
+        const bw_node *node = graph->nodes[n];
+        bool shared = node->variables > 0 && (node->variable[0]->packing.pack || node->variable[0]->data);
+        status = node->op->pack && !shared ? node->op->pack(model->ctx, node) : BW_OK;
+    }
+    for (int v = 0; v < graph->variable_count && status == BW_OK; v++) {
+        bwi_variable *variable = graph->variables[v];
+        if (!variable->data) {
+            variable->data = bwi_allocate(model->ctx, (size_t)variable->count, sizeof(float));
+            status = variable->data ? bwi_initialize(model->ctx, variable, seed) : BW_RESOURCE_EXHAUSTED;
+        }
+    }
+    return status;
+}
+
+static bw_status read_shape(bw_model *model, int rank, const int64_t *shape)
+{
+    bw_context *ctx = model->ctx;
+    if (rank < 0 || rank >= BW_MAX_RANK || (!shape && rank > 0)) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "input shape: expected a rank from 0 to %d, got %d", BW_MAX_RANK - 1, rank);
+    }
+    bwi_shape given = {.rank = rank};
+    int64_t total = 1;
+    for (int i = 0; i < rank; i++) {
+        given.extent[i] = shape[i];
+        if (shape[i] < 1 || __builtin_mul_overflow(total, shape[i], &total) || total > INT64_MAX / 4096) {
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "input shape: extent %d is %lld", i, (long long)shape[i]);
+        }
+    }
+    if (model->input_shape.rank < 0) {
+        model->input_shape = given;
+    } else if (bwi_shape_count(&given) != bwi_shape_count(&model->input_shape)) {
+        char expected[160], found[160];
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the model's input is %s, the data's samples are %s",
+                        bwi_format_shape(expected, model->input_shape.rank, model->input_shape.extent),
+                        bwi_format_shape(found, rank, shape));
+    }
+    return BW_OK;
+}
+
+bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t seed)
+{
+    if (!model) {
+        return BW_INVALID_ARGUMENT;
+    }
+    bw_status status = bwi_pending(model->ctx);
+    if (status != BW_OK) {
+        return status;
+    }
+    if (bwi_model_built(model)) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the model is built already");
+    }
+    bool declared = model->input_shape.rank >= 0;
+    status = read_shape(model, rank, shape);
+    if (status == BW_OK) {
+        status = build_nodes(model);
+    }
+    if (status == BW_OK) {
+        status = bwi_model_initialize(model, seed);
+    }
+    if (status != BW_OK) {
+        /* As before the call: unbuilt. */
+        bwi_graph_free(&model->graph);
+        model->input_count = model->output_count = 0;
+        model->input_shape.rank = declared ? model->input_shape.rank : -1;
+    }
+    return status;
+}

@@ -1,0 +1,71 @@
+/* A model's variables, in Keras's order and layout. */
+#include "layer/layer.h"
+
+#include <string.h>
+
+int bw_variable_count(const bw_model *model) { return model ? model->graph.variable_count : 0; }
+
+static const bwi_variable *variable_at(const bw_model *model, int index)
+{
+    return model && index >= 0 && index < model->graph.variable_count ? model->graph.variables[index] : NULL;
+}
+
+const char *bw_variable_name(const bw_model *model, int index)
+{
+    const bwi_variable *variable = variable_at(model, index);
+    return variable ? variable->name : NULL;
+}
+
+int bw_variable_shape(const bw_model *model, int index, int64_t *shape)
+{
+    const bwi_variable *variable = variable_at(model, index);
+    if (!variable) {
+        return -1;
+    }
+    memcpy(shape, variable->shape.extent, (size_t)variable->shape.rank * sizeof *shape);
+    return variable->shape.rank;
+}
+
+static bw_status check_variable(const bw_model *model, int index, size_t count)
+{
+    const bwi_variable *variable = variable_at(model, index);
+    if (!model) {
+        return BW_INVALID_ARGUMENT;
+    }
+    if (!variable) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "there is no variable %d: the model has %d", index, model->graph.variable_count);
+    }
+    if (count != (size_t)bwi_shape_count(&variable->shape)) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "%s: expected %lld values, got %zu", variable->name,
+                        (long long)bwi_shape_count(&variable->shape), count);
+    }
+    return BW_OK;
+}
+
+bw_status bw_variable_get(const bw_model *model, int index, float *values, size_t count)
+{
+    bw_status status = check_variable(model, index, count);
+    if (status == BW_OK) {
+        bwi_variable_read(model->graph.variables[index], values);
+    }
+    return status;
+}
+
+bw_status bw_variable_set(bw_model *model, int index, const float *values, size_t count)
+{
+    bw_status status = check_variable(model, index, count);
+    if (status == BW_OK) {
+        bwi_variable_write(model->graph.variables[index], values);
+    }
+    return status;
+}
+
+uint64_t bw_model_hash(const bw_model *model)
+{
+    uint64_t hash = 0;
+    for (int v = 0; model && v < model->graph.variable_count; v++) {
+        const bwi_variable *variable = model->graph.variables[v];
+        hash = bwi_hash(hash, variable->data, (size_t)variable->count * sizeof(float));
+    }
+    return hash;
+}
