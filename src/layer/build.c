@@ -51,7 +51,7 @@ static bw_status build_nodes(bw_model *model)
 bw_status bwi_model_initialize(bw_model *model, uint64_t seed)
 {
     bwi_graph *graph = &model->graph;
-    bw_status status = bwi_kernels_of(model->ctx) ? BW_OK : bwi_pending(model->ctx);
+    bw_status status = bwi_kernels_of(model->ctx) ? BW_OK : model->ctx->status;
     for (int n = 0; n < graph->count && status == BW_OK; n++) {
         const bw_node *node = graph->nodes[n];
         bool shared = node->variables > 0 && (node->variable[0]->packing.pack || node->variable[0]->data);
