@@ -9,7 +9,10 @@ bwi_bound *bwi_exec_bound(const bwi_exec *exec, int program, int phase, int work
     return &p->list[((size_t)worker * (size_t)exec->plan->sizes + (size_t)size) * (size_t)p->count];
 }
 
-int bwi_exec_parts(const bwi_exec *exec) { return exec->plan->graph.count * BWI_PASS_COUNT + BWI_PART_FIXED; }
+int bwi_exec_parts(const bwi_exec *exec)
+{
+    return exec->plan->graph.count * BWI_PASS_COUNT + BWI_PART_FIXED;
+}
 
 int bwi_exec_part(const bwi_exec *exec, const bw_node *lowered, bwi_pass pass)
 {
@@ -17,7 +20,10 @@ int bwi_exec_part(const bwi_exec *exec, const bw_node *lowered, bwi_pass pass)
     return lowered->number * BWI_PASS_COUNT + (int)pass;
 }
 
-int bwi_exec_fixed_part(const bwi_exec *exec, int part) { return exec->plan->graph.count * BWI_PASS_COUNT + part; }
+int bwi_exec_fixed_part(const bwi_exec *exec, int part)
+{
+    return exec->plan->graph.count * BWI_PASS_COUNT + part;
+}
 
 static bw_status run_seed(const bwi_call *call, const bwi_tile *tile)
 {
@@ -292,11 +298,20 @@ bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
     return BW_OK;
 }
 
-const bwi_plan *bwi_exec_plan(const bwi_exec *exec) { return exec->plan; }
+const bwi_plan *bwi_exec_plan(const bwi_exec *exec)
+{
+    return exec->plan;
+}
 
-void bwi_exec_set_hooks(bwi_exec *exec, const bwi_hooks *hooks) { exec->hooks = hooks ? *hooks : (bwi_hooks){0}; }
+void bwi_exec_set_hooks(bwi_exec *exec, const bwi_hooks *hooks)
+{
+    exec->hooks = hooks ? *hooks : (bwi_hooks){0};
+}
 
-void bwi_exec_set_ledger(bwi_exec *exec, bwi_ledger *ledger) { exec->ledger = ledger; }
+void bwi_exec_set_ledger(bwi_exec *exec, bwi_ledger *ledger)
+{
+    exec->ledger = ledger;
+}
 
 void bwi_exec_set_seed(bwi_exec *exec, uint64_t seed, uint64_t update)
 {

@@ -9,9 +9,15 @@
 /* Below this many floating-point operations a second worker costs more than it saves (about 12 microseconds). */
 static const double WORTH_WAKING = 1e6;
 
-static size_t sums_bytes(const bwi_plan *plan) { return plan->lane_bytes - plan->lane_sums; }
+static size_t sums_bytes(const bwi_plan *plan)
+{
+    return plan->lane_bytes - plan->lane_sums;
+}
 
-static int first_own_lane(const bwi_exec *exec) { return exec->ctx->rank * exec->plan->own_lanes; }
+static int first_own_lane(const bwi_exec *exec)
+{
+    return exec->ctx->rank * exec->plan->own_lanes;
+}
 
 static void fail_worker(bwi_exec *exec, int worker, bw_status status)
 {
@@ -228,7 +234,10 @@ const double *bwi_exec_sums(const bwi_exec *exec, const bw_node *node)
     return (const double *)(const void *)(exec->arena + plan->totals_offset + (plan->sums[lowered->number] - plan->lane_sums));
 }
 
-int64_t bwi_exec_samples(const bwi_exec *exec) { return exec->samples; }
+int64_t bwi_exec_samples(const bwi_exec *exec)
+{
+    return exec->samples;
+}
 
 void bwi_exec_clear(bwi_exec *exec)
 {
@@ -236,4 +245,7 @@ void bwi_exec_clear(bwi_exec *exec)
     exec->fresh = false;
 }
 
-void bwi_exec_touch(bwi_exec *exec) { exec->fresh = false; }
+void bwi_exec_touch(bwi_exec *exec)
+{
+    exec->fresh = false;
+}

@@ -47,8 +47,8 @@ static bw_status gather(const bwi_tile *tile, const bwi_call *call)
     bwi_destination to = {.data = call->dst, .dtype = a->dtype, .h = image.h, .w = image.w, .c = image.c, .block = image.block};
     bw_status status = bwi_dataset_gather(exec->piece.dataset, a->field, tile->numbers, tile->samples, &to);
     if (status != BW_OK) {
-        snprintf(tile->trouble, BWI_TROUBLE, "sample %lld: its %s cannot be read as %s", (long long)tile->numbers[0], call->node->name,
-                 bwi_dtype_name(a->dtype));
+        snprintf(tile->trouble, BWI_TROUBLE, "sample %lld: its %s cannot be read as %s", (long long)tile->numbers[0],
+                 call->node->name, bwi_dtype_name(a->dtype));
     }
     return status;
 }
@@ -189,10 +189,11 @@ static bw_status look(bwi_exec *exec, const bwi_bound *b, int64_t number)
             continue;
         }
         if (b->call.node->op->flags & BWI_OP_INPUT) {
-            return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "sample %lld: its %s holds %s", (long long)number, b->call.node->name, what);
+            return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "sample %lld: its %s holds %s", (long long)number, b->call.node->name,
+                            what);
         }
-        return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "layer %s gives %s in its %s pass for sample %lld", b->call.node->name, what,
-                        bwi_pass_name(b->instruction->pass), (long long)number);
+        return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "layer %s gives %s in its %s pass for sample %lld", b->call.node->name,
+                        what, bwi_pass_name(b->instruction->pass), (long long)number);
     }
     return BW_OK;
 }

@@ -46,7 +46,10 @@ static float *gradient_at(const bwi_exec *exec, int lane, const bwi_variable *va
     return (float *)(void *)(bwi_exec_lane(exec, lane) + exec->plan->gradients[variable->index]) + first;
 }
 
-static double *norms(const bwi_exec *exec) { return (double *)(void *)(exec->arena + exec->plan->update_offset); }
+static double *norms(const bwi_exec *exec)
+{
+    return (double *)(void *)(exec->arena + exec->plan->update_offset);
+}
 
 static void reduce_blocks(void *user, int worker)
 {
@@ -65,7 +68,8 @@ static void reduce_blocks(void *user, int worker)
         for (int64_t i = 0; lanes == 0 && i < count; i++) {
             gradient[i] = -0.0F;
         }
-        norms(exec)[block] = plan->kernels->lanes_sum(count, lanes ? lanes : 1, (int64_t)(plan->lane_bytes / sizeof(float)), gradient);
+        norms(exec)[block] =
+            plan->kernels->lanes_sum(count, lanes ? lanes : 1, (int64_t)(plan->lane_bytes / sizeof(float)), gradient);
     }
     if (exec->ledger) {
         bwi_ledger_add(exec->ledger, worker, bwi_exec_fixed_part(exec, BWI_PART_REDUCE), bwi_now() - begin);
@@ -122,7 +126,8 @@ static void tell_lane_norms(bwi_exec *exec)
 static bw_status sum_ranks(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
-    bw_status status = exec->rank->sum_floats(exec->ctx, (float *)(void *)bwi_exec_lane(exec, 0), (int64_t)(plan->lane_sums / sizeof(float)));
+    bw_status status =
+        exec->rank->sum_floats(exec->ctx, (float *)(void *)bwi_exec_lane(exec, 0), (int64_t)(plan->lane_sums / sizeof(float)));
     for (int64_t block = 0; status == BW_OK && block < block_count(plan); block++) {
         int64_t first, count;
         const bwi_variable *variable = block_at(plan, block, &first, &count);

@@ -98,13 +98,13 @@ typedef struct bwi_call {
     void **src;      /* one for each input */
     void **diff_src; /* NULL where no difference is wanted */
     void *dst, *diff_dst, *workspace, *scratch;
-    float **weights;    /* one for each variable, as stored */
-    size_t *gradient;   /* byte offset in a lane for each variable; SIZE_MAX: not trained */
-    bool *overwrites;   /* for each variable: this is the first instruction of a tile to touch its gradient */
-    size_t sums;        /* byte offset in a lane of this node's sums (double) */
-    float *statistics;  /* what `finish` made of the sums: shared by all workers */
+    float **weights;   /* one for each variable, as stored */
+    size_t *gradient;  /* byte offset in a lane for each variable; SIZE_MAX: not trained */
+    bool *overwrites;  /* for each variable: this is the first instruction of a tile to touch its gradient */
+    size_t sums;       /* byte offset in a lane of this node's sums (double) */
+    float *statistics; /* what `finish` made of the sums: shared by all workers */
     float *backward_statistics;
-    void *shared;       /* the op's own buffer that `prologue` fills once per update */
+    void *shared; /* the op's own buffer that `prologue` fills once per update */
 } bwi_call;
 
 enum { BWI_TROUBLE = 200 };
@@ -143,9 +143,9 @@ typedef struct bwi_prepare {
     bw_context *ctx;
     bw_node *node;
     int64_t samples;
-    bool training, difference; /* difference: its first input's difference is wanted */
-    void *prepared_for_tile;   /* what it prepared for the full tile; NULL while preparing that */
-    void *prepared;            /* out: the op's own */
+    bool training, difference;                           /* difference: its first input's difference is wanted */
+    void *prepared_for_tile;                             /* what it prepared for the full tile; NULL while preparing that */
+    void *prepared;                                      /* out: the op's own */
     size_t workspace_bytes, scratch_bytes, shared_bytes; /* out */
 } bwi_prepare;
 
@@ -164,9 +164,9 @@ enum { BWI_READS_SRC = 1, BWI_READS_DST = 2, BWI_READS_WORKSPACE = 4 };
 
 /* Layouts: how an op treats the channel blocks of images. */
 typedef enum bwi_layout {
-    BWI_LAYOUT_PLAIN,    /* wants and gives channels-last */
-    BWI_LAYOUT_SAME,     /* any block; gives what it gets */
-    BWI_LAYOUT_FREE,     /* any block in, any block out: gives what its user wants */
+    BWI_LAYOUT_PLAIN,   /* wants and gives channels-last */
+    BWI_LAYOUT_SAME,    /* any block; gives what it gets */
+    BWI_LAYOUT_FREE,    /* any block in, any block out: gives what its user wants */
     BWI_LAYOUT_PREPARED /* asks its kernel: see `blocks` */
 } bwi_layout;
 

@@ -28,9 +28,8 @@ typedef struct maker {
 
 const char *bwi_pass_name(bwi_pass pass)
 {
-    static const char *const names[BWI_PASS_COUNT] = {"forward",             "statistics",       "seed", "backward",
-                                                      "backward statistics", "backward weights", "add",  "store",
-                                                      "load"};
+    static const char *const names[BWI_PASS_COUNT] = {"forward",          "statistics", "seed",  "backward", "backward statistics",
+                                                      "backward weights", "add",        "store", "load"};
     return names[pass];
 }
 

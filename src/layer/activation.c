@@ -26,7 +26,8 @@ bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, 
         size_t n = strlen(known);
         snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", activations[i].name);
     }
-    return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: there is no activation '%s'; there are %s", layer, activation, known);
+    return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: there is no activation '%s'; there are %s", layer, activation,
+                          known);
 }
 
 enum { ACTIVATION, COUNT };

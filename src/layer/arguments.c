@@ -10,11 +10,14 @@ typedef struct reader {
 
 static bw_status refuse(const reader *r, const bwi_term *term, const bwi_argument *a, const char *expected)
 {
-    return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s: expected %s, found '%.*s'", r->what, term->column, a->name, expected,
-                    term->length > 0 ? term->length : 1, term->length > 0 ? term->text : "(");
+    return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s: expected %s, found '%.*s'", r->what, term->column, a->name,
+                    expected, term->length > 0 ? term->length : 1, term->length > 0 ? term->text : "(");
 }
 
-static bool within(const bwi_argument *a, double value) { return (a->least >= a->most) || (value >= a->least && value <= a->most); }
+static bool within(const bwi_argument *a, double value)
+{
+    return (a->least >= a->most) || (value >= a->least && value <= a->most);
+}
 
 static bw_status refuse_range(const reader *r, const bwi_term *term, const bwi_argument *a)
 {
@@ -23,7 +26,10 @@ static bw_status refuse_range(const reader *r, const bwi_term *term, const bwi_a
     return refuse(r, term, a, expected);
 }
 
-static bool same_word(const char *a, int length, const char *b) { return strlen(b) == (size_t)length && memcmp(a, b, (size_t)length) == 0; }
+static bool same_word(const char *a, int length, const char *b)
+{
+    return strlen(b) == (size_t)length && memcmp(a, b, (size_t)length) == 0;
+}
 
 /* Is the word one of those listed, separated by blanks? */
 static bool listed(const char *list, const char *word, int length)
@@ -132,7 +138,8 @@ static int find(const bwi_argument *arguments, int count, const char *name, int 
     return -1;
 }
 
-static bw_status read_given(const reader *r, const bwi_term *term, const bwi_argument *arguments, int count, bwi_argument_value *values)
+static bw_status read_given(const reader *r, const bwi_term *term, const bwi_argument *arguments, int count,
+                            bwi_argument_value *values)
 {
     bool named = false;
     for (int i = 0; i < term->count; i++) {
@@ -148,7 +155,8 @@ static bw_status read_given(const reader *r, const bwi_term *term, const bwi_arg
         }
         named = named || item->label;
         if (values[at].given) {
-            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s is given twice", r->what, item->column, arguments[at].name);
+            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s is given twice", r->what, item->column,
+                            arguments[at].name);
         }
         bw_status status = read_value(r, item, &arguments[at], &values[at]);
         if (status != BW_OK) {

@@ -19,8 +19,8 @@ bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, cons
     return true;
 }
 
-bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape, int initializer,
-                                 int regularizer, int64_t fan_in, int64_t fan_out)
+bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape,
+                                 int initializer, int regularizer, int64_t fan_in, int64_t fan_out)
 {
     bwi_variable *variable =
         bwi_graph_variable(graph, layer->name, name, shape, true, layer->values[initializer].text, fan_in, fan_out);

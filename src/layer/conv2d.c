@@ -1,7 +1,21 @@
 /* Conv2D: kernel (height, width, in/groups, filters), glorot_uniform; bias, zeros. */
 #include "layer/rows.h"
 
-enum { FILTERS, KERNEL_SIZE, ACTIVATION, STRIDES, PADDING, DILATION_RATE, GROUPS, USE_BIAS, KERNEL_INITIALIZER, BIAS_INITIALIZER, KERNEL_REGULARIZER, BIAS_REGULARIZER, COUNT };
+enum {
+    FILTERS,
+    KERNEL_SIZE,
+    ACTIVATION,
+    STRIDES,
+    PADDING,
+    DILATION_RATE,
+    GROUPS,
+    USE_BIAS,
+    KERNEL_INITIALIZER,
+    BIAS_INITIALIZER,
+    KERNEL_REGULARIZER,
+    BIAS_REGULARIZER,
+    COUNT
+};
 
 static const bwi_argument arguments[COUNT] = {
     [FILTERS] = {"filters", NULL, BWI_INT, NULL, 1, 1e6, NULL},
@@ -30,13 +44,14 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
     }
     char text[160];
     if (x->shape.rank != 3) {
-        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s", layer->name,
-                              bwi_format_shape(text, x->shape.rank, x->shape.extent));
+        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s",
+                              layer->name, bwi_format_shape(text, x->shape.rank, x->shape.extent));
     }
     int64_t channels = x->shape.extent[2];
     if (channels % a.groups || a.filters % a.groups) {
-        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: %lld channels and %lld filters do not divide into %lld groups",
-                              layer->name, (long long)channels, (long long)a.filters, (long long)a.groups);
+        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT,
+                              "layer %s: %lld channels and %lld filters do not divide into %lld groups", layer->name,
+                              (long long)channels, (long long)a.filters, (long long)a.groups);
     }
     bwi_shape kernel = {.rank = 4, .extent = {a.kernel[0], a.kernel[1], channels / a.groups, a.filters}};
     bwi_shape bias = {.rank = 1, .extent = {a.filters}};
@@ -45,7 +60,8 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
                                                      field * kernel.extent[2], field * a.filters)};
     int count = 1;
     if (v[USE_BIAS].flag) {
-        variables[count++] = bwi_layer_variable(graph, layer, "bias", &bias, BIAS_INITIALIZER, BIAS_REGULARIZER, a.filters, a.filters);
+        variables[count++] =
+            bwi_layer_variable(graph, layer, "bias", &bias, BIAS_INITIALIZER, BIAS_REGULARIZER, a.filters, a.filters);
     }
     bw_node *node = bwi_graph_add(graph, &bwi_op_conv2d, layer->name, &a, sizeof a, &x, 1, variables, count);
     return bwi_activation_add(graph, layer->name, node, v[ACTIVATION].text);

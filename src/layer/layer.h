@@ -17,8 +17,8 @@ typedef struct bwi_term {
     int label_length;
     const char *text; /* the word or number; a list has none */
     int length;
-    const char *end;  /* behind the whole term */
-    int column;       /* from 1 */
+    const char *end; /* behind the whole term */
+    int column;      /* from 1 */
     bool called;
     struct bwi_term *items; /* arguments of a call, elements of a list */
     int count;

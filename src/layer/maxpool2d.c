@@ -20,4 +20,5 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
     return bwi_graph_add(graph, &bwi_op_maxpool2d, layer->name, &a, sizeof a, &x, 1, NULL, 0);
 }
 
-const bwi_layer_row bwi_layer_maxpool2d = {"MaxPooling2D", "max_pooling2d", "maxpool2d max_pooling2d", arguments, COUNT, build, false};
+const bwi_layer_row bwi_layer_maxpool2d = {"MaxPooling2D", "max_pooling2d", "maxpool2d max_pooling2d", arguments, COUNT, build,
+                                           false};

@@ -13,9 +13,15 @@ static void destroy(bwi_owned *object)
     bwi_release(model->ctx, model->layers);
 }
 
-void bw_model_free(bw_model *model) { bwi_disown(model); }
+void bw_model_free(bw_model *model)
+{
+    bwi_disown(model);
+}
 
-bool bwi_model_built(const bw_model *model) { return model->output_count > 0; }
+bool bwi_model_built(const bw_model *model)
+{
+    return model->output_count > 0;
+}
 
 /* ---- Reading ---- */
 
@@ -27,8 +33,8 @@ static bw_status read_input(bw_model *model, const bwi_term *term)
     bwi_term one = {.items = &list, .count = 1, .column = term->column};
     bw_status status = bwi_arguments_read(model->ctx, "model: input", &one, &extents, 1, &value);
     if (status == BW_OK && (value.count < 1 || value.count >= BW_MAX_RANK)) {
-        status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: column %d: input: expected 1 to %d extents, got %d", term->column,
-                          BW_MAX_RANK - 1, value.count);
+        status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: column %d: input: expected 1 to %d extents, got %d",
+                          term->column, BW_MAX_RANK - 1, value.count);
     }
     if (status == BW_OK) {
         model->input_shape.rank = value.count;

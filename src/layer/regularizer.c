@@ -5,7 +5,8 @@ enum { L1, L2, COUNT };
 
 static const bwi_argument l1_arguments[] = {{"l1", NULL, BWI_FLOAT, "0.01", 0, 1e9, NULL}};
 static const bwi_argument l2_arguments[] = {{"l2", NULL, BWI_FLOAT, "0.01", 0, 1e9, NULL}};
-static const bwi_argument both_arguments[COUNT] = {{"l1", NULL, BWI_FLOAT, "0", 0, 1e9, NULL}, {"l2", NULL, BWI_FLOAT, "0", 0, 1e9, NULL}};
+static const bwi_argument both_arguments[COUNT] = {{"l1", NULL, BWI_FLOAT, "0", 0, 1e9, NULL},
+                                                   {"l2", NULL, BWI_FLOAT, "0", 0, 1e9, NULL}};
 
 bw_status bwi_regularizer_read(bw_context *ctx, bwi_variable *variable, const char *text)
 {
@@ -27,7 +28,8 @@ bw_status bwi_regularizer_read(bw_context *ctx, bwi_variable *variable, const ch
         variable->l1 = (float)values[L1].number;
         variable->l2 = (float)values[L2].number;
     } else if (!bwi_term_is(term, "none")) {
-        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: there is no regularizer '%s'; there are l1, l2, l1_l2", variable->name, text);
+        status =
+            bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: there is no regularizer '%s'; there are l1, l2, l1_l2", variable->name, text);
     }
     bwi_expression_free(&e);
     return status;

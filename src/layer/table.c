@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-const bwi_layer_row *const bwi_layer_rows[] = {&bwi_layer_conv2d,  &bwi_layer_maxpool2d, &bwi_layer_flatten,
-                                               &bwi_layer_dense,   &bwi_layer_batchnorm, &bwi_layer_activation,
-                                               &bwi_layer_relu,    &bwi_layer_softmax,   NULL};
+const bwi_layer_row *const bwi_layer_rows[] = {&bwi_layer_conv2d, &bwi_layer_maxpool2d, &bwi_layer_flatten,
+                                               &bwi_layer_dense,  &bwi_layer_batchnorm, &bwi_layer_activation,
+                                               &bwi_layer_relu,   &bwi_layer_softmax,   NULL};
 
 const bwi_layer_row *bwi_layer_row_find(const char *name, int length)
 {
@@ -38,8 +38,8 @@ bw_status bwi_layer_row_refuse(bw_context *ctx, const bwi_term *term)
         for (const char *at = absent[i].names; *at;) {
             size_t n = strcspn(at, " ");
             if (n == (size_t)term->length && memcmp(at, term->text, n) == 0) {
-                return bwi_fail(ctx, BW_UNIMPLEMENTED, "model: column %d: %.*s: %s not offered", term->column, term->length, term->text,
-                                absent[i].kind);
+                return bwi_fail(ctx, BW_UNIMPLEMENTED, "model: column %d: %.*s: %s not offered", term->column, term->length,
+                                term->text, absent[i].kind);
             }
             at += n + strspn(at + n, " ");
         }

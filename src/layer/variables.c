@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-int bw_variable_count(const bw_model *model) { return model ? model->graph.variable_count : 0; }
+int bw_variable_count(const bw_model *model)
+{
+    return model ? model->graph.variable_count : 0;
+}
 
 static const bwi_variable *variable_at(const bw_model *model, int index)
 {
@@ -33,7 +36,8 @@ static bw_status check_variable(const bw_model *model, int index, size_t count)
         return BW_INVALID_ARGUMENT;
     }
     if (!variable) {
-        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "there is no variable %d: the model has %d", index, model->graph.variable_count);
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "there is no variable %d: the model has %d", index,
+                        model->graph.variable_count);
     }
     if (count != (size_t)bwi_shape_count(&variable->shape)) {
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "%s: expected %lld values, got %zu", variable->name,

@@ -16,7 +16,8 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     if (bwi_shape_count(target) != expected) {
         char p[160], t[160];
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "accuracy: targets of shape %s do not fit the output %s",
-                        bwi_format_shape(t, target->rank, target->extent), bwi_format_shape(p, prediction->rank, prediction->extent));
+                        bwi_format_shape(t, target->rank, target->extent),
+                        bwi_format_shape(p, prediction->rank, prediction->extent));
     }
     node->shape = (bwi_shape){.rank = 0};
     return BW_OK;

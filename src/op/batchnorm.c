@@ -16,18 +16,30 @@ enum { MEAN, INVERSE, SCALE, SHIFT, MOVING_MEAN, MOVING_VARIANCE, STATISTICS_ROW
 /* dx = A dy + B x + D. */
 enum { A, B, D, BACKWARD_ROWS };
 
-static int64_t channels_of(const bw_node *node) { return node->shape.extent[node->shape.rank - 1]; }
+static int64_t channels_of(const bw_node *node)
+{
+    return node->shape.extent[node->shape.rank - 1];
+}
 
-static float *row(float *statistics, const bw_node *node, int which) { return statistics + which * channels_of(node); }
+static float *row(float *statistics, const bw_node *node, int which)
+{
+    return statistics + which * channels_of(node);
+}
 
 /* Positions of the variables; -1: not there. */
-static int gamma_of(const bw_node *node) { return ((const bwi_batchnorm_attributes *)node->attributes)->scale ? 0 : -1; }
+static int gamma_of(const bw_node *node)
+{
+    return ((const bwi_batchnorm_attributes *)node->attributes)->scale ? 0 : -1;
+}
 static int beta_of(const bw_node *node)
 {
     const bwi_batchnorm_attributes *a = node->attributes;
     return a->center ? (a->scale ? 1 : 0) : -1;
 }
-static int moving_of(const bw_node *node) { return node->variables - 2; }
+static int moving_of(const bw_node *node)
+{
+    return node->variables - 2;
+}
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
@@ -46,9 +58,18 @@ static bw_status prepare(bwi_prepare *p)
     return BW_OK;
 }
 
-static int64_t sum_count(const bw_node *node) { return 2 * channels_of(node); }
-static int64_t statistics_count(const bw_node *node) { return STATISTICS_ROWS * channels_of(node); }
-static int64_t backward_statistics_count(const bw_node *node) { return BACKWARD_ROWS * channels_of(node); }
+static int64_t sum_count(const bw_node *node)
+{
+    return 2 * channels_of(node);
+}
+static int64_t statistics_count(const bw_node *node)
+{
+    return STATISTICS_ROWS * channels_of(node);
+}
+static int64_t backward_statistics_count(const bw_node *node)
+{
+    return BACKWARD_ROWS * channels_of(node);
+}
 
 static bw_status prologue(const bwi_call *call)
 {

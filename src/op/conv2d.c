@@ -12,8 +12,8 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     const bwi_shape *in = &node->input[0]->shape;
     char text[160];
     if (in->rank != 3) {
-        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s", node->name,
-                        bwi_format_shape(text, in->rank, in->extent));
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s",
+                        node->name, bwi_format_shape(text, in->rank, in->extent));
     }
     node->shape.rank = 3;
     node->shape.extent[2] = a->filters;
@@ -54,8 +54,14 @@ static bwi_conv_shape conv_shape(const bw_node *node, int64_t n)
     return s;
 }
 
-static void pack_weights(const void *object, const float *plain, float *stored) { bwi_conv_pack(object, plain, stored); }
-static void unpack_weights(const void *object, const float *stored, float *plain) { bwi_conv_unpack(object, stored, plain); }
+static void pack_weights(const void *object, const float *plain, float *stored)
+{
+    bwi_conv_pack(object, plain, stored);
+}
+static void unpack_weights(const void *object, const float *stored, float *plain)
+{
+    bwi_conv_unpack(object, stored, plain);
+}
 static void release_packing(const void *object)
 {
     union {
@@ -80,7 +86,10 @@ static bw_status pack(bw_context *ctx, const bw_node *node)
     return BW_OK;
 }
 
-static const bwi_conv *prototype_of(const bw_node *node) { return node->variable[0]->packing.object; }
+static const bwi_conv *prototype_of(const bw_node *node)
+{
+    return node->variable[0]->packing.object;
+}
 
 static void blocks(const bw_node *node, int64_t *src_block, int64_t *dst_block)
 {
@@ -109,7 +118,10 @@ static bw_status prepare(bwi_prepare *p)
     return BW_OK;
 }
 
-static void unprepare(void *prepared) { bwi_conv_free(prepared); }
+static void unprepare(void *prepared)
+{
+    bwi_conv_free(prepared);
+}
 
 static float *tile_gradient(const bwi_call *call)
 {
@@ -152,7 +164,10 @@ static bw_status bind(bw_context *ctx, bwi_call *call, int pass)
     return status;
 }
 
-static void unbind(void *bound) { bwi_conv_run_free(bound); }
+static void unbind(void *bound)
+{
+    bwi_conv_run_free(bound);
+}
 
 static bw_status prologue(const bwi_call *call)
 {

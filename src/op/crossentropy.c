@@ -5,17 +5,24 @@
  */
 #include "op/op.h"
 
-static int64_t width_of(const bw_node *node) { return node->input[0]->shape.extent[node->input[0]->shape.rank - 1]; }
-static int64_t rows_of(const bw_node *node) { return bwi_shape_count(&node->input[0]->shape) / width_of(node); }
+static int64_t width_of(const bw_node *node)
+{
+    return node->input[0]->shape.extent[node->input[0]->shape.rank - 1];
+}
+static int64_t rows_of(const bw_node *node)
+{
+    return bwi_shape_count(&node->input[0]->shape) / width_of(node);
+}
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_shape *logits = &node->input[0]->shape, *labels = &node->input[1]->shape;
     char a[160], b[160];
     if (logits->rank < 1 || bwi_shape_count(labels) != rows_of(node)) {
-        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT,
-                        "sparse_categorical_crossentropy: expected one label for each row of the output %s, got targets of shape %s",
-                        bwi_format_shape(a, logits->rank, logits->extent), bwi_format_shape(b, labels->rank, labels->extent));
+        return bwi_fail(
+            graph->ctx, BW_INVALID_ARGUMENT,
+            "sparse_categorical_crossentropy: expected one label for each row of the output %s, got targets of shape %s",
+            bwi_format_shape(a, logits->rank, logits->extent), bwi_format_shape(b, labels->rank, labels->extent));
     }
     node->shape = (bwi_shape){.rank = 0};
     return BW_OK;
@@ -35,8 +42,8 @@ static bw_status check_labels(const bwi_call *call, const bwi_tile *tile)
     int64_t width = width_of(call->node), rows = rows_of(call->node);
     for (int64_t i = 0; i < rows * call->samples; i++) {
         if (labels[i] < 0 || labels[i] >= width) {
-            snprintf(tile->trouble, BWI_TROUBLE, "label %d of sample %lld is outside 0..%lld: the output layer has %lld classes", labels[i],
-                     (long long)tile->numbers[i / rows], (long long)width - 1, (long long)width);
+            snprintf(tile->trouble, BWI_TROUBLE, "label %d of sample %lld is outside 0..%lld: the output layer has %lld classes",
+                     labels[i], (long long)tile->numbers[i / rows], (long long)width - 1, (long long)width);
             return BW_INVALID_ARGUMENT;
         }
     }

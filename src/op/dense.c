@@ -35,9 +35,18 @@ static bw_status pack(bw_context *ctx, const bw_node *node)
     return BW_OK;
 }
 
-static int64_t in_of(const bw_node *node) { return node->variable[0]->shape.extent[0]; }
-static int64_t out_of(const bw_node *node) { return node->variable[0]->shape.extent[1]; }
-static int64_t rows_of(const bwi_call *call) { return call->samples * (bwi_shape_count(&call->node->shape) / out_of(call->node)); }
+static int64_t in_of(const bw_node *node)
+{
+    return node->variable[0]->shape.extent[0];
+}
+static int64_t out_of(const bw_node *node)
+{
+    return node->variable[0]->shape.extent[1];
+}
+static int64_t rows_of(const bwi_call *call)
+{
+    return call->samples * (bwi_shape_count(&call->node->shape) / out_of(call->node));
+}
 
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
@@ -52,7 +61,8 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bw_node *node = call->node;
-    call->kernels->dense_backward_data(rows_of(call), in_of(node), out_of(node), call->diff_dst, call->weights[0], call->diff_src[0]);
+    call->kernels->dense_backward_data(rows_of(call), in_of(node), out_of(node), call->diff_dst, call->weights[0],
+                                       call->diff_src[0]);
     return BW_OK;
 }
 
@@ -66,7 +76,10 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-static double flops(const bw_node *node) { return 2 * (double)in_of(node) * (double)bwi_shape_count(&node->shape); }
+static double flops(const bw_node *node)
+{
+    return 2 * (double)in_of(node) * (double)bwi_shape_count(&node->shape);
+}
 
 const bwi_op bwi_op_dense = {.name = "dense",
                              .weights_reads = BWI_READS_SRC,

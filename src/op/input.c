@@ -10,7 +10,10 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     return BW_OK;
 }
 
-static bw_status forward(const bwi_call *call, const bwi_tile *tile) { return tile->gather(tile, call); }
+static bw_status forward(const bwi_call *call, const bwi_tile *tile)
+{
+    return tile->gather(tile, call);
+}
 
 const bwi_op bwi_op_input = {
     .name = "input", .flags = BWI_OP_INPUT | BWI_OP_NO_GRADIENT, .layout = BWI_LAYOUT_FREE, .shape = shape, .forward = forward};

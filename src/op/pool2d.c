@@ -10,8 +10,8 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     const bwi_shape *in = &node->input[0]->shape;
     char text[160];
     if (in->rank != 3) {
-        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s", node->name,
-                        bwi_format_shape(text, in->rank, in->extent));
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s",
+                        node->name, bwi_format_shape(text, in->rank, in->extent));
     }
     node->shape = *in;
     for (int i = 0; i < 2; i++) {
@@ -23,8 +23,8 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
         }
     }
     if (a->window[0] * a->window[1] > 255) {
-        return bwi_fail(graph->ctx, BW_UNIMPLEMENTED, "layer %s: max pooling windows have at most 255 elements, got %dx%d", node->name,
-                        (int)a->window[0], (int)a->window[1]);
+        return bwi_fail(graph->ctx, BW_UNIMPLEMENTED, "layer %s: max pooling windows have at most 255 elements, got %dx%d",
+                        node->name, (int)a->window[0], (int)a->window[1]);
     }
     return BW_OK;
 }

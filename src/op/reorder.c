@@ -24,4 +24,5 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-const bwi_op bwi_op_reorder = {.name = "reorder", .layout = BWI_LAYOUT_FREE, .shape = shape, .forward = forward, .backward = backward};
+const bwi_op bwi_op_reorder = {
+    .name = "reorder", .layout = BWI_LAYOUT_FREE, .shape = shape, .forward = forward, .backward = backward};

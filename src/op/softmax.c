@@ -11,9 +11,15 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     return BW_OK;
 }
 
-static int64_t width(const bwi_call *call) { return call->node->shape.extent[call->node->shape.rank - 1]; }
+static int64_t width(const bwi_call *call)
+{
+    return call->node->shape.extent[call->node->shape.rank - 1];
+}
 
-static int64_t rows(const bwi_call *call) { return call->samples * (bwi_shape_count(&call->node->shape) / width(call)); }
+static int64_t rows(const bwi_call *call)
+{
+    return call->samples * (bwi_shape_count(&call->node->shape) / width(call));
+}
 
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {

@@ -10,7 +10,8 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     char a[160], b[160];
     if (bwi_shape_count(prediction) != bwi_shape_count(target)) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "mean_squared_error: expected targets of the output's shape %s, got %s",
-                        bwi_format_shape(a, prediction->rank, prediction->extent), bwi_format_shape(b, target->rank, target->extent));
+                        bwi_format_shape(a, prediction->rank, prediction->extent),
+                        bwi_format_shape(b, target->rank, target->extent));
     }
     node->shape = (bwi_shape){.rank = 0};
     return BW_OK;
@@ -37,7 +38,8 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     int64_t count = bwi_shape_count(&call->node->input[0]->shape);
-    const float *x = call->src[0], *y = call->src[1], *weight = call->node->inputs > 2 ? call->src[2] : NULL, *diff_dst = call->diff_dst;
+    const float *x = call->src[0], *y = call->src[1], *weight = call->node->inputs > 2 ? call->src[2] : NULL,
+                *diff_dst = call->diff_dst;
     float *to = call->diff_src[0];
     for (int64_t s = 0; s < call->samples; s++) {
         float factor = 2 * diff_dst[s] * (weight ? weight[s] : 1) / (float)count;

@@ -1,9 +1,10 @@
 /* The tables of operators and of patterns that fuse them. */
 #include "op/op.h"
 
-const bwi_op *const bwi_ops[] = {&bwi_op_input,        &bwi_op_conv2d,   &bwi_op_maxpool2d, &bwi_op_relu,         &bwi_op_relu_maxpool,
-                                 &bwi_op_softmax,      &bwi_op_reshape,  &bwi_op_dense,     &bwi_op_batchnorm,    &bwi_op_reorder,
-                                 &bwi_op_crossentropy, &bwi_op_squared_error, &bwi_op_accuracy,  &bwi_op_mean,    NULL};
+const bwi_op *const bwi_ops[] = {
+    &bwi_op_input,        &bwi_op_conv2d,        &bwi_op_maxpool2d, &bwi_op_relu,      &bwi_op_relu_maxpool,
+    &bwi_op_softmax,      &bwi_op_reshape,       &bwi_op_dense,     &bwi_op_batchnorm, &bwi_op_reorder,
+    &bwi_op_crossentropy, &bwi_op_squared_error, &bwi_op_accuracy,  &bwi_op_mean,      NULL};
 
 static bool pools_two_by_two(const bw_node *relu, const bw_node *pool)
 {

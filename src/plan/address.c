@@ -18,7 +18,7 @@ typedef struct placer {
     bwi_plan *plan;
     const bwi_program *program;
     bwi_phase *phase;
-    int *home; /* per value: the value whose place it takes (itself, or in place of another) */
+    int *home;   /* per value: the value whose place it takes (itself, or in place of another) */
     life *lives; /* per value */
     const bool *ends;
 } placer;

@@ -13,14 +13,15 @@ typedef struct lowering {
     bool *needed;
     int *users;
     bool *target;
-    bwi_graph fused;   /* after patterns, before layouts */
+    bwi_graph fused;    /* after patterns, before layouts */
     bw_node **to_fused; /* by source number */
 } lowering;
 
 static bw_node *copy(bwi_graph *to, const bwi_op *op, const bw_node *node, bw_node *const *inputs, int input_count,
                      bwi_variable *const *variables, int variable_count)
 {
-    return bwi_graph_add(to, op, node->name, node->attributes, node->attribute_bytes, inputs, input_count, variables, variable_count);
+    return bwi_graph_add(to, op, node->name, node->attributes, node->attribute_bytes, inputs, input_count, variables,
+                         variable_count);
 }
 
 static void find_needed(lowering *l, const bwi_plan_request *request)
@@ -80,7 +81,8 @@ static bw_node *fuse_node(lowering *l, const bw_node *node)
     for (int k = 0; k < source->inputs; k++) {
         inputs[k] = l->to_fused[source->input[k]->number];
     }
-    bw_node *made = copy(&l->fused, pattern ? pattern->fused : node->op, node, inputs, source->inputs, source->variable, source->variables);
+    bw_node *made =
+        copy(&l->fused, pattern ? pattern->fused : node->op, node, inputs, source->inputs, source->variable, source->variables);
     bwi_release(l->ctx, (void *)inputs);
     return made;
 }
@@ -162,6 +164,15 @@ static bw_node *in_block(bwi_graph *graph, bw_node *node, int64_t block)
     return made;
 }
 
+/* The node whose forward pass leaves a target's numbers in Keras's order: a view writes nothing, so it is what lies behind. */
+static bw_node *in_the_open(bwi_graph *graph, bw_node *node)
+{
+    while (node->op->flags & BWI_OP_VIEW) {
+        node = node->input[0];
+    }
+    return node->dtype == BW_F32 ? in_block(graph, node, plain_block(node)) : node;
+}
+
 static bw_node *lay_out_node(bwi_plan *plan, const bw_node *node, int64_t wish, bw_node *const *to_final)
 {
     bwi_graph *graph = &plan->graph;
@@ -220,8 +231,13 @@ static bw_status lower(lowering *l, const bwi_plan_request *request)
     int64_t *wish = bwi_allocate(l->ctx, (size_t)l->fused.count, sizeof *wish);
     bw_status status = to_final && wish ? lay_out(l, to_final, wish) : BW_RESOURCE_EXHAUSTED;
     for (int n = 0; status == BW_OK && n < l->from->count; n++) {
-        if (l->to_fused[n]) {
-            l->plan->lowered[n] = to_final[l->to_fused[n]->number];
+        if (!l->to_fused[n]) {
+            continue;
+        }
+        l->plan->lowered[n] = to_final[l->to_fused[n]->number];
+        if (l->target[n] && !(l->from->nodes[n]->op->flags & BWI_OP_SUMS)) {
+            l->plan->lowered[n] = in_the_open(&l->plan->graph, l->plan->lowered[n]);
+            status = l->plan->lowered[n] ? BW_OK : bwi_pending(l->ctx);
         }
     }
     bwi_release(l->ctx, (void *)to_final);

@@ -9,10 +9,10 @@
 typedef struct cutter {
     bwi_plan *plan;
     bwi_plan_program *program;
-    int *writer;    /* per value: the instruction that writes it; -1 for views */
-    bool *include;  /* per instruction, for the phase at hand */
-    bool *load;     /* per value */
-    bool *kept;     /* per value: some later phase loads it */
+    int *writer;   /* per value: the instruction that writes it; -1 for views */
+    bool *include; /* per instruction, for the phase at hand */
+    bool *load;    /* per value */
+    bool *kept;    /* per value: some later phase loads it */
 } cutter;
 
 int bwi_plan_root(const bwi_program *program, int value)
@@ -39,7 +39,10 @@ static bool is_target(const bwi_plan_program *program, const bwi_instruction *i)
 }
 
 /* Gathering again is as cheap as loading. */
-static bool worth_keeping(const bwi_instruction *writer) { return !(writer->node->op->flags & BWI_OP_INPUT); }
+static bool worth_keeping(const bwi_instruction *writer)
+{
+    return !(writer->node->op->flags & BWI_OP_INPUT);
+}
 
 static void need_value(cutter *c, int value, int level);
 

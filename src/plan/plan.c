@@ -16,7 +16,10 @@ typedef struct choice {
     bool keep;
 } choice;
 
-int64_t bwi_update_blocks(const bwi_variable *variable) { return (variable->count + BWI_UPDATE_BLOCK - 1) / BWI_UPDATE_BLOCK; }
+int64_t bwi_update_blocks(const bwi_variable *variable)
+{
+    return (variable->count + BWI_UPDATE_BLOCK - 1) / BWI_UPDATE_BLOCK;
+}
 
 size_t bwi_plan_value_bytes(const bwi_plan *plan, const bwi_value *value, int64_t samples)
 {
@@ -257,8 +260,8 @@ static bw_status allocate_tables(bwi_plan *plan)
     plan->backward_statistics = bwi_allocate(ctx, nodes, sizeof(size_t));
     plan->sums = bwi_allocate(ctx, nodes, sizeof(size_t));
     plan->gradients = bwi_allocate(ctx, variables, sizeof(size_t));
-    bool ok = plan->prepared && plan->workspace_bytes && plan->shared && plan->statistics && plan->backward_statistics && plan->sums &&
-              plan->gradients;
+    bool ok = plan->prepared && plan->workspace_bytes && plan->shared && plan->statistics && plan->backward_statistics &&
+              plan->sums && plan->gradients;
     return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 

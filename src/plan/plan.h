@@ -25,12 +25,12 @@ typedef struct bwi_plan_request {
     const bwi_graph *graph;
     const bwi_program_request *programs;
     int program_count;
-    int64_t batch;    /* samples fed at once, at most; 0: not known, then nothing is kept for a whole batch */
-    int64_t tile;     /* 0: from the model */
-    int lanes;        /* 0: from the model */
-    int workers;      /* at most; 0: the context's */
-    int ranks;        /* they share the lanes */
-    size_t memory;    /* budget; 0: what the system gives */
+    int64_t batch;        /* samples fed at once, at most; 0: not known, then nothing is kept for a whole batch */
+    int64_t tile;         /* 0: from the model */
+    int lanes;            /* 0: from the model */
+    int workers;          /* at most; 0: the context's */
+    int ranks;            /* they share the lanes */
+    size_t memory;        /* budget; 0: what the system gives */
     size_t outside_bytes; /* planned by others: parameters, optimizer slots, data */
 } bwi_plan_request;
 
@@ -73,12 +73,12 @@ struct bwi_plan {
     int64_t batch, store_tiles;
     bool keep; /* boundary values are kept for the whole batch, not computed again */
 
-    void **prepared;         /* [node][size] */
-    size_t *workspace_bytes; /* [node], for a full tile */
+    void **prepared;                                   /* [node][size] */
+    size_t *workspace_bytes;                           /* [node], for a full tile */
     size_t *shared, *statistics, *backward_statistics; /* [node]: offsets in the arena; SIZE_MAX: none */
-    size_t *sums;            /* [node]: offset in a lane; SIZE_MAX: none */
-    size_t *gradients;       /* [variable]: offset in a lane; SIZE_MAX: not trained */
-    size_t lane_bytes, lane_sums; /* where a lane's sums begin */
+    size_t *sums;                                      /* [node]: offset in a lane; SIZE_MAX: none */
+    size_t *gradients;                                 /* [variable]: offset in a lane; SIZE_MAX: not trained */
+    size_t lane_bytes, lane_sums;                      /* where a lane's sums begin */
 
     size_t lanes_offset, totals_offset, workers_offset, worker_bytes, scratch_offset, store_offset, store_slot, update_offset;
     size_t bytes; /* of the arena */

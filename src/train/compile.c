@@ -40,7 +40,8 @@ static bw_status read_optimizer(bw_context *ctx, bwi_optimizer *optimizer, const
         for (int i = 0; bwi_optimizer_rows[i]; i++) {
             bwi_text_add(&known, "%s%s", i ? ", " : "", bwi_optimizer_rows[i]->name);
         }
-        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "optimizer: there is no '%.60s'; there are %s", text, known.bytes ? known.bytes : "");
+        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "optimizer: there is no '%.60s'; there are %s", text,
+                          known.bytes ? known.bytes : "");
         bwi_text_free(&known);
     }
     bwi_expression_free(&e);
@@ -111,7 +112,8 @@ static bw_status read_list(bwi_training *t, const char *what, const char *text, 
     }
     for (char *at = list.bytes, *open = at; *at; at++) {
         /* A blank separates like a comma where no comma is. */
-        if (*at == ' ' && at > open && at[-1] != ',' && at[-1] != '(' && at[-1] != ' ' && at[1] != ',' && at[1] != ')' && at[1] != ' ') {
+        if (*at == ' ' && at > open && at[-1] != ',' && at[-1] != '(' && at[-1] != ' ' && at[1] != ',' && at[1] != ')' &&
+            at[1] != ' ') {
             *at = ',';
         }
     }
@@ -187,7 +189,10 @@ static void get_slot(void *object, void *values)
     bwi_variable_read(variable, values);
 }
 
-static void set_variable(void *object, const void *values) { bwi_variable_write(object, values); }
+static void set_variable(void *object, const void *values)
+{
+    bwi_variable_write(object, values);
+}
 
 void bwi_training_state(bw_model *model, bwi_state *state)
 {

@@ -31,7 +31,8 @@ static bw_status check_options(bw_context *ctx, const bw_fit_options *o)
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "accumulate: expected at least 1, got %d", o->accumulate);
     }
     if (!(o->validation_split >= 0 && o->validation_split < 1)) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "validation_split: expected a share from 0 to below 1, got %g", o->validation_split);
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "validation_split: expected a share from 0 to below 1, got %g",
+                        o->validation_split);
     }
     if (o->validation && o->validation_split > 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "validation: give data or a split, not both");
@@ -174,7 +175,8 @@ static bw_status check_validation(const fitting *f)
         int a = bwi_dataset_find(f->training, (bwi_role)role, 0), b = bwi_dataset_find(f->validation, (bwi_role)role, 0);
         const char *names[] = {"inputs", "targets", "sample weights"};
         if (a != b) {
-            return bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "validation: training and validation data differ in their %s", names[role]);
+            return bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "validation: training and validation data differ in their %s",
+                            names[role]);
         }
         if (a < 0) {
             continue;
@@ -285,7 +287,8 @@ bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *opt
     }
     fitting f = {.ctx = ctx, .model = model};
     if (!read_options(&f.options, options)) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "fit: the options' size is %zu: begin with BW_FIT_OPTIONS_DEFAULT", options->size);
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "fit: the options' size is %zu: begin with BW_FIT_OPTIONS_DEFAULT",
+                        options->size);
     }
     f.painter.file = f.options.progress;
     status = fit(&f, dataset, history);

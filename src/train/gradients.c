@@ -41,7 +41,10 @@ bw_gradients *bw_gradients_new(bw_model *model, const bw_fit_options *options)
     return g;
 }
 
-void bw_gradients_free(bw_gradients *gradients) { bwi_disown(gradients); }
+void bw_gradients_free(bw_gradients *gradients)
+{
+    bwi_disown(gradients);
+}
 
 static bw_status open_session(bw_gradients *g, bw_dataset *dataset)
 {
@@ -79,7 +82,10 @@ bw_status bw_gradients_add(bw_gradients *g, bw_batch *batch, double *loss)
     return status == BW_CANCELLED ? bwi_cancel_report(g->ctx) : status;
 }
 
-int64_t bw_gradients_samples(const bw_gradients *g) { return g && g->open ? bwi_exec_samples(g->session.exec) : 0; }
+int64_t bw_gradients_samples(const bw_gradients *g)
+{
+    return g && g->open ? bwi_exec_samples(g->session.exec) : 0;
+}
 
 void bw_gradients_clear(bw_gradients *g)
 {

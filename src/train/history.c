@@ -32,8 +32,14 @@ int bwi_history_add_column(bw_history *history, const char *prefix, const char *
     return history->columns++;
 }
 
-int bw_history_epochs(const bw_history *history) { return history ? history->epochs : 0; }
-int bw_history_columns(const bw_history *history) { return history ? history->columns : 0; }
+int bw_history_epochs(const bw_history *history)
+{
+    return history ? history->epochs : 0;
+}
+int bw_history_columns(const bw_history *history)
+{
+    return history ? history->columns : 0;
+}
 
 const char *bw_history_column(const bw_history *history, int column)
 {
@@ -55,6 +61,12 @@ double bw_history_last(const bw_history *history, const char *column)
     return bw_history_value(history, column, bw_history_epochs(history) - 1);
 }
 
-bw_run_facts bw_history_facts(const bw_history *history) { return history ? history->facts : (bw_run_facts){0}; }
+bw_run_facts bw_history_facts(const bw_history *history)
+{
+    return history ? history->facts : (bw_run_facts){0};
+}
 
-void bw_history_free(bw_history *history) { bwi_disown(history); }
+void bw_history_free(bw_history *history)
+{
+    bwi_disown(history);
+}

@@ -15,7 +15,10 @@ bool bwi_listed(const char *list, const char *word, size_t length)
     return false;
 }
 
-bw_node *bwi_logits_of(bw_node *prediction) { return prediction->op == &bwi_op_softmax ? prediction->input[0] : NULL; }
+bw_node *bwi_logits_of(bw_node *prediction)
+{
+    return prediction->op == &bwi_op_softmax ? prediction->input[0] : NULL;
+}
 
 static bw_node *add(const bwi_ends *ends, const bwi_op *op, const char *name, bw_node *prediction)
 {
@@ -29,7 +32,8 @@ static bw_node *sparse_categorical_crossentropy(const bwi_ends *ends, const bwi_
     bw_node *logits = bwi_logits_of(ends->prediction);
     if (!logits) {
         return bwi_fail_build(ends->graph->ctx, BW_UNIMPLEMENTED,
-                              "sparse_categorical_crossentropy: the last layer must be a softmax, it is %s", ends->prediction->op->name);
+                              "sparse_categorical_crossentropy: the last layer must be a softmax, it is %s",
+                              ends->prediction->op->name);
     }
     return add(ends, &bwi_op_crossentropy, "sparse_categorical_crossentropy", logits);
 }

@@ -13,7 +13,10 @@ static const bwi_argument sgd_arguments[SGD_COUNT] = {
     [SGD_NESTEROV] = {"nesterov", NULL, BWI_BOOL, "false", 0, 0, NULL},
 };
 
-static int sgd_slots(const bwi_optimizer *o) { return o->values[SGD_MOMENTUM].number > 0 ? 1 : 0; }
+static int sgd_slots(const bwi_optimizer *o)
+{
+    return o->values[SGD_MOMENTUM].number > 0 ? 1 : 0;
+}
 
 static void sgd_update(const bwi_optimizer *o, int64_t count, const float *gradient, float *const *slots, float *w)
 {
@@ -93,7 +96,8 @@ size_t bwi_optimizer_bytes(const bwi_training *t)
     for (int v = 0; v < t->model->graph.variable_count; v++) {
         const bwi_variable *variable = t->model->graph.variables[v];
         if (variable->trainable) {
-            bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)variable->count * sizeof(float), (size_t)t->optimizer.slot_count));
+            bytes =
+                bwi_size_add(bytes, bwi_size_multiply((size_t)variable->count * sizeof(float), (size_t)t->optimizer.slot_count));
         }
     }
     return bytes;

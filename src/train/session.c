@@ -27,7 +27,8 @@ static int field_of(const bw_dataset *dataset, const bwi_input_attributes *a)
     return fields == 1 && (a->name[0] == '\0' || bwi_dataset_field(dataset, last)->name[0] == '\0') ? last : -1;
 }
 
-static const char *const roles[] = {"inputs", "targets", "sample weights"}, *const singular[] = {"input", "target", "sample weight"};
+static const char *const roles[] = {"inputs", "targets", "sample weights"}, *const singular[] = {"input", "target",
+                                                                                                 "sample weight"};
 
 static bw_status bind_field(bw_context *ctx, const bw_dataset *dataset, bwi_input_attributes *a)
 {
@@ -42,8 +43,9 @@ static bw_status bind_field(bw_context *ctx, const bw_dataset *dataset, bwi_inpu
     }
     if (count != bwi_shape_count(&a->shape)) {
         char expected[160], found[160];
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the model's %s%s%s is %s, the data's samples are %s", singular[a->role], a->name[0] ? " " : "", a->name,
-                        bwi_format_shape(expected, a->shape.rank, a->shape.extent), bwi_format_shape(found, field->rank, field->shape));
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the model's %s%s%s is %s, the data's samples are %s", singular[a->role],
+                        a->name[0] ? " " : "", a->name, bwi_format_shape(expected, a->shape.rank, a->shape.extent),
+                        bwi_format_shape(found, field->rank, field->shape));
     }
     return BW_OK;
 }
@@ -385,9 +387,15 @@ static double column_value(const bwi_logged *column)
 }
 
 /* Values are the total loss, then the columns; with one loss its column is the total. */
-static int skipped(const bwi_session *s) { return s->loss_count > 1 ? 0 : s->loss_count; }
+static int skipped(const bwi_session *s)
+{
+    return s->loss_count > 1 ? 0 : s->loss_count;
+}
 
-int bwi_session_values(const bwi_session *s) { return 1 + s->column_count - skipped(s); }
+int bwi_session_values(const bwi_session *s)
+{
+    return 1 + s->column_count - skipped(s);
+}
 
 const char *bwi_session_value_name(const bwi_session *s, int index)
 {

@@ -24,7 +24,7 @@ typedef struct bwi_loss_row {
     const char *names; /* separated by blanks; the first is Keras's */
     const bwi_argument *arguments;
     int argument_count;
-    bw_dtype target; /* BW_I32: class numbers */
+    bw_dtype target;                                                           /* BW_I32: class numbers */
     bw_node *(*build)(const bwi_ends *ends, const bwi_argument_value *values); /* one number a sample */
 } bwi_loss_row;
 
@@ -35,7 +35,7 @@ typedef struct bwi_metric_row {
     const bwi_argument *arguments;
     int argument_count;
     bw_node *(*build)(const bwi_ends *ends, const bwi_argument_value *values); /* a SUMS node */
-    double (*value)(const bw_node *node, const double *sums);                 /* NULL: sums[0] / sums[1] */
+    double (*value)(const bw_node *node, const double *sums);                  /* NULL: sums[0] / sums[1] */
 } bwi_metric_row;
 
 extern const bwi_metric_row bwi_metric_rows[];
@@ -114,8 +114,8 @@ typedef struct bwi_logged {
     char name[64];
     bw_node *node;
     double (*value)(const bw_node *node, const double *sums); /* NULL: sums[0] / sums[1] */
-    bool loss;      /* one of the losses whose sum is the first column */
-    double *totals; /* over the feeds since bwi_session_reset */
+    bool loss;                                                /* one of the losses whose sum is the first column */
+    double *totals;                                           /* over the feeds since bwi_session_reset */
 } bwi_logged;
 
 enum { BWI_MAX_COLUMNS = BWI_MAX_ENDS + BWI_MAX_METRICS };
