@@ -270,6 +270,14 @@ static bw_status open_workers(bwi_exec *exec)
     return BW_OK;
 }
 
+/* The OpenMP runtime allocates its settings of a thread when the thread first names any: here, not in a step. */
+static void warm_thread(void *user, int worker)
+{
+    (void)user;
+    (void)worker;
+    bwi_onednn_end(bwi_onednn_begin());
+}
+
 bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
 {
     bwi_exec *exec = bwi_allocate(ctx, 1, sizeof *exec);
@@ -294,6 +302,7 @@ bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
         bwi_exec_close(exec);
         return status;
     }
+    bwi_pool_run(ctx, plan->workers, warm_thread, NULL);
     *result = exec;
     return BW_OK;
 }
