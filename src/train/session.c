@@ -199,10 +199,14 @@ static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, int output,
     }
     ends->target = add_field(s, dataset, 1, name, row->target);
     if (!ends->target) {
-        bw_status status = bwi_pending(ctx);
-        return status != BW_OK ? status : bwi_fail(ctx, BW_INVALID_ARGUMENT, "the data has no targets (y) for %s", name);
+        bw_status failed = bwi_pending(ctx);
+        return failed != BW_OK ? failed : bwi_fail(ctx, BW_INVALID_ARGUMENT, "the data has no targets (y) for %s", name);
     }
     ends->weight = add_field(s, dataset, 2, name, BW_F32);
+    bw_status status = ends->weight ? BW_OK : bwi_pending(ctx);
+    if (status != BW_OK) {
+        return status;
+    }
     bw_node *loss = row->build(ends, chosen ? chosen->values : none);
     bw_node *mean = loss ? bwi_graph_add(&s->graph, &bwi_op_mean, "loss", NULL, 0, &loss, 1, NULL, 0) : NULL;
     if (!mean) {
