@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The second is trained on weighted samples in memory, the first on a file. */
 static const char *const models[] = {
     "conv2d(4,3,relu) maxpool2d(2) flatten dense(10,softmax)",
     "flatten dense(8) batchnorm relu dense(10,softmax)",
@@ -31,8 +32,28 @@ static bw_fit_options fit_options(void)
     return options;
 }
 
-static bw_dataset *read_digits(bw_context *ctx)
+static bw_dataset *weighted_samples(bw_context *ctx)
 {
+    static float pixels[SAMPLES * 64], weights[SAMPLES];
+    static int32_t labels[SAMPLES];
+    for (int i = 0; i < SAMPLES * 64; i++) {
+        pixels[i] = (float)((i * 7919) % 1000) / 1000;
+    }
+    for (int i = 0; i < SAMPLES; i++) {
+        labels[i] = i % CLASSES;
+        weights[i] = (float)(i % 3);
+    }
+    const bw_array x = {.data = pixels, .dtype = BW_F32, .rank = 4, .shape = {SAMPLES, 8, 8, 1}};
+    const bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {SAMPLES}};
+    const bw_array w = {.data = weights, .dtype = BW_F32, .rank = 1, .shape = {SAMPLES}};
+    return bw_from_arrays(ctx, &x, &y, &w);
+}
+
+static bw_dataset *samples_for(bw_context *ctx, const char *text)
+{
+    if (text == models[1]) {
+        return weighted_samples(ctx);
+    }
     bw_read_options options = BW_READ_OPTIONS_DEFAULT;
     options.scale = 1.0 / 16;
     return bw_take(bw_shuffle(bw_read(ctx, BW_DATA "/digits.npz", &options), 1), SAMPLES);
@@ -77,7 +98,7 @@ static bw_context *open_context(guarded *g, int workers)
 /* The first status that is not BW_OK; a user's program would stop there. */
 static bw_status train_and_predict(bw_context *ctx, const char *text, uint64_t *hash)
 {
-    bw_dataset *data = read_digits(ctx);
+    bw_dataset *data = samples_for(ctx, text);
     bw_model *model = bw_model_parse(ctx, text);
     bw_fit_options options = fit_options();
     bw_history *history = NULL;
@@ -112,7 +133,8 @@ static bool run_whole(const char *text, int n, bool onwards, int workers, uint64
     uint64_t hash = 0;
     bw_status status = ctx ? train_and_predict(ctx, text, &hash) : BW_RESOURCE_EXHAUSTED;
     if (g.faults.failed && status != BW_RESOURCE_EXHAUSTED) {
-        fail_msg("allocation %d%s of '%s': %s: %s", n, onwards ? " and all after it" : "", text, bw_status_name(status), bw_message(ctx));
+        fail_msg("allocation %d%s of '%s': %s: %s", n, onwards ? " and all after it" : "", text, bw_status_name(status),
+                 bw_message(ctx));
     }
     if (g.faults.failed && ctx && !bw_message(ctx)[0]) {
         fail_msg("allocation %d%s of '%s': no message", n, onwards ? " and all after it" : "", text);
@@ -237,7 +259,7 @@ static void open_program(program *p, const char *text)
 {
     *p = (program){.memory = {.busy = ATOMIC_FLAG_INIT}};
     p->ctx = open_context(&p->memory, 1);
-    p->data = read_digits(p->ctx);
+    p->data = samples_for(p->ctx, text);
     p->model = bw_model_parse(p->ctx, text);
     assert_int_equal(bw_compile(p->model, "adam", NULL, NULL), BW_OK);
     assert_int_equal(fit(p), BW_OK);
@@ -264,7 +286,8 @@ static void fail_each(const char *text, const char *name, bw_status (*call)(prog
         size_t held = bwi_allocated_bytes(p.ctx);
         uint64_t before = bw_model_hash(p.model);
         int steps = p.steps;
-        p.memory.faults = (faults){.blocks = p.memory.faults.blocks, .bytes = p.memory.faults.bytes, .fail_at = n, .onwards = onwards};
+        p.memory.faults =
+            (faults){.blocks = p.memory.faults.blocks, .bytes = p.memory.faults.bytes, .fail_at = n, .onwards = onwards};
         bw_status status = call(&p);
         bool failed = p.memory.faults.failed;
         p.memory.faults.fail_at = 0;
