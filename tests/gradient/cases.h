@@ -1,0 +1,208 @@
+/*
+ * What tests/gradient tries: for each op with a gradient, attributes and shapes; for each pattern, the two nodes it fuses;
+ * and models of several layers. A new op or pattern gets its rows here; the test fails while it has none.
+ */
+#ifndef GRADIENT_CASES_H
+#define GRADIENT_CASES_H
+
+#include "op/op.h"
+
+/* Where a case's input comes from: a variable with a value of its own for each sample and element, so that the gradient of
+ * the input is seen, or the samples' y or w. Of class numbers (BW_I32) there are as many as input 0's last extent. */
+typedef enum case_source { CASE_NONE, CASE_VARIED, CASE_Y, CASE_W } case_source;
+
+typedef struct case_input {
+    case_source from;
+    bwi_shape shape;
+    bw_dtype dtype;
+} case_input;
+
+enum { CASE_INPUTS = 3, CASE_VARIABLES = 4 };
+
+typedef struct op_case {
+    const bwi_op *op;
+    const void *attributes;
+    size_t attribute_bytes;
+    case_input input[CASE_INPUTS];
+    bwi_shape variable[CASE_VARIABLES];
+    int frozen; /* how many of the last variables are not trained */
+    bool loss;  /* its output is one number a sample */
+    bool kinks; /* inputs must lie apart from each other and from zero */
+} op_case;
+
+#define ATTRIBUTES(type, ...) .attributes = &(const type){__VA_ARGS__}, .attribute_bytes = sizeof(type)
+#define SHAPE(...)                                                                                         \
+    {                                                                                                      \
+        .rank = (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .extent = { __VA_ARGS__ } \
+    }
+#define ONE       \
+    {             \
+        .rank = 0 \
+    }
+#define VARIED(...)                             \
+    {                                           \
+        CASE_VARIED, SHAPE(__VA_ARGS__), BW_F32 \
+    }
+
+/* Conv2D: kernel height and width, strides, dilation, groups, same; input height, width, channels; filters. */
+#define CONV(kh, kw, sh, sw, dh, dw, g, s, h, w, c, f)                                                                 \
+    {                                                                                                                  \
+        .op = &bwi_op_conv2d,                                                                                          \
+        ATTRIBUTES(bwi_conv2d_attributes, .filters = f, .kernel = {kh, kw}, .strides = {sh, sw}, .dilation = {dh, dw}, \
+                   .groups = g, .same = s),                                                                            \
+        .input = {VARIED(h, w, c)}, .variable = {                                                                      \
+            SHAPE(kh, kw, (c) / (g), f),                                                                               \
+            SHAPE(f)                                                                                                   \
+        }                                                                                                              \
+    }
+
+/* Pooling: window, strides, same; input height, width, channels. */
+#define POOL(which, wh, ww, sh, sw, s, h, w, c)                                                                       \
+    {                                                                                                                 \
+        .op = &bwi_op_##which, ATTRIBUTES(bwi_pool2d_attributes, .window = {wh, ww}, .strides = {sh, sw}, .same = s), \
+        .input = {VARIED(h, w, c)}, .kinks = true                                                                     \
+    }
+
+#define DENSE(in, out)                                                                                            \
+    {                                                                                                             \
+        .op = &bwi_op_dense, ATTRIBUTES(bwi_dense_attributes, .units = out), .input = {VARIED(in)}, .variable = { \
+            SHAPE(in, out),                                                                                       \
+            SHAPE(out)                                                                                            \
+        }                                                                                                         \
+    }
+
+#define BATCHNORM_ATTRIBUTES(c, s) ATTRIBUTES(bwi_batchnorm_attributes, .momentum = 0.9F, .epsilon = 1e-3F, .center = c, .scale = s)
+#define BATCHNORM(channels, ...)                                                                      \
+    {                                                                                                 \
+        .op = &bwi_op_batchnorm, BATCHNORM_ATTRIBUTES(true, true), .input = {VARIED(__VA_ARGS__)},    \
+        .variable = {SHAPE(channels), SHAPE(channels), SHAPE(channels), SHAPE(channels)}, .frozen = 2 \
+    }
+
+#define PLAIN(which, ...)                                       \
+    {                                                           \
+        .op = &bwi_op_##which, .input = { VARIED(__VA_ARGS__) } \
+    }
+#define KINKED(which, ...)                                                   \
+    {                                                                        \
+        .op = &bwi_op_##which, .input = {VARIED(__VA_ARGS__)}, .kinks = true \
+    }
+
+static const op_case op_cases[] = {
+    CONV(3, 3, 1, 1, 1, 1, 1, false, 5, 7, 3, 4),
+    CONV(3, 3, 1, 1, 1, 1, 1, true, 5, 4, 1, 17),
+    CONV(1, 1, 1, 1, 1, 1, 1, false, 3, 3, 5, 2),
+    CONV(1, 1, 2, 2, 1, 1, 1, true, 5, 5, 2, 3),
+    CONV(2, 3, 2, 1, 1, 1, 1, true, 7, 6, 2, 5),
+    CONV(5, 1, 1, 3, 1, 1, 1, false, 7, 7, 1, 3),
+    CONV(4, 4, 3, 3, 1, 1, 1, true, 11, 7, 3, 1),
+    CONV(3, 3, 1, 1, 2, 1, 1, true, 7, 5, 2, 3),
+    CONV(3, 2, 1, 1, 2, 3, 1, false, 7, 7, 1, 2),
+    CONV(3, 3, 1, 1, 1, 1, 2, true, 4, 4, 4, 6),
+    CONV(3, 3, 2, 2, 1, 1, 3, false, 5, 5, 3, 3),
+    CONV(3, 3, 1, 1, 1, 1, 1, false, 3, 3, 1, 1),
+    CONV(3, 3, 1, 1, 1, 1, 1, true, 1, 1, 2, 2),
+    CONV(3, 3, 1, 1, 1, 1, 1, true, 4, 3, 16, 16),
+    CONV(3, 3, 1, 1, 1, 1, 1, true, 3, 3, 8, 19),
+    /* Without a bias. */
+    {.op = &bwi_op_conv2d,
+     ATTRIBUTES(bwi_conv2d_attributes, .filters = 3, .kernel = {3, 3}, .strides = {1, 1}, .dilation = {1, 1}, .groups = 1),
+     .input = {VARIED(4, 5, 2)},
+     .variable = {SHAPE(3, 3, 2, 3)}},
+
+    POOL(maxpool2d, 2, 2, 2, 2, false, 4, 6, 3),
+    POOL(maxpool2d, 2, 2, 2, 2, false, 5, 7, 2),
+    POOL(maxpool2d, 2, 2, 2, 2, true, 5, 7, 1),
+    POOL(maxpool2d, 3, 2, 1, 2, true, 5, 5, 3),
+    POOL(maxpool2d, 3, 3, 2, 2, false, 7, 7, 1),
+    POOL(maxpool2d, 1, 1, 1, 1, false, 3, 3, 2),
+    POOL(maxpool2d, 2, 3, 3, 1, true, 4, 7, 5),
+    POOL(relu_maxpool, 2, 2, 2, 2, false, 4, 6, 3),
+    POOL(relu_maxpool, 2, 2, 2, 2, false, 5, 7, 2),
+    POOL(relu_maxpool, 2, 2, 2, 2, true, 2, 2, 1),
+    POOL(relu_maxpool, 2, 2, 2, 2, false, 3, 4, 17),
+
+    KINKED(relu, 1),
+    KINKED(relu, 17),
+    KINKED(relu, 3, 5, 2),
+    PLAIN(softmax, 1),
+    PLAIN(softmax, 7),
+    PLAIN(softmax, 17),
+    PLAIN(softmax, 3, 5),
+    {.op = &bwi_op_reshape, ATTRIBUTES(bwi_reshape_attributes, .shape = SHAPE(2, 3, 5)), .input = {VARIED(5, 6)}},
+    {.op = &bwi_op_reshape, ATTRIBUTES(bwi_reshape_attributes, .shape = {.rank = -1}), .input = {VARIED(2, 3, 5)}},
+
+    DENSE(1, 1),
+    DENSE(3, 17),
+    DENSE(13, 2),
+    DENSE(31, 37),
+    {.op = &bwi_op_dense,
+     ATTRIBUTES(bwi_dense_attributes, .units = 5),
+     .input = {VARIED(4, 3)},
+     .variable = {SHAPE(3, 5), SHAPE(5)}},
+    {.op = &bwi_op_dense, ATTRIBUTES(bwi_dense_attributes, .units = 7), .input = {VARIED(11)}, .variable = {SHAPE(11, 7)}},
+
+    BATCHNORM(3, 3),
+    BATCHNORM(1, 1),
+    BATCHNORM(17, 17),
+    BATCHNORM(2, 3, 5, 2),
+    BATCHNORM(5, 4, 5),
+    {.op = &bwi_op_batchnorm,
+     BATCHNORM_ATTRIBUTES(false, true),
+     .input = {VARIED(2, 3, 2)},
+     .variable = {SHAPE(2), SHAPE(2), SHAPE(2)},
+     .frozen = 2},
+    {.op = &bwi_op_batchnorm,
+     BATCHNORM_ATTRIBUTES(true, false),
+     .input = {VARIED(7)},
+     .variable = {SHAPE(7), SHAPE(7), SHAPE(7)},
+     .frozen = 2},
+    {.op = &bwi_op_batchnorm,
+     BATCHNORM_ATTRIBUTES(false, false),
+     .input = {VARIED(3)},
+     .variable = {SHAPE(3), SHAPE(3)},
+     .frozen = 2},
+
+    {.op = &bwi_op_crossentropy, .input = {VARIED(7), {CASE_Y, ONE, BW_I32}}, .loss = true},
+    {.op = &bwi_op_crossentropy, .input = {VARIED(2), {CASE_Y, ONE, BW_I32}, {CASE_W, ONE, BW_F32}}, .loss = true},
+    {.op = &bwi_op_crossentropy, .input = {VARIED(4, 5), {CASE_Y, SHAPE(4), BW_I32}, {CASE_W, ONE, BW_F32}}, .loss = true},
+    {.op = &bwi_op_squared_error, .input = {VARIED(1), {CASE_Y, ONE, BW_F32}}, .loss = true},
+    {.op = &bwi_op_squared_error, .input = {VARIED(3, 5), {CASE_Y, SHAPE(3, 5), BW_F32}}, .loss = true},
+    {.op = &bwi_op_squared_error, .input = {VARIED(7), {CASE_Y, SHAPE(7), BW_F32}, {CASE_W, ONE, BW_F32}}, .loss = true},
+};
+
+/* ---- Patterns ---- */
+
+typedef struct pattern_case {
+    op_case first, second; /* of the second only op and attributes count */
+} pattern_case;
+
+static const pattern_case pattern_cases[] = {
+    {KINKED(relu, 6, 4, 3), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)},
+    {KINKED(relu, 7, 5, 17), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)},
+    {KINKED(relu, 2, 4, 1), POOL(maxpool2d, 2, 2, 2, 2, true, 0, 0, 0)},
+};
+
+/* ---- Models ---- */
+
+typedef struct model_case {
+    const char *expression;
+    bwi_shape input;
+    int classes; /* 0: trained on numbers, with mean_squared_error */
+} model_case;
+
+static const model_case model_cases[] = {
+    {"dense(7,relu) dense(5,relu) dense(3,softmax)", SHAPE(5), 3},
+    {"dense(9,softmax) dense(2)", SHAPE(3), 0},
+    {"conv2d(5,3,relu) maxpool2d(2) flatten dense(4,softmax)", SHAPE(9, 7, 2), 4},
+    {"conv2d(4,3,relu,padding=same) conv2d(6,2,relu,strides=2) flatten dense(3)", SHAPE(6, 5, 3), 0},
+    {"conv2d(3,3) maxpool2d(3,strides=2,padding=same) relu conv2d(2,1)", SHAPE(7, 7, 1), 0},
+    {"conv2d(4,3,relu,groups=2) dense(3) flatten dense(3,softmax)", SHAPE(5, 5, 2), 3},
+    {"dense(6) batchnorm relu dense(3,softmax)", SHAPE(4), 3},
+    {"dense(5) batchnorm dense(4) batchnorm dense(2)", SHAPE(4), 0},
+    {"batchnorm dense(3,relu) dense(3,softmax)", SHAPE(5), 3},
+    {"conv2d(5,3,padding=same) batchnorm relu maxpool2d(2) conv2d(3,2) batchnorm relu flatten dense(3,softmax)", SHAPE(6, 6, 2), 3},
+    {"conv2d(17,3) batchnorm maxpool2d(2) flatten dense(3,softmax)", SHAPE(6, 6, 1), 3},
+    {"conv2d(3,3,relu) maxpool2d(2) batchnorm dense(2)", SHAPE(6, 4, 2), 0},
+};
+
+#endif
