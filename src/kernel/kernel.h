@@ -61,6 +61,15 @@ struct bwi_kernels {
     void (*maxpool_backward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window, const float *dy,
                              const unsigned char *which, float *dx);
 
+    /* Average pooling: the mean of those elements of a window that lie inside the image. */
+    void (*avgpool_forward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window, const float *x, float *y);
+    void (*avgpool_backward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window, const float *dy, float *dx);
+    /* The largest of each channel over all positions of a sample (y is 1x1), a NaN before all; backward divides the
+     * difference equally among the elements that are the largest, as Keras does. */
+    void (*globalmax_forward)(const bwi_image *x_image, const bwi_image *y_image, const float *x, float *y);
+    void (*globalmax_backward)(const bwi_image *x_image, const bwi_image *y_image, const float *x, const float *y, const float *dy,
+                               float *dx);
+
     /* ReLU and 2x2/2 max pooling without padding in one pass; bit masks instead of bytes. `masks` has
      * bwi_relu_maxpool_mask_bytes bytes, or is NULL (inference). Odd last rows and columns of x are not covered:
      * backward writes zeros there. The difference is zero where no element of the window is positive. */

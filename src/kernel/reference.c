@@ -136,6 +136,82 @@ static void maxpool_backward(const bwi_image *x_image, const bwi_image *y_image,
                 }
 }
 
+/* The position in the image of element i of the window at (oh, ow); false: it is padding. */
+static bool inside(const bwi_image *image, const bwi_window *k, int64_t oh, int64_t ow, int64_t i, int64_t *h, int64_t *w)
+{
+    *h = oh * k->stride_h - k->pad_top + i / k->w;
+    *w = ow * k->stride_w - k->pad_left + i % k->w;
+    return *h >= 0 && *h < image->h && *w >= 0 && *w < image->w;
+}
+
+static int64_t elements_inside(const bwi_image *image, const bwi_window *k, int64_t oh, int64_t ow)
+{
+    int64_t count = 0, h, w;
+    for (int64_t i = 0; i < k->h * k->w; i++)
+        count += inside(image, k, oh, ow, i, &h, &w);
+    return count;
+}
+
+static void avgpool_forward(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *k, const float *x, float *y)
+{
+    const bwi_image *o = y_image;
+    memset(y, 0, (size_t)bwi_image_floats(o) * sizeof *y);
+    for (int64_t n = 0; n < o->n; n++)
+        for (int64_t oh = 0; oh < o->h; oh++)
+            for (int64_t ow = 0; ow < o->w; ow++)
+                for (int64_t c = 0; c < o->c; c++) {
+                    double sum = 0;
+                    int64_t h, w, count = elements_inside(x_image, k, oh, ow);
+                    for (int64_t i = 0; i < k->h * k->w; i++)
+                        if (inside(x_image, k, oh, ow, i, &h, &w))
+                            sum += (double)x[at(x_image, n, h, w, c)];
+                    y[at(o, n, oh, ow, c)] = count ? (float)(sum / (double)count) : 0;
+                }
+}
+
+static void avgpool_backward(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *k, const float *dy, float *dx)
+{
+    const bwi_image *o = y_image;
+    memset(dx, 0, (size_t)bwi_image_floats(x_image) * sizeof *dx);
+    for (int64_t n = 0; n < o->n; n++)
+        for (int64_t oh = 0; oh < o->h; oh++)
+            for (int64_t ow = 0; ow < o->w; ow++)
+                for (int64_t c = 0; c < o->c; c++) {
+                    int64_t h, w, count = elements_inside(x_image, k, oh, ow);
+                    for (int64_t i = 0; i < k->h * k->w; i++)
+                        if (inside(x_image, k, oh, ow, i, &h, &w))
+                            dx[at(x_image, n, h, w, c)] += (float)((double)dy[at(o, n, oh, ow, c)] / (double)count);
+                }
+}
+
+static void globalmax_forward(const bwi_image *x_image, const bwi_image *y_image, const float *x, float *y)
+{
+    const bwi_window all = {x_image->h, x_image->w, 1, 1, 0, 0};
+    memset(y, 0, (size_t)bwi_image_floats(y_image) * sizeof *y);
+    for (int64_t n = 0; n < x_image->n; n++)
+        for (int64_t c = 0; c < x_image->c; c++) {
+            int best = winner(x_image, &all, x, n, 0, 0, c);
+            y[at(y_image, n, 0, 0, c)] = x[at(x_image, n, best / x_image->w, best % x_image->w, c)];
+        }
+}
+
+static void globalmax_backward(const bwi_image *x_image, const bwi_image *y_image, const float *x, const float *y, const float *dy,
+                               float *dx)
+{
+    int64_t pixels = x_image->h * x_image->w;
+    memset(dx, 0, (size_t)bwi_image_floats(x_image) * sizeof *dx);
+    for (int64_t n = 0; n < x_image->n; n++)
+        for (int64_t c = 0; c < x_image->c; c++) {
+            float most = y[at(y_image, n, 0, 0, c)], difference = dy[at(y_image, n, 0, 0, c)];
+            int64_t equal = 0;
+            for (int64_t i = 0; i < pixels; i++)
+                equal += !(x[at(x_image, n, 0, i, c)] < most);
+            for (int64_t i = 0; i < pixels; i++)
+                if (!(x[at(x_image, n, 0, i, c)] < most))
+                    dx[at(x_image, n, 0, i, c)] = (float)((double)difference / (double)equal);
+        }
+}
+
 static const bwi_window two_by_two = {2, 2, 2, 2, 0, 0};
 
 /* Masks: four bits for each output, two to a byte: the winner, or 4 if it is not positive. */
@@ -336,6 +412,10 @@ const bwi_kernels bwi_kernels_reference = {
     .relu_backward = relu_backward,
     .maxpool_forward = maxpool_forward,
     .maxpool_backward = maxpool_backward,
+    .avgpool_forward = avgpool_forward,
+    .avgpool_backward = avgpool_backward,
+    .globalmax_forward = globalmax_forward,
+    .globalmax_backward = globalmax_backward,
     .relu_maxpool_forward = relu_maxpool_forward,
     .relu_maxpool_backward = relu_maxpool_backward,
     .softmax_forward = softmax_forward,
