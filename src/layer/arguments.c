@@ -88,6 +88,9 @@ static bw_status read_ints(const reader *r, const bwi_term *term, const bwi_argu
         return status;
     }
     for (int i = 0; i < term->count; i++) {
+        if (term->items[i].label) {
+            return refuse(r, &term->items[i], a, "a number without a name");
+        }
         bw_status status = read_ints(r, &term->items[i], a, v);
         if (status != BW_OK) {
             return status;
@@ -108,6 +111,12 @@ static bw_status read_call(const reader *r, const bwi_term *term, const bwi_argu
 
 static bw_status read_value(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
 {
+    if (term->called && a->kind != BWI_CALL) {
+        return refuse(r, term, a, "a value without arguments of its own");
+    }
+    if (term->length == 0 && a->kind != BWI_INTS) {
+        return refuse(r, term, a, "one value");
+    }
     switch (a->kind) {
     case BWI_INT:
         return read_int(r, term, a, &v->integer);

@@ -140,7 +140,7 @@ bw_status bwi_expression_parse(bw_context *ctx, bwi_expression *expression, cons
 bw_status bwi_term_parse(bw_context *ctx, bwi_expression *expression, const char *what, const char *text)
 {
     bw_status status = bwi_expression_parse(ctx, expression, what, text);
-    if (status == BW_OK && (expression->count != 1 || expression->terms[0].length == 0)) {
+    if (status == BW_OK && (expression->count != 1 || expression->terms[0].length == 0 || expression->terms[0].label)) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: expected one name, found '%.60s'", what, text);
         bwi_expression_free(expression);
     }

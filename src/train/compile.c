@@ -104,27 +104,20 @@ static bw_status read_metric(bwi_training *t, const bwi_term *term)
 /* Terms separated by commas or blanks. */
 static bw_status read_list(bwi_training *t, const char *what, const char *text, bw_status (*read)(bwi_training *, const bwi_term *))
 {
-    bwi_text list = {.ctx = t->ctx};
-    bwi_text_add(&list, "%s(%s)", what, text);
-    if (list.failed) {
-        bwi_text_free(&list);
+    char *list = bwi_copy_text(t->ctx, text);
+    if (!list) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    for (char *at = list.bytes, *open = at; *at; at++) {
-        /* A blank separates like a comma where no comma is. */
-        if (*at == ' ' && at > open && at[-1] != ',' && at[-1] != '(' && at[-1] != ' ' && at[1] != ',' && at[1] != ')' &&
-            at[1] != ' ') {
-            *at = ',';
-        }
+    int depth = 0;
+    for (char *at = list; *at; at++) {
+        depth += (*at == '(') - (*at == ')');
+        *at = *at == ',' && depth <= 0 ? ' ' : *at;
     }
     bwi_expression e;
-    bw_status status = bwi_term_parse(t->ctx, &e, what, list.bytes);
-    bwi_text_free(&list);
-    if (status != BW_OK) {
-        return status;
-    }
-    for (int i = 0; i < e.terms[0].count && status == BW_OK; i++) {
-        status = read(t, &e.terms[0].items[i]);
+    bw_status status = bwi_expression_parse(t->ctx, &e, what, list);
+    bwi_release(t->ctx, list);
+    for (int i = 0; status == BW_OK && i < e.count; i++) {
+        status = read(t, &e.terms[i]);
     }
     bwi_expression_free(&e);
     return status;

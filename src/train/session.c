@@ -217,10 +217,43 @@ static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, int output,
     return BW_OK;
 }
 
+static bool has_output(const bwi_session *s, const char *name)
+{
+    for (int k = 0; name[0] && k < s->output_count; k++) {
+        if (strcmp(s->outputs[k]->name, name) == 0) {
+            return true;
+        }
+    }
+    return !name[0];
+}
+
+/* Losses and metrics are for outputs that the model has: nothing is left out silently. */
+static bw_status check_outputs(const bwi_session *s)
+{
+    const bwi_training *t = s->training;
+    int unnamed = 0;
+    for (int k = 0; k < t->loss_count; k++) {
+        unnamed += !t->losses[k].output[0];
+        if (!has_output(s, t->losses[k].output)) {
+            return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "loss: the model has no output '%s'", t->losses[k].output);
+        }
+    }
+    if (unnamed > 1 && unnamed != s->output_count) {
+        return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "loss: expected one for each of the model's %d outputs, got %d",
+                        s->output_count, unnamed);
+    }
+    for (int k = 0; k < t->metric_count; k++) {
+        if (!has_output(s, t->metrics[k].output)) {
+            return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "metrics: the model has no output '%s'", t->metrics[k].output);
+        }
+    }
+    return BW_OK;
+}
+
 static bw_status add_ends(bwi_session *s, const bw_dataset *dataset)
 {
     bwi_ends ends[BWI_MAX_ENDS];
-    bw_status status = BW_OK;
+    bw_status status = check_outputs(s);
     for (int k = 0; k < s->output_count && status == BW_OK; k++) {
         ends[k] = (bwi_ends){.graph = &s->graph, .prediction = s->outputs[k]};
         status = add_loss(s, dataset, k, &ends[k]);
