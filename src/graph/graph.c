@@ -10,7 +10,9 @@ int64_t bwi_shape_count(const bwi_shape *shape)
 {
     int64_t count = 1;
     for (int i = 0; i < shape->rank; i++) {
-        count *= shape->extent[i];
+        if (__builtin_mul_overflow(count, shape->extent[i], &count)) {
+            return INT64_MAX;
+        }
     }
     return count;
 }
@@ -147,6 +149,13 @@ bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, con
         release_node(ctx, node);
         return bwi_fail_build(ctx, status, "%s", bw_message(ctx));
     }
+    if (bwi_shape_count(&node->shape) > BWI_MOST_VALUES) {
+        char text[160];
+        bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "layer %s: an output of shape %s is more than %lld values", name,
+                       bwi_format_shape(text, node->shape.rank, node->shape.extent), (long long)BWI_MOST_VALUES);
+        release_node(ctx, node);
+        return NULL;
+    }
     int64_t h, w;
     bwi_shape_image(&node->shape, &h, &w, &node->block);
     node->number = graph->count;
@@ -161,6 +170,11 @@ bwi_variable *bwi_graph_variable(bwi_graph *graph, const char *layer, const char
                                  const char *initializer, int64_t fan_in, int64_t fan_out)
 {
     bw_context *ctx = graph->ctx;
+    if (bwi_shape_count(shape) > BWI_MOST_VALUES) {
+        char text[160];
+        return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "variable %s/%s: a shape of %s is more than %lld values", layer, name,
+                              bwi_format_shape(text, shape->rank, shape->extent), (long long)BWI_MOST_VALUES);
+    }
     bwi_variable *variable = bwi_allocate(ctx, 1, sizeof *variable);
     if (!variable) {
         return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "no memory for variable %s/%s", layer, name);

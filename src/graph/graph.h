@@ -21,7 +21,10 @@ typedef struct bwi_shape {
     int64_t extent[BW_MAX_RANK];
 } bwi_shape;
 
-int64_t bwi_shape_count(const bwi_shape *shape);
+/* No node or variable has more: sizes that are computed from them cannot overflow. */
+#define BWI_MOST_VALUES ((int64_t)1 << 40)
+
+int64_t bwi_shape_count(const bwi_shape *shape); /* INT64_MAX: more than that */
 bool bwi_shape_equal(const bwi_shape *a, const bwi_shape *b);
 /* Height, width and channels of a shape as kernels see it: the last extent is the channels, rank 3 an image, others
  * have the extents before the last folded into the width. */
