@@ -1,6 +1,7 @@
 /*
- * Phases: phase p runs, for each tile, what is needed for the sums of level p, and nothing else. Values of earlier
- * levels are loaded from the store where they are kept for the whole batch, or computed again.
+ * Phases: phase p runs, for each tile, what is needed for the sums of level p and for the values of level p that later phases
+ * load, and nothing else. Values of earlier levels are loaded from the store where they are kept for the whole batch, or
+ * computed again.
  */
 #include "plan/plan.h"
 
@@ -70,6 +71,17 @@ static void need_value(cutter *c, int value, int level)
     }
 }
 
+/* Whether a later phase loads what the instruction writes. */
+static bool is_kept(const cutter *c, const bwi_instruction *i)
+{
+    for (int k = 0; k < i->write_count; k++) {
+        if (c->kept[i->writes[k]]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bwi_instruction move(bwi_pass pass, const bw_node *node, int value)
 {
     return (bwi_instruction){.node = node, .pass = pass, .dst = value, .diff_dst = -1, .workspace = -1};
@@ -83,7 +95,7 @@ static bw_status fill_phase(cutter *c, int level)
     memset(c->load, 0, (size_t)p->value_count);
     for (int n = 0; n < p->count; n++) {
         const bwi_instruction *i = &p->instructions[n];
-        if (i->level == level && (makes_sums(i) || is_target(c->program, i))) {
+        if (i->level == level && (makes_sums(i) || is_target(c->program, i) || is_kept(c, i))) {
             need_instruction(c, n, level);
         }
     }
@@ -170,7 +182,8 @@ bw_status bwi_plan_cut(bwi_plan *plan, bwi_plan_program *program)
     if (program->phases && program->stored && c.writer && c.include && c.load && c.kept && ends) {
         find_writers(&c);
         status = BW_OK;
-        for (int level = 0; level < p->levels && status == BW_OK; level++) {
+        /* The last first: what it loads, earlier phases must know and keep. */
+        for (int level = p->levels - 1; level >= 0 && status == BW_OK; level--) {
             status = fill_phase(&c, level);
         }
         if (status == BW_OK) {
