@@ -177,6 +177,38 @@ static bw_status bind_phase(bwi_exec *exec, const bwi_plan_program *program, int
     return BW_OK;
 }
 
+static bool computes(const bwi_bound *b, const bw_node *node)
+{
+    return b->call.node == node && (b->instruction->pass == BWI_PASS_FORWARD || b->instruction->pass == BWI_PASS_STATISTICS);
+}
+
+/* A phase before phase k, or an instruction before n in it, computes the node. */
+static bool computed_before(const bwi_exec *exec, int program, int k, int n, const bw_node *node)
+{
+    int last = exec->plan->sizes - 1;
+    for (int phase = 0; phase <= k; phase++) {
+        const bwi_bound *list = bwi_exec_bound(exec, program, phase, 0, last);
+        for (int m = 0; m < (phase < k ? exec->phases[program][phase].count : n); m++) {
+            if (computes(&list[m], node)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* In worker 0's list for full tiles: each node's prologue once, whichever phase the node comes first in. */
+static void find_prologues(const bwi_exec *exec, int program)
+{
+    for (int k = 0; k < exec->plan->programs[program].phase_count; k++) {
+        bwi_bound *list = bwi_exec_bound(exec, program, k, 0, exec->plan->sizes - 1);
+        for (int n = 0; n < exec->phases[program][k].count; n++) {
+            const bw_node *node = list[n].call.node;
+            list[n].opens = node->op->prologue && computes(&list[n], node) && !computed_before(exec, program, k, n, node);
+        }
+    }
+}
+
 bw_status bwi_exec_bind(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
@@ -196,6 +228,7 @@ bw_status bwi_exec_bind(bwi_exec *exec)
                 return status;
             }
         }
+        find_prologues(exec, p);
     }
     return BW_OK;
 }

@@ -75,6 +75,7 @@ typedef struct bwi_bound {
     size_t stored; /* STORE and LOAD: offset in the tile's slot */
     size_t bytes;  /* STORE and LOAD */
     int part;
+    bool opens; /* the first of its program to compute its node, which has a prologue: that runs with this call */
 } bwi_bound;
 
 typedef struct bwi_bound_phase {

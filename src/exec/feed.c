@@ -167,12 +167,11 @@ static bw_status run_prologues(bwi_exec *exec)
     for (int k = 0; k < plan->programs[exec->program].phase_count; k++) {
         const bwi_bound *list = bwi_exec_bound(exec, exec->program, k, 0, plan->sizes - 1);
         for (int n = 0; n < exec->phases[exec->program][k].count; n++) {
-            const bwi_instruction *i = list[n].instruction;
-            bool own = (i->pass == BWI_PASS_FORWARD || i->pass == BWI_PASS_STATISTICS) && i->level == k;
-            if (own && i->node->op->prologue) {
-                bw_status status = i->node->op->prologue(&list[n].call);
+            const bw_node *node = list[n].call.node;
+            if (list[n].opens) {
+                bw_status status = node->op->prologue(&list[n].call);
                 if (status != BW_OK) {
-                    return bwi_fail(exec->ctx, status, "layer %s could not prepare its weights", i->node->name);
+                    return bwi_fail(exec->ctx, status, "layer %s could not prepare its weights", node->name);
                 }
             }
         }
@@ -201,7 +200,7 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
     if (piece->count < 1) {
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: expected at least 1 sample, got %lld", (long long)piece->count);
     }
-    if (plan->keep && plan->store_slot && bwi_tiles_of(piece->count, plan->tile) > plan->store_tiles) {
+    if (training && plan->keep && plan->store_slot && bwi_tiles_of(piece->count, plan->tile) > plan->store_tiles) {
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: the plan is for batches of at most %lld samples, got %lld",
                         (long long)plan->batch, (long long)piece->count);
     }
