@@ -169,8 +169,8 @@ static double loss_of_rig(void *user)
 
 static void check_samples(const rig *r, bwi_exec *gradient_exec, bwi_exec *loss_exec, int64_t samples, const char *name)
 {
-    float *gradients[16], *outputs = calloc((size_t)(samples * bwi_shape_count(&r->output->shape)), sizeof(float));
-    assert_true(r->graph.variable_count <= 16);
+    float *gradients[32], *outputs = calloc((size_t)(samples * bwi_shape_count(&r->output->shape)), sizeof(float));
+    assert_true(r->graph.variable_count <= 32);
     rig_loss_of l = {.rig = r, .exec = loss_exec, .samples = samples, .outputs = outputs};
     rig_gradients(r, gradient_exec, samples, gradients);
     double sum = bwi_exec_sums(gradient_exec, r->mean)[0], expected = loss_of_rig(&l);
@@ -312,6 +312,116 @@ static void test_patterns(void **state)
     }
 }
 
+/* ---- Branches ---- */
+
+/* The sum of its two inputs: an op of the test's own, so that branches of unequal depth meet. */
+static bw_status sum_shape(bwi_graph *graph, bw_node *node)
+{
+    (void)graph;
+    node->shape = node->input[0]->shape;
+    return BW_OK;
+}
+
+static bw_status sum_forward(const bwi_call *call, const bwi_tile *tile)
+{
+    const float *a = call->src[0], *b = call->src[1];
+    float *y = call->dst;
+    for (int64_t i = 0; i < tile->samples * bwi_shape_count(&call->node->shape); i++) {
+        y[i] = a[i] + b[i];
+    }
+    return BW_OK;
+}
+
+static bw_status sum_backward(const bwi_call *call, const bwi_tile *tile)
+{
+    size_t bytes = (size_t)(tile->samples * bwi_shape_count(&call->node->shape)) * sizeof(float);
+    for (int k = 0; k < 2; k++) {
+        if (call->diff_src[k]) {
+            memcpy(call->diff_src[k], call->diff_dst, bytes);
+        }
+    }
+    return BW_OK;
+}
+
+static const bwi_op op_sum = {.name = "sum", .shape = sum_shape, .forward = sum_forward, .backward = sum_backward};
+
+static bw_node *add_dense(rig *r, bw_node *x, int64_t units)
+{
+    bwi_shape kernel = SHAPE(x->shape.extent[0], units);
+    bwi_dense_attributes a = {.units = units};
+    bwi_variable *variable = rig_variable(r, "dense", &kernel, true);
+    return rig_node(r, &bwi_op_dense, &a, sizeof a, &x, 1, &variable, 1);
+}
+
+static bw_node *add_batchnorm(rig *r, bw_node *x)
+{
+    bwi_batchnorm_attributes a = {.momentum = 0.9F, .epsilon = 1e-3F, .center = true, .scale = true};
+    bwi_variable *variables[4];
+    bwi_shape channels = SHAPE(x->shape.extent[x->shape.rank - 1]);
+    for (int k = 0; k < 4; k++) {
+        variables[k] = rig_variable(r, "batchnorm", &channels, k < 2);
+    }
+    return rig_node(r, &bwi_op_batchnorm, &a, sizeof a, &x, 1, variables, 4);
+}
+
+static bw_node *add_sum(rig *r, bw_node *a, bw_node *b)
+{
+    bw_node *both[2] = {a, b};
+    return rig_node(r, &op_sum, NULL, 0, both, 2, NULL, 0);
+}
+
+/* A branch with `left` whole-batch ops beside one with `right`; their input is also used by a third one that has none. */
+static void build_branches(rig *r, int left, int right)
+{
+    bwi_shape width = SHAPE(4);
+    bw_node *stem = rig_varied(r, &width), *a = stem, *b = stem;
+    for (int k = 0; k < left; k++) {
+        a = add_batchnorm(r, add_dense(r, a, 4));
+    }
+    for (int k = 0; k < right; k++) {
+        b = add_batchnorm(r, add_dense(r, b, 4));
+    }
+    bw_node *c = rig_node(r, &bwi_op_softmax, NULL, 0, &stem, 1, NULL, 0);
+    r->output = add_dense(r, add_sum(r, add_sum(r, a, b), c), 3);
+}
+
+/* A convolution, which prepares its weights once per update, beside a whole-batch op. */
+static void build_convolution_branch(rig *r)
+{
+    const op_case conv = CONV(3, 3, 1, 1, 1, 1, 1, true, 2, 3, 16, 16);
+    bw_node *stem = rig_varied(r, &conv.input[0].shape), *a = add_batchnorm(r, stem);
+    bwi_variable *kernel = rig_variable(r, "conv2d", &conv.variable[0], true);
+    r->output = add_sum(r, a, rig_node(r, conv.op, conv.attributes, conv.attribute_bytes, &stem, 1, &kernel, 1));
+}
+
+/* What one branch knows early, and what flows back through it early, is needed late by the other. */
+static void test_branches(void **state)
+{
+    (void)state;
+    static const int depths[][2] = {{0, 1}, {1, 1}, {2, 1}, {1, 3}, {2, 0}, {-1, 0}};
+    for (size_t i = 0; i < 2 * BWI_COUNT(depths); i++) {
+        rig r;
+        const op_case none = {0};
+        const int *depth = depths[i / 2];
+        char name[64];
+        snprintf(name, sizeof name, "branches %d and %d%s", depth[0], depth[1], i % 2 ? ", kept" : ", recomputed");
+        rig_open(&r, &none, false);
+        if (depth[0] < 0) {
+            build_convolution_branch(&r);
+        } else {
+            build_branches(&r, depth[0], depth[1]);
+        }
+        rig_add_loss(&r, false);
+        rig_samples(&r, &none, &r.output->shape, false);
+        rig_variables(&r, false, 0);
+        bwi_exec *loss = rig_exec(&r, &r.output, 1, 0), *gradient = rig_exec(&r, &r.mean, 1, i % 2 ? RIG_SAMPLES : 0);
+        check_samples(&r, gradient, loss, RIG_SAMPLES, name);
+        bwi_exec_close(gradient);
+        bwi_exec_close(loss);
+        rig_close(&r);
+    }
+}
+
 /* ---- Models ---- */
 
 typedef struct model_loss {
@@ -402,7 +512,7 @@ static void test_models(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ops), cmocka_unit_test(test_patterns), cmocka_unit_test(test_models),
-                                       cmocka_unit_test(test_table_is_covered)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ops), cmocka_unit_test(test_patterns), cmocka_unit_test(test_branches),
+                                       cmocka_unit_test(test_models), cmocka_unit_test(test_table_is_covered)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
