@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* What the default tile and lanes are made for: a reference machine, so that the choice follows from the model alone. */
-enum { REFERENCE_CACHE = 1 << 20, LARGEST_TILE = 64, MOST_LANES = 16, FEWEST_LANES = 4, LANES_BYTES = 16 << 20 };
+enum { REFERENCE_CACHE = 1 << 20, TILE_BYTES = 16 << 20, LARGEST_TILE = 64, MOST_LANES = 16, FEWEST_LANES = 4, LANES_BYTES = 16 << 20 };
 
 typedef struct choice {
     int64_t tile;
@@ -42,19 +42,6 @@ static int64_t power_of_two_below(int64_t value)
     return power;
 }
 
-static int64_t default_tile(const bwi_plan_request *request)
-{
-    size_t bytes = 1;
-    for (int n = 0; n < request->graph->count; n++) {
-        const bw_node *node = request->graph->nodes[n];
-        if (!(node->op->flags & (BWI_OP_VIEW | BWI_OP_SUMS))) {
-            bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)bwi_shape_count(&node->shape), sizeof(float)));
-        }
-    }
-    int64_t tile = power_of_two_below((int64_t)(REFERENCE_CACHE / bytes));
-    return tile > LARGEST_TILE ? LARGEST_TILE : tile;
-}
-
 static size_t trainable_bytes(const bwi_graph *graph)
 {
     size_t bytes = 0;
@@ -64,6 +51,25 @@ static size_t trainable_bytes(const bwi_graph *graph)
         }
     }
     return bytes;
+}
+
+/* Two wishes: a tile's activations stay in the cache, and the traffic of the weights, which every tile reads and whose
+ * gradient it adds to, is at most a quarter of the activations'. The second may lead out of the cache, where more samples
+ * cost little more, up to a bound. */
+static int64_t default_tile(const bwi_plan_request *request)
+{
+    size_t bytes = 1, weights = trainable_bytes(request->graph);
+    for (int n = 0; n < request->graph->count; n++) {
+        const bw_node *node = request->graph->nodes[n];
+        if (!(node->op->flags & (BWI_OP_VIEW | BWI_OP_SUMS))) {
+            bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)bwi_shape_count(&node->shape), sizeof(float)));
+        }
+    }
+    int64_t tile = power_of_two_below((int64_t)(REFERENCE_CACHE / bytes));
+    while (tile < LARGEST_TILE && weights / (size_t)tile > bytes / 4 && bwi_size_multiply(bytes, 2 * (size_t)tile) <= TILE_BYTES) {
+        tile *= 2;
+    }
+    return tile > LARGEST_TILE ? LARGEST_TILE : tile;
 }
 
 static int default_lanes(const bwi_plan_request *request)
