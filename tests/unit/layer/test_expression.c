@@ -1,0 +1,170 @@
+/* The grammar of expressions: what is a term, and where it goes wrong. */
+#include "support/check.h"
+
+#include "layer/layer.h"
+
+static bw_context *ctx;
+
+static int open_context(void **state)
+{
+    (void)state;
+    ctx = bw_open(NULL);
+    return ctx ? 0 : -1;
+}
+
+static int close_context(void **state)
+{
+    (void)state;
+    size_t left = bwi_allocated_bytes(ctx);
+    bw_close(ctx);
+    return left == 0 ? 0 : -1;
+}
+
+static void same_text(const char *text, int length, const char *expected)
+{
+    assert_int_equal(length, strlen(expected));
+    assert_memory_equal(text, expected, (size_t)length);
+}
+
+static void test_terms(void **state)
+{
+    (void)state;
+    bwi_expression e;
+    check_ok(ctx, bwi_expression_parse(ctx, &e, "model", "  a \t b(1, -2.5e-3,c=(3,4),d=e(f))\n\n g=h() "));
+    assert_int_equal(e.count, 3);
+    assert_true(bwi_term_is(&e.terms[0], "a"));
+    assert_false(bwi_term_is(&e.terms[0], "ab"));
+    assert_int_equal(e.terms[0].column, 3);
+    assert_false(e.terms[0].called);
+    const bwi_term *b = &e.terms[1];
+    assert_true(bwi_term_is(b, "b") && b->called);
+    assert_int_equal(b->column, 7);
+    assert_int_equal(b->count, 4);
+    assert_true(bwi_term_is(&b->items[0], "1") && bwi_term_is(&b->items[1], "-2.5e-3"));
+    assert_int_equal(b->items[1].column, 12);
+    assert_null(b->items[0].label);
+    same_text(b->items[2].label, b->items[2].label_length, "c");
+    assert_int_equal(b->items[2].length, 0);
+    assert_int_equal(b->items[2].count, 2);
+    assert_true(bwi_term_is(&b->items[2].items[1], "4"));
+    assert_true(bwi_term_is(&b->items[3], "e") && b->items[3].count == 1);
+    same_text(b->items[3].text, (int)(b->items[3].end - b->items[3].text), "e(f)");
+    same_text(e.terms[2].label, e.terms[2].label_length, "g");
+    assert_true(bwi_term_is(&e.terms[2], "h") && e.terms[2].called && e.terms[2].count == 0);
+    bwi_expression_free(&e);
+    bwi_expression_free(&e); /* again is fine */
+}
+
+static void test_nothing(void **state)
+{
+    (void)state;
+    bwi_expression e;
+    check_ok(ctx, bwi_expression_parse(ctx, &e, "model", " \n "));
+    assert_int_equal(e.count, 0);
+    bwi_expression_free(&e);
+    check_ok(ctx, bwi_expression_parse(ctx, &e, "model", "a(b,)")); /* a comma may stand at the end */
+    assert_int_equal(e.terms[0].count, 1);
+    bwi_expression_free(&e);
+}
+
+static void test_what_is_wrong_and_where(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {")", "model: column 1: expected a name, a number or '(', found ')'"},
+        {"a )", "model: column 3: expected a name, a number or '(', found ')'"},
+        {"a(", "model: column 3: expected a name, a number or '(', found the end"},
+        {"a(b", "model: column 4: expected ',' or ')', found the end"},
+        {"a(b c)", "model: column 5: expected ',' or ')', found 'c)'"},
+        {"a(,b)", "model: column 3: expected a name, a number or '(', found ',b)'"},
+        {"a(b,,c)", "model: column 5: expected a name, a number or '(', found ',c)'"},
+        {"a,b", "model: column 2: expected a blank between terms, found ',b'"},
+        {"a(b)c", "model: column 5: expected a blank between terms, found 'c'"},
+        {"=3", "model: column 1: expected a name, a number or '(', found '=3'"},
+        {"a==3", "model: column 3: expected a name, a number or '(', found '=3'"},
+        {"a=b=3", "model: column 4: expected a blank between terms, found '=3'"},
+        {"a=", "model: column 3: expected a name, a number or '(', found the end"},
+        {"a;b", "model: column 2: expected a blank between terms, found ';b'"},
+        {"\"a\"", "model: column 1: expected a name, a number or '(', found '\"a\"'"},
+        {"[3]", "model: column 1: expected a name, a number or '(', found '[3]'"},
+    };
+    for (size_t i = 0; i < BWI_COUNT(cases); i++) {
+        bwi_expression e;
+        check_fails(ctx, bwi_expression_parse(ctx, &e, "model", cases[i].text), BW_INVALID_ARGUMENT, cases[i].message);
+        assert_null(e.terms);
+    }
+}
+
+static void test_deep_and_long(void **state)
+{
+    (void)state;
+    static char text[200000];
+    bwi_expression e;
+    for (int depth = 1; depth < 100; depth++) {
+        memset(text, '(', (size_t)depth);
+        memset(text + depth, ')', (size_t)depth);
+        text[2 * depth] = '\0';
+        if (depth <= 16) {
+            check_ok(ctx, bwi_expression_parse(ctx, &e, "model", text));
+            bwi_expression_free(&e);
+        } else if (depth > 17) {
+            check_fails(ctx, bwi_expression_parse(ctx, &e, "model", text), BW_INVALID_ARGUMENT,
+                        "fewer parentheses within each other");
+        }
+    }
+    memset(text, '(', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    check_fails(ctx, bwi_expression_parse(ctx, &e, "model", text), BW_INVALID_ARGUMENT, "fewer parentheses within each other");
+    memset(text, 'a', sizeof text - 1);
+    check_ok(ctx, bwi_expression_parse(ctx, &e, "model", text));
+    assert_int_equal(e.terms[0].length, sizeof text - 1);
+    bwi_expression_free(&e);
+    for (size_t i = 0; i < 4000; i++) {
+        memcpy(text + 2 * i, "b ", 3);
+    }
+    check_ok(ctx, bwi_expression_parse(ctx, &e, "model", text));
+    assert_int_equal(e.count, 4000);
+    bwi_expression_free(&e);
+}
+
+static void test_every_byte(void **state)
+{
+    (void)state;
+    /* Whatever byte stands in the middle: a term, a refusal with its column, never anything else. */
+    for (int c = 1; c < 256; c++) {
+        char text[] = {'a', '(', 'b', (char)c, 'b', ')', 0};
+        bwi_expression e;
+        bw_status status = bwi_expression_parse(ctx, &e, "model", text);
+        if (status == BW_OK) {
+            assert_int_equal(e.count, 1);
+            bwi_expression_free(&e);
+        } else {
+            check_fails(ctx, status, BW_INVALID_ARGUMENT, "model: column ");
+        }
+    }
+}
+
+static void test_one_term(void **state)
+{
+    (void)state;
+    bwi_expression e;
+    check_ok(ctx, bwi_term_parse(ctx, &e, "optimizer", " adam(lr=0.1) "));
+    assert_true(bwi_term_is(&e.terms[0], "adam"));
+    bwi_expression_free(&e);
+    static const char *const wrong[] = {"", "a b", "(a)", "x=a"};
+    for (size_t i = 0; i < BWI_COUNT(wrong); i++) {
+        check_fails(ctx, bwi_term_parse(ctx, &e, "optimizer", wrong[i]), BW_INVALID_ARGUMENT,
+                    "optimizer: expected one name, found '");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_terms),         cmocka_unit_test(test_nothing),    cmocka_unit_test(test_what_is_wrong_and_where),
+        cmocka_unit_test(test_deep_and_long), cmocka_unit_test(test_every_byte), cmocka_unit_test(test_one_term),
+    };
+    return cmocka_run_group_tests(tests, open_context, close_context);
+}
