@@ -205,7 +205,8 @@ static inline void rig_variables(rig *r, bool kinks, double gap)
 {
     for (int n = 0; n < r->graph.count; n++) {
         const bw_node *node = r->graph.nodes[n];
-        rig_require(r, node->op->pack ? node->op->pack(r->ctx, node) : BW_OK, node->name);
+        bool packed = node->variables > 0 && node->variable[0]->packing.pack;
+        rig_require(r, node->op->pack && !packed ? node->op->pack(r->ctx, node) : BW_OK, node->name);
     }
     for (int v = 0; v < r->graph.variable_count; v++) {
         bwi_variable *variable = r->graph.variables[v];

@@ -345,12 +345,16 @@ static bw_status sum_backward(const bwi_call *call, const bwi_tile *tile)
 
 static const bwi_op op_sum = {.name = "sum", .shape = sum_shape, .forward = sum_forward, .backward = sum_backward};
 
+static bw_node *add_dense_with(rig *r, bw_node *x, bwi_variable *kernel)
+{
+    bwi_dense_attributes a = {.units = kernel->shape.extent[1]};
+    return rig_node(r, &bwi_op_dense, &a, sizeof a, &x, 1, &kernel, 1);
+}
+
 static bw_node *add_dense(rig *r, bw_node *x, int64_t units)
 {
     bwi_shape kernel = SHAPE(x->shape.extent[0], units);
-    bwi_dense_attributes a = {.units = units};
-    bwi_variable *variable = rig_variable(r, "dense", &kernel, true);
-    return rig_node(r, &bwi_op_dense, &a, sizeof a, &x, 1, &variable, 1);
+    return add_dense_with(r, x, rig_variable(r, "dense", &kernel, true));
 }
 
 static bw_node *add_batchnorm(rig *r, bw_node *x)
@@ -370,19 +374,21 @@ static bw_node *add_sum(rig *r, bw_node *a, bw_node *b)
     return rig_node(r, &op_sum, NULL, 0, both, 2, NULL, 0);
 }
 
-/* A branch with `left` whole-batch ops beside one with `right`; their input is also used by a third one that has none. */
+/* A branch with `left` whole-batch ops beside one with `right`; their input is also used by a third one that has none. One
+ * kernel is shared by both ends: its gradient is gathered in several phases. */
 static void build_branches(rig *r, int left, int right)
 {
-    bwi_shape width = SHAPE(4);
+    bwi_shape width = SHAPE(4), square = SHAPE(4, 4);
     bw_node *stem = rig_varied(r, &width), *a = stem, *b = stem;
+    bwi_variable *shared = rig_variable(r, "shared", &square, true);
     for (int k = 0; k < left; k++) {
         a = add_batchnorm(r, add_dense(r, a, 4));
     }
     for (int k = 0; k < right; k++) {
-        b = add_batchnorm(r, add_dense(r, b, 4));
+        b = add_batchnorm(r, add_dense_with(r, b, k ? rig_variable(r, "dense", &square, true) : shared));
     }
     bw_node *c = rig_node(r, &bwi_op_softmax, NULL, 0, &stem, 1, NULL, 0);
-    r->output = add_dense(r, add_sum(r, add_sum(r, a, b), c), 3);
+    r->output = add_dense(r, add_sum(r, add_sum(r, add_dense_with(r, a, shared), b), c), 3);
 }
 
 /* A convolution, which prepares its weights once per update, beside a whole-batch op. */
