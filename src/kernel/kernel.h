@@ -39,6 +39,22 @@ typedef struct bwi_adam {
     float scale;         /* the gradient is multiplied by it: 1 / samples, and clipping */
 } bwi_adam;
 
+/* Elementwise functions with up to three parameters, and their derivatives from y, or for those that say so from x. */
+typedef enum bwi_activation {
+    BWI_SIGMOID,      /* 1 / (1 + e^-x);                                    y (1 - y) */
+    BWI_TANH,         /* tanh x;                                            1 - y^2 */
+    BWI_SOFTPLUS,     /* ln(1 + e^x);                                       1 - e^-y */
+    BWI_SOFTSIGN,     /* x / (1 + |x|);                                     (1 - |y|)^2 */
+    BWI_ELU,          /* x > 0: a x, else b (e^x - 1), b >= 0;              y > 0: a, else y + b */
+    BWI_EXPONENTIAL,  /* e^x;                                               y */
+    BWI_HARD_SIGMOID, /* x/6 + 1/2 between 0 and 1;                         0 < y < 1: 1/6 */
+    BWI_LEAKY_RELU,   /* x < 0: a x, a > 0, else x;                         y < 0: a, else 1 */
+    BWI_BENT_RELU,    /* x > c: min(x, b), else a (x - c), all >= 0;        0 < y < b: 1, y <= 0: a */
+    BWI_SILU,         /* x s, s = 1 / (1 + e^-x);                           from x: s (1 + x (1 - s)) */
+    BWI_GELU,         /* x P, P = (1 + erf(x / sqrt 2)) / 2;                from x: P + x e^(-x^2/2) / sqrt(2 pi) */
+    BWI_ACTIVATIONS
+} bwi_activation;
+
 struct bwi_kernels {
     const char *name; /* "avx512", "avx2", "plain" */
     int64_t block;    /* the channel block that suits: 16, 8 or 4 */
@@ -53,6 +69,15 @@ struct bwi_kernels {
     /* y = max(x, 0); dx = y > 0 ? dy : 0. In place allowed. NaN passes through forward. */
     void (*relu_forward)(int64_t count, const float *x, float *y);
     void (*relu_backward)(int64_t count, const float *y, const float *dy, float *dx);
+
+    /* y = f(x); dx = dy f', where v is y or x as the kind says. In place allowed (v is not written). `p` has three. */
+    void (*activate)(bwi_activation kind, const float *p, int64_t count, const float *x, float *y);
+    void (*activate_backward)(bwi_activation kind, const float *p, int64_t count, const float *v, const float *dy, float *dx);
+
+    /* y[i] = x[i] * scale, or 0 where the random word of i is below `limit`. It is word (i % 64) / 16 of
+     * bwi_random_at(seed, stream, counter + i / 64 * 16 + i % 16); counter is a multiple of 16. In place allowed. */
+    void (*dropout)(int64_t count, uint64_t seed, uint64_t stream, uint64_t counter, uint32_t limit, float scale, const float *x,
+                    float *y);
 
     /* Max pooling: y, and which element won (the first of equals, as Keras's gradient on ties goes to the first),
      * as one byte each in window order. The output has its own block. `which` may be NULL (inference). */

@@ -81,6 +81,96 @@ static void relu_backward(int64_t count, const float *y, const float *dy, float 
         dx[i] = y[i] > 0 ? dy[i] : 0;
 }
 
+static double below_normal(double x)
+{
+    return 0.5 * erfc(-x * 0.70710678118654752);
+}
+
+static double activation_of(bwi_activation kind, const float *p, double x)
+{
+    const double a = (double)p[0], b = (double)p[1], c = (double)p[2];
+    switch (kind) {
+    case BWI_SIGMOID:
+        return 1 / (1 + exp(-x));
+    case BWI_TANH:
+        return tanh(x);
+    case BWI_SOFTPLUS:
+        return log1p(exp(-fabs(x))) + (x > 0 ? x : 0);
+    case BWI_SOFTSIGN:
+        return x / (1 + fabs(x));
+    case BWI_ELU:
+        return x > 0 ? a * x : b * expm1(x);
+    case BWI_EXPONENTIAL:
+        return exp(x);
+    case BWI_HARD_SIGMOID:
+        return fmin(fmax(x / 6 + 0.5, 0), 1);
+    case BWI_LEAKY_RELU:
+        return x < 0 ? a * x : x;
+    case BWI_BENT_RELU:
+        return x > c ? fmin(x, b) : a * (x - c);
+    case BWI_SILU:
+        return x / (1 + exp(-x));
+    case BWI_GELU:
+        return x * below_normal(x);
+    case BWI_ACTIVATIONS:
+        break;
+    }
+    return (double)NAN;
+}
+
+static double slope_of(bwi_activation kind, const float *p, double v)
+{
+    const double a = (double)p[0], b = (double)p[1], s = 1 / (1 + exp(-v));
+    switch (kind) {
+    case BWI_SIGMOID:
+        return v * (1 - v);
+    case BWI_TANH:
+        return 1 - v * v;
+    case BWI_SOFTPLUS:
+        return -expm1(-v);
+    case BWI_SOFTSIGN:
+        return (1 - fabs(v)) * (1 - fabs(v));
+    case BWI_ELU:
+        return v > 0 ? a : v + b;
+    case BWI_EXPONENTIAL:
+        return v;
+    case BWI_HARD_SIGMOID:
+        return v > 0 && v < 1 ? 1.0 / 6 : 0;
+    case BWI_LEAKY_RELU:
+        return v < 0 ? a : 1;
+    case BWI_BENT_RELU:
+        return v > 0 ? (v < b ? 1 : 0) : a;
+    case BWI_SILU:
+        return s * (1 + v * (1 - s));
+    case BWI_GELU:
+        return below_normal(v) + v * exp(-v * v / 2) * 0.39894228040143268;
+    case BWI_ACTIVATIONS:
+        break;
+    }
+    return (double)NAN;
+}
+
+static void activate(bwi_activation kind, const float *p, int64_t count, const float *x, float *y)
+{
+    for (int64_t i = 0; i < count; i++)
+        y[i] = (float)activation_of(kind, p, (double)x[i]);
+}
+
+static void activate_backward(bwi_activation kind, const float *p, int64_t count, const float *v, const float *dy, float *dx)
+{
+    for (int64_t i = 0; i < count; i++)
+        dx[i] = (float)((double)dy[i] * slope_of(kind, p, (double)v[i]));
+}
+
+static void dropout(int64_t count, uint64_t seed, uint64_t stream, uint64_t counter, uint32_t limit, float scale, const float *x,
+                    float *y)
+{
+    for (int64_t i = 0; i < count; i++) {
+        bwi_random r = bwi_random_at(seed, stream, counter + (uint64_t)(i / 64 * 16 + i % 16));
+        y[i] = r.word[i % 64 / 16] < limit ? 0 : x[i] * scale;
+    }
+}
+
 /* The number in the window of the element that wins at (n, oh, ow, c): the first of the largest, or of the NaNs. -1: the
  * window has nothing but padding. */
 static int winner(const bwi_image *image, const bwi_window *k, const float *x, int64_t n, int64_t oh, int64_t ow, int64_t c)
@@ -410,6 +500,9 @@ const bwi_kernels bwi_kernels_reference = {
     .dense_backward_weights = dense_backward_weights,
     .relu_forward = relu_forward,
     .relu_backward = relu_backward,
+    .activate = activate,
+    .activate_backward = activate_backward,
+    .dropout = dropout,
     .maxpool_forward = maxpool_forward,
     .maxpool_backward = maxpool_backward,
     .avgpool_forward = avgpool_forward,
