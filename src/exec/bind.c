@@ -89,6 +89,16 @@ static float *shared_address(const binder *b, size_t offset)
     return offset == SIZE_MAX ? NULL : (float *)(void *)(b->exec->arena + offset);
 }
 
+/* The nodes that write records for a variable in one phase share a sample's stretch, in the order of the instructions. */
+static bwi_record_use record_use(const binder *b, const bwi_instruction *i, const bwi_variable *variable)
+{
+    bwi_record_use use = {.store = i->pass == BWI_PASS_BACKWARD_WEIGHTS ? bwi_records_of(b->exec, variable) : NULL};
+    for (const bwi_instruction *before = b->phase->instructions; use.store && before < i; before++) {
+        use.offset += bwi_instruction_records(before, variable);
+    }
+    return use;
+}
+
 static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, bwi_call *call)
 {
     bwi_exec *exec = b->exec;
@@ -112,7 +122,8 @@ static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, 
     call->src = bwi_allocate(exec->ctx, (size_t)(2 * inputs), sizeof(void *));
     call->weights = bwi_allocate(exec->ctx, (size_t)node->variables, sizeof(float *));
     call->gradient = bwi_allocate(exec->ctx, (size_t)node->variables, sizeof(size_t));
-    if (!call->src || !call->weights || !call->gradient) {
+    call->records = bwi_allocate(exec->ctx, (size_t)node->variables, sizeof *call->records);
+    if (!call->src || !call->weights || !call->gradient || !call->records) {
         return BW_RESOURCE_EXHAUSTED;
     }
     call->diff_src = call->src + inputs;
@@ -123,6 +134,7 @@ static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, 
     for (int k = 0; k < node->variables; k++) {
         call->weights[k] = node->variable[k]->data;
         call->gradient[k] = plan->gradients[node->variable[k]->index];
+        call->records[k] = record_use(b, i, node->variable[k]);
     }
     return BW_OK;
 }
@@ -244,6 +256,7 @@ static void unbind_phase(bwi_exec *exec, bwi_bound_phase *phase)
         bwi_release(exec->ctx, (void *)b->call.src);
         bwi_release(exec->ctx, (void *)b->call.weights);
         bwi_release(exec->ctx, b->call.gradient);
+        bwi_release(exec->ctx, b->call.records);
     }
     bwi_release(exec->ctx, phase->list);
 }
@@ -274,6 +287,7 @@ void bwi_exec_close(bwi_exec *exec)
         bwi_release(exec->ctx, exec->workers[w].numbers);
     }
     bwi_release(exec->ctx, exec->workers);
+    bwi_release(exec->ctx, exec->tables);
     bwi_release(exec->ctx, exec);
 }
 
@@ -325,6 +339,9 @@ bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
     exec->flops = flops_of(plan);
     exec->arena = bwi_arena_allocate(ctx, plan->bytes);
     bw_status status = exec->arena ? open_workers(exec) : BW_RESOURCE_EXHAUSTED;
+    if (status == BW_OK) {
+        status = bwi_records_open(exec);
+    }
     if (status == BW_OK) {
         status = bwi_exec_bind(exec);
     }

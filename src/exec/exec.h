@@ -19,7 +19,8 @@ typedef struct bwi_hooks {
     void *user;
     /* On the worker's thread: the lane has all of this piece's gradient of a variable. */
     void (*lane_gradient)(void *user, int lane, const bwi_variable *variable, const float *gradient);
-    /* On the caller's thread, from the reduction: squared norm of a lane's gradient, and how many samples it sums. */
+    /* On the caller's thread, from the reduction: squared norm of a lane's gradient, and how many samples it sums. Of sparse
+     * variables the records of the last piece count, if it had room (plan.c). They have no lane_gradient. */
     void (*lane_norm)(void *user, int lane, double squared, int64_t samples);
     /* On the worker's thread: a tile begins. */
     void (*tile)(void *user, int worker, int lane, int64_t tile);
@@ -91,6 +92,16 @@ typedef struct bwi_worker {
     unsigned char pad[BWI_CACHE_LINE];
 } bwi_worker;
 
+/* The gradient of a sparse variable (records.c). */
+typedef struct bwi_table {
+    bwi_records records;
+    int64_t capacity, count;
+    int64_t settled;          /* of them, those that ranks have added */
+    uint64_t *sorted, *spare; /* lists of records */
+    int64_t touched;          /* rows; entries of the sorted list, once it is summed */
+    double squared;           /* norm of the sum */
+} bwi_table;
+
 struct bwi_exec {
     bw_context *ctx;
     bwi_plan *plan;
@@ -116,6 +127,9 @@ struct bwi_exec {
     atomic_llong next_block;
     bwi_update updater;
     void *update_user;
+    int64_t begin, end; /* the tiles being run */
+    bwi_table *tables;  /* one for each of the plan's */
+    int table;          /* the one being summed */
 };
 
 bw_status bwi_exec_bind(bwi_exec *exec);
@@ -127,6 +141,18 @@ void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *si
 bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k);
 /* Runs the piece again one sample at a time through phases up to the present one; names what is wrong. */
 bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite);
+/* Records (records.c): of the variable, or NULL. */
+const bwi_records *bwi_records_of(const bwi_exec *exec, const bwi_variable *variable);
+bw_status bwi_records_open(bwi_exec *exec);
+void bwi_records_clear(bwi_exec *exec);
+/* Makes room for the records of the present phase from tile `begin` on; `end`: up to where there is. */
+bw_status bwi_records_begin(bwi_exec *exec, int64_t begin, int64_t *end);
+/* At the update: adds the ranks' and sorts them; a lane's share, before they are summed; sums them: the squared norm. */
+bw_status bwi_records_sort(bwi_exec *exec);
+double bwi_records_lane_norm(const bwi_exec *exec, int lane);
+double bwi_records_sum(bwi_exec *exec);
+int64_t bwi_records_blocks(const bwi_exec *exec);
+void bwi_records_update(const bwi_exec *exec, int worker, int64_t block);
 int64_t bwi_piece_number(const bwi_piece *piece, int64_t index);
 unsigned char *bwi_exec_lane(const bwi_exec *exec, int lane);
 

@@ -28,10 +28,12 @@ static void fail_worker(bwi_exec *exec, int worker, bw_status status)
 static void run_lane(bwi_exec *exec, int worker, int lane)
 {
     const bwi_plan *plan = exec->plan;
-    memset(bwi_exec_lane(exec, lane) + plan->lane_sums, 0, sums_bytes(plan));
-    int64_t tiles = bwi_tiles_of(exec->piece.count, plan->tile), lanes = plan->lanes;
-    int64_t k = (first_own_lane(exec) + lane - exec->tiles % lanes + lanes) % lanes;
-    for (; k < tiles; k += lanes) {
+    if (exec->begin == 0) {
+        memset(bwi_exec_lane(exec, lane) + plan->lane_sums, 0, sums_bytes(plan));
+    }
+    int64_t lanes = plan->lanes;
+    int64_t k = exec->begin + (first_own_lane(exec) + lane - (exec->tiles + exec->begin) % lanes + lanes) % lanes;
+    for (; k < exec->end; k += lanes) {
         if (atomic_load_explicit(&exec->failed, memory_order_relaxed)) {
             return;
         }
@@ -69,7 +71,7 @@ static int workers_for(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     double work = exec->flops * (double)exec->piece.count * (plan->programs[exec->program].program.training ? 3 : 1);
-    int64_t tiles = bwi_tiles_of(exec->piece.count, plan->tile);
+    int64_t tiles = exec->end - exec->begin;
     if (work < WORTH_WAKING || tiles < 2) {
         return 1;
     }
@@ -138,7 +140,8 @@ static void finish_phase(bwi_exec *exec)
     }
 }
 
-static bw_status run_phase(bwi_exec *exec)
+/* The tiles from exec->begin to exec->end. */
+static bw_status run_tiles(bwi_exec *exec)
 {
     atomic_store(&exec->next_lane, 0);
     atomic_store(&exec->failed, 0);
@@ -148,6 +151,19 @@ static bw_status run_phase(bwi_exec *exec)
         bw_status all = exec->rank->agree(exec->ctx, status);
         if (status == BW_OK && all != BW_OK) {
             status = bwi_fail(exec->ctx, all, "another rank failed");
+        }
+    }
+    return status;
+}
+
+static bw_status run_phase(bwi_exec *exec)
+{
+    bw_status status = BW_OK;
+    int64_t tiles = bwi_tiles_of(exec->piece.count, exec->plan->tile);
+    for (exec->begin = 0; exec->begin < tiles && status == BW_OK; exec->begin = exec->end) {
+        status = bwi_records_begin(exec, exec->begin, &exec->end);
+        if (status == BW_OK) {
+            status = run_tiles(exec);
         }
     }
     if (status == BW_OK) {
@@ -242,6 +258,7 @@ void bwi_exec_clear(bwi_exec *exec)
 {
     exec->samples = exec->tiles = 0;
     exec->fresh = false;
+    bwi_records_clear(exec);
 }
 
 void bwi_exec_touch(bwi_exec *exec)

@@ -130,6 +130,7 @@ bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
     bwi_tile tile = {.lane = bwi_exec_lane(exec, lane),
                      .first = total < plan->lanes,
                      .training = training,
+                     .records = true,
                      .samples = (int64_t)1 << size,
                      .numbers = own->numbers,
                      .position = exec->samples + first,

@@ -79,13 +79,18 @@ static void reduce_blocks(void *user, int worker)
 static void update_blocks(void *user, int worker)
 {
     bwi_exec *exec = user;
+    int64_t dense = block_count(exec->plan), sparse = bwi_records_blocks(exec);
     double begin = exec->ledger ? bwi_now() : 0;
     for (;;) {
         int64_t block = atomic_fetch_add_explicit(&exec->next_block, 1, memory_order_relaxed), first, count;
-        const bwi_variable *variable = block_at(exec->plan, block, &first, &count);
-        if (!variable) {
+        if (block >= dense + sparse) {
             break;
         }
+        if (block >= dense) {
+            bwi_records_update(exec, worker, block - dense);
+            continue;
+        }
+        const bwi_variable *variable = block_at(exec->plan, block, &first, &count);
         exec->updater(exec->update_user, variable, first, count, gradient_at(exec, 0, variable, first));
     }
     if (exec->ledger) {
@@ -93,10 +98,10 @@ static void update_blocks(void *user, int worker)
     }
 }
 
-static void share_blocks(bwi_exec *exec, bwi_work work)
+static void share_blocks(bwi_exec *exec, bwi_work work, int64_t blocks)
 {
     atomic_store(&exec->next_block, 0);
-    bwi_pool_run(exec->ctx, block_count(exec->plan) < WORTH_SHARING ? 1 : exec->plan->workers, work, exec);
+    bwi_pool_run(exec->ctx, blocks < WORTH_SHARING ? 1 : exec->plan->workers, work, exec);
 }
 
 /* Tile t of the window has its samples in lane t mod lanes. Only whole pieces are known here: the last one may have
@@ -105,7 +110,7 @@ static void tell_lane_norms(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     for (int lane = 0; lane < used_lanes(exec); lane++) {
-        double squared = 0;
+        double squared = bwi_records_lane_norm(exec, lane);
         for (int v = 0; v < plan->source->variable_count; v++) {
             if (plan->gradients[v] != SIZE_MAX) {
                 const bwi_variable *variable = plan->source->variables[v];
@@ -156,6 +161,12 @@ static bw_status name_nonfinite(bwi_exec *exec)
             return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "the gradient of %s is not finite", variable->name);
         }
     }
+    for (int t = 0; t < exec->plan->table_count; t++) {
+        if (!isfinite(exec->tables[t].squared)) {
+            return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "the gradient of %s is not finite",
+                            exec->tables[t].records.variable->name);
+        }
+    }
     return bwi_fail(exec->ctx, BW_INTERNAL, "a gradient is not finite");
 }
 
@@ -165,12 +176,15 @@ bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm)
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "nothing to apply: no sample's gradient was added");
     }
     unsigned state = bwi_float_begin();
-    if (exec->hooks.lane_norm) {
+    bw_status status = bwi_records_sort(exec);
+    if (exec->hooks.lane_norm && status == BW_OK) {
         tell_lane_norms(exec);
     }
-    share_blocks(exec, reduce_blocks);
-    bw_status status = exec->plan->ranks > 1 ? sum_ranks(exec) : BW_OK;
-    *squared_norm = 0;
+    share_blocks(exec, reduce_blocks, block_count(exec->plan));
+    if (status == BW_OK && exec->plan->ranks > 1) {
+        status = sum_ranks(exec);
+    }
+    *squared_norm = status == BW_OK ? bwi_records_sum(exec) : 0;
     for (int64_t block = 0; block < block_count(exec->plan); block++) {
         *squared_norm += norms(exec)[block];
     }
@@ -202,7 +216,7 @@ void bwi_exec_update(bwi_exec *exec, bwi_update update, void *user)
     unsigned state = bwi_float_begin();
     exec->updater = update;
     exec->update_user = user;
-    share_blocks(exec, update_blocks);
+    share_blocks(exec, update_blocks, block_count(exec->plan) + bwi_records_blocks(exec));
     commit_nodes(exec);
     bwi_float_restore(state);
     bwi_exec_clear(exec);

@@ -39,6 +39,11 @@ void bwi_shape_image(const bwi_shape *shape, int64_t *h, int64_t *w, int64_t *c)
     }
 }
 
+int64_t bwi_variable_width(const bwi_variable *variable)
+{
+    return bwi_shape_count(&variable->shape) / variable->shape.extent[0];
+}
+
 void bwi_variable_read(const bwi_variable *variable, float *values)
 {
     if (variable->packing.unpack) {
@@ -128,7 +133,9 @@ bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, con
     if (!node) {
         return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "no memory for layer %s", name);
     }
+    node->graph = graph;
     node->op = op;
+    node->layer = -1;
     snprintf(node->name, sizeof node->name, "%s", name);
     node->inputs = input_count;
     node->variables = variable_count;

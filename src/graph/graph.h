@@ -45,6 +45,8 @@ typedef struct bwi_variable {
     char name[96]; /* "conv2d/kernel" */
     bwi_shape shape;
     bool trainable;
+    bool sparse;           /* a table: its gradient is kept as records of touched rows, never dense in lanes */
+    bool lazy;             /* sparse: an update leaves rows that its window did not touch, and their slots, as they are */
     char initializer[128]; /* as in an expression: "glorot_uniform", "random_normal(stddev=0.1)" */
     float l1, l2;          /* penalties: l1 sum |w| + l2 sum w^2, added once per update */
     int64_t fan_in, fan_out;
@@ -54,6 +56,8 @@ typedef struct bwi_variable {
     float *data;   /* NULL until the model is built */
 } bwi_variable;
 
+/* Floats in a row of a table: an element of its first axis. */
+int64_t bwi_variable_width(const bwi_variable *variable);
 /* Values in Keras's order, from and to however the variable is stored. */
 void bwi_variable_read(const bwi_variable *variable, float *values);
 void bwi_variable_write(bwi_variable *variable, const float *values);
@@ -61,7 +65,9 @@ void bwi_variable_write(bwi_variable *variable, const float *values);
 /* ---- Nodes ---- */
 
 struct bw_node {
+    bwi_graph *graph; /* whose node it is */
     const bwi_op *op;
+    int layer;     /* the model's layer that made it its result; -1: none */
     char name[64]; /* the layer's name, for messages */
     void *attributes;
     size_t attribute_bytes;
@@ -70,6 +76,7 @@ struct bw_node {
     bwi_variable **variable;
     bwi_shape shape;
     bw_dtype dtype; /* BW_F32 or BW_I32 */
+    bw_node *mask;  /* 1 for each position that counts, 0 for others: its shape is this one's without the last axis; NULL: all */
     int64_t block;  /* channel block of its output (kernel.h); set by the plan's lowering */
     int number;     /* position in the graph: inputs come before their users */
 };
@@ -80,6 +87,9 @@ struct bwi_graph {
     int count, capacity;
     bwi_variable **variables;
     int variable_count, variable_capacity;
+    void *owner;  /* the model, for models made by calls */
+    bool reusing; /* a shared layer is built again: bwi_graph_variable gives variables[reuse++] */
+    int reuse;
 };
 
 void bwi_graph_free(bwi_graph *graph);
@@ -91,6 +101,27 @@ bwi_variable *bwi_graph_variable(bwi_graph *graph, const char *layer, const char
 
 /* ---- The contract of an operator ---- */
 
+/*
+ * The gradient of a sparse variable: one record (a row of the table and the difference of its values) for each index of each
+ * sample, at a place that follows from the sample's position in the window alone. `rows` are doubles: exact, and ranks add
+ * them as they add differences.
+ */
+typedef struct bwi_records {
+    const bwi_variable *variable;
+    double *rows;
+    float *values;      /* [record][width] */
+    int64_t width;      /* floats of a row */
+    int64_t first;      /* where the records of the samples being run begin */
+    int64_t base;       /* position in the window of the first of them */
+    int64_t per_sample; /* records of a sample in the phase at hand */
+} bwi_records;
+
+/* The part of a sample's records that one node writes. */
+typedef struct bwi_record_use {
+    const bwi_records *store; /* NULL: the variable is dense, or not trained */
+    int64_t offset;
+} bwi_record_use;
+
 /* What a pass gets: addresses bound once per worker and number of samples. Only kernels look behind them. */
 typedef struct bwi_call {
     const bw_node *node;
@@ -101,11 +132,12 @@ typedef struct bwi_call {
     void **src;      /* one for each input */
     void **diff_src; /* NULL where no difference is wanted */
     void *dst, *diff_dst, *workspace, *scratch;
-    float **weights;   /* one for each variable, as stored */
-    size_t *gradient;  /* byte offset in a lane for each variable; SIZE_MAX: not trained */
-    bool *overwrites;  /* for each variable: this is the first instruction of a tile to touch its gradient */
-    size_t sums;       /* byte offset in a lane of this node's sums (double) */
-    float *statistics; /* what `finish` made of the sums: shared by all workers */
+    float **weights;         /* one for each variable, as stored */
+    size_t *gradient;        /* byte offset in a lane for each variable; SIZE_MAX: not trained */
+    bwi_record_use *records; /* for each variable */
+    bool *overwrites;        /* for each variable: this is the first instruction of a tile to touch its gradient */
+    size_t sums;             /* byte offset in a lane of this node's sums (double) */
+    float *statistics;       /* what `finish` made of the sums: shared by all workers */
     float *backward_statistics;
     void *shared; /* the op's own buffer that `prologue` fills once per update */
 } bwi_call;
@@ -117,6 +149,7 @@ struct bwi_tile {
     unsigned char *lane; /* this tile's lane */
     bool first;          /* the lane's first tile of the window: its gradients hold nothing yet */
     bool training;
+    bool records; /* records are to be written; not in a replay */
     int64_t samples;
     const int64_t *numbers; /* sample numbers, for messages and gathering */
     int64_t position;       /* of its first sample in the window: random draws are keyed by it */
@@ -133,6 +166,12 @@ static inline float *bwi_call_gradient(const bwi_call *call, const bwi_tile *til
 static inline bool bwi_call_accumulates(const bwi_call *call, const bwi_tile *tile, int variable)
 {
     return !(tile->first && call->overwrites[variable]);
+}
+/* The first of the records that a node writes for the i-th sample of a tile. */
+static inline int64_t bwi_call_record(const bwi_call *call, const bwi_tile *tile, int variable, int64_t i)
+{
+    const bwi_record_use *use = &call->records[variable];
+    return use->store->first + (tile->position - use->store->base + i) * use->store->per_sample + use->offset;
 }
 static inline double *bwi_call_sums(const bwi_call *call, const bwi_tile *tile)
 {
@@ -191,7 +230,8 @@ struct bwi_op {
     bw_status (*prologue)(const bwi_call *call); /* in training, once per update, before its tiles; may be NULL */
 
     bwi_pass_function forward, backward, backward_weights;
-    bwi_pass_function inference; /* forward when not training; NULL: the same */
+    int64_t (*records)(const bw_node *node); /* that backward_weights writes for a sample, if its variable is sparse */
+    bwi_pass_function inference;             /* forward when not training; NULL: the same */
 
     /* Sums over the batch. */
     int64_t (*sum_count)(const bw_node *node); /* doubles; for statistics, backward_statistics and SUMS alike */
@@ -259,6 +299,8 @@ typedef struct bwi_program {
 bw_status bwi_program_make(bw_context *ctx, bwi_program *program, const bwi_graph *graph, bw_node *const *targets, int target_count,
                            bw_node *const *losses, int loss_count);
 void bwi_program_free(bwi_program *program);
+/* Records that an instruction writes for a sample in the gradient of a sparse variable; 0: none. */
+int64_t bwi_instruction_records(const bwi_instruction *instruction, const bwi_variable *variable);
 /* The instruction that writes `value`, or NULL. */
 const bwi_instruction *bwi_program_writer(const bwi_program *program, int value);
 

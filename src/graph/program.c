@@ -416,6 +416,15 @@ void bwi_program_free(bwi_program *program)
     *program = (bwi_program){.ctx = program->ctx};
 }
 
+int64_t bwi_instruction_records(const bwi_instruction *i, const bwi_variable *variable)
+{
+    int64_t records = 0;
+    for (int k = 0; i->pass == BWI_PASS_BACKWARD_WEIGHTS && k < i->node->variables; k++) {
+        records += i->node->variable[k] == variable && variable->sparse ? i->node->op->records(i->node) : 0;
+    }
+    return records;
+}
+
 const bwi_instruction *bwi_program_writer(const bwi_program *program, int value)
 {
     while (program->values[value].view_of >= 0) {

@@ -8,7 +8,15 @@
 #include <string.h>
 
 /* What the default tile and lanes are made for: a reference machine, so that the choice follows from the model alone. */
-enum { REFERENCE_CACHE = 1 << 20, TILE_BYTES = 16 << 20, LARGEST_TILE = 64, MOST_LANES = 16, FEWEST_LANES = 4, LANES_BYTES = 16 << 20 };
+enum {
+    REFERENCE_CACHE = 1 << 20,
+    TILE_BYTES = 16 << 20,
+    LARGEST_TILE = 64,
+    MOST_LANES = 16,
+    FEWEST_LANES = 4,
+    LANES_BYTES = 16 << 20,
+    EAGER_ROWS = 1 << 16
+};
 
 typedef struct choice {
     int64_t tile;
@@ -42,11 +50,12 @@ static int64_t power_of_two_below(int64_t value)
     return power;
 }
 
+/* What lanes hold. */
 static size_t trainable_bytes(const bwi_graph *graph)
 {
     size_t bytes = 0;
     for (int v = 0; v < graph->variable_count; v++) {
-        if (graph->variables[v]->trainable) {
+        if (graph->variables[v]->trainable && !graph->variables[v]->sparse) {
             bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)graph->variables[v]->count, sizeof(float)));
         }
     }
@@ -163,7 +172,7 @@ static void lay_lane(bwi_plan *plan)
     size_t end = 0;
     for (int v = 0; v < plan->source->variable_count; v++) {
         const bwi_variable *variable = plan->source->variables[v];
-        bool trained = variable->trainable && plan->programs[0].program.training;
+        bool trained = variable->trainable && !variable->sparse && plan->programs[0].program.training;
         plan->gradients[v] = trained ? take(&end, bwi_size_multiply((size_t)variable->count, sizeof(float))) : SIZE_MAX;
     }
     plan->lane_sums = end;
@@ -189,6 +198,53 @@ static void lay_shared(bwi_plan *plan, size_t *end)
             plan->backward_statistics[n] = take(end, (size_t)op->backward_statistics_count(node) * sizeof(float));
         }
     }
+}
+
+static int64_t records_of_sample(const bwi_plan *plan, const bwi_variable *variable)
+{
+    const bwi_program *program = &plan->programs[0].program;
+    int64_t records = 0;
+    for (int n = 0; n < program->count; n++) {
+        records += bwi_instruction_records(&program->instructions[n], variable);
+    }
+    return records;
+}
+
+/*
+ * Room for the records of a whole window, or for less: when there is no more room, records are summed to one for each touched
+ * row, so one for each row of the table and those of a tile for each lane are always enough. Some more lets this be rare. If the
+ * window is not known, this is what there is: about one gradient of the table.
+ */
+static size_t record_capacity(const bwi_plan *plan, const bwi_variable *variable)
+{
+    size_t records = (size_t)records_of_sample(plan, variable), rows = (size_t)variable->shape.extent[0];
+    size_t tiles = bwi_size_multiply(records, (size_t)plan->tile * (size_t)plan->lanes);
+    size_t more = rows < EAGER_ROWS ? rows : EAGER_ROWS;
+    size_t least = bwi_size_add(rows, tiles > more ? tiles : more);
+    size_t window = plan->window ? bwi_size_multiply(records, (size_t)plan->window) : SIZE_MAX;
+    return window < least ? window : least;
+}
+
+static void lay_tables(bwi_plan *plan, size_t *end)
+{
+    size_t begin = *end;
+    bool scatters = false;
+    for (int v = 0; plan->programs[0].program.training && v < plan->source->variable_count; v++) {
+        const bwi_variable *variable = plan->source->variables[v];
+        if (!variable->trainable || !variable->sparse) {
+            continue;
+        }
+        size_t capacity = record_capacity(plan, variable);
+        capacity = capacity <= UINT32_MAX ? capacity : SIZE_MAX; /* a record's number has 32 bits */
+        bwi_plan_table *table = &plan->tables[plan->table_count++];
+        *table = (bwi_plan_table){.variable = variable, .capacity = (int64_t)capacity};
+        table->rows = take(end, bwi_size_multiply(capacity, sizeof(double)));
+        table->values = take(end, bwi_size_multiply(capacity, (size_t)bwi_variable_width(variable) * sizeof(float)));
+        table->sorted = take(end, bwi_size_multiply(capacity, 2 * sizeof(uint64_t)));
+        scatters = scatters || !variable->lazy;
+    }
+    plan->scatter_offset = take(end, scatters ? (size_t)plan->workers * BWI_UPDATE_BLOCK * sizeof(float) : 0);
+    plan->items.records = *end - begin;
 }
 
 static void lay_arena(bwi_plan *plan, size_t scratch)
@@ -218,10 +274,11 @@ static void lay_arena(bwi_plan *plan, size_t scratch)
     plan->items.store = end - plan->store_offset;
     int64_t blocks = 0;
     for (int v = 0; v < plan->source->variable_count; v++) {
-        blocks += bwi_update_blocks(plan->source->variables[v]);
+        blocks += plan->gradients[v] == SIZE_MAX ? 0 : bwi_update_blocks(plan->source->variables[v]);
     }
     plan->update_offset = take(&end, (size_t)blocks * sizeof(double));
     plan->items.update = end - plan->update_offset;
+    lay_tables(plan, &end);
     plan->bytes = bwi_size_align(end, 4096);
 }
 
@@ -266,8 +323,9 @@ static bw_status allocate_tables(bwi_plan *plan)
     plan->backward_statistics = bwi_allocate(ctx, nodes, sizeof(size_t));
     plan->sums = bwi_allocate(ctx, nodes, sizeof(size_t));
     plan->gradients = bwi_allocate(ctx, variables, sizeof(size_t));
+    plan->tables = bwi_allocate(ctx, variables, sizeof *plan->tables);
     bool ok = plan->prepared && plan->workspace_bytes && plan->shared && plan->statistics && plan->backward_statistics &&
-              plan->sums && plan->gradients;
+              plan->sums && plan->gradients && plan->tables;
     return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
@@ -316,6 +374,7 @@ static bw_status try_choice(bw_context *ctx, bwi_plan **result, const bwi_plan_r
     plan->workers = c->workers;
     plan->keep = c->keep;
     plan->batch = request->batch;
+    plan->window = request->window;
     while (((int64_t)1 << plan->sizes) <= plan->tile) {
         plan->sizes++;
     }
@@ -411,6 +470,7 @@ void bwi_plan_free(bwi_plan *plan)
     bwi_release(ctx, plan->backward_statistics);
     bwi_release(ctx, plan->sums);
     bwi_release(ctx, plan->gradients);
+    bwi_release(ctx, plan->tables);
     bwi_release(ctx, (void *)plan->lowered);
     plan->graph.ctx = ctx;
     bwi_graph_free(&plan->graph);

@@ -26,6 +26,7 @@ typedef struct bwi_plan_request {
     const bwi_program_request *programs;
     int program_count;
     int64_t batch;        /* samples fed at once, at most; 0: not known, then nothing is kept for a whole batch */
+    int64_t window;       /* samples behind one update, at most; 0: not known */
     int64_t tile;         /* 0: from the model */
     int lanes;            /* 0: from the model */
     int workers;          /* at most; 0: the context's */
@@ -51,9 +52,16 @@ typedef struct bwi_plan_program {
     size_t *stored; /* per value: offset in a tile's slot of the store; SIZE_MAX: not kept */
 } bwi_plan_program;
 
+/* Where the gradient of a sparse variable is kept: records (graph.h), and two lists of 8 bytes a record to sort them. */
+typedef struct bwi_plan_table {
+    const bwi_variable *variable;
+    int64_t capacity;            /* records */
+    size_t rows, values, sorted; /* offsets in the arena */
+} bwi_plan_table;
+
 /* Bytes by what they are for, in the arena and outside it. */
 typedef struct bwi_plan_items {
-    size_t lanes, activations, workspace, scratch, input, statistics, store, update, outside;
+    size_t lanes, activations, workspace, scratch, input, statistics, store, update, records, outside;
 } bwi_plan_items;
 
 enum { BWI_MAX_SIZES = 12, BWI_UPDATE_BLOCK = 8192 };
@@ -70,17 +78,20 @@ struct bwi_plan {
     int64_t tile;
     int sizes; /* numbers of samples with kernels: 1, 2, 4, ... tile */
     int lanes, own_lanes, workers, ranks;
-    int64_t batch, store_tiles;
+    int64_t batch, window, store_tiles;
     bool keep; /* boundary values are kept for the whole batch, not computed again */
 
     void **prepared;                                   /* [node][size] */
     size_t *workspace_bytes;                           /* [node], for a full tile */
     size_t *shared, *statistics, *backward_statistics; /* [node]: offsets in the arena; SIZE_MAX: none */
     size_t *sums;                                      /* [node]: offset in a lane; SIZE_MAX: none */
-    size_t *gradients;                                 /* [variable]: offset in a lane; SIZE_MAX: not trained */
+    size_t *gradients;                                 /* [variable]: offset in a lane; SIZE_MAX: not trained, or sparse */
+    bwi_plan_table *tables;                            /* of trained sparse variables */
+    int table_count;
     size_t lane_bytes, lane_sums;                      /* where a lane's sums begin */
 
     size_t lanes_offset, totals_offset, workers_offset, worker_bytes, scratch_offset, store_offset, store_slot, update_offset;
+    size_t scatter_offset; /* of a buffer of BWI_UPDATE_BLOCK floats for each worker, zero between uses */
     size_t bytes; /* of the arena */
     bwi_plan_items items;
 };

@@ -1,0 +1,115 @@
+/*
+ * masked_average: of the positions (first axis) that a mask lets count: y[c] = sum_t m[t] x[t][c] / sum_t m[t]; zero if none
+ * does. Inputs: x (positions, channels), mask (positions).
+ *
+ * mask_weights: one weight for each position: mask, times the sample weight if there is one (one number, or one a position).
+ */
+#include "op/op.h"
+
+/* ---- masked_average ---- */
+
+static bw_status average_shape(bwi_graph *graph, bw_node *node)
+{
+    const bwi_shape *x = &node->input[0]->shape, *mask = &node->input[1]->shape;
+    if (x->rank != 2 || bwi_shape_count(mask) != x->extent[0]) {
+        char a[160], b[160];
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT,
+                        "layer %s: expected positions and channels, and a mask for each position, got %s and %s", node->name,
+                        bwi_format_shape(a, x->rank, x->extent), bwi_format_shape(b, mask->rank, mask->extent));
+    }
+    node->shape = (bwi_shape){.rank = 1, .extent = {x->extent[1]}};
+    return BW_OK;
+}
+
+/* 1 / the number of positions of a sample that count; 0 if none does. */
+static float share_of(const float *mask, int64_t positions)
+{
+    double count = 0;
+    for (int64_t t = 0; t < positions; t++) {
+        count += (double)mask[t];
+    }
+    return count > 0 ? (float)(1 / count) : 0;
+}
+
+static bw_status average_forward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    int64_t positions = call->node->input[0]->shape.extent[0], channels = call->node->shape.extent[0];
+    const float *x = call->src[0], *mask = call->src[1];
+    float *y = call->dst;
+    for (int64_t s = 0; s < call->samples; s++, x += positions * channels, mask += positions, y += channels) {
+        float share = share_of(mask, positions);
+        for (int64_t c = 0; c < channels; c++) {
+            y[c] = 0;
+        }
+        for (int64_t t = 0; t < positions; t++) {
+            for (int64_t c = 0; mask[t] > 0 && c < channels; c++) {
+                y[c] += x[t * channels + c];
+            }
+        }
+        for (int64_t c = 0; c < channels; c++) {
+            y[c] *= share;
+        }
+    }
+    return BW_OK;
+}
+
+static bw_status average_backward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    int64_t positions = call->node->input[0]->shape.extent[0], channels = call->node->shape.extent[0];
+    const float *mask = call->src[1], *dy = call->diff_dst;
+    float *dx = call->diff_src[0];
+    for (int64_t s = 0; s < call->samples; s++, dx += positions * channels, mask += positions, dy += channels) {
+        float share = share_of(mask, positions);
+        for (int64_t t = 0; t < positions; t++) {
+            for (int64_t c = 0; c < channels; c++) {
+                dx[t * channels + c] = mask[t] > 0 ? dy[c] * share : 0;
+            }
+        }
+    }
+    return BW_OK;
+}
+
+const bwi_op bwi_op_masked_average = {.name = "masked_average",
+                                      .backward_reads = BWI_READS_SRC,
+                                      .layout = BWI_LAYOUT_PLAIN,
+                                      .shape = average_shape,
+                                      .forward = average_forward,
+                                      .backward = average_backward};
+
+/* ---- mask_weights ---- */
+
+static bw_status weights_shape(bwi_graph *graph, bw_node *node)
+{
+    node->shape = node->input[0]->shape;
+    int64_t positions = bwi_shape_count(&node->shape), weights = node->inputs > 1 ? bwi_shape_count(&node->input[1]->shape) : 1;
+    if (weights != 1 && weights != positions) {
+        char found[160];
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT,
+                        "%s: expected one sample weight or one for each of the output's %lld positions, got %s", node->name,
+                        (long long)positions, bwi_format_shape(found, node->input[1]->shape.rank, node->input[1]->shape.extent));
+    }
+    return BW_OK;
+}
+
+static bw_status weights_forward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    const bw_node *node = call->node;
+    int64_t positions = bwi_shape_count(&node->shape);
+    int64_t weights = node->inputs > 1 ? bwi_shape_count(&node->input[1]->shape) : 0;
+    const float *mask = call->src[0], *weight = weights ? call->src[1] : NULL;
+    float *to = call->dst;
+    for (int64_t i = 0; i < call->samples * positions; i++) {
+        float w = weights == 0 ? 1 : weight[weights == 1 ? i / positions : i];
+        to[i] = mask[i] > 0 ? w : 0;
+    }
+    return BW_OK;
+}
+
+const bwi_op bwi_op_mask_weights = {.name = "mask_weights",
+                                    .flags = BWI_OP_NO_GRADIENT,
+                                    .layout = BWI_LAYOUT_PLAIN,
+                                    .shape = weights_shape,
+                                    .forward = weights_forward};
