@@ -99,10 +99,11 @@ static inline const case_input *rig_find_input(const op_case *c, case_source fro
     return NULL;
 }
 
+/* How many class numbers or indices there are; 0: the input holds numbers. Indices into a table are the op's first input. */
 static inline int64_t rig_classes(const op_case *c, const case_input *in)
 {
     const bwi_shape *first = &c->input[0].shape;
-    return in->dtype == BW_I32 ? first->extent[first->rank - 1] : 0;
+    return in->dtype != BW_I32 ? 0 : in == &c->input[0] ? c->variable[0].extent[0] : first->extent[first->rank - 1];
 }
 
 /* x is the identity, or, `on_data`, random samples of the op's first input. */
@@ -166,6 +167,7 @@ static inline bw_node *rig_op(rig *r, const op_case *c, bool on_data)
     }
     for (; variable_count < CASE_VARIABLES && c->variable[variable_count].rank; variable_count++) {
         variables[variable_count] = rig_variable(r, c->op->name, &c->variable[variable_count], variable_count < trained);
+        variables[variable_count]->sparse = variable_count == 0 && c->op->records;
     }
     return rig_node(r, c->op, c->attributes, c->attribute_bytes, inputs, count, variables, variable_count);
 }
