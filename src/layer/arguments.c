@@ -189,12 +189,28 @@ static bw_status read_standard(const reader *r, const bwi_argument *a, bwi_argum
     return read_value(r, &term, &unbounded, v);
 }
 
+static bool any_labelled(const bwi_term *term)
+{
+    for (int i = 0; i < term->count; i++) {
+        if (term->items[i].label) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bw_status bwi_arguments_read(bw_context *ctx, const char *what, const bwi_term *term, const bwi_argument *arguments, int count,
                              bwi_argument_value *values)
 {
     reader r = {.ctx = ctx, .what = what};
     memset(values, 0, (size_t)count * sizeof *values);
-    bw_status status = read_given(&r, term, arguments, count, values);
+    /* A list that is the only argument may stand without its parentheses: reshape(4,9). */
+    bwi_term list = {.items = term->items, .count = term->count, .column = term->column}, one = *term;
+    if (count == 1 && arguments[0].kind == BWI_INTS && term->count > 1 && !any_labelled(term)) {
+        one.items = &list;
+        one.count = 1;
+    }
+    bw_status status = read_given(&r, &one, arguments, count, values);
     for (int i = 0; i < count && status == BW_OK; i++) {
         if (values[i].given) {
             continue;

@@ -19,6 +19,33 @@ bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, cons
     return true;
 }
 
+bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int rank, int argument, const int64_t *standard, int64_t pair[2])
+{
+    const bwi_argument_value *v = &layer->values[argument];
+    if (rank == 3) {
+        return bwi_layer_pair(graph, layer, argument, standard, pair);
+    }
+    if (v->count != 1 && (v->count || !standard)) {
+        bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: %s: expected one number, got %d", layer->name,
+                       layer->row->arguments[argument].name, v->count);
+        return false;
+    }
+    pair[0] = 1;
+    pair[1] = v->count ? v->integer : standard[1];
+    return true;
+}
+
+bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x, int rank)
+{
+    char text[160];
+    if (x->shape.rank != rank) {
+        bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected %s, got %s", layer->name,
+                       rank == 2 ? "a sequence (length, channels)" : "an image (height, width, channels)",
+                       bwi_format_shape(text, x->shape.rank, x->shape.extent));
+    }
+    return x->shape.rank == rank;
+}
+
 bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape,
                                  int initializer, int regularizer, int64_t fan_in, int64_t fan_out)
 {

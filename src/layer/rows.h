@@ -6,9 +6,18 @@
 
 extern const bwi_layer_row bwi_layer_conv2d, bwi_layer_maxpool2d, bwi_layer_flatten, bwi_layer_dense, bwi_layer_batchnorm,
     bwi_layer_activation, bwi_layer_relu, bwi_layer_softmax;
+extern const bwi_layer_row bwi_layer_conv1d, bwi_layer_depthwise_conv2d, bwi_layer_maxpool1d, bwi_layer_avgpool1d,
+    bwi_layer_avgpool2d, bwi_layer_global_maxpool1d, bwi_layer_global_maxpool2d, bwi_layer_global_avgpool1d,
+    bwi_layer_global_avgpool2d, bwi_layer_reshape, bwi_layer_permute, bwi_layer_zero_padding2d, bwi_layer_cropping2d,
+    bwi_layer_upsampling2d;
 
 /* A pair given as one number or as two; `standard` (may be NULL) if it was not given. False: neither one nor two. */
 bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, const int64_t *standard, int64_t pair[2]);
+/* Sizes along the height and the width of an image (rank 3), as bwi_layer_pair, or along the length of a sequence (rank 2),
+ * which is one number: its height's is 1. */
+bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int rank, int argument, const int64_t *standard, int64_t pair[2]);
+/* False, and a message, unless x is a sequence (rank 2: length, channels) or an image (rank 3). */
+bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x, int rank);
 /* A variable whose initializer and regularizer (may be -1: none) are arguments of the layer. NULL as a builder. */
 bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape,
                                  int initializer, int regularizer, int64_t fan_in, int64_t fan_out);

@@ -3,9 +3,29 @@
 
 #include <string.h>
 
-const bwi_layer_row *const bwi_layer_rows[] = {&bwi_layer_conv2d, &bwi_layer_maxpool2d, &bwi_layer_flatten,
-                                               &bwi_layer_dense,  &bwi_layer_batchnorm, &bwi_layer_activation,
-                                               &bwi_layer_relu,   &bwi_layer_softmax,   NULL};
+const bwi_layer_row *const bwi_layer_rows[] = {&bwi_layer_conv2d,
+                                               &bwi_layer_maxpool2d,
+                                               &bwi_layer_flatten,
+                                               &bwi_layer_dense,
+                                               &bwi_layer_batchnorm,
+                                               &bwi_layer_activation,
+                                               &bwi_layer_relu,
+                                               &bwi_layer_softmax,
+                                               &bwi_layer_conv1d,
+                                               &bwi_layer_depthwise_conv2d,
+                                               &bwi_layer_maxpool1d,
+                                               &bwi_layer_avgpool1d,
+                                               &bwi_layer_avgpool2d,
+                                               &bwi_layer_global_maxpool1d,
+                                               &bwi_layer_global_maxpool2d,
+                                               &bwi_layer_global_avgpool1d,
+                                               &bwi_layer_global_avgpool2d,
+                                               &bwi_layer_reshape,
+                                               &bwi_layer_permute,
+                                               &bwi_layer_zero_padding2d,
+                                               &bwi_layer_cropping2d,
+                                               &bwi_layer_upsampling2d,
+                                               NULL};
 
 const bwi_layer_row *bwi_layer_row_find(const char *name, int length)
 {

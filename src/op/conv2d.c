@@ -1,45 +1,48 @@
 /*
  * conv2d, through oneDNN. Variables: kernel (kh, kw, in/groups, filters), stored as the convolution likes it, and bias if
  * there is one. The prototype made when the model is built (one sample) fixes all layouts; every number of samples follows it.
+ * A sequence (length, channels) is an image of height 1, its kernel (kw, in/groups, filters); a depthwise kernel (kh, kw, in,
+ * multiplier) has the order in memory of groups = in, filters = in * multiplier.
  */
 #include "op/op.h"
 
 #include <string.h>
+
+/* Output extent and padding along the height (0) or the width (1). */
+static void extents(const bwi_conv2d_attributes *a, int i, int64_t in, int64_t *out, int64_t *before, int64_t *after)
+{
+    bwi_window_extent(in + a->pad[i][0] + a->pad[i][1], (a->kernel[i] - 1) * a->dilation[i] + 1, a->strides[i], a->same, out,
+                      before, after);
+    *before += a->pad[i][0];
+    *after += a->pad[i][1];
+}
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_conv2d_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape;
     char text[160];
-    if (in->rank != 3) {
+    if (in->rank != 3 && (in->rank != 2 || a->kernel[0] != 1)) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s",
                         node->name, bwi_format_shape(text, in->rank, in->extent));
     }
-    node->shape.rank = 3;
-    node->shape.extent[2] = a->filters;
-    for (int i = 0; i < 2; i++) {
-        int64_t before, after;
-        bwi_window_extent(in->extent[i], (a->kernel[i] - 1) * a->dilation[i] + 1, a->strides[i], a->same, &node->shape.extent[i],
-                          &before, &after);
-        if (node->shape.extent[i] < 1) {
+    node->shape.rank = in->rank;
+    node->shape.extent[in->rank - 1] = a->filters;
+    for (int i = 3 - in->rank; i < 2; i++) {
+        int64_t before, after, *out = &node->shape.extent[i + in->rank - 3];
+        extents(a, i, in->extent[i + in->rank - 3], out, &before, &after);
+        if (*out < 1) {
             return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: a kernel of %dx%d does not fit into %s", node->name,
                             (int)a->kernel[0], (int)a->kernel[1], bwi_format_shape(text, in->rank, in->extent));
         }
     }
-    return BW_OK;
+    return bwi_shape_check(graph, node);
 }
 
 static bwi_conv_shape conv_shape(const bw_node *node, int64_t n)
 {
     const bwi_conv2d_attributes *a = node->attributes;
-    const bwi_shape *in = &node->input[0]->shape, *out = &node->shape;
     bwi_conv_shape s = {.n = n,
-                        .ih = in->extent[0],
-                        .iw = in->extent[1],
-                        .ic = in->extent[2],
-                        .oh = out->extent[0],
-                        .ow = out->extent[1],
-                        .oc = out->extent[2],
                         .kh = a->kernel[0],
                         .kw = a->kernel[1],
                         .stride_h = a->strides[0],
@@ -48,9 +51,11 @@ static bwi_conv_shape conv_shape(const bw_node *node, int64_t n)
                         .dilation_w = a->dilation[1],
                         .groups = a->groups,
                         .with_bias = node->variables > 1};
+    bwi_shape_image(&node->input[0]->shape, &s.ih, &s.iw, &s.ic);
+    bwi_shape_image(&node->shape, &s.oh, &s.ow, &s.oc);
     int64_t extent;
-    bwi_window_extent(s.ih, (s.kh - 1) * s.dilation_h + 1, s.stride_h, a->same, &extent, &s.pad_top, &s.pad_bottom);
-    bwi_window_extent(s.iw, (s.kw - 1) * s.dilation_w + 1, s.stride_w, a->same, &extent, &s.pad_left, &s.pad_right);
+    extents(a, 0, s.ih, &extent, &s.pad_top, &s.pad_bottom);
+    extents(a, 1, s.iw, &extent, &s.pad_left, &s.pad_right);
     return s;
 }
 
@@ -212,8 +217,8 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 
 static double flops(const bw_node *node)
 {
-    const bwi_shape *kernel = &node->variable[0]->shape;
-    return 2 * (double)bwi_shape_count(&node->shape) * (double)(kernel->extent[0] * kernel->extent[1] * kernel->extent[2]);
+    const bwi_conv2d_attributes *a = node->attributes;
+    return 2 * (double)bwi_shape_count(&node->shape) * (double)bwi_shape_count(&node->variable[0]->shape) / (double)a->filters;
 }
 
 const bwi_op bwi_op_conv2d = {.name = "conv2d",

@@ -11,7 +11,9 @@
 extern const bwi_op *const bwi_ops[];
 
 extern const bwi_op bwi_op_input, bwi_op_conv2d, bwi_op_maxpool2d, bwi_op_relu, bwi_op_relu_maxpool, bwi_op_softmax, bwi_op_reshape,
-    bwi_op_dense, bwi_op_batchnorm, bwi_op_reorder, bwi_op_crossentropy, bwi_op_squared_error, bwi_op_accuracy, bwi_op_mean;
+    bwi_op_dense, bwi_op_batchnorm, bwi_op_reorder, bwi_op_crossentropy, bwi_op_squared_error, bwi_op_accuracy, bwi_op_mean,
+    bwi_op_custom, bwi_op_custom_constant;
+extern const bwi_op bwi_op_avgpool2d, bwi_op_global_maxpool, bwi_op_pad2d, bwi_op_upsample2d, bwi_op_permute;
 
 /* ---- Attributes, by operator ---- */
 
@@ -27,12 +29,26 @@ typedef struct bwi_input_attributes {
 typedef struct bwi_conv2d_attributes {
     int64_t filters, kernel[2], strides[2], dilation[2], groups;
     bool same;
+    int64_t pad[2][2]; /* rows, columns; zeros before and after, besides those of `same` */
 } bwi_conv2d_attributes;
 
 typedef struct bwi_pool2d_attributes {
     int64_t window[2], strides[2];
     bool same;
 } bwi_pool2d_attributes;
+
+typedef struct bwi_pad2d_attributes {
+    int64_t amount[2][2]; /* rows, columns; before, after; negative: cut off */
+} bwi_pad2d_attributes;
+
+typedef struct bwi_upsample2d_attributes {
+    int64_t size[2];
+    bool bilinear; /* else nearest */
+} bwi_upsample2d_attributes;
+
+typedef struct bwi_permute_attributes {
+    int rank, axes[BW_MAX_RANK]; /* from 0; of the input, by axis of the output */
+} bwi_permute_attributes;
 
 typedef struct bwi_reshape_attributes {
     bwi_shape shape; /* rank -1: flatten */
@@ -57,6 +73,9 @@ typedef struct bwi_accuracy_attributes {
 /* Where a window of `size` (dilated) starts when it slides over `extent` with Keras's padding: output extent, and the
  * padding before and after. */
 void bwi_window_extent(int64_t extent, int64_t size, int64_t stride, bool same, int64_t *out, int64_t *before, int64_t *after);
+
+/* Fails if the node's shape, as its rule computed it, has too many elements to count their bytes. */
+bw_status bwi_shape_check(bwi_graph *graph, const bw_node *node);
 
 /* The output of a node as kernels see it, for n samples. */
 bwi_image bwi_node_image(const bw_node *node, int64_t n);

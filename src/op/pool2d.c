@@ -1,6 +1,8 @@
 /*
  * maxpool2d: the largest of each window; backward sends the difference to the element that won, the first of equals.
- * relu_maxpool: ReLU and 2x2 pooling in one pass that keeps bit masks. Both may give another block than they get.
+ * relu_maxpool: ReLU and 2x2 pooling in one pass that keeps bit masks.
+ * avgpool2d: the mean of those elements of each window that lie inside the image; backward shares the difference among them.
+ * All may give another block than they get. A sequence (length, channels) is an image of height 1.
  */
 #include "op/op.h"
 
@@ -9,34 +11,41 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     const bwi_pool2d_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape;
     char text[160];
-    if (in->rank != 3) {
+    if (in->rank != 3 && (in->rank != 2 || a->window[0] != 1)) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s",
                         node->name, bwi_format_shape(text, in->rank, in->extent));
     }
     node->shape = *in;
-    for (int i = 0; i < 2; i++) {
-        int64_t before, after;
-        bwi_window_extent(in->extent[i], a->window[i], a->strides[i], a->same, &node->shape.extent[i], &before, &after);
-        if (node->shape.extent[i] < 1) {
+    for (int i = 3 - in->rank; i < 2; i++) {
+        int64_t before, after, *out = &node->shape.extent[i + in->rank - 3];
+        bwi_window_extent(in->extent[i + in->rank - 3], a->window[i], a->strides[i], a->same, out, &before, &after);
+        if (*out < 1) {
             return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: a window of %dx%d does not fit into %s", node->name,
                             (int)a->window[0], (int)a->window[1], bwi_format_shape(text, in->rank, in->extent));
         }
     }
+    return BW_OK;
+}
+
+/* Which element won is kept in a byte. */
+static bw_status max_shape(bwi_graph *graph, bw_node *node)
+{
+    const bwi_pool2d_attributes *a = node->attributes;
     if (a->window[0] * a->window[1] > 255) {
         return bwi_fail(graph->ctx, BW_UNIMPLEMENTED, "layer %s: max pooling windows have at most 255 elements, got %dx%d",
                         node->name, (int)a->window[0], (int)a->window[1]);
     }
-    return BW_OK;
+    return shape(graph, node);
 }
 
 static bwi_window window_of(const bw_node *node)
 {
     const bwi_pool2d_attributes *a = node->attributes;
-    const bwi_shape *in = &node->input[0]->shape;
     bwi_window window = {.h = a->window[0], .w = a->window[1], .stride_h = a->strides[0], .stride_w = a->strides[1]};
-    int64_t out, after;
-    bwi_window_extent(in->extent[0], a->window[0], a->strides[0], a->same, &out, &window.pad_top, &after);
-    bwi_window_extent(in->extent[1], a->window[1], a->strides[1], a->same, &out, &window.pad_left, &after);
+    int64_t h, w, c, out, after;
+    bwi_shape_image(&node->input[0]->shape, &h, &w, &c);
+    bwi_window_extent(h, a->window[0], a->strides[0], a->same, &out, &window.pad_top, &after);
+    bwi_window_extent(w, a->window[1], a->strides[1], a->same, &out, &window.pad_left, &after);
     return window;
 }
 
@@ -68,7 +77,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 const bwi_op bwi_op_maxpool2d = {.name = "maxpool2d",
                                  .backward_reads = BWI_READS_WORKSPACE,
                                  .layout = BWI_LAYOUT_FREE,
-                                 .shape = shape,
+                                 .shape = max_shape,
                                  .prepare = prepare,
                                  .forward = forward,
                                  .backward = backward};
@@ -99,7 +108,28 @@ static bw_status fused_backward(const bwi_call *call, const bwi_tile *tile)
 const bwi_op bwi_op_relu_maxpool = {.name = "relu_maxpool",
                                     .backward_reads = BWI_READS_WORKSPACE,
                                     .layout = BWI_LAYOUT_FREE,
-                                    .shape = shape,
+                                    .shape = max_shape,
                                     .prepare = fused_prepare,
                                     .forward = fused_forward,
                                     .backward = fused_backward};
+
+static bw_status average_forward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    bwi_image x = bwi_node_image(call->node->input[0], call->samples), y = bwi_node_image(call->node, call->samples);
+    bwi_window window = window_of(call->node);
+    call->kernels->avgpool_forward(&x, &y, &window, call->src[0], call->dst);
+    return BW_OK;
+}
+
+static bw_status average_backward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    bwi_image x = bwi_node_image(call->node->input[0], call->samples), y = bwi_node_image(call->node, call->samples);
+    bwi_window window = window_of(call->node);
+    call->kernels->avgpool_backward(&x, &y, &window, call->diff_dst, call->diff_src[0]);
+    return BW_OK;
+}
+
+const bwi_op bwi_op_avgpool2d = {
+    .name = "avgpool2d", .layout = BWI_LAYOUT_FREE, .shape = shape, .forward = average_forward, .backward = average_backward};

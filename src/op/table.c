@@ -1,10 +1,11 @@
 /* The tables of operators and of patterns that fuse them. */
 #include "op/op.h"
 
-const bwi_op *const bwi_ops[] = {
-    &bwi_op_input,        &bwi_op_conv2d,        &bwi_op_maxpool2d, &bwi_op_relu,      &bwi_op_relu_maxpool,
-    &bwi_op_softmax,      &bwi_op_reshape,       &bwi_op_dense,     &bwi_op_batchnorm, &bwi_op_reorder,
-    &bwi_op_crossentropy, &bwi_op_squared_error, &bwi_op_accuracy,  &bwi_op_mean,      NULL};
+const bwi_op *const bwi_ops[] = {&bwi_op_input,        &bwi_op_conv2d,     &bwi_op_maxpool2d,    &bwi_op_relu,
+                                 &bwi_op_relu_maxpool, &bwi_op_softmax,    &bwi_op_reshape,      &bwi_op_dense,
+                                 &bwi_op_batchnorm,    &bwi_op_reorder,    &bwi_op_crossentropy, &bwi_op_squared_error,
+                                 &bwi_op_accuracy,     &bwi_op_mean,       &bwi_op_avgpool2d,    &bwi_op_global_maxpool,
+                                 &bwi_op_pad2d,        &bwi_op_upsample2d, &bwi_op_permute,      NULL};
 
 static bool pools_two_by_two(const bw_node *relu, const bw_node *pool)
 {
@@ -24,6 +25,19 @@ bwi_image bwi_node_image(const bw_node *node, int64_t n)
     bwi_image image = {.n = n, .block = node->block};
     bwi_shape_image(&node->shape, &image.h, &image.w, &image.c);
     return image;
+}
+
+bw_status bwi_shape_check(bwi_graph *graph, const bw_node *node)
+{
+    int64_t total = 1;
+    for (int i = 0; i < node->shape.rank; i++) {
+        if (__builtin_mul_overflow(total, node->shape.extent[i], &total) || total > INT64_MAX / 4096) {
+            char text[160];
+            return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: an output of %s a sample is too large", node->name,
+                            bwi_format_shape(text, node->shape.rank, node->shape.extent));
+        }
+    }
+    return BW_OK;
 }
 
 void bwi_window_extent(int64_t extent, int64_t size, int64_t stride, bool same, int64_t *out, int64_t *before, int64_t *after)

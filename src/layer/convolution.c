@@ -1,0 +1,192 @@
+/*
+ * Conv1D and Conv2D: kernel (size, in/groups, filters), glorot_uniform; bias, zeros.
+ * DepthwiseConv2D: kernel (height, width, in, multiplier): every channel is convolved by itself into `multiplier` outputs.
+ */
+#include "layer/rows.h"
+
+enum {
+    FILTERS,
+    KERNEL_SIZE,
+    ACTIVATION,
+    STRIDES,
+    PADDING,
+    DILATION_RATE,
+    GROUPS,
+    USE_BIAS,
+    KERNEL_INITIALIZER,
+    BIAS_INITIALIZER,
+    KERNEL_REGULARIZER,
+    BIAS_REGULARIZER,
+    COUNT
+};
+
+#define ARGUMENTS(paddings)                                                                                                       \
+    [FILTERS] = {"filters", NULL, BWI_INT, NULL, 1, 1e6, NULL},                                                                   \
+    [KERNEL_SIZE] = {"kernel_size", NULL, BWI_INTS, NULL, 1, 1e4, NULL}, [ACTIVATION] = {"activation", NULL, BWI_TEXT,            \
+                                                                                         "linear",     0,    0,                   \
+                                                                                         NULL},                                   \
+    [STRIDES] = {"strides", NULL, BWI_INTS, "1", 1, 1e4, NULL}, [PADDING] = {"padding", NULL, BWI_TEXT, "valid", 0, 0, paddings}, \
+    [DILATION_RATE] = {"dilation_rate", NULL, BWI_INTS, "1", 1, 1e4, NULL},                                                       \
+    [GROUPS] = {"groups", NULL, BWI_INT, "1", 1, 1e6, NULL}, [USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL},       \
+    [KERNEL_INITIALIZER] = {"kernel_initializer", NULL, BWI_CALL, "glorot_uniform", 0, 0, NULL},                                  \
+    [BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},                                               \
+    [KERNEL_REGULARIZER] = {"kernel_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL}, [BIAS_REGULARIZER] = {"bias_regularizer",  \
+                                                                                                             NULL,                \
+                                                                                                             BWI_CALL,            \
+                                                                                                             "none",              \
+                                                                                                             0,                   \
+                                                                                                             0,                   \
+                                                                                                             NULL},
+
+static const bwi_argument line_arguments[COUNT] = {ARGUMENTS("valid same causal")};
+static const bwi_argument image_arguments[COUNT] = {ARGUMENTS("valid same")};
+
+/* Arguments that differ in their places only. */
+typedef struct places {
+    int activation, strides, padding, dilation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
+        bias_regularizer;
+} places;
+
+static const places conv_places = {
+    ACTIVATION,         STRIDES,         PADDING, DILATION_RATE, USE_BIAS, KERNEL_INITIALIZER, BIAS_INITIALIZER,
+    KERNEL_REGULARIZER, BIAS_REGULARIZER};
+
+static bool read_sizes(bwi_graph *graph, const bwi_layer *layer, int rank, int kernel_size, const places *at,
+                       bwi_conv2d_attributes *a)
+{
+    const char *padding = layer->values[at->padding].text;
+    if (!bwi_layer_sizes(graph, layer, rank, kernel_size, NULL, a->kernel) ||
+        !bwi_layer_sizes(graph, layer, rank, at->strides, NULL, a->strides) ||
+        !bwi_layer_sizes(graph, layer, rank, at->dilation, NULL, a->dilation)) {
+        return false;
+    }
+    a->same = padding[0] == 's';
+    a->pad[1][0] = padding[0] == 'c' ? (a->kernel[1] - 1) * a->dilation[1] : 0;
+    return true;
+}
+
+/* Zeros that a layer before puts around the image can be the convolution's own padding, which costs nothing; that layer's
+ * node is then computed only if something else takes it, too. */
+static bw_node *take_padding(bw_node *x, bwi_conv2d_attributes *a)
+{
+    if (x->op != &bwi_op_pad2d || a->same) {
+        return x;
+    }
+    const bwi_pad2d_attributes *zeros = x->attributes;
+    for (int i = 0; i < 2; i++) {
+        for (int k = 0; k < 2; k++) {
+            if (zeros->amount[i][k] < 0 || zeros->amount[i][k] > (a->kernel[i] - 1) * a->dilation[i]) {
+                return x;
+            }
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        a->pad[i][0] = zeros->amount[i][0];
+        a->pad[i][1] = zeros->amount[i][1];
+    }
+    return x->input[0];
+}
+
+static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, bw_node *x, bwi_conv2d_attributes *a, const bwi_shape *kernel,
+                         const places *at)
+{
+    const bwi_argument_value *v = layer->values;
+    bwi_shape bias = {.rank = 1, .extent = {a->filters}};
+    int64_t field = a->kernel[0] * a->kernel[1];
+    bwi_variable *variables[2] = {bwi_layer_variable(graph, layer, "kernel", kernel, at->kernel_initializer, at->kernel_regularizer,
+                                                     field * kernel->extent[kernel->rank - 2],
+                                                     field * kernel->extent[kernel->rank - 1])};
+    int count = 1;
+    if (v[at->use_bias].flag) {
+        variables[count++] =
+            bwi_layer_variable(graph, layer, "bias", &bias, at->bias_initializer, at->bias_regularizer, a->filters, a->filters);
+    }
+    x = take_padding(x, a);
+    bw_node *node = bwi_graph_add(graph, &bwi_op_conv2d, layer->name, a, sizeof *a, &x, 1, variables, count);
+    return bwi_activation_add(graph, layer->name, node, v[at->activation].text);
+}
+
+static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int rank)
+{
+    bwi_conv2d_attributes a = {.filters = layer->values[FILTERS].integer, .groups = layer->values[GROUPS].integer};
+    if (!bwi_layer_expect(graph, layer, x, rank) || !read_sizes(graph, layer, rank, KERNEL_SIZE, &conv_places, &a)) {
+        return NULL;
+    }
+    int64_t channels = x->shape.extent[rank - 1];
+    if (channels % a.groups || a.filters % a.groups) {
+        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT,
+                              "layer %s: %lld channels and %lld filters do not divide into %lld groups", layer->name,
+                              (long long)channels, (long long)a.filters, (long long)a.groups);
+    }
+    bwi_shape line = {.rank = 3, .extent = {a.kernel[1], channels / a.groups, a.filters}};
+    bwi_shape image = {.rank = 4, .extent = {a.kernel[0], a.kernel[1], channels / a.groups, a.filters}};
+    return convolve(layer, graph, x, &a, rank == 2 ? &line : &image, &conv_places);
+}
+
+static bw_node *build_line(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build(layer, graph, inputs[0], 2);
+}
+
+static bw_node *build_image(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build(layer, graph, inputs[0], 3);
+}
+
+const bwi_layer_row bwi_layer_conv1d = {"Conv1D", "conv1d", "conv1d", line_arguments, COUNT, build_line, false};
+const bwi_layer_row bwi_layer_conv2d = {"Conv2D", "conv2d", "conv2d conv", image_arguments, COUNT, build_image, false};
+
+enum {
+    D_KERNEL_SIZE,
+    D_ACTIVATION,
+    D_STRIDES,
+    D_PADDING,
+    D_DEPTH_MULTIPLIER,
+    D_DILATION_RATE,
+    D_USE_BIAS,
+    D_DEPTHWISE_INITIALIZER,
+    D_BIAS_INITIALIZER,
+    D_DEPTHWISE_REGULARIZER,
+    D_BIAS_REGULARIZER,
+    D_COUNT
+};
+
+static const bwi_argument depthwise_arguments[D_COUNT] = {
+    [D_KERNEL_SIZE] = {"kernel_size", NULL, BWI_INTS, NULL, 1, 1e4, NULL},
+    [D_ACTIVATION] = {"activation", NULL, BWI_TEXT, "linear", 0, 0, NULL},
+    [D_STRIDES] = {"strides", NULL, BWI_INTS, "1", 1, 1e4, NULL},
+    [D_PADDING] = {"padding", NULL, BWI_TEXT, "valid", 0, 0, "valid same"},
+    [D_DEPTH_MULTIPLIER] = {"depth_multiplier", NULL, BWI_INT, "1", 1, 1e4, NULL},
+    [D_DILATION_RATE] = {"dilation_rate", NULL, BWI_INTS, "1", 1, 1e4, NULL},
+    [D_USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL},
+    [D_DEPTHWISE_INITIALIZER] = {"depthwise_initializer", NULL, BWI_CALL, "glorot_uniform", 0, 0, NULL},
+    [D_BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},
+    [D_DEPTHWISE_REGULARIZER] = {"depthwise_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},
+    [D_BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},
+};
+
+static const places depthwise_places = {D_ACTIVATION,       D_STRIDES,
+                                        D_PADDING,          D_DILATION_RATE,
+                                        D_USE_BIAS,         D_DEPTHWISE_INITIALIZER,
+                                        D_BIAS_INITIALIZER, D_DEPTHWISE_REGULARIZER,
+                                        D_BIAS_REGULARIZER};
+
+static bw_node *build_depthwise(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    bw_node *x = inputs[0];
+    bwi_conv2d_attributes a = {.groups = 1};
+    if (!bwi_layer_expect(graph, layer, x, 3) || !read_sizes(graph, layer, 3, D_KERNEL_SIZE, &depthwise_places, &a)) {
+        return NULL;
+    }
+    int64_t channels = x->shape.extent[2], multiplier = layer->values[D_DEPTH_MULTIPLIER].integer;
+    a.groups = channels;
+    a.filters = channels * multiplier;
+    bwi_shape kernel = {.rank = 4, .extent = {a.kernel[0], a.kernel[1], channels, multiplier}};
+    return convolve(layer, graph, x, &a, &kernel, &depthwise_places);
+}
+
+const bwi_layer_row bwi_layer_depthwise_conv2d = {
+    "DepthwiseConv2D", "depthwise_conv2d", "depthwise_conv2d", depthwise_arguments, D_COUNT, build_depthwise, false};

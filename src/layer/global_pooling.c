@@ -1,0 +1,80 @@
+/* GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalAveragePooling1D, GlobalAveragePooling2D: one number of each channel. */
+#include "layer/rows.h"
+
+enum { KEEPDIMS, COUNT };
+
+static const bwi_argument arguments[COUNT] = {[KEEPDIMS] = {"keepdims", NULL, BWI_BOOL, "false", 0, 0, NULL}};
+
+static bw_node *without_positions(const bwi_layer *layer, bwi_graph *graph, bw_node *pooled)
+{
+    if (!pooled || layer->values[KEEPDIMS].flag) {
+        return pooled;
+    }
+    bwi_reshape_attributes flat = {.shape = {.rank = -1}};
+    return bwi_graph_add(graph, &bwi_op_reshape, layer->name, &flat, sizeof flat, &pooled, 1, NULL, 0);
+}
+
+static bw_node *build_max(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int rank)
+{
+    if (!bwi_layer_expect(graph, layer, x, rank)) {
+        return NULL;
+    }
+    return without_positions(layer, graph, bwi_graph_add(graph, &bwi_op_global_maxpool, layer->name, NULL, 0, &x, 1, NULL, 0));
+}
+
+/* The mean over one window, which is all of the image. */
+static bw_node *build_average(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int rank)
+{
+    if (!bwi_layer_expect(graph, layer, x, rank)) {
+        return NULL;
+    }
+    bwi_pool2d_attributes a = {.same = false};
+    int64_t channels;
+    bwi_shape_image(&x->shape, &a.window[0], &a.window[1], &channels);
+    a.strides[0] = a.window[0];
+    a.strides[1] = a.window[1];
+    return without_positions(layer, graph, bwi_graph_add(graph, &bwi_op_avgpool2d, layer->name, &a, sizeof a, &x, 1, NULL, 0));
+}
+
+static bw_node *build_max1d(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build_max(layer, graph, inputs[0], 2);
+}
+
+static bw_node *build_max2d(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build_max(layer, graph, inputs[0], 3);
+}
+
+static bw_node *build_average1d(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build_average(layer, graph, inputs[0], 2);
+}
+
+static bw_node *build_average2d(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build_average(layer, graph, inputs[0], 3);
+}
+
+const bwi_layer_row bwi_layer_global_maxpool1d = {
+    "GlobalMaxPooling1D", "global_max_pooling1d", "global_maxpool1d global_max_pooling1d", arguments, COUNT, build_max1d, false};
+const bwi_layer_row bwi_layer_global_maxpool2d = {
+    "GlobalMaxPooling2D", "global_max_pooling2d", "global_maxpool2d global_max_pooling2d", arguments, COUNT, build_max2d, false};
+const bwi_layer_row bwi_layer_global_avgpool1d = {"GlobalAveragePooling1D",
+                                                  "global_average_pooling1d",
+                                                  "global_avgpool1d global_average_pooling1d",
+                                                  arguments,
+                                                  COUNT,
+                                                  build_average1d,
+                                                  false};
+const bwi_layer_row bwi_layer_global_avgpool2d = {"GlobalAveragePooling2D",
+                                                  "global_average_pooling2d",
+                                                  "global_avgpool2d global_average_pooling2d",
+                                                  arguments,
+                                                  COUNT,
+                                                  build_average2d,
+                                                  false};

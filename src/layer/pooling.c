@@ -1,0 +1,53 @@
+/* MaxPooling1D, MaxPooling2D, AveragePooling1D, AveragePooling2D. Padding is never the largest and not counted in a mean. */
+#include "layer/rows.h"
+
+enum { POOL_SIZE, STRIDES, PADDING, COUNT };
+
+static const bwi_argument arguments[COUNT] = {
+    [POOL_SIZE] = {"pool_size", NULL, BWI_INTS, "2", 1, 1e4, NULL},
+    [STRIDES] = {"strides", NULL, BWI_INTS, "", 1, 1e4, NULL}, /* none: the size */
+    [PADDING] = {"padding", NULL, BWI_TEXT, "valid", 0, 0, "valid same"},
+};
+
+static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int rank, const bwi_op *op)
+{
+    bwi_pool2d_attributes a = {.same = layer->values[PADDING].text[0] == 's'};
+    if (!bwi_layer_expect(graph, layer, x, rank) || !bwi_layer_sizes(graph, layer, rank, POOL_SIZE, NULL, a.window) ||
+        !bwi_layer_sizes(graph, layer, rank, STRIDES, a.window, a.strides)) {
+        return NULL;
+    }
+    return bwi_graph_add(graph, op, layer->name, &a, sizeof a, &x, 1, NULL, 0);
+}
+
+static bw_node *build_max1d(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build(layer, graph, inputs[0], 2, &bwi_op_maxpool2d);
+}
+
+static bw_node *build_max2d(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build(layer, graph, inputs[0], 3, &bwi_op_maxpool2d);
+}
+
+static bw_node *build_average1d(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build(layer, graph, inputs[0], 2, &bwi_op_avgpool2d);
+}
+
+static bw_node *build_average2d(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build(layer, graph, inputs[0], 3, &bwi_op_avgpool2d);
+}
+
+const bwi_layer_row bwi_layer_maxpool1d = {
+    "MaxPooling1D", "max_pooling1d", "maxpool1d max_pooling1d", arguments, COUNT, build_max1d, false};
+const bwi_layer_row bwi_layer_maxpool2d = {
+    "MaxPooling2D", "max_pooling2d", "maxpool2d max_pooling2d", arguments, COUNT, build_max2d, false};
+const bwi_layer_row bwi_layer_avgpool1d = {
+    "AveragePooling1D", "average_pooling1d", "avgpool1d average_pooling1d", arguments, COUNT, build_average1d, false};
+const bwi_layer_row bwi_layer_avgpool2d = {
+    "AveragePooling2D", "average_pooling2d", "avgpool2d average_pooling2d", arguments, COUNT, build_average2d, false};

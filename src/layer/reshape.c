@@ -1,0 +1,71 @@
+/* Flatten, Reshape and Permute: the same numbers, in Keras's order (channels last). */
+#include "layer/rows.h"
+
+static bw_node *build_flatten(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    bw_node *x = inputs[0];
+    bwi_reshape_attributes a = {.shape = {.rank = -1}};
+    return bwi_graph_add(graph, &bwi_op_reshape, layer->name, &a, sizeof a, &x, 1, NULL, 0);
+}
+
+const bwi_layer_row bwi_layer_flatten = {"Flatten", "flatten", "flatten", NULL, 0, build_flatten, false};
+
+enum { SHAPE, SHAPE_COUNT };
+
+static const bwi_argument reshape_arguments[SHAPE_COUNT] = {[SHAPE] = {"target_shape", NULL, BWI_INTS, NULL, -1, 1e9, NULL}};
+
+/* The product of all extents that are given; at most one is not (-1). 0: it cannot be. */
+static int64_t given_elements(const bwi_argument_value *v, int *open)
+{
+    int64_t total = 1;
+    *open = -1;
+    for (int i = 0; i < v->count; i++) {
+        if (v->integers[i] == -1 && *open < 0) {
+            *open = i;
+        } else if (v->integers[i] < 1 || __builtin_mul_overflow(total, v->integers[i], &total)) {
+            return 0;
+        }
+    }
+    return total;
+}
+
+static bw_node *build_reshape(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    bw_node *x = inputs[0];
+    const bwi_argument_value *v = &layer->values[SHAPE];
+    int open;
+    int64_t count = bwi_shape_count(&x->shape), given = given_elements(v, &open);
+    bool fits = given > 0 && (open < 0 ? count == given : count % given == 0);
+    if (v->count < 1 || v->count >= BW_MAX_RANK || !fits) {
+        char from[160], to[160];
+        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: target_shape: cannot reshape %s into %s", layer->name,
+                              bwi_format_shape(from, x->shape.rank, x->shape.extent), bwi_format_shape(to, v->count, v->integers));
+    }
+    bwi_reshape_attributes a = {.shape = {.rank = v->count}};
+    for (int i = 0; i < v->count; i++) {
+        a.shape.extent[i] = i == open ? count / given : v->integers[i];
+    }
+    return bwi_graph_add(graph, &bwi_op_reshape, layer->name, &a, sizeof a, &x, 1, NULL, 0);
+}
+
+const bwi_layer_row bwi_layer_reshape = {"Reshape", "reshape", "reshape", reshape_arguments, SHAPE_COUNT, build_reshape, false};
+
+enum { DIMS, DIMS_COUNT };
+
+static const bwi_argument permute_arguments[DIMS_COUNT] = {[DIMS] = {"dims", NULL, BWI_INTS, NULL, 1, BW_MAX_RANK, NULL}};
+
+static bw_node *build_permute(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    bw_node *x = inputs[0];
+    const bwi_argument_value *v = &layer->values[DIMS];
+    bwi_permute_attributes a = {.rank = v->count};
+    for (int i = 0; i < v->count; i++) {
+        a.axes[i] = (int)v->integers[i] - 1; /* Keras's axis 0 is the batch */
+    }
+    return bwi_graph_add(graph, &bwi_op_permute, layer->name, &a, sizeof a, &x, 1, NULL, 0);
+}
+
+const bwi_layer_row bwi_layer_permute = {"Permute", "permute", "permute", permute_arguments, DIMS_COUNT, build_permute, false};
