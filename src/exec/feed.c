@@ -221,6 +221,8 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
                         (long long)plan->batch, (long long)piece->count);
     }
     int64_t window_samples = exec->samples, window_tiles = exec->tiles;
+    int window_program = exec->program;
+    bwi_piece window_piece = exec->piece;
     if (!training) {
         exec->samples = exec->tiles = 0;
     }
@@ -233,6 +235,8 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
     if (!training) {
         exec->samples = window_samples;
         exec->tiles = window_tiles;
+        exec->program = window_program;
+        exec->piece = window_piece;
     } else if (status == BW_OK) {
         exec->samples += piece->count;
         exec->tiles += bwi_tiles_of(piece->count, plan->tile);
