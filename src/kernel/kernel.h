@@ -80,7 +80,8 @@ struct bwi_kernels {
                     float *y);
 
     /* Max pooling: y, and which element won (the first of equals, as Keras's gradient on ties goes to the first),
-     * as one byte each in window order. The output has its own block. `which` may be NULL (inference). */
+     * as one byte each in window order, where y has that element (255: the window lies in the padding). The output has its
+     * own block. `which` may be NULL (inference). A NaN in a window becomes the output. */
     void (*maxpool_forward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window, const float *x, float *y,
                             unsigned char *which);
     void (*maxpool_backward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window, const float *dy,
@@ -105,8 +106,8 @@ struct bwi_kernels {
     /* Rows of `width` numbers. */
     void (*softmax_forward)(int64_t rows, int64_t width, const float *x, float *y);
     void (*softmax_backward)(int64_t rows, int64_t width, const float *y, const float *dy, float *dx);
-    /* loss[r] = log(sum exp logits[r]) - logits[r][label]; difference = softmax - one-hot, times weight[r] (NULL: 1);
-     * difference may be NULL. Labels are checked by the caller. */
+    /* loss[r] = log(sum exp logits[r]) - logits[r][label], without the weight; difference = (softmax - one-hot) * weight[r]
+     * (NULL: 1), in place (difference == logits) or NULL. Labels are checked by the caller. */
     void (*crossentropy)(int64_t rows, int64_t width, const float *logits, const int32_t *labels, const float *weight, float *loss,
                          float *difference);
 

@@ -59,6 +59,8 @@ static void check_crossentropy_of(const bwi_kernels *k, int64_t rows, int64_t wi
     assert_close("difference", d, expected, count, 4e-7);
     k->crossentropy(rows, width, x, labels, weight, expected_loss, NULL);
     assert_memory_equal(loss, expected_loss, (size_t)rows * sizeof *loss);
+    k->crossentropy(rows, width, x, labels, weight, expected_loss, x);
+    assert_memory_equal(x, d, (size_t)count * sizeof *x);
     output_floats_free(loss, rows);
     output_floats_free(expected_loss, rows);
     output_floats_free(d, count);
