@@ -86,6 +86,7 @@ line("layer_conv1d", "conv1d(4,3,relu)")
 line("layer_conv1d_same_stride", "conv1d(4,4,relu,strides=2,padding=same)", x=(10, 3))
 line("layer_conv1d_causal_dilation", "conv1d(4,3,tanh,padding=causal,dilation_rate=2)")
 line("layer_conv1d_dilation_same", "conv1d(4,3,tanh,padding=same,dilation_rate=3)")
+line("layer_conv1d_causal_stride", "conv1d(4,3,tanh,padding=causal,strides=2)")
 line("layer_conv1d_groups", "conv1d(4,3,tanh) conv1d(6,3,relu,groups=2,use_bias=false)")
 
 image("layer_conv2d_oblong", "conv2d(4,(3,2),relu,strides=(1,2))")
@@ -99,6 +100,7 @@ image("layer_depthwise_conv2d", "conv2d(3,2,tanh) depthwise_conv2d(3,relu)")
 image("layer_depthwise_conv2d_multiplier", "depthwise_conv2d(3,tanh,depth_multiplier=3,padding=same)")
 image("layer_depthwise_conv2d_stride", "conv2d(3,1,tanh) depthwise_conv2d(3,strides=2,padding=same,use_bias=false) relu",
     x=(7, 7, 2))
+image("layer_depthwise_conv2d_5x5", "conv2d(18,1,tanh) depthwise_conv2d(5,relu,padding=same)")
 image("layer_depthwise_conv2d_dilation", "conv2d(3,1,tanh) depthwise_conv2d(2,dilation_rate=2)")
 
 line("layer_maxpool1d", "conv1d(4,2,tanh) maxpool1d(2)")
@@ -114,6 +116,7 @@ image("layer_avgpool2d_overlap_same", "conv2d(4,2,tanh) avgpool2d(3,strides=2,pa
 line("layer_global_maxpool1d", "conv1d(5,2,tanh) global_maxpool1d", head=" dense(3,softmax)")
 line("layer_global_avgpool1d", "conv1d(5,2,tanh) global_avgpool1d", head=" dense(3,softmax)")
 image("layer_global_maxpool2d", "conv2d(5,2,tanh) global_maxpool2d", head=" dense(3,softmax)")
+image("layer_global_maxpool2d_wide", "conv2d(3,2,tanh) global_maxpool2d(keepdims=true)", x=(18, 17, 1))
 image("layer_global_avgpool2d", "conv2d(5,2,tanh) global_avgpool2d", head=" dense(3,softmax)")
 image("layer_global_avgpool2d_keepdims", "conv2d(5,2,tanh) global_avgpool2d(keepdims=true)")
 
@@ -178,6 +181,8 @@ image("layer_residual_bn", "a=conv2d(4,2,tanh) conv2d(4,3,padding=same,use_bias=
 
 image("layer_zero_padding2d", "conv2d(3,2,tanh) zero_padding2d(1) conv2d(3,3,relu)")
 image("layer_zero_padding2d_uneven", "conv2d(3,2,tanh) zero_padding2d(((1,0),(2,1))) conv2d(3,3,relu)")
+image("layer_zero_padding2d_pool", "conv2d(3,2,tanh) zero_padding2d((2,1)) avgpool2d(3,2) zero_padding2d(3) conv2d(3,3,strides=2)")
+image("layer_zero_padding2d_depthwise", "conv2d(3,2,tanh) zero_padding2d(((0,1),(0,1))) depthwise_conv2d(3,relu,strides=2)")
 image("layer_cropping2d", "conv2d(3,2,tanh) cropping2d(((1,0),(2,1))) conv2d(3,2,relu)")
 image("layer_cropping2d_pair", "conv2d(3,2,tanh) cropping2d((1,0)) conv2d(3,2,relu)")
 image("layer_upsampling2d", "conv2d(2,2,tanh) upsampling2d(2) conv2d(2,3,relu,strides=2)", x=(4, 3, 2))
