@@ -191,7 +191,8 @@ BW_API bw_model *bw_model_parse(bw_context *ctx, const char *expression);
 
 /* Chooses optimizer, loss and metrics by Keras's names, e.g. "adam(lr=0.001)",
  * "sparse_categorical_crossentropy", "accuracy". NULL: bw_fit chooses (Adam; the loss from the last layer and the
- * targets; accuracy for classes). Several metrics are separated by commas. */
+ * targets; accuracy for classes). Several metrics are separated by commas; each takes weighted=true (sample and class weights
+ * count, as in Keras's weighted_metrics) and name=. */
 BW_API bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics);
 
 /* Sets the shape of one input sample and creates the variables; bw_fit does it from the data. */
@@ -239,6 +240,10 @@ typedef struct bw_fit_options {
     bw_callback on_step;     /* after each update; NULL: none */
     bw_callback on_epoch;    /* after each epoch; NULL: none */
     void *user;              /* kept during the call; given to the callbacks */
+    /* Weights by class, like sample weights but in training only; classes from class_count on weigh 1. Kept during the call
+     * (bw_gradients_new: while the gradients live); NULL: none. */
+    const float *class_weight;
+    int class_count;
 } bw_fit_options;
 
 #define BW_FIT_OPTIONS_DEFAULT                                                    \

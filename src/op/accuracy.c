@@ -1,26 +1,18 @@
-/* accuracy: sums[0] counts rows whose prediction is right, sums[1] all rows. Inputs: prediction (any order-preserving
- * form: logits do), target. */
+/*
+ * accuracy: sums[0] adds the weights of predictions that are right, sums[1] all weights. Inputs: prediction (for classes any
+ * order-preserving form: logits do), target, and optionally weights.
+ */
 #include "op/op.h"
 
-static int64_t width_of(const bw_node *node)
+static bool has_labels(bwi_accuracy_kind kind)
 {
-    const bwi_shape *s = &node->input[0]->shape;
-    return s->rank ? s->extent[s->rank - 1] : 1;
+    return kind == BWI_ACCURACY_SPARSE || kind == BWI_ACCURACY_SPARSE_TOP;
 }
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_accuracy_attributes *a = node->attributes;
-    const bwi_shape *prediction = &node->input[0]->shape, *target = &node->input[1]->shape;
-    int64_t expected = bwi_shape_count(prediction) / (a->kind == BWI_ACCURACY_SPARSE ? width_of(node) : 1);
-    if (bwi_shape_count(target) != expected) {
-        char p[160], t[160];
-        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "accuracy: targets of shape %s do not fit the output %s",
-                        bwi_format_shape(t, target->rank, target->extent),
-                        bwi_format_shape(p, prediction->rank, prediction->extent));
-    }
-    node->shape = (bwi_shape){.rank = 0};
-    return BW_OK;
+    return bwi_rows_check(graph, node, has_labels(a->kind));
 }
 
 static int64_t largest(const float *x, int64_t width)
@@ -34,30 +26,56 @@ static int64_t largest(const float *x, int64_t width)
     return best;
 }
 
-static bool hit(const bwi_call *call, bwi_accuracy_kind kind, int64_t row, int64_t width)
+static bool among_largest(const float *x, int64_t width, int64_t which, int64_t k)
 {
-    const float *prediction = (const float *)call->src[0] + row * width;
-    switch (kind) {
+    if (which < 0 || which >= width) {
+        return false;
+    }
+    int64_t larger = 0;
+    for (int64_t i = 0; i < width; i++) {
+        larger += x[i] > x[which];
+    }
+    return larger < k && x[which] == x[which];
+}
+
+/* How many numbers of row r are right: one at most, but for binary accuracy. */
+static int64_t hits(const bwi_call *call, const bwi_rows *rows, int64_t r)
+{
+    const bwi_accuracy_attributes *a = call->node->attributes;
+    int64_t width = rows->width, count = 0;
+    const float *x = (const float *)call->src[0] + r * width, *y = (const float *)call->src[1] + r * width;
+    const int32_t *labels = call->src[1];
+    switch (a->kind) {
     case BWI_ACCURACY_SPARSE:
-        return largest(prediction, width) == ((const int32_t *)call->src[1])[row];
+        return largest(x, width) == labels[r];
     case BWI_ACCURACY_CATEGORICAL:
-        return largest(prediction, width) == largest((const float *)call->src[1] + row * width, width);
+        return largest(x, width) == largest(y, width);
+    case BWI_ACCURACY_SPARSE_TOP:
+        return among_largest(x, width, labels[r], a->k);
+    case BWI_ACCURACY_TOP:
+        return among_largest(x, width, largest(y, width), a->k);
     case BWI_ACCURACY_BINARY:
         break;
     }
-    return (prediction[0] > 0.5F) == (((const float *)call->src[1])[row] > 0.5F);
+    for (int64_t i = 0; i < width; i++) {
+        count += y[i] == (x[i] > a->threshold ? 1.0F : 0.0F);
+    }
+    return count;
 }
 
 static bw_status statistics(const bwi_call *call, const bwi_tile *tile)
 {
     const bwi_accuracy_attributes *a = call->node->attributes;
-    int64_t width = a->kind == BWI_ACCURACY_BINARY ? 1 : width_of(call->node);
-    int64_t rows = call->samples * (bwi_shape_count(&call->node->input[0]->shape) / width);
+    bwi_rows rows = bwi_rows_of(call);
+    int64_t numbers = a->kind == BWI_ACCURACY_BINARY ? rows.width : 1;
     double *sums = bwi_call_sums(call, tile);
-    for (int64_t r = 0; r < rows; r++) {
-        sums[0] += hit(call, a->kind, r, width);
+    for (int64_t s = 0; s < call->samples; s++) {
+        for (int64_t r = s * rows.count; r < (s + 1) * rows.count; r++) {
+            double weight = (double)bwi_rows_weight(&rows, s, r);
+            sums[0] += weight * (double)hits(call, &rows, r);
+            sums[1] += weight * (double)numbers;
+        }
     }
-    sums[1] += (double)rows;
     return BW_OK;
 }
 

@@ -15,6 +15,8 @@ extern const bwi_op bwi_op_input, bwi_op_conv2d, bwi_op_maxpool2d, bwi_op_relu, 
     bwi_op_custom, bwi_op_custom_constant;
 extern const bwi_op bwi_op_avgpool2d, bwi_op_global_maxpool, bwi_op_pad2d, bwi_op_upsample2d, bwi_op_permute;
 
+extern const bwi_op bwi_op_loss, bwi_op_confusion, bwi_op_variation, bwi_op_class_weight;
+
 /* ---- Attributes, by operator ---- */
 
 /* input: a field of the samples. */
@@ -63,12 +65,90 @@ typedef struct bwi_batchnorm_attributes {
     bool center, scale; /* variables: gamma if scale, beta if center, moving_mean, moving_variance */
 } bwi_batchnorm_attributes;
 
+/* loss: its formula (op/loss.c). */
+typedef enum bwi_loss_kind {
+    BWI_LOSS_SQUARE,
+    BWI_LOSS_ABSOLUTE,
+    BWI_LOSS_PERCENTAGE,
+    BWI_LOSS_LOGARITHMIC,
+    BWI_LOSS_HUBER, /* parameter: delta */
+    BWI_LOSS_LOG_COSH,
+    BWI_LOSS_POISSON,
+    BWI_LOSS_HINGE,
+    BWI_LOSS_SQUARED_HINGE,
+    BWI_LOSS_BINARY_LOGITS, /* parameter: label smoothing */
+    BWI_LOSS_BINARY,        /* likewise; of probabilities */
+    BWI_LOSS_DIVERGENCE,
+    BWI_LOSS_CATEGORICAL, /* of probabilities; parameter: label smoothing */
+    BWI_LOSS_SPARSE,      /* of probabilities, for class numbers */
+    BWI_LOSS_CATEGORICAL_HINGE,
+    BWI_LOSS_COSINE
+} bwi_loss_kind;
+
+typedef struct bwi_loss_attributes {
+    bwi_loss_kind kind;
+    float parameter;
+} bwi_loss_attributes;
+
+typedef struct bwi_crossentropy_attributes {
+    float smoothing;
+} bwi_crossentropy_attributes;
+
 /* What accuracy compares. */
-typedef enum bwi_accuracy_kind { BWI_ACCURACY_SPARSE, BWI_ACCURACY_CATEGORICAL, BWI_ACCURACY_BINARY } bwi_accuracy_kind;
+typedef enum bwi_accuracy_kind {
+    BWI_ACCURACY_SPARSE,
+    BWI_ACCURACY_CATEGORICAL,
+    BWI_ACCURACY_BINARY,
+    BWI_ACCURACY_SPARSE_TOP,
+    BWI_ACCURACY_TOP
+} bwi_accuracy_kind;
 
 typedef struct bwi_accuracy_attributes {
     bwi_accuracy_kind kind;
+    float threshold; /* of binary accuracy */
+    int64_t k;       /* of the two last */
 } bwi_accuracy_attributes;
+
+typedef enum bwi_curve { BWI_CURVE_ROC, BWI_CURVE_PR, BWI_CURVE_PRGAIN } bwi_curve;
+typedef enum bwi_summation { BWI_SUMMATION_INTERPOLATION, BWI_SUMMATION_MINORING, BWI_SUMMATION_MAJORING } bwi_summation;
+
+typedef struct bwi_confusion_attributes {
+    int64_t buckets; /* 0: one threshold */
+    float threshold;
+    bool from_logits;
+    bwi_curve curve; /* what is to be made of the buckets */
+    bwi_summation summation;
+} bwi_confusion_attributes;
+
+/* variation: what R2 is to be made of it. */
+typedef struct bwi_variation_attributes {
+    bool by_variance; /* scores weighted by the targets' variance, not averaged */
+    int64_t regressors;
+} bwi_variation_attributes;
+
+typedef struct bwi_class_weight_attributes {
+    int64_t count;
+    float weight[]; /* by class */
+} bwi_class_weight_attributes;
+
+/* A sample as losses and metrics see it: rows along the prediction's last axis. Inputs are prediction, target and optionally
+ * weights: one for the sample, or one for each row. */
+typedef struct bwi_rows {
+    int64_t count, width;
+    int64_t weights; /* of a sample; 0: none */
+    const float *weight;
+} bwi_rows;
+
+bwi_rows bwi_rows_of(const bwi_call *call);
+/* Of row r, counted over the tile, in sample s. */
+static inline float bwi_rows_weight(const bwi_rows *rows, int64_t s, int64_t r)
+{
+    return rows->weights == 0 ? 1 : rows->weight[rows->weights == 1 ? s : r];
+}
+/* For shape rules: do target and weights fit, and the node's shape: none. `labels`: a class number for each row. */
+bw_status bwi_rows_check(bwi_graph *graph, bw_node *node, bool labels);
+/* Are all of the tile's class numbers below the width? */
+bw_status bwi_labels_check(const bwi_call *call, const bwi_tile *tile);
 
 /* Where a window of `size` (dilated) starts when it slides over `extent` with Keras's padding: output extent, and the
  * padding before and after. */

@@ -48,12 +48,15 @@ static bw_status read_optimizer(bw_context *ctx, bwi_optimizer *optimizer, const
     return status;
 }
 
-/* `names` of each row of a table with `stride` bytes a row, the first of each: for messages. */
-static bw_status refuse(bw_context *ctx, const char *what, const bwi_term *term, const void *rows, size_t stride)
+/* The first of each row's names: for messages. Losses are metrics too. */
+static bw_status refuse(bw_context *ctx, const char *what, const bwi_term *term, bool metrics)
 {
     bwi_text known = {.ctx = ctx};
-    for (const char *const *row = rows; *row; row = (const char *const *)(const void *)((const char *)row + stride)) {
-        bwi_text_add(&known, "%s%.*s", known.length ? ", " : "", (int)strcspn(*row, " "), *row);
+    for (const bwi_metric_row *row = bwi_metric_rows; metrics && row->names; row++) {
+        bwi_text_add(&known, "%s%.*s", known.length ? ", " : "", (int)strcspn(row->names, " "), row->names);
+    }
+    for (const bwi_loss_row *row = bwi_loss_rows; row->names; row++) {
+        bwi_text_add(&known, "%s%.*s", known.length ? ", " : "", (int)strcspn(row->names, " "), row->names);
     }
     bw_status status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: there is no '%.*s'; there are %s", what, term->length, term->text,
                                 known.bytes ? known.bytes : "");
@@ -68,37 +71,65 @@ static void copy_label(char *to, size_t size, const bwi_term *term)
 
 static bw_status read_loss(bwi_training *t, const bwi_term *term)
 {
-    for (const bwi_loss_row *row = bwi_loss_rows; row->names; row++) {
-        if (!bwi_listed(row->names, term->text, (size_t)term->length)) {
-            continue;
-        }
-        if (t->loss_count == BWI_MAX_ENDS) {
-            return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "loss: at most %d are possible", BWI_MAX_ENDS);
-        }
-        bwi_chosen_loss *loss = &t->losses[t->loss_count++];
-        loss->row = row;
-        copy_label(loss->output, sizeof loss->output, term);
-        return bwi_arguments_read(t->ctx, "loss", term, row->arguments, row->argument_count, loss->values);
+    const bwi_loss_row *row = bwi_loss_row_find(term->text, (size_t)term->length);
+    if (!row) {
+        return refuse(t->ctx, "loss", term, false);
     }
-    return refuse(t->ctx, "loss", term, bwi_loss_rows, sizeof *bwi_loss_rows);
+    if (t->loss_count == BWI_MAX_ENDS) {
+        return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "loss: at most %d are possible", BWI_MAX_ENDS);
+    }
+    bwi_chosen_loss *loss = &t->losses[t->loss_count++];
+    loss->row = row;
+    copy_label(loss->output, sizeof loss->output, term);
+    return bwi_arguments_read(t->ctx, "loss", term, row->arguments, row->argument_count, loss->values);
+}
+
+/* Every metric takes these besides its own options. */
+enum { WEIGHTED, NAME, COMMON_OPTIONS };
+
+static const bwi_argument common_arguments[COMMON_OPTIONS] = {
+    [WEIGHTED] = {"weighted", NULL, BWI_BOOL, "false", 0, 0, NULL}, [NAME] = {"name", NULL, BWI_TEXT, "", 0, 0, NULL}};
+
+static bw_status read_metric_options(bwi_training *t, bwi_chosen_metric *metric, const bwi_term *term)
+{
+    int own = metric->row ? metric->row->argument_count : metric->loss->argument_count;
+    const bwi_argument *given = metric->row ? metric->row->arguments : metric->loss->arguments;
+    bwi_argument arguments[BWI_MAX_OPTIONS + COMMON_OPTIONS];
+    bwi_argument_value values[BWI_MAX_OPTIONS + COMMON_OPTIONS];
+    for (int k = 0; k < own; k++) {
+        arguments[k] = given[k];
+    }
+    memcpy(arguments + own, common_arguments, sizeof common_arguments);
+    bw_status status = bwi_arguments_read(t->ctx, "metrics", term, arguments, own + COMMON_OPTIONS, values);
+    if (status != BW_OK) {
+        return status;
+    }
+    memcpy(metric->values, values, (size_t)own * sizeof *values);
+    metric->weighted = values[own + WEIGHTED].flag;
+    if (values[own + NAME].given) {
+        snprintf(metric->name, sizeof metric->name, "%.*s", (int)sizeof metric->name - 1, values[own + NAME].text);
+    }
+    return BW_OK;
 }
 
 static bw_status read_metric(bwi_training *t, const bwi_term *term)
 {
-    for (const bwi_metric_row *row = bwi_metric_rows; row->names; row++) {
-        if (!bwi_listed(row->names, term->text, (size_t)term->length)) {
-            continue;
-        }
-        if (t->metric_count == BWI_MAX_METRICS) {
-            return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "metrics: at most %d are possible", BWI_MAX_METRICS);
-        }
-        bwi_chosen_metric *metric = &t->metrics[t->metric_count++];
-        metric->row = row;
-        copy_label(metric->output, sizeof metric->output, term);
-        snprintf(metric->name, sizeof metric->name, "%.*s", term->length, term->text);
-        return bwi_arguments_read(t->ctx, "metrics", term, row->arguments, row->argument_count, metric->values);
+    const bwi_metric_row *row = bwi_metric_rows;
+    while (row->names && !bwi_listed(row->names, term->text, (size_t)term->length)) {
+        row++;
     }
-    return refuse(t->ctx, "metrics", term, bwi_metric_rows, sizeof *bwi_metric_rows);
+    const bwi_loss_row *loss = row->names ? NULL : bwi_loss_row_find(term->text, (size_t)term->length);
+    if (!row->names && !loss) {
+        return refuse(t->ctx, "metrics", term, true);
+    }
+    if (t->metric_count == BWI_MAX_METRICS) {
+        return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "metrics: at most %d are possible", BWI_MAX_METRICS);
+    }
+    bwi_chosen_metric *metric = &t->metrics[t->metric_count++];
+    *metric = (bwi_chosen_metric){.row = row->names ? row : NULL, .loss = loss};
+    copy_label(metric->output, sizeof metric->output, term);
+    snprintf(metric->name, sizeof metric->name, "%.*s", term->length, term->text);
+    return read_metric_options(t, metric, term);
 }
 
 /* Terms separated by commas or blanks. */

@@ -200,7 +200,9 @@ static bw_status open_session(fitting *f)
                                    .tile = o->tile,
                                    .lanes = o->lanes,
                                    .memory = o->memory,
-                                   .seed = o->seed};
+                                   .seed = o->seed,
+                                   .class_weight = o->class_weight,
+                                   .class_count = o->class_count};
     bwi_memory_reset_peak(f->ctx);
     f->resident = bwi_memory_resident(f->ctx);
     bw_status status = bwi_session_open(&f->session, f->model, f->training, &options);

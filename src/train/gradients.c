@@ -48,8 +48,13 @@ void bw_gradients_free(bw_gradients *gradients)
 
 static bw_status open_session(bw_gradients *g, bw_dataset *dataset)
 {
-    bwi_session_options options = {
-        .train = true, .tile = g->options.tile, .lanes = g->options.lanes, .memory = g->options.memory, .seed = g->options.seed};
+    bwi_session_options options = {.train = true,
+                                   .tile = g->options.tile,
+                                   .lanes = g->options.lanes,
+                                   .memory = g->options.memory,
+                                   .seed = g->options.seed,
+                                   .class_weight = g->options.class_weight,
+                                   .class_count = g->options.class_count};
     bw_status status = bwi_session_open(&g->session, g->model, dataset, &options);
     g->open = status == BW_OK;
     return status;

@@ -20,32 +20,101 @@ bw_node *bwi_logits_of(bw_node *prediction)
     return prediction->op == &bwi_op_softmax ? prediction->input[0] : NULL;
 }
 
-static bw_node *add(const bwi_ends *ends, const bwi_op *op, const char *name, bw_node *prediction)
+bw_node *bwi_binary_logits_of(bw_node *prediction)
 {
-    bw_node *inputs[3] = {prediction, ends->target, ends->weight};
-    return bwi_graph_add(ends->graph, op, name, NULL, 0, inputs, ends->weight ? 3 : 2, NULL, 0);
+    return strcmp(prediction->op->name, "sigmoid") == 0 ? prediction->input[0] : NULL;
 }
 
-static bw_node *sparse_categorical_crossentropy(const bwi_ends *ends, const bwi_argument_value *values)
+bw_node *bwi_ends_target(const bwi_ends *ends, bw_dtype dtype)
 {
-    (void)values;
-    bw_node *logits = bwi_logits_of(ends->prediction);
-    if (!logits) {
-        return bwi_fail_build(ends->graph->ctx, BW_UNIMPLEMENTED,
-                              "sparse_categorical_crossentropy: the last layer must be a softmax, it is %s",
-                              ends->prediction->op->name);
+    if (ends->target->dtype == dtype) {
+        return ends->target;
     }
-    return add(ends, &bwi_op_crossentropy, "sparse_categorical_crossentropy", logits);
+    bwi_input_attributes a = *(const bwi_input_attributes *)ends->target->attributes;
+    for (int n = 0; n < ends->graph->count; n++) {
+        bw_node *node = ends->graph->nodes[n];
+        const bwi_input_attributes *other = node->attributes;
+        if (node->op == &bwi_op_input && other->role == a.role && other->field == a.field && other->dtype == dtype) {
+            return node;
+        }
+    }
+    a.dtype = dtype;
+    return bwi_graph_add(ends->graph, &bwi_op_input, ends->target->name, &a, sizeof a, NULL, 0, NULL, 0);
 }
 
-static bw_node *mean_squared_error(const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *add(const bwi_loss_row *row, const bwi_ends *ends, const bwi_op *op, bw_node *prediction, const void *attributes,
+                    size_t bytes)
 {
-    (void)values;
-    return add(ends, &bwi_op_squared_error, "mean_squared_error", ends->prediction);
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(row->names, " "), row->names);
+    bw_node *inputs[3] = {prediction, bwi_ends_target(ends, row->target), ends->weight};
+    return bwi_graph_add(ends->graph, op, name, attributes, bytes, inputs, ends->weight ? 3 : 2, NULL, 0);
+}
+
+static bw_node *add_formula(const bwi_loss_row *row, const bwi_ends *ends, bwi_loss_kind kind, double parameter,
+                            bw_node *prediction)
+{
+    bwi_loss_attributes a = {.kind = kind, .parameter = (float)parameter};
+    return add(row, ends, &bwi_op_loss, prediction, &a, sizeof a);
+}
+
+/* A formula whose parameter, if any, is its only option. */
+static bw_node *formula(const bwi_loss_row *row, const bwi_ends *ends, const bwi_argument_value *values)
+{
+    return add_formula(row, ends, row->kind, row->argument_count ? values[0].number : 0, ends->prediction);
+}
+
+enum { FROM_LOGITS, LABEL_SMOOTHING, CROSSENTROPY_OPTIONS };
+
+static const bwi_argument crossentropy_arguments[CROSSENTROPY_OPTIONS] = {
+    [FROM_LOGITS] = {"from_logits", NULL, BWI_BOOL, "false", 0, 0, NULL},
+    [LABEL_SMOOTHING] = {"label_smoothing", NULL, BWI_FLOAT, "0", 0, 1, NULL}};
+static const bwi_argument huber_arguments[] = {{"delta", NULL, BWI_FLOAT, "1", 0, 1e30, NULL}};
+
+static bw_node *binary_crossentropy(const bwi_loss_row *row, const bwi_ends *ends, const bwi_argument_value *values)
+{
+    bw_node *logits = values[FROM_LOGITS].flag ? ends->prediction : bwi_binary_logits_of(ends->prediction);
+    return add_formula(row, ends, logits ? BWI_LOSS_BINARY_LOGITS : BWI_LOSS_BINARY, values[LABEL_SMOOTHING].number,
+                       logits ? logits : ends->prediction);
+}
+
+/* Keras traces a softmax back to its logits; other outputs are divided by their sum and clipped. */
+static bw_node *categorical_crossentropy(const bwi_loss_row *row, const bwi_ends *ends, const bwi_argument_value *values)
+{
+    bwi_crossentropy_attributes a = {.smoothing = row->target == BW_I32 ? 0 : (float)values[LABEL_SMOOTHING].number};
+    bw_node *logits = values[FROM_LOGITS].flag ? ends->prediction : bwi_logits_of(ends->prediction);
+    return logits ? add(row, ends, &bwi_op_crossentropy, logits, &a, sizeof a)
+                  : add_formula(row, ends, row->kind, (double)a.smoothing, ends->prediction);
 }
 
 const bwi_loss_row bwi_loss_rows[] = {
-    {"sparse_categorical_crossentropy", NULL, 0, BW_I32, sparse_categorical_crossentropy},
-    {"mean_squared_error mse MSE", NULL, 0, BW_F32, mean_squared_error},
-    {NULL, NULL, 0, BW_F32, NULL},
+    {"mean_squared_error mse MSE MeanSquaredError", NULL, 0, BW_F32, false, BWI_LOSS_SQUARE, formula},
+    {"mean_absolute_error mae MAE MeanAbsoluteError", NULL, 0, BW_F32, false, BWI_LOSS_ABSOLUTE, formula},
+    {"mean_absolute_percentage_error mape MAPE MeanAbsolutePercentageError", NULL, 0, BW_F32, false, BWI_LOSS_PERCENTAGE, formula},
+    {"mean_squared_logarithmic_error msle MSLE MeanSquaredLogarithmicError", NULL, 0, BW_F32, false, BWI_LOSS_LOGARITHMIC, formula},
+    {"huber Huber", huber_arguments, 1, BW_F32, false, BWI_LOSS_HUBER, formula},
+    {"log_cosh logcosh LogCosh", NULL, 0, BW_F32, false, BWI_LOSS_LOG_COSH, formula},
+    {"binary_crossentropy bce BCE BinaryCrossentropy", crossentropy_arguments, 2, BW_F32, true, BWI_LOSS_BINARY,
+     binary_crossentropy},
+    {"categorical_crossentropy CategoricalCrossentropy", crossentropy_arguments, 2, BW_F32, true, BWI_LOSS_CATEGORICAL,
+     categorical_crossentropy},
+    {"sparse_categorical_crossentropy SparseCategoricalCrossentropy", crossentropy_arguments, 1, BW_I32, true, BWI_LOSS_SPARSE,
+     categorical_crossentropy},
+    {"hinge Hinge", NULL, 0, BW_F32, false, BWI_LOSS_HINGE, formula},
+    {"squared_hinge SquaredHinge", NULL, 0, BW_F32, false, BWI_LOSS_SQUARED_HINGE, formula},
+    {"categorical_hinge CategoricalHinge", NULL, 0, BW_F32, false, BWI_LOSS_CATEGORICAL_HINGE, formula},
+    {"kl_divergence kld KLD kullback_leibler_divergence KLDivergence", NULL, 0, BW_F32, false, BWI_LOSS_DIVERGENCE, formula},
+    {"poisson Poisson", NULL, 0, BW_F32, false, BWI_LOSS_POISSON, formula},
+    {"cosine_similarity CosineSimilarity", NULL, 0, BW_F32, false, BWI_LOSS_COSINE, formula},
+    {NULL, NULL, 0, BW_F32, false, BWI_LOSS_SQUARE, NULL},
 };
+
+const bwi_loss_row *bwi_loss_row_find(const char *name, size_t length)
+{
+    for (const bwi_loss_row *row = bwi_loss_rows; row->names; row++) {
+        if (bwi_listed(row->names, name, length)) {
+            return row;
+        }
+    }
+    return NULL;
+}

@@ -10,7 +10,7 @@
 /* ---- The model's nodes ---- */
 
 /* The dataset's field for an input node: by name, or the only one of its role. -1: none. */
-static int field_of(const bw_dataset *dataset, const bwi_input_attributes *a)
+int bwi_session_field(const bw_dataset *dataset, const bwi_input_attributes *a)
 {
     int fields = 0, last = -1;
     for (int f = 0; f < bwi_dataset_fields(dataset); f++) {
@@ -32,7 +32,7 @@ static const char *const roles[] = {"inputs", "targets", "sample weights"}, *con
 
 static bw_status bind_field(bw_context *ctx, const bw_dataset *dataset, bwi_input_attributes *a)
 {
-    a->field = field_of(dataset, a);
+    a->field = bwi_session_field(dataset, a);
     if (a->field < 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the data has no %s%s%s", roles[a->role], a->name[0] ? " named " : "", a->name);
     }
@@ -93,176 +93,7 @@ static bw_status copy_graph(bwi_session *s, const bw_model *model, const bw_data
     return BW_OK;
 }
 
-/* ---- Targets, losses, metrics ---- */
-
-/* A target or weight for an output; NULL without a failure if the data has none. */
-static bw_node *add_field(bwi_session *s, const bw_dataset *dataset, int role, const char *output, bw_dtype dtype)
-{
-    bwi_input_attributes a = {.dtype = dtype, .role = role};
-    snprintf(a.name, sizeof a.name, "%s", s->output_count > 1 ? output : "");
-    a.field = field_of(dataset, &a);
-    if (a.field < 0) {
-        return NULL;
-    }
-    const bwi_field *f = bwi_dataset_field(dataset, a.field);
-    a.shape.rank = f->rank;
-    memcpy(a.shape.extent, f->shape, sizeof a.shape.extent);
-    return bwi_graph_add(&s->graph, &bwi_op_input, role == 1 ? "target" : "sample weight", &a, sizeof a, NULL, 0, NULL, 0);
-}
-
-static const bwi_chosen_loss *find_loss(const bwi_training *t, const bwi_session *s, int output)
-{
-    for (int k = 0; k < t->loss_count; k++) {
-        if (t->losses[k].output[0] && strcmp(t->losses[k].output, s->outputs[output]->name) == 0) {
-            return &t->losses[k];
-        }
-    }
-    if (t->loss_count == 1 && !t->losses[0].output[0]) {
-        return &t->losses[0];
-    }
-    return output < t->loss_count && !t->losses[output].output[0] ? &t->losses[output] : NULL;
-}
-
-/* Keras's choice for the last layer and the targets, said aloud. */
-static const bwi_loss_row *choose_loss(bwi_session *s, const bw_dataset *dataset, int output)
-{
-    bw_context *ctx = s->training->ctx;
-    bool classes = bwi_logits_of(s->outputs[output]) != NULL;
-    bwi_input_attributes a = {.role = 1};
-    snprintf(a.name, sizeof a.name, "%s", s->output_count > 1 ? s->outputs[output]->name : "");
-    int field = field_of(dataset, &a);
-    int64_t count = 1;
-    for (int i = 0; field >= 0 && i < bwi_dataset_field(dataset, field)->rank; i++) {
-        count *= bwi_dataset_field(dataset, field)->shape[i];
-    }
-    bool one_hot = classes && count > 1 && count == bwi_shape_count(&s->outputs[output]->shape);
-    const char *name = one_hot ? "categorical_crossentropy" : classes ? "sparse_categorical_crossentropy" : "mean_squared_error";
-    for (const bwi_loss_row *row = bwi_loss_rows; row->names; row++) {
-        if (bwi_listed(row->names, name, strlen(name))) {
-            bwi_log(ctx, BW_LOG_INFO, "loss: %s, as the last layer is %s", name, classes ? "a softmax" : "no softmax");
-            return row;
-        }
-    }
-    bwi_fail(ctx, BW_UNIMPLEMENTED, "loss: %s is not there", name);
-    return NULL;
-}
-
-static bwi_logged *add_column(bwi_session *s, bw_node *node, bool loss, const char *output, const char *name)
-{
-    bwi_logged *column = &s->columns[s->column_count++];
-    *column = (bwi_logged){.node = node, .loss = loss};
-    if (s->output_count > 1) {
-        snprintf(column->name, sizeof column->name, "%.30s_%.32s", output, name);
-    } else {
-        snprintf(column->name, sizeof column->name, "%s", name);
-    }
-    return column;
-}
-
-static bw_status add_metric(bwi_session *s, const bwi_ends *ends, const bwi_chosen_metric *metric)
-{
-    bw_node *node = metric->row->build(ends, metric->values);
-    if (!node) {
-        return bwi_pending(s->training->ctx);
-    }
-    add_column(s, node, false, ends->prediction->name, metric->name)->value = metric->row->value;
-    return BW_OK;
-}
-
-static bw_status add_metrics(bwi_session *s, const bwi_ends *ends)
-{
-    const bwi_training *t = s->training;
-    if (t->metric_count < 0 && ends->target->dtype == BW_I32) {
-        const bwi_chosen_metric accuracy = {.row = &bwi_metric_rows[0], .name = "accuracy"};
-        return add_metric(s, ends, &accuracy);
-    }
-    for (int k = 0; k < t->metric_count; k++) {
-        if (!t->metrics[k].output[0] || strcmp(t->metrics[k].output, ends->prediction->name) == 0) {
-            bw_status status = add_metric(s, ends, &t->metrics[k]);
-            if (status != BW_OK) {
-                return status;
-            }
-        }
-    }
-    return BW_OK;
-}
-
-static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, int output, bwi_ends *ends)
-{
-    bw_context *ctx = s->training->ctx;
-    const char *name = s->outputs[output]->name;
-    static const bwi_argument_value none[BWI_MAX_OPTIONS];
-    const bwi_chosen_loss *chosen = find_loss(s->training, s, output);
-    const bwi_loss_row *row = chosen ? chosen->row : choose_loss(s, dataset, output);
-    if (!row) {
-        return BW_UNIMPLEMENTED;
-    }
-    ends->target = add_field(s, dataset, 1, name, row->target);
-    if (!ends->target) {
-        bw_status failed = bwi_pending(ctx);
-        return failed != BW_OK ? failed : bwi_fail(ctx, BW_INVALID_ARGUMENT, "the data has no targets (y) for %s", name);
-    }
-    ends->weight = add_field(s, dataset, 2, name, BW_F32);
-    bw_status status = ends->weight ? BW_OK : bwi_pending(ctx);
-    if (status != BW_OK) {
-        return status;
-    }
-    bw_node *loss = row->build(ends, chosen ? chosen->values : none);
-    bw_node *mean = loss ? bwi_graph_add(&s->graph, &bwi_op_mean, "loss", NULL, 0, &loss, 1, NULL, 0) : NULL;
-    if (!mean) {
-        return bwi_pending(ctx);
-    }
-    s->losses[s->loss_count++] = loss;
-    add_column(s, mean, true, name, "loss");
-    return BW_OK;
-}
-
-static bool has_output(const bwi_session *s, const char *name)
-{
-    for (int k = 0; name[0] && k < s->output_count; k++) {
-        if (strcmp(s->outputs[k]->name, name) == 0) {
-            return true;
-        }
-    }
-    return !name[0];
-}
-
-/* Losses and metrics are for outputs that the model has: nothing is left out silently. */
-static bw_status check_outputs(const bwi_session *s)
-{
-    const bwi_training *t = s->training;
-    int unnamed = 0;
-    for (int k = 0; k < t->loss_count; k++) {
-        unnamed += !t->losses[k].output[0];
-        if (!has_output(s, t->losses[k].output)) {
-            return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "loss: the model has no output '%s'", t->losses[k].output);
-        }
-    }
-    if (unnamed > 1 && unnamed != s->output_count) {
-        return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "loss: expected one for each of the model's %d outputs, got %d",
-                        s->output_count, unnamed);
-    }
-    for (int k = 0; k < t->metric_count; k++) {
-        if (!has_output(s, t->metrics[k].output)) {
-            return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "metrics: the model has no output '%s'", t->metrics[k].output);
-        }
-    }
-    return BW_OK;
-}
-
-static bw_status add_ends(bwi_session *s, const bw_dataset *dataset)
-{
-    bwi_ends ends[BWI_MAX_ENDS];
-    bw_status status = check_outputs(s);
-    for (int k = 0; k < s->output_count && status == BW_OK; k++) {
-        ends[k] = (bwi_ends){.graph = &s->graph, .prediction = s->outputs[k]};
-        status = add_loss(s, dataset, k, &ends[k]);
-    }
-    for (int k = 0; k < s->output_count && status == BW_OK; k++) {
-        status = add_metrics(s, &ends[k]);
-    }
-    return status;
-}
+/* ---- Totals ---- */
 
 static bw_status open_totals(bwi_session *s)
 {
@@ -358,7 +189,7 @@ bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset,
         status = copy_graph(s, model, dataset);
     }
     if (status == BW_OK && (options->train || options->evaluate)) {
-        status = add_ends(s, dataset);
+        status = bwi_session_add_ends(s, dataset, options);
     }
     if (status == BW_OK) {
         status = open_totals(s);
@@ -385,9 +216,31 @@ void bwi_session_close(bwi_session *s)
 
 /* ---- Running ---- */
 
+/* Of the regularizers, with the variables as they are: before the update. */
+static double penalty(const bwi_graph *graph)
+{
+    double sum = 0;
+    for (int v = 0; v < graph->variable_count; v++) {
+        const bwi_variable *variable = graph->variables[v];
+        if (!variable->trainable || (variable->l1 == 0 && variable->l2 == 0)) {
+            continue;
+        }
+        double absolute = 0, squares = 0;
+        for (int64_t i = 0; i < variable->count; i++) {
+            double w = (double)variable->data[i];
+            absolute += fabs(w);
+            squares += w * w;
+        }
+        sum += (double)variable->l1 * absolute + (double)variable->l2 * squares;
+    }
+    return sum;
+}
+
 bw_status bwi_session_feed(bwi_session *s, int which, const bwi_piece *piece, float *predictions)
 {
     bw_status status = bwi_exec_feed(s->exec, s->program[which], piece, predictions);
+    s->fed = (double)piece->count;
+    s->penalty = s->column_count ? penalty(&s->graph) : 0;
     if (which == BWI_PROGRAM_TRAIN) {
         s->window_count = status == BW_OK ? s->window_count + bwi_exec_sums(s->exec, s->columns[0].node)[1] : 0;
     }
@@ -402,16 +255,25 @@ void bwi_session_clear(bwi_session *s)
 
 void bwi_session_reset(bwi_session *s)
 {
+    s->penalty_total = s->fed_total = 0;
     for (int c = 0; c < s->column_count; c++) {
         memset(s->columns[c].totals, 0, (size_t)s->columns[c].node->op->sum_count(s->columns[c].node) * sizeof(double));
     }
 }
 
+/* An epoch's loss is the mean of its feeds' by their samples; metrics add up over all of them. */
 void bwi_session_count(bwi_session *s)
 {
+    s->penalty_total += s->penalty * s->fed;
+    s->fed_total += s->fed;
     for (int c = 0; c < s->column_count; c++) {
         const bwi_logged *column = &s->columns[c];
         const double *sums = bwi_exec_sums(s->exec, column->node);
+        if (column->loss) {
+            column->totals[0] += sums[0] / sums[1] * s->fed;
+            column->totals[1] += s->fed;
+            continue;
+        }
         for (int64_t i = 0; i < column->node->op->sum_count(column->node); i++) {
             column->totals[i] += sums[i];
         }
@@ -420,7 +282,7 @@ void bwi_session_count(bwi_session *s)
 
 static double column_value(const bwi_logged *column)
 {
-    return column->value ? column->value(column->node, column->totals) : column->totals[0] / column->totals[1];
+    return column->value(column->node, column->totals);
 }
 
 /* Values are the total loss, then the columns; with one loss its column is the total. */
@@ -444,7 +306,7 @@ double bwi_session_value(const bwi_session *s, int index)
     if (index) {
         return column_value(&s->columns[index - 1 + skipped(s)]);
     }
-    double loss = 0;
+    double loss = s->fed_total > 0 ? s->penalty_total / s->fed_total : 0;
     for (int c = 0; c < s->column_count; c++) {
         loss += s->columns[c].loss ? column_value(&s->columns[c]) : 0;
     }

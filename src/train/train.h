@@ -16,29 +16,41 @@ typedef struct bwi_ends {
     bw_node *prediction; /* the model's output */
     bw_node *target;
     bw_node *weight; /* NULL: none */
+    bool classes;    /* the loss is of classes */
 } bwi_ends;
+
+/* The target as float32 or as class numbers: losses and metrics may differ in what they want. */
+bw_node *bwi_ends_target(const bwi_ends *ends, bw_dtype dtype);
 
 enum { BWI_MAX_OPTIONS = 6, BWI_MAX_METRICS = 16 };
 
-typedef struct bwi_loss_row {
+typedef struct bwi_loss_row bwi_loss_row;
+struct bwi_loss_row {
     const char *names; /* separated by blanks; the first is Keras's */
     const bwi_argument *arguments;
     int argument_count;
-    bw_dtype target;                                                           /* BW_I32: class numbers */
-    bw_node *(*build)(const bwi_ends *ends, const bwi_argument_value *values); /* one number a sample */
-} bwi_loss_row;
+    bw_dtype target;    /* BW_I32: class numbers */
+    bool classes;       /* accuracy goes with it */
+    bwi_loss_kind kind; /* of crossentropies: for probabilities that no softmax or sigmoid gave */
+    /* One number a sample. */
+    bw_node *(*build)(const bwi_loss_row *row, const bwi_ends *ends, const bwi_argument_value *values);
+};
 
 extern const bwi_loss_row bwi_loss_rows[]; /* ends with NULL names */
+const bwi_loss_row *bwi_loss_row_find(const char *name, size_t length);
 
 typedef struct bwi_metric_row {
     const char *names;
     const bwi_argument *arguments;
     int argument_count;
     bw_node *(*build)(const bwi_ends *ends, const bwi_argument_value *values); /* a SUMS node */
-    double (*value)(const bw_node *node, const double *sums);                  /* NULL: sums[0] / sums[1] */
+    double (*value)(const bw_node *node, const double *sums);
 } bwi_metric_row;
 
-extern const bwi_metric_row bwi_metric_rows[];
+extern const bwi_metric_row bwi_metric_rows[]; /* accuracy comes first; ends with NULL names */
+/* Any loss is a metric too: a SUMS node whose value is bwi_metric_mean, sums[0] / sums[1]. */
+bw_node *bwi_metric_of_loss(const bwi_loss_row *row, const bwi_ends *ends, const bwi_argument_value *values);
+double bwi_metric_mean(const bw_node *node, const double *sums);
 
 /* A loss or metric as the user wrote it: its row, options, and the output it is for ("": the only one). */
 typedef struct bwi_chosen_loss {
@@ -48,13 +60,16 @@ typedef struct bwi_chosen_loss {
 } bwi_chosen_loss;
 
 typedef struct bwi_chosen_metric {
-    const bwi_metric_row *row;
+    const bwi_metric_row *row; /* NULL: a loss */
+    const bwi_loss_row *loss;
     bwi_argument_value values[BWI_MAX_OPTIONS];
+    bool weighted; /* by sample and class weights */
     char name[48], output[64];
 } bwi_chosen_metric;
 
-/* The logits that feed a final softmax, or NULL: Keras traces them too. */
+/* The logits that feed a final softmax (sigmoid), or NULL: Keras traces them too. */
 bw_node *bwi_logits_of(bw_node *prediction);
+bw_node *bwi_binary_logits_of(bw_node *prediction);
 
 /* ---- Optimizers ---- */
 
@@ -113,9 +128,9 @@ enum { BWI_PROGRAM_TRAIN, BWI_PROGRAM_EVALUATE, BWI_PROGRAM_PREDICT };
 typedef struct bwi_logged {
     char name[64];
     bw_node *node;
-    double (*value)(const bw_node *node, const double *sums); /* NULL: sums[0] / sums[1] */
-    bool loss;                                                /* one of the losses whose sum is the first column */
-    double *totals;                                           /* over the feeds since bwi_session_reset */
+    double (*value)(const bw_node *node, const double *sums);
+    bool loss;      /* one of the losses whose sum is the first column */
+    double *totals; /* over the feeds since bwi_session_reset */
 } bwi_logged;
 
 enum { BWI_MAX_COLUMNS = BWI_MAX_ENDS + BWI_MAX_METRICS };
@@ -128,9 +143,11 @@ typedef struct bwi_session {
     bwi_logged columns[BWI_MAX_COLUMNS]; /* losses, one for each, then metrics */
     int column_count;
     bwi_exec *exec;
-    int program[3];       /* number in the plan of each BWI_PROGRAM; -1: not planned */
-    double window_count;  /* what the window's gradient sum is to be divided by: its samples, or its unmasked entries */
-    double *totals_block; /* behind the columns' totals */
+    int program[3];                  /* number in the plan of each BWI_PROGRAM; -1: not planned */
+    double window_count;             /* what the window's gradient sum is to be divided by: its samples, or its unmasked entries */
+    double *totals_block;            /* behind the columns' totals */
+    double fed, penalty;             /* of the last feed: samples, and what regularizers add to its loss */
+    double fed_total, penalty_total; /* since bwi_session_reset; penalties times samples */
 } bwi_session;
 
 typedef struct bwi_session_options {
@@ -140,10 +157,16 @@ typedef struct bwi_session_options {
     int lanes;
     size_t memory;
     uint64_t seed;
+    const float *class_weight; /* borrowed while the session is opened */
+    int class_count;           /* 0: none */
 } bwi_session_options;
 
 bw_status bwi_session_open(bwi_session *session, bw_model *model, bw_dataset *dataset, const bwi_session_options *options);
 void bwi_session_close(bwi_session *session);
+/* Within the module: the dataset's field for an input node, by name or the only one of its role (-1: none); targets, weights,
+ * losses and metrics. */
+int bwi_session_field(const bw_dataset *dataset, const bwi_input_attributes *a);
+bw_status bwi_session_add_ends(bwi_session *session, const bw_dataset *dataset, const bwi_session_options *options);
 /* bwi_exec_feed, and the window's count. `which` is one of BWI_PROGRAM. */
 bw_status bwi_session_feed(bwi_session *session, int which, const bwi_piece *piece, float *predictions);
 void bwi_session_clear(bwi_session *session); /* the window */

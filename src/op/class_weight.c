@@ -1,0 +1,84 @@
+/*
+ * class_weight: a weight for each row of the target by its class, times the sample's weight if there is one. The class is a
+ * label, or the largest of a row's numbers, or the one number of a row, rounded; classes that are not listed weigh 1. When not
+ * training every class weighs 1, as in Keras. Inputs: target, and optionally weights.
+ */
+#include "op/op.h"
+
+#include <math.h>
+
+/* Numbers of a row of the target: 1 where it holds labels. */
+static int64_t width_of(const bw_node *node)
+{
+    const bw_node *target = node->input[0];
+    return target->dtype == BW_I32 || target->shape.rank == 0 ? 1 : target->shape.extent[target->shape.rank - 1];
+}
+
+static bw_status shape(bwi_graph *graph, bw_node *node)
+{
+    node->shape = node->input[0]->shape;
+    if (node->input[0]->dtype != BW_I32 && node->shape.rank > 0) {
+        node->shape.rank--;
+    }
+    if (node->inputs > 1) {
+        int64_t rows = bwi_shape_count(&node->shape), weights = bwi_shape_count(&node->input[1]->shape);
+        char found[160];
+        if (weights != 1 && rows != 1 && weights != rows) {
+            return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT,
+                            "class_weight: expected one sample weight or %lld, one for each target, got %s", (long long)rows,
+                            bwi_format_shape(found, node->input[1]->shape.rank, node->input[1]->shape.extent));
+        }
+        node->shape = weights > rows ? node->input[1]->shape : node->shape;
+    }
+    return BW_OK;
+}
+
+static float weight_at(const bwi_call *call, int64_t row)
+{
+    const bwi_class_weight_attributes *a = call->node->attributes;
+    int64_t width = width_of(call->node), best = 0;
+    const float *y = (const float *)call->src[0] + row * width;
+    for (int64_t i = 1; i < width; i++) {
+        best = y[i] > y[best] ? i : best;
+    }
+    float class = call->node->input[0]->dtype == BW_I32 ? (float)((const int32_t *)call->src[0])[row]
+                  : width > 1                           ? (float)best
+                                                        : rintf(y[0]);
+    return class >= 0 && class < (float)a->count ? a->weight[(int64_t) class] : 1;
+}
+
+static void fill(const bwi_call *call, bool training)
+{
+    int64_t each = bwi_shape_count(&call->node->shape);
+    int64_t targets = bwi_shape_count(&call->node->input[0]->shape) / width_of(call->node);
+    int64_t weights = call->node->inputs > 1 ? bwi_shape_count(&call->node->input[1]->shape) : 1;
+    const float *weight = call->node->inputs > 1 ? call->src[1] : NULL;
+    float *to = call->dst;
+    for (int64_t s = 0; s < call->samples; s++) {
+        for (int64_t i = 0; i < each; i++) {
+            float own = weight ? weight[weights == 1 ? s : s * each + i] : 1;
+            to[s * each + i] = own * (training ? weight_at(call, targets == 1 ? s : s * each + i) : 1);
+        }
+    }
+}
+
+static bw_status forward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    fill(call, true);
+    return BW_OK;
+}
+
+static bw_status inference(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    fill(call, false);
+    return BW_OK;
+}
+
+const bwi_op bwi_op_class_weight = {.name = "class_weight",
+                                    .flags = BWI_OP_NO_GRADIENT,
+                                    .layout = BWI_LAYOUT_PLAIN,
+                                    .shape = shape,
+                                    .forward = forward,
+                                    .inference = inference};

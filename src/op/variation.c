@@ -1,0 +1,48 @@
+/*
+ * variation: what R2 is made from, for each of an output's numbers: sums of weights, of targets y, of y^2 and of
+ * (y - prediction)^2, all weighted, `width` of each; then the count of all numbers. Inputs: prediction, target, and
+ * optionally weights.
+ */
+#include "op/op.h"
+
+static bw_status shape(bwi_graph *graph, bw_node *node)
+{
+    const bwi_shape *prediction = &node->input[0]->shape;
+    if (prediction->rank != 1) {
+        char found[160];
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "%s: expected an output of rank 1, got %s", node->name,
+                        bwi_format_shape(found, prediction->rank, prediction->extent));
+    }
+    return bwi_rows_check(graph, node, false);
+}
+
+static bw_status statistics(const bwi_call *call, const bwi_tile *tile)
+{
+    bwi_rows rows = bwi_rows_of(call);
+    const float *x = call->src[0], *y = call->src[1];
+    double *sums = bwi_call_sums(call, tile);
+    for (int64_t s = 0; s < call->samples; s++) {
+        double weight = (double)bwi_rows_weight(&rows, s, s);
+        for (int64_t c = 0; c < rows.width; c++) {
+            double target = (double)y[s * rows.width + c], error = target - (double)x[s * rows.width + c];
+            sums[c] += weight;
+            sums[rows.width + c] += weight * target;
+            sums[2 * rows.width + c] += weight * target * target;
+            sums[3 * rows.width + c] += weight * error * error;
+        }
+    }
+    sums[4 * rows.width] += (double)(call->samples * rows.width);
+    return BW_OK;
+}
+
+static int64_t sum_count(const bw_node *node)
+{
+    return 4 * node->input[0]->shape.extent[0] + 1;
+}
+
+const bwi_op bwi_op_variation = {.name = "variation",
+                                 .flags = BWI_OP_SUMS | BWI_OP_NO_GRADIENT,
+                                 .layout = BWI_LAYOUT_PLAIN,
+                                 .shape = shape,
+                                 .sum_count = sum_count,
+                                 .statistics = statistics};
