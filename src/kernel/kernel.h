@@ -89,7 +89,8 @@ struct bwi_kernels {
 
     /* Average pooling: the mean of those elements of a window that lie inside the image. */
     void (*avgpool_forward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window, const float *x, float *y);
-    void (*avgpool_backward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window, const float *dy, float *dx);
+    void (*avgpool_backward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window, const float *dy,
+                             float *dx);
     /* The largest of each channel over all positions of a sample (y is 1x1), a NaN before all; backward divides the
      * difference equally among the elements that are the largest, as Keras does. */
     void (*globalmax_forward)(const bwi_image *x_image, const bwi_image *y_image, const float *x, float *y);
