@@ -297,8 +297,15 @@ BW_API bw_gradients *bw_gradients_new(bw_model *model, const bw_fit_options *opt
 BW_API bw_status bw_gradients_add(bw_gradients *gradients, bw_batch *batch, double *loss);
 BW_API int64_t bw_gradients_samples(const bw_gradients *gradients);
 BW_API void bw_gradients_clear(bw_gradients *gradients);
+/* The norm of the gradient so far, divided by the number of samples, before penalties and clipping; 0 without samples. What
+ * is added afterwards gives the whole batch's gradient within rounding, no longer in bits. */
+BW_API bw_status bw_gradients_norm(bw_gradients *gradients, double *norm);
+/* Multiplies the gradient so far; the number of samples stays. */
+BW_API bw_status bw_gradients_scale(bw_gradients *gradients, double factor);
 /* Divides once by the number of samples, updates the model, clears. */
 BW_API bw_status bw_apply(bw_model *model, bw_gradients *gradients);
+/* With use_ema: the averages become the weights. bw_fit does it at its end. */
+BW_API bw_status bw_apply_averages(bw_model *model);
 BW_API void bw_gradients_free(bw_gradients *gradients);
 
 /* ---- Ranks -------------------------------------------------------------------------------------------- */

@@ -59,6 +59,16 @@ void bwi_exec_clear(bwi_exec *exec);
 /* Adds the lanes, then the ranks; the squared norm of the window's gradient sum. Checks that it is finite: if not, names what
  * is behind it (INVALID_ARGUMENT) and clears the window. */
 bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm);
+/* The same, and the window goes on: it may be fed, read again, applied. Its lanes have become one sum, so further pieces give the
+ * whole batch's gradient within rounding, no longer in bits. */
+bw_status bwi_exec_norm(bwi_exec *exec, double *squared_norm);
+/* Multiplies the window's gradient. */
+void bwi_exec_scale(bwi_exec *exec, float factor);
+/* Between reduce and update, for a part of a variable, on a worker: the squared norm of what it makes of the gradient. */
+typedef double (*bwi_visit)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
+void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user);
+/* After reduce or visit: the squared norm of a variable; NULL: of all. */
+double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable);
 /* For a part of a variable, on a worker: gradient sums of the window. Parts are fixed blocks. */
 typedef void (*bwi_update)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
 /* The commit: updates every trained variable, then what else a step changes; clears the window. Cannot fail. */
@@ -127,6 +137,9 @@ struct bwi_exec {
     atomic_llong next_block;
     bwi_update updater;
     void *update_user;
+    bwi_visit visitor;
+    void *visit_user;
+    float factor;       /* what the window is being multiplied by */
     int64_t begin, end; /* the tiles being run */
     bwi_table *tables;  /* one for each of the plan's */
     int table;          /* the one being summed */
@@ -151,6 +164,8 @@ bw_status bwi_records_begin(bwi_exec *exec, int64_t begin, int64_t *end);
 bw_status bwi_records_sort(bwi_exec *exec);
 double bwi_records_lane_norm(const bwi_exec *exec, int lane);
 double bwi_records_sum(bwi_exec *exec);
+void bwi_records_resume(bwi_exec *exec); /* after they were summed: the window goes on */
+void bwi_records_scale(bwi_exec *exec, float factor);
 int64_t bwi_records_blocks(const bwi_exec *exec);
 void bwi_records_update(const bwi_exec *exec, int worker, int64_t block);
 int64_t bwi_piece_number(const bwi_piece *piece, int64_t index);

@@ -173,17 +173,10 @@ static void sum(bwi_exec *exec, int t)
     table->touched = touched;
 }
 
-/* Makes room: one record a touched row, in the order of first touch. */
-static bw_status compact(bwi_exec *exec, int t)
+/* Of summed records: one a touched row remains, in the order of first touch. */
+static void keep_heads(bwi_table *table)
 {
-    bwi_table *table = &exec->tables[t];
     bwi_records *r = &table->records;
-    bw_status status = settle_ranks(exec, table);
-    if (status != BW_OK) {
-        return status;
-    }
-    sort(table);
-    sum(exec, t);
     int64_t kept = 0;
     for (int64_t i = 0; i < table->count; i++) {
         if (r->rows[i] >= 0) {
@@ -195,7 +188,34 @@ static bw_status compact(bwi_exec *exec, int t)
         }
     }
     table->count = table->settled = kept;
-    return BW_OK;
+}
+
+static bw_status compact(bwi_exec *exec, int t)
+{
+    bw_status status = settle_ranks(exec, &exec->tables[t]);
+    if (status == BW_OK) {
+        sort(&exec->tables[t]);
+        sum(exec, t);
+        keep_heads(&exec->tables[t]);
+    }
+    return status;
+}
+
+void bwi_records_resume(bwi_exec *exec)
+{
+    for (int t = 0; t < exec->plan->table_count; t++) {
+        keep_heads(&exec->tables[t]);
+    }
+}
+
+void bwi_records_scale(bwi_exec *exec, float factor)
+{
+    for (int t = 0; t < exec->plan->table_count; t++) {
+        const bwi_table *table = &exec->tables[t];
+        for (int64_t i = 0; i < table->count * table->records.width; i++) {
+            table->records.values[i] *= factor;
+        }
+    }
 }
 
 /* ---- While a phase runs ---- */

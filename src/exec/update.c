@@ -5,6 +5,7 @@
 #include "exec/exec.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Below this many blocks the caller's thread is quicker alone. */
 enum { WORTH_SHARING = 4 };
@@ -98,6 +99,39 @@ static void update_blocks(void *user, int worker)
     }
 }
 
+static void visit_blocks(void *user, int worker)
+{
+    bwi_exec *exec = user;
+    (void)worker;
+    for (;;) {
+        int64_t block = atomic_fetch_add_explicit(&exec->next_block, 1, memory_order_relaxed), first, count;
+        const bwi_variable *variable = block_at(exec->plan, block, &first, &count);
+        if (!variable) {
+            break;
+        }
+        norms(exec)[block] = exec->visitor(exec->visit_user, variable, first, count, gradient_at(exec, 0, variable, first));
+    }
+}
+
+static void scale_blocks(void *user, int worker)
+{
+    bwi_exec *exec = user;
+    (void)worker;
+    for (;;) {
+        int64_t block = atomic_fetch_add_explicit(&exec->next_block, 1, memory_order_relaxed), first, count;
+        const bwi_variable *variable = block_at(exec->plan, block, &first, &count);
+        if (!variable) {
+            break;
+        }
+        for (int lane = 0; lane < used_lanes(exec); lane++) {
+            float *gradient = gradient_at(exec, lane, variable, first);
+            for (int64_t i = 0; i < count; i++) {
+                gradient[i] *= exec->factor;
+            }
+        }
+    }
+}
+
 static void share_blocks(bwi_exec *exec, bwi_work work, int64_t blocks)
 {
     atomic_store(&exec->next_block, 0);
@@ -170,24 +204,41 @@ static bw_status name_nonfinite(bwi_exec *exec)
     return bwi_fail(exec->ctx, BW_INTERNAL, "a gradient is not finite");
 }
 
-bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm)
+double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable)
+{
+    double squared = 0;
+    int64_t block = 0;
+    for (int t = 0; t < exec->plan->table_count; t++) {
+        squared += !variable || variable == exec->tables[t].records.variable ? exec->tables[t].squared : 0;
+    }
+    for (int v = 0; v < exec->plan->source->variable_count; v++) {
+        const bwi_variable *other = exec->plan->source->variables[v];
+        int64_t end = block + (exec->plan->gradients[v] == SIZE_MAX ? 0 : bwi_update_blocks(other));
+        for (; block < end; block++) {
+            squared += !variable || variable == other ? norms(exec)[block] : 0;
+        }
+    }
+    return squared;
+}
+
+static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
 {
     if (exec->samples == 0) {
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "nothing to apply: no sample's gradient was added");
     }
     unsigned state = bwi_float_begin();
     bw_status status = bwi_records_sort(exec);
-    if (exec->hooks.lane_norm && status == BW_OK) {
+    if (tell && exec->hooks.lane_norm && status == BW_OK) {
         tell_lane_norms(exec);
     }
     share_blocks(exec, reduce_blocks, block_count(exec->plan));
     if (status == BW_OK && exec->plan->ranks > 1) {
         status = sum_ranks(exec);
     }
-    *squared_norm = status == BW_OK ? bwi_records_sum(exec) : 0;
-    for (int64_t block = 0; block < block_count(exec->plan); block++) {
-        *squared_norm += norms(exec)[block];
+    if (status == BW_OK) {
+        bwi_records_sum(exec);
     }
+    *squared_norm = bwi_exec_squared_norm(exec, NULL);
     if (status == BW_OK && !isfinite(*squared_norm)) {
         status = name_nonfinite(exec);
     }
@@ -196,6 +247,60 @@ bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm)
         bwi_exec_clear(exec);
     }
     return status;
+}
+
+bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm)
+{
+    return reduce(exec, squared_norm, true);
+}
+
+/* The sum is left in the first lane of the first rank; zeros elsewhere, and so nothing is counted twice. */
+bw_status bwi_exec_norm(bwi_exec *exec, double *squared_norm)
+{
+    bw_status status = reduce(exec, squared_norm, false);
+    for (int lane = exec->ctx->rank == 0 ? 1 : 0; status == BW_OK && lane < used_lanes(exec); lane++) {
+        memset(bwi_exec_lane(exec, lane), 0, exec->plan->lane_sums);
+    }
+    if (status == BW_OK) {
+        bwi_records_resume(exec);
+    }
+    return status;
+}
+
+void bwi_exec_scale(bwi_exec *exec, float factor)
+{
+    unsigned state = bwi_float_begin();
+    exec->factor = factor;
+    share_blocks(exec, scale_blocks, block_count(exec->plan));
+    bwi_records_scale(exec, factor);
+    bwi_float_restore(state);
+}
+
+static void visit_table(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
+{
+    bwi_exec *exec = user;
+    for (int t = 0; t < exec->plan->table_count; t++) {
+        if (exec->tables[t].records.variable == variable) {
+            exec->tables[t].squared += exec->visitor(exec->visit_user, variable, first, count, gradient);
+        }
+    }
+}
+
+void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user)
+{
+    unsigned state = bwi_float_begin();
+    exec->visitor = visit;
+    exec->visit_user = user;
+    share_blocks(exec, visit_blocks, block_count(exec->plan));
+    for (int t = 0; t < exec->plan->table_count; t++) {
+        exec->tables[t].squared = 0;
+    }
+    exec->updater = visit_table;
+    exec->update_user = exec;
+    for (int64_t block = 0; block < bwi_records_blocks(exec); block++) {
+        bwi_records_update(exec, 0, block);
+    }
+    bwi_float_restore(state);
 }
 
 static void commit_nodes(bwi_exec *exec)

@@ -147,6 +147,13 @@ static int find(const bwi_argument *arguments, int count, const char *name, int 
     return -1;
 }
 
+/* Keras's None, where a number may be left out. */
+static bool is_none(const bwi_term *term, const bwi_argument *a)
+{
+    bool optional = (a->kind == BWI_INT || a->kind == BWI_FLOAT) && a->standard && !*a->standard;
+    return optional && !term->called && listed("none None", term->text, term->length);
+}
+
 static bw_status read_given(const reader *r, const bwi_term *term, const bwi_argument *arguments, int count,
                             bwi_argument_value *values)
 {
@@ -166,6 +173,9 @@ static bw_status read_given(const reader *r, const bwi_term *term, const bwi_arg
         if (values[at].given) {
             return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s is given twice", r->what, item->column,
                             arguments[at].name);
+        }
+        if (is_none(item, &arguments[at])) {
+            continue;
         }
         bw_status status = read_value(r, item, &arguments[at], &values[at]);
         if (status != BW_OK) {

@@ -3,49 +3,11 @@
 
 #include <string.h>
 
-static void free_slots(bwi_training *t)
-{
-    if (t->optimizer.slots) {
-        for (int k = 0; k < t->model->graph.variable_count * BWI_MAX_SLOTS; k++) {
-            bwi_release(t->ctx, t->optimizer.slots[k]);
-        }
-        bwi_release(t->ctx, (void *)t->optimizer.slots);
-        t->optimizer.slots = NULL;
-    }
-}
-
 static void destroy(void *training)
 {
     bwi_training *t = training;
-    free_slots(t);
+    bwi_optimizer_free_slots(t);
     bwi_release(t->ctx, t);
-}
-
-static bw_status read_optimizer(bw_context *ctx, bwi_optimizer *optimizer, const char *text)
-{
-    bwi_expression e;
-    bw_status status = bwi_term_parse(ctx, &e, "optimizer", text);
-    if (status != BW_OK) {
-        return status;
-    }
-    const bwi_optimizer_row *row = NULL;
-    for (int i = 0; !row && bwi_optimizer_rows[i]; i++) {
-        row = bwi_term_is(&e.terms[0], bwi_optimizer_rows[i]->name) ? bwi_optimizer_rows[i] : NULL;
-    }
-    if (row) {
-        *optimizer = (bwi_optimizer){.row = row};
-        status = bwi_arguments_read(ctx, row->name, &e.terms[0], row->arguments, row->argument_count, optimizer->values);
-    } else {
-        bwi_text known = {.ctx = ctx};
-        for (int i = 0; bwi_optimizer_rows[i]; i++) {
-            bwi_text_add(&known, "%s%s", i ? ", " : "", bwi_optimizer_rows[i]->name);
-        }
-        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "optimizer: there is no '%.60s'; there are %s", text,
-                          known.bytes ? known.bytes : "");
-        bwi_text_free(&known);
-    }
-    bwi_expression_free(&e);
-    return status;
 }
 
 /* The first of each row's names: for messages. Losses are metrics too. */
@@ -166,7 +128,7 @@ bwi_training *bwi_training_of(bw_model *model)
     t->ctx = model->ctx;
     t->model = model;
     t->metric_count = -1;
-    if (read_optimizer(t->ctx, &t->optimizer, "adam") != BW_OK) {
+    if (bwi_optimizer_read(t->ctx, &t->optimizer, "adam") != BW_OK) {
         bwi_release(model->ctx, t);
         return NULL;
     }
@@ -191,7 +153,7 @@ bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, c
     bwi_training fresh = *t;
     fresh.loss_count = 0;
     fresh.metric_count = metrics ? 0 : -1;
-    status = read_optimizer(t->ctx, &fresh.optimizer, optimizer ? optimizer : "adam");
+    status = bwi_optimizer_read(t->ctx, &fresh.optimizer, optimizer ? optimizer : "adam");
     if (status == BW_OK && loss) {
         status = read_list(&fresh, "loss", loss, read_loss);
     }
@@ -199,15 +161,14 @@ bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, c
         status = read_list(&fresh, "metrics", metrics, read_metric);
     }
     if (status == BW_OK) {
-        free_slots(t);
+        bwi_optimizer_free_slots(t);
         fresh.compiled = true;
         *t = fresh;
     }
     return status;
 }
 
-/* Slots are stored like their variable: read and written through the same packing. */
-static void get_slot(void *object, void *values)
+static void get_variable(void *object, void *values)
 {
     const bwi_variable *variable = object;
     bwi_variable_read(variable, values);
@@ -226,19 +187,11 @@ void bwi_training_state(bw_model *model, bwi_state *state)
             bwi_state_add(state, BW_F32, variable->shape.rank, variable->shape.extent, NULL, "variables/%s", variable->name);
         if (value) {
             value->object = variable;
-            value->get = get_slot;
+            value->get = get_variable;
             value->set = set_variable;
         }
     }
-    bwi_training *t = model->training;
-    if (!t) {
-        return;
-    }
-    bwi_state_add(state, BW_I64, 0, NULL, &t->optimizer.iterations, "optimizer/iterations");
-    for (int v = 0; t->optimizer.slots && v < model->graph.variable_count; v++) {
-        for (int s = 0; model->graph.variables[v]->trainable && s < t->optimizer.slot_count; s++) {
-            bwi_state_add(state, BW_F32, 1, &model->graph.variables[v]->count, t->optimizer.slots[v * BWI_MAX_SLOTS + s],
-                          "optimizer/%s/%s", t->optimizer.row->slot_names[s], model->graph.variables[v]->name);
-        }
+    if (model->training) {
+        bwi_optimizer_state(model->training, state);
     }
 }

@@ -163,6 +163,7 @@ static bw_status run(fitting *f)
             f->stopped = true;
         }
     }
+    bwi_training_finalize(f->session.training);
     return BW_OK;
 }
 

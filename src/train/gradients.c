@@ -4,6 +4,8 @@
  */
 #include "train/train.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 struct bw_gradients {
@@ -99,6 +101,37 @@ void bw_gradients_clear(bw_gradients *g)
     }
 }
 
+bw_status bw_gradients_norm(bw_gradients *g, double *norm)
+{
+    if (!g || !norm) {
+        return BW_INVALID_ARGUMENT;
+    }
+    bw_status status = bwi_pending(g->ctx);
+    *norm = 0;
+    if (status == BW_OK && bw_gradients_samples(g) > 0) {
+        double squared, count = g->session.window_count;
+        status = bwi_exec_norm(g->session.exec, &squared);
+        g->session.window_count = status == BW_OK ? count : 0;
+        *norm = status == BW_OK && count > 0 ? sqrt(squared) / count : 0;
+    }
+    return status;
+}
+
+bw_status bw_gradients_scale(bw_gradients *g, double factor)
+{
+    if (!g) {
+        return BW_INVALID_ARGUMENT;
+    }
+    bw_status status = bwi_pending(g->ctx);
+    if (status == BW_OK && !(fabs(factor) <= (double)FLT_MAX)) {
+        status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "gradients: expected a finite factor, got %g", factor);
+    }
+    if (status == BW_OK && g->open) {
+        bwi_exec_scale(g->session.exec, (float)factor);
+    }
+    return status;
+}
+
 bw_status bw_apply(bw_model *model, bw_gradients *g)
 {
     if (!model || !g) {
@@ -112,4 +145,20 @@ bw_status bw_apply(bw_model *model, bw_gradients *g)
         status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "nothing to apply: no sample's gradient was added");
     }
     return status == BW_OK ? bwi_session_apply(&g->session) : status;
+}
+
+bw_status bw_apply_averages(bw_model *model)
+{
+    if (!model) {
+        return BW_INVALID_ARGUMENT;
+    }
+    bw_status status = bwi_pending(model->ctx);
+    const bwi_training *t = model->training;
+    if (status == BW_OK && !(t && t->optimizer.averages)) {
+        status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "there are no averages: the optimizer was not told use_ema=true");
+    }
+    if (status == BW_OK) {
+        bwi_training_finalize(model->training);
+    }
+    return status;
 }

@@ -1,93 +1,191 @@
-/* Optimizers with Keras's names, defaults and formulas. They work on variables as stored: all are elementwise. */
-#include "train/train.h"
+/*
+ * What all optimizers share: the table, reading one from text, slots and state. Slots are stored like their variables (packed
+ * where these are), since every update is elementwise; outside they are seen in Keras's order.
+ */
+#include "train/optimizers/rows.h"
 
-#include <math.h>
+#include <string.h>
 
-/* ---- SGD: v = mu v - lr g; w += v; Nesterov: w += mu v - lr g ---- */
-
-enum { SGD_RATE, SGD_MOMENTUM, SGD_NESTEROV, SGD_COUNT };
-
-static const bwi_argument sgd_arguments[SGD_COUNT] = {
-    [SGD_RATE] = {"learning_rate", "lr", BWI_FLOAT, "0.01", 0, 1e9, NULL},
-    [SGD_MOMENTUM] = {"momentum", NULL, BWI_FLOAT, "0", 0, 1, NULL},
-    [SGD_NESTEROV] = {"nesterov", NULL, BWI_BOOL, "false", 0, 0, NULL},
+const bwi_optimizer_row *const bwi_optimizer_rows[] = {
+    &bwi_optimizer_sgd,      &bwi_optimizer_adam,   &bwi_optimizer_adamw, &bwi_optimizer_rmsprop, &bwi_optimizer_adagrad,
+    &bwi_optimizer_adadelta, &bwi_optimizer_adamax, &bwi_optimizer_nadam, &bwi_optimizer_lion,    NULL,
 };
 
-static int sgd_slots(const bwi_optimizer *o)
+double bwi_optimizer_rate(const bwi_optimizer *o)
 {
-    return o->values[SGD_MOMENTUM].number > 0 ? 1 : 0;
+    const bwi_schedule *s = &o->schedule;
+    return (double)(s->row ? s->row->rate(s, (float)o->iterations) : o->learning_rate);
 }
 
-static void sgd_update(const bwi_optimizer *o, int64_t count, const float *gradient, float *const *slots, float *w)
+/* ---- Reading ---- */
+
+static bw_status refuse(bw_context *ctx, const bwi_term *term)
 {
-    o->kernels->sgd(count, (float)o->rate, (float)o->values[SGD_MOMENTUM].number, o->values[SGD_NESTEROV].flag, o->scale, gradient,
-                    o->slot_count ? slots[0] : NULL, w);
+    bwi_text known = {.ctx = ctx};
+    for (int i = 0; bwi_optimizer_rows[i]; i++) {
+        bwi_text_add(&known, "%s%s", i ? ", " : "", bwi_optimizer_rows[i]->name);
+    }
+    bw_status status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "optimizer: there is no '%.*s'; there are %s", term->length, term->text,
+                                known.bytes ? known.bytes : "");
+    bwi_text_free(&known);
+    return status;
 }
 
-static const bwi_optimizer_row sgd = {"sgd", sgd_arguments, SGD_COUNT, sgd_slots, {"momentum"}, sgd_update};
-
-/* ---- Adam: a = lr sqrt(1 - b2^t) / (1 - b1^t); w -= a m / (sqrt(v) + eps) ---- */
-
-enum { ADAM_RATE, ADAM_BETA1, ADAM_BETA2, ADAM_EPSILON, ADAM_COUNT };
-
-static const bwi_argument adam_arguments[ADAM_COUNT] = {
-    [ADAM_RATE] = {"learning_rate", "lr", BWI_FLOAT, "0.001", 0, 1e9, NULL},
-    [ADAM_BETA1] = {"beta_1", NULL, BWI_FLOAT, "0.9", 0, 1, NULL},
-    [ADAM_BETA2] = {"beta_2", NULL, BWI_FLOAT, "0.999", 0, 1, NULL},
-    [ADAM_EPSILON] = {"epsilon", NULL, BWI_FLOAT, "1e-7", 0, 1e9, NULL},
-};
-
-static int adam_slots(const bwi_optimizer *o)
+static bool is_rate(const bwi_term *item, int position)
 {
-    (void)o;
-    return 2;
+    bwi_term label = {.text = item->label, .length = item->label_length};
+    return item->label ? bwi_term_is(&label, "learning_rate") || bwi_term_is(&label, "lr") : position == 0;
 }
 
-static void adam_update(const bwi_optimizer *o, int64_t count, const float *gradient, float *const *slots, float *w)
+/* A schedule is read from its own term, of any length; a word takes its place among the arguments. */
+static bw_status read_arguments(bw_context *ctx, bwi_optimizer *o, const bwi_term *term)
 {
-    double b1 = o->values[ADAM_BETA1].number, b2 = o->values[ADAM_BETA2].number, t = (double)(o->iterations + 1);
-    double corrected = sqrt(1 - pow(b2, t)) / (1 - pow(b1, t));
-    bwi_adam step = {.rate = (float)(o->rate * corrected),
-                     .beta1 = b1,
-                     .beta2 = b2,
-                     .epsilon = (float)o->values[ADAM_EPSILON].number,
-                     .scale = o->scale};
-    o->kernels->adam(count, &step, gradient, slots[0], slots[1], w);
+    static const char word[] = "schedule";
+    bwi_term own = *term;
+    own.items = bwi_allocate(ctx, (size_t)term->count, sizeof *own.items);
+    bw_status status = own.items ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    for (int i = 0; i < term->count && status == BW_OK; i++) {
+        bwi_term *item = &own.items[i];
+        *item = term->items[i];
+        if (item->called && is_rate(item, i)) {
+            status = bwi_schedule_read(ctx, &o->schedule, o->row->name, item);
+            *item = (bwi_term){.label = item->label,
+                               .label_length = item->label_length,
+                               .text = word,
+                               .length = sizeof word - 1,
+                               .end = word + sizeof word - 1,
+                               .column = item->column};
+        }
+    }
+    if (status == BW_OK) {
+        status = bwi_arguments_read(ctx, o->row->name, &own, o->row->arguments, o->row->argument_count, o->values);
+    }
+    bwi_release(ctx, own.items);
+    return status;
 }
 
-static const bwi_optimizer_row adam = {"adam", adam_arguments, ADAM_COUNT, adam_slots, {"momentum", "velocity"}, adam_update};
+static bw_status read_rate(bw_context *ctx, bwi_optimizer *o)
+{
+    const char *text = o->values[0].text;
+    double rate = 0;
+    if (!o->schedule.row && (!bwi_parse_double(text, text + strlen(text), &rate) || !(rate >= 0 && rate <= 1e9))) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: learning_rate: expected a number of 0 or more, or a schedule, found '%s'",
+                        o->row->name, text);
+    }
+    o->learning_rate = (float)rate;
+    return BW_OK;
+}
 
-const bwi_optimizer_row *const bwi_optimizer_rows[] = {&sgd, &adam, NULL};
+static bw_status check_common(bw_context *ctx, const bwi_optimizer *o)
+{
+    const bwi_argument_value *v = &o->values[o->row->common];
+    if (v[BWI_COMMON_CLIPNORM].given + v[BWI_COMMON_CLIPVALUE].given + v[BWI_COMMON_GLOBAL_CLIPNORM].given > 1) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: only one of clipnorm, clipvalue and global_clipnorm may be given",
+                        o->row->name);
+    }
+    if (v[BWI_COMMON_LOSS_SCALE].given) {
+        return bwi_fail(ctx, BW_UNIMPLEMENTED, "%s: loss_scale_factor is not offered: gradients are float32 and need none",
+                        o->row->name);
+    }
+    if (v[BWI_COMMON_ACCUMULATION].given) {
+        return bwi_fail(
+            ctx, BW_UNIMPLEMENTED,
+            "%s: gradient_accumulation_steps is not offered: fit's `accumulate` does it, with every sample weighing the same",
+            o->row->name);
+    }
+    return BW_OK;
+}
+
+static void take_common(bwi_optimizer *o)
+{
+    const bwi_argument_value *v = &o->values[o->row->common];
+    o->weight_decay = (float)o->values[o->row->decay].number;
+    o->clipnorm = (float)v[BWI_COMMON_CLIPNORM].number;
+    o->clipvalue = (float)v[BWI_COMMON_CLIPVALUE].number;
+    o->global_clipnorm = (float)v[BWI_COMMON_GLOBAL_CLIPNORM].number;
+    o->averages = v[BWI_COMMON_USE_EMA].flag;
+    o->average_momentum = (float)v[BWI_COMMON_EMA_MOMENTUM].number;
+    o->overwrite_every = v[BWI_COMMON_EMA_OVERWRITE].integer;
+    o->momentum_product = 1;
+    o->slot_count = o->row->slots(o, o->slot_names);
+}
+
+bw_status bwi_optimizer_read(bw_context *ctx, bwi_optimizer *o, const char *text)
+{
+    bwi_expression e;
+    bw_status status = bwi_term_parse(ctx, &e, "optimizer", text);
+    if (status != BW_OK) {
+        return status;
+    }
+    *o = (bwi_optimizer){0};
+    for (int i = 0; !o->row && bwi_optimizer_rows[i]; i++) {
+        o->row = bwi_term_is(&e.terms[0], bwi_optimizer_rows[i]->name) ? bwi_optimizer_rows[i] : NULL;
+    }
+    status = o->row ? read_arguments(ctx, o, &e.terms[0]) : refuse(ctx, &e.terms[0]);
+    bwi_expression_free(&e);
+    if (status == BW_OK) {
+        status = read_rate(ctx, o);
+    }
+    if (status == BW_OK) {
+        status = check_common(ctx, o);
+    }
+    if (status == BW_OK) {
+        take_common(o);
+    }
+    return status;
+}
 
 /* ---- Slots ---- */
+
+static int all_slots(const bwi_optimizer *o)
+{
+    return o->slot_count + (o->averages ? 1 : 0);
+}
+
+static bool open_slot(bwi_training *t, const bwi_variable *variable, int s)
+{
+    const bwi_optimizer *o = &t->optimizer;
+    bwi_slot *slot = &o->slots[variable->index * BWI_MAX_SLOTS + s];
+    *slot = (bwi_slot){.variable = variable, .data = bwi_allocate(t->ctx, (size_t)variable->count, sizeof(float))};
+    float start = o->row->start && s < o->slot_count ? o->row->start(o, s) : 0;
+    for (int64_t i = 0; slot->data && start != 0 && i < variable->count; i++) {
+        slot->data[i] = start;
+    }
+    return slot->data != NULL;
+}
 
 bw_status bwi_optimizer_open_slots(bwi_training *t)
 {
     bwi_optimizer *o = &t->optimizer;
     const bwi_graph *graph = &t->model->graph;
-    o->slot_count = o->row->slots(o);
     if (o->slots) {
         return BW_OK;
     }
-    float **slots = bwi_allocate(t->ctx, (size_t)graph->variable_count * BWI_MAX_SLOTS, sizeof(float *));
-    if (!slots) {
-        return BW_RESOURCE_EXHAUSTED;
-    }
-    for (int v = 0; v < graph->variable_count; v++) {
-        for (int s = 0; graph->variables[v]->trainable && s < o->slot_count; s++) {
-            float *slot = bwi_allocate(t->ctx, (size_t)graph->variables[v]->count, sizeof(float));
-            if (!slot) {
-                for (int k = 0; k < graph->variable_count * BWI_MAX_SLOTS; k++) {
-                    bwi_release(t->ctx, slots[k]);
-                }
-                bwi_release(t->ctx, (void *)slots);
-                return BW_RESOURCE_EXHAUSTED;
-            }
-            slots[v * BWI_MAX_SLOTS + s] = slot;
+    o->slots = bwi_allocate(t->ctx, (size_t)graph->variable_count * BWI_MAX_SLOTS, sizeof *o->slots);
+    o->clips = bwi_allocate(t->ctx, (size_t)graph->variable_count, sizeof *o->clips);
+    bool opened = o->slots && o->clips;
+    for (int v = 0; opened && v < graph->variable_count; v++) {
+        for (int s = 0; opened && graph->variables[v]->trainable && s < all_slots(o); s++) {
+            opened = open_slot(t, graph->variables[v], s);
         }
     }
-    o->slots = slots;
+    if (!opened) {
+        bwi_optimizer_free_slots(t);
+        return BW_RESOURCE_EXHAUSTED;
+    }
     return BW_OK;
+}
+
+void bwi_optimizer_free_slots(bwi_training *t)
+{
+    bwi_optimizer *o = &t->optimizer;
+    for (int k = 0; o->slots && k < t->model->graph.variable_count * BWI_MAX_SLOTS; k++) {
+        bwi_release(t->ctx, o->slots[k].data);
+    }
+    bwi_release(t->ctx, o->slots);
+    bwi_release(t->ctx, o->clips);
+    o->slots = NULL;
+    o->clips = NULL;
 }
 
 size_t bwi_optimizer_bytes(const bwi_training *t)
@@ -96,9 +194,84 @@ size_t bwi_optimizer_bytes(const bwi_training *t)
     for (int v = 0; v < t->model->graph.variable_count; v++) {
         const bwi_variable *variable = t->model->graph.variables[v];
         if (variable->trainable) {
-            bytes =
-                bwi_size_add(bytes, bwi_size_multiply((size_t)variable->count * sizeof(float), (size_t)t->optimizer.slot_count));
+            size_t one = bwi_size_multiply((size_t)variable->count, sizeof(float));
+            bytes = bwi_size_add(bytes, bwi_size_multiply(one, (size_t)all_slots(&t->optimizer)));
         }
     }
     return bytes;
+}
+
+void bwi_training_finalize(bwi_training *t)
+{
+    const bwi_optimizer *o = &t->optimizer;
+    for (int v = 0; o->averages && o->slots && o->iterations > 0 && v < t->model->graph.variable_count; v++) {
+        const bwi_variable *variable = t->model->graph.variables[v];
+        const bwi_slot *average = &o->slots[v * BWI_MAX_SLOTS + o->slot_count];
+        if (average->data) {
+            memcpy(variable->data, average->data, (size_t)variable->count * sizeof(float));
+        }
+    }
+}
+
+/* ---- State ---- */
+
+static bwi_variable as_variable(const bwi_slot *slot)
+{
+    bwi_variable variable = *slot->variable;
+    variable.data = slot->data;
+    return variable;
+}
+
+static void get_slot(void *object, void *values)
+{
+    bwi_variable variable = as_variable(object);
+    bwi_variable_read(&variable, values);
+}
+
+static void set_slot(void *object, const void *values)
+{
+    bwi_variable variable = as_variable(object);
+    bwi_variable_write(&variable, values);
+}
+
+static void add_slot(const bwi_optimizer *o, int variable, int s, const char *name, bwi_state *state)
+{
+    bwi_slot *slot = &o->slots[variable * BWI_MAX_SLOTS + s];
+    if (!slot->data) {
+        return;
+    }
+    const bwi_shape *shape = &slot->variable->shape;
+    bwi_state_value *value =
+        bwi_state_add(state, BW_F32, shape->rank, shape->extent, NULL, "optimizer/%s/%s", name, slot->variable->name);
+    if (value) {
+        value->object = slot;
+        value->get = get_slot;
+        value->set = set_slot;
+    }
+}
+
+void bwi_optimizer_state(bwi_training *t, bwi_state *state)
+{
+    bwi_optimizer *o = &t->optimizer;
+    int variables = o->slots ? t->model->graph.variable_count : 0;
+    bwi_state_add(state, BW_I64, 0, NULL, &o->iterations, "optimizer/iterations");
+    if (!o->schedule.row) {
+        bwi_state_add(state, BW_F32, 0, NULL, &o->learning_rate, "optimizer/learning_rate");
+    }
+    for (int v = 0; o->averages && v < variables; v++) {
+        add_slot(o, v, o->slot_count, "average", state);
+    }
+    for (int v = 0; v < variables; v++) {
+        for (int s = 0; s < o->row->paired; s++) {
+            add_slot(o, v, s, o->slot_names[s], state);
+        }
+    }
+    for (int s = o->row->paired; s < o->slot_count; s++) {
+        for (int v = 0; v < variables; v++) {
+            add_slot(o, v, s, o->slot_names[s], state);
+        }
+    }
+    if (o->row->keeps_product) {
+        bwi_state_add(state, BW_F32, 0, NULL, &o->momentum_product, "optimizer/momentum_product");
+    }
 }

@@ -312,29 +312,3 @@ double bwi_session_value(const bwi_session *s, int index)
     }
     return loss;
 }
-
-static void update_part(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
-{
-    const bwi_optimizer *o = user;
-    float *slots[BWI_MAX_SLOTS];
-    for (int k = 0; k < o->slot_count; k++) {
-        slots[k] = o->slots[variable->index * BWI_MAX_SLOTS + k] + first;
-    }
-    o->row->update(o, count, gradient, slots, variable->data + first);
-}
-
-bw_status bwi_session_apply(bwi_session *s)
-{
-    bwi_optimizer *o = &s->training->optimizer;
-    double squared_norm, count = s->window_count;
-    s->window_count = 0;
-    bw_status status = bwi_exec_reduce(s->exec, &squared_norm);
-    if (status != BW_OK) {
-        return status;
-    }
-    o->rate = o->values[0].number;
-    o->scale = (float)(1 / count);
-    bwi_exec_update(s->exec, update_part, o);
-    o->iterations++;
-    return BW_OK;
-}

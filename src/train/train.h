@@ -71,34 +71,112 @@ typedef struct bwi_chosen_metric {
 bw_node *bwi_logits_of(bw_node *prediction);
 bw_node *bwi_binary_logits_of(bw_node *prediction);
 
-/* ---- Optimizers ---- */
+/* ---- Schedules of the learning rate (schedule.c) ---- */
 
-enum { BWI_MAX_SLOTS = 4 };
+typedef struct bwi_schedule bwi_schedule;
+
+typedef struct bwi_schedule_row {
+    const char *name;       /* in expressions: "exponential_decay" */
+    const char *class_name; /* Keras's: "ExponentialDecay" */
+    const bwi_argument *arguments;
+    int argument_count;
+    float (*rate)(const bwi_schedule *schedule, float step); /* steps count from 0 */
+} bwi_schedule_row;
+
+extern const bwi_schedule_row bwi_schedule_rows[]; /* ends with a NULL name */
+
+enum { BWI_MAX_PIECES = 64 };
+
+struct bwi_schedule {
+    const bwi_schedule_row *row; /* NULL: the rate is a number */
+    bwi_argument_value values[BWI_MAX_OPTIONS];
+    /* PiecewiseConstantDecay: rates[k] up to boundaries[k], the last one behind all. */
+    int boundary_count;
+    double boundaries[BWI_MAX_PIECES], rates[BWI_MAX_PIECES + 1];
+};
+
+bw_status bwi_schedule_read(bw_context *ctx, bwi_schedule *schedule, const char *what, const bwi_term *term);
+
+/* ---- Optimizers (optimizer.c, optimizers/) ---- */
+
+/* Arguments that all optimizers have, in Keras's order, counted from the row's `common`. */
+enum {
+    BWI_COMMON_CLIPNORM,
+    BWI_COMMON_CLIPVALUE,
+    BWI_COMMON_GLOBAL_CLIPNORM,
+    BWI_COMMON_USE_EMA,
+    BWI_COMMON_EMA_MOMENTUM,
+    BWI_COMMON_EMA_OVERWRITE,
+    BWI_COMMON_LOSS_SCALE,
+    BWI_COMMON_ACCUMULATION,
+    BWI_COMMON_COUNT
+};
+
+enum { BWI_MAX_SLOTS = 4, BWI_MAX_FACTORS = 4 }; /* slots: three of an optimizer's own, and the average */
 
 typedef struct bwi_optimizer bwi_optimizer;
 
 typedef struct bwi_optimizer_row {
-    const char *name;
-    const bwi_argument *arguments;
+    const char *name, *class_name; /* in expressions, and Keras's */
+    const bwi_argument *arguments; /* the first is the learning rate: a number or a schedule */
     int argument_count;
-    int (*slots)(const bwi_optimizer *optimizer); /* per trained variable */
-    const char *slot_names[BWI_MAX_SLOTS];
-    /* On workers: a part of a variable; gradient sums, to be multiplied by optimizer->scale. */
-    void (*update)(const bwi_optimizer *optimizer, int64_t count, const float *gradient, float *const *slots, float *w);
+    int decay, common;  /* which arguments weight_decay and the first of the common ones are */
+    int paired;         /* the first so many slots lie side by side for each variable in Keras's files */
+    bool keeps_product; /* Nadam's product of momentums is part of its state */
+    /* How many slots a trained variable has, and their names. */
+    int (*slots)(const bwi_optimizer *optimizer, const char *names[BWI_MAX_SLOTS]);
+    float (*start)(const bwi_optimizer *optimizer, int slot); /* what a slot begins with; NULL: 0 */
+    /* Once an update, when it can fail no more: the constants of the step, from `rate` and `iterations`. May be NULL. */
+    void (*begin)(bwi_optimizer *optimizer);
+    /* On workers: a part of a variable. The gradient is to be multiplied by `scale`. Elementwise; where gradient, slots (but
+     * for `start`) and w are zero, w stays zero: the padding of packed variables. */
+    void (*update)(const bwi_optimizer *optimizer, int64_t count, float scale, const float *gradient, float *const *slots,
+                   float *w);
 } bwi_optimizer_row;
 
-extern const bwi_optimizer_row *const bwi_optimizer_rows[];
+extern const bwi_optimizer_row *const bwi_optimizer_rows[]; /* ends with NULL */
+
+/* A slot is stored like its variable. */
+typedef struct bwi_slot {
+    const bwi_variable *variable;
+    float *data; /* NULL: there is none */
+} bwi_slot;
 
 struct bwi_optimizer {
     const bwi_optimizer_row *row;
     bwi_argument_value values[BWI_MAX_ARGUMENTS];
+    bwi_schedule schedule;
+    /* 0: none. At most one of the clips is set. */
+    float weight_decay, clipnorm, clipvalue, global_clipnorm;
+    bool averages; /* use_ema */
+    float average_momentum;
+    int64_t overwrite_every; /* updates after which weights become their averages; 0: never while training */
+
+    int64_t iterations;     /* updates so far */
+    float learning_rate;    /* unless there is a schedule */
+    float momentum_product; /* Nadam's */
+
+    /* The update at hand. */
     const bwi_kernels *kernels;
-    int64_t iterations; /* updates so far */
-    double rate;        /* of the update at hand */
-    float scale;        /* 1 / samples */
-    int slot_count;
-    float **slots; /* [variable][slot]; NULL until the first training */
+    double rate;
+    union {
+        float factor[BWI_MAX_FACTORS];
+        bwi_adam adam;
+    } step;
+    float scale;          /* 1 / count */
+    float average_factor; /* what is kept of the average: 0 in the first update */
+    bool overwrite;       /* this update ends with the averages as weights */
+
+    int slot_count; /* the row's own; the average follows them */
+    const char *slot_names[BWI_MAX_SLOTS];
+    bwi_slot *slots; /* [variable][BWI_MAX_SLOTS]; NULL until the first training */
+    float *clips;    /* [variable]: what clipping by norms leaves */
 };
+
+/* Reads "adam(lr=0.01)"; the optimizer begins anew. */
+bw_status bwi_optimizer_read(bw_context *ctx, bwi_optimizer *optimizer, const char *text);
+/* The rate of the next update. */
+double bwi_optimizer_rate(const bwi_optimizer *optimizer);
 
 /* ---- What train keeps with a model ---- */
 
@@ -118,7 +196,10 @@ bwi_training *bwi_training_of(bw_model *model);
 /* Variables, optimizer slots and counters as named values. */
 void bwi_training_state(bw_model *model, bwi_state *state);
 bw_status bwi_optimizer_open_slots(bwi_training *training);
+void bwi_optimizer_free_slots(bwi_training *training);
 size_t bwi_optimizer_bytes(const bwi_training *training);
+/* In Keras's order of an optimizer's variables. */
+void bwi_optimizer_state(bwi_training *training, bwi_state *state);
 
 /* ---- Sessions: a model, the ends that data gives it, and a running plan ---- */
 
@@ -176,8 +257,12 @@ void bwi_session_count(bwi_session *session); /* adds the last feed's sums to th
 int bwi_session_values(const bwi_session *session);
 const char *bwi_session_value_name(const bwi_session *session, int index);
 double bwi_session_value(const bwi_session *session, int index);
-/* Reduces, checks, updates the model, counts the iteration. */
+/* apply.c: reduces, checks, clips, updates the model, counts the iteration. After a failure all is as before. */
 bw_status bwi_session_apply(bwi_session *session);
+/* One part of a variable through all that an update does to it; bwi_session_apply has set what belongs to the update. */
+void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
+/* Averages become weights (use_ema, once there was an update). */
+void bwi_training_finalize(bwi_training *training);
 
 /* ---- History and progress ---- */
 

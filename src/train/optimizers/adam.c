@@ -1,0 +1,122 @@
+/*
+ * Adam and AdamW, which differ in the order and the defaults of their arguments only (AdamW decays weights unless told not to):
+ *   m += (1 - b1)(g - m); v += (1 - b2)(g g - v); w -= a m / (sqrt(v) + eps), a = lr sqrt(1 - b2^t) / (1 - b1^t);
+ * AMSGrad takes the largest v so far.
+ */
+#include "train/optimizers/rows.h"
+
+/* From each row's own first on. */
+enum { BETA1, BETA2, EPSILON, AMSGRAD };
+
+enum { ADAM_RATE, ADAM_FIRST, ADAM_DECAY = ADAM_FIRST + AMSGRAD + 1, ADAM_COMMON, ADAM_COUNT = ADAM_COMMON + BWI_COMMON_COUNT };
+enum {
+    ADAMW_RATE,
+    ADAMW_DECAY,
+    ADAMW_FIRST,
+    ADAMW_COMMON = ADAMW_FIRST + AMSGRAD + 1,
+    ADAMW_COUNT = ADAMW_COMMON + BWI_COMMON_COUNT
+};
+
+#define OWN_ARGUMENTS(first)                                                                 \
+    [(first) + BETA1] = {"beta_1", NULL, BWI_FLOAT, "0.9", 0, BETA_MOST, NULL},              \
+               [(first) + BETA2] = {"beta_2", NULL, BWI_FLOAT, "0.999", 0, BETA_MOST, NULL}, \
+               [(first) + EPSILON] = {"epsilon", NULL, BWI_FLOAT, "1e-7", 0, 1e9, NULL},     \
+               [(first) + AMSGRAD] = {"amsgrad", NULL, BWI_BOOL, "false", 0, 0, NULL}
+
+static const bwi_argument adam_arguments[ADAM_COUNT] = {
+    [ADAM_RATE] = RATE_ARGUMENT("0.001"),
+    OWN_ARGUMENTS(ADAM_FIRST),
+    [ADAM_DECAY] = DECAY_ARGUMENT(""),
+    COMMON_ARGUMENTS(ADAM_COMMON),
+};
+
+static const bwi_argument adamw_arguments[ADAMW_COUNT] = {
+    [ADAMW_RATE] = RATE_ARGUMENT("0.001"),
+    [ADAMW_DECAY] = DECAY_ARGUMENT("0.004"),
+    OWN_ARGUMENTS(ADAMW_FIRST),
+    COMMON_ARGUMENTS(ADAMW_COMMON),
+};
+
+static int slots_from(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS], int first)
+{
+    names[0] = "momentum";
+    names[1] = "velocity";
+    names[2] = "velocity_hat";
+    return o->values[first + AMSGRAD].flag ? 3 : 2;
+}
+
+static void begin_from(bwi_optimizer *o, int first)
+{
+    double b1 = o->values[first + BETA1].number, b2 = o->values[first + BETA2].number, t = (double)(o->iterations + 1);
+    double corrected = sqrt(1 - pow(b2, t)) / (1 - pow(b1, t));
+    o->step.adam = (bwi_adam){.rate = (float)(o->rate * corrected),
+                              .epsilon = bwi_positive_epsilon(o->values[first + EPSILON].number),
+                              .beta1 = b1,
+                              .beta2 = b2};
+}
+
+static void update_amsgrad(const bwi_adam *a, int64_t count, float scale, const float *restrict gradient, float *restrict m,
+                           float *restrict v, float *restrict largest, float *restrict w)
+{
+    const float rate = a->rate, epsilon = a->epsilon, new_mean = (float)(1 - a->beta1), new_square = (float)(1 - a->beta2);
+    ELEMENTWISE(count, {
+        float g = gradient[i] * scale;
+        m[i] += (g - m[i]) * new_mean;
+        v[i] += (g * g - v[i]) * new_square;
+        largest[i] = largest[i] > v[i] ? largest[i] : v[i];
+        w[i] -= rate * m[i] / (sqrtf(largest[i]) + epsilon);
+    });
+}
+
+static void update(const bwi_optimizer *o, int64_t count, float scale, const float *gradient, float *const *slot, float *w)
+{
+    if (o->slot_count > 2) {
+        update_amsgrad(&o->step.adam, count, scale, gradient, slot[0], slot[1], slot[2], w);
+        return;
+    }
+    bwi_adam adam = o->step.adam;
+    adam.scale = scale;
+    o->kernels->adam(count, &adam, gradient, slot[0], slot[1], w);
+}
+
+static int adam_slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
+{
+    return slots_from(o, names, ADAM_FIRST);
+}
+
+static int adamw_slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
+{
+    return slots_from(o, names, ADAMW_FIRST);
+}
+
+static void adam_begin(bwi_optimizer *o)
+{
+    begin_from(o, ADAM_FIRST);
+}
+
+static void adamw_begin(bwi_optimizer *o)
+{
+    begin_from(o, ADAMW_FIRST);
+}
+
+const bwi_optimizer_row bwi_optimizer_adam = {.name = "adam",
+                                              .class_name = "Adam",
+                                              .arguments = adam_arguments,
+                                              .argument_count = ADAM_COUNT,
+                                              .decay = ADAM_DECAY,
+                                              .common = ADAM_COMMON,
+                                              .paired = 2,
+                                              .slots = adam_slots,
+                                              .begin = adam_begin,
+                                              .update = update};
+
+const bwi_optimizer_row bwi_optimizer_adamw = {.name = "adamw",
+                                               .class_name = "AdamW",
+                                               .arguments = adamw_arguments,
+                                               .argument_count = ADAMW_COUNT,
+                                               .decay = ADAMW_DECAY,
+                                               .common = ADAMW_COMMON,
+                                               .paired = 2,
+                                               .slots = adamw_slots,
+                                               .begin = adamw_begin,
+                                               .update = update};

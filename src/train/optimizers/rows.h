@@ -1,0 +1,61 @@
+/*
+ * What the optimizers' files share: declarations of their rows, the arguments that all of them have, and the loop.
+ *
+ * An update is elementwise and works on variables as they are stored, so that the padding of a packed variable, whose
+ * gradient is zero, must stay zero: an epsilon of zero is taken as the smallest normal number, so that 0 / 0 does not come up.
+ */
+#ifndef BWI_OPTIMIZER_ROWS_H
+#define BWI_OPTIMIZER_ROWS_H
+
+#include "train/train.h"
+
+#include <float.h>
+#include <math.h>
+
+extern const bwi_optimizer_row bwi_optimizer_sgd, bwi_optimizer_adam, bwi_optimizer_adamw, bwi_optimizer_rmsprop,
+    bwi_optimizer_adagrad, bwi_optimizer_adadelta, bwi_optimizer_adamax, bwi_optimizer_nadam, bwi_optimizer_lion;
+
+/* Keras's order: the optimizer's own arguments, weight_decay (AdamW has it second), then BWI_COMMON_COUNT from `at` on. */
+#define RATE_ARGUMENT(standard)                               \
+    {                                                         \
+        "learning_rate", "lr", BWI_CALL, standard, 0, 0, NULL \
+    }
+#define DECAY_ARGUMENT(standard)                                \
+    {                                                           \
+        "weight_decay", NULL, BWI_FLOAT, standard, 0, 1e9, NULL \
+    }
+#define COMMON_ARGUMENTS(at)                                                                                   \
+    [(at) + BWI_COMMON_CLIPNORM] = {"clipnorm", NULL, BWI_FLOAT, "", 0, 1e30, NULL},                           \
+            [(at) + BWI_COMMON_CLIPVALUE] = {"clipvalue", NULL, BWI_FLOAT, "", 0, 1e30, NULL},                 \
+            [(at) + BWI_COMMON_GLOBAL_CLIPNORM] = {"global_clipnorm", NULL, BWI_FLOAT, "", 0, 1e30, NULL},     \
+            [(at) + BWI_COMMON_USE_EMA] = {"use_ema", NULL, BWI_BOOL, "false", 0, 0, NULL},                    \
+            [(at) + BWI_COMMON_EMA_MOMENTUM] = {"ema_momentum", NULL, BWI_FLOAT, "0.99", 0, 1, NULL},          \
+            [(at) + BWI_COMMON_EMA_OVERWRITE] = {"ema_overwrite_frequency", NULL, BWI_INT, "", 1, 1e15, NULL}, \
+            [(at) + BWI_COMMON_LOSS_SCALE] = {"loss_scale_factor", NULL, BWI_FLOAT, "", 0, 1e30, NULL},        \
+            [(at) + BWI_COMMON_ACCUMULATION] = {"gradient_accumulation_steps", NULL, BWI_INT, "", 2, 1e9, NULL}
+
+/* 1 - beta^t divides: it must not be zero. */
+#define BETA_MOST 0.999999
+
+static inline float bwi_positive_epsilon(double epsilon)
+{
+    return epsilon > (double)FLT_MIN ? (float)epsilon : FLT_MIN;
+}
+
+/* Runs the statements for i = 0 ... count - 1, in rounds of a constant number, which compilers make vectors of. Pointers
+ * that are written must be `restrict`. */
+#define ELEMENTWISE(count, ...)                             \
+    do {                                                    \
+        enum { ROUND = 16 };                                \
+        int64_t done = 0;                                   \
+        for (; done + ROUND <= (count); done += ROUND) {    \
+            for (int64_t i = done; i < done + ROUND; i++) { \
+                __VA_ARGS__                                 \
+            }                                               \
+        }                                                   \
+        for (int64_t i = done; i < (count); i++) {          \
+            __VA_ARGS__                                     \
+        }                                                   \
+    } while (0)
+
+#endif
