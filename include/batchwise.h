@@ -75,6 +75,7 @@ typedef struct bw_gradients bw_gradients;
 typedef struct bw_iterator bw_iterator;
 typedef struct bw_batch bw_batch;
 typedef struct bw_ranks bw_ranks;
+typedef struct bw_node bw_node;
 
 /* Where memory comes from. `allocate` returns NULL on failure; `release` is told the same size. Both may be
  * called from several threads at once. */
@@ -189,13 +190,90 @@ BW_API void bw_dataset_free(bw_dataset *dataset);
  * shape comes from the data when the model is first used, unless the text begins with input(28,28,1). */
 BW_API bw_model *bw_model_parse(bw_context *ctx, const char *expression);
 
+/* ---- Models by calls ----
+ * A graph of nodes: each is one value a sample. Nodes are lent: they belong to their model. All functions that return a
+ * node are builders: they accept NULL and pass it on. */
+
+/* An empty model, to be filled by the calls below. */
+BW_API bw_model *bw_model_new(bw_context *ctx);
+
+/* An input of the given shape (of one sample, without the batch): the data's field x, or x_<name> if there are several.
+ * dtype is BW_F32, or BW_I32 for an embedding's indices. */
+BW_API bw_node *bw_input(bw_model *model, const char *name, bw_dtype dtype, int rank, const int64_t *shape);
+
+/* A layer as in an expression, e.g. "conv2d(16,3,padding=same,activation=relu)". */
+BW_API bw_node *bw_layer(bw_node *input, const char *layer);
+
+/* A layer of several inputs: "add", "concat(axis=-1)", "dot(axes=1)". */
+BW_API bw_node *bw_merge(const char *layer, bw_node *const *inputs, int count);
+
+/* The layer that gave `made`, with the same variables, applied to another input. */
+BW_API bw_node *bw_layer_again(const bw_node *made, bw_node *input);
+
+/* Makes the node an output: what bw_predict gives and losses compare with the targets y, or y_<name> if there are several. */
+BW_API bw_status bw_output(bw_node *node, const char *name);
+
+/* A field of the data for a loss of one's own: y, or y_<name>. */
+BW_API bw_node *bw_target(bw_model *model, const char *name, bw_dtype dtype, int rank, const int64_t *shape);
+
+/* Adds a node with one number a sample to the loss, which is its mean over the batch. */
+BW_API bw_status bw_add_loss(bw_node *loss, const char *name);
+
+/* Arithmetic, element by element: shapes are equal, or one of them is a single number a sample. */
+BW_API bw_node *bw_add(bw_node *a, bw_node *b);
+BW_API bw_node *bw_subtract(bw_node *a, bw_node *b);
+BW_API bw_node *bw_multiply(bw_node *a, bw_node *b);
+BW_API bw_node *bw_divide(bw_node *a, bw_node *b);
+BW_API bw_node *bw_maximum(bw_node *a, bw_node *b);
+BW_API bw_node *bw_minimum(bw_node *a, bw_node *b);
+BW_API bw_node *bw_negate(bw_node *x);
+BW_API bw_node *bw_abs(bw_node *x);
+BW_API bw_node *bw_square(bw_node *x);
+BW_API bw_node *bw_sqrt(bw_node *x);
+BW_API bw_node *bw_exp(bw_node *x);
+BW_API bw_node *bw_log(bw_node *x);
+BW_API bw_node *bw_power(bw_node *x, double exponent);
+BW_API bw_node *bw_affine(bw_node *x, double scale, double offset); /* scale * x + offset */
+BW_API bw_node *bw_activation(bw_node *x, const char *name);        /* "relu", "tanh", ... */
+
+/* Over one axis of the sample (from 0; negative from the end), or over all with BW_ALL. The axis goes away. */
+#define BW_ALL 1000
+BW_API bw_node *bw_sum(bw_node *x, int axis);
+BW_API bw_node *bw_mean(bw_node *x, int axis);
+BW_API bw_node *bw_max(bw_node *x, int axis);
+
+/* (m, k) times (k, n); `count` elements of an axis from `first` on; another shape for the same numbers. */
+BW_API bw_node *bw_matmul(bw_node *a, bw_node *b);
+BW_API bw_node *bw_slice(bw_node *x, int axis, int64_t first, int64_t count);
+BW_API bw_node *bw_reshape(bw_node *x, int rank, const int64_t *shape);
+
+/* An operator of one's own. The functions run on workers, several at once, each on its own samples; arrays are float32,
+ * row-major, the samples one after another. They return false to fail the step. */
+typedef struct bw_operator {
+    size_t size; /* sizeof(bw_operator) */
+    const char *name;
+    /* The shape of one output sample from those of the inputs: returns its rank, or -1 if they do not fit. */
+    int (*shape)(void *user, int inputs, const int *ranks, const int64_t *const *shapes, int64_t *shape);
+    bool (*forward)(void *user, int64_t samples, const float *const *src, float *dst);
+    /* Writes the difference of each source that is not NULL. NULL: nothing flows back. */
+    bool (*backward)(void *user, int64_t samples, const float *const *src, const float *dst, const float *diff_dst,
+                     float *const *diff_src);
+    void *user; /* kept */
+} bw_operator;
+
+/* The operator is copied. */
+BW_API bw_node *bw_custom(const bw_operator *op, bw_node *const *inputs, int count);
+
+/* ---- Compiling and building ---- */
+
 /* Chooses optimizer, loss and metrics by Keras's names, e.g. "adam(lr=0.001)",
  * "sparse_categorical_crossentropy", "accuracy". NULL: bw_fit chooses (Adam; the loss from the last layer and the
  * targets; accuracy for classes). Several metrics are separated by commas; each takes weighted=true (sample and class weights
  * count, as in Keras's weighted_metrics) and name=. */
 BW_API bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics);
 
-/* Sets the shape of one input sample and creates the variables; bw_fit does it from the data. */
+/* Sets the shape of one input sample and creates the variables; bw_fit does it from the data. A model made by calls knows
+ * its shapes: `shape` is NULL then. */
 BW_API bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t seed);
 
 BW_API void bw_model_free(bw_model *model);
@@ -240,6 +318,9 @@ typedef struct bw_fit_options {
     bw_callback on_step;     /* after each update; NULL: none */
     bw_callback on_epoch;    /* after each epoch; NULL: none */
     void *user;              /* kept during the call; given to the callbacks */
+    /* Keras's callbacks by their arguments, e.g. "patience=3,restore_best_weights=true"; NULL: not used. */
+    const char *early_stopping;
+    const char *reduce_lr_on_plateau;
     /* Weights by class, like sample weights but in training only; classes from class_count on weigh 1. Kept during the call
      * (bw_gradients_new: while the gradients live); NULL: none. */
     const float *class_weight;
@@ -255,11 +336,17 @@ typedef struct bw_fit_options {
  * to the context, also when training was stopped or failed after some epochs. */
 BW_API bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *options, bw_history **history);
 
+/* The optimizer's learning rate (of the next update, if it is a schedule). Setting it replaces a schedule. A callback may do so. */
+BW_API double bw_learning_rate(const bw_model *model);
+BW_API bw_status bw_set_learning_rate(bw_model *model, double rate);
+
 /* Loss and metrics over the dataset, one row named as in bw_fit. */
 BW_API bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result);
 
 /* The model's output for each sample, in the dataset's order, into count floats (samples times outputs). */
 BW_API bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predictions, size_t count);
+/* The same for all outputs of a model that has several: an array and its count for each, in the order of bw_output. */
+BW_API bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *predictions, const size_t *counts, int outputs);
 
 /* ---- History ------------------------------------------------------------------------------------------ */
 

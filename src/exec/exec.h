@@ -49,8 +49,8 @@ typedef struct bwi_piece {
 } bwi_piece;
 
 /* Takes samples through a program. A training program adds to the window. If it fails the window is lost (and
- * cleared); the model is as it was. `predictions` (may be NULL) gets the first target's output, sample by sample. */
-bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, float *predictions);
+ * cleared); the model is as it was. `predictions` (may be NULL) gets each target's output, sample by sample. */
+bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, float *const *predictions);
 /* The sums of a SUMS node (of the model's graph) over the last feed. */
 const double *bwi_exec_sums(const bwi_exec *exec, const bw_node *node);
 
@@ -132,7 +132,7 @@ struct bwi_exec {
     /* The feed at hand. */
     int program, phase;
     bwi_piece piece;
-    float *predictions;
+    float *const *predictions;
     atomic_int next_lane, failed;
     atomic_llong next_block;
     bwi_update updater;

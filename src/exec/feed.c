@@ -209,7 +209,7 @@ static bw_status feed(bwi_exec *exec)
     return status;
 }
 
-bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, float *predictions)
+bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, float *const *predictions)
 {
     const bwi_plan *plan = exec->plan;
     bool training = plan->programs[program].program.training;

@@ -45,8 +45,10 @@ static bw_status gather(const bwi_tile *tile, const bwi_call *call)
     const bwi_input_attributes *a = call->node->attributes;
     bwi_image image = bwi_node_image(call->node, call->samples);
     bwi_destination to = {.data = call->dst, .dtype = a->dtype, .h = image.h, .w = image.w, .c = image.c, .block = image.block};
-    bw_status status = bwi_dataset_gather(exec->piece.dataset, a->field, tile->numbers, tile->samples, &to);
-    if (status != BW_OK) {
+    tile->trouble[0] = 0;
+    bw_status status =
+        bwi_dataset_gather(exec->piece.dataset, a->field, exec->piece.epoch, tile->numbers, tile->samples, &to, tile->trouble);
+    if (status != BW_OK && !tile->trouble[0]) {
         snprintf(tile->trouble, BWI_TROUBLE, "sample %lld: its %s cannot be read as %s", (long long)tile->numbers[0],
                  call->node->name, bwi_dtype_name(a->dtype));
     }
@@ -89,11 +91,14 @@ static bw_status run_list(bwi_exec *exec, bwi_bound *list, int count, const bwi_
 
 static void keep_predictions(const bwi_exec *exec, const bwi_bound *list, int count, int64_t first)
 {
-    const bw_node *node = exec->plan->programs[exec->program].targets[0];
+    const bwi_plan_program *program = &exec->plan->programs[exec->program];
     for (int n = 0; n < count; n++) {
-        if (list[n].call.node == node && list[n].instruction->pass == BWI_PASS_FORWARD) {
-            int64_t floats = bwi_shape_count(&node->shape);
-            memcpy(exec->predictions + first * floats, list[n].call.dst, (size_t)(list[n].call.samples * floats) * sizeof(float));
+        const bwi_call *call = &list[n].call;
+        for (int t = 0; list[n].instruction->pass == BWI_PASS_FORWARD && t < program->target_count; t++) {
+            int64_t floats = bwi_shape_count(&call->node->shape);
+            if (call->node == program->targets[t]) {
+                memcpy(exec->predictions[t] + first * floats, call->dst, (size_t)(call->samples * floats) * sizeof(float));
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 /* Building: layers become nodes and variables, variables get their storage and initial values. */
 #include "layer/layer.h"
 
-bw_node *bwi_layer_build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     for (int k = 0; k < input_count; k++) {
         if (!inputs[k]) {
@@ -9,37 +9,48 @@ bw_node *bwi_layer_build(const bwi_layer *layer, bwi_graph *graph, bw_node *cons
         }
     }
     int before = graph->variable_count;
-    if (!layer->row->merges && input_count != 1) {
+    if (!graph->reusing) {
+        layer->first_variable = before;
+    }
+    if (!(layer->row->flags & BWI_LAYER_MERGES) && input_count != 1) {
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected one input, got %d", layer->name, input_count);
     }
     bw_node *node = layer->row->build(layer, graph, inputs, input_count);
     for (int v = before; !layer->trainable && v < graph->variable_count; v++) {
         graph->variables[v]->trainable = false;
     }
-    return node;
+    return bwi_layer_mask(layer, graph, inputs, input_count, node);
+}
+
+/* The model's input, as float32 or, for indices, as int32: two nodes for one field if both are wanted. */
+static bw_node *input_of(const bw_model *model, bwi_graph *graph, bw_dtype dtype, bw_node *made[2])
+{
+    bw_node **node = &made[dtype == BW_I32];
+    bwi_input_attributes a = {.shape = model->input_shape, .dtype = dtype};
+    *node = *node ? *node : bwi_graph_add(graph, &bwi_op_input, "input", &a, sizeof a, NULL, 0, NULL, 0);
+    return *node;
 }
 
 static bw_status build_nodes(bw_model *model)
 {
     bw_context *ctx = model->ctx;
     bwi_graph *graph = &model->graph;
-    bwi_input_attributes a = {.shape = model->input_shape, .dtype = BW_F32};
-    bw_node **outputs = bwi_allocate(ctx, (size_t)model->layer_count + 1, sizeof(bw_node *));
+    bw_node *fields[2] = {NULL, NULL};
+    bw_node **outputs = bwi_allocate(ctx, (size_t)model->layer_count, sizeof(bw_node *));
     if (!outputs) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    /* Shifted by one: the model's input is layer -1. */
-    outputs[0] = bwi_graph_add(graph, &bwi_op_input, "input", &a, sizeof a, NULL, 0, NULL, 0);
     for (int i = 0; i < model->layer_count; i++) {
-        const bwi_layer *layer = &model->layers[i];
+        bwi_layer *layer = &model->layers[i];
         bw_node *inputs[BWI_MAX_POINTS];
         for (int k = 0; k < layer->inputs; k++) {
-            inputs[k] = outputs[layer->input[k] + 1];
+            bw_dtype dtype = layer->row->flags & BWI_LAYER_INDICES ? BW_I32 : BW_F32;
+            inputs[k] = layer->input[k] == BWI_FROM_INPUT ? input_of(model, graph, dtype, fields) : outputs[layer->input[k]];
         }
-        outputs[i + 1] = bwi_layer_build(layer, graph, inputs, layer->inputs);
+        outputs[i] = bwi_layer_build(layer, graph, inputs, layer->inputs);
     }
-    model->inputs[0] = outputs[0];
-    model->outputs[0] = outputs[model->layer_count];
+    model->inputs[0] = fields[0] ? fields[0] : fields[1];
+    model->outputs[0] = outputs[model->layer_count - 1];
     bwi_release(ctx, (void *)outputs);
     if (!model->outputs[0]) {
         return bwi_pending(ctx);
@@ -92,6 +103,34 @@ static bw_status read_shape(bw_model *model, int rank, const int64_t *shape)
     return BW_OK;
 }
 
+/* A model made by calls has its nodes: its ends are checked. */
+static bw_status check_ends(const bw_model *model)
+{
+    if (model->output_count + model->loss_count == 0) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the model has no output: name one with bw_output");
+    }
+    if (model->input_count == 0) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the model has no input");
+    }
+    return BW_OK;
+}
+
+static bw_status build_expression(bw_model *model, int rank, const int64_t *shape)
+{
+    bool declared = model->input_shape.rank >= 0;
+    bw_status status = read_shape(model, rank, shape);
+    if (status == BW_OK) {
+        status = build_nodes(model);
+    }
+    if (status != BW_OK) {
+        /* As before the call: unbuilt. */
+        bwi_graph_free(&model->graph);
+        model->input_count = model->output_count = 0;
+        model->input_shape.rank = declared ? model->input_shape.rank : -1;
+    }
+    return status;
+}
+
 bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t seed)
 {
     if (!model) {
@@ -104,19 +143,10 @@ bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t see
     if (bwi_model_built(model)) {
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the model is built already");
     }
-    bool declared = model->input_shape.rank >= 0;
-    status = read_shape(model, rank, shape);
-    if (status == BW_OK) {
-        status = build_nodes(model);
-    }
+    status = model->by_calls ? check_ends(model) : model->output_count ? BW_OK : build_expression(model, rank, shape);
     if (status == BW_OK) {
         status = bwi_model_initialize(model, seed);
     }
-    if (status != BW_OK) {
-        /* As before the call: unbuilt. */
-        bwi_graph_free(&model->graph);
-        model->input_count = model->output_count = 0;
-        model->input_shape.rank = declared ? model->input_shape.rank : -1;
-    }
+    model->initialized = status == BW_OK;
     return status;
 }

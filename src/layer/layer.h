@@ -81,8 +81,16 @@ typedef struct bwi_layer_row {
     const bwi_argument *arguments;
     int argument_count;
     bw_node *(*build)(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count);
-    bool merges; /* takes several inputs: in expressions the current value, then the points named by position */
+    unsigned flags; /* BWI_LAYER_... */
 } bwi_layer_row;
+
+enum {
+    BWI_LAYER_MERGES = 1,            /* takes several inputs: in expressions the current value, then the points named by position */
+    BWI_LAYER_INDICES = 1 << 1,      /* its input holds whole numbers: gathered as int32 */
+    BWI_LAYER_PASSES_MASK = 1 << 2,  /* its output has its input's mask; without any of these three the mask is dropped */
+    BWI_LAYER_TAKES_MASK = 1 << 3,   /* looks at its input's mask itself, and gives its output one if need be */
+    BWI_LAYER_REFUSES_MASK = 1 << 4, /* Keras computes something else under a mask, which is not offered */
+};
 
 extern const bwi_layer_row *const bwi_layer_rows[]; /* ends with NULL */
 const bwi_layer_row *bwi_layer_row_find(const char *name, int length);
@@ -95,9 +103,13 @@ struct bwi_layer {
     const bwi_layer_row *row;
     char name[64]; /* unique in the model */
     bool trainable;
+    int first_variable; /* of the graph, once it is built */
     int inputs, input[BWI_MAX_POINTS]; /* layers whose outputs it takes; BWI_FROM_INPUT: the model's input */
     bwi_argument_value values[BWI_MAX_ARGUMENTS];
 };
+
+/* What becomes of the inputs' masks at a layer's output `node`; returns it, or one in its place. NULL as a builder. */
+bw_node *bwi_layer_mask(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count, bw_node *node);
 
 /* The node's activation by Keras's name ("" or "linear": none). */
 bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, const char *activation);
@@ -112,25 +124,32 @@ bw_status bwi_regularizer_read(bw_context *ctx, bwi_variable *variable, const ch
 
 enum { BWI_MAX_ENDS = 16 };
 
-/* A model is a list of layers from an expression, made into nodes when the input's shape is known. */
+/* A model is a list of layers from an expression, made into nodes when the input's shape is known; or a graph made by
+ * calls, whose nodes are there at once. */
 struct bw_model {
     bwi_owned owned;
     bw_context *ctx;
     bwi_layer *layers;
-    int layer_count;
+    int layer_count, layer_capacity;
+    bool by_calls;
+    bool initialized;      /* variables have values */
     bwi_shape input_shape; /* rank -1: from the data */
     bwi_graph graph;
     bw_node *inputs[BWI_MAX_ENDS], *outputs[BWI_MAX_ENDS];
-    int input_count, output_count; /* no outputs: not built yet */
+    int input_count, output_count;
+    bw_node *losses[BWI_MAX_ENDS]; /* of the user's own, by calls */
+    char output_names[BWI_MAX_ENDS][64], loss_names[BWI_MAX_ENDS][64];
+    int loss_count;
     void *training;                /* what train keeps with the model */
     void (*training_destroy)(void *training);
 };
 
 bool bwi_model_built(const bw_model *model);
+bw_model *bwi_model_open(bw_context *ctx); /* an empty one; NULL as a builder */
 /* Reads one layer of an expression into `layer`: row, name, arguments; not its inputs. */
 bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term *term);
 /* Its nodes and variables. NULL as a builder. */
-bw_node *bwi_layer_build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count);
+bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count);
 /* Storage and initial values for variables that have none. */
 bw_status bwi_model_initialize(bw_model *model, uint64_t seed);
 

@@ -20,7 +20,7 @@ void bw_model_free(bw_model *model)
 
 bool bwi_model_built(const bw_model *model)
 {
-    return model->output_count > 0;
+    return model->initialized;
 }
 
 /* ---- Reading ---- */
@@ -66,7 +66,7 @@ static bool labelled(const bwi_term *term, const char *name)
 static bw_status read_common(bw_context *ctx, bwi_layer *layer, const bwi_term *item, bool *taken)
 {
     static const bwi_argument trainable = {"trainable", NULL, BWI_BOOL, NULL, 0, 0, NULL};
-    *taken = layer->row->merges && !item->label;
+    *taken = (layer->row->flags & BWI_LAYER_MERGES) && !item->label;
     if (!labelled(item, "trainable")) {
         return BW_OK;
     }
@@ -126,7 +126,7 @@ static bw_status connect(bw_model *model, const bwi_expression *e, int number, i
     bwi_layer *layer = &model->layers[model->layer_count];
     layer->inputs = 1;
     layer->input[0] = model->layer_count - 1; /* BWI_FROM_INPUT for the first */
-    for (int i = 0; layer->row->merges && i < term->count; i++) {
+    for (int i = 0; (layer->row->flags & BWI_LAYER_MERGES) && i < term->count; i++) {
         const bwi_term *item = &term->items[i];
         if (item->label) {
             continue;
@@ -169,17 +169,22 @@ static bw_status read_model(bw_model *model, const char *text)
     return status;
 }
 
+bw_model *bwi_model_open(bw_context *ctx)
+{
+    bw_model *model = bwi_own(ctx, sizeof *model, destroy);
+    if (model) {
+        model->ctx = model->graph.ctx = ctx;
+        model->input_shape.rank = -1;
+    }
+    return model;
+}
+
 bw_model *bw_model_parse(bw_context *ctx, const char *expression)
 {
-    if (!ctx || !expression) {
-        return NULL;
-    }
-    bw_model *model = bwi_own(ctx, sizeof *model, destroy);
+    bw_model *model = ctx && expression ? bwi_model_open(ctx) : NULL;
     if (!model) {
         return NULL;
     }
-    model->ctx = model->graph.ctx = ctx;
-    model->input_shape.rank = -1;
     if (read_model(model, expression) != BW_OK) {
         bwi_disown(model);
         return bwi_pass_on(ctx);

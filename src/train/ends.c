@@ -139,8 +139,8 @@ static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, const bwi_s
     ends->classes = row->classes;
     bw_node *loss = row->build(row, ends, chosen ? chosen->values : none);
     bw_node *mean = loss ? bwi_graph_add(&s->graph, &bwi_op_mean, "loss", NULL, 0, &loss, 1, NULL, 0) : NULL;
-    char column[64];
-    snprintf(column, sizeof column, "%.48s%sloss", s->output_count > 1 ? name : "", s->output_count > 1 ? "_" : "");
+    char column[BWI_COLUMN_NAME];
+    snprintf(column, sizeof column, "%s%sloss", s->output_count > 1 ? name : "", s->output_count > 1 ? "_" : "");
     s->losses[s->loss_count++] = loss;
     return add_column(s, mean, true, column);
 }
@@ -159,20 +159,20 @@ static bool is_column(const bwi_session *s, const char *name)
 
 /* Keras's names: with several outputs the output's comes first; a second column of the same name is numbered, but a weighted
  * one is called so first. */
-static void name_column(const bwi_session *s, const bwi_ends *ends, const bwi_chosen_metric *metric, char *name, size_t size)
+static void name_column(const bwi_session *s, const bwi_ends *ends, const bwi_chosen_metric *metric, char name[BWI_COLUMN_NAME])
 {
-    char begin[40] = "", plain[64];
+    char begin[64] = "";
     if (s->output_count > 1) {
-        snprintf(begin, sizeof begin, "%.30s_", ends->prediction->name);
+        snprintf(begin, sizeof begin, "%.50s_", ends->prediction->name);
     }
-    snprintf(plain, sizeof plain, "%s%.30s", begin, metric->name);
-    snprintf(name, size, "%s", plain);
+    bool renamed = false;
+    snprintf(name, BWI_COLUMN_NAME, "%s%s", begin, metric->name);
     if (is_column(s, name) && metric->weighted) {
-        snprintf(plain, sizeof plain, "%sweighted_%.22s", begin, metric->name);
-        snprintf(name, size, "%s", plain);
+        renamed = true;
+        snprintf(name, BWI_COLUMN_NAME, "%sweighted_%s", begin, metric->name);
     }
     for (int k = 1; is_column(s, name); k++) {
-        snprintf(name, size, "%.50s_%d", plain, k);
+        snprintf(name, BWI_COLUMN_NAME, "%s%s%s_%d", begin, renamed ? "weighted_" : "", metric->name, k);
     }
 }
 
@@ -181,8 +181,8 @@ static bw_status add_metric(bwi_session *s, const bwi_ends *ends, const bwi_chos
     bwi_ends own = *ends;
     own.weight = metric->weighted ? ends->weight : NULL;
     bw_node *node = metric->row ? metric->row->build(&own, metric->values) : bwi_metric_of_loss(metric->loss, &own, metric->values);
-    char name[64];
-    name_column(s, ends, metric, name, sizeof name);
+    char name[BWI_COLUMN_NAME];
+    name_column(s, ends, metric, name);
     bw_status status = add_column(s, node, false, name);
     if (status == BW_OK && metric->row) {
         s->columns[s->column_count - 1].value = metric->row->value;
@@ -245,12 +245,21 @@ bw_status bwi_session_add_ends(bwi_session *s, const bw_dataset *dataset, const 
 {
     bwi_ends ends[BWI_MAX_ENDS];
     bw_status status = check_outputs(s);
-    for (int k = 0; k < s->output_count && status == BW_OK; k++) {
+    const bw_model *model = s->training->model;
+    /* A model with losses of its own needs no others, unless they are asked for. */
+    int outputs = model->loss_count && !s->training->loss_count ? 0 : s->output_count;
+    for (int k = 0; k < outputs && status == BW_OK; k++) {
         ends[k] = (bwi_ends){.graph = &s->graph, .prediction = s->outputs[k]};
         status = add_loss(s, dataset, options, k, &ends[k]);
     }
-    for (int k = 0; k < 2 * s->output_count && status == BW_OK; k++) {
-        status = add_metrics(s, &ends[k % s->output_count], k >= s->output_count);
+    for (int k = 0; k < model->loss_count && status == BW_OK; k++) {
+        bw_node *loss = s->graph.nodes[model->losses[k]->number];
+        bw_node *mean = bwi_graph_add(&s->graph, &bwi_op_mean, "loss", NULL, 0, &loss, 1, NULL, 0);
+        s->losses[s->loss_count++] = loss;
+        status = add_column(s, mean, true, model->loss_names[k]);
+    }
+    for (int k = 0; k < 2 * outputs && status == BW_OK; k++) {
+        status = add_metrics(s, &ends[k % outputs], k >= outputs);
     }
     return status;
 }

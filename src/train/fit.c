@@ -14,6 +14,7 @@ typedef struct fitting {
     bwi_session session;
     bw_history *history, *logs;
     bwi_painter painter;
+    bwi_watch watch;
     double begin;
     size_t resident;
     bool stopped;
@@ -159,6 +160,7 @@ static bw_status run(fitting *f)
         memcpy(f->history->values + epoch * BWI_MAX_VALUES, f->logs->values, BWI_MAX_VALUES * sizeof(double));
         f->history->epochs = epoch + 1;
         bwi_painter_end(&f->painter, &p);
+        f->stopped = bwi_watch_epoch(&f->watch, f->history, epoch) || f->stopped;
         if (f->options.on_epoch && !f->options.on_epoch(f->options.user, &p)) {
             f->stopped = true;
         }
@@ -247,10 +249,17 @@ static bw_status fit(fitting *f, bw_dataset *dataset, bw_history **history)
     }
     status = open_history(f);
     if (status == BW_OK) {
+        status = bwi_watch_open(&f->watch, f->model, &f->options, f->history);
+    }
+    if (status == BW_OK) {
         f->begin = bwi_now();
         status = run(f);
         take_facts(f);
     }
+    if (status == BW_OK && bwi_watch_end(&f->watch)) {
+        bwi_exec_touch(f->session.exec);
+    }
+    bwi_watch_close(&f->watch);
     bwi_session_close(&f->session);
     if (history && f->history) {
         *history = f->history;
@@ -348,7 +357,7 @@ bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
     return status == BW_CANCELLED ? bwi_cancel_report(ctx) : status;
 }
 
-bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predictions, size_t count)
+bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *predictions, const size_t *counts, int outputs)
 {
     bw_context *ctx;
     bw_status status = begin_inference(model, dataset, &ctx);
@@ -361,12 +370,23 @@ bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predictions, s
         return status;
     }
     bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset)};
-    size_t expected = bwi_size_multiply((size_t)piece.count, (size_t)bwi_shape_count(&s.outputs[0]->shape));
-    if (count != expected) {
-        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "predict: expected room for %zu numbers, got %zu", expected, count);
-    } else {
+    if (outputs != s.output_count) {
+        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "predict: expected room for %d outputs, got %d", s.output_count, outputs);
+    }
+    for (int k = 0; k < outputs && status == BW_OK; k++) {
+        size_t expected = bwi_size_multiply((size_t)piece.count, (size_t)bwi_shape_count(&s.outputs[k]->shape));
+        if (counts[k] != expected) {
+            status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "predict: expected room for %zu numbers, got %zu", expected, counts[k]);
+        }
+    }
+    if (status == BW_OK) {
         status = bwi_session_feed(&s, BWI_PROGRAM_PREDICT, &piece, predictions);
     }
     bwi_session_close(&s);
     return status == BW_CANCELLED ? bwi_cancel_report(ctx) : status;
+}
+
+bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predictions, size_t count)
+{
+    return bw_predict_all(model, dataset, &predictions, &count, 1);
 }

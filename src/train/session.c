@@ -50,7 +50,8 @@ static bw_status bind_field(bw_context *ctx, const bw_dataset *dataset, bwi_inpu
     return BW_OK;
 }
 
-static bw_status copy_node(bwi_session *s, const bw_dataset *dataset, const bw_node *node)
+/* For predictions alone the data need not have targets: what needs them is not planned. */
+static bw_status copy_node(bwi_session *s, const bw_dataset *dataset, const bw_node *node, bool predict)
 {
     bw_context *ctx = s->graph.ctx;
     bwi_input_attributes input;
@@ -58,7 +59,7 @@ static bw_status copy_node(bwi_session *s, const bw_dataset *dataset, const bw_n
     if (node->op->flags & BWI_OP_INPUT) {
         input = *(const bwi_input_attributes *)node->attributes;
         attributes = &input;
-        bw_status status = bind_field(ctx, dataset, &input);
+        bw_status status = predict && input.role ? BW_OK : bind_field(ctx, dataset, &input);
         if (status != BW_OK) {
             return status;
         }
@@ -76,12 +77,12 @@ static bw_status copy_node(bwi_session *s, const bw_dataset *dataset, const bw_n
     return copy ? BW_OK : bwi_pending(ctx);
 }
 
-static bw_status copy_graph(bwi_session *s, const bw_model *model, const bw_dataset *dataset)
+static bw_status copy_graph(bwi_session *s, const bw_model *model, const bw_dataset *dataset, bool predict)
 {
     const bwi_graph *from = &model->graph;
     s->graph = (bwi_graph){.ctx = model->ctx, .variables = from->variables, .variable_count = from->variable_count};
     for (int n = 0; n < from->count; n++) {
-        bw_status status = copy_node(s, dataset, from->nodes[n]);
+        bw_status status = copy_node(s, dataset, from->nodes[n], predict);
         if (status != BW_OK) {
             return status;
         }
@@ -89,6 +90,9 @@ static bw_status copy_graph(bwi_session *s, const bw_model *model, const bw_data
     s->output_count = model->output_count;
     for (int k = 0; k < s->output_count; k++) {
         s->outputs[k] = s->graph.nodes[model->outputs[k]->number];
+        if (model->output_names[k][0]) {
+            snprintf(s->outputs[k]->name, sizeof s->outputs[k]->name, "%s", model->output_names[k]);
+        }
     }
     return BW_OK;
 }
@@ -141,7 +145,7 @@ static bw_status make_plan(bwi_session *s, const bwi_session_options *o, bwi_pla
     }
     if (o->predict) {
         s->program[BWI_PROGRAM_PREDICT] = count;
-        programs[count++] = (bwi_program_request){s->outputs, 1, NULL, 0};
+        programs[count++] = (bwi_program_request){s->outputs, s->output_count, NULL, 0};
     }
     bwi_plan_request request = {.graph = &s->graph,
                                 .programs = programs,
@@ -186,7 +190,7 @@ bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset,
     s->training = bwi_training_of(model);
     bw_status status = s->training ? build_model(model, dataset, options->seed) : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
-        status = copy_graph(s, model, dataset);
+        status = copy_graph(s, model, dataset, !options->train && !options->evaluate);
     }
     if (status == BW_OK && (options->train || options->evaluate)) {
         status = bwi_session_add_ends(s, dataset, options);
@@ -236,7 +240,7 @@ static double penalty(const bwi_graph *graph)
     return sum;
 }
 
-bw_status bwi_session_feed(bwi_session *s, int which, const bwi_piece *piece, float *predictions)
+bw_status bwi_session_feed(bwi_session *s, int which, const bwi_piece *piece, float *const *predictions)
 {
     bw_status status = bwi_exec_feed(s->exec, s->program[which], piece, predictions);
     s->fed = (double)piece->count;

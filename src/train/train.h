@@ -206,8 +206,10 @@ void bwi_optimizer_state(bwi_training *training, bwi_state *state);
 enum { BWI_PROGRAM_TRAIN, BWI_PROGRAM_EVALUATE, BWI_PROGRAM_PREDICT };
 
 /* A column of the history: sums over the batch and what they mean. */
+enum { BWI_COLUMN_NAME = 128 };
+
 typedef struct bwi_logged {
-    char name[64];
+    char name[BWI_COLUMN_NAME];
     bw_node *node;
     double (*value)(const bw_node *node, const double *sums);
     bool loss;      /* one of the losses whose sum is the first column */
@@ -249,7 +251,7 @@ void bwi_session_close(bwi_session *session);
 int bwi_session_field(const bw_dataset *dataset, const bwi_input_attributes *a);
 bw_status bwi_session_add_ends(bwi_session *session, const bw_dataset *dataset, const bwi_session_options *options);
 /* bwi_exec_feed, and the window's count. `which` is one of BWI_PROGRAM. */
-bw_status bwi_session_feed(bwi_session *session, int which, const bwi_piece *piece, float *predictions);
+bw_status bwi_session_feed(bwi_session *session, int which, const bwi_piece *piece, float *const *predictions);
 void bwi_session_clear(bwi_session *session); /* the window */
 void bwi_session_reset(bwi_session *session); /* totals */
 void bwi_session_count(bwi_session *session); /* adds the last feed's sums to the totals */
@@ -271,7 +273,7 @@ enum { BWI_MAX_VALUES = 2 * (BWI_MAX_COLUMNS + 1) };
 struct bw_history {
     bwi_owned owned;
     bw_context *ctx;
-    char names[BWI_MAX_VALUES][72];
+    char names[BWI_MAX_VALUES][BWI_COLUMN_NAME + 8];
     int columns, epochs, capacity;
     double *values; /* [epoch][column] */
     bw_run_facts facts;
@@ -279,6 +281,22 @@ struct bw_history {
 
 bw_history *bwi_history_new(bw_context *ctx, int capacity);
 int bwi_history_add_column(bw_history *history, const char *prefix, const char *name);
+
+/* Early stopping and plateaus: what fit's options ask for, and what they have seen. */
+typedef struct bwi_watch {
+    bw_model *model;
+    bool stops, reduces, kept;
+    bwi_argument_value stop[8], rate[8];
+    double best, rate_best;
+    int64_t wait, rate_wait, cooldown;
+    int best_epoch;
+    float *weights; /* of the best epoch, as stored; NULL: not to be restored */
+} bwi_watch;
+
+bw_status bwi_watch_open(bwi_watch *watch, bw_model *model, const bw_fit_options *options, const bw_history *history);
+void bwi_watch_close(bwi_watch *watch);
+bool bwi_watch_epoch(bwi_watch *watch, const bw_history *history, int epoch); /* true: stop */
+bool bwi_watch_end(bwi_watch *watch); /* restores the best weights if asked; true: the variables changed */
 
 /* Draws Keras's progress. */
 typedef struct bwi_painter {

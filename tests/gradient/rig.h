@@ -35,6 +35,7 @@ typedef struct rig {
     bw_node *output; /* of the op under test */
     bw_node *loss, *mean;
     uint64_t draws;
+    bool positive; /* variables are between 0.2 and 0.8 */
 } rig;
 
 static inline double rig_random(rig *r)
@@ -176,7 +177,7 @@ static inline void rig_open(rig *r, const op_case *c, bool on_data)
 {
     bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
     options.workers = 2;
-    *r = (rig){.ctx = bw_open(&options)};
+    *r = (rig){.ctx = bw_open(&options), .positive = c->positive};
     assert_non_null(r->ctx);
     r->graph.ctx = r->ctx;
     bwi_shape rows = SHAPE(RIG_SAMPLES);
@@ -189,7 +190,8 @@ static inline void rig_add_loss(rig *r, bool is_loss)
     if (!is_loss) {
         ends[1] = rig_input(r, 1, &r->output->shape, BW_F32);
     }
-    r->loss = is_loss ? r->output : rig_node(r, &bwi_op_squared_error, NULL, 0, ends, 2, NULL, 0);
+    bwi_loss_attributes square = {.kind = BWI_LOSS_SQUARE};
+    r->loss = is_loss ? r->output : rig_node(r, &bwi_op_loss, &square, sizeof square, ends, 2, NULL, 0);
     r->mean = rig_node(r, &bwi_op_mean, NULL, 0, &r->loss, 1, NULL, 0);
 }
 
@@ -217,7 +219,7 @@ static inline void rig_variables(rig *r, bool kinks, double gap)
         variable->data = bwi_allocate(r->ctx, (size_t)variable->count, sizeof(float));
         assert_non_null(variable->data);
         for (int64_t i = 0; i < count; i++) {
-            values[i] = (float)rig_random(r);
+            values[i] = (float)(r->positive ? 0.5 + 0.3 * rig_random(r) : rig_random(r));
         }
         if (kinks) {
             rig_spread(r, values, count, gap);
@@ -304,7 +306,7 @@ static inline double rig_loss(const rig *r, bwi_exec *exec, int64_t samples, flo
 {
     bwi_piece piece = {.dataset = r->dataset, .count = samples};
     bwi_exec_touch(exec);
-    rig_require(r, bwi_exec_feed(exec, 0, &piece, outputs), "feed");
+    rig_require(r, bwi_exec_feed(exec, 0, &piece, outputs ? (float *const[]){outputs} : NULL), "feed");
     bwi_exec_clear(exec);
     int64_t count = bwi_shape_count(&r->output->shape);
     double sum = 0;

@@ -1,0 +1,205 @@
+/*
+ * Keras's EarlyStopping and ReduceLROnPlateau, by their arguments as text. Both watch a column of the history: better is
+ * lower for losses and errors, higher for what Keras knows to be so (accuracy, AUC, ...), unless `mode` says it.
+ */
+#include "train/train.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MONITOR, MIN_DELTA, PATIENCE, MODE, BASELINE, RESTORE, START, STOP_COUNT };
+
+static const bwi_argument stop_arguments[STOP_COUNT] = {
+    [MONITOR] = {"monitor", NULL, BWI_TEXT, "val_loss", 0, 0, NULL},
+    [MIN_DELTA] = {"min_delta", NULL, BWI_FLOAT, "0", 0, 1e30, NULL},
+    [PATIENCE] = {"patience", NULL, BWI_INT, "0", 0, 1e9, NULL},
+    [MODE] = {"mode", NULL, BWI_TEXT, "auto", 0, 0, "auto min max"},
+    [BASELINE] = {"baseline", NULL, BWI_FLOAT, "", 0, 0, NULL},
+    [RESTORE] = {"restore_best_weights", "restore_best", BWI_BOOL, "false", 0, 0, NULL},
+    [START] = {"start_from_epoch", NULL, BWI_INT, "0", 0, 1e9, NULL},
+};
+
+enum { RATE_MONITOR, RATE_FACTOR, RATE_PATIENCE, RATE_MODE, RATE_MIN_DELTA, RATE_COOLDOWN, RATE_LEAST, RATE_COUNT };
+
+static const bwi_argument rate_arguments[RATE_COUNT] = {
+    [RATE_MONITOR] = {"monitor", NULL, BWI_TEXT, "val_loss", 0, 0, NULL},
+    [RATE_FACTOR] = {"factor", NULL, BWI_FLOAT, "0.1", 0, 0.999999, NULL},
+    [RATE_PATIENCE] = {"patience", NULL, BWI_INT, "10", 0, 1e9, NULL},
+    [RATE_MODE] = {"mode", NULL, BWI_TEXT, "auto", 0, 0, "auto min max"},
+    [RATE_MIN_DELTA] = {"min_delta", NULL, BWI_FLOAT, "1e-4", 0, 1e30, NULL},
+    [RATE_COOLDOWN] = {"cooldown", NULL, BWI_INT, "0", 0, 1e9, NULL},
+    [RATE_LEAST] = {"min_lr", NULL, BWI_FLOAT, "0", 0, 1e9, NULL},
+};
+
+static bw_status read_arguments(bw_context *ctx, const char *name, const char *text, const bwi_argument *arguments, int count,
+                                bwi_argument_value *values)
+{
+    bwi_text call = {.ctx = ctx};
+    bwi_expression e;
+    bwi_text_add(&call, "%s(%s)", name, text);
+    bw_status status = call.failed ? BW_RESOURCE_EXHAUSTED : bwi_term_parse(ctx, &e, name, call.bytes);
+    if (status == BW_OK) {
+        status = bwi_arguments_read(ctx, name, &e.terms[0], arguments, count, values);
+        bwi_expression_free(&e);
+    }
+    bwi_text_free(&call);
+    return status;
+}
+
+static bool higher_is_better(const char *mode, const char *monitor)
+{
+    static const char *const high[] = {"acc", "auc", "precision", "recall", "r2_score", "cosine_similarity"};
+    if (strcmp(mode, "auto") != 0) {
+        return strcmp(mode, "max") == 0;
+    }
+    bool found = false;
+    for (size_t i = 0; i < BWI_COUNT(high); i++) {
+        found = found || strstr(monitor, high[i]);
+    }
+    return found && !strstr(monitor, "loss");
+}
+
+static bw_status check_monitor(bw_context *ctx, const char *name, const char *monitor, const bw_history *history)
+{
+    bwi_text known = {.ctx = ctx};
+    for (int c = 0; c < bw_history_columns(history); c++) {
+        if (strcmp(bw_history_column(history, c), monitor) == 0) {
+            bwi_text_free(&known);
+            return BW_OK;
+        }
+        bwi_text_add(&known, "%s%s", c ? ", " : "", bw_history_column(history, c));
+    }
+    bw_status status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: there is no '%s' to monitor; there are %s", name, monitor,
+                                known.bytes ? known.bytes : "none");
+    bwi_text_free(&known);
+    return status;
+}
+
+bw_status bwi_watch_open(bwi_watch *w, bw_model *model, const bw_fit_options *options, const bw_history *history)
+{
+    bw_context *ctx = model->ctx;
+    *w = (bwi_watch){.model = model, .best = (double)NAN, .rate_best = (double)NAN};
+    bw_status status = BW_OK;
+    if (options->early_stopping) {
+        w->stops = true;
+        status = read_arguments(ctx, "early_stopping", options->early_stopping, stop_arguments, STOP_COUNT, w->stop);
+        if (status == BW_OK) {
+            status = check_monitor(ctx, "early_stopping", w->stop[MONITOR].text, history);
+        }
+    }
+    if (status == BW_OK && options->reduce_lr_on_plateau) {
+        w->reduces = true;
+        status = read_arguments(ctx, "reduce_lr_on_plateau", options->reduce_lr_on_plateau, rate_arguments, RATE_COUNT, w->rate);
+        if (status == BW_OK) {
+            status = check_monitor(ctx, "reduce_lr_on_plateau", w->rate[RATE_MONITOR].text, history);
+        }
+    }
+    size_t floats = 0;
+    for (int v = 0; v < model->graph.variable_count; v++) {
+        floats += (size_t)model->graph.variables[v]->count;
+    }
+    if (status == BW_OK && w->stops && w->stop[RESTORE].flag) {
+        w->weights = bwi_allocate(ctx, floats, sizeof(float));
+        status = w->weights ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    }
+    if (status != BW_OK) {
+        bwi_watch_close(w);
+    }
+    return status;
+}
+
+void bwi_watch_close(bwi_watch *w)
+{
+    if (w->model) {
+        bwi_release(w->model->ctx, w->weights);
+        w->weights = NULL;
+    }
+}
+
+static void copy_weights(const bwi_watch *w, bool restore)
+{
+    float *at = w->weights;
+    for (int v = 0; v < w->model->graph.variable_count; v++) {
+        bwi_variable *variable = w->model->graph.variables[v];
+        size_t bytes = (size_t)variable->count * sizeof(float);
+        memcpy(restore ? variable->data : at, restore ? at : variable->data, bytes);
+        at += variable->count;
+    }
+}
+
+static bool better(double value, double best, double delta, bool higher)
+{
+    return isnan(best) ? !isnan(value) : higher ? value - delta > best : value + delta < best;
+}
+
+/* True: stop now. */
+static bool look_to_stop(bwi_watch *w, const bw_history *history, int epoch)
+{
+    const bwi_argument_value *v = w->stop;
+    double value = bw_history_last(history, v[MONITOR].text);
+    bool higher = higher_is_better(v[MODE].text, v[MONITOR].text);
+    if (epoch < v[START].integer) {
+        return false;
+    }
+    /* Weights are kept from the first epoch on, so that there is something to restore. */
+    if (w->weights && !w->kept) {
+        copy_weights(w, false);
+        w->kept = true;
+        w->best_epoch = epoch;
+    }
+    w->wait++;
+    bool first = isnan(w->best);
+    if (better(value, w->best, first ? 0 : v[MIN_DELTA].number, higher)) {
+        w->best = value;
+        w->best_epoch = epoch;
+        if (w->weights) {
+            copy_weights(w, false);
+        }
+        bool reached = !v[BASELINE].given || better(value, v[BASELINE].number, v[MIN_DELTA].number, higher);
+        w->wait = reached ? 0 : w->wait;
+        return false;
+    }
+    return w->wait >= v[PATIENCE].integer && epoch > 0;
+}
+
+static void look_to_reduce(bwi_watch *w, const bw_history *history)
+{
+    const bwi_argument_value *v = w->rate;
+    double value = bw_history_last(history, v[RATE_MONITOR].text);
+    bool higher = higher_is_better(v[RATE_MODE].text, v[RATE_MONITOR].text);
+    if (w->cooldown > 0) {
+        w->cooldown--;
+        w->rate_wait = 0;
+    }
+    if (better(value, w->rate_best, isnan(w->rate_best) ? 0 : v[RATE_MIN_DELTA].number, higher)) {
+        w->rate_best = value;
+        w->rate_wait = 0;
+        return;
+    }
+    if (w->cooldown > 0 || ++w->rate_wait < v[RATE_PATIENCE].integer) {
+        return;
+    }
+    double rate = bw_learning_rate(w->model);
+    if (rate > v[RATE_LEAST].number) {
+        bw_set_learning_rate(w->model, fmax(rate * v[RATE_FACTOR].number, v[RATE_LEAST].number));
+        w->cooldown = v[RATE_COOLDOWN].integer;
+        w->rate_wait = 0;
+    }
+}
+
+bool bwi_watch_epoch(bwi_watch *w, const bw_history *history, int epoch)
+{
+    if (w->reduces) {
+        look_to_reduce(w, history);
+    }
+    return w->stops && look_to_stop(w, history, epoch);
+}
+
+bool bwi_watch_end(bwi_watch *w)
+{
+    if (w->weights && w->kept) {
+        copy_weights(w, true);
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,26 @@
+/* The learning rate, seen and set from outside. */
+#include "train/train.h"
+
+#include <math.h>
+
+double bw_learning_rate(const bw_model *model)
+{
+    const bwi_training *t = model ? model->training : NULL;
+    return t ? t->optimizer.values[0].number : (double)NAN;
+}
+
+bw_status bw_set_learning_rate(bw_model *model, double rate)
+{
+    if (!model) {
+        return BW_INVALID_ARGUMENT;
+    }
+    bwi_training *t = bwi_training_of(model);
+    if (!t) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    if (!(rate >= 0) || isinf(rate)) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "learning rate: expected a number of 0 or more, got %g", rate);
+    }
+    t->optimizer.values[0].number = rate;
+    return BW_OK;
+}
