@@ -3,11 +3,13 @@
 
 enum { POOL_SIZE, STRIDES, PADDING, COUNT };
 
-static const bwi_argument arguments[COUNT] = {
-    [POOL_SIZE] = {"pool_size", NULL, BWI_INTS, "2", 1, 1e4, NULL},
-    [STRIDES] = {"strides", NULL, BWI_INTS, "", 1, 1e4, NULL}, /* none: the size */
-    [PADDING] = {"padding", NULL, BWI_TEXT, "valid", 0, 0, "valid same"},
-};
+#define ARGUMENTS(size)                                                                                                         \
+    [POOL_SIZE] = {"pool_size", NULL, BWI_INTS, size, 1, 1e4, NULL}, [STRIDES] = {"strides", NULL, BWI_INTS, "", 1, 1e4, NULL}, \
+    [PADDING] = {"padding", NULL, BWI_TEXT, "valid", 0, 0, "valid same"}
+
+/* Strides that are not given are the size. */
+static const bwi_argument max_arguments[COUNT] = {ARGUMENTS("2")};
+static const bwi_argument average_arguments[COUNT] = {ARGUMENTS(NULL)};
 
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int rank, const bwi_op *op)
 {
@@ -44,10 +46,10 @@ static bw_node *build_average2d(const bwi_layer *layer, bwi_graph *graph, bw_nod
 }
 
 const bwi_layer_row bwi_layer_maxpool1d = {
-    "MaxPooling1D", "max_pooling1d", "maxpool1d max_pooling1d", arguments, COUNT, build_max1d, false};
+    "MaxPooling1D", "max_pooling1d", "maxpool1d max_pooling1d", max_arguments, COUNT, build_max1d, false};
 const bwi_layer_row bwi_layer_maxpool2d = {
-    "MaxPooling2D", "max_pooling2d", "maxpool2d max_pooling2d", arguments, COUNT, build_max2d, false};
+    "MaxPooling2D", "max_pooling2d", "maxpool2d max_pooling2d", max_arguments, COUNT, build_max2d, false};
 const bwi_layer_row bwi_layer_avgpool1d = {
-    "AveragePooling1D", "average_pooling1d", "avgpool1d average_pooling1d", arguments, COUNT, build_average1d, false};
+    "AveragePooling1D", "average_pooling1d", "avgpool1d average_pooling1d", average_arguments, COUNT, build_average1d, false};
 const bwi_layer_row bwi_layer_avgpool2d = {
-    "AveragePooling2D", "average_pooling2d", "avgpool2d average_pooling2d", arguments, COUNT, build_average2d, false};
+    "AveragePooling2D", "average_pooling2d", "avgpool2d average_pooling2d", average_arguments, COUNT, build_average2d, false};
