@@ -21,10 +21,11 @@ static inline float sign(float x)
 
 /* ---- Formulas of one number: a mean over the row; p is the loss's parameter ---- */
 
-static inline float square(float x, float y, float p)
+static inline double square(float x, float y, float p)
 {
     (void)p;
-    return (x - y) * (x - y);
+    double e = (double)x - (double)y;
+    return e * e;
 }
 static inline float square_slope(float x, float y, float p)
 {
@@ -32,10 +33,10 @@ static inline float square_slope(float x, float y, float p)
     return 2 * (x - y);
 }
 
-static inline float absolute(float x, float y, float p)
+static inline double absolute(float x, float y, float p)
 {
     (void)p;
-    return fabsf(x - y);
+    return fabs((double)x - (double)y);
 }
 static inline float absolute_slope(float x, float y, float p)
 {

@@ -1,11 +1,29 @@
 /* The tables of operators and of patterns that fuse them. */
 #include "op/op.h"
 
-const bwi_op *const bwi_ops[] = {
-    &bwi_op_input,    &bwi_op_conv2d, &bwi_op_maxpool2d, &bwi_op_relu,           &bwi_op_relu_maxpool, &bwi_op_softmax,
-    &bwi_op_reshape,  &bwi_op_dense,  &bwi_op_batchnorm, &bwi_op_reorder,        &bwi_op_crossentropy, &bwi_op_squared_error,
-    &bwi_op_accuracy, &bwi_op_mean,   &bwi_op_avgpool2d, &bwi_op_global_maxpool, &bwi_op_pad2d,        &bwi_op_upsample2d,
-    &bwi_op_permute,  &bwi_op_loss,   &bwi_op_confusion, &bwi_op_variation,      &bwi_op_class_weight, NULL};
+const bwi_op *const bwi_ops[] = {&bwi_op_input,
+                                 &bwi_op_conv2d,
+                                 &bwi_op_maxpool2d,
+                                 &bwi_op_relu,
+                                 &bwi_op_relu_maxpool,
+                                 &bwi_op_softmax,
+                                 &bwi_op_reshape,
+                                 &bwi_op_dense,
+                                 &bwi_op_batchnorm,
+                                 &bwi_op_reorder,
+                                 &bwi_op_crossentropy,
+                                 &bwi_op_accuracy,
+                                 &bwi_op_mean,
+                                 &bwi_op_avgpool2d,
+                                 &bwi_op_global_maxpool,
+                                 &bwi_op_pad2d,
+                                 &bwi_op_upsample2d,
+                                 &bwi_op_permute,
+                                 &bwi_op_loss,
+                                 &bwi_op_confusion,
+                                 &bwi_op_variation,
+                                 &bwi_op_class_weight,
+                                 NULL};
 
 static bool pools_two_by_two(const bw_node *relu, const bw_node *pool)
 {

@@ -25,9 +25,10 @@ typedef struct op_case {
     size_t attribute_bytes;
     case_input input[CASE_INPUTS];
     bwi_shape variable[CASE_VARIABLES];
-    int frozen; /* how many of the last variables are not trained */
-    bool loss;  /* its output is one number a sample */
-    bool kinks; /* inputs must lie apart from each other and from zero */
+    int frozen;    /* how many of the last variables are not trained */
+    bool loss;     /* its output is one number a sample */
+    bool kinks;    /* inputs must lie apart from each other and from zero */
+    bool positive; /* inputs are between 0.2 and 0.8 */
 } op_case;
 
 #define ATTRIBUTES(type, ...) .attributes = &(const type){__VA_ARGS__}, .attribute_bytes = sizeof(type)
@@ -85,6 +86,19 @@ typedef struct op_case {
 #define KINKED(which, ...)                                                   \
     {                                                                        \
         .op = &bwi_op_##which, .input = {VARIED(__VA_ARGS__)}, .kinks = true \
+    }
+
+/* A loss by its formula and parameter: one row with a weight, and three with a weight each. */
+#define LOSS_ATTRIBUTES(which, p) ATTRIBUTES(bwi_loss_attributes, .kind = BWI_LOSS_##which, .parameter = p)
+#define LOSS(which, p, above)                                                                                               \
+    {.op = &bwi_op_loss,                                                                                                    \
+     LOSS_ATTRIBUTES(which, p),                                                                                             \
+     .input = {VARIED(7), {CASE_Y, SHAPE(7), BW_F32}, {CASE_W, ONE, BW_F32}},                                               \
+     .loss = true,                                                                                                          \
+     .positive = above},                                                                                                    \
+    {                                                                                                                       \
+        .op = &bwi_op_loss, LOSS_ATTRIBUTES(which, p),                                                                      \
+        .input = {VARIED(3, 5), {CASE_Y, SHAPE(3, 5), BW_F32}, {CASE_W, SHAPE(3), BW_F32}}, .loss = true, .positive = above \
     }
 
 static const op_case op_cases[] = {
@@ -207,9 +221,41 @@ static const op_case op_cases[] = {
     {.op = &bwi_op_crossentropy, .input = {VARIED(7), {CASE_Y, ONE, BW_I32}}, .loss = true},
     {.op = &bwi_op_crossentropy, .input = {VARIED(2), {CASE_Y, ONE, BW_I32}, {CASE_W, ONE, BW_F32}}, .loss = true},
     {.op = &bwi_op_crossentropy, .input = {VARIED(4, 5), {CASE_Y, SHAPE(4), BW_I32}, {CASE_W, ONE, BW_F32}}, .loss = true},
-    {.op = &bwi_op_squared_error, .input = {VARIED(1), {CASE_Y, ONE, BW_F32}}, .loss = true},
-    {.op = &bwi_op_squared_error, .input = {VARIED(3, 5), {CASE_Y, SHAPE(3, 5), BW_F32}}, .loss = true},
-    {.op = &bwi_op_squared_error, .input = {VARIED(7), {CASE_Y, SHAPE(7), BW_F32}, {CASE_W, ONE, BW_F32}}, .loss = true},
+    {.op = &bwi_op_crossentropy, .input = {VARIED(4, 5), {CASE_Y, SHAPE(4), BW_I32}, {CASE_W, SHAPE(4), BW_F32}}, .loss = true},
+    {.op = &bwi_op_crossentropy, .input = {VARIED(7), {CASE_Y, SHAPE(7), BW_F32}}, .loss = true},
+    {.op = &bwi_op_crossentropy,
+     ATTRIBUTES(bwi_crossentropy_attributes, .smoothing = 0.2F),
+     .input = {VARIED(3, 17), {CASE_Y, SHAPE(3, 17), BW_F32}, {CASE_W, SHAPE(3), BW_F32}},
+     .loss = true},
+    {.op = &bwi_op_loss,
+     ATTRIBUTES(bwi_loss_attributes, .kind = BWI_LOSS_SQUARE),
+     .input = {VARIED(1), {CASE_Y, ONE, BW_F32}},
+     .loss = true},
+    LOSS(SQUARE, 0, false),
+    LOSS(ABSOLUTE, 0, false),
+    LOSS(PERCENTAGE, 0, false),
+    LOSS(LOGARITHMIC, 0, true),
+    LOSS(HUBER, 3, false),
+    LOSS(HUBER, 1e-3F, false),
+    LOSS(LOG_COSH, 0, false),
+    LOSS(POISSON, 0, true),
+    LOSS(HINGE, 0, false),
+    LOSS(SQUARED_HINGE, 0, false),
+    LOSS(BINARY_LOGITS, 0.2F, false),
+    LOSS(BINARY, 0.2F, true),
+    LOSS(DIVERGENCE, 0, true),
+    LOSS(CATEGORICAL, 0.2F, true),
+    {.op = &bwi_op_loss, LOSS_ATTRIBUTES(CATEGORICAL_HINGE, 0), .input = {VARIED(7), {CASE_Y, SHAPE(7), BW_F32}}, .loss = true},
+    {.op = &bwi_op_loss,
+     LOSS_ATTRIBUTES(CATEGORICAL_HINGE, 0),
+     .input = {VARIED(2, 3), {CASE_Y, SHAPE(2, 3), BW_F32}, {CASE_W, SHAPE(2), BW_F32}},
+     .loss = true},
+    LOSS(COSINE, 0, false),
+    {.op = &bwi_op_loss,
+     ATTRIBUTES(bwi_loss_attributes, .kind = BWI_LOSS_SPARSE),
+     .input = {VARIED(3, 5), {CASE_Y, SHAPE(3), BW_I32}, {CASE_W, SHAPE(3), BW_F32}},
+     .loss = true,
+     .positive = true},
 };
 
 /* ---- Patterns ---- */
@@ -246,7 +292,7 @@ static const model_case model_cases[] = {
     {"conv2d(17,3) batchnorm maxpool2d(2) flatten dense(3,softmax)", SHAPE(6, 6, 1), 3},
     {"conv2d(3,3,relu) maxpool2d(2) batchnorm dense(2)", SHAPE(6, 4, 2), 0},
     {"conv1d(5,3,relu,padding=causal) maxpool1d(2) conv1d(4,2) global_avgpool1d dense(3,softmax)", SHAPE(9, 2), 3},
-    {"conv2d(17,3,padding=same) depthwise_conv2d(3,relu) avgpool2d(2) zero_padding2d(1) conv2d(4,3,strides=2) global_avgpool2d",
+    {"conv2d(17,3,padding=same) depthwise_conv2d(3) avgpool2d(2) zero_padding2d(1) conv2d(4,3,strides=2) global_avgpool2d",
      SHAPE(6, 6, 2), 0},
     {"conv2d(4,3) zero_padding2d((1,2)) avgpool2d(3,strides=2) upsampling2d(2) cropping2d(1) permute(3,1,2) reshape(4,-1) dense(2)",
      SHAPE(7, 6, 2), 0},

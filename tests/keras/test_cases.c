@@ -105,22 +105,66 @@ static const char *compare_history(const bw_history *history, const case_file *f
     return NULL;
 }
 
+/* metrics, then weighted_metrics as name(options,weighted=true). */
+static void read_metrics(const case_file *file, char *all, size_t size)
+{
+    char weighted[256];
+    case_text(file, "metrics", all, size);
+    case_text(file, "weighted_metrics", weighted, sizeof weighted);
+    int depth = 0;
+    size_t n = strlen(all);
+    for (const char *at = weighted, *begin = at; *begin; at++) {
+        depth += (*at == '(') - (*at == ')');
+        if (*at != '\0' && (*at != ',' || depth > 0)) {
+            continue;
+        }
+        bool options = at[-1] == ')';
+        n += (size_t)snprintf(all + n, size - n, "%s%.*s%sweighted=true)", n ? "," : "", (int)(at - begin) - options, begin,
+                              options ? "," : "(");
+        assert_true(n < size);
+        begin = *at ? at + 1 : at;
+    }
+}
+
+enum { CLASSES = 16 };
+
+/* 0:0.5,2:3: what is not listed weighs 1. */
+static int read_class_weight(const case_file *file, float *weights)
+{
+    char text[256];
+    int count = 0;
+    case_text(file, "class_weight", text, sizeof text);
+    for (char *at = text; *at;) {
+        long class = strtol(at, &at, 10);
+        assert_true(*at == ':' && class >= 0 && class < CLASSES);
+        for (; count <= class; count++) {
+            weights[count] = 1;
+        }
+        weights[class] = strtof(at + 1, &at);
+        at += *at == ',';
+    }
+    return count;
+}
+
 static const char *train(bw_context *ctx, const case_file *file, char *why, size_t size)
 {
-    char a[1024], b[256], c[256], d[256], number[32];
+    char a[1024], b[256], c[256], d[512], number[32];
+    float class_weight[CLASSES];
     const case_array *x = case_find(file, "x"), *y = case_find(file, "y"), *w = case_find(file, "w");
     float *xs = malloc((size_t)x->count * 4), *ys = malloc((size_t)y->count * 4), *ws = w ? malloc((size_t)w->count * 4) : NULL;
     bw_array xv = view(x, xs), yv = view(y, ys), wv = w ? view(w, ws) : (bw_array){0};
     bw_dataset *data = bw_from_arrays(ctx, &xv, &yv, w ? &wv : NULL);
     bw_model *model = bw_model_parse(ctx, case_text(file, "expression", a, sizeof a));
-    bw_status status = bw_compile(model, case_text(file, "optimizer", b, sizeof b), case_text(file, "loss", c, sizeof c),
-                                  case_text(file, "metrics", d, sizeof d));
+    read_metrics(file, d, sizeof d);
+    bw_status status = bw_compile(model, case_text(file, "optimizer", b, sizeof b), case_text(file, "loss", c, sizeof c), d);
     if (status == BW_OK) {
         status = bw_build(model, x->rank - 1, x->shape + 1, 1);
     }
     bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
     options.batch = atoll(case_text(file, "batch", number, sizeof number));
     options.epochs = atoi(case_text(file, "epochs", number, sizeof number));
+    options.class_weight = class_weight;
+    options.class_count = read_class_weight(file, class_weight);
     bw_history *history = NULL;
     if (status == BW_OK) {
         load_initial(model, file);

@@ -59,7 +59,8 @@ static bw_node *add_batchnorm(bwi_graph *graph, bw_node *x)
 static bw_node *add_loss(bwi_graph *graph, bw_node *x)
 {
     bw_node *inputs[2] = {x, add_input(graph, x->shape.extent[0])};
-    return bwi_graph_add(graph, &bwi_op_squared_error, "loss", NULL, 0, inputs, 2, NULL, 0);
+    return bwi_graph_add(graph, &bwi_op_loss, "loss", &(bwi_loss_attributes){.kind = BWI_LOSS_SQUARE}, sizeof(bwi_loss_attributes),
+                         inputs, 2, NULL, 0);
 }
 
 /* ---- Looking at programs ---- */
