@@ -52,6 +52,6 @@ static bw_node *build_softmax(const bwi_layer *layer, bwi_graph *graph, bw_node 
     return bwi_activation_add(graph, layer->name, inputs[0], "softmax");
 }
 
-const bwi_layer_row bwi_layer_activation = {"Activation", "activation", "activation", arguments, COUNT, build, false};
-const bwi_layer_row bwi_layer_relu = {"ReLU", "re_lu", "relu", NULL, 0, build_relu, false};
-const bwi_layer_row bwi_layer_softmax = {"Softmax", "softmax", "softmax", NULL, 0, build_softmax, false};
+const bwi_layer_row bwi_layer_activation = {"Activation", "activation", "activation", arguments, COUNT, build, BWI_LAYER_PASSES_MASK};
+const bwi_layer_row bwi_layer_relu = {"ReLU", "re_lu", "relu", NULL, 0, build_relu, BWI_LAYER_PASSES_MASK};
+const bwi_layer_row bwi_layer_softmax = {"Softmax", "softmax", "softmax", NULL, 0, build_softmax, BWI_LAYER_REFUSES_MASK};

@@ -38,4 +38,4 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
 }
 
 const bwi_layer_row bwi_layer_batchnorm = {
-    "BatchNormalization", "batch_normalization", "batchnorm batch_normalization", arguments, COUNT, build, false};
+    "BatchNormalization", "batch_normalization", "batchnorm batch_normalization", arguments, COUNT, build, BWI_LAYER_REFUSES_MASK};

@@ -34,4 +34,4 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
     return bwi_activation_add(graph, layer->name, node, layer->values[ACTIVATION].text);
 }
 
-const bwi_layer_row bwi_layer_dense = {"Dense", "dense", "dense", arguments, COUNT, build, false};
+const bwi_layer_row bwi_layer_dense = {"Dense", "dense", "dense", arguments, COUNT, build, BWI_LAYER_PASSES_MASK};

@@ -48,9 +48,23 @@ static bw_node *build_max2d(const bwi_layer *layer, bwi_graph *graph, bw_node *c
     return build_max(layer, graph, inputs[0], 3);
 }
 
+/* Under a mask the mean is over the positions that count. */
+static bw_node *build_masked(const bwi_layer *layer, bwi_graph *graph, bw_node *x)
+{
+    bw_node *both[2] = {x, x->mask};
+    bw_node *node = bwi_graph_add(graph, &bwi_op_masked_average, layer->name, NULL, 0, both, 2, NULL, 0);
+    bwi_reshape_attributes kept = {.shape = {.rank = 2, .extent = {1, x->shape.extent[1]}}};
+    return node && layer->values[KEEPDIMS].flag
+               ? bwi_graph_add(graph, &bwi_op_reshape, layer->name, &kept, sizeof kept, &node, 1, NULL, 0)
+               : node;
+}
+
 static bw_node *build_average1d(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;
+    if (inputs[0]->mask && bwi_layer_expect(graph, layer, inputs[0], 2)) {
+        return build_masked(layer, graph, inputs[0]);
+    }
     return build_average(layer, graph, inputs[0], 2);
 }
 
@@ -70,7 +84,7 @@ const bwi_layer_row bwi_layer_global_avgpool1d = {"GlobalAveragePooling1D",
                                                   arguments,
                                                   COUNT,
                                                   build_average1d,
-                                                  false};
+                                                  BWI_LAYER_TAKES_MASK};
 const bwi_layer_row bwi_layer_global_avgpool2d = {"GlobalAveragePooling2D",
                                                   "global_average_pooling2d",
                                                   "global_avgpool2d global_average_pooling2d",

@@ -10,6 +10,7 @@ extern const bwi_layer_row bwi_layer_conv1d, bwi_layer_depthwise_conv2d, bwi_lay
     bwi_layer_avgpool2d, bwi_layer_global_maxpool1d, bwi_layer_global_maxpool2d, bwi_layer_global_avgpool1d,
     bwi_layer_global_avgpool2d, bwi_layer_reshape, bwi_layer_permute, bwi_layer_zero_padding2d, bwi_layer_cropping2d,
     bwi_layer_upsampling2d;
+extern const bwi_layer_row bwi_layer_embedding;
 
 /* A pair given as one number or as two; `standard` (may be NULL) if it was not given. False: neither one nor two. */
 bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, const int64_t *standard, int64_t pair[2]);

@@ -25,6 +25,7 @@ const bwi_layer_row *const bwi_layer_rows[] = {&bwi_layer_conv2d,
                                                &bwi_layer_zero_padding2d,
                                                &bwi_layer_cropping2d,
                                                &bwi_layer_upsampling2d,
+                                               &bwi_layer_embedding,
                                                NULL};
 
 const bwi_layer_row *bwi_layer_row_find(const char *name, int length)

@@ -2,6 +2,8 @@
  * masked_average: of the positions (first axis) that a mask lets count: y[c] = sum_t m[t] x[t][c] / sum_t m[t]; zero if none
  * does. Inputs: x (positions, channels), mask (positions).
  *
+ * mask_any: of several masks: 1 where one of them is.
+ *
  * mask_weights: one weight for each position: mask, times the sample weight if there is one (one number, or one a position).
  */
 #include "op/op.h"
@@ -113,3 +115,33 @@ const bwi_op bwi_op_mask_weights = {.name = "mask_weights",
                                     .layout = BWI_LAYOUT_PLAIN,
                                     .shape = weights_shape,
                                     .forward = weights_forward};
+
+/* ---- mask_any ---- */
+
+static bw_status any_shape(bwi_graph *graph, bw_node *node)
+{
+    node->shape = node->input[0]->shape;
+    for (int k = 1; k < node->inputs; k++) {
+        if (!bwi_shape_equal(&node->shape, &node->input[k]->shape)) {
+            return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: the masks of its inputs differ in shape", node->name);
+        }
+    }
+    return BW_OK;
+}
+
+static bw_status any_forward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    float *to = call->dst;
+    for (int64_t i = 0; i < call->samples * bwi_shape_count(&call->node->shape); i++) {
+        float any = 0;
+        for (int k = 0; k < call->node->inputs; k++) {
+            any = ((const float *)call->src[k])[i] > 0 ? 1 : any;
+        }
+        to[i] = any;
+    }
+    return BW_OK;
+}
+
+const bwi_op bwi_op_mask_any = {
+    .name = "mask_any", .flags = BWI_OP_NO_GRADIENT, .layout = BWI_LAYOUT_PLAIN, .shape = any_shape, .forward = any_forward};
