@@ -226,3 +226,29 @@ const bwi_op bwi_op_batchnorm = {.name = "batchnorm",
                                  .finish = finish,
                                  .backward_finish = backward_finish,
                                  .commit = commit};
+
+/* ---- Frozen: a layer that is not trained uses its moving values in training too, and is an affine map. ---- */
+
+static bw_status frozen_backward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    int64_t channels = channels_of(call->node);
+    const float *variance = call->weights[moving_of(call->node) + 1];
+    float *scale = call->scratch, *zeros = scale + channels;
+    for (int64_t c = 0; c < channels; c++) {
+        float inverse, shift;
+        make_affine(call, c, 0, variance[c], &inverse, &scale[c], &shift);
+        zeros[c] = 0;
+    }
+    bwi_image image = bwi_node_image(call->node, call->samples);
+    call->kernels->channel_affine(&image, call->diff_dst, scale, zeros, call->diff_src[0]);
+    return BW_OK;
+}
+
+const bwi_op bwi_op_batchnorm_frozen = {.name = "batchnorm_frozen",
+                                        .flags = BWI_OP_IN_PLACE | BWI_OP_BACKWARD_IN_PLACE,
+                                        .layout = BWI_LAYOUT_SAME,
+                                        .shape = shape,
+                                        .prepare = prepare,
+                                        .forward = inference,
+                                        .backward = frozen_backward};

@@ -161,6 +161,129 @@ bw_status bwi_shape_check(bwi_graph *graph, const bw_node *node);
 /* The output of a node as kernels see it, for n samples. */
 bwi_image bwi_node_image(const bw_node *node, int64_t n);
 
+/* ---- Elementwise ops, merging, reducing ---- */
+
+extern const bwi_op bwi_op_activation, bwi_op_activation_of_input, bwi_op_softmax_axis, bwi_op_prelu;
+extern const bwi_op bwi_op_dropout, bwi_op_spatial_dropout, bwi_op_gaussian_noise;
+extern const bwi_op bwi_op_layernorm, bwi_op_batchnorm_frozen, bwi_op_normalization, bwi_op_l2_normalize;
+extern const bwi_op bwi_op_scale, bwi_op_unary, bwi_op_add, bwi_op_binary, bwi_op_broadcast;
+extern const bwi_op bwi_op_reduce, bwi_op_reduce_extreme, bwi_op_dot, bwi_op_slice, bwi_op_concatenate;
+
+/* activation: a formula of kernel.h. activation_of_input is for those whose derivative is computed from x (silu, gelu). */
+typedef struct bwi_activation_attributes {
+    bwi_activation kind;
+    float p[3];
+} bwi_activation_attributes;
+
+/* softmax_axis, l2_normalize, concatenate: an axis of the sample's shape, from 0. */
+typedef struct bwi_axis_attributes {
+    int axis;
+} bwi_axis_attributes;
+
+/* dropout (amount: the rate), spatial_dropout (whole channels of an image), gaussian_noise (amount: the standard deviation).
+ * Draws are keyed by seed, stream, update and the sample's position. */
+typedef struct bwi_noise_attributes {
+    float amount;
+    uint64_t stream;
+} bwi_noise_attributes;
+
+typedef struct bwi_layernorm_attributes {
+    int axes; /* normalised together: the last ones */
+    float epsilon;
+    bool center, scale; /* variables: gamma if scale, beta if center */
+} bwi_layernorm_attributes;
+
+/* normalization: (x - mean) / max(sqrt(variance), 1e-7), or its inverse. Variables: mean, variance, and any more that only
+ * belong to the layer. */
+typedef struct bwi_normalization_attributes {
+    bwi_shape spread; /* of mean and variance as x's axes, 1 along those that share them */
+    bool invert;
+} bwi_normalization_attributes;
+
+/* scale: x scale + offset. */
+typedef struct bwi_scale_attributes {
+    float scale, offset;
+} bwi_scale_attributes;
+
+/* unary: |x|, x^2, sqrt x, ln x, x^a, x between a and b. e^x is an activation; -x, x + a, a x are scale; a / x is a x^-1. */
+typedef enum bwi_unary_kind { BWI_ABS, BWI_SQUARE, BWI_SQRT, BWI_LOG, BWI_POW, BWI_CLIP, BWI_UNARIES } bwi_unary_kind;
+
+typedef struct bwi_unary_attributes {
+    bwi_unary_kind kind;
+    float a, b;
+} bwi_unary_attributes;
+
+/* add: (x0 + x1 + ...) scale, or (x0 - x1 - ...) scale; inputs of one shape. */
+typedef struct bwi_add_attributes {
+    bool subtract;
+    float scale;
+} bwi_add_attributes;
+
+/* binary: two inputs of one shape. Where they are equal, maximum and minimum share the difference in halves. */
+typedef enum bwi_binary_kind { BWI_MULTIPLY, BWI_DIVIDE, BWI_MAXIMUM, BWI_MINIMUM, BWI_BINARIES } bwi_binary_kind;
+
+typedef struct bwi_binary_attributes {
+    bwi_binary_kind kind;
+} bwi_binary_attributes;
+
+/* broadcast: to a shape, by the usual rule: axes are aligned at the last, an extent of 1 or a missing one is repeated. */
+typedef struct bwi_broadcast_attributes {
+    bwi_shape shape;
+} bwi_broadcast_attributes;
+
+/* reduce: sum and mean; reduce_extreme: maximum and minimum (equal ones share the difference). */
+typedef enum bwi_reduce_kind { BWI_REDUCE_SUM, BWI_REDUCE_MEAN, BWI_REDUCE_MAX, BWI_REDUCE_MIN } bwi_reduce_kind;
+
+typedef struct bwi_reduce_attributes {
+    bwi_reduce_kind kind;
+    int axis;      /* of the sample's shape, from 0; -1: all */
+    bool keepdims; /* reduced axes stay, with extent 1 */
+} bwi_reduce_attributes;
+
+/* dot: sums over one axis of each; what is left of the first's axes, then of the second's. Two vectors give one number, as
+ * shape (1). The product of two matrices has axis {1, 0}. */
+typedef struct bwi_dot_attributes {
+    int axis[2];
+} bwi_dot_attributes;
+
+typedef struct bwi_slice_attributes {
+    int axis;
+    int64_t start, count;
+} bwi_slice_attributes;
+
+/* A node of the broadcast shape of both, or the node itself if it has that shape already. NULL as a builder. */
+bw_node *bwi_op_broadcast_to(bwi_graph *graph, const char *name, bw_node *node, const bwi_shape *shape);
+/* The shape to which both broadcast; false if there is none. */
+bool bwi_shape_broadcast(const bwi_shape *a, const bwi_shape *b, bwi_shape *result);
+
+/* Shape rules: that of the first input (numbers); the same, and all inputs alike. */
+bw_status bwi_shape_like_input(bwi_graph *graph, bw_node *node);
+bw_status bwi_shape_like_inputs(bwi_graph *graph, bw_node *node);
+/* Zeros in the channels that only fill the last block. */
+void bwi_image_clear_padding(const bwi_image *image, float *values);
+/* Floats of the node's output, and of one sample of it (channels-last only). */
+int64_t bwi_call_floats(const bwi_call *call);
+/* gradient = sums, or gradient += sums. */
+void bwi_call_add_gradient(const bwi_call *call, const bwi_tile *tile, int variable, const double *sums);
+
+/* A sample's shape as [outer][extent][inner] around an axis. */
+typedef struct bwi_around {
+    int64_t outer, extent, inner;
+} bwi_around;
+
+bwi_around bwi_shape_around(const bwi_shape *shape, int axis);
+
+/* How a smaller array is repeated over a larger shape: rows of `width` elements of the large one; a row begins at bwi_spread_at
+ * in the small one and goes on by `step` (0 or 1). Axes are kept innermost first, neighbours of one kind as one. */
+typedef struct bwi_spread {
+    int rank;
+    int64_t extent[BW_MAX_RANK], stride[BW_MAX_RANK];
+    int64_t rows, width, step;
+} bwi_spread;
+
+bwi_spread bwi_spread_over(const bwi_shape *large, const bwi_shape *small);
+int64_t bwi_spread_at(const bwi_spread *spread, int64_t row);
+
 /* ---- Patterns ---- */
 
 /* Two nodes, the second the only user of the first, that one operator does in one pass. Its attributes are the

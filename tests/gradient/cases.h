@@ -17,7 +17,7 @@ typedef struct case_input {
     bw_dtype dtype;
 } case_input;
 
-enum { CASE_INPUTS = 3, CASE_VARIABLES = 4 };
+enum { CASE_INPUTS = 3, CASE_VARIABLES = 5 };
 
 typedef struct op_case {
     const bwi_op *op;
@@ -101,7 +101,130 @@ typedef struct op_case {
         .input = {VARIED(3, 5), {CASE_Y, SHAPE(3, 5), BW_F32}, {CASE_W, SHAPE(3), BW_F32}}, .loss = true, .positive = above \
     }
 
+/* Kind, parameters, whether it has kinks, shape. */
+#define ACTIVATION(k, a, b, c, bends, ...)                                                          \
+    {                                                                                               \
+        .op = &bwi_op_activation, ATTRIBUTES(bwi_activation_attributes, .kind = k, .p = {a, b, c}), \
+        .input = {VARIED(__VA_ARGS__)}, .kinks = bends                                              \
+    }
+#define UNARY(k, p, q, bends, above, ...)                                                                                 \
+    {                                                                                                                     \
+        .op = &bwi_op_unary, ATTRIBUTES(bwi_unary_attributes, .kind = k, .a = p, .b = q), .input = {VARIED(__VA_ARGS__)}, \
+        .kinks = bends, .positive = above                                                                                 \
+    }
+#define BINARY(k, bends, above, ...)                                                                                             \
+    {                                                                                                                            \
+        .op = &bwi_op_binary, ATTRIBUTES(bwi_binary_attributes, .kind = k), .input = {VARIED(__VA_ARGS__), VARIED(__VA_ARGS__)}, \
+        .kinks = bends, .positive = above                                                                                        \
+    }
+#define REDUCE(which, k, along, keep, ...)                                                                    \
+    {                                                                                                         \
+        .op = &bwi_op_##which, ATTRIBUTES(bwi_reduce_attributes, .kind = k, .axis = along, .keepdims = keep), \
+        .input = {VARIED(__VA_ARGS__)}, .kinks = true                                                         \
+    }
+#define NOISE(which, by, ...)                                                                                                 \
+    {                                                                                                                         \
+        .op = &bwi_op_##which, ATTRIBUTES(bwi_noise_attributes, .amount = by, .stream = 77), .input = { VARIED(__VA_ARGS__) } \
+    }
+#define LAYERNORM(last, c, s) \
+    .op = &bwi_op_layernorm, ATTRIBUTES(bwi_layernorm_attributes, .axes = last, .epsilon = 1e-3F, .center = c, .scale = s)
+#define AXIS(which, along, ...)                                                                                 \
+    {                                                                                                           \
+        .op = &bwi_op_##which, ATTRIBUTES(bwi_axis_attributes, .axis = along), .input = { VARIED(__VA_ARGS__) } \
+    }
+
 static const op_case op_cases[] = {
+    ACTIVATION(BWI_SIGMOID, 0, 0, 0, false, 17),
+    ACTIVATION(BWI_SIGMOID, 0, 0, 0, false, 3, 2, 5),
+    ACTIVATION(BWI_TANH, 0, 0, 0, false, 17),
+    ACTIVATION(BWI_SOFTPLUS, 0, 0, 0, false, 5),
+    ACTIVATION(BWI_SOFTSIGN, 0, 0, 0, true, 7),
+    ACTIVATION(BWI_ELU, 1, 0.6F, 0, true, 7),
+    ACTIVATION(BWI_ELU, 1.05070098F, 1.75809934F, 0, true, 7),
+    ACTIVATION(BWI_EXPONENTIAL, 0, 0, 0, false, 5),
+    ACTIVATION(BWI_HARD_SIGMOID, 0, 0, 0, true, 9),
+    ACTIVATION(BWI_LEAKY_RELU, 0.2F, 0, 0, true, 17),
+    ACTIVATION(BWI_BENT_RELU, 0.1F, 0.796875F, 0.140625F, true, 17),
+    {.op = &bwi_op_activation_of_input, ATTRIBUTES(bwi_activation_attributes, .kind = BWI_SILU), .input = {VARIED(17)}},
+    {.op = &bwi_op_activation_of_input, ATTRIBUTES(bwi_activation_attributes, .kind = BWI_GELU), .input = {VARIED(3, 7)}},
+    AXIS(softmax_axis, 0, 5),
+    AXIS(softmax_axis, 0, 4, 3),
+    AXIS(softmax_axis, 1, 2, 5, 3),
+    {.op = &bwi_op_prelu, .input = {VARIED(7)}, .variable = {SHAPE(7)}, .kinks = true},
+    {.op = &bwi_op_prelu, .input = {VARIED(3, 4, 5)}, .variable = {SHAPE(1, 1, 5)}, .kinks = true},
+    {.op = &bwi_op_prelu, .input = {VARIED(3, 4, 2)}, .variable = {SHAPE(3, 1, 2)}, .kinks = true},
+    {.op = &bwi_op_prelu, .input = {VARIED(4, 3)}, .variable = {SHAPE(4, 1)}, .kinks = true},
+
+    NOISE(dropout, 0.3F, 70),
+    NOISE(dropout, 0.5F, 3, 4, 5),
+    NOISE(spatial_dropout, 0.4F, 3, 2, 7),
+    NOISE(gaussian_noise, 0.5F, 7),
+
+    {LAYERNORM(1, true, true), .input = {VARIED(9)}, .variable = {SHAPE(9), SHAPE(9)}},
+    {LAYERNORM(1, true, true), .input = {VARIED(2, 3, 5)}, .variable = {SHAPE(5), SHAPE(5)}},
+    {LAYERNORM(2, true, true), .input = {VARIED(2, 3, 5)}, .variable = {SHAPE(3, 5), SHAPE(3, 5)}},
+    {LAYERNORM(1, true, false), .input = {VARIED(17)}, .variable = {SHAPE(17)}},
+    {LAYERNORM(1, false, true), .input = {VARIED(4)}, .variable = {SHAPE(4)}},
+    {LAYERNORM(1, false, false), .input = {VARIED(4)}},
+    {.op = &bwi_op_batchnorm_frozen,
+     BATCHNORM_ATTRIBUTES(true, true),
+     .input = {VARIED(3, 2, 5)},
+     .variable = {SHAPE(5), SHAPE(5), SHAPE(5), SHAPE(5)},
+     .frozen = 4,
+     .positive = true},
+    {.op = &bwi_op_normalization,
+     ATTRIBUTES(bwi_normalization_attributes, .spread = SHAPE(1, 1, 2)),
+     .input = {VARIED(3, 4, 2)},
+     .variable = {SHAPE(2), SHAPE(2)},
+     .frozen = 2,
+     .positive = true},
+    {.op = &bwi_op_normalization,
+     ATTRIBUTES(bwi_normalization_attributes, .spread = SHAPE(3, 1, 2), .invert = true),
+     .input = {VARIED(3, 4, 2)},
+     .variable = {SHAPE(3, 2), SHAPE(3, 2)},
+     .frozen = 2,
+     .positive = true},
+    AXIS(l2_normalize, 0, 7),
+    AXIS(l2_normalize, 1, 2, 5, 3),
+
+    {.op = &bwi_op_scale, ATTRIBUTES(bwi_scale_attributes, .scale = -1.5F, .offset = 0.25F), .input = {VARIED(2, 3, 5)}},
+    UNARY(BWI_ABS, 0, 0, true, false, 7),
+    UNARY(BWI_SQUARE, 0, 0, false, false, 7),
+    UNARY(BWI_SQRT, 0, 0, false, true, 7),
+    UNARY(BWI_LOG, 0, 0, false, true, 7),
+    UNARY(BWI_POW, 3, 0, false, false, 7),
+    UNARY(BWI_POW, -1, 0, false, true, 7),
+    UNARY(BWI_POW, 1.7F, 0, false, true, 2, 3),
+    UNARY(BWI_CLIP, -0.515625F, 0.609375F, true, false, 9),
+    {.op = &bwi_op_add, ATTRIBUTES(bwi_add_attributes, .scale = 1), .input = {VARIED(7), VARIED(7)}},
+    {.op = &bwi_op_add,
+     ATTRIBUTES(bwi_add_attributes, .scale = 1.0F / 3),
+     .input = {VARIED(2, 3, 5), VARIED(2, 3, 5), VARIED(2, 3, 5)}},
+    {.op = &bwi_op_add, ATTRIBUTES(bwi_add_attributes, .subtract = true, .scale = 1), .input = {VARIED(5), VARIED(5)}},
+    BINARY(BWI_MULTIPLY, false, false, 2, 3, 5),
+    BINARY(BWI_DIVIDE, false, true, 7),
+    BINARY(BWI_MAXIMUM, true, false, 7),
+    BINARY(BWI_MINIMUM, true, false, 7),
+    {.op = &bwi_op_broadcast, ATTRIBUTES(bwi_broadcast_attributes, .shape = SHAPE(3, 4, 5)), .input = {VARIED(1, 1, 5)}},
+    {.op = &bwi_op_broadcast, ATTRIBUTES(bwi_broadcast_attributes, .shape = SHAPE(3, 4, 5)), .input = {VARIED(3, 1, 5)}},
+    {.op = &bwi_op_broadcast, ATTRIBUTES(bwi_broadcast_attributes, .shape = SHAPE(3, 4, 2)), .input = {VARIED(4, 1)}},
+    {.op = &bwi_op_broadcast, ATTRIBUTES(bwi_broadcast_attributes, .shape = SHAPE(3, 4)), .input = {VARIED(1)}},
+    REDUCE(reduce, BWI_REDUCE_SUM, -1, false, 2, 3, 5),
+    REDUCE(reduce, BWI_REDUCE_MEAN, 1, false, 2, 3, 5),
+    REDUCE(reduce, BWI_REDUCE_MEAN, 0, true, 4, 3),
+    REDUCE(reduce_extreme, BWI_REDUCE_MAX, -1, false, 4, 3),
+    REDUCE(reduce_extreme, BWI_REDUCE_MAX, 1, true, 2, 3, 5),
+    REDUCE(reduce_extreme, BWI_REDUCE_MIN, 1, false, 4, 3),
+    {.op = &bwi_op_dot, ATTRIBUTES(bwi_dot_attributes, .axis = {0, 0}), .input = {VARIED(7), VARIED(7)}},
+    {.op = &bwi_op_dot, ATTRIBUTES(bwi_dot_attributes, .axis = {1, 0}), .input = {VARIED(3, 4), VARIED(4, 5)}},
+    {.op = &bwi_op_dot, ATTRIBUTES(bwi_dot_attributes, .axis = {0, 1}), .input = {VARIED(4, 3), VARIED(5, 4)}},
+    {.op = &bwi_op_dot, ATTRIBUTES(bwi_dot_attributes, .axis = {1, 1}), .input = {VARIED(2, 3, 2), VARIED(2, 3, 4)}},
+    {.op = &bwi_op_slice, ATTRIBUTES(bwi_slice_attributes, .axis = 1, .start = 1, .count = 2), .input = {VARIED(2, 4, 3)}},
+    {.op = &bwi_op_slice, ATTRIBUTES(bwi_slice_attributes, .axis = 0, .start = 3, .count = 4), .input = {VARIED(7)}},
+    {.op = &bwi_op_concatenate, ATTRIBUTES(bwi_axis_attributes, .axis = 0), .input = {VARIED(3), VARIED(4), VARIED(1)}},
+    {.op = &bwi_op_concatenate, ATTRIBUTES(bwi_axis_attributes, .axis = 2), .input = {VARIED(2, 3, 5), VARIED(2, 3, 1)}},
+    {.op = &bwi_op_concatenate, ATTRIBUTES(bwi_axis_attributes, .axis = 1), .input = {VARIED(2, 3, 5), VARIED(2, 1, 5)}},
+
     CONV(3, 3, 1, 1, 1, 1, 1, false, 5, 7, 3, 4),
     CONV(3, 3, 1, 1, 1, 1, 1, true, 5, 4, 1, 17),
     CONV(1, 1, 1, 1, 1, 1, 1, false, 3, 3, 5, 2),

@@ -195,12 +195,13 @@ static inline void rig_add_loss(rig *r, bool is_loss)
     r->mean = rig_node(r, &bwi_op_mean, NULL, 0, &r->loss, 1, NULL, 0);
 }
 
-/* Values that differ from each other and from zero by at least `gap`, in random order. */
-static inline void rig_spread(rig *r, float *values, int64_t count, double gap)
+/* Values that differ from each other by at least `gap`, and from zero and those of another `shift` by half of it, in random
+ * order. */
+static inline void rig_spread(rig *r, float *values, int64_t count, double gap, double shift)
 {
     for (int64_t i = 0; i < count; i++) {
         double place = (double)bwi_permute(5, r->draws, count, i) - (double)(count / 2);
-        values[i] = (float)((place + (place < 0 ? 0.0 : 1.0)) * gap);
+        values[i] = (float)((place + (place < 0 ? 0.0 : 1.0) + shift) * gap);
     }
     r->draws++;
 }
@@ -222,7 +223,7 @@ static inline void rig_variables(rig *r, bool kinks, double gap)
             values[i] = (float)(r->positive ? 0.5 + 0.3 * rig_random(r) : rig_random(r));
         }
         if (kinks) {
-            rig_spread(r, values, count, gap);
+            rig_spread(r, values, count, gap, v % 2 ? 0.5 : 0);
         }
         bwi_variable_write(variable, values);
         free(values);

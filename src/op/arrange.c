@@ -1,0 +1,215 @@
+/*
+ * Ops that move values. broadcast: repeats a smaller array over a larger shape; its difference is the sum over the repeats.
+ * slice: a part along one axis. concatenate: inputs one behind another along one axis.
+ */
+#include "op/op.h"
+
+#include <string.h>
+
+/* ---- broadcast ---- */
+
+static bw_status broadcast_shape(bwi_graph *graph, bw_node *node)
+{
+    const bwi_broadcast_attributes *a = node->attributes;
+    bwi_shape both;
+    char from[160], to[160];
+    bw_status status = bwi_shape_like_input(graph, node);
+    if (status == BW_OK && (!bwi_shape_broadcast(&node->shape, &a->shape, &both) || !bwi_shape_equal(&both, &a->shape))) {
+        status = bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: values of shape %s cannot be repeated to shape %s",
+                          node->name, bwi_format_shape(from, node->shape.rank, node->shape.extent),
+                          bwi_format_shape(to, a->shape.rank, a->shape.extent));
+    }
+    node->shape = a->shape;
+    return status;
+}
+
+static bw_status broadcast_prepare(bwi_prepare *p)
+{
+    p->scratch_bytes = (size_t)bwi_shape_count(&p->node->input[0]->shape) * sizeof(double);
+    return BW_OK;
+}
+
+static bw_status broadcast_forward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    const bwi_shape *small = &call->node->input[0]->shape;
+    bwi_spread s = bwi_spread_over(&call->node->shape, small);
+    const float *x = call->src[0];
+    float *y = call->dst;
+    for (int64_t n = 0; n < call->samples; n++, x += bwi_shape_count(small)) {
+        for (int64_t r = 0; r < s.rows; r++, y += s.width) {
+            const float *from = x + bwi_spread_at(&s, r);
+            for (int64_t i = 0; i < s.width; i++) {
+                y[i] = from[i * s.step];
+            }
+        }
+    }
+    return BW_OK;
+}
+
+static bw_status broadcast_backward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    const bwi_shape *small = &call->node->input[0]->shape;
+    int64_t count = bwi_shape_count(small);
+    bwi_spread s = bwi_spread_over(&call->node->shape, small);
+    const float *dy = call->diff_dst;
+    float *dx = call->diff_src[0];
+    double *sums = call->scratch;
+    for (int64_t n = 0; n < call->samples; n++, dx += count) {
+        memset(sums, 0, (size_t)count * sizeof *sums);
+        for (int64_t r = 0; r < s.rows; r++, dy += s.width) {
+            double *to = sums + bwi_spread_at(&s, r);
+            for (int64_t i = 0; i < s.width; i++) {
+                to[i * s.step] += (double)dy[i];
+            }
+        }
+        for (int64_t i = 0; i < count; i++) {
+            dx[i] = (float)sums[i];
+        }
+    }
+    return BW_OK;
+}
+
+const bwi_op bwi_op_broadcast = {.name = "broadcast",
+                                 .layout = BWI_LAYOUT_PLAIN,
+                                 .shape = broadcast_shape,
+                                 .prepare = broadcast_prepare,
+                                 .forward = broadcast_forward,
+                                 .backward = broadcast_backward};
+
+/* ---- slice ---- */
+
+static bw_status slice_shape(bwi_graph *graph, bw_node *node)
+{
+    const bwi_slice_attributes *a = node->attributes;
+    bw_status status = bwi_shape_like_input(graph, node);
+    if (status != BW_OK) {
+        return status;
+    }
+    if (a->axis < 0 || a->axis >= node->shape.rank) {
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: slice: there is no axis %d among %d", node->name, a->axis,
+                        node->shape.rank);
+    }
+    int64_t extent = node->shape.extent[a->axis];
+    if (a->start < 0 || a->count < 1 || a->start > extent || a->count > extent - a->start) {
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: slice: %lld from %lld on do not lie within an extent of %lld",
+                        node->name, (long long)a->count, (long long)a->start, (long long)extent);
+    }
+    node->shape.extent[a->axis] = a->count;
+    return BW_OK;
+}
+
+static bw_status slice_forward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    const bwi_slice_attributes *a = call->node->attributes;
+    bwi_around from = bwi_shape_around(&call->node->input[0]->shape, a->axis);
+    const float *x = (const float *)call->src[0] + a->start * from.inner;
+    float *y = call->dst;
+    int64_t part = a->count * from.inner, whole = from.extent * from.inner;
+    for (int64_t o = 0; o < from.outer * call->samples; o++) {
+        memcpy(y + o * part, x + o * whole, (size_t)part * sizeof *y);
+    }
+    return BW_OK;
+}
+
+static bw_status slice_backward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    const bwi_slice_attributes *a = call->node->attributes;
+    bwi_around from = bwi_shape_around(&call->node->input[0]->shape, a->axis);
+    const float *dy = call->diff_dst;
+    float *dx = call->diff_src[0];
+    int64_t part = a->count * from.inner, whole = from.extent * from.inner, start = a->start * from.inner;
+    memset(dx, 0, (size_t)(from.outer * call->samples * whole) * sizeof *dx);
+    for (int64_t o = 0; o < from.outer * call->samples; o++) {
+        memcpy(dx + o * whole + start, dy + o * part, (size_t)part * sizeof *dx);
+    }
+    return BW_OK;
+}
+
+const bwi_op bwi_op_slice = {
+    .name = "slice", .layout = BWI_LAYOUT_PLAIN, .shape = slice_shape, .forward = slice_forward, .backward = slice_backward};
+
+/* ---- concatenate ---- */
+
+static int axis_of(const bw_node *node)
+{
+    return ((const bwi_axis_attributes *)node->attributes)->axis;
+}
+
+/* Does `other` differ along the axis only? */
+static bool fits(const bwi_shape *shape, const bwi_shape *other, int axis)
+{
+    bwi_shape alike = *other;
+    if (alike.rank == shape->rank) {
+        alike.extent[axis] = shape->extent[axis];
+    }
+    return bwi_shape_equal(&alike, shape);
+}
+
+static bw_status concatenate_shape(bwi_graph *graph, bw_node *node)
+{
+    bw_status status = bwi_shape_like_input(graph, node);
+    int axis = axis_of(node);
+    if (status == BW_OK && (axis < 0 || axis >= node->shape.rank)) {
+        status = bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: concatenate: there is no axis %d among %d", node->name, axis,
+                          node->shape.rank);
+    }
+    for (int k = 1; k < node->inputs && status == BW_OK; k++) {
+        const bw_node *other = node->input[k];
+        char a[160], b[160];
+        if (other->dtype != BW_F32 || !fits(&node->shape, &other->shape, axis)) {
+            status = bwi_fail(
+                graph->ctx, BW_INVALID_ARGUMENT,
+                "layer %s: concatenate: expected shapes that differ along axis %d only (the batch is axis 0), got %s and %s",
+                node->name, axis + 1, bwi_format_shape(a, node->input[0]->shape.rank, node->input[0]->shape.extent),
+                bwi_format_shape(b, other->shape.rank, other->shape.extent));
+        } else if (__builtin_add_overflow(node->shape.extent[axis], other->shape.extent[axis], &node->shape.extent[axis])) {
+            status = bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: concatenate: too many values", node->name);
+        }
+    }
+    return status;
+}
+
+/* Calls memcpy for each run of input k's values: from `from` to `to`, one of which is the whole. */
+static void copy_runs(const bwi_call *call, int k, int64_t start, float *part, float *whole, bool into_whole)
+{
+    bwi_around own = bwi_shape_around(&call->node->input[k]->shape, axis_of(call->node));
+    int64_t run = own.extent * own.inner, step = call->node->shape.extent[axis_of(call->node)] * own.inner;
+    for (int64_t o = 0; o < own.outer * call->samples; o++) {
+        float *a = part + o * run, *b = whole + o * step + start * own.inner;
+        memcpy(into_whole ? b : a, into_whole ? a : b, (size_t)run * sizeof(float));
+    }
+}
+
+static bw_status concatenate_forward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    int64_t start = 0;
+    for (int k = 0; k < call->node->inputs; k++) {
+        copy_runs(call, k, start, call->src[k], call->dst, true);
+        start += call->node->input[k]->shape.extent[axis_of(call->node)];
+    }
+    return BW_OK;
+}
+
+static bw_status concatenate_backward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    int64_t start = 0;
+    for (int k = 0; k < call->node->inputs; k++) {
+        if (call->diff_src[k]) {
+            copy_runs(call, k, start, call->diff_src[k], call->diff_dst, false);
+        }
+        start += call->node->input[k]->shape.extent[axis_of(call->node)];
+    }
+    return BW_OK;
+}
+
+const bwi_op bwi_op_concatenate = {.name = "concatenate",
+                                   .layout = BWI_LAYOUT_PLAIN,
+                                   .shape = concatenate_shape,
+                                   .forward = concatenate_forward,
+                                   .backward = concatenate_backward};

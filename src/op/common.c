@@ -1,0 +1,138 @@
+/* What elementwise ops and those along axes share: shape rules, padding, broadcasting. */
+#include "op/op.h"
+
+#include <string.h>
+
+bw_status bwi_shape_like_input(bwi_graph *graph, bw_node *node)
+{
+    if (node->inputs < 1 || node->input[0]->dtype != BW_F32) {
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: %s: expected float32 values, got %s", node->name,
+                        node->op->name, node->inputs < 1 ? "none" : bwi_dtype_name(node->input[0]->dtype));
+    }
+    node->shape = node->input[0]->shape;
+    return BW_OK;
+}
+
+bw_status bwi_shape_like_inputs(bwi_graph *graph, bw_node *node)
+{
+    bw_status status = bwi_shape_like_input(graph, node);
+    for (int k = 1; k < node->inputs && status == BW_OK; k++) {
+        const bw_node *other = node->input[k];
+        char a[160], b[160];
+        if (other->dtype != BW_F32 || !bwi_shape_equal(&other->shape, &node->shape)) {
+            status = bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: %s: expected inputs of one shape, got %s and %s (%s)",
+                              node->name, node->op->name, bwi_format_shape(a, node->shape.rank, node->shape.extent),
+                              bwi_format_shape(b, other->shape.rank, other->shape.extent), bwi_dtype_name(other->dtype));
+        }
+    }
+    return status;
+}
+
+void bwi_image_clear_padding(const bwi_image *image, float *values)
+{
+    int64_t used = image->c % image->block, pixels = image->h * image->w, blocks = bwi_image_blocks(image);
+    for (int64_t n = 0; n < image->n && used; n++) {
+        float *last = values + ((n + 1) * blocks - 1) * pixels * image->block;
+        for (int64_t p = 0; p < pixels; p++) {
+            memset(last + p * image->block + used, 0, (size_t)(image->block - used) * sizeof *last);
+        }
+    }
+}
+
+int64_t bwi_call_floats(const bwi_call *call)
+{
+    bwi_image image = bwi_node_image(call->node, call->samples);
+    return bwi_image_floats(&image);
+}
+
+void bwi_call_add_gradient(const bwi_call *call, const bwi_tile *tile, int variable, const double *sums)
+{
+    if (call->gradient[variable] == SIZE_MAX) {
+        return;
+    }
+    float *gradient = bwi_call_gradient(call, tile, variable);
+    bool accumulate = bwi_call_accumulates(call, tile, variable);
+    for (int64_t i = 0; i < call->node->variable[variable]->count; i++) {
+        gradient[i] = (accumulate ? gradient[i] : 0) + (float)sums[i];
+    }
+}
+
+bwi_around bwi_shape_around(const bwi_shape *shape, int axis)
+{
+    bwi_around around = {.outer = 1, .extent = shape->extent[axis], .inner = 1};
+    for (int i = 0; i < shape->rank; i++) {
+        around.outer *= i < axis ? shape->extent[i] : 1;
+        around.inner *= i > axis ? shape->extent[i] : 1;
+    }
+    return around;
+}
+
+/* ---- Broadcasting ---- */
+
+bool bwi_shape_broadcast(const bwi_shape *a, const bwi_shape *b, bwi_shape *result)
+{
+    bwi_shape longer = a->rank >= b->rank ? *a : *b, shorter = a->rank >= b->rank ? *b : *a;
+    int shift = longer.rank - shorter.rank;
+    for (int i = 0; i < shorter.rank; i++) {
+        int64_t *to = &longer.extent[shift + i], other = shorter.extent[i];
+        if (*to != other && *to != 1 && other != 1) {
+            return false;
+        }
+        *to = *to == 1 ? other : *to;
+    }
+    *result = longer;
+    return true;
+}
+
+bw_node *bwi_op_broadcast_to(bwi_graph *graph, const char *name, bw_node *node, const bwi_shape *shape)
+{
+    if (!node || bwi_shape_equal(&node->shape, shape)) {
+        return node;
+    }
+    bwi_broadcast_attributes a = {.shape = *shape};
+    return bwi_graph_add(graph, &bwi_op_broadcast, name, &a, sizeof a, &node, 1, NULL, 0);
+}
+
+/* Neighbouring axes that are both repeated, or both there, are one. Axes of extent 1 vanish. */
+bwi_spread bwi_spread_over(const bwi_shape *large, const bwi_shape *small)
+{
+    bwi_spread s = {.rows = 1, .width = 1};
+    int shift = large->rank - small->rank;
+    int64_t stride = 1;
+    bool there[BW_MAX_RANK] = {false};
+    for (int i = large->rank - 1; i >= 0; i--) {
+        int64_t extent = large->extent[i], own = i >= shift ? small->extent[i - shift] : 1;
+        bool same = s.rank > 0 && there[s.rank - 1] == (own == extent);
+        if (extent == 1) {
+            continue;
+        }
+        if (same) {
+            s.extent[s.rank - 1] *= extent;
+        } else {
+            there[s.rank] = own == extent;
+            s.extent[s.rank] = extent;
+            s.stride[s.rank] = own == extent ? stride : 0;
+            s.rank++;
+        }
+        stride *= own;
+    }
+    /* Innermost first so far. */
+    if (s.rank > 0) {
+        s.width = s.extent[0];
+        s.step = s.stride[0];
+    }
+    for (int i = 1; i < s.rank; i++) {
+        s.rows *= s.extent[i];
+    }
+    return s;
+}
+
+int64_t bwi_spread_at(const bwi_spread *spread, int64_t row)
+{
+    int64_t at = 0;
+    for (int i = 1; i < spread->rank; i++) {
+        at += row % spread->extent[i] * spread->stride[i];
+        row /= spread->extent[i];
+    }
+    return at;
+}

@@ -1,0 +1,84 @@
+/*
+ * prelu: y = x > 0 ? x : alpha x; dx = dy or alpha dy, at 0 nothing as in Keras; dalpha = sum of dy x where x < 0. alpha has the sample's rank, with
+ * extent 1 along axes that share it.
+ */
+#include "op/op.h"
+
+#include <string.h>
+
+static bw_status shape(bwi_graph *graph, bw_node *node)
+{
+    bwi_shape both;
+    char a[160], b[160];
+    bw_status status = bwi_shape_like_input(graph, node);
+    const bwi_shape *alpha = &node->variable[0]->shape;
+    if (status == BW_OK && (!bwi_shape_broadcast(&node->shape, alpha, &both) || !bwi_shape_equal(&both, &node->shape))) {
+        status =
+            bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: alpha of shape %s does not fit values of shape %s", node->name,
+                     bwi_format_shape(a, alpha->rank, alpha->extent), bwi_format_shape(b, node->shape.rank, node->shape.extent));
+    }
+    return status;
+}
+
+static bw_status prepare(bwi_prepare *p)
+{
+    p->scratch_bytes = (size_t)p->node->variable[0]->count * sizeof(double);
+    return BW_OK;
+}
+
+static bw_status forward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    bwi_spread s = bwi_spread_over(&call->node->shape, &call->node->variable[0]->shape);
+    const float *x = call->src[0];
+    float *y = call->dst;
+    for (int64_t r = 0; r < s.rows * call->samples; r++, x += s.width, y += s.width) {
+        const float *alpha = call->weights[0] + bwi_spread_at(&s, r % s.rows);
+        for (int64_t i = 0; i < s.width; i++) {
+            y[i] = x[i] < 0 ? alpha[i * s.step] * x[i] : x[i];
+        }
+    }
+    return BW_OK;
+}
+
+static bw_status backward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    bwi_spread s = bwi_spread_over(&call->node->shape, &call->node->variable[0]->shape);
+    const float *x = call->src[0], *dy = call->diff_dst;
+    float *dx = call->diff_src[0];
+    for (int64_t r = 0; r < s.rows * call->samples; r++, x += s.width, dy += s.width, dx += s.width) {
+        const float *alpha = call->weights[0] + bwi_spread_at(&s, r % s.rows);
+        for (int64_t i = 0; i < s.width; i++) {
+            dx[i] = x[i] < 0 ? alpha[i * s.step] * dy[i] : x[i] > 0 ? dy[i] : 0;
+        }
+    }
+    return BW_OK;
+}
+
+static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
+{
+    bwi_spread s = bwi_spread_over(&call->node->shape, &call->node->variable[0]->shape);
+    const float *x = call->src[0], *dy = call->diff_dst;
+    double *sums = call->scratch;
+    memset(sums, 0, (size_t)call->node->variable[0]->count * sizeof *sums);
+    for (int64_t r = 0; r < s.rows * call->samples; r++, x += s.width, dy += s.width) {
+        double *sum = sums + bwi_spread_at(&s, r % s.rows);
+        for (int64_t i = 0; i < s.width; i++) {
+            sum[i * s.step] += x[i] < 0 ? (double)(x[i] * dy[i]) : 0;
+        }
+    }
+    bwi_call_add_gradient(call, tile, 0, sums);
+    return BW_OK;
+}
+
+const bwi_op bwi_op_prelu = {.name = "prelu",
+                             .flags = BWI_OP_IN_PLACE | BWI_OP_BACKWARD_IN_PLACE,
+                             .backward_reads = BWI_READS_SRC,
+                             .weights_reads = BWI_READS_SRC,
+                             .layout = BWI_LAYOUT_PLAIN,
+                             .shape = shape,
+                             .prepare = prepare,
+                             .forward = forward,
+                             .backward = backward,
+                             .backward_weights = backward_weights};
