@@ -386,15 +386,19 @@ static bw_status fill(bw_context *ctx, bwi_variable *variable, const initializer
     bool own_seed = row->seed >= 0 && arguments[row->seed].given;
     draw d = {.ctx = ctx, .variable = variable, .arguments = arguments, .count = count};
     d.seed = own_seed ? (uint64_t)arguments[row->seed].integer : seed;
-    d.values = bwi_allocate(ctx, (size_t)count, sizeof *d.values);
+    /* What is stored in Keras's order is filled in place: a table may be most of the memory there is. */
+    bool packed = variable->packing.pack != NULL;
+    d.values = packed ? bwi_allocate(ctx, (size_t)count, sizeof *d.values) : variable->data;
     if (!d.values) {
         return BW_RESOURCE_EXHAUSTED;
     }
     bw_status status = row->fill(&d);
-    if (status == BW_OK) {
+    if (packed && status == BW_OK) {
         bwi_variable_write(variable, d.values);
     }
-    bwi_release(ctx, d.values);
+    if (packed) {
+        bwi_release(ctx, d.values);
+    }
     return status;
 }
 

@@ -28,7 +28,7 @@ static float share_of(const float *mask, int64_t positions)
 {
     double count = 0;
     for (int64_t t = 0; t < positions; t++) {
-        count += (double)mask[t];
+        count += mask[t] > 0 ? 1 : 0;
     }
     return count > 0 ? (float)(1 / count) : 0;
 }

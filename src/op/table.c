@@ -44,6 +44,11 @@ const bwi_op *const bwi_ops[] = {&bwi_op_activation,
                                  &bwi_op_confusion,
                                  &bwi_op_variation,
                                  &bwi_op_class_weight,
+                                 &bwi_op_embedding,
+                                 &bwi_op_index_mask,
+                                 &bwi_op_masked_average,
+                                 &bwi_op_mask_any,
+                                 &bwi_op_mask_weights,
                                  NULL};
 
 static bool pools_two_by_two(const bw_node *relu, const bw_node *pool)

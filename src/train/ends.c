@@ -1,6 +1,7 @@
 /*
  * The ends of a session's graph: for each output of the model the target and weight that the data gives it, the loss, and
- * the metrics. Weights are the samples' times the classes'; losses have them, metrics only where they are asked for.
+ * the metrics. Weights are the samples' times the classes'; losses have them, metrics only where they are asked for. Positions
+ * that the output's mask leaves out have no weight in either, and are not counted by the mean.
  */
 #include "train/train.h"
 
@@ -61,6 +62,13 @@ static bw_status add_class_weight(bwi_session *s, const bwi_session_options *o, 
     ends->weight = bwi_graph_add(&s->graph, &bwi_op_class_weight, "class weight", a, bytes, inputs, ends->weight ? 2 : 1, NULL, 0);
     bwi_release(ctx, a);
     return ends->weight ? BW_OK : bwi_pending(ctx);
+}
+
+static bw_status add_mask(bwi_session *s, bwi_ends *ends)
+{
+    bw_node *inputs[2] = {ends->prediction->mask, ends->weight};
+    ends->weight = bwi_graph_add(&s->graph, &bwi_op_mask_weights, "mask", NULL, 0, inputs, ends->weight ? 2 : 1, NULL, 0);
+    return ends->weight ? BW_OK : bwi_pending(s->training->ctx);
 }
 
 /* ---- Losses ---- */
@@ -133,12 +141,16 @@ static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, const bwi_s
     if (status == BW_OK && options->class_count) {
         status = add_class_weight(s, options, ends);
     }
+    bw_node *mask = ends->prediction->mask;
+    if (status == BW_OK && mask) {
+        status = add_mask(s, ends);
+    }
     if (status != BW_OK) {
         return status;
     }
     ends->classes = row->classes;
     bw_node *loss = row->build(row, ends, chosen ? chosen->values : none);
-    bw_node *mean = loss ? bwi_graph_add(&s->graph, &bwi_op_mean, "loss", NULL, 0, &loss, 1, NULL, 0) : NULL;
+    bw_node *mean = bwi_graph_add(&s->graph, &bwi_op_mean, "loss", NULL, 0, (bw_node *[]){loss, mask}, mask ? 2 : 1, NULL, 0);
     char column[BWI_COLUMN_NAME];
     snprintf(column, sizeof column, "%s%sloss", s->output_count > 1 ? name : "", s->output_count > 1 ? "_" : "");
     s->losses[s->loss_count++] = loss;
@@ -179,7 +191,7 @@ static void name_column(const bwi_session *s, const bwi_ends *ends, const bwi_ch
 static bw_status add_metric(bwi_session *s, const bwi_ends *ends, const bwi_chosen_metric *metric)
 {
     bwi_ends own = *ends;
-    own.weight = metric->weighted ? ends->weight : NULL;
+    own.weight = metric->weighted ? ends->weight : ends->prediction->mask;
     bw_node *node = metric->row ? metric->row->build(&own, metric->values) : bwi_metric_of_loss(metric->loss, &own, metric->values);
     char name[BWI_COLUMN_NAME];
     name_column(s, ends, metric, name);
@@ -241,6 +253,21 @@ static bw_status check_outputs(const bwi_session *s)
     return BW_OK;
 }
 
+/* One number divides the window's gradients: what its loss counts. */
+static bw_status check_counts(const bwi_session *s)
+{
+    const bw_node *first = NULL;
+    for (int c = 0; c < s->column_count; c++) {
+        const bw_node *mean = s->columns[c].node;
+        const bw_node *mask = s->columns[c].loss && mean->inputs > 1 ? mean->input[1] : NULL;
+        if (s->columns[c].loss && c > 0 && mask != first) {
+            return bwi_fail(s->training->ctx, BW_UNIMPLEMENTED, "losses of outputs with different masks are not offered together");
+        }
+        first = c > 0 ? first : mask;
+    }
+    return BW_OK;
+}
+
 bw_status bwi_session_add_ends(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options)
 {
     bwi_ends ends[BWI_MAX_ENDS];
@@ -258,6 +285,7 @@ bw_status bwi_session_add_ends(bwi_session *s, const bw_dataset *dataset, const 
         s->losses[s->loss_count++] = loss;
         status = add_column(s, mean, true, model->loss_names[k]);
     }
+    status = status == BW_OK ? check_counts(s) : status;
     for (int k = 0; k < 2 * outputs && status == BW_OK; k++) {
         status = add_metrics(s, &ends[k % outputs], k >= outputs);
     }

@@ -151,6 +151,10 @@ static bool open_slot(bwi_training *t, const bwi_variable *variable, int s)
     for (int64_t i = 0; slot->data && start != 0 && i < variable->count; i++) {
         slot->data[i] = start;
     }
+    if (slot->data && s == o->slot_count) {
+        /* Averages begin as the weights: rows of a lazy table may never be touched. */
+        memcpy(slot->data, variable->data, (size_t)variable->count * sizeof(float));
+    }
     return slot->data != NULL;
 }
 

@@ -87,6 +87,10 @@ static bw_status copy_graph(bwi_session *s, const bw_model *model, const bw_data
             return status;
         }
     }
+    for (int n = 0; n < from->count; n++) {
+        const bw_node *mask = from->nodes[n]->mask;
+        s->graph.nodes[n]->mask = mask ? s->graph.nodes[mask->number] : NULL;
+    }
     s->output_count = model->output_count;
     for (int k = 0; k < s->output_count; k++) {
         s->outputs[k] = s->graph.nodes[model->outputs[k]->number];
@@ -151,6 +155,7 @@ static bw_status make_plan(bwi_session *s, const bwi_session_options *o, bwi_pla
                                 .programs = programs,
                                 .program_count = count,
                                 .batch = o->train ? o->batch : 0,
+                                .window = o->train ? o->batch : 0,
                                 .tile = o->tile,
                                 .lanes = o->lanes,
                                 .memory = o->memory,
@@ -274,7 +279,7 @@ void bwi_session_count(bwi_session *s)
         const bwi_logged *column = &s->columns[c];
         const double *sums = bwi_exec_sums(s->exec, column->node);
         if (column->loss) {
-            column->totals[0] += sums[0] / sums[1] * s->fed;
+            column->totals[0] += column->value(column->node, sums) * s->fed;
             column->totals[1] += s->fed;
             continue;
         }

@@ -310,6 +310,12 @@ static const op_case op_cases[] = {
     {.op = &bwi_op_reshape, ATTRIBUTES(bwi_reshape_attributes, .shape = SHAPE(2, 3, 5)), .input = {VARIED(5, 6)}},
     {.op = &bwi_op_reshape, ATTRIBUTES(bwi_reshape_attributes, .shape = {.rank = -1}), .input = {VARIED(2, 3, 5)}},
 
+    {.op = &bwi_op_embedding, .input = {{CASE_W, SHAPE(4), BW_I32}}, .variable = {SHAPE(6, 3)}},
+    {.op = &bwi_op_embedding, .input = {{CASE_W, SHAPE(2, 3), BW_I32}}, .variable = {SHAPE(2, 17)}},
+    {.op = &bwi_op_embedding, .input = {{CASE_W, ONE, BW_I32}}, .variable = {SHAPE(1, 1)}},
+    {.op = &bwi_op_masked_average, .input = {VARIED(5, 3), {CASE_W, SHAPE(5), BW_F32}}},
+    {.op = &bwi_op_masked_average, .input = {VARIED(1, 17), {CASE_W, SHAPE(1), BW_F32}}},
+
     DENSE(1, 1),
     DENSE(3, 17),
     DENSE(13, 2),

@@ -1,0 +1,626 @@
+/*
+ * Gradients of tables: against plain loops over dense arrays, and the same bits however they are computed. The model is a
+ * table alone, `embedding flatten`, so that a sample's differences are 2 (row - y) / outputs.
+ * label: thread
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "train/train.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SAMPLES = 53, LENGTH = 5, ROWS = 23, WIDTH = 3, OUTPUTS = LENGTH * WIDTH, FLOATS = ROWS * WIDTH };
+
+static int32_t x[SAMPLES * LENGTH];
+static float y[SAMPLES * OUTPUTS], start[FLOATS];
+
+static float draw(uint64_t stream, int64_t i)
+{
+    return bwi_random_uniform(bwi_random_at(8, stream, (uint64_t)i).word[0]) - 0.5F;
+}
+
+/* Rows are touched often, rarely, never: the last two. */
+static int make_samples(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SAMPLES * LENGTH; i++) {
+        uint32_t word = bwi_random_at(3, 1, (uint64_t)i).word[0];
+        x[i] = (int32_t)(word % 2 ? word / 2 % 4 : word / 2 % (ROWS - 2));
+    }
+    for (int i = 0; i < SAMPLES * OUTPUTS; i++) {
+        y[i] = draw(2, i);
+    }
+    for (int i = 0; i < FLOATS; i++) {
+        start[i] = draw(4, i);
+    }
+    return 0;
+}
+
+/* ---- A run ---- */
+
+typedef struct run {
+    const char *expression, *optimizer;
+    int workers, lanes;
+    int64_t tile, window; /* window: of the plan; 0: not known */
+    int64_t pieces[4];    /* of each update */
+    int updates;
+    bw_ranks *group;
+    int rank;
+    /* What came of it. */
+    bw_status status;
+    char message[200];
+    float table[FLOATS];
+    double lane_norms;
+    int64_t capacity;
+} run;
+
+static run run_of(const char *expression, const char *optimizer)
+{
+    return (run){.expression = expression,
+                 .optimizer = optimizer,
+                 .workers = 1,
+                 .lanes = 4,
+                 .tile = 2,
+                 .window = SAMPLES,
+                 .pieces = {SAMPLES},
+                 .updates = 3};
+}
+
+static void add_lane_norm(void *user, int lane, double squared, int64_t samples)
+{
+    run *r = user;
+    (void)lane, (void)samples;
+    r->lane_norms += squared;
+}
+
+static bw_status train_windows(run *r, bwi_session *session, const bw_dataset *dataset)
+{
+    bwi_hooks hooks = {.user = r, .lane_norm = add_lane_norm};
+    bw_status status = BW_OK;
+    bwi_exec_set_hooks(session->exec, &hooks);
+    for (int update = 0; update < r->updates && status == BW_OK; update++) {
+        bwi_piece piece = {.dataset = dataset};
+        for (int k = 0; k < 4 && r->pieces[k] && status == BW_OK; k++) {
+            piece.count = r->pieces[k];
+            status = bwi_session_feed(session, BWI_PROGRAM_TRAIN, &piece, NULL);
+            piece.first += piece.count;
+        }
+        status = status == BW_OK ? bwi_session_apply(session) : status;
+    }
+    return status;
+}
+
+static void *train(void *user)
+{
+    run *r = user;
+    bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+    options.workers = r->workers;
+    options.ranks = r->group;
+    options.rank = r->rank;
+    bw_context *ctx = bw_open(&options);
+    bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
+    bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
+    bw_dataset *dataset = bw_from_arrays(ctx, &xs, &ys, NULL);
+    bw_model *model = bw_model_parse(ctx, r->expression);
+    int64_t shape[] = {LENGTH};
+    bwi_session session;
+    bwi_session_options o = {.train = true, .batch = r->window, .tile = r->tile, .lanes = r->lanes};
+    r->status = bw_compile(model, r->optimizer, "mse", NULL);
+    r->status = r->status == BW_OK ? bw_build(model, 1, shape, 1) : r->status;
+    r->status = r->status == BW_OK ? bw_variable_set(model, 0, start, FLOATS) : r->status;
+    r->status = r->status == BW_OK ? bwi_session_open(&session, model, dataset, &o) : r->status;
+    if (r->status == BW_OK) {
+        const bwi_plan *plan = bwi_exec_plan(session.exec);
+        r->capacity = plan->tables[0].capacity;
+        r->status = train_windows(r, &session, dataset);
+        bwi_session_close(&session);
+    }
+    snprintf(r->message, sizeof r->message, "%.199s", bw_message(ctx));
+    if (r->status == BW_OK) {
+        bw_variable_get(model, 0, r->table, FLOATS);
+    }
+    bw_close(ctx);
+    return NULL;
+}
+
+static void execute(run *r)
+{
+    train(r);
+    if (r->status != BW_OK) {
+        fail_msg("%s: %s: %s", r->expression, bw_status_name(r->status), r->message);
+    }
+}
+
+static void assert_same(const run *a, const run *b, const char *what)
+{
+    for (int i = 0; i < FLOATS; i++) {
+        if (memcmp(&a->table[i], &b->table[i], sizeof(float)) != 0) {
+            fail_msg("%s: row %d is %.9g and %.9g", what, i / WIDTH, (double)a->table[i], (double)b->table[i]);
+        }
+    }
+}
+
+static const char dense[] = "embedding(23,3) flatten", lazy[] = "embedding(23,3,lazy=true) flatten", adam[] = "adam(lr=0.05)",
+                  momentum[] = "sgd(lr=0.5,momentum=0.9)";
+
+/* ---- Plain loops ---- */
+
+typedef struct plain {
+    double w[FLOATS], first[FLOATS], second[FLOATS], gradient[FLOATS];
+    bool touched[ROWS];
+} plain;
+
+static void plain_gradient(plain *p)
+{
+    memset(p->gradient, 0, sizeof p->gradient);
+    for (int s = 0; s < SAMPLES; s++) {
+        for (int i = 0; i < OUTPUTS; i++) {
+            int row = x[s * LENGTH + i / WIDTH], at = row * WIDTH + i % WIDTH;
+            p->touched[row] = true;
+            p->gradient[at] += 2 * (p->w[at] - (double)y[s * OUTPUTS + i]) / OUTPUTS / SAMPLES;
+        }
+    }
+}
+
+static void plain_update(plain *p, bool with_adam, bool touched_only, int step)
+{
+    for (int i = 0; i < FLOATS; i++) {
+        double g = p->gradient[i];
+        if (touched_only && !p->touched[i / WIDTH]) {
+            continue;
+        }
+        if (with_adam) {
+            p->first[i] += (g - p->first[i]) * (1 - 0.9);
+            p->second[i] += (g * g - p->second[i]) * (1 - 0.999);
+            p->w[i] -= 0.05 * sqrt(1 - pow(0.999, step)) / (1 - pow(0.9, step)) * p->first[i] / (sqrt(p->second[i]) + 1e-7);
+        } else {
+            p->first[i] = 0.9 * p->first[i] - 0.5 * g;
+            p->w[i] += p->first[i];
+        }
+    }
+}
+
+static void compare_with_plain(const char *expression, bool with_adam, bool touched_only)
+{
+    run r = run_of(expression, with_adam ? adam : momentum);
+    plain p = {.touched = {false}};
+    for (int i = 0; i < FLOATS; i++) {
+        p.w[i] = (double)start[i];
+    }
+    r.updates = 4;
+    execute(&r);
+    for (int step = 1; step <= r.updates; step++) {
+        plain_gradient(&p);
+        plain_update(&p, with_adam, touched_only, step);
+    }
+    for (int i = 0; i < FLOATS; i++) {
+        if (!(fabs((double)r.table[i] - p.w[i]) <= 1e-5)) {
+            fail_msg("%s, %s: row %d: expected %.9g, got %.9g", expression, r.optimizer, i / WIDTH, p.w[i], (double)r.table[i]);
+        }
+    }
+}
+
+static void test_dense_reference(void **state)
+{
+    (void)state;
+    compare_with_plain(dense, true, false);
+    compare_with_plain(dense, false, false);
+}
+
+static void test_lazy_reference(void **state)
+{
+    (void)state;
+    compare_with_plain(lazy, true, true);
+    compare_with_plain(lazy, false, true);
+}
+
+/* Windows that touch different rows: what Adam and momentum do to a row that was touched before and now is not. */
+static void turn(const char *expression, bool with_adam, bool touched_only)
+{
+    bw_context *ctx = bw_open(NULL);
+    static const int32_t index[2] = {1, 2};
+    static const float target[4] = {0.5F, -0.25F, 1, 0.75F};
+    float w[8], before[8] = {0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F};
+    double e[8], first[8] = {0}, second[8] = {0};
+    bw_array xs = {.data = index, .dtype = BW_I32, .rank = 2, .shape = {2, 1}};
+    bw_array ys = {.data = target, .dtype = BW_F32, .rank = 2, .shape = {2, 2}};
+    bw_dataset *data = bw_from_arrays(ctx, &xs, &ys, NULL);
+    bw_model *model = bw_model_parse(ctx, expression);
+    int64_t shape[] = {1};
+    assert_int_equal(bw_compile(model, with_adam ? adam : momentum, "mse", NULL), BW_OK);
+    assert_int_equal(bw_build(model, 1, shape, 1), BW_OK);
+    assert_int_equal(bw_variable_set(model, 0, before, 8), BW_OK);
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.batch = 1;
+    options.epochs = 3;
+    assert_int_equal(bw_fit(model, data, &options, NULL), BW_OK);
+    for (int i = 0; i < 8; i++) {
+        e[i] = (double)before[i];
+    }
+    for (int step = 1; step <= 6; step++) {
+        int row = index[(step - 1) % 2];
+        for (int i = 0; i < 8; i++) {
+            double g = i / 2 == row ? e[i] - (double)target[(step - 1) % 2 * 2 + i % 2] : 0;
+            if (touched_only && i / 2 != row) {
+                continue;
+            }
+            if (with_adam) {
+                first[i] += (g - first[i]) * (1 - 0.9);
+                second[i] += (g * g - second[i]) * (1 - 0.999);
+                e[i] -= 0.05 * sqrt(1 - pow(0.999, step)) / (1 - pow(0.9, step)) * first[i] / (sqrt(second[i]) + 1e-7);
+            } else {
+                first[i] = 0.9 * first[i] - 0.5 * g;
+                e[i] += first[i];
+            }
+        }
+    }
+    assert_int_equal(bw_variable_get(model, 0, w, 8), BW_OK);
+    for (int i = 0; i < 8; i++) {
+        if (!(fabs((double)w[i] - e[i]) <= 1e-5)) {
+            fail_msg("%s: value %d: expected %.9g, got %.9g", expression, i, e[i], (double)w[i]);
+        }
+    }
+    bw_close(ctx);
+}
+
+static void test_rows_in_turn(void **state)
+{
+    (void)state;
+    for (int with_adam = 0; with_adam < 2; with_adam++) {
+        turn("embedding(4,2) flatten", with_adam, false);
+        turn("embedding(4,2,lazy=true) flatten", with_adam, true);
+    }
+}
+
+/* Averages of rows that are never touched are the rows. */
+static void test_lazy_averages(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
+    bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
+    bw_dataset *dataset = bw_from_arrays(ctx, &xs, &ys, NULL);
+    bw_model *model = bw_model_parse(ctx, lazy);
+    int64_t shape[] = {LENGTH};
+    float table[FLOATS];
+    assert_int_equal(bw_compile(model, "adam(lr=0.05,use_ema=true,weight_decay=0.1)", "mse", NULL), BW_OK);
+    assert_int_equal(bw_build(model, 1, shape, 1), BW_OK);
+    assert_int_equal(bw_variable_set(model, 0, start, FLOATS), BW_OK);
+    assert_int_equal(bw_fit(model, dataset, NULL, NULL), BW_OK);
+    assert_int_equal(bw_variable_get(model, 0, table, FLOATS), BW_OK);
+    assert_memory_equal(table + (ROWS - 2) * WIDTH, start + (ROWS - 2) * WIDTH, 2 * WIDTH * sizeof(float));
+    for (int i = 0; i < 4 * WIDTH; i++) {
+        assert_true(table[i] != start[i] && isfinite(table[i]));
+    }
+    bw_close(ctx);
+}
+
+/* ---- The same bits ---- */
+
+static void test_workers(void **state)
+{
+    (void)state;
+    static const int workers[] = {2, 3, 4, 8};
+    for (int k = 0; k < 4; k++) {
+        const char *expression = k < 2 ? dense : lazy, *optimizer = k % 2 ? adam : momentum;
+        run alone = run_of(expression, optimizer);
+        alone.lanes = 8;
+        execute(&alone);
+        assert_true(memcmp(alone.table, start, sizeof start) != 0);
+        for (size_t w = 0; w < BWI_COUNT(workers); w++) {
+            run shared = run_of(expression, optimizer);
+            shared.lanes = 8;
+            shared.workers = workers[w];
+            execute(&shared);
+            assert_same(&alone, &shared, "workers");
+            assert_true(shared.lane_norms == alone.lane_norms);
+        }
+    }
+}
+
+/* A row's sum is one chain in the order of positions, so here even tiles and lanes do not show. */
+static void test_tiles(void **state)
+{
+    (void)state;
+    run first = run_of(dense, adam);
+    execute(&first);
+    for (int64_t tile = 1; tile <= 64; tile *= 4) {
+        for (int lanes = 1; lanes <= 16; lanes *= 4) {
+            run other = run_of(dense, adam);
+            other.tile = tile;
+            other.lanes = lanes;
+            execute(&other);
+            assert_same(&first, &other, "tiles");
+        }
+    }
+}
+
+static void test_pieces(void **state)
+{
+    (void)state;
+    static const int64_t pieces[][4] = {{SAMPLES}, {8, 16, 29}, {1, 2, 3, 47}, {50, 3}};
+    run whole = run_of(dense, adam);
+    execute(&whole);
+    for (size_t k = 0; k < BWI_COUNT(pieces); k++) {
+        for (int64_t window = 0; window <= SAMPLES; window += SAMPLES) {
+            run r = run_of(dense, adam);
+            r.window = window;
+            memcpy(r.pieces, pieces[k], sizeof r.pieces);
+            execute(&r);
+            assert_same(&whole, &r, window ? "pieces" : "pieces of an unknown window");
+        }
+    }
+}
+
+/* With one lane and tiles of one sample there is room for two records a row: windows must be summed on the way. */
+static void test_compacting(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        run roomy = run_of(k ? lazy : dense, adam), tight = roomy, unknown = roomy;
+        roomy.tile = 64;
+        execute(&roomy);
+        assert_true(roomy.capacity == SAMPLES * LENGTH);
+        tight.tile = tight.lanes = 1;
+        execute(&tight);
+        assert_true(tight.capacity == 2 * ROWS);
+        assert_same(&roomy, &tight, "compacted");
+        unknown.window = 0;
+        unknown.workers = 2;
+        execute(&unknown);
+        assert_true(unknown.capacity == ROWS + 4 * 2 * LENGTH);
+        assert_same(&roomy, &unknown, "an unknown window");
+    }
+}
+
+static void test_ranks(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 8; k++) {
+        run alone = run_of(k % 2 ? lazy : dense, adam);
+        alone.window = k / 4 ? 0 : SAMPLES; /* 0: they meet to sum records on the way */
+        execute(&alone);
+        int ranks = k / 2 % 2 ? 4 : 2;
+        run members[4];
+        pthread_t threads[4];
+        bw_ranks *group = bw_ranks_open(ranks);
+        for (int m = 0; m < ranks; m++) {
+            members[m] = run_of(alone.expression, adam);
+            members[m].window = alone.window;
+            members[m].group = group;
+            members[m].rank = m;
+            members[m].workers = ranks == 2 ? 2 : 1;
+            assert_int_equal(pthread_create(&threads[m], NULL, train, &members[m]), 0);
+        }
+        double lane_norms = 0;
+        for (int m = 0; m < ranks; m++) {
+            pthread_join(threads[m], NULL);
+            lane_norms += members[m].lane_norms;
+        }
+        bw_ranks_close(group);
+        for (int m = 0; m < ranks; m++) {
+            assert_int_equal(members[m].status, BW_OK);
+            assert_same(&alone, &members[m], "ranks");
+        }
+        if (alone.window) {
+            assert_true(fabs(lane_norms - alone.lane_norms) <= 1e-9 * alone.lane_norms);
+        }
+    }
+}
+
+/* ---- Norms ---- */
+
+typedef struct seen {
+    double lanes[4];
+    float gradient[FLOATS];
+} seen;
+
+static void keep_lane_norm(void *user, int lane, double squared, int64_t samples)
+{
+    seen *s = user;
+    (void)samples;
+    s->lanes[lane] = squared;
+}
+
+static void keep_gradient(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
+{
+    seen *s = user;
+    (void)variable;
+    memcpy(s->gradient + first, gradient, (size_t)count * sizeof(float));
+}
+
+static void test_norms(void **state)
+{
+    (void)state;
+    enum { TILE = 4, LANES = 4, COUNT = 19 }; /* tiles of 4 4 4 4 2 1 */
+    bw_context *ctx = bw_open(NULL);
+    bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
+    bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
+    bw_dataset *dataset = bw_from_arrays(ctx, &xs, &ys, NULL);
+    bw_model *model = bw_model_parse(ctx, dense);
+    int64_t shape[] = {LENGTH};
+    bwi_session session;
+    bwi_session_options o = {.train = true, .batch = SAMPLES, .tile = TILE, .lanes = LANES};
+    assert_int_equal(bw_compile(model, "sgd", "mse", NULL), BW_OK);
+    assert_int_equal(bw_build(model, 1, shape, 1), BW_OK);
+    assert_int_equal(bw_variable_set(model, 0, start, FLOATS), BW_OK);
+    assert_int_equal(bwi_session_open(&session, model, dataset, &o), BW_OK);
+    seen got = {{0}, {0}};
+    bwi_hooks hooks = {.user = &got, .lane_norm = keep_lane_norm};
+    bwi_exec_set_hooks(session.exec, &hooks);
+    bwi_piece piece = {.dataset = dataset, .count = COUNT};
+    assert_int_equal(bwi_session_feed(&session, BWI_PROGRAM_TRAIN, &piece, NULL), BW_OK);
+    double squared = -1, expected = 0, sums[LANES][FLOATS] = {{0}}, total[FLOATS] = {0};
+    assert_int_equal(bwi_exec_reduce(session.exec, &squared), BW_OK);
+    bwi_exec_update(session.exec, keep_gradient, &got);
+    static const int first[] = {0, 4, 8, 12, 16, 18, COUNT};
+    for (int tile = 0; tile < 6; tile++) {
+        for (int i = first[tile] * OUTPUTS; i < first[tile + 1] * OUTPUTS; i++) {
+            int at = x[i / WIDTH] * WIDTH + i % WIDTH;
+            double d = 2 * ((double)start[at] - (double)y[i]) / OUTPUTS;
+            sums[tile % LANES][at] += d;
+            total[at] += d;
+        }
+    }
+    for (int lane = 0; lane < LANES; lane++) {
+        double norm = 0;
+        for (int i = 0; i < FLOATS; i++) {
+            norm += sums[lane][i] * sums[lane][i];
+        }
+        assert_true(fabs(norm - got.lanes[lane]) <= 1e-5 * norm);
+    }
+    for (int i = 0; i < FLOATS; i++) {
+        expected += total[i] * total[i];
+        assert_true(fabs(total[i] - (double)got.gradient[i]) <= 1e-5);
+    }
+    assert_true(fabs(squared - expected) <= 1e-5 * expected);
+    bwi_session_close(&session);
+    bw_close(ctx);
+}
+
+/* ---- Memory ---- */
+
+typedef struct counter {
+    atomic_llong calls;
+    int64_t at_step;
+} counter;
+
+static void *count_allocate(void *user, size_t bytes, size_t alignment)
+{
+    counter *c = user;
+    atomic_fetch_add(&c->calls, 1);
+    return bwi_system_allocator.allocate(bwi_system_allocator.user, bytes, alignment);
+}
+
+static void count_release(void *user, void *memory, size_t bytes)
+{
+    counter *c = user;
+    atomic_fetch_add(&c->calls, 1);
+    bwi_system_allocator.release(bwi_system_allocator.user, memory, bytes);
+}
+
+static bool count_step(void *user, const bw_progress *progress)
+{
+    counter *c = user;
+    if (progress->update > 1) {
+        assert_int_equal(atomic_load(&c->calls), c->at_step);
+    }
+    c->at_step = atomic_load(&c->calls);
+    return true;
+}
+
+static void test_steps_allocate_nothing(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        counter c = {.at_step = 0};
+        bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+        options.allocator = &(bw_allocator){&c, count_allocate, count_release};
+        options.workers = 2;
+        bw_context *ctx = bw_open(&options);
+        bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
+        bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
+        bw_dataset *dataset = bw_from_arrays(ctx, &xs, &ys, NULL);
+        bw_model *model = bw_model_parse(ctx, k ? lazy : dense);
+        assert_int_equal(bw_compile(model, adam, "mse", NULL), BW_OK);
+        bw_fit_options o = BW_FIT_OPTIONS_DEFAULT;
+        o.batch = 7;
+        o.tile = o.lanes = 1; /* room for few records */
+        o.on_step = count_step;
+        o.user = &c;
+        assert_int_equal(bw_fit(model, dataset, &o, NULL), BW_OK);
+        assert_true(c.at_step > 0);
+        bw_close(ctx);
+    }
+}
+
+/* A table of many rows: neither lanes nor records grow with it, nor the number of lanes. */
+static void test_bytes(void **state)
+{
+    (void)state;
+    size_t arena[2];
+    int lanes[2];
+    for (int k = 0; k < 2; k++) {
+        bw_context *ctx = bw_open(NULL);
+        bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
+        bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
+        bw_dataset *dataset = bw_from_arrays(ctx, &xs, &ys, NULL);
+        bw_model *model = bw_model_parse(ctx, k ? "embedding(2000000,3) flatten" : "embedding(2000,3) flatten");
+        assert_int_equal(bw_compile(model, "sgd", "mse", NULL), BW_OK);
+        bwi_session session;
+        bwi_session_options o = {.train = true, .batch = 16};
+        assert_int_equal(bwi_session_open(&session, model, dataset, &o), BW_OK);
+        const bwi_plan *plan = bwi_exec_plan(session.exec);
+        arena[k] = plan->bytes;
+        lanes[k] = plan->lanes;
+        assert_int_equal(plan->tables[0].capacity, 16 * LENGTH);
+        assert_true(plan->items.records >= 16 * LENGTH * (WIDTH * sizeof(float) + 24));
+        assert_int_equal(plan->items.outside, (size_t)(k ? 2000000 : 2000) * WIDTH * sizeof(float));
+        bwi_session_close(&session);
+        bw_close(ctx);
+    }
+    assert_true(arena[0] == arena[1] && lanes[0] == lanes[1]);
+}
+
+/* ---- Indices ---- */
+
+static void expect_refused(bw_dtype dtype, const void *indices, const char *message)
+{
+    bw_context *ctx = bw_open(NULL);
+    static const float target[4];
+    bw_array xs = {.data = indices, .dtype = dtype, .rank = 2, .shape = {4, 2}};
+    bw_array ys = {.data = target, .dtype = BW_F32, .rank = 2, .shape = {4, 1}};
+    bw_dataset *data = bw_from_arrays(ctx, &xs, &ys, NULL);
+    bw_model *model = bw_model_parse(ctx, "embedding(3,2) flatten dense(1)");
+    assert_int_equal(bw_compile(model, "sgd", "mse", NULL), BW_OK);
+    int64_t shape[] = {2};
+    assert_int_equal(bw_build(model, 1, shape, 1), BW_OK);
+    uint64_t before = bw_model_hash(model);
+    assert_int_equal(bw_fit(model, data, NULL, NULL), BW_INVALID_ARGUMENT);
+    if (!strstr(bw_message(ctx), message)) {
+        fail_msg("expected '%s' in '%s'", message, bw_message(ctx));
+    }
+    assert_true(bw_model_hash(model) == before);
+    bw_close(ctx);
+}
+
+static void test_refused_indices(void **state)
+{
+    (void)state;
+    expect_refused(BW_I32, (const int32_t[]){0, 1, 2, 0, 1, 3, 1, 1}, "index 3 of sample 2 is not one of the table's rows 0..2");
+    expect_refused(BW_I64, (const int64_t[]){0, 1, 2, -1, 1, 0, 1, 1}, "index -1 of sample 1");
+    expect_refused(BW_F32, (const float[]){0, 1, 2, 0, 1, 0, 1, 1.5F}, "sample 3: its input cannot be read as int32");
+    expect_refused(BW_I64, (const int64_t[]){0, 1, 2, 0, 1, 0, 1, (int64_t)1 << 40}, "sample 3");
+}
+
+/* An index behind another layer comes as a float. */
+static void test_float_indices(void **state)
+{
+    (void)state;
+    run direct = run_of(dense, adam), behind = run_of("flatten embedding(23,3) flatten", adam);
+    execute(&direct);
+    execute(&behind);
+    assert_same(&direct, &behind, "indices behind a layer");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dense_reference), cmocka_unit_test(test_lazy_reference),
+        cmocka_unit_test(test_rows_in_turn),    cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_tiles),           cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_compacting),      cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_norms),           cmocka_unit_test(test_steps_allocate_nothing),
+        cmocka_unit_test(test_bytes),           cmocka_unit_test(test_refused_indices),
+        cmocka_unit_test(test_float_indices),   cmocka_unit_test(test_lazy_averages),
+    };
+    return cmocka_run_group_tests(tests, make_samples, NULL);
+}
