@@ -248,9 +248,17 @@ loss("sparse_categorical_crossentropy_unscaled", "sparse_categorical_crossentrop
 row("loss_sparse_categorical_crossentropy_line", "conv1d(4,3,tanh,padding=same) dense(3,softmax)", x=(6, 2), metrics="accuracy")
 loss("hinge", "hinge", "dense(2,tanh)", "sign")
 loss("hinge_zero_one", "hinge", "dense(1,tanh)", "binary")
+loss("squared_hinge", "squared_hinge", "dense(2,tanh)", "sign")
+loss("squared_hinge_zero_one", "squared_hinge", "dense(3)", "binary")
+loss("categorical_hinge", "categorical_hinge", "dense(4)", "onehot", metrics="accuracy")
 loss("kl_divergence", "kl_divergence", "dense(4,softmax)", "shares")
 loss("poisson", "poisson", "dense(2,softplus)", "counts")
 loss("cosine_similarity", "cosine_similarity", "dense(4)", "real")
+row("loss_categorical_crossentropy_line", "conv1d(4,3,tanh,padding=same) dense(3,softmax)", x=(6, 2), y="onehot",
+    loss="categorical_crossentropy(label_smoothing=0.1)", metrics="accuracy")
+row("loss_binary_crossentropy_line", "conv1d(4,3,tanh,padding=same) dense(1,sigmoid)", x=(6, 2), y="binary",
+    loss="binary_crossentropy", metrics="accuracy,precision,auc")
+row("loss_kl_divergence_line", "conv1d(4,3,tanh,padding=same) dense(3,softmax)", x=(6, 2), y="shares", loss="kl_divergence")
 
 # Sample and class weights.
 for name, output, y in (("mean_absolute_error", "dense(2)", "real"), ("binary_crossentropy", "dense(1,sigmoid)", "binary"),
@@ -266,6 +274,14 @@ for name, w in (("each", "each"), ("column", "column")):
     row("weights_line_" + name, "conv1d(4,3,tanh,padding=same) dense(3,softmax)", x=(6, 2), w=w, metrics="accuracy",
         weighted_metrics="sparse_categorical_accuracy")
     row("weights_mask_" + name, "embedding(5,4,mask_zero=true) dense(4,tanh) dense(3,softmax)", x=("tokens", 5, 6), w=w)
+row("weights_mse_line_column", "conv1d(4,3,tanh,padding=same) dense(2)", x=(6, 2), y="real", loss="mse", w="column",
+    weighted_metrics="mae,root_mean_squared_error")
+row("weights_top_k", "dense(7,tanh) dense(8,softmax)", w=True,
+    weighted_metrics="sparse_top_k_categorical_accuracy(k=2),sparse_categorical_crossentropy")
+row("weights_binary_many", "dense(7,tanh) dense(3,sigmoid)", y="binary", loss="binary_crossentropy", w=True,
+    weighted_metrics="accuracy,binary_accuracy(threshold=0.4),precision,recall(thresholds=0.6),auc(num_thresholds=20,curve=pr)")
+row("class_weight_some", "dense(7,tanh) dense(4,softmax)", class_weight="1:2.5", metrics="accuracy",
+    weighted_metrics="sparse_categorical_crossentropy")
 row("class_weight_classes", "dense(7,tanh) dense(3,softmax)", class_weight="0:0.5,1:2,2:1.25", metrics="accuracy",
     weighted_metrics="sparse_categorical_accuracy")
 row("class_weight_onehot", "dense(7,tanh) dense(3,softmax)", y="onehot", loss="categorical_crossentropy",
@@ -294,6 +310,19 @@ row("metric_regression_many", "dense(7,tanh) dense(3)", y="real", n=29, loss="hu
     metrics="mean_absolute_error,mean_squared_error,root_mean_squared_error,r2_score")
 row("metric_regression_more", "dense(7,tanh) dense(2,softplus)", y="positive", n=29, loss="mse",
     metrics="mean_absolute_percentage_error,mean_squared_logarithmic_error")
+row("metric_shares", "dense(7,tanh) dense(4,softmax)", y="shares", n=29, loss="kl_divergence",
+    metrics="kl_divergence,categorical_crossentropy,poisson,cosine_similarity,top_k_categorical_accuracy(k=2)")
+row("metric_sign", "dense(7,tanh) dense(2,tanh)", y="sign", n=29, loss="hinge",
+    metrics="hinge,squared_hinge,log_cosh_error,mape,msle")
+row("metric_categorical_hinge", "dense(7,tanh) dense(4)", y="onehot", n=29, loss="categorical_hinge",
+    metrics="categorical_hinge,categorical_accuracy,categorical_crossentropy(from_logits=true,label_smoothing=0.1)")
+row("metric_r2_options", "dense(7,tanh) dense(3)", y="real", n=29, loss="mse",
+    metrics="r2_score(class_aggregation=variance_weighted_average)")
+for name, given in (("minoring", "summation_method=minoring"), ("majoring", "num_thresholds=20,summation_method=majoring"),
+                    ("pr_minoring", "curve=pr,summation_method=minoring"), ("prgain", "curve=prgain,num_thresholds=30")):
+    row("metric_auc_" + name, "dense(7,tanh) dense(1,sigmoid)", y="binary", n=29, loss="binary_crossentropy", metrics=f"auc({given})")
+row("metric_auc_logits", "dense(7,tanh) dense(1)", y="binary", n=29, loss="binary_crossentropy(from_logits=true)",
+    metrics="auc(from_logits=true),binary_accuracy(threshold=0)")
 
 
 # Optimizers and schedules: ten updates or more, so that the corrections of the first steps are seen to fade.
