@@ -22,7 +22,9 @@ bw_node *bwi_logits_of(bw_node *prediction)
 
 bw_node *bwi_binary_logits_of(bw_node *prediction)
 {
-    return strcmp(prediction->op->name, "sigmoid") == 0 ? prediction->input[0] : NULL;
+    bool sigmoid =
+        prediction->op == &bwi_op_activation && ((const bwi_activation_attributes *)prediction->attributes)->kind == BWI_SIGMOID;
+    return sigmoid ? prediction->input[0] : NULL;
 }
 
 bw_node *bwi_ends_target(const bwi_ends *ends, bw_dtype dtype)
