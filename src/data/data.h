@@ -36,9 +36,49 @@ typedef struct bwi_destination {
     int64_t h, w, c, block;
 } bwi_destination;
 
-/* Gathers n samples of a field by number. Converts the type; inputs are scaled as bw_read_options says. Runs on workers, at
- * the same time as others: returns a status without a message. Values that int32 cannot hold are INVALID_ARGUMENT. */
-bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, const int64_t *numbers, int64_t n, const bwi_destination *to);
+enum { BWI_GATHER_TROUBLE = 200 };
+
+/* Gathers n samples of a field by number, as they are in `epoch`. Converts the type; inputs are scaled as bw_read_options says.
+ * Runs on workers, at the same time as others: the context's message stays as it is; `trouble` (NULL, or BWI_GATHER_TROUBLE
+ * bytes) gets a text that names the sample, the place it comes from and what is wrong. Values that int32 cannot hold are
+ * INVALID_ARGUMENT. */
+bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, const int64_t *numbers, int64_t n,
+                             const bwi_destination *to, char *trouble);
+
+/* What is gathered next, told on the caller's thread: the positions first to first + count - 1 of an epoch, in tiles, and in
+ * which order workers will take them (tile t belongs to lane t mod lanes; a worker takes a lane's tiles one after another).
+ * Datasets that make their samples run ahead by it. Others do nothing. */
+typedef struct bwi_walk {
+    int epoch;
+    int64_t first, count;
+    int64_t tile;
+    int lanes, workers;
+} bwi_walk;
+
+bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_walk *walk);
+
+/* Where a sample comes from, e.g. "digits.csv, line 17"; "" if nothing more than its number is known. Returns the buffer. */
+char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t room);
+
+/* What was found or chosen while reading and must be applied again when the model is used: it goes into the model's files. */
+typedef struct bwi_feature {
+    const char *name; /* of the column; "" if it has none */
+    int categories;   /* 0: a number. Otherwise the feature is that many inputs, one for each category */
+    const char *const *category;
+    double fill; /* stands for missing values, if `filled` */
+    bool filled;
+} bwi_feature;
+
+typedef struct bwi_facts {
+    double scale; /* of the inputs */
+    const char *target;
+    int classes; /* 0: the target is a number, or classes have no names */
+    const char *const *class_name;
+    int features; /* 0: unknown */
+    const bwi_feature *feature;
+} bwi_facts;
+
+const bwi_facts *bwi_dataset_facts(const bw_dataset *dataset);
 
 /* Splits off the share for validation (Keras: the samples from floor(n * (1 - share)) on; of a shuffled dataset a random
  * share by its seed). The dataset stays valid; both parts keep it. INVALID_ARGUMENT if a part would be empty. */
@@ -49,6 +89,7 @@ int64_t bwi_dataset_batch(const bw_dataset *dataset); /* as bw_batches set it; 3
 /* A batch of the iterator: sample numbers. */
 struct bw_batch {
     bw_dataset *dataset;
+    int epoch;
     int64_t count, capacity;
     int64_t *numbers;
 };

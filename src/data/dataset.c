@@ -9,43 +9,68 @@
 static void destroy(bwi_owned *object)
 {
     bw_dataset *dataset = (bw_dataset *)object;
+    bw_context *ctx = object->ctx;
+    if (dataset->own && dataset->source->close)
+        dataset->source->close(dataset);
+    bwi_release(ctx, dataset->own);
+    bwi_scratch_free(ctx, dataset->scratch);
     for (int i = 0; i < dataset->column_count; i++)
-        bwi_release(object->ctx, dataset->columns[i].memory);
-    bwi_release(object->ctx, dataset->columns);
-    if (dataset->file.data)
-        bwi_file_unmap(object->ctx, &dataset->file);
+        bwi_release(ctx, dataset->columns[i].memory);
+    bwi_release(ctx, dataset->columns);
+    for (int i = 0; i < dataset->file_count; i++)
+        bwi_file_unmap(ctx, &dataset->files[i]);
+    bwi_release(ctx, dataset->files);
+    bwi_facts_free(ctx, &dataset->facts);
 }
 
-bw_dataset *bwi_dataset_root(bw_context *ctx, int columns)
+static bw_dataset *make(bw_context *ctx, const bwi_source *source, int columns, size_t own)
 {
-    bw_dataset *root = bwi_own(ctx, sizeof *root, destroy);
-    if (!root)
-        return NULL;
-    root->references = 1;
-    root->root = root;
-    root->batch = BWI_BATCH_DEFAULT;
-    root->scale = 1;
-    root->columns = bwi_allocate(ctx, (size_t)columns, sizeof *root->columns);
-    if (!root->columns) {
-        bwi_disown(root);
-        return bwi_pass_on(ctx);
-    }
-    return root;
-}
-
-bw_dataset *bwi_dataset_over(bw_dataset *upstream, bwi_map map, int64_t count)
-{
-    bw_dataset *dataset = bwi_own(upstream->owned.ctx, sizeof *dataset, destroy);
+    bw_dataset *dataset = bwi_own(ctx, sizeof *dataset, destroy);
     if (!dataset)
         return NULL;
+    dataset->source = source;
     dataset->references = 1;
+    dataset->stride = 1;
+    dataset->batch = BWI_BATCH_DEFAULT;
+    dataset->scale = dataset->facts.scale = 1;
+    if (columns > 0) {
+        dataset->content = dataset;
+        dataset->columns = bwi_allocate(ctx, (size_t)columns, sizeof *dataset->columns);
+    }
+    if (own > 0)
+        dataset->own = bwi_allocate(ctx, 1, own);
+    if ((columns == 0 || dataset->columns) && (own == 0 || dataset->own))
+        return dataset;
+    bwi_disown(dataset);
+    return bwi_pass_on(ctx);
+}
+
+bw_dataset *bwi_dataset_root(bw_context *ctx, const bwi_source *source, int columns, size_t own)
+{
+    return make(ctx, source, columns, own);
+}
+
+bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_source *source, int columns, size_t own)
+{
+    bw_dataset *dataset = make(upstream->owned.ctx, source, columns, own);
+    if (!dataset)
+        return NULL;
     dataset->upstream = upstream;
-    dataset->root = upstream->root;
+    if (columns == 0)
+        dataset->content = upstream->content;
+    dataset->count = upstream->count;
+    dataset->numbers = upstream->numbers;
     dataset->batch = upstream->batch;
-    dataset->map = map;
-    dataset->count = count;
+    dataset->moving = upstream->moving;
+    dataset->slow = upstream->slow;
     bwi_dataset_keep(upstream);
     return dataset;
+}
+
+bw_dataset *bwi_dataset_take(bw_dataset *dataset, bw_dataset *made)
+{
+    bw_dataset_free(dataset);
+    return made;
 }
 
 void bwi_dataset_keep(bw_dataset *dataset)
@@ -56,8 +81,9 @@ void bwi_dataset_keep(bw_dataset *dataset)
 void bwi_dataset_release(bw_dataset *dataset)
 {
     while (dataset && --dataset->references == 0) {
-        bw_dataset *upstream = dataset->upstream;
+        bw_dataset *upstream = dataset->upstream, *second = dataset->second;
         bwi_disown(dataset);
+        bwi_dataset_release(second);
         dataset = upstream;
     }
 }
@@ -139,6 +165,18 @@ static bw_status check_view(bw_context *ctx, const bw_array *view, const char *w
     return BW_OK;
 }
 
+/* Name, role and the extents of one sample, and with them `values`. */
+static void describe(bwi_column *column, bwi_role role, const char *name, bw_dtype dtype, int rank, const int64_t *shape)
+{
+    column->values = 1;
+    column->field = (bwi_field){.role = role, .dtype = dtype, .rank = rank};
+    snprintf(column->field.name, sizeof column->field.name, "%s", name);
+    for (int i = 0; i < rank; i++) {
+        column->field.shape[i] = shape[i];
+        column->values *= shape[i];
+    }
+}
+
 bw_status bwi_dataset_add(bw_dataset *root, bwi_role role, const char *name, const bw_array *view, const char *where)
 {
     bw_context *ctx = root->owned.ctx;
@@ -152,16 +190,71 @@ bw_status bwi_dataset_add(bw_dataset *root, bwi_role role, const char *name, con
                         bwi_format_shape(shape, view->rank, view->shape));
     }
     bwi_column *column = &root->columns[root->column_count];
-    *column = (bwi_column){.samples = view->shape[0], .values = 1, .data = view->data, .step = strides[0]};
-    column->field = (bwi_field){.role = role, .dtype = view->dtype, .rank = view->rank - 1};
-    strncpy(column->field.name, name, sizeof column->field.name - 1);
-    for (int i = 1; i < view->rank; i++) {
-        column->field.shape[i - 1] = view->shape[i];
-        column->values *= view->shape[i];
-    }
+    *column = (bwi_column){.samples = view->shape[0], .data = view->data, .step = strides[0]};
+    describe(column, role, name, view->dtype, view->rank - 1, view->shape + 1);
     join_axes(column, strides + 1);
     root->column_count++;
     return BW_OK;
+}
+
+bw_status bwi_dataset_declare(bw_dataset *dataset, const bwi_field *field, const char *where)
+{
+    bw_context *ctx = dataset->owned.ctx;
+    char shape[256];
+    int64_t bytes = (int64_t)bwi_dtype_size(field->dtype);
+    if (bytes == 0)
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: %d is no data type", where, (int)field->dtype);
+    if (field->rank < 0 || field->rank >= BW_MAX_RANK)
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: a sample has 0 to %d axes, this one %d", where, BW_MAX_RANK - 1,
+                        field->rank);
+    for (int i = 0; i < field->rank; i++) {
+        if (field->shape[i] < 1 || __builtin_mul_overflow(bytes, field->shape[i], &bytes) || bytes > INT64_MAX / 4)
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: shape %s: extents must be positive and fit memory", where,
+                            bwi_format_shape(shape, field->rank, field->shape));
+    }
+    bwi_column *column = &dataset->columns[dataset->column_count++];
+    *column = (bwi_column){.samples = dataset->numbers, .step = bytes, .axes = 1};
+    describe(column, field->role, field->name, field->dtype, field->rank, field->shape);
+    column->extent[0] = column->values;
+    column->stride[0] = (int64_t)bwi_dtype_size(field->dtype);
+    return BW_OK;
+}
+
+bw_status bwi_dataset_reshape(bw_dataset *root, int rank, const int64_t *shape, const char *where)
+{
+    char found[256], wanted[256];
+    if (rank < 0 || rank >= BW_MAX_RANK)
+        return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "%sa shape of %d extents; a sample has at most %d", where, rank,
+                        BW_MAX_RANK - 1);
+    for (int i = 0; i < root->column_count && rank > 0; i++) {
+        bwi_column *column = &root->columns[i];
+        int64_t values = 1;
+        bool right = true;
+        if (column->field.role != BWI_ROLE_INPUT)
+            continue;
+        for (int k = 0; k < rank; k++)
+            right = right && shape[k] > 0 && !__builtin_mul_overflow(values, shape[k], &values);
+        if (!right || values != column->values)
+            return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "%sinputs of shape %s cannot have the shape %s", where,
+                            bwi_format_shape(found, column->field.rank, column->field.shape),
+                            bwi_format_shape(wanted, rank, shape));
+        column->field.rank = rank;
+        memcpy(column->field.shape, shape, (size_t)rank * sizeof *shape);
+    }
+    return BW_OK;
+}
+
+bw_status bwi_dataset_map_file(bw_dataset *root, const char *path, bwi_bytes **bytes)
+{
+    bw_context *ctx = root->owned.ctx;
+    bwi_bytes *files = bwi_grow(ctx, root->files, (size_t)root->file_count, (size_t)root->file_count + 1, sizeof *files);
+    if (!files)
+        return BW_RESOURCE_EXHAUSTED;
+    root->files = files;
+    const bw_status status = bwi_file_map(ctx, &files[root->file_count], path);
+    if (status == BW_OK)
+        *bytes = &files[root->file_count++];
+    return status;
 }
 
 /* "x", "y_age" and so on, as in a file. */
@@ -184,24 +277,24 @@ bw_status bwi_dataset_settle(bw_dataset *root, const char *where)
                             column_name(name, first), (long long)first->samples, column_name(other, column),
                             (long long)column->samples);
     }
-    root->count = first->samples;
+    root->count = root->numbers = first->samples;
     return BW_OK;
 }
 
 int bwi_dataset_fields(const bw_dataset *dataset)
 {
-    return dataset->root->column_count;
+    return dataset->content->column_count;
 }
 
 const bwi_field *bwi_dataset_field(const bw_dataset *dataset, int field)
 {
-    return &dataset->root->columns[field].field;
+    return &dataset->content->columns[field].field;
 }
 
 int bwi_dataset_find(const bw_dataset *dataset, bwi_role role, int index)
 {
-    for (int i = 0; i < dataset->root->column_count; i++) {
-        if (dataset->root->columns[i].field.role == role && index-- == 0)
+    for (int i = 0; i < dataset->content->column_count; i++) {
+        if (dataset->content->columns[i].field.role == role && index-- == 0)
             return i;
     }
     return -1;
@@ -210,6 +303,13 @@ int bwi_dataset_find(const bw_dataset *dataset, bwi_role role, int index)
 int64_t bwi_dataset_batch(const bw_dataset *dataset)
 {
     return dataset->batch;
+}
+
+const bwi_facts *bwi_dataset_facts(const bw_dataset *dataset)
+{
+    while (dataset->upstream)
+        dataset = dataset->upstream;
+    return &dataset->facts;
 }
 
 bw_context *bwi_dataset_context(const bw_dataset *dataset)

@@ -1,6 +1,11 @@
 /*
- * Inside of data: what a dataset is made of. A root holds the arrays; every other dataset is an index map over the one
- * before it. Nothing here is seen by other modules.
+ * Inside of data: what a dataset is made of. Datasets form chains: at the bottom a source, which has values; above it index
+ * maps, which only choose the order (shuffle, take, ...), and transformations, which give other values. Every kind is a row: a
+ * bwi_source. Nothing here is seen by other modules.
+ *
+ * Numbers. A sample's number names its values for good: values are a function of (number, epoch) alone, whatever the order and
+ * the thread. An order is a function from (epoch, position) to a number. A kind whose numbers are not those of the dataset
+ * below it (repeat, concatenate, zip) translates them.
  */
 #ifndef BWI_DATA_DATASET_H
 #define BWI_DATA_DATASET_H
@@ -8,56 +13,151 @@
 #include "data/data.h"
 
 #define BWI_BATCH_DEFAULT 32
+#define BWI_FIELD_LIMIT 64
+#define BWI_EPOCH_FROZEN UINT64_MAX /* the order that a split is cut from: no epoch's own */
 
-/* The values of one field: sample s begins at data + s * step; its values follow the axes, the last of which runs fastest.
- * Neighbouring axes without a gap between them are joined into one, so a sample without gaps has one axis. No alignment. */
+/* One field of the samples. If they stand in memory, sample s begins at data + s * step, and its values follow the axes, the last
+ * of which runs fastest. Neighbouring axes without a gap between them are joined into one, so a sample without gaps has
+ * one axis. No alignment. */
 typedef struct bwi_column {
     bwi_field field;
-    int64_t samples;
     int64_t values; /* of one sample */
-    const unsigned char *data;
+    int64_t samples;
+    const unsigned char *data; /* NULL: samples are made or passed on, not stored */
     int64_t step;
     int axes; /* 1 or more */
     int64_t extent[BW_MAX_RANK], stride[BW_MAX_RANK];
     void *memory; /* released with the dataset; NULL if the values stand elsewhere */
 } bwi_column;
 
-typedef enum bwi_map { BWI_MAP_ROOT, BWI_MAP_RANGE, BWI_MAP_PERMUTE } bwi_map;
+/* A demand for n samples of one field (see bwi_dataset_gather). */
+typedef struct bwi_demand {
+    int field, epoch;
+    const int64_t *numbers;
+    int64_t n;
+    const bwi_destination *to;
+    char *trouble; /* may be NULL */
+} bwi_demand;
+
+/* One kind of dataset. Functions that run on workers and on the threads of a ring, several at once, only read the dataset. */
+typedef struct bwi_source {
+    const char *kind;
+    /* On workers: the number at a position; NULL: the position, or the upstream's at the same position if there is one. */
+    int64_t (*number)(const bw_dataset *dataset, uint64_t epoch, int64_t position);
+    /* On workers: values of a field straight into a tile. */
+    bw_status (*gather)(const bw_dataset *dataset, const bwi_demand *demand);
+    /* On workers: one sample; values[f] gets field f in row-major order and of its own type, unless it is NULL (not wanted). A
+     * kind has gather, make, or neither (an index map: values are the upstream's, by the same numbers). */
+    bw_status (*make)(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *trouble);
+    /* On workers: where a sample comes from. NULL: the upstream says, by the same number. */
+    void (*place)(const bw_dataset *dataset, int64_t number, char *text, size_t room);
+    /* On the caller's thread before gathering, after the upstream's; any number of times. */
+    bw_status (*begin)(const bw_dataset *dataset);
+    /* The batch that begins at a position; NULL: the upstream's. */
+    int64_t (*batch)(const bw_dataset *dataset, int epoch, int64_t position);
+    void (*close)(bw_dataset *dataset); /* frees the parts of `own`; `own` itself is released after it */
+} bwi_source;
+
+typedef struct bwi_scratch bwi_scratch;
 
 struct bw_dataset {
     bwi_owned owned;
-    int references;       /* the user's, if not taken, and one from each dataset and iterator that stands on this one */
-    bool taken;           /* the user's reference is gone: a builder took it, or it was freed */
-    bw_dataset *upstream; /* NULL: this is a root */
-    bw_dataset *root;
+    const bwi_source *source;
+    int references;                /* the user's, if not taken, and one from each dataset and iterator that stands on this one */
+    bool taken;                    /* the user's reference is gone: a builder took it, or it was freed */
+    bw_dataset *upstream, *second; /* with a reference; NULL: none */
+    const bw_dataset *content;     /* the nearest dataset, from this one down, that has values of its own */
     int64_t count, batch;
-    bwi_map map;
-    int64_t first; /* BWI_MAP_RANGE: position p stands for first + p */
-    bool frozen;   /* BWI_MAP_RANGE: the order behind it is the same in every epoch */
-    uint64_t seed; /* BWI_MAP_PERMUTE */
-    /* Of a root. */
+    int64_t numbers; /* sample numbers are below it */
+    bool moving;     /* the order is another one in each epoch */
+    bool slow;       /* samples are worth making ahead, by threads of their own */
+
+    /* Of index maps: position p stands for first + p * stride. */
+    int64_t first, stride;
+    bool frozen; /* the order below is the same in every epoch */
+    uint64_t seed;
+
+    /* Of datasets with values of their own. */
     bwi_column *columns;
     int column_count;
-    double scale;
-    bwi_bytes file; /* mapped while a column uses it */
+    bwi_bytes *files; /* mapped while columns use them */
+    int file_count;
+    double scale;         /* inputs are multiplied by it while they are gathered */
+    bwi_scratch *scratch; /* for make; NULL: has gather */
+    bwi_facts facts;      /* of a root */
+    void *own;            /* of the kind */
 };
 
 /* ---- dataset.c ---- */
 
-/* An empty root with room for `columns`; NULL on failure (as a builder). */
-bw_dataset *bwi_dataset_root(bw_context *ctx, int columns);
-/* A dataset over `upstream`, which gets one more reference; NULL on failure (as a builder). */
-bw_dataset *bwi_dataset_over(bw_dataset *upstream, bwi_map map, int64_t count);
+/* A dataset without upstream, with room for `columns`; NULL on failure (as a builder). `own` bytes are allocated if not 0. */
+bw_dataset *bwi_dataset_root(bw_context *ctx, const bwi_source *source, int columns, size_t own);
+/* A dataset over `upstream`, which gets one more reference, with its count, batch and numbers; NULL on failure (as a builder).
+ * A source with values of its own gets room for `columns`. */
+bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_source *source, int columns, size_t own);
+/* The user's reference goes over to what a builder made of the dataset, or away if it failed. Returns `made`. */
+bw_dataset *bwi_dataset_take(bw_dataset *dataset, bw_dataset *made);
 /* Adds a column from a view, whose data must outlive the root. `where` names it in messages. */
 bw_status bwi_dataset_add(bw_dataset *root, bwi_role role, const char *name, const bw_array *view, const char *where);
+/* Adds a column without data, of samples that are made; the field is checked. */
+bw_status bwi_dataset_declare(bw_dataset *dataset, const bwi_field *field, const char *where);
 /* After the last column: every field has the same number of samples. `where` is put before the message. */
 bw_status bwi_dataset_settle(bw_dataset *root, const char *where);
+/* Gives the inputs another shape (of one sample); as many values. */
+bw_status bwi_dataset_reshape(bw_dataset *root, int rank, const int64_t *shape, const char *where);
 void bwi_dataset_keep(bw_dataset *dataset);
 void bwi_dataset_release(bw_dataset *dataset); /* frees it and what it stands on when the last reference goes */
+/* Maps a file that is unmapped with the dataset. */
+bw_status bwi_dataset_map_file(bw_dataset *root, const char *path, bwi_bytes **bytes);
 
-/* ---- npz.c ---- */
+/* ---- gather.c ---- */
 
-/* A reader fills an empty place with a root of samples. */
-bw_status bwi_npz_read(bw_context *ctx, bw_dataset **root, const char *path);
+/* Values that stand in memory into a tile. If it fails, *bad is the index of the first number at fault, or -1 if the destination
+ * does not suit the field. */
+bw_status bwi_column_gather(const bwi_column *column, double scale, const int64_t *numbers, int64_t n, const bwi_destination *to,
+                            int64_t *bad);
+/* The place of value k (row-major) of a sample in the destination. */
+int64_t bwi_destination_place(const bwi_destination *to, int64_t k);
+int64_t bwi_destination_values(const bwi_destination *to); /* of one sample, padding included */
+
+/* ---- make.c ---- */
+
+/* As bwi_dataset_gather, without looking at a ring. */
+bw_status bwi_content_gather(const bw_dataset *dataset, const bwi_demand *demand);
+/* One sample; values[f] gets field f in row-major order, of type bwi_make_dtype, unless it is NULL. */
+bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *trouble);
+bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field);
+/* The same in the types that transformations see: float32, or int32 for whole numbers other than scaled or 8-bit inputs. */
+bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *trouble);
+bw_dtype bwi_work_dtype(const bw_dataset *dataset, int field);
+/* For a kind with make, after its columns were declared: room for the context's workers. */
+bw_status bwi_scratch_open(bw_dataset *dataset);
+/* Room for `threads` that gather at the same time, in this dataset and those below it. */
+bw_status bwi_scratch_reserve(const bw_dataset *dataset, int threads);
+void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch);
+/* "sample 17 (digits.csv, line 19): " and the text, in `trouble` unless it is NULL or says something already. Returns `status`. */
+bw_status bwi_trouble(const bw_dataset *dataset, int64_t number, char *trouble, bw_status status, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* ---- facts.c ---- */
+
+void bwi_facts_free(bw_context *ctx, bwi_facts *facts);
+/* A copy with texts of its own. */
+bw_status bwi_facts_copy(bw_context *ctx, bwi_facts *to, const bwi_facts *from);
+
+/* ---- order.c ---- */
+
+int64_t bwi_number_at(const bw_dataset *dataset, uint64_t epoch, int64_t position);
+
+/* ---- Readers: each fills an empty place with a root of samples ---- */
+
+/* `paths` are the parts of a list "a,b,c". Readers leave `scale` and `shape` of the options to bw_read. */
+typedef bw_status (*bwi_reader)(bw_context *ctx, bw_dataset **root, const char *const *paths, int count,
+                                const bw_read_options *options);
+bw_status bwi_npz_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+
+/* ---- arrays.c ---- */
+
+extern const bwi_source bwi_source_arrays; /* columns that stand in memory */
 
 #endif

@@ -214,7 +214,7 @@ static bool put_sample(const job *j, const unsigned char *from, unsigned char *t
 }
 
 /* False if the destination has no room for exactly one sample after the other. */
-static bool make_job(job *j, const bw_dataset *root, const bwi_column *column, const bwi_destination *to)
+static bool make_job(job *j, const bwi_column *column, double scale, const bwi_destination *to)
 {
     int64_t values, plane, blocks;
     if (!to->data || to->h < 1 || to->w < 1 || to->c < 1 || to->block < 1 || (to->dtype != BW_F32 && to->dtype != BW_I32))
@@ -229,7 +229,7 @@ static bool make_job(job *j, const bw_dataset *root, const bwi_column *column, c
     if (__builtin_mul_overflow(j->pixels, to->block, &plane) || __builtin_mul_overflow(plane, blocks, &j->sample))
         return false;
     j->convert = converters[column->field.dtype][to->dtype == BW_I32];
-    j->scale = column->field.role == BWI_ROLE_INPUT ? root->scale : 1;
+    j->scale = scale;
     j->size = (int64_t)bwi_dtype_size(column->field.dtype);
     j->dense = column->axes == 1 && column->stride[0] == j->size;
     j->same = to->block == to->c || j->pixels == 1;
@@ -245,26 +245,33 @@ static void prefetch(const job *j, const unsigned char *from)
         __builtin_prefetch(from + at);
 }
 
-bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, const int64_t *numbers, int64_t n, const bwi_destination *to)
+bw_status bwi_column_gather(const bwi_column *column, double scale, const int64_t *numbers, int64_t n, const bwi_destination *to,
+                            int64_t *bad)
 {
-    const bw_dataset *root = dataset->root;
-    if (field < 0 || field >= root->column_count)
-        return BW_INVALID_ARGUMENT;
-    const bwi_column *column = &root->columns[field];
     unsigned char *at = to->data;
     job j;
-    if (!make_job(&j, root, column, to))
+    *bad = -1;
+    if (!make_job(&j, column, scale, to))
         return BW_INVALID_ARGUMENT;
-    for (int64_t i = 0; i < n; i++) {
-        if (numbers[i] < 0 || numbers[i] >= column->samples)
-            return BW_INVALID_ARGUMENT;
-    }
     for (int64_t i = 0; i < n; i++) {
         if (j.dense && i + 1 < n)
             prefetch(&j, column->data + numbers[i + 1] * column->step);
-        if (!put_sample(&j, column->data + numbers[i] * column->step, at))
+        if (!put_sample(&j, column->data + numbers[i] * column->step, at)) {
+            *bad = i;
             return BW_INVALID_ARGUMENT;
+        }
         at = place(at, j.sample);
     }
     return BW_OK;
+}
+
+int64_t bwi_destination_values(const bwi_destination *to)
+{
+    return ((to->c - 1) / to->block + 1) * to->block * to->h * to->w;
+}
+
+int64_t bwi_destination_place(const bwi_destination *to, int64_t k)
+{
+    const int64_t pixel = k / to->c, channel = k % to->c;
+    return (channel / to->block * to->h * to->w + pixel) * to->block + channel % to->block;
 }

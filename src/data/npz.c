@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#define FIELD_LIMIT 64
 /* What unpacks to more than FREE_BYTES must not unpack to more than EXPANSION times its packed size: one-hot targets of
  * 1,000 classes reach 605, of 10,000 classes 936, an array of zeros 1,028. */
 #define FREE_BYTES ((size_t)32 << 20)
@@ -21,8 +20,8 @@ typedef struct reading {
     bwi_zip *zip;
     bw_dataset *root;
     int fields;
-    int64_t members[FIELD_LIMIT]; /* the zip's index of each field */
-    bool in_place;                /* a column uses the mapped file */
+    int64_t members[BWI_FIELD_LIMIT]; /* the zip's index of each field */
+    bool in_place;                    /* a column uses the mapped file */
 } reading;
 
 /* Whether a member is a field; `name` points at what follows "x_" and has `length` bytes. */
@@ -83,8 +82,8 @@ static bw_status find_members(reading *r)
                                 "%s: expected either '%c.npy' or named ones such as '%c_name.npy', found both", r->path, member[0],
                                 member[0]);
         }
-        if (r->fields == FIELD_LIMIT)
-            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: more than %d arrays of samples", r->path, FIELD_LIMIT);
+        if (r->fields == BWI_FIELD_LIMIT)
+            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: more than %d arrays of samples", r->path, BWI_FIELD_LIMIT);
         inputs = inputs || role == BWI_ROLE_INPUT;
         r->members[r->fields++] = i;
     }
@@ -219,7 +218,7 @@ static bw_status read_fields(reading *r)
         status = check_expansion(r);
     if (status != BW_OK)
         return status;
-    r->root = bwi_dataset_root(r->ctx, r->fields);
+    r->root = bwi_dataset_root(r->ctx, &bwi_source_arrays, r->fields, 0);
     if (!r->root)
         return BW_RESOURCE_EXHAUSTED;
     for (int i = 0; status == BW_OK && i < r->fields; i++)
@@ -231,21 +230,32 @@ static bw_status read_fields(reading *r)
     return bwi_dataset_settle(r->root, where);
 }
 
-bw_status bwi_npz_read(bw_context *ctx, bw_dataset **root, const char *path)
+/* The file stays mapped while a column uses it. */
+static bw_status keep_file(reading *r)
 {
-    reading r = {.ctx = ctx, .path = path};
+    r->root->files = bwi_allocate(r->ctx, 1, sizeof *r->root->files);
+    if (!r->root->files)
+        return BW_RESOURCE_EXHAUSTED;
+    r->root->files[r->root->file_count++] = r->file;
+    r->file = (bwi_bytes){.size = 0};
+    return BW_OK;
+}
+
+bw_status bwi_npz_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
+{
+    reading r = {.ctx = ctx, .path = paths[0]};
+    (void)count, (void)options;
     *root = NULL;
-    bw_status status = bwi_file_map(ctx, &r.file, path);
+    bw_status status = bwi_file_map(ctx, &r.file, r.path);
     if (status != BW_OK)
         return status;
-    status = bwi_zip_open(ctx, &r.zip, &r.file, path);
+    status = bwi_zip_open(ctx, &r.zip, &r.file, r.path);
     if (status == BW_OK)
         status = read_fields(&r);
     bwi_zip_close(r.zip);
     if (status == BW_OK && r.in_place)
-        r.root->file = r.file;
-    else
-        bwi_file_unmap(ctx, &r.file);
+        status = keep_file(&r);
+    bwi_file_unmap(ctx, &r.file);
     if (status == BW_OK)
         *root = r.root;
     else

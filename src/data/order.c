@@ -6,46 +6,54 @@
 
 #include <math.h>
 
-#define EPOCH_FROZEN UINT64_MAX /* the order that a split is cut from: no epoch's own */
-
-int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t position)
+int64_t bwi_number_at(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
-    uint64_t when = (uint64_t)epoch;
-    for (; dataset->upstream; dataset = dataset->upstream) {
-        if (dataset->map == BWI_MAP_PERMUTE)
-            position = bwi_permute(dataset->seed, when, dataset->count, position);
-        else
-            position += dataset->first;
-        if (dataset->frozen)
-            when = EPOCH_FROZEN;
+    for (; dataset; dataset = dataset->upstream) {
+        if (dataset->source->number)
+            return dataset->source->number(dataset, epoch, position);
     }
     return position;
 }
 
-/* The user's reference to `dataset` goes over to what a builder made of it, or away if it failed. */
-static void take(bw_dataset *dataset)
+int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t position)
 {
-    bw_dataset_free(dataset);
+    return bwi_number_at(dataset, (uint64_t)epoch, position);
 }
+
+static int64_t range_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
+{
+    return bwi_number_at(dataset->upstream, dataset->frozen ? BWI_EPOCH_FROZEN : epoch,
+                         dataset->first + position * dataset->stride);
+}
+
+static int64_t permuted_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
+{
+    return bwi_number_at(dataset->upstream, epoch, bwi_permute(dataset->seed, epoch, dataset->count, position));
+}
+
+static const bwi_source range = {.kind = "range", .number = range_number};
+static const bwi_source permutation = {.kind = "shuffle", .number = permuted_number};
 
 bw_dataset *bw_shuffle(bw_dataset *dataset, uint64_t seed)
 {
     if (!dataset)
         return NULL;
-    bw_dataset *made = bwi_dataset_over(dataset, BWI_MAP_PERMUTE, dataset->count);
-    if (made)
+    bw_dataset *made = bwi_dataset_over(dataset, &permutation, 0, 0);
+    if (made) {
         made->seed = seed;
-    take(dataset);
-    return made;
+        made->moving = true;
+    }
+    return bwi_dataset_take(dataset, made);
 }
 
 static bw_dataset *take_range(bw_dataset *dataset, int64_t first, int64_t count)
 {
-    bw_dataset *made = bwi_dataset_over(dataset, BWI_MAP_RANGE, count);
-    if (made)
+    bw_dataset *made = bwi_dataset_over(dataset, &range, 0, 0);
+    if (made) {
         made->first = first;
-    take(dataset);
-    return made;
+        made->count = count;
+    }
+    return bwi_dataset_take(dataset, made);
 }
 
 bw_dataset *bw_take(bw_dataset *dataset, int64_t count)
@@ -54,7 +62,7 @@ bw_dataset *bw_take(bw_dataset *dataset, int64_t count)
         return NULL;
     bw_context *ctx = dataset->owned.ctx;
     if (count < 1) {
-        take(dataset);
+        bw_dataset_free(dataset);
         return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "take(%lld): the count must be positive", (long long)count);
     }
     return take_range(dataset, 0, count < dataset->count ? count : dataset->count);
@@ -67,7 +75,7 @@ bw_dataset *bw_skip(bw_dataset *dataset, int64_t count)
     bw_context *ctx = dataset->owned.ctx;
     const int64_t samples = dataset->count;
     if (count < 0 || count >= samples) {
-        take(dataset);
+        bw_dataset_free(dataset);
         return bwi_fail_build(ctx, BW_INVALID_ARGUMENT,
                               count < 0 ? "skip(%lld): the count is negative; there are %lld samples"
                                         : "skip(%lld): nothing would be left of %lld samples",
@@ -82,7 +90,7 @@ bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch)
         return NULL;
     bw_context *ctx = dataset->owned.ctx;
     if (batch < 1) {
-        take(dataset);
+        bw_dataset_free(dataset);
         return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "batches(%lld): a batch has at least one sample", (long long)batch);
     }
     bw_dataset *made = take_range(dataset, 0, dataset->count);
@@ -95,17 +103,19 @@ bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch)
 
 static const bw_dataset *last_shuffle(const bw_dataset *dataset)
 {
-    while (dataset && dataset->map != BWI_MAP_PERMUTE)
+    while (dataset && dataset->source != &permutation)
         dataset = dataset->upstream;
     return dataset;
 }
 
 static bw_dataset *part(bw_dataset *dataset, int64_t first, int64_t count, bool frozen)
 {
-    bw_dataset *made = bwi_dataset_over(dataset, BWI_MAP_RANGE, count);
+    bw_dataset *made = bwi_dataset_over(dataset, &range, 0, 0);
     if (made) {
         made->first = first;
+        made->count = count;
         made->frozen = frozen;
+        made->moving = made->moving && !frozen;
     }
     return made;
 }

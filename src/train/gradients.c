@@ -78,7 +78,7 @@ bw_status bw_gradients_add(bw_gradients *g, bw_batch *batch, double *loss)
         return status;
     }
     bwi_session *s = &g->session;
-    bwi_piece piece = {.dataset = batch->dataset, .numbers = batch->numbers, .count = batch->count};
+    bwi_piece piece = {.dataset = batch->dataset, .numbers = batch->numbers, .epoch = batch->epoch, .count = batch->count};
     bwi_exec_set_seed(s->exec, g->options.seed, (uint64_t)s->training->optimizer.iterations);
     status = bwi_session_feed(s, BWI_PROGRAM_TRAIN, &piece, NULL);
     if (status == BW_OK && loss) {

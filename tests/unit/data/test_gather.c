@@ -118,13 +118,13 @@ static void check_gather(const bw_array *array, double scale)
         for (int64_t k = 0; k <= size; k++)
             to[k] = CANARY;
         bwi_destination d = {.data = to, .dtype = BW_F32, .h = shape[1], .w = shape[2], .c = shape[3], .block = block};
-        assert_int_equal(bwi_dataset_gather(dataset, 0, order, ROWS, &d), BW_OK);
+        assert_int_equal(bwi_dataset_gather(dataset, 0, 0, order, ROWS, &d, NULL), BW_OK);
         check(to, NULL, array->dtype, shape, block, scale);
         assert_true(to[size] == CANARY);
         int32_t *whole = malloc((size_t)size * sizeof *whole);
         d.data = whole;
         d.dtype = BW_I32;
-        assert_int_equal(bwi_dataset_gather(dataset, 1, order, ROWS, &d), BW_OK);
+        assert_int_equal(bwi_dataset_gather(dataset, 1, 0, order, ROWS, &d, NULL), BW_OK);
         check(NULL, whole, array->dtype, shape, block, 1);
         free(to);
         free(whole);
@@ -162,14 +162,14 @@ static void test_ranks(void **state)
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &x, &y, NULL);
     bwi_destination d = {.data = to, .dtype = BW_F32, .h = 3, .w = 4, .c = 1, .block = 1};
-    assert_int_equal(bwi_dataset_gather(dataset, 0, order, ROWS, &d), BW_OK);
+    assert_int_equal(bwi_dataset_gather(dataset, 0, 0, order, ROWS, &d, NULL), BW_OK);
     for (int64_t i = 0; i < ROWS * 12; i++)
         assert_true(to[i] == (float)(order[i / 12] * 12 + i % 12));
     d = (bwi_destination){.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = 12, .block = 12};
-    assert_int_equal(bwi_dataset_gather(dataset, 0, order, ROWS, &d), BW_OK);
+    assert_int_equal(bwi_dataset_gather(dataset, 0, 0, order, ROWS, &d, NULL), BW_OK);
     assert_true(to[13] == (float)(order[1] * 12 + 1));
     d.c = 1, d.block = 1;
-    assert_int_equal(bwi_dataset_gather(dataset, 1, order, ROWS, &d), BW_OK);
+    assert_int_equal(bwi_dataset_gather(dataset, 1, 0, order, ROWS, &d, NULL), BW_OK);
     for (int64_t i = 0; i < ROWS; i++)
         assert_true(to[i] == (float)order[i]);
     const bwi_destination bad[] = {
@@ -177,12 +177,12 @@ static void test_ranks(void **state)
         {NULL, BW_F32, 1, 1, 12, 12}, {to, BW_F32, INT64_MAX, 3, 4, 4}, {to, BW_F32, -3, -4, 1, 1},
     };
     for (size_t i = 0; i < BWI_COUNT(bad); i++)
-        assert_int_equal(bwi_dataset_gather(dataset, 0, order, ROWS, &bad[i]), BW_INVALID_ARGUMENT);
+        assert_int_equal(bwi_dataset_gather(dataset, 0, 0, order, ROWS, &bad[i], NULL), BW_INVALID_ARGUMENT);
     const int64_t outside[] = {-1, SAMPLES};
     for (int i = 0; i < 2; i++)
-        assert_int_equal(bwi_dataset_gather(dataset, 1, &outside[i], 1, &d), BW_INVALID_ARGUMENT);
-    assert_int_equal(bwi_dataset_gather(dataset, 2, order, 1, &d), BW_INVALID_ARGUMENT);
-    assert_int_equal(bwi_dataset_gather(dataset, -1, order, 1, &d), BW_INVALID_ARGUMENT);
+        assert_int_equal(bwi_dataset_gather(dataset, 1, 0, &outside[i], 1, &d, NULL), BW_INVALID_ARGUMENT);
+    assert_int_equal(bwi_dataset_gather(dataset, 2, 0, order, 1, &d, NULL), BW_INVALID_ARGUMENT);
+    assert_int_equal(bwi_dataset_gather(dataset, -1, 0, order, 1, &d, NULL), BW_INVALID_ARGUMENT);
     world_end(&w);
 }
 
@@ -199,7 +199,7 @@ static void test_halves(void **state)
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &x, NULL, NULL);
     bwi_destination d = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = 65536, .block = 65536};
-    assert_int_equal(bwi_dataset_gather(dataset, 0, &(int64_t){0}, 1, &d), BW_OK);
+    assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &(int64_t){0}, 1, &d, NULL), BW_OK);
     for (int i = 0; i < 65536; i++) {
         const int exponent = i >> 10 & 31, fraction = i & 1023;
         double expected = exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, exponent - 25);
@@ -237,7 +237,7 @@ static void test_whole_numbers(void **state)
             int32_t to = 77;
             const bwi_destination d = {.data = &to, .dtype = BW_I32, .h = 1, .w = 1, .c = 1, .block = 1};
             const bool fit = i == 0 ? fits[k] : i == 1 ? wide_fits[k] : k == 0;
-            assert_int_equal(bwi_dataset_gather(dataset, 0, &k, 1, &d), fit ? BW_OK : BW_INVALID_ARGUMENT);
+            assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &k, 1, &d, NULL), fit ? BW_OK : BW_INVALID_ARGUMENT);
             if (fit && i == 0)
                 assert_true((double)to == values[k]);
             if (fit && i > 0)
@@ -258,7 +258,7 @@ static void test_floats_pass(void **state)
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &x, NULL, NULL);
     const bwi_destination d = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = 6, .block = 6};
-    assert_int_equal(bwi_dataset_gather(dataset, 0, &(int64_t){0}, 1, &d), BW_OK);
+    assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &(int64_t){0}, 1, &d, NULL), BW_OK);
     assert_memory_equal(to, bits, sizeof bits);
     world_end(&w);
 }

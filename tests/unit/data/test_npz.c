@@ -126,7 +126,7 @@ static void test_in_place(void **state)
         const int64_t before = w.live;
         bw_dataset *dataset = bw_read(w.ctx, cases[i].name, NULL);
         assert_non_null(dataset);
-        int64_t left = 2 + (cases[i].in_place ? 1 : 3); /* object and columns; the mapping, or one block for each array */
+        int64_t left = 2 + (cases[i].in_place ? 2 : 3); /* object and columns; the mapping and its record, or each array */
         left += i == 3;                                 /* x is converted, y and w are little-endian and stay */
         assert_int_equal(w.live - before, left);
         check_x(dataset, 0, i == 1 ? "float32" : "float64", VALUES);
