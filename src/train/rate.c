@@ -6,7 +6,7 @@
 double bw_learning_rate(const bw_model *model)
 {
     const bwi_training *t = model ? model->training : NULL;
-    return t ? t->optimizer.values[0].number : (double)NAN;
+    return t ? bwi_optimizer_rate(&t->optimizer) : (double)NAN;
 }
 
 bw_status bw_set_learning_rate(bw_model *model, double rate)
@@ -21,6 +21,7 @@ bw_status bw_set_learning_rate(bw_model *model, double rate)
     if (!(rate >= 0) || isinf(rate)) {
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "learning rate: expected a number of 0 or more, got %g", rate);
     }
-    t->optimizer.values[0].number = rate;
+    t->optimizer.schedule = (bwi_schedule){0};
+    t->optimizer.learning_rate = (float)rate;
     return BW_OK;
 }
