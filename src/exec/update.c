@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Below this many blocks the caller's thread is quicker alone. */
-enum { WORTH_SHARING = 4 };
+/* Below this many floats the caller's thread is quicker alone. */
+enum { WORTH_SHARING = 4 * BWI_UPDATE_BLOCK };
 
 /* Lanes of this rank that hold anything. */
 static int used_lanes(const bwi_exec *exec)
@@ -132,10 +132,11 @@ static void scale_blocks(void *user, int worker)
     }
 }
 
-static void share_blocks(bwi_exec *exec, bwi_work work, int64_t blocks)
+static void share_blocks(bwi_exec *exec, bwi_work work, int64_t table_blocks)
 {
+    int64_t floats = (int64_t)(exec->plan->lane_sums / sizeof(float)) + table_blocks * BWI_UPDATE_BLOCK;
     atomic_store(&exec->next_block, 0);
-    bwi_pool_run(exec->ctx, blocks < WORTH_SHARING ? 1 : exec->plan->workers, work, exec);
+    bwi_pool_run(exec->ctx, floats < WORTH_SHARING ? 1 : exec->plan->workers, work, exec);
 }
 
 /* Tile t of the window has its samples in lane t mod lanes. Only whole pieces are known here: the last one may have
@@ -231,7 +232,7 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
     if (tell && exec->hooks.lane_norm && status == BW_OK) {
         tell_lane_norms(exec);
     }
-    share_blocks(exec, reduce_blocks, block_count(exec->plan));
+    share_blocks(exec, reduce_blocks, 0);
     if (status == BW_OK && exec->plan->ranks > 1) {
         status = sum_ranks(exec);
     }
@@ -271,7 +272,7 @@ void bwi_exec_scale(bwi_exec *exec, float factor)
 {
     unsigned state = bwi_float_begin();
     exec->factor = factor;
-    share_blocks(exec, scale_blocks, block_count(exec->plan));
+    share_blocks(exec, scale_blocks, 0);
     bwi_records_scale(exec, factor);
     bwi_float_restore(state);
 }
@@ -291,7 +292,7 @@ void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user)
     unsigned state = bwi_float_begin();
     exec->visitor = visit;
     exec->visit_user = user;
-    share_blocks(exec, visit_blocks, block_count(exec->plan));
+    share_blocks(exec, visit_blocks, 0);
     for (int t = 0; t < exec->plan->table_count; t++) {
         exec->tables[t].squared = 0;
     }
@@ -321,7 +322,7 @@ void bwi_exec_update(bwi_exec *exec, bwi_update update, void *user)
     unsigned state = bwi_float_begin();
     exec->updater = update;
     exec->update_user = user;
-    share_blocks(exec, update_blocks, block_count(exec->plan) + bwi_records_blocks(exec));
+    share_blocks(exec, update_blocks, bwi_records_blocks(exec));
     commit_nodes(exec);
     bwi_float_restore(state);
     bwi_exec_clear(exec);
