@@ -130,7 +130,8 @@ static bw_status read_value(const reader *r, const bwi_term *term, const bwi_arg
     case BWI_TEXT:
         return read_text(r, term, a, v);
     case BWI_INTS:
-        return read_ints(r, term, a, v);
+        /* Of an argument with a default, none is a list without numbers. */
+        return a->standard && bwi_term_is(term, "none") ? BW_OK : read_ints(r, term, a, v);
     case BWI_CALL:
         break;
     }

@@ -1,14 +1,40 @@
-/* BatchNormalization over the last axis, with the statistics of the whole batch. */
+/* BatchNormalization over the last axis, with the statistics of the whole batch; not trained: with its moving values. */
 #include "layer/rows.h"
 
-enum { MOMENTUM, EPSILON, CENTER, SCALE, COUNT };
+enum {
+    AXIS,
+    MOMENTUM,
+    EPSILON,
+    CENTER,
+    SCALE,
+    BETA_INITIALIZER,
+    GAMMA_INITIALIZER,
+    MOVING_MEAN_INITIALIZER,
+    MOVING_VARIANCE_INITIALIZER,
+    BETA_REGULARIZER,
+    GAMMA_REGULARIZER,
+    COUNT
+};
 
 static const bwi_argument arguments[COUNT] = {
+    [AXIS] = {"axis", NULL, BWI_INT, "-1", -BW_MAX_RANK, BW_MAX_RANK, NULL},
     [MOMENTUM] = {"momentum", NULL, BWI_FLOAT, "0.99", 0, 1, NULL},
     [EPSILON] = {"epsilon", NULL, BWI_FLOAT, "0.001", 0, 1e9, NULL},
     [CENTER] = {"center", NULL, BWI_BOOL, "true", 0, 0, NULL},
     [SCALE] = {"scale", NULL, BWI_BOOL, "true", 0, 0, NULL},
+    [BETA_INITIALIZER] = {"beta_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},
+    [GAMMA_INITIALIZER] = {"gamma_initializer", NULL, BWI_CALL, "ones", 0, 0, NULL},
+    [MOVING_MEAN_INITIALIZER] = {"moving_mean_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},
+    [MOVING_VARIANCE_INITIALIZER] = {"moving_variance_initializer", NULL, BWI_CALL, "ones", 0, 0, NULL},
+    [BETA_REGULARIZER] = {"beta_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},
+    [GAMMA_REGULARIZER] = {"gamma_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},
 };
+
+static bwi_variable *moving(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape, int initializer)
+{
+    return bwi_graph_variable(graph, layer->name, name, shape, false, layer->values[initializer].text, shape->extent[0],
+                              shape->extent[0]);
+}
 
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
@@ -19,22 +45,34 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
                                   .epsilon = (float)v[EPSILON].number,
                                   .center = v[CENTER].flag,
                                   .scale = v[SCALE].flag};
+    int axis;
     if (x->shape.rank < 1) {
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected at least one axis, got a single number a sample",
                               layer->name);
     }
-    bwi_shape shape = {.rank = 1, .extent = {x->shape.extent[x->shape.rank - 1]}};
+    if (!bwi_layer_axis(graph, layer, AXIS, v[AXIS].integer, x->shape.rank, &axis)) {
+        return NULL;
+    }
+    if (axis != x->shape.rank - 1) {
+        return bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: axis: expected the last axis (-1 or %d), got %lld",
+                              layer->name, x->shape.rank, (long long)v[AXIS].integer);
+    }
+    int64_t channels = x->shape.extent[axis];
+    bwi_shape shape = {.rank = 1, .extent = {channels}};
     bwi_variable *variables[4];
     int count = 0;
     if (a.scale) {
-        variables[count++] = bwi_graph_variable(graph, layer->name, "gamma", &shape, true, "ones", 0, 0);
+        variables[count++] =
+            bwi_layer_variable(graph, layer, "gamma", &shape, GAMMA_INITIALIZER, GAMMA_REGULARIZER, channels, channels);
     }
     if (a.center) {
-        variables[count++] = bwi_graph_variable(graph, layer->name, "beta", &shape, true, "zeros", 0, 0);
+        variables[count++] =
+            bwi_layer_variable(graph, layer, "beta", &shape, BETA_INITIALIZER, BETA_REGULARIZER, channels, channels);
     }
-    variables[count++] = bwi_graph_variable(graph, layer->name, "moving_mean", &shape, false, "zeros", 0, 0);
-    variables[count++] = bwi_graph_variable(graph, layer->name, "moving_variance", &shape, false, "ones", 0, 0);
-    return bwi_graph_add(graph, &bwi_op_batchnorm, layer->name, &a, sizeof a, &x, 1, variables, count);
+    variables[count++] = moving(graph, layer, "moving_mean", &shape, MOVING_MEAN_INITIALIZER);
+    variables[count++] = moving(graph, layer, "moving_variance", &shape, MOVING_VARIANCE_INITIALIZER);
+    const bwi_op *op = layer->trainable ? &bwi_op_batchnorm : &bwi_op_batchnorm_frozen;
+    return bwi_graph_add(graph, op, layer->name, &a, sizeof a, &x, 1, variables, count);
 }
 
 const bwi_layer_row bwi_layer_batchnorm = {

@@ -57,3 +57,15 @@ bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const
     }
     return variable;
 }
+
+bool bwi_layer_axis(bwi_graph *graph, const bwi_layer *layer, int argument, int64_t axis, int rank, int *result)
+{
+    int64_t own = axis < 0 ? axis + rank : axis - 1;
+    if (own < 0 || own >= rank) {
+        bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: %s: expected an axis from 1 to %d or from -%d to -1, got %lld",
+                       layer->name, layer->row->arguments[argument].name, rank, rank, (long long)axis);
+        return false;
+    }
+    *result = (int)own;
+    return true;
+}

@@ -6,6 +6,9 @@
 
 extern const bwi_layer_row bwi_layer_conv2d, bwi_layer_maxpool2d, bwi_layer_flatten, bwi_layer_dense, bwi_layer_batchnorm,
     bwi_layer_activation, bwi_layer_relu, bwi_layer_softmax;
+extern const bwi_layer_row bwi_layer_leaky_relu, bwi_layer_elu, bwi_layer_prelu, bwi_layer_dropout, bwi_layer_spatial_dropout2d,
+    bwi_layer_gaussian_noise, bwi_layer_layernorm, bwi_layer_normalization, bwi_layer_rescaling, bwi_layer_add, bwi_layer_subtract,
+    bwi_layer_multiply, bwi_layer_average, bwi_layer_maximum, bwi_layer_minimum, bwi_layer_concatenate, bwi_layer_dot;
 extern const bwi_layer_row bwi_layer_conv1d, bwi_layer_depthwise_conv2d, bwi_layer_maxpool1d, bwi_layer_avgpool1d,
     bwi_layer_avgpool2d, bwi_layer_global_maxpool1d, bwi_layer_global_maxpool2d, bwi_layer_global_avgpool1d,
     bwi_layer_global_avgpool2d, bwi_layer_reshape, bwi_layer_permute, bwi_layer_zero_padding2d, bwi_layer_cropping2d,
@@ -19,6 +22,9 @@ bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, cons
 bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int rank, int argument, const int64_t *standard, int64_t pair[2]);
 /* False, and a message, unless x is a sequence (rank 2: length, channels) or an image (rank 3). */
 bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x, int rank);
+/* An axis as Keras counts them (the batch is 0, negative from the end) as one of the sample's, from 0. False, and a message, if
+ * there is none. */
+bool bwi_layer_axis(bwi_graph *graph, const bwi_layer *layer, int argument, int64_t axis, int rank, int *result);
 /* A variable whose initializer and regularizer (may be -1: none) are arguments of the layer. NULL as a builder. */
 bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape,
                                  int initializer, int regularizer, int64_t fan_in, int64_t fan_out);
