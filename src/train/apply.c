@@ -150,6 +150,10 @@ bw_status bwi_session_apply(bwi_session *s)
 {
     bwi_optimizer *o = &s->training->optimizer;
     double squared_norm, count = s->window_count;
+    if (o->slots != s->slots) {
+        return bwi_fail(s->training->ctx, BW_INVALID_ARGUMENT,
+                        "the model was compiled after these gradients were begun: begin anew");
+    }
     s->window_count = 0;
     bw_status status = bwi_exec_reduce(s->exec, &squared_norm);
     if (status != BW_OK) {

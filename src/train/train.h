@@ -229,6 +229,7 @@ typedef struct bwi_session {
     int program[3];                  /* number in the plan of each BWI_PROGRAM; -1: not planned */
     double window_count;             /* what the window's gradient sum is to be divided by: its samples, or its unmasked entries */
     double *totals_block;            /* behind the columns' totals */
+    bwi_slot *slots;                 /* the optimizer's when this was opened: other ones belong to a later compile */
     double fed, penalty;             /* of the last feed: samples, and what regularizers add to its loss */
     double fed_total, penalty_total; /* since bwi_session_reset; penalties times samples */
 } bwi_session;
