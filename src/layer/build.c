@@ -62,6 +62,7 @@ static bw_status build_nodes(bw_model *model)
 bw_status bwi_model_initialize(bw_model *model, uint64_t seed)
 {
     bwi_graph *graph = &model->graph;
+    unsigned state = bwi_float_begin(); /* initial values do not depend on the caller's rounding */
     bw_status status = bwi_kernels_of(model->ctx) ? BW_OK : model->ctx->status;
     for (int n = 0; n < graph->count && status == BW_OK; n++) {
         const bw_node *node = graph->nodes[n];
@@ -75,6 +76,7 @@ bw_status bwi_model_initialize(bw_model *model, uint64_t seed)
             status = variable->data ? bwi_initialize(model->ctx, variable, seed) : BW_RESOURCE_EXHAUSTED;
         }
     }
+    bwi_float_restore(state);
     return status;
 }
 

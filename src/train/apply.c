@@ -159,6 +159,7 @@ bw_status bwi_session_apply(bwi_session *s)
     if (status != BW_OK) {
         return status;
     }
+    unsigned state = bwi_float_begin(); /* the step's constants do not depend on the caller's rounding */
     take_scales(s, count);
     o->rate = bwi_optimizer_rate(o);
     o->average_factor = o->iterations > 0 ? o->average_momentum : 0;
@@ -167,6 +168,7 @@ bw_status bwi_session_apply(bwi_session *s)
         o->row->begin(o);
     }
     bwi_exec_update(s->exec, bwi_optimizer_update, o);
+    bwi_float_restore(state);
     o->iterations++;
     return BW_OK;
 }
