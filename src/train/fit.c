@@ -308,7 +308,8 @@ bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *opt
     bwi_disown(f.logs);
     bw_dataset_free(f.split[0]);
     bw_dataset_free(f.split[1]);
-    return status == BW_CANCELLED ? bwi_cancel_report(ctx) : status;
+    /* Cancelled behind its last tile it says so too: or the next call would be stopped instead. */
+    return status == BW_CANCELLED || (status == BW_OK && bwi_cancelled(ctx)) ? bwi_cancel_report(ctx) : status;
 }
 
 /* ---- evaluate and predict ---- */
