@@ -1,0 +1,164 @@
+/*
+ * Cancelling from a callback and from another thread: the call returns BW_CANCELLED, the model is as after the last update,
+ * and the next call works. label: thread
+ */
+#include "support/planned.h"
+
+#include <pthread.h>
+
+static const char *const text = "flatten dense(60,relu) dense(10,softmax)";
+
+typedef struct run {
+    planned p;
+    int steps, cancel_at;
+    bool at_epoch;
+    uint64_t hash;
+    pthread_t thread;
+    atomic_bool started;
+} run;
+
+static bool on_step(void *user, const bw_progress *progress)
+{
+    run *r = user;
+    (void)progress;
+    r->hash = bw_model_hash(r->p.model);
+    if (++r->steps == r->cancel_at) {
+        bw_cancel(r->p.ctx);
+    }
+    atomic_store(&r->started, true);
+    return true;
+}
+
+static bool on_epoch(void *user, const bw_progress *progress)
+{
+    run *r = user;
+    if (r->at_epoch && progress->epoch + 1 == progress->epochs) {
+        bw_cancel(r->p.ctx);
+    }
+    return true;
+}
+
+static void open_run(run *r)
+{
+    planned_model(&r->p, text, 60, 6, 6, 2, 2);
+    check_ok(r->p.ctx, bw_build(r->p.model, 3, (const int64_t[]){6, 6, 2}, 7));
+}
+
+static bw_fit_options options_of(run *r, int epochs)
+{
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.batch = 20;
+    options.epochs = epochs;
+    options.on_step = on_step;
+    options.on_epoch = on_epoch;
+    options.user = r;
+    return options;
+}
+
+static void goes_on(run *r)
+{
+    float y[600];
+    bw_history *history;
+    bw_fit_options options = options_of(r, 1);
+    r->cancel_at = 0;
+    r->at_epoch = false;
+    check_ok(r->p.ctx, bw_predict(r->p.model, r->p.data, y, 600));
+    check_ok(r->p.ctx, bw_fit(r->p.model, r->p.data, &options, &history));
+    assert_int_equal(bw_history_facts(history).updates, 3);
+    check_ok(r->p.ctx, bw_evaluate(r->p.model, r->p.data, &history));
+}
+
+static void test_from_a_callback(void **state)
+{
+    (void)state;
+    for (int at = 1; at <= 5; at++) {
+        run r = {.cancel_at = at};
+        open_run(&r);
+        bw_fit_options options = options_of(&r, 3);
+        bw_history *history;
+        check_fails(r.p.ctx, bw_fit(r.p.model, r.p.data, &options, &history), BW_CANCELLED, "cancelled");
+        assert_int_equal(r.steps, at);
+        assert_true(bw_model_hash(r.p.model) == r.hash);
+        assert_int_equal(bw_history_facts(history).updates, at);
+        assert_int_equal(bw_history_epochs(history), at / 3);
+        goes_on(&r);
+        planned_close(&r.p);
+    }
+}
+
+/* In the very last callback there is no tile left to stop at: the call says so, and the next one is not stopped instead. */
+static void test_from_the_last_callback(void **state)
+{
+    (void)state;
+    for (int epoch = 0; epoch < 2; epoch++) {
+        run r = {.cancel_at = epoch ? 0 : 6, .at_epoch = epoch};
+        open_run(&r);
+        bw_fit_options options = options_of(&r, 2);
+        check_fails(r.p.ctx, bw_fit(r.p.model, r.p.data, &options, NULL), BW_CANCELLED, "cancelled");
+        assert_int_equal(r.steps, 6);
+        assert_true(bw_model_hash(r.p.model) == r.hash);
+        goes_on(&r);
+        planned_close(&r.p);
+    }
+}
+
+static void test_before_a_call(void **state)
+{
+    (void)state;
+    run r = {0};
+    open_run(&r);
+    uint64_t before = bw_model_hash(r.p.model);
+    float y[600];
+    bw_history *history;
+    bw_fit_options options = options_of(&r, 1);
+    bw_cancel(r.p.ctx);
+    check_fails(r.p.ctx, bw_fit(r.p.model, r.p.data, &options, NULL), BW_CANCELLED, "cancelled");
+    assert_int_equal(r.steps, 0);
+    bw_cancel(r.p.ctx);
+    check_fails(r.p.ctx, bw_predict(r.p.model, r.p.data, y, 600), BW_CANCELLED, "cancelled");
+    bw_cancel(r.p.ctx);
+    check_fails(r.p.ctx, bw_evaluate(r.p.model, r.p.data, &history), BW_CANCELLED, "cancelled");
+    assert_true(bw_model_hash(r.p.model) == before);
+    goes_on(&r);
+    bw_cancel(NULL);
+    planned_close(&r.p);
+}
+
+static void *cancel_soon(void *user)
+{
+    run *r = user;
+    while (!atomic_load(&r->started)) {
+    }
+    bw_cancel(r->p.ctx);
+    return NULL;
+}
+
+/* More epochs than anybody would wait for. */
+static void test_from_another_thread(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 20; k++) {
+        run r = {0};
+        open_run(&r);
+        bw_fit_options options = options_of(&r, 100000);
+        assert_int_equal(pthread_create(&r.thread, NULL, cancel_soon, &r), 0);
+        bw_status status = bw_fit(r.p.model, r.p.data, &options, NULL);
+        pthread_join(r.thread, NULL);
+        check_fails(r.p.ctx, status, BW_CANCELLED, "cancelled");
+        assert_true(r.steps >= 1 && r.steps < 300000);
+        assert_true(bw_model_hash(r.p.model) == r.hash);
+        goes_on(&r);
+        planned_close(&r.p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_from_a_callback),
+        cmocka_unit_test(test_from_the_last_callback),
+        cmocka_unit_test(test_before_a_call),
+        cmocka_unit_test(test_from_another_thread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,361 @@
+/* fit, evaluate and predict: options, history, callbacks, batches of any size, and what is refused before the first step. */
+#include "support/planned.h"
+
+#include <math.h>
+
+static const char *const plain = "flatten dense(12,relu) dense(10,softmax)";
+
+static void open_model(planned *p, const char *text, int64_t samples)
+{
+    planned_model(p, text, samples, 4, 4, 2, 2);
+    check_ok(p->ctx, bw_compile(p->model, "sgd(0.05,momentum=0.5)", NULL, NULL));
+    check_ok(p->ctx, bw_build(p->model, 3, (const int64_t[]){4, 4, 2}, 7));
+}
+
+/* ---- Options ---- */
+
+static void test_options_that_cannot_be(void **state)
+{
+    (void)state;
+    planned p;
+    open_model(&p, plain, 16);
+    uint64_t before = bw_model_hash(p.model);
+    static const struct {
+        int epochs, accumulate;
+        int64_t batch;
+        double split;
+        const char *message;
+    } cases[] = {
+        {0, 1, 4, 0, "epochs: expected at least 1, got 0"},
+        {-3, 1, 4, 0, "epochs: expected at least 1, got -3"},
+        {1, 0, 4, 0, "accumulate: expected at least 1, got 0"},
+        {1, -1, 4, 0, "accumulate: expected at least 1, got -1"},
+        {1, 1, 0, 0, "batch: expected at least 1 sample, got 0"},
+        {1, 1, -32, 0, "batch: expected at least 1 sample, got -32"},
+        {1, 1, INT64_MIN, 0, "batch: expected at least 1 sample"},
+        {1, 1, 4, -0.1, "validation_split: expected a share from 0 to below 1, got -0.1"},
+        {1, 1, 4, 1, "validation_split: expected a share from 0 to below 1, got 1"},
+        {1, 1, 4, (double)NAN, "validation_split: expected a share from 0 to below 1"},
+        {1, 1, 4, 0.999, "leaves no samples for training"},
+        {1, 1, 4, 1e-9, ""}, /* Keras keeps floor(16 (1 - 1e-9)) = 15 */
+    };
+    for (size_t i = 0; i < BWI_COUNT(cases); i++) {
+        bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+        options.epochs = cases[i].epochs;
+        options.batch = cases[i].batch;
+        options.accumulate = cases[i].accumulate;
+        options.validation_split = cases[i].split;
+        bw_history *history = (bw_history *)&p; /* is overwritten */
+        bw_status status = bw_fit(p.model, p.data, &options, &history);
+        if (*cases[i].message) {
+            check_fails(p.ctx, status, BW_INVALID_ARGUMENT, cases[i].message);
+            assert_null(history);
+            assert_true(bw_model_hash(p.model) == before);
+        } else {
+            check_ok(p.ctx, status);
+        }
+    }
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.validation = p.data;
+    options.validation_split = 0.5;
+    check_fails(p.ctx, bw_fit(p.model, p.data, &options, NULL), BW_INVALID_ARGUMENT, "validation: give data or a split, not both");
+    options.size = 3;
+    check_fails(p.ctx, bw_fit(p.model, p.data, &options, NULL), BW_INVALID_ARGUMENT, "size is 3|BW_FIT_OPTIONS_DEFAULT");
+    assert_int_equal(bw_fit(NULL, NULL, NULL, NULL), BW_INVALID_ARGUMENT);
+    check_fails(p.ctx, bw_fit(p.model, NULL, NULL, NULL), BW_INVALID_ARGUMENT, "fit: there is no dataset");
+    check_fails(p.ctx, bw_fit(NULL, p.data, NULL, NULL), BW_INVALID_ARGUMENT, "fit: there is no model");
+    planned_close(&p);
+}
+
+/* Options of an older program: what lies behind its size keeps the default. */
+static void test_shorter_options(void **state)
+{
+    (void)state;
+    planned p;
+    open_model(&p, plain, 16);
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.size = offsetof(bw_fit_options, validation_split);
+    options.batch = 8;
+    options.validation_split = 77; /* not seen */
+    bw_history *history;
+    check_ok(p.ctx, bw_fit(p.model, p.data, &options, &history));
+    assert_int_equal(bw_history_facts(history).updates, 2);
+    planned_close(&p);
+}
+
+/* ---- History ---- */
+
+/* With a rate of 0 each epoch's loss and accuracy are those of the model, which the predictions give. */
+static void test_values_of_the_history(void **state)
+{
+    (void)state;
+    planned p;
+    open_model(&p, plain, 50);
+    check_ok(p.ctx, bw_compile(p.model, "sgd(0)", NULL, "accuracy"));
+    float y[50 * 10];
+    check_ok(p.ctx, bw_predict(p.model, p.data, y, 500));
+    double loss[2] = {0}, hits[2] = {0};
+    for (int i = 0; i < 50; i++) {
+        int best = 0;
+        for (int k = 1; k < 10; k++) {
+            best = y[i * 10 + k] > y[i * 10 + best] ? k : best;
+        }
+        loss[i >= 40] -= log((double)y[i * 10 + p.y[i]]);
+        hits[i >= 40] += best == p.y[i];
+    }
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.epochs = 3;
+    options.batch = 7;
+    options.validation_split = 0.2;
+    bw_history *history;
+    check_ok(p.ctx, bw_fit(p.model, p.data, &options, &history));
+    assert_int_equal(bw_history_epochs(history), 3);
+    assert_int_equal(bw_history_columns(history), 4);
+    static const char *const names[] = {"accuracy", "loss", "val_accuracy", "val_loss"};
+    const double expected[] = {hits[0] / 40, loss[0] / 40, hits[1] / 10, loss[1] / 10};
+    for (int c = 0; c < 4; c++) {
+        assert_string_equal(bw_history_column(history, c), names[c]);
+        for (int e = 0; e < 3; e++) {
+            assert_true(fabs(bw_history_value(history, names[c], e) - expected[c]) < 1e-5);
+        }
+        assert_true(bw_history_last(history, names[c]) == bw_history_value(history, names[c], 2));
+    }
+    assert_true(isnan(bw_history_value(history, "loss", 3)));
+    assert_true(isnan(bw_history_value(history, "loss", -1)));
+    assert_true(isnan(bw_history_value(history, "nothing", 0)));
+    assert_true(isnan(bw_history_value(NULL, "loss", 0)));
+    assert_null(bw_history_column(history, 4));
+    assert_null(bw_history_column(history, -1));
+    bw_run_facts facts = bw_history_facts(history);
+    assert_int_equal(facts.updates, 3 * 6); /* ceil(40 / 7) */
+    assert_int_equal(facts.samples, 3 * 40);
+    assert_true(facts.seconds > 0 && facts.tile > 0 && facts.lanes > 0 && facts.workers > 0 && facts.planned_bytes > 0);
+    bw_history_free(history);
+
+    bw_history *result;
+    check_ok(p.ctx, bw_evaluate(p.model, p.data, &result));
+    assert_true(fabs(bw_history_last(result, "loss") - (loss[0] + loss[1]) / 50) < 1e-5);
+    assert_true(fabs(bw_history_last(result, "accuracy") - (hits[0] + hits[1]) / 50) < 1e-12);
+    planned_close(&p);
+}
+
+/* Training and validation data from the same file or not: the same numbers. */
+static void test_validation_data(void **state)
+{
+    (void)state;
+    planned p;
+    open_model(&p, plain, 50);
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.validation_split = 0.2;
+    bw_history *a, *b;
+    check_ok(p.ctx, bw_fit(p.model, p.data, &options, &a));
+    planned q;
+    open_model(&q, plain, 50);
+    const bw_array x = {.data = q.x, .dtype = BW_F32, .rank = 4, .shape = {40, 4, 4, 2}},
+                   y = {.data = q.y, .dtype = BW_I32, .rank = 1, .shape = {40}},
+                   vx = {.data = q.x + 40 * 32, .dtype = BW_F32, .rank = 4, .shape = {10, 4, 4, 2}},
+                   vy = {.data = q.y + 40, .dtype = BW_I32, .rank = 1, .shape = {10}},
+                   w = {.data = q.x, .dtype = BW_F32, .rank = 1, .shape = {10}},
+                   other = {.data = q.x, .dtype = BW_F32, .rank = 4, .shape = {10, 4, 2, 2}},
+                   labels = {.data = q.y, .dtype = BW_I32, .rank = 2, .shape = {10, 2}};
+    bw_dataset *training = bw_from_arrays(q.ctx, &x, &y, NULL);
+    options.validation_split = 0;
+    options.validation = bw_from_arrays(q.ctx, &vx, &vy, NULL);
+    check_ok(q.ctx, bw_fit(q.model, training, &options, &b));
+    assert_true(bw_history_last(a, "val_loss") == bw_history_last(b, "val_loss"));
+    assert_true(bw_model_hash(p.model) == bw_model_hash(q.model));
+
+    uint64_t before = bw_model_hash(q.model);
+    static const char *const messages[] = {"validation: training and validation data differ in their targets",
+                                           "validation: training and validation data differ in their sample weights",
+                                           "validation: expected inputs of shape (4, 4, 2) as in training, got (4, 2, 2)",
+                                           "validation: expected targets of shape () as in training, got (2,)"};
+    bw_dataset *wrong[] = {bw_from_arrays(q.ctx, &vx, NULL, NULL), bw_from_arrays(q.ctx, &vx, &vy, &w),
+                           bw_from_arrays(q.ctx, &other, &vy, NULL), bw_from_arrays(q.ctx, &vx, &labels, NULL)};
+    for (size_t i = 0; i < BWI_COUNT(wrong); i++) {
+        options.validation = wrong[i];
+        check_fails(q.ctx, bw_fit(q.model, training, &options, NULL), BW_INVALID_ARGUMENT, messages[i]);
+        assert_true(bw_model_hash(q.model) == before);
+    }
+    planned_close(&p);
+    planned_close(&q);
+}
+
+/* ---- Batches ---- */
+
+static uint64_t hash_after(int64_t batch, int accumulate, int epochs)
+{
+    planned p;
+    open_model(&p, plain, 50);
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.batch = batch;
+    options.accumulate = accumulate;
+    options.epochs = epochs;
+    bw_history *history;
+    check_ok(p.ctx, bw_fit(p.model, p.data, &options, &history));
+    int64_t window = batch > 50 || accumulate > 50 || batch * accumulate > 50 ? 50 : batch * accumulate;
+    assert_int_equal(bw_history_facts(history).updates, epochs * ((50 + window - 1) / window));
+    uint64_t hash = bw_model_hash(p.model);
+    planned_close(&p);
+    return hash;
+}
+
+static void test_batches_larger_than_the_data(void **state)
+{
+    (void)state;
+    uint64_t whole = hash_after(50, 1, 3);
+    assert_true(hash_after(51, 1, 3) == whole);
+    assert_true(hash_after(100000, 1, 3) == whole);
+    assert_true(hash_after(INT64_MAX, 1, 3) == whole);
+    assert_true(hash_after(INT64_MAX / 2, 1000, 3) == whole);
+    assert_true(hash_after(25, 1, 3) != whole);
+}
+
+static void test_accumulation(void **state)
+{
+    (void)state;
+    assert_true(hash_after(5, 4, 2) == hash_after(20, 1, 2));
+    assert_true(hash_after(1, 50, 2) == hash_after(50, 1, 2));
+}
+
+/* ---- Callbacks ---- */
+
+typedef struct calls {
+    const planned *p;
+    int steps, epochs, stop_at_step, stop_at_epoch;
+    int64_t last_update;
+    bool wrong;
+    uint64_t hash; /* after the last step */
+} calls;
+
+static bool on_step(void *user, const bw_progress *progress)
+{
+    calls *c = user;
+    c->steps++;
+    c->wrong |= progress->update != c->last_update + 1 || progress->steps != 4 || progress->step != (c->steps - 1) % 4 + 1 ||
+                progress->epoch != (c->steps - 1) / 4 || progress->samples > 50 || !(progress->seconds >= 0) ||
+                !(bw_history_last(progress->logs, "loss") > 0);
+    c->last_update = progress->update;
+    c->hash = bw_model_hash(c->p->model);
+    return c->steps != c->stop_at_step;
+}
+
+static bool on_epoch(void *user, const bw_progress *progress)
+{
+    calls *c = user;
+    c->epochs++;
+    c->wrong |= progress->epoch != c->epochs - 1;
+    return c->epochs != c->stop_at_epoch;
+}
+
+static void test_callbacks_stop(void **state)
+{
+    (void)state;
+    static const struct {
+        int step, epoch, steps, epochs;
+    } cases[] = {{0, 0, 12, 3}, {1, 0, 1, 1}, {6, 0, 6, 2}, {4, 0, 4, 1}, {0, 1, 4, 1}, {0, 2, 8, 2}, {0, 3, 12, 3}};
+    for (size_t i = 0; i < BWI_COUNT(cases); i++) {
+        planned p;
+        open_model(&p, plain, 50);
+        calls c = {.p = &p, .stop_at_step = cases[i].step, .stop_at_epoch = cases[i].epoch};
+        bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+        options.epochs = 3;
+        options.batch = 15; /* 15, 15, 15, 5 */
+        options.on_step = on_step;
+        options.on_epoch = on_epoch;
+        options.user = &c;
+        bw_history *history;
+        check_ok(p.ctx, bw_fit(p.model, p.data, &options, &history));
+        assert_false(c.wrong);
+        assert_int_equal(c.steps, cases[i].steps);
+        assert_int_equal(c.epochs, cases[i].epochs);
+        assert_int_equal(bw_history_epochs(history), cases[i].epochs);
+        assert_int_equal(bw_history_facts(history).updates, cases[i].steps);
+        assert_true(c.hash == bw_model_hash(p.model));
+        /* Counting goes on from there. */
+        c.steps = c.epochs = c.stop_at_step = c.stop_at_epoch = 0;
+        check_ok(p.ctx, bw_fit(p.model, p.data, &options, NULL));
+        assert_int_equal(c.last_update, cases[i].steps + 12);
+        planned_close(&p);
+    }
+}
+
+/* What callbacks may do: look at the model, predict, evaluate; training is as it would have been. */
+static bool use_the_model(void *user, const bw_progress *progress)
+{
+    const planned *p = user;
+    (void)progress;
+    float y[50 * 10];
+    bw_history *history;
+    bool fine = bw_predict(p->model, p->data, y, 500) == BW_OK && bw_evaluate(p->model, p->data, &history) == BW_OK;
+    bw_history_free(fine ? history : NULL);
+    return fine;
+}
+
+static void test_callbacks_use_the_model(void **state)
+{
+    (void)state;
+    uint64_t hash[2];
+    for (int used = 0; used < 2; used++) {
+        planned p;
+        open_model(&p, "flatten dense(12) batchnorm relu dense(10,softmax)", 50);
+        bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+        options.batch = 15;
+        options.on_step = used ? use_the_model : NULL;
+        options.user = &p;
+        bw_history *history;
+        check_ok(p.ctx, bw_fit(p.model, p.data, &options, &history));
+        assert_int_equal(bw_history_facts(history).updates, 4);
+        hash[used] = bw_model_hash(p.model);
+        planned_close(&p);
+    }
+    assert_true(hash[0] == hash[1]);
+}
+
+/* ---- Predictions ---- */
+
+static void test_predictions(void **state)
+{
+    (void)state;
+    planned p;
+    open_model(&p, plain, 50);
+    float y[500];
+    check_fails(p.ctx, bw_predict(p.model, p.data, y, 499), BW_INVALID_ARGUMENT, "predict: expected room for 500 numbers, got 499");
+    check_fails(p.ctx, bw_predict(p.model, p.data, y, 5000), BW_INVALID_ARGUMENT,
+                "predict: expected room for 500 numbers, got 5000");
+    check_ok(p.ctx, bw_predict(p.model, p.data, y, 500));
+    for (int i = 0; i < 50; i++) {
+        double sum = 0;
+        for (int k = 0; k < 10; k++) {
+            sum += (double)y[i * 10 + k];
+        }
+        assert_true(fabs(sum - 1) < 1e-5);
+    }
+    /* A shuffled dataset predicts in its own order. */
+    float z[500];
+    bw_dataset *shuffled = bw_shuffle(bw_take(p.data, 50), 5);
+    check_ok(p.ctx, bw_predict(p.model, shuffled, z, 500));
+    for (int i = 0; i < 50; i++) {
+        int64_t number = bwi_dataset_number(shuffled, 0, i);
+        for (int k = 0; k < 10; k++) {
+            assert_true(fabsf(z[i * 10 + k] - y[number * 10 + k]) < 1e-6F);
+        }
+    }
+    planned_close(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_options_that_cannot_be),
+        cmocka_unit_test(test_shorter_options),
+        cmocka_unit_test(test_values_of_the_history),
+        cmocka_unit_test(test_validation_data),
+        cmocka_unit_test(test_batches_larger_than_the_data),
+        cmocka_unit_test(test_accumulation),
+        cmocka_unit_test(test_callbacks_stop),
+        cmocka_unit_test(test_callbacks_use_the_model),
+        cmocka_unit_test(test_predictions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,131 @@
+/* Gradients for loops of one's own: batches of any size add up, and misuse is a status. */
+#include "support/planned.h"
+
+static const char *const text = "flatten dense(12,relu) dense(10,softmax)";
+
+static void open_model(planned *p, const char *expression)
+{
+    planned_model(p, expression, 48, 4, 4, 2, 2);
+    check_ok(p->ctx, bw_compile(p->model, "adam", NULL, NULL));
+    check_ok(p->ctx, bw_build(p->model, 3, (const int64_t[]){4, 4, 2}, 7));
+}
+
+/* A loop over batches is what fit does. */
+static void test_a_loop_is_a_fit(void **state)
+{
+    (void)state;
+    planned a, b;
+    open_model(&a, text);
+    open_model(&b, text);
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.batch = 13;
+    options.epochs = 2;
+    bw_history *history;
+    check_ok(a.ctx, bw_fit(a.model, a.data, &options, &history));
+    bw_gradients *gradients = bw_gradients_new(b.model, NULL);
+    bw_dataset *batches = bw_batches(bw_take(b.data, 48), 13);
+    for (int epoch = 0; epoch < 2; epoch++) {
+        bw_iterator *iterator = bw_iterate(batches, epoch);
+        bw_batch *batch;
+        bw_status status;
+        while ((status = bw_next(iterator, &batch)) == BW_OK) {
+            double loss = 0;
+            check_ok(b.ctx, bw_gradients_add(gradients, batch, &loss));
+            assert_true(loss > 0 && loss < 10);
+            assert_int_equal(bw_gradients_samples(gradients), bw_batch_count(batch));
+            check_ok(b.ctx, bw_apply(b.model, gradients));
+            assert_int_equal(bw_gradients_samples(gradients), 0);
+        }
+        assert_int_equal(status, BW_OUT_OF_RANGE);
+        bw_iterator_free(iterator);
+    }
+    assert_true(bw_model_hash(a.model) == bw_model_hash(b.model));
+    bw_gradients_free(gradients);
+    planned_close(&a);
+    planned_close(&b);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    planned p;
+    open_model(&p, text);
+    uint64_t before = bw_model_hash(p.model);
+    bw_gradients *gradients = bw_gradients_new(p.model, NULL);
+    check_fails(p.ctx, bw_apply(p.model, gradients), BW_INVALID_ARGUMENT, "nothing to apply");
+    check_fails(p.ctx, bw_gradients_add(gradients, NULL, NULL), BW_INVALID_ARGUMENT, "there is no batch");
+    assert_int_equal(bw_gradients_add(NULL, NULL, NULL), BW_INVALID_ARGUMENT);
+    assert_int_equal(bw_apply(NULL, gradients), BW_INVALID_ARGUMENT);
+    assert_int_equal(bw_apply(p.model, NULL), BW_INVALID_ARGUMENT);
+    assert_null(bw_gradients_new(NULL, NULL));
+    assert_int_equal(bw_gradients_samples(gradients), 0);
+    bw_gradients_clear(gradients);
+    bw_model *other = bw_model_parse(p.ctx, text);
+    bw_iterator *iterator = bw_iterate(p.data, 0);
+    bw_batch *batch;
+    check_ok(p.ctx, bw_next(iterator, &batch));
+    check_ok(p.ctx, bw_gradients_add(gradients, batch, NULL));
+    check_fails(p.ctx, bw_apply(other, gradients), BW_INVALID_ARGUMENT, "the gradients are of another model");
+    bw_gradients_clear(gradients);
+    check_fails(p.ctx, bw_apply(p.model, gradients), BW_INVALID_ARGUMENT, "nothing to apply");
+    assert_true(bw_model_hash(p.model) == before);
+    bw_gradients_free(gradients);
+    bw_gradients_free(NULL);
+    planned_close(&p);
+}
+
+/* The model is compiled anew while gradients wait: they were made for another optimizer. */
+static void test_compiled_in_between(void **state)
+{
+    (void)state;
+    planned p;
+    open_model(&p, text);
+    bw_gradients *gradients = bw_gradients_new(p.model, NULL);
+    bw_iterator *iterator = bw_iterate(p.data, 0);
+    bw_batch *batch;
+    check_ok(p.ctx, bw_next(iterator, &batch));
+    check_ok(p.ctx, bw_gradients_add(gradients, batch, NULL));
+    uint64_t before = bw_model_hash(p.model);
+    check_ok(p.ctx, bw_compile(p.model, "adam(lr=0.1)", NULL, NULL));
+    check_fails(p.ctx, bw_apply(p.model, gradients), BW_INVALID_ARGUMENT, "compiled");
+    assert_true(bw_model_hash(p.model) == before);
+    bw_gradients_free(gradients);
+    gradients = bw_gradients_new(p.model, NULL);
+    check_ok(p.ctx, bw_gradients_add(gradients, batch, NULL));
+    check_ok(p.ctx, bw_apply(p.model, gradients));
+    planned_close(&p);
+}
+
+/* Compiling in a callback ends the fit at its next update with a refusal. */
+static bool compile_again(void *user, const bw_progress *progress)
+{
+    planned *p = user;
+    (void)progress;
+    return bw_compile(p->model, "sgd", NULL, NULL) == BW_OK;
+}
+
+static void test_compiled_by_a_callback(void **state)
+{
+    (void)state;
+    planned p;
+    open_model(&p, text);
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.batch = 12;
+    options.on_step = compile_again;
+    options.user = &p;
+    check_fails(p.ctx, bw_fit(p.model, p.data, &options, NULL), BW_INVALID_ARGUMENT, "compiled");
+    options.on_step = NULL;
+    check_ok(p.ctx, bw_fit(p.model, p.data, &options, NULL));
+    planned_close(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_loop_is_a_fit),
+        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_compiled_in_between),
+        cmocka_unit_test(test_compiled_by_a_callback),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
