@@ -74,6 +74,10 @@ bw_status bwi_model_initialize(bw_model *model, uint64_t seed)
         if (!variable->data) {
             variable->data = bwi_allocate(model->ctx, (size_t)variable->count, sizeof(float));
             status = variable->data ? bwi_initialize(model->ctx, variable, seed) : BW_RESOURCE_EXHAUSTED;
+            if (status != BW_OK) { /* another try begins with it */
+                bwi_release(model->ctx, variable->data);
+                variable->data = NULL;
+            }
         }
     }
     bwi_float_restore(state);

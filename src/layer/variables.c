@@ -39,6 +39,9 @@ static bw_status check_variable(const bw_model *model, int index, size_t count)
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "there is no variable %d: the model has %d", index,
                         model->graph.variable_count);
     }
+    if (!variable->data) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "%s has no values before the model is built", variable->name);
+    }
     if (count != (size_t)bwi_shape_count(&variable->shape)) {
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "%s: expected %lld values, got %zu", variable->name,
                         (long long)bwi_shape_count(&variable->shape), count);
@@ -69,7 +72,9 @@ uint64_t bw_model_hash(const bw_model *model)
     uint64_t hash = 0;
     for (int v = 0; model && v < model->graph.variable_count; v++) {
         const bwi_variable *variable = model->graph.variables[v];
-        hash = bwi_hash(hash, variable->data, (size_t)variable->count * sizeof(float));
+        if (variable->data) {
+            hash = bwi_hash(hash, variable->data, (size_t)variable->count * sizeof(float));
+        }
     }
     return hash;
 }
