@@ -15,7 +15,9 @@ bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inp
     if (!(layer->row->flags & BWI_LAYER_MERGES) && input_count != 1) {
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected one input, got %d", layer->name, input_count);
     }
+    unsigned state = bwi_float_begin(); /* arguments become floats whatever the caller's rounding */
     bw_node *node = layer->row->build(layer, graph, inputs, input_count);
+    bwi_float_restore(state);
     for (int v = before; !layer->trainable && v < graph->variable_count; v++) {
         graph->variables[v]->trainable = false;
     }
