@@ -15,6 +15,102 @@
 /* At most 60 characters of `bytes` for a message, in quotes; what is not printable becomes '?'. Returns the buffer. */
 char *bwi_quote(char buffer[BWI_QUOTE_SIZE], const void *bytes, size_t size);
 
+/* ---- JSON, read (json.c) ---- */
+
+typedef struct bwi_json bwi_json;
+
+typedef enum bwi_json_kind {
+    BWI_JSON_MISSING, /* of NULL */
+    BWI_JSON_NULL,
+    BWI_JSON_BOOL,
+    BWI_JSON_WHOLE,
+    BWI_JSON_REAL,
+    BWI_JSON_TEXT,
+    BWI_JSON_LIST,
+    BWI_JSON_OBJECT
+} bwi_json_kind;
+
+/* A tree of values; free it. Bounded in depth and size. Keys are unique; texts are UTF-8 without NUL. All functions below take
+ * NULL as a value that is not there. */
+bw_status bwi_json_parse(bw_context *ctx, bwi_json **json, const void *text, size_t size, const char *where);
+void bwi_json_free(bwi_json *json); /* NULL is fine */
+bwi_json_kind bwi_json_kind_of(const bwi_json *json);
+const bwi_json *bwi_json_get(const bwi_json *object, const char *key); /* NULL: none */
+int bwi_json_count(const bwi_json *json);                              /* of a list or an object; 0 of others */
+const bwi_json *bwi_json_at(const bwi_json *list, int index);
+/* Members one after another, in the file's order: *key is NULL before the first. NULL: no more. */
+const bwi_json *bwi_json_next(const bwi_json *object, const char **key);
+const char *bwi_json_text(const bwi_json *json); /* NULL: no text */
+bool bwi_json_true(const bwi_json *json);
+bool bwi_json_whole(const bwi_json *json, int64_t *value);
+bool bwi_json_number(const bwi_json *json, double *value); /* whole or real */
+
+/* ---- JSON, written (json_write.c) ---- */
+
+enum { BWI_JSON_DEPTH = 32, BWI_SHORTEST_SIZE = 40 };
+
+typedef struct bwi_json_writer {
+    bwi_text text; /* set its ctx; free it */
+    int depth;
+    bool filled[BWI_JSON_DEPTH];
+    char brackets[BWI_JSON_DEPTH];
+} bwi_json_writer;
+
+/* `key` is NULL in lists and for the outermost value; `bracket` is { or [. */
+void bwi_json_begin(bwi_json_writer *writer, const char *key, char bracket);
+void bwi_json_end(bwi_json_writer *writer);
+void bwi_json_put_text(bwi_json_writer *writer, const char *key, const char *value); /* NULL: null */
+void bwi_json_put_whole(bwi_json_writer *writer, const char *key, int64_t value);
+void bwi_json_put_real(bwi_json_writer *writer, const char *key, double value); /* NaN and infinities: null */
+void bwi_json_put_bool(bwi_json_writer *writer, const char *key, bool value);
+void bwi_json_put_null(bwi_json_writer *writer, const char *key);
+/* The fewest digits that read back as the same double, with a point or an exponent; returns the buffer. */
+char *bwi_shortest(char buffer[BWI_SHORTEST_SIZE], double value);
+
+/* ---- HDF5 files in memory (hdf5.c) ---- */
+
+typedef struct bwi_hdf5 bwi_hdf5;
+
+typedef struct bwi_hdf5_entry {
+    const char *name; /* "layers/dense/vars/0"; lent until bwi_hdf5_close */
+    bw_dtype dtype;   /* of the file; any integer or float */
+    int rank;
+    int64_t shape[BW_MAX_RANK];
+    bool stored; /* the file can hold that many values: a reader may make room for them */
+} bwi_hdf5_entry;
+
+/* Lists the datasets of an image of an HDF5 file, which is copied. Refuses links that are not hard, virtual and external
+ * datasets and filters that would be loaded from elsewhere. No file is ever opened. Calls are made one at a time, whatever
+ * the thread: the library below is not for several. */
+bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, size_t size, const char *where);
+void bwi_hdf5_close(bwi_hdf5 *file); /* NULL is fine */
+int bwi_hdf5_count(const bwi_hdf5 *file);
+const bwi_hdf5_entry *bwi_hdf5_at(const bwi_hdf5 *file, int index);
+const bwi_hdf5_entry *bwi_hdf5_find(const bwi_hdf5 *file, const char *name); /* NULL: none */
+/* `count` elements of the first axis from `offset` on (of a scalar: 1 from 0), converted to float32 or int64. */
+bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t offset, int64_t count, bw_dtype dtype, void *to);
+/* A text attribute of a group ("" is the root), or a list of them, one after another, each ended by NUL: *texts is to be
+ * released, *count is 0 and *texts NULL if there is no such attribute. */
+bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name, char **texts, int *count);
+
+/* A dataset to be written: float32, int64 or int32. Groups on the way are made. */
+typedef struct bwi_hdf5_part {
+    const char *name;
+    bw_dtype dtype;
+    int rank;
+    const int64_t *shape;
+    const void *data;
+} bwi_hdf5_part;
+
+typedef struct bwi_hdf5_writer bwi_hdf5_writer;
+
+/* begin, put any number of times, finish; the same parts in the same order give the same bytes. `finish` frees the writer;
+ * *image is to be released. `drop` frees it without a file. */
+bw_status bwi_hdf5_begin(bw_context *ctx, bwi_hdf5_writer **writer);
+bw_status bwi_hdf5_put(bwi_hdf5_writer *writer, const bwi_hdf5_part *part);
+bw_status bwi_hdf5_finish(bwi_hdf5_writer *writer, void **image, size_t *size);
+void bwi_hdf5_drop(bwi_hdf5_writer *writer); /* NULL is fine */
+
 /* ---- npy headers, versions 1 to 3 (npy.c) ---- */
 
 #define BWI_NPY_PREFIX 12              /* bytes that bwi_npy_begin needs; no npy file is shorter */
@@ -63,6 +159,16 @@ const char *bwi_zip_name(const bwi_zip *zip, int64_t index); /* "" if there is n
 bw_status bwi_zip_begin(bwi_zip *zip, int64_t index);
 bw_status bwi_zip_read(bwi_zip *zip, void *to, size_t size);
 bw_status bwi_zip_end(bwi_zip *zip);
+
+/* A zip file of stored members without time stamps: the same members give the same bytes. */
+typedef struct bwi_zip_part {
+    const char *name;
+    const void *data;
+    size_t size;
+} bwi_zip_part;
+
+/* *file is to be released. */
+bw_status bwi_zip_write(bw_context *ctx, const bwi_zip_part *parts, int count, void **file, size_t *size);
 
 /* Where a stored member's bytes stand in the mapped file, compared with what libzip reads and checked by its checksum;
  * *data is NULL if they cannot be used in place. */

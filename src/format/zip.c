@@ -2,7 +2,7 @@
  * Members of a zip file, read by libzip from the mapped bytes; the only file that includes libzip. libzip does not say where
  * a member stands, so the place of stored ones is looked up in the central directory and believed only after its bytes
  * were compared with what libzip reads. libzip's memory grows with the number of members, which is bounded here
- * before libzip sees the file.
+ * before libzip sees the file. Files are written in memory.
  */
 #include "format/format.h"
 
@@ -318,5 +318,82 @@ bw_status bwi_zip_in_place(bwi_zip *zip, int64_t index, const unsigned char **da
         status = bwi_zip_end(zip);
     if (status == BW_OK)
         *data = found;
+    return status;
+}
+
+/* ---- Writing ---- */
+
+enum { DOS_DATE = 1 << 5 | 1 }; /* 1980-01-01, the first there is */
+
+static bool add_part(zip_t *archive, const bwi_zip_part *part)
+{
+    zip_source_t *source = zip_source_buffer(archive, part->data, part->size, 0);
+    zip_int64_t index = source ? zip_file_add(archive, part->name, source, ZIP_FL_ENC_UTF_8) : -1;
+    if (source && index < 0)
+        zip_source_free(source);
+    return index >= 0 && zip_set_file_compression(archive, (zip_uint64_t)index, ZIP_CM_STORE, 0) == 0 &&
+           zip_file_set_dostime(archive, (zip_uint64_t)index, 0, DOS_DATE, 0) == 0 &&
+           zip_file_set_external_attributes(archive, (zip_uint64_t)index, 0, ZIP_OPSYS_UNIX, 0100644u << 16) == 0;
+}
+
+static bw_status fail_writing(bw_context *ctx, zip_error_t *error)
+{
+    return bwi_fail(ctx, zip_error_code_zip(error) == ZIP_ER_MEMORY ? BW_RESOURCE_EXHAUSTED : BW_INTERNAL,
+                    "cannot make a zip file: %s", zip_error_strerror(error));
+}
+
+/* What the archive left in its source. */
+static bw_status take_bytes(bw_context *ctx, zip_source_t *source, void **file, size_t *size)
+{
+    zip_stat_t facts;
+    zip_stat_init(&facts);
+    if (zip_source_stat(source, &facts) != 0 || !(facts.valid & ZIP_STAT_SIZE) || zip_source_open(source) != 0)
+        return fail_writing(ctx, zip_source_error(source));
+    unsigned char *bytes = bwi_allocate(ctx, facts.size, 1);
+    bool complete = bytes && zip_source_read(source, bytes, facts.size) == (zip_int64_t)facts.size;
+    bw_status status = !bytes ? BW_RESOURCE_EXHAUSTED : complete ? BW_OK : fail_writing(ctx, zip_source_error(source));
+    zip_source_close(source);
+    if (status != BW_OK) {
+        bwi_release(ctx, bytes);
+        return status;
+    }
+    *file = bytes;
+    *size = facts.size;
+    return BW_OK;
+}
+
+static bw_status write_archive(bw_context *ctx, zip_source_t *source, const bwi_zip_part *parts, int count)
+{
+    zip_error_t error;
+    zip_error_init(&error);
+    zip_t *archive = zip_open_from_source(source, ZIP_CREATE | ZIP_TRUNCATE, &error);
+    bw_status status = archive ? BW_OK : fail_writing(ctx, &error);
+    zip_error_fini(&error);
+    if (!archive)
+        return status;
+    zip_source_keep(source); /* closing the archive gives up its own hold */
+    for (int i = 0; i < count && status == BW_OK; i++)
+        status = add_part(archive, &parts[i]) ? BW_OK : fail_writing(ctx, zip_get_error(archive));
+    if (status == BW_OK && zip_close(archive) != 0)
+        status = fail_writing(ctx, zip_get_error(archive));
+    else if (status == BW_OK)
+        return BW_OK;
+    zip_discard(archive);
+    return status;
+}
+
+bw_status bwi_zip_write(bw_context *ctx, const bwi_zip_part *parts, int count, void **file, size_t *size)
+{
+    zip_error_t error;
+    zip_error_init(&error);
+    *file = NULL;
+    *size = 0;
+    zip_source_t *source = zip_source_buffer_create(NULL, 0, 0, &error);
+    bw_status status = source ? write_archive(ctx, source, parts, count) : fail_writing(ctx, &error);
+    if (status == BW_OK)
+        status = take_bytes(ctx, source, file, size);
+    if (source)
+        zip_source_free(source);
+    zip_error_fini(&error);
     return status;
 }

@@ -196,11 +196,49 @@ static void test_earlier_end(void **state)
     bw_close(ctx);
 }
 
+static void test_written(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    const size_t before = bwi_allocated_bytes(ctx);
+    const bwi_zip_part parts[] = {{"a.json", "{}", 2}, {"empty", "", 0}, {"b/c", "0123456789", 10}};
+    void *file[2];
+    size_t size[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(bwi_zip_write(ctx, parts, 3, &file[i], &size[i]), BW_OK);
+    assert_int_equal(size[0], size[1]);
+    assert_memory_equal(file[0], file[1], size[0]);
+    const bwi_bytes bytes = {.data = file[0], .size = size[0]};
+    bwi_zip *zip;
+    assert_int_equal(bwi_zip_open(ctx, &zip, &bytes, "a.zip"), BW_OK);
+    assert_int_equal(bwi_zip_count(zip), 3);
+    for (int i = 0; i < 3; i++) {
+        bwi_zip_member member;
+        const unsigned char *data;
+        assert_int_equal(bwi_zip_member_at(zip, i, &member), BW_OK);
+        assert_string_equal(member.name, parts[i].name);
+        assert_int_equal(member.size, parts[i].size);
+        assert_true(member.stored);
+        assert_int_equal(bwi_zip_in_place(zip, i, &data), BW_OK);
+        assert_memory_equal(data, parts[i].data, parts[i].size);
+    }
+    bwi_zip_close(zip);
+    for (int i = 0; i < 2; i++)
+        bwi_release(ctx, file[i]);
+    /* The same name twice cannot be. */
+    const bwi_zip_part twice[] = {parts[0], parts[0]};
+    assert_int_equal(bwi_zip_write(ctx, twice, 2, &file[0], &size[0]), BW_INTERNAL);
+    assert_null(file[0]);
+    assert_int_equal(bwi_allocated_bytes(ctx), before);
+    bw_close(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members), cmocka_unit_test(test_in_place), cmocka_unit_test(test_place_unknown),
-        cmocka_unit_test(test_sum),     cmocka_unit_test(test_claims),   cmocka_unit_test(test_earlier_end),
+        cmocka_unit_test(test_written),       cmocka_unit_test(test_members), cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_place_unknown), cmocka_unit_test(test_sum),     cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_earlier_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

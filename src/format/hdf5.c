@@ -1,0 +1,540 @@
+/*
+ * HDF5 files in memory; the only file that includes the library. An image of a file is opened by the core driver, which has no
+ * file behind it; whatever could lead outside (soft, external and user-defined links, virtual and external datasets, filters
+ * that are plugins) is refused when the datasets are listed, before one is opened for its values. Filters of any kind are
+ * refused: a compressed chunk may expand without limit, and Keras writes none.
+ *
+ * The library keeps its state in globals: calls are made under one lock, and what they change for the host program (its error
+ * printing, its plugins) is put back each time.
+ */
+#include "format/format.h"
+
+#include <hdf5.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { DEPTH_LIMIT = 16, ENTRY_LIMIT = 1 << 16, NAME_LIMIT = 512, CORE_STEP = 1 << 20 };
+
+struct bwi_hdf5 {
+    bw_context *ctx;
+    char *where;
+    size_t size; /* of the image */
+    hid_t file;
+    bwi_hdf5_entry *entries;
+    int count, capacity;
+};
+
+/* ---- The library's manners ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+typedef struct host {
+    H5E_auto2_t print;
+    void *print_data;
+    unsigned plugins;
+} host;
+
+static void enter(host *h)
+{
+    pthread_mutex_lock(&lock);
+    *h = (host){0};
+    H5Eget_auto2(H5E_DEFAULT, &h->print, &h->print_data);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    H5PLget_loading_state(&h->plugins);
+    H5PLset_loading_state(0);
+}
+
+static void leave(const host *h)
+{
+    H5PLset_loading_state(h->plugins);
+    H5Eclear2(H5E_DEFAULT);
+    H5Eset_auto2(H5E_DEFAULT, h->print, h->print_data);
+    pthread_mutex_unlock(&lock);
+}
+
+/* The driver looks whether a file of the given name exists, and takes equal names for the same file: a name that cannot
+ * exist, and another one each time. */
+static void make_name(char name[64])
+{
+    static unsigned serial;
+    snprintf(name, 64, "/dev/null/batchwise-%u", serial++);
+}
+
+static hid_t memory_driver(void)
+{
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    if (access >= 0 && (H5Pset_fapl_core(access, CORE_STEP, 0) < 0 || H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) < 0)) {
+        H5Pclose(access);
+        return -1;
+    }
+    return access;
+}
+
+/* ---- Listing ---- */
+
+typedef struct walk {
+    bwi_hdf5 *file;
+    char path[NAME_LIMIT];
+    int depth;
+    bw_status status;
+} walk;
+
+static bw_status fail_at(const bwi_hdf5 *file, bw_status status, const char *path, const char *what)
+{
+    char quoted[BWI_QUOTE_SIZE];
+    return bwi_fail(file->ctx, status, "%s: %s %s", file->where, bwi_quote(quoted, path, strlen(path)), what);
+}
+
+static bool is_half(hid_t type)
+{
+    size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;
+    return H5Tget_size(type) == 2 && H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0 &&
+           sign == 15 && exponent == 10 && exponent_bits == 5 && mantissa == 0 && mantissa_bits == 10;
+}
+
+/* The usual types, in either byte order; false: another. */
+static bool plain_type(hid_t type, bw_dtype *dtype)
+{
+    static const bw_dtype whole[2][4] = {{BW_U8, BW_U16, BW_U32, BW_U64}, {BW_I8, BW_I16, BW_I32, BW_I64}};
+    const size_t size = H5Tget_size(type);
+    if (H5Tget_class(type) == H5T_FLOAT) {
+        *dtype = size == 2 ? BW_F16 : size == 4 ? BW_F32 : BW_F64;
+        return is_half(type) || H5Tequal(type, H5T_IEEE_F32LE) > 0 || H5Tequal(type, H5T_IEEE_F32BE) > 0 ||
+               H5Tequal(type, H5T_IEEE_F64LE) > 0 || H5Tequal(type, H5T_IEEE_F64BE) > 0;
+    }
+    if (H5Tget_class(type) != H5T_INTEGER || (size != 1 && size != 2 && size != 4 && size != 8) ||
+        H5Tget_precision(type) != 8 * size || H5Tget_offset(type) != 0)
+        return false;
+    *dtype = whole[H5Tget_sign(type) == H5T_SGN_2][size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3];
+    return true;
+}
+
+static bool read_shape(hid_t space, bwi_hdf5_entry *entry)
+{
+    hsize_t extents[H5S_MAX_RANK];
+    if (H5Sget_simple_extent_type(space) == H5S_SCALAR) {
+        entry->rank = 0;
+        return true;
+    }
+    if (H5Sget_simple_extent_type(space) != H5S_SIMPLE)
+        return false;
+    entry->rank = H5Sget_simple_extent_dims(space, extents, NULL);
+    for (int i = 0; i < entry->rank && i < BW_MAX_RANK; i++) {
+        entry->shape[i] = (int64_t)extents[i];
+        if (extents[i] > INT64_MAX)
+            return false;
+    }
+    return entry->rank >= 0 && entry->rank <= BW_MAX_RANK;
+}
+
+static size_t entry_bytes(const bwi_hdf5_entry *entry)
+{
+    size_t bytes = bwi_dtype_size(entry->dtype);
+    for (int i = 0; i < entry->rank; i++)
+        bytes = bwi_size_multiply(bytes, (size_t)entry->shape[i]);
+    return bytes;
+}
+
+/* What would lead outside or expand is refused; NULL: nothing. */
+static const char *outside(hid_t plan)
+{
+    if (H5Pget_layout(plan) == H5D_VIRTUAL)
+        return "is a virtual dataset, which other files stand behind: refused";
+    if (H5Pget_external_count(plan) != 0)
+        return "has its values in another file: refused";
+    if (H5Pget_nfilters(plan) != 0)
+        return "is compressed or filtered; plain storage is read";
+    return NULL;
+}
+
+static void describe(walk *w, hid_t dataset, bwi_hdf5_entry *entry)
+{
+    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset), plan = H5Dget_create_plist(dataset);
+    const char *refused = plan < 0 ? "is damaged" : outside(plan);
+    if (refused)
+        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, refused);
+    else if (type >= 0 && space >= 0 && plain_type(type, &entry->dtype) && read_shape(space, entry)) {
+        const size_t storage = H5Dget_storage_size(dataset), bytes = entry_bytes(entry);
+        entry->stored = bytes <= storage && bytes <= w->file->size;
+    }
+    H5Pclose(plan);
+    H5Sclose(space);
+    H5Tclose(type);
+}
+
+static bool grow(bwi_hdf5 *file)
+{
+    if (file->count < file->capacity)
+        return true;
+    const int capacity = file->capacity ? 2 * file->capacity : 64;
+    bwi_hdf5_entry *larger = bwi_grow(file->ctx, file->entries, (size_t)file->count, (size_t)capacity, sizeof *larger);
+    if (!larger)
+        return false;
+    file->entries = larger;
+    file->capacity = capacity;
+    return true;
+}
+
+static void add_dataset(walk *w, hid_t dataset)
+{
+    bwi_hdf5 *file = w->file;
+    bwi_hdf5_entry entry = {0};
+    describe(w, dataset, &entry);
+    if (w->status != BW_OK)
+        return;
+    if (file->count == ENTRY_LIMIT) {
+        w->status = fail_at(file, BW_DATA_LOSS, w->path, "and others are more datasets than are read");
+        return;
+    }
+    entry.name = bwi_copy_text(file->ctx, w->path);
+    if (!entry.name || !grow(file)) {
+        bwi_release(file->ctx, (void *)(uintptr_t)entry.name);
+        w->status = BW_RESOURCE_EXHAUSTED;
+        return;
+    }
+    file->entries[file->count++] = entry;
+}
+
+static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user);
+
+static void visit_object(walk *w, hid_t group, const char *name)
+{
+    hid_t object = H5Oopen(group, name, H5P_DEFAULT);
+    const H5I_type_t type = object < 0 ? H5I_BADID : H5Iget_type(object);
+    if (type == H5I_DATASET) {
+        add_dataset(w, object);
+    } else if (type != H5I_GROUP) {
+        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged, or neither group nor dataset");
+    } else if (++w->depth > DEPTH_LIMIT) {
+        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is nested deeper than is read");
+    } else {
+        if (H5Literate(object, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, w) < 0 && w->status == BW_OK)
+            w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged");
+        w->depth--;
+    }
+    if (object >= 0)
+        H5Oclose(object);
+}
+
+static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user)
+{
+    walk *w = user;
+    const size_t before = strlen(w->path), length = strlen(name);
+    if (before + length + 2 > sizeof w->path) {
+        w->status = fail_at(w->file, BW_DATA_LOSS, name, "has a name longer than is read");
+        return -1;
+    }
+    snprintf(w->path + before, sizeof w->path - before, "%s%s", before ? "/" : "", name);
+    if (info->type != H5L_TYPE_HARD)
+        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is a link to elsewhere: refused");
+    else
+        visit_object(w, group, name);
+    w->path[before] = 0;
+    return w->status == BW_OK ? 0 : -1;
+}
+
+static bw_status open_image(bwi_hdf5 *file, const void *image)
+{
+    char name[64];
+    make_name(name);
+    hid_t access = memory_driver();
+    /* The library promises not to write to the image: it copies it. */
+    if (access >= 0 && H5Pset_file_image(access, (void *)(uintptr_t)image, file->size) >= 0)
+        file->file = H5Fopen(name, H5F_ACC_RDONLY, access);
+    if (access >= 0)
+        H5Pclose(access);
+    if (file->file < 0)
+        return bwi_fail(file->ctx, BW_DATA_LOSS, "%s: is no HDF5 file, or is damaged", file->where);
+    walk w = {.file = file};
+    if (H5Literate(file->file, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, &w) < 0 && w.status == BW_OK)
+        w.status = bwi_fail(file->ctx, BW_DATA_LOSS, "%s: its list of groups is damaged", file->where);
+    return w.status;
+}
+
+bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, size_t size, const char *where)
+{
+    host h;
+    *file = NULL;
+    bwi_hdf5 *made = bwi_allocate(ctx, 1, sizeof *made);
+    char *copy = made ? bwi_copy_text(ctx, where) : NULL;
+    if (!copy) {
+        bwi_release(ctx, made);
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    *made = (bwi_hdf5){.ctx = ctx, .where = copy, .size = size, .file = -1};
+    enter(&h);
+    bw_status status = size ? open_image(made, image) : bwi_fail(ctx, BW_DATA_LOSS, "%s: is empty", where);
+    leave(&h);
+    if (status == BW_OK)
+        *file = made;
+    else
+        bwi_hdf5_close(made);
+    return status;
+}
+
+void bwi_hdf5_close(bwi_hdf5 *file)
+{
+    host h;
+    if (!file)
+        return;
+    if (file->file >= 0) {
+        enter(&h);
+        H5Fclose(file->file);
+        leave(&h);
+    }
+    for (int i = 0; i < file->count; i++)
+        bwi_release(file->ctx, (void *)(uintptr_t)file->entries[i].name);
+    bwi_release(file->ctx, file->entries);
+    bwi_release(file->ctx, file->where);
+    bwi_release(file->ctx, file);
+}
+
+int bwi_hdf5_count(const bwi_hdf5 *file)
+{
+    return file->count;
+}
+
+const bwi_hdf5_entry *bwi_hdf5_at(const bwi_hdf5 *file, int index)
+{
+    return index >= 0 && index < file->count ? &file->entries[index] : NULL;
+}
+
+const bwi_hdf5_entry *bwi_hdf5_find(const bwi_hdf5 *file, const char *name)
+{
+    for (int i = 0; i < file->count; i++)
+        if (strcmp(file->entries[i].name, name) == 0)
+            return &file->entries[i];
+    return NULL;
+}
+
+/* ---- Reading ---- */
+
+/* The part of the dataset's space that is wanted, and one of its size in memory. */
+static bool select_part(const bwi_hdf5_entry *entry, int64_t offset, int64_t count, hid_t space, hid_t *memory)
+{
+    hsize_t first[BW_MAX_RANK] = {0}, extents[BW_MAX_RANK];
+    if (entry->rank == 0) {
+        *memory = H5Screate(H5S_SCALAR);
+        return *memory >= 0;
+    }
+    for (int i = 0; i < entry->rank; i++)
+        extents[i] = (hsize_t)(i ? entry->shape[i] : count);
+    first[0] = (hsize_t)offset;
+    *memory = H5Screate_simple(entry->rank, extents, NULL);
+    return *memory >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, first, NULL, extents, NULL) >= 0;
+}
+
+bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t offset, int64_t count, bw_dtype dtype, void *to)
+{
+    const int64_t rows = entry->rank ? entry->shape[0] : 1;
+    if (!entry->stored)
+        return fail_at(file, BW_DATA_LOSS, entry->name, "is not stored as plain numbers");
+    if (offset < 0 || count < 0 || offset > rows || count > rows - offset || (dtype != BW_F32 && dtype != BW_I64))
+        return fail_at(file, BW_INTERNAL, entry->name, "was asked for values that it does not have");
+    if (count == 0)
+        return BW_OK;
+    host h;
+    enter(&h);
+    hid_t dataset = H5Dopen2(file->file, entry->name, H5P_DEFAULT), space = H5Dget_space(dataset), memory = -1;
+    bool read = dataset >= 0 && space >= 0 && select_part(entry, offset, count, space, &memory) &&
+                H5Dread(dataset, dtype == BW_F32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64, memory, space, H5P_DEFAULT, to) >= 0;
+    H5Sclose(memory);
+    H5Sclose(space);
+    H5Dclose(dataset);
+    leave(&h);
+    return read ? BW_OK : fail_at(file, BW_DATA_LOSS, entry->name, "is damaged");
+}
+
+/* ---- Attributes ---- */
+
+enum { TEXT_LIMIT = 1 << 24 };
+
+typedef struct texts {
+    bwi_hdf5 *file;
+    bwi_text out;
+    int count;
+    bw_status status;
+} texts;
+
+static void add_text(texts *t, const char *text, size_t length)
+{
+    if (bwi_size_add(t->out.length, length) > TEXT_LIMIT) {
+        t->status = bwi_fail(t->file->ctx, BW_DATA_LOSS, "%s: an attribute is longer than is read", t->file->where);
+        return;
+    }
+    bwi_text_add(&t->out, "%.*s%c", (int)length, text, 0);
+    t->count++;
+    if (t->out.failed)
+        t->status = BW_RESOURCE_EXHAUSTED;
+}
+
+static void read_variable(texts *t, hid_t attribute, hid_t type, hid_t space, size_t count)
+{
+    char **pointers = bwi_allocate(t->file->ctx, count, sizeof(char *));
+    if (!pointers) {
+        t->status = BW_RESOURCE_EXHAUSTED;
+        return;
+    }
+    bool read = H5Aread(attribute, type, pointers) >= 0;
+    if (!read)
+        t->status = bwi_fail(t->file->ctx, BW_DATA_LOSS, "%s: an attribute is damaged", t->file->where);
+    for (size_t i = 0; i < count && t->status == BW_OK; i++)
+        add_text(t, pointers[i] ? pointers[i] : "", pointers[i] ? strlen(pointers[i]) : 0);
+    if (read)
+        H5Dvlen_reclaim(type, space, H5P_DEFAULT, pointers);
+    bwi_release(t->file->ctx, (void *)pointers);
+}
+
+static void read_fixed(texts *t, hid_t attribute, hid_t type, size_t count)
+{
+    const size_t size = H5Tget_size(type), bytes = bwi_size_multiply(size, count);
+    char *values = bytes <= t->file->size ? bwi_allocate(t->file->ctx, bytes, 1) : NULL;
+    if (bytes > t->file->size || (values && H5Aread(attribute, type, values) < 0))
+        t->status = bwi_fail(t->file->ctx, BW_DATA_LOSS, "%s: an attribute is damaged", t->file->where);
+    else if (!values)
+        t->status = BW_RESOURCE_EXHAUSTED;
+    for (size_t i = 0; i < count && t->status == BW_OK; i++)
+        add_text(t, values + i * size, strnlen(values + i * size, size));
+    bwi_release(t->file->ctx, values);
+}
+
+static void read_attribute(texts *t, hid_t attribute)
+{
+    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+    const hssize_t count = H5Sget_simple_extent_npoints(space);
+    if (type < 0 || space < 0 || H5Tget_class(type) != H5T_STRING || count < 0 || (size_t)count > t->file->size)
+        t->status = bwi_fail(t->file->ctx, BW_DATA_LOSS, "%s: an attribute is no text", t->file->where);
+    else if (H5Tis_variable_str(type) > 0)
+        read_variable(t, attribute, type, space, (size_t)count);
+    else
+        read_fixed(t, attribute, type, (size_t)count);
+    H5Sclose(space);
+    H5Tclose(type);
+}
+
+bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name, char **list, int *count)
+{
+    host h;
+    texts t = {.file = file, .out = {.ctx = file->ctx}};
+    *list = NULL;
+    *count = 0;
+    enter(&h);
+    hid_t object = H5Oopen(file->file, group[0] ? group : "/", H5P_DEFAULT);
+    if (object >= 0 && H5Aexists(object, name) > 0) {
+        hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
+        if (attribute < 0)
+            t.status = bwi_fail(file->ctx, BW_DATA_LOSS, "%s: attribute %s is damaged", file->where, name);
+        else
+            read_attribute(&t, attribute);
+        H5Aclose(attribute);
+    }
+    if (object >= 0)
+        H5Oclose(object);
+    leave(&h);
+    if (t.status != BW_OK) {
+        bwi_text_free(&t.out);
+        return t.status;
+    }
+    *list = t.out.bytes;
+    *count = t.count;
+    return BW_OK;
+}
+
+/* ---- Writing ---- */
+
+struct bwi_hdf5_writer {
+    bw_context *ctx;
+    hid_t file, link, plan;
+};
+
+static bw_status fail_writing(bw_context *ctx, const char *what)
+{
+    return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "cannot make an HDF5 file in memory: %s", what);
+}
+
+bw_status bwi_hdf5_begin(bw_context *ctx, bwi_hdf5_writer **writer)
+{
+    host h;
+    char name[64];
+    *writer = NULL;
+    bwi_hdf5_writer *w = bwi_allocate(ctx, 1, sizeof *w);
+    if (!w)
+        return BW_RESOURCE_EXHAUSTED;
+    enter(&h);
+    make_name(name);
+    hid_t access = memory_driver();
+    *w = (bwi_hdf5_writer){.ctx = ctx, .file = -1, .link = H5Pcreate(H5P_LINK_CREATE), .plan = H5Pcreate(H5P_DATASET_CREATE)};
+    /* Without time stamps: the same bytes each time. */
+    bool made = access >= 0 && H5Pset_create_intermediate_group(w->link, 1) >= 0 && H5Pset_obj_track_times(w->plan, 0) >= 0;
+    if (made)
+        w->file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    H5Pclose(access);
+    leave(&h);
+    if (w->file < 0) {
+        bwi_hdf5_drop(w);
+        return fail_writing(ctx, "it cannot be created");
+    }
+    *writer = w;
+    return BW_OK;
+}
+
+static hid_t file_type(bw_dtype dtype)
+{
+    return dtype == BW_F32 ? H5T_IEEE_F32LE : dtype == BW_I64 ? H5T_STD_I64LE : H5T_STD_I32LE;
+}
+
+static hid_t memory_type(bw_dtype dtype)
+{
+    return dtype == BW_F32 ? H5T_NATIVE_FLOAT : dtype == BW_I64 ? H5T_NATIVE_INT64 : H5T_NATIVE_INT32;
+}
+
+bw_status bwi_hdf5_put(bwi_hdf5_writer *w, const bwi_hdf5_part *part)
+{
+    host h;
+    hsize_t extents[BW_MAX_RANK];
+    for (int i = 0; i < part->rank; i++)
+        extents[i] = (hsize_t)part->shape[i];
+    enter(&h);
+    hid_t space = part->rank ? H5Screate_simple(part->rank, extents, NULL) : H5Screate(H5S_SCALAR);
+    hid_t dataset = H5Dcreate2(w->file, part->name, file_type(part->dtype), space, w->link, w->plan, H5P_DEFAULT);
+    bool written = dataset >= 0 && H5Dwrite(dataset, memory_type(part->dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT, part->data) >= 0;
+    H5Dclose(dataset);
+    H5Sclose(space);
+    leave(&h);
+    return written ? BW_OK : fail_writing(w->ctx, part->name);
+}
+
+bw_status bwi_hdf5_finish(bwi_hdf5_writer *w, void **image, size_t *size)
+{
+    host h;
+    *image = NULL;
+    *size = 0;
+    enter(&h);
+    ssize_t bytes = H5Fflush(w->file, H5F_SCOPE_GLOBAL) < 0 ? -1 : H5Fget_file_image(w->file, NULL, 0);
+    void *made = bytes > 0 ? bwi_allocate(w->ctx, (size_t)bytes, 1) : NULL;
+    bool taken = made && H5Fget_file_image(w->file, made, (size_t)bytes) == bytes;
+    leave(&h);
+    bw_context *ctx = w->ctx;
+    bwi_hdf5_drop(w);
+    if (!taken) {
+        bwi_release(ctx, made);
+        return bytes > 0 && !made ? BW_RESOURCE_EXHAUSTED : fail_writing(ctx, "it cannot be finished");
+    }
+    *image = made;
+    *size = (size_t)bytes;
+    return BW_OK;
+}
+
+void bwi_hdf5_drop(bwi_hdf5_writer *w)
+{
+    host h;
+    if (!w)
+        return;
+    enter(&h);
+    H5Pclose(w->link);
+    H5Pclose(w->plan);
+    if (w->file >= 0)
+        H5Fclose(w->file);
+    leave(&h);
+    bwi_release(w->ctx, w);
+}

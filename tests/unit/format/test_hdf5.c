@@ -1,0 +1,294 @@
+/* HDF5 in memory: files that h5py wrote, what leads outside, damage, and files written here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "format/format.h"
+#include "unit/base/faults.h"
+
+static unsigned char *load(const char *name, size_t *size)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/hdf5/%s", BW_TEST_DATA, name);
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        fail_msg("cannot open %s", path);
+    fseek(file, 0, SEEK_END);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    unsigned char *data = malloc(*size);
+    assert_int_equal(fread(data, 1, *size, file), *size);
+    fclose(file);
+    return data;
+}
+
+static bwi_hdf5 *open_file(bw_context *ctx, const char *name)
+{
+    size_t size;
+    unsigned char *image = load(name, &size);
+    bwi_hdf5 *file;
+    if (bwi_hdf5_open(ctx, &file, image, size, name) != BW_OK)
+        fail_msg("%s", bw_message(ctx));
+    free(image); /* it was copied */
+    return file;
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bw_dtype dtype;
+    } rows[] = {{"types/f2", BW_F16}, {"types/f4", BW_F32}, {"types/f8", BW_F64},     {"types/big_f4", BW_F32}, {"types/i1", BW_I8},
+                {"types/u2", BW_U16}, {"types/i4", BW_I32}, {"types/big_i8", BW_I64}, {"types/u8", BW_U64}};
+    static const float expected[] = {1, 2, 3, 4, 5, 100};
+    bw_context *ctx = bw_open(NULL);
+    bwi_hdf5 *file = open_file(ctx, "plain.h5");
+    for (size_t i = 0; i < BWI_COUNT(rows); i++) {
+        const bwi_hdf5_entry *entry = bwi_hdf5_find(file, rows[i].name);
+        assert_non_null(entry);
+        assert_int_equal(entry->dtype, rows[i].dtype);
+        assert_int_equal(entry->rank, 2);
+        assert_int_equal(entry->shape[0], 2);
+        assert_int_equal(entry->shape[1], 3);
+        assert_true(entry->stored);
+        float values[6];
+        int64_t wholes[6];
+        assert_int_equal(bwi_hdf5_read(file, entry, 0, 2, BW_F32, values), BW_OK);
+        assert_memory_equal(values, expected, sizeof values);
+        assert_int_equal(bwi_hdf5_read(file, entry, 1, 1, BW_I64, wholes), BW_OK);
+        assert_int_equal(wholes[0], 4);
+        assert_int_equal(wholes[2], 100);
+    }
+    bwi_hdf5_close(file);
+    bw_close(ctx);
+}
+
+static void test_places(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    const size_t before = bwi_allocated_bytes(ctx);
+    bwi_hdf5 *file = open_file(ctx, "plain.h5");
+    float values[100];
+    const bwi_hdf5_entry *deep = bwi_hdf5_find(file, "deep/a/b/c"), *scalar = bwi_hdf5_find(file, "scalar");
+    assert_int_equal(bwi_hdf5_read(file, deep, 1, 1, BW_F32, values), BW_OK);
+    assert_float_equal(values[0], 12, 0);
+    assert_float_equal(values[11], 23, 0);
+    assert_int_equal(bwi_hdf5_read(file, deep, 1, 2, BW_F32, values), BW_INTERNAL);
+    assert_int_equal(bwi_hdf5_read(file, deep, 0, 2, BW_F64, values), BW_INTERNAL);
+    assert_int_equal(scalar->rank, 0);
+    assert_int_equal(bwi_hdf5_read(file, scalar, 0, 1, BW_F32, values), BW_OK);
+    assert_float_equal(values[0], 7.5, 0);
+    const bwi_hdf5_entry *chunks = bwi_hdf5_find(file, "chunks");
+    assert_int_equal(bwi_hdf5_read(file, chunks, 0, 10, BW_F32, values), BW_OK);
+    for (int i = 0; i < 100; i++)
+        assert_float_equal(values[i], (float)i, 0);
+    const bwi_hdf5_entry *empty = bwi_hdf5_find(file, "empty");
+    assert_int_equal(empty->shape[0], 0);
+    assert_int_equal(bwi_hdf5_read(file, empty, 0, 0, BW_F32, values), BW_OK);
+    assert_false(bwi_hdf5_find(file, "text")->stored);
+    assert_false(bwi_hdf5_find(file, "flags")->stored);
+    assert_int_equal(bwi_hdf5_read(file, bwi_hdf5_find(file, "text"), 0, 1, BW_F32, values), BW_DATA_LOSS);
+    assert_null(bwi_hdf5_find(file, "deep"));
+    assert_int_equal(bwi_hdf5_count(file), 15);
+    assert_null(bwi_hdf5_at(file, 15));
+    assert_string_equal(bwi_hdf5_at(file, 0)->name, "chunks");
+    bwi_hdf5_close(file);
+    assert_int_equal(bwi_allocated_bytes(ctx), before);
+    bw_close(ctx);
+}
+
+static void test_attributes(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bwi_hdf5 *file = open_file(ctx, "plain.h5");
+    char *texts;
+    int count;
+    assert_int_equal(bwi_hdf5_attribute(file, "", "model_config", &texts, &count), BW_OK);
+    assert_int_equal(count, 1);
+    assert_string_equal(texts, "{\"class_name\": \"Sequential\"}");
+    bwi_release(ctx, texts);
+    assert_int_equal(bwi_hdf5_attribute(file, "", "layer_names", &texts, &count), BW_OK);
+    assert_int_equal(count, 2);
+    assert_memory_equal(texts, "dense\0dense_1", 14);
+    bwi_release(ctx, texts);
+    assert_int_equal(bwi_hdf5_attribute(file, "", "variable", &texts, &count), BW_OK);
+    assert_int_equal(count, 3);
+    assert_memory_equal(texts, "a\0long text\0", 13);
+    bwi_release(ctx, texts);
+    assert_int_equal(bwi_hdf5_attribute(file, "deep", "name", &texts, &count), BW_OK);
+    assert_string_equal(texts, "of a group");
+    bwi_release(ctx, texts);
+    assert_int_equal(bwi_hdf5_attribute(file, "", "missing", &texts, &count), BW_OK);
+    assert_null(texts);
+    assert_int_equal(bwi_hdf5_attribute(file, "missing", "name", &texts, &count), BW_OK);
+    assert_null(texts);
+    assert_int_equal(bwi_hdf5_attribute(file, "", "number", &texts, &count), BW_DATA_LOSS);
+    bwi_hdf5_close(file);
+    bw_close(ctx);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"soft.h5", "'b' is a link to elsewhere"},      {"external_link.h5", "'a' is a link to elsewhere"},
+        {"external_data.h5", "values in another file"}, {"virtual.h5", "virtual dataset"},
+        {"gzip.h5", "compressed or filtered"},          {"circle.h5", "nested deeper"},
+        {"datatype.h5", "neither group nor dataset"},   {"make_hdf5.py", "no HDF5 file"},
+    };
+    bw_context *ctx = bw_open(NULL);
+    const size_t before = bwi_allocated_bytes(ctx);
+    for (size_t i = 0; i < BWI_COUNT(rows); i++) {
+        size_t size;
+        unsigned char *image = load(rows[i][0], &size);
+        bwi_hdf5 *file;
+        assert_int_equal(bwi_hdf5_open(ctx, &file, image, size, "f.h5"), BW_DATA_LOSS);
+        assert_null(file);
+        if (!strstr(bw_message(ctx), rows[i][1]))
+            fail_msg("%s: %s", rows[i][0], bw_message(ctx));
+        free(image);
+    }
+    bwi_hdf5 *file;
+    assert_int_equal(bwi_hdf5_open(ctx, &file, "", 0, "f.h5"), BW_DATA_LOSS);
+    assert_int_equal(bwi_allocated_bytes(ctx), before);
+    /* 4 TiB that nobody wrote are listed, but no room may be made for them. */
+    file = open_file(ctx, "claims.h5");
+    assert_int_equal(bwi_hdf5_at(file, 0)->shape[0], (int64_t)1 << 40);
+    assert_false(bwi_hdf5_at(file, 0)->stored);
+    bwi_hdf5_close(file);
+    bw_close(ctx);
+}
+
+/* Cut short anywhere, the file is refused or read as far as it says; nothing else happens. */
+static void test_truncated(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    const size_t before = bwi_allocated_bytes(ctx);
+    size_t size;
+    unsigned char *image = load("plain.h5", &size);
+    int refused = 0;
+    for (size_t length = 0; length < size; length += 97) {
+        bwi_hdf5 *file;
+        unsigned char *part = malloc(length ? length : 1);
+        memcpy(part, image, length);
+        refused += bwi_hdf5_open(ctx, &file, part, length, "f.h5") != BW_OK;
+        bwi_hdf5_close(file);
+        free(part);
+    }
+    assert_true(refused > 10);
+    free(image);
+    assert_int_equal(bwi_allocated_bytes(ctx), before);
+    bw_close(ctx);
+}
+
+static bw_status write_file(bw_context *ctx, void **image, size_t *size)
+{
+    static const float values[] = {1, 2, 3, 4, 5, 6};
+    static const int64_t shape[] = {2, 3}, count = 41;
+    bwi_hdf5_writer *writer;
+    bwi_hdf5_part parts[] = {{"layers/dense/vars/0", BW_F32, 2, shape, values},
+                             {"layers/dense/vars/1", BW_F32, 1, shape, values},
+                             {"optimizer/vars/0", BW_I64, 0, NULL, &count}};
+    bw_status status = bwi_hdf5_begin(ctx, &writer);
+    for (size_t i = 0; i < BWI_COUNT(parts) && status == BW_OK; i++) {
+        status = bwi_hdf5_put(writer, &parts[i]);
+        if (status != BW_OK)
+            bwi_hdf5_drop(writer);
+    }
+    return status == BW_OK ? bwi_hdf5_finish(writer, image, size) : status;
+}
+
+static void test_written(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    void *image[2];
+    size_t size[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(write_file(ctx, &image[i], &size[i]), BW_OK);
+    assert_int_equal(size[0], size[1]);
+    assert_memory_equal(image[0], image[1], size[0]);
+    bwi_hdf5 *file[2];
+    for (int i = 0; i < 2; i++) /* both open at once are two files */
+        assert_int_equal(bwi_hdf5_open(ctx, &file[i], image[i], size[i], "f.h5"), BW_OK);
+    float values[6];
+    int64_t count;
+    assert_int_equal(bwi_hdf5_read(file[1], bwi_hdf5_find(file[1], "layers/dense/vars/0"), 0, 2, BW_F32, values), BW_OK);
+    for (int i = 0; i < 6; i++)
+        assert_float_equal(values[i], (float)i + 1, 0);
+    assert_int_equal(bwi_hdf5_find(file[0], "layers/dense/vars/1")->shape[0], 2);
+    assert_int_equal(bwi_hdf5_read(file[0], bwi_hdf5_find(file[0], "optimizer/vars/0"), 0, 1, BW_I64, &count), BW_OK);
+    assert_int_equal(count, 41);
+    for (int i = 0; i < 2; i++) {
+        bwi_hdf5_close(file[i]);
+        bwi_release(ctx, image[i]);
+    }
+    /* A name that is there already. */
+    bwi_hdf5_writer *writer;
+    bwi_hdf5_part part = {"a", BW_F32, 0, NULL, values};
+    assert_int_equal(bwi_hdf5_begin(ctx, &writer), BW_OK);
+    assert_int_equal(bwi_hdf5_put(writer, &part), BW_OK);
+    assert_int_equal(bwi_hdf5_put(writer, &part), BW_RESOURCE_EXHAUSTED);
+    bwi_hdf5_drop(writer);
+    bw_close(ctx);
+}
+
+static void test_allocations(void **state)
+{
+    (void)state;
+    faults f = {0};
+    size_t size;
+    unsigned char *image = load("plain.h5", &size);
+    bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+    bw_allocator allocator = faults_allocator(&f);
+    options.allocator = &allocator;
+    int failures = 0;
+    for (int at = 1;; at++) {
+        f = (faults){0};
+        bw_context *ctx = bw_open(&options);
+        f.calls = 0;
+        f.fail_at = at;
+        bwi_hdf5 *file = NULL;
+        char *texts = NULL;
+        int count;
+        void *written = NULL;
+        size_t bytes;
+        bw_status status = bwi_hdf5_open(ctx, &file, image, size, "f.h5");
+        if (status == BW_OK)
+            status = bwi_hdf5_attribute(file, "", "variable", &texts, &count);
+        if (status == BW_OK)
+            status = write_file(ctx, &written, &bytes);
+        bwi_release(ctx, written);
+        bwi_release(ctx, texts);
+        bwi_hdf5_close(file);
+        assert_int_equal(bwi_allocated_bytes(ctx), 0);
+        bw_close(ctx);
+        assert_int_equal(f.blocks, 0);
+        assert_int_equal(status, f.failed ? BW_RESOURCE_EXHAUSTED : BW_OK);
+        failures += f.failed;
+        if (!f.failed)
+            break;
+    }
+    assert_true(failures > 20);
+    free(image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_types),       cmocka_unit_test(test_places),    cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_truncated), cmocka_unit_test(test_written),
+        cmocka_unit_test(test_allocations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
