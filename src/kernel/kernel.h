@@ -32,6 +32,12 @@ typedef struct bwi_window {
     int64_t h, w, stride_h, stride_w, pad_top, pad_left;
 } bwi_window;
 
+/* A kernel of weights that slides over an image; dilation 1: none, as Keras counts. */
+typedef struct bwi_depthwise {
+    bwi_window window;
+    int64_t dilation_h, dilation_w;
+} bwi_depthwise;
+
 typedef struct bwi_adam {
     float rate; /* the corrected rate: lr * sqrt(1 - b2^t) / (1 - b1^t) */
     float epsilon;
@@ -96,6 +102,15 @@ struct bwi_kernels {
     void (*globalmax_forward)(const bwi_image *x_image, const bwi_image *y_image, const float *x, float *y);
     void (*globalmax_backward)(const bwi_image *x_image, const bwi_image *y_image, const float *x, const float *y, const float *dy,
                                float *dx);
+
+    /* Depthwise convolution, each channel by itself; x and y have the same block, weights are [kh][kw][c]; bias may be NULL. */
+    void (*depthwise_forward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_depthwise *k, const float *x,
+                              const float *w, const float *bias, float *y);
+    void (*depthwise_backward_data)(const bwi_image *x_image, const bwi_image *y_image, const bwi_depthwise *k, const float *dy,
+                                    const float *w, float *dx);
+    /* dw and db (may be NULL) are overwritten, or added to if `accumulate`. */
+    void (*depthwise_backward_weights)(const bwi_image *x_image, const bwi_image *y_image, const bwi_depthwise *k, const float *x,
+                                       const float *dy, float *dw, float *db, bool accumulate);
 
     /* ReLU and 2x2/2 max pooling without padding in one pass; bit masks instead of bytes. `masks` has
      * bwi_relu_maxpool_mask_bytes bytes, or is NULL (inference). Odd last rows and columns of x are not covered:

@@ -302,6 +302,67 @@ static void globalmax_backward(const bwi_image *x_image, const bwi_image *y_imag
         }
 }
 
+/* Where the factors of one product of a depthwise convolution lie; next_product goes through all of them. */
+typedef struct product {
+    int64_t x, y, weight;
+} product;
+
+static bool next_product(const bwi_image *x_image, const bwi_image *y_image, const bwi_depthwise *k, int64_t *number, product *p)
+{
+    const bwi_window *s = &k->window;
+    const int64_t count = y_image->n * y_image->c * y_image->h * y_image->w * s->h * s->w;
+    for (; *number < count; ++*number) {
+        int64_t rest = *number, c = rest % x_image->c, j = (rest /= x_image->c) % s->w, i = (rest /= s->w) % s->h;
+        int64_t ow = (rest /= s->h) % y_image->w, oh = (rest /= y_image->w) % y_image->h, n = rest / y_image->h;
+        int64_t h = oh * s->stride_h - s->pad_top + i * k->dilation_h, w = ow * s->stride_w - s->pad_left + j * k->dilation_w;
+        if (h >= 0 && h < x_image->h && w >= 0 && w < x_image->w) {
+            *p = (product){at(x_image, n, h, w, c), at(y_image, n, oh, ow, c), (i * s->w + j) * x_image->c + c};
+            ++*number;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void depthwise_forward(const bwi_image *x_image, const bwi_image *y_image, const bwi_depthwise *k, const float *x,
+                              const float *w, const float *bias, float *y)
+{
+    int64_t number = 0;
+    memset(y, 0, (size_t)bwi_image_floats(y_image) * sizeof *y);
+    for (int64_t n = 0; bias && n < y_image->n; n++)
+        for (int64_t i = 0; i < y_image->h * y_image->w; i++)
+            for (int64_t c = 0; c < y_image->c; c++)
+                y[at(y_image, n, 0, i, c)] = bias[c];
+    for (product p; next_product(x_image, y_image, k, &number, &p);)
+        y[p.y] += x[p.x] * w[p.weight];
+}
+
+static void depthwise_backward_data(const bwi_image *x_image, const bwi_image *y_image, const bwi_depthwise *k, const float *dy,
+                                    const float *w, float *dx)
+{
+    int64_t number = 0;
+    memset(dx, 0, (size_t)bwi_image_floats(x_image) * sizeof *dx);
+    for (product p; next_product(x_image, y_image, k, &number, &p);)
+        dx[p.x] += dy[p.y] * w[p.weight];
+}
+
+static void depthwise_backward_weights(const bwi_image *x_image, const bwi_image *y_image, const bwi_depthwise *k, const float *x,
+                                       const float *dy, float *dw, float *db, bool accumulate)
+{
+    int64_t number = 0;
+    if (!accumulate) {
+        memset(dw, 0, (size_t)(k->window.h * k->window.w * x_image->c) * sizeof *dw);
+        if (db)
+            memset(db, 0, (size_t)x_image->c * sizeof *db);
+    }
+    for (product p; next_product(x_image, y_image, k, &number, &p);)
+        dw[p.weight] += x[p.x] * dy[p.y];
+    for (int64_t n = 0; db && n < y_image->n; n++)
+        for (int64_t i = 0; i < y_image->h * y_image->w; i++)
+            for (int64_t c = 0; c < y_image->c; c++)
+                db[c] += dy[at(y_image, n, 0, i, c)];
+}
+
 static const bwi_window two_by_two = {2, 2, 2, 2, 0, 0};
 
 /* Masks: four bits for each output, two to a byte: the winner, or 4 if it is not positive. */
@@ -509,6 +570,9 @@ const bwi_kernels bwi_kernels_reference = {
     .avgpool_backward = avgpool_backward,
     .globalmax_forward = globalmax_forward,
     .globalmax_backward = globalmax_backward,
+    .depthwise_forward = depthwise_forward,
+    .depthwise_backward_data = depthwise_backward_data,
+    .depthwise_backward_weights = depthwise_backward_weights,
     .relu_maxpool_forward = relu_maxpool_forward,
     .relu_maxpool_backward = relu_maxpool_backward,
     .softmax_forward = softmax_forward,

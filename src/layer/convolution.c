@@ -87,8 +87,8 @@ static bw_node *take_padding(bw_node *x, bwi_conv2d_attributes *a)
     return x->input[0];
 }
 
-static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, bw_node *x, bwi_conv2d_attributes *a, const bwi_shape *kernel,
-                         const places *at)
+static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, const bwi_op *op, bw_node *x, bwi_conv2d_attributes *a,
+                         const bwi_shape *kernel, const places *at)
 {
     const bwi_argument_value *v = layer->values;
     bwi_shape bias = {.rank = 1, .extent = {a->filters}};
@@ -102,7 +102,7 @@ static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, bw_node *x, b
             bwi_layer_variable(graph, layer, "bias", &bias, at->bias_initializer, at->bias_regularizer, a->filters, a->filters);
     }
     x = take_padding(x, a);
-    bw_node *node = bwi_graph_add(graph, &bwi_op_conv2d, layer->name, a, sizeof *a, &x, 1, variables, count);
+    bw_node *node = bwi_graph_add(graph, op, layer->name, a, sizeof *a, &x, 1, variables, count);
     return bwi_activation_add(graph, layer->name, node, v[at->activation].text);
 }
 
@@ -120,7 +120,7 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int 
     }
     bwi_shape line = {.rank = 3, .extent = {a.kernel[1], channels / a.groups, a.filters}};
     bwi_shape image = {.rank = 4, .extent = {a.kernel[0], a.kernel[1], channels / a.groups, a.filters}};
-    return convolve(layer, graph, x, &a, rank == 2 ? &line : &image, &conv_places);
+    return convolve(layer, graph, &bwi_op_conv2d, x, &a, rank == 2 ? &line : &image, &conv_places);
 }
 
 static bw_node *build_line(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
@@ -185,7 +185,10 @@ static bw_node *build_depthwise(const bwi_layer *layer, bwi_graph *graph, bw_nod
     a.groups = channels;
     a.filters = channels * multiplier;
     bwi_shape kernel = {.rank = 4, .extent = {a.kernel[0], a.kernel[1], channels, multiplier}};
-    return convolve(layer, graph, x, &a, &kernel, &depthwise_places);
+    /* oneDNN's gradient of the weights of large or dilated depthwise kernels is 15 times slower than its other passes. */
+    bool large = a.kernel[0] > 3 || a.kernel[1] > 3 || a.dilation[0] > 1 || a.dilation[1] > 1;
+    const bwi_op *op = multiplier == 1 && large ? &bwi_op_depthwise : &bwi_op_conv2d;
+    return convolve(layer, graph, op, x, &a, &kernel, &depthwise_places);
 }
 
 const bwi_layer_row bwi_layer_depthwise_conv2d = {

@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* Output extent and padding along the height (0) or the width (1). */
-static void extents(const bwi_conv2d_attributes *a, int i, int64_t in, int64_t *out, int64_t *before, int64_t *after)
+void bwi_conv2d_extents(const bwi_conv2d_attributes *a, int i, int64_t in, int64_t *out, int64_t *before, int64_t *after)
 {
     bwi_window_extent(in + a->pad[i][0] + a->pad[i][1], (a->kernel[i] - 1) * a->dilation[i] + 1, a->strides[i], a->same, out,
                       before, after);
@@ -30,7 +29,7 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     node->shape.extent[in->rank - 1] = a->filters;
     for (int i = 3 - in->rank; i < 2; i++) {
         int64_t before, after, *out = &node->shape.extent[i + in->rank - 3];
-        extents(a, i, in->extent[i + in->rank - 3], out, &before, &after);
+        bwi_conv2d_extents(a, i, in->extent[i + in->rank - 3], out, &before, &after);
         if (*out < 1) {
             return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: a kernel of %dx%d does not fit into %s", node->name,
                             (int)a->kernel[0], (int)a->kernel[1], bwi_format_shape(text, in->rank, in->extent));
@@ -54,8 +53,8 @@ static bwi_conv_shape conv_shape(const bw_node *node, int64_t n)
     bwi_shape_image(&node->input[0]->shape, &s.ih, &s.iw, &s.ic);
     bwi_shape_image(&node->shape, &s.oh, &s.ow, &s.oc);
     int64_t extent;
-    extents(a, 0, s.ih, &extent, &s.pad_top, &s.pad_bottom);
-    extents(a, 1, s.iw, &extent, &s.pad_left, &s.pad_right);
+    bwi_conv2d_extents(a, 0, s.ih, &extent, &s.pad_top, &s.pad_bottom);
+    bwi_conv2d_extents(a, 1, s.iw, &extent, &s.pad_left, &s.pad_right);
     return s;
 }
 

@@ -11,9 +11,9 @@
 extern const bwi_op *const bwi_ops[];
 
 extern const bwi_op bwi_op_input, bwi_op_conv2d, bwi_op_maxpool2d, bwi_op_relu, bwi_op_relu_maxpool, bwi_op_softmax, bwi_op_reshape,
-    bwi_op_dense, bwi_op_batchnorm, bwi_op_reorder, bwi_op_crossentropy, bwi_op_accuracy, bwi_op_mean,
-    bwi_op_custom, bwi_op_custom_constant;
-extern const bwi_op bwi_op_avgpool2d, bwi_op_global_maxpool, bwi_op_pad2d, bwi_op_upsample2d, bwi_op_permute;
+    bwi_op_dense, bwi_op_batchnorm, bwi_op_reorder, bwi_op_crossentropy, bwi_op_accuracy, bwi_op_mean, bwi_op_custom,
+    bwi_op_custom_constant;
+extern const bwi_op bwi_op_avgpool2d, bwi_op_global_maxpool, bwi_op_pad2d, bwi_op_upsample2d, bwi_op_permute, bwi_op_depthwise;
 extern const bwi_op bwi_op_embedding, bwi_op_index_mask, bwi_op_masked_average, bwi_op_mask_any, bwi_op_mask_weights;
 
 extern const bwi_op bwi_op_loss, bwi_op_confusion, bwi_op_variation, bwi_op_class_weight;
@@ -154,6 +154,9 @@ bw_status bwi_labels_check(const bwi_call *call, const bwi_tile *tile);
 /* Where a window of `size` (dilated) starts when it slides over `extent` with Keras's padding: output extent, and the
  * padding before and after. */
 void bwi_window_extent(int64_t extent, int64_t size, int64_t stride, bool same, int64_t *out, int64_t *before, int64_t *after);
+
+/* The same of a convolution, along the height (0) or the width (1) of an extent of `in`. */
+void bwi_conv2d_extents(const bwi_conv2d_attributes *a, int i, int64_t in, int64_t *out, int64_t *before, int64_t *after);
 
 /* Fails if the node's shape, as its rule computed it, has too many elements to count their bytes. */
 bw_status bwi_shape_check(bwi_graph *graph, const bw_node *node);

@@ -57,6 +57,18 @@ typedef struct op_case {
         }                                                                                                              \
     }
 
+/* Depthwise: kernel, strides, dilation, same; input height, width, channels. */
+#define DEPTHWISE(kh, kw, sh, sw, dh, dw, s, h, w, c)                                                                  \
+    {                                                                                                                  \
+        .op = &bwi_op_depthwise,                                                                                       \
+        ATTRIBUTES(bwi_conv2d_attributes, .filters = c, .kernel = {kh, kw}, .strides = {sh, sw}, .dilation = {dh, dw}, \
+                   .groups = c, .same = s),                                                                            \
+        .input = {VARIED(h, w, c)}, .variable = {                                                                      \
+            SHAPE(kh, kw, c, 1),                                                                                       \
+            SHAPE(c)                                                                                                   \
+        }                                                                                                              \
+    }
+
 /* Pooling: window, strides, same; input height, width, channels. */
 #define POOL(which, wh, ww, sh, sw, s, h, w, c)                                                                       \
     {                                                                                                                 \
@@ -274,6 +286,11 @@ static const op_case op_cases[] = {
                 .pad = {{1, 0}, {0, 2}}),
      .input = {VARIED(4, 4, 17)},
      .variable = {SHAPE(3, 3, 17, 1)}},
+
+    DEPTHWISE(3, 3, 1, 1, 1, 1, true, 4, 5, 17),
+    DEPTHWISE(5, 4, 1, 1, 1, 1, true, 7, 9, 3),
+    DEPTHWISE(3, 2, 1, 1, 2, 3, false, 7, 8, 2),
+    DEPTHWISE(5, 5, 2, 3, 1, 1, true, 8, 7, 5),
 
     POOL(maxpool2d, 1, 3, 1, 2, true, 1, 9, 3),
     {.op = &bwi_op_maxpool2d,
