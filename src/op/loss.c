@@ -274,9 +274,9 @@ static void sparse_gradient(int64_t width, const float *x, const void *target, f
     (void)p;
     int32_t label = *(const int32_t *)target;
     float total = (float)sum_of(width, x), c = x[label] / total;
-    factor = c < EPSILON || c > ALMOST_ONE ? 0 : factor / total;
+    bool clipped = c < EPSILON || c > ALMOST_ONE;
     for (int64_t i = 0; i < width; i++) {
-        dx[i] = factor * (i == label ? 1 - 1 / c : 1);
+        dx[i] = clipped ? 0 : factor / total * (i == label ? 1 - 1 / c : 1);
     }
 }
 
