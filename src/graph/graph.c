@@ -177,6 +177,12 @@ bwi_variable *bwi_graph_variable(bwi_graph *graph, const char *layer, const char
                                  const char *initializer, int64_t fan_in, int64_t fan_out)
 {
     bw_context *ctx = graph->ctx;
+    if (graph->reusing) {
+        bwi_variable *again = graph->variables[graph->reuse++];
+        return bwi_shape_equal(&again->shape, shape)
+                   ? again
+                   : bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "layer %s: its %s does not fit this input", layer, name);
+    }
     if (bwi_shape_count(shape) > BWI_MOST_VALUES) {
         char text[160];
         return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "variable %s/%s: a shape of %s is more than %lld values", layer, name,

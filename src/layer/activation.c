@@ -37,6 +37,11 @@ static bw_node *add(bwi_graph *graph, const char *layer, bw_node *node, const bw
     return bwi_graph_add(graph, op, layer, a, bytes, &node, 1, NULL, 0);
 }
 
+const char *bwi_activation_name(int index)
+{
+    return index >= 0 && index < (int)BWI_COUNT(activations) ? activations[index].name : NULL;
+}
+
 bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, const char *activation)
 {
     if (!node) {

@@ -353,6 +353,11 @@ static const initializer_row rows[] = {
 
 enum { MOST_ARGUMENTS = 4 };
 
+const char *bwi_initializer_names(int index)
+{
+    return index >= 0 && index < (int)BWI_COUNT(rows) ? rows[index].names : NULL;
+}
+
 static const initializer_row *find_row(const bwi_term *term)
 {
     for (size_t i = 0; i < BWI_COUNT(rows); i++) {

@@ -114,6 +114,11 @@ bw_node *bwi_layer_mask(const bwi_layer *layer, bwi_graph *graph, bw_node *const
 /* The node's activation by Keras's name ("" or "linear": none). */
 bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, const char *activation);
 
+/* Names in the tables, for documentation and tests; NULL behind the last. */
+const char *bwi_activation_name(int index);
+const char *bwi_initializer_names(int index);
+const char *bwi_regularizer_name(int index);
+
 /* Fills a variable with its initial values, a function of the seed and its place in the model alone. */
 bw_status bwi_initialize(bw_context *ctx, bwi_variable *variable, uint64_t seed);
 

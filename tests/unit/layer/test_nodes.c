@@ -1,0 +1,277 @@
+/* Models by calls: branches, shared layers, several inputs and outputs, losses and operators of one's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <batchwise.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SAMPLES = 13, WIDTH = 6 };
+
+static float xs[SAMPLES * WIDTH], ys[SAMPLES * 2], labels[SAMPLES];
+
+static void fill(void)
+{
+    unsigned state = 12345;
+    for (int i = 0; i < SAMPLES * WIDTH; i++) {
+        state = state * 1664525u + 1013904223u;
+        xs[i] = (float)(state >> 8) / 8388608.0F - 1;
+    }
+    for (int i = 0; i < SAMPLES * 2; i++) {
+        state = state * 1664525u + 1013904223u;
+        ys[i] = (float)(state >> 8) / 8388608.0F - 1;
+    }
+    for (int i = 0; i < SAMPLES; i++) {
+        labels[i] = (float)(i % 3);
+    }
+}
+
+static bw_dataset *data_of(bw_context *ctx, const float *y, int width)
+{
+    bw_array x = {.data = xs, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, WIDTH}};
+    bw_array t = {.data = y, .dtype = BW_F32, .rank = width ? 2 : 1, .shape = {SAMPLES, width}};
+    return bw_from_arrays(ctx, &x, &t, NULL);
+}
+
+static uint64_t train(bw_model *model, bw_dataset *data, const char *loss)
+{
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.batch = 5;
+    options.epochs = 3;
+    options.seed = 3;
+    assert_int_equal(bw_compile(model, "sgd(lr=0.1)", loss, ""), BW_OK);
+    assert_int_equal(bw_fit(model, data, &options, NULL), BW_OK);
+    return bw_model_hash(model);
+}
+
+static const int64_t width[] = {WIDTH};
+
+/* The same layers by expression and by calls are the same model. */
+static void test_same_as_expression(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bw_model *a = bw_model_parse(ctx, "dense(5,tanh) dense(3,softmax)");
+    bw_model *b = bw_model_new(ctx);
+    bw_node *x = bw_input(b, "x", BW_F32, 1, width);
+    assert_int_equal(bw_output(bw_layer(bw_layer(x, "dense(5,tanh)"), "dense(3,softmax)"), NULL), BW_OK);
+    bw_dataset *data = data_of(ctx, labels, 0);
+    assert_int_equal(train(a, data, NULL), train(b, data, NULL));
+    bw_close(ctx);
+}
+
+/* A loss made of nodes trains as the built-in one does, within rounding. */
+static void test_loss_of_nodes(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    const int64_t two[] = {2};
+    bw_model *a = bw_model_parse(ctx, "dense(4,tanh) dense(2)"), *b = bw_model_new(ctx);
+    bw_node *y = bw_layer(bw_layer(bw_input(b, "", BW_F32, 1, width), "dense(4,tanh)"), "dense(2)");
+    bw_node *error = bw_mean(bw_square(bw_subtract(y, bw_target(b, "", BW_F32, 1, two))), BW_ALL);
+    assert_int_equal(bw_add_loss(error, "error"), BW_OK);
+    bw_dataset *data = data_of(ctx, ys, 2);
+    train(a, data, "mse");
+    train(b, data, NULL);
+    assert_int_equal(bw_variable_count(a), bw_variable_count(b));
+    for (int v = 0; v < bw_variable_count(a); v++) {
+        float p[64], q[64];
+        int64_t shape[BW_MAX_RANK];
+        size_t count = 1;
+        for (int i = 0, rank = bw_variable_shape(a, v, shape); i < rank; i++) {
+            count *= (size_t)shape[i];
+        }
+        assert_int_equal(bw_variable_get(a, v, p, count), BW_OK);
+        assert_int_equal(bw_variable_get(b, v, q, count), BW_OK);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(fabsf(p[i] - q[i]) < 1e-5F);
+        }
+    }
+    bw_close(ctx);
+}
+
+static double loss_of(bw_model *model, bw_dataset *data)
+{
+    bw_history *history = NULL;
+    assert_int_equal(bw_evaluate(model, data, &history), BW_OK);
+    double loss = bw_history_last(history, "loss");
+    bw_history_free(history);
+    return loss;
+}
+
+/* One step of SGD with rate 1 on the whole data shows the gradient of the mean loss: against central differences. */
+static void check_gradients(bw_model *model, bw_dataset *data, const char *loss)
+{
+    assert_int_equal(bw_compile(model, "sgd(lr=1)", loss, ""), BW_OK);
+    assert_int_equal(bw_build(model, 0, NULL, 5), BW_OK);
+    for (int v = 0; v < bw_variable_count(model); v++) {
+        float before[256], moved[256], after[256];
+        int64_t shape[BW_MAX_RANK];
+        size_t count = 1;
+        for (int i = 0, rank = bw_variable_shape(model, v, shape); i < rank; i++) {
+            count *= (size_t)shape[i];
+        }
+        assert_true(count <= 256);
+        double expected[256];
+        assert_int_equal(bw_variable_get(model, v, before, count), BW_OK);
+        for (size_t i = 0; i < count; i++) {
+            memcpy(moved, before, sizeof moved);
+            moved[i] = before[i] + 1e-2F;
+            assert_int_equal(bw_variable_set(model, v, moved, count), BW_OK);
+            double up = loss_of(model, data);
+            moved[i] = before[i] - 1e-2F;
+            assert_int_equal(bw_variable_set(model, v, moved, count), BW_OK);
+            expected[i] = (up - loss_of(model, data)) / 2e-2;
+        }
+        assert_int_equal(bw_variable_set(model, v, before, count), BW_OK);
+        float others[8][256];
+        for (int o = 0; o < bw_variable_count(model); o++) {
+            int64_t s[BW_MAX_RANK];
+            size_t n = 1;
+            for (int i = 0, rank = bw_variable_shape(model, o, s); i < rank; i++) {
+                n *= (size_t)s[i];
+            }
+            assert_int_equal(bw_variable_get(model, o, others[o], n), BW_OK);
+        }
+        bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+        options.batch = SAMPLES;
+        assert_int_equal(bw_fit(model, data, &options, NULL), BW_OK);
+        assert_int_equal(bw_variable_get(model, v, after, count), BW_OK);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(fabs((double)before[i] - (double)after[i] - expected[i]) < 1e-3 + 1e-2 * fabs(expected[i]));
+        }
+        for (int o = 0; o < bw_variable_count(model); o++) {
+            int64_t s[BW_MAX_RANK];
+            size_t n = 1;
+            for (int i = 0, rank = bw_variable_shape(model, o, s); i < rank; i++) {
+                n *= (size_t)s[i];
+            }
+            assert_int_equal(bw_variable_set(model, o, others[o], n), BW_OK);
+        }
+    }
+}
+
+static void test_shared_layer(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bw_model *model = bw_model_new(ctx);
+    bw_node *x = bw_input(model, "", BW_F32, 1, width);
+    bw_node *once = bw_layer(x, "dense(6,tanh)");
+    bw_node *twice = bw_layer_again(once, once);
+    bw_node *both[] = {once, twice};
+    assert_int_equal(bw_output(bw_layer(bw_merge("add", both, 2), "dense(2)"), NULL), BW_OK);
+    check_gradients(model, data_of(ctx, ys, 2), "mse");
+    assert_int_equal(bw_variable_count(model), 4);
+    bw_close(ctx);
+}
+
+/* ---- An operator of one's own: y = x^3 ---- */
+
+static int cube_shape(void *user, int inputs, const int *ranks, const int64_t *const *shapes, int64_t *shape)
+{
+    assert_ptr_equal(user, xs);
+    if (inputs != 1) {
+        return -1;
+    }
+    memcpy(shape, shapes[0], (size_t)ranks[0] * sizeof *shape);
+    return ranks[0];
+}
+
+static bool cube(void *user, int64_t samples, const float *const *src, float *dst)
+{
+    (void)user;
+    for (int64_t i = 0; i < samples * 4; i++) {
+        dst[i] = src[0][i] * src[0][i] * src[0][i];
+    }
+    return true;
+}
+
+static bool cube_backward(void *user, int64_t samples, const float *const *src, const float *dst, const float *diff_dst,
+                          float *const *diff_src)
+{
+    (void)user;
+    (void)dst;
+    for (int64_t i = 0; i < samples * 4; i++) {
+        diff_src[0][i] = 3 * src[0][i] * src[0][i] * diff_dst[i];
+    }
+    return true;
+}
+
+static void test_custom_operator(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bw_model *model = bw_model_new(ctx);
+    bw_operator op = {
+        .size = sizeof op, .name = "cube", .shape = cube_shape, .forward = cube, .backward = cube_backward, .user = xs};
+    bw_node *h = bw_layer(bw_input(model, "", BW_F32, 1, width), "dense(4)");
+    assert_int_equal(bw_output(bw_layer(bw_custom(&op, &h, 1), "dense(2)"), NULL), BW_OK);
+    check_gradients(model, data_of(ctx, ys, 2), "mse");
+    bw_close(ctx);
+}
+
+static bool refuse(void *user, int64_t samples, const float *const *src, float *dst)
+{
+    (void)user;
+    (void)src;
+    memset(dst, 0, (size_t)samples * 4 * sizeof *dst);
+    return false;
+}
+
+static void test_custom_operator_fails(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bw_model *model = bw_model_new(ctx);
+    bw_operator op = {
+        .size = sizeof op, .name = "cube", .shape = cube_shape, .forward = refuse, .backward = cube_backward, .user = xs};
+    bw_node *h = bw_layer(bw_input(model, "", BW_F32, 1, width), "dense(4)");
+    assert_int_equal(bw_output(bw_layer(bw_custom(&op, &h, 1), "dense(2)"), NULL), BW_OK);
+    assert_int_equal(bw_compile(model, "sgd", "mse", ""), BW_OK);
+    assert_int_equal(bw_fit(model, data_of(ctx, ys, 2), NULL, NULL), BW_INVALID_ARGUMENT);
+    assert_string_equal(bw_message(ctx), "operator cube failed in its forward pass for sample 0");
+    bw_close(ctx);
+}
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bw_model *model = bw_model_new(ctx);
+    bw_node *x = bw_input(model, "", BW_F32, 1, width);
+    /* Builders pass NULL on; the first status tells. */
+    assert_null(bw_layer(bw_layer(x, "conv2d(3,3)"), "dense(2)"));
+    assert_int_equal(bw_output(x, NULL), BW_INVALID_ARGUMENT);
+    assert_non_null(strstr(bw_message(ctx), "layer conv2d: expected an image"));
+    assert_int_equal(bw_compile(model, NULL, NULL, NULL), BW_OK);
+    assert_int_equal(bw_fit(model, data_of(ctx, ys, 2), NULL, NULL), BW_INVALID_ARGUMENT);
+    assert_non_null(strstr(bw_message(ctx), "no output"));
+    assert_null(bw_layer_again(x, x));
+    assert_int_equal(bw_output(x, NULL), BW_INVALID_ARGUMENT);
+    assert_null(bw_layer(x, "lstm(3)"));
+    assert_int_equal(bw_output(x, NULL), BW_UNIMPLEMENTED);
+    assert_int_equal(bw_add_loss(x, "wide"), BW_INVALID_ARGUMENT);
+    bw_model *other = bw_model_new(ctx);
+    bw_node *foreign[] = {x, bw_input(other, "", BW_F32, 1, width)};
+    assert_null(bw_merge("add", foreign, 2));
+    assert_int_equal(bw_output(x, NULL), BW_INVALID_ARGUMENT);
+    bw_close(ctx);
+}
+
+int main(void)
+{
+    fill();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_as_expression),    cmocka_unit_test(test_loss_of_nodes),
+        cmocka_unit_test(test_shared_layer),          cmocka_unit_test(test_custom_operator),
+        cmocka_unit_test(test_custom_operator_fails), cmocka_unit_test(test_mistakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
