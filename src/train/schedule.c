@@ -1,7 +1,4 @@
-/*
- * Schedules of the learning rate, by Keras's formulas, in float as Keras computes them: where a restart falls on a step is
- * decided by the rounding of a quotient of logarithms.
- */
+/* Schedules of the learning rate, by Keras's formulas. */
 #include "train/train.h"
 
 #include <math.h>
@@ -114,17 +111,27 @@ static const bwi_argument restart_arguments[RESTART_COUNT] = {
     [RESTART_ALPHA] = {"alpha", NULL, BWI_FLOAT, "0", 0, 1e9, NULL},
 };
 
+/* Where period r begins, in units of the first: 1 + t + ... + t^(r-1). */
+static double period_begin(double t, double r)
+{
+    return (pow(t, r) - 1) / (t - 1);
+}
+
+/* The quotient of logarithms may be rounded to either side where a period begins. */
 static float restarts(const bwi_schedule *s, float step)
 {
-    float periods = step / number(s, RESTART_STEPS), t = number(s, RESTART_T), alpha = number(s, RESTART_ALPHA), restart;
+    double periods = (double)step / s->values[RESTART_STEPS].number, t = s->values[RESTART_T].number, restart;
     if (t > 1) {
-        restart = floorf(logf(1 - periods * (1 - t)) / logf(t));
-        periods = (periods - (1 - powf(t, restart)) / (1 - t)) / powf(t, restart);
+        restart = floor(log(1 + periods * (t - 1)) / log(t));
+        restart += period_begin(t, restart + 1) <= periods ? 1 : 0;
+        restart -= period_begin(t, restart) > periods ? 1 : 0;
+        periods = (periods - period_begin(t, restart)) / pow(t, restart);
     } else {
-        restart = floorf(periods);
+        restart = floor(periods);
         periods -= restart;
     }
-    return number(s, RESTART_RATE0) * ((1 - alpha) * powf(number(s, RESTART_M), restart) * half_cosine(periods) + alpha);
+    float alpha = number(s, RESTART_ALPHA), height = powf(number(s, RESTART_M), (float)restart);
+    return number(s, RESTART_RATE0) * ((1 - alpha) * height * half_cosine((float)periods) + alpha);
 }
 
 /* ---- Constant pieces ---- */

@@ -351,6 +351,16 @@ for name, given in (
         ("ema_overwrite", "adam(lr=0.01,use_ema=true,ema_momentum=0.8,ema_overwrite_frequency=5)")):
     optimizer("optimizer_" + name, given)
 
+# Penalties are in the gradient before it is clipped; weights decay after; a wide layer is stored packed.
+penalized = "dense(40,tanh,kernel_regularizer=l1_l2(0.002,0.02)) dense(3,softmax,bias_regularizer=l2(0.1))"
+for name, given in (
+        ("clipnorm", "sgd(lr=0.1,clipnorm=0.2)"), ("clipvalue", "sgd(lr=0.1,momentum=0.5,clipvalue=0.03)"),
+        ("global_clipnorm", "adam(lr=0.01,global_clipnorm=0.2)"),
+        ("everything", "adamw(lr=polynomial_decay(0.03,9,0.005),weight_decay=0.3,global_clipnorm=0.3,use_ema=true,ema_momentum=0.7)"),
+        ("ema_overwrite", "rmsprop(lr=0.005,momentum=0.5,centered=true,clipnorm=0.2,use_ema=true,ema_momentum=0.6,"
+                          "ema_overwrite_frequency=3)")):
+    row("optimizer_penalized_" + name, penalized, optimizer=given, epochs=4)
+
 for name, given in (
         ("exponential_decay", "exponential_decay(0.1,5,0.6)"),
         ("exponential_decay_staircase", "exponential_decay(0.1,4,0.5,staircase=true)"),
