@@ -227,21 +227,21 @@ void bwi_session_close(bwi_session *s)
 /* ---- Running ---- */
 
 /* Of the regularizers, with the variables as they are: before the update. */
-static double penalty(const bwi_graph *graph)
+static double penalty(const bwi_session *s)
 {
+    const bwi_kernels *kernels = bwi_exec_plan(s->exec)->kernels;
     double sum = 0;
-    for (int v = 0; v < graph->variable_count; v++) {
-        const bwi_variable *variable = graph->variables[v];
-        if (!variable->trainable || (variable->l1 == 0 && variable->l2 == 0)) {
+    for (int v = 0; v < s->graph.variable_count; v++) {
+        const bwi_variable *variable = s->graph.variables[v];
+        if (!variable->trainable) {
             continue;
         }
-        double absolute = 0, squares = 0;
-        for (int64_t i = 0; i < variable->count; i++) {
-            double w = (double)variable->data[i];
-            absolute += fabs(w);
-            squares += w * w;
+        double absolute = 0;
+        for (int64_t i = 0; variable->l1 > 0 && i < variable->count; i++) {
+            absolute += (double)fabsf(variable->data[i]);
         }
-        sum += (double)variable->l1 * absolute + (double)variable->l2 * squares;
+        sum += (double)variable->l1 * absolute;
+        sum += variable->l2 > 0 ? (double)variable->l2 * kernels->sum_of_squares(variable->count, variable->data) : 0;
     }
     return sum;
 }
@@ -250,7 +250,7 @@ bw_status bwi_session_feed(bwi_session *s, int which, const bwi_piece *piece, fl
 {
     bw_status status = bwi_exec_feed(s->exec, s->program[which], piece, predictions);
     s->fed = (double)piece->count;
-    s->penalty = s->column_count ? penalty(&s->graph) : 0;
+    s->penalty = s->column_count ? penalty(s) : 0;
     if (which == BWI_PROGRAM_TRAIN) {
         s->window_count = status == BW_OK ? s->window_count + bwi_exec_sums(s->exec, s->columns[0].node)[1] : 0;
     }
