@@ -272,6 +272,10 @@ BW_API bw_node *bw_custom(const bw_operator *op, bw_node *const *inputs, int cou
  * count, as in Keras's weighted_metrics) and name=. */
 BW_API bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics);
 
+/* The same for a model that is compiled already, e.g. one that was loaded: what is NULL stays as it is, with the optimizer its
+ * state. */
+BW_API bw_status bw_recompile(bw_model *model, const char *optimizer, const char *loss, const char *metrics);
+
 /* Sets the shape of one input sample and creates the variables; bw_fit does it from the data. A model made by calls knows
  * its shapes: `shape` is NULL then. */
 BW_API bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t seed);

@@ -123,7 +123,7 @@ static bw_status check_ends(const bw_model *model)
     return BW_OK;
 }
 
-static bw_status build_expression(bw_model *model, int rank, const int64_t *shape)
+bw_status bwi_model_connect(bw_model *model, int rank, const int64_t *shape)
 {
     bool declared = model->input_shape.rank >= 0;
     bw_status status = read_shape(model, rank, shape);
@@ -151,7 +151,7 @@ bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t see
     if (bwi_model_built(model)) {
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the model is built already");
     }
-    status = model->by_calls ? check_ends(model) : model->output_count ? BW_OK : build_expression(model, rank, shape);
+    status = model->by_calls ? check_ends(model) : model->output_count ? BW_OK : bwi_model_connect(model, rank, shape);
     if (status == BW_OK) {
         status = bwi_model_initialize(model, seed);
     }

@@ -129,6 +129,14 @@ bw_status bwi_regularizer_read(bw_context *ctx, bwi_variable *variable, const ch
 
 enum { BWI_MAX_ENDS = 16 };
 
+/* One use of a layer in a model made by calls, or an input of it: what nodes do not tell, since a layer may do nothing or be
+ * folded into another. */
+typedef struct bwi_use {
+    int layer; /* -1: an input of the model */
+    bw_node *node;
+    int inputs, input[BWI_MAX_POINTS]; /* uses whose nodes it takes; -1: a node that no layer made */
+} bwi_use;
+
 /* A model is a list of layers from an expression, made into nodes when the input's shape is known; or a graph made by
  * calls, whose nodes are there at once. */
 struct bw_model {
@@ -136,6 +144,8 @@ struct bw_model {
     bw_context *ctx;
     bwi_layer *layers;
     int layer_count, layer_capacity;
+    bwi_use *uses; /* by calls: in their order */
+    int use_count, use_capacity;
     bool by_calls;
     bool initialized;      /* variables have values */
     bwi_shape input_shape; /* rank -1: from the data */
@@ -155,6 +165,12 @@ bw_model *bwi_model_open(bw_context *ctx); /* an empty one; NULL as a builder */
 bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term *term);
 /* Its nodes and variables. NULL as a builder. */
 bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count);
+/* Appends a layer to a model made by calls, as in an expression; not used yet. `name` NULL: Keras's. -1 as a builder. */
+int bwi_model_add_layer(bw_model *model, const char *text, const char *name);
+/* Uses a layer, again if it was used before, on what other uses give. The new use, or -1 as a builder. */
+int bwi_model_use(bw_model *model, int layer, const int *uses, int count);
+/* The nodes and variables, without values, of a model from an expression; bw_build goes on from there. */
+bw_status bwi_model_connect(bw_model *model, int rank, const int64_t *shape);
 /* Storage and initial values for variables that have none. */
 bw_status bwi_model_initialize(bw_model *model, uint64_t seed);
 

@@ -11,6 +11,7 @@ static void destroy(bwi_owned *object)
     }
     bwi_graph_free(&model->graph);
     bwi_release(model->ctx, model->layers);
+    bwi_release(model->ctx, model->uses);
 }
 
 void bw_model_free(bw_model *model)

@@ -21,6 +21,22 @@ bw_model *bw_model_new(bw_context *ctx)
     return model;
 }
 
+static bool grow_uses(bw_model *model)
+{
+    if (model->use_count < model->use_capacity) {
+        return true;
+    }
+    int larger = model->use_capacity ? 2 * model->use_capacity : 8;
+    bwi_use *grown = bwi_grow(model->ctx, model->uses, (size_t)model->use_capacity, (size_t)larger, sizeof *grown);
+    if (!grown) {
+        bwi_pass_on(model->ctx);
+        return false;
+    }
+    model->uses = grown;
+    model->use_capacity = larger;
+    return true;
+}
+
 /* ---- Ends ---- */
 
 static bw_node *add_field(bw_model *model, int role, const char *name, bw_dtype dtype, int rank, const int64_t *shape)
@@ -54,9 +70,10 @@ bw_node *bw_input(bw_model *model, const char *name, bw_dtype dtype, int rank, c
     if (model->input_count == BWI_MAX_ENDS) {
         return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "input %s: a model has at most %d inputs", name, BWI_MAX_ENDS);
     }
-    bw_node *node = add_field(model, 0, name ? name : "", dtype, rank, shape);
+    bw_node *node = grow_uses(model) ? add_field(model, 0, name ? name : "", dtype, rank, shape) : NULL;
     if (node) {
         model->inputs[model->input_count++] = node;
+        model->uses[model->use_count++] = (bwi_use){.layer = -1, .node = node};
     }
     return node;
 }
@@ -116,18 +133,30 @@ bw_status bw_add_loss(bw_node *loss, const char *name)
 
 /* ---- Layers ---- */
 
-static bwi_layer *append_layer(bw_model *model)
+static bool grow_layers(bw_model *model)
 {
-    if (model->layer_count == model->layer_capacity) {
-        int larger = model->layer_capacity ? 2 * model->layer_capacity : 8;
-        bwi_layer *grown = bwi_grow(model->ctx, model->layers, (size_t)model->layer_capacity, (size_t)larger, sizeof *grown);
-        if (!grown) {
-            return bwi_pass_on(model->ctx);
-        }
-        model->layers = grown;
-        model->layer_capacity = larger;
+    if (model->layer_count < model->layer_capacity) {
+        return true;
     }
-    return &model->layers[model->layer_count];
+    int larger = model->layer_capacity ? 2 * model->layer_capacity : 8;
+    bwi_layer *grown = bwi_grow(model->ctx, model->layers, (size_t)model->layer_capacity, (size_t)larger, sizeof *grown);
+    if (!grown) {
+        bwi_pass_on(model->ctx);
+        return false;
+    }
+    model->layers = grown;
+    model->layer_capacity = larger;
+    return true;
+}
+
+/* The last use that gives the node: one that does nothing gives its input's. */
+static int find_use(const bw_model *model, const bw_node *node)
+{
+    int use = model->use_count - 1;
+    while (use >= 0 && model->uses[use].node != node) {
+        use--;
+    }
+    return use;
 }
 
 static bw_node *check_inputs(bw_node *const *inputs, int count)
@@ -143,7 +172,78 @@ static bw_node *check_inputs(bw_node *const *inputs, int count)
             return bwi_fail_build(inputs[0]->graph->ctx, BW_INVALID_ARGUMENT, "nodes of two models cannot meet in one");
         }
     }
+    if (count > BWI_MAX_POINTS) {
+        return bwi_fail_build(inputs[0]->graph->ctx, BW_INVALID_ARGUMENT, "a layer takes at most %d inputs, got %d", BWI_MAX_POINTS,
+                              count);
+    }
     return inputs[0];
+}
+
+static bool is_used(const bw_model *model, int layer)
+{
+    for (int use = 0; use < model->use_count; use++) {
+        if (model->uses[use].layer == layer) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* `uses` says where the inputs come from. */
+static bw_node *call_layer(bw_model *model, int number, bw_node *const *inputs, const int *uses, int count)
+{
+    if (!grow_uses(model)) {
+        return NULL;
+    }
+    bwi_layer *layer = &model->layers[number];
+    model->graph.reusing = is_used(model, number);
+    model->graph.reuse = layer->first_variable;
+    bw_node *node = bwi_layer_build(layer, &model->graph, inputs, count);
+    model->graph.reusing = false;
+    if (node) {
+        bwi_use *use = &model->uses[model->use_count++];
+        *use = (bwi_use){.layer = number, .node = node, .inputs = count};
+        memcpy(use->input, uses, (size_t)count * sizeof *uses);
+        node->layer = number;
+    }
+    return node;
+}
+
+int bwi_model_add_layer(bw_model *model, const char *text, const char *name)
+{
+    bwi_expression e;
+    if (!grow_layers(model)) {
+        return -1;
+    }
+    if (bwi_term_parse(model->ctx, &e, "layer", text) != BW_OK) {
+        bwi_pass_on(model->ctx);
+        return -1;
+    }
+    bwi_layer *layer = &model->layers[model->layer_count];
+    bw_status status = bwi_layer_read(model, layer, &e.terms[0]);
+    bwi_expression_free(&e);
+    if (status != BW_OK) {
+        bwi_pass_on(model->ctx);
+        return -1;
+    }
+    if (name) {
+        snprintf(layer->name, sizeof layer->name, "%s", name);
+    }
+    return model->layer_count++;
+}
+
+int bwi_model_use(bw_model *model, int layer, const int *uses, int count)
+{
+    bw_node *inputs[BWI_MAX_POINTS];
+    for (int k = 0; k < count && k < BWI_MAX_POINTS; k++) {
+        inputs[k] = model->uses[uses[k]].node;
+    }
+    if (count < 1 || count > BWI_MAX_POINTS) {
+        bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "layer %s: expected 1 to %d inputs, got %d", model->layers[layer].name,
+                       BWI_MAX_POINTS, count);
+        return -1;
+    }
+    return call_layer(model, layer, inputs, uses, count) ? model->use_count - 1 : -1;
 }
 
 bw_node *bw_merge(const char *text, bw_node *const *inputs, int count)
@@ -153,23 +253,15 @@ bw_node *bw_merge(const char *text, bw_node *const *inputs, int count)
         return NULL;
     }
     bw_model *model = model_of(first);
-    bwi_layer *layer = append_layer(model);
-    bwi_expression e;
-    if (!layer) {
+    int uses[BWI_MAX_POINTS], layer = bwi_model_add_layer(model, text, NULL);
+    if (layer < 0) {
         return NULL;
     }
-    if (bwi_term_parse(model->ctx, &e, "layer", text) != BW_OK) {
-        return bwi_pass_on(model->ctx);
+    for (int k = 0; k < count; k++) {
+        uses[k] = find_use(model, inputs[k]);
     }
-    bw_status status = bwi_layer_read(model, layer, &e.terms[0]);
-    bwi_expression_free(&e);
-    if (status != BW_OK) {
-        return bwi_pass_on(model->ctx);
-    }
-    bw_node *node = bwi_layer_build(layer, &model->graph, inputs, count);
-    if (node) {
-        node->layer = model->layer_count++;
-    }
+    bw_node *node = call_layer(model, layer, inputs, uses, count);
+    model->layer_count -= node == NULL;
     return node;
 }
 
@@ -188,15 +280,8 @@ bw_node *bw_layer_again(const bw_node *made, bw_node *input)
     if (made->layer < 0 || input->graph != made->graph) {
         return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "%s was not made by a layer of this model", made->name);
     }
-    bwi_layer *layer = &model->layers[made->layer];
-    model->graph.reusing = true;
-    model->graph.reuse = layer->first_variable;
-    bw_node *node = bwi_layer_build(layer, &model->graph, both, 1);
-    model->graph.reusing = false;
-    if (node) {
-        node->layer = made->layer;
-    }
-    return node;
+    int use = find_use(model, input);
+    return call_layer(model, made->layer, both, &use, 1);
 }
 
 bw_node *bw_activation(bw_node *x, const char *name)

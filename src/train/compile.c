@@ -137,7 +137,8 @@ bwi_training *bwi_training_of(bw_model *model)
     return t;
 }
 
-bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics)
+/* What is NULL becomes the default, or stays as it is if `keep`. */
+static bw_status compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics, bool keep)
 {
     if (!model) {
         return BW_INVALID_ARGUMENT;
@@ -151,9 +152,17 @@ bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, c
         return BW_RESOURCE_EXHAUSTED;
     }
     bwi_training fresh = *t;
-    fresh.loss_count = 0;
-    fresh.metric_count = metrics ? 0 : -1;
-    status = bwi_optimizer_read(t->ctx, &fresh.optimizer, optimizer ? optimizer : "adam");
+    if (loss || !keep) {
+        fresh.loss_count = 0;
+        memset((void *)fresh.found, 0, sizeof fresh.found);
+    }
+    if (metrics || !keep) {
+        fresh.metric_count = metrics ? 0 : -1;
+    }
+    bool replaced = optimizer || !keep;
+    if (replaced) {
+        status = bwi_optimizer_read(t->ctx, &fresh.optimizer, optimizer ? optimizer : "adam");
+    }
     if (status == BW_OK && loss) {
         status = read_list(&fresh, "loss", loss, read_loss);
     }
@@ -161,11 +170,23 @@ bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, c
         status = read_list(&fresh, "metrics", metrics, read_metric);
     }
     if (status == BW_OK) {
-        bwi_optimizer_free_slots(t);
+        if (replaced) {
+            bwi_optimizer_free_slots(t);
+        }
         fresh.compiled = true;
         *t = fresh;
     }
     return status;
+}
+
+bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics)
+{
+    return compile(model, optimizer, loss, metrics, false);
+}
+
+bw_status bw_recompile(bw_model *model, const char *optimizer, const char *loss, const char *metrics)
+{
+    return compile(model, optimizer, loss, metrics, true);
 }
 
 static void get_variable(void *object, void *values)

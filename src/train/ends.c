@@ -131,6 +131,7 @@ static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, const bwi_s
     static const bwi_argument_value none[BWI_MAX_OPTIONS];
     const bwi_chosen_loss *chosen = find_loss(s->training, s, output);
     const bwi_loss_row *row = chosen ? chosen->row : choose_loss(s, dataset, output);
+    s->training->found[output] = chosen ? NULL : row;
     ends->target = add_field(s, dataset, 1, name, row->target);
     if (!ends->target) {
         bw_status failed = bwi_pending(ctx);

@@ -186,7 +186,8 @@ typedef struct bwi_training {
     bool compiled;
     bwi_optimizer optimizer;
     bwi_chosen_loss losses[BWI_MAX_ENDS];
-    int loss_count; /* 0: from the data */
+    int loss_count;                          /* 0: from the data */
+    const bwi_loss_row *found[BWI_MAX_ENDS]; /* what the data last chose for each output that has no other */
     bwi_chosen_metric metrics[BWI_MAX_METRICS];
     int metric_count; /* -1: from the loss */
 } bwi_training;
