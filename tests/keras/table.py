@@ -209,7 +209,7 @@ row("regularizer_frozen", "dense(6,tanh,trainable=false,kernel_regularizer=l2(0.
 row("regularizer_weights", "dense(8,tanh,kernel_regularizer=l2(0.05)) dense(3,softmax)", w=True)
 
 # Activations.
-for name in ("linear", "relu", "sigmoid", "tanh", "softmax", "elu", "selu", "softplus", "softsign", "silu", "gelu", "leaky_relu",
+for name in ("linear", "relu", "sigmoid", "tanh", "softmax", "elu", "selu", "softplus", "softsign", "silu", "swish", "gelu", "leaky_relu",
              "exponential", "hard_sigmoid"):
     row("activation_" + name, f"dense(12,{name}) dense(6) activation({name}) dense(3,softmax)",
         spread=0.5 if name == "exponential" else 1.5, optimizer="sgd(lr=0.02)")
