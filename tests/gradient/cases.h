@@ -428,6 +428,15 @@ typedef struct model_case {
 } model_case;
 
 static const model_case model_cases[] = {
+    {"conv2d(5,3,sigmoid) conv2d(7,2,exponential) conv2d(3,1,softplus) flatten dense(3,softmax)", SHAPE(6, 5, 2), 3},
+    {"a=conv2d(17,3,silu,padding=same) b=conv2d(17,3,gelu,padding=same) add(a) rescaling(0.5,1) multiply(a,b) global_avgpool2d "
+     "dense(2)",
+     SHAPE(4, 5, 2), 0},
+    {"a=conv2d(5,2,tanh) global_avgpool2d(keepdims=true) conv2d(5,1,sigmoid) multiply(a) concat(a) conv2d(3,2) flatten dense(2)",
+     SHAPE(5, 5, 2), 0},
+    {"a=conv2d(5,2,tanh) batchnorm(trainable=false) layernorm conv2d(5,1) spatial_dropout2d(0.3) average(a) flatten dropout(0.4) "
+     "dense(2)",
+     SHAPE(5, 5, 2), 0},
     {"dense(7,relu) dense(5,relu) dense(3,softmax)", SHAPE(5), 3},
     {"dense(9,softmax) dense(2)", SHAPE(3), 0},
     {"conv2d(5,3,relu) maxpool2d(2) flatten dense(4,softmax)", SHAPE(9, 7, 2), 4},

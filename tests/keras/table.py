@@ -194,6 +194,26 @@ row("layer_normalization", "normalization dense(6,tanh) dense(3,softmax)", sprea
 image("layer_normalization_image", "normalization conv2d(3,2,tanh)", spread=5.0, centre=20.0)
 row("layer_normalization_given", "normalization(mean=20,variance=25) dense(6,tanh) dense(3,softmax)", spread=5.0, centre=20.0)
 
+image("layer_normalization_axes", "normalization(axis=(1,3)) conv2d(3,2,tanh)", spread=5.0, centre=20.0)
+image("layer_normalization_one", "normalization(axis=none) conv2d(3,2,tanh)", spread=5.0, centre=20.0)
+image("layer_normalization_middle",
+    "conv2d(2,(2,1),tanh,padding=same) normalization(axis=(1,3)) conv2d(3,2,tanh) normalization(axis=none)",
+    spread=0.5)
+row("layer_normalization_inverted", "dense(6,tanh) normalization(mean=2,variance=0.25,invert=true) dense(3,softmax)")
+row("layer_relu_threshold",
+    "dense(12) relu(threshold=0.3) dense(8) relu(max_value=6) dense(8) relu(negative_slope=0.2) dense(3,softmax)")
+image("layer_softmax_image", "conv2d(4,2) softmax(axis=2) conv2d(3,1) softmax(axis=1)")
+row("layer_after_zeros", "dense(9,relu) leaky_relu dense(9,relu) prelu dense(9,relu) elu(0.5) dense(3,softmax)")
+row("layer_maximum_ties", "a=dense(8,relu) b=dense(8,relu) dense(8,relu) maximum(a,b) dense(3,softmax)")
+row("layer_minimum_ties", "a=dense(8,relu) b=dense(8,relu) dense(8,relu) minimum(a,b) dense(3,softmax)")
+row("layer_multiply_three", "a=dense(8,tanh) b=dense(8,sigmoid) dense(8) multiply(a,b) dense(3,softmax)")
+line("layer_add_ranks", "a=conv1d(4,2,tanh) b=global_avgpool1d dense(4) add(a,b) relu")
+line("layer_multiply_ranks", "a=conv1d(4,2,tanh) global_avgpool1d dense(4,sigmoid) multiply(a)")
+image("layer_multiply_gate", "a=conv2d(4,2,tanh) global_avgpool2d(keepdims=true) conv2d(4,1,sigmoid) multiply(a)")
+line("layer_dot_vector", "a=conv1d(4,2,tanh) global_maxpool1d dense(4) dot(a,axes=(1,2),normalize=true) softmax")
+image("layer_layernorm_regularized", "conv2d(4,2) layernorm(gamma_regularizer=l2(0.1),beta_regularizer=l1(0.02),epsilon=0.01) relu")
+image("layer_batchnorm_frozen_plain", "conv2d(4,2) batchnorm(trainable=false,scale=false) relu conv2d(3,2) batchnorm relu")
+
 row("layer_trainable_off", "dense(6,tanh,trainable=false) dense(5,tanh) dense(3,softmax)")
 row("layer_trainable_off_between", "dense(6,tanh) dense(5,tanh,trainable=false) dense(3,softmax)", optimizer="adam(lr=0.01)")
 
@@ -210,7 +230,7 @@ row("regularizer_weights", "dense(8,tanh,kernel_regularizer=l2(0.05)) dense(3,so
 
 # Activations.
 for name in ("linear", "relu", "sigmoid", "tanh", "softmax", "elu", "selu", "softplus", "softsign", "silu", "swish", "gelu", "leaky_relu",
-             "exponential", "hard_sigmoid"):
+             "exponential", "hard_sigmoid", "relu6"):
     row("activation_" + name, f"dense(12,{name}) dense(6) activation({name}) dense(3,softmax)",
         spread=0.5 if name == "exponential" else 1.5, optimizer="sgd(lr=0.02)")
 

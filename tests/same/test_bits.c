@@ -47,6 +47,9 @@ static const model_row models[] = {
     {"conv2d(8,3,use_bias=false) batchnorm relu maxpool2d(2) conv2d(8,3) batchnorm relu flatten dense(10,softmax)", true},
     {"flatten dense(64) batchnorm relu dense(10,softmax)", true},
     {"flatten dense(96,relu) dense(33,relu) dense(10,softmax)", false},
+    {"a=conv2d(8,3,silu,padding=same) spatial_dropout2d(0.2) conv2d(8,3,padding=same) layernorm add(a) flatten gaussian_noise(0.1) "
+     "dense(33,tanh) dropout(0.4) dense(10,softmax)",
+     false},
 };
 
 static float pixels[SAMPLES * PIXELS];
