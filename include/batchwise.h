@@ -165,6 +165,14 @@ BW_API bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_opti
 /* Samples from arrays in memory. Keeps the arrays' data. `y` and `w` may be NULL. */
 BW_API bw_dataset *bw_from_arrays(bw_context *ctx, const bw_array *x, const bw_array *y, const bw_array *w);
 
+/* The same for models with several inputs or outputs: arrays named x_<input>, y_<output>, w_<output>, or x, y, w. */
+typedef struct bw_field {
+    const char *name;
+    bw_array array;
+} bw_field;
+
+BW_API bw_dataset *bw_from_fields(bw_context *ctx, const bw_field *fields, int count);
+
 /* The same samples in an exact random order over all of them, another one each epoch, a function of seed and
  * epoch alone, in constant memory. Takes the dataset. */
 BW_API bw_dataset *bw_shuffle(bw_dataset *dataset, uint64_t seed);

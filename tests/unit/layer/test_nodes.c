@@ -172,6 +172,71 @@ static void test_shared_layer(void **state)
     bw_close(ctx);
 }
 
+/* Two inputs, two outputs with a loss each; the history has the total, each loss and each metric. */
+static bw_model *fork_of(bw_context *ctx, bw_dataset **data)
+{
+    static float second[SAMPLES * 3];
+    const int64_t three[] = {3};
+    for (int i = 0; i < SAMPLES * 3; i++) {
+        second[i] = xs[(i * 7) % (SAMPLES * WIDTH)];
+    }
+    bw_field fields[] = {{"x_left", {.data = xs, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, WIDTH}}},
+                         {"x_right", {.data = second, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, 3}}},
+                         {"y_class", {.data = labels, .dtype = BW_F32, .rank = 1, .shape = {SAMPLES}}},
+                         {"y_value", {.data = ys, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, 2}}}};
+    *data = bw_from_fields(ctx, fields, 4);
+    bw_model *model = bw_model_new(ctx);
+    bw_node *both[] = {bw_layer(bw_input(model, "left", BW_F32, 1, width), "dense(4,tanh)"),
+                       bw_layer(bw_input(model, "right", BW_F32, 1, three), "dense(5,tanh)")};
+    bw_node *joined = bw_merge("concat", both, 2);
+    assert_int_equal(bw_output(bw_layer(joined, "dense(3,softmax)"), "class"), BW_OK);
+    assert_int_equal(bw_output(bw_layer(joined, "dense(2)"), "value"), BW_OK);
+    return model;
+}
+
+static void test_several_inputs_and_outputs(void **state)
+{
+    (void)state;
+    uint64_t hashes[3];
+    for (int workers = 1; workers <= 3; workers++) {
+        bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+        options.workers = workers;
+        bw_context *ctx = bw_open(&options);
+        bw_dataset *data;
+        bw_model *model = fork_of(ctx, &data);
+        bw_fit_options fit = BW_FIT_OPTIONS_DEFAULT;
+        fit.batch = 5;
+        fit.tile = 2;
+        bw_history *history = NULL;
+        assert_int_equal(bw_compile(model, "adam", "class=sparse_categorical_crossentropy,value=mse", "class=accuracy"), BW_OK);
+        assert_int_equal(bw_fit(model, data, &fit, &history), BW_OK);
+        double total = bw_history_last(history, "loss");
+        double parts = bw_history_last(history, "class_loss") + bw_history_last(history, "value_loss");
+        assert_true(fabs(total - parts) < 1e-12 && bw_history_last(history, "class_accuracy") >= 0);
+        float classes[SAMPLES * 3], values[SAMPLES * 2];
+        assert_int_equal(bw_predict_all(model, data, (float *const[]){classes, values}, (size_t[]){SAMPLES * 3, SAMPLES * 2}, 2),
+                         BW_OK);
+        for (int i = 0; i < SAMPLES; i++) {
+            assert_true(fabsf(classes[3 * i] + classes[3 * i + 1] + classes[3 * i + 2] - 1) < 1e-5F);
+        }
+        assert_int_equal(bw_predict(model, data, classes, SAMPLES * 3), BW_INVALID_ARGUMENT);
+        hashes[workers - 1] = bw_model_hash(model);
+        bw_close(ctx);
+    }
+    assert_int_equal(hashes[0], hashes[1]);
+    assert_int_equal(hashes[0], hashes[2]);
+}
+
+static void test_gradients_of_several_outputs(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bw_dataset *data;
+    bw_model *model = fork_of(ctx, &data);
+    check_gradients(model, data, "class=sparse_categorical_crossentropy,value=mse");
+    bw_close(ctx);
+}
+
 /* ---- An operator of one's own: y = x^3 ---- */
 
 static int cube_shape(void *user, int inputs, const int *ranks, const int64_t *const *shapes, int64_t *shape)
@@ -269,9 +334,14 @@ int main(void)
 {
     fill();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_as_expression),    cmocka_unit_test(test_loss_of_nodes),
-        cmocka_unit_test(test_shared_layer),          cmocka_unit_test(test_custom_operator),
-        cmocka_unit_test(test_custom_operator_fails), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_same_as_expression),
+        cmocka_unit_test(test_loss_of_nodes),
+        cmocka_unit_test(test_shared_layer),
+        cmocka_unit_test(test_custom_operator),
+        cmocka_unit_test(test_custom_operator_fails),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_several_inputs_and_outputs),
+        cmocka_unit_test(test_gradients_of_several_outputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
