@@ -67,6 +67,8 @@ static const char *const planned_expressions[] = {
     "batchnorm conv2d(4,3) batchnorm relu maxpool2d(2) flatten dense(12) batchnorm relu dense(10,softmax)",
     "conv2d(16,3,padding=same) batchnorm relu conv2d(16,3,padding=same,use_bias=false) batchnorm relu flatten dense(10,softmax)",
     "relu maxpool2d(2,padding=same) flatten softmax dense(10) softmax",
+    /* Sources that backward reads again behind an op that works in place. */
+    "flatten dense(20,softmax) relu relu dense(10,softmax)",
 };
 
 enum { PLANNED_EXPRESSIONS = sizeof planned_expressions / sizeof planned_expressions[0] };
