@@ -67,7 +67,7 @@ expect_usage '--data is required' train --model 'dense(1)'
 expect_usage 'dens' train --model 'dens(10)' --data "$digits"
 t 'madam' --optimizer 'madam'
 t 'madam' --optimizer 'madam(lr=1)' --lr 0.1
-t 'adam' --optimizer 'adam(lr=' --lr 0.1
+t 'optimizer' --optimizer 'adam(lr=' --lr 0.1
 t 'no_such_loss' --loss no_such_loss
 t 'no_such_metric' --metrics accuracy,no_such_metric
 printf 'PK\003\004\000\000' >m.keras
