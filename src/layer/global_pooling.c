@@ -78,13 +78,9 @@ const bwi_layer_row bwi_layer_global_maxpool1d = {
     "GlobalMaxPooling1D", "global_max_pooling1d", "global_maxpool1d global_max_pooling1d", arguments, COUNT, build_max1d, false};
 const bwi_layer_row bwi_layer_global_maxpool2d = {
     "GlobalMaxPooling2D", "global_max_pooling2d", "global_maxpool2d global_max_pooling2d", arguments, COUNT, build_max2d, false};
-const bwi_layer_row bwi_layer_global_avgpool1d = {"GlobalAveragePooling1D",
-                                                  "global_average_pooling1d",
-                                                  "global_avgpool1d global_average_pooling1d",
-                                                  arguments,
-                                                  COUNT,
-                                                  build_average1d,
-                                                  BWI_LAYER_TAKES_MASK};
+const bwi_layer_row bwi_layer_global_avgpool1d = {
+    "GlobalAveragePooling1D", "global_average_pooling1d", "global_avgpool1d global_average_pooling1d", arguments, COUNT,
+    build_average1d,          BWI_LAYER_TAKES_MASK};
 const bwi_layer_row bwi_layer_global_avgpool2d = {"GlobalAveragePooling2D",
                                                   "global_average_pooling2d",
                                                   "global_avgpool2d global_average_pooling2d",

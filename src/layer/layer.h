@@ -103,7 +103,7 @@ struct bwi_layer {
     const bwi_layer_row *row;
     char name[64]; /* unique in the model */
     bool trainable;
-    int first_variable; /* of the graph, once it is built */
+    int first_variable;                /* of the graph, once it is built */
     int inputs, input[BWI_MAX_POINTS]; /* layers whose outputs it takes; BWI_FROM_INPUT: the model's input */
     bwi_argument_value values[BWI_MAX_ARGUMENTS];
 };
@@ -155,7 +155,7 @@ struct bw_model {
     bw_node *losses[BWI_MAX_ENDS]; /* of the user's own, by calls */
     char output_names[BWI_MAX_ENDS][64], loss_names[BWI_MAX_ENDS][64];
     int loss_count;
-    void *training;                /* what train keeps with the model */
+    void *training; /* what train keeps with the model */
     void (*training_destroy)(void *training);
 };
 

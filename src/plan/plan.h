@@ -88,11 +88,11 @@ struct bwi_plan {
     size_t *gradients;                                 /* [variable]: offset in a lane; SIZE_MAX: not trained, or sparse */
     bwi_plan_table *tables;                            /* of trained sparse variables */
     int table_count;
-    size_t lane_bytes, lane_sums;                      /* where a lane's sums begin */
+    size_t lane_bytes, lane_sums; /* where a lane's sums begin */
 
     size_t lanes_offset, totals_offset, workers_offset, worker_bytes, scratch_offset, store_offset, store_slot, update_offset;
     size_t scatter_offset; /* of a buffer of BWI_UPDATE_BLOCK floats for each worker, zero between uses */
-    size_t bytes; /* of the arena */
+    size_t bytes;          /* of the arena */
     bwi_plan_items items;
 };
 

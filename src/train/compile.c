@@ -95,7 +95,7 @@ static bw_status read_metric(bwi_training *t, const bwi_term *term)
 }
 
 /* Terms separated by commas or blanks. */
-static bw_status read_list(bwi_training *t, const char *what, const char *text, bw_status (*read)(bwi_training *, const bwi_term *))
+static bw_status read_list(bwi_training *t, const char *what, const char *text, bw_status (*take)(bwi_training *, const bwi_term *))
 {
     char *list = bwi_copy_text(t->ctx, text);
     if (!list) {
@@ -110,7 +110,7 @@ static bw_status read_list(bwi_training *t, const char *what, const char *text, 
     bw_status status = bwi_expression_parse(t->ctx, &e, what, list);
     bwi_release(t->ctx, list);
     for (int i = 0; status == BW_OK && i < e.count; i++) {
-        status = read(t, &e.terms[i]);
+        status = take(t, &e.terms[i]);
     }
     bwi_expression_free(&e);
     return status;

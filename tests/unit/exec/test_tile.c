@@ -87,7 +87,8 @@ static void test_order_of_predictions(void **state)
             planned_model(&p, texts[m], 61, 9, 9, 3, 2);
             planned_open(&p, &options);
             const bwi_piece piece = {.dataset = p.data, .count = 61};
-            check_ok(p.ctx, bwi_exec_feed(p.session.exec, p.session.program[BWI_PROGRAM_PREDICT], &piece, (float *const[]){tile == 1 ? one : other}));
+            check_ok(p.ctx, bwi_exec_feed(p.session.exec, p.session.program[BWI_PROGRAM_PREDICT], &piece,
+                                          (float *const[]){tile == 1 ? one : other}));
             for (int i = 0; tile > 1 && i < 61 * 10; i++) {
                 assert_float_equal(one[i], other[i], 1e-5);
             }
