@@ -380,6 +380,10 @@ for name, given in (
         ("ema_overwrite", "rmsprop(lr=0.005,momentum=0.5,centered=true,clipnorm=0.2,use_ema=true,ema_momentum=0.6,"
                           "ema_overwrite_frequency=3)")):
     row("optimizer_penalized_" + name, penalized, optimizer=given, epochs=4)
+text("optimizer_penalized_embedding", "embedding(12,4,embeddings_regularizer=l1_l2(0.001,0.02)) flatten",
+     optimizer="adam(lr=0.01,clipnorm=0.1)", epochs=3)
+text("optimizer_penalized_embedding_global", "embedding(12,4,embeddings_regularizer=l2(0.03)) flatten",
+     optimizer="adagrad(lr=0.1,global_clipnorm=0.1,use_ema=true,ema_momentum=0.5)", epochs=3)
 
 for name, given in (
         ("exponential_decay", "exponential_decay(0.1,5,0.6)"),

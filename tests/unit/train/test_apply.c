@@ -210,6 +210,51 @@ static void test_scale_then_add(void **state)
     bw_close(ctx);
 }
 
+/* Tables of embeddings have gradients of another form: reading the norm in between changes nothing but rounding. */
+static void train_embedding(bool reads, double *norms, float *table)
+{
+    static int32_t tokens[SAMPLES * 4];
+    for (int i = 0; i < SAMPLES * 4; i++) {
+        tokens[i] = (i * 7 + i / 5) % 11;
+    }
+    bw_context *ctx = bw_open(NULL);
+    bw_array x = {.data = tokens, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, 4}};
+    bw_array y = {.data = ys, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, 3}};
+    bw_model *model = bw_model_parse(ctx, "embedding(12,5) flatten dense(3)");
+    check_ok(ctx, bw_compile(model, "sgd(lr=10)", "mse", ""));
+    check_ok(ctx, bw_build(model, 1, (const int64_t[]){4}, 5));
+    bw_gradients *gradients = bw_gradients_new(model, NULL);
+    bw_iterator *batches = bw_iterate(bw_batches(bw_from_arrays(ctx, &x, &y, NULL), 9), 0);
+    bw_batch *batch;
+    for (int k = 0; bw_next(batches, &batch) == BW_OK; k++) {
+        check_ok(ctx, bw_gradients_add(gradients, batch, NULL));
+        if (reads) {
+            check_ok(ctx, bw_gradients_norm(gradients, &norms[k]));
+            check_ok(ctx, bw_gradients_scale(gradients, -2));
+            check_ok(ctx, bw_gradients_scale(gradients, -0.5));
+        }
+    }
+    check_ok(ctx, bw_gradients_norm(gradients, &norms[3]));
+    check_ok(ctx, bw_apply(model, gradients));
+    check_ok(ctx, bw_variable_get(model, 0, table, 60));
+    bw_close(ctx);
+}
+
+static void test_norm_of_embeddings(void **state)
+{
+    (void)state;
+    float plain[60], read[60];
+    double norms[2][4] = {{0}};
+    train_embedding(false, norms[0], plain);
+    train_embedding(true, norms[1], read);
+    assert_true(norms[1][0] > 0 && norms[1][0] != norms[1][1]);
+    assert_near(norms[1][2], norms[1][3], 0);
+    assert_near(norms[1][3], norms[0][3], 1e-6 * norms[0][3]);
+    for (int i = 0; i < 60; i++) {
+        assert_near(plain[i], read[i], 1e-6);
+    }
+}
+
 /* ---- Averages ---- */
 
 typedef struct following {
@@ -421,9 +466,15 @@ int main(void)
 {
     make_data();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clipping),    cmocka_unit_test(test_norm_and_scale), cmocka_unit_test(test_scale_then_add),
-        cmocka_unit_test(test_averages),    cmocka_unit_test(test_averages_go_on), cmocka_unit_test(test_failure_leaves_weights),
-        cmocka_unit_test(test_no_averages), cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_clipping),
+        cmocka_unit_test(test_norm_of_embeddings),
+        cmocka_unit_test(test_norm_and_scale),
+        cmocka_unit_test(test_scale_then_add),
+        cmocka_unit_test(test_averages),
+        cmocka_unit_test(test_averages_go_on),
+        cmocka_unit_test(test_failure_leaves_weights),
+        cmocka_unit_test(test_no_averages),
+        cmocka_unit_test(test_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
