@@ -73,6 +73,8 @@ double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable)
 typedef void (*bwi_update)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
 /* The commit: updates every trained variable, then what else a step changes; clears the window. Cannot fail. */
 void bwi_exec_update(bwi_exec *exec, bwi_update update, void *user);
+/* The same for an update on which a zero gradient has no effect: rows of tables that were not touched are passed over. */
+void bwi_exec_update_touched(bwi_exec *exec, bwi_update update, void *user);
 /* The variables were changed from outside: prologues must run again. */
 void bwi_exec_touch(bwi_exec *exec);
 
@@ -143,6 +145,7 @@ struct bwi_exec {
     int64_t begin, end; /* the tiles being run */
     bwi_table *tables;  /* one for each of the plan's */
     int table;          /* the one being summed */
+    bool touched_only;  /* the update at hand passes over rows that were not touched, in lazy tables or not */
 };
 
 bw_status bwi_exec_bind(bwi_exec *exec);

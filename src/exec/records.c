@@ -356,17 +356,22 @@ static int64_t rows_in_block(const bwi_table *table)
     return table->records.width < BWI_UPDATE_BLOCK ? BWI_UPDATE_BLOCK / table->records.width : 1;
 }
 
-static int64_t blocks_of(const bwi_table *table)
+static bool touched_only(const bwi_exec *exec, const bwi_table *table)
+{
+    return exec->touched_only || table->records.variable->lazy;
+}
+
+static int64_t blocks_of(const bwi_exec *exec, const bwi_table *table)
 {
     int64_t rows = rows_in_block(table);
-    return table->records.variable->lazy ? (table->touched + rows - 1) / rows : bwi_update_blocks(table->records.variable);
+    return touched_only(exec, table) ? (table->touched + rows - 1) / rows : bwi_update_blocks(table->records.variable);
 }
 
 int64_t bwi_records_blocks(const bwi_exec *exec)
 {
     int64_t blocks = 0;
     for (int t = 0; t < exec->plan->table_count; t++) {
-        blocks += blocks_of(&exec->tables[t]);
+        blocks += blocks_of(exec, &exec->tables[t]);
     }
     return blocks;
 }
@@ -418,11 +423,11 @@ static void scatter(const bwi_table *table, int64_t first, int64_t count, float 
 void bwi_records_update(const bwi_exec *exec, int worker, int64_t block)
 {
     const bwi_table *table = exec->tables;
-    for (; block >= blocks_of(table); table++) {
-        block -= blocks_of(table);
+    for (; block >= blocks_of(exec, table); table++) {
+        block -= blocks_of(exec, table);
     }
     const bwi_variable *variable = table->records.variable;
-    if (variable->lazy) {
+    if (touched_only(exec, table)) {
         update_touched(exec, table, block);
         return;
     }

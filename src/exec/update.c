@@ -317,6 +317,13 @@ static void commit_nodes(bwi_exec *exec)
     }
 }
 
+void bwi_exec_update_touched(bwi_exec *exec, bwi_update update, void *user)
+{
+    exec->touched_only = true;
+    bwi_exec_update(exec, update, user);
+    exec->touched_only = false;
+}
+
 void bwi_exec_update(bwi_exec *exec, bwi_update update, void *user)
 {
     unsigned state = bwi_float_begin();

@@ -146,6 +146,12 @@ static void take_scales(bwi_session *s, double count)
     }
 }
 
+/* Whether a weight without a gradient stays as it is. */
+static bool stays(const bwi_optimizer *o, const bwi_graph *graph)
+{
+    return o->slot_count == 0 && o->weight_decay <= 0 && !o->averages && !has_penalties(graph);
+}
+
 bw_status bwi_session_apply(bwi_session *s)
 {
     bwi_optimizer *o = &s->training->optimizer;
@@ -167,7 +173,11 @@ bw_status bwi_session_apply(bwi_session *s)
     if (o->row->begin) {
         o->row->begin(o);
     }
-    bwi_exec_update(s->exec, bwi_optimizer_update, o);
+    if (stays(o, &s->training->model->graph)) {
+        bwi_exec_update_touched(s->exec, bwi_optimizer_update, o);
+    } else {
+        bwi_exec_update(s->exec, bwi_optimizer_update, o);
+    }
     bwi_float_restore(state);
     o->iterations++;
     return BW_OK;

@@ -419,7 +419,7 @@ static const pattern_case pattern_cases[] = {
     {KINKED(relu, 2, 4, 1), POOL(maxpool2d, 2, 2, 2, 2, true, 0, 0, 0)},
 };
 
-/* ---- Models ---- */
+/* ---- Models: the samples of one that begins with an embedding are whole numbers below its rows ---- */
 
 typedef struct model_case {
     const char *expression;
@@ -456,6 +456,11 @@ static const model_case model_cases[] = {
      SHAPE(7, 6, 2), 0},
     {"conv2d(6,2) upsampling2d(2,interpolation=bilinear) conv2d(3,3) global_avgpool2d(keepdims=true) flatten dense(3,softmax)",
      SHAPE(4, 4, 2), 3},
+    {"embedding(7,4) flatten dense(5,tanh) dense(3,softmax)", SHAPE(6), 3},
+    {"embedding(4,3,random_normal(stddev=1),mask_zero=true) dense(5,tanh) global_avgpool1d dense(3,softmax)", SHAPE(6), 3},
+    {"embedding(4,3,mask_zero=true) dense(5,tanh) dense(2)", SHAPE(6), 0},
+    {"embedding(5,4,random_normal(stddev=1),mask_zero=true) a=dense(4,tanh) dense(4) add(a) dense(2)", SHAPE(5), 0},
+    {"embedding(5,4,random_normal(stddev=1)) conv1d(4,3) batchnorm activation(tanh) flatten dense(2)", SHAPE(5), 0},
 };
 
 #endif

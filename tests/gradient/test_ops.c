@@ -488,6 +488,10 @@ static void open_model(rig *r, const model_case *m, bw_model **model)
     for (int i = 0; m->classes && i < RIG_SAMPLES; i++) {
         r->y[i] = (float)(i % m->classes);
     }
+    int rows = strncmp(m->expression, "embedding(", 10) == 0 ? atoi(m->expression + 10) : 0;
+    for (int64_t i = 0; rows && i < RIG_SAMPLES * bwi_shape_count(&m->input); i++) {
+        r->x[i] = floorf((r->x[i] + 1) / 2 * (float)rows);
+    }
 }
 
 static void check_model(const model_case *m, bool keep)

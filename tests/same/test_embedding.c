@@ -44,6 +44,19 @@ static bw_model *parse(bw_context *ctx, const char *text)
     return bw_model_parse(ctx, text);
 }
 
+/* One table used three times, by two kinds of indices. */
+static bw_model *shared(bw_context *ctx, const char *text)
+{
+    int64_t shape[] = {LENGTH};
+    bw_model *model = bw_model_new(ctx);
+    bw_node *x = bw_input(model, "", BW_I32, 1, shape), *once = bw_layer(x, text);
+    bw_node *again = bw_layer_again(once, bw_layer(x, "reshape(8,5)")), *third = bw_layer_again(once, x);
+    bw_node *all[3] = {bw_layer(bw_layer(once, "flatten"), "dense(8,relu)"), bw_layer(bw_layer(again, "flatten"), "dense(8,relu)"),
+                       bw_layer(bw_layer(third, "global_avgpool1d"), "dense(8)")};
+    bw_output(bw_layer(bw_merge("add", all, 3), "dense(4,softmax)"), "");
+    return model;
+}
+
 typedef struct model_row {
     bw_model *(*make)(bw_context *ctx, const char *text);
     const char *text, *optimizer;
@@ -54,6 +67,8 @@ static const model_row models[] = {
     {parse, "embedding(2500,32,mask_zero=true) dense(16,relu) global_avgpool1d dense(4,softmax)", "adam(lr=0.01)"},
     {parse, "embedding(2500,32,lazy=true) conv1d(8,3) batchnorm relu flatten dense(4,softmax)", "sgd(lr=0.1,momentum=0.9)"},
     {parse, "embedding(2500,32) flatten dense(4,softmax)", "adam(lr=0.01,clipnorm=0.05,weight_decay=0.01)"},
+    {shared, "embedding(2500,32)", "adam(lr=0.01)"},
+    {shared, "embedding(2500,32,lazy=true)", "adam(lr=0.01)"},
 };
 
 /* ---- Runs ---- */

@@ -215,6 +215,22 @@ static void test_dense_reference(void **state)
     compare_with_plain(dense, false, false);
 }
 
+/* Plain sgd has nothing to do to rows that were not touched: it gives the same bits as a lazy one, and as one with decay so
+ * small that it is lost, which goes through all rows. */
+static void test_plain_sgd(void **state)
+{
+    (void)state;
+    run a = run_of(dense, "sgd(lr=0.5)"), b = run_of(lazy, "sgd(lr=0.5)"), c = run_of(dense, "sgd(lr=0.5,weight_decay=1e-30)");
+    execute(&a);
+    execute(&b);
+    execute(&c);
+    assert_true(memcmp(a.table, start, sizeof start) != 0);
+    for (int i = 0; i < FLOATS; i++) {
+        assert_true(memcmp(&a.table[i], &b.table[i], sizeof(float)) == 0);
+        assert_true(memcmp(&a.table[i], &c.table[i], sizeof(float)) == 0);
+    }
+}
+
 static void test_lazy_reference(void **state)
 {
     (void)state;
@@ -277,6 +293,44 @@ static void test_rows_in_turn(void **state)
     for (int with_adam = 0; with_adam < 2; with_adam++) {
         turn("embedding(4,2) flatten", with_adam, false);
         turn("embedding(4,2,lazy=true) flatten", with_adam, true);
+    }
+}
+
+/* A table used twice has the records of both: here the output is the sum of both, so 2 w. */
+static void test_shared_table(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        bw_context *ctx = bw_open(NULL);
+        bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
+        bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
+        bw_dataset *dataset = bw_from_arrays(ctx, &xs, &ys, NULL);
+        bw_model *model = bw_model_new(ctx);
+        int64_t shape[] = {LENGTH};
+        bw_node *in = bw_input(model, "", BW_I32, 1, shape);
+        bw_node *once = bw_layer(in, k ? "embedding(23,3,lazy=true)" : "embedding(23,3)");
+        bw_node *both[2] = {once, bw_layer_again(once, in)};
+        assert_int_equal(bw_output(bw_layer(bw_merge("add", both, 2), "flatten"), ""), BW_OK);
+        assert_int_equal(bw_compile(model, "sgd(lr=1)", "mse", NULL), BW_OK);
+        assert_int_equal(bw_build(model, 0, NULL, 1), BW_OK);
+        assert_int_equal(bw_variable_count(model), 1);
+        assert_int_equal(bw_variable_set(model, 0, start, FLOATS), BW_OK);
+        bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+        options.batch = SAMPLES;
+        options.tile = 2;
+        options.epochs = 1;
+        assert_int_equal(bw_fit(model, dataset, &options, NULL), BW_OK);
+        double expected[FLOATS] = {0};
+        float table[FLOATS];
+        for (int i = 0; i < SAMPLES * OUTPUTS; i++) {
+            int at = x[i / WIDTH] * WIDTH + i % WIDTH;
+            expected[at] -= 4 * (2 * (double)start[at] - (double)y[i]) / OUTPUTS / SAMPLES;
+        }
+        assert_int_equal(bw_variable_get(model, 0, table, FLOATS), BW_OK);
+        for (int i = 0; i < FLOATS; i++) {
+            assert_true(fabs((double)table[i] - (double)start[i] - expected[i]) < 1e-5);
+        }
+        bw_close(ctx);
     }
 }
 
@@ -621,6 +675,7 @@ int main(void)
         cmocka_unit_test(test_norms),           cmocka_unit_test(test_steps_allocate_nothing),
         cmocka_unit_test(test_bytes),           cmocka_unit_test(test_refused_indices),
         cmocka_unit_test(test_float_indices),   cmocka_unit_test(test_lazy_averages),
+        cmocka_unit_test(test_shared_table),    cmocka_unit_test(test_plain_sgd),
     };
     return cmocka_run_group_tests(tests, make_samples, NULL);
 }

@@ -50,6 +50,7 @@ static void test_passing(void **state)
                                    {"dense(3,softmax)", true, 0},
                                    {"activation(relu) relu dense(2)", true, 0},
                                    {"activation(linear)", true, 0},
+                                   {"dropout(0.5) layernorm prelu elu leaky_relu gaussian_noise(1) rescaling(2)", true, 0},
                                    {"flatten", false, 1},
                                    {"reshape(8,2)", false, 1},
                                    {"conv1d(3,2) dense(2)", false, 1},
@@ -239,6 +240,87 @@ static void test_gradient(void **state)
     bw_close(ctx);
 }
 
+/* ---- Merging layers ---- */
+
+typedef struct merging {
+    const char *expression;
+    bw_status status;
+    bool masked;
+} merging;
+
+/* The inputs of b's and a's masks are the same positions, or not. */
+static void test_merging(void **state)
+{
+    (void)state;
+    static const merging rows[] = {
+        {"embedding(5,4,mask_zero=true) a=dense(4) dense(4) add(a)", BW_OK, true},
+        {"embedding(5,4,mask_zero=true) a=dense(4) dense(4) subtract(a)", BW_OK, true},
+        {"embedding(5,4,mask_zero=true) a=dense(4) dense(3) concat(a)", BW_OK, true},
+        {"embedding(5,4,mask_zero=true) a=dense(4) dense(4) concat(a,axis=1)", BW_UNIMPLEMENTED, false},
+        {"embedding(5,4,mask_zero=true) a=dense(4) dense(4) multiply(a)", BW_UNIMPLEMENTED, false},
+        {"embedding(5,4,mask_zero=true) a=dense(4) conv1d(4,1) add(a)", BW_OK, false},
+    };
+    for (size_t i = 0; i < BWI_COUNT(rows); i++) {
+        bw_context *ctx = open_context();
+        bw_model *model = bw_model_parse(ctx, rows[i].expression);
+        int64_t shape[] = {LENGTH};
+        bw_status status = bw_build(model, 1, shape, 1);
+        if (status != rows[i].status || (status == BW_OK && (model->outputs[0]->mask != NULL) != rows[i].masked)) {
+            fail_msg("%s: %s: %s", rows[i].expression, bw_status_name(status), bw_message(ctx));
+        }
+        bw_close(ctx);
+    }
+}
+
+/* Two masks: a position counts if one of them lets it. */
+static void test_two_masks(void **state)
+{
+    (void)state;
+    bw_context *ctx = open_context();
+    int64_t shape[] = {LENGTH};
+    bw_model *model = bw_model_new(ctx);
+    bw_node *a = bw_input(model, "a", BW_I32, 1, shape), *b = bw_input(model, "b", BW_I32, 1, shape);
+    bw_node *both[2] = {bw_layer(a, "embedding(5,4,mask_zero=true)"), bw_layer(b, "embedding(5,4,mask_zero=true)")};
+    bw_node *sum = bw_merge("add", both, 2);
+    assert_non_null(sum);
+    assert_true(sum->mask && sum->mask->op == &bwi_op_mask_any && sum->mask->inputs == 2);
+    both[1] = bw_layer(b, "embedding(5,4)");
+    sum = bw_merge("add", both, 2);
+    assert_true(sum && !sum->mask);
+    bw_close(ctx);
+}
+
+/* Indices max(x - 1, 0) and max(1 - x, 0): together all positions but those of 1 count. */
+static void test_either_mask(void **state)
+{
+    (void)state;
+    bw_context *ctx = open_context();
+    int64_t shape[] = {LENGTH};
+    bw_model *model = bw_model_new(ctx);
+    bw_node *in = bw_input(model, "", BW_F32, 1, shape);
+    bw_node *both[2] = {bw_layer(bw_layer(bw_layer(in, "rescaling(1,-1)"), "relu"), "embedding(5,4,mask_zero=true)"),
+                        bw_layer(bw_layer(bw_layer(in, "rescaling(-1,1)"), "relu"), "embedding(5,4,mask_zero=true)")};
+    assert_int_equal(bw_output(bw_layer(bw_merge("add", both, 2), "dense(3,softmax)"), ""), BW_OK);
+    assert_int_equal(bw_compile(model, "sgd", "sparse_categorical_crossentropy", ""), BW_OK);
+    assert_int_equal(bw_build(model, 0, NULL, 1), BW_OK);
+    bw_dataset *data = samples_of(ctx, 0);
+    float p[SAMPLES * LENGTH * CLASSES], table[20];
+    for (int i = 0; i < 20; i++) {
+        table[i] = (float)(i * 7 % 11) / 4 - 1;
+    }
+    assert_int_equal(bw_variable_set(model, 0, table, 20), BW_OK);
+    assert_int_equal(bw_predict(model, data, p, SAMPLES * LENGTH * CLASSES), BW_OK);
+    bw_history *result = NULL;
+    assert_int_equal(bw_evaluate(model, data, &result), BW_OK);
+    double loss = 0, count = 0;
+    for (int i = 0; i < SAMPLES * LENGTH; i++) {
+        loss -= x[i] != 1 ? log((double)p[i * CLASSES + y[i]]) : 0;
+        count += x[i] != 1;
+    }
+    assert_true(fabs(bw_history_last(result, "loss") - loss / count) < 1e-5);
+    bw_close(ctx);
+}
+
 /* ---- Averages ---- */
 
 static void test_average(void **state)
@@ -271,9 +353,10 @@ static void test_average(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_passing), cmocka_unit_test(test_without_mask),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_evaluate),
-                                       cmocka_unit_test(test_fit),     cmocka_unit_test(test_gradient),
-                                       cmocka_unit_test(test_average)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_passing),   cmocka_unit_test(test_without_mask),
+                                       cmocka_unit_test(test_refused),   cmocka_unit_test(test_evaluate),
+                                       cmocka_unit_test(test_fit),       cmocka_unit_test(test_gradient),
+                                       cmocka_unit_test(test_average),   cmocka_unit_test(test_merging),
+                                       cmocka_unit_test(test_two_masks), cmocka_unit_test(test_either_mask)};
     return cmocka_run_group_tests(tests, make_weights, NULL);
 }
