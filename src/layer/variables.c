@@ -72,8 +72,15 @@ uint64_t bw_model_hash(const bw_model *model)
     uint64_t hash = 0;
     for (int v = 0; model && v < model->graph.variable_count; v++) {
         const bwi_variable *variable = model->graph.variables[v];
-        if (variable->data) {
-            hash = bwi_hash(hash, variable->data, (size_t)variable->count * sizeof(float));
+        size_t count = (size_t)bwi_shape_count(&variable->shape);
+        /* In Keras's order, so that it does not depend on how kernels like it stored. */
+        float *values = variable->packing.unpack ? bwi_allocate(model->ctx, count, sizeof(float)) : variable->data;
+        if (values && values != variable->data) {
+            bwi_variable_read(variable, values);
+        }
+        hash = values ? bwi_hash(hash, values, count * sizeof(float)) : hash;
+        if (values != variable->data) {
+            bwi_release(model->ctx, values);
         }
     }
     return hash;
