@@ -149,9 +149,26 @@ typedef struct bw_array {
 
 /* ---- Data --------------------------------------------------------------------------------------------- */
 
+/* Whether a text file's first line names the columns. Detecting says aloud (bw_context_options.log) what was found. */
+typedef enum bw_header { BW_HEADER_DETECT, BW_HEADER_YES, BW_HEADER_NO } bw_header;
+
+/* What stands for a missing value (nothing, NA, NaN, null, ?): a failure that names line and column; the mean of its column;
+ * zero; or nothing, since the record is left out. */
+typedef enum bw_missing { BW_MISSING_ERROR, BW_MISSING_MEAN, BW_MISSING_ZERO, BW_MISSING_SKIP } bw_missing;
+
 typedef struct bw_read_options {
     size_t size;
-    double scale; /* inputs are multiplied by it; default 1 */
+    double scale;               /* inputs are multiplied by it; default 1 */
+    int rank;                   /* of `shape`; 0: inputs keep their shape */
+    int64_t shape[BW_MAX_RANK]; /* that one sample's inputs get, e.g. 28, 28, 1 for 784 columns */
+    const char *target;         /* column of the target by name, or by number from 0 (negative: from the end); NULL: the last; "":
+                                   there is none */
+    bw_header header;
+    bw_missing missing;
+    const char *categorical; /* columns whose numbers are categories, "city,3"; text always is; NULL: none */
+    const char *ignore;      /* columns that are left out; NULL: none */
+    double bad_records;      /* share of records that may be wrong: they are left out, counted and listed in the log; default 0 */
+    const bw_dataset *like;  /* columns, categories and fill values are those of this one, with which a model was trained */
 } bw_read_options;
 
 #define BW_READ_OPTIONS_DEFAULT                     \
@@ -159,7 +176,10 @@ typedef struct bw_read_options {
         .size = sizeof(bw_read_options), .scale = 1 \
     }
 
-/* Opens a file of samples: .npz with x, y and optionally w (or x_<input>, y_<output>, w_<output>). */
+/* Opens samples, by the path's end:
+ *   .npz              x, y and optionally w (or x_<input>, y_<output>, w_<output>)
+ *   .csv, .csv.gz     numbers and categories; -: CSV from standard input
+ * A list "a.csv,b.csv" is read as one. */
 BW_API bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *options);
 
 /* Samples from arrays in memory. Keeps the arrays' data. `y` and `w` may be NULL. */
@@ -189,6 +209,9 @@ BW_API int64_t bw_dataset_count(const bw_dataset *dataset);
 
 /* The shape of one sample's input (without the batch); returns the rank, or -1. `shape` has BW_MAX_RANK places. */
 BW_API int bw_dataset_shape(const bw_dataset *dataset, int64_t *shape);
+
+/* Names of the target's classes, by number: of text in a CSV file's target column. NULL: there is none of that number. Lent. */
+BW_API const char *bw_dataset_class(const bw_dataset *dataset, int number);
 
 BW_API void bw_dataset_free(bw_dataset *dataset);
 

@@ -83,6 +83,8 @@ static int64_t system_read(void *user, int file, void *bytes, size_t count, int6
 {
     (void)user;
     ssize_t got = pread(file, bytes, count, (off_t)offset);
+    if (got < 0 && errno == ESPIPE) /* a pipe has no places: what comes next is meant */
+        got = read(file, bytes, count);
     return got < 0 ? -errno : got;
 }
 

@@ -312,6 +312,12 @@ const bwi_facts *bwi_dataset_facts(const bw_dataset *dataset)
     return &dataset->facts;
 }
 
+const char *bw_dataset_class(const bw_dataset *dataset, int number)
+{
+    const bwi_facts *facts = dataset ? bwi_dataset_facts(dataset) : NULL;
+    return facts && number >= 0 && number < facts->classes ? facts->class_name[number] : NULL;
+}
+
 bw_context *bwi_dataset_context(const bw_dataset *dataset)
 {
     return dataset ? dataset->owned.ctx : NULL;

@@ -154,6 +154,7 @@ int64_t bwi_number_at(const bw_dataset *dataset, uint64_t epoch, int64_t positio
 /* `paths` are the parts of a list "a,b,c". Readers leave `scale` and `shape` of the options to bw_read. */
 typedef bw_status (*bwi_reader)(bw_context *ctx, bw_dataset **root, const char *const *paths, int count,
                                 const bw_read_options *options);
+bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
 bw_status bwi_npz_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
 
 /* ---- arrays.c ---- */

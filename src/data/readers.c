@@ -4,12 +4,20 @@
 #include "data/dataset.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+#define LIST_LIMIT 1024
 
 static const struct {
     const char *prefix, *extension; /* one of them */
+    bool lists;                     /* takes a list "a,b,c" as a whole */
     bwi_reader read;
-} readers[] = {{NULL, ".npz", bwi_npz_read}};
+} readers[] = {
+    {NULL, ".npz", false, bwi_npz_read},
+    {NULL, ".csv", true, bwi_csv_read},
+    {NULL, ".csv.gz", true, bwi_csv_read},
+};
 
 static char lower(char letter)
 {
@@ -47,6 +55,20 @@ static int find_reader(const char *path)
     return -1;
 }
 
+/* A comma separates files, unless the path as a whole is one. */
+static bw_status split(bw_context *ctx, char *text, const char **paths, int *count)
+{
+    *count = 0;
+    for (char *at = text;; *at++ = 0) {
+        if (*count == LIST_LIMIT)
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "a list of more than %d files", LIST_LIMIT);
+        paths[(*count)++] = at;
+        at += strcspn(at, ",");
+        if (!*at)
+            return BW_OK;
+    }
+}
+
 static bw_status fail_kind(bw_context *ctx, const char *path)
 {
     char known[256] = "";
@@ -57,10 +79,51 @@ static bw_status fail_kind(bw_context *ctx, const char *path)
     return bwi_fail(ctx, BW_UNIMPLEMENTED, "%s: no reader for this kind of file; known are%s", path, known);
 }
 
+static bw_status read_list(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
+{
+    const int reader = strcmp(paths[0], "-") == 0 ? find_reader(".csv") : find_reader(paths[0]);
+    if (reader < 0)
+        return fail_kind(ctx, paths[0]);
+    if (count > 1 && !readers[reader].lists)
+        return bwi_fail(ctx, BW_UNIMPLEMENTED, "%s and %d more: several files of this kind are not read as one", paths[0],
+                        count - 1);
+    for (int i = 1; i < count; i++) {
+        const int other = find_reader(paths[i]);
+        if (other < 0 || readers[other].read != readers[reader].read)
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: is no file of the same kind as %s", paths[i], paths[0]);
+    }
+    return readers[reader].read(ctx, root, paths, count, options);
+}
+
+static bool is_file(bw_context *ctx, const char *path)
+{
+    char byte;
+    return bwi_file_read_small(ctx, path, &byte, 1) >= 0;
+}
+
 static bw_status read_any(bw_context *ctx, bw_dataset **root, const char *path, const bw_read_options *options)
 {
-    const int reader = find_reader(path);
-    return reader < 0 ? fail_kind(ctx, path) : readers[reader].read(ctx, root, &path, 1, options);
+    if (!strchr(path, ',') || strncmp(path, "synth:", 6) == 0 || is_file(ctx, path))
+        return read_list(ctx, root, &path, 1, options);
+    const char *paths[LIST_LIMIT];
+    int count;
+    char *text = bwi_copy_text(ctx, path);
+    if (!text)
+        return BW_RESOURCE_EXHAUSTED;
+    bw_status status = split(ctx, text, paths, &count);
+    if (status == BW_OK)
+        status = read_list(ctx, root, paths, count, options);
+    bwi_release(ctx, text);
+    return status;
+}
+
+/* What holds for every kind of file. */
+static bw_status apply(bw_dataset *root, const char *path, const bw_read_options *options)
+{
+    char where[512];
+    snprintf(where, sizeof where, "%.*s: ", (int)sizeof where - 3, path);
+    root->scale = root->facts.scale = options->scale;
+    return bwi_dataset_reshape(root, options->rank, options->shape, where);
 }
 
 bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *options)
@@ -74,8 +137,10 @@ bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *op
     bw_status status = find_options(ctx, &chosen, options);
     if (status == BW_OK)
         status = read_any(ctx, &root, path, &chosen);
-    if (status != BW_OK)
-        return bwi_pass_on(ctx);
-    root->scale = root->facts.scale = chosen.scale;
-    return root;
+    if (status == BW_OK)
+        status = apply(root, path, &chosen);
+    if (status == BW_OK)
+        return root;
+    bw_dataset_free(root);
+    return bwi_pass_on(ctx);
 }

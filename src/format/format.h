@@ -1,5 +1,5 @@
 /*
- * format: bytes in and out, without meaning: npy headers and members of zip files. What is read is hostile: every
+ * format: bytes in and out, without meaning: npy headers, members of zip files, gzip, numbers in text. What is read is hostile: every
  * length is checked against what is there before it is used, and nothing found in a file is ever evaluated.
  *
  * Messages begin with `where`, a text such as "digits.npz: x.npy" that the caller makes.
@@ -173,5 +173,22 @@ bw_status bwi_zip_write(bw_context *ctx, const bwi_zip_part *parts, int count, v
 /* Where a stored member's bytes stand in the mapped file, compared with what libzip reads and checked by its checksum;
  * *data is NULL if they cannot be used in place. */
 bw_status bwi_zip_in_place(bwi_zip *zip, int64_t index, const unsigned char **data);
+
+/* ---- gzip (gzip.c) ---- */
+
+typedef struct bwi_gzip bwi_gzip;
+
+bool bwi_gzip_is(const bwi_bytes *file);
+/* Keeps `file` (mapped) and `path` until bwi_gzip_close. */
+bw_status bwi_gzip_open(bw_context *ctx, bwi_gzip **gzip, const bwi_bytes *file, const char *path);
+void bwi_gzip_close(bwi_gzip *gzip); /* NULL is fine */
+/* Unpacks the next bytes; fewer than `size` at the end only, where the checksum was right. */
+bw_status bwi_gzip_read(bwi_gzip *gzip, void *to, size_t size, size_t *got);
+
+/* ---- Numbers in text (number.c) ---- */
+
+/* The decimal number that begins at `text`, rounded correctly to double, whatever the locale; returns what follows it, or NULL
+ * if there is none or it is too large. Before `end` something must follow that belongs to no number, such as a newline. */
+const char *bwi_number_scan(const char *text, const char *end, double *value);
 
 #endif

@@ -48,10 +48,18 @@ static inline int world_open(void *user, const char *path, int flags, int mode)
     return 3;
 }
 
+/* As a pipe gives it: a few bytes at a time. */
 static inline int64_t world_read(void *user, int file, void *bytes, size_t count, int64_t offset)
 {
-    (void)user, (void)file, (void)bytes, (void)count, (void)offset;
-    return -EIO;
+    world *w = user;
+    (void)file;
+    if (world_fails(w))
+        return -EIO;
+    const size_t left = offset < 0 || (size_t)offset >= w->size ? 0 : w->size - (size_t)offset;
+    count = count < 777 ? count : 777;
+    count = count < left ? count : left;
+    memcpy(bytes, w->bytes + (left ? offset : 0), count);
+    return (int64_t)count;
 }
 
 static inline int64_t world_write(void *user, int file, const void *bytes, size_t count, int64_t offset)

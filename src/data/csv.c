@@ -1,0 +1,250 @@
+/* The CSV reader: files, gzip files and standard input, one after another, region by region, on all workers. */
+#include "data/csv.h"
+
+#include <string.h>
+
+#define BLOCK ((size_t)1 << 20)
+
+typedef struct work {
+    csv_reading *r;
+    csv_block *blocks;
+    int64_t *row, *line; /* where each block begins */
+    csv_span *spans;     /* of this region */
+    int64_t count;
+    atomic_llong next, failed; /* the first block that failed */
+} work;
+
+/* ---- On workers ---- */
+
+static void count_blocks(void *user, int worker)
+{
+    work *w = user;
+    (void)worker;
+    for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < w->count;)
+        csv_block_count(&w->blocks[i]);
+}
+
+static void parse_blocks(void *user, int worker)
+{
+    work *w = user;
+    csv_reading *r = w->r;
+    (void)worker;
+    for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) {
+        if (i > atomic_load(&w->failed))
+            continue;
+        csv_result *result = &w->spans[i].result;
+        csv_block_parse(&r->table, &w->blocks[i], w->line[i], r->x + w->row[i] * r->table.width, r->y + w->row[i], result);
+        long long failed = atomic_load(&w->failed);
+        while (result->status != BW_OK && i < failed && !atomic_compare_exchange_weak(&w->failed, &failed, i))
+            ;
+    }
+}
+
+/* ---- Room ---- */
+
+static bw_status fail_memory(csv_reading *r, size_t bytes)
+{
+    char needed[32], there[32];
+    return bwi_fail(r->ctx, BW_RESOURCE_EXHAUSTED, "%s: the numbers need %s of memory, there are %s", r->paths[0],
+                    bwi_format_bytes(needed, bytes), bwi_format_bytes(there, bwi_memory_available(r->ctx)));
+}
+
+/* A mapped file is counted as a whole and takes exactly what it needs; what comes piece by piece doubles. */
+static bw_status make_room(csv_reading *r, int64_t records, bool whole)
+{
+    if (records <= r->capacity)
+        return BW_OK;
+    const int64_t rows = whole || records > 2 * r->capacity ? records : 2 * r->capacity;
+    const size_t width = (size_t)r->table.width * sizeof *r->x;
+    const size_t bytes = bwi_size_multiply((size_t)rows, width + sizeof *r->y);
+    if (bytes > (size_t)64 << 20 && bytes > bwi_memory_available(r->ctx))
+        return fail_memory(r, bytes);
+    float *x = bwi_grow(r->ctx, r->x, (size_t)r->rows, (size_t)rows, width);
+    if (!x)
+        return BW_RESOURCE_EXHAUSTED;
+    r->x = x;
+    double *y = bwi_grow(r->ctx, r->y, (size_t)r->rows, (size_t)rows, sizeof *y);
+    if (!y)
+        return BW_RESOURCE_EXHAUSTED;
+    r->y = y;
+    r->capacity = rows;
+    return BW_OK;
+}
+
+static bw_status make_spans(csv_reading *r, int64_t count, int file)
+{
+    if (r->span_count + count > r->span_capacity) {
+        const int64_t capacity = r->span_count + count + r->span_capacity;
+        csv_span *larger = bwi_grow(r->ctx, r->spans, (size_t)r->span_count, (size_t)capacity, sizeof *larger);
+        if (!larger)
+            return BW_RESOURCE_EXHAUSTED;
+        r->spans = larger;
+        r->span_capacity = capacity;
+    }
+    bool categories = false;
+    for (int i = 0; i < r->table.count; i++)
+        categories = categories || r->table.columns[i].kind == CSV_CATEGORY;
+    for (int64_t i = 0; i < count; i++) {
+        csv_span *span = &r->spans[r->span_count];
+        *span = (csv_span){.file = file};
+        if (categories) {
+            span->result.words = bwi_allocate(r->ctx, (size_t)r->table.count, sizeof *span->result.words);
+            if (!span->result.words)
+                return BW_RESOURCE_EXHAUSTED;
+        }
+        r->span_count++;
+    }
+    return BW_OK;
+}
+
+/* ---- Regions ---- */
+
+/* Rows that were left out make gaps between the blocks. */
+static void close_gaps(csv_reading *r, work *w)
+{
+    const int64_t width = r->table.width;
+    for (int64_t i = 0; i < w->count; i++) {
+        csv_span *span = &w->spans[i];
+        span->first = r->rows;
+        if (w->row[i] != r->rows) {
+            memmove(r->x + r->rows * width, r->x + w->row[i] * width, (size_t)(span->result.rows * width) * sizeof *r->x);
+            memmove(r->y + r->rows, r->y + w->row[i], (size_t)span->result.rows * sizeof *r->y);
+        }
+        r->rows += span->result.rows;
+    }
+}
+
+static bw_status run_blocks(csv_reading *r, work *w, csv_text *text, int file)
+{
+    bwi_pool_run(r->ctx, (int)(w->count < r->ctx->workers ? w->count : r->ctx->workers), count_blocks, w);
+    int64_t records = r->rows, line = text->line;
+    for (int64_t i = 0; i < w->count; i++) {
+        w->row[i] = records;
+        w->line[i] = line;
+        records += w->blocks[i].records;
+        line += w->blocks[i].lines;
+    }
+    text->line = line;
+    bw_status status = make_room(r, records, !text->gzip && text->pipe < 0);
+    if (status == BW_OK)
+        status = make_spans(r, w->count, file);
+    if (status != BW_OK)
+        return status;
+    w->spans = r->spans + r->span_count - w->count;
+    atomic_store(&w->next, 0);
+    bwi_pool_run(r->ctx, (int)(w->count < r->ctx->workers ? w->count : r->ctx->workers), parse_blocks, w);
+    const int64_t failed = atomic_load(&w->failed);
+    if (failed < w->count) {
+        const csv_result *result = &w->spans[failed].result;
+        if (result->bad == 0)
+            return result->status; /* no memory: the message is there */
+        return bwi_fail(r->ctx, result->status, "%s: line %lld: %s", text->path, (long long)result->mistakes[0].line,
+                        result->mistakes[0].text);
+    }
+    close_gaps(r, w);
+    return BW_OK;
+}
+
+static bw_status parse_region(csv_reading *r, csv_text *text, int file)
+{
+    work w = {.r = r};
+    bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, BLOCK, &w.blocks, &w.count);
+    if (status == BW_OK) {
+        w.row = bwi_allocate(r->ctx, (size_t)w.count, sizeof *w.row);
+        w.line = w.row ? bwi_allocate(r->ctx, (size_t)w.count, sizeof *w.line) : NULL;
+        atomic_init(&w.next, 0);
+        atomic_init(&w.failed, w.count);
+        status = w.line ? run_blocks(r, &w, text, file) : BW_RESOURCE_EXHAUSTED;
+    }
+    bwi_release(r->ctx, w.blocks);
+    bwi_release(r->ctx, w.row);
+    bwi_release(r->ctx, w.line);
+    return status;
+}
+
+/* Takes the header off the first region of a file. */
+static bw_status skip_header(csv_reading *r, csv_text *text, int file)
+{
+    const csv_table *table = &r->table;
+    if (!table->header)
+        return BW_OK;
+    while (text->at < text->end && (*text->at == '\n' || *text->at == '\r')) {
+        text->line += *text->at == '\n';
+        text->at++;
+    }
+    const char *next = csv_record_end(text->at, text->end);
+    if (file > 0 && ((size_t)(next - text->at) != table->first_size || memcmp(text->at, table->first, table->first_size) != 0))
+        return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: its header is not that of %s", text->path, r->paths[0]);
+    for (; text->at < next; text->at++)
+        text->line += *text->at == '\n';
+    return BW_OK;
+}
+
+static void skip_mark(csv_text *text)
+{
+    if (text->end - text->at >= 3 && memcmp(text->at, "\xEF\xBB\xBF", 3) == 0)
+        text->at += 3; /* UTF-8's byte order mark */
+}
+
+static bw_status parse_file(csv_reading *r, csv_text *text, int file, const bw_read_options *options)
+{
+    bw_status status = csv_text_next(text);
+    if (status == BW_OK) {
+        skip_mark(text);
+        if (file == 0)
+            status = csv_table_open(&r->table, r->ctx, text, options);
+    }
+    if (status == BW_OK)
+        status = skip_header(r, text, file);
+    while (status == BW_OK && text->at < text->end) {
+        status = parse_region(r, text, file);
+        if (status == BW_OK && bwi_cancelled(r->ctx))
+            status = bwi_cancel_report(r->ctx);
+        if (status == BW_OK)
+            status = csv_text_next(text);
+    }
+    return status;
+}
+
+static void close_reading(csv_reading *r)
+{
+    for (int64_t i = 0; i < r->span_count; i++)
+        csv_result_free(r->ctx, &r->table, &r->spans[i].result);
+    bwi_release(r->ctx, r->spans);
+    bwi_release(r->ctx, r->x);
+    bwi_release(r->ctx, r->y);
+    csv_table_close(&r->table);
+}
+
+static bw_status check_options(bw_context *ctx, const bw_read_options *options)
+{
+    if ((int)options->header < 0 || options->header > BW_HEADER_NO)
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_read_options.header is %d", (int)options->header);
+    if ((int)options->missing < 0 || options->missing > BW_MISSING_SKIP)
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_read_options.missing is %d", (int)options->missing);
+    if (!(options->bad_records >= 0 && options->bad_records <= 1))
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bad_records is a share from 0 to 1, found %g", options->bad_records);
+    return BW_OK;
+}
+
+bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
+{
+    csv_reading r = {.ctx = ctx, .paths = paths, .files = count};
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    *root = NULL;
+    bw_status status = check_options(ctx, options);
+    if (status == BW_OK)
+        status = bwi_pool_open(ctx);
+    for (int i = 0; i < count && status == BW_OK; i++) {
+        csv_text text;
+        status = csv_text_open(ctx, &text, paths[i]);
+        r.table.lock = &mutex;
+        if (status == BW_OK)
+            status = parse_file(&r, &text, i, options);
+        csv_text_close(&text);
+    }
+    if (status == BW_OK)
+        status = csv_finish(&r, root);
+    close_reading(&r);
+    return status;
+}

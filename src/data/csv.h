@@ -1,0 +1,159 @@
+/*
+ * Inside of the CSV reader. Text comes in regions (a mapped file is one; what is unpacked or piped comes in several); a region is
+ * cut into blocks at the ends of records; blocks are parsed side by side, each into its own rows. What is found never depends on
+ * how many threads there are: of several mistakes the first in the file is the one that is told.
+ *
+ * csv_text.c: regions and blocks; csv_columns.c: header and kinds of columns; csv_parse.c: blocks; csv.c: the reader.
+ */
+#ifndef BWI_DATA_CSV_H
+#define BWI_DATA_CSV_H
+
+#include "data/dataset.h"
+#include "format/format.h"
+
+#include <pthread.h>
+
+#define CSV_LISTED 10   /* bad records that are told one by one */
+#define CSV_TROUBLE 256 /* bytes of a message */
+
+/* ---- Text ---- */
+
+typedef struct csv_text {
+    bw_context *ctx;
+    const char *path;
+    bwi_bytes file; /* mapped, or empty */
+    bwi_gzip *gzip;
+    int pipe; /* a file to read from, or -1 */
+    /* The region at hand ends with a newline. It stands in the mapped file, in `buffer`, or in `tail`. */
+    const char *at, *end;
+    int64_t line;  /* of its first byte, from 1 */
+    bool finished; /* there is no region after this one */
+    size_t taken;  /* of a mapped file, by regions so far */
+    char *buffer;
+    size_t capacity, kept; /* of buffer; bytes at its beginning that belong to a record that was cut */
+    int64_t read;          /* bytes from the pipe so far */
+    char *tail;            /* a last line without a newline, with one */
+} csv_text;
+
+bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path);
+void csv_text_close(csv_text *text);
+/* The next region; at == end if there is none. */
+bw_status csv_text_next(csv_text *text);
+
+typedef struct csv_block {
+    const char *at, *end;
+    int64_t lines, records; /* that it holds; of records at most so many */
+} csv_block;
+
+/* Cuts a region into blocks of about `size` bytes; count and memory (the caller's, to release) are given back. */
+bw_status csv_blocks_cut(bw_context *ctx, const char *at, const char *end, size_t size, csv_block **blocks, int64_t *count);
+void csv_block_count(csv_block *block);
+/* Behind the newline that ends the record at `at`; quotes are heeded. `end` if it is cut short. */
+const char *csv_record_end(const char *at, const char *end);
+
+/* ---- Fields ---- */
+
+typedef struct csv_field {
+    const char *at;
+    size_t size;
+    bool quoted, doubled; /* in quotes; "" stands in it for a quote */
+} csv_field;
+
+/* The field that begins at *at, without quotes and outer blanks; *at goes behind the comma or to the newline that follows it
+ * (*last). False if a quote is not closed or something stands behind it. */
+bool csv_field_next(const char **at, const char *end, csv_field *field, bool *last);
+bool csv_field_missing(const csv_field *field); /* empty, NA, NaN, null, ? and the like */
+bool csv_field_number(const csv_field *field, double *value);
+/* The text with quotes undoubled, NUL-terminated, in `to` of field->size + 1 bytes. */
+size_t csv_field_text(const csv_field *field, char *to);
+
+/* ---- Columns ---- */
+
+typedef enum csv_kind { CSV_IGNORED, CSV_NUMBER, CSV_CATEGORY } csv_kind;
+
+typedef struct csv_column {
+    char *name; /* "" without a header */
+    csv_kind kind;
+    int place; /* in the parsed row; the target's is -1 */
+} csv_column;
+
+/* Distinct texts, numbered as they come. */
+typedef struct csv_words {
+    char **text;
+    int count, capacity;
+    int *slots; /* open addressing: number + 1; 0: free */
+    int slot_count;
+} csv_words;
+
+typedef struct csv_table {
+    bw_context *ctx;
+    const bw_read_options *options;
+    const char *path; /* of the first file */
+    csv_column *columns;
+    int count, width, target; /* width: values of a parsed row without the target; target: column, or -1 */
+    bool header;
+    pthread_mutex_t *lock; /* around allocations on workers: a failing one writes the context's message */
+    char *first;           /* the header's record, to compare other files' with */
+    size_t first_size;
+} csv_table;
+
+/* Finds header and columns from the first region. */
+bw_status csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text, const bw_read_options *options);
+void csv_table_close(csv_table *table);
+
+/* The number of a text, added if it is new; -1: no memory. */
+int csv_words_number(bw_context *ctx, csv_words *words, const char *text, size_t size);
+void csv_words_free(bw_context *ctx, csv_words *words);
+
+/* ---- Parsing ---- */
+
+/* From row `row` of a block on, rows stand on the lines line, line + 1, ... until the next shift. */
+typedef struct csv_shift {
+    int64_t row, line;
+} csv_shift;
+
+typedef struct csv_mistake {
+    int64_t line;
+    bw_status status;
+    char text[CSV_TROUBLE];
+} csv_mistake;
+
+typedef struct csv_result {
+    int64_t rows; /* that were kept */
+    csv_shift *shifts;
+    int shift_count, shift_capacity;
+    csv_words *words; /* [column]: of categories */
+    int64_t bad, missing_rows, missing_values;
+    csv_mistake mistakes[CSV_LISTED]; /* the first ones */
+    bw_status status;                 /* not BW_OK: it stopped; of memory, if there is no mistake */
+} csv_result;
+
+/* Parses a block's records into rows of table->width floats at `x` and targets at `y`. */
+void csv_block_parse(const csv_table *table, const csv_block *block, int64_t line, float *x, double *y, csv_result *result);
+void csv_result_free(bw_context *ctx, const csv_table *table, csv_result *result);
+
+/* ---- The samples ---- */
+
+/* What one block gave, and where it stands. */
+typedef struct csv_span {
+    int64_t first; /* row */
+    int file;
+    csv_result result;
+} csv_span;
+
+typedef struct csv_reading {
+    bw_context *ctx;
+    const char *const *paths;
+    int files;
+    csv_table table;
+    float *x;
+    double *y;
+    int64_t rows, capacity;
+    csv_span *spans;
+    int64_t span_count, span_capacity;
+} csv_reading;
+
+/* csv_finish.c: categories, missing values, one-hot inputs, targets: makes the root of what was parsed. */
+bw_status csv_finish(csv_reading *r, bw_dataset **root);
+
+#endif

@@ -1,0 +1,427 @@
+/*
+ * From parsed rows to samples. Categories are numbered in order (of size, if all are numbers), whatever the blocks met first;
+ * each category of an input column becomes an input that is 1 for it and 0 otherwise. Missing numbers get their column's mean or
+ * zero; a missing category is zero everywhere. Classes and whole-number targets are int32, other targets float32.
+ */
+#include "data/csv.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_CATEGORIES 1000 /* of an input column: each is a column of its own */
+#define MOST_CLASSES 10000
+
+/* ---- Places ---- */
+
+typedef struct span {
+    int64_t first;
+    int file, shift_count;
+    csv_shift *shifts;
+} span;
+
+typedef struct places {
+    char **paths;
+    int files;
+    span *spans;
+    int64_t span_count;
+} places;
+
+static void close_places(bw_dataset *dataset)
+{
+    bw_context *ctx = dataset->owned.ctx;
+    places *p = dataset->own;
+    for (int i = 0; p->paths && i < p->files; i++)
+        bwi_release(ctx, p->paths[i]);
+    for (int64_t i = 0; p->spans && i < p->span_count; i++)
+        bwi_release(ctx, p->spans[i].shifts);
+    bwi_release(ctx, p->paths);
+    bwi_release(ctx, p->spans);
+}
+
+static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+{
+    const places *p = dataset->own;
+    int64_t low = 0, high = p->span_count;
+    while (high - low > 1) {
+        const int64_t middle = (low + high) / 2;
+        if (p->spans[middle].first <= number)
+            low = middle;
+        else
+            high = middle;
+    }
+    const span *found = &p->spans[low];
+    for (int i = found->shift_count; i-- > 0;) {
+        const csv_shift *shift = &found->shifts[i];
+        if (number - found->first >= shift->row) {
+            snprintf(text, room, "%s, line %lld", p->paths[found->file],
+                     (long long)(shift->line + (number - found->first - shift->row)));
+            return;
+        }
+    }
+}
+
+static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
+{
+    return bwi_source_arrays.gather(dataset, demand);
+}
+
+static const bwi_source csv = {.kind = "csv", .gather = gather, .place = tell_place, .close = close_places};
+
+/* Empty spans are left out, so that the first row of a span is its own. */
+static bw_status keep_places(csv_reading *r, bw_dataset *root)
+{
+    places *p = root->own;
+    p->paths = bwi_allocate(r->ctx, (size_t)r->files, sizeof *p->paths);
+    p->spans = p->paths ? bwi_allocate(r->ctx, (size_t)r->span_count, sizeof *p->spans) : NULL;
+    if (!p->spans)
+        return BW_RESOURCE_EXHAUSTED;
+    for (int i = 0; i < r->files; i++, p->files++) {
+        p->paths[i] = bwi_copy_text(r->ctx, strcmp(r->paths[i], "-") == 0 ? "standard input" : r->paths[i]);
+        if (!p->paths[i])
+            return BW_RESOURCE_EXHAUSTED;
+    }
+    for (int64_t i = 0; i < r->span_count; i++) {
+        csv_result *result = &r->spans[i].result;
+        if (result->rows == 0)
+            continue;
+        p->spans[p->span_count++] = (span){
+            .first = r->spans[i].first, .file = r->spans[i].file, .shifts = result->shifts, .shift_count = result->shift_count};
+        result->shifts = NULL;
+    }
+    return BW_OK;
+}
+
+/* ---- What was left out ---- */
+
+static bw_status check_bad(csv_reading *r)
+{
+    int64_t bad = 0, lacking = 0, told = 0;
+    for (int64_t i = 0; i < r->span_count; i++) {
+        bad += r->spans[i].result.bad;
+        lacking += r->spans[i].result.missing_rows;
+    }
+    const int64_t records = r->rows + bad + lacking;
+    if (lacking > 0)
+        bwi_log(r->ctx, BW_LOG_INFO, "%s: %lld of %lld records have missing values and are left out", r->paths[0],
+                (long long)lacking, (long long)records);
+    for (int64_t i = 0; i < r->span_count && bad > 0; i++) {
+        const csv_result *result = &r->spans[i].result;
+        const char *path = r->paths[r->spans[i].file];
+        for (int k = 0; k < result->bad && k < CSV_LISTED && told < CSV_LISTED; k++, told++) {
+            const csv_mistake *one = &result->mistakes[k];
+            if ((double)bad > r->table.options->bad_records * (double)records)
+                return bwi_fail(r->ctx, one->status,
+                                "%s: %lld of %lld records are bad, more than the allowed %g percent; the first: "
+                                "line %lld: %s",
+                                path, (long long)bad, (long long)records, r->table.options->bad_records * 100, (long long)one->line,
+                                one->text);
+            bwi_log(r->ctx, BW_LOG_WARNING, "%s: line %lld is left out: %s", path, (long long)one->line, one->text);
+        }
+    }
+    if (bad > 0)
+        bwi_log(r->ctx, BW_LOG_WARNING, "%s: %lld of %lld records are bad and left out", r->paths[0], (long long)bad,
+                (long long)records);
+    if (r->rows == 0)
+        return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: holds no samples", r->paths[0]);
+    return BW_OK;
+}
+
+/* ---- Categories ---- */
+
+static int compare_words(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const char *s = *(char *const *)a, *t = *(char *const *)b;
+    double x = 0, y = 0;
+    bwi_parse_double(s, s + strlen(s), &x);
+    bwi_parse_double(t, t + strlen(t), &y);
+    return x < y ? -1 : x > y ? 1 : strcmp(s, t);
+}
+
+static double category_at(const csv_reading *r, int column, int64_t row)
+{
+    const csv_table *table = &r->table;
+    return column == table->target ? r->y[row] : (double)r->x[row * table->width + table->columns[column].place];
+}
+
+/* Adds the categories of a block; not those that stand only in records that were left out. */
+static bw_status unite_span(csv_reading *r, const csv_span *part, int column, csv_words *all)
+{
+    const csv_words *words = &part->result.words[column];
+    bool *used = bwi_allocate(r->ctx, (size_t)words->count + 1, sizeof *used);
+    bw_status status = used ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    for (int64_t row = part->first; used && row < part->first + part->result.rows; row++) {
+        const double number = category_at(r, column, row);
+        if (!isnan(number))
+            used[(int)number] = true;
+    }
+    for (int k = 0; status == BW_OK && k < words->count; k++) {
+        if (used[k] && csv_words_number(r->ctx, all, words->text[k], strlen(words->text[k])) < 0)
+            status = BW_RESOURCE_EXHAUSTED;
+    }
+    bwi_release(r->ctx, used);
+    return status;
+}
+
+/* The categories of a column over all blocks, in order. */
+static bw_status unite(csv_reading *r, int column, csv_words *all)
+{
+    bool numbers = true;
+    for (int64_t i = 0; i < r->span_count; i++) {
+        const bw_status status = unite_span(r, &r->spans[i], column, all);
+        if (status != BW_OK)
+            return status;
+    }
+    for (int k = 0; k < all->count; k++) {
+        double value;
+        numbers = numbers && bwi_parse_double(all->text[k], all->text[k] + strlen(all->text[k]), &value);
+    }
+    if (all->count > 0)
+        qsort(all->text, (size_t)all->count, sizeof *all->text, numbers ? compare_numbers : compare_words);
+    return BW_OK;
+}
+
+static int find_word(const char *const *words, int count, const char *text)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(words[i], text) == 0)
+            return i;
+    }
+    return -1;
+}
+
+static void set_category(csv_reading *r, int column, int64_t row, int number)
+{
+    const csv_table *table = &r->table;
+    if (column == table->target)
+        r->y[row] = number;
+    else
+        r->x[row * table->width + table->columns[column].place] = (float)number;
+}
+
+/* Replaces each block's own numbers of categories by their places in `words`. */
+static bw_status renumber(csv_reading *r, int column, const char *const *words, int count)
+{
+    const csv_table *table = &r->table;
+    for (int64_t i = 0; i < r->span_count; i++) {
+        const csv_span *part = &r->spans[i];
+        const csv_words *own = &part->result.words[column];
+        int *map = bwi_allocate(r->ctx, (size_t)own->count + 1, sizeof *map);
+        if (!map)
+            return BW_RESOURCE_EXHAUSTED;
+        for (int k = 0; k < own->count; k++)
+            map[k] = find_word(words, count, own->text[k]);
+        for (int64_t row = part->first; row < part->first + part->result.rows; row++) {
+            const double number = category_at(r, column, row);
+            const int k = isnan(number) ? -1 : (int)number;
+            if (k < 0 || map[k] >= 0) {
+                set_category(r, column, row, k < 0 ? -1 : map[k]);
+                continue;
+            }
+            char quoted[BWI_QUOTE_SIZE], name[BWI_QUOTE_SIZE];
+            bwi_release(r->ctx, map);
+            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %s: %s is none of the %d categories of the training data",
+                            r->paths[part->file], bwi_quote(name, table->columns[column].name, strlen(table->columns[column].name)),
+                            bwi_quote(quoted, own->text[k], strlen(own->text[k])), count);
+        }
+        bwi_release(r->ctx, map);
+    }
+    return BW_OK;
+}
+
+static bw_status settle_categories(csv_reading *r, int column, const bwi_facts *like, int feature, const char *const **words,
+                                   int *count)
+{
+    csv_words all = {.count = 0};
+    bw_status status = unite(r, column, &all);
+    const char *const *known = (const char *const *)all.text;
+    int known_count = all.count;
+    if (like) {
+        known = feature < 0 ? like->class_name : like->feature[feature].category;
+        known_count = feature < 0 ? like->classes : like->feature[feature].categories;
+    }
+    const int most = feature < 0 ? MOST_CLASSES : MOST_CATEGORIES;
+    if (status == BW_OK && known_count > most) {
+        char quoted[BWI_QUOTE_SIZE];
+        const char *name = r->table.columns[column].name;
+        status =
+            bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d (%s) has %d different texts, more than %d%s", r->paths[0], column,
+                     bwi_quote(quoted, name, strlen(name)), known_count, most, feature < 0 ? "" : "; leave it out (ignore)");
+    }
+    if (status == BW_OK)
+        status = renumber(r, column, known, known_count);
+    if (status == BW_OK) {
+        const bwi_facts from = {.classes = known_count, .class_name = known};
+        bwi_facts copy;
+        status = bwi_facts_copy(r->ctx, &copy, &from);
+        *words = copy.class_name;
+        *count = copy.classes;
+    }
+    csv_words_free(r->ctx, &all);
+    return status;
+}
+
+/* ---- Missing values ---- */
+
+static void fill_missing(csv_reading *r, int place, const bwi_feature *like, bwi_feature *feature)
+{
+    const int width = r->table.width;
+    double sum = 0;
+    int64_t count = 0;
+    float *x = r->x + place;
+    for (int64_t row = 0; row < r->rows; row++) {
+        if (!isnan(x[row * width])) {
+            sum += (double)x[row * width];
+            count++;
+        }
+    }
+    if (count == r->rows)
+        return;
+    feature->filled = true;
+    feature->fill = r->table.options->missing == BW_MISSING_MEAN && count > 0 ? sum / (double)count : 0;
+    if (like && like->filled)
+        feature->fill = like->fill;
+    for (int64_t row = 0; row < r->rows; row++) {
+        if (isnan(x[row * width]))
+            x[row * width] = (float)feature->fill;
+    }
+}
+
+/* ---- The root ---- */
+
+static bw_status settle_columns(csv_reading *r, bwi_facts *facts)
+{
+    const csv_table *table = &r->table;
+    const bwi_facts *like = table->options->like ? bwi_dataset_facts(table->options->like) : NULL;
+    bwi_feature *features = bwi_allocate(r->ctx, (size_t)table->width, sizeof *features);
+    bool missing = false;
+    for (int64_t i = 0; i < r->span_count; i++)
+        missing = missing || r->spans[i].result.missing_values > 0;
+    facts->feature = features;
+    if (!features)
+        return BW_RESOURCE_EXHAUSTED;
+    facts->features = table->width;
+    for (int c = 0; c < table->count; c++) {
+        const csv_column *column = &table->columns[c];
+        bw_status status = BW_OK;
+        const char **name = column->place < 0 ? &facts->target : &features[column->place].name;
+        if (column->kind == CSV_IGNORED)
+            continue;
+        *name = bwi_copy_text(r->ctx, column->name);
+        if (!*name)
+            return BW_RESOURCE_EXHAUSTED;
+        if (column->kind == CSV_CATEGORY && c == table->target)
+            status = settle_categories(r, c, like, -1, &facts->class_name, &facts->classes);
+        else if (column->kind == CSV_CATEGORY)
+            status = settle_categories(r, c, like, column->place, &features[column->place].category,
+                                       &features[column->place].categories);
+        else if (c != table->target && missing)
+            fill_missing(r, column->place, like ? &like->feature[column->place] : NULL, &features[column->place]);
+        if (status != BW_OK)
+            return status;
+    }
+    return BW_OK;
+}
+
+/* A column of a category becomes as many as it has. */
+static bw_status widen(csv_reading *r, const bwi_facts *facts, int64_t *width)
+{
+    *width = 0;
+    for (int i = 0; i < facts->features; i++)
+        *width += facts->feature[i].categories > 0 ? facts->feature[i].categories : 1;
+    bool same = true;
+    for (int i = 0; i < facts->features; i++)
+        same = same && facts->feature[i].categories == 0;
+    if (same)
+        return BW_OK;
+    const size_t bytes = bwi_size_multiply((size_t)r->rows, (size_t)*width * sizeof(float));
+    char needed[32];
+    if (bytes > (size_t)64 << 20 && bytes > bwi_memory_available(r->ctx))
+        return bwi_fail(r->ctx, BW_RESOURCE_EXHAUSTED, "%s: with its categories the inputs need %s of memory", r->paths[0],
+                        bwi_format_bytes(needed, bytes));
+    float *wide = bwi_allocate(r->ctx, bytes, 1);
+    if (!wide)
+        return BW_RESOURCE_EXHAUSTED;
+    const float *from = r->x;
+    float *to = wide;
+    for (int64_t row = 0; row < r->rows; row++) {
+        for (int i = 0; i < facts->features; i++, from++) {
+            const int categories = facts->feature[i].categories;
+            if (categories == 0)
+                *to = *from;
+            else if (*from >= 0)
+                to[(int)*from] = 1;
+            to += categories > 0 ? categories : 1;
+        }
+    }
+    bwi_release(r->ctx, r->x);
+    r->x = wide;
+    return BW_OK;
+}
+
+/* Whole numbers as int32, others as float32, in memory of its own. */
+static bw_status add_target(csv_reading *r, bw_dataset *root)
+{
+    bool whole = true;
+    for (int64_t i = 0; i < r->rows && whole; i++)
+        whole = r->y[i] >= INT32_MIN && r->y[i] <= INT32_MAX && r->y[i] == (double)(int32_t)r->y[i];
+    void *memory = bwi_allocate(r->ctx, (size_t)r->rows, sizeof(int32_t));
+    if (!memory)
+        return BW_RESOURCE_EXHAUSTED;
+    for (int64_t i = 0; i < r->rows; i++) {
+        if (whole)
+            ((int32_t *)memory)[i] = (int32_t)r->y[i];
+        else
+            ((float *)memory)[i] = (float)r->y[i];
+    }
+    const bw_array y = {.data = memory, .dtype = whole ? BW_I32 : BW_F32, .rank = 1, .shape = {r->rows}};
+    const bw_status status = bwi_dataset_add(root, BWI_ROLE_TARGET, "", &y, r->paths[0]);
+    if (status == BW_OK)
+        root->columns[root->column_count - 1].memory = memory;
+    else
+        bwi_release(r->ctx, memory);
+    return status;
+}
+
+static bw_status fill_root(csv_reading *r, bw_dataset *root)
+{
+    int64_t width;
+    bw_status status = settle_columns(r, &root->facts);
+    if (status == BW_OK)
+        status = widen(r, &root->facts, &width);
+    if (status != BW_OK)
+        return status;
+    const bw_array x = {.data = r->x, .dtype = BW_F32, .rank = 2, .shape = {r->rows, width}};
+    status = bwi_dataset_add(root, BWI_ROLE_INPUT, "", &x, r->paths[0]);
+    if (status == BW_OK) {
+        root->columns[0].memory = r->x;
+        r->x = NULL;
+        if (r->table.target >= 0)
+            status = add_target(r, root);
+    }
+    if (status == BW_OK)
+        status = bwi_dataset_settle(root, "");
+    return status == BW_OK ? keep_places(r, root) : status;
+}
+
+bw_status csv_finish(csv_reading *r, bw_dataset **root)
+{
+    const bw_status bad = check_bad(r);
+    if (bad != BW_OK)
+        return bad;
+    bw_dataset *made = bwi_dataset_root(r->ctx, &csv, 2, sizeof(places));
+    if (!made)
+        return BW_RESOURCE_EXHAUSTED;
+    const bw_status status = fill_root(r, made);
+    if (status == BW_OK)
+        *root = made;
+    else
+        bw_dataset_free(made);
+    return status;
+}
