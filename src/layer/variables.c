@@ -72,6 +72,9 @@ uint64_t bw_model_hash(const bw_model *model)
     uint64_t hash = 0;
     for (int v = 0; model && v < model->graph.variable_count; v++) {
         const bwi_variable *variable = model->graph.variables[v];
+        if (!variable->data) {
+            continue;
+        }
         size_t count = (size_t)bwi_shape_count(&variable->shape);
         /* In Keras's order, so that it does not depend on how kernels like it stored. */
         float *values = variable->packing.unpack ? bwi_allocate(model->ctx, count, sizeof(float)) : variable->data;
