@@ -655,6 +655,40 @@ static void test_refused_indices(void **state)
     expect_refused(BW_I64, (const int64_t[]){0, 1, 2, 0, 1, 0, 1, (int64_t)1 << 40}, "sample 3");
 }
 
+/* A step that meets NaN names layer and sample, changes nothing, and leaves nothing behind. */
+static void test_nan(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
+    bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
+    bw_dataset *dataset = bw_from_arrays(ctx, &xs, &ys, NULL);
+    bw_model *model = bw_model_parse(ctx, dense);
+    int64_t shape[] = {LENGTH};
+    float table[FLOATS], after[FLOATS];
+    char expected[80];
+    int sample = SAMPLES - 1, row = x[sample * LENGTH];
+    for (int i = SAMPLES * LENGTH - 1; i >= 0; i--) {
+        sample = x[i] == row ? i / LENGTH : sample; /* the first that has the row */
+    }
+    memcpy(table, start, sizeof table);
+    table[row * WIDTH] = NAN;
+    assert_int_equal(bw_compile(model, adam, "mse", NULL), BW_OK);
+    assert_int_equal(bw_build(model, 1, shape, 1), BW_OK);
+    assert_int_equal(bw_variable_set(model, 0, table, FLOATS), BW_OK);
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.batch = SAMPLES;
+    options.tile = options.lanes = 1;
+    assert_int_equal(bw_fit(model, dataset, &options, NULL), BW_INVALID_ARGUMENT);
+    snprintf(expected, sizeof expected, "layer embedding gives NaN in its forward pass for sample %d", sample);
+    if (!strstr(bw_message(ctx), expected)) {
+        fail_msg("expected '%s' in '%s'", expected, bw_message(ctx));
+    }
+    assert_int_equal(bw_variable_get(model, 0, after, FLOATS), BW_OK);
+    assert_memory_equal(after, table, sizeof table);
+    bw_close(ctx);
+}
+
 /* An index behind another layer comes as a float. */
 static void test_float_indices(void **state)
 {
@@ -668,14 +702,23 @@ static void test_float_indices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dense_reference), cmocka_unit_test(test_lazy_reference),
-        cmocka_unit_test(test_rows_in_turn),    cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_tiles),           cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_compacting),      cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_norms),           cmocka_unit_test(test_steps_allocate_nothing),
-        cmocka_unit_test(test_bytes),           cmocka_unit_test(test_refused_indices),
-        cmocka_unit_test(test_float_indices),   cmocka_unit_test(test_lazy_averages),
-        cmocka_unit_test(test_shared_table),    cmocka_unit_test(test_plain_sgd),
+        cmocka_unit_test(test_dense_reference),
+        cmocka_unit_test(test_lazy_reference),
+        cmocka_unit_test(test_rows_in_turn),
+        cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_compacting),
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_steps_allocate_nothing),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_refused_indices),
+        cmocka_unit_test(test_float_indices),
+        cmocka_unit_test(test_lazy_averages),
+        cmocka_unit_test(test_shared_table),
+        cmocka_unit_test(test_plain_sgd),
+        cmocka_unit_test(test_nan),
     };
     return cmocka_run_group_tests(tests, make_samples, NULL);
 }
