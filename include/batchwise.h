@@ -193,6 +193,76 @@ typedef struct bw_field {
 
 BW_API bw_dataset *bw_from_fields(bw_context *ctx, const bw_field *fields, int count);
 
+/* Random numbers: a stream is a function of seed and stream alone; `drawn` counts what was taken from it, so a stream can be copied
+ * and resumed. A stream begins with drawn = 0. */
+typedef struct bw_random {
+    uint64_t seed, stream, drawn;
+} bw_random;
+
+BW_API float bw_random_uniform(bw_random *random);                /* 0 <= u < 1 */
+BW_API float bw_random_normal(bw_random *random);                 /* mean 0, deviation 1 */
+BW_API int64_t bw_random_below(bw_random *random, int64_t count); /* a whole number of 0 to count - 1 */
+/* One of `count` categories, with probabilities that are in proportion to the weights. */
+BW_API int bw_random_category(bw_random *random, const float *weights, int count);
+/* What stands at a position of the permutation of 0 to count - 1 that the seed names; -1 outside of it. */
+BW_API int64_t bw_random_permute(uint64_t seed, int64_t count, int64_t position);
+
+/* A sample that a function makes or changes. */
+#define BW_TROUBLE 128
+typedef struct bw_sample {
+    int64_t number; /* of the sample: where it stands in its source, not in the epoch */
+    int epoch;
+    bw_random random; /* the sample's own stream in this epoch: the same whatever the threads and the order */
+    char *trouble;    /* a function that returns false may say why: BW_TROUBLE bytes */
+    const bw_context *context;
+} bw_sample;
+
+/* For functions that take long: whether bw_cancel was called. */
+BW_API bool bw_sample_cancelled(const bw_sample *sample);
+
+/* Makes a sample: writes values[i], the i-th field in row-major order without gaps, unless it is NULL (not wanted now). Fields
+ * stand in the order inputs, targets, weights. Runs on several threads at once; the same number and epoch must give the same values.
+ * Returns false to fail. */
+typedef bool (*bw_sample_function)(void *user, bw_sample *sample, void *const *values);
+
+/* Samples that a function makes by number. The fields' arrays have no data; their first extent is the number of samples. Copies the
+ * fields; keeps `user`. */
+BW_API bw_dataset *bw_from_function(bw_context *ctx, const bw_field *fields, int count, bw_sample_function function, void *user);
+
+/* Changes a sample: reads from[i], writes to[i]. Whole numbers are int32, except for scaled or 8-bit inputs; all else is float32. A
+ * field of the same name, type and shape is there as a copy in `to` already. Runs on several threads at once. */
+typedef bool (*bw_map_function)(void *user, bw_sample *sample, const void *const *from, void *const *to);
+
+typedef struct bw_map_options {
+    size_t size;
+    uint64_t seed;          /* of the samples' random streams */
+    const bw_field *fields; /* that come out: float32 or int32; the first extents are not looked at; NULL: those that go in */
+    int field_count;
+} bw_map_options;
+
+#define BW_MAP_OPTIONS_DEFAULT         \
+    {                                  \
+        .size = sizeof(bw_map_options) \
+    }
+
+/* Samples changed by a function, made ahead on threads of their own. Takes the dataset; keeps `user`. */
+BW_API bw_dataset *bw_map(bw_dataset *dataset, bw_map_function function, void *user, const bw_map_options *options);
+
+typedef struct bw_prefetch_options {
+    size_t size;
+    int threads;     /* that make samples ahead; 0: one for each CPU */
+    int64_t samples; /* room for so many; 0: two batches, within 64 MiB */
+    double seconds;  /* without a sample for so long, a source stalls, and that is a failure; 0: 60; negative: never */
+} bw_prefetch_options;
+
+#define BW_PREFETCH_OPTIONS_DEFAULT         \
+    {                                       \
+        .size = sizeof(bw_prefetch_options) \
+    }
+
+/* How samples that are slow to get (functions, maps) are made ahead while training: they are in any case. Takes the dataset. */
+BW_API bw_dataset *bw_prefetch(bw_dataset *dataset, const bw_prefetch_options *options);
+
 /* The same samples in an exact random order over all of them, another one each epoch, a function of seed and
  * epoch alone, in constant memory. Takes the dataset. */
 BW_API bw_dataset *bw_shuffle(bw_dataset *dataset, uint64_t seed);
@@ -214,7 +284,6 @@ BW_API int bw_dataset_shape(const bw_dataset *dataset, int64_t *shape);
 BW_API const char *bw_dataset_class(const bw_dataset *dataset, int number);
 
 BW_API void bw_dataset_free(bw_dataset *dataset);
-
 /* ---- Models ------------------------------------------------------------------------------------------- */
 
 /* A model from an expression such as "conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)". The input's

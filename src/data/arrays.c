@@ -17,29 +17,48 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 
 const bwi_source bwi_source_arrays = {.kind = "arrays", .gather = gather};
 
-bw_dataset *bw_from_fields(bw_context *ctx, const bw_field *fields, int count)
+bw_status bwi_field_parse(bw_context *ctx, const char *text, bwi_role *role, const char **name)
 {
     static const char roles[] = "xyw";
+    const char *found = text && text[0] ? strchr(roles, text[0]) : NULL;
+    if (!found || (text[1] && (text[1] != '_' || !text[2])))
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "array '%s': expected x, y or w, or x_<name> and so on", text ? text : "");
+    *role = (bwi_role)(found - roles);
+    *name = text[1] ? text + 2 : "";
+    if (strlen(*name) >= sizeof((bwi_field *)0)->name)
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "array '%s': the name has %zu characters; at most %zu are allowed", text,
+                        strlen(*name), sizeof((bwi_field *)0)->name - 1);
+    return BW_OK;
+}
+
+static bw_status add_fields(bw_dataset *root, const bw_field *fields, int count)
+{
+    for (bwi_role role = BWI_ROLE_INPUT; role <= BWI_ROLE_WEIGHT; role++) {
+        for (int i = 0; i < count; i++) {
+            bwi_role own;
+            const char *name;
+            bw_status status = bwi_field_parse(root->owned.ctx, fields[i].name, &own, &name);
+            if (status == BW_OK && own == role)
+                status = bwi_dataset_add(root, role, name, &fields[i].array, fields[i].name);
+            if (status != BW_OK)
+                return status;
+        }
+    }
+    return bwi_dataset_settle(root, "");
+}
+
+bw_dataset *bw_from_fields(bw_context *ctx, const bw_field *fields, int count)
+{
     if (!ctx)
         return NULL;
     if (!fields || count < 1)
         return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "samples need an array x of inputs; there are no arrays");
+    if (count > BWI_FIELD_LIMIT)
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "%d arrays; samples have at most %d", count, BWI_FIELD_LIMIT);
     bw_dataset *root = bwi_dataset_root(ctx, &bwi_source_arrays, count, 0);
     if (!root)
         return NULL;
-    bw_status status = BW_OK;
-    for (int role = 0; status == BW_OK && roles[role]; role++) {
-        for (int i = 0; status == BW_OK && i < count; i++) {
-            const char *name = fields[i].name ? fields[i].name : "";
-            if (name[0] == roles[role] && (name[1] == '\0' || (name[1] == '_' && name[2])))
-                status = bwi_dataset_add(root, (bwi_role)role, name[1] ? name + 2 : "", &fields[i].array, name);
-            else if (!strchr(roles, name[0]) || !name[0] || (name[1] != '\0' && name[1] != '_'))
-                status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "array '%s': expected x, y or w, or x_<name> and so on", name);
-        }
-    }
-    if (status == BW_OK)
-        status = bwi_dataset_settle(root, "");
-    if (status == BW_OK)
+    if (add_fields(root, fields, count) == BW_OK)
         return root;
     bw_dataset_free(root);
     return bwi_pass_on(ctx);

@@ -53,9 +53,14 @@ typedef struct bwi_walk {
     int64_t first, count;
     int64_t tile;
     int lanes, workers;
+    int first_lane, own_lanes; /* of this rank; 0 own ones: all are */
 } bwi_walk;
 
 bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_walk *walk);
+bool bwi_dataset_begins(const bw_dataset *dataset); /* whether the call above does anything */
+
+/* Bytes that making ahead takes for such pieces: for the plan. 0 if nothing is made ahead. */
+size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_walk *walk);
 
 /* Where a sample comes from, e.g. "digits.csv, line 17"; "" if nothing more than its number is known. Returns the buffer. */
 char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t room);
@@ -90,6 +95,7 @@ int64_t bwi_dataset_batch(const bw_dataset *dataset); /* as bw_batches set it; 3
 struct bw_batch {
     bw_dataset *dataset;
     int epoch;
+    int64_t first; /* position of the first sample */
     int64_t count, capacity;
     int64_t *numbers;
 };

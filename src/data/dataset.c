@@ -10,6 +10,7 @@ static void destroy(bwi_owned *object)
 {
     bw_dataset *dataset = (bw_dataset *)object;
     bw_context *ctx = object->ctx;
+    bwi_ring_close(dataset->ring); /* first: its threads use all the rest */
     if (dataset->own && dataset->source->close)
         dataset->source->close(dataset);
     bwi_release(ctx, dataset->own);
@@ -62,9 +63,11 @@ bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_source *source, int
     dataset->numbers = upstream->numbers;
     dataset->batch = upstream->batch;
     dataset->moving = upstream->moving;
-    dataset->slow = upstream->slow;
     bwi_dataset_keep(upstream);
-    return dataset;
+    if (!upstream->slow || bwi_ring_attach(dataset) == BW_OK)
+        return dataset;
+    bw_dataset_free(dataset);
+    return bwi_pass_on(upstream->owned.ctx);
 }
 
 bw_dataset *bwi_dataset_take(bw_dataset *dataset, bw_dataset *made)

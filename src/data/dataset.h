@@ -49,6 +49,7 @@ typedef struct bwi_source {
     /* On workers: one sample; values[f] gets field f in row-major order and of its own type, unless it is NULL (not wanted). A
      * kind has gather, make, or neither (an index map: values are the upstream's, by the same numbers). */
     bw_status (*make)(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *trouble);
+    bool whole; /* make wants a place for every field */
     /* On workers: where a sample comes from. NULL: the upstream says, by the same number. */
     void (*place)(const bw_dataset *dataset, int64_t number, char *text, size_t room);
     /* On the caller's thread before gathering, after the upstream's; any number of times. */
@@ -59,6 +60,7 @@ typedef struct bwi_source {
 } bwi_source;
 
 typedef struct bwi_scratch bwi_scratch;
+typedef struct bwi_ring bwi_ring;
 
 struct bw_dataset {
     bwi_owned owned;
@@ -86,6 +88,8 @@ struct bw_dataset {
     bwi_scratch *scratch; /* for make; NULL: has gather */
     bwi_facts facts;      /* of a root */
     void *own;            /* of the kind */
+
+    bwi_ring *ring; /* where samples are made ahead when this dataset is gathered from; NULL: it is not slow */
 };
 
 /* ---- dataset.c ---- */
@@ -127,12 +131,23 @@ bw_status bwi_content_gather(const bw_dataset *dataset, const bwi_demand *demand
 /* One sample; values[f] gets field f in row-major order, of type bwi_make_dtype, unless it is NULL. */
 bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *trouble);
 bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field);
+/* What bwi_content_make gave, into a tile. */
+bw_status bwi_content_put(const bw_dataset *dataset, int field, const void *values, int64_t number, const bwi_destination *to,
+                          char *trouble);
 /* The same in the types that transformations see: float32, or int32 for whole numbers other than scaled or 8-bit inputs. */
 bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *trouble);
 bw_dtype bwi_work_dtype(const bw_dataset *dataset, int field);
+/* A place for one sample of a dataset that has scratch: values[f] for each field. It must be given back. */
+typedef struct bwi_slot {
+    unsigned char *at;
+    atomic_bool *busy;
+} bwi_slot;
+
+bwi_slot bwi_slot_take(const bw_dataset *dataset, void **values);
+void bwi_slot_give(bwi_slot slot);
 /* For a kind with make, after its columns were declared: room for the context's workers. */
 bw_status bwi_scratch_open(bw_dataset *dataset);
-/* Room for `threads` that gather at the same time, in this dataset and those below it. */
+/* Room for `threads` more that gather at the same time, in this dataset and those below it. */
 bw_status bwi_scratch_reserve(const bw_dataset *dataset, int threads);
 void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch);
 /* "sample 17 (digits.csv, line 19): " and the text, in `trouble` unless it is NULL or says something already. Returns `status`. */
@@ -144,6 +159,15 @@ bw_status bwi_trouble(const bw_dataset *dataset, int64_t number, char *trouble, 
 void bwi_facts_free(bw_context *ctx, bwi_facts *facts);
 /* A copy with texts of its own. */
 bw_status bwi_facts_copy(bw_context *ctx, bwi_facts *to, const bwi_facts *from);
+
+/* ---- ring.c ---- */
+
+/* Makes the dataset a slow one, whose samples are made ahead. */
+bw_status bwi_ring_attach(bw_dataset *dataset);
+void bwi_ring_close(bwi_ring *ring); /* ends its threads; NULL is fine */
+bw_status bwi_ring_begin(bwi_ring *ring, const bw_dataset *dataset, const bwi_walk *walk);
+bool bwi_ring_runs(const bwi_ring *ring);
+bw_status bwi_ring_gather(bwi_ring *ring, const bw_dataset *dataset, const bwi_demand *demand);
 
 /* ---- order.c ---- */
 
@@ -158,6 +182,9 @@ bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *pa
 bw_status bwi_npz_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
 
 /* ---- arrays.c ---- */
+
+/* Role and name of a field called x, y_<name> and so on; what is expected, if it is none of them. */
+bw_status bwi_field_parse(bw_context *ctx, const char *text, bwi_role *role, const char **name);
 
 extern const bwi_source bwi_source_arrays; /* columns that stand in memory */
 

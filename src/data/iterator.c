@@ -64,6 +64,7 @@ bw_status bw_next(bw_iterator *iterator, bw_batch **batch)
     for (int64_t i = 0; i < iterator->batch.count; i++)
         iterator->batch.numbers[i] = bwi_dataset_number(dataset, (int)iterator->epoch, iterator->position + i);
     iterator->batch.epoch = (int)iterator->epoch;
+    iterator->batch.first = iterator->position;
     iterator->position += iterator->batch.count;
     *batch = &iterator->batch;
     return BW_OK;

@@ -9,11 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
-struct bwi_scratch {
-    size_t bytes; /* of a slot: one sample */
+/* Slots come in groups; a group is added without touching the others, since threads may be using them. */
+typedef struct group {
+    _Atomic(struct group *) next;
     int slots;
     unsigned char *memory;
     atomic_bool *busy; /* [slot] */
+} group;
+
+struct bwi_scratch {
+    size_t bytes; /* of a slot: one sample */
+    _Atomic(group *) first;
 };
 
 /* ---- Scratch ---- */
@@ -23,21 +29,23 @@ static size_t column_bytes(const bwi_column *column)
     return bwi_size_align((size_t)column->values * bwi_dtype_size(column->field.dtype), BWI_CACHE_LINE);
 }
 
-static bw_status resize(bw_context *ctx, bwi_scratch *scratch, int slots)
+static bw_status add_group(bw_context *ctx, bwi_scratch *scratch, int slots)
 {
-    unsigned char *memory = bwi_allocate(ctx, (size_t)slots, scratch->bytes);
+    group *made = bwi_allocate(ctx, 1, sizeof *made);
+    unsigned char *memory = made ? bwi_allocate(ctx, (size_t)slots, scratch->bytes) : NULL;
     atomic_bool *busy = memory ? bwi_allocate(ctx, (size_t)slots, sizeof *busy) : NULL;
     if (!busy) {
         bwi_release(ctx, memory);
+        bwi_release(ctx, made);
         return BW_RESOURCE_EXHAUSTED;
     }
     for (int i = 0; i < slots; i++)
         atomic_init(&busy[i], false);
-    bwi_release(ctx, scratch->memory);
-    bwi_release(ctx, scratch->busy);
-    scratch->memory = memory;
-    scratch->busy = busy;
-    scratch->slots = slots;
+    made->slots = slots;
+    made->memory = memory;
+    made->busy = busy;
+    atomic_init(&made->next, atomic_load(&scratch->first));
+    atomic_store(&scratch->first, made);
     return BW_OK;
 }
 
@@ -48,17 +56,18 @@ bw_status bwi_scratch_open(bw_dataset *dataset)
     if (!scratch)
         return BW_RESOURCE_EXHAUSTED;
     dataset->scratch = scratch;
+    atomic_init(&scratch->first, NULL);
     for (int i = 0; i < dataset->column_count; i++)
         scratch->bytes = bwi_size_add(scratch->bytes, column_bytes(&dataset->columns[i]));
-    return resize(ctx, scratch, ctx->workers);
+    return add_group(ctx, scratch, ctx->workers);
 }
 
 bw_status bwi_scratch_reserve(const bw_dataset *dataset, int threads)
 {
     bw_status status = BW_OK;
     for (; dataset && status == BW_OK; dataset = dataset->upstream) {
-        if (dataset->scratch && dataset->scratch->slots < threads)
-            status = resize(dataset->owned.ctx, dataset->scratch, threads);
+        if (dataset->scratch)
+            status = add_group(dataset->owned.ctx, dataset->scratch, threads);
         if (dataset->second && status == BW_OK)
             status = bwi_scratch_reserve(dataset->second, threads);
     }
@@ -69,36 +78,43 @@ void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch)
 {
     if (!scratch)
         return;
-    bwi_release(ctx, scratch->memory);
-    bwi_release(ctx, scratch->busy);
+    for (group *at = atomic_load(&scratch->first), *next; at; at = next) {
+        next = atomic_load(&at->next);
+        bwi_release(ctx, at->memory);
+        bwi_release(ctx, at->busy);
+        bwi_release(ctx, at);
+    }
     bwi_release(ctx, scratch);
 }
 
 /* There are as many slots as threads; only users of the interface that have more of them ever wait. */
-static int take_slot(const bwi_scratch *scratch)
+static bwi_slot take_slot(bwi_scratch *scratch)
 {
-    for (;;) {
-        for (int i = 0; i < scratch->slots; i++) {
-            if (!atomic_exchange_explicit(&scratch->busy[i], true, memory_order_acquire))
-                return i;
+    for (;; sched_yield()) {
+        for (group *at = atomic_load(&scratch->first); at; at = atomic_load(&at->next)) {
+            for (int i = 0; i < at->slots; i++) {
+                if (!atomic_exchange_explicit(&at->busy[i], true, memory_order_acquire))
+                    return (bwi_slot){at->memory + (size_t)i * scratch->bytes, &at->busy[i]};
+            }
         }
-        sched_yield();
     }
 }
 
-static void give_slot(const bwi_scratch *scratch, int slot)
+bwi_slot bwi_slot_take(const bw_dataset *dataset, void **values)
 {
-    atomic_store_explicit(&scratch->busy[slot], false, memory_order_release);
+    const bwi_slot slot = take_slot(dataset->scratch);
+    unsigned char *at = slot.at;
+    for (int i = 0; i < dataset->column_count; i++) {
+        values[i] = at;
+        at += column_bytes(&dataset->columns[i]);
+    }
+    return slot;
 }
 
-/* Where the fields of a sample stand in a slot; NULL for those that `wanted` (NULL: all) leaves out. */
-static void place_fields(const bw_dataset *content, int slot, void *const *wanted, void **values)
+void bwi_slot_give(bwi_slot slot)
 {
-    unsigned char *at = content->scratch->memory + (size_t)slot * content->scratch->bytes;
-    for (int i = 0; i < content->column_count; i++) {
-        values[i] = wanted && !wanted[i] ? NULL : at;
-        at += column_bytes(&content->columns[i]);
-    }
+    if (slot.busy)
+        atomic_store_explicit(slot.busy, false, memory_order_release);
 }
 
 /* ---- Messages ---- */
@@ -152,20 +168,37 @@ bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field)
 
 /* ---- Gathering and making ---- */
 
-/* A sample's values from a buffer, as column 0 of a dataset with one sample. */
-static bw_status put(const bw_dataset *content, int field, const void *values, int64_t number, const bwi_destination *to,
-                     char *trouble)
+/* The values stand as those of a dataset with one sample. */
+static bw_status put(const bw_dataset *content, int field, bw_dtype dtype, double scale, const void *values, int64_t number,
+                     const bwi_destination *to, char *trouble)
 {
     bwi_column column = content->columns[field];
     const int64_t zero = 0;
     int64_t bad;
     column.data = values;
-    const double scale = column.field.role == BWI_ROLE_INPUT ? content->scale : 1;
+    column.field.dtype = dtype;
+    column.axes = 1;
+    column.extent[0] = column.values;
+    column.stride[0] = (int64_t)bwi_dtype_size(dtype);
     const bw_status status = bwi_column_gather(&column, scale, &zero, 1, to, &bad);
     if (status != BW_OK && bad >= 0)
         bwi_trouble(content, number, trouble, status, "its %s cannot be read as %s",
                     (const char *[]){"input", "target", "weight"}[column.field.role], bwi_dtype_name(to->dtype));
     return status;
+}
+
+/* A sample as its kind makes it. */
+static bw_status put_made(const bw_dataset *content, int field, const void *values, int64_t number, const bwi_destination *to,
+                          char *trouble)
+{
+    const bwi_field *f = &content->columns[field].field;
+    return put(content, field, f->dtype, f->role == BWI_ROLE_INPUT ? content->scale : 1, values, number, to, trouble);
+}
+
+bw_status bwi_content_put(const bw_dataset *dataset, int field, const void *values, int64_t number, const bwi_destination *to,
+                          char *trouble)
+{
+    return put(dataset->content, field, bwi_make_dtype(dataset, field), 1, values, number, to, trouble);
 }
 
 static bool in_place(const bw_dataset *content, int field, const bwi_destination *to)
@@ -175,27 +208,42 @@ static bool in_place(const bw_dataset *content, int field, const bwi_destination
            (content->scale == 1.0 || column->field.role != BWI_ROLE_INPUT) && to->h * to->w * to->c == column->values;
 }
 
+/* One sample; what a kind makes as a whole needs places for what is not wanted, too. */
+static bw_status make_sample(const bw_dataset *content, int epoch, int64_t number, void *const *values, char *trouble)
+{
+    bool all = true;
+    for (int f = 0; f < content->column_count; f++)
+        all = all && values[f];
+    if (all || !content->source->whole)
+        return content->source->make(content, epoch, number, values, trouble);
+    void *places[BWI_FIELD_LIMIT];
+    const bwi_slot slot = bwi_slot_take(content, places);
+    for (int f = 0; f < content->column_count; f++)
+        places[f] = values[f] ? values[f] : places[f];
+    const bw_status status = content->source->make(content, epoch, number, places, trouble);
+    bwi_slot_give(slot);
+    return status;
+}
+
 static bw_status gather_made(const bw_dataset *content, const bwi_demand *demand)
 {
-    const bool direct = in_place(content, demand->field, demand->to);
-    const int slot = direct ? -1 : take_slot(content->scratch);
+    const int field = demand->field;
+    const bool direct = in_place(content, field, demand->to);
     const int64_t step = bwi_destination_values(demand->to) * 4;
-    void *values[BWI_FIELD_LIMIT] = {NULL}, *wanted[BWI_FIELD_LIMIT] = {NULL};
+    void *places[BWI_FIELD_LIMIT] = {NULL}, *values[BWI_FIELD_LIMIT] = {NULL};
+    const bwi_slot slot = direct ? (bwi_slot){NULL, NULL} : bwi_slot_take(content, places);
     bwi_destination to = *demand->to;
     bw_status status = BW_OK;
-    wanted[demand->field] = to.data;
-    if (!direct)
-        place_fields(content, slot, wanted, values);
     for (int64_t i = 0; i < demand->n && status == BW_OK; i++) {
-        if (direct)
-            values[demand->field] = to.data;
-        status = content->source->make(content, demand->epoch, demand->numbers[i], values, demand->trouble);
+        if (content->source->whole && !direct)
+            memcpy(values, places, sizeof values);
+        values[field] = direct ? to.data : places[field];
+        status = make_sample(content, demand->epoch, demand->numbers[i], values, demand->trouble);
         if (status == BW_OK && !direct)
-            status = put(content, demand->field, values[demand->field], demand->numbers[i], &to, demand->trouble);
+            status = put_made(content, field, values[field], demand->numbers[i], &to, demand->trouble);
         to.data = (unsigned char *)to.data + step;
     }
-    if (!direct)
-        give_slot(content->scratch, slot);
+    bwi_slot_give(slot);
     return status;
 }
 
@@ -229,7 +277,7 @@ bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number,
 {
     const bw_dataset *content = dataset->content;
     if (content->source->make && content->scale == 1.0)
-        return content->source->make(content, epoch, number, values, trouble);
+        return make_sample(content, epoch, number, values, trouble);
     return bwi_content_work(dataset, epoch, number, values, trouble);
 }
 
@@ -238,22 +286,23 @@ bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number,
     const bw_dataset *content = dataset->content;
     if (!content->source->make)
         return gather_fields(content, epoch, number, values, trouble);
-    void *made[BWI_FIELD_LIMIT];
-    bool direct = true;
+    void *places[BWI_FIELD_LIMIT], *made[BWI_FIELD_LIMIT];
+    bool direct = content->scale == 1.0;
     for (int f = 0; f < content->column_count; f++)
         direct = direct && content->columns[f].field.dtype == bwi_work_dtype(content, f);
-    if (direct && content->scale == 1.0)
-        return content->source->make(content, epoch, number, values, trouble);
-    const int slot = take_slot(content->scratch);
-    place_fields(content, slot, values, made);
+    if (direct)
+        return make_sample(content, epoch, number, values, trouble);
+    const bwi_slot slot = bwi_slot_take(content, places);
+    for (int f = 0; f < content->column_count; f++)
+        made[f] = values[f] || content->source->whole ? places[f] : NULL;
     bw_status status = content->source->make(content, epoch, number, made, trouble);
     for (int f = 0; f < content->column_count && status == BW_OK; f++) {
         const int64_t c = content->columns[f].values;
         const bwi_destination to = {.data = values[f], .dtype = bwi_work_dtype(content, f), .h = 1, .w = 1, .c = c, .block = c};
         if (values[f])
-            status = put(content, f, made[f], number, &to, trouble);
+            status = put_made(content, f, made[f], number, &to, trouble);
     }
-    give_slot(content->scratch, slot);
+    bwi_slot_give(slot);
     return status;
 }
 
@@ -269,15 +318,25 @@ static bw_status begin_chain(const bw_dataset *dataset)
     return status;
 }
 
+bool bwi_dataset_begins(const bw_dataset *dataset)
+{
+    bool begins = dataset->ring != NULL;
+    for (; dataset && !begins; dataset = dataset->upstream)
+        begins = dataset->source->begin || (dataset->second && bwi_dataset_begins(dataset->second));
+    return begins;
+}
+
 bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_walk *walk)
 {
-    (void)walk;
-    return begin_chain(dataset);
+    const bw_status status = begin_chain(dataset);
+    return status == BW_OK && dataset->ring ? bwi_ring_begin(dataset->ring, dataset, walk) : status;
 }
 
 bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, const int64_t *numbers, int64_t n,
                              const bwi_destination *to, char *trouble)
 {
     const bwi_demand demand = {.field = field, .epoch = epoch, .numbers = numbers, .n = n, .to = to, .trouble = trouble};
+    if (dataset->ring && bwi_ring_runs(dataset->ring))
+        return bwi_ring_gather(dataset->ring, dataset, &demand);
     return bwi_content_gather(dataset, &demand);
 }

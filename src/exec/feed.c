@@ -209,6 +209,32 @@ static bw_status feed(bwi_exec *exec)
     return status;
 }
 
+/* Tells the data which samples come next, so that slow ones are made ahead. */
+static bw_status begin_data(const bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    const bwi_piece *piece = &exec->piece;
+    if (!bwi_dataset_begins(piece->dataset)) {
+        return BW_OK;
+    }
+    const bwi_walk walk = {.epoch = piece->epoch,
+                           .first = piece->first,
+                           .count = piece->count,
+                           .tile = plan->tile,
+                           .lanes = plan->lanes,
+                           .workers = plan->workers,
+                           .first_lane = first_own_lane(exec),
+                           .own_lanes = plan->own_lanes};
+    bw_status status = bwi_dataset_begin(piece->dataset, &walk);
+    if (plan->ranks > 1) {
+        bw_status all = exec->rank->agree(exec->ctx, status);
+        if (status == BW_OK && all != BW_OK) {
+            status = bwi_fail(exec->ctx, all, "another rank failed");
+        }
+    }
+    return status;
+}
+
 bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, float *const *predictions)
 {
     const bwi_plan *plan = exec->plan;
@@ -229,8 +255,11 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
     exec->program = program;
     exec->piece = *piece;
     exec->predictions = predictions;
+    bw_status status = begin_data(exec);
     unsigned state = bwi_float_begin();
-    bw_status status = feed(exec);
+    if (status == BW_OK) {
+        status = feed(exec);
+    }
     bwi_float_restore(state);
     if (!training) {
         exec->samples = window_samples;
