@@ -11,7 +11,7 @@ _batchwise()
         return
     fi
     case $previous in
-    --data | --validation | --model | --history)
+    --data | --validation | --model | --save-model | --history)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return

@@ -452,6 +452,22 @@ BW_API bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predict
 /* The same for all outputs of a model that has several: an array and its count for each, in the order of bw_output. */
 BW_API bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *predictions, const size_t *counts, int outputs);
 
+/* ---- Files -------------------------------------------------------------------------------------------- */
+
+/* A model from a file, by its extension: .keras (Keras 3: Sequential or Functional, with weights; if it was compiled, with
+ * optimizer, loss, metrics and the optimizer's state: training goes on where Keras stopped), .json (Keras's to_json: without
+ * weights), .h5 (older Keras). Layers and options that are not offered are refused by name; nothing in a file is ever run. */
+BW_API bw_model *bw_load(bw_context *ctx, const char *path);
+
+/* Writes the model, by the extension: .keras (what Keras 3 loads and trains on), .weights.h5, .safetensors (weights only), .json
+ * (without weights). The model must be built. The file is replaced as a whole or not at all; the same model gives the same
+ * bytes. */
+BW_API bw_status bw_save(bw_model *model, const char *path);
+
+/* Weights for a model that has the same layers: .keras, .weights.h5 (by the layers' order), .safetensors (by names). After a
+ * failure the model is as before. */
+BW_API bw_status bw_load_weights(bw_model *model, const char *path);
+
 /* ---- History ------------------------------------------------------------------------------------------ */
 
 /* Named columns ("loss", "accuracy", "val_loss", ...) with one value an epoch. */

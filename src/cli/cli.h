@@ -56,6 +56,11 @@ const char *cli_bytes_text(char *text, size_t bytes);
  * after a message. The caller frees *expression. */
 int cli_model_text(char **expression, const char *command, const char *argument);
 
+/* Whether the argument names a model's file by its extension (.keras, .json, .h5): bw_load reads it. */
+bool cli_model_is_file(const char *argument);
+/* Whether bw_save can write a model to this name. */
+bool cli_model_can_be_saved(const char *path);
+
 /* The optimizer's text with its learning rate replaced by `rate`; `optimizer` may be NULL (Adam). The caller frees
  * it; NULL: no memory. */
 char *cli_optimizer_text(const char *optimizer, double rate);

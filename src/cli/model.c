@@ -1,6 +1,7 @@
 /*
- * What --model and --optimizer say. A model is an expression or the name of a text file that holds one; the
- * library parses it. Only the learning rate inside an optimizer's text is looked at here, for --lr.
+ * What --model, --save-model and --optimizer say. A model is a file that the library knows, or an expression, or the name of a
+ * text file that holds one; the library parses it. Only the learning rate inside an optimizer's text is looked at here, for
+ * --lr.
  */
 #include "cli/cli.h"
 
@@ -63,6 +64,29 @@ int cli_model_text(char **expression, const char *command, const char *argument)
     }
     *expression = strdup(argument);
     return *expression != NULL ? CLI_SUCCESS : cli_fail("no memory for the model's text");
+}
+
+static bool ends_in_one_of(const char *name, const char *const *endings, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(name), n = strlen(endings[i]);
+        if (length > n && strcmp(name + length - n, endings[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cli_model_is_file(const char *argument)
+{
+    static const char *const endings[] = {".keras", ".json", ".h5"};
+    return ends_in_one_of(argument, endings, sizeof endings / sizeof endings[0]);
+}
+
+bool cli_model_can_be_saved(const char *path)
+{
+    static const char *const endings[] = {".keras", ".safetensors", ".weights.h5", ".json"};
+    return ends_in_one_of(path, endings, sizeof endings / sizeof endings[0]);
 }
 
 /* The end of the argument at `text`: a comma outside parentheses, or `end`. */

@@ -1,6 +1,7 @@
 /*
  * batchwise train: a model, a file of samples, and bw_fit. What the texts on the command line say is checked before
- * the data is read, and whether the history can be written before the first step.
+ * the data is read, and whether model and history can be written before the first step. A model from a file that was
+ * compiled keeps its optimizer, loss and metrics, but for what options say otherwise.
  */
 #include "cli/cli.h"
 
@@ -10,7 +11,7 @@
 #include <string.h>
 
 typedef struct arguments {
-    const char *model, *data, *validation, *optimizer, *loss, *metrics, *history;
+    const char *model, *data, *validation, *optimizer, *loss, *metrics, *history, *save_model;
     double scale, rate, validation_split;
     int64_t batch, tile;
     int epochs, accumulate, workers, lanes;
@@ -22,7 +23,8 @@ typedef struct arguments {
 #define AT(member) offsetof(arguments, member)
 
 static const cli_option options[] = {
-    {"model", &cli_text, AT(model), "M", "an expression, or a text file that holds one (required)"},
+    {"model", &cli_text, AT(model), "M",
+     "an expression, a text file that holds one, or a file of\nKeras: .keras, .json, .h5 (required)"},
     {"data", &cli_text, AT(data), "D", "a .npz file with x, y and optionally w (required)"},
     {"scale", &cli_ratio, AT(scale), "S", "multiply the inputs by S, e.g. 1/255"},
     {"batch", &cli_batch, AT(batch), "N|full", "samples behind one update (32)"},
@@ -41,6 +43,8 @@ static const cli_option options[] = {
     {"tile", &cli_extent, AT(tile), "N", "samples a worker takes through at once; default: from the\nmodel"},
     {"lanes", &cli_power, AT(lanes), "N", "gradient sums, a power of two; default: from the model"},
     {"seed", &cli_seed, AT(seed), "N", "of the weights, the order and random layers (0)"},
+    {"save-model", &cli_text, AT(save_model), "F",
+     "write the trained model to F: .keras, or weights only:\n.safetensors, .weights.h5"},
     {"history", &cli_text, AT(history), "F", "write loss and metrics of each epoch to F (.json or .csv)"},
     {"quiet", &cli_flag, AT(quiet), NULL, "no progress"},
     {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
@@ -120,20 +124,34 @@ static void print_summary(const bw_model *model, const bw_history *history)
     printf("weights %016" PRIx64 " (the same on any number of workers)\n", bw_model_hash(model));
 }
 
-/* Writes what training left behind, also when it was interrupted or failed after some epochs. */
-static int finish(const arguments *given, const bw_context *ctx, const bw_model *model, bw_status status, const bw_history *history)
+/* Writes the history and the model, also when training was interrupted; the history also if it failed after some
+ * epochs. Says what an interruption left. Returns the exit code. */
+static int save(const arguments *given, const bw_context *ctx, bw_model *model, int code, const bw_history *history)
+{
+    int epochs = history == NULL ? 0 : bw_history_epochs(history);
+    bool write_history = given->history != NULL && history != NULL && (epochs > 0 || code != CLI_FAILURE);
+    bool history_written = write_history && cli_history_write(given->history, cli_history_find(given->history), history);
+    bool write_model = given->save_model != NULL && history != NULL && code != CLI_FAILURE;
+    bool model_written = write_model && bw_save(model, given->save_model) == BW_OK;
+    if (write_model && !model_written) {
+        cli_fail("%s", bw_message(ctx));
+    }
+    if (code == CLI_INTERRUPTED) {
+        cli_fail("interrupted after %d of %d epochs%s%s%s%s", epochs, given->epochs,
+                 history_written ? "; their history is in " : "", history_written ? given->history : "",
+                 model_written ? "; the model is in " : "", model_written ? given->save_model : "");
+    }
+    bool failed = (write_history && !history_written) || (write_model && !model_written);
+    return code == CLI_SUCCESS && failed ? CLI_FAILURE : code;
+}
+
+static int finish(const arguments *given, const bw_context *ctx, bw_model *model, bw_status status, const bw_history *history)
 {
     int code = status == BW_OK ? CLI_SUCCESS : status == BW_CANCELLED ? CLI_INTERRUPTED : CLI_FAILURE;
-    int epochs = history == NULL ? 0 : bw_history_epochs(history);
     if (code == CLI_FAILURE) {
         cli_fail("%s", bw_message(ctx));
     }
-    bool save = given->history != NULL && history != NULL && (epochs > 0 || code != CLI_FAILURE);
-    bool saved = save && cli_history_write(given->history, cli_history_find(given->history), history);
-    if (code == CLI_INTERRUPTED) {
-        cli_fail("interrupted after %d of %d epochs%s%s", epochs, given->epochs, saved ? "; their history is in " : "",
-                 saved ? given->history : "");
-    }
+    int after = save(given, ctx, model, code, history);
     if (history != NULL && code != CLI_FAILURE) {
         if (given->json) {
             print_json(model, history, code == CLI_INTERRUPTED ? "interrupted" : NULL);
@@ -141,41 +159,58 @@ static int finish(const arguments *given, const bw_context *ctx, const bw_model 
             print_summary(model, history);
         }
     }
-    return code == CLI_SUCCESS && save && !saved ? CLI_FAILURE : code;
+    return after;
 }
 
 /* ---- Training ------------------------------------------------------------------------------------------- */
 
-static int compile(const arguments *given, const bw_context *ctx, bw_model *model)
+/* `loaded`: what is not given stays as the file has it. */
+static int compile(const arguments *given, const bw_context *ctx, bw_model *model, bool loaded)
 {
     char *rewritten = NULL;
-    if (given->rate > 0) {
+    bool rate_alone = loaded && given->rate > 0 && given->optimizer == NULL;
+    if (given->rate > 0 && !rate_alone) {
         rewritten = cli_optimizer_text(given->optimizer, given->rate);
         if (rewritten == NULL) {
             return cli_fail("no memory for the optimizer's text");
         }
     }
-    bw_status status = bw_compile(model, rewritten != NULL ? rewritten : given->optimizer, given->loss, given->metrics);
+    const char *optimizer = rewritten != NULL ? rewritten : given->optimizer;
+    bw_status status = BW_OK;
+    if (!loaded) {
+        status = bw_compile(model, optimizer, given->loss, given->metrics);
+    } else if (optimizer != NULL || given->loss != NULL || given->metrics != NULL) {
+        status = bw_recompile(model, optimizer, given->loss, given->metrics);
+    }
+    if (status == BW_OK && rate_alone) {
+        status = bw_set_learning_rate(model, given->rate);
+    }
     free(rewritten);
     if (status == BW_OK) {
         return CLI_SUCCESS;
     }
-    if (status == BW_RESOURCE_EXHAUSTED || status == BW_INTERNAL) {
-        return cli_fail("%s", bw_message(ctx));
-    }
     return cli_mistake(usage.command, "%s", bw_message(ctx)); /* a text that cannot be right */
+}
+
+static int load_model(const arguments *given, bw_context *ctx, bw_model **model)
+{
+    *model = bw_load(ctx, given->model);
+    return *model == NULL ? cli_fail("%s", bw_message(ctx)) : compile(given, ctx, *model, true);
 }
 
 static int make_model(const arguments *given, bw_context *ctx, bw_model **model)
 {
     char *expression;
+    if (cli_model_is_file(given->model)) {
+        return load_model(given, ctx, model);
+    }
     int code = cli_model_text(&expression, usage.command, given->model);
     if (code != CLI_SUCCESS) {
         return code;
     }
     *model = bw_model_parse(ctx, expression);
     free(expression);
-    return *model == NULL ? cli_mistake(usage.command, "%s", bw_message(ctx)) : compile(given, ctx, *model);
+    return *model == NULL ? cli_mistake(usage.command, "%s", bw_message(ctx)) : compile(given, ctx, *model, false);
 }
 
 static int make_datasets(const arguments *given, bw_context *ctx, bw_dataset **training, bw_dataset **validation)
@@ -203,7 +238,8 @@ static int train(const arguments *given, bw_context *ctx)
     bw_history *history = NULL;
     bw_fit_options fitting = BW_FIT_OPTIONS_DEFAULT;
     int code = make_model(given, ctx, &model);
-    if (code == CLI_SUCCESS && given->history != NULL && !cli_history_probe(given->history)) {
+    if (code == CLI_SUCCESS && ((given->history != NULL && !cli_history_probe(given->history)) ||
+                                (given->save_model != NULL && !cli_history_probe(given->save_model)))) {
         code = CLI_FAILURE;
     }
     if (code == CLI_SUCCESS) {
@@ -241,6 +277,11 @@ static int check(const arguments *given)
     }
     if (given->history != NULL && cli_history_find(given->history) == NULL) {
         return cli_mistake(usage.command, "--history: expected a name that ends in .json or .csv, found '%s'", given->history);
+    }
+    if (given->save_model != NULL && !cli_model_can_be_saved(given->save_model)) {
+        return cli_mistake(usage.command,
+                           "--save-model: expected a name that ends in .keras, .safetensors, .weights.h5 or .json, found '%s'",
+                           given->save_model);
     }
     return CLI_SUCCESS;
 }

@@ -11,6 +11,7 @@
 
 #include <hdf5.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { DEPTH_LIMIT = 16, ENTRY_LIMIT = 1 << 16, NAME_LIMIT = 512, CORE_STEP = 1 << 20 };
@@ -233,6 +234,11 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void 
     return w->status == BW_OK ? 0 : -1;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const bwi_hdf5_entry *)a)->name, ((const bwi_hdf5_entry *)b)->name);
+}
+
 static bw_status open_image(bwi_hdf5 *file, const void *image)
 {
     char name[64];
@@ -248,6 +254,8 @@ static bw_status open_image(bwi_hdf5 *file, const void *image)
     walk w = {.file = file};
     if (H5Literate(file->file, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, &w) < 0 && w.status == BW_OK)
         w.status = bwi_fail(file->ctx, BW_DATA_LOSS, "%s: its list of groups is damaged", file->where);
+    if (file->count)
+        qsort(file->entries, (size_t)file->count, sizeof *file->entries, compare_names);
     return w.status;
 }
 
@@ -301,10 +309,8 @@ const bwi_hdf5_entry *bwi_hdf5_at(const bwi_hdf5 *file, int index)
 
 const bwi_hdf5_entry *bwi_hdf5_find(const bwi_hdf5 *file, const char *name)
 {
-    for (int i = 0; i < file->count; i++)
-        if (strcmp(file->entries[i].name, name) == 0)
-            return &file->entries[i];
-    return NULL;
+    const bwi_hdf5_entry wanted = {.name = name};
+    return file->count ? bsearch(&wanted, file->entries, (size_t)file->count, sizeof wanted, compare_names) : NULL;
 }
 
 /* ---- Reading ---- */

@@ -33,6 +33,28 @@ static bw_node *input_of(const bw_model *model, bwi_graph *graph, bw_dtype dtype
     return *node;
 }
 
+/* What calls record by themselves. */
+static bw_status record_uses(bw_model *model, bw_node *const *outputs)
+{
+    bwi_use *uses = bwi_allocate(model->ctx, (size_t)model->layer_count + 1, sizeof *uses);
+    if (!uses) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    uses[0] = (bwi_use){.layer = -1, .node = model->inputs[0]};
+    for (int i = 0; i < model->layer_count; i++) {
+        const bwi_layer *layer = &model->layers[i];
+        bwi_use *use = &uses[i + 1];
+        *use = (bwi_use){.layer = i, .node = outputs[i], .inputs = layer->inputs};
+        for (int k = 0; k < layer->inputs; k++) {
+            use->input[k] = layer->input[k] + 1; /* BWI_FROM_INPUT is -1 */
+        }
+    }
+    bwi_release(model->ctx, model->uses);
+    model->uses = uses;
+    model->use_count = model->use_capacity = model->layer_count + 1;
+    return BW_OK;
+}
+
 static bw_status build_nodes(bw_model *model)
 {
     bw_context *ctx = model->ctx;
@@ -53,12 +75,12 @@ static bw_status build_nodes(bw_model *model)
     }
     model->inputs[0] = fields[0] ? fields[0] : fields[1];
     model->outputs[0] = outputs[model->layer_count - 1];
+    bw_status status = model->outputs[0] ? record_uses(model, outputs) : bwi_pending(ctx);
     bwi_release(ctx, (void *)outputs);
-    if (!model->outputs[0]) {
-        return bwi_pending(ctx);
+    if (status == BW_OK) {
+        model->input_count = model->output_count = 1;
     }
-    model->input_count = model->output_count = 1;
-    return BW_OK;
+    return status;
 }
 
 bw_status bwi_model_initialize(bw_model *model, uint64_t seed)

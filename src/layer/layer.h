@@ -129,8 +129,7 @@ bw_status bwi_regularizer_read(bw_context *ctx, bwi_variable *variable, const ch
 
 enum { BWI_MAX_ENDS = 16 };
 
-/* One use of a layer in a model made by calls, or an input of it: what nodes do not tell, since a layer may do nothing or be
- * folded into another. */
+/* One use of a layer, or an input of the model: what nodes do not tell, since a layer may do nothing or be folded into another. */
 typedef struct bwi_use {
     int layer; /* -1: an input of the model */
     bw_node *node;
@@ -144,7 +143,7 @@ struct bw_model {
     bw_context *ctx;
     bwi_layer *layers;
     int layer_count, layer_capacity;
-    bwi_use *uses; /* by calls: in their order */
+    bwi_use *uses; /* in the order of calls, or of the expression once it is connected */
     int use_count, use_capacity;
     bool by_calls;
     bool initialized;      /* variables have values */

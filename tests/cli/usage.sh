@@ -16,13 +16,16 @@ t() {
 t "unknown option '--epoch'; did you mean '--epochs'?" --epoch 3
 t "unknown option '--bacth'; did you mean '--batch'?" --bacth=3
 t "unknown option '-epochs'; did you mean '--epochs'?" -epochs 3
-for option in --shape --schedule --early-stop --prefetch --parallel --save-model --run --resume --tensorboard --augment; do
+for option in --shape --schedule --early-stop --prefetch --parallel --run --resume --tensorboard --augment; do
     t "unknown option '$option'" $option 1
 done
 t "unexpected argument 'extra'" extra
 t '--quiet takes no value' --quiet=yes
 t '--epochs needs a value' --epochs
 t '--epochs needs a value' --epochs --quiet
+
+t "--save-model: expected a name that ends in .keras, .safetensors, .weights.h5 or .json, found 'm.h5'" --save-model m.h5
+t "found 'keras'" --save-model keras
 
 # train: values
 for text in 0 -1 1.5 1e3 0x10 '' ' 1' '1 ' x 2147483648 99999999999999999999; do
@@ -70,8 +73,8 @@ t 'madam' --optimizer 'madam(lr=1)' --lr 0.1
 t 'optimizer' --optimizer 'adam(lr=' --lr 0.1
 t 'no_such_loss' --loss no_such_loss
 t 'no_such_metric' --metrics accuracy,no_such_metric
-printf 'PK\003\004\000\000' >m.keras
-expect_usage "found binary data in 'm.keras'" train --model m.keras --data "$digits"
+printf 'PK\003\004\000\000' >m.bin
+expect_usage "found binary data in 'm.bin'" train --model m.bin --data "$digits"
 
 # bench
 expect_usage '--workload is required' bench

@@ -1,0 +1,272 @@
+/*
+ * Keras's compile_config as texts for bw_compile: optimizer with schedule, losses, metrics, for one output or several. What has
+ * no name in the tables of train is refused.
+ */
+#include "file/file.h"
+
+#include <string.h>
+
+/* ---- Optimizers ---- */
+
+static bool optimizer_neutral(const char *key, const bwi_json *value)
+{
+    static const char *const any[] = {"name", "jit_compile", "is_legacy_optimizer", "run_eagerly", "steps_per_execution"};
+    for (size_t i = 0; i < BWI_COUNT(any); i++) {
+        if (strcmp(key, any[i]) == 0) {
+            return true;
+        }
+    }
+    double number = 0;
+    /* decay of 0 stands in files of older versions. */
+    return bwi_json_kind_of(value) == BWI_JSON_NULL ||
+           (strcmp(key, "decay") == 0 && bwi_json_number(value, &number) && number == 0);
+}
+
+static const bwi_optimizer_row *find_optimizer(const char *name)
+{
+    for (int i = 0; name && bwi_optimizer_rows[i]; i++) {
+        if (strcmp(bwi_optimizer_rows[i]->class_name, name) == 0 || strcmp(bwi_optimizer_rows[i]->name, name) == 0) {
+            return bwi_optimizer_rows[i];
+        }
+    }
+    return NULL;
+}
+
+static bw_status optimizer_text(bwi_keras *k, const bwi_json *json, bwi_text *text)
+{
+    const char *name = bwi_json_text(json) ? bwi_json_text(json) : bwi_json_text(bwi_json_get(json, "class_name"));
+    const bwi_optimizer_row *row = find_optimizer(name);
+    snprintf(k->what, sizeof k->what, "compile_config");
+    if (!row || (bwi_json_kind_of(json) == BWI_JSON_OBJECT && !bwi_keras_is_own(json))) {
+        return bwi_keras_refuse(k, "optimizer", json);
+    }
+    snprintf(k->what, sizeof k->what, "optimizer %s", row->class_name);
+    return bwi_keras_call_text(k, row->name, bwi_json_get(json, "config"), row->arguments, row->argument_count, optimizer_neutral,
+                               text);
+}
+
+/* ---- Losses and metrics ---- */
+
+/* Classes of metrics are named as in texts but for the case; only these are something else under Keras's class name. */
+static bool is_another(const char *class_name)
+{
+    return strcmp(class_name, "Accuracy") == 0;
+}
+
+static bool end_neutral(const char *key, const bwi_json *value)
+{
+    static const struct {
+        const char *key, *text;
+        double number;
+    } standard[] = {{"reduction", "sum_over_batch_size", 0},
+                    {"axis", NULL, -1},
+                    {"fn", NULL, 0},
+                    {"ignore_class", NULL, 0},
+                    {"thresholds", NULL, 0.5},
+                    {"num_labels", NULL, 0}};
+    double number = 0;
+    const char *text = bwi_json_text(value);
+    if (bwi_json_kind_of(value) == BWI_JSON_NULL || strcmp(key, "name") == 0) {
+        return true;
+    }
+    if (strcmp(key, "dtype") == 0) {
+        return bwi_keras_is_float32(value);
+    }
+    if (strcmp(key, "multi_label") == 0 || strcmp(key, "from_logits") == 0) {
+        return bwi_json_kind_of(value) == BWI_JSON_BOOL && !bwi_json_true(value);
+    }
+    for (size_t i = 0; i < BWI_COUNT(standard); i++) {
+        if (strcmp(key, standard[i].key) == 0) {
+            return standard[i].text ? text && strcmp(text, standard[i].text) == 0
+                                    : bwi_json_number(value, &number) && number == standard[i].number;
+        }
+    }
+    return false;
+}
+
+typedef struct end {
+    const char *name; /* the row's first */
+    int name_length;
+    const bwi_argument *arguments;
+    int argument_count;
+} end;
+
+static bool find_end(const char *name, bool metric, end *found)
+{
+    const bwi_metric_row *row = bwi_metric_rows;
+    while (row->names && !bwi_listed(row->names, name, strlen(name))) {
+        row++;
+    }
+    const bwi_loss_row *loss = bwi_loss_row_find(name, strlen(name));
+    const char *names = metric && row->names ? row->names : loss ? loss->names : NULL;
+    if (!names) {
+        return false;
+    }
+    bool own = metric && row->names;
+    *found = (end){.name = names,
+                   .name_length = (int)strcspn(names, " "),
+                   .arguments = own ? row->arguments : loss->arguments,
+                   .argument_count = own ? row->argument_count : loss->argument_count};
+    return true;
+}
+
+/* Appends options to a call that ends with ")". */
+static void add_option(bwi_text *text, const char *key, const char *value)
+{
+    if (text->failed) {
+        return;
+    }
+    text->length--;
+    bwi_text_add(text, "%s%s=%s)", text->bytes[text->length - 1] == '(' ? "" : ",", key, value);
+}
+
+/* One loss or metric: a name, a function or an object. */
+static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, bool metric, bool weighted, bwi_text *text)
+{
+    const bwi_json *config = bwi_json_get(json, "config");
+    const char *class_name = bwi_json_text(bwi_json_get(json, "class_name"));
+    bool function = class_name && strcmp(class_name, "function") == 0;
+    const char *name = function ? bwi_json_text(config) : class_name ? class_name : bwi_json_text(json);
+    const char *given = function ? NULL : bwi_json_text(bwi_json_get(config, "name"));
+    end found;
+    snprintf(k->what, sizeof k->what, "compile_config");
+    if (!name || (class_name && !bwi_keras_is_own(json)) || !find_end(name, metric, &found) ||
+        (!function && class_name && metric && is_another(name))) {
+        return bwi_keras_refuse(k, key, json);
+    }
+    /* A word keeps its form: it is the name of the history's column. */
+    char word[64];
+    snprintf(word, sizeof word, "%.*s", class_name && !function ? found.name_length : 63,
+             class_name && !function ? found.name : name);
+    snprintf(k->what, sizeof k->what, "%s %s", key, word);
+    bw_status status =
+        bwi_keras_call_text(k, word, function ? NULL : config, found.arguments, found.argument_count, end_neutral, text);
+    if (status == BW_OK && metric && given && strcmp(given, word) != 0) {
+        bwi_text shown = {.ctx = k->ctx};
+        status = bwi_keras_value_text(k, "name", bwi_json_get(config, "name"), &shown);
+        if (status == BW_OK) {
+            add_option(text, "name", shown.bytes);
+        }
+        bwi_text_free(&shown);
+    }
+    if (status == BW_OK && weighted) {
+        add_option(text, "weighted", "true");
+    }
+    return status;
+}
+
+typedef struct ends {
+    bwi_keras *k;
+    const bw_model *model;
+    const char *key;
+    bool metric, weighted;
+    bwi_text *text;
+} ends;
+
+/* `output` NULL: the only one. */
+static bw_status add_end(const ends *e, const bwi_json *json, const char *output)
+{
+    if (bwi_json_kind_of(json) == BWI_JSON_NULL) {
+        return BW_OK;
+    }
+    if (output && strspn(output, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != strlen(output)) {
+        return bwi_keras_refuse(e->k, "output", json);
+    }
+    bwi_text_add(e->text, "%s%s%s", e->text->length ? "," : "", output ? output : "", output ? "=" : "");
+    bwi_text one = {.ctx = e->k->ctx};
+    bw_status status = end_text(e->k, json, e->key, e->metric, e->weighted, &one);
+    if (status == BW_OK) {
+        bwi_text_add(e->text, "%s", one.bytes);
+    }
+    bwi_text_free(&one);
+    return status;
+}
+
+/* One, or a list of them, for an output. */
+static bw_status add_for_output(const ends *e, const bwi_json *json, const char *output)
+{
+    bw_status status = BW_OK;
+    if (bwi_json_kind_of(json) != BWI_JSON_LIST) {
+        return add_end(e, json, output);
+    }
+    for (int i = 0; i < bwi_json_count(json) && status == BW_OK; i++) {
+        status = add_end(e, bwi_json_at(json, i), output);
+    }
+    return status;
+}
+
+/* Of a list: one for each output, or all for the only one; of an object: by the outputs' names. */
+static bw_status add_all(const ends *e, const bwi_json *json)
+{
+    const bw_model *model = e->model;
+    const char *name = NULL;
+    bw_status status = BW_OK;
+    if (bwi_json_kind_of(json) == BWI_JSON_OBJECT && !bwi_json_get(json, "class_name")) {
+        for (const bwi_json *value; status == BW_OK && (value = bwi_json_next(json, &name));) {
+            status = add_for_output(e, value, model->output_count > 1 ? name : NULL);
+        }
+        return status;
+    }
+    if (bwi_json_kind_of(json) != BWI_JSON_LIST || model->output_count <= 1) {
+        return add_for_output(e, json, NULL);
+    }
+    for (int i = 0; i < bwi_json_count(json) && status == BW_OK; i++) {
+        status = i < model->output_count ? add_for_output(e, bwi_json_at(json, i), model->output_names[i])
+                                         : bwi_keras_refuse(e->k, e->key, json);
+    }
+    return status;
+}
+
+/* What remains of the configuration is how Keras calls its functions, not what they compute. */
+static bw_status check_rest(bwi_keras *k, const bwi_json *config)
+{
+    static const char *const known[] = {"optimizer",        "loss",
+                                        "metrics",          "weighted_metrics",
+                                        "run_eagerly",      "jit_compile",
+                                        "auto_scale_loss",  "steps_per_execution",
+                                        "optimizer_config", "sample_weight_mode"};
+    const char *key = NULL;
+    for (const bwi_json *value; (value = bwi_json_next(config, &key));) {
+        bool accepted = bwi_json_kind_of(value) == BWI_JSON_NULL;
+        for (size_t i = 0; i < BWI_COUNT(known); i++) {
+            accepted = accepted || strcmp(key, known[i]) == 0;
+        }
+        if (!accepted) {
+            return bwi_keras_refuse(k, key, value);
+        }
+    }
+    return BW_OK;
+}
+
+bw_status bwi_keras_read_training(bw_model *model, const char *path, const bwi_json *config, const bwi_json *optimizer)
+{
+    bwi_keras k = {.ctx = model->ctx, .path = path, .what = "compile_config"};
+    const bwi_json *loss = bwi_json_get(config, "loss");
+    const bwi_json *metrics = bwi_json_get(config, "metrics"), *weighted = bwi_json_get(config, "weighted_metrics");
+    if (bwi_json_kind_of(optimizer) <= BWI_JSON_NULL) {
+        return BW_OK;
+    }
+    bwi_text texts[3] = {{.ctx = k.ctx}, {.ctx = k.ctx}, {.ctx = k.ctx}};
+    ends losses = {&k, model, "loss", false, false, &texts[1]}, plain = {&k, model, "metrics", true, false, &texts[2]};
+    ends by_weight = {&k, model, "weighted_metrics", true, true, &texts[2]};
+    bw_status status = check_rest(&k, config);
+    status = status == BW_OK ? optimizer_text(&k, optimizer, &texts[0]) : status;
+    status = status == BW_OK && bwi_json_kind_of(loss) > BWI_JSON_NULL ? add_all(&losses, loss) : status;
+    status = status == BW_OK && bwi_json_kind_of(metrics) > BWI_JSON_NULL ? add_all(&plain, metrics) : status;
+    status = status == BW_OK && bwi_json_kind_of(weighted) > BWI_JSON_NULL ? add_all(&by_weight, weighted) : status;
+    for (int i = 0; i < 3 && status == BW_OK; i++) {
+        status = texts[i].failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
+    }
+    if (status == BW_OK) { /* no metrics are none, not the default */
+        status = bw_compile(model, texts[0].bytes, texts[1].bytes, texts[2].bytes ? texts[2].bytes : "");
+    }
+    for (int i = 0; i < 3; i++) {
+        bwi_text_free(&texts[i]);
+    }
+    return status;
+}
+
+bw_status bwi_keras_read_compile(bw_model *model, const char *path, const bwi_json *config)
+{
+    return bwi_keras_read_training(model, path, config, bwi_json_get(config, "optimizer"));
+}

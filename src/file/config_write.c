@@ -1,0 +1,256 @@
+/*
+ * A model as Keras's config.json. Only keys that Keras has had for long are written, and every default of the tables in full, so
+ * that older and newer versions read the same model; options of ours stand beside Keras's configuration, where it does not look.
+ */
+#include "file/file.h"
+
+#include <string.h>
+
+/* Arguments that are not Keras's. */
+static bool is_private(const bwi_layer_row *row, const bwi_argument *argument)
+{
+    return strcmp(row->class_name, "Embedding") == 0 && strcmp(argument->name, "lazy") == 0;
+}
+
+/* Arguments that some versions do not have: written only if they say something. */
+static bool is_recent(const bwi_argument *argument)
+{
+    return strcmp(argument->name, "rms_scaling") == 0;
+}
+
+/* Layers whose order of axes would follow the reader's own settings. */
+static bool has_data_format(const bwi_layer_row *row)
+{
+    static const char *const starts[] = {"Conv",          "DepthwiseConv", "MaxPooling",   "AveragePooling", "Global",
+                                         "ZeroPadding2D", "Cropping2D",    "UpSampling2D", "Flatten",        "SpatialDropout2D"};
+    for (size_t i = 0; i < BWI_COUNT(starts); i++) {
+        if (strncmp(row->class_name, starts[i], strlen(starts[i])) == 0 && strcmp(row->class_name, "Concatenate") != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bw_status put_config(bw_context *ctx, bwi_json_writer *w, const bwi_layer *layer)
+{
+    const bwi_layer_row *row = layer->row;
+    bw_status status = BW_OK;
+    bwi_json_begin(w, "config", '{');
+    bwi_json_put_text(w, "name", layer->name);
+    bwi_json_put_bool(w, "trainable", layer->trainable);
+    bwi_json_put_text(w, "dtype", "float32");
+    for (int i = 0; i < row->argument_count && status == BW_OK; i++) {
+        const bwi_argument *a = &row->arguments[i];
+        bool skipped = is_private(row, a) || (is_recent(a) && bwi_argument_is_standard(ctx, a, &layer->values[i]));
+        status = skipped ? BW_OK : bwi_keras_put_argument(ctx, w, row->class_name, a, &layer->values[i]);
+    }
+    if (has_data_format(row)) {
+        bwi_json_put_text(w, "data_format", "channels_last");
+    }
+    bwi_json_end(w);
+    return status;
+}
+
+static bw_status put_private(bw_context *ctx, bwi_json_writer *w, const bwi_layer *layer)
+{
+    const bwi_layer_row *row = layer->row;
+    bw_status status = BW_OK;
+    bool begun = false;
+    for (int i = 0; i < row->argument_count && status == BW_OK; i++) {
+        const bwi_argument *a = &row->arguments[i];
+        if (!is_private(row, a) || bwi_argument_is_standard(ctx, a, &layer->values[i])) {
+            continue;
+        }
+        if (!begun) {
+            bwi_json_begin(w, "batchwise", '{');
+        }
+        begun = true;
+        status = bwi_keras_put_argument(ctx, w, row->class_name, a, &layer->values[i]);
+    }
+    if (begun) {
+        bwi_json_end(w);
+    }
+    return status;
+}
+
+static void put_shape(bwi_json_writer *w, const char *key, const bwi_shape *shape)
+{
+    bwi_json_begin(w, key, '[');
+    bwi_json_put_null(w, NULL);
+    for (int i = 0; i < shape->rank; i++) {
+        bwi_json_put_whole(w, NULL, shape->extent[i]);
+    }
+    bwi_json_end(w);
+}
+
+static const char *dtype_of(const bw_node *node)
+{
+    return node && node->dtype == BW_I32 ? "int32" : "float32";
+}
+
+static void begin_object(bwi_json_writer *w, const char *module, const char *class_name)
+{
+    bwi_json_begin(w, NULL, '{');
+    bwi_json_put_text(w, "module", module);
+    bwi_json_put_text(w, "class_name", class_name);
+}
+
+static void put_input(bwi_json_writer *w, const char *name, const bw_node *node)
+{
+    begin_object(w, "keras.layers", "InputLayer");
+    bwi_json_begin(w, "config", '{');
+    put_shape(w, "batch_shape", &node->shape);
+    bwi_json_put_text(w, "dtype", dtype_of(node));
+    bwi_json_put_text(w, "name", name);
+    bwi_json_end(w);
+    bwi_json_put_null(w, "registered_name");
+}
+
+/* ---- Calls ---- */
+
+static void put_tensor(bwi_json_writer *w, const bwi_wiring *wiring, const int *operations, int use)
+{
+    const bw_node *node = wiring->uses[use].node;
+    char name[64];
+    bwi_wiring_name(wiring, operations[use], name);
+    bwi_json_begin(w, NULL, '{');
+    bwi_json_put_text(w, "class_name", "__keras_tensor__");
+    bwi_json_begin(w, "config", '{');
+    put_shape(w, "shape", &node->shape);
+    bwi_json_put_text(w, "dtype", dtype_of(node));
+    bwi_json_begin(w, "keras_history", '[');
+    bwi_json_put_text(w, NULL, name);
+    bwi_json_put_whole(w, NULL, bwi_wiring_node(wiring, use));
+    bwi_json_put_whole(w, NULL, 0);
+    bwi_json_end(w);
+    bwi_json_end(w);
+    bwi_json_end(w);
+}
+
+static void put_call(bwi_json_writer *w, const bwi_wiring *wiring, const int *operations, const bwi_use *use, bool merges)
+{
+    bwi_json_begin(w, NULL, '{');
+    bwi_json_begin(w, "args", '[');
+    if (merges) {
+        bwi_json_begin(w, NULL, '[');
+    }
+    for (int i = 0; i < use->inputs; i++) {
+        put_tensor(w, wiring, operations, use->input[i]);
+    }
+    if (merges) {
+        bwi_json_end(w);
+    }
+    bwi_json_end(w);
+    bwi_json_begin(w, "kwargs", '{');
+    bwi_json_end(w);
+    bwi_json_end(w);
+}
+
+static void put_calls(bwi_json_writer *w, const bwi_wiring *wiring, const int *operations, int layer)
+{
+    bool merges = layer >= 0 && (wiring->model->layers[layer].row->flags & BWI_LAYER_MERGES);
+    bwi_json_begin(w, "inbound_nodes", '[');
+    for (int u = 0; layer >= 0 && u < wiring->use_count; u++) {
+        if (wiring->uses[u].layer == layer && wiring->reached[u]) {
+            put_call(w, wiring, operations, &wiring->uses[u], merges);
+        }
+    }
+    bwi_json_end(w);
+}
+
+static void put_ends(bwi_json_writer *w, const bwi_wiring *wiring, const int *operations, const char *key, const int *uses,
+                     int count)
+{
+    if (count > 1) {
+        bwi_json_begin(w, key, '[');
+    }
+    for (int k = 0; k < count; k++) {
+        char name[64];
+        bwi_wiring_name(wiring, operations[uses[k]], name);
+        bwi_json_begin(w, count > 1 ? NULL : key, '[');
+        bwi_json_put_text(w, NULL, name);
+        bwi_json_put_whole(w, NULL, bwi_wiring_node(wiring, uses[k]));
+        bwi_json_put_whole(w, NULL, 0);
+        bwi_json_end(w);
+    }
+    if (count > 1) {
+        bwi_json_end(w);
+    }
+}
+
+/* ---- Models ---- */
+
+static bw_status put_layer(bw_context *ctx, bwi_json_writer *w, const bwi_layer *layer)
+{
+    begin_object(w, "keras.layers", layer->row->class_name);
+    bw_status status = put_config(ctx, w, layer);
+    bwi_json_put_null(w, "registered_name");
+    return status == BW_OK ? put_private(ctx, w, layer) : status;
+}
+
+static bw_status put_sequential(bwi_json_writer *w, const bw_model *model, const bwi_wiring *wiring)
+{
+    char name[64];
+    bw_status status = BW_OK;
+    bwi_wiring_name(wiring, model->layer_count, name);
+    bwi_json_begin(w, "layers", '[');
+    put_input(w, name, model->inputs[0]);
+    bwi_json_end(w);
+    for (int i = 0; i < model->layer_count && status == BW_OK; i++) {
+        status = put_layer(model->ctx, w, &model->layers[i]);
+        bwi_json_end(w);
+    }
+    bwi_json_end(w);
+    return status;
+}
+
+static bw_status put_functional(bwi_json_writer *w, const bw_model *model, const bwi_wiring *wiring)
+{
+    int inputs[BWI_MAX_ENDS], input_count = 0;
+    int *operations = bwi_allocate(model->ctx, (size_t)wiring->use_count, sizeof *operations);
+    if (!operations) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    for (int u = 0; u < wiring->use_count; u++) {
+        operations[u] = wiring->uses[u].layer >= 0 ? wiring->uses[u].layer : model->layer_count + input_count;
+        if (wiring->uses[u].layer < 0) {
+            inputs[input_count++] = u;
+        }
+    }
+    bw_status status = BW_OK;
+    bwi_json_begin(w, "layers", '[');
+    for (int i = 0; i < wiring->order_count && status == BW_OK; i++) {
+        int operation = wiring->order[i], input = operation - model->layer_count;
+        char name[64];
+        bwi_wiring_name(wiring, operation, name);
+        if (input >= 0) {
+            put_input(w, name, wiring->uses[inputs[input]].node);
+        } else {
+            status = put_layer(model->ctx, w, &model->layers[operation]);
+        }
+        bwi_json_put_text(w, "name", name);
+        put_calls(w, wiring, operations, input < 0 ? operation : -1);
+        bwi_json_end(w);
+    }
+    bwi_json_end(w);
+    put_ends(w, wiring, operations, "input_layers", inputs, input_count);
+    put_ends(w, wiring, operations, "output_layers", wiring->outputs, wiring->output_count);
+    bwi_release(model->ctx, operations);
+    return status;
+}
+
+bw_status bwi_keras_write_model(bw_model *model, const bwi_wiring *wiring, bwi_json_writer *w)
+{
+    begin_object(w, "keras", wiring->sequential ? "Sequential" : "Model");
+    bwi_json_begin(w, "config", '{');
+    bwi_json_put_text(w, "name", wiring->sequential ? "sequential" : "functional");
+    bwi_json_put_bool(w, "trainable", true);
+    bw_status status = wiring->sequential ? put_sequential(w, model, wiring) : put_functional(w, model, wiring);
+    bwi_json_end(w);
+    bwi_json_put_null(w, "registered_name");
+    if (status == BW_OK) {
+        bwi_keras_put_compile(model, wiring, w);
+    }
+    bwi_json_end(w);
+    return status == BW_OK && w->text.failed ? BW_RESOURCE_EXHAUSTED : status;
+}

@@ -1,0 +1,112 @@
+/* Models to and from files, by the file's extension. */
+#include "file/file.h"
+
+#include <string.h>
+
+/* Looked through in order: .weights.h5 comes before .h5. */
+static const bwi_file_row *const rows[] = {&bwi_file_keras, &bwi_file_weights, &bwi_file_legacy, &bwi_file_json,
+                                           &bwi_file_safetensors};
+
+static const bwi_file_row *find_row(const char *path)
+{
+    size_t length = strlen(path);
+    for (size_t i = 0; i < BWI_COUNT(rows); i++) {
+        size_t n = strlen(rows[i]->extension);
+        if (length > n && strcmp(path + length - n, rows[i]->extension) == 0) {
+            return rows[i];
+        }
+    }
+    return NULL;
+}
+
+typedef enum task { LOAD, LOAD_WEIGHTS, SAVE } task;
+
+static bool can(const bwi_file_row *row, task what)
+{
+    return what == LOAD ? row->load != NULL : what == SAVE ? row->save != NULL : row->load_weights != NULL;
+}
+
+static bw_status refuse(bw_context *ctx, const char *path, task what, const bwi_file_row *row)
+{
+    static const char *const verbs[] = {"be loaded as a model", "give weights", "be saved"};
+    bwi_text known = {.ctx = ctx};
+    for (size_t i = 0; i < BWI_COUNT(rows); i++) {
+        if (can(rows[i], what)) {
+            bwi_text_add(&known, "%s%s", known.length ? ", " : "", rows[i]->extension);
+        }
+    }
+    const char *endings = known.bytes ? known.bytes : "";
+    bw_status status = row ? bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: holds %s and cannot %s; those that can end in %s", path,
+                                      row->holds, verbs[what], endings)
+                           : bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: expected a name that ends in one of %s", path, endings);
+    bwi_text_free(&known);
+    return status;
+}
+
+static bw_status begin(bw_context *ctx, const char *path, task what, const bwi_file_row **row)
+{
+    bw_status status = bwi_pending(ctx);
+    if (status != BW_OK) {
+        return status;
+    }
+    if (!path) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "there is no file name");
+    }
+    *row = find_row(path);
+    return *row && can(*row, what) ? BW_OK : refuse(ctx, path, what, *row);
+}
+
+bw_model *bw_load(bw_context *ctx, const char *path)
+{
+    const bwi_file_row *row;
+    bwi_bytes bytes;
+    if (!ctx) {
+        return NULL;
+    }
+    if (begin(ctx, path, LOAD, &row) != BW_OK || bwi_file_map(ctx, &bytes, path) != BW_OK) {
+        return bwi_pass_on(ctx);
+    }
+    bw_model *model = row->load(ctx, path, &bytes);
+    bwi_file_unmap(ctx, &bytes);
+    return model;
+}
+
+bw_status bw_load_weights(bw_model *model, const char *path)
+{
+    const bwi_file_row *row;
+    bwi_bytes bytes;
+    if (!model) {
+        return BW_INVALID_ARGUMENT;
+    }
+    bw_status status = begin(model->ctx, path, LOAD_WEIGHTS, &row);
+    if (status == BW_OK) {
+        status = bwi_file_map(model->ctx, &bytes, path);
+    }
+    if (status == BW_OK) {
+        status = row->load_weights(model, path, &bytes);
+        bwi_file_unmap(model->ctx, &bytes);
+    }
+    return status;
+}
+
+bw_status bw_save(bw_model *model, const char *path)
+{
+    const bwi_file_row *row;
+    void *file = NULL;
+    size_t size = 0;
+    if (!model) {
+        return BW_INVALID_ARGUMENT;
+    }
+    bw_status status = begin(model->ctx, path, SAVE, &row);
+    if (status == BW_OK && !bwi_model_built(model)) {
+        status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "%s: the model has no variables yet: build or train it first", path);
+    }
+    if (status == BW_OK) {
+        status = row->save(model, &file, &size);
+    }
+    if (status == BW_OK) {
+        status = bwi_file_write(model->ctx, path, file, size);
+    }
+    bwi_release(model->ctx, file);
+    return status;
+}

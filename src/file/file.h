@@ -1,0 +1,121 @@
+/*
+ * file: models in files. Keras's own (.keras, to_json, .weights.h5, the older .h5) and safetensors. What is read is hostile: a
+ * model's shapes come from its configuration, and what a file holds must match them exactly before room is made for it; names
+ * become layers, options and numbers only through the tables of layer and train; nothing found in a file is ever run or opened.
+ *
+ * Between a configuration and a model stand the texts of expressions: an object of Keras's is written as such a text
+ * ("dense(units=3,activation=relu)") and read by the same code that reads what users write.
+ */
+#ifndef BWI_FILE_H
+#define BWI_FILE_H
+
+#include "format/format.h"
+#include "train/train.h"
+
+/* ---- Wiring (wiring.c): how layers are connected, and Keras's order of them ---- */
+
+/*
+ * Keras orders the layers of a functional model by their depth (the longest way to an output) descending, then by a walk
+ * from the outputs over inputs in their order; that order numbers the groups of weights and the optimizer's variables.
+ */
+typedef struct bwi_wiring {
+    bw_context *ctx;
+    const bw_model *model;
+    bool sequential; /* a list of layers behind one input */
+    bwi_use *uses;   /* as in a model made by calls; inputs come before their users */
+    int use_count;
+    int outputs[BWI_MAX_ENDS], output_count; /* uses */
+    int *order, order_count;                 /* layers, and inputs as layer_count + k */
+    bool *reached;                           /* uses that lead to an output */
+} bwi_wiring;
+
+/* INVALID_ARGUMENT if the model has operators that are no layers. */
+bw_status bwi_wiring_open(bwi_wiring *wiring, const bw_model *model);
+void bwi_wiring_close(bwi_wiring *wiring);
+/* Which of its layer's uses it is, as Keras counts them. */
+int bwi_wiring_node(const bwi_wiring *wiring, int use);
+/* The name of a layer or input in `order`. */
+void bwi_wiring_name(const bwi_wiring *wiring, int operation, char name[64]);
+/* A layer's variables: their count, and the first's number in the graph. */
+int bwi_layer_variables(const bw_model *model, int layer, int *first);
+
+/* A variable and its place in a file. */
+typedef struct bwi_place {
+    char path[120]; /* "layers/conv2d_1/vars/0" */
+    bwi_variable *variable;
+} bwi_place;
+
+/* All variables in Keras's order. *places is to be released. */
+bw_status bwi_places_make(const bwi_wiring *wiring, bwi_place **places, int *count);
+
+/* ---- Keras's objects and texts (objects.c) ---- */
+
+/* The file and the thing in it that messages begin with. */
+typedef struct bwi_keras {
+    bw_context *ctx;
+    const char *path;
+    char what[96]; /* "layer conv2d" */
+} bwi_keras;
+
+/* "path: what: key=value is not offered" */
+bw_status bwi_keras_refuse(const bwi_keras *keras, const char *key, const bwi_json *value);
+/* Appends a number, a word, a list of them or an object with a class ("l2(l2=0.01)") as text; UNIMPLEMENTED, with a message,
+ * for anything else. */
+bw_status bwi_keras_value_text(const bwi_keras *keras, const char *key, const bwi_json *value, bwi_text *text);
+/* Appends "name(key=value,...)" for the members of `config` that are arguments of a table; others must be neutral, which
+ * `neutral` decides. */
+typedef bool (*bwi_keras_neutral)(const char *key, const bwi_json *value);
+bw_status bwi_keras_call_text(const bwi_keras *keras, const char *name, const bwi_json *config, const bwi_argument *arguments,
+                              int count, bwi_keras_neutral neutral, bwi_text *text);
+/* float32 is the only type offered. */
+bool bwi_keras_is_float32(const bwi_json *dtype);
+/* False: an object that is not of Keras's own making. */
+bool bwi_keras_is_own(const bwi_json *object);
+
+/* An argument's value as Keras writes it; nothing if it has none. */
+bw_status bwi_keras_put_argument(bw_context *ctx, bwi_json_writer *writer, const char *class_name, const bwi_argument *argument,
+                                 const bwi_argument_value *value);
+/* Is it the argument's default? */
+bool bwi_argument_is_standard(bw_context *ctx, const bwi_argument *argument, const bwi_argument_value *value);
+
+/* ---- Configurations (config_read.c, config_write.c, compile_read.c, compile_write.c) ---- */
+
+/* A model from a Keras configuration: nodes and variables without values if its input's shape is known. NULL as a builder. */
+bw_model *bwi_keras_read_model(bw_context *ctx, const char *path, const bwi_json *json);
+/* Optimizer, loss and metrics, if `config` has any. */
+bw_status bwi_keras_read_compile(bw_model *model, const char *path, const bwi_json *config);
+/* The same of older files, which have the optimizer under another key. */
+bw_status bwi_keras_read_training(bw_model *model, const char *path, const bwi_json *config, const bwi_json *optimizer);
+/* The whole of config.json. */
+bw_status bwi_keras_write_model(bw_model *model, const bwi_wiring *wiring, bwi_json_writer *writer);
+void bwi_keras_put_compile(bw_model *model, const bwi_wiring *wiring, bwi_json_writer *writer);
+
+/* ---- Weights in HDF5 (weights.c) ---- */
+
+/* Checks all shapes, gives the model's variables their storage, reads them; and the optimizer's, if the model is compiled and
+ * they are wanted. */
+bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bool optimizer);
+/* *image is to be released. */
+bw_status bwi_weights_write(bw_model *model, const bwi_wiring *wiring, void **image, size_t *size);
+/* Of a dataset: does it have the variable's shape? DATA_LOSS if not. */
+bw_status bwi_weights_check(bw_context *ctx, const char *path, const char *name, const bwi_hdf5_entry *entry,
+                            const bwi_shape *shape);
+/* Builds what is not built yet, and reads one variable's values. */
+bw_status bwi_weights_build(bw_model *model);
+bw_status bwi_weights_take(bw_context *ctx, bwi_hdf5 *file, const bwi_hdf5_entry *entry, bwi_variable *variable);
+
+/* ---- Kinds of files (keras.c, legacy.c, safetensors.c) ---- */
+
+/* A kind of file: what it can do is not NULL. `bytes` is the mapped file. */
+typedef struct bwi_file_row {
+    const char *extension;
+    const char *holds; /* for messages */
+    bw_model *(*load)(bw_context *ctx, const char *path, const bwi_bytes *bytes);
+    bw_status (*load_weights)(bw_model *model, const char *path, const bwi_bytes *bytes);
+    /* *file is to be released. */
+    bw_status (*save)(bw_model *model, void **file, size_t *size);
+} bwi_file_row;
+
+extern const bwi_file_row bwi_file_keras, bwi_file_json, bwi_file_weights, bwi_file_legacy, bwi_file_safetensors;
+
+#endif

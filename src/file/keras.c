@@ -1,0 +1,233 @@
+/*
+ * Keras's files: .keras (a zip of config.json, metadata.json and model.weights.h5), to_json's text, and .weights.h5. Of a zip's
+ * members only these are looked at. What is written has no time stamps: the same model gives the same bytes.
+ */
+#include "file/file.h"
+
+#include <string.h>
+
+static const char config_name[] = "config.json", weights_name[] = "model.weights.h5", metadata_name[] = "metadata.json";
+
+/* Unpacked, a configuration has at most this; weights are limited by the file, as they are not packed. */
+enum { CONFIG_LIMIT = 1 << 24 };
+
+/* ---- Reading ---- */
+
+/* The only member of that name; -1: none. */
+static int64_t find_member(bwi_zip *zip, const char *name)
+{
+    for (int64_t i = 0; i < bwi_zip_count(zip); i++) {
+        if (strcmp(bwi_zip_name(zip, i), name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* A member's bytes, in the mapped file or unpacked into *copy, which is to be released. */
+static bw_status read_member(bw_context *ctx, bwi_zip *zip, const char *path, const char *name, size_t limit, bwi_bytes *bytes,
+                             void **copy)
+{
+    bwi_zip_member member;
+    int64_t index = find_member(zip, name);
+    *copy = NULL;
+    if (index < 0) {
+        return bwi_fail(ctx, BW_DATA_LOSS, "%s: no Keras model: it has no member %s", path, name);
+    }
+    bw_status status = bwi_zip_member_at(zip, index, &member);
+    if (status == BW_OK && member.size > limit) {
+        return bwi_fail(ctx, BW_DATA_LOSS, "%s: %s: %zu bytes; at most %zu are read", path, name, member.size, limit);
+    }
+    bytes->size = member.size;
+    if (status == BW_OK && member.stored) {
+        status = bwi_zip_in_place(zip, index, &bytes->data);
+        if (status != BW_OK || bytes->data) {
+            return status;
+        }
+    }
+    *copy = status == BW_OK ? bwi_allocate(ctx, member.size, 1) : NULL;
+    if (status == BW_OK && !*copy) {
+        status = BW_RESOURCE_EXHAUSTED;
+    }
+    status = status == BW_OK ? bwi_zip_begin(zip, index) : status;
+    status = status == BW_OK ? bwi_zip_read(zip, *copy, member.size) : status;
+    status = status == BW_OK ? bwi_zip_end(zip) : status;
+    bytes->data = *copy;
+    if (status != BW_OK) {
+        bwi_release(ctx, *copy);
+        *copy = NULL;
+    }
+    return status;
+}
+
+static bw_model *model_from_text(bw_context *ctx, const char *path, const char *where, const bwi_bytes *text)
+{
+    bwi_json *json;
+    if (bwi_json_parse(ctx, &json, text->data, text->size, where) != BW_OK) {
+        return bwi_pass_on(ctx);
+    }
+    bw_model *model = bwi_keras_read_model(ctx, path, json);
+    if (model && bwi_keras_read_compile(model, path, bwi_json_get(json, "compile_config")) != BW_OK) {
+        bwi_disown(model);
+        model = bwi_pass_on(ctx);
+    }
+    bwi_json_free(json);
+    return model;
+}
+
+static bw_status read_weights(bw_model *model, const char *path, const char *where, const bwi_bytes *image, bool optimizer)
+{
+    bwi_hdf5 *file;
+    bw_status status = bwi_hdf5_open(model->ctx, &file, image->data, image->size, where);
+    if (status == BW_OK) {
+        status = bwi_weights_read(model, file, path, optimizer);
+    }
+    bwi_hdf5_close(file);
+    return status;
+}
+
+static bw_model *load_members(bw_context *ctx, bwi_zip *zip, const char *path)
+{
+    bwi_bytes bytes;
+    void *copy;
+    bwi_text where = {.ctx = ctx};
+    bwi_text_add(&where, "%s: %s", path, config_name);
+    bw_model *model = NULL;
+    if (where.failed || read_member(ctx, zip, path, config_name, CONFIG_LIMIT, &bytes, &copy) != BW_OK) {
+        bwi_text_free(&where);
+        return bwi_pass_on(ctx);
+    }
+    model = model_from_text(ctx, path, where.bytes, &bytes);
+    bwi_release(ctx, copy);
+    where.length = 0;
+    bwi_text_add(&where, "%s: %s", path, weights_name);
+    if (model) {
+        bw_status status =
+            where.failed ? BW_RESOURCE_EXHAUSTED : read_member(ctx, zip, path, weights_name, SIZE_MAX, &bytes, &copy);
+        if (status == BW_OK) {
+            status = read_weights(model, where.bytes, where.bytes, &bytes, true);
+            bwi_release(ctx, copy);
+        }
+        if (status != BW_OK) {
+            bwi_disown(model);
+            model = bwi_pass_on(ctx);
+        }
+    }
+    bwi_text_free(&where);
+    return model;
+}
+
+static bw_model *load_keras(bw_context *ctx, const char *path, const bwi_bytes *bytes)
+{
+    bwi_zip *zip;
+    if (bwi_zip_open(ctx, &zip, bytes, path) != BW_OK) {
+        return bwi_pass_on(ctx);
+    }
+    bw_model *model = load_members(ctx, zip, path);
+    bwi_zip_close(zip);
+    return model;
+}
+
+static bw_model *load_json(bw_context *ctx, const char *path, const bwi_bytes *bytes)
+{
+    return model_from_text(ctx, path, path, bytes);
+}
+
+static bw_status load_weights(bw_model *model, const char *path, const bwi_bytes *bytes)
+{
+    return read_weights(model, path, path, bytes, false);
+}
+
+/* The weights of a whole model's file. */
+static bw_status load_keras_weights(bw_model *model, const char *path, const bwi_bytes *bytes)
+{
+    bwi_zip *zip;
+    bwi_bytes image;
+    void *copy = NULL;
+    bw_status status = bwi_zip_open(model->ctx, &zip, bytes, path);
+    if (status != BW_OK) {
+        return status;
+    }
+    status = read_member(model->ctx, zip, path, weights_name, SIZE_MAX, &image, &copy);
+    if (status == BW_OK) {
+        status = read_weights(model, path, path, &image, false);
+    }
+    bwi_release(model->ctx, copy);
+    bwi_zip_close(zip);
+    return status;
+}
+
+/* ---- Writing ---- */
+
+static bw_status write_config(bw_model *model, const bwi_wiring *wiring, bwi_json_writer *writer)
+{
+    *writer = (bwi_json_writer){.text = {.ctx = model->ctx}};
+    return bwi_keras_write_model(model, wiring, writer);
+}
+
+static bw_status write_members(bw_model *model, const bwi_wiring *wiring, void **file, size_t *size)
+{
+    /* Keras reads the version only to show it; this one's files look like ours. */
+    static const char metadata[] = "{\"keras_version\": \"3.0.0\", \"date_saved\": \"1980-01-01@00:00:00\"}";
+    bwi_json_writer config;
+    void *image = NULL;
+    size_t image_size = 0;
+    bw_status status = write_config(model, wiring, &config);
+    if (status == BW_OK) {
+        status = bwi_weights_write(model, wiring, &image, &image_size);
+    }
+    if (status == BW_OK) {
+        const bwi_zip_part parts[] = {{metadata_name, metadata, sizeof metadata - 1},
+                                      {config_name, config.text.bytes, config.text.length},
+                                      {weights_name, image, image_size}};
+        status = bwi_zip_write(model->ctx, parts, (int)BWI_COUNT(parts), file, size);
+    }
+    bwi_release(model->ctx, image);
+    bwi_text_free(&config.text);
+    return status;
+}
+
+static bw_status with_wiring(bw_model *model, void **file, size_t *size,
+                             bw_status (*make)(bw_model *, const bwi_wiring *, void **, size_t *))
+{
+    bwi_wiring wiring;
+    bw_status status = bwi_wiring_open(&wiring, model);
+    if (status != BW_OK) {
+        return status;
+    }
+    status = make(model, &wiring, file, size);
+    bwi_wiring_close(&wiring);
+    return status;
+}
+
+static bw_status save_keras(bw_model *model, void **file, size_t *size)
+{
+    return with_wiring(model, file, size, write_members);
+}
+
+static bw_status write_text(bw_model *model, const bwi_wiring *wiring, void **file, size_t *size)
+{
+    bwi_json_writer config;
+    bw_status status = write_config(model, wiring, &config);
+    if (status != BW_OK) {
+        bwi_text_free(&config.text);
+        return status;
+    }
+    *file = config.text.bytes;
+    *size = config.text.length;
+    return BW_OK;
+}
+
+static bw_status save_json(bw_model *model, void **file, size_t *size)
+{
+    return with_wiring(model, file, size, write_text);
+}
+
+static bw_status save_weights(bw_model *model, void **file, size_t *size)
+{
+    return with_wiring(model, file, size, bwi_weights_write);
+}
+
+const bwi_file_row bwi_file_keras = {".keras", "a model", load_keras, load_keras_weights, save_keras};
+const bwi_file_row bwi_file_json = {".json", "a model without weights", load_json, NULL, save_json};
+const bwi_file_row bwi_file_weights = {".weights.h5", "weights", NULL, load_weights, save_weights};

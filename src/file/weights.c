@@ -1,0 +1,358 @@
+/*
+ * A model's variables, and its optimizer's, in Keras's HDF5 layout: layers/<class>[_n]/vars/<i> and optimizer/vars/<i>. Every
+ * shape is compared before the first byte is allocated for a variable; what is in the file and not in the model is refused too,
+ * since it shows that they do not belong together.
+ */
+#include "file/file.h"
+
+#include <string.h>
+
+/* ---- Checking ---- */
+
+bw_status bwi_weights_check(bw_context *ctx, const char *path, const char *name, const bwi_hdf5_entry *entry,
+                            const bwi_shape *shape)
+{
+    char expected[160], found[160];
+    bwi_format_shape(expected, shape->rank, shape->extent);
+    if (!entry) {
+        return bwi_fail(ctx, BW_DATA_LOSS, "%s: %s of shape %s is missing", path, name, expected);
+    }
+    bool same = entry->rank == shape->rank;
+    for (int i = 0; same && i < shape->rank; i++) {
+        same = entry->shape[i] == shape->extent[i];
+    }
+    if (!same || !entry->stored) {
+        return bwi_fail(ctx, BW_DATA_LOSS, "%s: %s: expected numbers of shape %s, found %s%s", path, name, expected,
+                        entry->stored ? "" : "none, but a shape of ", bwi_format_shape(found, entry->rank, entry->shape));
+    }
+    return BW_OK;
+}
+
+/* Names in order, for looking them up. */
+static const bwi_place *find_place(const bwi_place *places, int count, const char *path)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(places[i].path, path) == 0) {
+            return &places[i];
+        }
+    }
+    return NULL;
+}
+
+/* Some versions keep the state of random layers, which is not a variable here. */
+static bool is_seed(const char *name)
+{
+    return strstr(name, "/seed_generator/") != NULL;
+}
+
+static bw_status check_places(const bw_model *model, const bwi_hdf5 *file, const char *path, const bwi_place *places, int count)
+{
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        bw_status status =
+            bwi_weights_check(model->ctx, path, places[i].path, bwi_hdf5_find(file, places[i].path), &places[i].variable->shape);
+        if (status != BW_OK) {
+            return status;
+        }
+    }
+    for (int i = 0; i < bwi_hdf5_count(file); i++) {
+        const char *name = bwi_hdf5_at(file, i)->name;
+        found += strncmp(name, "layers/", 7) == 0 && !is_seed(name);
+    }
+    for (int i = 0; found != count && i < bwi_hdf5_count(file); i++) {
+        const char *name = bwi_hdf5_at(file, i)->name;
+        if (strncmp(name, "layers/", 7) == 0 && !is_seed(name) && !find_place(places, count, name)) {
+            char quoted[BWI_QUOTE_SIZE];
+            return bwi_fail(model->ctx, BW_DATA_LOSS, "%s: %s belongs to no layer of the model", path,
+                            bwi_quote(quoted, name, strlen(name)));
+        }
+    }
+    return BW_OK;
+}
+
+/* ---- Reading ---- */
+
+bw_status bwi_weights_build(bw_model *model)
+{
+    if (bwi_model_built(model)) {
+        return BW_OK;
+    }
+    /* The values come from the file: none need be drawn. */
+    for (int v = 0; v < model->graph.variable_count; v++) {
+        snprintf(model->graph.variables[v]->initializer, sizeof model->graph.variables[v]->initializer, "zeros");
+    }
+    return bw_build(model, model->input_shape.rank, model->input_shape.extent, 0);
+}
+
+bw_status bwi_weights_take(bw_context *ctx, bwi_hdf5 *file, const bwi_hdf5_entry *entry, bwi_variable *variable)
+{
+    int64_t rows = entry->rank ? entry->shape[0] : 1;
+    if (!variable->packing.pack) {
+        return bwi_hdf5_read(file, entry, 0, rows, BW_F32, variable->data);
+    }
+    float *values = bwi_allocate(ctx, (size_t)bwi_shape_count(&variable->shape), sizeof *values);
+    bw_status status = values ? bwi_hdf5_read(file, entry, 0, rows, BW_F32, values) : BW_RESOURCE_EXHAUSTED;
+    if (status == BW_OK) {
+        bwi_variable_write(variable, values);
+    }
+    bwi_release(ctx, values);
+    return status;
+}
+
+/* ---- The optimizer's variables ---- */
+
+/* One of them: a slot, or a number. */
+typedef struct optimizer_value {
+    bwi_slot *slot;
+    int64_t *whole;
+    float *number;
+} optimizer_value;
+
+typedef struct optimizer_list {
+    optimizer_value *values;
+    int count, plain; /* the first `plain` are there before the first update */
+} optimizer_list;
+
+static void add_slots(optimizer_list *list, const bwi_optimizer *o, const bwi_place *places, int count, int first, int last)
+{
+    for (int i = 0; i < count; i++) {
+        for (int s = first; s < last; s++) {
+            bwi_slot *slot = &o->slots[places[i].variable->index * BWI_MAX_SLOTS + s];
+            if (places[i].variable->trainable) {
+                list->values[list->count++] = (optimizer_value){.slot = slot};
+            }
+        }
+    }
+}
+
+/* In Keras's order; as in bwi_optimizer_state, but for the variables' order. Opens the slots. */
+static bw_status list_values(bwi_training *t, const bwi_place *places, int count, optimizer_list *list)
+{
+    bwi_optimizer *o = &t->optimizer;
+    *list = (optimizer_list){0};
+    bw_status status = bwi_optimizer_open_slots(t);
+    if (status != BW_OK) {
+        return status;
+    }
+    list->values = bwi_allocate(t->ctx, (size_t)count * BWI_MAX_SLOTS + 3, sizeof *list->values);
+    if (!list->values) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    list->values[list->count++] = (optimizer_value){.whole = &o->iterations};
+    if (!o->schedule.row) {
+        list->values[list->count++] = (optimizer_value){.number = &o->learning_rate};
+    }
+    list->plain = list->count;
+    if (o->averages) {
+        add_slots(list, o, places, count, o->slot_count, o->slot_count + 1);
+    }
+    add_slots(list, o, places, count, 0, o->row->paired);
+    for (int s = o->row->paired; s < o->slot_count; s++) {
+        add_slots(list, o, places, count, s, s + 1);
+    }
+    if (o->row->keeps_product) {
+        list->values[list->count++] = (optimizer_value){.number = &o->momentum_product};
+    }
+    return BW_OK;
+}
+
+static const bwi_hdf5_entry *entry_at(const bwi_hdf5 *file, int index, char name[48])
+{
+    snprintf(name, 48, "optimizer/vars/%d", index);
+    return bwi_hdf5_find(file, name);
+}
+
+static bw_status check_values(const bwi_training *t, const bwi_hdf5 *file, const char *path, const optimizer_list *list, int count)
+{
+    static const bwi_shape single = {.rank = 0};
+    for (int i = 0; i < count; i++) {
+        char name[48];
+        const bwi_slot *slot = list->values[i].slot;
+        const bwi_hdf5_entry *entry = entry_at(file, i, name);
+        bw_status status = bwi_weights_check(t->ctx, path, name, entry, slot ? &slot->variable->shape : &single);
+        if (status != BW_OK) {
+            return status;
+        }
+    }
+    return BW_OK;
+}
+
+static bw_status take_value(const bwi_training *t, bwi_hdf5 *file, const bwi_hdf5_entry *entry, const optimizer_value *value)
+{
+    if (value->whole) {
+        return bwi_hdf5_read(file, entry, 0, 1, BW_I64, value->whole);
+    }
+    if (value->number) {
+        return bwi_hdf5_read(file, entry, 0, 1, BW_F32, value->number);
+    }
+    bwi_variable stored = *value->slot->variable;
+    stored.data = value->slot->data;
+    return bwi_weights_take(t->ctx, file, entry, &stored);
+}
+
+static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *path, const bwi_place *places, int count)
+{
+    optimizer_list list;
+    char name[48];
+    bw_status status = list_values(t, places, count, &list);
+    /* A model that was never trained has no slots yet; one without an optimizer's group, nothing. */
+    int there = 0;
+    while (status == BW_OK && there <= list.count && entry_at(file, there, name)) {
+        there++;
+    }
+    if (status == BW_OK && there != 0 && there != list.plain && there != list.count) {
+        status = bwi_fail(t->ctx, BW_DATA_LOSS, "%s: optimizer/vars: expected %d or %d values of %s, found %s%d", path, list.plain,
+                          list.count, t->optimizer.row->class_name, there > list.count ? "at least " : "", there);
+    }
+    if (status == BW_OK) {
+        status = check_values(t, file, path, &list, there);
+    }
+    for (int i = 0; i < there && status == BW_OK; i++) {
+        status = take_value(t, file, entry_at(file, i, name), &list.values[i]);
+    }
+    if (status == BW_OK && t->optimizer.iterations < 0) {
+        status = bwi_fail(t->ctx, BW_DATA_LOSS, "%s: optimizer/vars/0: %lld updates cannot be", path,
+                          (long long)t->optimizer.iterations);
+    }
+    bwi_release(t->ctx, list.values);
+    return status;
+}
+
+/* Into a model that is in use: all values are read before the first one changes. */
+static bw_status replace_all(const bw_model *model, bwi_hdf5 *file, const bwi_place *places, int count)
+{
+    size_t total = 0;
+    for (int i = 0; i < count; i++) {
+        total = bwi_size_add(total, (size_t)bwi_shape_count(&places[i].variable->shape));
+    }
+    float *values = bwi_allocate(model->ctx, total, sizeof *values), *next = values;
+    bw_status status = values ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    for (int i = 0; i < count && status == BW_OK; i++) {
+        const bwi_hdf5_entry *entry = bwi_hdf5_find(file, places[i].path);
+        status = bwi_hdf5_read(file, entry, 0, entry->rank ? entry->shape[0] : 1, BW_F32, next);
+        next += bwi_shape_count(&places[i].variable->shape);
+    }
+    next = values;
+    for (int i = 0; i < count && status == BW_OK; i++) {
+        bwi_variable_write(places[i].variable, next);
+        next += bwi_shape_count(&places[i].variable->shape);
+    }
+    bwi_release(model->ctx, values);
+    return status;
+}
+
+static bw_status take_all(bw_model *model, bwi_hdf5 *file, const bwi_place *places, int count)
+{
+    if (bwi_model_built(model)) {
+        return replace_all(model, file, places, count);
+    }
+    bw_status status = bwi_weights_build(model);
+    for (int i = 0; i < count && status == BW_OK; i++) {
+        status = bwi_weights_take(model->ctx, file, bwi_hdf5_find(file, places[i].path), places[i].variable);
+    }
+    return status;
+}
+
+bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bool optimizer)
+{
+    bwi_wiring wiring;
+    bwi_place *places = NULL;
+    int count = 0;
+    bw_status status = bwi_wiring_open(&wiring, model);
+    if (status != BW_OK) {
+        return status;
+    }
+    status = bwi_places_make(&wiring, &places, &count);
+    if (status == BW_OK) {
+        status = check_places(model, file, path, places, count);
+    }
+    if (status == BW_OK) {
+        status = take_all(model, file, places, count);
+    }
+    bwi_training *t = model->training;
+    if (status == BW_OK && optimizer && t && t->compiled) {
+        status = read_optimizer(t, file, path, places, count);
+    }
+    bwi_release(model->ctx, places);
+    bwi_wiring_close(&wiring);
+    return status;
+}
+
+/* ---- Writing ---- */
+
+static bw_status put_variable(bw_context *ctx, bwi_hdf5_writer *writer, const char *name, const bwi_variable *variable)
+{
+    bwi_hdf5_part part = {.name = name, .dtype = BW_F32, .rank = variable->shape.rank, .shape = variable->shape.extent};
+    part.data = variable->data;
+    if (!variable->packing.pack) {
+        return bwi_hdf5_put(writer, &part);
+    }
+    float *values = bwi_allocate(ctx, (size_t)bwi_shape_count(&variable->shape), sizeof *values);
+    if (!values) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    bwi_variable_read(variable, values);
+    part.data = values;
+    bw_status status = bwi_hdf5_put(writer, &part);
+    bwi_release(ctx, values);
+    return status;
+}
+
+static bw_status put_value(bw_context *ctx, bwi_hdf5_writer *writer, int index, const optimizer_value *value)
+{
+    char name[48];
+    snprintf(name, sizeof name, "optimizer/vars/%d", index);
+    if (!value->slot) {
+        bwi_hdf5_part part = {.name = name, .dtype = value->whole ? BW_I64 : BW_F32};
+        part.data = value->whole ? (const void *)value->whole : (const void *)value->number;
+        return bwi_hdf5_put(writer, &part);
+    }
+    bwi_variable stored = *value->slot->variable;
+    stored.data = value->slot->data;
+    return put_variable(ctx, writer, name, &stored);
+}
+
+static bw_status put_optimizer(bwi_training *t, bwi_hdf5_writer *writer, const bwi_place *places, int count)
+{
+    optimizer_list list;
+    bw_status status = list_values(t, places, count, &list);
+    for (int i = 0; i < list.count && status == BW_OK; i++) {
+        status = put_value(t->ctx, writer, i, &list.values[i]);
+    }
+    bwi_release(t->ctx, list.values);
+    return status;
+}
+
+static bw_status put_all(bw_model *model, bwi_hdf5_writer *writer, const bwi_place *places, int count)
+{
+    bw_status status = BW_OK;
+    for (int i = 0; i < count && status == BW_OK; i++) {
+        status = put_variable(model->ctx, writer, places[i].path, places[i].variable);
+    }
+    bwi_training *t = model->training;
+    if (status == BW_OK && t && (t->compiled || t->optimizer.iterations > 0)) {
+        status = put_optimizer(t, writer, places, count);
+    }
+    return status;
+}
+
+bw_status bwi_weights_write(bw_model *model, const bwi_wiring *wiring, void **image, size_t *size)
+{
+    bwi_place *places = NULL;
+    bwi_hdf5_writer *writer = NULL;
+    int count = 0;
+    bw_status status = bwi_places_make(wiring, &places, &count);
+    if (status == BW_OK) {
+        status = bwi_hdf5_begin(model->ctx, &writer);
+    }
+    if (status == BW_OK) {
+        status = put_all(model, writer, places, count);
+    }
+    if (status == BW_OK) {
+        status = bwi_hdf5_finish(writer, image, size);
+    } else {
+        bwi_hdf5_drop(writer);
+    }
+    bwi_release(model->ctx, places);
+    return status;
+}

@@ -1,0 +1,311 @@
+/*
+ * How a model's layers are connected, from an expression or from calls alike, and the order in which Keras will have them once
+ * it has rebuilt the model. Walks keep their own stack: a model may be as deep as it has layers.
+ */
+#include "file/file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_list(const bw_model *model)
+{
+    for (int i = 0; i < model->layer_count; i++) {
+        if (model->by_calls || model->layers[i].inputs != 1 || model->layers[i].input[0] != i - 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bw_status copy_uses(bwi_wiring *w)
+{
+    const bw_model *model = w->model;
+    if (model->use_count == 0 || model->output_count == 0) {
+        return bwi_fail(w->ctx, BW_INVALID_ARGUMENT, "the model has no %s yet: build or train it first",
+                        model->by_calls ? "output" : "input shape");
+    }
+    w->sequential = is_list(model);
+    w->use_count = model->use_count;
+    w->uses = bwi_allocate(w->ctx, (size_t)w->use_count, sizeof *w->uses);
+    if (!w->uses) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    memcpy(w->uses, model->uses, (size_t)w->use_count * sizeof *w->uses);
+    w->output_count = model->output_count;
+    for (int k = 0; k < w->output_count; k++) {
+        int use = w->use_count - 1;
+        while (use >= 0 && w->uses[use].node != model->outputs[k]) {
+            use--;
+        }
+        w->outputs[k] = use;
+        if (use < 0) {
+            return bwi_fail(w->ctx, BW_INVALID_ARGUMENT,
+                            "output %s is made by an operator, not by a layer: Keras has no file for it", model->output_names[k]);
+        }
+    }
+    return BW_OK;
+}
+
+/* ---- Keras's order ---- */
+
+typedef struct walk {
+    bwi_wiring *w;
+    int *operation;            /* of each use: its layer, or layer_count + k for input k */
+    int *first, seen;          /* of each operation: when the walk met it first; -1: not yet */
+    int *depth, *deepest;      /* of each use; of each operation */
+    int *finished, done;       /* uses, inputs before their users */
+    int *stack, *next, height; /* uses on the way down, and which of their inputs comes next */
+} walk;
+
+static bw_status push(walk *k, int use)
+{
+    if (k->w->reached[use]) {
+        return BW_OK;
+    }
+    k->w->reached[use] = true;
+    int operation = k->operation[use];
+    if (k->first[operation] < 0) {
+        k->first[operation] = k->seen++;
+    }
+    k->next[k->height] = 0;
+    k->stack[k->height++] = use;
+    return BW_OK;
+}
+
+static bw_status visit(walk *k, int output)
+{
+    bwi_wiring *w = k->w;
+    bw_status status = push(k, output);
+    while (status == BW_OK && k->height > 0) {
+        int use = k->stack[k->height - 1];
+        if (k->next[k->height - 1] == w->uses[use].inputs) {
+            k->finished[k->done++] = use;
+            k->height--;
+            continue;
+        }
+        int input = w->uses[use].input[k->next[k->height - 1]++];
+        status = input >= 0 ? push(k, input)
+                            : bwi_fail(w->ctx, BW_INVALID_ARGUMENT,
+                                       "layer %s takes what an operator gives, not a layer: Keras has no file for it",
+                                       w->model->layers[w->uses[use].layer].name);
+    }
+    return status;
+}
+
+static int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static void measure_depths(walk *k)
+{
+    for (int i = k->done - 1; i >= 0; i--) {
+        int use = k->finished[i], operation = k->operation[use];
+        const bwi_use *u = &k->w->uses[use];
+        k->deepest[operation] = k->depth[use] = larger(k->depth[use], k->deepest[operation]);
+        for (int n = 0; n < u->inputs; n++) {
+            k->depth[u->input[n]] = larger(k->depth[use] + 1, k->depth[u->input[n]]);
+        }
+    }
+}
+
+typedef struct rank {
+    int depth, first, operation;
+} rank;
+
+static int compare(const void *a, const void *b)
+{
+    const rank *x = a, *y = b;
+    return x->depth != y->depth ? (x->depth < y->depth) - (x->depth > y->depth) : (x->first > y->first) - (x->first < y->first);
+}
+
+/* Inputs that lead to no output come last, before the outputs at depth 0. */
+static bw_status sort_operations(walk *k, int operations)
+{
+    bwi_wiring *w = k->w;
+    rank *ranks = bwi_allocate(w->ctx, (size_t)operations, sizeof *ranks);
+    if (!ranks) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    for (int i = 0; i < operations; i++) {
+        if (k->first[i] >= 0 || i >= w->model->layer_count) {
+            ranks[w->order_count++] = (rank){.depth = k->deepest[i], .first = k->first[i], .operation = i};
+        }
+    }
+    qsort(ranks, (size_t)w->order_count, sizeof *ranks, compare);
+    for (int i = 0; i < w->order_count; i++) {
+        w->order[i] = ranks[i].operation;
+    }
+    bwi_release(w->ctx, ranks);
+    return BW_OK;
+}
+
+static int number_operations(walk *k)
+{
+    int operations = k->w->model->layer_count;
+    for (int u = 0; u < k->w->use_count; u++) {
+        k->operation[u] = k->w->uses[u].layer >= 0 ? k->w->uses[u].layer : operations++;
+    }
+    for (int i = 0; i < operations; i++) {
+        k->first[i] = -1;
+    }
+    return operations;
+}
+
+static bw_status order_functional(bwi_wiring *w)
+{
+    size_t uses = (size_t)w->use_count, most = uses + (size_t)w->model->layer_count;
+    int *block = bwi_allocate(w->ctx, 5 * uses + 2 * most, sizeof *block);
+    if (!block) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    walk k = {.w = w, .operation = block, .depth = block + uses, .finished = block + 2 * uses, .stack = block + 3 * uses};
+    k.next = block + 4 * uses;
+    k.first = block + 5 * uses;
+    k.deepest = k.first + most;
+    int operations = number_operations(&k);
+    bw_status status = BW_OK;
+    for (int i = 0; i < w->output_count && status == BW_OK; i++) {
+        status = visit(&k, w->outputs[i]);
+    }
+    if (status == BW_OK) {
+        measure_depths(&k);
+        status = sort_operations(&k, operations);
+    }
+    bwi_release(w->ctx, block);
+    return status;
+}
+
+bw_status bwi_wiring_open(bwi_wiring *w, const bw_model *model)
+{
+    *w = (bwi_wiring){.ctx = model->ctx, .model = model};
+    bw_status status = copy_uses(w);
+    if (status == BW_OK) {
+        w->order = bwi_allocate(w->ctx, (size_t)w->use_count + (size_t)model->layer_count, sizeof *w->order);
+        w->reached = bwi_allocate(w->ctx, (size_t)w->use_count, sizeof *w->reached);
+        status = w->order && w->reached ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    }
+    if (status == BW_OK && w->sequential) {
+        for (; w->order_count < model->layer_count; w->order_count++) {
+            w->order[w->order_count] = w->order_count;
+        }
+    } else if (status == BW_OK) {
+        status = order_functional(w);
+    }
+    if (status != BW_OK) {
+        bwi_wiring_close(w);
+    }
+    return status;
+}
+
+void bwi_wiring_close(bwi_wiring *w)
+{
+    bwi_release(w->ctx, w->uses);
+    bwi_release(w->ctx, w->order);
+    bwi_release(w->ctx, w->reached);
+    w->uses = NULL;
+    w->order = NULL;
+    w->reached = NULL;
+}
+
+int bwi_wiring_node(const bwi_wiring *w, int use)
+{
+    int node = 0;
+    for (int u = 0; u < use; u++) {
+        node += w->uses[u].layer == w->uses[use].layer && w->reached[u];
+    }
+    return w->uses[use].layer >= 0 ? node : 0;
+}
+
+/* ---- Names ---- */
+
+static bool is_layer(const bw_model *model, const char *name)
+{
+    for (int i = 0; i < model->layer_count; i++) {
+        if (strcmp(model->layers[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const bwi_input_attributes *input_at(const bwi_wiring *w, int input)
+{
+    for (int u = 0; u < w->use_count; u++) {
+        if (w->uses[u].layer < 0 && input-- == 0) {
+            return w->uses[u].node->attributes;
+        }
+    }
+    return NULL;
+}
+
+/* Keras's names have no slashes, and a layer's and an input's differ. */
+void bwi_wiring_name(const bwi_wiring *w, int operation, char name[64])
+{
+    int input = operation - w->model->layer_count;
+    if (input < 0) {
+        snprintf(name, 64, "%s", w->model->layers[operation].name);
+        return;
+    }
+    const char *given = input_at(w, input)->name;
+    if (given[0]) {
+        snprintf(name, 64, "%.48s", given);
+    } else if (input) {
+        snprintf(name, 64, "input_layer_%d", input);
+    } else {
+        snprintf(name, 64, "input_layer");
+    }
+    for (char *at = name; *at; at++) {
+        *at = *at == '/' ? '_' : *at;
+    }
+    while (is_layer(w->model, name) && strlen(name) < 60) {
+        strcat(name, "_in");
+    }
+}
+
+int bwi_layer_variables(const bw_model *model, int layer, int *first)
+{
+    *first = model->layers[layer].first_variable;
+    int end = layer + 1 < model->layer_count ? model->layers[layer + 1].first_variable : model->graph.variable_count;
+    return end - *first;
+}
+
+/* ---- Places ---- */
+
+/* How many of the first `count` operations in Keras's order have the same class. */
+static int same_before(const bwi_wiring *w, int count)
+{
+    int layers = w->model->layer_count, same = 0;
+    for (int i = 0; i < count; i++) {
+        same += w->order[i] < layers && w->model->layers[w->order[i]].row == w->model->layers[w->order[count]].row;
+    }
+    return same;
+}
+
+bw_status bwi_places_make(const bwi_wiring *w, bwi_place **places, int *count)
+{
+    const bw_model *model = w->model;
+    *count = 0;
+    *places = bwi_allocate(w->ctx, (size_t)model->graph.variable_count, sizeof **places);
+    if (!*places) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    for (int i = 0; i < w->order_count; i++) {
+        int layer = w->order[i], first = 0;
+        int variables = layer < model->layer_count ? bwi_layer_variables(model, layer, &first) : 0, same = 0;
+        if (variables) {
+            same = same_before(w, i);
+        }
+        for (int v = 0; v < variables; v++) {
+            bwi_place *place = &(*places)[(*count)++];
+            const char *class_name = model->layers[layer].row->base_name;
+            place->variable = model->graph.variables[first + v];
+            if (same) {
+                snprintf(place->path, sizeof place->path, "layers/%s_%d/vars/%d", class_name, same, v);
+            } else {
+                snprintf(place->path, sizeof place->path, "layers/%s/vars/%d", class_name, v);
+            }
+        }
+    }
+    return BW_OK;
+}
