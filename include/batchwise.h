@@ -85,6 +85,9 @@ typedef struct bw_allocator {
     void (*release)(void *user, void *memory, size_t bytes);
 } bw_allocator;
 
+/* What a name in a folder stands for; a symbolic link is a link, whatever it leads to. */
+typedef enum bw_entry { BW_ENTRY_FILE, BW_ENTRY_FOLDER, BW_ENTRY_LINK, BW_ENTRY_OTHER } bw_entry;
+
 /* How files are reached. Each function returns a value of 0 or more, or a negative errno. */
 typedef struct bw_io {
     void *user;
@@ -98,6 +101,8 @@ typedef struct bw_io {
     int (*remove)(void *user, const char *path);
     int (*map)(void *user, int file, size_t bytes, void **memory); /* read-only */
     int (*unmap)(void *user, void *memory, size_t bytes);
+    /* Tells `add` the names in a folder, in any order, without . and .., until it returns other than 0, which is returned then. */
+    int (*list)(void *user, const char *path, int (*add)(void *names, const char *name, bw_entry entry), void *names);
 } bw_io;
 
 typedef enum bw_log_level { BW_LOG_INFO, BW_LOG_WARNING } bw_log_level;
@@ -179,6 +184,8 @@ typedef struct bw_read_options {
 /* Opens samples, by the path's end:
  *   .npz              x, y and optionally w (or x_<input>, y_<output>, w_<output>)
  *   .csv, .csv.gz     numbers and categories; -: CSV from standard input
+ *   a folder          of class folders of PNG and JPEG images, brought to `shape` (height, width, 1 or 3 channels) or to the
+ *                     first one's size, which is said aloud
  * A list "a.csv,b.csv" is read as one. */
 BW_API bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *options);
 

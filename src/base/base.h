@@ -37,11 +37,23 @@ void bwi_log(bw_context *ctx, bw_log_level level, const char *format, ...) __att
 /* Memory from the context's allocator, zeroed, aligned to a cache line. NULL and a RESOURCE_EXHAUSTED message if
  * there is none, or if count * size overflows. A size of zero gives a pointer that may be released. */
 void *bwi_allocate(bw_context *ctx, size_t count, size_t size);
+/* The same without a message: for workers, which leave the context's message alone. */
+void *bwi_try_allocate(bw_context *ctx, size_t count, size_t size);
 /* Needs no size: it is kept in front of the memory. NULL is fine. */
 void bwi_release(bw_context *ctx, void *memory);
 /* Grows to `count` elements, keeping what is there; NULL (and the old memory still valid) on failure. */
 void *bwi_grow(bw_context *ctx, void *memory, size_t old_count, size_t count, size_t size);
 char *bwi_copy_text(bw_context *ctx, const char *text);
+
+/* Memory that is used again and only grows; zeroed in the beginning. */
+typedef struct bwi_buffer {
+    unsigned char *memory;
+    size_t capacity;
+} bwi_buffer;
+
+/* At least so many bytes; what stood there is gone if it grows. False without a message: for workers. */
+bool bwi_buffer_reserve(bw_context *ctx, bwi_buffer *buffer, size_t bytes);
+void bwi_buffer_free(bw_context *ctx, bwi_buffer *buffer);
 /* Bytes now taken from the allocator, the context itself not counted: for tests. */
 size_t bwi_allocated_bytes(const bw_context *ctx);
 
@@ -132,8 +144,32 @@ bw_status bwi_file_map(bw_context *ctx, bwi_bytes *bytes, const char *path);
 void bwi_file_unmap(bw_context *ctx, bwi_bytes *bytes);
 /* Reads at most `capacity` bytes of a small file such as those below /proc; the count, or -1 without a message. */
 int64_t bwi_file_read_small(bw_context *ctx, const char *path, char *text, size_t capacity);
+/* For workers: a whole file of at most `limit` bytes into a buffer. A path that is a symbolic link is refused. The number of
+ * bytes, or a negative errno (-EFBIG: it is larger) without a message. */
+int64_t bwi_file_read_whole(bw_context *ctx, const char *path, size_t limit, bwi_buffer *to);
 /* Writes to a temporary name beside `path`, syncs, renames, syncs the folder: the old file or the new, never a part. */
 bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, size_t size);
+
+/* ---- Folders (folder.c) ---- */
+
+typedef struct bwi_name {
+    size_t at; /* in `text` */
+    bw_entry entry;
+} bwi_name;
+
+/* The names in a folder, in the order of their bytes. */
+typedef struct bwi_names {
+    bw_context *ctx;
+    char *text; /* each ended by NUL */
+    size_t length, capacity;
+    bwi_name *name;
+    int64_t count, room;
+} bwi_names;
+
+bool bwi_folder_is(bw_context *ctx, const char *path);
+/* Free it also after a failure. */
+bw_status bwi_folder_list(bw_context *ctx, const char *path, bwi_names *names);
+void bwi_names_free(bwi_names *names);
 
 /* ---- Workers (pool.c) ---- */
 

@@ -29,7 +29,7 @@ bw_status bwi_options_copy(bw_context *ctx, void *options, size_t size, const vo
 static bool complete_io(const bw_io *io)
 {
     return io->open && io->read && io->write && io->size && io->sync && io->close && io->rename && io->remove && io->map &&
-           io->unmap;
+           io->unmap && io->list;
 }
 
 static void join_ranks(bw_context *ctx, const bw_context_options *options)

@@ -96,6 +96,37 @@ int64_t bwi_file_read_small(bw_context *ctx, const char *path, char *text, size_
     return got < 0 ? -1 : (int64_t)done;
 }
 
+static int64_t read_opened(bw_context *ctx, int file, size_t limit, bwi_buffer *to)
+{
+    const int64_t size = ctx->io.size(ctx->io.user, file);
+    size_t done = 0;
+    if (size < 0)
+        return size;
+    if ((uint64_t)size > limit)
+        return -EFBIG;
+    if (!bwi_buffer_reserve(ctx, to, size ? (size_t)size : 1))
+        return -ENOMEM;
+    while (done < (size_t)size) {
+        const int64_t got = ctx->io.read(ctx->io.user, file, to->memory + done, (size_t)size - done, (int64_t)done);
+        if (got == 0)
+            break; /* it has become shorter */
+        if (got < 0 && got != -EINTR)
+            return got;
+        done += got > 0 ? (size_t)got : 0;
+    }
+    return (int64_t)done;
+}
+
+int64_t bwi_file_read_whole(bw_context *ctx, const char *path, size_t limit, bwi_buffer *to)
+{
+    const int file = open_file(ctx, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
+    if (file < 0)
+        return file;
+    const int64_t size = read_opened(ctx, file, limit, to);
+    (void)close_file(ctx, file);
+    return size;
+}
+
 /* ---- Writing ---- */
 
 static int write_all(bw_context *ctx, int file, const void *data, size_t size)

@@ -43,6 +43,18 @@ typedef struct header {
 
 _Static_assert(sizeof(header) == BWI_CACHE_LINE, "the memory behind a header is aligned to a cache line");
 
+void *bwi_try_allocate(bw_context *ctx, size_t count, size_t size)
+{
+    size_t whole = bwi_size_add(bwi_size_multiply(count, size), sizeof(header));
+    header *front = whole == SIZE_MAX ? NULL : ctx->allocator.allocate(ctx->allocator.user, whole, BWI_CACHE_LINE);
+    if (!front)
+        return NULL;
+    memset(front, 0, whole);
+    front->whole = whole;
+    atomic_fetch_add_explicit(&ctx->allocated, whole, memory_order_relaxed);
+    return front + 1;
+}
+
 void *bwi_allocate(bw_context *ctx, size_t count, size_t size)
 {
     size_t bytes = bwi_size_multiply(count, size), whole = bwi_size_add(bytes, sizeof(header));
@@ -50,16 +62,28 @@ void *bwi_allocate(bw_context *ctx, size_t count, size_t size)
         bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "cannot allocate %zu elements of %zu bytes: more than can be addressed", count, size);
         return NULL;
     }
-    header *front = ctx->allocator.allocate(ctx->allocator.user, whole, BWI_CACHE_LINE);
-    if (!front) {
+    void *memory = bwi_try_allocate(ctx, count, size);
+    if (!memory) {
         char text[32];
         bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "cannot allocate %s (%zu bytes)", bwi_format_bytes(text, bytes), bytes);
-        return NULL;
     }
-    memset(front, 0, whole);
-    front->whole = whole;
-    atomic_fetch_add_explicit(&ctx->allocated, whole, memory_order_relaxed);
-    return front + 1;
+    return memory;
+}
+
+bool bwi_buffer_reserve(bw_context *ctx, bwi_buffer *buffer, size_t bytes)
+{
+    if (bytes <= buffer->capacity)
+        return true;
+    bwi_buffer_free(ctx, buffer);
+    buffer->memory = bwi_try_allocate(ctx, bytes, 1);
+    buffer->capacity = buffer->memory ? bytes : 0;
+    return buffer->memory != NULL;
+}
+
+void bwi_buffer_free(bw_context *ctx, bwi_buffer *buffer)
+{
+    bwi_release(ctx, buffer->memory);
+    *buffer = (bwi_buffer){.memory = NULL};
 }
 
 void bwi_release(bw_context *ctx, void *memory)

@@ -4,9 +4,11 @@
  */
 #include "base/base.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -146,6 +148,37 @@ static int system_unmap(void *user, void *memory, size_t bytes)
     return result_of(munmap(memory, bytes));
 }
 
+/* Some file systems do not tell the kind while listing. */
+static bw_entry kind_of(DIR *folder, const struct dirent *entry)
+{
+    struct stat facts;
+    unsigned char type = entry->d_type;
+    if (type == DT_UNKNOWN && fstatat(dirfd(folder), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0)
+        type = S_ISREG(facts.st_mode) ? DT_REG : S_ISDIR(facts.st_mode) ? DT_DIR : S_ISLNK(facts.st_mode) ? DT_LNK : DT_UNKNOWN;
+    return type == DT_REG ? BW_ENTRY_FILE : type == DT_DIR ? BW_ENTRY_FOLDER : type == DT_LNK ? BW_ENTRY_LINK : BW_ENTRY_OTHER;
+}
+
+static int system_list(void *user, const char *path, int (*add)(void *names, const char *name, bw_entry entry), void *names)
+{
+    (void)user;
+    DIR *folder = opendir(path);
+    if (!folder)
+        return -errno;
+    int result = 0;
+    while (result == 0) {
+        errno = 0;
+        const struct dirent *entry = readdir(folder);
+        if (!entry) {
+            result = -errno;
+            break;
+        }
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            result = add(names, entry->d_name, kind_of(folder, entry));
+    }
+    closedir(folder);
+    return result;
+}
+
 const bw_io bwi_system_io = {
     .open = system_open,
     .read = system_read,
@@ -157,4 +190,5 @@ const bw_io bwi_system_io = {
     .remove = system_remove,
     .map = system_map,
     .unmap = system_unmap,
+    .list = system_list,
 };

@@ -179,7 +179,12 @@ int64_t bwi_number_at(const bw_dataset *dataset, uint64_t epoch, int64_t positio
 typedef bw_status (*bwi_reader)(bw_context *ctx, bw_dataset **root, const char *const *paths, int count,
                                 const bw_read_options *options);
 bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+bw_status bwi_images_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
 bw_status bwi_npz_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+
+/* Refuses options of other kinds of files; those in `known` are for this one too. */
+enum { BWI_READ_TARGET = 1 };
+bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_read_options *options, unsigned known);
 
 /* ---- arrays.c ---- */
 

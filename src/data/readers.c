@@ -10,13 +10,14 @@
 #define LIST_LIMIT 1024
 
 static const struct {
-    const char *prefix, *extension; /* one of them */
+    const char *prefix, *extension; /* one of them; the extension / stands for a folder */
     bool lists;                     /* takes a list "a,b,c" as a whole */
     bwi_reader read;
 } readers[] = {
     {NULL, ".npz", false, bwi_npz_read},
     {NULL, ".csv", true, bwi_csv_read},
     {NULL, ".csv.gz", true, bwi_csv_read},
+    {NULL, "/", false, bwi_images_read},
 };
 
 static char lower(char letter)
@@ -42,6 +43,23 @@ static bw_status find_options(bw_context *ctx, bw_read_options *options, const b
         return status;
     if (!isfinite(options->scale))
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "inputs cannot be scaled by %g", options->scale);
+    return BW_OK;
+}
+
+bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_read_options *options, unsigned known)
+{
+    const struct {
+        bool set;
+        const char *name;
+    } asked[] = {
+        {options->header != BW_HEADER_DETECT, "header"}, {options->missing != BW_MISSING_ERROR, "missing"},
+        {options->categorical != NULL, "categorical"},   {options->ignore != NULL, "ignore"},
+        {options->bad_records != 0, "bad_records"},      {options->target && !(known & BWI_READ_TARGET), "target"},
+    };
+    for (size_t i = 0; i < BWI_COUNT(asked); i++) {
+        if (asked[i].set)
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: the option '%s' is not for this kind of file", path, asked[i].name);
+    }
     return BW_OK;
 }
 
@@ -81,7 +99,9 @@ static bw_status fail_kind(bw_context *ctx, const char *path)
 
 static bw_status read_list(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
-    const int reader = strcmp(paths[0], "-") == 0 ? find_reader(".csv") : find_reader(paths[0]);
+    int reader = strcmp(paths[0], "-") == 0 ? find_reader(".csv") : find_reader(paths[0]);
+    if (reader < 0 && bwi_folder_is(ctx, paths[0]))
+        reader = find_reader("/");
     if (reader < 0)
         return fail_kind(ctx, paths[0]);
     if (count > 1 && !readers[reader].lists)

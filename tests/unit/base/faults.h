@@ -114,6 +114,11 @@ static inline int faults_unmap(void *user, void *memory, size_t bytes)
     return bwi_system_io.unmap(NULL, memory, bytes);
 }
 
+static inline int faults_list(void *user, const char *path, int (*add)(void *names, const char *name, bw_entry entry), void *names)
+{
+    return faults_now(user) ? -((faults *)user)->error : bwi_system_io.list(NULL, path, add, names);
+}
+
 static inline bw_io faults_io(faults *f)
 {
     return (bw_io){.user = f,
@@ -126,7 +131,8 @@ static inline bw_io faults_io(faults *f)
                    .rename = faults_rename,
                    .remove = faults_remove,
                    .map = faults_map,
-                   .unmap = faults_unmap};
+                   .unmap = faults_unmap,
+                   .list = faults_list};
 }
 
 /* A context of `workers` workers with these tables; NULL: the system's. */

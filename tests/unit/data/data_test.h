@@ -122,6 +122,13 @@ static inline int world_unmap(void *user, void *memory, size_t bytes)
     return world_fails(w) ? -EIO : 0;
 }
 
+/* Every path is the file. */
+static inline int world_list(void *user, const char *path, int (*add)(void *names, const char *name, bw_entry entry), void *names)
+{
+    (void)path, (void)add, (void)names;
+    return world_fails(user) ? -EIO : -ENOTDIR;
+}
+
 static inline void *world_allocate(void *user, size_t bytes, size_t alignment)
 {
     world *w = user;
@@ -145,8 +152,8 @@ static inline void world_release(void *user, void *memory, size_t bytes)
 static inline bool world_begin(world *w, const unsigned char *bytes, size_t size)
 {
     bw_allocator allocator = {.user = w, .allocate = world_allocate, .release = world_release};
-    bw_io io = {w,           world_open,   world_read,   world_write, world_size, world_sync,
-                world_close, world_rename, world_remove, world_map,   world_unmap};
+    bw_io io = {w,           world_open,   world_read,   world_write, world_size,  world_sync,
+                world_close, world_rename, world_remove, world_map,   world_unmap, world_list};
     bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
     options.allocator = &allocator;
     options.io = &io;

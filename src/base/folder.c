@@ -1,0 +1,83 @@
+/*
+ * Folders through the context's I/O table. Names come in any order from the system; here they are sorted by bytes, so that what
+ * is made of a folder is the same on every machine.
+ */
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAMES_LIMIT ((int64_t)1 << 31)
+
+static int add_name(void *user, const char *name, bw_entry entry)
+{
+    bwi_names *names = user;
+    const size_t bytes = strlen(name) + 1;
+    if (names->count == NAMES_LIMIT)
+        return -EOVERFLOW;
+    if (names->length + bytes > names->capacity) {
+        const size_t capacity = 2 * names->capacity + bytes + 1024;
+        char *larger = bwi_grow(names->ctx, names->text, names->length, capacity, 1);
+        if (!larger)
+            return -ENOMEM;
+        names->text = larger;
+        names->capacity = capacity;
+    }
+    if (names->count == names->room) {
+        const int64_t room = 2 * names->room + 64;
+        bwi_name *larger = bwi_grow(names->ctx, names->name, (size_t)names->count, (size_t)room, sizeof *larger);
+        if (!larger)
+            return -ENOMEM;
+        names->name = larger;
+        names->room = room;
+    }
+    memcpy(names->text + names->length, name, bytes);
+    names->name[names->count++] = (bwi_name){.at = names->length, .entry = entry};
+    names->length += bytes;
+    return 0;
+}
+
+static int compare(const void *a, const void *b, void *text)
+{
+    const char *names = text;
+    return strcmp(names + ((const bwi_name *)a)->at, names + ((const bwi_name *)b)->at);
+}
+
+bw_status bwi_folder_list(bw_context *ctx, const char *path, bwi_names *names)
+{
+    int result;
+    *names = (bwi_names){.ctx = ctx};
+    do {
+        names->count = 0;
+        names->length = 0;
+        result = ctx->io.list(ctx->io.user, path, add_name, names);
+    } while (result == -EINTR);
+    if (result < 0)
+        return bwi_fail(ctx, bwi_errno_status(-result), "cannot list the folder %s: %s", path, bwi_errno_text(-result));
+    if (names->count > 0)
+        qsort_r(names->name, (size_t)names->count, sizeof *names->name, compare, names->text);
+    return BW_OK;
+}
+
+void bwi_names_free(bwi_names *names)
+{
+    bwi_release(names->ctx, names->text);
+    bwi_release(names->ctx, names->name);
+    *names = (bwi_names){.ctx = names->ctx};
+}
+
+static int stop_at_first(void *user, const char *name, bw_entry entry)
+{
+    (void)user, (void)name, (void)entry;
+    return 1;
+}
+
+bool bwi_folder_is(bw_context *ctx, const char *path)
+{
+    int result;
+    do
+        result = ctx->io.list(ctx->io.user, path, stop_at_first, NULL);
+    while (result == -EINTR);
+    return result >= 0;
+}
