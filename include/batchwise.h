@@ -396,7 +396,7 @@ BW_API int bw_variable_shape(const bw_model *model, int index, int64_t *shape); 
 BW_API bw_status bw_variable_get(const bw_model *model, int index, float *values, size_t count);
 BW_API bw_status bw_variable_set(bw_model *model, int index, const float *values, size_t count);
 
-/* A hash of all variables: equal for equal bits. */
+/* A hash of all variables in their plain order: equal for equal bits; 0 if there is no memory to make it. */
 BW_API uint64_t bw_model_hash(const bw_model *model);
 
 /* ---- Training ----------------------------------------------------------------------------------------- */

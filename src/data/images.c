@@ -30,7 +30,7 @@ typedef struct images {
     size_t length, capacity;
     picture *pictures;
     int64_t count, room;
-    bwi_image size;
+    bwi_picture size;
     pthread_mutex_t lock; /* of `idle` */
     desk *idle;
 } images;
@@ -65,7 +65,7 @@ static bw_status decode(const bw_dataset *dataset, desk *d, int64_t number, void
     if (size < 0)
         return bwi_trouble(dataset, number, trouble, bwi_errno_status((int)-size), "cannot read it: %s",
                            bwi_errno_text((int)-size));
-    const bw_status status = bwi_image_decode(ctx, &d->scratch, d->file.memory, (size_t)size, &own->size, to, what);
+    const bw_status status = bwi_picture_decode(ctx, &d->scratch, d->file.memory, (size_t)size, &own->size, to, what);
     return status == BW_OK ? BW_OK : bwi_trouble(dataset, number, trouble, status, "%s", what);
 }
 
@@ -286,7 +286,7 @@ static bw_status take_size(listing *l, int rank, const int64_t *shape)
         return bwi_fail(l->ctx, BW_INVALID_ARGUMENT,
                         "%s: images cannot have the shape %s; expected height, width and 1 (gray) or 3 (RGB) channels", l->path,
                         bwi_format_shape(text, rank > 0 && rank < BW_MAX_RANK ? rank : 0, shape));
-    l->own->size = (bwi_image){.height = shape[0], .width = shape[1], .channels = (int)channels};
+    l->own->size = (bwi_picture){.height = shape[0], .width = shape[1], .channels = (int)channels};
     return BW_OK;
 }
 
@@ -303,7 +303,7 @@ static bw_status find_size(listing *l)
     if (size < 0)
         status = bwi_fail(l->ctx, bwi_errno_status((int)-size), "cannot read %s: %s", path, bwi_errno_text((int)-size));
     else {
-        status = bwi_image_look(l->ctx, file.memory, (size_t)size, &own->size, what);
+        status = bwi_picture_look(l->ctx, file.memory, (size_t)size, &own->size, what);
         if (status != BW_OK)
             bwi_fail(l->ctx, status, "%s: %s", path, what);
     }

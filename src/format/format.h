@@ -195,18 +195,18 @@ const char *bwi_number_scan(const char *text, const char *end, double *value);
 
 enum { BWI_IMAGE_TROUBLE = 128, BWI_IMAGE_SIDE = 65500, BWI_IMAGE_PIXELS = 1 << 26 };
 
-typedef struct bwi_image {
+typedef struct bwi_picture {
     int64_t height, width;
     int channels; /* 1: gray; 3: RGB */
-} bwi_image;
+} bwi_picture;
 
 /* These run on workers: the context's message stays as it is; `trouble` (BWI_IMAGE_TROUBLE bytes) says what is wrong. */
-bool bwi_image_is(const void *file, size_t size);
+bool bwi_picture_is(const void *file, size_t size);
 /* What the header declares, checked against limits and the file's size. */
-bw_status bwi_image_look(bw_context *ctx, const void *file, size_t size, bwi_image *found, char *trouble);
+bw_status bwi_picture_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble);
 /* The pixels, brought to the size and channels that are wanted (shrunk by areas, enlarged on lines between pixels), 8 bits, row by
  * row. `scratch` is the caller's, for one thread at a time. */
-bw_status bwi_image_decode(bw_context *ctx, bwi_buffer *scratch, const void *file, size_t size, const bwi_image *wanted,
-                           unsigned char *to, char *trouble);
+bw_status bwi_picture_decode(bw_context *ctx, bwi_buffer *scratch, const void *file, size_t size, const bwi_picture *wanted,
+                             unsigned char *to, char *trouble);
 
 #endif

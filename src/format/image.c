@@ -9,7 +9,7 @@
 
 static const struct {
     bool (*is)(const void *file, size_t size);
-    bw_status (*look)(bw_context *ctx, const void *file, size_t size, bwi_image *found, char *trouble);
+    bw_status (*look)(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble);
     bw_status (*decode)(bwi_canvas *canvas, const void *file, size_t size);
 } decoders[] = {
     {bwi_png_is, bwi_png_look, bwi_png_decode},
@@ -25,7 +25,7 @@ bw_status bwi_image_fail(char *trouble, bw_status status, const char *format, ..
     return status;
 }
 
-bw_status bwi_image_check(const bwi_image *image, size_t size, int64_t densest, char *trouble)
+bw_status bwi_image_check(const bwi_picture *image, size_t size, int64_t densest, char *trouble)
 {
     const long long width = image->width, height = image->height;
     if (width < 1 || height < 1)
@@ -117,7 +117,7 @@ static void place_axis(layout *l, bwi_axis *axis, int64_t from, int64_t to)
 
 static void place_all(bwi_canvas *canvas, layout *l)
 {
-    const bwi_image *wanted = canvas->wanted;
+    const bwi_picture *wanted = canvas->wanted;
     canvas->pixels = reserve(l, canvas->from.width * wanted->channels, 1);
     if (canvas->same)
         return;
@@ -127,9 +127,9 @@ static void place_all(bwi_canvas *canvas, layout *l)
     canvas->sums = reserve(l, wanted->height * wanted->width * wanted->channels, sizeof *canvas->sums);
 }
 
-bw_status bwi_canvas_begin(bwi_canvas *canvas, const bwi_image *from)
+bw_status bwi_canvas_begin(bwi_canvas *canvas, const bwi_picture *from)
 {
-    const bwi_image *wanted = canvas->wanted;
+    const bwi_picture *wanted = canvas->wanted;
     layout l = {.memory = NULL};
     canvas->from = *from;
     canvas->row = canvas->finished = 0;
@@ -231,7 +231,7 @@ static bw_status fail_kind(const void *file, size_t size, char *trouble)
                           bwi_quote(quoted, file, size < 8 ? size : 8));
 }
 
-bool bwi_image_is(const void *file, size_t size)
+bool bwi_picture_is(const void *file, size_t size)
 {
     for (size_t i = 0; i < BWI_COUNT(decoders); i++) {
         if (decoders[i].is(file, size))
@@ -240,7 +240,7 @@ bool bwi_image_is(const void *file, size_t size)
     return false;
 }
 
-bw_status bwi_image_look(bw_context *ctx, const void *file, size_t size, bwi_image *found, char *trouble)
+bw_status bwi_picture_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble)
 {
     trouble[0] = 0;
     for (size_t i = 0; i < BWI_COUNT(decoders); i++) {
@@ -250,8 +250,8 @@ bw_status bwi_image_look(bw_context *ctx, const void *file, size_t size, bwi_ima
     return fail_kind(file, size, trouble);
 }
 
-bw_status bwi_image_decode(bw_context *ctx, bwi_buffer *scratch, const void *file, size_t size, const bwi_image *wanted,
-                           unsigned char *to, char *trouble)
+bw_status bwi_picture_decode(bw_context *ctx, bwi_buffer *scratch, const void *file, size_t size, const bwi_picture *wanted,
+                             unsigned char *to, char *trouble)
 {
     bwi_canvas canvas = {.ctx = ctx, .scratch = scratch, .wanted = wanted, .to = to, .trouble = trouble};
     trouble[0] = 0;

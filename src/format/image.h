@@ -20,10 +20,10 @@ typedef struct bwi_axis {
 typedef struct bwi_canvas {
     bw_context *ctx;
     bwi_buffer *scratch;
-    const bwi_image *wanted;
+    const bwi_picture *wanted;
     unsigned char *to;
     char *trouble; /* BWI_IMAGE_TROUBLE bytes */
-    bwi_image from;
+    bwi_picture from;
     bool same; /* no resizing */
     bwi_axis across, down;
     int64_t row, finished; /* of the source, next; of the result, done */
@@ -34,16 +34,16 @@ typedef struct bwi_canvas {
 /* Leaves the text and returns the status. */
 bw_status bwi_image_fail(char *trouble, bw_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Whether sizes are within limits; `densest` is the number of pixels that a byte of the file can stand for at most. */
-bw_status bwi_image_check(const bwi_image *image, size_t size, int64_t densest, char *trouble);
+bw_status bwi_image_check(const bwi_picture *image, size_t size, int64_t densest, char *trouble);
 /* `from` is what the rows have: any size within limits, 1 or 3 channels. */
-bw_status bwi_canvas_begin(bwi_canvas *canvas, const bwi_image *from);
+bw_status bwi_canvas_begin(bwi_canvas *canvas, const bwi_picture *from);
 void bwi_canvas_row(bwi_canvas *canvas, const unsigned char *row);
 
 bool bwi_png_is(const void *file, size_t size);
-bw_status bwi_png_look(bw_context *ctx, const void *file, size_t size, bwi_image *found, char *trouble);
+bw_status bwi_png_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble);
 bw_status bwi_png_decode(bwi_canvas *canvas, const void *file, size_t size);
 bool bwi_jpeg_is(const void *file, size_t size);
-bw_status bwi_jpeg_look(bw_context *ctx, const void *file, size_t size, bwi_image *found, char *trouble);
+bw_status bwi_jpeg_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble);
 bw_status bwi_jpeg_decode(bwi_canvas *canvas, const void *file, size_t size);
 
 #endif

@@ -22,7 +22,7 @@ typedef struct reading {
     bw_context *ctx;
     char *trouble;
     bw_status status;
-    bwi_image image;
+    bwi_picture image;
     unsigned char *row;
     jmp_buf back;
 } reading;
@@ -92,15 +92,15 @@ static void look(reading *r, const void *file, size_t size)
     r->jpeg.mem->max_memory_to_use = (long)IMAGE_MEMORY;
     jpeg_mem_src(&r->jpeg, file, size);
     jpeg_read_header(&r->jpeg, TRUE);
-    r->image = (bwi_image){.height = r->jpeg.image_height,
-                           .width = r->jpeg.image_width,
-                           .channels = r->jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3};
+    r->image = (bwi_picture){.height = r->jpeg.image_height,
+                             .width = r->jpeg.image_width,
+                             .channels = r->jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3};
     r->status = bwi_image_check(&r->image, size, DENSEST, r->trouble);
     if (r->status == BW_OK && r->jpeg.arith_code)
         r->status = bwi_image_fail(r->trouble, BW_UNIMPLEMENTED, "a JPEG file with arithmetic coding; Huffman's is read");
 }
 
-static void choose_scale(reading *r, const bwi_image *wanted)
+static void choose_scale(reading *r, const bwi_picture *wanted)
 {
     unsigned scale = 1;
     while (scale < 8 && ((r->image.width * scale + 7) / 8 < wanted->width || (r->image.height * scale + 7) / 8 < wanted->height))
@@ -128,7 +128,7 @@ static void decode(reading *r, bwi_canvas *canvas)
     r->jpeg.out_color_space = inks ? JCS_CMYK : canvas->wanted->channels == 1 || r->image.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     choose_scale(r, canvas->wanted);
     jpeg_start_decompress(&r->jpeg);
-    const bwi_image from = {
+    const bwi_picture from = {
         .height = r->jpeg.output_height, .width = r->jpeg.output_width, .channels = inks ? 3 : r->jpeg.out_color_components};
     r->status = bwi_canvas_begin(canvas, &from);
     if (r->status != BW_OK)
@@ -153,7 +153,7 @@ static void close_reading(reading *r)
     bwi_release(r->ctx, r->row);
 }
 
-bw_status bwi_jpeg_look(bw_context *ctx, const void *file, size_t size, bwi_image *found, char *trouble)
+bw_status bwi_jpeg_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble)
 {
     reading r = {.ctx = ctx, .trouble = trouble};
     if (setjmp(r.back) == 0)

@@ -22,7 +22,7 @@ typedef struct reading {
     bw_status status;
     png_struct *png;
     png_info *info;
-    bwi_image image;
+    bwi_picture image;
     int passes;
     void *memory;
     jmp_buf back;
@@ -95,9 +95,9 @@ static void look(reading *r)
     png_set_read_fn(r->png, r, on_read);
     png_read_info(r->png, r->info);
     const int type = png_get_color_type(r->png, r->info);
-    r->image = (bwi_image){.height = png_get_image_height(r->png, r->info),
-                           .width = png_get_image_width(r->png, r->info),
-                           .channels = type & PNG_COLOR_MASK_COLOR ? 3 : 1};
+    r->image = (bwi_picture){.height = png_get_image_height(r->png, r->info),
+                             .width = png_get_image_width(r->png, r->info),
+                             .channels = type & PNG_COLOR_MASK_COLOR ? 3 : 1};
     r->status = bwi_image_check(&r->image, size, DENSEST, r->trouble);
 }
 
@@ -160,7 +160,7 @@ static void decode(reading *r, bwi_canvas *canvas)
         png_read_end(r->png, NULL);
 }
 
-bw_status bwi_png_look(bw_context *ctx, const void *file, size_t size, bwi_image *found, char *trouble)
+bw_status bwi_png_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble)
 {
     reading r = {.ctx = ctx, .at = file, .left = size, .trouble = trouble};
     if (setjmp(r.back) == 0) {

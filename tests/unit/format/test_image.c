@@ -31,7 +31,7 @@ static void compare(world *w, const bw_dataset *expected, const char *file, cons
 {
     const int number = find(expected, name);
     const bwi_field *field = bwi_dataset_field(expected, number);
-    const bwi_image wanted = {.height = field->shape[0], .width = field->shape[1], .channels = (int)field->shape[2]};
+    const bwi_picture wanted = {.height = field->shape[0], .width = field->shape[1], .channels = (int)field->shape[2]};
     char trouble[BWI_IMAGE_TROUBLE];
     bwi_buffer scratch = {.memory = NULL};
     size_t size;
@@ -39,7 +39,7 @@ static void compare(world *w, const bw_dataset *expected, const char *file, cons
     double sum = 0;
     float *right = gather_all(expected, number, &count);
     unsigned char *bytes = load(folder, file, &size), *values = malloc((size_t)count);
-    if (bwi_image_decode(w->ctx, &scratch, bytes, size, &wanted, values, trouble) != BW_OK)
+    if (bwi_picture_decode(w->ctx, &scratch, bytes, size, &wanted, values, trouble) != BW_OK)
         fail_msg("%s: %s", file, trouble);
     for (int64_t i = 0; i < count; i++) {
         const int difference = abs(values[i] - (int)right[i]);
@@ -124,10 +124,10 @@ static void test_look(void **state)
     assert_true(world_begin(&w, NULL, 0));
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         char trouble[BWI_IMAGE_TROUBLE];
-        bwi_image found;
+        bwi_picture found;
         size_t size;
         unsigned char *bytes = load(folder, cases[i].file, &size);
-        assert_int_equal(bwi_image_look(w.ctx, bytes, size, &found, trouble), BW_OK);
+        assert_int_equal(bwi_picture_look(w.ctx, bytes, size, &found, trouble), BW_OK);
         assert_int_equal(found.height, cases[i].height);
         assert_int_equal(found.width, cases[i].width);
         assert_int_equal(found.channels, cases[i].channels);
@@ -139,12 +139,12 @@ static void test_look(void **state)
 static bw_status decode(world *w, const unsigned char *bytes, size_t size, char *trouble)
 {
     static unsigned char values[20 * 24 * 3];
-    const bwi_image wanted = {.height = 20, .width = 24, .channels = 3};
+    const bwi_picture wanted = {.height = 20, .width = 24, .channels = 3};
     bwi_buffer scratch = {.memory = NULL};
     /* Memory of exactly the file's size, for the address sanitizer. */
     unsigned char *copy = malloc(size ? size : 1);
     memcpy(copy, bytes, size);
-    const bw_status status = bwi_image_decode(w->ctx, &scratch, copy, size, &wanted, values, trouble);
+    const bw_status status = bwi_picture_decode(w->ctx, &scratch, copy, size, &wanted, values, trouble);
     free(copy);
     bwi_buffer_free(w->ctx, &scratch);
     return status;
