@@ -129,14 +129,16 @@ struct bwi_kernels {
 
     /* Per channel over all samples and positions, added to what is there: sums[c] += x, sums[c + channels] += x*x. */
     void (*channel_sums)(const bwi_image *image, const float *x, double *sums);
-    /* y = x * scale[c] + shift[c]; padding channels stay zero. In place allowed. */
-    void (*channel_affine)(const bwi_image *image, const float *x, const float *scale, const float *shift, float *y);
+    /* y = (x - mean[c]) * scale[c] + shift[c]: where x is the mean, exactly the shift. Padding channels stay zero. In place
+     * allowed. */
+    void (*channel_affine)(const bwi_image *image, const float *x, const float *mean, const float *scale, const float *shift,
+                           float *y);
     /* sums[c] += dy, sums[c + channels] += dy * x_hat, x_hat = (x - mean[c]) * inverse[c]. */
     void (*channel_backward_sums)(const bwi_image *image, const float *x, const float *dy, const float *mean, const float *inverse,
                                   double *sums);
-    /* dx = a[c] * dy + b[c] * x + d[c]. In place (dx == dy) allowed. */
-    void (*channel_backward)(const bwi_image *image, const float *x, const float *dy, const float *a, const float *b,
-                             const float *d, float *dx);
+    /* dx = a[c] * (dy - d[c]) + b[c] * (x - mean[c]): exactly zero for a single value a channel. In place (dx == dy) allowed. */
+    void (*channel_backward)(const bwi_image *image, const float *x, const float *dy, const float *mean, const float *a,
+                             const float *b, const float *d, float *dx);
 
     /* The same image in another block. */
     void (*reorder)(const bwi_image *from, const float *x, int64_t block, float *y);

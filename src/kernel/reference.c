@@ -460,13 +460,13 @@ static void channel_sums(const bwi_image *i, const float *x, double *sums)
             }
 }
 
-static void channel_affine(const bwi_image *i, const float *x, const float *scale, const float *shift, float *y)
+static void channel_affine(const bwi_image *i, const float *x, const float *mean, const float *scale, const float *shift, float *y)
 {
     for (int64_t n = 0; n < i->n; n++)
         for (int64_t c = 0; c < bwi_image_blocks(i) * i->block; c++)
             for (int64_t p = 0; p < i->h * i->w; p++) {
                 int64_t k = at(i, n, 0, p, c);
-                y[k] = c < i->c ? (float)((double)x[k] * (double)scale[c] + (double)shift[c]) : 0;
+                y[k] = c < i->c ? (float)(((double)x[k] - (double)mean[c]) * (double)scale[c] + (double)shift[c]) : 0;
             }
 }
 
@@ -482,14 +482,15 @@ static void channel_backward_sums(const bwi_image *i, const float *x, const floa
             }
 }
 
-static void channel_backward(const bwi_image *i, const float *x, const float *dy, const float *a, const float *b, const float *d,
-                             float *dx)
+static void channel_backward(const bwi_image *i, const float *x, const float *dy, const float *mean, const float *a, const float *b,
+                             const float *d, float *dx)
 {
     for (int64_t n = 0; n < i->n; n++)
         for (int64_t c = 0; c < bwi_image_blocks(i) * i->block; c++)
             for (int64_t p = 0; p < i->h * i->w; p++) {
                 int64_t k = at(i, n, 0, p, c);
-                dx[k] = c < i->c ? (float)((double)a[c] * (double)dy[k] + (double)b[c] * (double)x[k] + (double)d[c]) : 0;
+                double centred = c < i->c ? (double)dy[k] - (double)d[c] : 0, away = c < i->c ? (double)x[k] - (double)mean[c] : 0;
+                dx[k] = c < i->c ? (float)((double)a[c] * centred + (double)b[c] * away) : 0;
             }
 }
 

@@ -1,7 +1,8 @@
 /*
  * batchnorm over the last axis. In training its statistics are those of the whole batch, whatever the tiles:
- * sums of x and x*x (in double) are gathered over all tiles, then y = x * scale + shift with
- * scale = gamma / sqrt(var + eps), shift = beta - mean * scale. Backward, with M values a channel,
+ * sums of x and x*x (in double) are gathered over all tiles, then y = (x - mean) scale + beta with
+ * scale = gamma / sqrt(var + eps). Differences are taken first: a batch of one value a channel gives exactly beta and a
+ * gradient of exactly zero, which rounding would turn into steps of Adam and into a ReLU's choice. Backward, with M values,
  * x_hat = (x - mean) / sqrt(var + eps), S1 = sum dy, S2 = sum dy x_hat:
  *   dx = scale (dy - S1/M - x_hat S2/M),  dgamma = S2,  dbeta = S1.
  * The moving values change once per update, at the commit; batches fed in pieces move them once per piece.
@@ -13,7 +14,7 @@
 
 /* Rows of `channels` floats in the forward statistics. */
 enum { MEAN, INVERSE, SCALE, SHIFT, MOVING_MEAN, MOVING_VARIANCE, STATISTICS_ROWS };
-/* dx = A dy + B x + D. */
+/* dx = A (dy - D) + B (x - mean). */
 enum { A, B, D, BACKWARD_ROWS };
 
 static int64_t channels_of(const bw_node *node)
@@ -89,14 +90,14 @@ static bw_status statistics(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-static void make_affine(const bwi_call *call, int64_t c, float mean, float variance, float *inverse, float *scale, float *shift)
+static void make_affine(const bwi_call *call, int64_t c, float variance, float *inverse, float *scale, float *shift)
 {
     const bwi_batchnorm_attributes *a = call->node->attributes;
     float gamma = gamma_of(call->node) >= 0 ? call->weights[gamma_of(call->node)][c] : 1;
     float beta = beta_of(call->node) >= 0 ? call->weights[beta_of(call->node)][c] : 0;
     *inverse = 1 / sqrtf(variance + a->epsilon);
     *scale = gamma * *inverse;
-    *shift = beta - mean * *scale;
+    *shift = beta;
 }
 
 static double values_per_channel(const bw_node *node, int64_t samples)
@@ -114,8 +115,7 @@ static void finish(const bwi_call *call, const double *sums, int64_t samples)
     for (int64_t c = 0; c < channels; c++) {
         double mean = sums[c] / m, variance = fmax(sums[channels + c] / m - mean * mean, 0);
         row(s, node, MEAN)[c] = (float)mean;
-        make_affine(call, c, (float)mean, (float)variance, &row(s, node, INVERSE)[c], &row(s, node, SCALE)[c],
-                    &row(s, node, SHIFT)[c]);
+        make_affine(call, c, (float)variance, &row(s, node, INVERSE)[c], &row(s, node, SCALE)[c], &row(s, node, SHIFT)[c]);
         float *moving_mean = row(s, node, MOVING_MEAN), *moving_variance = row(s, node, MOVING_VARIANCE);
         moving_mean[c] = moving_mean[c] * a->momentum + (float)mean * (1 - a->momentum);
         moving_variance[c] = moving_variance[c] * a->momentum + (float)variance * (1 - a->momentum);
@@ -126,8 +126,9 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     bwi_image image = bwi_node_image(call->node, call->samples);
-    call->kernels->channel_affine(&image, call->src[0], row(call->statistics, call->node, SCALE),
-                                  row(call->statistics, call->node, SHIFT), call->dst);
+    float *s = call->statistics;
+    call->kernels->channel_affine(&image, call->src[0], row(s, call->node, MEAN), row(s, call->node, SCALE),
+                                  row(s, call->node, SHIFT), call->dst);
     return BW_OK;
 }
 
@@ -139,10 +140,10 @@ static bw_status inference(const bwi_call *call, const bwi_tile *tile)
     float *scale = call->scratch, *shift = scale + channels;
     for (int64_t c = 0; c < channels; c++) {
         float inverse;
-        make_affine(call, c, mean[c], variance[c], &inverse, &scale[c], &shift[c]);
+        make_affine(call, c, variance[c], &inverse, &scale[c], &shift[c]);
     }
     bwi_image image = bwi_node_image(call->node, call->samples);
-    call->kernels->channel_affine(&image, call->src[0], scale, shift, call->dst);
+    call->kernels->channel_affine(&image, call->src[0], mean, scale, shift, call->dst);
     return BW_OK;
 }
 
@@ -181,11 +182,11 @@ static void backward_finish(const bwi_call *call, const double *sums, int64_t sa
     int64_t channels = channels_of(node);
     double m = values_per_channel(node, samples);
     for (int64_t c = 0; c < channels; c++) {
-        double mean = (double)row(call->statistics, node, MEAN)[c], inverse = (double)row(call->statistics, node, INVERSE)[c];
+        double inverse = (double)row(call->statistics, node, INVERSE)[c];
         double scale = (double)row(call->statistics, node, SCALE)[c], slope = scale * inverse * sums[channels + c] / m;
         row(call->backward_statistics, node, A)[c] = (float)scale;
         row(call->backward_statistics, node, B)[c] = (float)-slope;
-        row(call->backward_statistics, node, D)[c] = (float)(slope * mean - scale * sums[c] / m);
+        row(call->backward_statistics, node, D)[c] = (float)(sums[c] / m);
     }
 }
 
@@ -195,8 +196,8 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
     const bw_node *node = call->node;
     bwi_image image = bwi_node_image(node, call->samples);
     float *s = call->backward_statistics;
-    call->kernels->channel_backward(&image, call->src[0], call->diff_dst, row(s, node, A), row(s, node, B), row(s, node, D),
-                                    call->diff_src[0]);
+    call->kernels->channel_backward(&image, call->src[0], call->diff_dst, row(call->statistics, node, MEAN), row(s, node, A),
+                                    row(s, node, B), row(s, node, D), call->diff_src[0]);
     return BW_OK;
 }
 
@@ -237,11 +238,11 @@ static bw_status frozen_backward(const bwi_call *call, const bwi_tile *tile)
     float *scale = call->scratch, *zeros = scale + channels;
     for (int64_t c = 0; c < channels; c++) {
         float inverse, shift;
-        make_affine(call, c, 0, variance[c], &inverse, &scale[c], &shift);
+        make_affine(call, c, variance[c], &inverse, &scale[c], &shift);
         zeros[c] = 0;
     }
     bwi_image image = bwi_node_image(call->node, call->samples);
-    call->kernels->channel_affine(&image, call->diff_dst, scale, zeros, call->diff_src[0]);
+    call->kernels->channel_affine(&image, call->diff_dst, zeros, scale, zeros, call->diff_src[0]);
     return BW_OK;
 }
 

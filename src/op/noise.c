@@ -112,7 +112,7 @@ static void drop_channels(const bwi_call *call, const bwi_tile *tile, const floa
     for (int64_t s = 0; s < call->samples; s++) {
         call->kernels->dropout(image.c, tile->seed, stream_of(call, tile), (uint64_t)((tile->position + s) * counters),
                                limit_of(rate), scale_of(rate), ones, factors);
-        call->kernels->channel_affine(&image, x + s * floats, factors, zeros, y + s * floats);
+        call->kernels->channel_affine(&image, x + s * floats, zeros, factors, zeros, y + s * floats);
     }
 }
 

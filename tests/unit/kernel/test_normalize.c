@@ -80,17 +80,17 @@ static void check_affine_of(const bwi_kernels *k, const bwi_image *i)
     float *x = random_image(i), *dy = random_image(i);
     float *a = input_floats(i->c), *b = input_floats(i->c), *d = input_floats(i->c);
     float *found = output_floats(count), *expected = output_floats(count);
-    k->channel_affine(i, x, a, b, found);
-    bwi_kernels_reference.channel_affine(i, x, a, b, expected);
-    assert_close("affine", found, expected, count, 2e-7);
-    k->channel_backward(i, x, dy, a, b, d, found);
-    bwi_kernels_reference.channel_backward(i, x, dy, a, b, d, expected);
-    assert_close("backward", found, expected, count, 4e-7);
-    k->channel_backward(i, x, dy, a, b, d, dy);
+    k->channel_affine(i, x, d, a, b, found);
+    bwi_kernels_reference.channel_affine(i, x, d, a, b, expected);
+    assert_close("affine", found, expected, count, 4e-7);
+    k->channel_backward(i, x, dy, b, a, b, d, found);
+    bwi_kernels_reference.channel_backward(i, x, dy, b, a, b, d, expected);
+    assert_close("backward", found, expected, count, 6e-7);
+    k->channel_backward(i, x, dy, b, a, b, d, dy);
     assert_memory_equal(dy, found, (size_t)count * sizeof *dy);
-    bwi_kernels_reference.channel_affine(i, x, a, b, expected);
-    k->channel_affine(i, x, a, b, x);
-    assert_close("affine in place", x, expected, count, 2e-7);
+    bwi_kernels_reference.channel_affine(i, x, d, a, b, expected);
+    k->channel_affine(i, x, d, a, b, x);
+    assert_close("affine in place", x, expected, count, 4e-7);
     output_floats_free(found, count);
     output_floats_free(expected, count);
     free(x);
@@ -146,13 +146,13 @@ static void test_reorder(void **state)
 static void check_by_hand(const bwi_kernels *k)
 {
     const bwi_image last = {.n = 1, .h = 1, .w = 2, .c = 3, .block = 3};
-    const float x[] = {1, 2, 3, 4, 5, 6}, scale[] = {1, 10, 100}, shift[] = {0, 1, 0};
+    const float x[] = {1, 2, 3, 4, 5, 6}, mean[] = {1, 0, 3}, scale[] = {1, 10, 100}, shift[] = {0, 1, 0};
     float y[8], z[6];
     double sums[6] = {0};
     k->reorder(&last, x, 2, y);
     assert_close("reorder", y, (const float[]){1, 2, 4, 5, 3, 0, 6, 0}, 8, 0);
-    k->channel_affine(&last, x, scale, shift, z);
-    assert_close("affine", z, (const float[]){1, 21, 300, 4, 51, 600}, 6, 0);
+    k->channel_affine(&last, x, mean, scale, shift, z);
+    assert_close("affine", z, (const float[]){0, 21, 0, 3, 51, 300}, 6, 0);
     k->channel_sums(&last, x, sums);
     assert_doubles_close(sums, (const double[]){5, 7, 9, 17, 29, 45}, 6, 0);
 }
