@@ -189,13 +189,16 @@ static bool is_used(const bw_model *model, int layer)
     return false;
 }
 
-/* `uses` says where the inputs come from. */
+/* `uses` says where the inputs come from. Variables have values and optimizer slots once the model is in use: none may follow. */
 static bw_node *call_layer(bw_model *model, int number, bw_node *const *inputs, const int *uses, int count)
 {
     if (!grow_uses(model)) {
         return NULL;
     }
     bwi_layer *layer = &model->layers[number];
+    if (model->initialized) {
+        return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "layer %s: the model is in use already", layer->name);
+    }
     model->graph.reusing = is_used(model, number);
     model->graph.reuse = layer->first_variable;
     bw_node *node = bwi_layer_build(layer, &model->graph, inputs, count);

@@ -330,6 +330,26 @@ static void test_mistakes(void **state)
     bw_close(ctx);
 }
 
+/* Variables that a model in use gets would have neither values nor slots. */
+static void test_no_layer_for_a_model_in_use(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bw_model *model = bw_model_new(ctx);
+    bw_node *x = bw_input(model, "", BW_F32, 1, width);
+    assert_int_equal(bw_output(bw_layer(x, "dense(2)"), NULL), BW_OK);
+    bw_dataset *data = data_of(ctx, ys, 2);
+    uint64_t hash = train(model, data, "mse");
+    int variables = bw_variable_count(model);
+    assert_null(bw_layer(x, "dense(5)"));
+    assert_int_equal(bw_compile(model, "sgd", "mse", ""), BW_INVALID_ARGUMENT);
+    assert_non_null(strstr(bw_message(ctx), "the model is in use already"));
+    assert_int_equal(bw_variable_count(model), variables);
+    assert_true(bw_model_hash(model) == hash);
+    assert_true(train(model, data, "mse") != hash);
+    bw_close(ctx);
+}
+
 int main(void)
 {
     fill();
@@ -340,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_custom_operator),
         cmocka_unit_test(test_custom_operator_fails),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_no_layer_for_a_model_in_use),
         cmocka_unit_test(test_several_inputs_and_outputs),
         cmocka_unit_test(test_gradients_of_several_outputs),
     };
