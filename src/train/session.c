@@ -185,8 +185,14 @@ static bw_status open_exec(bwi_session *s, const bwi_session_options *options)
 static bw_status build_model(bw_model *model, const bw_dataset *dataset, uint64_t seed)
 {
     int x = bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0);
+    if (bwi_model_built(model)) {
+        return BW_OK;
+    }
+    if (x < 0) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the data has no inputs (x)");
+    }
     const bwi_field *field = bwi_dataset_field(dataset, x);
-    return bwi_model_built(model) ? BW_OK : bw_build(model, field->rank, field->shape, seed);
+    return bw_build(model, field->rank, field->shape, seed);
 }
 
 bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset, const bwi_session_options *options)

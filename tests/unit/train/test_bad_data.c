@@ -244,12 +244,24 @@ static void test_inputs_of_another_shape(void **state)
     planned_close(&p);
 }
 
+static void test_no_inputs(void **state)
+{
+    (void)state;
+    static const float numbers[8];
+    bw_context *ctx = bw_open(NULL);
+    const bw_field y = {"y", {.data = numbers, .dtype = BW_F32, .rank = 1, .shape = {8}}};
+    bw_dataset *data = bw_from_fields(ctx, &y, 1);
+    check_fails(ctx, bw_fit(bw_model_parse(ctx, "dense(1)"), data, NULL, NULL), BW_INVALID_ARGUMENT, "the data has no inputs");
+    bw_close(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_not_finite),        cmocka_unit_test(test_the_first_is_named),
         cmocka_unit_test(test_a_layer_overflows), cmocka_unit_test(test_labels),
         cmocka_unit_test(test_targets),           cmocka_unit_test(test_inputs_of_another_shape),
+        cmocka_unit_test(test_no_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
