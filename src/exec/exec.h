@@ -54,6 +54,12 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
 /* The sums of a SUMS node (of the model's graph) over the last feed. */
 const double *bwi_exec_sums(const bwi_exec *exec, const bw_node *node);
 
+/* After a piece whose loss is not finite: if the gradient is not either, names layer and sample (INVALID_ARGUMENT) and clears the
+ * window. */
+bw_status bwi_exec_examine(bwi_exec *exec);
+/* The last piece's samples go away: what is found later is named without them. */
+void bwi_exec_forget(bwi_exec *exec);
+
 int64_t bwi_exec_samples(const bwi_exec *exec); /* of the window */
 void bwi_exec_clear(bwi_exec *exec);
 /* Adds the lanes, then the ranks; the squared norm of the window's gradient sum. Checks that it is finite: if not, names what

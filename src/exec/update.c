@@ -176,8 +176,7 @@ static bw_status sum_ranks(bwi_exec *exec)
     return status;
 }
 
-/* The last piece again, sample by sample; if no tensor shows it, the sum of finite gradients overflowed. */
-static bw_status name_nonfinite(bwi_exec *exec)
+static bw_status replay_last(bwi_exec *exec)
 {
     exec->phase = exec->plan->programs[exec->program].phase_count - 1;
     int64_t samples = exec->samples;
@@ -186,6 +185,55 @@ static bw_status name_nonfinite(bwi_exec *exec)
     bw_status status = bwi_exec_replay(exec, true);
     bwi_onednn_end(setting);
     exec->samples = samples;
+    return status;
+}
+
+static bool lanes_are_finite(const bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    double squared = 0;
+    for (int lane = 0; lane < used_lanes(exec); lane++) {
+        for (int v = 0; v < plan->source->variable_count; v++) {
+            const bwi_variable *variable = plan->source->variables[v];
+            bool dense = plan->gradients[v] != SIZE_MAX;
+            squared += dense ? plan->kernels->sum_of_squares(variable->count, gradient_at(exec, lane, variable, 0)) : 0;
+        }
+    }
+    for (int t = 0; t < plan->table_count; t++) {
+        const bwi_table *table = &exec->tables[t];
+        squared += plan->kernels->sum_of_squares(table->count * table->records.width, table->records.values);
+    }
+    return isfinite(squared);
+}
+
+bw_status bwi_exec_examine(bwi_exec *exec)
+{
+    unsigned state = bwi_float_begin();
+    bw_status status = lanes_are_finite(exec) ? BW_OK : BW_INVALID_ARGUMENT;
+    if (exec->plan->ranks > 1) {
+        status = exec->rank->agree(exec->ctx, status);
+    }
+    if (status == BW_INVALID_ARGUMENT) {
+        status = replay_last(exec);
+        status = status != BW_OK ? status : bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "a gradient is not finite");
+    }
+    bwi_float_restore(state);
+    if (status != BW_OK) {
+        bwi_exec_clear(exec);
+    }
+    return status;
+}
+
+void bwi_exec_forget(bwi_exec *exec)
+{
+    exec->piece.dataset = NULL;
+    exec->piece.numbers = NULL;
+}
+
+/* The last piece again, if it is still there; if no tensor shows it, the sum of finite gradients overflowed. */
+static bw_status name_nonfinite(bwi_exec *exec)
+{
+    bw_status status = exec->piece.dataset ? replay_last(exec) : BW_OK;
     if (status != BW_OK) {
         return status;
     }

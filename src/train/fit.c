@@ -208,7 +208,12 @@ static bw_status open_session(fitting *f)
                                    .class_count = o->class_count};
     bwi_memory_reset_peak(f->ctx);
     f->resident = bwi_memory_resident(f->ctx);
-    bw_status status = bwi_session_open(&f->session, f->model, f->training, &options);
+    return bwi_session_open(&f->session, f->model, f->training, &options);
+}
+
+/* All ranks begin or none: one that was refused would be waited for. */
+static bw_status begin_together(fitting *f, bw_status status)
+{
     if (f->ctx->ranks) {
         bw_status all = bwi_rank_of(f->ctx)->agree(f->ctx, status);
         if (status == BW_OK && all != BW_OK) {
@@ -244,6 +249,7 @@ static bw_status fit(fitting *f, bw_dataset *dataset, bw_history **history)
     if (status == BW_OK) {
         status = open_session(f);
     }
+    status = begin_together(f, status);
     if (status != BW_OK) {
         return status;
     }
@@ -268,17 +274,23 @@ static bw_status fit(fitting *f, bw_dataset *dataset, bw_history **history)
     return status;
 }
 
-/* A program may be older than the library: what its options lack keeps the default. */
-static bool read_options(bw_fit_options *to, const bw_fit_options *from)
+bw_status bwi_fit_options_read(bw_context *ctx, bw_fit_options *to, const bw_fit_options *from)
 {
     *to = (bw_fit_options)BW_FIT_OPTIONS_DEFAULT;
     if (from) {
         if (from->size < sizeof from->size || from->size > sizeof *to) {
-            return false;
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "fit: the options' size is %zu: begin with BW_FIT_OPTIONS_DEFAULT",
+                            from->size);
         }
         memcpy(to, from, from->size);
     }
-    return true;
+    return BW_OK;
+}
+
+/* Cancelled behind its last tile a call says so too: or the next one would be stopped instead. */
+static bw_status end_call(bw_context *ctx, bw_status status)
+{
+    return status == BW_CANCELLED || (status == BW_OK && bwi_cancelled(ctx)) ? bwi_cancel_report(ctx) : status;
 }
 
 bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *options, bw_history **history)
@@ -298,9 +310,9 @@ bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *opt
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "fit: there is no %s", model ? "dataset" : "model");
     }
     fitting f = {.ctx = ctx, .model = model};
-    if (!read_options(&f.options, options)) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "fit: the options' size is %zu: begin with BW_FIT_OPTIONS_DEFAULT",
-                        options->size);
+    status = bwi_fit_options_read(ctx, &f.options, options);
+    if (status != BW_OK) {
+        return status;
     }
     f.painter.file = f.options.progress;
     status = fit(&f, dataset, history);
@@ -308,8 +320,7 @@ bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *opt
     bwi_disown(f.logs);
     bw_dataset_free(f.split[0]);
     bw_dataset_free(f.split[1]);
-    /* Cancelled behind its last tile it says so too: or the next call would be stopped instead. */
-    return status == BW_CANCELLED || (status == BW_OK && bwi_cancelled(ctx)) ? bwi_cancel_report(ctx) : status;
+    return end_call(ctx, status);
 }
 
 /* ---- evaluate and predict ---- */
@@ -330,6 +341,9 @@ static bw_status begin_inference(bw_model *model, bw_dataset *dataset, bw_contex
 bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
 {
     bw_context *ctx;
+    if (!result) {
+        return BW_INVALID_ARGUMENT;
+    }
     *result = NULL;
     bw_status status = begin_inference(model, dataset, &ctx);
     bwi_session s;
@@ -355,7 +369,7 @@ bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
         status = bwi_pending(ctx);
     }
     bwi_session_close(&s);
-    return status == BW_CANCELLED ? bwi_cancel_report(ctx) : status;
+    return end_call(ctx, status);
 }
 
 bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *predictions, const size_t *counts, int outputs)
@@ -384,7 +398,7 @@ bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *pre
         status = bwi_session_feed(&s, BWI_PROGRAM_PREDICT, &piece, predictions);
     }
     bwi_session_close(&s);
-    return status == BW_CANCELLED ? bwi_cancel_report(ctx) : status;
+    return end_call(ctx, status);
 }
 
 bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predictions, size_t count)

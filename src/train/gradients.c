@@ -6,7 +6,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 struct bw_gradients {
     bwi_owned owned;
@@ -36,9 +35,9 @@ bw_gradients *bw_gradients_new(bw_model *model, const bw_fit_options *options)
     }
     g->ctx = model->ctx;
     g->model = model;
-    g->options = (bw_fit_options)BW_FIT_OPTIONS_DEFAULT;
-    if (options) {
-        memcpy(&g->options, options, options->size < sizeof g->options ? options->size : sizeof g->options);
+    if (bwi_fit_options_read(g->ctx, &g->options, options) != BW_OK) {
+        bwi_disown(g);
+        return bwi_pass_on(model->ctx);
     }
     return g;
 }
@@ -62,6 +61,21 @@ static bw_status open_session(bw_gradients *g, bw_dataset *dataset)
     return status;
 }
 
+/* The batch is lent until the next call: a sample at fault is named now. */
+static bw_status look_at_loss(bwi_session *s, double *loss)
+{
+    bwi_session_reset(s);
+    bwi_session_count(s);
+    double value = bwi_session_value(s, 0);
+    bw_status status = isfinite(value) ? BW_OK : bwi_exec_examine(s->exec);
+    if (status != BW_OK) {
+        bwi_session_clear(s);
+    } else if (loss) {
+        *loss = value;
+    }
+    return status;
+}
+
 bw_status bw_gradients_add(bw_gradients *g, bw_batch *batch, double *loss)
 {
     if (!g) {
@@ -78,14 +92,14 @@ bw_status bw_gradients_add(bw_gradients *g, bw_batch *batch, double *loss)
         return status;
     }
     bwi_session *s = &g->session;
-    bwi_piece piece = {.dataset = batch->dataset, .numbers = batch->numbers, .epoch = batch->epoch, .count = batch->count};
+    bwi_piece piece = {
+        .dataset = batch->dataset, .numbers = batch->numbers, .epoch = batch->epoch, .first = batch->first, .count = batch->count};
     bwi_exec_set_seed(s->exec, g->options.seed, (uint64_t)s->training->optimizer.iterations);
     status = bwi_session_feed(s, BWI_PROGRAM_TRAIN, &piece, NULL);
-    if (status == BW_OK && loss) {
-        bwi_session_reset(s);
-        bwi_session_count(s);
-        *loss = bwi_session_value(s, 0);
+    if (status == BW_OK) {
+        status = look_at_loss(s, loss);
     }
+    bwi_exec_forget(s->exec);
     return status == BW_CANCELLED ? bwi_cancel_report(g->ctx) : status;
 }
 

@@ -18,8 +18,8 @@ bw_status bw_set_learning_rate(bw_model *model, double rate)
     if (!t) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    if (!(rate >= 0) || isinf(rate)) {
-        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "learning rate: expected a number of 0 or more, got %g", rate);
+    if (!(rate >= 0 && rate <= 1e9)) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "learning rate: expected a number from 0 to 1e9, got %g", rate);
     }
     t->optimizer.schedule = (bwi_schedule){0};
     t->optimizer.learning_rate = (float)rate;

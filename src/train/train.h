@@ -268,6 +268,9 @@ void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t
 /* Averages become weights (use_ema, once there was an update). */
 void bwi_training_finalize(bwi_training *training);
 
+/* A program may be older than the library: what its options lack keeps the default. NULL: all defaults. */
+bw_status bwi_fit_options_read(bw_context *ctx, bw_fit_options *to, const bw_fit_options *from);
+
 /* ---- History and progress ---- */
 
 enum { BWI_MAX_VALUES = 2 * (BWI_MAX_COLUMNS + 1) };

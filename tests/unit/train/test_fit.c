@@ -2,6 +2,7 @@
 #include "support/planned.h"
 
 #include <math.h>
+#include <pthread.h>
 
 static const char *const plain = "flatten dense(12,relu) dense(10,softmax)";
 
@@ -344,6 +345,51 @@ static void test_predictions(void **state)
     planned_close(&p);
 }
 
+/* ---- Ranks ---- */
+
+typedef struct member {
+    bw_context *ctx;
+    int epochs;
+    bw_status status;
+} member;
+
+static void *fit_member(void *user)
+{
+    static const float x[8], y[8];
+    member *m = user;
+    const bw_array inputs = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {8, 1}};
+    const bw_array targets = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {8, 1}};
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.epochs = m->epochs;
+    bw_dataset *data = bw_from_arrays(m->ctx, &inputs, &targets, NULL);
+    m->status = bw_fit(bw_model_parse(m->ctx, "dense(1)"), data, &options, NULL);
+    return NULL;
+}
+
+/* A rank whose options are refused lets the other go on, though its context stays open. */
+static void test_ranks_begin_together(void **state)
+{
+    (void)state;
+    bw_ranks *ranks = bw_ranks_open(2);
+    member members[2] = {{.epochs = 1}, {.epochs = 0}};
+    pthread_t threads[2];
+    for (int r = 0; r < 2; r++) {
+        bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+        options.ranks = ranks;
+        options.rank = r;
+        members[r].ctx = bw_open(&options);
+        assert_int_equal(pthread_create(&threads[r], NULL, fit_member, &members[r]), 0);
+    }
+    for (int r = 0; r < 2; r++) {
+        pthread_join(threads[r], NULL);
+    }
+    check_fails(members[0].ctx, members[0].status, BW_INVALID_ARGUMENT, "another rank could not begin");
+    check_fails(members[1].ctx, members[1].status, BW_INVALID_ARGUMENT, "epochs: expected at least 1, got 0");
+    bw_close(members[0].ctx);
+    bw_close(members[1].ctx);
+    bw_ranks_close(ranks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_callbacks_stop),
         cmocka_unit_test(test_callbacks_use_the_model),
         cmocka_unit_test(test_predictions),
+        cmocka_unit_test(test_ranks_begin_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* Gradients for loops of one's own: batches of any size add up, and misuse is a status. */
 #include "support/planned.h"
 
+#include <math.h>
+
 static const char *const text = "flatten dense(12,relu) dense(10,softmax)";
 
 static void open_model(planned *p, const char *expression)
@@ -74,6 +76,47 @@ static void test_misuse(void **state)
     planned_close(&p);
 }
 
+/* A batch is lent until the next call, so what is wrong with it is said when it comes. */
+static void test_not_finite(void **state)
+{
+    (void)state;
+    planned p;
+    open_model(&p, text);
+    uint64_t before = bw_model_hash(p.model);
+    float kept = p.x[37 * 32];
+    p.x[37 * 32] = (float)NAN;
+    bw_gradients *gradients = bw_gradients_new(p.model, NULL);
+    bw_iterator *iterator = bw_iterate(bw_batches(bw_take(p.data, 48), 24), 0);
+    bw_batch *batch;
+    check_ok(p.ctx, bw_next(iterator, &batch));
+    check_ok(p.ctx, bw_gradients_add(gradients, batch, NULL));
+    check_ok(p.ctx, bw_next(iterator, &batch));
+    check_fails(p.ctx, bw_gradients_add(gradients, batch, NULL), BW_INVALID_ARGUMENT, "sample 37: its input holds NaN");
+    assert_int_equal(bw_gradients_samples(gradients), 0);
+    p.x[37 * 32] = kept;
+    check_ok(p.ctx, bw_gradients_add(gradients, batch, NULL));
+    bw_iterator_free(iterator);
+    check_ok(p.ctx, bw_gradients_scale(gradients, 1e38));
+    check_ok(p.ctx, bw_gradients_scale(gradients, 1e38));
+    check_fails(p.ctx, bw_apply(p.model, gradients), BW_INVALID_ARGUMENT, "is not finite");
+    assert_true(bw_model_hash(p.model) == before);
+    planned_close(&p);
+}
+
+static void test_options(void **state)
+{
+    (void)state;
+    planned p;
+    open_model(&p, text);
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.size = 0;
+    assert_null(bw_gradients_new(p.model, &options));
+    check_fails(p.ctx, bw_compile(p.model, NULL, NULL, NULL), BW_INVALID_ARGUMENT, "BW_FIT_OPTIONS_DEFAULT");
+    check_fails(p.ctx, bw_set_learning_rate(p.model, 1e300), BW_INVALID_ARGUMENT, "learning rate");
+    assert_int_equal(bw_evaluate(p.model, p.data, NULL), BW_INVALID_ARGUMENT);
+    planned_close(&p);
+}
+
 /* The model is compiled anew while gradients wait: they were made for another optimizer. */
 static void test_compiled_in_between(void **state)
 {
@@ -122,10 +165,9 @@ static void test_compiled_by_a_callback(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_loop_is_a_fit),
-        cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_compiled_in_between),
-        cmocka_unit_test(test_compiled_by_a_callback),
+        cmocka_unit_test(test_a_loop_is_a_fit),     cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_not_finite),          cmocka_unit_test(test_options),
+        cmocka_unit_test(test_compiled_in_between), cmocka_unit_test(test_compiled_by_a_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
