@@ -157,7 +157,7 @@ static bw_status run(fitting *f)
         if (status != BW_OK) {
             return status;
         }
-        memcpy(f->history->values + epoch * BWI_MAX_VALUES, f->logs->values, BWI_MAX_VALUES * sizeof(double));
+        memcpy(f->history->values + (size_t)epoch * BWI_MAX_VALUES, f->logs->values, BWI_MAX_VALUES * sizeof(double));
         f->history->epochs = epoch + 1;
         bwi_painter_end(&f->painter, &p);
         f->stopped = bwi_watch_epoch(&f->watch, f->history, epoch) || f->stopped;

@@ -50,7 +50,7 @@ double bw_history_value(const bw_history *history, const char *column, int epoch
 {
     for (int c = 0; history && column && c < history->columns; c++) {
         if (strcmp(history->names[c], column) == 0 && epoch >= 0 && epoch < history->epochs) {
-            return history->values[epoch * BWI_MAX_VALUES + c];
+            return history->values[(size_t)epoch * BWI_MAX_VALUES + (size_t)c];
         }
     }
     return (double)NAN;
