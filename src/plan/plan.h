@@ -61,7 +61,7 @@ typedef struct bwi_plan_table {
 
 /* Bytes by what they are for, in the arena and outside it. */
 typedef struct bwi_plan_items {
-    size_t lanes, activations, workspace, scratch, input, statistics, store, update, records, outside;
+    size_t lanes, activations, scratch, statistics, store, update, records, outside;
 } bwi_plan_items;
 
 enum { BWI_MAX_SIZES = 12, BWI_UPDATE_BLOCK = 8192 };
