@@ -174,6 +174,7 @@ typedef struct bw_read_options {
     const char *ignore;      /* columns that are left out; NULL: none */
     double bad_records;      /* share of records that may be wrong: they are left out, counted and listed in the log; default 0 */
     const bw_dataset *like;  /* columns, categories and fill values are those of this one, with which a model was trained */
+    const char *input;       /* feature or dataset of the inputs, by name, of TFRecord and HDF5 files; NULL: x or image */
 } bw_read_options;
 
 #define BW_READ_OPTIONS_DEFAULT                     \
@@ -184,6 +185,8 @@ typedef struct bw_read_options {
 /* Opens samples, by the path's end:
  *   .npz              x, y and optionally w (or x_<input>, y_<output>, w_<output>)
  *   .csv, .csv.gz     numbers and categories; -: CSV from standard input
+ *   .tfrecord         tf.train.Example: inputs x or image (`input` names another: floats, int64, bytes or an encoded image),
+ *                     targets y or label (`target`), weights w or weight
  *   a folder          of class folders of PNG and JPEG images, brought to `shape` (height, width, 1 or 3 channels) or to the
  *                     first one's size, which is said aloud
  * A list "a.csv,b.csv" is read as one. */

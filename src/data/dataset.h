@@ -12,6 +12,8 @@
 
 #include "data/data.h"
 
+#include <pthread.h>
+
 #define BWI_BATCH_DEFAULT 32
 #define BWI_FIELD_LIMIT 64
 #define BWI_EPOCH_FROZEN UINT64_MAX /* the order that a split is cut from: no epoch's own */
@@ -173,6 +175,28 @@ bw_status bwi_ring_gather(bwi_ring *ring, const bw_dataset *dataset, const bwi_d
 
 int64_t bwi_number_at(const bw_dataset *dataset, uint64_t epoch, int64_t position);
 
+/* ---- desk.c ---- */
+
+struct bwi_picture;
+/* The size of images that the options' shape, or else the dataset that they are to be like, asks for; *asked: there is one. */
+bw_status bwi_picture_asked(bw_context *ctx, const bw_read_options *options, const char *path, struct bwi_picture *size,
+                            bool *asked);
+
+typedef struct bwi_desk {
+    struct bwi_desk *next;
+    bwi_buffer file, scratch;
+} bwi_desk;
+
+typedef struct bwi_desks {
+    pthread_mutex_t lock;
+    bwi_desk *idle;
+} bwi_desks;
+
+void bwi_desks_open(bwi_desks *desks);
+void bwi_desks_close(bw_context *ctx, bwi_desks *desks);
+bwi_desk *bwi_desk_take(bw_context *ctx, bwi_desks *desks); /* NULL: no memory; without a message */
+void bwi_desk_give(bwi_desks *desks, bwi_desk *desk);
+
 /* ---- Readers: each fills an empty place with a root of samples ---- */
 
 /* `paths` are the parts of a list "a,b,c". Readers leave `scale` and `shape` of the options to bw_read. */
@@ -180,10 +204,12 @@ typedef bw_status (*bwi_reader)(bw_context *ctx, bw_dataset **root, const char *
                                 const bw_read_options *options);
 bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
 bw_status bwi_images_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+bw_status bwi_tfrecord_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count,
+                            const bw_read_options *options);
 bw_status bwi_npz_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
 
 /* Refuses options of other kinds of files; those in `known` are for this one too. */
-enum { BWI_READ_TARGET = 1 };
+enum { BWI_READ_TARGET = 1, BWI_READ_INPUT = 2 };
 bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_read_options *options, unsigned known);
 
 /* ---- arrays.c ---- */

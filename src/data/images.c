@@ -6,7 +6,6 @@
 #include "data/dataset.h"
 #include "format/format.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,12 +17,6 @@ typedef struct picture {
     int32_t label;
 } picture;
 
-/* What one thread needs to decode. */
-typedef struct desk {
-    struct desk *next;
-    bwi_buffer file, scratch;
-} desk;
-
 typedef struct images {
     char *folder;
     char *names;
@@ -31,41 +24,22 @@ typedef struct images {
     picture *pictures;
     int64_t count, room;
     bwi_picture size;
-    pthread_mutex_t lock; /* of `idle` */
-    desk *idle;
+    bwi_desks desks;
 } images;
 
 /* ---- On workers ---- */
 
-static desk *take_desk(bw_context *ctx, images *own)
-{
-    pthread_mutex_lock(&own->lock);
-    desk *d = own->idle;
-    if (d)
-        own->idle = d->next;
-    pthread_mutex_unlock(&own->lock);
-    return d ? d : bwi_try_allocate(ctx, 1, sizeof *d);
-}
-
-static void give_desk(images *own, desk *d)
-{
-    pthread_mutex_lock(&own->lock);
-    d->next = own->idle;
-    own->idle = d;
-    pthread_mutex_unlock(&own->lock);
-}
-
-static bw_status decode(const bw_dataset *dataset, desk *d, int64_t number, void *to, char *trouble)
+static bw_status decode(const bw_dataset *dataset, bwi_desk *desk, int64_t number, void *to, char *trouble)
 {
     const images *own = dataset->own;
     bw_context *ctx = dataset->owned.ctx;
     char path[PATH_BYTES], what[BWI_IMAGE_TROUBLE];
     snprintf(path, sizeof path, "%s/%s", own->folder, own->names + own->pictures[number].at);
-    const int64_t size = bwi_file_read_whole(ctx, path, FILE_BYTES, &d->file);
+    const int64_t size = bwi_file_read_whole(ctx, path, FILE_BYTES, &desk->file);
     if (size < 0)
         return bwi_trouble(dataset, number, trouble, bwi_errno_status((int)-size), "cannot read it: %s",
                            bwi_errno_text((int)-size));
-    const bw_status status = bwi_picture_decode(ctx, &d->scratch, d->file.memory, (size_t)size, &own->size, to, what);
+    const bw_status status = bwi_picture_decode(ctx, &desk->scratch, desk->file.memory, (size_t)size, &own->size, to, what);
     return status == BW_OK ? BW_OK : bwi_trouble(dataset, number, trouble, status, "%s", what);
 }
 
@@ -77,11 +51,11 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
         memcpy(values[1], &own->pictures[number].label, sizeof own->pictures[number].label);
     if (!values[0])
         return BW_OK;
-    desk *d = take_desk(dataset->owned.ctx, own);
-    if (!d)
+    bwi_desk *desk = bwi_desk_take(dataset->owned.ctx, &own->desks);
+    if (!desk)
         return bwi_trouble(dataset, number, trouble, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
-    const bw_status status = decode(dataset, d, number, values[0], trouble);
-    give_desk(own, d);
+    const bw_status status = decode(dataset, desk, number, values[0], trouble);
+    bwi_desk_give(&own->desks, desk);
     return status;
 }
 
@@ -103,17 +77,10 @@ static void close_images(bw_dataset *dataset)
 {
     images *own = dataset->own;
     bw_context *ctx = dataset->owned.ctx;
-    for (desk *d = own->idle; d;) {
-        desk *next = d->next;
-        bwi_buffer_free(ctx, &d->file);
-        bwi_buffer_free(ctx, &d->scratch);
-        bwi_release(ctx, d);
-        d = next;
-    }
     bwi_release(ctx, own->folder);
     bwi_release(ctx, own->names);
     bwi_release(ctx, own->pictures);
-    pthread_mutex_destroy(&own->lock);
+    bwi_desks_close(ctx, &own->desks);
 }
 
 static const bwi_source source = {.kind = "images", .make = make, .place = place, .close = close_images};
@@ -276,20 +243,6 @@ static bw_status keep_classes(listing *l)
 
 /* ---- Size ---- */
 
-/* height, width and channels; or height and width of gray images without an axis of channels. */
-static bw_status take_size(listing *l, int rank, const int64_t *shape)
-{
-    char text[256];
-    const int64_t channels = rank == 3 ? shape[2] : 1;
-    if ((rank != 2 && rank != 3) || shape[0] < 1 || shape[1] < 1 || (channels != 1 && channels != 3) || shape[0] > BWI_IMAGE_SIDE ||
-        shape[1] > BWI_IMAGE_SIDE || shape[0] > BWI_IMAGE_PIXELS / shape[1])
-        return bwi_fail(l->ctx, BW_INVALID_ARGUMENT,
-                        "%s: images cannot have the shape %s; expected height, width and 1 (gray) or 3 (RGB) channels", l->path,
-                        bwi_format_shape(text, rank > 0 && rank < BW_MAX_RANK ? rank : 0, shape));
-    l->own->size = (bwi_picture){.height = shape[0], .width = shape[1], .channels = (int)channels};
-    return BW_OK;
-}
-
 /* The first image's, said aloud. */
 static bw_status find_size(listing *l)
 {
@@ -316,13 +269,9 @@ static bw_status find_size(listing *l)
 
 static bw_status choose_size(listing *l, const bw_read_options *options)
 {
-    if (options->rank)
-        return take_size(l, options->rank, options->shape);
-    const int input = options->like ? bwi_dataset_find(options->like, BWI_ROLE_INPUT, 0) : -1;
-    if (input < 0)
-        return find_size(l);
-    const bwi_field *field = bwi_dataset_field(options->like, input);
-    return take_size(l, field->rank, field->shape);
+    bool asked;
+    const bw_status status = bwi_picture_asked(l->ctx, options, l->path, &l->own->size, &asked);
+    return status == BW_OK && !asked ? find_size(l) : status;
 }
 
 /* ---- The samples ---- */
@@ -382,7 +331,7 @@ bw_status bwi_images_read(bw_context *ctx, bw_dataset **root, const char *const 
     if (!l.root)
         return BW_RESOURCE_EXHAUSTED;
     l.own = l.root->own;
-    pthread_mutex_init(&l.own->lock, NULL);
+    bwi_desks_open(&l.own->desks);
     status = read_folder(&l, options);
     bwi_names_free(&l.classes);
     if (status == BW_OK)

@@ -14,10 +14,9 @@ static const struct {
     bool lists;                     /* takes a list "a,b,c" as a whole */
     bwi_reader read;
 } readers[] = {
-    {NULL, ".npz", false, bwi_npz_read},
-    {NULL, ".csv", true, bwi_csv_read},
-    {NULL, ".csv.gz", true, bwi_csv_read},
-    {NULL, "/", false, bwi_images_read},
+    {NULL, ".npz", false, bwi_npz_read},           {NULL, ".csv", true, bwi_csv_read},
+    {NULL, ".csv.gz", true, bwi_csv_read},         {NULL, ".tfrecord", true, bwi_tfrecord_read},
+    {NULL, ".tfrecords", true, bwi_tfrecord_read}, {NULL, "/", false, bwi_images_read},
 };
 
 static char lower(char letter)
@@ -52,9 +51,13 @@ bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_rea
         bool set;
         const char *name;
     } asked[] = {
-        {options->header != BW_HEADER_DETECT, "header"}, {options->missing != BW_MISSING_ERROR, "missing"},
-        {options->categorical != NULL, "categorical"},   {options->ignore != NULL, "ignore"},
-        {options->bad_records != 0, "bad_records"},      {options->target && !(known & BWI_READ_TARGET), "target"},
+        {options->header != BW_HEADER_DETECT, "header"},
+        {options->missing != BW_MISSING_ERROR, "missing"},
+        {options->categorical != NULL, "categorical"},
+        {options->ignore != NULL, "ignore"},
+        {options->bad_records != 0, "bad_records"},
+        {options->target && !(known & BWI_READ_TARGET), "target"},
+        {options->input && !(known & BWI_READ_INPUT), "input"},
     };
     for (size_t i = 0; i < BWI_COUNT(asked); i++) {
         if (asked[i].set)
@@ -92,7 +95,11 @@ static bw_status fail_kind(bw_context *ctx, const char *path)
     char known[256] = "";
     for (size_t i = 0; i < BWI_COUNT(readers); i++) {
         strncat(known, " ", sizeof known - strlen(known) - 1);
-        strncat(known, readers[i].prefix ? readers[i].prefix : readers[i].extension, sizeof known - strlen(known) - 1);
+        strncat(known,
+                readers[i].prefix                        ? readers[i].prefix
+                : strcmp(readers[i].extension, "/") == 0 ? "folders"
+                                                         : readers[i].extension,
+                sizeof known - strlen(known) - 1);
     }
     return bwi_fail(ctx, BW_UNIMPLEMENTED, "%s: no reader for this kind of file; known are%s", path, known);
 }

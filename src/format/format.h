@@ -209,4 +209,37 @@ bw_status bwi_picture_look(bw_context *ctx, const void *file, size_t size, bwi_p
 bw_status bwi_picture_decode(bw_context *ctx, bwi_buffer *scratch, const void *file, size_t size, const bwi_picture *wanted,
                              unsigned char *to, char *trouble);
 
+/* ---- CRC-32C, Castagnoli's (crc32c.c) ---- */
+
+uint32_t bwi_crc32c(const void *bytes, size_t size);
+uint32_t bwi_crc32c_tables(const void *bytes, size_t size); /* the same, whatever the processor */
+
+/* ---- TFRecord files of tf.train.Example (example.c) ---- */
+
+enum { BWI_EXAMPLE_TROUBLE = 128 };
+
+/* For workers, as those of images: `trouble` (BWI_EXAMPLE_TROUBLE bytes) says what is wrong. The record that begins at *offset,
+ * which then goes behind it; the length's checksum was right. OUT_OF_RANGE at the end of the file. */
+bw_status bwi_record_next(const bwi_bytes *file, size_t *offset, bwi_bytes *record, char *trouble);
+/* Whether the checksum behind a record is right. */
+bool bwi_record_intact(const bwi_bytes *record);
+
+typedef enum bwi_list_kind { BWI_LIST_NONE, BWI_LIST_BYTES, BWI_LIST_FLOAT, BWI_LIST_INT64 } bwi_list_kind;
+
+/* The values of a feature, as they stand in the record. */
+typedef struct bwi_list {
+    bwi_list_kind kind; /* NONE: the feature has no values */
+    int64_t count;
+    bwi_bytes bytes; /* the encoded list */
+} bwi_list;
+
+/* A feature by name; NOT_FOUND without a text if there is none. DATA_LOSS if the record is no Example. */
+bw_status bwi_example_find(const bwi_bytes *record, const char *name, bwi_list *list, char *trouble);
+/* The names of its features, for a message. */
+void bwi_example_names(const bwi_bytes *record, char *text, size_t room);
+/* All values: float32 of floats, int64 of whole numbers. */
+void bwi_list_read(const bwi_list *list, void *to);
+/* The first bytes value of one or more. */
+bwi_bytes bwi_list_bytes(const bwi_list *list);
+
 #endif
