@@ -511,6 +511,7 @@ BW_API void bw_iterator_free(bw_iterator *iterator);
 /* Sums of per-sample gradients over batches of any size; NULL plan options: defaults. The model must be compiled
  * and built. */
 BW_API bw_gradients *bw_gradients_new(bw_model *model, const bw_fit_options *options);
+/* Fails, naming sample and layer, if a gradient is NaN or infinite; what was added since the last update is lost then. */
 BW_API bw_status bw_gradients_add(bw_gradients *gradients, bw_batch *batch, double *loss);
 BW_API int64_t bw_gradients_samples(const bw_gradients *gradients);
 BW_API void bw_gradients_clear(bw_gradients *gradients);
@@ -528,7 +529,9 @@ BW_API void bw_gradients_free(bw_gradients *gradients);
 /* ---- Ranks -------------------------------------------------------------------------------------------- */
 
 /* Several ranks in one process, each a thread with a context of its own, that train one model together: give each
- * context the same group and its own number. `count` is a power of two. Outlives the contexts. */
+ * context the same group and its own number, and all the same model, samples and options; callbacks must decide alike. `count`
+ * is a power of two. A group serves once: when a context of it closes, fails or is cancelled alone, the others' calls return
+ * BW_CANCELLED. Outlives the contexts. */
 BW_API bw_ranks *bw_ranks_open(int count);
 BW_API void bw_ranks_close(bw_ranks *ranks);
 

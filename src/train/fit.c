@@ -169,26 +169,38 @@ static bw_status run(fitting *f)
     return BW_OK;
 }
 
+static int fields_of(const bw_dataset *dataset, int role)
+{
+    int count = 0;
+    for (int k = 0; k < bwi_dataset_fields(dataset); k++) {
+        count += (int)bwi_dataset_field(dataset, k)->role == role;
+    }
+    return count;
+}
+
 static bw_status check_validation(const fitting *f)
 {
     if (!f->validation || f->validation == f->split[1]) {
         return BW_OK;
     }
+    static const char *const names[] = {"inputs", "targets", "sample weights"};
     for (int role = 0; role < 3; role++) {
-        int a = bwi_dataset_find(f->training, (bwi_role)role, 0), b = bwi_dataset_find(f->validation, (bwi_role)role, 0);
-        const char *names[] = {"inputs", "targets", "sample weights"};
-        if (a != b) {
+        if (fields_of(f->training, role) != fields_of(f->validation, role)) {
             return bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "validation: training and validation data differ in their %s",
                             names[role]);
         }
-        if (a < 0) {
-            continue;
+    }
+    for (int k = 0; k < bwi_dataset_fields(f->training); k++) {
+        const bwi_field *x = bwi_dataset_field(f->training, k), *y = bwi_dataset_field(f->validation, k);
+        if (x->role != y->role || strcmp(x->name, y->name) != 0) {
+            return bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "validation: training and validation data differ in their %s",
+                            names[x->role]);
         }
-        const bwi_field *x = bwi_dataset_field(f->training, a), *y = bwi_dataset_field(f->validation, b);
         if (x->rank != y->rank || memcmp(x->shape, y->shape, (size_t)x->rank * sizeof x->shape[0]) != 0) {
             char expected[160], found[160];
-            return bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "validation: expected %s of shape %s as in training, got %s", names[role],
-                            bwi_format_shape(expected, x->rank, x->shape), bwi_format_shape(found, y->rank, y->shape));
+            return bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "validation: expected %s of shape %s as in training, got %s",
+                            names[x->role], bwi_format_shape(expected, x->rank, x->shape),
+                            bwi_format_shape(found, y->rank, y->shape));
         }
     }
     return BW_OK;
@@ -211,6 +223,32 @@ static bw_status open_session(fitting *f)
     return bwi_session_open(&f->session, f->model, f->training, &options);
 }
 
+/* Ranks that do not train alike would wait for each other for ever: each compares the sum of all with its own, and if one of
+ * them finds a difference, all stop. */
+static bw_status compare_ranks(fitting *f)
+{
+    static const char *const names[] = {"samples", "samples behind an update", "epochs", "validation samples", "variables"};
+    enum { FACTS = 5 };
+    const double mine[FACTS] = {(double)f->count, (double)f->window, f->options.epochs,
+                                f->validation ? (double)bw_dataset_count(f->validation) : 0, f->model->graph.variable_count};
+    const double ranks = bwi_rank_of(f->ctx)->count(f->ctx->ranks);
+    double sums[FACTS];
+    memcpy(sums, mine, sizeof sums);
+    bw_status status = bwi_rank_of(f->ctx)->sum_doubles(f->ctx, sums, FACTS);
+    for (int k = 0; k < FACTS && status == BW_OK; k++) {
+        if (fabs(sums[k] - ranks * mine[k]) > 0) {
+            status =
+                bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "ranks differ in their number of %s; this one has %.0f", names[k], mine[k]);
+        }
+    }
+    bw_status all = bwi_rank_of(f->ctx)->agree(f->ctx, status);
+    if (all != BW_OK) {
+        bwi_session_close(&f->session);
+        status = status != BW_OK ? status : bwi_fail(f->ctx, all, "another rank trains with other numbers");
+    }
+    return status;
+}
+
 /* All ranks begin or none: one that was refused would be waited for. */
 static bw_status begin_together(fitting *f, bw_status status)
 {
@@ -221,7 +259,7 @@ static bw_status begin_together(fitting *f, bw_status status)
             return bwi_fail(f->ctx, all, "another rank could not begin");
         }
     }
-    return status;
+    return status == BW_OK && f->ctx->ranks ? compare_ranks(f) : status;
 }
 
 static void take_facts(fitting *f)

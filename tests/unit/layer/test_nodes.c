@@ -1,4 +1,5 @@
-/* Models by calls: branches, shared layers, several inputs and outputs, losses and operators of one's own. */
+/* label: thread
+ * Models by calls: branches, shared layers, several inputs and outputs, losses and operators of one's own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 #include <batchwise.h>
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,6 +229,73 @@ static void test_several_inputs_and_outputs(void **state)
     assert_int_equal(hashes[0], hashes[2]);
 }
 
+typedef struct rank_job {
+    bw_ranks *ranks;
+    int rank, epochs;
+    bw_status status;
+    uint64_t hash;
+} rank_job;
+
+static void *train_rank(void *user)
+{
+    rank_job *j = user;
+    bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+    options.ranks = j->ranks;
+    options.rank = j->rank;
+    bw_context *ctx = bw_open(&options);
+    bw_dataset *data;
+    bw_model *model = fork_of(ctx, &data);
+    bw_fit_options fit = BW_FIT_OPTIONS_DEFAULT;
+    fit.batch = 5;
+    fit.tile = 2;
+    fit.epochs = j->epochs;
+    j->status = bw_compile(model, "adam", "class=sparse_categorical_crossentropy,value=mse", "class=accuracy");
+    if (j->status == BW_OK) {
+        j->status = bw_fit(model, data, &fit, NULL);
+    }
+    j->hash = bw_model_hash(model);
+    bw_close(ctx);
+    return NULL;
+}
+
+static void run_ranks(rank_job *jobs, int count)
+{
+    pthread_t threads[4];
+    bw_ranks *ranks = bw_ranks_open(count);
+    for (int r = 0; r < count; r++) {
+        jobs[r].ranks = ranks;
+        jobs[r].rank = r;
+        assert_int_equal(pthread_create(&threads[r], NULL, train_rank, &jobs[r]), 0);
+    }
+    for (int r = 0; r < count; r++) {
+        pthread_join(threads[r], NULL);
+    }
+    bw_ranks_close(ranks);
+}
+
+static void test_several_outputs_on_ranks(void **state)
+{
+    (void)state;
+    rank_job one[1] = {{.epochs = 2}}, four[4] = {{.epochs = 2}, {.epochs = 2}, {.epochs = 2}, {.epochs = 2}};
+    run_ranks(one, 1);
+    run_ranks(four, 4);
+    for (int r = 0; r < 4; r++) {
+        assert_int_equal(four[r].status, BW_OK);
+        assert_int_equal(four[r].hash, one[0].hash);
+    }
+}
+
+/* Ranks that were told different things stop at once, instead of waiting for each other. */
+static void test_ranks_that_differ(void **state)
+{
+    (void)state;
+    rank_job jobs[4] = {{.epochs = 1}, {.epochs = 3}, {.epochs = 2}, {.epochs = 2}};
+    run_ranks(jobs, 4);
+    for (int r = 0; r < 4; r++) {
+        assert_int_equal(jobs[r].status, BW_INVALID_ARGUMENT);
+    }
+}
+
 static void test_gradients_of_several_outputs(void **state)
 {
     (void)state;
@@ -362,6 +431,8 @@ int main(void)
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_no_layer_for_a_model_in_use),
         cmocka_unit_test(test_several_inputs_and_outputs),
+        cmocka_unit_test(test_several_outputs_on_ranks),
+        cmocka_unit_test(test_ranks_that_differ),
         cmocka_unit_test(test_gradients_of_several_outputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
