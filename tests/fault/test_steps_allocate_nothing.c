@@ -354,6 +354,40 @@ static void test_fit(void **state)
     }
 }
 
+/* One batch of 100,000 samples: the same picture again and again, with labels of its own each time. */
+static void test_hundred_thousand(void **state)
+{
+    (void)state;
+    enum { MANY = 100000 };
+    static int32_t many[MANY];
+    for (int i = 0; i < MANY; i++) {
+        many[i] = i % 10;
+    }
+    for (size_t m = 0; m < BWI_COUNT(models); m++) {
+        if (models[m].convolution) {
+            continue; /* oneDNN's own allocations in so many tiles outgrow the records */
+        }
+        bw_context *ctx = open_context(2);
+        bw_dataset_free(samples(ctx)); /* fills the pixels */
+        bw_array x = {.data = pixels, .dtype = BW_F32, .rank = 4, .shape = {MANY, 8, 8, 1}, .strides = {0, 32, 4, 4}};
+        bw_array y = {.data = many, .dtype = BW_I32, .rank = 1, .shape = {MANY}};
+        watch w = {0};
+        bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+        options.batch = MANY;
+        options.epochs = 4;
+        options.on_step = on_step;
+        options.on_epoch = on_epoch;
+        options.user = &w;
+        bw_status status = bw_fit(bw_model_parse(ctx, models[m].text), bw_from_arrays(ctx, &x, &y, NULL), &options, NULL);
+        atomic_store(&counting, false);
+        if (status != BW_OK) {
+            fail_msg("%s: %s", models[m].text, bw_message(ctx));
+        }
+        check(&w, models[m].text, models[m].convolution);
+        bw_close(ctx);
+    }
+}
+
 /* Batches of another size each time; the plan knew none of them. */
 static void run_changing(const model_case *m)
 {
@@ -401,6 +435,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts_at_all),
         cmocka_unit_test(test_fit),
+        cmocka_unit_test(test_hundred_thousand),
         cmocka_unit_test(test_changing_batches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
