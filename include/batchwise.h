@@ -184,12 +184,16 @@ typedef struct bw_read_options {
 
 /* Opens samples, by the path's end:
  *   .npz              x, y and optionally w (or x_<input>, y_<output>, w_<output>)
+ *   .npy              a list x.npy,y.npy,w.npy; mapped, whatever their size
  *   .csv, .csv.gz     numbers and categories; -: CSV from standard input
+ *   ...ubyte, .idx    IDX (also .gz): a list of images and labels, or the folder that holds them
+ *   .libsvm, .svm     target index:value index:value ...
  *   .tfrecord         tf.train.Example: inputs x or image (`input` names another: floats, int64, bytes or an encoded image),
  *                     targets y or label (`target`), weights w or weight
  *   a folder          of class folders of PNG and JPEG images, brought to `shape` (height, width, 1 or 3 channels) or to the
  *                     first one's size, which is said aloud
- * A list "a.csv,b.csv" is read as one. */
+ *   synth:NAME?n=1000 made by number: images, ordered, shapes, line, range (see docs/reference/data.md)
+ * A list "a.csv,b.csv" is read as one, its files one after the other. */
 BW_API bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *options);
 
 /* Samples from arrays in memory. Keeps the arrays' data. `y` and `w` may be NULL. */
@@ -281,8 +285,21 @@ BW_API bw_dataset *bw_shuffle(bw_dataset *dataset, uint64_t seed);
 BW_API bw_dataset *bw_take(bw_dataset *dataset, int64_t count);
 BW_API bw_dataset *bw_skip(bw_dataset *dataset, int64_t count);
 
-/* How many samples bw_iterate hands out at a time (a loop of one's own); bw_fit has its own option. Takes it. */
+/* Every count-th sample, from the index-th on: one of `count` parts without overlap. Takes the dataset. */
+BW_API bw_dataset *bw_shard(bw_dataset *dataset, int64_t count, int64_t index);
+
+/* One dataset after the other; blocks of one and of the other by turns; each sample of one with that of the other at the same
+ * position (the inputs of the second are the targets if neither has any); the same samples several times, each time as in an epoch
+ * of its own. Take the datasets. */
+BW_API bw_dataset *bw_concatenate(bw_dataset *first, bw_dataset *second);
+BW_API bw_dataset *bw_interleave(bw_dataset *first, bw_dataset *second, int64_t block);
+BW_API bw_dataset *bw_zip(bw_dataset *first, bw_dataset *second);
+BW_API bw_dataset *bw_repeat(bw_dataset *dataset, int64_t times);
+
+/* How many samples bw_iterate hands out at a time (a loop of one's own); bw_fit has its own option. Of concatenated datasets each
+ * keeps its own. By a text: "32", "full", "32,64" (by turns) or "32@0,128@5" (128 from epoch 5 on). Takes it. */
 BW_API bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch);
+BW_API bw_dataset *bw_batch_sizes(bw_dataset *dataset, const char *text, bool drop_remainder);
 
 /* The number of samples; -1 for NULL. */
 BW_API int64_t bw_dataset_count(const bw_dataset *dataset);

@@ -89,7 +89,10 @@ const bwi_facts *bwi_dataset_facts(const bw_dataset *dataset);
  * share by its seed). The dataset stays valid; both parts keep it. INVALID_ARGUMENT if a part would be empty. */
 bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation);
 
-int64_t bwi_dataset_batch(const bw_dataset *dataset); /* as bw_batches set it; 32 */
+int64_t bwi_dataset_batch(const bw_dataset *dataset); /* the first size that bw_batches set; 32 */
+/* Samples of the batch that begins at a position of an epoch; 0 at the end, which is earlier if the rest is dropped. */
+int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t position);
+int64_t bwi_dataset_largest_batch(const bw_dataset *dataset);
 
 /* A batch of the iterator: sample numbers. */
 struct bw_batch {

@@ -32,7 +32,7 @@ static bw_dataset *make(bw_context *ctx, const bwi_source *source, int columns, 
     dataset->source = source;
     dataset->references = 1;
     dataset->stride = 1;
-    dataset->batch = BWI_BATCH_DEFAULT;
+    dataset->batch = dataset->largest = BWI_BATCH_DEFAULT;
     dataset->scale = dataset->facts.scale = 1;
     if (columns > 0) {
         dataset->content = dataset;
@@ -62,6 +62,7 @@ bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_source *source, int
     dataset->count = upstream->count;
     dataset->numbers = upstream->numbers;
     dataset->batch = upstream->batch;
+    dataset->largest = upstream->largest;
     dataset->moving = upstream->moving;
     bwi_dataset_keep(upstream);
     if (!upstream->slow || bwi_ring_attach(dataset) == BW_OK)
@@ -306,6 +307,11 @@ int bwi_dataset_find(const bw_dataset *dataset, bwi_role role, int index)
 int64_t bwi_dataset_batch(const bw_dataset *dataset)
 {
     return dataset->batch;
+}
+
+int64_t bwi_dataset_largest_batch(const bw_dataset *dataset)
+{
+    return dataset->largest < dataset->count ? dataset->largest : dataset->count;
 }
 
 const bwi_facts *bwi_dataset_facts(const bw_dataset *dataset)

@@ -71,10 +71,11 @@ struct bw_dataset {
     bool taken;                    /* the user's reference is gone: a builder took it, or it was freed */
     bw_dataset *upstream, *second; /* with a reference; NULL: none */
     const bw_dataset *content;     /* the nearest dataset, from this one down, that has values of its own */
-    int64_t count, batch;
-    int64_t numbers; /* sample numbers are below it */
-    bool moving;     /* the order is another one in each epoch */
-    bool slow;       /* samples are worth making ahead, by threads of their own */
+    int64_t count;
+    int64_t batch, largest; /* the first size and the largest */
+    int64_t numbers;        /* sample numbers are below it */
+    bool moving;            /* the order is another one in each epoch */
+    bool slow;              /* samples are worth making ahead, by threads of their own */
 
     /* Of index maps: position p stands for first + p * stride. */
     int64_t first, stride;
@@ -202,6 +203,11 @@ void bwi_desk_give(bwi_desks *desks, bwi_desk *desk);
 /* `paths` are the parts of a list "a,b,c". Readers leave `scale` and `shape` of the options to bw_read. */
 typedef bw_status (*bwi_reader)(bw_context *ctx, bw_dataset **root, const char *const *paths, int count,
                                 const bw_read_options *options);
+bw_status bwi_idx_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+bool bwi_idx_is(bw_context *ctx, const char *path); /* a folder of such files */
+bw_status bwi_libsvm_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+bw_status bwi_npy_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+bw_status bwi_synth_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
 bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
 bw_status bwi_images_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
 bw_status bwi_tfrecord_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count,

@@ -28,7 +28,7 @@ bw_iterator *bw_iterate(bw_dataset *dataset, int epoch)
     bw_iterator *iterator = bwi_own(ctx, sizeof *iterator, destroy);
     if (!iterator)
         return NULL;
-    const int64_t capacity = dataset->batch < dataset->count ? dataset->batch : dataset->count;
+    const int64_t capacity = bwi_dataset_largest_batch(dataset);
     iterator->batch = (bw_batch){.dataset = dataset, .capacity = capacity};
     iterator->batch.numbers = bwi_allocate(ctx, (size_t)capacity, sizeof *iterator->batch.numbers);
     if (!iterator->batch.numbers) {
@@ -57,10 +57,10 @@ bw_status bw_next(bw_iterator *iterator, bw_batch **batch)
     if (iterator->epoch < 0 || iterator->epoch > INT_MAX || iterator->position < 0 || iterator->position > dataset->count)
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "an iterator at epoch %lld and position %lld of %lld samples",
                         (long long)iterator->epoch, (long long)iterator->position, (long long)dataset->count);
-    const int64_t left = dataset->count - iterator->position;
-    if (left == 0)
+    const int64_t count = bwi_dataset_batch_at(dataset, (int)iterator->epoch, iterator->position);
+    if (count == 0)
         return bwi_fail(ctx, BW_OUT_OF_RANGE, "end of data");
-    iterator->batch.count = left < iterator->batch.capacity ? left : iterator->batch.capacity;
+    iterator->batch.count = count < iterator->batch.capacity ? count : iterator->batch.capacity;
     for (int64_t i = 0; i < iterator->batch.count; i++)
         iterator->batch.numbers[i] = bwi_dataset_number(dataset, (int)iterator->epoch, iterator->position + i);
     iterator->batch.epoch = (int)iterator->epoch;

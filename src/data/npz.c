@@ -244,9 +244,11 @@ static bw_status keep_file(reading *r)
 bw_status bwi_npz_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     reading r = {.ctx = ctx, .path = paths[0]};
-    (void)count, (void)options;
+    (void)count;
     *root = NULL;
-    bw_status status = bwi_file_map(ctx, &r.file, r.path);
+    bw_status status = bwi_read_options_check(ctx, r.path, options, 0);
+    if (status == BW_OK)
+        status = bwi_file_map(ctx, &r.file, r.path);
     if (status != BW_OK)
         return status;
     status = bwi_zip_open(ctx, &r.zip, &r.file, r.path);

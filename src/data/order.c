@@ -84,18 +84,20 @@ bw_dataset *bw_skip(bw_dataset *dataset, int64_t count)
     return take_range(dataset, count, samples - count);
 }
 
-bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch)
+bw_dataset *bw_shard(bw_dataset *dataset, int64_t count, int64_t index)
 {
     if (!dataset)
         return NULL;
     bw_context *ctx = dataset->owned.ctx;
-    if (batch < 1) {
+    const int64_t samples = dataset->count;
+    if (count < 1 || index < 0 || index >= count || index >= samples) {
         bw_dataset_free(dataset);
-        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "batches(%lld): a batch has at least one sample", (long long)batch);
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "shard(%lld, %lld): part %lld of %lld; there are %lld samples",
+                              (long long)count, (long long)index, (long long)index, (long long)count, (long long)samples);
     }
-    bw_dataset *made = take_range(dataset, 0, dataset->count);
+    bw_dataset *made = take_range(dataset, index, (samples - index - 1) / count + 1);
     if (made)
-        made->batch = batch;
+        made->stride = count;
     return made;
 }
 

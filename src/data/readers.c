@@ -1,5 +1,5 @@
 /*
- * Which reader opens a path: by its beginning, or by the end of its name. A new kind of file is its own file and a row here.
+ * Which reader opens a path. A new kind of file is its own file and a row here.
  */
 #include "data/dataset.h"
 
@@ -9,14 +9,29 @@
 
 #define LIST_LIMIT 1024
 
+/* Rows that know a path by its beginning or its end come first; the others look at what is there. */
 static const struct {
-    const char *prefix, *extension; /* one of them; the extension / stands for a folder */
-    bool lists;                     /* takes a list "a,b,c" as a whole */
+    const char *prefix, *extension;
+    bool (*is)(bw_context *ctx, const char *path);
+    bool lists; /* takes a list "a,b,c" as a whole; otherwise the files are read one by one and put one after the other */
     bwi_reader read;
 } readers[] = {
-    {NULL, ".npz", false, bwi_npz_read},           {NULL, ".csv", true, bwi_csv_read},
-    {NULL, ".csv.gz", true, bwi_csv_read},         {NULL, ".tfrecord", true, bwi_tfrecord_read},
-    {NULL, ".tfrecords", true, bwi_tfrecord_read}, {NULL, "/", false, bwi_images_read},
+    {.extension = ".npz", .read = bwi_npz_read},
+    {.extension = ".npy", .lists = true, .read = bwi_npy_read},
+    {.extension = ".csv", .lists = true, .read = bwi_csv_read},
+    {.extension = ".csv.gz", .lists = true, .read = bwi_csv_read},
+    {.extension = "ubyte", .lists = true, .read = bwi_idx_read},
+    {.extension = "ubyte.gz", .lists = true, .read = bwi_idx_read},
+    {.extension = ".idx", .lists = true, .read = bwi_idx_read},
+    {.extension = ".idx.gz", .lists = true, .read = bwi_idx_read},
+    {.extension = ".libsvm", .read = bwi_libsvm_read},
+    {.extension = ".svm", .read = bwi_libsvm_read},
+    {.extension = ".tfrecord", .lists = true, .read = bwi_tfrecord_read},
+    {.extension = ".tfrecords", .lists = true, .read = bwi_tfrecord_read},
+    {.prefix = "synth:", .read = bwi_synth_read},
+    {.is = bwi_idx_is, .lists = true, .read = bwi_idx_read},
+    {.extension = "/", .read = bwi_images_read},
+    {.is = bwi_folder_is, .read = bwi_images_read},
 };
 
 static char lower(char letter)
@@ -66,11 +81,12 @@ bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_rea
     return BW_OK;
 }
 
-static int find_reader(const char *path)
+static int find_reader(bw_context *ctx, const char *path)
 {
     for (size_t i = 0; i < BWI_COUNT(readers); i++) {
         const char *prefix = readers[i].prefix, *extension = readers[i].extension;
-        if ((prefix && strncmp(path, prefix, strlen(prefix)) == 0) || (extension && ends_with(path, extension)))
+        if ((prefix && strncmp(path, prefix, strlen(prefix)) == 0) || (extension && ends_with(path, extension)) ||
+            (readers[i].is && readers[i].is(ctx, path)))
             return (int)i;
     }
     return -1;
@@ -94,32 +110,52 @@ static bw_status fail_kind(bw_context *ctx, const char *path)
 {
     char known[256] = "";
     for (size_t i = 0; i < BWI_COUNT(readers); i++) {
+        const char *name = readers[i].prefix ? readers[i].prefix : readers[i].extension;
+        if (!name)
+            continue;
         strncat(known, " ", sizeof known - strlen(known) - 1);
-        strncat(known,
-                readers[i].prefix                        ? readers[i].prefix
-                : strcmp(readers[i].extension, "/") == 0 ? "folders"
-                                                         : readers[i].extension,
-                sizeof known - strlen(known) - 1);
+        strncat(known, strcmp(name, "/") == 0 ? "folders" : name, sizeof known - strlen(known) - 1);
     }
     return bwi_fail(ctx, BW_UNIMPLEMENTED, "%s: no reader for this kind of file; known are%s", path, known);
 }
 
+/* One file after the other, each read by itself. */
+static bw_status read_each(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options,
+                           bwi_reader read)
+{
+    bw_dataset *all = NULL;
+    for (int i = 0; i < count; i++) {
+        bw_dataset *one = NULL;
+        const bw_status status = read(ctx, &one, &paths[i], 1, options);
+        if (status != BW_OK) {
+            bw_dataset_free(all);
+            return status;
+        }
+        one->scale = one->facts.scale = options->scale;
+        all = all ? bw_concatenate(all, one) : one;
+        if (!all)
+            return bwi_pending(ctx);
+    }
+    *root = all;
+    return BW_OK;
+}
+
 static bw_status read_list(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
-    int reader = strcmp(paths[0], "-") == 0 ? find_reader(".csv") : find_reader(paths[0]);
-    if (reader < 0 && bwi_folder_is(ctx, paths[0]))
-        reader = find_reader("/");
+    const int reader = strcmp(paths[0], "-") == 0 ? find_reader(ctx, ".csv") : find_reader(ctx, paths[0]);
     if (reader < 0)
         return fail_kind(ctx, paths[0]);
-    if (count > 1 && !readers[reader].lists)
-        return bwi_fail(ctx, BW_UNIMPLEMENTED, "%s and %d more: several files of this kind are not read as one", paths[0],
-                        count - 1);
     for (int i = 1; i < count; i++) {
-        const int other = find_reader(paths[i]);
+        const int other = find_reader(ctx, paths[i]);
         if (other < 0 || readers[other].read != readers[reader].read)
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: is no file of the same kind as %s", paths[i], paths[0]);
     }
-    return readers[reader].read(ctx, root, paths, count, options);
+    if (!readers[reader].lists)
+        return read_each(ctx, root, paths, count, options, readers[reader].read);
+    const bw_status status = readers[reader].read(ctx, root, paths, count, options);
+    if (status == BW_OK)
+        (*root)->scale = (*root)->facts.scale = options->scale;
+    return status;
 }
 
 static bool is_file(bw_context *ctx, const char *path)
@@ -144,12 +180,10 @@ static bw_status read_any(bw_context *ctx, bw_dataset **root, const char *path, 
     return status;
 }
 
-/* What holds for every kind of file. */
-static bw_status apply(bw_dataset *root, const char *path, const bw_read_options *options)
+static bw_status reshape(bw_dataset *root, const char *path, const bw_read_options *options)
 {
     char where[512];
     snprintf(where, sizeof where, "%.*s: ", (int)sizeof where - 3, path);
-    root->scale = root->facts.scale = options->scale;
     return bwi_dataset_reshape(root, options->rank, options->shape, where);
 }
 
@@ -165,7 +199,9 @@ bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *op
     if (status == BW_OK)
         status = read_any(ctx, &root, path, &chosen);
     if (status == BW_OK)
-        status = apply(root, path, &chosen);
+        status = reshape(root, path, &chosen);
+    if (status == BW_OK && root->slow && !root->ring)
+        status = bwi_ring_attach(root);
     if (status == BW_OK)
         return root;
     bw_dataset_free(root);
