@@ -209,6 +209,7 @@ bw_status bwi_libsvm_read(bw_context *ctx, bw_dataset **root, const char *const 
 bw_status bwi_npy_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
 bw_status bwi_synth_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
 bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+bw_status bwi_hdf5_samples(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
 bw_status bwi_images_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
 bw_status bwi_tfrecord_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count,
                             const bw_read_options *options);

@@ -28,6 +28,8 @@ static const struct {
     {.extension = ".svm", .read = bwi_libsvm_read},
     {.extension = ".tfrecord", .lists = true, .read = bwi_tfrecord_read},
     {.extension = ".tfrecords", .lists = true, .read = bwi_tfrecord_read},
+    {.extension = ".h5", .read = bwi_hdf5_samples},
+    {.extension = ".hdf5", .read = bwi_hdf5_samples},
     {.prefix = "synth:", .read = bwi_synth_read},
     {.is = bwi_idx_is, .lists = true, .read = bwi_idx_read},
     {.extension = "/", .read = bwi_images_read},
@@ -121,12 +123,12 @@ static bw_status fail_kind(bw_context *ctx, const char *path)
 
 /* One file after the other, each read by itself. */
 static bw_status read_each(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options,
-                           bwi_reader read)
+                           bwi_reader reader)
 {
     bw_dataset *all = NULL;
     for (int i = 0; i < count; i++) {
         bw_dataset *one = NULL;
-        const bw_status status = read(ctx, &one, &paths[i], 1, options);
+        const bw_status status = reader(ctx, &one, &paths[i], 1, options);
         if (status != BW_OK) {
             bw_dataset_free(all);
             return status;

@@ -76,13 +76,17 @@ typedef struct bwi_hdf5_entry {
     bw_dtype dtype;   /* of the file; any integer or float */
     int rank;
     int64_t shape[BW_MAX_RANK];
-    bool stored; /* the file can hold that many values: a reader may make room for them */
+    bool stored;   /* the file can hold that many values: a reader may make room for them */
+    bool chunked;  /* in pieces. The library below may read beyond a piece whose size is a lie: not for hostile files */
+    int64_t place; /* where they stand in the image, without gaps and as this machine has them; -1: they must be read */
 } bwi_hdf5_entry;
 
 /* Lists the datasets of an image of an HDF5 file, which is copied. Refuses links that are not hard, virtual and external
  * datasets and filters that would be loaded from elsewhere. No file is ever opened. Calls are made one at a time, whatever
  * the thread: the library below is not for several. */
 bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, size_t size, const char *where);
+/* The same for an image that is kept until bwi_hdf5_close, and not copied: it may be larger than memory. */
+bw_status bwi_hdf5_open_mapped(bw_context *ctx, bwi_hdf5 **file, const bwi_bytes *image, const char *where);
 void bwi_hdf5_close(bwi_hdf5 *file); /* NULL is fine */
 int bwi_hdf5_count(const bwi_hdf5 *file);
 const bwi_hdf5_entry *bwi_hdf5_at(const bwi_hdf5 *file, int index);

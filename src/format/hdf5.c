@@ -20,6 +20,7 @@ struct bwi_hdf5 {
     bw_context *ctx;
     char *where;
     size_t size; /* of the image */
+    bool lent;   /* the image is used where it stands */
     hid_t file;
     bwi_hdf5_entry *entries;
     int count, capacity;
@@ -148,6 +149,16 @@ static const char *outside(hid_t plan)
     return NULL;
 }
 
+/* Where the values stand in the image, one after another and in this machine's byte order; -1: nowhere. */
+static int64_t find_place(const bwi_hdf5 *file, const bwi_hdf5_entry *entry, hid_t dataset, hid_t type, hid_t plan)
+{
+    if (!entry->stored || H5Pget_layout(plan) != H5D_CONTIGUOUS || H5Tget_order(type) != H5Tget_order(H5T_NATIVE_INT))
+        return -1;
+    const haddr_t place = H5Dget_offset(dataset);
+    const size_t bytes = entry_bytes(entry);
+    return place == HADDR_UNDEF || place > file->size || bytes > file->size - place ? -1 : (int64_t)place;
+}
+
 static void describe(walk *w, hid_t dataset, bwi_hdf5_entry *entry)
 {
     hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset), plan = H5Dget_create_plist(dataset);
@@ -157,6 +168,8 @@ static void describe(walk *w, hid_t dataset, bwi_hdf5_entry *entry)
     else if (type >= 0 && space >= 0 && plain_type(type, &entry->dtype) && read_shape(space, entry)) {
         const size_t storage = H5Dget_storage_size(dataset), bytes = entry_bytes(entry);
         entry->stored = bytes <= storage && bytes <= w->file->size;
+        entry->chunked = H5Pget_layout(plan) == H5D_CHUNKED;
+        entry->place = find_place(w->file, entry, dataset, type, plan);
     }
     H5Pclose(plan);
     H5Sclose(space);
@@ -179,7 +192,7 @@ static bool grow(bwi_hdf5 *file)
 static void add_dataset(walk *w, hid_t dataset)
 {
     bwi_hdf5 *file = w->file;
-    bwi_hdf5_entry entry = {0};
+    bwi_hdf5_entry entry = {.place = -1};
     describe(w, dataset, &entry);
     if (w->status != BW_OK)
         return;
@@ -239,13 +252,57 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const bwi_hdf5_entry *)a)->name, ((const bwi_hdf5_entry *)b)->name);
 }
 
+/* An image that is used where it stands: what the library takes for its copies is always the image itself. Read-only: it
+ * neither writes to it nor makes it longer. */
+static void *lend_image(size_t size, H5FD_file_image_op_t op, void *image)
+{
+    (void)size, (void)op;
+    return image;
+}
+
+static void *copy_image(void *to, const void *from, size_t size, H5FD_file_image_op_t op, void *image)
+{
+    (void)from, (void)size, (void)op, (void)image;
+    return to;
+}
+
+static void *grow_image(void *at, size_t size, H5FD_file_image_op_t op, void *image)
+{
+    (void)at, (void)size, (void)op, (void)image;
+    return NULL;
+}
+
+static herr_t free_image(void *at, H5FD_file_image_op_t op, void *image)
+{
+    (void)at, (void)op, (void)image;
+    return 0;
+}
+
+static void *copy_user(void *image)
+{
+    return image;
+}
+
+static herr_t free_user(void *image)
+{
+    (void)image;
+    return 0;
+}
+
+static bool give_image(const bwi_hdf5 *file, hid_t access, void *image)
+{
+    H5FD_file_image_callbacks_t callbacks = {lend_image, copy_image, grow_image, free_image, copy_user, free_user, image};
+    return (!file->lent || H5Pset_file_image_callbacks(access, &callbacks) >= 0) &&
+           H5Pset_file_image(access, image, file->size) >= 0;
+}
+
 static bw_status open_image(bwi_hdf5 *file, const void *image)
 {
     char name[64];
     make_name(name);
     hid_t access = memory_driver();
-    /* The library promises not to write to the image: it copies it. */
-    if (access >= 0 && H5Pset_file_image(access, (void *)(uintptr_t)image, file->size) >= 0)
+    /* The library promises not to write to the image. */
+    if (access >= 0 && give_image(file, access, (void *)(uintptr_t)image))
         file->file = H5Fopen(name, H5F_ACC_RDONLY, access);
     if (access >= 0)
         H5Pclose(access);
@@ -259,7 +316,7 @@ static bw_status open_image(bwi_hdf5 *file, const void *image)
     return w.status;
 }
 
-bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, size_t size, const char *where)
+static bw_status open_file(bw_context *ctx, bwi_hdf5 **file, const void *image, size_t size, const char *where, bool lent)
 {
     host h;
     *file = NULL;
@@ -269,7 +326,7 @@ bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, siz
         bwi_release(ctx, made);
         return BW_RESOURCE_EXHAUSTED;
     }
-    *made = (bwi_hdf5){.ctx = ctx, .where = copy, .size = size, .file = -1};
+    *made = (bwi_hdf5){.ctx = ctx, .where = copy, .size = size, .lent = lent, .file = -1};
     enter(&h);
     bw_status status = size ? open_image(made, image) : bwi_fail(ctx, BW_DATA_LOSS, "%s: is empty", where);
     leave(&h);
@@ -278,6 +335,16 @@ bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, siz
     else
         bwi_hdf5_close(made);
     return status;
+}
+
+bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, size_t size, const char *where)
+{
+    return open_file(ctx, file, image, size, where, false);
+}
+
+bw_status bwi_hdf5_open_mapped(bw_context *ctx, bwi_hdf5 **file, const bwi_bytes *image, const char *where)
+{
+    return open_file(ctx, file, image->data, image->size, where, true);
 }
 
 void bwi_hdf5_close(bwi_hdf5 *file)
