@@ -31,13 +31,16 @@ static bool has_data_format(const bwi_layer_row *row)
     return false;
 }
 
-static bw_status put_config(bw_context *ctx, bwi_json_writer *w, const bwi_layer *layer)
+/* `trainable` says something of variables only, and not all layers of Keras take it. */
+static bw_status put_config(bw_context *ctx, bwi_json_writer *w, const bwi_layer *layer, int variables)
 {
     const bwi_layer_row *row = layer->row;
     bw_status status = BW_OK;
     bwi_json_begin(w, "config", '{');
     bwi_json_put_text(w, "name", layer->name);
-    bwi_json_put_bool(w, "trainable", layer->trainable);
+    if (variables) {
+        bwi_json_put_bool(w, "trainable", layer->trainable);
+    }
     bwi_json_put_text(w, "dtype", "float32");
     for (int i = 0; i < row->argument_count && status == BW_OK; i++) {
         const bwi_argument *a = &row->arguments[i];
@@ -180,12 +183,14 @@ static void put_ends(bwi_json_writer *w, const bwi_wiring *wiring, const int *op
 
 /* ---- Models ---- */
 
-static bw_status put_layer(bw_context *ctx, bwi_json_writer *w, const bwi_layer *layer)
+static bw_status put_layer(const bw_model *model, bwi_json_writer *w, int number)
 {
+    const bwi_layer *layer = &model->layers[number];
+    int first;
     begin_object(w, "keras.layers", layer->row->class_name);
-    bw_status status = put_config(ctx, w, layer);
+    bw_status status = put_config(model->ctx, w, layer, bwi_layer_variables(model, number, &first));
     bwi_json_put_null(w, "registered_name");
-    return status == BW_OK ? put_private(ctx, w, layer) : status;
+    return status == BW_OK ? put_private(model->ctx, w, layer) : status;
 }
 
 static bw_status put_sequential(bwi_json_writer *w, const bw_model *model, const bwi_wiring *wiring)
@@ -197,7 +202,7 @@ static bw_status put_sequential(bwi_json_writer *w, const bw_model *model, const
     put_input(w, name, model->inputs[0]);
     bwi_json_end(w);
     for (int i = 0; i < model->layer_count && status == BW_OK; i++) {
-        status = put_layer(model->ctx, w, &model->layers[i]);
+        status = put_layer(model, w, i);
         bwi_json_end(w);
     }
     bwi_json_end(w);
@@ -226,7 +231,7 @@ static bw_status put_functional(bwi_json_writer *w, const bw_model *model, const
         if (input >= 0) {
             put_input(w, name, wiring->uses[inputs[input]].node);
         } else {
-            status = put_layer(model->ctx, w, &model->layers[operation]);
+            status = put_layer(model, w, operation);
         }
         bwi_json_put_text(w, "name", name);
         put_calls(w, wiring, operations, input < 0 ? operation : -1);

@@ -78,7 +78,21 @@ bw_status bwi_keras_put_argument(bw_context *ctx, bwi_json_writer *writer, const
 /* Is it the argument's default? */
 bool bwi_argument_is_standard(bw_context *ctx, const bwi_argument *argument, const bwi_argument_value *value);
 
-/* ---- Configurations (config_read.c, config_write.c, compile_read.c, compile_write.c) ---- */
+/* ---- Configurations (config_read.c, graph_read.c, config_write.c, compile_read.c, compile_write.c) ---- */
+
+/* Of one layer in a configuration. */
+const bwi_layer_row *bwi_keras_layer_row(const char *class_name); /* NULL: none */
+const char *bwi_keras_layer_name(const bwi_json *layer);
+/* Checks that it can be a layer's, and begins messages with it. */
+bw_status bwi_keras_check_name(bwi_keras *keras, const char *name);
+/* The layer as in an expression; `frozen`: not trainable whatever it says. */
+bw_status bwi_keras_layer_text(const bwi_keras *keras, const bwi_json *layer, bool frozen, bwi_text *text);
+bool bwi_keras_is_input(const bwi_json *layer);
+bw_status bwi_keras_check_input(const bwi_keras *keras, const bwi_json *config);
+/* [null, 28, 28, 1]: where it stands, and what stands in it behind the batch. */
+const bwi_json *bwi_keras_shape_of(const bwi_json *config);
+bw_status bwi_keras_input_shape(const bwi_keras *keras, const bwi_json *list, bwi_shape *shape);
+bw_status bwi_keras_read_graph(bw_model *model, const bwi_keras *keras, const bwi_json *config, bool frozen);
 
 /* A model from a Keras configuration: nodes and variables without values if its input's shape is known. NULL as a builder. */
 bw_model *bwi_keras_read_model(bw_context *ctx, const char *path, const bwi_json *json);

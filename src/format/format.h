@@ -94,7 +94,7 @@ const bwi_hdf5_entry *bwi_hdf5_find(const bwi_hdf5 *file, const char *name); /* 
 /* `count` elements of the first axis from `offset` on (of a scalar: 1 from 0), converted to float32 or int64. */
 bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t offset, int64_t count, bw_dtype dtype, void *to);
 /* A text attribute of a group ("" is the root), or a list of them, one after another, each ended by NUL: *texts is to be
- * released, *count is 0 and *texts NULL if there is no such attribute. */
+ * released, *count is 0 and *texts NULL if there is no such attribute, or nothing in it. */
 bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name, char **texts, int *count);
 
 /* A dataset to be written: float32, int64 or int32. Groups on the way are made. */

@@ -15,6 +15,7 @@ with h5py.File("plain.h5", "w") as f:
     f.attrs["layer_names"] = np.array([b"dense", b"dense_1"])
     f.attrs["variable"] = np.array(["a", "long text", ""], dtype=h5py.string_dtype())
     f.attrs["number"] = 3
+    f.attrs["empty"] = np.zeros(0)
     f["deep"].attrs["name"] = "of a group"
 
 with h5py.File("soft.h5", "w") as f:

@@ -131,6 +131,8 @@ static void test_attributes(void **state)
     assert_null(texts);
     assert_int_equal(bwi_hdf5_attribute(file, "missing", "name", &texts, &count), BW_OK);
     assert_null(texts);
+    assert_int_equal(bwi_hdf5_attribute(file, "", "empty", &texts, &count), BW_OK);
+    assert_null(texts);
     assert_int_equal(bwi_hdf5_attribute(file, "", "number", &texts, &count), BW_DATA_LOSS);
     bwi_hdf5_close(file);
     bw_close(ctx);

@@ -1,0 +1,264 @@
+/*
+ * Files of the real Keras (tests/data/keras, made by make_keras.py there): what they predict, how training goes on from them,
+ * and that they come back from files written here. BW_KERAS_OUT=FOLDER keeps those for make_keras.py check.
+ */
+#include "support/check.h"
+
+#include "file/file.h"
+#include "keras/case_file.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char *const names[] = {
+    "dense",
+    "cnn",
+    "line",
+    "shapes",
+    "normalization",
+    "random",
+    "residual",
+    "merges",
+    "order",
+    "shared",
+    "text",
+    "words",
+    "frozen",
+    "untrained",
+    "uncompiled",
+    "no_input",
+    "optimizer_sgd",
+    "optimizer_adam_amsgrad",
+    "optimizer_adadelta",
+    "optimizer_adamax",
+    "optimizer_lion",
+    "optimizer_nadam",
+    "optimizer_rmsprop",
+    "optimizer_adagrad",
+    "optimizer_ema",
+    "optimizer_exponential",
+    "optimizer_inverse",
+    "optimizer_polynomial",
+    "optimizer_piecewise",
+    "optimizer_cosine",
+    "optimizer_restarts",
+};
+
+static bw_context *ctx;
+static char folder[4096];
+
+static int open_all(void **state)
+{
+    (void)state;
+    const char *kept = getenv("BW_KERAS_OUT");
+    snprintf(folder, sizeof folder, "%s", kept ? kept : "/tmp/bw-keras-XXXXXX");
+    ctx = bw_open(NULL);
+    return ctx && (kept || mkdtemp(folder)) ? 0 : -1;
+}
+
+static int close_all(void **state)
+{
+    (void)state;
+    bw_close(ctx);
+    return getenv("BW_KERAS_OUT") ? 0 : rmdir(folder);
+}
+
+static const char *fixture(const char *name, const char *extension)
+{
+    static char path[2][4096];
+    static int turn;
+    turn = !turn;
+    snprintf(path[turn], sizeof path[turn], "%s/keras/%s%s", BW_TEST_DATA, name, extension);
+    return path[turn];
+}
+
+static const char *output(const char *name, const char *extension)
+{
+    static char path[8192];
+    snprintf(path, sizeof path, "%s/%s%s", folder, name, extension);
+    return path;
+}
+
+static void drop(const char *path)
+{
+    if (!getenv("BW_KERAS_OUT")) {
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
+static bw_model *load(const char *path)
+{
+    bw_model *model = bw_load(ctx, path);
+    if (!model) {
+        fail_msg("%s", bw_message(ctx));
+    }
+    return model;
+}
+
+/* The model's predictions beside arrays p0, p1, ... (or q0, ...), relative to their size where that is above 1. */
+static void check_predictions(bw_model *model, const char *name, const case_file *file, char letter, double tolerance)
+{
+    bw_dataset *dataset = bw_read(ctx, fixture(name, ".npz"), NULL);
+    float *values[BWI_MAX_ENDS];
+    size_t counts[BWI_MAX_ENDS];
+    const case_array *expected[BWI_MAX_ENDS];
+    int outputs = 0;
+    for (char key[8]; snprintf(key, sizeof key, "%c%d", letter, outputs), (expected[outputs] = case_find(file, key)); outputs++) {
+        counts[outputs] = (size_t)expected[outputs]->count;
+        values[outputs] = malloc(counts[outputs] * sizeof(float));
+    }
+    assert_true(outputs > 0);
+    check_ok(ctx, bw_predict_all(model, dataset, values, counts, outputs));
+    for (int k = 0; k < outputs; k++) {
+        for (size_t i = 0; i < counts[k]; i++) {
+            double wanted = expected[k]->values[i], off = fabs((double)values[k][i] - wanted);
+            if (!(off <= tolerance * fmax(1, fabs(wanted)))) {
+                fail_msg("%s: %c%d: value %zu is %g, expected %g", name, letter, k, i, (double)values[k][i], wanted);
+            }
+        }
+        free(values[k]);
+    }
+    bw_dataset_free(dataset);
+}
+
+static void read_case(const char *name, case_file *file)
+{
+    if (!case_read(ctx, file, fixture(name, ".npz"))) {
+        fail_msg("%s: %s", name, bw_message(ctx));
+    }
+}
+
+static void test_predictions(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < BWI_COUNT(names); n++) {
+        case_file file;
+        read_case(names[n], &file);
+        bw_model *model = load(fixture(names[n], ".keras"));
+        check_predictions(model, names[n], &file, 'p', 1e-5);
+        bw_model_free(model);
+        case_free(&file);
+    }
+}
+
+/* One more epoch ends where Keras's ends: optimizer, schedule, slots and counters came with the file. */
+static void test_training_goes_on(void **state)
+{
+    (void)state;
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.batch = 8;
+    int trained = 0;
+    for (size_t n = 0; n < BWI_COUNT(names); n++) {
+        case_file file;
+        read_case(names[n], &file);
+        if (case_find(&file, "q0")) {
+            bw_model *model = load(fixture(names[n], ".keras"));
+            bw_dataset *dataset = bw_read(ctx, fixture(names[n], ".npz"), NULL);
+            check_ok(ctx, bw_fit(model, dataset, &options, NULL));
+            check_predictions(model, names[n], &file, 'q', 2e-4);
+            bw_dataset_free(dataset);
+            bw_model_free(model);
+            trained++;
+        }
+        case_free(&file);
+    }
+    assert_true(trained > 25);
+}
+
+static bwi_bytes map(const char *path)
+{
+    bwi_bytes bytes;
+    check_ok(ctx, bwi_file_map(ctx, &bytes, path));
+    return bytes;
+}
+
+/* Written, read and written again: the same bytes, the same weights; and the files that were written train on alike. */
+static void test_round_trips(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < BWI_COUNT(names); n++) {
+        case_file file;
+        char second[64];
+        read_case(names[n], &file);
+        bw_model *model = load(fixture(names[n], ".keras"));
+        check_ok(ctx, bw_save(model, output(names[n], ".keras")));
+        bw_model *again = load(output(names[n], ".keras"));
+        assert_int_equal(bw_model_hash(again), bw_model_hash(model));
+        check_predictions(again, names[n], &file, 'p', 1e-5);
+        snprintf(second, sizeof second, "%s_again", names[n]);
+        check_ok(ctx, bw_save(again, output(second, ".keras")));
+        bwi_bytes a = map(output(names[n], ".keras")), b = map(output(second, ".keras"));
+        assert_int_equal(a.size, b.size);
+        assert_memory_equal(a.data, b.data, a.size);
+        bwi_file_unmap(ctx, &a);
+        bwi_file_unmap(ctx, &b);
+        assert_int_equal(unlink(output(second, ".keras")), 0);
+        bw_model_free(model);
+        bw_model_free(again);
+        drop(output(names[n], ".keras"));
+        case_free(&file);
+    }
+}
+
+/* Weights alone, into a model of the same layers that has others. */
+static void test_weights(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {".weights.h5", ".safetensors", ".keras"};
+    static const char *const some[] = {"cnn", "order", "shared", "normalization"};
+    for (size_t n = 0; n < BWI_COUNT(some); n++) {
+        case_file file;
+        read_case(some[n], &file);
+        bw_model *model = load(fixture(some[n], ".keras"));
+        check_ok(ctx, bw_save(model, output("weights", ".json")));
+        for (size_t k = 0; k < BWI_COUNT(kinds); k++) {
+            bw_model *other = load(output("weights", ".json"));
+            check_ok(ctx, bw_save(model, output("weights", kinds[k])));
+            check_ok(ctx, bw_load_weights(other, output("weights", kinds[k])));
+            assert_int_equal(bw_model_hash(other), bw_model_hash(model));
+            check_predictions(other, some[n], &file, 'p', 1e-5);
+            /* Also over values that are there. */
+            float zeros[4096] = {0};
+            int64_t shape[BW_MAX_RANK], count = 1;
+            for (int rank = bw_variable_shape(other, 0, shape); rank > 0; rank--) {
+                count *= shape[rank - 1];
+            }
+            check_ok(ctx, bw_variable_set(other, 0, zeros, (size_t)count));
+            check_ok(ctx, bw_load_weights(other, output("weights", kinds[k])));
+            assert_int_equal(bw_model_hash(other), bw_model_hash(model));
+            assert_int_equal(unlink(output("weights", kinds[k])), 0);
+            bw_model_free(other);
+        }
+        assert_int_equal(unlink(output("weights", ".json")), 0);
+        bw_model_free(model);
+        case_free(&file);
+    }
+}
+
+static void test_older_files(void **state)
+{
+    (void)state;
+    static const char *const some[] = {"cnn", "shared", "text"};
+    for (size_t n = 0; n < BWI_COUNT(some); n++) {
+        case_file file;
+        read_case(some[n], &file);
+        bw_model *model = load(fixture(some[n], ".h5")), *same = load(fixture(some[n], ".keras"));
+        check_predictions(model, some[n], &file, 'p', 1e-5);
+        bwi_training *a = model->training, *b = same->training;
+        assert_ptr_equal(a->optimizer.row, b->optimizer.row);
+        assert_int_equal(a->loss_count, b->loss_count);
+        bw_model_free(model);
+        bw_model_free(same);
+        case_free(&file);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_predictions), cmocka_unit_test(test_training_goes_on), cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_weights),     cmocka_unit_test(test_older_files),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
