@@ -35,7 +35,7 @@ static void test_images(void **state)
     int right = 0;
     for (int i = 0; i < 300; i++) {
         int best = 0;
-        double least = INFINITY;
+        double least = (double)INFINITY;
         for (int c = 0; c < 7; c++) {
             double distance = 0;
             for (int k = 0; k < 90; k++)
