@@ -16,7 +16,7 @@
 
 enum { SAMPLES = 13, WIDTH = 6 };
 
-static float xs[SAMPLES * WIDTH], ys[SAMPLES * 2], labels[SAMPLES];
+static float xs[SAMPLES * WIDTH], second[SAMPLES * 3], ys[SAMPLES * 2], labels[SAMPLES];
 
 static void fill(void)
 {
@@ -31,6 +31,9 @@ static void fill(void)
     }
     for (int i = 0; i < SAMPLES; i++) {
         labels[i] = (float)(i % 3);
+    }
+    for (int i = 0; i < SAMPLES * 3; i++) {
+        second[i] = xs[(i * 7) % (SAMPLES * WIDTH)];
     }
 }
 
@@ -177,11 +180,7 @@ static void test_shared_layer(void **state)
 /* Two inputs, two outputs with a loss each; the history has the total, each loss and each metric. */
 static bw_model *fork_of(bw_context *ctx, bw_dataset **data)
 {
-    static float second[SAMPLES * 3];
     const int64_t three[] = {3};
-    for (int i = 0; i < SAMPLES * 3; i++) {
-        second[i] = xs[(i * 7) % (SAMPLES * WIDTH)];
-    }
     bw_field fields[] = {{"x_left", {.data = xs, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, WIDTH}}},
                          {"x_right", {.data = second, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, 3}}},
                          {"y_class", {.data = labels, .dtype = BW_F32, .rank = 1, .shape = {SAMPLES}}},
