@@ -263,6 +263,36 @@ typedef struct bw_map_options {
 /* Samples changed by a function, made ahead on threads of their own. Takes the dataset; keeps `user`. */
 BW_API bw_dataset *bw_map(bw_dataset *dataset, bw_map_function function, void *user, const bw_map_options *options);
 
+/* Whether a sample is kept. Sees values as map functions do. */
+typedef bool (*bw_filter_function)(void *user, bw_sample *sample, const void *const *from);
+
+/* The samples that the function keeps. It looks at each sample once, now, on all workers. Takes the dataset. */
+BW_API bw_dataset *bw_filter(bw_dataset *dataset, bw_filter_function function, void *user);
+
+/* The samples that can be made: looks at each once, now, and leaves out those that fail (a corrupt file, a failing function), which
+ * are counted and listed in the log; more than this share of them is a failure. Takes the dataset. */
+BW_API bw_dataset *bw_allow_bad(bw_dataset *dataset, double share);
+
+/* Writes the next sample: returns 1, or 0 if there are no more, or -1 to fail. */
+typedef int (*bw_generator_function)(void *user, bw_sample *sample, void *const *values);
+
+/* Samples of a function that gives one after the other: it is run to its end now, and what it gives is kept in memory. First extents
+ * are not looked at. */
+BW_API bw_dataset *bw_from_generator(bw_context *ctx, const bw_field *fields, int count, bw_generator_function function,
+                                     void *user);
+
+/* Samples kept in memory once they were made, as they were in epoch 0. Takes the dataset. */
+BW_API bw_dataset *bw_cache(bw_dataset *dataset);
+
+/* Inputs with mean 0 and deviation 1, or from 0 to 1, for each index of their last axis. Fitted to the samples that they are first
+ * used with: by bw_fit to its training part alone. With `like`, as that dataset was (kept): for validation and use. Take the
+ * dataset. */
+BW_API bw_dataset *bw_standardise(bw_dataset *dataset, const bw_dataset *like);
+BW_API bw_dataset *bw_normalise(bw_dataset *dataset, const bw_dataset *like);
+
+/* Targets as rows of `classes` numbers, 1 for the class and 0 else; 0 classes: as many as have names. Takes the dataset. */
+BW_API bw_dataset *bw_one_hot(bw_dataset *dataset, int64_t classes);
+
 typedef struct bw_prefetch_options {
     size_t size;
     int threads;     /* that make samples ahead; 0: one for each CPU */

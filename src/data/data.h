@@ -85,6 +85,10 @@ typedef struct bwi_facts {
 
 const bwi_facts *bwi_dataset_facts(const bw_dataset *dataset);
 
+/* What bw_standardise or bw_normalise fitted to an input: value k of a sample becomes (value - offset[k mod count]) *
+ * factor[k mod count]. False if there is none, or it is not fitted yet. Lent. */
+bool bwi_dataset_statistics(const bw_dataset *dataset, int field, const float **offset, const float **factor, int64_t *count);
+
 /* Splits off the share for validation (Keras: the samples from floor(n * (1 - share)) on; of a shuffled dataset a random
  * share by its seed). The dataset stays valid; both parts keep it. INVALID_ARGUMENT if a part would be empty. */
 bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation);

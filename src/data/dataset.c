@@ -29,6 +29,7 @@ static bw_dataset *make(bw_context *ctx, const bwi_source *source, int columns, 
     bw_dataset *dataset = bwi_own(ctx, sizeof *dataset, destroy);
     if (!dataset)
         return NULL;
+    dataset->self = dataset;
     dataset->source = source;
     dataset->references = 1;
     dataset->stride = 1;

@@ -54,8 +54,10 @@ typedef struct bwi_source {
     bool whole; /* make wants a place for every field */
     /* On workers: where a sample comes from. NULL: the upstream says, by the same number. */
     void (*place)(const bw_dataset *dataset, int64_t number, char *text, size_t room);
-    /* On the caller's thread before gathering, after the upstream's; any number of times. */
-    bw_status (*begin)(const bw_dataset *dataset);
+    /* On the caller's thread before samples of `top`, which stands on the dataset, are gathered; after the upstream's; any number
+     * of times. */
+    bw_status (*begin)(const bw_dataset *dataset, const bw_dataset *top);
+    bool renumbers; /* a sample's number is not that of the upstream; `second` is another upstream */
     /* The batch that begins at a position; NULL: the upstream's. */
     int64_t (*batch)(const bw_dataset *dataset, int epoch, int64_t position);
     void (*close)(bw_dataset *dataset); /* frees the parts of `own`; `own` itself is released after it */
@@ -66,6 +68,7 @@ typedef struct bwi_ring bwi_ring;
 
 struct bw_dataset {
     bwi_owned owned;
+    bw_dataset *self; /* for those who found it through a const pointer and keep it */
     const bwi_source *source;
     int references;                /* the user's, if not taken, and one from each dataset and iterator that stands on this one */
     bool taken;                    /* the user's reference is gone: a builder took it, or it was freed */
@@ -157,6 +160,14 @@ void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch);
 bw_status bwi_trouble(const bw_dataset *dataset, int64_t number, char *trouble, bw_status status, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* Prepares what is below, before it is gathered from other than by exec. */
+bw_status bwi_dataset_begin_below(const bw_dataset *dataset);
+
+/* ---- map.c ---- */
+
+/* A dataset over this one, with scratch, whose fields are those that functions see: float32 or int32. NULL on failure. */
+bw_dataset *bwi_dataset_stage(bw_dataset *dataset);
+
 /* ---- facts.c ---- */
 
 void bwi_facts_free(bw_context *ctx, bwi_facts *facts);
@@ -175,6 +186,9 @@ bw_status bwi_ring_gather(bwi_ring *ring, const bw_dataset *dataset, const bwi_d
 /* ---- order.c ---- */
 
 int64_t bwi_number_at(const bw_dataset *dataset, uint64_t epoch, int64_t position);
+/* Whether the dataset only reorders all of its upstream (shuffle, prefetch); and the same over another one. */
+bool bwi_order_is_whole(const bw_dataset *dataset);
+bw_dataset *bwi_order_again(bw_dataset *below, const bw_dataset *model);
 
 /* ---- desk.c ---- */
 

@@ -171,14 +171,16 @@ static void place_repeated(const bw_dataset *dataset, int64_t number, char *text
 
 static const bwi_source concatenation = {.kind = "concatenate",
                                          .number = concatenated_number,
+                                         .renumbers = true,
                                          .gather = gather_joined,
                                          .place = place_joined,
                                          .batch = concatenated_batch};
 static const bwi_source interleaving = {
-    .kind = "interleave", .number = interleaved_number, .gather = gather_joined, .place = place_joined};
-static const bwi_source zipping = {.kind = "zip", .number = zipped_number, .gather = gather_zipped, .place = place_zipped};
+    .kind = "interleave", .number = interleaved_number, .renumbers = true, .gather = gather_joined, .place = place_joined};
+static const bwi_source zipping = {
+    .kind = "zip", .number = zipped_number, .renumbers = true, .gather = gather_zipped, .place = place_zipped};
 static const bwi_source repetition = {
-    .kind = "repeat", .number = repeated_number, .gather = gather_repeated, .place = place_repeated};
+    .kind = "repeat", .number = repeated_number, .renumbers = true, .gather = gather_repeated, .place = place_repeated};
 
 /* ---- Building ---- */
 

@@ -306,29 +306,34 @@ bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number,
     return status;
 }
 
-static bw_status begin_chain(const bw_dataset *dataset)
+static bw_status begin_chain(const bw_dataset *dataset, const bw_dataset *top)
 {
     bw_status status = BW_OK;
     if (dataset->upstream)
-        status = begin_chain(dataset->upstream);
-    if (status == BW_OK && dataset->second)
-        status = begin_chain(dataset->second);
+        status = begin_chain(dataset->upstream, top);
+    if (status == BW_OK && dataset->second && dataset->source->renumbers)
+        status = begin_chain(dataset->second, top);
     if (status == BW_OK && dataset->source->begin)
-        status = dataset->source->begin(dataset);
+        status = dataset->source->begin(dataset, top);
     return status;
+}
+
+bw_status bwi_dataset_begin_below(const bw_dataset *dataset)
+{
+    return begin_chain(dataset, dataset);
 }
 
 bool bwi_dataset_begins(const bw_dataset *dataset)
 {
     bool begins = dataset->ring != NULL;
     for (; dataset && !begins; dataset = dataset->upstream)
-        begins = dataset->source->begin || (dataset->second && bwi_dataset_begins(dataset->second));
+        begins = dataset->source->begin || (dataset->second && dataset->source->renumbers && bwi_dataset_begins(dataset->second));
     return begins;
 }
 
 bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_walk *walk)
 {
-    const bw_status status = begin_chain(dataset);
+    const bw_status status = begin_chain(dataset, dataset);
     return status == BW_OK && dataset->ring ? bwi_ring_begin(dataset->ring, dataset, walk) : status;
 }
 

@@ -23,7 +23,7 @@ static bw_status stage_make(const bw_dataset *dataset, int epoch, int64_t number
 
 static const bwi_source stage = {.kind = "stage", .make = stage_make};
 
-static bw_dataset *make_stage(bw_dataset *dataset)
+bw_dataset *bwi_dataset_stage(bw_dataset *dataset)
 {
     const int count = bwi_dataset_fields(dataset);
     bw_dataset *made = bwi_dataset_over(dataset, &stage, count, 0);
@@ -118,7 +118,7 @@ static bw_dataset *build(bw_dataset *dataset, bw_map_function function, void *us
     bw_status status = find_options(ctx, &options, given);
     if (status == BW_OK && !function)
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "map needs a function; it is NULL");
-    bw_dataset *below = status == BW_OK ? make_stage(dataset) : NULL;
+    bw_dataset *below = status == BW_OK ? bwi_dataset_stage(dataset) : NULL;
     if (!below)
         return bwi_pass_on(ctx);
     const int count = options.fields ? options.field_count : below->column_count;

@@ -2,9 +2,10 @@
  * Orders: a chain of index maps from a position in an epoch to a sample's number, evaluated anew for each position, so that
  * no order is ever stored. Each map is a bijection onto its range, hence so is the chain.
  */
-#include "data/dataset.h"
+#include "data/ring.h"
 
 #include <math.h>
+#include <string.h>
 
 int64_t bwi_number_at(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
@@ -33,6 +34,23 @@ static int64_t permuted_number(const bw_dataset *dataset, uint64_t epoch, int64_
 
 static const bwi_source range = {.kind = "range", .number = range_number};
 static const bwi_source permutation = {.kind = "shuffle", .number = permuted_number};
+
+bool bwi_order_is_whole(const bw_dataset *dataset)
+{
+    return dataset->upstream && (dataset->source == &permutation || dataset->source == &bwi_source_prefetch);
+}
+
+bw_dataset *bwi_order_again(bw_dataset *below, const bw_dataset *model)
+{
+    bw_dataset *made = bwi_dataset_over(below, model->source, 0, model->own ? sizeof(bwi_prefetch) : 0);
+    if (!made)
+        return NULL;
+    made->seed = model->seed;
+    made->moving = made->moving || model->source == &permutation;
+    if (model->own)
+        memcpy(made->own, model->own, sizeof(bwi_prefetch));
+    return made;
+}
 
 bw_dataset *bw_shuffle(bw_dataset *dataset, uint64_t seed)
 {
