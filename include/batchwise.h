@@ -518,7 +518,7 @@ BW_API bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *con
 BW_API bw_model *bw_load(bw_context *ctx, const char *path);
 
 /* Writes the model, by the extension: .keras (what Keras 3 loads and trains on), .weights.h5, .safetensors (weights only), .json
- * (without weights). The model must be built. The file is replaced as a whole or not at all; the same model gives the same
+ * (without weights: the model need not be built). The file is replaced as a whole or not at all; the same model gives the same
  * bytes. */
 BW_API bw_status bw_save(bw_model *model, const char *path);
 

@@ -106,7 +106,7 @@ static bw_status read_fields(reading *r)
     char where[768];
     bw_status status = bwi_dataset_map_file(r->root, r->path, &r->bytes);
     if (status == BW_OK)
-        status = bwi_hdf5_open_mapped(r->ctx, &r->file, r->bytes, r->path);
+        status = bwi_hdf5_open(r->ctx, &r->file, r->bytes->data, r->bytes->size, r->path);
     for (int role = 0; role < 3 && status == BW_OK; role++) {
         if (!asked[role])
             status = add_role(r, (bwi_role)role);

@@ -159,10 +159,22 @@ static void put_losses(bwi_json_writer *w, const bwi_training *t, const bw_model
     }
 }
 
-/* Losses that are classes of metrics too. */
-static bool is_metric_class(const char *class_name)
+/* The class of a metric; "" if Keras has none. */
+static void metric_class(const char *names, char class_name[64])
 {
-    return strcmp(class_name, "Huber") != 0 && strcmp(class_name, "LogCosh") != 0 && strcmp(class_name, "Accuracy") != 0;
+    class_of(names, class_name);
+    if (strcmp(class_name, "LogCosh") == 0) {
+        snprintf(class_name, 64, "LogCoshError"); /* the same under another name */
+    } else if (strcmp(class_name, "Huber") == 0 || strcmp(class_name, "Accuracy") == 0) {
+        class_name[0] = 0; /* no metric, or another one */
+    }
+}
+
+/* Words that Keras takes for a metric. */
+static bool is_metric_word(const char *names, const char *word)
+{
+    static const char not_there[] = "huber Huber log_cosh LogCosh logcosh kld KLD kullback_leibler_divergence Accuracy";
+    return bwi_listed(names, word, strlen(word)) && !bwi_listed(not_there, word, strlen(word));
 }
 
 static void put_metric(bwi_json_writer *w, const bwi_training *t, const bwi_chosen_metric *metric)
@@ -171,21 +183,18 @@ static void put_metric(bwi_json_writer *w, const bwi_training *t, const bwi_chos
     const bwi_argument *arguments = metric->row ? metric->row->arguments : metric->loss->arguments;
     int count = metric->row ? metric->row->argument_count : metric->loss->argument_count;
     char class_name[64];
-    class_of(names, class_name);
-    bool plain = all_standard(t->ctx, arguments, count, metric->values);
-    if (plain && bwi_listed(names, metric->name, strlen(metric->name))) {
+    metric_class(names, class_name);
+    if (is_metric_word(names, metric->name) && all_standard(t->ctx, arguments, count, metric->values)) {
         bwi_json_put_text(w, NULL, metric->name);
-    } else if (is_metric_class(class_name)) {
+    } else if (class_name[0]) {
         begin_object(w, NULL, "keras.metrics", class_name);
         bwi_json_put_text(w, "name", metric->name);
         put_options(t->ctx, w, class_name, arguments, count, metric->values);
         end_object(w);
-    } else if (plain) {
-        char name[64]; /* under its own name only */
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(names, " "), names);
-        bwi_json_put_text(w, NULL, name);
+    } else if (metric->row == &bwi_metric_rows[0]) {
+        bwi_json_put_text(w, NULL, "accuracy"); /* under its own name only */
     } else {
-        bwi_log(t->ctx, BW_LOG_WARNING, "metric %s: Keras has no class for it: it is not in the file", metric->name);
+        bwi_log(t->ctx, BW_LOG_WARNING, "metric %s: Keras has none such: it is not in the file", metric->name);
     }
 }
 

@@ -98,7 +98,7 @@ bw_status bw_save(bw_model *model, const char *path)
         return BW_INVALID_ARGUMENT;
     }
     bw_status status = begin(model->ctx, path, SAVE, &row);
-    if (status == BW_OK && !bwi_model_built(model)) {
+    if (status == BW_OK && !row->bare && !bwi_model_built(model)) {
         status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "%s: the model has no variables yet: build or train it first", path);
     }
     if (status == BW_OK) {

@@ -109,9 +109,24 @@ static bool is_tensor(const bwi_json *json)
     return bwi_json_kind_of(json) == BWI_JSON_OBJECT || bwi_json_text(bwi_json_at(json, 0));
 }
 
-/* The tensors of a call: {"args": [T or [T, ...]], "kwargs": {}}, or [T, ...] in older files. Other arguments that are not null
- * change what the layer does. */
-static bw_status find_tensors(const graph_reader *r, const bwi_json *node, const bwi_json **tensors)
+/* The tensors of a call: {"args": [T or [T, ...]], "kwargs": {}}, or [T, ...] in older files; NULL: none. */
+static const bwi_json *tensors_of(const bwi_json *node)
+{
+    const bwi_json *args = bwi_json_get(node, "args");
+    if (bwi_json_kind_of(node) == BWI_JSON_LIST) {
+        return node;
+    }
+    return bwi_json_count(args) == 0 ? NULL : is_tensor(bwi_json_at(args, 0)) ? args : bwi_json_at(args, 0);
+}
+
+static int tensor_count(const bwi_json *node)
+{
+    const bwi_json *args = bwi_json_get(node, "args"), *tensors = tensors_of(node);
+    return args && tensors == args ? 1 : bwi_json_count(tensors);
+}
+
+/* Other arguments that are not null change what the layer does. */
+static bw_status check_call(const graph_reader *r, const bwi_json *node)
 {
     const bwi_json *args = bwi_json_get(node, "args"), *kwargs = bwi_json_get(node, "kwargs");
     const char *key = NULL;
@@ -122,40 +137,34 @@ static bw_status find_tensors(const graph_reader *r, const bwi_json *node, const
             return bwi_keras_refuse(&r->k, key, value);
         }
     }
-    if (bwi_json_kind_of(node) == BWI_JSON_LIST) {
-        for (int i = 0; i < bwi_json_count(node); i++) {
-            if (bwi_json_count(bwi_json_at(bwi_json_at(node, i), 3))) {
-                return bwi_keras_refuse(&r->k, "call", bwi_json_at(bwi_json_at(node, i), 3));
-            }
+    for (int i = 0; bwi_json_kind_of(node) == BWI_JSON_LIST && i < bwi_json_count(node); i++) {
+        if (bwi_json_count(bwi_json_at(bwi_json_at(node, i), 3))) {
+            return bwi_keras_refuse(&r->k, "call", bwi_json_at(bwi_json_at(node, i), 3));
         }
-        *tensors = node;
-        return BW_OK;
     }
     for (int i = 1; i < bwi_json_count(args); i++) {
         if (bwi_json_kind_of(bwi_json_at(args, i)) != BWI_JSON_NULL) {
             return bwi_keras_refuse(&r->k, "second argument", bwi_json_at(args, i));
         }
     }
-    *tensors = bwi_json_count(args) == 0 ? NULL : is_tensor(bwi_json_at(args, 0)) ? args : bwi_json_at(args, 0);
     return BW_OK;
 }
 
 /* *ready is false if an input is still to come. */
 static bw_status find_inputs(const graph_reader *r, const bwi_json *node, int uses[BWI_MAX_POINTS], int *count, bool *ready)
 {
-    const bwi_json *tensors = NULL;
-    bw_status status = find_tensors(r, node, &tensors);
+    bw_status status = check_call(r, node);
     if (status != BW_OK) {
         return status;
     }
-    *count = bwi_json_get(node, "args") && tensors == bwi_json_get(node, "args") ? 1 : bwi_json_count(tensors);
+    *count = tensor_count(node);
     *ready = true;
     if (*count < 1 || *count > BWI_MAX_POINTS) {
         return bwi_fail(r->k.ctx, *count < 1 ? BW_DATA_LOSS : BW_UNIMPLEMENTED, "%s: %s: %d inputs; from 1 to %d are possible",
                         r->k.path, r->k.what, *count, BWI_MAX_POINTS);
     }
     for (int i = 0; i < *count && status == BW_OK; i++) {
-        status = read_tensor(r, bwi_json_at(tensors, i), &uses[i]);
+        status = read_tensor(r, bwi_json_at(tensors_of(node), i), &uses[i]);
         *ready = *ready && status == BW_OK && uses[i] >= 0;
     }
     return status;
@@ -291,12 +300,9 @@ static bw_status find_dtype(const graph_reader *r, const entry *input, bw_dtype 
         const char *class_name = bwi_json_text(bwi_json_get(r->entries[i].json, "class_name"));
         const bwi_layer_row *row = class_name ? bwi_keras_layer_row(class_name) : NULL;
         for (int n = 0; !r->entries[i].operation && n < bwi_json_count(r->entries[i].nodes); n++) {
-            const bwi_json *tensors = NULL, *node = bwi_json_at(r->entries[i].nodes, n);
-            if (find_tensors(r, node, &tensors) != BW_OK) {
-                return r->k.ctx->status;
-            }
-            for (int t = 0; t < bwi_json_count(tensors); t++) {
-                bool takes = entry_of(r, bwi_json_at(tensors, t)) == input;
+            const bwi_json *node = bwi_json_at(r->entries[i].nodes, n);
+            for (int t = 0; t < tensor_count(node); t++) {
+                bool takes = entry_of(r, bwi_json_at(tensors_of(node), t)) == input;
                 indices += takes && row && (row->flags & BWI_LAYER_INDICES);
                 others += takes && !(row && (row->flags & BWI_LAYER_INDICES));
             }

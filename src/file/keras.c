@@ -228,6 +228,6 @@ static bw_status save_weights(bw_model *model, void **file, size_t *size)
     return with_wiring(model, file, size, bwi_weights_write);
 }
 
-const bwi_file_row bwi_file_keras = {".keras", "a model", load_keras, load_keras_weights, save_keras};
-const bwi_file_row bwi_file_json = {".json", "a model without weights", load_json, NULL, save_json};
-const bwi_file_row bwi_file_weights = {".weights.h5", "weights", NULL, load_weights, save_weights};
+const bwi_file_row bwi_file_keras = {".keras", "a model", load_keras, load_keras_weights, save_keras, false};
+const bwi_file_row bwi_file_json = {".json", "a model without weights", load_json, NULL, save_json, true};
+const bwi_file_row bwi_file_weights = {".weights.h5", "weights", NULL, load_weights, save_weights, false};

@@ -235,7 +235,8 @@ static const bwi_argument *find_argument(const bwi_argument *arguments, int coun
 static bool null_is_standard(const bwi_argument *argument)
 {
     const char *standard = argument->standard;
-    return standard && (!*standard || strcmp(standard, "none") == 0 || strcmp(standard, "linear") == 0);
+    return standard && (!*standard || strcmp(standard, "none") == 0 || strcmp(standard, "linear") == 0 ||
+                        strcmp(argument->name, "thresholds") == 0);
 }
 
 bw_status bwi_keras_call_text(const bwi_keras *k, const char *name, const bwi_json *config, const bwi_argument *arguments,

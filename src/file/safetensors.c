@@ -305,4 +305,4 @@ static bw_status save(bw_model *model, void **file, size_t *size)
     return made ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
-const bwi_file_row bwi_file_safetensors = {".safetensors", "weights", NULL, load_weights, save};
+const bwi_file_row bwi_file_safetensors = {".safetensors", "weights", NULL, load_weights, save, false};

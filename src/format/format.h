@@ -81,12 +81,10 @@ typedef struct bwi_hdf5_entry {
     int64_t place; /* where they stand in the image, without gaps and as this machine has them; -1: they must be read */
 } bwi_hdf5_entry;
 
-/* Lists the datasets of an image of an HDF5 file, which is copied. Refuses links that are not hard, virtual and external
- * datasets and filters that would be loaded from elsewhere. No file is ever opened. Calls are made one at a time, whatever
- * the thread: the library below is not for several. */
+/* Lists the datasets of an image of an HDF5 file, which is kept until bwi_hdf5_close and not copied: it may be larger than
+ * memory. Refuses links that are not hard, virtual and external datasets and filters. No file is ever opened. Calls are made one
+ * at a time, whatever the thread: the library below is not for several. */
 bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, size_t size, const char *where);
-/* The same for an image that is kept until bwi_hdf5_close, and not copied: it may be larger than memory. */
-bw_status bwi_hdf5_open_mapped(bw_context *ctx, bwi_hdf5 **file, const bwi_bytes *image, const char *where);
 void bwi_hdf5_close(bwi_hdf5 *file); /* NULL is fine */
 int bwi_hdf5_count(const bwi_hdf5 *file);
 const bwi_hdf5_entry *bwi_hdf5_at(const bwi_hdf5 *file, int index);
@@ -96,6 +94,10 @@ bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t off
 /* A text attribute of a group ("" is the root), or a list of them, one after another, each ended by NUL: *texts is to be
  * released, *count is 0 and *texts NULL if there is no such attribute, or nothing in it. */
 bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name, char **texts, int *count);
+
+/* Within the module (hdf5_text.c): of the object whose header is at `address`. */
+bw_status bwi_hdf5_read_text(bw_context *ctx, const void *image, size_t size, uint64_t address, const char *where, const char *name,
+                             char **texts, int *count);
 
 /* A dataset to be written: float32, int64 or int32. Groups on the way are made. */
 typedef struct bwi_hdf5_part {

@@ -4,6 +4,8 @@
  * that are plugins) is refused when the datasets are listed, before one is opened for its values. Filters of any kind are
  * refused: a compressed chunk may expand without limit, and Keras writes none.
  *
+ * Texts of attributes are read by hdf5_text.c.
+ *
  * The library keeps its state in globals: calls are made under one lock, and what they change for the host program (its error
  * printing, its plugins) is put back each time.
  */
@@ -19,8 +21,8 @@ enum { DEPTH_LIMIT = 16, ENTRY_LIMIT = 1 << 16, NAME_LIMIT = 512, CORE_STEP = 1 
 struct bwi_hdf5 {
     bw_context *ctx;
     char *where;
-    size_t size; /* of the image */
-    bool lent;   /* the image is used where it stands */
+    const unsigned char *image; /* used where it stands */
+    size_t size;
     hid_t file;
     bwi_hdf5_entry *entries;
     int count, capacity;
@@ -38,7 +40,13 @@ typedef struct host {
 
 static void enter(host *h)
 {
+    static bool entered;
     pthread_mutex_lock(&lock);
+    /* At the process's end the library would print about what a damaged file has left in it. All files here are closed; a
+     * host that uses the library itself has begun it before, and then nothing changes. */
+    if (!entered)
+        H5dont_atexit();
+    entered = true;
     *h = (host){0};
     H5Eget_auto2(H5E_DEFAULT, &h->print, &h->print_data);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
@@ -211,23 +219,39 @@ static void add_dataset(walk *w, hid_t dataset)
 
 static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user);
 
+static void visit_group(walk *w, hid_t group)
+{
+    if (group < 0)
+        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged");
+    else if (++w->depth > DEPTH_LIMIT)
+        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is nested deeper than is read");
+    else if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, w) < 0 && w->status == BW_OK)
+        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged");
+    w->depth--;
+    if (group >= 0)
+        H5Gclose(group);
+}
+
+/* Asked for its type first: the library loses track of objects that it fails to open. */
 static void visit_object(walk *w, hid_t group, const char *name)
 {
-    hid_t object = H5Oopen(group, name, H5P_DEFAULT);
-    const H5I_type_t type = object < 0 ? H5I_BADID : H5Iget_type(object);
-    if (type == H5I_DATASET) {
-        add_dataset(w, object);
-    } else if (type != H5I_GROUP) {
+    H5O_info_t facts;
+    if (H5Oget_info_by_name(group, name, &facts, H5P_DEFAULT) < 0 ||
+        (facts.type != H5O_TYPE_GROUP && facts.type != H5O_TYPE_DATASET)) {
         w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged, or neither group nor dataset");
-    } else if (++w->depth > DEPTH_LIMIT) {
-        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is nested deeper than is read");
-    } else {
-        if (H5Literate(object, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, w) < 0 && w->status == BW_OK)
-            w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged");
-        w->depth--;
+        return;
     }
-    if (object >= 0)
-        H5Oclose(object);
+    if (facts.type == H5O_TYPE_GROUP) {
+        visit_group(w, H5Gopen2(group, name, H5P_DEFAULT));
+        return;
+    }
+    hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT);
+    if (dataset < 0) {
+        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged");
+        return;
+    }
+    add_dataset(w, dataset);
+    H5Dclose(dataset);
 }
 
 static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user)
@@ -292,17 +316,16 @@ static herr_t free_user(void *image)
 static bool give_image(const bwi_hdf5 *file, hid_t access, void *image)
 {
     H5FD_file_image_callbacks_t callbacks = {lend_image, copy_image, grow_image, free_image, copy_user, free_user, image};
-    return (!file->lent || H5Pset_file_image_callbacks(access, &callbacks) >= 0) &&
-           H5Pset_file_image(access, image, file->size) >= 0;
+    return H5Pset_file_image_callbacks(access, &callbacks) >= 0 && H5Pset_file_image(access, image, file->size) >= 0;
 }
 
-static bw_status open_image(bwi_hdf5 *file, const void *image)
+static bw_status open_image(bwi_hdf5 *file)
 {
     char name[64];
     make_name(name);
     hid_t access = memory_driver();
     /* The library promises not to write to the image. */
-    if (access >= 0 && give_image(file, access, (void *)(uintptr_t)image))
+    if (access >= 0 && give_image(file, access, (void *)(uintptr_t)file->image))
         file->file = H5Fopen(name, H5F_ACC_RDONLY, access);
     if (access >= 0)
         H5Pclose(access);
@@ -316,7 +339,7 @@ static bw_status open_image(bwi_hdf5 *file, const void *image)
     return w.status;
 }
 
-static bw_status open_file(bw_context *ctx, bwi_hdf5 **file, const void *image, size_t size, const char *where, bool lent)
+bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, size_t size, const char *where)
 {
     host h;
     *file = NULL;
@@ -326,25 +349,15 @@ static bw_status open_file(bw_context *ctx, bwi_hdf5 **file, const void *image, 
         bwi_release(ctx, made);
         return BW_RESOURCE_EXHAUSTED;
     }
-    *made = (bwi_hdf5){.ctx = ctx, .where = copy, .size = size, .lent = lent, .file = -1};
+    *made = (bwi_hdf5){.ctx = ctx, .where = copy, .image = image, .size = size, .file = -1};
     enter(&h);
-    bw_status status = size ? open_image(made, image) : bwi_fail(ctx, BW_DATA_LOSS, "%s: is empty", where);
+    bw_status status = size ? open_image(made) : bwi_fail(ctx, BW_DATA_LOSS, "%s: is empty", where);
     leave(&h);
     if (status == BW_OK)
         *file = made;
     else
         bwi_hdf5_close(made);
     return status;
-}
-
-bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, size_t size, const char *where)
-{
-    return open_file(ctx, file, image, size, where, false);
-}
-
-bw_status bwi_hdf5_open_mapped(bw_context *ctx, bwi_hdf5 **file, const bwi_bytes *image, const char *where)
-{
-    return open_file(ctx, file, image->data, image->size, where, true);
 }
 
 void bwi_hdf5_close(bwi_hdf5 *file)
@@ -420,99 +433,26 @@ bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t off
 
 /* ---- Attributes ---- */
 
-enum { TEXT_LIMIT = 1 << 24 };
-
-typedef struct texts {
-    bwi_hdf5 *file;
-    bwi_text out;
-    int count;
-    bw_status status;
-} texts;
-
-static void add_text(texts *t, const char *text, size_t length)
+/* Numbers in the file have 8 bytes: others are older than the library. */
+static bool has_long_offsets(const unsigned char *image, size_t size)
 {
-    if (bwi_size_add(t->out.length, length) > TEXT_LIMIT) {
-        t->status = bwi_fail(t->file->ctx, BW_DATA_LOSS, "%s: an attribute is longer than is read", t->file->where);
-        return;
-    }
-    bwi_text_add(&t->out, "%.*s%c", (int)length, text, 0);
-    t->count++;
-    if (t->out.failed)
-        t->status = BW_RESOURCE_EXHAUSTED;
+    return size > 16 && (image[8] < 2 ? image[13] == 8 && image[14] == 8 : image[9] == 8 && image[10] == 8);
 }
 
-static void read_variable(texts *t, hid_t attribute, hid_t type, hid_t space, size_t count)
-{
-    char **pointers = bwi_allocate(t->file->ctx, count, sizeof(char *));
-    if (!pointers) {
-        t->status = BW_RESOURCE_EXHAUSTED;
-        return;
-    }
-    bool read = H5Aread(attribute, type, pointers) >= 0;
-    if (!read)
-        t->status = bwi_fail(t->file->ctx, BW_DATA_LOSS, "%s: an attribute is damaged", t->file->where);
-    for (size_t i = 0; i < count && t->status == BW_OK; i++)
-        add_text(t, pointers[i] ? pointers[i] : "", pointers[i] ? strlen(pointers[i]) : 0);
-    if (read)
-        H5Dvlen_reclaim(type, space, H5P_DEFAULT, pointers);
-    bwi_release(t->file->ctx, (void *)pointers);
-}
-
-static void read_fixed(texts *t, hid_t attribute, hid_t type, size_t count)
-{
-    const size_t size = H5Tget_size(type), bytes = bwi_size_multiply(size, count);
-    char *values = bytes <= t->file->size ? bwi_allocate(t->file->ctx, bytes, 1) : NULL;
-    if (bytes > t->file->size || (values && H5Aread(attribute, type, values) < 0))
-        t->status = bwi_fail(t->file->ctx, BW_DATA_LOSS, "%s: an attribute is damaged", t->file->where);
-    else if (!values)
-        t->status = BW_RESOURCE_EXHAUSTED;
-    for (size_t i = 0; i < count && t->status == BW_OK; i++)
-        add_text(t, values + i * size, strnlen(values + i * size, size));
-    bwi_release(t->file->ctx, values);
-}
-
-static void read_attribute(texts *t, hid_t attribute)
-{
-    hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
-    const hssize_t count = H5Sget_simple_extent_npoints(space);
-    if (count == 0) /* an empty list of any type: h5py's have numbers */
-        t->count = 0;
-    else if (type < 0 || space < 0 || H5Tget_class(type) != H5T_STRING || count < 0 || (size_t)count > t->file->size)
-        t->status = bwi_fail(t->file->ctx, BW_DATA_LOSS, "%s: an attribute is no text", t->file->where);
-    else if (H5Tis_variable_str(type) > 0)
-        read_variable(t, attribute, type, space, (size_t)count);
-    else
-        read_fixed(t, attribute, type, (size_t)count);
-    H5Sclose(space);
-    H5Tclose(type);
-}
-
-bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name, char **list, int *count)
+bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name, char **texts, int *count)
 {
     host h;
-    texts t = {.file = file, .out = {.ctx = file->ctx}};
-    *list = NULL;
+    H5O_info_t facts;
+    *texts = NULL;
     *count = 0;
     enter(&h);
-    hid_t object = H5Oopen(file->file, group[0] ? group : "/", H5P_DEFAULT);
-    if (object >= 0 && H5Aexists(object, name) > 0) {
-        hid_t attribute = H5Aopen(object, name, H5P_DEFAULT);
-        if (attribute < 0)
-            t.status = bwi_fail(file->ctx, BW_DATA_LOSS, "%s: attribute %s is damaged", file->where, name);
-        else
-            read_attribute(&t, attribute);
-        H5Aclose(attribute);
-    }
-    if (object >= 0)
-        H5Oclose(object);
+    const bool found = H5Oget_info_by_name(file->file, group[0] ? group : "/", &facts, H5P_DEFAULT) >= 0;
     leave(&h);
-    if (t.status != BW_OK) {
-        bwi_text_free(&t.out);
-        return t.status;
-    }
-    *list = t.out.bytes;
-    *count = t.count;
-    return BW_OK;
+    if (!found)
+        return BW_OK;
+    if (!has_long_offsets(file->image, file->size))
+        return fail_at(file, BW_DATA_LOSS, name, "cannot be read: the file's numbers are too short");
+    return bwi_hdf5_read_text(file->ctx, file->image, file->size, facts.addr, file->where, name, texts, count);
 }
 
 /* ---- Writing ---- */

@@ -28,6 +28,19 @@ static unsigned char *load(const char *name, size_t *size)
     return data;
 }
 
+/* Images must outlive the files made of them. */
+static unsigned char *kept[8];
+static int kept_count;
+
+static int free_kept(void **state)
+{
+    (void)state;
+    while (kept_count > 0) {
+        free(kept[--kept_count]);
+    }
+    return 0;
+}
+
 static bwi_hdf5 *open_file(bw_context *ctx, const char *name)
 {
     size_t size;
@@ -35,7 +48,7 @@ static bwi_hdf5 *open_file(bw_context *ctx, const char *name)
     bwi_hdf5 *file;
     if (bwi_hdf5_open(ctx, &file, image, size, name) != BW_OK)
         fail_msg("%s", bw_message(ctx));
-    free(image); /* it was copied */
+    kept[kept_count++] = image;
     return file;
 }
 
@@ -292,5 +305,5 @@ int main(void)
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_truncated), cmocka_unit_test(test_written),
         cmocka_unit_test(test_allocations),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, free_kept);
 }
