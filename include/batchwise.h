@@ -327,8 +327,10 @@ BW_API bw_dataset *bw_interleave(bw_dataset *first, bw_dataset *second, int64_t 
 BW_API bw_dataset *bw_zip(bw_dataset *first, bw_dataset *second);
 BW_API bw_dataset *bw_repeat(bw_dataset *dataset, int64_t times);
 
-/* How many samples bw_iterate hands out at a time (a loop of one's own); bw_fit has its own option. Of concatenated datasets each
- * keeps its own. By a text: "32", "full", "32,64" (by turns) or "32@0,128@5" (128 from epoch 5 on). Takes it. */
+/* How many samples bw_iterate hands out at a time, and bw_fit puts behind an update unless its options say otherwise. Of
+ * concatenated datasets each keeps its own (batches of 32, then of 64), and a batch ends with its dataset, or with a repeated one's
+ * turn. By a text: "32", "full", "32,64" (by turns) or "32@0,128@5" (128 from epoch 5 on); a last batch that is smaller than its
+ * size may be dropped. Sizes chosen later count. Takes it. */
 BW_API bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch);
 BW_API bw_dataset *bw_batch_sizes(bw_dataset *dataset, const char *text, bool drop_remainder);
 
@@ -468,7 +470,8 @@ typedef bool (*bw_callback)(void *user, const bw_progress *progress);
 typedef struct bw_fit_options {
     size_t size;
     int epochs;              /* default 1 */
-    int64_t batch;           /* samples behind one update; default 32; larger than the data is the whole data */
+    int64_t batch;           /* samples behind one update; larger than the data is the whole data; -1 (default): the sizes
+                                that bw_batches or bw_batch_sizes set, or 32 */
     double validation_split; /* share of the samples kept for validation: the last ones, before shuffling */
     bw_dataset *validation;  /* kept during the call; NULL: none */
     uint64_t seed;           /* initial weights and random layers; default 0 */
@@ -487,11 +490,13 @@ typedef struct bw_fit_options {
      * (bw_gradients_new: while the gradients live); NULL: none. */
     const float *class_weight;
     int class_count;
+    const char *batch_sizes; /* by text, as bw_batch_sizes: "full", "32,64", "32@0,128@5"; NULL: `batch` */
+    bool drop_remainder;     /* a last batch that is smaller than its size is left out */
 } bw_fit_options;
 
 #define BW_FIT_OPTIONS_DEFAULT                                                    \
     {                                                                             \
-        .size = sizeof(bw_fit_options), .epochs = 1, .batch = 32, .accumulate = 1 \
+        .size = sizeof(bw_fit_options), .epochs = 1, .batch = -1, .accumulate = 1 \
     }
 
 /* Trains the model. NULL options: all defaults. `history` may be NULL; otherwise it gets a history that belongs

@@ -169,6 +169,29 @@ static bool parse_batch(void *target, const char *text)
     return parse_extent(target, text);
 }
 
+/* N or full, several with commas; all of them with @ and an epoch (0, then later and later ones), or none. */
+static bool parse_batches(void *target, const char *text)
+{
+    int64_t last = -1;
+    bool first = true, schedule = strchr(text, '@') != NULL;
+    *(const char **)target = text;
+    for (const char *item = text; item != NULL; first = false) {
+        size_t length = strcspn(item, ",");
+        const char *end = item + length, *at = memchr(item, '@', length), *stop = at == NULL ? end : at;
+        uint64_t size, epoch = 0;
+        bool full = stop - item == 4 && memcmp(item, "full", 4) == 0;
+        if (schedule != (at != NULL) || (!full && (!read_digits(&size, item, stop) || size < 1 || size > INT64_MAX))) {
+            return false;
+        }
+        if (schedule && (!read_digits(&epoch, at + 1, end) || epoch > INT_MAX || (int64_t)epoch <= last || (first && epoch > 0))) {
+            return false;
+        }
+        last = (int64_t)epoch;
+        item = *end == 0 ? NULL : end + 1;
+    }
+    return true;
+}
+
 const cli_kind cli_flag = {NULL, parse_flag};
 const cli_kind cli_text = {"a text", parse_text};
 const cli_kind cli_count = {"a whole number from 1 to 2147483647", parse_count};
@@ -181,6 +204,7 @@ const cli_kind cli_share = {"a share from 0 up to, not including, 1", parse_shar
 const cli_kind cli_ratio = {"a number other than 0, or a fraction such as 1/255", parse_ratio};
 const cli_kind cli_size = {"a size such as 512M or 2G", parse_size};
 const cli_kind cli_batch = {"a whole number from 1 on, or full", parse_batch};
+const cli_kind cli_batches = {"a whole number from 1 on, full, 32,64 (by turns) or 32@0,128@5 (from epoch 5 on)", parse_batches};
 
 /* ---- Messages ------------------------------------------------------------------------------------------- */
 

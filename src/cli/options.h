@@ -16,18 +16,19 @@ typedef struct cli_kind {
     bool (*parse)(void *target, const char *text);
 } cli_kind;
 
-extern const cli_kind cli_flag;   /* bool */
-extern const cli_kind cli_text;   /* const char *: not empty, borrowed from argv */
-extern const cli_kind cli_count;  /* int from 1 */
-extern const cli_kind cli_number; /* int from 0 */
-extern const cli_kind cli_extent; /* int64_t from 1 */
-extern const cli_kind cli_power;  /* int, a power of two */
-extern const cli_kind cli_seed;   /* uint64_t */
-extern const cli_kind cli_rate;   /* double, positive */
-extern const cli_kind cli_share;  /* double, 0 <= share < 1 */
-extern const cli_kind cli_ratio;  /* double, finite and not zero: 0.5, 1/255 */
-extern const cli_kind cli_size;   /* size_t from 1: 4096, 512M, 2G (powers of 1024) */
-extern const cli_kind cli_batch;  /* int64_t from 1, or INT64_MAX for "full" */
+extern const cli_kind cli_flag;    /* bool */
+extern const cli_kind cli_text;    /* const char *: not empty, borrowed from argv */
+extern const cli_kind cli_count;   /* int from 1 */
+extern const cli_kind cli_number;  /* int from 0 */
+extern const cli_kind cli_extent;  /* int64_t from 1 */
+extern const cli_kind cli_power;   /* int, a power of two */
+extern const cli_kind cli_seed;    /* uint64_t */
+extern const cli_kind cli_rate;    /* double, positive */
+extern const cli_kind cli_share;   /* double, 0 <= share < 1 */
+extern const cli_kind cli_ratio;   /* double, finite and not zero: 0.5, 1/255 */
+extern const cli_kind cli_size;    /* size_t from 1: 4096, 512M, 2G (powers of 1024) */
+extern const cli_kind cli_batch;   /* int64_t from 1, or INT64_MAX for "full" */
+extern const cli_kind cli_batches; /* const char *: sizes as bw_batch_sizes reads them */
 
 typedef struct cli_option {
     const char *name; /* without the dashes; NULL ends the table */

@@ -13,11 +13,12 @@
 typedef struct arguments {
     const char *model, *data, *validation, *optimizer, *loss, *metrics, *history, *save_model;
     double scale, rate, validation_split;
-    int64_t batch, tile;
+    const char *batch;
+    int64_t tile;
     int epochs, accumulate, workers, lanes;
     uint64_t seed;
     size_t memory;
-    bool no_shuffle, quiet, json;
+    bool no_shuffle, drop_remainder, quiet, json;
 } arguments;
 
 #define AT(member) offsetof(arguments, member)
@@ -27,7 +28,9 @@ static const cli_option options[] = {
      "an expression, a text file that holds one, or a file of\nKeras: .keras, .json, .h5 (required)"},
     {"data", &cli_text, AT(data), "D", "a .npz file with x, y and optionally w (required)"},
     {"scale", &cli_ratio, AT(scale), "S", "multiply the inputs by S, e.g. 1/255"},
-    {"batch", &cli_batch, AT(batch), "N|full", "samples behind one update (32)"},
+    {"batch", &cli_batches, AT(batch), "B",
+     "samples behind one update (32): N, full, 32,64 (by turns) or\n32@0,128@5 (128 from epoch 5 on)"},
+    {"drop-remainder", &cli_flag, AT(drop_remainder), NULL, "leave out a last batch that is smaller than the others"},
     {"epochs", &cli_count, AT(epochs), "N", "passes over the data (10)"},
     {"optimizer", &cli_text, AT(optimizer), "O", "e.g. 'adam(lr=0.001)' (adam)"},
     {"lr", &cli_rate, AT(rate), "X", "the learning rate, in place of the optimizer's"},
@@ -252,9 +255,9 @@ static int train(const arguments *given, bw_context *ctx)
     if (code != CLI_SUCCESS) {
         return code;
     }
-    int64_t samples = bw_dataset_count(training);
     fitting.epochs = given->epochs;
-    fitting.batch = given->batch == INT64_MAX ? samples : given->batch;
+    fitting.batch_sizes = given->batch;
+    fitting.drop_remainder = given->drop_remainder;
     fitting.validation_split = given->validation_split;
     fitting.seed = given->seed;
     fitting.memory = given->memory;
@@ -288,7 +291,7 @@ static int check(const arguments *given)
 
 int cli_train(int argc, char **argv)
 {
-    arguments given = {.scale = 1, .batch = 32, .epochs = 10, .accumulate = 1};
+    arguments given = {.scale = 1, .epochs = 10, .accumulate = 1};
     cli_reading reading = cli_options_read(&usage, argc, argv, &given);
     if (reading != CLI_READ) {
         return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;

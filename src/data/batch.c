@@ -1,9 +1,11 @@
 /*
  * Batch sizes: one, several by turns, others from an epoch on, or all samples; a rest is a smaller batch, or dropped. The batch that
- * begins at a position is a function of (epoch, position), so resuming needs nothing else.
+ * begins at a position is a function of (epoch, position), so resuming needs nothing else. Of samples that were cut out of others
+ * (take, skip, a split) sizes count from the first one left. Training puts windows above them: the batches behind one update.
  */
 #include "data/dataset.h"
 
+#include <limits.h>
 #include <string.h>
 
 #define SIZE_LIMIT 64
@@ -37,41 +39,90 @@ static int64_t size_at(const sizes *s, int epoch, int64_t position)
     return s->size[0];
 }
 
-static int64_t batch_at(const bw_dataset *dataset, int epoch, int64_t position)
+static int64_t batch_at(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 {
     const sizes *s = dataset->own;
-    const int64_t left = dataset->count - position, size = size_at(s, epoch, position);
-    if (left <= 0 || (s->drop && left < size))
-        return 0;
-    return size < left ? size : left;
+    const int64_t left = at->end - at->position, size = size_at(s, epoch, at->position - at->begin);
+    if (left > 0 && s->drop && left < size)
+        at->position = at->end;
+    return at->position >= at->end ? 0 : size < left ? size : left;
 }
 
 static const bwi_source batches = {.kind = "batches", .batch = batch_at};
 
-int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t position)
+int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 {
-    const int64_t left = dataset->count - position;
-    for (const bw_dataset *at = dataset; at; at = at->upstream) {
-        if (!at->source->batch)
-            continue;
-        if (at != dataset && at->count != dataset->count)
-            break; /* chosen for other samples: only its first size is taken over */
-        return at->source->batch(at, epoch, position);
+    for (const bw_dataset *below = dataset; below; below = below->upstream) {
+        if (below->source->batch)
+            return below->source->batch(below, epoch, at);
     }
-    return left < dataset->batch ? left : dataset->batch;
+    const int64_t left = at->end - at->position;
+    return left < 0 ? 0 : left < BWI_BATCH_DEFAULT ? left : BWI_BATCH_DEFAULT;
 }
 
+int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position)
+{
+    bwi_stretch at = {.end = dataset->count, .position = *position};
+    const int64_t count = bwi_batch_within(dataset, epoch, &at);
+    *position = at.position;
+    return count;
+}
+
+int64_t bwi_dataset_batch_count(const bw_dataset *dataset, int epoch)
+{
+    int64_t batch_count = 0;
+    for (int64_t position = 0, size; (size = bwi_dataset_batch_at(dataset, epoch, &position)) > 0; position += size)
+        batch_count++;
+    return batch_count;
+}
+
+bool bwi_dataset_batch_varies(const bw_dataset *dataset)
+{
+    return dataset->scheduled;
+}
+
+/* ---- Windows ---- */
+
+typedef struct window {
+    int accumulate;
+    bool drop; /* a rest that is smaller than its batch would be */
+} window;
+
+/* The next so many batches, as long as they follow each other: a window ends where samples are dropped. */
+static int64_t window_at(const bw_dataset *dataset, int epoch, bwi_stretch *at)
+{
+    const window *own = dataset->own;
+    const int64_t end = at->end;
+    int64_t total = 0;
+    for (int i = 0; i < own->accumulate; i++) {
+        bwi_stretch next = {.begin = at->begin, .end = own->drop ? INT64_MAX : end, .position = at->position + total};
+        const int64_t count = bwi_batch_within(dataset->upstream, epoch, &next);
+        if (count == 0 || count > end - next.position || (total > 0 && next.position != at->position + total))
+            break;
+        at->position = total == 0 ? next.position : at->position;
+        total += count;
+    }
+    if (total == 0)
+        at->position = end;
+    return total;
+}
+
+static const bwi_source windows = {.kind = "windows", .batch = window_at};
+
+/* Keeps the dataset, without taking it. */
 static bw_dataset *build(bw_dataset *dataset, const sizes *s)
 {
     bw_dataset *made = bwi_dataset_over(dataset, &batches, 0, sizeof *s);
     if (made) {
         *(sizes *)made->own = *s;
+        made->batched = true;
+        made->scheduled = s->schedule;
         made->batch = s->size[0];
         made->largest = 1;
         for (int i = 0; i < s->count; i++)
             made->largest = s->size[i] > made->largest ? s->size[i] : made->largest;
     }
-    return bwi_dataset_take(dataset, made);
+    return made;
 }
 
 bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch)
@@ -83,7 +134,7 @@ bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch)
         bw_dataset_free(dataset);
         return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "batches(%lld): a batch has at least one sample", (long long)batch);
     }
-    return build(dataset, &(sizes){.count = 1, .size = {batch}});
+    return bwi_dataset_take(dataset, build(dataset, &(sizes){.count = 1, .size = {batch}}));
 }
 
 /* "32", "full", "32,64", "32@0,128@5". */
@@ -111,16 +162,46 @@ static bool parse(const char *text, int64_t samples, sizes *s)
     return false;
 }
 
-bw_dataset *bw_batch_sizes(bw_dataset *dataset, const char *text, bool drop_remainder)
+/* Sizes by text over a dataset, which is kept and not taken. */
+static bw_dataset *build_by_text(bw_dataset *dataset, const char *text, bool drop)
 {
-    if (!dataset)
-        return NULL;
-    bw_context *ctx = dataset->owned.ctx;
-    sizes s = {.drop = drop_remainder};
+    sizes s = {.drop = drop};
     if (text && parse(text, dataset->count, &s))
         return build(dataset, &s);
-    bw_dataset_free(dataset);
-    return bwi_fail_build(ctx, BW_INVALID_ARGUMENT,
+    return bwi_fail_build(dataset->owned.ctx, BW_INVALID_ARGUMENT,
                           "batch sizes '%s': expected a number, 'full', '32,64' (by turns) or '32@0,128@5' (from epoch 5 on)",
                           text ? text : "");
+}
+
+bw_dataset *bw_batch_sizes(bw_dataset *dataset, const char *text, bool drop_remainder)
+{
+    return dataset ? bwi_dataset_take(dataset, build_by_text(dataset, text, drop_remainder)) : NULL;
+}
+
+static bw_dataset *build_windows(bw_dataset *dataset, const bwi_batching *how)
+{
+    bw_context *ctx = dataset->owned.ctx;
+    if (how->drop && dataset->largest > dataset->count)
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "batches of %lld: of %lld samples all would be dropped as a rest",
+                              (long long)dataset->largest, (long long)dataset->count);
+    bw_dataset *made = bwi_dataset_over(dataset, &windows, 0, sizeof(window));
+    if (made) {
+        *(window *)made->own = (window){.accumulate = how->accumulate, .drop = how->drop};
+        if (__builtin_mul_overflow(made->largest, (int64_t)how->accumulate, &made->largest))
+            made->largest = INT64_MAX;
+    }
+    return made;
+}
+
+bw_status bwi_dataset_windows(bw_dataset *dataset, const bwi_batching *how, bw_dataset **made)
+{
+    bw_dataset *sized = dataset;
+    if (how->sizes)
+        sized = build_by_text(dataset, how->sizes, false);
+    else if (how->batch > 0)
+        sized = build(dataset, &(sizes){.count = 1, .size = {how->batch}});
+    *made = sized ? build_windows(sized, how) : NULL;
+    if (sized != dataset)
+        bw_dataset_free(sized);
+    return *made ? BW_OK : bwi_pending(dataset->owned.ctx);
 }

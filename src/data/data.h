@@ -94,9 +94,21 @@ bool bwi_dataset_statistics(const bw_dataset *dataset, int field, const float **
 bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation);
 
 int64_t bwi_dataset_batch(const bw_dataset *dataset); /* the first size that bw_batches set; 32 */
-/* Samples of the batch that begins at a position of an epoch; 0 at the end, which is earlier if the rest is dropped. */
-int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t position);
+/* Samples of the batch that begins at a position of an epoch, which is moved over samples that are dropped; 0: the end. */
+int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position);
+int64_t bwi_dataset_batch_count(const bw_dataset *dataset, int epoch);
+bool bwi_dataset_batch_varies(const bw_dataset *dataset); /* by the epoch */
 int64_t bwi_dataset_largest_batch(const bw_dataset *dataset);
+
+/* The samples behind each update: as batches of *made, which keeps the dataset. */
+typedef struct bwi_batching {
+    const char *sizes; /* as of bw_batch_sizes; NULL: `batch` */
+    int64_t batch;     /* -1: the dataset's own sizes */
+    int accumulate;    /* batches behind one update */
+    bool drop;         /* a rest that is smaller than its batch would be */
+} bwi_batching;
+
+bw_status bwi_dataset_windows(bw_dataset *dataset, const bwi_batching *how, bw_dataset **made);
 
 /* A batch of the iterator: sample numbers. */
 struct bw_batch {

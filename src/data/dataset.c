@@ -64,6 +64,8 @@ bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_source *source, int
     dataset->numbers = upstream->numbers;
     dataset->batch = upstream->batch;
     dataset->largest = upstream->largest;
+    dataset->batched = upstream->batched;
+    dataset->scheduled = upstream->scheduled;
     dataset->moving = upstream->moving;
     bwi_dataset_keep(upstream);
     if (!upstream->slow || bwi_ring_attach(dataset) == BW_OK)

@@ -41,6 +41,11 @@ typedef struct bwi_demand {
     char *trouble; /* may be NULL */
 } bwi_demand;
 
+/* Positions from `begin` on, up to `end`, of which batches are made. */
+typedef struct bwi_stretch {
+    int64_t begin, end, position;
+} bwi_stretch;
+
 /* One kind of dataset. Functions that run on workers and on the threads of a ring, several at once, only read the dataset. */
 typedef struct bwi_source {
     const char *kind;
@@ -58,8 +63,8 @@ typedef struct bwi_source {
      * of times. */
     bw_status (*begin)(const bw_dataset *dataset, const bw_dataset *top);
     bool renumbers; /* a sample's number is not that of the upstream; `second` is another upstream */
-    /* The batch that begins at a position; NULL: the upstream's. */
-    int64_t (*batch)(const bw_dataset *dataset, int epoch, int64_t position);
+    /* The batch that begins at a position, which is moved over what is dropped; 0: the end. NULL: the upstream's. */
+    int64_t (*batch)(const bw_dataset *dataset, int epoch, bwi_stretch *at);
     void (*close)(bw_dataset *dataset); /* frees the parts of `own`; `own` itself is released after it */
 } bwi_source;
 
@@ -77,6 +82,8 @@ struct bw_dataset {
     int64_t count;
     int64_t batch, largest; /* the first size and the largest */
     int64_t numbers;        /* sample numbers are below it */
+    bool batched;           /* sizes were chosen for it */
+    bool scheduled;         /* and some of them by the epoch */
     bool moving;            /* the order is another one in each epoch */
     bool slow;              /* samples are worth making ahead, by threads of their own */
 
@@ -182,6 +189,10 @@ void bwi_ring_close(bwi_ring *ring); /* ends its threads; NULL is fine */
 bw_status bwi_ring_begin(bwi_ring *ring, const bw_dataset *dataset, const bwi_walk *walk);
 bool bwi_ring_runs(const bwi_ring *ring);
 bw_status bwi_ring_gather(bwi_ring *ring, const bw_dataset *dataset, const bwi_demand *demand);
+
+/* ---- batch.c ---- */
+
+int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at);
 
 /* ---- order.c ---- */
 

@@ -57,7 +57,7 @@ bw_status bw_next(bw_iterator *iterator, bw_batch **batch)
     if (iterator->epoch < 0 || iterator->epoch > INT_MAX || iterator->position < 0 || iterator->position > dataset->count)
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "an iterator at epoch %lld and position %lld of %lld samples",
                         (long long)iterator->epoch, (long long)iterator->position, (long long)dataset->count);
-    const int64_t count = bwi_dataset_batch_at(dataset, (int)iterator->epoch, iterator->position);
+    const int64_t count = bwi_dataset_batch_at(dataset, (int)iterator->epoch, &iterator->position);
     if (count == 0)
         return bwi_fail(ctx, BW_OUT_OF_RANGE, "end of data");
     iterator->batch.count = count < iterator->batch.capacity ? count : iterator->batch.capacity;

@@ -139,13 +139,42 @@ static int64_t repeated_number(const bw_dataset *dataset, uint64_t epoch, int64_
     return turn * dataset->upstream->numbers + bwi_number_at(dataset->upstream, epoch, position % count);
 }
 
-/* A batch never reaches over the end of a part. */
-static int64_t concatenated_batch(const bw_dataset *dataset, int epoch, int64_t position)
+/* A part of the stretch, from position `first` on. */
+static int64_t batch_of_part(const bw_dataset *part, int epoch, bwi_stretch *at, int64_t first, int64_t end)
 {
-    const bool first = position < dataset->upstream->count;
-    const bw_dataset *part = first ? dataset->upstream : dataset->second;
-    position -= first ? 0 : dataset->upstream->count;
-    return bwi_dataset_batch_at(part, epoch, position);
+    bwi_stretch within = {.begin = at->begin > first ? at->begin - first : 0, .end = end - first, .position = at->position - first};
+    const int64_t count = bwi_batch_within(part, epoch, &within);
+    at->position = within.position + first;
+    return count;
+}
+
+/* If sizes were chosen for the parts, a batch never reaches over the end of one. */
+static int64_t concatenated_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
+{
+    const int64_t seam = dataset->upstream->count;
+    if (!dataset->batched)
+        return bwi_batch_within(NULL, epoch, at);
+    if (at->position < seam) {
+        const int64_t count = batch_of_part(dataset->upstream, epoch, at, 0, at->end < seam ? at->end : seam);
+        if (count > 0)
+            return count;
+    }
+    return at->position < at->end ? batch_of_part(dataset->second, epoch, at, seam, at->end) : 0;
+}
+
+/* Nor over the end of a turn. */
+static int64_t repeated_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
+{
+    const int64_t count = dataset->upstream->count;
+    int64_t batch = 0;
+    if (!dataset->batched)
+        return bwi_batch_within(NULL, epoch, at);
+    while (batch == 0 && at->position < at->end && at->position < dataset->count) {
+        const int64_t turn = at->position / count * count;
+        const bool last = at->end - turn < count || turn + count >= dataset->count;
+        batch = batch_of_part(dataset->upstream, epoch, at, turn, last ? at->end : turn + count);
+    }
+    return batch;
 }
 
 static void place_by(finder find, const bw_dataset *dataset, int64_t number, char *text, size_t room)
@@ -179,8 +208,12 @@ static const bwi_source interleaving = {
     .kind = "interleave", .number = interleaved_number, .renumbers = true, .gather = gather_joined, .place = place_joined};
 static const bwi_source zipping = {
     .kind = "zip", .number = zipped_number, .renumbers = true, .gather = gather_zipped, .place = place_zipped};
-static const bwi_source repetition = {
-    .kind = "repeat", .number = repeated_number, .renumbers = true, .gather = gather_repeated, .place = place_repeated};
+static const bwi_source repetition = {.kind = "repeat",
+                                      .number = repeated_number,
+                                      .renumbers = true,
+                                      .gather = gather_repeated,
+                                      .place = place_repeated,
+                                      .batch = repeated_batch};
 
 /* ---- Building ---- */
 
@@ -202,6 +235,8 @@ static bw_dataset *over_both(bw_dataset *a, bw_dataset *b, const bwi_source *sou
     bwi_dataset_keep(b);
     made->moving = a->moving || b->moving;
     made->largest = a->largest > b->largest ? a->largest : b->largest;
+    made->batched = a->batched || b->batched;
+    made->scheduled = a->scheduled || b->scheduled;
     if (b->slow && !made->ring && bwi_ring_attach(made) != BW_OK) {
         bw_dataset_free(made);
         return bwi_pass_on(a->owned.ctx);

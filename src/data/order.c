@@ -32,7 +32,18 @@ static int64_t permuted_number(const bw_dataset *dataset, uint64_t epoch, int64_
     return bwi_number_at(dataset->upstream, epoch, bwi_permute(dataset->seed, epoch, dataset->count, position));
 }
 
-static const bwi_source range = {.kind = "range", .number = range_number};
+static int64_t range_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
+{
+    const int64_t first = dataset->stride == 1 ? dataset->first : 0; /* a shard's neighbours come from anywhere */
+    bwi_stretch below = {.begin = at->begin + first, .position = at->position + first};
+    if (__builtin_add_overflow(at->end, first, &below.end))
+        below.end = INT64_MAX;
+    const int64_t count = bwi_batch_within(dataset->upstream, epoch, &below);
+    at->position = below.position - first;
+    return count;
+}
+
+static const bwi_source range = {.kind = "range", .number = range_number, .batch = range_batch};
 static const bwi_source permutation = {.kind = "shuffle", .number = permuted_number};
 
 bool bwi_order_is_whole(const bw_dataset *dataset)

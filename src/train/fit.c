@@ -10,7 +10,8 @@ typedef struct fitting {
     bw_fit_options options;
     bw_dataset *training, *validation;
     bw_dataset *split[2]; /* made here from one dataset; NULL: none */
-    int64_t window, count;
+    bw_dataset *windows;  /* the training part with its batches: the samples behind each update */
+    int64_t count;
     bwi_session session;
     bw_history *history, *logs;
     bwi_painter painter;
@@ -25,7 +26,7 @@ static bw_status check_options(bw_context *ctx, const bw_fit_options *o)
     if (o->epochs < 1) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "epochs: expected at least 1, got %d", o->epochs);
     }
-    if (o->batch < 1) {
+    if (!o->batch_sizes && o->batch < 1 && o->batch != -1) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "batch: expected at least 1 sample, got %lld", (long long)o->batch);
     }
     if (o->accumulate < 1) {
@@ -53,13 +54,14 @@ static bw_status split_data(fitting *f, bw_dataset *dataset)
         f->training = f->split[0];
         f->validation = f->split[1];
     }
+    const bwi_batching how = {.sizes = f->options.batch_sizes,
+                              .batch = f->options.batch,
+                              .accumulate = f->options.accumulate,
+                              .drop = f->options.drop_remainder};
+    bw_status status = bwi_dataset_windows(f->training, &how, &f->windows);
+    f->training = f->windows;
     f->count = bw_dataset_count(f->training);
-    int64_t window;
-    if (__builtin_mul_overflow(f->options.batch, (int64_t)f->options.accumulate, &window) || window > f->count) {
-        window = f->count;
-    }
-    f->window = window;
-    return BW_OK;
+    return status;
 }
 
 static bw_status open_history(fitting *f)
@@ -102,9 +104,8 @@ static bw_status run_epoch(fitting *f, bw_progress *p)
     bwi_session *s = &f->session;
     bwi_session_reset(s);
     double begin = bwi_now();
-    for (int64_t first = 0; first < f->count && !f->stopped; first += f->window) {
-        bwi_piece piece = {.dataset = f->training, .epoch = p->epoch, .first = first};
-        piece.count = f->count - first < f->window ? f->count - first : f->window;
+    bwi_piece piece = {.dataset = f->training, .epoch = p->epoch};
+    while (!f->stopped && (piece.count = bwi_dataset_batch_at(f->training, p->epoch, &piece.first)) > 0) {
         bwi_exec_set_seed(s->exec, f->options.seed, (uint64_t)s->training->optimizer.iterations);
         bw_status status = bwi_session_feed(s, BWI_PROGRAM_TRAIN, &piece, NULL);
         if (status == BW_OK) {
@@ -114,6 +115,7 @@ static bw_status run_epoch(fitting *f, bw_progress *p)
             return status;
         }
         bwi_session_count(s);
+        piece.first += piece.count;
         p->step++;
         p->update = s->training->optimizer.iterations;
         p->samples += piece.count;
@@ -145,9 +147,16 @@ static bw_status run_validation(fitting *f)
 
 static bw_status run(fitting *f)
 {
+    int64_t steps = 0;
     for (int epoch = 0; epoch < f->options.epochs && !f->stopped; epoch++) {
-        bw_progress p = {.epoch = epoch, .epochs = f->options.epochs, .logs = f->logs};
-        p.steps = (f->count + f->window - 1) / f->window;
+        if (epoch == 0 || bwi_dataset_batch_varies(f->training)) {
+            steps = bwi_dataset_batch_count(f->training, epoch);
+        }
+        if (steps == 0) {
+            return bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "epoch %d: of %lld samples all would be dropped as a rest", epoch,
+                            (long long)f->count);
+        }
+        bw_progress p = {.epoch = epoch, .epochs = f->options.epochs, .steps = steps, .logs = f->logs};
         forget_values(f);
         bwi_painter_epoch(&f->painter, &p);
         bw_status status = run_epoch(f, &p);
@@ -211,7 +220,7 @@ static bw_status open_session(fitting *f)
     const bw_fit_options *o = &f->options;
     bwi_session_options options = {.train = true,
                                    .evaluate = f->validation != NULL,
-                                   .batch = f->window,
+                                   .batch = bwi_dataset_largest_batch(f->training),
                                    .tile = o->tile,
                                    .lanes = o->lanes,
                                    .memory = o->memory,
@@ -227,10 +236,15 @@ static bw_status open_session(fitting *f)
  * them finds a difference, all stop. */
 static bw_status compare_ranks(fitting *f)
 {
-    static const char *const names[] = {"samples", "samples behind an update", "epochs", "validation samples", "variables"};
-    enum { FACTS = 5 };
-    const double mine[FACTS] = {(double)f->count, (double)f->window, f->options.epochs,
-                                f->validation ? (double)bw_dataset_count(f->validation) : 0, f->model->graph.variable_count};
+    static const char *const names[] = {"samples", "samples behind an update", "updates",
+                                        "epochs",  "validation samples",       "variables"};
+    enum { FACTS = 6 };
+    const double mine[FACTS] = {(double)f->count,
+                                (double)bwi_dataset_largest_batch(f->training),
+                                (double)bwi_dataset_batch_count(f->training, 0),
+                                f->options.epochs,
+                                f->validation ? (double)bw_dataset_count(f->validation) : 0,
+                                f->model->graph.variable_count};
     const double ranks = bwi_rank_of(f->ctx)->count(f->ctx->ranks);
     double sums[FACTS];
     memcpy(sums, mine, sizeof sums);
@@ -356,6 +370,7 @@ bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *opt
     status = fit(&f, dataset, history);
     bwi_disown(f.history);
     bwi_disown(f.logs);
+    bw_dataset_free(f.windows);
     bw_dataset_free(f.split[0]);
     bw_dataset_free(f.split[1]);
     return end_call(ctx, status);

@@ -55,6 +55,20 @@ train --epochs 3 --quiet --json --batch=1000000
 expect_equal 3 "$(value steps)" '--batch 1000000: steps'
 expect_equal "$hash" "$(value hash)" '--batch 1000000: the hash of full'
 
+# Sizes by turns: 12 times 32 and 112, and 69 of a rest: 32 and 37; dropped, the rest is 32 alone; by epochs: 57, and 15 twice.
+train --epochs 1 --quiet --json --batch 32,112
+expect_code 0 '--batch 32,112'
+expect_equal 26 "$(value steps)" '--batch 32,112: steps'
+train --epochs 1 --quiet --json --batch 32,112 --drop-remainder
+expect_equal 25 "$(value steps)" '--batch 32,112 --drop-remainder: steps'
+train --epochs 3 --json --batch 32@0,128@1
+expect_equal 87 "$(value steps)" '--batch 32@0,128@1: steps'
+expect_pattern err '^57/57 ' '--batch 32@0,128@1: the first epoch'
+expect_pattern err '^15/15 ' '--batch 32@0,128@1: the next ones'
+train --epochs 1 --quiet --batch 10000 --drop-remainder
+expect_code 1 '--drop-remainder without a batch'
+expect_text err 'all would be dropped' '--drop-remainder without a batch'
+
 # Batches behind one update: 57 batches, ten at a time.
 train --epochs 1 --quiet --json --accumulate 10
 expect_code 0 '--accumulate'

@@ -34,8 +34,9 @@ for text in 0 -1 1.5 1e3 0x10 '' ' 1' '1 ' x 2147483648 99999999999999999999; do
     t "--workers: expected a whole number from 1" --workers "$text"
     t "--lanes: expected a power of two" --lanes "$text"
 done
-for text in 0 -1 x '' 9223372036854775808 32,64 auto Full; do
-    t "--batch: expected a whole number from 1 on, or full, found '$text'" "--batch=$text"
+for text in 0 -1 x '' 9223372036854775808 32, ,32 32,0 32,64@5 32@1 32@0,64@0 32@0,64@-1 32@ auto Full; do
+    t "--batch: expected a whole number from 1 on, full, 32,64 (by turns) or 32@0,128@5 (from epoch 5 on), found '$text'" \
+        "--batch=$text"
 done
 for text in 0 -1 x full 9223372036854775808; do
     t "--tile: expected a whole number from 1 on, found '$text'" --tile "$text"

@@ -304,6 +304,7 @@ typedef struct fit_case {
     bool validation, progress;
     int accumulate;
     int workers;
+    const char *sizes;
 } fit_case;
 
 static void run_fit(const model_case *m, const fit_case *c)
@@ -314,6 +315,7 @@ static void run_fit(const model_case *m, const fit_case *c)
     watch w = {0};
     bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
     options.batch = c->batch;
+    options.batch_sizes = c->sizes;
     options.epochs = 4;
     options.accumulate = c->accumulate;
     options.validation_split = c->validation ? 0.3 : 0;
@@ -345,6 +347,8 @@ static void test_fit(void **state)
         {.batch = 32, .take = SAMPLES, .accumulate = 1, .workers = 1},                     /* the last of 1 */
         {.batch = 100000, .take = SAMPLES, .accumulate = 1, .workers = 2, .validation = true},
         {.batch = 9, .take = SAMPLES, .accumulate = 3, .workers = 2},
+        {.sizes = "5,1,30", .take = SAMPLES, .accumulate = 2, .workers = 2},
+        {.sizes = "3@0,8@1,5@2,40@3", .take = SAMPLES, .accumulate = 1, .workers = 2}, /* what is counted includes larger ones */
         {.batch = 8, .take = SAMPLES, .accumulate = 1, .workers = 1, .progress = true, .validation = true},
     };
     for (size_t m = 0; m < BWI_COUNT(models); m++) {

@@ -130,9 +130,70 @@ static void test_batches(void **state)
     bw_dataset *both = bw_concatenate(bw_batches(of_ten(ctx), 3), bw_batches(of_four(ctx), 2));
     expect_batches(both, 0, (const int64_t[]){3, 3, 3, 1, 2, 2}, 6);
     expect_batches(bw_batches(both, 6), 0, (const int64_t[]){6, 6, 2}, 3);
+    /* A rest is dropped where it was chosen to be; turns end batches; take and skip count from their first sample. */
+    expect_batches(bw_concatenate(bw_batch_sizes(of_ten(ctx), "4", true), bw_batches(of_four(ctx), 3)), 0,
+                   (const int64_t[]){4, 4, 3, 1}, 4);
+    expect_batches(bw_concatenate(of_ten(ctx), of_four(ctx)), 0, (const int64_t[]){14}, 1);
+    expect_batches(bw_concatenate(of_ten(ctx), bw_batches(of_four(ctx), 3)), 0, (const int64_t[]){10, 3, 1}, 3);
+    expect_batches(bw_repeat(bw_batches(of_four(ctx), 3), 2), 0, (const int64_t[]){3, 1, 3, 1}, 4);
+    expect_batches(bw_repeat(bw_batch_sizes(of_four(ctx), "3", true), 2), 0, (const int64_t[]){3, 3}, 2);
+    expect_batches(bw_batches(bw_repeat(of_four(ctx), 2), 3), 0, (const int64_t[]){3, 3, 2}, 3);
+    expect_batches(bw_repeat(of_four(ctx), 2), 0, (const int64_t[]){8}, 1);
+    expect_batches(bw_take(bw_batch_sizes(of_ten(ctx), "1,3", false), 7), 0, (const int64_t[]){1, 3, 1, 2}, 4);
+    expect_batches(bw_skip(bw_batch_sizes(of_ten(ctx), "1,3", false), 3), 0, (const int64_t[]){1, 3, 1, 2}, 4);
+    both = bw_concatenate(bw_batches(of_ten(ctx), 3), bw_batches(of_four(ctx), 2));
+    expect_batches(bw_skip(both, 8), 0, (const int64_t[]){2, 2, 2}, 3);
+    expect_batches(bw_shard(bw_batches(of_ten(ctx), 3), 2, 1), 0, (const int64_t[]){3, 2}, 2);
     static const char *const bad[] = {"", "0", "-1", "x", "3,", "3@1", "3@0,4@0", "3@0,4", "3@0,4@-1", "4,5@2"};
     for (size_t i = 0; i < BWI_COUNT(bad); i++)
         assert_failed(ctx, bw_batch_sizes(of_ten(ctx), bad[i], false), BW_INVALID_ARGUMENT, "batch sizes '");
+    bw_close(ctx);
+}
+
+/* The batches behind each update. */
+static void expect_windows(bw_dataset *dataset, bwi_batching how, const int64_t *sizes, int count)
+{
+    bw_dataset *made = NULL;
+    assert_int_equal(bwi_dataset_windows(dataset, &how, &made), BW_OK);
+    assert_int_equal(bwi_dataset_batch_count(made, 0), count);
+    int64_t largest = 0;
+    for (int i = 0; i < count; i++)
+        largest = sizes[i] > largest ? sizes[i] : largest;
+    assert_true(bwi_dataset_largest_batch(made) >= largest);
+    expect_batches(made, 0, sizes, count);
+    bw_dataset_free(dataset);
+}
+
+static void test_windows(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    expect_windows(of_ten(ctx), (bwi_batching){.batch = 3, .accumulate = 1}, (const int64_t[]){3, 3, 3, 1}, 4);
+    expect_windows(of_ten(ctx), (bwi_batching){.batch = 3, .accumulate = 1, .drop = true}, (const int64_t[]){3, 3, 3}, 3);
+    expect_windows(of_ten(ctx), (bwi_batching){.batch = 3, .accumulate = 2}, (const int64_t[]){6, 4}, 2);
+    expect_windows(of_ten(ctx), (bwi_batching){.batch = 3, .accumulate = 2, .drop = true}, (const int64_t[]){6, 3}, 2);
+    expect_windows(of_ten(ctx), (bwi_batching){.batch = INT64_MAX, .accumulate = INT32_MAX}, (const int64_t[]){10}, 1);
+    expect_windows(of_ten(ctx), (bwi_batching){.sizes = "1,3", .batch = 7, .accumulate = 2}, (const int64_t[]){4, 4, 2}, 3);
+    expect_windows(of_ten(ctx), (bwi_batching){.sizes = "full", .accumulate = 1, .drop = true}, (const int64_t[]){10}, 1);
+    /* Sizes of its own, with and without others in their place. */
+    expect_windows(bw_batches(of_ten(ctx), 4), (bwi_batching){.batch = -1, .accumulate = 1}, (const int64_t[]){4, 4, 2}, 3);
+    expect_windows(bw_batches(of_ten(ctx), 4), (bwi_batching){.batch = -1, .accumulate = 1, .drop = true}, (const int64_t[]){4, 4},
+                   2);
+    expect_windows(bw_batches(of_ten(ctx), 4), (bwi_batching){.batch = 6, .accumulate = 1}, (const int64_t[]){6, 4}, 2);
+    bw_dataset *both = bw_concatenate(bw_batches(of_ten(ctx), 3), bw_batches(of_four(ctx), 2));
+    expect_windows(both, (bwi_batching){.batch = -1, .accumulate = 3}, (const int64_t[]){9, 5}, 2);
+    both = bw_concatenate(bw_batch_sizes(of_ten(ctx), "4", true), bw_batches(of_four(ctx), 3));
+    expect_windows(both, (bwi_batching){.batch = -1, .accumulate = 3}, (const int64_t[]){8, 4}, 2);
+    both = bw_repeat(bw_batch_sizes(of_four(ctx), "3", true), 3);
+    expect_windows(both, (bwi_batching){.batch = -1, .accumulate = 2, .drop = true}, (const int64_t[]){3, 3, 3}, 3);
+
+    bw_dataset *made = NULL, *samples = of_ten(ctx);
+    assert_int_equal(bwi_dataset_windows(samples, &(bwi_batching){.batch = 11, .accumulate = 1, .drop = true}, &made),
+                     BW_INVALID_ARGUMENT);
+    assert_null(made);
+    assert_non_null(strstr(bw_message(ctx), "batches of 11: of 10 samples all would be dropped"));
+    assert_int_equal(bwi_dataset_windows(samples, &(bwi_batching){.sizes = "4@1", .accumulate = 1}, &made), BW_INVALID_ARGUMENT);
+    assert_non_null(strstr(bw_message(ctx), "batch sizes '4@1'"));
     bw_close(ctx);
 }
 
@@ -159,8 +220,8 @@ static void test_allocation_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_joins),   cmocka_unit_test(test_shuffled),         cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_batches), cmocka_unit_test(test_allocation_fails),
+        cmocka_unit_test(test_joins),   cmocka_unit_test(test_shuffled), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_batches), cmocka_unit_test(test_windows),  cmocka_unit_test(test_allocation_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

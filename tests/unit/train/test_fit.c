@@ -68,6 +68,135 @@ static void test_options_that_cannot_be(void **state)
     planned_close(&p);
 }
 
+/* ---- Batch sizes ---- */
+
+enum { STEPS = 40 };
+
+typedef struct steps {
+    int count;
+    int64_t before, size[STEPS], of[STEPS]; /* samples of each step, and how many steps its epoch was said to have */
+} steps;
+
+static bool note_step(void *user, const bw_progress *progress)
+{
+    steps *s = user;
+    s->before = progress->step == 1 ? 0 : s->before;
+    s->of[s->count] = progress->steps;
+    s->size[s->count++] = progress->samples - s->before;
+    s->before = progress->samples;
+    return s->count < STEPS;
+}
+
+/* The same by a loop of one's own. */
+static uint64_t train_by_hand(const char *text, int accumulate, int epochs)
+{
+    planned p;
+    open_model(&p, plain, 20);
+    bw_dataset *data = bw_batch_sizes(bw_shuffle(p.data, 3), text, false);
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    bw_gradients *gradients = bw_gradients_new(p.model, &options);
+    for (int epoch = 0; epoch < epochs; epoch++) {
+        bw_iterator *iterator = bw_iterate(data, epoch);
+        bw_batch *batch;
+        for (int k = 1; bw_next(iterator, &batch) == BW_OK; k++) {
+            check_ok(p.ctx, bw_gradients_add(gradients, batch, NULL));
+            if (k % accumulate == 0) {
+                check_ok(p.ctx, bw_apply(p.model, gradients));
+            }
+        }
+        if (bw_gradients_samples(gradients) > 0) {
+            check_ok(p.ctx, bw_apply(p.model, gradients));
+        }
+        bw_iterator_free(iterator);
+    }
+    uint64_t hash = bw_model_hash(p.model);
+    planned_close(&p);
+    return hash;
+}
+
+static void test_batch_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int accumulate, epochs;
+        bool drop, own; /* own: chosen for the dataset, not for fit */
+        int count;
+        int64_t size[STEPS], of[STEPS];
+    } cases[] = {
+        {"full", 1, 2, false, false, 2, {20, 20}, {1, 1}},
+        {"7,5", 1, 1, false, false, 4, {7, 5, 7, 1}, {4, 4, 4, 4}},
+        {"7,5", 1, 1, false, true, 4, {7, 5, 7, 1}, {4, 4, 4, 4}},
+        {"7,5", 1, 1, true, false, 3, {7, 5, 7}, {3, 3, 3}},
+        {"7,5", 1, 1, true, true, 3, {7, 5, 7}, {3, 3, 3}},
+        {"8,4", 2, 1, false, false, 2, {12, 8}, {2, 2}},
+        {"16@0,8@1,full@2", 1, 3, false, false, 6, {16, 4, 8, 8, 4, 20}, {2, 2, 3, 3, 3, 1}},
+        {"16@0,8@1,full@2", 1, 3, false, true, 6, {16, 4, 8, 8, 4, 20}, {2, 2, 3, 3, 3, 1}},
+        {"16@0,8@1", 1, 2, true, false, 3, {16, 8, 8}, {1, 2, 2}},
+    };
+    for (size_t i = 0; i < BWI_COUNT(cases); i++) {
+        planned p;
+        steps seen = {0};
+        open_model(&p, plain, 20);
+        bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+        bw_dataset *data = bw_shuffle(p.data, 3);
+        if (cases[i].own) {
+            data = bw_batch_sizes(data, cases[i].text, false);
+        } else {
+            data = bw_batches(data, 2); /* goes for nothing: the options say otherwise */
+            options.batch_sizes = cases[i].text;
+        }
+        options.drop_remainder = cases[i].drop;
+        options.accumulate = cases[i].accumulate;
+        options.epochs = cases[i].epochs;
+        options.on_step = note_step;
+        options.user = &seen;
+        check_ok(p.ctx, bw_fit(p.model, data, &options, NULL));
+        assert_int_equal(seen.count, cases[i].count);
+        for (int k = 0; k < seen.count; k++) {
+            assert_int_equal(seen.size[k], cases[i].size[k]);
+            assert_int_equal(seen.of[k], cases[i].of[k]);
+        }
+        if (!cases[i].drop) {
+            assert_true(bw_model_hash(p.model) == train_by_hand(cases[i].text, cases[i].accumulate, cases[i].epochs));
+        }
+        planned_close(&p);
+    }
+}
+
+/* Batches of 4 of one dataset, then of 3 of the other; what cannot be is refused before the first step. */
+static void test_batches_of_concatenated(void **state)
+{
+    (void)state;
+    planned p, q;
+    open_model(&p, plain, 20);
+    uint64_t before = bw_model_hash(p.model);
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.batch_sizes = "4@1";
+    check_fails(p.ctx, bw_fit(p.model, p.data, &options, NULL), BW_INVALID_ARGUMENT, "batch sizes '4@1'");
+    options.batch_sizes = "21";
+    options.drop_remainder = true;
+    check_fails(p.ctx, bw_fit(p.model, p.data, &options, NULL), BW_INVALID_ARGUMENT, "batches of 21: of 20 samples all");
+    assert_true(bw_model_hash(p.model) == before);
+    planned_close(&p);
+
+    open_model(&q, plain, 10);
+    static float more[7 * 4 * 4 * 2];
+    static int32_t classes[7];
+    bw_array x = {.data = more, .dtype = BW_F32, .rank = 4, .shape = {7, 4, 4, 2}};
+    bw_array y = {.data = classes, .dtype = BW_I32, .rank = 1, .shape = {7}};
+    bw_dataset *both = bw_concatenate(bw_batches(q.data, 4), bw_batches(bw_from_arrays(q.ctx, &x, &y, NULL), 3));
+    steps seen = {0};
+    options = (bw_fit_options)BW_FIT_OPTIONS_DEFAULT;
+    options.on_step = note_step;
+    options.user = &seen;
+    check_ok(q.ctx, bw_fit(q.model, both, &options, NULL));
+    const int64_t expected[] = {4, 4, 2, 3, 3, 1};
+    assert_int_equal(seen.count, 6);
+    assert_memory_equal(seen.size, expected, sizeof expected);
+    planned_close(&q);
+}
+
 /* Options of an older program: what lies behind its size keeps the default. */
 static void test_shorter_options(void **state)
 {
@@ -394,6 +523,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_options_that_cannot_be),
+        cmocka_unit_test(test_batch_sizes),
+        cmocka_unit_test(test_batches_of_concatenated),
         cmocka_unit_test(test_shorter_options),
         cmocka_unit_test(test_values_of_the_history),
         cmocka_unit_test(test_validation_data),
