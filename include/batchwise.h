@@ -334,6 +334,20 @@ BW_API bw_dataset *bw_repeat(bw_dataset *dataset, int64_t times);
 BW_API bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch);
 BW_API bw_dataset *bw_batch_sizes(bw_dataset *dataset, const char *text, bool drop_remainder);
 
+/* Sequences of varying length: `values` holds the steps of all of them one after another (its first extent), sequence i is that from
+ * offsets[i] to before offsets[i + 1]; there are count + 1 offsets. As samples they have the longest one's length, zeros behind
+ * them. Keeps the arrays' data and the offsets; y and w may be NULL. */
+BW_API bw_dataset *bw_from_sequences(bw_context *ctx, const bw_array *values, const int64_t *offsets, int64_t count,
+                                     const bw_array *y, const bw_array *w);
+
+/* Computes each sample at the shortest of these rising lengths that holds it: the inputs' first axis is the sequence, what is zero
+ * to its end is padding. The data's own length is always the last one; at most 15 are given. A batch stays what it is: it is only
+ * cut into tiles of one length each, so no padding to the longest of a batch is computed, and since a sample's length depends on
+ * the sample alone, results depend on neither batch nor tile. A model whose layers heed masks (embedding with mask_zero=true) gives
+ * the same as with all padding. Layers that know one length only (flatten before dense) are refused, and so is batch normalization.
+ * Takes the dataset; comes after map, cache and the like. */
+BW_API bw_dataset *bw_bucket(bw_dataset *dataset, const int64_t *lengths, int count);
+
 /* The number of samples; -1 for NULL. */
 BW_API int64_t bw_dataset_count(const bw_dataset *dataset);
 

@@ -34,6 +34,7 @@ typedef struct bwi_destination {
     void *data;
     bw_dtype dtype; /* BW_F32 or BW_I32 */
     int64_t h, w, c, block;
+    bool sequence; /* samples may have more values, which are cut off, or fewer, which zeros follow */
 } bwi_destination;
 
 enum { BWI_GATHER_TROUBLE = 200 };
@@ -58,6 +59,13 @@ typedef struct bwi_walk {
 
 bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_walk *walk);
 bool bwi_dataset_begins(const bw_dataset *dataset); /* whether the call above does anything */
+
+enum { BWI_MOST_LENGTHS = 16 };
+
+/* Sequences (bw_bucket): the lengths at which samples are computed, from the shortest to that of the data's inputs; 0: samples have
+ * one length. And the place in that list of a sample's own. */
+int bwi_dataset_lengths(const bw_dataset *dataset, const int64_t **lengths);
+int bwi_dataset_bucket(const bw_dataset *dataset, int64_t number);
 
 /* Bytes that making ahead takes for such pieces: for the plan. 0 if nothing is made ahead. */
 size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_walk *walk);

@@ -54,6 +54,10 @@ bw_dataset *bwi_dataset_root(bw_context *ctx, const bwi_source *source, int colu
 
 bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_source *source, int columns, size_t own)
 {
+    const int64_t *lengths;
+    if (columns > 0 && bwi_dataset_lengths(upstream, &lengths) > 0)
+        return bwi_fail_build(upstream->owned.ctx, BW_INVALID_ARGUMENT,
+                              "%s: buckets come last: what is above them may have other lengths", source->kind);
     bw_dataset *dataset = make(upstream->owned.ctx, source, columns, own);
     if (!dataset)
         return NULL;

@@ -112,10 +112,12 @@ typedef struct job {
     double scale;
     int64_t size; /* of a value in the source */
     int64_t pixels, c, block;
+    int64_t values; /* of one sample that are put */
     int64_t sample; /* values of one sample in the destination, padding included */
     bool dense;     /* the source's values follow each other */
     bool same;      /* the order of the values stays */
     bool copy;      /* nothing changes at all */
+    bool whole;     /* every place in the destination gets a value */
 } job;
 
 static unsigned char *place(unsigned char *to, int64_t value)
@@ -186,8 +188,9 @@ static bool put_strided(const job *j, const unsigned char *from, unsigned char *
     const int last = column->axes - 1;
     int64_t index[BW_MAX_RANK] = {0};
     bool fits = true;
-    for (int64_t k = 0; k < column->values; k += column->extent[last]) {
-        fits = put_run(j, from, column->stride[last], k, column->extent[last], to) && fits;
+    for (int64_t k = 0; k < j->values; k += column->extent[last]) {
+        const int64_t left = j->values - k, run = column->extent[last] < left ? column->extent[last] : left;
+        fits = put_run(j, from, column->stride[last], k, run, to) && fits;
         for (int axis = last - 1; axis >= 0; axis--) {
             from += column->stride[axis];
             if (++index[axis] < column->extent[axis])
@@ -202,18 +205,21 @@ static bool put_strided(const job *j, const unsigned char *from, unsigned char *
 static bool put_sample(const job *j, const unsigned char *from, unsigned char *to)
 {
     if (j->copy) {
-        memcpy(to, from, (size_t)(j->column->values * VALUE_SIZE));
+        memcpy(to, from, (size_t)(j->values * VALUE_SIZE));
         return true;
     }
-    clear_padding(j, to);
+    if (j->whole)
+        clear_padding(j, to);
+    else
+        memset(to, 0, (size_t)(j->sample * VALUE_SIZE));
     if (!j->dense)
         return put_strided(j, from, to);
-    if (j->same)
-        return put_run(j, from, j->size, 0, j->column->values, to);
+    if (j->same || !j->whole)
+        return put_run(j, from, j->size, 0, j->values, to);
     return j->c < FEW_CHANNELS || j->block == 1 ? put_channels(j, from, to) : put_blocks(j, from, to);
 }
 
-/* False if the destination has no room for exactly one sample after the other. */
+/* False if the destination has no room for exactly one sample after the other; a sequence may be longer or shorter. */
 static bool make_job(job *j, const bwi_column *column, double scale, const bwi_destination *to)
 {
     int64_t values, plane, blocks;
@@ -223,8 +229,10 @@ static bool make_job(job *j, const bwi_column *column, double scale, const bwi_d
     j->c = to->c;
     j->block = to->block;
     if (__builtin_mul_overflow(to->h, to->w, &j->pixels) || __builtin_mul_overflow(j->pixels, to->c, &values) ||
-        values != column->values)
+        (values != column->values && !to->sequence))
         return false;
+    j->values = values < column->values ? values : column->values;
+    j->whole = j->values == values;
     blocks = (to->c - 1) / to->block + 1;
     if (__builtin_mul_overflow(j->pixels, to->block, &plane) || __builtin_mul_overflow(plane, blocks, &j->sample))
         return false;
@@ -233,13 +241,13 @@ static bool make_job(job *j, const bwi_column *column, double scale, const bwi_d
     j->size = (int64_t)bwi_dtype_size(column->field.dtype);
     j->dense = column->axes == 1 && column->stride[0] == j->size;
     j->same = to->block == to->c || j->pixels == 1;
-    j->copy = j->dense && j->same && to->c % to->block == 0 && column->field.dtype == to->dtype && j->scale == 1.0;
+    j->copy = j->whole && j->dense && j->same && to->c % to->block == 0 && column->field.dtype == to->dtype && j->scale == 1.0;
     return true;
 }
 
 static void prefetch(const job *j, const unsigned char *from)
 {
-    int64_t bytes = j->column->values * j->size;
+    int64_t bytes = j->values * j->size;
     bytes = bytes < PREFETCH_BYTES ? bytes : PREFETCH_BYTES;
     for (int64_t at = 0; at < bytes; at += BWI_CACHE_LINE)
         __builtin_prefetch(from + at);

@@ -46,6 +46,7 @@ typedef struct bwi_piece {
     const int64_t *numbers; /* NULL: by position */
     int epoch;
     int64_t first, count;
+    bool scattered; /* the numbers are in no order that the data knows: nothing is made ahead */
 } bwi_piece;
 
 /* Takes samples through a program. A training program adds to the window. If it fails the window is lost (and
@@ -135,7 +136,7 @@ struct bwi_exec {
 
     /* The window. */
     int64_t samples, tiles;
-    bool fresh; /* prologues have run since the variables last changed */
+    uint64_t fresh; /* a bit for each program whose prologues have run since the variables last changed */
 
     /* The feed at hand. */
     int program, phase;

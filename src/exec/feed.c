@@ -195,14 +195,14 @@ static bw_status run_prologues(bwi_exec *exec)
     if (exec->ledger) {
         bwi_ledger_add(exec->ledger, 0, bwi_exec_fixed_part(exec, BWI_PART_PROLOGUE), bwi_now() - begin);
     }
-    exec->fresh = true;
+    exec->fresh |= (uint64_t)1 << exec->program;
     return BW_OK;
 }
 
 static bw_status feed(bwi_exec *exec)
 {
     const bwi_plan_program *program = &exec->plan->programs[exec->program];
-    bw_status status = program->program.training && !exec->fresh ? run_prologues(exec) : BW_OK;
+    bw_status status = program->program.training && !(exec->fresh >> exec->program & 1) ? run_prologues(exec) : BW_OK;
     for (exec->phase = 0; status == BW_OK && exec->phase < program->phase_count; exec->phase++) {
         status = run_phase(exec);
     }
@@ -214,7 +214,7 @@ static bw_status begin_data(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     const bwi_piece *piece = &exec->piece;
-    if (!bwi_dataset_begins(piece->dataset)) {
+    if (piece->scattered || !bwi_dataset_begins(piece->dataset)) {
         return BW_OK;
     }
     const bwi_walk walk = {.epoch = piece->epoch,
@@ -290,11 +290,11 @@ int64_t bwi_exec_samples(const bwi_exec *exec)
 void bwi_exec_clear(bwi_exec *exec)
 {
     exec->samples = exec->tiles = 0;
-    exec->fresh = false;
+    exec->fresh = 0;
     bwi_records_clear(exec);
 }
 
 void bwi_exec_touch(bwi_exec *exec)
 {
-    exec->fresh = false;
+    exec->fresh = 0;
 }

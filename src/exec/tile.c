@@ -45,6 +45,7 @@ static bw_status gather(const bwi_tile *tile, const bwi_call *call)
     const bwi_input_attributes *a = call->node->attributes;
     bwi_image image = bwi_node_image(call->node, call->samples);
     bwi_destination to = {.data = call->dst, .dtype = a->dtype, .h = image.h, .w = image.w, .c = image.c, .block = image.block};
+    to.sequence = exec->piece.scattered && a->role == 0;
     tile->trouble[0] = 0;
     bw_status status =
         bwi_dataset_gather(exec->piece.dataset, a->field, exec->piece.epoch, tile->numbers, tile->samples, &to, tile->trouble);

@@ -68,7 +68,7 @@ static size_t trainable_bytes(const bwi_graph *graph)
 static int64_t default_tile(const bwi_plan_request *request)
 {
     size_t bytes = 1, weights = trainable_bytes(request->graph);
-    for (int n = 0; n < request->graph->count; n++) {
+    for (int n = 0; n < (request->own_nodes ? request->own_nodes : request->graph->count); n++) {
         const bw_node *node = request->graph->nodes[n];
         if (!(node->op->flags & (BWI_OP_VIEW | BWI_OP_SUMS))) {
             bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)bwi_shape_count(&node->shape), sizeof(float)));
@@ -200,14 +200,19 @@ static void lay_shared(bwi_plan *plan, size_t *end)
     }
 }
 
+/* Of the program that makes the most of them. */
 static int64_t records_of_sample(const bwi_plan *plan, const bwi_variable *variable)
 {
-    const bwi_program *program = &plan->programs[0].program;
-    int64_t records = 0;
-    for (int n = 0; n < program->count; n++) {
-        records += bwi_instruction_records(&program->instructions[n], variable);
+    int64_t most = 0;
+    for (int p = 0; p < plan->program_count; p++) {
+        const bwi_program *program = &plan->programs[p].program;
+        int64_t records = 0;
+        for (int n = 0; n < program->count; n++) {
+            records += bwi_instruction_records(&program->instructions[n], variable);
+        }
+        most = records > most ? records : most;
     }
-    return records;
+    return most;
 }
 
 /*

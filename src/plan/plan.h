@@ -23,6 +23,7 @@ typedef struct bwi_program_request {
 
 typedef struct bwi_plan_request {
     const bwi_graph *graph;
+    int own_nodes; /* the model once: the tile follows from these; what comes after is the same at other lengths. 0: all nodes */
     const bwi_program_request *programs;
     int program_count;
     int64_t batch;        /* samples fed at once, at most; 0: not known, then nothing is kept for a whole batch */

@@ -102,10 +102,12 @@ static const bwi_loss_row *choose_loss(bwi_session *s, const bw_dataset *dataset
                        : classes ? "sparse_categorical_crossentropy"
                        : binary  ? "binary_crossentropy"
                                  : "mean_squared_error";
-    bwi_log(s->training->ctx, BW_LOG_INFO, "loss: %s, as the last layer is %s", name,
-            classes  ? "a softmax"
-            : binary ? "a sigmoid"
-                     : "neither softmax nor sigmoid");
+    if (!s->variants) { /* of which the same is true */
+        bwi_log(s->training->ctx, BW_LOG_INFO, "loss: %s, as the last layer is %s", name,
+                classes  ? "a softmax"
+                : binary ? "a sigmoid"
+                         : "neither softmax nor sigmoid");
+    }
     return bwi_loss_row_find(name, strlen(name));
 }
 

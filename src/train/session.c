@@ -109,10 +109,11 @@ static bw_status open_totals(bwi_session *s)
     for (int c = 0; c < s->column_count; c++) {
         count += (size_t)s->columns[c].node->op->sum_count(s->columns[c].node);
     }
-    s->totals_block = bwi_allocate(s->training->ctx, count, sizeof(double));
+    s->totals_block = bwi_allocate(s->training->ctx, s->variant_count ? 2 * count : count, sizeof(double));
     double *next = s->totals_block;
     for (int c = 0; next && c < s->column_count; c++) {
         s->columns[c].totals = next;
+        s->columns[c].fed = s->variant_count ? next + count : NULL;
         next += s->columns[c].node->op->sum_count(s->columns[c].node);
     }
     return s->totals_block ? BW_OK : BW_RESOURCE_EXHAUSTED;
@@ -129,6 +130,23 @@ static size_t parameter_bytes(const bw_model *model)
     return bytes;
 }
 
+static void add_programs(const bwi_session *s, const bwi_session_options *o, int numbers[3], bw_node *const *sums,
+                         bw_node *const *losses, bw_node *const *outputs, bwi_program_request *programs, int *count)
+{
+    if (o->train) {
+        numbers[BWI_PROGRAM_TRAIN] = *count;
+        programs[(*count)++] = (bwi_program_request){sums, s->column_count, losses, s->loss_count};
+    }
+    if (o->evaluate) {
+        numbers[BWI_PROGRAM_EVALUATE] = *count;
+        programs[(*count)++] = (bwi_program_request){sums, s->column_count, NULL, 0};
+    }
+    if (o->predict) {
+        numbers[BWI_PROGRAM_PREDICT] = *count;
+        programs[(*count)++] = (bwi_program_request){outputs, s->output_count, NULL, 0};
+    }
+}
+
 static bw_status make_plan(bwi_session *s, const bwi_session_options *o, bwi_plan **plan)
 {
     bw_context *ctx = s->training->ctx;
@@ -136,22 +154,18 @@ static bw_status make_plan(bwi_session *s, const bwi_session_options *o, bwi_pla
     for (int c = 0; c < s->column_count; c++) {
         sums[c] = s->columns[c].node;
     }
-    bwi_program_request programs[3];
+    bwi_program_request programs[3 * BWI_MOST_LENGTHS];
     int count = 0;
     s->program[0] = s->program[1] = s->program[2] = -1;
-    if (o->train) {
-        s->program[BWI_PROGRAM_TRAIN] = count;
-        programs[count++] = (bwi_program_request){sums, s->column_count, s->losses, s->loss_count};
+    for (int k = 0; k < s->variant_count; k++) {
+        bwi_variant *v = &s->variants[k];
+        add_programs(s, o, v->program, v->columns, v->losses, v->outputs, programs, &count);
     }
-    if (o->evaluate) {
-        s->program[BWI_PROGRAM_EVALUATE] = count;
-        programs[count++] = (bwi_program_request){sums, s->column_count, NULL, 0};
-    }
-    if (o->predict) {
-        s->program[BWI_PROGRAM_PREDICT] = count;
-        programs[count++] = (bwi_program_request){s->outputs, s->output_count, NULL, 0};
+    if (!s->variant_count) {
+        add_programs(s, o, s->program, sums, s->losses, s->outputs, programs, &count);
     }
     bwi_plan_request request = {.graph = &s->graph,
+                                .own_nodes = s->own_nodes,
                                 .programs = programs,
                                 .program_count = count,
                                 .batch = o->train ? o->batch : 0,
@@ -208,6 +222,9 @@ bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset,
         status = bwi_session_add_ends(s, dataset, options);
     }
     if (status == BW_OK) {
+        status = bwi_session_add_lengths(s, dataset, options);
+    }
+    if (status == BW_OK) {
         status = open_totals(s);
     }
     if (status == BW_OK) {
@@ -225,6 +242,7 @@ void bwi_session_close(bwi_session *s)
     s->exec = NULL;
     bwi_release(s->graph.ctx, s->totals_block);
     s->totals_block = NULL;
+    bwi_session_free_lengths(s);
     s->graph.variables = NULL; /* the model's */
     s->graph.variable_count = 0;
     bwi_graph_free(&s->graph);
@@ -252,13 +270,19 @@ static double penalty(const bwi_session *s)
     return sum;
 }
 
+static const double *fed_sums(const bwi_session *s, const bwi_logged *column)
+{
+    return column->fed ? column->fed : bwi_exec_sums(s->exec, column->node);
+}
+
 bw_status bwi_session_feed(bwi_session *s, int which, const bwi_piece *piece, float *const *predictions)
 {
-    bw_status status = bwi_exec_feed(s->exec, s->program[which], piece, predictions);
+    bw_status status = s->variant_count ? bwi_session_feed_lengths(s, which, piece, predictions)
+                                        : bwi_exec_feed(s->exec, s->program[which], piece, predictions);
     s->fed = (double)piece->count;
     s->penalty = s->column_count ? penalty(s) : 0;
     if (which == BWI_PROGRAM_TRAIN) {
-        s->window_count = status == BW_OK ? s->window_count + bwi_exec_sums(s->exec, s->columns[0].node)[1] : 0;
+        s->window_count = status == BW_OK ? s->window_count + fed_sums(s, &s->columns[0])[1] : 0;
     }
     return status;
 }
@@ -284,7 +308,7 @@ void bwi_session_count(bwi_session *s)
     s->fed_total += s->fed;
     for (int c = 0; c < s->column_count; c++) {
         const bwi_logged *column = &s->columns[c];
-        const double *sums = bwi_exec_sums(s->exec, column->node);
+        const double *sums = fed_sums(s, column);
         if (column->loss) {
             column->totals[0] += column->value(column->node, sums) * s->fed;
             column->totals[1] += s->fed;

@@ -215,9 +215,16 @@ typedef struct bwi_logged {
     double (*value)(const bw_node *node, const double *sums);
     bool loss;      /* one of the losses whose sum is the first column */
     double *totals; /* over the feeds since bwi_session_reset */
+    double *fed;    /* of the last feed, where that is one for each length; NULL: exec has them */
 } bwi_logged;
 
 enum { BWI_MAX_COLUMNS = BWI_MAX_ENDS + BWI_MAX_METRICS };
+
+/* The model at one length of its sequences (lengths.c): its ends and its programs in the plan. */
+typedef struct bwi_variant {
+    bw_node *outputs[BWI_MAX_ENDS], *losses[BWI_MAX_ENDS], *columns[BWI_MAX_COLUMNS];
+    int program[3];
+} bwi_variant;
 
 typedef struct bwi_session {
     bwi_training *training;
@@ -226,6 +233,11 @@ typedef struct bwi_session {
     int output_count, loss_count;
     bwi_logged columns[BWI_MAX_COLUMNS]; /* losses, one for each, then metrics */
     int column_count;
+    int own_nodes;         /* of the graph: the others are the model again, at shorter lengths */
+    bwi_variant *variants; /* by length, the data's own last; NULL: samples have one length */
+    int variant_count;
+    int64_t *numbers, *places;      /* of the samples of one length in a block */
+    float *predicted[BWI_MAX_ENDS]; /* theirs */
     bwi_exec *exec;
     int program[3];                  /* number in the plan of each BWI_PROGRAM; -1: not planned */
     double window_count;             /* what the window's gradient sum is to be divided by: its samples, or its unmasked entries */
@@ -252,6 +264,10 @@ void bwi_session_close(bwi_session *session);
  * losses and metrics. */
 int bwi_session_field(const bw_dataset *dataset, const bwi_input_attributes *a);
 bw_status bwi_session_add_ends(bwi_session *session, const bw_dataset *dataset, const bwi_session_options *options);
+/* lengths.c: the same for each length of the data's sequences. */
+bw_status bwi_session_add_lengths(bwi_session *session, const bw_dataset *dataset, const bwi_session_options *options);
+void bwi_session_free_lengths(bwi_session *session);
+bw_status bwi_session_feed_lengths(bwi_session *session, int which, const bwi_piece *piece, float *const *predictions);
 /* bwi_exec_feed, and the window's count. `which` is one of BWI_PROGRAM. */
 bw_status bwi_session_feed(bwi_session *session, int which, const bwi_piece *piece, float *const *predictions);
 void bwi_session_clear(bwi_session *session); /* the window */

@@ -173,8 +173,9 @@ static void test_ranks(void **state)
     for (int64_t i = 0; i < ROWS; i++)
         assert_true(to[i] == (float)order[i]);
     const bwi_destination bad[] = {
-        {to, BW_F32, 1, 1, 11, 11},   {to, BW_F32, 1, 1, 13, 13},       {to, BW_F64, 1, 1, 12, 12}, {to, BW_F32, 1, 1, 12, 0},
-        {NULL, BW_F32, 1, 1, 12, 12}, {to, BW_F32, INT64_MAX, 3, 4, 4}, {to, BW_F32, -3, -4, 1, 1},
+        {to, BW_F32, 1, 1, 11, 11, false}, {to, BW_F32, 1, 1, 13, 13, false},   {to, BW_F64, 1, 1, 12, 12, false},
+        {to, BW_F32, 1, 1, 12, 0, false},  {NULL, BW_F32, 1, 1, 12, 12, false}, {to, BW_F32, INT64_MAX, 3, 4, 4, false},
+        {to, BW_F32, -3, -4, 1, 1, false},
     };
     for (size_t i = 0; i < BWI_COUNT(bad); i++)
         assert_int_equal(bwi_dataset_gather(dataset, 0, 0, order, ROWS, &bad[i], NULL), BW_INVALID_ARGUMENT);
