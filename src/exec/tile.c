@@ -252,6 +252,9 @@ bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite)
             int size;
             bwi_tile_at(exec->piece.count, exec->plan->tile, k, &first, &size);
             for (int64_t i = 0; i < (int64_t)1 << size; i++) {
+                if (bwi_cancelled(exec->ctx)) {
+                    return BW_CANCELLED;
+                }
                 bw_status status = replay_sample(exec, phase, first + i, k, i, find_nonfinite);
                 if (status != BW_OK) {
                     return status;

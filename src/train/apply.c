@@ -156,7 +156,7 @@ bw_status bwi_session_apply(bwi_session *s)
 {
     bwi_optimizer *o = &s->training->optimizer;
     double squared_norm, count = s->window_count;
-    if (o->slots != s->slots) {
+    if (s->compiles != s->training->compiles) {
         return bwi_fail(s->training->ctx, BW_INVALID_ARGUMENT,
                         "the model was compiled after these gradients were begun: begin anew");
     }

@@ -174,6 +174,7 @@ static bw_status compile(bw_model *model, const char *optimizer, const char *los
             bwi_optimizer_free_slots(t);
         }
         fresh.compiled = true;
+        fresh.compiles++;
         *t = fresh;
     }
     return status;

@@ -88,12 +88,16 @@ bw_status bw_gradients_add(bw_gradients *g, bw_batch *batch, double *loss)
     if (status == BW_OK && !g->open) {
         status = open_session(g, batch->dataset);
     }
+    if (status == BW_OK && g->session.compiles != g->session.training->compiles) {
+        status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "the model was compiled after these gradients were begun: begin anew");
+    }
     if (status != BW_OK) {
         return status;
     }
     bwi_session *s = &g->session;
     bwi_piece piece = {
         .dataset = batch->dataset, .numbers = batch->numbers, .epoch = batch->epoch, .first = batch->first, .count = batch->count};
+    bwi_exec_touch(s->exec); /* the program may have set variables since the last piece */
     bwi_exec_set_seed(s->exec, g->options.seed, (uint64_t)s->training->optimizer.iterations);
     status = bwi_session_feed(s, BWI_PROGRAM_TRAIN, &piece, NULL);
     if (status == BW_OK) {

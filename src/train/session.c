@@ -182,7 +182,7 @@ static bw_status open_exec(bwi_session *s, const bwi_session_options *options)
 {
     bwi_plan *plan = NULL;
     bw_status status = options->train ? bwi_optimizer_open_slots(s->training) : BW_OK;
-    s->slots = s->training->optimizer.slots;
+    s->compiles = s->training->compiles;
     if (status == BW_OK) {
         status = make_plan(s, options, &plan);
     }

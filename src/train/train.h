@@ -184,6 +184,7 @@ typedef struct bwi_training {
     bw_context *ctx;
     bw_model *model;
     bool compiled;
+    unsigned compiles; /* so far: a session belongs to one of them */
     bwi_optimizer optimizer;
     bwi_chosen_loss losses[BWI_MAX_ENDS];
     int loss_count;                          /* 0: from the data */
@@ -242,7 +243,7 @@ typedef struct bwi_session {
     int program[3];                  /* number in the plan of each BWI_PROGRAM; -1: not planned */
     double window_count;             /* what the window's gradient sum is to be divided by: its samples, or its unmasked entries */
     double *totals_block;            /* behind the columns' totals */
-    bwi_slot *slots;                 /* the optimizer's when this was opened: other ones belong to a later compile */
+    unsigned compiles;               /* the training's when this was opened */
     double fed, penalty;             /* of the last feed: samples, and what regularizers add to its loss */
     double fed_total, penalty_total; /* since bwi_session_reset; penalties times samples */
 } bwi_session;

@@ -136,7 +136,50 @@ static void test_compiled_in_between(void **state)
     gradients = bw_gradients_new(p.model, NULL);
     check_ok(p.ctx, bw_gradients_add(gradients, batch, NULL));
     check_ok(p.ctx, bw_apply(p.model, gradients));
+    /* Another loss alone keeps the optimizer, but what was summed is the old one's. */
+    check_ok(p.ctx, bw_gradients_add(gradients, batch, NULL));
+    check_ok(p.ctx, bw_recompile(p.model, NULL, "sparse_categorical_crossentropy", NULL));
+    check_fails(p.ctx, bw_gradients_add(gradients, batch, NULL), BW_INVALID_ARGUMENT, "begin anew");
+    check_fails(p.ctx, bw_apply(p.model, gradients), BW_INVALID_ARGUMENT, "begin anew");
     planned_close(&p);
+}
+
+/* What kernels derive from the weights follows a program that sets them between two pieces. */
+static void test_variables_set_between_pieces(void **state)
+{
+    (void)state;
+    double norm[2];
+    for (int k = 0; k < 2; k++) {
+        planned p;
+        open_model(&p, "conv2d(16,3,padding=same) conv2d(16,3,relu) flatten dense(10,softmax)");
+        bw_gradients *gradients = bw_gradients_new(p.model, NULL);
+        bw_iterator *iterator = bw_iterate(p.data, 0);
+        bw_batch *batch;
+        check_ok(p.ctx, bw_next(iterator, &batch));
+        if (k) { /* a piece that is forgotten, before the weights change */
+            check_ok(p.ctx, bw_gradients_add(gradients, batch, NULL));
+            check_ok(p.ctx, bw_gradients_scale(gradients, 0));
+        }
+        for (int v = 0; v < bw_variable_count(p.model); v++) {
+            float values[8192];
+            int64_t shape[BW_MAX_RANK];
+            size_t count = 1;
+            for (int i = 0, rank = bw_variable_shape(p.model, v, shape); i < rank; i++) {
+                count *= (size_t)shape[i];
+            }
+            assert_true(count <= 8192);
+            check_ok(p.ctx, bw_variable_get(p.model, v, values, count));
+            for (size_t i = 0; i < count; i++) {
+                values[i] = -2 * values[i];
+            }
+            check_ok(p.ctx, bw_variable_set(p.model, v, values, count));
+        }
+        check_ok(p.ctx, bw_gradients_add(gradients, batch, NULL));
+        check_ok(p.ctx, bw_gradients_norm(gradients, &norm[k]));
+        norm[k] *= (double)bw_gradients_samples(gradients);
+        planned_close(&p);
+    }
+    assert_float_equal(norm[0], norm[1], (1e-5 * norm[0]));
 }
 
 /* Compiling in a callback ends the fit at its next update with a refusal. */
@@ -165,9 +208,13 @@ static void test_compiled_by_a_callback(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_loop_is_a_fit),     cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_not_finite),          cmocka_unit_test(test_options),
-        cmocka_unit_test(test_compiled_in_between), cmocka_unit_test(test_compiled_by_a_callback),
+        cmocka_unit_test(test_a_loop_is_a_fit),
+        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_compiled_in_between),
+        cmocka_unit_test(test_variables_set_between_pieces),
+        cmocka_unit_test(test_compiled_by_a_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
