@@ -561,8 +561,12 @@ typedef struct bw_run_facts {
     double seconds;
     int64_t tile;
     int lanes, workers;
-    size_t planned_bytes; /* what the plan said */
-    size_t peak_bytes;    /* largest resident size less the size just before the plan was made */
+    size_t planned_bytes; /* what the plan said: variables, optimizer slots, arena, books */
+    size_t peak_bytes;    /* the same measured: the largest resident size from the plan on, less the three below */
+    size_t process_bytes; /* resident just before the plan was made, but for the model's variables and slots: program, libraries,
+                             data in memory, stacks of the workers */
+    size_t code_bytes;    /* what oneDNN took: machine code made for the model, its objects */
+    size_t mapped_bytes;  /* pages of files that came in: mapped data, parts of libraries */
 } bw_run_facts;
 
 BW_API bw_run_facts bw_history_facts(const bw_history *history);

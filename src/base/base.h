@@ -54,8 +54,9 @@ typedef struct bwi_buffer {
 /* At least so many bytes; what stood there is gone if it grows. False without a message: for workers. */
 bool bwi_buffer_reserve(bw_context *ctx, bwi_buffer *buffer, size_t bytes);
 void bwi_buffer_free(bw_context *ctx, bwi_buffer *buffer);
-/* Bytes now taken from the allocator, the context itself not counted: for tests. */
+/* Bytes now taken from the allocator, the context itself not counted; and what one allocation of `bytes` adds to them. */
 size_t bwi_allocated_bytes(const bw_context *ctx);
+size_t bwi_allocation_bytes(size_t bytes);
 
 /* Page-aligned memory for an arena (2 MiB-aligned if large), zeroed, every page touched so that failure shows now and
  * not in a step. */
@@ -70,6 +71,8 @@ size_t bwi_size_align(size_t bytes, size_t alignment);
 /* Resident bytes of the process now, and its largest since bwi_memory_reset_peak (0 where the system does not tell). */
 size_t bwi_memory_resident(bw_context *ctx);
 size_t bwi_memory_peak(bw_context *ctx);
+/* Of the resident bytes now, those of files: code, libraries, mapped data. */
+size_t bwi_memory_of_files(bw_context *ctx);
 void bwi_memory_reset_peak(bw_context *ctx);
 /* What this process may still take: the least of what the machine has and what its cgroup (v1, v2) allows. */
 size_t bwi_memory_available(bw_context *ctx);

@@ -121,6 +121,11 @@ size_t bwi_allocated_bytes(const bw_context *ctx)
     return atomic_load_explicit(&ctx->allocated, memory_order_relaxed);
 }
 
+size_t bwi_allocation_bytes(size_t bytes)
+{
+    return bwi_size_add(bytes, sizeof(header));
+}
+
 /* ---- Arenas ---- */
 
 static size_t page_size(void)
@@ -213,6 +218,11 @@ size_t bwi_memory_resident(bw_context *ctx)
 size_t bwi_memory_peak(bw_context *ctx)
 {
     return process_bytes(ctx, "VmHWM:");
+}
+
+size_t bwi_memory_of_files(bw_context *ctx)
+{
+    return bwi_size_add(process_bytes(ctx, "RssFile:"), process_bytes(ctx, "RssShmem:"));
 }
 
 void bwi_memory_reset_peak(bw_context *ctx)

@@ -99,13 +99,25 @@ static bwi_record_use record_use(const binder *b, const bwi_instruction *i, cons
     return use;
 }
 
+static int inputs_of(const bwi_instruction *i)
+{
+    return i->pass == BWI_PASS_ADD ? i->adds : i->node->inputs;
+}
+
+/* The lists of a call lie in one block: records, weights and gradients by variable, then src and diff_src. */
+static size_t list_bytes(const bwi_instruction *i)
+{
+    size_t variables = (size_t)i->node->variables, inputs = (size_t)inputs_of(i);
+    return variables * (sizeof(bwi_record_use) + sizeof(float *) + sizeof(size_t)) + 2 * inputs * sizeof(void *);
+}
+
 static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, bwi_call *call)
 {
     bwi_exec *exec = b->exec;
     const bwi_plan *plan = exec->plan;
     const bw_node *node = i->node;
     size_t n = (size_t)node->number;
-    int inputs = i->pass == BWI_PASS_ADD ? i->adds : node->inputs;
+    int inputs = inputs_of(i);
     *call = (bwi_call){.node = node,
                        .kernels = plan->kernels,
                        .prepared = plan->prepared[n * BWI_MAX_SIZES + (size_t)size],
@@ -119,13 +131,13 @@ static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, 
                        .backward_statistics = shared_address(b, plan->backward_statistics[n]),
                        .shared = shared_address(b, plan->shared[n]),
                        .overwrites = i->overwrites};
-    call->src = bwi_allocate(exec->ctx, (size_t)(2 * inputs), sizeof(void *));
-    call->weights = bwi_allocate(exec->ctx, (size_t)node->variables, sizeof(float *));
-    call->gradient = bwi_allocate(exec->ctx, (size_t)node->variables, sizeof(size_t));
-    call->records = bwi_allocate(exec->ctx, (size_t)node->variables, sizeof *call->records);
-    if (!call->src || !call->weights || !call->gradient || !call->records) {
+    call->records = bwi_allocate(exec->ctx, list_bytes(i), 1);
+    if (!call->records) {
         return BW_RESOURCE_EXHAUSTED;
     }
+    call->weights = (float **)(void *)(call->records + node->variables);
+    call->gradient = (size_t *)(void *)(call->weights + node->variables);
+    call->src = (void **)(void *)(call->gradient + node->variables);
     call->diff_src = call->src + inputs;
     for (int k = 0; i->src && k < inputs; k++) {
         call->src[k] = address(b, i->src[k]);
@@ -253,9 +265,6 @@ static void unbind_phase(bwi_exec *exec, bwi_bound_phase *phase)
         if (b->instruction && b->instruction->pass != BWI_PASS_ADD && b->call.bound) {
             b->call.node->op->unbind(b->call.bound);
         }
-        bwi_release(exec->ctx, (void *)b->call.src);
-        bwi_release(exec->ctx, (void *)b->call.weights);
-        bwi_release(exec->ctx, b->call.gradient);
         bwi_release(exec->ctx, b->call.records);
     }
     bwi_release(exec->ctx, phase->list);
@@ -323,6 +332,30 @@ static void warm_thread(void *user, int worker)
     (void)user;
     (void)worker;
     bwi_onednn_end(bwi_onednn_begin());
+}
+
+static size_t phase_books(const bwi_plan *plan, const bwi_phase *phase)
+{
+    size_t bytes = (size_t)phase->count * sizeof(bwi_bound);
+    for (int k = 0; k < phase->count; k++) {
+        const bwi_instruction *i = &phase->instructions[k];
+        bytes += bwi_allocation_bytes(list_bytes(i)) + plan->bound_bytes[i->node->number];
+    }
+    return bwi_size_multiply(bytes, (size_t)plan->workers * (size_t)plan->sizes);
+}
+
+size_t bwi_exec_books(const bwi_plan *plan)
+{
+    size_t workers = (size_t)plan->workers, tables = (size_t)plan->table_count;
+    size_t bytes = bwi_allocation_bytes(sizeof(bwi_exec)) + bwi_allocation_bytes(workers * sizeof(bwi_worker)) +
+                   workers * bwi_allocation_bytes((size_t)plan->tile * sizeof(int64_t)) +
+                   bwi_allocation_bytes(tables * sizeof(bwi_table));
+    for (int p = 0; p < plan->program_count; p++) {
+        for (int k = 0; k < plan->programs[p].phase_count; k++) {
+            bytes = bwi_size_add(bytes, phase_books(plan, &plan->programs[p].phases[k]));
+        }
+    }
+    return bytes;
 }
 
 bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)

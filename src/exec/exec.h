@@ -32,6 +32,8 @@ int bwi_exec_parts(const bwi_exec *exec);
 int bwi_exec_part(const bwi_exec *exec, const bw_node *lowered, bwi_pass pass);
 int bwi_exec_fixed_part(const bwi_exec *exec, int part);
 
+/* What bwi_exec_open allocates besides the arena: for bwi_plan_request. */
+size_t bwi_exec_books(const bwi_plan *plan);
 /* Allocates the arena and binds every instruction. Takes the plan. */
 bw_status bwi_exec_open(bw_context *ctx, bwi_exec **exec, bwi_plan *plan);
 void bwi_exec_close(bwi_exec *exec);

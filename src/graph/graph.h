@@ -189,6 +189,7 @@ typedef struct bwi_prepare {
     void *prepared_for_tile;                             /* what it prepared for the full tile; NULL while preparing that */
     void *prepared;                                      /* out: the op's own */
     size_t workspace_bytes, scratch_bytes, shared_bytes; /* out */
+    size_t bound_bytes;                                  /* out: what `bind` allocates, at most */
 } bwi_prepare;
 
 enum {

@@ -189,6 +189,7 @@ typedef struct bwi_conv_facts {
     int64_t weights_floats;          /* packed weights, also of their difference */
     int64_t backward_weights_floats; /* weights in backward data's own layout; 0 if it takes the packed ones */
     size_t scratch_bytes;            /* the largest of all passes */
+    size_t run_bytes;                /* that bwi_conv_bind allocates */
     const char *implementation[3];   /* by pass; lent */
 } bwi_conv_facts;
 

@@ -113,6 +113,7 @@ static bw_status prepare(bwi_prepare *p)
     const bwi_conv_facts *facts = bwi_conv_facts_of(conv);
     size_t weights = bwi_size_align((size_t)facts->weights_floats * sizeof(float), BWI_CACHE_LINE);
     p->prepared = conv;
+    p->bound_bytes = facts->run_bytes;
     /* The tile's own weight gradient lies behind the convolution's scratch, its bias gradient behind that. */
     p->scratch_bytes = bwi_size_align(facts->scratch_bytes, BWI_CACHE_LINE);
     if (p->training) {

@@ -151,6 +151,7 @@ static bw_status prepare_node(bwi_plan *plan, bw_node *node, size_t *scratch)
         }
         if (s == plan->sizes - 1) {
             plan->workspace_bytes[node->number] = p.workspace_bytes;
+            plan->bound_bytes[node->number] = p.bound_bytes;
             plan->shared[node->number] = p.shared_bytes; /* bytes now, an offset later */
         }
         *scratch = p.scratch_bytes > *scratch ? p.scratch_bytes : *scratch;
@@ -323,14 +324,15 @@ static bw_status allocate_tables(bwi_plan *plan)
     size_t nodes = (size_t)plan->graph.count, variables = (size_t)plan->source->variable_count;
     plan->prepared = bwi_allocate(ctx, nodes * BWI_MAX_SIZES, sizeof(void *));
     plan->workspace_bytes = bwi_allocate(ctx, nodes, sizeof(size_t));
+    plan->bound_bytes = bwi_allocate(ctx, nodes, sizeof(size_t));
     plan->shared = bwi_allocate(ctx, nodes, sizeof(size_t));
     plan->statistics = bwi_allocate(ctx, nodes, sizeof(size_t));
     plan->backward_statistics = bwi_allocate(ctx, nodes, sizeof(size_t));
     plan->sums = bwi_allocate(ctx, nodes, sizeof(size_t));
     plan->gradients = bwi_allocate(ctx, variables, sizeof(size_t));
     plan->tables = bwi_allocate(ctx, variables, sizeof *plan->tables);
-    bool ok = plan->prepared && plan->workspace_bytes && plan->shared && plan->statistics && plan->backward_statistics &&
-              plan->sums && plan->gradients && plan->tables;
+    bool ok = plan->prepared && plan->workspace_bytes && plan->bound_bytes && plan->shared && plan->statistics &&
+              plan->backward_statistics && plan->sums && plan->gradients && plan->tables;
     return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
@@ -362,8 +364,14 @@ static bw_status fill(bwi_plan *plan, const bwi_plan_request *request)
     return status;
 }
 
+size_t bwi_plan_total(const bwi_plan *plan)
+{
+    return bwi_size_add(bwi_size_add(plan->bytes, plan->items.books), plan->items.outside);
+}
+
 static bw_status try_choice(bw_context *ctx, bwi_plan **result, const bwi_plan_request *request, const choice *c)
 {
+    size_t held = bwi_allocated_bytes(ctx);
     bwi_plan *plan = bwi_allocate(ctx, 1, sizeof *plan);
     *result = plan;
     if (!plan) {
@@ -387,8 +395,10 @@ static bw_status try_choice(bw_context *ctx, bwi_plan **result, const bwi_plan_r
     if (status != BW_OK) {
         bwi_plan_free(plan);
         *result = NULL;
+        return status;
     }
-    return status;
+    plan->items.books = bwi_size_add(bwi_allocated_bytes(ctx) - held, request->books ? request->books(plan) : 0);
+    return BW_OK;
 }
 
 /* The next more frugal choice; false if there is none. */
@@ -420,7 +430,7 @@ bw_status bwi_plan_make(bw_context *ctx, bwi_plan **result, const bwi_plan_reque
         if (status != BW_OK) {
             return status;
         }
-        size_t needed = bwi_size_add((*result)->bytes, request->outside_bytes);
+        size_t needed = bwi_plan_total(*result);
         if (needed <= budget) {
             return BW_OK;
         }
@@ -470,6 +480,7 @@ void bwi_plan_free(bwi_plan *plan)
     bwi_release(ctx, plan->programs);
     bwi_release(ctx, (void *)plan->prepared);
     bwi_release(ctx, plan->workspace_bytes);
+    bwi_release(ctx, plan->bound_bytes);
     bwi_release(ctx, plan->shared);
     bwi_release(ctx, plan->statistics);
     bwi_release(ctx, plan->backward_statistics);

@@ -26,14 +26,15 @@ typedef struct bwi_plan_request {
     int own_nodes; /* the model once: the tile follows from these; what comes after is the same at other lengths. 0: all nodes */
     const bwi_program_request *programs;
     int program_count;
-    int64_t batch;        /* samples fed at once, at most; 0: not known, then nothing is kept for a whole batch */
-    int64_t window;       /* samples behind one update, at most; 0: not known */
-    int64_t tile;         /* 0: from the model */
-    int lanes;            /* 0: from the model */
-    int workers;          /* at most; 0: the context's */
-    int ranks;            /* they share the lanes */
-    size_t memory;        /* budget; 0: what the system gives */
-    size_t outside_bytes; /* planned by others: parameters, optimizer slots, data */
+    int64_t batch;                         /* samples fed at once, at most; 0: not known, then nothing is kept for a whole batch */
+    int64_t window;                        /* samples behind one update, at most; 0: not known */
+    int64_t tile;                          /* 0: from the model */
+    int lanes;                             /* 0: from the model */
+    int workers;                           /* at most; 0: the context's */
+    int ranks;                             /* they share the lanes */
+    size_t memory;                         /* budget; 0: what the system gives */
+    size_t outside_bytes;                  /* planned by others: parameters, optimizer slots, data, history */
+    size_t (*books)(const bwi_plan *plan); /* bytes of what runs the plan, the arena not counted; may be NULL */
 } bwi_plan_request;
 
 /* One phase: instructions that run for each tile, between two meetings of the whole batch. */
@@ -62,7 +63,9 @@ typedef struct bwi_plan_table {
 
 /* Bytes by what they are for, in the arena and outside it. */
 typedef struct bwi_plan_items {
-    size_t lanes, activations, scratch, statistics, store, update, records, outside;
+    size_t lanes, activations, scratch, statistics, store, update, records;
+    size_t books; /* outside the arena: the plan's own tables, and those of what runs it */
+    size_t outside;
 } bwi_plan_items;
 
 enum { BWI_MAX_SIZES = 12, BWI_UPDATE_BLOCK = 8192 };
@@ -83,7 +86,7 @@ struct bwi_plan {
     bool keep; /* boundary values are kept for the whole batch, not computed again */
 
     void **prepared;                                   /* [node][size] */
-    size_t *workspace_bytes;                           /* [node], for a full tile */
+    size_t *workspace_bytes, *bound_bytes;             /* [node], for a full tile; of one bound instruction */
     size_t *shared, *statistics, *backward_statistics; /* [node]: offsets in the arena; SIZE_MAX: none */
     size_t *sums;                                      /* [node]: offset in a lane; SIZE_MAX: none */
     size_t *gradients;                                 /* [variable]: offset in a lane; SIZE_MAX: not trained, or sparse */
@@ -98,6 +101,8 @@ struct bwi_plan {
 };
 
 bw_status bwi_plan_make(bw_context *ctx, bwi_plan **plan, const bwi_plan_request *request);
+/* Every byte of a run: arena, books and what others planned. */
+size_t bwi_plan_total(const bwi_plan *plan);
 void bwi_plan_free(bwi_plan *plan);
 
 /* Bytes of a value for n samples. */

@@ -75,6 +75,14 @@ static bw_status check_monitor(bw_context *ctx, const char *name, const char *mo
     return status;
 }
 
+bool bwi_watch_restores(bw_context *ctx, const bw_fit_options *options)
+{
+    bwi_argument_value stop[STOP_COUNT];
+    return options->early_stopping &&
+           read_arguments(ctx, "early_stopping", options->early_stopping, stop_arguments, STOP_COUNT, stop) == BW_OK &&
+           stop[RESTORE].flag;
+}
+
 bw_status bwi_watch_open(bwi_watch *w, bw_model *model, const bw_fit_options *options, const bw_history *history)
 {
     bw_context *ctx = model->ctx;

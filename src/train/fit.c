@@ -17,7 +17,7 @@ typedef struct fitting {
     bwi_painter painter;
     bwi_watch watch;
     double begin;
-    size_t resident;
+    bwi_measure measure;
     bool stopped;
 } fitting;
 
@@ -227,9 +227,16 @@ static bw_status open_session(fitting *f)
                                    .seed = o->seed,
                                    .class_weight = o->class_weight,
                                    .class_count = o->class_count};
-    bwi_memory_reset_peak(f->ctx);
-    f->resident = bwi_memory_resident(f->ctx);
-    return bwi_session_open(&f->session, f->model, f->training, &options);
+    options.other_bytes = bwi_size_add(bwi_history_bytes(o->epochs), bwi_history_bytes(1));
+    options.copies = bwi_watch_restores(f->ctx, o);
+    bw_status status = bwi_pool_open(f->ctx);
+    if (status != BW_OK) {
+        return status;
+    }
+    bwi_measure_begin(&f->measure, f->model);
+    status = bwi_session_open(&f->session, f->model, f->training, &options);
+    bwi_measure_opened(&f->measure, f->ctx);
+    return status;
 }
 
 /* Ranks that do not train alike would wait for each other for ever: each compares the sum of all with its own, and if one of
@@ -280,13 +287,12 @@ static void take_facts(fitting *f)
 {
     bw_run_facts *facts = &f->history->facts;
     const bwi_plan *plan = bwi_exec_plan(f->session.exec);
-    size_t peak = bwi_memory_peak(f->ctx);
     facts->seconds = bwi_now() - f->begin;
     facts->tile = plan->tile;
     facts->lanes = plan->lanes;
     facts->workers = plan->workers;
-    facts->planned_bytes = plan->bytes + plan->items.outside;
-    facts->peak_bytes = peak > f->resident ? peak - f->resident : 0;
+    facts->planned_bytes = bwi_plan_total(plan);
+    bwi_measure_end(&f->measure, f->ctx, facts);
 }
 
 static bw_status fit(fitting *f, bw_dataset *dataset, bw_history **history)

@@ -26,6 +26,12 @@ bw_history *bwi_history_new(bw_context *ctx, int capacity)
     return history;
 }
 
+size_t bwi_history_bytes(int capacity)
+{
+    size_t values = bwi_size_multiply((size_t)capacity, BWI_MAX_VALUES * sizeof(double));
+    return bwi_size_add(bwi_allocation_bytes(sizeof(bw_history)), bwi_allocation_bytes(values));
+}
+
 int bwi_history_add_column(bw_history *history, const char *prefix, const char *name)
 {
     snprintf(history->names[history->columns], sizeof history->names[0], "%s%s", prefix, name);

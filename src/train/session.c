@@ -173,8 +173,11 @@ static bw_status make_plan(bwi_session *s, const bwi_session_options *o, bwi_pla
                                 .tile = o->tile,
                                 .lanes = o->lanes,
                                 .memory = o->memory,
+                                .books = bwi_exec_books,
                                 .ranks = ctx->ranks ? bwi_rank_of(ctx)->count(ctx->ranks) : 1};
     request.outside_bytes = bwi_size_add(parameter_bytes(s->training->model), o->train ? bwi_optimizer_bytes(s->training) : 0);
+    size_t others = bwi_size_add(o->other_bytes, o->copies ? parameter_bytes(s->training->model) : 0);
+    request.outside_bytes = bwi_size_add(request.outside_bytes, others);
     return bwi_plan_make(ctx, plan, &request);
 }
 

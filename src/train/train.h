@@ -254,6 +254,8 @@ typedef struct bwi_session_options {
     int64_t tile;
     int lanes;
     size_t memory;
+    size_t other_bytes; /* that the caller takes besides: they are in the plan */
+    bool copies;        /* the caller makes a copy of all variables */
     uint64_t seed;
     const float *class_weight; /* borrowed while the session is opened */
     int class_count;           /* 0: none */
@@ -302,7 +304,19 @@ struct bw_history {
 };
 
 bw_history *bwi_history_new(bw_context *ctx, int capacity);
+size_t bwi_history_bytes(int capacity); /* that bwi_history_new allocates */
 int bwi_history_add_column(bw_history *history, const char *prefix, const char *name);
+
+/* What a run takes of memory, measured (measure.c). */
+typedef struct bwi_measure {
+    size_t resident, files, allocated; /* just before the plan was made */
+    size_t held;                       /* of them, variables and slots: they are in the plan */
+    size_t code;
+} bwi_measure;
+
+void bwi_measure_begin(bwi_measure *measure, bw_model *model);  /* workers have been started */
+void bwi_measure_opened(bwi_measure *measure, bw_context *ctx); /* the session is open, nothing has run */
+void bwi_measure_end(const bwi_measure *measure, bw_context *ctx, bw_run_facts *facts);
 
 /* Early stopping and plateaus: what fit's options ask for, and what they have seen. */
 typedef struct bwi_watch {
@@ -315,6 +329,8 @@ typedef struct bwi_watch {
     float *weights; /* of the best epoch, as stored; NULL: not to be restored */
 } bwi_watch;
 
+/* Whether bwi_watch_open makes a copy of all variables: the best weights. */
+bool bwi_watch_restores(bw_context *ctx, const bw_fit_options *options);
 bw_status bwi_watch_open(bwi_watch *watch, bw_model *model, const bw_fit_options *options, const bw_history *history);
 void bwi_watch_close(bwi_watch *watch);
 bool bwi_watch_epoch(bwi_watch *watch, const bw_history *history, int epoch); /* true: stop */

@@ -521,9 +521,10 @@ static plan_facts plan_within(const run *r)
     bw_model *model = bw_model_parse(ctx, r->model->expression);
     bwi_session session;
     bwi_session_options options = {.train = true, .batch = r->options.batch, .tile = r->options.tile, .memory = r->options.memory};
+    options.other_bytes = bwi_history_bytes(r->options.epochs) + bwi_history_bytes(1);
     assert_int_equal(bwi_session_open(&session, model, dataset, &options), BW_OK);
     const bwi_plan *plan = bwi_exec_plan(session.exec);
-    plan_facts facts = {plan->keep, plan->tile, plan->lanes, plan->bytes + plan->items.outside, plan->items.store};
+    plan_facts facts = {plan->keep, plan->tile, plan->lanes, bwi_plan_total(plan), plan->items.store};
     bwi_session_close(&session);
     bw_close(ctx);
     return facts;

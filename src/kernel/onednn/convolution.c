@@ -93,6 +93,7 @@ static void collect_facts(bwi_conv *conv)
     static const char *const names[BWI_PASSES] = {"forward", "backward data", "backward weights"};
     const bwi_conv_shape *s = &conv->shape;
     bwi_conv_facts *facts = &conv->facts;
+    facts->run_bytes = bwi_conv_run_bytes();
     facts->src_block = conv->choice.src_block;
     facts->dst_block = conv->choice.dst_block;
     facts->weights_floats = (int64_t)conv->packed.floats;

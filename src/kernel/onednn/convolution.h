@@ -50,6 +50,8 @@ typedef struct bwi_weights_map {
     size_t floats;
 } bwi_weights_map;
 
+size_t bwi_conv_run_bytes(void);
+
 struct bwi_conv {
     bw_context *ctx;
     bwi_conv_shape shape;

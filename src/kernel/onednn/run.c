@@ -24,6 +24,11 @@ struct bwi_conv_run {
     int call_count;
 };
 
+size_t bwi_conv_run_bytes(void)
+{
+    return bwi_allocation_bytes(sizeof(bwi_conv_run));
+}
+
 static const int argument_of_operand[BWI_PASSES][BWI_OPERANDS] = {
     {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
     {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},

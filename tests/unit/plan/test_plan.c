@@ -166,12 +166,13 @@ static void test_planned_is_allocated(void **state)
             parameters += (size_t)p.model->graph.variables[v]->count * sizeof(float);
         }
         assert_true(arena_bytes > 0);
-        assert_int_equal(facts.planned_bytes, arena_bytes + parameters); /* plain SGD has no slots */
+        /* Plain SGD has no slots; the rest are books. */
+        assert_true(facts.planned_bytes > arena_bytes + parameters && facts.planned_bytes < arena_bytes + parameters + (1 << 20));
         planned_close(&p);
     }
 }
 
-/* Everything that a training of a model of some size takes from the allocator is known before: at most 3 percent are books. */
+/* Everything that a training of a model of some size takes from the allocator is known before, within a hundredth. */
 static size_t taken, most_taken;
 
 static void *counted_allocate(void *user, size_t bytes, size_t alignment)
@@ -189,7 +190,7 @@ static void counted_release(void *user, void *memory, size_t bytes)
     bwi_system_allocator.release(NULL, memory, bytes);
 }
 
-static void test_books_are_small(void **state)
+static void test_all_is_known(void **state)
 {
     (void)state;
     static const char *const large[] = {"conv2d(64,3,relu) conv2d(64,3,relu) flatten dense(500,relu) dense(10,softmax)",
@@ -208,7 +209,7 @@ static void test_books_are_small(void **state)
         print_message("%s: planned %.2f MiB, taken %.2f MiB\n", large[m], (double)planned_bytes / (1 << 20),
                       (double)most_taken / (1 << 20));
         assert_true(most_taken >= planned_bytes / 100 * 99);
-        assert_true(most_taken <= planned_bytes / 100 * 103);
+        assert_true(most_taken <= planned_bytes / 100 * 101);
         p.ctx->allocator = bwi_system_allocator; /* what is left was not counted from the beginning */
         planned_close(&p);
     }
@@ -292,7 +293,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults_follow_from_the_model), cmocka_unit_test(test_as_asked),
         cmocka_unit_test(test_what_cannot_be_asked),           cmocka_unit_test(test_parts_of_the_arena),
-        cmocka_unit_test(test_planned_is_allocated),           cmocka_unit_test(test_books_are_small),
+        cmocka_unit_test(test_planned_is_allocated),           cmocka_unit_test(test_all_is_known),
         cmocka_unit_test(test_smaller_and_smaller_budgets),    cmocka_unit_test(test_a_budget_that_just_suffices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

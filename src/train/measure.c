@@ -1,0 +1,46 @@
+/*
+ * What a run takes, measured, so that the plan can be held against it. Of the resident size that is not the library's own there
+ * are three parts: the process before the plan was made, with the workers' stacks; what oneDNN took for itself while the plan was
+ * made (what came in, less what the context's allocator gave: it touches all of it); pages of files, which mapped data
+ * and libraries bring in as they are used.
+ */
+#include "train/train.h"
+
+static size_t less(size_t a, size_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static size_t held_bytes(bw_model *model)
+{
+    const bwi_training *training = model->training;
+    size_t bytes = 0;
+    for (int v = 0; v < model->graph.variable_count; v++) {
+        const bwi_variable *variable = model->graph.variables[v];
+        bytes += variable->data ? (size_t)variable->count * sizeof(float) : 0;
+    }
+    return bytes + (training && training->optimizer.slots ? bwi_optimizer_bytes(training) : 0);
+}
+
+void bwi_measure_begin(bwi_measure *m, bw_model *model)
+{
+    *m = (bwi_measure){.held = held_bytes(model)};
+    bwi_memory_reset_peak(model->ctx);
+    m->resident = bwi_memory_resident(model->ctx);
+    m->files = bwi_memory_of_files(model->ctx);
+    m->allocated = bwi_allocated_bytes(model->ctx);
+}
+
+void bwi_measure_opened(bwi_measure *m, bw_context *ctx)
+{
+    size_t own = less(bwi_allocated_bytes(ctx), m->allocated), files = less(bwi_memory_of_files(ctx), m->files);
+    m->code = less(less(bwi_memory_resident(ctx), m->resident), own + files);
+}
+
+void bwi_measure_end(const bwi_measure *m, bw_context *ctx, bw_run_facts *facts)
+{
+    facts->process_bytes = less(m->resident, m->held);
+    facts->code_bytes = m->code;
+    facts->mapped_bytes = less(bwi_memory_of_files(ctx), m->files);
+    facts->peak_bytes = less(bwi_memory_peak(ctx), facts->process_bytes + facts->code_bytes + facts->mapped_bytes);
+}
