@@ -67,7 +67,7 @@ int bwi_cpus(void)
 /* ---- Floating point ---- */
 
 /* Masked exceptions, rounding to nearest, flush-to-zero and denormals-are-zero. The lowest six bits tell what has
- * happened so far. Writing the register costs much more than reading it, and calls nest. */
+ * happened so far; among nested calls only the outermost puts them back. Writing the register costs much more than reading it. */
 #define FLOAT_STATE 0x9FC0u
 #define FLOAT_FLAGS 0x3Fu
 
@@ -86,7 +86,7 @@ unsigned bwi_float_begin(void)
 void bwi_float_restore(unsigned state)
 {
 #ifdef __SSE__
-    if (_mm_getcsr() != state)
+    if ((state & ~FLOAT_FLAGS) != FLOAT_STATE || (_mm_getcsr() & ~FLOAT_FLAGS) != FLOAT_STATE)
         _mm_setcsr(state);
 #else
     (void)state;

@@ -29,7 +29,8 @@ static bw_status run_seed(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     float *ones = call->dst;
-    for (int64_t i = 0; i < call->samples * bwi_shape_count(&call->node->shape); i++) {
+    const int64_t count = call->samples * bwi_shape_count(&call->node->shape);
+    for (int64_t i = 0; i < count; i++) {
         ones[i] = 1;
     }
     return BW_OK;
@@ -151,6 +152,13 @@ static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, 
     return BW_OK;
 }
 
+static bwi_destination destination_of(const bwi_call *call)
+{
+    const bwi_image image = bwi_node_image(call->node, call->samples);
+    return (bwi_destination){
+        .data = call->dst, .dtype = call->node->dtype, .h = image.h, .w = image.w, .c = image.c, .block = image.block};
+}
+
 static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int size, bwi_bound *bound)
 {
     bwi_exec *exec = b->exec;
@@ -170,7 +178,10 @@ static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int
             void *bound;
         } adds = {.lent = &i->adds};
         bound->call.bound = adds.bound;
+    } else if (i->node->op->flags & BWI_OP_INPUT) {
+        bound->to = destination_of(&bound->call);
     } else if (i->node->op->bind && i->pass != BWI_PASS_SEED) {
+        exec->foreign = true;
         status = i->node->op->bind(exec->ctx, &bound->call, (int)i->pass);
     }
     return status;
@@ -228,7 +239,10 @@ static void find_prologues(const bwi_exec *exec, int program)
         bwi_bound *list = bwi_exec_bound(exec, program, k, 0, exec->plan->sizes - 1);
         for (int n = 0; n < exec->phases[program][k].count; n++) {
             const bw_node *node = list[n].call.node;
+            const bwi_instruction *i = list[n].instruction;
             list[n].opens = node->op->prologue && computes(&list[n], node) && !computed_before(exec, program, k, n, node);
+            exec->phases[program][k].opens |= list[n].opens;
+            exec->phases[program][k].commits |= i->pass == BWI_PASS_STATISTICS && i->level == k && node->op->commit;
         }
     }
 }
@@ -296,6 +310,7 @@ void bwi_exec_close(bwi_exec *exec)
         bwi_release(exec->ctx, exec->workers[w].numbers);
     }
     bwi_release(exec->ctx, exec->workers);
+    bwi_release(exec->ctx, exec->blocks);
     bwi_release(exec->ctx, exec->tables);
     bwi_release(exec->ctx, exec);
 }
@@ -321,6 +336,29 @@ static bw_status open_workers(bwi_exec *exec)
         exec->workers[w].numbers = bwi_allocate(exec->ctx, (size_t)exec->plan->tile, sizeof(int64_t));
         if (!exec->workers[w].numbers) {
             return BW_RESOURCE_EXHAUSTED;
+        }
+    }
+    return BW_OK;
+}
+
+static bw_status open_blocks(bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    size_t count = 0;
+    for (int v = 0; v < plan->source->variable_count; v++) {
+        count += plan->gradients[v] == SIZE_MAX ? 0 : (size_t)bwi_update_blocks(plan->source->variables[v]);
+    }
+    exec->blocks = bwi_allocate(exec->ctx, count, sizeof *exec->blocks);
+    if (!exec->blocks) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    for (int v = 0; v < plan->source->variable_count; v++) {
+        const bwi_variable *variable = plan->source->variables[v];
+        for (int64_t first = 0; plan->gradients[v] != SIZE_MAX && first < variable->count; first += BWI_UPDATE_BLOCK) {
+            bwi_block *block = &exec->blocks[exec->block_count++];
+            *block = (bwi_block){.variable = variable, .first = first, .count = variable->count - first};
+            block->count = block->count < BWI_UPDATE_BLOCK ? block->count : BWI_UPDATE_BLOCK;
+            block->gradient = plan->gradients[v] + (size_t)first * sizeof(float);
         }
     }
     return BW_OK;
@@ -372,6 +410,9 @@ bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
     exec->flops = flops_of(plan);
     exec->arena = bwi_arena_allocate(ctx, plan->bytes);
     bw_status status = exec->arena ? open_workers(exec) : BW_RESOURCE_EXHAUSTED;
+    if (status == BW_OK) {
+        status = open_blocks(exec);
+    }
     if (status == BW_OK) {
         status = bwi_records_open(exec);
     }

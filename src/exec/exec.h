@@ -91,7 +91,8 @@ void bwi_exec_touch(bwi_exec *exec);
 
 /* One bound instruction. */
 typedef struct bwi_bound {
-    bwi_call call;
+    bwi_call call;      /* first: see bwi_bound_of */
+    bwi_destination to; /* of inputs */
     bwi_pass_function run;
     const bwi_instruction *instruction;
     size_t stored; /* STORE and LOAD: offset in the tile's slot */
@@ -100,10 +101,24 @@ typedef struct bwi_bound {
     bool opens; /* the first of its program to compute its node, which has a prologue: that runs with this call */
 } bwi_bound;
 
+static inline const bwi_bound *bwi_bound_of(const bwi_call *call)
+{
+    return (const bwi_bound *)(const void *)call;
+}
+
 typedef struct bwi_bound_phase {
     bwi_bound *list; /* [worker][size][instruction] */
     int count;
+    bool opens;   /* one of them has a prologue to run */
+    bool commits; /* one of them changes more than trained variables */
 } bwi_bound_phase;
+
+/* A fixed part of a trained dense variable. */
+typedef struct bwi_block {
+    const bwi_variable *variable;
+    int64_t first, count;
+    size_t gradient; /* offset in a lane */
+} bwi_block;
 
 typedef struct bwi_worker {
     int64_t *numbers; /* of the samples of its tile */
@@ -129,6 +144,9 @@ struct bwi_exec {
     const bwi_rank_row *rank;
     unsigned char *arena;
     bwi_bound_phase **phases; /* [program][phase] */
+    bool foreign;             /* some op has kernels of its own (oneDNN's), which look at OpenMP's settings */
+    bwi_block *blocks;        /* of all trained dense variables, in their order */
+    int64_t block_count;
     bwi_worker *workers;
     int worker_count;
     bwi_hooks hooks;

@@ -25,21 +25,20 @@ static void fail_worker(bwi_exec *exec, int worker, bw_status status)
     atomic_store(&exec->failed, 1);
 }
 
-static void run_lane(bwi_exec *exec, int worker, int lane)
+/* Tiles k, k + lanes, ...: those of one lane. The first `lanes` tiles of a piece are the first of their lanes. */
+static void run_lane(bwi_exec *exec, int worker, int lane, int64_t k, int64_t step)
 {
     const bwi_plan *plan = exec->plan;
-    if (exec->begin == 0) {
-        memset(bwi_exec_lane(exec, lane) + plan->lane_sums, 0, sums_bytes(plan));
-    }
-    int64_t lanes = plan->lanes;
-    int64_t k = exec->begin + (first_own_lane(exec) + lane - (exec->tiles + exec->begin) % lanes + lanes) % lanes;
-    for (; k < exec->end; k += lanes) {
+    for (; k < exec->end; k += step) {
         if (atomic_load_explicit(&exec->failed, memory_order_relaxed)) {
             return;
         }
         if (bwi_cancelled(exec->ctx)) {
             fail_worker(exec, worker, BW_CANCELLED);
             return;
+        }
+        if (k < plan->lanes) {
+            memset(bwi_exec_lane(exec, lane) + plan->lane_sums, 0, sums_bytes(plan));
         }
         bw_status status = bwi_exec_run_tile(exec, worker, lane, k);
         if (status != BW_OK) {
@@ -49,30 +48,50 @@ static void run_lane(bwi_exec *exec, int worker, int lane)
     }
 }
 
+/* The lane of tile k of the piece; below 0 or beyond own_lanes: another rank's. */
+static int lane_at(const bwi_exec *exec, int64_t k)
+{
+    return (int)((exec->tiles + k) & (exec->plan->lanes - 1)) - first_own_lane(exec);
+}
+
+static bool is_own(const bwi_exec *exec, int lane)
+{
+    return lane >= 0 && lane < exec->plan->own_lanes;
+}
+
 static void run_lanes(void *user, int worker)
 {
     bwi_exec *exec = user;
-    int setting = bwi_onednn_begin();
+    const int64_t lanes = exec->plan->lanes;
+    int setting = exec->foreign ? bwi_onednn_begin() : 0;
     double begin = exec->ledger ? bwi_now() : 0;
     for (;;) {
-        int lane = atomic_fetch_add_explicit(&exec->next_lane, 1, memory_order_relaxed);
-        if (lane >= exec->plan->own_lanes) {
+        int64_t k = exec->begin + atomic_fetch_add_explicit(&exec->next_lane, 1, memory_order_relaxed);
+        if (k >= exec->end || k - exec->begin >= lanes) {
             break;
         }
-        run_lane(exec, worker, lane);
+        int lane = lane_at(exec, k);
+        if (is_own(exec, lane)) {
+            run_lane(exec, worker, lane, k, lanes);
+        }
     }
     if (exec->ledger) {
         bwi_ledger_add(exec->ledger, worker, bwi_exec_fixed_part(exec, BWI_PART_TILES), bwi_now() - begin);
     }
-    bwi_onednn_end(setting);
+    if (exec->foreign) {
+        bwi_onednn_end(setting);
+    }
 }
 
 static int workers_for(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
-    double work = exec->flops * (double)exec->piece.count * (plan->programs[exec->program].program.training ? 3 : 1);
     int64_t tiles = exec->end - exec->begin;
-    if (work < WORTH_WAKING || tiles < 2) {
+    if (tiles < 2) {
+        return 1;
+    }
+    double work = exec->flops * (double)exec->piece.count * (plan->programs[exec->program].program.training ? 3 : 1);
+    if (work < WORTH_WAKING) {
         return 1;
     }
     return tiles < plan->workers ? (int)tiles : plan->workers;
@@ -98,11 +117,21 @@ static bw_status collect(bwi_exec *exec)
     return again != BW_OK ? again : bwi_fail(exec->ctx, worst, "%s", exec->workers[at].trouble);
 }
 
-/* Adds the lanes' sums as a binary tree into lane 0, goes on over ranks, and leaves them at the totals. */
-static bw_status sum_lanes(bwi_exec *exec)
+/* Adds the lanes' sums as a binary tree into the first, and goes on over ranks; lanes without a tile in this piece hold
+ * nothing. A single tile's sums are the sum. The result is the lane that has them. */
+static bw_status sum_lanes(bwi_exec *exec, int64_t tiles, int *result)
 {
     const bwi_plan *plan = exec->plan;
     size_t count = sums_bytes(plan) / sizeof(double);
+    *result = tiles == 1 && plan->ranks == 1 ? lane_at(exec, 0) : 0;
+    if (tiles == 1 && plan->ranks == 1) {
+        return BW_OK;
+    }
+    for (int64_t k = tiles; k < plan->lanes; k++) {
+        if (is_own(exec, lane_at(exec, k))) {
+            memset(bwi_exec_lane(exec, lane_at(exec, k)) + plan->lane_sums, 0, sums_bytes(plan));
+        }
+    }
     for (int step = 1; step < plan->own_lanes; step *= 2) {
         for (int lane = 0; lane + step < plan->own_lanes; lane += 2 * step) {
             double *to = (double *)(void *)(bwi_exec_lane(exec, lane) + plan->lane_sums);
@@ -117,12 +146,12 @@ static bw_status sum_lanes(bwi_exec *exec)
 }
 
 /* Each node's sums belong to the phase that made them: only those are copied to the totals and finished. */
-static void finish_phase(bwi_exec *exec)
+static void finish_phase(bwi_exec *exec, int from)
 {
     const bwi_plan *plan = exec->plan;
     const bwi_bound *list = bwi_exec_bound(exec, exec->program, exec->phase, 0, plan->sizes - 1);
     unsigned char *totals = exec->arena + plan->totals_offset;
-    const unsigned char *lane = bwi_exec_lane(exec, 0);
+    const unsigned char *lane = bwi_exec_lane(exec, from);
     for (int n = 0; n < exec->phases[exec->program][exec->phase].count; n++) {
         const bwi_call *call = &list[n].call;
         const bwi_op *op = call->node->op;
@@ -143,9 +172,14 @@ static void finish_phase(bwi_exec *exec)
 /* The tiles from exec->begin to exec->end. */
 static bw_status run_tiles(bwi_exec *exec)
 {
-    atomic_store(&exec->next_lane, 0);
-    atomic_store(&exec->failed, 0);
-    bwi_pool_run(exec->ctx, workers_for(exec), run_lanes, exec);
+    int workers = workers_for(exec);
+    atomic_store_explicit(&exec->next_lane, 0, memory_order_relaxed);
+    atomic_store_explicit(&exec->failed, 0, memory_order_relaxed);
+    if (workers > 1) {
+        bwi_pool_run(exec->ctx, workers, run_lanes, exec);
+    } else {
+        run_lanes(exec, 0);
+    }
     bw_status status = collect(exec);
     if (exec->plan->ranks > 1) {
         bw_status all = exec->rank->agree(exec->ctx, status);
@@ -166,11 +200,12 @@ static bw_status run_phase(bwi_exec *exec)
             status = run_tiles(exec);
         }
     }
+    int lane = 0;
     if (status == BW_OK) {
-        status = sum_lanes(exec);
+        status = sum_lanes(exec, tiles, &lane);
     }
     if (status == BW_OK) {
-        finish_phase(exec);
+        finish_phase(exec, lane);
     }
     return status;
 }
@@ -182,7 +217,7 @@ static bw_status run_prologues(bwi_exec *exec)
     double begin = exec->ledger ? bwi_now() : 0;
     for (int k = 0; k < plan->programs[exec->program].phase_count; k++) {
         const bwi_bound *list = bwi_exec_bound(exec, exec->program, k, 0, plan->sizes - 1);
-        for (int n = 0; n < exec->phases[exec->program][k].count; n++) {
+        for (int n = 0; exec->phases[exec->program][k].opens && n < exec->phases[exec->program][k].count; n++) {
             const bw_node *node = list[n].call.node;
             if (list[n].opens) {
                 bw_status status = node->op->prologue(&list[n].call);

@@ -257,8 +257,11 @@ static void blank(const bwi_exec *exec, const bwi_table *table, int64_t samples)
 bw_status bwi_records_begin(bwi_exec *exec, int64_t begin, int64_t *end)
 {
     const bwi_plan *plan = exec->plan;
-    int64_t first = samples_before(exec, begin);
     *end = bwi_tiles_of(exec->piece.count, plan->tile);
+    if (plan->table_count == 0) {
+        return BW_OK;
+    }
+    int64_t first = samples_before(exec, begin);
     for (int t = 0; t < plan->table_count; t++) {
         bwi_table *table = &exec->tables[t];
         int64_t records = records_of_sample(exec, table);

@@ -3,22 +3,24 @@
 
 #include <string.h>
 
+/* A tile is a power of two: no division. */
 int64_t bwi_tiles_of(int64_t count, int64_t tile)
 {
-    return count / tile + __builtin_popcountll((unsigned long long)(count % tile));
+    int64_t rest = count & (tile - 1);
+    return (count >> __builtin_ctzll((unsigned long long)tile)) + (rest ? __builtin_popcountll((unsigned long long)rest) : 0);
 }
 
 /* Full tiles first, then the rest in powers of two, the largest first. */
 void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size)
 {
-    int64_t full = count / tile;
     *size = __builtin_ctzll((unsigned long long)tile);
+    int64_t full = count >> *size;
     if (k < full) {
         *first = k * tile;
         return;
     }
     *first = full * tile;
-    int64_t rest = count % tile;
+    int64_t rest = count & (tile - 1);
     for (;; k--) {
         *size = 63 - __builtin_clzll((unsigned long long)rest);
         if (k == full) {
@@ -43,8 +45,7 @@ static bw_status gather(const bwi_tile *tile, const bwi_call *call)
 {
     const bwi_exec *exec = tile->user;
     const bwi_input_attributes *a = call->node->attributes;
-    bwi_image image = bwi_node_image(call->node, call->samples);
-    bwi_destination to = {.data = call->dst, .dtype = a->dtype, .h = image.h, .w = image.w, .c = image.c, .block = image.block};
+    bwi_destination to = bwi_bound_of(call)->to;
     to.sequence = exec->piece.scattered && a->role == 0;
     tile->trouble[0] = 0;
     bw_status status =
@@ -156,8 +157,7 @@ bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
     if (exec->predictions) {
         keep_predictions(exec, list, count, first);
     }
-    bool last = k + plan->lanes >= bwi_tiles_of(exec->piece.count, plan->tile);
-    if (exec->hooks.lane_gradient && last && training) {
+    if (exec->hooks.lane_gradient && training && k + plan->lanes >= bwi_tiles_of(exec->piece.count, plan->tile)) {
         tell_lane_gradients(exec, list, count, &tile, lane);
     }
     return BW_OK;

@@ -17,34 +17,14 @@ static int used_lanes(const bwi_exec *exec)
     return used < 0 ? 0 : used > exec->plan->own_lanes ? exec->plan->own_lanes : (int)used;
 }
 
-/* The variable and the first element of a block, counted over all trained variables. */
-static const bwi_variable *block_at(const bwi_plan *plan, int64_t block, int64_t *first, int64_t *count)
+static float *gradient_at(const bwi_exec *exec, int lane, size_t gradient)
 {
-    for (int v = 0; v < plan->source->variable_count; v++) {
-        const bwi_variable *variable = plan->source->variables[v];
-        int64_t blocks = plan->gradients[v] == SIZE_MAX ? 0 : bwi_update_blocks(variable);
-        if (block < blocks) {
-            *first = block * BWI_UPDATE_BLOCK;
-            *count = variable->count - *first < BWI_UPDATE_BLOCK ? variable->count - *first : BWI_UPDATE_BLOCK;
-            return variable;
-        }
-        block -= blocks;
-    }
-    return NULL;
+    return (float *)(void *)(bwi_exec_lane(exec, lane) + gradient);
 }
 
-static int64_t block_count(const bwi_plan *plan)
+static float *variable_gradient(const bwi_exec *exec, int lane, const bwi_variable *variable)
 {
-    int64_t blocks = 0;
-    for (int v = 0; v < plan->source->variable_count; v++) {
-        blocks += plan->gradients[v] == SIZE_MAX ? 0 : bwi_update_blocks(plan->source->variables[v]);
-    }
-    return blocks;
-}
-
-static float *gradient_at(const bwi_exec *exec, int lane, const bwi_variable *variable, int64_t first)
-{
-    return (float *)(void *)(bwi_exec_lane(exec, lane) + exec->plan->gradients[variable->index]) + first;
+    return gradient_at(exec, lane, exec->plan->gradients[variable->index]);
 }
 
 static double *norms(const bwi_exec *exec)
@@ -52,91 +32,88 @@ static double *norms(const bwi_exec *exec)
     return (double *)(void *)(exec->arena + exec->plan->update_offset);
 }
 
-static void reduce_blocks(void *user, int worker)
+static void reduce_block(bwi_exec *exec, int worker, int64_t number)
 {
-    bwi_exec *exec = user;
+    (void)worker;
     const bwi_plan *plan = exec->plan;
+    const bwi_block *block = &exec->blocks[number];
+    float *gradient = gradient_at(exec, 0, block->gradient);
     int lanes = used_lanes(exec);
+    /* A rank without tiles adds nothing: x + -0.0 is x for every x. */
+    for (int64_t i = 0; lanes == 0 && i < block->count; i++) {
+        gradient[i] = -0.0F;
+    }
+    norms(exec)[number] =
+        plan->kernels->lanes_sum(block->count, lanes ? lanes : 1, (int64_t)(plan->lane_bytes / sizeof(float)), gradient);
+}
+
+static void update_block(bwi_exec *exec, int worker, int64_t number)
+{
+    if (number >= exec->block_count) {
+        bwi_records_update(exec, worker, number - exec->block_count);
+        return;
+    }
+    const bwi_block *block = &exec->blocks[number];
+    exec->updater(exec->update_user, block->variable, block->first, block->count, gradient_at(exec, 0, block->gradient));
+}
+
+static void visit_block(bwi_exec *exec, int worker, int64_t number)
+{
+    (void)worker;
+    const bwi_block *block = &exec->blocks[number];
+    norms(exec)[number] =
+        exec->visitor(exec->visit_user, block->variable, block->first, block->count, gradient_at(exec, 0, block->gradient));
+}
+
+static void scale_block(bwi_exec *exec, int worker, int64_t number)
+{
+    (void)worker;
+    const bwi_block *block = &exec->blocks[number];
+    for (int lane = 0; lane < used_lanes(exec); lane++) {
+        float *gradient = gradient_at(exec, lane, block->gradient);
+        for (int64_t i = 0; i < block->count; i++) {
+            gradient[i] *= exec->factor;
+        }
+    }
+}
+
+typedef struct sharing {
+    bwi_exec *exec;
+    void (*work)(bwi_exec *exec, int worker, int64_t number);
+    int64_t count;
+    int part; /* of the ledger; -1: none */
+} sharing;
+
+static void share(void *user, int worker)
+{
+    const sharing *s = user;
+    bwi_exec *exec = s->exec;
     double begin = exec->ledger ? bwi_now() : 0;
     for (;;) {
-        int64_t block = atomic_fetch_add_explicit(&exec->next_block, 1, memory_order_relaxed), first, count;
-        const bwi_variable *variable = block_at(plan, block, &first, &count);
-        if (!variable) {
+        int64_t number = atomic_fetch_add_explicit(&exec->next_block, 1, memory_order_relaxed);
+        if (number >= s->count) {
             break;
         }
-        float *gradient = gradient_at(exec, 0, variable, first);
-        /* A rank without tiles adds nothing: x + -0.0 is x for every x. */
-        for (int64_t i = 0; lanes == 0 && i < count; i++) {
-            gradient[i] = -0.0F;
-        }
-        norms(exec)[block] =
-            plan->kernels->lanes_sum(count, lanes ? lanes : 1, (int64_t)(plan->lane_bytes / sizeof(float)), gradient);
+        s->work(exec, worker, number);
     }
-    if (exec->ledger) {
-        bwi_ledger_add(exec->ledger, worker, bwi_exec_fixed_part(exec, BWI_PART_REDUCE), bwi_now() - begin);
+    if (exec->ledger && s->part >= 0) {
+        bwi_ledger_add(exec->ledger, worker, bwi_exec_fixed_part(exec, s->part), bwi_now() - begin);
     }
 }
 
-static void update_blocks(void *user, int worker)
+/* All blocks of dense variables, then `more`. */
+static void share_blocks(bwi_exec *exec, void (*work)(bwi_exec *exec, int worker, int64_t number), int64_t more, int part)
 {
-    bwi_exec *exec = user;
-    int64_t dense = block_count(exec->plan), sparse = bwi_records_blocks(exec);
-    double begin = exec->ledger ? bwi_now() : 0;
-    for (;;) {
-        int64_t block = atomic_fetch_add_explicit(&exec->next_block, 1, memory_order_relaxed), first, count;
-        if (block >= dense + sparse) {
-            break;
+    int64_t floats = (int64_t)(exec->plan->lane_sums / sizeof(float)) + more * BWI_UPDATE_BLOCK;
+    sharing s = {.exec = exec, .work = work, .count = exec->block_count + more, .part = part};
+    if (floats < WORTH_SHARING && !exec->ledger) {
+        for (int64_t number = 0; number < s.count; number++) {
+            work(exec, 0, number);
         }
-        if (block >= dense) {
-            bwi_records_update(exec, worker, block - dense);
-            continue;
-        }
-        const bwi_variable *variable = block_at(exec->plan, block, &first, &count);
-        exec->updater(exec->update_user, variable, first, count, gradient_at(exec, 0, variable, first));
+        return;
     }
-    if (exec->ledger) {
-        bwi_ledger_add(exec->ledger, worker, bwi_exec_fixed_part(exec, BWI_PART_UPDATE), bwi_now() - begin);
-    }
-}
-
-static void visit_blocks(void *user, int worker)
-{
-    bwi_exec *exec = user;
-    (void)worker;
-    for (;;) {
-        int64_t block = atomic_fetch_add_explicit(&exec->next_block, 1, memory_order_relaxed), first, count;
-        const bwi_variable *variable = block_at(exec->plan, block, &first, &count);
-        if (!variable) {
-            break;
-        }
-        norms(exec)[block] = exec->visitor(exec->visit_user, variable, first, count, gradient_at(exec, 0, variable, first));
-    }
-}
-
-static void scale_blocks(void *user, int worker)
-{
-    bwi_exec *exec = user;
-    (void)worker;
-    for (;;) {
-        int64_t block = atomic_fetch_add_explicit(&exec->next_block, 1, memory_order_relaxed), first, count;
-        const bwi_variable *variable = block_at(exec->plan, block, &first, &count);
-        if (!variable) {
-            break;
-        }
-        for (int lane = 0; lane < used_lanes(exec); lane++) {
-            float *gradient = gradient_at(exec, lane, variable, first);
-            for (int64_t i = 0; i < count; i++) {
-                gradient[i] *= exec->factor;
-            }
-        }
-    }
-}
-
-static void share_blocks(bwi_exec *exec, bwi_work work, int64_t table_blocks)
-{
-    int64_t floats = (int64_t)(exec->plan->lane_sums / sizeof(float)) + table_blocks * BWI_UPDATE_BLOCK;
     atomic_store(&exec->next_block, 0);
-    bwi_pool_run(exec->ctx, floats < WORTH_SHARING ? 1 : exec->plan->workers, work, exec);
+    bwi_pool_run(exec->ctx, floats < WORTH_SHARING ? 1 : exec->plan->workers, share, &s);
 }
 
 /* Tile t of the window has its samples in lane t mod lanes. Only whole pieces are known here: the last one may have
@@ -149,7 +126,7 @@ static void tell_lane_norms(bwi_exec *exec)
         for (int v = 0; v < plan->source->variable_count; v++) {
             if (plan->gradients[v] != SIZE_MAX) {
                 const bwi_variable *variable = plan->source->variables[v];
-                squared += plan->kernels->sum_of_squares(variable->count, gradient_at(exec, lane, variable, 0));
+                squared += plan->kernels->sum_of_squares(variable->count, variable_gradient(exec, lane, variable));
             }
         }
         int64_t samples = 0, tiles = bwi_tiles_of(exec->piece.count, plan->tile);
@@ -168,10 +145,9 @@ static bw_status sum_ranks(bwi_exec *exec)
     const bwi_plan *plan = exec->plan;
     bw_status status =
         exec->rank->sum_floats(exec->ctx, (float *)(void *)bwi_exec_lane(exec, 0), (int64_t)(plan->lane_sums / sizeof(float)));
-    for (int64_t block = 0; status == BW_OK && block < block_count(plan); block++) {
-        int64_t first, count;
-        const bwi_variable *variable = block_at(plan, block, &first, &count);
-        norms(exec)[block] = plan->kernels->sum_of_squares(count, gradient_at(exec, 0, variable, first));
+    for (int64_t number = 0; status == BW_OK && number < exec->block_count; number++) {
+        const bwi_block *block = &exec->blocks[number];
+        norms(exec)[number] = plan->kernels->sum_of_squares(block->count, gradient_at(exec, 0, block->gradient));
     }
     return status;
 }
@@ -196,7 +172,7 @@ static bool lanes_are_finite(const bwi_exec *exec)
         for (int v = 0; v < plan->source->variable_count; v++) {
             const bwi_variable *variable = plan->source->variables[v];
             bool dense = plan->gradients[v] != SIZE_MAX;
-            squared += dense ? plan->kernels->sum_of_squares(variable->count, gradient_at(exec, lane, variable, 0)) : 0;
+            squared += dense ? plan->kernels->sum_of_squares(variable->count, variable_gradient(exec, lane, variable)) : 0;
         }
     }
     for (int t = 0; t < plan->table_count; t++) {
@@ -237,11 +213,10 @@ static bw_status name_nonfinite(bwi_exec *exec)
     if (status != BW_OK) {
         return status;
     }
-    for (int64_t block = 0; block < block_count(exec->plan); block++) {
-        int64_t first, count;
-        const bwi_variable *variable = block_at(exec->plan, block, &first, &count);
-        if (!isfinite(norms(exec)[block])) {
-            return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "the gradient of %s is not finite", variable->name);
+    for (int64_t number = 0; number < exec->block_count; number++) {
+        if (!isfinite(norms(exec)[number])) {
+            return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "the gradient of %s is not finite",
+                            exec->blocks[number].variable->name);
         }
     }
     for (int t = 0; t < exec->plan->table_count; t++) {
@@ -256,16 +231,11 @@ static bw_status name_nonfinite(bwi_exec *exec)
 double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable)
 {
     double squared = 0;
-    int64_t block = 0;
     for (int t = 0; t < exec->plan->table_count; t++) {
         squared += !variable || variable == exec->tables[t].records.variable ? exec->tables[t].squared : 0;
     }
-    for (int v = 0; v < exec->plan->source->variable_count; v++) {
-        const bwi_variable *other = exec->plan->source->variables[v];
-        int64_t end = block + (exec->plan->gradients[v] == SIZE_MAX ? 0 : bwi_update_blocks(other));
-        for (; block < end; block++) {
-            squared += !variable || variable == other ? norms(exec)[block] : 0;
-        }
+    for (int64_t number = 0; number < exec->block_count; number++) {
+        squared += !variable || variable == exec->blocks[number].variable ? norms(exec)[number] : 0;
     }
     return squared;
 }
@@ -280,7 +250,7 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
     if (tell && exec->hooks.lane_norm && status == BW_OK) {
         tell_lane_norms(exec);
     }
-    share_blocks(exec, reduce_blocks, 0);
+    share_blocks(exec, reduce_block, 0, BWI_PART_REDUCE);
     if (status == BW_OK && exec->plan->ranks > 1) {
         status = sum_ranks(exec);
     }
@@ -320,7 +290,7 @@ void bwi_exec_scale(bwi_exec *exec, float factor)
 {
     unsigned state = bwi_float_begin();
     exec->factor = factor;
-    share_blocks(exec, scale_blocks, 0);
+    share_blocks(exec, scale_block, 0, -1);
     bwi_records_scale(exec, factor);
     bwi_float_restore(state);
 }
@@ -340,7 +310,7 @@ void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user)
     unsigned state = bwi_float_begin();
     exec->visitor = visit;
     exec->visit_user = user;
-    share_blocks(exec, visit_blocks, 0);
+    share_blocks(exec, visit_block, 0, -1);
     for (int t = 0; t < exec->plan->table_count; t++) {
         exec->tables[t].squared = 0;
     }
@@ -356,7 +326,7 @@ static void commit_nodes(bwi_exec *exec)
 {
     for (int k = 0; k < exec->plan->programs[exec->program].phase_count; k++) {
         const bwi_bound *list = bwi_exec_bound(exec, exec->program, k, 0, exec->plan->sizes - 1);
-        for (int n = 0; n < exec->phases[exec->program][k].count; n++) {
+        for (int n = 0; exec->phases[exec->program][k].commits && n < exec->phases[exec->program][k].count; n++) {
             const bwi_instruction *i = list[n].instruction;
             if (i->pass == BWI_PASS_STATISTICS && i->level == k && i->node->op->commit) {
                 i->node->op->commit(&list[n].call);
@@ -377,7 +347,7 @@ void bwi_exec_update(bwi_exec *exec, bwi_update update, void *user)
     unsigned state = bwi_float_begin();
     exec->updater = update;
     exec->update_user = user;
-    share_blocks(exec, update_blocks, bwi_records_blocks(exec));
+    share_blocks(exec, update_block, bwi_records_blocks(exec), BWI_PART_UPDATE);
     commit_nodes(exec);
     bwi_float_restore(state);
     bwi_exec_clear(exec);

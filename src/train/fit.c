@@ -104,6 +104,7 @@ static bw_status run_epoch(fitting *f, bw_progress *p)
     bwi_session *s = &f->session;
     bwi_session_reset(s);
     double begin = bwi_now();
+    unsigned state = bwi_float_begin(); /* once, not in every call below */
     bwi_piece piece = {.dataset = f->training, .epoch = p->epoch};
     while (!f->stopped && (piece.count = bwi_dataset_batch_at(f->training, p->epoch, &piece.first)) > 0) {
         bwi_exec_set_seed(s->exec, f->options.seed, (uint64_t)s->training->optimizer.iterations);
@@ -112,6 +113,7 @@ static bw_status run_epoch(fitting *f, bw_progress *p)
             status = bwi_session_apply(s);
         }
         if (status != BW_OK) {
+            bwi_float_restore(state);
             return status;
         }
         bwi_session_count(s);
@@ -119,15 +121,19 @@ static bw_status run_epoch(fitting *f, bw_progress *p)
         p->step++;
         p->update = s->training->optimizer.iterations;
         p->samples += piece.count;
-        p->seconds = bwi_now() - begin;
         f->history->facts.updates++;
         f->history->facts.samples += piece.count;
         if (f->painter.file || f->options.on_step) {
+            bwi_float_restore(state);
+            p->seconds = bwi_now() - begin;
             take_values(f, 0);
             bwi_painter_step(&f->painter, p);
             f->stopped = f->options.on_step && !f->options.on_step(f->options.user, p);
+            state = bwi_float_begin();
         }
     }
+    bwi_float_restore(state);
+    p->seconds = bwi_now() - begin;
     take_values(f, 0);
     return BW_OK;
 }
