@@ -11,6 +11,7 @@
 
 #define VALUE_SIZE 4   /* of float32 and int32 */
 #define FEW_CHANNELS 8 /* below it, running along pixels beats running along channels */
+#define FEW_VALUES 32  /* up to it, a sample is copied in place */
 #define PREFETCH_BYTES 1024
 #define PIECE 16
 
@@ -233,7 +234,7 @@ static bool make_job(job *j, const bwi_column *column, double scale, const bwi_d
         return false;
     j->values = values < column->values ? values : column->values;
     j->whole = j->values == values;
-    blocks = (to->c - 1) / to->block + 1;
+    blocks = to->block == to->c ? 1 : (to->c - 1) / to->block + 1;
     if (__builtin_mul_overflow(j->pixels, to->block, &plane) || __builtin_mul_overflow(plane, blocks, &j->sample))
         return false;
     j->convert = converters[column->field.dtype][to->dtype == BW_I32];
@@ -241,7 +242,8 @@ static bool make_job(job *j, const bwi_column *column, double scale, const bwi_d
     j->size = (int64_t)bwi_dtype_size(column->field.dtype);
     j->dense = column->axes == 1 && column->stride[0] == j->size;
     j->same = to->block == to->c || j->pixels == 1;
-    j->copy = j->whole && j->dense && j->same && to->c % to->block == 0 && column->field.dtype == to->dtype && j->scale == 1.0;
+    j->copy = j->whole && j->dense && j->same && (to->block == to->c || to->c % to->block == 0) &&
+              column->field.dtype == to->dtype && j->scale == 1.0;
     return true;
 }
 
@@ -253,6 +255,27 @@ static void prefetch(const job *j, const unsigned char *from)
         __builtin_prefetch(from + at);
 }
 
+/* Samples of a few values: calls of memcpy would cost more than the copying. Pieces of four values overlap at the end. */
+static void copy_short(const job *j, const int64_t *numbers, int64_t n, unsigned char *to)
+{
+    const bwi_column *column = j->column;
+    const int64_t bytes = j->values * VALUE_SIZE, step = column->step;
+    enum { LONG = 4 * VALUE_SIZE };
+    for (int64_t i = 0; i < n && bytes == VALUE_SIZE; i++)
+        memcpy(to + i * VALUE_SIZE, column->data + numbers[i] * step, VALUE_SIZE);
+    for (int64_t i = 0; i < n && bytes > VALUE_SIZE; i++, to += bytes) {
+        const unsigned char *from = column->data + numbers[i] * step;
+        if (bytes < LONG) {
+            memcpy(to, from, 2 * VALUE_SIZE);
+            memcpy(to + bytes - VALUE_SIZE, from + bytes - VALUE_SIZE, VALUE_SIZE);
+            continue;
+        }
+        for (int64_t at = 0; at < bytes - LONG; at += LONG)
+            memcpy(to + at, from + at, LONG);
+        memcpy(to + bytes - LONG, from + bytes - LONG, LONG);
+    }
+}
+
 bw_status bwi_column_gather(const bwi_column *column, double scale, const int64_t *numbers, int64_t n, const bwi_destination *to,
                             int64_t *bad)
 {
@@ -261,6 +284,10 @@ bw_status bwi_column_gather(const bwi_column *column, double scale, const int64_
     *bad = -1;
     if (!make_job(&j, column, scale, to))
         return BW_INVALID_ARGUMENT;
+    if (j.copy && j.values <= FEW_VALUES) {
+        copy_short(&j, numbers, n, at);
+        return BW_OK;
+    }
     for (int64_t i = 0; i < n; i++) {
         if (j.dense && i + 1 < n)
             prefetch(&j, column->data + numbers[i + 1] * column->step);

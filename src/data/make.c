@@ -252,10 +252,11 @@ bw_status bwi_content_gather(const bw_dataset *dataset, const bwi_demand *demand
     const bw_dataset *content = dataset->content;
     if (demand->field < 0 || demand->field >= content->column_count)
         return BW_INVALID_ARGUMENT;
-    for (int64_t i = 0; i < demand->n; i++) {
-        if (demand->numbers[i] < 0 || demand->numbers[i] >= content->numbers)
-            return BW_INVALID_ARGUMENT;
-    }
+    bool outside = false;
+    for (int64_t i = 0; i < demand->n; i++)
+        outside |= (uint64_t)demand->numbers[i] >= (uint64_t)content->numbers; /* below zero too */
+    if (outside)
+        return BW_INVALID_ARGUMENT;
     return content->source->gather ? content->source->gather(content, demand) : gather_made(content, demand);
 }
 

@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-bwi_bound *bwi_exec_bound(const bwi_exec *exec, int program, int phase, int worker, int size)
-{
-    const bwi_bound_phase *p = &exec->phases[program][phase];
-    return &p->list[((size_t)worker * (size_t)exec->plan->sizes + (size_t)size) * (size_t)p->count];
-}
-
 int bwi_exec_parts(const bwi_exec *exec)
 {
     return exec->plan->graph.count * BWI_PASS_COUNT + BWI_PART_FIXED;
@@ -40,12 +34,10 @@ static bw_status run_seed(const bwi_call *call, const bwi_tile *tile)
 static bw_status run_add(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    bwi_image image = bwi_node_image(call->node, call->samples);
-    int64_t count = bwi_image_floats(&image);
     const int *adds = call->bound;
-    memcpy(call->dst, call->src[0], (size_t)count * sizeof(float));
+    memcpy(call->dst, call->src[0], (size_t)call->floats * sizeof(float));
     for (int k = 1; k < *adds; k++) {
-        call->kernels->add(count, call->src[k], call->dst);
+        call->kernels->add(call->floats, call->src[k], call->dst);
     }
     return BW_OK;
 }
@@ -119,10 +111,12 @@ static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, 
     const bw_node *node = i->node;
     size_t n = (size_t)node->number;
     int inputs = inputs_of(i);
+    const bwi_image image = bwi_node_image(node, (int64_t)1 << size);
     *call = (bwi_call){.node = node,
                        .kernels = plan->kernels,
                        .prepared = plan->prepared[n * BWI_MAX_SIZES + (size_t)size],
                        .samples = (int64_t)1 << size,
+                       .floats = bwi_image_floats(&image),
                        .dst = address(b, i->dst),
                        .diff_dst = address(b, i->diff_dst),
                        .workspace = address(b, i->workspace),

@@ -65,8 +65,8 @@ void bwi_exec_forget(bwi_exec *exec);
 
 int64_t bwi_exec_samples(const bwi_exec *exec); /* of the window */
 void bwi_exec_clear(bwi_exec *exec);
-/* Adds the lanes, then the ranks; the squared norm of the window's gradient sum. Checks that it is finite: if not, names what
- * is behind it (INVALID_ARGUMENT) and clears the window. */
+/* Adds the lanes, then the ranks; the squared norm of the window's gradient sum (NULL: no norm is wanted, here or of a variable).
+ * Checks that it is finite: if not, names what is behind it (INVALID_ARGUMENT) and clears the window. */
 bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm);
 /* The same, and the window goes on: it may be fed, read again, applied. Its lanes have become one sum, so further pieces give the
  * whole batch's gradient within rounding, no longer in bits. */
@@ -76,7 +76,7 @@ void bwi_exec_scale(bwi_exec *exec, float factor);
 /* Between reduce and update, for a part of a variable, on a worker: the squared norm of what it makes of the gradient. */
 typedef double (*bwi_visit)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
 void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user);
-/* After reduce or visit: the squared norm of a variable; NULL: of all. */
+/* After reduce (with a norm) or visit: the squared norm of a variable; NULL: of all. */
 double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable);
 /* For a part of a variable, on a worker: gradient sums of the window. Parts are fixed blocks. */
 typedef void (*bwi_update)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
@@ -168,6 +168,7 @@ struct bwi_exec {
     void *update_user;
     bwi_visit visitor;
     void *visit_user;
+    bool norms_wanted;  /* by the reduction at hand */
     float factor;       /* what the window is being multiplied by */
     int64_t begin, end; /* the tiles being run */
     bwi_table *tables;  /* one for each of the plan's */
@@ -177,7 +178,15 @@ struct bwi_exec {
 
 bw_status bwi_exec_bind(bwi_exec *exec);
 void bwi_exec_unbind(bwi_exec *exec);
-bwi_bound *bwi_exec_bound(const bwi_exec *exec, int program, int phase, int worker, int size);
+static inline bwi_bound *bwi_exec_bound(const bwi_exec *exec, int program, int phase, int worker, int size)
+{
+    const bwi_bound_phase *p = &exec->phases[program][phase];
+    return &p->list[((size_t)worker * (size_t)exec->plan->sizes + (size_t)size) * (size_t)p->count];
+}
+static inline unsigned char *bwi_exec_lane(const bwi_exec *exec, int lane)
+{
+    return exec->arena + exec->plan->lanes_offset + (size_t)lane * exec->plan->lane_bytes;
+}
 /* The k-th tile of a piece of `count` samples: where it begins, and which size it has. */
 int64_t bwi_tiles_of(int64_t count, int64_t tile);
 void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size);
@@ -199,6 +208,5 @@ void bwi_records_scale(bwi_exec *exec, float factor);
 int64_t bwi_records_blocks(const bwi_exec *exec);
 void bwi_records_update(const bwi_exec *exec, int worker, int64_t block);
 int64_t bwi_piece_number(const bwi_piece *piece, int64_t index);
-unsigned char *bwi_exec_lane(const bwi_exec *exec, int lane);
 
 #endif

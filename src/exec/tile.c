@@ -6,8 +6,11 @@
 /* A tile is a power of two: no division. */
 int64_t bwi_tiles_of(int64_t count, int64_t tile)
 {
-    int64_t rest = count & (tile - 1);
-    return (count >> __builtin_ctzll((unsigned long long)tile)) + (rest ? __builtin_popcountll((unsigned long long)rest) : 0);
+    int64_t tiles = count >> __builtin_ctzll((unsigned long long)tile);
+    for (int64_t rest = count & (tile - 1); rest; rest &= rest - 1) {
+        tiles++;
+    }
+    return tiles;
 }
 
 /* Full tiles first, then the rest in powers of two, the largest first. */
@@ -34,11 +37,6 @@ void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *si
 int64_t bwi_piece_number(const bwi_piece *piece, int64_t index)
 {
     return piece->numbers ? piece->numbers[index] : bwi_dataset_number(piece->dataset, piece->epoch, piece->first + index);
-}
-
-unsigned char *bwi_exec_lane(const bwi_exec *exec, int lane)
-{
-    return exec->arena + exec->plan->lanes_offset + (size_t)lane * exec->plan->lane_bytes;
 }
 
 static bw_status gather(const bwi_tile *tile, const bwi_call *call)

@@ -27,15 +27,25 @@ static float *variable_gradient(const bwi_exec *exec, int lane, const bwi_variab
     return gradient_at(exec, lane, exec->plan->gradients[variable->index]);
 }
 
+/* Of each block: its squared norm, or, if no norms are wanted, zero; not finite if an element is not. */
 static double *norms(const bwi_exec *exec)
 {
     return (double *)(void *)(exec->arena + exec->plan->update_offset);
 }
 
+static double sum_block(const bwi_exec *exec, int64_t count, int lanes, float *gradient)
+{
+    const bwi_plan *plan = exec->plan;
+    int64_t stride = (int64_t)(plan->lane_bytes / sizeof(float));
+    if (exec->norms_wanted) {
+        return plan->kernels->lanes_sum(count, lanes, stride, gradient);
+    }
+    return plan->kernels->lanes_sum_finite(count, lanes, stride, gradient) ? 0 : (double)NAN;
+}
+
 static void reduce_block(bwi_exec *exec, int worker, int64_t number)
 {
     (void)worker;
-    const bwi_plan *plan = exec->plan;
     const bwi_block *block = &exec->blocks[number];
     float *gradient = gradient_at(exec, 0, block->gradient);
     int lanes = used_lanes(exec);
@@ -43,8 +53,7 @@ static void reduce_block(bwi_exec *exec, int worker, int64_t number)
     for (int64_t i = 0; lanes == 0 && i < block->count; i++) {
         gradient[i] = -0.0F;
     }
-    norms(exec)[number] =
-        plan->kernels->lanes_sum(block->count, lanes ? lanes : 1, (int64_t)(plan->lane_bytes / sizeof(float)), gradient);
+    norms(exec)[number] = sum_block(exec, block->count, lanes ? lanes : 1, gradient);
 }
 
 static void update_block(bwi_exec *exec, int worker, int64_t number)
@@ -147,7 +156,7 @@ static bw_status sum_ranks(bwi_exec *exec)
         exec->rank->sum_floats(exec->ctx, (float *)(void *)bwi_exec_lane(exec, 0), (int64_t)(plan->lane_sums / sizeof(float)));
     for (int64_t number = 0; status == BW_OK && number < exec->block_count; number++) {
         const bwi_block *block = &exec->blocks[number];
-        norms(exec)[number] = plan->kernels->sum_of_squares(block->count, gradient_at(exec, 0, block->gradient));
+        norms(exec)[number] = sum_block(exec, block->count, 1, gradient_at(exec, 0, block->gradient));
     }
     return status;
 }
@@ -246,6 +255,7 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "nothing to apply: no sample's gradient was added");
     }
     unsigned state = bwi_float_begin();
+    exec->norms_wanted = squared_norm != NULL;
     bw_status status = bwi_records_sort(exec);
     if (tell && exec->hooks.lane_norm && status == BW_OK) {
         tell_lane_norms(exec);
@@ -257,9 +267,12 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
     if (status == BW_OK) {
         bwi_records_sum(exec);
     }
-    *squared_norm = bwi_exec_squared_norm(exec, NULL);
-    if (status == BW_OK && !isfinite(*squared_norm)) {
+    double squared = bwi_exec_squared_norm(exec, NULL);
+    if (status == BW_OK && !isfinite(squared)) {
         status = name_nonfinite(exec);
+    }
+    if (squared_norm) {
+        *squared_norm = squared;
     }
     bwi_float_restore(state);
     if (status != BW_OK) {

@@ -129,6 +129,7 @@ typedef struct bwi_call {
     void *prepared; /* the op's own, for this number of samples, shared by workers */
     void *bound;    /* the op's own, for this worker and pass */
     int64_t samples;
+    int64_t floats;  /* of the output, with those that only fill a block */
     void **src;      /* one for each input */
     void **diff_src; /* NULL where no difference is wanted */
     void *dst, *diff_dst, *workspace, *scratch;

@@ -127,6 +127,11 @@ struct bwi_kernels {
     void (*crossentropy)(int64_t rows, int64_t width, const float *logits, const int32_t *labels, const float *weight, float *loss,
                          float *difference);
 
+    /* loss[i] = ln(1 + e^x) - x t and difference[i] = (1 / (1 + e^-x) - t) * factor[i] (NULL: 1), either of them may be NULL;
+     * t = y (1 - smoothing) + smoothing / 2. */
+    void (*binary_crossentropy)(int64_t count, float smoothing, const float *x, const float *y, const float *factor, float *loss,
+                                float *difference);
+
     /* Per channel over all samples and positions, added to what is there: sums[c] += x, sums[c + channels] += x*x. */
     void (*channel_sums)(const bwi_image *image, const float *x, double *sums);
     /* y = (x - mean[c]) * scale[c] + shift[c]: where x is the mean, exactly the shift. Padding channels stay zero. In place
@@ -148,6 +153,8 @@ struct bwi_kernels {
      * (0,1) (2,3) ..., then (0,2) (4,6) ...: log2 rounds; lanes need not be a power of two (a missing partner is
      * passed on). Returns the sum of squares of the result in double, in a fixed order. */
     double (*lanes_sum)(int64_t count, int lanes, int64_t stride, float *first);
+    /* The same sums, but it only says whether all of them are finite: several times cheaper. */
+    bool (*lanes_sum_finite)(int64_t count, int lanes, int64_t stride, float *first);
     double (*sum_of_squares)(int64_t count, const float *x); /* fixed order */
     void (*sgd)(int64_t count, float rate, float momentum, bool nesterov, float scale, const float *gradient, float *velocity,
                 float *w); /* velocity may be NULL when momentum is 0 */

@@ -449,6 +449,18 @@ static void crossentropy(int64_t rows, int64_t width, const float *logits, const
     }
 }
 
+static void binary_crossentropy(int64_t count, float smoothing, const float *x, const float *y, const float *factor, float *loss,
+                                float *difference)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double z = (double)x[i], t = (double)y[i] * (1 - (double)smoothing) + 0.5 * (double)smoothing, e = exp(-fabs(z));
+        if (loss)
+            loss[i] = (float)((z < 0 ? 0 : z) - z * t + log1p(e));
+        if (difference)
+            difference[i] = (float)(((z < 0 ? e : 1) / (1 + e) - t) * (factor ? (double)factor[i] : 1));
+    }
+}
+
 static void channel_sums(const bwi_image *i, const float *x, double *sums)
 {
     for (int64_t c = 0; c < i->c; c++)
@@ -527,6 +539,15 @@ static double lanes_sum(int64_t count, int lanes, int64_t stride, float *first)
     return sum_of_squares(count, first);
 }
 
+static bool lanes_sum_finite(int64_t count, int lanes, int64_t stride, float *first)
+{
+    lanes_sum(count, lanes, stride, first);
+    bool finite = true;
+    for (int64_t i = 0; i < count; i++)
+        finite = finite && isfinite(first[i]);
+    return finite;
+}
+
 static void sgd(int64_t count, float rate, float momentum, bool nesterov, float scale, const float *gradient, float *velocity,
                 float *w)
 {
@@ -579,6 +600,7 @@ const bwi_kernels bwi_kernels_reference = {
     .softmax_forward = softmax_forward,
     .softmax_backward = softmax_backward,
     .crossentropy = crossentropy,
+    .binary_crossentropy = binary_crossentropy,
     .channel_sums = channel_sums,
     .channel_affine = channel_affine,
     .channel_backward_sums = channel_backward_sums,
@@ -586,6 +608,7 @@ const bwi_kernels bwi_kernels_reference = {
     .reorder = reorder,
     .add = add,
     .lanes_sum = lanes_sum,
+    .lanes_sum_finite = lanes_sum_finite,
     .sum_of_squares = sum_of_squares,
     .sgd = sgd,
     .adam = adam,

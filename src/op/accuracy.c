@@ -38,11 +38,20 @@ static bool among_largest(const float *x, int64_t width, int64_t which, int64_t 
     return larger < k && x[which] == x[which];
 }
 
+static int64_t binary_hits(float threshold, int64_t count, const float *x, const float *y)
+{
+    int64_t right = 0;
+    for (int64_t i = 0; i < count; i++) {
+        right += y[i] == (x[i] > threshold ? 1.0F : 0.0F);
+    }
+    return right;
+}
+
 /* How many numbers of row r are right: one at most, but for binary accuracy. */
 static int64_t hits(const bwi_call *call, const bwi_rows *rows, int64_t r)
 {
     const bwi_accuracy_attributes *a = call->node->attributes;
-    int64_t width = rows->width, count = 0;
+    int64_t width = rows->width;
     const float *x = (const float *)call->src[0] + r * width, *y = (const float *)call->src[1] + r * width;
     const int32_t *labels = call->src[1];
     switch (a->kind) {
@@ -57,10 +66,7 @@ static int64_t hits(const bwi_call *call, const bwi_rows *rows, int64_t r)
     case BWI_ACCURACY_BINARY:
         break;
     }
-    for (int64_t i = 0; i < width; i++) {
-        count += y[i] == (x[i] > a->threshold ? 1.0F : 0.0F);
-    }
-    return count;
+    return binary_hits(a->threshold, width, x, y);
 }
 
 static bw_status statistics(const bwi_call *call, const bwi_tile *tile)
@@ -69,6 +75,12 @@ static bw_status statistics(const bwi_call *call, const bwi_tile *tile)
     bwi_rows rows = bwi_rows_of(call);
     int64_t numbers = a->kind == BWI_ACCURACY_BINARY ? rows.width : 1;
     double *sums = bwi_call_sums(call, tile);
+    if (a->kind == BWI_ACCURACY_BINARY && rows.weights == 0) {
+        const int64_t count = call->samples * rows.count * rows.width;
+        sums[0] += (double)binary_hits(a->threshold, count, call->src[0], call->src[1]);
+        sums[1] += (double)count;
+        return BW_OK;
+    }
     for (int64_t s = 0; s < call->samples; s++) {
         for (int64_t r = s * rows.count; r < (s + 1) * rows.count; r++) {
             double weight = (double)bwi_rows_weight(&rows, s, r);

@@ -8,10 +8,11 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bwi_activation_attributes *a = call->node->attributes;
-    call->kernels->activate(a->kind, a->p, bwi_call_floats(call), call->src[0], call->dst);
-    /* Some have f(0) != 0. */
-    bwi_image image = bwi_node_image(call->node, call->samples);
-    bwi_image_clear_padding(&image, call->dst);
+    call->kernels->activate(a->kind, a->p, call->floats, call->src[0], call->dst);
+    if (call->node->shape.rank > 1) { /* some have f(0) != 0 */
+        bwi_image image = bwi_node_image(call->node, call->samples);
+        bwi_image_clear_padding(&image, call->dst);
+    }
     return BW_OK;
 }
 
@@ -19,7 +20,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bwi_activation_attributes *a = call->node->attributes;
-    call->kernels->activate_backward(a->kind, a->p, bwi_call_floats(call), call->dst, call->diff_dst, call->diff_src[0]);
+    call->kernels->activate_backward(a->kind, a->p, call->floats, call->dst, call->diff_dst, call->diff_src[0]);
     return BW_OK;
 }
 
@@ -27,7 +28,7 @@ static bw_status backward_of_input(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bwi_activation_attributes *a = call->node->attributes;
-    call->kernels->activate_backward(a->kind, a->p, bwi_call_floats(call), call->src[0], call->diff_dst, call->diff_src[0]);
+    call->kernels->activate_backward(a->kind, a->p, call->floats, call->src[0], call->diff_dst, call->diff_src[0]);
     return BW_OK;
 }
 

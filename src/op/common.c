@@ -39,12 +39,6 @@ void bwi_image_clear_padding(const bwi_image *image, float *values)
     }
 }
 
-int64_t bwi_call_floats(const bwi_call *call)
-{
-    bwi_image image = bwi_node_image(call->node, call->samples);
-    return bwi_image_floats(&image);
-}
-
 void bwi_call_add_gradient(const bwi_call *call, const bwi_tile *tile, int variable, const double *sums)
 {
     if (call->gradient[variable] == SIZE_MAX) {

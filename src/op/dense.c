@@ -45,7 +45,8 @@ static int64_t out_of(const bw_node *node)
 }
 static int64_t rows_of(const bwi_call *call)
 {
-    return call->samples * (bwi_shape_count(&call->node->shape) / out_of(call->node));
+    const bwi_shape *made = &call->node->shape;
+    return made->rank == 1 ? call->samples : call->samples * (bwi_shape_count(made) / out_of(call->node));
 }
 
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)

@@ -168,7 +168,7 @@ static inline float binary_slope(float x, float y, float smoothing)
     return x < EPSILON || x > ALMOST_ONE ? 0 : (x - smooth(y, smoothing)) / (x * (1 - x));
 }
 
-#define MEAN_OF(name)                                                                                                \
+#define MEAN_OF_ROW(name)                                                                                            \
     static double name##_value(int64_t width, const float *x, const void *target, float p)                           \
     {                                                                                                                \
         const float *y = target;                                                                                     \
@@ -187,6 +187,26 @@ static inline float binary_slope(float x, float y, float smoothing)
         }                                                                                                            \
     }
 
+/* The same of one number a sample, without weights. */
+#define MEAN_OF(name)                                                                 \
+    MEAN_OF_ROW(name)                                                                 \
+    static void name##_values(const bwi_call *call, float p)                          \
+    {                                                                                 \
+        const float *x = call->src[0], *y = call->src[1];                             \
+        float *loss = call->dst;                                                      \
+        for (int64_t s = 0; s < call->samples; s++) {                                 \
+            loss[s] = (float)name(x[s], y[s], p);                                     \
+        }                                                                             \
+    }                                                                                 \
+    static void name##_gradients(const bwi_call *call, float p)                       \
+    {                                                                                 \
+        const float *x = call->src[0], *y = call->src[1], *diff_dst = call->diff_dst; \
+        float *dx = call->diff_src[0];                                                \
+        for (int64_t s = 0; s < call->samples; s++) {                                 \
+            dx[s] = diff_dst[s] * name##_slope(x[s], y[s], p);                        \
+        }                                                                             \
+    }
+
 MEAN_OF(square)
 MEAN_OF(absolute)
 MEAN_OF(percentage)
@@ -196,8 +216,20 @@ MEAN_OF(log_cosh)
 MEAN_OF(poisson)
 MEAN_OF(hinge)
 MEAN_OF(squared_hinge)
-MEAN_OF(binary_logits)
 MEAN_OF(binary)
+MEAN_OF_ROW(binary_logits)
+
+/* Of one number a sample it is a kernel: vectors of exponentials and logarithms. */
+static void binary_logits_values(const bwi_call *call, float smoothing)
+{
+    call->kernels->binary_crossentropy(call->samples, smoothing, call->src[0], call->src[1], NULL, call->dst, NULL);
+}
+
+static void binary_logits_gradients(const bwi_call *call, float smoothing)
+{
+    call->kernels->binary_crossentropy(call->samples, smoothing, call->src[0], call->src[1], call->diff_dst, NULL,
+                                       call->diff_src[0]);
+}
 
 /* ---- Formulas of a row ---- */
 
@@ -365,25 +397,30 @@ typedef struct formula {
     void (*gradient)(int64_t width, const float *x, const void *y, float p, float factor, float *dx);
     bool mean;   /* of numbers: rows of equal weight are one long row */
     bool labels; /* y is a class number */
+    /* The whole tile, if a sample is one number without a weight; NULL: sample by sample. */
+    void (*values)(const bwi_call *call, float p);
+    void (*gradients)(const bwi_call *call, float p);
 } formula;
 
 static const formula formulas[] = {
-    [BWI_LOSS_SQUARE] = {square_value, square_gradient, true, false},
-    [BWI_LOSS_ABSOLUTE] = {absolute_value, absolute_gradient, true, false},
-    [BWI_LOSS_PERCENTAGE] = {percentage_value, percentage_gradient, true, false},
-    [BWI_LOSS_LOGARITHMIC] = {logarithmic_value, logarithmic_gradient, true, false},
-    [BWI_LOSS_HUBER] = {huber_value, huber_gradient, true, false},
-    [BWI_LOSS_LOG_COSH] = {log_cosh_value, log_cosh_gradient, true, false},
-    [BWI_LOSS_POISSON] = {poisson_value, poisson_gradient, true, false},
-    [BWI_LOSS_HINGE] = {hinge_value, hinge_gradient, true, false},
-    [BWI_LOSS_SQUARED_HINGE] = {squared_hinge_value, squared_hinge_gradient, true, false},
-    [BWI_LOSS_BINARY_LOGITS] = {binary_logits_value, binary_logits_gradient, true, false},
-    [BWI_LOSS_BINARY] = {binary_value, binary_gradient, true, false},
-    [BWI_LOSS_DIVERGENCE] = {divergence_value, divergence_gradient, false, false},
-    [BWI_LOSS_CATEGORICAL] = {categorical_value, categorical_gradient, false, false},
-    [BWI_LOSS_SPARSE] = {sparse_value, sparse_gradient, false, true},
-    [BWI_LOSS_CATEGORICAL_HINGE] = {categorical_hinge_value, categorical_hinge_gradient, false, false},
-    [BWI_LOSS_COSINE] = {cosine_value, cosine_gradient, false, false},
+    [BWI_LOSS_SQUARE] = {square_value, square_gradient, true, false, square_values, square_gradients},
+    [BWI_LOSS_ABSOLUTE] = {absolute_value, absolute_gradient, true, false, absolute_values, absolute_gradients},
+    [BWI_LOSS_PERCENTAGE] = {percentage_value, percentage_gradient, true, false, percentage_values, percentage_gradients},
+    [BWI_LOSS_LOGARITHMIC] = {logarithmic_value, logarithmic_gradient, true, false, logarithmic_values, logarithmic_gradients},
+    [BWI_LOSS_HUBER] = {huber_value, huber_gradient, true, false, huber_values, huber_gradients},
+    [BWI_LOSS_LOG_COSH] = {log_cosh_value, log_cosh_gradient, true, false, log_cosh_values, log_cosh_gradients},
+    [BWI_LOSS_POISSON] = {poisson_value, poisson_gradient, true, false, poisson_values, poisson_gradients},
+    [BWI_LOSS_HINGE] = {hinge_value, hinge_gradient, true, false, hinge_values, hinge_gradients},
+    [BWI_LOSS_SQUARED_HINGE] = {squared_hinge_value, squared_hinge_gradient, true, false, squared_hinge_values,
+                                squared_hinge_gradients},
+    [BWI_LOSS_BINARY_LOGITS] = {binary_logits_value, binary_logits_gradient, true, false, binary_logits_values,
+                                binary_logits_gradients},
+    [BWI_LOSS_BINARY] = {binary_value, binary_gradient, true, false, binary_values, binary_gradients},
+    [BWI_LOSS_DIVERGENCE] = {divergence_value, divergence_gradient, false, false, NULL, NULL},
+    [BWI_LOSS_CATEGORICAL] = {categorical_value, categorical_gradient, false, false, NULL, NULL},
+    [BWI_LOSS_SPARSE] = {sparse_value, sparse_gradient, false, true, NULL, NULL},
+    [BWI_LOSS_CATEGORICAL_HINGE] = {categorical_hinge_value, categorical_hinge_gradient, false, false, NULL, NULL},
+    [BWI_LOSS_COSINE] = {cosine_value, cosine_gradient, false, false, NULL, NULL},
 };
 
 /* ---- The op ---- */
@@ -408,6 +445,11 @@ static bwi_rows rows_of(const bwi_call *call)
     return rows;
 }
 
+static bool is_one_number(const bwi_rows *rows)
+{
+    return rows->count == 1 && rows->width == 1 && rows->weights == 0;
+}
+
 /* The target of row r of all rows of the tile; float and int32 have the same size. */
 static const void *target_at(const bwi_call *call, const formula *f, const bwi_rows *rows, int64_t r)
 {
@@ -420,6 +462,10 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
     const formula *f = formula_of(call->node);
     bw_status status = f->labels ? bwi_labels_check(call, tile) : BW_OK;
     bwi_rows rows = rows_of(call);
+    if (f->values && is_one_number(&rows)) {
+        f->values(call, p);
+        return status;
+    }
     const float *x = call->src[0];
     float *loss = call->dst;
     for (int64_t s = 0; s < call->samples && status == BW_OK; s++) {
@@ -439,6 +485,10 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
     float p = ((const bwi_loss_attributes *)call->node->attributes)->parameter;
     const formula *f = formula_of(call->node);
     bwi_rows rows = rows_of(call);
+    if (f->gradients && is_one_number(&rows)) {
+        f->gradients(call, p);
+        return BW_OK;
+    }
     const float *x = call->src[0], *diff_dst = call->diff_dst;
     float *to = call->diff_src[0];
     for (int64_t s = 0; s < call->samples; s++) {

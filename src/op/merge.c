@@ -31,7 +31,7 @@ static bw_status add_forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bwi_add_attributes *a = call->node->attributes;
-    int64_t count = bwi_call_floats(call);
+    int64_t count = call->floats;
     float *y = call->dst;
     if (call->node->inputs != 2 || a->subtract || a->scale != 1) {
         add_many(call, count, a->subtract ? -1 : 1, a->scale, y);
@@ -49,7 +49,7 @@ static bw_status add_backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bwi_add_attributes *a = call->node->attributes;
-    int64_t count = bwi_call_floats(call);
+    int64_t count = call->floats;
     for (int k = call->node->inputs - 1; k >= 0; k--) {
         float factor = k > 0 && a->subtract ? -a->scale : a->scale;
         if (!call->diff_src[k]) {
@@ -86,7 +86,7 @@ static bw_status binary_forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bwi_binary_attributes *b = call->node->attributes;
-    int64_t count = bwi_call_floats(call);
+    int64_t count = call->floats;
     const float *x = call->src[0], *z = call->src[1];
     float *y = call->dst;
     switch (b->kind) {
@@ -147,7 +147,7 @@ static bw_status binary_backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bwi_binary_attributes *b = call->node->attributes;
-    int64_t count = bwi_call_floats(call);
+    int64_t count = call->floats;
     const float *x = call->src[0], *z = call->src[1], *dy = call->diff_dst;
     float *dx = call->diff_src[0], *dz = call->diff_src[1];
     for (int64_t i = 0; i < count; i++) {

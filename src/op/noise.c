@@ -35,7 +35,7 @@ static float scale_of(float rate)
 static void copy(const bwi_call *call, const float *from, float *to)
 {
     if (from != to) {
-        memcpy(to, from, (size_t)bwi_call_floats(call) * sizeof *to);
+        memcpy(to, from, (size_t)call->floats * sizeof *to);
     }
 }
 

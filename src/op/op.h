@@ -264,8 +264,6 @@ bw_status bwi_shape_like_input(bwi_graph *graph, bw_node *node);
 bw_status bwi_shape_like_inputs(bwi_graph *graph, bw_node *node);
 /* Zeros in the channels that only fill the last block. */
 void bwi_image_clear_padding(const bwi_image *image, float *values);
-/* Floats of the node's output, and of one sample of it (channels-last only). */
-int64_t bwi_call_floats(const bwi_call *call);
 /* gradient = sums, or gradient += sums. */
 void bwi_call_add_gradient(const bwi_call *call, const bwi_tile *tile, int variable, const double *sums);
 

@@ -8,23 +8,17 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     return BW_OK;
 }
 
-static int64_t floats(const bwi_call *call)
-{
-    bwi_image image = bwi_node_image(call->node, call->samples);
-    return bwi_image_floats(&image);
-}
-
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    call->kernels->relu_forward(floats(call), call->src[0], call->dst);
+    call->kernels->relu_forward(call->floats, call->src[0], call->dst);
     return BW_OK;
 }
 
 static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    call->kernels->relu_backward(floats(call), call->dst, call->diff_dst, call->diff_src[0]);
+    call->kernels->relu_backward(call->floats, call->dst, call->diff_dst, call->diff_src[0]);
     return BW_OK;
 }
 

@@ -10,7 +10,7 @@ bwi_rows bwi_rows_of(const bwi_call *call)
 {
     const bwi_shape *shape = &call->node->input[0]->shape;
     bwi_rows rows = {.width = width_of(shape)};
-    rows.count = bwi_shape_count(shape) / rows.width;
+    rows.count = shape->rank > 1 ? bwi_shape_count(shape) / rows.width : 1;
     if (call->node->inputs > 2) {
         rows.weight = call->src[2];
         rows.weights = bwi_shape_count(&call->node->input[2]->shape);

@@ -10,7 +10,7 @@
 
 static void scale_by(const bwi_call *call, const float *x, float *y, float scale, float offset)
 {
-    int64_t count = bwi_call_floats(call);
+    int64_t count = call->floats;
     for (int64_t i = 0; i < count; i++) {
         y[i] = x[i] * scale + offset;
     }

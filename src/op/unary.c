@@ -99,7 +99,7 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
     const bwi_unary_attributes *u = call->node->attributes;
     const float *x = call->src[0];
     float *y = call->dst;
-    int64_t count = bwi_call_floats(call);
+    int64_t count = call->floats;
     for (int64_t i = 0; i < count; i++) {
         y[i] = formulas[u->kind].value(x[i], u->a, u->b);
     }
@@ -112,7 +112,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
     const bwi_unary_attributes *u = call->node->attributes;
     const float *x = call->src[0], *dy = call->diff_dst;
     float *dx = call->diff_src[0];
-    int64_t count = bwi_call_floats(call);
+    int64_t count = call->floats;
     for (int64_t i = 0; i < count; i++) {
         dx[i] = dy[i] * formulas[u->kind].slope(x[i], u->a, u->b);
     }

@@ -127,11 +127,16 @@ static double clipped(double norm, float most)
     return most > 0 && norm > (double)most ? (double)most / norm : 1;
 }
 
+static bool clips_by_norm(const bwi_optimizer *o)
+{
+    return o->clipnorm > 0 || o->global_clipnorm > 0;
+}
+
 static void take_scales(bwi_session *s, double count)
 {
     bwi_optimizer *o = &s->training->optimizer;
     const bwi_graph *graph = &s->training->model->graph;
-    bool by_norm = o->clipnorm > 0 || o->global_clipnorm > 0, penalized = by_norm && has_penalties(graph);
+    bool by_norm = clips_by_norm(o), penalized = by_norm && has_penalties(graph);
     o->scale = count > 0 ? (float)(1 / count) : 0;
     if (penalized) {
         bwi_exec_visit(s->exec, penalized_norm, o);
@@ -161,7 +166,7 @@ bw_status bwi_session_apply(bwi_session *s)
                         "the model was compiled after these gradients were begun: begin anew");
     }
     s->window_count = 0;
-    bw_status status = bwi_exec_reduce(s->exec, &squared_norm);
+    bw_status status = bwi_exec_reduce(s->exec, clips_by_norm(o) ? &squared_norm : NULL);
     if (status != BW_OK) {
         return status;
     }

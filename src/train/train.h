@@ -155,6 +155,10 @@ struct bwi_optimizer {
     int64_t iterations;     /* updates so far */
     float learning_rate;    /* unless there is a schedule */
     float momentum_product; /* Nadam's */
+    struct {
+        int64_t t; /* 0: not known */
+        double first, second;
+    } powers; /* Adam's betas to the power t, as of the last update */
 
     /* The update at hand. */
     const bwi_kernels *kernels;

@@ -45,10 +45,29 @@ static int slots_from(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS], 
     return o->values[first + AMSGRAD].flag ? 3 : 2;
 }
 
+/* b1^t and b2^t: by one product from the last update's, but anew at every multiple of ANEW, so that they depend on t alone,
+ * wherever the training began. */
+static void take_powers(bwi_optimizer *o, double b1, double b2)
+{
+    enum { ANEW = 64 };
+    const int64_t t = o->iterations + 1;
+    if (o->powers.t == 0 || o->powers.t + 1 != t || t % ANEW == 0) {
+        const double from = (double)(t - t % ANEW);
+        o->powers.first = pow(b1, from);
+        o->powers.second = pow(b2, from);
+        o->powers.t = t - t % ANEW;
+    }
+    for (; o->powers.t < t; o->powers.t++) {
+        o->powers.first *= b1;
+        o->powers.second *= b2;
+    }
+}
+
 static void begin_from(bwi_optimizer *o, int first)
 {
-    double b1 = o->values[first + BETA1].number, b2 = o->values[first + BETA2].number, t = (double)(o->iterations + 1);
-    double corrected = sqrt(1 - pow(b2, t)) / (1 - pow(b1, t));
+    double b1 = o->values[first + BETA1].number, b2 = o->values[first + BETA2].number;
+    take_powers(o, b1, b2);
+    double corrected = sqrt(1 - o->powers.second) / (1 - o->powers.first);
     o->step.adam = (bwi_adam){.rate = (float)(o->rate * corrected),
                               .epsilon = bwi_positive_epsilon(o->values[first + EPSILON].number),
                               .beta1 = b1,

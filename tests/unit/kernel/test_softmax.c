@@ -85,6 +85,57 @@ static void test_crossentropy(void **state)
     each_table(check_crossentropy);
 }
 
+static void check_binary_of(const bwi_kernels *k, int64_t count, float smoothing, bool weighted)
+{
+    float *x = random_logits(count, 12), *y = input_floats(count), *factor = weighted ? input_floats(count) : NULL;
+    float *loss = output_floats(count), *expected_loss = output_floats(count);
+    float *d = output_floats(count), *expected = output_floats(count);
+    for (int64_t i = 0; i < count; i++)
+        y[i] = y[i] < 0 ? 0 : 1;
+    k->binary_crossentropy(count, smoothing, x, y, factor, loss, d);
+    bwi_kernels_reference.binary_crossentropy(count, smoothing, x, y, factor, expected_loss, expected);
+    assert_close("loss", loss, expected_loss, count, 2e-6);
+    assert_close("difference", d, expected, count, 4e-7);
+    k->binary_crossentropy(count, smoothing, x, y, NULL, expected_loss, NULL);
+    assert_memory_equal(loss, expected_loss, (size_t)count * sizeof *loss);
+    k->binary_crossentropy(count, smoothing, x, y, factor, NULL, expected);
+    assert_memory_equal(d, expected, (size_t)count * sizeof *d);
+    output_floats_free(loss, count);
+    output_floats_free(expected_loss, count);
+    output_floats_free(d, count);
+    output_floats_free(expected, count);
+    free(x);
+    free(y);
+    free(factor);
+}
+
+static void check_binary(const bwi_kernels *k)
+{
+    for (size_t w = 0; w < BWI_COUNT(widths); w++) {
+        check_binary_of(k, widths[w], 0, false);
+        check_binary_of(k, widths[w], 0.25f, true);
+    }
+}
+
+/* At zero the loss is ln 2 and the slope 1/2 - t; far out the loss is the distance to the right side, or zero. */
+static void check_binary_by_hand(const bwi_kernels *k)
+{
+    const float x[] = {0, 200, -200, 200, (float)NAN}, y[] = {1, 1, 1, 0, 1}, factor[] = {2, 1, 1, 1, 1};
+    float loss[5], d[5];
+    k->binary_crossentropy(5, 0, x, y, factor, loss, d);
+    assert_close("loss", loss, (const float[]){0.693147182f, 0, 200, 200}, 4, 6e-8);
+    assert_close("difference", d, (const float[]){-1, 0, -1, 1}, 4, 1e-37);
+    assert_true(isnan(loss[4]) && isnan(d[4]));
+}
+
+static void test_binary(void **state)
+{
+    (void)state;
+    each_table(check_binary);
+    each_table(check_binary_by_hand);
+    check_binary_by_hand(&bwi_kernels_reference);
+}
+
 /* Two equal logits: loss ln 2, difference -1/2 and 1/2. Far apart: the loss is the distance, or zero. */
 static void check_by_hand(const bwi_kernels *k)
 {
@@ -175,8 +226,8 @@ static void test_nan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_softmax),  cmocka_unit_test(test_crossentropy), cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_accuracy), cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_softmax), cmocka_unit_test(test_crossentropy), cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_by_hand), cmocka_unit_test(test_accuracy),     cmocka_unit_test(test_nan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

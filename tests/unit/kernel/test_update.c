@@ -70,6 +70,12 @@ static void check_lanes(const bwi_kernels *k, int64_t count, int lanes)
     memcpy(expected, start, (size_t)total * sizeof *start);
     assert_true(k->lanes_sum(count, lanes, stride, expected) == squares);
     assert_true(k->sum_of_squares(count, found) == squares);
+    memcpy(expected, start, (size_t)total * sizeof *start);
+    assert_true(k->lanes_sum_finite(count, lanes, stride, expected));
+    assert_memory_equal(found, expected, (size_t)count * sizeof *found);
+    memcpy(expected, start, (size_t)total * sizeof *start);
+    expected[(lanes - 1) * stride + random_below(count)] = lanes % 2 ? (float)NAN : -(float)INFINITY;
+    assert_false(k->lanes_sum_finite(count, lanes, stride, expected));
     output_floats_free(found, total);
     output_floats_free(expected, total);
     free(start);
@@ -185,6 +191,25 @@ static void test_first_adam_step(void **state)
     check_first_adam_step(&bwi_kernels_reference);
 }
 
+/* Far from 1: no square at all, one that overflows, an epsilon of next to nothing. */
+static void check_extreme_adam(const bwi_kernels *k)
+{
+    const bwi_adam adam = {.rate = 0.01f, .epsilon = 0x1p-126f, .beta1 = 0.5, .beta2 = 0.5, .scale = 1};
+    const float g[] = {0, 1e30f, 1e-15f, 3e18f}; /* the reference counts in double, where the second has a square */
+    float w[] = {1, 1, 1, 1}, m[] = {0, 0, 0, 0}, v[] = {0, 0, 0, 0};
+    float w0[] = {1, 1, 1, 1}, m0[] = {0, 0, 0, 0}, v0[] = {0, 0, 0, 0};
+    k->adam(4, &adam, g, m, v, w);
+    bwi_kernels_reference.adam(4, &adam, g, m0, v0, w0);
+    assert_close("w", w + 2, w0 + 2, 2, 1e-7);
+    assert_true(w[0] == 1 && w[1] == 1);
+}
+
+static void test_extreme_adam(void **state)
+{
+    (void)state;
+    each_table(check_extreme_adam);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +220,7 @@ int main(void)
         cmocka_unit_test(test_sgd),
         cmocka_unit_test(test_adam),
         cmocka_unit_test(test_first_adam_step),
+        cmocka_unit_test(test_extreme_adam),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,7 @@ static void run(bwi_pass_function pass, bw_node *node, const bwi_kernels *kernel
     bwi_call call = {.node = node,
                      .kernels = kernels,
                      .samples = samples,
+                     .floats = samples * bwi_shape_count(&node->shape),
                      .src = src,
                      .dst = y,
                      .diff_dst = from,
