@@ -72,6 +72,20 @@ struct bwi_kernels {
     void (*dense_backward_weights)(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *dw, float *db,
                                    bool accumulate);
 
+    /* Parts of these passes, with the same bits, for layers in panels: outputs from ... to - 1 (multiples of a panel, or `out`), and
+     * inputs from ... to - 1 (multiples of 16, or `in` if that is one). */
+    void (*dense_forward_range)(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *x, const float *w,
+                                const float *bias, float *y);
+    void (*dense_backward_data_range)(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *dy, const float *w,
+                                      float *dx);
+    /* The weights' gradient by blocks of a panel: x and dy of n samples are laid out in `room` (bwi_dense_room floats) first, which
+     * gives a bound of what any element of the gradient can be; NaN: something is not finite. A block has rows `first` to
+     * first + rows - 1 of a panel, the bias a panel's outputs (zero beyond `out`). */
+    double (*dense_gradient_pack)(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *room);
+    void (*dense_gradient_block)(int64_t n, int64_t in, int64_t out, const float *room, int64_t panel, int64_t first, int64_t rows,
+                                 float *block);
+    void (*dense_gradient_bias)(int64_t n, int64_t in, int64_t out, const float *room, int64_t panel, float *db);
+
     /* y = max(x, 0); dx = y > 0 ? dy : 0. In place allowed. NaN passes through forward. */
     void (*relu_forward)(int64_t count, const float *x, float *y);
     void (*relu_backward)(int64_t count, const float *y, const float *dy, float *dx);
@@ -171,6 +185,8 @@ extern const bwi_kernels bwi_kernels_reference; /* reference.c */
 /* Dense weights, Keras's [in][out], are stored as the kernels like them: [out][in] for few outputs, panels
  * [out/32][in][32] otherwise (zeros in the last panel's rest). */
 int64_t bwi_dense_packed_count(int64_t in, int64_t out);
+int64_t bwi_dense_panel(int64_t out); /* outputs of a panel; 0: no panels */
+int64_t bwi_dense_room(int64_t n, int64_t in, int64_t out);
 void bwi_dense_pack(int64_t in, int64_t out, const float *weights, float *packed);
 void bwi_dense_unpack(int64_t in, int64_t out, const float *packed, float *weights);
 

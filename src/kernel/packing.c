@@ -18,6 +18,18 @@ int64_t bwi_dense_packed_count(int64_t in, int64_t out)
     return (out + BWI_DENSE_PANEL - 1) / BWI_DENSE_PANEL * BWI_DENSE_PANEL * in;
 }
 
+int64_t bwi_dense_panel(int64_t out)
+{
+    return out <= BWI_DENSE_NARROW ? 0 : BWI_DENSE_PANEL;
+}
+
+int64_t bwi_dense_room(int64_t n, int64_t in, int64_t out)
+{
+    const int64_t high = (n + BWI_DENSE_ROOM - 1) / BWI_DENSE_ROOM * BWI_DENSE_ROOM;
+    const int64_t wide = (in + BWI_DENSE_ROOM - 1) / BWI_DENSE_ROOM * BWI_DENSE_ROOM;
+    return wide * high + (out + BWI_DENSE_PANEL - 1) / BWI_DENSE_PANEL * BWI_DENSE_PANEL * n;
+}
+
 void bwi_dense_pack(int64_t in, int64_t out, const float *weights, float *packed)
 {
     for (int64_t i = 0; i < in; i++)

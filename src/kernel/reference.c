@@ -21,10 +21,11 @@ static int64_t weight_at(int64_t in, int64_t out, int64_t i, int64_t o)
     return (o / BWI_DENSE_PANEL * in + i) * BWI_DENSE_PANEL + o % BWI_DENSE_PANEL;
 }
 
-static void dense_forward(int64_t n, int64_t in, int64_t out, const float *x, const float *w, const float *bias, float *y)
+static void dense_forward_range(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *x, const float *w,
+                                const float *bias, float *y)
 {
     for (int64_t r = 0; r < n; r++)
-        for (int64_t o = 0; o < out; o++) {
+        for (int64_t o = from; o < to; o++) {
             double sum = bias ? (double)bias[o] : 0;
             for (int64_t i = 0; i < in; i++)
                 sum += (double)x[r * in + i] * (double)w[weight_at(in, out, i, o)];
@@ -32,15 +33,26 @@ static void dense_forward(int64_t n, int64_t in, int64_t out, const float *x, co
         }
 }
 
-static void dense_backward_data(int64_t n, int64_t in, int64_t out, const float *dy, const float *w, float *dx)
+static void dense_backward_data_range(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *dy, const float *w,
+                                      float *dx)
 {
     for (int64_t r = 0; r < n; r++)
-        for (int64_t i = 0; i < in; i++) {
+        for (int64_t i = from; i < to; i++) {
             double sum = 0;
             for (int64_t o = 0; o < out; o++)
                 sum += (double)dy[r * out + o] * (double)w[weight_at(in, out, i, o)];
             dx[r * in + i] = (float)sum;
         }
+}
+
+static void dense_forward(int64_t n, int64_t in, int64_t out, const float *x, const float *w, const float *bias, float *y)
+{
+    dense_forward_range(n, in, out, 0, out, x, w, bias, y);
+}
+
+static void dense_backward_data(int64_t n, int64_t in, int64_t out, const float *dy, const float *w, float *dx)
+{
+    dense_backward_data_range(n, in, out, 0, in, dy, w, dx);
 }
 
 static void dense_backward_weights(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *dw, float *db,
@@ -61,6 +73,50 @@ static void dense_backward_weights(int64_t n, int64_t in, int64_t out, const flo
         for (int64_t r = 0; r < n; r++)
             sum += (double)dy[r * out + o];
         db[o] = (float)sum;
+    }
+}
+
+/* The room holds x [in][n] and dy [out][n] one after the other. */
+static double dense_gradient_pack(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *room)
+{
+    double most_x = 1, most_dy = 0;
+    bool finite = true;
+    for (int64_t r = 0; r < n; r++) {
+        for (int64_t i = 0; i < in; i++) {
+            room[i * n + r] = x[r * in + i];
+            most_x = fmax(most_x, fabs((double)x[r * in + i]));
+            finite = finite && isfinite(x[r * in + i]);
+        }
+        for (int64_t o = 0; o < out; o++) {
+            room[(in + o) * n + r] = dy[r * out + o];
+            most_dy = fmax(most_dy, fabs((double)dy[r * out + o]));
+            finite = finite && isfinite(dy[r * out + o]);
+        }
+    }
+    return finite ? (double)n * most_x * most_dy : (double)NAN;
+}
+
+static void dense_gradient_block(int64_t n, int64_t in, int64_t out, const float *room, int64_t panel, int64_t first, int64_t rows,
+                                 float *block)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t q = 0; q < BWI_DENSE_PANEL; q++) {
+            const int64_t o = panel * BWI_DENSE_PANEL + q;
+            double sum = 0;
+            for (int64_t r = 0; r < n && o < out; r++)
+                sum += (double)room[(first + i) * n + r] * (double)room[(in + o) * n + r];
+            block[i * BWI_DENSE_PANEL + q] = (float)sum;
+        }
+}
+
+static void dense_gradient_bias(int64_t n, int64_t in, int64_t out, const float *room, int64_t panel, float *db)
+{
+    for (int64_t q = 0; q < BWI_DENSE_PANEL; q++) {
+        const int64_t o = panel * BWI_DENSE_PANEL + q;
+        double sum = 0;
+        for (int64_t r = 0; r < n && o < out; r++)
+            sum += (double)room[(in + o) * n + r];
+        db[q] = (float)sum;
     }
 }
 
@@ -581,6 +637,11 @@ const bwi_kernels bwi_kernels_reference = {
     .dense_forward = dense_forward,
     .dense_backward_data = dense_backward_data,
     .dense_backward_weights = dense_backward_weights,
+    .dense_forward_range = dense_forward_range,
+    .dense_backward_data_range = dense_backward_data_range,
+    .dense_gradient_pack = dense_gradient_pack,
+    .dense_gradient_block = dense_gradient_block,
+    .dense_gradient_bias = dense_gradient_bias,
     .relu_forward = relu_forward,
     .relu_backward = relu_backward,
     .activate = activate,

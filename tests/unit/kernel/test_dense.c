@@ -107,6 +107,67 @@ static void test_large(void **state)
     each_table(check_large);
 }
 
+/* Parts give the bits of the whole. */
+static void check_ranges(const bwi_kernels *k, int64_t n, int64_t in, int64_t out)
+{
+    const int64_t panel = bwi_dense_panel(out), count = bwi_dense_packed_count(in, out), padded = count / in;
+    float *x = input_floats(n * in), *dy = input_floats(n * out), *w = packed_weights(in, out), *bias = input_floats(out);
+    float *y = output_floats(n * out), *dx = output_floats(n * in), *whole = output_floats(n * (in > out ? in : out));
+    for (int64_t from = 0; from < out; from += panel)
+        k->dense_forward_range(n, in, out, from, from + panel < out ? from + panel : out, x, w, bias, y);
+    k->dense_forward(n, in, out, x, w, bias, whole);
+    assert_memory_equal(y, whole, (size_t)(n * out) * sizeof *y);
+    for (int64_t from = 0; from < in; from += 16)
+        k->dense_backward_data_range(n, in, out, from, from + 16, dy, w, dx);
+    k->dense_backward_data(n, in, out, dy, w, whole);
+    assert_memory_equal(dx, whole, (size_t)(n * in) * sizeof *dx);
+    float *room = output_floats(bwi_dense_room(n, in, out));
+    float *dw = output_floats(count), *db = output_floats(padded), *expected = output_floats(count), *sums = output_floats(out);
+    const double bound = k->dense_gradient_pack(n, in, out, x, dy, room);
+    for (int64_t p = 0; p < padded / panel; p++) {
+        for (int64_t first = 0; first < in; first += 24)
+            k->dense_gradient_block(n, in, out, room, p, first, in - first < 24 ? in - first : 24, dw + (p * in + first) * panel);
+        k->dense_gradient_bias(n, in, out, room, p, db + p * panel);
+    }
+    k->dense_backward_weights(n, in, out, x, dy, expected, sums, false);
+    assert_memory_equal(dw, expected, (size_t)count * sizeof *dw);
+    assert_memory_equal(db, sums, (size_t)out * sizeof *db);
+    for (int64_t i = 0; i < count; i++)
+        assert_true(fabs((double)dw[i]) <= bound);
+    output_floats_free(room, bwi_dense_room(n, in, out));
+    x[n * in - 1] = -(float)INFINITY;
+    room = output_floats(bwi_dense_room(n, in, out));
+    assert_true(isnan(k->dense_gradient_pack(n, in, out, x, dy, room)));
+    output_floats_free(room, bwi_dense_room(n, in, out));
+    output_floats_free(y, n * out);
+    output_floats_free(dx, n * in);
+    output_floats_free(whole, n * (in > out ? in : out));
+    output_floats_free(dw, count);
+    output_floats_free(db, padded);
+    output_floats_free(expected, count);
+    output_floats_free(sums, out);
+    free(x);
+    free(dy);
+    free(w);
+    free(bias);
+}
+
+static void check_all_ranges(const bwi_kernels *k)
+{
+    static const int64_t ins[] = {16, 48, 112}, outs[] = {17, 32, 64, 97};
+    for (size_t s = 0; s < BWI_COUNT(samples); s++)
+        for (size_t i = 0; i < BWI_COUNT(ins); i++)
+            for (size_t o = 0; o < BWI_COUNT(outs); o++)
+                check_ranges(k, samples[s], ins[i], outs[o]);
+    check_ranges(k, 131, 32, 64);
+}
+
+static void test_ranges(void **state)
+{
+    (void)state;
+    each_table(check_all_ranges);
+}
+
 /* y = (1*1 + 2*3, 1*2 + 2*4) + (10, 20), and so back. */
 static void check_by_hand(const bwi_kernels *k)
 {
@@ -181,8 +242,8 @@ static void test_packing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_hand), cmocka_unit_test(test_packing),      cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_large),   cmocka_unit_test(test_independence),
+        cmocka_unit_test(test_by_hand), cmocka_unit_test(test_packing), cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_large),   cmocka_unit_test(test_ranges),  cmocka_unit_test(test_independence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
