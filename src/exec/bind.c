@@ -335,14 +335,19 @@ static bw_status open_workers(bwi_exec *exec)
     return BW_OK;
 }
 
-static bw_status open_blocks(bwi_exec *exec)
+static size_t blocks_of(const bwi_plan *plan)
 {
-    const bwi_plan *plan = exec->plan;
     size_t count = 0;
     for (int v = 0; v < plan->source->variable_count; v++) {
         count += plan->gradients[v] == SIZE_MAX ? 0 : (size_t)bwi_update_blocks(plan->source->variables[v]);
     }
-    exec->blocks = bwi_allocate(exec->ctx, count, sizeof *exec->blocks);
+    return count;
+}
+
+static bw_status open_blocks(bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    exec->blocks = bwi_allocate(exec->ctx, blocks_of(plan), sizeof *exec->blocks);
     if (!exec->blocks) {
         return BW_RESOURCE_EXHAUSTED;
     }
@@ -381,7 +386,7 @@ size_t bwi_exec_books(const bwi_plan *plan)
     size_t workers = (size_t)plan->workers, tables = (size_t)plan->table_count;
     size_t bytes = bwi_allocation_bytes(sizeof(bwi_exec)) + bwi_allocation_bytes(workers * sizeof(bwi_worker)) +
                    workers * bwi_allocation_bytes((size_t)plan->tile * sizeof(int64_t)) +
-                   bwi_allocation_bytes(tables * sizeof(bwi_table));
+                   bwi_allocation_bytes(tables * sizeof(bwi_table)) + bwi_allocation_bytes(blocks_of(plan) * sizeof(bwi_block));
     for (int p = 0; p < plan->program_count; p++) {
         for (int k = 0; k < plan->programs[p].phase_count; k++) {
             bytes = bwi_size_add(bytes, phase_books(plan, &plan->programs[p].phases[k]));
