@@ -571,6 +571,81 @@ typedef struct bw_run_facts {
 
 BW_API bw_run_facts bw_history_facts(const bw_history *history);
 
+/* ---- Memory before running ------------------------------------------------------------------------------ */
+
+typedef struct bw_plan bw_plan;
+
+typedef struct bw_plan_options {
+    size_t size;
+    size_t memory;   /* budget in bytes; 0: what the cgroup and the machine give */
+    int64_t tile;    /* samples a worker takes through at once; 0: from the model */
+    int lanes;       /* a power of two; 0: from the model */
+    int accumulate;  /* batches behind one update; default 1 */
+    int epochs;      /* rows of the history; default 1 */
+    bool validation; /* the run evaluates as well, as bw_fit does after each epoch if it has validation samples */
+} bw_plan_options;
+
+#define BW_PLAN_OPTIONS_DEFAULT                                       \
+    {                                                                 \
+        .size = sizeof(bw_plan_options), .accumulate = 1, .epochs = 1 \
+    }
+
+/* What a run's bytes are for. */
+typedef enum bw_plan_item {
+    BW_PLAN_PARAMETERS,  /* the model's variables */
+    BW_PLAN_GRADIENTS,   /* one sum of gradients */
+    BW_PLAN_LANES,       /* the other lanes' sums */
+    BW_PLAN_OPTIMIZER,   /* its slots */
+    BW_PLAN_ACTIVATIONS, /* outputs and differences of a tile, for each worker, at the fullest moment */
+    BW_PLAN_WORKSPACE,   /* what forward passes leave for backward ones besides; weights in a kernel's order; statistics */
+    BW_PLAN_SCRATCH,     /* what kernels need while they run */
+    BW_PLAN_INPUT,       /* the gathered samples of a tile, for each worker */
+    BW_PLAN_DATA,        /* samples made ahead */
+    BW_PLAN_STORE,       /* what whole-batch layers (BatchNormalization) keep for the whole batch */
+    BW_PLAN_BOOKS,       /* the run's own tables: plan, bound instructions, history */
+    BW_PLAN_ITEMS
+} bw_plan_item;
+
+/* "parameters" and so on; NULL if there is no such item. */
+BW_API const char *bw_plan_item_name(bw_plan_item item);
+
+typedef struct bw_memory_facts {
+    int64_t batch, tile;
+    int lanes, workers;
+    int phases; /* times that all tiles of a batch pass in a step; 1 without whole-batch layers */
+    size_t peak_bytes;
+    size_t items[BW_PLAN_ITEMS]; /* their sum is peak_bytes, exactly */
+    size_t budget;
+    /* What a system needs that takes the whole batch through a layer before the next: its input, outputs kept for backward,
+     * differences, parameters, gradients and optimizer slots; not its process. */
+    size_t whole_batch_bytes;
+    int64_t whole_batch_largest; /* the largest batch for which that fits the budget; 0: none */
+} bw_memory_facts;
+
+/* The same by layer; the last row, without a layer, is what loss and metrics take. */
+typedef struct bw_layer_memory {
+    const char *name; /* lent; NULL: there is no such row */
+    int rank;         /* of one sample's output */
+    int64_t shape[BW_MAX_RANK];
+    size_t parameters;
+    size_t gradients;              /* in all lanes */
+    size_t activations, workspace; /* in use at the fullest moment; 0 if the layer is computed together with the next one */
+    size_t whole_batch;            /* of whole_batch_bytes: its outputs and differences */
+} bw_layer_memory;
+
+/* Every byte that bw_fit would take with these samples and this batch, before anything is allocated or trained; the model is
+ * left as it is. Without a dataset (NULL) the model must know its input: input(28,28,1); targets are then what the loss or, if
+ * none was chosen, the last layer asks for. A budget that is too small is a failure (BW_RESOURCE_EXHAUSTED) that names the smallest
+ * one that would do. NULL options: all defaults. */
+BW_API bw_plan *bw_plan_make(bw_model *model, bw_dataset *dataset, int64_t batch, const bw_plan_options *options);
+BW_API bw_memory_facts bw_plan_facts(const bw_plan *plan);
+BW_API const char *bw_plan_reason(const bw_plan *plan); /* why this tile, one line; lent */
+BW_API int bw_plan_layers(const bw_plan *plan);
+BW_API bw_layer_memory bw_plan_layer(const bw_plan *plan, int index);
+/* Tables with small bars. */
+BW_API bw_status bw_plan_print(const bw_plan *plan, FILE *file);
+BW_API void bw_plan_free(bw_plan *plan);
+
 /* ---- A loop of one's own ------------------------------------------------------------------------------ */
 
 /* Batches of a dataset, one after another; the next epoch begins with a new iterator. Keeps the dataset. */

@@ -83,16 +83,23 @@ static bw_status build_nodes(bw_model *model)
     return status;
 }
 
-bw_status bwi_model_initialize(bw_model *model, uint64_t seed)
+bw_status bwi_model_pack(bw_model *model)
 {
-    bwi_graph *graph = &model->graph;
-    unsigned state = bwi_float_begin(); /* initial values do not depend on the caller's rounding */
+    const bwi_graph *graph = &model->graph;
     bw_status status = bwi_kernels_of(model->ctx) ? BW_OK : model->ctx->status;
     for (int n = 0; n < graph->count && status == BW_OK; n++) {
         const bw_node *node = graph->nodes[n];
         bool shared = node->variables > 0 && (node->variable[0]->packing.pack || node->variable[0]->data);
         status = node->op->pack && !shared ? node->op->pack(model->ctx, node) : BW_OK;
     }
+    return status;
+}
+
+bw_status bwi_model_initialize(bw_model *model, uint64_t seed)
+{
+    bwi_graph *graph = &model->graph;
+    unsigned state = bwi_float_begin(); /* initial values do not depend on the caller's rounding */
+    bw_status status = bwi_model_pack(model);
     for (int v = 0; v < graph->variable_count && status == BW_OK; v++) {
         bwi_variable *variable = graph->variables[v];
         if (!variable->data) {
@@ -145,6 +152,13 @@ static bw_status check_ends(const bw_model *model)
     return BW_OK;
 }
 
+void bwi_model_disconnect(bw_model *model, bool declared)
+{
+    bwi_graph_free(&model->graph);
+    model->input_count = model->output_count = 0;
+    model->input_shape.rank = declared ? model->input_shape.rank : -1;
+}
+
 bw_status bwi_model_connect(bw_model *model, int rank, const int64_t *shape)
 {
     bool declared = model->input_shape.rank >= 0;
@@ -153,12 +167,20 @@ bw_status bwi_model_connect(bw_model *model, int rank, const int64_t *shape)
         status = build_nodes(model);
     }
     if (status != BW_OK) {
-        /* As before the call: unbuilt. */
-        bwi_graph_free(&model->graph);
-        model->input_count = model->output_count = 0;
-        model->input_shape.rank = declared ? model->input_shape.rank : -1;
+        bwi_model_disconnect(model, declared);
     }
     return status;
+}
+
+bw_status bwi_model_sketch(bw_model *model, int rank, const int64_t *shape, bool *connected)
+{
+    bw_status status = model->by_calls ? check_ends(model) : BW_OK;
+    *connected = !model->by_calls && model->output_count == 0;
+    if (status == BW_OK && *connected) {
+        status = bwi_model_connect(model, rank, shape);
+        *connected = status == BW_OK;
+    }
+    return status == BW_OK ? bwi_model_pack(model) : status;
 }
 
 bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t seed)

@@ -425,11 +425,15 @@ bw_status bwi_plan_make(bw_context *ctx, bwi_plan **result, const bwi_plan_reque
     choice c;
     size_t budget = request->memory ? request->memory : bwi_memory_available(ctx);
     bw_status status = choose(ctx, request, &c);
+    const choice wished = c;
     while (status == BW_OK) {
         status = try_choice(ctx, result, request, &c);
         if (status != BW_OK) {
             return status;
         }
+        (*result)->wished_tile = wished.tile;
+        (*result)->wished_lanes = wished.lanes;
+        (*result)->wished_workers = wished.workers;
         size_t needed = bwi_plan_total(*result);
         if (needed <= budget) {
             return BW_OK;

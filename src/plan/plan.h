@@ -83,6 +83,8 @@ struct bwi_plan {
     int sizes; /* numbers of samples with kernels: 1, 2, 4, ... tile */
     int lanes, own_lanes, workers, ranks;
     int64_t batch, window, store_tiles;
+    int64_t wished_tile; /* what the request or the model asked for, before the budget was looked at */
+    int wished_lanes, wished_workers;
     bool keep; /* boundary values are kept for the whole batch, not computed again */
 
     void **prepared;                                   /* [node][size] */
@@ -109,6 +111,10 @@ void bwi_plan_free(bwi_plan *plan);
 size_t bwi_plan_value_bytes(const bwi_plan *plan, const bwi_value *value, int64_t samples);
 /* The value that holds the bytes of `value` (views followed). */
 int bwi_plan_root(const bwi_program *program, int value);
+/* What lies in a worker's tile region at the fullest moment of its largest phase, by node of the lowered graph: outputs and
+ * differences, and workspaces. What is behind the fullest moment is the region's bytes less their sum: gaps. Returns the
+ * region's bytes. Both lists have plan->graph.count places; a failure is RESOURCE_EXHAUSTED. */
+bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspaces, size_t *region);
 /* Number of fixed blocks a variable is updated in. */
 int64_t bwi_update_blocks(const bwi_variable *variable);
 

@@ -121,11 +121,11 @@ static bw_status open_totals(bwi_session *s)
 
 /* ---- The plan ---- */
 
-static size_t parameter_bytes(const bw_model *model)
+size_t bwi_session_parameter_bytes(const bwi_session *s)
 {
     size_t bytes = 0;
-    for (int v = 0; v < model->graph.variable_count; v++) {
-        bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)model->graph.variables[v]->count, sizeof(float)));
+    for (int v = 0; v < s->graph.variable_count; v++) {
+        bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)s->graph.variables[v]->count, sizeof(float)));
     }
     return bytes;
 }
@@ -175,8 +175,8 @@ static bw_status make_plan(bwi_session *s, const bwi_session_options *o, bwi_pla
                                 .memory = o->memory,
                                 .books = bwi_exec_books,
                                 .ranks = ctx->ranks ? bwi_rank_of(ctx)->count(ctx->ranks) : 1};
-    request.outside_bytes = bwi_size_add(parameter_bytes(s->training->model), o->train ? bwi_optimizer_bytes(s->training) : 0);
-    size_t others = bwi_size_add(o->other_bytes, o->copies ? parameter_bytes(s->training->model) : 0);
+    request.outside_bytes = bwi_size_add(bwi_session_parameter_bytes(s), o->train ? bwi_optimizer_bytes(s->training) : 0);
+    size_t others = bwi_size_add(o->other_bytes, o->copies ? bwi_session_parameter_bytes(s) : 0);
     request.outside_bytes = bwi_size_add(request.outside_bytes, others);
     return bwi_plan_make(ctx, plan, &request);
 }
@@ -212,6 +212,32 @@ static bw_status build_model(bw_model *model, const bw_dataset *dataset, uint64_
     return bw_build(model, field->rank, field->shape, seed);
 }
 
+/* The graph with its ends, for each length. */
+static bw_status make_graph(bwi_session *s, bw_model *model, bw_dataset *dataset, const bwi_session_options *options)
+{
+    bw_status status = copy_graph(s, model, dataset, !options->train && !options->evaluate);
+    if (status == BW_OK && (options->train || options->evaluate)) {
+        status = bwi_session_add_ends(s, dataset, options);
+    }
+    return status == BW_OK ? bwi_session_add_lengths(s, dataset, options) : status;
+}
+
+bw_status bwi_session_plan(bwi_session *s, bw_model *model, bw_dataset *dataset, const bwi_session_options *options,
+                           bwi_plan **plan)
+{
+    memset(s, 0, sizeof *s);
+    s->graph.ctx = model->ctx;
+    s->training = bwi_training_of(model);
+    bw_status status = s->training ? make_graph(s, model, dataset, options) : BW_RESOURCE_EXHAUSTED;
+    if (status == BW_OK) {
+        status = make_plan(s, options, plan);
+    }
+    if (status != BW_OK) {
+        bwi_session_close(s);
+    }
+    return status;
+}
+
 bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset, const bwi_session_options *options)
 {
     memset(s, 0, sizeof *s);
@@ -219,13 +245,7 @@ bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset,
     s->training = bwi_training_of(model);
     bw_status status = s->training ? build_model(model, dataset, options->seed) : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
-        status = copy_graph(s, model, dataset, !options->train && !options->evaluate);
-    }
-    if (status == BW_OK && (options->train || options->evaluate)) {
-        status = bwi_session_add_ends(s, dataset, options);
-    }
-    if (status == BW_OK) {
-        status = bwi_session_add_lengths(s, dataset, options);
+        status = make_graph(s, model, dataset, options);
     }
     if (status == BW_OK) {
         status = open_totals(s);

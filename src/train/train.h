@@ -266,6 +266,11 @@ typedef struct bwi_session_options {
 } bwi_session_options;
 
 bw_status bwi_session_open(bwi_session *session, bw_model *model, bw_dataset *dataset, const bwi_session_options *options);
+/* The graph and the plan of such a session, which the caller frees: no arena, no optimizer slots; the model's variables need no
+ * storage. */
+bw_status bwi_session_plan(bwi_session *session, bw_model *model, bw_dataset *dataset, const bwi_session_options *options,
+                           bwi_plan **plan);
+size_t bwi_session_parameter_bytes(const bwi_session *session); /* as stored */
 void bwi_session_close(bwi_session *session);
 /* Within the module: the dataset's field for an input node, by name or the only one of its role (-1: none); targets, weights,
  * losses and metrics. */

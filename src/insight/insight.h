@@ -1,0 +1,42 @@
+/*
+ * insight: what users are told about a run. Plans as tables with what a whole-batch system would need beside them.
+ */
+#ifndef BWI_INSIGHT_H
+#define BWI_INSIGHT_H
+
+#include "file/file.h"
+
+/* ---- What a system that holds the whole batch needs (whole_batch.c) ---- */
+
+typedef struct bwi_whole_batch {
+    size_t fixed;  /* parameters, gradients, optimizer slots */
+    size_t sample; /* for each sample of the batch, at the fullest moment */
+    size_t *nodes; /* of `sample`, by node of the session's graph; the caller's, graph.count places, zeroed */
+} bwi_whole_batch;
+
+bw_status bwi_whole_batch_measure(bwi_whole_batch *whole, const bwi_session *session);
+size_t bwi_whole_batch_bytes(const bwi_whole_batch *whole, int64_t batch);
+int64_t bwi_whole_batch_largest(const bwi_whole_batch *whole, size_t memory);
+
+/* ---- Plans for users (plan.c, plan_print.c) ---- */
+
+enum { BWI_REASON = 256 };
+
+typedef struct bwi_plan_row {
+    char name[64];
+    bw_layer_memory facts;
+} bwi_plan_row;
+
+struct bw_plan {
+    bwi_owned owned;
+    bw_context *ctx;
+    bw_memory_facts facts;
+    bwi_plan_row *rows; /* layers in their order, then what loss and metrics take */
+    int row_count;
+    char reason[BWI_REASON];
+};
+
+/* A dataset with the model's fields and no samples that could be read, for plans without data. NULL as a builder. */
+bw_dataset *bwi_sketch_data(bw_model *model);
+
+#endif

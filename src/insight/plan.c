@@ -1,0 +1,387 @@
+/*
+ * Plans for users: a plan is made as bw_fit would make it, its bytes are sorted into items and layers, and it is dropped again.
+ * Nothing is allocated for training; the model is left as it was.
+ *
+ * Items add up to the peak exactly: what a worker's region holds at its fullest moment is split by kind, gaps count as activations,
+ * and the arena's rest, padding included, as scratch.
+ */
+#include "insight/insight.h"
+
+#include <string.h>
+
+static const char *const item_names[BW_PLAN_ITEMS] = {
+    [BW_PLAN_PARAMETERS] = "parameters",
+    [BW_PLAN_GRADIENTS] = "gradients",
+    [BW_PLAN_LANES] = "lanes",
+    [BW_PLAN_OPTIMIZER] = "optimizer",
+    [BW_PLAN_ACTIVATIONS] = "activations",
+    [BW_PLAN_WORKSPACE] = "workspace",
+    [BW_PLAN_SCRATCH] = "scratch",
+    [BW_PLAN_INPUT] = "input",
+    [BW_PLAN_DATA] = "data",
+    [BW_PLAN_STORE] = "store",
+    [BW_PLAN_BOOKS] = "books",
+};
+
+const char *bw_plan_item_name(bw_plan_item item)
+{
+    return (unsigned)item < BW_PLAN_ITEMS ? item_names[item] : NULL;
+}
+
+/* What is looked at while a plan for users is made. */
+typedef struct study {
+    bw_context *ctx;
+    bw_model *model;
+    bwi_session session;
+    bwi_plan *inner;
+    bw_plan *plan;
+    bwi_whole_batch whole;
+    size_t *values, *workspaces; /* by lowered node, of one worker */
+    int *layer_of;               /* row of each node of the session's graph */
+    size_t region;
+    size_t other_bytes; /* outside the arena: the history */
+} study;
+
+/* ---- Which layer a node belongs to ---- */
+
+/* By the name that a layer's nodes have, for each length; ends belong to the last row. */
+static int row_of_node(const study *s, int number)
+{
+    int last = s->plan->row_count - 1;
+    const bwi_graph *graph = number < s->model->graph.count ? &s->model->graph : &s->session.graph;
+    const bw_node *node = graph->nodes[number];
+    for (int k = 0; k < last; k++) {
+        if (strcmp(s->plan->rows[k].name, node->name) == 0) {
+            return k;
+        }
+    }
+    return last;
+}
+
+/* Of a lowered node: that of the source it was made from; reorders belong to what they reorder. */
+static int row_of_lowered(const study *s, const bw_node *node)
+{
+    for (;;) {
+        for (int n = s->session.graph.count - 1; n >= 0; n--) {
+            if (s->inner->lowered[n] == node) {
+                return s->layer_of[n];
+            }
+        }
+        if (node->inputs == 0) {
+            return s->plan->row_count - 1;
+        }
+        node = node->input[0];
+    }
+}
+
+static int row_of_variable(const study *s, const bwi_variable *variable)
+{
+    for (int n = 0; n < s->model->graph.count; n++) {
+        const bw_node *node = s->model->graph.nodes[n];
+        for (int k = 0; k < node->variables; k++) {
+            if (node->variable[k] == variable) {
+                return s->layer_of[n];
+            }
+        }
+    }
+    return s->plan->row_count - 1;
+}
+
+/* ---- Rows ---- */
+
+/* Inputs and layers in the order of their nodes, then the ends. */
+static bw_status open_rows(study *s)
+{
+    bw_plan *plan = s->plan;
+    const bwi_graph *graph = &s->model->graph;
+    plan->rows = bwi_allocate(s->ctx, (size_t)graph->count + 1, sizeof *plan->rows);
+    s->layer_of = bwi_allocate(s->ctx, (size_t)s->session.graph.count, sizeof *s->layer_of);
+    if (!plan->rows || !s->layer_of) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    plan->row_count = 1;
+    for (int n = 0; n < graph->count; n++) {
+        const bw_node *node = graph->nodes[n];
+        int row = row_of_node(s, n);
+        if (row == plan->row_count - 1) { /* a new one, in front of the last */
+            row = plan->row_count++ - 1;
+            snprintf(plan->rows[row].name, sizeof plan->rows[row].name, "%s", node->name);
+        }
+        plan->rows[row].facts.rank = node->shape.rank;
+        memcpy(plan->rows[row].facts.shape, node->shape.extent, sizeof node->shape.extent);
+    }
+    snprintf(plan->rows[plan->row_count - 1].name, sizeof plan->rows[0].name, "loss and metrics");
+    for (int k = 0; k < plan->row_count; k++) {
+        plan->rows[k].facts.name = plan->rows[k].name;
+    }
+    for (int n = 0; n < s->session.graph.count; n++) {
+        s->layer_of[n] = row_of_node(s, n);
+    }
+    return BW_OK;
+}
+
+static void fill_rows(const study *s)
+{
+    const bwi_plan *inner = s->inner;
+    bwi_plan_row *rows = s->plan->rows;
+    size_t workers = (size_t)inner->workers;
+    for (int n = 0; n < inner->graph.count; n++) {
+        bw_layer_memory *facts = &rows[row_of_lowered(s, inner->graph.nodes[n])].facts;
+        facts->activations += bwi_size_multiply(s->values[n], workers);
+        facts->workspace += bwi_size_multiply(s->workspaces[n], workers);
+    }
+    for (int v = 0; v < inner->source->variable_count; v++) {
+        const bwi_variable *variable = inner->source->variables[v];
+        bw_layer_memory *facts = &rows[row_of_variable(s, variable)].facts;
+        size_t bytes = bwi_size_multiply((size_t)variable->count, sizeof(float));
+        facts->parameters += bytes;
+        facts->gradients += inner->gradients[v] == SIZE_MAX ? 0 : bwi_size_multiply(bytes, (size_t)inner->own_lanes);
+    }
+    for (int n = 0; n < s->session.graph.count; n++) {
+        size_t bytes = bwi_size_multiply(s->whole.nodes[n], (size_t)s->plan->facts.batch);
+        rows[s->layer_of[n]].facts.whole_batch += bytes;
+    }
+}
+
+/* ---- Items ---- */
+
+static void fill_items(const study *s)
+{
+    const bwi_plan *inner = s->inner;
+    bw_memory_facts *facts = &s->plan->facts;
+    size_t *items = facts->items, input = 0, workspace = 0, sum = 0;
+    size_t workers = (size_t)inner->workers;
+    for (int n = 0; n < inner->graph.count; n++) {
+        workspace += s->workspaces[n];
+        input += inner->graph.nodes[n]->op->flags & BWI_OP_INPUT ? s->values[n] : 0;
+    }
+    items[BW_PLAN_PARAMETERS] = bwi_session_parameter_bytes(&s->session);
+    items[BW_PLAN_OPTIMIZER] = bwi_optimizer_bytes(s->session.training);
+    items[BW_PLAN_DATA] = inner->items.outside - items[BW_PLAN_PARAMETERS] - items[BW_PLAN_OPTIMIZER] - s->other_bytes;
+    items[BW_PLAN_BOOKS] = inner->items.books + s->other_bytes;
+    size_t lane = inner->items.lanes / (size_t)inner->own_lanes;
+    items[BW_PLAN_GRADIENTS] = lane + inner->items.records;
+    items[BW_PLAN_LANES] = inner->items.lanes - lane;
+    items[BW_PLAN_INPUT] = bwi_size_multiply(input, workers);
+    items[BW_PLAN_WORKSPACE] = bwi_size_multiply(workspace, workers) + inner->items.statistics;
+    items[BW_PLAN_ACTIVATIONS] = bwi_size_multiply(s->region - input - workspace, workers);
+    items[BW_PLAN_STORE] = inner->items.store;
+    facts->peak_bytes = bwi_plan_total(inner);
+    for (int k = 0; k < BW_PLAN_ITEMS; k++) {
+        sum += items[k];
+    }
+    items[BW_PLAN_SCRATCH] = facts->peak_bytes - sum;
+}
+
+/* ---- Why this tile ---- */
+
+/* Of one sample: what its values and the weights that each tile reads take. */
+static void explain_model(const study *s, char *text)
+{
+    size_t sample = 0, weights = 0;
+    for (int n = 0; n < s->session.graph.count; n++) {
+        const bw_node *node = s->session.graph.nodes[n];
+        if (!(node->op->flags & (BWI_OP_VIEW | BWI_OP_SUMS))) {
+            sample = bwi_size_add(sample, bwi_size_multiply((size_t)bwi_shape_count(&node->shape), sizeof(float)));
+        }
+    }
+    for (int v = 0; v < s->inner->source->variable_count; v++) {
+        const bwi_variable *variable = s->inner->source->variables[v];
+        weights += variable->trainable && !variable->sparse ? (size_t)variable->count * sizeof(float) : 0;
+    }
+    char one[32], all[32];
+    snprintf(text, BWI_REASON, "from the model: values of %s a sample and weights of %s, balanced for a cache of reference",
+             bwi_format_bytes(one, sample), bwi_format_bytes(all, weights));
+}
+
+static void explain(const study *s, const bw_plan_options *options)
+{
+    const bwi_plan *inner = s->inner;
+    char *text = s->plan->reason;
+    if (inner->tile < inner->wished_tile || inner->workers < inner->wished_workers || inner->lanes < inner->wished_lanes) {
+        char budget[32];
+        snprintf(text, BWI_REASON,
+                 "for the budget of %s; without it the tile would be %lld, with %d lanes and %d workers (another tile or number "
+                 "of lanes changes bits)",
+                 bwi_format_bytes(budget, s->plan->facts.budget), (long long)inner->wished_tile, inner->wished_lanes,
+                 inner->wished_workers);
+    } else if (options->tile) {
+        snprintf(text, BWI_REASON, "as asked for");
+    } else {
+        explain_model(s, text);
+    }
+}
+
+/* ---- Making ---- */
+
+static void destroy(bwi_owned *object)
+{
+    bw_plan *plan = (bw_plan *)(void *)object;
+    bwi_release(plan->ctx, plan->rows);
+}
+
+static bw_status fill(study *s, const bw_plan_options *options)
+{
+    bw_memory_facts *facts = &s->plan->facts;
+    const bwi_plan *inner = s->inner;
+    size_t nodes = (size_t)inner->graph.count;
+    s->values = bwi_allocate(s->ctx, nodes, sizeof *s->values);
+    s->workspaces = bwi_allocate(s->ctx, nodes, sizeof *s->workspaces);
+    s->whole.nodes = bwi_allocate(s->ctx, (size_t)s->session.graph.count, sizeof *s->whole.nodes);
+    if (!s->values || !s->workspaces || !s->whole.nodes) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    bw_status status = bwi_plan_fullest(inner, s->values, s->workspaces, &s->region);
+    if (status == BW_OK) {
+        status = bwi_whole_batch_measure(&s->whole, &s->session);
+    }
+    if (status == BW_OK) {
+        status = open_rows(s);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    facts->tile = inner->tile;
+    facts->lanes = inner->lanes;
+    facts->workers = inner->workers;
+    facts->phases = inner->programs[0].phase_count;
+    facts->budget = options->memory ? options->memory : bwi_memory_available(s->ctx);
+    facts->whole_batch_bytes = bwi_whole_batch_bytes(&s->whole, facts->batch);
+    facts->whole_batch_largest = bwi_whole_batch_largest(&s->whole, facts->budget);
+    fill_items(s);
+    fill_rows(s);
+    explain(s, options);
+    return BW_OK;
+}
+
+static bw_status study_session(study *s, bw_dataset *dataset, int64_t window, const bw_plan_options *options)
+{
+    s->other_bytes = bwi_size_add(bwi_history_bytes(options->epochs), bwi_history_bytes(1));
+    bwi_session_options session = {.train = true,
+                                   .evaluate = options->validation,
+                                   .batch = window,
+                                   .tile = options->tile,
+                                   .lanes = options->lanes,
+                                   .memory = options->memory,
+                                   .other_bytes = s->other_bytes};
+    bw_status status = bwi_session_plan(&s->session, s->model, dataset, &session, &s->inner);
+    if (status != BW_OK) {
+        return status;
+    }
+    status = fill(s, options);
+    bwi_release(s->ctx, s->values);
+    bwi_release(s->ctx, s->workspaces);
+    bwi_release(s->ctx, s->whole.nodes);
+    bwi_release(s->ctx, s->layer_of);
+    bwi_plan_free(s->inner);
+    bwi_session_close(&s->session);
+    return status;
+}
+
+static bw_status check(bw_context *ctx, const bw_model *model, const bw_dataset *dataset, int64_t batch,
+                       const bw_plan_options *options, int64_t *window)
+{
+    if (batch < 1 || options->accumulate < 1 || __builtin_mul_overflow(batch, (int64_t)options->accumulate, window)) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "plan: expected a batch and accumulate of at least 1, got %lld and %d",
+                        (long long)batch, options->accumulate);
+    }
+    if (options->epochs < 1) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "plan: expected at least 1 epoch, got %d", options->epochs);
+    }
+    if (!dataset && !model->output_count && !model->by_calls && model->input_shape.rank < 0) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT,
+                        "plan: the model's input is not known: begin it with input(...), e.g. input(28,28,1), or give data");
+    }
+    return BW_OK;
+}
+
+/* The shape the model is looked at with: the data's, or its own. */
+static bw_status sketch_model(bw_model *model, const bw_dataset *dataset, bool *connected)
+{
+    int x = dataset ? bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0) : -1;
+    *connected = false;
+    if (dataset && x < 0) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the data has no inputs (x)");
+    }
+    if (x >= 0) {
+        const bwi_field *field = bwi_dataset_field(dataset, x);
+        return bwi_model_sketch(model, field->rank, field->shape, connected);
+    }
+    return bwi_model_sketch(model, model->input_shape.rank, model->input_shape.extent, connected);
+}
+
+static bw_status make(study *s, bw_dataset *dataset, int64_t batch, const bw_plan_options *options)
+{
+    int64_t window = 0;
+    bool connected, declared = s->model->input_shape.rank >= 0;
+    bw_status status = check(s->ctx, s->model, dataset, batch, options, &window);
+    if (status != BW_OK) {
+        return status;
+    }
+    status = sketch_model(s->model, dataset, &connected);
+    bw_dataset *sketch = NULL;
+    if (status == BW_OK && !dataset) {
+        sketch = bwi_sketch_data(s->model);
+        status = sketch ? BW_OK : bwi_pending(s->ctx);
+    }
+    if (status == BW_OK) {
+        s->plan->facts.batch = batch;
+        status = study_session(s, dataset ? dataset : sketch, window, options);
+    }
+    bw_dataset_free(sketch);
+    if (connected) {
+        bwi_model_disconnect(s->model, declared);
+    }
+    return status;
+}
+
+bw_plan *bw_plan_make(bw_model *model, bw_dataset *dataset, int64_t batch, const bw_plan_options *options)
+{
+    bw_plan_options chosen = BW_PLAN_OPTIONS_DEFAULT;
+    if (!model) {
+        return NULL;
+    }
+    study s = {.ctx = model->ctx, .model = model};
+    if (bwi_pending(s.ctx) != BW_OK || bwi_options_copy(s.ctx, &chosen, sizeof chosen, options, "bw_plan_options") != BW_OK) {
+        return bwi_pass_on(s.ctx);
+    }
+    s.plan = bwi_own(s.ctx, sizeof *s.plan, destroy);
+    if (!s.plan) {
+        return NULL;
+    }
+    s.plan->ctx = s.ctx;
+    void (*log)(void *, bw_log_level, const char *) = s.ctx->log;
+    s.ctx->log = NULL; /* which loss the data would choose is said when it is trained with */
+    bw_status status = make(&s, dataset, batch, &chosen);
+    s.ctx->log = log;
+    if (status != BW_OK) {
+        bwi_disown(s.plan);
+        return bwi_pass_on(s.ctx);
+    }
+    return s.plan;
+}
+
+bw_memory_facts bw_plan_facts(const bw_plan *plan)
+{
+    return plan ? plan->facts : (bw_memory_facts){0};
+}
+
+const char *bw_plan_reason(const bw_plan *plan)
+{
+    return plan ? plan->reason : "";
+}
+
+int bw_plan_layers(const bw_plan *plan)
+{
+    return plan ? plan->row_count : 0;
+}
+
+bw_layer_memory bw_plan_layer(const bw_plan *plan, int index)
+{
+    return plan && index >= 0 && index < plan->row_count ? plan->rows[index].facts : (bw_layer_memory){0};
+}
+
+void bw_plan_free(bw_plan *plan)
+{
+    bwi_disown(plan);
+}

@@ -1,0 +1,104 @@
+/* A plan as tables: the items with bars, the whole batch beside them, the layers. */
+#include "insight/insight.h"
+
+#include <string.h>
+
+enum { BAR = 24, SHAPE_TEXT = 160 };
+
+/* Pieces of a bar: of BAR for `most`, at least one for what is there at all. */
+static const char *bar(char text[3 * BAR + 1], size_t bytes, size_t most)
+{
+    int pieces = most ? (int)((double)bytes / (double)most * BAR + 0.5) : 0;
+    pieces = bytes && pieces < 1 ? 1 : pieces;
+    for (int k = 0; k < pieces; k++) {
+        memcpy(text + 3 * k, "━", 3);
+    }
+    text[3 * pieces] = '\0';
+    return text;
+}
+
+static const char *shape_text(char text[SHAPE_TEXT], const bw_layer_memory *facts)
+{
+    int at = 0;
+    text[0] = '\0';
+    for (int i = 0; i < facts->rank && at < SHAPE_TEXT - 24; i++) {
+        at += snprintf(text + at, (size_t)(SHAPE_TEXT - at), "%s%lld", i ? "x" : "", (long long)facts->shape[i]);
+    }
+    return facts->rank ? text : "1";
+}
+
+/* "-" for nothing. */
+static const char *cell(char text[32], size_t bytes)
+{
+    if (bytes == 0) {
+        return "-";
+    }
+    return bwi_format_bytes(text, bytes);
+}
+
+static void print_items(const bw_plan *plan, FILE *file)
+{
+    const bw_memory_facts *facts = &plan->facts;
+    char bytes[32], drawn[3 * BAR + 1];
+    size_t most = 0;
+    for (int k = 0; k < BW_PLAN_ITEMS; k++) {
+        most = facts->items[k] > most ? facts->items[k] : most;
+    }
+    for (int k = 0; k < BW_PLAN_ITEMS; k++) {
+        if (facts->items[k]) {
+            fprintf(file, "  %-14s %10s  %s\n", bw_plan_item_name((bw_plan_item)k), bwi_format_bytes(bytes, facts->items[k]),
+                    bar(drawn, facts->items[k], most));
+        }
+    }
+}
+
+static void print_sums(const bw_plan *plan, FILE *file)
+{
+    const bw_memory_facts *facts = &plan->facts;
+    char bytes[32], budget[32], drawn[3 * BAR + 1];
+    size_t most = facts->peak_bytes > facts->whole_batch_bytes ? facts->peak_bytes : facts->whole_batch_bytes;
+    fprintf(file, "  %-14s %10s  %s\n", "together", bwi_format_bytes(bytes, facts->peak_bytes),
+            bar(drawn, facts->peak_bytes, most));
+    fprintf(file, "  %-14s %10s  %s\n", "whole batch", bwi_format_bytes(bytes, facts->whole_batch_bytes),
+            bar(drawn, facts->whole_batch_bytes, most));
+    fprintf(file, "A system that holds the whole batch: at most %lld samples in %s, its process not counted.\n",
+            (long long)facts->whole_batch_largest, bwi_format_bytes(budget, facts->budget));
+}
+
+static void print_layers(const bw_plan *plan, FILE *file)
+{
+    char drawn[3 * BAR + 1];
+    size_t most = 0;
+    int width = 5;
+    for (int k = 0; k < plan->row_count; k++) {
+        const bw_layer_memory *f = &plan->rows[k].facts;
+        int length = (int)strlen(f->name);
+        most = f->whole_batch > most ? f->whole_batch : most;
+        width = length > width ? length : width;
+    }
+    fprintf(file, "\n  %-*s %14s %11s %11s %11s %11s  %s\n", width, "layer", "output", "parameters", "gradients", "activations",
+            "workspace", "whole batch");
+    for (int k = 0; k < plan->row_count; k++) {
+        const bw_layer_memory *f = &plan->rows[k].facts;
+        char shape[SHAPE_TEXT], cells[5][32];
+        fprintf(file, "  %-*s %14s %11s %11s %11s %11s %11s  %s\n", width, f->name,
+                k + 1 < plan->row_count ? shape_text(shape, f) : "", cell(cells[0], f->parameters), cell(cells[1], f->gradients),
+                cell(cells[2], f->activations), cell(cells[3], f->workspace), cell(cells[4], f->whole_batch),
+                bar(drawn, f->whole_batch, most));
+    }
+}
+
+bw_status bw_plan_print(const bw_plan *plan, FILE *file)
+{
+    if (!plan || !file) {
+        return BW_INVALID_ARGUMENT;
+    }
+    const bw_memory_facts *facts = &plan->facts;
+    fprintf(file, "batch %lld: tile %lld, %d lanes, %d workers, %d %s\n", (long long)facts->batch, (long long)facts->tile,
+            facts->lanes, facts->workers, facts->phases, facts->phases == 1 ? "phase" : "phases");
+    fprintf(file, "tile %s\n\n", plan->reason);
+    print_items(plan, file);
+    print_sums(plan, file);
+    print_layers(plan, file);
+    return ferror(file) ? bwi_fail(plan->ctx, BW_RESOURCE_EXHAUSTED, "plan: cannot write the tables") : BW_OK;
+}

@@ -1,0 +1,227 @@
+/*
+ * What a system needs that takes the whole batch through one op before the next, as TensorFlow and PyTorch do: the program of the
+ * model's own graph, nothing fused into tiles, is run in thought with one sample; a value lives from its first writing to its
+ * last reading; the fullest moment counts. Every value has as many bytes for each sample, so the need is a straight line over
+ * the batch. bench/peers/memory.py compares it with what TensorFlow took.
+ *
+ * An elementwise op writes over its input if nobody reads that later, there as here. Where such systems differ is stated below:
+ * pooling keeps its input and output for backward, dropout its mask, and some backward passes need room of their own.
+ */
+#include "insight/insight.h"
+
+#include <string.h>
+
+/* What TensorFlow 2.21 was found to take on CPUs besides values: pooling's difference in a second layout, a transposed copy of a
+ * dense layer's input for the gradient of its weights, the difference of BatchNormalization and two copies
+ * of it. */
+static const struct habit {
+    const bwi_op *op;
+    bool of_input;   /* as large as its input; else as its output */
+    size_t times;    /* so many, during its backward passes */
+    bool in_between; /* and from forward on */
+} habits[] = {
+    {&bwi_op_maxpool2d, true, 1, false},  {&bwi_op_avgpool2d, true, 1, false}, {&bwi_op_dense, true, 1, false},
+    {&bwi_op_batchnorm, false, 3, false}, {&bwi_op_dropout, false, 1, true},   {&bwi_op_spatial_dropout, false, 1, true},
+};
+
+/* Bytes that are no value of the program, by instructions from first to last. */
+typedef struct span {
+    const bw_node *node;
+    int first, last;
+    size_t bytes;
+} span;
+
+typedef struct walk {
+    const bwi_session *session;
+    bwi_program program;
+    int *first, *last; /* by value, views by their root; -1: none */
+    int *output;       /* by node: the value of its output; -1: none */
+    int *forward;      /* by node: its instruction */
+    span *spans;
+    int span_count;
+} walk;
+
+static size_t value_bytes(const bwi_value *value)
+{
+    bool tensor = value->kind == BWI_VALUE_OUTPUT || value->kind == BWI_VALUE_DIFFERENCE;
+    return tensor ? bwi_size_multiply((size_t)bwi_shape_count(&value->node->shape), sizeof(float)) : 0;
+}
+
+static void touch(const walk *w, int value, int when)
+{
+    int root = bwi_plan_root(&w->program, value);
+    if (root >= 0) {
+        w->first[root] = w->first[root] < 0 ? when : w->first[root];
+        w->last[root] = when;
+    }
+}
+
+static bool is_backward(const bwi_instruction *i)
+{
+    return i->pass == BWI_PASS_BACKWARD || i->pass == BWI_PASS_BACKWARD_WEIGHTS || i->pass == BWI_PASS_BACKWARD_STATISTICS;
+}
+
+static void add_habit(walk *w, int number)
+{
+    const bwi_instruction *i = &w->program.instructions[number];
+    for (size_t k = 0; k < BWI_COUNT(habits) && is_backward(i); k++) {
+        if (habits[k].op == i->node->op) {
+            const bw_node *like = habits[k].of_input ? i->node->input[0] : i->node;
+            size_t bytes = bwi_size_multiply((size_t)bwi_shape_count(&like->shape), habits[k].times * sizeof(float));
+            int first = habits[k].in_between ? w->forward[i->node->number] : number;
+            w->spans[w->span_count++] = (span){.node = i->node, .first = first, .last = number, .bytes = bytes};
+        }
+    }
+}
+
+/* A backward pass that reads our workspace reads source and result there. */
+static void touch_instruction(const walk *w, const bwi_instruction *i, int when)
+{
+    bool backward = is_backward(i);
+    for (int k = 0; k < i->read_count; k++) {
+        touch(w, i->reads[k], when);
+        if (backward && w->program.values[i->reads[k]].kind == BWI_VALUE_WORKSPACE) {
+            touch(w, w->output[i->node->number], when);
+            for (int s = 0; s < i->node->inputs; s++) {
+                touch(w, w->output[i->node->input[s]->number], when);
+            }
+        }
+    }
+    for (int k = 0; k < i->write_count; k++) {
+        touch(w, i->writes[k], when);
+    }
+}
+
+static void find_lives(walk *w)
+{
+    const bwi_program *p = &w->program;
+    for (int n = 0; n < w->session->graph.count; n++) {
+        w->output[n] = -1;
+    }
+    for (int v = 0; v < p->value_count; v++) {
+        w->first[v] = w->last[v] = -1;
+        if (p->values[v].kind == BWI_VALUE_OUTPUT) {
+            w->output[p->values[v].node->number] = v;
+        }
+    }
+    for (int n = 0; n < p->count; n++) {
+        touch_instruction(w, &p->instructions[n], n);
+        if (p->instructions[n].pass == BWI_PASS_FORWARD) {
+            w->forward[p->instructions[n].node->number] = n;
+        }
+        add_habit(w, n);
+    }
+}
+
+/* The result of an elementwise op begins to count when its source is gone. */
+static void replace(const walk *w, int result, int source, int when)
+{
+    if (result < 0 || source < 0) {
+        return;
+    }
+    int to = bwi_plan_root(&w->program, result), from = bwi_plan_root(&w->program, source);
+    if (w->last[from] == when && value_bytes(&w->program.values[to]) == value_bytes(&w->program.values[from])) {
+        w->first[to] = when + 1;
+    }
+}
+
+static void replace_sources(const walk *w)
+{
+    for (int n = 0; n < w->program.count; n++) {
+        const bwi_instruction *i = &w->program.instructions[n];
+        unsigned flags = i->node->op->flags;
+        if (i->pass == BWI_PASS_FORWARD && (flags & BWI_OP_IN_PLACE)) {
+            replace(w, i->dst, i->src[0], n);
+        } else if (i->pass == BWI_PASS_BACKWARD && (flags & BWI_OP_BACKWARD_IN_PLACE)) {
+            replace(w, i->diff_src[0], i->diff_dst, n);
+        }
+    }
+}
+
+static size_t bytes_at(const walk *w, int when, size_t *nodes)
+{
+    size_t sum = 0;
+    for (int v = 0; v < w->program.value_count; v++) {
+        if (w->first[v] >= 0 && w->first[v] <= when && when <= w->last[v]) {
+            size_t bytes = value_bytes(&w->program.values[v]);
+            sum = bwi_size_add(sum, bytes);
+            if (nodes) {
+                nodes[w->program.values[v].node->number] += bytes;
+            }
+        }
+    }
+    for (int k = 0; k < w->span_count; k++) {
+        if (w->spans[k].first <= when && when <= w->spans[k].last) {
+            sum = bwi_size_add(sum, w->spans[k].bytes);
+            if (nodes) {
+                nodes[w->spans[k].node->number] += w->spans[k].bytes;
+            }
+        }
+    }
+    return sum;
+}
+
+static size_t fixed_bytes(const bwi_session *s)
+{
+    size_t bytes = bwi_optimizer_bytes(s->training);
+    for (int v = 0; v < s->graph.variable_count; v++) {
+        const bwi_variable *variable = s->graph.variables[v];
+        size_t one = bwi_size_multiply((size_t)bwi_shape_count(&variable->shape), sizeof(float));
+        bytes = bwi_size_add(bytes, bwi_size_multiply(one, variable->trainable && !variable->sparse ? 2 : 1));
+    }
+    return bytes;
+}
+
+bw_status bwi_whole_batch_measure(bwi_whole_batch *whole, const bwi_session *session)
+{
+    bw_context *ctx = session->graph.ctx;
+    walk w = {.session = session};
+    bw_node *sums[BWI_MAX_COLUMNS];
+    for (int c = 0; c < session->column_count; c++) {
+        sums[c] = session->columns[c].node;
+    }
+    bw_status status =
+        bwi_program_make(ctx, &w.program, &session->graph, sums, session->column_count, session->losses, session->loss_count);
+    if (status != BW_OK) {
+        return status;
+    }
+    w.first = bwi_allocate(ctx, (size_t)w.program.value_count, sizeof *w.first);
+    w.last = bwi_allocate(ctx, (size_t)w.program.value_count, sizeof *w.last);
+    w.output = bwi_allocate(ctx, (size_t)session->graph.count, sizeof *w.output);
+    w.forward = bwi_allocate(ctx, (size_t)session->graph.count, sizeof *w.forward);
+    w.spans = bwi_allocate(ctx, (size_t)w.program.count, sizeof *w.spans);
+    status = w.first && w.last && w.output && w.forward && w.spans ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    if (status == BW_OK) {
+        int fullest = 0;
+        whole->sample = 0;
+        whole->fixed = fixed_bytes(session);
+        find_lives(&w);
+        replace_sources(&w);
+        for (int n = 0; n < w.program.count; n++) {
+            size_t bytes = bytes_at(&w, n, NULL);
+            fullest = bytes > whole->sample ? n : fullest;
+            whole->sample = bytes > whole->sample ? bytes : whole->sample;
+        }
+        bytes_at(&w, fullest, whole->nodes);
+    }
+    bwi_release(ctx, w.first);
+    bwi_release(ctx, w.last);
+    bwi_release(ctx, w.output);
+    bwi_release(ctx, w.forward);
+    bwi_release(ctx, w.spans);
+    bwi_program_free(&w.program);
+    return status;
+}
+
+size_t bwi_whole_batch_bytes(const bwi_whole_batch *whole, int64_t batch)
+{
+    return bwi_size_add(whole->fixed, bwi_size_multiply(whole->sample, (size_t)batch));
+}
+
+int64_t bwi_whole_batch_largest(const bwi_whole_batch *whole, size_t memory)
+{
+    if (memory < whole->fixed || whole->sample == 0) {
+        return 0;
+    }
+    return (int64_t)((memory - whole->fixed) / whole->sample);
+}
