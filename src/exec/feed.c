@@ -215,11 +215,12 @@ static bw_status run_prologues(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     double begin = exec->ledger ? bwi_now() : 0;
+    bool training = plan->programs[exec->program].program.training;
     for (int k = 0; k < plan->programs[exec->program].phase_count; k++) {
         const bwi_bound *list = bwi_exec_bound(exec, exec->program, k, 0, plan->sizes - 1);
         for (int n = 0; exec->phases[exec->program][k].opens && n < exec->phases[exec->program][k].count; n++) {
             const bw_node *node = list[n].call.node;
-            if (list[n].opens) {
+            if (list[n].opens && (training || (node->op->flags & BWI_OP_INFERENCE_PROLOGUE))) {
                 bw_status status = node->op->prologue(&list[n].call);
                 if (status != BW_OK) {
                     return bwi_fail(exec->ctx, status, "layer %s could not prepare its weights", node->name);
@@ -237,7 +238,7 @@ static bw_status run_prologues(bwi_exec *exec)
 static bw_status feed(bwi_exec *exec)
 {
     const bwi_plan_program *program = &exec->plan->programs[exec->program];
-    bw_status status = program->program.training && !(exec->fresh >> exec->program & 1) ? run_prologues(exec) : BW_OK;
+    bw_status status = exec->fresh >> exec->program & 1 ? BW_OK : run_prologues(exec);
     for (exec->phase = 0; status == BW_OK && exec->phase < program->phase_count; exec->phase++) {
         status = run_phase(exec);
     }

@@ -200,7 +200,8 @@ enum {
     BWI_OP_INPUT = 1 << 3,             /* gathered from the data */
     BWI_OP_SUMS = 1 << 4,              /* has no dst: only sums over the batch (loss, metrics) */
     BWI_OP_WHOLE_BATCH = 1 << 5,       /* its forward in training needs statistics of the whole batch */
-    BWI_OP_NO_GRADIENT = 1 << 6        /* nothing flows back through it */
+    BWI_OP_NO_GRADIENT = 1 << 6,       /* nothing flows back through it */
+    BWI_OP_INFERENCE_PROLOGUE = 1 << 7 /* its prologue must have run before inference, too */
 };
 
 /* What backward and backward_weights read besides diff_dst. */
@@ -223,13 +224,13 @@ struct bwi_op {
     bw_status (*shape)(bwi_graph *graph, bw_node *node);
     /* Chooses how its variables are stored, when the model is built and before they have values; may be NULL. */
     bw_status (*pack)(bw_context *ctx, const bw_node *node);
-    /* BWI_LAYOUT_PREPARED: the blocks it wants and gives. */
+    /* BWI_LAYOUT_PREPARED: the blocks it wants and gives (0: whatever its user wants). */
     void (*blocks)(const bw_node *node, int64_t *src_block, int64_t *dst_block);
     bw_status (*prepare)(bwi_prepare *prepare); /* may be NULL */
     void (*unprepare)(void *prepared);
     bw_status (*bind)(bw_context *ctx, bwi_call *call, int pass); /* may be NULL */
     void (*unbind)(void *bound);
-    bw_status (*prologue)(const bwi_call *call); /* in training, once per update, before its tiles; may be NULL */
+    bw_status (*prologue)(const bwi_call *call); /* once per update, before its tiles; in training, or as flagged; may be NULL */
 
     bwi_pass_function forward, backward, backward_weights;
     int64_t (*records)(const bw_node *node); /* that backward_weights writes for a sample, if its variable is sparse */

@@ -32,6 +32,13 @@ typedef struct bwi_window {
     int64_t h, w, stride_h, stride_w, pad_top, pad_left;
 } bwi_window;
 
+/* A convolution with stride 1, bias and ReLU, and 2x2/2 max pooling without padding behind it: x is the convolution's input,
+ * channels-last, y what pooling gives. */
+typedef struct bwi_conv_pool {
+    bwi_image x, y;
+    int64_t kh, kw, pad_top, pad_left, pad_bottom, pad_right;
+} bwi_conv_pool;
+
 /* A kernel of weights that slides over an image; dilation 1: none, as Keras counts. */
 typedef struct bwi_depthwise {
     bwi_window window;
@@ -133,6 +140,14 @@ struct bwi_kernels {
     void (*relu_maxpool_backward)(const bwi_image *x_image, const bwi_image *y_image, const float *dy, const void *masks,
                                   float *dx);
 
+    /* Convolution, bias, ReLU and pooling (bwi_conv_pool) in one pass, for few channels. Weights as bwi_conv_pool_arrange makes
+     * them; masks as relu_maxpool's, of y. backward_weights adds to `gradient`, which is arranged like the weights. `scratch`
+     * is 64-byte aligned and has bwi_conv_pool_scratch_bytes. */
+    void (*conv_pool_forward)(const bwi_conv_pool *k, const float *x, const float *weights, float *y, void *masks, void *scratch);
+    void (*conv_pool_backward_weights)(const bwi_conv_pool *k, const float *x, const float *dy, const void *masks, float *gradient,
+                                       void *scratch);
+    void (*conv_pool_backward_data)(const bwi_conv_pool *k, const float *dy, const void *masks, const float *weights, float *dx);
+
     /* Rows of `width` numbers. */
     void (*softmax_forward)(int64_t rows, int64_t width, const float *x, float *y);
     void (*softmax_backward)(int64_t rows, int64_t width, const float *y, const float *dy, float *dx);
@@ -191,6 +206,14 @@ void bwi_dense_pack(int64_t in, int64_t out, const float *weights, float *packed
 void bwi_dense_unpack(int64_t in, int64_t out, const float *packed, float *weights);
 
 size_t bwi_relu_maxpool_mask_bytes(const bwi_image *y_image);
+
+/* conv_pool (kernel/narrow.c): whether there is a kernel for it. */
+bool bwi_conv_pool_fits(const bwi_conv_pool *k);
+/* Weights (Keras's (kh, kw, in, out)) and bias (may be NULL) to and from [in][kh][kw][out], then the bias; out padded by zeros. */
+int64_t bwi_conv_pool_floats(const bwi_conv_pool *k);
+void bwi_conv_pool_arrange(const bwi_conv_pool *k, const float *weights, const float *bias, float *arranged);
+void bwi_conv_pool_restore(const bwi_conv_pool *k, const float *arranged, float *weights, float *bias);
+size_t bwi_conv_pool_scratch_bytes(const bwi_conv_pool *k);
 
 /* ---- Convolution by oneDNN (kernel/onednn/convolution.c) ---- */
 

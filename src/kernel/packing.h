@@ -1,8 +1,11 @@
 /*
- * packing: what all tables of kernels agree on about the storage of dense weights and of the masks of relu_maxpool.
+ * packing: what all tables of kernels agree on about the storage of dense weights, of the masks of relu_maxpool and of
+ * conv_pool's scratch memory.
  */
 #ifndef BWI_PACKING_H
 #define BWI_PACKING_H
+
+#include "kernel/kernel.h"
 
 /* Up to so many outputs, dense weights are stored [out][in]; beyond, in panels [ceil(out/PANEL)][in][PANEL]. */
 #define BWI_DENSE_NARROW 16
@@ -12,5 +15,25 @@
 
 /* relu_maxpool keeps four bits for each element of its output; channels count in groups of so many. */
 #define BWI_MASK_CHANNELS 16
+
+/* conv_pool: pooled columns taken at a time in the weights' gradient, the most taps in a row, floats between rows of patches,
+ * and floats behind a sample's planes that may be read. */
+#define BWI_NARROW_CHUNK 64
+#define BWI_NARROW_WIDEST 5
+#define BWI_NARROW_PITCH ((2 * BWI_NARROW_CHUNK + 8) * 4)
+#define BWI_NARROW_SLACK 16
+
+static inline int64_t bwi_conv_pool_filters(const bwi_conv_pool *k)
+{
+    return (k->y.c + BWI_MASK_CHANNELS - 1) / BWI_MASK_CHANNELS * BWI_MASK_CHANNELS;
+}
+
+/* Of the reference (narrow.c). */
+void bwi_reference_conv_pool_forward(const bwi_conv_pool *k, const float *x, const float *weights, float *y, void *masks,
+                                     void *scratch);
+void bwi_reference_conv_pool_backward_weights(const bwi_conv_pool *k, const float *x, const float *dy, const void *masks,
+                                              float *gradient, void *scratch);
+void bwi_reference_conv_pool_backward_data(const bwi_conv_pool *k, const float *dy, const void *masks, const float *weights,
+                                           float *dx);
 
 #endif

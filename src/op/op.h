@@ -10,9 +10,9 @@
 /* Every operator, for the gradient checker, benchmarks and documentation; ends with NULL. */
 extern const bwi_op *const bwi_ops[];
 
-extern const bwi_op bwi_op_input, bwi_op_conv2d, bwi_op_maxpool2d, bwi_op_relu, bwi_op_relu_maxpool, bwi_op_softmax, bwi_op_reshape,
-    bwi_op_dense, bwi_op_batchnorm, bwi_op_reorder, bwi_op_crossentropy, bwi_op_accuracy, bwi_op_mean, bwi_op_custom,
-    bwi_op_custom_constant;
+extern const bwi_op bwi_op_input, bwi_op_conv2d, bwi_op_maxpool2d, bwi_op_relu, bwi_op_relu_maxpool, bwi_op_conv_relu_maxpool,
+    bwi_op_softmax, bwi_op_reshape, bwi_op_dense, bwi_op_batchnorm, bwi_op_reorder, bwi_op_crossentropy, bwi_op_accuracy,
+    bwi_op_mean, bwi_op_custom, bwi_op_custom_constant;
 extern const bwi_op bwi_op_avgpool2d, bwi_op_global_maxpool, bwi_op_pad2d, bwi_op_upsample2d, bwi_op_permute, bwi_op_depthwise;
 extern const bwi_op bwi_op_embedding, bwi_op_index_mask, bwi_op_masked_average, bwi_op_mask_any, bwi_op_mask_weights;
 
@@ -287,13 +287,21 @@ int64_t bwi_spread_at(const bwi_spread *spread, int64_t row);
 
 /* ---- Patterns ---- */
 
-/* Two nodes, the second the only user of the first, that one operator does in one pass. Its attributes are the
- * second's, its inputs and variables the first's. */
+/* Nodes in a chain, each the only user of the one before, that one operator does in one pass. Its inputs and variables are
+ * the first's. */
+enum { BWI_CHAIN = 3 };
+
 typedef struct bwi_pattern {
-    const bwi_op *first, *second, *fused;
-    bool (*fits)(const bw_node *first, const bw_node *second);
+    const bwi_op *chain[BWI_CHAIN];
+    int length;
+    int attributes; /* which of them it has its attributes and name from */
+    const bwi_op *fused;
+    bool (*fits)(const bw_node *const *chain);
 } bwi_pattern;
 
-extern const bwi_pattern bwi_patterns[]; /* ends with a row of NULLs */
+/* conv_relu_maxpool: whether there is a kernel for the convolution. */
+bool bwi_conv_pool_pattern(const bw_node *const *chain);
+
+extern const bwi_pattern bwi_patterns[]; /* the first that fits is taken; ends with a row of NULLs */
 
 #endif

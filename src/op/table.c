@@ -27,6 +27,7 @@ const bwi_op *const bwi_ops[] = {&bwi_op_activation,
                                  &bwi_op_maxpool2d,
                                  &bwi_op_relu,
                                  &bwi_op_relu_maxpool,
+                                 &bwi_op_conv_relu_maxpool,
                                  &bwi_op_softmax,
                                  &bwi_op_reshape,
                                  &bwi_op_dense,
@@ -60,9 +61,20 @@ static bool pools_two_by_two(const bw_node *relu, const bw_node *pool)
     return a->window[0] == 2 && a->window[1] == 2 && a->strides[0] == 2 && a->strides[1] == 2 && covers;
 }
 
+static bool relu_maxpool_fits(const bw_node *const *chain)
+{
+    return pools_two_by_two(chain[0], chain[1]);
+}
+
+static bool conv_relu_maxpool_fits(const bw_node *const *chain)
+{
+    return pools_two_by_two(chain[1], chain[2]) && bwi_conv_pool_pattern(chain);
+}
+
 const bwi_pattern bwi_patterns[] = {
-    {&bwi_op_relu, &bwi_op_maxpool2d, &bwi_op_relu_maxpool, pools_two_by_two},
-    {NULL, NULL, NULL, NULL},
+    {{&bwi_op_conv2d, &bwi_op_relu, &bwi_op_maxpool2d}, 3, 0, &bwi_op_conv_relu_maxpool, conv_relu_maxpool_fits},
+    {{&bwi_op_relu, &bwi_op_maxpool2d}, 2, 1, &bwi_op_relu_maxpool, relu_maxpool_fits},
+    {.fused = NULL},
 };
 
 bwi_image bwi_node_image(const bw_node *node, int64_t n)

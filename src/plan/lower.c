@@ -13,8 +13,10 @@ typedef struct lowering {
     bool *needed;
     int *users;
     bool *target;
-    bwi_graph fused;    /* after patterns, before layouts */
-    bw_node **to_fused; /* by source number */
+    const bwi_pattern **pattern; /* that ends at the node */
+    bool *gone;                  /* the node is fused with its user */
+    bwi_graph fused;             /* after patterns, before layouts */
+    bw_node **to_fused;          /* by source number */
 } lowering;
 
 static bw_node *copy(bwi_graph *to, const bwi_op *op, const bw_node *node, bw_node *const *inputs, int input_count,
@@ -44,36 +46,48 @@ static void find_needed(lowering *l, const bwi_plan_request *request)
     }
 }
 
-static const bwi_pattern *pattern_ending_at(const lowering *l, const bw_node *node)
+/* The nodes of a chain that ends at `node`, if each but the last has no other user. */
+static bool chain_ending_at(const lowering *l, const bw_node *node, const bwi_pattern *pattern, const bw_node **chain)
 {
-    for (const bwi_pattern *p = bwi_patterns; p->fused; p++) {
-        if (p->second != node->op || node->inputs != 1) {
-            continue;
+    for (int k = pattern->length - 1; k >= 0; k--, node = node->input[0]) {
+        bool last = k == pattern->length - 1;
+        if (node->op != pattern->chain[k] || (!last && (l->users[node->number] != 1 || l->target[node->number])) ||
+            (k > 0 && node->inputs != 1)) {
+            return false;
         }
-        const bw_node *first = node->input[0];
-        if (first->op == p->first && l->users[first->number] == 1 && !l->target[first->number] && p->fits(first, node)) {
-            return p;
+        chain[k] = node;
+        if (k == 0) {
+            break;
         }
     }
-    return NULL;
+    return pattern->fits(chain);
 }
 
-/* True if the node is the first half of a pattern: it is made together with its only user. */
-static bool is_fused_away(const lowering *l, const bw_node *node)
+/* From the last node on, so that a chain is found before a part of it. */
+static void find_patterns(lowering *l)
 {
-    for (int n = node->number + 1; n < l->from->count; n++) {
-        const bw_node *user = l->from->nodes[n];
-        if (l->needed[n] && user->inputs == 1 && user->input[0] == node) {
-            return pattern_ending_at(l, user) != NULL;
+    for (int n = l->from->count - 1; n >= 0; n--) {
+        const bw_node *chain[BWI_CHAIN];
+        for (const bwi_pattern *p = bwi_patterns; l->needed[n] && !l->gone[n] && !l->pattern[n] && p->fused; p++) {
+            if (!chain_ending_at(l, l->from->nodes[n], p, chain)) {
+                continue;
+            }
+            l->pattern[n] = p;
+            for (int k = 0; k < p->length - 1; k++) {
+                l->gone[chain[k]->number] = true;
+            }
         }
     }
-    return false;
 }
 
 static bw_node *fuse_node(lowering *l, const bw_node *node)
 {
-    const bwi_pattern *pattern = pattern_ending_at(l, node);
-    const bw_node *source = pattern ? node->input[0] : node;
+    const bwi_pattern *pattern = l->pattern[node->number];
+    const bw_node *named = node, *source = node;
+    for (int k = pattern ? pattern->length - 1 : 0; k > 0; k--) {
+        source = source->input[0];
+        named = k == pattern->attributes + 1 ? source : named;
+    }
     bw_node **inputs = bwi_allocate(l->ctx, (size_t)source->inputs, sizeof(bw_node *));
     if (!inputs) {
         return NULL;
@@ -82,7 +96,7 @@ static bw_node *fuse_node(lowering *l, const bw_node *node)
         inputs[k] = l->to_fused[source->input[k]->number];
     }
     bw_node *made =
-        copy(&l->fused, pattern ? pattern->fused : node->op, node, inputs, source->inputs, source->variable, source->variables);
+        copy(&l->fused, pattern ? pattern->fused : node->op, named, inputs, source->inputs, source->variable, source->variables);
     bwi_release(l->ctx, (void *)inputs);
     return made;
 }
@@ -138,6 +152,7 @@ static void settle(const bw_node *node, int64_t wish, int64_t *wants, int64_t *g
         break;
     case BWI_LAYOUT_PREPARED:
         node->op->blocks(node, wants, gives);
+        *gives = *gives ? *gives : wish ? wish : plain_block(node);
         break;
     case BWI_LAYOUT_FREE:
         *gives = wish ? wish : (first && first != plain_block(node->input[0]) ? first : plain_block(node));
@@ -216,9 +231,10 @@ static bw_status lay_out(lowering *l, bw_node **to_final, int64_t *wish)
 static bw_status lower(lowering *l, const bwi_plan_request *request)
 {
     find_needed(l, request);
+    find_patterns(l);
     for (int n = 0; n < l->from->count; n++) {
         const bw_node *node = l->from->nodes[n];
-        if (!l->needed[n] || is_fused_away(l, node)) {
+        if (!l->needed[n] || l->gone[n]) {
             continue;
         }
         l->to_fused[n] = fuse_node(l, node);
@@ -255,15 +271,19 @@ bw_status bwi_plan_lower(bwi_plan *plan, const bwi_plan_request *request)
     l.needed = bwi_allocate(ctx, count, sizeof(bool));
     l.target = bwi_allocate(ctx, count, sizeof(bool));
     l.users = bwi_allocate(ctx, count, sizeof(int));
+    l.pattern = bwi_allocate(ctx, count, sizeof *l.pattern);
+    l.gone = bwi_allocate(ctx, count, sizeof(bool));
     l.to_fused = bwi_allocate(ctx, count, sizeof(bw_node *));
     bw_status status = BW_RESOURCE_EXHAUSTED;
-    if (plan->lowered && l.needed && l.target && l.users && l.to_fused) {
+    if (plan->lowered && l.needed && l.target && l.users && l.pattern && l.gone && l.to_fused) {
         status = lower(&l, request);
     }
     bwi_graph_free(&l.fused);
     bwi_release(ctx, l.needed);
     bwi_release(ctx, l.target);
     bwi_release(ctx, l.users);
+    bwi_release(ctx, (void *)l.pattern);
+    bwi_release(ctx, l.gone);
     bwi_release(ctx, (void *)l.to_fused);
     return status;
 }

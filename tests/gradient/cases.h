@@ -1,5 +1,5 @@
 /*
- * What tests/gradient tries: for each op with a gradient, attributes and shapes; for each pattern, the two nodes it fuses;
+ * What tests/gradient tries: for each op with a gradient, attributes and shapes; for each pattern, the nodes it fuses;
  * and models of several layers. A new op or pattern gets its rows here; the test fails while it has none.
  */
 #ifndef GRADIENT_CASES_H
@@ -55,6 +55,18 @@ typedef struct op_case {
             SHAPE(kh, kw, (c) / (g), f),                                                                               \
             SHAPE(f)                                                                                                   \
         }                                                                                                              \
+    }
+
+/* A convolution with ReLU and pooling: kernel height and width, same; input height, width, channels; filters. */
+#define CONV_POOL(kh, kw, s, h, w, c, f)                                                                                        \
+    {                                                                                                                           \
+        .op = &bwi_op_conv_relu_maxpool,                                                                                        \
+        ATTRIBUTES(bwi_conv2d_attributes, .filters = f, .kernel = {kh, kw}, .strides = {1, 1}, .dilation = {1, 1}, .groups = 1, \
+                   .same = s),                                                                                                  \
+        .input = {VARIED(h, w, c)}, .variable = {                                                                               \
+            SHAPE(kh, kw, c, f),                                                                                                \
+            SHAPE(f)                                                                                                            \
+        }                                                                                                                       \
     }
 
 /* Depthwise: kernel, strides, dilation, same; input height, width, channels. */
@@ -265,6 +277,8 @@ static const op_case op_cases[] = {
     POOL(maxpool2d, 3, 3, 2, 2, false, 7, 7, 1),
     POOL(maxpool2d, 1, 1, 1, 1, false, 3, 3, 2),
     POOL(maxpool2d, 2, 3, 3, 1, true, 4, 7, 5),
+    CONV_POOL(3, 3, false, 5, 4, 1, 2), /* few outputs, so that none comes near another or zero */
+    CONV_POOL(2, 5, false, 3, 6, 2, 1),
     POOL(relu_maxpool, 2, 2, 2, 2, false, 4, 6, 3),
     POOL(relu_maxpool, 2, 2, 2, 2, false, 5, 7, 2),
     POOL(relu_maxpool, 2, 2, 2, 2, true, 2, 2, 1),
@@ -410,13 +424,16 @@ static const op_case op_cases[] = {
 /* ---- Patterns ---- */
 
 typedef struct pattern_case {
-    op_case first, second; /* of the second only op and attributes count */
+    op_case chain[BWI_CHAIN]; /* of all but the first only op and attributes count */
 } pattern_case;
 
 static const pattern_case pattern_cases[] = {
-    {KINKED(relu, 6, 4, 3), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)},
-    {KINKED(relu, 7, 5, 17), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)},
-    {KINKED(relu, 2, 4, 1), POOL(maxpool2d, 2, 2, 2, 2, true, 0, 0, 0)},
+    {{KINKED(relu, 6, 4, 3), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)}},
+    {{KINKED(relu, 7, 5, 17), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)}},
+    {{KINKED(relu, 2, 4, 1), POOL(maxpool2d, 2, 2, 2, 2, true, 0, 0, 0)}},
+    {{CONV(3, 3, 1, 1, 1, 1, 1, false, 9, 8, 1, 5), KINKED(relu, 0), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)}},
+    {{CONV(3, 3, 1, 1, 1, 1, 1, true, 6, 10, 3, 17), KINKED(relu, 0), POOL(maxpool2d, 2, 2, 2, 2, true, 0, 0, 0)}},
+    {{CONV(2, 5, 1, 1, 1, 1, 1, false, 7, 12, 2, 33), KINKED(relu, 0), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)}},
 };
 
 /* ---- Models: the samples of one that begins with an embedding are whole numbers below its rows ---- */

@@ -261,20 +261,46 @@ static double norm_of_difference(const bwi_graph *graph, float **a, float **b, d
     return sqrt(off);
 }
 
-/* The first node as a target too keeps the two apart. */
+static int chain_length(const pattern_case *c)
+{
+    int length = 0;
+    while (length < BWI_CHAIN && c->chain[length].op) {
+        length++;
+    }
+    return length;
+}
+
+static bool is_case_of(const pattern_case *c, const bwi_pattern *pattern)
+{
+    bool same = chain_length(c) == pattern->length;
+    for (int k = 0; k < pattern->length && same; k++) {
+        same = c->chain[k].op == pattern->chain[k];
+    }
+    return same;
+}
+
+/* The nodes before the last as targets too keep them apart. */
 static void check_pattern(const pattern_case *c, const bwi_pattern *pattern)
 {
     rig r;
-    rig_open(&r, &c->first, false);
-    bw_node *first = rig_op(&r, &c->first, false);
-    r.output = rig_node(&r, c->second.op, c->second.attributes, c->second.attribute_bytes, &first, 1, NULL, 0);
+    bool kinks = false;
+    bw_node *apart[BWI_CHAIN];
+    rig_open(&r, &c->chain[0], false);
+    r.output = rig_op(&r, &c->chain[0], false);
+    for (int k = 1; k < pattern->length; k++) {
+        apart[k] = r.output;
+        r.output = rig_node(&r, c->chain[k].op, c->chain[k].attributes, c->chain[k].attribute_bytes, &apart[k], 1, NULL, 0);
+        kinks = kinks || c->chain[k].kinks;
+    }
     rig_add_loss(&r, false);
-    rig_samples(&r, &c->first, &r.output->shape, false);
-    rig_variables(&r, c->first.kinks || c->second.kinks, 3 * STEP);
-    bw_node *apart[2] = {r.mean, first};
-    bwi_exec *fused = rig_exec(&r, &r.mean, 1, RIG_SAMPLES), *unfused = rig_exec(&r, apart, 2, RIG_SAMPLES);
-    assert_true(holds(fused, pattern->fused) && !holds(fused, pattern->first) && !holds(fused, pattern->second));
-    assert_true(!holds(unfused, pattern->fused) && holds(unfused, pattern->first) && holds(unfused, pattern->second));
+    rig_samples(&r, &c->chain[0], &r.output->shape, false);
+    rig_variables(&r, c->chain[0].kinks || kinks, 3 * STEP);
+    apart[0] = r.mean;
+    bwi_exec *fused = rig_exec(&r, &r.mean, 1, RIG_SAMPLES), *unfused = rig_exec(&r, apart, pattern->length, RIG_SAMPLES);
+    assert_true(holds(fused, pattern->fused) && !holds(unfused, pattern->fused));
+    for (int k = 0; k < pattern->length; k++) {
+        assert_true(!holds(fused, pattern->chain[k]) && holds(unfused, pattern->chain[k]));
+    }
     for (size_t s = 0; s < BWI_COUNT(sample_counts); s++) {
         float *a[16], *b[16];
         double norm;
@@ -301,7 +327,7 @@ static void test_patterns(void **state)
     for (const bwi_pattern *p = bwi_patterns; p->fused; p++) {
         int cases = 0;
         for (size_t i = 0; i < BWI_COUNT(pattern_cases); i++) {
-            if (pattern_cases[i].first.op == p->first && pattern_cases[i].second.op == p->second) {
+            if (is_case_of(&pattern_cases[i], p)) {
                 check_pattern(&pattern_cases[i], p);
                 cases++;
             }

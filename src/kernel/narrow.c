@@ -1,0 +1,166 @@
+/*
+ * conv_pool: which ones have a kernel, how their weights are arranged, and the plain reference.
+ */
+#include "kernel/kernel.h"
+#include "kernel/packing.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_CHANNELS = 4, TALLEST = 7 };
+
+bool bwi_conv_pool_fits(const bwi_conv_pool *k)
+{
+    return k->x.c <= MOST_CHANNELS && k->kh <= TALLEST && (k->kw == 3 || k->kw == BWI_NARROW_WIDEST) && k->y.h > 0 && k->y.w > 0;
+}
+
+int64_t bwi_conv_pool_floats(const bwi_conv_pool *k)
+{
+    return (k->x.c * k->kh * k->kw + 1) * bwi_conv_pool_filters(k);
+}
+
+size_t bwi_conv_pool_scratch_bytes(const bwi_conv_pool *k)
+{
+    size_t pitch = bwi_size_add((size_t)k->x.w, (size_t)(k->pad_left + k->pad_right));
+    size_t rows = bwi_size_add((size_t)k->x.h, (size_t)(k->pad_top + k->pad_bottom));
+    size_t floats = bwi_size_multiply((size_t)k->x.c, bwi_size_multiply(pitch, rows));
+    floats = bwi_size_add(floats, BWI_NARROW_SLACK + (size_t)(k->x.c * k->kh) * BWI_NARROW_PITCH);
+    return bwi_size_align(bwi_size_multiply(floats, sizeof(float)), BWI_CACHE_LINE);
+}
+
+void bwi_conv_pool_arrange(const bwi_conv_pool *k, const float *weights, const float *bias, float *arranged)
+{
+    const int64_t filters = bwi_conv_pool_filters(k), taps = k->kh * k->kw;
+    memset(arranged, 0, (size_t)bwi_conv_pool_floats(k) * sizeof *arranged);
+    for (int64_t t = 0; t < taps; t++)
+        for (int64_t c = 0; c < k->x.c; c++, weights += k->y.c)
+            memcpy(arranged + (c * taps + t) * filters, weights, (size_t)k->y.c * sizeof *weights);
+    if (bias)
+        memcpy(arranged + k->x.c * taps * filters, bias, (size_t)k->y.c * sizeof *bias);
+}
+
+void bwi_conv_pool_restore(const bwi_conv_pool *k, const float *arranged, float *weights, float *bias)
+{
+    const int64_t filters = bwi_conv_pool_filters(k), taps = k->kh * k->kw;
+    for (int64_t t = 0; t < taps; t++)
+        for (int64_t c = 0; c < k->x.c; c++, weights += k->y.c)
+            memcpy(weights, arranged + (c * taps + t) * filters, (size_t)k->y.c * sizeof *weights);
+    if (bias)
+        memcpy(bias, arranged + k->x.c * taps * filters, (size_t)k->y.c * sizeof *bias);
+}
+
+/* ---- The reference ---- */
+
+static int64_t image_at(const bwi_image *i, int64_t n, int64_t h, int64_t w, int64_t c)
+{
+    return (((n * bwi_image_blocks(i) + c / i->block) * i->h + h) * i->w + w) * i->block + c % i->block;
+}
+
+/* The place in x that tap t of the output at (h, w) meets, or -1 in the padding. */
+static int64_t met(const bwi_conv_pool *k, int64_t n, int64_t h, int64_t w, int64_t t)
+{
+    const int64_t taps = k->kh * k->kw;
+    h += t % taps / k->kw - k->pad_top;
+    w += t % k->kw - k->pad_left;
+    return h < 0 || h >= k->x.h || w < 0 || w >= k->x.w ? -1 : image_at(&k->x, n, h, w, t / taps);
+}
+
+static float convolved(const bwi_conv_pool *k, const float *x, const float *weights, int64_t n, int64_t h, int64_t w, int64_t o)
+{
+    const int64_t filters = bwi_conv_pool_filters(k), taps = k->x.c * k->kh * k->kw;
+    double sum = (double)weights[taps * filters + o];
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t place = met(k, n, h, w, t);
+        sum += place < 0 ? 0 : (double)x[place] * (double)weights[t * filters + o];
+    }
+    return (float)sum;
+}
+
+/* Masks are as the reference of relu_maxpool has them: the winner, or 4 if it is not positive, in four bits. */
+void bwi_reference_conv_pool_forward(const bwi_conv_pool *k, const float *x, const float *weights, float *y, void *masks,
+                                     void *scratch)
+{
+    unsigned char *bytes = masks;
+    int64_t count = 0;
+    (void)scratch;
+    memset(y, 0, (size_t)bwi_image_floats(&k->y) * sizeof *y);
+    for (int64_t n = 0; n < k->y.n; n++)
+        for (int64_t h = 0; h < k->y.h; h++)
+            for (int64_t w = 0; w < k->y.w; w++)
+                for (int64_t o = 0; o < k->y.c; o++, count++) {
+                    float most = -INFINITY;
+                    int best = 0;
+                    for (int e = 0; e < 4 && !isnan(most); e++) {
+                        float v = convolved(k, x, weights, n, 2 * h + e / 2, 2 * w + e % 2, o);
+                        best = v > most || isnan(v) ? e : best;
+                        most = v > most || isnan(v) ? v : most;
+                    }
+                    y[image_at(&k->y, n, h, w, o)] = most > 0 || isnan(most) ? most : 0;
+                    int bits = most > 0 ? best : 4;
+                    if (masks)
+                        bytes[count / 2] = (unsigned char)(count % 2 ? bytes[count / 2] | bits << 4 : bits);
+                }
+}
+
+typedef struct visit {
+    const bwi_conv_pool *k;
+    int64_t n, h, w, o; /* of the convolution's output that won */
+    float value;        /* its difference */
+} visit;
+
+static void each_winner(const bwi_conv_pool *k, const float *dy, const void *masks, void (*see)(const visit *v, void *user),
+                        void *user)
+{
+    const unsigned char *bytes = masks;
+    int64_t count = 0;
+    for (int64_t n = 0; n < k->y.n; n++)
+        for (int64_t h = 0; h < k->y.h; h++)
+            for (int64_t w = 0; w < k->y.w; w++)
+                for (int64_t o = 0; o < k->y.c; o++, count++) {
+                    int best = bytes[count / 2] >> (count % 2 * 4) & 15;
+                    visit v = {k, n, 2 * h + best / 2, 2 * w + best % 2, o, dy[image_at(&k->y, n, h, w, o)]};
+                    if (best < 4)
+                        see(&v, user);
+                }
+}
+
+typedef struct operands {
+    const float *read;
+    float *sum;
+} operands;
+
+static void add_to_gradient(const visit *v, void *user)
+{
+    const operands *of = user;
+    const int64_t filters = bwi_conv_pool_filters(v->k), taps = v->k->x.c * v->k->kh * v->k->kw;
+    for (int64_t t = 0; t < taps; t++) {
+        int64_t place = met(v->k, v->n, v->h, v->w, t);
+        of->sum[t * filters + v->o] += place < 0 ? 0 : v->value * of->read[place];
+    }
+    of->sum[taps * filters + v->o] += v->value;
+}
+
+static void add_to_difference(const visit *v, void *user)
+{
+    const operands *of = user;
+    const int64_t filters = bwi_conv_pool_filters(v->k);
+    for (int64_t t = 0; t < v->k->x.c * v->k->kh * v->k->kw; t++) {
+        int64_t place = met(v->k, v->n, v->h, v->w, t);
+        if (place >= 0)
+            of->sum[place] += v->value * of->read[t * filters + v->o];
+    }
+}
+
+void bwi_reference_conv_pool_backward_weights(const bwi_conv_pool *k, const float *x, const float *dy, const void *masks,
+                                              float *gradient, void *scratch)
+{
+    (void)scratch;
+    each_winner(k, dy, masks, add_to_gradient, &(operands){x, gradient});
+}
+
+void bwi_reference_conv_pool_backward_data(const bwi_conv_pool *k, const float *dy, const void *masks, const float *weights,
+                                           float *dx)
+{
+    memset(dx, 0, (size_t)bwi_image_floats(&k->x) * sizeof *dx);
+    each_winner(k, dy, masks, add_to_difference, &(operands){weights, dx});
+}

@@ -1,0 +1,193 @@
+/*
+ * Convolution with ReLU and pooling in one pass, of every table against the reference: all blocks of the output, kernels,
+ * padding, more columns than are taken at a time, NaN.
+ */
+#include "support/kernel_check.h"
+
+typedef struct conv_case {
+    int64_t h, w, c, filters, kh, kw;
+    int64_t pad[4]; /* top, left, bottom, right */
+} conv_case;
+
+static const conv_case cases[] = {
+    {4, 4, 1, 1, 3, 3, {0}},          {5, 9, 1, 32, 3, 3, {0}},
+    {8, 17, 3, 32, 3, 3, {0}},        {7, 30, 3, 16, 3, 3, {0}},
+    {6, 11, 2, 48, 3, 3, {0}},        {6, 7, 4, 20, 3, 3, {0}},
+    {4, 4, 3, 8, 3, 3, {1, 1, 1, 1}}, {5, 6, 1, 35, 1, 3, {0, 0, 0, 2}},
+    {9, 8, 2, 7, 5, 5, {2, 2, 2, 2}}, {8, 12, 4, 33, 7, 5, {3, 2, 3, 2}},
+    {4, 300, 1, 17, 3, 3, {0}},       {3, 263, 3, 4, 2, 5, {0, 1, 0, 0}},
+};
+static const int64_t blocks[] = {0, 1, 4, 8, 16}; /* 0: channels-last */
+
+static bwi_conv_pool conv_pool_of(const conv_case *c, int64_t block)
+{
+    bwi_conv_pool k = {.x = {2, c->h, c->w, c->c, c->c},
+                       .kh = c->kh,
+                       .kw = c->kw,
+                       .pad_top = c->pad[0],
+                       .pad_left = c->pad[1],
+                       .pad_bottom = c->pad[2],
+                       .pad_right = c->pad[3]};
+    k.y = (bwi_image){.n = 2,
+                      .h = (c->h + c->pad[0] + c->pad[2] - c->kh + 1) / 2,
+                      .w = (c->w + c->pad[1] + c->pad[3] - c->kw + 1) / 2,
+                      .c = c->filters,
+                      .block = block ? block : c->filters};
+    return k;
+}
+
+typedef struct results {
+    float *y, *inference, *gradient, *dx;
+    void *masks;
+} results;
+
+static results compute(const bwi_kernels *k, const bwi_conv_pool *p, const float *x, const float *weights, const float *dy)
+{
+    const int64_t floats = bwi_conv_pool_floats(p), y_floats = bwi_image_floats(&p->y);
+    const size_t bytes = bwi_conv_pool_scratch_bytes(p);
+    void *scratch = output_bytes(bytes);
+    results r = {output_floats(y_floats), output_floats(y_floats), output_floats(floats), output_floats(bwi_image_floats(&p->x)),
+                 output_bytes(bwi_relu_maxpool_mask_bytes(&p->y))};
+    memset(r.gradient, 0, (size_t)floats * sizeof(float));
+    k->conv_pool_forward(p, x, weights, r.y, r.masks, scratch);
+    k->conv_pool_forward(p, x, weights, r.inference, NULL, scratch);
+    k->conv_pool_backward_weights(p, x, dy, r.masks, r.gradient, scratch);
+    k->conv_pool_backward_weights(p, x, dy, r.masks, r.gradient, scratch); /* it adds */
+    k->conv_pool_backward_data(p, dy, r.masks, weights, r.dx);
+    output_free(scratch, bytes);
+    return r;
+}
+
+static void results_free(const bwi_conv_pool *p, results *r)
+{
+    output_floats_free(r->y, bwi_image_floats(&p->y));
+    output_floats_free(r->inference, bwi_image_floats(&p->y));
+    output_floats_free(r->gradient, bwi_conv_pool_floats(p));
+    output_floats_free(r->dx, bwi_image_floats(&p->x));
+    output_free(r->masks, bwi_relu_maxpool_mask_bytes(&p->y));
+}
+
+static float *arranged_weights(const bwi_conv_pool *p)
+{
+    float *weights = input_floats(p->kh * p->kw * p->x.c * p->y.c), *bias = input_floats(p->y.c);
+    float *arranged = input_floats(bwi_conv_pool_floats(p));
+    bwi_conv_pool_arrange(p, weights, bias, arranged);
+    free(weights);
+    free(bias);
+    return arranged;
+}
+
+static float *random_difference(const bwi_image *i)
+{
+    bwi_image last = *i;
+    last.block = last.c;
+    float *plain = input_floats(bwi_image_floats(&last)), *dy = input_floats(bwi_image_floats(i));
+    bwi_kernels_reference.reorder(&last, plain, i->block, dy);
+    free(plain);
+    return dy;
+}
+
+static void check_case(const bwi_kernels *k, const bwi_conv_pool *p)
+{
+    float *x = input_floats(bwi_image_floats(&p->x)), *weights = arranged_weights(p), *dy = random_difference(&p->y);
+    assert_true(bwi_conv_pool_fits(p));
+    results a = compute(k, p, x, weights, dy), b = compute(&bwi_kernels_reference, p, x, weights, dy);
+    const double most = (double)(p->kh * p->kw * p->x.c);
+    assert_close("y", a.y, b.y, bwi_image_floats(&p->y), 1e-6 * most);
+    assert_close("y without masks", a.inference, a.y, bwi_image_floats(&p->y), 0);
+    assert_close("gradient", a.gradient, b.gradient, bwi_conv_pool_floats(p), 1e-5 * (double)(p->y.h * p->y.w));
+    assert_close("dx", a.dx, b.dx, bwi_image_floats(&p->x), 2e-6 * most * (double)p->y.c);
+    results_free(p, &a);
+    results_free(p, &b);
+    free(x);
+    free(weights);
+    free(dy);
+}
+
+static void check_all(const bwi_kernels *k)
+{
+    for (size_t i = 0; i < BWI_COUNT(cases); i++)
+        for (size_t b = 0; b < BWI_COUNT(blocks); b++) {
+            const bwi_conv_pool p = conv_pool_of(&cases[i], blocks[b]);
+            check_case(k, &p);
+        }
+}
+
+static void test_against_reference(void **state)
+{
+    (void)state;
+    each_table(check_all);
+}
+
+/* One 3x3 kernel of ones over a 4x4 image: four sums, the largest is kept; all weights get the winner's elements. */
+static void check_by_hand(const bwi_kernels *k)
+{
+    const conv_case c = {4, 4, 1, 1, 3, 3, {0}};
+    bwi_conv_pool p = conv_pool_of(&c, 0);
+    p.x.n = p.y.n = 1;
+    const float x[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, -100};
+    float ones[9], weights[10 * 16], expected[9] = {5, 6, 7, 9, 10, 11, 13, 14, 15}, found[9], bias = 0, dy = 2;
+    for (int i = 0; i < 9; i++)
+        ones[i] = 1;
+    bwi_conv_pool_arrange(&p, ones, &(float){0.5f}, weights);
+    results r = compute(k, &p, x, weights, &dy);
+    assert_true(r.y[0] == 90.5f); /* 5 + 6 + 7 + 9 + ... + 15 and the bias; the other windows have 54, 63 and -16 */
+    bwi_conv_pool_restore(&p, r.gradient, found, &bias);
+    for (int i = 0; i < 9; i++)
+        assert_true(found[i] == 2 * dy * expected[i]); /* twice, since it adds */
+    assert_true(bias == 2 * dy);
+    for (int i = 0; i < 16; i++)
+        assert_true(r.dx[i] == (i >= 4 && i % 4 < 3 ? dy : 0));
+    results_free(&p, &r);
+}
+
+static void test_by_hand(void **state)
+{
+    (void)state;
+    each_table(check_by_hand);
+}
+
+static void check_nan(const bwi_kernels *k)
+{
+    const conv_case c = {6, 8, 1, 3, 3, 3, {0}};
+    const bwi_conv_pool p = conv_pool_of(&c, 0);
+    float *x = input_floats(2 * 48), *weights = arranged_weights(&p), *dy = random_difference(&p.y);
+    x[0] = NAN; /* met by the first window only */
+    results r = compute(k, &p, x, weights, dy);
+    for (int64_t i = 0; i < bwi_image_floats(&p.y); i++)
+        assert_true(isnan(r.y[i]) == (i < 3));
+    results_free(&p, &r);
+    free(x);
+    free(weights);
+    free(dy);
+}
+
+static void test_nan(void **state)
+{
+    (void)state;
+    each_table(check_nan);
+}
+
+static void test_what_fits(void **state)
+{
+    (void)state;
+    conv_case c = {8, 8, 3, 4, 3, 3, {0}};
+    bwi_conv_pool p = conv_pool_of(&c, 0);
+    assert_true(bwi_conv_pool_fits(&p));
+    p.x.c = p.x.block = 5;
+    assert_false(bwi_conv_pool_fits(&p));
+    c.kw = 4;
+    p = conv_pool_of(&c, 0);
+    assert_false(bwi_conv_pool_fits(&p));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_against_reference),
+        cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_what_fits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
