@@ -117,6 +117,9 @@ typedef struct bw_context_options {
     int rank;                      /* this context's number among `ranks` */
     void (*log)(void *user, bw_log_level level, const char *message);
     void *log_user; /* kept */
+    /* Convolutions by their definition only: without it 3x3 convolutions between 16 and more channels before ReLU and pooling
+     * are computed by Winograd's algorithm, two to three times as fast, with errors of up to some 1e-5 of the largest value. */
+    bool exact_kernels;
 } bw_context_options;
 
 #define BW_CONTEXT_OPTIONS_DEFAULT         \
@@ -567,6 +570,7 @@ typedef struct bw_run_facts {
                              data in memory, stacks of the workers */
     size_t code_bytes;    /* what oneDNN took: machine code made for the model, its objects */
     size_t mapped_bytes;  /* pages of files that came in: mapped data, parts of libraries */
+    bool exact_kernels;   /* the context's */
 } bw_run_facts;
 
 BW_API bw_run_facts bw_history_facts(const bw_history *history);

@@ -113,7 +113,8 @@ struct bw_context {
     bwi_owned *owned;
     bwi_pool *pool;
     int workers;
-    char *instruction_set;      /* as asked for, or NULL */
+    char *instruction_set; /* as asked for, or NULL */
+    bool exact_kernels;
     const bwi_kernels *kernels; /* set by bwi_kernels_of when first asked */
     bw_ranks *ranks;
     int rank;

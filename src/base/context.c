@@ -62,6 +62,7 @@ static void apply(bw_context *ctx, const bw_context_options *options)
         bwi_pass_on(ctx);
     ctx->log = options->log;
     ctx->log_user = options->log_user;
+    ctx->exact_kernels = options->exact_kernels;
     join_ranks(ctx, options);
 }
 

@@ -52,7 +52,7 @@ typedef struct arguments {
     int epochs, warmup, workers, lanes;
     uint64_t seed;
     size_t memory;
-    bool json;
+    bool exact_kernels, json;
 } arguments;
 
 #define AT(member) offsetof(arguments, member)
@@ -66,6 +66,8 @@ static const cli_option options[] = {
     {"workers", &cli_count, AT(workers), "N", "threads; default: one for each CPU"},
     {"tile", &cli_extent, AT(tile), "N", "samples a worker takes through at once; default: from the\nmodel"},
     {"lanes", &cli_power, AT(lanes), "N", "gradient sums, a power of two; default: from the model"},
+    {"exact-kernels", &cli_flag, AT(exact_kernels), NULL,
+     "convolutions by their definition only, not by Winograd's\nfaster algorithm"},
     {"seed", &cli_seed, AT(seed), "N", "of the weights and the data (0)"},
     {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output; of several workloads\na list in \"results\""},
     {.name = NULL},
@@ -246,6 +248,7 @@ static int measure(result *measured, const arguments *given)
         return cli_fail("no memory for the samples of workload '%s'", measured->work->name);
     }
     int code = CLI_FAILURE;
+    cli_session_exact_kernels(given->exact_kernels);
     bw_context *ctx = cli_session_open(given->workers, false);
     if (ctx != NULL) {
         bw_status status = fit(measured, given, ctx, &made);
@@ -294,6 +297,7 @@ static void print_json(cli_json *json, const result *measured)
     cli_json_whole(json, "tile", measured->facts.tile);
     cli_json_whole(json, "lanes", measured->facts.lanes);
     cli_json_whole(json, "workers", measured->facts.workers);
+    cli_json_flag(json, "exact_kernels", measured->facts.exact_kernels);
     cli_json_object_end(json);
 }
 

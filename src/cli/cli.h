@@ -24,6 +24,8 @@ int cli_bench(int argc, char **argv);
 /* Opens a context whose log goes to standard error (nowhere if quiet) and that Ctrl-C cancels: the first one ends
  * what the library is doing with BW_CANCELLED, a second one ends the process. NULL after a message. */
 bw_context *cli_session_open(int workers, bool quiet);
+/* For contexts that are opened from now on: bw_context_options.exact_kernels. */
+void cli_session_exact_kernels(bool wanted);
 void cli_session_close(bw_context *ctx);
 /* True once Ctrl-C was pressed. */
 bool cli_session_interrupted(void);

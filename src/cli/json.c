@@ -114,6 +114,12 @@ void cli_json_whole(cli_json *json, const char *key, int64_t value)
     fprintf(json->file, "%" PRId64, value);
 }
 
+void cli_json_flag(cli_json *json, const char *key, bool value)
+{
+    begin_value(json, key);
+    fputs(value ? "true" : "false", json->file);
+}
+
 void cli_json_bytes(cli_json *json, const char *key, size_t value)
 {
     begin_value(json, key);

@@ -31,10 +31,18 @@ static void on_log(void *user, bw_log_level level, const char *message)
     fprintf(stderr, "batchwise: %s%s\n", level == BW_LOG_WARNING ? "warning: " : "", message);
 }
 
+static bool exact_kernels;
+
+void cli_session_exact_kernels(bool wanted)
+{
+    exact_kernels = wanted;
+}
+
 bw_context *cli_session_open(int workers, bool quiet)
 {
     bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
     options.workers = workers;
+    options.exact_kernels = exact_kernels;
     options.log = quiet ? NULL : on_log;
     bw_context *ctx = bw_open(&options);
     if (ctx == NULL) {

@@ -18,7 +18,7 @@ typedef struct arguments {
     int epochs, accumulate, workers, lanes;
     uint64_t seed;
     size_t memory;
-    bool no_shuffle, drop_remainder, quiet, json;
+    bool no_shuffle, drop_remainder, exact_kernels, quiet, json;
 } arguments;
 
 #define AT(member) offsetof(arguments, member)
@@ -45,6 +45,8 @@ static const cli_option options[] = {
     {"workers", &cli_count, AT(workers), "N", "threads; default: one for each CPU"},
     {"tile", &cli_extent, AT(tile), "N", "samples a worker takes through at once; default: from the\nmodel"},
     {"lanes", &cli_power, AT(lanes), "N", "gradient sums, a power of two; default: from the model"},
+    {"exact-kernels", &cli_flag, AT(exact_kernels), NULL,
+     "convolutions by their definition only, not by Winograd's\nfaster algorithm"},
     {"seed", &cli_seed, AT(seed), "N", "of the weights, the order and random layers (0)"},
     {"save-model", &cli_text, AT(save_model), "F",
      "write the trained model to F: .keras, or weights only:\n.safetensors, .weights.h5"},
@@ -96,6 +98,7 @@ static void print_json(const bw_model *model, const bw_history *history, const c
     cli_json_whole(&json, "tile", facts.tile);
     cli_json_whole(&json, "lanes", facts.lanes);
     cli_json_whole(&json, "workers", facts.workers);
+    cli_json_flag(&json, "exact_kernels", facts.exact_kernels);
     cli_json_object_end(&json);
     putchar('\n');
 }
@@ -303,6 +306,7 @@ int cli_train(int argc, char **argv)
     if (code != CLI_SUCCESS) {
         return code;
     }
+    cli_session_exact_kernels(given.exact_kernels);
     bw_context *ctx = cli_session_open(given.workers, given.quiet);
     if (ctx == NULL) {
         return CLI_FAILURE;

@@ -32,8 +32,8 @@ typedef struct bwi_window {
     int64_t h, w, stride_h, stride_w, pad_top, pad_left;
 } bwi_window;
 
-/* A convolution with stride 1, bias and ReLU, and 2x2/2 max pooling without padding behind it: x is the convolution's input,
- * channels-last, y what pooling gives. */
+/* A convolution with stride 1, bias and ReLU, and 2x2/2 max pooling without padding behind it: x is the convolution's input
+ * (conv_pool: channels-last, winograd: blocks of 16), y what pooling gives, in any block. */
 typedef struct bwi_conv_pool {
     bwi_image x, y;
     int64_t kh, kw, pad_top, pad_left, pad_bottom, pad_right;
@@ -148,6 +148,16 @@ struct bwi_kernels {
                                        void *scratch);
     void (*conv_pool_backward_data)(const bwi_conv_pool *k, const float *dy, const void *masks, const float *weights, float *dx);
 
+    /* The same for 3x3 kernels and many channels, with a quarter of the products but more rounding (docs/design.md). Weights are
+     * transformed once: bwi_winograd_floats. dw (Keras's order) and db are overwritten. `scratch` is 64-byte aligned and has
+     * bwi_winograd_scratch_bytes. */
+    void (*winograd_weights)(const bwi_conv_pool *k, const float *weights, const float *bias, float *to);
+    void (*winograd_forward)(const bwi_conv_pool *k, const float *x, const float *weights, float *y, void *masks, void *scratch);
+    void (*winograd_backward_weights)(const bwi_conv_pool *k, const float *x, const float *dy, const void *masks, float *dw,
+                                      float *db, void *scratch);
+    void (*winograd_backward_data)(const bwi_conv_pool *k, const float *dy, const void *masks, const float *weights, float *dx,
+                                   void *scratch);
+
     /* Rows of `width` numbers. */
     void (*softmax_forward)(int64_t rows, int64_t width, const float *x, float *y);
     void (*softmax_backward)(int64_t rows, int64_t width, const float *y, const float *dy, float *dx);
@@ -207,13 +217,18 @@ void bwi_dense_unpack(int64_t in, int64_t out, const float *packed, float *weigh
 
 size_t bwi_relu_maxpool_mask_bytes(const bwi_image *y_image);
 
-/* conv_pool (kernel/narrow.c): whether there is a kernel for it. */
+/* conv_pool (kernel/conv_pool.c): whether there is a kernel for it. */
 bool bwi_conv_pool_fits(const bwi_conv_pool *k);
 /* Weights (Keras's (kh, kw, in, out)) and bias (may be NULL) to and from [in][kh][kw][out], then the bias; out padded by zeros. */
 int64_t bwi_conv_pool_floats(const bwi_conv_pool *k);
 void bwi_conv_pool_arrange(const bwi_conv_pool *k, const float *weights, const float *bias, float *arranged);
 void bwi_conv_pool_restore(const bwi_conv_pool *k, const float *arranged, float *weights, float *bias);
 size_t bwi_conv_pool_scratch_bytes(const bwi_conv_pool *k);
+
+enum { BWI_WINOGRAD_BLOCK = 16 }; /* of the images it reads */
+bool bwi_winograd_fits(const bwi_conv_pool *k);
+int64_t bwi_winograd_floats(const bwi_conv_pool *k);
+size_t bwi_winograd_scratch_bytes(const bwi_conv_pool *k);
 
 /* ---- Convolution by oneDNN (kernel/onednn/convolution.c) ---- */
 

@@ -28,12 +28,29 @@ static inline int64_t bwi_conv_pool_filters(const bwi_conv_pool *k)
     return (k->y.c + BWI_MASK_CHANNELS - 1) / BWI_MASK_CHANNELS * BWI_MASK_CHANNELS;
 }
 
-/* Of the reference (narrow.c). */
+/* Of the reference (conv_pool.c). */
 void bwi_reference_conv_pool_forward(const bwi_conv_pool *k, const float *x, const float *weights, float *y, void *masks,
                                      void *scratch);
 void bwi_reference_conv_pool_backward_weights(const bwi_conv_pool *k, const float *x, const float *dy, const void *masks,
                                               float *gradient, void *scratch);
 void bwi_reference_conv_pool_backward_data(const bwi_conv_pool *k, const float *dy, const void *masks, const float *weights,
                                            float *dx);
+
+/* winograd: pieces of 4x4 outputs taken at a time. */
+#define BWI_WINOGRAD_PIECES 48
+#define BWI_WINOGRAD_POINTS 36
+
+/* Floats from one point of the transforms of a group's pieces to the next: apart from a power of two. */
+static inline int64_t bwi_winograd_pitch(int64_t channels)
+{
+    return BWI_WINOGRAD_PIECES * channels + 16;
+}
+
+/* Of the reference (conv_pool.c): the same convolution without transforms. */
+void bwi_reference_winograd_weights(const bwi_conv_pool *k, const float *weights, const float *bias, float *to);
+void bwi_reference_winograd_backward_weights(const bwi_conv_pool *k, const float *x, const float *dy, const void *masks, float *dw,
+                                             float *db, void *scratch);
+void bwi_reference_winograd_backward_data(const bwi_conv_pool *k, const float *dy, const void *masks, const float *weights,
+                                          float *dx, void *scratch);
 
 #endif

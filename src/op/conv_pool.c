@@ -1,7 +1,9 @@
 /*
- * conv_relu_maxpool: a convolution of an image with few channels (the first layer of most networks), its bias, ReLU and 2x2
- * pooling in one pass; its attributes and variables are the convolution's. The kernels' own arrangement of the weights is made
- * once per update; a tile's gradient is put back into the order in which the variable is stored.
+ * A convolution, its bias, ReLU and 2x2 pooling in one pass; attributes and variables are the convolution's.
+ *
+ * conv_relu_maxpool is for images with few channels (the first layer of most networks), winograd_relu_maxpool for 3x3 kernels
+ * and many channels. What their kernels make of the weights is made once per update; a tile's gradient is put back into
+ * the order in which the variable is stored.
  */
 #include "op/op.h"
 
@@ -15,13 +17,18 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     return status;
 }
 
+static bool is_winograd(const bw_node *node)
+{
+    return node->op == &bwi_op_winograd_relu_maxpool;
+}
+
 static bwi_conv_pool conv_pool_of(const bw_node *node, int64_t n)
 {
     const bwi_conv2d_attributes *a = node->attributes;
     bwi_conv_pool k = {.x = {.n = n}, .y = bwi_node_image(node, n), .kh = a->kernel[0], .kw = a->kernel[1]};
     int64_t out;
     bwi_shape_image(&node->input[0]->shape, &k.x.h, &k.x.w, &k.x.c);
-    k.x.block = k.x.c;
+    k.x.block = is_winograd(node) ? BWI_WINOGRAD_BLOCK : k.x.c;
     bwi_conv2d_extents(a, 0, k.x.h, &out, &k.pad_top, &k.pad_bottom);
     bwi_conv2d_extents(a, 1, k.x.w, &out, &k.pad_left, &k.pad_right);
     return k;
@@ -38,6 +45,12 @@ static size_t floats_bytes(int64_t count)
     return bwi_size_align((size_t)count * sizeof(float), BWI_CACHE_LINE);
 }
 
+/* Weights as the kernels have them. */
+static size_t made_bytes(const bw_node *node, const bwi_conv_pool *k)
+{
+    return floats_bytes(is_winograd(node) ? bwi_winograd_floats(k) : bwi_conv_pool_floats(k));
+}
+
 /* The scratch memory: the kernels', then in training the gradient as they arrange it, in Keras's order, and as it is stored. */
 typedef struct places {
     size_t arranged, plain, bias, stored, bytes;
@@ -45,8 +58,9 @@ typedef struct places {
 
 static places places_of(const bw_node *node, const bwi_conv_pool *k)
 {
-    places at = {.arranged = bwi_conv_pool_scratch_bytes(k)};
-    at.plain = at.arranged + floats_bytes(bwi_conv_pool_floats(k));
+    bool winograd = is_winograd(node);
+    places at = {.arranged = winograd ? bwi_winograd_scratch_bytes(k) : bwi_conv_pool_scratch_bytes(k)};
+    at.plain = at.arranged + (winograd ? 0 : floats_bytes(bwi_conv_pool_floats(k)));
     at.bias = at.plain + floats_bytes(bwi_shape_count(&node->variable[0]->shape));
     at.stored = at.bias + floats_bytes(k->y.c);
     at.bytes = at.stored + floats_bytes(node->variable[0]->count);
@@ -59,8 +73,8 @@ static bw_status prepare(bwi_prepare *p)
     places at = places_of(p->node, &k);
     p->workspace_bytes = bwi_relu_maxpool_mask_bytes(&k.y);
     p->scratch_bytes = p->training ? at.bytes : at.arranged;
-    /* Behind the arranged weights is room for Keras's order on the way. */
-    p->shared_bytes = floats_bytes(bwi_conv_pool_floats(&k)) + floats_bytes(bwi_shape_count(&p->node->variable[0]->shape));
+    /* Behind what the kernels have is room for Keras's order on the way. */
+    p->shared_bytes = made_bytes(p->node, &k) + floats_bytes(bwi_shape_count(&p->node->variable[0]->shape));
     return BW_OK;
 }
 
@@ -73,13 +87,17 @@ static bw_status prologue(const bwi_call *call)
 {
     const bwi_packing *packing = &call->node->variable[0]->packing;
     bwi_conv_pool k = conv_pool_of(call->node, 1);
-    const float *weights = call->weights[0];
+    const float *weights = call->weights[0], *bias = call->node->variables > 1 ? call->weights[1] : NULL;
     if (packing->unpack) {
-        float *plain = floats_at(call->shared, floats_bytes(bwi_conv_pool_floats(&k)));
+        float *plain = floats_at(call->shared, made_bytes(call->node, &k));
         packing->unpack(packing->object, weights, plain);
         weights = plain;
     }
-    bwi_conv_pool_arrange(&k, weights, call->node->variables > 1 ? call->weights[1] : NULL, call->shared);
+    if (is_winograd(call->node)) {
+        call->kernels->winograd_weights(&k, weights, bias, call->shared);
+    } else {
+        bwi_conv_pool_arrange(&k, weights, bias, call->shared);
+    }
     return BW_OK;
 }
 
@@ -87,7 +105,8 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     bwi_conv_pool k = conv_pool_of(call->node, call->samples);
-    call->kernels->conv_pool_forward(&k, call->src[0], call->shared, call->dst, call->workspace, call->scratch);
+    (is_winograd(call->node) ? call->kernels->winograd_forward : call->kernels->conv_pool_forward)(
+        &k, call->src[0], call->shared, call->dst, call->workspace, call->scratch);
     return BW_OK;
 }
 
@@ -95,7 +114,11 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     bwi_conv_pool k = conv_pool_of(call->node, call->samples);
-    call->kernels->conv_pool_backward_data(&k, call->diff_dst, call->workspace, call->shared, call->diff_src[0]);
+    if (is_winograd(call->node)) {
+        call->kernels->winograd_backward_data(&k, call->diff_dst, call->workspace, call->shared, call->diff_src[0], call->scratch);
+    } else {
+        call->kernels->conv_pool_backward_data(&k, call->diff_dst, call->workspace, call->shared, call->diff_src[0]);
+    }
     return BW_OK;
 }
 
@@ -118,18 +141,21 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
     const bwi_packing *packing = &call->node->variable[0]->packing;
     bwi_conv_pool k = conv_pool_of(call->node, call->samples);
     places at = places_of(call->node, &k);
-    bool with_bias = call->node->variables > 1;
     float *arranged = floats_at(call->scratch, at.arranged), *plain = floats_at(call->scratch, at.plain);
     float *bias = floats_at(call->scratch, at.bias), *stored = plain;
-    memset(arranged, 0, (size_t)bwi_conv_pool_floats(&k) * sizeof(float));
-    call->kernels->conv_pool_backward_weights(&k, call->src[0], call->diff_dst, call->workspace, arranged, call->scratch);
-    bwi_conv_pool_restore(&k, arranged, plain, with_bias ? bias : NULL);
+    if (is_winograd(call->node)) {
+        call->kernels->winograd_backward_weights(&k, call->src[0], call->diff_dst, call->workspace, plain, bias, call->scratch);
+    } else {
+        memset(arranged, 0, (size_t)bwi_conv_pool_floats(&k) * sizeof(float));
+        call->kernels->conv_pool_backward_weights(&k, call->src[0], call->diff_dst, call->workspace, arranged, call->scratch);
+        bwi_conv_pool_restore(&k, arranged, plain, bias);
+    }
     if (packing->pack) {
         stored = floats_at(call->scratch, at.stored);
         packing->pack(packing->object, plain, stored);
     }
     add_to_lane(call, tile, 0, stored);
-    if (with_bias) {
+    if (call->node->variables > 1) {
         add_to_lane(call, tile, 1, bias);
     }
     return BW_OK;
@@ -143,32 +169,27 @@ static double flops(const bw_node *node)
     return bwi_op_conv2d.flops(&convolution);
 }
 
-bool bwi_conv_pool_pattern(const bw_node *const *chain)
+bool bwi_conv_pool_pattern(const bw_node *convolution, const bwi_op *fused)
 {
-    const bw_node *node = chain[0];
-    const bwi_conv2d_attributes *a = node->attributes;
-    if (node->shape.rank != 3 || a->groups != 1 || a->strides[0] != 1 || a->strides[1] != 1 || a->dilation[0] != 1 ||
+    const bwi_conv2d_attributes *a = convolution->attributes;
+    if (convolution->shape.rank != 3 || a->groups != 1 || a->strides[0] != 1 || a->strides[1] != 1 || a->dilation[0] != 1 ||
         a->dilation[1] != 1) {
         return false;
     }
-    bw_node pooled = *node;
+    bw_node pooled = *convolution;
+    pooled.op = fused;
     pooled.shape.extent[0] /= 2;
     pooled.shape.extent[1] /= 2;
     pooled.block = pooled.shape.extent[2];
     bwi_conv_pool k = conv_pool_of(&pooled, 1);
-    return bwi_conv_pool_fits(&k);
+    return is_winograd(&pooled) ? bwi_winograd_fits(&k) : bwi_conv_pool_fits(&k);
 }
 
-const bwi_op bwi_op_conv_relu_maxpool = {.name = "conv_relu_maxpool",
-                                         .flags = BWI_OP_INFERENCE_PROLOGUE,
-                                         .backward_reads = BWI_READS_WORKSPACE,
-                                         .weights_reads = BWI_READS_SRC | BWI_READS_WORKSPACE,
-                                         .layout = BWI_LAYOUT_PREPARED,
-                                         .shape = shape,
-                                         .blocks = blocks,
-                                         .prepare = prepare,
-                                         .prologue = prologue,
-                                         .forward = forward,
-                                         .backward = backward,
-                                         .backward_weights = backward_weights,
-                                         .flops = flops};
+#define COMMON                                                                                                                \
+    .flags = BWI_OP_INFERENCE_PROLOGUE, .backward_reads = BWI_READS_WORKSPACE,                                                \
+    .weights_reads = BWI_READS_SRC | BWI_READS_WORKSPACE, .layout = BWI_LAYOUT_PREPARED, .shape = shape, .blocks = blocks,    \
+    .prepare = prepare, .prologue = prologue, .forward = forward, .backward = backward, .backward_weights = backward_weights, \
+    .flops = flops
+
+const bwi_op bwi_op_conv_relu_maxpool = {.name = "conv_relu_maxpool", COMMON};
+const bwi_op bwi_op_winograd_relu_maxpool = {.name = "winograd_relu_maxpool", COMMON};

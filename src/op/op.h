@@ -11,8 +11,8 @@
 extern const bwi_op *const bwi_ops[];
 
 extern const bwi_op bwi_op_input, bwi_op_conv2d, bwi_op_maxpool2d, bwi_op_relu, bwi_op_relu_maxpool, bwi_op_conv_relu_maxpool,
-    bwi_op_softmax, bwi_op_reshape, bwi_op_dense, bwi_op_batchnorm, bwi_op_reorder, bwi_op_crossentropy, bwi_op_accuracy,
-    bwi_op_mean, bwi_op_custom, bwi_op_custom_constant;
+    bwi_op_winograd_relu_maxpool, bwi_op_softmax, bwi_op_reshape, bwi_op_dense, bwi_op_batchnorm, bwi_op_reorder,
+    bwi_op_crossentropy, bwi_op_accuracy, bwi_op_mean, bwi_op_custom, bwi_op_custom_constant;
 extern const bwi_op bwi_op_avgpool2d, bwi_op_global_maxpool, bwi_op_pad2d, bwi_op_upsample2d, bwi_op_permute, bwi_op_depthwise;
 extern const bwi_op bwi_op_embedding, bwi_op_index_mask, bwi_op_masked_average, bwi_op_mask_any, bwi_op_mask_weights;
 
@@ -297,10 +297,11 @@ typedef struct bwi_pattern {
     int attributes; /* which of them it has its attributes and name from */
     const bwi_op *fused;
     bool (*fits)(const bw_node *const *chain);
+    bool inexact; /* it rounds more than the nodes do by themselves: not with exact kernels */
 } bwi_pattern;
 
-/* conv_relu_maxpool: whether there is a kernel for the convolution. */
-bool bwi_conv_pool_pattern(const bw_node *const *chain);
+/* Whether there is a kernel for the convolution before ReLU and pooling. */
+bool bwi_conv_pool_pattern(const bw_node *convolution, const bwi_op *fused);
 
 extern const bwi_pattern bwi_patterns[]; /* the first that fits is taken; ends with a row of NULLs */
 

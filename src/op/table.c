@@ -28,6 +28,7 @@ const bwi_op *const bwi_ops[] = {&bwi_op_activation,
                                  &bwi_op_relu,
                                  &bwi_op_relu_maxpool,
                                  &bwi_op_conv_relu_maxpool,
+                                 &bwi_op_winograd_relu_maxpool,
                                  &bwi_op_softmax,
                                  &bwi_op_reshape,
                                  &bwi_op_dense,
@@ -68,12 +69,24 @@ static bool relu_maxpool_fits(const bw_node *const *chain)
 
 static bool conv_relu_maxpool_fits(const bw_node *const *chain)
 {
-    return pools_two_by_two(chain[1], chain[2]) && bwi_conv_pool_pattern(chain);
+    return pools_two_by_two(chain[1], chain[2]) && bwi_conv_pool_pattern(chain[0], &bwi_op_conv_relu_maxpool);
 }
 
+static bool winograd_relu_maxpool_fits(const bw_node *const *chain)
+{
+    return pools_two_by_two(chain[1], chain[2]) && bwi_conv_pool_pattern(chain[0], &bwi_op_winograd_relu_maxpool);
+}
+
+#define CONV_RELU_POOL .chain = {&bwi_op_conv2d, &bwi_op_relu, &bwi_op_maxpool2d}, .length = 3, .attributes = 0
+
 const bwi_pattern bwi_patterns[] = {
-    {{&bwi_op_conv2d, &bwi_op_relu, &bwi_op_maxpool2d}, 3, 0, &bwi_op_conv_relu_maxpool, conv_relu_maxpool_fits},
-    {{&bwi_op_relu, &bwi_op_maxpool2d}, 2, 1, &bwi_op_relu_maxpool, relu_maxpool_fits},
+    {CONV_RELU_POOL, .fused = &bwi_op_conv_relu_maxpool, .fits = conv_relu_maxpool_fits},
+    {CONV_RELU_POOL, .fused = &bwi_op_winograd_relu_maxpool, .fits = winograd_relu_maxpool_fits, .inexact = true},
+    {.chain = {&bwi_op_relu, &bwi_op_maxpool2d},
+     .length = 2,
+     .attributes = 1,
+     .fused = &bwi_op_relu_maxpool,
+     .fits = relu_maxpool_fits},
     {.fused = NULL},
 };
 

@@ -69,7 +69,7 @@ static void find_patterns(lowering *l)
     for (int n = l->from->count - 1; n >= 0; n--) {
         const bw_node *chain[BWI_CHAIN];
         for (const bwi_pattern *p = bwi_patterns; l->needed[n] && !l->gone[n] && !l->pattern[n] && p->fused; p++) {
-            if (!chain_ending_at(l, l->from->nodes[n], p, chain)) {
+            if ((p->inexact && l->ctx->exact_kernels) || !chain_ending_at(l, l->from->nodes[n], p, chain)) {
                 continue;
             }
             l->pattern[n] = p;

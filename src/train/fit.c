@@ -297,6 +297,7 @@ static void take_facts(fitting *f)
     facts->tile = plan->tile;
     facts->lanes = plan->lanes;
     facts->workers = plan->workers;
+    facts->exact_kernels = plan->ctx->exact_kernels;
     facts->planned_bytes = bwi_plan_total(plan);
     bwi_measure_end(&f->measure, f->ctx, facts);
 }

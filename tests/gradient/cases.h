@@ -57,18 +57,6 @@ typedef struct op_case {
         }                                                                                                              \
     }
 
-/* A convolution with ReLU and pooling: kernel height and width, same; input height, width, channels; filters. */
-#define CONV_POOL(kh, kw, s, h, w, c, f)                                                                                        \
-    {                                                                                                                           \
-        .op = &bwi_op_conv_relu_maxpool,                                                                                        \
-        ATTRIBUTES(bwi_conv2d_attributes, .filters = f, .kernel = {kh, kw}, .strides = {1, 1}, .dilation = {1, 1}, .groups = 1, \
-                   .same = s),                                                                                                  \
-        .input = {VARIED(h, w, c)}, .variable = {                                                                               \
-            SHAPE(kh, kw, c, f),                                                                                                \
-            SHAPE(f)                                                                                                            \
-        }                                                                                                                       \
-    }
-
 /* Depthwise: kernel, strides, dilation, same; input height, width, channels. */
 #define DEPTHWISE(kh, kw, sh, sw, dh, dw, s, h, w, c)                                                                  \
     {                                                                                                                  \
@@ -277,8 +265,6 @@ static const op_case op_cases[] = {
     POOL(maxpool2d, 3, 3, 2, 2, false, 7, 7, 1),
     POOL(maxpool2d, 1, 1, 1, 1, false, 3, 3, 2),
     POOL(maxpool2d, 2, 3, 3, 1, true, 4, 7, 5),
-    CONV_POOL(3, 3, false, 5, 4, 1, 2), /* few outputs, so that none comes near another or zero */
-    CONV_POOL(2, 5, false, 3, 6, 2, 1),
     POOL(relu_maxpool, 2, 2, 2, 2, false, 4, 6, 3),
     POOL(relu_maxpool, 2, 2, 2, 2, false, 5, 7, 2),
     POOL(relu_maxpool, 2, 2, 2, 2, true, 2, 2, 1),
@@ -424,16 +410,21 @@ static const op_case op_cases[] = {
 /* ---- Patterns ---- */
 
 typedef struct pattern_case {
+    const bwi_op *fused;
     op_case chain[BWI_CHAIN]; /* of all but the first only op and attributes count */
 } pattern_case;
 
+#define RELU_POOL(same) KINKED(relu, 0), POOL(maxpool2d, 2, 2, 2, 2, same, 0, 0, 0)
+
 static const pattern_case pattern_cases[] = {
-    {{KINKED(relu, 6, 4, 3), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)}},
-    {{KINKED(relu, 7, 5, 17), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)}},
-    {{KINKED(relu, 2, 4, 1), POOL(maxpool2d, 2, 2, 2, 2, true, 0, 0, 0)}},
-    {{CONV(3, 3, 1, 1, 1, 1, 1, false, 9, 8, 1, 5), KINKED(relu, 0), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)}},
-    {{CONV(3, 3, 1, 1, 1, 1, 1, true, 6, 10, 3, 17), KINKED(relu, 0), POOL(maxpool2d, 2, 2, 2, 2, true, 0, 0, 0)}},
-    {{CONV(2, 5, 1, 1, 1, 1, 1, false, 7, 12, 2, 33), KINKED(relu, 0), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)}},
+    {&bwi_op_relu_maxpool, {KINKED(relu, 6, 4, 3), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)}},
+    {&bwi_op_relu_maxpool, {KINKED(relu, 7, 5, 17), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)}},
+    {&bwi_op_relu_maxpool, {KINKED(relu, 2, 4, 1), POOL(maxpool2d, 2, 2, 2, 2, true, 0, 0, 0)}},
+    {&bwi_op_conv_relu_maxpool, {CONV(3, 3, 1, 1, 1, 1, 1, false, 9, 8, 1, 5), RELU_POOL(false)}},
+    {&bwi_op_conv_relu_maxpool, {CONV(3, 3, 1, 1, 1, 1, 1, true, 6, 10, 3, 17), RELU_POOL(true)}},
+    {&bwi_op_conv_relu_maxpool, {CONV(2, 5, 1, 1, 1, 1, 1, false, 7, 12, 2, 33), RELU_POOL(false)}},
+    {&bwi_op_winograd_relu_maxpool, {CONV(3, 3, 1, 1, 1, 1, 1, false, 6, 7, 16, 16), RELU_POOL(false)}},
+    {&bwi_op_winograd_relu_maxpool, {CONV(3, 3, 1, 1, 1, 1, 1, true, 6, 4, 16, 32), RELU_POOL(true)}},
 };
 
 /* ---- Models: the samples of one that begins with an embedding are whole numbers below its rows ---- */

@@ -228,8 +228,17 @@ static void test_ops(void **state)
     }
 }
 
-/* Every op with a gradient has a case; what has none there is only what nothing flows back through, and reorder, which
- * lowering puts between ops and which must have been met. */
+static bool is_fused(const bwi_op *op)
+{
+    bool found = false;
+    for (const bwi_pattern *p = bwi_patterns; p->fused; p++) {
+        found |= p->fused == op;
+    }
+    return found;
+}
+
+/* Every op with a gradient has a case; what has none there is only what nothing flows back through, reorder, which
+ * lowering puts between ops and which must have been met, and what patterns make, which is compared with what it replaces. */
 static void test_table_is_covered(void **state)
 {
     (void)state;
@@ -239,7 +248,7 @@ static void test_table_is_covered(void **state)
         for (size_t c = 0; c < BWI_COUNT(op_cases); c++) {
             found |= op_cases[c].op == op;
         }
-        if (carries && !(found && seen[i])) {
+        if (carries && !is_fused(op) && !(found && seen[i])) {
             fail_msg("op %s has a gradient and no case in tests/gradient/cases.h", op->name);
         }
     }
@@ -272,7 +281,7 @@ static int chain_length(const pattern_case *c)
 
 static bool is_case_of(const pattern_case *c, const bwi_pattern *pattern)
 {
-    bool same = chain_length(c) == pattern->length;
+    bool same = c->fused == pattern->fused && chain_length(c) == pattern->length;
     for (int k = 0; k < pattern->length && same; k++) {
         same = c->chain[k].op == pattern->chain[k];
     }
@@ -309,7 +318,7 @@ static void check_pattern(const pattern_case *c, const bwi_pattern *pattern)
         rig_gradients(&r, unfused, sample_counts[s], b);
         double off = norm_of_difference(&r.graph, a, b, &norm);
         assert_true(norm > 0);
-        if (!(off <= 1e-6 * norm)) {
+        if (!(off <= (pattern->inexact ? 1e-5 : 1e-6) * norm)) {
             fail_msg("%s, %d samples: fused and unfused gradients are %.2e apart", pattern->fused->name, sample_counts[s],
                      off / norm);
         }

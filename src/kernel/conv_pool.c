@@ -1,5 +1,5 @@
 /*
- * conv_pool: which ones have a kernel, how their weights are arranged, and the plain reference.
+ * conv_pool and winograd: which convolutions have a kernel, how the weights are arranged, and the plain reference.
  */
 #include "kernel/kernel.h"
 #include "kernel/packing.h"
@@ -7,7 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_CHANNELS = 4, TALLEST = 7 };
+/* Of Winograd's weights there are four times as many as of the layer's, twice; the larger they are, the less they stay in
+ * the cache: at 256x256 channels it is no faster than a direct convolution. */
+enum { MOST_CHANNELS = 4, TALLEST = 7, WINOGRAD_PAIRS = 128 * 128 };
 
 bool bwi_conv_pool_fits(const bwi_conv_pool *k)
 {
@@ -47,6 +49,23 @@ void bwi_conv_pool_restore(const bwi_conv_pool *k, const float *arranged, float 
             memcpy(weights, arranged + (c * taps + t) * filters, (size_t)k->y.c * sizeof *weights);
     if (bias)
         memcpy(bias, arranged + k->x.c * taps * filters, (size_t)k->y.c * sizeof *bias);
+}
+
+bool bwi_winograd_fits(const bwi_conv_pool *k)
+{
+    return k->kh == 3 && k->kw == 3 && k->x.c % BWI_WINOGRAD_BLOCK == 0 && k->y.c % BWI_WINOGRAD_BLOCK == 0 &&
+           k->x.c * k->y.c <= WINOGRAD_PAIRS && k->y.h >= 2 && k->y.w >= 2;
+}
+
+int64_t bwi_winograd_floats(const bwi_conv_pool *k)
+{
+    return 2 * BWI_WINOGRAD_POINTS * k->x.c * k->y.c + k->y.c;
+}
+
+size_t bwi_winograd_scratch_bytes(const bwi_conv_pool *k)
+{
+    int64_t floats = k->x.c * k->y.c + bwi_winograd_pitch(k->x.c) + bwi_winograd_pitch(k->y.c);
+    return (size_t)(BWI_WINOGRAD_POINTS * floats) * sizeof(float);
 }
 
 /* ---- The reference ---- */
@@ -163,4 +182,24 @@ void bwi_reference_conv_pool_backward_data(const bwi_conv_pool *k, const float *
 {
     memset(dx, 0, (size_t)bwi_image_floats(&k->x) * sizeof *dx);
     each_winner(k, dy, masks, add_to_difference, &(operands){weights, dx});
+}
+
+void bwi_reference_winograd_weights(const bwi_conv_pool *k, const float *weights, const float *bias, float *to)
+{
+    bwi_conv_pool_arrange(k, weights, bias, to);
+}
+
+void bwi_reference_winograd_backward_weights(const bwi_conv_pool *k, const float *x, const float *dy, const void *masks, float *dw,
+                                             float *db, void *scratch)
+{
+    memset(scratch, 0, (size_t)bwi_conv_pool_floats(k) * sizeof(float));
+    bwi_reference_conv_pool_backward_weights(k, x, dy, masks, scratch, NULL);
+    bwi_conv_pool_restore(k, scratch, dw, db);
+}
+
+void bwi_reference_winograd_backward_data(const bwi_conv_pool *k, const float *dy, const void *masks, const float *weights,
+                                          float *dx, void *scratch)
+{
+    (void)scratch;
+    bwi_reference_conv_pool_backward_data(k, dy, masks, weights, dx);
 }

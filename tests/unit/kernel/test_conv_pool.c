@@ -1,6 +1,6 @@
 /*
  * Convolution with ReLU and pooling in one pass, of every table against the reference: all blocks of the output, kernels,
- * padding, more columns than are taken at a time, NaN.
+ * padding, more columns or pieces than are taken at a time, NaN. Also Winograd's: its errors have a bound.
  */
 #include "support/kernel_check.h"
 
@@ -168,6 +168,86 @@ static void test_nan(void **state)
     each_table(check_nan);
 }
 
+/* ---- Winograd ---- */
+
+static const conv_case winograd_cases[] = {
+    {6, 6, 16, 16, 3, 3, {0}},          {7, 11, 16, 32, 3, 3, {0}},           {8, 8, 32, 16, 3, 3, {1, 1, 1, 1}},
+    {9, 6, 48, 80, 3, 3, {1, 0, 0, 1}}, {30, 33, 16, 48, 3, 3, {2, 2, 2, 2}}, {7, 60, 32, 64, 3, 3, {0}},
+};
+
+static results compute_winograd(const bwi_kernels *k, const bwi_conv_pool *p, const float *x, const float *w, const float *b,
+                                const float *dy)
+{
+    const int64_t floats = p->kh * p->kw * p->x.c * p->y.c, y_floats = bwi_image_floats(&p->y);
+    const size_t bytes = bwi_winograd_scratch_bytes(p), masks = bwi_relu_maxpool_mask_bytes(&p->y);
+    void *scratch = output_bytes(bytes);
+    float *weights = output_floats(bwi_winograd_floats(p));
+    results r = {output_floats(y_floats), output_floats(y_floats), output_floats(floats + p->y.c),
+                 output_floats(bwi_image_floats(&p->x)), output_bytes(masks)};
+    k->winograd_weights(p, w, b, weights);
+    k->winograd_forward(p, x, weights, r.y, r.masks, scratch);
+    k->winograd_forward(p, x, weights, r.inference, NULL, scratch);
+    k->winograd_backward_weights(p, x, dy, r.masks, r.gradient, r.gradient + floats, scratch);
+    k->winograd_backward_data(p, dy, r.masks, weights, r.dx, scratch);
+    output_free(scratch, bytes);
+    output_floats_free(weights, bwi_winograd_floats(p));
+    return r;
+}
+
+static void winograd_free(const bwi_conv_pool *p, results *r)
+{
+    output_floats_free(r->y, bwi_image_floats(&p->y));
+    output_floats_free(r->inference, bwi_image_floats(&p->y));
+    output_floats_free(r->gradient, p->kh * p->kw * p->x.c * p->y.c + p->y.c);
+    output_floats_free(r->dx, bwi_image_floats(&p->x));
+    output_free(r->masks, bwi_relu_maxpool_mask_bytes(&p->y));
+}
+
+/* The bound that the header states, of the largest value. */
+static void assert_near(const char *what, const float *found, const float *expected, int64_t count)
+{
+    double most = 0;
+    for (int64_t i = 0; i < count; i++)
+        most = fmax(most, fabs((double)expected[i]));
+    assert_true(most > 0);
+    assert_close(what, found, expected, count, 1e-5 * most);
+}
+
+static void check_winograd(const bwi_kernels *k, const bwi_conv_pool *p)
+{
+    const int64_t floats = 9 * p->x.c * p->y.c;
+    float *x = random_difference(&p->x), *w = input_floats(floats), *b = input_floats(p->y.c), *dy = random_difference(&p->y);
+    assert_true(bwi_winograd_fits(p));
+    results a = compute_winograd(k, p, x, w, b, dy), e = compute_winograd(&bwi_kernels_reference, p, x, w, b, dy);
+    assert_near("y", a.y, e.y, bwi_image_floats(&p->y));
+    assert_close("y without masks", a.inference, a.y, bwi_image_floats(&p->y), 0);
+    assert_near("gradient", a.gradient, e.gradient, floats);
+    assert_near("bias", a.gradient + floats, e.gradient + floats, p->y.c);
+    assert_near("dx", a.dx, e.dx, bwi_image_floats(&p->x));
+    winograd_free(p, &a);
+    winograd_free(p, &e);
+    free(x);
+    free(w);
+    free(b);
+    free(dy);
+}
+
+static void check_all_winograd(const bwi_kernels *k)
+{
+    for (size_t i = 0; i < BWI_COUNT(winograd_cases); i++)
+        for (size_t b = 0; b < BWI_COUNT(blocks); b++) {
+            bwi_conv_pool p = conv_pool_of(&winograd_cases[i], blocks[b]);
+            p.x.block = BWI_WINOGRAD_BLOCK;
+            check_winograd(k, &p);
+        }
+}
+
+static void test_winograd(void **state)
+{
+    (void)state;
+    each_table(check_all_winograd);
+}
+
 static void test_what_fits(void **state)
 {
     (void)state;
@@ -184,10 +264,8 @@ static void test_what_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_reference),
-        cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_nan),
-        cmocka_unit_test(test_what_fits),
+        cmocka_unit_test(test_against_reference), cmocka_unit_test(test_by_hand),   cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_winograd),          cmocka_unit_test(test_what_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
