@@ -176,7 +176,8 @@ typedef struct bw_read_options {
     const char *categorical; /* columns whose numbers are categories, "city,3"; text always is; NULL: none */
     const char *ignore;      /* columns that are left out; NULL: none */
     double bad_records;      /* share of records that may be wrong: they are left out, counted and listed in the log; default 0 */
-    const bw_dataset *like;  /* columns, categories and fill values are those of this one, with which a model was trained */
+    const bw_dataset *like;  /* columns, categories and fill values are those of this one, with which a model was trained: by the
+                                columns' names, or their order if one of them has no header */
     const char *input;       /* feature or dataset of the inputs, by name, of TFRecord and HDF5 files; NULL: x or image */
 } bw_read_options;
 
@@ -526,6 +527,21 @@ BW_API bw_status bw_set_learning_rate(bw_model *model, double rate);
 
 /* Loss and metrics over the dataset, one row named as in bw_fit. */
 BW_API bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result);
+
+/* What was found, chosen or fitted while the training data was read and prepared belongs to the model: scale and shape of the inputs,
+ * columns, categories and fill values, classes and their names, the size of images, what bw_standardise and bw_normalise fitted,
+ * bw_one_hot. bw_fit keeps it (from its first update on; so does the first bw_apply), .keras files hold it, and bw_read_for reads
+ * samples in the same way. Options say what training did not: a target's column, a header, bad records; a scale or shape other than
+ * training's is refused. A file without the target's column gives samples to predict. Columns are found by their names, those that
+ * training did not have are left out; an input's category that training did not have is a failure or, where missing values
+ * are allowed, a missing one. Samples for a model that was trained on arrays are read as bw_read does. A builder. */
+BW_API bw_dataset *bw_read_for(bw_model *model, const char *path, const bw_read_options *options);
+/* The same in pieces, for programs that change samples by functions (bw_map), which no file keeps: a dataset without samples that can
+ * stand for `like` in bw_read_options, bw_standardise and bw_normalise. NULL: there is nothing to keep. Lent until the model is
+ * trained again. */
+BW_API const bw_dataset *bw_model_data(const bw_model *model);
+/* The name of a class that the model tells apart; NULL: there is none of that number. Lent likewise. */
+BW_API const char *bw_model_class(const bw_model *model, int number);
 
 /* The model's output for each sample, in the dataset's order, into count floats (samples times outputs). */
 BW_API bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predictions, size_t count);

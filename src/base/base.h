@@ -123,6 +123,7 @@ struct bw_context {
     atomic_bool cancelled;
     atomic_size_t allocated;
     bw_status status;
+    bool closing; /* what is destroyed now must not look at other objects: they may be gone */
     bool pending; /* a builder's failure that no status has reported yet */
     char message[1024];
 };

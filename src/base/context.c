@@ -99,6 +99,7 @@ void bw_close(bw_context *ctx)
         return;
     if (ctx->ranks)
         ctx->ranks->part(ctx->ranks, ctx->rank);
+    ctx->closing = true;
     while (ctx->owned)
         bwi_disown(ctx->owned);
     bwi_pool_close(ctx);

@@ -222,17 +222,19 @@ static int make_model(const arguments *given, bw_context *ctx, bw_model **model)
     return *model == NULL ? cli_mistake(usage.command, "%s", bw_message(ctx)) : compile(given, ctx, *model, false);
 }
 
-static int make_datasets(const arguments *given, bw_context *ctx, bw_dataset **training, bw_dataset **validation)
+/* A model from a file goes on with data that is prepared as before; validation data is prepared as the training data. */
+static int make_datasets(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset **training, bw_dataset **validation)
 {
     bw_read_options reading = BW_READ_OPTIONS_DEFAULT;
     reading.scale = given->scale;
-    *training = bw_read(ctx, given->data, &reading);
+    *training = bw_read_for(model, given->data, &reading);
     if (!given->no_shuffle) {
         *training = bw_shuffle(*training, given->seed);
     }
     if (*training == NULL) {
         return cli_fail("%s", bw_message(ctx));
     }
+    reading.like = *training;
     *validation = given->validation == NULL ? NULL : bw_read(ctx, given->validation, &reading);
     if (given->validation != NULL && *validation == NULL) {
         return cli_fail("%s", bw_message(ctx));
@@ -252,7 +254,7 @@ static int train(const arguments *given, bw_context *ctx)
         code = CLI_FAILURE;
     }
     if (code == CLI_SUCCESS) {
-        code = make_datasets(given, ctx, &training, &fitting.validation);
+        code = make_datasets(given, ctx, model, &training, &fitting.validation);
     }
     if (cli_session_interrupted()) {
         cli_fail("interrupted before the first step");

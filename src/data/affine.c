@@ -171,6 +171,18 @@ static const affine *fitted_by(const bw_dataset *dataset)
     return dataset->second ? dataset->second->own : dataset->own;
 }
 
+/* Inputs correspond by their order; besides them the datasets may differ: what is predicted has no targets. */
+static const fitted *fitted_to(const bw_dataset *dataset, int field)
+{
+    int index = 0;
+    if (!dataset->second)
+        return &((const affine *)dataset->own)->field[field];
+    for (int f = 0; f < field; f++)
+        index += dataset->columns[f].field.role == BWI_ROLE_INPUT;
+    const int other = bwi_dataset_find(dataset->second, BWI_ROLE_INPUT, index);
+    return &((const affine *)dataset->second->own)->field[other];
+}
+
 static void apply(const fitted *by, const bwi_destination *to, int64_t values, float *x)
 {
     const int64_t pixels = to->h * to->w;
@@ -208,7 +220,7 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     const bw_status status = bwi_content_gather(dataset->upstream, demand);
     float *x = demand->to->data;
     for (int64_t i = 0; i < demand->n && status == BW_OK; i++, x += bwi_destination_values(demand->to))
-        apply(&own->field[demand->field], demand->to, column->values, x);
+        apply(fitted_to(dataset, demand->field), demand->to, column->values, x);
     return status;
 }
 
@@ -221,20 +233,23 @@ static void close_affine(bw_dataset *dataset)
     }
 }
 
-static const bwi_source standards = {.kind = "standardise", .gather = gather, .begin = begin, .close = close_affine};
-static const bwi_source ranges = {.kind = "normalise", .gather = gather, .begin = begin, .close = close_affine};
+static const bwi_source standards = {
+    .kind = "standardise", .gather = gather, .begin = begin, .keeps = BWI_KEEPS_STATISTICS, .close = close_affine};
+static const bwi_source ranges = {
+    .kind = "normalise", .gather = gather, .begin = begin, .keeps = BWI_KEEPS_STATISTICS, .close = close_affine};
 
 bool bwi_dataset_statistics(const bw_dataset *dataset, int field, const float **offset, const float **factor, int64_t *count)
 {
     for (; dataset; dataset = dataset->upstream) {
         if (dataset->source != &standards && dataset->source != &ranges)
             continue;
-        const affine *own = fitted_by(dataset);
-        if (!own->ready || field < 0 || field >= dataset->column_count || own->field[field].count == 0)
+        if (!fitted_by(dataset)->ready || field < 0 || field >= dataset->column_count ||
+            dataset->columns[field].field.role != BWI_ROLE_INPUT)
             return false;
-        *offset = own->field[field].offset;
-        *factor = own->field[field].factor;
-        *count = own->field[field].count;
+        const fitted *found = fitted_to(dataset, field);
+        *offset = found->offset;
+        *factor = found->factor;
+        *count = found->count;
         return true;
     }
     return false;
@@ -273,9 +288,13 @@ static bw_status follow(bw_dataset *made, const bw_dataset *like)
     }
     if (!found)
         return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "%s: the dataset it shall be like is not", made->source->kind);
-    bool suits = found->column_count == made->column_count;
-    for (int f = 0; suits && f < made->column_count; f++)
-        suits = ((const affine *)found->own)->field[f].count == ((const affine *)made->own)->field[f].count;
+    bool suits = true;
+    for (int k = 0, f = 0; suits && f >= 0; k++) {
+        const int g = bwi_dataset_find(found, BWI_ROLE_INPUT, k);
+        f = bwi_dataset_find(made, BWI_ROLE_INPUT, k);
+        suits =
+            f < 0 || g < 0 ? f == g : ((const affine *)found->own)->field[g].count == ((const affine *)made->own)->field[f].count;
+    }
     if (!suits || found->owned.ctx != made->owned.ctx)
         return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "%s: the dataset it shall be like has other inputs",
                         made->source->kind);
@@ -311,4 +330,39 @@ bw_dataset *bw_standardise(bw_dataset *dataset, const bw_dataset *like)
 bw_dataset *bw_normalise(bw_dataset *dataset, const bw_dataset *like)
 {
     return build(dataset, &ranges, like);
+}
+
+/* ---- For patterns ---- */
+
+bw_dataset *bwi_affine_over(bw_dataset *dataset, const bw_dataset *stage)
+{
+    return build(dataset, stage->source, NULL);
+}
+
+bw_dataset *bwi_affine_again(bw_dataset *dataset, const bw_dataset *stage)
+{
+    return build(dataset, stage->source, stage);
+}
+
+bool bwi_affine_is_kind(const char *kind)
+{
+    return strcmp(kind, standards.kind) == 0 || strcmp(kind, ranges.kind) == 0;
+}
+
+bw_dataset *bwi_affine_named(bw_dataset *dataset, const char *kind)
+{
+    return build(dataset, strcmp(kind, ranges.kind) == 0 ? &ranges : &standards, NULL);
+}
+
+bw_status bwi_affine_set(bw_dataset *dataset, int field, const float *offset, const float *factor, int64_t count)
+{
+    affine *own = dataset->own;
+    fitted *to = &own->field[field];
+    if (to->count != count)
+        return bwi_fail(dataset->owned.ctx, BW_INVALID_ARGUMENT, "%s: statistics for %lld values, expected %lld",
+                        dataset->source->kind, (long long)count, (long long)to->count);
+    memcpy(to->offset, offset, (size_t)count * sizeof *offset);
+    memcpy(to->factor, factor, (size_t)count * sizeof *factor);
+    own->ready = true;
+    return BW_OK;
 }

@@ -171,10 +171,45 @@ static bool listed(const char *list, int number, int count, const char *name)
     return false;
 }
 
+/* What the columns must be like; NULL: nothing. */
+static const bwi_facts *model_facts(const csv_table *table)
+{
+    const bwi_facts *facts = table->options->like ? bwi_dataset_facts(table->options->like) : NULL;
+    return facts && facts->features > 0 ? facts : NULL;
+}
+
+/* Columns correspond by their names where both have them, otherwise by their order. */
+static bool follows_names(const csv_table *table, const bwi_facts *facts)
+{
+    bool named = table->header;
+    for (int i = 0; named && i < facts->features; i++)
+        named = facts->feature[i].name && facts->feature[i].name[0];
+    return named;
+}
+
+/* The target of data that is like other data: that column, or none if what is read is to be predicted. */
+static bw_status find_target_like(csv_table *table, const bwi_facts *facts)
+{
+    table->target = -1;
+    if (!facts->target)
+        return BW_OK;
+    if (!follows_names(table, facts)) {
+        table->target = table->count > facts->features ? table->count - 1 : -1;
+        return BW_OK;
+    }
+    for (int i = 0; i < table->count; i++) {
+        if (strcmp(table->columns[i].name, facts->target) == 0)
+            table->target = i;
+    }
+    return BW_OK;
+}
+
 static bw_status find_target(csv_table *table)
 {
     const char *wanted = table->options->target;
     int64_t number;
+    if (!wanted && model_facts(table))
+        return find_target_like(table, model_facts(table));
     table->target = wanted ? -1 : table->count > 1 ? table->count - 1 : -1;
     if (!wanted || !*wanted)
         return BW_OK;
@@ -250,23 +285,69 @@ static void place_columns(csv_table *table)
     }
 }
 
-/* Columns, kinds and categories are those of the dataset that the model was trained with. */
-static bw_status follow(csv_table *table, const bwi_facts *facts)
+static csv_kind kind_like(const bwi_feature *feature)
+{
+    return feature->categories > 0 ? CSV_CATEGORY : CSV_NUMBER;
+}
+
+/* The column of a feature by its name, the first that has no place yet; -1: none. */
+static int column_named(const csv_table *table, const char *name)
+{
+    for (int i = 0; i < table->count; i++) {
+        if (i != table->target && table->columns[i].place < 0 && strcmp(table->columns[i].name, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
+/* Columns that the model was not trained on are left out. */
+static bw_status follow_names(csv_table *table, const bwi_facts *facts)
+{
+    char quoted[BWI_QUOTE_SIZE];
+    for (int i = 0; i < table->count; i++) {
+        table->columns[i].place = -1;
+        if (i != table->target)
+            table->columns[i].kind = CSV_IGNORED;
+    }
+    for (int k = 0; k < facts->features; k++) {
+        const char *name = facts->feature[k].name;
+        const int found = column_named(table, name);
+        if (found < 0)
+            return bwi_fail(table->ctx, BW_NOT_FOUND, "%s: no column %s, which the data it must be like has", table->path,
+                            bwi_quote(quoted, name, strlen(name)));
+        table->columns[found].place = k;
+        table->columns[found].kind = kind_like(&facts->feature[k]);
+    }
+    table->width = facts->features;
+    return BW_OK;
+}
+
+static bw_status follow_order(csv_table *table, const bwi_facts *facts)
 {
     int feature = 0;
     for (int i = 0; i < table->count; i++) {
         csv_column *column = &table->columns[i];
-        if (i == table->target)
-            column->kind = facts->classes > 0 ? CSV_CATEGORY : CSV_NUMBER;
-        else if (column->kind != CSV_IGNORED && feature < facts->features)
-            column->kind = facts->feature[feature++].categories > 0 ? CSV_CATEGORY : CSV_NUMBER;
-        else if (column->kind != CSV_IGNORED)
-            feature++;
+        if (i == table->target || column->kind == CSV_IGNORED)
+            continue;
+        if (feature < facts->features)
+            column->kind = kind_like(&facts->feature[feature]);
+        feature++;
     }
     if (feature != facts->features)
         return bwi_fail(table->ctx, BW_INVALID_ARGUMENT, "%s: %d columns of inputs, the data it must be like has %d", table->path,
                         feature, facts->features);
     return BW_OK;
+}
+
+/* Columns, kinds and categories are those of the dataset that the model was trained with. */
+static bw_status follow(csv_table *table)
+{
+    const bwi_facts *facts = model_facts(table);
+    if (!facts)
+        return BW_OK;
+    if (table->target >= 0)
+        table->columns[table->target].kind = facts->classes > 0 ? CSV_CATEGORY : CSV_NUMBER;
+    return follows_names(table, facts) ? follow_names(table, facts) : follow_order(table, facts);
 }
 
 bw_status csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text, const bw_read_options *options)
@@ -305,7 +386,7 @@ bw_status csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text
     place_columns(table);
     if (table->width == 0)
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: no column is left for the inputs", text->path);
-    return options->like ? follow(table, bwi_dataset_facts(options->like)) : BW_OK;
+    return follow(table);
 }
 
 void csv_table_close(csv_table *table)

@@ -205,10 +205,15 @@ static void set_category(csv_reading *r, int column, int64_t row, int number)
         r->x[row * table->width + table->columns[column].place] = (float)number;
 }
 
-/* Replaces each block's own numbers of categories by their places in `words`. */
+/* Replaces each block's own numbers of categories by their places in `words`. An input that is none of them counts as missing, if
+ * missing values are allowed. */
 static bw_status renumber(csv_reading *r, int column, const char *const *words, int count)
 {
     const csv_table *table = &r->table;
+    const bool unknown_allowed = column != table->target && table->options->missing != BW_MISSING_ERROR;
+    int64_t unknown = 0;
+    char quoted[BWI_QUOTE_SIZE], name[BWI_QUOTE_SIZE];
+    bwi_quote(name, table->columns[column].name, strlen(table->columns[column].name));
     for (int64_t i = 0; i < r->span_count; i++) {
         const csv_span *part = &r->spans[i];
         const csv_words *own = &part->result.words[column];
@@ -220,18 +225,21 @@ static bw_status renumber(csv_reading *r, int column, const char *const *words, 
         for (int64_t row = part->first; row < part->first + part->result.rows; row++) {
             const double number = category_at(r, column, row);
             const int k = isnan(number) ? -1 : (int)number;
-            if (k < 0 || map[k] >= 0) {
+            if (k < 0 || map[k] >= 0 || unknown_allowed) {
+                unknown += k >= 0 && map[k] < 0;
                 set_category(r, column, row, k < 0 ? -1 : map[k]);
                 continue;
             }
-            char quoted[BWI_QUOTE_SIZE], name[BWI_QUOTE_SIZE];
             bwi_release(r->ctx, map);
             return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %s: %s is none of the %d categories of the training data",
-                            r->paths[part->file], bwi_quote(name, table->columns[column].name, strlen(table->columns[column].name)),
-                            bwi_quote(quoted, own->text[k], strlen(own->text[k])), count);
+                            r->paths[part->file], name, bwi_quote(quoted, own->text[k], strlen(own->text[k])), count);
         }
         bwi_release(r->ctx, map);
     }
+    if (unknown > 0)
+        bwi_log(r->ctx, BW_LOG_WARNING,
+                "%s: column %s: %lld values are none of the %d categories of the training data and count as missing", r->paths[0],
+                name, (long long)unknown, count);
     return BW_OK;
 }
 
@@ -281,13 +289,11 @@ static void fill_missing(csv_reading *r, int place, const bwi_feature *like, bwi
             count++;
         }
     }
-    if (count == r->rows)
-        return;
     feature->filled = true;
     feature->fill = r->table.options->missing == BW_MISSING_MEAN && count > 0 ? sum / (double)count : 0;
     if (like && like->filled)
         feature->fill = like->fill;
-    for (int64_t row = 0; row < r->rows; row++) {
+    for (int64_t row = 0; row < r->rows && count < r->rows; row++) {
         if (isnan(x[row * width]))
             x[row * width] = (float)feature->fill;
     }
@@ -299,10 +305,10 @@ static bw_status settle_columns(csv_reading *r, bwi_facts *facts)
 {
     const csv_table *table = &r->table;
     const bwi_facts *like = table->options->like ? bwi_dataset_facts(table->options->like) : NULL;
+    like = like && like->features > 0 ? like : NULL;
     bwi_feature *features = bwi_allocate(r->ctx, (size_t)table->width, sizeof *features);
-    bool missing = false;
-    for (int64_t i = 0; i < r->span_count; i++)
-        missing = missing || r->spans[i].result.missing_values > 0;
+    /* Also where nothing is missing now: it may be when the model is used. */
+    const bool fill = table->options->missing == BW_MISSING_MEAN || table->options->missing == BW_MISSING_ZERO;
     facts->feature = features;
     if (!features)
         return BW_RESOURCE_EXHAUSTED;
@@ -321,7 +327,7 @@ static bw_status settle_columns(csv_reading *r, bwi_facts *facts)
         else if (column->kind == CSV_CATEGORY)
             status = settle_categories(r, c, like, column->place, &features[column->place].category,
                                        &features[column->place].categories);
-        else if (c != table->target && missing)
+        else if (c != table->target && fill)
             fill_missing(r, column->place, like ? &like->feature[column->place] : NULL, &features[column->place]);
         if (status != BW_OK)
             return status;

@@ -83,9 +83,12 @@ typedef struct bwi_feature {
 } bwi_feature;
 
 typedef struct bwi_facts {
-    double scale; /* of the inputs */
-    const char *target;
-    int classes; /* 0: the target is a number, or classes have no names */
+    double scale;               /* of the inputs */
+    int rank;                   /* of `shape`; 0: samples that were not read from a file, or have several inputs */
+    int64_t shape[BW_MAX_RANK]; /* of an input, as it was read */
+    bw_missing missing;         /* the rule for missing values */
+    const char *target;         /* NULL: there is none */
+    int classes;                /* 0: the target is a number, or classes have no names */
     const char *const *class_name;
     int features; /* 0: unknown */
     const bwi_feature *feature;
@@ -96,6 +99,20 @@ const bwi_facts *bwi_dataset_facts(const bw_dataset *dataset);
 /* What bw_standardise or bw_normalise fitted to an input: value k of a sample becomes (value - offset[k mod count]) *
  * factor[k mod count]. False if there is none, or it is not fitted yet. Lent. */
 bool bwi_dataset_statistics(const bw_dataset *dataset, int field, const float **offset, const float **factor, int64_t *count);
+
+/* A pattern: a dataset without samples that keeps what was found, chosen or fitted while the given one was read and prepared. It can
+ * stand wherever one must be `like` another. NULL as a builder. */
+bw_dataset *bwi_pattern_make(const bw_dataset *dataset);
+bool bwi_pattern_is_plain(const bw_dataset *pattern); /* there is nothing to keep */
+/* Reads samples as the pattern's were. NULL as a builder. */
+bw_dataset *bwi_pattern_read(const bw_dataset *pattern, const char *path, const bw_read_options *options);
+/* As JSON, for a model's file. What is read is checked; `where` begins messages. */
+struct bwi_json;
+struct bwi_json_writer;
+bw_status bwi_pattern_write(const bw_dataset *pattern, struct bwi_json_writer *writer);
+bw_dataset *bwi_pattern_parse(bw_context *ctx, const struct bwi_json *json, const char *where);
+/* Fits what is fitted to the samples that the dataset is used with: before a pattern is made. */
+bw_status bwi_dataset_prepare(const bw_dataset *dataset);
 
 /* Splits off the share for validation (Keras: the samples from floor(n * (1 - share)) on; of a shuffled dataset a random
  * share by its seed). The dataset stays valid; both parts keep it. INVALID_ARGUMENT if a part would be empty. */

@@ -46,6 +46,14 @@ typedef struct bwi_stretch {
     int64_t begin, end, position;
 } bwi_stretch;
 
+/* What a model's file keeps of a kind that changes values. */
+typedef enum bwi_keeps {
+    BWI_KEEPS_NOTHING,    /* it changes none, or in training only */
+    BWI_KEEPS_STATISTICS, /* standardise, normalise */
+    BWI_KEEPS_CLASSES,    /* one_hot */
+    BWI_KEEPS_UNKNOWN     /* how is not known: a function */
+} bwi_keeps;
+
 /* One kind of dataset. Functions that run on workers and on the threads of a ring, several at once, only read the dataset. */
 typedef struct bwi_source {
     const char *kind;
@@ -65,6 +73,7 @@ typedef struct bwi_source {
     bool renumbers; /* a sample's number is not that of the upstream; `second` is another upstream */
     /* The batch that begins at a position, which is moved over what is dropped; 0: the end. NULL: the upstream's. */
     int64_t (*batch)(const bw_dataset *dataset, int epoch, bwi_stretch *at);
+    bwi_keeps keeps;
     void (*close)(bw_dataset *dataset); /* frees the parts of `own`; `own` itself is released after it */
 } bwi_source;
 
@@ -174,6 +183,17 @@ bw_status bwi_dataset_begin_below(const bw_dataset *dataset);
 
 /* A dataset over this one, with scratch, whose fields are those that functions see: float32 or int32. NULL on failure. */
 bw_dataset *bwi_dataset_stage(bw_dataset *dataset);
+
+/* ---- affine.c, onehot.c: for patterns ---- */
+
+/* The same kind over another dataset, which is taken: not fitted; fitted as that one is. Builders. */
+bw_dataset *bwi_affine_over(bw_dataset *dataset, const bw_dataset *stage);
+bw_dataset *bwi_affine_again(bw_dataset *dataset, const bw_dataset *stage);
+bool bwi_affine_is_kind(const char *kind);
+bw_dataset *bwi_affine_named(bw_dataset *dataset, const char *kind);
+/* Gives statistics to an input; they are ready with the last one. */
+bw_status bwi_affine_set(bw_dataset *dataset, int field, const float *offset, const float *factor, int64_t count);
+int64_t bwi_onehot_classes(const bw_dataset *dataset);
 
 /* ---- facts.c ---- */
 

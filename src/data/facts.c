@@ -58,7 +58,8 @@ static bool copy_features(bw_context *ctx, bwi_facts *to, const bwi_facts *from)
 
 bw_status bwi_facts_copy(bw_context *ctx, bwi_facts *to, const bwi_facts *from)
 {
-    *to = (bwi_facts){.scale = from->scale, .classes = from->classes};
+    *to = (bwi_facts){.scale = from->scale, .classes = from->classes, .rank = from->rank, .missing = from->missing};
+    memcpy(to->shape, from->shape, sizeof to->shape);
     if (copy_name(ctx, &to->target, from->target) &&
         (from->classes == 0 || copy_names(ctx, &to->class_name, from->class_name, from->classes)) &&
         (from->features == 0 || copy_features(ctx, to, from)))

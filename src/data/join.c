@@ -206,8 +206,12 @@ static const bwi_source concatenation = {.kind = "concatenate",
                                          .batch = concatenated_batch};
 static const bwi_source interleaving = {
     .kind = "interleave", .number = interleaved_number, .renumbers = true, .gather = gather_joined, .place = place_joined};
-static const bwi_source zipping = {
-    .kind = "zip", .number = zipped_number, .renumbers = true, .gather = gather_zipped, .place = place_zipped};
+static const bwi_source zipping = {.kind = "zip",
+                                   .number = zipped_number,
+                                   .renumbers = true,
+                                   .gather = gather_zipped,
+                                   .place = place_zipped,
+                                   .keeps = BWI_KEEPS_UNKNOWN};
 static const bwi_source repetition = {.kind = "repeat",
                                       .number = repeated_number,
                                       .renumbers = true,

@@ -324,6 +324,11 @@ bw_status bwi_dataset_begin_below(const bw_dataset *dataset)
     return begin_chain(dataset, dataset);
 }
 
+bw_status bwi_dataset_prepare(const bw_dataset *dataset)
+{
+    return begin_chain(dataset, dataset);
+}
+
 bool bwi_dataset_begins(const bw_dataset *dataset)
 {
     bool begins = dataset->ring != NULL;

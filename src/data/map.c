@@ -68,7 +68,7 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     return status;
 }
 
-static const bwi_source maps = {.kind = "map", .make = make, .whole = true};
+static const bwi_source maps = {.kind = "map", .make = make, .whole = true, .keeps = BWI_KEEPS_UNKNOWN};
 
 static bw_status declare(bw_dataset *made, const bw_map_options *options)
 {

@@ -42,7 +42,12 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     return BW_OK;
 }
 
-static const bwi_source source = {.kind = "one_hot", .gather = gather};
+static const bwi_source source = {.kind = "one_hot", .gather = gather, .keeps = BWI_KEEPS_CLASSES};
+
+int64_t bwi_onehot_classes(const bw_dataset *dataset)
+{
+    return ((const onehot *)dataset->own)->classes;
+}
 
 static bw_status declare(bw_dataset *made, int64_t classes)
 {

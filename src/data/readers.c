@@ -189,6 +189,20 @@ static bw_status reshape(bw_dataset *root, const char *path, const bw_read_optio
     return bwi_dataset_reshape(root, options->rank, options->shape, where);
 }
 
+/* What is applied again when the model is used. */
+static void keep_choices(bw_dataset *root, const bw_read_options *options)
+{
+    bw_dataset *base = root;
+    while (base->upstream)
+        base = base->upstream;
+    bwi_facts *facts = &base->facts;
+    facts->missing = options->missing;
+    if (bwi_dataset_find(root, BWI_ROLE_INPUT, 1) >= 0)
+        return;
+    facts->rank = bw_dataset_shape(root, facts->shape);
+    facts->rank = facts->rank < 0 ? 0 : facts->rank;
+}
+
 bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *options)
 {
     bw_read_options chosen;
@@ -204,8 +218,10 @@ bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *op
         status = reshape(root, path, &chosen);
     if (status == BW_OK && root->slow && !root->ring)
         status = bwi_ring_attach(root);
-    if (status == BW_OK)
+    if (status == BW_OK) {
+        keep_choices(root, &chosen);
         return root;
+    }
     bw_dataset_free(root);
     return bwi_pass_on(ctx);
 }

@@ -1,12 +1,14 @@
 /*
  * Keras's files: .keras (a zip of config.json, metadata.json and model.weights.h5), to_json's text, and .weights.h5. Of a zip's
- * members only these are looked at. What is written has no time stamps: the same model gives the same bytes.
+ * members only these are looked at, and one of our own that Keras passes over: how the training data was read and prepared, which is
+ * applied again when the model is used. What is written has no time stamps: the same model gives the same bytes.
  */
 #include "file/file.h"
 
 #include <string.h>
 
 static const char config_name[] = "config.json", weights_name[] = "model.weights.h5", metadata_name[] = "metadata.json";
+static const char data_name[] = "batchwise_data.json";
 
 /* Unpacked, a configuration has at most this; weights are limited by the file, as they are not packed. */
 enum { CONFIG_LIMIT = 1 << 24 };
@@ -86,6 +88,35 @@ static bw_status read_weights(bw_model *model, const char *path, const char *whe
     return status;
 }
 
+/* The pattern of the training data, if the file has one. */
+static bw_status load_data(bw_model *model, bwi_zip *zip, const char *path)
+{
+    bw_context *ctx = model->ctx;
+    bwi_bytes bytes;
+    void *copy = NULL;
+    bwi_json *json = NULL;
+    bwi_text where = {.ctx = ctx};
+    if (find_member(zip, data_name) < 0) {
+        return BW_OK;
+    }
+    bwi_text_add(&where, "%s: %s", path, data_name);
+    bw_status status = where.failed ? BW_RESOURCE_EXHAUSTED : read_member(ctx, zip, path, data_name, CONFIG_LIMIT, &bytes, &copy);
+    if (status == BW_OK) {
+        status = bwi_json_parse(ctx, &json, bytes.data, bytes.size, where.bytes);
+    }
+    bwi_training *training = status == BW_OK ? bwi_training_of(model) : NULL;
+    bw_dataset *pattern = training ? bwi_pattern_parse(ctx, json, where.bytes) : NULL;
+    if (pattern) {
+        bwi_training_set_data(training, pattern);
+    } else if (status == BW_OK) {
+        status = training ? bwi_pending(ctx) : BW_RESOURCE_EXHAUSTED;
+    }
+    bwi_json_free(json);
+    bwi_release(ctx, copy);
+    bwi_text_free(&where);
+    return status;
+}
+
 static bw_model *load_members(bw_context *ctx, bwi_zip *zip, const char *path)
 {
     bwi_bytes bytes;
@@ -107,6 +138,9 @@ static bw_model *load_members(bw_context *ctx, bwi_zip *zip, const char *path)
         if (status == BW_OK) {
             status = read_weights(model, where.bytes, where.bytes, &bytes, true);
             bwi_release(ctx, copy);
+        }
+        if (status == BW_OK) {
+            status = load_data(model, zip, path);
         }
         if (status != BW_OK) {
             bwi_disown(model);
@@ -165,25 +199,37 @@ static bw_status write_config(bw_model *model, const bwi_wiring *wiring, bwi_jso
     return bwi_keras_write_model(model, wiring, writer);
 }
 
+static bw_status write_data(bw_model *model, bwi_json_writer *writer)
+{
+    const bw_dataset *pattern = bw_model_data(model);
+    *writer = (bwi_json_writer){.text = {.ctx = model->ctx}};
+    return pattern ? bwi_pattern_write(pattern, writer) : BW_OK;
+}
+
 static bw_status write_members(bw_model *model, const bwi_wiring *wiring, void **file, size_t *size)
 {
     /* Keras reads the version only to show it; this one's files look like ours. */
     static const char metadata[] = "{\"keras_version\": \"3.0.0\", \"date_saved\": \"1980-01-01@00:00:00\"}";
-    bwi_json_writer config;
+    bwi_json_writer config, data = {.text = {.ctx = model->ctx}};
     void *image = NULL;
     size_t image_size = 0;
     bw_status status = write_config(model, wiring, &config);
+    if (status == BW_OK) {
+        status = write_data(model, &data);
+    }
     if (status == BW_OK) {
         status = bwi_weights_write(model, wiring, &image, &image_size);
     }
     if (status == BW_OK) {
         const bwi_zip_part parts[] = {{metadata_name, metadata, sizeof metadata - 1},
                                       {config_name, config.text.bytes, config.text.length},
-                                      {weights_name, image, image_size}};
-        status = bwi_zip_write(model->ctx, parts, (int)BWI_COUNT(parts), file, size);
+                                      {weights_name, image, image_size},
+                                      {data_name, data.text.bytes, data.text.length}};
+        status = bwi_zip_write(model->ctx, parts, (int)BWI_COUNT(parts) - (data.text.length == 0), file, size);
     }
     bwi_release(model->ctx, image);
     bwi_text_free(&config.text);
+    bwi_text_free(&data.text);
     return status;
 }
 

@@ -7,6 +7,9 @@ static void destroy(void *training)
 {
     bwi_training *t = training;
     bwi_optimizer_free_slots(t);
+    if (!t->ctx->closing) {
+        bw_dataset_free(t->data);
+    }
     bwi_release(t->ctx, t);
 }
 

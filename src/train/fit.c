@@ -10,6 +10,7 @@ typedef struct fitting {
     bw_fit_options options;
     bw_dataset *training, *validation;
     bw_dataset *split[2]; /* made here from one dataset; NULL: none */
+    bw_dataset *pattern;  /* of the training part; the model's from the first update on */
     bw_dataset *windows;  /* the training part with its batches: the samples behind each update */
     int64_t count;
     bwi_session session;
@@ -121,6 +122,10 @@ static bw_status run_epoch(fitting *f, bw_progress *p)
         p->step++;
         p->update = s->training->optimizer.iterations;
         p->samples += piece.count;
+        if (f->pattern) {
+            bwi_training_set_data(s->training, f->pattern);
+            f->pattern = NULL;
+        }
         f->history->facts.updates++;
         f->history->facts.samples += piece.count;
         if (f->painter.file || f->options.on_step) {
@@ -221,6 +226,17 @@ static bw_status check_validation(const fitting *f)
     return BW_OK;
 }
 
+/* What is fitted to the data is fitted now, to the training part alone. */
+static bw_status prepare_data(fitting *f)
+{
+    bw_status status = bwi_dataset_prepare(f->training);
+    if (status != BW_OK) {
+        return status;
+    }
+    f->pattern = bwi_pattern_make(f->training);
+    return f->pattern ? BW_OK : bwi_pending(f->ctx);
+}
+
 static bw_status open_session(fitting *f)
 {
     const bw_fit_options *o = &f->options;
@@ -312,6 +328,9 @@ static bw_status fit(fitting *f, bw_dataset *dataset, bw_history **history)
         status = check_validation(f);
     }
     if (status == BW_OK) {
+        status = prepare_data(f);
+    }
+    if (status == BW_OK) {
         status = open_session(f);
     }
     status = begin_together(f, status);
@@ -383,6 +402,7 @@ bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *opt
     status = fit(&f, dataset, history);
     bwi_disown(f.history);
     bwi_disown(f.logs);
+    bw_dataset_free(f.pattern);
     bw_dataset_free(f.windows);
     bw_dataset_free(f.split[0]);
     bw_dataset_free(f.split[1]);

@@ -14,6 +14,7 @@ struct bw_gradients {
     bw_fit_options options;
     bwi_session session; /* opened by the first batch: the targets' shape comes from the data */
     bool open;
+    bw_dataset *pattern; /* of the first batch's dataset, until it is the model's */
 };
 
 static void destroy(bwi_owned *object)
@@ -21,6 +22,9 @@ static void destroy(bwi_owned *object)
     bw_gradients *g = (bw_gradients *)(void *)object;
     if (g->open) {
         bwi_session_close(&g->session);
+    }
+    if (!g->ctx->closing) {
+        bw_dataset_free(g->pattern);
     }
 }
 
@@ -56,7 +60,14 @@ static bw_status open_session(bw_gradients *g, bw_dataset *dataset)
                                    .seed = g->options.seed,
                                    .class_weight = g->options.class_weight,
                                    .class_count = g->options.class_count};
-    bw_status status = bwi_session_open(&g->session, g->model, dataset, &options);
+    bw_status status = bwi_dataset_prepare(dataset);
+    if (status == BW_OK && !g->pattern) {
+        g->pattern = bwi_pattern_make(dataset);
+        status = g->pattern ? BW_OK : bwi_pending(g->ctx);
+    }
+    if (status == BW_OK) {
+        status = bwi_session_open(&g->session, g->model, dataset, &options);
+    }
     g->open = status == BW_OK;
     return status;
 }
@@ -162,7 +173,12 @@ bw_status bw_apply(bw_model *model, bw_gradients *g)
     if (status == BW_OK && !g->open) {
         status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "nothing to apply: no sample's gradient was added");
     }
-    return status == BW_OK ? bwi_session_apply(&g->session) : status;
+    status = status == BW_OK ? bwi_session_apply(&g->session) : status;
+    if (status == BW_OK && g->pattern) {
+        bwi_training_set_data(g->session.training, g->pattern);
+        g->pattern = NULL;
+    }
+    return status;
 }
 
 bw_status bw_apply_averages(bw_model *model)

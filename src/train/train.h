@@ -195,10 +195,13 @@ typedef struct bwi_training {
     const bwi_loss_row *found[BWI_MAX_ENDS]; /* what the data last chose for each output that has no other */
     bwi_chosen_metric metrics[BWI_MAX_METRICS];
     int metric_count; /* -1: from the loss */
+    bw_dataset *data; /* the pattern of the data that the model was last trained on; NULL: none */
 } bwi_training;
 
 /* The model's training part, made (with Adam) if it is not there yet; NULL: no memory. */
 bwi_training *bwi_training_of(bw_model *model);
+/* Takes the pattern (NULL: none) in place of the one before. */
+void bwi_training_set_data(bwi_training *training, bw_dataset *pattern);
 /* Variables, optimizer slots and counters as named values. */
 void bwi_training_state(bw_model *model, bwi_state *state);
 bw_status bwi_optimizer_open_slots(bwi_training *training);

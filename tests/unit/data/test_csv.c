@@ -289,6 +289,13 @@ static void test_like(void **state)
     static const char *const unknown = "a,b,c\n7,q,no\n1,z,no\n";
     w.bytes = (const unsigned char *)unknown;
     w.size = strlen(unknown);
+    use = bw_read(w.ctx, "c.csv", &options); /* counts as missing, as long as values may be */
+    x = gather_all(use, 0, &n);
+    static const float without[] = {7, 0, 0, 0, 1, 0, 0, 1};
+    assert_int_equal(n, 8);
+    assert_memory_equal(x, without, sizeof without);
+    free(x);
+    options.missing = BW_MISSING_ERROR;
     assert_failed(w.ctx, bw_read(w.ctx, "c.csv", &options), BW_INVALID_ARGUMENT,
                   "c.csv: column 'b': 'q' is none of the 3 categories of the training data");
     world_end(&w);
