@@ -229,8 +229,8 @@ BW_API int64_t bw_random_permute(uint64_t seed, int64_t count, int64_t position)
 /* A sample that a function makes or changes. */
 #define BW_TROUBLE 128
 typedef struct bw_sample {
-    int64_t number; /* of the sample: where it stands in its source, not in the epoch */
-    int epoch;
+    int64_t number;   /* of the sample: where it stands in its source, not in the epoch */
+    int epoch;        /* -1: in none: validation, evaluation, prediction, and fitting statistics */
     bw_random random; /* the sample's own stream in this epoch: the same whatever the threads and the order */
     char *trouble;    /* a function that returns false may say why: BW_TROUBLE bytes */
     const bw_context *context;
@@ -284,6 +284,21 @@ typedef int (*bw_generator_function)(void *user, bw_sample *sample, void *const 
  * are not looked at. */
 BW_API bw_dataset *bw_from_generator(bw_context *ctx, const bw_field *fields, int count, bw_generator_function function,
                                      void *user);
+
+/* Images changed at random while training, another way in each epoch, a function of seed, epoch and the sample's number alone. Not in
+ * validation (the part that bw_fit splits off either), evaluation and prediction. The text lists what is done, in this order, to each
+ * input of shape (height, width, channels), with amounts drawn evenly:
+ *   flip               left to right with probability 1/2; flip=vertical, flip=both
+ *   shift=0.1          by whole pixels, up to a share of the side, or from 1 on so many pixels
+ *   crop=0.8           a window of this share of the sides or more, anywhere, becomes the whole
+ *   rotate=15          about the centre, by up to so many degrees either way
+ *   zoom=0.1           about the centre, by a factor of 1 - 0.1 to 1 + 0.1
+ *   brightness=0.2     times 1 - 0.2 to 1 + 0.2
+ *   contrast=0.2       differences from the channel's mean, times 1 - 0.2 to 1 + 0.2
+ *   noise=0.05         plus normal numbers of this deviation (in the inputs' own unit)
+ *   cutout=8           a square of 8 x 8 pixels at a random place becomes 0
+ * Between pixels values are bilinear; beyond the edge stands the nearest pixel. Results are not clipped. Takes the dataset. */
+BW_API bw_dataset *bw_augment(bw_dataset *dataset, const char *text, uint64_t seed);
 
 /* Samples kept in memory once they were made, as they were in epoch 0. Takes the dataset. */
 BW_API bw_dataset *bw_cache(bw_dataset *dataset);

@@ -43,7 +43,8 @@ static bw_status read_sample(fitting *f, int64_t index, float *to)
     const int64_t number = f->all ? index : bwi_dataset_number(f->top, 0, index);
     const bwi_destination place = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = f->values, .block = f->values};
     char trouble[BWI_GATHER_TROUBLE] = "";
-    const bwi_demand demand = {.field = f->field, .numbers = &number, .n = 1, .to = &place, .trouble = trouble};
+    const bwi_demand demand = {
+        .field = f->field, .epoch = BWI_EPOCH_NONE, .numbers = &number, .n = 1, .to = &place, .trouble = trouble};
     const bw_status status = bwi_content_gather(f->dataset->upstream, &demand);
     if (status != BW_OK && !atomic_flag_test_and_set(&f->told))
         memcpy(f->trouble, trouble, sizeof trouble);

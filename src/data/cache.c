@@ -103,6 +103,11 @@ bw_dataset *bw_cache(bw_dataset *dataset)
     if (!dataset)
         return NULL;
     bw_context *ctx = dataset->owned.ctx;
+    if (bwi_dataset_augments(dataset)) {
+        bw_dataset_free(dataset);
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT,
+                              "cache: augmented samples would stay as they are in the first epoch; cache first, then augment");
+    }
     bw_dataset *made = bwi_dataset_over(dataset, &source, bwi_dataset_fields(dataset), sizeof(cache));
     if (!made)
         return bwi_dataset_take(dataset, NULL);

@@ -39,6 +39,9 @@ typedef struct bwi_destination {
 
 enum { BWI_GATHER_TROUBLE = 200 };
 
+/* Samples as they are when a model is used, not trained: without augmentation. */
+#define BWI_EPOCH_NONE (-1)
+
 /* Gathers n samples of a field by number, as they are in `epoch`. Converts the type; inputs are scaled as bw_read_options says.
  * Runs on workers, at the same time as others: the context's message stays as it is; `trouble` (NULL, or BWI_GATHER_TROUBLE
  * bytes) gets a text that names the sample, the place it comes from and what is wrong. Values that int32 cannot hold are
@@ -51,6 +54,7 @@ bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, co
  * Datasets that make their samples run ahead by it. Others do nothing. */
 typedef struct bwi_walk {
     int epoch;
+    bool plain; /* values are those of BWI_EPOCH_NONE, in the epoch's order */
     int64_t first, count;
     int64_t tile;
     int lanes, workers;

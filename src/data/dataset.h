@@ -210,6 +210,10 @@ bw_status bwi_ring_begin(bwi_ring *ring, const bw_dataset *dataset, const bwi_wa
 bool bwi_ring_runs(const bwi_ring *ring);
 bw_status bwi_ring_gather(bwi_ring *ring, const bw_dataset *dataset, const bwi_demand *demand);
 
+/* ---- augment.c ---- */
+
+bool bwi_dataset_augments(const bw_dataset *dataset); /* at some stage */
+
 /* ---- batch.c ---- */
 
 int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at);

@@ -49,7 +49,7 @@ static origin find_repeated(const bw_dataset *dataset, int field, int epoch, int
     const turns *own = dataset->own;
     const int64_t width = dataset->upstream->numbers;
     const int64_t turn = (int64_t)epoch * own->times + number / width;
-    return (origin){dataset->upstream, field, (int)(turn & INT32_MAX), number % width};
+    return (origin){dataset->upstream, field, epoch < 0 ? epoch : (int)(turn & INT32_MAX), number % width};
 }
 
 /* Runs of samples that come from one part, in one epoch, are gathered together. */

@@ -172,6 +172,7 @@ static int choose(bwi_ring *ring)
     }
     while (bwi_course_peek(&ring->course, &epoch, &position)) {
         number = bwi_dataset_number(ring->dataset, epoch, position);
+        epoch = ring->course.walk.plain ? BWI_EPOCH_NONE : epoch;
         at = find(ring, epoch, number) >= 0 ? -1 : claim(ring, epoch, number, true);
         if (at < 0 && find(ring, epoch, number) < 0)
             return -1; /* no room */

@@ -49,6 +49,7 @@ typedef struct bwi_piece {
     int epoch;
     int64_t first, count;
     bool scattered; /* the numbers are in no order that the data knows: nothing is made ahead */
+    bool plain;     /* samples are not augmented: not for training */
 } bwi_piece;
 
 /* Takes samples through a program. A training program adds to the window. If it fails the window is lost (and

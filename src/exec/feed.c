@@ -254,6 +254,7 @@ static bw_status begin_data(const bwi_exec *exec)
         return BW_OK;
     }
     const bwi_walk walk = {.epoch = piece->epoch,
+                           .plain = piece->plain,
                            .first = piece->first,
                            .count = piece->count,
                            .tile = plan->tile,

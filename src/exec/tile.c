@@ -45,9 +45,9 @@ static bw_status gather(const bwi_tile *tile, const bwi_call *call)
     const bwi_input_attributes *a = call->node->attributes;
     bwi_destination to = bwi_bound_of(call)->to;
     to.sequence = exec->piece.scattered && a->role == 0;
+    const int epoch = exec->piece.plain ? BWI_EPOCH_NONE : exec->piece.epoch;
     tile->trouble[0] = 0;
-    bw_status status =
-        bwi_dataset_gather(exec->piece.dataset, a->field, exec->piece.epoch, tile->numbers, tile->samples, &to, tile->trouble);
+    bw_status status = bwi_dataset_gather(exec->piece.dataset, a->field, epoch, tile->numbers, tile->samples, &to, tile->trouble);
     if (status != BW_OK && !tile->trouble[0]) {
         snprintf(tile->trouble, BWI_TROUBLE, "sample %lld: its %s cannot be read as %s", (long long)tile->numbers[0],
                  call->node->name, bwi_dtype_name(a->dtype));

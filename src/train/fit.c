@@ -146,7 +146,7 @@ static bw_status run_epoch(fitting *f, bw_progress *p)
 static bw_status run_validation(fitting *f)
 {
     bwi_session *s = &f->session;
-    bwi_piece piece = {.dataset = f->validation, .count = bw_dataset_count(f->validation)};
+    bwi_piece piece = {.dataset = f->validation, .count = bw_dataset_count(f->validation), .plain = true};
     bw_status status = bwi_session_feed(s, BWI_PROGRAM_EVALUATE, &piece, NULL);
     if (status == BW_OK) {
         bwi_session_reset(s);
@@ -440,7 +440,7 @@ bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
     if (status != BW_OK) {
         return status;
     }
-    bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset)};
+    bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset), .plain = true};
     status = bwi_session_feed(&s, BWI_PROGRAM_EVALUATE, &piece, NULL);
     bw_history *history = status == BW_OK ? bwi_history_new(ctx, 1) : NULL;
     if (history) {
@@ -470,7 +470,7 @@ bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *pre
     if (status != BW_OK) {
         return status;
     }
-    bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset)};
+    bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset), .plain = true};
     if (outputs != s.output_count) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "predict: expected room for %d outputs, got %d", s.output_count, outputs);
     }

@@ -228,8 +228,12 @@ static void put_predictions(const bwi_session *s, const bwi_piece *part, float *
 static bw_status feed_length(bwi_session *s, int which, const bwi_piece *piece, int64_t first, int64_t end, int length,
                              float *const *predictions)
 {
-    bwi_piece part = {
-        .dataset = piece->dataset, .epoch = piece->epoch, .first = piece->first + first, .numbers = s->numbers, .scattered = true};
+    bwi_piece part = {.dataset = piece->dataset,
+                      .epoch = piece->epoch,
+                      .first = piece->first + first,
+                      .numbers = s->numbers,
+                      .scattered = true,
+                      .plain = piece->plain};
     for (int64_t i = first; i < end; i++) {
         int64_t number = bwi_piece_number(piece, i);
         if (bwi_dataset_bucket(piece->dataset, number) == length) {

@@ -197,6 +197,42 @@ static void test_batches_of_concatenated(void **state)
     planned_close(&q);
 }
 
+/* Augmented samples train on any number of workers alike, and are as they were for validation, evaluation and prediction. */
+static void test_augmented(void **state)
+{
+    (void)state;
+    static const char *const text = "flip,shift=1,brightness=0.5,noise=0.2";
+    uint64_t hash[3];
+    double loss[3];
+    float predictions[2][12 * 10];
+    for (int k = 0; k < 3; k++) {
+        planned p;
+        planned_model(&p, plain, 60, 4, 4, 2, k == 1 ? 2 : 1);
+        check_ok(p.ctx, bw_compile(p.model, "sgd(0.05)", NULL, NULL));
+        bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+        options.validation_split = 0.2;
+        options.batch = 10;
+        options.epochs = 2;
+        options.seed = 3;
+        bw_history *history, *again;
+        bw_dataset *data = k == 2 ? p.data : bw_augment(p.data, text, 8);
+        check_ok(p.ctx, bw_fit(p.model, data, &options, &history));
+        hash[k] = bw_model_hash(p.model);
+        loss[k] = bw_history_last(history, "val_loss");
+        /* The last fifth as it is in memory. */
+        const bw_array x = {.data = p.x + 48 * 32, .dtype = BW_F32, .rank = 4, .shape = {12, 4, 4, 2}};
+        const bw_array y = {.data = p.y + 48, .dtype = BW_I32, .rank = 1, .shape = {12}};
+        check_ok(p.ctx, bw_evaluate(p.model, bw_from_arrays(p.ctx, &x, &y, NULL), &again));
+        assert_true(fabs(bw_history_last(again, "loss") - loss[k]) < 1e-6);
+        check_ok(p.ctx, bw_predict(p.model, bw_from_arrays(p.ctx, &x, NULL, NULL), predictions[0], 120));
+        check_ok(p.ctx, bw_predict(p.model, bw_skip(data, 48), predictions[1], 120));
+        assert_memory_equal(predictions[0], predictions[1], sizeof predictions[0]);
+        planned_close(&p);
+    }
+    assert_true(hash[0] == hash[1] && hash[0] != hash[2]);
+    assert_true(loss[0] == loss[1]);
+}
+
 /* Options of an older program: what lies behind its size keeps the default. */
 static void test_shorter_options(void **state)
 {
@@ -525,6 +561,7 @@ int main(void)
         cmocka_unit_test(test_options_that_cannot_be),
         cmocka_unit_test(test_batch_sizes),
         cmocka_unit_test(test_batches_of_concatenated),
+        cmocka_unit_test(test_augmented),
         cmocka_unit_test(test_shorter_options),
         cmocka_unit_test(test_values_of_the_history),
         cmocka_unit_test(test_validation_data),
