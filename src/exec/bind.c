@@ -185,13 +185,13 @@ static bw_status bind_phase(bwi_exec *exec, const bwi_plan_program *program, int
 {
     const bwi_plan *plan = exec->plan;
     const bwi_phase *phase = &program->phases[number];
-    bound->list = bwi_allocate(exec->ctx, (size_t)phase->count * (size_t)plan->workers * (size_t)plan->sizes, sizeof *bound->list);
+    bound->list = bwi_allocate(exec->ctx, (size_t)phase->count * (size_t)plan->regions * (size_t)plan->sizes, sizeof *bound->list);
     if (!bound->list) {
         return BW_RESOURCE_EXHAUSTED;
     }
     bound->count = phase->count;
     bwi_bound *next = bound->list;
-    for (int w = 0; w < plan->workers; w++) {
+    for (int w = 0; w < plan->regions; w++) {
         binder b = {.exec = exec, .program = program, .phase = phase};
         b.region = exec->arena + plan->workers_offset + (size_t)w * plan->worker_bytes;
         for (int s = 0; s < plan->sizes; s++) {
@@ -267,7 +267,7 @@ bw_status bwi_exec_bind(bwi_exec *exec)
 
 static void unbind_phase(bwi_exec *exec, bwi_bound_phase *phase)
 {
-    size_t total = (size_t)phase->count * (size_t)exec->plan->workers * (size_t)exec->plan->sizes;
+    size_t total = (size_t)phase->count * (size_t)exec->plan->regions * (size_t)exec->plan->sizes;
     for (size_t k = 0; phase->list && k < total; k++) {
         bwi_bound *b = &phase->list[k];
         if (b->instruction && b->instruction->pass != BWI_PASS_ADD && b->call.bound) {
@@ -305,6 +305,8 @@ void bwi_exec_close(bwi_exec *exec)
     }
     bwi_release(exec->ctx, exec->workers);
     bwi_release(exec->ctx, exec->blocks);
+    bwi_release(exec->ctx, exec->group);
+    bwi_release(exec->ctx, exec->bounds);
     bwi_release(exec->ctx, exec->tables);
     bwi_release(exec->ctx, exec);
 }
@@ -321,11 +323,11 @@ static double flops_of(const bwi_plan *plan)
 
 static bw_status open_workers(bwi_exec *exec)
 {
-    exec->workers = bwi_allocate(exec->ctx, (size_t)exec->plan->workers, sizeof *exec->workers);
+    exec->workers = bwi_allocate(exec->ctx, (size_t)exec->plan->regions, sizeof *exec->workers);
     if (!exec->workers) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    exec->worker_count = exec->plan->workers;
+    exec->worker_count = exec->plan->regions;
     for (int w = 0; w < exec->worker_count; w++) {
         exec->workers[w].numbers = bwi_allocate(exec->ctx, (size_t)exec->plan->tile, sizeof(int64_t));
         if (!exec->workers[w].numbers) {
@@ -344,11 +346,31 @@ static size_t blocks_of(const bwi_plan *plan)
     return count;
 }
 
+static size_t bounds_of(const bwi_plan *plan)
+{
+    return plan->group ? (size_t)plan->group * (size_t)plan->programs[0].phases[0].waiting : 0;
+}
+
+static bool waits(const bwi_plan *plan, const bwi_variable *variable)
+{
+    const bwi_phase *phase = &plan->programs[0].phases[0];
+    for (int n = phase->count - phase->waiting; n < phase->count; n++) {
+        for (int k = 0; k < phase->instructions[n].node->variables; k++) {
+            if (phase->instructions[n].node->variable[k] == variable) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static bw_status open_blocks(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     exec->blocks = bwi_allocate(exec->ctx, blocks_of(plan), sizeof *exec->blocks);
-    if (!exec->blocks) {
+    exec->group = bwi_allocate(exec->ctx, (size_t)plan->group, sizeof *exec->group);
+    exec->bounds = bwi_allocate(exec->ctx, bounds_of(plan), sizeof *exec->bounds);
+    if (!exec->blocks || !exec->group || !exec->bounds) {
         return BW_RESOURCE_EXHAUSTED;
     }
     for (int v = 0; v < plan->source->variable_count; v++) {
@@ -358,6 +380,7 @@ static bw_status open_blocks(bwi_exec *exec)
             *block = (bwi_block){.variable = variable, .first = first, .count = variable->count - first};
             block->count = block->count < BWI_UPDATE_BLOCK ? block->count : BWI_UPDATE_BLOCK;
             block->gradient = plan->gradients[v] + (size_t)first * sizeof(float);
+            block->waits = waits(plan, variable);
         }
     }
     return BW_OK;
@@ -378,15 +401,17 @@ static size_t phase_books(const bwi_plan *plan, const bwi_phase *phase)
         const bwi_instruction *i = &phase->instructions[k];
         bytes += bwi_allocation_bytes(list_bytes(i)) + plan->bound_bytes[i->node->number];
     }
-    return bwi_size_multiply(bytes, (size_t)plan->workers * (size_t)plan->sizes);
+    return bwi_size_multiply(bytes, (size_t)plan->regions * (size_t)plan->sizes);
 }
 
 size_t bwi_exec_books(const bwi_plan *plan)
 {
-    size_t workers = (size_t)plan->workers, tables = (size_t)plan->table_count;
+    size_t workers = (size_t)plan->regions, tables = (size_t)plan->table_count;
     size_t bytes = bwi_allocation_bytes(sizeof(bwi_exec)) + bwi_allocation_bytes(workers * sizeof(bwi_worker)) +
                    workers * bwi_allocation_bytes((size_t)plan->tile * sizeof(int64_t)) +
-                   bwi_allocation_bytes(tables * sizeof(bwi_table)) + bwi_allocation_bytes(blocks_of(plan) * sizeof(bwi_block));
+                   bwi_allocation_bytes(tables * sizeof(bwi_table)) + bwi_allocation_bytes(blocks_of(plan) * sizeof(bwi_block)) +
+                   bwi_allocation_bytes((size_t)plan->group * sizeof(bwi_tile)) +
+                   bwi_allocation_bytes(bounds_of(plan) * sizeof(double));
     for (int p = 0; p < plan->program_count; p++) {
         for (int k = 0; k < plan->programs[p].phase_count; k++) {
             bytes = bwi_size_add(bytes, phase_books(plan, &plan->programs[p].phases[k]));

@@ -80,7 +80,7 @@ void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user);
 /* After reduce (with a norm) or visit: the squared norm of a variable; NULL: of all. */
 double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable);
 /* For a part of a variable, on a worker: gradient sums of the window. Parts are fixed blocks. */
-typedef void (*bwi_update)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
+typedef bwi_gradient_sink bwi_update;
 /* The commit: updates every trained variable, then what else a step changes; clears the window. Cannot fail. */
 void bwi_exec_update(bwi_exec *exec, bwi_update update, void *user);
 /* The same for an update on which a zero gradient has no effect: rows of tables that were not touched are passed over. */
@@ -119,7 +119,11 @@ typedef struct bwi_block {
     const bwi_variable *variable;
     int64_t first, count;
     size_t gradient; /* offset in a lane */
+    bool waits;      /* its gradient may wait for the update */
 } bwi_block;
+
+/* Gradients that wait for the update (ranges.c): none; yes; and what they are made of is laid out. */
+enum { BWI_WAITS_NOT, BWI_WAITS, BWI_WAITS_FILLED };
 
 typedef struct bwi_worker {
     int64_t *numbers; /* of the samples of its tile */
@@ -157,6 +161,7 @@ struct bwi_exec {
 
     /* The window. */
     int64_t samples, tiles;
+    int waiting;    /* one of BWI_WAITS */
     uint64_t fresh; /* a bit for each program whose prologues have run since the variables last changed */
 
     /* The feed at hand. */
@@ -172,6 +177,8 @@ struct bwi_exec {
     bool norms_wanted;  /* by the reduction at hand */
     float factor;       /* what the window is being multiplied by */
     int64_t begin, end; /* the tiles being run */
+    bwi_tile *group;    /* the tiles that run together */
+    double *bounds;     /* of gradients that wait: [instruction][tile] */
     bwi_table *tables;  /* one for each of the plan's */
     int table;          /* the one being summed */
     bool touched_only;  /* the update at hand passes over rows that were not touched, in lazy tables or not */
@@ -192,6 +199,17 @@ static inline unsigned char *bwi_exec_lane(const bwi_exec *exec, int lane)
 int64_t bwi_tiles_of(int64_t count, int64_t tile);
 void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size);
 bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k);
+/* The k-th tile of the piece, with the numbers of its samples in those of a region. */
+bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k);
+/* By ranges (ranges.c): whether the piece at hand runs so; runs it, failures as run_lanes. */
+bool bwi_ranges_fit(const bwi_exec *exec);
+void bwi_ranges_run(bwi_exec *exec);
+/* Gradients that wait: whether all of them are known to be finite; in parts, each a sum over the tiles; into the lanes, then
+ * none waits. */
+bool bwi_ranges_bounded(bwi_exec *exec);
+int64_t bwi_ranges_parts(const bwi_exec *exec);
+void bwi_ranges_part(bwi_exec *exec, int64_t number, bwi_gradient_sink sink, void *user);
+void bwi_ranges_settle(bwi_exec *exec);
 /* Runs the piece again one sample at a time through phases up to the present one; names what is wrong. */
 bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite);
 /* Records (records.c): of the variable, or NULL. */

@@ -175,7 +175,9 @@ static bw_status run_tiles(bwi_exec *exec)
     int workers = workers_for(exec);
     atomic_store_explicit(&exec->next_lane, 0, memory_order_relaxed);
     atomic_store_explicit(&exec->failed, 0, memory_order_relaxed);
-    if (workers > 1) {
+    if (bwi_ranges_fit(exec)) {
+        bwi_ranges_run(exec);
+    } else if (workers > 1) {
         bwi_pool_run(exec->ctx, workers, run_lanes, exec);
     } else {
         run_lanes(exec, 0);
@@ -283,6 +285,7 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: the plan is for batches of at most %lld samples, got %lld",
                         (long long)plan->batch, (long long)piece->count);
     }
+    bwi_ranges_settle(exec); /* its tiles' values are about to be overwritten */
     int64_t window_samples = exec->samples, window_tiles = exec->tiles;
     int window_program = exec->program;
     bwi_piece window_piece = exec->piece;
@@ -327,6 +330,7 @@ int64_t bwi_exec_samples(const bwi_exec *exec)
 void bwi_exec_clear(bwi_exec *exec)
 {
     exec->samples = exec->tiles = 0;
+    exec->waiting = BWI_WAITS_NOT;
     exec->fresh = 0;
     bwi_records_clear(exec);
 }

@@ -119,43 +119,48 @@ static void tell_lane_gradients(bwi_exec *exec, const bwi_bound *list, int count
     }
 }
 
-bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
+bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k)
 {
     const bwi_plan *plan = exec->plan;
-    int64_t first, total = exec->tiles + k;
+    bwi_worker *own = &exec->workers[region];
+    int64_t first;
     int size;
     bwi_tile_at(exec->piece.count, plan->tile, k, &first, &size);
-    bwi_worker *own = &exec->workers[worker];
     for (int64_t i = 0; i < (int64_t)1 << size; i++) {
         own->numbers[i] = bwi_piece_number(&exec->piece, first + i);
     }
-    bwi_bound *list = bwi_exec_bound(exec, exec->program, exec->phase, worker, size);
+    return (bwi_tile){.lane = bwi_exec_lane(exec, lane),
+                      .first = exec->tiles + k < plan->lanes,
+                      .training = plan->programs[exec->program].program.training,
+                      .records = true,
+                      .samples = (int64_t)1 << size,
+                      .numbers = own->numbers,
+                      .position = exec->samples + first,
+                      .seed = exec->seed,
+                      .update = exec->update,
+                      .gather = gather,
+                      .user = exec,
+                      .trouble = own->trouble};
+}
+
+bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
+{
+    const bwi_plan *plan = exec->plan;
+    const bwi_tile tile = bwi_exec_tile(exec, worker, lane, k);
+    bwi_bound *list = bwi_exec_bound(exec, exec->program, exec->phase, worker, __builtin_ctzll((unsigned long long)tile.samples));
     int count = exec->phases[exec->program][exec->phase].count;
-    bool training = plan->programs[exec->program].program.training;
-    bwi_tile tile = {.lane = bwi_exec_lane(exec, lane),
-                     .first = total < plan->lanes,
-                     .training = training,
-                     .records = true,
-                     .samples = (int64_t)1 << size,
-                     .numbers = own->numbers,
-                     .position = exec->samples + first,
-                     .seed = exec->seed,
-                     .update = exec->update,
-                     .gather = gather,
-                     .user = exec,
-                     .trouble = own->trouble};
     if (exec->hooks.tile) {
         exec->hooks.tile(exec->hooks.user, worker, lane, k);
     }
     bw_status status = run_list(exec, list, count, &tile, worker, k);
-    own->tiles++;
+    exec->workers[worker].tiles++;
     if (status != BW_OK) {
         return status;
     }
     if (exec->predictions) {
-        keep_predictions(exec, list, count, first);
+        keep_predictions(exec, list, count, tile.position - exec->samples);
     }
-    if (exec->hooks.lane_gradient && training && k + plan->lanes >= bwi_tiles_of(exec->piece.count, plan->tile)) {
+    if (exec->hooks.lane_gradient && tile.training && k + plan->lanes >= bwi_tiles_of(exec->piece.count, plan->tile)) {
         tell_lane_gradients(exec, list, count, &tile, lane);
     }
     return BW_OK;

@@ -47,6 +47,10 @@ static void reduce_block(bwi_exec *exec, int worker, int64_t number)
 {
     (void)worker;
     const bwi_block *block = &exec->blocks[number];
+    if (exec->waiting && block->waits) {
+        norms(exec)[number] = 0; /* known to be finite */
+        return;
+    }
     float *gradient = gradient_at(exec, 0, block->gradient);
     int lanes = used_lanes(exec);
     /* A rank without tiles adds nothing: x + -0.0 is x for every x. */
@@ -58,11 +62,19 @@ static void reduce_block(bwi_exec *exec, int worker, int64_t number)
 
 static void update_block(bwi_exec *exec, int worker, int64_t number)
 {
-    if (number >= exec->block_count) {
-        bwi_records_update(exec, worker, number - exec->block_count);
+    const int64_t records = number - exec->block_count, waiting = records - bwi_records_blocks(exec);
+    if (waiting >= 0) {
+        bwi_ranges_part(exec, waiting, exec->updater, exec->update_user);
+        return;
+    }
+    if (records >= 0) {
+        bwi_records_update(exec, worker, records);
         return;
     }
     const bwi_block *block = &exec->blocks[number];
+    if (exec->waiting && block->waits) {
+        return;
+    }
     exec->updater(exec->update_user, block->variable, block->first, block->count, gradient_at(exec, 0, block->gradient));
 }
 
@@ -194,6 +206,7 @@ static bool lanes_are_finite(const bwi_exec *exec)
 bw_status bwi_exec_examine(bwi_exec *exec)
 {
     unsigned state = bwi_float_begin();
+    bwi_ranges_settle(exec);
     bw_status status = lanes_are_finite(exec) ? BW_OK : BW_INVALID_ARGUMENT;
     if (exec->plan->ranks > 1) {
         status = exec->rank->agree(exec->ctx, status);
@@ -256,6 +269,9 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
     }
     unsigned state = bwi_float_begin();
     exec->norms_wanted = squared_norm != NULL;
+    if (exec->waiting && (exec->norms_wanted || exec->hooks.lane_norm || !bwi_ranges_bounded(exec))) {
+        bwi_ranges_settle(exec);
+    }
     bw_status status = bwi_records_sort(exec);
     if (tell && exec->hooks.lane_norm && status == BW_OK) {
         tell_lane_norms(exec);
@@ -302,6 +318,7 @@ bw_status bwi_exec_norm(bwi_exec *exec, double *squared_norm)
 void bwi_exec_scale(bwi_exec *exec, float factor)
 {
     unsigned state = bwi_float_begin();
+    bwi_ranges_settle(exec);
     exec->factor = factor;
     share_blocks(exec, scale_block, 0, -1);
     bwi_records_scale(exec, factor);
@@ -360,7 +377,7 @@ void bwi_exec_update(bwi_exec *exec, bwi_update update, void *user)
     unsigned state = bwi_float_begin();
     exec->updater = update;
     exec->update_user = user;
-    share_blocks(exec, update_block, bwi_records_blocks(exec), BWI_PART_UPDATE);
+    share_blocks(exec, update_block, bwi_records_blocks(exec) + bwi_ranges_parts(exec), BWI_PART_UPDATE);
     commit_nodes(exec);
     bwi_float_restore(state);
     bwi_exec_clear(exec);

@@ -181,6 +181,17 @@ static inline double *bwi_call_sums(const bwi_call *call, const bwi_tile *tile)
 
 typedef bw_status (*bwi_pass_function)(const bwi_call *call, const bwi_tile *tile);
 
+/* For a block of a variable, on a worker: its gradient. */
+typedef void (*bwi_gradient_sink)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
+
+/* A tile whose gradient waits for the update. */
+typedef struct bwi_waiting {
+    const bwi_call *call;
+    float *room;
+} bwi_waiting;
+
+enum { BWI_MOST_WAITING = 16 }; /* tiles */
+
 /* What an op asks of the plan for one number of samples. */
 typedef struct bwi_prepare {
     bw_context *ctx;
@@ -245,6 +256,18 @@ struct bwi_op {
     void (*backward_finish)(const bwi_call *call, const double *sums, int64_t samples);
     /* At the commit: what training changes besides trainable variables. */
     void (*commit)(const bwi_call *call);
+
+    /* Passes whose work lies in the weights, in parts that workers share: how many (0: none), and one of them. The parts have the
+     * bits of the whole. May be NULL. */
+    int64_t (*parts)(const bw_node *node, int pass);
+    void (*part)(const bwi_call *call, int pass, int64_t part);
+    /* A gradient that waits for the update and is never stored: floats that hold what it is made of for so many samples (0: it
+     * does not wait); filling them gives a bound of its elements (NaN: something is not finite); a part of the sum over tiles (a
+     * binary tree, as of lanes) goes block by block to `sink`. May be NULL. */
+    int64_t (*wait_floats)(const bw_node *node, int64_t samples);
+    double (*wait)(const bwi_call *call, float *room);
+    int64_t (*wait_parts)(const bw_node *node);
+    void (*wait_part)(const bwi_waiting *tiles, int count, int64_t part, bwi_gradient_sink sink, void *user);
 
     double (*flops)(const bw_node *node); /* multiply-adds times two of one forward sample; NULL: its elements */
 };

@@ -77,6 +77,101 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
+/* ---- In parts ---- */
+
+/* Below it, sharing a pass costs more than it saves. */
+enum { WORTH_SHARING = 1 << 16, INPUTS_OF_PART = 128, ROWS_OF_BLOCK = 32 };
+
+static int64_t panels_of(const bw_node *node)
+{
+    int64_t panel = bwi_dense_panel(out_of(node));
+    return panel ? (out_of(node) + panel - 1) / panel : 0;
+}
+
+static int64_t parts(const bw_node *node, int pass)
+{
+    if (panels_of(node) == 0 || node->variable[0]->count < WORTH_SHARING) {
+        return 0;
+    }
+    if (pass == BWI_PASS_FORWARD) {
+        return panels_of(node);
+    }
+    return pass == BWI_PASS_BACKWARD && in_of(node) % 16 == 0 ? (in_of(node) + INPUTS_OF_PART - 1) / INPUTS_OF_PART : 0;
+}
+
+static void part(const bwi_call *call, int pass, int64_t number)
+{
+    const bw_node *node = call->node;
+    const int64_t in = in_of(node), out = out_of(node), rows = rows_of(call);
+    if (pass == BWI_PASS_FORWARD) {
+        const float *bias = node->variables > 1 ? call->weights[1] : NULL;
+        int64_t from = number * bwi_dense_panel(out), to = from + bwi_dense_panel(out);
+        call->kernels->dense_forward_range(rows, in, out, from, to < out ? to : out, call->src[0], call->weights[0], bias,
+                                           call->dst);
+        return;
+    }
+    int64_t from = number * INPUTS_OF_PART, to = from + INPUTS_OF_PART;
+    call->kernels->dense_backward_data_range(rows, in, out, from, to < in ? to : in, call->diff_dst, call->weights[0],
+                                             call->diff_src[0]);
+}
+
+/* ---- A gradient that waits ---- */
+
+static int64_t wait_floats(const bw_node *node, int64_t samples)
+{
+    int64_t rows = samples * (bwi_shape_count(&node->shape) / out_of(node));
+    return parts(node, BWI_PASS_FORWARD) ? bwi_dense_room(rows, in_of(node), out_of(node)) : 0;
+}
+
+static double wait(const bwi_call *call, float *room)
+{
+    return call->kernels->dense_gradient_pack(rows_of(call), in_of(call->node), out_of(call->node), call->src[0], call->diff_dst,
+                                              room);
+}
+
+/* The sum over tiles as a binary tree: after tile t, for each one bit at the end of t, two finished sums become one. `first` below 0
+ * is the bias. The result is in sums[0]. */
+static void sum_tiles(const bwi_waiting *tiles, int count, int64_t panel, int64_t first, int64_t rows,
+                      float (*sums)[ROWS_OF_BLOCK * 32])
+{
+    const bwi_kernels *k = tiles[0].call->kernels;
+    const bw_node *node = tiles[0].call->node;
+    const int64_t in = in_of(node), out = out_of(node), floats = rows * bwi_dense_panel(out);
+    int depth = 0;
+    for (int t = 0; t < count; t++) {
+        const int64_t n = rows_of(tiles[t].call);
+        if (first < 0) {
+            k->dense_gradient_bias(n, in, out, tiles[t].room, panel, sums[depth++]);
+        } else {
+            k->dense_gradient_block(n, in, out, tiles[t].room, panel, first, rows, sums[depth++]);
+        }
+        for (int odd = t; odd & 1; odd >>= 1) {
+            depth--;
+            k->add(floats, sums[depth], sums[depth - 1]);
+        }
+    }
+    for (; depth > 1; depth--) {
+        k->add(floats, sums[depth - 1], sums[depth - 2]);
+    }
+}
+
+static void wait_part(const bwi_waiting *tiles, int count, int64_t panel, bwi_gradient_sink sink, void *user)
+{
+    _Alignas(BWI_CACHE_LINE) float sums[6][ROWS_OF_BLOCK * 32]; /* levels of a tree over BWI_MOST_WAITING, and one more */
+    const bw_node *node = tiles[0].call->node;
+    const int64_t in = in_of(node), out = out_of(node), wide = bwi_dense_panel(out);
+    for (int64_t first = 0; first < in; first += ROWS_OF_BLOCK) {
+        const int64_t rows = in - first < ROWS_OF_BLOCK ? in - first : ROWS_OF_BLOCK;
+        sum_tiles(tiles, count, panel, first, rows, sums);
+        sink(user, node->variable[0], (panel * in + first) * wide, rows * wide, sums[0]);
+    }
+    if (node->variables > 1) {
+        const int64_t rest = out - panel * wide;
+        sum_tiles(tiles, count, panel, -1, 1, sums);
+        sink(user, node->variable[1], panel * wide, rest < wide ? rest : wide, sums[0]);
+    }
+}
+
 static double flops(const bw_node *node)
 {
     return 2 * (double)in_of(node) * (double)bwi_shape_count(&node->shape);
@@ -90,4 +185,10 @@ const bwi_op bwi_op_dense = {.name = "dense",
                              .forward = forward,
                              .backward = backward,
                              .backward_weights = backward_weights,
+                             .parts = parts,
+                             .part = part,
+                             .wait_floats = wait_floats,
+                             .wait = wait,
+                             .wait_parts = panels_of,
+                             .wait_part = wait_part,
                              .flops = flops};

@@ -134,6 +134,49 @@ static void add_stores(cutter *c)
     }
 }
 
+static int makers(const bwi_program *program, const bwi_variable *variable)
+{
+    int count = 0;
+    for (int n = 0; n < program->count; n++) {
+        const bwi_instruction *i = &program->instructions[n];
+        for (int k = 0; k < i->node->variables; k++) {
+            count += makes_sums(i) && i->node->variable[k] == variable;
+        }
+    }
+    return count;
+}
+
+bool bwi_plan_waits(const bwi_plan *plan, const bwi_program *program, const bwi_instruction *i)
+{
+    bool waits = i->pass == BWI_PASS_BACKWARD_WEIGHTS && i->node->op->wait_floats &&
+                 i->node->op->wait_floats(i->node, plan->tile) > 0 && program->training && program->levels == 1;
+    for (int k = 0; waits && k < i->node->variables; k++) {
+        waits = i->node->variable[k]->trainable && makers(program, i->node->variable[k]) == 1;
+    }
+    return waits;
+}
+
+/* Gradients that may wait come last, so that what they are made of lives until then. */
+static bw_status move_waiting(cutter *c, bwi_phase *phase)
+{
+    const bwi_program *p = &c->program->program;
+    bwi_instruction *moved = bwi_allocate(c->plan->ctx, (size_t)phase->count, sizeof *moved);
+    if (!moved) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    int kept = 0;
+    for (int n = 0; n < phase->count; n++) {
+        if (bwi_plan_waits(c->plan, p, &phase->instructions[n])) {
+            moved[phase->waiting++] = phase->instructions[n];
+        } else {
+            phase->instructions[kept++] = phase->instructions[n];
+        }
+    }
+    memcpy(&phase->instructions[kept], moved, (size_t)phase->waiting * sizeof *moved);
+    bwi_release(c->plan->ctx, moved);
+    return BW_OK;
+}
+
 static void find_writers(cutter *c)
 {
     const bwi_program *p = &c->program->program;
@@ -188,6 +231,9 @@ bw_status bwi_plan_cut(bwi_plan *plan, bwi_plan_program *program)
         }
         if (status == BW_OK) {
             add_stores(&c);
+            status = plan->group ? move_waiting(&c, &program->phases[0]) : BW_OK;
+        }
+        if (status == BW_OK) {
             status = place_phases(&c, ends);
         }
     }

@@ -1,7 +1,7 @@
 /*
  * Makes a plan: tile, lanes and workers from the model, then everything's bytes; if they do not fit the budget, the
- * next more frugal choice. Budgets are met in this order: smaller tiles, fewer workers, computing boundary values again
- * instead of keeping them, fewer lanes.
+ * next more frugal choice. Budgets are met in this order: no groups of tiles, smaller tiles, fewer workers, computing boundary
+ * values again instead of keeping them, fewer lanes.
  */
 #include "plan/plan.h"
 
@@ -15,13 +15,14 @@ enum {
     MOST_LANES = 16,
     FEWEST_LANES = 4,
     LANES_BYTES = 16 << 20,
+    RANGES_BYTES = 1 << 20, /* of weights: from there on sharing layers beats sharing tiles */
     EAGER_ROWS = 1 << 16
 };
 
 typedef struct choice {
     int64_t tile;
     int lanes, workers;
-    bool keep;
+    bool keep, ranges;
 } choice;
 
 int64_t bwi_update_blocks(const bwi_variable *variable)
@@ -98,6 +99,7 @@ static bw_status choose(bw_context *ctx, const bwi_plan_request *request, choice
     c->lanes = request->lanes ? request->lanes : default_lanes(request);
     c->workers = request->workers ? request->workers : ctx->workers;
     c->keep = request->batch > 0;
+    c->ranges = true;
     if (c->tile < 1 || (c->tile & (c->tile - 1)) || c->tile > (1 << (BWI_MAX_SIZES - 1))) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "tile: expected a power of two from 1 to %d, got %lld", 1 << (BWI_MAX_SIZES - 1),
                         (long long)c->tile);
@@ -272,9 +274,11 @@ static void lay_arena(bwi_plan *plan, size_t scratch)
     /* 4 KiB apart from a power of two, so that two workers' buffers do not share cache sets. */
     plan->worker_bytes = bwi_size_add(bwi_size_align(bwi_size_add(plan->scratch_offset, scratch), 4096), 4096);
     plan->workers_offset = end = bwi_size_align(end, 4096);
-    take(&end, bwi_size_multiply(plan->worker_bytes, (size_t)plan->workers));
-    plan->items.activations = bwi_size_multiply(region, (size_t)plan->workers);
-    plan->items.scratch = bwi_size_multiply(plan->worker_bytes - region, (size_t)plan->workers);
+    take(&end, bwi_size_multiply(plan->worker_bytes, (size_t)plan->regions));
+    plan->rooms_offset = take(&end, bwi_size_multiply(plan->room_bytes, (size_t)plan->group));
+    plan->items.activations =
+        bwi_size_add(bwi_size_multiply(region, (size_t)plan->regions), bwi_size_multiply(plan->room_bytes, (size_t)plan->group));
+    plan->items.scratch = bwi_size_multiply(plan->worker_bytes - region, (size_t)plan->regions);
     plan->store_tiles = plan->keep ? (plan->batch + plan->tile - 1) / plan->tile + BWI_MAX_SIZES : 0;
     plan->store_offset = take(&end, plan->keep ? bwi_size_multiply(plan->store_slot, (size_t)plan->store_tiles) : 0);
     plan->items.store = end - plan->store_offset;
@@ -336,6 +340,24 @@ static bw_status allocate_tables(bwi_plan *plan)
     return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
+/* By ranges: a window's tiles at once, where they are few and the weights are many. Bits are those of tile by tile. */
+static int group_of(bwi_plan *plan)
+{
+    const bwi_program *program = &plan->programs[0].program;
+    size_t weights = 0;
+    for (int n = 0; n < program->count; n++) {
+        const bwi_instruction *i = &program->instructions[n];
+        if (bwi_plan_waits(plan, program, i)) {
+            weights = bwi_size_add(weights, (size_t)i->node->variable[0]->count * sizeof(float));
+            size_t floats = (size_t)i->node->op->wait_floats(i->node, plan->tile);
+            plan->room_bytes = bwi_size_add(plan->room_bytes, bwi_size_align(floats * sizeof(float), BWI_CACHE_LINE));
+        }
+    }
+    int64_t tiles = plan->window / plan->tile + __builtin_popcountll((unsigned long long)(plan->window % plan->tile));
+    int64_t most = plan->lanes < BWI_MOST_WAITING ? plan->lanes : BWI_MOST_WAITING;
+    return plan->ranks == 1 && plan->window > 0 && weights >= RANGES_BYTES && tiles <= most ? (int)tiles : 0;
+}
+
 static bw_status fill(bwi_plan *plan, const bwi_plan_request *request)
 {
     bw_status status = bwi_plan_lower(plan, request);
@@ -354,6 +376,8 @@ static bw_status fill(bwi_plan *plan, const bwi_plan_request *request)
     for (int n = 0; n < plan->graph.count && status == BW_OK; n++) {
         status = prepare_node(plan, plan->graph.nodes[n], &scratch);
     }
+    plan->group = status == BW_OK && plan->group ? group_of(plan) : 0;
+    plan->regions = plan->group > plan->workers ? plan->group : plan->workers;
     for (int p = 0; p < plan->program_count && status == BW_OK; p++) {
         status = bwi_plan_cut(plan, &plan->programs[p]);
     }
@@ -386,6 +410,7 @@ static bw_status try_choice(bw_context *ctx, bwi_plan **result, const bwi_plan_r
     plan->own_lanes = c->lanes / plan->ranks;
     plan->workers = c->workers;
     plan->keep = c->keep;
+    plan->group = c->ranges ? 1 : 0; /* for now; see group_of */
     plan->batch = request->batch;
     plan->window = request->window;
     while (((int64_t)1 << plan->sizes) <= plan->tile) {
@@ -404,7 +429,9 @@ static bw_status try_choice(bw_context *ctx, bwi_plan **result, const bwi_plan_r
 /* The next more frugal choice; false if there is none. */
 static bool save(choice *c, const bwi_plan *plan, size_t budget)
 {
-    if (c->keep && plan->items.store > budget / 2) {
+    if (c->ranges && plan->group) {
+        c->ranges = false;
+    } else if (c->keep && plan->items.store > budget / 2) {
         c->keep = false;
     } else if (c->tile > 1) {
         c->tile /= 2;

@@ -41,6 +41,7 @@ typedef struct bwi_plan_request {
 typedef struct bwi_phase {
     bwi_instruction *instructions; /* copies; their lists belong to the program */
     int count;
+    int waiting;     /* the last so many make gradients that may wait for the update */
     size_t *offsets; /* of each value in the worker's tile region; SIZE_MAX: not in this phase */
     size_t bytes;    /* of the tile region */
 } bwi_phase;
@@ -85,7 +86,9 @@ struct bwi_plan {
     int64_t batch, window, store_tiles;
     int64_t wished_tile; /* what the request or the model asked for, before the budget was looked at */
     int wished_lanes, wished_workers;
-    bool keep; /* boundary values are kept for the whole batch, not computed again */
+    int group;   /* tiles that run together, by ranges; 0: none */
+    int regions; /* of tile values: one for each worker, and for each tile of a group */
+    bool keep;   /* boundary values are kept for the whole batch, not computed again */
 
     void **prepared;                                   /* [node][size] */
     size_t *workspace_bytes, *bound_bytes;             /* [node], for a full tile; of one bound instruction */
@@ -97,8 +100,9 @@ struct bwi_plan {
     size_t lane_bytes, lane_sums; /* where a lane's sums begin */
 
     size_t lanes_offset, totals_offset, workers_offset, worker_bytes, scratch_offset, store_offset, store_slot, update_offset;
-    size_t scatter_offset; /* of a buffer of BWI_UPDATE_BLOCK floats for each worker, zero between uses */
-    size_t bytes;          /* of the arena */
+    size_t rooms_offset, room_bytes; /* of a tile's gradients that wait */
+    size_t scatter_offset;           /* of a buffer of BWI_UPDATE_BLOCK floats for each worker, zero between uses */
+    size_t bytes;                    /* of the arena */
     bwi_plan_items items;
 };
 
@@ -120,6 +124,8 @@ int64_t bwi_update_blocks(const bwi_variable *variable);
 
 /* ---- Within the module ---- */
 
+/* Whether the instruction's gradient may wait for the update. */
+bool bwi_plan_waits(const bwi_plan *plan, const bwi_program *program, const bwi_instruction *instruction);
 /* lower.c: fills plan->graph and plan->lowered. */
 bw_status bwi_plan_lower(bwi_plan *plan, const bwi_plan_request *request);
 /* phases.c: cuts a program into phases. */

@@ -39,17 +39,19 @@ enum { BATCH = 29, TILE = 4, SIDE = 10, CHANNELS = 3, CLASSES = 10, PIXELS = SID
 typedef struct model_row {
     const char *expression;
     bool whole_batch; /* has a batchnorm */
+    int lanes;        /* 0: from the model */
 } model_row;
 
 static const model_row models[] = {
-    {"conv2d(16,3,relu) maxpool2d(2) flatten dense(10,softmax)", false},
-    {"conv2d(8,3,relu,padding=same) conv2d(12,3,relu,strides=2) flatten dense(10,softmax)", false},
-    {"conv2d(8,3,use_bias=false) batchnorm relu maxpool2d(2) conv2d(8,3) batchnorm relu flatten dense(10,softmax)", true},
-    {"flatten dense(64) batchnorm relu dense(10,softmax)", true},
-    {"flatten dense(96,relu) dense(33,relu) dense(10,softmax)", false},
+    {"conv2d(16,3,relu) maxpool2d(2) flatten dense(10,softmax)", false, 0},
+    {"conv2d(8,3,relu,padding=same) conv2d(12,3,relu,strides=2) flatten dense(10,softmax)", false, 0},
+    {"conv2d(8,3,use_bias=false) batchnorm relu maxpool2d(2) conv2d(8,3) batchnorm relu flatten dense(10,softmax)", true, 0},
+    {"flatten dense(64) batchnorm relu dense(10,softmax)", true, 0},
+    {"flatten dense(96,relu) dense(33,relu) dense(10,softmax)", false, 0},
     {"a=conv2d(8,3,silu,padding=same) spatial_dropout2d(0.2) conv2d(8,3,padding=same) layernorm add(a) flatten gaussian_noise(0.1) "
      "dense(33,tanh) dropout(0.4) dense(10,softmax)",
-     false},
+     false, 0},
+    {"flatten dense(960,relu) dense(97,relu) dense(10,softmax)", false, 16}, /* by ranges */
 };
 
 static float pixels[SAMPLES * PIXELS];
@@ -93,6 +95,7 @@ static void delay(int worker)
 typedef struct run {
     const model_row *model;
     int workers, ranks;
+    const char *optimizer;
     bw_fit_options options;
     bw_ranks *group;
     int rank;
@@ -108,7 +111,8 @@ typedef struct run {
 
 static run run_of(const model_row *model)
 {
-    run r = {.model = model, .workers = 1, .ranks = 1, .options = BW_FIT_OPTIONS_DEFAULT};
+    run r = {.model = model, .workers = 1, .ranks = 1, .optimizer = "adam(lr=0.01)", .options = BW_FIT_OPTIONS_DEFAULT};
+    r.options.lanes = model->lanes;
     r.options.epochs = EPOCHS;
     r.options.batch = BATCH;
     r.options.tile = TILE;
@@ -147,7 +151,7 @@ static void *train(void *user)
     bw_dataset *dataset = samples_of(ctx);
     bw_model *model = bw_model_parse(ctx, r->model->expression);
     bw_history *history = NULL;
-    r->status = bw_compile(model, "adam(lr=0.01)", NULL, NULL);
+    r->status = bw_compile(model, r->optimizer, NULL, NULL);
     if (r->status == BW_OK) {
         r->status = bw_fit(model, dataset, &r->options, &history);
     }
@@ -353,6 +357,60 @@ static void test_two_workers_run_tiles(void **state)
         assert_true(train_together(&models[m], 2, &met) == alone);
         assert_true(atomic_load(&met.tiles) >= 2 * (SAMPLES / TILE));
     }
+}
+
+/* ---- By ranges ---- */
+
+static const model_row *ranged(void)
+{
+    return &models[BWI_COUNT(models) - 1];
+}
+
+/* A norm that clips nothing makes the gradient be stored and summed by lanes after all. */
+static void test_ranges_and_lanes(void **state)
+{
+    (void)state;
+    run waiting = run_of(ranged()), settled = run_of(ranged());
+    waiting.workers = settled.workers = 2;
+    settled.optimizer = "adam(lr=0.01, global_clipnorm=1e20)";
+    execute(&waiting);
+    execute(&settled);
+    assert_same_bits(&waiting, &settled, "gradients that wait for the update");
+    release(&waiting);
+    release(&settled);
+}
+
+/* What is not finite is found before anything changes, also where gradients wait. */
+static void test_ranges_find_nan(void **state)
+{
+    (void)state;
+    run r = run_of(ranged());
+    r.workers = 2;
+    bw_context *ctx = open_context(&r);
+    bw_dataset *dataset = samples_of(ctx);
+    bw_model *model = bw_model_parse(ctx, r.model->expression);
+    bwi_session session;
+    bwi_session_options options = {.train = true, .batch = BATCH, .tile = TILE, .lanes = r.model->lanes, .seed = 4};
+    assert_int_equal(bwi_session_open(&session, model, dataset, &options), BW_OK);
+    bwi_piece piece = {.dataset = dataset, .count = BATCH};
+    assert_int_equal(bwi_exec_plan(session.exec)->group, 8);
+    assert_int_equal(bwi_session_feed(&session, BWI_PROGRAM_TRAIN, &piece, NULL), BW_OK);
+    assert_int_equal(session.exec->waiting, BWI_WAITS);
+    assert_int_equal(bwi_session_apply(&session), BW_OK);
+    assert_int_equal(session.exec->waiting, BWI_WAITS_NOT);
+    uint64_t before = bw_model_hash(model);
+    int64_t number = bwi_dataset_number(dataset, 0, BATCH - 1);
+    float kept = pixels[number * PIXELS + 17];
+    pixels[number * PIXELS + 17] = (float)NAN;
+    assert_int_equal(bwi_session_feed(&session, BWI_PROGRAM_TRAIN, &piece, NULL), BW_OK);
+    assert_int_equal(bwi_session_apply(&session), BW_INVALID_ARGUMENT);
+    pixels[number * PIXELS + 17] = kept;
+    char expected[64];
+    snprintf(expected, sizeof expected, "sample %lld: its input holds NaN", (long long)number);
+    assert_non_null(strstr(bw_message(ctx), expected));
+    assert_true(bw_model_hash(model) == before);
+    bwi_session_close(&session);
+    bw_close(ctx);
 }
 
 /* ---- Pieces ---- */
@@ -628,6 +686,8 @@ int main(void)
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_again),
         cmocka_unit_test(test_two_workers_run_tiles),
+        cmocka_unit_test(test_ranges_and_lanes),
+        cmocka_unit_test(test_ranges_find_nan),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_accumulate),
         cmocka_unit_test(test_batch_beyond_the_data),
