@@ -40,7 +40,7 @@ if(CMOCKA_FOUND)
     target_include_directories(batchwise_test INTERFACE include src tests)
     target_compile_definitions(batchwise_test INTERFACE
         BW_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" BW_TEST_KERAS="${PROJECT_SOURCE_DIR}/tests/keras"
-        BW_DATA="${PROJECT_SOURCE_DIR}/data")
+        BW_DATA="${PROJECT_SOURCE_DIR}/data" BW_TEST_CC="${CMAKE_C_COMPILER}")
     target_link_libraries(batchwise_test INTERFACE batchwise_flags batchwise_static PkgConfig::CMOCKA)
     if(support_sources)
         add_library(batchwise_test_support STATIC ${support_sources})

@@ -22,6 +22,13 @@ _batchwise()
     *)
         case $current in
         -*) words="$("$program" "$command" --help 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" ;;
+        *)
+            if [ "$command" = convert ]; then
+                compopt -o filenames
+                mapfile -t COMPREPLY < <(compgen -f -- "$current")
+                return
+            fi
+            ;;
         esac
         ;;
     esac

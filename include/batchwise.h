@@ -571,12 +571,13 @@ BW_API bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *con
 BW_API bw_model *bw_load(bw_context *ctx, const char *path);
 
 /* Writes the model, by the extension: .keras (what Keras 3 loads and trains on), .weights.h5, .safetensors (weights only), .json
- * (without weights: the model need not be built). The file is replaced as a whole or not at all; the same model gives the same
- * bytes. */
+ * (without weights: the model need not be built); and what it predicts: .onnx (operator set 17), .c (one C file without
+ * dependencies, whose function is named after the file: void digits_predict(const float *input, float *output)). The file is
+ * replaced as a whole or not at all; the same model gives the same bytes. */
 BW_API bw_status bw_save(bw_model *model, const char *path);
 
-/* Weights for a model that has the same layers: .keras, .weights.h5 (by the layers' order), .safetensors (by names). After a
- * failure the model is as before. */
+/* Weights for a model that has the same layers: .keras, .weights.h5 (by the layers' order), .safetensors (by names). A
+ * model from an expression that begins with input(...) need not be built. After a failure the model is as before. */
 BW_API bw_status bw_load_weights(bw_model *model, const char *path);
 
 /* ---- History ------------------------------------------------------------------------------------------ */

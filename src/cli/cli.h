@@ -18,6 +18,7 @@ enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 /* Subcommands; argv[0] is the subcommand's name. */
 int cli_train(int argc, char **argv);
 int cli_bench(int argc, char **argv);
+int cli_convert(int argc, char **argv);
 
 /* ---- session.c: the context of a command, its messages and its interruption ----------------------------- */
 

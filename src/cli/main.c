@@ -15,6 +15,7 @@ static const struct command {
 } commands[] = {
     {"train", cli_train, "train a model on a file of samples"},
     {"bench", cli_bench, "measure the speed of training on built-in workloads"},
+    {"convert", cli_convert, "convert a model from one file to another"},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

@@ -85,7 +85,7 @@ bool cli_model_is_file(const char *argument)
 
 bool cli_model_can_be_saved(const char *path)
 {
-    static const char *const endings[] = {".keras", ".safetensors", ".weights.h5", ".json"};
+    static const char *const endings[] = {".keras", ".safetensors", ".weights.h5", ".json", ".onnx", ".c"};
     return ends_in_one_of(path, endings, sizeof endings / sizeof endings[0]);
 }
 

@@ -290,9 +290,10 @@ static int check(const arguments *given)
         return cli_mistake(usage.command, "--history: expected a name that ends in .json or .csv, found '%s'", given->history);
     }
     if (given->save_model != NULL && !cli_model_can_be_saved(given->save_model)) {
-        return cli_mistake(usage.command,
-                           "--save-model: expected a name that ends in .keras, .safetensors, .weights.h5 or .json, found '%s'",
-                           given->save_model);
+        return cli_mistake(
+            usage.command,
+            "--save-model: expected a name that ends in .keras, .safetensors, .weights.h5, .json, .onnx or .c, found '%s'",
+            given->save_model);
     }
     return CLI_SUCCESS;
 }

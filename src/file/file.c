@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* Looked through in order: .weights.h5 comes before .h5. */
-static const bwi_file_row *const rows[] = {&bwi_file_keras, &bwi_file_weights, &bwi_file_legacy, &bwi_file_json,
-                                           &bwi_file_safetensors};
+static const bwi_file_row *const rows[] = {&bwi_file_keras,       &bwi_file_weights, &bwi_file_legacy, &bwi_file_json,
+                                           &bwi_file_safetensors, &bwi_file_onnx,    &bwi_file_source};
 
 static const bwi_file_row *find_row(const char *path)
 {
@@ -79,6 +79,13 @@ bw_status bw_load_weights(bw_model *model, const char *path)
         return BW_INVALID_ARGUMENT;
     }
     bw_status status = begin(model->ctx, path, LOAD_WEIGHTS, &row);
+    if (status == BW_OK && !model->by_calls && model->output_count == 0) {
+        status = model->input_shape.rank >= 0
+                     ? bwi_model_connect(model, model->input_shape.rank, model->input_shape.extent)
+                     : bwi_fail(model->ctx, BW_INVALID_ARGUMENT,
+                                "%s: the model's input has no shape yet: build the model, or begin its expression with input(...)",
+                                path);
+    }
     if (status == BW_OK) {
         status = bwi_file_map(model->ctx, &bytes, path);
     }
@@ -102,7 +109,7 @@ bw_status bw_save(bw_model *model, const char *path)
         status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "%s: the model has no variables yet: build or train it first", path);
     }
     if (status == BW_OK) {
-        status = row->save(model, &file, &size);
+        status = row->save(model, path, &file, &size);
     }
     if (status == BW_OK) {
         status = bwi_file_write(model->ctx, path, file, size);

@@ -127,10 +127,11 @@ typedef struct bwi_file_row {
     bw_model *(*load)(bw_context *ctx, const char *path, const bwi_bytes *bytes);
     bw_status (*load_weights)(bw_model *model, const char *path, const bwi_bytes *bytes);
     /* *file is to be released. */
-    bw_status (*save)(bw_model *model, void **file, size_t *size);
+    bw_status (*save)(bw_model *model, const char *path, void **file, size_t *size);
     bool bare; /* saved without the variables' values: they need not have any */
 } bwi_file_row;
 
-extern const bwi_file_row bwi_file_keras, bwi_file_json, bwi_file_weights, bwi_file_legacy, bwi_file_safetensors;
+extern const bwi_file_row bwi_file_keras, bwi_file_json, bwi_file_weights, bwi_file_legacy, bwi_file_safetensors, bwi_file_onnx,
+    bwi_file_source;
 
 #endif

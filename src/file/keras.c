@@ -246,8 +246,9 @@ static bw_status with_wiring(bw_model *model, void **file, size_t *size,
     return status;
 }
 
-static bw_status save_keras(bw_model *model, void **file, size_t *size)
+static bw_status save_keras(bw_model *model, const char *path, void **file, size_t *size)
 {
+    (void)path;
     return with_wiring(model, file, size, write_members);
 }
 
@@ -264,13 +265,15 @@ static bw_status write_text(bw_model *model, const bwi_wiring *wiring, void **fi
     return BW_OK;
 }
 
-static bw_status save_json(bw_model *model, void **file, size_t *size)
+static bw_status save_json(bw_model *model, const char *path, void **file, size_t *size)
 {
+    (void)path;
     return with_wiring(model, file, size, write_text);
 }
 
-static bw_status save_weights(bw_model *model, void **file, size_t *size)
+static bw_status save_weights(bw_model *model, const char *path, void **file, size_t *size)
 {
+    (void)path;
     return with_wiring(model, file, size, bwi_weights_write);
 }
 

@@ -191,6 +191,30 @@ void bwi_gzip_close(bwi_gzip *gzip); /* NULL is fine */
 /* Unpacks the next bytes; fewer than `size` at the end only, where the checksum was right. */
 bw_status bwi_gzip_read(bwi_gzip *gzip, void *to, size_t size, size_t *got);
 
+/* ---- Messages of protobuf, written (wire_write.c) ---- */
+
+enum { BWI_WIRE_DEPTH = 8 };
+
+typedef struct bwi_wire {
+    bw_context *ctx;
+    unsigned char *bytes;
+    size_t length, capacity;
+    size_t begun[BWI_WIRE_DEPTH]; /* messages not ended yet */
+    int depth;
+    bool failed; /* an allocation failed; everything after is nothing */
+} bwi_wire;
+
+void bwi_wire_put(bwi_wire *wire, int field, int64_t value);
+void bwi_wire_put_float(bwi_wire *wire, int field, float value);
+void bwi_wire_put_bytes(bwi_wire *wire, int field, const void *bytes, size_t size);
+void bwi_wire_put_text(bwi_wire *wire, int field, const char *text);
+/* Fields that were written elsewhere. */
+void bwi_wire_add(bwi_wire *wire, const bwi_wire *fields);
+/* A message within the message: what follows, up to its end. At most BWI_WIRE_DEPTH deep. */
+void bwi_wire_begin(bwi_wire *wire, int field);
+void bwi_wire_end(bwi_wire *wire);
+void bwi_wire_free(bwi_wire *wire);
+
 /* ---- Numbers in text (number.c) ---- */
 
 /* The decimal number that begins at `text`, rounded correctly to double, whatever the locale; returns what follows it, or NULL

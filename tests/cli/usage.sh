@@ -24,7 +24,7 @@ t '--quiet takes no value' --quiet=yes
 t '--epochs needs a value' --epochs
 t '--epochs needs a value' --epochs --quiet
 
-t "--save-model: expected a name that ends in .keras, .safetensors, .weights.h5 or .json, found 'm.h5'" --save-model m.h5
+t "--save-model: expected a name that ends in .keras, .safetensors, .weights.h5, .json, .onnx or .c, found 'm.h5'" --save-model m.h5
 t "found 'keras'" --save-model keras
 
 # train: values

@@ -1,0 +1,176 @@
+/*
+ * batchwise convert: a model or its weights from one file to another, by the extensions. Files of weights alone need a model
+ * to belong to.
+ */
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct arguments {
+    const char *model;
+    bool quiet, json;
+} arguments;
+
+#define AT(member) offsetof(arguments, member)
+
+static const cli_option options[] = {
+    {"model", &cli_text, AT(model), "M",
+     "whose weights IN has, if it has nothing else: a file, or an\nexpression that begins with input(...)"},
+    {"quiet", &cli_flag, AT(quiet), NULL, "no warnings, no summary"},
+    {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
+    {.name = NULL},
+};
+
+static void print_formats(void)
+{
+    puts("files:\n"
+         "  .keras         in, out  a model of Keras 3, with its optimizer\n"
+         "  .json          in, out  a model without weights (to_json)\n"
+         "  .h5            in       a model of older versions of Keras\n"
+         "  .weights.h5    in, out  weights, as Keras saves them\n"
+         "  .safetensors   in, out  weights by name\n"
+         "  .onnx          out      what it predicts, operator set 17\n"
+         "  .c             out      what it predicts, as one C file without dependencies");
+}
+
+static const cli_usage usage = {
+    .command = "convert",
+    .synopsis = "IN OUT [options]",
+    .purpose = "Converts a model from one file to another, by their extensions.",
+    .options = options,
+    .print_more = print_formats,
+};
+
+/* Takes the words that are neither options nor their values out of argv; how many there were. */
+static int take_words(int *argc, char **argv, const char *words[2])
+{
+    int kept = 1, found = 0;
+    for (int i = 1; i < *argc; i++) {
+        const cli_option *option = options;
+        while (option->name != NULL && (strncmp(argv[i], "--", 2) != 0 || strcmp(argv[i] + 2, option->name) != 0)) {
+            option++;
+        }
+        bool word = argv[i][0] != '-' && argv[i][0] != 0;
+        if (word && found < 2) {
+            words[found++] = argv[i];
+            continue;
+        }
+        argv[kept++] = argv[i];
+        if (option->name != NULL && option->kind->expected != NULL && i + 1 < *argc) {
+            argv[kept++] = argv[++i];
+        }
+    }
+    *argc = kept;
+    return found;
+}
+
+static bool holds_weights_only(const char *path)
+{
+    static const char *const endings[] = {".safetensors", ".weights.h5"};
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        size_t length = strlen(path), n = strlen(endings[i]);
+        if (length > n && strcmp(path + length - n, endings[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The model that --model says, without a thought to its weights. NULL after a message; *code is the exit code. */
+static bw_model *make_model(bw_context *ctx, const char *argument, int *code)
+{
+    bw_model *model = NULL;
+    char *expression = NULL;
+    *code = CLI_SUCCESS;
+    if (cli_model_is_file(argument)) {
+        model = bw_load(ctx, argument);
+    } else {
+        *code = cli_model_text(&expression, "convert", argument);
+        model = *code == CLI_SUCCESS ? bw_model_parse(ctx, expression) : NULL;
+        free(expression);
+    }
+    if (model == NULL && *code == CLI_SUCCESS) {
+        *code = cli_fail("%s", bw_message(ctx));
+    }
+    return model;
+}
+
+static int64_t parameters_of(const bw_model *model)
+{
+    int64_t sum = 0;
+    for (int v = 0; v < bw_variable_count(model); v++) {
+        int64_t shape[BW_MAX_RANK], count = 1;
+        int rank = bw_variable_shape(model, v, shape);
+        for (int i = 0; i < rank; i++) {
+            count *= shape[i];
+        }
+        sum += count;
+    }
+    return sum;
+}
+
+static void report(const arguments *a, const bw_model *model, const char *const *words)
+{
+    struct stat status;
+    int64_t parameters = parameters_of(model), bytes = stat(words[1], &status) == 0 ? (int64_t)status.st_size : 0;
+    if (a->json) {
+        cli_json json = {.file = stdout};
+        cli_json_object(&json, NULL);
+        cli_json_text(&json, "input", words[0]);
+        cli_json_text(&json, "output", words[1]);
+        cli_json_whole(&json, "parameters", parameters);
+        cli_json_whole(&json, "bytes", bytes);
+        cli_json_object_end(&json);
+    } else if (!a->quiet) {
+        char text[CLI_BYTES_TEXT];
+        printf("%s: %lld parameters, %s\n", words[1], (long long)parameters, cli_bytes_text(text, (size_t)bytes));
+    }
+}
+
+static int convert(const arguments *a, const char *const *words)
+{
+    int code = CLI_SUCCESS;
+    bw_context *ctx = cli_session_open(1, a->quiet || a->json);
+    if (ctx == NULL) {
+        return CLI_FAILURE;
+    }
+    bw_model *model = make_model(ctx, a->model != NULL ? a->model : words[0], &code);
+    if (code == CLI_SUCCESS && a->model != NULL && bw_load_weights(model, words[0]) != BW_OK) {
+        code = cli_fail("%s", bw_message(ctx));
+    }
+    if (code == CLI_SUCCESS && bw_save(model, words[1]) != BW_OK) {
+        code = cli_fail("%s", bw_message(ctx));
+    }
+    if (code == CLI_SUCCESS) {
+        report(a, model, words);
+    }
+    cli_session_close(ctx);
+    return code;
+}
+
+int cli_convert(int argc, char **argv)
+{
+    arguments a = {.model = NULL};
+    const char *words[2] = {NULL, NULL};
+    int found = take_words(&argc, argv, words);
+    cli_reading reading = cli_options_read(&usage, argc, argv, &a);
+    if (reading != CLI_READ) {
+        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
+    }
+    if (found < 2) {
+        return cli_mistake("convert", "expected two files, IN and OUT, found %s", found == 1 ? "one" : "none");
+    }
+    if (a.model == NULL && holds_weights_only(words[0])) {
+        return cli_mistake("convert", "%s holds weights only: --model must say whose they are", words[0]);
+    }
+    if (a.model == NULL && !cli_model_is_file(words[0])) {
+        return cli_mistake("convert", "%s: expected a name that ends in .keras, .json, .h5, .weights.h5 or .safetensors", words[0]);
+    }
+    if (!cli_model_can_be_saved(words[1])) {
+        return cli_mistake("convert", "%s: expected a name that ends in .keras, .json, .weights.h5, .safetensors, .onnx or .c",
+                           words[1]);
+    }
+    return convert(&a, words);
+}

@@ -1,0 +1,117 @@
+/* What the exporters ask about nodes. */
+#include "file/export.h"
+
+#include <string.h>
+
+bool *bwi_export_needed(const bw_model *model)
+{
+    const bwi_graph *graph = &model->graph;
+    bool *needed = bwi_allocate(model->ctx, (size_t)graph->count + 1, sizeof *needed);
+    if (!needed) {
+        return NULL;
+    }
+    if (model->output_count == 0) {
+        bwi_release(model->ctx, needed);
+        bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the model has no output");
+        return NULL;
+    }
+    for (int k = 0; k < model->output_count; k++) {
+        needed[model->outputs[k]->number] = true;
+    }
+    for (int n = graph->count - 1; n >= 0; n--) {
+        for (int k = 0; needed[n] && k < graph->nodes[n]->inputs; k++) {
+            needed[graph->nodes[n]->input[k]->number] = true;
+        }
+    }
+    return needed;
+}
+
+int bwi_export_input(const bw_model *model, const bw_node *node)
+{
+    const bwi_input_attributes *a = node->attributes;
+    int same = 0;
+    for (int k = 0; k < model->input_count; k++) {
+        const bwi_input_attributes *b = model->inputs[k]->attributes;
+        if (model->inputs[k] == node) {
+            return k;
+        }
+        same = strcmp(a->name, b->name) == 0 ? k : same;
+    }
+    return same;
+}
+
+bw_status bwi_export_refuse(const bw_model *model, const bw_node *node, const char *extension)
+{
+    return bwi_fail(model->ctx, BW_UNIMPLEMENTED, "layer %s: %s cannot be written to %s files", node->name, node->op->name,
+                    extension);
+}
+
+bool bwi_export_is_identity(const bw_node *node)
+{
+    const bwi_op *op = node->op;
+    return op == &bwi_op_dropout || op == &bwi_op_spatial_dropout || op == &bwi_op_gaussian_noise;
+}
+
+float *bwi_export_values(bw_context *ctx, const bwi_variable *variable)
+{
+    float *values = bwi_allocate(ctx, (size_t)bwi_shape_count(&variable->shape), sizeof *values);
+    if (values) {
+        bwi_variable_read(variable, values);
+    }
+    return values;
+}
+
+static void norm_flags(const bw_node *node, bool *scale, bool *center)
+{
+    if (node->op == &bwi_op_layernorm) {
+        const bwi_layernorm_attributes *a = node->attributes;
+        *scale = a->scale;
+        *center = a->center;
+    } else {
+        const bwi_batchnorm_attributes *a = node->attributes;
+        *scale = a->scale;
+        *center = a->center;
+    }
+}
+
+const bwi_variable *bwi_export_gamma(const bw_node *node)
+{
+    bool scale, center;
+    norm_flags(node, &scale, &center);
+    return scale ? node->variable[0] : NULL;
+}
+
+const bwi_variable *bwi_export_beta(const bw_node *node)
+{
+    bool scale, center;
+    norm_flags(node, &scale, &center);
+    return center ? node->variable[scale] : NULL;
+}
+
+bwi_sliding bwi_export_convolution(const bw_node *node)
+{
+    const bwi_conv2d_attributes *a = node->attributes;
+    bwi_sliding s;
+    bwi_shape_image(&node->input[0]->shape, &s.in[0], &s.in[1], &s.channels);
+    for (int i = 0; i < 2; i++) {
+        s.size[i] = a->kernel[i];
+        s.strides[i] = a->strides[i];
+        s.dilation[i] = a->dilation[i];
+        bwi_conv2d_extents(a, i, s.in[i], &s.out[i], &s.before[i], &s.after[i]);
+    }
+    return s;
+}
+
+bwi_sliding bwi_export_pooling(const bw_node *node)
+{
+    const bwi_pool2d_attributes *a = node->attributes;
+    bwi_sliding s;
+    bwi_shape_image(&node->input[0]->shape, &s.in[0], &s.in[1], &s.channels);
+    for (int i = 0; i < 2; i++) {
+        s.size[i] = a->window[i];
+        s.strides[i] = a->strides[i];
+        s.dilation[i] = 1;
+        bwi_window_extent(s.in[i], a->window[i], a->strides[i], a->same, &s.out[i], &s.before[i], &s.after[i]);
+    }
+    return s;
+}

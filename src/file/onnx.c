@@ -1,0 +1,407 @@
+/*
+ * A model as ONNX (operator set 17, IR version 8): its inputs with a free batch, the nodes that its outputs need as they predict,
+ * its weights. Numbers below are the fields of onnx.proto.
+ */
+#include "file/onnx.h"
+
+#include <limits.h>
+#include <string.h>
+
+enum { IR_VERSION = 8, OPERATOR_SET = 17 };
+enum { TYPE_FLOAT = 1, TYPE_INT32 = 6, TYPE_INT64 = 7 };
+enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_GRAPH = 7, MODEL_OPSET = 8, OPSET_VERSION = 2 };
+enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_CONSTANT = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
+enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_ATTRIBUTE = 5 };
+enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_FLOAT = 2, ATTRIBUTE_INT = 3, ATTRIBUTE_TEXT = 4, ATTRIBUTE_INTS = 8, ATTRIBUTE_TYPE = 20 };
+enum { KIND_FLOAT = 1, KIND_INT = 2, KIND_TEXT = 3, KIND_INTS = 7 };
+enum { TENSOR_EXTENT = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_DATA = 9 };
+enum { VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1, TENSOR_ELEMENT = 1, TENSOR_SHAPE = 2, SHAPE_EXTENT = 1 };
+enum { EXTENT_VALUE = 1, EXTENT_NAME = 2 };
+
+static const char extension[] = ".onnx";
+
+/* ---- Constants ---- */
+
+static void put_constant(bwi_onnx *o, const char *name, int type, int rank, const int64_t *shape, const void *data, size_t size)
+{
+    bwi_wire *w = &o->constants;
+    bwi_wire_begin(w, GRAPH_CONSTANT);
+    for (int i = 0; i < rank; i++) {
+        bwi_wire_put(w, TENSOR_EXTENT, shape[i]);
+    }
+    bwi_wire_put(w, TENSOR_TYPE, type);
+    bwi_wire_put_text(w, TENSOR_NAME, name);
+    bwi_wire_put_bytes(w, TENSOR_DATA, data, size);
+    bwi_wire_end(w);
+}
+
+const char *bwi_onnx_new(bwi_onnx *o, bwi_onnx_name name)
+{
+    snprintf(name, BWI_ONNX_NAME, "between/%d", o->values++);
+    return name;
+}
+
+static void name_constant(bwi_onnx *o, bwi_onnx_name name)
+{
+    snprintf(name, BWI_ONNX_NAME, "constant/%d", o->numbers++);
+}
+
+const char *bwi_onnx_floats(bwi_onnx *o, bwi_onnx_name name, int rank, const int64_t *shape, const float *values)
+{
+    size_t count = 1;
+    if (!name[0]) {
+        name_constant(o, name);
+    }
+    if (!values) {
+        o->status = BW_RESOURCE_EXHAUSTED;
+        return name;
+    }
+    for (int i = 0; i < rank; i++) {
+        count *= (size_t)shape[i];
+    }
+    put_constant(o, name, TYPE_FLOAT, rank, shape, values, count * sizeof *values);
+    return name;
+}
+
+const char *bwi_onnx_float(bwi_onnx *o, bwi_onnx_name name, float value)
+{
+    name[0] = 0;
+    return bwi_onnx_floats(o, name, 0, NULL, &value);
+}
+
+const char *bwi_onnx_wholes(bwi_onnx *o, bwi_onnx_name name, int64_t count, const int64_t *values)
+{
+    name_constant(o, name);
+    put_constant(o, name, TYPE_INT64, 1, &count, values, (size_t)count * sizeof *values);
+    return name;
+}
+
+const char *bwi_onnx_shape(bwi_onnx *o, bwi_onnx_name name, int64_t first, const bwi_shape *shape)
+{
+    int64_t extents[BW_MAX_RANK + 1] = {first};
+    memcpy(extents + 1, shape->extent, (size_t)shape->rank * sizeof *extents);
+    return bwi_onnx_wholes(o, name, shape->rank + 1, extents);
+}
+
+const char *bwi_onnx_variable(bwi_onnx *o, const bwi_variable *variable)
+{
+    if (!o->written[variable->index] && o->status == BW_OK) {
+        bwi_onnx_name name;
+        float *values = bwi_export_values(o->ctx, variable);
+        snprintf(name, sizeof name, "%s", variable->name);
+        bwi_onnx_floats(o, name, variable->shape.rank, variable->shape.extent, values);
+        bwi_release(o->ctx, values);
+        o->written[variable->index] = true;
+    }
+    return variable->name;
+}
+
+/* ---- Operators ---- */
+
+void bwi_onnx_begin(bwi_onnx *o, const char *type, const char *const *inputs, const char *output)
+{
+    bwi_onnx_name name;
+    bwi_wire_begin(&o->nodes, GRAPH_NODE);
+    for (; *inputs; inputs++) {
+        bwi_wire_put_text(&o->nodes, NODE_INPUT, *inputs);
+    }
+    snprintf(name, sizeof name, "%.100s_%s", output, type);
+    bwi_wire_put_text(&o->nodes, NODE_OUTPUT, output);
+    bwi_wire_put_text(&o->nodes, NODE_NAME, name);
+    bwi_wire_put_text(&o->nodes, NODE_TYPE, type);
+}
+
+static void begin_attribute(bwi_onnx *o, const char *name)
+{
+    bwi_wire_begin(&o->nodes, NODE_ATTRIBUTE);
+    bwi_wire_put_text(&o->nodes, ATTRIBUTE_NAME, name);
+}
+
+static void end_attribute(bwi_onnx *o, int kind)
+{
+    bwi_wire_put(&o->nodes, ATTRIBUTE_TYPE, kind);
+    bwi_wire_end(&o->nodes);
+}
+
+void bwi_onnx_put(bwi_onnx *o, const char *name, int64_t value)
+{
+    begin_attribute(o, name);
+    bwi_wire_put(&o->nodes, ATTRIBUTE_INT, value);
+    end_attribute(o, KIND_INT);
+}
+
+void bwi_onnx_put_float(bwi_onnx *o, const char *name, float value)
+{
+    begin_attribute(o, name);
+    bwi_wire_put_float(&o->nodes, ATTRIBUTE_FLOAT, value);
+    end_attribute(o, KIND_FLOAT);
+}
+
+void bwi_onnx_put_text(bwi_onnx *o, const char *name, const char *value)
+{
+    begin_attribute(o, name);
+    bwi_wire_put_text(&o->nodes, ATTRIBUTE_TEXT, value);
+    end_attribute(o, KIND_TEXT);
+}
+
+void bwi_onnx_put_list(bwi_onnx *o, const char *name, int count, const int64_t *values)
+{
+    begin_attribute(o, name);
+    for (int i = 0; i < count; i++) {
+        bwi_wire_put(&o->nodes, ATTRIBUTE_INTS, values[i]);
+    }
+    end_attribute(o, KIND_INTS);
+}
+
+void bwi_onnx_end(bwi_onnx *o)
+{
+    bwi_wire_end(&o->nodes);
+}
+
+void bwi_onnx_add(bwi_onnx *o, const char *type, const char *output, ...)
+{
+    const char *inputs[BWI_MAX_POINTS + 1];
+    int count = 0;
+    va_list names;
+    va_start(names, output);
+    do {
+        inputs[count] = va_arg(names, const char *);
+    } while (inputs[count++] && count <= BWI_MAX_POINTS);
+    va_end(names);
+    bwi_onnx_begin(o, type, inputs, output);
+    bwi_onnx_end(o);
+}
+
+void bwi_onnx_transpose(bwi_onnx *o, const char *from, const char *to, int rank, const int64_t *axes)
+{
+    bwi_onnx_begin(o, "Transpose", (const char *[]){from, NULL}, to);
+    bwi_onnx_put_list(o, "perm", rank, axes);
+    bwi_onnx_end(o);
+}
+
+void bwi_onnx_reshape(bwi_onnx *o, const char *from, const char *to, const bwi_shape *shape)
+{
+    bwi_onnx_name extents;
+    bwi_onnx_add(o, "Reshape", to, from, bwi_onnx_shape(o, extents, -1, shape), NULL);
+}
+
+/* ---- Values ---- */
+
+static void input_name(const bw_model *model, int k, bwi_onnx_name name)
+{
+    const bwi_input_attributes *a = model->inputs[k]->attributes;
+    if (a->name[0]) {
+        snprintf(name, BWI_ONNX_NAME, "%s", a->name);
+    } else if (model->input_count > 1) {
+        snprintf(name, BWI_ONNX_NAME, "input_%d", k);
+    } else {
+        snprintf(name, BWI_ONNX_NAME, "input");
+    }
+}
+
+static bool is_taken(const bwi_onnx *o, int outputs, const char *name)
+{
+    bwi_onnx_name input;
+    bool taken = false;
+    for (int k = 0; k < o->model->input_count && !taken; k++) {
+        input_name(o->model, k, input);
+        taken = strcmp(input, name) == 0;
+    }
+    for (int k = 0; k < outputs && !taken; k++) {
+        taken = strcmp(o->outputs[k], name) == 0;
+    }
+    for (int v = 0; v < o->model->graph.variable_count && !taken; v++) {
+        taken = strcmp(o->model->graph.variables[v]->name, name) == 0;
+    }
+    return taken;
+}
+
+/* Names of inputs, outputs and variables differ in a file, though not always in a model. */
+static void name_outputs(bwi_onnx *o)
+{
+    for (int k = 0; k < o->model->output_count; k++) {
+        const char *given = o->model->output_names[k][0] ? o->model->output_names[k] : "output";
+        snprintf(o->outputs[k], BWI_ONNX_NAME, "%s", given);
+        for (int i = 0; is_taken(o, k, o->outputs[k]); i++) {
+            snprintf(o->outputs[k], BWI_ONNX_NAME, "%s_%d", given, i);
+        }
+    }
+}
+
+static int output_of(const bw_model *model, const bw_node *node)
+{
+    for (int k = 0; k < model->output_count; k++) {
+        if (model->outputs[k] == node) {
+            return k;
+        }
+    }
+    return -1;
+}
+
+const char *bwi_onnx_result(bwi_onnx *o, const bw_node *node, bwi_onnx_order order)
+{
+    char *name = o->names[node->number][order];
+    int k = order == BWI_ONNX_LAST ? output_of(o->model, node) : -1;
+    if (k >= 0) {
+        snprintf(name, BWI_ONNX_NAME, "%s", o->outputs[k]);
+    } else {
+        snprintf(name, BWI_ONNX_NAME, "%s/%s_%d%s", node->name, node->op->name, node->number,
+                 order == BWI_ONNX_FIRST ? "_channels_first" : "");
+    }
+    return name;
+}
+
+bwi_onnx_order bwi_onnx_at_hand(const bwi_onnx *o, const bw_node *node)
+{
+    return o->names[node->number][BWI_ONNX_LAST][0] ? BWI_ONNX_LAST : BWI_ONNX_FIRST;
+}
+
+const char *bwi_onnx_of(bwi_onnx *o, const bw_node *node, bwi_onnx_order order)
+{
+    bwi_onnx_name *names = o->names[node->number];
+    if (names[order][0]) {
+        return names[order];
+    }
+    int64_t axes[BW_MAX_RANK + 1] = {0};
+    int rank = node->shape.rank + 1;
+    for (int i = 1; i < rank; i++) {
+        axes[i] = order == BWI_ONNX_FIRST ? (i == 1 ? rank - 1 : i - 1) : (i == rank - 1 ? 1 : i + 1);
+    }
+    bwi_onnx_result(o, node, order);
+    bwi_onnx_transpose(o, names[!order], names[order], rank, axes);
+    return names[order];
+}
+
+/* ---- The model ---- */
+
+static void put_value(bwi_wire *w, int field, const char *name, const bw_node *node)
+{
+    bwi_wire_begin(w, field);
+    bwi_wire_put_text(w, VALUE_NAME, name);
+    bwi_wire_begin(w, VALUE_TYPE);
+    bwi_wire_begin(w, TYPE_TENSOR);
+    bwi_wire_put(w, TENSOR_ELEMENT, node->dtype == BW_I32 ? TYPE_INT32 : TYPE_FLOAT);
+    bwi_wire_begin(w, TENSOR_SHAPE);
+    for (int i = -1; i < node->shape.rank; i++) {
+        bwi_wire_begin(w, SHAPE_EXTENT);
+        if (i < 0) {
+            bwi_wire_put_text(w, EXTENT_NAME, "batch");
+        } else {
+            bwi_wire_put(w, EXTENT_VALUE, node->shape.extent[i]);
+        }
+        bwi_wire_end(w);
+    }
+    bwi_wire_end(w);
+    bwi_wire_end(w);
+    bwi_wire_end(w);
+    bwi_wire_end(w);
+}
+
+/* The same field may be wanted as numbers and as indices. */
+static void write_input(bwi_onnx *o, const bw_node *node)
+{
+    int k = bwi_export_input(o->model, node);
+    bwi_onnx_name name;
+    input_name(o->model, k, name);
+    if (o->model->inputs[k] == node) {
+        memcpy(o->names[node->number][BWI_ONNX_LAST], name, sizeof name);
+        return;
+    }
+    bwi_onnx_begin(o, "Cast", (const char *[]){name, NULL}, bwi_onnx_result(o, node, BWI_ONNX_LAST));
+    bwi_onnx_put(o, "to", node->dtype == BW_I32 ? TYPE_INT32 : TYPE_FLOAT);
+    bwi_onnx_end(o);
+}
+
+static void write_node(bwi_onnx *o, const bw_node *node)
+{
+    const bwi_onnx_row *tables[] = {bwi_onnx_ops, bwi_onnx_windows};
+    if (node->op == &bwi_op_input) {
+        write_input(o, node);
+        return;
+    }
+    if (bwi_export_is_identity(node)) {
+        memcpy(o->names[node->number], o->names[node->input[0]->number], sizeof o->names[0]);
+        return;
+    }
+    for (size_t t = 0; t < BWI_COUNT(tables); t++) {
+        for (const bwi_onnx_row *row = tables[t]; row->op; row++) {
+            if (row->op == node->op) {
+                row->write(o, node);
+                return;
+            }
+        }
+    }
+    o->status = bwi_export_refuse(o->model, node, extension);
+}
+
+static bw_status write_nodes(bwi_onnx *o, const bool *needed)
+{
+    const bwi_graph *graph = &o->model->graph;
+    name_outputs(o);
+    for (int n = 0; n < graph->count && o->status == BW_OK; n++) {
+        if (needed[n]) {
+            write_node(o, graph->nodes[n]);
+        }
+    }
+    for (int k = 0; k < o->model->output_count && o->status == BW_OK; k++) {
+        const char *value = bwi_onnx_of(o, o->model->outputs[k], BWI_ONNX_LAST);
+        if (strcmp(o->outputs[k], value) != 0) {
+            bwi_onnx_add(o, "Identity", o->outputs[k], value, NULL);
+        }
+    }
+    return o->status;
+}
+
+static void write_model(const bwi_onnx *o, bwi_wire *w)
+{
+    bwi_onnx_name name;
+    bwi_wire_put(w, MODEL_IR, IR_VERSION);
+    bwi_wire_put_text(w, MODEL_PRODUCER, "batchwise");
+    bwi_wire_put_text(w, MODEL_PRODUCER_VERSION, bw_version());
+    bwi_wire_begin(w, MODEL_GRAPH);
+    bwi_wire_add(w, &o->nodes);
+    bwi_wire_put_text(w, GRAPH_NAME, "model");
+    bwi_wire_add(w, &o->constants);
+    for (int k = 0; k < o->model->input_count; k++) {
+        input_name(o->model, k, name);
+        put_value(w, GRAPH_INPUT, name, o->model->inputs[k]);
+    }
+    for (int k = 0; k < o->model->output_count; k++) {
+        put_value(w, GRAPH_OUTPUT, o->outputs[k], o->model->outputs[k]);
+    }
+    bwi_wire_end(w);
+    bwi_wire_begin(w, MODEL_OPSET);
+    bwi_wire_put(w, OPSET_VERSION, OPERATOR_SET);
+    bwi_wire_end(w);
+}
+
+static bw_status save(bw_model *model, const char *path, void **file, size_t *size)
+{
+    bwi_onnx o = {.ctx = model->ctx, .model = model, .nodes = {.ctx = model->ctx}, .constants = {.ctx = model->ctx}};
+    bwi_wire w = {.ctx = model->ctx};
+    bool *needed = bwi_export_needed(model);
+    o.names = needed ? bwi_allocate(model->ctx, (size_t)model->graph.count + 1, sizeof *o.names) : NULL;
+    o.written = o.names ? bwi_allocate(model->ctx, (size_t)model->graph.variable_count + 1, sizeof *o.written) : NULL;
+    bw_status status = o.written ? write_nodes(&o, needed) : model->ctx->status;
+    if (status == BW_OK) {
+        write_model(&o, &w);
+        status = w.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
+    }
+    if (status == BW_OK && w.length > INT_MAX) {
+        status = bwi_fail(model->ctx, BW_UNIMPLEMENTED, "%s: %zu bytes; an ONNX file has at most 2 GiB", path, w.length);
+    }
+    if (status == BW_OK) {
+        *file = w.bytes;
+        *size = w.length;
+    } else {
+        bwi_wire_free(&w);
+    }
+    bwi_wire_free(&o.nodes);
+    bwi_wire_free(&o.constants);
+    bwi_release(model->ctx, needed);
+    bwi_release(model->ctx, (void *)o.names);
+    bwi_release(model->ctx, o.written);
+    return status;
+}
+
+const bwi_file_row bwi_file_onnx = {extension, "a model that predicts", NULL, NULL, save, false};

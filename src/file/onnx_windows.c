@@ -1,0 +1,140 @@
+/* ONNX of operators on images and sequences: convolutions, pooling, padding, enlarging. Channels come first. */
+#include "file/onnx.h"
+
+#include <string.h>
+
+static const char *first(bwi_onnx *o, const bw_node *node)
+{
+    return bwi_onnx_of(o, node->input[0], BWI_ONNX_FIRST);
+}
+
+static const char *result(bwi_onnx *o, const bw_node *node)
+{
+    return bwi_onnx_result(o, node, BWI_ONNX_FIRST);
+}
+
+/* A sequence has a width only: sizes from the second on. */
+static int from_axis(const bw_node *node)
+{
+    return node->input[0]->shape.rank == 2 ? 1 : 0;
+}
+
+static void put_sizes(bwi_onnx *o, const bwi_sliding *w, int from, bool dilated)
+{
+    int axes = 2 - from;
+    int64_t pads[4];
+    for (int i = 0; i < axes; i++) {
+        pads[i] = w->before[from + i];
+        pads[axes + i] = w->after[from + i];
+    }
+    bwi_onnx_put_list(o, "kernel_shape", axes, w->size + from);
+    bwi_onnx_put_list(o, "strides", axes, w->strides + from);
+    if (dilated) {
+        bwi_onnx_put_list(o, "dilations", axes, w->dilation + from);
+    }
+    bwi_onnx_put_list(o, "pads", 2 * axes, pads);
+}
+
+/* Keras's [positions][channels of a group][filters] as [filters][channels of a group][positions]. */
+static const char *put_kernel(bwi_onnx *o, const bw_node *node, const bwi_sliding *w, int from)
+{
+    const bwi_conv2d_attributes *a = node->attributes;
+    const bwi_variable *kernel = node->variable[0];
+    if (o->written[kernel->index]) {
+        return kernel->name;
+    }
+    int64_t inner = w->channels / a->groups, positions = w->size[0] * w->size[1];
+    int64_t shape[4] = {a->filters, inner, w->size[from], w->size[1]};
+    float *values = bwi_export_values(o->ctx, kernel);
+    float *turned = values ? bwi_allocate(o->ctx, (size_t)bwi_shape_count(&kernel->shape), sizeof *turned) : NULL;
+    for (int64_t f = 0; turned && f < a->filters; f++) {
+        for (int64_t c = 0; c < inner; c++) {
+            for (int64_t p = 0; p < positions; p++) {
+                turned[(f * inner + c) * positions + p] = values[(p * inner + c) * a->filters + f];
+            }
+        }
+    }
+    bwi_onnx_name name;
+    snprintf(name, sizeof name, "%s", kernel->name);
+    bwi_onnx_floats(o, name, 4 - from, shape, turned);
+    bwi_release(o->ctx, values);
+    bwi_release(o->ctx, turned);
+    o->written[kernel->index] = true;
+    return kernel->name;
+}
+
+static void put_conv(bwi_onnx *o, const bw_node *node)
+{
+    const bwi_conv2d_attributes *a = node->attributes;
+    bwi_sliding w = bwi_export_convolution(node);
+    int from = from_axis(node);
+    const char *x = first(o, node), *kernel = put_kernel(o, node, &w, from);
+    const char *bias = node->variables > 1 ? bwi_onnx_variable(o, node->variable[1]) : NULL;
+    bwi_onnx_begin(o, "Conv", (const char *[]){x, kernel, bias, NULL}, result(o, node));
+    put_sizes(o, &w, from, true);
+    bwi_onnx_put(o, "group", a->groups);
+    bwi_onnx_end(o);
+}
+
+static void put_pool(bwi_onnx *o, const bw_node *node, const char *type)
+{
+    bwi_sliding w = bwi_export_pooling(node);
+    const char *x = first(o, node);
+    bwi_onnx_begin(o, type, (const char *[]){x, NULL}, result(o, node));
+    put_sizes(o, &w, from_axis(node), false);
+    bwi_onnx_end(o);
+}
+
+static void put_maxpool(bwi_onnx *o, const bw_node *node)
+{
+    put_pool(o, node, "MaxPool");
+}
+
+static void put_avgpool(bwi_onnx *o, const bw_node *node)
+{
+    put_pool(o, node, "AveragePool"); /* padding is not counted unless asked for */
+}
+
+static void put_global_maxpool(bwi_onnx *o, const bw_node *node)
+{
+    const char *x = first(o, node);
+    bwi_onnx_add(o, "GlobalMaxPool", result(o, node), x, NULL);
+}
+
+/* Negative amounts cut off. */
+static void put_pad(bwi_onnx *o, const bw_node *node)
+{
+    const bwi_pad2d_attributes *a = node->attributes;
+    const int64_t amounts[8] = {0, 0, a->amount[0][0], a->amount[1][0], 0, 0, a->amount[0][1], a->amount[1][1]};
+    bwi_onnx_name pads;
+    const char *x = first(o, node);
+    bwi_onnx_add(o, "Pad", result(o, node), x, bwi_onnx_wholes(o, pads, 8, amounts), NULL);
+}
+
+static void put_upsample(bwi_onnx *o, const bw_node *node)
+{
+    const bwi_upsample2d_attributes *a = node->attributes;
+    const int64_t four = 4;
+    const float factors[4] = {1, 1, (float)a->size[0], (float)a->size[1]};
+    bwi_onnx_name scales = "";
+    const char *x = first(o, node);
+    bwi_onnx_floats(o, scales, 1, &four, factors);
+    bwi_onnx_begin(o, "Resize", (const char *[]){x, "", scales, NULL}, result(o, node));
+    bwi_onnx_put_text(o, "mode", a->bilinear ? "linear" : "nearest");
+    bwi_onnx_put_text(o, "coordinate_transformation_mode", a->bilinear ? "half_pixel" : "asymmetric");
+    if (!a->bilinear) {
+        bwi_onnx_put_text(o, "nearest_mode", "floor");
+    }
+    bwi_onnx_end(o);
+}
+
+const bwi_onnx_row bwi_onnx_windows[] = {
+    {&bwi_op_conv2d, put_conv},
+    {&bwi_op_depthwise, put_conv},
+    {&bwi_op_maxpool2d, put_maxpool},
+    {&bwi_op_avgpool2d, put_avgpool},
+    {&bwi_op_global_maxpool, put_global_maxpool},
+    {&bwi_op_pad2d, put_pad},
+    {&bwi_op_upsample2d, put_upsample},
+    {NULL, NULL},
+};

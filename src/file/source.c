@@ -1,0 +1,529 @@
+/*
+ * A model as one C file that predicts one sample at a time: its weights, plain loops, and static memory for the values between
+ * layers, which share it where they do not live at the same time. Nothing is needed but math.h.
+ */
+#include "file/source.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+static const char extension[] = ".c";
+
+/* ---- Texts ---- */
+
+void bwi_source_line(bwi_source *s, int depth, const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    bwi_format(line, sizeof line, format, arguments);
+    va_end(arguments);
+    bwi_text_add(&s->body, "%*s%s\n", 4 * depth, "", line);
+}
+
+static int __attribute__((format(printf, 3, 4))) print(char *text, size_t size, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = bwi_format(text, size, format, arguments);
+    va_end(arguments);
+    return length;
+}
+
+/* A word of C from a name of any kind. */
+static void make_word(char *word, size_t size, const char *text)
+{
+    size_t n = 0;
+    for (; *text && n + 1 < size; text++) {
+        bool letter = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z');
+        word[n++] = letter || (*text >= '0' && *text <= '9') ? *text : '_';
+    }
+    word[n] = 0;
+}
+
+const char *bwi_source_number(char text[32], float value)
+{
+    if (isnan(value)) {
+        return "NAN";
+    }
+    if (isinf(value)) {
+        return value > 0 ? "INFINITY" : "-INFINITY";
+    }
+    /* Subnormal numbers are computed as zero here, too; compilers warn of such constants. */
+    print(text, 28, "%.9g", fpclassify(value) == FP_SUBNORMAL ? 0 : (double)value);
+    strcat(text, strpbrk(text, ".e") ? "f" : ".0f");
+    return text;
+}
+
+/* ---- Arrays ---- */
+
+/* Unlike the words in the functions, all of these have an underscore, and not first. */
+static void variable_word(const bwi_variable *variable, char word[128])
+{
+    char plain[100];
+    make_word(plain, sizeof plain, variable->name);
+    bool own = plain[0] == '_' || (plain[0] >= '0' && plain[0] <= '9') || !strchr(plain, '_');
+    print(word, 128, "%s%s", own ? "w_" : "", plain);
+}
+
+static void put_array(bwi_source *s, const char *name, const char *comment, const float *values, int64_t count)
+{
+    char number[32];
+    int column = 0;
+    bwi_text_add(&s->arrays, "\n%sstatic const float %s[%lld] = {", comment, name, (long long)count);
+    for (int64_t i = 0; i < count && !s->arrays.failed; i++) {
+        const char *text = bwi_source_number(number, values[i]);
+        int width = (int)strlen(text) + 2;
+        column = i == 0 || column + width > 120 ? 4 : column;
+        bwi_text_add(&s->arrays, "%s%s,", column == 4 ? "\n    " : " ", text);
+        column += width;
+    }
+    bwi_text_add(&s->arrays, "\n};\n");
+    s->weights += count;
+}
+
+const char *bwi_source_variable(bwi_source *s, const bwi_variable *variable, char name[160])
+{
+    char word[128], other[128], comment[320], shape[160];
+    bool taken = false;
+    variable_word(variable, word);
+    for (int v = 0; v < variable->index && !taken; v++) {
+        variable_word(s->model->graph.variables[v], other);
+        taken = strcmp(word, other) == 0;
+    }
+    if (taken) {
+        print(name, 160, "%s_v%d", word, variable->index);
+    } else {
+        print(name, 160, "%s", word);
+    }
+    if (s->written[variable->index] || s->status != BW_OK) {
+        return name;
+    }
+    s->written[variable->index] = true;
+    float *values = bwi_export_values(s->ctx, variable);
+    if (!values) {
+        s->status = BW_RESOURCE_EXHAUSTED;
+        return name;
+    }
+    print(comment, sizeof comment, "/* %s */\n", bwi_format_shape(shape, variable->shape.rank, variable->shape.extent));
+    put_array(s, name, comment, values, bwi_shape_count(&variable->shape));
+    bwi_release(s->ctx, values);
+    return name;
+}
+
+const char *bwi_source_array(bwi_source *s, const char *layer, const char *what, const float *values, int64_t count, char name[160])
+{
+    char word[100];
+    make_word(word, sizeof word, layer);
+    print(name, 160, "w_%s_%s_m%d", word, what, s->made++);
+    if (values) {
+        put_array(s, name, "", values, count);
+    } else {
+        s->status = s->status == BW_OK ? BW_RESOURCE_EXHAUSTED : s->status;
+    }
+    return name;
+}
+
+/* ---- Loops ---- */
+
+void bwi_source_loops(bwi_source *s, int rank, const int64_t *extent)
+{
+    for (int i = 0; i < rank; i++) {
+        bwi_source_line(s, 2 + i, "for (int a%d = 0; a%d < %lld; a%d++) {", i, i, (long long)extent[i], i);
+    }
+}
+
+void bwi_source_loops_end(bwi_source *s, int rank)
+{
+    for (int i = rank - 1; i >= 0; i--) {
+        bwi_source_line(s, 2 + i, "}");
+    }
+}
+
+const char *bwi_source_at(char text[256], int rank, const int64_t *strides)
+{
+    int n = 0;
+    for (int i = 0; i < rank; i++) {
+        const char *plus = n ? " + " : "";
+        if (strides[i] == 1) {
+            n += print(text + n, 256 - (size_t)n, "%sa%d", plus, i);
+        } else if (strides[i] > 0) {
+            n += print(text + n, 256 - (size_t)n, "%sa%d * %lld", plus, i, (long long)strides[i]);
+        }
+    }
+    if (n == 0) {
+        print(text, 256, "0");
+    }
+    return text;
+}
+
+/* ---- Memory: where values live ---- */
+
+static const bwi_source_row *find_row(const bwi_op *op)
+{
+    const bwi_source_row *tables[] = {bwi_source_ops, bwi_source_windows};
+    for (size_t t = 0; t < BWI_COUNT(tables); t++) {
+        for (const bwi_source_row *row = tables[t]; row->op; row++) {
+            if (row->op == op) {
+                return row;
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool is_view(const bw_node *node)
+{
+    return node->op == &bwi_op_reshape || bwi_export_is_identity(node);
+}
+
+/* Whose values each node has, and who reads a value last. */
+static void find_lives(bwi_source *s)
+{
+    const bwi_graph *graph = &s->model->graph;
+    for (int n = 0; n < graph->count; n++) {
+        const bw_node *node = graph->nodes[n];
+        bwi_source_place *place = &s->places[n];
+        if (!s->needed[n]) {
+            continue;
+        }
+        *place = (bwi_source_place){.value = is_view(node) ? s->places[node->input[0]->number].value : n, .last = n, .at = -1};
+        for (int k = 0; k < node->inputs; k++) {
+            s->places[s->places[node->input[k]->number].value].last = n;
+        }
+        if (node->op == &bwi_op_input) {
+            place->home = BWI_HOME_INPUT;
+            place->at = bwi_export_input(s->model, node);
+        }
+    }
+    for (int k = 0; k < s->model->output_count; k++) {
+        bwi_source_place *place = &s->places[s->places[s->model->outputs[k]->number].value];
+        place->last = INT_MAX;
+        if (place->home == BWI_HOME_MEMORY) {
+            place->home = BWI_HOME_OUTPUT;
+            place->at = k;
+        }
+    }
+}
+
+static bool in_memory(const bwi_source *s, int n)
+{
+    return s->needed[n] && s->places[n].value == n && s->places[n].home == BWI_HOME_MEMORY;
+}
+
+/* The lowest place for `count` floats that none of the living values has. `live` holds them in the order of their places. */
+static int find_room(const bwi_source *s, const int *live, int count, int64_t floats, int64_t *at)
+{
+    int i = 0;
+    *at = 0;
+    for (; i < count && s->places[live[i]].at < *at + floats; i++) {
+        *at = s->places[live[i]].at + bwi_shape_count(&s->model->graph.nodes[live[i]]->shape);
+    }
+    return i;
+}
+
+/* Element by element, where the input's values are read for the last time: in their place. */
+static int overwritten_by(const bwi_source *s, const bw_node *node)
+{
+    const bwi_source_row *row = find_row(node->op);
+    if (!row || !row->in_place) {
+        return -1;
+    }
+    int x = s->places[node->input[0]->number].value;
+    bool room = bwi_shape_count(&s->model->graph.nodes[x]->shape) >= bwi_shape_count(&node->shape);
+    return room && in_memory(s, x) && s->places[x].last == node->number ? x : -1;
+}
+
+static bw_status share_memory(bwi_source *s)
+{
+    const bwi_graph *graph = &s->model->graph;
+    int *live = bwi_allocate(s->ctx, (size_t)graph->count + 1, sizeof *live), count = 0;
+    if (!live) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    for (int n = 0; n < graph->count; n++) {
+        if (in_memory(s, n)) {
+            int64_t floats = bwi_shape_count(&graph->nodes[n]->shape);
+            int old = overwritten_by(s, graph->nodes[n]), i = 0;
+            if (old >= 0) {
+                while (live[i] != old) {
+                    i++;
+                }
+                s->places[n].at = s->places[old].at;
+                live[i] = n;
+            } else {
+                i = find_room(s, live, count, floats, &s->places[n].at);
+                memmove(live + i + 1, live + i, (size_t)(count++ - i) * sizeof *live);
+                live[i] = n;
+            }
+            s->memory = s->places[n].at + floats > s->memory ? s->places[n].at + floats : s->memory;
+        }
+        int kept = 0;
+        for (int i = 0; i < count; i++) {
+            if (s->places[live[i]].last > n) {
+                live[kept++] = live[i];
+            }
+        }
+        count = kept;
+    }
+    bwi_release(s->ctx, live);
+    return BW_OK;
+}
+
+/* Counters are ints. */
+static bw_status check_sizes(const bwi_source *s)
+{
+    const bwi_graph *graph = &s->model->graph;
+    bool large = s->memory > INT_MAX;
+    for (int n = 0; n < graph->count && !large; n++) {
+        large = s->needed[n] && bwi_shape_count(&graph->nodes[n]->shape) > INT_MAX / 2;
+    }
+    for (int v = 0; v < graph->variable_count && !large; v++) {
+        large = bwi_shape_count(&graph->variables[v]->shape) > INT_MAX / 2;
+    }
+    return large ? bwi_fail(s->ctx, BW_UNIMPLEMENTED, "the model is too large for a C file") : BW_OK;
+}
+
+/* ---- The function ---- */
+
+/* "input", or "in_NAME" if there are several; `k` beside it if two would be the same. */
+static void end_name(char name[96], const char *one, const char *prefix, int count, int k, const char *given)
+{
+    char word[64];
+    make_word(word, sizeof word, given);
+    if (count == 1) {
+        print(name, 96, "%s", one);
+    } else if (word[0]) {
+        print(name, 96, "%s%s_%d", prefix, word, k);
+    } else {
+        print(name, 96, "%s%d", prefix, k);
+    }
+}
+
+static void input_name(const bwi_source *s, int64_t k, char name[96])
+{
+    const bwi_input_attributes *a = s->model->inputs[k]->attributes;
+    end_name(name, "input", "in_", s->model->input_count, (int)k, a->name);
+}
+
+static void output_name(const bwi_source *s, int64_t k, char name[96])
+{
+    end_name(name, "output", "out_", s->model->output_count, (int)k, s->model->output_names[k]);
+}
+
+static void put_place(const bwi_source *s, const bw_node *node, char text[128])
+{
+    const bwi_source_place *place = &s->places[s->places[node->number].value];
+    if (place->home == BWI_HOME_INPUT) {
+        input_name(s, place->at, text);
+    } else if (place->home == BWI_HOME_OUTPUT) {
+        output_name(s, place->at, text);
+    } else if (place->at) {
+        print(text, 128, "memory + %lld", (long long)place->at);
+    } else {
+        print(text, 128, "memory");
+    }
+}
+
+static const char *type_of(const bw_node *node)
+{
+    return node->dtype == BW_I32 ? "int" : "float";
+}
+
+/* Comments cannot be closed by a layer's name. */
+static void put_heading(bwi_source *s, const bw_node *node)
+{
+    char name[64], from[160] = "", to[160];
+    snprintf(name, sizeof name, "%s", node->name);
+    for (char *at = name; *at; at++) {
+        *at = *at == '*' || *at == '/' || *at == '\\' || *at < ' ' ? '_' : *at;
+    }
+    if (node->inputs) {
+        bwi_format_shape(from, node->input[0]->shape.rank, node->input[0]->shape.extent);
+    }
+    bwi_format_shape(to, node->shape.rank, node->shape.extent);
+    bwi_source_line(s, 1, "/* %s: %s, %s -> %s */", name, node->op->name, from, to);
+}
+
+/* The node of an input as the parameter has it: the other one of two is converted while it is read. */
+static const bw_node *parameter_of(const bwi_source *s, const bw_node *node)
+{
+    const bw_node *value = s->model->graph.nodes[s->places[node->number].value];
+    return value->op == &bwi_op_input ? s->model->inputs[bwi_export_input(s->model, value)] : value;
+}
+
+bool bwi_source_reads_ints(const bwi_source *s, const bw_node *node)
+{
+    return parameter_of(s, node->input[0])->dtype == BW_I32;
+}
+
+static void put_node(bwi_source *s, const bw_node *node)
+{
+    const bwi_source_row *row = find_row(node->op);
+    char place[128];
+    if (is_view(node) || node->op == &bwi_op_input) {
+        return;
+    }
+    if (!row) {
+        s->status = bwi_export_refuse(s->model, node, extension);
+        return;
+    }
+    put_heading(s, node);
+    bwi_source_line(s, 1, "{");
+    for (int k = 0; k < node->inputs; k++) {
+        char name[16] = "x";
+        put_place(s, node->input[k], place);
+        if (node->inputs > 1) {
+            print(name, sizeof name, "x%d", k);
+        }
+        bwi_source_line(s, 2, "const %s *%s = %s;", type_of(parameter_of(s, node->input[k])), name, place);
+    }
+    put_place(s, node, place);
+    bwi_source_line(s, 2, "float *y = %s;", place);
+    row->write(s, node);
+    bwi_source_line(s, 1, "}");
+}
+
+/* Outputs that are an input, or another output, are copied; inputs that nothing reads are named. */
+static void put_rest(bwi_source *s)
+{
+    char name[96], place[128];
+    for (int k = 0; k < s->model->output_count; k++) {
+        const bwi_source_place *value = &s->places[s->places[s->model->outputs[k]->number].value];
+        if (value->home != BWI_HOME_OUTPUT || value->at != k) {
+            output_name(s, k, name);
+            put_place(s, s->model->outputs[k], place);
+            bwi_source_line(s, 1, "for (int i = 0; i < %lld; i++) {", (long long)bwi_shape_count(&s->model->outputs[k]->shape));
+            bwi_source_line(s, 2, "%s[i] = (float)%s[i];", name, place);
+            bwi_source_line(s, 1, "}");
+        }
+    }
+    for (int k = 0; k < s->model->input_count; k++) {
+        bool read = false;
+        for (int n = 0; n < s->model->graph.count && !read; n++) {
+            read = s->needed[n] && s->model->graph.nodes[n]->op == &bwi_op_input &&
+                   bwi_export_input(s->model, s->model->graph.nodes[n]) == k;
+        }
+        if (!read) {
+            input_name(s, k, name);
+            bwi_source_line(s, 1, "(void)%s;", name);
+        }
+    }
+}
+
+static void put_signature(const bwi_source *s, bwi_text *text)
+{
+    char name[96];
+    bwi_text_add(text, "void %s_predict(", s->name);
+    for (int k = 0; k < s->model->input_count; k++) {
+        input_name(s, k, name);
+        bwi_text_add(text, "const %s *%s, ", type_of(s->model->inputs[k]), name);
+    }
+    for (int k = 0; k < s->model->output_count; k++) {
+        output_name(s, k, name);
+        bwi_text_add(text, "float *%s%s", name, k + 1 < s->model->output_count ? ", " : ")");
+    }
+}
+
+static void put_end(bwi_text *text, const char *name, const bw_node *node, const char *type)
+{
+    char shape[160];
+    int64_t count = bwi_shape_count(&node->shape);
+    bwi_text_add(text, " *   %s: %lld %s%s, shape %s\n", name, (long long)count, type, count == 1 ? "" : "s",
+                 bwi_format_shape(shape, node->shape.rank, node->shape.extent));
+}
+
+static void put_comment(const bwi_source *s, bwi_text *text)
+{
+    char name[96];
+    bwi_text_add(text,
+                 "/*\n * A neural network as plain C: what it predicts for one sample. Made by Batchwise %s. It needs math.h only "
+                 "(link with -lm).\n *\n *   ",
+                 bw_version());
+    put_signature(s, text);
+    bwi_text_add(text, ";\n *\n");
+    for (int k = 0; k < s->model->input_count; k++) {
+        input_name(s, k, name);
+        put_end(text, name, s->model->inputs[k], type_of(s->model->inputs[k]));
+    }
+    for (int k = 0; k < s->model->output_count; k++) {
+        output_name(s, k, name);
+        put_end(text, name, s->model->outputs[k], "float");
+    }
+    bwi_text_add(text,
+                 " *\n * Arrays are row by row, channels last. Inputs and outputs may not overlap. %lld weights; %lld floats of\n"
+                 " * working memory belong to the function: call it from one thread at a time.\n */\n#include <math.h>\n\n",
+                 (long long)s->weights, (long long)s->memory);
+    put_signature(s, text);
+    bwi_text_add(text, ";\n");
+}
+
+static void join(bwi_source *s, bwi_text *text)
+{
+    put_comment(s, text);
+    bwi_text_add(text, "%s\n", s->arrays.bytes ? s->arrays.bytes : "");
+    if (s->memory) {
+        bwi_text_add(text, "static float memory[%lld];\n\n", (long long)s->memory);
+    }
+    put_signature(s, text);
+    bwi_text_add(text, "\n{\n%s}\n", s->body.bytes ? s->body.bytes : "");
+}
+
+static bw_status write_nodes(bwi_source *s)
+{
+    const bwi_graph *graph = &s->model->graph;
+    find_lives(s);
+    bw_status status = share_memory(s);
+    s->status = status == BW_OK ? check_sizes(s) : status;
+    for (int n = 0; n < graph->count && s->status == BW_OK; n++) {
+        if (s->needed[n]) {
+            put_node(s, graph->nodes[n]);
+        }
+    }
+    if (s->status == BW_OK) {
+        put_rest(s);
+    }
+    return s->status;
+}
+
+/* The function is named as the file. */
+static void name_function(const char *path, char name[64])
+{
+    const char *slash = strrchr(path, '/');
+    char word[64];
+    make_word(word, sizeof word, slash ? slash + 1 : path);
+    word[strlen(word) > sizeof extension - 1 ? strlen(word) - (sizeof extension - 1) : 0] = 0;
+    bool own = !word[0] || word[0] == '_' || (word[0] >= '0' && word[0] <= '9');
+    print(name, 64, "%s%.55s", own ? "model_" : "", word);
+}
+
+static bw_status save(bw_model *model, const char *path, void **file, size_t *size)
+{
+    bwi_source s = {.ctx = model->ctx, .model = model, .arrays = {.ctx = model->ctx}, .body = {.ctx = model->ctx}};
+    bwi_text text = {.ctx = model->ctx};
+    size_t nodes = (size_t)model->graph.count + 1, variables = (size_t)model->graph.variable_count + 1;
+    name_function(path, s.name);
+    s.needed = bwi_export_needed(model);
+    s.places = s.needed ? bwi_allocate(model->ctx, nodes, sizeof *s.places) : NULL;
+    s.written = s.places ? bwi_allocate(model->ctx, variables, sizeof *s.written) : NULL;
+    bw_status status = s.written ? write_nodes(&s) : model->ctx->status;
+    if (status == BW_OK) {
+        join(&s, &text);
+        status = s.arrays.failed || s.body.failed || text.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
+    }
+    if (status == BW_OK) {
+        *file = text.bytes;
+        *size = text.length;
+    } else {
+        bwi_text_free(&text);
+    }
+    bwi_text_free(&s.arrays);
+    bwi_text_free(&s.body);
+    bwi_release(model->ctx, s.needed);
+    bwi_release(model->ctx, s.places);
+    bwi_release(model->ctx, s.written);
+    return status;
+}
+
+const bwi_file_row bwi_file_source = {extension, "C source that predicts", NULL, NULL, save, false};

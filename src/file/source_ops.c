@@ -1,0 +1,544 @@
+/* C source of operators: element by element, along an axis, over all of a sample. */
+#include "file/source.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LINE(depth, ...) bwi_source_line(s, depth, __VA_ARGS__)
+
+static long long count_of(const bw_node *node)
+{
+    return (long long)bwi_shape_count(&node->shape);
+}
+
+/* ---- Element by element ---- */
+
+/* y[i] = formula of v, which is x[i]. */
+static void put_each(bwi_source *s, const bw_node *node, const char *formula)
+{
+    LINE(2, "for (int i = 0; i < %lld; i++) {", count_of(node));
+    LINE(3, "const float v = x[i];");
+    LINE(3, "y[i] = %s;", formula);
+    LINE(2, "}");
+}
+
+static void put_relu(bwi_source *s, const bw_node *node)
+{
+    put_each(s, node, "v < 0.0f ? 0.0f : v");
+}
+
+static void __attribute__((format(printf, 3, 0))) put_each_of(bwi_source *s, const bw_node *node, const char *format, ...)
+{
+    char formula[256];
+    va_list arguments;
+    va_start(arguments, format);
+    bwi_format(formula, sizeof formula, format, arguments);
+    va_end(arguments);
+    put_each(s, node, formula);
+}
+
+/* Formulas as in kernel.h; those with numbers of their own stand in put_activation. */
+static const char *const formulas[BWI_ACTIVATIONS] = {
+    [BWI_SIGMOID] = "1.0f / (1.0f + expf(-v))",
+    [BWI_TANH] = "tanhf(v)",
+    [BWI_SOFTPLUS] = "v > 0.0f ? v + log1pf(expf(-v)) : log1pf(expf(v))",
+    [BWI_SOFTSIGN] = "v / (1.0f + fabsf(v))",
+    [BWI_EXPONENTIAL] = "expf(v)",
+    [BWI_HARD_SIGMOID] = "v <= -3.0f ? 0.0f : v >= 3.0f ? 1.0f : v / 6.0f + 0.5f",
+    [BWI_SILU] = "v / (1.0f + expf(-v))",
+    [BWI_GELU] = "0.5f * v * (1.0f + erff(v * 0.707106781f))",
+};
+
+static void put_activation(bwi_source *s, const bw_node *node)
+{
+    const bwi_activation_attributes *a = node->attributes;
+    char p[3][32];
+    const char *n[3];
+    for (int i = 0; i < 3; i++) {
+        n[i] = bwi_source_number(p[i], a->p[i]);
+    }
+    if (formulas[a->kind]) {
+        put_each(s, node, formulas[a->kind]);
+    } else if (a->kind == BWI_ELU) {
+        put_each_of(s, node, "v > 0.0f ? %s * v : %s * expm1f(v)", n[0], n[1]);
+    } else if (a->kind == BWI_LEAKY_RELU) {
+        put_each_of(s, node, "v < 0.0f ? %s * v : v", n[0]);
+    } else if (isinf(a->p[1])) {
+        put_each_of(s, node, "v > %s ? v : %s * (v - %s)", n[2], n[0], n[2]);
+    } else {
+        put_each_of(s, node, "v > %s ? (v < %s ? v : %s) : %s * (v - %s)", n[2], n[1], n[1], n[0], n[2]);
+    }
+}
+
+static void put_scale(bwi_source *s, const bw_node *node)
+{
+    const bwi_scale_attributes *a = node->attributes;
+    char scale[32], offset[32];
+    put_each_of(s, node, "v * %s + %s", bwi_source_number(scale, a->scale), bwi_source_number(offset, a->offset));
+}
+
+static void put_unary(bwi_source *s, const bw_node *node)
+{
+    static const char *const plain[BWI_UNARIES] = {
+        [BWI_ABS] = "fabsf(v)", [BWI_SQUARE] = "v * v", [BWI_SQRT] = "sqrtf(v)", [BWI_LOG] = "logf(v)"};
+    const bwi_unary_attributes *u = node->attributes;
+    char low[32], high[32];
+    const char *a = bwi_source_number(low, u->a), *b = bwi_source_number(high, u->b);
+    if (plain[u->kind]) {
+        put_each(s, node, plain[u->kind]);
+    } else if (u->kind == BWI_POW) {
+        put_each_of(s, node, "powf(v, %s)", a);
+    } else {
+        put_each_of(s, node, "v < %s ? %s : v > %s ? %s : v", a, a, b, b);
+    }
+}
+
+static void put_add(bwi_source *s, const bw_node *node)
+{
+    const bwi_add_attributes *a = node->attributes;
+    char sum[256] = "x0[i]", scale[32];
+    for (int k = 1; k < node->inputs; k++) {
+        size_t n = strlen(sum);
+        snprintf(sum + n, sizeof sum - n, " %c x%d[i]", a->subtract ? '-' : '+', k);
+    }
+    LINE(2, "for (int i = 0; i < %lld; i++) {", count_of(node));
+    if (a->scale < 1 || a->scale > 1) {
+        LINE(3, "y[i] = (%s) * %s;", sum, bwi_source_number(scale, a->scale));
+    } else {
+        LINE(3, "y[i] = %s;", sum);
+    }
+    LINE(2, "}");
+}
+
+static void put_binary(bwi_source *s, const bw_node *node)
+{
+    static const char *const kinds[BWI_BINARIES] = {[BWI_MULTIPLY] = "x0[i] * x1[i]",
+                                                    [BWI_DIVIDE] = "x0[i] / x1[i]",
+                                                    [BWI_MAXIMUM] = "x0[i] > x1[i] ? x0[i] : x1[i]",
+                                                    [BWI_MINIMUM] = "x0[i] < x1[i] ? x0[i] : x1[i]"};
+    const bwi_binary_attributes *a = node->attributes;
+    LINE(2, "for (int i = 0; i < %lld; i++) {", count_of(node));
+    LINE(3, "y[i] = %s;", kinds[a->kind]);
+    LINE(2, "}");
+}
+
+/* ---- Smaller arrays repeated over a larger one ---- */
+
+/* Opens loops over `large`, in which n counts its elements; `at` is the place in `small`. */
+static int open_spread(bwi_source *s, const bwi_shape *large, const bwi_shape *small, char at[256])
+{
+    bwi_spread spread = bwi_spread_over(large, small);
+    int64_t extent[BW_MAX_RANK], stride[BW_MAX_RANK];
+    for (int i = 0; i < spread.rank; i++) {
+        extent[i] = spread.extent[spread.rank - 1 - i];
+        stride[i] = spread.stride[spread.rank - 1 - i];
+    }
+    LINE(2, "int n = 0;");
+    bwi_source_loops(s, spread.rank, extent);
+    bwi_source_at(at, spread.rank, stride);
+    return spread.rank;
+}
+
+static void put_broadcast(bwi_source *s, const bw_node *node)
+{
+    char at[256];
+    int rank = open_spread(s, &node->shape, &node->input[0]->shape, at);
+    LINE(2 + rank, "y[n++] = x[%s];", at);
+    bwi_source_loops_end(s, rank);
+}
+
+static void put_prelu(bwi_source *s, const bw_node *node)
+{
+    char at[256], alpha[160];
+    bwi_source_variable(s, node->variable[0], alpha);
+    int rank = open_spread(s, &node->shape, &node->variable[0]->shape, at);
+    LINE(2 + rank, "y[n] = x[n] < 0.0f ? %s[%s] * x[n] : x[n];", alpha, at);
+    LINE(2 + rank, "n++;");
+    bwi_source_loops_end(s, rank);
+}
+
+static void put_normalization(bwi_source *s, const bw_node *node)
+{
+    const bwi_normalization_attributes *a = node->attributes;
+    char at[256], mean[160], deviation[160];
+    int64_t count = bwi_shape_count(&node->variable[1]->shape);
+    float *values = bwi_export_values(s->ctx, node->variable[1]);
+    for (int64_t i = 0; values && i < count; i++) {
+        values[i] = fmaxf(sqrtf(values[i]), 1e-7F);
+    }
+    bwi_source_variable(s, node->variable[0], mean);
+    bwi_source_array(s, node->name, "deviation", values, count, deviation);
+    bwi_release(s->ctx, values);
+    int rank = open_spread(s, &node->shape, &a->spread, at);
+    if (a->invert) {
+        LINE(2 + rank, "y[n] = x[n] * %s[%s] + %s[%s];", deviation, at, mean, at);
+    } else {
+        LINE(2 + rank, "y[n] = (x[n] - %s[%s]) / %s[%s];", mean, at, deviation, at);
+    }
+    LINE(2 + rank, "n++;");
+    bwi_source_loops_end(s, rank);
+}
+
+/* ---- Moving values ---- */
+
+static void put_permute(bwi_source *s, const bw_node *node)
+{
+    const bwi_permute_attributes *a = node->attributes;
+    const bwi_shape *in = &node->input[0]->shape;
+    int64_t strides[BW_MAX_RANK], own[BW_MAX_RANK], stride = 1;
+    char at[256];
+    for (int i = in->rank - 1; i >= 0; i--) {
+        own[i] = stride;
+        stride *= in->extent[i];
+    }
+    for (int i = 0; i < a->rank; i++) {
+        strides[i] = own[a->axes[i]];
+    }
+    LINE(2, "int n = 0;");
+    bwi_source_loops(s, a->rank, node->shape.extent);
+    LINE(2 + a->rank, "y[n++] = x[%s];", bwi_source_at(at, a->rank, strides));
+    bwi_source_loops_end(s, a->rank);
+}
+
+static void put_slice(bwi_source *s, const bw_node *node)
+{
+    const bwi_slice_attributes *a = node->attributes;
+    bwi_around x = bwi_shape_around(&node->input[0]->shape, a->axis);
+    long long part = (long long)(a->count * x.inner), whole = (long long)(x.extent * x.inner);
+    LINE(2, "for (int o = 0; o < %lld; o++) {", (long long)x.outer);
+    LINE(3, "for (int i = 0; i < %lld; i++) {", part);
+    LINE(4, "y[o * %lld + i] = x[o * %lld + %lld + i];", part, whole, (long long)(a->start * x.inner));
+    LINE(3, "}");
+    LINE(2, "}");
+}
+
+static void put_concatenate(bwi_source *s, const bw_node *node)
+{
+    const bwi_axis_attributes *a = node->attributes;
+    bwi_around y = bwi_shape_around(&node->shape, a->axis);
+    long long before = 0;
+    LINE(2, "for (int o = 0; o < %lld; o++) {", (long long)y.outer);
+    for (int k = 0; k < node->inputs; k++) {
+        bwi_around x = bwi_shape_around(&node->input[k]->shape, a->axis);
+        long long part = (long long)(x.extent * x.inner);
+        LINE(3, "for (int i = 0; i < %lld; i++) {", part);
+        LINE(4, "y[o * %lld + %lld + i] = x%d[o * %lld + i];", (long long)(y.extent * y.inner), before, k, part);
+        LINE(3, "}");
+        before += part;
+    }
+    LINE(2, "}");
+}
+
+/* ---- Along an axis ---- */
+
+/* A walk along an axis: loops over what lies around it, and where its element i is. */
+typedef struct along {
+    bwi_around around;
+    int depth;   /* inside the loops */
+    char at[48]; /* of element i */
+    char one[4]; /* of the only element, where the axis is gone; of the first one otherwise */
+} along;
+
+static along open_along(bwi_source *s, bwi_around around, bool kept)
+{
+    along a = {.around = around, .depth = 3, .at = "i", .one = "0"};
+    long long whole = (long long)(around.extent * around.inner);
+    LINE(2, "for (int o = 0; o < %lld; o++, x += %lld, y += %lld) {", (long long)around.outer, whole,
+         kept ? whole : (long long)around.inner);
+    if (around.inner > 1) {
+        LINE(3, "for (int j = 0; j < %lld; j++) {", (long long)around.inner);
+        a.depth = 4;
+        snprintf(a.at, sizeof a.at, "i * %lld + j", (long long)around.inner);
+        snprintf(a.one, sizeof a.one, "j");
+    }
+    return a;
+}
+
+static void close_along(bwi_source *s, const along *a)
+{
+    for (int depth = a->depth - 1; depth >= 2; depth--) {
+        LINE(depth, "}");
+    }
+}
+
+static void put_loop(bwi_source *s, const along *a, int from, const char *statement, const char *more)
+{
+    LINE(a->depth, "for (int i = %d; i < %lld; i++) {", from, (long long)a->around.extent);
+    LINE(a->depth + 1, "%s", statement);
+    if (more) {
+        LINE(a->depth + 1, "%s", more);
+    }
+    LINE(a->depth, "}");
+}
+
+static void put_softmax_along(bwi_source *s, const bw_node *node, int axis)
+{
+    along a = open_along(s, bwi_shape_around(&node->shape, axis), true);
+    char largest[192], power[192], sum[96], share[96];
+    snprintf(largest, sizeof largest, "most = x[%s] > most ? x[%s] : most;", a.at, a.at);
+    snprintf(power, sizeof power, "y[%s] = expf(x[%s] - most);", a.at, a.at);
+    snprintf(sum, sizeof sum, "sum += y[%s];", a.at);
+    snprintf(share, sizeof share, "y[%s] /= sum;", a.at);
+    LINE(a.depth, "float most = x[%s], sum = 0.0f;", a.one);
+    put_loop(s, &a, 1, largest, NULL);
+    put_loop(s, &a, 0, power, sum);
+    put_loop(s, &a, 0, share, NULL);
+    close_along(s, &a);
+}
+
+static void put_softmax(bwi_source *s, const bw_node *node)
+{
+    put_softmax_along(s, node, node->shape.rank - 1);
+}
+
+static void put_softmax_axis(bwi_source *s, const bw_node *node)
+{
+    const bwi_axis_attributes *a = node->attributes;
+    put_softmax_along(s, node, a->axis);
+}
+
+/* x / max(|x|, 1e-7) */
+static void put_l2_normalize(bwi_source *s, const bw_node *node)
+{
+    const bwi_axis_attributes *attributes = node->attributes;
+    along a = open_along(s, bwi_shape_around(&node->shape, attributes->axis), true);
+    char square[192], quotient[192];
+    snprintf(square, sizeof square, "sum += x[%s] * x[%s];", a.at, a.at);
+    snprintf(quotient, sizeof quotient, "y[%s] = x[%s] / (sum > 1e-14f ? sqrtf(sum) : 1e-7f);", a.at, a.at);
+    LINE(a.depth, "float sum = 0.0f;");
+    put_loop(s, &a, 0, square, NULL);
+    put_loop(s, &a, 0, quotient, NULL);
+    close_along(s, &a);
+}
+
+static bwi_around reduced(const bw_node *node)
+{
+    const bwi_reduce_attributes *a = node->attributes;
+    const bwi_shape *in = &node->input[0]->shape;
+    return a->axis < 0 ? (bwi_around){1, bwi_shape_count(in), 1} : bwi_shape_around(in, a->axis);
+}
+
+static void put_reduce(bwi_source *s, const bw_node *node)
+{
+    const bwi_reduce_attributes *attributes = node->attributes;
+    along a = open_along(s, reduced(node), false);
+    char term[96], share[32] = "";
+    snprintf(term, sizeof term, "sum += x[%s];", a.at);
+    if (attributes->kind == BWI_REDUCE_MEAN) {
+        snprintf(share, sizeof share, " / %lld.0f", (long long)a.around.extent);
+    }
+    LINE(a.depth, "float sum = 0.0f;");
+    put_loop(s, &a, 0, term, NULL);
+    LINE(a.depth, "y[%s] = sum%s;", a.one, share);
+    close_along(s, &a);
+}
+
+static void put_extreme(bwi_source *s, const bw_node *node)
+{
+    const bwi_reduce_attributes *attributes = node->attributes;
+    along a = open_along(s, reduced(node), false);
+    char value[96], best[96];
+    snprintf(value, sizeof value, "const float v = x[%s];", a.at);
+    snprintf(best, sizeof best, "best = v %c best || isnan(v) ? v : best;", attributes->kind == BWI_REDUCE_MAX ? '>' : '<');
+    LINE(a.depth, "float best = x[%s];", a.one);
+    put_loop(s, &a, 1, value, best);
+    LINE(a.depth, "y[%s] = best;", a.one);
+    close_along(s, &a);
+}
+
+/* ---- Normalising ---- */
+
+static void put_layernorm(bwi_source *s, const bw_node *node)
+{
+    const bwi_layernorm_attributes *a = node->attributes;
+    const bwi_variable *gamma = bwi_export_gamma(node), *beta = bwi_export_beta(node);
+    long long width = 1;
+    char name[160], epsilon[32], scale[200] = "", offset[200] = "";
+    for (int i = node->shape.rank - a->axes; i < node->shape.rank; i++) {
+        width *= (long long)node->shape.extent[i];
+    }
+    if (gamma) {
+        snprintf(scale, sizeof scale, " * %s[i]", bwi_source_variable(s, gamma, name));
+    }
+    if (beta) {
+        snprintf(offset, sizeof offset, " + %s[i]", bwi_source_variable(s, beta, name));
+    }
+    LINE(2, "for (int r = 0; r < %lld; r++, x += %lld, y += %lld) {", count_of(node) / width, width, width);
+    LINE(3, "float mean = 0.0f, variance = 0.0f;");
+    LINE(3, "for (int i = 0; i < %lld; i++) {", width);
+    LINE(4, "mean += x[i];");
+    LINE(3, "}");
+    LINE(3, "mean /= %lld.0f;", width);
+    LINE(3, "for (int i = 0; i < %lld; i++) {", width);
+    LINE(4, "variance += (x[i] - mean) * (x[i] - mean);");
+    LINE(3, "}");
+    LINE(3, "variance /= %lld.0f;", width);
+    LINE(3, "const float inverse = 1.0f / sqrtf(variance + %s);", bwi_source_number(epsilon, a->epsilon));
+    LINE(3, "for (int i = 0; i < %lld; i++) {", width);
+    LINE(4, "y[i] = (x[i] - mean) * inverse%s%s;", scale, offset);
+    LINE(3, "}");
+    LINE(2, "}");
+}
+
+/* gamma / sqrt(variance + epsilon) by channel; to be released. */
+static float *batchnorm_scales(const bwi_source *s, const bw_node *node)
+{
+    const bwi_batchnorm_attributes *a = node->attributes;
+    const bwi_variable *gamma = bwi_export_gamma(node), *variance = node->variable[node->variables - 1];
+    float *scales = bwi_export_values(s->ctx, variance), *factors = gamma ? bwi_export_values(s->ctx, gamma) : NULL;
+    if (!scales || (gamma && !factors)) {
+        bwi_release(s->ctx, scales);
+        bwi_release(s->ctx, factors);
+        return NULL;
+    }
+    for (int64_t c = 0; c < bwi_shape_count(&variance->shape); c++) {
+        scales[c] = (factors ? factors[c] : 1) / sqrtf(scales[c] + a->epsilon);
+    }
+    bwi_release(s->ctx, factors);
+    return scales;
+}
+
+static void put_batchnorm(bwi_source *s, const bw_node *node)
+{
+    const bwi_variable *mean = node->variable[node->variables - 2], *beta = bwi_export_beta(node);
+    int64_t channels = bwi_shape_count(&mean->shape);
+    char mean_name[160], beta_name[160], scale_name[160], offset[200] = "";
+    float *scales = batchnorm_scales(s, node);
+    bwi_source_variable(s, mean, mean_name);
+    bwi_source_array(s, node->name, "scale", scales, channels, scale_name);
+    bwi_release(s->ctx, scales);
+    if (beta) {
+        snprintf(offset, sizeof offset, " + %s[c]", bwi_source_variable(s, beta, beta_name));
+    }
+    LINE(2, "for (int i = 0; i < %lld; i++, x += %lld, y += %lld) {", count_of(node) / (long long)channels, (long long)channels,
+         (long long)channels);
+    LINE(3, "for (int c = 0; c < %lld; c++) {", (long long)channels);
+    LINE(4, "y[c] = (x[c] - %s[c]) * %s[c]%s;", mean_name, scale_name, offset);
+    LINE(3, "}");
+    LINE(2, "}");
+}
+
+/* ---- Products ---- */
+
+static void put_dense(bwi_source *s, const bw_node *node)
+{
+    long long in = (long long)node->variable[0]->shape.extent[0], out = (long long)node->variable[0]->shape.extent[1];
+    char kernel[160], bias[160] = "";
+    bwi_source_variable(s, node->variable[0], kernel);
+    if (node->variables > 1) {
+        bwi_source_variable(s, node->variable[1], bias);
+    }
+    LINE(2, "for (int r = 0; r < %lld; r++, x += %lld, y += %lld) {", count_of(node) / out, in, out);
+    LINE(3, "for (int o = 0; o < %lld; o++) {", out);
+    LINE(4, "y[o] = %s%s;", bias[0] ? bias : "0.0f", bias[0] ? "[o]" : "");
+    LINE(3, "}");
+    LINE(3, "for (int i = 0; i < %lld; i++) {", in);
+    LINE(4, "for (int o = 0; o < %lld; o++) {", out);
+    LINE(5, "y[o] += x[i] * %s[i * %lld + o];", kernel, out);
+    LINE(4, "}");
+    LINE(3, "}");
+    LINE(2, "}");
+}
+
+static void put_dot(bwi_source *s, const bw_node *node)
+{
+    const bwi_dot_attributes *d = node->attributes;
+    bwi_around a = bwi_shape_around(&node->input[0]->shape, d->axis[0]), b = bwi_shape_around(&node->input[1]->shape, d->axis[1]);
+    const int64_t extents[4] = {a.outer, a.inner, b.outer, b.inner};
+    LINE(2, "int n = 0;");
+    bwi_source_loops(s, 4, extents);
+    LINE(6, "float sum = 0.0f;");
+    LINE(6, "for (int i = 0; i < %lld; i++) {", (long long)a.extent);
+    LINE(7, "sum += x0[(a0 * %lld + i) * %lld + a1] * x1[(a2 * %lld + i) * %lld + a3];", (long long)a.extent, (long long)a.inner,
+         (long long)b.extent, (long long)b.inner);
+    LINE(6, "}");
+    LINE(6, "y[n++] = sum;");
+    bwi_source_loops_end(s, 4);
+}
+
+/* ---- Indices and masks ---- */
+
+/* An index that is no row of the table gives NaN: nothing outside of it is read. */
+static void put_embedding(bwi_source *s, const bw_node *node)
+{
+    long long rows = (long long)node->variable[0]->shape.extent[0], width = (long long)node->variable[0]->shape.extent[1];
+    char table[160];
+    bwi_source_variable(s, node->variable[0], table);
+    LINE(2, "for (int i = 0; i < %lld; i++, y += %lld) {", (long long)bwi_shape_count(&node->input[0]->shape), width);
+    if (bwi_source_reads_ints(s, node)) {
+        LINE(3, "const int row = x[i], there = row >= 0 && row < %lld;", rows);
+    } else {
+        LINE(3, "const int there = x[i] >= 0.0f && x[i] < %lld.0f, row = there ? (int)x[i] : 0;", rows);
+    }
+    LINE(3, "for (int c = 0; c < %lld; c++) {", width);
+    LINE(4, "y[c] = there ? %s[row * %lld + c] : NAN;", table, width);
+    LINE(3, "}");
+    LINE(2, "}");
+}
+
+static void put_index_mask(bwi_source *s, const bw_node *node)
+{
+    const char *zero = bwi_source_reads_ints(s, node) ? "0" : "0.0f";
+    LINE(2, "for (int i = 0; i < %lld; i++) {", count_of(node));
+    LINE(3, "y[i] = x[i] < %s || x[i] > %s ? 1.0f : 0.0f;", zero, zero);
+    LINE(2, "}");
+}
+
+static void put_masked_average(bwi_source *s, const bw_node *node)
+{
+    long long positions = (long long)node->input[0]->shape.extent[0], channels = (long long)node->shape.extent[0];
+    LINE(2, "float count = 0.0f;");
+    LINE(2, "for (int i = 0; i < %lld; i++) {", positions);
+    LINE(3, "count += x1[i] > 0.0f ? 1.0f : 0.0f;");
+    LINE(2, "}");
+    LINE(2, "for (int c = 0; c < %lld; c++) {", channels);
+    LINE(3, "float sum = 0.0f;");
+    LINE(3, "for (int i = 0; i < %lld; i++) {", positions);
+    LINE(4, "sum += x1[i] > 0.0f ? x0[i * %lld + c] : 0.0f;", channels);
+    LINE(3, "}");
+    LINE(3, "y[c] = count > 0.0f ? sum / count : 0.0f;");
+    LINE(2, "}");
+}
+
+static void put_mask_any(bwi_source *s, const bw_node *node)
+{
+    char any[256] = "x0[i] > 0.0f";
+    for (int k = 1; k < node->inputs; k++) {
+        size_t n = strlen(any);
+        snprintf(any + n, sizeof any - n, " || x%d[i] > 0.0f", k);
+    }
+    LINE(2, "for (int i = 0; i < %lld; i++) {", count_of(node));
+    LINE(3, "y[i] = %s ? 1.0f : 0.0f;", any);
+    LINE(2, "}");
+}
+
+const bwi_source_row bwi_source_ops[] = {
+    {&bwi_op_relu, put_relu, true},
+    {&bwi_op_activation, put_activation, true},
+    {&bwi_op_activation_of_input, put_activation, true},
+    {&bwi_op_scale, put_scale, true},
+    {&bwi_op_unary, put_unary, true},
+    {&bwi_op_add, put_add, true},
+    {&bwi_op_binary, put_binary, true},
+    {&bwi_op_broadcast, put_broadcast, false},
+    {&bwi_op_prelu, put_prelu, true},
+    {&bwi_op_normalization, put_normalization, true},
+    {&bwi_op_permute, put_permute, false},
+    {&bwi_op_slice, put_slice, false},
+    {&bwi_op_concatenate, put_concatenate, false},
+    {&bwi_op_softmax, put_softmax, true},
+    {&bwi_op_softmax_axis, put_softmax_axis, true},
+    {&bwi_op_l2_normalize, put_l2_normalize, true},
+    {&bwi_op_reduce, put_reduce, false},
+    {&bwi_op_reduce_extreme, put_extreme, false},
+    {&bwi_op_layernorm, put_layernorm, true},
+    {&bwi_op_batchnorm, put_batchnorm, true},
+    {&bwi_op_batchnorm_frozen, put_batchnorm, true},
+    {&bwi_op_dense, put_dense, false},
+    {&bwi_op_dot, put_dot, false},
+    {&bwi_op_embedding, put_embedding, false},
+    {&bwi_op_index_mask, put_index_mask, false},
+    {&bwi_op_masked_average, put_masked_average, false},
+    {&bwi_op_mask_any, put_mask_any, true},
+    {NULL, NULL, false},
+};

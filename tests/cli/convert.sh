@@ -1,0 +1,82 @@
+# batchwise convert: every way between files, the same bytes each time, wrong usage of each option, what is refused.
+. "$(dirname "$0")/run.sh"
+
+train --epochs 2 --quiet --save-model m.keras
+expect_code 0 'a model to convert'
+
+# There: each kind of file, the same twice.
+for name in copy.keras m.json m.weights.h5 m.safetensors m.onnx m.c; do
+    run convert m.keras "$name"
+    expect_code 0 "convert to $name"
+    expect_pattern out "^$name: 1210 parameters, [0-9.]+ KiB$" "convert to $name"
+    expect_empty err "convert to $name"
+    cp "$name" first
+    run convert m.keras "$name" --quiet
+    expect_code 0 "convert to $name again"
+    expect_empty out "convert --quiet"
+    cmp -s first "$name" || fail "$name: two files of one model differ"
+done
+cmp -s m.keras copy.keras || fail 'a .keras file converted to itself differs'
+
+# And back: weights alone need a model, as a file or as an expression.
+for name in m.weights.h5 m.safetensors; do
+    for model in m.json m.keras 'input(8,8) flatten dense(16,relu) dense(10,softmax)'; do
+        run convert "$name" --model "$model" back.safetensors
+        expect_code 0 "convert $name --model $model"
+        cmp -s m.safetensors back.safetensors || fail "$name --model $model: the weights differ"
+    done
+    expect_usage "$name holds weights only: --model must say whose they are" convert "$name" back.keras
+    run convert "$name" back.keras --model 'flatten dense(16,relu) dense(10,softmax)'
+    expect_code 1 'a model without a shape'
+    expect_text err 'begin its expression with input(...)' 'a model without a shape'
+    run convert "$name" back.keras --model 'input(8,8) flatten dense(17,relu) dense(10,softmax)'
+    expect_code 1 'weights of another model'
+    expect_text err "$name" 'weights of another model'
+    [ ! -e back.keras ] || fail 'a file was left behind'
+done
+
+run convert m.keras m.onnx --json
+expect_code 0 '--json'
+expect_equal m.keras "$(value input)" '--json: input'
+expect_equal m.onnx "$(value output)" '--json: output'
+expect_equal 1210 "$(value parameters)" '--json: parameters'
+expect_equal "$(wc -c <m.onnx)" "$(value bytes)" '--json: bytes'
+
+# C predicts where there is a compiler.
+if command -v cc >/dev/null; then
+    printf '#include <stdio.h>\nvoid m_predict(const float *, float *);\nint main(void)\n{\n    static float x[64], y[10];\n    float sum = 0;\n    m_predict(x, y);\n    for (int i = 0; i < 10; i++) sum += y[i];\n    return sum > 0.999f && sum < 1.001f ? 0 : 1;\n}\n' >main.c
+    cc -std=c99 -Wall -Wextra -Wpedantic -Werror -o predict main.c m.c -lm && ./predict || fail 'm.c does not predict'
+fi
+
+# Wrong usage.
+expect_usage 'expected two files, IN and OUT, found none' convert
+expect_usage 'expected two files, IN and OUT, found one' convert m.keras
+expect_usage "unexpected argument 'third.keras'" convert m.keras a.keras third.keras
+expect_usage 'a.txt: expected a name that ends in .keras' convert a.txt b.keras
+expect_usage 'b.txt: expected a name that ends in .keras' convert m.keras b.txt
+expect_usage 'm.onnx: expected a name that ends in' convert m.onnx b.keras
+expect_usage '--model' convert m.keras b.keras --model
+expect_usage '--nonsense' convert m.keras b.keras --nonsense
+
+# Failures name the file.
+run convert missing.keras b.keras
+expect_code 1 'a file that is not there'
+expect_text err 'missing.keras' 'a file that is not there'
+run convert m.keras no/such/b.onnx
+expect_code 1 'a folder that is not there'
+expect_text err 'no/such/b.onnx' 'a folder that is not there'
+run convert m.json b.keras
+expect_code 1 'a model without weights'
+expect_text err 'b.keras: the model has no variables yet' 'a model without weights'
+head -c 2000 m.keras >cut.keras
+run convert cut.keras b.keras
+expect_code 1 'half a model'
+expect_text err 'cut.keras' 'half a model'
+printf '{"class_name":"Sequential","config":{"layers":[{"module":"keras.layers","class_name":"Lambda","config":{"name":"trick"}}]}}' >l.json
+run convert l.json b.json
+expect_code 1 'a Lambda layer'
+expect_text err 'layer trick' 'a Lambda layer'
+run convert --help
+expect_code 0 'convert --help'
+expect_text out 'IN OUT' 'convert --help'
+finish

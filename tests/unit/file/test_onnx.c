@@ -1,0 +1,265 @@
+/*
+ * Models as ONNX files, taken apart here: every name is made before it is used and only once, constants have the bytes of their
+ * shapes, inputs and outputs are the model's. What they predict is checked with the real ONNX Runtime (make test-keras), for
+ * which BW_ONNX_OUT=FOLDER keeps the files with samples and predictions as raw numbers.
+ */
+#include "models.h"
+
+#include <unistd.h>
+
+static char folder[4096];
+
+static int open_folder(void **state)
+{
+    (void)state;
+    const char *kept = getenv("BW_ONNX_OUT");
+    snprintf(folder, sizeof folder, "%s", kept ? kept : "/tmp/bw-onnx-XXXXXX");
+    return kept || mkdtemp(folder) ? 0 : -1;
+}
+
+static int close_folder(void **state)
+{
+    (void)state;
+    return getenv("BW_ONNX_OUT") ? 0 : rmdir(folder);
+}
+
+static const char *at(const char *name, const char *extension)
+{
+    static char path[8192];
+    snprintf(path, sizeof path, "%s/%s%s", folder, name, extension);
+    return path;
+}
+
+/* ---- Protobuf ---- */
+
+typedef struct message {
+    const unsigned char *at, *end;
+} message;
+
+typedef struct field {
+    int number, type;
+    uint64_t value;
+    message bytes;
+} field;
+
+static uint64_t varint(message *m)
+{
+    uint64_t value = 0;
+    for (int shift = 0; shift < 70; shift += 7) {
+        assert_true(m->at < m->end);
+        unsigned char byte = *m->at++;
+        value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128) {
+            return value;
+        }
+    }
+    fail_msg("%s", "a number of more than ten bytes");
+    return 0;
+}
+
+static bool next(message *m, field *f)
+{
+    if (m->at == m->end) {
+        return false;
+    }
+    uint64_t key = varint(m);
+    f->number = (int)(key >> 3);
+    f->type = (int)(key & 7);
+    assert_true(f->type == 0 || f->type == 2 || f->type == 5);
+    f->value = f->type == 5 ? 4 : varint(m);
+    if (f->type != 0) {
+        assert_true(f->value <= (uint64_t)(m->end - m->at));
+        f->bytes = (message){m->at, m->at + f->value};
+        m->at += f->value;
+    }
+    return true;
+}
+
+static message member(message m, int number)
+{
+    for (field f; next(&m, &f);) {
+        if (f.number == number && f.type == 2) {
+            return f.bytes;
+        }
+    }
+    return (message){NULL, NULL};
+}
+
+static uint64_t number_in(message m, int number)
+{
+    for (field f; next(&m, &f);) {
+        if (f.number == number && f.type == 0) {
+            return f.value;
+        }
+    }
+    return 0;
+}
+
+/* ---- Names ---- */
+
+enum { MOST_NAMES = 512 };
+
+typedef struct names {
+    message name[MOST_NAMES];
+    int count;
+} names;
+
+static bool is_known(const names *n, message name)
+{
+    for (int i = 0; i < n->count; i++) {
+        if (n->name[i].end - n->name[i].at == name.end - name.at &&
+            memcmp(n->name[i].at, name.at, (size_t)(name.end - name.at)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void make_known(names *n, message name, const char *model)
+{
+    if (is_known(n, name)) {
+        fail_msg("%s: %.*s is made twice", model, (int)(name.end - name.at), name.at);
+    }
+    assert_true(n->count < MOST_NAMES);
+    n->name[n->count++] = name;
+}
+
+static void expect_known(const names *n, message name, const char *model)
+{
+    if (name.at != name.end && !is_known(n, name)) {
+        fail_msg("%s: %.*s is used before it is made", model, (int)(name.end - name.at), name.at);
+    }
+}
+
+/* ---- The model's parts ---- */
+
+static void check_constant(message m, const char *model)
+{
+    uint64_t count = 1, type = number_in(m, 2);
+    message data = member(m, 9), whole = m;
+    for (field f; next(&whole, &f);) {
+        count *= f.number == 1 ? f.value : 1;
+    }
+    if (!(type == 1 || type == 7) || (uint64_t)(data.end - data.at) != count * (type == 1 ? 4 : 8)) {
+        fail_msg("%s: a constant's bytes do not fit its shape", model);
+    }
+}
+
+static void check_node(names *n, message m, const char *model)
+{
+    message whole = m;
+    int outputs = 0;
+    for (field f; next(&whole, &f);) {
+        if (f.number == 1) {
+            expect_known(n, f.bytes, model);
+        }
+    }
+    for (field f; next(&m, &f);) {
+        if (f.number == 2) {
+            make_known(n, f.bytes, model);
+            outputs++;
+        }
+    }
+    assert_int_equal(outputs, 1);
+}
+
+/* The shape of an input or output: a named batch, then the node's extents. */
+static void check_value(message m, const bw_node *node)
+{
+    message type = member(member(m, 2), 1), shape = member(type, 2);
+    int axis = -1;
+    assert_int_equal(number_in(type, 1), node->dtype == BW_I32 ? 6 : 1);
+    for (field f; next(&shape, &f); axis++) {
+        if (axis < 0) {
+            assert_memory_equal(member(f.bytes, 2).at, "batch", 5);
+        } else {
+            assert_int_equal(number_in(f.bytes, 1), node->shape.extent[axis]);
+        }
+    }
+    assert_int_equal(axis, node->shape.rank);
+}
+
+static void check_graph(const model_case *c, message graph)
+{
+    static names n;
+    message pass = graph;
+    int inputs = 0, outputs = 0;
+    n.count = 0;
+    for (field f; next(&pass, &f);) {
+        if (f.number == 5) {
+            check_constant(f.bytes, c->name);
+            make_known(&n, member(f.bytes, 8), c->name);
+        } else if (f.number == 11) {
+            check_value(f.bytes, c->model->inputs[inputs++]);
+            make_known(&n, member(f.bytes, 1), c->name);
+        }
+    }
+    pass = graph;
+    for (field f; next(&pass, &f);) {
+        if (f.number == 1) {
+            check_node(&n, f.bytes, c->name);
+        }
+    }
+    for (field f; next(&graph, &f);) {
+        if (f.number == 12) {
+            check_value(f.bytes, c->model->outputs[outputs++]);
+            expect_known(&n, member(f.bytes, 1), c->name);
+        }
+    }
+    assert_int_equal(inputs, c->inputs);
+    assert_int_equal(outputs, c->outputs);
+}
+
+/* ---- All models ---- */
+
+static void keep(const model_case *c)
+{
+    char extension[32];
+    for (int k = 0; k < c->inputs; k++) {
+        snprintf(extension, sizeof extension, ".in%d", k);
+        check_ok(c->ctx, bwi_file_write(c->ctx, at(c->name, extension), c->x[k], (size_t)(MODEL_SAMPLES * c->in[k]) * 4));
+    }
+    for (int k = 0; k < c->outputs; k++) {
+        snprintf(extension, sizeof extension, ".out%d", k);
+        check_ok(c->ctx, bwi_file_write(c->ctx, at(c->name, extension), c->p[k], (size_t)(MODEL_SAMPLES * c->out[k]) * 4));
+    }
+}
+
+static void check_file(const model_case *c, void *user)
+{
+    bwi_bytes first, second;
+    model_count_layers(user, c->model);
+    check_ok(c->ctx, bw_save(c->model, at(c->name, ".onnx")));
+    check_ok(c->ctx, bwi_file_map(c->ctx, &first, at(c->name, ".onnx")));
+    message m = {first.data, first.data + first.size};
+    assert_int_equal(number_in(m, 1), 8);
+    assert_int_equal(number_in(member(m, 8), 2), 17);
+    check_graph(c, member(m, 7));
+    check_ok(c->ctx, bw_save(c->model, at(c->name, ".onnx")));
+    check_ok(c->ctx, bwi_file_map(c->ctx, &second, at(c->name, ".onnx")));
+    assert_int_equal(first.size, second.size);
+    assert_memory_equal(first.data, second.data, first.size);
+    bwi_file_unmap(c->ctx, &first);
+    bwi_file_unmap(c->ctx, &second);
+    if (getenv("BW_ONNX_OUT")) {
+        keep(c);
+    } else {
+        assert_int_equal(unlink(at(c->name, ".onnx")), 0);
+    }
+}
+
+static void test_all(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    model_layers layers = {{false}};
+    models_visit(ctx, check_file, &layers);
+    model_expect_all_layers(&layers);
+    bw_close(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all)};
+    return cmocka_run_group_tests(tests, open_folder, close_folder);
+}
