@@ -56,6 +56,12 @@ static bw_status begin(bw_context *ctx, const char *path, task what, const bwi_f
     return *row && can(*row, what) ? BW_OK : refuse(ctx, path, what, *row);
 }
 
+/* What went wrong in a model or in memory does not know the file's name. */
+static bw_status name_file(bw_context *ctx, bw_status status, const char *path)
+{
+    return status == BW_OK || strstr(ctx->message, path) ? status : bwi_fail(ctx, status, "%s: %s", path, ctx->message);
+}
+
 bw_model *bw_load(bw_context *ctx, const char *path)
 {
     const bwi_file_row *row;
@@ -68,7 +74,25 @@ bw_model *bw_load(bw_context *ctx, const char *path)
     }
     bw_model *model = row->load(ctx, path, &bytes);
     bwi_file_unmap(ctx, &bytes);
+    if (!model) {
+        name_file(ctx, bwi_pending(ctx), path);
+        bwi_pass_on(ctx);
+    }
     return model;
+}
+
+/* Variables without values again, and an expression without nodes: weights that failed to come leave none. */
+static void take_back(bw_model *model, bool connected)
+{
+    for (int v = 0; v < model->graph.variable_count; v++) {
+        bwi_release(model->ctx, model->graph.variables[v]->data);
+        model->graph.variables[v]->data = NULL;
+    }
+    model->initialized = false;
+    if (!connected) {
+        bwi_graph_free(&model->graph);
+        model->input_count = model->output_count = model->use_count = 0;
+    }
 }
 
 bw_status bw_load_weights(bw_model *model, const char *path)
@@ -78,8 +102,9 @@ bw_status bw_load_weights(bw_model *model, const char *path)
     if (!model) {
         return BW_INVALID_ARGUMENT;
     }
+    bool built = bwi_model_built(model), connected = model->by_calls || model->output_count > 0;
     bw_status status = begin(model->ctx, path, LOAD_WEIGHTS, &row);
-    if (status == BW_OK && !model->by_calls && model->output_count == 0) {
+    if (status == BW_OK && !connected) {
         status = model->input_shape.rank >= 0
                      ? bwi_model_connect(model, model->input_shape.rank, model->input_shape.extent)
                      : bwi_fail(model->ctx, BW_INVALID_ARGUMENT,
@@ -93,7 +118,10 @@ bw_status bw_load_weights(bw_model *model, const char *path)
         status = row->load_weights(model, path, &bytes);
         bwi_file_unmap(model->ctx, &bytes);
     }
-    return status;
+    if (status != BW_OK && !built) {
+        take_back(model, connected);
+    }
+    return path ? name_file(model->ctx, status, path) : status;
 }
 
 bw_status bw_save(bw_model *model, const char *path)
@@ -115,5 +143,5 @@ bw_status bw_save(bw_model *model, const char *path)
         status = bwi_file_write(model->ctx, path, file, size);
     }
     bwi_release(model->ctx, file);
-    return status;
+    return path ? name_file(model->ctx, status, path) : status;
 }

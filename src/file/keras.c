@@ -10,8 +10,9 @@
 static const char config_name[] = "config.json", weights_name[] = "model.weights.h5", metadata_name[] = "metadata.json";
 static const char data_name[] = "batchwise_data.json";
 
-/* Unpacked, a configuration has at most this; weights are limited by the file, as they are not packed. */
-enum { CONFIG_LIMIT = 1 << 24 };
+/* Unpacked, a configuration has at most this. Weights are usually not packed, so that the file limits them; packed, they have
+ * at most as much, or so many times their packed bytes: numbers do not give way to more. */
+enum { CONFIG_LIMIT = 1 << 24, WEIGHTS_PACKED_LIMIT = 1 << 24, WEIGHTS_RATIO = 8 };
 
 /* ---- Reading ---- */
 
@@ -39,6 +40,10 @@ static bw_status read_member(bw_context *ctx, bwi_zip *zip, const char *path, co
     bw_status status = bwi_zip_member_at(zip, index, &member);
     if (status == BW_OK && member.size > limit) {
         return bwi_fail(ctx, BW_DATA_LOSS, "%s: %s: %zu bytes; at most %zu are read", path, name, member.size, limit);
+    }
+    if (status == BW_OK && !member.stored && member.size > WEIGHTS_PACKED_LIMIT && member.size / WEIGHTS_RATIO > member.packed) {
+        return bwi_fail(ctx, BW_DATA_LOSS, "%s: %s: %zu bytes in %zu packed ones are more than is unpacked", path, name,
+                        member.size, member.packed);
     }
     bytes->size = member.size;
     if (status == BW_OK && member.stored) {

@@ -78,10 +78,22 @@ bw_status bwi_weights_build(bw_model *model)
         return BW_OK;
     }
     /* The values come from the file: none need be drawn. */
-    for (int v = 0; v < model->graph.variable_count; v++) {
-        snprintf(model->graph.variables[v]->initializer, sizeof model->graph.variables[v]->initializer, "zeros");
+    const bwi_graph *graph = &model->graph;
+    enum { TEXT = sizeof graph->variables[0]->initializer };
+    char(*texts)[TEXT] = bwi_allocate(model->ctx, (size_t)graph->variable_count, TEXT);
+    if (!texts) {
+        return BW_RESOURCE_EXHAUSTED;
     }
-    return bw_build(model, model->input_shape.rank, model->input_shape.extent, 0);
+    for (int v = 0; v < graph->variable_count; v++) {
+        memcpy(texts[v], graph->variables[v]->initializer, TEXT);
+        snprintf(graph->variables[v]->initializer, TEXT, "zeros");
+    }
+    bw_status status = bw_build(model, model->input_shape.rank, model->input_shape.extent, 0);
+    for (int v = 0; v < graph->variable_count; v++) {
+        memcpy(graph->variables[v]->initializer, texts[v], TEXT);
+    }
+    bwi_release(model->ctx, texts);
+    return status;
 }
 
 bw_status bwi_weights_take(bw_context *ctx, bwi_hdf5 *file, const bwi_hdf5_entry *entry, bwi_variable *variable)

@@ -2,6 +2,7 @@
 """Models of the real Keras, for tests/unit/file: small, trained for a few steps, with what they predict.
 
   make_keras.py make [NAME ...|ends] writes NAME.keras (or .h5, .json) and NAME.npz in this folder; needs keras and jax
+  make_keras.py make bomb           writes bomb.keras: a small model whose weights are 40 MiB of packed zeros
   make_keras.py check FOLDER        loads every NAME.keras that the C test wrote to FOLDER (BW_KERAS_OUT=FOLDER) on the backend at
                                     hand: no warning, the predictions of NAME.npz within 1e-5, and it goes on training
 
@@ -279,11 +280,21 @@ def check(folder):
     return failed > 0
 
 
+def make_bomb():
+    import json, zipfile
+    layers = [{"class_name": "InputLayer", "config": {"name": "i", "batch_shape": [None, 2]}}, {"class_name": "Dense", "config": {"name": "d", "units": 3}}]
+    with zipfile.ZipFile(os.path.join(HERE, "bomb.keras"), "w", zipfile.ZIP_DEFLATED) as z:
+        for name, data in (("config.json", json.dumps({"class_name": "Sequential", "config": {"layers": layers}})), ("model.weights.h5", b"\0" * (40 << 20))):
+            z.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 2 and sys.argv[1] == "check":
         sys.exit(check(sys.argv[2]))
     for name in sys.argv[2:] or list(ROWS):
-        if name != "ends":
+        if name not in ("ends", "bomb"):
             make(name)
     if sys.argv[2:] in ([], ["ends"]):
         make_ends()
+    if sys.argv[2:] in ([], ["bomb"]):
+        make_bomb()

@@ -69,6 +69,15 @@ static void read_all(bw_context *ctx, const char *path, unsigned char **data, si
     bwi_file_unmap(ctx, &bytes);
 }
 
+/* Without syncing: there are thousands. */
+static void put(const char *path, const void *data, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
 /* A prefix of any length is refused. */
 static void test_cut_short(void **state)
 {
@@ -81,7 +90,7 @@ static void test_cut_short(void **state)
         const char *name = strstr(names[n], ".h5") ? "m.h5" : "m.keras";
         read_all(ctx, fixture(names[n]), &data, &size);
         for (size_t length = 0; length < size; length += length < 400 ? 7 : 331) {
-            check_ok(ctx, bwi_file_write(ctx, at(name), data, length));
+            put(at(name), data, length);
             if (try_load(ctx, at(name))) {
                 fail_msg("%s was loaded from its first %zu bytes", names[n], length);
             }
@@ -108,7 +117,7 @@ static void test_changed(void **state)
         read_all(ctx, fixture(names[n]), &data, &size);
         for (size_t i = 0; i < size; i += n ? 97 : 53, tried++) {
             data[i] ^= (unsigned char)(1 << i % 8);
-            check_ok(ctx, bwi_file_write(ctx, at(name), data, size));
+            put(at(name), data, size);
             loaded += try_load(ctx, at(name));
             data[i] ^= (unsigned char)(1 << i % 8);
         }
@@ -122,7 +131,104 @@ static void test_changed(void **state)
     }
 }
 
+/* ---- Weights into a model that is in use ---- */
+
+static const char *const weight_files[] = {"m.weights.h5", "m.safetensors", "m.keras"};
+
+/* Tries the damaged bytes; after a failure the weights are as before. */
+static bw_status try_weights(bw_model *model, const char *name, const unsigned char *data, size_t size)
+{
+    bw_context *ctx = model->ctx;
+    uint64_t before = bw_model_hash(model);
+    put(at(name), data, size);
+    bw_status status = bw_load_weights(model, at(name));
+    if (status != BW_OK) {
+        assert_int_not_equal(status, BW_INTERNAL);
+        assert_non_null(strstr(bw_message(ctx), name));
+        if (bw_model_hash(model) != before) {
+            fail_msg("%s: the weights have changed: %s", name, bw_message(ctx));
+        }
+    }
+    return status;
+}
+
+static void test_weights_cut_short(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bw_model *model = bw_load(ctx, fixture("untrained.keras"));
+    for (size_t k = 0; k < BWI_COUNT(weight_files); k++) {
+        unsigned char *data;
+        size_t size, before;
+        check_ok(ctx, bw_save(model, at(weight_files[k])));
+        read_all(ctx, at(weight_files[k]), &data, &size);
+        before = bwi_allocated_bytes(ctx);
+        for (size_t length = 0; length < size; length += length < 400 ? 7 : 331) {
+            if (try_weights(model, weight_files[k], data, length) == BW_OK) {
+                fail_msg("%s was loaded from its first %zu bytes", weight_files[k], length);
+            }
+        }
+        assert_int_equal(bwi_allocated_bytes(ctx), before);
+        free(data);
+        assert_int_equal(unlink(at(weight_files[k])), 0);
+    }
+    bw_close(ctx);
+}
+
+/* Numbers that were changed are numbers still; everything else is found. */
+static void test_weights_changed(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bw_model *model = bw_load(ctx, fixture("untrained.keras"));
+    for (size_t k = 0; k < BWI_COUNT(weight_files); k++) {
+        unsigned char *data;
+        size_t size;
+        int refused = 0;
+        check_ok(ctx, bw_save(model, at(weight_files[k])));
+        read_all(ctx, at(weight_files[k]), &data, &size);
+        for (size_t i = 0; i < size; i += k == 1 ? 1 : 41) {
+            data[i] ^= (unsigned char)(1 << i % 8);
+            refused += try_weights(model, weight_files[k], data, size) != BW_OK;
+            data[i] ^= (unsigned char)(1 << i % 8);
+        }
+        assert_true(refused > 0);
+        free(data);
+        assert_int_equal(unlink(at(weight_files[k])), 0);
+    }
+    bw_close(ctx);
+}
+
+/* A model that was not built is not built after weights that failed to come; what it then begins with is its own. */
+static void test_weights_of_unbuilt(void **state)
+{
+    (void)state;
+    static const char expression[] = "input(4) dense(5,relu) dense(2)";
+    bw_context *ctx = bw_open(NULL);
+    bw_model *other = bw_model_parse(ctx, "input(4) dense(5,relu) dense(3)"), *built = bw_model_parse(ctx, expression);
+    check_ok(ctx, bw_build(other, 1, (int64_t[]){4}, 7));
+    check_ok(ctx, bw_build(built, 1, (int64_t[]){4}, 7));
+    for (size_t k = 0; k < BWI_COUNT(weight_files); k++) {
+        bw_model *model = bw_model_parse(ctx, expression), *same = bw_model_parse(ctx, expression);
+        check_ok(ctx, bw_save(other, at(weight_files[k])));
+        check_fails(ctx, bw_load_weights(model, at(weight_files[k])), BW_DATA_LOSS, weight_files[k]);
+        assert_int_equal(bw_variable_count(model), 0);
+        check_ok(ctx, bw_build(model, 1, (int64_t[]){4}, 7));
+        assert_true(bw_model_hash(model) == bw_model_hash(built));
+        check_ok(ctx, bw_save(built, at(weight_files[k])));
+        check_ok(ctx, bw_load_weights(same, at(weight_files[k])));
+        assert_true(bw_model_hash(same) == bw_model_hash(built));
+        assert_int_equal(unlink(at(weight_files[k])), 0);
+        bw_model_free(model);
+        bw_model_free(same);
+    }
+    bw_close(ctx);
+}
+
 /* ---- Failing allocations and files ---- */
+
+/* The first three can give weights. */
+static const char *const kinds[] = {"m.keras", "m.weights.h5", "m.safetensors", "m.json", "m.onnx", "m.c"};
 
 /* Of the first variable, which is not packed: a hash would allocate. */
 static float first_value(const bw_model *model)
@@ -133,7 +239,6 @@ static float first_value(const bw_model *model)
 /* Loads, saves and takes weights; BW_OK or the first status that is not. */
 static bw_status work(bw_context *ctx, const char *name)
 {
-    static const char *const kinds[] = {"m.keras", "m.weights.h5", "m.safetensors", "m.json"};
     bw_model *model = bw_load(ctx, fixture(name));
     bw_status status = model ? BW_OK : bwi_pending(ctx);
     for (size_t k = 0; k < BWI_COUNT(kinds) && status == BW_OK; k++) {
@@ -155,7 +260,6 @@ static bw_status work(bw_context *ctx, const char *name)
 
 static void remove_all(void)
 {
-    static const char *const kinds[] = {"m.keras", "m.weights.h5", "m.safetensors", "m.json"};
     for (size_t k = 0; k < BWI_COUNT(kinds); k++) {
         unlink(at(kinds[k]));
     }
@@ -215,13 +319,69 @@ static void test_files(void **state)
     fail_each("untrained.keras", true, 1);
 }
 
+/* ---- A file that is replaced ---- */
+
+static bool holds(const char *path, const unsigned char *data, size_t size)
+{
+    bw_context *ctx = bw_open(NULL);
+    bwi_bytes bytes;
+    check_ok(ctx, bwi_file_map(ctx, &bytes, path));
+    bool same = bytes.size == size && memcmp(bytes.data, data, size) == 0;
+    bwi_file_unmap(ctx, &bytes);
+    bw_close(ctx);
+    return same;
+}
+
+/* Every open, write, sync and rename fails once, as on a full disk: the old file, whole, until the new one is. */
+static void test_old_file_stays(void **state)
+{
+    (void)state;
+    static const char old[] = "what was there before";
+    for (size_t k = 0; k < BWI_COUNT(kinds); k++) {
+        for (int fail_at = 1;; fail_at++) {
+            faults f = {0};
+            bw_io io = faults_io(&f);
+            bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+            options.io = &io;
+            bw_context *ctx = bw_open(&options);
+            bw_model *model = bw_load(ctx, fixture("untrained.keras"));
+            put(at(kinds[k]), old, sizeof old);
+            f.calls = 0;
+            f.fail_at = fail_at;
+            f.error = ENOSPC;
+            bw_status status = bw_save(model, at(kinds[k]));
+            bool failed = f.failed, kept = holds(at(kinds[k]), (const unsigned char *)old, sizeof old);
+            if (!failed) {
+                assert_int_equal(status, BW_OK);
+            }
+            if (kept && status == BW_OK) {
+                fail_msg("%s: call %d failed unnoticed", kinds[k], fail_at);
+            }
+            if (!kept) { /* the new one, then, and not a part of it */
+                f.fail_at = 0;
+                unsigned char *data;
+                size_t size;
+                read_all(ctx, at(kinds[k]), &data, &size);
+                check_ok(ctx, bw_save(model, at(kinds[k])));
+                assert_true(holds(at(kinds[k]), data, size));
+                free(data);
+            }
+            bw_close(ctx);
+            remove_all();
+            if (!failed) {
+                break;
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cut_short),
-        cmocka_unit_test(test_changed),
-        cmocka_unit_test(test_allocations),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_cut_short),          cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_weights_cut_short),  cmocka_unit_test(test_weights_changed),
+        cmocka_unit_test(test_weights_of_unbuilt), cmocka_unit_test(test_old_file_stays),
+        cmocka_unit_test(test_allocations),        cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, open_folder, close_folder);
 }

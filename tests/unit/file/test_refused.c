@@ -46,7 +46,10 @@ static int close_all(void **state)
 static void put_file(const char *name, const void *data, size_t size)
 {
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    check_ok(ctx, bwi_file_write(ctx, path, data, size));
+    FILE *file = fopen(path, "wb"); /* without syncing: there are hundreds */
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
 }
 
 /* Loading the file fails, leaves nothing behind and no large allocation was tried. */
@@ -397,6 +400,134 @@ static void test_weights(void **state)
     free(text);
 }
 
+/* What an HDF5 file can point to outside of itself, or claim without having it, as a model's weights. */
+static void test_images(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"circle", "claims", "external_data", "external_link", "gzip", "soft", "virtual"};
+    for (size_t i = 0; i < BWI_COUNT(names); i++) {
+        char image[1024];
+        bwi_bytes bytes;
+        snprintf(image, sizeof image, BW_TEST_DATA "/hdf5/%s.h5", names[i]);
+        check_ok(ctx, bwi_file_map(ctx, &bytes, image));
+        put_keras(small, strlen(small), bytes.data, bytes.size);
+        expect_refused(names[i], BW_DATA_LOSS, "model.weights.h5");
+        bwi_file_unmap(ctx, &bytes);
+    }
+}
+
+/* 40 MiB of zeros, packed, as weights: made by make_keras.py. */
+static void test_bomb(void **state)
+{
+    (void)state;
+    bwi_bytes bytes;
+    check_ok(ctx, bwi_file_map(ctx, &bytes, BW_TEST_DATA "/keras/bomb.keras"));
+    put_file("m.keras", bytes.data, bytes.size);
+    bwi_file_unmap(ctx, &bytes);
+    expect_refused("a bomb", BW_DATA_LOSS, "41943040 bytes in|packed ones are more than is unpacked");
+}
+
+/* ---- Numbers that lie ---- */
+
+enum { LIES = 500 };
+
+static const char *lie(bw_random *random)
+{
+    static const char *const numbers[] = {"0",
+                                          "-1",
+                                          "1",
+                                          "2",
+                                          "3",
+                                          "7",
+                                          "255",
+                                          "65536",
+                                          "2147483647",
+                                          "2147483648",
+                                          "4294967296",
+                                          "9007199254740993",
+                                          "4611686018427387904",
+                                          "9223372036854775807",
+                                          "-9223372036854775808",
+                                          "18446744073709551615",
+                                          "1e3",
+                                          "1e300",
+                                          "2.5",
+                                          "null",
+                                          "true",
+                                          "\"4\"",
+                                          "[]",
+                                          "{}"};
+    return numbers[bw_random_below(random, (int64_t)BWI_COUNT(numbers))];
+}
+
+/* Whatever the numbers say: small, or refused without taking memory for it. */
+static void test_shapes_that_lie(void **state)
+{
+    (void)state;
+    int loaded = 0;
+    for (int i = 0; i < LIES; i++) {
+        bw_random random = {.seed = 11, .stream = (uint64_t)i};
+        char text[2048];
+        snprintf(text, sizeof text,
+                 "{\"class_name\":\"Sequential\",\"config\":{\"layers\":[{\"class_name\":\"InputLayer\",\"config\":{\"name\":\"i\","
+                 "\"batch_shape\":[null,%s,%s,%s]}},{\"class_name\":\"Conv2D\",\"config\":{\"name\":\"c\",\"filters\":%s,"
+                 "\"kernel_size\":[%s,%s],\"strides\":[%s,%s],\"dilation_rate\":[%s,1],\"groups\":%s,\"padding\":\"same\"}},"
+                 "{\"class_name\":\"UpSampling2D\",\"config\":{\"name\":\"u\",\"size\":[%s,%s]}},"
+                 "{\"class_name\":\"Dense\",\"config\":{\"name\":\"d\",\"units\":%s}}]}}",
+                 i % 3 ? "8" : lie(&random), i % 5 ? "8" : lie(&random), i % 7 ? "2" : lie(&random), i % 2 ? "4" : lie(&random),
+                 i % 11 ? "3" : lie(&random), i % 13 ? "3" : lie(&random), i % 4 ? "1" : lie(&random), i % 9 ? "1" : lie(&random),
+                 i % 6 ? "1" : lie(&random), i % 8 ? "1" : lie(&random), i % 10 ? "2" : lie(&random), i % 12 ? "2" : lie(&random),
+                 i % 14 ? "3" : lie(&random));
+        size_t before = bwi_allocated_bytes(ctx);
+        put_file("m.json", text, strlen(text));
+        largest = 0;
+        bw_model *model = bw_load(ctx, path);
+        loaded += model != NULL;
+        if (!model) {
+            assert_int_not_equal(bwi_pending(ctx), BW_OK);
+            assert_non_null(strstr(bw_message(ctx), "m.json"));
+        }
+        bw_model_free(model);
+        assert_int_equal(bwi_allocated_bytes(ctx), before);
+        assert_true(largest <= 1 << 25);
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_true(loaded > 0 && loaded < LIES);
+}
+
+/* Headers of safetensors: any of the numbers wrong is found, and the weights stay. */
+static void test_offsets_that_lie(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"F32", "F64", "F16", "BF16", "I64", "f32", ""};
+    bw_model *model = bw_model_parse(ctx, "input(2) dense(3)");
+    check_ok(ctx, bw_build(model, 1, (int64_t[]){2}, 1));
+    uint64_t hash = bw_model_hash(model);
+    for (int i = 0; i < LIES; i++) {
+        bw_random random = {.seed = 12, .stream = (uint64_t)i};
+        unsigned char file[1024] = {0};
+        int wrong = (int)bw_random_below(&random, 8);
+        char *text = (char *)file + 8;
+        const char *right[8] = {"2", "3", "0", "24", "3", "24", "36", "F32"};
+        do {
+            right[wrong] = wrong < 7 ? lie(&random) : types[bw_random_below(&random, (int64_t)BWI_COUNT(types))];
+        } while (strcmp(right[wrong], (const char *[]){"2", "3", "0", "24", "3", "24", "36", "F32"}[wrong]) == 0);
+        int length = snprintf(text, 900,
+                              "{\"dense/kernel\":{\"dtype\":\"%s\",\"shape\":[%s,%s],\"data_offsets\":[%s,%s]},"
+                              "\"dense/bias\":{\"dtype\":\"F32\",\"shape\":[%s],\"data_offsets\":[%s,%s]}}",
+                              right[7], right[0], right[1], right[2], right[3], right[4], right[5], right[6]);
+        file[0] = (unsigned char)length;
+        file[1] = (unsigned char)(length >> 8);
+        put_file("m.safetensors", file, 8 + (size_t)length + 36);
+        largest = 0;
+        check_fails(ctx, bw_load_weights(model, path), BW_DATA_LOSS, "m.safetensors");
+        assert_true(largest <= 1 << 20);
+        assert_true(bw_model_hash(model) == hash);
+        assert_int_equal(unlink(path), 0);
+    }
+    bw_model_free(model);
+}
+
 /* ---- Names of files ---- */
 
 static void test_extensions(void **state)
@@ -426,9 +557,11 @@ static void test_extensions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes), cmocka_unit_test(test_options), cmocka_unit_test(test_values),
-        cmocka_unit_test(test_inputs),  cmocka_unit_test(test_texts),   cmocka_unit_test(test_graphs),
-        cmocka_unit_test(test_compile), cmocka_unit_test(test_weights), cmocka_unit_test(test_extensions),
+        cmocka_unit_test(test_classes),          cmocka_unit_test(test_options), cmocka_unit_test(test_values),
+        cmocka_unit_test(test_inputs),           cmocka_unit_test(test_texts),   cmocka_unit_test(test_graphs),
+        cmocka_unit_test(test_compile),          cmocka_unit_test(test_weights), cmocka_unit_test(test_extensions),
+        cmocka_unit_test(test_images),           cmocka_unit_test(test_bomb),    cmocka_unit_test(test_shapes_that_lie),
+        cmocka_unit_test(test_offsets_that_lie),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
