@@ -169,7 +169,7 @@ static bw_status add_end(const ends *e, const bwi_json *json, const char *output
     if (bwi_json_kind_of(json) == BWI_JSON_NULL) {
         return BW_OK;
     }
-    if (output && strspn(output, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != strlen(output)) {
+    if (output && strspn(output, BWI_OUTPUT_LETTERS) != strlen(output)) {
         return bwi_keras_refuse(e->k, "output", json);
     }
     bwi_text_add(e->text, "%s%s%s", e->text->length ? "," : "", output ? output : "", output ? "=" : "");

@@ -128,7 +128,7 @@ static void put_loss(bw_context *ctx, bwi_json_writer *w, const char *key, const
 static const bwi_chosen_loss *loss_of(const bwi_training *t, const bw_model *model, int output)
 {
     for (int k = 0; k < t->loss_count; k++) {
-        if (t->losses[k].output[0] && strcmp(t->losses[k].output, model->outputs[output]->name) == 0) {
+        if (t->losses[k].output[0] && strcmp(t->losses[k].output, bwi_output_name(model, output)) == 0) {
             return &t->losses[k];
         }
     }
@@ -200,7 +200,7 @@ static void put_metric(bwi_json_writer *w, const bwi_training *t, const bwi_chos
 
 static bool is_for(const bwi_chosen_metric *metric, const bw_model *model, int output, bool weighted)
 {
-    return metric->weighted == weighted && (!metric->output[0] || strcmp(metric->output, model->outputs[output]->name) == 0);
+    return metric->weighted == weighted && (!metric->output[0] || strcmp(metric->output, bwi_output_name(model, output)) == 0);
 }
 
 static void put_metrics(bwi_json_writer *w, const bwi_training *t, const bw_model *model, const char *key, bool weighted)

@@ -294,6 +294,20 @@ static bw_status read_sequential(bw_model *model, bwi_keras *k, const bwi_json *
 
 /* ---- Models ---- */
 
+/* Names of outputs that are not their layers': as labels of losses they must be words. */
+static bw_status read_output_names(bw_model *model, const bwi_keras *k, const bwi_json *names)
+{
+    for (int i = 0; i < bwi_json_count(names) && i < model->output_count; i++) {
+        const char *name = bwi_json_text(bwi_json_at(names, i));
+        if (name && name[0] && strlen(name) <= NAME_LIMIT && strspn(name, BWI_OUTPUT_LETTERS) == strlen(name)) {
+            snprintf(model->output_names[i], sizeof model->output_names[i], "%s", name);
+        } else {
+            return bwi_fail(k->ctx, BW_DATA_LOSS, "%s: batchwise: the name of output %d is no word", k->path, i);
+        }
+    }
+    return BW_OK;
+}
+
 static bw_status read_model(bw_model **model, bwi_keras *k, const bwi_json *json)
 {
     const char *class_name = bwi_json_text(bwi_json_get(json, "class_name"));
@@ -321,7 +335,8 @@ static bw_status read_model(bw_model **model, bwi_keras *k, const bwi_json *json
     if (sequential) {
         return read_sequential(*model, k, json, frozen);
     }
-    return bwi_keras_read_graph(*model, k, config, frozen);
+    bw_status status = bwi_keras_read_graph(*model, k, config, frozen);
+    return status == BW_OK ? read_output_names(*model, k, bwi_json_get(bwi_json_get(json, "batchwise"), "outputs")) : status;
 }
 
 bw_model *bwi_keras_read_model(bw_context *ctx, const char *path, const bwi_json *json)

@@ -244,6 +244,28 @@ static bw_status put_functional(bwi_json_writer *w, const bw_model *model, const
     return status;
 }
 
+/* Keras calls outputs by their layers; names that were given stand beside, where it does not look. */
+static void put_output_names(bwi_json_writer *w, const bw_model *model, const bwi_wiring *wiring)
+{
+    bool own = false, words = true;
+    for (int k = 0; k < model->output_count && !wiring->sequential; k++) {
+        int layer = wiring->uses[wiring->outputs[k]].layer;
+        const char *name = bwi_output_name(model, k);
+        own = own || layer < 0 || strcmp(name, model->layers[layer].name) != 0;
+        words = words && strspn(name, BWI_OUTPUT_LETTERS) == strlen(name);
+    }
+    if (!own || !words) {
+        return;
+    }
+    bwi_json_begin(w, "batchwise", '{');
+    bwi_json_begin(w, "outputs", '[');
+    for (int k = 0; k < model->output_count; k++) {
+        bwi_json_put_text(w, NULL, bwi_output_name(model, k));
+    }
+    bwi_json_end(w);
+    bwi_json_end(w);
+}
+
 bw_status bwi_keras_write_model(bw_model *model, const bwi_wiring *wiring, bwi_json_writer *w)
 {
     begin_object(w, "keras", wiring->sequential ? "Sequential" : "Model");
@@ -253,6 +275,7 @@ bw_status bwi_keras_write_model(bw_model *model, const bwi_wiring *wiring, bwi_j
     bw_status status = wiring->sequential ? put_sequential(w, model, wiring) : put_functional(w, model, wiring);
     bwi_json_end(w);
     bwi_json_put_null(w, "registered_name");
+    put_output_names(w, model, wiring);
     if (status == BW_OK) {
         bwi_keras_put_compile(model, wiring, w);
     }

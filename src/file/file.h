@@ -36,6 +36,9 @@ void bwi_wiring_close(bwi_wiring *wiring);
 int bwi_wiring_node(const bwi_wiring *wiring, int use);
 /* The name of a layer or input in `order`. */
 void bwi_wiring_name(const bwi_wiring *wiring, int operation, char name[64]);
+/* What losses, metrics and targets call an output; where it is a label, it has these letters only. */
+#define BWI_OUTPUT_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+const char *bwi_output_name(const bw_model *model, int output);
 /* A layer's variables: their count, and the first's number in the graph. */
 int bwi_layer_variables(const bw_model *model, int layer, int *first);
 

@@ -263,6 +263,11 @@ void bwi_wiring_name(const bwi_wiring *w, int operation, char name[64])
     }
 }
 
+const char *bwi_output_name(const bw_model *model, int output)
+{
+    return model->output_names[output][0] ? model->output_names[output] : model->outputs[output]->name;
+}
+
 int bwi_layer_variables(const bw_model *model, int layer, int *first)
 {
     *first = model->layers[layer].first_variable;

@@ -3,6 +3,8 @@
 
   make_keras.py make [NAME ...|ends] writes NAME.keras (or .h5, .json) and NAME.npz in this folder; needs keras and jax
   make_keras.py make bomb           writes bomb.keras: a small model whose weights are 40 MiB of packed zeros
+  make_keras.py make tensors        writes untrained_F32.safetensors and those of other types: the weights of untrained.keras by the
+                                    real package; needs safetensors and ml_dtypes
   make_keras.py check FOLDER        loads every NAME.keras that the C test wrote to FOLDER (BW_KERAS_OUT=FOLDER) on the backend at
                                     hand: no warning, the predictions of NAME.npz within 1e-5, and it goes on training
 
@@ -288,13 +290,23 @@ def make_bomb():
             z.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
 
 
+def make_tensors():
+    import ml_dtypes, safetensors.numpy
+    model = keras.models.load_model(os.path.join(HERE, "untrained.keras"))
+    for name, dtype in (("F32", "float32"), ("F16", "float16"), ("BF16", ml_dtypes.bfloat16), ("F64", "float64")):
+        values = {f"{l.name}/{v.name}": np.asarray(v).astype(dtype) for l in model.layers for v in l.weights}
+        safetensors.numpy.save_file(values, os.path.join(HERE, f"untrained_{name}.safetensors"), {"made by": "safetensors"})
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 2 and sys.argv[1] == "check":
         sys.exit(check(sys.argv[2]))
     for name in sys.argv[2:] or list(ROWS):
-        if name not in ("ends", "bomb"):
+        if name not in ("ends", "bomb", "tensors"):
             make(name)
     if sys.argv[2:] in ([], ["ends"]):
         make_ends()
     if sys.argv[2:] in ([], ["bomb"]):
         make_bomb()
+    if sys.argv[2:] in ([], ["tensors"]):
+        make_tensors()
