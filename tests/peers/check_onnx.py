@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ONNX files that the C test wrote (BW_ONNX_OUT=FOLDER tests/unit/file/onnx): the real checker, and ONNX Runtime's predictions
+"""ONNX files that the C test wrote (BW_MODELS_OUT=FOLDER tests/unit/file/onnx): the real checker, and ONNX Runtime's predictions
 beside Batchwise's within 1e-4.
 
   check_onnx.py FOLDER

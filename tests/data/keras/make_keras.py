@@ -8,6 +8,8 @@
   make_keras.py check FOLDER        loads every NAME.keras that the C test wrote to FOLDER (BW_KERAS_OUT=FOLDER) on the backend at
                                     hand: no warning, the predictions of NAME.npz within 1e-5, and it goes on training
 
+MAKE_KERAS_IN=FOLDER: there in place of this folder.
+
 NAME.npz has x (x_<input> if there are several), y (y_<output>), p0, p1, ... (predictions of the file, one for each output), and
 q0, ... (those after one more epoch without shuffling, batches of 8) where training is not random.
 """
@@ -19,7 +21,7 @@ import numpy as np
 import keras
 from keras import layers as L, optimizers as O, initializers as I, regularizers as R
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = os.environ.get("MAKE_KERAS_IN", os.path.dirname(os.path.abspath(__file__)))
 ROWS = {}
 
 

@@ -1,6 +1,7 @@
 /*
  * Files of the real Keras (tests/data/keras, made by make_keras.py there): what they predict, how training goes on from them,
- * and that they come back from files written here. BW_KERAS_OUT=FOLDER keeps those for make_keras.py check.
+ * and that they come back from files written here. BW_KERAS_OUT=FOLDER keeps those for make_keras.py check; BW_KERAS_IN=FOLDER has
+ * files of another version of Keras.
  */
 #include "support/check.h"
 
@@ -69,7 +70,8 @@ static const char *fixture(const char *name, const char *extension)
     static char path[2][4096];
     static int turn;
     turn = !turn;
-    snprintf(path[turn], sizeof path[turn], "%s/keras/%s%s", BW_TEST_DATA, name, extension);
+    const char *given = getenv("BW_KERAS_IN");
+    snprintf(path[turn], sizeof path[turn], "%s/%s%s", given ? given : BW_TEST_DATA "/keras", name, extension);
     return path[turn];
 }
 

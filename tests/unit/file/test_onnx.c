@@ -1,7 +1,7 @@
 /*
  * Models as ONNX files, taken apart here: every name is made before it is used and only once, constants have the bytes of their
  * shapes, inputs and outputs are the model's. What they predict is checked with the real ONNX Runtime (make test-keras), for
- * which BW_ONNX_OUT=FOLDER keeps the files with samples and predictions as raw numbers.
+ * which BW_MODELS_OUT=FOLDER keeps the files, .keras and .safetensors beside them, with samples and predictions as raw numbers.
  */
 #include "models.h"
 
@@ -12,7 +12,7 @@ static char folder[4096];
 static int open_folder(void **state)
 {
     (void)state;
-    const char *kept = getenv("BW_ONNX_OUT");
+    const char *kept = getenv("BW_MODELS_OUT");
     snprintf(folder, sizeof folder, "%s", kept ? kept : "/tmp/bw-onnx-XXXXXX");
     return kept || mkdtemp(folder) ? 0 : -1;
 }
@@ -20,7 +20,7 @@ static int open_folder(void **state)
 static int close_folder(void **state)
 {
     (void)state;
-    return getenv("BW_ONNX_OUT") ? 0 : rmdir(folder);
+    return getenv("BW_MODELS_OUT") ? 0 : rmdir(folder);
 }
 
 static const char *at(const char *name, const char *extension)
@@ -215,6 +215,10 @@ static void check_graph(const model_case *c, message graph)
 static void keep(const model_case *c)
 {
     char extension[32];
+    check_ok(c->ctx, bw_save(c->model, at(c->name, ".safetensors")));
+    if (strcmp(c->name, "operators") != 0) { /* which Keras has no file for */
+        check_ok(c->ctx, bw_save(c->model, at(c->name, ".keras")));
+    }
     for (int k = 0; k < c->inputs; k++) {
         snprintf(extension, sizeof extension, ".in%d", k);
         check_ok(c->ctx, bwi_file_write(c->ctx, at(c->name, extension), c->x[k], (size_t)(MODEL_SAMPLES * c->in[k]) * 4));
@@ -241,7 +245,7 @@ static void check_file(const model_case *c, void *user)
     assert_memory_equal(first.data, second.data, first.size);
     bwi_file_unmap(c->ctx, &first);
     bwi_file_unmap(c->ctx, &second);
-    if (getenv("BW_ONNX_OUT")) {
+    if (getenv("BW_MODELS_OUT")) {
         keep(c);
     } else {
         assert_int_equal(unlink(at(c->name, ".onnx")), 0);
