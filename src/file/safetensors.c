@@ -64,11 +64,23 @@ static float read_f64(const unsigned char *at)
     return (float)value;
 }
 
+/* Whole numbers that Keras counts with. */
+static float read_i32(const unsigned char *at)
+{
+    return (float)(int32_t)read_word(at, 4);
+}
+
+static float read_i64(const unsigned char *at)
+{
+    return (float)(int64_t)read_length(at);
+}
+
 static const struct {
     const char *name;
     size_t size;
     float (*read)(const unsigned char *at);
-} types[] = {{"F32", 4, read_f32}, {"F16", 2, read_f16}, {"BF16", 2, read_bf16}, {"F64", 8, read_f64}};
+} types[] = {{"F32", 4, read_f32}, {"F16", 2, read_f16}, {"BF16", 2, read_bf16},
+             {"F64", 8, read_f64}, {"I32", 4, read_i32}, {"I64", 8, read_i64}};
 
 /* ---- Reading ---- */
 
@@ -101,7 +113,7 @@ static bw_status read_tensor(const reader *r, const char *name, const bwi_json *
         t->type = strcmp(types[i].name, type) == 0 ? (int)i : t->type;
     }
     if (t->type < 0) {
-        return fail_at(r, name, "has a type other than F32, F16, BF16 and F64");
+        return fail_at(r, name, "has a type other than F32, F16, BF16, F64, I32 and I64");
     }
     if (bwi_json_count(offsets) != 2 || !bwi_json_whole(bwi_json_at(offsets, 0), &begin) ||
         !bwi_json_whole(bwi_json_at(offsets, 1), &end) || begin < 0 || end < begin || (uint64_t)end > r->size) {

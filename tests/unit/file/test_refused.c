@@ -499,7 +499,7 @@ static void test_shapes_that_lie(void **state)
 static void test_offsets_that_lie(void **state)
 {
     (void)state;
-    static const char *const types[] = {"F32", "F64", "F16", "BF16", "I64", "f32", ""};
+    static const char *const types[] = {"F32", "F64", "F16", "BF16", "I64", "U8", "f32", ""};
     bw_model *model = bw_model_parse(ctx, "input(2) dense(3)");
     check_ok(ctx, bw_build(model, 1, (int64_t[]){2}, 1));
     uint64_t hash = bw_model_hash(model);
