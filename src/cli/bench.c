@@ -170,6 +170,7 @@ typedef struct result {
     double seconds; /* of the measured epochs, as the next two */
     int64_t samples, steps;
     double sample_flops;
+    int64_t parameters;
     uint64_t hash;
     bw_run_facts facts;
 } result;
@@ -187,8 +188,8 @@ static bool on_epoch(void *user, const bw_progress *progress)
 
 /* Floating-point operations of training on one sample, two for each multiply-add, from the kernels the model really
  * has: forward, the weights' gradient, and the input's gradient, which the first layer does not need. A convolution of
- * the table has no padding and a pooling by two behind it. */
-static double count_flops(const bw_model *model, const workload *work)
+ * the table has no padding and a pooling by two behind it. Adds up the parameters on the way. */
+static double count_flops(const bw_model *model, const workload *work, int64_t *parameters)
 {
     int64_t height = work->shape[0], width = work->rank == 3 ? work->shape[1] : 1;
     double sum = 0;
@@ -200,6 +201,7 @@ static double count_flops(const bw_model *model, const workload *work)
         for (int i = 0; i < rank; i++) {
             products *= (double)shape[i];
         }
+        *parameters += (int64_t)products;
         if (rank == 4) {
             height = height - shape[0] + 1;
             width = width - shape[1] + 1;
@@ -234,7 +236,7 @@ static bw_status fit(result *measured, const arguments *given, bw_context *ctx, 
     fitting.user = measured;
     status = bw_fit(model, bw_from_arrays(ctx, &made->inputs, &made->targets, NULL), &fitting, &history);
     if (status == BW_OK) {
-        measured->sample_flops = count_flops(model, measured->work);
+        measured->sample_flops = count_flops(model, measured->work, &measured->parameters);
         measured->hash = bw_model_hash(model);
         measured->facts = bw_history_facts(history);
     }
@@ -293,6 +295,7 @@ static void print_json(cli_json *json, const result *measured)
     cli_json_bytes(json, "planned_bytes", measured->facts.planned_bytes);
     cli_json_real(json, "gflops", gflops(measured));
     cli_json_real(json, "sample_flops", measured->sample_flops);
+    cli_json_whole(json, "parameters", measured->parameters);
     cli_json_hash(json, "hash", measured->hash);
     cli_json_whole(json, "tile", measured->facts.tile);
     cli_json_whole(json, "lanes", measured->facts.lanes);

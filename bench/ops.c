@@ -1,0 +1,511 @@
+/*
+ * ops [limits]: what this machine can do, and single kernels beside it: the fast kernels, the plain reference that tests
+ * compare them with, and oneDNN alone (a convolution without ReLU and pooling; a dense layer as a 1x1 convolution). One
+ * thread; the best of many runs counts, since anything else that runs only adds time.
+ *
+ * limits: only the machine's, as "peak-core peak-all bandwidth-core bandwidth-all", in GFLOP/s and GB/s.
+ *
+ * Ends with 1 if oneDNN has nothing but its reference for one of the shapes.
+ */
+#include "kernel/kernel.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_THREADS = 256 };
+static const double enough = 0.02; /* seconds for one measurement */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+typedef void (*work)(void *user);
+
+/* The shortest of several runs, in seconds. */
+static double best_of(work run, void *user)
+{
+    double best = 1e9, begin = now();
+    for (int k = 0; k < 3 || (now() - begin < enough && k < 10000); k++) {
+        double t = now();
+        run(user);
+        t = now() - t;
+        best = t < best ? t : best;
+    }
+    return best;
+}
+
+static void *room(size_t bytes)
+{
+    void *p = aligned_alloc(64, (bytes + 127) / 64 * 64);
+    if (!p) {
+        fputs("bench/ops: no memory\n", stderr);
+        exit(1);
+    }
+    memset(p, 0, bytes);
+    return p;
+}
+
+static float *numbers(int64_t count)
+{
+    static uint32_t state = 1;
+    float *x = room((size_t)count * sizeof *x);
+    for (int64_t i = 0; i < count; i++) {
+        state = state * 1664525 + 1013904223;
+        x[i] = (float)(int32_t)state * 0x1p-32f;
+    }
+    return x;
+}
+
+/* ---- Limits ---- */
+
+enum { ROUNDS = 20000, SUMS = 12 };
+
+#define TWELVE(do) \
+    do             \
+    (0) do(1) do(2) do(3) do(4) do(5) do(6) do(7) do(8) do(9) do(10) do(11)
+#define DECLARE(i) vector s##i = {0};
+#define MULTIPLY_ADD(i)  \
+    s##i = s##i * x + y; \
+    __asm__ volatile("" : "+x"(s##i));
+#define TOTAL(i) +s##i[0]
+
+/* Multiply-adds into SUMS registers, more than are under way at a time. */
+#define PEAK(name, isa, width)                                        \
+    __attribute__((target(isa))) static void name(void *user)         \
+    {                                                                 \
+        typedef float vector __attribute__((vector_size((width)*4))); \
+        vector x = {1.0f}, y = {0.5f};                                \
+        TWELVE(DECLARE)                                               \
+        for (int k = 0; k < ROUNDS; k++) {                            \
+            TWELVE(MULTIPLY_ADD)                                      \
+        }                                                             \
+        *(float *)user = 0 TWELVE(TOTAL);                             \
+    }
+
+#if defined(__x86_64__)
+PEAK(peak_avx512, "avx512f,fma", 16)
+PEAK(peak_avx2, "avx2,fma", 8)
+PEAK(peak_plain, "sse2", 4)
+#else
+PEAK(peak_plain, "default", 4)
+#endif
+
+typedef struct limit_run {
+    work run;
+    void *user;
+    double seconds;
+    pthread_barrier_t *start;
+} limit_run;
+
+static void *limit_thread(void *user)
+{
+    limit_run *l = user;
+    pthread_barrier_wait(l->start);
+    l->seconds = best_of(l->run, l->user);
+    return NULL;
+}
+
+/* Units a second of all threads together, each doing `units` a run. */
+static double rate_of_all(work run, void **users, int threads, double units)
+{
+    pthread_t thread[MOST_THREADS];
+    limit_run runs[MOST_THREADS];
+    pthread_barrier_t start;
+    double rate = 0;
+    int begun = 0;
+    pthread_barrier_init(&start, NULL, (unsigned)threads);
+    for (int t = 0; t < threads; t++) {
+        runs[t] = (limit_run){run, users[t], 0, &start};
+        if (pthread_create(&thread[t], NULL, limit_thread, &runs[t]) != 0) {
+            fputs("bench/ops: no more threads\n", stderr);
+            exit(1);
+        }
+        begun++;
+    }
+    for (int t = 0; t < begun; t++) {
+        pthread_join(thread[t], NULL);
+        rate += units / runs[t].seconds;
+    }
+    pthread_barrier_destroy(&start);
+    return rate;
+}
+
+/* Floats of all threads' arrays of one kind: more than caches hold. */
+enum { STREAM = 64 << 20 };
+
+typedef struct stream {
+    float *a, *b;
+    size_t count, at;
+} stream;
+
+enum { CHUNK = 1 << 20 };
+
+static void add_stream(void *user)
+{
+    stream *s = user;
+    for (size_t i = s->at; i < s->at + CHUNK; i++) {
+        s->a[i] += s->b[i];
+    }
+    s->at = s->at + 2 * CHUNK <= s->count ? s->at + CHUNK : 0;
+}
+
+typedef struct limits {
+    double peak, peak_all, bandwidth, bandwidth_all;
+    int cpus;
+} limits;
+
+static limits measure_limits(const bwi_kernels *k)
+{
+    limits l = {.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN)};
+    l.cpus = l.cpus < 1 ? 1 : l.cpus > MOST_THREADS ? MOST_THREADS : l.cpus;
+    work peak = peak_plain;
+#if defined(__x86_64__)
+    peak = strcmp(k->name, "avx512") == 0 ? peak_avx512 : strcmp(k->name, "avx2") == 0 ? peak_avx2 : peak_plain;
+#endif
+    static float sink[MOST_THREADS];
+    void *sinks[MOST_THREADS], *streams[MOST_THREADS];
+    stream pairs[MOST_THREADS];
+    for (int t = 0; t < l.cpus; t++) {
+        sinks[t] = &sink[t];
+    }
+    double flops = 2.0 * ROUNDS * SUMS * (double)k->block * 1e-9, bytes = 3.0 * CHUNK * sizeof(float) * 1e-9;
+    size_t count = STREAM / (size_t)l.cpus < CHUNK ? CHUNK : STREAM / (size_t)l.cpus;
+    l.peak = rate_of_all(peak, sinks, 1, flops);
+    l.peak_all = rate_of_all(peak, sinks, l.cpus, flops);
+    for (int t = 0; t < l.cpus; t++) {
+        pairs[t] = (stream){room(count * sizeof(float)), room(count * sizeof(float)), count, 0};
+        streams[t] = &pairs[t];
+    }
+    l.bandwidth = rate_of_all(add_stream, streams, 1, bytes);
+    l.bandwidth_all = rate_of_all(add_stream, streams, l.cpus, bytes);
+    for (int t = 0; t < l.cpus; t++) {
+        free(pairs[t].a);
+        free(pairs[t].b);
+    }
+    return l;
+}
+
+/* ---- Rows ---- */
+
+static double peak_of_core;
+
+/* Seconds; 0: none. */
+static void print_row(const char *what, double flops, double fast, double reference, double onednn)
+{
+    char share[32] = "", other[32] = "";
+    if (flops > 0) {
+        snprintf(share, sizeof share, "%.0f%%", 100 * flops / fast / peak_of_core * 1e-9);
+    }
+    if (onednn > 0) {
+        snprintf(other, sizeof other, "%.1f", onednn * 1e6);
+    }
+    printf("%-44s %10.1f %9.1f %7s %12.1f %12s\n", what, fast * 1e6, flops / fast * 1e-9, share, reference * 1e6, other);
+    fflush(stdout);
+}
+
+/* ---- Convolutions with ReLU and pooling ---- */
+
+typedef struct conv {
+    const bwi_kernels *kernels;
+    bwi_conv_pool k;
+    bool winograd;
+    float *x, *y, *dy, *dx, *plain, *bias, *weights, *gradient, *db;
+    void *masks, *scratch;
+} conv;
+
+static void conv_open(conv *c, const bwi_kernels *kernels, int64_t n, int64_t side, int64_t channels, int64_t filters)
+{
+    bwi_conv_pool *k = &c->k;
+    *c = (conv){.kernels = kernels};
+    *k = (bwi_conv_pool){.x = {n, side, side, channels, channels}, .kh = 3, .kw = 3};
+    k->y = (bwi_image){n, (side - 2) / 2, (side - 2) / 2, filters, BWI_WINOGRAD_BLOCK};
+    c->winograd = !bwi_conv_pool_fits(k);
+    k->x.block = c->winograd ? BWI_WINOGRAD_BLOCK : channels;
+    int64_t taps = 9 * channels * filters;
+    c->x = numbers(bwi_image_floats(&k->x));
+    c->dx = numbers(bwi_image_floats(&k->x));
+    c->y = numbers(bwi_image_floats(&k->y));
+    c->dy = numbers(bwi_image_floats(&k->y));
+    c->plain = numbers(taps);
+    c->bias = numbers(filters);
+    c->gradient = numbers(c->winograd ? taps : bwi_conv_pool_floats(k));
+    c->db = numbers(filters);
+    c->weights = numbers(c->winograd ? bwi_winograd_floats(k) : bwi_conv_pool_floats(k));
+    c->masks = room(bwi_relu_maxpool_mask_bytes(&k->y));
+    c->scratch = room(c->winograd ? bwi_winograd_scratch_bytes(k) : bwi_conv_pool_scratch_bytes(k));
+    if (c->winograd) {
+        kernels->winograd_weights(k, c->plain, c->bias, c->weights);
+    } else {
+        bwi_conv_pool_arrange(k, c->plain, c->bias, c->weights);
+    }
+}
+
+static void conv_close(conv *c)
+{
+    float *floats[] = {c->x, c->y, c->dy, c->dx, c->plain, c->bias, c->weights, c->gradient, c->db};
+    for (size_t i = 0; i < BWI_COUNT(floats); i++) {
+        free(floats[i]);
+    }
+    free(c->masks);
+    free(c->scratch);
+}
+
+static void conv_forward(void *user)
+{
+    conv *c = user;
+    (c->winograd ? c->kernels->winograd_forward : c->kernels->conv_pool_forward)(&c->k, c->x, c->weights, c->y, c->masks,
+                                                                                 c->scratch);
+}
+
+static void conv_data(void *user)
+{
+    conv *c = user;
+    if (c->winograd) {
+        c->kernels->winograd_backward_data(&c->k, c->dy, c->masks, c->weights, c->dx, c->scratch);
+    } else {
+        c->kernels->conv_pool_backward_data(&c->k, c->dy, c->masks, c->weights, c->dx);
+    }
+}
+
+static void conv_weights(void *user)
+{
+    conv *c = user;
+    if (c->winograd) {
+        c->kernels->winograd_backward_weights(&c->k, c->x, c->dy, c->masks, c->gradient, c->db, c->scratch);
+    } else {
+        c->kernels->conv_pool_backward_weights(&c->k, c->x, c->dy, c->masks, c->gradient, c->scratch);
+    }
+}
+
+/* ---- oneDNN ---- */
+
+static bool only_reference;
+
+static void onednn_run(void *user)
+{
+    (void)bwi_conv_execute(user);
+}
+
+/* Seconds of each pass. */
+static void time_onednn(bw_context *ctx, const bwi_conv_shape *shape, double seconds[3])
+{
+    bwi_conv *made = NULL;
+    if (bwi_conv_create(ctx, &made, shape, NULL, true, true) != BW_OK) {
+        fprintf(stderr, "bench/ops: %s\n", bw_message(ctx));
+        exit(1);
+    }
+    const bwi_conv_facts *facts = bwi_conv_facts_of(made);
+    bwi_image x = {shape->n, shape->ih, shape->iw, shape->ic, facts->src_block};
+    bwi_image y = {shape->n, shape->oh, shape->ow, shape->oc, facts->dst_block};
+    int64_t most = facts->weights_floats > facts->backward_weights_floats ? facts->weights_floats : facts->backward_weights_floats;
+    bwi_conv_memory memory = {numbers(bwi_image_floats(&x)), numbers(bwi_image_floats(&y)), numbers(most), numbers(shape->oc),
+                              room(facts->scratch_bytes)};
+    int setting = bwi_onednn_begin();
+    for (int pass = 0; pass < 3; pass++) {
+        bwi_conv_run *run = NULL;
+        only_reference |= strstr(facts->implementation[pass], "ref") != NULL;
+        if (bwi_conv_bind(ctx, &run, made, (bwi_conv_pass)pass, &memory) == BW_OK) {
+            seconds[pass] = best_of(onednn_run, run);
+        }
+        bwi_conv_run_free(run);
+    }
+    bwi_onednn_end(setting);
+    free(memory.src);
+    free(memory.dst);
+    free(memory.weights);
+    free(memory.bias);
+    free(memory.scratch);
+    bwi_conv_free(made);
+}
+
+static void bench_conv(bw_context *ctx, const bwi_kernels *kernels, int64_t n, int64_t side, int64_t channels, int64_t filters)
+{
+    static const work passes[3] = {conv_forward, conv_data, conv_weights};
+    static const char *const names[3] = {"forward", "data", "weights"};
+    double alone[3] = {0}, fast, slow, flops = 18.0 * (double)(n * (side - 2) * (side - 2) * channels * filters);
+    const bwi_conv_shape shape = {.n = n,
+                                  .ih = side,
+                                  .iw = side,
+                                  .ic = channels,
+                                  .oh = side - 2,
+                                  .ow = side - 2,
+                                  .oc = filters,
+                                  .kh = 3,
+                                  .kw = 3,
+                                  .stride_h = 1,
+                                  .stride_w = 1,
+                                  .dilation_h = 1,
+                                  .dilation_w = 1,
+                                  .groups = 1,
+                                  .with_bias = true};
+    int64_t small = 8; /* the reference takes its time: of one small image, and as much more as there is more to do */
+    double more = (double)(n * (side - 2) * (side - 2)) / (double)((small - 2) * (small - 2));
+    conv ours, plain;
+    time_onednn(ctx, &shape, alone);
+    conv_open(&ours, kernels, n, side, channels, filters);
+    conv_open(&plain, &bwi_kernels_reference, 1, small, channels, filters);
+    conv_forward(&ours);
+    conv_forward(&plain);
+    for (int p = 0; p < 3; p++) {
+        char what[80];
+        if (p == 1 && !ours.winograd) { /* a first layer has none */
+            continue;
+        }
+        snprintf(what, sizeof what, "%lldx %lldx%lldx%lld conv%lld relu pool %s", (long long)n, (long long)side, (long long)side,
+                 (long long)channels, (long long)filters, names[p]);
+        fast = best_of(passes[p], &ours);
+        double t = now();
+        passes[p](&plain);
+        slow = (now() - t) * more;
+        print_row(what, flops, fast, slow, alone[p]);
+    }
+    conv_close(&ours);
+    conv_close(&plain);
+}
+
+/* ---- Dense layers ---- */
+
+typedef struct dense {
+    const bwi_kernels *kernels;
+    int64_t n, in, out;
+    float *x, *w, *y;
+} dense;
+
+static void dense_forward(void *user)
+{
+    dense *d = user;
+    d->kernels->dense_forward(d->n, d->in, d->out, d->x, d->w, NULL, d->y);
+}
+
+static void dense_data(void *user)
+{
+    dense *d = user;
+    d->kernels->dense_backward_data(d->n, d->in, d->out, d->y, d->w, d->x);
+}
+
+static void dense_weights(void *user)
+{
+    dense *d = user;
+    d->kernels->dense_backward_weights(d->n, d->in, d->out, d->x, d->y, d->w, NULL, false);
+}
+
+static void bench_dense(bw_context *ctx, const bwi_kernels *kernels, int64_t n, int64_t in, int64_t out)
+{
+    static const work passes[3] = {dense_forward, dense_data, dense_weights};
+    static const char *const names[3] = {"forward", "data", "weights"};
+    const bwi_conv_shape shape = {.n = n,
+                                  .ih = 1,
+                                  .iw = 1,
+                                  .ic = in,
+                                  .oh = 1,
+                                  .ow = 1,
+                                  .oc = out,
+                                  .kh = 1,
+                                  .kw = 1,
+                                  .stride_h = 1,
+                                  .stride_w = 1,
+                                  .dilation_h = 1,
+                                  .dilation_w = 1,
+                                  .groups = 1};
+    dense ours = {kernels, n, in, out, numbers(n * in), numbers(bwi_dense_packed_count(in, out)), numbers(n * out)}, plain = ours;
+    double alone[3] = {0};
+    plain.kernels = &bwi_kernels_reference;
+    time_onednn(ctx, &shape, alone);
+    for (int p = 0; p < 3; p++) {
+        char what[80];
+        snprintf(what, sizeof what, "%lldx dense %lld to %lld %s", (long long)n, (long long)in, (long long)out, names[p]);
+        double fast = best_of(passes[p], &ours), t = now();
+        passes[p](&plain);
+        print_row(what, 2.0 * (double)(n * in * out), fast, now() - t, alone[p]);
+    }
+    free(ours.x);
+    free(ours.w);
+    free(ours.y);
+}
+
+/* ---- Passes over memory ---- */
+
+typedef struct pass {
+    const bwi_kernels *kernels;
+    int64_t count;
+    float *a, *b, *c, *d;
+} pass;
+
+static void adam(void *user)
+{
+    pass *p = user;
+    const bwi_adam how = {.rate = 1e-3f, .epsilon = 1e-7f, .beta1 = 0.9, .beta2 = 0.999, .scale = 1};
+    p->kernels->adam(p->count, &how, p->a, p->b, p->c, p->d);
+}
+
+static void relu(void *user)
+{
+    pass *p = user;
+    p->kernels->relu_forward(p->count, p->a, p->b);
+}
+
+static void softmax(void *user)
+{
+    pass *p = user;
+    p->kernels->softmax_forward(p->count / 10, 10, p->a, p->b);
+}
+
+static void bench_pass(const bwi_kernels *kernels, const char *what, int64_t count, work run)
+{
+    pass ours = {kernels, count, numbers(count), numbers(count), numbers(count), numbers(count)}, plain = ours;
+    memset(ours.c, 0, (size_t)count * sizeof(float)); /* squares are not negative */
+    plain.kernels = &bwi_kernels_reference;
+    double fast = best_of(run, &ours), slow = best_of(run, &plain);
+    print_row(what, 0, fast, slow, 0);
+    free(ours.a);
+    free(ours.b);
+    free(ours.c);
+    free(ours.d);
+}
+
+int main(int argc, char **argv)
+{
+    bw_context *ctx = bw_open(NULL);
+    const bwi_kernels *k = ctx ? bwi_kernels_of(ctx) : NULL;
+    if (!k) {
+        fprintf(stderr, "bench/ops: %s\n", ctx ? bw_message(ctx) : "no memory");
+        return 1;
+    }
+    unsigned state = bwi_float_begin();
+    limits l = measure_limits(k);
+    if (argc > 1 && strcmp(argv[1], "limits") == 0) {
+        printf("%.1f %.1f %.1f %.1f\n", l.peak, l.peak_all, l.bandwidth, l.bandwidth_all);
+        bw_close(ctx);
+        return 0;
+    }
+    peak_of_core = l.peak;
+    printf("%s, %d CPUs: multiply-adds %.0f GFLOP/s on one, %.0f on all; memory %.1f GB/s and %.1f\n\n", k->name, l.cpus, l.peak,
+           l.peak_all, l.bandwidth, l.bandwidth_all);
+    printf("%-44s %10s %9s %7s %12s %12s\n", "one thread", "us", "GFLOP/s", "of peak", "reference us", "oneDNN us");
+    bench_conv(ctx, k, 8, 28, 1, 32);
+    bench_conv(ctx, k, 8, 64, 3, 32);
+    bench_conv(ctx, k, 2, 128, 3, 32);
+    bench_conv(ctx, k, 2, 63, 16, 32);
+    bench_conv(ctx, k, 2, 63, 32, 64);
+    bench_conv(ctx, k, 8, 18, 64, 128);
+    bench_dense(ctx, k, 8, 5408, 10);
+    bench_dense(ctx, k, 32, 1024, 1024);
+    bench_dense(ctx, k, 128, 100, 32);
+    bench_pass(k, "softmax of 1000 rows of 10", 10000, softmax);
+    bench_pass(k, "relu of 100,000", 100000, relu);
+    bench_pass(k, "adam on 50,000 parameters", 50000, adam);
+    bench_pass(k, "adam on 2,000,000 parameters", 2000000, adam);
+    bwi_float_restore(state);
+    bw_close(ctx);
+    if (only_reference) {
+        fputs("bench/ops: oneDNN has only its reference for one of these shapes\n", stderr);
+    }
+    return only_reference;
+}

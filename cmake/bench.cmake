@@ -1,0 +1,6 @@
+# Single kernels beside the machine's limits: bench/run.sh runs it. Not installed.
+add_executable(bench_ops bench/ops.c)
+target_include_directories(bench_ops PRIVATE include src)
+target_link_libraries(bench_ops PRIVATE batchwise_flags batchwise_static)
+set_property(SOURCE bench/ops.c APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=fast -O3)
+set_target_properties(bench_ops PROPERTIES OUTPUT_NAME ops RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
