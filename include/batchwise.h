@@ -525,6 +525,8 @@ typedef struct bw_fit_options {
     int class_count;
     const char *batch_sizes; /* by text, as bw_batch_sizes: "full", "32,64", "32@0,128@5"; NULL: `batch` */
     bool drop_remainder;     /* a last batch that is smaller than its size is left out */
+    const char *spill;       /* folder for a file of what BatchNormalization must keep of a batch, where the budget leaves no room
+                                for it; not in memory; kept during the call; NULL: TMPDIR, or /tmp */
 } bw_fit_options;
 
 #define BW_FIT_OPTIONS_DEFAULT                                                    \
@@ -603,6 +605,9 @@ typedef struct bw_run_facts {
     size_t code_bytes;    /* what oneDNN took: machine code made for the model, its objects */
     size_t mapped_bytes;  /* pages of files that came in: mapped data, parts of libraries */
     bool exact_kernels;   /* the context's */
+    int segments;         /* in which activations were computed again; 1: they were not */
+    size_t kept_bytes;    /* of the planned ones, what is kept of a whole batch */
+    size_t spilled_bytes; /* of a file that held what found no room */
 } bw_run_facts;
 
 BW_API bw_run_facts bw_history_facts(const bw_history *history);

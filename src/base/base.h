@@ -77,6 +77,15 @@ void bwi_memory_reset_peak(bw_context *ctx);
 /* What this process may still take: the least of what the machine has and what its cgroup (v1, v2) allows. */
 size_t bwi_memory_available(bw_context *ctx);
 
+/* The file system of a folder. */
+typedef struct bwi_disk {
+    int error; /* an errno; 0: the rest is known */
+    bool in_memory;
+    size_t free; /* bytes that this user may still write */
+} bwi_disk;
+
+bwi_disk bwi_disk_of(const char *folder);
+
 /* The tables of a context that was given none (system.c). */
 extern const bw_allocator bwi_system_allocator;
 extern const bw_io bwi_system_io;

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -323,4 +324,20 @@ size_t bwi_memory_available(bw_context *ctx)
         line += length + (line[length] == '\n');
     }
     return least;
+}
+
+/* ---- File systems ---- */
+
+#define TMPFS 0x01021994
+#define RAMFS 0x858458f6
+#define HUGETLBFS 0x958458f6
+
+bwi_disk bwi_disk_of(const char *folder)
+{
+    struct statfs facts;
+    if (statfs(folder, &facts) != 0)
+        return (bwi_disk){.error = errno};
+    unsigned long type = (unsigned long)facts.f_type & 0xffffffffUL;
+    return (bwi_disk){.in_memory = type == TMPFS || type == RAMFS || type == HUGETLBFS,
+                      .free = bwi_size_multiply((size_t)facts.f_bavail, (size_t)facts.f_bsize)};
 }

@@ -93,6 +93,9 @@ static void print_json(const bw_model *model, const bw_history *history, const c
     cli_json_bytes(&json, "process_bytes", facts.process_bytes);
     cli_json_bytes(&json, "code_bytes", facts.code_bytes);
     cli_json_bytes(&json, "mapped_bytes", facts.mapped_bytes);
+    cli_json_bytes(&json, "kept_bytes", facts.kept_bytes);
+    cli_json_bytes(&json, "spilled_bytes", facts.spilled_bytes);
+    cli_json_whole(&json, "segments", facts.segments);
     cli_json_text(&json, "stopped", stopped);
     cli_json_hash(&json, "hash", bw_model_hash(model));
     cli_json_whole(&json, "tile", facts.tile);

@@ -165,6 +165,7 @@ static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int
     }
     if (i->pass == BWI_PASS_STORE || i->pass == BWI_PASS_LOAD) {
         bound->stored = b->program->stored[i->dst];
+        bound->spilled = b->program->fate[i->dst] == BWI_FATE_SPILL;
         bound->bytes = bwi_plan_value_bytes(exec->plan, &b->program->program.values[i->dst], (int64_t)1 << size);
     } else if (i->pass == BWI_PASS_ADD) {
         union {
@@ -295,6 +296,7 @@ void bwi_exec_close(bwi_exec *exec)
     if (!exec) {
         return;
     }
+    bwi_exec_close_spill(exec);
     if (exec->plan) {
         bwi_exec_unbind(exec);
         bwi_arena_release(exec->ctx, exec->arena, exec->plan->bytes);
@@ -430,6 +432,7 @@ bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
     }
     exec->ctx = ctx;
     exec->plan = plan;
+    exec->spill = -1;
     exec->rank = bwi_rank_of(ctx);
     exec->flops = flops_of(plan);
     exec->arena = bwi_arena_allocate(ctx, plan->bytes);
@@ -439,6 +442,9 @@ bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
     }
     if (status == BW_OK) {
         status = bwi_records_open(exec);
+    }
+    if (status == BW_OK) {
+        status = bwi_exec_open_spill(exec);
     }
     if (status == BW_OK) {
         status = bwi_exec_bind(exec);

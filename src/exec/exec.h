@@ -98,6 +98,7 @@ typedef struct bwi_bound {
     const bwi_instruction *instruction;
     size_t stored; /* STORE and LOAD: offset in the tile's slot */
     size_t bytes;  /* STORE and LOAD */
+    bool spilled;  /* STORE and LOAD: in the file */
     int part;
     bool opens; /* the first of its program to compute its node, which has a prologue: that runs with this call */
 } bwi_bound;
@@ -148,6 +149,7 @@ struct bwi_exec {
     bwi_plan *plan;
     const bwi_rank_row *rank;
     unsigned char *arena;
+    int spill;                /* the file of spilled values; -1: none */
     bwi_bound_phase **phases; /* [program][phase] */
     bool foreign;             /* some op has kernels of its own (oneDNN's), which look at OpenMP's settings */
     bwi_block *blocks;        /* of all trained dense variables, in their order */
@@ -212,6 +214,10 @@ void bwi_ranges_part(bwi_exec *exec, int64_t number, bwi_gradient_sink sink, voi
 void bwi_ranges_settle(bwi_exec *exec);
 /* Runs the piece again one sample at a time through phases up to the present one; names what is wrong. */
 bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite);
+/* The file of spilled values (spill.c): made in the plan's folder and unlinked at once; a value to or from it, on a worker. */
+bw_status bwi_exec_open_spill(bwi_exec *exec);
+void bwi_exec_close_spill(bwi_exec *exec);
+bw_status bwi_exec_spill(const bwi_exec *exec, bool store, void *value, size_t bytes, size_t offset, char *trouble);
 /* Records (records.c): of the variable, or NULL. */
 const bwi_records *bwi_records_of(const bwi_exec *exec, const bwi_variable *variable);
 bw_status bwi_records_open(bwi_exec *exec);

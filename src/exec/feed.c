@@ -113,8 +113,10 @@ static bw_status collect(bwi_exec *exec)
     if (worst == BW_OK || worst == BW_CANCELLED) {
         return worst;
     }
+    char trouble[BWI_TROUBLE]; /* running again writes over it */
+    memcpy(trouble, exec->workers[at].trouble, sizeof trouble);
     bw_status again = bwi_exec_replay(exec, false);
-    return again != BW_OK ? again : bwi_fail(exec->ctx, worst, "%s", exec->workers[at].trouble);
+    return again != BW_OK ? again : bwi_fail(exec->ctx, worst, "%s", trouble);
 }
 
 /* Adds the lanes' sums as a binary tree into the first, and goes on over ranks; lanes without a tile in this piece hold
@@ -281,7 +283,7 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
     if (piece->count < 1) {
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: expected at least 1 sample, got %lld", (long long)piece->count);
     }
-    if (training && plan->keep && plan->store_slot && bwi_tiles_of(piece->count, plan->tile) > plan->store_tiles) {
+    if (training && (plan->store_slot || plan->spill_slot) && bwi_tiles_of(piece->count, plan->tile) > plan->store_tiles) {
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: the plan is for batches of at most %lld samples, got %lld",
                         (long long)plan->batch, (long long)piece->count);
     }

@@ -55,17 +55,18 @@ static bw_status gather(const bwi_tile *tile, const bwi_call *call)
     return status;
 }
 
-/* Kept values lie in the store tile after tile; `inside` is the first sample's place in its tile. */
-static void move_stored(const bwi_exec *exec, const bwi_bound *b, int64_t k, int64_t inside, size_t whole)
+/* Kept values lie in the store, or in the file, tile after tile; `place` is where in the tile's value the bytes are. */
+static bw_status move_stored(const bwi_exec *exec, const bwi_bound *b, int64_t k, size_t place, size_t bytes, char *trouble)
 {
     const bwi_plan *plan = exec->plan;
-    unsigned char *stored = exec->arena + plan->store_offset + (size_t)k * plan->store_slot + b->stored;
-    stored += whole / (size_t)plan->tile * (size_t)inside;
-    if (b->instruction->pass == BWI_PASS_STORE) {
-        memcpy(stored, b->call.dst, b->bytes);
-    } else {
-        memcpy(b->call.dst, stored, b->bytes);
+    bool store = b->instruction->pass == BWI_PASS_STORE;
+    place += b->stored;
+    if (b->spilled) {
+        return bwi_exec_spill(exec, store, b->call.dst, bytes, (size_t)k * plan->spill_slot + place, trouble);
     }
+    unsigned char *stored = exec->arena + plan->store_offset + (size_t)k * plan->store_slot + place;
+    memcpy(store ? stored : b->call.dst, store ? b->call.dst : stored, bytes);
+    return BW_OK;
 }
 
 static bw_status run_list(bwi_exec *exec, bwi_bound *list, int count, const bwi_tile *tile, int worker, int64_t k)
@@ -77,7 +78,7 @@ static bw_status run_list(bwi_exec *exec, bwi_bound *list, int count, const bwi_
         if (b->run) {
             status = b->run(&b->call, tile);
         } else {
-            move_stored(exec, b, k, 0, 0);
+            status = move_stored(exec, b, k, 0, b->bytes, tile->trouble);
         }
         if (exec->ledger) {
             bwi_ledger_add(exec->ledger, worker, b->part, bwi_now() - begin);
@@ -208,7 +209,8 @@ static bw_status look(bwi_exec *exec, const bwi_bound *b, int64_t number)
     return BW_OK;
 }
 
-/* One sample of the piece through one phase on worker 0; what it adds to lane 0 is lost with the window. */
+/* One sample of the piece through one phase on worker 0; what it adds to lane 0 is lost with the window. It stores too: later
+ * phases have put other values in the places of those that were not needed any more. */
 static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t k, int64_t inside, bool find_nonfinite)
 {
     const bwi_plan *plan = exec->plan;
@@ -227,14 +229,14 @@ static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t
                      .trouble = exec->workers[0].trouble};
     for (int n = 0; n < exec->phases[exec->program][phase].count; n++) {
         bwi_bound *b = &list[n];
-        if (b->instruction->pass == BWI_PASS_STORE) {
-            continue;
+        bw_status status;
+        if (b->run) {
+            status = b->run(&b->call, &tile);
+        } else {
+            /* A workspace too is laid out by samples. */
+            size_t one = bwi_plan_value_bytes(plan, &program->values[b->instruction->dst], plan->tile) / (size_t)plan->tile;
+            status = move_stored(exec, b, k, one * (size_t)inside, one, tile.trouble);
         }
-        if (b->instruction->pass == BWI_PASS_LOAD) {
-            move_stored(exec, b, k, inside, bwi_plan_value_bytes(plan, &program->values[b->instruction->dst], plan->tile));
-            continue;
-        }
-        bw_status status = b->run(&b->call, &tile);
         if (status != BW_OK) {
             return bwi_fail(exec->ctx, status, "%s", tile.trouble);
         }

@@ -198,7 +198,6 @@ typedef struct bwi_prepare {
     bw_node *node;
     int64_t samples;
     bool training, difference;                           /* difference: its first input's difference is wanted */
-    void *prepared_for_tile;                             /* what it prepared for the full tile; NULL while preparing that */
     void *prepared;                                      /* out: the op's own */
     size_t workspace_bytes, scratch_bytes, shared_bytes; /* out */
     size_t bound_bytes;                                  /* out: what `bind` allocates, at most */

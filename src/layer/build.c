@@ -83,6 +83,21 @@ static bw_status build_nodes(bw_model *model)
     return status;
 }
 
+/* Variables are as large as the model says: what the system cannot give is refused before any of it is taken. */
+static bw_status check_memory(const bw_model *model)
+{
+    size_t needed = 0, left = bwi_memory_available(model->ctx);
+    for (int v = 0; v < model->graph.variable_count; v++) {
+        const bwi_variable *variable = model->graph.variables[v];
+        size_t bytes = bwi_size_multiply((size_t)variable->count, sizeof(float));
+        needed = bwi_size_add(needed, variable->data ? 0 : bytes);
+    }
+    char need[32], have[32];
+    return needed <= left ? BW_OK
+                          : bwi_fail(model->ctx, BW_RESOURCE_EXHAUSTED, "memory: the model's variables need %s, %s are left",
+                                     bwi_format_bytes(need, needed), bwi_format_bytes(have, left));
+}
+
 bw_status bwi_model_pack(bw_model *model)
 {
     const bwi_graph *graph = &model->graph;
@@ -100,6 +115,7 @@ bw_status bwi_model_initialize(bw_model *model, uint64_t seed)
     bwi_graph *graph = &model->graph;
     unsigned state = bwi_float_begin(); /* initial values do not depend on the caller's rounding */
     bw_status status = bwi_model_pack(model);
+    status = status == BW_OK ? check_memory(model) : status;
     for (int v = 0; v < graph->variable_count && status == BW_OK; v++) {
         bwi_variable *variable = graph->variables[v];
         if (!variable->data) {

@@ -7,12 +7,7 @@
 
 #include <stdlib.h>
 
-typedef struct life {
-    int value; /* a root */
-    int first, last;
-    size_t bytes, offset;
-    bool placed;
-} life;
+typedef bwi_life life;
 
 typedef struct placer {
     bwi_plan *plan;
@@ -126,6 +121,18 @@ static size_t lowest_free(life *const *order, int placed, const life *l)
     return offset;
 }
 
+size_t bwi_plan_pack(bwi_life **lives, int count)
+{
+    size_t most = 0;
+    qsort((void *)lives, (size_t)count, sizeof *lives, larger_first);
+    for (int k = 0; k < count; k++) {
+        lives[k]->offset = lowest_free(lives, k, lives[k]);
+        size_t end = bwi_size_add(lives[k]->offset, lives[k]->bytes);
+        most = end > most ? end : most;
+    }
+    return most;
+}
+
 static void place(placer *p, life **order)
 {
     int count = 0;
@@ -134,14 +141,7 @@ static void place(placer *p, life **order)
             order[count++] = &p->lives[v];
         }
     }
-    qsort((void *)order, (size_t)count, sizeof *order, larger_first);
-    for (int k = 0; k < count; k++) {
-        order[k]->offset = lowest_free(order, k, order[k]);
-        size_t end = bwi_size_add(order[k]->offset, order[k]->bytes);
-        if (end > p->phase->bytes) {
-            p->phase->bytes = end;
-        }
-    }
+    p->phase->bytes = bwi_plan_pack(order, count);
     for (int v = 0; v < p->program->value_count; v++) {
         int root = bwi_plan_root(p->program, v);
         p->phase->offsets[v] = p->lives[root].first < 0 ? SIZE_MAX : p->lives[home_of(p, v)].offset;

@@ -24,6 +24,18 @@ int bwi_plan_root(const bwi_program *program, int value)
     return value;
 }
 
+void bwi_plan_find_writers(const bwi_program *p, int *writer)
+{
+    for (int v = 0; v < p->value_count; v++) {
+        writer[v] = -1;
+    }
+    for (int n = 0; n < p->count; n++) {
+        for (int k = 0; k < p->instructions[n].write_count; k++) {
+            writer[p->instructions[n].writes[k]] = n;
+        }
+    }
+}
+
 static bool makes_sums(const bwi_instruction *i)
 {
     return i->pass == BWI_PASS_STATISTICS || i->pass == BWI_PASS_BACKWARD_STATISTICS || i->pass == BWI_PASS_BACKWARD_WEIGHTS;
@@ -39,10 +51,9 @@ static bool is_target(const bwi_plan_program *program, const bwi_instruction *i)
     return false;
 }
 
-/* Gathering again is as cheap as loading. */
-static bool worth_keeping(const bwi_instruction *writer)
+bool bwi_plan_is_wanted(const bwi_plan_program *program, const bwi_instruction *i)
 {
-    return !(writer->node->op->flags & BWI_OP_INPUT);
+    return makes_sums(i) || is_target(program, i);
 }
 
 static void need_value(cutter *c, int value, int level);
@@ -64,7 +75,7 @@ static void need_value(cutter *c, int value, int level)
     const bwi_program *p = &c->program->program;
     int root = bwi_plan_root(p, value), writer = c->writer[root];
     const bwi_instruction *i = &p->instructions[writer];
-    if (c->plan->keep && i->level < level && worth_keeping(i)) {
+    if (i->level < level && c->program->fate[root] != BWI_FATE_COMPUTE) {
         c->load[root] = c->kept[root] = true;
     } else {
         need_instruction(c, writer, level);
@@ -95,7 +106,7 @@ static bw_status fill_phase(cutter *c, int level)
     memset(c->load, 0, (size_t)p->value_count);
     for (int n = 0; n < p->count; n++) {
         const bwi_instruction *i = &p->instructions[n];
-        if (i->level == level && (makes_sums(i) || is_target(c->program, i) || is_kept(c, i))) {
+        if (i->level == level && (bwi_plan_is_wanted(c->program, i) || is_kept(c, i))) {
             need_instruction(c, n, level);
         }
     }
@@ -117,21 +128,19 @@ static bw_status fill_phase(cutter *c, int level)
     return BW_OK;
 }
 
-/* A kept value is stored at the end of the phase that first knows it, and has a place in each tile's slot. */
-static void add_stores(cutter *c)
+/* From the end of the phase that first knows a kept value to the beginning of the last one that loads it. */
+static bwi_life life_in_store(const cutter *c, int value)
 {
     const bwi_program *p = &c->program->program;
-    for (int v = 0; v < p->value_count; v++) {
-        c->program->stored[v] = SIZE_MAX;
-        if (!c->kept[v]) {
-            continue;
+    bwi_life life = {.value = value, .first = 2 * p->instructions[c->writer[value]].level + 1};
+    for (int level = 0; level < c->program->phase_count; level++) {
+        const bwi_phase *phase = &c->program->phases[level];
+        for (int n = 0; n < phase->count && phase->instructions[n].pass == BWI_PASS_LOAD; n++) {
+            life.last = phase->instructions[n].dst == value ? 2 * level : life.last;
         }
-        c->program->stored[v] = c->plan->store_slot;
-        size_t bytes = bwi_plan_value_bytes(c->plan, &p->values[v], c->plan->tile);
-        c->plan->store_slot = bwi_size_add(c->plan->store_slot, bwi_size_align(bytes, BWI_CACHE_LINE));
-        bwi_phase *phase = &c->program->phases[p->instructions[c->writer[v]].level];
-        phase->instructions[phase->count++] = move(BWI_PASS_STORE, p->values[v].node, v);
     }
+    life.bytes = bwi_size_align(bwi_plan_value_bytes(c->plan, &p->values[value], c->plan->tile), BWI_CACHE_LINE);
+    return life;
 }
 
 static int makers(const bwi_program *program, const bwi_variable *variable)
@@ -177,23 +186,53 @@ static bw_status move_waiting(cutter *c, bwi_phase *phase)
     return BW_OK;
 }
 
-static void find_writers(cutter *c)
+/* The values of one fate share a tile's slot: a place is free again once the last phase that needs it has loaded it. */
+static size_t lay_slot(cutter *c, bwi_fate fate, bwi_life *lives, bwi_life **order)
 {
-    const bwi_program *p = &c->program->program;
-    for (int v = 0; v < p->value_count; v++) {
-        c->writer[v] = -1;
-    }
-    for (int n = 0; n < p->count; n++) {
-        for (int k = 0; k < p->instructions[n].write_count; k++) {
-            c->writer[p->instructions[n].writes[k]] = n;
+    int count = 0;
+    for (int v = 0; v < c->program->program.value_count; v++) {
+        if (c->kept[v] && c->program->fate[v] == fate) {
+            lives[count] = life_in_store(c, v);
+            order[count] = &lives[count];
+            count++;
         }
     }
+    size_t bytes = bwi_plan_pack(order, count);
+    for (int k = 0; k < count; k++) {
+        c->program->stored[lives[k].value] = lives[k].offset;
+    }
+    return bytes;
+}
+
+/* A kept value is stored at the end of the phase that first knows it, and has a place in each tile's slot. */
+static bw_status add_stores(cutter *c)
+{
+    const bwi_program *p = &c->program->program;
+    size_t values = (size_t)p->value_count;
+    bwi_life *lives = bwi_allocate(c->plan->ctx, values, sizeof *lives);
+    bwi_life **order = bwi_allocate(c->plan->ctx, values, sizeof(bwi_life *));
+    bw_status status = lives && order ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    for (int v = 0; v < p->value_count && status == BW_OK; v++) {
+        c->program->stored[v] = SIZE_MAX;
+        if (c->kept[v]) {
+            bwi_phase *phase = &c->program->phases[p->instructions[c->writer[v]].level];
+            phase->instructions[phase->count++] = move(BWI_PASS_STORE, p->values[v].node, v);
+        }
+    }
+    if (status == BW_OK) {
+        size_t store = lay_slot(c, BWI_FATE_KEEP, lives, order), spill = lay_slot(c, BWI_FATE_SPILL, lives, order);
+        c->plan->store_slot = store > c->plan->store_slot ? store : c->plan->store_slot;
+        c->plan->spill_slot = spill > c->plan->spill_slot ? spill : c->plan->spill_slot;
+    }
+    bwi_release(c->plan->ctx, lives);
+    bwi_release(c->plan->ctx, (void *)order);
+    return status;
 }
 
 static bw_status place_phases(cutter *c, bool *ends)
 {
     const bwi_program *p = &c->program->program;
-    for (int v = 0; v < p->value_count; v++) {
+    for (int v = 0; v < c->program->own_values; v++) {
         int writer = c->writer[v];
         if (writer >= 0 && is_target(c->program, &p->instructions[writer])) {
             ends[v] = true;
@@ -208,11 +247,56 @@ static bw_status place_phases(cutter *c, bool *ends)
     return BW_OK;
 }
 
+void bwi_plan_uncut(bwi_plan *plan, bwi_plan_program *program)
+{
+    for (int k = 0; program->phases && k < program->phase_count; k++) {
+        bwi_release(plan->ctx, program->phases[k].instructions);
+        bwi_release(plan->ctx, program->phases[k].lists);
+        bwi_release(plan->ctx, program->phases[k].offsets);
+    }
+    bwi_release(plan->ctx, program->phases);
+    bwi_release(plan->ctx, program->stored);
+    program->phases = NULL;
+    program->stored = NULL;
+    program->program.value_count = program->own_values;
+}
+
+static bw_status cut(cutter *c)
+{
+    const bwi_program *p = &c->program->program;
+    bw_status status = BW_OK;
+    bwi_plan_find_writers(p, c->writer);
+    /* The last first: what it loads, earlier phases must know and keep. */
+    for (int level = p->levels - 1; level >= 0 && status == BW_OK; level--) {
+        status = fill_phase(c, level);
+    }
+    if (status == BW_OK) {
+        status = add_stores(c);
+    }
+    if (status == BW_OK && c->plan->group) {
+        status = move_waiting(c, &c->program->phases[0]);
+    }
+    for (int level = 0; level < p->levels && status == BW_OK && c->plan->segments > 1; level++) {
+        status = bwi_plan_segment(c->plan, c->program, &c->program->phases[level]);
+    }
+    return status;
+}
+
+static bw_status place_all(cutter *c)
+{
+    size_t values = (size_t)c->program->program.value_count;
+    bool *ends = bwi_allocate(c->plan->ctx, values, sizeof *ends);
+    bw_status status = ends ? place_phases(c, ends) : BW_RESOURCE_EXHAUSTED;
+    bwi_release(c->plan->ctx, ends);
+    return status;
+}
+
 bw_status bwi_plan_cut(bwi_plan *plan, bwi_plan_program *program)
 {
     bw_context *ctx = plan->ctx;
     const bwi_program *p = &program->program;
     cutter c = {.plan = plan, .program = program};
+    bwi_plan_uncut(plan, program);
     program->phase_count = p->levels;
     program->phases = bwi_allocate(ctx, (size_t)p->levels, sizeof *program->phases);
     program->stored = bwi_allocate(ctx, (size_t)p->value_count, sizeof *program->stored);
@@ -220,27 +304,14 @@ bw_status bwi_plan_cut(bwi_plan *plan, bwi_plan_program *program)
     c.include = bwi_allocate(ctx, (size_t)p->count, sizeof *c.include);
     c.load = bwi_allocate(ctx, (size_t)p->value_count, sizeof *c.load);
     c.kept = bwi_allocate(ctx, (size_t)p->value_count, sizeof *c.kept);
-    bool *ends = bwi_allocate(ctx, (size_t)p->value_count, sizeof *ends);
-    bw_status status = BW_RESOURCE_EXHAUSTED;
-    if (program->phases && program->stored && c.writer && c.include && c.load && c.kept && ends) {
-        find_writers(&c);
-        status = BW_OK;
-        /* The last first: what it loads, earlier phases must know and keep. */
-        for (int level = p->levels - 1; level >= 0 && status == BW_OK; level--) {
-            status = fill_phase(&c, level);
-        }
-        if (status == BW_OK) {
-            add_stores(&c);
-            status = plan->group ? move_waiting(&c, &program->phases[0]) : BW_OK;
-        }
-        if (status == BW_OK) {
-            status = place_phases(&c, ends);
-        }
+    bool ok = program->phases && program->stored && c.writer && c.include && c.load && c.kept;
+    bw_status status = ok ? cut(&c) : BW_RESOURCE_EXHAUSTED;
+    if (status == BW_OK) {
+        status = place_all(&c);
     }
     bwi_release(ctx, c.writer);
     bwi_release(ctx, c.include);
     bwi_release(ctx, c.load);
     bwi_release(ctx, c.kept);
-    bwi_release(ctx, ends);
     return status;
 }

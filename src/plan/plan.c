@@ -1,7 +1,9 @@
 /*
- * Makes a plan: tile, lanes and workers from the model, then everything's bytes; if they do not fit the budget, the
- * next more frugal choice. Budgets are met in this order: no groups of tiles, smaller tiles, fewer workers, computing boundary
- * values again instead of keeping them, fewer lanes.
+ * Makes a plan: tile, lanes and workers from the model, then everything's bytes; if they do not fit the budget, the next more
+ * frugal choice. Values that are kept for a whole batch are saved first, as far as the rest leaves no room for them: computed
+ * again, or spilled to a file, whichever costs less (store.c). What remains is met by no groups of tiles, smaller tiles, fewer workers, computing
+ * a tile's activations again in segments (segments.c), fewer lanes, in this order. Kernels are prepared once for each number of
+ * samples, whatever is tried.
  */
 #include "plan/plan.h"
 
@@ -19,10 +21,14 @@ enum {
     EAGER_ROWS = 1 << 16
 };
 
+/* With less than this the most frugal plan is tried first. */
+static const size_t TIGHT_BYTES = (size_t)1 << 30;
+static const size_t SYSTEM_MARGIN = (size_t)2 << 20;
+
 typedef struct choice {
     int64_t tile;
-    int lanes, workers;
-    bool keep, ranges;
+    int lanes, workers, segments;
+    bool ranges;
 } choice;
 
 int64_t bwi_update_blocks(const bwi_variable *variable)
@@ -98,7 +104,7 @@ static bw_status choose(bw_context *ctx, const bwi_plan_request *request, choice
     c->tile = request->tile ? request->tile : default_tile(request);
     c->lanes = request->lanes ? request->lanes : default_lanes(request);
     c->workers = request->workers ? request->workers : ctx->workers;
-    c->keep = request->batch > 0;
+    c->segments = 1;
     c->ranges = true;
     if (c->tile < 1 || (c->tile & (c->tile - 1)) || c->tile > (1 << (BWI_MAX_SIZES - 1))) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "tile: expected a power of two from 1 to %d, got %lld", 1 << (BWI_MAX_SIZES - 1),
@@ -131,34 +137,66 @@ static bool has_pass(const bwi_plan *plan, const bw_node *node, bwi_pass pass)
     return false;
 }
 
-static bw_status prepare_node(bwi_plan *plan, bw_node *node, size_t *scratch)
+static bw_status prepare_node(bwi_plan *plan, bw_node *node, int size)
 {
     const bwi_op *op = node->op;
+    size_t at = (size_t)node->number * BWI_MAX_SIZES + (size_t)size;
     bool training = false;
     for (int p = 0; p < plan->program_count; p++) {
         training |= plan->programs[p].program.training;
     }
-    for (int s = plan->sizes - 1; op->prepare && s >= 0; s--) {
-        void **slots = &plan->prepared[(size_t)node->number * BWI_MAX_SIZES];
-        bwi_prepare p = {.ctx = plan->ctx,
-                         .node = node,
-                         .samples = (int64_t)1 << s,
-                         .training = training,
-                         .difference = has_pass(plan, node, BWI_PASS_BACKWARD),
-                         .prepared_for_tile = slots[plan->sizes - 1]};
-        bw_status status = op->prepare(&p);
-        slots[s] = p.prepared;
-        if (status != BW_OK) {
-            return status;
-        }
-        if (s == plan->sizes - 1) {
-            plan->workspace_bytes[node->number] = p.workspace_bytes;
-            plan->bound_bytes[node->number] = p.bound_bytes;
-            plan->shared[node->number] = p.shared_bytes; /* bytes now, an offset later */
-        }
-        *scratch = p.scratch_bytes > *scratch ? p.scratch_bytes : *scratch;
+    if (!op->prepare || plan->needs[at].known) {
+        return BW_OK;
     }
+    bwi_prepare p = {.ctx = plan->ctx,
+                     .node = node,
+                     .samples = (int64_t)1 << size,
+                     .training = training,
+                     .difference = has_pass(plan, node, BWI_PASS_BACKWARD)};
+    size_t held = bwi_allocated_bytes(plan->ctx);
+    bw_status status = op->prepare(&p);
+    plan->prepared[at] = p.prepared;
+    plan->prepared_bytes[size] += bwi_allocated_bytes(plan->ctx) - held;
+    plan->needs[at] = (bwi_plan_needs){.known = status == BW_OK,
+                                       .workspace = p.workspace_bytes,
+                                       .scratch = p.scratch_bytes,
+                                       .shared = p.shared_bytes,
+                                       .bound = p.bound_bytes};
+    return status;
+}
+
+/* All kernels for the tile at hand; `scratch`: the most that one of them needs. */
+static bw_status prepare(bwi_plan *plan, size_t *scratch)
+{
+    *scratch = 0;
+    for (int n = 0; n < plan->graph.count; n++) {
+        const bwi_plan_needs *needs = &plan->needs[(size_t)n * BWI_MAX_SIZES], *full = &needs[plan->sizes - 1];
+        for (int s = plan->sizes - 1; s >= 0; s--) {
+            bw_status status = prepare_node(plan, plan->graph.nodes[n], s);
+            if (status != BW_OK) {
+                return status;
+            }
+            *scratch = needs[s].scratch > *scratch ? needs[s].scratch : *scratch;
+        }
+        plan->workspace_bytes[n] = full->workspace;
+        plan->bound_bytes[n] = full->bound;
+        plan->shared[n] = full->shared; /* bytes now, an offset later */
+    }
+    *scratch = bwi_size_align(*scratch, BWI_CACHE_LINE);
     return BW_OK;
+}
+
+static void unprepare(bwi_plan *plan, int from_size)
+{
+    for (int n = 0; plan->prepared && n < plan->graph.count; n++) {
+        for (int s = from_size; s < BWI_MAX_SIZES; s++) {
+            void **prepared = &plan->prepared[(size_t)n * BWI_MAX_SIZES + (size_t)s];
+            if (*prepared) {
+                plan->graph.nodes[n]->op->unprepare(*prepared);
+                *prepared = NULL;
+            }
+        }
+    }
 }
 
 /* ---- Bytes ---- */
@@ -237,6 +275,7 @@ static void lay_tables(bwi_plan *plan, size_t *end)
 {
     size_t begin = *end;
     bool scatters = false;
+    plan->table_count = 0;
     for (int v = 0; plan->programs[0].program.training && v < plan->source->variable_count; v++) {
         const bwi_variable *variable = plan->source->variables[v];
         if (!variable->trainable || !variable->sparse) {
@@ -279,9 +318,9 @@ static void lay_arena(bwi_plan *plan, size_t scratch)
     plan->items.activations =
         bwi_size_add(bwi_size_multiply(region, (size_t)plan->regions), bwi_size_multiply(plan->room_bytes, (size_t)plan->group));
     plan->items.scratch = bwi_size_multiply(plan->worker_bytes - region, (size_t)plan->regions);
-    plan->store_tiles = plan->keep ? (plan->batch + plan->tile - 1) / plan->tile + BWI_MAX_SIZES : 0;
-    plan->store_offset = take(&end, plan->keep ? bwi_size_multiply(plan->store_slot, (size_t)plan->store_tiles) : 0);
+    plan->store_offset = take(&end, bwi_size_multiply(plan->store_slot, (size_t)plan->store_tiles));
     plan->items.store = end - plan->store_offset;
+    plan->spill_bytes = bwi_size_multiply(plan->spill_slot, (size_t)plan->store_tiles);
     int64_t blocks = 0;
     for (int v = 0; v < plan->source->variable_count; v++) {
         blocks += plan->gradients[v] == SIZE_MAX ? 0 : bwi_update_blocks(plan->source->variables[v]);
@@ -327,6 +366,7 @@ static bw_status allocate_tables(bwi_plan *plan)
     bw_context *ctx = plan->ctx;
     size_t nodes = (size_t)plan->graph.count, variables = (size_t)plan->source->variable_count;
     plan->prepared = bwi_allocate(ctx, nodes * BWI_MAX_SIZES, sizeof(void *));
+    plan->needs = bwi_allocate(ctx, nodes * BWI_MAX_SIZES, sizeof *plan->needs);
     plan->workspace_bytes = bwi_allocate(ctx, nodes, sizeof(size_t));
     plan->bound_bytes = bwi_allocate(ctx, nodes, sizeof(size_t));
     plan->shared = bwi_allocate(ctx, nodes, sizeof(size_t));
@@ -335,7 +375,7 @@ static bw_status allocate_tables(bwi_plan *plan)
     plan->sums = bwi_allocate(ctx, nodes, sizeof(size_t));
     plan->gradients = bwi_allocate(ctx, variables, sizeof(size_t));
     plan->tables = bwi_allocate(ctx, variables, sizeof *plan->tables);
-    bool ok = plan->prepared && plan->workspace_bytes && plan->bound_bytes && plan->shared && plan->statistics &&
+    bool ok = plan->prepared && plan->needs && plan->workspace_bytes && plan->bound_bytes && plan->shared && plan->statistics &&
               plan->backward_statistics && plan->sums && plan->gradients && plan->tables;
     return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
@@ -345,6 +385,7 @@ static int group_of(bwi_plan *plan)
 {
     const bwi_program *program = &plan->programs[0].program;
     size_t weights = 0;
+    plan->room_bytes = 0;
     for (int n = 0; n < program->count; n++) {
         const bwi_instruction *i = &program->instructions[n];
         if (bwi_plan_waits(plan, program, i)) {
@@ -358,7 +399,8 @@ static int group_of(bwi_plan *plan)
     return plan->ranks == 1 && plan->window > 0 && weights >= RANGES_BYTES && tiles <= most ? (int)tiles : 0;
 }
 
-static bw_status fill(bwi_plan *plan, const bwi_plan_request *request)
+/* What no choice changes. */
+static bw_status begin(bwi_plan *plan, const bwi_plan_request *request)
 {
     bw_status status = bwi_plan_lower(plan, request);
     if (status == BW_OK) {
@@ -371,19 +413,7 @@ static bw_status fill(bwi_plan *plan, const bwi_plan_request *request)
     plan->program_count = request->program_count;
     for (int p = 0; p < plan->program_count && status == BW_OK; p++) {
         status = make_program(plan, &plan->programs[p], &request->programs[p]);
-    }
-    size_t scratch = 0;
-    for (int n = 0; n < plan->graph.count && status == BW_OK; n++) {
-        status = prepare_node(plan, plan->graph.nodes[n], &scratch);
-    }
-    plan->group = status == BW_OK && plan->group ? group_of(plan) : 0;
-    plan->regions = plan->group > plan->workers ? plan->group : plan->workers;
-    for (int p = 0; p < plan->program_count && status == BW_OK; p++) {
-        status = bwi_plan_cut(plan, &plan->programs[p]);
-    }
-    if (status == BW_OK) {
-        lay_arena(plan, bwi_size_align(scratch, BWI_CACHE_LINE));
-        plan->items.outside = request->outside_bytes;
+        plan->programs[p].own_values = plan->programs[p].program.value_count;
     }
     return status;
 }
@@ -393,53 +423,182 @@ size_t bwi_plan_total(const bwi_plan *plan)
     return bwi_size_add(bwi_size_add(plan->bytes, plan->items.books), plan->items.outside);
 }
 
-static bw_status try_choice(bw_context *ctx, bwi_plan **result, const bwi_plan_request *request, const choice *c)
+/* ---- Trying ---- */
+
+/* A plan being made. */
+typedef struct attempt {
+    bwi_plan *plan;
+    const bwi_plan_request *request;
+    size_t held; /* by the context before */
+    size_t scratch;
+    size_t budget;
+    bool system; /* the budget is what the system gives: less once kernels have been prepared */
+} attempt;
+
+/* What the plan itself has allocated, but for kernels of larger tiles that were tried. */
+static size_t own_bytes(const attempt *a)
 {
-    size_t held = bwi_allocated_bytes(ctx);
-    bwi_plan *plan = bwi_allocate(ctx, 1, sizeof *plan);
-    *result = plan;
-    if (!plan) {
-        return BW_RESOURCE_EXHAUSTED;
+    size_t bytes = bwi_allocated_bytes(a->plan->ctx) - a->held;
+    for (int s = a->plan->sizes; s < BWI_MAX_SIZES; s++) {
+        bytes -= a->plan->prepared_bytes[s];
     }
-    plan->ctx = ctx;
-    plan->kernels = bwi_kernels_of(ctx);
-    plan->source = request->graph;
+    return bytes;
+}
+
+static bw_status lay(attempt *a)
+{
+    bwi_plan *plan = a->plan;
+    bw_status status = BW_OK;
+    for (int n = 0; n < plan->graph.count; n++) {
+        plan->shared[n] = plan->needs[(size_t)n * BWI_MAX_SIZES + (size_t)plan->sizes - 1].shared;
+    }
+    plan->store_slot = plan->spill_slot = 0;
+    for (int p = 0; p < plan->program_count && status == BW_OK; p++) {
+        status = bwi_plan_cut(plan, &plan->programs[p]);
+    }
+    if (status == BW_OK) {
+        lay_arena(plan, a->scratch);
+        plan->items.outside = a->request->outside_bytes;
+        plan->items.books = bwi_size_add(own_bytes(a), a->request->books ? a->request->books(plan) : 0);
+    }
+    return status;
+}
+
+/* Programs for several lengths of a sample take turns in one store: the largest must become smaller. */
+static bw_status save_store(attempt *a, bool *changed)
+{
+    bwi_plan *plan = a->plan;
+    size_t excess = bwi_plan_total(plan) - a->budget;
+    bw_status status = BW_OK;
+    *changed = false;
+    for (int p = 0; p < plan->program_count && status == BW_OK; p++) {
+        bool less = false;
+        if (plan->programs[p].program.levels > 1 && plan->programs[p].program.training) {
+            status = bwi_plan_save_store(plan, &plan->programs[p], excess, &less);
+        }
+        *changed |= less;
+    }
+    return status == BW_OK ? lay(a) : status;
+}
+
+/* The last value that had to go may have been larger than what was missing: others come back into its place. */
+static bw_status refill_store(attempt *a, bwi_plan_program *program)
+{
+    bw_status status = BW_OK;
+    for (int v = 0; v < program->own_values && status == BW_OK; v++) {
+        if (program->fate[v] != BWI_FATE_SPILL || program->stored[v] == SIZE_MAX) {
+            continue;
+        }
+        program->fate[v] = BWI_FATE_KEEP;
+        status = lay(a);
+        if (status == BW_OK && bwi_plan_total(a->plan) > a->budget) {
+            program->fate[v] = BWI_FATE_SPILL;
+            status = lay(a);
+        }
+    }
+    return status;
+}
+
+/* What the system gives, and what of the plan is there already. A run takes a little besides that counts for the system: page tables,
+ * the depth of stacks, pages of a file that are being written. */
+static void find_budget(attempt *a)
+{
+    if (a->system) {
+        size_t there = bwi_size_add(bwi_allocated_bytes(a->plan->ctx) - a->held, a->request->held_bytes);
+        size_t left = bwi_memory_available(a->plan->ctx), margin = SYSTEM_MARGIN + left / 64;
+        a->budget = bwi_size_add(left > margin ? left - margin : 0, there);
+    }
+}
+
+/* Lays the plan out as chosen; what is kept for a whole batch gives way to the rest. */
+static bw_status try_choice(attempt *a, const choice *c)
+{
+    bwi_plan *plan = a->plan;
     plan->tile = c->tile;
     plan->lanes = c->lanes;
-    plan->ranks = request->ranks > 1 ? request->ranks : 1;
     plan->own_lanes = c->lanes / plan->ranks;
     plan->workers = c->workers;
-    plan->keep = c->keep;
-    plan->group = c->ranges ? 1 : 0; /* for now; see group_of */
-    plan->batch = request->batch;
-    plan->window = request->window;
-    while (((int64_t)1 << plan->sizes) <= plan->tile) {
-        plan->sizes++;
+    plan->segments = c->segments;
+    plan->sizes = 64 - __builtin_clzll((unsigned long long)c->tile);
+    plan->store_tiles = plan->keep ? plan->batch / plan->tile + plan->sizes : 0;
+    bw_status status = prepare(plan, &a->scratch);
+    find_budget(a);
+    plan->group = status == BW_OK && c->ranges ? group_of(plan) : 0;
+    plan->regions = plan->group > plan->workers ? plan->group : plan->workers;
+    for (int p = 0; p < plan->program_count && status == BW_OK; p++) {
+        status = bwi_plan_fates(plan, &plan->programs[p]);
     }
-    bw_status status = plan->kernels ? fill(plan, request) : ctx->status;
-    if (status != BW_OK) {
-        bwi_plan_free(plan);
-        *result = NULL;
-        return status;
+    if (status == BW_OK) {
+        status = lay(a);
     }
-    plan->items.books = bwi_size_add(bwi_allocated_bytes(ctx) - held, request->books ? request->books(plan) : 0);
+    bool changed = true;
+    while (status == BW_OK && changed && plan->items.store && bwi_plan_total(plan) > a->budget) {
+        status = save_store(a, &changed);
+    }
+    for (int p = 0; p < plan->program_count && status == BW_OK && bwi_plan_total(plan) <= a->budget; p++) {
+        status = refill_store(a, &plan->programs[p]);
+    }
+    return status;
+}
+
+/* Segments that are tried, each as long as fewer do not suffice. */
+static const int segment_counts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+
+static int more_segments(int segments)
+{
+    for (size_t k = 0; k + 1 < BWI_COUNT(segment_counts); k++) {
+        if (segment_counts[k] == segments) {
+            return segment_counts[k + 1];
+        }
+    }
+    return 0;
+}
+
+static bw_status refuse(const attempt *a, size_t needed)
+{
+    char have[32], need[32];
+    return bwi_fail(a->plan->ctx, BW_RESOURCE_EXHAUSTED,
+                    "memory: a budget of %s is too small: parameters, optimizer, one lane and one sample need %s (%zu bytes)",
+                    bwi_format_bytes(have, a->budget), bwi_format_bytes(need, needed), needed);
+}
+
+/* One sample, one worker, as few lanes as can be, and the number of segments with which the `least` is needed. Only kernels for one
+ * sample are prepared for it, so that a refusal comes soon. */
+static bw_status try_frugal(attempt *a, choice *c, size_t *least)
+{
+    bool training = false;
+    for (int p = 0; p < a->plan->program_count; p++) {
+        training |= a->plan->programs[p].program.training;
+    }
+    choice best = *c;
+    int worse = 0;
+    *least = SIZE_MAX;
+    for (c->segments = 1; c->segments && worse < 2; c->segments = training ? more_segments(c->segments) : 0) {
+        bw_status status = try_choice(a, c);
+        if (status != BW_OK) {
+            return status;
+        }
+        size_t total = bwi_plan_total(a->plan);
+        worse = total < *least ? 0 : worse + 1;
+        best = total < *least ? *c : best;
+        *least = total < *least ? total : *least;
+    }
+    *c = best;
     return BW_OK;
 }
 
 /* The next more frugal choice; false if there is none. */
-static bool save(choice *c, const bwi_plan *plan, size_t budget)
+static bool save(choice *c, const choice *frugal)
 {
-    if (c->ranges && plan->group) {
+    if (c->ranges) {
         c->ranges = false;
-    } else if (c->keep && plan->items.store > budget / 2) {
-        c->keep = false;
-    } else if (c->tile > 1) {
+    } else if (c->tile > frugal->tile) {
         c->tile /= 2;
-    } else if (c->workers > 1) {
+    } else if (c->workers > frugal->workers) {
         c->workers /= 2;
-    } else if (c->keep) {
-        c->keep = false;
-    } else if (c->lanes > plan->ranks && c->lanes > 1) {
+    } else if (c->segments < frugal->segments) {
+        c->segments = more_segments(c->segments);
+    } else if (c->lanes > frugal->lanes) {
         c->lanes /= 2;
     } else {
         return false;
@@ -447,45 +606,75 @@ static bool save(choice *c, const bwi_plan *plan, size_t budget)
     return true;
 }
 
+/* From the default choice to ever more frugal ones. */
+static bw_status search(attempt *a, choice c)
+{
+    choice frugal = {.tile = 1, .workers = 1, .lanes = a->plan->ranks, .segments = 1};
+    size_t least = 0;
+    find_budget(a);
+    bool tight = !a->system || a->budget < TIGHT_BYTES;
+    for (bool known = false;;) {
+        if (tight && !known) {
+            bw_status status = try_frugal(a, &frugal, &least);
+            if (status != BW_OK || least > a->budget) {
+                return status != BW_OK ? status : refuse(a, least);
+            }
+            known = true;
+        }
+        bw_status status = try_choice(a, &c);
+        if (status != BW_OK || bwi_plan_total(a->plan) <= a->budget) {
+            return status;
+        }
+        tight = true;
+        if (known && !save(&c, &frugal)) {
+            return refuse(a, bwi_plan_total(a->plan));
+        }
+    }
+}
+
 bw_status bwi_plan_make(bw_context *ctx, bwi_plan **result, const bwi_plan_request *request)
 {
     choice c;
-    size_t budget = request->memory ? request->memory : bwi_memory_available(ctx);
+    attempt a = {.request = request, .held = bwi_allocated_bytes(ctx)};
+    *result = NULL;
     bw_status status = choose(ctx, request, &c);
-    const choice wished = c;
-    while (status == BW_OK) {
-        status = try_choice(ctx, result, request, &c);
-        if (status != BW_OK) {
-            return status;
-        }
-        (*result)->wished_tile = wished.tile;
-        (*result)->wished_lanes = wished.lanes;
-        (*result)->wished_workers = wished.workers;
-        size_t needed = bwi_plan_total(*result);
-        if (needed <= budget) {
-            return BW_OK;
-        }
-        bool smaller = save(&c, *result, budget);
-        bwi_plan_free(*result);
-        *result = NULL;
-        if (!smaller) {
-            char have[32], need[32];
-            return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED,
-                            "memory: a budget of %s is too small: parameters, optimizer, one lane and one sample need %s",
-                            bwi_format_bytes(have, budget), bwi_format_bytes(need, needed));
-        }
+    if (status != BW_OK) {
+        return status;
     }
-    return status;
+    bwi_plan *plan = a.plan = bwi_allocate(ctx, 1, sizeof *plan);
+    if (!plan) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    plan->ctx = ctx;
+    plan->kernels = bwi_kernels_of(ctx);
+    plan->source = request->graph;
+    plan->ranks = request->ranks > 1 ? request->ranks : 1;
+    plan->batch = request->batch;
+    plan->window = request->window;
+    plan->keep = request->batch > 0;
+    plan->wished_tile = c.tile;
+    plan->wished_lanes = c.lanes;
+    plan->wished_workers = c.workers;
+    plan->spill = request->spill ? bwi_copy_text(ctx, request->spill) : NULL;
+    status = !plan->kernels ? ctx->status : request->spill && !plan->spill ? BW_RESOURCE_EXHAUSTED : begin(plan, request);
+    a.budget = request->memory;
+    a.system = !request->memory;
+    if (status == BW_OK) {
+        status = search(&a, c);
+    }
+    if (status != BW_OK) {
+        bwi_plan_free(plan);
+        return status;
+    }
+    unprepare(plan, plan->sizes);
+    *result = plan;
+    return BW_OK;
 }
 
 static void free_program(bwi_plan *plan, bwi_plan_program *program)
 {
-    for (int k = 0; program->phases && k < program->phase_count; k++) {
-        bwi_release(plan->ctx, program->phases[k].instructions);
-        bwi_release(plan->ctx, program->phases[k].offsets);
-    }
-    bwi_release(plan->ctx, program->phases);
-    bwi_release(plan->ctx, program->stored);
+    bwi_plan_uncut(plan, program);
+    bwi_release(plan->ctx, program->fate);
     bwi_release(plan->ctx, (void *)program->targets);
     program->program.ctx = plan->ctx;
     bwi_program_free(&program->program);
@@ -497,19 +686,13 @@ void bwi_plan_free(bwi_plan *plan)
         return;
     }
     bw_context *ctx = plan->ctx;
-    for (int n = 0; plan->prepared && n < plan->graph.count; n++) {
-        for (int s = 0; s < BWI_MAX_SIZES; s++) {
-            void *prepared = plan->prepared[(size_t)n * BWI_MAX_SIZES + (size_t)s];
-            if (prepared) {
-                plan->graph.nodes[n]->op->unprepare(prepared);
-            }
-        }
-    }
+    unprepare(plan, 0);
     for (int p = 0; p < plan->program_count; p++) {
         free_program(plan, &plan->programs[p]);
     }
     bwi_release(ctx, plan->programs);
     bwi_release(ctx, (void *)plan->prepared);
+    bwi_release(ctx, plan->needs);
     bwi_release(ctx, plan->workspace_bytes);
     bwi_release(ctx, plan->bound_bytes);
     bwi_release(ctx, plan->shared);
@@ -519,6 +702,7 @@ void bwi_plan_free(bwi_plan *plan)
     bwi_release(ctx, plan->gradients);
     bwi_release(ctx, plan->tables);
     bwi_release(ctx, (void *)plan->lowered);
+    bwi_release(ctx, plan->spill);
     plan->graph.ctx = ctx;
     bwi_graph_free(&plan->graph);
     bwi_release(ctx, plan);

@@ -33,15 +33,25 @@ typedef struct bwi_plan_request {
     int workers;                           /* at most; 0: the context's */
     int ranks;                             /* they share the lanes */
     size_t memory;                         /* budget; 0: what the system gives */
+    const char *spill;                     /* folder for boundary values that find no room; NULL: none may be spilled */
     size_t outside_bytes;                  /* planned by others: parameters, optimizer slots, data, history */
+    size_t held_bytes;                     /* of them, those that are there already */
     size_t (*books)(const bwi_plan *plan); /* bytes of what runs the plan, the arena not counted; may be NULL */
 } bwi_plan_request;
 
+/* How a value of one phase comes to a later one. Bits do not depend on it. */
+typedef enum bwi_fate {
+    BWI_FATE_COMPUTE, /* computed again */
+    BWI_FATE_KEEP,    /* kept in memory for the whole batch */
+    BWI_FATE_SPILL    /* the same in a file */
+} bwi_fate;
+
 /* One phase: instructions that run for each tile, between two meetings of the whole batch. */
 typedef struct bwi_phase {
-    bwi_instruction *instructions; /* copies; their lists belong to the program */
+    bwi_instruction *instructions; /* copies; their lists belong to the program, or to `lists` */
     int count;
     int waiting;     /* the last so many make gradients that may wait for the update */
+    int *lists;      /* of instructions that segments.c has changed; NULL: none */
     size_t *offsets; /* of each value in the worker's tile region; SIZE_MAX: not in this phase */
     size_t bytes;    /* of the tile region */
 } bwi_phase;
@@ -52,8 +62,16 @@ typedef struct bwi_plan_program {
     int phase_count;
     bw_node **targets; /* in the lowered graph */
     int target_count;
-    size_t *stored; /* per value: offset in a tile's slot of the store; SIZE_MAX: not kept */
+    bwi_fate *fate; /* per value */
+    size_t *stored; /* per value: offset in a tile's slot of the store, or of the file; SIZE_MAX: in neither */
+    int own_values; /* of the program itself: those behind them are made by segments.c */
 } bwi_plan_program;
+
+/* What a node asks for, for one number of samples. */
+typedef struct bwi_plan_needs {
+    bool known;
+    size_t workspace, scratch, shared, bound;
+} bwi_plan_needs;
 
 /* Where the gradient of a sparse variable is kept: records (graph.h), and two lists of 8 bytes a record to sort them. */
 typedef struct bwi_plan_table {
@@ -83,14 +101,17 @@ struct bwi_plan {
     int64_t tile;
     int sizes; /* numbers of samples with kernels: 1, 2, 4, ... tile */
     int lanes, own_lanes, workers, ranks;
+    int segments; /* in which a tile's forward pass is computed again in its backward pass; 1: it is not */
     int64_t batch, window, store_tiles;
     int64_t wished_tile; /* what the request or the model asked for, before the budget was looked at */
     int wished_lanes, wished_workers;
     int group;   /* tiles that run together, by ranges; 0: none */
     int regions; /* of tile values: one for each worker, and for each tile of a group */
-    bool keep;   /* boundary values are kept for the whole batch, not computed again */
+    bool keep;   /* boundary values may be kept for the whole batch, whose size is known */
 
     void **prepared;                                   /* [node][size] */
+    bwi_plan_needs *needs;                             /* [node][size] */
+    size_t prepared_bytes[BWI_MAX_SIZES];              /* that preparing them has allocated */
     size_t *workspace_bytes, *bound_bytes;             /* [node], for a full tile; of one bound instruction */
     size_t *shared, *statistics, *backward_statistics; /* [node]: offsets in the arena; SIZE_MAX: none */
     size_t *sums;                                      /* [node]: offset in a lane; SIZE_MAX: none */
@@ -101,6 +122,9 @@ struct bwi_plan {
 
     size_t lanes_offset, totals_offset, workers_offset, worker_bytes, scratch_offset, store_offset, store_slot, update_offset;
     size_t rooms_offset, room_bytes; /* of a tile's gradients that wait */
+    size_t spill_slot;               /* of a tile in the file of spilled values */
+    size_t spill_bytes;              /* of that file; 0: there is none */
+    char *spill;                     /* its folder; NULL: nothing may be spilled */
     size_t scatter_offset;           /* of a buffer of BWI_UPDATE_BLOCK floats for each worker, zero between uses */
     size_t bytes;                    /* of the arena */
     bwi_plan_items items;
@@ -128,9 +152,30 @@ int64_t bwi_update_blocks(const bwi_variable *variable);
 bool bwi_plan_waits(const bwi_plan *plan, const bwi_program *program, const bwi_instruction *instruction);
 /* lower.c: fills plan->graph and plan->lowered. */
 bw_status bwi_plan_lower(bwi_plan *plan, const bwi_plan_request *request);
-/* phases.c: cuts a program into phases. */
+/* phases.c: cuts a program into phases, by the fates of its values; again after they changed. */
 bw_status bwi_plan_cut(bwi_plan *plan, bwi_plan_program *program);
+void bwi_plan_uncut(bwi_plan *plan, bwi_plan_program *program);
+/* Whether its phase runs for the instruction's sake: it makes sums, or a target. */
+bool bwi_plan_is_wanted(const bwi_plan_program *program, const bwi_instruction *instruction);
+/* For each value, the instruction that writes it; -1: none. `writer` has program->value_count places. */
+void bwi_plan_find_writers(const bwi_program *program, int *writer);
+/* store.c: the fates of values that later phases need, as they are quickest; then with at least `bytes` less kept in memory, at the
+ * least cost. `changed` is false if nothing can be saved any more. */
+bw_status bwi_plan_fates(bwi_plan *plan, bwi_plan_program *program);
+bw_status bwi_plan_save_store(bwi_plan *plan, bwi_plan_program *program, size_t bytes, bool *changed);
+/* segments.c: makes a phase compute its forward pass again, a segment at a time, when its backward pass needs it. */
+bw_status bwi_plan_segment(bwi_plan *plan, bwi_plan_program *program, bwi_phase *phase);
+
+/* Bytes that are needed from one time to another, and where they are put. */
+typedef struct bwi_life {
+    int value;
+    int first, last;
+    size_t bytes, offset;
+} bwi_life;
+
 /* address.c: places a phase's values; `ends` marks values that must live to its end. */
 bw_status bwi_plan_place(bwi_plan *plan, const bwi_program *program, bwi_phase *phase, const bool *ends);
+/* Gives lives their offsets, the largest first, each the lowest that is free for its whole time; the end of all. Sorts the list. */
+size_t bwi_plan_pack(bwi_life **lives, int count);
 
 #endif

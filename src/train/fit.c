@@ -246,6 +246,7 @@ static bw_status open_session(fitting *f)
                                    .tile = o->tile,
                                    .lanes = o->lanes,
                                    .memory = o->memory,
+                                   .spill = o->spill,
                                    .seed = o->seed,
                                    .class_weight = o->class_weight,
                                    .class_count = o->class_count};
@@ -315,6 +316,9 @@ static void take_facts(fitting *f)
     facts->workers = plan->workers;
     facts->exact_kernels = plan->ctx->exact_kernels;
     facts->planned_bytes = bwi_plan_total(plan);
+    facts->segments = plan->segments;
+    facts->kept_bytes = plan->items.store;
+    facts->spilled_bytes = plan->spill_bytes;
     bwi_measure_end(&f->measure, f->ctx, facts);
 }
 

@@ -57,6 +57,7 @@ static bw_status open_session(bw_gradients *g, bw_dataset *dataset)
                                    .tile = g->options.tile,
                                    .lanes = g->options.lanes,
                                    .memory = g->options.memory,
+                                   .spill = g->options.spill,
                                    .seed = g->options.seed,
                                    .class_weight = g->options.class_weight,
                                    .class_count = g->options.class_count};

@@ -11,7 +11,7 @@ static size_t less(size_t a, size_t b)
     return a > b ? a - b : 0;
 }
 
-static size_t held_bytes(bw_model *model)
+size_t bwi_held_bytes(const bw_model *model)
 {
     const bwi_training *training = model->training;
     size_t bytes = 0;
@@ -24,7 +24,7 @@ static size_t held_bytes(bw_model *model)
 
 void bwi_measure_begin(bwi_measure *m, bw_model *model)
 {
-    *m = (bwi_measure){.held = held_bytes(model)};
+    *m = (bwi_measure){.held = bwi_held_bytes(model)};
     bwi_memory_reset_peak(model->ctx);
     m->resident = bwi_memory_resident(model->ctx);
     m->files = bwi_memory_of_files(model->ctx);

@@ -5,6 +5,7 @@
 #include "train/train.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- The model's nodes ---- */
@@ -147,10 +148,31 @@ static void add_programs(const bwi_session *s, const bwi_session_options *o, int
     }
 }
 
+/* Where values may be spilled; a folder that was not asked for by name need not be fit for it. */
+static bw_status spill_folder(bw_context *ctx, const char *asked, const char **folder)
+{
+    const char *set = getenv("TMPDIR");
+    *folder = asked ? asked : set && *set ? set : "/tmp";
+    bwi_disk disk = bwi_disk_of(*folder);
+    if (asked && disk.error) {
+        return bwi_fail(ctx, bwi_errno_status(disk.error), "spill: %s: %s", asked, bwi_errno_text(disk.error));
+    }
+    if (asked && disk.in_memory) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "spill: %s is a file system in memory", asked);
+    }
+    *folder = disk.error || disk.in_memory ? NULL : *folder;
+    return BW_OK;
+}
+
 static bw_status make_plan(bwi_session *s, const bwi_session_options *o, bwi_plan **plan)
 {
     bw_context *ctx = s->training->ctx;
     bw_node *sums[BWI_MAX_COLUMNS];
+    const char *folder = NULL;
+    bw_status status = o->train ? spill_folder(ctx, o->spill, &folder) : BW_OK;
+    if (status != BW_OK) {
+        return status;
+    }
     for (int c = 0; c < s->column_count; c++) {
         sums[c] = s->columns[c].node;
     }
@@ -173,21 +195,26 @@ static bw_status make_plan(bwi_session *s, const bwi_session_options *o, bwi_pla
                                 .tile = o->tile,
                                 .lanes = o->lanes,
                                 .memory = o->memory,
+                                .spill = folder,
                                 .books = bwi_exec_books,
                                 .ranks = ctx->ranks ? bwi_rank_of(ctx)->count(ctx->ranks) : 1};
     request.outside_bytes = bwi_size_add(bwi_session_parameter_bytes(s), o->train ? bwi_optimizer_bytes(s->training) : 0);
     size_t others = bwi_size_add(o->other_bytes, o->copies ? bwi_session_parameter_bytes(s) : 0);
     request.outside_bytes = bwi_size_add(request.outside_bytes, others);
+    request.held_bytes = bwi_held_bytes(s->training->model);
     return bwi_plan_make(ctx, plan, &request);
 }
 
 static bw_status open_exec(bwi_session *s, const bwi_session_options *options)
 {
     bwi_plan *plan = NULL;
-    bw_status status = options->train ? bwi_optimizer_open_slots(s->training) : BW_OK;
+    bw_status status = make_plan(s, options, &plan);
     s->compiles = s->training->compiles;
-    if (status == BW_OK) {
-        status = make_plan(s, options, &plan);
+    if (status == BW_OK && options->train) {
+        status = bwi_optimizer_open_slots(s->training);
+        if (status != BW_OK) {
+            bwi_plan_free(plan);
+        }
     }
     if (status == BW_OK) {
         s->training->optimizer.kernels = plan->kernels;

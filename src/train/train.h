@@ -261,6 +261,7 @@ typedef struct bwi_session_options {
     int64_t tile;
     int lanes;
     size_t memory;
+    const char *spill;  /* as in bw_fit_options */
     size_t other_bytes; /* that the caller takes besides: they are in the plan */
     bool copies;        /* the caller makes a copy of all variables */
     uint64_t seed;
@@ -326,6 +327,7 @@ typedef struct bwi_measure {
     size_t code;
 } bwi_measure;
 
+size_t bwi_held_bytes(const bw_model *model);                   /* of its variables and slots */
 void bwi_measure_begin(bwi_measure *measure, bw_model *model);  /* workers have been started */
 void bwi_measure_opened(bwi_measure *measure, bw_context *ctx); /* the session is open, nothing has run */
 void bwi_measure_end(const bwi_measure *measure, bw_context *ctx, bw_run_facts *facts);

@@ -67,7 +67,28 @@ static void check_sums(const bwi_plan_program *program)
     }
 }
 
-/* A stored value is stored once, by the phase that knows it, before any phase loads it; slots do not overlap. */
+static int level_with(const bwi_plan_program *program, bwi_pass pass, int value)
+{
+    for (int level = program->phase_count - 1; level >= 0; level--) {
+        for (int k = 0; k < program->phases[level].count; k++) {
+            const bwi_instruction *i = &program->phases[level].instructions[k];
+            if (i->pass == pass && i->dst == value) {
+                return level;
+            }
+        }
+    }
+    return -1;
+}
+static int last_load(const bwi_plan_program *program, int value)
+{
+    return level_with(program, BWI_PASS_LOAD, value);
+}
+static int store_of(const bwi_plan_program *program, int value)
+{
+    return level_with(program, BWI_PASS_STORE, value);
+}
+
+/* A stored value is stored once, by the phase that knows it, before any phase loads it; a place has one value at a time. */
 static void check_store(const bwi_plan *plan, const bwi_plan_program *program)
 {
     const bwi_program *p = &program->program;
@@ -90,7 +111,9 @@ static void check_store(const bwi_plan *plan, const bwi_plan_program *program)
         for (int other = 0; other < v && stores; other++) {
             size_t a = program->stored[v], b = program->stored[other];
             size_t a_end = a + bwi_plan_value_bytes(plan, &p->values[v], plan->tile);
-            assert_true(b == SIZE_MAX || a_end <= b || b + bwi_plan_value_bytes(plan, &p->values[other], plan->tile) <= a);
+            bool apart = b == SIZE_MAX || a_end <= b || b + bwi_plan_value_bytes(plan, &p->values[other], plan->tile) <= a;
+            assert_true(apart || last_load(program, v) <= store_of(program, other) ||
+                        last_load(program, other) <= store_of(program, v));
         }
         assert_true(!stores || program->stored[v] + bwi_plan_value_bytes(plan, &p->values[v], plan->tile) <= plan->store_slot);
     }

@@ -1,0 +1,80 @@
+# Budgets: kept, refused with the smallest that would do; and limits of a control group, where one can be made here.
+. "$(dirname "$0")/run.sh"
+
+model='conv2d(16,3) batchnorm relu conv2d(16,3) batchnorm relu flatten dense(64,relu) dense(10,softmax)'
+tight() {
+    run train --model "$model" --data 'synth:images?n=256&shape=16x16x3&classes=10' --batch 256 --epochs 1 --quiet --json "$@"
+}
+
+# What is planned is taken, and a budget is kept by choosing; tile and lanes are given, so the weights are the same.
+tight --tile 4 --lanes 4
+expect_code 0 'no budget'
+planned=$(value planned_bytes)
+hash=$(value hash)
+tight --tile 4 --lanes 4 --memory $((planned * 3 / 4))
+expect_code 0 'three quarters of it'
+expect_equal "$hash" "$(value hash)" 'the weights within three quarters of it'
+[ "$(value planned_bytes)" -le $((planned * 3 / 4)) ] || fail 'a budget is kept'
+[ "$(value kept_bytes)" -gt 0 ] || fail 'what there is room for is kept'
+
+# Too little: refused before the first step, with the smallest budget. That one does, 10 percent less does not.
+tight --memory 100K
+expect_code 1 'too little'
+expect_empty out 'too little'
+expect_pattern err '^batchwise: memory: a budget of 100\.0 KiB is too small: .* need .* \([0-9]+ bytes\)$' 'too little'
+least=$(sed -nE 's/.*\(([0-9]+) bytes\)$/\1/p' err)
+tight --memory "$least"
+expect_code 0 'the smallest budget'
+tight --memory $((least * 9 / 10))
+expect_code 1 'less than the smallest budget'
+
+# In a control group of its own. Version 1 or 2, at the root of what is seen here.
+if [ -d /sys/fs/cgroup/memory ]; then
+    group=/sys/fs/cgroup/memory/batchwise-test-$$
+    limit=memory.limit_in_bytes
+else
+    group=/sys/fs/cgroup/batchwise-test-$$
+    limit=memory.max
+fi
+if ! mkdir "$group" 2>/dev/null; then
+    echo 'no control group can be made here: limits are not tested'
+    finish
+    exit 0
+fi
+trap 'rmdir "$group"; rm -rf "$folder"' EXIT
+if ! [ -w "$group/$limit" ] || ! sh -c "echo \$\$ >$group/cgroup.procs" 2>/dev/null; then
+    echo 'the control group has no limit of memory: limits are not tested'
+    finish
+    exit 0
+fi
+
+# limited BYTES OPTION...: trains with so much memory for all of the process
+limited() {
+    echo "$1" >"$group/$limit"
+    shift
+    code=0
+    sh -c "echo \$\$ >$group/cgroup.procs; exec \"\$@\"" sh "$BATCHWISE" train --model "$model" \
+        --data 'synth:images?n=256&shape=16x16x3&classes=10' --batch 256 --epochs 1 --quiet --json "$@" >out 2>err || code=$?
+}
+
+tight
+process=$(($(value process_bytes) + $(value code_bytes) + $(value mapped_bytes)))
+all=$(($(value planned_bytes) + process))
+hash=$(value hash)
+limited $((all * 102 / 100))
+expect_code 0 'a limit of the planned peak, the process and 2 percent'
+expect_equal "$hash" "$(value hash)" 'the weights within the limit'
+
+# The group's limit is the budget: what does not fit is chosen smaller, and refused below that, never killed.
+limited $((all / 2))
+expect_code 0 'a smaller limit'
+[ "$(value planned_bytes)" -lt $((all / 2)) ] || fail 'a smaller limit makes a smaller plan'
+model='flatten dense(8000,relu) dense(2000,relu) dense(10,softmax)' # 84 MiB of parameters, three times that with Adam's slots
+limited $((200 << 20))
+expect_code 1 'a limit below the smallest budget'
+expect_pattern err '^batchwise: memory: a budget of .* is too small' 'a limit below the smallest budget'
+limited $((64 << 20))
+expect_code 1 'a limit below the parameters'
+expect_pattern err "^batchwise: memory: the model's variables need .* are left" 'a limit below the parameters'
+
+finish
