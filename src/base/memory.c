@@ -44,10 +44,22 @@ typedef struct header {
 
 _Static_assert(sizeof(header) == BWI_CACHE_LINE, "the memory behind a header is aligned to a cache line");
 
+/* From two huge pages on, those that lie within; the rest would be resident beyond what was asked for. */
+static void *allocate_pages(bw_context *ctx, size_t whole, size_t alignment)
+{
+    bool large = whole >= 2 * HUGE_PAGE;
+    void *memory = ctx->allocator.allocate(ctx->allocator.user, whole, large ? HUGE_PAGE : alignment);
+#ifdef MADV_HUGEPAGE
+    if (memory && large)
+        (void)madvise(memory, whole & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
+#endif
+    return memory;
+}
+
 void *bwi_try_allocate(bw_context *ctx, size_t count, size_t size)
 {
     size_t whole = bwi_size_add(bwi_size_multiply(count, size), sizeof(header));
-    header *front = whole == SIZE_MAX ? NULL : ctx->allocator.allocate(ctx->allocator.user, whole, BWI_CACHE_LINE);
+    header *front = whole == SIZE_MAX ? NULL : allocate_pages(ctx, whole, BWI_CACHE_LINE);
     if (!front)
         return NULL;
     memset(front, 0, whole);
@@ -149,13 +161,7 @@ void *bwi_arena_allocate(bw_context *ctx, size_t bytes)
 {
     size_t page = page_size();
     size_t whole = bwi_size_align(bytes ? bytes : 1, page);
-    bool large = whole >= 2 * HUGE_PAGE;
-    void *arena = whole == SIZE_MAX ? NULL : ctx->allocator.allocate(ctx->allocator.user, whole, large ? HUGE_PAGE : page);
-#ifdef MADV_HUGEPAGE
-    /* Only whole huge pages within the arena: the rest would be resident beyond what was asked for. */
-    if (arena && large)
-        (void)madvise(arena, whole & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
-#endif
+    void *arena = whole == SIZE_MAX ? NULL : allocate_pages(ctx, whole, page);
     if (arena && !take_pages(arena, whole)) {
         ctx->allocator.release(ctx->allocator.user, arena, whole);
         arena = NULL;

@@ -445,9 +445,10 @@ static bwi_rows rows_of(const bwi_call *call)
     return rows;
 }
 
-static bool is_one_number(const bwi_rows *rows)
+/* A sample's prediction is one number, and it has no weight. */
+static bool is_one_number(const bw_node *node)
 {
-    return rows->count == 1 && rows->width == 1 && rows->weights == 0;
+    return node->inputs == 2 && bwi_shape_count(&node->input[0]->shape) == 1;
 }
 
 /* The target of row r of all rows of the tile; float and int32 have the same size. */
@@ -460,12 +461,12 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     float p = ((const bwi_loss_attributes *)call->node->attributes)->parameter;
     const formula *f = formula_of(call->node);
+    if (f->values && is_one_number(call->node)) {
+        f->values(call, p);
+        return BW_OK;
+    }
     bw_status status = f->labels ? bwi_labels_check(call, tile) : BW_OK;
     bwi_rows rows = rows_of(call);
-    if (f->values && is_one_number(&rows)) {
-        f->values(call, p);
-        return status;
-    }
     const float *x = call->src[0];
     float *loss = call->dst;
     for (int64_t s = 0; s < call->samples && status == BW_OK; s++) {
@@ -484,11 +485,11 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
     (void)tile;
     float p = ((const bwi_loss_attributes *)call->node->attributes)->parameter;
     const formula *f = formula_of(call->node);
-    bwi_rows rows = rows_of(call);
-    if (f->gradients && is_one_number(&rows)) {
+    if (f->gradients && is_one_number(call->node)) {
         f->gradients(call, p);
         return BW_OK;
     }
+    bwi_rows rows = rows_of(call);
     const float *x = call->src[0], *diff_dst = call->diff_dst;
     float *to = call->diff_src[0];
     for (int64_t s = 0; s < call->samples; s++) {
