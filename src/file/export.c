@@ -61,6 +61,13 @@ float *bwi_export_values(bw_context *ctx, const bwi_variable *variable)
     return values;
 }
 
+bw_status bwi_export_preparation(const bw_model *model, bwi_json_writer *writer)
+{
+    const bw_dataset *pattern = bw_model_data(model);
+    *writer = (bwi_json_writer){.text = {.ctx = model->ctx}};
+    return pattern ? bwi_pattern_write(pattern, writer) : BW_OK;
+}
+
 static void norm_flags(const bw_node *node, bool *scale, bool *center)
 {
     if (node->op == &bwi_op_layernorm) {

@@ -18,6 +18,9 @@ bool bwi_export_is_identity(const bw_node *node);
 /* A variable's values in Keras's order; to be released. NULL after a message. */
 float *bwi_export_values(bw_context *ctx, const bwi_variable *variable);
 
+/* How the training data was read and prepared, as JSON: the samples must come in the same way. Nothing if nothing was done. */
+bw_status bwi_export_preparation(const bw_model *model, bwi_json_writer *writer);
+
 /* A batchnorm's or layernorm's variables; NULL: it has none. */
 const bwi_variable *bwi_export_gamma(const bw_node *node);
 const bwi_variable *bwi_export_beta(const bw_node *node);

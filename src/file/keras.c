@@ -3,7 +3,7 @@
  * members only these are looked at, and one of our own that Keras passes over: how the training data was read and prepared, which is
  * applied again when the model is used. What is written has no time stamps: the same model gives the same bytes.
  */
-#include "file/file.h"
+#include "file/export.h"
 
 #include <string.h>
 
@@ -204,13 +204,6 @@ static bw_status write_config(bw_model *model, const bwi_wiring *wiring, bwi_jso
     return bwi_keras_write_model(model, wiring, writer);
 }
 
-static bw_status write_data(bw_model *model, bwi_json_writer *writer)
-{
-    const bw_dataset *pattern = bw_model_data(model);
-    *writer = (bwi_json_writer){.text = {.ctx = model->ctx}};
-    return pattern ? bwi_pattern_write(pattern, writer) : BW_OK;
-}
-
 static bw_status write_members(bw_model *model, const bwi_wiring *wiring, void **file, size_t *size)
 {
     /* Keras reads the version only to show it; this one's files look like ours. */
@@ -220,7 +213,7 @@ static bw_status write_members(bw_model *model, const bwi_wiring *wiring, void *
     size_t image_size = 0;
     bw_status status = write_config(model, wiring, &config);
     if (status == BW_OK) {
-        status = write_data(model, &data);
+        status = bwi_export_preparation(model, &data);
     }
     if (status == BW_OK) {
         status = bwi_weights_write(model, wiring, &image, &image_size);

@@ -10,6 +10,7 @@
 enum { IR_VERSION = 8, OPERATOR_SET = 17 };
 enum { TYPE_FLOAT = 1, TYPE_INT32 = 6, TYPE_INT64 = 7 };
 enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_GRAPH = 7, MODEL_OPSET = 8, OPSET_VERSION = 2 };
+enum { MODEL_PROPERTY = 14, PROPERTY_KEY = 1, PROPERTY_VALUE = 2 };
 enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_CONSTANT = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
 enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_ATTRIBUTE = 5 };
 enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_FLOAT = 2, ATTRIBUTE_INT = 3, ATTRIBUTE_TEXT = 4, ATTRIBUTE_INTS = 8, ATTRIBUTE_TYPE = 20 };
@@ -375,6 +376,21 @@ static void write_model(const bwi_onnx *o, bwi_wire *w)
     bwi_wire_end(w);
 }
 
+/* How the samples were prepared that the model was trained on. */
+static bw_status write_preparation(const bwi_onnx *o, bwi_wire *w)
+{
+    bwi_json_writer json;
+    bw_status status = bwi_export_preparation(o->model, &json);
+    if (status == BW_OK && json.text.length) {
+        bwi_wire_begin(w, MODEL_PROPERTY);
+        bwi_wire_put_text(w, PROPERTY_KEY, "batchwise_data");
+        bwi_wire_put_bytes(w, PROPERTY_VALUE, json.text.bytes, json.text.length);
+        bwi_wire_end(w);
+    }
+    bwi_text_free(&json.text);
+    return status;
+}
+
 static bw_status save(bw_model *model, const char *path, void **file, size_t *size)
 {
     bwi_onnx o = {.ctx = model->ctx, .model = model, .nodes = {.ctx = model->ctx}, .constants = {.ctx = model->ctx}};
@@ -385,7 +401,8 @@ static bw_status save(bw_model *model, const char *path, void **file, size_t *si
     bw_status status = o.written ? write_nodes(&o, needed) : model->ctx->status;
     if (status == BW_OK) {
         write_model(&o, &w);
-        status = w.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
+        status = write_preparation(&o, &w);
+        status = status == BW_OK && w.failed ? BW_RESOURCE_EXHAUSTED : status;
     }
     if (status == BW_OK && w.length > INT_MAX) {
         status = bwi_fail(model->ctx, BW_UNIMPLEMENTED, "%s: %zu bytes; an ONNX file has at most 2 GiB", path, w.length);

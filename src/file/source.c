@@ -434,6 +434,26 @@ static void put_end(bwi_text *text, const char *name, const bw_node *node, const
                  bwi_format_shape(shape, node->shape.rank, node->shape.extent));
 }
 
+/* In lines; slashes escaped as JSON may have them, so that no comment begins or ends there. */
+static void put_preparation(const bwi_source *s, bwi_text *text)
+{
+    enum { WIDTH = 112, MOST = 4000 };
+    bwi_json_writer json;
+    if (bwi_export_preparation(s->model, &json) != BW_OK) {
+        text->failed = true;
+    }
+    if (json.text.length) {
+        bwi_text_add(text, " *\n * The samples that it was trained on were prepared, and others must be, too:\n");
+    }
+    for (size_t i = 0; i < json.text.length && i < MOST; i++) {
+        bwi_text_add(text, "%s%s%c", i % WIDTH ? "" : " *   ", json.text.bytes[i] == '/' ? "\\" : "", json.text.bytes[i]);
+        if (i % WIDTH == WIDTH - 1 || i + 1 == json.text.length || i + 1 == MOST) {
+            bwi_text_add(text, "%s\n", i + 1 == MOST ? " ..." : "");
+        }
+    }
+    bwi_text_free(&json.text);
+}
+
 static void put_comment(const bwi_source *s, bwi_text *text)
 {
     char name[96];
@@ -451,6 +471,7 @@ static void put_comment(const bwi_source *s, bwi_text *text)
         output_name(s, k, name);
         put_end(text, name, s->model->outputs[k], "float");
     }
+    put_preparation(s, text);
     bwi_text_add(text,
                  " *\n * Arrays are row by row, channels last. Inputs and outputs may not overlap. %lld weights; %lld floats of\n"
                  " * working memory belong to the function: call it from one thread at a time.\n */\n#include <math.h>\n\n",

@@ -16,6 +16,10 @@ for name in copy.keras m.json m.weights.h5 m.safetensors m.onnx m.c; do
     expect_empty out "convert --quiet"
     cmp -s first "$name" || fail "$name: two files of one model differ"
 done
+# How the samples were prepared goes along.
+for name in m.c m.onnx; do
+    grep -qaF '"scale": 0.0625' "$name" || fail "$name does not say how samples are scaled"
+done
 cmp -s m.keras copy.keras || fail 'a .keras file converted to itself differs'
 
 # And back: weights alone need a model, as a file or as an expression.
