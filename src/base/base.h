@@ -213,7 +213,7 @@ void bwi_float_restore(unsigned state);
 
 double bwi_now(void); /* seconds, monotonic */
 
-/* ---- Random numbers (random.c): Philox 4x32-10, no state ---- */
+/* ---- Random numbers (random.c, permute.c): Philox 4x32-10, no state ---- */
 
 /* Four 32-bit words, a function of key and counter alone. */
 typedef struct bwi_random {
@@ -225,6 +225,8 @@ float bwi_random_uniform(uint32_t word);                            /* [0,1), 24
 void bwi_random_normal(uint32_t a, uint32_t b, float *x, float *y); /* two standard normals, the same bits everywhere */
 /* Position i of the exact permutation of 0..count-1 that (seed, epoch) names; constant memory (cycle walking). */
 int64_t bwi_permute(uint64_t seed, uint64_t epoch, int64_t count, int64_t i);
+/* The same for n positions in place, several at a time where the processor can: from 64 on a tenth of the cost each. */
+void bwi_permute_all(uint64_t seed, uint64_t epoch, int64_t count, int64_t *positions, int64_t n);
 /* 64-bit hash of bytes; stable across versions and machines. */
 uint64_t bwi_hash(uint64_t seed, const void *bytes, size_t size);
 

@@ -1,5 +1,5 @@
 /*
- * Random numbers without state: Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011), normals, permutations, hashing.
+ * Random numbers without state: Philox 4x32-10 (Salmon, Moraes, Dror, Shaw 2011), normals, hashing.
  * Everything here gives the same bits on every machine: integers, and doubles with only + - * / and sqrt.
  */
 #include "base/base.h"
@@ -78,37 +78,6 @@ static uint64_t mix(uint64_t x)
 }
 
 #define GOLDEN 0x9E3779B97F4A7C15u
-#define PERMUTE_ROUNDS 12
-
-/*
- * A Feistel network on pairs (l, r), l < a, r < b, with a*b just above count: each round adds a keyed function of
- * one half to the other, modulo its extent, which can be undone; so the whole is a bijection of a*b numbers. Walking
- * its cycle until the number is below count makes it one of count numbers; as a*b < count + a, that rarely takes a
- * second turn. a and b are below 2^32 for every count.
- */
-int64_t bwi_permute(uint64_t seed, uint64_t epoch, int64_t count, int64_t i)
-{
-    if (count < 2)
-        return 0;
-    uint64_t n = (uint64_t)count, a = (uint64_t)sqrt((double)count);
-    while (a * a < n)
-        a++;
-    uint64_t b = (n + a - 1) / a;
-    uint64_t key = mix(mix(seed + GOLDEN) + mix(epoch ^ 0x6A09E667F3BCC909u));
-    uint64_t l = (uint64_t)i / b, r = (uint64_t)i % b;
-    do {
-        uint64_t round_key = key;
-        for (int round = 0; round < PERMUTE_ROUNDS; round += 2) {
-            round_key += GOLDEN;
-            l += ((mix(r ^ round_key) >> 32) * a) >> 32;
-            l -= l >= a ? a : 0;
-            round_key += GOLDEN;
-            r += ((mix(l ^ round_key) >> 32) * b) >> 32;
-            r -= r >= b ? b : 0;
-        }
-    } while (l * b + r >= n);
-    return (int64_t)(l * b + r);
-}
 
 static uint64_t little_endian(const unsigned char *bytes, size_t count)
 {

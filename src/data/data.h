@@ -27,6 +27,20 @@ int bwi_dataset_find(const bw_dataset *dataset, bwi_role role, int index);
 
 /* The sample number that stands at `position` (0 <= position < count) in `epoch`. */
 int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t position);
+/* Those at first to first + n - 1: of shuffled datasets a tenth of the cost each if there are 64 or more. */
+void bwi_dataset_numbers(const bw_dataset *dataset, int epoch, int64_t first, int64_t n, int64_t *numbers);
+
+/* Numbers for small batches one after another, found for many at once. Begins zeroed; on the caller's thread. */
+enum { BWI_AHEAD = 256 };
+typedef struct bwi_ahead {
+    const bw_dataset *dataset;
+    int epoch;
+    int64_t first, count;
+    int64_t numbers[BWI_AHEAD];
+} bwi_ahead;
+
+/* Those at first to first + n - 1, valid until the next call; NULL if they are too many. */
+const int64_t *bwi_numbers_ahead(bwi_ahead *ahead, const bw_dataset *dataset, int epoch, int64_t first, int64_t n);
 
 /* Where gathered samples go: n of them in [n][ceil(c/block)][h][w][block] (see kernel.h), float32 or int32. A
  * sample that is no image has h = w = 1 and block = c. */

@@ -57,8 +57,10 @@ typedef enum bwi_keeps {
 /* One kind of dataset. Functions that run on workers and on the threads of a ring, several at once, only read the dataset. */
 typedef struct bwi_source {
     const char *kind;
-    /* On workers: the number at a position; NULL: the position, or the upstream's at the same position if there is one. */
+    /* On workers: the number at a position, or those of n positions in their place. Neither: the position itself, or the
+     * upstream's at the same position if there is one. */
     int64_t (*number)(const bw_dataset *dataset, uint64_t epoch, int64_t position);
+    void (*numbers)(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n);
     /* On workers: values of a field straight into a tile. */
     bw_status (*gather)(const bw_dataset *dataset, const bwi_demand *demand);
     /* On workers: one sample; values[f] gets field f in row-major order and of its own type, unless it is NULL (not wanted). A
@@ -221,6 +223,7 @@ int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at);
 /* ---- order.c ---- */
 
 int64_t bwi_number_at(const bw_dataset *dataset, uint64_t epoch, int64_t position);
+void bwi_numbers_at(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n); /* positions become numbers */
 /* Whether the dataset only reorders all of its upstream (shuffle, prefetch); and the same over another one. */
 bool bwi_order_is_whole(const bw_dataset *dataset);
 bw_dataset *bwi_order_again(bw_dataset *below, const bw_dataset *model);

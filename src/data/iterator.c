@@ -5,12 +5,14 @@
 #include "data/dataset.h"
 
 #include <limits.h>
+#include <string.h>
 
 struct bw_iterator {
     bwi_owned owned;
     bw_dataset *dataset; /* with a reference */
     int64_t epoch, position;
     bw_batch batch;
+    bwi_ahead ahead;
 };
 
 static void destroy(bwi_owned *object)
@@ -61,8 +63,12 @@ bw_status bw_next(bw_iterator *iterator, bw_batch **batch)
     if (count == 0)
         return bwi_fail(ctx, BW_OUT_OF_RANGE, "end of data");
     iterator->batch.count = count < iterator->batch.capacity ? count : iterator->batch.capacity;
-    for (int64_t i = 0; i < iterator->batch.count; i++)
-        iterator->batch.numbers[i] = bwi_dataset_number(dataset, (int)iterator->epoch, iterator->position + i);
+    const int64_t *ahead =
+        bwi_numbers_ahead(&iterator->ahead, dataset, (int)iterator->epoch, iterator->position, iterator->batch.count);
+    if (ahead)
+        memcpy(iterator->batch.numbers, ahead, (size_t)iterator->batch.count * sizeof *ahead);
+    else
+        bwi_dataset_numbers(dataset, (int)iterator->epoch, iterator->position, iterator->batch.count, iterator->batch.numbers);
     iterator->batch.epoch = (int)iterator->epoch;
     iterator->batch.first = iterator->position;
     iterator->position += iterator->batch.count;

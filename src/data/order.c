@@ -7,12 +7,24 @@
 #include <math.h>
 #include <string.h>
 
-int64_t bwi_number_at(const bw_dataset *dataset, uint64_t epoch, int64_t position)
+void bwi_numbers_at(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n)
 {
     for (; dataset; dataset = dataset->upstream) {
-        if (dataset->source->number)
-            return dataset->source->number(dataset, epoch, position);
+        if (dataset->source->numbers) {
+            dataset->source->numbers(dataset, epoch, at, n);
+            return;
+        }
+        if (dataset->source->number) {
+            for (int64_t i = 0; i < n; i++)
+                at[i] = dataset->source->number(dataset, epoch, at[i]);
+            return;
+        }
     }
+}
+
+int64_t bwi_number_at(const bw_dataset *dataset, uint64_t epoch, int64_t position)
+{
+    bwi_numbers_at(dataset, epoch, &position, 1);
     return position;
 }
 
@@ -21,15 +33,23 @@ int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t positio
     return bwi_number_at(dataset, (uint64_t)epoch, position);
 }
 
-static int64_t range_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
+void bwi_dataset_numbers(const bw_dataset *dataset, int epoch, int64_t first, int64_t n, int64_t *numbers)
 {
-    return bwi_number_at(dataset->upstream, dataset->frozen ? BWI_EPOCH_FROZEN : epoch,
-                         dataset->first + position * dataset->stride);
+    for (int64_t i = 0; i < n; i++)
+        numbers[i] = first + i;
+    bwi_numbers_at(dataset, (uint64_t)epoch, numbers, n);
 }
 
-static int64_t permuted_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
+const int64_t *bwi_numbers_ahead(bwi_ahead *ahead, const bw_dataset *dataset, int epoch, int64_t first, int64_t n)
 {
-    return bwi_number_at(dataset->upstream, epoch, bwi_permute(dataset->seed, epoch, dataset->count, position));
+    const int64_t left = dataset->count - first;
+    if (n > BWI_AHEAD || n > left)
+        return NULL;
+    if (ahead->dataset != dataset || ahead->epoch != epoch || first < ahead->first || first - ahead->first > ahead->count - n) {
+        *ahead = (bwi_ahead){.dataset = dataset, .epoch = epoch, .first = first, .count = left < BWI_AHEAD ? left : BWI_AHEAD};
+        bwi_dataset_numbers(dataset, epoch, first, ahead->count, ahead->numbers);
+    }
+    return ahead->numbers + (first - ahead->first);
 }
 
 static int64_t range_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
@@ -43,8 +63,21 @@ static int64_t range_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at
     return count;
 }
 
-static const bwi_source range = {.kind = "range", .number = range_number, .batch = range_batch};
-static const bwi_source permutation = {.kind = "shuffle", .number = permuted_number};
+static void range_numbers(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        at[i] = dataset->first + at[i] * dataset->stride;
+    bwi_numbers_at(dataset->upstream, dataset->frozen ? BWI_EPOCH_FROZEN : epoch, at, n);
+}
+
+static void permuted_numbers(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n)
+{
+    bwi_permute_all(dataset->seed, epoch, dataset->count, at, n);
+    bwi_numbers_at(dataset->upstream, epoch, at, n);
+}
+
+static const bwi_source range = {.kind = "range", .numbers = range_numbers, .batch = range_batch};
+static const bwi_source permutation = {.kind = "shuffle", .numbers = permuted_numbers};
 
 bool bwi_order_is_whole(const bw_dataset *dataset)
 {

@@ -169,6 +169,7 @@ struct bwi_exec {
     /* The feed at hand. */
     int program, phase;
     bwi_piece piece;
+    bwi_ahead ahead;
     float *const *predictions;
     atomic_int next_lane, failed;
     atomic_llong next_block;

@@ -298,6 +298,9 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
     exec->piece = *piece;
     exec->predictions = predictions;
     bw_status status = begin_data(exec);
+    if (status == BW_OK && training && !piece->numbers) { /* the window's own: a feed in between leaves them alone */
+        exec->piece.numbers = bwi_numbers_ahead(&exec->ahead, piece->dataset, piece->epoch, piece->first, piece->count);
+    }
     unsigned state = bwi_float_begin();
     if (status == BW_OK) {
         status = feed(exec);

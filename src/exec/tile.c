@@ -39,6 +39,15 @@ int64_t bwi_piece_number(const bwi_piece *piece, int64_t index)
     return piece->numbers ? piece->numbers[index] : bwi_dataset_number(piece->dataset, piece->epoch, piece->first + index);
 }
 
+static void piece_numbers(const bwi_piece *piece, int64_t first, int64_t n, int64_t *numbers)
+{
+    if (piece->numbers) {
+        memcpy(numbers, piece->numbers + first, (size_t)n * sizeof *numbers);
+    } else {
+        bwi_dataset_numbers(piece->dataset, piece->epoch, piece->first + first, n, numbers);
+    }
+}
+
 static bw_status gather(const bwi_tile *tile, const bwi_call *call)
 {
     const bwi_exec *exec = tile->user;
@@ -127,9 +136,7 @@ bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k)
     int64_t first;
     int size;
     bwi_tile_at(exec->piece.count, plan->tile, k, &first, &size);
-    for (int64_t i = 0; i < (int64_t)1 << size; i++) {
-        own->numbers[i] = bwi_piece_number(&exec->piece, first + i);
-    }
+    piece_numbers(&exec->piece, first, (int64_t)1 << size, own->numbers);
     return (bwi_tile){.lane = bwi_exec_lane(exec, lane),
                       .first = exec->tiles + k < plan->lanes,
                       .training = plan->programs[exec->program].program.training,

@@ -226,6 +226,7 @@ void bwi_exec_forget(bwi_exec *exec)
 {
     exec->piece.dataset = NULL;
     exec->piece.numbers = NULL;
+    exec->ahead.dataset = NULL;
 }
 
 /* The last piece again, if it is still there; if no tensor shows it, the sum of finite gradients overflowed. */

@@ -175,6 +175,29 @@ static void test_permute_values(void **state)
     assert_int_equal(bwi_permute(9, 0, INT64_MAX, (int64_t)1 << 62), 5966259988687683039);
 }
 
+/* Many at once are as one by one: any number of them, in any order, small and large counts. */
+static void test_permute_all(void **state)
+{
+    (void)state;
+    enum { MOST = 200 };
+    int64_t positions[MOST], numbers[MOST];
+    for (int64_t count = 1; count > 0 && count < INT64_MAX / 3; count = count * 3 + 1) {
+        for (int64_t n = 0; n <= MOST; n = n * 2 + 1) {
+            for (int64_t i = 0; i < n; i++)
+                positions[i] = i % 3 == 0 ? i % count : i % 3 == 1 ? count - 1 - i % count : count / 2;
+            memcpy(numbers, positions, sizeof numbers);
+            bwi_permute_all(5, (uint64_t)count, count, numbers, n);
+            for (int64_t i = 0; i < n; i++)
+                assert_int_equal(numbers[i], bwi_permute(5, (uint64_t)count, count, positions[i]));
+        }
+    }
+    for (int64_t i = 0; i < MOST; i++)
+        numbers[i] = INT64_MAX - 1 - i;
+    bwi_permute_all(5, 6, INT64_MAX, numbers, MOST);
+    for (int64_t i = 0; i < MOST; i++)
+        assert_int_equal(numbers[i], bwi_permute(5, 6, INT64_MAX, INT64_MAX - 1 - i));
+}
+
 /* ---- Hashes ---- */
 
 static void test_hash_values(void **state)
@@ -234,6 +257,7 @@ int main(void)
         cmocka_unit_test(test_permute_separates_neighbours),
         cmocka_unit_test(test_permute_epochs_differ),
         cmocka_unit_test(test_permute_values),
+        cmocka_unit_test(test_permute_all),
         cmocka_unit_test(test_hash_values),
         cmocka_unit_test(test_hash_tells_apart),
     };

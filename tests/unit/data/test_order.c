@@ -202,12 +202,36 @@ static void test_split_allocation_fails(void **state)
     }
 }
 
+/* Numbers found ahead are those found one by one, for small and large batches, forwards, backwards, and at an epoch's end. */
+static void test_numbers_ahead(void **state)
+{
+    (void)state;
+    world w = {0};
+    bw_dataset *dataset = bw_shuffle(bw_skip(bw_shuffle(plain(&w), 3), 5), 8);
+    static const int64_t firsts[] = {0, 1, 40, 41, 30, COUNT - 6, 0};
+    bwi_ahead ahead = {.dataset = NULL};
+    for (size_t f = 0; f < BWI_COUNT(firsts); f++) {
+        for (int epoch = 0; epoch < 2; epoch++) {
+            for (int64_t n = 1; n <= COUNT - 5 - firsts[f]; n = n * 2 + 1) {
+                const int64_t *numbers = bwi_numbers_ahead(&ahead, dataset, epoch, firsts[f], n);
+                assert_non_null(numbers);
+                for (int64_t i = 0; i < n; i++)
+                    assert_int_equal(numbers[i], bwi_dataset_number(dataset, epoch, firsts[f] + i));
+            }
+        }
+    }
+    assert_null(bwi_numbers_ahead(&ahead, dataset, 0, 0, COUNT)); /* beyond its end */
+    assert_null(bwi_numbers_ahead(&ahead, dataset, 0, 0, BWI_AHEAD + 1));
+    world_end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shuffle),        cmocka_unit_test(test_ranges),        cmocka_unit_test(test_composed),
         cmocka_unit_test(test_shared),         cmocka_unit_test(test_refused),       cmocka_unit_test(test_split_in_order),
         cmocka_unit_test(test_split_shuffled), cmocka_unit_test(test_split_refused), cmocka_unit_test(test_split_allocation_fails),
+        cmocka_unit_test(test_numbers_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
