@@ -103,6 +103,9 @@ typedef struct bw_io {
     int (*unmap)(void *user, void *memory, size_t bytes);
     /* Tells `add` the names in a folder, in any order, without . and .., until it returns other than 0, which is returned then. */
     int (*list)(void *user, const char *path, int (*add)(void *names, const char *name, bw_entry entry), void *names);
+    /* The file made `bytes` long, with blocks of its own on the disk, and mapped to be read and written. NULL: data that are
+     * larger than memory are refused. */
+    int (*map_shared)(void *user, int file, size_t bytes, void **memory);
 } bw_io;
 
 typedef enum bw_log_level { BW_LOG_INFO, BW_LOG_WARNING } bw_log_level;
@@ -280,8 +283,12 @@ BW_API bw_dataset *bw_allow_bad(bw_dataset *dataset, double share);
 /* Writes the next sample: returns 1, or 0 if there are no more, or -1 to fail. */
 typedef int (*bw_generator_function)(void *user, bw_sample *sample, void *const *values);
 
-/* Samples of a function that gives one after the other: it is run to its end now, and what it gives is kept in memory. First extents
- * are not looked at. */
+/* A stream: samples of a function that gives one after the other, on the caller's thread, when they are wanted: bw_fit begins with
+ * what has come, and the first epoch ends where the stream does. What was given is kept, in a temporary file if it is large (half
+ * of the memory there is), so every later epoch is like that of other data. Map, one_hot, shuffle, take (of a stream that may have
+ * no end), batches and prefetch go along with it; all others, and a validation split, read it to its end first. bw_shuffle is exact
+ * within blocks of 64 MiB in the first epoch, which is told in the log, and over all samples from the second on. First extents are
+ * not looked at. */
 BW_API bw_dataset *bw_from_generator(bw_context *ctx, const bw_field *fields, int count, bw_generator_function function,
                                      void *user);
 
@@ -367,7 +374,7 @@ BW_API bw_dataset *bw_from_sequences(bw_context *ctx, const bw_array *values, co
  * Takes the dataset; comes after map, cache and the like. */
 BW_API bw_dataset *bw_bucket(bw_dataset *dataset, const int64_t *lengths, int count);
 
-/* The number of samples; -1 for NULL. */
+/* The number of samples; -1 for NULL, and of a stream that has not ended. */
 BW_API int64_t bw_dataset_count(const bw_dataset *dataset);
 
 /* The shape of one sample's input (without the batch); returns the rank, or -1. `shape` has BW_MAX_RANK places. */
@@ -490,7 +497,7 @@ BW_API uint64_t bw_model_hash(const bw_model *model);
 /* What a callback sees, and may change by its return value. */
 typedef struct bw_progress {
     int epoch, epochs;      /* from 0 */
-    int64_t step, steps;    /* of this epoch; step counts finished ones */
+    int64_t step, steps;    /* of this epoch; step counts finished ones; steps is 0 while a stream has not ended */
     int64_t update;         /* updates of the model so far */
     int64_t samples;        /* seen in this epoch */
     double seconds;         /* of this epoch */

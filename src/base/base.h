@@ -58,6 +58,19 @@ void bwi_buffer_free(bw_context *ctx, bwi_buffer *buffer);
 size_t bwi_allocated_bytes(const bw_context *ctx);
 size_t bwi_allocation_bytes(size_t bytes);
 
+/* Memory for data that may be larger than the machine's (spool.c): beyond a limit it is a temporary file without a name in $TMPDIR
+ * or /var/tmp, mapped. Begins zeroed. */
+typedef struct bwi_spool {
+    void *memory;
+    size_t bytes;
+    bool opened; /* there is a file */
+    int file;
+} bwi_spool;
+
+/* Room for `bytes`; the first `used` bytes stay, the memory may move; new bytes are zero. `what` names the data in messages. */
+bw_status bwi_spool_grow(bw_context *ctx, bwi_spool *spool, size_t used, size_t bytes, const char *what);
+void bwi_spool_free(bw_context *ctx, bwi_spool *spool);
+
 /* Page-aligned memory for an arena (2 MiB-aligned if large), zeroed, every page touched so that failure shows now and
  * not in a step. */
 void *bwi_arena_allocate(bw_context *ctx, size_t bytes);
@@ -131,6 +144,7 @@ struct bw_context {
     void *log_user;
     atomic_bool cancelled;
     atomic_size_t allocated;
+    size_t spool_limit; /* bytes of a spool that are plain memory; 0: half of what is available. For tests */
     bw_status status;
     bool closing; /* what is destroyed now must not look at other objects: they may be gone */
     bool pending; /* a builder's failure that no status has reported yet */

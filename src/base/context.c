@@ -52,7 +52,7 @@ static void apply(bw_context *ctx, const bw_context_options *options)
     if (options->io && complete_io(options->io))
         ctx->io = *options->io;
     else if (options->io)
-        bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "bw_context_options.io lacks a function; all of them are needed");
+        bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "bw_context_options.io lacks a function; all but map_shared are needed");
     if (options->workers < 0 || options->workers > BWI_MAX_WORKERS)
         bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "bw_context_options.workers is %d, expected 0 to %d", options->workers,
                        BWI_MAX_WORKERS);

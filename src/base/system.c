@@ -142,6 +142,19 @@ static int system_map(void *user, int file, size_t bytes, void **memory)
     return 0;
 }
 
+static int system_map_shared(void *user, int file, size_t bytes, void **memory)
+{
+    (void)user;
+    const int code = posix_fallocate(file, 0, (off_t)bytes);
+    if (code != 0)
+        return -code;
+    void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (start == MAP_FAILED)
+        return -errno;
+    *memory = start;
+    return 0;
+}
+
 static int system_unmap(void *user, void *memory, size_t bytes)
 {
     (void)user;
@@ -191,4 +204,5 @@ const bw_io bwi_system_io = {
     .map = system_map,
     .unmap = system_unmap,
     .list = system_list,
+    .map_shared = system_map_shared,
 };

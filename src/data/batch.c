@@ -48,7 +48,7 @@ static int64_t batch_at(const bw_dataset *dataset, int epoch, bwi_stretch *at)
     return at->position >= at->end ? 0 : size < left ? size : left;
 }
 
-static const bwi_source batches = {.kind = "batches", .batch = batch_at};
+static const bwi_source batches = {.kind = "batches", .batch = batch_at, .streams = true};
 
 int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 {
@@ -62,6 +62,8 @@ int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 
 int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position)
 {
+    if (dataset->live)
+        (void)bwi_stream_pull(dataset, *position + (dataset->largest < BWI_LIVE ? dataset->largest : BWI_LIVE));
     bwi_stretch at = {.end = dataset->count, .position = *position};
     const int64_t count = bwi_batch_within(dataset, epoch, &at);
     *position = at.position;
@@ -107,7 +109,7 @@ static int64_t window_at(const bw_dataset *dataset, int epoch, bwi_stretch *at)
     return total;
 }
 
-static const bwi_source windows = {.kind = "windows", .batch = window_at};
+static const bwi_source windows = {.kind = "windows", .batch = window_at, .streams = true};
 
 /* Keeps the dataset, without taking it. */
 static bw_dataset *build(bw_dataset *dataset, const sizes *s)
@@ -166,6 +168,8 @@ static bool parse(const char *text, int64_t samples, sizes *s)
 static bw_dataset *build_by_text(bw_dataset *dataset, const char *text, bool drop)
 {
     sizes s = {.drop = drop};
+    if (text && strstr(text, "full") && bwi_dataset_finish(dataset) != BW_OK)
+        return bwi_pass_on(dataset->owned.ctx);
     if (text && parse(text, dataset->count, &s))
         return build(dataset, &s);
     return bwi_fail_build(dataset->owned.ctx, BW_INVALID_ARGUMENT,

@@ -30,6 +30,10 @@ int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t positio
 /* Those at first to first + n - 1: of shuffled datasets a tenth of the cost each if there are 64 or more. */
 void bwi_dataset_numbers(const bw_dataset *dataset, int epoch, int64_t first, int64_t n, int64_t *numbers);
 
+/* A stream that has not ended has no count: bw_dataset_count is -1. Finishing reads it to its end, into a temporary file if it is large. */
+bool bwi_dataset_live(const bw_dataset *dataset);
+bw_status bwi_dataset_finish(const bw_dataset *dataset);
+
 /* Numbers for small batches one after another, found for many at once. Begins zeroed; on the caller's thread. */
 enum { BWI_AHEAD = 256 };
 typedef struct bwi_ahead {
@@ -39,7 +43,7 @@ typedef struct bwi_ahead {
     int64_t numbers[BWI_AHEAD];
 } bwi_ahead;
 
-/* Those at first to first + n - 1, valid until the next call; NULL if they are too many. */
+/* Those at first to first + n - 1, valid until the next call; NULL if they are too many, or a stream has not ended. */
 const int64_t *bwi_numbers_ahead(bwi_ahead *ahead, const bw_dataset *dataset, int epoch, int64_t first, int64_t n);
 
 /* Where gathered samples go: n of them in [n][ceil(c/block)][h][w][block] (see kernel.h), float32 or int32. A
@@ -137,7 +141,8 @@ bw_status bwi_dataset_prepare(const bw_dataset *dataset);
 bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation);
 
 int64_t bwi_dataset_batch(const bw_dataset *dataset); /* the first size that bw_batches set; 32 */
-/* Samples of the batch that begins at a position of an epoch, which is moved over samples that are dropped; 0: the end. */
+/* Samples of the batch that begins at a position of an epoch, which is moved over samples that are dropped; 0: the end. Reads a
+ * stream so far; if that fails, bwi_dataset_begin says so. On the caller's thread. */
 int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position);
 int64_t bwi_dataset_batch_count(const bw_dataset *dataset, int epoch);
 bool bwi_dataset_batch_varies(const bw_dataset *dataset); /* by the epoch */

@@ -15,8 +15,10 @@ static void destroy(bwi_owned *object)
         dataset->source->close(dataset);
     bwi_release(ctx, dataset->own);
     bwi_scratch_free(ctx, dataset->scratch);
-    for (int i = 0; i < dataset->column_count; i++)
+    for (int i = 0; i < dataset->column_count; i++) {
         bwi_release(ctx, dataset->columns[i].memory);
+        bwi_spool_free(ctx, &dataset->columns[i].spool);
+    }
     bwi_release(ctx, dataset->columns);
     for (int i = 0; i < dataset->file_count; i++)
         bwi_file_unmap(ctx, &dataset->files[i]);
@@ -58,6 +60,8 @@ bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_source *source, int
     if (columns > 0 && bwi_dataset_lengths(upstream, &lengths) > 0)
         return bwi_fail_build(upstream->owned.ctx, BW_INVALID_ARGUMENT,
                               "%s: buckets come last: what is above them may have other lengths", source->kind);
+    if (!source->streams && bwi_dataset_finish(upstream) != BW_OK)
+        return bwi_pass_on(upstream->owned.ctx);
     bw_dataset *dataset = make(upstream->owned.ctx, source, columns, own);
     if (!dataset)
         return NULL;
@@ -66,6 +70,7 @@ bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_source *source, int
         dataset->content = upstream->content;
     dataset->count = upstream->count;
     dataset->numbers = upstream->numbers;
+    dataset->live = upstream->live;
     dataset->batch = upstream->batch;
     dataset->largest = upstream->largest;
     dataset->batched = upstream->batched;
@@ -341,7 +346,7 @@ bw_context *bwi_dataset_context(const bw_dataset *dataset)
 
 int64_t bw_dataset_count(const bw_dataset *dataset)
 {
-    return dataset ? dataset->count : -1;
+    return dataset && !dataset->live ? dataset->count : -1;
 }
 
 int bw_dataset_shape(const bw_dataset *dataset, int64_t *shape)

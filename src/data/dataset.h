@@ -29,7 +29,8 @@ typedef struct bwi_column {
     int64_t step;
     int axes; /* 1 or more */
     int64_t extent[BW_MAX_RANK], stride[BW_MAX_RANK];
-    void *memory; /* released with the dataset; NULL if the values stand elsewhere */
+    void *memory;    /* released with the dataset; NULL if the values stand elsewhere */
+    bwi_spool spool; /* the same */
 } bwi_column;
 
 /* A demand for n samples of one field (see bwi_dataset_gather). */
@@ -72,6 +73,10 @@ typedef struct bwi_source {
     /* On the caller's thread before samples of `top`, which stands on the dataset, are gathered; after the upstream's; any number
      * of times. */
     bw_status (*begin)(const bw_dataset *dataset, const bw_dataset *top);
+    bool streams; /* may stand on a stream that has not ended, or is one */
+    /* Of a stream, on the caller's thread while nobody gathers: reads until `numbers` is `upto`, or to the end, where it sets `count`
+     * and is no longer live. */
+    bw_status (*pull)(bw_dataset *root, int64_t upto);
     bool renumbers; /* a sample's number is not that of the upstream; `second` is another upstream */
     /* The batch that begins at a position, which is moved over what is dropped; 0: the end. NULL: the upstream's. */
     int64_t (*batch)(const bw_dataset *dataset, int epoch, bwi_stretch *at);
@@ -102,6 +107,12 @@ struct bw_dataset {
     int64_t first, stride;
     bool frozen; /* the order below is the same in every epoch */
     uint64_t seed;
+
+    /* Of streams and what stands on them. */
+    bool live;     /* the end is not known: `count` is the most there can be, `numbers` is what has come */
+    bool begun;    /* samples have been handed out */
+    int64_t block; /* samples that are shuffled with each other; 0: all */
+    int64_t limit; /* samples that are taken; 0: all */
 
     /* Of datasets with values of their own. */
     bwi_column *columns;
@@ -227,6 +238,14 @@ void bwi_numbers_at(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int6
 /* Whether the dataset only reorders all of its upstream (shuffle, prefetch); and the same over another one. */
 bool bwi_order_is_whole(const bw_dataset *dataset);
 bw_dataset *bwi_order_again(bw_dataset *below, const bw_dataset *model);
+
+/* ---- stream.c ---- */
+
+#define BWI_LIVE (INT64_MAX / 4) /* the count of a stream that has not ended */
+
+/* Positions below `upto` can be gathered from now on, or the end is known. */
+bw_status bwi_stream_pull(const bw_dataset *dataset, int64_t upto);
+int64_t bwi_stream_block(const bw_dataset *dataset); /* samples that are shuffled with each other in the first epoch */
 
 /* ---- desk.c ---- */
 

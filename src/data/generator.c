@@ -1,91 +1,120 @@
-/*
- * A generator: a function that gives one sample after the other, of which it is not known how many there are. It is run once, when
- * the dataset is made, and what it gave is kept; from then on samples are reached by number, in any order.
- */
+/* A generator: a function that gives one sample after the other; the source of a stream. It is called when samples are wanted. */
 #include "data/function.h"
 
 #include <string.h>
 
-typedef struct growing {
-    bw_dataset *root;
+#define FIRST_SAMPLES 64
+
+typedef struct generator {
+    bw_generator_function next;
+    void *user;
     int64_t capacity;
-} growing;
+    bw_status status; /* of a failure of the function, which is told again */
+    char trouble[BWI_GATHER_TROUBLE];
+} generator;
 
 static size_t column_bytes(const bwi_column *column)
 {
     return (size_t)column->values * bwi_dtype_size(column->field.dtype);
 }
 
-static bw_status grow(growing *g)
+static bw_status grow(bw_dataset *root)
 {
-    bw_dataset *root = g->root;
-    bw_context *ctx = root->owned.ctx;
-    const int64_t capacity = g->capacity ? g->capacity * 2 : 64;
-    size_t all = 0;
-    char needed[32];
-    for (int f = 0; f < root->column_count; f++)
-        all = bwi_size_add(all, bwi_size_multiply((size_t)capacity, column_bytes(&root->columns[f])));
-    if (all > (size_t)64 << 20 && all > bwi_memory_available(ctx))
-        return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "generator: after %lld samples it needs %s of memory", (long long)root->count,
-                        bwi_format_bytes(needed, all));
+    generator *own = root->own;
+    const int64_t capacity = own->capacity ? own->capacity * 2 : FIRST_SAMPLES;
+    char what[64];
+    snprintf(what, sizeof what, "generator, after %lld samples", (long long)root->numbers);
     for (int f = 0; f < root->column_count; f++) {
         bwi_column *column = &root->columns[f];
-        void *larger = bwi_grow(ctx, column->memory, (size_t)root->count, (size_t)capacity, column_bytes(column));
-        if (!larger)
-            return BW_RESOURCE_EXHAUSTED;
-        column->memory = larger;
+        const size_t bytes = column_bytes(column);
+        const bool plain = !column->spool.opened;
+        const bw_status status = bwi_spool_grow(root->owned.ctx, &column->spool, bwi_size_multiply((size_t)root->numbers, bytes),
+                                                bwi_size_multiply((size_t)capacity, bytes), what);
+        if (status != BW_OK)
+            return status;
+        if (plain && column->spool.opened)
+            bwi_log(root->owned.ctx, BW_LOG_INFO, "%s: samples go on in a temporary file; bw_take limits a stream without an end",
+                    what);
+        column->data = column->spool.memory;
     }
-    g->capacity = capacity;
+    own->capacity = capacity;
     return BW_OK;
 }
 
-static bw_status run(bw_dataset *root, bw_generator_function next, void *user)
+static bw_status end(bw_dataset *root)
 {
-    bw_context *ctx = root->owned.ctx;
-    growing g = {.root = root};
-    for (;; root->count++) {
-        void *values[BWI_FIELD_LIMIT];
-        char text[BW_TROUBLE], trouble[BWI_GATHER_TROUBLE] = "";
-        bw_status status = root->count == g.capacity ? grow(&g) : BW_OK;
-        if (status == BW_OK && bwi_cancelled(ctx))
-            status = bwi_cancel_report(ctx);
-        if (status != BW_OK)
-            return status;
-        for (int f = 0; f < root->column_count; f++)
-            values[f] = (unsigned char *)root->columns[f].memory + (size_t)root->count * column_bytes(&root->columns[f]);
-        bw_sample sample = bwi_sample(root, 0, 0, root->count, text);
-        const int result = next(user, &sample, values);
-        if (result == 0)
-            return BW_OK;
-        if (result < 0) {
-            status = bwi_sample_failed(root, &sample, "the generator failed", trouble);
-            return status == BW_CANCELLED ? bwi_cancel_report(ctx) : bwi_fail(ctx, status, "%s", trouble);
-        }
-    }
+    if (root->numbers == 0)
+        return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "the generator gave no samples");
+    root->live = false;
+    root->count = root->numbers;
+    return BW_OK;
 }
 
-bw_dataset *bw_from_generator(bw_context *ctx, const bw_field *fields, int count, bw_generator_function next, void *user)
+static bw_status next(bw_dataset *root, bool *ended)
+{
+    generator *own = root->own;
+    void *values[BWI_FIELD_LIMIT];
+    char text[BW_TROUBLE];
+    const bw_status status = root->numbers == own->capacity ? grow(root) : BW_OK;
+    if (status != BW_OK)
+        return status;
+    for (int f = 0; f < root->column_count; f++)
+        values[f] = (unsigned char *)root->columns[f].spool.memory + (size_t)root->numbers * column_bytes(&root->columns[f]);
+    bw_sample sample = bwi_sample(root, 0, 0, root->numbers, text);
+    const int result = own->next(own->user, &sample, values);
+    *ended = result == 0;
+    root->numbers += result > 0;
+    return result < 0 ? bwi_sample_failed(root, &sample, "the generator failed", own->trouble) : BW_OK;
+}
+
+static bw_status pull(bw_dataset *root, int64_t upto)
+{
+    bw_context *ctx = root->owned.ctx;
+    generator *own = root->own;
+    bool ended = false;
+    while (own->status == BW_OK && !ended && root->numbers < upto) {
+        if (bwi_cancelled(ctx))
+            return bwi_cancel_report(ctx);
+        own->status = next(root, &ended);
+    }
+    for (int f = 0; f < root->column_count; f++)
+        root->columns[f].samples = root->numbers;
+    if (own->status == BW_CANCELLED) { /* it may be asked again */
+        own->status = BW_OK;
+        return bwi_cancel_report(ctx);
+    }
+    if (own->trouble[0])
+        return bwi_fail(ctx, own->status, "%s", own->trouble);
+    if (own->status != BW_OK) { /* no room: there may be later */
+        const bw_status status = own->status;
+        own->status = BW_OK;
+        return status;
+    }
+    return ended ? end(root) : BW_OK;
+}
+
+static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
+{
+    return bwi_source_arrays.gather(dataset, demand);
+}
+
+static const bwi_source source = {.kind = "generator", .gather = gather, .pull = pull, .streams = true};
+
+bw_dataset *bw_from_generator(bw_context *ctx, const bw_field *fields, int count, bw_generator_function function, void *user)
 {
     if (!ctx)
         return NULL;
-    if (!fields || count < 1 || count > BWI_FIELD_LIMIT || !next)
+    if (!fields || count < 1 || count > BWI_FIELD_LIMIT || !function)
         return bwi_fail_build(ctx, BW_INVALID_ARGUMENT,
                               "samples from a generator need the function and 1 to %d fields; there are %d", BWI_FIELD_LIMIT,
                               fields ? count : 0);
-    bw_dataset *root = bwi_dataset_root(ctx, &bwi_source_arrays, count, 0);
+    bw_dataset *root = bwi_dataset_root(ctx, &source, count, sizeof(generator));
     if (!root)
         return NULL;
-    bw_status status = bwi_dataset_declare_fields(root, fields, count);
-    if (status == BW_OK)
-        status = run(root, next, user);
-    if (status == BW_OK && root->count == 0)
-        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "the generator gave no samples");
-    for (int f = 0; f < root->column_count; f++) {
-        root->columns[f].data = root->columns[f].memory;
-        root->columns[f].samples = root->count;
-    }
-    root->numbers = root->count;
-    if (status == BW_OK)
+    *(generator *)root->own = (generator){.next = function, .user = user};
+    root->live = true;
+    root->count = BWI_LIVE;
+    if (bwi_dataset_declare_fields(root, fields, count) == BW_OK)
         return root;
     bw_dataset_free(root);
     return bwi_pass_on(ctx);

@@ -232,9 +232,9 @@ static bw_dataset *take_both(bw_dataset *a, bw_dataset *b, bw_dataset *made)
 
 static bw_dataset *over_both(bw_dataset *a, bw_dataset *b, const bwi_source *source, int columns)
 {
-    bw_dataset *made = bwi_dataset_over(a, source, columns, sizeof(turns));
+    bw_dataset *made = bwi_dataset_finish(b) == BW_OK ? bwi_dataset_over(a, source, columns, sizeof(turns)) : NULL;
     if (!made)
-        return NULL;
+        return bwi_pass_on(a->owned.ctx);
     made->second = b;
     bwi_dataset_keep(b);
     made->moving = a->moving || b->moving;
@@ -377,10 +377,10 @@ bw_dataset *bw_repeat(bw_dataset *dataset, int64_t times)
     if (!dataset)
         return NULL;
     bw_context *ctx = dataset->owned.ctx;
-    bw_status status = BW_OK;
+    bw_status status = bwi_dataset_finish(dataset);
     int64_t numbers = 0, count = 0;
-    if (times < 1 || times > INT32_MAX || __builtin_mul_overflow(dataset->numbers, times, &numbers) ||
-        __builtin_mul_overflow(dataset->count, times, &count))
+    if (status == BW_OK && (times < 1 || times > INT32_MAX || __builtin_mul_overflow(dataset->numbers, times, &numbers) ||
+                            __builtin_mul_overflow(dataset->count, times, &count)))
         status =
             bwi_fail(ctx, BW_INVALID_ARGUMENT, "repeat(%lld): at least once, and not more than can be counted", (long long)times);
     bw_dataset *made = status == BW_OK ? bwi_dataset_over(dataset, &repetition, bwi_dataset_fields(dataset), sizeof(turns)) : NULL;

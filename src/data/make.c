@@ -331,7 +331,7 @@ bw_status bwi_dataset_prepare(const bw_dataset *dataset)
 
 bool bwi_dataset_begins(const bw_dataset *dataset)
 {
-    bool begins = dataset->ring != NULL;
+    bool begins = dataset->ring != NULL || dataset->live;
     for (; dataset && !begins; dataset = dataset->upstream)
         begins = dataset->source->begin || (dataset->second && dataset->source->renumbers && bwi_dataset_begins(dataset->second));
     return begins;
@@ -339,8 +339,12 @@ bool bwi_dataset_begins(const bw_dataset *dataset)
 
 bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_walk *walk)
 {
-    const bw_status status = begin_chain(dataset, dataset);
-    return status == BW_OK && dataset->ring ? bwi_ring_begin(dataset->ring, dataset, walk) : status;
+    const bool live = dataset->live;
+    bw_status status = live ? bwi_stream_pull(dataset, walk->first + walk->count) : BW_OK;
+    if (status == BW_OK)
+        status = begin_chain(dataset, dataset);
+    /* What is made ahead would be looked for beyond what has come. */
+    return status == BW_OK && dataset->ring && !live ? bwi_ring_begin(dataset->ring, dataset, walk) : status;
 }
 
 bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, const int64_t *numbers, int64_t n,

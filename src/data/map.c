@@ -21,7 +21,7 @@ static bw_status stage_make(const bw_dataset *dataset, int epoch, int64_t number
     return bwi_content_work(dataset->upstream, epoch, number, values, trouble);
 }
 
-static const bwi_source stage = {.kind = "stage", .make = stage_make};
+static const bwi_source stage = {.kind = "stage", .make = stage_make, .streams = true};
 
 bw_dataset *bwi_dataset_stage(bw_dataset *dataset)
 {
@@ -68,7 +68,7 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     return status;
 }
 
-static const bwi_source maps = {.kind = "map", .make = make, .whole = true, .keeps = BWI_KEEPS_UNKNOWN};
+static const bwi_source maps = {.kind = "map", .make = make, .whole = true, .keeps = BWI_KEEPS_UNKNOWN, .streams = true};
 
 static bw_status declare(bw_dataset *made, const bw_map_options *options)
 {

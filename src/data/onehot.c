@@ -42,7 +42,7 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     return BW_OK;
 }
 
-static const bwi_source source = {.kind = "one_hot", .gather = gather, .keeps = BWI_KEEPS_CLASSES};
+static const bwi_source source = {.kind = "one_hot", .gather = gather, .keeps = BWI_KEEPS_CLASSES, .streams = true};
 
 int64_t bwi_onehot_classes(const bw_dataset *dataset)
 {

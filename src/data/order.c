@@ -43,7 +43,7 @@ void bwi_dataset_numbers(const bw_dataset *dataset, int epoch, int64_t first, in
 const int64_t *bwi_numbers_ahead(bwi_ahead *ahead, const bw_dataset *dataset, int epoch, int64_t first, int64_t n)
 {
     const int64_t left = dataset->count - first;
-    if (n > BWI_AHEAD || n > left)
+    if (n > BWI_AHEAD || n > left || dataset->live)
         return NULL;
     if (ahead->dataset != dataset || ahead->epoch != epoch || first < ahead->first || first - ahead->first > ahead->count - n) {
         *ahead = (bwi_ahead){.dataset = dataset, .epoch = epoch, .first = first, .count = left < BWI_AHEAD ? left : BWI_AHEAD};
@@ -70,14 +70,28 @@ static void range_numbers(const bw_dataset *dataset, uint64_t epoch, int64_t *at
     bwi_numbers_at(dataset->upstream, dataset->frozen ? BWI_EPOCH_FROZEN : epoch, at, n);
 }
 
+/* Of a stream each block by itself, with a seed of its own; the last one is smaller. */
+static int64_t permute_block(const bw_dataset *dataset, uint64_t epoch, int64_t position)
+{
+    const int64_t block = position / dataset->block, first = block * dataset->block, left = dataset->count - first;
+    const uint64_t seed = bwi_hash(dataset->seed, &block, sizeof block);
+    return first + bwi_permute(seed, epoch, left < dataset->block ? left : dataset->block, position - first);
+}
+
 static void permuted_numbers(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n)
 {
-    bwi_permute_all(dataset->seed, epoch, dataset->count, at, n);
+    if (dataset->block > 0 && (epoch == 0 || dataset->live)) {
+        for (int64_t i = 0; i < n; i++)
+            at[i] = permute_block(dataset, epoch, at[i]);
+    } else {
+        bwi_permute_all(dataset->seed, epoch, dataset->count, at, n);
+    }
     bwi_numbers_at(dataset->upstream, epoch, at, n);
 }
 
 static const bwi_source range = {.kind = "range", .numbers = range_numbers, .batch = range_batch};
-static const bwi_source permutation = {.kind = "shuffle", .numbers = permuted_numbers};
+static const bwi_source taking = {.kind = "take", .numbers = range_numbers, .batch = range_batch, .streams = true};
+static const bwi_source permutation = {.kind = "shuffle", .numbers = permuted_numbers, .streams = true};
 
 bool bwi_order_is_whole(const bw_dataset *dataset)
 {
@@ -104,13 +118,14 @@ bw_dataset *bw_shuffle(bw_dataset *dataset, uint64_t seed)
     if (made) {
         made->seed = seed;
         made->moving = true;
+        made->block = made->live ? bwi_stream_block(made) : 0;
     }
     return bwi_dataset_take(dataset, made);
 }
 
-static bw_dataset *take_range(bw_dataset *dataset, int64_t first, int64_t count)
+static bw_dataset *take_range(bw_dataset *dataset, const bwi_source *source, int64_t first, int64_t count)
 {
-    bw_dataset *made = bwi_dataset_over(dataset, &range, 0, 0);
+    bw_dataset *made = bwi_dataset_over(dataset, source, 0, 0);
     if (made) {
         made->first = first;
         made->count = count;
@@ -127,12 +142,26 @@ bw_dataset *bw_take(bw_dataset *dataset, int64_t count)
         bw_dataset_free(dataset);
         return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "take(%lld): the count must be positive", (long long)count);
     }
-    return take_range(dataset, 0, count < dataset->count ? count : dataset->count);
+    bw_dataset *made = take_range(dataset, &taking, 0, count < dataset->count ? count : dataset->count);
+    if (made && made->live)
+        made->limit = count;
+    return made;
+}
+
+/* The count is needed now; false if the stream failed, and the dataset is gone. */
+static bool finish(bw_dataset *dataset)
+{
+    if (bwi_dataset_finish(dataset) == BW_OK)
+        return true;
+    bw_context *ctx = dataset->owned.ctx;
+    bw_dataset_free(dataset);
+    bwi_pass_on(ctx);
+    return false;
 }
 
 bw_dataset *bw_skip(bw_dataset *dataset, int64_t count)
 {
-    if (!dataset)
+    if (!dataset || !finish(dataset))
         return NULL;
     bw_context *ctx = dataset->owned.ctx;
     const int64_t samples = dataset->count;
@@ -143,12 +172,12 @@ bw_dataset *bw_skip(bw_dataset *dataset, int64_t count)
                                         : "skip(%lld): nothing would be left of %lld samples",
                               (long long)count, (long long)samples);
     }
-    return take_range(dataset, count, samples - count);
+    return take_range(dataset, &range, count, samples - count);
 }
 
 bw_dataset *bw_shard(bw_dataset *dataset, int64_t count, int64_t index)
 {
-    if (!dataset)
+    if (!dataset || !finish(dataset))
         return NULL;
     bw_context *ctx = dataset->owned.ctx;
     const int64_t samples = dataset->count;
@@ -157,7 +186,7 @@ bw_dataset *bw_shard(bw_dataset *dataset, int64_t count, int64_t index)
         return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "shard(%lld, %lld): part %lld of %lld; there are %lld samples",
                               (long long)count, (long long)index, (long long)index, (long long)count, (long long)samples);
     }
-    bw_dataset *made = take_range(dataset, index, (samples - index - 1) / count + 1);
+    bw_dataset *made = take_range(dataset, &range, index, (samples - index - 1) / count + 1);
     if (made)
         made->stride = count;
     return made;
@@ -192,6 +221,9 @@ bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **trai
     *training = *validation = NULL;
     if (!(share > 0 && share < 1))
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "a validation share of %g; expected more than 0 and less than 1", share);
+    const bw_status status = bwi_dataset_finish(dataset);
+    if (status != BW_OK)
+        return status;
     const int64_t count = dataset->count, kept = (int64_t)floor((double)count * (1.0 - share));
     if (kept < 1 || kept >= count)
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "a validation share of %g of %lld samples leaves no samples for %s", share,
@@ -206,6 +238,6 @@ bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **trai
     bw_dataset_free(*training);
     bw_dataset_free(*validation);
     *training = *validation = NULL;
-    const bw_status status = bwi_pending(ctx);
-    return status == BW_OK ? BW_RESOURCE_EXHAUSTED : status;
+    const bw_status pending = bwi_pending(ctx);
+    return pending == BW_OK ? BW_RESOURCE_EXHAUSTED : pending;
 }

@@ -5,7 +5,7 @@
 
 #define MOST_THREADS 1024
 
-const bwi_source bwi_source_prefetch = {.kind = "prefetch"};
+const bwi_source bwi_source_prefetch = {.kind = "prefetch", .streams = true};
 
 static bw_status find_options(bw_context *ctx, bw_prefetch_options *options, const bw_prefetch_options *given)
 {

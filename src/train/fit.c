@@ -47,6 +47,13 @@ static bw_status split_data(fitting *f, bw_dataset *dataset)
 {
     f->training = dataset;
     f->validation = f->options.validation;
+    bw_status finished = f->validation ? bwi_dataset_finish(f->validation) : BW_OK;
+    if (finished == BW_OK && f->ctx->ranks) { /* they agree on counts before they begin */
+        finished = bwi_dataset_finish(dataset);
+    }
+    if (finished != BW_OK) {
+        return finished;
+    }
     if (f->options.validation_split > 0) {
         bw_status status = bwi_dataset_split(dataset, f->options.validation_split, &f->split[0], &f->split[1]);
         if (status != BW_OK) {
@@ -160,10 +167,11 @@ static bw_status run(fitting *f)
 {
     int64_t steps = 0;
     for (int epoch = 0; epoch < f->options.epochs && !f->stopped; epoch++) {
-        if (epoch == 0 || bwi_dataset_batch_varies(f->training)) {
+        bool live = bwi_dataset_live(f->training); /* a stream: the epoch ends where it does */
+        if (!live && (steps == 0 || bwi_dataset_batch_varies(f->training))) {
             steps = bwi_dataset_batch_count(f->training, epoch);
         }
-        if (steps == 0) {
+        if (steps == 0 && !live) {
             return bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "epoch %d: of %lld samples all would be dropped as a rest", epoch,
                             (long long)f->count);
         }
@@ -171,6 +179,7 @@ static bw_status run(fitting *f)
         forget_values(f);
         bwi_painter_epoch(&f->painter, &p);
         bw_status status = run_epoch(f, &p);
+        p.steps = live ? p.step : steps;
         if (status == BW_OK && f->validation) {
             status = run_validation(f);
         }
@@ -425,7 +434,7 @@ static bw_status begin_inference(bw_model *model, bw_dataset *dataset, bw_contex
     if (status == BW_OK && (!model || !dataset)) {
         status = bwi_fail(*ctx, BW_INVALID_ARGUMENT, "there is no %s", model ? "dataset" : "model");
     }
-    return status;
+    return status == BW_OK ? bwi_dataset_finish(dataset) : status;
 }
 
 bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)

@@ -38,9 +38,13 @@ static void draw(const bwi_painter *painter, const bw_progress *p, bool end)
     FILE *file = painter->file;
     int digits = snprintf(NULL, 0, "%lld", (long long)p->steps);
     double per_step = p->step ? p->seconds / (double)p->step : 0;
-    fprintf(file, "%s%*lld/%lld ", painter->terminal ? "\r\033[K" : "", digits, (long long)p->step, (long long)p->steps);
+    if (p->steps == 0) {
+        fprintf(file, "%s%lld/Unknown ", painter->terminal ? "\r\033[K" : "", (long long)p->step);
+    } else {
+        fprintf(file, "%s%*lld/%lld ", painter->terminal ? "\r\033[K" : "", digits, (long long)p->step, (long long)p->steps);
+    }
     if (painter->terminal) {
-        int64_t filled = p->steps ? p->step * BAR / p->steps : BAR;
+        int64_t filled = p->steps ? p->step * BAR / p->steps : 0;
         for (int64_t i = 0; i < BAR; i++) {
             fputs(i < filled ? "━" : "─", file);
         }
@@ -48,7 +52,8 @@ static void draw(const bwi_painter *painter, const bw_progress *p, bool end)
     } else {
         fputs("- ", file);
     }
-    fprintf(file, "%.0fs%s", end ? p->seconds : per_step * (double)(p->steps - p->step), painter->terminal ? " " : " - ");
+    fprintf(file, "%.0fs%s", end || p->steps == 0 ? p->seconds : per_step * (double)(p->steps - p->step),
+            painter->terminal ? " " : " - ");
     write_duration(file, per_step);
     fputs("/step", file);
     write_values(file, p);

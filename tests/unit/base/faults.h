@@ -108,6 +108,14 @@ static inline int faults_map(void *user, int file, size_t bytes, void **memory)
     return result;
 }
 
+static inline int faults_map_shared(void *user, int file, size_t bytes, void **memory)
+{
+    faults *f = user;
+    int result = faults_now(f) ? -f->error : bwi_system_io.map_shared(NULL, file, bytes, memory);
+    f->blocks += result >= 0;
+    return result;
+}
+
 static inline int faults_unmap(void *user, void *memory, size_t bytes)
 {
     ((faults *)user)->blocks--;
@@ -132,7 +140,8 @@ static inline bw_io faults_io(faults *f)
                    .remove = faults_remove,
                    .map = faults_map,
                    .unmap = faults_unmap,
-                   .list = faults_list};
+                   .list = faults_list,
+                   .map_shared = faults_map_shared};
 }
 
 /* A context of `workers` workers with these tables; NULL: the system's. */

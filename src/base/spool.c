@@ -1,0 +1,117 @@
+/*
+ * Memory that may be larger than the machine's: up to a limit it is plain memory, beyond it the pages of a temporary file, which
+ * the system writes out when it needs room. The file has no name, so nothing is left behind, however the process ends. Its blocks
+ * are taken from the disk before they are used: a full disk is a status here, and never a signal later.
+ */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_TRIES 100
+#define PLAIN ((size_t)64 << 20) /* so much is always plain memory */
+
+static const char *folder(void)
+{
+    const char *chosen = getenv("TMPDIR");
+    return chosen && *chosen ? chosen : "/var/tmp";
+}
+
+/* A file without a name, or one whose name goes at once where the file system knows no other way. */
+static int open_nameless(bw_context *ctx)
+{
+    static atomic_uint serial;
+    const bw_io *io = &ctx->io;
+    char path[512];
+    int file = io->open(io->user, folder(), O_TMPFILE | O_RDWR | O_EXCL, 0600);
+    for (int i = 0; i < NAME_TRIES && (file == -EOPNOTSUPP || file == -EISDIR || file == -EEXIST || file == -EINTR); i++) {
+        snprintf(path, sizeof path, "%.400s/batchwise-%ld-%u", folder(), (long)getpid(), atomic_fetch_add(&serial, 1));
+        file = io->open(io->user, path, O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (file >= 0)
+            (void)io->remove(io->user, path);
+    }
+    return file;
+}
+
+/* Whether so many bytes are to be in a file. */
+static bool beyond(const bw_context *ctx, const bwi_spool *spool, size_t bytes)
+{
+    if (!ctx->io.map_shared)
+        return false;
+    if (spool->opened)
+        return true;
+    if (ctx->spool_limit)
+        return bytes > ctx->spool_limit;
+    return bytes > PLAIN && bytes > bwi_memory_available((bw_context *)(uintptr_t)ctx) / 2;
+}
+
+static bw_status fail_file(bw_context *ctx, size_t bytes, int code, const char *what)
+{
+    char needed[32];
+    return bwi_fail(ctx, bwi_errno_status(-code), "%s: cannot keep %s in a temporary file in %s: %s", what,
+                    bwi_format_bytes(needed, bytes), folder(), bwi_errno_text(-code));
+}
+
+static void unmap(bw_context *ctx, bwi_spool *spool)
+{
+    if (spool->opened && spool->memory)
+        (void)ctx->io.unmap(ctx->io.user, spool->memory, spool->bytes);
+    else
+        bwi_release(ctx, spool->memory);
+    spool->memory = NULL;
+}
+
+static bw_status map_file(bw_context *ctx, bwi_spool *spool, size_t used, size_t bytes, const char *what)
+{
+    const bool moves = !spool->opened;
+    int file = moves ? open_nameless(ctx) : spool->file;
+    void *memory = NULL;
+    int code = file;
+    while (file >= 0 && (code = ctx->io.map_shared(ctx->io.user, file, bytes, &memory)) == -EINTR)
+        ;
+    if (code < 0) {
+        if (moves && file >= 0)
+            (void)ctx->io.close(ctx->io.user, file);
+        return fail_file(ctx, bytes, code, what);
+    }
+    if (moves && used)
+        memcpy(memory, spool->memory, used);
+    unmap(ctx, spool); /* what is in the file is in the new pages too */
+    spool->opened = true;
+    spool->file = file;
+    spool->memory = memory;
+    spool->bytes = bytes;
+    return BW_OK;
+}
+
+bw_status bwi_spool_grow(bw_context *ctx, bwi_spool *spool, size_t used, size_t bytes, const char *what)
+{
+    char needed[32], there[32];
+    if (bytes <= spool->bytes)
+        return BW_OK;
+    if (bytes >= SIZE_MAX / 2)
+        return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: more than can be kept", what);
+    if (beyond(ctx, spool, bytes))
+        return map_file(ctx, spool, used, bytes, what);
+    if (bytes > PLAIN && bytes > bwi_memory_available(ctx))
+        return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: needs %s of memory, there are %s", what, bwi_format_bytes(needed, bytes),
+                        bwi_format_bytes(there, bwi_memory_available(ctx)));
+    void *larger = bwi_grow(ctx, spool->memory, used, bytes, 1);
+    if (!larger)
+        return BW_RESOURCE_EXHAUSTED;
+    spool->memory = larger;
+    spool->bytes = bytes;
+    return BW_OK;
+}
+
+void bwi_spool_free(bw_context *ctx, bwi_spool *spool)
+{
+    unmap(ctx, spool);
+    if (spool->opened)
+        (void)ctx->io.close(ctx->io.user, spool->file);
+    *spool = (bwi_spool){.bytes = 0};
+}
