@@ -182,6 +182,7 @@ typedef struct bw_read_options {
     const bw_dataset *like;  /* columns, categories and fill values are those of this one, with which a model was trained: by the
                                 columns' names, or their order if one of them has no header */
     const char *input;       /* feature or dataset of the inputs, by name, of TFRecord and HDF5 files; NULL: x or image */
+    int64_t take;            /* the first so many samples, e.g. of a standard input without an end; 0: all */
 } bw_read_options;
 
 #define BW_READ_OPTIONS_DEFAULT                     \
@@ -192,16 +193,17 @@ typedef struct bw_read_options {
 /* Opens samples, by the path's end:
  *   .npz              x, y and optionally w (or x_<input>, y_<output>, w_<output>)
  *   .npy              a list x.npy,y.npy,w.npy; mapped, whatever their size
- *   .csv, .csv.gz     numbers and categories; -: CSV from standard input
+ *   .csv, .csv.gz     numbers and categories; -: CSV from standard input, read to its end or `take` before training
  *   ...ubyte, .idx    IDX (also .gz): a list of images and labels, or the folder that holds them
  *   .libsvm, .svm     target index:value index:value ...
  *   .h5, .hdf5        datasets x, y and optionally w (or x_<input> and so on), not compressed; `input` and `target` name others
- *   .tfrecord         tf.train.Example: inputs x or image (`input` names another: floats, int64, bytes or an encoded image),
- *                     targets y or label (`target`), weights w or weight
+ *   .tfrecord         tf.train.Example (also .gz): inputs x or image (`input` names another: floats, int64, bytes or an encoded
+ *                     image), targets y or label (`target`), weights w or weight; tfrecord:-: from standard input, a stream
  *   a folder          of class folders of PNG and JPEG images, brought to `shape` (height, width, 1 or 3 channels) or to the
  *                     first one's size, which is said aloud
  *   synth:NAME?n=1000 made by number: images, ordered, shapes, line, range (see docs/reference/data.md)
- * A list "a.csv,b.csv" is read as one, its files one after the other. */
+ * A list "a.csv,b.csv" or a pattern "train-*.tfrecord" is read as one, its files one after the other; -00001-of-00010 behind a name
+ * does not count. What is larger than memory is kept in a temporary file. */
 BW_API bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *options);
 
 /* Samples from arrays in memory. Keeps the arrays' data. `y` and `w` may be NULL. */

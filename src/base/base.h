@@ -178,6 +178,18 @@ int64_t bwi_file_read_whole(bw_context *ctx, const char *path, size_t limit, bwi
 /* Writes to a temporary name beside `path`, syncs, renames, syncs the folder: the old file or the new, never a part. */
 bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, size_t size);
 
+/* Standard input, read forwards (pipe.c). */
+typedef struct bwi_pipe {
+    int file;
+    bool open;
+    int64_t read; /* bytes so far */
+} bwi_pipe;
+
+bw_status bwi_pipe_open(bw_context *ctx, bwi_pipe *pipe);
+void bwi_pipe_close(bw_context *ctx, bwi_pipe *pipe);
+/* What has come, at least one byte; 0 at the end. */
+bw_status bwi_pipe_read(bw_context *ctx, bwi_pipe *pipe, void *to, size_t size, size_t *got);
+
 /* ---- Folders (folder.c) ---- */
 
 typedef struct bwi_name {

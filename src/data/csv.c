@@ -42,13 +42,6 @@ static void parse_blocks(void *user, int worker)
 
 /* ---- Room ---- */
 
-static bw_status fail_memory(csv_reading *r, size_t bytes)
-{
-    char needed[32], there[32];
-    return bwi_fail(r->ctx, BW_RESOURCE_EXHAUSTED, "%s: the numbers need %s of memory, there are %s", r->paths[0],
-                    bwi_format_bytes(needed, bytes), bwi_format_bytes(there, bwi_memory_available(r->ctx)));
-}
-
 /* A mapped file is counted as a whole and takes exactly what it needs; what comes piece by piece doubles. */
 static bw_status make_room(csv_reading *r, int64_t records, bool whole)
 {
@@ -56,19 +49,16 @@ static bw_status make_room(csv_reading *r, int64_t records, bool whole)
         return BW_OK;
     const int64_t rows = whole || records > 2 * r->capacity ? records : 2 * r->capacity;
     const size_t width = (size_t)r->table.width * sizeof *r->x;
-    const size_t bytes = bwi_size_multiply((size_t)rows, width + sizeof *r->y);
-    if (bytes > (size_t)64 << 20 && bytes > bwi_memory_available(r->ctx))
-        return fail_memory(r, bytes);
-    float *x = bwi_grow(r->ctx, r->x, (size_t)r->rows, (size_t)rows, width);
-    if (!x)
-        return BW_RESOURCE_EXHAUSTED;
-    r->x = x;
-    double *y = bwi_grow(r->ctx, r->y, (size_t)r->rows, (size_t)rows, sizeof *y);
-    if (!y)
-        return BW_RESOURCE_EXHAUSTED;
-    r->y = y;
-    r->capacity = rows;
-    return BW_OK;
+    bw_status status =
+        bwi_spool_grow(r->ctx, &r->x_spool, (size_t)r->rows * width, bwi_size_multiply((size_t)rows, width), r->paths[0]);
+    if (status == BW_OK)
+        status = bwi_spool_grow(r->ctx, &r->y_spool, (size_t)r->rows * sizeof *r->y, bwi_size_multiply((size_t)rows, sizeof *r->y),
+                                r->paths[0]);
+    r->x = r->x_spool.memory;
+    r->y = r->y_spool.memory;
+    if (status == BW_OK)
+        r->capacity = rows;
+    return status;
 }
 
 static bw_status make_spans(csv_reading *r, int64_t count, int file)
@@ -125,7 +115,7 @@ static bw_status run_blocks(csv_reading *r, work *w, csv_text *text, int file)
         line += w->blocks[i].lines;
     }
     text->line = line;
-    bw_status status = make_room(r, records, !text->gzip && text->pipe < 0);
+    bw_status status = make_room(r, records, !text->gzip && !text->pipe.open);
     if (status == BW_OK)
         status = make_spans(r, w->count, file);
     if (status != BW_OK)
@@ -196,7 +186,7 @@ static bw_status parse_file(csv_reading *r, csv_text *text, int file, const bw_r
     }
     if (status == BW_OK)
         status = skip_header(r, text, file);
-    while (status == BW_OK && text->at < text->end) {
+    while (status == BW_OK && text->at < text->end && !(options->take > 0 && r->rows >= options->take)) {
         status = parse_region(r, text, file);
         if (status == BW_OK && bwi_cancelled(r->ctx))
             status = bwi_cancel_report(r->ctx);
@@ -211,8 +201,8 @@ static void close_reading(csv_reading *r)
     for (int64_t i = 0; i < r->span_count; i++)
         csv_result_free(r->ctx, &r->table, &r->spans[i].result);
     bwi_release(r->ctx, r->spans);
-    bwi_release(r->ctx, r->x);
-    bwi_release(r->ctx, r->y);
+    bwi_spool_free(r->ctx, &r->x_spool);
+    bwi_spool_free(r->ctx, &r->y_spool);
     csv_table_close(&r->table);
 }
 
@@ -235,7 +225,7 @@ bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *pa
     bw_status status = check_options(ctx, options);
     if (status == BW_OK)
         status = bwi_pool_open(ctx);
-    for (int i = 0; i < count && status == BW_OK; i++) {
+    for (int i = 0; i < count && status == BW_OK && !(options->take > 0 && r.rows >= options->take); i++) {
         csv_text text;
         status = csv_text_open(ctx, &text, paths[i]);
         r.table.lock = &mutex;

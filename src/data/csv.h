@@ -23,7 +23,7 @@ typedef struct csv_text {
     const char *path;
     bwi_bytes file; /* mapped, or empty */
     bwi_gzip *gzip;
-    int pipe; /* a file to read from, or -1 */
+    bwi_pipe pipe;
     /* The region at hand ends with a newline. It stands in the mapped file, in `buffer`, or in `tail`. */
     const char *at, *end;
     int64_t line;  /* of its first byte, from 1 */
@@ -31,7 +31,6 @@ typedef struct csv_text {
     size_t taken;  /* of a mapped file, by regions so far */
     char *buffer;
     size_t capacity, kept; /* of buffer; bytes at its beginning that belong to a record that was cut */
-    int64_t read;          /* bytes from the pipe so far */
     char *tail;            /* a last line without a newline, with one */
 } csv_text;
 
@@ -146,8 +145,9 @@ typedef struct csv_reading {
     const char *const *paths;
     int files;
     csv_table table;
-    float *x;
+    float *x; /* in their spools */
     double *y;
+    bwi_spool x_spool, y_spool;
     int64_t rows, capacity;
     csv_span *spans;
     int64_t span_count, span_capacity;

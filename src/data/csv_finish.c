@@ -347,15 +347,14 @@ static bw_status widen(csv_reading *r, const bwi_facts *facts, int64_t *width)
     if (same)
         return BW_OK;
     const size_t bytes = bwi_size_multiply((size_t)r->rows, (size_t)*width * sizeof(float));
-    char needed[32];
-    if (bytes > (size_t)64 << 20 && bytes > bwi_memory_available(r->ctx))
-        return bwi_fail(r->ctx, BW_RESOURCE_EXHAUSTED, "%s: with its categories the inputs need %s of memory", r->paths[0],
-                        bwi_format_bytes(needed, bytes));
-    float *wide = bwi_allocate(r->ctx, bytes, 1);
-    if (!wide)
-        return BW_RESOURCE_EXHAUSTED;
+    char what[512];
+    bwi_spool wide = {.bytes = 0};
+    snprintf(what, sizeof what, "%.400s: the inputs with their categories", r->paths[0]);
+    const bw_status status = bwi_spool_grow(r->ctx, &wide, 0, bytes, what);
+    if (status != BW_OK)
+        return status;
     const float *from = r->x;
-    float *to = wide;
+    float *to = wide.memory;
     for (int64_t row = 0; row < r->rows; row++) {
         for (int i = 0; i < facts->features; i++, from++) {
             const int categories = facts->feature[i].categories;
@@ -366,8 +365,9 @@ static bw_status widen(csv_reading *r, const bwi_facts *facts, int64_t *width)
             to += categories > 0 ? categories : 1;
         }
     }
-    bwi_release(r->ctx, r->x);
-    r->x = wide;
+    bwi_spool_free(r->ctx, &r->x_spool);
+    r->x_spool = wide;
+    r->x = wide.memory;
     return BW_OK;
 }
 
@@ -377,9 +377,11 @@ static bw_status add_target(csv_reading *r, bw_dataset *root)
     bool whole = true;
     for (int64_t i = 0; i < r->rows && whole; i++)
         whole = r->y[i] >= INT32_MIN && r->y[i] <= INT32_MAX && r->y[i] == (double)(int32_t)r->y[i];
-    void *memory = bwi_allocate(r->ctx, (size_t)r->rows, sizeof(int32_t));
-    if (!memory)
-        return BW_RESOURCE_EXHAUSTED;
+    bwi_spool spool = {.bytes = 0};
+    bw_status status = bwi_spool_grow(r->ctx, &spool, 0, bwi_size_multiply((size_t)r->rows, sizeof(int32_t)), r->paths[0]);
+    if (status != BW_OK)
+        return status;
+    void *memory = spool.memory;
     for (int64_t i = 0; i < r->rows; i++) {
         if (whole)
             ((int32_t *)memory)[i] = (int32_t)r->y[i];
@@ -387,11 +389,11 @@ static bw_status add_target(csv_reading *r, bw_dataset *root)
             ((float *)memory)[i] = (float)r->y[i];
     }
     const bw_array y = {.data = memory, .dtype = whole ? BW_I32 : BW_F32, .rank = 1, .shape = {r->rows}};
-    const bw_status status = bwi_dataset_add(root, BWI_ROLE_TARGET, "", &y, r->paths[0]);
+    status = bwi_dataset_add(root, BWI_ROLE_TARGET, "", &y, r->paths[0]);
     if (status == BW_OK)
-        root->columns[root->column_count - 1].memory = memory;
+        root->columns[root->column_count - 1].spool = spool;
     else
-        bwi_release(r->ctx, memory);
+        bwi_spool_free(r->ctx, &spool);
     return status;
 }
 
@@ -406,8 +408,8 @@ static bw_status fill_root(csv_reading *r, bw_dataset *root)
     const bw_array x = {.data = r->x, .dtype = BW_F32, .rank = 2, .shape = {r->rows, width}};
     status = bwi_dataset_add(root, BWI_ROLE_INPUT, "", &x, r->paths[0]);
     if (status == BW_OK) {
-        root->columns[0].memory = r->x;
-        r->x = NULL;
+        root->columns[0].spool = r->x_spool;
+        r->x_spool = (bwi_spool){.bytes = 0};
         if (r->table.target >= 0)
             status = add_target(r, root);
     }

@@ -1,8 +1,6 @@
 /* Where CSV text comes from: regions that end with a whole record, blocks of them, and fields. */
 #include "data/csv.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 #define REGION ((size_t)8 << 20)
@@ -80,23 +78,13 @@ void csv_block_count(csv_block *block)
 
 /* ---- Regions ---- */
 
-static bw_status fail_read(csv_text *text, int64_t code)
-{
-    return bwi_fail(text->ctx, bwi_errno_status((int)-code), "cannot read %s: %s", text->path, bwi_errno_text((int)-code));
-}
-
-static bw_status open_pipe(csv_text *text)
-{
-    text->path = "standard input";
-    text->pipe = text->ctx->io.open(text->ctx->io.user, "/dev/stdin", O_RDONLY, 0);
-    return text->pipe < 0 ? fail_read(text, text->pipe) : BW_OK;
-}
-
 bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path)
 {
-    *text = (csv_text){.ctx = ctx, .path = path, .pipe = -1, .line = 1};
-    if (strcmp(path, "-") == 0)
-        return open_pipe(text);
+    *text = (csv_text){.ctx = ctx, .path = path, .line = 1};
+    if (strcmp(path, "-") == 0) {
+        text->path = "standard input";
+        return bwi_pipe_open(ctx, &text->pipe);
+    }
     bw_status status = bwi_file_map(ctx, &text->file, path);
     if (status == BW_OK && bwi_gzip_is(&text->file))
         status = bwi_gzip_open(ctx, &text->gzip, &text->file, path);
@@ -105,9 +93,7 @@ bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path)
 
 void csv_text_close(csv_text *text)
 {
-    if (text->pipe >= 0)
-        (void)text->ctx->io.close(text->ctx->io.user, text->pipe);
-    text->pipe = -1;
+    bwi_pipe_close(text->ctx, &text->pipe);
     bwi_gzip_close(text->gzip);
     text->gzip = NULL;
     bwi_file_unmap(text->ctx, &text->file);
@@ -118,22 +104,11 @@ void csv_text_close(csv_text *text)
 
 static bw_status read_pipe(csv_text *text, char *to, size_t size, size_t *got)
 {
-    const bw_io *io = &text->ctx->io;
-    *got = 0;
-    while (*got < size) {
-        const int64_t count = io->read(io->user, text->pipe, to + *got, size - *got, text->read);
-        if (bwi_cancelled(text->ctx))
-            return bwi_cancel_report(text->ctx);
-        if (count == -EINTR)
-            continue;
-        if (count < 0)
-            return fail_read(text, count);
-        if (count == 0)
-            break;
-        *got += (size_t)count;
-        text->read += count;
-    }
-    return BW_OK;
+    bw_status status = BW_OK;
+    size_t more = 1;
+    for (*got = 0; status == BW_OK && *got < size && more > 0; *got += more)
+        status = bwi_pipe_read(text->ctx, &text->pipe, to + *got, size - *got, &more);
+    return status;
 }
 
 /* The last line of a file may lack its newline: it is copied, so that every region ends with one. */
@@ -218,7 +193,7 @@ bw_status csv_text_next(csv_text *text)
         text->at = text->end;
         return BW_OK;
     }
-    if (text->gzip || text->pipe >= 0)
+    if (text->gzip || text->pipe.open)
         return next_streamed(text);
     text->at = text->end = NULL;
     return next_mapped(text);

@@ -3,6 +3,7 @@
  */
 #include "data/dataset.h"
 
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,8 @@ static const struct {
     {.extension = ".svm", .read = bwi_libsvm_read},
     {.extension = ".tfrecord", .lists = true, .read = bwi_tfrecord_read},
     {.extension = ".tfrecords", .lists = true, .read = bwi_tfrecord_read},
+    {.extension = ".tfrecord.gz", .lists = true, .read = bwi_tfrecord_read},
+    {.prefix = "tfrecord:-", .read = bwi_tfrecord_read},
     {.extension = ".h5", .read = bwi_hdf5_samples},
     {.extension = ".hdf5", .read = bwi_hdf5_samples},
     {.prefix = "synth:", .read = bwi_synth_read},
@@ -41,9 +44,25 @@ static char lower(char letter)
     return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
 }
 
+/* Without what numbers a shard: train.tfrecord-00001-of-00010. */
+static size_t name_length(const char *path)
+{
+    const size_t length = strlen(path);
+    static const char digits[] = "0123456789";
+    const char *of = strstr(path, "-of-"), *next;
+    while (of && (next = strstr(of + 1, "-of-")) != NULL)
+        of = next;
+    if (!of || !of[4] || of[4 + strspn(of + 4, digits)])
+        return length;
+    size_t at = (size_t)(of - path);
+    while (at > 0 && strchr(digits, path[at - 1]))
+        at--;
+    return at > 0 && path + at < of && path[at - 1] == '-' ? at - 1 : length;
+}
+
 static bool ends_with(const char *path, const char *extension)
 {
-    const size_t length = strlen(path), tail = strlen(extension);
+    const size_t length = name_length(path), tail = strlen(extension);
     for (size_t i = 0; i < tail; i++) {
         if (length < tail || lower(path[length - tail + i]) != extension[i])
             return false;
@@ -57,6 +76,8 @@ static bw_status find_options(bw_context *ctx, bw_read_options *options, const b
     const bw_status status = bwi_options_copy(ctx, options, sizeof *options, given, "bw_read_options");
     if (status != BW_OK)
         return status;
+    if (options->take < 0)
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_read_options.take is %lld; expected 0 or more", (long long)options->take);
     if (!isfinite(options->scale))
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "inputs cannot be scaled by %g", options->scale);
     return BW_OK;
@@ -166,9 +187,46 @@ static bool is_file(bw_context *ctx, const char *path)
     return bwi_file_read_small(ctx, path, &byte, 1) >= 0;
 }
 
+/* ---- Patterns ---- */
+
+/* The files of a folder whose names match, one after another, each after a comma. */
+static bw_status match(bw_context *ctx, const char *path, bwi_text *list)
+{
+    const char *slash = strrchr(path, '/'), *pattern = slash ? slash + 1 : path;
+    const int folder = slash ? (int)(slash - path) + 1 : 0;
+    char where[4096];
+    bwi_names names;
+    snprintf(where, sizeof where, "%.*s", folder ? folder : 1, folder ? path : ".");
+    bw_status status = bwi_folder_list(ctx, where, &names);
+    for (int64_t i = 0; i < names.count && status == BW_OK; i++) {
+        const char *name = names.text + names.name[i].at;
+        if (fnmatch(pattern, name, FNM_PERIOD) != 0 || names.name[i].entry == BW_ENTRY_FOLDER)
+            continue;
+        if (strchr(name, ','))
+            status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s%s: a name with a comma cannot be in a list", where, name);
+        else
+            bwi_text_add(list, "%s%.*s%s", list->length ? "," : "", folder, path, name);
+    }
+    bwi_names_free(&names);
+    if (status == BW_OK && list->failed)
+        return BW_RESOURCE_EXHAUSTED;
+    if (status == BW_OK && !list->length)
+        return bwi_fail(ctx, BW_NOT_FOUND, "%s: no file has such a name", path);
+    return status;
+}
+
 static bw_status read_any(bw_context *ctx, bw_dataset **root, const char *path, const bw_read_options *options)
 {
-    if (!strchr(path, ',') || strncmp(path, "synth:", 6) == 0 || is_file(ctx, path))
+    const bool made = strncmp(path, "synth:", 6) == 0;
+    if (!made && strpbrk(path, "*?") && !strchr(path, ',') && !is_file(ctx, path)) {
+        bwi_text list = {.ctx = ctx};
+        bw_status matched = match(ctx, path, &list);
+        if (matched == BW_OK)
+            matched = read_any(ctx, root, list.bytes, options);
+        bwi_text_free(&list);
+        return matched;
+    }
+    if (!strchr(path, ',') || made || is_file(ctx, path))
         return read_list(ctx, root, &path, 1, options);
     const char *paths[LIST_LIMIT];
     int count;
@@ -220,7 +278,7 @@ bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *op
         status = bwi_ring_attach(root);
     if (status == BW_OK) {
         keep_choices(root, &chosen);
-        return root;
+        return chosen.take > 0 ? bw_take(root, chosen.take) : root;
     }
     bw_dataset_free(root);
     return bwi_pass_on(ctx);

@@ -2,6 +2,8 @@
  * TFRecord files of tf.train.Example. A scan of the records' heads finds where each begins; from then on samples are reached by
  * number, in the mapped files, their checksums compared each time. What a feature is, is decided by the first record: floats, whole
  * numbers, bytes, or an encoded image; every other record must have the same.
+ *
+ * gzip files are unpacked into a spool. Standard input goes into one too, as far as samples are wanted: a stream.
  */
 #include "data/dataset.h"
 #include "format/format.h"
@@ -11,6 +13,8 @@
 
 enum { FIELDS = 3, CANCEL_EVERY = 1 << 16 };
 
+#define PIECE ((size_t)1 << 16) /* that is unpacked or read at once, or as much as there was */
+
 /* A field of the samples, and the feature that it comes from. */
 typedef struct feature {
     char *name;
@@ -19,9 +23,18 @@ typedef struct feature {
     bool image;
 } feature;
 
+typedef struct record_file {
+    char *path;
+    int64_t first;   /* record's number */
+    bwi_bytes bytes; /* mapped, or in the spool */
+    size_t scanned;  /* bytes whose records are known */
+    bwi_spool spool;
+    bwi_gzip *gzip;
+    bwi_pipe pipe;
+} record_file;
+
 typedef struct records {
-    char **paths;
-    int64_t *first; /* [file]: its first record's number */
+    record_file *file;
     int files;
     uint64_t *offset; /* [number]: in its file */
     int64_t count, room;
@@ -37,7 +50,7 @@ static int file_of(const records *own, int64_t number)
     int low = 0, high = own->files;
     while (high - low > 1) {
         const int middle = low + (high - low) / 2;
-        if (own->first[middle] <= number)
+        if (own->file[middle].first <= number)
             low = middle;
         else
             high = middle;
@@ -48,11 +61,11 @@ static int file_of(const records *own, int64_t number)
 static void place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
 {
     const records *own = dataset->own;
-    const int file = file_of(own, number);
-    const char *path = own->paths[file], *slash = strrchr(path, '/');
+    const record_file *file = &own->file[file_of(own, number)];
+    const char *path = file->path, *slash = strrchr(path, '/');
     if (strlen(path) > room / 2 && slash)
         path = slash + 1;
-    snprintf(text, room, "%s, record %lld at byte %llu", path, (long long)(number - own->first[file]),
+    snprintf(text, room, "%s, record %lld at byte %llu", path, (long long)(number - file->first),
              (unsigned long long)own->offset[number]);
 }
 
@@ -97,7 +110,7 @@ static bw_status put_feature(const bw_dataset *dataset, int64_t number, const bw
 static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *trouble)
 {
     const records *own = dataset->own;
-    const bwi_bytes *file = &dataset->files[file_of(own, number)];
+    const bwi_bytes *file = &own->file[file_of(own, number)].bytes;
     size_t offset = own->offset[number];
     bwi_bytes record;
     char what[BWI_EXAMPLE_TROUBLE];
@@ -118,17 +131,19 @@ static void close_records(bw_dataset *dataset)
 {
     records *own = dataset->own;
     bw_context *ctx = dataset->owned.ctx;
-    for (int i = 0; own->paths && i < own->files; i++)
-        bwi_release(ctx, own->paths[i]);
+    for (int i = 0; i < own->files; i++) {
+        record_file *file = &own->file[i];
+        bwi_release(ctx, file->path);
+        bwi_gzip_close(file->gzip);
+        bwi_pipe_close(ctx, &file->pipe);
+        bwi_spool_free(ctx, &file->spool);
+    }
     for (int i = 0; i < FIELDS; i++)
         bwi_release(ctx, own->feature[i].name);
-    bwi_release(ctx, own->paths);
-    bwi_release(ctx, own->first);
+    bwi_release(ctx, own->file);
     bwi_release(ctx, own->offset);
     bwi_desks_close(ctx, &own->desks);
 }
-
-static const bwi_source source = {.kind = "tfrecord", .make = make, .place = place, .close = close_records};
 
 /* ---- The index ---- */
 
@@ -146,50 +161,129 @@ static bw_status add_record(bw_context *ctx, records *own, size_t offset)
     return BW_OK;
 }
 
-static bw_status scan(bw_dataset *root, const char *path)
+/* More of what is unpacked or piped; *got is 0 at its end. */
+static bw_status read_more(bw_context *ctx, record_file *file, size_t *got)
+{
+    bwi_spool *spool = &file->spool;
+    const size_t used = file->bytes.size;
+    bw_status status = BW_OK;
+    if (spool->bytes == used)
+        status = bwi_spool_grow(ctx, spool, used, bwi_size_add(bwi_size_multiply(used, 2), PIECE), file->path);
+    if (status != BW_OK)
+        return status;
+    unsigned char *to = (unsigned char *)spool->memory + used;
+    const size_t room = spool->bytes - used;
+    status = file->gzip ? bwi_gzip_read(file->gzip, to, room, got) : bwi_pipe_read(ctx, &file->pipe, to, room, got);
+    file->bytes = (bwi_bytes){.data = spool->memory, .size = used + *got};
+    return status;
+}
+
+/* Makes sure that a record is there as a whole, unless the file ends before. */
+static bw_status read_record(bw_context *ctx, record_file *file)
+{
+    bw_status status = BW_OK;
+    size_t got = file->gzip || file->pipe.open;
+    while (status == BW_OK && got > 0 && file->bytes.size - file->scanned < bwi_record_size(&file->bytes, file->scanned))
+        status = read_more(ctx, file, &got);
+    return status;
+}
+
+/* The next record's place; OUT_OF_RANGE at the end. */
+static bw_status scan_record(bw_dataset *root, record_file *file)
 {
     bw_context *ctx = root->owned.ctx;
     records *own = root->own;
-    bwi_bytes *file, record;
-    size_t offset = 0, before = 0;
+    bwi_bytes record;
     char what[BWI_EXAMPLE_TROUBLE];
-    bw_status status = bwi_dataset_map_file(root, path, &file);
+    const size_t before = file->scanned;
+    bw_status status = read_record(ctx, file);
     if (status != BW_OK)
         return status;
-    const int64_t first = own->first[own->files] = own->count;
-    own->paths[own->files] = bwi_copy_text(ctx, path);
-    if (!own->paths[own->files])
-        return BW_RESOURCE_EXHAUSTED;
-    own->files++;
-    while ((status = bwi_record_next(file, &offset, &record, what)) == BW_OK) {
+    status = bwi_record_next(&file->bytes, &file->scanned, &record, what);
+    if (status == BW_OK)
         status = add_record(ctx, own, before);
-        if (status == BW_OK && own->count % CANCEL_EVERY == 0 && bwi_cancelled(ctx))
-            status = bwi_cancel_report(ctx);
-        if (status != BW_OK)
-            return status;
-        before = offset;
+    else if (status != BW_OUT_OF_RANGE)
+        return bwi_fail(ctx, status, "%s: record %lld at byte %zu: %s", file->path, (long long)(own->count - file->first), before,
+                        what);
+    if (status == BW_OK && own->count % CANCEL_EVERY == 0 && bwi_cancelled(ctx))
+        status = bwi_cancel_report(ctx);
+    return status;
+}
+
+static bw_status open_file(bw_dataset *root, const char *path)
+{
+    bw_context *ctx = root->owned.ctx;
+    records *own = root->own;
+    record_file *file = &own->file[own->files++];
+    const bool pipe = strcmp(path, "tfrecord:-") == 0;
+    bwi_bytes *mapped;
+    *file = (record_file){.first = own->count, .bytes = {.data = (const unsigned char *)""}};
+    file->path = bwi_copy_text(ctx, pipe ? "standard input" : path);
+    if (!file->path)
+        return BW_RESOURCE_EXHAUSTED;
+    if (pipe)
+        return bwi_pipe_open(ctx, &file->pipe);
+    const bw_status status = bwi_dataset_map_file(root, path, &mapped);
+    if (status != BW_OK || !bwi_gzip_is(mapped)) {
+        file->bytes = status == BW_OK ? *mapped : file->bytes;
+        return status;
     }
-    if (status == BW_OUT_OF_RANGE)
-        return BW_OK;
-    return bwi_fail(ctx, status, "%s: record %lld at byte %zu: %s", path, (long long)(own->count - first), before, what);
+    return bwi_gzip_open(ctx, &file->gzip, mapped, file->path);
+}
+
+/* Files are read to their ends, standard input so far only. */
+static bw_status scan_file(bw_dataset *root, const char *path)
+{
+    records *own = root->own;
+    bw_status status = open_file(root, path);
+    record_file *file = &own->file[own->files - 1];
+    root->live = file->pipe.open;
+    if (status == BW_OK && root->live)
+        return scan_record(root, file);
+    while (status == BW_OK)
+        status = scan_record(root, file);
+    bwi_gzip_close(file->gzip);
+    file->gzip = NULL;
+    return status;
 }
 
 static bw_status scan_all(bw_dataset *root, const char *const *paths, int count)
 {
     bw_context *ctx = root->owned.ctx;
     records *own = root->own;
-    bw_status status = BW_OK;
-    own->paths = bwi_allocate(ctx, (size_t)count, sizeof *own->paths);
-    own->first = own->paths ? bwi_allocate(ctx, (size_t)count, sizeof *own->first) : NULL;
-    if (!own->first)
+    bw_status status = BW_OUT_OF_RANGE;
+    own->file = bwi_allocate(ctx, (size_t)count, sizeof *own->file);
+    if (!own->file)
         return BW_RESOURCE_EXHAUSTED;
-    for (int i = 0; i < count && status == BW_OK; i++)
-        status = scan(root, paths[i]);
-    if (status == BW_OK && own->count == 0)
+    for (int i = 0; i < count && status == BW_OUT_OF_RANGE; i++)
+        status = scan_file(root, paths[i]);
+    if (status == BW_OUT_OF_RANGE && own->count == 0)
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: holds no records", paths[0]);
-    root->count = root->numbers = own->count;
-    return status;
+    root->numbers = own->count;
+    root->count = root->live ? BWI_LIVE : own->count;
+    return status == BW_OUT_OF_RANGE ? BW_OK : status;
 }
+
+static bw_status pull(bw_dataset *root, int64_t upto)
+{
+    records *own = root->own;
+    record_file *file = &own->file[own->files - 1];
+    bw_status status = BW_OK;
+    while (status == BW_OK && own->count < upto)
+        status = scan_record(root, file);
+    root->numbers = own->count;
+    for (int f = 0; f < root->column_count; f++)
+        root->columns[f].samples = own->count;
+    if (status != BW_OUT_OF_RANGE)
+        return status;
+    root->live = false;
+    root->count = own->count;
+    bwi_pipe_close(root->owned.ctx, &file->pipe);
+    return BW_OK;
+}
+
+static const bwi_source source = {
+    .kind = "tfrecord", .make = make, .place = place, .close = close_records, .streams = true, .pull = pull};
 
 /* ---- What the features are: from the first record ---- */
 
@@ -304,7 +398,7 @@ static bw_status find_features(reading *r)
 {
     size_t offset = 0;
     char what[BWI_EXAMPLE_TROUBLE];
-    bw_status status = bwi_record_next(&r->root->files[file_of(r->own, 0)], &offset, &r->record, what);
+    bw_status status = bwi_record_next(&r->own->file[file_of(r->own, 0)].bytes, &offset, &r->record, what);
     if (status != BW_OK || !bwi_record_intact(&r->record))
         return bwi_fail(r->ctx, BW_DATA_LOSS, "%s: record 0: %s", r->path, what[0] ? what : "the record's checksum is wrong");
     for (int role = 0; role < FIELDS && status == BW_OK; role++)

@@ -61,6 +61,15 @@ bw_status bwi_record_next(const bwi_bytes *file, size_t *offset, bwi_bytes *reco
     return BW_OK;
 }
 
+size_t bwi_record_size(const bwi_bytes *file, size_t offset)
+{
+    const unsigned char *at = file->data + offset;
+    if (file->size - offset < HEAD || !right_sum(at, 8, at + 8))
+        return HEAD;
+    const uint64_t length = little(at, 8);
+    return length < SIZE_MAX / 2 ? HEAD + (size_t)length + TAIL : SIZE_MAX;
+}
+
 bool bwi_record_intact(const bwi_bytes *record)
 {
     return right_sum(record->data, record->size, record->data + record->size);

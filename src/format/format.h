@@ -251,6 +251,8 @@ enum { BWI_EXAMPLE_TROUBLE = 128 };
 /* For workers, as those of images: `trouble` (BWI_EXAMPLE_TROUBLE bytes) says what is wrong. The record that begins at *offset,
  * which then goes behind it; the length's checksum was right. OUT_OF_RANGE at the end of the file. */
 bw_status bwi_record_next(const bwi_bytes *file, size_t *offset, bwi_bytes *record, char *trouble);
+/* How many bytes the record at an offset takes, if its head is there and intact; otherwise as many as a head has. */
+size_t bwi_record_size(const bwi_bytes *file, size_t offset);
 /* Whether the checksum behind a record is right. */
 bool bwi_record_intact(const bwi_bytes *record);
 

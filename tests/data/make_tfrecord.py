@@ -28,8 +28,8 @@ def text(*values):
     return tf.train.Feature(bytes_list=tf.train.BytesList(value=values))
 
 
-def write(name, examples):
-    with tf.io.TFRecordWriter(place(name)) as writer:
+def write(name, examples, options=None):
+    with tf.io.TFRecordWriter(place(name), options) as writer:
         for features in examples:
             writer.write(tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString(deterministic=True))
 
@@ -47,6 +47,9 @@ rows = [{"x": floats(x[i]), "y": whole(y[i]), "w": floats(w[i]), "name": text(b"
 write("numbers.tfrecord", rows)
 write("first.tfrecord", rows[:3])
 write("second.tfrecord", rows[3:])
+write("numbers.tfrecord.gz", rows, tf.io.TFRecordOptions(compression_type="GZIP"))
+write("shards.tfrecord-00000-of-00002", rows[:5])
+write("shards.tfrecord-00001-of-00002", rows[5:])
 np.savez(place("numbers.npz"), x=x, y=y.astype(np.float32), w=w)
 
 pixels = random.integers(0, 256, (4, 5, 6, 3), dtype=np.uint8)
@@ -63,7 +66,5 @@ write("no_values.tfrecord", [{"x": floats([])}])
 write("text_label.tfrecord", [{"x": floats([1]), "y": text(b"cat")}])
 with tf.io.TFRecordWriter(place("no_example.tfrecord")) as writer:
     writer.write(b"\x0a\xff\xff\xff\xff\x0f")
-with tf.io.TFRecordWriter(place("packed.tfrecord"), tf.io.TFRecordOptions(compression_type="GZIP")) as writer:
-    writer.write(b"x")
 with tf.io.TFRecordWriter(place("none.tfrecord")):
     pass

@@ -325,12 +325,16 @@ static void check_large(bool quotes)
     fputs(text, stream);
     fclose(stream);
     float *first[2] = {NULL, NULL};
-    for (int workers = 1; workers <= 4; workers *= 2) {
+    for (int workers = 1; workers <= 8; workers *= 2) {
         bw_context *ctx = open_context(workers);
+        if (workers == 8)
+            ctx->spool_limit = 1 << 16; /* as if it were larger than memory */
         bw_dataset *dataset = bw_read(ctx, path, NULL);
         if (!dataset)
             fail_msg("%s", bw_message(ctx));
         assert_int_equal(bw_dataset_count(dataset), ROWS);
+        if (workers == 8)
+            assert_true(bwi_allocated_bytes(ctx) < (size_t)ROWS * sizeof(float)); /* columns are in a file */
         int64_t n;
         for (int field = 0; field < 2; field++) {
             float *x = gather_all(dataset, field, &n);
@@ -420,6 +424,9 @@ static void test_standard_input(void **state)
     assert_int_equal(bw_dataset_count(dataset), 20000);
     char place[200];
     assert_string_equal(bwi_dataset_place(dataset, 0, place, sizeof place), "standard input, line 2");
+    bw_read_options options = BW_READ_OPTIONS_DEFAULT;
+    options.take = 300;
+    assert_int_equal(bw_dataset_count(bw_read(w.ctx, "-", &options)), 300);
     w.io_fail = w.io_calls + 20;
     assert_failed(w.ctx, bw_read(w.ctx, "-", NULL), BW_DATA_LOSS, "cannot read standard input");
     world_end(&w);

@@ -36,6 +36,69 @@ static void test_numbers(void **state)
     bw_close(ctx);
 }
 
+/* Packed files, shards by pattern, and both beside each other, are the same samples. */
+static void test_packed_and_shards(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {
+        FOLDER "numbers.tfrecord.gz",
+        FOLDER "shards.tfrecord-*",
+        FOLDER "shards.tfrecord-0000?-of-00002",
+        FOLDER "shards.tfrecord-00000-of-00002," FOLDER "shards.tfrecord-00001-of-00002",
+    };
+    bw_context *ctx = bw_open(NULL);
+    bw_dataset *right = bw_read(ctx, FOLDER "numbers.npz", NULL);
+    for (size_t i = 0; i < BWI_COUNT(paths); i++) {
+        bw_dataset *found = bw_read(ctx, paths[i], NULL);
+        if (!found)
+            fail_msg("%s", bw_message(ctx));
+        for (int role = 0; role < 3; role++)
+            compare(found, right, (bwi_role)role);
+    }
+    bw_read_options options = BW_READ_OPTIONS_DEFAULT;
+    options.take = 4;
+    assert_int_equal(bw_dataset_count(bw_read(ctx, FOLDER "shards.tfrecord-*", &options)), 4);
+    options.take = -1;
+    assert_failed(ctx, bw_read(ctx, FOLDER "shards.tfrecord-*", &options), BW_INVALID_ARGUMENT, "take is -1");
+    assert_failed(ctx, bw_read(ctx, FOLDER "nothing-*", NULL), BW_NOT_FOUND, "nothing-*: no file has such a name");
+    assert_failed(ctx, bw_read(ctx, FOLDER "shards.tfrecord-00000-of-", NULL), BW_UNIMPLEMENTED, "no reader");
+    bw_close(ctx);
+}
+
+/* From standard input: a stream, read as far as it is wanted; every byte that is cut off or changed is found. */
+static void test_standard_input(void **state)
+{
+    (void)state;
+    size_t size;
+    unsigned char *bytes = load(BW_TEST_DATA "/tfrecord", "numbers.tfrecord", &size);
+    bw_context *ctx = bw_open(NULL);
+    bw_dataset *right = bw_read(ctx, FOLDER "numbers.npz", NULL);
+    world w = {0};
+    assert_true(world_begin(&w, bytes, size));
+    bw_dataset *stream = bw_read(w.ctx, "tfrecord:-", NULL);
+    assert_int_equal(bw_dataset_count(stream), -1);
+    assert_int_equal(bwi_dataset_finish(stream), BW_OK);
+    assert_int_equal(bw_dataset_count(stream), 7);
+    for (int role = 0; role < 3; role++)
+        compare(stream, right, (bwi_role)role);
+    char place[300];
+    assert_contains(bwi_dataset_place(stream, 2, place, sizeof place), "standard input, record 2 at byte ");
+    world_end(&w);
+    for (size_t cut = 0; cut < size; cut++) {
+        w = (world){0};
+        assert_true(world_begin(&w, bytes, cut));
+        stream = bw_read(w.ctx, "tfrecord:-", NULL);
+        const bw_status status = stream ? bwi_dataset_finish(stream) : bwi_pending(w.ctx);
+        if (status != BW_OK)
+            assert_contains(bw_message(w.ctx), cut ? "standard input: record" : "holds no records");
+        else
+            assert_true(bw_dataset_count(stream) < 7);
+        world_end(&w);
+    }
+    bw_close(ctx);
+    free(bytes);
+}
+
 static void test_options(void **state)
 {
     (void)state;
@@ -93,7 +156,6 @@ static void test_refused(void **state)
         {"no_values", BW_INVALID_ARGUMENT, "record 0: 'x' has no values"},
         {"text_label", BW_INVALID_ARGUMENT, "record 0: 'y' has 1 values of bytes; expected numbers"},
         {"no_example", BW_DATA_LOSS, "record 0: the record is no tf.train.Example"},
-        {"packed", BW_DATA_LOSS, "record 0 at byte 0: the checksum of the record's length is wrong: no TFRecord file, or packed"},
         {"none", BW_INVALID_ARGUMENT, "holds no records"},
         {"there_is_none", BW_NOT_FOUND, "there_is_none.tfrecord"},
     };
@@ -245,9 +307,10 @@ static void test_unpacked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_options),       cmocka_unit_test(test_images),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_second_record), cmocka_unit_test(test_cut_and_changed),
-        cmocka_unit_test(test_any_example), cmocka_unit_test(test_unpacked),
+        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_options),       cmocka_unit_test(test_images),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_second_record), cmocka_unit_test(test_cut_and_changed),
+        cmocka_unit_test(test_any_example),    cmocka_unit_test(test_unpacked),      cmocka_unit_test(test_packed_and_shards),
+        cmocka_unit_test(test_standard_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
