@@ -1,15 +1,13 @@
 /*
  * HDF5 files with datasets x, y and optionally w, or x_<input> and so on. Datasets that are stored without gaps are used where
- * they stand in the mapped file, whatever its size; those of the other byte order are read once. Those in chunks are refused:
- * the library below can be led beyond a chunk by a file that lies about its size.
+ * they stand in the mapped file, whatever its size; those in chunks and those of the other byte order are read once, into a
+ * spool, which may be larger than memory.
  */
 #include "data/dataset.h"
 #include "format/format.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define FREE_BYTES ((size_t)64 << 20)
 
 typedef struct reading {
     bw_context *ctx;
@@ -31,20 +29,18 @@ static bw_status fail_names(reading *r, const char *wanted)
     return bwi_fail(r->ctx, BW_NOT_FOUND, "%s: no dataset %s; found %s", r->path, wanted, used ? names : "none");
 }
 
-/* Values that cannot be used in place: whole numbers as int64, others as float32. */
+/* Values that cannot be used in place: chunks of their own type, otherwise whole numbers as int64 and others as float32. */
 static bw_status read_values(reading *r, const bwi_hdf5_entry *entry, bwi_column *column, bw_dtype dtype, const char *where)
 {
     const size_t bytes =
         bwi_size_multiply(bwi_size_multiply((size_t)column->values, (size_t)column->samples), bwi_dtype_size(dtype));
-    char needed[32], there[32];
-    if (bytes > FREE_BYTES && bytes > bwi_memory_available(r->ctx))
-        return bwi_fail(r->ctx, BW_RESOURCE_EXHAUSTED, "%s: reading it needs %s of memory, there are %s; store it contiguously",
-                        where, bwi_format_bytes(needed, bytes), bwi_format_bytes(there, bwi_memory_available(r->ctx)));
-    column->memory = bwi_allocate(r->ctx, bytes, 1);
-    if (!column->memory)
-        return BW_RESOURCE_EXHAUSTED;
-    column->data = column->memory;
-    return bwi_hdf5_read(r->file, entry, 0, column->samples, dtype, column->memory);
+    const bw_status status = bwi_spool_grow(r->ctx, &column->spool, 0, bytes, where);
+    if (status != BW_OK)
+        return status;
+    column->data = column->spool.memory;
+    if (entry->chunked)
+        return bwi_hdf5_read_chunks(r->file, entry, column->spool.memory);
+    return bwi_hdf5_read(r->file, entry, 0, column->samples, dtype, column->spool.memory);
 }
 
 static bw_status add(reading *r, bwi_role role, const char *name, const bwi_hdf5_entry *entry)
@@ -56,16 +52,15 @@ static bw_status add(reading *r, bwi_role role, const char *name, const bwi_hdf5
     snprintf(where, sizeof where, "%.*s: dataset %s", (int)(sizeof where - BWI_QUOTE_SIZE - 16), r->path,
              bwi_quote(quoted, entry->name, strlen(entry->name)));
     if (!entry->stored)
-        return bwi_fail(r->ctx, BW_DATA_LOSS, "%s: is not stored as plain numbers, or not all of it is there", where);
-    if (entry->chunked)
-        return bwi_fail(r->ctx, BW_UNIMPLEMENTED, "%s: is stored in chunks; contiguous storage is read (h5py: chunks=None)", where);
+        return bwi_fail(r->ctx, BW_DATA_LOSS, "%s: %s", where,
+                        entry->refused ? entry->refused : "is not stored as plain numbers, or not all of it is there");
     if (strlen(name) >= sizeof((bwi_field *)0)->name || r->root->column_count == BWI_FIELD_LIMIT)
         return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: the name is too long, or there are more than %d datasets", where,
                         BWI_FIELD_LIMIT);
-    if (entry->place < 0)
-        view.dtype = whole ? BW_I64 : BW_F32;
-    else
+    if (entry->place >= 0)
         view.data = r->bytes->data + entry->place;
+    else if (!entry->chunked)
+        view.dtype = whole ? BW_I64 : BW_F32;
     const bw_status status = bwi_dataset_add(r->root, role, name, &view, where);
     if (status != BW_OK || entry->place >= 0)
         return status;

@@ -76,8 +76,11 @@ typedef struct bwi_hdf5_entry {
     bw_dtype dtype;   /* of the file; any integer or float */
     int rank;
     int64_t shape[BW_MAX_RANK];
-    bool stored;   /* the file can hold that many values: a reader may make room for them */
-    bool chunked;  /* in pieces. The library below may read beyond a piece whose size is a lie: not for hostile files */
+    bool stored;         /* the file can hold that many values: a reader may make room for them */
+    bool chunked;        /* in pieces */
+    const char *refused; /* why it cannot be read, if that is known; NULL: it is stored, or damaged */
+    uint64_t header;     /* where its header is, and whether its bytes are in the other order: within the module */
+    bool swapped;
     int64_t place; /* where they stand in the image, without gaps and as this machine has them; -1: they must be read */
 } bwi_hdf5_entry;
 
@@ -91,6 +94,8 @@ const bwi_hdf5_entry *bwi_hdf5_at(const bwi_hdf5 *file, int index);
 const bwi_hdf5_entry *bwi_hdf5_find(const bwi_hdf5 *file, const char *name); /* NULL: none */
 /* `count` elements of the first axis from `offset` on (of a scalar: 1 from 0), converted to float32 or int64. */
 bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t offset, int64_t count, bw_dtype dtype, void *to);
+/* All values of a chunked dataset, of its own type and in this machine's byte order. */
+bw_status bwi_hdf5_read_chunks(bwi_hdf5 *file, const bwi_hdf5_entry *entry, void *to);
 /* A text attribute of a group ("" is the root), or a list of them, one after another, each ended by NUL: *texts is to be
  * released, *count is 0 and *texts NULL if there is no such attribute, or nothing in it. */
 bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name, char **texts, int *count);
@@ -190,6 +195,9 @@ bw_status bwi_gzip_open(bw_context *ctx, bwi_gzip **gzip, const bwi_bytes *file,
 void bwi_gzip_close(bwi_gzip *gzip); /* NULL is fine */
 /* Unpacks the next bytes; fewer than `size` at the end only, where the checksum was right. */
 bw_status bwi_gzip_read(bwi_gzip *gzip, void *to, size_t size, size_t *got);
+
+/* Unpacks bytes of zlib's format as a whole; the number of bytes, or 0: damaged, or more than there is room for. For workers. */
+size_t bwi_inflate(bw_context *ctx, const void *from, size_t size, void *to, size_t room);
 
 /* ---- Messages of protobuf, written (wire_write.c) ---- */
 

@@ -18,19 +18,37 @@ struct bwi_gzip {
     bool open, ended;
 };
 
-bool bwi_gzip_is(const bwi_bytes *file)
-{
-    return file->size >= 2 && file->data[0] == 0x1f && file->data[1] == 0x8b;
-}
-
 static voidpf take(voidpf user, uInt count, uInt size)
 {
     return bwi_allocate(user, count, size);
 }
 
+static voidpf try_take(voidpf user, uInt count, uInt size)
+{
+    return bwi_try_allocate(user, count, size);
+}
+
 static void give(voidpf user, voidpf memory)
 {
     bwi_release(user, memory);
+}
+
+size_t bwi_inflate(bw_context *ctx, const void *from, size_t size, void *to, size_t room)
+{
+    z_stream stream = {.zalloc = try_take, .zfree = give, .opaque = ctx, .next_in = from, .next_out = to};
+    if (size > UINT32_MAX || room > UINT32_MAX || inflateInit(&stream) != Z_OK)
+        return 0;
+    stream.avail_in = (uInt)size;
+    stream.avail_out = (uInt)room;
+    const int result = inflate(&stream, Z_FINISH);
+    const size_t got = room - stream.avail_out;
+    inflateEnd(&stream);
+    return result == Z_STREAM_END ? got : 0;
+}
+
+bool bwi_gzip_is(const bwi_bytes *file)
+{
+    return file->size >= 2 && file->data[0] == 0x1f && file->data[1] == 0x8b;
 }
 
 bw_status bwi_gzip_open(bw_context *ctx, bwi_gzip **gzip, const bwi_bytes *file, const char *path)

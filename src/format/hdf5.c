@@ -1,15 +1,16 @@
 /*
  * HDF5 files in memory; the only file that includes the library. An image of a file is opened by the core driver, which has no
  * file behind it; whatever could lead outside (soft, external and user-defined links, virtual and external datasets, filters
- * that are plugins) is refused when the datasets are listed, before one is opened for its values. Filters of any kind are
- * refused: a compressed chunk may expand without limit, and Keras writes none.
+ * that are plugins) is refused when the datasets are listed, before one is opened for its values.
  *
- * Texts of attributes are read by hdf5_text.c.
+ * The library is never let near what it follows without looking: texts of attributes are read by hdf5_text.c, chunks and their
+ * index by hdf5_chunk.c.
  *
  * The library keeps its state in globals: calls are made under one lock, and what they change for the host program (its error
  * printing, its plugins) is put back each time.
  */
 #include "format/format.h"
+#include "format/hdf5_bytes.h"
 
 #include <hdf5.h>
 #include <pthread.h>
@@ -152,8 +153,6 @@ static const char *outside(hid_t plan)
         return "is a virtual dataset, which other files stand behind: refused";
     if (H5Pget_external_count(plan) != 0)
         return "has its values in another file: refused";
-    if (H5Pget_nfilters(plan) != 0)
-        return "is compressed or filtered; plain storage is read";
     return NULL;
 }
 
@@ -167,16 +166,48 @@ static int64_t find_place(const bwi_hdf5 *file, const bwi_hdf5_entry *entry, hid
     return place == HADDR_UNDEF || place > file->size || bytes > file->size - place ? -1 : (int64_t)place;
 }
 
+/* The file's bytes without what stands before them; false if its numbers are short, as in files older than the library. */
+static bool find_bytes(const bwi_hdf5 *file, h5_part *bytes)
+{
+    static const unsigned char signature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+    for (size_t at = 0; at < file->size; at = at ? 2 * at : 512) {
+        *bytes = (h5_part){file->image + at, file->size - at};
+        if (bytes->size > 16 && memcmp(bytes->data, signature, sizeof signature) == 0)
+            return bytes->data[8] < 2 ? bytes->data[13] == 8 && bytes->data[14] == 8 : bytes->data[9] == 8 && bytes->data[10] == 8;
+    }
+    return false;
+}
+
+static void describe_chunks(const bwi_hdf5 *file, hid_t dataset, bwi_hdf5_entry *entry)
+{
+    H5O_info_t facts;
+    h5_part bytes;
+    h5_chunks chunks;
+    entry->chunked = true;
+    if (H5Oget_info(dataset, &facts) < 0 || !find_bytes(file, &bytes))
+        entry->refused = "is damaged, or its numbers are too short";
+    else
+        entry->refused = h5_chunks_open(&chunks, &bytes, facts.addr, entry->rank, entry->shape, bwi_dtype_size(entry->dtype));
+    entry->header = entry->refused ? 0 : facts.addr;
+    entry->stored = !entry->refused;
+}
+
 static void describe(walk *w, hid_t dataset, bwi_hdf5_entry *entry)
 {
     hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset), plan = H5Dget_create_plist(dataset);
     const char *refused = plan < 0 ? "is damaged" : outside(plan);
     if (refused)
         w->status = fail_at(w->file, BW_DATA_LOSS, w->path, refused);
-    else if (type >= 0 && space >= 0 && plain_type(type, &entry->dtype) && read_shape(space, entry)) {
+    else if (type < 0 || space < 0 || !plain_type(type, &entry->dtype) || !read_shape(space, entry))
+        entry->refused = "is not stored as plain numbers";
+    else if (H5Pget_layout(plan) == H5D_CHUNKED) {
+        entry->swapped = H5Tget_order(type) != H5Tget_order(H5T_NATIVE_INT) && bwi_dtype_size(entry->dtype) > 1;
+        describe_chunks(w->file, dataset, entry);
+    } else if (H5Pget_nfilters(plan) != 0) {
+        entry->refused = "has filters without chunks";
+    } else {
         const size_t storage = H5Dget_storage_size(dataset), bytes = entry_bytes(entry);
         entry->stored = bytes <= storage && bytes <= w->file->size;
-        entry->chunked = H5Pget_layout(plan) == H5D_CHUNKED;
         entry->place = find_place(w->file, entry, dataset, type, plan);
     }
     H5Pclose(plan);
@@ -395,6 +426,17 @@ const bwi_hdf5_entry *bwi_hdf5_find(const bwi_hdf5 *file, const char *name)
 
 /* ---- Reading ---- */
 
+static void swap_bytes(unsigned char *at, size_t size, size_t count)
+{
+    for (; count > 0; count--, at += size) {
+        for (size_t i = 0; i < size / 2; i++) {
+            const unsigned char byte = at[i];
+            at[i] = at[size - 1 - i];
+            at[size - 1 - i] = byte;
+        }
+    }
+}
+
 /* The part of the dataset's space that is wanted, and one of its size in memory. */
 static bool select_part(const bwi_hdf5_entry *entry, int64_t offset, int64_t count, hid_t space, hid_t *memory)
 {
@@ -410,15 +452,64 @@ static bool select_part(const bwi_hdf5_entry *entry, int64_t offset, int64_t cou
     return *memory >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, first, NULL, extents, NULL) >= 0;
 }
 
+bw_status bwi_hdf5_read_chunks(bwi_hdf5 *file, const bwi_hdf5_entry *entry, void *to)
+{
+    h5_part bytes;
+    h5_chunks chunks;
+    char where[NAME_LIMIT + 256], quoted[BWI_QUOTE_SIZE];
+    const size_t size = bwi_dtype_size(entry->dtype);
+    if (!entry->header || !find_bytes(file, &bytes) ||
+        h5_chunks_open(&chunks, &bytes, entry->header, entry->rank, entry->shape, size))
+        return fail_at(file, BW_DATA_LOSS, entry->name, "is not stored in chunks");
+    snprintf(where, sizeof where, "%.240s: %s", file->where, bwi_quote(quoted, entry->name, strlen(entry->name)));
+    const bw_status status = h5_chunks_read(file->ctx, &chunks, where, to);
+    if (status == BW_OK && entry->swapped)
+        swap_bytes(to, size, entry_bytes(entry) / size);
+    return status;
+}
+
+/* Into float32 or int64 through the library's conversions, which see no more of the file. */
+static bw_status read_chunked(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t offset, int64_t count, bw_dtype dtype, void *to)
+{
+    const hid_t types[] = {H5T_NATIVE_UINT8,  H5T_NATIVE_INT8,   H5T_NATIVE_UINT16,
+                           H5T_NATIVE_INT16,  H5T_NATIVE_UINT32, H5T_NATIVE_INT32,
+                           H5T_NATIVE_UINT64, H5T_NATIVE_INT64,  -1,
+                           H5T_NATIVE_FLOAT,  H5T_NATIVE_DOUBLE};
+    const hid_t type = (size_t)entry->dtype < BWI_COUNT(types) ? types[entry->dtype] : -1;
+    const size_t all = entry_bytes(entry), row = all / (size_t)entry->shape[0], size = bwi_dtype_size(entry->dtype);
+    const size_t target = bwi_dtype_size(dtype), values = row / size * (size_t)count;
+    if (type < 0)
+        return fail_at(file, BW_UNIMPLEMENTED, entry->name, "is of half precision in chunks; contiguous storage is read");
+    unsigned char *memory = bwi_allocate(file->ctx, bwi_size_add(all, bwi_size_multiply(values, 8)), 1);
+    if (!memory)
+        return BW_RESOURCE_EXHAUSTED;
+    bw_status status = bwi_hdf5_read_chunks(file, entry, memory);
+    if (status == BW_OK) {
+        unsigned char *first = memory + (size_t)offset * row;
+        memmove(memory, first, values * size);
+        host h;
+        enter(&h);
+        const bool made =
+            H5Tconvert(type, dtype == BW_F32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64, values, memory, NULL, H5P_DEFAULT) >= 0;
+        leave(&h);
+        status = made ? BW_OK : fail_at(file, BW_DATA_LOSS, entry->name, "is damaged");
+        memcpy(to, memory, values * target);
+    }
+    bwi_release(file->ctx, memory);
+    return status;
+}
+
 bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t offset, int64_t count, bw_dtype dtype, void *to)
 {
     const int64_t rows = entry->rank ? entry->shape[0] : 1;
     if (!entry->stored)
-        return fail_at(file, BW_DATA_LOSS, entry->name, "is not stored as plain numbers");
+        return fail_at(file, BW_DATA_LOSS, entry->name, entry->refused ? entry->refused : "is not stored as plain numbers");
     if (offset < 0 || count < 0 || offset > rows || count > rows - offset || (dtype != BW_F32 && dtype != BW_I64))
         return fail_at(file, BW_INTERNAL, entry->name, "was asked for values that it does not have");
     if (count == 0)
         return BW_OK;
+    if (entry->chunked)
+        return read_chunked(file, entry, offset, count, dtype, to);
     host h;
     enter(&h);
     hid_t dataset = H5Dopen2(file->file, entry->name, H5P_DEFAULT), space = H5Dget_space(dataset), memory = -1;
@@ -433,12 +524,6 @@ bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t off
 
 /* ---- Attributes ---- */
 
-/* Numbers in the file have 8 bytes: others are older than the library. */
-static bool has_long_offsets(const unsigned char *image, size_t size)
-{
-    return size > 16 && (image[8] < 2 ? image[13] == 8 && image[14] == 8 : image[9] == 8 && image[10] == 8);
-}
-
 bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name, char **texts, int *count)
 {
     host h;
@@ -450,9 +535,10 @@ bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name
     leave(&h);
     if (!found)
         return BW_OK;
-    if (!has_long_offsets(file->image, file->size))
+    h5_part bytes;
+    if (!find_bytes(file, &bytes))
         return fail_at(file, BW_DATA_LOSS, name, "cannot be read: the file's numbers are too short");
-    return bwi_hdf5_read_text(file->ctx, file->image, file->size, facts.addr, file->where, name, texts, count);
+    return bwi_hdf5_read_text(file->ctx, bytes.data, bytes.size, facts.addr, file->where, name, texts, count);
 }
 
 /* ---- Writing ---- */

@@ -4,46 +4,20 @@
  * 2), of fixed or variable length. Every place is checked against the file's size before it is looked at.
  */
 #include "format/format.h"
+#include "format/hdf5_bytes.h"
 
 #include <string.h>
 
-enum { BLOCK_LIMIT = 64, TEXT_LIMIT = 1 << 24, MESSAGE_CONTINUATION = 0x10, MESSAGE_ATTRIBUTE = 0x0c };
+enum { TEXT_LIMIT = 1 << 24, MESSAGE_ATTRIBUTE = 0x0c };
 enum { CLASS_TEXT = 3, CLASS_VARIABLE = 9, REFERENCE_SIZE = 16 };
-
-/* A part of the file. */
-typedef struct part {
-    const unsigned char *data;
-    size_t size;
-} part;
 
 typedef struct search {
     bw_context *ctx;
     const char *where, *name;
-    part file;
-    part blocks[BLOCK_LIMIT]; /* of messages */
-    int block_count;
-    bool new_header; /* version 2 */
-    bool creation_order;
+    h5_part file;
     bwi_text out;
     int count;
 } search;
-
-static uint64_t number(const unsigned char *at, int bytes)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < bytes; i++)
-        value |= (uint64_t)at[i] << 8 * i;
-    return value;
-}
-
-/* `size` bytes from `offset` on; false if they are not all there. */
-static bool cut(const part *whole, uint64_t offset, uint64_t size, part *cut_out)
-{
-    if (offset > whole->size || size > whole->size - offset)
-        return false;
-    *cut_out = (part){whole->data + offset, (size_t)size};
-    return true;
-}
 
 static bw_status damaged(const search *s)
 {
@@ -52,16 +26,16 @@ static bw_status damaged(const search *s)
 
 /* ---- Texts of variable length stand in collections ---- */
 
-static bool find_in_collection(const part *file, uint64_t address, uint64_t index, part *found)
+static bool find_in_collection(const h5_part *file, uint64_t address, uint64_t index, h5_part *found)
 {
-    part head, collection;
-    if (!cut(file, address, 16, &head) || memcmp(head.data, "GCOL", 4) != 0 || head.data[4] != 1 ||
-        !cut(file, address, number(head.data + 8, 8), &collection))
+    h5_part head, collection;
+    if (!h5_cut(file, address, 16, &head) || memcmp(head.data, "GCOL", 4) != 0 || head.data[4] != 1 ||
+        !h5_cut(file, address, h5_number(head.data + 8, 8), &collection))
         return false;
-    for (uint64_t at = 16; cut(&collection, at, 16, &head) && number(head.data, 2) != 0;) {
-        const uint64_t size = number(head.data + 8, 8);
-        if (number(head.data, 2) == index)
-            return cut(&collection, at + 16, size, found);
+    for (uint64_t at = 16; h5_cut(&collection, at, 16, &head) && h5_number(head.data, 2) != 0;) {
+        const uint64_t size = h5_number(head.data + 8, 8);
+        if (h5_number(head.data, 2) == index)
+            return h5_cut(&collection, at + 16, size, found);
         if (size > collection.size)
             return false;
         at += 16 + (size + 7) / 8 * 8;
@@ -69,7 +43,7 @@ static bool find_in_collection(const part *file, uint64_t address, uint64_t inde
     return false;
 }
 
-static bw_status add_text(search *s, const part *text)
+static bw_status add_text(search *s, const h5_part *text)
 {
     const size_t length = strnlen((const char *)text->data, text->size);
     if (bwi_size_add(s->out.length, length) > TEXT_LIMIT)
@@ -82,20 +56,20 @@ static bw_status add_text(search *s, const part *text)
 static bw_status add_variable(search *s, const unsigned char *reference)
 {
     static const unsigned char nothing[1];
-    const uint64_t length = number(reference, 4);
-    part text = {nothing, 0};
+    const uint64_t length = h5_number(reference, 4);
+    h5_part text = {nothing, 0};
     if (length > 0 &&
-        (!find_in_collection(&s->file, number(reference + 4, 8), number(reference + 12, 4), &text) || length > text.size))
+        (!find_in_collection(&s->file, h5_number(reference + 4, 8), h5_number(reference + 12, 4), &text) || length > text.size))
         return damaged(s);
     text.size = length;
     return add_text(s, &text);
 }
 
-static bw_status add_values(search *s, const part *data, bool variable, size_t size, uint64_t count)
+static bw_status add_values(search *s, const h5_part *data, bool variable, size_t size, uint64_t count)
 {
     bw_status status = BW_OK;
     for (uint64_t i = 0; i < count && status == BW_OK; i++) {
-        part text = {data->data + i * size, size};
+        h5_part text = {data->data + i * size, size};
         status = variable ? add_variable(s, text.data) : add_text(s, &text);
     }
     return status;
@@ -104,7 +78,7 @@ static bw_status add_values(search *s, const part *data, bool variable, size_t s
 /* ---- Attributes ---- */
 
 /* The number of elements; false if it cannot be. */
-static bool read_space(const part *space, uint64_t *count)
+static bool read_space(const h5_part *space, uint64_t *count)
 {
     if (space->size < 4)
         return false;
@@ -114,13 +88,13 @@ static bool read_space(const part *space, uint64_t *count)
     if ((version != 1 && version != 2) || rank > 32 || space->size < first + 8 * (size_t)rank)
         return false;
     for (int i = 0; i < rank; i++)
-        if (__builtin_mul_overflow(*count, number(space->data + first + 8 * i, 8), count))
+        if (__builtin_mul_overflow(*count, h5_number(space->data + first + 8 * i, 8), count))
             return false;
     return true;
 }
 
 /* Cuts a message into name, type, space and data. Version 1 pads each to 8 bytes. */
-static bool cut_attribute(const part *message, part parts[4])
+static bool cut_attribute(const h5_part *message, h5_part parts[4])
 {
     if (message->size < 8)
         return false;
@@ -129,17 +103,17 @@ static bool cut_attribute(const part *message, part parts[4])
     if (version < 1 || version > 3 || (version > 1 && message->data[1] != 0)) /* shared types stand elsewhere */
         return false;
     for (int i = 0; i < 3; i++) {
-        const uint64_t size = number(message->data + 2 + 2 * i, 2);
-        if (!cut(message, at, size, &parts[i]))
+        const uint64_t size = h5_number(message->data + 2 + 2 * i, 2);
+        if (!h5_cut(message, at, size, &parts[i]))
             return false;
         at += version == 1 ? (size + 7) / 8 * 8 : size;
     }
-    return at <= message->size && cut(message, at, message->size - at, &parts[3]);
+    return at <= message->size && h5_cut(message, at, message->size - at, &parts[3]);
 }
 
-static bw_status read_attribute(search *s, const part *message, bool *found)
+static bw_status read_attribute(search *s, const h5_part *message, bool *found)
 {
-    part parts[4];
+    h5_part parts[4];
     const size_t length = strlen(s->name);
     uint64_t count = 0;
     *found = false;
@@ -152,7 +126,7 @@ static bw_status read_attribute(search *s, const part *message, bool *found)
         return damaged(s);
     const int class_number = parts[1].data[0] & 15;
     const bool variable = class_number == CLASS_VARIABLE && (parts[1].data[1] & 15) == 1;
-    const size_t size = (size_t)number(parts[1].data + 4, 4);
+    const size_t size = (size_t)h5_number(parts[1].data + 4, 4);
     if (count == 0) /* of any type: h5py's empty lists are of numbers */
         return BW_OK;
     if (class_number != CLASS_TEXT && !variable)
@@ -160,59 +134,6 @@ static bw_status read_attribute(search *s, const part *message, bool *found)
     if (size == 0 || (variable && size != REFERENCE_SIZE) || count > parts[3].size / size)
         return damaged(s);
     return add_values(s, &parts[3], variable, size, count);
-}
-
-/* ---- Headers ---- */
-
-static void add_block(search *s, uint64_t address, uint64_t size)
-{
-    part block;
-    if (s->block_count == BLOCK_LIMIT || !cut(&s->file, address, size, &block))
-        return;
-    if (s->new_header) { /* a signature before, a checksum behind */
-        if (block.size < 8 || memcmp(block.data, "OCHK", 4) != 0)
-            return;
-        block.data += 4;
-        block.size -= 8;
-    }
-    s->blocks[s->block_count++] = block;
-}
-
-static bool open_header(search *s, uint64_t address)
-{
-    part head;
-    if (!cut(&s->file, address, 16, &head))
-        return false;
-    if (head.data[0] == 1) {
-        add_block(s, address + 16, number(head.data + 8, 4));
-        return s->block_count > 0;
-    }
-    if (memcmp(head.data, "OHDR", 4) != 0 || head.data[4] != 2)
-        return false;
-    const int flags = head.data[5], width = 1 << (flags & 3);
-    uint64_t at = address + 6 + (flags & 0x20 ? 16u : 0u) + (flags & 0x10 ? 4u : 0u);
-    part size;
-    s->creation_order = (flags & 4) != 0;
-    if (!cut(&s->file, at, (uint64_t)width, &size) || !cut(&s->file, at + (uint64_t)width, number(size.data, width), &s->blocks[0]))
-        return false;
-    s->block_count = 1;
-    s->new_header = true;
-    return true;
-}
-
-/* The next message of a block: its type and data. */
-static bool next_message(const search *s, const part *block, uint64_t *at, int *type, part *message)
-{
-    part head;
-    const uint64_t head_size = !s->new_header ? 8 : s->creation_order ? 6 : 4;
-    if (!cut(block, *at, head_size, &head))
-        return false;
-    *type = (int)number(head.data, s->new_header ? 1 : 2);
-    const uint64_t size = number(head.data + (s->new_header ? 1 : 2), 2);
-    if (!cut(block, *at + head_size, size, message))
-        return false;
-    *at += head_size + size;
-    return true;
 }
 
 bw_status bwi_hdf5_read_text(bw_context *ctx, const void *image, size_t size, uint64_t address, const char *where, const char *name,
@@ -223,17 +144,14 @@ bw_status bwi_hdf5_read_text(bw_context *ctx, const void *image, size_t size, ui
     bool found = false;
     *texts = NULL;
     *count = 0;
-    if (!open_header(&s, address))
+    h5_header header;
+    h5_part message;
+    int type;
+    if (!h5_header_open(&header, &s.file, address))
         return damaged(&s);
-    for (int b = 0; b < s.block_count && !found && status == BW_OK; b++) {
-        part message;
-        int type;
-        for (uint64_t at = 0; !found && status == BW_OK && next_message(&s, &s.blocks[b], &at, &type, &message);) {
-            if (type == MESSAGE_ATTRIBUTE)
-                status = read_attribute(&s, &message, &found);
-            else if (type == MESSAGE_CONTINUATION && message.size >= 16)
-                add_block(&s, number(message.data, 8), number(message.data + 8, 8));
-        }
+    while (!found && status == BW_OK && h5_header_next(&header, &type, &message)) {
+        if (type == MESSAGE_ATTRIBUTE)
+            status = read_attribute(&s, &message, &found);
     }
     if (status != BW_OK) {
         bwi_text_free(&s.out);
