@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bench/run.sh [COMMAND [OPTIONS]]: this machine's limits, single kernels beside them (bench/ops.c), how long the command takes
 # from its start to the end of the first step, and the speed of training on the built-in workloads as a share of the limit.
-# Nothing else should run meanwhile.
+# Then how fast data is read (bench/data.c). Nothing else should run meanwhile.
 #
 # The limit of a workload is what multiply-adds (all cores' peak) or memory (Adam reads and writes 28 bytes a parameter and
 # step) allow at best. Convolutions by Winograd's algorithm need fewer products than are counted, and what fits into caches is
@@ -40,3 +40,8 @@ read -r _ peak _ bandwidth < <("$ops" limits)
             printf "%-12s %7d %12.0f %11.1f %9.2f %8.0f%%\n", field("workload"), field("batch"), field("samples_per_s"),
                    field("step_us"), field("gflops"), 100 * field("samples_per_s") / most
         }'
+
+printf '\n'
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$(dirname "$command")/bench/data" "$folder"

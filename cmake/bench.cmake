@@ -4,3 +4,9 @@ target_include_directories(bench_ops PRIVATE include src)
 target_link_libraries(bench_ops PRIVATE batchwise_flags batchwise_static)
 set_property(SOURCE bench/ops.c APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=fast -O3)
 set_target_properties(bench_ops PROPERTIES OUTPUT_NAME ops RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+
+# Reading data beside the least that it costs.
+add_executable(bench_data bench/data.c)
+target_include_directories(bench_data PRIVATE include src)
+target_link_libraries(bench_data PRIVATE batchwise_flags batchwise_static)
+set_target_properties(bench_data PROPERTIES OUTPUT_NAME data RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)

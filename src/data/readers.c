@@ -3,7 +3,6 @@
  */
 #include "data/dataset.h"
 
-#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -189,6 +188,29 @@ static bool is_file(bw_context *ctx, const char *path)
 
 /* ---- Patterns ---- */
 
+/* * stands for any text, ? for any byte; hidden names are named in full. */
+static bool matches(const char *pattern, const char *name)
+{
+    const char *star = NULL, *from = name;
+    if (*name == '.' && *pattern != '.')
+        return false;
+    while (*name) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            from = name;
+        } else if (*pattern == '?' || *pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star) {
+            pattern = star;
+            name = ++from;
+        } else {
+            return false;
+        }
+    }
+    return !pattern[strspn(pattern, "*")];
+}
+
 /* The files of a folder whose names match, one after another, each after a comma. */
 static bw_status match(bw_context *ctx, const char *path, bwi_text *list)
 {
@@ -200,7 +222,7 @@ static bw_status match(bw_context *ctx, const char *path, bwi_text *list)
     bw_status status = bwi_folder_list(ctx, where, &names);
     for (int64_t i = 0; i < names.count && status == BW_OK; i++) {
         const char *name = names.text + names.name[i].at;
-        if (fnmatch(pattern, name, FNM_PERIOD) != 0 || names.name[i].entry == BW_ENTRY_FOLDER)
+        if (!matches(pattern, name) || names.name[i].entry == BW_ENTRY_FOLDER)
             continue;
         if (strchr(name, ','))
             status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s%s: a name with a comma cannot be in a list", where, name);
