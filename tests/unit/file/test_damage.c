@@ -1,4 +1,7 @@
-/* Damaged files, and allocations and files that fail: a status and a message, nothing left behind, the model as before. */
+/*
+ * Damaged files, and allocations and files that fail: a status and a message, nothing left behind, the model as before. BW_EVERY=1
+ * in the environment: every length and every byte, which takes minutes, not a sample of them.
+ */
 #include "support/check.h"
 
 #include "file/file.h"
@@ -69,6 +72,12 @@ static void read_all(bw_context *ctx, const char *path, unsigned char **data, si
     bwi_file_unmap(ctx, &bytes);
 }
 
+/* From one damaged byte or length to the next. */
+static size_t step(size_t usual)
+{
+    return getenv("BW_EVERY") ? 1 : usual;
+}
+
 /* Without syncing: there are thousands. */
 static void put(const char *path, const void *data, size_t size)
 {
@@ -89,7 +98,7 @@ static void test_cut_short(void **state)
         size_t size, before = bwi_allocated_bytes(ctx);
         const char *name = strstr(names[n], ".h5") ? "m.h5" : "m.keras";
         read_all(ctx, fixture(names[n]), &data, &size);
-        for (size_t length = 0; length < size; length += length < 400 ? 7 : 331) {
+        for (size_t length = 0; length < size; length += step(length < 400 ? 7 : 331)) {
             put(at(name), data, length);
             if (try_load(ctx, at(name))) {
                 fail_msg("%s was loaded from its first %zu bytes", names[n], length);
@@ -115,7 +124,7 @@ static void test_changed(void **state)
         const char *name = n ? "m.h5" : "m.keras";
         int loaded = 0, tried = 0;
         read_all(ctx, fixture(names[n]), &data, &size);
-        for (size_t i = 0; i < size; i += n ? 97 : 53, tried++) {
+        for (size_t i = 0; i < size; i += step(n ? 97 : 53), tried++) {
             data[i] ^= (unsigned char)(1 << i % 8);
             put(at(name), data, size);
             loaded += try_load(ctx, at(name));
@@ -163,7 +172,7 @@ static void test_weights_cut_short(void **state)
         check_ok(ctx, bw_save(model, at(weight_files[k])));
         read_all(ctx, at(weight_files[k]), &data, &size);
         before = bwi_allocated_bytes(ctx);
-        for (size_t length = 0; length < size; length += length < 400 ? 7 : 331) {
+        for (size_t length = 0; length < size; length += step(length < 400 ? 7 : 331)) {
             if (try_weights(model, weight_files[k], data, length) == BW_OK) {
                 fail_msg("%s was loaded from its first %zu bytes", weight_files[k], length);
             }
@@ -187,7 +196,7 @@ static void test_weights_changed(void **state)
         int refused = 0;
         check_ok(ctx, bw_save(model, at(weight_files[k])));
         read_all(ctx, at(weight_files[k]), &data, &size);
-        for (size_t i = 0; i < size; i += k == 1 ? 1 : 41) {
+        for (size_t i = 0; i < size; i += step(k == 1 ? 1 : 41)) {
             data[i] ^= (unsigned char)(1 << i % 8);
             refused += try_weights(model, weight_files[k], data, size) != BW_OK;
             data[i] ^= (unsigned char)(1 << i % 8);
