@@ -79,7 +79,7 @@ struct bwi_kernels {
     void (*dense_backward_weights)(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *dw, float *db,
                                    bool accumulate);
 
-    /* Parts of these passes, with the same bits, for layers in panels: outputs from ... to - 1 (multiples of a panel, or `out`), and
+    /* Parts of these passes, with the same bits, for layers in panels with 16 inputs or more: outputs from ... to - 1 (multiples of a panel, or `out`), and
      * inputs from ... to - 1 (multiples of 16, or `in` if that is one). */
     void (*dense_forward_range)(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *x, const float *w,
                                 const float *bias, float *y);

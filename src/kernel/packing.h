@@ -10,6 +10,8 @@
 /* Up to so many outputs, dense weights are stored [out][in]; beyond, in panels [ceil(out/PANEL)][in][PANEL]. */
 #define BWI_DENSE_NARROW 16
 #define BWI_DENSE_PANEL 32
+/* Up to so many inputs, layers in panels have passes of their own; they have no ranges and blocks. */
+#define BWI_DENSE_FEW 4
 /* Extents of a tile's x are rounded up to it where the weights' gradient is made by blocks. */
 #define BWI_DENSE_ROOM 16
 

@@ -80,7 +80,7 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 /* ---- In parts ---- */
 
 /* Below it, sharing a pass costs more than it saves. */
-enum { WORTH_SHARING = 1 << 16, INPUTS_OF_PART = 128, ROWS_OF_BLOCK = 32 };
+enum { WORTH_SHARING = 1 << 16, FEWEST_INPUTS = 16, INPUTS_OF_PART = 128, ROWS_OF_BLOCK = 32 };
 
 static int64_t panels_of(const bw_node *node)
 {
@@ -90,7 +90,7 @@ static int64_t panels_of(const bw_node *node)
 
 static int64_t parts(const bw_node *node, int pass)
 {
-    if (panels_of(node) == 0 || node->variable[0]->count < WORTH_SHARING) {
+    if (panels_of(node) == 0 || in_of(node) < FEWEST_INPUTS || node->variable[0]->count < WORTH_SHARING) {
         return 0;
     }
     if (pass == BWI_PASS_FORWARD) {
