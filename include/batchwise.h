@@ -646,10 +646,10 @@ typedef enum bw_plan_item {
     BW_PLAN_GRADIENTS,   /* one sum of gradients */
     BW_PLAN_LANES,       /* the other lanes' sums */
     BW_PLAN_OPTIMIZER,   /* its slots */
-    BW_PLAN_ACTIVATIONS, /* outputs and differences of a tile, for each worker, at the fullest moment */
+    BW_PLAN_ACTIVATIONS, /* outputs and differences of a tile at the fullest moment, for each that runs at the same time */
     BW_PLAN_WORKSPACE,   /* what forward passes leave for backward ones besides; weights in a kernel's order; statistics */
     BW_PLAN_SCRATCH,     /* what kernels need while they run */
-    BW_PLAN_INPUT,       /* the gathered samples of a tile, for each worker */
+    BW_PLAN_INPUT,       /* the gathered samples of a tile, for each that runs at the same time */
     BW_PLAN_DATA,        /* samples made ahead */
     BW_PLAN_STORE,       /* what whole-batch layers (BatchNormalization) keep for the whole batch */
     BW_PLAN_BOOKS,       /* the run's own tables: plan, bound instructions, history */

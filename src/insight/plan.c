@@ -38,8 +38,7 @@ typedef struct study {
     bwi_whole_batch whole;
     size_t *values, *workspaces; /* by lowered node, of one worker */
     int *layer_of;               /* row of each node of the session's graph */
-    size_t region;
-    size_t other_bytes; /* outside the arena: the history */
+    size_t other_bytes;          /* outside the arena: the history */
 } study;
 
 /* ---- Which layer a node belongs to ---- */
@@ -124,11 +123,11 @@ static void fill_rows(const study *s)
 {
     const bwi_plan *inner = s->inner;
     bwi_plan_row *rows = s->plan->rows;
-    size_t workers = (size_t)inner->workers;
+    size_t regions = (size_t)inner->regions;
     for (int n = 0; n < inner->graph.count; n++) {
         bw_layer_memory *facts = &rows[row_of_lowered(s, inner->graph.nodes[n])].facts;
-        facts->activations += bwi_size_multiply(s->values[n], workers);
-        facts->workspace += bwi_size_multiply(s->workspaces[n], workers);
+        facts->activations += bwi_size_multiply(s->values[n], regions);
+        facts->workspace += bwi_size_multiply(s->workspaces[n], regions);
     }
     for (int v = 0; v < inner->source->variable_count; v++) {
         const bwi_variable *variable = inner->source->variables[v];
@@ -150,10 +149,9 @@ static void fill_items(const study *s)
     const bwi_plan *inner = s->inner;
     bw_memory_facts *facts = &s->plan->facts;
     size_t *items = facts->items, input = 0, workspace = 0, sum = 0;
-    size_t workers = (size_t)inner->workers;
     for (int n = 0; n < inner->graph.count; n++) {
-        workspace += s->workspaces[n];
-        input += inner->graph.nodes[n]->op->flags & BWI_OP_INPUT ? s->values[n] : 0;
+        workspace += bwi_size_multiply(s->workspaces[n], (size_t)inner->regions);
+        input += inner->graph.nodes[n]->op->flags & BWI_OP_INPUT ? bwi_size_multiply(s->values[n], (size_t)inner->regions) : 0;
     }
     items[BW_PLAN_PARAMETERS] = bwi_session_parameter_bytes(&s->session);
     items[BW_PLAN_OPTIMIZER] = bwi_optimizer_bytes(s->session.training);
@@ -162,9 +160,9 @@ static void fill_items(const study *s)
     size_t lane = inner->items.lanes / (size_t)inner->own_lanes;
     items[BW_PLAN_GRADIENTS] = lane + inner->items.records;
     items[BW_PLAN_LANES] = inner->items.lanes - lane;
-    items[BW_PLAN_INPUT] = bwi_size_multiply(input, workers);
-    items[BW_PLAN_WORKSPACE] = bwi_size_multiply(workspace, workers) + inner->items.statistics;
-    items[BW_PLAN_ACTIVATIONS] = bwi_size_multiply(s->region - input - workspace, workers);
+    items[BW_PLAN_INPUT] = input;
+    items[BW_PLAN_WORKSPACE] = workspace + inner->items.statistics;
+    items[BW_PLAN_ACTIVATIONS] = inner->items.activations - input - workspace;
     items[BW_PLAN_STORE] = inner->items.store;
     facts->peak_bytes = bwi_plan_total(inner);
     for (int k = 0; k < BW_PLAN_ITEMS; k++) {
@@ -231,7 +229,7 @@ static bw_status fill(study *s, const bw_plan_options *options)
     if (!s->values || !s->workspaces || !s->whole.nodes) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    bw_status status = bwi_plan_fullest(inner, s->values, s->workspaces, &s->region);
+    bw_status status = bwi_plan_fullest(inner, s->values, s->workspaces);
     if (status == BW_OK) {
         status = bwi_whole_batch_measure(&s->whole, &s->session);
     }

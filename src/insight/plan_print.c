@@ -5,15 +5,18 @@
 
 enum { BAR = 24, SHAPE_TEXT = 160 };
 
-/* Pieces of a bar: of BAR for `most`, at least one for what is there at all. */
-static const char *bar(char text[3 * BAR + 1], size_t bytes, size_t most)
+enum { BAR_TEXT = 2 + 3 * BAR + 1 };
+
+/* Two blanks and a bar: BAR pieces for `most`, at least one for what is there at all; "" for nothing. */
+static const char *bar(char text[BAR_TEXT], size_t bytes, size_t most)
 {
     int pieces = most ? (int)((double)bytes / (double)most * BAR + 0.5) : 0;
     pieces = bytes && pieces < 1 ? 1 : pieces;
-    for (int k = 0; k < pieces; k++) {
-        memcpy(text + 3 * k, "━", 3);
+    int at = pieces ? snprintf(text, BAR_TEXT, "  ") : 0;
+    for (int k = 0; k < pieces; k++, at += 3) {
+        memcpy(text + at, "━", 3);
     }
-    text[3 * pieces] = '\0';
+    text[at] = '\0';
     return text;
 }
 
@@ -39,14 +42,14 @@ static const char *cell(char text[32], size_t bytes)
 static void print_items(const bw_plan *plan, FILE *file)
 {
     const bw_memory_facts *facts = &plan->facts;
-    char bytes[32], drawn[3 * BAR + 1];
+    char bytes[32], drawn[BAR_TEXT];
     size_t most = 0;
     for (int k = 0; k < BW_PLAN_ITEMS; k++) {
         most = facts->items[k] > most ? facts->items[k] : most;
     }
     for (int k = 0; k < BW_PLAN_ITEMS; k++) {
         if (facts->items[k]) {
-            fprintf(file, "  %-14s %10s  %s\n", bw_plan_item_name((bw_plan_item)k), bwi_format_bytes(bytes, facts->items[k]),
+            fprintf(file, "  %-14s %10s%s\n", bw_plan_item_name((bw_plan_item)k), bwi_format_bytes(bytes, facts->items[k]),
                     bar(drawn, facts->items[k], most));
         }
     }
@@ -55,11 +58,10 @@ static void print_items(const bw_plan *plan, FILE *file)
 static void print_sums(const bw_plan *plan, FILE *file)
 {
     const bw_memory_facts *facts = &plan->facts;
-    char bytes[32], budget[32], drawn[3 * BAR + 1];
+    char bytes[32], budget[32], drawn[BAR_TEXT];
     size_t most = facts->peak_bytes > facts->whole_batch_bytes ? facts->peak_bytes : facts->whole_batch_bytes;
-    fprintf(file, "  %-14s %10s  %s\n", "together", bwi_format_bytes(bytes, facts->peak_bytes),
-            bar(drawn, facts->peak_bytes, most));
-    fprintf(file, "  %-14s %10s  %s\n", "whole batch", bwi_format_bytes(bytes, facts->whole_batch_bytes),
+    fprintf(file, "  %-14s %10s%s\n", "together", bwi_format_bytes(bytes, facts->peak_bytes), bar(drawn, facts->peak_bytes, most));
+    fprintf(file, "  %-14s %10s%s\n", "whole batch", bwi_format_bytes(bytes, facts->whole_batch_bytes),
             bar(drawn, facts->whole_batch_bytes, most));
     fprintf(file, "A system that holds the whole batch: at most %lld samples in %s, its process not counted.\n",
             (long long)facts->whole_batch_largest, bwi_format_bytes(budget, facts->budget));
@@ -67,7 +69,7 @@ static void print_sums(const bw_plan *plan, FILE *file)
 
 static void print_layers(const bw_plan *plan, FILE *file)
 {
-    char drawn[3 * BAR + 1];
+    char drawn[BAR_TEXT];
     size_t most = 0;
     int width = 5;
     for (int k = 0; k < plan->row_count; k++) {
@@ -81,10 +83,29 @@ static void print_layers(const bw_plan *plan, FILE *file)
     for (int k = 0; k < plan->row_count; k++) {
         const bw_layer_memory *f = &plan->rows[k].facts;
         char shape[SHAPE_TEXT], cells[5][32];
-        fprintf(file, "  %-*s %14s %11s %11s %11s %11s %11s  %s\n", width, f->name,
+        fprintf(file, "  %-*s %14s %11s %11s %11s %11s %11s%s\n", width, f->name,
                 k + 1 < plan->row_count ? shape_text(shape, f) : "", cell(cells[0], f->parameters), cell(cells[1], f->gradients),
                 cell(cells[2], f->activations), cell(cells[3], f->workspace), cell(cells[4], f->whole_batch),
                 bar(drawn, f->whole_batch, most));
+    }
+}
+
+/* Which layer to make smaller. */
+static void print_largest(const bw_plan *plan, FILE *file)
+{
+    const bw_layer_memory *here = &plan->rows[0].facts, *there = here;
+    size_t tile = 0, whole = 0;
+    for (int k = 0; k < plan->row_count; k++) {
+        const bw_layer_memory *f = &plan->rows[k].facts;
+        tile += f->activations + f->workspace;
+        whole += f->whole_batch;
+        here = f->activations + f->workspace > here->activations + here->workspace ? f : here;
+        there = f->whole_batch > there->whole_batch ? f : there;
+    }
+    if (tile && whole) {
+        fprintf(file, "Most bytes: of a tile %s (%.0f percent), of a whole batch %s (%.0f percent).\n", here->name,
+                100.0 * (double)(here->activations + here->workspace) / (double)tile, there->name,
+                100.0 * (double)there->whole_batch / (double)whole);
     }
 }
 
@@ -100,5 +121,6 @@ bw_status bw_plan_print(const bw_plan *plan, FILE *file)
     print_items(plan, file);
     print_sums(plan, file);
     print_layers(plan, file);
+    print_largest(plan, file);
     return ferror(file) ? bwi_fail(plan->ctx, BW_RESOURCE_EXHAUSTED, "plan: cannot write the tables") : BW_OK;
 }

@@ -89,13 +89,12 @@ static void find_largest(look *l)
     }
 }
 
-bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspaces, size_t *region)
+bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspaces)
 {
     bw_context *ctx = plan->ctx;
     look l = {.plan = plan};
     memset(values, 0, (size_t)plan->graph.count * sizeof *values);
     memset(workspaces, 0, (size_t)plan->graph.count * sizeof *workspaces);
-    *region = 0;
     find_largest(&l);
     if (!l.phase || l.phase->count == 0) {
         return BW_OK;
@@ -115,7 +114,6 @@ bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspa
             most = bytes > most ? bytes : most;
         }
         bytes_at(&l, fullest, values, workspaces);
-        *region = l.phase->bytes;
     }
     bwi_release(ctx, l.first);
     bwi_release(ctx, l.last);

@@ -140,9 +140,8 @@ size_t bwi_plan_value_bytes(const bwi_plan *plan, const bwi_value *value, int64_
 /* The value that holds the bytes of `value` (views followed). */
 int bwi_plan_root(const bwi_program *program, int value);
 /* What lies in a worker's tile region at the fullest moment of its largest phase, by node of the lowered graph: outputs and
- * differences, and workspaces. What is behind the fullest moment is the region's bytes less their sum: gaps. Returns the
- * region's bytes. Both lists have plan->graph.count places; a failure is RESOURCE_EXHAUSTED. */
-bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspaces, size_t *region);
+ * differences, and workspaces. Both lists have plan->graph.count places; a failure is RESOURCE_EXHAUSTED. */
+bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspaces);
 /* Number of fixed blocks a variable is updated in. */
 int64_t bwi_update_blocks(const bwi_variable *variable);
 
