@@ -627,12 +627,13 @@ typedef struct bw_plan bw_plan;
 
 typedef struct bw_plan_options {
     size_t size;
-    size_t memory;   /* budget in bytes; 0: what the cgroup and the machine give */
-    int64_t tile;    /* samples a worker takes through at once; 0: from the model */
-    int lanes;       /* a power of two; 0: from the model */
-    int accumulate;  /* batches behind one update; default 1 */
-    int epochs;      /* rows of the history; default 1 */
-    bool validation; /* the run evaluates as well, as bw_fit does after each epoch if it has validation samples */
+    size_t memory;     /* budget in bytes; 0: what the cgroup and the machine give */
+    int64_t tile;      /* samples a worker takes through at once; 0: from the model */
+    int lanes;         /* a power of two; 0: from the model */
+    int accumulate;    /* batches behind one update; default 1 */
+    int epochs;        /* rows of the history; default 1 */
+    bool validation;   /* the run evaluates as well, as bw_fit does after each epoch if it has validation samples */
+    const char *spill; /* as in bw_fit_options */
 } bw_plan_options;
 
 #define BW_PLAN_OPTIONS_DEFAULT                                       \
@@ -666,6 +667,8 @@ typedef struct bw_memory_facts {
     size_t peak_bytes;
     size_t items[BW_PLAN_ITEMS]; /* their sum is peak_bytes, exactly */
     size_t budget;
+    int segments;       /* in which activations are computed again; 1: they are not */
+    size_t spill_bytes; /* of a file for what whole-batch layers find no room for; no memory */
     /* What a system needs that takes the whole batch through a layer before the next: its input, outputs kept for backward,
      * differences, parameters, gradients and optimizer slots; not its process. */
     size_t whole_batch_bytes;

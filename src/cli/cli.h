@@ -17,6 +17,8 @@ enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 
 /* Subcommands; argv[0] is the subcommand's name. */
 int cli_train(int argc, char **argv);
+int cli_plan(int argc, char **argv);
+int cli_verify(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 
@@ -61,12 +63,37 @@ int cli_model_text(char **expression, const char *command, const char *argument)
 
 /* Whether the argument names a model's file by its extension (.keras, .json, .h5): bw_load reads it. */
 bool cli_model_is_file(const char *argument);
+/* Either of the two, compiled; what is NULL stays as the file has it. Returns CLI_SUCCESS, or an exit code after a message. */
+int cli_model_make(bw_model **model, bw_context *ctx, const char *command, const char *argument, const char *optimizer,
+                   const char *loss);
 /* Whether bw_save can write a model to this name. */
 bool cli_model_can_be_saved(const char *path);
 
 /* The optimizer's text with its learning rate replaced by `rate`; `optimizer` may be NULL (Adam). The caller frees
  * it; NULL: no memory. */
 char *cli_optimizer_text(const char *optimizer, double rate);
+
+/* ---- explain.c: out-of-memory messages of other systems -------------------------------------------------- */
+
+typedef struct cli_explanation {
+    const char *model, *data; /* as given; data may be NULL */
+    /* What the message says: bytes, known to `slack`, and a shape if rank > 0. */
+    size_t bytes, slack;
+    int rank;
+    int64_t shape[BW_MAX_RANK];
+    /* What it is about. */
+    bool found;
+    int64_t batch; /* 0: not known */
+    bw_layer_memory layer;
+    bw_memory_facts facts; /* of the plan for this batch */
+} cli_explanation;
+
+/* False if the text names neither a shape nor bytes. */
+bool cli_explanation_read(cli_explanation *explanation, const char *text);
+/* Looks for the layer; a message without a shape is taken to be of the plan's batch if that was given. */
+void cli_explanation_find(cli_explanation *explanation, const bw_plan *plan, bool batch_given);
+void cli_explanation_print(FILE *file, const cli_explanation *explanation);
+void cli_explanation_json(cli_json *json, const cli_explanation *explanation);
 
 /* ---- history.c ------------------------------------------------------------------------------------------ */
 

@@ -108,6 +108,12 @@ void cli_json_text(cli_json *json, const char *key, const char *value)
     }
 }
 
+void cli_json_truth(cli_json *json, const char *key, bool value)
+{
+    begin_value(json, key);
+    fputs(value ? "true" : "false", json->file);
+}
+
 void cli_json_whole(cli_json *json, const char *key, int64_t value)
 {
     begin_value(json, key);

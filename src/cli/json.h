@@ -23,6 +23,7 @@ void cli_json_object_end(cli_json *json);
 void cli_json_array(cli_json *json, const char *key);
 void cli_json_array_end(cli_json *json);
 void cli_json_text(cli_json *json, const char *key, const char *value); /* NULL: null */
+void cli_json_truth(cli_json *json, const char *key, bool value);
 void cli_json_whole(cli_json *json, const char *key, int64_t value);
 void cli_json_flag(cli_json *json, const char *key, bool value);
 void cli_json_bytes(cli_json *json, const char *key, size_t value);

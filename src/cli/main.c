@@ -14,6 +14,8 @@ static const struct command {
     const char *purpose;
 } commands[] = {
     {"train", cli_train, "train a model on a file of samples"},
+    {"plan", cli_plan, "tell every byte of a run before it, and what a whole batch would need"},
+    {"verify", cli_verify, "prove on a model and its data that splitting changes nothing"},
     {"bench", cli_bench, "measure the speed of training on built-in workloads"},
     {"convert", cli_convert, "convert a model from one file to another"},
 };

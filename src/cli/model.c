@@ -89,6 +89,31 @@ bool cli_model_can_be_saved(const char *path)
     return ends_in_one_of(path, endings, sizeof endings / sizeof endings[0]);
 }
 
+int cli_model_make(bw_model **model, bw_context *ctx, const char *command, const char *argument, const char *optimizer,
+                   const char *loss)
+{
+    char *expression;
+    bw_status status = BW_OK;
+    if (cli_model_is_file(argument)) {
+        *model = bw_load(ctx, argument);
+        if (*model == NULL) {
+            return cli_fail("%s", bw_message(ctx));
+        }
+        if (optimizer != NULL || loss != NULL) {
+            status = bw_recompile(*model, optimizer, loss, NULL);
+        }
+    } else {
+        int code = cli_model_text(&expression, command, argument);
+        if (code != CLI_SUCCESS) {
+            return code;
+        }
+        *model = bw_model_parse(ctx, expression);
+        free(expression);
+        status = bw_compile(*model, optimizer, loss, NULL);
+    }
+    return *model != NULL && status == BW_OK ? CLI_SUCCESS : cli_mistake(command, "%s", bw_message(ctx));
+}
+
 /* The end of the argument at `text`: a comma outside parentheses, or `end`. */
 static const char *argument_end(const char *text, const char *end)
 {

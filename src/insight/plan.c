@@ -243,6 +243,8 @@ static bw_status fill(study *s, const bw_plan_options *options)
     facts->lanes = inner->lanes;
     facts->workers = inner->workers;
     facts->phases = inner->programs[0].phase_count;
+    facts->segments = inner->segments;
+    facts->spill_bytes = inner->spill_bytes;
     facts->budget = options->memory ? options->memory : bwi_memory_available(s->ctx);
     facts->whole_batch_bytes = bwi_whole_batch_bytes(&s->whole, facts->batch);
     facts->whole_batch_largest = bwi_whole_batch_largest(&s->whole, facts->budget);
@@ -261,6 +263,7 @@ static bw_status study_session(study *s, bw_dataset *dataset, int64_t window, co
                                    .tile = options->tile,
                                    .lanes = options->lanes,
                                    .memory = options->memory,
+                                   .spill = options->spill,
                                    .other_bytes = s->other_bytes};
     bw_status status = bwi_session_plan(&s->session, s->model, dataset, &session, &s->inner);
     if (status != BW_OK) {

@@ -1,0 +1,309 @@
+/*
+ * batchwise plan: every byte of a run before it, for one or several batches, beside what a system that holds the whole batch
+ * needs; and what stands behind another system's out-of-memory message.
+ */
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct arguments {
+    const char *model, *data, *batch, *optimizer, *loss, *explain;
+    double scale;
+    int64_t tile;
+    int accumulate, epochs, workers, lanes;
+    size_t memory;
+    bool json;
+} arguments;
+
+#define AT(member) offsetof(arguments, member)
+
+static const cli_option options[] = {
+    {"model", &cli_text, AT(model), "M",
+     "an expression, a text file that holds one, or a file of\nKeras: .keras, .json, .h5 (required)"},
+    {"data", &cli_text, AT(data), "D",
+     "samples, as for train; without them the model must begin\nwith input(...), e.g. input(28,28,1)"},
+    {"scale", &cli_ratio, AT(scale), "S", "multiply the inputs by S, e.g. 1/255"},
+    {"batch", &cli_text, AT(batch), "A,B,...", "batches to plan for, numbers or full (32)"},
+    {"accumulate", &cli_count, AT(accumulate), "K", "batches behind one update (1)"},
+    {"epochs", &cli_count, AT(epochs), "N", "passes over the data: rows of the history (10)"},
+    {"optimizer", &cli_text, AT(optimizer), "O", "e.g. 'adam(lr=0.001)' (adam)"},
+    {"loss", &cli_text, AT(loss), "L", "by Keras's name; default: from the last layer and the targets"},
+    {"memory", &cli_size, AT(memory), "SIZE", "the budget, e.g. 512M; default: what the machine gives"},
+    {"workers", &cli_count, AT(workers), "N", "threads; default: one for each CPU"},
+    {"tile", &cli_extent, AT(tile), "N", "samples a worker takes through at once; default: from the\nmodel"},
+    {"lanes", &cli_power, AT(lanes), "N", "gradient sums, a power of two; default: from the model"},
+    {"explain", &cli_text, AT(explain), "TEXT",
+     "an out-of-memory message of TensorFlow, Keras, JAX, PyTorch\nor NumPy: the layer behind it, its bytes and the remedy"},
+    {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
+    {.name = NULL},
+};
+
+static void print_example(void)
+{
+    puts("examples:\n"
+         "  batchwise plan --batch 1,32,1024 --model 'input(28,28,1) conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)'\n"
+         "  batchwise plan --model net.keras --data digits.npz --memory 64M \\\n"
+         "      --explain 'OOM when allocating tensor with shape[128,126,126,32] and type float on ...'");
+}
+
+static const cli_usage usage = {
+    .command = "plan",
+    .synopsis = "--model M [--data D] [options]",
+    .purpose = "Tells every byte of a training run before it, and what a system that holds the whole batch would need.",
+    .options = options,
+    .print_more = print_example,
+};
+
+/* ---- Batches -------------------------------------------------------------------------------------------- */
+
+enum { MOST_BATCHES = 64 };
+
+typedef struct batches {
+    int count;
+    int64_t size[MOST_BATCHES];
+    bw_plan *plan[MOST_BATCHES];
+    int largest;
+} batches;
+
+static int add_batch(batches *list, const char *text, size_t length, int64_t samples)
+{
+    char item[32];
+    int64_t size;
+    snprintf(item, sizeof item, "%.*s", (int)(length < sizeof item ? length : sizeof item - 1), text);
+    if (length >= sizeof item || !cli_batch.parse(&size, item)) {
+        return cli_mistake(usage.command, "--batch: expected %s, found '%s'", cli_batch.expected, item);
+    }
+    if (size == INT64_MAX && samples < 0) {
+        return cli_mistake(usage.command, "--batch full: expected --data beside it");
+    }
+    if (list->count == MOST_BATCHES) {
+        return cli_mistake(usage.command, "--batch: expected at most %d batches", MOST_BATCHES);
+    }
+    list->size[list->count] = size == INT64_MAX ? samples : size;
+    list->largest = list->size[list->count] > list->size[list->largest] ? list->count : list->largest;
+    list->count++;
+    return CLI_SUCCESS;
+}
+
+/* `samples` is -1 without data. */
+static int read_batches(batches *list, const char *text, int64_t samples)
+{
+    for (;;) {
+        size_t length = strcspn(text, ",");
+        int code = add_batch(list, text, length, samples);
+        if (code != CLI_SUCCESS || text[length] == 0) {
+            return code;
+        }
+        text += length + 1;
+    }
+}
+
+/* ---- Tables --------------------------------------------------------------------------------------------- */
+
+enum { BAR = 20 };
+
+static void print_bar(size_t bytes, size_t most)
+{
+    int pieces = most > 0 ? (int)((double)bytes / (double)most * BAR + 0.5) : 0;
+    for (int i = 0; i < (pieces < 1 ? 1 : pieces); i++) {
+        fputs("━", stdout);
+    }
+}
+
+/* All batches beside each other; then the largest in full. */
+static void print_tables(const batches *list)
+{
+    size_t most = 1;
+    for (int i = 0; i < list->count; i++) {
+        bw_memory_facts facts = bw_plan_facts(list->plan[i]);
+        most = facts.peak_bytes > most ? facts.peak_bytes : most;
+        most = facts.whole_batch_bytes > most ? facts.whole_batch_bytes : most;
+    }
+    if (list->count > 1) {
+        printf("%10s %6s %12s %12s  %-*s %s\n", "batch", "tile", "peak", "whole batch", BAR, "peak", "whole batch");
+    }
+    for (int i = 0; i < list->count && list->count > 1; i++) {
+        bw_memory_facts facts = bw_plan_facts(list->plan[i]);
+        char peak[CLI_BYTES_TEXT], whole[CLI_BYTES_TEXT];
+        printf("%10" PRId64 " %6" PRId64 " %12s %12s  ", facts.batch, facts.tile, cli_bytes_text(peak, facts.peak_bytes),
+               cli_bytes_text(whole, facts.whole_batch_bytes));
+        int pieces = (int)((double)facts.peak_bytes / (double)most * BAR + 0.5);
+        print_bar(facts.peak_bytes, most);
+        printf("%*s ", BAR - (pieces < 1 ? 1 : pieces), "");
+        print_bar(facts.whole_batch_bytes, most);
+        putchar('\n');
+    }
+    if (list->count > 1) {
+        putchar('\n');
+    }
+    bw_plan_print(list->plan[list->largest], stdout);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------------------- */
+
+static void print_items(cli_json *json, const bw_memory_facts *facts)
+{
+    cli_json_object(json, "items");
+    for (int k = 0; k < BW_PLAN_ITEMS; k++) {
+        cli_json_bytes(json, bw_plan_item_name((bw_plan_item)k), facts->items[k]);
+    }
+    cli_json_object_end(json);
+}
+
+static void print_layers(cli_json *json, const bw_plan *plan)
+{
+    cli_json_array(json, "layers");
+    for (int k = 0; k < bw_plan_layers(plan); k++) {
+        bw_layer_memory layer = bw_plan_layer(plan, k);
+        cli_json_object(json, NULL);
+        cli_json_text(json, "name", layer.name);
+        cli_json_array(json, "shape");
+        for (int i = 0; i < layer.rank; i++) {
+            cli_json_whole(json, NULL, layer.shape[i]);
+        }
+        cli_json_array_end(json);
+        cli_json_bytes(json, "parameters", layer.parameters);
+        cli_json_bytes(json, "gradients", layer.gradients);
+        cli_json_bytes(json, "activations", layer.activations);
+        cli_json_bytes(json, "workspace", layer.workspace);
+        cli_json_bytes(json, "whole_batch_bytes", layer.whole_batch);
+        cli_json_object_end(json);
+    }
+    cli_json_array_end(json);
+}
+
+static void print_json(const batches *list, const cli_explanation *explanation)
+{
+    const bw_plan *plan = list->plan[list->largest];
+    bw_memory_facts facts = bw_plan_facts(plan);
+    cli_json json = {.file = stdout};
+    cli_json_object(&json, NULL);
+    cli_json_whole(&json, "tile", facts.tile);
+    cli_json_whole(&json, "lanes", facts.lanes);
+    cli_json_whole(&json, "workers", facts.workers);
+    cli_json_whole(&json, "phases", facts.phases);
+    cli_json_text(&json, "reason", bw_plan_reason(plan));
+    cli_json_bytes(&json, "peak_bytes", facts.peak_bytes);
+    print_items(&json, &facts);
+    cli_json_bytes(&json, "budget", facts.budget);
+    cli_json_whole(&json, "segments", facts.segments);
+    cli_json_bytes(&json, "spill_bytes", facts.spill_bytes);
+    cli_json_whole(&json, "whole_batch_largest", facts.whole_batch_largest);
+    cli_json_array(&json, "batches");
+    for (int i = 0; i < list->count; i++) {
+        bw_memory_facts one = bw_plan_facts(list->plan[i]);
+        cli_json_object(&json, NULL);
+        cli_json_whole(&json, "batch", one.batch);
+        cli_json_bytes(&json, "peak_bytes", one.peak_bytes);
+        cli_json_bytes(&json, "whole_batch_bytes", one.whole_batch_bytes);
+        cli_json_whole(&json, "tile", one.tile);
+        print_items(&json, &one);
+        cli_json_object_end(&json);
+    }
+    cli_json_array_end(&json);
+    print_layers(&json, plan);
+    if (explanation != NULL) {
+        cli_explanation_json(&json, explanation);
+    }
+    cli_json_object_end(&json);
+    putchar('\n');
+}
+
+/* ---- Planning ------------------------------------------------------------------------------------------- */
+
+static int make_plans(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *dataset, batches *list)
+{
+    bw_plan_options planning = BW_PLAN_OPTIONS_DEFAULT;
+    planning.memory = given->memory;
+    planning.tile = given->tile;
+    planning.lanes = given->lanes;
+    planning.accumulate = given->accumulate;
+    planning.epochs = given->epochs;
+    for (int i = 0; i < list->count; i++) {
+        list->plan[i] = bw_plan_make(model, dataset, list->size[i], &planning);
+        if (list->plan[i] == NULL) {
+            return cli_fail("%s", bw_message(ctx));
+        }
+    }
+    return CLI_SUCCESS;
+}
+
+/* Without --batch the message's own batch is planned for. */
+static int explain(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *dataset, batches *list,
+                   cli_explanation *explanation)
+{
+    if (!cli_explanation_read(explanation, given->explain)) {
+        return cli_mistake(usage.command,
+                           "--explain: expected an out-of-memory message with a shape or a number of bytes, such as 'OOM when "
+                           "allocating tensor with shape[128,126,126,32] and type float', found '%s'",
+                           given->explain);
+    }
+    cli_explanation_find(explanation, list->plan[list->largest], given->batch != NULL);
+    if (given->batch == NULL && explanation->batch > 0) {
+        list->size[0] = explanation->batch;
+        int code = make_plans(given, ctx, model, dataset, list);
+        if (code != CLI_SUCCESS) {
+            return code;
+        }
+    }
+    explanation->facts = bw_plan_facts(list->plan[list->largest]);
+    return CLI_SUCCESS;
+}
+
+static int plan(const arguments *given, bw_context *ctx)
+{
+    bw_model *model = NULL;
+    bw_dataset *dataset = NULL;
+    batches list = {.count = 0};
+    cli_explanation explanation = {.model = given->model, .data = given->data};
+    int code = cli_model_make(&model, ctx, usage.command, given->model, given->optimizer, given->loss);
+    if (code == CLI_SUCCESS && given->data != NULL) {
+        bw_read_options reading = BW_READ_OPTIONS_DEFAULT;
+        reading.scale = given->scale;
+        dataset = bw_read(ctx, given->data, &reading);
+        code = dataset == NULL ? cli_fail("%s", bw_message(ctx)) : CLI_SUCCESS;
+    }
+    if (code == CLI_SUCCESS) {
+        code = read_batches(&list, given->batch != NULL ? given->batch : "32", bw_dataset_count(dataset));
+    }
+    if (code == CLI_SUCCESS) {
+        code = make_plans(given, ctx, model, dataset, &list);
+    }
+    if (code == CLI_SUCCESS && given->explain != NULL) {
+        code = explain(given, ctx, model, dataset, &list, &explanation);
+    }
+    if (code != CLI_SUCCESS) {
+        return code;
+    }
+    if (given->json) {
+        print_json(&list, given->explain != NULL ? &explanation : NULL);
+        return CLI_SUCCESS;
+    }
+    if (given->explain != NULL) {
+        cli_explanation_print(stdout, &explanation);
+        putchar('\n');
+    }
+    print_tables(&list);
+    return CLI_SUCCESS;
+}
+
+int cli_plan(int argc, char **argv)
+{
+    arguments given = {.scale = 1, .accumulate = 1, .epochs = 10};
+    cli_reading reading = cli_options_read(&usage, argc, argv, &given);
+    if (reading != CLI_READ) {
+        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
+    }
+    if (given.model == NULL) {
+        return cli_mistake(usage.command, "--model is required; 'batchwise plan --help' lists the options");
+    }
+    bw_context *ctx = cli_session_open(given.workers, true);
+    if (ctx == NULL) {
+        return CLI_FAILURE;
+    }
+    int code = plan(&given, ctx);
+    cli_session_close(ctx);
+    return code;
+}
