@@ -324,7 +324,7 @@ BW_API bw_dataset *bw_one_hot(bw_dataset *dataset, int64_t classes);
 typedef struct bw_prefetch_options {
     size_t size;
     int threads;     /* that make samples ahead; 0: one for each CPU */
-    int64_t samples; /* room for so many; 0: two batches, within 64 MiB */
+    int64_t samples; /* room for so many; 0: two batches, within 64 MiB; both within a quarter of the budget */
     double seconds;  /* without a sample for so long, a source stalls, and that is a failure; 0: 60; negative: never */
 } bw_prefetch_options;
 
@@ -617,6 +617,8 @@ typedef struct bw_run_facts {
     int segments;         /* in which activations were computed again; 1: they were not */
     size_t kept_bytes;    /* of the planned ones, what is kept of a whole batch */
     size_t spilled_bytes; /* of a file that held what found no room */
+    size_t swapped_bytes; /* by which what is swapped out grew */
+    int64_t major_faults; /* pages that a thread had to wait for from a disk: mapped data that memory does not hold, or swapping */
 } bw_run_facts;
 
 BW_API bw_run_facts bw_history_facts(const bw_history *history);

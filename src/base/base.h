@@ -84,6 +84,9 @@ size_t bwi_size_align(size_t bytes, size_t alignment);
 /* Resident bytes of the process now, and its largest since bwi_memory_reset_peak (0 where the system does not tell). */
 size_t bwi_memory_resident(bw_context *ctx);
 size_t bwi_memory_peak(bw_context *ctx);
+/* Bytes of the process that are swapped out now; pages that it had to wait for from a disk so far. */
+size_t bwi_memory_swapped(bw_context *ctx);
+int64_t bwi_memory_faults(void);
 /* Of the resident bytes now, those of files: code, libraries, mapped data. */
 size_t bwi_memory_of_files(bw_context *ctx);
 void bwi_memory_reset_peak(bw_context *ctx);

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -230,6 +231,17 @@ size_t bwi_memory_peak(bw_context *ctx)
 size_t bwi_memory_of_files(bw_context *ctx)
 {
     return bwi_size_add(process_bytes(ctx, "RssFile:"), process_bytes(ctx, "RssShmem:"));
+}
+
+size_t bwi_memory_swapped(bw_context *ctx)
+{
+    return process_bytes(ctx, "VmSwap:");
+}
+
+int64_t bwi_memory_faults(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_majflt : 0;
 }
 
 void bwi_memory_reset_peak(bw_context *ctx)

@@ -77,6 +77,7 @@ typedef struct bwi_walk {
     int64_t tile;
     int lanes, workers;
     int first_lane, own_lanes; /* of this rank; 0 own ones: all are */
+    size_t room;               /* bytes that making ahead should stay within; 0: as it likes */
 } bwi_walk;
 
 bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_walk *walk);
@@ -89,7 +90,8 @@ enum { BWI_MOST_LENGTHS = 16 };
 int bwi_dataset_lengths(const bw_dataset *dataset, const int64_t **lengths);
 int bwi_dataset_bucket(const bw_dataset *dataset, int64_t number);
 
-/* Bytes that making ahead takes for such pieces: for the plan. 0 if nothing is made ahead. */
+/* Bytes that making ahead takes for such pieces: for the plan. 0 if nothing is made ahead. Above the walk's room only if a sample for
+ * each thread and two tiles for each worker do not fit. */
 size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_walk *walk);
 
 /* Where a sample comes from, e.g. "digits.csv, line 17"; "" if nothing more than its number is known. Returns the buffer. */

@@ -182,6 +182,7 @@ bwi_slot bwi_slot_take(const bw_dataset *dataset, void **values);
 void bwi_slot_give(bwi_slot slot);
 /* For a kind with make, after its columns were declared: room for the context's workers. */
 bw_status bwi_scratch_open(bw_dataset *dataset);
+size_t bwi_scratch_bytes(const bw_dataset *dataset); /* for each thread, in this dataset and those below it */
 /* Room for `threads` more that gather at the same time, in this dataset and those below it. */
 bw_status bwi_scratch_reserve(const bw_dataset *dataset, int threads);
 void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch);

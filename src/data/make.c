@@ -62,6 +62,16 @@ bw_status bwi_scratch_open(bw_dataset *dataset)
     return add_group(ctx, scratch, ctx->workers);
 }
 
+size_t bwi_scratch_bytes(const bw_dataset *dataset)
+{
+    size_t bytes = 0;
+    for (; dataset; dataset = dataset->upstream) {
+        bytes = bwi_size_add(bytes, dataset->scratch ? dataset->scratch->bytes : 0);
+        bytes = bwi_size_add(bytes, dataset->second ? bwi_scratch_bytes(dataset->second) : 0);
+    }
+    return bytes;
+}
+
 bw_status bwi_scratch_reserve(const bw_dataset *dataset, int threads)
 {
     bw_status status = BW_OK;

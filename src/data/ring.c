@@ -301,6 +301,12 @@ static size_t sample_bytes(const bw_dataset *dataset, size_t *offset)
     return bytes;
 }
 
+/* Of a sample with its slot, its places in the buckets and in the queue. */
+static size_t slot_bytes(const bw_dataset *dataset)
+{
+    return bwi_size_add(sample_bytes(dataset, NULL), sizeof(slot) + 5 * sizeof(int));
+}
+
 typedef struct sizes {
     int threads, slots, kept;
 } sizes;
@@ -316,10 +322,14 @@ static sizes find_sizes(const bw_dataset *dataset, const bwi_walk *walk)
         ahead = walk->count < SAMPLES_AHEAD / 2 ? 2 * walk->count : SAMPLES_AHEAD;
         ahead = ahead < most ? ahead : most;
     }
-    ahead = ahead < 2 * (int64_t)s.threads ? 2 * (int64_t)s.threads : ahead;
-    ahead = ahead < dataset->count ? ahead : dataset->count;
     const int64_t kept = 2 * (int64_t)walk->workers * walk->tile;
     s.kept = (int)(kept < dataset->count ? kept : dataset->count);
+    if (walk->room > 0) {
+        const int64_t slots = (int64_t)(walk->room / slot_bytes(dataset)) - s.kept - walk->workers - 1;
+        ahead = ahead < slots ? ahead : slots;
+    }
+    ahead = ahead < 2 * (int64_t)s.threads ? 2 * (int64_t)s.threads : ahead;
+    ahead = ahead < dataset->count ? ahead : dataset->count;
     s.slots = (int)(ahead < INT32_MAX / 4 ? ahead : INT32_MAX / 4) + s.kept + walk->workers + 1;
     return s;
 }
@@ -329,7 +339,9 @@ size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_walk *walk)
     if (!dataset->ring)
         return 0;
     const sizes s = find_sizes(dataset, walk);
-    return bwi_size_multiply((size_t)s.slots, bwi_size_add(sample_bytes(dataset, NULL), sizeof(slot) + 5 * sizeof(int)));
+    const size_t lists = 4096; /* of threads, wishes and scratch */
+    return bwi_size_add(bwi_size_add(bwi_size_multiply((size_t)s.slots, slot_bytes(dataset)), lists),
+                        bwi_size_multiply((size_t)s.threads, bwi_scratch_bytes(dataset)));
 }
 
 static bw_status allocate(bwi_ring *ring, const bw_dataset *dataset, const bwi_walk *walk)

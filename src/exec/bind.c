@@ -476,6 +476,11 @@ void bwi_exec_set_ledger(bwi_exec *exec, bwi_ledger *ledger)
     exec->ledger = ledger;
 }
 
+void bwi_exec_set_room(bwi_exec *exec, size_t room)
+{
+    exec->room = room;
+}
+
 void bwi_exec_set_seed(bwi_exec *exec, uint64_t seed, uint64_t update)
 {
     exec->seed = seed;

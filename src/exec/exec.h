@@ -40,6 +40,7 @@ void bwi_exec_close(bwi_exec *exec);
 const bwi_plan *bwi_exec_plan(const bwi_exec *exec);
 void bwi_exec_set_hooks(bwi_exec *exec, const bwi_hooks *hooks); /* copied; NULL: none */
 void bwi_exec_set_ledger(bwi_exec *exec, bwi_ledger *ledger);    /* kept; NULL: none */
+void bwi_exec_set_room(bwi_exec *exec, size_t room);             /* for samples that are made ahead; 0: as the data likes */
 void bwi_exec_set_seed(bwi_exec *exec, uint64_t seed, uint64_t update);
 
 /* The samples of a piece: a list of numbers, or the positions first, first + 1, ... of an epoch's order. */
@@ -159,6 +160,7 @@ struct bwi_exec {
     bwi_hooks hooks;
     bwi_ledger *ledger;
     uint64_t seed, update;
+    size_t room;  /* of the data */
     double flops; /* of one sample, forward */
 
     /* The window. */

@@ -155,7 +155,7 @@ static void fill_items(const study *s)
     }
     items[BW_PLAN_PARAMETERS] = bwi_session_parameter_bytes(&s->session);
     items[BW_PLAN_OPTIMIZER] = bwi_optimizer_bytes(s->session.training);
-    items[BW_PLAN_DATA] = inner->items.outside - items[BW_PLAN_PARAMETERS] - items[BW_PLAN_OPTIMIZER] - s->other_bytes;
+    items[BW_PLAN_DATA] = inner->items.data;
     items[BW_PLAN_BOOKS] = inner->items.books + s->other_bytes;
     size_t lane = inner->items.lanes / (size_t)inner->own_lanes;
     items[BW_PLAN_GRADIENTS] = lane + inner->items.records;

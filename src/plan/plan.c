@@ -420,7 +420,7 @@ static bw_status begin(bwi_plan *plan, const bwi_plan_request *request)
 
 size_t bwi_plan_total(const bwi_plan *plan)
 {
-    return bwi_size_add(bwi_size_add(plan->bytes, plan->items.books), plan->items.outside);
+    return bwi_size_add(bwi_size_add(plan->bytes, plan->items.books), bwi_size_add(plan->items.data, plan->items.outside));
 }
 
 /* ---- Trying ---- */
@@ -459,6 +459,7 @@ static bw_status lay(attempt *a)
     if (status == BW_OK) {
         lay_arena(plan, a->scratch);
         plan->items.outside = a->request->outside_bytes;
+        plan->items.data = a->request->data ? a->request->data(a->request->data_user, plan) : 0;
         plan->items.books = bwi_size_add(own_bytes(a), a->request->books ? a->request->books(plan) : 0);
     }
     return status;

@@ -34,9 +34,12 @@ typedef struct bwi_plan_request {
     int ranks;                             /* they share the lanes */
     size_t memory;                         /* budget; 0: what the system gives */
     const char *spill;                     /* folder for boundary values that find no room; NULL: none may be spilled */
-    size_t outside_bytes;                  /* planned by others: parameters, optimizer slots, data, history */
+    size_t outside_bytes;                  /* planned by others: parameters, optimizer slots, history */
     size_t held_bytes;                     /* of them, those that are there already */
     size_t (*books)(const bwi_plan *plan); /* bytes of what runs the plan, the arena not counted; may be NULL */
+    /* Bytes of samples that are made ahead, for the plan's tile and workers; may be NULL. */
+    size_t (*data)(const void *user, const bwi_plan *plan);
+    const void *data_user;
 } bwi_plan_request;
 
 /* How a value of one phase comes to a later one. Bits do not depend on it. */
@@ -83,6 +86,7 @@ typedef struct bwi_plan_table {
 /* Bytes by what they are for, in the arena and outside it. */
 typedef struct bwi_plan_items {
     size_t lanes, activations, scratch, statistics, store, update, records;
+    size_t data;  /* outside the arena: samples that are made ahead */
     size_t books; /* outside the arena: the plan's own tables, and those of what runs it */
     size_t outside;
 } bwi_plan_items;
@@ -131,7 +135,7 @@ struct bwi_plan {
 };
 
 bw_status bwi_plan_make(bw_context *ctx, bwi_plan **plan, const bwi_plan_request *request);
-/* Every byte of a run: arena, books and what others planned. */
+/* Every byte of a run: arena, books, data and what others planned. */
 size_t bwi_plan_total(const bwi_plan *plan);
 void bwi_plan_free(bwi_plan *plan);
 

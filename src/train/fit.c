@@ -251,6 +251,7 @@ static bw_status open_session(fitting *f)
     const bw_fit_options *o = &f->options;
     bwi_session_options options = {.train = true,
                                    .evaluate = f->validation != NULL,
+                                   .validation = f->validation,
                                    .batch = bwi_dataset_largest_batch(f->training),
                                    .tile = o->tile,
                                    .lanes = o->lanes,

@@ -29,6 +29,8 @@ void bwi_measure_begin(bwi_measure *m, bw_model *model)
     m->resident = bwi_memory_resident(model->ctx);
     m->files = bwi_memory_of_files(model->ctx);
     m->allocated = bwi_allocated_bytes(model->ctx);
+    m->swapped = bwi_memory_swapped(model->ctx);
+    m->faults = bwi_memory_faults();
 }
 
 void bwi_measure_opened(bwi_measure *m, bw_context *ctx)
@@ -37,8 +39,24 @@ void bwi_measure_opened(bwi_measure *m, bw_context *ctx)
     m->code = less(less(bwi_memory_resident(ctx), m->resident), own + files);
 }
 
+/* Waiting for a disk page by page makes a step a thousand times as long, and nothing else tells. */
+static void tell_pressure(bw_context *ctx, const bw_run_facts *facts)
+{
+    char swapped[32];
+    if (facts->swapped_bytes > 0) {
+        bwi_log(ctx, BW_LOG_WARNING, "memory was short: %s were swapped out while training, %lld pages came back from disk",
+                bwi_format_bytes(swapped, facts->swapped_bytes), (long long)facts->major_faults);
+    } else if (facts->major_faults > 0) {
+        bwi_log(ctx, BW_LOG_INFO, "%lld pages were read from disk while training, each while a thread waited for it",
+                (long long)facts->major_faults);
+    }
+}
+
 void bwi_measure_end(const bwi_measure *m, bw_context *ctx, bw_run_facts *facts)
 {
+    facts->swapped_bytes = less(bwi_memory_swapped(ctx), m->swapped);
+    facts->major_faults = bwi_memory_faults() - m->faults;
+    tell_pressure(ctx, facts);
     facts->process_bytes = less(m->resident, m->held);
     facts->code_bytes = m->code;
     facts->mapped_bytes = less(bwi_memory_of_files(ctx), m->files);

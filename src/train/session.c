@@ -164,7 +164,39 @@ static bw_status spill_folder(bw_context *ctx, const char *asked, const char **f
     return BW_OK;
 }
 
-static bw_status make_plan(bwi_session *s, const bwi_session_options *o, bwi_plan **plan)
+/* Samples that are made ahead may take a quarter of the budget. */
+typedef struct made_ahead {
+    const bw_dataset *dataset, *validation;
+    int64_t batch;
+    size_t room;
+} made_ahead;
+
+static size_t part_bytes(const made_ahead *a, const bw_dataset *dataset, int64_t count, const bwi_plan *plan)
+{
+    const bwi_walk walk = {.count = count, .tile = plan->tile, .lanes = plan->lanes, .workers = plan->workers, .room = a->room};
+    return dataset ? bwi_dataset_bytes(dataset, &walk) : 0;
+}
+
+static size_t data_bytes(const void *user, const bwi_plan *plan)
+{
+    const made_ahead *a = user;
+    int64_t validation = a->validation ? bw_dataset_count(a->validation) : 0;
+    return bwi_size_add(part_bytes(a, a->dataset, a->batch, plan), part_bytes(a, a->validation, validation, plan));
+}
+
+static made_ahead find_data(const bwi_session *s, const bw_dataset *dataset, const bwi_session_options *o)
+{
+    int64_t batch = o->train ? o->batch > 0 ? o->batch : bwi_dataset_largest_batch(dataset) : bw_dataset_count(dataset);
+    made_ahead a = {.dataset = dataset, .validation = o->validation, .batch = batch};
+    const bwi_walk one = {.count = 1, .tile = 1, .lanes = 1, .workers = 1};
+    if (bwi_dataset_bytes(dataset, &one) > 0 || (a.validation && bwi_dataset_bytes(a.validation, &one) > 0)) {
+        a.room = (o->memory ? o->memory : bwi_memory_available(s->training->ctx)) / 4;
+        a.room = a.room > 0 ? a.room : 1;
+    }
+    return a;
+}
+
+static bw_status make_plan(bwi_session *s, const made_ahead *data, const bwi_session_options *o, bwi_plan **plan)
 {
     bw_context *ctx = s->training->ctx;
     bw_node *sums[BWI_MAX_COLUMNS];
@@ -197,6 +229,8 @@ static bw_status make_plan(bwi_session *s, const bwi_session_options *o, bwi_pla
                                 .memory = o->memory,
                                 .spill = folder,
                                 .books = bwi_exec_books,
+                                .data = data_bytes,
+                                .data_user = data,
                                 .ranks = ctx->ranks ? bwi_rank_of(ctx)->count(ctx->ranks) : 1};
     request.outside_bytes = bwi_size_add(bwi_session_parameter_bytes(s), o->train ? bwi_optimizer_bytes(s->training) : 0);
     size_t others = bwi_size_add(o->other_bytes, o->copies ? bwi_session_parameter_bytes(s) : 0);
@@ -205,10 +239,11 @@ static bw_status make_plan(bwi_session *s, const bwi_session_options *o, bwi_pla
     return bwi_plan_make(ctx, plan, &request);
 }
 
-static bw_status open_exec(bwi_session *s, const bwi_session_options *options)
+static bw_status open_exec(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options)
 {
+    const made_ahead data = find_data(s, dataset, options);
     bwi_plan *plan = NULL;
-    bw_status status = make_plan(s, options, &plan);
+    bw_status status = make_plan(s, &data, options, &plan);
     s->compiles = s->training->compiles;
     if (status == BW_OK && options->train) {
         status = bwi_optimizer_open_slots(s->training);
@@ -221,6 +256,7 @@ static bw_status open_exec(bwi_session *s, const bwi_session_options *options)
         status = bwi_exec_open(s->training->ctx, &s->exec, plan);
     }
     if (status == BW_OK) {
+        bwi_exec_set_room(s->exec, data.room);
         bwi_exec_set_seed(s->exec, options->seed, (uint64_t)s->training->optimizer.iterations);
     }
     return status;
@@ -257,7 +293,8 @@ bw_status bwi_session_plan(bwi_session *s, bw_model *model, bw_dataset *dataset,
     s->training = bwi_training_of(model);
     bw_status status = s->training ? make_graph(s, model, dataset, options) : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
-        status = make_plan(s, options, plan);
+        const made_ahead data = find_data(s, dataset, options);
+        status = make_plan(s, &data, options, plan);
     }
     if (status != BW_OK) {
         bwi_session_close(s);
@@ -278,7 +315,7 @@ bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset,
         status = open_totals(s);
     }
     if (status == BW_OK) {
-        status = open_exec(s, options);
+        status = open_exec(s, dataset, options);
     }
     if (status != BW_OK) {
         bwi_session_close(s);

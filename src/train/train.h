@@ -261,9 +261,10 @@ typedef struct bwi_session_options {
     int64_t tile;
     int lanes;
     size_t memory;
-    const char *spill;  /* as in bw_fit_options */
-    size_t other_bytes; /* that the caller takes besides: they are in the plan */
-    bool copies;        /* the caller makes a copy of all variables */
+    const char *spill;            /* as in bw_fit_options */
+    const bw_dataset *validation; /* besides the session's own; NULL: none */
+    size_t other_bytes;           /* that the caller takes besides: they are in the plan */
+    bool copies;                  /* the caller makes a copy of all variables */
     uint64_t seed;
     const float *class_weight; /* borrowed while the session is opened */
     int class_count;           /* 0: none */
@@ -324,7 +325,8 @@ int bwi_history_add_column(bw_history *history, const char *prefix, const char *
 typedef struct bwi_measure {
     size_t resident, files, allocated; /* just before the plan was made */
     size_t held;                       /* of them, variables and slots: they are in the plan */
-    size_t code;
+    size_t code, swapped;
+    int64_t faults;
 } bwi_measure;
 
 size_t bwi_held_bytes(const bw_model *model);                   /* of its variables and slots */
