@@ -382,6 +382,14 @@ BW_API int64_t bw_dataset_count(const bw_dataset *dataset);
 /* The shape of one sample's input (without the batch); returns the rank, or -1. `shape` has BW_MAX_RANK places. */
 BW_API int bw_dataset_shape(const bw_dataset *dataset, int64_t *shape);
 
+/* The shape of one sample's values of a field, by its name as in bw_field ("x", "y_<output>"); returns the rank, or -1 if there is
+ * none. */
+BW_API int bw_dataset_field(const bw_dataset *dataset, const char *name, int64_t *shape);
+
+/* Values of a field as float32, row-major, of `count` samples from position `first` on, in the order of epoch 0, into exactly as
+ * many places. */
+BW_API bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, float *values, size_t room);
+
 /* Names of the target's classes, by number: of text in a CSV file's target column. NULL: there is none of that number. Lent. */
 BW_API const char *bw_dataset_class(const bw_dataset *dataset, int number);
 
@@ -490,6 +498,20 @@ BW_API const char *bw_variable_name(const bw_model *model, int index);
 BW_API int bw_variable_shape(const bw_model *model, int index, int64_t *shape); /* returns the rank */
 BW_API bw_status bw_variable_get(const bw_model *model, int index, float *values, size_t count);
 BW_API bw_status bw_variable_set(bw_model *model, int index, const float *values, size_t count);
+
+/* What an output of a built model means: numbers, one probability for each class, or one of the second of two classes. */
+typedef enum bw_output_kind { BW_OUTPUT_NUMBERS, BW_OUTPUT_CLASSES, BW_OUTPUT_BINARY } bw_output_kind;
+
+typedef struct bw_output_facts {
+    char name[64];
+    int rank; /* of one sample */
+    int64_t shape[BW_MAX_RANK];
+    bw_output_kind kind; /* from the last layer, or from the loss */
+    bool logits;         /* of classes: not probabilities, but what softmax or sigmoid makes them of */
+} bw_output_facts;
+
+BW_API int bw_output_count(const bw_model *model);
+BW_API bw_status bw_output_describe(const bw_model *model, int index, bw_output_facts *facts);
 
 /* A hash of all variables in their plain order: equal for equal bits; 0 if there is no memory to make it. */
 BW_API uint64_t bw_model_hash(const bw_model *model);

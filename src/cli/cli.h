@@ -19,6 +19,8 @@ enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 int cli_train(int argc, char **argv);
 int cli_plan(int argc, char **argv);
 int cli_verify(int argc, char **argv);
+int cli_eval(int argc, char **argv);
+int cli_predict(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 
@@ -55,6 +57,11 @@ void cli_output_discard(cli_output *output);
 enum { CLI_BYTES_TEXT = 32 };
 const char *cli_bytes_text(char *text, size_t bytes);
 
+/* A name from a file in `width` columns (negative: at their left), cut if it is longer; control characters become '?'. */
+void cli_print_name(FILE *file, const char *name, int width);
+/* Columns that a name takes, at most `most`. */
+int cli_name_width(const char *name, int most);
+
 /* ---- model.c: what --model and --optimizer say ---------------------------------------------------------- */
 
 /* The expression that `argument` is, or that the text file of this name holds. Returns CLI_SUCCESS, or an exit code
@@ -66,6 +73,11 @@ bool cli_model_is_file(const char *argument);
 /* Either of the two, compiled; what is NULL stays as the file has it. Returns CLI_SUCCESS, or an exit code after a message. */
 int cli_model_make(bw_model **model, bw_context *ctx, const char *command, const char *argument, const char *optimizer,
                    const char *loss);
+/* The model that `argument` says: a file of Keras (*loaded: it may be compiled, and has its input's shape), an expression, or a
+ * text file that holds one. A wrong expression is shown with a caret. Returns CLI_SUCCESS, or an exit code after a message. */
+int cli_model_open(bw_model **model, bool *loaded, bw_context *ctx, const char *command, const char *argument);
+/* The same for commands that use a trained model: a file that holds weights. */
+int cli_model_open_trained(bw_model **model, bw_context *ctx, const char *command, const char *argument);
 /* Whether bw_save can write a model to this name. */
 bool cli_model_can_be_saved(const char *path);
 
@@ -94,6 +106,82 @@ bool cli_explanation_read(cli_explanation *explanation, const char *text);
 void cli_explanation_find(cli_explanation *explanation, const bw_plan *plan, bool batch_given);
 void cli_explanation_print(FILE *file, const cli_explanation *explanation);
 void cli_explanation_json(cli_json *json, const cli_explanation *explanation);
+/* ---- data.c: what --data and the options beside it say --------------------------------------------------- */
+
+typedef struct cli_data {
+    const char *path;
+    double scale;
+    cli_extents shape;
+    const char *target, *categorical, *ignore, *input;
+    int missing; /* bw_missing */
+    bool header, no_header;
+} cli_data;
+
+#define CLI_DATA_DEFAULT \
+    {                    \
+        .scale = 1       \
+    }
+
+/* Rows of a command's table whose arguments have a cli_data at `member`. */
+#define CLI_DATA_OPTIONS(arguments, member)                                                                                        \
+    {"data", &cli_text, offsetof(arguments, member.path), "D",                                                                     \
+     "samples: .npz, x.npy,y.npy, .csv, IDX, .h5, .tfrecord, a\nfolder of images, synth:NAME, or - (required)"},                   \
+        {"shape", &cli_shape, offsetof(arguments, member.shape), "HxWxC", "the shape of one input, e.g. 28x28x1 for 784 columns"}, \
+        {"scale", &cli_ratio, offsetof(arguments, member.scale), "S", "multiply the inputs by S, e.g. 1/255"},                     \
+        {"target", &cli_text, offsetof(arguments, member.target), "COLUMN", "the target, by name or number (the last)"},           \
+        {"input", &cli_text, offsetof(arguments, member.input), "NAME", "the inputs of .h5 and .tfrecord files (x or image)"},     \
+        {"header", &cli_flag, offsetof(arguments, member.header), NULL, "a CSV file's first line names the columns"},              \
+        {"no-header", &cli_flag, offsetof(arguments, member.no_header), NULL, "it does not; default: found out and said aloud"},   \
+        {"missing", &cli_missing, offsetof(arguments, member.missing), "HOW",                                                      \
+         "missing values: error, mean, zero or skip (error)"},                                                                     \
+        {"categorical", &cli_text, offsetof(arguments, member.categorical), "A,B", "columns whose numbers are categories"},        \
+    {                                                                                                                              \
+        "ignore", &cli_text, offsetof(arguments, member.ignore), "A,B", "columns that are left out"                                \
+    }
+
+/* What is wrong with the options together; CLI_SUCCESS if nothing is. */
+int cli_data_check(const char *command, const cli_data *data);
+/* Samples; prepared as those that the model was trained on, or like others (both may be NULL). NULL after a message. */
+bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *path, bw_model *model, const bw_dataset *like);
+
+/* ---- predictions.c: what a model says about samples ------------------------------------------------------- */
+
+typedef struct cli_predictions {
+    int64_t samples, each; /* numbers for each sample */
+    float *values;
+    bw_output_facts facts;
+    const bw_model *model; /* for class names; kept, as the next */
+    const bw_dataset *dataset;
+} cli_predictions;
+
+/* Of all outputs, `room` at most; logits become probabilities. Returns their count, or -1 after a message. Free each. */
+int cli_predictions_make(cli_predictions *made, int room, bw_context *ctx, bw_model *model, bw_dataset *dataset);
+void cli_predictions_free(cli_predictions *made, int count);
+/* How many classes the output tells apart, each sample by one of them; 0: it does not. */
+int cli_predictions_classes(const cli_predictions *made);
+int cli_predictions_class(const cli_predictions *made, int64_t sample);
+/* The class's name where the model or the data has one (both may be NULL), else its number; `text` has CLI_CLASS_TEXT places. */
+enum { CLI_CLASS_TEXT = 16 };
+const char *cli_class_name(char *text, const bw_model *model, const bw_dataset *dataset, int number);
+/* The shortest text that reads back as the same float. */
+const char *cli_float_text(char *text, float value);
+
+/* ---- confusion.c ------------------------------------------------------------------------------------------ */
+
+typedef struct cli_confusion {
+    int classes;
+    int64_t *counts; /* [true class][predicted class] */
+    const bw_model *model;
+    const bw_dataset *dataset;
+} cli_confusion;
+
+/* False, without a message, if the data's targets are no classes of the output's. Free it. */
+bool cli_confusion_make(cli_confusion *made, bw_dataset *dataset, const cli_predictions *predictions);
+void cli_confusion_free(cli_confusion *made);
+double cli_confusion_precision(const cli_confusion *made, int number); /* NaN: never predicted */
+double cli_confusion_recall(const cli_confusion *made, int number);    /* NaN: not in the data */
+void cli_confusion_print(FILE *file, const cli_confusion *made);
+void cli_confusion_json(cli_json *json, const cli_confusion *made);
 
 /* ---- history.c ------------------------------------------------------------------------------------------ */
 

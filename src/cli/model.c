@@ -48,7 +48,8 @@ static int read_text(char **expression, const char *command, const char *path)
     return CLI_SUCCESS;
 }
 
-int cli_model_text(char **expression, const char *command, const char *argument)
+/* The expression that `argument` is, or that the text file of this name holds. The caller frees it. */
+static int read_expression(char **expression, const char *command, const char *argument)
 {
     struct stat status;
     if (stat(argument, &status) == 0) {
@@ -77,7 +78,33 @@ static bool ends_in_one_of(const char *name, const char *const *endings, size_t 
     return false;
 }
 
-bool cli_model_is_file(const char *argument)
+/* The line of the expression that the message's column is in, and a caret below it. */
+static void show_column(const char *expression, const char *message)
+{
+    enum { BEFORE = 60, SHOWN = 100 };
+    const char *found = strstr(message, "column ");
+    long column = found == NULL ? 0 : strtol(found + strlen("column "), NULL, 10);
+    if (column < 1 || (size_t)column > strlen(expression) + 1) {
+        return;
+    }
+    const char *at = expression + column - 1, *line = at, *end = at + strcspn(at, "\n");
+    while (line > expression && line[-1] != '\n') {
+        line--;
+    }
+    bool cut = at - line > BEFORE + 3;
+    line = cut ? at - BEFORE : line;
+    int caret = (cut ? 3 : 0) + 2;
+    for (const char *c = line; c < at; c++) {
+        caret += ((unsigned char)*c & 0xC0) != 0x80;
+    }
+    fprintf(stderr, "  %s", cut ? "..." : "");
+    for (const char *c = line; c < end && c - line < SHOWN; c++) {
+        fputc((unsigned char)*c < ' ' ? ' ' : *c, stderr);
+    }
+    fprintf(stderr, "%s\n%*s^\n", end - line > SHOWN ? "..." : "", caret, "");
+}
+
+static bool is_file(const char *argument)
 {
     static const char *const endings[] = {".keras", ".json", ".h5"};
     return ends_in_one_of(argument, endings, sizeof endings / sizeof endings[0]);
@@ -89,29 +116,52 @@ bool cli_model_can_be_saved(const char *path)
     return ends_in_one_of(path, endings, sizeof endings / sizeof endings[0]);
 }
 
+int cli_model_open(bw_model **model, bool *loaded, bw_context *ctx, const char *command, const char *argument)
+{
+    char *expression;
+    *loaded = is_file(argument);
+    if (*loaded) {
+        *model = bw_load(ctx, argument);
+        return *model == NULL ? cli_fail("%s", bw_message(ctx)) : CLI_SUCCESS;
+    }
+    int code = read_expression(&expression, command, argument);
+    if (code != CLI_SUCCESS) {
+        return code;
+    }
+    *model = bw_model_parse(ctx, expression);
+    if (*model == NULL) {
+        code = cli_mistake(command, "%s", bw_message(ctx));
+        show_column(expression, bw_message(ctx));
+    }
+    free(expression);
+    return code;
+}
+
+int cli_model_open_trained(bw_model **model, bw_context *ctx, const char *command, const char *argument)
+{
+    static const char *const endings[] = {".keras", ".h5"};
+    bool loaded;
+    if (!ends_in_one_of(argument, endings, sizeof endings / sizeof endings[0])) {
+        return cli_mistake(command, "--model: expected a file with weights, .keras or .h5, found '%s'", argument);
+    }
+    return cli_model_open(model, &loaded, ctx, command, argument);
+}
+
 int cli_model_make(bw_model **model, bw_context *ctx, const char *command, const char *argument, const char *optimizer,
                    const char *loss)
 {
-    char *expression;
+    bool loaded;
     bw_status status = BW_OK;
-    if (cli_model_is_file(argument)) {
-        *model = bw_load(ctx, argument);
-        if (*model == NULL) {
-            return cli_fail("%s", bw_message(ctx));
-        }
-        if (optimizer != NULL || loss != NULL) {
-            status = bw_recompile(*model, optimizer, loss, NULL);
-        }
-    } else {
-        int code = cli_model_text(&expression, command, argument);
-        if (code != CLI_SUCCESS) {
-            return code;
-        }
-        *model = bw_model_parse(ctx, expression);
-        free(expression);
-        status = bw_compile(*model, optimizer, loss, NULL);
+    int code = cli_model_open(model, &loaded, ctx, command, argument);
+    if (code != CLI_SUCCESS) {
+        return code;
     }
-    return *model != NULL && status == BW_OK ? CLI_SUCCESS : cli_mistake(command, "%s", bw_message(ctx));
+    if (!loaded) {
+        status = bw_compile(*model, optimizer, loss, NULL);
+    } else if (optimizer != NULL || loss != NULL) {
+        status = bw_recompile(*model, optimizer, loss, NULL);
+    }
+    return status == BW_OK ? CLI_SUCCESS : cli_mistake(command, "%s", bw_message(ctx));
 }
 
 /* The end of the argument at `text`: a comma outside parentheses, or `end`. */

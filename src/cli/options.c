@@ -192,6 +192,37 @@ static bool parse_batches(void *target, const char *text)
     return true;
 }
 
+static bool parse_shape(void *target, const char *text)
+{
+    cli_extents *shape = target;
+    for (shape->rank = 0; shape->rank < BW_MAX_RANK - 1;) {
+        const char *end = text + strcspn(text, "x");
+        uint64_t extent;
+        if (!read_digits(&extent, text, end) || extent < 1 || extent > INT64_MAX) {
+            return false;
+        }
+        shape->extent[shape->rank++] = (int64_t)extent;
+        if (*end == 0) {
+            return true;
+        }
+        text = end + 1;
+    }
+    return false;
+}
+
+static bool parse_missing(void *target, const char *text)
+{
+    static const char *const words[] = {
+        [BW_MISSING_ERROR] = "error", [BW_MISSING_MEAN] = "mean", [BW_MISSING_ZERO] = "zero", [BW_MISSING_SKIP] = "skip"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *(int *)target = (int)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 const cli_kind cli_flag = {NULL, parse_flag};
 const cli_kind cli_text = {"a text", parse_text};
 const cli_kind cli_count = {"a whole number from 1 to 2147483647", parse_count};
@@ -205,6 +236,9 @@ const cli_kind cli_ratio = {"a number other than 0, or a fraction such as 1/255"
 const cli_kind cli_size = {"a size such as 512M or 2G", parse_size};
 const cli_kind cli_batch = {"a whole number from 1 on, or full", parse_batch};
 const cli_kind cli_batches = {"a whole number from 1 on, full, 32,64 (by turns) or 32@0,128@5 (from epoch 5 on)", parse_batches};
+
+const cli_kind cli_shape = {"extents such as 28x28x1", parse_shape};
+const cli_kind cli_missing = {"error, mean, zero or skip", parse_missing};
 
 /* ---- Messages ------------------------------------------------------------------------------------------- */
 

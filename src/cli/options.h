@@ -6,9 +6,7 @@
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <batchwise.h>
 
 /* A kind of value. `parse` writes to `target` and returns false if the text is no such value. */
 typedef struct cli_kind {
@@ -29,6 +27,14 @@ extern const cli_kind cli_ratio;   /* double, finite and not zero: 0.5, 1/255 */
 extern const cli_kind cli_size;    /* size_t from 1: 4096, 512M, 2G (powers of 1024) */
 extern const cli_kind cli_batch;   /* int64_t from 1, or INT64_MAX for "full" */
 extern const cli_kind cli_batches; /* const char *: sizes as bw_batch_sizes reads them */
+extern const cli_kind cli_shape;   /* cli_extents: 28x28x1 */
+extern const cli_kind cli_missing; /* int, a bw_missing: error, mean, zero, skip */
+
+/* Extents of one sample; rank 0: none were given. */
+typedef struct cli_extents {
+    int rank;
+    int64_t extent[BW_MAX_RANK];
+} cli_extents;
 
 typedef struct cli_option {
     const char *name; /* without the dashes; NULL ends the table */

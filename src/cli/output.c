@@ -115,3 +115,32 @@ const char *cli_bytes_text(char *text, size_t bytes)
     snprintf(text, CLI_BYTES_TEXT, "%.1f %s", value, units[unit]);
     return text;
 }
+
+static bool continues(char c)
+{
+    return ((unsigned char)c & 0xC0) == 0x80; /* a further byte of a UTF-8 character */
+}
+
+int cli_name_width(const char *name, int most)
+{
+    int width = 0;
+    for (; *name && width < most; name++) {
+        width += !continues(*name);
+    }
+    return width;
+}
+
+void cli_print_name(FILE *file, const char *name, int width)
+{
+    int most = abs(width), taken = cli_name_width(name, most), printed = 0;
+    if (width > 0) {
+        fprintf(file, "%*s", most - taken, "");
+    }
+    for (; *name && (printed < taken || continues(*name)); name++) {
+        printed += !continues(*name);
+        fputc((unsigned char)*name < ' ' || *name == 0x7F ? '?' : *name, file);
+    }
+    if (width < 0) {
+        fprintf(file, "%*s", most - taken, "");
+    }
+}

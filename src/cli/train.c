@@ -11,8 +11,9 @@
 #include <string.h>
 
 typedef struct arguments {
-    const char *model, *data, *validation, *optimizer, *loss, *metrics, *history, *save_model;
-    double scale, rate, validation_split;
+    cli_data data;
+    const char *model, *validation, *optimizer, *loss, *metrics, *history, *save_model;
+    double rate, validation_split;
     const char *batch;
     int64_t tile;
     int epochs, accumulate, workers, lanes;
@@ -26,8 +27,7 @@ typedef struct arguments {
 static const cli_option options[] = {
     {"model", &cli_text, AT(model), "M",
      "an expression, a text file that holds one, or a file of\nKeras: .keras, .json, .h5 (required)"},
-    {"data", &cli_text, AT(data), "D", "a .npz file with x, y and optionally w (required)"},
-    {"scale", &cli_ratio, AT(scale), "S", "multiply the inputs by S, e.g. 1/255"},
+    CLI_DATA_OPTIONS(arguments, data),
     {"batch", &cli_batches, AT(batch), "B",
      "samples behind one update (32): N, full, 32,64 (by turns) or\n32@0,128@5 (128 from epoch 5 on)"},
     {"drop-remainder", &cli_flag, AT(drop_remainder), NULL, "leave out a last batch that is smaller than the others"},
@@ -204,45 +204,27 @@ static int compile(const arguments *given, const bw_context *ctx, bw_model *mode
     return cli_mistake(usage.command, "%s", bw_message(ctx)); /* a text that cannot be right */
 }
 
-static int load_model(const arguments *given, bw_context *ctx, bw_model **model)
-{
-    *model = bw_load(ctx, given->model);
-    return *model == NULL ? cli_fail("%s", bw_message(ctx)) : compile(given, ctx, *model, true);
-}
-
 static int make_model(const arguments *given, bw_context *ctx, bw_model **model)
 {
-    char *expression;
-    if (cli_model_is_file(given->model)) {
-        return load_model(given, ctx, model);
-    }
-    int code = cli_model_text(&expression, usage.command, given->model);
-    if (code != CLI_SUCCESS) {
-        return code;
-    }
-    *model = bw_model_parse(ctx, expression);
-    free(expression);
-    return *model == NULL ? cli_mistake(usage.command, "%s", bw_message(ctx)) : compile(given, ctx, *model, false);
+    bool loaded;
+    int code = cli_model_open(model, &loaded, ctx, usage.command, given->model);
+    return code == CLI_SUCCESS ? compile(given, ctx, *model, loaded) : code;
 }
 
 /* A model from a file goes on with data that is prepared as before; validation data is prepared as the training data. */
 static int make_datasets(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset **training, bw_dataset **validation)
 {
-    bw_read_options reading = BW_READ_OPTIONS_DEFAULT;
-    reading.scale = given->scale;
-    *training = bw_read_for(model, given->data, &reading);
+    *training = cli_data_read(ctx, &given->data, given->data.path, model, NULL);
+    if (*training != NULL && given->validation != NULL) {
+        *validation = cli_data_read(ctx, &given->data, given->validation, NULL, *training);
+    }
+    if (*training == NULL || (given->validation != NULL && *validation == NULL)) {
+        return CLI_FAILURE;
+    }
     if (!given->no_shuffle) {
         *training = bw_shuffle(*training, given->seed);
     }
-    if (*training == NULL) {
-        return cli_fail("%s", bw_message(ctx));
-    }
-    reading.like = *training;
-    *validation = given->validation == NULL ? NULL : bw_read(ctx, given->validation, &reading);
-    if (given->validation != NULL && *validation == NULL) {
-        return cli_fail("%s", bw_message(ctx));
-    }
-    return CLI_SUCCESS;
+    return *training != NULL ? CLI_SUCCESS : cli_fail("%s", bw_message(ctx));
 }
 
 static int train(const arguments *given, bw_context *ctx)
@@ -282,9 +264,12 @@ static int train(const arguments *given, bw_context *ctx)
 
 static int check(const arguments *given)
 {
-    if (given->model == NULL || given->data == NULL) {
-        return cli_mistake(usage.command, "--%s is required; 'batchwise train --help' lists the options",
-                           given->model == NULL ? "model" : "data");
+    if (given->model == NULL) {
+        return cli_mistake(usage.command, "--model is required; 'batchwise train --help' lists the options");
+    }
+    int code = cli_data_check(usage.command, &given->data);
+    if (code != CLI_SUCCESS) {
+        return code;
     }
     if (given->validation != NULL && given->validation_split > 0) {
         return cli_mistake(usage.command, "--validation and --validation-split exclude each other; give one of them");
@@ -303,7 +288,7 @@ static int check(const arguments *given)
 
 int cli_train(int argc, char **argv)
 {
-    arguments given = {.scale = 1, .epochs = 10, .accumulate = 1};
+    arguments given = {.data = CLI_DATA_DEFAULT, .epochs = 10, .accumulate = 1};
     cli_reading reading = cli_options_read(&usage, argc, argv, &given);
     if (reading != CLI_READ) {
         return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;

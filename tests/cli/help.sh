@@ -9,7 +9,7 @@ expect_empty err --version
 run --help
 expect_code 0 --help
 expect_empty err --help
-for word in train bench --help --version; do
+for word in train eval predict bench --help --version; do
     expect_pattern out "^  $word " --help
 done
 cp out long
@@ -17,11 +17,21 @@ run -h
 expect_code 0 -h
 cmp -s long out || fail '-h: expected the text of --help'
 
-for option in model data scale batch epochs optimizer lr loss metrics validation-split validation no-shuffle accumulate memory \
+for option in model data shape scale target input header no-header missing categorical ignore batch epochs optimizer lr loss metrics validation-split validation no-shuffle accumulate memory \
     workers tile lanes seed history quiet json help; do
     run train --help
     expect_code 0 'train --help'
     expect_pattern out "^  --$option( |\$)" 'train --help'
+done
+for command in eval predict; do
+    run $command --help
+    expect_code 0 "$command --help"
+    for option in model data shape scale target input header no-header missing categorical ignore workers quiet json help; do
+        expect_pattern out "^  --$option( |\$)" "$command --help"
+    done
+done
+for option in out no-target; do
+    expect_pattern out "^  --$option( |\$)" 'predict --help'
 done
 for option in workload batch epochs warmup memory workers tile lanes seed json help; do
     run bench --help

@@ -16,7 +16,7 @@ t() {
 t "unknown option '--epoch'; did you mean '--epochs'?" --epoch 3
 t "unknown option '--bacth'; did you mean '--batch'?" --bacth=3
 t "unknown option '-epochs'; did you mean '--epochs'?" -epochs 3
-for option in --shape --schedule --early-stop --prefetch --parallel --run --resume --tensorboard --augment; do
+for option in --schedule --early-stop --prefetch --parallel --run --resume --tensorboard --augment; do
     t "unknown option '$option'" $option 1
 done
 t "unexpected argument 'extra'" extra
@@ -57,7 +57,15 @@ done
 for text in 0 x 1/0 1/ /255 1/2/3 nan 0/5 ''; do
     t "--scale: expected a number other than 0, or a fraction such as 1/255, found '$text'" --scale "$text"
 done
-for option in model data optimizer loss metrics validation history; do
+for text in 0 x 28x 28x-1 x28 28X28 1x1x1x1x1x1x1x1 1.5 ''; do
+    t "--shape: expected extents such as 28x28x1, found '$text'" --shape "$text"
+done
+for text in no Mean '' 0; do
+    t "--missing: expected error, mean, zero or skip, found '$text'" --missing "$text"
+done
+t '--header and --no-header exclude each other' --header --no-header
+t '--header takes no value' --header=yes
+for option in model data target input categorical ignore optimizer loss metrics validation history; do
     t "--$option: expected a text, found ''" --$option ''
 done
 for text in h h.txt h.json.gz .json/h; do
@@ -68,7 +76,10 @@ expect_usage '--model is required' train --data none.npz
 expect_usage '--data is required' train --model 'dense(1)'
 
 # train: texts that the library reads
-expect_usage 'dens' train --model 'dens(10)' --data "$digits"
+run train --model 'flatten dens(10)' --data "$digits"
+expect_code 2 'a layer that is not there'
+printf '%s\n' "batchwise train: model: column 9: there is no layer 'dens'" '  flatten dens(10)' '          ^' | cmp -s - err ||
+    fail 'a layer that is not there: expected the expression and a caret'
 t 'madam' --optimizer 'madam'
 t 'madam' --optimizer 'madam(lr=1)' --lr 0.1
 t 'optimizer' --optimizer 'adam(lr=' --lr 0.1
@@ -76,6 +87,27 @@ t 'no_such_loss' --loss no_such_loss
 t 'no_such_metric' --metrics accuracy,no_such_metric
 printf 'PK\003\004\000\000' >m.bin
 expect_usage "found binary data in 'm.bin'" train --model m.bin --data "$digits"
+
+# eval and predict
+for command in eval predict; do
+    expect_usage '--model is required' $command --data "$digits"
+    expect_usage '--data is required' $command --model m.keras
+    expect_usage "unknown option '--modle'; did you mean '--model'?" $command --modle m.keras
+    expect_usage '--header and --no-header exclude each other' $command --model m.keras --data d.csv --header --no-header
+    expect_usage '--workers: expected a whole number from 1' $command --model m.keras --data d.csv --workers 0
+    expect_usage "--scale: expected a number other than 0" $command --model m.keras --data d.csv --scale 0
+    for text in 'dense(1)' m.json m; do
+        expect_usage "--model: expected a file with weights, .keras or .h5, found '$text'" $command --model "$text" --data "$digits"
+    done
+    for option in --quiet --json; do
+        expect_usage "$option takes no value" $command $option=1
+    done
+done
+for text in p p.npz p.json .csv/p; do
+    expect_usage "--out: expected a name that ends in .npy or .csv, found '$text'" predict --model m.keras --data d.npz --out "$text"
+done
+expect_usage '--target and --no-target exclude each other' predict --model m.keras --data d.csv --target a --no-target
+expect_usage "unknown option '--out'" eval --model m.keras --data d.csv --out p.csv
 
 # bench
 expect_usage '--workload is required' bench

@@ -1,0 +1,35 @@
+/* What --data and the options beside it say: a dataset. */
+#include "cli/cli.h"
+
+int cli_data_check(const char *command, const cli_data *data)
+{
+    if (data->path == NULL) {
+        return cli_mistake(command, "--data is required; 'batchwise %s --help' lists the options", command);
+    }
+    if (data->header && data->no_header) {
+        return cli_mistake(command, "--header and --no-header exclude each other; give one of them");
+    }
+    return CLI_SUCCESS;
+}
+
+bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *path, bw_model *model, const bw_dataset *like)
+{
+    bw_read_options options = BW_READ_OPTIONS_DEFAULT;
+    options.scale = data->scale;
+    options.rank = data->shape.rank;
+    for (int i = 0; i < data->shape.rank; i++) {
+        options.shape[i] = data->shape.extent[i];
+    }
+    options.target = data->target;
+    options.header = data->header ? BW_HEADER_YES : data->no_header ? BW_HEADER_NO : BW_HEADER_DETECT;
+    options.missing = (bw_missing)data->missing;
+    options.categorical = data->categorical;
+    options.ignore = data->ignore;
+    options.input = data->input;
+    options.like = like;
+    bw_dataset *dataset = model == NULL ? bw_read(ctx, path, &options) : bw_read_for(model, path, &options);
+    if (dataset == NULL) {
+        cli_fail("%s", bw_message(ctx));
+    }
+    return dataset;
+}

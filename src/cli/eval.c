@@ -1,0 +1,121 @@
+/* batchwise eval: loss and metrics of a trained model over samples, and, of a classifier, what it takes for what. */
+#include "cli/cli.h"
+
+typedef struct arguments {
+    cli_data data;
+    const char *model;
+    int workers;
+    bool quiet, json;
+} arguments;
+
+#define AT(member) offsetof(arguments, member)
+
+static const cli_option options[] = {
+    {"model", &cli_text, AT(model), "M", "a file with weights: .keras, .h5 (required)"},
+    CLI_DATA_OPTIONS(arguments, data),
+    {"workers", &cli_count, AT(workers), "N", "threads; default: one for each CPU"},
+    {"quiet", &cli_flag, AT(quiet), NULL, "no messages"},
+    {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
+    {.name = NULL},
+};
+
+static void print_example(void)
+{
+    puts("example:\n"
+         "  batchwise eval --model digits.keras --data digits.npz");
+}
+
+static const cli_usage usage = {
+    .command = "eval",
+    .synopsis = "--model M --data D [options]",
+    .purpose = "Loss and metrics of a trained model; of a classifier a confusion matrix too.",
+    .options = options,
+    .print_more = print_example,
+};
+
+static void print_json(const bw_history *result, int64_t samples, const cli_confusion *confusion)
+{
+    cli_json json = {.file = stdout};
+    cli_json_object(&json, NULL);
+    for (int c = 0; c < bw_history_columns(result); c++) {
+        const char *name = bw_history_column(result, c);
+        cli_json_real(&json, name, bw_history_last(result, name));
+    }
+    cli_json_whole(&json, "samples", samples);
+    if (confusion->counts != NULL) {
+        cli_confusion_json(&json, confusion);
+    }
+    cli_json_object_end(&json);
+    putchar('\n');
+}
+
+static void print_text(const bw_history *result, int64_t samples, const cli_confusion *confusion)
+{
+    for (int c = 0; c < bw_history_columns(result); c++) {
+        const char *name = bw_history_column(result, c);
+        printf("%s%s %.4f", c > 0 ? ", " : "", name, bw_history_last(result, name));
+    }
+    printf(" over %lld samples\n", (long long)samples);
+    if (confusion->counts != NULL) {
+        putchar('\n');
+        cli_confusion_print(stdout, confusion);
+    }
+}
+
+static int evaluate(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *dataset)
+{
+    bw_history *result;
+    bw_output_facts facts;
+    cli_predictions predictions;
+    cli_confusion confusion = {.counts = NULL};
+    if (bw_evaluate(model, dataset, &result) != BW_OK) {
+        return cli_fail("%s", bw_message(ctx));
+    }
+    bool classifies =
+        bw_output_count(model) == 1 && bw_output_describe(model, 0, &facts) == BW_OK && facts.kind != BW_OUTPUT_NUMBERS;
+    if (classifies) {
+        if (cli_predictions_make(&predictions, 1, ctx, model, dataset) < 0) {
+            return CLI_FAILURE;
+        }
+        cli_confusion_make(&confusion, dataset, &predictions);
+        cli_predictions_free(&predictions, 1);
+    }
+    (given->json ? print_json : print_text)(result, bw_dataset_count(dataset), &confusion);
+    cli_confusion_free(&confusion);
+    return CLI_SUCCESS;
+}
+
+static int run(const arguments *given, bw_context *ctx)
+{
+    bw_model *model;
+    int code = cli_model_open_trained(&model, ctx, usage.command, given->model);
+    if (code != CLI_SUCCESS) {
+        return code;
+    }
+    bw_dataset *dataset = cli_data_read(ctx, &given->data, given->data.path, model, NULL);
+    return dataset == NULL ? CLI_FAILURE : evaluate(given, ctx, model, dataset);
+}
+
+int cli_eval(int argc, char **argv)
+{
+    arguments given = {.data = CLI_DATA_DEFAULT};
+    cli_reading reading = cli_options_read(&usage, argc, argv, &given);
+    if (reading != CLI_READ) {
+        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
+    }
+    if (given.model == NULL) {
+        return cli_mistake(usage.command, "--model is required; 'batchwise eval --help' lists the options");
+    }
+    int code = cli_data_check(usage.command, &given.data);
+    if (code != CLI_SUCCESS) {
+        return code;
+    }
+    bw_context *ctx = cli_session_open(given.workers, given.quiet);
+    if (ctx == NULL) {
+        return CLI_FAILURE;
+    }
+    code = run(&given, ctx);
+    code = code == CLI_FAILURE && cli_session_interrupted() ? CLI_INTERRUPTED : code;
+    cli_session_close(ctx);
+    return code;
+}

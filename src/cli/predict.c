@@ -1,0 +1,291 @@
+/*
+ * batchwise predict: what a trained model says about samples, to a NumPy file (the numbers as they are), to CSV (with class
+ * names where there are some), or to standard output.
+ */
+#include "cli/cli.h"
+
+#include <string.h>
+
+enum { OUTPUTS = 16 };
+
+typedef struct arguments {
+    cli_data data;
+    const char *model, *out;
+    int workers;
+    bool no_target, quiet, json;
+} arguments;
+
+#define AT(member) offsetof(arguments, member)
+
+static const cli_option options[] = {
+    {"model", &cli_text, AT(model), "M", "a file with weights: .keras, .h5 (required)"},
+    CLI_DATA_OPTIONS(arguments, data),
+    {"no-target", &cli_flag, AT(no_target), NULL, "all columns of a CSV file are inputs"},
+    {"out", &cli_text, AT(out), "F", "write the predictions to F, .npy or .csv; default: as CSV\nto standard output"},
+    {"workers", &cli_count, AT(workers), "N", "threads; default: one for each CPU"},
+    {"quiet", &cli_flag, AT(quiet), NULL, "no messages"},
+    {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
+    {.name = NULL},
+};
+
+static void print_example(void)
+{
+    puts("example:\n"
+         "  batchwise predict --model digits.keras --data x.npy --out p.csv");
+}
+
+static const cli_usage usage = {
+    .command = "predict",
+    .synopsis = "--model M --data D [options]",
+    .purpose = "What a trained model says about samples: numbers, or classes with their probabilities.",
+    .options = options,
+    .print_more = print_example,
+};
+
+/* ---- NumPy ---------------------------------------------------------------------------------------------- */
+
+/* Version 1.0: the magic, the length of the header, a Python dictionary padded with blanks to a multiple of 64. */
+static void write_npy(FILE *file, const cli_predictions *made, int count)
+{
+    enum { HEADER = 256 };
+    char header[HEADER];
+    (void)count;
+    int at = snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld,", (long long)made->samples);
+    for (int i = 0; i < made->facts.rank; i++) {
+        at += snprintf(header + at, sizeof header - (size_t)at, "%s%lld,", i > 0 ? " " : " ", (long long)made->facts.shape[i]);
+    }
+    at += snprintf(header + at, sizeof header - (size_t)at, "), }");
+    int length = (10 + at + 1 + 63) / 64 * 64 - 10;
+    fprintf(file, "\x93NUMPY%c%c%c%c%-*s\n", 1, 0, length & 255, length >> 8, length - 1, header);
+    fwrite(made->values, sizeof *made->values, (size_t)(made->samples * made->each), file);
+}
+
+/* ---- CSV ------------------------------------------------------------------------------------------------ */
+
+static void write_field(FILE *file, const char *before, const char *text)
+{
+    fputs(before, file);
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, file);
+        return;
+    }
+    fputc('"', file);
+    for (; *text; text++) {
+        if (*text == '"') {
+            fputc('"', file);
+        }
+        fputc(*text, file);
+    }
+    fputc('"', file);
+}
+
+/* Of several outputs each column begins with its output's name. */
+static void write_names(FILE *file, const cli_predictions *made, bool several, bool first)
+{
+    char text[CLI_CLASS_TEXT], name[160];
+    int classes = cli_predictions_classes(made);
+    const char *begin = several ? made->facts.name : "", *joint = several ? "_" : "", *separator = first ? "" : ",";
+    if (classes > 0) {
+        snprintf(name, sizeof name, "%s%sclass", begin, joint);
+        write_field(file, separator, name);
+        separator = ",";
+    }
+    for (int64_t i = 0; i < made->each; i++) {
+        if (made->each == 1) {
+            snprintf(name, sizeof name, "%s%s%s", begin, joint, classes > 0 ? "probability" : "prediction");
+        } else if (classes > 0) {
+            snprintf(name, sizeof name, "%s%s%s", begin, joint, cli_class_name(text, made->model, made->dataset, (int)i));
+        } else {
+            snprintf(name, sizeof name, "%s%sprediction_%lld", begin, joint, (long long)i);
+        }
+        write_field(file, separator, name);
+        separator = ",";
+    }
+}
+
+static void write_row(FILE *file, const cli_predictions *made, int64_t sample, bool first)
+{
+    char text[CLI_REAL_TEXT], name[CLI_CLASS_TEXT];
+    const char *separator = first ? "" : ",";
+    if (cli_predictions_classes(made) > 0) {
+        write_field(file, separator, cli_class_name(name, made->model, made->dataset, cli_predictions_class(made, sample)));
+        separator = ",";
+    }
+    for (int64_t i = 0; i < made->each; i++) {
+        fprintf(file, "%s%s", separator, cli_float_text(text, made->values[sample * made->each + i]));
+        separator = ",";
+    }
+}
+
+static void write_csv(FILE *file, const cli_predictions *made, int count)
+{
+    for (int k = 0; k < count; k++) {
+        write_names(file, &made[k], count > 1, k == 0);
+    }
+    fputc('\n', file);
+    for (int64_t i = 0; i < made[0].samples; i++) {
+        for (int k = 0; k < count; k++) {
+            write_row(file, &made[k], i, k == 0);
+        }
+        fputc('\n', file);
+    }
+}
+
+/* ---- Formats -------------------------------------------------------------------------------------------- */
+
+typedef void (*format)(FILE *file, const cli_predictions *made, int count);
+
+static const struct {
+    const char *extension;
+    format write;
+} formats[] = {{".npy", write_npy}, {".csv", write_csv}};
+
+static format find_format(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot != NULL && i < sizeof formats / sizeof formats[0]; i++) {
+        if (strcmp(dot, formats[i].extension) == 0) {
+            return formats[i].write;
+        }
+    }
+    return NULL;
+}
+
+static int write_file(const char *path, const cli_predictions *made, int count)
+{
+    cli_output output;
+    format write = find_format(path);
+    if (write == write_npy && count > 1) {
+        return cli_fail("%s: a .npy file holds one array, the model has %d outputs; give a name that ends in .csv", path, count);
+    }
+    if (!cli_output_open(&output, path)) {
+        return CLI_FAILURE;
+    }
+    write(output.file, made, count);
+    return cli_output_commit(&output) ? CLI_SUCCESS : CLI_FAILURE;
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------------------- */
+
+static void put_values(cli_json *json, const cli_predictions *made)
+{
+    cli_json_array(json, "predictions");
+    for (int64_t i = 0; i < made->samples; i++) {
+        cli_json_array(json, NULL);
+        for (int64_t k = 0; k < made->each; k++) {
+            cli_json_real(json, NULL, (double)made->values[i * made->each + k]);
+        }
+        cli_json_array_end(json);
+    }
+    cli_json_array_end(json);
+}
+
+static void put_classes(cli_json *json, const cli_predictions *made)
+{
+    char text[CLI_CLASS_TEXT];
+    int classes = cli_predictions_classes(made);
+    cli_json_array(json, "classes");
+    for (int i = 0; i < classes; i++) {
+        cli_json_text(json, NULL, cli_class_name(text, made->model, made->dataset, i));
+    }
+    cli_json_array_end(json);
+    cli_json_array(json, "predicted");
+    for (int64_t i = 0; i < made->samples; i++) {
+        cli_json_text(json, NULL, cli_class_name(text, made->model, made->dataset, cli_predictions_class(made, i)));
+    }
+    cli_json_array_end(json);
+}
+
+static void print_json(const arguments *given, const cli_predictions *made, int count)
+{
+    cli_json json = {.file = stdout};
+    cli_json_object(&json, NULL);
+    cli_json_whole(&json, "samples", made[0].samples);
+    cli_json_text(&json, "out", given->out);
+    cli_json_array(&json, "outputs");
+    for (int k = 0; k < count; k++) {
+        cli_json_object(&json, NULL);
+        cli_json_text(&json, "name", made[k].facts.name);
+        cli_json_array(&json, "shape");
+        for (int i = 0; i < made[k].facts.rank; i++) {
+            cli_json_whole(&json, NULL, made[k].facts.shape[i]);
+        }
+        cli_json_array_end(&json);
+        if (cli_predictions_classes(&made[k]) > 0) {
+            put_classes(&json, &made[k]);
+        }
+        if (given->out == NULL) {
+            put_values(&json, &made[k]);
+        }
+        cli_json_object_end(&json);
+    }
+    cli_json_array_end(&json);
+    cli_json_object_end(&json);
+    putchar('\n');
+}
+
+/* ---- The command ---------------------------------------------------------------------------------------- */
+
+static int predict(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *dataset)
+{
+    cli_predictions made[OUTPUTS];
+    int count = cli_predictions_make(made, OUTPUTS, ctx, model, dataset);
+    if (count < 0) {
+        return CLI_FAILURE;
+    }
+    int code = given->out == NULL ? CLI_SUCCESS : write_file(given->out, made, count);
+    if (code == CLI_SUCCESS && given->json) {
+        print_json(given, made, count);
+    } else if (code == CLI_SUCCESS && given->out == NULL) {
+        write_csv(stdout, made, count);
+    }
+    cli_predictions_free(made, count);
+    return code;
+}
+
+static int run(const arguments *given, bw_context *ctx)
+{
+    bw_model *model;
+    int code = cli_model_open_trained(&model, ctx, usage.command, given->model);
+    if (code != CLI_SUCCESS) {
+        return code;
+    }
+    bw_dataset *dataset = cli_data_read(ctx, &given->data, given->data.path, model, NULL);
+    return dataset == NULL ? CLI_FAILURE : predict(given, ctx, model, dataset);
+}
+
+static int check(arguments *given)
+{
+    if (given->model == NULL) {
+        return cli_mistake(usage.command, "--model is required; 'batchwise predict --help' lists the options");
+    }
+    if (given->out != NULL && find_format(given->out) == NULL) {
+        return cli_mistake(usage.command, "--out: expected a name that ends in .npy or .csv, found '%s'", given->out);
+    }
+    if (given->no_target && given->data.target != NULL) {
+        return cli_mistake(usage.command, "--target and --no-target exclude each other; give one of them");
+    }
+    given->data.target = given->no_target ? "" : given->data.target;
+    return cli_data_check(usage.command, &given->data);
+}
+
+int cli_predict(int argc, char **argv)
+{
+    arguments given = {.data = CLI_DATA_DEFAULT};
+    cli_reading reading = cli_options_read(&usage, argc, argv, &given);
+    if (reading != CLI_READ) {
+        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
+    }
+    int code = check(&given);
+    if (code != CLI_SUCCESS) {
+        return code;
+    }
+    bw_context *ctx = cli_session_open(given.workers, given.quiet);
+    if (ctx == NULL) {
+        return CLI_FAILURE;
+    }
+    code = run(&given, ctx);
+    code = code == CLI_FAILURE && cli_session_interrupted() ? CLI_INTERRUPTED : code;
+    cli_session_close(ctx);
+    return code;
+}

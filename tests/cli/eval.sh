@@ -1,0 +1,89 @@
+# eval and predict: what a trained model says, by name, as text, JSON and files.
+. "$(dirname "$0")/run.sh"
+
+train --epochs 10 --quiet --lr 0.01 --save-model m.keras
+expect_code 0 train
+
+# eval: loss and metrics of all samples, and the confusion matrix.
+run eval --model m.keras --data "$digits" --scale 1/16
+expect_code 0 eval
+expect_pattern out '^accuracy 0\.9[0-9]+, loss 0\.[0-9]{4} over 1797 samples$' eval
+expect_text out 'confusion (rows: true, columns: predicted)' eval
+expect_equal 15 "$(wc -l <out)" 'eval: lines'
+expect_pattern out '^  0( +[0-9]+){10} +(0\.[0-9]{3}|1\.000)$' eval
+expect_pattern out '^  precision( +(0\.[0-9]{3}|1\.000)){10}$' eval
+expect_empty err eval
+# Its diagonal is what accuracy counts, its sum the samples.
+awk 'NR > 4 && NR < 15 && $1 ~ /^[0-9]$/ { for (i = 2; i <= 11; i++) all += $i; right += $($1 + 2) } END { printf "%d %.4f\n", all, right / all }' out >sums
+expect_equal "1797 $(sed -nE 's/^accuracy ([0-9.]+),.*/\1/p' out)" "$(cat sums)" 'sums of the confusion matrix'
+
+run eval --model m.keras --data "$digits" --scale 1/16 --json --workers 1
+expect_code 0 'eval --json'
+expect_equal 1 "$(wc -l <out)" 'eval --json: lines'
+expect_pattern out '^\{"accuracy": 0\.9[0-9]+, "loss": 0\.[0-9]+, "samples": 1797, "classes": \["0", .*"confusion": \[\[.*"precision": \[.*"recall": \[.*\}$' 'eval --json'
+
+# predict: as CSV, as NumPy, as JSON, all the same.
+run predict --model m.keras --data "$digits" --scale 1/16
+expect_code 0 predict
+expect_equal 1798 "$(wc -l <out)" 'predict: lines'
+expect_equal 'class,0,1,2,3,4,5,6,7,8,9' "$(head -n 1 out)" 'predict: names'
+expect_pattern out '^[0-9](,[0-9.e-]+){10}$' predict
+cp out standard.csv
+run predict --model m.keras --data "$digits" --scale 1/16 --out p.csv
+expect_code 0 'predict --out p.csv'
+expect_empty out 'predict --out p.csv'
+cmp -s standard.csv p.csv || fail 'predict --out p.csv: expected what goes to standard output'
+run predict --model m.keras --data "$digits" --scale 1/16 --out p.npy
+expect_code 0 'predict --out p.npy'
+expect_equal $((128 + 1797 * 10 * 4)) "$(wc -c <p.npy)" 'p.npy: bytes'
+expect_equal "{'descr': '<f4', 'fortran_order': False, 'shape': (1797, 10,), }" "$(head -n 1 p.npy | tail -c +11 | sed 's/ *$//')" 'p.npy: header'
+od -An -tf4 -j128 -w40 p.npy | awk '{ best = 1; for (i = 2; i <= 10; i++) if ($i > $best) best = i; print best - 1 }' >classes
+sed 1d p.csv | cut -d, -f1 | cmp -s - classes || fail 'p.npy and p.csv: expected the same classes'
+run predict --model m.keras --data "$digits" --scale 1/16 --json
+expect_code 0 'predict --json'
+expect_pattern out '^\{"samples": 1797, "out": null, "outputs": \[\{"name": "dense_1", "shape": \[10\], "classes": \["0", .*"predicted": \["[0-9]", .*"predictions": \[\[.*\}$' 'predict --json'
+
+# Names of classes come from the data, whatever is in them; the second is never predicted, the last is not there.
+printf 'a,b,color\n1,1,red\n9,9,"b,lue"\n1,2,red\n9,8,"b,lue"\n2,1,red\n' >t.csv
+run train --model 'dense(2,softmax)' --data t.csv --epochs 300 --lr 0.1 --quiet --save-model c.keras
+expect_code 0 'train t.csv'
+run eval --model c.keras --data t.csv
+expect_code 0 'eval t.csv'
+expect_pattern out '^  b,lue +2 +0 +1\.000$' 'eval t.csv'
+expect_pattern out '^  red +0 +3 +1\.000$' 'eval t.csv'
+run predict --model c.keras --data t.csv --quiet
+expect_equal 'class,"b,lue",red' "$(head -n 1 out)" 'predict t.csv'
+expect_pattern out '^"b,lue",' 'predict t.csv'
+printf '1,1\n9,9\n' >u.csv
+run predict --model c.keras --data u.csv --no-target --no-header --quiet
+expect_code 0 '--no-target'
+expect_equal 3 "$(wc -l <out)" '--no-target: lines'
+
+# One probability is two classes; a number is none.
+printf '0,0\n1,1\n0,0\n1,1\n' >b.csv
+run train --model 'dense(1,sigmoid)' --data b.csv --no-header --epochs 300 --lr 0.1 --quiet --save-model b.keras
+run eval --model b.keras --data b.csv --no-header
+expect_pattern out '^  1 +0 +2 +1\.000$' 'eval of a sigmoid'
+run predict --model b.keras --data b.csv --no-header
+expect_equal 'class,probability' "$(head -n 1 out)" 'predict of a sigmoid'
+run train --model 'dense(1)' --data b.csv --no-header --epochs 2 --quiet --save-model n.keras
+run eval --model n.keras --data b.csv --no-header
+expect_pattern out '^loss [0-9.]+ over 4 samples$' 'eval of a number'
+expect_equal 1 "$(wc -l <out)" 'eval of a number: lines'
+run predict --model n.keras --data b.csv --no-header
+expect_equal prediction "$(head -n 1 out)" 'predict of a number'
+
+# Failures.
+run eval --model missing.keras --data "$digits"
+expect_code 1 'eval of a model that is not there'
+expect_text err 'missing.keras' 'eval of a model that is not there'
+run eval --model m.keras --data missing.npz
+expect_code 1 'eval of data that is not there'
+expect_text err 'missing.npz' 'eval of data that is not there'
+run eval --model m.keras --data t.csv
+expect_code 1 'eval of data that does not fit'
+run predict --model m.keras --data "$digits" --out no/such/folder.csv
+expect_code 1 'predict to a folder that is not there'
+expect_text err 'no/such/folder.csv' 'predict to a folder that is not there'
+expect_equal '' "$(find . -name '*.tmp')" 'temporary files'
+finish
