@@ -486,8 +486,8 @@ BW_API bw_status bw_compile(bw_model *model, const char *optimizer, const char *
  * state. */
 BW_API bw_status bw_recompile(bw_model *model, const char *optimizer, const char *loss, const char *metrics);
 
-/* Sets the shape of one input sample and creates the variables; bw_fit does it from the data. A model made by calls knows
- * its shapes: `shape` is NULL then. */
+/* Sets the shape of one input sample and creates the variables; bw_fit does it from the data. A model made by calls, or from an
+ * expression that begins with input(...), knows its shapes: rank is 0 and `shape` NULL then. */
 BW_API bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t seed);
 
 BW_API void bw_model_free(bw_model *model);
@@ -512,6 +512,32 @@ typedef struct bw_output_facts {
 
 BW_API int bw_output_count(const bw_model *model);
 BW_API bw_status bw_output_describe(const bw_model *model, int index, bw_output_facts *facts);
+
+/* What a built model consists of, in Keras's order: layers, and, unless it is a mere list of them, its inputs as "InputLayer". */
+typedef struct bw_model_facts {
+    bool sequential; /* a list of layers behind one input */
+    int layers;
+    int64_t trainable, non_trainable; /* parameters */
+    int64_t optimizer;                /* numbers that the optimizer keeps; 0 before the first training */
+} bw_model_facts;
+
+typedef struct bw_layer_facts {
+    char name[64];
+    const char *class_name; /* Keras's: "Conv2D" */
+    int rank;               /* of one output sample, as its next is; of its last use */
+    int64_t shape[BW_MAX_RANK];
+    int64_t parameters, trainable; /* all, and those that are trained */
+    int inputs;                    /* of all its uses together: bw_layer_input tells them */
+} bw_layer_facts;
+
+BW_API bw_status bw_model_describe(const bw_model *model, bw_model_facts *facts);
+BW_API bw_status bw_layer_describe(const bw_model *model, int layer, bw_layer_facts *facts);
+/* The layer, and which of its uses (from 0), that a layer's input comes from. */
+BW_API bw_status bw_layer_input(const bw_model *model, int layer, int input, int *from, int *use);
+
+/* The model as an expression that bw_model_parse reads: the same layers, without weights. NULL, as of a builder, if it cannot be
+ * written as one: several inputs or outputs, shared layers, operators. */
+BW_API const char *bw_model_expression(bw_model *model);
 
 /* A hash of all variables in their plain order: equal for equal bits; 0 if there is no memory to make it. */
 BW_API uint64_t bw_model_hash(const bw_model *model);

@@ -21,6 +21,7 @@ int cli_plan(int argc, char **argv);
 int cli_verify(int argc, char **argv);
 int cli_eval(int argc, char **argv);
 int cli_predict(int argc, char **argv);
+int cli_summary(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 
@@ -125,7 +126,7 @@ typedef struct cli_data {
 /* Rows of a command's table whose arguments have a cli_data at `member`. */
 #define CLI_DATA_OPTIONS(arguments, member)                                                                                        \
     {"data", &cli_text, offsetof(arguments, member.path), "D",                                                                     \
-     "samples: .npz, x.npy,y.npy, .csv, IDX, .h5, .tfrecord, a\nfolder of images, synth:NAME, or - (required)"},                   \
+     "samples: .npz, x.npy,y.npy, .csv, IDX, .h5, .tfrecord, a\nfolder of images, synth:NAME, or - (CSV on standard input)"},      \
         {"shape", &cli_shape, offsetof(arguments, member.shape), "HxWxC", "the shape of one input, e.g. 28x28x1 for 784 columns"}, \
         {"scale", &cli_ratio, offsetof(arguments, member.scale), "S", "multiply the inputs by S, e.g. 1/255"},                     \
         {"target", &cli_text, offsetof(arguments, member.target), "COLUMN", "the target, by name or number (the last)"},           \

@@ -18,6 +18,7 @@ static const struct command {
     {"verify", cli_verify, "prove on a model and its data that splitting changes nothing"},
     {"eval", cli_eval, "loss, metrics and a confusion matrix of a trained model"},
     {"predict", cli_predict, "what a trained model says about samples"},
+    {"summary", cli_summary, "a model's layers, shapes, parameters and bytes"},
     {"bench", cli_bench, "measure the speed of training on built-in workloads"},
     {"convert", cli_convert, "convert a model from one file to another"},
 };

@@ -134,6 +134,9 @@ bw_status bwi_model_initialize(bw_model *model, uint64_t seed)
 static bw_status read_shape(bw_model *model, int rank, const int64_t *shape)
 {
     bw_context *ctx = model->ctx;
+    if (rank == 0 && !shape) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the shape of the input is not known: begin the expression with input(...)");
+    }
     if (rank < 0 || rank >= BW_MAX_RANK || (!shape && rank > 0)) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "input shape: expected a rank from 0 to %d, got %d", BW_MAX_RANK - 1, rank);
     }
@@ -178,7 +181,7 @@ void bwi_model_disconnect(bw_model *model, bool declared)
 bw_status bwi_model_connect(bw_model *model, int rank, const int64_t *shape)
 {
     bool declared = model->input_shape.rank >= 0;
-    bw_status status = read_shape(model, rank, shape);
+    bw_status status = declared && !shape && rank == 0 ? BW_OK : read_shape(model, rank, shape);
     if (status == BW_OK) {
         status = build_nodes(model);
     }

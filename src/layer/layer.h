@@ -154,7 +154,8 @@ struct bw_model {
     bw_node *losses[BWI_MAX_ENDS]; /* of the user's own, by calls */
     char output_names[BWI_MAX_ENDS][64], loss_names[BWI_MAX_ENDS][64];
     int loss_count;
-    void *training; /* what train keeps with the model */
+    char *expression; /* what bw_model_expression lends; NULL: none yet */
+    void *training;   /* what train keeps with the model */
     void (*training_destroy)(void *training);
 };
 

@@ -12,6 +12,7 @@ static void destroy(bwi_owned *object)
     bwi_graph_free(&model->graph);
     bwi_release(model->ctx, model->layers);
     bwi_release(model->ctx, model->uses);
+    bwi_release(model->ctx, model->expression);
 }
 
 void bw_model_free(bw_model *model)
@@ -63,18 +64,39 @@ static bool labelled(const bwi_term *term, const char *name)
     return term->label && strlen(name) == (size_t)term->label_length && memcmp(term->label, name, (size_t)term->label_length) == 0;
 }
 
-/* `trainable` is an argument of every layer; a merging layer's words by position are points, not arguments. */
-static bw_status read_common(bw_context *ctx, bwi_layer *layer, const bwi_term *item, bool *taken)
+/* A name of the user's own, as any layer of Keras has one. */
+static bw_status read_name(const bw_model *model, bwi_layer *layer, const bwi_term *item)
+{
+    if (item->called || item->length == 0 || item->count || item->length >= (int)sizeof layer->name) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: column %d: name: expected a word of at most %d characters",
+                        item->column, (int)sizeof layer->name - 1);
+    }
+    snprintf(layer->name, sizeof layer->name, "%.*s", item->length, item->text);
+    for (int i = 0; i < model->layer_count; i++) {
+        if (strcmp(model->layers[i].name, layer->name) == 0) {
+            return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: column %d: there is a layer %s before it", item->column,
+                            layer->name);
+        }
+    }
+    return BW_OK;
+}
+
+/* `trainable` and `name` are arguments of every layer; a merging layer's words by position are points, not arguments. */
+static bw_status read_common(const bw_model *model, bwi_layer *layer, const bwi_term *item, bool *taken)
 {
     static const bwi_argument trainable = {"trainable", NULL, BWI_BOOL, NULL, 0, 0, NULL};
     *taken = (layer->row->flags & BWI_LAYER_MERGES) && !item->label;
+    if (labelled(item, "name")) {
+        *taken = true;
+        return read_name(model, layer, item);
+    }
     if (!labelled(item, "trainable")) {
         return BW_OK;
     }
     bwi_argument_value value;
     bwi_term one = {.items = (bwi_term[]){*item}, .count = 1, .column = item->column};
     *taken = true;
-    bw_status status = bwi_arguments_read(ctx, "model", &one, &trainable, 1, &value);
+    bw_status status = bwi_arguments_read(model->ctx, "model", &one, &trainable, 1, &value);
     layer->trainable = value.flag;
     return status;
 }
@@ -94,7 +116,7 @@ bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term
     bw_status status = own.items ? BW_OK : BW_RESOURCE_EXHAUSTED;
     for (int i = 0; i < term->count && status == BW_OK; i++) {
         bool taken;
-        status = read_common(ctx, layer, &term->items[i], &taken);
+        status = read_common(model, layer, &term->items[i], &taken);
         if (!taken) {
             own.items[own.count++] = term->items[i];
         }
@@ -108,65 +130,131 @@ bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term
     return status;
 }
 
-/* The layer that a point names, looked for from the last: a name may be used again. */
-static bool find_point(const bwi_expression *e, int before, int first, const bwi_term *word, int *layer)
+/* ---- Points ---- */
+
+/* An expression that is being read: what each of its terms stands for, and what the next layer takes. */
+typedef struct reading {
+    bw_model *model;
+    bwi_expression e;
+    int *layer;  /* of each term; BWI_FROM_INPUT: the model's input */
+    int current; /* layer */
+} reading;
+
+/* The layer that a point names, looked for from the last: a name may be used again. `input` is always there. */
+static bw_status find_point(const reading *r, int before, const bwi_term *word, int *layer)
 {
-    for (int t = before - 1; t >= 0; t--) {
-        const bwi_term *term = &e->terms[t];
+    for (int t = before - 1; t >= 0 && !word->label; t--) {
+        const bwi_term *term = &r->e.terms[t];
         if (term->label && term->label_length == word->length && memcmp(term->label, word->text, (size_t)word->length) == 0) {
-            *layer = t - first;
-            return true;
+            *layer = r->layer[t];
+            return BW_OK;
         }
     }
-    return false;
+    if (bwi_term_is(word, "input") && !word->called && !word->label) {
+        *layer = BWI_FROM_INPUT;
+        return BW_OK;
+    }
+    return bwi_fail(r->model->ctx, BW_INVALID_ARGUMENT, "model: column %d: there is no point '%.*s' before it", word->column,
+                    word->length, word->text);
 }
 
-static bw_status connect(bw_model *model, const bwi_expression *e, int number, int first)
+/* from(a): what follows takes what stands at the point. */
+static bw_status read_from(reading *r, int number)
 {
-    const bwi_term *term = &e->terms[number];
-    bwi_layer *layer = &model->layers[model->layer_count];
+    const bwi_term *term = &r->e.terms[number];
+    if (term->count != 1) {
+        return bwi_fail(r->model->ctx, BW_INVALID_ARGUMENT, "model: column %d: from: expected one point, as in from(a)",
+                        term->column);
+    }
+    return find_point(r, number, &term->items[0], &r->current);
+}
+
+static bw_status connect(reading *r, int number)
+{
+    const bwi_term *term = &r->e.terms[number];
+    bwi_layer *layer = &r->model->layers[r->model->layer_count];
+    bw_status status = BW_OK;
     layer->inputs = 1;
-    layer->input[0] = model->layer_count - 1; /* BWI_FROM_INPUT for the first */
-    for (int i = 0; (layer->row->flags & BWI_LAYER_MERGES) && i < term->count; i++) {
+    layer->input[0] = r->current;
+    for (int i = 0; (layer->row->flags & BWI_LAYER_MERGES) && i < term->count && status == BW_OK; i++) {
         const bwi_term *item = &term->items[i];
         if (item->label) {
             continue;
         }
-        if (layer->inputs == BWI_MAX_POINTS || !find_point(e, number, first, item, &layer->input[layer->inputs])) {
-            return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: column %d: there is no point '%.*s' before it", item->column,
-                            item->length, item->text);
+        if (layer->inputs == BWI_MAX_POINTS) {
+            return bwi_fail(r->model->ctx, BW_INVALID_ARGUMENT, "model: column %d: a layer takes at most %d inputs", item->column,
+                            BWI_MAX_POINTS);
         }
-        layer->inputs++;
+        status = find_point(r, number, item, &layer->input[layer->inputs++]);
+    }
+    return status;
+}
+
+/* What a layer gives must be taken by another, or be the output: from() can leave it behind. */
+static bw_status check_ends(const reading *r)
+{
+    const bw_model *model = r->model;
+    for (int t = 0; t < r->e.count; t++) {
+        bool taken = r->layer[t] == BWI_FROM_INPUT || r->layer[t] == model->layer_count - 1;
+        for (int i = r->layer[t] + 1; i < model->layer_count && !taken; i++) {
+            for (int k = 0; k < model->layers[i].inputs; k++) {
+                taken = taken || model->layers[i].input[k] == r->layer[t];
+            }
+        }
+        if (!taken) {
+            return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: column %d: nothing takes what %s gives", r->e.terms[t].column,
+                            model->layers[r->layer[t]].name);
+        }
     }
     return BW_OK;
 }
 
-static bw_status read_model(bw_model *model, const char *text)
+static bw_status read_term(reading *r, int number)
 {
-    bwi_expression e;
-    bw_status status = bwi_expression_parse(model->ctx, &e, "model", text);
-    if (status != BW_OK) {
-        return status;
+    bw_model *model = r->model;
+    const bwi_term *term = &r->e.terms[number];
+    bw_status status;
+    if (number == 0 && bwi_term_is(term, "input")) {
+        status = read_input(model, term);
+    } else if (bwi_term_is(term, "from")) {
+        status = read_from(r, number);
+    } else {
+        status = bwi_layer_read(model, &model->layers[model->layer_count], term);
+        if (status == BW_OK) {
+            status = connect(r, number);
+        }
+        if (status == BW_OK) {
+            r->current = model->layer_count++;
+        }
     }
-    int first = e.count && bwi_term_is(&e.terms[0], "input") ? 1 : 0;
-    if (first) {
-        status = read_input(model, &e.terms[0]);
+    r->layer[number] = r->current;
+    return status;
+}
+
+static bw_status read_terms(reading *r)
+{
+    bw_model *model = r->model;
+    model->layers = bwi_allocate(model->ctx, (size_t)r->e.count, sizeof *model->layers);
+    r->layer = bwi_allocate(model->ctx, (size_t)r->e.count, sizeof *r->layer);
+    bw_status status = model->layers && r->layer ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    for (int i = 0; i < r->e.count && status == BW_OK; i++) {
+        status = read_term(r, i);
     }
-    if (status == BW_OK && e.count == first) {
+    if (status == BW_OK && model->layer_count == 0) {
         status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: expected at least one layer, found none");
     }
-    model->layers = bwi_allocate(model->ctx, (size_t)e.count, sizeof *model->layers);
-    if (status == BW_OK && !model->layers) {
-        status = BW_RESOURCE_EXHAUSTED;
+    return status == BW_OK ? check_ends(r) : status;
+}
+
+static bw_status read_model(bw_model *model, const char *text)
+{
+    reading r = {.model = model, .current = BWI_FROM_INPUT};
+    bw_status status = bwi_expression_parse(model->ctx, &r.e, "model", text);
+    if (status == BW_OK) {
+        status = read_terms(&r);
+        bwi_release(model->ctx, r.layer);
+        bwi_expression_free(&r.e);
     }
-    for (int i = first; i < e.count && status == BW_OK; i++) {
-        status = bwi_layer_read(model, &model->layers[model->layer_count], &e.terms[i]);
-        if (status == BW_OK) {
-            status = connect(model, &e, i, first);
-        }
-        model->layer_count += status == BW_OK;
-    }
-    bwi_expression_free(&e);
     return status;
 }
 

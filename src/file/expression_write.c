@@ -1,0 +1,348 @@
+/*
+ * A model as an expression: its layers in the order of their uses, each with the arguments that are not defaults, by position as
+ * long as none is left out. A layer takes what stands before it, or from(point); a merging layer names its further inputs.
+ * Points are the letters a, b, ...; the model's input is the point `input`.
+ */
+#include "file/file.h"
+
+#include <string.h>
+
+typedef struct writer {
+    bw_context *ctx;
+    const bw_model *model;
+    bwi_use *uses; /* the input is the first */
+    int use_count;
+    int *point; /* of each use: its letter, from 1; 0: nothing names it */
+    bwi_text text;
+} writer;
+
+/* ---- What can be written ---- */
+
+static bw_status refuse(const writer *w, const char *reason, const char *name)
+{
+    return bwi_fail(w->ctx, BW_UNIMPLEMENTED, "the model cannot be written as an expression: %s%s", reason, name);
+}
+
+static bw_status check_use(const writer *w, int use)
+{
+    const bwi_use *u = &w->uses[use];
+    if (u->layer < 0) {
+        return refuse(w, "it has several inputs", "");
+    }
+    const bwi_layer *layer = &w->model->layers[u->layer];
+    for (int v = 1; v < use; v++) {
+        if (w->uses[v].layer == u->layer) {
+            return refuse(w, "it uses a layer more than once: ", layer->name);
+        }
+    }
+    for (int k = 0; k < u->inputs; k++) {
+        if (u->input[k] < 0) {
+            return refuse(w, "an operator stands before layer ", layer->name);
+        }
+    }
+    return BW_OK;
+}
+
+/* Whether another layer takes it, or it is the output. */
+static bool is_taken(const writer *w, int use)
+{
+    bool taken = use + 1 == w->use_count;
+    for (int v = use + 1; v < w->use_count; v++) {
+        for (int k = 0; k < w->uses[v].inputs; k++) {
+            taken = taken || w->uses[v].input[k] == use;
+        }
+    }
+    return taken;
+}
+
+static bw_status check_ends(const writer *w)
+{
+    const bw_model *model = w->model;
+    if (model->by_calls && (model->input_count != 1 || model->output_count != 1)) {
+        return refuse(w, "it has several inputs or outputs", "");
+    }
+    if (model->loss_count) {
+        return refuse(w, "it has a loss of its own", "");
+    }
+    if (model->by_calls && (w->use_count < 2 || w->uses[0].layer >= 0 || w->uses[w->use_count - 1].node != model->outputs[0])) {
+        return refuse(w, "its output is not what its last layer gives", "");
+    }
+    return BW_OK;
+}
+
+static bw_status check(const writer *w)
+{
+    bw_status status = check_ends(w);
+    for (int u = 1; u < w->use_count && status == BW_OK; u++) {
+        status = check_use(w, u);
+        if (status == BW_OK && !is_taken(w, u)) {
+            status = refuse(w, "nothing takes what a layer gives: ", w->model->layers[w->uses[u].layer].name);
+        }
+    }
+    return status;
+}
+
+/* ---- Points ---- */
+
+static void number_points(writer *w)
+{
+    int points = 0;
+    for (int u = 1; u < w->use_count; u++) {
+        for (int k = 0; k < w->uses[u].inputs; k++) {
+            int from = w->uses[u].input[k];
+            if (k > 0 || from != u - 1) {
+                w->point[from] = 1; /* a number follows in the order of uses */
+            }
+        }
+    }
+    for (int u = 1; u < w->use_count; u++) {
+        w->point[u] = w->point[u] ? ++points : 0;
+    }
+}
+
+/* a to z, then a1 to z1, and so on. */
+static const char *point_name(const writer *w, int use, char name[16])
+{
+    int number = w->point[use] - 1;
+    if (use == 0) {
+        return "input";
+    }
+    snprintf(name, 16, number < 26 ? "%c" : "%c%d", 'a' + number % 26, number / 26);
+    return name;
+}
+
+/* ---- Arguments ---- */
+
+/* Extents in two directions: one number stands for both. */
+static bool is_pair(const bwi_argument *a)
+{
+    static const char *const names[] = {"kernel_size", "strides", "dilation_rate", "pool_size", "size"};
+    for (size_t i = 0; i < BWI_COUNT(names); i++) {
+        if (strcmp(a->name, names[i]) == 0) {
+            return a->kind == BWI_INTS;
+        }
+    }
+    return false;
+}
+
+static bwi_argument_value simplified(const bwi_argument *a, const bwi_argument_value *value)
+{
+    bwi_argument_value simple = *value;
+    if (is_pair(a) && simple.count == 2 && simple.integers[0] == simple.integers[1]) {
+        simple.count = 1;
+        simple.integers[1] = 0;
+    }
+    return simple;
+}
+
+static bool same_integers(const bwi_argument_value *a, const bwi_argument_value *b)
+{
+    return a->count == b->count && memcmp(a->integers, b->integers, sizeof a->integers) == 0;
+}
+
+/* Pooling moves by its size unless it is told otherwise; files tell it always. */
+static bool moves_by_size(const bwi_layer *layer, int argument, const bwi_argument_value *value)
+{
+    const bwi_argument *arguments = layer->row->arguments;
+    if (strcmp(arguments[argument].name, "strides") != 0 || strcmp(arguments[0].name, "pool_size") != 0) {
+        return false;
+    }
+    bwi_argument_value size = simplified(&arguments[0], &layer->values[0]);
+    return same_integers(value, &size);
+}
+
+static void put_number(bwi_text *text, double value)
+{
+    char shortest[40];
+    for (int digits = 1; digits <= 17; digits++) {
+        double back;
+        snprintf(shortest, sizeof shortest, "%.*g", digits, value);
+        if (bwi_parse_double(shortest, shortest + strlen(shortest), &back) && back == value) {
+            break;
+        }
+    }
+    bwi_text_add(text, "%s", shortest);
+}
+
+static void put_integers(bwi_text *text, const bwi_argument_value *value, bool bare)
+{
+    bool list = value->count != 1 && !bare;
+    bwi_text_add(text, "%s", list ? "(" : "");
+    for (int i = 0; i < value->count; i++) {
+        bwi_text_add(text, "%s%lld", i ? "," : "", (long long)value->integers[i]);
+    }
+    bwi_text_add(text, "%s", list ? ")" : "");
+}
+
+static void put_value(bwi_text *text, const bwi_argument *a, const bwi_argument_value *value, bool bare)
+{
+    switch (a->kind) {
+    case BWI_INT:
+        bwi_text_add(text, "%lld", (long long)value->integer);
+        break;
+    case BWI_FLOAT:
+        put_number(text, value->number);
+        break;
+    case BWI_BOOL:
+        bwi_text_add(text, "%s", value->flag ? "true" : "false");
+        break;
+    case BWI_INTS:
+        put_integers(text, value, bare);
+        break;
+    case BWI_TEXT:
+    case BWI_CALL:
+        bwi_text_add(text, "%s", value->text);
+        break;
+    }
+}
+
+static void separate(bwi_text *text, bool *open)
+{
+    bwi_text_add(text, "%s", *open ? "," : "(");
+    *open = true;
+}
+
+static void put_arguments(writer *w, const bwi_layer *layer, bool *open)
+{
+    const bwi_layer_row *row = layer->row;
+    bool merges = row->flags & BWI_LAYER_MERGES, named = merges;
+    bool bare = row->argument_count == 1 && row->arguments[0].kind == BWI_INTS && !merges;
+    for (int i = 0; i < row->argument_count; i++) {
+        const bwi_argument *a = &row->arguments[i];
+        bwi_argument_value value = simplified(a, &layer->values[i]);
+        if (bwi_argument_is_standard(w->ctx, a, &value) || moves_by_size(layer, i, &value)) {
+            named = true;
+            continue;
+        }
+        separate(&w->text, open);
+        if (named) {
+            bwi_text_add(&w->text, "%s=", a->name);
+        }
+        put_value(&w->text, a, &value, bare);
+    }
+}
+
+/* ---- Layers ---- */
+
+/* Keras numbers layers that have no name of their own; those numbers are made anew. */
+static bool is_numbered(const bwi_layer *layer)
+{
+    size_t length = strlen(layer->row->base_name);
+    if (strncmp(layer->name, layer->row->base_name, length) != 0) {
+        return false;
+    }
+    const char *rest = layer->name + length;
+    return !*rest || (*rest == '_' && rest[1] && strspn(rest + 1, "0123456789") == strlen(rest + 1));
+}
+
+static bool is_word(const char *name)
+{
+    static const char *const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-";
+    return *name && strspn(name, letters) == strlen(name);
+}
+
+static bw_status put_layer(writer *w, int use)
+{
+    const bwi_use *u = &w->uses[use];
+    const bwi_layer *layer = &w->model->layers[u->layer];
+    bool open = false;
+    char point[16];
+    if (u->input[0] != use - 1) {
+        bwi_text_add(&w->text, "from(%s) ", point_name(w, u->input[0], point));
+    }
+    if (w->point[use]) {
+        bwi_text_add(&w->text, "%s=", point_name(w, use, point));
+    }
+    bwi_text_add(&w->text, "%.*s", (int)strcspn(layer->row->names, " "), layer->row->names);
+    for (int k = 1; k < u->inputs; k++) {
+        separate(&w->text, &open);
+        bwi_text_add(&w->text, "%s", point_name(w, u->input[k], point));
+    }
+    put_arguments(w, layer, &open);
+    if (!layer->trainable) {
+        separate(&w->text, &open);
+        bwi_text_add(&w->text, "trainable=false");
+    }
+    if (!is_numbered(layer)) {
+        if (!is_word(layer->name)) {
+            return refuse(w, "a name that is no word: ", layer->name);
+        }
+        separate(&w->text, &open);
+        bwi_text_add(&w->text, "name=%s", layer->name);
+    }
+    bwi_text_add(&w->text, "%s%s", open ? ")" : "", use + 1 < w->use_count ? " " : "");
+    return BW_OK;
+}
+
+static void put_input(writer *w)
+{
+    const bwi_shape *shape = w->uses[0].node ? &w->uses[0].node->shape : &w->model->input_shape;
+    if (shape->rank < 1) {
+        return; /* from the data, or a single number a sample, which expressions cannot say */
+    }
+    bwi_text_add(&w->text, "input(");
+    for (int i = 0; i < shape->rank; i++) {
+        bwi_text_add(&w->text, "%s%lld", i ? "," : "", (long long)shape->extent[i]);
+    }
+    bwi_text_add(&w->text, ") ");
+}
+
+/* ---- The whole ---- */
+
+/* The uses of a model from an expression are made when it is connected; before that they follow from its layers. */
+static bw_status copy_uses(writer *w)
+{
+    const bw_model *model = w->model;
+    bool connected = model->use_count > 0;
+    w->use_count = connected ? model->use_count : model->layer_count + 1;
+    w->uses = bwi_allocate(w->ctx, (size_t)w->use_count, sizeof *w->uses);
+    w->point = bwi_allocate(w->ctx, (size_t)w->use_count, sizeof *w->point);
+    if (!w->uses || !w->point) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    if (connected) {
+        memcpy(w->uses, model->uses, (size_t)w->use_count * sizeof *w->uses);
+        return BW_OK;
+    }
+    w->uses[0] = (bwi_use){.layer = -1};
+    for (int i = 0; i < model->layer_count; i++) {
+        w->uses[i + 1] = (bwi_use){.layer = i, .inputs = model->layers[i].inputs};
+        for (int k = 0; k < model->layers[i].inputs; k++) {
+            w->uses[i + 1].input[k] = model->layers[i].input[k] + 1; /* BWI_FROM_INPUT is -1 */
+        }
+    }
+    return BW_OK;
+}
+
+static bw_status write_model(writer *w)
+{
+    bw_status status = copy_uses(w);
+    status = status == BW_OK ? check(w) : status;
+    if (status != BW_OK) {
+        return status;
+    }
+    number_points(w);
+    put_input(w);
+    for (int u = 1; u < w->use_count && status == BW_OK; u++) {
+        status = put_layer(w, u);
+    }
+    return status == BW_OK && w->text.failed ? BW_RESOURCE_EXHAUSTED : status;
+}
+
+const char *bw_model_expression(bw_model *model)
+{
+    if (!model) {
+        return NULL;
+    }
+    writer w = {.ctx = model->ctx, .model = model, .text = {.ctx = model->ctx}};
+    bw_status status = write_model(&w);
+    bwi_release(model->ctx, w.uses);
+    bwi_release(model->ctx, w.point);
+    if (status != BW_OK) {
+        bwi_text_free(&w.text);
+        return bwi_pass_on(model->ctx);
+    }
+    bwi_release(model->ctx, model->expression);
+    model->expression = w.text.bytes;
+    return model->expression;
+}
