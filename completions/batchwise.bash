@@ -11,7 +11,7 @@ _batchwise()
         return
     fi
     case $previous in
-    --data | --validation | --model | --save-model | --history | --out | --run)
+    --data | --validation | --model | --save-model | --save-best | --history | --out | --run)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
@@ -19,6 +19,7 @@ _batchwise()
     --workload) words=$("$program" bench --help 2>/dev/null | sed -n '/^workloads/,/^$/s/^  \([a-z0-9]*\) .*/\1/p') ;;
     --batch) words="full 1 16 32 64 128" ;;
     --optimizer) words="adam sgd" ;;
+    --class-weight) words="auto" ;;
     --missing) words="error mean zero skip" ;;
     *)
         case $current in

@@ -33,6 +33,8 @@ bw_context *cli_session_open(int workers, bool quiet);
 /* For contexts that are opened from now on: bw_context_options.exact_kernels. */
 void cli_session_exact_kernels(bool wanted);
 void cli_session_close(bw_context *ctx);
+/* While steps are made Ctrl-C only counts, so that the one at hand is finished: whoever makes them looks after each. */
+void cli_session_stepping(bool stepping);
 /* True once Ctrl-C was pressed. */
 bool cli_session_interrupted(void);
 
@@ -82,9 +84,9 @@ int cli_model_open_trained(bw_model **model, bw_context *ctx, const char *comman
 /* Whether bw_save can write a model to this name. */
 bool cli_model_can_be_saved(const char *path);
 
-/* The optimizer's text with its learning rate replaced by `rate`; `optimizer` may be NULL (Adam). The caller frees
- * it; NULL: no memory. */
-char *cli_optimizer_text(const char *optimizer, double rate);
+/* The optimizer's text with its learning rate replaced by `rate`, a number or a schedule; `optimizer` may be NULL (Adam). The
+ * caller frees it; NULL: no memory. */
+char *cli_optimizer_text(const char *optimizer, const char *rate);
 
 /* ---- explain.c: out-of-memory messages of other systems -------------------------------------------------- */
 
@@ -166,6 +168,56 @@ enum { CLI_CLASS_TEXT = 16 };
 const char *cli_class_name(char *text, const bw_model *model, const bw_dataset *dataset, int number);
 /* The shortest text that reads back as the same float. */
 const char *cli_float_text(char *text, float value);
+
+/* ---- weights.c: classes that weigh more ------------------------------------------------------------------- */
+
+enum { CLI_MAX_CLASSES = 1 << 16 };
+
+typedef struct cli_weights {
+    float *weight; /* room for CLI_MAX_CLASSES; NULL: none */
+    int count;
+} cli_weights;
+
+/* samples / (classes * samples of the class): as many samples of each class would weigh the same. CLI_SUCCESS, or an exit code after
+ * a message. */
+int cli_weights_balance(cli_weights *weights, bw_context *ctx, bw_dataset *dataset);
+void cli_weights_print(FILE *file, const cli_weights *weights, const bw_dataset *dataset);
+
+/* ---- run.c: the directory of a run ------------------------------------------------------------------------ */
+
+typedef struct cli_run {
+    const char *folder; /* NULL: none is wanted */
+    char **arguments;   /* the command's own words, ends with NULL */
+    uint64_t seed;
+    const char *data;
+} cli_run;
+
+/* Makes the folder, where no run is yet unless it may be replaced; false after a message. */
+bool cli_run_open(const char *folder, bool replace);
+/* The path of a file of the run; the caller frees it; NULL: no memory. */
+char *cli_run_path(const cli_run *run, const char *file);
+
+/* ---- result.c: what a training leaves --------------------------------------------------------------------- */
+
+typedef struct cli_result {
+    bw_context *ctx;
+    bw_model *model;
+    bw_dataset *training;
+    bw_history *history; /* NULL: there was no step */
+    int epochs;          /* that were asked for */
+    const char *history_path, *model_path;
+    cli_run run;
+    const char *stopped; /* "interrupted", "early stopping", "failed"; NULL: it was not */
+} cli_result;
+
+/* Writes history, model and run directory, of a failed training the history only, and says what an interruption left. Returns
+ * the exit code. */
+int cli_result_finish(cli_result *result, bw_status status);
+void cli_result_json(const cli_result *result);
+void cli_result_print(const cli_result *result);
+double cli_result_speed(const cli_result *result); /* samples a second; NaN: not measured */
+/* Writes the run's files; false after a message. */
+bool cli_run_write(const cli_result *result);
 
 /* ---- confusion.c ------------------------------------------------------------------------------------------ */
 

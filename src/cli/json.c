@@ -126,6 +126,12 @@ void cli_json_flag(cli_json *json, const char *key, bool value)
     fputs(value ? "true" : "false", json->file);
 }
 
+void cli_json_seed(cli_json *json, const char *key, uint64_t value)
+{
+    begin_value(json, key);
+    fprintf(json->file, "%llu", (unsigned long long)value);
+}
+
 void cli_json_bytes(cli_json *json, const char *key, size_t value)
 {
     begin_value(json, key);

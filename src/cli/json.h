@@ -26,6 +26,7 @@ void cli_json_text(cli_json *json, const char *key, const char *value); /* NULL:
 void cli_json_truth(cli_json *json, const char *key, bool value);
 void cli_json_whole(cli_json *json, const char *key, int64_t value);
 void cli_json_flag(cli_json *json, const char *key, bool value);
+void cli_json_seed(cli_json *json, const char *key, uint64_t value);
 void cli_json_bytes(cli_json *json, const char *key, size_t value);
 void cli_json_real(cli_json *json, const char *key, double value);   /* NaN and infinities: null */
 void cli_json_hash(cli_json *json, const char *key, uint64_t value); /* a string: a double cannot hold 64 bits */

@@ -196,9 +196,8 @@ static bool is_rate(const char *text, const char *end, bool first)
     return false;
 }
 
-char *cli_optimizer_text(const char *optimizer, double rate)
+char *cli_optimizer_text(const char *optimizer, const char *rate)
 {
-    char number[CLI_REAL_TEXT];
     optimizer = optimizer == NULL ? "adam" : optimizer + strspn(optimizer, white);
     const char *end = optimizer + strlen(optimizer);
     while (end > optimizer && strchr(white, end[-1]) != NULL) {
@@ -208,13 +207,13 @@ char *cli_optimizer_text(const char *optimizer, double rate)
     if (open != NULL && end[-1] != ')') {
         return strdup(optimizer); /* malformed: bw_compile says what is wrong */
     }
-    size_t length = (size_t)(end - optimizer) + CLI_REAL_TEXT + sizeof "(lr=,)";
+    size_t length = (size_t)(end - optimizer) + strlen(rate) + sizeof "(lr=,)";
     char *text = malloc(length);
     if (text == NULL) {
         return NULL;
     }
     int name = (int)((open == NULL ? end : open) - optimizer);
-    int at = snprintf(text, length, "%.*s(lr=%s", name, optimizer, cli_real_text(number, rate));
+    int at = snprintf(text, length, "%.*s(lr=%s", name, optimizer, rate);
     bool first = true;
     for (const char *from = open == NULL ? end : open + 1; from < end; first = false) {
         const char *to = argument_end(from, end - 1);

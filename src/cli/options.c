@@ -306,6 +306,12 @@ static cli_reading report_unknown(const cli_usage *usage, const char *argument, 
     char word[WORD + 1];
     size_t dashes = strspn(argument, "-"), count = 0;
     const char *nearest = NULL;
+    for (size_t i = 0; usage->absent != NULL && usage->absent[i] != NULL; i++) {
+        if (strlen(usage->absent[i]) == length - dashes && memcmp(usage->absent[i], argument + dashes, length - dashes) == 0) {
+            cli_mistake(usage->command, "--%s is not offered yet", usage->absent[i]);
+            return CLI_MISTAKEN;
+        }
+    }
     while (usage->options[count].name != NULL) {
         count++;
     }

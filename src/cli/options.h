@@ -49,7 +49,8 @@ typedef struct cli_usage {
     const char *synopsis; /* what stands after the command's name */
     const char *purpose;
     const cli_option *options;
-    void (*print_more)(void); /* the help's end: lists, examples */
+    const char *const *absent; /* options that are not offered yet, refused as such; NULL: none */
+    void (*print_more)(void);  /* the help's end: lists, examples */
 } cli_usage;
 
 typedef enum cli_reading { CLI_READ, CLI_HELP_SHOWN, CLI_MISTAKEN } cli_reading;

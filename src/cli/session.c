@@ -12,6 +12,7 @@
 
 static _Atomic(bw_context *) current;
 static atomic_int interruptions;
+static atomic_bool in_steps; /* the step at hand is finished before the library is told */
 
 static void on_interrupt(int number)
 {
@@ -20,9 +21,14 @@ static void on_interrupt(int number)
         _exit(CLI_INTERRUPTED);
     }
     bw_context *ctx = atomic_load(&current);
-    if (ctx != NULL) {
+    if (ctx != NULL && !atomic_load(&in_steps)) {
         bw_cancel(ctx);
     }
+}
+
+void cli_session_stepping(bool stepping)
+{
+    atomic_store(&in_steps, stepping);
 }
 
 static void on_log(void *user, bw_log_level level, const char *message)

@@ -315,7 +315,7 @@ static int build(const arguments *given, bw_context *ctx, bw_model *model)
         return CLI_SUCCESS;
     }
     if (given->data.path != NULL) {
-        const bw_dataset *dataset = cli_data_read(ctx, &given->data, given->data.path, NULL);
+        const bw_dataset *dataset = cli_data_read(ctx, &given->data, given->data.path, NULL, NULL);
         if (dataset == NULL) {
             return CLI_FAILURE;
         }

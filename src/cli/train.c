@@ -5,20 +5,20 @@
  */
 #include "cli/cli.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct arguments {
     cli_data data;
-    const char *model, *validation, *optimizer, *loss, *metrics, *history, *save_model;
+    const char *model, *validation, *optimizer, *schedule, *loss, *metrics, *early_stop, *plateau, *class_weight;
+    const char *history, *save_model, *save_best, *run;
     double rate, validation_split;
     const char *batch;
     int64_t tile;
     int epochs, accumulate, workers, lanes;
     uint64_t seed;
     size_t memory;
+    char **words; /* of the command line */
     bool no_shuffle, drop_remainder, exact_kernels, quiet, json;
 } arguments;
 
@@ -34,6 +34,7 @@ static const cli_option options[] = {
     {"epochs", &cli_count, AT(epochs), "N", "passes over the data (10)"},
     {"optimizer", &cli_text, AT(optimizer), "O", "e.g. 'adam(lr=0.001)' (adam)"},
     {"lr", &cli_rate, AT(rate), "X", "the learning rate, in place of the optimizer's"},
+    {"schedule", &cli_text, AT(schedule), "S", "of the learning rate, e.g. 'cosine_decay(0.01,1000)'"},
     {"loss", &cli_text, AT(loss), "L", "by Keras's name; default: from the last layer and the targets"},
     {"metrics", &cli_text, AT(metrics), "A,B", "by Keras's names; default: accuracy for classes"},
     {"validation-split", &cli_share, AT(validation_split), "F",
@@ -41,6 +42,9 @@ static const cli_option options[] = {
     {"validation", &cli_text, AT(validation), "D", "samples for validation, a file like --data"},
     {"no-shuffle", &cli_flag, AT(no_shuffle), NULL, "take the samples in the order of the file"},
     {"accumulate", &cli_count, AT(accumulate), "K", "batches behind one update (1)"},
+    {"class-weight", &cli_text, AT(class_weight), "W", "auto: rare classes weigh more; or a weight for each: 1,2.5"},
+    {"early-stop", &cli_text, AT(early_stop), "E", "e.g. 'patience=3,restore_best_weights=true'"},
+    {"plateau", &cli_text, AT(plateau), "P", "lower the rate when learning stops, e.g. 'factor=0.2,patience=5'"},
     {"memory", &cli_size, AT(memory), "SIZE", "the budget, e.g. 512M; default: what the machine gives"},
     {"workers", &cli_count, AT(workers), "N", "threads; default: one for each CPU"},
     {"tile", &cli_extent, AT(tile), "N", "samples a worker takes through at once; default: from the\nmodel"},
@@ -50,7 +54,9 @@ static const cli_option options[] = {
     {"seed", &cli_seed, AT(seed), "N", "of the weights, the order and random layers (0)"},
     {"save-model", &cli_text, AT(save_model), "F",
      "write the trained model to F: .keras, or weights only:\n.safetensors, .weights.h5"},
+    {"save-best", &cli_text, AT(save_best), "F", "after each epoch that is the best so far, write the model to F"},
     {"history", &cli_text, AT(history), "F", "write loss and metrics of each epoch to F (.json or .csv)"},
+    {"run", &cli_text, AT(run), "DIR", "write run.json, history.json, history.csv and model.keras to\na new folder DIR"},
     {"quiet", &cli_flag, AT(quiet), NULL, "no progress"},
     {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
     {.name = NULL},
@@ -63,116 +69,17 @@ static void print_example(void)
          "      --batch 32 --epochs 10 --validation-split 0.2 --history digits.csv");
 }
 
+/* Known, and no part of this version. */
+static const char *const absent[] = {"tensorboard", "live", "watch", "resume", "checkpoint-every", "profile", NULL};
+
 static const cli_usage usage = {
     .command = "train",
     .synopsis = "--model M --data D [options]",
     .purpose = "Trains a model on a file of samples. The result is the same on any number of workers.",
     .options = options,
+    .absent = absent,
     .print_more = print_example,
 };
-
-/* ---- Results -------------------------------------------------------------------------------------------- */
-
-static double speed(const bw_run_facts *facts)
-{
-    return facts->seconds > 0 ? (double)facts->samples / facts->seconds : (double)NAN;
-}
-
-static void print_json(const bw_model *model, const bw_history *history, const char *stopped)
-{
-    bw_run_facts facts = bw_history_facts(history);
-    cli_json json = {.file = stdout};
-    cli_json_object(&json, NULL);
-    cli_history_json(&json, "history", history);
-    cli_json_whole(&json, "steps", facts.updates);
-    cli_json_whole(&json, "samples", facts.samples);
-    cli_json_real(&json, "seconds", facts.seconds);
-    cli_json_real(&json, "samples_per_s", speed(&facts));
-    cli_json_bytes(&json, "peak_bytes", facts.peak_bytes);
-    cli_json_bytes(&json, "planned_bytes", facts.planned_bytes);
-    cli_json_bytes(&json, "process_bytes", facts.process_bytes);
-    cli_json_bytes(&json, "code_bytes", facts.code_bytes);
-    cli_json_bytes(&json, "mapped_bytes", facts.mapped_bytes);
-    cli_json_bytes(&json, "kept_bytes", facts.kept_bytes);
-    cli_json_bytes(&json, "spilled_bytes", facts.spilled_bytes);
-    cli_json_whole(&json, "segments", facts.segments);
-    cli_json_text(&json, "stopped", stopped);
-    cli_json_hash(&json, "hash", bw_model_hash(model));
-    cli_json_whole(&json, "tile", facts.tile);
-    cli_json_whole(&json, "lanes", facts.lanes);
-    cli_json_whole(&json, "workers", facts.workers);
-    cli_json_flag(&json, "exact_kernels", facts.exact_kernels);
-    cli_json_object_end(&json);
-    putchar('\n');
-}
-
-/* The last epoch's values by name: what others were measured by first, the losses after them. */
-static void print_last_epoch(const bw_history *history)
-{
-    const char *separator = "";
-    for (int losses = 0; losses < 2; losses++) {
-        for (int c = 0; c < bw_history_columns(history); c++) {
-            const char *name = bw_history_column(history, c);
-            bool is_loss = strcmp(name, "loss") == 0 || strcmp(name, "val_loss") == 0;
-            if (is_loss == (losses == 1)) {
-                printf("%s%s %.4f", separator, name, bw_history_last(history, name));
-                separator = ", ";
-            }
-        }
-    }
-    putchar('\n');
-}
-
-static void print_summary(const bw_model *model, const bw_history *history)
-{
-    bw_run_facts facts = bw_history_facts(history);
-    char peak[CLI_BYTES_TEXT], planned[CLI_BYTES_TEXT];
-    if (bw_history_epochs(history) > 0) {
-        print_last_epoch(history);
-    }
-    printf("%" PRId64 " steps in %.2f s, %.0f samples/s\n", facts.updates, facts.seconds, speed(&facts));
-    printf("memory %s at the peak, %s planned\n", cli_bytes_text(peak, facts.peak_bytes),
-           cli_bytes_text(planned, facts.planned_bytes));
-    printf("weights %016" PRIx64 " (the same on any number of workers)\n", bw_model_hash(model));
-}
-
-/* Writes the history and the model, also when training was interrupted; the history also if it failed after some
- * epochs. Says what an interruption left. Returns the exit code. */
-static int save(const arguments *given, const bw_context *ctx, bw_model *model, int code, const bw_history *history)
-{
-    int epochs = history == NULL ? 0 : bw_history_epochs(history);
-    bool write_history = given->history != NULL && history != NULL && (epochs > 0 || code != CLI_FAILURE);
-    bool history_written = write_history && cli_history_write(given->history, cli_history_find(given->history), history);
-    bool write_model = given->save_model != NULL && history != NULL && code != CLI_FAILURE;
-    bool model_written = write_model && bw_save(model, given->save_model) == BW_OK;
-    if (write_model && !model_written) {
-        cli_fail("%s", bw_message(ctx));
-    }
-    if (code == CLI_INTERRUPTED) {
-        cli_fail("interrupted after %d of %d epochs%s%s%s%s", epochs, given->epochs,
-                 history_written ? "; their history is in " : "", history_written ? given->history : "",
-                 model_written ? "; the model is in " : "", model_written ? given->save_model : "");
-    }
-    bool failed = (write_history && !history_written) || (write_model && !model_written);
-    return code == CLI_SUCCESS && failed ? CLI_FAILURE : code;
-}
-
-static int finish(const arguments *given, const bw_context *ctx, bw_model *model, bw_status status, const bw_history *history)
-{
-    int code = status == BW_OK ? CLI_SUCCESS : status == BW_CANCELLED ? CLI_INTERRUPTED : CLI_FAILURE;
-    if (code == CLI_FAILURE) {
-        cli_fail("%s", bw_message(ctx));
-    }
-    int after = save(given, ctx, model, code, history);
-    if (history != NULL && code != CLI_FAILURE) {
-        if (given->json) {
-            print_json(model, history, code == CLI_INTERRUPTED ? "interrupted" : NULL);
-        } else {
-            print_summary(model, history);
-        }
-    }
-    return after;
-}
 
 /* ---- Training ------------------------------------------------------------------------------------------- */
 
@@ -180,9 +87,14 @@ static int finish(const arguments *given, const bw_context *ctx, bw_model *model
 static int compile(const arguments *given, const bw_context *ctx, bw_model *model, bool loaded)
 {
     char *rewritten = NULL;
+    char number[CLI_REAL_TEXT];
+    const char *rate = given->rate > 0 ? cli_real_text(number, given->rate) : given->schedule;
     bool rate_alone = loaded && given->rate > 0 && given->optimizer == NULL;
-    if (given->rate > 0 && !rate_alone) {
-        rewritten = cli_optimizer_text(given->optimizer, given->rate);
+    if (loaded && given->schedule != NULL && given->optimizer == NULL) {
+        return cli_mistake(usage.command, "--schedule: the model has an optimizer with its state; give --optimizer to begin anew");
+    }
+    if (rate != NULL && !rate_alone) {
+        rewritten = cli_optimizer_text(given->optimizer, rate);
         if (rewritten == NULL) {
             return cli_fail("no memory for the optimizer's text");
         }
@@ -227,27 +139,90 @@ static int make_datasets(const arguments *given, bw_context *ctx, bw_model *mode
     return *training != NULL ? CLI_SUCCESS : cli_fail("%s", bw_message(ctx));
 }
 
-static int train(const arguments *given, bw_context *ctx)
+/* ---- Class weights -------------------------------------------------------------------------------------- */
+
+static bool read_weights(cli_weights *weights, const char *text)
 {
-    bw_model *model = NULL;
-    bw_dataset *training = NULL;
-    bw_history *history = NULL;
-    bw_fit_options fitting = BW_FIT_OPTIONS_DEFAULT;
-    int code = make_model(given, ctx, &model);
-    if (code == CLI_SUCCESS && ((given->history != NULL && !cli_history_probe(given->history)) ||
-                                (given->save_model != NULL && !cli_history_probe(given->save_model)))) {
-        code = CLI_FAILURE;
+    for (const char *item = text; *item != 0; item += *item == ',') {
+        char *end;
+        float weight = strtof(item, &end);
+        if (end == item || (*end != ',' && *end != 0) || !(weight >= 0 && weight <= 1e30f) || weights->count == CLI_MAX_CLASSES) {
+            return false;
+        }
+        weights->weight[weights->count++] = weight;
+        item = end;
     }
-    if (code == CLI_SUCCESS) {
-        code = make_datasets(given, ctx, model, &training, &fitting.validation);
+    return weights->count > 0;
+}
+
+static int make_weights(const arguments *given, bw_context *ctx, bw_dataset *training, cli_weights *weights)
+{
+    if (given->class_weight == NULL) {
+        return CLI_SUCCESS;
     }
-    if (cli_session_interrupted()) {
-        cli_fail("interrupted before the first step");
-        return CLI_INTERRUPTED;
+    weights->weight = calloc(CLI_MAX_CLASSES, sizeof *weights->weight);
+    if (weights->weight == NULL) {
+        return cli_fail("no memory for the weights of classes");
     }
-    if (code != CLI_SUCCESS) {
+    if (strcmp(given->class_weight, "auto") == 0) {
+        int code = cli_weights_balance(weights, ctx, training);
+        if (code == CLI_SUCCESS && !given->quiet) {
+            cli_weights_print(stderr, weights, training);
+        }
         return code;
     }
+    if (!read_weights(weights, given->class_weight)) {
+        return cli_mistake(usage.command, "--class-weight: expected auto, or weights such as 1,2.5, found '%s'",
+                           given->class_weight);
+    }
+    return CLI_SUCCESS;
+}
+
+/* ---- Epochs --------------------------------------------------------------------------------------------- */
+
+typedef struct watch {
+    const arguments *given;
+    bw_context *ctx;
+    bw_model *model;
+    bool validates;
+    double best;
+    bool failed; /* to save the best model */
+} watch;
+
+static bool on_step(void *user, const bw_progress *progress)
+{
+    const watch *w = user;
+    cli_session_stepping(progress->step < progress->steps || !w->validates);
+    if (cli_session_interrupted()) {
+        bw_cancel(w->ctx);
+    }
+    return true;
+}
+
+/* The best is the one with the least loss, of validation if there is any. */
+static bool on_epoch(void *user, const bw_progress *progress)
+{
+    watch *w = user;
+    double loss = bw_history_last(progress->logs, w->validates ? "val_loss" : "loss");
+    cli_session_stepping(true);
+    if (cli_session_interrupted()) {
+        bw_cancel(w->ctx);
+    }
+    if (w->given->save_best != NULL && (progress->epoch == 0 || loss < w->best)) {
+        w->best = loss;
+        w->failed = bw_save(w->model, w->given->save_best) != BW_OK;
+        if (w->failed) {
+            cli_fail("%s", bw_message(w->ctx));
+        }
+    }
+    return !w->failed;
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------ */
+
+static bw_fit_options make_options(const arguments *given)
+{
+    bw_fit_options fitting = BW_FIT_OPTIONS_DEFAULT;
     fitting.epochs = given->epochs;
     fitting.batch_sizes = given->batch;
     fitting.drop_remainder = given->drop_remainder;
@@ -257,9 +232,92 @@ static int train(const arguments *given, bw_context *ctx)
     fitting.tile = given->tile;
     fitting.lanes = given->lanes;
     fitting.accumulate = given->accumulate;
+    fitting.early_stopping = given->early_stop;
+    fitting.reduce_lr_on_plateau = given->plateau;
     fitting.progress = given->quiet ? NULL : stderr;
-    bw_status status = bw_fit(model, training, &fitting, &history);
-    return finish(given, ctx, model, status, history);
+    return fitting;
+}
+
+/* Whether a message is about the text of --early-stop or --plateau, which bw_fit reads. */
+static bool is_callback(const char *message)
+{
+    static const char *const names[] = {"early_stopping", "reduce_lr_on_plateau"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strncmp(message, names[i], strlen(names[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *training, bw_dataset *validation,
+               const cli_weights *weights)
+{
+    bw_fit_options fitting = make_options(given);
+    watch watched = {.given = given, .ctx = ctx, .model = model};
+    watched.validates = validation != NULL || given->validation_split > 0;
+    fitting.validation = validation;
+    fitting.class_weight = weights->weight;
+    fitting.class_count = weights->count;
+    fitting.on_step = on_step;
+    fitting.on_epoch = on_epoch;
+    fitting.user = &watched;
+    cli_result result = {.ctx = ctx,
+                         .model = model,
+                         .training = training,
+                         .epochs = given->epochs,
+                         .history_path = given->history,
+                         .model_path = given->save_model,
+                         .run = {.folder = given->run, .arguments = given->words, .seed = given->seed, .data = given->data.path}};
+    cli_session_stepping(true);
+    bw_status status = bw_fit(model, training, &fitting, &result.history);
+    cli_session_stepping(false);
+    if (status == BW_INVALID_ARGUMENT && is_callback(bw_message(ctx))) { /* a text that cannot be right */
+        return cli_mistake(usage.command, "%s", bw_message(ctx));
+    }
+    int code = cli_result_finish(&result, status);
+    if (result.history != NULL && code != CLI_FAILURE) {
+        (given->json ? cli_result_json : cli_result_print)(&result);
+    }
+    return watched.failed && code == CLI_SUCCESS ? CLI_FAILURE : code;
+}
+
+/* Places that cannot be written to are found before hours of training. */
+static bool can_write(const arguments *given)
+{
+    const char *const files[] = {given->history, given->save_model, given->save_best};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        if (files[i] != NULL && !cli_history_probe(files[i])) {
+            return false;
+        }
+    }
+    return given->run == NULL || cli_run_open(given->run, false);
+}
+
+static int train(const arguments *given, bw_context *ctx)
+{
+    bw_model *model = NULL;
+    bw_dataset *training = NULL, *validation = NULL;
+    cli_weights weights = {.weight = NULL};
+    int code = make_model(given, ctx, &model);
+    if (code == CLI_SUCCESS) {
+        code = make_datasets(given, ctx, model, &training, &validation);
+    }
+    if (code == CLI_SUCCESS) {
+        code = make_weights(given, ctx, training, &weights);
+    }
+    if (code == CLI_SUCCESS && !can_write(given)) {
+        code = CLI_FAILURE;
+    }
+    if (cli_session_interrupted()) {
+        cli_fail("interrupted before the first step");
+        code = CLI_INTERRUPTED;
+    }
+    if (code == CLI_SUCCESS) {
+        code = fit(given, ctx, model, training, validation, &weights);
+    }
+    free(weights.weight);
+    return code;
 }
 
 static int check(const arguments *given)
@@ -274,21 +332,27 @@ static int check(const arguments *given)
     if (given->validation != NULL && given->validation_split > 0) {
         return cli_mistake(usage.command, "--validation and --validation-split exclude each other; give one of them");
     }
+    if (given->rate > 0 && given->schedule != NULL) {
+        return cli_mistake(usage.command, "--lr and --schedule exclude each other; give one of them");
+    }
     if (given->history != NULL && cli_history_find(given->history) == NULL) {
         return cli_mistake(usage.command, "--history: expected a name that ends in .json or .csv, found '%s'", given->history);
     }
-    if (given->save_model != NULL && !cli_model_can_be_saved(given->save_model)) {
-        return cli_mistake(
-            usage.command,
-            "--save-model: expected a name that ends in .keras, .safetensors, .weights.h5, .json, .onnx or .c, found '%s'",
-            given->save_model);
+    const char *const models[] = {given->save_model, given->save_best}, *const names[] = {"save-model", "save-best"};
+    for (size_t i = 0; i < 2; i++) {
+        if (models[i] != NULL && !cli_model_can_be_saved(models[i])) {
+            return cli_mistake(
+                usage.command,
+                "--%s: expected a name that ends in .keras, .safetensors, .weights.h5, .json, .onnx or .c, found '%s'", names[i],
+                models[i]);
+        }
     }
     return CLI_SUCCESS;
 }
 
 int cli_train(int argc, char **argv)
 {
-    arguments given = {.data = CLI_DATA_DEFAULT, .epochs = 10, .accumulate = 1};
+    arguments given = {.data = CLI_DATA_DEFAULT, .epochs = 10, .accumulate = 1, .words = argv};
     cli_reading reading = cli_options_read(&usage, argc, argv, &given);
     if (reading != CLI_READ) {
         return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;

@@ -1,11 +1,12 @@
 /*
  * Keras's progress. On a terminal a bar that is redrawn at most every 0.05 seconds:
  *   12/32 ━━━━━━━━━━━━━━━━━━━━ 3s 12ms/step - accuracy: 0.8765 - loss: 0.4321
- * elsewhere one line an epoch.
+ * in Keras's colours unless NO_COLOR is set; elsewhere one line an epoch.
  */
 #include "train/train.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,22 +34,41 @@ static void write_duration(FILE *file, double seconds)
     }
 }
 
+static bool is_colourful(void)
+{
+    const char *refused = getenv("NO_COLOR"), *kind = getenv("TERM");
+    return !(refused && refused[0]) && !(kind && strcmp(kind, "dumb") == 0);
+}
+
+static void draw_bar(FILE *file, const bw_progress *p)
+{
+    bool colourful = is_colourful();
+    int64_t filled = p->steps ? p->step * BAR / p->steps : 0;
+    fputs(colourful ? "\033[32m" : "", file);
+    for (int64_t i = 0; i < BAR; i++) {
+        if (i == filled) {
+            fputs(colourful ? "\033[0;37m" : "", file);
+        }
+        fputs(i < filled || colourful ? "━" : "─", file);
+    }
+    fputs(colourful ? "\033[0m " : " ", file);
+}
+
 static void draw(const bwi_painter *painter, const bw_progress *p, bool end)
 {
     FILE *file = painter->file;
     int digits = snprintf(NULL, 0, "%lld", (long long)p->steps);
     double per_step = p->step ? p->seconds / (double)p->step : 0;
+    bool bold = painter->terminal && is_colourful();
+    fprintf(file, "%s%s", painter->terminal ? "\r\033[K" : "", bold ? "\033[1m" : "");
     if (p->steps == 0) {
-        fprintf(file, "%s%lld/Unknown ", painter->terminal ? "\r\033[K" : "", (long long)p->step);
+        fprintf(file, "%lld/Unknown", (long long)p->step);
     } else {
-        fprintf(file, "%s%*lld/%lld ", painter->terminal ? "\r\033[K" : "", digits, (long long)p->step, (long long)p->steps);
+        fprintf(file, "%*lld/%lld", digits, (long long)p->step, (long long)p->steps);
     }
+    fputs(bold ? "\033[0m " : " ", file);
     if (painter->terminal) {
-        int64_t filled = p->steps ? p->step * BAR / p->steps : 0;
-        for (int64_t i = 0; i < BAR; i++) {
-            fputs(i < filled ? "━" : "─", file);
-        }
-        fputs(" ", file);
+        draw_bar(file, p);
     } else {
         fputs("- ", file);
     }

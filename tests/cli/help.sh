@@ -18,7 +18,7 @@ expect_code 0 -h
 cmp -s long out || fail '-h: expected the text of --help'
 
 for option in model data shape scale target input header no-header missing categorical ignore batch epochs optimizer lr loss metrics validation-split validation no-shuffle accumulate memory \
-    workers tile lanes seed history quiet json help; do
+    workers tile lanes seed history save-model save-best run schedule class-weight early-stop plateau quiet json help; do
     run train --help
     expect_code 0 'train --help'
     expect_pattern out "^  --$option( |\$)" 'train --help'

@@ -1,4 +1,4 @@
-# Ctrl-C: training stops, the history of the finished epochs is written, exit code 130.
+# Ctrl-C: the step is finished, the history of the finished epochs, the model and the run are written, exit code 130.
 . "$(dirname "$0")/run.sh"
 
 # Starts a training that would take hours and interrupts it in its third epoch or later; the options are further ones.
@@ -17,13 +17,23 @@ interrupt() {
 }
 
 : >h.csv
-interrupt --history h.csv
+interrupt --history h.csv --save-model m.keras --run run
 expect_code 130 'interrupted'
-expect_pattern err 'interrupted after [0-9]+ of 1000000 epochs; their history is in h\.csv' 'interrupted'
-epochs=$(sed -nE 's/.*interrupted after ([0-9]+) of.*/\1/p' err)
+expect_pattern err 'interrupted after [0-9]+ steps, [0-9]+ of 1000000 epochs; their history is in h\.csv; the model is in m\.keras; the run is in run$' 'interrupted'
+epochs=$(sed -nE 's/.* steps, ([0-9]+) of.*/\1/p' err)
 expect_equal $((${epochs:-0} + 1)) "$(wc -l <h.csv)" 'interrupted: lines of h.csv'
 [ "${epochs:-0}" -ge 2 ] || fail 'interrupted: expected at least two epochs'
 expect_equal '' "$(find . -name '*.tmp')" 'temporary files'
+expect_text run/run.json '"stopped": "interrupted"' 'run.json'
+cmp -s m.keras run/model.keras || fail 'interrupted: expected the same model in the run'
+hash=$(sed -nE 's/^weights ([0-9a-f]+).*/\1/p' out)
+expect_text run/run.json "\"hash\": \"$hash\"" 'run.json'
+steps=$(sed -nE 's/.*interrupted after ([0-9]+) steps.*/\1/p' err)
+expect_text out "$steps steps in" 'interrupted: steps'
+# The model can be used.
+code=0
+"$BATCHWISE" eval --model m.keras --data "$digits" --scale 1/16 --json >out 2>err || code=$?
+expect_code 0 'eval of an interrupted model'
 
 interrupt --json
 expect_code 130 'interrupted, --json'

@@ -16,8 +16,9 @@ t() {
 t "unknown option '--epoch'; did you mean '--epochs'?" --epoch 3
 t "unknown option '--bacth'; did you mean '--batch'?" --bacth=3
 t "unknown option '-epochs'; did you mean '--epochs'?" -epochs 3
-for option in --schedule --early-stop --prefetch --parallel --run --resume --tensorboard --augment; do
-    t "unknown option '$option'" $option 1
+for option in --tensorboard --live --watch --resume --checkpoint-every --profile; do
+    t "$option is not offered yet" $option 1
+    t "$option is not offered yet" $option
 done
 t "unexpected argument 'extra'" extra
 t '--quiet takes no value' --quiet=yes
@@ -26,6 +27,7 @@ t '--epochs needs a value' --epochs --quiet
 
 t "--save-model: expected a name that ends in .keras, .safetensors, .weights.h5, .json, .onnx or .c, found 'm.h5'" --save-model m.h5
 t "found 'keras'" --save-model keras
+t "--save-best: expected a name that ends in .keras, .safetensors, .weights.h5, .json, .onnx or .c, found 'm.h5'" --save-best m.h5
 
 # train: values
 for text in 0 -1 1.5 1e3 0x10 '' ' 1' '1 ' x 2147483648 99999999999999999999; do
@@ -65,12 +67,21 @@ for text in no Mean '' 0; do
 done
 t '--header and --no-header exclude each other' --header --no-header
 t '--header takes no value' --header=yes
-for option in model data target input categorical ignore optimizer loss metrics validation history; do
+for option in model data target input categorical ignore optimizer schedule loss metrics validation history save-model save-best run \
+    class-weight early-stop plateau; do
     t "--$option: expected a text, found ''" --$option ''
 done
 for text in h h.txt h.json.gz .json/h; do
     t "--history: expected a name that ends in .json or .csv, found '$text'" --history "$text"
 done
+t '--lr and --schedule exclude each other' --lr 0.1 --schedule 'cosine_decay(0.01,1000)'
+t 'no_such_decay' --schedule 'no_such_decay(0.1)'
+for text in x 1,x ,1 -1 1,-2 nan 1e99; do
+    expect_usage "--class-weight: expected auto, or weights such as 1,2.5, found '$text'" train --model "$model" --data "$digits" --quiet --class-weight "$text"
+done
+expect_usage "early_stopping: column 24: there is no argument 'patince'" train --model "$model" --data "$digits" --quiet --early-stop patince=1
+expect_usage 'reduce_lr_on_plateau: column' train --model "$model" --data "$digits" --quiet --plateau factor=2
+expect_usage 'early_stopping' train --model "$model" --data "$digits" --quiet --early-stop monitor=nothing
 t '--validation and --validation-split exclude each other' --validation v.npz --validation-split 0.1
 expect_usage '--model is required' train --data none.npz
 expect_usage '--data is required' train --model 'dense(1)'

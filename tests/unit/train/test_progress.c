@@ -53,10 +53,12 @@ static void test_lines(void **state)
     free(text);
 }
 
-/* The bar, drawn as on a terminal. */
+/* The bar, drawn as on a terminal: without colours if NO_COLOR is set, and in Keras's. */
 static void test_bar(void **state)
 {
     (void)state;
+    setenv("NO_COLOR", "1", 1);
+    setenv("TERM", "xterm", 1);
     bw_context *ctx = bw_open(NULL);
     bw_history *logs = bwi_history_new(ctx, 1);
     logs->epochs = 1;
@@ -84,6 +86,14 @@ static void test_bar(void **state)
     bwi_painter_end(&painter, &p);
     fclose(file);
     matches("\r\033\\[K100/100 (━){20} 3s 30ms/step - accuracy: 0\\.5000 - loss: 1\\.2340e-05\n$");
+    free(text);
+    unsetenv("NO_COLOR");
+    painter.file = file = open_memstream(&text, &length);
+    painter.drawn = 0;
+    p.step = 25;
+    bwi_painter_step(&painter, &p);
+    fclose(file);
+    matches("^\r\033\\[K\033\\[1m 25/100\033\\[0m \033\\[32m(━){5}\033\\[0;37m(━){15}\033\\[0m 9s 120ms/step - accuracy");
     free(text);
     bw_close(ctx);
 }

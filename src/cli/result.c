@@ -1,0 +1,127 @@
+/* What a training leaves: files, a JSON object, or a few lines for people. */
+#include "cli/cli.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+double cli_result_speed(const cli_result *result)
+{
+    bw_run_facts facts = bw_history_facts(result->history);
+    return facts.seconds > 0 ? (double)facts.samples / facts.seconds : (double)NAN;
+}
+
+void cli_result_json(const cli_result *result)
+{
+    bw_run_facts facts = bw_history_facts(result->history);
+    cli_json json = {.file = stdout};
+    cli_json_object(&json, NULL);
+    cli_history_json(&json, "history", result->history);
+    cli_json_whole(&json, "steps", facts.updates);
+    cli_json_whole(&json, "samples", facts.samples);
+    cli_json_real(&json, "seconds", facts.seconds);
+    cli_json_real(&json, "samples_per_s", cli_result_speed(result));
+    cli_json_bytes(&json, "peak_bytes", facts.peak_bytes);
+    cli_json_bytes(&json, "planned_bytes", facts.planned_bytes);
+    cli_json_bytes(&json, "process_bytes", facts.process_bytes);
+    cli_json_bytes(&json, "code_bytes", facts.code_bytes);
+    cli_json_bytes(&json, "mapped_bytes", facts.mapped_bytes);
+    cli_json_bytes(&json, "kept_bytes", facts.kept_bytes);
+    cli_json_bytes(&json, "spilled_bytes", facts.spilled_bytes);
+    cli_json_whole(&json, "segments", facts.segments);
+    cli_json_text(&json, "stopped", result->stopped);
+    cli_json_hash(&json, "hash", bw_model_hash(result->model));
+    cli_json_whole(&json, "tile", facts.tile);
+    cli_json_whole(&json, "lanes", facts.lanes);
+    cli_json_whole(&json, "workers", facts.workers);
+    cli_json_flag(&json, "exact_kernels", facts.exact_kernels);
+    cli_json_text(&json, "run", result->run.folder);
+    cli_json_object_end(&json);
+    putchar('\n');
+}
+
+/* The last epoch's values by name: what others were measured by first, the losses after them. */
+static void print_last_epoch(const bw_history *history)
+{
+    const char *separator = "";
+    for (int losses = 0; losses < 2; losses++) {
+        for (int c = 0; c < bw_history_columns(history); c++) {
+            const char *name = bw_history_column(history, c);
+            bool is_loss = strcmp(name, "loss") == 0 || strcmp(name, "val_loss") == 0;
+            if (is_loss == (losses == 1)) {
+                printf("%s%s %.4f", separator, name, bw_history_last(history, name));
+                separator = ", ";
+            }
+        }
+    }
+    putchar('\n');
+}
+
+void cli_result_print(const cli_result *result)
+{
+    const bw_history *history = result->history;
+    bw_run_facts facts = bw_history_facts(history);
+    char peak[CLI_BYTES_TEXT], planned[CLI_BYTES_TEXT];
+    if (bw_history_epochs(history) > 0) {
+        print_last_epoch(history);
+    }
+    printf("%" PRId64 " steps in %.2f s, %.0f samples/s\n", facts.updates, facts.seconds, cli_result_speed(result));
+    printf("memory %s at the peak, %s planned\n", cli_bytes_text(peak, facts.peak_bytes),
+           cli_bytes_text(planned, facts.planned_bytes));
+    printf("weights %016" PRIx64 " (the same on any number of workers)\n", bw_model_hash(result->model));
+    if (result->stopped != NULL && strcmp(result->stopped, "early stopping") == 0) {
+        printf("stopped early after %d of %d epochs\n", bw_history_epochs(history), result->epochs);
+    }
+    if (result->run.folder != NULL) {
+        printf("run %s\n", result->run.folder);
+    }
+}
+
+static bool save_model(const cli_result *result, const char *path)
+{
+    if (bw_save(result->model, path) == BW_OK) {
+        return true;
+    }
+    cli_fail("%s", bw_message(result->ctx));
+    return false;
+}
+
+static void report_interruption(const cli_result *result, bool history_written, bool model_written)
+{
+    int epochs = result->history == NULL ? 0 : bw_history_epochs(result->history);
+    int64_t steps = result->history == NULL ? 0 : bw_history_facts(result->history).updates;
+    cli_fail("interrupted after %" PRId64 " steps, %d of %d epochs%s%s%s%s%s%s", steps, epochs, result->epochs,
+             history_written ? "; their history is in " : "", history_written ? result->history_path : "",
+             model_written ? "; the model is in " : "", model_written ? result->model_path : "",
+             result->run.folder != NULL && result->history != NULL ? "; the run is in " : "",
+             result->run.folder != NULL && result->history != NULL ? result->run.folder : "");
+}
+
+static int save(cli_result *result, int code)
+{
+    const bw_history *history = result->history;
+    int epochs = history == NULL ? 0 : bw_history_epochs(history);
+    bool failed = code == CLI_FAILURE;
+    bool write_history = result->history_path != NULL && history != NULL && (epochs > 0 || !failed);
+    bool history_written =
+        write_history && cli_history_write(result->history_path, cli_history_find(result->history_path), history);
+    bool write_model = result->model_path != NULL && history != NULL && !failed;
+    bool model_written = write_model && save_model(result, result->model_path);
+    bool run_written = result->run.folder == NULL || history == NULL || cli_run_write(result);
+    if (code == CLI_INTERRUPTED) {
+        report_interruption(result, history_written, model_written);
+    }
+    bool all = history_written == write_history && model_written == write_model && run_written;
+    return code == CLI_SUCCESS && !all ? CLI_FAILURE : code;
+}
+
+int cli_result_finish(cli_result *result, bw_status status)
+{
+    int code = status == BW_OK ? CLI_SUCCESS : status == BW_CANCELLED ? CLI_INTERRUPTED : CLI_FAILURE;
+    if (code == CLI_FAILURE) {
+        cli_fail("%s", bw_message(result->ctx));
+    }
+    bool early = result->history != NULL && bw_history_epochs(result->history) < result->epochs;
+    result->stopped = code == CLI_INTERRUPTED ? "interrupted" : code == CLI_FAILURE ? "failed" : early ? "early stopping" : NULL;
+    return save(result, code);
+}

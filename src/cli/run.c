@@ -1,0 +1,236 @@
+/*
+ * The directory of a run (docs/reference/run-directory.md): what was asked for and what came of it, for other commands, other
+ * programs and people. run.json is written last: where it is, the rest is complete.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static char *join(const char *folder, const char *file)
+{
+    size_t length = strlen(folder) + strlen(file) + 2;
+    char *path = malloc(length);
+    if (path != NULL) {
+        snprintf(path, length, "%s/%s", folder, file);
+    }
+    return path;
+}
+
+char *cli_run_path(const cli_run *run, const char *file)
+{
+    return join(run->folder, file);
+}
+
+/* With its parents. */
+static bool make_folder(const char *folder)
+{
+    char *path = strdup(folder);
+    bool made = path != NULL;
+    for (char *at = path; made && at != NULL;) {
+        at = strchr(at + 1, '/');
+        if (at != NULL) {
+            *at = 0;
+        }
+        made = mkdir(path, 0777) == 0 || errno == EEXIST;
+        if (at != NULL) {
+            *at = '/';
+        }
+    }
+    free(path);
+    return made;
+}
+
+bool cli_run_open(const char *folder, bool replace)
+{
+    struct stat status;
+    if (!make_folder(folder) || stat(folder, &status) != 0 || !S_ISDIR(status.st_mode)) {
+        cli_fail("%s: cannot make the folder of the run: %s", folder, errno != 0 ? strerror(errno) : "it is no folder");
+        return false;
+    }
+    char *path = join(folder, "run.json");
+    bool opened = path != NULL && cli_history_probe(path);
+    if (opened && !replace && stat(path, &status) == 0) {
+        cli_fail("%s: expected a new folder, found a run in it; give another name", folder);
+        opened = false;
+    }
+    free(path);
+    return opened;
+}
+
+/* ---- run.json ------------------------------------------------------------------------------------------- */
+
+/* FNV-1a over the values of some samples, spread over all: enough to notice other data, cheap for large ones. */
+static bool hash_field(uint64_t *hash, bw_dataset *dataset, const char *field)
+{
+    enum { LOOKED_AT = 64 };
+    int64_t shape[BW_MAX_RANK], each = 1, samples = bw_dataset_count(dataset);
+    int rank = bw_dataset_field(dataset, field, shape);
+    for (int i = 0; i < rank; i++) {
+        each *= shape[i];
+    }
+    float *values = rank < 0 ? NULL : calloc((size_t)each, sizeof *values);
+    for (int64_t i = 0; values != NULL && i < LOOKED_AT && i < samples; i++) {
+        int64_t number = samples <= LOOKED_AT ? i : i * (samples / LOOKED_AT);
+        if (bw_dataset_values(dataset, field, number, 1, values, (size_t)each) != BW_OK) {
+            free(values);
+            return false;
+        }
+        const unsigned char *bytes = (const unsigned char *)values;
+        for (size_t b = 0; b < (size_t)each * sizeof *values; b++) {
+            *hash = (*hash ^ bytes[b]) * UINT64_C(0x100000001B3);
+        }
+    }
+    free(values);
+    return true;
+}
+
+static void put_data(cli_json *json, const cli_result *result)
+{
+    int64_t shape[BW_MAX_RANK], samples = bw_dataset_count(result->training);
+    int rank = bw_dataset_shape(result->training, shape);
+    uint64_t hash = UINT64_C(0xCBF29CE484222325) ^ (uint64_t)samples;
+    cli_json_object(json, "data");
+    cli_json_text(json, "path", result->run.data);
+    cli_json_whole(json, "samples", samples);
+    cli_json_array(json, "shape");
+    for (int i = 0; i < rank; i++) {
+        cli_json_whole(json, NULL, shape[i]);
+    }
+    cli_json_array_end(json);
+    cli_json_array(json, "classes");
+    for (int i = 0; bw_dataset_class(result->training, i) != NULL; i++) {
+        cli_json_text(json, NULL, bw_dataset_class(result->training, i));
+    }
+    cli_json_array_end(json);
+    if (hash_field(&hash, result->training, "x") && hash_field(&hash, result->training, "y")) {
+        cli_json_hash(json, "fingerprint", hash);
+    } else {
+        cli_json_text(json, "fingerprint", NULL);
+    }
+    cli_json_object_end(json);
+}
+
+static void put_machine(cli_json *json)
+{
+    struct utsname names;
+    bool named = uname(&names) == 0;
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    cli_json_object(json, "machine");
+    cli_json_text(json, "system", named ? names.sysname : NULL);
+    cli_json_text(json, "architecture", named ? names.machine : NULL);
+    cli_json_whole(json, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
+    cli_json_bytes(json, "memory_bytes", pages > 0 && size > 0 ? (size_t)pages * (size_t)size : 0);
+    cli_json_object_end(json);
+}
+
+static void put_plan(cli_json *json, const bw_run_facts *facts)
+{
+    cli_json_object(json, "plan");
+    cli_json_whole(json, "tile", facts->tile);
+    cli_json_whole(json, "lanes", facts->lanes);
+    cli_json_whole(json, "workers", facts->workers);
+    cli_json_flag(json, "exact_kernels", facts->exact_kernels);
+    cli_json_bytes(json, "planned_bytes", facts->planned_bytes);
+    cli_json_object_end(json);
+}
+
+static void put_result(cli_json *json, const cli_result *result, const bw_run_facts *facts)
+{
+    const bw_history *history = result->history;
+    cli_json_object(json, "result");
+    cli_json_text(json, "stopped", result->stopped);
+    cli_json_whole(json, "epochs", bw_history_epochs(history));
+    cli_json_whole(json, "steps", facts->updates);
+    cli_json_whole(json, "samples", facts->samples);
+    cli_json_real(json, "seconds", facts->seconds);
+    cli_json_real(json, "samples_per_s", cli_result_speed(result));
+    cli_json_bytes(json, "peak_bytes", facts->peak_bytes);
+    cli_json_hash(json, "hash", bw_model_hash(result->model));
+    cli_json_object(json, "last");
+    for (int c = 0; c < bw_history_columns(history) && bw_history_epochs(history) > 0; c++) {
+        const char *name = bw_history_column(history, c);
+        cli_json_real(json, name, bw_history_last(history, name));
+    }
+    cli_json_object_end(json);
+    cli_json_object_end(json);
+}
+
+/* NULL if it has none, which is no failure here: describing takes the one that is pending. */
+static const char *expression_of(bw_model *model)
+{
+    bw_model_facts facts;
+    const char *expression = bw_model_expression(model);
+    if (expression == NULL) {
+        (void)bw_model_describe(model, &facts);
+    }
+    return expression;
+}
+
+static void put_run(cli_json *json, const cli_result *result)
+{
+    bw_run_facts facts = bw_history_facts(result->history);
+    cli_json_object(json, NULL);
+    cli_json_whole(json, "format", 1);
+    cli_json_text(json, "version", bw_version());
+    cli_json_array(json, "command");
+    for (char **word = result->run.arguments; *word != NULL; word++) {
+        cli_json_text(json, NULL, *word);
+    }
+    cli_json_array_end(json);
+    cli_json_seed(json, "seed", result->run.seed);
+    cli_json_text(json, "model", expression_of(result->model));
+    put_data(json, result);
+    put_plan(json, &facts);
+    put_machine(json);
+    put_result(json, result, &facts);
+    cli_json_object_end(json);
+}
+
+static bool write_run(const cli_result *result, const char *path)
+{
+    cli_output output;
+    if (!cli_output_open(&output, path)) {
+        return false;
+    }
+    cli_json json = {.file = output.file};
+    put_run(&json, result);
+    fputc('\n', output.file);
+    return cli_output_commit(&output);
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------ */
+
+static bool write_file(const cli_result *result, const char *file)
+{
+    char *path = cli_run_path(&result->run, file);
+    bool written = false;
+    if (path == NULL) {
+        cli_fail("no memory for the name of %s", file);
+    } else if (strcmp(file, "run.json") == 0) {
+        written = write_run(result, path);
+    } else if (strcmp(file, "model.keras") == 0) {
+        written = bw_save(result->model, path) == BW_OK;
+        if (!written) {
+            cli_fail("%s", bw_message(result->ctx));
+        }
+    } else {
+        written = cli_history_write(path, cli_history_find(path), result->history);
+    }
+    free(path);
+    return written;
+}
+
+bool cli_run_write(const cli_result *result)
+{
+    static const char *const files[] = {"history.json", "history.csv", "model.keras", "run.json"};
+    bool written = true;
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && written; i++) {
+        written = write_file(result, files[i]);
+    }
+    return written;
+}
