@@ -81,6 +81,8 @@ int cli_model_make(bw_model **model, bw_context *ctx, const char *command, const
 int cli_model_open(bw_model **model, bool *loaded, bw_context *ctx, const char *command, const char *argument);
 /* The same for commands that use a trained model: a file that holds weights. */
 int cli_model_open_trained(bw_model **model, bw_context *ctx, const char *command, const char *argument);
+/* Whether the argument names a model's file by its extension (.keras, .json, .h5): bw_load reads it. */
+bool cli_model_is_file(const char *argument);
 /* Whether bw_save can write a model to this name. */
 bool cli_model_can_be_saved(const char *path);
 

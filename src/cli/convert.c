@@ -82,18 +82,8 @@ static bool holds_weights_only(const char *path)
 static bw_model *make_model(bw_context *ctx, const char *argument, int *code)
 {
     bw_model *model = NULL;
-    char *expression = NULL;
-    *code = CLI_SUCCESS;
-    if (cli_model_is_file(argument)) {
-        model = bw_load(ctx, argument);
-    } else {
-        *code = cli_model_text(&expression, "convert", argument);
-        model = *code == CLI_SUCCESS ? bw_model_parse(ctx, expression) : NULL;
-        free(expression);
-    }
-    if (model == NULL && *code == CLI_SUCCESS) {
-        *code = cli_fail("%s", bw_message(ctx));
-    }
+    bool loaded;
+    *code = cli_model_open(&model, &loaded, ctx, "convert", argument);
     return model;
 }
 

@@ -104,7 +104,7 @@ static void show_column(const char *expression, const char *message)
     fprintf(stderr, "%s\n%*s^\n", end - line > SHOWN ? "..." : "", caret, "");
 }
 
-static bool is_file(const char *argument)
+bool cli_model_is_file(const char *argument)
 {
     static const char *const endings[] = {".keras", ".json", ".h5"};
     return ends_in_one_of(argument, endings, sizeof endings / sizeof endings[0]);
@@ -119,7 +119,7 @@ bool cli_model_can_be_saved(const char *path)
 int cli_model_open(bw_model **model, bool *loaded, bw_context *ctx, const char *command, const char *argument)
 {
     char *expression;
-    *loaded = is_file(argument);
+    *loaded = cli_model_is_file(argument);
     if (*loaded) {
         *model = bw_load(ctx, argument);
         return *model == NULL ? cli_fail("%s", bw_message(ctx)) : CLI_SUCCESS;
