@@ -24,6 +24,7 @@ int cli_predict(int argc, char **argv);
 int cli_summary(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_convert(int argc, char **argv);
+int cli_demo(int argc, char **argv);
 
 /* ---- session.c: the context of a command, its messages and its interruption ----------------------------- */
 
@@ -207,6 +208,7 @@ typedef struct cli_result {
     bw_dataset *training;
     bw_history *history; /* NULL: there was no step */
     int epochs;          /* that were asked for */
+    int64_t batch;       /* the largest behind an update; INT64_MAX: all samples */
     const char *history_path, *model_path;
     cli_run run;
     const char *stopped; /* "interrupted", "early stopping", "failed"; NULL: it was not */

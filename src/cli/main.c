@@ -21,6 +21,7 @@ static const struct command {
     {"summary", cli_summary, "a model's layers, shapes, parameters and bytes"},
     {"bench", cli_bench, "measure the speed of training on built-in workloads"},
     {"convert", cli_convert, "convert a model from one file to another"},
+    {"demo", cli_demo, "learn to read handwritten digits, with plan and report"},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

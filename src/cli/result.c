@@ -11,8 +11,26 @@ double cli_result_speed(const cli_result *result)
     return facts.seconds > 0 ? (double)facts.samples / facts.seconds : (double)NAN;
 }
 
+/* What a system needs that takes the whole batch through each layer; 0: not known. A failure here is none of the training's:
+ * describing takes what is pending. */
+static size_t whole_batch(const cli_result *result, int64_t *batch)
+{
+    int64_t samples = bw_dataset_count(result->training);
+    *batch = result->batch > 0 && result->batch < samples ? result->batch : samples;
+    bw_plan *plan = bw_plan_make(result->model, result->training, *batch, NULL);
+    bw_model_facts facts;
+    if (plan == NULL) {
+        (void)bw_model_describe(result->model, &facts);
+        return 0;
+    }
+    size_t bytes = bw_plan_facts(plan).whole_batch_bytes;
+    bw_plan_free(plan);
+    return bytes;
+}
+
 void cli_result_json(const cli_result *result)
 {
+    int64_t batch;
     bw_run_facts facts = bw_history_facts(result->history);
     cli_json json = {.file = stdout};
     cli_json_object(&json, NULL);
@@ -23,6 +41,7 @@ void cli_result_json(const cli_result *result)
     cli_json_real(&json, "samples_per_s", cli_result_speed(result));
     cli_json_bytes(&json, "peak_bytes", facts.peak_bytes);
     cli_json_bytes(&json, "planned_bytes", facts.planned_bytes);
+    cli_json_bytes(&json, "whole_batch_bytes", whole_batch(result, &batch));
     cli_json_bytes(&json, "process_bytes", facts.process_bytes);
     cli_json_bytes(&json, "code_bytes", facts.code_bytes);
     cli_json_bytes(&json, "mapped_bytes", facts.mapped_bytes);
@@ -61,13 +80,19 @@ void cli_result_print(const cli_result *result)
 {
     const bw_history *history = result->history;
     bw_run_facts facts = bw_history_facts(history);
-    char peak[CLI_BYTES_TEXT], planned[CLI_BYTES_TEXT];
+    char peak[CLI_BYTES_TEXT], planned[CLI_BYTES_TEXT], whole[CLI_BYTES_TEXT];
+    int64_t batch;
+    size_t bytes = whole_batch(result, &batch);
     if (bw_history_epochs(history) > 0) {
         print_last_epoch(history);
     }
     printf("%" PRId64 " steps in %.2f s, %.0f samples/s\n", facts.updates, facts.seconds, cli_result_speed(result));
-    printf("memory %s at the peak, %s planned\n", cli_bytes_text(peak, facts.peak_bytes),
+    printf("memory %s at the peak, %s planned", cli_bytes_text(peak, facts.peak_bytes),
            cli_bytes_text(planned, facts.planned_bytes));
+    if (bytes > 0) {
+        printf("; holding a batch of %" PRId64 " whole takes %s", batch, cli_bytes_text(whole, bytes));
+    }
+    putchar('\n');
     printf("weights %016" PRIx64 " (the same on any number of workers)\n", bw_model_hash(result->model));
     if (result->stopped != NULL && strcmp(result->stopped, "early stopping") == 0) {
         printf("stopped early after %d of %d epochs\n", bw_history_epochs(history), result->epochs);

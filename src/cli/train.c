@@ -192,7 +192,7 @@ typedef struct watch {
 static bool on_step(void *user, const bw_progress *progress)
 {
     const watch *w = user;
-    cli_session_stepping(progress->step < progress->steps || !w->validates);
+    cli_session_stepping(progress->steps == 0 || progress->step < progress->steps || !w->validates);
     if (cli_session_interrupted()) {
         bw_cancel(w->ctx);
     }
@@ -250,6 +250,18 @@ static bool is_callback(const char *message)
     return false;
 }
 
+/* Of the sizes in --batch, which its kind has checked; batches behind one update count together. */
+static int64_t largest_batch(const arguments *given)
+{
+    int64_t largest = 0, window;
+    for (const char *item = given->batch == NULL ? "32" : given->batch; item != NULL; item = strchr(item, ',')) {
+        item += *item == ',';
+        int64_t size = strncmp(item, "full", 4) == 0 ? INT64_MAX : strtoll(item, NULL, 10);
+        largest = size > largest ? size : largest;
+    }
+    return __builtin_mul_overflow(largest, (int64_t)given->accumulate, &window) ? INT64_MAX : window;
+}
+
 static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *training, bw_dataset *validation,
                const cli_weights *weights)
 {
@@ -266,6 +278,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
                          .model = model,
                          .training = training,
                          .epochs = given->epochs,
+                         .batch = largest_batch(given),
                          .history_path = given->history,
                          .model_path = given->save_model,
                          .run = {.folder = given->run, .arguments = given->words, .seed = given->seed, .data = given->data.path}};

@@ -9,7 +9,7 @@ expect_empty err --version
 run --help
 expect_code 0 --help
 expect_empty err --help
-for word in train eval predict summary bench --help --version; do
+for word in train eval predict summary bench demo --help --version; do
     expect_pattern out "^  $word " --help
 done
 cp out long

@@ -9,7 +9,7 @@ expect_code 0 train
 expect_pattern out 'accuracy [01]\.[0-9]{4}.*, loss [0-9]+\.[0-9]{4}$' train
 expect_text out '114 steps in' train # 2 * ceil(1797 / 32)
 expect_pattern out ' [0-9]+ samples/s$' train
-expect_pattern out '^memory .* at the peak, .* planned$' train
+expect_pattern out '^memory .* at the peak, .* planned; holding a batch of 32 whole takes .*$' train
 expect_pattern out '^weights [0-9a-f]{16} \(the same on any number of workers\)$' train
 expect_text err 'Epoch 1/2' train
 expect_text err 'Epoch 2/2' train
@@ -27,7 +27,7 @@ expect_equal 114 "$(value steps)" 'steps'
 expect_equal $((2 * samples)) "$(value samples)" 'samples'
 expect_equal null "$(value stopped)" 'stopped'
 expect_equal "$hash" "$(value hash)" 'the hash of the same training'
-for key in samples_per_s peak_bytes planned_bytes tile lanes workers; do
+for key in samples_per_s peak_bytes planned_bytes whole_batch_bytes tile lanes workers; do
     expect_pattern out "\"$key\": [0-9]" 'train --json'
 done
 

@@ -1,0 +1,209 @@
+/*
+ * batchwise demo: the built-in handwritten digits, from the plan to a report, in seconds. Every fifth digit is kept for validation.
+ */
+#include "cli/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EPOCHS = 20, BATCH = 32, EVERY = 5 };
+
+static const char model_text[] = "rescaling(0.0625) conv2d(32,3,relu,padding=same) maxpool2d(2) conv2d(64,3,relu,padding=same) "
+                                 "maxpool2d(2) flatten dropout(0.3) dense(10,softmax)";
+static const char optimizer[] = "adam(cosine_decay(0.004,900))"; /* 20 epochs of 45 updates */
+
+typedef struct arguments {
+    const char *run;
+    int workers;
+    uint64_t seed;
+    char **words;
+    bool quiet, json;
+} arguments;
+
+#define AT(member) offsetof(arguments, member)
+
+static const cli_option options[] = {
+    {"run", &cli_text, AT(run), "DIR", "the folder of the run (batchwise-demo); an earlier run in it\nis replaced"},
+    {"workers", &cli_count, AT(workers), "N", "threads; default: one for each CPU"},
+    {"seed", &cli_seed, AT(seed), "N", "of the weights, the order and dropout (0)"},
+    {"quiet", &cli_flag, AT(quiet), NULL, "no progress"},
+    {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
+    {.name = NULL},
+};
+
+static void print_more(void)
+{
+    printf("model:\n  %s\n", model_text);
+}
+
+static const cli_usage usage = {
+    .command = "demo",
+    .synopsis = "[options]",
+    .purpose = "Learns to read handwritten digits: plan, training, and a report as an HTML page.",
+    .options = options,
+    .print_more = print_more,
+};
+
+/* ---- The digits ----------------------------------------------------------------------------------------- */
+
+/* Beside the program in the tree it was built in, or where it was installed; the caller frees it; NULL after a message. */
+static char *find_digits(void)
+{
+    static const char *const places[] = {"../data/digits.npz", "../share/batchwise/digits.npz"};
+    enum { LONGEST = 4096 };
+    char *path = malloc(LONGEST);
+    ssize_t length = path == NULL ? -1 : readlink("/proc/self/exe", path, LONGEST - 64);
+    while (length > 0 && path[length - 1] != '/') {
+        length--;
+    }
+    for (size_t i = 0; length > 0 && i < sizeof places / sizeof places[0]; i++) {
+        snprintf(path + length, (size_t)(LONGEST - length), "%s", places[i]);
+        if (access(path, R_OK) == 0) {
+            return path;
+        }
+    }
+    cli_fail("the digits are not there: expected %.*s%s, or %s beside it", length > 0 ? (int)length : 0, path == NULL ? "" : path,
+             places[1], places[0]);
+    free(path);
+    return NULL;
+}
+
+static bool is_validation(void *user, bw_sample *sample, const void *const *from)
+{
+    (void)from;
+    return (sample->number % EVERY == 0) == *(const bool *)user;
+}
+
+static bw_dataset *read_part(bw_context *ctx, const char *path, bool validation)
+{
+    return bw_filter(bw_read(ctx, path, NULL), is_validation, &validation);
+}
+
+/* ---- The plan ------------------------------------------------------------------------------------------- */
+
+/* The run's own first, then larger batches, in the same memory. */
+static int make_plans(cli_report *report, bw_context *ctx, bw_model *model, bw_dataset *training, bool print)
+{
+    const int64_t batches[] = {BATCH, 256, bw_dataset_count(training)};
+    bw_plan_options planning = BW_PLAN_OPTIONS_DEFAULT;
+    planning.epochs = EPOCHS;
+    planning.validation = true;
+    for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
+        bw_plan *plan = bw_plan_make(model, training, batches[i], &planning);
+        if (plan == NULL || (i == 0 && print && bw_plan_print(plan, stdout) != BW_OK)) {
+            return cli_fail("%s", bw_message(ctx));
+        }
+        report->plans[report->plan_count++] = bw_plan_facts(plan);
+        bw_plan_free(plan);
+    }
+    if (print) {
+        putchar('\n');
+        fflush(stdout);
+    }
+    return CLI_SUCCESS;
+}
+
+/* ---- Results -------------------------------------------------------------------------------------------- */
+
+static void print_json(const cli_result *result, const char *report)
+{
+    bw_run_facts facts = bw_history_facts(result->history);
+    cli_json json = {.file = stdout};
+    cli_json_object(&json, NULL);
+    cli_json_real(&json, "accuracy", bw_history_last(result->history, "val_accuracy"));
+    cli_json_text(&json, "report", report);
+    cli_json_text(&json, "run", result->run.folder);
+    cli_json_real(&json, "seconds", facts.seconds);
+    cli_json_real(&json, "samples_per_s", cli_result_speed(result));
+    cli_json_bytes(&json, "peak_bytes", facts.peak_bytes);
+    cli_json_bytes(&json, "planned_bytes", facts.planned_bytes);
+    cli_json_hash(&json, "hash", bw_model_hash(result->model));
+    cli_json_object_end(&json);
+    putchar('\n');
+}
+
+static int show(const arguments *given, cli_report *report, bw_dataset *validation)
+{
+    const cli_result *result = report->result;
+    cli_predictions predictions;
+    cli_confusion confusion = {.counts = NULL};
+    if (cli_predictions_make(&predictions, 1, result->ctx, result->model, validation) < 0) {
+        return CLI_FAILURE;
+    }
+    cli_confusion_make(&confusion, validation, &predictions);
+    report->confusion = &confusion;
+    char *path = cli_run_path(&result->run, "report.html");
+    bool written = path != NULL && cli_report_write(report, path);
+    if (written && given->json) {
+        print_json(result, path);
+    } else if (written) {
+        cli_confusion_print(stdout, &confusion);
+        putchar('\n');
+        cli_result_print(result);
+        printf("report %s\n", path);
+    }
+    free(path);
+    cli_confusion_free(&confusion);
+    cli_predictions_free(&predictions, 1);
+    return written ? CLI_SUCCESS : CLI_FAILURE;
+}
+
+/* ---- The command ---------------------------------------------------------------------------------------- */
+
+static int train(const arguments *given, cli_result *result, bw_dataset *validation, cli_report *report)
+{
+    bw_fit_options fitting = BW_FIT_OPTIONS_DEFAULT;
+    fitting.epochs = EPOCHS;
+    fitting.batch = BATCH;
+    fitting.validation = validation;
+    fitting.seed = given->seed;
+    fitting.progress = given->quiet ? NULL : stderr;
+    bw_status status = bw_fit(result->model, result->training, &fitting, &result->history);
+    int code = cli_result_finish(result, status);
+    report->result = result;
+    return code == CLI_SUCCESS ? show(given, report, validation) : code;
+}
+
+static int run(const arguments *given, bw_context *ctx, const char *digits)
+{
+    cli_result result = {.ctx = ctx,
+                         .epochs = EPOCHS,
+                         .batch = BATCH,
+                         .run = {.folder = given->run, .arguments = given->words, .seed = given->seed, .data = digits}};
+    cli_report report = {.title = "Handwritten digits",
+                         .about = "1,797 digits of 8 x 8 pixels, every fifth kept for validation; trained by batchwise demo"};
+    result.model = bw_model_parse(ctx, model_text);
+    result.training = bw_shuffle(read_part(ctx, digits, false), given->seed);
+    bw_dataset *validation = read_part(ctx, digits, true);
+    bw_status status = bw_compile(result.model, optimizer, "sparse_categorical_crossentropy", "accuracy");
+    if (status != BW_OK || result.training == NULL || validation == NULL) {
+        return cli_fail("%s", bw_message(ctx));
+    }
+    if (!cli_run_open(given->run, true)) {
+        return CLI_FAILURE;
+    }
+    int code = make_plans(&report, ctx, result.model, result.training, !given->json);
+    return code == CLI_SUCCESS ? train(given, &result, validation, &report) : code;
+}
+
+int cli_demo(int argc, char **argv)
+{
+    arguments given = {.run = "batchwise-demo", .words = argv};
+    cli_reading reading = cli_options_read(&usage, argc, argv, &given);
+    if (reading != CLI_READ) {
+        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
+    }
+    char *digits = find_digits();
+    bw_context *ctx = digits == NULL ? NULL : cli_session_open(given.workers, given.quiet);
+    if (ctx == NULL) {
+        free(digits);
+        return CLI_FAILURE;
+    }
+    int code = run(&given, ctx, digits);
+    code = code == CLI_FAILURE && cli_session_interrupted() ? CLI_INTERRUPTED : code;
+    cli_session_close(ctx);
+    free(digits);
+    return code;
+}
