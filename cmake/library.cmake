@@ -8,8 +8,10 @@ file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS ${patterns})
 set(kernel_sources ${library_sources})
 list(FILTER kernel_sources INCLUDE REGEX "/src/kernel/")
 list(FILTER kernel_sources EXCLUDE REGEX "/src/kernel/onednn/")
+# With sanitizers -O3 takes minutes for a file of vector kernels.
+set(kernel_optimization $<IF:$<BOOL:${BW_SANITIZE}>,-O1,-O3>)
 set_property(SOURCE ${kernel_sources} APPEND PROPERTY
-    COMPILE_OPTIONS -ffp-contract=fast $<$<NOT:$<CONFIG:Debug>>:-O3>)
+    COMPILE_OPTIONS -ffp-contract=fast $<$<NOT:$<CONFIG:Debug>>:${kernel_optimization}>)
 
 # One file for each instruction set, chosen at run time: the library runs on any x86-64.
 set(isa_avx2 -mavx2 -mfma)
