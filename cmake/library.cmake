@@ -9,7 +9,11 @@ set(kernel_sources ${library_sources})
 list(FILTER kernel_sources INCLUDE REGEX "/src/kernel/")
 list(FILTER kernel_sources EXCLUDE REGEX "/src/kernel/onednn/")
 # With sanitizers -O3 takes minutes for a file of vector kernels.
-set(kernel_optimization $<IF:$<BOOL:${BW_SANITIZE}>,-O1,-O3>)
+if(BW_SANITIZE)
+    set(kernel_optimization -O1)
+else()
+    set(kernel_optimization -O3)
+endif()
 set_property(SOURCE ${kernel_sources} APPEND PROPERTY
     COMPILE_OPTIONS -ffp-contract=fast $<$<NOT:$<CONFIG:Debug>>:${kernel_optimization}>)
 
