@@ -44,6 +44,7 @@ typedef struct model_row {
 
 static const model_row models[] = {
     {"conv2d(16,3,relu) maxpool2d(2) flatten dense(10,softmax)", false, 0},
+    {"conv2d(16,3,relu,padding=same) maxpool2d(2) conv2d(16,3,relu,padding=same) maxpool2d(2) flatten dense(10,softmax)", false, 0},
     {"conv2d(8,3,relu,padding=same) conv2d(12,3,relu,strides=2) flatten dense(10,softmax)", false, 0},
     {"conv2d(8,3,use_bias=false) batchnorm relu maxpool2d(2) conv2d(8,3) batchnorm relu flatten dense(10,softmax)", true, 0},
     {"flatten dense(64) batchnorm relu dense(10,softmax)", true, 0},
