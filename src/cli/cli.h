@@ -121,6 +121,7 @@ typedef struct cli_data {
     const char *target, *categorical, *ignore, *input;
     int missing; /* bw_missing */
     bool header, no_header;
+    double bad; /* share of records that may be wrong */
 } cli_data;
 
 #define CLI_DATA_DEFAULT \
@@ -147,6 +148,7 @@ typedef struct cli_data {
 
 /* What is wrong with the options together; CLI_SUCCESS if nothing is. */
 int cli_data_check(const char *command, const cli_data *data);
+bool cli_data_is_csv(const char *path);
 /* Samples; prepared as those that the model was trained on, or like others (both may be NULL). NULL after a message. */
 bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *path, bw_model *model, const bw_dataset *like);
 

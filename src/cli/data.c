@@ -1,6 +1,8 @@
 /* What --data and the options beside it say: a dataset. */
 #include "cli/cli.h"
 
+#include <string.h>
+
 int cli_data_check(const char *command, const cli_data *data)
 {
     if (data->path == NULL) {
@@ -10,6 +12,13 @@ int cli_data_check(const char *command, const cli_data *data)
         return cli_mistake(command, "--header and --no-header exclude each other; give one of them");
     }
     return CLI_SUCCESS;
+}
+
+bool cli_data_is_csv(const char *path)
+{
+    size_t length = strcspn(path, ",");
+    return (length == 1 && path[0] == '-') || (length > 4 && strncmp(path + length - 4, ".csv", 4) == 0) ||
+           (length > 7 && strncmp(path + length - 7, ".csv.gz", 7) == 0);
 }
 
 bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *path, bw_model *model, const bw_dataset *like)
@@ -25,6 +34,7 @@ bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *pat
     options.missing = (bw_missing)data->missing;
     options.categorical = data->categorical;
     options.ignore = data->ignore;
+    options.bad_records = data->bad;
     options.input = data->input;
     options.like = like;
     bw_dataset *dataset = model == NULL ? bw_read(ctx, path, &options) : bw_read_for(model, path, &options);

@@ -231,6 +231,25 @@ const cli_kind cli_extent = {"a whole number from 1 on", parse_extent};
 const cli_kind cli_power = {"a power of two", parse_power};
 const cli_kind cli_seed = {"a whole number from 0 to 18446744073709551615", parse_seed};
 const cli_kind cli_rate = {"a number above 0", parse_rate};
+static bool parse_percent(void *target, const char *text)
+{
+    char number[32];
+    size_t length = strlen(text);
+    bool percent = length > 1 && text[length - 1] == '%';
+    length -= percent;
+    if (length >= sizeof number) {
+        return false;
+    }
+    memcpy(number, text, length);
+    number[length] = 0;
+    if (!read_real(target, number)) {
+        return false;
+    }
+    *(double *)target /= percent ? 100 : 1;
+    return *(double *)target > 0 && *(double *)target <= 1;
+}
+
+const cli_kind cli_percent = {"a share above 0 up to 1, or a percentage such as 1%", parse_percent};
 const cli_kind cli_share = {"a share from 0 up to, not including, 1", parse_share};
 const cli_kind cli_ratio = {"a number other than 0, or a fraction such as 1/255", parse_ratio};
 const cli_kind cli_size = {"a size such as 512M or 2G", parse_size};

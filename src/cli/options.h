@@ -22,6 +22,7 @@ extern const cli_kind cli_extent;  /* int64_t from 1 */
 extern const cli_kind cli_power;   /* int, a power of two */
 extern const cli_kind cli_seed;    /* uint64_t */
 extern const cli_kind cli_rate;    /* double, positive */
+extern const cli_kind cli_percent; /* double, 0 < share <= 1: 0.01, 1% */
 extern const cli_kind cli_share;   /* double, 0 <= share < 1 */
 extern const cli_kind cli_ratio;   /* double, finite and not zero: 0.5, 1/255 */
 extern const cli_kind cli_size;    /* size_t from 1: 4096, 512M, 2G (powers of 1024) */

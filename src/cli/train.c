@@ -13,9 +13,10 @@ typedef struct arguments {
     const char *model, *validation, *optimizer, *schedule, *loss, *metrics, *early_stop, *plateau, *class_weight;
     const char *history, *save_model, *save_best, *run;
     double rate, validation_split;
-    const char *batch;
-    int64_t tile;
-    int epochs, accumulate, workers, lanes;
+    const char *batch, *augment, *cache;
+    int64_t tile, prefetch;
+    double bad;
+    int epochs, accumulate, workers, lanes, parallel;
     uint64_t seed;
     size_t memory;
     char **words; /* of the command line */
@@ -31,6 +32,11 @@ static const cli_option options[] = {
     {"batch", &cli_batches, AT(batch), "B",
      "samples behind one update (32): N, full, 32,64 (by turns) or\n32@0,128@5 (128 from epoch 5 on)"},
     {"drop-remainder", &cli_flag, AT(drop_remainder), NULL, "leave out a last batch that is smaller than the others"},
+    {"augment", &cli_text, AT(augment), "A", "change images at random while training, e.g.\n'flip,shift=0.1,rotate=15'"},
+    {"bad-records", &cli_percent, AT(bad), "P", "share of the samples that may be bad and are left out: 1%"},
+    {"cache", &cli_text, AT(cache), "memory", "keep samples in memory once they were made"},
+    {"prefetch", &cli_extent, AT(prefetch), "N", "samples made ahead (two batches)"},
+    {"parallel", &cli_count, AT(parallel), "N", "threads that make samples (one for each CPU)"},
     {"epochs", &cli_count, AT(epochs), "N", "passes over the data (10)"},
     {"optimizer", &cli_text, AT(optimizer), "O", "e.g. 'adam(lr=0.001)' (adam)"},
     {"lr", &cli_rate, AT(rate), "X", "the learning rate, in place of the optimizer's"},
@@ -124,18 +130,42 @@ static int make_model(const arguments *given, bw_context *ctx, bw_model **model)
 }
 
 /* A model from a file goes on with data that is prepared as before; validation data is prepared as the training data. */
+/* What comes between reading and batches. */
+static bw_dataset *prepare(const arguments *given, bw_dataset *dataset)
+{
+    if (given->bad > 0 && !cli_data_is_csv(given->data.path)) {
+        dataset = bw_allow_bad(dataset, given->bad);
+    }
+    if (given->cache != NULL) {
+        dataset = bw_cache(dataset);
+    }
+    if (given->augment != NULL) {
+        dataset = bw_augment(dataset, given->augment, given->seed);
+    }
+    if (!given->no_shuffle) {
+        dataset = bw_shuffle(dataset, given->seed);
+    }
+    if (given->prefetch > 0 || given->parallel > 0) {
+        bw_prefetch_options ahead = BW_PREFETCH_OPTIONS_DEFAULT;
+        ahead.samples = given->prefetch;
+        ahead.threads = given->parallel;
+        dataset = bw_prefetch(dataset, &ahead);
+    }
+    return dataset;
+}
+
 static int make_datasets(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset **training, bw_dataset **validation)
 {
-    *training = cli_data_read(ctx, &given->data, given->data.path, model, NULL);
+    cli_data data = given->data;
+    data.bad = cli_data_is_csv(data.path) ? given->bad : 0; /* the reader leaves lines out; of other kinds it is seen when made */
+    *training = cli_data_read(ctx, &data, data.path, model, NULL);
     if (*training != NULL && given->validation != NULL) {
         *validation = cli_data_read(ctx, &given->data, given->validation, NULL, *training);
     }
     if (*training == NULL || (given->validation != NULL && *validation == NULL)) {
         return CLI_FAILURE;
     }
-    if (!given->no_shuffle) {
-        *training = bw_shuffle(*training, given->seed);
-    }
+    *training = prepare(given, *training);
     return *training != NULL ? CLI_SUCCESS : cli_fail("%s", bw_message(ctx));
 }
 
@@ -341,6 +371,9 @@ static int check(const arguments *given)
     int code = cli_data_check(usage.command, &given->data);
     if (code != CLI_SUCCESS) {
         return code;
+    }
+    if (given->cache != NULL && strcmp(given->cache, "memory") != 0) {
+        return cli_mistake(usage.command, "--cache: expected memory, found '%s'", given->cache);
     }
     if (given->validation != NULL && given->validation_split > 0) {
         return cli_mistake(usage.command, "--validation and --validation-split exclude each other; give one of them");

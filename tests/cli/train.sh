@@ -114,4 +114,23 @@ expect_code 0 '--validation --memory --tile --lanes'
 expect_pattern out '"val_loss": \[' '--validation'
 expect_equal 8 "$(value tile)" '--tile 8'
 expect_equal 4 "$(value lanes)" '--lanes 4'
+# Samples that are cached, augmented and made ahead train alike on any number of workers and threads.
+made='synth:images?n=60&shape=8x8x1&classes=10'
+run train --model 'flatten dense(10,softmax)' --data "$made" --augment flip,shift=1,noise=0.1 --cache memory --prefetch 16 \
+    --parallel 2 --bad-records 1% --validation-split 0.2 --epochs 2 --workers 1 --quiet --json
+expect_code 0 '--augment'
+hash=$(value hash)
+run train --model 'flatten dense(10,softmax)' --data "$made" --augment flip,shift=1,noise=0.1 --parallel 3 \
+    --validation-split 0.2 --epochs 2 --workers 2 --quiet --json
+expect_code 0 '--augment on two workers'
+expect_equal "$hash" "$(value hash)" '--augment: the hash on two workers'
+run train --model 'flatten dense(10,softmax)' --data "$made" --augment mirror --epochs 1 --quiet
+expect_code 1 '--augment mirror'
+expect_text err "augment: 'mirror': expected flip" '--augment mirror'
+printf 'a,y\n1,0\n2,1\n5\n3,1\n' >bad.csv
+run train --model 'dense(2,softmax)' --data bad.csv --epochs 1 --quiet
+expect_code 1 'a bad record'
+run train --model 'dense(2,softmax)' --data bad.csv --epochs 1 --quiet --json --bad-records 25%
+expect_code 0 '--bad-records 25%'
+expect_equal 3 "$(value samples)" '--bad-records 25%: samples'
 finish

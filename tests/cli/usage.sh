@@ -134,4 +134,8 @@ expect_usage '--epochs: expected a whole number from 1' bench --workload linear2
 expect_usage '--epochs and --warmup' bench --workload linear2 --epochs 2147483647 --warmup 1
 expect_usage '--batch: expected' bench --workload linear2 --batch 0
 expect_usage "unknown option '--model'" bench --model x
+for text in 0 0% -1% 101% x ''; do
+    t '--bad-records: expected a share above 0 up to 1, or a percentage such as 1%' "--bad-records=$text"
+done
+t "--cache: expected memory, found 'disk'" --cache disk
 finish
