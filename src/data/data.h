@@ -77,6 +77,7 @@ typedef struct bwi_walk {
     int64_t tile;
     int lanes, workers;
     int first_lane, own_lanes; /* of this rank; 0 own ones: all are */
+    bool again;                /* the piece is gone through more than once: its samples stay, if there is room */
     size_t room;               /* bytes that making ahead should stay within; 0: as it likes */
 } bwi_walk;
 

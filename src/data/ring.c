@@ -322,7 +322,12 @@ static sizes find_sizes(const bw_dataset *dataset, const bwi_walk *walk)
         ahead = walk->count < SAMPLES_AHEAD / 2 ? 2 * walk->count : SAMPLES_AHEAD;
         ahead = ahead < most ? ahead : most;
     }
-    const int64_t kept = 2 * (int64_t)walk->workers * walk->tile;
+    int64_t kept = 2 * (int64_t)walk->workers * walk->tile;
+    if (walk->again && walk->count > kept) {
+        const int64_t most = (int64_t)((walk->room > 0 ? walk->room / 2 : BYTES_AHEAD) / slot_bytes(dataset));
+        kept = walk->count < most ? walk->count : kept > most ? kept : most;
+        kept = kept < INT32_MAX / 4 ? kept : INT32_MAX / 4;
+    }
     s.kept = (int)(kept < dataset->count ? kept : dataset->count);
     if (walk->room > 0) {
         const int64_t slots = (int64_t)(walk->room / slot_bytes(dataset)) - s.kept - walk->workers - 1;

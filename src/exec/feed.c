@@ -259,6 +259,7 @@ static bw_status begin_data(const bwi_exec *exec)
     }
     const bwi_walk walk = {.epoch = piece->epoch,
                            .plain = piece->plain,
+                           .again = plan->programs[exec->program].phase_count > 1,
                            .room = exec->room,
                            .first = piece->first,
                            .count = piece->count,

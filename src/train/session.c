@@ -173,7 +173,10 @@ typedef struct made_ahead {
 
 static size_t part_bytes(const made_ahead *a, const bw_dataset *dataset, int64_t count, const bwi_plan *plan)
 {
-    const bwi_walk walk = {.count = count, .tile = plan->tile, .lanes = plan->lanes, .workers = plan->workers, .room = a->room};
+    bwi_walk walk = {.count = count, .tile = plan->tile, .lanes = plan->lanes, .workers = plan->workers, .room = a->room};
+    for (int p = 0; p < plan->program_count; p++) {
+        walk.again |= plan->programs[p].phase_count > 1;
+    }
     return dataset ? bwi_dataset_bytes(dataset, &walk) : 0;
 }
 

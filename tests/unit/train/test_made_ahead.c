@@ -3,9 +3,12 @@
 
 enum { SIDE = 64, VALUES = SIDE * SIDE, COUNT = 4000 };
 
+static atomic_int calls[COUNT];
+
 static bool make(void *user, bw_sample *sample, void *const *values)
 {
     (void)user;
+    atomic_fetch_add(&calls[sample->number], 1);
     for (int i = 0; values[0] && i < VALUES; i++) {
         ((float *)values[0])[i] = (float)((sample->number + i) % 7);
     }
@@ -64,6 +67,29 @@ static void test_item_is_what_is_taken(void **state)
     assert_true(open_with(0, 32, &taken, &total) < (size_t)400 * VALUES * sizeof(float));
 }
 
+/* Whole-batch layers go through a batch several times; its samples are made once. */
+static void test_made_once(void **state)
+{
+    (void)state;
+    enum { BATCH = 600 };
+    bw_context *ctx = bw_open(NULL);
+    bw_dataset *data = made(ctx);
+    bw_model *model = bw_model_parse(ctx, "flatten dense(8) batchnorm relu dense(8) batchnorm relu dense(10,softmax)");
+    check_ok(ctx, bw_compile(model, "sgd", NULL, NULL));
+    bwi_session session;
+    check_ok(ctx, bwi_session_open(&session, model, data, &(bwi_session_options){.train = true, .batch = BATCH}));
+    for (int i = 0; i < COUNT; i++) {
+        atomic_store(&calls[i], 0);
+    }
+    const bwi_piece piece = {.dataset = data, .count = BATCH};
+    check_ok(ctx, bwi_session_feed(&session, BWI_PROGRAM_TRAIN, &piece, NULL));
+    for (int i = 0; i < BATCH; i++) {
+        assert_int_equal(atomic_load(&calls[i]), 1);
+    }
+    bwi_session_close(&session);
+    bw_close(ctx);
+}
+
 /* Arrays take nothing, and are not asked. */
 static void test_arrays(void **state)
 {
@@ -91,7 +117,7 @@ static void test_pressure(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_item_is_what_is_taken), cmocka_unit_test(test_arrays),
-                                       cmocka_unit_test(test_pressure)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_item_is_what_is_taken), cmocka_unit_test(test_made_once),
+                                       cmocka_unit_test(test_arrays), cmocka_unit_test(test_pressure)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
