@@ -9,7 +9,8 @@
 /* Arguments that are not Keras's. */
 static bool is_private(const bwi_layer_row *row, const bwi_argument *argument)
 {
-    return strcmp(row->class_name, "Embedding") == 0 && strcmp(argument->name, "lazy") == 0;
+    return (strcmp(row->class_name, "Embedding") == 0 && strcmp(argument->name, "lazy") == 0) ||
+           (strcmp(row->class_name, "BatchNormalization") == 0 && strcmp(argument->name, "ghost") == 0);
 }
 
 /* Arguments that some versions do not have: written only if they say something. */

@@ -204,14 +204,15 @@ typedef struct bwi_prepare {
 } bwi_prepare;
 
 enum {
-    BWI_OP_VIEW = 1 << 0,              /* dst is src under another shape */
-    BWI_OP_IN_PLACE = 1 << 1,          /* forward may write dst over its first src */
-    BWI_OP_BACKWARD_IN_PLACE = 1 << 2, /* backward may write diff_src over diff_dst */
-    BWI_OP_INPUT = 1 << 3,             /* gathered from the data */
-    BWI_OP_SUMS = 1 << 4,              /* has no dst: only sums over the batch (loss, metrics) */
-    BWI_OP_WHOLE_BATCH = 1 << 5,       /* its forward in training needs statistics of the whole batch */
-    BWI_OP_NO_GRADIENT = 1 << 6,       /* nothing flows back through it */
-    BWI_OP_INFERENCE_PROLOGUE = 1 << 7 /* its prologue must have run before inference, too */
+    BWI_OP_VIEW = 1 << 0,               /* dst is src under another shape */
+    BWI_OP_IN_PLACE = 1 << 1,           /* forward may write dst over its first src */
+    BWI_OP_BACKWARD_IN_PLACE = 1 << 2,  /* backward may write diff_src over diff_dst */
+    BWI_OP_INPUT = 1 << 3,              /* gathered from the data */
+    BWI_OP_SUMS = 1 << 4,               /* has no dst: only sums over the batch (loss, metrics) */
+    BWI_OP_WHOLE_BATCH = 1 << 5,        /* its forward in training needs statistics of the whole batch */
+    BWI_OP_NO_GRADIENT = 1 << 6,        /* nothing flows back through it */
+    BWI_OP_INFERENCE_PROLOGUE = 1 << 7, /* its prologue must have run before inference, too */
+    BWI_OP_GROUPS = 1 << 8              /* its samples are computed in groups within a tile (`group`), and summed up besides */
 };
 
 /* What backward and backward_weights read besides diff_dst. */
@@ -267,6 +268,7 @@ struct bwi_op {
     double (*wait)(const bwi_call *call, float *room);
     int64_t (*wait_parts)(const bw_node *node);
     void (*wait_part)(const bwi_waiting *tiles, int count, int64_t part, bwi_gradient_sink sink, void *user);
+    int64_t (*group)(const bw_node *node); /* BWI_OP_GROUPS: samples of a group, a power of two: no tile is smaller */
 
     double (*flops)(const bw_node *node); /* multiply-adds times two of one forward sample; NULL: its elements */
 };

@@ -1,4 +1,5 @@
-/* BatchNormalization over the last axis, with the statistics of the whole batch; not trained: with its moving values. */
+/* BatchNormalization over the last axis, with the statistics of the whole batch, or of groups of samples (`ghost`); not trained: with
+ * its moving values. */
 #include "layer/rows.h"
 
 enum {
@@ -13,6 +14,7 @@ enum {
     MOVING_VARIANCE_INITIALIZER,
     BETA_REGULARIZER,
     GAMMA_REGULARIZER,
+    GHOST,
     COUNT
 };
 
@@ -28,6 +30,7 @@ static const bwi_argument arguments[COUNT] = {
     [MOVING_VARIANCE_INITIALIZER] = {"moving_variance_initializer", NULL, BWI_CALL, "ones", 0, 0, NULL},
     [BETA_REGULARIZER] = {"beta_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},
     [GAMMA_REGULARIZER] = {"gamma_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},
+    [GHOST] = {"ghost", NULL, BWI_INT, "0", 0, 1024, NULL},
 };
 
 static bwi_variable *moving(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape, int initializer)
@@ -44,8 +47,13 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
     bwi_batchnorm_attributes a = {.momentum = (float)v[MOMENTUM].number,
                                   .epsilon = (float)v[EPSILON].number,
                                   .center = v[CENTER].flag,
-                                  .scale = v[SCALE].flag};
+                                  .scale = v[SCALE].flag,
+                                  .ghost = v[GHOST].integer};
     int axis;
+    if (a.ghost & (a.ghost - 1)) {
+        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: ghost: expected a power of two, got %lld", layer->name,
+                              (long long)a.ghost);
+    }
     if (x->shape.rank < 1) {
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected at least one axis, got a single number a sample",
                               layer->name);
@@ -71,7 +79,8 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
     }
     variables[count++] = moving(graph, layer, "moving_mean", &shape, MOVING_MEAN_INITIALIZER);
     variables[count++] = moving(graph, layer, "moving_variance", &shape, MOVING_VARIANCE_INITIALIZER);
-    const bwi_op *op = layer->trainable ? &bwi_op_batchnorm : &bwi_op_batchnorm_frozen;
+    const bwi_op *training = a.ghost ? &bwi_op_batchnorm_ghost : &bwi_op_batchnorm;
+    const bwi_op *op = layer->trainable ? training : &bwi_op_batchnorm_frozen;
     return bwi_graph_add(graph, op, layer->name, &a, sizeof a, &x, 1, variables, count);
 }
 

@@ -253,3 +253,168 @@ const bwi_op bwi_op_batchnorm_frozen = {.name = "batchnorm_frozen",
                                         .prepare = prepare,
                                         .forward = inference,
                                         .backward = frozen_backward};
+
+/* ---- Ghost: statistics of fixed groups of samples, in the order of the batch. A group lies within a tile; what is left at the end of
+ * a batch forms groups of powers of two, as its tiles do, so that no group depends on the tile. The moving values change once per
+ * update, by the means over groups, weighted by their samples. Statistics are computed again where they are needed. ---- */
+
+/* Of one group, in the scratch memory. */
+typedef struct group {
+    bwi_image image;
+    int64_t samples;
+    float *mean, *inverse, *scale, *shift, *a, *b, *d;
+    double *sums; /* sums, and what backward sums */
+} group;
+
+enum { GROUP_FLOATS = 7, GROUP_DOUBLES = 2 };
+
+static int64_t ghost_group(const bw_node *node)
+{
+    return ((const bwi_batchnorm_attributes *)node->attributes)->ghost;
+}
+
+static bw_status ghost_prepare(bwi_prepare *p)
+{
+    size_t channels = (size_t)channels_of(p->node);
+    /* Sums of all groups behind those of one. */
+    p->scratch_bytes = channels * (2 * GROUP_DOUBLES * sizeof(double) + GROUP_FLOATS * sizeof(float));
+    return BW_OK;
+}
+
+static group open_group(const bwi_call *call)
+{
+    int64_t c = channels_of(call->node), samples = ghost_group(call->node);
+    group g = {.samples = call->samples < samples ? call->samples : samples, .sums = call->scratch};
+    g.image = bwi_node_image(call->node, g.samples);
+    g.mean = (float *)(void *)(g.sums + 2 * GROUP_DOUBLES * c);
+    g.inverse = g.mean + c;
+    g.scale = g.inverse + c;
+    g.shift = g.scale + c;
+    g.a = g.shift + c;
+    g.b = g.a + c;
+    g.d = g.b + c;
+    return g;
+}
+
+static const float *part(const group *g, const float *values, int64_t first)
+{
+    return values + first / g->samples * bwi_image_floats(&g->image);
+}
+
+/* Mean and variance; the variance takes the place of `d`. */
+static void find_statistics(const bwi_call *call, const group *g, const float *x)
+{
+    int64_t channels = channels_of(call->node);
+    double m = values_per_channel(call->node, g->samples);
+    memset(g->sums, 0, (size_t)channels * 2 * sizeof(double));
+    call->kernels->channel_sums(&g->image, x, g->sums);
+    for (int64_t c = 0; c < channels; c++) {
+        double mean = g->sums[c] / m, variance = fmax(g->sums[channels + c] / m - mean * mean, 0);
+        g->mean[c] = (float)mean;
+        g->d[c] = (float)variance;
+        make_affine(call, c, (float)variance, &g->inverse[c], &g->scale[c], &g->shift[c]);
+    }
+}
+
+static bw_status ghost_statistics(const bwi_call *call, const bwi_tile *tile)
+{
+    group g = open_group(call);
+    int64_t channels = channels_of(call->node);
+    double *sums = bwi_call_sums(call, tile);
+    for (int64_t s = 0; s < call->samples; s += g.samples) {
+        find_statistics(call, &g, part(&g, call->src[0], s));
+        for (int64_t c = 0; c < channels; c++) {
+            sums[c] += (double)g.samples * (double)g.mean[c];
+            sums[channels + c] += (double)g.samples * (double)g.d[c];
+        }
+    }
+    return BW_OK;
+}
+
+static void ghost_finish(const bwi_call *call, const double *sums, int64_t samples)
+{
+    const bw_node *node = call->node;
+    const bwi_batchnorm_attributes *a = node->attributes;
+    int64_t channels = channels_of(node);
+    for (int64_t c = 0; c < 2 * channels; c++) {
+        float *moving = &row(call->statistics, node, MOVING_MEAN)[c]; /* the variance lies behind */
+        *moving = *moving * a->momentum + (float)(sums[c] / (double)samples) * (1 - a->momentum);
+    }
+}
+
+static bw_status ghost_forward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    group g = open_group(call);
+    float *dst = call->dst;
+    for (int64_t s = 0; s < call->samples; s += g.samples) {
+        const float *x = part(&g, call->src[0], s);
+        find_statistics(call, &g, x);
+        call->kernels->channel_affine(&g.image, x, g.mean, g.scale, g.shift, dst + (x - (const float *)call->src[0]));
+    }
+    return BW_OK;
+}
+
+/* S1 and S2 of the group at s, in its sums. */
+static void find_backward_sums(const bwi_call *call, const group *g, const float *x, const float *dy)
+{
+    find_statistics(call, g, x);
+    memset(g->sums, 0, (size_t)channels_of(call->node) * 2 * sizeof(double));
+    call->kernels->channel_backward_sums(&g->image, x, dy, g->mean, g->inverse, g->sums);
+}
+
+static bw_status ghost_backward_weights(const bwi_call *call, const bwi_tile *tile)
+{
+    group g = open_group(call);
+    int64_t channels = channels_of(call->node);
+    double *all = g.sums + GROUP_DOUBLES * channels;
+    memset(all, 0, (size_t)channels * 2 * sizeof(double));
+    for (int64_t s = 0; s < call->samples; s += g.samples) {
+        find_backward_sums(call, &g, part(&g, call->src[0], s), part(&g, call->diff_dst, s));
+        for (int64_t c = 0; c < 2 * channels; c++) {
+            all[c] += g.sums[c];
+        }
+    }
+    add_gradient(call, tile, beta_of(call->node), all);
+    add_gradient(call, tile, gamma_of(call->node), all + channels);
+    return BW_OK;
+}
+
+static bw_status ghost_backward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    group g = open_group(call);
+    int64_t channels = channels_of(call->node);
+    double m = values_per_channel(call->node, g.samples);
+    float *diff_src = call->diff_src[0];
+    for (int64_t s = 0; s < call->samples; s += g.samples) {
+        const float *x = part(&g, call->src[0], s), *dy = part(&g, call->diff_dst, s);
+        find_backward_sums(call, &g, x, dy);
+        for (int64_t c = 0; c < channels; c++) {
+            g.a[c] = g.scale[c];
+            g.b[c] = (float)(-(double)g.scale[c] * (double)g.inverse[c] * g.sums[channels + c] / m);
+            g.d[c] = (float)(g.sums[c] / m);
+        }
+        call->kernels->channel_backward(&g.image, x, dy, g.mean, g.a, g.b, g.d, diff_src + (x - (const float *)call->src[0]));
+    }
+    return BW_OK;
+}
+
+const bwi_op bwi_op_batchnorm_ghost = {.name = "batchnorm_ghost",
+                                       .flags = BWI_OP_GROUPS | BWI_OP_BACKWARD_IN_PLACE,
+                                       .backward_reads = BWI_READS_SRC,
+                                       .weights_reads = BWI_READS_SRC,
+                                       .layout = BWI_LAYOUT_SAME,
+                                       .shape = shape,
+                                       .prepare = ghost_prepare,
+                                       .prologue = prologue,
+                                       .forward = ghost_forward,
+                                       .inference = inference,
+                                       .backward = ghost_backward,
+                                       .backward_weights = ghost_backward_weights,
+                                       .sum_count = sum_count,
+                                       .statistics = ghost_statistics,
+                                       .statistics_count = statistics_count,
+                                       .finish = ghost_finish,
+                                       .commit = commit,
+                                       .group = ghost_group};

@@ -64,6 +64,7 @@ typedef struct bwi_dense_attributes {
 typedef struct bwi_batchnorm_attributes {
     float momentum, epsilon;
     bool center, scale; /* variables: gamma if scale, beta if center, moving_mean, moving_variance */
+    int64_t ghost;      /* batchnorm_ghost: samples of a group, a power of two */
 } bwi_batchnorm_attributes;
 
 /* loss: its formula (op/loss.c). */
@@ -168,7 +169,7 @@ bwi_image bwi_node_image(const bw_node *node, int64_t n);
 
 extern const bwi_op bwi_op_activation, bwi_op_activation_of_input, bwi_op_softmax_axis, bwi_op_prelu;
 extern const bwi_op bwi_op_dropout, bwi_op_spatial_dropout, bwi_op_gaussian_noise;
-extern const bwi_op bwi_op_layernorm, bwi_op_batchnorm_frozen, bwi_op_normalization, bwi_op_l2_normalize;
+extern const bwi_op bwi_op_layernorm, bwi_op_batchnorm_frozen, bwi_op_batchnorm_ghost, bwi_op_normalization, bwi_op_l2_normalize;
 extern const bwi_op bwi_op_scale, bwi_op_unary, bwi_op_add, bwi_op_binary, bwi_op_broadcast;
 extern const bwi_op bwi_op_reduce, bwi_op_reduce_extreme, bwi_op_dot, bwi_op_slice, bwi_op_concatenate;
 

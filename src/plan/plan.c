@@ -88,6 +88,18 @@ static int64_t default_tile(const bwi_plan_request *request)
     return tile > LARGEST_TILE ? LARGEST_TILE : tile;
 }
 
+/* Groups lie within a tile. */
+static int64_t least_tile(const bwi_graph *graph)
+{
+    int64_t least = 1;
+    for (int n = 0; n < graph->count; n++) {
+        const bw_node *node = graph->nodes[n];
+        int64_t group = node->op->group ? node->op->group(node) : 1;
+        least = group > least ? group : least;
+    }
+    return least;
+}
+
 static int default_lanes(const bwi_plan_request *request)
 {
     int lanes = MOST_LANES;
@@ -102,6 +114,8 @@ static bw_status choose(bw_context *ctx, const bwi_plan_request *request, choice
 {
     int ranks = request->ranks > 1 ? request->ranks : 1;
     c->tile = request->tile ? request->tile : default_tile(request);
+    int64_t least = least_tile(request->graph);
+    c->tile = c->tile > 0 && c->tile < least ? least : c->tile;
     c->lanes = request->lanes ? request->lanes : default_lanes(request);
     c->workers = request->workers ? request->workers : ctx->workers;
     c->segments = 1;
@@ -610,7 +624,7 @@ static bool save(choice *c, const choice *frugal)
 /* From the default choice to ever more frugal ones. */
 static bw_status search(attempt *a, choice c)
 {
-    choice frugal = {.tile = 1, .workers = 1, .lanes = a->plan->ranks, .segments = 1};
+    choice frugal = {.tile = least_tile(a->plan->source), .workers = 1, .lanes = a->plan->ranks, .segments = 1};
     size_t least = 0;
     find_budget(a);
     bool tight = !a->system || a->budget < TIGHT_BYTES;
