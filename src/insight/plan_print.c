@@ -122,8 +122,9 @@ bw_status bw_plan_print(const bw_plan *plan, FILE *file)
         return BW_INVALID_ARGUMENT;
     }
     const bw_memory_facts *facts = &plan->facts;
-    fprintf(file, "batch %lld: tile %lld, %d lanes, %d workers, %d %s\n", (long long)facts->batch, (long long)facts->tile,
-            facts->lanes, facts->workers, facts->phases, facts->phases == 1 ? "phase" : "phases");
+    fprintf(file, "batch %lld: tile %lld, %d %s, %d %s, %d %s\n", (long long)facts->batch, (long long)facts->tile, facts->lanes,
+            facts->lanes == 1 ? "lane" : "lanes", facts->workers, facts->workers == 1 ? "worker" : "workers", facts->phases,
+            facts->phases == 1 ? "phase" : "phases");
     fprintf(file, "tile %s\n\n", plan->reason);
     print_items(plan, file);
     print_sums(plan, file);
