@@ -9,8 +9,8 @@
 #include <string.h>
 
 typedef struct arguments {
-    const char *model, *data, *batch, *optimizer, *loss, *explain;
-    double scale;
+    const char *model, *batch, *optimizer, *loss, *explain;
+    cli_data data;
     int64_t tile;
     int accumulate, epochs, workers, lanes;
     size_t memory;
@@ -22,9 +22,7 @@ typedef struct arguments {
 static const cli_option options[] = {
     {"model", &cli_text, AT(model), "M",
      "an expression, a text file that holds one, or a file of\nKeras: .keras, .json, .h5 (required)"},
-    {"data", &cli_text, AT(data), "D",
-     "samples, as for train; without them the model must begin\nwith input(...), e.g. input(28,28,1)"},
-    {"scale", &cli_ratio, AT(scale), "S", "multiply the inputs by S, e.g. 1/255"},
+    CLI_DATA_OPTIONS(arguments, data),
     {"batch", &cli_text, AT(batch), "A,B,...", "batches to plan for, numbers or full (32)"},
     {"accumulate", &cli_count, AT(accumulate), "K", "batches behind one update (1)"},
     {"epochs", &cli_count, AT(epochs), "N", "passes over the data: rows of the history (10)"},
@@ -257,13 +255,11 @@ static int plan(const arguments *given, bw_context *ctx)
     bw_model *model = NULL;
     bw_dataset *dataset = NULL;
     batches list = {.count = 0};
-    cli_explanation explanation = {.model = given->model, .data = given->data};
+    cli_explanation explanation = {.model = given->model, .data = given->data.path};
     int code = cli_model_make(&model, ctx, usage.command, given->model, given->optimizer, given->loss);
-    if (code == CLI_SUCCESS && given->data != NULL) {
-        bw_read_options reading = BW_READ_OPTIONS_DEFAULT;
-        reading.scale = given->scale;
-        dataset = bw_read(ctx, given->data, &reading);
-        code = dataset == NULL ? cli_fail("%s", bw_message(ctx)) : CLI_SUCCESS;
+    if (code == CLI_SUCCESS && given->data.path != NULL) {
+        dataset = cli_data_read(ctx, &given->data, given->data.path, model, NULL);
+        code = dataset == NULL ? CLI_FAILURE : CLI_SUCCESS;
     }
     if (code == CLI_SUCCESS) {
         code = read_batches(&list, given->batch != NULL ? given->batch : "32", bw_dataset_count(dataset));
@@ -291,13 +287,16 @@ static int plan(const arguments *given, bw_context *ctx)
 
 int cli_plan(int argc, char **argv)
 {
-    arguments given = {.scale = 1, .accumulate = 1, .epochs = 10};
+    arguments given = {.data = CLI_DATA_DEFAULT, .accumulate = 1, .epochs = 10};
     cli_reading reading = cli_options_read(&usage, argc, argv, &given);
     if (reading != CLI_READ) {
         return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
     }
     if (given.model == NULL) {
         return cli_mistake(usage.command, "--model is required; 'batchwise plan --help' lists the options");
+    }
+    if (given.data.path != NULL && cli_data_check(usage.command, &given.data) != CLI_SUCCESS) {
+        return CLI_USAGE;
     }
     bw_context *ctx = cli_session_open(given.workers, true);
     if (ctx == NULL) {

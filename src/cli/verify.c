@@ -13,8 +13,8 @@
 #include <string.h>
 
 typedef struct arguments {
-    const char *model, *data, *optimizer, *loss;
-    double scale;
+    const char *model, *optimizer, *loss;
+    cli_data data;
     int64_t batch, tile;
     int steps, workers, lanes;
     uint64_t seed;
@@ -27,8 +27,7 @@ typedef struct arguments {
 static const cli_option options[] = {
     {"model", &cli_text, AT(model), "M",
      "an expression, a text file that holds one, or a file of\nKeras: .keras, .json, .h5 (required)"},
-    {"data", &cli_text, AT(data), "D", "samples, as for train (required)"},
-    {"scale", &cli_ratio, AT(scale), "S", "multiply the inputs by S, e.g. 1/255"},
+    CLI_DATA_OPTIONS(arguments, data),
     {"batch", &cli_batch, AT(batch), "N|full", "samples behind one update (32)"},
     {"steps", &cli_count, AT(steps), "N", "updates that are compared (3)"},
     {"optimizer", &cli_text, AT(optimizer), "O", "e.g. 'adam(lr=0.001)' (adam)"},
@@ -146,15 +145,12 @@ static bw_status train(trial *t, bw_model *model, bw_dataset *dataset)
 }
 
 /* The samples of all updates, shuffled as train does it. */
-static bw_dataset *take_samples(trial *t, bw_context *ctx)
+static bw_dataset *take_samples(trial *t, bw_context *ctx, bw_model *model)
 {
     const arguments *given = t->given;
-    bw_read_options reading = BW_READ_OPTIONS_DEFAULT;
-    reading.scale = given->scale;
-    bw_dataset *dataset = bw_read(ctx, given->data, &reading);
+    bw_dataset *dataset = cli_data_read(ctx, &given->data, given->data.path, model, NULL);
     int64_t samples = bw_dataset_count(dataset), count;
     if (dataset == NULL) {
-        cli_fail("%s", bw_message(ctx));
         return NULL;
     }
     t->batch = given->batch < samples ? given->batch : samples;
@@ -175,7 +171,7 @@ static int try(trial *t, bw_context *ctx)
     if (code != CLI_SUCCESS) {
         return code;
     }
-    bw_dataset *dataset = take_samples(t, ctx);
+    bw_dataset *dataset = take_samples(t, ctx, model);
     bw_status status = BW_OK;
     if (dataset == NULL) {
         return CLI_FAILURE;
@@ -457,16 +453,18 @@ static int verify(proof *p)
 
 int cli_verify(int argc, char **argv)
 {
-    arguments given = {.scale = 1, .batch = 32, .steps = 3};
+    arguments given = {.data = CLI_DATA_DEFAULT, .batch = 32, .steps = 3};
     cli_reading reading = cli_options_read(&usage, argc, argv, &given);
     if (reading != CLI_READ) {
         return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
     }
-    if (given.model == NULL || given.data == NULL) {
-        return cli_mistake(usage.command, "--%s is required; 'batchwise verify --help' lists the options",
-                           given.model == NULL ? "model" : "data");
+    if (given.model == NULL) {
+        return cli_mistake(usage.command, "--model is required; 'batchwise verify --help' lists the options");
     }
-    if (strcmp(given.data, "-") == 0) {
+    if (cli_data_check(usage.command, &given.data) != CLI_SUCCESS) {
+        return CLI_USAGE;
+    }
+    if (strcmp(given.data.path, "-") == 0) {
         return cli_mistake(usage.command, "--data -: expected samples that can be read several times, found standard input");
     }
     proof p = {.given = &given};
