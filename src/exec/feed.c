@@ -62,14 +62,17 @@ static bool is_own(const bwi_exec *exec, int lane)
 static void run_lanes(void *user, int worker)
 {
     bwi_exec *exec = user;
-    const int64_t lanes = exec->plan->lanes;
+    const int64_t lanes = exec->plan->lanes, tiles = exec->end - exec->begin, count = tiles < lanes ? tiles : lanes;
     int setting = exec->foreign ? bwi_onednn_begin() : 0;
     double begin = exec->ledger ? bwi_now() : 0;
-    for (;;) {
-        int64_t k = exec->begin + atomic_fetch_add_explicit(&exec->next_lane, 1, memory_order_relaxed);
-        if (k >= exec->end || k - exec->begin >= lanes) {
+    for (int64_t n = 0;; n++) {
+        if (count > 1) { /* a single tile is one worker's */
+            n = atomic_fetch_add_explicit(&exec->next_lane, 1, memory_order_relaxed);
+        }
+        if (n >= count) {
             break;
         }
+        const int64_t k = exec->begin + n;
         int lane = lane_at(exec, k);
         if (is_own(exec, lane)) {
             run_lane(exec, worker, lane, k, lanes);
