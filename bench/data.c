@@ -1,8 +1,8 @@
 /*
  * How fast data is read, beside the least that the same work costs.
  *
- *   data FOLDER                 makes its files in FOLDER, measures, and prints a line for each
- *   data FOLDER csv|images  one of them: what it reads, as "seconds amount" on standard output, for peers to compare with
+ *   data FOLDER             makes its files in FOLDER, measures, and prints a line for each
+ *   data FOLDER csv|images  reads one of them: "seconds amount" on standard output, for peers to compare with
  *
  * Each round times either side once, one after the other; the figure is the median over the rounds of the ratio.
  */

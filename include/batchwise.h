@@ -196,7 +196,7 @@ typedef struct bw_read_options {
  *   .csv, .csv.gz     numbers and categories; -: CSV from standard input, read to its end or `take` before training
  *   ...ubyte, .idx    IDX (also .gz): a list of images and labels, or the folder that holds them
  *   .libsvm, .svm     target index:value index:value ...
- *   .h5, .hdf5        datasets x, y and optionally w (or x_<input> and so on), not compressed; `input` and `target` name others
+ *   .h5, .hdf5        datasets x, y and optionally w (or x_<input> and so on); `input` and `target` name others
  *   .tfrecord         tf.train.Example (also .gz): inputs x or image (`input` names another: floats, int64, bytes or an encoded
  *                     image), targets y or label (`target`), weights w or weight; tfrecord:-: from standard input, a stream
  *   a folder          of class folders of PNG and JPEG images, brought to `shape` (height, width, 1 or 3 channels) or to the
