@@ -203,10 +203,22 @@ static void resize_down(bwi_canvas *canvas)
     }
 }
 
+unsigned char *bwi_canvas_place(const bwi_canvas *canvas)
+{
+    const bwi_picture *wanted = canvas->wanted;
+    if (!canvas->same || canvas->from.channels != wanted->channels || canvas->row >= wanted->height)
+        return NULL;
+    return canvas->to + canvas->row * wanted->width * wanted->channels;
+}
+
 void bwi_canvas_row(bwi_canvas *canvas, const unsigned char *row)
 {
     const int channels = canvas->wanted->channels;
     const int64_t values = canvas->wanted->width * channels;
+    if (row == bwi_canvas_place(canvas)) {
+        canvas->row++;
+        return;
+    }
     if (canvas->same) {
         convert(canvas->to + canvas->row * values, channels, row, canvas->from.channels, canvas->from.width);
     } else {

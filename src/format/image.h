@@ -38,6 +38,8 @@ bw_status bwi_image_check(const bwi_picture *image, size_t size, int64_t densest
 /* `from` is what the rows have: any size within limits, 1 or 3 channels. */
 bw_status bwi_canvas_begin(bwi_canvas *canvas, const bwi_picture *from);
 void bwi_canvas_row(bwi_canvas *canvas, const unsigned char *row);
+/* Where the next row may be written before it is handed over, if it is wanted just as it is; otherwise NULL. */
+unsigned char *bwi_canvas_place(const bwi_canvas *canvas);
 
 bool bwi_png_is(const void *file, size_t size);
 bw_status bwi_png_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble);

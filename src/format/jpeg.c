@@ -139,10 +139,11 @@ static void decode(reading *r, bwi_canvas *canvas)
         return;
     }
     while (r->jpeg.output_scanline < r->jpeg.output_height) {
-        jpeg_read_scanlines(&r->jpeg, &r->row, 1);
+        unsigned char *place = inks ? NULL : bwi_canvas_place(canvas), *row = place ? place : r->row;
+        jpeg_read_scanlines(&r->jpeg, &row, 1);
         if (inks)
-            print_inks(r, r->row, from.width);
-        bwi_canvas_row(canvas, r->row);
+            print_inks(r, row, from.width);
+        bwi_canvas_row(canvas, row);
     }
     jpeg_finish_decompress(&r->jpeg);
 }
