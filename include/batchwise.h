@@ -312,6 +312,10 @@ BW_API bw_dataset *bw_augment(bw_dataset *dataset, const char *text, uint64_t se
 /* Samples kept in memory once they were made, as they were in epoch 0. Takes the dataset. */
 BW_API bw_dataset *bw_cache(bw_dataset *dataset);
 
+/* The same in a file, for later runs too: made now, on all workers, if there is none; otherwise it must hold these samples (its
+ * fields, counts and a fingerprint of some of them are compared, and all its bytes checked). Takes the dataset. */
+BW_API bw_dataset *bw_cache_file(bw_dataset *dataset, const char *path);
+
 /* Inputs with mean 0 and deviation 1, or from 0 to 1, for each index of their last axis. Fitted to the samples that they are first
  * used with: by bw_fit to its training part alone. With `like`, as that dataset was (kept): for validation and use. Take the
  * dataset. */

@@ -48,10 +48,10 @@ static const cli_usage usage = {
 
 /* ---- The digits ----------------------------------------------------------------------------------------- */
 
-/* Beside the program in the tree it was built in, or where it was installed; the caller frees it; NULL after a message. */
+/* Beside the program in the tree it was built in (build/, or build/PRESET/), or where it was installed; the caller frees it; NULL after a message. */
 static char *find_digits(void)
 {
-    static const char *const places[] = {"../data/digits.npz", "../share/batchwise/digits.npz"};
+    static const char *const places[] = {"../share/batchwise/digits.npz", "../data/digits.npz", "../../data/digits.npz"};
     enum { LONGEST = 4096 };
     char *path = malloc(LONGEST);
     ssize_t length = path == NULL ? -1 : readlink("/proc/self/exe", path, LONGEST - 64);
@@ -65,7 +65,7 @@ static char *find_digits(void)
         }
     }
     cli_fail("the digits are not there: expected %.*s%s, or %s beside it", length > 0 ? (int)length : 0, path == NULL ? "" : path,
-             places[1], places[0]);
+             places[0], places[1]);
     free(path);
     return NULL;
 }

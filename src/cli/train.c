@@ -34,7 +34,7 @@ static const cli_option options[] = {
     {"drop-remainder", &cli_flag, AT(drop_remainder), NULL, "leave out a last batch that is smaller than the others"},
     {"augment", &cli_text, AT(augment), "A", "change images at random while training, e.g.\n'flip,shift=0.1,rotate=15'"},
     {"bad-records", &cli_percent, AT(bad), "P", "share of the samples that may be bad and are left out: 1%"},
-    {"cache", &cli_text, AT(cache), "memory", "keep samples in memory once they were made"},
+    {"cache", &cli_text, AT(cache), "WHERE", "keep samples once they were made: memory, or a file for later runs too"},
     {"prefetch", &cli_extent, AT(prefetch), "N", "samples made ahead (two batches)"},
     {"parallel", &cli_count, AT(parallel), "N", "threads that make samples (one for each CPU)"},
     {"epochs", &cli_count, AT(epochs), "N", "passes over the data (10)"},
@@ -137,7 +137,7 @@ static bw_dataset *prepare(const arguments *given, bw_dataset *dataset)
         dataset = bw_allow_bad(dataset, given->bad);
     }
     if (given->cache != NULL) {
-        dataset = bw_cache(dataset);
+        dataset = strcmp(given->cache, "memory") == 0 ? bw_cache(dataset) : bw_cache_file(dataset, given->cache);
     }
     if (given->augment != NULL) {
         dataset = bw_augment(dataset, given->augment, given->seed);
@@ -371,9 +371,6 @@ static int check(const arguments *given)
     int code = cli_data_check(usage.command, &given->data);
     if (code != CLI_SUCCESS) {
         return code;
-    }
-    if (given->cache != NULL && strcmp(given->cache, "memory") != 0) {
-        return cli_mistake(usage.command, "--cache: expected memory, found '%s'", given->cache);
     }
     if (given->validation != NULL && given->validation_split > 0) {
         return cli_mistake(usage.command, "--validation and --validation-split exclude each other; give one of them");

@@ -114,6 +114,18 @@ expect_code 0 '--validation --memory --tile --lanes'
 expect_pattern out '"val_loss": \[' '--validation'
 expect_equal 8 "$(value tile)" '--tile 8'
 expect_equal 4 "$(value lanes)" '--lanes 4'
+# A cache in a file: the second run reads it; one of other samples is refused and stays.
+run train --model 'flatten dense(10,softmax)' --data "$digits" --epochs 1 --cache samples.cache --quiet --json
+expect_code 0 'train with a cache in a file'
+cp out first.json && cp samples.cache kept
+run train --model 'flatten dense(10,softmax)' --data "$digits" --epochs 1 --cache samples.cache --quiet --json
+expect_code 0 'train from a cache in a file'
+[ "$(grep -o '"history":.*}' first.json | cut -d} -f1)" = "$(grep -o '"history":.*}' out | cut -d} -f1)" ] || fail 'a cache changes the history'
+run train --model 'flatten dense(10,softmax)' --data "$digits" --scale 0.5 --epochs 1 --cache samples.cache
+expect_code 1 'train with a cache of other samples'
+expect_text err 'samples.cache: a cache of other samples' 'train with a cache of other samples'
+cmp -s samples.cache kept || fail 'a refused cache was changed'
+
 # Samples that are cached, augmented and made ahead train alike on any number of workers and threads.
 made='synth:images?n=60&shape=8x8x1&classes=10'
 run train --model 'flatten dense(10,softmax)' --data "$made" --augment flip,shift=1,noise=0.1 --cache memory --prefetch 16 \

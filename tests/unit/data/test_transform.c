@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #define COUNT 200
 
@@ -281,6 +282,56 @@ static void test_cache(void **state)
     bw_close(ctx);
 }
 
+/* Once for all contexts; by number, with types and scale as they are; refused if it is another's or damaged. */
+static void test_cache_file(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/batchwise-cache-XXXXXX";
+    const int made = mkstemp(path);
+    assert_true(made >= 0);
+    close(made);
+    unlink(path);
+    for (int round = 0; round < 2; round++) {
+        bw_context *ctx = bw_open(NULL);
+        atomic_store(&calls, 0);
+        bw_dataset *dataset = bw_cache_file(bw_map(table(ctx), count_calls, NULL, NULL), path);
+        assert_non_null(dataset);
+        const int looked = atomic_load(&calls);
+        assert_true(round ? looked < COUNT : looked >= COUNT);
+        float x[3], y;
+        for (int64_t i = 0; i < COUNT; i++) {
+            assert_int_equal(gather(dataset, 0, 2, i, x, 3, NULL), BW_OK);
+            assert_int_equal(gather(dataset, 1, 2, i, &y, 1, NULL), BW_OK);
+            assert_true(x[0] == 0 && x[1] == rows[i * 3 + 1] && y == (float)labels[i]);
+        }
+        assert_int_equal(atomic_load(&calls), looked);
+        bw_close(ctx);
+    }
+    bw_context *ctx = bw_open(NULL);
+    assert_null(bw_cache_file(table(ctx), path));
+    assert_non_null(strstr(bw_message(ctx), "a cache of other samples"));
+    bw_close(ctx);
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    fseek(file, -3, SEEK_END);
+    fputc('!', file);
+    fclose(file);
+    ctx = bw_open(NULL);
+    assert_null(bw_cache_file(bw_map(table(ctx), count_calls, NULL, NULL), path));
+    assert_non_null(strstr(bw_message(ctx), "damaged"));
+    bw_close(ctx);
+    assert_int_equal(truncate(path, 100), 0);
+    ctx = bw_open(NULL);
+    assert_null(bw_cache_file(bw_map(table(ctx), count_calls, NULL, NULL), path));
+    assert_non_null(strstr(bw_message(ctx), "no cache of samples"));
+    bw_close(ctx);
+    ctx = bw_open(NULL);
+    assert_null(bw_cache_file(bw_standardise(table(ctx), NULL), path));
+    assert_non_null(strstr(bw_message(ctx), "comes after it"));
+    bw_close(ctx);
+    unlink(path);
+}
+
 static int count_to(void *user, bw_sample *sample, void *const *values)
 {
     const int64_t last = *(const int64_t *)user;
@@ -342,9 +393,11 @@ static void test_allocation_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_filter), cmocka_unit_test(test_bad),       cmocka_unit_test(test_statistics),
-        cmocka_unit_test(test_range),  cmocka_unit_test(test_channels),  cmocka_unit_test(test_one_hot),
-        cmocka_unit_test(test_cache),  cmocka_unit_test(test_generator), cmocka_unit_test(test_allocation_fails),
+        cmocka_unit_test(test_filter),     cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_statistics), cmocka_unit_test(test_range),
+        cmocka_unit_test(test_channels),   cmocka_unit_test(test_one_hot),
+        cmocka_unit_test(test_cache),      cmocka_unit_test(test_cache_file),
+        cmocka_unit_test(test_generator),  cmocka_unit_test(test_allocation_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
