@@ -42,11 +42,12 @@ void bwi_measure_opened(bwi_measure *m, bw_context *ctx)
 /* Waiting for a disk page by page makes a step a thousand times as long, and nothing else tells. */
 static void tell_pressure(bw_context *ctx, const bw_run_facts *facts)
 {
+    enum { FEW = 100 }; /* code that is used for the first time */
     char swapped[32];
     if (facts->swapped_bytes > 0) {
         bwi_log(ctx, BW_LOG_WARNING, "memory was short: %s were swapped out while training, %lld pages came back from disk",
                 bwi_format_bytes(swapped, facts->swapped_bytes), (long long)facts->major_faults);
-    } else if (facts->major_faults > 0) {
+    } else if (facts->major_faults > FEW) {
         bwi_log(ctx, BW_LOG_INFO, "%lld pages were read from disk while training, each while a thread waited for it",
                 (long long)facts->major_faults);
     }

@@ -50,7 +50,7 @@ def check(path, batchwise):
         off = float(np.max(np.abs(p - expected) / np.maximum(1, np.abs(expected))))
         why += [f"output {k} differs by {off:.1e}"] if not off <= 1e-5 and not differs(model) else []
     tensors = safetensors.numpy.load_file(stem + ".safetensors")
-    own = {f"{l.name}/{v.name}": np.ascontiguousarray(v) for l in model.layers for v in l.weights if "seed" not in v.name}
+    own = {f"{l.name}/{v.name}": np.array(keras.ops.convert_to_numpy(v), order="C") for l in model.layers for v in l.weights if "seed" not in v.name}
     if set(own) != set(tensors) or any(not np.array_equal(own[n], tensors[n].reshape(own[n].shape)) for n in own):
         why.append(f"weights differ from those of safetensors: {sorted(set(own) ^ set(tensors))[:4]}")
     back, again = stem + "-back.keras", stem + "-again.safetensors"
