@@ -53,8 +53,10 @@ static const bw_field fields[] = {{"x", {.dtype = BW_F32, .rank = 2, .shape = {S
 
 static bw_dataset *open_source(bw_context *ctx, source *s)
 {
-    s->fails = s->fails ? s->fails : -1;
-    s->stalls = s->stalls ? s->stalls : -1;
+    if (!s->fails) /* threads of a dataset that was opened before may be reading them */
+        s->fails = -1;
+    if (!s->stalls)
+        s->stalls = -1;
     return bw_from_function(ctx, fields, 2, make_sample, s);
 }
 
