@@ -139,3 +139,22 @@ for text in 0 0% -1% 101% x ''; do
 done
 t "--cache: expected a text" --cache ''
 finish
+
+# Every option of every command, from its help: one that takes a value without it, one that takes none with it.
+for command in $("$BATCHWISE" --help | sed -nE '/^commands:/,/^options:/s/^  ([a-z]+) .*/\1/p'); do
+    "$BATCHWISE" "$command" --help >options
+    seen=0
+    while read -r option value; do
+        seen=$((seen + 1))
+        case $option in
+        --help) continue ;;
+        esac
+        if [ -n "$value" ]; then
+            expect_usage "$option needs a value" "$command" "$option"
+        else
+            expect_usage "$option takes no value" "$command" "$option=yes"
+        fi
+    done < <(sed -nE 's/^  (--[a-z-]+) ([^ ]+) .*/\1 \2/p; s/^  (--[a-z-]+)   .*/\1/p' options)
+    [ "$seen" -gt 3 ] || fail "$command --help: expected options, found $seen"
+    expect_usage "unknown option '--xyzzy'" "$command" --xyzzy
+done
