@@ -242,14 +242,23 @@ static bw_status make_plan(bwi_session *s, const made_ahead *data, const bwi_ses
     return bwi_plan_make(ctx, plan, &request);
 }
 
+/* What is as large as the model: variables that have no values yet, the optimizer's slots. */
+static bw_status open_variables(const bwi_session *s, const bwi_session_options *options)
+{
+    bw_model *model = s->training->model;
+    bw_status status = bwi_model_built(model) ? BW_OK : bw_build(model, 0, NULL, options->seed);
+    return status == BW_OK && options->train ? bwi_optimizer_open_slots(s->training) : status;
+}
+
+/* The plan comes first: a budget that is too small is refused before anything large is taken. */
 static bw_status open_exec(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options)
 {
     const made_ahead data = find_data(s, dataset, options);
     bwi_plan *plan = NULL;
     bw_status status = make_plan(s, &data, options, &plan);
     s->compiles = s->training->compiles;
-    if (status == BW_OK && options->train) {
-        status = bwi_optimizer_open_slots(s->training);
+    if (status == BW_OK) {
+        status = open_variables(s, options);
         if (status != BW_OK) {
             bwi_plan_free(plan);
         }
@@ -265,9 +274,11 @@ static bw_status open_exec(bwi_session *s, const bw_dataset *dataset, const bwi_
     return status;
 }
 
-static bw_status build_model(bw_model *model, const bw_dataset *dataset, uint64_t seed)
+/* Nodes and sizes of a model that is not built yet; `connected`: they were made here. */
+static bw_status connect_model(bw_model *model, const bw_dataset *dataset, bool *connected)
 {
     int x = bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0);
+    *connected = false;
     if (bwi_model_built(model)) {
         return BW_OK;
     }
@@ -275,7 +286,7 @@ static bw_status build_model(bw_model *model, const bw_dataset *dataset, uint64_
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the data has no inputs (x)");
     }
     const bwi_field *field = bwi_dataset_field(dataset, x);
-    return bw_build(model, field->rank, field->shape, seed);
+    return bwi_model_sketch(model, field->rank, field->shape, connected);
 }
 
 /* The graph with its ends, for each length. */
@@ -310,7 +321,8 @@ bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset,
     memset(s, 0, sizeof *s);
     s->graph.ctx = model->ctx;
     s->training = bwi_training_of(model);
-    bw_status status = s->training ? build_model(model, dataset, options->seed) : BW_RESOURCE_EXHAUSTED;
+    bool connected = false, declared = model->input_shape.rank >= 0;
+    bw_status status = s->training ? connect_model(model, dataset, &connected) : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
         status = make_graph(s, model, dataset, options);
     }
@@ -322,6 +334,9 @@ bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset,
     }
     if (status != BW_OK) {
         bwi_session_close(s);
+        if (connected && !bwi_model_built(model)) {
+            bwi_model_disconnect(model, declared);
+        }
     }
     return status;
 }

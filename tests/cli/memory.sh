@@ -75,6 +75,6 @@ expect_code 1 'a limit below the smallest budget'
 expect_pattern err '^batchwise: memory: a budget of .* is too small' 'a limit below the smallest budget'
 limited $((64 << 20))
 expect_code 1 'a limit below the parameters'
-expect_pattern err "^batchwise: memory: the model's variables need .* are left" 'a limit below the parameters'
+expect_pattern err '^batchwise: memory: a budget of .* is too small' 'a limit below the parameters'
 
 finish
