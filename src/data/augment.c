@@ -369,15 +369,7 @@ static bw_dataset *build(bw_dataset *dataset, const char *text, uint64_t seed)
     if (!made)
         return NULL;
     *(augment *)made->own = own;
-    status = declare(made);
-    if (status == BW_OK)
-        status = bwi_scratch_open(made);
-    if (status == BW_OK && !made->ring)
-        status = bwi_ring_attach(made);
-    if (status == BW_OK)
-        return made;
-    bw_dataset_free(made);
-    return bwi_pass_on(ctx);
+    return bwi_dataset_working(made, declare(made));
 }
 
 bw_dataset *bw_augment(bw_dataset *dataset, const char *text, uint64_t seed)

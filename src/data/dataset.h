@@ -182,6 +182,9 @@ bwi_slot bwi_slot_take(const bw_dataset *dataset, void **values);
 void bwi_slot_give(bwi_slot slot);
 /* For a kind with make, after its columns were declared: room for the context's workers. */
 bw_status bwi_scratch_open(bw_dataset *dataset);
+/* The last step of building a kind whose samples take work to make: scratch, and a ring unless there is one. If `status`, of what
+ * went before, or one of these is a failure, the dataset is freed. A builder. */
+bw_dataset *bwi_dataset_working(bw_dataset *made, bw_status status);
 size_t bwi_scratch_bytes(const bw_dataset *dataset); /* for each thread, in this dataset and those below it */
 /* Room for `threads` more that gather at the same time, in this dataset and those below it. */
 bw_status bwi_scratch_reserve(const bw_dataset *dataset, int threads);

@@ -96,13 +96,5 @@ bw_dataset *bw_from_function(bw_context *ctx, const bw_field *fields, int count,
         return NULL;
     *(function *)root->own = (function){.make = function_, .user = user};
     root->count = root->numbers = fields[0].array.shape[0];
-    bw_status status = bwi_dataset_declare_fields(root, fields, count);
-    if (status == BW_OK)
-        status = bwi_scratch_open(root);
-    if (status == BW_OK)
-        status = bwi_ring_attach(root);
-    if (status == BW_OK)
-        return root;
-    bw_dataset_free(root);
-    return bwi_pass_on(ctx);
+    return bwi_dataset_working(root, bwi_dataset_declare_fields(root, fields, count));
 }

@@ -62,6 +62,19 @@ bw_status bwi_scratch_open(bw_dataset *dataset)
     return add_group(ctx, scratch, ctx->workers);
 }
 
+bw_dataset *bwi_dataset_working(bw_dataset *made, bw_status status)
+{
+    bw_context *ctx = made->owned.ctx;
+    if (status == BW_OK)
+        status = bwi_scratch_open(made);
+    if (status == BW_OK && !made->ring)
+        status = bwi_ring_attach(made);
+    if (status == BW_OK)
+        return made;
+    bw_dataset_free(made);
+    return bwi_pass_on(ctx);
+}
+
 size_t bwi_scratch_bytes(const bw_dataset *dataset)
 {
     size_t bytes = 0;

@@ -129,14 +129,7 @@ static bw_dataset *build(bw_dataset *dataset, bw_map_function function, void *us
     status = declare(made, &options);
     if (status == BW_OK)
         status = match(made);
-    if (status == BW_OK)
-        status = bwi_scratch_open(made);
-    if (status == BW_OK && !made->ring)
-        status = bwi_ring_attach(made);
-    if (status == BW_OK)
-        return made;
-    bw_dataset_free(made);
-    return bwi_pass_on(ctx);
+    return bwi_dataset_working(made, status);
 }
 
 bw_dataset *bw_map(bw_dataset *dataset, bw_map_function function, void *user, const bw_map_options *options)
