@@ -62,12 +62,11 @@ static const cli_option options[] = {
     {"batch", &cli_batch, AT(batch), "N|full", "samples behind one update (32)"},
     {"epochs", &cli_count, AT(epochs), "N", "measured passes over the data (1)"},
     {"warmup", &cli_number, AT(warmup), "N", "passes before them, in the same training (1)"},
-    {"memory", &cli_size, AT(memory), "SIZE", "the budget, e.g. 512M; default: what the machine gives"},
-    {"workers", &cli_count, AT(workers), "N", "threads; default: one for each CPU"},
-    {"tile", &cli_extent, AT(tile), "N", "samples a worker takes through at once; default: from the\nmodel"},
-    {"lanes", &cli_power, AT(lanes), "N", "gradient sums, a power of two; default: from the model"},
-    {"exact-kernels", &cli_flag, AT(exact_kernels), NULL,
-     "convolutions by their definition only, not by Winograd's\nfaster algorithm"},
+    {CLI_MEMORY_OPTION},
+    {CLI_WORKERS_OPTION},
+    {CLI_TILE_OPTION},
+    {CLI_LANES_OPTION},
+    {CLI_EXACT_KERNELS_OPTION},
     {"seed", &cli_seed, AT(seed), "N", "of the weights and the data (0)"},
     {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output; of several workloads\na list in \"results\""},
     {.name = NULL},
@@ -93,6 +92,7 @@ static const cli_usage usage = {
     .synopsis = "--workload NAME[:BATCH],... [options]",
     .purpose = "Measures the speed of training on random samples in memory, with Adam.",
     .options = options,
+    .required = "workload",
     .print_more = print_workloads,
 };
 
@@ -250,15 +250,14 @@ static int measure(result *measured, const arguments *given)
         return cli_fail("no memory for the samples of workload '%s'", measured->work->name);
     }
     int code = CLI_FAILURE;
-    cli_session_exact_kernels(given->exact_kernels);
-    bw_context *ctx = cli_session_open(given->workers, false);
+    bw_context *ctx = cli_session_open((cli_session){.workers = given->workers, .exact_kernels = given->exact_kernels});
     if (ctx != NULL) {
         bw_status status = fit(measured, given, ctx, &made);
-        code = status == BW_OK ? CLI_SUCCESS : status == BW_CANCELLED ? CLI_INTERRUPTED : CLI_FAILURE;
-        if (code != CLI_SUCCESS) {
-            cli_fail("%s: %s", measured->work->name, code == CLI_INTERRUPTED ? "interrupted" : bw_message(ctx));
+        code = status == BW_OK ? CLI_SUCCESS : CLI_FAILURE;
+        if (status != BW_OK) {
+            cli_fail("%s: %s", measured->work->name, status == BW_CANCELLED ? "interrupted" : bw_message(ctx));
         }
-        cli_session_close(ctx);
+        code = cli_session_close(ctx, code);
     }
     samples_free(&made);
     return code;
@@ -400,12 +399,9 @@ static int bench(const arguments *given, result *list, size_t count)
 int cli_bench(int argc, char **argv)
 {
     arguments given = {.batch = 32, .epochs = 1, .warmup = 1};
-    cli_reading reading = cli_options_read(&usage, argc, argv, &given);
-    if (reading != CLI_READ) {
-        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
-    }
-    if (given.workload == NULL) {
-        return cli_mistake(usage.command, "--workload is required; 'batchwise bench --help' lists the workloads");
+    int code;
+    if (!cli_options_read(&code, &usage, argc, argv, &given)) {
+        return code;
     }
     if (given.epochs > INT32_MAX - given.warmup) {
         return cli_mistake(usage.command, "--epochs and --warmup: expected a sum of at most %d", INT32_MAX);
@@ -416,7 +412,7 @@ int cli_bench(int argc, char **argv)
     }
     char *text = strdup(given.workload);
     result *list = calloc(count, sizeof *list);
-    int code = CLI_FAILURE;
+    code = CLI_FAILURE;
     if (text == NULL || list == NULL) {
         cli_fail("no memory for the list of workloads");
     } else {

@@ -13,8 +13,6 @@
 #include "cli/json.h"
 #include "cli/options.h"
 
-enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
-
 /* Subcommands; argv[0] is the subcommand's name. */
 int cli_train(int argc, char **argv);
 int cli_plan(int argc, char **argv);
@@ -26,14 +24,41 @@ int cli_bench(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 int cli_demo(int argc, char **argv);
 
+/* ---- Options that mean the same in several commands: rows for a table about the command's `arguments` ------- */
+
+#define CLI_MODEL_OPTION                                 \
+    "model", &cli_text, offsetof(arguments, model), "M", \
+        "an expression, a text file that holds one, or a file of\nKeras: .keras, .json, .h5 (required)"
+#define CLI_TRAINED_MODEL_OPTION "model", &cli_text, offsetof(arguments, model), "M", "a file with weights: .keras, .h5 (required)"
+#define CLI_OPTIMIZER_OPTION "optimizer", &cli_text, offsetof(arguments, optimizer), "O", "e.g. 'adam(lr=0.001)' (adam)"
+#define CLI_LOSS_OPTION \
+    "loss", &cli_text, offsetof(arguments, loss), "L", "by Keras's name; default: from the last layer and the targets"
+#define CLI_MEMORY_OPTION \
+    "memory", &cli_size, offsetof(arguments, memory), "SIZE", "the budget, e.g. 512M; default: what the machine gives"
+#define CLI_WORKERS_OPTION "workers", &cli_count, offsetof(arguments, workers), "N", "threads; default: one for each CPU"
+#define CLI_TILE_OPTION \
+    "tile", &cli_extent, offsetof(arguments, tile), "N", "samples a worker takes through at once; default: from the\nmodel"
+#define CLI_LANES_OPTION \
+    "lanes", &cli_power, offsetof(arguments, lanes), "N", "gradient sums, a power of two; default: from the model"
+#define CLI_EXACT_KERNELS_OPTION                                          \
+    "exact-kernels", &cli_flag, offsetof(arguments, exact_kernels), NULL, \
+        "convolutions by their definition only, not by Winograd's\nfaster algorithm"
+#define CLI_JSON_OPTION "json", &cli_flag, offsetof(arguments, json), NULL, "one JSON object on standard output"
+
 /* ---- session.c: the context of a command, its messages and its interruption ----------------------------- */
 
-/* Opens a context whose log goes to standard error (nowhere if quiet) and that Ctrl-C cancels: the first one ends
- * what the library is doing with BW_CANCELLED, a second one ends the process. NULL after a message. */
-bw_context *cli_session_open(int workers, bool quiet);
-/* For contexts that are opened from now on: bw_context_options.exact_kernels. */
-void cli_session_exact_kernels(bool wanted);
-void cli_session_close(bw_context *ctx);
+/* What a command wants of its context, as in bw_context_options. */
+typedef struct cli_session {
+    int workers;
+    bool exact_kernels;
+    bool quiet; /* the log goes nowhere; else to standard error */
+} cli_session;
+
+/* Opens a context that Ctrl-C cancels: the first one ends what the library is doing with BW_CANCELLED, a second one ends the
+ * process. NULL after a message. */
+bw_context *cli_session_open(cli_session session);
+/* Closes it. Returns the command's exit code: `code`, or CLI_INTERRUPTED if that is a failure after Ctrl-C. */
+int cli_session_close(bw_context *ctx, int code);
 /* While steps are made Ctrl-C only counts, so that the one at hand is finished: whoever makes them looks after each. */
 void cli_session_stepping(bool stepping);
 /* True once Ctrl-C was pressed. */
@@ -68,22 +93,16 @@ int cli_name_width(const char *name, int most);
 
 /* ---- model.c: what --model and --optimizer say ---------------------------------------------------------- */
 
-/* The expression that `argument` is, or that the text file of this name holds. Returns CLI_SUCCESS, or an exit code
- * after a message. The caller frees *expression. */
-int cli_model_text(char **expression, const char *command, const char *argument);
-
-/* Whether the argument names a model's file by its extension (.keras, .json, .h5): bw_load reads it. */
-bool cli_model_is_file(const char *argument);
-/* Either of the two, compiled; what is NULL stays as the file has it. Returns CLI_SUCCESS, or an exit code after a message. */
-int cli_model_make(bw_model **model, bw_context *ctx, const char *command, const char *argument, const char *optimizer,
-                   const char *loss);
 /* The model that `argument` says: a file of Keras (*loaded: it may be compiled, and has its input's shape), an expression, or a
  * text file that holds one. A wrong expression is shown with a caret. Returns CLI_SUCCESS, or an exit code after a message. */
 int cli_model_open(bw_model **model, bool *loaded, bw_context *ctx, const char *command, const char *argument);
-/* The same for commands that use a trained model: a file that holds weights. */
-int cli_model_open_trained(bw_model **model, bw_context *ctx, const char *command, const char *argument);
+/* The same, compiled; what is NULL stays as the file has it. */
+int cli_model_make(bw_model **model, bw_context *ctx, const char *command, const char *argument, const char *optimizer,
+                   const char *loss);
 /* Whether the argument names a model's file by its extension (.keras, .json, .h5): bw_load reads it. */
 bool cli_model_is_file(const char *argument);
+/* Whether it names a file of nothing but weights (.safetensors, .weights.h5). */
+bool cli_model_is_weights(const char *path);
 /* Whether bw_save can write a model to this name. */
 bool cli_model_can_be_saved(const char *path);
 
@@ -112,6 +131,7 @@ bool cli_explanation_read(cli_explanation *explanation, const char *text);
 void cli_explanation_find(cli_explanation *explanation, const bw_plan *plan, bool batch_given);
 void cli_explanation_print(FILE *file, const cli_explanation *explanation);
 void cli_explanation_json(cli_json *json, const cli_explanation *explanation);
+
 /* ---- data.c: what --data and the options beside it say --------------------------------------------------- */
 
 typedef struct cli_data {
@@ -151,6 +171,10 @@ int cli_data_check(const char *command, const cli_data *data);
 bool cli_data_is_csv(const char *path);
 /* Samples; prepared as those that the model was trained on, or like others (both may be NULL). NULL after a message. */
 bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *path, bw_model *model, const bw_dataset *like);
+
+/* A trained model, from a file that holds weights, and samples for it. Returns CLI_SUCCESS, or an exit code after a message. */
+int cli_model_open_trained(bw_model **model, bw_dataset **dataset, bw_context *ctx, const char *command, const char *argument,
+                           const cli_data *data);
 
 /* ---- predictions.c: what a model says about samples ------------------------------------------------------- */
 

@@ -19,7 +19,7 @@ static const cli_option options[] = {
     {"model", &cli_text, AT(model), "M",
      "whose weights IN has, if it has nothing else: a file, or an\nexpression that begins with input(...)"},
     {"quiet", &cli_flag, AT(quiet), NULL, "no warnings, no summary"},
-    {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
+    {CLI_JSON_OPTION},
     {.name = NULL},
 };
 
@@ -66,27 +66,6 @@ static int take_words(int *argc, char **argv, const char *words[2])
     return found;
 }
 
-static bool holds_weights_only(const char *path)
-{
-    static const char *const endings[] = {".safetensors", ".weights.h5"};
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        size_t length = strlen(path), n = strlen(endings[i]);
-        if (length > n && strcmp(path + length - n, endings[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The model that --model says, without a thought to its weights. NULL after a message; *code is the exit code. */
-static bw_model *make_model(bw_context *ctx, const char *argument, int *code)
-{
-    bw_model *model = NULL;
-    bool loaded;
-    *code = cli_model_open(&model, &loaded, ctx, "convert", argument);
-    return model;
-}
-
 static int64_t parameters_of(const bw_model *model)
 {
     int64_t sum = 0;
@@ -121,12 +100,13 @@ static void report(const arguments *a, const bw_model *model, const char *const 
 
 static int convert(const arguments *a, const char *const *words)
 {
-    int code = CLI_SUCCESS;
-    bw_context *ctx = cli_session_open(1, a->quiet || a->json);
+    bw_context *ctx = cli_session_open((cli_session){.workers = 1, .quiet = a->quiet || a->json});
     if (ctx == NULL) {
         return CLI_FAILURE;
     }
-    bw_model *model = make_model(ctx, a->model != NULL ? a->model : words[0], &code);
+    bw_model *model;
+    bool loaded;
+    int code = cli_model_open(&model, &loaded, ctx, usage.command, a->model != NULL ? a->model : words[0]);
     if (code == CLI_SUCCESS && a->model != NULL && bw_load_weights(model, words[0]) != BW_OK) {
         code = cli_fail("%s", bw_message(ctx));
     }
@@ -136,8 +116,7 @@ static int convert(const arguments *a, const char *const *words)
     if (code == CLI_SUCCESS) {
         report(a, model, words);
     }
-    cli_session_close(ctx);
-    return code;
+    return cli_session_close(ctx, code);
 }
 
 int cli_convert(int argc, char **argv)
@@ -145,21 +124,22 @@ int cli_convert(int argc, char **argv)
     arguments a = {.model = NULL};
     const char *words[2] = {NULL, NULL};
     int found = take_words(&argc, argv, words);
-    cli_reading reading = cli_options_read(&usage, argc, argv, &a);
-    if (reading != CLI_READ) {
-        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
+    int code;
+    if (!cli_options_read(&code, &usage, argc, argv, &a)) {
+        return code;
     }
     if (found < 2) {
-        return cli_mistake("convert", "expected two files, IN and OUT, found %s", found == 1 ? "one" : "none");
+        return cli_mistake(usage.command, "expected two files, IN and OUT, found %s", found == 1 ? "one" : "none");
     }
-    if (a.model == NULL && holds_weights_only(words[0])) {
-        return cli_mistake("convert", "%s holds weights only: --model must say whose they are", words[0]);
+    if (a.model == NULL && cli_model_is_weights(words[0])) {
+        return cli_mistake(usage.command, "%s holds weights only: --model must say whose they are", words[0]);
     }
     if (a.model == NULL && !cli_model_is_file(words[0])) {
-        return cli_mistake("convert", "%s: expected a name that ends in .keras, .json, .h5, .weights.h5 or .safetensors", words[0]);
+        return cli_mistake(usage.command, "%s: expected a name that ends in .keras, .json, .h5, .weights.h5 or .safetensors",
+                           words[0]);
     }
     if (!cli_model_can_be_saved(words[1])) {
-        return cli_mistake("convert", "%s: expected a name that ends in .keras, .json, .weights.h5, .safetensors, .onnx or .c",
+        return cli_mistake(usage.command, "%s: expected a name that ends in .keras, .json, .weights.h5, .safetensors, .onnx or .c",
                            words[1]);
     }
     return convert(&a, words);

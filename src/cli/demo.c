@@ -26,10 +26,10 @@ typedef struct arguments {
 
 static const cli_option options[] = {
     {"run", &cli_text, AT(run), "DIR", "the folder of the run (batchwise-demo); an earlier run in it\nis replaced"},
-    {"workers", &cli_count, AT(workers), "N", "threads; default: one for each CPU"},
+    {CLI_WORKERS_OPTION},
     {"seed", &cli_seed, AT(seed), "N", "of the weights, the order and dropout (0)"},
     {"quiet", &cli_flag, AT(quiet), NULL, "no progress"},
-    {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
+    {CLI_JSON_OPTION},
     {.name = NULL},
 };
 
@@ -191,19 +191,17 @@ static int run(const arguments *given, bw_context *ctx, const char *digits)
 int cli_demo(int argc, char **argv)
 {
     arguments given = {.run = "batchwise-demo", .words = argv};
-    cli_reading reading = cli_options_read(&usage, argc, argv, &given);
-    if (reading != CLI_READ) {
-        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
+    int code;
+    if (!cli_options_read(&code, &usage, argc, argv, &given)) {
+        return code;
     }
     char *digits = find_digits();
-    bw_context *ctx = digits == NULL ? NULL : cli_session_open(given.workers, given.quiet);
+    bw_context *ctx = digits == NULL ? NULL : cli_session_open((cli_session){.workers = given.workers, .quiet = given.quiet});
     if (ctx == NULL) {
         free(digits);
         return CLI_FAILURE;
     }
-    int code = run(&given, ctx, digits);
-    code = code == CLI_FAILURE && cli_session_interrupted() ? CLI_INTERRUPTED : code;
-    cli_session_close(ctx);
+    code = cli_session_close(ctx, run(&given, ctx, digits));
     free(digits);
     return code;
 }

@@ -11,11 +11,12 @@ typedef struct arguments {
 #define AT(member) offsetof(arguments, member)
 
 static const cli_option options[] = {
-    {"model", &cli_text, AT(model), "M", "a file with weights: .keras, .h5 (required)"},
+    {CLI_TRAINED_MODEL_OPTION},
+    /* What is not given of these is as in the model's training. */
     CLI_DATA_OPTIONS(arguments, data),
-    {"workers", &cli_count, AT(workers), "N", "threads; default: one for each CPU"},
+    {CLI_WORKERS_OPTION},
     {"quiet", &cli_flag, AT(quiet), NULL, "no messages"},
-    {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
+    {CLI_JSON_OPTION},
     {.name = NULL},
 };
 
@@ -30,6 +31,7 @@ static const cli_usage usage = {
     .synopsis = "--model M --data D [options]",
     .purpose = "Loss and metrics of a trained model; of a classifier a confusion matrix too.",
     .options = options,
+    .required = "model",
     .print_more = print_example,
 };
 
@@ -88,34 +90,22 @@ static int evaluate(const arguments *given, bw_context *ctx, bw_model *model, bw
 static int run(const arguments *given, bw_context *ctx)
 {
     bw_model *model;
-    int code = cli_model_open_trained(&model, ctx, usage.command, given->model);
-    if (code != CLI_SUCCESS) {
-        return code;
-    }
-    bw_dataset *dataset = cli_data_read(ctx, &given->data, given->data.path, model, NULL);
-    return dataset == NULL ? CLI_FAILURE : evaluate(given, ctx, model, dataset);
+    bw_dataset *dataset;
+    int code = cli_model_open_trained(&model, &dataset, ctx, usage.command, given->model, &given->data);
+    return code == CLI_SUCCESS ? evaluate(given, ctx, model, dataset) : code;
 }
 
 int cli_eval(int argc, char **argv)
 {
     arguments given = {.data = CLI_DATA_DEFAULT};
-    cli_reading reading = cli_options_read(&usage, argc, argv, &given);
-    if (reading != CLI_READ) {
-        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
+    int code;
+    if (!cli_options_read(&code, &usage, argc, argv, &given)) {
+        return code;
     }
-    if (given.model == NULL) {
-        return cli_mistake(usage.command, "--model is required; 'batchwise eval --help' lists the options");
-    }
-    int code = cli_data_check(usage.command, &given.data);
+    code = cli_data_check(usage.command, &given.data);
     if (code != CLI_SUCCESS) {
         return code;
     }
-    bw_context *ctx = cli_session_open(given.workers, given.quiet);
-    if (ctx == NULL) {
-        return CLI_FAILURE;
-    }
-    code = run(&given, ctx);
-    code = code == CLI_FAILURE && cli_session_interrupted() ? CLI_INTERRUPTED : code;
-    cli_session_close(ctx);
-    return code;
+    bw_context *ctx = cli_session_open((cli_session){.workers = given.workers, .quiet = given.quiet});
+    return ctx == NULL ? CLI_FAILURE : cli_session_close(ctx, run(&given, ctx));
 }

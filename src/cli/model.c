@@ -67,11 +67,11 @@ static int read_expression(char **expression, const char *command, const char *a
     return *expression != NULL ? CLI_SUCCESS : cli_fail("no memory for the model's text");
 }
 
-static bool ends_in_one_of(const char *name, const char *const *endings, size_t count)
+static bool ends_in_one_of(const char *name, const char *const *endings)
 {
-    for (size_t i = 0; i < count; i++) {
-        size_t length = strlen(name), n = strlen(endings[i]);
-        if (length > n && strcmp(name + length - n, endings[i]) == 0) {
+    for (; *endings != NULL; endings++) {
+        size_t length = strlen(name), n = strlen(*endings);
+        if (length > n && strcmp(name + length - n, *endings) == 0) {
             return true;
         }
     }
@@ -106,14 +106,20 @@ static void show_column(const char *expression, const char *message)
 
 bool cli_model_is_file(const char *argument)
 {
-    static const char *const endings[] = {".keras", ".json", ".h5"};
-    return ends_in_one_of(argument, endings, sizeof endings / sizeof endings[0]);
+    static const char *const endings[] = {".keras", ".json", ".h5", NULL};
+    return ends_in_one_of(argument, endings);
+}
+
+bool cli_model_is_weights(const char *path)
+{
+    static const char *const endings[] = {".safetensors", ".weights.h5", NULL};
+    return ends_in_one_of(path, endings);
 }
 
 bool cli_model_can_be_saved(const char *path)
 {
-    static const char *const endings[] = {".keras", ".safetensors", ".weights.h5", ".json", ".onnx", ".c"};
-    return ends_in_one_of(path, endings, sizeof endings / sizeof endings[0]);
+    static const char *const endings[] = {".keras", ".safetensors", ".weights.h5", ".json", ".onnx", ".c", NULL};
+    return ends_in_one_of(path, endings);
 }
 
 int cli_model_open(bw_model **model, bool *loaded, bw_context *ctx, const char *command, const char *argument)
@@ -137,14 +143,20 @@ int cli_model_open(bw_model **model, bool *loaded, bw_context *ctx, const char *
     return code;
 }
 
-int cli_model_open_trained(bw_model **model, bw_context *ctx, const char *command, const char *argument)
+int cli_model_open_trained(bw_model **model, bw_dataset **dataset, bw_context *ctx, const char *command, const char *argument,
+                           const cli_data *data)
 {
-    static const char *const endings[] = {".keras", ".h5"};
+    static const char *const endings[] = {".keras", ".h5", NULL};
     bool loaded;
-    if (!ends_in_one_of(argument, endings, sizeof endings / sizeof endings[0])) {
+    if (!ends_in_one_of(argument, endings)) {
         return cli_mistake(command, "--model: expected a file with weights, .keras or .h5, found '%s'", argument);
     }
-    return cli_model_open(model, &loaded, ctx, command, argument);
+    int code = cli_model_open(model, &loaded, ctx, command, argument);
+    if (code != CLI_SUCCESS) {
+        return code;
+    }
+    *dataset = cli_data_read(ctx, data, data->path, *model, NULL);
+    return *dataset == NULL ? CLI_FAILURE : CLI_SUCCESS;
 }
 
 int cli_model_make(bw_model **model, bw_context *ctx, const char *command, const char *argument, const char *optimizer,

@@ -223,14 +223,6 @@ static bool parse_missing(void *target, const char *text)
     return false;
 }
 
-const cli_kind cli_flag = {NULL, parse_flag};
-const cli_kind cli_text = {"a text", parse_text};
-const cli_kind cli_count = {"a whole number from 1 to 2147483647", parse_count};
-const cli_kind cli_number = {"a whole number from 0 to 2147483647", parse_number};
-const cli_kind cli_extent = {"a whole number from 1 on", parse_extent};
-const cli_kind cli_power = {"a power of two", parse_power};
-const cli_kind cli_seed = {"a whole number from 0 to 18446744073709551615", parse_seed};
-const cli_kind cli_rate = {"a number above 0", parse_rate};
 static bool parse_percent(void *target, const char *text)
 {
     char number[32];
@@ -249,13 +241,20 @@ static bool parse_percent(void *target, const char *text)
     return *(double *)target > 0 && *(double *)target <= 1;
 }
 
+const cli_kind cli_flag = {NULL, parse_flag};
+const cli_kind cli_text = {"a text", parse_text};
+const cli_kind cli_count = {"a whole number from 1 to 2147483647", parse_count};
+const cli_kind cli_number = {"a whole number from 0 to 2147483647", parse_number};
+const cli_kind cli_extent = {"a whole number from 1 on", parse_extent};
+const cli_kind cli_power = {"a power of two", parse_power};
+const cli_kind cli_seed = {"a whole number from 0 to 18446744073709551615", parse_seed};
+const cli_kind cli_rate = {"a number above 0", parse_rate};
 const cli_kind cli_percent = {"a share above 0 up to 1, or a percentage such as 1%", parse_percent};
 const cli_kind cli_share = {"a share from 0 up to, not including, 1", parse_share};
 const cli_kind cli_ratio = {"a number other than 0, or a fraction such as 1/255", parse_ratio};
 const cli_kind cli_size = {"a size such as 512M or 2G", parse_size};
 const cli_kind cli_batch = {"a whole number from 1 on, or full", parse_batch};
 const cli_kind cli_batches = {"a whole number from 1 on, full, 32,64 (by turns) or 32@0,128@5 (from epoch 5 on)", parse_batches};
-
 const cli_kind cli_shape = {"extents such as 28x28x1", parse_shape};
 const cli_kind cli_missing = {"error, mean, zero or skip", parse_missing};
 
@@ -269,7 +268,7 @@ int cli_mistake(const char *command, const char *format, ...)
     vfprintf(stderr, format, arguments);
     va_end(arguments);
     fputc('\n', stderr);
-    return 2;
+    return CLI_USAGE;
 }
 
 enum { WORD = 32 };
@@ -320,7 +319,7 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
     return nearest;
 }
 
-static cli_reading report_unknown(const cli_usage *usage, const char *argument, size_t length)
+static void report_unknown(const cli_usage *usage, const char *argument, size_t length)
 {
     char word[WORD + 1];
     size_t dashes = strspn(argument, "-"), count = 0;
@@ -328,7 +327,7 @@ static cli_reading report_unknown(const cli_usage *usage, const char *argument, 
     for (size_t i = 0; usage->absent != NULL && usage->absent[i] != NULL; i++) {
         if (strlen(usage->absent[i]) == length - dashes && memcmp(usage->absent[i], argument + dashes, length - dashes) == 0) {
             cli_mistake(usage->command, "--%s is not offered yet", usage->absent[i]);
-            return CLI_MISTAKEN;
+            return;
         }
     }
     while (usage->options[count].name != NULL) {
@@ -345,7 +344,6 @@ static cli_reading report_unknown(const cli_usage *usage, const char *argument, 
         cli_mistake(usage->command, "unknown option '%.*s'; 'batchwise %s --help' lists the options", (int)length, argument,
                     usage->command);
     }
-    return CLI_MISTAKEN;
 }
 
 /* ---- Help ----------------------------------------------------------------------------------------------- */
@@ -386,53 +384,68 @@ static const cli_option *find_option(const cli_option *options, const char *name
     return NULL;
 }
 
-/* Reads the option at argv[*at], and its value; *at stays at the last argument used. */
-static cli_reading read_option(const cli_usage *usage, int argc, char **argv, int *at, void *target)
+/* Reads the option at argv[*at], and its value; *at stays at the last argument used. False after a message. */
+static bool read_option(const cli_usage *usage, int argc, char **argv, int *at, void *target)
 {
     const char *argument = argv[*at], *equals = strchr(argument, '=');
     size_t length = equals == NULL ? strlen(argument) : (size_t)(equals - argument);
     const cli_option *option = strncmp(argument, "--", 2) == 0 ? find_option(usage->options, argument + 2, length - 2) : NULL;
     if (option == NULL) {
-        return report_unknown(usage, argument, length);
+        report_unknown(usage, argument, length);
+        return false;
     }
     const char *value = equals == NULL ? NULL : equals + 1;
     if (option->kind->expected == NULL && value != NULL) {
         cli_mistake(usage->command, "--%s takes no value, found '%s'", option->name, value);
-        return CLI_MISTAKEN;
+        return false;
     }
     if (option->kind->expected != NULL && value == NULL) {
         /* A value that looks like the next option is a forgotten value. */
         if (*at + 1 >= argc || strncmp(argv[*at + 1], "--", 2) == 0) {
             cli_mistake(usage->command, "--%s needs a value: expected %s", option->name, option->kind->expected);
-            return CLI_MISTAKEN;
+            return false;
         }
         value = argv[++*at];
     }
     if (!option->kind->parse((char *)target + option->offset, value)) {
         cli_mistake(usage->command, "--%s: expected %s, found '%s'", option->name, option->kind->expected, value);
-        return CLI_MISTAKEN;
+        return false;
     }
-    return CLI_READ;
+    return true;
 }
 
-cli_reading cli_options_read(const cli_usage *usage, int argc, char **argv, void *target)
+static bool has_required(const cli_usage *usage, const void *target)
+{
+    if (usage->required == NULL) {
+        return true;
+    }
+    const cli_option *option = find_option(usage->options, usage->required, strlen(usage->required));
+    const char *const *text = (const void *)((const char *)target + option->offset);
+    if (*text == NULL) {
+        cli_mistake(usage->command, "--%s is required; 'batchwise %s --help' lists the options", option->name, usage->command);
+    }
+    return *text != NULL;
+}
+
+bool cli_options_read(int *code, const cli_usage *usage, int argc, char **argv, void *target)
 {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             print_help(usage);
-            return CLI_HELP_SHOWN;
+            *code = CLI_SUCCESS;
+            return false;
         }
     }
+    *code = CLI_USAGE;
     for (int i = 1; i < argc; i++) {
         if (argv[i][0] != '-') {
             cli_mistake(usage->command, "unexpected argument '%s': expected an option such as --%s", argv[i],
                         usage->options[0].name);
-            return CLI_MISTAKEN;
+            return false;
         }
-        cli_reading reading = read_option(usage, argc, argv, &i, target);
-        if (reading != CLI_READ) {
-            return reading;
+        if (!read_option(usage, argc, argv, &i, target)) {
+            return false;
         }
     }
-    return CLI_READ;
+    return has_required(usage, target);
 }

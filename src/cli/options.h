@@ -8,6 +8,9 @@
 
 #include <batchwise.h>
 
+/* Exit codes of commands. */
+enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
+
 /* A kind of value. `parse` writes to `target` and returns false if the text is no such value. */
 typedef struct cli_kind {
     const char *expected; /* completes "expected ..., found ..."; NULL: the option has no value */
@@ -50,17 +53,16 @@ typedef struct cli_usage {
     const char *synopsis; /* what stands after the command's name */
     const char *purpose;
     const cli_option *options;
+    const char *required;      /* the text that must be given, by its option's name; NULL: none */
     const char *const *absent; /* options that are not offered yet, refused as such; NULL: none */
     void (*print_more)(void);  /* the help's end: lists, examples */
 } cli_usage;
 
-typedef enum cli_reading { CLI_READ, CLI_HELP_SHOWN, CLI_MISTAKEN } cli_reading;
+/* Reads argv[1] and on into `target`. False if the command ends here, with this exit code: --help printed the help on standard
+ * output, or a mistake was told in one line on standard error. */
+bool cli_options_read(int *code, const cli_usage *usage, int argc, char **argv, void *target);
 
-/* Reads argv[1] and on into `target`. --help prints the help on standard output; a mistake is one line on standard
- * error. */
-cli_reading cli_options_read(const cli_usage *usage, int argc, char **argv, void *target);
-
-/* Writes "batchwise COMMAND: ..." as one line to standard error and returns exit code 2. */
+/* Writes "batchwise COMMAND: ..." as one line to standard error and returns CLI_USAGE. */
 int cli_mistake(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The most similar of `count` names, each found at `names` + i * `stride`; NULL if none is near. */

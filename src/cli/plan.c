@@ -20,21 +20,20 @@ typedef struct arguments {
 #define AT(member) offsetof(arguments, member)
 
 static const cli_option options[] = {
-    {"model", &cli_text, AT(model), "M",
-     "an expression, a text file that holds one, or a file of\nKeras: .keras, .json, .h5 (required)"},
+    {CLI_MODEL_OPTION},
     CLI_DATA_OPTIONS(arguments, data),
     {"batch", &cli_text, AT(batch), "A,B,...", "batches to plan for, numbers or full (32)"},
     {"accumulate", &cli_count, AT(accumulate), "K", "batches behind one update (1)"},
     {"epochs", &cli_count, AT(epochs), "N", "passes over the data: rows of the history (10)"},
-    {"optimizer", &cli_text, AT(optimizer), "O", "e.g. 'adam(lr=0.001)' (adam)"},
-    {"loss", &cli_text, AT(loss), "L", "by Keras's name; default: from the last layer and the targets"},
-    {"memory", &cli_size, AT(memory), "SIZE", "the budget, e.g. 512M; default: what the machine gives"},
-    {"workers", &cli_count, AT(workers), "N", "threads; default: one for each CPU"},
-    {"tile", &cli_extent, AT(tile), "N", "samples a worker takes through at once; default: from the\nmodel"},
-    {"lanes", &cli_power, AT(lanes), "N", "gradient sums, a power of two; default: from the model"},
+    {CLI_OPTIMIZER_OPTION},
+    {CLI_LOSS_OPTION},
+    {CLI_MEMORY_OPTION},
+    {CLI_WORKERS_OPTION},
+    {CLI_TILE_OPTION},
+    {CLI_LANES_OPTION},
     {"explain", &cli_text, AT(explain), "TEXT",
      "an out-of-memory message of TensorFlow, Keras, JAX, PyTorch\nor NumPy: the layer behind it, its bytes and the remedy"},
-    {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
+    {CLI_JSON_OPTION},
     {.name = NULL},
 };
 
@@ -51,6 +50,7 @@ static const cli_usage usage = {
     .synopsis = "--model M [--data D] [options]",
     .purpose = "Tells every byte of a training run before it, and what a system that holds the whole batch would need.",
     .options = options,
+    .required = "model",
     .print_more = print_example,
 };
 
@@ -288,21 +288,13 @@ static int plan(const arguments *given, bw_context *ctx)
 int cli_plan(int argc, char **argv)
 {
     arguments given = {.data = CLI_DATA_DEFAULT, .accumulate = 1, .epochs = 10};
-    cli_reading reading = cli_options_read(&usage, argc, argv, &given);
-    if (reading != CLI_READ) {
-        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
-    }
-    if (given.model == NULL) {
-        return cli_mistake(usage.command, "--model is required; 'batchwise plan --help' lists the options");
+    int code;
+    if (!cli_options_read(&code, &usage, argc, argv, &given)) {
+        return code;
     }
     if (given.data.path != NULL && cli_data_check(usage.command, &given.data) != CLI_SUCCESS) {
         return CLI_USAGE;
     }
-    bw_context *ctx = cli_session_open(given.workers, true);
-    if (ctx == NULL) {
-        return CLI_FAILURE;
-    }
-    int code = plan(&given, ctx);
-    cli_session_close(ctx);
-    return code;
+    bw_context *ctx = cli_session_open((cli_session){.workers = given.workers, .quiet = true});
+    return ctx == NULL ? CLI_FAILURE : cli_session_close(ctx, plan(&given, ctx));
 }

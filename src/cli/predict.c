@@ -18,13 +18,13 @@ typedef struct arguments {
 #define AT(member) offsetof(arguments, member)
 
 static const cli_option options[] = {
-    {"model", &cli_text, AT(model), "M", "a file with weights: .keras, .h5 (required)"},
+    {CLI_TRAINED_MODEL_OPTION},
     CLI_DATA_OPTIONS(arguments, data),
     {"no-target", &cli_flag, AT(no_target), NULL, "all columns of a CSV file are inputs"},
     {"out", &cli_text, AT(out), "F", "write the predictions to F, .npy or .csv; default: as CSV\nto standard output"},
-    {"workers", &cli_count, AT(workers), "N", "threads; default: one for each CPU"},
+    {CLI_WORKERS_OPTION},
     {"quiet", &cli_flag, AT(quiet), NULL, "no messages"},
-    {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
+    {CLI_JSON_OPTION},
     {.name = NULL},
 };
 
@@ -39,6 +39,7 @@ static const cli_usage usage = {
     .synopsis = "--model M --data D [options]",
     .purpose = "What a trained model says about samples: numbers, or classes with their probabilities.",
     .options = options,
+    .required = "model",
     .print_more = print_example,
 };
 
@@ -52,7 +53,7 @@ static void write_npy(FILE *file, const cli_predictions *made, int count)
     (void)count;
     int at = snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld,", (long long)made->samples);
     for (int i = 0; i < made->facts.rank; i++) {
-        at += snprintf(header + at, sizeof header - (size_t)at, "%s%lld,", i > 0 ? " " : " ", (long long)made->facts.shape[i]);
+        at += snprintf(header + at, sizeof header - (size_t)at, " %lld,", (long long)made->facts.shape[i]);
     }
     at += snprintf(header + at, sizeof header - (size_t)at, "), }");
     int length = (10 + at + 1 + 63) / 64 * 64 - 10;
@@ -246,19 +247,13 @@ static int predict(const arguments *given, bw_context *ctx, bw_model *model, bw_
 static int run(const arguments *given, bw_context *ctx)
 {
     bw_model *model;
-    int code = cli_model_open_trained(&model, ctx, usage.command, given->model);
-    if (code != CLI_SUCCESS) {
-        return code;
-    }
-    bw_dataset *dataset = cli_data_read(ctx, &given->data, given->data.path, model, NULL);
-    return dataset == NULL ? CLI_FAILURE : predict(given, ctx, model, dataset);
+    bw_dataset *dataset;
+    int code = cli_model_open_trained(&model, &dataset, ctx, usage.command, given->model, &given->data);
+    return code == CLI_SUCCESS ? predict(given, ctx, model, dataset) : code;
 }
 
 static int check(arguments *given)
 {
-    if (given->model == NULL) {
-        return cli_mistake(usage.command, "--model is required; 'batchwise predict --help' lists the options");
-    }
     if (given->out != NULL && find_format(given->out) == NULL) {
         return cli_mistake(usage.command, "--out: expected a name that ends in .npy or .csv, found '%s'", given->out);
     }
@@ -272,20 +267,14 @@ static int check(arguments *given)
 int cli_predict(int argc, char **argv)
 {
     arguments given = {.data = CLI_DATA_DEFAULT};
-    cli_reading reading = cli_options_read(&usage, argc, argv, &given);
-    if (reading != CLI_READ) {
-        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
+    int code;
+    if (!cli_options_read(&code, &usage, argc, argv, &given)) {
+        return code;
     }
-    int code = check(&given);
+    code = check(&given);
     if (code != CLI_SUCCESS) {
         return code;
     }
-    bw_context *ctx = cli_session_open(given.workers, given.quiet);
-    if (ctx == NULL) {
-        return CLI_FAILURE;
-    }
-    code = run(&given, ctx);
-    code = code == CLI_FAILURE && cli_session_interrupted() ? CLI_INTERRUPTED : code;
-    cli_session_close(ctx);
-    return code;
+    bw_context *ctx = cli_session_open((cli_session){.workers = given.workers, .quiet = given.quiet});
+    return ctx == NULL ? CLI_FAILURE : cli_session_close(ctx, run(&given, ctx));
 }

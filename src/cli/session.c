@@ -37,19 +37,12 @@ static void on_log(void *user, bw_log_level level, const char *message)
     fprintf(stderr, "batchwise: %s%s\n", level == BW_LOG_WARNING ? "warning: " : "", message);
 }
 
-static bool exact_kernels;
-
-void cli_session_exact_kernels(bool wanted)
-{
-    exact_kernels = wanted;
-}
-
-bw_context *cli_session_open(int workers, bool quiet)
+bw_context *cli_session_open(cli_session session)
 {
     bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
-    options.workers = workers;
-    options.exact_kernels = exact_kernels;
-    options.log = quiet ? NULL : on_log;
+    options.workers = session.workers;
+    options.exact_kernels = session.exact_kernels;
+    options.log = session.quiet ? NULL : on_log;
     bw_context *ctx = bw_open(&options);
     if (ctx == NULL) {
         cli_fail("no memory for a context");
@@ -65,10 +58,11 @@ bw_context *cli_session_open(int workers, bool quiet)
     return ctx;
 }
 
-void cli_session_close(bw_context *ctx)
+int cli_session_close(bw_context *ctx, int code)
 {
     atomic_store(&current, NULL);
     bw_close(ctx);
+    return code == CLI_FAILURE && cli_session_interrupted() ? CLI_INTERRUPTED : code;
 }
 
 bool cli_session_interrupted(void)

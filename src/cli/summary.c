@@ -13,12 +13,11 @@ typedef struct arguments {
 #define AT(member) offsetof(arguments, member)
 
 static const cli_option options[] = {
-    {"model", &cli_text, AT(model), "M",
-     "an expression, a text file that holds one, or a file of\nKeras: .keras, .json, .h5 (required)"},
+    {CLI_MODEL_OPTION},
     {"expression", &cli_flag, AT(expression), NULL, "print the model as an expression instead"},
     CLI_DATA_OPTIONS(arguments, data),
     {"quiet", &cli_flag, AT(quiet), NULL, "no messages"},
-    {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
+    {CLI_JSON_OPTION},
     {.name = NULL},
 };
 
@@ -35,6 +34,7 @@ static const cli_usage usage = {
     .synopsis = "--model M [options]",
     .purpose = "A model's layers with output shapes, parameters and bytes, as Keras shows them.",
     .options = options,
+    .required = "model",
     .print_more = print_example,
 };
 
@@ -377,22 +377,13 @@ static int run(const arguments *given, bw_context *ctx)
 int cli_summary(int argc, char **argv)
 {
     arguments given = {.data = CLI_DATA_DEFAULT};
-    cli_reading reading = cli_options_read(&usage, argc, argv, &given);
-    if (reading != CLI_READ) {
-        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
-    }
-    if (given.model == NULL) {
-        return cli_mistake(usage.command, "--model is required; 'batchwise summary --help' lists the options");
+    int code;
+    if (!cli_options_read(&code, &usage, argc, argv, &given)) {
+        return code;
     }
     if (given.expression && given.json) {
         return cli_mistake(usage.command, "--expression and --json exclude each other: the object of --json holds the expression");
     }
-    bw_context *ctx = cli_session_open(1, given.quiet);
-    if (ctx == NULL) {
-        return CLI_FAILURE;
-    }
-    int code = run(&given, ctx);
-    code = code == CLI_FAILURE && cli_session_interrupted() ? CLI_INTERRUPTED : code;
-    cli_session_close(ctx);
-    return code;
+    bw_context *ctx = cli_session_open((cli_session){.workers = 1, .quiet = given.quiet});
+    return ctx == NULL ? CLI_FAILURE : cli_session_close(ctx, run(&given, ctx));
 }

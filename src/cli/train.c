@@ -26,8 +26,7 @@ typedef struct arguments {
 #define AT(member) offsetof(arguments, member)
 
 static const cli_option options[] = {
-    {"model", &cli_text, AT(model), "M",
-     "an expression, a text file that holds one, or a file of\nKeras: .keras, .json, .h5 (required)"},
+    {CLI_MODEL_OPTION},
     CLI_DATA_OPTIONS(arguments, data),
     {"batch", &cli_batches, AT(batch), "B",
      "samples behind one update (32): N, full, 32,64 (by turns) or\n32@0,128@5 (128 from epoch 5 on)"},
@@ -38,10 +37,10 @@ static const cli_option options[] = {
     {"prefetch", &cli_extent, AT(prefetch), "N", "samples made ahead (two batches)"},
     {"parallel", &cli_count, AT(parallel), "N", "threads that make samples (one for each CPU)"},
     {"epochs", &cli_count, AT(epochs), "N", "passes over the data (10)"},
-    {"optimizer", &cli_text, AT(optimizer), "O", "e.g. 'adam(lr=0.001)' (adam)"},
+    {CLI_OPTIMIZER_OPTION},
     {"lr", &cli_rate, AT(rate), "X", "the learning rate, in place of the optimizer's"},
     {"schedule", &cli_text, AT(schedule), "S", "of the learning rate, e.g. 'cosine_decay(0.01,1000)'"},
-    {"loss", &cli_text, AT(loss), "L", "by Keras's name; default: from the last layer and the targets"},
+    {CLI_LOSS_OPTION},
     {"metrics", &cli_text, AT(metrics), "A,B", "by Keras's names; default: accuracy for classes"},
     {"validation-split", &cli_share, AT(validation_split), "F",
      "share of the samples kept for validation: a random one\nby the seed; with --no-shuffle the last ones"},
@@ -51,12 +50,11 @@ static const cli_option options[] = {
     {"class-weight", &cli_text, AT(class_weight), "W", "auto: rare classes weigh more; or a weight for each: 1,2.5"},
     {"early-stop", &cli_text, AT(early_stop), "E", "e.g. 'patience=3,restore_best_weights=true'"},
     {"plateau", &cli_text, AT(plateau), "P", "lower the rate when learning stops, e.g. 'factor=0.2,patience=5'"},
-    {"memory", &cli_size, AT(memory), "SIZE", "the budget, e.g. 512M; default: what the machine gives"},
-    {"workers", &cli_count, AT(workers), "N", "threads; default: one for each CPU"},
-    {"tile", &cli_extent, AT(tile), "N", "samples a worker takes through at once; default: from the\nmodel"},
-    {"lanes", &cli_power, AT(lanes), "N", "gradient sums, a power of two; default: from the model"},
-    {"exact-kernels", &cli_flag, AT(exact_kernels), NULL,
-     "convolutions by their definition only, not by Winograd's\nfaster algorithm"},
+    {CLI_MEMORY_OPTION},
+    {CLI_WORKERS_OPTION},
+    {CLI_TILE_OPTION},
+    {CLI_LANES_OPTION},
+    {CLI_EXACT_KERNELS_OPTION},
     {"seed", &cli_seed, AT(seed), "N", "of the weights, the order and random layers (0)"},
     {"save-model", &cli_text, AT(save_model), "F",
      "write the trained model to F: .keras, or weights only:\n.safetensors, .weights.h5"},
@@ -64,7 +62,7 @@ static const cli_option options[] = {
     {"history", &cli_text, AT(history), "F", "write loss and metrics of each epoch to F (.json or .csv)"},
     {"run", &cli_text, AT(run), "DIR", "write run.json, history.json, history.csv and model.keras to\na new folder DIR"},
     {"quiet", &cli_flag, AT(quiet), NULL, "no progress"},
-    {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
+    {CLI_JSON_OPTION},
     {.name = NULL},
 };
 
@@ -83,6 +81,7 @@ static const cli_usage usage = {
     .synopsis = "--model M --data D [options]",
     .purpose = "Trains a model on a file of samples. The result is the same on any number of workers.",
     .options = options,
+    .required = "model",
     .absent = absent,
     .print_more = print_example,
 };
@@ -129,7 +128,6 @@ static int make_model(const arguments *given, bw_context *ctx, bw_model **model)
     return code == CLI_SUCCESS ? compile(given, ctx, *model, loaded) : code;
 }
 
-/* A model from a file goes on with data that is prepared as before; validation data is prepared as the training data. */
 /* What comes between reading and batches. */
 static bw_dataset *prepare(const arguments *given, bw_dataset *dataset)
 {
@@ -154,6 +152,7 @@ static bw_dataset *prepare(const arguments *given, bw_dataset *dataset)
     return dataset;
 }
 
+/* A model from a file goes on with data that is prepared as before; validation data is prepared as the training data. */
 static int make_datasets(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset **training, bw_dataset **validation)
 {
     cli_data data = given->data;
@@ -365,9 +364,6 @@ static int train(const arguments *given, bw_context *ctx)
 
 static int check(const arguments *given)
 {
-    if (given->model == NULL) {
-        return cli_mistake(usage.command, "--model is required; 'batchwise train --help' lists the options");
-    }
     int code = cli_data_check(usage.command, &given->data);
     if (code != CLI_SUCCESS) {
         return code;
@@ -396,20 +392,15 @@ static int check(const arguments *given)
 int cli_train(int argc, char **argv)
 {
     arguments given = {.data = CLI_DATA_DEFAULT, .epochs = 10, .accumulate = 1, .words = argv};
-    cli_reading reading = cli_options_read(&usage, argc, argv, &given);
-    if (reading != CLI_READ) {
-        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
+    int code;
+    if (!cli_options_read(&code, &usage, argc, argv, &given)) {
+        return code;
     }
-    int code = check(&given);
+    code = check(&given);
     if (code != CLI_SUCCESS) {
         return code;
     }
-    cli_session_exact_kernels(given.exact_kernels);
-    bw_context *ctx = cli_session_open(given.workers, given.quiet);
-    if (ctx == NULL) {
-        return CLI_FAILURE;
-    }
-    code = train(&given, ctx);
-    cli_session_close(ctx);
-    return code;
+    bw_context *ctx =
+        cli_session_open((cli_session){.workers = given.workers, .quiet = given.quiet, .exact_kernels = given.exact_kernels});
+    return ctx == NULL ? CLI_FAILURE : cli_session_close(ctx, train(&given, ctx));
 }

@@ -25,19 +25,18 @@ typedef struct arguments {
 #define AT(member) offsetof(arguments, member)
 
 static const cli_option options[] = {
-    {"model", &cli_text, AT(model), "M",
-     "an expression, a text file that holds one, or a file of\nKeras: .keras, .json, .h5 (required)"},
+    {CLI_MODEL_OPTION},
     CLI_DATA_OPTIONS(arguments, data),
     {"batch", &cli_batch, AT(batch), "N|full", "samples behind one update (32)"},
     {"steps", &cli_count, AT(steps), "N", "updates that are compared (3)"},
-    {"optimizer", &cli_text, AT(optimizer), "O", "e.g. 'adam(lr=0.001)' (adam)"},
-    {"loss", &cli_text, AT(loss), "L", "by Keras's name; default: from the last layer and the targets"},
-    {"memory", &cli_size, AT(memory), "SIZE", "the budget, e.g. 512M; default: what the machine gives"},
+    {CLI_OPTIMIZER_OPTION},
+    {CLI_LOSS_OPTION},
+    {CLI_MEMORY_OPTION},
     {"workers", &cli_count, AT(workers), "N", "threads of the run that others are compared with; default:\none for each CPU"},
     {"tile", &cli_extent, AT(tile), "N", "its tile; default: from the model"},
-    {"lanes", &cli_power, AT(lanes), "N", "gradient sums, a power of two; default: from the model"},
+    {CLI_LANES_OPTION},
     {"seed", &cli_seed, AT(seed), "N", "of the weights, the order and random layers (0)"},
-    {"json", &cli_flag, AT(json), NULL, "one JSON object on standard output"},
+    {CLI_JSON_OPTION},
     {.name = NULL},
 };
 
@@ -52,6 +51,7 @@ static const cli_usage usage = {
     .synopsis = "--model M --data D [options]",
     .purpose = "Proves on this model and these samples that splitting a batch changes nothing: not workers, ranks or pieces.",
     .options = options,
+    .required = "model",
     .print_more = print_example,
 };
 
@@ -203,7 +203,8 @@ static void *run(void *argument)
     opening.workers = t->workers > 0 ? t->workers : t->given->workers;
     opening.ranks = t->ranks;
     opening.rank = t->rank;
-    bw_context *ctx = t->ranks == NULL ? cli_session_open(opening.workers, true) : bw_open(&opening);
+    bw_context *ctx =
+        t->ranks == NULL ? cli_session_open((cli_session){.workers = opening.workers, .quiet = true}) : bw_open(&opening);
     t->code = CLI_FAILURE;
     if (ctx == NULL) {
         cli_fail("no memory for a context");
@@ -211,7 +212,7 @@ static void *run(void *argument)
     }
     t->code = try(t, ctx);
     if (t->ranks == NULL) {
-        cli_session_close(ctx);
+        t->code = cli_session_close(ctx, t->code);
     } else {
         bw_close(ctx);
     }
@@ -454,12 +455,9 @@ static int verify(proof *p)
 int cli_verify(int argc, char **argv)
 {
     arguments given = {.data = CLI_DATA_DEFAULT, .batch = 32, .steps = 3};
-    cli_reading reading = cli_options_read(&usage, argc, argv, &given);
-    if (reading != CLI_READ) {
-        return reading == CLI_HELP_SHOWN ? CLI_SUCCESS : CLI_USAGE;
-    }
-    if (given.model == NULL) {
-        return cli_mistake(usage.command, "--model is required; 'batchwise verify --help' lists the options");
+    int code;
+    if (!cli_options_read(&code, &usage, argc, argv, &given)) {
+        return code;
     }
     if (cli_data_check(usage.command, &given.data) != CLI_SUCCESS) {
         return CLI_USAGE;
@@ -468,7 +466,7 @@ int cli_verify(int argc, char **argv)
         return cli_mistake(usage.command, "--data -: expected samples that can be read several times, found standard input");
     }
     proof p = {.given = &given};
-    int code = verify(&p);
+    code = verify(&p);
     free(p.reference.weights);
     return code;
 }
