@@ -519,7 +519,8 @@ BW_API bw_status bw_output_describe(const bw_model *model, int index, bw_output_
 
 /* What a built model consists of, in Keras's order: layers, and, unless it is a mere list of them, its inputs as "InputLayer". */
 typedef struct bw_model_facts {
-    bool sequential; /* a list of layers behind one input */
+    const char *name; /* that a file gave it, or Keras's: "sequential", "functional"; lent */
+    bool sequential;  /* a list of layers behind one input */
     int layers;
     int64_t trainable, non_trainable; /* parameters */
     int64_t optimizer;                /* numbers that the optimizer keeps; 0 before the first training */

@@ -235,7 +235,9 @@ static void print_total(const char *name, int64_t parameters)
 static void print_table(const table *t)
 {
     const bw_model_facts *facts = &t->facts;
-    printf("Model: \"%s\"\n", facts->sequential ? "sequential" : "functional");
+    fputs("Model: \"", stdout);
+    cli_print_name(stdout, facts->name, cli_name_width(facts->name, CELL));
+    puts("\"");
     print_line(t, "┏", "━", "┳", "┓");
     print_row(t, &t->rows[0], "┃");
     print_line(t, "┡", "━", "╇", "┩");
@@ -286,6 +288,7 @@ static void print_json(const table *t, const char *expression)
     const bw_model_facts *facts = &t->facts;
     cli_json json = {.file = stdout};
     cli_json_object(&json, NULL);
+    cli_json_text(&json, "name", facts->name);
     cli_json_array(&json, "layers");
     for (int i = 0; i < facts->layers; i++) {
         put_layer(&json, t, i);

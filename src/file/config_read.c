@@ -332,6 +332,11 @@ static bw_status read_model(bw_model **model, bwi_keras *k, const bwi_json *json
     if (!*model) {
         return bwi_pending(k->ctx);
     }
+    const char *name = bwi_json_text(bwi_json_get(config, "name"));
+    (*model)->name = name ? bwi_copy_text(k->ctx, name) : NULL;
+    if (name && !(*model)->name) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
     if (sequential) {
         return read_sequential(*model, k, json, frozen);
     }

@@ -271,7 +271,7 @@ bw_status bwi_keras_write_model(bw_model *model, const bwi_wiring *wiring, bwi_j
 {
     begin_object(w, "keras", wiring->sequential ? "Sequential" : "Model");
     bwi_json_begin(w, "config", '{');
-    bwi_json_put_text(w, "name", wiring->sequential ? "sequential" : "functional");
+    bwi_json_put_text(w, "name", bwi_wiring_model_name(wiring));
     bwi_json_put_bool(w, "trainable", true);
     bw_status status = wiring->sequential ? put_sequential(w, model, wiring) : put_functional(w, model, wiring);
     bwi_json_end(w);

@@ -43,7 +43,7 @@ bw_status bw_model_describe(const bw_model *model, bw_model_facts *facts)
     }
     int64_t all = 0, trainable = 0;
     count_variables(model, 0, model->graph.variable_count, &all, &trainable);
-    *facts = (bw_model_facts){.sequential = w.sequential, .layers = w.order_count};
+    *facts = (bw_model_facts){.name = bwi_wiring_model_name(&w), .sequential = w.sequential, .layers = w.order_count};
     facts->trainable = trainable;
     facts->non_trainable = all - trainable;
     facts->optimizer = count_optimizer(model);

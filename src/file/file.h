@@ -34,6 +34,8 @@ bw_status bwi_wiring_open(bwi_wiring *wiring, const bw_model *model);
 void bwi_wiring_close(bwi_wiring *wiring);
 /* Which of its layer's uses it is, as Keras counts them. */
 int bwi_wiring_node(const bwi_wiring *wiring, int use);
+/* The model's own name, or as Keras names the first of its kind. */
+const char *bwi_wiring_model_name(const bwi_wiring *wiring);
 /* The name of a layer or input in `order`. */
 void bwi_wiring_name(const bwi_wiring *wiring, int operation, char name[64]);
 /* What losses, metrics and targets call an output; where it is a label, it has these letters only. */

@@ -239,6 +239,11 @@ static const bwi_input_attributes *input_at(const bwi_wiring *w, int input)
     return NULL;
 }
 
+const char *bwi_wiring_model_name(const bwi_wiring *w)
+{
+    return w->model->name ? w->model->name : w->sequential ? "sequential" : "functional";
+}
+
 /* Keras's names have no slashes, and a layer's and an input's differ. */
 void bwi_wiring_name(const bwi_wiring *w, int operation, char name[64])
 {

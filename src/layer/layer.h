@@ -141,6 +141,7 @@ typedef struct bwi_use {
 struct bw_model {
     bwi_owned owned;
     bw_context *ctx;
+    char *name; /* that a file gave it; NULL: Keras's */
     bwi_layer *layers;
     int layer_count, layer_capacity;
     bwi_use *uses; /* in the order of calls, or of the expression once it is connected */

@@ -13,6 +13,7 @@ static void destroy(bwi_owned *object)
     bwi_release(model->ctx, model->layers);
     bwi_release(model->ctx, model->uses);
     bwi_release(model->ctx, model->expression);
+    bwi_release(model->ctx, model->name);
 }
 
 void bw_model_free(bw_model *model)

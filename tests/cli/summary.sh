@@ -29,7 +29,7 @@ cmp -s wanted out || fail '--shape: expected the same table'
 run summary --model "$model" --data "$digits" --json
 expect_code 0 'summary --data'
 expect_equal 1 "$(wc -l <out)" 'summary --json: lines'
-expect_pattern out '^\{"layers": \[\{"name": "flatten", "class": "Flatten", "shape": \[64\], "parameters": 0, "trainable": 0, "bytes": 0, "inputs": \[\]\}, \{"name": "dense", .*"parameters": 1040, .*"inputs": \["flatten"\]\}, .*\], "parameters": 1210, "trainable": 1210, "non_trainable": 0, "optimizer": 0, "bytes": 4840, "expression": "input\(8,8,1\) flatten dense\(16,relu\) dense\(10,softmax\)"\}$' 'summary --json'
+expect_pattern out '^\{"name": "sequential", "layers": \[\{"name": "flatten", "class": "Flatten", "shape": \[64\], "parameters": 0, "trainable": 0, "bytes": 0, "inputs": \[\]\}, \{"name": "dense", .*"parameters": 1040, .*"inputs": \["flatten"\]\}, .*\], "parameters": 1210, "trainable": 1210, "non_trainable": 0, "optimizer": 0, "bytes": 4840, "expression": "input\(8,8,1\) flatten dense\(16,relu\) dense\(10,softmax\)"\}$' 'summary --json'
 
 # Branches: what is connected to what.
 residual='input(8,8,3) a=conv2d(8,3,padding=same) relu b=conv2d(8,3,padding=same) from(a) conv2d(8,1,name=shortcut) add(b,a) flatten dense(2)'
@@ -68,6 +68,14 @@ expect_empty out 'shared.keras'
 expect_text err 'cannot be written as an expression: it has several inputs or outputs' 'shared.keras'
 run summary --model "$keras/shared.keras"
 expect_code 0 'shared.keras as a table'
+
+# A file names its model, as it is shown and saved.
+run convert m.keras named.json
+sed -i 's/"name": *"sequential"/"name": "first try"/' named.json
+run summary --model named.json
+expect_text out 'Model: "first try"' 'a name of its own'
+run convert named.json again.json
+expect_text again.json '"first try"' 'a name of its own, saved'
 
 # What is missing.
 run summary --model 'dense(3)'

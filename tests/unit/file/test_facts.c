@@ -3,7 +3,10 @@
 
 #include "file/file.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bw_context *ctx;
 
@@ -128,6 +131,41 @@ static void test_built(void **state)
     assert_null(bw_model_expression(NULL));
 }
 
+/* A file names its model, for itself and the files that are written of it; else it is as Keras names the first one. */
+static void test_name(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"module\": \"keras\", \"class_name\": \"Sequential\", \"config\": {\"name\": \"first try\", \"layers\": ["
+        "{\"module\": \"keras.layers\", \"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": [null, 2], \"name\": "
+        "\"x\"}}, "
+        "{\"module\": \"keras.layers\", \"class_name\": \"Dense\", \"config\": {\"name\": \"y\", \"units\": 1}}]}}";
+    bw_model_facts facts;
+    char folder[] = "/tmp/bw_facts_XXXXXX", path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/model.json", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    for (int saved = 0; saved < 2; saved++) {
+        bw_model *model = bw_load(ctx, path);
+        check_ok(ctx, bw_build(model, 0, NULL, 1));
+        check_ok(ctx, bw_model_describe(model, &facts));
+        assert_string_equal(facts.name, "first try");
+        check_ok(ctx, bw_save(model, path));
+    }
+    remove(path);
+    rmdir(folder);
+    static const char *const cases[][2] = {{"input(2) dense(1)", "sequential"}, {"input(2) dense(2) add(input)", "functional"}};
+    for (size_t i = 0; i < BWI_COUNT(cases); i++) {
+        bw_model *model = bw_model_parse(ctx, cases[i][0]);
+        check_ok(ctx, bw_build(model, 0, NULL, 1));
+        check_ok(ctx, bw_model_describe(model, &facts));
+        assert_string_equal(facts.name, cases[i][1]);
+    }
+}
+
 /* A list has no row for its input; the optimizer counts once it was used: Adam keeps two slots, the iteration and the rate. */
 static void test_list(void **state)
 {
@@ -238,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_round_trip, open_context, close_context),
         cmocka_unit_test_setup_teardown(test_built, open_context, close_context),
+        cmocka_unit_test_setup_teardown(test_name, open_context, close_context),
         cmocka_unit_test_setup_teardown(test_list, open_context, close_context),
         cmocka_unit_test_setup_teardown(test_refusals, open_context, close_context),
         cmocka_unit_test_setup_teardown(test_calls, open_context, close_context),
