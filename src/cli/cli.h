@@ -86,6 +86,10 @@ void cli_output_discard(cli_output *output);
 enum { CLI_BYTES_TEXT = 32 };
 const char *cli_bytes_text(char *text, size_t bytes);
 
+/* "3.8 ms", "12.34 s"; `text` has CLI_SECONDS_TEXT places. */
+enum { CLI_SECONDS_TEXT = 32 };
+const char *cli_seconds_text(char *text, double seconds);
+
 /* A name from a file in `width` columns (negative: at their left), cut if it is longer; control characters become '?'. */
 void cli_print_name(FILE *file, const char *name, int width);
 /* Columns that a name takes, at most `most`. */
@@ -219,6 +223,7 @@ typedef struct cli_run {
     char **arguments;   /* the command's own words, ends with NULL */
     uint64_t seed;
     const char *data;
+    const char *title, *about; /* of its report, a heading and a sentence; NULL: made from data and result */
 } cli_run;
 
 /* Makes the folder, where no run is yet unless it may be replaced; false after a message. */
@@ -232,9 +237,11 @@ typedef struct cli_result {
     bw_context *ctx;
     bw_model *model;
     bw_dataset *training;
-    bw_history *history; /* NULL: there was no step */
-    int epochs;          /* that were asked for */
-    int64_t batch;       /* the largest behind an update; INT64_MAX: all samples */
+    bw_dataset *validation;   /* NULL: none, or a part of the other */
+    bw_history *history;      /* NULL: there was no step */
+    int epochs;               /* that were asked for */
+    int64_t batch;            /* the largest behind an update; INT64_MAX: all samples */
+    bw_plan_options planning; /* as the training was planned, but for accumulation, which is in the batch */
     const char *history_path, *model_path;
     cli_run run;
     const char *stopped; /* "interrupted", "early stopping", "failed"; NULL: it was not */
@@ -258,8 +265,9 @@ typedef struct cli_confusion {
     const bw_dataset *dataset;
 } cli_confusion;
 
-/* False, without a message, if the data's targets are no classes of the output's. Free it. */
-bool cli_confusion_make(cli_confusion *made, bw_dataset *dataset, const cli_predictions *predictions);
+/* Predicts and counts; counts stay NULL where the model does not tell classes apart or the targets are none of them. False after a
+ * message. Free it. */
+bool cli_confusion_make(cli_confusion *made, bw_context *ctx, bw_model *model, bw_dataset *dataset);
 void cli_confusion_free(cli_confusion *made);
 double cli_confusion_precision(const cli_confusion *made, int number); /* NaN: never predicted */
 double cli_confusion_recall(const cli_confusion *made, int number);    /* NaN: not in the data */

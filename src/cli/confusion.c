@@ -47,7 +47,8 @@ static bool count_all(cli_confusion *made, bw_dataset *dataset, const cli_predic
     return counted;
 }
 
-bool cli_confusion_make(cli_confusion *made, bw_dataset *dataset, const cli_predictions *predictions)
+/* False if the targets are no classes of the output's. */
+static bool count(cli_confusion *made, bw_dataset *dataset, const cli_predictions *predictions)
 {
     int64_t shape[BW_MAX_RANK], each = 1;
     int rank = bw_dataset_field(dataset, "y", shape);
@@ -63,6 +64,22 @@ bool cli_confusion_make(cli_confusion *made, bw_dataset *dataset, const cli_pred
         cli_confusion_free(made);
         return false;
     }
+    return true;
+}
+
+bool cli_confusion_make(cli_confusion *made, bw_context *ctx, bw_model *model, bw_dataset *dataset)
+{
+    bw_output_facts facts;
+    cli_predictions predictions;
+    *made = (cli_confusion){.counts = NULL};
+    if (bw_output_count(model) != 1 || bw_output_describe(model, 0, &facts) != BW_OK || facts.kind == BW_OUTPUT_NUMBERS) {
+        return true;
+    }
+    if (cli_predictions_make(&predictions, 1, ctx, model, dataset) < 0) {
+        return false;
+    }
+    (void)count(made, dataset, &predictions);
+    cli_predictions_free(&predictions, 1);
     return true;
 }
 

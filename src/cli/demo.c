@@ -1,7 +1,7 @@
 /*
  * batchwise demo: the built-in handwritten digits, from the plan to a report, in seconds. Every fifth digit is kept for validation.
  */
-#include "cli/report.h"
+#include "cli/cli.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -83,25 +83,15 @@ static bw_dataset *read_part(bw_context *ctx, const char *path, bool validation)
 
 /* ---- The plan ------------------------------------------------------------------------------------------- */
 
-/* The run's own first, then larger batches, in the same memory. */
-static int make_plans(cli_report *report, bw_context *ctx, bw_model *model, bw_dataset *training, bool print)
+static int print_plan(bw_context *ctx, bw_model *model, bw_dataset *training, const bw_plan_options *planning)
 {
-    const int64_t batches[] = {BATCH, 256, bw_dataset_count(training)};
-    bw_plan_options planning = BW_PLAN_OPTIONS_DEFAULT;
-    planning.epochs = EPOCHS;
-    planning.validation = true;
-    for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
-        bw_plan *plan = bw_plan_make(model, training, batches[i], &planning);
-        if (plan == NULL || (i == 0 && print && bw_plan_print(plan, stdout) != BW_OK)) {
-            return cli_fail("%s", bw_message(ctx));
-        }
-        report->plans[report->plan_count++] = bw_plan_facts(plan);
-        bw_plan_free(plan);
+    bw_plan *plan = bw_plan_make(model, training, BATCH, planning);
+    if (plan == NULL || bw_plan_print(plan, stdout) != BW_OK) {
+        return cli_fail("%s", bw_message(ctx));
     }
-    if (print) {
-        putchar('\n');
-        fflush(stdout);
-    }
+    bw_plan_free(plan);
+    putchar('\n');
+    fflush(stdout);
     return CLI_SUCCESS;
 }
 
@@ -124,46 +114,42 @@ static void print_json(const cli_result *result, const char *report)
     putchar('\n');
 }
 
-static int show(const arguments *given, cli_report *report, bw_dataset *validation)
+static int print_text(const cli_result *result, const char *report)
 {
-    const cli_result *result = report->result;
-    cli_predictions predictions;
-    cli_confusion confusion = {.counts = NULL};
-    if (cli_predictions_make(&predictions, 1, result->ctx, result->model, validation) < 0) {
+    cli_confusion confusion;
+    if (!cli_confusion_make(&confusion, result->ctx, result->model, result->validation)) {
         return CLI_FAILURE;
     }
-    cli_confusion_make(&confusion, validation, &predictions);
-    report->confusion = &confusion;
-    char *path = cli_run_path(&result->run, "report.html");
-    bool written = path != NULL && cli_report_write(report, path);
-    if (written && given->json) {
-        print_json(result, path);
-    } else if (written) {
-        cli_confusion_print(stdout, &confusion);
-        putchar('\n');
-        cli_result_print(result);
-        printf("report %s\n", path);
-    }
-    free(path);
+    cli_confusion_print(stdout, &confusion);
+    putchar('\n');
+    cli_result_print(result);
+    printf("report %s\n", report);
     cli_confusion_free(&confusion);
-    cli_predictions_free(&predictions, 1);
-    return written ? CLI_SUCCESS : CLI_FAILURE;
+    return CLI_SUCCESS;
 }
 
 /* ---- The command ---------------------------------------------------------------------------------------- */
 
-static int train(const arguments *given, cli_result *result, bw_dataset *validation, cli_report *report)
+static int train(const arguments *given, cli_result *result)
 {
     bw_fit_options fitting = BW_FIT_OPTIONS_DEFAULT;
     fitting.epochs = EPOCHS;
     fitting.batch = BATCH;
-    fitting.validation = validation;
+    fitting.validation = result->validation;
     fitting.seed = given->seed;
     fitting.progress = given->quiet ? NULL : stderr;
     bw_status status = bw_fit(result->model, result->training, &fitting, &result->history);
     int code = cli_result_finish(result, status);
-    report->result = result;
-    return code == CLI_SUCCESS ? show(given, report, validation) : code;
+    char *report = cli_run_path(&result->run, "report.html");
+    if (code == CLI_SUCCESS && report == NULL) {
+        code = cli_fail("no memory for the name of the report");
+    } else if (code == CLI_SUCCESS && given->json) {
+        print_json(result, report);
+    } else if (code == CLI_SUCCESS) {
+        code = print_text(result, report);
+    }
+    free(report);
+    return code;
 }
 
 static int run(const arguments *given, bw_context *ctx, const char *digits)
@@ -171,21 +157,24 @@ static int run(const arguments *given, bw_context *ctx, const char *digits)
     cli_result result = {.ctx = ctx,
                          .epochs = EPOCHS,
                          .batch = BATCH,
+                         .planning = BW_PLAN_OPTIONS_DEFAULT,
                          .run = {.folder = given->run, .arguments = given->words, .seed = given->seed, .data = digits}};
-    cli_report report = {.title = "Handwritten digits",
-                         .about = "1,797 digits of 8 x 8 pixels, every fifth kept for validation; trained by batchwise demo"};
+    result.planning.epochs = EPOCHS;
+    result.planning.validation = true;
+    result.run.title = "Handwritten digits";
+    result.run.about = "1,797 digits of 8 x 8 pixels, every fifth kept for validation; trained by batchwise demo";
     result.model = bw_model_parse(ctx, model_text);
     result.training = bw_shuffle(read_part(ctx, digits, false), given->seed);
-    bw_dataset *validation = read_part(ctx, digits, true);
+    result.validation = read_part(ctx, digits, true);
     bw_status status = bw_compile(result.model, optimizer, "sparse_categorical_crossentropy", "accuracy");
-    if (status != BW_OK || result.training == NULL || validation == NULL) {
+    if (status != BW_OK || result.training == NULL || result.validation == NULL) {
         return cli_fail("%s", bw_message(ctx));
     }
     if (!cli_run_open(given->run, true)) {
         return CLI_FAILURE;
     }
-    int code = make_plans(&report, ctx, result.model, result.training, !given->json);
-    return code == CLI_SUCCESS ? train(given, &result, validation, &report) : code;
+    int code = given->json ? CLI_SUCCESS : print_plan(ctx, result.model, result.training, &result.planning);
+    return code == CLI_SUCCESS ? train(given, &result) : code;
 }
 
 int cli_demo(int argc, char **argv)

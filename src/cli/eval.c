@@ -67,20 +67,12 @@ static void print_text(const bw_history *result, int64_t samples, const cli_conf
 static int evaluate(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *dataset)
 {
     bw_history *result;
-    bw_output_facts facts;
-    cli_predictions predictions;
-    cli_confusion confusion = {.counts = NULL};
+    cli_confusion confusion;
     if (bw_evaluate(model, dataset, &result) != BW_OK) {
         return cli_fail("%s", bw_message(ctx));
     }
-    bool classifies =
-        bw_output_count(model) == 1 && bw_output_describe(model, 0, &facts) == BW_OK && facts.kind != BW_OUTPUT_NUMBERS;
-    if (classifies) {
-        if (cli_predictions_make(&predictions, 1, ctx, model, dataset) < 0) {
-            return CLI_FAILURE;
-        }
-        cli_confusion_make(&confusion, dataset, &predictions);
-        cli_predictions_free(&predictions, 1);
+    if (!cli_confusion_make(&confusion, ctx, model, dataset)) {
+        return CLI_FAILURE;
     }
     (given->json ? print_json : print_text)(result, bw_dataset_count(dataset), &confusion);
     cli_confusion_free(&confusion);

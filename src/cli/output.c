@@ -116,6 +116,16 @@ const char *cli_bytes_text(char *text, size_t bytes)
     return text;
 }
 
+const char *cli_seconds_text(char *text, double seconds)
+{
+    if (seconds < 1) {
+        snprintf(text, CLI_SECONDS_TEXT, "%.1f ms", 1000 * seconds);
+    } else {
+        snprintf(text, CLI_SECONDS_TEXT, "%.2f s", seconds);
+    }
+    return text;
+}
+
 static bool continues(char c)
 {
     return ((unsigned char)c & 0xC0) == 0x80; /* a further byte of a UTF-8 character */

@@ -5,6 +5,15 @@
 #include <math.h>
 #include <string.h>
 
+enum { MOST_PLANS = 3 };
+
+typedef struct page {
+    const cli_result *result;
+    cli_confusion confusion; /* of the validation samples; without counts: there is none */
+    bw_memory_facts plans[MOST_PLANS];
+    int plan_count; /* the first is for the run's own batch */
+} page;
+
 static const char style[] =
     "<style>\n"
     ":root{--back:#f6f7f9;--card:#fff;--text:#1c2430;--soft:#667085;--line:#e4e7ec;--one:#2563eb;--two:#ea7317;--good:37,99,235;"
@@ -57,20 +66,43 @@ static void put_item_colours(FILE *file)
     fputs("\n</style>\n", file);
 }
 
-static void put_head(FILE *file, const cli_report *report)
+static void put_title(FILE *file, const cli_run *run)
+{
+    const char *slash = strrchr(run->data, '/');
+    if (run->title == NULL) {
+        fputs("Training on ", file);
+    }
+    cli_html_text(file, run->title != NULL ? run->title : slash != NULL && slash[1] != 0 ? slash + 1 : run->data);
+}
+
+static void put_about(FILE *file, const cli_result *result)
+{
+    if (result->run.about != NULL) {
+        cli_html_text(file, result->run.about);
+        return;
+    }
+    fprintf(file, "%d of %d epochs, %" PRId64 " samples in the data%s%s", bw_history_epochs(result->history), result->epochs,
+            bw_dataset_count(result->training), result->stopped != NULL ? "; ended by " : "",
+            result->stopped == NULL                       ? ""
+            : strcmp(result->stopped, "interrupted") == 0 ? "an interruption"
+            : strcmp(result->stopped, "failed") == 0      ? "a failure"
+                                                          : result->stopped);
+}
+
+static void put_head(FILE *file, const cli_result *result)
 {
     fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>",
           file);
-    cli_html_text(file, report->title);
+    put_title(file, &result->run);
     fputs("</title>\n", file);
     fputs(style, file);
     fputs(table_style, file);
     put_item_colours(file);
     fputs("</head>\n<body>\n<main>\n<h1>", file);
-    cli_html_text(file, report->title);
+    put_title(file, &result->run);
     fputs("</h1>\n<p class=\"soft\">", file);
-    cli_html_text(file, report->about);
+    put_about(file, result);
     fputs("</p>\n", file);
 }
 
@@ -95,17 +127,16 @@ static void put_share(FILE *file, const bw_history *history, const char *column,
     }
 }
 
-static void put_facts(FILE *file, const cli_report *report)
+static void put_facts(FILE *file, const cli_result *result)
 {
-    const bw_history *history = report->result->history;
+    const bw_history *history = result->history;
     bw_run_facts facts = bw_history_facts(history);
     char text[64];
     fputs("<div class=\"facts\">\n", file);
     put_share(file, history, "val_accuracy", "accuracy on validation samples");
     put_share(file, history, "accuracy", "accuracy on training samples");
-    snprintf(text, sizeof text, "%.2f s", facts.seconds);
-    put_fact(file, text, "training time");
-    snprintf(text, sizeof text, "%.0f", cli_result_speed(report->result));
+    put_fact(file, cli_seconds_text(text, facts.seconds), "training time");
+    snprintf(text, sizeof text, "%.0f", cli_result_speed(result));
     put_fact(file, text, "samples a second");
     put_fact(file, cli_bytes_text(text, facts.peak_bytes), "memory at the peak");
     fputs("</div>\n", file);
@@ -133,6 +164,9 @@ static void put_model(FILE *file, bw_model *model)
 
 static void put_curves(FILE *file, const bw_history *history)
 {
+    if (bw_history_epochs(history) == 0) {
+        return;
+    }
     fputs("<section><h2>Learning</h2>\n<div class=\"charts\">\n", file);
     for (int losses = 1; losses >= 0; losses--) {
         for (int c = 0; c < bw_history_columns(history); c++) {
@@ -145,20 +179,20 @@ static void put_curves(FILE *file, const bw_history *history)
     fputs("</div></section>\n", file);
 }
 
-static void put_memory(FILE *file, const cli_report *report)
+static void put_memory(FILE *file, const page *p)
 {
     char planned[CLI_BYTES_TEXT], measured[CLI_BYTES_TEXT];
-    bw_run_facts facts = bw_history_facts(report->result->history);
-    if (report->plan_count == 0) {
+    bw_run_facts facts = bw_history_facts(p->result->history);
+    if (p->plan_count == 0) {
         return;
     }
     fprintf(file, "<section><h2>Memory</h2>\n<p>Planned before the first step: %s. Measured: %s.</p>\n",
             cli_bytes_text(planned, facts.planned_bytes), cli_bytes_text(measured, facts.peak_bytes));
-    cli_chart_items(file, &report->plans[0]);
+    cli_chart_items(file, &p->plans[0]);
     fputs("<p>A batch is cut into tiles, so memory does not grow with it. What a system needs that takes the whole batch through "
           "each layer stands below.</p>\n",
           file);
-    cli_chart_batches(file, report->plans, report->plan_count);
+    cli_chart_batches(file, p->plans, p->plan_count);
     fputs("</section>\n", file);
 }
 
@@ -206,7 +240,7 @@ static void put_row(FILE *file, const cli_confusion *confusion, int row)
 static void put_confusion(FILE *file, const cli_confusion *confusion)
 {
     enum { MOST_SHOWN = 40 };
-    if (confusion == NULL || confusion->counts == NULL || confusion->classes > MOST_SHOWN) {
+    if (confusion->counts == NULL || confusion->classes > MOST_SHOWN) {
         return;
     }
     fputs("<section><h2>What is taken for what</h2>\n<p class=\"soft\">Validation samples: a row for each true class, a column for "
@@ -238,19 +272,47 @@ static void put_footer(FILE *file, const cli_result *result)
             bw_version(), result->run.seed, facts.updates, facts.tile, facts.lanes, facts.workers);
 }
 
-bool cli_report_write(const cli_report *report, const char *path)
+/* The run's own batch first, then larger ones, in the same memory. Without a plan the page says less: that is no failure, and
+ * describing takes the one that is pending. */
+static void make_plans(page *p)
+{
+    const cli_result *result = p->result;
+    int64_t samples = bw_dataset_count(result->training), own = result->batch < samples ? result->batch : samples;
+    const int64_t batches[MOST_PLANS] = {own, own <= samples / 8 ? 8 * own : samples, samples};
+    for (int i = 0; i < MOST_PLANS; i++) {
+        bw_plan *plan = i > 0 && batches[i] == batches[i - 1]
+                            ? NULL
+                            : bw_plan_make(result->model, result->training, batches[i], &result->planning);
+        if (plan != NULL) {
+            p->plans[p->plan_count++] = bw_plan_facts(plan);
+            bw_plan_free(plan);
+        }
+    }
+    bw_model_facts facts;
+    (void)bw_model_describe(result->model, &facts);
+}
+
+bool cli_report_write(const cli_result *result, const char *path)
 {
     cli_output output;
-    if (!cli_output_open(&output, path)) {
+    page p = {.result = result};
+    bool ended = result->stopped == NULL || strcmp(result->stopped, "early stopping") == 0;
+    if (ended && result->validation != NULL && !cli_confusion_make(&p.confusion, result->ctx, result->model, result->validation)) {
         return false;
     }
-    put_head(output.file, report);
-    put_facts(output.file, report);
-    put_curves(output.file, report->result->history);
-    put_confusion(output.file, report->confusion);
-    put_memory(output.file, report);
-    put_model(output.file, report->result->model);
-    put_footer(output.file, report->result);
+    if (!cli_output_open(&output, path)) {
+        cli_confusion_free(&p.confusion);
+        return false;
+    }
+    make_plans(&p);
+    put_head(output.file, result);
+    put_facts(output.file, result);
+    put_curves(output.file, result->history);
+    put_confusion(output.file, &p.confusion);
+    put_memory(output.file, &p);
+    put_model(output.file, result->model);
+    put_footer(output.file, result);
     fputs("</main>\n</body>\n</html>\n", output.file);
+    cli_confusion_free(&p.confusion);
     return cli_output_commit(&output);
 }

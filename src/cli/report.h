@@ -6,18 +6,9 @@
 
 #include "cli/cli.h"
 
-enum { CLI_REPORT_PLANS = 8 };
-
-typedef struct cli_report {
-    const char *title, *about; /* a heading and a sentence */
-    const cli_result *result;
-    const cli_confusion *confusion; /* of the validation samples; NULL: none */
-    bw_memory_facts plans[CLI_REPORT_PLANS];
-    int plan_count; /* the first is the run's own */
-} cli_report;
-
-/* False after a message. */
-bool cli_report_write(const cli_report *report, const char *path);
+/* Curves, what is taken for what among the validation samples, memory for this batch and larger ones, the model. False after a
+ * message. */
+bool cli_report_write(const cli_result *result, const char *path);
 
 /* chart.c: drawings as inline SVG. A line chart of a column of the history and, if it is there, of val_<column>. */
 void cli_chart_lines(FILE *file, const bw_history *history, const char *column);

@@ -80,13 +80,14 @@ void cli_result_print(const cli_result *result)
 {
     const bw_history *history = result->history;
     bw_run_facts facts = bw_history_facts(history);
-    char peak[CLI_BYTES_TEXT], planned[CLI_BYTES_TEXT], whole[CLI_BYTES_TEXT];
+    char peak[CLI_BYTES_TEXT], planned[CLI_BYTES_TEXT], whole[CLI_BYTES_TEXT], seconds[CLI_SECONDS_TEXT];
     int64_t batch;
     size_t bytes = whole_batch(result, &batch);
     if (bw_history_epochs(history) > 0) {
         print_last_epoch(history);
     }
-    printf("%" PRId64 " steps in %.2f s, %.0f samples/s\n", facts.updates, facts.seconds, cli_result_speed(result));
+    printf("%" PRId64 " steps in %s, %.0f samples/s\n", facts.updates, cli_seconds_text(seconds, facts.seconds),
+           cli_result_speed(result));
     printf("memory %s at the peak, %s planned", cli_bytes_text(peak, facts.peak_bytes),
            cli_bytes_text(planned, facts.planned_bytes));
     if (bytes > 0) {

@@ -2,7 +2,7 @@
  * The directory of a run (docs/reference/run-directory.md): what was asked for and what came of it, for other commands, other
  * programs and people. run.json is written last: where it is, the rest is complete.
  */
-#include "cli/cli.h"
+#include "cli/report.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -205,32 +205,38 @@ static bool write_run(const cli_result *result, const char *path)
 
 /* ---- The whole ------------------------------------------------------------------------------------------ */
 
-static bool write_file(const cli_result *result, const char *file)
+static bool write_history(const cli_result *result, const char *path)
 {
-    char *path = cli_run_path(&result->run, file);
-    bool written = false;
-    if (path == NULL) {
-        cli_fail("no memory for the name of %s", file);
-    } else if (strcmp(file, "run.json") == 0) {
-        written = write_run(result, path);
-    } else if (strcmp(file, "model.keras") == 0) {
-        written = bw_save(result->model, path) == BW_OK;
-        if (!written) {
-            cli_fail("%s", bw_message(result->ctx));
-        }
-    } else {
-        written = cli_history_write(path, cli_history_find(path), result->history);
+    return cli_history_write(path, cli_history_find(path), result->history);
+}
+
+static bool write_model(const cli_result *result, const char *path)
+{
+    if (bw_save(result->model, path) != BW_OK) {
+        cli_fail("%s", bw_message(result->ctx));
+        return false;
     }
-    free(path);
-    return written;
+    return true;
 }
 
 bool cli_run_write(const cli_result *result)
 {
-    static const char *const files[] = {"history.json", "history.csv", "model.keras", "run.json"};
+    static const struct {
+        const char *name;
+        bool (*write)(const cli_result *result, const char *path);
+    } files[] = {{"history.json", write_history},
+                 {"history.csv", write_history},
+                 {"model.keras", write_model},
+                 {"report.html", cli_report_write},
+                 {"run.json", write_run}};
     bool written = true;
     for (size_t i = 0; i < sizeof files / sizeof files[0] && written; i++) {
-        written = write_file(result, files[i]);
+        char *path = cli_run_path(&result->run, files[i].name);
+        if (path == NULL) {
+            cli_fail("no memory for the name of %s", files[i].name);
+        }
+        written = path != NULL && files[i].write(result, path);
+        free(path);
     }
     return written;
 }

@@ -60,7 +60,8 @@ static const cli_option options[] = {
      "write the trained model to F: .keras, or weights only:\n.safetensors, .weights.h5"},
     {"save-best", &cli_text, AT(save_best), "F", "after each epoch that is the best so far, write the model to F"},
     {"history", &cli_text, AT(history), "F", "write loss and metrics of each epoch to F (.json or .csv)"},
-    {"run", &cli_text, AT(run), "DIR", "write run.json, history.json, history.csv and model.keras to\na new folder DIR"},
+    {"run", &cli_text, AT(run), "DIR",
+     "write run.json, history.json, history.csv, model.keras and\nreport.html to a new folder DIR"},
     {"quiet", &cli_flag, AT(quiet), NULL, "no progress"},
     {CLI_JSON_OPTION},
     {.name = NULL},
@@ -306,11 +307,18 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     cli_result result = {.ctx = ctx,
                          .model = model,
                          .training = training,
+                         .validation = validation,
                          .epochs = given->epochs,
                          .batch = largest_batch(given),
                          .history_path = given->history,
                          .model_path = given->save_model,
+                         .planning = BW_PLAN_OPTIONS_DEFAULT,
                          .run = {.folder = given->run, .arguments = given->words, .seed = given->seed, .data = given->data.path}};
+    result.planning.memory = given->memory;
+    result.planning.tile = given->tile;
+    result.planning.lanes = given->lanes;
+    result.planning.epochs = given->epochs;
+    result.planning.validation = watched.validates;
     cli_session_stepping(true);
     bw_status status = bw_fit(model, training, &fitting, &result.history);
     cli_session_stepping(false);

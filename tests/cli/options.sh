@@ -78,16 +78,24 @@ expect_text out '"parameters": 4' '--categorical: three categories and a bias'
 train --epochs 2 --quiet --validation-split 0.2 --seed 7 --run runs/first
 expect_code 0 '--run'
 expect_text out 'run runs/first' '--run'
-expect_equal 'history.csv history.json model.keras run.json' "$(cd runs/first && echo *)" 'the files of a run'
+expect_equal 'history.csv history.json model.keras report.html run.json' "$(cd runs/first && echo *)" 'the files of a run'
 for text in '"format": 1' '"seed": 7' '"command": ["train", "--model", ' '"path": "' '"samples": 1797, "shape": [8, 8, 1]' '"fingerprint": "' \
     '"tile": ' '"machine": {"system": "' '"stopped": null, "epochs": 2, "steps": 90' '"last": {"accuracy": ' '"model": "input(8,8,1) flatten'; do
     expect_text runs/first/run.json "$text" 'run.json'
 done
+for text in '<h1>Training on digits.npz</h1>' '2 of 2 epochs, 1797 samples' '<h2>Learning</h2>' 'batch 1797' '1210 parameters' ', seed 7, '; do
+    expect_text runs/first/report.html "$text" 'report.html'
+done
+expect_equal '' "$(grep -oE '(src|href)=|https?://|<script|@import|url\(' runs/first/report.html || true)" 'outside parts of the report'
+expect_equal 0 "$(grep -c 'taken for what' runs/first/report.html)" 'no samples to draw a matrix of'
 hash=$(sed -nE 's/^weights ([0-9a-f]+).*/\1/p' out)
 expect_text runs/first/run.json "\"hash\": \"$hash\"" 'run.json'
 train --epochs 2 --quiet --validation-split 0.2 --seed 7 --history h.json --save-model again.keras
 cmp -s h.json runs/first/history.json || fail 'history.json: expected that of --history'
 cmp -s again.keras runs/first/model.keras || fail 'model.keras: expected that of --save-model'
+train --epochs 5 --quiet --validation "$digits" --early-stop 'patience=0,min_delta=100' --run runs/second
+expect_text runs/second/report.html '<h2>What is taken for what</h2>' 'report.html with --validation'
+expect_text runs/second/report.html 'ended by early stopping' 'report.html'
 train --epochs 1 --quiet --run runs/first
 expect_code 1 'a run that is there'
 expect_text err 'runs/first: expected a new folder, found a run in it' 'a run that is there'
