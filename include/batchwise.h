@@ -762,8 +762,8 @@ BW_API bw_status bw_next(bw_iterator *iterator, bw_batch **batch); /* lent until
 BW_API int64_t bw_batch_count(const bw_batch *batch);
 BW_API void bw_iterator_free(bw_iterator *iterator);
 
-/* Sums of per-sample gradients over batches of any size; NULL plan options: defaults. The model must be compiled
- * and built. */
+/* Sums of per-sample gradients over batches of any size; NULL options: defaults. The model must be compiled and built. Batches may
+ * come from several datasets, whose fields have the same names and sizes. */
 BW_API bw_gradients *bw_gradients_new(bw_model *model, const bw_fit_options *options);
 /* Fails, naming sample and layer, if a gradient is NaN or infinite; what was added since the last update is lost then. */
 BW_API bw_status bw_gradients_add(bw_gradients *gradients, bw_batch *batch, double *loss);

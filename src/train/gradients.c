@@ -6,6 +6,8 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 struct bw_gradients {
     bwi_owned owned;
@@ -14,6 +16,8 @@ struct bw_gradients {
     bw_fit_options options;
     bwi_session session; /* opened by the first batch: the targets' shape comes from the data */
     bool open;
+    bwi_field *fields; /* of the first batch, by whose numbers the session knows them: those of all others */
+    int field_count;
     bw_dataset *pattern; /* of the first batch's dataset, until it is the model's */
 };
 
@@ -23,6 +27,7 @@ static void destroy(bwi_owned *object)
     if (g->open) {
         bwi_session_close(&g->session);
     }
+    bwi_release(g->ctx, g->fields);
     if (!g->ctx->closing) {
         bw_dataset_free(g->pattern);
     }
@@ -51,6 +56,71 @@ void bw_gradients_free(bw_gradients *gradients)
     bwi_disown(gradients);
 }
 
+/* ---- Batches that are alike ---- */
+
+static bw_status keep_fields(bw_gradients *g, const bw_dataset *dataset)
+{
+    bwi_release(g->ctx, g->fields); /* of a first batch that was refused */
+    g->field_count = bwi_dataset_fields(dataset);
+    g->fields = bwi_allocate(g->ctx, (size_t)g->field_count, sizeof *g->fields);
+    for (int f = 0; g->fields && f < g->field_count; f++) {
+        g->fields[f] = *bwi_dataset_field(dataset, f);
+    }
+    return g->fields ? BW_OK : BW_RESOURCE_EXHAUSTED;
+}
+
+static const char *describe(char text[96], const bwi_field *field)
+{
+    static const char *const roles[] = {"input", "target", "sample weight"};
+    snprintf(text, 96, "%s%s%s", roles[field->role], field->name[0] ? " " : "", field->name);
+    return text;
+}
+
+/* NULL stands for none; fields are in the order of their roles. */
+static bw_status refuse_field(bw_context *ctx, const bwi_field *first, const bwi_field *field)
+{
+    char what[96], other[96], expected[160], found[160];
+    if (!field || (first && first->role < field->role)) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "gradients: the batch has no %s, the first one had", describe(what, first));
+    }
+    if (!first || first->role > field->role) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "gradients: the batch has a %s, the first one had none", describe(what, field));
+    }
+    if (strcmp(first->name, field->name) != 0) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "gradients: the batch has a %s where the first one had a %s",
+                        describe(what, field), describe(other, first));
+    }
+    return bwi_fail(ctx, BW_INVALID_ARGUMENT, "gradients: the batch's %s has shape %s, the first one's had %s",
+                    describe(what, field), bwi_format_shape(found, field->rank, field->shape),
+                    bwi_format_shape(expected, first->rank, first->shape));
+}
+
+static int64_t value_count(const bwi_field *field)
+{
+    int64_t count = 1;
+    for (int i = 0; i < field->rank; i++) {
+        count *= field->shape[i];
+    }
+    return count;
+}
+
+static bw_status check_alike(const bw_gradients *g, const bw_dataset *dataset)
+{
+    int count = bwi_dataset_fields(dataset);
+    for (int f = 0; f < count || f < g->field_count; f++) {
+        const bwi_field *first = f < g->field_count ? &g->fields[f] : NULL;
+        const bwi_field *field = f < count ? bwi_dataset_field(dataset, f) : NULL;
+        bool alike = first && field && first->role == field->role && strcmp(first->name, field->name) == 0 &&
+                     value_count(first) == value_count(field);
+        if (!alike) {
+            return refuse_field(g->ctx, first, field);
+        }
+    }
+    return BW_OK;
+}
+
+/* ---- Adding ---- */
+
 static bw_status open_session(bw_gradients *g, bw_dataset *dataset)
 {
     bwi_session_options options = {.train = true,
@@ -65,6 +135,9 @@ static bw_status open_session(bw_gradients *g, bw_dataset *dataset)
     if (status == BW_OK && !g->pattern) {
         g->pattern = bwi_pattern_make(dataset);
         status = g->pattern ? BW_OK : bwi_pending(g->ctx);
+    }
+    if (status == BW_OK) {
+        status = keep_fields(g, dataset);
     }
     if (status == BW_OK) {
         status = bwi_session_open(&g->session, g->model, dataset, &options);
@@ -97,8 +170,8 @@ bw_status bw_gradients_add(bw_gradients *g, bw_batch *batch, double *loss)
     if (status == BW_OK && !batch) {
         status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "gradients: there is no batch");
     }
-    if (status == BW_OK && !g->open) {
-        status = open_session(g, batch->dataset);
+    if (status == BW_OK) {
+        status = g->open ? check_alike(g, batch->dataset) : open_session(g, batch->dataset);
     }
     if (status == BW_OK && g->session.compiles != g->session.training->compiles) {
         status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "the model was compiled after these gradients were begun: begin anew");

@@ -76,6 +76,48 @@ static void test_misuse(void **state)
     planned_close(&p);
 }
 
+static bw_status add_one(bw_gradients *gradients, bw_dataset *dataset)
+{
+    bw_iterator *iterator = bw_iterate(dataset, 0);
+    bw_batch *batch;
+    bw_status status = bw_next(iterator, &batch);
+    status = status == BW_OK ? bw_gradients_add(gradients, batch, NULL) : status;
+    bw_iterator_free(iterator);
+    return status;
+}
+
+/* Batches of other datasets are refused by what they lack or have otherwise, and what was added before stays. */
+static void test_batches_are_alike(void **state)
+{
+    (void)state;
+    static const float x[24] = {1, 2, 3}, y[24] = {1};
+    const bw_array two = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {4, 2}};
+    const bw_array three = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {4, 3}};
+    const bw_array one = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {4, 1}};
+    bw_context *ctx = bw_open(NULL);
+    bw_model *model = bw_model_parse(ctx, "input(2) dense(1)");
+    check_ok(ctx, bw_compile(model, "sgd", "mse", NULL));
+    check_ok(ctx, bw_build(model, 0, NULL, 1));
+    bw_gradients *gradients = bw_gradients_new(model, NULL);
+    bw_dataset *whole = bw_from_arrays(ctx, &two, &one, NULL), *weighted = bw_from_arrays(ctx, &two, &one, &one);
+    bw_dataset *no_target = bw_from_arrays(ctx, &two, NULL, NULL);
+    check_fails(ctx, add_one(gradients, no_target), BW_INVALID_ARGUMENT, "the data has no targets (y) for dense");
+    check_ok(ctx, add_one(gradients, whole));
+    check_fails(ctx, add_one(gradients, no_target), BW_INVALID_ARGUMENT, "the batch has no target, the first one had");
+    check_fails(ctx, add_one(gradients, bw_from_arrays(ctx, &two, &three, NULL)), BW_INVALID_ARGUMENT,
+                "the batch's target has shape (3,), the first one's had (1,)");
+    check_fails(ctx, add_one(gradients, bw_from_arrays(ctx, &three, &one, NULL)), BW_INVALID_ARGUMENT,
+                "the batch's input has shape (3,), the first one's had (2,)");
+    check_fails(ctx, add_one(gradients, weighted), BW_INVALID_ARGUMENT, "the batch has a sample weight, the first one had none");
+    assert_int_equal(bw_gradients_samples(gradients), 4);
+    check_ok(ctx, add_one(gradients, bw_from_arrays(ctx, &two, &one, NULL)));
+    assert_int_equal(bw_gradients_samples(gradients), 8);
+    bw_gradients *others = bw_gradients_new(model, NULL);
+    check_ok(ctx, add_one(others, weighted));
+    check_fails(ctx, add_one(others, whole), BW_INVALID_ARGUMENT, "the batch has no sample weight, the first one had");
+    bw_close(ctx);
+}
+
 /* A batch is lent until the next call, so what is wrong with it is said when it comes. */
 static void test_not_finite(void **state)
 {
@@ -210,6 +252,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_loop_is_a_fit),
         cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_batches_are_alike),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_options),
         cmocka_unit_test(test_compiled_in_between),
