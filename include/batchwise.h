@@ -123,6 +123,8 @@ typedef struct bw_context_options {
     /* Convolutions by their definition only: without it 3x3 convolutions between 16 and more channels before ReLU and pooling
      * are computed by Winograd's algorithm, two to three times as fast, with errors of up to some 1e-5 of the largest value. */
     bool exact_kernels;
+    size_t memory; /* budget in bytes of evaluation and prediction, and of training whose options give none; 0: what the cgroup and
+                      the machine give */
 } bw_context_options;
 
 #define BW_CONTEXT_OPTIONS_DEFAULT         \
@@ -570,7 +572,7 @@ typedef struct bw_fit_options {
     double validation_split; /* share of the samples kept for validation: the last ones, before shuffling */
     bw_dataset *validation;  /* kept during the call; NULL: none */
     uint64_t seed;           /* initial weights and random layers; default 0 */
-    size_t memory;           /* budget in bytes; 0: what the cgroup and the machine give */
+    size_t memory;           /* budget in bytes; 0: the context's */
     int64_t tile;            /* samples a worker takes through at once; 0: from the model */
     int lanes;               /* a power of two; 0: from the model */
     int accumulate;          /* batches behind one update; default 1 */
@@ -682,7 +684,7 @@ typedef struct bw_plan bw_plan;
 
 typedef struct bw_plan_options {
     size_t size;
-    size_t memory;     /* budget in bytes; 0: what the cgroup and the machine give */
+    size_t memory;     /* budget in bytes; 0: the context's */
     int64_t tile;      /* samples a worker takes through at once; 0: from the model */
     int lanes;         /* a power of two; 0: from the model */
     int accumulate;    /* batches behind one update; default 1 */

@@ -140,6 +140,7 @@ struct bw_context {
     int workers;
     char *instruction_set; /* as asked for, or NULL */
     bool exact_kernels;
+    size_t memory;              /* the budget of plans that have none of their own; 0: what the system gives */
     const bwi_kernels *kernels; /* set by bwi_kernels_of when first asked */
     bw_ranks *ranks;
     int rank;

@@ -63,6 +63,7 @@ static void apply(bw_context *ctx, const bw_context_options *options)
     ctx->log = options->log;
     ctx->log_user = options->log_user;
     ctx->exact_kernels = options->exact_kernels;
+    ctx->memory = options->memory;
     join_ranks(ctx, options);
 }
 

@@ -50,6 +50,7 @@ int cli_demo(int argc, char **argv);
 /* What a command wants of its context, as in bw_context_options. */
 typedef struct cli_session {
     int workers;
+    size_t memory;
     bool exact_kernels;
     bool quiet; /* the log goes nowhere; else to standard error */
 } cli_session;

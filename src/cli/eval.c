@@ -5,6 +5,7 @@ typedef struct arguments {
     cli_data data;
     const char *model;
     int workers;
+    size_t memory;
     bool quiet, json;
 } arguments;
 
@@ -14,6 +15,7 @@ static const cli_option options[] = {
     {CLI_TRAINED_MODEL_OPTION},
     /* What is not given of these is as in the model's training. */
     CLI_DATA_OPTIONS(arguments, data),
+    {CLI_MEMORY_OPTION},
     {CLI_WORKERS_OPTION},
     {"quiet", &cli_flag, AT(quiet), NULL, "no messages"},
     {CLI_JSON_OPTION},
@@ -98,6 +100,6 @@ int cli_eval(int argc, char **argv)
     if (code != CLI_SUCCESS) {
         return code;
     }
-    bw_context *ctx = cli_session_open((cli_session){.workers = given.workers, .quiet = given.quiet});
+    bw_context *ctx = cli_session_open((cli_session){.workers = given.workers, .memory = given.memory, .quiet = given.quiet});
     return ctx == NULL ? CLI_FAILURE : cli_session_close(ctx, run(&given, ctx));
 }

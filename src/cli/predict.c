@@ -12,6 +12,7 @@ typedef struct arguments {
     cli_data data;
     const char *model, *out;
     int workers;
+    size_t memory;
     bool no_target, quiet, json;
 } arguments;
 
@@ -22,6 +23,7 @@ static const cli_option options[] = {
     CLI_DATA_OPTIONS(arguments, data),
     {"no-target", &cli_flag, AT(no_target), NULL, "all columns of a CSV file are inputs"},
     {"out", &cli_text, AT(out), "F", "write the predictions to F, .npy or .csv; default: as CSV\nto standard output"},
+    {CLI_MEMORY_OPTION},
     {CLI_WORKERS_OPTION},
     {"quiet", &cli_flag, AT(quiet), NULL, "no messages"},
     {CLI_JSON_OPTION},
@@ -275,6 +277,6 @@ int cli_predict(int argc, char **argv)
     if (code != CLI_SUCCESS) {
         return code;
     }
-    bw_context *ctx = cli_session_open((cli_session){.workers = given.workers, .quiet = given.quiet});
+    bw_context *ctx = cli_session_open((cli_session){.workers = given.workers, .memory = given.memory, .quiet = given.quiet});
     return ctx == NULL ? CLI_FAILURE : cli_session_close(ctx, run(&given, ctx));
 }

@@ -41,6 +41,7 @@ bw_context *cli_session_open(cli_session session)
 {
     bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
     options.workers = session.workers;
+    options.memory = session.memory;
     options.exact_kernels = session.exact_kernels;
     options.log = session.quiet ? NULL : on_log;
     bw_context *ctx = bw_open(&options);

@@ -245,7 +245,7 @@ static bw_status fill(study *s, const bw_plan_options *options)
     facts->phases = inner->programs[0].phase_count;
     facts->segments = inner->segments;
     facts->spill_bytes = inner->spill_bytes;
-    facts->budget = options->memory ? options->memory : bwi_memory_available(s->ctx);
+    facts->budget = options->memory ? options->memory : s->ctx->memory ? s->ctx->memory : bwi_memory_available(s->ctx);
     facts->whole_batch_bytes = bwi_whole_batch_bytes(&s->whole, facts->batch);
     facts->whole_batch_largest = bwi_whole_batch_largest(&s->whole, facts->budget);
     fill_items(s);

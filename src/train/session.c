@@ -187,13 +187,20 @@ static size_t data_bytes(const void *user, const bwi_plan *plan)
     return bwi_size_add(part_bytes(a, a->dataset, a->batch, plan), part_bytes(a, a->validation, validation, plan));
 }
 
+/* 0: what the system gives. */
+static size_t find_budget(const bw_context *ctx, const bwi_session_options *o)
+{
+    return o->memory ? o->memory : ctx->memory;
+}
+
 static made_ahead find_data(const bwi_session *s, const bw_dataset *dataset, const bwi_session_options *o)
 {
     int64_t batch = o->train ? o->batch > 0 ? o->batch : bwi_dataset_largest_batch(dataset) : bw_dataset_count(dataset);
     made_ahead a = {.dataset = dataset, .validation = o->validation, .batch = batch};
     const bwi_walk one = {.count = 1, .tile = 1, .lanes = 1, .workers = 1};
     if (bwi_dataset_bytes(dataset, &one) > 0 || (a.validation && bwi_dataset_bytes(a.validation, &one) > 0)) {
-        a.room = (o->memory ? o->memory : bwi_memory_available(s->training->ctx)) / 4;
+        size_t budget = find_budget(s->training->ctx, o);
+        a.room = (budget ? budget : bwi_memory_available(s->training->ctx)) / 4;
         a.room = a.room > 0 ? a.room : 1;
     }
     return a;
@@ -229,7 +236,7 @@ static bw_status make_plan(bwi_session *s, const made_ahead *data, const bwi_ses
                                 .window = o->train ? o->batch : 0,
                                 .tile = o->tile,
                                 .lanes = o->lanes,
-                                .memory = o->memory,
+                                .memory = find_budget(ctx, o),
                                 .spill = folder,
                                 .books = bwi_exec_books,
                                 .data = data_bytes,

@@ -73,6 +73,15 @@ expect_equal 1 "$(wc -l <out)" 'eval of a number: lines'
 run predict --model n.keras --data b.csv --no-header
 expect_equal prediction "$(head -n 1 out)" 'predict of a number'
 
+# A budget: one that is too small is refused with the bytes that would do, and those do.
+for command in eval predict; do
+    run $command --model m.keras --data "$digits" --memory 4K
+    expect_code 1 "$command with too little memory"
+    least=$(sed -nE 's/.*a budget of 4\.0 KiB is too small: .*\(([0-9]+) bytes\)$/\1/p' err)
+    run $command --model m.keras --data "$digits" --memory "${least:-0}"
+    expect_code 0 "$command with as much memory as was named"
+done
+
 # Failures.
 run eval --model missing.keras --data "$digits"
 expect_code 1 'eval of a model that is not there'
