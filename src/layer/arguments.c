@@ -163,8 +163,8 @@ static bw_status read_given(const reader *r, const bwi_term *term, const bwi_arg
         const bwi_term *item = &term->items[i];
         int at = item->label ? find(arguments, count, item->label, item->label_length) : i;
         if (item->label && at < 0) {
-            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: there is no argument '%.*s'", r->what, item->column,
-                            item->label_length, item->label);
+            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: there is no argument '%.*s'", r->what,
+                            item->column - (int)(item->text - item->label), item->label_length, item->label);
         }
         if (!item->label && (named || at >= count)) {
             return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s", r->what, item->column,

@@ -114,14 +114,14 @@ static void parse_term(parser *p, bwi_term *term, int depth)
     term->end = p->at;
 }
 
-bw_status bwi_expression_parse(bw_context *ctx, bwi_expression *expression, const char *what, const char *text)
+/* The expression's source; columns count from behind its first `prefix` characters. */
+static bw_status parse_source(bwi_expression *expression, const char *what, size_t prefix)
 {
-    *expression = (bwi_expression){.ctx = ctx};
-    expression->source = bwi_copy_text(ctx, text);
+    bw_context *ctx = expression->ctx;
     if (!expression->source) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    parser p = {.ctx = ctx, .what = what, .begin = expression->source, .at = expression->source};
+    parser p = {.ctx = ctx, .what = what, .begin = expression->source + prefix, .at = expression->source};
     skip_blanks(&p);
     while (p.status == BW_OK && *p.at) {
         append_term(&p, &expression->terms, &expression->count, 0);
@@ -137,14 +137,36 @@ bw_status bwi_expression_parse(bw_context *ctx, bwi_expression *expression, cons
     return p.status;
 }
 
+bw_status bwi_expression_parse(bw_context *ctx, bwi_expression *expression, const char *what, const char *text)
+{
+    *expression = (bwi_expression){.ctx = ctx, .source = bwi_copy_text(ctx, text)};
+    return parse_source(expression, what, 0);
+}
+
+static bw_status check_single(bwi_expression *expression, const char *what, const char *text)
+{
+    if (expression->count == 1 && expression->terms[0].length > 0 && !expression->terms[0].label) {
+        return BW_OK;
+    }
+    bw_status status = bwi_fail(expression->ctx, BW_INVALID_ARGUMENT, "%s: expected one name, found '%.60s'", what, text);
+    bwi_expression_free(expression);
+    return status;
+}
+
+bw_status bwi_arguments_parse(bw_context *ctx, bwi_expression *expression, const char *name, const char *text)
+{
+    bwi_text call = {.ctx = ctx};
+    bwi_text_add(&call, "%s(%s)", name, text);
+    *expression = (bwi_expression){.ctx = ctx, .source = call.failed ? NULL : bwi_copy_text(ctx, call.bytes)};
+    bwi_text_free(&call);
+    bw_status status = parse_source(expression, name, strlen(name) + 1);
+    return status == BW_OK ? check_single(expression, name, text) : status;
+}
+
 bw_status bwi_term_parse(bw_context *ctx, bwi_expression *expression, const char *what, const char *text)
 {
     bw_status status = bwi_expression_parse(ctx, expression, what, text);
-    if (status == BW_OK && (expression->count != 1 || expression->terms[0].length == 0 || expression->terms[0].label)) {
-        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: expected one name, found '%.60s'", what, text);
-        bwi_expression_free(expression);
-    }
-    return status;
+    return status == BW_OK ? check_single(expression, what, text) : status;
 }
 
 void bwi_expression_free(bwi_expression *expression)

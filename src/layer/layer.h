@@ -67,6 +67,8 @@ bw_status bwi_arguments_read(bw_context *ctx, const char *what, const bwi_term *
                              bwi_argument_value *values);
 /* Parses `text` as one term, finds nothing else behind it. Free the expression. */
 bw_status bwi_term_parse(bw_context *ctx, bwi_expression *expression, const char *what, const char *text);
+/* Parses `text` as what stands in the parentheses of a call by this name, which is the one term; columns are the text's. */
+bw_status bwi_arguments_parse(bw_context *ctx, bwi_expression *expression, const char *name, const char *text);
 
 /* ---- Layers ---- */
 

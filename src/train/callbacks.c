@@ -34,15 +34,12 @@ static const bwi_argument rate_arguments[RATE_COUNT] = {
 static bw_status read_arguments(bw_context *ctx, const char *name, const char *text, const bwi_argument *arguments, int count,
                                 bwi_argument_value *values)
 {
-    bwi_text call = {.ctx = ctx};
     bwi_expression e;
-    bwi_text_add(&call, "%s(%s)", name, text);
-    bw_status status = call.failed ? BW_RESOURCE_EXHAUSTED : bwi_term_parse(ctx, &e, name, call.bytes);
+    bw_status status = bwi_arguments_parse(ctx, &e, name, text);
     if (status == BW_OK) {
         status = bwi_arguments_read(ctx, name, &e.terms[0], arguments, count, values);
         bwi_expression_free(&e);
     }
-    bwi_text_free(&call);
     return status;
 }
 

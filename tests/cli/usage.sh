@@ -79,8 +79,9 @@ t 'no_such_decay' --schedule 'no_such_decay(0.1)'
 for text in x 1,x ,1 -1 1,-2 nan 1e99; do
     expect_usage "--class-weight: expected auto, or weights such as 1,2.5, found '$text'" train --model "$model" --data "$digits" --quiet --class-weight "$text"
 done
-expect_usage "early_stopping: column 24: there is no argument 'patince'" train --model "$model" --data "$digits" --quiet --early-stop patince=1
-expect_usage 'reduce_lr_on_plateau: column' train --model "$model" --data "$digits" --quiet --plateau factor=2
+expect_usage "early_stopping: column 1: there is no argument 'patince'" train --model "$model" --data "$digits" --quiet --early-stop patince=1
+expect_usage 'reduce_lr_on_plateau: column 19: factor: expected' train --model "$model" --data "$digits" --quiet --plateau 'patience=2,factor=2'
+expect_usage 'early_stopping: expected one name' train --model "$model" --data "$digits" --quiet --early-stop 'patience=2) f(x'
 expect_usage 'early_stopping' train --model "$model" --data "$digits" --quiet --early-stop monitor=nothing
 t '--validation and --validation-split exclude each other' --validation v.npz --validation-split 0.1
 expect_usage '--model is required' train --data none.npz

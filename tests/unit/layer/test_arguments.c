@@ -109,7 +109,7 @@ static void test_refusals(void **state)
         {"f(1,pair=(1,x))", "test: column 13: pair: expected a whole number, found 'x'"},
         {"f(1,pair=(a=1))", "test: column 13: pair: expected a number without a name"},
         {"f(1,pair=(1,2,3,4,5,1,2,3,4))", "pair: expected fewer numbers"},
-        {"f(1,there=3)", "test: column 11: there is no argument 'there'"},
+        {"f(1,there=3)", "test: column 5: there is no argument 'there'"},
         {"f(1,count=3)", "test: column 11: count is given twice"},
         {"f(n=1,count=3)", "test: column 13: count is given twice"},
         {"f(count=1,0.5)", "test: column 11: an argument without a name stands behind a named one"},

@@ -16,7 +16,7 @@ static void test_refusals(void **state)
         {"adam(", NULL, NULL, "optimizer: column 6: expected"},
         {"adam(lr=-1)", NULL, NULL, "adam|learning_rate|-1"},
         {"adam(lr=fast)", NULL, NULL, "adam|learning_rate|fast"},
-        {"adam(momentum=0.9)", NULL, NULL, "adam: column 15: there is no argument 'momentum'"},
+        {"adam(momentum=0.9)", NULL, NULL, "adam: column 6: there is no argument 'momentum'"},
         {"sgd(momentum=1.5)", NULL, NULL, "sgd: column 14: momentum: expected a number from 0 to 1"},
         {NULL, "mean_absolute_nonsense", NULL, "loss: there is no 'mean_absolute_nonsense'; there are "},
         {NULL, "mse(3)", NULL, "loss|too many arguments"},
