@@ -255,39 +255,57 @@ static void prefetch(const job *j, const unsigned char *from)
         __builtin_prefetch(from + at);
 }
 
-/* Samples of a few values: calls of memcpy would cost more than the copying. Pieces of four values overlap at the end. */
-static void copy_short(const job *j, const int64_t *numbers, int64_t n, unsigned char *to)
+/* Rows of one size, which is a constant wherever this is called. */
+static inline __attribute__((always_inline)) void copy_rows(int64_t bytes, int64_t step, const unsigned char *from,
+                                                            const int64_t *numbers, int64_t n, unsigned char *to)
 {
-    const bwi_column *column = j->column;
-    const int64_t bytes = j->values * VALUE_SIZE, step = column->step;
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < n; i++)
+        memcpy(to + i * bytes, from + numbers[i] * step, (size_t)bytes);
+}
+
+/* Samples of a few values: calls of memcpy would cost more than the copying. Pieces of four values overlap at the end. */
+static __attribute__((noinline)) void copy_short(const bwi_column *column, const int64_t *numbers, int64_t n, unsigned char *to)
+{
     enum { LONG = 4 * VALUE_SIZE };
-    for (int64_t i = 0; i < n && bytes == VALUE_SIZE; i++)
-        memcpy(to + i * VALUE_SIZE, column->data + numbers[i] * step, VALUE_SIZE);
-    for (int64_t i = 0; i < n && bytes > VALUE_SIZE; i++, to += bytes) {
-        const unsigned char *from = column->data + numbers[i] * step;
-        if (bytes < LONG) {
-            memcpy(to, from, 2 * VALUE_SIZE);
-            memcpy(to + bytes - VALUE_SIZE, from + bytes - VALUE_SIZE, VALUE_SIZE);
-            continue;
+    const unsigned char *from = column->data;
+    const int64_t bytes = column->values * VALUE_SIZE, step = column->step;
+    if (bytes == VALUE_SIZE && step == bytes) {
+        copy_rows(VALUE_SIZE, VALUE_SIZE, from, numbers, n, to);
+    } else if (bytes == VALUE_SIZE) {
+        copy_rows(VALUE_SIZE, step, from, numbers, n, to);
+    } else if (bytes == 2 * VALUE_SIZE) {
+        copy_rows(2 * VALUE_SIZE, step, from, numbers, n, to);
+    } else if (bytes < LONG) {
+        for (int64_t i = 0; i < n; i++, to += bytes) {
+            memcpy(to, from + numbers[i] * step, 2 * VALUE_SIZE);
+            memcpy(to + 2 * VALUE_SIZE, from + numbers[i] * step + 2 * VALUE_SIZE, VALUE_SIZE);
         }
-        for (int64_t at = 0; at < bytes - LONG; at += LONG)
-            memcpy(to + at, from + at, LONG);
-        memcpy(to + bytes - LONG, from + bytes - LONG, LONG);
+    } else {
+        for (int64_t i = 0; i < n; i++, to += bytes) {
+            const unsigned char *row = from + numbers[i] * step;
+            for (int64_t at = 0; at < bytes - LONG; at += LONG)
+                memcpy(to + at, row + at, LONG);
+            memcpy(to + bytes - LONG, row + bytes - LONG, LONG);
+        }
     }
 }
 
-bw_status bwi_column_gather(const bwi_column *column, double scale, const int64_t *numbers, int64_t n, const bwi_destination *to,
-                            int64_t *bad)
+/* Whether samples are a few values that stand as the destination wants them. */
+static bool is_short(const bwi_column *column, double scale, const bwi_destination *to)
+{
+    return column->values <= FEW_VALUES && column->values == to->c && to->block == to->c && to->h == 1 && to->w == 1 &&
+           column->field.dtype == to->dtype && (to->dtype == BW_F32 || to->dtype == BW_I32) && column->axes == 1 &&
+           column->stride[0] == VALUE_SIZE && scale == 1.0 && to->data;
+}
+
+static __attribute__((noinline)) bw_status gather_long(const bwi_column *column, double scale, const int64_t *numbers, int64_t n,
+                                                       const bwi_destination *to, int64_t *bad)
 {
     unsigned char *at = to->data;
     job j;
-    *bad = -1;
     if (!make_job(&j, column, scale, to))
         return BW_INVALID_ARGUMENT;
-    if (j.copy && j.values <= FEW_VALUES) {
-        copy_short(&j, numbers, n, at);
-        return BW_OK;
-    }
     for (int64_t i = 0; i < n; i++) {
         if (j.dense && i + 1 < n)
             prefetch(&j, column->data + numbers[i + 1] * column->step);
@@ -297,6 +315,16 @@ bw_status bwi_column_gather(const bwi_column *column, double scale, const int64_
         }
         at = place(at, j.sample);
     }
+    return BW_OK;
+}
+
+bw_status bwi_column_gather(const bwi_column *column, double scale, const int64_t *numbers, int64_t n, const bwi_destination *to,
+                            int64_t *bad)
+{
+    *bad = -1;
+    if (!is_short(column, scale, to))
+        return gather_long(column, scale, numbers, n, to, bad);
+    copy_short(column, numbers, n, to->data);
     return BW_OK;
 }
 

@@ -270,15 +270,26 @@ static bw_status gather_made(const bw_dataset *content, const bwi_demand *demand
     return status;
 }
 
+/* Whether 0 <= number < limit: the sign of number or of limit - 1 - number says if not. */
+static bool all_below(int64_t limit, const int64_t *numbers, int64_t n)
+{
+    typedef int64_t pair __attribute__((vector_size(16)));
+    const int64_t last = limit - 1;
+    pair signs = {0}, v;
+    for (int64_t i = 0; i + 1 < n; i += 2) {
+        memcpy(&v, numbers + i, sizeof v);
+        signs |= v | (last - v);
+    }
+    const int64_t odd = n % 2 ? numbers[n - 1] : 0;
+    return (signs[0] | signs[1] | odd | (last - odd)) >= 0;
+}
+
 bw_status bwi_content_gather(const bw_dataset *dataset, const bwi_demand *demand)
 {
     const bw_dataset *content = dataset->content;
     if (demand->field < 0 || demand->field >= content->column_count)
         return BW_INVALID_ARGUMENT;
-    bool outside = false;
-    for (int64_t i = 0; i < demand->n; i++)
-        outside |= (uint64_t)demand->numbers[i] >= (uint64_t)content->numbers; /* below zero too */
-    if (outside)
+    if (!all_below(content->numbers, demand->numbers, demand->n))
         return BW_INVALID_ARGUMENT;
     return content->source->gather ? content->source->gather(content, demand) : gather_made(content, demand);
 }

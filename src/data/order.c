@@ -46,7 +46,10 @@ const int64_t *bwi_numbers_ahead(bwi_ahead *ahead, const bw_dataset *dataset, in
     if (n > BWI_AHEAD || n > left || dataset->live)
         return NULL;
     if (ahead->dataset != dataset || ahead->epoch != epoch || first < ahead->first || first - ahead->first > ahead->count - n) {
-        *ahead = (bwi_ahead){.dataset = dataset, .epoch = epoch, .first = first, .count = left < BWI_AHEAD ? left : BWI_AHEAD};
+        ahead->dataset = dataset;
+        ahead->epoch = epoch;
+        ahead->first = first;
+        ahead->count = left < BWI_AHEAD ? left : BWI_AHEAD;
         bwi_dataset_numbers(dataset, epoch, first, ahead->count, ahead->numbers);
     }
     return ahead->numbers + (first - ahead->first);

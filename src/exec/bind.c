@@ -23,8 +23,7 @@ static bw_status run_seed(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     float *ones = call->dst;
-    const int64_t count = call->samples * bwi_shape_count(&call->node->shape);
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; i < call->floats; i++) {
         ones[i] = 1;
     }
     return BW_OK;
@@ -69,6 +68,7 @@ typedef struct binder {
     bwi_exec *exec;
     const bwi_plan_program *program;
     const bwi_phase *phase;
+    int number;            /* of the phase */
     unsigned char *region; /* the worker's */
 } binder;
 
@@ -153,12 +153,24 @@ static bwi_destination destination_of(const bwi_call *call)
         .data = call->dst, .dtype = call->node->dtype, .h = image.h, .w = image.w, .c = image.c, .block = image.block};
 }
 
+/* A node's sums belong to the phase that made them. */
+static void find_sums(const binder *b, const bwi_instruction *i, bwi_bound *bound)
+{
+    const bwi_op *op = i->node->op;
+    bool backward = i->pass == BWI_PASS_BACKWARD_STATISTICS;
+    if ((i->pass == BWI_PASS_STATISTICS || backward) && i->level == b->number) {
+        bound->summed = op->sum_count(i->node);
+        bound->finish = backward ? op->backward_finish : op->finish;
+    }
+}
+
 static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int size, bwi_bound *bound)
 {
     bwi_exec *exec = b->exec;
     bound->instruction = i;
     bound->part = bwi_exec_part(exec, i->node, i->pass);
     bound->run = function_of(i, b->program->program.training);
+    find_sums(b, i, bound);
     bw_status status = fill_call(b, i, size, &bound->call);
     if (status != BW_OK) {
         return status;
@@ -174,7 +186,8 @@ static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int
         } adds = {.lent = &i->adds};
         bound->call.bound = adds.bound;
     } else if (i->node->op->flags & BWI_OP_INPUT) {
-        bound->to = destination_of(&bound->call);
+        bound->to = bound->sequence = destination_of(&bound->call);
+        bound->sequence.sequence = true;
     } else if (i->node->op->bind && i->pass != BWI_PASS_SEED) {
         exec->foreign = true;
         status = i->node->op->bind(exec->ctx, &bound->call, (int)i->pass);
@@ -191,16 +204,19 @@ static bw_status bind_phase(bwi_exec *exec, const bwi_plan_program *program, int
         return BW_RESOURCE_EXHAUSTED;
     }
     bound->count = phase->count;
+    bound->first_summed = phase->count;
     bwi_bound *next = bound->list;
     for (int w = 0; w < plan->regions; w++) {
-        binder b = {.exec = exec, .program = program, .phase = phase};
+        binder b = {.exec = exec, .program = program, .phase = phase, .number = number};
         b.region = exec->arena + plan->workers_offset + (size_t)w * plan->worker_bytes;
         for (int s = 0; s < plan->sizes; s++) {
             for (int k = 0; k < phase->count; k++) {
-                bw_status status = bind_instruction(&b, &phase->instructions[k], s, next++);
+                bw_status status = bind_instruction(&b, &phase->instructions[k], s, next);
                 if (status != BW_OK) {
                     return status;
                 }
+                bound->first_summed = next->summed > 0 && k < bound->first_summed ? k : bound->first_summed;
+                next++;
             }
         }
     }

@@ -93,13 +93,16 @@ void bwi_exec_touch(bwi_exec *exec);
 
 /* One bound instruction. */
 typedef struct bwi_bound {
-    bwi_call call;      /* first: see bwi_bound_of */
-    bwi_destination to; /* of inputs */
+    bwi_call call;            /* first: see bwi_bound_of */
+    bwi_destination to;       /* of inputs */
+    bwi_destination sequence; /* the same for samples that have lengths */
     bwi_pass_function run;
     const bwi_instruction *instruction;
-    size_t stored; /* STORE and LOAD: offset in the tile's slot */
-    size_t bytes;  /* STORE and LOAD */
-    bool spilled;  /* STORE and LOAD: in the file */
+    size_t stored;                                                             /* STORE and LOAD: offset in the tile's slot */
+    size_t bytes;                                                              /* STORE and LOAD */
+    bool spilled;                                                              /* STORE and LOAD: in the file */
+    int64_t summed;                                                            /* sums that this phase completes */
+    void (*finish)(const bwi_call *call, const double *sums, int64_t samples); /* with them; NULL: nothing to do */
     int part;
     bool opens; /* the first of its program to compute its node, which has a prologue: that runs with this call */
 } bwi_bound;
@@ -112,8 +115,9 @@ static inline const bwi_bound *bwi_bound_of(const bwi_call *call)
 typedef struct bwi_bound_phase {
     bwi_bound *list; /* [worker][size][instruction] */
     int count;
-    bool opens;   /* one of them has a prologue to run */
-    bool commits; /* one of them changes more than trained variables */
+    int first_summed; /* the first that completes sums; `count`: none does */
+    bool opens;       /* one of them has a prologue to run */
+    bool commits;     /* one of them changes more than trained variables */
 } bwi_bound_phase;
 
 /* A fixed part of a trained dense variable. */
@@ -201,7 +205,14 @@ static inline unsigned char *bwi_exec_lane(const bwi_exec *exec, int lane)
     return exec->arena + exec->plan->lanes_offset + (size_t)lane * exec->plan->lane_bytes;
 }
 /* The k-th tile of a piece of `count` samples: where it begins, and which size it has. */
-int64_t bwi_tiles_of(int64_t count, int64_t tile);
+static inline int64_t bwi_tiles_of(int64_t count, int64_t tile) /* a power of two: no division */
+{
+    int64_t tiles = count >> __builtin_ctzll((unsigned long long)tile);
+    for (int64_t rest = count & (tile - 1); rest; rest &= rest - 1) {
+        tiles++;
+    }
+    return tiles;
+}
 void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size);
 bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k);
 /* The k-th tile of the piece, with the numbers of its samples in those of a region. */

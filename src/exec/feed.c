@@ -106,6 +106,9 @@ static bw_status collect(bwi_exec *exec)
 {
     bw_status worst = BW_OK;
     int at = 0;
+    if (!atomic_load_explicit(&exec->failed, memory_order_relaxed)) {
+        return BW_OK;
+    }
     for (int w = 0; w < exec->plan->workers; w++) {
         if (exec->workers[w].status > worst) {
             worst = exec->workers[w].status;
@@ -154,22 +157,22 @@ static bw_status sum_lanes(bwi_exec *exec, int64_t tiles, int *result)
 static void finish_phase(bwi_exec *exec, int from)
 {
     const bwi_plan *plan = exec->plan;
+    const bwi_bound_phase *phase = &exec->phases[exec->program][exec->phase];
     const bwi_bound *list = bwi_exec_bound(exec, exec->program, exec->phase, 0, plan->sizes - 1);
     unsigned char *totals = exec->arena + plan->totals_offset;
     const unsigned char *lane = bwi_exec_lane(exec, from);
-    for (int n = 0; n < exec->phases[exec->program][exec->phase].count; n++) {
+    for (int n = phase->first_summed; n < phase->count; n++) {
         const bwi_call *call = &list[n].call;
-        const bwi_op *op = call->node->op;
-        bwi_pass pass = list[n].instruction->pass;
-        if ((pass != BWI_PASS_STATISTICS && pass != BWI_PASS_BACKWARD_STATISTICS) || list[n].instruction->level != exec->phase) {
+        if (list[n].summed == 0) {
             continue;
         }
-        memcpy(totals + (call->sums - plan->lane_sums), lane + call->sums, (size_t)op->sum_count(call->node) * sizeof(double));
-        const double *sums = (const double *)(const void *)(totals + (call->sums - plan->lane_sums));
-        if (pass == BWI_PASS_STATISTICS && op->finish) {
-            op->finish(call, sums, exec->piece.count);
-        } else if (pass == BWI_PASS_BACKWARD_STATISTICS && op->backward_finish) {
-            op->backward_finish(call, sums, exec->piece.count);
+        double *sums = (double *)(void *)(totals + (call->sums - plan->lane_sums));
+        const double *from_lane = (const double *)(const void *)(lane + call->sums);
+        for (int64_t i = 0; i < list[n].summed; i++) {
+            sums[i] = from_lane[i];
+        }
+        if (list[n].finish) {
+            list[n].finish(call, sums, exec->piece.count);
         }
     }
 }
@@ -281,6 +284,39 @@ static bw_status begin_data(const bwi_exec *exec)
     return status;
 }
 
+static bw_status feed_piece(bwi_exec *exec, int program, const bwi_piece *piece, float *const *predictions)
+{
+    exec->program = program;
+    exec->piece = *piece;
+    exec->predictions = predictions;
+    bw_status status = begin_data(exec);
+    /* Numbers found ahead are the window's own: a feed in between leaves them alone. */
+    if (status == BW_OK && exec->plan->programs[program].program.training && !piece->numbers) {
+        exec->piece.numbers = bwi_numbers_ahead(&exec->ahead, piece->dataset, piece->epoch, piece->first, piece->count);
+    }
+    unsigned state = bwi_float_begin();
+    if (status == BW_OK) {
+        status = feed(exec);
+    }
+    bwi_float_restore(state);
+    return status;
+}
+
+/* Not for training: the window stays as it is. */
+static bw_status feed_aside(bwi_exec *exec, int program, const bwi_piece *piece, float *const *predictions)
+{
+    const int64_t samples = exec->samples, tiles = exec->tiles;
+    const int window_program = exec->program;
+    const bwi_piece window_piece = exec->piece;
+    exec->samples = exec->tiles = 0;
+    bw_status status = feed_piece(exec, program, piece, predictions);
+    exec->samples = samples;
+    exec->tiles = tiles;
+    exec->program = window_program;
+    exec->piece = window_piece;
+    return status;
+}
+
 bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, float *const *predictions)
 {
     const bwi_plan *plan = exec->plan;
@@ -293,30 +329,11 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
                         (long long)plan->batch, (long long)piece->count);
     }
     bwi_ranges_settle(exec); /* its tiles' values are about to be overwritten */
-    int64_t window_samples = exec->samples, window_tiles = exec->tiles;
-    int window_program = exec->program;
-    bwi_piece window_piece = exec->piece;
     if (!training) {
-        exec->samples = exec->tiles = 0;
+        return feed_aside(exec, program, piece, predictions);
     }
-    exec->program = program;
-    exec->piece = *piece;
-    exec->predictions = predictions;
-    bw_status status = begin_data(exec);
-    if (status == BW_OK && training && !piece->numbers) { /* the window's own: a feed in between leaves them alone */
-        exec->piece.numbers = bwi_numbers_ahead(&exec->ahead, piece->dataset, piece->epoch, piece->first, piece->count);
-    }
-    unsigned state = bwi_float_begin();
+    bw_status status = feed_piece(exec, program, piece, predictions);
     if (status == BW_OK) {
-        status = feed(exec);
-    }
-    bwi_float_restore(state);
-    if (!training) {
-        exec->samples = window_samples;
-        exec->tiles = window_tiles;
-        exec->program = window_program;
-        exec->piece = window_piece;
-    } else if (status == BW_OK) {
         exec->samples += piece->count;
         exec->tiles += bwi_tiles_of(piece->count, plan->tile);
     } else {

@@ -3,16 +3,6 @@
 
 #include <string.h>
 
-/* A tile is a power of two: no division. */
-int64_t bwi_tiles_of(int64_t count, int64_t tile)
-{
-    int64_t tiles = count >> __builtin_ctzll((unsigned long long)tile);
-    for (int64_t rest = count & (tile - 1); rest; rest &= rest - 1) {
-        tiles++;
-    }
-    return tiles;
-}
-
 /* Full tiles first, then the rest in powers of two, the largest first. */
 void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size)
 {
@@ -39,24 +29,25 @@ int64_t bwi_piece_number(const bwi_piece *piece, int64_t index)
     return piece->numbers ? piece->numbers[index] : bwi_dataset_number(piece->dataset, piece->epoch, piece->first + index);
 }
 
-static void piece_numbers(const bwi_piece *piece, int64_t first, int64_t n, int64_t *numbers)
+/* From the list, or found into `room`. */
+static const int64_t *piece_numbers(const bwi_piece *piece, int64_t first, int64_t n, int64_t *room)
 {
     if (piece->numbers) {
-        memcpy(numbers, piece->numbers + first, (size_t)n * sizeof *numbers);
-    } else {
-        bwi_dataset_numbers(piece->dataset, piece->epoch, piece->first + first, n, numbers);
+        return piece->numbers + first;
     }
+    bwi_dataset_numbers(piece->dataset, piece->epoch, piece->first + first, n, room);
+    return room;
 }
 
 static bw_status gather(const bwi_tile *tile, const bwi_call *call)
 {
     const bwi_exec *exec = tile->user;
     const bwi_input_attributes *a = call->node->attributes;
-    bwi_destination to = bwi_bound_of(call)->to;
-    to.sequence = exec->piece.scattered && a->role == 0;
+    const bwi_bound *bound = bwi_bound_of(call);
+    const bwi_destination *to = exec->piece.scattered && a->role == 0 ? &bound->sequence : &bound->to;
     const int epoch = exec->piece.plain ? BWI_EPOCH_NONE : exec->piece.epoch;
     tile->trouble[0] = 0;
-    bw_status status = bwi_dataset_gather(exec->piece.dataset, a->field, epoch, tile->numbers, tile->samples, &to, tile->trouble);
+    bw_status status = bwi_dataset_gather(exec->piece.dataset, a->field, epoch, tile->numbers, tile->samples, to, tile->trouble);
     if (status != BW_OK && !tile->trouble[0]) {
         snprintf(tile->trouble, BWI_TROUBLE, "sample %lld: its %s cannot be read as %s", (long long)tile->numbers[0],
                  call->node->name, bwi_dtype_name(a->dtype));
@@ -80,23 +71,16 @@ static bw_status move_stored(const bwi_exec *exec, const bwi_bound *b, int64_t k
 
 static bw_status run_list(bwi_exec *exec, bwi_bound *list, int count, const bwi_tile *tile, int worker, int64_t k)
 {
-    for (int n = 0; n < count; n++) {
-        bwi_bound *b = &list[n];
-        double begin = exec->ledger ? bwi_now() : 0;
-        bw_status status = BW_OK;
-        if (b->run) {
-            status = b->run(&b->call, tile);
-        } else {
-            status = move_stored(exec, b, k, 0, b->bytes, tile->trouble);
-        }
-        if (exec->ledger) {
-            bwi_ledger_add(exec->ledger, worker, b->part, bwi_now() - begin);
-        }
-        if (status != BW_OK) {
-            return status;
+    bwi_ledger *ledger = exec->ledger;
+    bw_status status = BW_OK;
+    for (const bwi_bound *b = list; b < list + count && status == BW_OK; b++) {
+        double begin = ledger ? bwi_now() : 0;
+        status = b->run ? b->run(&b->call, tile) : move_stored(exec, b, k, 0, b->bytes, tile->trouble);
+        if (ledger) {
+            bwi_ledger_add(ledger, worker, b->part, bwi_now() - begin);
         }
     }
-    return BW_OK;
+    return status;
 }
 
 static void keep_predictions(const bwi_exec *exec, const bwi_bound *list, int count, int64_t first)
@@ -136,13 +120,12 @@ bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k)
     int64_t first;
     int size;
     bwi_tile_at(exec->piece.count, plan->tile, k, &first, &size);
-    piece_numbers(&exec->piece, first, (int64_t)1 << size, own->numbers);
     return (bwi_tile){.lane = bwi_exec_lane(exec, lane),
                       .first = exec->tiles + k < plan->lanes,
                       .training = plan->programs[exec->program].program.training,
                       .records = true,
                       .samples = (int64_t)1 << size,
-                      .numbers = own->numbers,
+                      .numbers = piece_numbers(&exec->piece, first, (int64_t)1 << size, own->numbers),
                       .position = exec->samples + first,
                       .seed = exec->seed,
                       .update = exec->update,

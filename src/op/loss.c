@@ -188,23 +188,24 @@ static inline float binary_slope(float x, float y, float smoothing)
     }
 
 /* The same of one number a sample, without weights. */
-#define MEAN_OF(name)                                                                 \
-    MEAN_OF_ROW(name)                                                                 \
-    static void name##_values(const bwi_call *call, float p)                          \
-    {                                                                                 \
-        const float *x = call->src[0], *y = call->src[1];                             \
-        float *loss = call->dst;                                                      \
-        for (int64_t s = 0; s < call->samples; s++) {                                 \
-            loss[s] = (float)name(x[s], y[s], p);                                     \
-        }                                                                             \
-    }                                                                                 \
-    static void name##_gradients(const bwi_call *call, float p)                       \
-    {                                                                                 \
-        const float *x = call->src[0], *y = call->src[1], *diff_dst = call->diff_dst; \
-        float *dx = call->diff_src[0];                                                \
-        for (int64_t s = 0; s < call->samples; s++) {                                 \
-            dx[s] = diff_dst[s] * name##_slope(x[s], y[s], p);                        \
-        }                                                                             \
+#define MEAN_OF(name)                                                                                                      \
+    MEAN_OF_ROW(name)                                                                                                      \
+    static void name##_all(int64_t count, float p, const float *restrict x, const float *restrict y, float *restrict loss) \
+    {                                                                                                                      \
+        BWI_ELEMENTWISE(count, loss[i] = (float)name(x[i], y[i], p););                                                     \
+    }                                                                                                                      \
+    static void name##_slopes(int64_t count, float p, const float *restrict x, const float *restrict y,                    \
+                              const float *restrict diff, float *restrict dx)                                              \
+    {                                                                                                                      \
+        BWI_ELEMENTWISE(count, dx[i] = diff[i] * name##_slope(x[i], y[i], p););                                            \
+    }                                                                                                                      \
+    static void name##_values(const bwi_call *call, float p)                                                               \
+    {                                                                                                                      \
+        name##_all(call->samples, p, call->src[0], call->src[1], call->dst);                                               \
+    }                                                                                                                      \
+    static void name##_gradients(const bwi_call *call, float p)                                                            \
+    {                                                                                                                      \
+        name##_slopes(call->samples, p, call->src[0], call->src[1], call->diff_dst, call->diff_src[0]);                    \
     }
 
 MEAN_OF(square)

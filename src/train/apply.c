@@ -18,17 +18,17 @@ static void add_penalties(const bwi_variable *variable, float scale, int64_t cou
                           const float *restrict w, float *restrict g)
 {
     const float l1 = variable->l1, l2 = 2 * variable->l2;
-    ELEMENTWISE(count, g[i] = scale * sum[i] + l1 * (float)((w[i] > 0) - (w[i] < 0)) + l2 * w[i];);
+    BWI_ELEMENTWISE(count, g[i] = scale * sum[i] + l1 * (float)((w[i] > 0) - (w[i] < 0)) + l2 * w[i];);
 }
 
 static void multiply(float scale, int64_t count, const float *restrict sum, float *restrict g)
 {
-    ELEMENTWISE(count, g[i] = scale * sum[i];);
+    BWI_ELEMENTWISE(count, g[i] = scale * sum[i];);
 }
 
 static void clip_values(float most, int64_t count, float *restrict g)
 {
-    ELEMENTWISE(count, {
+    BWI_ELEMENTWISE(count, {
         float below = g[i] < most ? g[i] : most;
         g[i] = below > -most ? below : -most;
     });
@@ -62,39 +62,56 @@ static const float *final_gradient(const bwi_optimizer *o, const bwi_variable *v
 
 static void decay(float part, int64_t count, float *restrict w)
 {
-    ELEMENTWISE(count, w[i] -= w[i] * part;);
+    BWI_ELEMENTWISE(count, w[i] -= w[i] * part;);
 }
 
 /* average = keep average + (1 - keep) w. */
 static void follow(float keep, bool overwrite, int64_t count, float *restrict average, float *restrict w)
 {
-    ELEMENTWISE(count, average[i] = keep * average[i] + (1 - keep) * w[i];);
+    BWI_ELEMENTWISE(count, average[i] = keep * average[i] + (1 - keep) * w[i];);
     if (overwrite) {
         memcpy(w, average, (size_t)count * sizeof(float));
     }
 }
 
-void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
+static void take_slots(const bwi_optimizer *o, const bwi_variable *variable, int64_t first, float *slots[BWI_MAX_SLOTS])
 {
-    const bwi_optimizer *o = optimizer;
     const bwi_slot *own = &o->slots[variable->index * BWI_MAX_SLOTS];
-    bool simple = !has_penalty(variable) && o->clipvalue <= 0 && o->weight_decay <= 0 && !o->averages;
-    float buffer[PART], *slots[BWI_MAX_SLOTS] = {NULL}, scale;
+    for (int k = 0; k < o->slot_count; k++) {
+        slots[k] = own[k].data + first;
+    }
+}
+
+static void update_in_parts(const bwi_optimizer *o, const bwi_variable *variable, int64_t first, int64_t count,
+                            const float *gradient)
+{
+    const bwi_slot *average = &o->slots[variable->index * BWI_MAX_SLOTS + o->slot_count];
+    float buffer[PART], *slots[BWI_MAX_SLOTS], scale;
     for (int64_t done = 0, part; done < count; done += part) {
-        part = simple || count - done < PART ? count - done : PART;
-        for (int k = 0; k < o->slot_count; k++) {
-            slots[k] = own[k].data + first + done;
-        }
+        part = count - done < PART ? count - done : PART;
         float *w = variable->data + first + done;
+        take_slots(o, variable, first + done, slots);
         const float *g = final_gradient(o, variable, part, gradient + done, w, buffer, &scale);
         if (o->weight_decay > 0) {
             decay((float)(o->rate * (double)o->weight_decay), part, w);
         }
         o->row->update(o, part, scale, g, slots, w);
         if (o->averages) {
-            follow(o->average_factor, o->overwrite, part, own[o->slot_count].data + first + done, w);
+            follow(o->average_factor, o->overwrite, part, average->data + first + done, w);
         }
     }
+}
+
+void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
+{
+    const bwi_optimizer *o = optimizer;
+    if (has_penalty(variable) || o->clipvalue > 0 || o->weight_decay > 0 || o->averages) {
+        update_in_parts(o, variable, first, count, gradient);
+        return;
+    }
+    float *slots[BWI_MAX_SLOTS];
+    take_slots(o, variable, first, slots);
+    o->row->update(o, count, o->scale * o->clips[variable->index], gradient, slots, variable->data + first);
 }
 
 /* ---- Clipping by norms ---- */

@@ -300,6 +300,9 @@ static bw_status connect_model(bw_model *model, const bw_dataset *dataset, bool 
 static bw_status make_graph(bwi_session *s, bw_model *model, bw_dataset *dataset, const bwi_session_options *options)
 {
     bw_status status = copy_graph(s, model, dataset, !options->train && !options->evaluate);
+    for (int v = 0; status == BW_OK && v < s->graph.variable_count; v++) {
+        s->penalized |= s->graph.variables[v]->l1 > 0 || s->graph.variables[v]->l2 > 0;
+    }
     if (status == BW_OK && (options->train || options->evaluate)) {
         status = bwi_session_add_ends(s, dataset, options);
     }
@@ -392,7 +395,7 @@ bw_status bwi_session_feed(bwi_session *s, int which, const bwi_piece *piece, fl
     bw_status status = s->variant_count ? bwi_session_feed_lengths(s, which, piece, predictions)
                                         : bwi_exec_feed(s->exec, s->program[which], piece, predictions);
     s->fed = (double)piece->count;
-    s->penalty = s->column_count ? penalty(s) : 0;
+    s->penalty = s->penalized && s->column_count ? penalty(s) : 0;
     if (which == BWI_PROGRAM_TRAIN) {
         s->window_count = status == BW_OK ? s->window_count + fed_sums(s, &s->columns[0])[1] : 0;
     }

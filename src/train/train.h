@@ -251,6 +251,7 @@ typedef struct bwi_session {
     double window_count;             /* what the window's gradient sum is to be divided by: its samples, or its unmasked entries */
     double *totals_block;            /* behind the columns' totals */
     unsigned compiles;               /* the training's when this was opened */
+    bool penalized;                  /* a variable has a regularizer */
     double fed, penalty;             /* of the last feed: samples, and what regularizers add to its loss */
     double fed_total, penalty_total; /* since bwi_session_reset; penalties times samples */
 } bwi_session;

@@ -28,7 +28,7 @@ typedef struct factors {
 static void update_part(factors f, int64_t count, const float *restrict gradient, float *restrict s, float *restrict u,
                         float *restrict w)
 {
-    ELEMENTWISE(count, {
+    BWI_ELEMENTWISE(count, {
         float g = gradient[i] * f.scale;
         s[i] = f.rho * s[i] + f.rest * (g * g);
         float d = sqrtf(u[i] + f.epsilon) * g / sqrtf(s[i] + f.epsilon);

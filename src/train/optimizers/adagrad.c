@@ -27,7 +27,7 @@ static float start(const bwi_optimizer *o, int slot)
 static void update_part(float rate, float epsilon, float scale, int64_t count, const float *restrict gradient, float *restrict s,
                         float *restrict w)
 {
-    ELEMENTWISE(count, {
+    BWI_ELEMENTWISE(count, {
         float g = gradient[i] * scale;
         s[i] += g * g;
         w[i] -= rate * g / sqrtf(s[i] + epsilon);

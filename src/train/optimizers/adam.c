@@ -78,7 +78,7 @@ static void update_amsgrad(const bwi_adam *a, int64_t count, float scale, const 
                            float *restrict v, float *restrict largest, float *restrict w)
 {
     const float rate = a->rate, epsilon = a->epsilon, new_mean = (float)(1 - a->beta1), new_square = (float)(1 - a->beta2);
-    ELEMENTWISE(count, {
+    BWI_ELEMENTWISE(count, {
         float g = gradient[i] * scale;
         m[i] += (g - m[i]) * new_mean;
         v[i] += (g * g - v[i]) * new_square;

@@ -32,7 +32,7 @@ typedef struct factors {
 static void update_part(factors f, int64_t count, const float *restrict gradient, float *restrict m, float *restrict u,
                         float *restrict w)
 {
-    ELEMENTWISE(count, {
+    BWI_ELEMENTWISE(count, {
         float g = gradient[i] * f.scale;
         float before = f.beta2 * u[i];
         float size = fabsf(g);

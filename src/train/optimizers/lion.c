@@ -24,7 +24,7 @@ typedef struct factors {
 
 static void update_part(factors f, int64_t count, const float *restrict gradient, float *restrict m, float *restrict w)
 {
-    ELEMENTWISE(count, {
+    BWI_ELEMENTWISE(count, {
         float g = gradient[i] * f.scale;
         float direction = f.beta1 * m[i] + f.rest1 * g;
         w[i] -= f.rate * (float)((direction > 0) - (direction < 0));

@@ -50,7 +50,7 @@ typedef struct factors {
 static void update_part(factors f, int64_t count, const float *restrict gradient, float *restrict m, float *restrict v,
                         float *restrict w)
 {
-    ELEMENTWISE(count, {
+    BWI_ELEMENTWISE(count, {
         float g = gradient[i] * f.scale;
         m[i] += (g - m[i]) * f.new_mean;
         v[i] += (g * g - v[i]) * f.new_square;

@@ -41,7 +41,7 @@ typedef struct factors {
 
 static void update_plain(factors f, int64_t count, const float *restrict gradient, float *restrict v, float *restrict w)
 {
-    ELEMENTWISE(count, {
+    BWI_ELEMENTWISE(count, {
         float g = gradient[i] * f.scale;
         v[i] = f.rho * v[i] + f.rest * (g * g);
         w[i] -= f.rate * g / sqrtf(v[i] + f.epsilon);
@@ -51,7 +51,7 @@ static void update_plain(factors f, int64_t count, const float *restrict gradien
 static void update_momentum(factors f, int64_t count, const float *restrict gradient, float *restrict v, float *restrict b,
                             float *restrict w)
 {
-    ELEMENTWISE(count, {
+    BWI_ELEMENTWISE(count, {
         float g = gradient[i] * f.scale;
         v[i] = f.rho * v[i] + f.rest * (g * g);
         b[i] = f.momentum * b[i] + f.rate * g / sqrtf(v[i] + f.epsilon);
@@ -62,7 +62,7 @@ static void update_momentum(factors f, int64_t count, const float *restrict grad
 static void update_centered(factors f, int64_t count, const float *restrict gradient, float *restrict v, float *restrict a,
                             float *restrict w)
 {
-    ELEMENTWISE(count, {
+    BWI_ELEMENTWISE(count, {
         float g = gradient[i] * f.scale;
         v[i] = f.rho * v[i] + f.rest * (g * g);
         a[i] = f.rho * a[i] + f.rest * g;
@@ -74,7 +74,7 @@ static void update_centered(factors f, int64_t count, const float *restrict grad
 static void update_both(factors f, int64_t count, const float *restrict gradient, float *restrict v, float *restrict b,
                         float *restrict a, float *restrict w)
 {
-    ELEMENTWISE(count, {
+    BWI_ELEMENTWISE(count, {
         float g = gradient[i] * f.scale;
         v[i] = f.rho * v[i] + f.rest * (g * g);
         a[i] = f.rho * a[i] + f.rest * g;

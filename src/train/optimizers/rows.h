@@ -42,21 +42,4 @@ static inline float bwi_positive_epsilon(double epsilon)
     return epsilon > (double)FLT_MIN ? (float)epsilon : FLT_MIN;
 }
 
-/* Runs the statements for i = 0 ... count - 1, in rounds of a constant number, which compilers make vectors of. Pointers
- * that are written must be `restrict`. */
-#define ELEMENTWISE(count, ...)                          \
-    do {                                                 \
-        enum { ROUND = 16 };                             \
-        int64_t done = 0;                                \
-        for (; done + ROUND <= (count); done += ROUND) { \
-            for (int k = 0; k < ROUND; k++) {            \
-                const int64_t i = done + k;              \
-                __VA_ARGS__                              \
-            }                                            \
-        }                                                \
-        for (int64_t i = done; i < (count); i++) {       \
-            __VA_ARGS__                                  \
-        }                                                \
-    } while (0)
-
 #endif
