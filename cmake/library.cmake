@@ -30,13 +30,35 @@ foreach(isa IN ITEMS avx2 avx512)
     endif()
 endforeach()
 
-add_library(batchwise_objects OBJECT ${library_sources})
-set_target_properties(batchwise_objects PROPERTIES C_VISIBILITY_PRESET hidden)
-target_include_directories(batchwise_objects PRIVATE include src)
-target_link_libraries(batchwise_objects PRIVATE batchwise_flags batchwise_dependencies)
+function(add_objects name)
+    add_library(${name} OBJECT ${ARGN})
+    set_target_properties(${name} PROPERTIES C_VISIBILITY_PRESET hidden)
+    target_include_directories(${name} PRIVATE include src)
+    target_link_libraries(${name} PRIVATE batchwise_flags batchwise_dependencies)
+endfunction()
 
-add_library(batchwise_shared SHARED $<TARGET_OBJECTS:batchwise_objects>)
-add_library(batchwise_static STATIC $<TARGET_OBJECTS:batchwise_objects>)
+# What every step of training runs through is optimised as a whole and becomes one plain object: a step of a tiny model takes
+# 0.31 microseconds instead of 0.37.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT BW_SANITIZE)
+    set(step_sources ${library_sources})
+    list(FILTER step_sources INCLUDE REGEX "/src/(base|data|exec|graph|op|train)/")
+    list(REMOVE_ITEM library_sources ${step_sources})
+    set(step_object ${PROJECT_BINARY_DIR}/batchwise_step.o)
+    add_objects(batchwise_step ${step_sources})
+    target_compile_options(batchwise_step PRIVATE -flto -fno-fat-lto-objects)
+    add_custom_command(OUTPUT ${step_object}
+        COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -O2 -flto=auto -flinker-output=nolto-rel $<TARGET_OBJECTS:batchwise_step>
+            -o ${step_object}
+        DEPENDS batchwise_step $<TARGET_OBJECTS:batchwise_step>
+        COMMENT "Optimising what a step runs through"
+        COMMAND_EXPAND_LISTS VERBATIM)
+    set_source_files_properties(${step_object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+    add_custom_target(batchwise_step_once DEPENDS ${step_object}) # or make would run it for each library
+endif()
+
+add_objects(batchwise_objects ${library_sources})
+add_library(batchwise_shared SHARED $<TARGET_OBJECTS:batchwise_objects> ${step_object})
+add_library(batchwise_static STATIC $<TARGET_OBJECTS:batchwise_objects> ${step_object})
 target_link_libraries(batchwise_shared PRIVATE $<BUILD_INTERFACE:batchwise_flags> $<BUILD_INTERFACE:batchwise_dependencies>)
 target_link_libraries(batchwise_static
     PRIVATE $<BUILD_INTERFACE:batchwise_flags>
@@ -47,6 +69,9 @@ if(NOT BW_SANITIZE) # whose runtime is in the program
 endif()
 
 foreach(kind IN ITEMS shared static)
+    if(TARGET batchwise_step_once)
+        add_dependencies(batchwise_${kind} batchwise_step_once)
+    endif()
     target_include_directories(batchwise_${kind} INTERFACE
         $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     set_target_properties(batchwise_${kind} PROPERTIES
