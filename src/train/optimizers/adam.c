@@ -45,6 +45,16 @@ static int slots_from(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS], 
     return o->values[first + AMSGRAD].flag ? 3 : 2;
 }
 
+/* By squaring: the C library's pow would touch pages of tables in the middle of a training. */
+static double power(double base, int64_t exponent)
+{
+    double product = 1;
+    for (; exponent > 0; exponent >>= 1, base *= base) {
+        product *= exponent & 1 ? base : 1;
+    }
+    return product;
+}
+
 /* b1^t and b2^t: by one product from the last update's, but anew at every multiple of ANEW, so that they depend on t alone,
  * wherever the training began. */
 static void take_powers(bwi_optimizer *o, double b1, double b2)
@@ -52,9 +62,8 @@ static void take_powers(bwi_optimizer *o, double b1, double b2)
     enum { ANEW = 64 };
     const int64_t t = o->iterations + 1;
     if (o->powers.t == 0 || o->powers.t + 1 != t || t % ANEW == 0) {
-        const double from = (double)(t - t % ANEW);
-        o->powers.first = pow(b1, from);
-        o->powers.second = pow(b2, from);
+        o->powers.first = power(b1, t - t % ANEW);
+        o->powers.second = power(b2, t - t % ANEW);
         o->powers.t = t - t % ANEW;
     }
     for (; o->powers.t < t; o->powers.t++) {
