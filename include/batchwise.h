@@ -120,8 +120,9 @@ typedef struct bw_context_options {
     int rank;                      /* this context's number among `ranks` */
     void (*log)(void *user, bw_log_level level, const char *message);
     void *log_user; /* kept */
-    /* Convolutions by their definition only: without it 3x3 convolutions between 16 and more channels before ReLU and pooling
-     * are computed by Winograd's algorithm, two to three times as fast, with errors of up to some 1e-5 of the largest value. */
+    /* Convolutions by their definition only: without it 3x3 convolutions between 16 and more channels, or of images with two to
+     * four, before ReLU and pooling are computed by Winograd's algorithm, two to three times as fast, with errors of up to some
+     * 1e-5 of the largest value. */
     bool exact_kernels;
     size_t memory; /* budget in bytes of evaluation and prediction, and of training whose options give none; 0: what the cgroup and
                       the machine give */

@@ -51,6 +51,25 @@ void bwi_conv_pool_restore(const bwi_conv_pool *k, const float *arranged, float 
         memcpy(bias, arranged + k->x.c * taps * filters, (size_t)k->y.c * sizeof *bias);
 }
 
+/* With one channel the transforms of the outputs cost more than the products that they save. */
+bool bwi_thin_fits(const bwi_conv_pool *k)
+{
+    return bwi_conv_pool_fits(k) && k->kh == 3 && k->kw == 3 && k->x.c > 1 && k->y.h >= 2 && k->y.w >= 2;
+}
+
+int64_t bwi_thin_floats(const bwi_conv_pool *k)
+{
+    return (BWI_WINOGRAD_POINTS * k->x.c + 1) * bwi_conv_pool_filters(k);
+}
+
+/* Rows in quarters and one row as it is. */
+size_t bwi_thin_scratch_bytes(const bwi_conv_pool *k)
+{
+    size_t row = bwi_size_multiply((size_t)k->x.c, bwi_size_multiply((size_t)bwi_thin_quarter(k), 4 * sizeof(float)));
+    size_t bytes = bwi_size_add(bwi_size_multiply(row, (size_t)bwi_thin_rows(k) + 1), BWI_THIN_SLACK * sizeof(float));
+    return bwi_size_align(bytes, BWI_CACHE_LINE);
+}
+
 bool bwi_winograd_fits(const bwi_conv_pool *k)
 {
     return k->kh == 3 && k->kw == 3 && k->x.c % BWI_WINOGRAD_BLOCK == 0 && k->y.c % BWI_WINOGRAD_BLOCK == 0 &&
@@ -69,6 +88,11 @@ size_t bwi_winograd_scratch_bytes(const bwi_conv_pool *k)
 }
 
 /* ---- The reference ---- */
+
+void bwi_reference_thin_weights(const bwi_conv_pool *k, const float *arranged, float *to)
+{
+    memcpy(to, arranged, (size_t)bwi_conv_pool_floats(k) * sizeof *to);
+}
 
 static int64_t image_at(const bwi_image *i, int64_t n, int64_t h, int64_t w, int64_t c)
 {

@@ -148,6 +148,11 @@ struct bwi_kernels {
                                        void *scratch);
     void (*conv_pool_backward_data)(const bwi_conv_pool *k, const float *dy, const void *masks, const float *weights, float *dx);
 
+    /* Its forward pass for 3x3 kernels by Winograd's algorithm: fewer products and more rounding (docs/design.md). Weights are
+     * made once from arranged ones: bwi_thin_floats. */
+    void (*thin_weights)(const bwi_conv_pool *k, const float *arranged, float *to);
+    void (*thin_forward)(const bwi_conv_pool *k, const float *x, const float *weights, float *y, void *masks, void *scratch);
+
     /* The same for 3x3 kernels and many channels, with a quarter of the products but more rounding (docs/design.md). Weights are
      * transformed once: bwi_winograd_floats. dw (Keras's order) and db are overwritten. `scratch` is 64-byte aligned and has
      * bwi_winograd_scratch_bytes. */
@@ -224,6 +229,10 @@ int64_t bwi_conv_pool_floats(const bwi_conv_pool *k);
 void bwi_conv_pool_arrange(const bwi_conv_pool *k, const float *weights, const float *bias, float *arranged);
 void bwi_conv_pool_restore(const bwi_conv_pool *k, const float *arranged, float *weights, float *bias);
 size_t bwi_conv_pool_scratch_bytes(const bwi_conv_pool *k);
+
+bool bwi_thin_fits(const bwi_conv_pool *k); /* and conv_pool's kernels do */
+int64_t bwi_thin_floats(const bwi_conv_pool *k);
+size_t bwi_thin_scratch_bytes(const bwi_conv_pool *k);
 
 enum { BWI_WINOGRAD_BLOCK = 16 }; /* of the images it reads */
 bool bwi_winograd_fits(const bwi_conv_pool *k);

@@ -25,6 +25,20 @@
 #define BWI_NARROW_PITCH ((2 * BWI_NARROW_CHUNK + 8) * 4)
 #define BWI_NARROW_SLACK 16
 
+#define BWI_THIN_SLACK 64 /* floats behind rows in quarters that may be read */
+
+/* thin: rows that pieces of 4x4 outputs reach, and every fourth element of one. */
+static inline int64_t bwi_thin_rows(const bwi_conv_pool *k)
+{
+    return (k->y.h + 1) / 2 * 4 + 2;
+}
+
+static inline int64_t bwi_thin_quarter(const bwi_conv_pool *k)
+{
+    const int64_t pieces = (k->y.w + 1) / 2 + 1, image = (k->pad_left + k->x.w + 3) / 4;
+    return ((pieces > image ? pieces : image) + 3) / 4 * 4;
+}
+
 static inline int64_t bwi_conv_pool_filters(const bwi_conv_pool *k)
 {
     return (k->y.c + BWI_MASK_CHANNELS - 1) / BWI_MASK_CHANNELS * BWI_MASK_CHANNELS;
@@ -37,6 +51,9 @@ void bwi_reference_conv_pool_backward_weights(const bwi_conv_pool *k, const floa
                                               float *gradient, void *scratch);
 void bwi_reference_conv_pool_backward_data(const bwi_conv_pool *k, const float *dy, const void *masks, const float *weights,
                                            float *dx);
+
+/* The same convolution without transforms. */
+void bwi_reference_thin_weights(const bwi_conv_pool *k, const float *arranged, float *to);
 
 /* winograd: pieces of 4x4 outputs taken at a time. */
 #define BWI_WINOGRAD_PIECES 48

@@ -1,8 +1,8 @@
 /*
  * A convolution, its bias, ReLU and 2x2 pooling in one pass; attributes and variables are the convolution's.
  *
- * conv_relu_maxpool is for images with few channels (the first layer of most networks), winograd_relu_maxpool for 3x3 kernels
- * and many channels. What their kernels make of the weights is made once per update; a tile's gradient is put back into
+ * conv_relu_maxpool is for images with few channels (the first layer of most networks), thin_relu_maxpool the same with a 3x3
+ * kernel's forward pass by Winograd's algorithm, winograd_relu_maxpool for 3x3 kernels and many channels. What their kernels make of the weights is made once per update; a tile's gradient is put back into
  * the order in which the variable is stored.
  */
 #include "op/op.h"
@@ -20,6 +20,11 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
 static bool is_winograd(const bw_node *node)
 {
     return node->op == &bwi_op_winograd_relu_maxpool;
+}
+
+static bool is_thin(const bw_node *node)
+{
+    return node->op == &bwi_op_thin_relu_maxpool;
 }
 
 static bwi_conv_pool conv_pool_of(const bw_node *node, int64_t n)
@@ -45,10 +50,18 @@ static size_t floats_bytes(int64_t count)
     return bwi_size_align((size_t)count * sizeof(float), BWI_CACHE_LINE);
 }
 
-/* Weights as the kernels have them. */
+/* Weights as the kernels have them; thin's forward pass has its own behind those of the others. */
 static size_t made_bytes(const bw_node *node, const bwi_conv_pool *k)
 {
-    return floats_bytes(is_winograd(node) ? bwi_winograd_floats(k) : bwi_conv_pool_floats(k));
+    size_t bytes = floats_bytes(is_winograd(node) ? bwi_winograd_floats(k) : bwi_conv_pool_floats(k));
+    return bytes + (is_thin(node) ? floats_bytes(bwi_thin_floats(k)) : 0);
+}
+
+static size_t kernel_scratch(const bw_node *node, const bwi_conv_pool *k)
+{
+    size_t bytes = is_winograd(node) ? bwi_winograd_scratch_bytes(k) : bwi_conv_pool_scratch_bytes(k);
+    size_t thin = is_thin(node) ? bwi_thin_scratch_bytes(k) : 0;
+    return bytes > thin ? bytes : thin;
 }
 
 /* The scratch memory: the kernels', then in training the gradient as they arrange it, in Keras's order, and as it is stored. */
@@ -59,7 +72,7 @@ typedef struct places {
 static places places_of(const bw_node *node, const bwi_conv_pool *k)
 {
     bool winograd = is_winograd(node);
-    places at = {.arranged = winograd ? bwi_winograd_scratch_bytes(k) : bwi_conv_pool_scratch_bytes(k)};
+    places at = {.arranged = kernel_scratch(node, k)};
     at.plain = at.arranged + (winograd ? 0 : floats_bytes(bwi_conv_pool_floats(k)));
     at.bias = at.plain + floats_bytes(bwi_shape_count(&node->variable[0]->shape));
     at.stored = at.bias + floats_bytes(k->y.c);
@@ -83,6 +96,11 @@ static float *floats_at(void *base, size_t offset)
     return (float *)(void *)((char *)base + offset);
 }
 
+static float *thin_weights(const bwi_call *call, const bwi_conv_pool *k)
+{
+    return floats_at(call->shared, floats_bytes(bwi_conv_pool_floats(k)));
+}
+
 static bw_status prologue(const bwi_call *call)
 {
     const bwi_packing *packing = &call->node->variable[0]->packing;
@@ -97,6 +115,9 @@ static bw_status prologue(const bwi_call *call)
         call->kernels->winograd_weights(&k, weights, bias, call->shared);
     } else {
         bwi_conv_pool_arrange(&k, weights, bias, call->shared);
+        if (is_thin(call->node)) {
+            call->kernels->thin_weights(&k, call->shared, thin_weights(call, &k));
+        }
     }
     return BW_OK;
 }
@@ -105,8 +126,12 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     bwi_conv_pool k = conv_pool_of(call->node, call->samples);
-    (is_winograd(call->node) ? call->kernels->winograd_forward : call->kernels->conv_pool_forward)(
-        &k, call->src[0], call->shared, call->dst, call->workspace, call->scratch);
+    if (is_thin(call->node)) {
+        call->kernels->thin_forward(&k, call->src[0], thin_weights(call, &k), call->dst, call->workspace, call->scratch);
+    } else {
+        (is_winograd(call->node) ? call->kernels->winograd_forward : call->kernels->conv_pool_forward)(
+            &k, call->src[0], call->shared, call->dst, call->workspace, call->scratch);
+    }
     return BW_OK;
 }
 
@@ -182,7 +207,7 @@ bool bwi_conv_pool_pattern(const bw_node *convolution, const bwi_op *fused)
     pooled.shape.extent[1] /= 2;
     pooled.block = pooled.shape.extent[2];
     bwi_conv_pool k = conv_pool_of(&pooled, 1);
-    return is_winograd(&pooled) ? bwi_winograd_fits(&k) : bwi_conv_pool_fits(&k);
+    return is_winograd(&pooled) ? bwi_winograd_fits(&k) : is_thin(&pooled) ? bwi_thin_fits(&k) : bwi_conv_pool_fits(&k);
 }
 
 #define COMMON                                                                                                                \
@@ -192,4 +217,5 @@ bool bwi_conv_pool_pattern(const bw_node *convolution, const bwi_op *fused)
     .flops = flops
 
 const bwi_op bwi_op_conv_relu_maxpool = {.name = "conv_relu_maxpool", COMMON};
+const bwi_op bwi_op_thin_relu_maxpool = {.name = "thin_relu_maxpool", COMMON};
 const bwi_op bwi_op_winograd_relu_maxpool = {.name = "winograd_relu_maxpool", COMMON};

@@ -29,6 +29,7 @@ const bwi_op *const bwi_ops[] = {&bwi_op_activation,
                                  &bwi_op_relu,
                                  &bwi_op_relu_maxpool,
                                  &bwi_op_conv_relu_maxpool,
+                                 &bwi_op_thin_relu_maxpool,
                                  &bwi_op_winograd_relu_maxpool,
                                  &bwi_op_softmax,
                                  &bwi_op_reshape,
@@ -73,6 +74,11 @@ static bool conv_relu_maxpool_fits(const bw_node *const *chain)
     return pools_two_by_two(chain[1], chain[2]) && bwi_conv_pool_pattern(chain[0], &bwi_op_conv_relu_maxpool);
 }
 
+static bool thin_relu_maxpool_fits(const bw_node *const *chain)
+{
+    return pools_two_by_two(chain[1], chain[2]) && bwi_conv_pool_pattern(chain[0], &bwi_op_thin_relu_maxpool);
+}
+
 static bool winograd_relu_maxpool_fits(const bw_node *const *chain)
 {
     return pools_two_by_two(chain[1], chain[2]) && bwi_conv_pool_pattern(chain[0], &bwi_op_winograd_relu_maxpool);
@@ -81,6 +87,7 @@ static bool winograd_relu_maxpool_fits(const bw_node *const *chain)
 #define CONV_RELU_POOL .chain = {&bwi_op_conv2d, &bwi_op_relu, &bwi_op_maxpool2d}, .length = 3, .attributes = 0
 
 const bwi_pattern bwi_patterns[] = {
+    {CONV_RELU_POOL, .fused = &bwi_op_thin_relu_maxpool, .fits = thin_relu_maxpool_fits, .inexact = true},
     {CONV_RELU_POOL, .fused = &bwi_op_conv_relu_maxpool, .fits = conv_relu_maxpool_fits},
     {CONV_RELU_POOL, .fused = &bwi_op_winograd_relu_maxpool, .fits = winograd_relu_maxpool_fits, .inexact = true},
     {.chain = {&bwi_op_relu, &bwi_op_maxpool2d},

@@ -431,8 +431,10 @@ static const pattern_case pattern_cases[] = {
     {&bwi_op_relu_maxpool, {KINKED(relu, 7, 5, 17), POOL(maxpool2d, 2, 2, 2, 2, false, 0, 0, 0)}},
     {&bwi_op_relu_maxpool, {KINKED(relu, 2, 4, 1), POOL(maxpool2d, 2, 2, 2, 2, true, 0, 0, 0)}},
     {&bwi_op_conv_relu_maxpool, {CONV(3, 3, 1, 1, 1, 1, 1, false, 9, 8, 1, 5), RELU_POOL(false)}},
-    {&bwi_op_conv_relu_maxpool, {CONV(3, 3, 1, 1, 1, 1, 1, true, 6, 10, 3, 17), RELU_POOL(true)}},
+    {&bwi_op_conv_relu_maxpool, {CONV(1, 3, 1, 1, 1, 1, 1, true, 6, 10, 3, 17), RELU_POOL(true)}},
     {&bwi_op_conv_relu_maxpool, {CONV(2, 5, 1, 1, 1, 1, 1, false, 7, 12, 2, 33), RELU_POOL(false)}},
+    {&bwi_op_thin_relu_maxpool, {CONV(3, 3, 1, 1, 1, 1, 1, false, 9, 7, 3, 17), RELU_POOL(false)}},
+    {&bwi_op_thin_relu_maxpool, {CONV(3, 3, 1, 1, 1, 1, 1, true, 6, 8, 2, 32), RELU_POOL(true)}},
     {&bwi_op_winograd_relu_maxpool, {CONV(3, 3, 1, 1, 1, 1, 1, false, 6, 7, 16, 16), RELU_POOL(false)}},
     {&bwi_op_winograd_relu_maxpool, {CONV(3, 3, 1, 1, 1, 1, 1, true, 6, 4, 16, 32), RELU_POOL(true)}},
 };

@@ -16,6 +16,7 @@ static const conv_case cases[] = {
     {4, 4, 3, 8, 3, 3, {1, 1, 1, 1}}, {5, 6, 1, 35, 1, 3, {0, 0, 0, 2}},
     {9, 8, 2, 7, 5, 5, {2, 2, 2, 2}}, {8, 12, 4, 33, 7, 5, {3, 2, 3, 2}},
     {4, 300, 1, 17, 3, 3, {0}},       {3, 263, 3, 4, 2, 5, {0, 1, 0, 0}},
+    {7, 138, 3, 33, 3, 3, {0}},       {9, 40, 3, 16, 3, 3, {2, 1, 0, 5}},
 };
 static const int64_t blocks[] = {0, 1, 4, 8, 16}; /* 0: channels-last */
 
@@ -232,6 +233,53 @@ static void check_winograd(const bwi_kernels *k, const bwi_conv_pool *p)
     free(dy);
 }
 
+static void check_thin(const bwi_kernels *k, const bwi_conv_pool *p)
+{
+    const int64_t y_floats = bwi_image_floats(&p->y);
+    const size_t bytes = bwi_thin_scratch_bytes(p), masks = bwi_relu_maxpool_mask_bytes(&p->y);
+    float *x = random_difference(&p->x), *arranged = arranged_weights(p), *dy = random_difference(&p->y);
+    float *weights = output_floats(bwi_thin_floats(p));
+    results r = {.y = output_floats(y_floats), .inference = output_floats(y_floats), .masks = output_bytes(masks)};
+    void *scratch = output_bytes(bytes);
+    k->thin_weights(p, arranged, weights);
+    k->thin_forward(p, x, weights, r.y, r.masks, scratch);
+    k->thin_forward(p, x, weights, r.inference, NULL, scratch);
+    results e = compute(k, p, x, arranged, dy);
+    assert_near("y", r.y, e.y, y_floats);
+    assert_close("y without masks", r.inference, r.y, y_floats, 0);
+    assert_memory_equal(r.masks, e.masks, masks);
+    output_free(scratch, bytes);
+    output_floats_free(weights, bwi_thin_floats(p));
+    output_floats_free(r.y, y_floats);
+    output_floats_free(r.inference, y_floats);
+    output_free(r.masks, masks);
+    results_free(p, &e);
+    free(x);
+    free(arranged);
+    free(dy);
+}
+
+/* Of conv_pool's cases those that fit. */
+static void check_all_thin(const bwi_kernels *k)
+{
+    int checked = 0;
+    for (size_t i = 0; i < BWI_COUNT(cases); i++)
+        for (size_t b = 0; b < BWI_COUNT(blocks); b++) {
+            const bwi_conv_pool p = conv_pool_of(&cases[i], blocks[b]);
+            if (bwi_thin_fits(&p)) {
+                check_thin(k, &p);
+                checked++;
+            }
+        }
+    assert_true(checked >= 25);
+}
+
+static void test_thin(void **state)
+{
+    (void)state;
+    each_table(check_all_thin);
+}
+
 static void check_all_winograd(const bwi_kernels *k)
 {
     for (size_t i = 0; i < BWI_COUNT(winograd_cases); i++)
@@ -264,8 +312,12 @@ static void test_what_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_reference), cmocka_unit_test(test_by_hand),   cmocka_unit_test(test_nan),
-        cmocka_unit_test(test_winograd),          cmocka_unit_test(test_what_fits),
+        cmocka_unit_test(test_against_reference),
+        cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_thin),
+        cmocka_unit_test(test_winograd),
+        cmocka_unit_test(test_what_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
