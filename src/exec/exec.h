@@ -20,7 +20,7 @@ typedef struct bwi_hooks {
     /* On the worker's thread: the lane has all of this piece's gradient of a variable. */
     void (*lane_gradient)(void *user, int lane, const bwi_variable *variable, const float *gradient);
     /* On the caller's thread, from the reduction: squared norm of a lane's gradient, and how many samples it sums. Of sparse
-     * variables the records of the last piece count, if it had room (plan.c). They have no lane_gradient. */
+     * variables the records of the last piece count, if it had room (layout.c of plan). They have no lane_gradient. */
     void (*lane_norm)(void *user, int lane, double squared, int64_t samples);
     /* On the worker's thread: a tile begins. */
     void (*tile)(void *user, int worker, int lane, int64_t tile);

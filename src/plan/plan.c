@@ -1,349 +1,16 @@
 /*
- * Makes a plan: tile, lanes and workers from the model, then everything's bytes; if they do not fit the budget, the next more
- * frugal choice. Values that are kept for a whole batch are saved first, as far as the rest leaves no room for them: computed
- * again, or spilled to a file, whichever costs less (store.c). What remains is met by no groups of tiles, smaller tiles, fewer workers, computing
- * a tile's activations again in segments (segments.c), fewer lanes, in this order. Kernels are prepared once for each number of
- * samples, whatever is tried.
+ * Makes a plan: tile, lanes and workers from the model (choice.c), then everything's bytes (layout.c); if they do not fit the budget,
+ * the next more frugal choice. Values that are kept for a whole batch are saved first, as far as the rest leaves no room for them:
+ * computed again, or spilled to a file, whichever costs less (store.c). What remains is met by no groups of tiles, smaller tiles, fewer
+ * workers, computing a tile's activations again in segments (segments.c), fewer lanes, in this order.
  */
 #include "plan/plan.h"
 
-#include <string.h>
-
-/* What the default tile and lanes are made for: a reference machine, so that the choice follows from the model alone. */
-enum {
-    REFERENCE_CACHE = 1 << 20,
-    TILE_BYTES = 16 << 20,
-    LARGEST_TILE = 64,
-    MOST_LANES = 16,
-    FEWEST_LANES = 4,
-    LANES_BYTES = 16 << 20,
-    RANGES_BYTES = 1 << 20, /* of weights: from there on sharing layers beats sharing tiles */
-    EAGER_ROWS = 1 << 16
-};
+enum { RANGES_BYTES = 1 << 20 /* of weights: from there on sharing layers beats sharing tiles */ };
 
 /* With less than this the most frugal plan is tried first. */
 static const size_t TIGHT_BYTES = (size_t)1 << 30;
 static const size_t SYSTEM_MARGIN = (size_t)2 << 20;
-
-typedef struct choice {
-    int64_t tile;
-    int lanes, workers, segments;
-    bool ranges;
-} choice;
-
-int64_t bwi_update_blocks(const bwi_variable *variable)
-{
-    return (variable->count + BWI_UPDATE_BLOCK - 1) / BWI_UPDATE_BLOCK;
-}
-
-size_t bwi_plan_value_bytes(const bwi_plan *plan, const bwi_value *value, int64_t samples)
-{
-    if (value->kind == BWI_VALUE_STATISTICS) {
-        return 0;
-    }
-    if (value->kind == BWI_VALUE_WORKSPACE) {
-        return plan->workspace_bytes[value->node->number];
-    }
-    bwi_image image = bwi_node_image(value->node, 1);
-    return bwi_size_multiply((size_t)bwi_image_floats(&image), bwi_size_multiply((size_t)samples, sizeof(float)));
-}
-
-static int64_t power_of_two_below(int64_t value)
-{
-    int64_t power = 1;
-    while (power <= value / 2) {
-        power *= 2;
-    }
-    return power;
-}
-
-/* What lanes hold. */
-static size_t trainable_bytes(const bwi_graph *graph)
-{
-    size_t bytes = 0;
-    for (int v = 0; v < graph->variable_count; v++) {
-        if (graph->variables[v]->trainable && !graph->variables[v]->sparse) {
-            bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)graph->variables[v]->count, sizeof(float)));
-        }
-    }
-    return bytes;
-}
-
-/* Two wishes: a tile's activations stay in the cache, and the traffic of the weights, which every tile reads and whose
- * gradient it adds to, is at most a quarter of the activations'. The second may lead out of the cache, where more samples
- * cost little more, up to a bound. */
-static int64_t default_tile(const bwi_plan_request *request)
-{
-    size_t bytes = 1, weights = trainable_bytes(request->graph);
-    for (int n = 0; n < (request->own_nodes ? request->own_nodes : request->graph->count); n++) {
-        const bw_node *node = request->graph->nodes[n];
-        if (!(node->op->flags & (BWI_OP_VIEW | BWI_OP_SUMS))) {
-            bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)bwi_shape_count(&node->shape), sizeof(float)));
-        }
-    }
-    int64_t tile = power_of_two_below((int64_t)(REFERENCE_CACHE / bytes));
-    while (tile < LARGEST_TILE && weights / (size_t)tile > bytes / 4 && bwi_size_multiply(bytes, 2 * (size_t)tile) <= TILE_BYTES) {
-        tile *= 2;
-    }
-    return tile > LARGEST_TILE ? LARGEST_TILE : tile;
-}
-
-/* Groups lie within a tile. */
-static int64_t least_tile(const bwi_graph *graph)
-{
-    int64_t least = 1;
-    for (int n = 0; n < graph->count; n++) {
-        const bw_node *node = graph->nodes[n];
-        int64_t group = node->op->group ? node->op->group(node) : 1;
-        least = group > least ? group : least;
-    }
-    return least;
-}
-
-static int default_lanes(const bwi_plan_request *request)
-{
-    int lanes = MOST_LANES;
-    size_t bytes = trainable_bytes(request->graph);
-    while (lanes > FEWEST_LANES && bwi_size_multiply(bytes, (size_t)lanes) > LANES_BYTES) {
-        lanes /= 2;
-    }
-    return lanes;
-}
-
-static bw_status choose(bw_context *ctx, const bwi_plan_request *request, choice *c)
-{
-    int ranks = request->ranks > 1 ? request->ranks : 1;
-    c->tile = request->tile ? request->tile : default_tile(request);
-    int64_t least = least_tile(request->graph);
-    c->tile = c->tile > 0 && c->tile < least ? least : c->tile;
-    c->lanes = request->lanes ? request->lanes : default_lanes(request);
-    c->workers = request->workers ? request->workers : ctx->workers;
-    c->segments = 1;
-    c->ranges = true;
-    if (c->tile < 1 || (c->tile & (c->tile - 1)) || c->tile > (1 << (BWI_MAX_SIZES - 1))) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "tile: expected a power of two from 1 to %d, got %lld", 1 << (BWI_MAX_SIZES - 1),
-                        (long long)c->tile);
-    }
-    if (c->lanes < 1 || (c->lanes & (c->lanes - 1)) || c->lanes > 4096) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "lanes: expected a power of two from 1 to 4096, got %d", c->lanes);
-    }
-    if (c->lanes < ranks) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "lanes: %d are too few for %d ranks", c->lanes, ranks);
-    }
-    if (c->workers > c->lanes / ranks) {
-        c->workers = c->lanes / ranks;
-    }
-    return BW_OK;
-}
-
-/* ---- What nodes need ---- */
-
-static bool has_pass(const bwi_plan *plan, const bw_node *node, bwi_pass pass)
-{
-    for (int p = 0; p < plan->program_count; p++) {
-        const bwi_program *program = &plan->programs[p].program;
-        for (int n = 0; n < program->count; n++) {
-            if (program->instructions[n].node == node && program->instructions[n].pass == pass) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static bw_status prepare_node(bwi_plan *plan, bw_node *node, int size)
-{
-    const bwi_op *op = node->op;
-    size_t at = (size_t)node->number * BWI_MAX_SIZES + (size_t)size;
-    bool training = false;
-    for (int p = 0; p < plan->program_count; p++) {
-        training |= plan->programs[p].program.training;
-    }
-    if (!op->prepare || plan->needs[at].known) {
-        return BW_OK;
-    }
-    bwi_prepare p = {.ctx = plan->ctx,
-                     .node = node,
-                     .samples = (int64_t)1 << size,
-                     .training = training,
-                     .difference = has_pass(plan, node, BWI_PASS_BACKWARD)};
-    size_t held = bwi_allocated_bytes(plan->ctx);
-    bw_status status = op->prepare(&p);
-    plan->prepared[at] = p.prepared;
-    plan->prepared_bytes[size] += bwi_allocated_bytes(plan->ctx) - held;
-    plan->needs[at] = (bwi_plan_needs){.known = status == BW_OK,
-                                       .workspace = p.workspace_bytes,
-                                       .scratch = p.scratch_bytes,
-                                       .shared = p.shared_bytes,
-                                       .bound = p.bound_bytes};
-    return status;
-}
-
-/* All kernels for the tile at hand; `scratch`: the most that one of them needs. */
-static bw_status prepare(bwi_plan *plan, size_t *scratch)
-{
-    *scratch = 0;
-    for (int n = 0; n < plan->graph.count; n++) {
-        const bwi_plan_needs *needs = &plan->needs[(size_t)n * BWI_MAX_SIZES], *full = &needs[plan->sizes - 1];
-        for (int s = plan->sizes - 1; s >= 0; s--) {
-            bw_status status = prepare_node(plan, plan->graph.nodes[n], s);
-            if (status != BW_OK) {
-                return status;
-            }
-            *scratch = needs[s].scratch > *scratch ? needs[s].scratch : *scratch;
-        }
-        plan->workspace_bytes[n] = full->workspace;
-        plan->bound_bytes[n] = full->bound;
-        plan->shared[n] = full->shared; /* bytes now, an offset later */
-    }
-    *scratch = bwi_size_align(*scratch, BWI_CACHE_LINE);
-    return BW_OK;
-}
-
-static void unprepare(bwi_plan *plan, int from_size)
-{
-    for (int n = 0; plan->prepared && n < plan->graph.count; n++) {
-        for (int s = from_size; s < BWI_MAX_SIZES; s++) {
-            void **prepared = &plan->prepared[(size_t)n * BWI_MAX_SIZES + (size_t)s];
-            if (*prepared) {
-                plan->graph.nodes[n]->op->unprepare(*prepared);
-                *prepared = NULL;
-            }
-        }
-    }
-}
-
-/* ---- Bytes ---- */
-
-static size_t take(size_t *end, size_t bytes)
-{
-    size_t offset = *end;
-    *end = bwi_size_align(bwi_size_add(*end, bytes), BWI_CACHE_LINE);
-    return offset;
-}
-
-static void lay_lane(bwi_plan *plan)
-{
-    size_t end = 0;
-    for (int v = 0; v < plan->source->variable_count; v++) {
-        const bwi_variable *variable = plan->source->variables[v];
-        bool trained = variable->trainable && !variable->sparse && plan->programs[0].program.training;
-        plan->gradients[v] = trained ? take(&end, bwi_size_multiply((size_t)variable->count, sizeof(float))) : SIZE_MAX;
-    }
-    plan->lane_sums = end;
-    for (int n = 0; n < plan->graph.count; n++) {
-        const bw_node *node = plan->graph.nodes[n];
-        int64_t count = node->op->sum_count ? node->op->sum_count(node) : 0;
-        plan->sums[n] = count ? take(&end, (size_t)count * sizeof(double)) : SIZE_MAX;
-    }
-    plan->lane_bytes = end;
-}
-
-static void lay_shared(bwi_plan *plan, size_t *end)
-{
-    for (int n = 0; n < plan->graph.count; n++) {
-        const bw_node *node = plan->graph.nodes[n];
-        const bwi_op *op = node->op;
-        plan->shared[n] = plan->shared[n] ? take(end, plan->shared[n]) : SIZE_MAX;
-        plan->statistics[n] = plan->backward_statistics[n] = SIZE_MAX;
-        if (op->statistics_count && has_pass(plan, node, BWI_PASS_STATISTICS)) {
-            plan->statistics[n] = take(end, (size_t)op->statistics_count(node) * sizeof(float));
-        }
-        if (op->backward_statistics_count && has_pass(plan, node, BWI_PASS_BACKWARD_STATISTICS)) {
-            plan->backward_statistics[n] = take(end, (size_t)op->backward_statistics_count(node) * sizeof(float));
-        }
-    }
-}
-
-/* Of the program that makes the most of them. */
-static int64_t records_of_sample(const bwi_plan *plan, const bwi_variable *variable)
-{
-    int64_t most = 0;
-    for (int p = 0; p < plan->program_count; p++) {
-        const bwi_program *program = &plan->programs[p].program;
-        int64_t records = 0;
-        for (int n = 0; n < program->count; n++) {
-            records += bwi_instruction_records(&program->instructions[n], variable);
-        }
-        most = records > most ? records : most;
-    }
-    return most;
-}
-
-/*
- * Room for the records of a whole window, or for less: when there is no more room, records are summed to one for each touched
- * row, so one for each row of the table and those of a tile for each lane are always enough. Some more lets this be rare. If the
- * window is not known, this is what there is: about one gradient of the table.
- */
-static size_t record_capacity(const bwi_plan *plan, const bwi_variable *variable)
-{
-    size_t records = (size_t)records_of_sample(plan, variable), rows = (size_t)variable->shape.extent[0];
-    size_t tiles = bwi_size_multiply(records, (size_t)plan->tile * (size_t)plan->lanes);
-    size_t more = rows < EAGER_ROWS ? rows : EAGER_ROWS;
-    size_t least = bwi_size_add(rows, tiles > more ? tiles : more);
-    size_t window = plan->window ? bwi_size_multiply(records, (size_t)plan->window) : SIZE_MAX;
-    return window < least ? window : least;
-}
-
-static void lay_tables(bwi_plan *plan, size_t *end)
-{
-    size_t begin = *end;
-    bool scatters = false;
-    plan->table_count = 0;
-    for (int v = 0; plan->programs[0].program.training && v < plan->source->variable_count; v++) {
-        const bwi_variable *variable = plan->source->variables[v];
-        if (!variable->trainable || !variable->sparse) {
-            continue;
-        }
-        size_t capacity = record_capacity(plan, variable);
-        capacity = capacity <= UINT32_MAX ? capacity : SIZE_MAX; /* a record's number has 32 bits */
-        bwi_plan_table *table = &plan->tables[plan->table_count++];
-        *table = (bwi_plan_table){.variable = variable, .capacity = (int64_t)capacity};
-        table->rows = take(end, bwi_size_multiply(capacity, sizeof(double)));
-        table->values = take(end, bwi_size_multiply(capacity, (size_t)bwi_variable_width(variable) * sizeof(float)));
-        table->sorted = take(end, bwi_size_multiply(capacity, 2 * sizeof(uint64_t)));
-        scatters = scatters || !variable->lazy;
-    }
-    plan->scatter_offset = take(end, scatters ? (size_t)plan->workers * BWI_UPDATE_BLOCK * sizeof(float) : 0);
-    plan->items.records = *end - begin;
-}
-
-static void lay_arena(bwi_plan *plan, size_t scratch)
-{
-    size_t end = 0, region = 0;
-    lay_lane(plan);
-    lay_shared(plan, &end);
-    plan->totals_offset = take(&end, plan->lane_bytes - plan->lane_sums);
-    plan->items.statistics = end;
-    plan->lanes_offset = take(&end, bwi_size_multiply(plan->lane_bytes, (size_t)plan->own_lanes));
-    plan->items.lanes = end - plan->lanes_offset;
-    for (int p = 0; p < plan->program_count; p++) {
-        for (int k = 0; k < plan->programs[p].phase_count; k++) {
-            size_t bytes = plan->programs[p].phases[k].bytes;
-            region = bytes > region ? bytes : region;
-        }
-    }
-    plan->scratch_offset = bwi_size_align(region, 4096);
-    /* 4 KiB apart from a power of two, so that two workers' buffers do not share cache sets. */
-    plan->worker_bytes = bwi_size_add(bwi_size_align(bwi_size_add(plan->scratch_offset, scratch), 4096), 4096);
-    plan->workers_offset = end = bwi_size_align(end, 4096);
-    take(&end, bwi_size_multiply(plan->worker_bytes, (size_t)plan->regions));
-    plan->rooms_offset = take(&end, bwi_size_multiply(plan->room_bytes, (size_t)plan->group));
-    plan->items.activations =
-        bwi_size_add(bwi_size_multiply(region, (size_t)plan->regions), bwi_size_multiply(plan->room_bytes, (size_t)plan->group));
-    plan->items.scratch = bwi_size_multiply(plan->worker_bytes - region, (size_t)plan->regions);
-    plan->store_offset = take(&end, bwi_size_multiply(plan->store_slot, (size_t)plan->store_tiles));
-    plan->items.store = end - plan->store_offset;
-    plan->spill_bytes = bwi_size_multiply(plan->spill_slot, (size_t)plan->store_tiles);
-    int64_t blocks = 0;
-    for (int v = 0; v < plan->source->variable_count; v++) {
-        blocks += plan->gradients[v] == SIZE_MAX ? 0 : bwi_update_blocks(plan->source->variables[v]);
-    }
-    plan->update_offset = take(&end, (size_t)blocks * sizeof(double));
-    plan->items.update = end - plan->update_offset;
-    lay_tables(plan, &end);
-    plan->bytes = bwi_size_align(end, 4096);
-}
 
 /* ---- Making ---- */
 
@@ -471,7 +138,7 @@ static bw_status lay(attempt *a)
         status = bwi_plan_cut(plan, &plan->programs[p]);
     }
     if (status == BW_OK) {
-        lay_arena(plan, a->scratch);
+        bwi_plan_lay(plan, a->scratch);
         plan->items.outside = a->request->outside_bytes;
         plan->items.data = a->request->data ? a->request->data(a->request->data_user, plan) : 0;
         plan->items.books = bwi_size_add(own_bytes(a), a->request->books ? a->request->books(plan) : 0);
@@ -526,7 +193,7 @@ static void find_budget(attempt *a)
 }
 
 /* Lays the plan out as chosen; what is kept for a whole batch gives way to the rest. */
-static bw_status try_choice(attempt *a, const choice *c)
+static bw_status try_choice(attempt *a, const bwi_choice *c)
 {
     bwi_plan *plan = a->plan;
     plan->tile = c->tile;
@@ -536,7 +203,7 @@ static bw_status try_choice(attempt *a, const choice *c)
     plan->segments = c->segments;
     plan->sizes = 64 - __builtin_clzll((unsigned long long)c->tile);
     plan->store_tiles = plan->keep ? plan->batch / plan->tile + plan->sizes : 0;
-    bw_status status = prepare(plan, &a->scratch);
+    bw_status status = bwi_plan_prepare(plan, &a->scratch);
     find_budget(a);
     plan->group = status == BW_OK && c->ranges ? group_of(plan) : 0;
     plan->regions = plan->group > plan->workers ? plan->group : plan->workers;
@@ -556,19 +223,6 @@ static bw_status try_choice(attempt *a, const choice *c)
     return status;
 }
 
-/* Segments that are tried, each as long as fewer do not suffice. */
-static const int segment_counts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
-
-static int more_segments(int segments)
-{
-    for (size_t k = 0; k + 1 < BWI_COUNT(segment_counts); k++) {
-        if (segment_counts[k] == segments) {
-            return segment_counts[k + 1];
-        }
-    }
-    return 0;
-}
-
 static bw_status refuse(const attempt *a, size_t needed)
 {
     char have[32], need[32];
@@ -579,16 +233,16 @@ static bw_status refuse(const attempt *a, size_t needed)
 
 /* One sample, one worker, as few lanes as can be, and the number of segments with which the `least` is needed. Only kernels for one
  * sample are prepared for it, so that a refusal comes soon. */
-static bw_status try_frugal(attempt *a, choice *c, size_t *least)
+static bw_status try_frugal(attempt *a, bwi_choice *c, size_t *least)
 {
     bool training = false;
     for (int p = 0; p < a->plan->program_count; p++) {
         training |= a->plan->programs[p].program.training;
     }
-    choice best = *c;
+    bwi_choice best = *c;
     int worse = 0;
     *least = SIZE_MAX;
-    for (c->segments = 1; c->segments && worse < 2; c->segments = training ? more_segments(c->segments) : 0) {
+    for (c->segments = 1; c->segments && worse < 2; c->segments = training ? bwi_choice_more_segments(c->segments) : 0) {
         bw_status status = try_choice(a, c);
         if (status != BW_OK) {
             return status;
@@ -602,29 +256,10 @@ static bw_status try_frugal(attempt *a, choice *c, size_t *least)
     return BW_OK;
 }
 
-/* The next more frugal choice; false if there is none. */
-static bool save(choice *c, const choice *frugal)
-{
-    if (c->ranges) {
-        c->ranges = false;
-    } else if (c->tile > frugal->tile) {
-        c->tile /= 2;
-    } else if (c->workers > frugal->workers) {
-        c->workers /= 2;
-    } else if (c->segments < frugal->segments) {
-        c->segments = more_segments(c->segments);
-    } else if (c->lanes > frugal->lanes) {
-        c->lanes /= 2;
-    } else {
-        return false;
-    }
-    return true;
-}
-
 /* From the default choice to ever more frugal ones. */
-static bw_status search(attempt *a, choice c)
+static bw_status search(attempt *a, bwi_choice c)
 {
-    choice frugal = {.tile = least_tile(a->plan->source), .workers = 1, .lanes = a->plan->ranks, .segments = 1};
+    bwi_choice frugal = {.tile = bwi_choice_least_tile(a->plan->source), .workers = 1, .lanes = a->plan->ranks, .segments = 1};
     size_t least = 0;
     find_budget(a);
     bool tight = !a->system || a->budget < TIGHT_BYTES;
@@ -641,7 +276,7 @@ static bw_status search(attempt *a, choice c)
             return status;
         }
         tight = true;
-        if (known && !save(&c, &frugal)) {
+        if (known && !bwi_choice_save(&c, &frugal)) {
             return refuse(a, bwi_plan_total(a->plan));
         }
     }
@@ -649,10 +284,10 @@ static bw_status search(attempt *a, choice c)
 
 bw_status bwi_plan_make(bw_context *ctx, bwi_plan **result, const bwi_plan_request *request)
 {
-    choice c;
+    bwi_choice c;
     attempt a = {.request = request, .held = bwi_allocated_bytes(ctx)};
     *result = NULL;
-    bw_status status = choose(ctx, request, &c);
+    bw_status status = bwi_choice_make(ctx, request, &c);
     if (status != BW_OK) {
         return status;
     }
@@ -681,7 +316,7 @@ bw_status bwi_plan_make(bw_context *ctx, bwi_plan **result, const bwi_plan_reque
         bwi_plan_free(plan);
         return status;
     }
-    unprepare(plan, plan->sizes);
+    bwi_plan_unprepare(plan, plan->sizes);
     *result = plan;
     return BW_OK;
 }
@@ -701,7 +336,7 @@ void bwi_plan_free(bwi_plan *plan)
         return;
     }
     bw_context *ctx = plan->ctx;
-    unprepare(plan, 0);
+    bwi_plan_unprepare(plan, 0);
     for (int p = 0; p < plan->program_count; p++) {
         free_program(plan, &plan->programs[p]);
     }

@@ -151,6 +151,25 @@ int64_t bwi_update_blocks(const bwi_variable *variable);
 
 /* ---- Within the module ---- */
 
+/* choice.c: what the budget is met by. */
+typedef struct bwi_choice {
+    int64_t tile;
+    int lanes, workers, segments;
+    bool ranges; /* a window's tiles may run together */
+} bwi_choice;
+
+/* What is not asked for follows from the model. */
+bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_choice *choice);
+/* The next more frugal one, down to `frugal`; false if there is none. */
+bool bwi_choice_save(bwi_choice *choice, const bwi_choice *frugal);
+int64_t bwi_choice_least_tile(const bwi_graph *graph);
+int bwi_choice_more_segments(int segments); /* 0: no more are tried */
+/* layout.c: prepares all kernels for the tile at hand; `scratch` is the most that one of them needs. */
+bw_status bwi_plan_prepare(bwi_plan *plan, size_t *scratch);
+/* Frees those for numbers of samples from 2^from_size on. */
+void bwi_plan_unprepare(bwi_plan *plan, int from_size);
+/* Gives everything its place in the arena, and counts its bytes. */
+void bwi_plan_lay(bwi_plan *plan, size_t scratch);
 /* Whether the instruction's gradient may wait for the update. */
 bool bwi_plan_waits(const bwi_plan *plan, const bwi_program *program, const bwi_instruction *instruction);
 /* lower.c: fills plan->graph and plan->lowered. */

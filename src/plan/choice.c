@@ -1,0 +1,136 @@
+/*
+ * What a plan chooses between: tile, lanes, workers, segments, and whether a window's tiles run together. The default follows from
+ * the model alone, by a cost model with a fixed reference machine, so that two machines agree; a budget asks for ever more frugal ones.
+ */
+#include "plan/plan.h"
+
+enum {
+    REFERENCE_CACHE = 1 << 20,
+    TILE_BYTES = 16 << 20,
+    LARGEST_TILE = 64,
+    MOST_LANES = 16,
+    FEWEST_LANES = 4, /* by default */
+    LANES_BYTES = 16 << 20,
+    LANES_LIMIT = 4096
+};
+
+static int64_t power_of_two_below(int64_t value)
+{
+    int64_t power = 1;
+    while (power <= value / 2) {
+        power *= 2;
+    }
+    return power;
+}
+
+/* What lanes hold. */
+static size_t trainable_bytes(const bwi_graph *graph)
+{
+    size_t bytes = 0;
+    for (int v = 0; v < graph->variable_count; v++) {
+        if (graph->variables[v]->trainable && !graph->variables[v]->sparse) {
+            bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)graph->variables[v]->count, sizeof(float)));
+        }
+    }
+    return bytes;
+}
+
+/* Two wishes: a tile's activations stay in the cache, and the traffic of the weights, which every tile reads and whose
+ * gradient it adds to, is at most a quarter of the activations'. The second may lead out of the cache, where more samples
+ * cost little more, up to a bound. */
+static int64_t default_tile(const bwi_plan_request *request)
+{
+    size_t bytes = 1, weights = trainable_bytes(request->graph);
+    for (int n = 0; n < (request->own_nodes ? request->own_nodes : request->graph->count); n++) {
+        const bw_node *node = request->graph->nodes[n];
+        if (!(node->op->flags & (BWI_OP_VIEW | BWI_OP_SUMS))) {
+            bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)bwi_shape_count(&node->shape), sizeof(float)));
+        }
+    }
+    int64_t tile = power_of_two_below((int64_t)(REFERENCE_CACHE / bytes));
+    while (tile < LARGEST_TILE && weights / (size_t)tile > bytes / 4 && bwi_size_multiply(bytes, 2 * (size_t)tile) <= TILE_BYTES) {
+        tile *= 2;
+    }
+    return tile > LARGEST_TILE ? LARGEST_TILE : tile;
+}
+
+/* Groups lie within a tile. */
+int64_t bwi_choice_least_tile(const bwi_graph *graph)
+{
+    int64_t least = 1;
+    for (int n = 0; n < graph->count; n++) {
+        const bw_node *node = graph->nodes[n];
+        int64_t group = node->op->group ? node->op->group(node) : 1;
+        least = group > least ? group : least;
+    }
+    return least;
+}
+
+static int default_lanes(const bwi_plan_request *request)
+{
+    int lanes = MOST_LANES;
+    size_t bytes = trainable_bytes(request->graph);
+    while (lanes > FEWEST_LANES && bwi_size_multiply(bytes, (size_t)lanes) > LANES_BYTES) {
+        lanes /= 2;
+    }
+    return lanes;
+}
+
+bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_choice *c)
+{
+    int ranks = request->ranks > 1 ? request->ranks : 1;
+    c->tile = request->tile ? request->tile : default_tile(request);
+    int64_t least = bwi_choice_least_tile(request->graph);
+    c->tile = c->tile > 0 && c->tile < least ? least : c->tile;
+    c->lanes = request->lanes ? request->lanes : default_lanes(request);
+    c->workers = request->workers ? request->workers : ctx->workers;
+    c->segments = 1;
+    c->ranges = true;
+    if (c->tile < 1 || (c->tile & (c->tile - 1)) || c->tile > (1 << (BWI_MAX_SIZES - 1))) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "tile: expected a power of two from 1 to %d, got %lld", 1 << (BWI_MAX_SIZES - 1),
+                        (long long)c->tile);
+    }
+    if (c->lanes < 1 || (c->lanes & (c->lanes - 1)) || c->lanes > LANES_LIMIT) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "lanes: expected a power of two from 1 to %d, got %d", LANES_LIMIT, c->lanes);
+    }
+    if (c->lanes < ranks) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "lanes: %d are too few for %d ranks", c->lanes, ranks);
+    }
+    if (c->workers > c->lanes / ranks) {
+        c->workers = c->lanes / ranks;
+    }
+    return BW_OK;
+}
+
+/* ---- More frugal ---- */
+
+/* Segments that are tried, each as long as fewer do not suffice. */
+static const int segment_counts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+
+int bwi_choice_more_segments(int segments)
+{
+    for (size_t k = 0; k + 1 < BWI_COUNT(segment_counts); k++) {
+        if (segment_counts[k] == segments) {
+            return segment_counts[k + 1];
+        }
+    }
+    return 0;
+}
+
+bool bwi_choice_save(bwi_choice *c, const bwi_choice *frugal)
+{
+    if (c->ranges) {
+        c->ranges = false;
+    } else if (c->tile > frugal->tile) {
+        c->tile /= 2;
+    } else if (c->workers > frugal->workers) {
+        c->workers /= 2;
+    } else if (c->segments < frugal->segments) {
+        c->segments = bwi_choice_more_segments(c->segments);
+    } else if (c->lanes > frugal->lanes) {
+        c->lanes /= 2;
+    } else {
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,233 @@
+/*
+ * What a plan's nodes need, and where everything lies in the arena: lanes, a region for each worker's tile with its scratch, the store
+ * of a whole batch, records of tables. Kernels are prepared once for each number of samples, whatever is tried.
+ */
+#include "plan/plan.h"
+
+/* A table has room for so many more records, at most, than it must have. */
+enum { EAGER_ROWS = 1 << 16 };
+
+int64_t bwi_update_blocks(const bwi_variable *variable)
+{
+    return (variable->count + BWI_UPDATE_BLOCK - 1) / BWI_UPDATE_BLOCK;
+}
+
+size_t bwi_plan_value_bytes(const bwi_plan *plan, const bwi_value *value, int64_t samples)
+{
+    if (value->kind == BWI_VALUE_STATISTICS) {
+        return 0;
+    }
+    if (value->kind == BWI_VALUE_WORKSPACE) {
+        return plan->workspace_bytes[value->node->number];
+    }
+    bwi_image image = bwi_node_image(value->node, 1);
+    return bwi_size_multiply((size_t)bwi_image_floats(&image), bwi_size_multiply((size_t)samples, sizeof(float)));
+}
+
+/* ---- What nodes need ---- */
+
+static bool has_pass(const bwi_plan *plan, const bw_node *node, bwi_pass pass)
+{
+    for (int p = 0; p < plan->program_count; p++) {
+        const bwi_program *program = &plan->programs[p].program;
+        for (int n = 0; n < program->count; n++) {
+            if (program->instructions[n].node == node && program->instructions[n].pass == pass) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bw_status prepare_node(bwi_plan *plan, bw_node *node, int size)
+{
+    const bwi_op *op = node->op;
+    size_t at = (size_t)node->number * BWI_MAX_SIZES + (size_t)size;
+    bool training = false;
+    for (int p = 0; p < plan->program_count; p++) {
+        training |= plan->programs[p].program.training;
+    }
+    if (!op->prepare || plan->needs[at].known) {
+        return BW_OK;
+    }
+    bwi_prepare p = {.ctx = plan->ctx,
+                     .node = node,
+                     .samples = (int64_t)1 << size,
+                     .training = training,
+                     .difference = has_pass(plan, node, BWI_PASS_BACKWARD)};
+    size_t held = bwi_allocated_bytes(plan->ctx);
+    bw_status status = op->prepare(&p);
+    plan->prepared[at] = p.prepared;
+    plan->prepared_bytes[size] += bwi_allocated_bytes(plan->ctx) - held;
+    plan->needs[at] = (bwi_plan_needs){.known = status == BW_OK,
+                                       .workspace = p.workspace_bytes,
+                                       .scratch = p.scratch_bytes,
+                                       .shared = p.shared_bytes,
+                                       .bound = p.bound_bytes};
+    return status;
+}
+
+bw_status bwi_plan_prepare(bwi_plan *plan, size_t *scratch)
+{
+    *scratch = 0;
+    for (int n = 0; n < plan->graph.count; n++) {
+        const bwi_plan_needs *needs = &plan->needs[(size_t)n * BWI_MAX_SIZES], *full = &needs[plan->sizes - 1];
+        for (int s = plan->sizes - 1; s >= 0; s--) {
+            bw_status status = prepare_node(plan, plan->graph.nodes[n], s);
+            if (status != BW_OK) {
+                return status;
+            }
+            *scratch = needs[s].scratch > *scratch ? needs[s].scratch : *scratch;
+        }
+        plan->workspace_bytes[n] = full->workspace;
+        plan->bound_bytes[n] = full->bound;
+        plan->shared[n] = full->shared; /* bytes now, an offset later */
+    }
+    *scratch = bwi_size_align(*scratch, BWI_CACHE_LINE);
+    return BW_OK;
+}
+
+void bwi_plan_unprepare(bwi_plan *plan, int from_size)
+{
+    for (int n = 0; plan->prepared && n < plan->graph.count; n++) {
+        for (int s = from_size; s < BWI_MAX_SIZES; s++) {
+            void **prepared = &plan->prepared[(size_t)n * BWI_MAX_SIZES + (size_t)s];
+            if (*prepared) {
+                plan->graph.nodes[n]->op->unprepare(*prepared);
+                *prepared = NULL;
+            }
+        }
+    }
+}
+
+/* ---- Bytes ---- */
+
+static size_t take(size_t *end, size_t bytes)
+{
+    size_t offset = *end;
+    *end = bwi_size_align(bwi_size_add(*end, bytes), BWI_CACHE_LINE);
+    return offset;
+}
+
+static void lay_lane(bwi_plan *plan)
+{
+    size_t end = 0;
+    for (int v = 0; v < plan->source->variable_count; v++) {
+        const bwi_variable *variable = plan->source->variables[v];
+        bool trained = variable->trainable && !variable->sparse && plan->programs[0].program.training;
+        plan->gradients[v] = trained ? take(&end, bwi_size_multiply((size_t)variable->count, sizeof(float))) : SIZE_MAX;
+    }
+    plan->lane_sums = end;
+    for (int n = 0; n < plan->graph.count; n++) {
+        const bw_node *node = plan->graph.nodes[n];
+        int64_t count = node->op->sum_count ? node->op->sum_count(node) : 0;
+        plan->sums[n] = count ? take(&end, (size_t)count * sizeof(double)) : SIZE_MAX;
+    }
+    plan->lane_bytes = end;
+}
+
+static void lay_shared(bwi_plan *plan, size_t *end)
+{
+    for (int n = 0; n < plan->graph.count; n++) {
+        const bw_node *node = plan->graph.nodes[n];
+        const bwi_op *op = node->op;
+        plan->shared[n] = plan->shared[n] ? take(end, plan->shared[n]) : SIZE_MAX;
+        plan->statistics[n] = plan->backward_statistics[n] = SIZE_MAX;
+        if (op->statistics_count && has_pass(plan, node, BWI_PASS_STATISTICS)) {
+            plan->statistics[n] = take(end, (size_t)op->statistics_count(node) * sizeof(float));
+        }
+        if (op->backward_statistics_count && has_pass(plan, node, BWI_PASS_BACKWARD_STATISTICS)) {
+            plan->backward_statistics[n] = take(end, (size_t)op->backward_statistics_count(node) * sizeof(float));
+        }
+    }
+}
+
+/* Of the program that makes the most of them. */
+static int64_t records_of_sample(const bwi_plan *plan, const bwi_variable *variable)
+{
+    int64_t most = 0;
+    for (int p = 0; p < plan->program_count; p++) {
+        const bwi_program *program = &plan->programs[p].program;
+        int64_t records = 0;
+        for (int n = 0; n < program->count; n++) {
+            records += bwi_instruction_records(&program->instructions[n], variable);
+        }
+        most = records > most ? records : most;
+    }
+    return most;
+}
+
+/*
+ * Room for the records of a whole window, or for less: when there is no more room, records are summed to one for each touched
+ * row, so one for each row of the table and those of a tile for each lane are always enough. Some more lets this be rare. If the
+ * window is not known, this is what there is: about one gradient of the table.
+ */
+static size_t record_capacity(const bwi_plan *plan, const bwi_variable *variable)
+{
+    size_t records = (size_t)records_of_sample(plan, variable), rows = (size_t)variable->shape.extent[0];
+    size_t tiles = bwi_size_multiply(records, (size_t)plan->tile * (size_t)plan->lanes);
+    size_t more = rows < EAGER_ROWS ? rows : EAGER_ROWS;
+    size_t least = bwi_size_add(rows, tiles > more ? tiles : more);
+    size_t window = plan->window ? bwi_size_multiply(records, (size_t)plan->window) : SIZE_MAX;
+    return window < least ? window : least;
+}
+
+static void lay_tables(bwi_plan *plan, size_t *end)
+{
+    size_t begin = *end;
+    bool scatters = false;
+    plan->table_count = 0;
+    for (int v = 0; plan->programs[0].program.training && v < plan->source->variable_count; v++) {
+        const bwi_variable *variable = plan->source->variables[v];
+        if (!variable->trainable || !variable->sparse) {
+            continue;
+        }
+        size_t capacity = record_capacity(plan, variable);
+        capacity = capacity <= UINT32_MAX ? capacity : SIZE_MAX; /* a record's number has 32 bits */
+        bwi_plan_table *table = &plan->tables[plan->table_count++];
+        *table = (bwi_plan_table){.variable = variable, .capacity = (int64_t)capacity};
+        table->rows = take(end, bwi_size_multiply(capacity, sizeof(double)));
+        table->values = take(end, bwi_size_multiply(capacity, (size_t)bwi_variable_width(variable) * sizeof(float)));
+        table->sorted = take(end, bwi_size_multiply(capacity, 2 * sizeof(uint64_t)));
+        scatters = scatters || !variable->lazy;
+    }
+    plan->scatter_offset = take(end, scatters ? (size_t)plan->workers * BWI_UPDATE_BLOCK * sizeof(float) : 0);
+    plan->items.records = *end - begin;
+}
+
+void bwi_plan_lay(bwi_plan *plan, size_t scratch)
+{
+    size_t end = 0, region = 0;
+    lay_lane(plan);
+    lay_shared(plan, &end);
+    plan->totals_offset = take(&end, plan->lane_bytes - plan->lane_sums);
+    plan->items.statistics = end;
+    plan->lanes_offset = take(&end, bwi_size_multiply(plan->lane_bytes, (size_t)plan->own_lanes));
+    plan->items.lanes = end - plan->lanes_offset;
+    for (int p = 0; p < plan->program_count; p++) {
+        for (int k = 0; k < plan->programs[p].phase_count; k++) {
+            size_t bytes = plan->programs[p].phases[k].bytes;
+            region = bytes > region ? bytes : region;
+        }
+    }
+    plan->scratch_offset = bwi_size_align(region, 4096);
+    /* 4 KiB apart from a power of two, so that two workers' buffers do not share cache sets. */
+    plan->worker_bytes = bwi_size_add(bwi_size_align(bwi_size_add(plan->scratch_offset, scratch), 4096), 4096);
+    plan->workers_offset = end = bwi_size_align(end, 4096);
+    take(&end, bwi_size_multiply(plan->worker_bytes, (size_t)plan->regions));
+    plan->rooms_offset = take(&end, bwi_size_multiply(plan->room_bytes, (size_t)plan->group));
+    plan->items.activations =
+        bwi_size_add(bwi_size_multiply(region, (size_t)plan->regions), bwi_size_multiply(plan->room_bytes, (size_t)plan->group));
+    plan->items.scratch = bwi_size_multiply(plan->worker_bytes - region, (size_t)plan->regions);
+    plan->store_offset = take(&end, bwi_size_multiply(plan->store_slot, (size_t)plan->store_tiles));
+    plan->items.store = end - plan->store_offset;
+    plan->spill_bytes = bwi_size_multiply(plan->spill_slot, (size_t)plan->store_tiles);
+    int64_t blocks = 0;
+    for (int v = 0; v < plan->source->variable_count; v++) {
+        blocks += plan->gradients[v] == SIZE_MAX ? 0 : bwi_update_blocks(plan->source->variables[v]);
+    }
+    plan->update_offset = take(&end, (size_t)blocks * sizeof(double));
+    plan->items.update = end - plan->update_offset;
+    lay_tables(plan, &end);
+    plan->bytes = bwi_size_align(end, 4096);
+}
