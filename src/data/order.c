@@ -35,8 +35,12 @@ int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t positio
 
 void bwi_dataset_numbers(const bw_dataset *dataset, int epoch, int64_t first, int64_t n, int64_t *numbers)
 {
-    for (int64_t i = 0; i < n; i++)
-        numbers[i] = first + i;
+    typedef int64_t pair __attribute__((vector_size(16)));
+    pair next = {first, first + 1};
+    for (int64_t i = 0; i + 1 < n; i += 2, next += 2)
+        memcpy(numbers + i, &next, sizeof next);
+    if (n % 2)
+        numbers[n - 1] = next[0];
     bwi_numbers_at(dataset, (uint64_t)epoch, numbers, n);
 }
 

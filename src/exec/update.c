@@ -60,22 +60,30 @@ static void reduce_block(bwi_exec *exec, int worker, int64_t number)
     norms(exec)[number] = sum_block(exec, block->count, lanes ? lanes : 1, gradient);
 }
 
+/* Of a small model all gradients at once, if no norm is wanted: whether they are finite. If not, the blocks tell which. */
+static bool reduce_whole(const bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    const int64_t floats = (int64_t)(plan->lane_sums / sizeof(float)), stride = (int64_t)(plan->lane_bytes / sizeof(float));
+    return floats <= BWI_UPDATE_BLOCK && plan->ranks == 1 && plan->table_count == 0 && !exec->norms_wanted && !exec->waiting &&
+           !exec->ledger && plan->kernels->lanes_sum_finite(floats, used_lanes(exec), stride, gradient_at(exec, 0, 0));
+}
+
 static void update_block(bwi_exec *exec, int worker, int64_t number)
 {
-    const int64_t records = number - exec->block_count, waiting = records - bwi_records_blocks(exec);
-    if (waiting >= 0) {
-        bwi_ranges_part(exec, waiting, exec->updater, exec->update_user);
+    if (number < exec->block_count) {
+        const bwi_block *block = &exec->blocks[number];
+        if (!exec->waiting || !block->waits) {
+            exec->updater(exec->update_user, block->variable, block->first, block->count, gradient_at(exec, 0, block->gradient));
+        }
         return;
     }
-    if (records >= 0) {
-        bwi_records_update(exec, worker, records);
-        return;
+    const int64_t record = number - exec->block_count, records = bwi_records_blocks(exec);
+    if (record < records) {
+        bwi_records_update(exec, worker, record);
+    } else {
+        bwi_ranges_part(exec, record - records, exec->updater, exec->update_user);
     }
-    const bwi_block *block = &exec->blocks[number];
-    if (exec->waiting && block->waits) {
-        return;
-    }
-    exec->updater(exec->update_user, block->variable, block->first, block->count, gradient_at(exec, 0, block->gradient));
 }
 
 static void visit_block(bwi_exec *exec, int worker, int64_t number)
@@ -263,6 +271,23 @@ double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable)
     return squared;
 }
 
+static bw_status reduce_blocks(bwi_exec *exec, double *squared_norm)
+{
+    share_blocks(exec, reduce_block, 0, BWI_PART_REDUCE);
+    bw_status status = exec->plan->ranks > 1 ? sum_ranks(exec) : BW_OK;
+    if (status == BW_OK) {
+        bwi_records_sum(exec);
+    }
+    double squared = bwi_exec_squared_norm(exec, NULL);
+    if (status == BW_OK && !isfinite(squared)) {
+        status = name_nonfinite(exec);
+    }
+    if (squared_norm) {
+        *squared_norm = squared;
+    }
+    return status;
+}
+
 static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
 {
     if (exec->samples == 0) {
@@ -277,19 +302,8 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
     if (tell && exec->hooks.lane_norm && status == BW_OK) {
         tell_lane_norms(exec);
     }
-    share_blocks(exec, reduce_block, 0, BWI_PART_REDUCE);
-    if (status == BW_OK && exec->plan->ranks > 1) {
-        status = sum_ranks(exec);
-    }
-    if (status == BW_OK) {
-        bwi_records_sum(exec);
-    }
-    double squared = bwi_exec_squared_norm(exec, NULL);
-    if (status == BW_OK && !isfinite(squared)) {
-        status = name_nonfinite(exec);
-    }
-    if (squared_norm) {
-        *squared_norm = squared;
+    if (status == BW_OK && !reduce_whole(exec)) {
+        status = reduce_blocks(exec, squared_norm);
     }
     bwi_float_restore(state);
     if (status != BW_OK) {
