@@ -67,7 +67,7 @@ void bwi_json_put_null(bwi_json_writer *writer, const char *key);
 /* The fewest digits that read back as the same double, with a point or an exponent; returns the buffer. */
 char *bwi_shortest(char buffer[BWI_SHORTEST_SIZE], double value);
 
-/* ---- HDF5 files in memory (hdf5.c) ---- */
+/* ---- HDF5 files in memory (hdf5.c, hdf5_write.c) ---- */
 
 typedef struct bwi_hdf5 bwi_hdf5;
 

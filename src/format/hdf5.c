@@ -1,23 +1,19 @@
 /*
- * HDF5 files in memory; the only file that includes the library. An image of a file is opened by the core driver, which has no
- * file behind it; whatever could lead outside (soft, external and user-defined links, virtual and external datasets, filters
- * that are plugins) is refused when the datasets are listed, before one is opened for its values.
+ * HDF5 files in memory, listed and read. An image of a file is opened by the core driver, which has no file behind it; whatever could
+ * lead outside (soft, external and user-defined links, virtual and external datasets, filters that are plugins) is refused when the
+ * datasets are listed, before one is opened for its values.
  *
  * The library is never let near what it follows without looking: texts of attributes are read by hdf5_text.c, chunks and their
  * index by hdf5_chunk.c.
- *
- * The library keeps its state in globals: calls are made under one lock, and what they change for the host program (its error
- * printing, its plugins) is put back each time.
  */
 #include "format/format.h"
 #include "format/hdf5_bytes.h"
+#include "format/hdf5_library.h"
 
-#include <hdf5.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_LIMIT = 16, ENTRY_LIMIT = 1 << 16, NAME_LIMIT = 512, CORE_STEP = 1 << 20 };
+enum { DEPTH_LIMIT = 16, ENTRY_LIMIT = 1 << 16, NAME_LIMIT = 512 };
 
 struct bwi_hdf5 {
     bw_context *ctx;
@@ -28,58 +24,6 @@ struct bwi_hdf5 {
     bwi_hdf5_entry *entries;
     int count, capacity;
 };
-
-/* ---- The library's manners ---- */
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-typedef struct host {
-    H5E_auto2_t print;
-    void *print_data;
-    unsigned plugins;
-} host;
-
-static void enter(host *h)
-{
-    static bool entered;
-    pthread_mutex_lock(&lock);
-    /* At the process's end the library would print about what a damaged file has left in it. All files here are closed; a
-     * host that uses the library itself has begun it before, and then nothing changes. */
-    if (!entered)
-        H5dont_atexit();
-    entered = true;
-    *h = (host){0};
-    H5Eget_auto2(H5E_DEFAULT, &h->print, &h->print_data);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    H5PLget_loading_state(&h->plugins);
-    H5PLset_loading_state(0);
-}
-
-static void leave(const host *h)
-{
-    H5PLset_loading_state(h->plugins);
-    H5Eclear2(H5E_DEFAULT);
-    H5Eset_auto2(H5E_DEFAULT, h->print, h->print_data);
-    pthread_mutex_unlock(&lock);
-}
-
-/* The driver looks whether a file of the given name exists, and takes equal names for the same file: a name that cannot
- * exist, and another one each time. */
-static void make_name(char name[64])
-{
-    static unsigned serial;
-    snprintf(name, 64, "/dev/null/batchwise-%u", serial++);
-}
-
-static hid_t memory_driver(void)
-{
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    if (access >= 0 && (H5Pset_fapl_core(access, CORE_STEP, 0) < 0 || H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) < 0)) {
-        H5Pclose(access);
-        return -1;
-    }
-    return access;
-}
 
 /* ---- Listing ---- */
 
@@ -353,8 +297,7 @@ static bool give_image(const bwi_hdf5 *file, hid_t access, void *image)
 static bw_status open_image(bwi_hdf5 *file)
 {
     char name[64];
-    make_name(name);
-    hid_t access = memory_driver();
+    hid_t access = bwi_hdf5_memory(name);
     /* The library promises not to write to the image. */
     if (access >= 0 && give_image(file, access, (void *)(uintptr_t)file->image))
         file->file = H5Fopen(name, H5F_ACC_RDONLY, access);
@@ -372,7 +315,7 @@ static bw_status open_image(bwi_hdf5 *file)
 
 bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, size_t size, const char *where)
 {
-    host h;
+    bwi_hdf5_host h;
     *file = NULL;
     bwi_hdf5 *made = bwi_allocate(ctx, 1, sizeof *made);
     char *copy = made ? bwi_copy_text(ctx, where) : NULL;
@@ -381,9 +324,9 @@ bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, siz
         return BW_RESOURCE_EXHAUSTED;
     }
     *made = (bwi_hdf5){.ctx = ctx, .where = copy, .image = image, .size = size, .file = -1};
-    enter(&h);
+    bwi_hdf5_enter(&h);
     bw_status status = size ? open_image(made) : bwi_fail(ctx, BW_DATA_LOSS, "%s: is empty", where);
-    leave(&h);
+    bwi_hdf5_leave(&h);
     if (status == BW_OK)
         *file = made;
     else
@@ -393,13 +336,13 @@ bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, siz
 
 void bwi_hdf5_close(bwi_hdf5 *file)
 {
-    host h;
+    bwi_hdf5_host h;
     if (!file)
         return;
     if (file->file >= 0) {
-        enter(&h);
+        bwi_hdf5_enter(&h);
         H5Fclose(file->file);
-        leave(&h);
+        bwi_hdf5_leave(&h);
     }
     for (int i = 0; i < file->count; i++)
         bwi_release(file->ctx, (void *)(uintptr_t)file->entries[i].name);
@@ -487,11 +430,11 @@ static bw_status read_chunked(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64
     if (status == BW_OK) {
         unsigned char *first = memory + (size_t)offset * row;
         memmove(memory, first, values * size);
-        host h;
-        enter(&h);
+        bwi_hdf5_host h;
+        bwi_hdf5_enter(&h);
         const bool made =
             H5Tconvert(type, dtype == BW_F32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64, values, memory, NULL, H5P_DEFAULT) >= 0;
-        leave(&h);
+        bwi_hdf5_leave(&h);
         status = made ? BW_OK : fail_at(file, BW_DATA_LOSS, entry->name, "is damaged");
         memcpy(to, memory, values * target);
     }
@@ -510,15 +453,15 @@ bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t off
         return BW_OK;
     if (entry->chunked)
         return read_chunked(file, entry, offset, count, dtype, to);
-    host h;
-    enter(&h);
+    bwi_hdf5_host h;
+    bwi_hdf5_enter(&h);
     hid_t dataset = H5Dopen2(file->file, entry->name, H5P_DEFAULT), space = H5Dget_space(dataset), memory = -1;
     bool read = dataset >= 0 && space >= 0 && select_part(entry, offset, count, space, &memory) &&
                 H5Dread(dataset, dtype == BW_F32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64, memory, space, H5P_DEFAULT, to) >= 0;
     H5Sclose(memory);
     H5Sclose(space);
     H5Dclose(dataset);
-    leave(&h);
+    bwi_hdf5_leave(&h);
     return read ? BW_OK : fail_at(file, BW_DATA_LOSS, entry->name, "is damaged");
 }
 
@@ -526,116 +469,17 @@ bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t off
 
 bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name, char **texts, int *count)
 {
-    host h;
+    bwi_hdf5_host h;
     H5O_info_t facts;
     *texts = NULL;
     *count = 0;
-    enter(&h);
+    bwi_hdf5_enter(&h);
     const bool found = H5Oget_info_by_name(file->file, group[0] ? group : "/", &facts, H5P_DEFAULT) >= 0;
-    leave(&h);
+    bwi_hdf5_leave(&h);
     if (!found)
         return BW_OK;
     h5_part bytes;
     if (!find_bytes(file, &bytes))
         return fail_at(file, BW_DATA_LOSS, name, "cannot be read: the file's numbers are too short");
     return bwi_hdf5_read_text(file->ctx, bytes.data, bytes.size, facts.addr, file->where, name, texts, count);
-}
-
-/* ---- Writing ---- */
-
-struct bwi_hdf5_writer {
-    bw_context *ctx;
-    hid_t file, link, plan;
-};
-
-static bw_status fail_writing(bw_context *ctx, const char *what)
-{
-    return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "cannot make an HDF5 file in memory: %s", what);
-}
-
-bw_status bwi_hdf5_begin(bw_context *ctx, bwi_hdf5_writer **writer)
-{
-    host h;
-    char name[64];
-    *writer = NULL;
-    bwi_hdf5_writer *w = bwi_allocate(ctx, 1, sizeof *w);
-    if (!w)
-        return BW_RESOURCE_EXHAUSTED;
-    enter(&h);
-    make_name(name);
-    hid_t access = memory_driver();
-    *w = (bwi_hdf5_writer){.ctx = ctx, .file = -1, .link = H5Pcreate(H5P_LINK_CREATE), .plan = H5Pcreate(H5P_DATASET_CREATE)};
-    /* Without time stamps: the same bytes each time. */
-    bool made = access >= 0 && H5Pset_create_intermediate_group(w->link, 1) >= 0 && H5Pset_obj_track_times(w->plan, 0) >= 0;
-    if (made)
-        w->file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    H5Pclose(access);
-    leave(&h);
-    if (w->file < 0) {
-        bwi_hdf5_drop(w);
-        return fail_writing(ctx, "it cannot be created");
-    }
-    *writer = w;
-    return BW_OK;
-}
-
-static hid_t file_type(bw_dtype dtype)
-{
-    return dtype == BW_F32 ? H5T_IEEE_F32LE : dtype == BW_I64 ? H5T_STD_I64LE : H5T_STD_I32LE;
-}
-
-static hid_t memory_type(bw_dtype dtype)
-{
-    return dtype == BW_F32 ? H5T_NATIVE_FLOAT : dtype == BW_I64 ? H5T_NATIVE_INT64 : H5T_NATIVE_INT32;
-}
-
-bw_status bwi_hdf5_put(bwi_hdf5_writer *w, const bwi_hdf5_part *part)
-{
-    host h;
-    hsize_t extents[BW_MAX_RANK];
-    for (int i = 0; i < part->rank; i++)
-        extents[i] = (hsize_t)part->shape[i];
-    enter(&h);
-    hid_t space = part->rank ? H5Screate_simple(part->rank, extents, NULL) : H5Screate(H5S_SCALAR);
-    hid_t dataset = H5Dcreate2(w->file, part->name, file_type(part->dtype), space, w->link, w->plan, H5P_DEFAULT);
-    bool written = dataset >= 0 && H5Dwrite(dataset, memory_type(part->dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT, part->data) >= 0;
-    H5Dclose(dataset);
-    H5Sclose(space);
-    leave(&h);
-    return written ? BW_OK : fail_writing(w->ctx, part->name);
-}
-
-bw_status bwi_hdf5_finish(bwi_hdf5_writer *w, void **image, size_t *size)
-{
-    host h;
-    *image = NULL;
-    *size = 0;
-    enter(&h);
-    ssize_t bytes = H5Fflush(w->file, H5F_SCOPE_GLOBAL) < 0 ? -1 : H5Fget_file_image(w->file, NULL, 0);
-    void *made = bytes > 0 ? bwi_allocate(w->ctx, (size_t)bytes, 1) : NULL;
-    bool taken = made && H5Fget_file_image(w->file, made, (size_t)bytes) == bytes;
-    leave(&h);
-    bw_context *ctx = w->ctx;
-    bwi_hdf5_drop(w);
-    if (!taken) {
-        bwi_release(ctx, made);
-        return bytes > 0 && !made ? BW_RESOURCE_EXHAUSTED : fail_writing(ctx, "it cannot be finished");
-    }
-    *image = made;
-    *size = (size_t)bytes;
-    return BW_OK;
-}
-
-void bwi_hdf5_drop(bwi_hdf5_writer *w)
-{
-    host h;
-    if (!w)
-        return;
-    enter(&h);
-    H5Pclose(w->link);
-    H5Pclose(w->plan);
-    if (w->file >= 0)
-        H5Fclose(w->file);
-    leave(&h);
-    bwi_release(w->ctx, w);
 }
