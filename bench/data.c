@@ -1,8 +1,9 @@
 /*
  * How fast data is read, beside the least that the same work costs.
  *
- *   data FOLDER             makes its files in FOLDER, measures, and prints a line for each
- *   data FOLDER csv|images  reads one of them: "seconds amount" on standard output, for peers to compare with
+ *   data FOLDER  makes its files in FOLDER, measures, and prints a line for each
+ *   data FOLDER csv|csv-long|csv-wide|csv-words|csv-quoted|images  [WORKERS]
+ *                reads one of them and prints "seconds amount", for peers to compare with
  *
  * Each round times either side once, one after the other; the figure is the median over the rounds of the ratio.
  */
@@ -81,22 +82,87 @@ static void write_npy(const char *path)
     fclose(file);
 }
 
-static void write_csv(const char *path)
+/* ---- CSV files ---- */
+
+static void write_short(FILE *file, bw_random *random)
 {
-    if (is_there(path))
-        return;
-    FILE *file = create(path);
-    bw_random random = {.seed = 1};
     for (int i = 0; i < COLUMNS; i++)
         fprintf(file, "c%d,", i);
     fprintf(file, "label\n");
     for (int i = 0; i < LINES; i++) {
         for (int k = 0; k < COLUMNS; k++)
-            fprintf(file, "%.6f,", (double)bw_random_normal(&random));
-        fprintf(file, "%d\n", (int)bw_random_below(&random, 10));
+            fprintf(file, "%.6f,", (double)bw_random_normal(random));
+        fprintf(file, "%d\n", (int)bw_random_below(random, 10));
     }
-    fclose(file);
 }
+
+/* As doubles are printed that must not lose a bit. */
+static void write_long(FILE *file, bw_random *random)
+{
+    for (int i = 0; i < LINES; i++) {
+        for (int k = 0; k < COLUMNS / 2; k++)
+            fprintf(file, "%.17g,", (double)bw_random_normal(random) + 1e-9 * (double)bw_random_normal(random));
+        fprintf(file, "%d\n", (int)bw_random_below(random, 10));
+    }
+}
+
+/* Grey values of images, most of them zero. */
+static void write_wide(FILE *file, bw_random *random)
+{
+    for (int i = 0; i < ROWS / 5; i++) {
+        for (int k = 0; k < WIDTH; k++)
+            fprintf(file, "%d,", bw_random_below(random, 5) ? 0 : (int)bw_random_below(random, 256));
+        fprintf(file, "%d\n", (int)bw_random_below(random, 10));
+    }
+}
+
+static void write_words(FILE *file, bw_random *random, const char *quote)
+{
+    static const char *const work[] = {"private", "self-employed", "state", "federal", "never-worked", "without-pay"};
+    static const char *const school[] = {"bachelor", "master", "hs-graduate", "11th", "doctorate", "some-college", "associate"};
+    fprintf(file, "age,work,school,gain,hours,score,class\n");
+    for (int i = 0; i < 3 * LINES; i++) {
+        const int age = 17 + (int)bw_random_below(random, 70), hours = (int)bw_random_below(random, 99);
+        fprintf(file, "%d,%s%s%s,%s%s%s,%d,%d,%.4f,%s%s%s\n", age, quote, work[bw_random_below(random, 6)], quote, quote,
+                school[bw_random_below(random, 7)], quote, (int)bw_random_below(random, 99999), hours,
+                (double)bw_random_uniform(random), quote, bw_random_below(random, 3) ? "no" : "yes", quote);
+    }
+}
+
+static void write_plain(FILE *file, bw_random *random)
+{
+    write_words(file, random, "");
+}
+
+static void write_quoted(FILE *file, bw_random *random)
+{
+    write_words(file, random, "\"");
+}
+
+static const struct table {
+    const char *name, *what;
+    void (*write)(FILE *file, bw_random *random);
+} tables[] = {{"csv", "20 numbers of 6 decimals and a class", write_short},
+              {"csv-long", "10 numbers of 17 digits and a class", write_long},
+              {"csv-wide", "784 small integers and a class", write_wide},
+              {"csv-words", "4 numbers and 3 words", write_plain},
+              {"csv-quoted", "4 numbers and 3 words in quotes", write_quoted}};
+
+static const char *table_path(char *path, const char *folder, const struct table *table)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s.csv", table->name);
+    place(path, folder, name);
+    if (!is_there(path)) {
+        bw_random random = {.seed = 1};
+        FILE *file = create(path);
+        table->write(file, &random);
+        fclose(file);
+    }
+    return path;
+}
+
+/* ---- Images ---- */
 
 static void write_jpeg(const char *path, int number)
 {
@@ -240,12 +306,14 @@ static double csv_bytes(const char *path)
 
 static void measure_csv(bw_context *ctx, const char *folder)
 {
-    char path[4096];
-    double times[ROUNDS];
-    write_csv(place(path, folder, "table.csv"));
-    for (int round = 0; round < ROUNDS; round++)
-        times[round] = read_csv(ctx, path);
-    printf("csv, %d columns: %.0f MB/s\n", COLUMNS + 1, csv_bytes(path) / median(times, ROUNDS) * 1e-6);
+    for (size_t i = 0; i < BWI_COUNT(tables); i++) {
+        char path[4096];
+        double times[ROUNDS];
+        table_path(path, folder, &tables[i]);
+        for (int round = 0; round < ROUNDS; round++)
+            times[round] = read_csv(ctx, path);
+        printf("csv, %s: %.0f MB/s\n", tables[i].what, csv_bytes(path) / median(times, ROUNDS) * 1e-6);
+    }
 }
 
 /* ---- JPEG ---- */
@@ -356,16 +424,20 @@ static void measure_images(bw_context *ctx, const char *folder)
 static void serve(bw_context *ctx, const char *folder, const char *what)
 {
     char path[4096];
-    if (strcmp(what, "csv") == 0) {
-        write_csv(place(path, folder, "table.csv"));
-        printf("%.6f %.0f\n", read_csv(ctx, path), csv_bytes(path));
-    } else if (strcmp(what, "images") == 0) {
+    for (size_t i = 0; i < BWI_COUNT(tables); i++) {
+        if (strcmp(what, tables[i].name) == 0) {
+            table_path(path, folder, &tables[i]);
+            printf("%.6f %.0f\n", read_csv(ctx, path), csv_bytes(path));
+            return;
+        }
+    }
+    if (strcmp(what, "images") == 0) {
         bw_dataset *dataset = open_images(ctx, folder);
         read_images(dataset, 0);
         read_images(dataset, 1);
         printf("%.6f %d\n", read_images(dataset, 2), IMAGES);
     } else {
-        stop("expected csv or images");
+        stop("expected csv, csv-long, csv-wide, csv-words, csv-quoted or images");
     }
 }
 
@@ -373,7 +445,9 @@ int main(int count, char **arguments)
 {
     if (count < 2)
         stop("expected a folder for its files");
-    bw_context *ctx = bw_open(NULL);
+    bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+    options.workers = count > 3 ? atoi(arguments[3]) : 0;
+    bw_context *ctx = bw_open(&options);
     if (count > 2) {
         serve(ctx, arguments[1], arguments[2]);
     } else {

@@ -1,28 +1,32 @@
 #!/usr/bin/env python3
 """Reading data beside pandas and tf.data, in one run.
 
-  data_side_by_side.py --program build/bench/data --folder FOLDER [--rounds 7]
+  data_side_by_side.py --program build/bench/data --folder FOLDER [--rounds 7] [--workers N] [--only csv]
 
 Each round times Batchwise and the peer once, one after the other; the figure is the median over the rounds of the ratio of
 speeds. Batchwise is a new process each time, which tells its own time; the peer stays in one process, warm. Files are made in
-FOLDER by the program and stay there. pandas parses into float32 with its C parser; tf.data decodes on all cores (AUTOTUNE) in batches of 32.
+FOLDER by the program and stay there. pandas parses into float32, and words into categories, with its C parser at its default
+precision, which is not exact; tf.data decodes on all cores (AUTOTUNE) in batches of 32.
 """
 import argparse, os, pathlib, statistics, subprocess, time
 
 
 def program(arguments, what):
-    seconds, amount = subprocess.run([arguments.program, arguments.folder, what], check=True, capture_output=True,
-                                     text=True).stdout.split()
+    command = [arguments.program, arguments.folder, what, str(arguments.workers)]
+    seconds, amount = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     return float(seconds), float(amount)
 
 
-def pandas_csv(folder):
+def pandas_csv(folder, what):
     import numpy, pandas
-    path = os.path.join(folder, "table.csv")
+    path = os.path.join(folder, what + ".csv")
+    named, words = what in ("csv", "csv-words", "csv-quoted"), what in ("csv-words", "csv-quoted")
+    kinds = {name: "category" if name in ("work", "school", "class") else numpy.float32
+             for name in ("age", "work", "school", "gain", "hours", "score", "class")} if words else numpy.float32
 
     def read():
         begin = time.perf_counter()
-        pandas.read_csv(path, dtype=numpy.float32, engine="c")
+        pandas.read_csv(path, dtype=kinds, engine="c", header=0 if named else None)
         return time.perf_counter() - begin
 
     return read
@@ -80,8 +84,13 @@ def main():
     parser.add_argument("--program", default="build/bench/data")
     parser.add_argument("--folder", required=True)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--workers", type=int, default=0, help="of Batchwise; default: all processors")
+    parser.add_argument("--only", choices=["csv"], help="csv: leaves out images and batches, which take TensorFlow")
     arguments = parser.parse_args()
-    compare(arguments, "csv", "MB/s", 1e-6, "pandas", pandas_csv(arguments.folder))
+    for what in ("csv", "csv-long", "csv-wide", "csv-words", "csv-quoted"):
+        compare(arguments, what, "MB/s", 1e-6, "pandas", pandas_csv(arguments.folder, what))
+    if arguments.only == "csv":
+        return
     compare(arguments, "images", "images/s", 1, "tf.data", tf_images(arguments.folder))
     print(f"batches of one row in memory: tf.data {tf_rows() * 1e9:.0f} ns each")
 

@@ -39,6 +39,8 @@ void bwi_log(bw_context *ctx, bw_log_level level, const char *format, ...) __att
 void *bwi_allocate(bw_context *ctx, size_t count, size_t size);
 /* The same without a message: for workers, which leave the context's message alone. */
 void *bwi_try_allocate(bw_context *ctx, size_t count, size_t size);
+/* The same again; large memory takes its pages when they are first written, by whoever writes them. */
+void *bwi_try_allocate_lazily(bw_context *ctx, size_t bytes);
 /* Needs no size: it is kept in front of the memory. NULL is fine. */
 void bwi_release(bw_context *ctx, void *memory);
 /* Grows to `count` elements, keeping what is there; NULL (and the old memory still valid) on failure. */
@@ -104,6 +106,8 @@ bwi_disk bwi_disk_of(const char *folder);
 
 /* The tables of a context that was given none (system.c). */
 extern const bw_allocator bwi_system_allocator;
+/* Whether a block of so many bytes comes zeroed from it. */
+bool bwi_system_zeroes(size_t bytes);
 extern const bw_io bwi_system_io;
 
 /* ---- What a context owns (context.c) ---- */

@@ -57,16 +57,28 @@ static void *allocate_pages(bw_context *ctx, size_t whole, size_t alignment)
     return memory;
 }
 
-void *bwi_try_allocate(bw_context *ctx, size_t count, size_t size)
+/* Zeroed; `lazily`: pages that come zeroed from the system are not touched. */
+static void *allocate_zeroed(bw_context *ctx, size_t bytes, bool lazily)
 {
-    size_t whole = bwi_size_add(bwi_size_multiply(count, size), sizeof(header));
+    size_t whole = bwi_size_add(bytes, sizeof(header));
     header *front = whole == SIZE_MAX ? NULL : allocate_pages(ctx, whole, BWI_CACHE_LINE);
     if (!front)
         return NULL;
-    memset(front, 0, whole);
+    if (!lazily || ctx->allocator.allocate != bwi_system_allocator.allocate || !bwi_system_zeroes(whole))
+        memset(front, 0, whole);
     front->whole = whole;
     atomic_fetch_add_explicit(&ctx->allocated, whole, memory_order_relaxed);
     return front + 1;
+}
+
+void *bwi_try_allocate(bw_context *ctx, size_t count, size_t size)
+{
+    return allocate_zeroed(ctx, bwi_size_multiply(count, size), false);
+}
+
+void *bwi_try_allocate_lazily(bw_context *ctx, size_t bytes)
+{
+    return allocate_zeroed(ctx, bytes, true);
 }
 
 void *bwi_allocate(bw_context *ctx, size_t count, size_t size)

@@ -100,9 +100,12 @@ bw_status bwi_spool_grow(bw_context *ctx, bwi_spool *spool, size_t used, size_t 
     if (bytes > PLAIN && bytes > bwi_memory_available(ctx))
         return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: needs %s of memory, there are %s", what, bwi_format_bytes(needed, bytes),
                         bwi_format_bytes(there, bwi_memory_available(ctx)));
-    void *larger = bwi_grow(ctx, spool->memory, used, bytes, 1);
+    void *larger = bwi_try_allocate_lazily(ctx, bytes);
     if (!larger)
-        return BW_RESOURCE_EXHAUSTED;
+        return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: cannot allocate %s", what, bwi_format_bytes(needed, bytes));
+    if (used)
+        memcpy(larger, spool->memory, used);
+    bwi_release(ctx, spool->memory);
     spool->memory = larger;
     spool->bytes = bytes;
     return BW_OK;

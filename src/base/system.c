@@ -68,6 +68,11 @@ static void system_release(void *user, void *memory, size_t bytes)
         free(memory);
 }
 
+bool bwi_system_zeroes(size_t bytes)
+{
+    return bytes >= MAPPED_FROM;
+}
+
 const bw_allocator bwi_system_allocator = {.allocate = system_allocate, .release = system_release};
 
 static int result_of(int result)

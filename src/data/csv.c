@@ -8,7 +8,8 @@
 typedef struct work {
     csv_reading *r;
     csv_block *blocks;
-    int64_t *row, *line; /* where each block begins */
+    bool guessed;        /* where there are quotes: whether the blocks begin with records */
+    int64_t *row, *line; /* where each block begins; of lines also where the last one ends */
     csv_span *spans;     /* of this region */
     int64_t count;
     atomic_llong next, failed; /* the first block that failed */
@@ -104,25 +105,82 @@ static void close_gaps(csv_reading *r, work *w)
     }
 }
 
-static bw_status run_blocks(csv_reading *r, work *w, csv_text *text, int file)
+static void run(const csv_reading *r, work *w, bwi_work what)
 {
-    bwi_pool_run(r->ctx, (int)(w->count < r->ctx->workers ? w->count : r->ctx->workers), count_blocks, w);
+    atomic_store(&w->next, 0);
+    bwi_pool_run(r->ctx, (int)(w->count < r->ctx->workers ? w->count : r->ctx->workers), what, w);
+}
+
+/* Cuts the region at newlines. One that stands in quotes ends no record: those with an odd number of quotes before them are taken
+ * for such, and that is a guess. */
+static bw_status guess_blocks(csv_reading *r, work *w, const csv_text *text)
+{
+    const bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, BLOCK, false, &w->blocks, &w->count);
+    if (status != BW_OK)
+        return status;
+    run(r, w, count_blocks);
+    int64_t kept = 0, quotes = 0;
+    for (int64_t i = 0; i < w->count; i++) {
+        const csv_block *block = &w->blocks[i];
+        if (quotes % 2) {
+            w->blocks[kept - 1].end = block->end;
+            w->blocks[kept - 1].lines += block->lines;
+            w->blocks[kept - 1].records += block->records;
+        } else {
+            w->blocks[kept++] = *block;
+        }
+        quotes += block->quotes;
+    }
+    w->guessed = quotes > 0 && w->count > 1;
+    w->count = kept;
+    return BW_OK;
+}
+
+static bw_status cut_blocks(csv_reading *r, work *w, const csv_text *text)
+{
+    const bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, BLOCK, true, &w->blocks, &w->count);
+    if (status == BW_OK)
+        run(r, w, count_blocks);
+    w->guessed = false;
+    return status;
+}
+
+static bw_status run_blocks(csv_reading *r, work *w, const csv_text *text, int file)
+{
     int64_t records = r->rows, line = text->line;
+    w->row = bwi_allocate(r->ctx, (size_t)w->count, sizeof *w->row);
+    w->line = w->row ? bwi_allocate(r->ctx, (size_t)w->count + 1, sizeof *w->line) : NULL;
+    if (!w->line)
+        return BW_RESOURCE_EXHAUSTED;
     for (int64_t i = 0; i < w->count; i++) {
         w->row[i] = records;
         w->line[i] = line;
         records += w->blocks[i].records;
         line += w->blocks[i].lines;
     }
-    text->line = line;
+    w->line[w->count] = line;
     bw_status status = make_room(r, records, !text->gzip && !text->pipe.open);
     if (status == BW_OK)
         status = make_spans(r, w->count, file);
     if (status != BW_OK)
         return status;
     w->spans = r->spans + r->span_count - w->count;
-    atomic_store(&w->next, 0);
-    bwi_pool_run(r->ctx, (int)(w->count < r->ctx->workers ? w->count : r->ctx->workers), parse_blocks, w);
+    atomic_store(&w->failed, w->count);
+    run(r, w, parse_blocks);
+    return BW_OK;
+}
+
+/* Without a mistake every quote was closed within its block: the guess was right. */
+static bool right(const work *w)
+{
+    bool good = true;
+    for (int64_t i = 0; w->guessed && i < w->count; i++)
+        good = good && w->spans[i].result.bad == 0;
+    return good;
+}
+
+static bw_status take_blocks(csv_reading *r, work *w, csv_text *text)
+{
     const int64_t failed = atomic_load(&w->failed);
     if (failed < w->count) {
         const csv_result *result = &w->spans[failed].result;
@@ -131,24 +189,42 @@ static bw_status run_blocks(csv_reading *r, work *w, csv_text *text, int file)
         return bwi_fail(r->ctx, result->status, "%s: line %lld: %s", text->path, (long long)result->mistakes[0].line,
                         result->mistakes[0].text);
     }
+    text->line = w->line[w->count];
     close_gaps(r, w);
     return BW_OK;
 }
 
+static void drop_blocks(csv_reading *r, work *w)
+{
+    bwi_release(r->ctx, w->blocks);
+    bwi_release(r->ctx, w->row);
+    bwi_release(r->ctx, w->line);
+    *w = (work){.r = r};
+}
+
+static void drop_spans(csv_reading *r, int64_t count)
+{
+    while (r->span_count > count)
+        csv_result_free(r->ctx, &r->table, &r->spans[--r->span_count].result);
+}
+
 static bw_status parse_region(csv_reading *r, csv_text *text, int file)
 {
+    const int64_t spans = r->span_count;
     work w = {.r = r};
-    bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, BLOCK, &w.blocks, &w.count);
-    if (status == BW_OK) {
-        w.row = bwi_allocate(r->ctx, (size_t)w.count, sizeof *w.row);
-        w.line = w.row ? bwi_allocate(r->ctx, (size_t)w.count, sizeof *w.line) : NULL;
-        atomic_init(&w.next, 0);
-        atomic_init(&w.failed, w.count);
-        status = w.line ? run_blocks(r, &w, text, file) : BW_RESOURCE_EXHAUSTED;
+    bw_status status = guess_blocks(r, &w, text);
+    if (status == BW_OK)
+        status = run_blocks(r, &w, text, file);
+    if (status == BW_OK && !right(&w)) {
+        drop_blocks(r, &w);
+        drop_spans(r, spans);
+        status = cut_blocks(r, &w, text);
+        if (status == BW_OK)
+            status = run_blocks(r, &w, text, file);
     }
-    bwi_release(r->ctx, w.blocks);
-    bwi_release(r->ctx, w.row);
-    bwi_release(r->ctx, w.line);
+    if (status == BW_OK)
+        status = take_blocks(r, &w, text);
+    drop_blocks(r, &w);
     return status;
 }
 
@@ -198,8 +274,7 @@ static bw_status parse_file(csv_reading *r, csv_text *text, int file, const bw_r
 
 static void close_reading(csv_reading *r)
 {
-    for (int64_t i = 0; i < r->span_count; i++)
-        csv_result_free(r->ctx, &r->table, &r->spans[i].result);
+    drop_spans(r, 0);
     bwi_release(r->ctx, r->spans);
     bwi_spool_free(r->ctx, &r->x_spool);
     bwi_spool_free(r->ctx, &r->y_spool);

@@ -12,6 +12,7 @@
 #include "format/format.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #define CSV_LISTED 10   /* bad records that are told one by one */
 #define CSV_TROUBLE 256 /* bytes of a message */
@@ -42,10 +43,14 @@ bw_status csv_text_next(csv_text *text);
 typedef struct csv_block {
     const char *at, *end;
     int64_t lines, records; /* that it holds; of records at most so many */
+    int64_t quotes;
 } csv_block;
 
-/* Cuts a region into blocks of about `size` bytes; count and memory (the caller's, to release) are given back. */
-bw_status csv_blocks_cut(bw_context *ctx, const char *at, const char *end, size_t size, csv_block **blocks, int64_t *count);
+/* Cuts a region into blocks of about `size` bytes; count and memory (the caller's, to release) are given back. Where there are
+ * quotes a newline may belong to a field, and the region is gone through from its beginning. */
+bw_status csv_blocks_cut(bw_context *ctx, const char *at, const char *end, size_t size, bool quotes, csv_block **blocks,
+                         int64_t *count);
+/* Lines and quotes of a block that holds none yet. */
 void csv_block_count(csv_block *block);
 /* Behind the newline that ends the record at `at`; quotes are heeded. `end` if it is cut short. */
 const char *csv_record_end(const char *at, const char *end);
@@ -76,12 +81,20 @@ typedef struct csv_column {
     int place; /* in the parsed row; the target's is -1 */
 } csv_column;
 
+/* What is compared first: up to 16 bytes are all there, the last eight of them in the second word. */
+typedef struct csv_key {
+    uint64_t word[2];
+    size_t size;
+} csv_key;
+
 /* Distinct texts, numbered as they come. */
 typedef struct csv_words {
     char **text;
+    csv_key *keys;
     int count, capacity;
     int *slots; /* open addressing: number + 1; 0: free */
     int slot_count;
+    int *places; /* of each among the categories of all blocks; -1: it is none of them. NULL until they are known */
 } csv_words;
 
 typedef struct csv_table {
@@ -100,8 +113,38 @@ typedef struct csv_table {
 bw_status csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text, const bw_read_options *options);
 void csv_table_close(csv_table *table);
 
-/* The number of a text, added if it is new; -1: no memory. */
-int csv_words_number(bw_context *ctx, csv_words *words, const char *text, size_t size);
+/* Eight bytes, the first of which is the lowest. */
+static inline uint64_t csv_key_word(const char *text)
+{
+    uint64_t word;
+    memcpy(&word, text, sizeof word);
+    return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word : __builtin_bswap64(word);
+}
+
+/* The key of a text; `room` bytes may be read, from `size` on. Without branches on the size of short texts. */
+static inline csv_key csv_key_of(const char *text, size_t size, size_t room)
+{
+    csv_key key = {.size = size};
+    char copy[16] = {0};
+    if (size > 16) {
+        key.word[0] = bwi_hash(0, text, size);
+        return key;
+    }
+    if (room < 16) {
+        memcpy(copy, text, size);
+        text = copy;
+    }
+    const size_t start = size > 8 ? size - 8 : 0;
+    const uint64_t mask = size ? UINT64_MAX >> (64 - 8 * (size - start)) : 0;
+    key.word[0] = csv_key_word(text) & mask;
+    key.word[1] = csv_key_word(text + start) & mask;
+    return key;
+}
+
+/* The number of a text, -1 if it is not there. */
+int csv_words_find(const csv_words *words, const char *text, const csv_key *key);
+/* The same of a text without NUL, added if it is new; -1: no memory. */
+int csv_words_add(bw_context *ctx, csv_words *words, const char *text, size_t size);
 void csv_words_free(bw_context *ctx, csv_words *words);
 
 /* ---- Parsing ---- */

@@ -12,6 +12,13 @@
 
 /* ---- Words ---- */
 
+static uint64_t hash_key(const csv_key *key)
+{
+    uint64_t hash = (key->word[0] ^ (uint64_t)key->size << 56) * 0x9E3779B97F4A7C15u;
+    hash = (hash ^ hash >> 32 ^ key->word[1]) * 0xD6E8FEB86659FD93u;
+    return hash ^ hash >> 32;
+}
+
 static bool grow_slots(bw_context *ctx, csv_words *words)
 {
     const int count = words->slot_count ? words->slot_count * 2 : 64;
@@ -19,7 +26,7 @@ static bool grow_slots(bw_context *ctx, csv_words *words)
     if (!slots)
         return false;
     for (int i = 0; i < words->count; i++) {
-        uint64_t at = bwi_hash(0, words->text[i], strlen(words->text[i]));
+        uint64_t at = hash_key(&words->keys[i]);
         while (slots[at & (uint64_t)(count - 1)])
             at++;
         slots[at & (uint64_t)(count - 1)] = i + 1;
@@ -30,7 +37,7 @@ static bool grow_slots(bw_context *ctx, csv_words *words)
     return true;
 }
 
-static int add_word(bw_context *ctx, csv_words *words, const char *text, size_t size)
+static int add_word(bw_context *ctx, csv_words *words, const char *text, const csv_key *key)
 {
     if (words->count == words->capacity) {
         const int capacity = words->capacity ? words->capacity * 2 : 16;
@@ -38,31 +45,48 @@ static int add_word(bw_context *ctx, csv_words *words, const char *text, size_t 
         if (!larger)
             return -1;
         words->text = larger;
+        csv_key *keys = bwi_grow(ctx, words->keys, (size_t)words->count, (size_t)capacity, sizeof *keys);
+        if (!keys)
+            return -1;
+        words->keys = keys;
         words->capacity = capacity;
     }
-    char *copy = bwi_allocate(ctx, size + 1, 1);
+    char *copy = bwi_allocate(ctx, key->size + 1, 1);
     if (!copy)
         return -1;
-    memcpy(copy, text, size);
+    memcpy(copy, text, key->size);
     words->text[words->count] = copy;
+    words->keys[words->count] = *key;
     return words->count++;
 }
 
-int csv_words_number(bw_context *ctx, csv_words *words, const char *text, size_t size)
+/* The slot where it is or would be. There is a free one. */
+static int *find_slot(const csv_words *words, const char *text, const csv_key *key)
 {
+    const uint64_t mask = (uint64_t)words->slot_count - 1;
+    for (uint64_t at = hash_key(key);; at++) {
+        int *slot = &words->slots[at & mask];
+        const csv_key *other = *slot ? &words->keys[*slot - 1] : NULL;
+        if (!other || (other->word[0] == key->word[0] && other->word[1] == key->word[1] && other->size == key->size &&
+                       (key->size <= 16 || memcmp(words->text[*slot - 1], text, key->size) == 0)))
+            return slot;
+    }
+}
+
+int csv_words_find(const csv_words *words, const char *text, const csv_key *key)
+{
+    return words->count ? *find_slot(words, text, key) - 1 : -1;
+}
+
+int csv_words_add(bw_context *ctx, csv_words *words, const char *text, size_t size)
+{
+    const csv_key key = csv_key_of(text, size, size);
     if (2 * (words->count + 1) > words->slot_count && !grow_slots(ctx, words))
         return -1;
-    const uint64_t mask = (uint64_t)(words->slot_count - 1);
-    uint64_t at = bwi_hash(0, text, size);
-    for (; words->slots[at & mask]; at++) {
-        const char *other = words->text[words->slots[at & mask] - 1];
-        if (strlen(other) == size && memcmp(other, text, size) == 0)
-            return words->slots[at & mask] - 1;
-    }
-    const int number = add_word(ctx, words, text, size);
-    if (number >= 0)
-        words->slots[at & mask] = number + 1;
-    return number;
+    int *slot = find_slot(words, text, &key);
+    if (*slot == 0)
+        *slot = add_word(ctx, words, text, &key) + 1;
+    return *slot - 1;
 }
 
 void csv_words_free(bw_context *ctx, csv_words *words)
@@ -71,6 +95,8 @@ void csv_words_free(bw_context *ctx, csv_words *words)
         bwi_release(ctx, words->text[i]);
     bwi_release(ctx, words->text);
     bwi_release(ctx, words->slots);
+    bwi_release(ctx, words->keys);
+    bwi_release(ctx, words->places);
     *words = (csv_words){.count = 0};
 }
 
@@ -265,7 +291,15 @@ static void find_categories(csv_table *table, const char *at, const char *end)
     for (int i = 0; i < LOOK && at < end; i++) {
         const char *next = skip_blank_lines(csv_record_end(at, end), end);
         bool last = false;
-        for (int c = 0; c < table->count && !last && csv_field_next(&at, end, &field, &last); c++) {
+        for (int c = 0; c < table->count && !last; c++) {
+            double value;
+            const char *number = bwi_number_scan(at, end, &value);
+            if (number && *number == ',') {
+                at = number + 1;
+                continue;
+            }
+            if (!csv_field_next(&at, end, &field, &last))
+                break;
             if (is_text(&field))
                 table->columns[c].kind = CSV_CATEGORY;
         }

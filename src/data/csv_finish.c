@@ -156,13 +156,14 @@ static bw_status unite_span(csv_reading *r, const csv_span *part, int column, cs
     const csv_words *words = &part->result.words[column];
     bool *used = bwi_allocate(r->ctx, (size_t)words->count + 1, sizeof *used);
     bw_status status = used ? BW_OK : BW_RESOURCE_EXHAUSTED;
-    for (int64_t row = part->first; used && row < part->first + part->result.rows; row++) {
+    const bool complete = part->result.bad == 0 && part->result.missing_rows == 0;
+    for (int64_t row = part->first; used && !complete && row < part->first + part->result.rows; row++) {
         const double number = category_at(r, column, row);
         if (!isnan(number))
             used[(int)number] = true;
     }
     for (int k = 0; status == BW_OK && k < words->count; k++) {
-        if (used[k] && csv_words_number(r->ctx, all, words->text[k], strlen(words->text[k])) < 0)
+        if ((complete || used[k]) && csv_words_add(r->ctx, all, words->text[k], words->keys[k].size) < 0)
             status = BW_RESOURCE_EXHAUSTED;
     }
     bwi_release(r->ctx, used);
@@ -187,60 +188,57 @@ static bw_status unite(csv_reading *r, int column, csv_words *all)
     return BW_OK;
 }
 
-static int find_word(const char *const *words, int count, const char *text)
+/* Texts of a block that are none of the categories: as an input they count as missing, if missing values are allowed. */
+static bw_status count_unknown(const csv_reading *r, const csv_span *part, int column, int categories, int64_t *unknown)
 {
-    for (int i = 0; i < count; i++) {
-        if (strcmp(words[i], text) == 0)
-            return i;
-    }
-    return -1;
-}
-
-static void set_category(csv_reading *r, int column, int64_t row, int number)
-{
-    const csv_table *table = &r->table;
-    if (column == table->target)
-        r->y[row] = number;
-    else
-        r->x[row * table->width + table->columns[column].place] = (float)number;
-}
-
-/* Replaces each block's own numbers of categories by their places in `words`. An input that is none of them counts as missing, if
- * missing values are allowed. */
-static bw_status renumber(csv_reading *r, int column, const char *const *words, int count)
-{
-    const csv_table *table = &r->table;
-    const bool unknown_allowed = column != table->target && table->options->missing != BW_MISSING_ERROR;
-    int64_t unknown = 0;
-    char quoted[BWI_QUOTE_SIZE], name[BWI_QUOTE_SIZE];
-    bwi_quote(name, table->columns[column].name, strlen(table->columns[column].name));
-    for (int64_t i = 0; i < r->span_count; i++) {
-        const csv_span *part = &r->spans[i];
-        const csv_words *own = &part->result.words[column];
-        int *map = bwi_allocate(r->ctx, (size_t)own->count + 1, sizeof *map);
-        if (!map)
-            return BW_RESOURCE_EXHAUSTED;
-        for (int k = 0; k < own->count; k++)
-            map[k] = find_word(words, count, own->text[k]);
-        for (int64_t row = part->first; row < part->first + part->result.rows; row++) {
-            const double number = category_at(r, column, row);
-            const int k = isnan(number) ? -1 : (int)number;
-            if (k < 0 || map[k] >= 0 || unknown_allowed) {
-                unknown += k >= 0 && map[k] < 0;
-                set_category(r, column, row, k < 0 ? -1 : map[k]);
-                continue;
-            }
-            bwi_release(r->ctx, map);
+    const csv_words *words = &part->result.words[column];
+    const bool allowed = column != r->table.target && r->table.options->missing != BW_MISSING_ERROR;
+    const char *name = r->table.columns[column].name;
+    char quoted[BWI_QUOTE_SIZE], named[BWI_QUOTE_SIZE];
+    for (int64_t row = part->first; row < part->first + part->result.rows; row++) {
+        const double number = category_at(r, column, row);
+        if (isnan(number) || words->places[(int)number] >= 0)
+            continue;
+        const char *text = words->text[(int)number];
+        if (!allowed)
             return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %s: %s is none of the %d categories of the training data",
-                            r->paths[part->file], name, bwi_quote(quoted, own->text[k], strlen(own->text[k])), count);
-        }
-        bwi_release(r->ctx, map);
+                            r->paths[part->file], bwi_quote(named, name, strlen(name)), bwi_quote(quoted, text, strlen(text)),
+                            categories);
+        ++*unknown;
     }
-    if (unknown > 0)
+    return BW_OK;
+}
+
+/* Gives the texts of each block their places in `words`. */
+static bw_status place_words(csv_reading *r, int column, const char *const *words, int count)
+{
+    csv_words index = {.count = 0};
+    int64_t unknown = 0;
+    bw_status status = BW_OK;
+    for (int k = 0; k < count && status == BW_OK; k++)
+        status = csv_words_add(r->ctx, &index, words[k], strlen(words[k])) < 0 ? BW_RESOURCE_EXHAUSTED : BW_OK;
+    for (int64_t i = 0; i < r->span_count && status == BW_OK; i++) {
+        csv_words *own = &r->spans[i].result.words[column];
+        bool all = true;
+        own->places = bwi_allocate(r->ctx, (size_t)own->count + 1, sizeof *own->places);
+        for (int k = 0; own->places && k < own->count; k++) {
+            own->places[k] = csv_words_find(&index, own->text[k], &own->keys[k]);
+            all = all && own->places[k] >= 0;
+        }
+        if (!own->places)
+            status = BW_RESOURCE_EXHAUSTED;
+        else if (!all)
+            status = count_unknown(r, &r->spans[i], column, count, &unknown);
+    }
+    csv_words_free(r->ctx, &index);
+    if (unknown > 0) {
+        char named[BWI_QUOTE_SIZE];
+        const char *name = r->table.columns[column].name;
         bwi_log(r->ctx, BW_LOG_WARNING,
                 "%s: column %s: %lld values are none of the %d categories of the training data and count as missing", r->paths[0],
-                name, (long long)unknown, count);
-    return BW_OK;
+                bwi_quote(named, name, strlen(name)), (long long)unknown, count);
+    }
+    return status;
 }
 
 static bw_status settle_categories(csv_reading *r, int column, const bwi_facts *like, int feature, const char *const **words,
@@ -263,7 +261,7 @@ static bw_status settle_categories(csv_reading *r, int column, const bwi_facts *
                      bwi_quote(quoted, name, strlen(name)), known_count, most, feature < 0 ? "" : "; leave it out (ignore)");
     }
     if (status == BW_OK)
-        status = renumber(r, column, known, known_count);
+        status = place_words(r, column, known, known_count);
     if (status == BW_OK) {
         const bwi_facts from = {.classes = known_count, .class_name = known};
         bwi_facts copy;
@@ -335,46 +333,93 @@ static bw_status settle_columns(csv_reading *r, bwi_facts *facts)
     return BW_OK;
 }
 
+typedef struct widening {
+    const csv_reading *r;
+    const int *column; /* [feature]: of a category; -1: a number */
+    const bwi_facts *facts;
+    float *to; /* zero */
+    int64_t width;
+    atomic_llong next;
+} widening;
+
+static void widen_span(const widening *w, const csv_span *part)
+{
+    const int features = w->facts->features;
+    const float *from = w->r->x + part->first * w->r->table.width;
+    float *to = w->to + part->first * w->width;
+    for (int64_t row = 0; row < part->result.rows; row++) {
+        for (int i = 0; i < features; i++, from++) {
+            const int column = w->column[i];
+            if (column < 0) {
+                *to++ = *from;
+                continue;
+            }
+            const int place = *from >= 0 ? part->result.words[column].places[(int)*from] : -1;
+            if (place >= 0)
+                to[place] = 1;
+            to += w->facts->feature[i].categories;
+        }
+    }
+}
+
+static void widen_spans(void *user, int worker)
+{
+    widening *w = user;
+    (void)worker;
+    for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < w->r->span_count;)
+        widen_span(w, &w->r->spans[i]);
+}
+
 /* A column of a category becomes as many as it has. */
 static bw_status widen(csv_reading *r, const bwi_facts *facts, int64_t *width)
 {
-    *width = 0;
-    for (int i = 0; i < facts->features; i++)
-        *width += facts->feature[i].categories > 0 ? facts->feature[i].categories : 1;
-    bool same = true;
-    for (int i = 0; i < facts->features; i++)
-        same = same && facts->feature[i].categories == 0;
-    if (same)
-        return BW_OK;
-    const size_t bytes = bwi_size_multiply((size_t)r->rows, (size_t)*width * sizeof(float));
     char what[512];
     bwi_spool wide = {.bytes = 0};
-    snprintf(what, sizeof what, "%.400s: the inputs with their categories", r->paths[0]);
-    const bw_status status = bwi_spool_grow(r->ctx, &wide, 0, bytes, what);
-    if (status != BW_OK)
-        return status;
-    const float *from = r->x;
-    float *to = wide.memory;
-    for (int64_t row = 0; row < r->rows; row++) {
-        for (int i = 0; i < facts->features; i++, from++) {
-            const int categories = facts->feature[i].categories;
-            if (categories == 0)
-                *to = *from;
-            else if (*from >= 0)
-                to[(int)*from] = 1;
-            to += categories > 0 ? categories : 1;
-        }
+    bool same = true;
+    *width = 0;
+    for (int i = 0; i < facts->features; i++) {
+        *width += facts->feature[i].categories > 0 ? facts->feature[i].categories : 1;
+        same = same && facts->feature[i].categories == 0;
     }
-    bwi_spool_free(r->ctx, &r->x_spool);
-    r->x_spool = wide;
-    r->x = wide.memory;
-    return BW_OK;
+    if (same)
+        return BW_OK;
+    int *column = bwi_allocate(r->ctx, (size_t)facts->features, sizeof *column);
+    if (!column)
+        return BW_RESOURCE_EXHAUSTED;
+    for (int c = 0; c < r->table.count; c++) {
+        if (r->table.columns[c].place >= 0)
+            column[r->table.columns[c].place] = r->table.columns[c].kind == CSV_CATEGORY ? c : -1;
+    }
+    snprintf(what, sizeof what, "%.400s: the inputs with their categories", r->paths[0]);
+    const bw_status status =
+        bwi_spool_grow(r->ctx, &wide, 0, bwi_size_multiply((size_t)r->rows, (size_t)*width * sizeof(float)), what);
+    if (status == BW_OK) {
+        widening w = {.r = r, .column = column, .facts = facts, .to = wide.memory, .width = *width};
+        bwi_pool_run(r->ctx, (int)(r->span_count < r->ctx->workers ? r->span_count : r->ctx->workers), widen_spans, &w);
+        bwi_spool_free(r->ctx, &r->x_spool);
+        r->x_spool = wide;
+        r->x = wide.memory;
+    }
+    bwi_release(r->ctx, column);
+    return status;
+}
+
+/* Numbers of classes, as the blocks met them, become their places. */
+static void place_targets(csv_reading *r)
+{
+    const csv_table *table = &r->table;
+    for (int64_t i = 0; table->columns[table->target].kind == CSV_CATEGORY && i < r->span_count; i++) {
+        const csv_span *part = &r->spans[i];
+        for (int64_t row = part->first; row < part->first + part->result.rows; row++)
+            r->y[row] = part->result.words[table->target].places[(int)r->y[row]];
+    }
 }
 
 /* Whole numbers as int32, others as float32, in memory of its own. */
 static bw_status add_target(csv_reading *r, bw_dataset *root)
 {
     bool whole = true;
+    place_targets(r);
     for (int64_t i = 0; i < r->rows && whole; i++)
         whole = r->y[i] >= INT32_MIN && r->y[i] <= INT32_MAX && r->y[i] == (double)(int32_t)r->y[i];
     bwi_spool spool = {.bytes = 0};

@@ -3,6 +3,8 @@
  * values, mistakes) takes the other way. A record that is left out, because it is bad and that is allowed or because a value
  * is missing, is written over by the next.
  */
+#include "data/csv_scan.h"
+
 #include "data/csv.h"
 
 #include <math.h>
@@ -11,12 +13,14 @@
 
 typedef struct parsing {
     const csv_table *table;
-    const char *at, *end;
+    const char *begin, *at, *end;
+    csv_scan scan; /* stands at `at` between records */
     int64_t line;
     float *x;
     double *y;
     csv_result *result;
     bool lacking; /* the record has a missing value that makes it be left out */
+    bool folded;  /* the record may have more than one line: in a field with quotes there is a comma or newline */
 } parsing;
 
 /* A worker's failing allocation writes the context's message: one at a time. */
@@ -80,7 +84,8 @@ static bool put_missing(parsing *p, int column, double *value)
     return true;
 }
 
-static bool put_category(parsing *p, int column, const csv_field *field, double *value)
+/* A text that is new to the block, or not plain in the file. */
+static int add_category(parsing *p, int column, const csv_field *field)
 {
     char small[256], *text = small;
     lock(p->table);
@@ -88,34 +93,44 @@ static bool put_category(parsing *p, int column, const csv_field *field, double 
         text = bwi_allocate(p->table->ctx, field->size + 1, 1);
     int number = -1;
     if (text)
-        number = csv_words_number(p->table->ctx, &p->result->words[column], text, csv_field_text(field, text));
+        number = csv_words_add(p->table->ctx, &p->result->words[column], text, csv_field_text(field, text));
     if (text != small)
         bwi_release(p->table->ctx, text);
     unlock(p->table);
-    *value = number;
     if (number < 0)
         p->result->status = BW_RESOURCE_EXHAUSTED;
+    return number;
+}
+
+static bool put_category(parsing *p, int column, const csv_field *field, const csv_key *key, double *value)
+{
+    int number = csv_words_find(&p->result->words[column], field->at, key);
+    if (field->doubled || number < 0)
+        number = add_category(p, column, field);
+    *value = number;
     return number >= 0;
+}
+
+/* Whether a text may be one that stands for a missing value. No branch on a letter, and 'no' excepted: both would cost every other
+ * field of a column of answers. */
+static bool may_be_missing(const csv_key *key)
+{
+    const uint64_t first = key->word[0] & 255;
+    const bool begins = (first == 0) | (first == 'N') | (first == 'n') | (first == '?');
+    return (key->size <= 4) & begins & (key->word[0] != ('n' | 'o' << 8));
 }
 
 static bool put_field(parsing *p, int column, const csv_field *field, double *value)
 {
     char quoted[BWI_QUOTE_SIZE], where[80];
-    if (csv_field_missing(field))
+    const csv_key key = csv_key_of(field->at, field->size, (size_t)(p->end - field->at));
+    if (may_be_missing(&key) && csv_field_missing(field))
         return put_missing(p, column, value);
     if (p->table->columns[column].kind == CSV_CATEGORY)
-        return put_category(p, column, field, value);
+        return put_category(p, column, field, &key, value);
     if (csv_field_number(field, value))
         return true;
     return mistake(p, "%s: %s is no number", column_text(p->table, column, where), bwi_quote(quoted, field->at, field->size));
-}
-
-static void store(parsing *p, int column, double value)
-{
-    if (column == p->table->target)
-        *p->y = value;
-    else
-        p->x[p->table->columns[column].place] = (float)value;
 }
 
 /* ---- One record ---- */
@@ -139,38 +154,78 @@ static bool wrong_fields(parsing *p, const char *record)
     return mistake(p, "%lld fields, expected %d", (long long)count, p->table->count);
 }
 
-/* False if the record is bad; its line is behind p->at either way. */
+/* As csv_field_next. `mark` is the next comma or newline: the end of the field, unless there are quotes around it. */
+static bool next_field(parsing *p, csv_scan *scan, const char **at, const char *mark, csv_field *field, bool *last)
+{
+    if ((unsigned char)**at <= ' ' || **at == '"') {
+        const bool good = csv_field_next(at, scan->end, field, last);
+        if (good && *at - !*last != mark) {
+            csv_scan_go(scan, *at + *last);
+            p->folded = true;
+        }
+        return good;
+    }
+    const char *end = mark;
+    while (end > *at && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'))
+        end--;
+    *field = (csv_field){.at = *at, .size = (size_t)(end - *at)};
+    *last = *mark == '\n';
+    *at = mark + !*last;
+    return true;
+}
+
+/* What is no short number: the field at *at. False if the record is bad. */
+static bool parse_field(parsing *p, csv_scan *scan, const char **at, const char *mark, int column, double *value)
+{
+    const csv_kind kind = p->table->columns[column].kind;
+    csv_field field;
+    bool last;
+    if (kind == CSV_NUMBER) {
+        const char *next = bwi_number_scan(*at, p->end, value);
+        if (next == mark || (next && next + 1 == mark && *next == '\r' && *mark == '\n')) {
+            *at = mark + 1;
+            return true;
+        }
+    }
+    if (!next_field(p, scan, at, mark, &field, &last))
+        return wrong_fields(p, p->at);
+    *at += last;
+    return kind == CSV_IGNORED || put_field(p, column, &field, value);
+}
+
+/* False if the record is bad. */
 static bool parse_record(parsing *p)
 {
     const csv_table *table = p->table;
-    const char *record = p->at, *at = record;
-    bool last = false;
-    p->lacking = false;
+    const char *at = p->at;
+    csv_scan scan = p->scan;
+    p->lacking = p->folded = false;
     for (int c = 0; c < table->count; c++) {
+        const csv_column *column = &table->columns[c];
+        const char *mark = csv_scan_next(&scan);
         double value;
-        if (last)
-            return wrong_fields(p, record);
-        if (table->columns[c].kind == CSV_NUMBER) {
-            const char *next = bwi_number_scan(at, p->end, &value);
-            if (next && (*next == ',' || *next == '\n')) {
-                last = *next == '\n';
-                at = next + !last;
-                store(p, c, value);
-                continue;
-            }
+        at += *at == ' ';
+        if (column->kind == CSV_NUMBER && at - p->begin > 8 && csv_scan_number(at, mark - (mark[-1] == '\r'), &value)) {
+            at = mark + 1;
+        } else {
+            csv_scan other = scan; /* copies, so that these stay in registers */
+            const char *next = at;
+            double slow = 0;
+            if (!parse_field(p, &other, &next, mark, c, &slow))
+                return false;
+            scan = other;
+            at = next;
+            value = slow;
         }
-        csv_field field;
-        if (!csv_field_next(&at, p->end, &field, &last))
-            return wrong_fields(p, record);
-        if (table->columns[c].kind == CSV_IGNORED)
-            continue;
-        if (!put_field(p, c, &field, &value))
-            return false;
-        store(p, c, value);
+        if (column->place >= 0)
+            p->x[column->place] = (float)value;
+        else if (column->kind != CSV_IGNORED)
+            *p->y = value;
+        if ((at[-1] == '\n') != (c + 1 == table->count))
+            return wrong_fields(p, p->at);
     }
-    if (!last)
-        return wrong_fields(p, record);
     p->at = at;
+    p->scan = scan;
     return true;
 }
 
@@ -208,23 +263,24 @@ static int64_t lines_in(const char *at, const char *end)
 
 void csv_block_parse(const csv_table *table, const csv_block *block, int64_t line, float *x, double *y, csv_result *result)
 {
-    parsing p = {.table = table, .at = block->at, .end = block->end, .line = line, .x = x, .y = y, .result = result};
+    parsing p = {
+        .table = table, .begin = block->at, .at = block->at, .end = block->end, .line = line, .x = x, .y = y, .result = result};
     const bool allowed = table->options->bad_records > 0;
-    const bool simple = !memchr(block->at, '"', (size_t)(block->end - block->at)); /* each record is one line */
+    p.scan.end = p.end;
+    csv_scan_go(&p.scan, p.at);
     while (p.at < p.end && result->status == BW_OK) {
         const char *record = p.at;
         if (*record == '\n' || (*record == '\r' && record[1] == '\n')) {
-            p.at += *record == '\n' ? 1 : 2;
+            p.at = csv_scan_next(&p.scan) + 1;
             p.line++;
             continue;
         }
         const bool good = parse_record(&p);
-        if (good) {
-            p.at++; /* it stands at the newline */
-        } else if (!allowed && result->status == BW_OK) {
+        if (!good && !allowed && result->status == BW_OK)
             result->status = BW_INVALID_ARGUMENT;
-        } else {
+        if (!good) {
             p.at = csv_record_end(record, p.end);
+            csv_scan_go(&p.scan, p.at);
         }
         result->missing_rows += good && p.lacking;
         if (good && !p.lacking) {
@@ -233,7 +289,7 @@ void csv_block_parse(const csv_table *table, const csv_block *block, int64_t lin
             p.x += table->width;
             p.y++;
         }
-        p.line += simple ? 1 : lines_in(record, p.at);
+        p.line += good && !p.folded ? 1 : lines_in(record, p.at);
     }
 }
 

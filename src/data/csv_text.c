@@ -1,4 +1,6 @@
 /* Where CSV text comes from: regions that end with a whole record, blocks of them, and fields. */
+#include "data/csv_scan.h"
+
 #include "data/csv.h"
 
 #include <string.h>
@@ -40,10 +42,10 @@ static const char *last_record_end(const char *at, const char *end)
     }
 }
 
-bw_status csv_blocks_cut(bw_context *ctx, const char *at, const char *end, size_t size, csv_block **blocks, int64_t *count)
+bw_status csv_blocks_cut(bw_context *ctx, const char *at, const char *end, size_t size, bool quotes, csv_block **blocks,
+                         int64_t *count)
 {
     const size_t most = (size_t)(end - at) / size + 1;
-    const bool quotes = memchr(at, '"', (size_t)(end - at)) != NULL;
     *count = 0;
     *blocks = bwi_allocate(ctx, most, sizeof **blocks);
     if (!*blocks)
@@ -65,15 +67,36 @@ bw_status csv_blocks_cut(bw_context *ctx, const char *at, const char *end, size_
     return BW_OK;
 }
 
+/* Two bytes stand before the text. */
+static void count_stride(csv_block *block, const char *text)
+{
+    for (uint64_t found = csv_scan_either(text, '\n', '"'); found; found &= found - 1) {
+        const char *end = text + __builtin_ctzll(found);
+        if (*end == '"') {
+            block->quotes++;
+            continue;
+        }
+        block->lines++;
+        block->records += end[-1] != '\n' && !(end[-1] == '\r' && end[-2] == '\n');
+    }
+}
+
 /* Blank lines are no records. */
 void csv_block_count(csv_block *block)
 {
-    for (const char *at = block->at; at < block->end; block->lines++) {
-        const char *newline = memchr(at, '\n', (size_t)(block->end - at));
-        const char *next = newline ? newline + 1 : block->end;
-        block->records += next - at > 1 && !(next - at == 2 && *at == '\r');
-        at = next;
-    }
+    char piece[CSV_STRIDE + 2] = "\n\n"; /* as if a line had ended before */
+    const char *at = block->at;
+    size_t size = block->end - at < CSV_STRIDE ? (size_t)(block->end - at) : CSV_STRIDE;
+    memcpy(piece + 2, at, size);
+    count_stride(block, piece + 2);
+    for (at += size; block->end - at >= CSV_STRIDE; at += CSV_STRIDE)
+        count_stride(block, at);
+    size = (size_t)(block->end - at);
+    if (size == 0)
+        return;
+    memset(piece, 0, sizeof piece);
+    memcpy(piece, at - 2, size + 2);
+    count_stride(block, piece + 2);
 }
 
 /* ---- Regions ---- */
@@ -252,10 +275,12 @@ bool csv_field_next(const char **at, const char *end, csv_field *field, bool *la
 bool csv_field_missing(const csv_field *field)
 {
     static const char *const words[] = {"NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "?"};
-    if (field->quoted)
+    if (field->quoted || field->size > 4)
         return false;
-    for (size_t i = 0; i < BWI_COUNT(words); i++) {
-        if (field->size == strlen(words[i]) && memcmp(field->at, words[i], field->size) == 0)
+    if (field->size > 0 && field->at[0] != 'N' && field->at[0] != 'n' && field->at[0] != '?')
+        return false;
+    for (size_t i = 0; field->size > 0 && i < BWI_COUNT(words); i++) {
+        if (strncmp(field->at, words[i], field->size) == 0 && words[i][field->size] == 0)
             return true;
     }
     return field->size == 0;

@@ -225,6 +225,22 @@ void bwi_wire_free(bwi_wire *wire);
 
 /* ---- Numbers in text (number.c) ---- */
 
+/* Eight characters as a little-endian word, xored with BWI_DIGIT_ZEROS: a digit is its value. What is none has its highest bit in
+ * bwi_digits_others; of these bits the lowest is surely right. */
+#define BWI_DIGIT_ZEROS 0x3030303030303030u
+
+static inline uint64_t bwi_digits_others(uint64_t digits)
+{
+    return ((digits + 0x7676767676767676u) | digits) & 0x8080808080808080u;
+}
+
+/* The number of eight digits, the first of which weighs most: pairs, then fours, then all of them. */
+static inline uint64_t bwi_digits_value(uint64_t digits)
+{
+    const uint64_t pairs = digits * 10 + (digits >> 8), mask = 0x000000FF000000FFu;
+    return ((pairs & mask) * 0x000F424000000064u + ((pairs >> 16) & mask) * 0x0000271000000001u) >> 32;
+}
+
 /* The decimal number that begins at `text`, rounded correctly to double, whatever the locale; returns what follows it, or NULL
  * if there is none or it is too large. Before `end` something must follow that belongs to no number, such as a newline. */
 const char *bwi_number_scan(const char *text, const char *end, double *value);

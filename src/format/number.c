@@ -84,30 +84,26 @@ static double scale_exactly(uint64_t m, int exponent)
     return exponent < 0 ? divide(m, -exponent) : rounded((wide)m * power_of_five(exponent), false, exponent);
 }
 
-/* Eight digits at once: false if the next eight bytes are others. */
-static bool eight_digits(const char *at, uint64_t *m)
-{
-    uint64_t bytes;
-    memcpy(&bytes, at, sizeof bytes);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    bytes = __builtin_bswap64(bytes);
-#endif
-    const uint64_t high = 0xF0F0F0F0F0F0F0F0u, zeros = 0x3030303030303030u;
-    if ((bytes & high) != zeros || ((bytes + 0x0606060606060606u) & high) != zeros)
-        return false;
-    bytes -= zeros; /* pairs, then fours, then all of them: the first byte weighs most */
-    bytes = bytes * 10 + (bytes >> 8);
-    bytes =
-        ((bytes & 0x000000FF000000FFu) * 0x000F424000000064u + ((bytes >> 16) & 0x000000FF000000FFu) * 0x0000271000000001u) >> 32;
-    *m = *m * 100000000u + bytes;
-    return true;
-}
-
 static const char *scan_digits(const char *at, const char *end, uint64_t *m)
 {
+    static const uint64_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
     unsigned digit;
-    while (end - at >= 8 && eight_digits(at, m))
+    while (end - at >= 8) {
+        uint64_t digits;
+        memcpy(&digits, at, sizeof digits);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        digits = __builtin_bswap64(digits);
+#endif
+        digits ^= BWI_DIGIT_ZEROS;
+        const uint64_t others = bwi_digits_others(digits);
+        if (others) {
+            const int count = __builtin_ctzll(others) / 8;
+            *m = count ? *m * powers[count] + bwi_digits_value(digits << (64 - 8 * count)) : *m;
+            return at + count;
+        }
+        *m = *m * 100000000u + bwi_digits_value(digits);
         at += 8;
+    }
     for (; (digit = (unsigned)(unsigned char)*at - '0') <= 9; at++)
         *m = *m * 10 + digit;
     return at;
@@ -128,12 +124,13 @@ static const char *scan_exponent(const char *at, int64_t *exponent)
     return at;
 }
 
+static const double signs[] = {1, -1};
+
 const char *bwi_number_scan(const char *text, const char *end, double *value)
 {
     const char *at = text;
     const bool negative = *at == '-';
-    if (*at == '-' || *at == '+')
-        at++;
+    at += negative | (*at == '+'); /* no branch: signs are as good as random */
     const char *first = at;
     uint64_t m = 0;
     unsigned digit;
@@ -162,6 +159,6 @@ const char *bwi_number_scan(const char *text, const char *end, double *value)
         result = scale_exactly(m, (int)exponent);
     else if (!bwi_parse_double(first, at, &result))
         return NULL;
-    *value = negative ? -result : result;
+    *value = result * signs[negative];
     return at;
 }

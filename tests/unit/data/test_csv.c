@@ -301,24 +301,67 @@ static void test_like(void **state)
     world_end(&w);
 }
 
+/* Texts that differ in little: their length, their middle, a quote. */
+static void test_words(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"a",
+                                        "aa",
+                                        "aaa",
+                                        "aaaa",
+                                        "aaaaaaaa",
+                                        "aaaaaaaaa",
+                                        "aaaaaaaaaaaaaaaa",
+                                        "aaaaaaaaaaaaaaaaa",
+                                        "aaaaaaaabaaaaaaaa",
+                                        "aaaaaaaabaaaaaaaaa",
+                                        "aaaab",
+                                        "ab",
+                                        "b",
+                                        "ba"};
+    enum { WORDS = 14, ROWS = 500 };
+    char text[ROWS * 40] = "n,word\n", *at = text + strlen(text);
+    for (int i = 0; i < ROWS; i++)
+        at += sprintf(at, i % 3 ? "%d,%s\n" : "%d,\"%s\"\n", i, words[i * i % 37 % WORDS]);
+    world w = {0};
+    bw_dataset *dataset = read_text(&w, text, NULL);
+    int64_t n;
+    float *y = gather_all(dataset, 1, &n);
+    assert_int_equal(n, ROWS);
+    for (int i = 0; i < ROWS; i++) /* the words stand in order */
+        assert_true(y[i] == (float)(i * i % 37 % WORDS));
+    for (int i = 0; i < WORDS; i++)
+        assert_string_equal(bw_dataset_class(dataset, i), words[i]);
+    free(y);
+    world_end(&w);
+    refuse("x,y\n1, \n2,b\n", NULL, BW_INVALID_ARGUMENT, "a.csv: line 2: column 'y': a value is missing");
+    expect("x , z,y\r\n 1, 2 ,3\r\n\r\n-4 ,\t5,6\r\n12345678901, .5,1e2", NULL, "1 2 -> 3; -4 5 -> 6; 1.23457e+10 0.5 -> 100; ");
+}
+
 /* ---- Large text: many blocks, on several workers ---- */
 
-static char *large_text(int rows, bool quotes)
+/* `quotes`: around commas and newlines. `inch`: one quote that is only text, so that most newlines have an odd number before them. */
+static char *large_text(int rows, bool quotes, bool inch)
 {
     char *text = malloc((size_t)rows * 64 + 64), *at = text;
     at += sprintf(at, "number,half,word,label\n");
     for (int i = 0; i < rows; i++) {
-        at += sprintf(at, "%d,%d.5,%s,%d\n", i, i / 2, quotes && i % 7 == 0 ? "\"b,\n\"\"\"" : i % 3 ? "a" : "c", i % 5);
+        at += sprintf(at, "%d,%d.5,%s,%d\n", i, i / 2,
+                      inch && i == 100       ? "5\""
+                      : quotes && i % 7 == 0 ? "\"b,\n\"\"\""
+                      : i % 3                ? "a"
+                                             : "c",
+                      i % 5);
         if (i % 1000 == 999)
             at += sprintf(at, "\n");
     }
     return text;
 }
 
-static void check_large(bool quotes)
+static void check_large(bool quotes, bool inch)
 {
     enum { ROWS = 150000 };
-    char path[] = "/tmp/batchwise-csv-XXXXXX.csv", *text = large_text(ROWS, quotes);
+    char path[] = "/tmp/batchwise-csv-XXXXXX.csv", *text = large_text(ROWS, quotes, inch);
     const int file = mkstemps(path, 4);
     assert_true(file >= 0);
     FILE *stream = fdopen(file, "w");
@@ -345,9 +388,9 @@ static void check_large(bool quotes)
             assert_memory_equal(x, first[field], (size_t)n * sizeof *x);
             free(x);
         }
-        const int width = quotes ? 5 : 4, sample = 123456;
+        const int width = 4 + quotes + inch, sample = 123456;
         const float *row = first[0] + sample * width;
-        assert_true(row[0] == (float)sample && row[1] == (float)(sample / 2) + 0.5f && row[2] == (sample % 3 ? 1.0f : 0.0f));
+        assert_true(row[0] == (float)sample && row[1] == (float)(sample / 2) + 0.5f && row[2 + inch] == (sample % 3 ? 1.0f : 0.0f));
         assert_true(first[1][sample] == (float)(sample % 5));
         char place[200], expected[200];
         const int line = sample + 2 + sample / 1000 + (quotes ? (sample + 6) / 7 : 0);
@@ -364,8 +407,10 @@ static void check_large(bool quotes)
 static void test_large(void **state)
 {
     (void)state;
-    check_large(false);
-    check_large(true);
+    check_large(false, false);
+    check_large(true, false);
+    check_large(false, true);
+    check_large(true, true);
 }
 
 /* The first mistake in the file is told, whichever worker met one first. */
@@ -373,7 +418,7 @@ static void test_first_mistake(void **state)
 {
     (void)state;
     enum { ROWS = 150000 };
-    char path[] = "/tmp/batchwise-csv-XXXXXX.csv", *text = large_text(ROWS, false);
+    char path[] = "/tmp/batchwise-csv-XXXXXX.csv", *text = large_text(ROWS, false, false);
     strstr(text, "\n70000,")[1] = 'x';
     strstr(text, "\n149000,")[1] = 'x';
     const int file = mkstemps(path, 4);
@@ -416,7 +461,7 @@ static void test_standard_input(void **state)
 {
     (void)state;
     world w = {0};
-    char *text = large_text(20000, true);
+    char *text = large_text(20000, true, false);
     assert_true(world_begin(&w, (const unsigned char *)text, strlen(text)));
     bw_dataset *dataset = bw_read(w.ctx, "-", NULL);
     if (!dataset)
@@ -497,11 +542,11 @@ static void test_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),       cmocka_unit_test(test_categories), cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_missing),       cmocka_unit_test(test_mistakes),   cmocka_unit_test(test_late_text),
-        cmocka_unit_test(test_bad_records),   cmocka_unit_test(test_like),       cmocka_unit_test(test_large),
-        cmocka_unit_test(test_first_mistake), cmocka_unit_test(test_list),       cmocka_unit_test(test_standard_input),
-        cmocka_unit_test(test_damaged_gzip),  cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_categories),    cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_missing),        cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_late_text),
+        cmocka_unit_test(test_bad_records),    cmocka_unit_test(test_like),          cmocka_unit_test(test_words),
+        cmocka_unit_test(test_large),          cmocka_unit_test(test_first_mistake), cmocka_unit_test(test_list),
+        cmocka_unit_test(test_standard_input), cmocka_unit_test(test_damaged_gzip),  cmocka_unit_test(test_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

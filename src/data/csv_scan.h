@@ -1,0 +1,105 @@
+/*
+ * The inner loop of CSV: where fields end, 64 bytes at a time, and the value of a short decimal number between two ends, without
+ * a branch that depends on its digits or sign. What does not fit is left to the caller, who has another way for everything.
+ */
+#ifndef BWI_DATA_CSV_SCAN_H
+#define BWI_DATA_CSV_SCAN_H
+
+#include "format/format.h"
+
+#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+/* ---- Where fields end ---- */
+
+#define CSV_STRIDE 64
+
+/* Text that ends with a newline; `marks` has a bit for each comma and newline of the CSV_STRIDE bytes at `base` that was not
+ * asked for yet. Quotes are not heeded: who meets one goes on behind its field with csv_scan_go. */
+typedef struct csv_scan {
+    const char *base, *end;
+    uint64_t marks;
+} csv_scan;
+
+/* A bit for each of CSV_STRIDE bytes that is one of two. */
+#ifdef __SSE2__
+static inline uint64_t csv_scan_sixteen(const char *text, char one, char other)
+{
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)text);
+    const __m128i found = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(one)), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(other)));
+    return (unsigned)_mm_movemask_epi8(found);
+}
+
+static inline uint64_t csv_scan_either(const char *text, char one, char other)
+{
+    return csv_scan_sixteen(text, one, other) | csv_scan_sixteen(text + 16, one, other) << 16 |
+           csv_scan_sixteen(text + 32, one, other) << 32 | csv_scan_sixteen(text + 48, one, other) << 48;
+}
+#else
+static inline uint64_t csv_scan_either(const char *text, char one, char other)
+{
+    uint64_t found = 0;
+    for (int i = 0; i < CSV_STRIDE; i++)
+        found |= (uint64_t)(text[i] == one || text[i] == other) << i;
+    return found;
+}
+#endif
+
+/* Goes on at `at`. */
+static inline void csv_scan_go(csv_scan *scan, const char *at)
+{
+    scan->base = at;
+    if (scan->end - at >= CSV_STRIDE) {
+        scan->marks = csv_scan_either(at, ',', '\n');
+        return;
+    }
+    char rest[CSV_STRIDE] = {0};
+    memcpy(rest, at, (size_t)(scan->end - at));
+    scan->marks = csv_scan_either(rest, ',', '\n');
+}
+
+/* The next comma or newline. There must be one. */
+static inline const char *csv_scan_next(csv_scan *scan)
+{
+    while (!scan->marks)
+        csv_scan_go(scan, scan->base + CSV_STRIDE);
+    const char *found = scan->base + __builtin_ctzll(scan->marks);
+    scan->marks &= scan->marks - 1;
+    return found;
+}
+
+/* ---- Numbers ---- */
+
+/*
+ * The number that is all of the text from `at` to `end`: a sign or none, and up to eight digits with or without a point. So it is
+ * an integer divided by a power of ten, both of them doubles, and that rounds once. The eight bytes before `end` are read: no less
+ * must be there. False if it is not such a number.
+ */
+static inline bool csv_scan_number(const char *at, const char *end, double *value)
+{
+    static const double tens[2][8] = {{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7}, {-1e0, -1e1, -1e2, -1e3, -1e4, -1e5, -1e6, -1e7}};
+    const bool negative = *at == '-';
+    const uint64_t size = (uint64_t)(end - at) - negative;
+    uint64_t text;
+    if (size - 1 > 7 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+        return false;
+    const unsigned before = 64 - 8 * (unsigned)size; /* bits that are not the number's */
+    memcpy(&text, end - 8, sizeof text);
+    uint64_t digits = (text ^ BWI_DIGIT_ZEROS) >> before << before;
+    const uint64_t others = bwi_digits_others(digits);
+    unsigned fraction = 0;
+    if (others) {
+        const unsigned point = (unsigned)__builtin_ctzll(others) & 56; /* its lowest bit */
+        if ((others & (others - 1)) || (digits >> point & 255) != ('.' ^ '0') || size == 1)
+            return false;
+        const uint64_t whole = digits & (((uint64_t)1 << point) - 1);
+        digits = (digits >> point >> 8 << 8 << point) | whole << 8; /* what stands before the point moves into its place */
+        fraction = 7 - point / 8;
+    }
+    *value = (double)(int64_t)bwi_digits_value(digits) / tens[negative][fraction];
+    return true;
+}
+
+#endif
