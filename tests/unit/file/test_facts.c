@@ -1,5 +1,5 @@
 /* Facts about models and their expressions: from text and back, by calls, and what cannot be written. */
-#include "support/check.h"
+#include "support/context.h"
 
 #include "file/file.h"
 
@@ -7,22 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static bw_context *ctx;
-
-static int open_context(void **state)
-{
-    (void)state;
-    ctx = bw_open(NULL);
-    return ctx ? 0 : -1;
-}
-
-static int close_context(void **state)
-{
-    (void)state;
-    bw_close(ctx);
-    return 0;
-}
 
 /* What is printed is read as the same model, which prints the same. */
 static void test_round_trip(void **state)

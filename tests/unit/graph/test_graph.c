@@ -1,24 +1,7 @@
 /* Nodes, shapes and variables. */
-#include "support/check.h"
+#include "support/context.h"
 
 #include "op/op.h"
-
-static bw_context *ctx;
-
-static int open_context(void **state)
-{
-    (void)state;
-    ctx = bw_open(NULL);
-    return ctx ? 0 : -1;
-}
-
-static int close_context(void **state)
-{
-    (void)state;
-    size_t left = bwi_allocated_bytes(ctx);
-    bw_close(ctx);
-    return left == 0 ? 0 : -1;
-}
 
 static bw_node *add_input(bwi_graph *graph, int rank, int64_t a, int64_t b, int64_t c)
 {
@@ -164,5 +147,5 @@ int main(void)
         cmocka_unit_test(test_many_nodes), cmocka_unit_test(test_shapes_that_do_not_fit),
         cmocka_unit_test(test_variables),  cmocka_unit_test(test_sizes_that_cannot_be),
     };
-    return cmocka_run_group_tests(tests, open_context, close_context);
+    return cmocka_run_group_tests(tests, open_context, close_empty_context);
 }

@@ -1,24 +1,7 @@
 /* Autodiff: the instructions of a program, their order, their levels, and who writes a gradient first. */
-#include "support/check.h"
+#include "support/context.h"
 
 #include "op/op.h"
-
-static bw_context *ctx;
-
-static int open_context(void **state)
-{
-    (void)state;
-    ctx = bw_open(NULL);
-    return ctx ? 0 : -1;
-}
-
-static int close_context(void **state)
-{
-    (void)state;
-    size_t left = bwi_allocated_bytes(ctx);
-    bw_close(ctx);
-    return left == 0 ? 0 : -1;
-}
 
 /* ---- Graphs by hand ---- */
 
@@ -262,5 +245,5 @@ int main(void)
         cmocka_unit_test(test_a_chain), cmocka_unit_test(test_frozen_layers), cmocka_unit_test(test_sharing),
         cmocka_unit_test(test_levels),  cmocka_unit_test(test_views),         cmocka_unit_test(test_names_of_passes),
     };
-    return cmocka_run_group_tests(tests, open_context, close_context);
+    return cmocka_run_group_tests(tests, open_context, close_empty_context);
 }

@@ -1,5 +1,5 @@
 /* Arguments against a table: by position, by name, defaults, bounds; and the tables of all layers themselves. */
-#include "support/check.h"
+#include "support/context.h"
 
 #include "layer/layer.h"
 
@@ -11,23 +11,7 @@ static const bwi_argument table[ARGUMENTS] = {
     [PAIR_A] = {"pair", NULL, BWI_INTS, "", -5, 5, NULL},    [CALL_A] = {"call", NULL, BWI_CALL, "none", 0, 0, NULL},
 };
 
-static bw_context *ctx;
 static bwi_argument_value values[ARGUMENTS];
-
-static int open_context(void **state)
-{
-    (void)state;
-    ctx = bw_open(NULL);
-    return ctx ? 0 : -1;
-}
-
-static int close_context(void **state)
-{
-    (void)state;
-    size_t left = bwi_allocated_bytes(ctx);
-    bw_close(ctx);
-    return left == 0 ? 0 : -1;
-}
 
 static bw_status read(const char *text)
 {
@@ -233,5 +217,5 @@ int main(void)
         cmocka_unit_test(test_tables_of_layers),
         cmocka_unit_test(test_defaults_of_keras),
     };
-    return cmocka_run_group_tests(tests, open_context, close_context);
+    return cmocka_run_group_tests(tests, open_context, close_empty_context);
 }

@@ -1,24 +1,7 @@
 /* The grammar of expressions: what is a term, and where it goes wrong. */
-#include "support/check.h"
+#include "support/context.h"
 
 #include "layer/layer.h"
-
-static bw_context *ctx;
-
-static int open_context(void **state)
-{
-    (void)state;
-    ctx = bw_open(NULL);
-    return ctx ? 0 : -1;
-}
-
-static int close_context(void **state)
-{
-    (void)state;
-    size_t left = bwi_allocated_bytes(ctx);
-    bw_close(ctx);
-    return left == 0 ? 0 : -1;
-}
 
 static void same_text(const char *text, int length, const char *expected)
 {
@@ -166,5 +149,5 @@ int main(void)
         cmocka_unit_test(test_terms),         cmocka_unit_test(test_nothing),    cmocka_unit_test(test_what_is_wrong_and_where),
         cmocka_unit_test(test_deep_and_long), cmocka_unit_test(test_every_byte), cmocka_unit_test(test_one_term),
     };
-    return cmocka_run_group_tests(tests, open_context, close_context);
+    return cmocka_run_group_tests(tests, open_context, close_empty_context);
 }

@@ -2,25 +2,9 @@
  * Activations, noise, normalisation and merging layers: names and shapes as Keras gives them, what becomes nothing at all, what a
  * frozen batchnorm becomes, and errors.
  */
-#include "support/check.h"
+#include "support/context.h"
 
 #include "layer/layer.h"
-
-static bw_context *ctx;
-
-static int open_context(void **state)
-{
-    (void)state;
-    ctx = bw_open(NULL);
-    return ctx ? 0 : -1;
-}
-
-static int close_context(void **state)
-{
-    (void)state;
-    bw_close(ctx);
-    return 0;
-}
 
 static const int64_t image[] = {6, 5, 4};
 

@@ -1,26 +1,10 @@
 /* Models from expressions: names, shapes, variables, and errors that name the layer. */
-#include "support/check.h"
+#include "support/context.h"
 
 #include "layer/layer.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-static bw_context *ctx;
-
-static int open_context(void **state)
-{
-    (void)state;
-    ctx = bw_open(NULL);
-    return ctx ? 0 : -1;
-}
-
-static int close_context(void **state)
-{
-    (void)state;
-    bw_close(ctx);
-    return 0;
-}
 
 static const int64_t image[] = {8, 8, 3};
 

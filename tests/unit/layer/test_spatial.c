@@ -1,23 +1,7 @@
 /* Layers of sequences and images: shapes and names as Keras gives them, padding that a convolution takes over, and errors. */
-#include "support/check.h"
+#include "support/context.h"
 
 #include "layer/layer.h"
-
-static bw_context *ctx;
-
-static int open_context(void **state)
-{
-    (void)state;
-    ctx = bw_open(NULL);
-    return ctx ? 0 : -1;
-}
-
-static int close_context(void **state)
-{
-    (void)state;
-    bw_close(ctx);
-    return 0;
-}
 
 static void test_shapes(void **state)
 {
