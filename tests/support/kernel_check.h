@@ -122,4 +122,17 @@ static inline void assert_close(const char *what, const float *found, const floa
     }
 }
 
+/* An image in its blocks: few different values, so that ties are frequent, or real ones; padding channels are zero. */
+static inline float *random_image(const bwi_image *i, bool ties)
+{
+    bwi_image last = *i;
+    last.block = last.c;
+    float *x = input_floats(bwi_image_floats(&last)), *image = input_floats(bwi_image_floats(i));
+    for (int64_t j = 0; ties && j < bwi_image_floats(&last); j++)
+        x[j] = (float)(random_below(4) - 1);
+    bwi_kernels_reference.reorder(&last, x, i->block, image);
+    free(x);
+    return image;
+}
+
 #endif

@@ -203,6 +203,25 @@ static inline void assert_failed(bw_context *ctx, const void *object, bw_status 
     assert_int_equal(bwi_pending(ctx), status);
 }
 
+/* Files that do not open. */
+typedef struct refused_file {
+    const char *file;
+    bw_status status;
+    const char *part; /* of the message */
+} refused_file;
+
+static inline void assert_refused(const char *folder, const char *ending, const refused_file *cases, size_t count)
+{
+    bw_context *ctx = bw_open(NULL);
+    for (size_t i = 0; i < count; i++) {
+        char path[1024];
+        snprintf(path, sizeof path, "%s%s%s", folder, cases[i].file, ending);
+        assert_failed(ctx, bw_read(ctx, path, NULL), cases[i].status, cases[i].part);
+        assert_failed(ctx, bw_read(ctx, path, NULL), cases[i].status, cases[i].file);
+    }
+    bw_close(ctx);
+}
+
 /* All values of a field as float32 in row-major order, in memory of the caller's. */
 static inline float *gather_all(const bw_dataset *dataset, int field, int64_t *count)
 {

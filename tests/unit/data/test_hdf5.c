@@ -83,11 +83,7 @@ static void test_names(void **state)
 
 static void test_refused(void **state)
 {
-    static const struct {
-        const char *file;
-        bw_status status;
-        const char *part;
-    } cases[] = {
+    static const refused_file cases[] = {
         {"lzf.h5", BW_DATA_LOSS, "'x': is packed by lzf; gzip, shuffle and fletcher32 are read"},
         {"scaleoffset.h5", BW_DATA_LOSS, "'x': is packed by scaleoffset"},
         {"latest.h5", BW_DATA_LOSS, "'x': has an extensible array as index of chunks (libver='latest'), which is not read"},
@@ -102,13 +98,7 @@ static void test_refused(void **state)
         {"samples.npz.h5", BW_NOT_FOUND, "cannot open"},
     };
     (void)state;
-    bw_context *ctx = bw_open(NULL);
-    for (size_t i = 0; i < BWI_COUNT(cases); i++) {
-        char path[1024];
-        snprintf(path, sizeof path, FOLDER "%s", cases[i].file);
-        assert_failed(ctx, bw_read(ctx, path, NULL), cases[i].status, cases[i].part);
-    }
-    bw_close(ctx);
+    assert_refused(FOLDER, "", cases, BWI_COUNT(cases));
 }
 
 /* Whatever the bytes are: a dataset whose values can be gathered, or a message. */

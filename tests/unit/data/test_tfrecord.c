@@ -148,11 +148,7 @@ static void test_images(void **state)
 /* Found by the scan or in the first record: the file does not open. */
 static void test_refused(void **state)
 {
-    static const struct {
-        const char *file;
-        bw_status status;
-        const char *part;
-    } cases[] = {
+    static const refused_file cases[] = {
         {"no_values", BW_INVALID_ARGUMENT, "record 0: 'x' has no values"},
         {"text_label", BW_INVALID_ARGUMENT, "record 0: 'y' has 1 values of bytes; expected numbers"},
         {"no_example", BW_DATA_LOSS, "record 0: the record is no tf.train.Example"},
@@ -160,14 +156,7 @@ static void test_refused(void **state)
         {"there_is_none", BW_NOT_FOUND, "there_is_none.tfrecord"},
     };
     (void)state;
-    bw_context *ctx = bw_open(NULL);
-    for (size_t i = 0; i < BWI_COUNT(cases); i++) {
-        char path[1024];
-        snprintf(path, sizeof path, FOLDER "%s.tfrecord", cases[i].file);
-        assert_failed(ctx, bw_read(ctx, path, NULL), cases[i].status, cases[i].part);
-        assert_failed(ctx, bw_read(ctx, path, NULL), cases[i].status, "tfrecord");
-    }
-    bw_close(ctx);
+    assert_refused(FOLDER, ".tfrecord", cases, BWI_COUNT(cases));
 }
 
 /* Found when the second record is gathered. */

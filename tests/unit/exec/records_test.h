@@ -43,6 +43,13 @@ static inline int make_samples(void **state)
     return 0;
 }
 
+static inline bw_dataset *samples_of(bw_context *ctx)
+{
+    const bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
+    const bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
+    return bw_from_arrays(ctx, &xs, &ys, NULL);
+}
+
 /* ---- A run ---- */
 
 typedef struct run {
@@ -105,9 +112,7 @@ static inline void *train(void *user)
     options.ranks = r->group;
     options.rank = r->rank;
     bw_context *ctx = bw_open(&options);
-    bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
-    bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
-    bw_dataset *dataset = bw_from_arrays(ctx, &xs, &ys, NULL);
+    bw_dataset *dataset = samples_of(ctx);
     bw_model *model = bw_model_parse(ctx, r->expression);
     int64_t shape[] = {LENGTH};
     bwi_session session;

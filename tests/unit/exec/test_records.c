@@ -156,9 +156,7 @@ static void test_shared_table(void **state)
     (void)state;
     for (int k = 0; k < 2; k++) {
         bw_context *ctx = bw_open(NULL);
-        bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
-        bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
-        bw_dataset *dataset = bw_from_arrays(ctx, &xs, &ys, NULL);
+        bw_dataset *dataset = samples_of(ctx);
         bw_model *model = bw_model_new(ctx);
         int64_t shape[] = {LENGTH};
         bw_node *in = bw_input(model, "", BW_I32, 1, shape);
@@ -193,9 +191,7 @@ static void test_lazy_averages(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
-    bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
-    bw_dataset *dataset = bw_from_arrays(ctx, &xs, &ys, NULL);
+    bw_dataset *dataset = samples_of(ctx);
     bw_model *model = bw_model_parse(ctx, lazy);
     int64_t shape[] = {LENGTH};
     float table[FLOATS];
@@ -237,9 +233,7 @@ static void test_norms(void **state)
     (void)state;
     enum { TILE = 4, LANES = 4, COUNT = 19 }; /* tiles of 4 4 4 4 2 1 */
     bw_context *ctx = bw_open(NULL);
-    bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
-    bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
-    bw_dataset *dataset = bw_from_arrays(ctx, &xs, &ys, NULL);
+    bw_dataset *dataset = samples_of(ctx);
     bw_model *model = bw_model_parse(ctx, dense);
     int64_t shape[] = {LENGTH};
     bwi_session session;
@@ -317,9 +311,7 @@ static void test_nan(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
-    bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
-    bw_dataset *dataset = bw_from_arrays(ctx, &xs, &ys, NULL);
+    bw_dataset *dataset = samples_of(ctx);
     bw_model *model = bw_model_parse(ctx, dense);
     int64_t shape[] = {LENGTH};
     float table[FLOATS], after[FLOATS];

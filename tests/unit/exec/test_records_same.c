@@ -157,9 +157,7 @@ static void test_steps_allocate_nothing(void **state)
         options.allocator = &(bw_allocator){&c, count_allocate, count_release};
         options.workers = 2;
         bw_context *ctx = bw_open(&options);
-        bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
-        bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
-        bw_dataset *dataset = bw_from_arrays(ctx, &xs, &ys, NULL);
+        bw_dataset *dataset = samples_of(ctx);
         bw_model *model = bw_model_parse(ctx, k ? lazy : dense);
         assert_int_equal(bw_compile(model, adam, "mse", NULL), BW_OK);
         bw_fit_options o = BW_FIT_OPTIONS_DEFAULT;
@@ -181,9 +179,7 @@ static void test_bytes(void **state)
     int lanes[2];
     for (int k = 0; k < 2; k++) {
         bw_context *ctx = bw_open(NULL);
-        bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
-        bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
-        bw_dataset *dataset = bw_from_arrays(ctx, &xs, &ys, NULL);
+        bw_dataset *dataset = samples_of(ctx);
         bw_model *model = bw_model_parse(ctx, k ? "embedding(2000000,3) flatten" : "embedding(2000,3) flatten");
         assert_int_equal(bw_compile(model, "sgd", "mse", NULL), BW_OK);
         bwi_session session;

@@ -55,6 +55,18 @@ static void compare(world *w, const bw_dataset *expected, const char *file, cons
     free(right);
 }
 
+/* FILE.EXTENSION in colours and in gray, which may differ by so much at most, and on average. */
+static void compare_both(world *w, const bw_dataset *expected, const char *file, const char *extension, int most, double rgb,
+                         double gray)
+{
+    char path[64], name[64];
+    snprintf(path, sizeof path, "%s.%s", file, extension);
+    snprintf(name, sizeof name, "%s_%s_rgb", file, extension);
+    compare(w, expected, path, name, most, rgb);
+    snprintf(name, sizeof name, "%s_%s_gray", file, extension);
+    compare(w, expected, path, name, most, gray);
+}
+
 static void test_png(void **state)
 {
     static const char *const files[] = {"rgb", "gray", "bits", "palette", "rgba", "gray_alpha", "deep", "interlaced"};
@@ -62,14 +74,8 @@ static void test_png(void **state)
     world w = {0};
     unsigned char *bytes;
     const bw_dataset *expected = open_expected(&w, &bytes);
-    for (size_t i = 0; i < BWI_COUNT(files); i++) {
-        char file[64], name[64];
-        snprintf(file, sizeof file, "%s.png", files[i]);
-        snprintf(name, sizeof name, "%s_png_rgb", files[i]);
-        compare(&w, expected, file, name, 0, 0);
-        snprintf(name, sizeof name, "%s_png_gray", files[i]);
-        compare(&w, expected, file, name, 0, 0);
-    }
+    for (size_t i = 0; i < BWI_COUNT(files); i++)
+        compare_both(&w, expected, files[i], "png", 0, 0, 0);
     world_end(&w);
     free(bytes);
 }
@@ -82,14 +88,8 @@ static void test_jpeg(void **state)
     world w = {0};
     unsigned char *bytes;
     const bw_dataset *expected = open_expected(&w, &bytes);
-    for (size_t i = 0; i < BWI_COUNT(files); i++) {
-        char file[64], name[64];
-        snprintf(file, sizeof file, "%s.jpg", files[i]);
-        snprintf(name, sizeof name, "%s_jpg_rgb", files[i]);
-        compare(&w, expected, file, name, 3, 0.2);
-        snprintf(name, sizeof name, "%s_jpg_gray", files[i]);
-        compare(&w, expected, file, name, 3, 0.6);
-    }
+    for (size_t i = 0; i < BWI_COUNT(files); i++)
+        compare_both(&w, expected, files[i], "jpg", 3, 0.2, 0.6);
     compare(&w, expected, "photo.jpg", "draft2", 3, 0.2);
     compare(&w, expected, "photo.jpg", "draft4", 3, 0.2);
     compare(&w, expected, "photo.jpg", "draft8", 3, 0.2);

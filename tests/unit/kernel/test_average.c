@@ -7,18 +7,6 @@
 static const int64_t channels[] = {1, 3, 4, 8, 16, 17, 35};
 static const int64_t blocks[] = {0, 1, 4, 8, 16}; /* 0: channels-last */
 
-static float *random_image(const bwi_image *i, bool ties)
-{
-    bwi_image last = *i;
-    last.block = last.c;
-    float *x = input_floats(bwi_image_floats(&last)), *image = input_floats(bwi_image_floats(i));
-    for (int64_t j = 0; ties && j < bwi_image_floats(&last); j++)
-        x[j] = (float)(random_below(3) - 1);
-    bwi_kernels_reference.reorder(&last, x, i->block, image);
-    free(x);
-    return image;
-}
-
 typedef void (*check_images)(const bwi_kernels *k, const bwi_image *x, const bwi_image *y, const bwi_window *window);
 
 static void each_block(const bwi_kernels *k, bwi_image x, bwi_image y, const bwi_window *window, check_images check)

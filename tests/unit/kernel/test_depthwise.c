@@ -4,23 +4,13 @@
  */
 #include "support/kernel_check.h"
 
-static float *random_image(const bwi_image *i)
-{
-    bwi_image last = *i;
-    last.block = last.c;
-    float *x = input_floats(bwi_image_floats(&last)), *image = input_floats(bwi_image_floats(i));
-    bwi_kernels_reference.reorder(&last, x, i->block, image);
-    free(x);
-    return image;
-}
-
 static void check_passes(const bwi_kernels *k, const bwi_image *x_image, const bwi_image *y_image, const bwi_depthwise *d,
                          bool more)
 {
     const bwi_kernels *r = &bwi_kernels_reference;
     const int64_t xs = bwi_image_floats(x_image), ys = bwi_image_floats(y_image), c = x_image->c,
                   ws = d->window.h * d->window.w * c;
-    float *x = random_image(x_image), *dy = random_image(y_image), *w = input_floats(ws), *bias = input_floats(c);
+    float *x = random_image(x_image, false), *dy = random_image(y_image, false), *w = input_floats(ws), *bias = input_floats(c);
     float *y = output_floats(ys), *expected_y = output_floats(ys), *dx = output_floats(xs), *expected_dx = output_floats(xs);
     float *dw = output_copy(w, ws), *expected_dw = output_copy(w, ws), *db = output_copy(bias, c),
           *expected_db = output_copy(bias, c);

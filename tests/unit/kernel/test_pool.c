@@ -6,19 +6,6 @@
 static const int64_t channels[] = {1, 3, 4, 7, 8, 12, 16, 17, 20, 32, 35};
 static const int64_t blocks[] = {0, 1, 4, 8, 16}; /* 0: channels-last */
 
-/* Few different values, so that ties are frequent, or real ones; padding channels are zero. */
-static float *random_image(const bwi_image *i, bool ties)
-{
-    bwi_image last = *i;
-    last.block = last.c;
-    float *x = input_floats(bwi_image_floats(&last)), *image = input_floats(bwi_image_floats(i));
-    for (int64_t j = 0; ties && j < bwi_image_floats(&last); j++)
-        x[j] = (float)(random_below(4) - 1);
-    bwi_kernels_reference.reorder(&last, x, i->block, image);
-    free(x);
-    return image;
-}
-
 static void check_relu_maxpool_of(const bwi_kernels *k, const bwi_image *x_image, const bwi_image *y_image, bool ties)
 {
     const int64_t x_count = bwi_image_floats(x_image), y_count = bwi_image_floats(y_image);
