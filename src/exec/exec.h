@@ -80,12 +80,11 @@ typedef double (*bwi_visit)(void *user, const bwi_variable *variable, int64_t fi
 void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user);
 /* After reduce (with a norm) or visit: the squared norm of a variable; NULL: of all. */
 double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable);
-/* For a part of a variable, on a worker: gradient sums of the window. Parts are fixed blocks. */
-typedef bwi_gradient_sink bwi_update;
-/* The commit: updates every trained variable, then what else a step changes; clears the window. Cannot fail. */
-void bwi_exec_update(bwi_exec *exec, bwi_update update, void *user);
+/* The commit: `sink` updates every trained variable from gradient sums of the window, in parts that are fixed blocks; then what
+ * else a step changes; clears the window. Cannot fail. */
+void bwi_exec_update(bwi_exec *exec, const bwi_sink *sink);
 /* The same for an update on which a zero gradient has no effect: rows of tables that were not touched are passed over. */
-void bwi_exec_update_touched(bwi_exec *exec, bwi_update update, void *user);
+void bwi_exec_update_touched(bwi_exec *exec, const bwi_sink *sink);
 /* The variables were changed from outside: prologues must run again. */
 void bwi_exec_touch(bwi_exec *exec);
 
@@ -179,8 +178,7 @@ struct bwi_exec {
     float *const *predictions;
     atomic_int next_lane, failed;
     atomic_llong next_block;
-    bwi_update updater;
-    void *update_user;
+    bwi_sink updater;
     bwi_visit visitor;
     void *visit_user;
     bool norms_wanted;  /* by the reduction at hand */
@@ -224,7 +222,7 @@ void bwi_ranges_run(bwi_exec *exec);
  * none waits. */
 bool bwi_ranges_bounded(bwi_exec *exec);
 int64_t bwi_ranges_parts(const bwi_exec *exec);
-void bwi_ranges_part(bwi_exec *exec, int64_t number, bwi_gradient_sink sink, void *user);
+void bwi_ranges_part(bwi_exec *exec, int64_t number, const bwi_sink *sink);
 void bwi_ranges_settle(bwi_exec *exec);
 /* Runs the piece again one sample at a time through phases up to the present one; names what is wrong. */
 bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite);

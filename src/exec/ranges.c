@@ -203,7 +203,7 @@ int64_t bwi_ranges_parts(const bwi_exec *exec)
     return parts;
 }
 
-void bwi_ranges_part(bwi_exec *exec, int64_t number, bwi_gradient_sink sink, void *user)
+void bwi_ranges_part(bwi_exec *exec, int64_t number, const bwi_sink *sink)
 {
     bwi_waiting waiting[BWI_MOST_WAITING];
     int instruction = 0, tiles = tiles_of(exec);
@@ -211,7 +211,7 @@ void bwi_ranges_part(bwi_exec *exec, int64_t number, bwi_gradient_sink sink, voi
         for (int t = 0; t < tiles; t++) {
             waiting[t] = (bwi_waiting){&bound_at(exec, t, instruction)->call, room_of(exec, t, instruction)};
         }
-        waiting[0].call->node->op->wait_part(waiting, tiles, number, sink, user);
+        waiting[0].call->node->op->wait_part(waiting, tiles, number, sink);
     }
 }
 
@@ -238,7 +238,7 @@ static void settle_part(bwi_exec *exec, int worker, int unused, int64_t number)
         for (int t = 0; t < tiles_of(exec); t++) {
             const bwi_waiting one = {&bound_at(exec, t, instruction)->call, room_of(exec, t, instruction)};
             lane_sink to = {exec, t};
-            one.call->node->op->wait_part(&one, 1, number, store_in_lane, &to);
+            one.call->node->op->wait_part(&one, 1, number, &(bwi_sink){.take = store_in_lane, .user = &to});
         }
     }
 }

@@ -384,8 +384,8 @@ static void update_touched(const bwi_exec *exec, const bwi_table *table, int64_t
     const bwi_records *r = &table->records;
     int64_t rows = rows_in_block(table), end = (block + 1) * rows < table->touched ? (block + 1) * rows : table->touched;
     for (int64_t i = block * rows; i < end; i++) {
-        exec->updater(exec->update_user, r->variable, row_of(table->sorted[i]) * r->width, r->width,
-                      r->values + place_of(table->sorted[i]) * r->width);
+        exec->updater.take(exec->updater.user, r->variable, row_of(table->sorted[i]) * r->width, r->width,
+                           r->values + place_of(table->sorted[i]) * r->width);
     }
 }
 
@@ -438,6 +438,6 @@ void bwi_records_update(const bwi_exec *exec, int worker, int64_t block)
     int64_t first = block * BWI_UPDATE_BLOCK;
     int64_t count = variable->count - first < BWI_UPDATE_BLOCK ? variable->count - first : BWI_UPDATE_BLOCK;
     scatter(table, first, count, buffer, false);
-    exec->updater(exec->update_user, variable, first, count, buffer);
+    exec->updater.take(exec->updater.user, variable, first, count, buffer);
     scatter(table, first, count, buffer, true);
 }

@@ -74,7 +74,8 @@ static void update_block(bwi_exec *exec, int worker, int64_t number)
     if (number < exec->block_count) {
         const bwi_block *block = &exec->blocks[number];
         if (!exec->waiting || !block->waits) {
-            exec->updater(exec->update_user, block->variable, block->first, block->count, gradient_at(exec, 0, block->gradient));
+            exec->updater.take(exec->updater.user, block->variable, block->first, block->count,
+                               gradient_at(exec, 0, block->gradient));
         }
         return;
     }
@@ -82,7 +83,7 @@ static void update_block(bwi_exec *exec, int worker, int64_t number)
     if (record < records) {
         bwi_records_update(exec, worker, record);
     } else {
-        bwi_ranges_part(exec, record - records, exec->updater, exec->update_user);
+        bwi_ranges_part(exec, record - records, &exec->updater);
     }
 }
 
@@ -359,8 +360,7 @@ void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user)
     for (int t = 0; t < exec->plan->table_count; t++) {
         exec->tables[t].squared = 0;
     }
-    exec->updater = visit_table;
-    exec->update_user = exec;
+    exec->updater = (bwi_sink){.take = visit_table, .user = exec};
     for (int64_t block = 0; block < bwi_records_blocks(exec); block++) {
         bwi_records_update(exec, 0, block);
     }
@@ -380,18 +380,17 @@ static void commit_nodes(bwi_exec *exec)
     }
 }
 
-void bwi_exec_update_touched(bwi_exec *exec, bwi_update update, void *user)
+void bwi_exec_update_touched(bwi_exec *exec, const bwi_sink *sink)
 {
     exec->touched_only = true;
-    bwi_exec_update(exec, update, user);
+    bwi_exec_update(exec, sink);
     exec->touched_only = false;
 }
 
-void bwi_exec_update(bwi_exec *exec, bwi_update update, void *user)
+void bwi_exec_update(bwi_exec *exec, const bwi_sink *sink)
 {
     unsigned state = bwi_float_begin();
-    exec->updater = update;
-    exec->update_user = user;
+    exec->updater = *sink;
     share_blocks(exec, update_block, bwi_records_blocks(exec) + bwi_ranges_parts(exec), BWI_PART_UPDATE);
     commit_nodes(exec);
     bwi_float_restore(state);

@@ -181,8 +181,16 @@ static inline double *bwi_call_sums(const bwi_call *call, const bwi_tile *tile)
 
 typedef bw_status (*bwi_pass_function)(const bwi_call *call, const bwi_tile *tile);
 
-/* For a block of a variable, on a worker: its gradient. */
-typedef void (*bwi_gradient_sink)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
+enum { BWI_SINK_READS = 3 };
+
+/* Where gradients go. */
+typedef struct bwi_sink {
+    /* For a block of a variable, on a worker: its gradient. */
+    void (*take)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
+    /* Arrays like the variable that `take` reads for it, so that they can be fetched before; some may be the same. May be NULL. */
+    void (*reads)(void *user, const bwi_variable *variable, const float *arrays[BWI_SINK_READS]);
+    void *user;
+} bwi_sink;
 
 /* A tile whose gradient waits for the update. */
 typedef struct bwi_waiting {
@@ -267,7 +275,7 @@ struct bwi_op {
     int64_t (*wait_floats)(const bw_node *node, int64_t samples);
     double (*wait)(const bwi_call *call, float *room);
     int64_t (*wait_parts)(const bw_node *node);
-    void (*wait_part)(const bwi_waiting *tiles, int count, int64_t part, bwi_gradient_sink sink, void *user);
+    void (*wait_part)(const bwi_waiting *tiles, int count, int64_t part, const bwi_sink *sink);
     int64_t (*group)(const bw_node *node); /* BWI_OP_GROUPS: samples of a group, a power of two: no tile is smaller */
 
     double (*flops)(const bw_node *node); /* multiply-adds times two of one forward sample; NULL: its elements */

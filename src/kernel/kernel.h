@@ -68,6 +68,8 @@ typedef enum bwi_activation {
     BWI_ACTIVATIONS
 } bwi_activation;
 
+enum { BWI_FETCHED = 3 };
+
 struct bwi_kernels {
     const char *name; /* "avx512", "avx2", "plain" */
     int64_t block;    /* the channel block that suits: 16, 8 or 4 */
@@ -87,10 +89,11 @@ struct bwi_kernels {
                                       float *dx);
     /* The weights' gradient by blocks of a panel: x and dy of n samples are laid out in `room` (bwi_dense_room floats) first, which
      * gives a bound of what any element of the gradient can be; NaN: something is not finite. A block has rows `first` to
-     * first + rows - 1 of a panel, the bias a panel's outputs (zero beyond `out`). */
+     * first + rows - 1 of a panel (`first` is a multiple of 8), the bias a panel's outputs (zero beyond `out`). Meanwhile as many
+     * floats as a block has are fetched to the nearest cache from each address of `ahead`, unless it is NULL. */
     double (*dense_gradient_pack)(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *room);
     void (*dense_gradient_block)(int64_t n, int64_t in, int64_t out, const float *room, int64_t panel, int64_t first, int64_t rows,
-                                 float *block);
+                                 float *block, const float *const ahead[BWI_FETCHED]);
     void (*dense_gradient_bias)(int64_t n, int64_t in, int64_t out, const float *room, int64_t panel, float *db);
 
     /* y = max(x, 0); dx = y > 0 ? dy : 0. In place allowed. NaN passes through forward. */

@@ -97,8 +97,9 @@ static double dense_gradient_pack(int64_t n, int64_t in, int64_t out, const floa
 }
 
 static void dense_gradient_block(int64_t n, int64_t in, int64_t out, const float *room, int64_t panel, int64_t first, int64_t rows,
-                                 float *block)
+                                 float *block, const float *const ahead[BWI_FETCHED])
 {
+    (void)ahead;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t q = 0; q < BWI_DENSE_PANEL; q++) {
             const int64_t o = panel * BWI_DENSE_PANEL + q;

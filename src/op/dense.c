@@ -130,8 +130,8 @@ static double wait(const bwi_call *call, float *room)
 }
 
 /* The sum over tiles as a binary tree: after tile t, for each one bit at the end of t, two finished sums become one. `first` below 0
- * is the bias. The result is in sums[0]. */
-static void sum_tiles(const bwi_waiting *tiles, int count, int64_t panel, int64_t first, int64_t rows,
+ * is the bias. The result is in sums[0]. What is read next (`ahead`, or NULL) is fetched beside the last tile's. */
+static void sum_tiles(const bwi_waiting *tiles, int count, int64_t panel, int64_t first, int64_t rows, const float *const *ahead,
                       float (*sums)[ROWS_OF_BLOCK * 32])
 {
     const bwi_kernels *k = tiles[0].call->kernels;
@@ -143,7 +143,7 @@ static void sum_tiles(const bwi_waiting *tiles, int count, int64_t panel, int64_
         if (first < 0) {
             k->dense_gradient_bias(n, in, out, tiles[t].room, panel, sums[depth++]);
         } else {
-            k->dense_gradient_block(n, in, out, tiles[t].room, panel, first, rows, sums[depth++]);
+            k->dense_gradient_block(n, in, out, tiles[t].room, panel, first, rows, sums[depth++], t == count - 1 ? ahead : NULL);
         }
         for (int odd = t; odd & 1; odd >>= 1) {
             depth--;
@@ -155,20 +155,30 @@ static void sum_tiles(const bwi_waiting *tiles, int count, int64_t panel, int64_
     }
 }
 
-static void wait_part(const bwi_waiting *tiles, int count, int64_t panel, bwi_gradient_sink sink, void *user)
+_Static_assert((int)BWI_SINK_READS == (int)BWI_FETCHED, "what a sink reads is fetched by a kernel");
+
+static void wait_part(const bwi_waiting *tiles, int count, int64_t panel, const bwi_sink *sink)
 {
     _Alignas(BWI_CACHE_LINE) float sums[6][ROWS_OF_BLOCK * 32]; /* levels of a tree over BWI_MOST_WAITING, and one more */
     const bw_node *node = tiles[0].call->node;
     const int64_t in = in_of(node), out = out_of(node), wide = bwi_dense_panel(out);
+    const float *arrays[BWI_SINK_READS], *ahead[BWI_SINK_READS];
+    if (sink->reads) {
+        sink->reads(sink->user, node->variable[0], arrays);
+    }
     for (int64_t first = 0; first < in; first += ROWS_OF_BLOCK) {
-        const int64_t rows = in - first < ROWS_OF_BLOCK ? in - first : ROWS_OF_BLOCK;
-        sum_tiles(tiles, count, panel, first, rows, sums);
-        sink(user, node->variable[0], (panel * in + first) * wide, rows * wide, sums[0]);
+        const int64_t rows = in - first < ROWS_OF_BLOCK ? in - first : ROWS_OF_BLOCK, at = (panel * in + first) * wide;
+        const bool fetches = sink->reads && first + 2 * ROWS_OF_BLOCK <= in;
+        for (int i = 0; fetches && i < BWI_SINK_READS; i++) {
+            ahead[i] = arrays[i] + at + ROWS_OF_BLOCK * wide;
+        }
+        sum_tiles(tiles, count, panel, first, rows, fetches ? ahead : NULL, sums);
+        sink->take(sink->user, node->variable[0], at, rows * wide, sums[0]);
     }
     if (node->variables > 1) {
         const int64_t rest = out - panel * wide;
-        sum_tiles(tiles, count, panel, -1, 1, sums);
-        sink(user, node->variable[1], panel * wide, rest < wide ? rest : wide, sums[0]);
+        sum_tiles(tiles, count, panel, -1, 1, NULL, sums);
+        sink->take(sink->user, node->variable[1], panel * wide, rest < wide ? rest : wide, sums[0]);
     }
 }
 

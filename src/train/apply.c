@@ -114,6 +114,14 @@ void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t
     o->row->update(o, count, o->scale * o->clips[variable->index], gradient, slots, variable->data + first);
 }
 
+static void tell_reads(void *optimizer, const bwi_variable *variable, const float *arrays[BWI_SINK_READS])
+{
+    const bwi_optimizer *o = optimizer;
+    for (int k = 0; k < BWI_SINK_READS; k++) {
+        arrays[k] = k > 0 && k <= o->slot_count ? o->slots[variable->index * BWI_MAX_SLOTS + k - 1].data : variable->data;
+    }
+}
+
 /* ---- Clipping by norms ---- */
 
 static double penalized_norm(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
@@ -195,10 +203,11 @@ bw_status bwi_session_apply(bwi_session *s)
     if (o->row->begin) {
         o->row->begin(o);
     }
+    const bwi_sink sink = {.take = bwi_optimizer_update, .reads = tell_reads, .user = o};
     if (stays(o, &s->training->model->graph)) {
-        bwi_exec_update_touched(s->exec, bwi_optimizer_update, o);
+        bwi_exec_update_touched(s->exec, &sink);
     } else {
-        bwi_exec_update(s->exec, bwi_optimizer_update, o);
+        bwi_exec_update(s->exec, &sink);
     }
     bwi_float_restore(state);
     o->iterations++;

@@ -273,7 +273,7 @@ static inline void rig_collect(bw_context *ctx, bwi_exec *exec, const bwi_graph 
     if (status != BW_OK) {
         fail_msg("reduce: %s: %s", bw_status_name(status), bw_message(ctx));
     }
-    bwi_exec_update(exec, rig_take, (void *)gradients);
+    bwi_exec_update(exec, &(bwi_sink){.take = rig_take, .user = (void *)gradients});
     for (int v = 0; v < graph->variable_count; v++) {
         bwi_variable seen = *graph->variables[v];
         float *plain = calloc((size_t)bwi_shape_count(&seen.shape), sizeof(float));

@@ -249,7 +249,7 @@ static void test_norms(void **state)
     assert_int_equal(bwi_session_feed(&session, BWI_PROGRAM_TRAIN, &piece, NULL), BW_OK);
     double squared = -1, expected = 0, sums[LANES][FLOATS] = {{0}}, total[FLOATS] = {0};
     assert_int_equal(bwi_exec_reduce(session.exec, &squared), BW_OK);
-    bwi_exec_update(session.exec, keep_gradient, &got);
+    bwi_exec_update(session.exec, &(bwi_sink){.take = keep_gradient, .user = &got});
     static const int first[] = {0, 4, 8, 12, 16, 18, COUNT};
     for (int tile = 0; tile < 6; tile++) {
         for (int i = first[tile] * OUTPUTS; i < first[tile + 1] * OUTPUTS; i++) {

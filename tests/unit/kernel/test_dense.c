@@ -124,9 +124,11 @@ static void check_ranges(const bwi_kernels *k, int64_t n, int64_t in, int64_t ou
     float *room = output_floats(bwi_dense_room(n, in, out));
     float *dw = output_floats(count), *db = output_floats(padded), *expected = output_floats(count), *sums = output_floats(out);
     const double bound = k->dense_gradient_pack(n, in, out, x, dy, room);
+    const float *const ahead[BWI_FETCHED] = {w, w, w};
     for (int64_t p = 0; p < padded / panel; p++) {
         for (int64_t first = 0; first < in; first += 24)
-            k->dense_gradient_block(n, in, out, room, p, first, in - first < 24 ? in - first : 24, dw + (p * in + first) * panel);
+            k->dense_gradient_block(n, in, out, room, p, first, in - first < 24 ? in - first : 24, dw + (p * in + first) * panel,
+                                    first % 48 ? ahead : NULL);
         k->dense_gradient_bias(n, in, out, room, p, db + p * panel);
     }
     k->dense_backward_weights(n, in, out, x, dy, expected, sums, false);
