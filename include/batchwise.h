@@ -196,12 +196,13 @@ typedef struct bw_read_options {
 /* Opens samples, by the path's end:
  *   .npz              x, y and optionally w (or x_<input>, y_<output>, w_<output>)
  *   .npy              a list x.npy,y.npy,w.npy; mapped, whatever their size
- *   .csv, .csv.gz     numbers and categories; -: CSV from standard input, read to its end or `take` before training
+ *   .csv, .csv.gz     numbers and categories; -: CSV from standard input, plain or packed, a stream (with categories or means of
+ *                     missing values it is read to its end or `take` first)
  *   ...ubyte, .idx    IDX (also .gz): a list of images and labels, or the folder that holds them
  *   .libsvm, .svm     target index:value index:value ...
  *   .h5, .hdf5        datasets x, y and optionally w (or x_<input> and so on); `input` and `target` name others
  *   .tfrecord         tf.train.Example (also .gz): inputs x or image (`input` names another: floats, int64, bytes or an encoded
- *                     image), targets y or label (`target`), weights w or weight; tfrecord:-: from standard input, a stream
+ *                     image), targets y or label (`target`), weights w or weight; tfrecord:-: from standard input (or .gz), a stream
  *   a folder          of class folders of PNG and JPEG images, brought to `shape` (height, width, 1 or 3 channels) or to the
  *                     first one's size, which is said aloud
  *   synth:NAME?n=1000 made by number: images, ordered, shapes, line, range (see docs/reference/data.md)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define BLOCK ((size_t)1 << 20)
+#define STREAM_BLOCK (BLOCK / 8) /* of standard input, whose regions are smaller */
 
 typedef struct work {
     csv_reading *r;
@@ -111,11 +112,16 @@ static void run(const csv_reading *r, work *w, bwi_work what)
     bwi_pool_run(r->ctx, (int)(w->count < r->ctx->workers ? w->count : r->ctx->workers), what, w);
 }
 
+static size_t block_size(const csv_text *text)
+{
+    return text->input.pipe.open ? STREAM_BLOCK : BLOCK;
+}
+
 /* Cuts the region at newlines. One that stands in quotes ends no record: those with an odd number of quotes before them are taken
  * for such, and that is a guess. */
 static bw_status guess_blocks(csv_reading *r, work *w, const csv_text *text)
 {
-    const bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, BLOCK, false, &w->blocks, &w->count);
+    const bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, block_size(text), false, &w->blocks, &w->count);
     if (status != BW_OK)
         return status;
     run(r, w, count_blocks);
@@ -138,7 +144,7 @@ static bw_status guess_blocks(csv_reading *r, work *w, const csv_text *text)
 
 static bw_status cut_blocks(csv_reading *r, work *w, const csv_text *text)
 {
-    const bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, BLOCK, true, &w->blocks, &w->count);
+    const bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, block_size(text), true, &w->blocks, &w->count);
     if (status == BW_OK)
         run(r, w, count_blocks);
     w->guessed = false;
@@ -159,7 +165,7 @@ static bw_status run_blocks(csv_reading *r, work *w, const csv_text *text, int f
         line += w->blocks[i].lines;
     }
     w->line[w->count] = line;
-    bw_status status = make_room(r, records, !text->gzip && !text->pipe.open);
+    bw_status status = make_room(r, records, !text->gzip && !text->input.pipe.open);
     if (status == BW_OK)
         status = make_spans(r, w->count, file);
     if (status != BW_OK)
@@ -190,6 +196,7 @@ static bw_status take_blocks(csv_reading *r, work *w, csv_text *text)
                         result->mistakes[0].text);
     }
     text->line = w->line[w->count];
+    text->at = text->end;
     close_gaps(r, w);
     return BW_OK;
 }
@@ -202,7 +209,7 @@ static void drop_blocks(csv_reading *r, work *w)
     *w = (work){.r = r};
 }
 
-static void drop_spans(csv_reading *r, int64_t count)
+void csv_spans_drop(csv_reading *r, int64_t count)
 {
     while (r->span_count > count)
         csv_result_free(r->ctx, &r->table, &r->spans[--r->span_count].result);
@@ -217,7 +224,7 @@ static bw_status parse_region(csv_reading *r, csv_text *text, int file)
         status = run_blocks(r, &w, text, file);
     if (status == BW_OK && !right(&w)) {
         drop_blocks(r, &w);
-        drop_spans(r, spans);
+        csv_spans_drop(r, spans);
         status = cut_blocks(r, &w, text);
         if (status == BW_OK)
             status = run_blocks(r, &w, text, file);
@@ -252,33 +259,54 @@ static void skip_mark(csv_text *text)
         text->at += 3; /* UTF-8's byte order mark */
 }
 
-static bw_status parse_file(csv_reading *r, csv_text *text, int file, const bw_read_options *options)
+/* The first region, and what it tells of the columns. */
+static bw_status begin_file(csv_reading *r, int file)
 {
-    bw_status status = csv_text_next(text);
+    csv_text *text = &r->text;
+    bw_status status = csv_text_open(r->ctx, text, r->paths[file]);
+    if (status == BW_OK)
+        status = csv_text_next(text);
     if (status == BW_OK) {
         skip_mark(text);
         if (file == 0)
-            status = csv_table_open(&r->table, r->ctx, text, options);
+            status = csv_table_open(&r->table, r->ctx, text, &r->options);
     }
-    if (status == BW_OK)
-        status = skip_header(r, text, file);
-    while (status == BW_OK && text->at < text->end && !(options->take > 0 && r->rows >= options->take)) {
-        status = parse_region(r, text, file);
-        if (status == BW_OK && bwi_cancelled(r->ctx))
-            status = bwi_cancel_report(r->ctx);
-        if (status == BW_OK)
-            status = csv_text_next(text);
-    }
+    return status == BW_OK ? skip_header(r, text, file) : status;
+}
+
+bw_status csv_read_region(csv_reading *r, int file)
+{
+    const bw_status status = r->text.at == r->text.end ? csv_text_next(&r->text) : BW_OK;
+    if (status != BW_OK || r->text.at == r->text.end)
+        return status;
+    if (bwi_cancelled(r->ctx))
+        return bwi_cancel_report(r->ctx);
+    return parse_region(r, &r->text, file);
+}
+
+static bool enough(const csv_reading *r)
+{
+    return r->options.take > 0 && r->rows >= r->options.take;
+}
+
+static bw_status read_file(csv_reading *r, int file)
+{
+    bw_status status = BW_OK;
+    while (status == BW_OK && !enough(r) && !(r->text.finished && r->text.at == r->text.end))
+        status = csv_read_region(r, file);
     return status;
 }
 
-static void close_reading(csv_reading *r)
+void csv_reading_free(csv_reading *r)
 {
-    drop_spans(r, 0);
+    csv_spans_drop(r, 0);
+    csv_text_close(&r->text);
     bwi_release(r->ctx, r->spans);
     bwi_spool_free(r->ctx, &r->x_spool);
     bwi_spool_free(r->ctx, &r->y_spool);
     csv_table_close(&r->table);
+    pthread_mutex_destroy(&r->mutex);
+    bwi_release(r->ctx, r);
 }
 
 static bw_status check_options(bw_context *ctx, const bw_read_options *options)
@@ -294,22 +322,28 @@ static bw_status check_options(bw_context *ctx, const bw_read_options *options)
 
 bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
-    csv_reading r = {.ctx = ctx, .paths = paths, .files = count};
-    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     *root = NULL;
     bw_status status = check_options(ctx, options);
     if (status == BW_OK)
         status = bwi_pool_open(ctx);
-    for (int i = 0; i < count && status == BW_OK && !(options->take > 0 && r.rows >= options->take); i++) {
-        csv_text text;
-        status = csv_text_open(ctx, &text, paths[i]);
-        r.table.lock = &mutex;
+    csv_reading *r = status == BW_OK ? bwi_allocate(ctx, 1, sizeof *r) : NULL;
+    if (!r)
+        return status == BW_OK ? BW_RESOURCE_EXHAUSTED : status;
+    *r = (csv_reading){.ctx = ctx, .paths = paths, .files = count, .options = *options, .text = {.ctx = ctx}};
+    pthread_mutex_init(&r->mutex, NULL);
+    r->table.lock = &r->mutex;
+    for (int i = 0; i < count && status == BW_OK && !*root && !enough(r); i++) {
+        status = begin_file(r, i);
+        if (status == BW_OK && count == 1 && r->text.input.pipe.open)
+            status = csv_stream_make(r, root);
+        if (*root)
+            return BW_OK; /* it keeps r */
         if (status == BW_OK)
-            status = parse_file(&r, &text, i, options);
-        csv_text_close(&text);
+            status = read_file(r, i);
+        csv_text_close(&r->text);
     }
     if (status == BW_OK)
-        status = csv_finish(&r, root);
-    close_reading(&r);
+        status = csv_finish(r, root);
+    csv_reading_free(r);
     return status;
 }

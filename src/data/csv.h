@@ -3,7 +3,8 @@
  * cut into blocks at the ends of records; blocks are parsed side by side, each into its own rows. What is found never depends on
  * how many threads there are: of several mistakes the first in the file is the one that is told.
  *
- * csv_text.c: regions and blocks; csv_columns.c: header and kinds of columns; csv_parse.c: blocks; csv.c: the reader.
+ * csv_text.c: regions and blocks; csv_columns.c: header and kinds of columns; csv_scan.h, csv_parse.c: blocks; csv.c: the reader;
+ * csv_finish.c: samples; csv_stream.c: samples that are still coming.
  */
 #ifndef BWI_DATA_CSV_H
 #define BWI_DATA_CSV_H
@@ -24,7 +25,7 @@ typedef struct csv_text {
     const char *path;
     bwi_bytes file; /* mapped, or empty */
     bwi_gzip *gzip;
-    bwi_pipe pipe;
+    bwi_input input; /* standard input, if its pipe is open */
     /* The region at hand ends with a newline. It stands in the mapped file, in `buffer`, or in `tail`. */
     const char *at, *end;
     int64_t line;  /* of its first byte, from 1 */
@@ -187,7 +188,10 @@ typedef struct csv_reading {
     bw_context *ctx;
     const char *const *paths;
     int files;
+    bw_read_options options;
+    csv_text text; /* of the file at hand */
     csv_table table;
+    pthread_mutex_t mutex;
     float *x; /* in their spools */
     double *y;
     bwi_spool x_spool, y_spool;
@@ -196,7 +200,33 @@ typedef struct csv_reading {
     int64_t span_count, span_capacity;
 } csv_reading;
 
+/* The next region's rows, behind those that are there; none at the end. */
+bw_status csv_read_region(csv_reading *r, int file);
+/* All but the first `count` spans. */
+void csv_spans_drop(csv_reading *r, int64_t count);
+/* Frees it all, `r` included. */
+void csv_reading_free(csv_reading *r);
+
 /* csv_finish.c: categories, missing values, one-hot inputs, targets: makes the root of what was parsed. */
 bw_status csv_finish(csv_reading *r, bw_dataset **root);
+/* Names of columns and what stands for missing values, from the rows that are there. */
+bw_status csv_columns_settle(csv_reading *r, bwi_facts *facts);
+
+/* The lines of rows, without what else is known of their blocks. */
+typedef struct csv_places {
+    char **paths;
+    int files;
+    struct csv_place *places;
+    int64_t count, capacity;
+} csv_places;
+
+/* Takes over the spans that were read. */
+bw_status csv_places_add(csv_reading *r, csv_places *to);
+void csv_places_free(bw_context *ctx, csv_places *places);
+void csv_places_tell(const csv_places *places, int64_t row, char *text, size_t room);
+
+/* csv_stream.c: standard input as a stream, where nothing must be known of all its rows. The first region is read and not parsed;
+ * if it can be one, *root is made, and `r` is its own; otherwise *root is NULL. */
+bw_status csv_stream_make(csv_reading *r, bw_dataset **root);
 
 #endif

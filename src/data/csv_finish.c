@@ -15,51 +15,87 @@
 
 /* ---- Places ---- */
 
-typedef struct span {
-    int64_t first;
+struct csv_place {
+    int64_t first; /* row */
     int file, shift_count;
     csv_shift *shifts;
-} span;
+};
 
-typedef struct places {
-    char **paths;
-    int files;
-    span *spans;
-    int64_t span_count;
-} places;
-
-static void close_places(bw_dataset *dataset)
+void csv_places_free(bw_context *ctx, csv_places *places)
 {
-    bw_context *ctx = dataset->owned.ctx;
-    places *p = dataset->own;
-    for (int i = 0; p->paths && i < p->files; i++)
-        bwi_release(ctx, p->paths[i]);
-    for (int64_t i = 0; p->spans && i < p->span_count; i++)
-        bwi_release(ctx, p->spans[i].shifts);
-    bwi_release(ctx, p->paths);
-    bwi_release(ctx, p->spans);
+    for (int i = 0; places->paths && i < places->files; i++)
+        bwi_release(ctx, places->paths[i]);
+    for (int64_t i = 0; i < places->count; i++)
+        bwi_release(ctx, places->places[i].shifts);
+    bwi_release(ctx, places->paths);
+    bwi_release(ctx, places->places);
 }
 
-static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+void csv_places_tell(const csv_places *places, int64_t row, char *text, size_t room)
 {
-    const places *p = dataset->own;
-    int64_t low = 0, high = p->span_count;
+    int64_t low = 0, high = places->count;
     while (high - low > 1) {
         const int64_t middle = (low + high) / 2;
-        if (p->spans[middle].first <= number)
+        if (places->places[middle].first <= row)
             low = middle;
         else
             high = middle;
     }
-    const span *found = &p->spans[low];
+    const struct csv_place *found = &places->places[low];
     for (int i = found->shift_count; i-- > 0;) {
         const csv_shift *shift = &found->shifts[i];
-        if (number - found->first >= shift->row) {
-            snprintf(text, room, "%s, line %lld", p->paths[found->file],
-                     (long long)(shift->line + (number - found->first - shift->row)));
+        if (row - found->first >= shift->row) {
+            snprintf(text, room, "%s, line %lld", places->paths[found->file],
+                     (long long)(shift->line + (row - found->first - shift->row)));
             return;
         }
     }
+}
+
+static bw_status copy_paths(csv_reading *r, csv_places *to)
+{
+    to->paths = bwi_allocate(r->ctx, (size_t)r->files, sizeof *to->paths);
+    for (int i = 0; to->paths && i < r->files; i++, to->files++) {
+        to->paths[i] = bwi_copy_text(r->ctx, strcmp(r->paths[i], "-") == 0 ? "standard input" : r->paths[i]);
+        if (!to->paths[i])
+            return BW_RESOURCE_EXHAUSTED;
+    }
+    return to->paths ? BW_OK : BW_RESOURCE_EXHAUSTED;
+}
+
+/* Empty spans are left out, so that the first row of a span is its own. */
+bw_status csv_places_add(csv_reading *r, csv_places *to)
+{
+    const bw_status status = to->paths ? BW_OK : copy_paths(r, to);
+    if (status != BW_OK)
+        return status;
+    if (to->count + r->span_count > to->capacity) {
+        const int64_t capacity = to->count + r->span_count + to->capacity;
+        struct csv_place *larger = bwi_grow(r->ctx, to->places, (size_t)to->count, (size_t)capacity, sizeof *larger);
+        if (!larger)
+            return BW_RESOURCE_EXHAUSTED;
+        to->places = larger;
+        to->capacity = capacity;
+    }
+    for (int64_t i = 0; i < r->span_count; i++) {
+        csv_result *result = &r->spans[i].result;
+        if (result->rows == 0)
+            continue;
+        to->places[to->count++] = (struct csv_place){
+            .first = r->spans[i].first, .file = r->spans[i].file, .shifts = result->shifts, .shift_count = result->shift_count};
+        result->shifts = NULL;
+    }
+    return BW_OK;
+}
+
+static void close_places(bw_dataset *dataset)
+{
+    csv_places_free(dataset->owned.ctx, dataset->own);
+}
+
+static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+{
+    csv_places_tell(dataset->own, number, text, room);
 }
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
@@ -68,30 +104,6 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 }
 
 static const bwi_source csv = {.kind = "csv", .gather = gather, .place = tell_place, .close = close_places};
-
-/* Empty spans are left out, so that the first row of a span is its own. */
-static bw_status keep_places(csv_reading *r, bw_dataset *root)
-{
-    places *p = root->own;
-    p->paths = bwi_allocate(r->ctx, (size_t)r->files, sizeof *p->paths);
-    p->spans = p->paths ? bwi_allocate(r->ctx, (size_t)r->span_count, sizeof *p->spans) : NULL;
-    if (!p->spans)
-        return BW_RESOURCE_EXHAUSTED;
-    for (int i = 0; i < r->files; i++, p->files++) {
-        p->paths[i] = bwi_copy_text(r->ctx, strcmp(r->paths[i], "-") == 0 ? "standard input" : r->paths[i]);
-        if (!p->paths[i])
-            return BW_RESOURCE_EXHAUSTED;
-    }
-    for (int64_t i = 0; i < r->span_count; i++) {
-        csv_result *result = &r->spans[i].result;
-        if (result->rows == 0)
-            continue;
-        p->spans[p->span_count++] = (span){
-            .first = r->spans[i].first, .file = r->spans[i].file, .shifts = result->shifts, .shift_count = result->shift_count};
-        result->shifts = NULL;
-    }
-    return BW_OK;
-}
 
 /* ---- What was left out ---- */
 
@@ -299,7 +311,7 @@ static void fill_missing(csv_reading *r, int place, const bwi_feature *like, bwi
 
 /* ---- The root ---- */
 
-static bw_status settle_columns(csv_reading *r, bwi_facts *facts)
+bw_status csv_columns_settle(csv_reading *r, bwi_facts *facts)
 {
     const csv_table *table = &r->table;
     const bwi_facts *like = table->options->like ? bwi_dataset_facts(table->options->like) : NULL;
@@ -445,7 +457,7 @@ static bw_status add_target(csv_reading *r, bw_dataset *root)
 static bw_status fill_root(csv_reading *r, bw_dataset *root)
 {
     int64_t width;
-    bw_status status = settle_columns(r, &root->facts);
+    bw_status status = csv_columns_settle(r, &root->facts);
     if (status == BW_OK)
         status = widen(r, &root->facts, &width);
     if (status != BW_OK)
@@ -460,7 +472,7 @@ static bw_status fill_root(csv_reading *r, bw_dataset *root)
     }
     if (status == BW_OK)
         status = bwi_dataset_settle(root, "");
-    return status == BW_OK ? keep_places(r, root) : status;
+    return status == BW_OK ? csv_places_add(r, root->own) : status;
 }
 
 bw_status csv_finish(csv_reading *r, bw_dataset **root)
@@ -468,7 +480,7 @@ bw_status csv_finish(csv_reading *r, bw_dataset **root)
     const bw_status bad = check_bad(r);
     if (bad != BW_OK)
         return bad;
-    bw_dataset *made = bwi_dataset_root(r->ctx, &csv, 2, sizeof(places));
+    bw_dataset *made = bwi_dataset_root(r->ctx, &csv, 2, sizeof(csv_places));
     if (!made)
         return BW_RESOURCE_EXHAUSTED;
     const bw_status status = fill_root(r, made);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define REGION ((size_t)8 << 20)
+#define INPUT_REGION ((size_t)1 << 20)    /* of standard input: all of one is waited for, so that nothing depends on the time */
 #define LONGEST_RECORD ((size_t)16 << 20) /* of text that does not stand in memory */
 
 /* ---- Records ---- */
@@ -106,7 +107,7 @@ bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path)
     *text = (csv_text){.ctx = ctx, .path = path, .line = 1};
     if (strcmp(path, "-") == 0) {
         text->path = "standard input";
-        return bwi_pipe_open(ctx, &text->pipe);
+        return bwi_input_open(ctx, &text->input);
     }
     bw_status status = bwi_file_map(ctx, &text->file, path);
     if (status == BW_OK && bwi_gzip_is(&text->file))
@@ -116,7 +117,7 @@ bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path)
 
 void csv_text_close(csv_text *text)
 {
-    bwi_pipe_close(text->ctx, &text->pipe);
+    bwi_input_close(text->ctx, &text->input);
     bwi_gzip_close(text->gzip);
     text->gzip = NULL;
     bwi_file_unmap(text->ctx, &text->file);
@@ -125,12 +126,12 @@ void csv_text_close(csv_text *text)
     text->buffer = text->tail = NULL;
 }
 
-static bw_status read_pipe(csv_text *text, char *to, size_t size, size_t *got)
+static bw_status read_input(csv_text *text, char *to, size_t size, size_t *got)
 {
     bw_status status = BW_OK;
     size_t more = 1;
     for (*got = 0; status == BW_OK && *got < size && more > 0; *got += more)
-        status = bwi_pipe_read(text->ctx, &text->pipe, to + *got, size - *got, &more);
+        status = bwi_input_read(text->ctx, &text->input, to + *got, size - *got, &more);
     return status;
 }
 
@@ -165,7 +166,7 @@ static bw_status next_mapped(csv_text *text)
 
 static bw_status grow_buffer(csv_text *text)
 {
-    const size_t capacity = text->capacity ? text->capacity * 2 : REGION;
+    const size_t capacity = text->capacity ? text->capacity * 2 : text->gzip ? REGION : INPUT_REGION;
     char size[32];
     if (capacity > LONGEST_RECORD)
         return bwi_fail(text->ctx, BW_DATA_LOSS, "%s: line %lld: a record of more than %s", text->path, (long long)text->line,
@@ -191,9 +192,12 @@ static bw_status next_streamed(csv_text *text)
         if (status == BW_OK && text->gzip)
             status = bwi_gzip_read(text->gzip, text->buffer + text->kept, room, &got);
         else if (status == BW_OK)
-            status = read_pipe(text, text->buffer + text->kept, room, &got);
-        if (status != BW_OK)
+            status = read_input(text, text->buffer + text->kept, room, &got);
+        if (status != BW_OK) { /* what has come stays, should it be asked again */
+            text->kept += got;
+            text->at = text->end = text->buffer;
             return status;
+        }
         ended = got < room;
         filled = text->kept + got;
         if (ended && filled > 0 && text->buffer[filled - 1] != '\n')
@@ -216,7 +220,7 @@ bw_status csv_text_next(csv_text *text)
         text->at = text->end;
         return BW_OK;
     }
-    if (text->gzip || text->pipe.open)
+    if (text->gzip || text->input.pipe.open)
         return next_streamed(text);
     text->at = text->end = NULL;
     return next_mapped(text);

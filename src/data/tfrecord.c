@@ -3,7 +3,7 @@
  * number, in the mapped files, their checksums compared each time. What a feature is, is decided by the first record: floats, whole
  * numbers, bytes, or an encoded image; every other record must have the same.
  *
- * gzip files are unpacked into a spool. Standard input goes into one too, as far as samples are wanted: a stream.
+ * gzip files are unpacked into a spool. Standard input, plain or packed, goes into one too, as far as samples are wanted: a stream.
  */
 #include "data/dataset.h"
 #include "format/format.h"
@@ -30,7 +30,7 @@ typedef struct record_file {
     size_t scanned;  /* bytes whose records are known */
     bwi_spool spool;
     bwi_gzip *gzip;
-    bwi_pipe pipe;
+    bwi_input input;
 } record_file;
 
 typedef struct records {
@@ -135,7 +135,7 @@ static void close_records(bw_dataset *dataset)
         record_file *file = &own->file[i];
         bwi_release(ctx, file->path);
         bwi_gzip_close(file->gzip);
-        bwi_pipe_close(ctx, &file->pipe);
+        bwi_input_close(ctx, &file->input);
         bwi_spool_free(ctx, &file->spool);
     }
     for (int i = 0; i < FIELDS; i++)
@@ -173,7 +173,7 @@ static bw_status read_more(bw_context *ctx, record_file *file, size_t *got)
         return status;
     unsigned char *to = (unsigned char *)spool->memory + used;
     const size_t room = spool->bytes - used;
-    status = file->gzip ? bwi_gzip_read(file->gzip, to, room, got) : bwi_pipe_read(ctx, &file->pipe, to, room, got);
+    status = file->gzip ? bwi_gzip_read(file->gzip, to, room, got) : bwi_input_read(ctx, &file->input, to, room, got);
     file->bytes = (bwi_bytes){.data = spool->memory, .size = used + *got};
     return status;
 }
@@ -182,7 +182,7 @@ static bw_status read_more(bw_context *ctx, record_file *file, size_t *got)
 static bw_status read_record(bw_context *ctx, record_file *file)
 {
     bw_status status = BW_OK;
-    size_t got = file->gzip || file->pipe.open;
+    size_t got = file->gzip || file->input.pipe.open;
     while (status == BW_OK && got > 0 && file->bytes.size - file->scanned < bwi_record_size(&file->bytes, file->scanned))
         status = read_more(ctx, file, &got);
     return status;
@@ -222,7 +222,7 @@ static bw_status open_file(bw_dataset *root, const char *path)
     if (!file->path)
         return BW_RESOURCE_EXHAUSTED;
     if (pipe)
-        return bwi_pipe_open(ctx, &file->pipe);
+        return bwi_input_open(ctx, &file->input);
     const bw_status status = bwi_dataset_map_file(root, path, &mapped);
     if (status != BW_OK || !bwi_gzip_is(mapped)) {
         file->bytes = status == BW_OK ? *mapped : file->bytes;
@@ -237,7 +237,7 @@ static bw_status scan_file(bw_dataset *root, const char *path)
     records *own = root->own;
     bw_status status = open_file(root, path);
     record_file *file = &own->file[own->files - 1];
-    root->live = file->pipe.open;
+    root->live = file->input.pipe.open;
     if (status == BW_OK && root->live)
         return scan_record(root, file);
     while (status == BW_OK)
@@ -278,7 +278,7 @@ static bw_status pull(bw_dataset *root, int64_t upto)
         return status;
     root->live = false;
     root->count = own->count;
-    bwi_pipe_close(root->owned.ctx, &file->pipe);
+    bwi_input_close(root->owned.ctx, &file->input);
     return BW_OK;
 }
 

@@ -196,6 +196,20 @@ void bwi_gzip_close(bwi_gzip *gzip); /* NULL is fine */
 /* Unpacks the next bytes; fewer than `size` at the end only, where the checksum was right. */
 bw_status bwi_gzip_read(bwi_gzip *gzip, void *to, size_t size, size_t *got);
 
+/* Standard input, plain or packed: gzip is known by its first two bytes. */
+typedef struct bwi_input {
+    bwi_pipe pipe;
+    bwi_gzip *gzip;
+    unsigned char first[2];
+    size_t ahead; /* bytes of `first` that were read and not handed out */
+    bool begun;
+} bwi_input;
+
+bw_status bwi_input_open(bw_context *ctx, bwi_input *input);
+void bwi_input_close(bw_context *ctx, bwi_input *input);
+/* What has come, at least one byte; 0 at the end. */
+bw_status bwi_input_read(bw_context *ctx, bwi_input *input, void *to, size_t size, size_t *got);
+
 /* Unpacks bytes of zlib's format as a whole; the number of bytes, or 0: damaged, or more than there is room for. For workers. */
 size_t bwi_inflate(bw_context *ctx, const void *from, size_t size, void *to, size_t room);
 

@@ -1,13 +1,15 @@
 /*
- * gzip: unpacks mapped bytes piece by piece; the only file that includes zlib. Files of several members (as bgzip and
- * concatenation make them) are one stream. zlib's own memory comes from the context.
+ * gzip: unpacks mapped bytes, or those of a pipe, piece by piece; the only file that includes zlib. Files of several members (as
+ * bgzip and concatenation make them) are one stream. zlib's own memory comes from the context.
  */
 #include "format/format.h"
 
 #define ZLIB_CONST
+#include <string.h>
 #include <zlib.h>
 
-#define GZIP_WINDOW (15 + 16) /* zlib's code for gzip headers only */
+#define GZIP_WINDOW (15 + 16)   /* zlib's code for gzip headers only */
+#define PIPED ((size_t)1 << 16) /* packed bytes that are read at once */
 #define LARGEST_PIECE ((size_t)1 << 30)
 
 struct bwi_gzip {
@@ -15,7 +17,10 @@ struct bwi_gzip {
     const char *path;
     const unsigned char *next, *end;
     z_stream stream;
-    bool open, ended;
+    bool open, between, ended; /* between: a member has ended */
+    bwi_pipe *pipe;            /* where more comes from, or NULL */
+    unsigned char *piece;      /* of it */
+    bool drained;
 };
 
 static voidpf take(voidpf user, uInt count, uInt size)
@@ -51,23 +56,30 @@ bool bwi_gzip_is(const bwi_bytes *file)
     return file->size >= 2 && file->data[0] == 0x1f && file->data[1] == 0x8b;
 }
 
-bw_status bwi_gzip_open(bw_context *ctx, bwi_gzip **gzip, const bwi_bytes *file, const char *path)
+static bw_status open_gzip(bw_context *ctx, bwi_gzip **gzip, const unsigned char *data, size_t size, bwi_pipe *pipe,
+                           const char *path)
 {
     *gzip = NULL;
     bwi_gzip *made = bwi_allocate(ctx, 1, sizeof *made);
     if (!made)
         return BW_RESOURCE_EXHAUSTED;
-    *made = (bwi_gzip){.ctx = ctx, .path = path, .next = file->data, .end = file->data + file->size};
+    *made = (bwi_gzip){.ctx = ctx, .path = path, .next = data, .end = data + size, .pipe = pipe};
     made->stream.zalloc = take;
     made->stream.zfree = give;
     made->stream.opaque = ctx;
-    if (inflateInit2(&made->stream, GZIP_WINDOW) != Z_OK) {
-        bwi_release(ctx, made);
+    made->open = inflateInit2(&made->stream, GZIP_WINDOW) == Z_OK;
+    made->piece = made->open && pipe ? bwi_allocate(ctx, PIPED, 1) : NULL;
+    if (!made->open || (pipe && !made->piece)) {
+        bwi_gzip_close(made);
         return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: no memory to unpack it", path);
     }
-    made->open = true;
     *gzip = made;
     return BW_OK;
+}
+
+bw_status bwi_gzip_open(bw_context *ctx, bwi_gzip **gzip, const bwi_bytes *file, const char *path)
+{
+    return open_gzip(ctx, gzip, file->data, file->size, NULL, path);
 }
 
 void bwi_gzip_close(bwi_gzip *gzip)
@@ -76,6 +88,7 @@ void bwi_gzip_close(bwi_gzip *gzip)
         return;
     if (gzip->open)
         inflateEnd(&gzip->stream);
+    bwi_release(gzip->ctx, gzip->piece);
     bwi_release(gzip->ctx, gzip);
 }
 
@@ -85,46 +98,123 @@ static bw_status fail_damaged(bwi_gzip *gzip, const char *what)
                     (unsigned long long)gzip->stream.total_out, what);
 }
 
+/* More of a pipe, if all that has come is unpacked. */
+static bw_status refill(bwi_gzip *gzip)
+{
+    size_t got = 0;
+    if (!gzip->pipe || gzip->drained || gzip->next < gzip->end)
+        return BW_OK;
+    const bw_status status = bwi_pipe_read(gzip->ctx, gzip->pipe, gzip->piece, PIPED, &got);
+    gzip->next = gzip->piece;
+    gzip->end = gzip->piece + got;
+    gzip->drained = status == BW_OK && got == 0;
+    return status;
+}
+
 /* After a member: zeros are padding, anything else must be another member. */
 static bw_status begin_member(bwi_gzip *gzip)
 {
     while (gzip->next < gzip->end && *gzip->next == 0)
         gzip->next++;
-    gzip->ended = gzip->next == gzip->end;
-    if (gzip->ended)
+    if (gzip->next == gzip->end) {
+        gzip->ended = !gzip->pipe || gzip->drained;
         return BW_OK;
+    }
     const uLong total = gzip->stream.total_out;
     if (inflateReset(&gzip->stream) != Z_OK)
         return fail_damaged(gzip, "another member cannot begin");
     gzip->stream.total_out = total;
+    gzip->between = false;
+    return BW_OK;
+}
+
+static bw_status unpack(bwi_gzip *gzip, unsigned char *to, size_t size, size_t *got)
+{
+    z_stream *stream = &gzip->stream;
+    const size_t left = (size_t)(gzip->end - gzip->next);
+    stream->next_in = gzip->next;
+    stream->avail_in = (uInt)(left < LARGEST_PIECE ? left : LARGEST_PIECE);
+    stream->next_out = to;
+    stream->avail_out = (uInt)(size < LARGEST_PIECE ? size : LARGEST_PIECE);
+    const uInt before = stream->avail_out;
+    const int result = inflate(stream, Z_NO_FLUSH);
+    gzip->next = stream->next_in;
+    *got = before - stream->avail_out;
+    gzip->between = result == Z_STREAM_END;
+    if (result == Z_MEM_ERROR)
+        return bwi_fail(gzip->ctx, BW_RESOURCE_EXHAUSTED, "%s: no memory to unpack it", gzip->path);
+    if (result != Z_STREAM_END && result != Z_OK && result != Z_BUF_ERROR)
+        return fail_damaged(gzip, stream->msg ? stream->msg : "no deflated data");
+    if (result != Z_STREAM_END && gzip->next == gzip->end && *got == 0 && (!gzip->pipe || gzip->drained))
+        return fail_damaged(gzip, "it ends early");
     return BW_OK;
 }
 
 bw_status bwi_gzip_read(bwi_gzip *gzip, void *to, size_t size, size_t *got)
 {
-    z_stream *stream = &gzip->stream;
+    bw_status status = BW_OK;
     *got = 0;
-    while (*got < size && !gzip->ended) {
-        const size_t left = (size_t)(gzip->end - gzip->next), room = size - *got;
-        stream->next_in = gzip->next;
-        stream->avail_in = (uInt)(left < LARGEST_PIECE ? left : LARGEST_PIECE);
-        stream->next_out = (Bytef *)to + *got;
-        stream->avail_out = (uInt)(room < LARGEST_PIECE ? room : LARGEST_PIECE);
-        const uInt before = stream->avail_out;
-        const int result = inflate(stream, Z_NO_FLUSH);
-        gzip->next = stream->next_in;
-        *got += before - stream->avail_out;
-        if (result == Z_STREAM_END) {
-            const bw_status status = begin_member(gzip);
-            if (status != BW_OK)
-                return status;
-        } else if (result == Z_MEM_ERROR) {
-            return bwi_fail(gzip->ctx, BW_RESOURCE_EXHAUSTED, "%s: no memory to unpack it", gzip->path);
-        } else if (result != Z_OK && result != Z_BUF_ERROR) {
-            return fail_damaged(gzip, stream->msg ? stream->msg : "no deflated data");
-        } else if (gzip->next == gzip->end && before == stream->avail_out) {
-            return fail_damaged(gzip, "it ends early");
-        }
+    while (status == BW_OK && *got < size && !gzip->ended) {
+        size_t more = 0;
+        if (gzip->pipe && *got > 0 && gzip->next == gzip->end)
+            break; /* what has come is not kept waiting */
+        status = refill(gzip);
+        if (status == BW_OK && gzip->between)
+            status = begin_member(gzip);
+        else if (status == BW_OK)
+            status = unpack(gzip, (unsigned char *)to + *got, size - *got, &more);
+        *got += more;
     }
+    return status;
+}
+
+/* ---- Standard input ---- */
+
+bw_status bwi_input_open(bw_context *ctx, bwi_input *input)
+{
+    *input = (bwi_input){.begun = false};
+    return bwi_pipe_open(ctx, &input->pipe);
+}
+
+void bwi_input_close(bw_context *ctx, bwi_input *input)
+{
+    bwi_gzip_close(input->gzip);
+    bwi_pipe_close(ctx, &input->pipe);
+    input->gzip = NULL;
+}
+
+/* Two bytes, or all there are. */
+static bw_status begin_input(bw_context *ctx, bwi_input *input)
+{
+    bw_status status = BW_OK;
+    size_t more = 1;
+    while (status == BW_OK && more > 0 && input->ahead < sizeof input->first) {
+        status = bwi_pipe_read(ctx, &input->pipe, input->first + input->ahead, sizeof input->first - input->ahead, &more);
+        input->ahead += status == BW_OK ? more : 0;
+    }
+    if (status != BW_OK)
+        return status;
+    input->begun = true;
+    const bwi_bytes first = {.data = input->first, .size = input->ahead};
+    if (!bwi_gzip_is(&first))
+        return BW_OK;
+    input->ahead = 0;
+    return open_gzip(ctx, &input->gzip, input->first, sizeof input->first, &input->pipe, "standard input");
+}
+
+bw_status bwi_input_read(bw_context *ctx, bwi_input *input, void *to, size_t size, size_t *got)
+{
+    const bw_status status = input->begun ? BW_OK : begin_input(ctx, input);
+    *got = 0;
+    if (status != BW_OK)
+        return status;
+    if (input->gzip)
+        return bwi_gzip_read(input->gzip, to, size, got);
+    if (input->ahead == 0)
+        return bwi_pipe_read(ctx, &input->pipe, to, size, got);
+    *got = input->ahead < size ? input->ahead : size;
+    memcpy(to, input->first, *got);
+    memmove(input->first, input->first + *got, input->ahead - *got);
+    input->ahead -= *got;
     return BW_OK;
 }

@@ -46,7 +46,8 @@ static void test_marks(void **unused)
 static bool check(const char *text)
 {
     const size_t size = strlen(text), space = size < 9 ? 9 : size;
-    char *line = malloc(space);
+    char *line = malloc(space + 1);
+    line[space] = ',';
     memset(line, '0' + (int)(any() % 10), space);
     memcpy(line + space - size, text, size);
     double found, expected = strtod(text, NULL);

@@ -84,6 +84,16 @@ static void test_standard_input(void **state)
     char place[300];
     assert_contains(bwi_dataset_place(stream, 2, place, sizeof place), "standard input, record 2 at byte ");
     world_end(&w);
+    size_t packed_size;
+    unsigned char *packed = load(BW_TEST_DATA "/tfrecord", "numbers.tfrecord.gz", &packed_size);
+    w = (world){0};
+    assert_true(world_begin(&w, packed, packed_size));
+    stream = bw_read(w.ctx, "tfrecord:-", NULL);
+    assert_int_equal(bwi_dataset_finish(stream), BW_OK);
+    for (int role = 0; role < 3; role++)
+        compare(stream, right, (bwi_role)role);
+    world_end(&w);
+    free(packed);
     for (size_t cut = 0; cut < size; cut++) {
         w = (world){0};
         assert_true(world_begin(&w, bytes, cut));
