@@ -6,11 +6,14 @@
 
 enum {
     REFERENCE_CACHE = 1 << 20,
-    TILE_BYTES = 16 << 20,
+    TILE_BYTES = 32 << 20,
+    SMALL_TILE = 4, /* below it kernels have too few samples for the weights that they read */
     LARGEST_TILE = 64,
     MOST_LANES = 16,
+    SOME_LANES = 8,
     FEWEST_LANES = 4, /* by default */
-    LANES_BYTES = 16 << 20,
+    MOST_LANES_BYTES = 2 << 20,
+    SOME_LANES_BYTES = 16 << 20,
     LANES_LIMIT = 4096
 };
 
@@ -35,9 +38,9 @@ static size_t trainable_bytes(const bwi_graph *graph)
     return bytes;
 }
 
-/* Two wishes: a tile's activations stay in the cache, and the traffic of the weights, which every tile reads and whose
- * gradient it adds to, is at most a quarter of the activations'. The second may lead out of the cache, where more samples
- * cost little more, up to a bound. */
+/* Wishes: a tile's activations stay in the cache; the traffic of the weights, which every tile reads and whose gradient it adds
+ * to, is at most a quarter of the activations'; and there are a few samples. The last two may lead out of the cache, where more
+ * samples cost little more, up to a bound. Values that patterns fuse away are counted: the tile is the same without them. */
 static int64_t default_tile(const bwi_plan_request *request)
 {
     size_t bytes = 1, weights = trainable_bytes(request->graph);
@@ -48,7 +51,8 @@ static int64_t default_tile(const bwi_plan_request *request)
         }
     }
     int64_t tile = power_of_two_below((int64_t)(REFERENCE_CACHE / bytes));
-    while (tile < LARGEST_TILE && weights / (size_t)tile > bytes / 4 && bwi_size_multiply(bytes, 2 * (size_t)tile) <= TILE_BYTES) {
+    while (tile < LARGEST_TILE && (tile < SMALL_TILE || weights / (size_t)tile > bytes / 4) &&
+           bwi_size_multiply(bytes, 2 * (size_t)tile) <= TILE_BYTES) {
         tile *= 2;
     }
     return tile > LARGEST_TILE ? LARGEST_TILE : tile;
@@ -66,14 +70,14 @@ int64_t bwi_choice_least_tile(const bwi_graph *graph)
     return least;
 }
 
+/* Sums that stay in a core's cache until they are added, or at least do not outgrow a small machine's. */
 static int default_lanes(const bwi_plan_request *request)
 {
-    int lanes = MOST_LANES;
     size_t bytes = trainable_bytes(request->graph);
-    while (lanes > FEWEST_LANES && bwi_size_multiply(bytes, (size_t)lanes) > LANES_BYTES) {
-        lanes /= 2;
+    if (bwi_size_multiply(bytes, MOST_LANES) <= MOST_LANES_BYTES) {
+        return MOST_LANES;
     }
-    return lanes;
+    return bwi_size_multiply(bytes, SOME_LANES) <= SOME_LANES_BYTES ? SOME_LANES : FEWEST_LANES;
 }
 
 bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_choice *c)

@@ -43,10 +43,10 @@ expect_equal "$planned" "$(value planned_bytes)" 'bytes planned by plan and by t
 run plan --model "$conv" --batch 1,1024
 expect_code 0 'plan'
 expect_empty err 'plan'
-for text in 'batch 1024: tile 2' 'parameters ' 'together ' 'whole batch ' '126x126x32' 'Most bytes: of a tile ' '━'; do
+for text in 'batch 1024: tile 4' 'parameters ' 'together ' 'whole batch ' '126x126x32' 'Most bytes: of a tile ' '━'; do
     expect_text out "$text" 'plan'
 done
-expect_pattern out '^ +1 +2 ' 'plan: the row of batch 1'
+expect_pattern out '^ +1 +4 ' 'plan: the row of batch 1'
 run plan --model "$model" --data "$digits" --batch full
 expect_text out 'batch 1797:' 'plan --batch full'
 

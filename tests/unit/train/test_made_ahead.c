@@ -53,7 +53,7 @@ static void test_item_is_what_is_taken(void **state)
     static const struct {
         size_t memory;
         int64_t batch;
-    } cases[] = {{0, 32}, {0, 1000}, {64 << 20, 1000}, {16 << 20, 1000}, {8 << 20, 16}};
+    } cases[] = {{0, 32}, {0, 1000}, {64 << 20, 1000}, {16 << 20, 1000}, {6 << 20, 16}};
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         size_t taken, total, item = open_with(cases[i].memory, cases[i].batch, &taken, &total);
         assert_true(taken > 0 && taken <= item && item - taken < item / 8 + 65536);
