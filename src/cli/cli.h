@@ -146,7 +146,8 @@ typedef struct cli_data {
     const char *target, *categorical, *ignore, *input;
     int missing; /* bw_missing */
     bool header, no_header;
-    double bad; /* share of records that may be wrong */
+    int64_t take; /* 0: all */
+    double bad;   /* share of records that may be wrong */
 } cli_data;
 
 #define CLI_DATA_DEFAULT \
@@ -166,6 +167,7 @@ typedef struct cli_data {
         {"no-header", &cli_flag, offsetof(arguments, member.no_header), NULL, "it does not; default: found out and said aloud"},   \
         {"missing", &cli_missing, offsetof(arguments, member.missing), "HOW",                                                      \
          "missing values: error, mean, zero or skip (error)"},                                                                     \
+        {"take", &cli_extent, offsetof(arguments, member.take), "N", "only the first N samples, e.g. of an endless input"},        \
         {"categorical", &cli_text, offsetof(arguments, member.categorical), "A,B", "columns whose numbers are categories"},        \
     {                                                                                                                              \
         "ignore", &cli_text, offsetof(arguments, member.ignore), "A,B", "columns that are left out"                                \

@@ -36,6 +36,7 @@ bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *pat
     options.ignore = data->ignore;
     options.bad_records = data->bad;
     options.input = data->input;
+    options.take = path == data->path ? data->take : 0; /* of --validation all are taken */
     options.like = like;
     bw_dataset *dataset = model == NULL ? bw_read(ctx, path, &options) : bw_read_for(model, path, &options);
     if (dataset == NULL) {

@@ -1,6 +1,6 @@
 /*
  * Samples from LibSVM text: a line holds a target and pairs index:value of the inputs that are not zero. Indices count from 1, or
- * from 0 if there is a 0 in the file. Two passes over the mapped text: the first finds the rows and the largest index, so that
+ * from 0 if there is a 0 in the file, and rise within a line. Two passes over the mapped text: the first finds the rows and the largest index, so that
  * nothing is allocated before it is known to fit; the second fills rows. Lines are those of the file: blank ones and comments (#)
  * are no samples.
  */
@@ -60,7 +60,8 @@ static const char *scan_pair(const char *at, const char *end, int64_t *index, do
 static bw_status scan_line(reading *r, const char *at, const char *end, int64_t line)
 {
     double target, value;
-    int64_t index;
+    int64_t index, before = -1;
+    char what[80];
     const char *next = bwi_number_scan(at, end, &target);
     if (!next || !ends(*next))
         return fail_line(r, line, "expected a number as the target", at, end);
@@ -73,6 +74,11 @@ static bw_status scan_line(reading *r, const char *at, const char *end, int64_t 
         next = scan_pair(at, end, &index, &value);
         if (!next)
             return fail_line(r, line, "expected index:value", at, end);
+        if (index <= before) {
+            snprintf(what, sizeof what, "expected an index above %lld, since indices rise", (long long)before);
+            return fail_line(r, line, what, at, end);
+        }
+        before = index;
         if (r->x)
             r->x[r->rows * r->width + index - r->least] = (float)value;
         else {

@@ -17,7 +17,7 @@ run -h
 expect_code 0 -h
 cmp -s long out || fail '-h: expected the text of --help'
 
-for option in model data shape scale target input header no-header missing categorical ignore batch epochs optimizer lr loss metrics validation-split validation no-shuffle accumulate memory \
+for option in model data shape scale target input header no-header missing take categorical ignore batch epochs optimizer lr loss metrics validation-split validation no-shuffle accumulate memory \
     workers tile lanes seed history save-model save-best run schedule class-weight early-stop plateau quiet json help; do
     run train --help
     expect_code 0 'train --help'
@@ -26,7 +26,7 @@ done
 for command in eval predict; do
     run $command --help
     expect_code 0 "$command --help"
-    for option in model data shape scale target input header no-header missing categorical ignore workers quiet json help; do
+    for option in model data shape scale target input header no-header missing take categorical ignore workers quiet json help; do
         expect_pattern out "^  --$option( |\$)" "$command --help"
     done
 done

@@ -74,6 +74,13 @@ expect_code 0 '--categorical'
 run summary --model g.keras --json
 expect_text out '"parameters": 4' '--categorical: three categories and a bias'
 
+run train --model 'dense(1)' --data gaps.csv --no-header --missing zero --take 2 --validation gaps.csv --epochs 1 --quiet --json
+expect_code 0 '--take'
+expect_equal 2 "$(value samples)" '--take: samples'
+yes 1,2,0 | run train --model 'dense(1)' --data - --take 200000 --epochs 1 --quiet --json
+expect_code 0 '--take of an input without an end'
+expect_equal 200000 "$(value samples)" '--take of an input without an end: samples'
+
 # The run directory.
 train --epochs 2 --quiet --validation-split 0.2 --seed 7 --run runs/first
 expect_code 0 '--run'

@@ -65,6 +65,9 @@ done
 for text in no Mean '' 0; do
     t "--missing: expected error, mean, zero or skip, found '$text'" --missing "$text"
 done
+for text in 0 -1 1.5 x ''; do
+    t "--take: expected a whole number from 1 on, found '$text'" --take "$text"
+done
 t '--header and --no-header exclude each other' --header --no-header
 t '--header takes no value' --header=yes
 for option in model data target input categorical ignore optimizer schedule loss metrics validation history save-model save-best run \

@@ -47,4 +47,4 @@ for code in CODES:
         file.write(idx(array, CODES[code]))
 
 with open(place("rows.libsvm"), "w") as file:
-    file.write("# a comment\n+1 1:0.5 3:-2e1 # the end\n\n-1 2:7\n1.5 qid:3 4:1 1:9\n-1\n")
+    file.write("# a comment\n+1 1:0.5 3:-2e1 # the end\n\n-1 2:7\n1.5 qid:3 1:9 4:1\n-1\n")
