@@ -8,73 +8,24 @@ typedef struct formula {
     float (*slope)(float x, float a, float b);
 } formula;
 
-static float abs_value(float x, float a, float b)
-{
-    (void)a;
-    (void)b;
-    return fabsf(x);
-}
+#define FORMULA(name, expression)                \
+    static float name(float x, float a, float b) \
+    {                                            \
+        (void)a;                                 \
+        (void)b;                                 \
+        return expression;                       \
+    }
 
-static float abs_slope(float x, float a, float b)
-{
-    (void)a;
-    (void)b;
-    return (float)((x > 0) - (x < 0));
-}
-
-static float square_value(float x, float a, float b)
-{
-    (void)a;
-    (void)b;
-    return x * x;
-}
-
-static float square_slope(float x, float a, float b)
-{
-    (void)a;
-    (void)b;
-    return 2 * x;
-}
-
-static float sqrt_value(float x, float a, float b)
-{
-    (void)a;
-    (void)b;
-    return sqrtf(x);
-}
-
-static float sqrt_slope(float x, float a, float b)
-{
-    (void)a;
-    (void)b;
-    return 0.5f / sqrtf(x);
-}
-
-static float log_value(float x, float a, float b)
-{
-    (void)a;
-    (void)b;
-    return logf(x);
-}
-
-static float log_slope(float x, float a, float b)
-{
-    (void)a;
-    (void)b;
-    return 1 / x;
-}
-
-static float pow_value(float x, float a, float b)
-{
-    (void)b;
-    return powf(x, a);
-}
-
-static float pow_slope(float x, float a, float b)
-{
-    (void)b;
-    return a == 0 ? 0 : a * powf(x, a - 1);
-}
+FORMULA(abs_value, fabsf(x))
+FORMULA(abs_slope, (float)((x > 0) - (x < 0)))
+FORMULA(square_value, (x * x))
+FORMULA(square_slope, 2 * x)
+FORMULA(sqrt_value, sqrtf(x))
+FORMULA(sqrt_slope, 0.5f / sqrtf(x))
+FORMULA(log_value, logf(x))
+FORMULA(log_slope, 1 / x)
+FORMULA(pow_value, powf(x, a))
+FORMULA(pow_slope, a == 0 ? 0 : a * powf(x, a - 1))
 
 /* NaN passes through. */
 static float clip_value(float x, float a, float b)
