@@ -238,10 +238,9 @@ static void put_metrics(bwi_json_writer *w, const bwi_training *t, const bw_mode
     bwi_json_end(w);
 }
 
-void bwi_keras_put_compile(bw_model *model, const bwi_wiring *wiring, bwi_json_writer *w)
+void bwi_keras_put_compile(bw_model *model, bwi_json_writer *w)
 {
     const bwi_training *t = model->training;
-    (void)wiring;
     if (!t || (!t->compiled && t->optimizer.iterations == 0)) {
         return;
     }

@@ -278,7 +278,7 @@ bw_status bwi_keras_write_model(bw_model *model, const bwi_wiring *wiring, bwi_j
     bwi_json_put_null(w, "registered_name");
     put_output_names(w, model, wiring);
     if (status == BW_OK) {
-        bwi_keras_put_compile(model, wiring, w);
+        bwi_keras_put_compile(model, w);
     }
     bwi_json_end(w);
     return status == BW_OK && w->text.failed ? BW_RESOURCE_EXHAUSTED : status;

@@ -107,7 +107,7 @@ bw_status bwi_keras_read_compile(bw_model *model, const char *path, const bwi_js
 bw_status bwi_keras_read_training(bw_model *model, const char *path, const bwi_json *config, const bwi_json *optimizer);
 /* The whole of config.json. */
 bw_status bwi_keras_write_model(bw_model *model, const bwi_wiring *wiring, bwi_json_writer *writer);
-void bwi_keras_put_compile(bw_model *model, const bwi_wiring *wiring, bwi_json_writer *writer);
+void bwi_keras_put_compile(bw_model *model, bwi_json_writer *writer);
 
 /* ---- Weights in HDF5 (weights.c) ---- */
 

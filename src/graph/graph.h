@@ -336,7 +336,5 @@ bw_status bwi_program_make(bw_context *ctx, bwi_program *program, const bwi_grap
 void bwi_program_free(bwi_program *program);
 /* Records that an instruction writes for a sample in the gradient of a sparse variable; 0: none. */
 int64_t bwi_instruction_records(const bwi_instruction *instruction, const bwi_variable *variable);
-/* The instruction that writes `value`, or NULL. */
-const bwi_instruction *bwi_program_writer(const bwi_program *program, int value);
 
 #endif

@@ -425,18 +425,3 @@ int64_t bwi_instruction_records(const bwi_instruction *i, const bwi_variable *va
     }
     return records;
 }
-
-const bwi_instruction *bwi_program_writer(const bwi_program *program, int value)
-{
-    while (program->values[value].view_of >= 0) {
-        value = program->values[value].view_of;
-    }
-    for (int n = 0; n < program->count; n++) {
-        for (int k = 0; k < program->instructions[n].write_count; k++) {
-            if (program->instructions[n].writes[k] == value) {
-                return &program->instructions[n];
-            }
-        }
-    }
-    return NULL;
-}

@@ -98,7 +98,8 @@ static bw_status check_memory(const bw_model *model)
                                      bwi_format_bytes(need, needed), bwi_format_bytes(have, left));
 }
 
-bw_status bwi_model_pack(bw_model *model)
+/* How variables are stored: their packings and counts, without storage. */
+static bw_status pack(bw_model *model)
 {
     const bwi_graph *graph = &model->graph;
     bw_status status = bwi_kernels_of(model->ctx) ? BW_OK : model->ctx->status;
@@ -110,11 +111,12 @@ bw_status bwi_model_pack(bw_model *model)
     return status;
 }
 
-bw_status bwi_model_initialize(bw_model *model, uint64_t seed)
+/* Storage and initial values for variables that have none. */
+static bw_status initialize(bw_model *model, uint64_t seed)
 {
     bwi_graph *graph = &model->graph;
     unsigned state = bwi_float_begin(); /* initial values do not depend on the caller's rounding */
-    bw_status status = bwi_model_pack(model);
+    bw_status status = pack(model);
     status = status == BW_OK ? check_memory(model) : status;
     for (int v = 0; v < graph->variable_count && status == BW_OK; v++) {
         bwi_variable *variable = graph->variables[v];
@@ -144,7 +146,7 @@ static bw_status read_shape(bw_model *model, int rank, const int64_t *shape)
     int64_t total = 1;
     for (int i = 0; i < rank; i++) {
         given.extent[i] = shape[i];
-        if (shape[i] < 1 || __builtin_mul_overflow(total, shape[i], &total) || total > INT64_MAX / 4096) {
+        if (shape[i] < 1 || __builtin_mul_overflow(total, shape[i], &total) || total > BWI_MOST_VALUES) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "input shape: extent %d is %lld", i, (long long)shape[i]);
         }
     }
@@ -199,7 +201,7 @@ bw_status bwi_model_sketch(bw_model *model, int rank, const int64_t *shape, bool
         status = bwi_model_connect(model, rank, shape);
         *connected = status == BW_OK;
     }
-    return status == BW_OK ? bwi_model_pack(model) : status;
+    return status == BW_OK ? pack(model) : status;
 }
 
 bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t seed)
@@ -216,7 +218,7 @@ bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t see
     }
     status = model->by_calls ? check_ends(model) : model->output_count ? BW_OK : bwi_model_connect(model, rank, shape);
     if (status == BW_OK) {
-        status = bwi_model_initialize(model, seed);
+        status = initialize(model, seed);
     }
     model->initialized = status == BW_OK;
     return status;

@@ -176,10 +176,6 @@ int bwi_model_use(bw_model *model, int layer, const int *uses, int count);
 bw_status bwi_model_connect(bw_model *model, int rank, const int64_t *shape);
 /* Back to a list of layers; `declared`: the input's shape is part of the expression. */
 void bwi_model_disconnect(bw_model *model, bool declared);
-/* How variables are stored: their packings and counts, without storage. */
-bw_status bwi_model_pack(bw_model *model);
-/* Storage and initial values for variables that have none. */
-bw_status bwi_model_initialize(bw_model *model, uint64_t seed);
 /* Nodes and packed variables of a model that may not be built yet, for a look at its sizes. `connected`: this call made the nodes,
  * bwi_model_disconnect takes them away. */
 bw_status bwi_model_sketch(bw_model *model, int rank, const int64_t *shape, bool *connected);

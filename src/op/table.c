@@ -107,13 +107,10 @@ bwi_image bwi_node_image(const bw_node *node, int64_t n)
 
 bw_status bwi_shape_check(bwi_graph *graph, const bw_node *node)
 {
-    int64_t total = 1;
-    for (int i = 0; i < node->shape.rank; i++) {
-        if (__builtin_mul_overflow(total, node->shape.extent[i], &total) || total > INT64_MAX / 4096) {
-            char text[160];
-            return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: an output of %s a sample is too large", node->name,
-                            bwi_format_shape(text, node->shape.rank, node->shape.extent));
-        }
+    char text[160];
+    if (bwi_shape_count(&node->shape) > BWI_MOST_VALUES) {
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: an output of %s a sample is too large", node->name,
+                        bwi_format_shape(text, node->shape.rank, node->shape.extent));
     }
     return BW_OK;
 }

@@ -7,6 +7,8 @@
 /* A table has room for so many more records, at most, than it must have. */
 enum { EAGER_ROWS = 1 << 16 };
 
+enum { PAGE = 4096 };
+
 int64_t bwi_update_blocks(const bwi_variable *variable)
 {
     return (variable->count + BWI_UPDATE_BLOCK - 1) / BWI_UPDATE_BLOCK;
@@ -210,10 +212,10 @@ void bwi_plan_lay(bwi_plan *plan, size_t scratch)
             region = bytes > region ? bytes : region;
         }
     }
-    plan->scratch_offset = bwi_size_align(region, 4096);
-    /* 4 KiB apart from a power of two, so that two workers' buffers do not share cache sets. */
-    plan->worker_bytes = bwi_size_add(bwi_size_align(bwi_size_add(plan->scratch_offset, scratch), 4096), 4096);
-    plan->workers_offset = end = bwi_size_align(end, 4096);
+    plan->scratch_offset = bwi_size_align(region, PAGE);
+    /* A page apart from a power of two, so that two workers' buffers do not share cache sets. */
+    plan->worker_bytes = bwi_size_add(bwi_size_align(bwi_size_add(plan->scratch_offset, scratch), PAGE), PAGE);
+    plan->workers_offset = end = bwi_size_align(end, PAGE);
     take(&end, bwi_size_multiply(plan->worker_bytes, (size_t)plan->regions));
     plan->rooms_offset = take(&end, bwi_size_multiply(plan->room_bytes, (size_t)plan->group));
     plan->items.activations =
@@ -229,5 +231,5 @@ void bwi_plan_lay(bwi_plan *plan, size_t scratch)
     plan->update_offset = take(&end, (size_t)blocks * sizeof(double));
     plan->items.update = end - plan->update_offset;
     lay_tables(plan, &end);
-    plan->bytes = bwi_size_align(end, 4096);
+    plan->bytes = bwi_size_align(end, PAGE);
 }
