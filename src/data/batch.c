@@ -83,6 +83,36 @@ bool bwi_dataset_batch_varies(const bw_dataset *dataset)
     return dataset->scheduled;
 }
 
+/* The first epoch after `epoch` in which sizes may be others; INT64_MAX: none. */
+static int64_t next_change(const bw_dataset *dataset, int64_t epoch)
+{
+    int64_t change = INT64_MAX;
+    for (const bw_dataset *below = dataset; below; below = below->upstream) {
+        const sizes *s = below->source == &batches ? below->own : NULL;
+        for (int i = 0; s && s->schedule && i < s->count; i++)
+            change = s->epoch[i] > epoch && s->epoch[i] < change ? s->epoch[i] : change;
+        if (below->second) {
+            const int64_t other = next_change(below->second, epoch);
+            change = other < change ? other : change;
+        }
+    }
+    return change;
+}
+
+uint64_t bwi_dataset_batch_hash(const bw_dataset *dataset, int epochs)
+{
+    uint64_t all = 0, before = 0;
+    for (int64_t epoch = 0; epoch < epochs; epoch = next_change(dataset, epoch)) {
+        uint64_t hash = 1;
+        for (int64_t position = 0, size; (size = bwi_dataset_batch_at(dataset, (int)epoch, &position)) > 0; position += size)
+            hash = bwi_hash(hash, (int64_t[]){position, size}, 2 * sizeof(int64_t));
+        if (hash != before)
+            all = bwi_hash(all, (uint64_t[]){(uint64_t)epoch, hash}, 2 * sizeof(uint64_t));
+        before = hash;
+    }
+    return all;
+}
+
 /* ---- Windows ---- */
 
 typedef struct window {

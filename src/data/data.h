@@ -148,6 +148,8 @@ int64_t bwi_dataset_batch(const bw_dataset *dataset); /* the first size that bw_
  * stream so far; if that fails, bwi_dataset_begin says so. On the caller's thread. */
 int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position);
 int64_t bwi_dataset_batch_count(const bw_dataset *dataset, int epoch);
+/* A number that is the same for the same batches in so many epochs, however they were asked for. */
+uint64_t bwi_dataset_batch_hash(const bw_dataset *dataset, int epochs);
 bool bwi_dataset_batch_varies(const bw_dataset *dataset); /* by the epoch */
 int64_t bwi_dataset_largest_batch(const bw_dataset *dataset);
 

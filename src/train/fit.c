@@ -278,19 +278,23 @@ static bw_status compare_ranks(fitting *f)
 {
     static const char *const names[] = {"samples", "samples behind an update", "updates",
                                         "epochs",  "validation samples",       "variables"};
-    enum { FACTS = 6 };
+    enum { FACTS = 7, SIZES = 6 };
     const double mine[FACTS] = {(double)f->count,
                                 (double)bwi_dataset_largest_batch(f->training),
                                 (double)bwi_dataset_batch_count(f->training, 0),
                                 f->options.epochs,
                                 f->validation ? (double)bw_dataset_count(f->validation) : 0,
-                                f->model->graph.variable_count};
+                                f->model->graph.variable_count,
+                                (double)(uint32_t)bwi_dataset_batch_hash(f->training, f->options.epochs)};
     const double ranks = bwi_rank_of(f->ctx)->count(f->ctx->ranks);
     double sums[FACTS];
     memcpy(sums, mine, sizeof sums);
     bw_status status = bwi_rank_of(f->ctx)->sum_doubles(f->ctx, sums, FACTS);
     for (int k = 0; k < FACTS && status == BW_OK; k++) {
-        if (fabs(sums[k] - ranks * mine[k]) > 0) {
+        if (fabs(sums[k] - ranks * mine[k]) > 0 && k == SIZES) {
+            status =
+                bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "ranks differ in the sizes of their batches, or in the epochs of a change");
+        } else if (fabs(sums[k] - ranks * mine[k]) > 0) {
             status =
                 bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "ranks differ in their number of %s; this one has %.0f", names[k], mine[k]);
         }
