@@ -19,6 +19,9 @@
  * outlive the object) or taken (owned by the callee, even when it fails). A pointer that is returned is lent: it
  * stays the object's.
  *
+ * Sections: status; context; arrays; random numbers; data; models; training; files; history; memory before running; a loop of one's
+ * own; ranks.
+ *
  * A context and what is made from it is used by one thread at a time; contexts are independent of each other.
  * Only bw_cancel may be called from another thread or from a signal handler.
  */
@@ -71,6 +74,7 @@ typedef struct bw_context bw_context;
 typedef struct bw_model bw_model;
 typedef struct bw_dataset bw_dataset;
 typedef struct bw_history bw_history;
+typedef struct bw_plan bw_plan;
 typedef struct bw_gradients bw_gradients;
 typedef struct bw_iterator bw_iterator;
 typedef struct bw_batch bw_batch;
@@ -161,6 +165,22 @@ typedef struct bw_array {
     int64_t strides[BW_MAX_RANK]; /* in bytes; all zero: row-major without gaps */
 } bw_array;
 
+/* ---- Random numbers ----------------------------------------------------------------------------------- */
+
+/* A stream is a function of seed and stream alone; `drawn` counts what was taken from it, so a stream can be copied
+ * and resumed. A stream begins with drawn = 0. */
+typedef struct bw_random {
+    uint64_t seed, stream, drawn;
+} bw_random;
+
+BW_API float bw_random_uniform(bw_random *random);                /* 0 <= u < 1 */
+BW_API float bw_random_normal(bw_random *random);                 /* mean 0, deviation 1 */
+BW_API int64_t bw_random_below(bw_random *random, int64_t count); /* a whole number of 0 to count - 1 */
+/* One of `count` categories, with probabilities that are in proportion to the weights. */
+BW_API int bw_random_category(bw_random *random, const float *weights, int count);
+/* What stands at a position of the permutation of 0 to count - 1 that the seed names; -1 outside of it. */
+BW_API int64_t bw_random_permute(uint64_t seed, int64_t count, int64_t position);
+
 /* ---- Data --------------------------------------------------------------------------------------------- */
 
 /* Whether a text file's first line names the columns. Detecting says aloud (bw_context_options.log) what was found. */
@@ -221,19 +241,7 @@ typedef struct bw_field {
 
 BW_API bw_dataset *bw_from_fields(bw_context *ctx, const bw_field *fields, int count);
 
-/* Random numbers: a stream is a function of seed and stream alone; `drawn` counts what was taken from it, so a stream can be copied
- * and resumed. A stream begins with drawn = 0. */
-typedef struct bw_random {
-    uint64_t seed, stream, drawn;
-} bw_random;
-
-BW_API float bw_random_uniform(bw_random *random);                /* 0 <= u < 1 */
-BW_API float bw_random_normal(bw_random *random);                 /* mean 0, deviation 1 */
-BW_API int64_t bw_random_below(bw_random *random, int64_t count); /* a whole number of 0 to count - 1 */
-/* One of `count` categories, with probabilities that are in proportion to the weights. */
-BW_API int bw_random_category(bw_random *random, const float *weights, int count);
-/* What stands at a position of the permutation of 0 to count - 1 that the seed names; -1 outside of it. */
-BW_API int64_t bw_random_permute(uint64_t seed, int64_t count, int64_t position);
+/* ---- Functions that make and change samples ---- */
 
 /* A sample that a function makes or changes. */
 #define BW_TROUBLE 128
@@ -298,6 +306,8 @@ typedef int (*bw_generator_function)(void *user, bw_sample *sample, void *const 
 BW_API bw_dataset *bw_from_generator(bw_context *ctx, const bw_field *fields, int count, bw_generator_function function,
                                      void *user);
 
+/* ---- Transformations ---- */
+
 /* Images changed at random while training, another way in each epoch, a function of seed, epoch and the sample's number alone. Not in
  * validation (the part that bw_fit splits off either), evaluation and prediction. The text lists what is done, in this order, to each
  * input of shape (height, width, channels), with amounts drawn evenly:
@@ -344,6 +354,8 @@ typedef struct bw_prefetch_options {
 /* How samples that are slow to get (functions, maps) are made ahead while training: they are in any case. Takes the dataset. */
 BW_API bw_dataset *bw_prefetch(bw_dataset *dataset, const bw_prefetch_options *options);
 
+/* ---- Order, parts and batches ---- */
+
 /* The same samples in an exact random order over all of them, another one each epoch, a function of seed and
  * epoch alone, in constant memory. Takes the dataset. */
 BW_API bw_dataset *bw_shuffle(bw_dataset *dataset, uint64_t seed);
@@ -370,6 +382,8 @@ BW_API bw_dataset *bw_repeat(bw_dataset *dataset, int64_t times);
 BW_API bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch);
 BW_API bw_dataset *bw_batch_sizes(bw_dataset *dataset, const char *text, bool drop_remainder);
 
+/* ---- Sequences ---- */
+
 /* Sequences of varying length: `values` holds the steps of all of them one after another (its first extent), sequence i is that from
  * offsets[i] to before offsets[i + 1]; there are count + 1 offsets. As samples they have the longest one's length, zeros behind
  * them. Keeps the arrays' data and the offsets; y and w may be NULL. */
@@ -383,6 +397,8 @@ BW_API bw_dataset *bw_from_sequences(bw_context *ctx, const bw_array *values, co
  * the same as with all padding. Layers that know one length only (flatten before dense) are refused, and so is batch normalization.
  * Takes the dataset; comes after map, cache and the like. */
 BW_API bw_dataset *bw_bucket(bw_dataset *dataset, const int64_t *lengths, int count);
+
+/* ---- Facts about data ---- */
 
 /* The number of samples; -1 for NULL, and of a stream that has not ended. */
 BW_API int64_t bw_dataset_count(const bw_dataset *dataset);
@@ -402,6 +418,7 @@ BW_API bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_
 BW_API const char *bw_dataset_class(const bw_dataset *dataset, int number);
 
 BW_API void bw_dataset_free(bw_dataset *dataset);
+
 /* ---- Models ------------------------------------------------------------------------------------------- */
 
 /* A model from an expression such as "conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)". The input's
@@ -611,6 +628,11 @@ BW_API bw_status bw_set_learning_rate(bw_model *model, double rate);
 /* Loss and metrics over the dataset, one row named as in bw_fit. */
 BW_API bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result);
 
+/* The model's output for each sample, in the dataset's order, into count floats (samples times outputs). */
+BW_API bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predictions, size_t count);
+/* The same for all outputs of a model that has several: an array and its count for each, in the order of bw_output. */
+BW_API bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *predictions, const size_t *counts, int outputs);
+
 /* What was found, chosen or fitted while the training data was read and prepared belongs to the model: scale and shape of the inputs,
  * columns, categories and fill values, classes and their names, the size of images, what bw_standardise and bw_normalise fitted,
  * bw_one_hot. bw_fit keeps it (from its first update on; so does the first bw_apply), .keras files hold it, and bw_read_for reads
@@ -625,11 +647,6 @@ BW_API bw_dataset *bw_read_for(bw_model *model, const char *path, const bw_read_
 BW_API const bw_dataset *bw_model_data(const bw_model *model);
 /* The name of a class that the model tells apart; NULL: there is none of that number. Lent likewise. */
 BW_API const char *bw_model_class(const bw_model *model, int number);
-
-/* The model's output for each sample, in the dataset's order, into count floats (samples times outputs). */
-BW_API bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predictions, size_t count);
-/* The same for all outputs of a model that has several: an array and its count for each, in the order of bw_output. */
-BW_API bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *predictions, const size_t *counts, int outputs);
 
 /* ---- Files -------------------------------------------------------------------------------------------- */
 
@@ -680,9 +697,7 @@ typedef struct bw_run_facts {
 
 BW_API bw_run_facts bw_history_facts(const bw_history *history);
 
-/* ---- Memory before running ------------------------------------------------------------------------------ */
-
-typedef struct bw_plan bw_plan;
+/* ---- Memory before running ---------------------------------------------------------------------------- */
 
 typedef struct bw_plan_options {
     size_t size;
