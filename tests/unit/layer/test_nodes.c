@@ -350,6 +350,34 @@ static void test_custom_operator(void **state)
     bw_close(ctx);
 }
 
+/* Activations by name are those of layers. */
+static void test_activation(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"tanh", "sigmoid", "softplus", "gelu"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        bw_context *ctx = bw_open(NULL);
+        uint64_t hashes[2];
+        for (int by_name = 0; by_name < 2; by_name++) {
+            char layer[32];
+            bw_model *model = bw_model_new(ctx);
+            bw_node *x = bw_input(model, "", BW_F32, 1, width);
+            snprintf(layer, sizeof layer, "dense(4,%s)", names[i]);
+            bw_node *h = by_name ? bw_activation(bw_layer(x, "dense(4)"), names[i]) : bw_layer(x, layer);
+            assert_int_equal(bw_output(bw_layer(h, "dense(2)"), NULL), BW_OK);
+            assert_int_equal(bw_compile(model, "sgd(lr=0.1)", "mse", ""), BW_OK);
+            assert_int_equal(bw_build(model, 0, NULL, 5), BW_OK);
+            assert_int_equal(bw_fit(model, data_of(ctx, ys, 2), NULL, NULL), BW_OK);
+            hashes[by_name] = bw_model_hash(model);
+            assert_null(bw_activation(x, "tanhh"));
+            assert_int_equal(bw_output(x, NULL), BW_INVALID_ARGUMENT);
+            assert_non_null(strstr(bw_message(ctx), "tanhh"));
+        }
+        assert_true(hashes[0] == hashes[1]);
+        bw_close(ctx);
+    }
+}
+
 static bool refuse(void *user, int64_t samples, const float *const *src, float *dst)
 {
     (void)user;
@@ -425,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_same_as_expression),
         cmocka_unit_test(test_loss_of_nodes),
         cmocka_unit_test(test_shared_layer),
+        cmocka_unit_test(test_activation),
         cmocka_unit_test(test_custom_operator),
         cmocka_unit_test(test_custom_operator_fails),
         cmocka_unit_test(test_mistakes),

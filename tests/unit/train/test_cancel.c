@@ -5,6 +5,7 @@
 #include "support/planned.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 static const char *const text = "flatten dense(60,relu) dense(10,softmax)";
 
@@ -152,13 +153,58 @@ static void test_from_another_thread(void **state)
     }
 }
 
+/* A sample that is never ready: its function learns that nobody waits for it any more. */
+typedef struct endless {
+    bw_context *ctx;
+    atomic_int begun, told;
+} endless;
+
+static bool wait_for_ever(void *user, bw_sample *sample, void *const *values)
+{
+    endless *e = user;
+    (void)values;
+    atomic_fetch_add(&e->begun, 1);
+    while (!bw_sample_cancelled(sample)) {
+        sched_yield();
+    }
+    atomic_fetch_add(&e->told, 1);
+    return false;
+}
+
+static void *cancel_endless(void *user)
+{
+    endless *e = user;
+    while (atomic_load(&e->begun) == 0) {
+        sched_yield();
+    }
+    bw_cancel(e->ctx);
+    return NULL;
+}
+
+static void test_functions_are_told(void **state)
+{
+    (void)state;
+    endless e = {.ctx = bw_open(NULL)};
+    const bw_field fields[] = {{"x", {.dtype = BW_F32, .rank = 2, .shape = {8, 3}}},
+                               {"y", {.dtype = BW_F32, .rank = 1, .shape = {8}}}};
+    bw_dataset *data = bw_from_function(e.ctx, fields, 2, wait_for_ever, &e);
+    bw_model *model = bw_model_parse(e.ctx, "dense(1)");
+    check_ok(e.ctx, bw_compile(model, "sgd", "mse", NULL));
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, cancel_endless, &e), 0);
+    check_fails(e.ctx, bw_fit(model, data, NULL, NULL), BW_CANCELLED, "cancelled");
+    pthread_join(thread, NULL);
+    bw_close(e.ctx);
+    assert_true(atomic_load(&e.told) > 0);
+    assert_int_equal(atomic_load(&e.told), atomic_load(&e.begun));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_from_a_callback),
-        cmocka_unit_test(test_from_the_last_callback),
-        cmocka_unit_test(test_before_a_call),
-        cmocka_unit_test(test_from_another_thread),
+        cmocka_unit_test(test_from_a_callback),    cmocka_unit_test(test_from_the_last_callback),
+        cmocka_unit_test(test_before_a_call),      cmocka_unit_test(test_from_another_thread),
+        cmocka_unit_test(test_functions_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

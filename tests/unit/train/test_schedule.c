@@ -132,13 +132,34 @@ static void test_refused(void **state)
     bw_close(ctx);
 }
 
+/* The rate of the next update, as a program sees it; one that is set stays. Values are Keras's, from the table above. */
+static void test_a_model_s_rate(void **state)
+{
+    (void)state;
+    static const float values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    const bw_array x = {.data = values, .dtype = BW_F32, .rank = 2, .shape = {8, 1}};
+    bw_context *ctx = bw_open(NULL);
+    bw_dataset *data = bw_from_arrays(ctx, &x, &x, NULL);
+    bw_model *model = bw_model_parse(ctx, "input(1) dense(1)");
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.batch = 2;
+    check_ok(ctx, bw_compile(model, "sgd(lr=0.25)", "mse", NULL));
+    assert_true(bw_learning_rate(model) == 0.25);
+    check_ok(ctx, bw_compile(model, "sgd(lr=exponential_decay(0.1,5,0.6))", "mse", NULL));
+    assert_near(bw_learning_rate(model), 0.1, 1e-7);
+    check_ok(ctx, bw_fit(model, data, &options, NULL)); /* four updates */
+    assert_near(bw_learning_rate(model), 0.066453986, 1e-7);
+    check_ok(ctx, bw_set_learning_rate(model, 0.001));
+    check_ok(ctx, bw_fit(model, data, &options, NULL));
+    assert_near(bw_learning_rate(model), 0.001, 1e-9);
+    bw_close(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_restarts),
-        cmocka_unit_test(test_many_pieces),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_rates),   cmocka_unit_test(test_restarts),       cmocka_unit_test(test_many_pieces),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_a_model_s_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
