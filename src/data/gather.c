@@ -13,6 +13,7 @@
 #define FEW_CHANNELS 8 /* below it, running along pixels beats running along channels */
 #define FEW_VALUES 32  /* up to it, a sample is copied in place */
 #define PREFETCH_BYTES 1024
+#define PREFETCH_AHEAD 2048 /* bytes: less than memory takes to answer would be copied meanwhile */
 #define PIECE 16
 
 /* Converts `count` values: from_step in bytes, to_step in values. False if one does not fit. */
@@ -306,9 +307,10 @@ static __attribute__((noinline)) bw_status gather_long(const bwi_column *column,
     job j;
     if (!make_job(&j, column, scale, to))
         return BW_INVALID_ARGUMENT;
+    const int64_t ahead = 1 + PREFETCH_AHEAD / (j.values * j.size + 1);
     for (int64_t i = 0; i < n; i++) {
-        if (j.dense && i + 1 < n)
-            prefetch(&j, column->data + numbers[i + 1] * column->step);
+        if (j.dense && i + ahead < n)
+            prefetch(&j, column->data + numbers[i + ahead] * column->step);
         if (!put_sample(&j, column->data + numbers[i] * column->step, at)) {
             *bad = i;
             return BW_INVALID_ARGUMENT;

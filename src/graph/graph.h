@@ -181,13 +181,13 @@ static inline double *bwi_call_sums(const bwi_call *call, const bwi_tile *tile)
 
 typedef bw_status (*bwi_pass_function)(const bwi_call *call, const bwi_tile *tile);
 
-enum { BWI_SINK_READS = 3 };
+enum { BWI_SINK_READS = 2 };
 
 /* Where gradients go. */
 typedef struct bwi_sink {
     /* For a block of a variable, on a worker: its gradient. */
     void (*take)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
-    /* Arrays like the variable that `take` reads for it, so that they can be fetched before; some may be the same. May be NULL. */
+    /* Arrays like the variable that `take` reads first, so that they can be fetched before; both may be the same. May be NULL. */
     void (*reads)(void *user, const bwi_variable *variable, const float *arrays[BWI_SINK_READS]);
     void *user;
 } bwi_sink;

@@ -68,7 +68,7 @@ typedef enum bwi_activation {
     BWI_ACTIVATIONS
 } bwi_activation;
 
-enum { BWI_FETCHED = 3 };
+enum { BWI_FETCHED = 2 };
 
 struct bwi_kernels {
     const char *name; /* "avx512", "avx2", "plain" */

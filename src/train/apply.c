@@ -114,11 +114,12 @@ void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t
     o->row->update(o, count, o->scale * o->clips[variable->index], gradient, slots, variable->data + first);
 }
 
+/* Slots: the weights are needed last, and come while the slots are computed. */
 static void tell_reads(void *optimizer, const bwi_variable *variable, const float *arrays[BWI_SINK_READS])
 {
     const bwi_optimizer *o = optimizer;
     for (int k = 0; k < BWI_SINK_READS; k++) {
-        arrays[k] = k > 0 && k <= o->slot_count ? o->slots[variable->index * BWI_MAX_SLOTS + k - 1].data : variable->data;
+        arrays[k] = k < o->slot_count ? o->slots[variable->index * BWI_MAX_SLOTS + k].data : variable->data;
     }
 }
 
