@@ -364,6 +364,11 @@ BW_API bw_dataset *bw_shuffle(bw_dataset *dataset, uint64_t seed);
 BW_API bw_dataset *bw_take(bw_dataset *dataset, int64_t count);
 BW_API bw_dataset *bw_skip(bw_dataset *dataset, int64_t count);
 
+/* The parts that bw_fit makes for a validation_split: the samples before and from floor(n * (1 - share)) on, of a shuffled dataset in
+ * its order of the first epoch; the training part is then shuffled within itself. Borrows the dataset; the parts are the caller's.
+ * INVALID_ARGUMENT if one would be empty. */
+BW_API bw_status bw_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation);
+
 /* Every count-th sample, from the index-th on: one of `count` parts without overlap. Takes the dataset. */
 BW_API bw_dataset *bw_shard(bw_dataset *dataset, int64_t count, int64_t index);
 

@@ -195,7 +195,13 @@ static int make_weights(const arguments *given, bw_context *ctx, bw_dataset *tra
         return cli_fail("no memory for the weights of classes");
     }
     if (strcmp(given->class_weight, "auto") == 0) {
-        int code = cli_weights_balance(weights, ctx, training);
+        bw_dataset *part = NULL, *rest = NULL; /* what is kept for validation does not count */
+        if (given->validation_split > 0 && bw_split(training, given->validation_split, &part, &rest) != BW_OK) {
+            return cli_fail("%s", bw_message(ctx));
+        }
+        int code = cli_weights_balance(weights, ctx, part != NULL ? part : training);
+        bw_dataset_free(part);
+        bw_dataset_free(rest);
         if (code == CLI_SUCCESS && !given->quiet) {
             cli_weights_print(stderr, weights, training);
         }

@@ -139,10 +139,6 @@ bw_dataset *bwi_pattern_parse(bw_context *ctx, const struct bwi_json *json, cons
 /* Fits what is fitted to the samples that the dataset is used with: before a pattern is made. */
 bw_status bwi_dataset_prepare(const bw_dataset *dataset);
 
-/* Splits off the share for validation (Keras: the samples from floor(n * (1 - share)) on; of a shuffled dataset a random
- * share by its seed). The dataset stays valid; both parts keep it. INVALID_ARGUMENT if a part would be empty. */
-bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation);
-
 int64_t bwi_dataset_batch(const bw_dataset *dataset); /* the first size that bw_batches set; 32 */
 /* Samples of the batch that begins at a position of an epoch, which is moved over samples that are dropped; 0: the end. Reads a
  * stream so far; if that fails, bwi_dataset_begin says so. On the caller's thread. */

@@ -222,10 +222,12 @@ static bw_dataset *part(bw_dataset *dataset, int64_t first, int64_t count, bool 
 
 /* Of a shuffled dataset both parts are cut from one frozen order, or the epochs would mix them; the training part is then
  * shuffled anew within itself. */
-bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation)
+bw_status bw_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation)
 {
-    bw_context *ctx = dataset->owned.ctx;
     *training = *validation = NULL;
+    if (!dataset)
+        return BW_INVALID_ARGUMENT;
+    bw_context *ctx = dataset->owned.ctx;
     if (!(share > 0 && share < 1))
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "a validation share of %g; expected more than 0 and less than 1", share);
     const bw_status status = bwi_dataset_finish(dataset);

@@ -55,7 +55,7 @@ static bw_status split_data(fitting *f, bw_dataset *dataset)
         return finished;
     }
     if (f->options.validation_split > 0) {
-        bw_status status = bwi_dataset_split(dataset, f->options.validation_split, &f->split[0], &f->split[1]);
+        bw_status status = bw_split(dataset, f->options.validation_split, &f->split[0], &f->split[1]);
         if (status != BW_OK) {
             return status;
         }

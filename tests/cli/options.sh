@@ -44,6 +44,9 @@ expect_pattern err '^batchwise: class weights: 0 1\.01, 1 0\.9874, ' '--class-we
 printf 'a,kind\n1,x\n2,x\n3,x\n4,y\n' >t.csv
 run train --model 'dense(2,softmax)' --data t.csv --epochs 1 --class-weight auto
 expect_text err 'class weights: x 0.6667, y 2' '--class-weight auto by name'
+printf 'a,kind\n1,x\n2,x\n3,x\n4,y\n5,y\n6,y\n7,y\n8,y\n' >t.csv
+run train --model 'dense(2,softmax)' --data t.csv --epochs 1 --class-weight auto --no-shuffle --validation-split 0.5
+expect_text err 'class weights: x 0.6667, y 2' '--class-weight auto without the validation part'
 printf '1,0.5\n2,1.5\n' >n.csv
 run train --model 'dense(1)' --data n.csv --no-header --epochs 1 --quiet --class-weight auto
 expect_code 1 '--class-weight auto of numbers'

@@ -118,7 +118,7 @@ static void test_split_in_order(void **state)
     (void)state;
     world w = {0};
     bw_dataset *dataset = bw_batches(plain(&w), 5), *training, *validation;
-    assert_int_equal(bwi_dataset_split(dataset, 0.2, &training, &validation), BW_OK);
+    assert_int_equal(bw_split(dataset, 0.2, &training, &validation), BW_OK);
     assert_int_equal(bw_dataset_count(training), 77); /* floor(97 * 0.8) */
     assert_int_equal(bw_dataset_count(validation), 20);
     assert_int_equal(bwi_dataset_batch(training), 5);
@@ -140,8 +140,8 @@ static void test_split_shuffled(void **state)
     (void)state;
     world w = {0};
     bw_dataset *dataset = bw_take(bw_shuffle(plain(&w), 5), 90), *training, *validation, *again, *rest;
-    assert_int_equal(bwi_dataset_split(dataset, 0.25, &training, &validation), BW_OK);
-    assert_int_equal(bwi_dataset_split(dataset, 0.25, &again, &rest), BW_OK);
+    assert_int_equal(bw_split(dataset, 0.25, &training, &validation), BW_OK);
+    assert_int_equal(bw_split(dataset, 0.25, &again, &rest), BW_OK);
     assert_int_equal(bw_dataset_count(training), 67); /* floor(90 * 0.75) */
     assert_int_equal(bw_dataset_count(validation), 23);
     int first[COUNT] = {0}, moved = 0, tail = 0;
@@ -176,12 +176,12 @@ static void test_split_refused(void **state)
     world w = {0};
     bw_dataset *dataset = plain(&w), *training, *validation;
     for (size_t i = 0; i < BWI_COUNT(shares); i++) {
-        assert_int_equal(bwi_dataset_split(dataset, shares[i], &training, &validation), BW_INVALID_ARGUMENT);
+        assert_int_equal(bw_split(dataset, shares[i], &training, &validation), BW_INVALID_ARGUMENT);
         assert_null(training);
         assert_null(validation);
         assert_contains(bw_message(w.ctx), "validation share");
     }
-    assert_int_equal(bwi_dataset_split(dataset, (double)__builtin_nanf(""), &training, &validation), BW_INVALID_ARGUMENT);
+    assert_int_equal(bw_split(dataset, (double)__builtin_nanf(""), &training, &validation), BW_INVALID_ARGUMENT);
     world_end(&w);
 }
 
@@ -193,7 +193,7 @@ static void test_split_allocation_fails(void **state)
         bw_dataset *dataset = bw_shuffle(plain(&w), 1), *training, *validation;
         const int64_t before = w.live;
         w.allocation_fail = w.allocations + nth;
-        assert_int_equal(bwi_dataset_split(dataset, 0.5, &training, &validation), BW_RESOURCE_EXHAUSTED);
+        assert_int_equal(bw_split(dataset, 0.5, &training, &validation), BW_RESOURCE_EXHAUSTED);
         assert_null(training);
         assert_null(validation);
         assert_int_equal(w.live, before);

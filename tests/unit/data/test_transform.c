@@ -150,7 +150,7 @@ static void test_statistics(void **state)
         float x[3];
         assert_int_equal(gather(dataset, 0, 0, 0, x, 3, trouble), BW_INVALID_ARGUMENT);
         assert_contains(trouble, "sample 0: standardise is not fitted yet");
-        assert_int_equal(bwi_dataset_split(dataset, 0.25, &training, &validation), BW_OK);
+        assert_int_equal(bw_split(dataset, 0.25, &training, &validation), BW_OK);
         const bwi_walk walk = {.count = 150, .tile = 8, .lanes = 1, .workers = 1};
         assert_true(bwi_dataset_begins(training));
         assert_int_equal(bwi_dataset_begin(training, &walk), BW_OK);
