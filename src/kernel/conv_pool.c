@@ -83,8 +83,8 @@ int64_t bwi_winograd_floats(const bwi_conv_pool *k)
 
 size_t bwi_winograd_scratch_bytes(const bwi_conv_pool *k)
 {
-    int64_t floats = k->x.c * k->y.c + bwi_winograd_pitch(k->x.c) + bwi_winograd_pitch(k->y.c);
-    return (size_t)(BWI_WINOGRAD_POINTS * floats) * sizeof(float);
+    int64_t pieces = BWI_WINOGRAD_PIECES * (bwi_winograd_piece(k->x.c) + bwi_winograd_piece(k->y.c));
+    return (size_t)(BWI_WINOGRAD_POINTS * k->x.c * k->y.c + pieces) * sizeof(float);
 }
 
 /* ---- The reference ---- */

@@ -59,10 +59,10 @@ void bwi_reference_thin_weights(const bwi_conv_pool *k, const float *arranged, f
 #define BWI_WINOGRAD_PIECES 48
 #define BWI_WINOGRAD_POINTS 36
 
-/* Floats from one point of the transforms of a group's pieces to the next: apart from a power of two. */
-static inline int64_t bwi_winograd_pitch(int64_t channels)
+/* Floats from one piece's transforms, [channels/16][36][16], to the next: apart from a power of two. */
+static inline int64_t bwi_winograd_piece(int64_t channels)
 {
-    return BWI_WINOGRAD_PIECES * channels + 16;
+    return BWI_WINOGRAD_POINTS * channels + 16;
 }
 
 /* Of the reference (conv_pool.c): the same convolution without transforms. */

@@ -30,6 +30,19 @@ row("slice_conv_1x1_stride",
     x=(10, 10, 3), n=20, batch=20, epochs=3, optimizer="sgd(lr=0.05,momentum=0.9,nesterov=true)", metrics="accuracy")
 row("slice_conv_deep", "conv2d(6,3,relu) maxpool2d(2) conv2d(9,3,relu) maxpool2d(2) flatten dense(16,relu) dense(5,softmax)",
     x=(14, 13, 1), n=40, batch=16, epochs=2, optimizer="adam(lr=0.003)", metrics="accuracy")
+row("slice_conv_three", "conv2d(17,3,relu) maxpool2d(2) flatten dense(4,softmax)",
+    x=(15, 12, 3), n=20, batch=8, epochs=2, optimizer="sgd(lr=0.05,momentum=0.9)", metrics="accuracy")
+row("slice_conv_three_same", "conv2d(8,3,relu,padding=same,use_bias=false) maxpool2d(2) flatten dense(4,softmax)",
+    x=(10, 14, 3), n=20, batch=7, epochs=2, optimizer="adam(lr=0.003)", metrics="accuracy")
+row("slice_conv_many", "conv2d(16,3,relu) maxpool2d(2) conv2d(32,3,relu) maxpool2d(2) flatten dense(4,softmax)",
+    x=(20, 17, 1), n=20, batch=8, epochs=2, optimizer="sgd(lr=0.05,momentum=0.9)", metrics="accuracy")
+row("slice_conv_many_same",
+    "conv2d(32,3,relu,padding=same) maxpool2d(2) conv2d(16,3,relu,padding=same,use_bias=false) maxpool2d(2) flatten dense(3,softmax)",
+    x=(12, 16, 3), n=20, batch=7, epochs=2, optimizer="adam(lr=0.003)", metrics="accuracy")
+row("slice_conv_many_twice",
+    "conv2d(16,3,relu,padding=same) maxpool2d(2) conv2d(16,3,relu,padding=same) maxpool2d(2) conv2d(48,3,relu,padding=same) "
+    "maxpool2d(2) flatten dense(3,softmax)",
+    x=(24, 24, 2), n=12, batch=5, epochs=2, optimizer="sgd(lr=0.1)", metrics="accuracy")
 row("slice_pool_overlap", "conv2d(4,3,relu) maxpool2d(3,strides=2) flatten dense(3,softmax)",
     x=(11, 9, 1), n=25, batch=7, epochs=2, optimizer="sgd(lr=0.05)", metrics="accuracy")
 row("slice_pool_same",
