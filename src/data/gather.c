@@ -13,7 +13,7 @@
 #define FEW_CHANNELS 8 /* below it, running along pixels beats running along channels */
 #define FEW_VALUES 32  /* up to it, a sample is copied in place */
 #define PREFETCH_BYTES 1024
-#define PREFETCH_AHEAD 2048 /* bytes: less than memory takes to answer would be copied meanwhile */
+#define PREFETCH_AHEAD 2048 /* bytes that are copied while memory answers */
 #define PIECE 16
 
 /* Converts `count` values: from_step in bytes, to_step in values. False if one does not fit. */
