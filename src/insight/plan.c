@@ -256,7 +256,6 @@ static bw_status fill(study *s, const bw_plan_options *options)
 
 static bw_status study_session(study *s, bw_dataset *dataset, int64_t window, const bw_plan_options *options)
 {
-    s->other_bytes = bwi_size_add(bwi_history_bytes(options->epochs), bwi_history_bytes(1));
     bwi_session_options session = {.train = true,
                                    .evaluate = options->validation,
                                    .batch = window,
@@ -264,11 +263,12 @@ static bw_status study_session(study *s, bw_dataset *dataset, int64_t window, co
                                    .lanes = options->lanes,
                                    .memory = options->memory,
                                    .spill = options->spill,
-                                   .other_bytes = s->other_bytes};
+                                   .epochs = options->epochs};
     bw_status status = bwi_session_plan(&s->session, s->model, dataset, &session, &s->inner);
     if (status != BW_OK) {
         return status;
     }
+    s->other_bytes = bwi_session_history_bytes(&s->session, options->validation, options->epochs);
     status = fill(s, options);
     bwi_release(s->ctx, s->values);
     bwi_release(s->ctx, s->workspaces);

@@ -75,8 +75,9 @@ static bw_status split_data(fitting *f, bw_dataset *dataset)
 static bw_status open_history(fitting *f)
 {
     const bwi_session *s = &f->session;
-    f->history = bwi_history_new(f->ctx, f->options.epochs);
-    f->logs = bwi_history_new(f->ctx, 1);
+    int width = bwi_session_columns(s, f->validation != NULL);
+    f->history = bwi_history_new(f->ctx, f->options.epochs, width);
+    f->logs = bwi_history_new(f->ctx, 1, width);
     if (!f->history || !f->logs) {
         return bwi_pending(f->ctx);
     }
@@ -186,7 +187,8 @@ static bw_status run(fitting *f)
         if (status != BW_OK) {
             return status;
         }
-        memcpy(f->history->values + (size_t)epoch * BWI_MAX_VALUES, f->logs->values, BWI_MAX_VALUES * sizeof(double));
+        size_t width = (size_t)f->history->width;
+        memcpy(f->history->values + (size_t)epoch * width, f->logs->values, width * sizeof(double));
         f->history->epochs = epoch + 1;
         bwi_painter_end(&f->painter, &p);
         f->stopped = bwi_watch_epoch(&f->watch, f->history, epoch) || f->stopped;
@@ -260,7 +262,7 @@ static bw_status open_session(fitting *f)
                                    .seed = o->seed,
                                    .class_weight = o->class_weight,
                                    .class_count = o->class_count};
-    options.other_bytes = bwi_size_add(bwi_history_bytes(o->epochs), bwi_history_bytes(1));
+    options.epochs = o->epochs;
     options.copies = bwi_watch_restores(f->ctx, o);
     bw_status status = bwi_pool_open(f->ctx);
     if (status != BW_OK) {
@@ -460,7 +462,7 @@ bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
     }
     bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset), .plain = true};
     status = bwi_session_feed(&s, BWI_PROGRAM_EVALUATE, &piece, NULL);
-    bw_history *history = status == BW_OK ? bwi_history_new(ctx, 1) : NULL;
+    bw_history *history = status == BW_OK ? bwi_history_new(ctx, 1, bwi_session_values(&s)) : NULL;
     if (history) {
         bwi_session_count(&s);
         history->epochs = 1;

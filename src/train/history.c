@@ -10,15 +10,15 @@ static void destroy(bwi_owned *object)
     bwi_release(history->ctx, history->values);
 }
 
-bw_history *bwi_history_new(bw_context *ctx, int capacity)
+bw_history *bwi_history_new(bw_context *ctx, int capacity, int width)
 {
     bw_history *history = bwi_own(ctx, sizeof *history, destroy);
     if (!history) {
         return NULL;
     }
     history->ctx = ctx;
-    history->capacity = capacity;
-    history->values = bwi_allocate(ctx, (size_t)capacity * BWI_MAX_VALUES, sizeof *history->values);
+    history->width = width;
+    history->values = bwi_try_allocate_lazily(ctx, bwi_size_multiply((size_t)capacity, (size_t)width * sizeof *history->values));
     if (!history->values) {
         bwi_disown(history);
         return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "no memory for a history of %d epochs", capacity);
@@ -26,9 +26,9 @@ bw_history *bwi_history_new(bw_context *ctx, int capacity)
     return history;
 }
 
-size_t bwi_history_bytes(int capacity)
+size_t bwi_history_bytes(int capacity, int width)
 {
-    size_t values = bwi_size_multiply((size_t)capacity, BWI_MAX_VALUES * sizeof(double));
+    size_t values = bwi_size_multiply((size_t)capacity, (size_t)width * sizeof(double));
     return bwi_size_add(bwi_allocation_bytes(sizeof(bw_history)), bwi_allocation_bytes(values));
 }
 
@@ -56,7 +56,7 @@ double bw_history_value(const bw_history *history, const char *column, int epoch
 {
     for (int c = 0; history && column && c < history->columns; c++) {
         if (strcmp(history->names[c], column) == 0 && epoch >= 0 && epoch < history->epochs) {
-            return history->values[(size_t)epoch * BWI_MAX_VALUES + (size_t)c];
+            return history->values[(size_t)epoch * (size_t)history->width + (size_t)c];
         }
     }
     return (double)NAN;

@@ -243,7 +243,8 @@ static bw_status make_plan(bwi_session *s, const made_ahead *data, const bwi_ses
                                 .data_user = data,
                                 .ranks = ctx->ranks ? bwi_rank_of(ctx)->count(ctx->ranks) : 1};
     request.outside_bytes = bwi_size_add(bwi_session_parameter_bytes(s), o->train ? bwi_optimizer_bytes(s->training) : 0);
-    size_t others = bwi_size_add(o->other_bytes, o->copies ? bwi_session_parameter_bytes(s) : 0);
+    size_t history = o->epochs ? bwi_session_history_bytes(s, o->evaluate, o->epochs) : 0;
+    size_t others = bwi_size_add(history, o->copies ? bwi_session_parameter_bytes(s) : 0);
     request.outside_bytes = bwi_size_add(request.outside_bytes, others);
     request.held_bytes = bwi_held_bytes(s->training->model);
     return bwi_plan_make(ctx, plan, &request);
@@ -449,6 +450,17 @@ static int skipped(const bwi_session *s)
 int bwi_session_values(const bwi_session *s)
 {
     return 1 + s->column_count - skipped(s);
+}
+
+int bwi_session_columns(const bwi_session *s, bool validates)
+{
+    return bwi_session_values(s) * (validates ? 2 : 1);
+}
+
+size_t bwi_session_history_bytes(const bwi_session *s, bool validates, int epochs)
+{
+    const int width = bwi_session_columns(s, validates);
+    return bwi_size_add(bwi_history_bytes(epochs, width), bwi_history_bytes(1, width));
 }
 
 const char *bwi_session_value_name(const bwi_session *s, int index)

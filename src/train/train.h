@@ -264,7 +264,7 @@ typedef struct bwi_session_options {
     size_t memory;
     const char *spill;            /* as in bw_fit_options */
     const bw_dataset *validation; /* besides the session's own; NULL: none */
-    size_t other_bytes;           /* that the caller takes besides: they are in the plan */
+    int epochs;                   /* of the history that the caller keeps besides: it is in the plan; 0: none */
     bool copies;                  /* the caller makes a copy of all variables */
     uint64_t seed;
     const float *class_weight; /* borrowed while the session is opened */
@@ -313,14 +313,20 @@ struct bw_history {
     bwi_owned owned;
     bw_context *ctx;
     char names[BWI_MAX_VALUES][BWI_COLUMN_NAME + 8];
-    int columns, epochs, capacity;
-    double *values; /* [epoch][column] */
+    int columns, epochs;
+    int width;      /* the most columns there can be */
+    double *values; /* [epoch][width] */
     bw_run_facts facts;
 };
 
-bw_history *bwi_history_new(bw_context *ctx, int capacity);
-size_t bwi_history_bytes(int capacity); /* that bwi_history_new allocates */
+/* Of so many epochs and columns; pages of a long one are taken as epochs are written. */
+bw_history *bwi_history_new(bw_context *ctx, int capacity, int width);
+size_t bwi_history_bytes(int capacity, int width); /* that bwi_history_new allocates */
 int bwi_history_add_column(bw_history *history, const char *prefix, const char *name);
+
+/* What the history of so many epochs, and the values of the present one, take: with those of a validation, if there is one. */
+int bwi_session_columns(const bwi_session *s, bool validates);
+size_t bwi_session_history_bytes(const bwi_session *s, bool validates, int epochs);
 
 /* What a run takes of memory, measured (measure.c). */
 typedef struct bwi_measure {

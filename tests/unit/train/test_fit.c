@@ -478,6 +478,37 @@ static void test_callbacks_use_the_model(void **state)
     assert_true(hash[0] == hash[1]);
 }
 
+static bool stop_at_third(void *user, const bw_progress *progress)
+{
+    (void)user;
+    return progress->epoch < 2;
+}
+
+/* Epochs that may come take no room but for their columns, and no pages before they come. */
+static void test_many_epochs(void **state)
+{
+    (void)state;
+    enum { EPOCHS = 1000000, COLUMNS = 4 };
+    planned p;
+    open_model(&p, plain, 50);
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.epochs = EPOCHS;
+    options.validation_split = 0.2;
+    options.on_epoch = stop_at_third;
+    bw_history *history;
+    check_ok(p.ctx, bw_fit(p.model, p.data, &options, &history));
+    assert_int_equal(bw_history_columns(history), COLUMNS);
+    assert_int_equal(bw_history_epochs(history), 3);
+    assert_true(bw_history_value(history, "val_loss", 2) > 0);
+    const bw_run_facts facts = bw_history_facts(history);
+    const size_t values = (size_t)EPOCHS * COLUMNS * sizeof(double);
+    assert_true(facts.planned_bytes > values && facts.planned_bytes < values + values / 4);
+    if (bwi_system_zeroes(values)) { /* not under the address sanitizer */
+        assert_true(facts.peak_bytes < values / 4);
+    }
+    planned_close(&p);
+}
+
 /* ---- Predictions ---- */
 
 static void test_predictions(void **state)
@@ -612,6 +643,7 @@ int main(void)
         cmocka_unit_test(test_accumulation),
         cmocka_unit_test(test_callbacks_stop),
         cmocka_unit_test(test_callbacks_use_the_model),
+        cmocka_unit_test(test_many_epochs),
         cmocka_unit_test(test_predictions),
         cmocka_unit_test(test_ranks_begin_together),
         cmocka_unit_test(test_ranks_with_other_batches),

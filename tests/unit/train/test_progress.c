@@ -60,7 +60,7 @@ static void test_bar(void **state)
     setenv("NO_COLOR", "1", 1);
     setenv("TERM", "xterm", 1);
     bw_context *ctx = bw_open(NULL);
-    bw_history *logs = bwi_history_new(ctx, 1);
+    bw_history *logs = bwi_history_new(ctx, 1, 2);
     logs->epochs = 1;
     logs->values[bwi_history_add_column(logs, "", "accuracy")] = 0.5;
     logs->values[bwi_history_add_column(logs, "", "loss")] = 0.00001234;
