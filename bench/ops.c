@@ -215,8 +215,8 @@ static void print_row(const char *what, double flops, double fast, double refere
 typedef struct conv {
     const bwi_kernels *kernels;
     bwi_conv_pool k;
-    bool winograd;
-    float *x, *y, *dy, *dx, *plain, *bias, *weights, *gradient, *db;
+    bool winograd, thin;
+    float *x, *y, *dy, *dx, *plain, *bias, *weights, *thin_weights, *gradient, *db;
     void *masks, *scratch;
 } conv;
 
@@ -227,6 +227,7 @@ static void conv_open(conv *c, const bwi_kernels *kernels, int64_t n, int64_t si
     *k = (bwi_conv_pool){.x = {n, side, side, channels, channels}, .kh = 3, .kw = 3};
     k->y = (bwi_image){n, (side - 2) / 2, (side - 2) / 2, filters, BWI_WINOGRAD_BLOCK};
     c->winograd = !bwi_conv_pool_fits(k);
+    c->thin = bwi_thin_fits(k);
     k->x.block = c->winograd ? BWI_WINOGRAD_BLOCK : channels;
     int64_t taps = 9 * channels * filters;
     c->x = numbers(bwi_image_floats(&k->x));
@@ -239,17 +240,21 @@ static void conv_open(conv *c, const bwi_kernels *kernels, int64_t n, int64_t si
     c->db = numbers(filters);
     c->weights = numbers(c->winograd ? bwi_winograd_floats(k) : bwi_conv_pool_floats(k));
     c->masks = room(bwi_relu_maxpool_mask_bytes(&k->y));
-    c->scratch = room(c->winograd ? bwi_winograd_scratch_bytes(k) : bwi_conv_pool_scratch_bytes(k));
+    c->thin_weights = numbers(bwi_thin_floats(k));
+    c->scratch = room((c->winograd ? bwi_winograd_scratch_bytes(k) : bwi_conv_pool_scratch_bytes(k)) + bwi_thin_scratch_bytes(k));
     if (c->winograd) {
         kernels->winograd_weights(k, c->plain, c->bias, c->weights);
     } else {
         bwi_conv_pool_arrange(k, c->plain, c->bias, c->weights);
     }
+    if (c->thin) {
+        kernels->thin_weights(k, c->weights, c->thin_weights);
+    }
 }
 
 static void conv_close(conv *c)
 {
-    float *floats[] = {c->x, c->y, c->dy, c->dx, c->plain, c->bias, c->weights, c->gradient, c->db};
+    float *floats[] = {c->x, c->y, c->dy, c->dx, c->plain, c->bias, c->weights, c->thin_weights, c->gradient, c->db};
     for (size_t i = 0; i < BWI_COUNT(floats); i++) {
         free(floats[i]);
     }
@@ -260,8 +265,12 @@ static void conv_close(conv *c)
 static void conv_forward(void *user)
 {
     conv *c = user;
-    (c->winograd ? c->kernels->winograd_forward : c->kernels->conv_pool_forward)(&c->k, c->x, c->weights, c->y, c->masks,
-                                                                                 c->scratch);
+    if (c->thin) {
+        c->kernels->thin_forward(&c->k, c->x, c->thin_weights, c->y, c->masks, c->scratch);
+    } else {
+        (c->winograd ? c->kernels->winograd_forward : c->kernels->conv_pool_forward)(&c->k, c->x, c->weights, c->y, c->masks,
+                                                                                     c->scratch);
+    }
 }
 
 static void conv_data(void *user)
