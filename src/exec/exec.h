@@ -134,7 +134,9 @@ typedef struct bwi_worker {
     int64_t *numbers; /* of the samples of its tile */
     char trouble[BWI_TROUBLE];
     bw_status status;
-    int64_t tiles; /* run so far: tests ask that more than one worker took part */
+    int64_t tiles;     /* run so far: tests ask that more than one worker took part */
+    atomic_llong next; /* of its stretch of what is being shared out */
+    int64_t end;
     unsigned char pad[BWI_CACHE_LINE];
 } bwi_worker;
 
@@ -176,8 +178,8 @@ struct bwi_exec {
     bwi_piece piece;
     bwi_ahead ahead;
     float *const *predictions;
-    atomic_int next_lane, failed;
-    atomic_llong next_block;
+    atomic_int failed;
+    int stretches; /* of what is being shared out */
     bwi_sink updater;
     bwi_visit visitor;
     void *visit_user;
@@ -215,6 +217,11 @@ void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *si
 bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k);
 /* The k-th tile of the piece, with the numbers of its samples in those of a region. */
 bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k);
+/* Shares numbers below `count` out (share.c): in as many stretches as there are workers, each begins with its own, the same in every
+ * step, so that what it touches stays in its cache, and then helps the others; in one stretch all begin with the lowest number. The
+ * next one for a worker, whose `turn` begins with 0; -1: there is none left. */
+void bwi_exec_share_out(bwi_exec *exec, int stretches, int64_t count);
+int64_t bwi_exec_next(bwi_exec *exec, int worker, int *turn);
 /* By ranges (ranges.c): whether the piece at hand runs so; runs it, failures as run_lanes. */
 bool bwi_ranges_fit(const bwi_exec *exec);
 void bwi_ranges_run(bwi_exec *exec);

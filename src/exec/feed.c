@@ -62,16 +62,11 @@ static bool is_own(const bwi_exec *exec, int lane)
 static void run_lanes(void *user, int worker)
 {
     bwi_exec *exec = user;
-    const int64_t lanes = exec->plan->lanes, tiles = exec->end - exec->begin, count = tiles < lanes ? tiles : lanes;
+    const int64_t lanes = exec->plan->lanes;
     int setting = exec->foreign ? bwi_onednn_begin() : 0;
     double begin = exec->ledger ? bwi_now() : 0;
-    for (int64_t n = 0;; n++) {
-        if (count > 1) { /* a single tile is one worker's */
-            n = atomic_fetch_add_explicit(&exec->next_lane, 1, memory_order_relaxed);
-        }
-        if (n >= count) {
-            break;
-        }
+    int turn = 0;
+    for (int64_t n; (n = bwi_exec_next(exec, worker, &turn)) >= 0;) {
         const int64_t k = exec->begin + n;
         int lane = lane_at(exec, k);
         if (is_own(exec, lane)) {
@@ -181,7 +176,10 @@ static void finish_phase(bwi_exec *exec, int from)
 static bw_status run_tiles(bwi_exec *exec)
 {
     int workers = workers_for(exec);
-    atomic_store_explicit(&exec->next_lane, 0, memory_order_relaxed);
+    const int64_t tiles = exec->end - exec->begin, lanes = exec->plan->lanes;
+    /* Samples that are made ahead come in the order of tiles. */
+    const bool in_order = workers == 1 || bwi_dataset_begins(exec->piece.dataset);
+    bwi_exec_share_out(exec, in_order ? 1 : workers, tiles < lanes ? tiles : lanes);
     atomic_store_explicit(&exec->failed, 0, memory_order_relaxed);
     if (bwi_ranges_fit(exec)) {
         bwi_ranges_run(exec);

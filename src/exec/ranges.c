@@ -59,9 +59,9 @@ static void run_units(void *user, int worker)
     bwi_exec *exec = u->exec;
     int setting = exec->foreign ? bwi_onednn_begin() : 0;
     double begin = exec->ledger ? bwi_now() : 0;
-    for (;;) {
-        int64_t unit = atomic_fetch_add_explicit(&exec->next_block, 1, memory_order_relaxed);
-        if (unit >= u->count || atomic_load_explicit(&exec->failed, memory_order_relaxed)) {
+    int turn = 0;
+    for (int64_t unit; (unit = bwi_exec_next(exec, worker, &turn)) >= 0;) {
+        if (atomic_load_explicit(&exec->failed, memory_order_relaxed)) {
             break;
         }
         u->run(exec, worker, u->instruction, unit);
@@ -78,7 +78,7 @@ static void share_units(bwi_exec *exec, unit_function run, int instruction, int6
 {
     units u = {.exec = exec, .run = run, .instruction = instruction, .count = count};
     int workers = count < exec->plan->workers ? (int)count : exec->plan->workers;
-    atomic_store_explicit(&exec->next_block, 0, memory_order_relaxed);
+    bwi_exec_share_out(exec, workers, count);
     if (workers > 1) {
         bwi_pool_run(exec->ctx, workers, run_units, &u);
     } else {

@@ -126,12 +126,9 @@ static void sum_shares(void *user, int worker)
     const bwi_kernels *kernels = exec->plan->kernels;
     const uint64_t *sorted = table->sorted;
     int64_t width = table->records.width;
-    (void)worker;
-    for (;;) {
-        int64_t i = SHARE * atomic_fetch_add_explicit(&exec->next_block, 1, memory_order_relaxed), end = i + SHARE;
-        if (i >= table->count) {
-            break;
-        }
+    int turn = 0;
+    for (int64_t share; (share = bwi_exec_next(exec, worker, &turn)) >= 0;) {
+        int64_t i = SHARE * share, end = i + SHARE;
         while (i < end && i < table->count) {
             if (!heads(sorted, i)) {
                 i++;
@@ -153,9 +150,10 @@ static void sum(bwi_exec *exec, int t)
 {
     bwi_table *table = &exec->tables[t];
     exec->table = t;
-    atomic_store(&exec->next_block, 0);
     bool share = table->count > SHARE && table->count * table->records.width > WORTH_SHARING_FLOATS;
-    bwi_pool_run(exec->ctx, share ? exec->plan->workers : 1, sum_shares, exec);
+    const int workers = share ? exec->plan->workers : 1;
+    bwi_exec_share_out(exec, workers, (table->count + SHARE - 1) / SHARE);
+    bwi_pool_run(exec->ctx, workers, sum_shares, exec);
     table->squared = 0;
     int64_t touched = 0, row = -1;
     for (int64_t i = 0; i < table->count; i++) {

@@ -7,8 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Below this many floats the caller's thread is quicker alone. */
-enum { WORTH_SHARING = 4 * BWI_UPDATE_BLOCK };
+/* Below this many floats the caller's thread is quicker alone; and where it made the gradient alone, as long as that, the weights and
+ * two slots stay in its second cache, and nothing has to come from another's. */
+enum { WORTH_SHARING = 4 * BWI_UPDATE_BLOCK, WORTH_MOVING = 16 * BWI_UPDATE_BLOCK };
 
 /* Lanes of this rank that hold anything. */
 static int used_lanes(const bwi_exec *exec)
@@ -119,11 +120,8 @@ static void share(void *user, int worker)
     const sharing *s = user;
     bwi_exec *exec = s->exec;
     double begin = exec->ledger ? bwi_now() : 0;
-    for (;;) {
-        int64_t number = atomic_fetch_add_explicit(&exec->next_block, 1, memory_order_relaxed);
-        if (number >= s->count) {
-            break;
-        }
+    int turn = 0;
+    for (int64_t number; (number = bwi_exec_next(exec, worker, &turn)) >= 0;) {
         s->work(exec, worker, number);
     }
     if (exec->ledger && s->part >= 0) {
@@ -131,19 +129,25 @@ static void share(void *user, int worker)
     }
 }
 
+static bool is_shared(const bwi_exec *exec, int64_t floats)
+{
+    return floats >= (exec->tiles == 1 ? WORTH_MOVING : WORTH_SHARING);
+}
+
 /* All blocks of dense variables, then `more`. */
 static void share_blocks(bwi_exec *exec, void (*work)(bwi_exec *exec, int worker, int64_t number), int64_t more, int part)
 {
     int64_t floats = (int64_t)(exec->plan->lane_sums / sizeof(float)) + more * BWI_UPDATE_BLOCK;
     sharing s = {.exec = exec, .work = work, .count = exec->block_count + more, .part = part};
-    if (floats < WORTH_SHARING && !exec->ledger) {
+    if (!is_shared(exec, floats) && !exec->ledger) {
         for (int64_t number = 0; number < s.count; number++) {
             work(exec, 0, number);
         }
         return;
     }
-    atomic_store(&exec->next_block, 0);
-    bwi_pool_run(exec->ctx, floats < WORTH_SHARING ? 1 : exec->plan->workers, share, &s);
+    const int workers = is_shared(exec, floats) ? exec->plan->workers : 1;
+    bwi_exec_share_out(exec, workers, s.count);
+    bwi_pool_run(exec->ctx, workers, share, &s);
 }
 
 /* Tile t of the window has its samples in lane t mod lanes. Only whole pieces are known here: the last one may have
