@@ -6,6 +6,8 @@ target_compile_options(batchwise_flags INTERFACE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wdouble-promotion -Wstrict-prototypes -Wmissing-prototypes -Wvla
     -Wcast-qual -Wformat=2
     $<$<BOOL:${BW_WERROR}>:-Werror>
+    # A loop whose length is known in some calls only cannot be unrolled in the others: that is no fault.
+    $<$<C_COMPILER_ID:Clang>:-Wno-pass-failed>
     # Never -ffast-math, never -march=native: the same bits on every machine. Sums keep their order; a product and a
     # sum are contracted in kernels only (library.cmake).
     -fno-math-errno -ffp-contract=off
