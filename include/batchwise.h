@@ -606,7 +606,7 @@ typedef struct bw_fit_options {
     void *user;              /* kept during the call; given to the callbacks */
     /* Keras's callbacks by their arguments, e.g. "patience=3,restore_best_weights=true"; NULL: not used. */
     const char *early_stopping;
-    const char *reduce_lr_on_plateau;
+    const char *reduce_lr_on_plateau; /* the history has a column learning_rate then */
     /* Weights by class, like sample weights but in training only; classes from class_count on weigh 1. Kept during the call
      * (bw_gradients_new: while the gradients live); NULL: none. */
     const float *class_weight;

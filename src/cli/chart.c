@@ -28,7 +28,7 @@ void cli_html_text(FILE *file, const char *text)
 
 /* ---- Curves --------------------------------------------------------------------------------------------- */
 
-enum { WIDTH = 460, HEIGHT = 250, LEFT = 46, RIGHT = 14, TOP = 14, BOTTOM = 34 };
+enum { WIDTH = 460, HEIGHT = 250, LEFT = 56, RIGHT = 14, TOP = 14, BOTTOM = 34 };
 
 typedef struct axes {
     int epochs;

@@ -89,6 +89,10 @@ static bw_status open_history(fitting *f)
             bwi_history_add_column(f->logs, part ? "val_" : "", name);
         }
     }
+    if (s->rates) { /* Keras's callback logs it */
+        bwi_history_add_column(f->history, "", "learning_rate");
+        bwi_history_add_column(f->logs, "", "learning_rate");
+    }
     return BW_OK;
 }
 
@@ -187,6 +191,9 @@ static bw_status run(fitting *f)
         if (status != BW_OK) {
             return status;
         }
+        if (f->session.rates) {
+            f->logs->values[f->logs->columns - 1] = bw_learning_rate(f->model);
+        }
         size_t width = (size_t)f->history->width;
         memcpy(f->history->values + (size_t)epoch * width, f->logs->values, width * sizeof(double));
         f->history->epochs = epoch + 1;
@@ -263,6 +270,7 @@ static bw_status open_session(fitting *f)
                                    .class_weight = o->class_weight,
                                    .class_count = o->class_count};
     options.epochs = o->epochs;
+    options.rates = o->reduce_lr_on_plateau != NULL;
     options.copies = bwi_watch_restores(f->ctx, o);
     bw_status status = bwi_pool_open(f->ctx);
     if (status != BW_OK) {

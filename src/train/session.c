@@ -301,6 +301,7 @@ static bw_status connect_model(bw_model *model, const bw_dataset *dataset, bool 
 static bw_status make_graph(bwi_session *s, bw_model *model, bw_dataset *dataset, const bwi_session_options *options)
 {
     bw_status status = copy_graph(s, model, dataset, !options->train && !options->evaluate);
+    s->rates = options->rates;
     for (int v = 0; status == BW_OK && v < s->graph.variable_count; v++) {
         s->penalized |= s->graph.variables[v]->l1 > 0 || s->graph.variables[v]->l2 > 0;
     }
@@ -454,7 +455,7 @@ int bwi_session_values(const bwi_session *s)
 
 int bwi_session_columns(const bwi_session *s, bool validates)
 {
-    return bwi_session_values(s) * (validates ? 2 : 1);
+    return bwi_session_values(s) * (validates ? 2 : 1) + s->rates;
 }
 
 size_t bwi_session_history_bytes(const bwi_session *s, bool validates, int epochs)

@@ -251,6 +251,7 @@ typedef struct bwi_session {
     double window_count;             /* what the window's gradient sum is to be divided by: its samples, or its unmasked entries */
     double *totals_block;            /* behind the columns' totals */
     unsigned compiles;               /* the training's when this was opened */
+    bool rates;                      /* the learning rate is logged */
     bool penalized;                  /* a variable has a regularizer */
     double fed, penalty;             /* of the last feed: samples, and what regularizers add to its loss */
     double fed_total, penalty_total; /* since bwi_session_reset; penalties times samples */
@@ -265,6 +266,7 @@ typedef struct bwi_session_options {
     const char *spill;            /* as in bw_fit_options */
     const bw_dataset *validation; /* besides the session's own; NULL: none */
     int epochs;                   /* of the history that the caller keeps besides: it is in the plan; 0: none */
+    bool rates;                   /* that has the learning rate too */
     bool copies;                  /* the caller makes a copy of all variables */
     uint64_t seed;
     const float *class_weight; /* borrowed while the session is opened */
@@ -307,7 +309,7 @@ bw_status bwi_fit_options_read(bw_context *ctx, bw_fit_options *to, const bw_fit
 
 /* ---- History and progress ---- */
 
-enum { BWI_MAX_VALUES = 2 * (BWI_MAX_COLUMNS + 1) };
+enum { BWI_MAX_VALUES = 2 * (BWI_MAX_COLUMNS + 1) + 1 };
 
 struct bw_history {
     bwi_owned owned;
@@ -324,7 +326,8 @@ bw_history *bwi_history_new(bw_context *ctx, int capacity, int width);
 size_t bwi_history_bytes(int capacity, int width); /* that bwi_history_new allocates */
 int bwi_history_add_column(bw_history *history, const char *prefix, const char *name);
 
-/* What the history of so many epochs, and the values of the present one, take: with those of a validation, if there is one. */
+/* What the history of so many epochs, and the values of the present one, take: with those of a validation, if there is one, and of
+ * the learning rate, if it is logged. */
 int bwi_session_columns(const bwi_session *s, bool validates);
 size_t bwi_session_history_bytes(const bwi_session *s, bool validates, int epochs);
 

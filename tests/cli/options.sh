@@ -29,6 +29,8 @@ hash=$(value hash)
 train --epochs 8 --quiet --json --plateau 'monitor=loss,patience=0,min_delta=10'
 expect_code 0 '--plateau'
 [ "$hash" != "$(value hash)" ] || fail '--plateau: expected another hash'
+train --epochs 3 --quiet --json --plateau 'monitor=loss,patience=0,min_delta=10,factor=0.5' --optimizer 'sgd(0.25)'
+expect_pattern out '"learning_rate": \[0.25, 0.25, 0.125\]' '--plateau: the learning rates, as Keras logs them'
 train --epochs 2 --quiet --save-best no/such/folder.keras
 expect_code 1 '--save-best to a folder that is not there'
 
