@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "kernel/kernel.h"
+#include "support/random.h"
 
 #define GUARD 64 /* bytes before and behind an output */
 #define GUARD_BYTE 0x7b
@@ -42,11 +43,7 @@ static inline void each_table(void (*check)(const bwi_kernels *k))
 
 static inline uint32_t random_word(void)
 {
-    static uint64_t state = 88172645463325252u;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return (uint32_t)(state >> 32);
+    return (uint32_t)(random_bits() >> 32);
 }
 
 /* In [-1, 1). */

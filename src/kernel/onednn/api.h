@@ -9,6 +9,7 @@
 #include "kernel/kernel.h"
 
 #include <oneapi/dnnl/dnnl.h>
+#include <oneapi/dnnl/dnnl_debug.h>
 
 /* What is made once for the process, and never freed: oneDNN has global state of its own. */
 typedef struct bwi_dnnl_library {

@@ -3,8 +3,6 @@
  */
 #include "kernel/onednn/convolution.h"
 
-#include <oneapi/dnnl/dnnl_debug.h>
-
 bw_status bwi_conv_fail(bw_context *ctx, const bwi_conv_shape *s, dnnl_status_t status)
 {
     return bwi_fail(ctx, status == dnnl_out_of_memory ? BW_RESOURCE_EXHAUSTED : BW_INTERNAL,

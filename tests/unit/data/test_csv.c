@@ -1,47 +1,7 @@
 /* CSV files against what pandas wrote and found (tests/data/make_csv.py), and against every kind of mistake in them. label: thread */
-#include "data_test.h"
+#include "csv_test.h"
 
 #include <math.h>
-
-static char logged[8192];
-
-static void keep_log(void *user, bw_log_level level, const char *message)
-{
-    (void)user, (void)level;
-    strncat(logged, message, sizeof logged - strlen(logged) - 2);
-    strcat(logged, "\n");
-}
-
-static bw_context *open_context(int workers)
-{
-    bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
-    options.workers = workers;
-    options.log = keep_log;
-    logged[0] = 0;
-    return bw_open(&options);
-}
-
-static bw_dataset *read_fixture(bw_context *ctx, const char *name, const bw_read_options *options)
-{
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", BW_TEST_DATA, name);
-    return bw_read(ctx, path, options);
-}
-
-static void same_values(const bw_dataset *a, const bw_dataset *b)
-{
-    assert_non_null(a);
-    assert_non_null(b);
-    assert_int_equal(bw_dataset_count(a), bw_dataset_count(b));
-    for (int field = 0; field < 2; field++) {
-        int64_t n, m;
-        float *x = gather_all(a, field, &n), *y = gather_all(b, field, &m);
-        assert_int_equal(n, m);
-        assert_memory_equal(x, y, (size_t)n * sizeof *x);
-        free(x);
-        free(y);
-    }
-}
 
 static void test_numbers(void **state)
 {
@@ -89,14 +49,6 @@ static void test_categories(void **state)
 }
 
 /* ---- Text in memory ---- */
-
-static bw_dataset *read_text(world *w, const char *text, const bw_read_options *options)
-{
-    assert_true(world_begin(w, (const unsigned char *)text, strlen(text)));
-    w->ctx->log = keep_log;
-    logged[0] = 0;
-    return bw_read(w->ctx, "a.csv", options);
-}
 
 /* The values of x and y, row after row, as text. */
 static void expect(const char *text, const bw_read_options *options, const char *expected)
@@ -434,7 +386,7 @@ static void test_first_mistake(void **state)
     free(text);
 }
 
-/* ---- Lists, streams, faults ---- */
+/* ---- Lists, standard input, damage and faults ---- */
 
 static void test_list(void **state)
 {
@@ -479,167 +431,6 @@ static void test_standard_input(void **state)
 }
 
 /* A gzip file cut anywhere, or with a byte changed, is damaged or an error in the text: never a crash, never silent. */
-/* ---- Streams ---- */
-
-/* Numbers only, larger than what is read before samples are given out. */
-static char *stream_text(int rows)
-{
-    char *text = malloc((size_t)rows * 64 + 64), *at = text + sprintf(text, "a,b,label\n");
-    for (int i = 0; i < rows; i++)
-        at += sprintf(at, "%d,%d.25,%d\n", i, -i, i % 7);
-    return text;
-}
-
-static bw_dataset *read_stream(world *w, const char *text, const bw_read_options *options)
-{
-    *w = (world){0};
-    assert_true(world_begin(w, (const unsigned char *)text, strlen(text)));
-    w->ctx->log = keep_log;
-    logged[0] = 0;
-    return bw_read(w->ctx, "-", options);
-}
-
-static void test_stream(void **state)
-{
-    (void)state;
-    enum { ROWS = 200000 };
-    char *text = stream_text(ROWS), place[200];
-    world w;
-    bw_dataset *stream = read_stream(&w, text, NULL);
-    assert_non_null(stream);
-    assert_int_equal(bw_dataset_count(stream), -1);
-    assert_int_equal(bwi_dataset_field(stream, 1)->dtype, BW_I32);
-    assert_int_equal(bwi_dataset_facts(stream)->features, 2);
-    const int64_t calls = w.io_calls;
-    assert_true(calls < (int64_t)strlen(text) / 777 / 2); /* most of it has not been read */
-    bw_dataset *batches = bw_batches(stream, 100);
-    const bwi_walk walk = {.first = 100, .count = 100, .tile = 10, .lanes = 1, .workers = 1};
-    assert_int_equal(bwi_dataset_begin(batches, &walk), BW_OK);
-    assert_true(w.io_calls == calls);
-    assert_int_equal(bwi_dataset_finish(batches), BW_OK);
-    assert_int_equal(bw_dataset_count(batches), ROWS);
-    assert_string_equal(bwi_dataset_place(batches, 150000, place, sizeof place), "standard input, line 150002");
-    world v;
-    v = (world){0};
-    same_values(batches, read_text(&v, text, NULL));
-    world_end(&v);
-    world_end(&w);
-    free(text);
-}
-
-static void test_stream_taken(void **state)
-{
-    (void)state;
-    char *text = stream_text(200000);
-    world w;
-    bw_read_options options = BW_READ_OPTIONS_DEFAULT;
-    options.take = 90000;
-    bw_dataset *stream = read_stream(&w, text, &options);
-    assert_int_equal(bwi_dataset_finish(stream), BW_OK);
-    assert_int_equal(bw_dataset_count(stream), 90000);
-    assert_true(w.io_calls < (int64_t)strlen(text) / 777);
-    world_end(&w);
-    free(text);
-}
-
-/* A mistake is told with its line, again and again; samples before it stay. */
-static void test_stream_mistakes(void **state)
-{
-    (void)state;
-    world w;
-    char *text = stream_text(200000);
-    strstr(text, "\n150000,")[1] = 'x';
-    bw_dataset *stream = read_stream(&w, text, NULL);
-    for (int again = 0; again < 2; again++) {
-        assert_int_equal(bwi_dataset_finish(stream), BW_INVALID_ARGUMENT);
-        assert_string_equal(bw_message(w.ctx), "standard input: line 150002: column 'a': 'x50000' is no number");
-    }
-    const bwi_destination to = {.data = (float[2]){0}, .dtype = BW_F32, .h = 1, .w = 1, .c = 2, .block = 2};
-    const int64_t number = 20000;
-    assert_int_equal(bwi_dataset_gather(stream, 0, 0, &number, 1, &to, NULL), BW_OK);
-    assert_true(((float *)to.data)[0] == 20000 && ((float *)to.data)[1] == -20000.25f);
-    world_end(&w);
-    strstr(text, "\nx50000,")[1] = '1';
-    memcpy(strstr(text, "\n160000,"), "\n160000,-160000,0.50", 20);
-    stream = read_stream(&w, text, NULL);
-    assert_int_equal(bwi_dataset_finish(stream), BW_INVALID_ARGUMENT);
-    assert_contains(bw_message(w.ctx), "standard input, line 160002: the target 0.5 is no whole number");
-    world_end(&w);
-    stream = read_stream(&w, text, NULL);
-    w.io_fail = w.io_calls + 10;
-    assert_int_equal(bwi_dataset_finish(stream), BW_DATA_LOSS);
-    assert_contains(bw_message(w.ctx), "cannot read standard input");
-    world_end(&w);
-    for (int64_t nth = 2; nth < 60; nth++) { /* whichever allocation fails, nothing is left behind */
-        w = (world){.allocation_fail = nth};
-        assert_true(world_begin(&w, (const unsigned char *)text, strlen(text)));
-        stream = bw_read(w.ctx, "-", NULL);
-        if (w.allocations >= nth)
-            assert_true((stream ? bwi_dataset_finish(stream) : bwi_pending(w.ctx)) == BW_RESOURCE_EXHAUSTED);
-        world_end(&w);
-    }
-    free(text);
-}
-
-/* What must be known of all records is: it is read to its end first, and that is said. */
-static void test_no_stream(void **state)
-{
-    (void)state;
-    world w;
-    char *text = stream_text(100000);
-    bw_read_options options = BW_READ_OPTIONS_DEFAULT;
-    options.missing = BW_MISSING_MEAN;
-    assert_int_equal(bw_dataset_count(read_stream(&w, text, &options)), 100000);
-    assert_contains(logged, "standard input: is read to its end first: missing values become the mean");
-    world_end(&w);
-    options = (bw_read_options)BW_READ_OPTIONS_DEFAULT;
-    options.categorical = "label";
-    assert_int_equal(bw_dataset_count(read_stream(&w, text, &options)), 100000);
-    assert_contains(logged, "first: column 2 ('label') holds texts");
-    world_end(&w);
-    options = (bw_read_options)BW_READ_OPTIONS_DEFAULT;
-    options.missing = BW_MISSING_ZERO;
-    memcpy(strstr(text, "\n90000,"), "\n     ,", 7);
-    bw_dataset *stream = read_stream(&w, text, &options);
-    assert_int_equal(bw_dataset_count(stream), -1);
-    assert_int_equal(bwi_dataset_finish(stream), BW_OK);
-    int64_t n;
-    float *x = gather_all(stream, 0, &n);
-    assert_true(x[2 * 90000] == 0 && x[2 * 90000 + 1] == -90000.25f && x[2 * 90001] == 90001);
-    free(x);
-    world_end(&w);
-    options.missing = BW_MISSING_SKIP;
-    stream = read_stream(&w, text, &options);
-    assert_int_equal(bwi_dataset_finish(stream), BW_OK);
-    assert_int_equal(bw_dataset_count(stream), 99999);
-    assert_contains(logged, "1 of 100000 records have missing values and are left out");
-    world_end(&w);
-    free(text);
-}
-
-/* gzip on standard input, of several members, a few bytes at a time. */
-static void test_packed_input(void **state)
-{
-    (void)state;
-    size_t size;
-    unsigned char *bytes = load(BW_TEST_DATA, "numbers.csv.gz", &size);
-    bw_context *ctx = open_context(1);
-    world w = {0};
-    assert_true(world_begin(&w, bytes, size));
-    same_values(bw_read(w.ctx, "-", NULL), read_fixture(ctx, "numbers.csv.gz", NULL));
-    world_end(&w);
-    w = (world){0};
-    assert_true(world_begin(&w, bytes, size - 9));
-    assert_failed(w.ctx, bw_read(w.ctx, "-", NULL), BW_DATA_LOSS, "standard input: the gzip file is damaged after");
-    world_end(&w);
-    w = (world){0};
-    assert_true(world_begin(&w, (const unsigned char *)"1", 1)); /* less than what tells gzip */
-    assert_int_equal(bw_dataset_count(bw_read(w.ctx, "-", NULL)), 1);
-    world_end(&w);
-    bw_close(ctx);
-    free(bytes);
-}
-
 static void test_damaged_gzip(void **state)
 {
     (void)state;
@@ -703,16 +494,11 @@ static void test_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),         cmocka_unit_test(test_categories),
-        cmocka_unit_test(test_forms),           cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_mistakes),        cmocka_unit_test(test_late_text),
-        cmocka_unit_test(test_bad_records),     cmocka_unit_test(test_like),
-        cmocka_unit_test(test_words),           cmocka_unit_test(test_large),
-        cmocka_unit_test(test_first_mistake),   cmocka_unit_test(test_list),
-        cmocka_unit_test(test_standard_input),  cmocka_unit_test(test_damaged_gzip),
-        cmocka_unit_test(test_stream),          cmocka_unit_test(test_stream_taken),
-        cmocka_unit_test(test_stream_mistakes), cmocka_unit_test(test_no_stream),
-        cmocka_unit_test(test_packed_input),    cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_categories),    cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_missing),        cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_late_text),
+        cmocka_unit_test(test_bad_records),    cmocka_unit_test(test_like),          cmocka_unit_test(test_words),
+        cmocka_unit_test(test_large),          cmocka_unit_test(test_first_mistake), cmocka_unit_test(test_list),
+        cmocka_unit_test(test_standard_input), cmocka_unit_test(test_damaged_gzip),  cmocka_unit_test(test_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,16 +10,7 @@
 #include <cmocka.h>
 
 #include "data/csv_scan.h"
-
-static uint64_t state64 = 88172645463325252u;
-
-static uint64_t any(void)
-{
-    state64 ^= state64 << 13;
-    state64 ^= state64 >> 7;
-    state64 ^= state64 << 17;
-    return state64;
-}
+#include "support/random.h"
 
 /* Text of every length up to some strides, in memory of exactly its size. */
 static void test_marks(void **unused)
@@ -28,7 +19,7 @@ static void test_marks(void **unused)
     for (size_t size = 1; size < 300; size++) {
         char *text = malloc(size);
         for (size_t i = 0; i < size; i++)
-            text[i] = "0123,\n\x8C\x0B"[any() % 8];
+            text[i] = "0123,\n\x8C\x0B"[random_bits() % 8];
         text[size - 1] = '\n';
         for (size_t from = 0; from < size; from += 1 + size / 7) {
             csv_scan scan = {.end = text + size};
@@ -48,7 +39,7 @@ static bool check(const char *text)
     const size_t size = strlen(text), space = size < 9 ? 9 : size;
     char *line = malloc(space + 1);
     line[space] = ',';
-    memset(line, '0' + (int)(any() % 10), space);
+    memset(line, '0' + (int)(random_bits() % 10), space);
     memcpy(line + space - size, text, size);
     double found, expected = strtod(text, NULL);
     const bool taken = csv_scan_number(line + space - size, line + space, &found);
@@ -69,11 +60,11 @@ static void test_numbers(void **unused)
         assert_true(check(given[i]) == little);
     for (int i = 0; i < 300000; i++) {
         char text[64];
-        const int digits = (int)(any() % 8) + 1;
-        snprintf(text, sizeof text, "%s%0*llu", any() % 2 ? "-" : "", (int)(any() % 4),
-                 (unsigned long long)(any() % 100000000u >> any() % 27));
+        const int digits = (int)(random_bits() % 8) + 1;
+        snprintf(text, sizeof text, "%s%0*llu", random_bits() % 2 ? "-" : "", (int)(random_bits() % 4),
+                 (unsigned long long)(random_bits() % 100000000u >> random_bits() % 27));
         if (digits < 8 && strlen(text) < 8) {
-            const size_t at = (text[0] == '-') + any() % strlen(text);
+            const size_t at = (text[0] == '-') + random_bits() % strlen(text);
             memmove(text + at + 1, text + at, strlen(text + at) + 1);
             text[at] = '.';
         }
@@ -93,9 +84,9 @@ static void test_no_numbers(void **unused)
     }
     for (int i = 0; i < 300000; i++) { /* any bytes: nothing is a number but digits with a point among them */
         char text[9] = "";
-        const size_t size = any() % 8 + 1;
+        const size_t size = random_bits() % 8 + 1;
         for (size_t k = 0; k < size; k++)
-            text[k] = any() % 3 ? (char)('0' + any() % 10) : (char)(any() % 255 + 1);
+            text[k] = random_bits() % 3 ? (char)('0' + random_bits() % 10) : (char)(random_bits() % 255 + 1);
         const char *rest = text + (text[0] == '-');
         const size_t whole = strspn(rest, "0123456789"), fraction = rest[whole] == '.' ? strspn(rest + whole + 1, "0123456789") : 0;
         const bool number = whole + fraction > 0 && strlen(rest) == whole + fraction + (rest[whole] == '.');

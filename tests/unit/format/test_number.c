@@ -10,16 +10,7 @@
 #include <cmocka.h>
 
 #include "format/format.h"
-
-static uint64_t state64 = 88172645463325252u;
-
-static uint64_t any(void)
-{
-    state64 ^= state64 << 13;
-    state64 ^= state64 >> 7;
-    state64 ^= state64 << 17;
-    return state64;
-}
+#include "support/random.h"
 
 static void check(const char *text)
 {
@@ -80,27 +71,28 @@ static void test_random(void **unused)
     for (int i = 0; i < 200000; i++) {
         char text[400];
         double value;
-        const uint64_t bits = any();
+        const uint64_t bits = random_bits();
         memcpy(&value, &bits, sizeof value);
-        switch (any() % 5) {
+        switch (random_bits() % 5) {
         case 0: /* any double, as it is printed */
             if (value - value != 0)
                 continue;
             snprintf(text, sizeof text, "%.17g", value);
             break;
         case 1:
-            snprintf(text, sizeof text, "%.*g", (int)(any() % 20) + 1, (double)(int64_t)any() * 1e-18);
+            snprintf(text, sizeof text, "%.*g", (int)(random_bits() % 20) + 1, (double)(int64_t)random_bits() * 1e-18);
             break;
         case 2:
-            snprintf(text, sizeof text, "%llu.%llue%d", (unsigned long long)(any() >> any() % 64),
-                     (unsigned long long)(any() >> any() % 64), (int)(any() % 60) - 30);
+            snprintf(text, sizeof text, "%llu.%llue%d", (unsigned long long)(random_bits() >> random_bits() % 64),
+                     (unsigned long long)(random_bits() >> random_bits() % 64), (int)(random_bits() % 60) - 30);
             break;
         case 3: /* in the middle between two doubles, or nearly */
-            snprintf(text, sizeof text, "%llue-%d", (unsigned long long)((any() >> 11 | 1) << any() % 11), (int)(any() % 28));
+            snprintf(text, sizeof text, "%llue-%d", (unsigned long long)((random_bits() >> 11 | 1) << random_bits() % 11),
+                     (int)(random_bits() % 28));
             break;
         default:
-            snprintf(text, sizeof text, "%.*f", (int)(any() % 15),
-                     (double)(float)((double)(int64_t)any() / (double)(1ull << any() % 64)));
+            snprintf(text, sizeof text, "%.*f", (int)(random_bits() % 15),
+                     (double)(float)((double)(int64_t)random_bits() / (double)(1ull << random_bits() % 64)));
         }
         check(text);
     }
