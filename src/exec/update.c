@@ -61,13 +61,27 @@ static void reduce_block(bwi_exec *exec, int worker, int64_t number)
     norms(exec)[number] = sum_block(exec, block->count, lanes ? lanes : 1, gradient);
 }
 
-/* Of a small model all gradients at once, if no norm is wanted: whether they are finite. If not, the blocks tell which. */
+/* The same once the lanes are added. */
+static void check_block(bwi_exec *exec, int worker, int64_t number)
+{
+    (void)worker;
+    const bwi_block *block = &exec->blocks[number];
+    norms(exec)[number] = sum_block(exec, block->count, 1, gradient_at(exec, 0, block->gradient));
+}
+
+/* Whether all gradients may be added at once: few, and nothing but that they are finite has to be known. */
+static bool is_whole(const bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    return plan->lane_sums <= BWI_UPDATE_BLOCK * sizeof(float) && plan->ranks == 1 && plan->table_count == 0 &&
+           !exec->norms_wanted && !exec->waiting && !exec->ledger;
+}
+
 static bool reduce_whole(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     const int64_t floats = (int64_t)(plan->lane_sums / sizeof(float)), stride = (int64_t)(plan->lane_bytes / sizeof(float));
-    return floats <= BWI_UPDATE_BLOCK && plan->ranks == 1 && plan->table_count == 0 && !exec->norms_wanted && !exec->waiting &&
-           !exec->ledger && plan->kernels->lanes_sum_finite(floats, used_lanes(exec), stride, gradient_at(exec, 0, 0));
+    return plan->kernels->lanes_sum_finite(floats, used_lanes(exec), stride, gradient_at(exec, 0, 0));
 }
 
 static void update_block(bwi_exec *exec, int worker, int64_t number)
@@ -180,8 +194,7 @@ static bw_status sum_ranks(bwi_exec *exec)
     bw_status status =
         exec->rank->sum_floats(exec->ctx, (float *)(void *)bwi_exec_lane(exec, 0), (int64_t)(plan->lane_sums / sizeof(float)));
     for (int64_t number = 0; status == BW_OK && number < exec->block_count; number++) {
-        const bwi_block *block = &exec->blocks[number];
-        norms(exec)[number] = sum_block(exec, block->count, 1, gradient_at(exec, 0, block->gradient));
+        check_block(exec, 0, number);
     }
     return status;
 }
@@ -276,9 +289,9 @@ double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable)
     return squared;
 }
 
-static bw_status reduce_blocks(bwi_exec *exec, double *squared_norm)
+static bw_status reduce_blocks(bwi_exec *exec, bool added, double *squared_norm)
 {
-    share_blocks(exec, reduce_block, 0, BWI_PART_REDUCE);
+    share_blocks(exec, added ? check_block : reduce_block, 0, BWI_PART_REDUCE);
     bw_status status = exec->plan->ranks > 1 ? sum_ranks(exec) : BW_OK;
     if (status == BW_OK) {
         bwi_records_sum(exec);
@@ -307,8 +320,9 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
     if (tell && exec->hooks.lane_norm && status == BW_OK) {
         tell_lane_norms(exec);
     }
-    if (status == BW_OK && !reduce_whole(exec)) {
-        status = reduce_blocks(exec, squared_norm);
+    const bool whole = is_whole(exec);
+    if (status == BW_OK && !(whole && reduce_whole(exec))) {
+        status = reduce_blocks(exec, whole, squared_norm); /* of a whole that is not finite: the blocks tell which is not */
     }
     bwi_float_restore(state);
     if (status != BW_OK) {
