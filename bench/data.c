@@ -26,8 +26,9 @@ static void stop(const char *what)
 
 static bw_dataset *open_or_stop(bw_context *ctx, bw_dataset *dataset)
 {
-    if (!dataset)
+    if (!dataset) {
         stop(bw_message(ctx));
+    }
     return dataset;
 }
 
@@ -40,8 +41,9 @@ static char *place(char *path, const char *folder, const char *name)
 static FILE *create(const char *path)
 {
     FILE *file = fopen(path, "wb");
-    if (!file)
+    if (!file) {
         stop(path);
+    }
     return file;
 }
 
@@ -53,7 +55,7 @@ static bool is_there(const char *path)
 
 static int compare_doubles(const void *a, const void *b)
 {
-    const double x = *(const double *)a, y = *(const double *)b;
+    double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
 }
 
@@ -67,16 +69,18 @@ static double median(double *values, int count)
 
 static void write_npy(const char *path)
 {
-    if (is_there(path))
+    if (is_there(path)) {
         return;
+    }
     FILE *file = create(path);
     fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, file);
     fprintf(file, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }%*s\n", ROWS, WIDTH,
             117 - snprintf(NULL, 0, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", ROWS, WIDTH), "");
     float row[WIDTH];
     for (int i = 0; i < ROWS; i++) {
-        for (int k = 0; k < WIDTH; k++)
+        for (int k = 0; k < WIDTH; k++) {
             row[k] = (float)((i * 31 + k) % 1000);
+        }
         fwrite(row, sizeof row, 1, file);
     }
     fclose(file);
@@ -86,12 +90,14 @@ static void write_npy(const char *path)
 
 static void write_short(FILE *file, bw_random *random)
 {
-    for (int i = 0; i < COLUMNS; i++)
+    for (int i = 0; i < COLUMNS; i++) {
         fprintf(file, "c%d,", i);
+    }
     fprintf(file, "label\n");
     for (int i = 0; i < LINES; i++) {
-        for (int k = 0; k < COLUMNS; k++)
+        for (int k = 0; k < COLUMNS; k++) {
             fprintf(file, "%.6f,", (double)bw_random_normal(random));
+        }
         fprintf(file, "%d\n", (int)bw_random_below(random, 10));
     }
 }
@@ -100,8 +106,9 @@ static void write_short(FILE *file, bw_random *random)
 static void write_long(FILE *file, bw_random *random)
 {
     for (int i = 0; i < LINES; i++) {
-        for (int k = 0; k < COLUMNS / 2; k++)
+        for (int k = 0; k < COLUMNS / 2; k++) {
             fprintf(file, "%.17g,", (double)bw_random_normal(random) + 1e-9 * (double)bw_random_normal(random));
+        }
         fprintf(file, "%d\n", (int)bw_random_below(random, 10));
     }
 }
@@ -110,8 +117,9 @@ static void write_long(FILE *file, bw_random *random)
 static void write_wide(FILE *file, bw_random *random)
 {
     for (int i = 0; i < ROWS / 5; i++) {
-        for (int k = 0; k < WIDTH; k++)
+        for (int k = 0; k < WIDTH; k++) {
             fprintf(file, "%d,", bw_random_below(random, 5) ? 0 : (int)bw_random_below(random, 256));
+        }
         fprintf(file, "%d\n", (int)bw_random_below(random, 10));
     }
 }
@@ -122,7 +130,7 @@ static void write_words(FILE *file, bw_random *random, const char *quote)
     static const char *const school[] = {"bachelor", "master", "hs-graduate", "11th", "doctorate", "some-college", "associate"};
     fprintf(file, "age,work,school,gain,hours,score,class\n");
     for (int i = 0; i < 3 * LINES; i++) {
-        const int age = 17 + (int)bw_random_below(random, 70), hours = (int)bw_random_below(random, 99);
+        int age = 17 + (int)bw_random_below(random, 70), hours = (int)bw_random_below(random, 99);
         fprintf(file, "%d,%s%s%s,%s%s%s,%d,%d,%.4f,%s%s%s\n", age, quote, work[bw_random_below(random, 6)], quote, quote,
                 school[bw_random_below(random, 7)], quote, (int)bw_random_below(random, 99999), hours,
                 (double)bw_random_uniform(random), quote, bw_random_below(random, 3) ? "no" : "yes", quote);
@@ -180,8 +188,9 @@ static void write_jpeg(const char *path, int number)
     jpeg_set_quality(&jpeg, 90, TRUE);
     jpeg_start_compress(&jpeg, TRUE);
     for (int y = 0; y < SIDE; y++) {
-        for (int x = 0; x < 3 * SIDE; x++)
+        for (int x = 0; x < 3 * SIDE; x++) {
             row[x] = (unsigned char)(128 + 60 * ((x / 3 + number) * (y + 7 * number) % 97) / 97 + (x % 3) * 20 + (x * y) % 13);
+        }
         jpeg_write_scanlines(&jpeg, rows, 1);
     }
     jpeg_finish_compress(&jpeg);
@@ -202,8 +211,9 @@ static void write_images(const char *folder)
     mkdir(place(path, folder, "images/1"), 0777);
     for (int i = 0; i < IMAGES; i++) {
         image_path(path, folder, i);
-        if (!is_there(path))
+        if (!is_there(path)) {
             write_jpeg(path, i);
+        }
     }
 }
 
@@ -214,20 +224,21 @@ static float tile[TILE * WIDTH];
 
 static double gather_rows(bw_dataset *dataset, int epoch)
 {
-    const bwi_destination to = {.data = tile, .dtype = BW_F32, .h = 1, .w = 1, .c = WIDTH, .block = WIDTH};
+    bwi_destination to = {.data = tile, .dtype = BW_F32, .h = 1, .w = 1, .c = WIDTH, .block = WIDTH};
     int64_t part[TILE];
-    const double begin = bwi_now();
+    double begin = bwi_now();
     for (int64_t first = 0; first < ROWS; first += TILE) {
         bwi_dataset_numbers(dataset, epoch, first, TILE, part);
-        if (bwi_dataset_gather(dataset, 0, epoch, part, TILE, &to, NULL) != BW_OK)
+        if (bwi_dataset_gather(dataset, 0, epoch, part, TILE, &to, NULL) != BW_OK) {
             stop("gather failed");
+        }
     }
     return bwi_now() - begin;
 }
 
 static double copy_rows(const float *rows)
 {
-    const double begin = bwi_now();
+    double begin = bwi_now();
     for (int64_t i = 0; i < ROWS; i++) {
         memcpy(tile + i % TILE * WIDTH, rows + numbers[i] * WIDTH, WIDTH * sizeof *tile);
         __asm__ volatile("" ::: "memory");
@@ -241,14 +252,15 @@ static void measure_npy(bw_context *ctx, const char *folder)
     bwi_bytes bytes;
     write_npy(place(path, folder, "rows.npy"));
     bw_dataset *dataset = open_or_stop(ctx, bw_shuffle(bw_read(ctx, path, NULL), 1));
-    if (bwi_file_map(ctx, &bytes, path) != BW_OK)
+    if (bwi_file_map(ctx, &bytes, path) != BW_OK) {
         stop(bw_message(ctx));
+    }
     const float *rows = (const float *)(const void *)(bytes.data + 128);
     double ratios[ROUNDS], best = 1;
     for (int round = 0; round < ROUNDS; round++) {
         bwi_dataset_numbers(dataset, round, 0, ROWS, numbers);
         copy_rows(rows); /* both files' pages and this round's order are known to the processor alike */
-        const double mine = gather_rows(dataset, round), plain = copy_rows(rows);
+        double mine = gather_rows(dataset, round), plain = copy_rows(rows);
         ratios[round] = plain / mine;
         best = mine < best ? mine : best;
     }
@@ -264,14 +276,14 @@ static void measure_batches(bw_context *ctx)
 {
     static float x[1000][4], row[4];
     static int32_t y[1000], label;
-    const bw_array inputs = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {1000, 4}};
-    const bw_array targets = {.data = y, .dtype = BW_I32, .rank = 1, .shape = {1000}};
-    const bwi_destination to = {.data = row, .dtype = BW_F32, .h = 1, .w = 1, .c = 4, .block = 4};
-    const bwi_destination to_label = {.data = &label, .dtype = BW_I32, .h = 1, .w = 1, .c = 1, .block = 1};
+    bw_array inputs = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {1000, 4}};
+    bw_array targets = {.data = y, .dtype = BW_I32, .rank = 1, .shape = {1000}};
+    bwi_destination to = {.data = row, .dtype = BW_F32, .h = 1, .w = 1, .c = 4, .block = 4};
+    bwi_destination to_label = {.data = &label, .dtype = BW_I32, .h = 1, .w = 1, .c = 1, .block = 1};
     bw_dataset *dataset = open_or_stop(ctx, bw_batches(bw_shuffle(bw_from_arrays(ctx, &inputs, &targets, NULL), 1), 1));
     double times[ROUNDS];
     for (int round = 0; round < ROUNDS; round++) {
-        const double begin = bwi_now();
+        double begin = bwi_now();
         for (int epoch = 0; epoch < 20; epoch++) {
             bw_iterator *iterator = bw_iterate(dataset, epoch);
             bw_batch *batch;
@@ -291,9 +303,9 @@ static void measure_batches(bw_context *ctx)
 
 static double read_csv(bw_context *ctx, const char *path)
 {
-    const double begin = bwi_now();
+    double begin = bwi_now();
     bw_dataset *dataset = open_or_stop(ctx, bw_read(ctx, path, NULL));
-    const double seconds = bwi_now() - begin;
+    double seconds = bwi_now() - begin;
     bw_dataset_free(dataset);
     return seconds;
 }
@@ -310,8 +322,9 @@ static void measure_csv(bw_context *ctx, const char *folder)
         char path[4096];
         double times[ROUNDS];
         table_path(path, folder, &tables[i]);
-        for (int round = 0; round < ROUNDS; round++)
+        for (int round = 0; round < ROUNDS; round++) {
             times[round] = read_csv(ctx, path);
+        }
         printf("csv, %s: %.0f MB/s\n", tables[i].what, csv_bytes(path) / median(times, ROUNDS) * 1e-6);
     }
 }
@@ -330,9 +343,10 @@ static void decode(const char *path, unsigned char *to)
     struct jpeg_decompress_struct jpeg;
     struct jpeg_error_mgr errors;
     FILE *file = fopen(path, "rb");
-    if (!file)
+    if (!file) {
         stop(path);
-    const size_t size = fread(bytes, 1, sizeof bytes, file);
+    }
+    size_t size = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
     jpeg.err = jpeg_std_error(&errors);
     jpeg_create_decompress(&jpeg);
@@ -364,11 +378,13 @@ static double decode_alone(const char *folder)
 {
     decoding d = {.folder = folder};
     pthread_t threads[THREADS];
-    const double begin = bwi_now();
-    for (int i = 0; i < THREADS; i++)
+    double begin = bwi_now();
+    for (int i = 0; i < THREADS; i++) {
         pthread_create(&threads[i], NULL, run_decoder, &d);
-    for (int i = 0; i < THREADS; i++)
+    }
+    for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
+    }
     return bwi_now() - begin;
 }
 
@@ -376,18 +392,20 @@ static double decode_alone(const char *folder)
 static double read_images(bw_dataset *dataset, int epoch)
 {
     static float pixels[3 * SIDE * SIDE];
-    const bwi_destination to = {.data = pixels, .dtype = BW_F32, .h = SIDE, .w = SIDE, .c = 3, .block = 3};
-    const double begin = bwi_now();
+    bwi_destination to = {.data = pixels, .dtype = BW_F32, .h = SIDE, .w = SIDE, .c = 3, .block = 3};
+    double begin = bwi_now();
     for (int64_t first = 0; first < IMAGES; first += 32) {
-        const int64_t count = IMAGES - first < 32 ? IMAGES - first : 32;
-        const bwi_walk walk = {.epoch = epoch, .first = first, .count = count, .tile = 1, .lanes = 1, .workers = 1};
+        int64_t count = IMAGES - first < 32 ? IMAGES - first : 32;
+        bwi_walk walk = {.epoch = epoch, .first = first, .count = count, .tile = 1, .lanes = 1, .workers = 1};
         char trouble[BWI_GATHER_TROUBLE];
-        if (bwi_dataset_begin(dataset, &walk) != BW_OK)
+        if (bwi_dataset_begin(dataset, &walk) != BW_OK) {
             stop("begin failed");
+        }
         for (int64_t i = first; i < first + count; i++) {
-            const int64_t number = bwi_dataset_number(dataset, epoch, i);
-            if (bwi_dataset_gather(dataset, 0, epoch, &number, 1, &to, trouble) != BW_OK)
+            int64_t number = bwi_dataset_number(dataset, epoch, i);
+            if (bwi_dataset_gather(dataset, 0, epoch, &number, 1, &to, trouble) != BW_OK) {
                 stop(trouble);
+            }
         }
     }
     return bwi_now() - begin;
@@ -409,7 +427,7 @@ static void measure_images(bw_context *ctx, const char *folder)
     double ratios[ROUNDS], times[ROUNDS];
     read_images(dataset, 0);
     for (int round = 0; round < ROUNDS; round++) {
-        const double alone = decode_alone(folder);
+        double alone = decode_alone(folder);
         read_images(dataset, 2 * round + 1);
         times[round] = read_images(dataset, 2 * round + 2);
         ratios[round] = alone / times[round];
@@ -443,8 +461,9 @@ static void serve(bw_context *ctx, const char *folder, const char *what)
 
 int main(int count, char **arguments)
 {
-    if (count < 2)
+    if (count < 2) {
         stop("expected a folder for its files");
+    }
     bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
     options.workers = count > 3 ? atoi(arguments[3]) : 0;
     bw_context *ctx = bw_open(&options);

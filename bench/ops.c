@@ -319,7 +319,7 @@ static void time_onednn(bw_context *ctx, const bwi_conv_shape *shape, double sec
     int setting = bwi_onednn_begin();
     for (int pass = 0; pass < 3; pass++) {
         bwi_conv_run *run = NULL;
-        only_reference |= strstr(facts->implementation[pass], "ref") != NULL;
+        only_reference = only_reference || strstr(facts->implementation[pass], "ref");
         if (bwi_conv_bind(ctx, &run, made, (bwi_conv_pass)pass, &memory) == BW_OK) {
             seconds[pass] = best_of(onednn_run, run);
         }
@@ -339,21 +339,21 @@ static void bench_conv(bw_context *ctx, const bwi_kernels *kernels, int64_t n, i
     static const work passes[3] = {conv_forward, conv_data, conv_weights};
     static const char *const names[3] = {"forward", "data", "weights"};
     double alone[3] = {0}, fast, slow, flops = 18.0 * (double)(n * (side - 2) * (side - 2) * channels * filters);
-    const bwi_conv_shape shape = {.n = n,
-                                  .ih = side,
-                                  .iw = side,
-                                  .ic = channels,
-                                  .oh = side - 2,
-                                  .ow = side - 2,
-                                  .oc = filters,
-                                  .kh = 3,
-                                  .kw = 3,
-                                  .stride_h = 1,
-                                  .stride_w = 1,
-                                  .dilation_h = 1,
-                                  .dilation_w = 1,
-                                  .groups = 1,
-                                  .with_bias = true};
+    bwi_conv_shape shape = {.n = n,
+                            .ih = side,
+                            .iw = side,
+                            .ic = channels,
+                            .oh = side - 2,
+                            .ow = side - 2,
+                            .oc = filters,
+                            .kh = 3,
+                            .kw = 3,
+                            .stride_h = 1,
+                            .stride_w = 1,
+                            .dilation_h = 1,
+                            .dilation_w = 1,
+                            .groups = 1,
+                            .with_bias = true};
     int64_t small = 8; /* the reference takes its time: of one small image, and as much more as there is more to do */
     double more = (double)(n * (side - 2) * (side - 2)) / (double)((small - 2) * (small - 2));
     conv ours, plain;
@@ -409,20 +409,20 @@ static void bench_dense(bw_context *ctx, const bwi_kernels *kernels, int64_t n, 
 {
     static const work passes[3] = {dense_forward, dense_data, dense_weights};
     static const char *const names[3] = {"forward", "data", "weights"};
-    const bwi_conv_shape shape = {.n = n,
-                                  .ih = 1,
-                                  .iw = 1,
-                                  .ic = in,
-                                  .oh = 1,
-                                  .ow = 1,
-                                  .oc = out,
-                                  .kh = 1,
-                                  .kw = 1,
-                                  .stride_h = 1,
-                                  .stride_w = 1,
-                                  .dilation_h = 1,
-                                  .dilation_w = 1,
-                                  .groups = 1};
+    bwi_conv_shape shape = {.n = n,
+                            .ih = 1,
+                            .iw = 1,
+                            .ic = in,
+                            .oh = 1,
+                            .ow = 1,
+                            .oc = out,
+                            .kh = 1,
+                            .kw = 1,
+                            .stride_h = 1,
+                            .stride_w = 1,
+                            .dilation_h = 1,
+                            .dilation_w = 1,
+                            .groups = 1};
     dense ours = {kernels, n, in, out, numbers(n * in), numbers(bwi_dense_packed_count(in, out)), numbers(n * out)}, plain = ours;
     double alone[3] = {0};
     plain.kernels = &bwi_kernels_reference;
@@ -450,7 +450,7 @@ typedef struct pass {
 static void adam(void *user)
 {
     pass *p = user;
-    const bwi_adam how = {.rate = 1e-3f, .epsilon = 1e-7f, .beta1 = 0.9, .beta2 = 0.999, .scale = 1};
+    bwi_adam how = {.rate = 1e-3f, .epsilon = 1e-7f, .beta1 = 0.9, .beta2 = 0.999, .scale = 1};
     p->kernels->adam(p->count, &how, p->a, p->b, p->c, p->d);
 }
 

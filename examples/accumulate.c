@@ -15,14 +15,17 @@ static bw_status train_epoch(bw_model *model, bw_dataset *data, bw_gradients *gr
     while ((status = bw_next(batches, &batch)) == BW_OK) {
         double loss = 0;
         status = bw_gradients_add(gradients, batch, &loss);
-        if (status == BW_OK && ++count % BATCHES_PER_UPDATE == 0)
+        if (status == BW_OK && ++count % BATCHES_PER_UPDATE == 0) {
             status = bw_apply(model, gradients); /* divides once by the number of samples, updates, clears */
-        if (status != BW_OK)
+        }
+        if (status != BW_OK) {
             break;
+        }
         sum += loss;
     }
-    if (status == BW_OUT_OF_RANGE) /* the end of the data */
+    if (status == BW_OUT_OF_RANGE) { /* the end of the data */
         status = bw_gradients_samples(gradients) > 0 ? bw_apply(model, gradients) : BW_OK;
+    }
     bw_iterator_free(batches);
     *mean = sum / count;
     return status;
@@ -40,17 +43,20 @@ int main(int argc, char **argv)
     int64_t shape[BW_MAX_RANK];
     int rank = bw_dataset_shape(data, shape);
     bw_status status = bw_compile(model, "adam(lr=0.003)", "sparse_categorical_crossentropy", "accuracy");
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = bw_build(model, rank, shape, 0);
+    }
     bw_gradients *gradients = bw_gradients_new(model, NULL);
     for (int epoch = 0; epoch < EPOCHS && status == BW_OK; epoch++) {
         double loss = 0;
         status = train_epoch(model, data, gradients, epoch, &loss);
-        if (status == BW_OK)
+        if (status == BW_OK) {
             printf("epoch %d: loss %.4f\n", epoch + 1, loss);
+        }
     }
-    if (status != BW_OK)
+    if (status != BW_OK) {
         fprintf(stderr, "%s: %s\n", bw_status_name(status), bw_message(ctx));
+    }
     bw_close(ctx);
     return status != BW_OK;
 }

@@ -14,10 +14,11 @@ int main(int argc, char **argv)
     options.progress = stderr;
     bw_history *history = NULL;
     bw_status status = bw_fit(model, digits, &options, &history);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         printf("accuracy %.3f\n", bw_history_last(history, "val_accuracy"));
-    else
+    } else {
         fprintf(stderr, "%s: %s\n", bw_status_name(status), bw_message(ctx));
+    }
     bw_close(ctx);
     return status != BW_OK;
 }

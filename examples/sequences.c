@@ -19,11 +19,13 @@ static void make_samples(void)
         float u = bw_random_uniform(&random);
         int length = i == 0 ? LONGEST : (int)(LONGEST * u * u * u) + 1;
         offsets[i + 1] = offsets[i] + length;
-        for (int64_t k = offsets[i]; k < offsets[i + 1]; k++)
+        for (int64_t k = offsets[i]; k < offsets[i + 1]; k++) {
             steps[k] = (int32_t)bw_random_below(&random, WORDS - 1) + 1; /* 0 is padding */
+        }
         labels[i] = (int32_t)bw_random_below(&random, 2);
-        if (labels[i])
+        if (labels[i]) {
             steps[offsets[i] + bw_random_below(&random, length)] = 7;
+        }
     }
 }
 

@@ -253,7 +253,7 @@ void bwi_float_restore(unsigned state);
         int64_t done = 0;                                \
         for (; done + ROUND <= (count); done += ROUND) { \
             for (int k = 0; k < ROUND; k++) {            \
-                const int64_t i = done + k;              \
+                int64_t i = done + k;                    \
                 __VA_ARGS__                              \
             }                                            \
         }                                                \

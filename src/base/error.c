@@ -52,21 +52,25 @@ static void make_line(char *line, size_t capacity, int length)
         line[0] = 0;
     } else if ((size_t)length >= capacity) {
         size_t end = capacity - 4;
-        while (end > 0 && ((unsigned char)line[end] & 0xC0) == 0x80)
+        while (end > 0 && ((unsigned char)line[end] & 0xC0) == 0x80) {
             end--;
+        }
         memcpy(line + end, "...", 4);
     }
-    for (char *c = line; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7F)
+    for (char *c = line; *c; c++) {
+        if ((unsigned char)*c < 0x20 || *c == 0x7F) {
             *c = ' ';
+        }
+    }
 }
 
 /* The text is made apart first: the context's own message may be among the arguments. */
 static void __attribute__((format(printf, 3, 0)))
 set_message(bw_context *ctx, bw_status status, const char *format, va_list arguments)
 {
-    if (!ctx || ctx->pending)
+    if (!ctx || ctx->pending) {
         return;
+    }
     char line[sizeof ctx->message];
     make_line(line, sizeof line, bwi_format(line, sizeof line, format, arguments));
     memcpy(ctx->message, line, strlen(line) + 1);
@@ -88,22 +92,25 @@ void *bwi_fail_build(bw_context *ctx, bw_status status, const char *format, ...)
     va_start(arguments, format);
     set_message(ctx, status, format, arguments);
     va_end(arguments);
-    if (ctx)
+    if (ctx) {
         ctx->pending = true;
+    }
     return NULL;
 }
 
 void *bwi_pass_on(bw_context *ctx)
 {
-    if (ctx && ctx->status != BW_OK)
+    if (ctx && ctx->status != BW_OK) {
         ctx->pending = true;
+    }
     return NULL;
 }
 
 bw_status bwi_pending(bw_context *ctx)
 {
-    if (!ctx || !ctx->pending)
+    if (!ctx || !ctx->pending) {
         return BW_OK;
+    }
     ctx->pending = false;
     return ctx->status;
 }
@@ -143,8 +150,9 @@ bw_status bwi_errno_status(int code)
 
 void bwi_log(bw_context *ctx, bw_log_level level, const char *format, ...)
 {
-    if (!ctx || !ctx->log)
+    if (!ctx || !ctx->log) {
         return;
+    }
     char line[sizeof ctx->message];
     va_list arguments;
     va_start(arguments, format);

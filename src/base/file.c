@@ -19,18 +19,18 @@ static bw_status fail_file(bw_context *ctx, int64_t code, const char *what, cons
 static int open_file(bw_context *ctx, const char *path, int flags, int mode)
 {
     int file;
-    do
+    do {
         file = ctx->io.open(ctx->io.user, path, flags, mode);
-    while (file == -EINTR);
+    } while (file == -EINTR);
     return file;
 }
 
 static int sync_file(bw_context *ctx, int file)
 {
     int result;
-    do
+    do {
         result = ctx->io.sync(ctx->io.user, file);
-    while (result == -EINTR);
+    } while (result == -EINTR);
     return result;
 }
 
@@ -49,8 +49,9 @@ bw_status bwi_file_map(bw_context *ctx, bwi_bytes *bytes, const char *path)
     bytes->size = 0;
     /* Without O_NONBLOCK a named pipe would wait for a writer. */
     int file = open_file(ctx, path, O_RDONLY | O_NONBLOCK, 0);
-    if (file < 0)
+    if (file < 0) {
         return fail_file(ctx, file, "open", path);
+    }
     bw_status status = BW_OK;
     int64_t size = ctx->io.size(ctx->io.user, file);
     if (size < 0) {
@@ -73,8 +74,9 @@ bw_status bwi_file_map(bw_context *ctx, bwi_bytes *bytes, const char *path)
 
 void bwi_file_unmap(bw_context *ctx, bwi_bytes *bytes)
 {
-    if (bytes->size)
+    if (bytes->size) {
         (void)ctx->io.unmap(ctx->io.user, (void *)(uintptr_t)bytes->data, bytes->size);
+    }
     bytes->data = NULL;
     bytes->size = 0;
 }
@@ -82,14 +84,16 @@ void bwi_file_unmap(bw_context *ctx, bwi_bytes *bytes)
 int64_t bwi_file_read_small(bw_context *ctx, const char *path, char *text, size_t capacity)
 {
     int file = open_file(ctx, path, O_RDONLY | O_NONBLOCK, 0);
-    if (file < 0)
+    if (file < 0) {
         return -1;
+    }
     size_t done = 0;
     int64_t got = 0;
     while (done < capacity) {
         got = ctx->io.read(ctx->io.user, file, text + done, capacity - done, (int64_t)done);
-        if (got == 0 || (got < 0 && got != -EINTR))
+        if (got == 0 || (got < 0 && got != -EINTR)) {
             break;
+        }
         done += got > 0 ? (size_t)got : 0;
     }
     (void)close_file(ctx, file);
@@ -98,20 +102,25 @@ int64_t bwi_file_read_small(bw_context *ctx, const char *path, char *text, size_
 
 static int64_t read_opened(bw_context *ctx, int file, size_t limit, bwi_buffer *to)
 {
-    const int64_t size = ctx->io.size(ctx->io.user, file);
+    int64_t size = ctx->io.size(ctx->io.user, file);
     size_t done = 0;
-    if (size < 0)
+    if (size < 0) {
         return size;
-    if ((uint64_t)size > limit)
+    }
+    if ((uint64_t)size > limit) {
         return -EFBIG;
-    if (!bwi_buffer_reserve(ctx, to, size ? (size_t)size : 1))
+    }
+    if (!bwi_buffer_reserve(ctx, to, size ? (size_t)size : 1)) {
         return -ENOMEM;
+    }
     while (done < (size_t)size) {
-        const int64_t got = ctx->io.read(ctx->io.user, file, to->memory + done, (size_t)size - done, (int64_t)done);
-        if (got == 0)
+        int64_t got = ctx->io.read(ctx->io.user, file, to->memory + done, (size_t)size - done, (int64_t)done);
+        if (got == 0) {
             break; /* it has become shorter */
-        if (got < 0 && got != -EINTR)
+        }
+        if (got < 0 && got != -EINTR) {
             return got;
+        }
         done += got > 0 ? (size_t)got : 0;
     }
     return (int64_t)done;
@@ -119,10 +128,11 @@ static int64_t read_opened(bw_context *ctx, int file, size_t limit, bwi_buffer *
 
 int64_t bwi_file_read_whole(bw_context *ctx, const char *path, size_t limit, bwi_buffer *to)
 {
-    const int file = open_file(ctx, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
-    if (file < 0)
+    int file = open_file(ctx, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
+    if (file < 0) {
         return file;
-    const int64_t size = read_opened(ctx, file, limit, to);
+    }
+    int64_t size = read_opened(ctx, file, limit, to);
     (void)close_file(ctx, file);
     return size;
 }
@@ -134,10 +144,12 @@ static int write_all(bw_context *ctx, int file, const void *data, size_t size)
     size_t done = 0;
     while (done < size) {
         int64_t put = ctx->io.write(ctx->io.user, file, (const char *)data + done, size - done, (int64_t)done);
-        if (put == -EINTR)
+        if (put == -EINTR) {
             continue;
-        if (put <= 0)
+        }
+        if (put <= 0) {
             return put < 0 ? (int)put : -ENOSPC;
+        }
         done += (size_t)put;
     }
     return 0;
@@ -151,8 +163,9 @@ static int open_temporary(bw_context *ctx, const char *path, bwi_text *name)
     for (int i = 0; i < NAME_TRIES && file == -EEXIST; i++) {
         name->length = 0;
         bwi_text_add(name, "%s.%ld-%u.tmp", path, (long)getpid(), atomic_fetch_add(&serial, 1));
-        if (name->failed)
+        if (name->failed) {
             return -ENOMEM;
+        }
         file = open_file(ctx, name->bytes, O_WRONLY | O_CREAT | O_EXCL, 0666);
     }
     return file;
@@ -195,10 +208,11 @@ static int open_folder(bw_context *ctx, const char *path)
 {
     const char *slash = strrchr(path, '/');
     bwi_text folder = {.ctx = ctx};
-    if (slash)
+    if (slash) {
         bwi_text_add(&folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
-    else
+    } else {
         bwi_text_add(&folder, ".");
+    }
     int file = folder.failed ? -ENOMEM : open_file(ctx, folder.bytes, O_RDONLY | O_DIRECTORY, 0);
     bwi_text_free(&folder);
     return file;
@@ -208,18 +222,22 @@ static int open_folder(bw_context *ctx, const char *path)
  * not read cannot be synced, and some file systems cannot sync folders at all; neither is a reason to refuse. */
 bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, size_t size)
 {
-    if (strlen(path) > INT32_MAX / 2)
+    if (strlen(path) > INT32_MAX / 2) {
         return fail_file(ctx, -ENAMETOOLONG, "write", "a file");
+    }
     int folder = open_folder(ctx, path);
-    if (folder < 0 && folder != -EACCES)
+    if (folder < 0 && folder != -EACCES) {
         return fail_file(ctx, folder, "open the folder of", path);
+    }
     bw_status status = write_and_rename(ctx, path, data, size);
-    if (folder < 0)
+    if (folder < 0) {
         return status;
+    }
     if (status == BW_OK) {
         int result = sync_file(ctx, folder);
-        if (result < 0 && result != -EINVAL && result != -ENOTSUP)
+        if (result < 0 && result != -EINVAL && result != -ENOTSUP) {
             status = fail_file(ctx, result, "sync the folder of", path);
+        }
     }
     (void)close_file(ctx, folder);
     return status;

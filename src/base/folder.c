@@ -13,22 +13,25 @@
 static int add_name(void *user, const char *name, bw_entry entry)
 {
     bwi_names *names = user;
-    const size_t bytes = strlen(name) + 1;
-    if (names->count == NAMES_LIMIT)
+    size_t bytes = strlen(name) + 1;
+    if (names->count == NAMES_LIMIT) {
         return -EOVERFLOW;
+    }
     if (names->length + bytes > names->capacity) {
-        const size_t capacity = 2 * names->capacity + bytes + 1024;
+        size_t capacity = 2 * names->capacity + bytes + 1024;
         char *larger = bwi_grow(names->ctx, names->text, names->length, capacity, 1);
-        if (!larger)
+        if (!larger) {
             return -ENOMEM;
+        }
         names->text = larger;
         names->capacity = capacity;
     }
     if (names->count == names->room) {
-        const int64_t room = 2 * names->room + 64;
+        int64_t room = 2 * names->room + 64;
         bwi_name *larger = bwi_grow(names->ctx, names->name, (size_t)names->count, (size_t)room, sizeof *larger);
-        if (!larger)
+        if (!larger) {
             return -ENOMEM;
+        }
         names->name = larger;
         names->room = room;
     }
@@ -53,10 +56,12 @@ bw_status bwi_folder_list(bw_context *ctx, const char *path, bwi_names *names)
         names->length = 0;
         result = ctx->io.list(ctx->io.user, path, add_name, names);
     } while (result == -EINTR);
-    if (result < 0)
+    if (result < 0) {
         return bwi_fail(ctx, bwi_errno_status(-result), "cannot list the folder %s: %s", path, bwi_errno_text(-result));
-    if (names->count > 0)
+    }
+    if (names->count > 0) {
         qsort_r(names->name, (size_t)names->count, sizeof *names->name, compare, names->text);
+    }
     return BW_OK;
 }
 
@@ -76,8 +81,8 @@ static int stop_at_first(void *user, const char *name, bw_entry entry)
 bool bwi_folder_is(bw_context *ctx, const char *path)
 {
     int result;
-    do
+    do {
         result = ctx->io.list(ctx->io.user, path, stop_at_first, NULL);
-    while (result == -EINTR);
+    } while (result == -EINTR);
     return result >= 0;
 }

@@ -7,8 +7,9 @@
 bw_status bwi_ledger_open(bw_context *ctx, bwi_ledger *ledger, int parts, int workers)
 {
     *ledger = (bwi_ledger){0};
-    if (parts < 0 || workers < 1)
+    if (parts < 0 || workers < 1) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "a ledger of %d parts for %d workers cannot be", parts, workers);
+    }
     size_t stride = bwi_size_align((size_t)parts, BWI_CACHE_LINE / sizeof(double));
     size_t slots = bwi_size_multiply(stride, (size_t)workers);
     double *seconds = bwi_allocate(ctx, slots, sizeof *ledger->seconds);
@@ -38,7 +39,8 @@ void bwi_ledger_add(bwi_ledger *ledger, int worker, int part, double seconds)
 double bwi_ledger_total(const bwi_ledger *ledger, int part)
 {
     double total = 0;
-    for (int worker = 0; worker < ledger->workers; worker++)
+    for (int worker = 0; worker < ledger->workers; worker++) {
         total += ledger->seconds[(size_t)worker * ledger->stride + (size_t)part];
+    }
     return total;
 }

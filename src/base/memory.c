@@ -26,8 +26,9 @@ size_t bwi_size_add(size_t a, size_t b)
 size_t bwi_size_multiply(size_t a, size_t b)
 {
     size_t product;
-    if (a == SIZE_MAX || b == SIZE_MAX) /* "too large" sticks, even times zero */
+    if (a == SIZE_MAX || b == SIZE_MAX) { /* "too large" sticks, even times zero */
         return SIZE_MAX;
+    }
     return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
 }
 
@@ -51,8 +52,9 @@ static void *allocate_pages(bw_context *ctx, size_t whole, size_t alignment)
     bool large = whole >= 2 * HUGE_PAGE;
     void *memory = ctx->allocator.allocate(ctx->allocator.user, whole, large ? HUGE_PAGE : alignment);
 #ifdef MADV_HUGEPAGE
-    if (memory && large)
+    if (memory && large) {
         (void)madvise(memory, whole & ~(HUGE_PAGE - 1), MADV_HUGEPAGE);
+    }
 #endif
     return memory;
 }
@@ -62,10 +64,12 @@ static void *allocate_zeroed(bw_context *ctx, size_t bytes, bool lazily)
 {
     size_t whole = bwi_size_add(bytes, sizeof(header));
     header *front = whole == SIZE_MAX ? NULL : allocate_pages(ctx, whole, BWI_CACHE_LINE);
-    if (!front)
+    if (!front) {
         return NULL;
-    if (!lazily || ctx->allocator.allocate != bwi_system_allocator.allocate || !bwi_system_zeroes(whole))
+    }
+    if (!lazily || ctx->allocator.allocate != bwi_system_allocator.allocate || !bwi_system_zeroes(whole)) {
         memset(front, 0, whole);
+    }
     front->whole = whole;
     atomic_fetch_add_explicit(&ctx->allocated, whole, memory_order_relaxed);
     return front + 1;
@@ -98,12 +102,13 @@ void *bwi_allocate(bw_context *ctx, size_t count, size_t size)
 
 bool bwi_buffer_reserve(bw_context *ctx, bwi_buffer *buffer, size_t bytes)
 {
-    if (bytes <= buffer->capacity)
+    if (bytes <= buffer->capacity) {
         return true;
+    }
     bwi_buffer_free(ctx, buffer);
     buffer->memory = bwi_try_allocate(ctx, bytes, 1);
     buffer->capacity = buffer->memory ? bytes : 0;
-    return buffer->memory != NULL;
+    return buffer->memory;
 }
 
 void bwi_buffer_free(bw_context *ctx, bwi_buffer *buffer)
@@ -114,8 +119,9 @@ void bwi_buffer_free(bw_context *ctx, bwi_buffer *buffer)
 
 void bwi_release(bw_context *ctx, void *memory)
 {
-    if (!memory)
+    if (!memory) {
         return;
+    }
     header *front = (header *)memory - 1;
     size_t whole = front->whole;
     atomic_fetch_sub_explicit(&ctx->allocated, whole, memory_order_relaxed);
@@ -125,10 +131,12 @@ void bwi_release(bw_context *ctx, void *memory)
 void *bwi_grow(bw_context *ctx, void *memory, size_t old_count, size_t count, size_t size)
 {
     void *larger = bwi_allocate(ctx, count, size);
-    if (!larger)
+    if (!larger) {
         return NULL;
-    if (memory)
+    }
+    if (memory) {
         memcpy(larger, memory, (old_count < count ? old_count : count) * size);
+    }
     bwi_release(ctx, memory);
     return larger;
 }
@@ -137,8 +145,9 @@ char *bwi_copy_text(bw_context *ctx, const char *text)
 {
     size_t bytes = strlen(text) + 1;
     char *copy = bwi_allocate(ctx, bytes, 1);
-    if (copy)
+    if (copy) {
         memcpy(copy, text, bytes);
+    }
     return copy;
 }
 
@@ -163,8 +172,9 @@ static size_t page_size(void)
 static bool take_pages(void *arena, size_t bytes)
 {
 #ifdef MADV_POPULATE_WRITE
-    if (madvise(arena, bytes, MADV_POPULATE_WRITE) != 0 && (errno == ENOMEM || errno == EFAULT))
+    if (madvise(arena, bytes, MADV_POPULATE_WRITE) != 0 && (errno == ENOMEM || errno == EFAULT)) {
         return false;
+    }
 #endif
     memset(arena, 0, bytes);
     return true;
@@ -190,8 +200,9 @@ void *bwi_arena_allocate(bw_context *ctx, size_t bytes)
 
 void bwi_arena_release(bw_context *ctx, void *arena, size_t bytes)
 {
-    if (!arena)
+    if (!arena) {
         return;
+    }
     size_t whole = bwi_size_align(bytes ? bytes : 1, page_size());
     atomic_fetch_sub_explicit(&ctx->allocated, whole, memory_order_relaxed);
     ctx->allocator.release(ctx->allocator.user, arena, whole);
@@ -214,8 +225,9 @@ static int64_t number_after(const char *text, const char *key)
     size_t length = strlen(key);
     for (const char *line = text; line; line = strchr(line, '\n')) {
         line += *line == '\n';
-        if (strncmp(line, key, length) != 0)
+        if (strncmp(line, key, length) != 0) {
             continue;
+        }
         const char *begin = line + length + strspn(line + length, " \t");
         int64_t value;
         return bwi_parse_int(begin, begin + strspn(begin, "0123456789"), &value) ? value : -1;
@@ -259,8 +271,9 @@ int64_t bwi_memory_faults(void)
 void bwi_memory_reset_peak(bw_context *ctx)
 {
     int file = ctx->io.open(ctx->io.user, "/proc/self/clear_refs", O_WRONLY, 0);
-    if (file < 0)
+    if (file < 0) {
         return;
+    }
     (void)ctx->io.write(ctx->io.user, file, "5", 1, 0);
     (void)ctx->io.close(ctx->io.user, file);
 }
@@ -278,8 +291,9 @@ static int64_t folder_number(bw_context *ctx, const char *root, int path_length,
 {
     char name[4096], text[SMALL_FILE];
     int length = snprintf(name, sizeof name, "%s%.*s/%s", root, path_length, path, file);
-    if (length < 0 || (size_t)length >= sizeof name || !read_text(ctx, name, text))
+    if (length < 0 || (size_t)length >= sizeof name || !read_text(ctx, name, text)) {
         return -1;
+    }
     return number_after(text, key);
 }
 
@@ -297,11 +311,12 @@ static size_t cgroup_available(bw_context *ctx, const cgroup_files *files, const
             size_t rest = use < limit ? (size_t)(limit - (use > 0 ? use : 0)) : 0;
             least = rest < least ? rest : least;
         }
-        if (length == 0)
+        if (length == 0) {
             return least;
-        do
+        }
+        do {
             length--;
-        while (length > 0 && path[length] != '/');
+        } while (length > 0 && path[length] != '/');
     }
 }
 
@@ -310,8 +325,9 @@ static bool lists_memory(const char *list, size_t length)
 {
     for (const char *end = list + length; list < end; list++) {
         size_t word = strcspn(list, ",:");
-        if (word == 6 && memcmp(list, "memory", 6) == 0)
+        if (word == 6 && memcmp(list, "memory", 6) == 0) {
             return true;
+        }
         list += word;
     }
     return false;
@@ -323,12 +339,14 @@ static size_t cgroup_line(bw_context *ctx, const char *line, size_t length)
     const char *end = line + length;
     const char *list = memchr(line, ':', length);
     const char *path = list ? memchr(list + 1, ':', (size_t)(end - list - 1)) : NULL;
-    if (!path)
+    if (!path) {
         return SIZE_MAX;
+    }
     list++;
     size_t list_length = (size_t)(path - list), path_length = (size_t)(end - ++path);
-    if (path_length > 2048 || memmem(path, path_length, "..", 2) || (path_length == 1 && *path == '/'))
+    if (path_length > 2048 || memmem(path, path_length, "..", 2) || (path_length == 1 && *path == '/')) {
         path_length = 0;
+    }
     if (list_length == 0) {
         size_t own = cgroup_available(ctx, &cgroup_2, "/sys/fs/cgroup", path, path_length);
         size_t beside = cgroup_available(ctx, &cgroup_2, "/sys/fs/cgroup/unified", path, path_length);
@@ -343,10 +361,12 @@ size_t bwi_memory_available(bw_context *ctx)
     char text[SMALL_FILE];
     size_t least = SIZE_MAX;
     int64_t kilobytes = read_text(ctx, "/proc/meminfo", text) ? number_after(text, "MemAvailable:") : -1;
-    if (kilobytes >= 0)
+    if (kilobytes >= 0) {
         least = bwi_size_multiply((size_t)kilobytes, 1024);
-    if (!read_text(ctx, "/proc/self/cgroup", text))
+    }
+    if (!read_text(ctx, "/proc/self/cgroup", text)) {
         return least;
+    }
     for (const char *line = text; *line;) {
         size_t length = strcspn(line, "\n");
         size_t rest = cgroup_line(ctx, line, length);
@@ -365,8 +385,9 @@ size_t bwi_memory_available(bw_context *ctx)
 bwi_disk bwi_disk_of(const char *folder)
 {
     struct statfs facts;
-    if (statfs(folder, &facts) != 0)
+    if (statfs(folder, &facts) != 0) {
         return (bwi_disk){.error = errno};
+    }
     unsigned long type = (unsigned long)facts.f_type & 0xffffffffUL;
     return (bwi_disk){.in_memory = type == TMPFS || type == RAMFS || type == HUGETLBFS,
                       .free = bwi_size_multiply((size_t)facts.f_bavail, (size_t)facts.f_bsize)};

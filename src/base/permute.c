@@ -35,8 +35,9 @@ static uint64_t mix(uint64_t x)
 static network open_network(uint64_t seed, uint64_t epoch, int64_t count)
 {
     network w = {.count = (uint64_t)count, .a = (uint64_t)sqrt((double)count)};
-    while (w.a * w.a < w.count)
+    while (w.a * w.a < w.count) {
         w.a++;
+    }
     w.b = (w.count + w.a - 1) / w.a;
     w.key = mix(mix(seed + GOLDEN) + mix(epoch ^ 0x6A09E667F3BCC909u));
     return w;
@@ -65,9 +66,10 @@ static int64_t walk(const network *w, int64_t i)
 
 int64_t bwi_permute(uint64_t seed, uint64_t epoch, int64_t count, int64_t i)
 {
-    if (count < 2)
+    if (count < 2) {
         return 0;
-    const network w = open_network(seed, epoch, count);
+    }
+    network w = open_network(seed, epoch, count);
     return walk(&w, i);
 }
 
@@ -83,13 +85,13 @@ typedef uint64_t vector __attribute__((vector_size(8 * LANES)));
 /* x / b: the estimate in doubles is at most one off, as x / b is below 2^32. */
 AVX512 static inline vector divide(vector x, vector b, __m512d inverse, vector *rest)
 {
-    const __m512i one = _mm512_set1_epi64(1);
+    __m512i one = _mm512_set1_epi64(1);
     __m512i q = _mm512_cvttpd_epu64(_mm512_mul_pd(_mm512_cvtepu64_pd((__m512i)x), inverse));
     __m512i r = (__m512i)(x - (vector)q * b);
-    const __mmask8 above = _mm512_movepi64_mask(r);
+    __mmask8 above = _mm512_movepi64_mask(r);
     q = _mm512_mask_sub_epi64(q, above, q, one);
     r = _mm512_mask_add_epi64(r, above, r, (__m512i)b);
-    const __mmask8 below = _mm512_cmpge_epu64_mask(r, (__m512i)b);
+    __mmask8 below = _mm512_cmpge_epu64_mask(r, (__m512i)b);
     q = _mm512_mask_add_epi64(q, below, q, one);
     *rest = (vector)_mm512_mask_sub_epi64(r, below, r, (__m512i)b);
     return (vector)q;
@@ -97,7 +99,7 @@ AVX512 static inline vector divide(vector x, vector b, __m512d inverse, vector *
 
 AVX512 static inline vector turn(vector half, vector other, vector extent)
 {
-    const __m512i high = (__m512i)(MIX(other) >> 32);
+    __m512i high = (__m512i)(MIX(other) >> 32);
     half += (vector)_mm512_mul_epu32(high, (__m512i)extent) >> 32;
     return (vector)_mm512_min_epu64((__m512i)half, (__m512i)(half - extent));
 }
@@ -105,8 +107,8 @@ AVX512 static inline vector turn(vector half, vector other, vector extent)
 /* Walks once around for `vectors` * LANES positions. */
 AVX512 static inline __attribute__((always_inline)) void turn_block(const network *w, int vectors, int64_t *positions)
 {
-    const vector a = (vector){0} + w->a, b = (vector){0} + w->b;
-    const __m512d inverse = _mm512_set1_pd(1 / (double)w->b);
+    vector a = (vector){0} + w->a, b = (vector){0} + w->b;
+    __m512d inverse = _mm512_set1_pd(1 / (double)w->b);
     vector l[LARGE], r[LARGE];
 #pragma GCC unroll 8
     for (int k = 0; k < vectors; k++) {
@@ -118,16 +120,18 @@ AVX512 static inline __attribute__((always_inline)) void turn_block(const networ
     for (int round = 0; round < ROUNDS; round += 2) {
         key += GOLDEN;
 #pragma GCC unroll 8
-        for (int k = 0; k < vectors; k++)
+        for (int k = 0; k < vectors; k++) {
             l[k] = turn(l[k], r[k] ^ key, a);
+        }
         key += GOLDEN;
 #pragma GCC unroll 8
-        for (int k = 0; k < vectors; k++)
+        for (int k = 0; k < vectors; k++) {
             r[k] = turn(r[k], l[k] ^ key, b);
+        }
     }
 #pragma GCC unroll 8
     for (int k = 0; k < vectors; k++) {
-        const vector x = l[k] * b + r[k];
+        vector x = l[k] * b + r[k];
         memcpy(positions + k * LANES, &x, sizeof x);
     }
 }
@@ -146,13 +150,16 @@ AVX512 static void turn_small(const network *w, int64_t *positions)
 static int64_t permute_vectors(const network *w, int64_t *positions, int64_t n)
 {
     int64_t done = 0;
-    for (; n - done >= LARGE * LANES; done += LARGE * LANES)
+    for (; n - done >= LARGE * LANES; done += LARGE * LANES) {
         turn_large(w, positions + done);
-    for (; n - done >= SMALL * LANES; done += SMALL * LANES)
+    }
+    for (; n - done >= SMALL * LANES; done += SMALL * LANES) {
         turn_small(w, positions + done);
+    }
     for (int64_t i = 0; i < done; i++) {
-        if ((uint64_t)positions[i] >= w->count)
+        if ((uint64_t)positions[i] >= w->count) {
             positions[i] = walk(w, positions[i]);
+        }
     }
     return done;
 }
@@ -161,13 +168,16 @@ static int64_t permute_vectors(const network *w, int64_t *positions, int64_t n)
 void bwi_permute_all(uint64_t seed, uint64_t epoch, int64_t count, int64_t *positions, int64_t n)
 {
     int64_t done = 0;
-    if (count < 2)
+    if (count < 2) {
         return;
-    const network w = open_network(seed, epoch, count);
+    }
+    network w = open_network(seed, epoch, count);
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
         done = permute_vectors(&w, positions, n);
+    }
 #endif
-    for (; done < n; done++)
+    for (; done < n; done++) {
         positions[done] = walk(&w, positions[done]);
+    }
 }

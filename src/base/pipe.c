@@ -26,8 +26,9 @@ bw_status bwi_pipe_open(bw_context *ctx, bwi_pipe *pipe)
 
 void bwi_pipe_close(bw_context *ctx, bwi_pipe *pipe)
 {
-    if (pipe->open)
+    if (pipe->open) {
         (void)ctx->io.close(ctx->io.user, pipe->file);
+    }
     pipe->open = false;
 }
 
@@ -44,20 +45,23 @@ static void wait(bw_context *ctx, const bwi_pipe *pipe, double since, long *nano
 
 bw_status bwi_pipe_read(bw_context *ctx, bwi_pipe *pipe, void *to, size_t size, size_t *got)
 {
-    const double since = bwi_now();
+    double since = bwi_now();
     long nanoseconds = SHORTEST_WAIT;
     bool told = false;
     *got = 0;
     for (;;) {
-        const int64_t count = ctx->io.read(ctx->io.user, pipe->file, to, size, pipe->read);
-        if (bwi_cancelled(ctx))
+        int64_t count = ctx->io.read(ctx->io.user, pipe->file, to, size, pipe->read);
+        if (bwi_cancelled(ctx)) {
             return bwi_cancel_report(ctx);
-        if (count == -EAGAIN)
+        }
+        if (count == -EAGAIN) {
             wait(ctx, pipe, since, &nanoseconds, &told);
-        else if (count < 0 && count != -EINTR)
+        } else if (count < 0 && count != -EINTR) {
             return fail_read(ctx, count);
-        if (count < 0)
+        }
+        if (count < 0) {
             continue;
+        }
         *got = (size_t)count;
         pipe->read += count;
         return BW_OK;

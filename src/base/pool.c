@@ -75,8 +75,9 @@ unsigned bwi_float_begin(void)
 {
 #ifdef __SSE__
     unsigned before = _mm_getcsr();
-    if ((before & ~FLOAT_FLAGS) != FLOAT_STATE)
+    if ((before & ~FLOAT_FLAGS) != FLOAT_STATE) {
         _mm_setcsr(FLOAT_STATE);
+    }
     return before;
 #else
     return 0;
@@ -86,8 +87,9 @@ unsigned bwi_float_begin(void)
 void bwi_float_restore(unsigned state)
 {
 #ifdef __SSE__
-    if ((state & ~FLOAT_FLAGS) != FLOAT_STATE || (_mm_getcsr() & ~FLOAT_FLAGS) != FLOAT_STATE)
+    if ((state & ~FLOAT_FLAGS) != FLOAT_STATE || (_mm_getcsr() & ~FLOAT_FLAGS) != FLOAT_STATE) {
         _mm_setcsr(state);
+    }
 #else
     (void)state;
 #endif
@@ -106,15 +108,18 @@ static void pause_cpu(void)
 
 static bool spin(const bwi_pool *pool, const atomic_uint *number, unsigned wanted)
 {
-    if (atomic_load(number) == wanted)
+    if (atomic_load(number) == wanted) {
         return true;
-    if (atomic_load_explicit(&all_workers, memory_order_relaxed) > pool->cpus)
+    }
+    if (atomic_load_explicit(&all_workers, memory_order_relaxed) > pool->cpus) {
         return false;
+    }
     double end = bwi_now() + SPIN_SECONDS;
     do {
         for (int i = 0; i < SPIN_PAUSES; i++) {
-            if (atomic_load_explicit(number, memory_order_acquire) == wanted)
+            if (atomic_load_explicit(number, memory_order_acquire) == wanted) {
                 return true;
+            }
             pause_cpu();
         }
     } while (bwi_now() < end);
@@ -123,12 +128,14 @@ static bool spin(const bwi_pool *pool, const atomic_uint *number, unsigned wante
 
 static void wait_for(const bwi_pool *pool, sleeper *rest, const atomic_uint *number, unsigned wanted)
 {
-    if (spin(pool, number, wanted))
+    if (spin(pool, number, wanted)) {
         return;
+    }
     pthread_mutex_lock(&rest->mutex);
     atomic_store(&rest->asleep, true);
-    while (atomic_load(number) != wanted)
+    while (atomic_load(number) != wanted) {
         pthread_cond_wait(&rest->wake, &rest->mutex);
+    }
     atomic_store(&rest->asleep, false);
     pthread_mutex_unlock(&rest->mutex);
 }
@@ -136,8 +143,9 @@ static void wait_for(const bwi_pool *pool, sleeper *rest, const atomic_uint *num
 static void announce(sleeper *rest, atomic_uint *number, unsigned value)
 {
     atomic_store(number, value);
-    if (!atomic_load(&rest->asleep))
+    if (!atomic_load(&rest->asleep)) {
         return;
+    }
     pthread_mutex_lock(&rest->mutex);
     pthread_cond_signal(&rest->wake);
     pthread_mutex_unlock(&rest->mutex);
@@ -146,10 +154,12 @@ static void announce(sleeper *rest, atomic_uint *number, unsigned value)
 static bool sleeper_open(sleeper *rest)
 {
     atomic_init(&rest->asleep, false);
-    if (pthread_mutex_init(&rest->mutex, NULL) != 0)
+    if (pthread_mutex_init(&rest->mutex, NULL) != 0) {
         return false;
-    if (pthread_cond_init(&rest->wake, NULL) == 0)
+    }
+    if (pthread_cond_init(&rest->wake, NULL) == 0) {
         return true;
+    }
     pthread_mutex_destroy(&rest->mutex);
     return false;
 }
@@ -164,8 +174,9 @@ static void sleeper_close(sleeper *rest)
 
 static void do_work(const bwi_pool *pool, int worker)
 {
-    if (bwi_pool_delay)
+    if (bwi_pool_delay) {
         bwi_pool_delay(worker);
+    }
     pool->work(pool->user, worker);
 }
 
@@ -177,8 +188,9 @@ static void *helper_main(void *argument)
     bwi_float_begin();
     for (unsigned run = 1;; run++) {
         wait_for(pool, &self->rest, &self->asked, run);
-        if (!pool->work)
+        if (!pool->work) {
             return NULL;
+        }
         do_work(pool, self->worker);
         announce(&pool->caller, &self->done, run);
     }
@@ -191,15 +203,17 @@ static void ask(helper *one)
 
 static int start_helper(helper *one)
 {
-    if (!sleeper_open(&one->rest))
+    if (!sleeper_open(&one->rest)) {
         return -1;
+    }
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int result = pthread_create(&one->thread, NULL, helper_main, one);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (result != 0)
+    if (result != 0) {
         sleeper_close(&one->rest);
+    }
     return result;
 }
 
@@ -207,8 +221,9 @@ static int start_helper(helper *one)
 static void end_pool(bw_context *ctx, bwi_pool *pool, int count)
 {
     pool->work = NULL;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         ask(&pool->helpers[i]);
+    }
     for (int i = 0; i < count; i++) {
         pthread_join(pool->helpers[i].thread, NULL);
         sleeper_close(&pool->helpers[i].rest);
@@ -221,8 +236,9 @@ static void end_pool(bw_context *ctx, bwi_pool *pool, int count)
 
 bw_status bwi_pool_open(bw_context *ctx)
 {
-    if (ctx->pool || ctx->workers < 2)
+    if (ctx->pool || ctx->workers < 2) {
         return BW_OK;
+    }
     bwi_pool *pool = bwi_allocate(ctx, 1, sizeof *pool);
     helper *helpers = pool ? bwi_allocate(ctx, (size_t)ctx->workers - 1, sizeof *helpers) : NULL;
     if (!helpers || !sleeper_open(&pool->caller)) {
@@ -250,16 +266,18 @@ bw_status bwi_pool_open(bw_context *ctx)
 
 void bwi_pool_close(bw_context *ctx)
 {
-    if (ctx->pool)
+    if (ctx->pool) {
         end_pool(ctx, ctx->pool, ctx->pool->workers - 1);
+    }
     ctx->pool = NULL;
 }
 
 static void run_alone(int workers, bwi_work work, void *user)
 {
     for (int worker = 0; worker < workers; worker++) {
-        if (bwi_pool_delay)
+        if (bwi_pool_delay) {
             bwi_pool_delay(worker);
+        }
         work(user, worker);
     }
 }
@@ -274,8 +292,9 @@ void bwi_pool_run(bw_context *ctx, int workers, bwi_work work, void *user)
     } else {
         pool->work = work;
         pool->user = user;
-        for (int i = 0; i < workers - 1; i++)
+        for (int i = 0; i < workers - 1; i++) {
             ask(&pool->helpers[i]);
+        }
         do_work(pool, 0);
         for (int i = 0; i < workers - 1; i++) {
             helper *one = &pool->helpers[i];

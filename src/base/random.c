@@ -38,8 +38,9 @@ static double logarithm(double u)
         e--;
     }
     double s = (m - 1) / (m + 1), square = s * s, sum = 0;
-    for (int k = 21; k >= 1; k -= 2)
+    for (int k = 21; k >= 1; k -= 2) {
         sum = sum * square + 1.0 / k;
+    }
     return e * 0.69314718055994531 + 2 * s * sum;
 }
 
@@ -102,9 +103,11 @@ uint64_t bwi_hash(uint64_t seed, const void *bytes, size_t size)
     const unsigned char *next = bytes;
     uint64_t hash = mix(mix(seed + GOLDEN) + (uint64_t)size);
     size_t rest = size;
-    for (; rest >= 8; rest -= 8, next += 8)
+    for (; rest >= 8; rest -= 8, next += 8) {
         hash = join_word(hash, little_endian(next, 8));
-    if (rest)
+    }
+    if (rest) {
         hash = join_word(hash, little_endian(next, rest));
+    }
     return mix(hash);
 }

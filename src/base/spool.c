@@ -31,8 +31,9 @@ static int open_nameless(bw_context *ctx)
     for (int i = 0; i < NAME_TRIES && (file == -EOPNOTSUPP || file == -EISDIR || file == -EEXIST || file == -EINTR); i++) {
         snprintf(path, sizeof path, "%.400s/batchwise-%ld-%u", folder(), (long)getpid(), atomic_fetch_add(&serial, 1));
         file = io->open(io->user, path, O_RDWR | O_CREAT | O_EXCL, 0600);
-        if (file >= 0)
+        if (file >= 0) {
             (void)io->remove(io->user, path);
+        }
     }
     return file;
 }
@@ -40,12 +41,15 @@ static int open_nameless(bw_context *ctx)
 /* Whether so many bytes are to be in a file. */
 static bool beyond(const bw_context *ctx, const bwi_spool *spool, size_t bytes)
 {
-    if (!ctx->io.map_shared)
+    if (!ctx->io.map_shared) {
         return false;
-    if (spool->opened)
+    }
+    if (spool->opened) {
         return true;
-    if (ctx->spool_limit)
+    }
+    if (ctx->spool_limit) {
         return bytes > ctx->spool_limit;
+    }
     return bytes > PLAIN && bytes > bwi_memory_available((bw_context *)(uintptr_t)ctx) / 2;
 }
 
@@ -58,28 +62,31 @@ static bw_status fail_file(bw_context *ctx, size_t bytes, int code, const char *
 
 static void unmap(bw_context *ctx, bwi_spool *spool)
 {
-    if (spool->opened && spool->memory)
+    if (spool->opened && spool->memory) {
         (void)ctx->io.unmap(ctx->io.user, spool->memory, spool->bytes);
-    else
+    } else {
         bwi_release(ctx, spool->memory);
+    }
     spool->memory = NULL;
 }
 
 static bw_status map_file(bw_context *ctx, bwi_spool *spool, size_t used, size_t bytes, const char *what)
 {
-    const bool moves = !spool->opened;
+    bool moves = !spool->opened;
     int file = moves ? open_nameless(ctx) : spool->file;
     void *memory = NULL;
     int code = file;
     while (file >= 0 && (code = ctx->io.map_shared(ctx->io.user, file, bytes, &memory)) == -EINTR)
         ;
     if (code < 0) {
-        if (moves && file >= 0)
+        if (moves && file >= 0) {
             (void)ctx->io.close(ctx->io.user, file);
+        }
         return fail_file(ctx, bytes, code, what);
     }
-    if (moves && used)
+    if (moves && used) {
         memcpy(memory, spool->memory, used);
+    }
     unmap(ctx, spool); /* what is in the file is in the new pages too */
     spool->opened = true;
     spool->file = file;
@@ -91,20 +98,26 @@ static bw_status map_file(bw_context *ctx, bwi_spool *spool, size_t used, size_t
 bw_status bwi_spool_grow(bw_context *ctx, bwi_spool *spool, size_t used, size_t bytes, const char *what)
 {
     char needed[32], there[32];
-    if (bytes <= spool->bytes)
+    if (bytes <= spool->bytes) {
         return BW_OK;
-    if (bytes >= SIZE_MAX / 2)
+    }
+    if (bytes >= SIZE_MAX / 2) {
         return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: more than can be kept", what);
-    if (beyond(ctx, spool, bytes))
+    }
+    if (beyond(ctx, spool, bytes)) {
         return map_file(ctx, spool, used, bytes, what);
-    if (bytes > PLAIN && bytes > bwi_memory_available(ctx))
+    }
+    if (bytes > PLAIN && bytes > bwi_memory_available(ctx)) {
         return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: needs %s of memory, there are %s", what, bwi_format_bytes(needed, bytes),
                         bwi_format_bytes(there, bwi_memory_available(ctx)));
+    }
     void *larger = bwi_try_allocate_lazily(ctx, bytes);
-    if (!larger)
+    if (!larger) {
         return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: cannot allocate %s", what, bwi_format_bytes(needed, bytes));
-    if (used)
+    }
+    if (used) {
         memcpy(larger, spool->memory, used);
+    }
     bwi_release(ctx, spool->memory);
     spool->memory = larger;
     spool->bytes = bytes;
@@ -114,7 +127,8 @@ bw_status bwi_spool_grow(bw_context *ctx, bwi_spool *spool, size_t used, size_t 
 void bwi_spool_free(bw_context *ctx, bwi_spool *spool)
 {
     unmap(ctx, spool);
-    if (spool->opened)
+    if (spool->opened) {
         (void)ctx->io.close(ctx->io.user, spool->file);
+    }
     *spool = (bwi_spool){.bytes = 0};
 }

@@ -33,16 +33,19 @@ const char *bwi_dtype_name(bw_dtype dtype)
 size_t bwi_state_bytes(const bwi_state_value *value)
 {
     size_t bytes = bwi_dtype_size(value->dtype);
-    for (int i = 0; i < value->rank; i++)
+    for (int i = 0; i < value->rank; i++) {
         bytes = bwi_size_multiply(bytes, (size_t)value->shape[i]);
+    }
     return bytes;
 }
 
 const bwi_state_value *bwi_state_find(const bwi_state *state, const char *name)
 {
-    for (int i = 0; i < state->count; i++)
-        if (strcmp(state->values[i].name, name) == 0)
+    for (int i = 0; i < state->count; i++) {
+        if (strcmp(state->values[i].name, name) == 0) {
             return &state->values[i];
+        }
+    }
     return NULL;
 }
 
@@ -65,12 +68,14 @@ static bool describe(bw_context *ctx, bwi_state_value *value, bw_dtype dtype, in
 
 static bool grow(bwi_state *state)
 {
-    if (state->count < state->capacity)
+    if (state->count < state->capacity) {
         return true;
+    }
     int capacity = state->capacity ? 2 * state->capacity : 32;
     bwi_state_value *larger = bwi_grow(state->ctx, state->values, (size_t)state->count, (size_t)capacity, sizeof *state->values);
-    if (!larger)
+    if (!larger) {
         return false;
+    }
     state->values = larger;
     state->capacity = capacity;
     return true;
@@ -84,12 +89,12 @@ bwi_state_value *bwi_state_add(bwi_state *state, bw_dtype dtype, int rank, const
     int length = bwi_format(value.name, sizeof value.name, name, arguments);
     va_end(arguments);
     bool named = length > 0 && (size_t)length < sizeof value.name;
-    if (!named)
+    if (!named) {
         bwi_fail(state->ctx, BW_INVALID_ARGUMENT, "state name %s...: %d bytes long, expected 1 to %zu", value.name, length,
                  sizeof value.name - 1);
-    else if (bwi_state_find(state, value.name))
+    } else if (bwi_state_find(state, value.name)) {
         bwi_fail(state->ctx, BW_INVALID_ARGUMENT, "state name %s is there twice", value.name);
-    else if (describe(state->ctx, &value, dtype, rank, shape) && grow(state)) {
+    } else if (describe(state->ctx, &value, dtype, rank, shape) && grow(state)) {
         state->values[state->count] = value;
         return &state->values[state->count++];
     }
@@ -100,19 +105,21 @@ bwi_state_value *bwi_state_add(bwi_state *state, bw_dtype dtype, int rank, const
 void bwi_state_read(const bwi_state_value *value, void *values)
 {
     size_t bytes = bwi_state_bytes(value);
-    if (value->get)
+    if (value->get) {
         value->get(value->object, values);
-    else if (bytes)
+    } else if (bytes) {
         memcpy(values, value->data, bytes);
+    }
 }
 
 void bwi_state_write(const bwi_state_value *value, const void *values)
 {
     size_t bytes = bwi_state_bytes(value);
-    if (value->set)
+    if (value->set) {
         value->set(value->object, values);
-    else if (bytes)
+    } else if (bytes) {
         memcpy(value->data, values, bytes);
+    }
 }
 
 void bwi_state_free(bwi_state *state)

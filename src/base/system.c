@@ -35,37 +35,44 @@ static void *map_aligned(size_t bytes, size_t alignment)
     size_t length = bwi_size_align(bytes, page);
     size_t slack = alignment > page ? alignment - page : 0;
     size_t whole = bwi_size_add(length, slack);
-    if (whole == SIZE_MAX)
+    if (whole == SIZE_MAX) {
         return NULL;
+    }
     unsigned char *start = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (start == MAP_FAILED)
+    if (start == MAP_FAILED) {
         return NULL;
+    }
     size_t before = slack ? (size_t)(-(uintptr_t)start & (alignment - 1)) : 0;
-    if (before)
+    if (before) {
         munmap(start, before);
-    if (slack > before)
+    }
+    if (slack > before) {
         munmap(start + before + length, slack - before);
+    }
     return start + before;
 }
 
 static void *system_allocate(void *user, size_t bytes, size_t alignment)
 {
     (void)user;
-    if (bytes >= MAPPED_FROM)
+    if (bytes >= MAPPED_FROM) {
         return map_aligned(bytes, alignment);
+    }
     void *memory = NULL;
-    if (alignment < sizeof(void *))
+    if (alignment < sizeof(void *)) {
         alignment = sizeof(void *);
+    }
     return posix_memalign(&memory, alignment, bytes ? bytes : 1) == 0 ? memory : NULL;
 }
 
 static void system_release(void *user, void *memory, size_t bytes)
 {
     (void)user;
-    if (memory && bytes >= MAPPED_FROM)
+    if (memory && bytes >= MAPPED_FROM) {
         munmap(memory, bwi_size_align(bytes, (size_t)sysconf(_SC_PAGESIZE)));
-    else
+    } else {
         free(memory);
+    }
 }
 
 bool bwi_system_zeroes(size_t bytes)
@@ -90,8 +97,9 @@ static int64_t system_read(void *user, int file, void *bytes, size_t count, int6
 {
     (void)user;
     ssize_t got = pread(file, bytes, count, (off_t)offset);
-    if (got < 0 && errno == ESPIPE) /* a pipe has no places: what comes next is meant */
+    if (got < 0 && errno == ESPIPE) { /* a pipe has no places: what comes next is meant */
         got = read(file, bytes, count);
+    }
     return got < 0 ? -errno : got;
 }
 
@@ -106,10 +114,12 @@ static int64_t system_size(void *user, int file)
 {
     (void)user;
     struct stat facts;
-    if (fstat(file, &facts) < 0)
+    if (fstat(file, &facts) < 0) {
         return -errno;
-    if (S_ISDIR(facts.st_mode))
+    }
+    if (S_ISDIR(facts.st_mode)) {
         return -EISDIR;
+    }
     return S_ISREG(facts.st_mode) ? (int64_t)facts.st_size : -ENOTSUP;
 }
 
@@ -141,8 +151,9 @@ static int system_map(void *user, int file, size_t bytes, void **memory)
 {
     (void)user;
     void *start = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, file, 0);
-    if (start == MAP_FAILED)
+    if (start == MAP_FAILED) {
         return -errno;
+    }
     *memory = start;
     return 0;
 }
@@ -150,12 +161,14 @@ static int system_map(void *user, int file, size_t bytes, void **memory)
 static int system_map_shared(void *user, int file, size_t bytes, void **memory)
 {
     (void)user;
-    const int code = posix_fallocate(file, 0, (off_t)bytes);
-    if (code != 0)
+    int code = posix_fallocate(file, 0, (off_t)bytes);
+    if (code != 0) {
         return -code;
+    }
     void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (start == MAP_FAILED)
+    if (start == MAP_FAILED) {
         return -errno;
+    }
     *memory = start;
     return 0;
 }
@@ -171,8 +184,9 @@ static bw_entry kind_of(DIR *folder, const struct dirent *entry)
 {
     struct stat facts;
     unsigned char type = entry->d_type;
-    if (type == DT_UNKNOWN && fstatat(dirfd(folder), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0)
+    if (type == DT_UNKNOWN && fstatat(dirfd(folder), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0) {
         type = S_ISREG(facts.st_mode) ? DT_REG : S_ISDIR(facts.st_mode) ? DT_DIR : S_ISLNK(facts.st_mode) ? DT_LNK : DT_UNKNOWN;
+    }
     return type == DT_REG ? BW_ENTRY_FILE : type == DT_DIR ? BW_ENTRY_FOLDER : type == DT_LNK ? BW_ENTRY_LINK : BW_ENTRY_OTHER;
 }
 
@@ -180,8 +194,9 @@ static int system_list(void *user, const char *path, int (*add)(void *names, con
 {
     (void)user;
     DIR *folder = opendir(path);
-    if (!folder)
+    if (!folder) {
         return -errno;
+    }
     int result = 0;
     while (result == 0) {
         errno = 0;
@@ -190,8 +205,9 @@ static int system_list(void *user, const char *path, int (*add)(void *names, con
             result = -errno;
             break;
         }
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
             result = add(names, entry->d_name, kind_of(folder, entry));
+        }
     }
     closedir(folder);
     return result;

@@ -51,16 +51,20 @@ const char *bwi_errno_text(int code)
 static bool reserve(bwi_text *text, size_t length)
 {
     size_t needed = bwi_size_add(bwi_size_add(text->length, length), 1);
-    if (needed <= text->capacity)
+    if (needed <= text->capacity) {
         return true;
+    }
     size_t capacity = bwi_size_multiply(text->capacity, 2);
-    if (capacity < needed || capacity == SIZE_MAX)
+    if (capacity < needed || capacity == SIZE_MAX) {
         capacity = needed;
-    if (capacity < 128)
+    }
+    if (capacity < 128) {
         capacity = 128;
+    }
     char *larger = bwi_grow(text->ctx, text->bytes, text->bytes ? text->length + 1 : 0, capacity, 1);
-    if (!larger)
+    if (!larger) {
         return false;
+    }
     text->bytes = larger;
     text->capacity = capacity;
     return true;
@@ -68,8 +72,9 @@ static bool reserve(bwi_text *text, size_t length)
 
 void bwi_text_add(bwi_text *text, const char *format, ...)
 {
-    if (text->failed)
+    if (text->failed) {
         return;
+    }
     va_list arguments, again;
     va_start(arguments, format);
     va_copy(again, arguments);
@@ -102,18 +107,22 @@ static bool is_digit(const char *c, const char *end)
 bool bwi_parse_int(const char *text, const char *end, int64_t *value)
 {
     bool negative = text < end && *text == '-';
-    if (text < end && (*text == '-' || *text == '+'))
+    if (text < end && (*text == '-' || *text == '+')) {
         text++;
-    if (text == end)
+    }
+    if (text == end) {
         return false;
+    }
     int64_t result = 0;
     for (; is_digit(text, end); text++) {
         int digit = *text - '0';
-        if (__builtin_mul_overflow(result, 10, &result) || __builtin_add_overflow(result, negative ? -digit : digit, &result))
+        if (__builtin_mul_overflow(result, 10, &result) || __builtin_add_overflow(result, negative ? -digit : digit, &result)) {
             return false;
+        }
     }
-    if (text != end)
+    if (text != end) {
         return false;
+    }
     *value = result;
     return true;
 }
@@ -138,10 +147,11 @@ static const char *read_digits(decimal *number, const char *text, const char *en
             continue;
         }
         number->exponent += !fraction;
-        if (number->count < DIGITS)
+        if (number->count < DIGITS) {
             number->digits[number->count++] = *text;
-        else if (*text != '0')
+        } else if (*text != '0') {
             number->more = true;
+        }
     }
     return text;
 }
@@ -149,14 +159,17 @@ static const char *read_digits(decimal *number, const char *text, const char *en
 static bool read_exponent(decimal *number, const char *text, const char *end)
 {
     bool negative = text < end && *text == '-';
-    if (text < end && (*text == '-' || *text == '+'))
+    if (text < end && (*text == '-' || *text == '+')) {
         text++;
-    if (text == end)
+    }
+    if (text == end) {
         return false;
-    const int64_t most = (int64_t)1 << 60;
+    }
+    int64_t most = (int64_t)1 << 60;
     int64_t exponent = 0;
-    for (; is_digit(text, end); text++)
+    for (; is_digit(text, end); text++) {
         exponent = exponent < most / 10 ? exponent * 10 + (*text - '0') : most;
+    }
     number->exponent += negative ? -exponent : exponent;
     return text == end;
 }
@@ -165,30 +178,36 @@ bool bwi_parse_double(const char *text, const char *end, double *value)
 {
     decimal number = {.count = 0};
     bool negative = text < end && *text == '-';
-    if (text < end && (*text == '-' || *text == '+'))
+    if (text < end && (*text == '-' || *text == '+')) {
         text++;
+    }
     text = read_digits(&number, text, end, false);
-    if (text < end && *text == '.')
+    if (text < end && *text == '.') {
         text = read_digits(&number, text + 1, end, true);
-    if (!number.any)
+    }
+    if (!number.any) {
         return false;
+    }
     if (text < end && (*text == 'e' || *text == 'E')) {
-        if (!read_exponent(&number, text + 1, end))
+        if (!read_exponent(&number, text + 1, end)) {
             return false;
+        }
     } else if (text != end) {
         return false;
     }
     double result = 0;
     if (number.count > 0) {
-        if (number.more)
+        if (number.more) {
             number.digits[number.count++] = '1';
+        }
         int64_t exponent = number.exponent - number.count;
         exponent = exponent > 99999 ? 99999 : exponent < -99999 ? -99999 : exponent;
         print(number.digits + number.count, sizeof number.digits - (size_t)number.count, "e%d", (int)exponent);
         result = strtod_l(number.digits, NULL, c_locale());
     }
-    if (isinf(result))
+    if (isinf(result)) {
         return false;
+    }
     *value = negative ? -result : result;
     return true;
 }
@@ -204,8 +223,9 @@ char *bwi_format_bytes(char *buffer, size_t bytes)
     }
     double value = (double)bytes / 1024;
     size_t unit = 0;
-    for (; value >= 1023.95 && unit + 1 < BWI_COUNT(units); unit++)
+    for (; value >= 1023.95 && unit + 1 < BWI_COUNT(units); unit++) {
         value /= 1024;
+    }
     print(buffer, 32, "%.1f %s", value, units[unit]);
     return buffer;
 }
@@ -213,7 +233,7 @@ char *bwi_format_bytes(char *buffer, size_t bytes)
 /* As Python writes tuples: (), (3,), (28, 28, 1). What does not fit is cut. */
 char *bwi_format_shape(char *buffer, int rank, const int64_t *shape)
 {
-    const size_t capacity = 160;
+    size_t capacity = 160;
     size_t length = 0;
     buffer[length++] = '(';
     for (int i = 0; i < rank; i++) {

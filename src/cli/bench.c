@@ -139,7 +139,7 @@ static bool samples_make(samples *made, const workload *work, uint64_t seed)
     void *y = malloc(count * sizeof(int32_t));
     made->inputs.data = made->x = x;
     made->targets.data = made->y = y;
-    if (x == NULL || y == NULL) {
+    if (!x || !y) {
         samples_free(made);
         return false;
     }
@@ -251,7 +251,7 @@ static int measure(result *measured, const arguments *given)
     }
     int code = CLI_FAILURE;
     bw_context *ctx = cli_session_open((cli_session){.workers = given->workers, .exact_kernels = given->exact_kernels});
-    if (ctx != NULL) {
+    if (ctx) {
         bw_status status = fit(measured, given, ctx, &made);
         code = status == BW_OK ? CLI_SUCCESS : CLI_FAILURE;
         if (status != BW_OK) {
@@ -329,7 +329,7 @@ static int read_item(result *measured, const arguments *given, char *item)
 {
     char *colon = strchr(item, ':');
     int64_t batch = given->batch;
-    if (colon != NULL) {
+    if (colon) {
         *colon = 0;
         if (!cli_batch.parse(&batch, colon + 1)) {
             return cli_mistake(usage.command, "--workload %s: expected a batch of %s, found '%s'", item, cli_batch.expected,
@@ -337,11 +337,10 @@ static int read_item(result *measured, const arguments *given, char *item)
         }
     }
     const workload *work = find_workload(item);
-    if (work == NULL) {
+    if (!work) {
         const char *nearest = cli_nearest(item, &workloads[0].name, WORKLOADS, sizeof workloads[0]);
-        return cli_mistake(usage.command, "--workload: unknown workload '%s'; %s%s%s", item,
-                           nearest == NULL ? "" : "did you mean '",
-                           nearest == NULL ? "'batchwise bench --help' lists them" : nearest, nearest == NULL ? "" : "'?");
+        return cli_mistake(usage.command, "--workload: unknown workload '%s'; %s%s%s", item, !nearest ? "" : "did you mean '",
+                           !nearest ? "'batchwise bench --help' lists them" : nearest, !nearest ? "" : "'?");
     }
     *measured = (result){.work = work, .batch = batch < work->samples ? batch : work->samples, .warmup = given->warmup};
     return CLI_SUCCESS;
@@ -352,14 +351,14 @@ static int read_list(result *list, size_t count, const arguments *given, char *t
 {
     for (size_t i = 0; i < count; i++) {
         char *comma = strchr(text, ',');
-        if (comma != NULL) {
+        if (comma) {
             *comma = 0;
         }
         int code = read_item(&list[i], given, text);
         if (code != CLI_SUCCESS) {
             return code;
         }
-        text = comma != NULL ? comma + 1 : text;
+        text = comma ? comma + 1 : text;
     }
     return CLI_SUCCESS;
 }
@@ -413,7 +412,7 @@ int cli_bench(int argc, char **argv)
     char *text = strdup(given.workload);
     result *list = calloc(count, sizeof *list);
     code = CLI_FAILURE;
-    if (text == NULL || list == NULL) {
+    if (!text || !list) {
         cli_fail("no memory for the list of workloads");
     } else {
         code = read_list(list, count, &given, text);

@@ -31,7 +31,7 @@ static bool count_all(cli_confusion *made, bw_dataset *dataset, const cli_predic
 {
     enum { AT_ONCE = 1024 };
     float *targets = malloc(AT_ONCE * (size_t)each * sizeof *targets);
-    bool counted = targets != NULL;
+    bool counted = targets;
     for (int64_t first = 0; counted && first < predictions->samples; first += AT_ONCE) {
         int64_t n = predictions->samples - first < AT_ONCE ? predictions->samples - first : AT_ONCE;
         counted = bw_dataset_values(dataset, "y", first, n, targets, (size_t)(n * each)) == BW_OK;
@@ -60,7 +60,7 @@ static bool count(cli_confusion *made, bw_dataset *dataset, const cli_prediction
         return false;
     }
     made->counts = calloc((size_t)made->classes * (size_t)made->classes, sizeof *made->counts);
-    if (made->counts == NULL || !count_all(made, dataset, predictions, each)) {
+    if (!made->counts || !count_all(made, dataset, predictions, each)) {
         cli_confusion_free(made);
         return false;
     }

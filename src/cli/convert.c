@@ -49,7 +49,7 @@ static int take_words(int *argc, char **argv, const char *words[2])
     int kept = 1, found = 0;
     for (int i = 1; i < *argc; i++) {
         const cli_option *option = options;
-        while (option->name != NULL && (strncmp(argv[i], "--", 2) != 0 || strcmp(argv[i] + 2, option->name) != 0)) {
+        while (option->name && (strncmp(argv[i], "--", 2) != 0 || strcmp(argv[i] + 2, option->name) != 0)) {
             option++;
         }
         bool word = argv[i][0] != '-' && argv[i][0] != 0;
@@ -58,7 +58,7 @@ static int take_words(int *argc, char **argv, const char *words[2])
             continue;
         }
         argv[kept++] = argv[i];
-        if (option->name != NULL && option->kind->expected != NULL && i + 1 < *argc) {
+        if (option->name && option->kind->expected && i + 1 < *argc) {
             argv[kept++] = argv[++i];
         }
     }
@@ -101,13 +101,13 @@ static void report(const arguments *a, const bw_model *model, const char *const 
 static int convert(const arguments *a, const char *const *words)
 {
     bw_context *ctx = cli_session_open((cli_session){.workers = 1, .quiet = a->quiet || a->json});
-    if (ctx == NULL) {
+    if (!ctx) {
         return CLI_FAILURE;
     }
     bw_model *model;
     bool loaded;
-    int code = cli_model_open(&model, &loaded, ctx, usage.command, a->model != NULL ? a->model : words[0]);
-    if (code == CLI_SUCCESS && a->model != NULL && bw_load_weights(model, words[0]) != BW_OK) {
+    int code = cli_model_open(&model, &loaded, ctx, usage.command, a->model ? a->model : words[0]);
+    if (code == CLI_SUCCESS && a->model && bw_load_weights(model, words[0]) != BW_OK) {
         code = cli_fail("%s", bw_message(ctx));
     }
     if (code == CLI_SUCCESS && bw_save(model, words[1]) != BW_OK) {
@@ -131,10 +131,10 @@ int cli_convert(int argc, char **argv)
     if (found < 2) {
         return cli_mistake(usage.command, "expected two files, IN and OUT, found %s", found == 1 ? "one" : "none");
     }
-    if (a.model == NULL && cli_model_is_weights(words[0])) {
+    if (!a.model && cli_model_is_weights(words[0])) {
         return cli_mistake(usage.command, "%s holds weights only: --model must say whose they are", words[0]);
     }
-    if (a.model == NULL && !cli_model_is_file(words[0])) {
+    if (!a.model && !cli_model_is_file(words[0])) {
         return cli_mistake(usage.command, "%s: expected a name that ends in .keras, .json, .h5, .weights.h5 or .safetensors",
                            words[0]);
     }

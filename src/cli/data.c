@@ -5,7 +5,7 @@
 
 int cli_data_check(const char *command, const cli_data *data)
 {
-    if (data->path == NULL) {
+    if (!data->path) {
         return cli_mistake(command, "--data is required; 'batchwise %s --help' lists the options", command);
     }
     if (data->header && data->no_header) {
@@ -38,8 +38,8 @@ bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *pat
     options.input = data->input;
     options.take = path == data->path ? data->take : 0; /* of --validation all are taken */
     options.like = like;
-    bw_dataset *dataset = model == NULL ? bw_read(ctx, path, &options) : bw_read_for(model, path, &options);
-    if (dataset == NULL) {
+    bw_dataset *dataset = !model ? bw_read(ctx, path, &options) : bw_read_for(model, path, &options);
+    if (!dataset) {
         cli_fail("%s", bw_message(ctx));
     }
     return dataset;

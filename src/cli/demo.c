@@ -54,7 +54,7 @@ static char *find_digits(void)
     static const char *const places[] = {"../share/batchwise/digits.npz", "../data/digits.npz", "../../data/digits.npz"};
     enum { LONGEST = 4096 };
     char *path = malloc(LONGEST);
-    ssize_t length = path == NULL ? -1 : readlink("/proc/self/exe", path, LONGEST - 64);
+    ssize_t length = !path ? -1 : readlink("/proc/self/exe", path, LONGEST - 64);
     while (length > 0 && path[length - 1] != '/') {
         length--;
     }
@@ -64,7 +64,7 @@ static char *find_digits(void)
             return path;
         }
     }
-    cli_fail("the digits are not there: expected %.*s%s, or %s beside it", length > 0 ? (int)length : 0, path == NULL ? "" : path,
+    cli_fail("the digits are not there: expected %.*s%s, or %s beside it", length > 0 ? (int)length : 0, !path ? "" : path,
              places[0], places[1]);
     free(path);
     return NULL;
@@ -86,7 +86,7 @@ static bw_dataset *read_part(bw_context *ctx, const char *path, bool validation)
 static int print_plan(bw_context *ctx, bw_model *model, bw_dataset *training, const bw_plan_options *planning)
 {
     bw_plan *plan = bw_plan_make(model, training, BATCH, planning);
-    if (plan == NULL || bw_plan_print(plan, stdout) != BW_OK) {
+    if (!plan || bw_plan_print(plan, stdout) != BW_OK) {
         return cli_fail("%s", bw_message(ctx));
     }
     bw_plan_free(plan);
@@ -141,7 +141,7 @@ static int train(const arguments *given, cli_result *result)
     bw_status status = bw_fit(result->model, result->training, &fitting, &result->history);
     int code = cli_result_finish(result, status);
     char *report = cli_run_path(&result->run, "report.html");
-    if (code == CLI_SUCCESS && report == NULL) {
+    if (code == CLI_SUCCESS && !report) {
         code = cli_fail("no memory for the name of the report");
     } else if (code == CLI_SUCCESS && given->json) {
         print_json(result, report);
@@ -167,7 +167,7 @@ static int run(const arguments *given, bw_context *ctx, const char *digits)
     result.training = bw_shuffle(read_part(ctx, digits, false), given->seed);
     result.validation = read_part(ctx, digits, true);
     bw_status status = bw_compile(result.model, optimizer, "sparse_categorical_crossentropy", "accuracy");
-    if (status != BW_OK || result.training == NULL || result.validation == NULL) {
+    if (status != BW_OK || !result.training || !result.validation) {
         return cli_fail("%s", bw_message(ctx));
     }
     if (!cli_run_open(given->run, true)) {
@@ -185,8 +185,8 @@ int cli_demo(int argc, char **argv)
         return code;
     }
     char *digits = find_digits();
-    bw_context *ctx = digits == NULL ? NULL : cli_session_open((cli_session){.workers = given.workers, .quiet = given.quiet});
-    if (ctx == NULL) {
+    bw_context *ctx = !digits ? NULL : cli_session_open((cli_session){.workers = given.workers, .quiet = given.quiet});
+    if (!ctx) {
         free(digits);
         return CLI_FAILURE;
     }

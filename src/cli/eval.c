@@ -46,7 +46,7 @@ static void print_json(const bw_history *result, int64_t samples, const cli_conf
         cli_json_real(&json, name, bw_history_last(result, name));
     }
     cli_json_whole(&json, "samples", samples);
-    if (confusion->counts != NULL) {
+    if (confusion->counts) {
         cli_confusion_json(&json, confusion);
     }
     cli_json_object_end(&json);
@@ -60,7 +60,7 @@ static void print_text(const bw_history *result, int64_t samples, const cli_conf
         printf("%s%s %.4f", c > 0 ? ", " : "", name, bw_history_last(result, name));
     }
     printf(" over %lld samples\n", (long long)samples);
-    if (confusion->counts != NULL) {
+    if (confusion->counts) {
         putchar('\n');
         cli_confusion_print(stdout, confusion);
     }
@@ -101,5 +101,5 @@ int cli_eval(int argc, char **argv)
         return code;
     }
     bw_context *ctx = cli_session_open((cli_session){.workers = given.workers, .memory = given.memory, .quiet = given.quiet});
-    return ctx == NULL ? CLI_FAILURE : cli_session_close(ctx, run(&given, ctx));
+    return !ctx ? CLI_FAILURE : cli_session_close(ctx, run(&given, ctx));
 }

@@ -28,14 +28,14 @@ static const struct element {
 static bool read_shape(cli_explanation *e, const char *text)
 {
     const char *at = text;
-    while ((at = strstr(at, "shape")) != NULL) {
+    while ((at = strstr(at, "shape"))) {
         at += strlen("shape");
         at += strspn(at, " :=");
         if (*at == '[' || *at == '(') {
             break;
         }
     }
-    if (at == NULL) {
+    if (!at) {
         return false;
     }
     at++;
@@ -51,7 +51,7 @@ static bool read_shape(cli_explanation *e, const char *text)
 static size_t element_bytes(const char *text)
 {
     const char *type = strstr(text, "type ");
-    for (size_t k = 0; type != NULL && k < sizeof elements / sizeof elements[0]; k++) {
+    for (size_t k = 0; type && k < sizeof elements / sizeof elements[0]; k++) {
         if (strncmp(type + strlen("type "), elements[k].name, strlen(elements[k].name)) == 0) {
             return elements[k].bytes;
         }
@@ -64,7 +64,7 @@ static size_t element_bytes(const char *text)
 static bool read_bytes(cli_explanation *e, const char *text)
 {
     static const char units[] = "KMGT";
-    for (const char *at = text; (at = strcasestr(at, "allocat")) != NULL;) {
+    for (const char *at = text; (at = strcasestr(at, "allocat"));) {
         at += strlen("allocat");
         const char *number = at + strcspn(at, "0123456789");
         if (strspn(at, "abcdefghijklmnopqrstuvwxyz :'") != (size_t)(number - at)) {
@@ -73,18 +73,18 @@ static bool read_bytes(cli_explanation *e, const char *text)
         char *end;
         double value = strtod(number, &end);
         const char *point = memchr(number, '.', (size_t)(end - number));
-        double step = point != NULL ? pow(10, -(double)(end - point - 1)) : 1;
+        double step = point ? pow(10, -(double)(end - point - 1)) : 1;
         end += strspn(end, " ");
         const char *unit = *end != 0 ? strchr(units, *end) : NULL;
-        double scale = unit != NULL ? pow(1024, (double)(unit - units) + 1) : 1;
-        if (unit == NULL && strncasecmp(end, "byte", 4) != 0 && *end != 'B') {
+        double scale = unit ? pow(1024, (double)(unit - units) + 1) : 1;
+        if (!unit && strncasecmp(end, "byte", 4) != 0 && *end != 'B') {
             continue;
         }
         if (!(value * scale >= 1 && value * scale < 1e18)) {
             continue;
         }
         e->bytes = (size_t)(value * scale);
-        e->slack = unit != NULL ? (size_t)(step * scale / 2) + 1 : 0;
+        e->slack = unit ? (size_t)(step * scale / 2) + 1 : 0;
         return true;
     }
     return false;
@@ -182,7 +182,7 @@ static void print_command(FILE *file, const cli_explanation *e)
     fputs("batchwise train --model ", file);
     print_quoted(file, e->model);
     fputs(" --data ", file);
-    if (e->data != NULL) {
+    if (e->data) {
         print_quoted(file, e->data);
     } else {
         fputs("D", file);

@@ -9,7 +9,7 @@
 
 void cli_history_json(cli_json *json, const char *key, const bw_history *history)
 {
-    int columns = history == NULL ? 0 : bw_history_columns(history);
+    int columns = !history ? 0 : bw_history_columns(history);
     cli_json_object(json, key);
     for (int c = 0; c < columns; c++) {
         const char *name = bw_history_column(history, c);
@@ -40,7 +40,7 @@ static bool write_csv(FILE *file, const bw_history *history)
     int columns = bw_history_columns(history);
     const char **names = calloc((size_t)columns + 1, sizeof *names);
     char text[CLI_REAL_TEXT];
-    if (names == NULL) {
+    if (!names) {
         return false;
     }
     for (int c = 0; c < columns; c++) {
@@ -71,7 +71,7 @@ static const struct {
 cli_history_format cli_history_find(const char *path)
 {
     const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot != NULL && i < sizeof formats / sizeof formats[0]; i++) {
+    for (size_t i = 0; dot && i < sizeof formats / sizeof formats[0]; i++) {
         if (strcmp(dot, formats[i].extension) == 0) {
             return formats[i].write;
         }

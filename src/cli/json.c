@@ -54,7 +54,7 @@ static void begin_value(cli_json *json, const char *key)
         fputs(", ", json->file);
     }
     json->filled[json->depth] = true;
-    if (key != NULL) {
+    if (key) {
         write_string(json->file, key);
         fputs(": ", json->file);
     }
@@ -101,7 +101,7 @@ void cli_json_array_end(cli_json *json)
 void cli_json_text(cli_json *json, const char *key, const char *value)
 {
     begin_value(json, key);
-    if (value == NULL) {
+    if (!value) {
         fputs("null", json->file);
     } else {
         write_string(json->file, value);

@@ -51,7 +51,7 @@ static int report_unknown(const char *word)
 {
     const char *what = word[0] == '-' ? "option" : "command";
     const char *nearest = cli_nearest(word, &commands[0].name, COMMANDS, sizeof commands[0]);
-    if (nearest != NULL) {
+    if (nearest) {
         return cli_mistake(NULL, "unknown %s '%s'; did you mean '%s'?", what, word, nearest);
     }
     return cli_mistake(NULL, "unknown %s '%s'; 'batchwise --help' lists the commands", what, word);

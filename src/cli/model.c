@@ -20,7 +20,7 @@ static int read_text(char **expression, const char *command, const char *path)
     FILE *file = fopen(path, "rb");
     char *text = malloc(LONGEST + 1);
     size_t length = 0;
-    bool failed = file == NULL || text == NULL;
+    bool failed = !file || !text;
     int error = failed ? errno : 0;
     if (!failed) {
         errno = 0;
@@ -28,19 +28,19 @@ static int read_text(char **expression, const char *command, const char *path)
         failed = ferror(file) != 0;
         error = errno;
     }
-    if (file != NULL) {
+    if (file) {
         fclose(file);
     }
     if (failed) {
         free(text);
         return cli_fail("%s: cannot read the model: %s", path, strerror(error));
     }
-    if (length > LONGEST || memchr(text, 0, length) != NULL) {
+    if (length > LONGEST || memchr(text, 0, length)) {
         free(text);
         return cli_mistake(command, "--model: expected an expression or a text file that holds one, found %s in '%s'",
                            length > LONGEST ? "more than 1 MiB" : "binary data", path);
     }
-    while (length > 0 && strchr(white, text[length - 1]) != NULL) {
+    while (length > 0 && strchr(white, text[length - 1])) {
         length--;
     }
     text[length] = 0;
@@ -56,20 +56,20 @@ static int read_expression(char **expression, const char *command, const char *a
         if (S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode)) {
             return read_text(expression, command, argument);
         }
-        if (strpbrk(argument, "./") != NULL) { /* a folder called "flatten" does not hide the layer */
+        if (strpbrk(argument, "./")) { /* a folder called "flatten" does not hide the layer */
             return cli_fail("%s: cannot read the model: expected a text file, found %s", argument,
                             S_ISDIR(status.st_mode) ? "a folder" : "a special file");
         }
-    } else if (strpbrk(argument, "(= ") == NULL && strpbrk(argument, "./") != NULL) {
+    } else if (!strpbrk(argument, "(= ") && strpbrk(argument, "./")) {
         return cli_fail("%s: cannot read the model: %s", argument, strerror(ENOENT));
     }
     *expression = strdup(argument);
-    return *expression != NULL ? CLI_SUCCESS : cli_fail("no memory for the model's text");
+    return *expression ? CLI_SUCCESS : cli_fail("no memory for the model's text");
 }
 
 static bool ends_in_one_of(const char *name, const char *const *endings)
 {
-    for (; *endings != NULL; endings++) {
+    for (; *endings; endings++) {
         size_t length = strlen(name), n = strlen(*endings);
         if (length > n && strcmp(name + length - n, *endings) == 0) {
             return true;
@@ -83,7 +83,7 @@ static void show_column(const char *expression, const char *message)
 {
     enum { BEFORE = 60, SHOWN = 100 };
     const char *found = strstr(message, "column ");
-    long column = found == NULL ? 0 : strtol(found + strlen("column "), NULL, 10);
+    long column = !found ? 0 : strtol(found + strlen("column "), NULL, 10);
     if (column < 1 || (size_t)column > strlen(expression) + 1) {
         return;
     }
@@ -128,14 +128,14 @@ int cli_model_open(bw_model **model, bool *loaded, bw_context *ctx, const char *
     *loaded = cli_model_is_file(argument);
     if (*loaded) {
         *model = bw_load(ctx, argument);
-        return *model == NULL ? cli_fail("%s", bw_message(ctx)) : CLI_SUCCESS;
+        return !*model ? cli_fail("%s", bw_message(ctx)) : CLI_SUCCESS;
     }
     int code = read_expression(&expression, command, argument);
     if (code != CLI_SUCCESS) {
         return code;
     }
     *model = bw_model_parse(ctx, expression);
-    if (*model == NULL) {
+    if (!*model) {
         code = cli_mistake(command, "%s", bw_message(ctx));
         show_column(expression, bw_message(ctx));
     }
@@ -156,7 +156,7 @@ int cli_model_open_trained(bw_model **model, bw_dataset **dataset, bw_context *c
         return code;
     }
     *dataset = cli_data_read(ctx, data, data->path, *model, NULL);
-    return *dataset == NULL ? CLI_FAILURE : CLI_SUCCESS;
+    return !*dataset ? CLI_FAILURE : CLI_SUCCESS;
 }
 
 int cli_model_make(bw_model **model, bw_context *ctx, const char *command, const char *argument, const char *optimizer,
@@ -170,7 +170,7 @@ int cli_model_make(bw_model **model, bw_context *ctx, const char *command, const
     }
     if (!loaded) {
         status = bw_compile(*model, optimizer, loss, NULL);
-    } else if (optimizer != NULL || loss != NULL) {
+    } else if (optimizer || loss) {
         status = bw_recompile(*model, optimizer, loss, NULL);
     }
     return status == BW_OK ? CLI_SUCCESS : cli_mistake(command, "%s", bw_message(ctx));
@@ -194,10 +194,10 @@ static bool is_rate(const char *text, const char *end, bool first)
 {
     static const char *const names[] = {"lr", "learning_rate"};
     const char *equals = memchr(text, '=', (size_t)(end - text)), *parenthesis = memchr(text, '(', (size_t)(end - text));
-    if (equals == NULL || (parenthesis != NULL && parenthesis < equals)) {
+    if (!equals || (parenthesis && parenthesis < equals)) {
         return first;
     }
-    while (equals > text && strchr(white, equals[-1]) != NULL) {
+    while (equals > text && strchr(white, equals[-1])) {
         equals--;
     }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -210,24 +210,24 @@ static bool is_rate(const char *text, const char *end, bool first)
 
 char *cli_optimizer_text(const char *optimizer, const char *rate)
 {
-    optimizer = optimizer == NULL ? "adam" : optimizer + strspn(optimizer, white);
+    optimizer = !optimizer ? "adam" : optimizer + strspn(optimizer, white);
     const char *end = optimizer + strlen(optimizer);
-    while (end > optimizer && strchr(white, end[-1]) != NULL) {
+    while (end > optimizer && strchr(white, end[-1])) {
         end--;
     }
     const char *open = memchr(optimizer, '(', (size_t)(end - optimizer));
-    if (open != NULL && end[-1] != ')') {
+    if (open && end[-1] != ')') {
         return strdup(optimizer); /* malformed: bw_compile says what is wrong */
     }
     size_t length = (size_t)(end - optimizer) + strlen(rate) + sizeof "(lr=,)";
     char *text = malloc(length);
-    if (text == NULL) {
+    if (!text) {
         return NULL;
     }
-    int name = (int)((open == NULL ? end : open) - optimizer);
+    int name = (int)((!open ? end : open) - optimizer);
     int at = snprintf(text, length, "%.*s(lr=%s", name, optimizer, rate);
     bool first = true;
-    for (const char *from = open == NULL ? end : open + 1; from < end; first = false) {
+    for (const char *from = !open ? end : open + 1; from < end; first = false) {
         const char *to = argument_end(from, end - 1);
         from += strspn(from, white);
         if (from < to && !is_rate(from, to, first)) {

@@ -119,7 +119,7 @@ static bool parse_ratio(void *target, const char *text)
     const char *slash = strchr(text, '/');
     char numerator[64];
     double above, below = 1;
-    if (slash == NULL) {
+    if (!slash) {
         slash = text + strlen(text);
     } else if (!read_real(&below, slash + 1)) {
         return false;
@@ -146,7 +146,7 @@ static bool parse_size(void *target, const char *text)
     if (length > 0 && text[length - 1] >= 'A') {
         char letter = text[length - 1] >= 'a' ? (char)(text[length - 1] - 'a' + 'A') : text[length - 1];
         const char *unit = strchr(units, letter);
-        if (unit == NULL) {
+        if (!unit) {
             return false;
         }
         shift = 10 * ((int)(unit - units) + 1);
@@ -173,14 +173,14 @@ static bool parse_batch(void *target, const char *text)
 static bool parse_batches(void *target, const char *text)
 {
     int64_t last = -1;
-    bool first = true, schedule = strchr(text, '@') != NULL;
+    bool first = true, schedule = strchr(text, '@');
     *(const char **)target = text;
-    for (const char *item = text; item != NULL; first = false) {
+    for (const char *item = text; item; first = false) {
         size_t length = strcspn(item, ",");
-        const char *end = item + length, *at = memchr(item, '@', length), *stop = at == NULL ? end : at;
+        const char *end = item + length, *at = memchr(item, '@', length), *stop = !at ? end : at;
         uint64_t size, epoch = 0;
         bool full = stop - item == 4 && memcmp(item, "full", 4) == 0;
-        if (schedule != (at != NULL) || (!full && (!read_digits(&size, item, stop) || size < 1 || size > INT64_MAX))) {
+        if (schedule == !at || (!full && (!read_digits(&size, item, stop) || size < 1 || size > INT64_MAX))) {
             return false;
         }
         if (schedule && (!read_digits(&epoch, at + 1, end) || epoch > INT_MAX || (int64_t)epoch <= last || (first && epoch > 0))) {
@@ -263,7 +263,7 @@ const cli_kind cli_missing = {"error, mean, zero or skip", parse_missing};
 int cli_mistake(const char *command, const char *format, ...)
 {
     va_list arguments;
-    fprintf(stderr, "batchwise%s%s: ", command == NULL ? "" : " ", command == NULL ? "" : command);
+    fprintf(stderr, "batchwise%s%s: ", !command ? "" : " ", !command ? "" : command);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);
@@ -311,7 +311,7 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
     for (size_t i = 0; i < count; i++) {
         const char *name = *(const char *const *)(const void *)((const char *)(const void *)names + i * stride);
         size_t away = distance(word, name);
-        if (away <= least && (nearest == NULL || away < least)) {
+        if (away <= least && (!nearest || away < least)) {
             nearest = name;
             least = away;
         }
@@ -324,13 +324,13 @@ static void report_unknown(const cli_usage *usage, const char *argument, size_t 
     char word[WORD + 1];
     size_t dashes = strspn(argument, "-"), count = 0;
     const char *nearest = NULL;
-    for (size_t i = 0; usage->absent != NULL && usage->absent[i] != NULL; i++) {
+    for (size_t i = 0; usage->absent && usage->absent[i]; i++) {
         if (strlen(usage->absent[i]) == length - dashes && memcmp(usage->absent[i], argument + dashes, length - dashes) == 0) {
             cli_mistake(usage->command, "--%s is not offered yet", usage->absent[i]);
             return;
         }
     }
-    while (usage->options[count].name != NULL) {
+    while (usage->options[count].name) {
         count++;
     }
     if (length - dashes <= WORD) {
@@ -338,7 +338,7 @@ static void report_unknown(const cli_usage *usage, const char *argument, size_t 
         word[length - dashes] = 0;
         nearest = cli_nearest(word, &usage->options[0].name, count, sizeof usage->options[0]);
     }
-    if (nearest != NULL) {
+    if (nearest) {
         cli_mistake(usage->command, "unknown option '%.*s'; did you mean '--%s'?", (int)length, argument, nearest);
     } else {
         cli_mistake(usage->command, "unknown option '%.*s'; 'batchwise %s --help' lists the options", (int)length, argument,
@@ -351,20 +351,20 @@ static void report_unknown(const cli_usage *usage, const char *argument, size_t 
 static void print_option(const char *name, const char *value, const char *help)
 {
     enum { INDENT = 28 };
-    int width = printf("  --%s%s%s", name, value == NULL ? "" : " ", value == NULL ? "" : value);
-    for (const char *line = help; line != NULL;) {
+    int width = printf("  --%s%s%s", name, !value ? "" : " ", !value ? "" : value);
+    for (const char *line = help; line;) {
         const char *end = strchr(line, '\n');
-        int length = end == NULL ? (int)strlen(line) : (int)(end - line);
+        int length = !end ? (int)strlen(line) : (int)(end - line);
         printf("%*s%.*s\n", width < INDENT ? INDENT - width : 1, "", length, line);
         width = 0;
-        line = end == NULL ? NULL : end + 1;
+        line = !end ? NULL : end + 1;
     }
 }
 
 static void print_help(const cli_usage *usage)
 {
     printf("usage: batchwise %s %s\n\n%s\n\noptions:\n", usage->command, usage->synopsis, usage->purpose);
-    for (const cli_option *option = usage->options; option->name != NULL; option++) {
+    for (const cli_option *option = usage->options; option->name; option++) {
         print_option(option->name, option->value, option->help);
     }
     print_option("help", NULL, "this text");
@@ -376,7 +376,7 @@ static void print_help(const cli_usage *usage)
 
 static const cli_option *find_option(const cli_option *options, const char *name, size_t length)
 {
-    for (; options->name != NULL; options++) {
+    for (; options->name; options++) {
         if (strlen(options->name) == length && memcmp(options->name, name, length) == 0) {
             return options;
         }
@@ -388,18 +388,18 @@ static const cli_option *find_option(const cli_option *options, const char *name
 static bool read_option(const cli_usage *usage, int argc, char **argv, int *at, void *target)
 {
     const char *argument = argv[*at], *equals = strchr(argument, '=');
-    size_t length = equals == NULL ? strlen(argument) : (size_t)(equals - argument);
+    size_t length = !equals ? strlen(argument) : (size_t)(equals - argument);
     const cli_option *option = strncmp(argument, "--", 2) == 0 ? find_option(usage->options, argument + 2, length - 2) : NULL;
-    if (option == NULL) {
+    if (!option) {
         report_unknown(usage, argument, length);
         return false;
     }
-    const char *value = equals == NULL ? NULL : equals + 1;
-    if (option->kind->expected == NULL && value != NULL) {
+    const char *value = !equals ? NULL : equals + 1;
+    if (!option->kind->expected && value) {
         cli_mistake(usage->command, "--%s takes no value, found '%s'", option->name, value);
         return false;
     }
-    if (option->kind->expected != NULL && value == NULL) {
+    if (option->kind->expected && !value) {
         /* A value that looks like the next option is a forgotten value. */
         if (*at + 1 >= argc || strncmp(argv[*at + 1], "--", 2) == 0) {
             cli_mistake(usage->command, "--%s needs a value: expected %s", option->name, option->kind->expected);
@@ -416,15 +416,15 @@ static bool read_option(const cli_usage *usage, int argc, char **argv, int *at, 
 
 static bool has_required(const cli_usage *usage, const void *target)
 {
-    if (usage->required == NULL) {
+    if (!usage->required) {
         return true;
     }
     const cli_option *option = find_option(usage->options, usage->required, strlen(usage->required));
     const char *const *text = (const void *)((const char *)target + option->offset);
-    if (*text == NULL) {
+    if (!*text) {
         cli_mistake(usage->command, "--%s is required; 'batchwise %s --help' lists the options", option->name, usage->command);
     }
-    return *text != NULL;
+    return *text;
 }
 
 bool cli_options_read(int *code, const cli_usage *usage, int argc, char **argv, void *target)

@@ -27,12 +27,12 @@ bool cli_output_open(cli_output *output, const char *path)
     }
     size_t length = strlen(path) + 32;
     output->temporary = malloc(length);
-    if (output->temporary == NULL) {
+    if (!output->temporary) {
         return report(path, "write the file", ENOMEM);
     }
     snprintf(output->temporary, length, "%s.%ld.tmp", path, (long)getpid());
     int file = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0 || (output->file = fdopen(file, "w")) == NULL) {
+    if (file < 0 || !(output->file = fdopen(file, "w"))) {
         int error = errno;
         if (file >= 0) {
             close(file);
@@ -47,10 +47,10 @@ bool cli_output_open(cli_output *output, const char *path)
 
 void cli_output_discard(cli_output *output)
 {
-    if (output->file != NULL) {
+    if (output->file) {
         fclose(output->file);
     }
-    if (output->temporary != NULL) {
+    if (output->temporary) {
         unlink(output->temporary);
         free(output->temporary);
     }
@@ -62,10 +62,10 @@ void cli_output_discard(cli_output *output)
 static void sync_folder(char *path)
 {
     char *slash = strrchr(path, '/');
-    if (slash != NULL) {
+    if (slash) {
         slash[1] = 0;
     }
-    int folder = open(slash == NULL ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int folder = open(!slash ? "." : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0) {
         (void)fsync(folder);
         close(folder);

@@ -202,7 +202,7 @@ static void print_json(const batches *list, const cli_explanation *explanation)
     }
     cli_json_array_end(&json);
     print_layers(&json, plan);
-    if (explanation != NULL) {
+    if (explanation) {
         cli_explanation_json(&json, explanation);
     }
     cli_json_object_end(&json);
@@ -221,7 +221,7 @@ static int make_plans(const arguments *given, bw_context *ctx, bw_model *model, 
     planning.epochs = given->epochs;
     for (int i = 0; i < list->count; i++) {
         list->plan[i] = bw_plan_make(model, dataset, list->size[i], &planning);
-        if (list->plan[i] == NULL) {
+        if (!list->plan[i]) {
             return cli_fail("%s", bw_message(ctx));
         }
     }
@@ -238,8 +238,8 @@ static int explain(const arguments *given, bw_context *ctx, bw_model *model, bw_
                            "allocating tensor with shape[128,126,126,32] and type float', found '%s'",
                            given->explain);
     }
-    cli_explanation_find(explanation, list->plan[list->largest], given->batch != NULL);
-    if (given->batch == NULL && explanation->batch > 0) {
+    cli_explanation_find(explanation, list->plan[list->largest], given->batch);
+    if (!given->batch && explanation->batch > 0) {
         list->size[0] = explanation->batch;
         int code = make_plans(given, ctx, model, dataset, list);
         if (code != CLI_SUCCESS) {
@@ -257,27 +257,27 @@ static int plan(const arguments *given, bw_context *ctx)
     batches list = {.count = 0};
     cli_explanation explanation = {.model = given->model, .data = given->data.path};
     int code = cli_model_make(&model, ctx, usage.command, given->model, given->optimizer, given->loss);
-    if (code == CLI_SUCCESS && given->data.path != NULL) {
+    if (code == CLI_SUCCESS && given->data.path) {
         dataset = cli_data_read(ctx, &given->data, given->data.path, model, NULL);
-        code = dataset == NULL ? CLI_FAILURE : CLI_SUCCESS;
+        code = !dataset ? CLI_FAILURE : CLI_SUCCESS;
     }
     if (code == CLI_SUCCESS) {
-        code = read_batches(&list, given->batch != NULL ? given->batch : "32", bw_dataset_count(dataset));
+        code = read_batches(&list, given->batch ? given->batch : "32", bw_dataset_count(dataset));
     }
     if (code == CLI_SUCCESS) {
         code = make_plans(given, ctx, model, dataset, &list);
     }
-    if (code == CLI_SUCCESS && given->explain != NULL) {
+    if (code == CLI_SUCCESS && given->explain) {
         code = explain(given, ctx, model, dataset, &list, &explanation);
     }
     if (code != CLI_SUCCESS) {
         return code;
     }
     if (given->json) {
-        print_json(&list, given->explain != NULL ? &explanation : NULL);
+        print_json(&list, given->explain ? &explanation : NULL);
         return CLI_SUCCESS;
     }
-    if (given->explain != NULL) {
+    if (given->explain) {
         cli_explanation_print(stdout, &explanation);
         putchar('\n');
     }
@@ -292,9 +292,9 @@ int cli_plan(int argc, char **argv)
     if (!cli_options_read(&code, &usage, argc, argv, &given)) {
         return code;
     }
-    if (given.data.path != NULL && cli_data_check(usage.command, &given.data) != CLI_SUCCESS) {
+    if (given.data.path && cli_data_check(usage.command, &given.data) != CLI_SUCCESS) {
         return CLI_USAGE;
     }
     bw_context *ctx = cli_session_open((cli_session){.workers = given.workers, .quiet = true});
-    return ctx == NULL ? CLI_FAILURE : cli_session_close(ctx, plan(&given, ctx));
+    return !ctx ? CLI_FAILURE : cli_session_close(ctx, plan(&given, ctx));
 }

@@ -68,7 +68,7 @@ static void write_npy(FILE *file, const cli_predictions *made, int count)
 static void write_field(FILE *file, const char *before, const char *text)
 {
     fputs(before, file);
-    if (strpbrk(text, ",\"\r\n") == NULL) {
+    if (!strpbrk(text, ",\"\r\n")) {
         fputs(text, file);
         return;
     }
@@ -146,7 +146,7 @@ static const struct {
 static format find_format(const char *path)
 {
     const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot != NULL && i < sizeof formats / sizeof formats[0]; i++) {
+    for (size_t i = 0; dot && i < sizeof formats / sizeof formats[0]; i++) {
         if (strcmp(dot, formats[i].extension) == 0) {
             return formats[i].write;
         }
@@ -217,7 +217,7 @@ static void print_json(const arguments *given, const cli_predictions *made, int 
         if (cli_predictions_classes(&made[k]) > 0) {
             put_classes(&json, &made[k]);
         }
-        if (given->out == NULL) {
+        if (!given->out) {
             put_values(&json, &made[k]);
         }
         cli_json_object_end(&json);
@@ -236,10 +236,10 @@ static int predict(const arguments *given, bw_context *ctx, bw_model *model, bw_
     if (count < 0) {
         return CLI_FAILURE;
     }
-    int code = given->out == NULL ? CLI_SUCCESS : write_file(given->out, made, count);
+    int code = !given->out ? CLI_SUCCESS : write_file(given->out, made, count);
     if (code == CLI_SUCCESS && given->json) {
         print_json(given, made, count);
-    } else if (code == CLI_SUCCESS && given->out == NULL) {
+    } else if (code == CLI_SUCCESS && !given->out) {
         write_csv(stdout, made, count);
     }
     cli_predictions_free(made, count);
@@ -256,10 +256,10 @@ static int run(const arguments *given, bw_context *ctx)
 
 static int check(arguments *given)
 {
-    if (given->out != NULL && find_format(given->out) == NULL) {
+    if (given->out && !find_format(given->out)) {
         return cli_mistake(usage.command, "--out: expected a name that ends in .npy or .csv, found '%s'", given->out);
     }
-    if (given->no_target && given->data.target != NULL) {
+    if (given->no_target && given->data.target) {
         return cli_mistake(usage.command, "--target and --no-target exclude each other; give one of them");
     }
     given->data.target = given->no_target ? "" : given->data.target;
@@ -278,5 +278,5 @@ int cli_predict(int argc, char **argv)
         return code;
     }
     bw_context *ctx = cli_session_open((cli_session){.workers = given.workers, .memory = given.memory, .quiet = given.quiet});
-    return ctx == NULL ? CLI_FAILURE : cli_session_close(ctx, run(&given, ctx));
+    return !ctx ? CLI_FAILURE : cli_session_close(ctx, run(&given, ctx));
 }

@@ -51,7 +51,7 @@ static bool make_room(cli_predictions *made, bw_model *model, int index, bw_data
         return false;
     }
     made->values = calloc(count, sizeof *made->values);
-    return made->values != NULL;
+    return made->values;
 }
 
 int cli_predictions_make(cli_predictions *made, int room, bw_context *ctx, bw_model *model, bw_dataset *dataset)
@@ -118,12 +118,12 @@ int cli_predictions_class(const cli_predictions *made, int64_t sample)
 
 const char *cli_class_name(char *text, const bw_model *model, const bw_dataset *dataset, int number)
 {
-    const char *name = model == NULL ? NULL : bw_model_class(model, number);
-    name = name == NULL ? bw_dataset_class(dataset, number) : name;
-    if (name == NULL) {
+    const char *name = !model ? NULL : bw_model_class(model, number);
+    name = !name ? bw_dataset_class(dataset, number) : name;
+    if (!name) {
         snprintf(text, CLI_CLASS_TEXT, "%d", number);
     }
-    return name == NULL ? text : name;
+    return !name ? text : name;
 }
 
 const char *cli_float_text(char *text, float value)

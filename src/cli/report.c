@@ -69,21 +69,21 @@ static void put_item_colours(FILE *file)
 static void put_title(FILE *file, const cli_run *run)
 {
     const char *slash = strrchr(run->data, '/');
-    if (run->title == NULL) {
+    if (!run->title) {
         fputs("Training on ", file);
     }
-    cli_html_text(file, run->title != NULL ? run->title : slash != NULL && slash[1] != 0 ? slash + 1 : run->data);
+    cli_html_text(file, run->title ? run->title : slash && slash[1] != 0 ? slash + 1 : run->data);
 }
 
 static void put_about(FILE *file, const cli_result *result)
 {
-    if (result->run.about != NULL) {
+    if (result->run.about) {
         cli_html_text(file, result->run.about);
         return;
     }
     fprintf(file, "%d of %d epochs, %" PRId64 " samples in the data%s%s", bw_history_epochs(result->history), result->epochs,
-            bw_dataset_count(result->training), result->stopped != NULL ? "; ended by " : "",
-            result->stopped == NULL                       ? ""
+            bw_dataset_count(result->training), result->stopped ? "; ended by " : "",
+            !result->stopped                              ? ""
             : strcmp(result->stopped, "interrupted") == 0 ? "an interruption"
             : strcmp(result->stopped, "failed") == 0      ? "a failure"
                                                           : result->stopped);
@@ -150,7 +150,7 @@ static void put_model(FILE *file, bw_model *model)
         expression = NULL;
     }
     fputs("<section><h2>Model</h2>\n", file);
-    if (expression != NULL) {
+    if (expression) {
         fputs("<p><code>", file);
         cli_html_text(file, expression);
         fputs("</code></p>\n", file);
@@ -240,7 +240,7 @@ static void put_row(FILE *file, const cli_confusion *confusion, int row)
 static void put_confusion(FILE *file, const cli_confusion *confusion)
 {
     enum { MOST_SHOWN = 40 };
-    if (confusion->counts == NULL || confusion->classes > MOST_SHOWN) {
+    if (!confusion->counts || confusion->classes > MOST_SHOWN) {
         return;
     }
     fputs("<section><h2>What is taken for what</h2>\n<p class=\"soft\">Validation samples: a row for each true class, a column for "
@@ -283,7 +283,7 @@ static void make_plans(page *p)
         bw_plan *plan = i > 0 && batches[i] == batches[i - 1]
                             ? NULL
                             : bw_plan_make(result->model, result->training, batches[i], &result->planning);
-        if (plan != NULL) {
+        if (plan) {
             p->plans[p->plan_count++] = bw_plan_facts(plan);
             bw_plan_free(plan);
         }
@@ -296,8 +296,8 @@ bool cli_report_write(const cli_result *result, const char *path)
 {
     cli_output output;
     page p = {.result = result};
-    bool ended = result->stopped == NULL || strcmp(result->stopped, "early stopping") == 0;
-    if (ended && result->validation != NULL && !cli_confusion_make(&p.confusion, result->ctx, result->model, result->validation)) {
+    bool ended = !result->stopped || strcmp(result->stopped, "early stopping") == 0;
+    if (ended && result->validation && !cli_confusion_make(&p.confusion, result->ctx, result->model, result->validation)) {
         return false;
     }
     if (!cli_output_open(&output, path)) {

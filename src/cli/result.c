@@ -19,7 +19,7 @@ static size_t whole_batch(const cli_result *result, int64_t *batch)
     *batch = result->batch > 0 && result->batch < samples ? result->batch : samples;
     bw_plan *plan = bw_plan_make(result->model, result->training, *batch, NULL);
     bw_model_facts facts;
-    if (plan == NULL) {
+    if (!plan) {
         (void)bw_model_describe(result->model, &facts);
         return 0;
     }
@@ -95,10 +95,10 @@ void cli_result_print(const cli_result *result)
     }
     putchar('\n');
     printf("weights %016" PRIx64 " (the same on any number of workers)\n", bw_model_hash(result->model));
-    if (result->stopped != NULL && strcmp(result->stopped, "early stopping") == 0) {
+    if (result->stopped && strcmp(result->stopped, "early stopping") == 0) {
         printf("stopped early after %d of %d epochs\n", bw_history_epochs(history), result->epochs);
     }
-    if (result->run.folder != NULL) {
+    if (result->run.folder) {
         printf("run %s\n", result->run.folder);
     }
 }
@@ -114,26 +114,26 @@ static bool save_model(const cli_result *result, const char *path)
 
 static void report_interruption(const cli_result *result, bool history_written, bool model_written)
 {
-    int epochs = result->history == NULL ? 0 : bw_history_epochs(result->history);
-    int64_t steps = result->history == NULL ? 0 : bw_history_facts(result->history).updates;
+    int epochs = !result->history ? 0 : bw_history_epochs(result->history);
+    int64_t steps = !result->history ? 0 : bw_history_facts(result->history).updates;
     cli_fail("interrupted after %" PRId64 " steps, %d of %d epochs%s%s%s%s%s%s", steps, epochs, result->epochs,
              history_written ? "; their history is in " : "", history_written ? result->history_path : "",
              model_written ? "; the model is in " : "", model_written ? result->model_path : "",
-             result->run.folder != NULL && result->history != NULL ? "; the run is in " : "",
-             result->run.folder != NULL && result->history != NULL ? result->run.folder : "");
+             result->run.folder && result->history ? "; the run is in " : "",
+             result->run.folder && result->history ? result->run.folder : "");
 }
 
 static int save(cli_result *result, int code)
 {
     const bw_history *history = result->history;
-    int epochs = history == NULL ? 0 : bw_history_epochs(history);
+    int epochs = !history ? 0 : bw_history_epochs(history);
     bool failed = code == CLI_FAILURE;
-    bool write_history = result->history_path != NULL && history != NULL && (epochs > 0 || !failed);
+    bool write_history = result->history_path && history && (epochs > 0 || !failed);
     bool history_written =
         write_history && cli_history_write(result->history_path, cli_history_find(result->history_path), history);
-    bool write_model = result->model_path != NULL && history != NULL && !failed;
+    bool write_model = result->model_path && history && !failed;
     bool model_written = write_model && save_model(result, result->model_path);
-    bool run_written = result->run.folder == NULL || history == NULL || cli_run_write(result);
+    bool run_written = !result->run.folder || !history || cli_run_write(result);
     if (code == CLI_INTERRUPTED) {
         report_interruption(result, history_written, model_written);
     }
@@ -147,7 +147,7 @@ int cli_result_finish(cli_result *result, bw_status status)
     if (code == CLI_FAILURE) {
         cli_fail("%s", bw_message(result->ctx));
     }
-    bool early = result->history != NULL && bw_history_epochs(result->history) < result->epochs;
+    bool early = result->history && bw_history_epochs(result->history) < result->epochs;
     result->stopped = code == CLI_INTERRUPTED ? "interrupted" : code == CLI_FAILURE ? "failed" : early ? "early stopping" : NULL;
     return save(result, code);
 }

@@ -15,7 +15,7 @@ static char *join(const char *folder, const char *file)
 {
     size_t length = strlen(folder) + strlen(file) + 2;
     char *path = malloc(length);
-    if (path != NULL) {
+    if (path) {
         snprintf(path, length, "%s/%s", folder, file);
     }
     return path;
@@ -30,14 +30,14 @@ char *cli_run_path(const cli_run *run, const char *file)
 static bool make_folder(const char *folder)
 {
     char *path = strdup(folder);
-    bool made = path != NULL;
-    for (char *at = path; made && at != NULL;) {
+    bool made = path;
+    for (char *at = path; made && at;) {
         at = strchr(at + 1, '/');
-        if (at != NULL) {
+        if (at) {
             *at = 0;
         }
         made = mkdir(path, 0777) == 0 || errno == EEXIST;
-        if (at != NULL) {
+        if (at) {
             *at = '/';
         }
     }
@@ -53,7 +53,7 @@ bool cli_run_open(const char *folder, bool replace)
         return false;
     }
     char *path = join(folder, "run.json");
-    bool opened = path != NULL && cli_history_probe(path);
+    bool opened = path && cli_history_probe(path);
     if (opened && !replace && stat(path, &status) == 0) {
         cli_fail("%s: expected a new folder, found a run in it; give another name", folder);
         opened = false;
@@ -74,7 +74,7 @@ static bool hash_field(uint64_t *hash, bw_dataset *dataset, const char *field)
         each *= shape[i];
     }
     float *values = rank < 0 ? NULL : calloc((size_t)each, sizeof *values);
-    for (int64_t i = 0; values != NULL && i < LOOKED_AT && i < samples; i++) {
+    for (int64_t i = 0; values && i < LOOKED_AT && i < samples; i++) {
         int64_t number = samples <= LOOKED_AT ? i : i * (samples / LOOKED_AT);
         if (bw_dataset_values(dataset, field, number, 1, values, (size_t)each) != BW_OK) {
             free(values);
@@ -103,7 +103,7 @@ static void put_data(cli_json *json, const cli_result *result)
     }
     cli_json_array_end(json);
     cli_json_array(json, "classes");
-    for (int i = 0; bw_dataset_class(result->training, i) != NULL; i++) {
+    for (int i = 0; bw_dataset_class(result->training, i); i++) {
         cli_json_text(json, NULL, bw_dataset_class(result->training, i));
     }
     cli_json_array_end(json);
@@ -165,7 +165,7 @@ static const char *expression_of(bw_model *model)
 {
     bw_model_facts facts;
     const char *expression = bw_model_expression(model);
-    if (expression == NULL) {
+    if (!expression) {
         (void)bw_model_describe(model, &facts);
     }
     return expression;
@@ -178,7 +178,7 @@ static void put_run(cli_json *json, const cli_result *result)
     cli_json_whole(json, "format", 1);
     cli_json_text(json, "version", bw_version());
     cli_json_array(json, "command");
-    for (char **word = result->run.arguments; *word != NULL; word++) {
+    for (char **word = result->run.arguments; *word; word++) {
         cli_json_text(json, NULL, *word);
     }
     cli_json_array_end(json);
@@ -232,10 +232,10 @@ bool cli_run_write(const cli_result *result)
     bool written = true;
     for (size_t i = 0; i < sizeof files / sizeof files[0] && written; i++) {
         char *path = cli_run_path(&result->run, files[i].name);
-        if (path == NULL) {
+        if (!path) {
             cli_fail("no memory for the name of %s", files[i].name);
         }
-        written = path != NULL && files[i].write(result, path);
+        written = path && files[i].write(result, path);
         free(path);
     }
     return written;

@@ -21,7 +21,7 @@ static void on_interrupt(int number)
         _exit(CLI_INTERRUPTED);
     }
     bw_context *ctx = atomic_load(&current);
-    if (ctx != NULL && !atomic_load(&in_steps)) {
+    if (ctx && !atomic_load(&in_steps)) {
         bw_cancel(ctx);
     }
 }
@@ -45,7 +45,7 @@ bw_context *cli_session_open(cli_session session)
     options.exact_kernels = session.exact_kernels;
     options.log = session.quiet ? NULL : on_log;
     bw_context *ctx = bw_open(&options);
-    if (ctx == NULL) {
+    if (!ctx) {
         cli_fail("no memory for a context");
         return NULL;
     }

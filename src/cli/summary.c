@@ -151,7 +151,7 @@ static int make_table(table *t, bw_context *ctx, const bw_model *model)
     }
     t->layers = calloc((size_t)t->facts.layers + 1, sizeof *t->layers);
     t->rows = calloc((size_t)t->facts.layers + 1, sizeof *t->rows);
-    if (t->layers == NULL || t->rows == NULL) {
+    if (!t->layers || !t->rows) {
         return cli_fail("no memory for the table");
     }
     for (int i = 0; i < t->facts.layers; i++) {
@@ -312,14 +312,14 @@ static int build(const arguments *given, bw_context *ctx, bw_model *model)
     bw_model_facts facts;
     int64_t shape[BW_MAX_RANK];
     int rank = given->data.shape.rank;
-    bool known = rank > 0 || given->data.path != NULL;
+    bool known = rank > 0 || given->data.path;
     memcpy(shape, given->data.shape.extent, sizeof shape);
     if (bw_model_describe(model, &facts) == BW_OK) {
         return CLI_SUCCESS;
     }
-    if (given->data.path != NULL) {
+    if (given->data.path) {
         const bw_dataset *dataset = cli_data_read(ctx, &given->data, given->data.path, NULL, NULL);
-        if (dataset == NULL) {
+        if (!dataset) {
             return CLI_FAILURE;
         }
         rank = bw_dataset_shape(dataset, shape);
@@ -333,7 +333,7 @@ static int build(const arguments *given, bw_context *ctx, bw_model *model)
 static bool needs_shape(const arguments *given, const bw_model *model)
 {
     bw_model_facts facts;
-    return given->data.path == NULL && given->data.shape.rank == 0 && bw_model_describe(model, &facts) != BW_OK;
+    return !given->data.path && given->data.shape.rank == 0 && bw_model_describe(model, &facts) != BW_OK;
 }
 
 static int summarise(const arguments *given, bw_context *ctx, bw_model *model)
@@ -368,7 +368,7 @@ static int run(const arguments *given, bw_context *ctx)
         code = build(given, ctx, model);
     }
     const char *expression = code == CLI_SUCCESS ? bw_model_expression(model) : NULL;
-    if (code == CLI_SUCCESS && expression == NULL) {
+    if (code == CLI_SUCCESS && !expression) {
         return cli_fail("%s", bw_message(ctx));
     }
     if (code == CLI_SUCCESS) {
@@ -388,5 +388,5 @@ int cli_summary(int argc, char **argv)
         return cli_mistake(usage.command, "--expression and --json exclude each other: the object of --json holds the expression");
     }
     bw_context *ctx = cli_session_open((cli_session){.workers = 1, .quiet = given.quiet});
-    return ctx == NULL ? CLI_FAILURE : cli_session_close(ctx, run(&given, ctx));
+    return !ctx ? CLI_FAILURE : cli_session_close(ctx, run(&given, ctx));
 }

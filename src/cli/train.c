@@ -95,21 +95,21 @@ static int compile(const arguments *given, const bw_context *ctx, bw_model *mode
     char *rewritten = NULL;
     char number[CLI_REAL_TEXT];
     const char *rate = given->rate > 0 ? cli_real_text(number, given->rate) : given->schedule;
-    bool rate_alone = loaded && given->rate > 0 && given->optimizer == NULL;
-    if (loaded && given->schedule != NULL && given->optimizer == NULL) {
+    bool rate_alone = loaded && given->rate > 0 && !given->optimizer;
+    if (loaded && given->schedule && !given->optimizer) {
         return cli_mistake(usage.command, "--schedule: the model has an optimizer with its state; give --optimizer to begin anew");
     }
-    if (rate != NULL && !rate_alone) {
+    if (rate && !rate_alone) {
         rewritten = cli_optimizer_text(given->optimizer, rate);
-        if (rewritten == NULL) {
+        if (!rewritten) {
             return cli_fail("no memory for the optimizer's text");
         }
     }
-    const char *optimizer = rewritten != NULL ? rewritten : given->optimizer;
+    const char *optimizer = rewritten ? rewritten : given->optimizer;
     bw_status status = BW_OK;
     if (!loaded) {
         status = bw_compile(model, optimizer, given->loss, given->metrics);
-    } else if (optimizer != NULL || given->loss != NULL || given->metrics != NULL) {
+    } else if (optimizer || given->loss || given->metrics) {
         status = bw_recompile(model, optimizer, given->loss, given->metrics);
     }
     if (status == BW_OK && rate_alone) {
@@ -135,10 +135,10 @@ static bw_dataset *prepare(const arguments *given, bw_dataset *dataset)
     if (given->bad > 0 && !cli_data_is_csv(given->data.path)) {
         dataset = bw_allow_bad(dataset, given->bad);
     }
-    if (given->cache != NULL) {
+    if (given->cache) {
         dataset = strcmp(given->cache, "memory") == 0 ? bw_cache(dataset) : bw_cache_file(dataset, given->cache);
     }
-    if (given->augment != NULL) {
+    if (given->augment) {
         dataset = bw_augment(dataset, given->augment, given->seed);
     }
     if (!given->no_shuffle) {
@@ -159,14 +159,14 @@ static int make_datasets(const arguments *given, bw_context *ctx, bw_model *mode
     cli_data data = given->data;
     data.bad = cli_data_is_csv(data.path) ? given->bad : 0; /* the reader leaves lines out; of other kinds it is seen when made */
     *training = cli_data_read(ctx, &data, data.path, model, NULL);
-    if (*training != NULL && given->validation != NULL) {
+    if (*training && given->validation) {
         *validation = cli_data_read(ctx, &given->data, given->validation, NULL, *training);
     }
-    if (*training == NULL || (given->validation != NULL && *validation == NULL)) {
+    if (!*training || (given->validation && !*validation)) {
         return CLI_FAILURE;
     }
     *training = prepare(given, *training);
-    return *training != NULL ? CLI_SUCCESS : cli_fail("%s", bw_message(ctx));
+    return *training ? CLI_SUCCESS : cli_fail("%s", bw_message(ctx));
 }
 
 /* ---- Class weights -------------------------------------------------------------------------------------- */
@@ -187,11 +187,11 @@ static bool read_weights(cli_weights *weights, const char *text)
 
 static int make_weights(const arguments *given, bw_context *ctx, bw_dataset *training, cli_weights *weights)
 {
-    if (given->class_weight == NULL) {
+    if (!given->class_weight) {
         return CLI_SUCCESS;
     }
     weights->weight = calloc(CLI_MAX_CLASSES, sizeof *weights->weight);
-    if (weights->weight == NULL) {
+    if (!weights->weight) {
         return cli_fail("no memory for the weights of classes");
     }
     if (strcmp(given->class_weight, "auto") == 0) {
@@ -199,7 +199,7 @@ static int make_weights(const arguments *given, bw_context *ctx, bw_dataset *tra
         if (given->validation_split > 0 && bw_split(training, given->validation_split, &part, &rest) != BW_OK) {
             return cli_fail("%s", bw_message(ctx));
         }
-        int code = cli_weights_balance(weights, ctx, part != NULL ? part : training);
+        int code = cli_weights_balance(weights, ctx, part ? part : training);
         bw_dataset_free(part);
         bw_dataset_free(rest);
         if (code == CLI_SUCCESS && !given->quiet) {
@@ -244,7 +244,7 @@ static bool on_epoch(void *user, const bw_progress *progress)
     if (cli_session_interrupted()) {
         bw_cancel(w->ctx);
     }
-    if (w->given->save_best != NULL && (progress->epoch == 0 || loss < w->best)) {
+    if (w->given->save_best && (progress->epoch == 0 || loss < w->best)) {
         w->best = loss;
         w->failed = bw_save(w->model, w->given->save_best) != BW_OK;
         if (w->failed) {
@@ -290,7 +290,7 @@ static bool is_callback(const char *message)
 static int64_t largest_batch(const arguments *given)
 {
     int64_t largest = 0, window;
-    for (const char *item = given->batch == NULL ? "32" : given->batch; item != NULL; item = strchr(item, ',')) {
+    for (const char *item = !given->batch ? "32" : given->batch; item; item = strchr(item, ',')) {
         item += *item == ',';
         int64_t size = strncmp(item, "full", 4) == 0 ? INT64_MAX : strtoll(item, NULL, 10);
         largest = size > largest ? size : largest;
@@ -303,7 +303,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
 {
     bw_fit_options fitting = make_options(given);
     watch watched = {.given = given, .ctx = ctx, .model = model};
-    watched.validates = validation != NULL || given->validation_split > 0;
+    watched.validates = validation || given->validation_split > 0;
     fitting.validation = validation;
     fitting.class_weight = weights->weight;
     fitting.class_count = weights->count;
@@ -332,7 +332,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
         return cli_mistake(usage.command, "%s", bw_message(ctx));
     }
     int code = cli_result_finish(&result, status);
-    if (result.history != NULL && code != CLI_FAILURE) {
+    if (result.history && code != CLI_FAILURE) {
         (given->json ? cli_result_json : cli_result_print)(&result);
     }
     return watched.failed && code == CLI_SUCCESS ? CLI_FAILURE : code;
@@ -343,11 +343,11 @@ static bool can_write(const arguments *given)
 {
     const char *const files[] = {given->history, given->save_model, given->save_best};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        if (files[i] != NULL && !cli_history_probe(files[i])) {
+        if (files[i] && !cli_history_probe(files[i])) {
             return false;
         }
     }
-    return given->run == NULL || cli_run_open(given->run, false);
+    return !given->run || cli_run_open(given->run, false);
 }
 
 static int train(const arguments *given, bw_context *ctx)
@@ -382,18 +382,18 @@ static int check(const arguments *given)
     if (code != CLI_SUCCESS) {
         return code;
     }
-    if (given->validation != NULL && given->validation_split > 0) {
+    if (given->validation && given->validation_split > 0) {
         return cli_mistake(usage.command, "--validation and --validation-split exclude each other; give one of them");
     }
-    if (given->rate > 0 && given->schedule != NULL) {
+    if (given->rate > 0 && given->schedule) {
         return cli_mistake(usage.command, "--lr and --schedule exclude each other; give one of them");
     }
-    if (given->history != NULL && cli_history_find(given->history) == NULL) {
+    if (given->history && !cli_history_find(given->history)) {
         return cli_mistake(usage.command, "--history: expected a name that ends in .json or .csv, found '%s'", given->history);
     }
     const char *const models[] = {given->save_model, given->save_best}, *const names[] = {"save-model", "save-best"};
     for (size_t i = 0; i < 2; i++) {
-        if (models[i] != NULL && !cli_model_can_be_saved(models[i])) {
+        if (models[i] && !cli_model_can_be_saved(models[i])) {
             return cli_mistake(
                 usage.command,
                 "--%s: expected a name that ends in .keras, .safetensors, .weights.h5, .json, .onnx or .c, found '%s'", names[i],
@@ -416,5 +416,5 @@ int cli_train(int argc, char **argv)
     }
     bw_context *ctx =
         cli_session_open((cli_session){.workers = given.workers, .quiet = given.quiet, .exact_kernels = given.exact_kernels});
-    return ctx == NULL ? CLI_FAILURE : cli_session_close(ctx, train(&given, ctx));
+    return !ctx ? CLI_FAILURE : cli_session_close(ctx, train(&given, ctx));
 }

@@ -95,7 +95,7 @@ static bw_status read_weights(trial *t, const bw_model *model)
         if (pass == 0) {
             t->count = at;
             t->weights = malloc((at > 0 ? at : 1) * sizeof *t->weights);
-            status = t->weights == NULL ? BW_RESOURCE_EXHAUSTED : BW_OK;
+            status = !t->weights ? BW_RESOURCE_EXHAUSTED : BW_OK;
         }
     }
     t->hash = bw_model_hash(model);
@@ -150,7 +150,7 @@ static bw_dataset *take_samples(trial *t, bw_context *ctx, bw_model *model)
     const arguments *given = t->given;
     bw_dataset *dataset = cli_data_read(ctx, &given->data, given->data.path, model, NULL);
     int64_t samples = bw_dataset_count(dataset), count;
-    if (dataset == NULL) {
+    if (!dataset) {
         return NULL;
     }
     t->batch = given->batch < samples ? given->batch : samples;
@@ -173,7 +173,7 @@ static int try(trial *t, bw_context *ctx)
     }
     bw_dataset *dataset = take_samples(t, ctx, model);
     bw_status status = BW_OK;
-    if (dataset == NULL) {
+    if (!dataset) {
         return CLI_FAILURE;
     }
     t->phases = bw_plan_facts(bw_plan_make(model, dataset, t->batch, NULL)).phases;
@@ -203,15 +203,14 @@ static void *run(void *argument)
     opening.workers = t->workers > 0 ? t->workers : t->given->workers;
     opening.ranks = t->ranks;
     opening.rank = t->rank;
-    bw_context *ctx =
-        t->ranks == NULL ? cli_session_open((cli_session){.workers = opening.workers, .quiet = true}) : bw_open(&opening);
+    bw_context *ctx = !t->ranks ? cli_session_open((cli_session){.workers = opening.workers, .quiet = true}) : bw_open(&opening);
     t->code = CLI_FAILURE;
-    if (ctx == NULL) {
+    if (!ctx) {
         cli_fail("no memory for a context");
         return NULL;
     }
     t->code = try(t, ctx);
-    if (t->ranks == NULL) {
+    if (!t->ranks) {
         t->code = cli_session_close(ctx, t->code);
     } else {
         bw_close(ctx);
@@ -292,7 +291,7 @@ static int compare_ranks(proof *p)
     bool started[COUNT] = {false};
     int code = CLI_SUCCESS;
     bw_ranks *ranks = bw_ranks_open(COUNT);
-    if (ranks == NULL) {
+    if (!ranks) {
         return cli_fail("no memory for %d ranks", COUNT);
     }
     for (int r = 0; r < COUNT; r++) {

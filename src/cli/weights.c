@@ -28,7 +28,7 @@ static int count_classes(int64_t *counts, bw_context *ctx, bw_dataset *dataset, 
 {
     int64_t samples = bw_dataset_count(dataset);
     float *rows = calloc(AT_ONCE * (size_t)each, sizeof *rows);
-    int code = rows == NULL ? cli_fail("no memory for the targets") : CLI_SUCCESS;
+    int code = !rows ? cli_fail("no memory for the targets") : CLI_SUCCESS;
     for (int64_t first = 0; first < samples && code == CLI_SUCCESS; first += AT_ONCE) {
         int64_t n = samples - first < AT_ONCE ? samples - first : AT_ONCE;
         if (bw_dataset_values(dataset, "y", first, n, rows, (size_t)(n * each)) != BW_OK) {
@@ -59,7 +59,7 @@ int cli_weights_balance(cli_weights *weights, bw_context *ctx, bw_dataset *datas
         return refuse(rank < 0 ? "none" : "more numbers a sample");
     }
     int64_t *counts = calloc(CLI_MAX_CLASSES, sizeof *counts);
-    int code = counts == NULL ? cli_fail("no memory for the counts of classes") : count_classes(counts, ctx, dataset, each);
+    int code = !counts ? cli_fail("no memory for the counts of classes") : count_classes(counts, ctx, dataset, each);
     for (int i = 0; i < CLI_MAX_CLASSES && code == CLI_SUCCESS; i++) {
         found += counts[i] > 0;
         weights->count = counts[i] > 0 ? i + 1 : weights->count;

@@ -65,7 +65,7 @@ static view compose(const view *inner, const view *outer)
 /* A linear map about the centre. */
 static view about_centre(const image *size, double xx, double xy, double yx, double yy)
 {
-    const double x = (double)(size->w - 1) / 2, y = (double)(size->h - 1) / 2;
+    double x = (double)(size->w - 1) / 2, y = (double)(size->h - 1) / 2;
     return (view){{xx, xy, x - xx * x - xy * y, yx, yy, y - yx * x - yy * y}};
 }
 
@@ -74,61 +74,61 @@ enum { FLIP_HORIZONTAL, FLIP_VERTICAL };
 /* With probability 1/2 each. */
 static view look_flip(const step *s, const image *size, bw_random *random)
 {
-    const bool x = bw_random_uniform(random) < 0.5F, y = bw_random_uniform(random) < 0.5F;
+    bool x = bw_random_uniform(random) < 0.5F, y = bw_random_uniform(random) < 0.5F;
     return about_centre(size, x && s->word != FLIP_VERTICAL ? -1 : 1, 0, 0, y && s->word != FLIP_HORIZONTAL ? -1 : 1);
 }
 
 /* By whole pixels: a share of the side, or from 1 on so many. */
 static view look_shift(const step *s, const image *size, bw_random *random)
 {
-    const double x = draw(random), y = draw(random);
-    const double wide = s->number < 1 ? s->number * (double)size->w : s->number;
-    const double high = s->number < 1 ? s->number * (double)size->h : s->number;
+    double x = draw(random), y = draw(random);
+    double wide = s->number < 1 ? s->number * (double)size->w : s->number;
+    double high = s->number < 1 ? s->number * (double)size->h : s->number;
     return (view){{1, 0, round(x * wide), 0, 1, round(y * high)}};
 }
 
 /* A window of the given share of each side or more, anywhere, becomes the whole. */
 static view look_crop(const step *s, const image *size, bw_random *random)
 {
-    const double share = s->number + (1 - s->number) * (double)bw_random_uniform(random);
-    const double x = (double)bw_random_uniform(random), y = (double)bw_random_uniform(random);
+    double share = s->number + (1 - s->number) * (double)bw_random_uniform(random);
+    double x = (double)bw_random_uniform(random), y = (double)bw_random_uniform(random);
     return (view){{share, 0, x * (1 - share) * (double)(size->w - 1), 0, share, y * (1 - share) * (double)(size->h - 1)}};
 }
 
 static view look_rotate(const step *s, const image *size, bw_random *random)
 {
-    const double angle = draw(random) * s->number * (M_PI / 180);
+    double angle = draw(random) * s->number * (M_PI / 180);
     return about_centre(size, cos(angle), -sin(angle), sin(angle), cos(angle));
 }
 
 static view look_zoom(const step *s, const image *size, bw_random *random)
 {
-    const double factor = 1 + draw(random) * s->number;
+    double factor = 1 + draw(random) * s->number;
     return about_centre(size, factor, 0, 0, factor);
 }
 
 /* A place between two pixels: the left one, and the share of the right one. */
 static int64_t between(double place, int64_t extent, float *share)
 {
-    const double last = (double)(extent - 1);
+    double last = (double)(extent - 1);
     place = place > 0 ? place < last ? place : last : 0;
-    const int64_t left = (int64_t)place < extent - 2 ? (int64_t)place : extent - 2;
+    int64_t left = (int64_t)place < extent - 2 ? (int64_t)place : extent - 2;
     *share = (float)(place - (double)left);
     return left;
 }
 
 static void sample(const view *v, const image *from, float *to)
 {
-    const int64_t right = from->w > 1 ? from->c : 0, below = from->h > 1 ? from->w * from->c : 0;
+    int64_t right = from->w > 1 ? from->c : 0, below = from->h > 1 ? from->w * from->c : 0;
     for (int64_t y = 0; y < from->h; y++) {
         for (int64_t x = 0; x < from->w; x++) {
             float fx = 0, fy = 0;
-            const double px = v->m[0] * (double)x + v->m[1] * (double)y + v->m[2],
-                         py = v->m[3] * (double)x + v->m[4] * (double)y + v->m[5];
-            const int64_t left = from->w > 1 ? between(px, from->w, &fx) : 0, top = from->h > 1 ? between(py, from->h, &fy) : 0;
+            double px = v->m[0] * (double)x + v->m[1] * (double)y + v->m[2],
+                   py = v->m[3] * (double)x + v->m[4] * (double)y + v->m[5];
+            int64_t left = from->w > 1 ? between(px, from->w, &fx) : 0, top = from->h > 1 ? between(py, from->h, &fy) : 0;
             const float *at = from->at + (top * from->w + left) * from->c;
             for (int64_t c = 0; c < from->c; c++, at++) {
-                const float upper = (1 - fx) * at[0] + fx * at[right], lower = (1 - fx) * at[below] + fx * at[below + right];
+                float upper = (1 - fx) * at[0] + fx * at[right], lower = (1 - fx) * at[below] + fx * at[below + right];
                 *to++ = (1 - fy) * upper + fy * lower;
             }
         }
@@ -139,41 +139,45 @@ static void sample(const view *v, const image *from, float *to)
 
 static void change_brightness(const step *s, const image *p, bw_random *random)
 {
-    const float factor = (float)(1 + draw(random) * s->number);
-    for (int64_t i = 0; i < p->h * p->w * p->c; i++)
+    float factor = (float)(1 + draw(random) * s->number);
+    for (int64_t i = 0; i < p->h * p->w * p->c; i++) {
         p->at[i] *= factor;
+    }
 }
 
 /* Differences from the channel's mean. */
 static void change_contrast(const step *s, const image *p, bw_random *random)
 {
-    const float factor = (float)(1 + draw(random) * s->number);
-    const int64_t pixels = p->h * p->w;
+    float factor = (float)(1 + draw(random) * s->number);
+    int64_t pixels = p->h * p->w;
     for (int64_t c = 0; c < p->c; c++) {
         double sum = 0;
-        for (int64_t i = 0; i < pixels; i++)
+        for (int64_t i = 0; i < pixels; i++) {
             sum += (double)p->at[i * p->c + c];
-        const float mean = (float)(sum / (double)pixels);
-        for (int64_t i = 0; i < pixels; i++)
+        }
+        float mean = (float)(sum / (double)pixels);
+        for (int64_t i = 0; i < pixels; i++) {
             p->at[i * p->c + c] = (p->at[i * p->c + c] - mean) * factor + mean;
+        }
     }
 }
 
 static void change_noise(const step *s, const image *p, bw_random *random)
 {
-    for (int64_t i = 0; i < p->h * p->w * p->c; i++)
+    for (int64_t i = 0; i < p->h * p->w * p->c; i++) {
         p->at[i] += (float)s->number * bw_random_normal(random);
+    }
 }
 
 /* A square around a random pixel; what reaches over the edge is cut off. */
 static void change_cutout(const step *s, const image *p, bw_random *random)
 {
-    const int64_t side = (int64_t)s->number, x = bw_random_below(random, p->w) - side / 2,
-                  y = bw_random_below(random, p->h) - side / 2;
+    int64_t side = (int64_t)s->number, x = bw_random_below(random, p->w) - side / 2, y = bw_random_below(random, p->h) - side / 2;
     for (int64_t line = y > 0 ? y : 0; line < y + side && line < p->h; line++) {
-        const int64_t begin = x > 0 ? x : 0, end = x + side < p->w ? x + side : p->w;
-        for (int64_t i = begin * p->c; i < end * p->c; i++)
+        int64_t begin = x > 0 ? x : 0, end = x + side < p->w ? x + side : p->w;
+        for (int64_t i = begin * p->c; i < end * p->c; i++) {
             p->at[line * p->w * p->c + i] = 0;
+        }
     }
 }
 
@@ -195,14 +199,14 @@ static const row rows[] = {
 static void apply(const augment *own, image size, float *from, float *to, bw_random *random)
 {
     static const view still = {{1, 0, 0, 0, 1, 0}};
-    const size_t bytes = (size_t)(size.h * size.w * size.c) * sizeof(float);
+    size_t bytes = (size_t)(size.h * size.w * size.c) * sizeof(float);
     view pending = still;
     bool moved = false;
     float *now = from, *other = to;
     for (int i = 0; i <= own->count; i++) {
         const step *s = &own->steps[i];
         if (i < own->count && s->row->look) {
-            const view next = s->row->look(s, &size, random);
+            view next = s->row->look(s, &size, random);
             pending = compose(&pending, &next);
             moved = true;
             continue;
@@ -216,11 +220,13 @@ static void apply(const augment *own, image size, float *from, float *to, bw_ran
         }
         pending = still;
         moved = false;
-        if (i < own->count)
+        if (i < own->count) {
             s->row->change(s, &size, random);
+        }
     }
-    if (now != to)
+    if (now != to) {
         memcpy(to, now, bytes);
+    }
 }
 
 static bool is_image(const bwi_field *field)
@@ -243,15 +249,17 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     const bw_dataset *below = dataset->upstream;
     void *from[BWI_FIELD_LIMIT];
     char text[BW_TROUBLE];
-    const bwi_slot slot = bwi_slot_take(below, from);
-    const bw_status status = bwi_content_work(below->upstream, epoch, number, from, trouble);
+    bwi_slot slot = bwi_slot_take(below, from);
+    bw_status status = bwi_content_work(below->upstream, epoch, number, from, trouble);
     for (int f = 0; f < dataset->column_count && status == BW_OK; f++) {
         const bwi_column *column = &dataset->columns[f];
         const bwi_field *field = &column->field;
-        if (!values[f])
+        if (!values[f]) {
             continue;
-        if (is_image(field) && below->columns[f].field.dtype == BW_I32)
+        }
+        if (is_image(field) && below->columns[f].field.dtype == BW_I32) {
             to_floats(from[f], column->values);
+        }
         if (!is_image(field) || epoch < 0) {
             memcpy(values[f], from[f], (size_t)column->values * 4);
             continue;
@@ -269,8 +277,10 @@ static const bwi_source source = {.kind = "augment", .make = make};
 bool bwi_dataset_augments(const bw_dataset *dataset)
 {
     for (; dataset; dataset = dataset->upstream) {
-        if (dataset->source == &source || (dataset->second && dataset->source->renumbers && bwi_dataset_augments(dataset->second)))
+        if (dataset->source == &source ||
+            (dataset->second && dataset->source->renumbers && bwi_dataset_augments(dataset->second))) {
             return true;
+        }
     }
     return false;
 }
@@ -280,9 +290,10 @@ bool bwi_dataset_augments(const bw_dataset *dataset)
 static int find_word(const char *words, const char *text, size_t length)
 {
     for (int i = 0; *words; i++, words += strspn(words, " ")) {
-        const size_t size = strcspn(words, " ");
-        if (size == length && strncmp(words, text, size) == 0)
+        size_t size = strcspn(words, " ");
+        if (size == length && strncmp(words, text, size) == 0) {
             return i;
+        }
         words += size;
     }
     return -1;
@@ -292,11 +303,12 @@ static bw_status fail_text(bw_context *ctx, const char *item, size_t length)
 {
     char known[512] = "";
     for (size_t i = 0; i < BWI_COUNT(rows); i++) {
-        const size_t used = strlen(known);
-        if (rows[i].words)
+        size_t used = strlen(known);
+        if (rows[i].words) {
             snprintf(known + used, sizeof known - used, "%s%s (or =%s)", i ? ", " : "", rows[i].name, rows[i].words);
-        else
+        } else {
             snprintf(known + used, sizeof known - used, "%s%s=%g..%g", i ? ", " : "", rows[i].name, rows[i].least, rows[i].most);
+        }
     }
     return bwi_fail(ctx, BW_INVALID_ARGUMENT, "augment: '%.*s': expected %s", (int)(length < 64 ? length : 64), item, known);
 }
@@ -305,11 +317,13 @@ static bool read_step(const char *item, size_t length, step *s)
 {
     const char *equals = memchr(item, '=', length), *end = item + length, *stop = equals ? equals : end;
     for (size_t i = 0; i < BWI_COUNT(rows); i++) {
-        if (strlen(rows[i].name) == (size_t)(stop - item) && memcmp(rows[i].name, item, (size_t)(stop - item)) == 0)
+        if (strlen(rows[i].name) == (size_t)(stop - item) && memcmp(rows[i].name, item, (size_t)(stop - item)) == 0) {
             s->row = &rows[i];
+        }
     }
-    if (!s->row || (!equals && !s->row->words))
+    if (!s->row || (!equals && !s->row->words)) {
         return false;
+    }
     if (s->row->words) {
         s->word = equals ? find_word(s->row->words, equals + 1, (size_t)(end - equals - 1)) : 0;
         return s->word >= 0;
@@ -320,13 +334,16 @@ static bool read_step(const char *item, size_t length, step *s)
 static bw_status read_steps(bw_context *ctx, augment *own, const char *text)
 {
     for (;;) {
-        const size_t length = strcspn(text, ",");
-        if (own->count == MOST_ROWS)
+        size_t length = strcspn(text, ",");
+        if (own->count == MOST_ROWS) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "augment: more than %d changes", (int)MOST_ROWS);
-        if (!read_step(text, length, &own->steps[own->count++]))
+        }
+        if (!read_step(text, length, &own->steps[own->count++])) {
             return fail_text(ctx, text, length);
-        if (!text[length])
+        }
+        if (!text[length]) {
             return BW_OK;
+        }
         text += length + 1;
     }
 }
@@ -349,7 +366,7 @@ static bw_status declare(bw_dataset *made)
     if (status == BW_OK && images == 0) {
         char shape[256];
         int64_t extents[BW_MAX_RANK] = {0};
-        const int rank = bw_dataset_shape(below, extents);
+        int rank = bw_dataset_shape(below, extents);
         status = bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT,
                           "augment: expected images (height, width, channels), found inputs of shape %s; give them a shape",
                           bwi_format_shape(shape, rank < 0 ? 0 : rank, extents));
@@ -363,11 +380,13 @@ static bw_dataset *build(bw_dataset *dataset, const char *text, uint64_t seed)
     augment own = {.seed = seed};
     bw_status status = text ? read_steps(ctx, &own, text) : bwi_fail(ctx, BW_INVALID_ARGUMENT, "augment: there is no text");
     bw_dataset *below = status == BW_OK ? bwi_dataset_stage(dataset) : NULL;
-    if (!below)
+    if (!below) {
         return bwi_pass_on(ctx);
+    }
     bw_dataset *made = bwi_dataset_take(below, bwi_dataset_over(below, &source, below->column_count, sizeof own));
-    if (!made)
+    if (!made) {
         return NULL;
+    }
     *(augment *)made->own = own;
     return bwi_dataset_working(made, declare(made));
 }

@@ -24,8 +24,9 @@ static const bwi_source source = {.kind = "bucket", .close = close_bucket};
 /* Values of their own, above it, might have other lengths. */
 static const bucket *find(const bw_dataset *dataset)
 {
-    while (dataset && dataset->source != &source)
+    while (dataset && dataset->source != &source) {
         dataset = dataset == dataset->content ? NULL : dataset->upstream;
+    }
     return dataset ? dataset->own : NULL;
 }
 
@@ -61,8 +62,9 @@ static bool is_sequence(const bwi_column *column, int64_t length)
 
 static int64_t length_of(const float *values, int64_t count, int64_t width)
 {
-    while (count > 0 && values[count - 1] == 0)
+    while (count > 0 && values[count - 1] == 0) {
         count--;
+    }
     return (count + width - 1) / width;
 }
 
@@ -77,23 +79,26 @@ static void fail(looking *l, bw_status status, const char *trouble)
 static bw_status look_at(const looking *l, int64_t number, float *values, char *trouble)
 {
     const bw_dataset *content = l->dataset->content;
-    const int64_t longest = l->own->lengths[l->own->count - 1];
+    int64_t longest = l->own->lengths[l->own->count - 1];
     int64_t length = 1;
     for (int f = 0; f < content->column_count; f++) {
         const bwi_column *column = &content->columns[f];
-        if (!is_sequence(column, longest))
+        if (!is_sequence(column, longest)) {
             continue;
-        const bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = column->values, .block = column->values};
-        const bwi_demand demand = {.field = f, .numbers = &number, .n = 1, .to = &to, .trouble = trouble};
-        const bw_status status = bwi_content_gather(l->dataset, &demand);
-        if (status != BW_OK)
+        }
+        bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = column->values, .block = column->values};
+        bwi_demand demand = {.field = f, .numbers = &number, .n = 1, .to = &to, .trouble = trouble};
+        bw_status status = bwi_content_gather(l->dataset, &demand);
+        if (status != BW_OK) {
             return status;
-        const int64_t own = length_of(values, column->values, column->values / longest);
+        }
+        int64_t own = length_of(values, column->values, column->values / longest);
         length = own > length ? own : length;
     }
     int at = 0;
-    while (l->own->lengths[at] < length)
+    while (l->own->lengths[at] < length) {
         at++;
+    }
     l->own->of[number] = (unsigned char)at;
     return BW_OK;
 }
@@ -101,14 +106,16 @@ static bw_status look_at(const looking *l, int64_t number, float *values, char *
 static void look(void *user, int worker)
 {
     looking *l = user;
-    const int64_t count = l->dataset->count;
+    int64_t count = l->dataset->count;
     for (int64_t at; (at = atomic_fetch_add(&l->next, 1)) < count && !atomic_load(&l->failed);) {
         char trouble[BWI_GATHER_TROUBLE] = "";
         bw_status status = bwi_cancelled(l->dataset->owned.ctx) ? BW_CANCELLED : BW_OK;
-        if (status == BW_OK)
+        if (status == BW_OK) {
             status = look_at(l, bwi_number_at(l->dataset, 0, at), l->buffer + worker * l->room, trouble);
-        if (status != BW_OK)
+        }
+        if (status != BW_OK) {
             fail(l, status, trouble);
+        }
     }
 }
 
@@ -117,13 +124,14 @@ static bw_status look_at_all(bw_dataset *dataset)
     bw_context *ctx = dataset->owned.ctx;
     looking l = {.dataset = dataset, .own = dataset->own};
     for (int f = 0; f < bwi_dataset_fields(dataset); f++) {
-        const int64_t values = dataset->content->columns[f].values;
+        int64_t values = dataset->content->columns[f].values;
         l.room = values > l.room ? values : l.room;
     }
     l.own->of = bwi_allocate(ctx, (size_t)dataset->numbers, 1);
     l.buffer = l.own->of ? bwi_allocate(ctx, (size_t)ctx->workers, bwi_size_multiply((size_t)l.room, sizeof(float))) : NULL;
-    if (!l.buffer)
+    if (!l.buffer) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     bwi_pool_run(ctx, ctx->workers, look, &l);
     bwi_release(ctx, l.buffer);
     return l.status == BW_OK || l.status == BW_CANCELLED ? l.status : bwi_fail(ctx, l.status, "bucket: %s", l.trouble);
@@ -135,40 +143,47 @@ static bw_status look_at_all(bw_dataset *dataset)
 static bw_status check(const bw_dataset *dataset, const int64_t *lengths, int count)
 {
     bw_context *ctx = dataset->owned.ctx;
-    const int x = bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0);
+    int x = bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0);
     const bwi_field *field = x < 0 ? NULL : bwi_dataset_field(dataset, x);
-    if (!field || field->rank < 1)
+    if (!field || field->rank < 1) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bucket: the samples' inputs are no sequences");
-    if (!lengths || count < 1 || count >= BWI_MOST_LENGTHS)
+    }
+    if (!lengths || count < 1 || count >= BWI_MOST_LENGTHS) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bucket: expected 1 to %d lengths, got %d", BWI_MOST_LENGTHS - 1, count);
+    }
     for (int k = 0; k < count; k++) {
-        if (lengths[k] < 1 || (k > 0 && lengths[k] <= lengths[k - 1]) || lengths[k] > field->shape[0])
+        if (lengths[k] < 1 || (k > 0 && lengths[k] <= lengths[k - 1]) || lengths[k] > field->shape[0]) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT,
                             "bucket: expected rising lengths from 1 to the data's own, %lld; the %dth is %lld",
                             (long long)field->shape[0], k + 1, (long long)lengths[k]);
+        }
     }
     for (const bw_dataset *below = dataset; below; below = below->upstream) {
-        if (below->source->begin)
+        if (below->source->begin) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bucket: after %s zeros are no padding any more", below->source->kind);
+        }
     }
     return BW_OK;
 }
 
 bw_dataset *bw_bucket(bw_dataset *dataset, const int64_t *lengths, int count)
 {
-    if (!dataset)
+    if (!dataset) {
         return NULL;
+    }
     bw_context *ctx = dataset->owned.ctx;
     bw_dataset *made = check(dataset, lengths, count) == BW_OK ? bwi_dataset_over(dataset, &source, 0, sizeof(bucket)) : NULL;
     if (made) {
-        const int64_t longest = bwi_dataset_field(dataset, bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0))->shape[0];
+        int64_t longest = bwi_dataset_field(dataset, bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0))->shape[0];
         bucket *own = made->own;
         memcpy(own->lengths, lengths, (size_t)count * sizeof *lengths);
         own->count = count;
-        if (lengths[count - 1] < longest)
+        if (lengths[count - 1] < longest) {
             own->lengths[own->count++] = longest;
-        if (look_at_all(made) == BW_OK)
+        }
+        if (look_at_all(made) == BW_OK) {
             return bwi_dataset_take(dataset, made);
+        }
     }
     bw_dataset_free(made);
     bw_dataset_free(dataset);

@@ -26,8 +26,9 @@ static void copy_out(const bw_dataset *dataset, int64_t number, void *const *val
     const cache *own = dataset->own;
     const unsigned char *from = own->memory + (size_t)number * own->bytes;
     for (int f = 0; f < dataset->column_count; f++) {
-        if (values[f])
+        if (values[f]) {
             memcpy(values[f], from + own->offset[f], field_bytes(&dataset->columns[f]));
+        }
     }
 }
 
@@ -48,9 +49,10 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
         return bwi_content_make(dataset->upstream, 0, number, values, trouble);
     }
     void *places[BWI_FIELD_LIMIT];
-    for (int f = 0; f < dataset->column_count; f++)
+    for (int f = 0; f < dataset->column_count; f++) {
         places[f] = own->memory + (size_t)number * own->bytes + own->offset[f];
-    const bw_status status = bwi_content_make(dataset->upstream, 0, number, places, trouble);
+    }
+    bw_status status = bwi_content_make(dataset->upstream, 0, number, places, trouble);
     if (status == BW_OK) {
         copy_out(dataset, number, values);
         atomic_fetch_add(&own->full, 1);
@@ -81,27 +83,32 @@ static bw_status open_cache(bw_dataset *made)
         own->offset[f] = own->bytes;
         own->bytes = bwi_size_add(own->bytes, bwi_size_align(field_bytes(&made->columns[f]), sizeof(float)));
     }
-    const size_t bytes = bwi_size_multiply((size_t)made->numbers, bwi_size_add(own->bytes, 1));
-    if (status == BW_OK && bytes > (size_t)64 << 20 && bytes > bwi_memory_available(ctx))
+    size_t bytes = bwi_size_multiply((size_t)made->numbers, bwi_size_add(own->bytes, 1));
+    if (status == BW_OK && bytes > (size_t)64 << 20 && bytes > bwi_memory_available(ctx)) {
         status =
             bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "cache: %lld samples need %s of memory, there are %s", (long long)made->numbers,
                      bwi_format_bytes(needed, bytes), bwi_format_bytes(there, bwi_memory_available(ctx)));
-    if (status != BW_OK)
+    }
+    if (status != BW_OK) {
         return status;
+    }
     own->state = bwi_allocate(ctx, (size_t)made->numbers, sizeof *own->state);
     own->memory = own->state ? bwi_allocate(ctx, (size_t)made->numbers, own->bytes) : NULL;
-    if (!own->memory)
+    if (!own->memory) {
         return BW_RESOURCE_EXHAUSTED;
-    for (int64_t i = 0; i < made->numbers; i++)
+    }
+    for (int64_t i = 0; i < made->numbers; i++) {
         atomic_init(&own->state[i], EMPTY);
+    }
     atomic_init(&own->full, 0);
     return bwi_scratch_open(made);
 }
 
 bw_dataset *bw_cache(bw_dataset *dataset)
 {
-    if (!dataset)
+    if (!dataset) {
         return NULL;
+    }
     bw_context *ctx = dataset->owned.ctx;
     if (bwi_dataset_augments(dataset)) {
         bw_dataset_free(dataset);
@@ -109,10 +116,12 @@ bw_dataset *bw_cache(bw_dataset *dataset)
                               "cache: augmented samples would stay as they are in the first epoch; cache first, then augment");
     }
     bw_dataset *made = bwi_dataset_over(dataset, &source, bwi_dataset_fields(dataset), sizeof(cache));
-    if (!made)
+    if (!made) {
         return bwi_dataset_take(dataset, NULL);
-    if (open_cache(made) == BW_OK)
+    }
+    if (open_cache(made) == BW_OK) {
         return bwi_dataset_take(dataset, made);
+    }
     bw_dataset_free(made);
     bw_dataset_free(dataset);
     return bwi_pass_on(ctx);

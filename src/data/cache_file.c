@@ -49,23 +49,24 @@ typedef struct filling {
 
 static bw_status fill_sample(const filling *f, int64_t index, char *trouble)
 {
-    const int64_t number = bwi_number_at(f->below, 0, index * f->step);
+    int64_t number = bwi_number_at(f->below, 0, index * f->step);
     unsigned char *to = f->to + (uint64_t)(f->packed ? index : number) * f->h->bytes;
     void *values[BWI_FIELD_LIMIT];
-    for (int64_t k = 0; k < f->h->fields; k++)
+    for (int64_t k = 0; k < f->h->fields; k++) {
         values[k] = to + f->h->entry[k].offset;
+    }
     return bwi_content_make(f->below, 0, number, values, trouble);
 }
 
 static void fill(void *user, int worker)
 {
     filling *f = user;
-    const int64_t count = (f->below->count - 1) / f->step + 1;
+    int64_t count = (f->below->count - 1) / f->step + 1;
     (void)worker;
     for (int64_t index; (index = atomic_fetch_add(&f->next, 1)) < count && !atomic_load(&f->failed);) {
         char trouble[BWI_GATHER_TROUBLE] = "";
-        const bool cancelled = bwi_cancelled(f->below->owned.ctx);
-        const bw_status status = cancelled ? BW_CANCELLED : fill_sample(f, index, trouble);
+        bool cancelled = bwi_cancelled(f->below->owned.ctx);
+        bw_status status = cancelled ? BW_CANCELLED : fill_sample(f, index, trouble);
         if (status != BW_OK && atomic_exchange(&f->failed, 1) == 0) {
             f->status = status;
             memcpy(f->trouble, trouble, sizeof trouble);
@@ -83,13 +84,14 @@ static bw_status run(bw_context *ctx, filling *f)
 static bw_status find_fingerprint(const bw_dataset *below, header *h)
 {
     bw_context *ctx = below->owned.ctx;
-    const int64_t step = below->count > PROBES ? below->count / PROBES : 1;
-    const size_t probes = (size_t)((below->count - 1) / step + 1);
+    int64_t step = below->count > PROBES ? below->count / PROBES : 1;
+    size_t probes = (size_t)((below->count - 1) / step + 1);
     filling f = {.below = below, .h = h, .step = step, .packed = true};
     f.to = bwi_allocate(ctx, probes, (size_t)h->bytes);
-    if (!f.to)
+    if (!f.to) {
         return BW_RESOURCE_EXHAUSTED;
-    const bw_status status = run(ctx, &f);
+    }
+    bw_status status = run(ctx, &f);
     h->fingerprint = h->hash = 0;
     h->fingerprint = bwi_hash(bwi_hash(0, h, sizeof *h), f.to, probes * (size_t)h->bytes);
     bwi_release(ctx, f.to);
@@ -124,11 +126,12 @@ static bw_status describe(bw_dataset *made, header *h)
 static bw_status write_cache(const bw_dataset *made, header *h, const char *path)
 {
     bw_context *ctx = made->owned.ctx;
-    const size_t data = bwi_size_multiply((size_t)h->numbers, (size_t)h->bytes), size = bwi_size_add(HEADER, data);
+    size_t data = bwi_size_multiply((size_t)h->numbers, (size_t)h->bytes), size = bwi_size_add(HEADER, data);
     bwi_spool spool = {0};
     bw_status status = bwi_spool_grow(ctx, &spool, 0, size, "a cache");
-    if (status != BW_OK)
+    if (status != BW_OK) {
         return status;
+    }
     unsigned char *bytes = spool.memory; /* zero: also what is never reached */
     filling f = {.below = made->upstream, .h = h, .to = bytes + HEADER, .step = 1};
     status = run(ctx, &f);
@@ -145,14 +148,17 @@ static bw_status write_cache(const bw_dataset *made, header *h, const char *path
 static bw_status check_cache(bw_context *ctx, const header *h, const bwi_bytes *bytes, const char *path)
 {
     header found;
-    const size_t data = bwi_size_multiply((size_t)h->numbers, (size_t)h->bytes);
-    if (bytes->size < HEADER || memcmp(bytes->data, MAGIC, sizeof h->magic) != 0)
+    size_t data = bwi_size_multiply((size_t)h->numbers, (size_t)h->bytes);
+    if (bytes->size < HEADER || memcmp(bytes->data, MAGIC, sizeof h->magic) != 0) {
         return bwi_fail(ctx, BW_DATA_LOSS, "%s: no cache of samples", path);
+    }
     memcpy(&found, bytes->data, sizeof found);
-    if (found.fingerprint != h->fingerprint || found.count != h->count || found.numbers != h->numbers || found.bytes != h->bytes)
+    if (found.fingerprint != h->fingerprint || found.count != h->count || found.numbers != h->numbers || found.bytes != h->bytes) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: a cache of other samples than these: remove it, or name another file", path);
-    if (bytes->size != bwi_size_add(HEADER, data) || bwi_hash(0, bytes->data + HEADER, data) != found.hash)
+    }
+    if (bytes->size != bwi_size_add(HEADER, data) || bwi_hash(0, bytes->data + HEADER, data) != found.hash) {
         return bwi_fail(ctx, BW_DATA_LOSS, "%s: the cache is damaged: remove it", path);
+    }
     return BW_OK;
 }
 
@@ -168,14 +174,18 @@ static bw_status open_cache(bw_dataset *made, const char *path)
     header *h = bwi_allocate(ctx, 1, sizeof *h);
     bwi_bytes *bytes = NULL;
     bw_status status = h ? describe(made, h) : BW_RESOURCE_EXHAUSTED;
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = find_fingerprint(made->upstream, h);
-    if (status == BW_OK && !exists(ctx, path))
+    }
+    if (status == BW_OK && !exists(ctx, path)) {
         status = write_cache(made, h, path);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         status = bwi_dataset_map_file(made, path, &bytes);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         status = check_cache(ctx, h, bytes, path);
+    }
     for (int f = 0; status == BW_OK && f < made->column_count; f++) {
         made->columns[f].data = bytes->data + HEADER + h->entry[f].offset;
         made->columns[f].step = (int64_t)h->bytes;
@@ -188,11 +198,13 @@ static bw_status open_cache(bw_dataset *made, const char *path)
 static bw_status check(const bw_dataset *dataset, const char *path)
 {
     bw_context *ctx = dataset->owned.ctx;
-    if (!path || !path[0])
+    if (!path || !path[0]) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "cache: expected the name of a file");
+    }
     for (const bw_dataset *below = dataset; below; below = below->upstream) {
-        if (below->source->begin)
+        if (below->source->begin) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "cache: %s comes after it", below->source->kind);
+        }
     }
     return bwi_dataset_augments(dataset) ? bwi_fail(ctx, BW_INVALID_ARGUMENT, "cache: augment comes after it")
                                          : bwi_dataset_finish(dataset);
@@ -200,8 +212,9 @@ static bw_status check(const bw_dataset *dataset, const char *path)
 
 bw_dataset *bw_cache_file(bw_dataset *dataset, const char *path)
 {
-    if (!dataset)
+    if (!dataset) {
         return NULL;
+    }
     bw_context *ctx = dataset->owned.ctx;
     bw_dataset *made = check(dataset, path) == BW_OK ? bwi_dataset_over(dataset, &source, bwi_dataset_fields(dataset), 0) : NULL;
     if (made && open_cache(made, path) == BW_OK) {

@@ -10,20 +10,23 @@ static void rewind_piece(bwi_course *course)
 static bool is_before(const bwi_course *course, const bwi_walk *walk)
 {
     const bwi_walk *now = &course->walk;
-    if (!course->open)
+    if (!course->open) {
         return true;
-    if (now->epoch != walk->epoch || course->ahead > 0)
+    }
+    if (now->epoch != walk->epoch || course->ahead > 0) {
         return course->ahead > 0;
+    }
     return walk->first < now->first || (walk->first == now->first && walk->count == now->count);
 }
 
 bool bwi_course_begin(bwi_course *course, const bwi_walk *walk)
 {
-    const bool expected = course->expected_epoch == walk->epoch && course->expected_first == walk->first &&
-                          course->walk.tile == walk->tile && course->walk.lanes == walk->lanes;
-    const int64_t end = walk->first + walk->count;
-    if (walk->first == 0)
+    bool expected = course->expected_epoch == walk->epoch && course->expected_first == walk->first &&
+                    course->walk.tile == walk->tile && course->walk.lanes == walk->lanes;
+    int64_t end = walk->first + walk->count;
+    if (walk->first == 0) {
         course->ahead = 0;
+    }
     if (!expected || !is_before(course, walk)) {
         course->walk = *walk;
         course->open = true;
@@ -39,7 +42,7 @@ bool bwi_course_begin(bwi_course *course, const bwi_walk *walk)
 static void next_piece(bwi_course *course)
 {
     bwi_walk *walk = &course->walk;
-    const int64_t size = walk->count;
+    int64_t size = walk->count;
     walk->first += size;
     if (walk->first >= course->count) {
         if (course->step < 0 || course->ahead > 0) {
@@ -70,32 +73,36 @@ static int64_t tile_of(const bwi_course *course)
 static int64_t sample_of(const bwi_course *course)
 {
     const bwi_walk *walk = &course->walk;
-    const int64_t sample = tile_of(course) + course->tile;
+    int64_t sample = tile_of(course) + course->tile;
     return course->group * walk->workers + course->lane < own_lanes(walk) && sample < walk->count ? sample : -1;
 }
 
 void bwi_course_next(bwi_course *course)
 {
     const bwi_walk *walk = &course->walk;
-    if (++course->tile < walk->tile && sample_of(course) >= 0)
+    if (++course->tile < walk->tile && sample_of(course) >= 0) {
         return;
+    }
     course->tile = 0;
-    if (++course->lane < walk->workers)
+    if (++course->lane < walk->workers) {
         return;
+    }
     course->lane = 0;
     course->round++;
-    if (tile_of(course) < walk->count)
+    if (tile_of(course) < walk->count) {
         return;
+    }
     course->round = 0;
     course->group++;
-    if (course->group * walk->workers >= own_lanes(walk) || tile_of(course) >= walk->count)
+    if (course->group * walk->workers >= own_lanes(walk) || tile_of(course) >= walk->count) {
         next_piece(course);
+    }
 }
 
 bool bwi_course_peek(bwi_course *course, int *epoch, int64_t *position)
 {
     while (course->open) {
-        const int64_t sample = sample_of(course);
+        int64_t sample = sample_of(course);
         if (sample >= 0) {
             *epoch = course->walk.epoch;
             *position = course->walk.first + sample;

@@ -22,8 +22,9 @@ static void count_blocks(void *user, int worker)
 {
     work *w = user;
     (void)worker;
-    for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < w->count;)
+    for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) {
         csv_block_count(&w->blocks[i]);
+    }
 }
 
 static void parse_blocks(void *user, int worker)
@@ -32,8 +33,9 @@ static void parse_blocks(void *user, int worker)
     csv_reading *r = w->r;
     (void)worker;
     for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) {
-        if (i > atomic_load(&w->failed))
+        if (i > atomic_load(&w->failed)) {
             continue;
+        }
         csv_result *result = &w->spans[i].result;
         csv_block_parse(&r->table, &w->blocks[i], w->line[i], r->x + w->row[i] * r->table.width, r->y + w->row[i], result);
         long long failed = atomic_load(&w->failed);
@@ -47,42 +49,48 @@ static void parse_blocks(void *user, int worker)
 /* A mapped file is counted as a whole and takes exactly what it needs; what comes piece by piece doubles. */
 static bw_status make_room(csv_reading *r, int64_t records, bool whole)
 {
-    if (records <= r->capacity)
+    if (records <= r->capacity) {
         return BW_OK;
-    const int64_t rows = whole || records > 2 * r->capacity ? records : 2 * r->capacity;
-    const size_t width = (size_t)r->table.width * sizeof *r->x;
+    }
+    int64_t rows = whole || records > 2 * r->capacity ? records : 2 * r->capacity;
+    size_t width = (size_t)r->table.width * sizeof *r->x;
     bw_status status =
         bwi_spool_grow(r->ctx, &r->x_spool, (size_t)r->rows * width, bwi_size_multiply((size_t)rows, width), r->paths[0]);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = bwi_spool_grow(r->ctx, &r->y_spool, (size_t)r->rows * sizeof *r->y, bwi_size_multiply((size_t)rows, sizeof *r->y),
                                 r->paths[0]);
+    }
     r->x = r->x_spool.memory;
     r->y = r->y_spool.memory;
-    if (status == BW_OK)
+    if (status == BW_OK) {
         r->capacity = rows;
+    }
     return status;
 }
 
 static bw_status make_spans(csv_reading *r, int64_t count, int file)
 {
     if (r->span_count + count > r->span_capacity) {
-        const int64_t capacity = r->span_count + count + r->span_capacity;
+        int64_t capacity = r->span_count + count + r->span_capacity;
         csv_span *larger = bwi_grow(r->ctx, r->spans, (size_t)r->span_count, (size_t)capacity, sizeof *larger);
-        if (!larger)
+        if (!larger) {
             return BW_RESOURCE_EXHAUSTED;
+        }
         r->spans = larger;
         r->span_capacity = capacity;
     }
     bool categories = false;
-    for (int i = 0; i < r->table.count; i++)
+    for (int i = 0; i < r->table.count; i++) {
         categories = categories || r->table.columns[i].kind == CSV_CATEGORY;
+    }
     for (int64_t i = 0; i < count; i++) {
         csv_span *span = &r->spans[r->span_count];
         *span = (csv_span){.file = file};
         if (categories) {
             span->result.words = bwi_allocate(r->ctx, (size_t)r->table.count, sizeof *span->result.words);
-            if (!span->result.words)
+            if (!span->result.words) {
                 return BW_RESOURCE_EXHAUSTED;
+            }
         }
         r->span_count++;
     }
@@ -94,7 +102,7 @@ static bw_status make_spans(csv_reading *r, int64_t count, int file)
 /* Rows that were left out make gaps between the blocks. */
 static void close_gaps(csv_reading *r, work *w)
 {
-    const int64_t width = r->table.width;
+    int64_t width = r->table.width;
     for (int64_t i = 0; i < w->count; i++) {
         csv_span *span = &w->spans[i];
         span->first = r->rows;
@@ -121,9 +129,10 @@ static size_t block_size(const csv_text *text)
  * for such, and that is a guess. */
 static bw_status guess_blocks(csv_reading *r, work *w, const csv_text *text)
 {
-    const bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, block_size(text), false, &w->blocks, &w->count);
-    if (status != BW_OK)
+    bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, block_size(text), false, &w->blocks, &w->count);
+    if (status != BW_OK) {
         return status;
+    }
     run(r, w, count_blocks);
     int64_t kept = 0, quotes = 0;
     for (int64_t i = 0; i < w->count; i++) {
@@ -144,9 +153,10 @@ static bw_status guess_blocks(csv_reading *r, work *w, const csv_text *text)
 
 static bw_status cut_blocks(csv_reading *r, work *w, const csv_text *text)
 {
-    const bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, block_size(text), true, &w->blocks, &w->count);
-    if (status == BW_OK)
+    bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, block_size(text), true, &w->blocks, &w->count);
+    if (status == BW_OK) {
         run(r, w, count_blocks);
+    }
     w->guessed = false;
     return status;
 }
@@ -156,8 +166,9 @@ static bw_status run_blocks(csv_reading *r, work *w, const csv_text *text, int f
     int64_t records = r->rows, line = text->line;
     w->row = bwi_allocate(r->ctx, (size_t)w->count, sizeof *w->row);
     w->line = w->row ? bwi_allocate(r->ctx, (size_t)w->count + 1, sizeof *w->line) : NULL;
-    if (!w->line)
+    if (!w->line) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     for (int64_t i = 0; i < w->count; i++) {
         w->row[i] = records;
         w->line[i] = line;
@@ -166,10 +177,12 @@ static bw_status run_blocks(csv_reading *r, work *w, const csv_text *text, int f
     }
     w->line[w->count] = line;
     bw_status status = make_room(r, records, !text->gzip && !text->input.pipe.open);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = make_spans(r, w->count, file);
-    if (status != BW_OK)
+    }
+    if (status != BW_OK) {
         return status;
+    }
     w->spans = r->spans + r->span_count - w->count;
     atomic_store(&w->failed, w->count);
     run(r, w, parse_blocks);
@@ -180,18 +193,20 @@ static bw_status run_blocks(csv_reading *r, work *w, const csv_text *text, int f
 static bool right(const work *w)
 {
     bool good = true;
-    for (int64_t i = 0; w->guessed && i < w->count; i++)
+    for (int64_t i = 0; w->guessed && i < w->count; i++) {
         good = good && w->spans[i].result.bad == 0;
+    }
     return good;
 }
 
 static bw_status take_blocks(csv_reading *r, work *w, csv_text *text)
 {
-    const int64_t failed = atomic_load(&w->failed);
+    int64_t failed = atomic_load(&w->failed);
     if (failed < w->count) {
         const csv_result *result = &w->spans[failed].result;
-        if (result->bad == 0)
+        if (result->bad == 0) {
             return result->status; /* no memory: the message is there */
+        }
         return bwi_fail(r->ctx, result->status, "%s: line %lld: %s", text->path, (long long)result->mistakes[0].line,
                         result->mistakes[0].text);
     }
@@ -211,26 +226,30 @@ static void drop_blocks(csv_reading *r, work *w)
 
 void csv_spans_drop(csv_reading *r, int64_t count)
 {
-    while (r->span_count > count)
+    while (r->span_count > count) {
         csv_result_free(r->ctx, &r->table, &r->spans[--r->span_count].result);
+    }
 }
 
 static bw_status parse_region(csv_reading *r, csv_text *text, int file)
 {
-    const int64_t spans = r->span_count;
+    int64_t spans = r->span_count;
     work w = {.r = r};
     bw_status status = guess_blocks(r, &w, text);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = run_blocks(r, &w, text, file);
+    }
     if (status == BW_OK && !right(&w)) {
         drop_blocks(r, &w);
         csv_spans_drop(r, spans);
         status = cut_blocks(r, &w, text);
-        if (status == BW_OK)
+        if (status == BW_OK) {
             status = run_blocks(r, &w, text, file);
+        }
     }
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = take_blocks(r, &w, text);
+    }
     drop_blocks(r, &w);
     return status;
 }
@@ -239,24 +258,28 @@ static bw_status parse_region(csv_reading *r, csv_text *text, int file)
 static bw_status skip_header(csv_reading *r, csv_text *text, int file)
 {
     const csv_table *table = &r->table;
-    if (!table->header)
+    if (!table->header) {
         return BW_OK;
+    }
     while (text->at < text->end && (*text->at == '\n' || *text->at == '\r')) {
         text->line += *text->at == '\n';
         text->at++;
     }
     const char *next = csv_record_end(text->at, text->end);
-    if (file > 0 && ((size_t)(next - text->at) != table->first_size || memcmp(text->at, table->first, table->first_size) != 0))
+    if (file > 0 && ((size_t)(next - text->at) != table->first_size || memcmp(text->at, table->first, table->first_size) != 0)) {
         return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: its header is not that of %s", text->path, r->paths[0]);
-    for (; text->at < next; text->at++)
+    }
+    for (; text->at < next; text->at++) {
         text->line += *text->at == '\n';
+    }
     return BW_OK;
 }
 
 static void skip_mark(csv_text *text)
 {
-    if (text->end - text->at >= 3 && memcmp(text->at, "\xEF\xBB\xBF", 3) == 0)
+    if (text->end - text->at >= 3 && memcmp(text->at, "\xEF\xBB\xBF", 3) == 0) {
         text->at += 3; /* UTF-8's byte order mark */
+    }
 }
 
 /* The first region, and what it tells of the columns. */
@@ -264,23 +287,27 @@ static bw_status begin_file(csv_reading *r, int file)
 {
     csv_text *text = &r->text;
     bw_status status = csv_text_open(r->ctx, text, r->paths[file]);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = csv_text_next(text);
+    }
     if (status == BW_OK) {
         skip_mark(text);
-        if (file == 0)
+        if (file == 0) {
             status = csv_table_open(&r->table, r->ctx, text, &r->options);
+        }
     }
     return status == BW_OK ? skip_header(r, text, file) : status;
 }
 
 bw_status csv_read_region(csv_reading *r, int file)
 {
-    const bw_status status = r->text.at == r->text.end ? csv_text_next(&r->text) : BW_OK;
-    if (status != BW_OK || r->text.at == r->text.end)
+    bw_status status = r->text.at == r->text.end ? csv_text_next(&r->text) : BW_OK;
+    if (status != BW_OK || r->text.at == r->text.end) {
         return status;
-    if (bwi_cancelled(r->ctx))
+    }
+    if (bwi_cancelled(r->ctx)) {
         return bwi_cancel_report(r->ctx);
+    }
     return parse_region(r, &r->text, file);
 }
 
@@ -292,8 +319,9 @@ static bool enough(const csv_reading *r)
 static bw_status read_file(csv_reading *r, int file)
 {
     bw_status status = BW_OK;
-    while (status == BW_OK && !enough(r) && !(r->text.finished && r->text.at == r->text.end))
+    while (status == BW_OK && !enough(r) && !(r->text.finished && r->text.at == r->text.end)) {
         status = csv_read_region(r, file);
+    }
     return status;
 }
 
@@ -311,12 +339,15 @@ void csv_reading_free(csv_reading *r)
 
 static bw_status check_options(bw_context *ctx, const bw_read_options *options)
 {
-    if ((int)options->header < 0 || options->header > BW_HEADER_NO)
+    if ((int)options->header < 0 || options->header > BW_HEADER_NO) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_read_options.header is %d", (int)options->header);
-    if ((int)options->missing < 0 || options->missing > BW_MISSING_SKIP)
+    }
+    if ((int)options->missing < 0 || options->missing > BW_MISSING_SKIP) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_read_options.missing is %d", (int)options->missing);
-    if (!(options->bad_records >= 0 && options->bad_records <= 1))
+    }
+    if (!(options->bad_records >= 0 && options->bad_records <= 1)) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bad_records is a share from 0 to 1, found %g", options->bad_records);
+    }
     return BW_OK;
 }
 
@@ -324,26 +355,32 @@ bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *pa
 {
     *root = NULL;
     bw_status status = check_options(ctx, options);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = bwi_pool_open(ctx);
+    }
     csv_reading *r = status == BW_OK ? bwi_allocate(ctx, 1, sizeof *r) : NULL;
-    if (!r)
+    if (!r) {
         return status == BW_OK ? BW_RESOURCE_EXHAUSTED : status;
+    }
     *r = (csv_reading){.ctx = ctx, .paths = paths, .files = count, .options = *options, .text = {.ctx = ctx}};
     pthread_mutex_init(&r->mutex, NULL);
     r->table.lock = &r->mutex;
     for (int i = 0; i < count && status == BW_OK && !*root && !enough(r); i++) {
         status = begin_file(r, i);
-        if (status == BW_OK && count == 1 && r->text.input.pipe.open)
+        if (status == BW_OK && count == 1 && r->text.input.pipe.open) {
             status = csv_stream_make(r, root);
-        if (*root)
+        }
+        if (*root) {
             return BW_OK; /* it keeps r */
-        if (status == BW_OK)
+        }
+        if (status == BW_OK) {
             status = read_file(r, i);
+        }
         csv_text_close(&r->text);
     }
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = csv_finish(r, root);
+    }
     csv_reading_free(r);
     return status;
 }

@@ -135,8 +135,8 @@ static inline csv_key csv_key_of(const char *text, size_t size, size_t room)
         memcpy(copy, text, size);
         text = copy;
     }
-    const size_t start = size > 8 ? size - 8 : 0;
-    const uint64_t mask = size ? UINT64_MAX >> (64 - 8 * (size - start)) : 0;
+    size_t start = size > 8 ? size - 8 : 0;
+    uint64_t mask = size ? UINT64_MAX >> (64 - 8 * (size - start)) : 0;
     key.word[0] = csv_key_word(text) & mask;
     key.word[1] = csv_key_word(text + start) & mask;
     return key;

@@ -21,14 +21,16 @@ static uint64_t hash_key(const csv_key *key)
 
 static bool grow_slots(bw_context *ctx, csv_words *words)
 {
-    const int count = words->slot_count ? words->slot_count * 2 : 64;
+    int count = words->slot_count ? words->slot_count * 2 : 64;
     int *slots = bwi_allocate(ctx, (size_t)count, sizeof *slots);
-    if (!slots)
+    if (!slots) {
         return false;
+    }
     for (int i = 0; i < words->count; i++) {
         uint64_t at = hash_key(&words->keys[i]);
-        while (slots[at & (uint64_t)(count - 1)])
+        while (slots[at & (uint64_t)(count - 1)]) {
             at++;
+        }
         slots[at & (uint64_t)(count - 1)] = i + 1;
     }
     bwi_release(ctx, words->slots);
@@ -40,20 +42,23 @@ static bool grow_slots(bw_context *ctx, csv_words *words)
 static int add_word(bw_context *ctx, csv_words *words, const char *text, const csv_key *key)
 {
     if (words->count == words->capacity) {
-        const int capacity = words->capacity ? words->capacity * 2 : 16;
+        int capacity = words->capacity ? words->capacity * 2 : 16;
         char **larger = bwi_grow(ctx, words->text, (size_t)words->count, (size_t)capacity, sizeof *larger);
-        if (!larger)
+        if (!larger) {
             return -1;
+        }
         words->text = larger;
         csv_key *keys = bwi_grow(ctx, words->keys, (size_t)words->count, (size_t)capacity, sizeof *keys);
-        if (!keys)
+        if (!keys) {
             return -1;
+        }
         words->keys = keys;
         words->capacity = capacity;
     }
     char *copy = bwi_allocate(ctx, key->size + 1, 1);
-    if (!copy)
+    if (!copy) {
         return -1;
+    }
     memcpy(copy, text, key->size);
     words->text[words->count] = copy;
     words->keys[words->count] = *key;
@@ -63,13 +68,14 @@ static int add_word(bw_context *ctx, csv_words *words, const char *text, const c
 /* The slot where it is or would be. There is a free one. */
 static int *find_slot(const csv_words *words, const char *text, const csv_key *key)
 {
-    const uint64_t mask = (uint64_t)words->slot_count - 1;
+    uint64_t mask = (uint64_t)words->slot_count - 1;
     for (uint64_t at = hash_key(key);; at++) {
         int *slot = &words->slots[at & mask];
         const csv_key *other = *slot ? &words->keys[*slot - 1] : NULL;
         if (!other || (other->word[0] == key->word[0] && other->word[1] == key->word[1] && other->size == key->size &&
-                       (key->size <= 16 || memcmp(words->text[*slot - 1], text, key->size) == 0)))
+                       (key->size <= 16 || memcmp(words->text[*slot - 1], text, key->size) == 0))) {
             return slot;
+        }
     }
 }
 
@@ -80,19 +86,22 @@ int csv_words_find(const csv_words *words, const char *text, const csv_key *key)
 
 int csv_words_add(bw_context *ctx, csv_words *words, const char *text, size_t size)
 {
-    const csv_key key = csv_key_of(text, size, size);
-    if (2 * (words->count + 1) > words->slot_count && !grow_slots(ctx, words))
+    csv_key key = csv_key_of(text, size, size);
+    if (2 * (words->count + 1) > words->slot_count && !grow_slots(ctx, words)) {
         return -1;
+    }
     int *slot = find_slot(words, text, &key);
-    if (*slot == 0)
+    if (*slot == 0) {
         *slot = add_word(ctx, words, text, &key) + 1;
+    }
     return *slot - 1;
 }
 
 void csv_words_free(bw_context *ctx, csv_words *words)
 {
-    for (int i = 0; i < words->count; i++)
+    for (int i = 0; i < words->count; i++) {
         bwi_release(ctx, words->text[i]);
+    }
     bwi_release(ctx, words->text);
     bwi_release(ctx, words->slots);
     bwi_release(ctx, words->keys);
@@ -110,8 +119,9 @@ typedef struct look {
 
 static const char *skip_blank_lines(const char *at, const char *end)
 {
-    while (at < end && (*at == '\n' || (*at == '\r' && at + 1 < end && at[1] == '\n')))
+    while (at < end && (*at == '\n' || (*at == '\r' && at + 1 < end && at[1] == '\n'))) {
         at++;
+    }
     return at;
 }
 
@@ -121,16 +131,18 @@ static look look_at(const char *at, const char *end)
     csv_field field;
     double value;
     for (bool last = false; !last && found.fields <= MOST_COLUMNS; found.fields++) {
-        if (!csv_field_next(&at, end, &field, &last))
+        if (!csv_field_next(&at, end, &field, &last)) {
             break;
-        const bool number = !field.quoted && csv_field_number(&field, &value);
+        }
+        bool number = !field.quoted && csv_field_number(&field, &value);
         found.counts = found.counts && number && value == found.fields;
-        if (number)
+        if (number) {
             found.numbers++;
-        else if (csv_field_missing(&field))
+        } else if (csv_field_missing(&field)) {
             found.missing++;
-        else
+        } else {
             found.texts++;
+        }
     }
     return found;
 }
@@ -141,25 +153,28 @@ static bool text_over_number(const char *first, const char *second, const char *
     csv_field a, b;
     double value;
     for (bool last_a = false, last_b = false; !last_a && !last_b;) {
-        if (!csv_field_next(&first, end, &a, &last_a) || !csv_field_next(&second, end, &b, &last_b))
+        if (!csv_field_next(&first, end, &a, &last_a) || !csv_field_next(&second, end, &b, &last_b)) {
             return false;
-        if (!csv_field_missing(&a) && !csv_field_number(&a, &value) && csv_field_number(&b, &value))
+        }
+        if (!csv_field_missing(&a) && !csv_field_number(&a, &value) && csv_field_number(&b, &value)) {
             return true;
+        }
     }
     return false;
 }
 
 static bw_status find_header(csv_table *table, const char *first, const char *end)
 {
-    const bw_header wanted = table->options->header;
+    bw_header wanted = table->options->header;
     char quoted[BWI_QUOTE_SIZE];
     const char *second = csv_record_end(first, end);
-    const size_t size = (size_t)(second - first) - 1;
+    size_t size = (size_t)(second - first) - 1;
     bwi_quote(quoted, first, size > 0 && first[size - 1] == '\r' ? size - 1 : size);
     table->header = wanted == BW_HEADER_YES;
-    if (wanted != BW_HEADER_DETECT)
+    if (wanted != BW_HEADER_DETECT) {
         return BW_OK;
-    const look one = look_at(first, end);
+    }
+    look one = look_at(first, end);
     second = skip_blank_lines(second, end);
     if (one.texts == 0 && one.counts && one.fields > 2) {
         table->header = true;
@@ -186,12 +201,14 @@ static bw_status find_header(csv_table *table, const char *first, const char *en
 static bool listed(const char *list, int number, int count, const char *name)
 {
     while (list && *list) {
-        const size_t size = strcspn(list, ",");
+        size_t size = strcspn(list, ",");
         int64_t value;
-        if (*name && strlen(name) == size && strncmp(name, list, size) == 0)
+        if (*name && strlen(name) == size && strncmp(name, list, size) == 0) {
             return true;
-        if (bwi_parse_int(list, list + size, &value) && (value == number || value + count == number))
+        }
+        if (bwi_parse_int(list, list + size, &value) && (value == number || value + count == number)) {
             return true;
+        }
         list += size + (list[size] == ',');
     }
     return false;
@@ -208,8 +225,9 @@ static const bwi_facts *model_facts(const csv_table *table)
 static bool follows_names(const csv_table *table, const bwi_facts *facts)
 {
     bool named = table->header;
-    for (int i = 0; named && i < facts->features; i++)
+    for (int i = 0; named && i < facts->features; i++) {
         named = facts->feature[i].name && facts->feature[i].name[0];
+    }
     return named;
 }
 
@@ -217,15 +235,17 @@ static bool follows_names(const csv_table *table, const bwi_facts *facts)
 static bw_status find_target_like(csv_table *table, const bwi_facts *facts)
 {
     table->target = -1;
-    if (!facts->target)
+    if (!facts->target) {
         return BW_OK;
+    }
     if (!follows_names(table, facts)) {
         table->target = table->count > facts->features ? table->count - 1 : -1;
         return BW_OK;
     }
     for (int i = 0; i < table->count; i++) {
-        if (strcmp(table->columns[i].name, facts->target) == 0)
+        if (strcmp(table->columns[i].name, facts->target) == 0) {
             table->target = i;
+        }
     }
     return BW_OK;
 }
@@ -234,20 +254,25 @@ static bw_status find_target(csv_table *table)
 {
     const char *wanted = table->options->target;
     int64_t number;
-    if (!wanted && model_facts(table))
+    if (!wanted && model_facts(table)) {
         return find_target_like(table, model_facts(table));
+    }
     table->target = wanted ? -1 : table->count > 1 ? table->count - 1 : -1;
-    if (!wanted || !*wanted)
+    if (!wanted || !*wanted) {
         return BW_OK;
+    }
     for (int i = 0; i < table->count; i++) {
-        if (table->columns[i].name[0] && strcmp(table->columns[i].name, wanted) == 0)
+        if (table->columns[i].name[0] && strcmp(table->columns[i].name, wanted) == 0) {
             table->target = i;
+        }
     }
     if (table->target < 0 && bwi_parse_int(wanted, wanted + strlen(wanted), &number) && number >= -table->count &&
-        number < table->count)
+        number < table->count) {
         table->target = (int)(number < 0 ? number + table->count : number);
-    if (table->target >= 0)
+    }
+    if (table->target >= 0) {
         return BW_OK;
+    }
     return bwi_fail(table->ctx, BW_NOT_FOUND, "%s: no target column '%s'; the file has %d columns%s%s%s", table->path, wanted,
                     table->count, table->header ? ", the last is '" : " and no header",
                     table->header ? table->columns[table->count - 1].name : "", table->header ? "'" : "");
@@ -258,13 +283,16 @@ static bw_status name_columns(csv_table *table, const char *at, const char *end)
     csv_field field;
     bool last = false;
     for (int i = 0; i < table->count; i++) {
-        if (table->header && !csv_field_next(&at, end, &field, &last))
+        if (table->header && !csv_field_next(&at, end, &field, &last)) {
             return bwi_fail(table->ctx, BW_DATA_LOSS, "%s: line 1: a quote in the header is not closed", table->path);
+        }
         char *name = bwi_allocate(table->ctx, table->header ? field.size + 1 : 1, 1);
-        if (!name)
+        if (!name) {
             return BW_RESOURCE_EXHAUSTED;
-        if (table->header)
+        }
+        if (table->header) {
             csv_field_text(&field, name);
+        }
         table->columns[i].name = name;
     }
     return BW_OK;
@@ -274,11 +302,13 @@ static bw_status name_columns(csv_table *table, const char *at, const char *end)
 static bool is_text(const csv_field *field)
 {
     double value;
-    if (csv_field_missing(field) || csv_field_number(field, &value))
+    if (csv_field_missing(field) || csv_field_number(field, &value)) {
         return false;
+    }
     for (size_t i = 0; i < field->size; i++) {
-        if (!strchr("0123456789+-.eE", field->at[i]))
+        if (!strchr("0123456789+-.eE", field->at[i])) {
             return true;
+        }
     }
     return field->at[0] == 'e' || field->at[0] == 'E';
 }
@@ -298,10 +328,12 @@ static void find_categories(csv_table *table, const char *at, const char *end)
                 at = number + 1;
                 continue;
             }
-            if (!csv_field_next(&at, end, &field, &last))
+            if (!csv_field_next(&at, end, &field, &last)) {
                 break;
-            if (is_text(&field))
+            }
+            if (is_text(&field)) {
                 table->columns[c].kind = CSV_CATEGORY;
+            }
         }
         at = next;
     }
@@ -311,10 +343,11 @@ static void place_columns(csv_table *table)
 {
     for (int i = 0; i < table->count; i++) {
         csv_column *column = &table->columns[i];
-        if (i != table->target && listed(table->options->ignore, i, table->count, column->name))
+        if (i != table->target && listed(table->options->ignore, i, table->count, column->name)) {
             column->kind = CSV_IGNORED;
-        else if (listed(table->options->categorical, i, table->count, column->name))
+        } else if (listed(table->options->categorical, i, table->count, column->name)) {
             column->kind = CSV_CATEGORY;
+        }
         column->place = i == table->target || column->kind == CSV_IGNORED ? -1 : table->width++;
     }
 }
@@ -328,8 +361,9 @@ static csv_kind kind_like(const bwi_feature *feature)
 static int column_named(const csv_table *table, const char *name)
 {
     for (int i = 0; i < table->count; i++) {
-        if (i != table->target && table->columns[i].place < 0 && strcmp(table->columns[i].name, name) == 0)
+        if (i != table->target && table->columns[i].place < 0 && strcmp(table->columns[i].name, name) == 0) {
             return i;
+        }
     }
     return -1;
 }
@@ -340,15 +374,17 @@ static bw_status follow_names(csv_table *table, const bwi_facts *facts)
     char quoted[BWI_QUOTE_SIZE];
     for (int i = 0; i < table->count; i++) {
         table->columns[i].place = -1;
-        if (i != table->target)
+        if (i != table->target) {
             table->columns[i].kind = CSV_IGNORED;
+        }
     }
     for (int k = 0; k < facts->features; k++) {
         const char *name = facts->feature[k].name;
-        const int found = column_named(table, name);
-        if (found < 0)
+        int found = column_named(table, name);
+        if (found < 0) {
             return bwi_fail(table->ctx, BW_NOT_FOUND, "%s: no column %s, which the data it must be like has", table->path,
                             bwi_quote(quoted, name, strlen(name)));
+        }
         table->columns[found].place = k;
         table->columns[found].kind = kind_like(&facts->feature[k]);
     }
@@ -361,15 +397,18 @@ static bw_status follow_order(csv_table *table, const bwi_facts *facts)
     int feature = 0;
     for (int i = 0; i < table->count; i++) {
         csv_column *column = &table->columns[i];
-        if (i == table->target || column->kind == CSV_IGNORED)
+        if (i == table->target || column->kind == CSV_IGNORED) {
             continue;
-        if (feature < facts->features)
+        }
+        if (feature < facts->features) {
             column->kind = kind_like(&facts->feature[feature]);
+        }
         feature++;
     }
-    if (feature != facts->features)
+    if (feature != facts->features) {
         return bwi_fail(table->ctx, BW_INVALID_ARGUMENT, "%s: %d columns of inputs, the data it must be like has %d", table->path,
                         feature, facts->features);
+    }
     return BW_OK;
 }
 
@@ -377,10 +416,12 @@ static bw_status follow_order(csv_table *table, const bwi_facts *facts)
 static bw_status follow(csv_table *table)
 {
     const bwi_facts *facts = model_facts(table);
-    if (!facts)
+    if (!facts) {
         return BW_OK;
-    if (table->target >= 0)
+    }
+    if (table->target >= 0) {
         table->columns[table->target].kind = facts->classes > 0 ? CSV_CATEGORY : CSV_NUMBER;
+    }
     return follows_names(table, facts) ? follow_names(table, facts) : follow_order(table, facts);
 }
 
@@ -388,45 +429,56 @@ bw_status csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text
 {
     const char *first = skip_blank_lines(text->at, text->end), *end = text->end;
     *table = (csv_table){.ctx = ctx, .options = options, .path = text->path, .target = -1, .lock = table->lock};
-    if (first == end)
+    if (first == end) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: is empty", text->path);
+    }
     const char *second = csv_record_end(first, end);
     table->count = look_at(first, end).fields;
-    if (table->count == 0)
+    if (table->count == 0) {
         return bwi_fail(ctx, BW_DATA_LOSS, "%s: line 1: a quote is not closed", text->path);
-    if (table->count > MOST_COLUMNS)
+    }
+    if (table->count > MOST_COLUMNS) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: line 1 has more than %d fields", text->path, MOST_COLUMNS);
+    }
     table->columns = bwi_allocate(ctx, (size_t)table->count, sizeof *table->columns);
-    if (!table->columns)
+    if (!table->columns) {
         return BW_RESOURCE_EXHAUSTED;
-    for (int i = 0; i < table->count; i++)
+    }
+    for (int i = 0; i < table->count; i++) {
         table->columns[i].kind = CSV_NUMBER;
+    }
     bw_status status = find_header(table, first, end);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = name_columns(table, first, end);
+    }
     if (status == BW_OK && table->header) {
         table->first_size = (size_t)(second - first);
         table->first = bwi_allocate(ctx, table->first_size, 1);
-        if (!table->first)
+        if (!table->first) {
             status = BW_RESOURCE_EXHAUSTED;
-        else
+        } else {
             memcpy(table->first, first, table->first_size);
+        }
     }
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = find_target(table);
-    if (status != BW_OK)
+    }
+    if (status != BW_OK) {
         return status;
+    }
     find_categories(table, table->header ? second : first, end);
     place_columns(table);
-    if (table->width == 0)
+    if (table->width == 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: no column is left for the inputs", text->path);
+    }
     return follow(table);
 }
 
 void csv_table_close(csv_table *table)
 {
-    for (int i = 0; table->columns && i < table->count; i++)
+    for (int i = 0; table->columns && i < table->count; i++) {
         bwi_release(table->ctx, table->columns[i].name);
+    }
     bwi_release(table->ctx, table->columns);
     bwi_release(table->ctx, table->first);
     table->columns = NULL;

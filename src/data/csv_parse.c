@@ -57,10 +57,11 @@ static const char *column_text(const csv_table *table, int column, char buffer[8
 {
     char quoted[BWI_QUOTE_SIZE];
     const char *name = table->columns[column].name;
-    if (name[0])
+    if (name[0]) {
         snprintf(buffer, 80, "column %.64s", bwi_quote(quoted, name, strlen(name)));
-    else
+    } else {
         snprintf(buffer, 80, "column %d", column);
+    }
     return buffer;
 }
 
@@ -69,18 +70,20 @@ static const char *column_text(const csv_table *table, int column, char buffer[8
 static bool put_missing(parsing *p, int column, double *value)
 {
     char where[80];
-    const bw_missing rule = p->table->options->missing;
+    bw_missing rule = p->table->options->missing;
     p->result->missing_values++;
     *value = (double)NAN;
     if (rule == BW_MISSING_SKIP) {
         p->lacking = true;
         return true;
     }
-    if (rule == BW_MISSING_ERROR)
+    if (rule == BW_MISSING_ERROR) {
         return mistake(p, "%s: a value is missing; what shall stand for it: mean, zero, or skip such records?",
                        column_text(p->table, column, where));
-    if (column == p->table->target)
+    }
+    if (column == p->table->target) {
         return mistake(p, "%s: the target is missing", column_text(p->table, column, where));
+    }
     return true;
 }
 
@@ -89,24 +92,29 @@ static int add_category(parsing *p, int column, const csv_field *field)
 {
     char small[256], *text = small;
     lock(p->table);
-    if (field->size >= sizeof small)
+    if (field->size >= sizeof small) {
         text = bwi_allocate(p->table->ctx, field->size + 1, 1);
+    }
     int number = -1;
-    if (text)
+    if (text) {
         number = csv_words_add(p->table->ctx, &p->result->words[column], text, csv_field_text(field, text));
-    if (text != small)
+    }
+    if (text != small) {
         bwi_release(p->table->ctx, text);
+    }
     unlock(p->table);
-    if (number < 0)
+    if (number < 0) {
         p->result->status = BW_RESOURCE_EXHAUSTED;
+    }
     return number;
 }
 
 static bool put_category(parsing *p, int column, const csv_field *field, const csv_key *key, double *value)
 {
     int number = csv_words_find(&p->result->words[column], field->at, key);
-    if (field->doubled || number < 0)
+    if (field->doubled || number < 0) {
         number = add_category(p, column, field);
+    }
     *value = number;
     return number >= 0;
 }
@@ -115,21 +123,24 @@ static bool put_category(parsing *p, int column, const csv_field *field, const c
  * field of a column of answers. */
 static bool may_be_missing(const csv_key *key)
 {
-    const uint64_t first = key->word[0] & 255;
-    const bool begins = (first == 0) | (first == 'N') | (first == 'n') | (first == '?');
+    uint64_t first = key->word[0] & 255;
+    bool begins = (first == 0) | (first == 'N') | (first == 'n') | (first == '?');
     return (key->size <= 4) & begins & (key->word[0] != ('n' | 'o' << 8));
 }
 
 static bool put_field(parsing *p, int column, const csv_field *field, double *value)
 {
     char quoted[BWI_QUOTE_SIZE], where[80];
-    const csv_key key = csv_key_of(field->at, field->size, (size_t)(p->end - field->at));
-    if (may_be_missing(&key) && csv_field_missing(field))
+    csv_key key = csv_key_of(field->at, field->size, (size_t)(p->end - field->at));
+    if (may_be_missing(&key) && csv_field_missing(field)) {
         return put_missing(p, column, value);
-    if (p->table->columns[column].kind == CSV_CATEGORY)
+    }
+    if (p->table->columns[column].kind == CSV_CATEGORY) {
         return put_category(p, column, field, &key, value);
-    if (csv_field_number(field, value))
+    }
+    if (csv_field_number(field, value)) {
         return true;
+    }
     return mistake(p, "%s: %s is no number", column_text(p->table, column, where), bwi_quote(quoted, field->at, field->size));
 }
 
@@ -140,17 +151,19 @@ static int64_t count_fields(const parsing *p, const char *at)
     csv_field field;
     int64_t count = 0;
     for (bool last = false; !last; count++) {
-        if (!csv_field_next(&at, p->end, &field, &last))
+        if (!csv_field_next(&at, p->end, &field, &last)) {
             return -1;
+        }
     }
     return count;
 }
 
 static bool wrong_fields(parsing *p, const char *record)
 {
-    const int64_t count = count_fields(p, record);
-    if (count < 0)
+    int64_t count = count_fields(p, record);
+    if (count < 0) {
         return mistake(p, "a quote is not closed, or text follows it");
+    }
     return mistake(p, "%lld fields, expected %d", (long long)count, p->table->count);
 }
 
@@ -158,7 +171,7 @@ static bool wrong_fields(parsing *p, const char *record)
 static bool next_field(parsing *p, csv_scan *scan, const char **at, const char *mark, csv_field *field, bool *last)
 {
     if ((unsigned char)**at <= ' ' || **at == '"') {
-        const bool good = csv_field_next(at, scan->end, field, last);
+        bool good = csv_field_next(at, scan->end, field, last);
         if (good && *at - !*last != mark) {
             csv_scan_go(scan, *at + *last);
             p->folded = true;
@@ -166,8 +179,9 @@ static bool next_field(parsing *p, csv_scan *scan, const char **at, const char *
         return good;
     }
     const char *end = mark;
-    while (end > *at && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'))
+    while (end > *at && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r')) {
         end--;
+    }
     *field = (csv_field){.at = *at, .size = (size_t)(end - *at)};
     *last = *mark == '\n';
     *at = mark + !*last;
@@ -177,7 +191,7 @@ static bool next_field(parsing *p, csv_scan *scan, const char **at, const char *
 /* What is no short number: the field at *at. False if the record is bad. */
 static bool parse_field(parsing *p, csv_scan *scan, const char **at, const char *mark, int column, double *value)
 {
-    const csv_kind kind = p->table->columns[column].kind;
+    csv_kind kind = p->table->columns[column].kind;
     csv_field field;
     bool last;
     if (kind == CSV_NUMBER) {
@@ -187,8 +201,9 @@ static bool parse_field(parsing *p, csv_scan *scan, const char **at, const char 
             return true;
         }
     }
-    if (!next_field(p, scan, at, mark, &field, &last))
+    if (!next_field(p, scan, at, mark, &field, &last)) {
         return wrong_fields(p, p->at);
+    }
     *at += last;
     return kind == CSV_IGNORED || put_field(p, column, &field, value);
 }
@@ -211,18 +226,21 @@ static bool parse_record(parsing *p)
             csv_scan other = scan; /* copies, so that these stay in registers */
             const char *next = at;
             double slow = 0;
-            if (!parse_field(p, &other, &next, mark, c, &slow))
+            if (!parse_field(p, &other, &next, mark, c, &slow)) {
                 return false;
+            }
             scan = other;
             at = next;
             value = slow;
         }
-        if (column->place >= 0)
+        if (column->place >= 0) {
             p->x[column->place] = (float)value;
-        else if (column->kind != CSV_IGNORED)
+        } else if (column->kind != CSV_IGNORED) {
             *p->y = value;
-        if ((at[-1] == '\n') != (c + 1 == table->count))
+        }
+        if ((at[-1] == '\n') != (c + 1 == table->count)) {
             return wrong_fields(p, p->at);
+        }
     }
     p->at = at;
     p->scan = scan;
@@ -236,10 +254,11 @@ static void note_line(parsing *p)
 {
     csv_result *result = p->result;
     const csv_shift *before = result->shift_count ? &result->shifts[result->shift_count - 1] : NULL;
-    if (before && before->line + (result->rows - before->row) == p->line)
+    if (before && before->line + (result->rows - before->row) == p->line) {
         return;
+    }
     if (result->shift_count == result->shift_capacity) {
-        const int capacity = result->shift_capacity ? result->shift_capacity * 2 : 4;
+        int capacity = result->shift_capacity ? result->shift_capacity * 2 : 4;
         lock(p->table);
         csv_shift *larger = bwi_grow(p->table->ctx, result->shifts, (size_t)result->shift_count, (size_t)capacity, sizeof *larger);
         unlock(p->table);
@@ -256,8 +275,9 @@ static void note_line(parsing *p)
 static int64_t lines_in(const char *at, const char *end)
 {
     int64_t count = 0;
-    for (; (at = memchr(at, '\n', (size_t)(end - at))) != NULL && at < end; at++)
+    for (; (at = memchr(at, '\n', (size_t)(end - at))) && at < end; at++) {
         count++;
+    }
     return count;
 }
 
@@ -265,7 +285,7 @@ void csv_block_parse(const csv_table *table, const csv_block *block, int64_t lin
 {
     parsing p = {
         .table = table, .begin = block->at, .at = block->at, .end = block->end, .line = line, .x = x, .y = y, .result = result};
-    const bool allowed = table->options->bad_records > 0;
+    bool allowed = table->options->bad_records > 0;
     p.scan.end = p.end;
     csv_scan_go(&p.scan, p.at);
     while (p.at < p.end && result->status == BW_OK) {
@@ -275,9 +295,10 @@ void csv_block_parse(const csv_table *table, const csv_block *block, int64_t lin
             p.line++;
             continue;
         }
-        const bool good = parse_record(&p);
-        if (!good && !allowed && result->status == BW_OK)
+        bool good = parse_record(&p);
+        if (!good && !allowed && result->status == BW_OK) {
             result->status = BW_INVALID_ARGUMENT;
+        }
         if (!good) {
             p.at = csv_record_end(record, p.end);
             csv_scan_go(&p.scan, p.at);
@@ -296,7 +317,8 @@ void csv_block_parse(const csv_table *table, const csv_block *block, int64_t lin
 void csv_result_free(bw_context *ctx, const csv_table *table, csv_result *result)
 {
     bwi_release(ctx, result->shifts);
-    for (int i = 0; result->words && i < table->count; i++)
+    for (int i = 0; result->words && i < table->count; i++) {
         csv_words_free(ctx, &result->words[i]);
+    }
     bwi_release(ctx, result->words);
 }

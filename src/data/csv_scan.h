@@ -27,8 +27,8 @@ typedef struct csv_scan {
 #ifdef __SSE2__
 static inline uint64_t csv_scan_sixteen(const char *text, char one, char other)
 {
-    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)text);
-    const __m128i found = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(one)), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(other)));
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)text);
+    __m128i found = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(one)), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(other)));
     return (unsigned)_mm_movemask_epi8(found);
 }
 
@@ -41,8 +41,9 @@ static inline uint64_t csv_scan_either(const char *text, char one, char other)
 static inline uint64_t csv_scan_either(const char *text, char one, char other)
 {
     uint64_t found = 0;
-    for (int i = 0; i < CSV_STRIDE; i++)
+    for (int i = 0; i < CSV_STRIDE; i++) {
         found |= (uint64_t)(text[i] == one || text[i] == other) << i;
+    }
     return found;
 }
 #endif
@@ -63,8 +64,9 @@ static inline void csv_scan_go(csv_scan *scan, const char *at)
 /* The next comma or newline. There must be one. */
 static inline const char *csv_scan_next(csv_scan *scan)
 {
-    while (!scan->marks)
+    while (!scan->marks) {
         csv_scan_go(scan, scan->base + CSV_STRIDE);
+    }
     const char *found = scan->base + __builtin_ctzll(scan->marks);
     scan->marks &= scan->marks - 1;
     return found;
@@ -80,21 +82,23 @@ static inline const char *csv_scan_next(csv_scan *scan)
 static inline bool csv_scan_number(const char *at, const char *end, double *value)
 {
     static const double tens[2][8] = {{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7}, {-1e0, -1e1, -1e2, -1e3, -1e4, -1e5, -1e6, -1e7}};
-    const bool negative = *at == '-';
-    const uint64_t size = (uint64_t)(end - at) - negative;
+    bool negative = *at == '-';
+    uint64_t size = (uint64_t)(end - at) - negative;
     uint64_t text;
-    if (size - 1 > 7 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__)
+    if (size - 1 > 7 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) {
         return false;
-    const unsigned before = 64 - 8 * (unsigned)size; /* bits that are not the number's */
+    }
+    unsigned before = 64 - 8 * (unsigned)size; /* bits that are not the number's */
     memcpy(&text, end - 8, sizeof text);
     uint64_t digits = (text ^ BWI_DIGIT_ZEROS) >> before << before;
-    const uint64_t others = bwi_digits_others(digits);
+    uint64_t others = bwi_digits_others(digits);
     unsigned fraction = 0;
     if (others) {
-        const unsigned point = (unsigned)__builtin_ctzll(others) & 56; /* its lowest bit */
-        if ((others & (others - 1)) || (digits >> point & 255) != ('.' ^ '0') || size == 1)
+        unsigned point = (unsigned)__builtin_ctzll(others) & 56; /* its lowest bit */
+        if ((others & (others - 1)) || (digits >> point & 255) != ('.' ^ '0') || size == 1) {
             return false;
-        const uint64_t whole = digits & (((uint64_t)1 << point) - 1);
+        }
+        uint64_t whole = digits & (((uint64_t)1 << point) - 1);
         digits = (digits >> point >> 8 << 8 << point) | whole << 8; /* what stands before the point moves into its place */
         fraction = 7 - point / 8;
     }

@@ -37,16 +37,19 @@ static const char *needs_all(const csv_reading *r, char text[MESSAGE])
     char quoted[BWI_QUOTE_SIZE];
     for (int i = 0; i < r->table.count; i++) {
         const char *name = r->table.columns[i].name;
-        if (r->table.columns[i].kind != CSV_CATEGORY)
+        if (r->table.columns[i].kind != CSV_CATEGORY) {
             continue;
+        }
         snprintf(text, MESSAGE, "column %d (%s) holds texts, and categories are numbered in the order of all of them", i,
                  bwi_quote(quoted, name, strlen(name)));
         return text;
     }
-    if (r->options.missing == BW_MISSING_MEAN)
+    if (r->options.missing == BW_MISSING_MEAN) {
         return "missing values become the mean of all records";
-    if (r->options.bad_records > 0)
+    }
+    if (r->options.bad_records > 0) {
         return "the share of bad records is that of all of them";
+    }
     return NULL;
 }
 
@@ -56,10 +59,11 @@ static bw_status add_targets(bw_dataset *root, const csv_reading *r)
 {
     flow *own = root->own;
     bwi_column *column = &root->columns[1];
-    const bw_status status = bwi_spool_grow(r->ctx, &column->spool, (size_t)root->numbers * sizeof(int32_t),
-                                            bwi_size_multiply((size_t)r->capacity, sizeof(int32_t)), own->path);
-    if (status != BW_OK)
+    bw_status status = bwi_spool_grow(r->ctx, &column->spool, (size_t)root->numbers * sizeof(int32_t),
+                                      bwi_size_multiply((size_t)r->capacity, sizeof(int32_t)), own->path);
+    if (status != BW_OK) {
         return status;
+    }
     column->data = column->spool.memory;
     for (int64_t row = root->numbers; row < r->rows; row++) {
         if (own->whole && !is_whole(r->y[row])) {
@@ -71,19 +75,21 @@ static bw_status add_targets(bw_dataset *root, const csv_reading *r)
                 "read a file",
                 place, r->y[row]);
         }
-        if (own->whole)
+        if (own->whole) {
             ((int32_t *)column->spool.memory)[row] = (int32_t)r->y[row];
-        else
+        } else {
             ((float *)column->spool.memory)[row] = (float)r->y[row];
+        }
     }
     return BW_OK;
 }
 
 static void fill_zeros(const csv_reading *r, int64_t first)
 {
-    const int64_t width = r->table.width;
-    for (int64_t i = first * width; i < r->rows * width; i++)
+    int64_t width = r->table.width;
+    for (int64_t i = first * width; i < r->rows * width; i++) {
         r->x[i] = isnan(r->x[i]) ? 0 : r->x[i];
+    }
 }
 
 /* The inputs' memory is the reader's while it reads. */
@@ -99,14 +105,17 @@ static bw_status take_rows(bw_dataset *root)
 {
     flow *own = root->own;
     csv_reading *r = own->r;
-    for (int64_t i = 0; i < r->span_count; i++)
+    for (int64_t i = 0; i < r->span_count; i++) {
         own->lacking += r->spans[i].result.missing_rows;
-    if (r->options.missing == BW_MISSING_ZERO)
+    }
+    if (r->options.missing == BW_MISSING_ZERO) {
         fill_zeros(r, root->numbers);
+    }
     bw_status status = csv_places_add(r, &own->places);
     csv_spans_drop(r, 0);
-    if (status == BW_OK && r->table.target >= 0)
+    if (status == BW_OK && r->table.target >= 0) {
         status = add_targets(root, r);
+    }
     root->numbers = status == BW_OK ? r->rows : root->numbers;
     return status;
 }
@@ -116,10 +125,11 @@ static bw_status add_region(bw_dataset *root)
     flow *own = root->own;
     own->r->x_spool = root->columns[0].spool;
     root->columns[0].spool = (bwi_spool){.bytes = 0};
-    const bw_status status = csv_read_region(own->r, 0);
+    bw_status status = csv_read_region(own->r, 0);
     give_inputs(root, own->r);
-    if (status != BW_OK)
+    if (status != BW_OK) {
         csv_spans_drop(own->r, 0);
+    }
     return status == BW_OK ? take_rows(root) : status;
 }
 
@@ -127,11 +137,13 @@ static bw_status end(bw_dataset *root)
 {
     flow *own = root->own;
     csv_text_close(&own->r->text);
-    if (own->lacking > 0)
+    if (own->lacking > 0) {
         bwi_log(root->owned.ctx, BW_LOG_INFO, "%s: %lld of %lld records have missing values and are left out", own->path,
                 (long long)own->lacking, (long long)(own->lacking + root->numbers));
-    if (root->numbers == 0)
+    }
+    if (root->numbers == 0) {
         return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "%s: holds no samples", own->path);
+    }
     root->live = false;
     root->count = root->numbers;
     return BW_OK;
@@ -147,14 +159,18 @@ static bw_status pull(bw_dataset *root, int64_t upto)
     bw_context *ctx = root->owned.ctx;
     flow *own = root->own;
     bw_status status = BW_OK;
-    if (own->status != BW_OK)
+    if (own->status != BW_OK) {
         return bwi_fail(ctx, own->status, "%s", own->message);
-    while (status == BW_OK && root->numbers < upto && !ended(own))
+    }
+    while (status == BW_OK && root->numbers < upto && !ended(own)) {
         status = add_region(root);
-    for (int f = 0; f < root->column_count; f++)
+    }
+    for (int f = 0; f < root->column_count; f++) {
         root->columns[f].samples = root->numbers;
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         return ended(own) ? end(root) : BW_OK;
+    }
     if (status != BW_CANCELLED) {
         own->status = status;
         snprintf(own->message, sizeof own->message, "%s", bw_message(ctx));
@@ -177,8 +193,9 @@ static void close_flow(bw_dataset *dataset)
 {
     flow *own = dataset->own;
     csv_places_free(dataset->owned.ctx, &own->places);
-    if (own->r)
+    if (own->r) {
         csv_reading_free(own->r);
+    }
 }
 
 static const bwi_source source = {
@@ -190,20 +207,25 @@ static bw_status fill_root(bw_dataset *root)
 {
     flow *own = root->own;
     csv_reading *r = own->r;
-    const bwi_field x = {.role = BWI_ROLE_INPUT, .dtype = BW_F32, .rank = 1, .shape = {r->table.width}};
+    bwi_field x = {.role = BWI_ROLE_INPUT, .dtype = BW_F32, .rank = 1, .shape = {r->table.width}};
     bw_status status = csv_read_region(r, 0);
     own->whole = true;
-    for (int64_t i = 0; i < r->rows && r->table.target >= 0; i++)
+    for (int64_t i = 0; i < r->rows && r->table.target >= 0; i++) {
         own->whole = own->whole && is_whole(r->y[i]);
-    const bwi_field y = {.role = BWI_ROLE_TARGET, .dtype = own->whole ? BW_I32 : BW_F32};
-    if (status == BW_OK)
+    }
+    bwi_field y = {.role = BWI_ROLE_TARGET, .dtype = own->whole ? BW_I32 : BW_F32};
+    if (status == BW_OK) {
         status = csv_columns_settle(r, &root->facts);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         status = bwi_dataset_declare(root, &x, own->path);
-    if (status == BW_OK && r->table.target >= 0)
+    }
+    if (status == BW_OK && r->table.target >= 0) {
         status = bwi_dataset_declare(root, &y, own->path);
-    if (status != BW_OK)
+    }
+    if (status != BW_OK) {
         return status;
+    }
     give_inputs(root, r);
     return take_rows(root);
 }
@@ -212,25 +234,28 @@ bw_status csv_stream_make(csv_reading *r, bw_dataset **root)
 {
     static const char *const name[] = {"standard input"};
     char text[MESSAGE];
-    if (r->text.finished || r->options.like)
+    if (r->text.finished || r->options.like) {
         return BW_OK; /* all of it has come; or categories and means are those of other data, and it is not for training */
+    }
     const char *reason = needs_all(r, text);
     if (reason) {
         bwi_log(r->ctx, BW_LOG_INFO, "%s: is read to its end first: %s", name[0], reason);
         return BW_OK;
     }
     bw_dataset *made = bwi_dataset_root(r->ctx, &source, 2, sizeof(flow));
-    if (!made)
+    if (!made) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     r->paths = name;
     r->options.target = r->options.categorical = r->options.ignore = r->options.input = NULL; /* the caller's; the table is made */
     *(flow *)made->own = (flow){.r = r, .path = name[0]};
     made->live = true;
     made->count = BWI_LIVE;
-    const bw_status status = fill_root(made);
+    bw_status status = fill_root(made);
     if (status == BW_OK) {
-        for (int f = 0; f < made->column_count; f++)
+        for (int f = 0; f < made->column_count; f++) {
             made->columns[f].samples = made->numbers;
+        }
         *root = made;
         return BW_OK;
     }

@@ -11,8 +11,9 @@ static void destroy(bwi_owned *object)
     bw_dataset *dataset = (bw_dataset *)object;
     bw_context *ctx = object->ctx;
     bwi_ring_close(dataset->ring); /* first: its threads use all the rest */
-    if (dataset->own && dataset->source->close)
+    if (dataset->own && dataset->source->close) {
         dataset->source->close(dataset);
+    }
     bwi_release(ctx, dataset->own);
     bwi_scratch_free(ctx, dataset->scratch);
     for (int i = 0; i < dataset->column_count; i++) {
@@ -20,8 +21,9 @@ static void destroy(bwi_owned *object)
         bwi_spool_free(ctx, &dataset->columns[i].spool);
     }
     bwi_release(ctx, dataset->columns);
-    for (int i = 0; i < dataset->file_count; i++)
+    for (int i = 0; i < dataset->file_count; i++) {
         bwi_file_unmap(ctx, &dataset->files[i]);
+    }
     bwi_release(ctx, dataset->files);
     bwi_facts_free(ctx, &dataset->facts);
 }
@@ -29,8 +31,9 @@ static void destroy(bwi_owned *object)
 static bw_dataset *make(bw_context *ctx, const bwi_source *source, int columns, size_t own)
 {
     bw_dataset *dataset = bwi_own(ctx, sizeof *dataset, destroy);
-    if (!dataset)
+    if (!dataset) {
         return NULL;
+    }
     dataset->self = dataset;
     dataset->source = source;
     dataset->references = 1;
@@ -41,10 +44,12 @@ static bw_dataset *make(bw_context *ctx, const bwi_source *source, int columns, 
         dataset->content = dataset;
         dataset->columns = bwi_allocate(ctx, (size_t)columns, sizeof *dataset->columns);
     }
-    if (own > 0)
+    if (own > 0) {
         dataset->own = bwi_allocate(ctx, 1, own);
-    if ((columns == 0 || dataset->columns) && (own == 0 || dataset->own))
+    }
+    if ((columns == 0 || dataset->columns) && (own == 0 || dataset->own)) {
         return dataset;
+    }
     bwi_disown(dataset);
     return bwi_pass_on(ctx);
 }
@@ -57,17 +62,21 @@ bw_dataset *bwi_dataset_root(bw_context *ctx, const bwi_source *source, int colu
 bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_source *source, int columns, size_t own)
 {
     const int64_t *lengths;
-    if (columns > 0 && bwi_dataset_lengths(upstream, &lengths) > 0)
+    if (columns > 0 && bwi_dataset_lengths(upstream, &lengths) > 0) {
         return bwi_fail_build(upstream->owned.ctx, BW_INVALID_ARGUMENT,
                               "%s: buckets come last: what is above them may have other lengths", source->kind);
-    if (!source->streams && bwi_dataset_finish(upstream) != BW_OK)
+    }
+    if (!source->streams && bwi_dataset_finish(upstream) != BW_OK) {
         return bwi_pass_on(upstream->owned.ctx);
+    }
     bw_dataset *dataset = make(upstream->owned.ctx, source, columns, own);
-    if (!dataset)
+    if (!dataset) {
         return NULL;
+    }
     dataset->upstream = upstream;
-    if (columns == 0)
+    if (columns == 0) {
         dataset->content = upstream->content;
+    }
     dataset->count = upstream->count;
     dataset->numbers = upstream->numbers;
     dataset->live = upstream->live;
@@ -77,8 +86,9 @@ bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_source *source, int
     dataset->scheduled = upstream->scheduled;
     dataset->moving = upstream->moving;
     bwi_dataset_keep(upstream);
-    if (!upstream->slow || bwi_ring_attach(dataset) == BW_OK)
+    if (!upstream->slow || bwi_ring_attach(dataset) == BW_OK) {
         return dataset;
+    }
     bw_dataset_free(dataset);
     return bwi_pass_on(upstream->owned.ctx);
 }
@@ -106,8 +116,9 @@ void bwi_dataset_release(bw_dataset *dataset)
 
 void bw_dataset_free(bw_dataset *dataset)
 {
-    if (!dataset || dataset->taken)
+    if (!dataset || dataset->taken) {
         return;
+    }
     dataset->taken = true;
     bwi_dataset_release(dataset);
 }
@@ -117,9 +128,10 @@ static void join_axes(bwi_column *column, const int64_t *strides)
 {
     int axes = 0;
     for (int i = 0; i < column->field.rank; i++) {
-        const int64_t extent = column->field.shape[i], stride = strides[i];
-        if (extent == 1)
+        int64_t extent = column->field.shape[i], stride = strides[i];
+        if (extent == 1) {
             continue;
+        }
         if (axes > 0 && column->stride[axes - 1] == stride * extent) {
             column->extent[axes - 1] *= extent;
             column->stride[axes - 1] = stride;
@@ -145,17 +157,20 @@ static bool find_strides(const bw_array *view, int64_t *strides)
     for (int i = view->rank - 1; i >= 0; i--) {
         given = given || view->strides[i] != 0;
         strides[i] = dense;
-        if (__builtin_mul_overflow(dense, view->shape[i], &dense))
+        if (__builtin_mul_overflow(dense, view->shape[i], &dense)) {
             return false;
+        }
     }
-    if (!given)
+    if (!given) {
         return true;
+    }
     for (int i = 0; i < view->rank; i++) {
         int64_t reach;
         strides[i] = view->strides[i];
         if (strides[i] == INT64_MIN || __builtin_mul_overflow(strides[i] < 0 ? -strides[i] : strides[i], view->shape[i], &reach) ||
-            __builtin_add_overflow(span, reach, &span))
+            __builtin_add_overflow(span, reach, &span)) {
             return false;
+        }
     }
     return true;
 }
@@ -163,21 +178,26 @@ static bool find_strides(const bw_array *view, int64_t *strides)
 static bw_status check_view(bw_context *ctx, const bw_array *view, const char *where)
 {
     char shape[256];
-    if ((int)view->dtype < 0 || view->dtype > BW_BOOL)
+    if ((int)view->dtype < 0 || view->dtype > BW_BOOL) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: %d is no data type", where, (int)view->dtype);
-    if (view->rank < 1 || view->rank > BW_MAX_RANK)
+    }
+    if (view->rank < 1 || view->rank > BW_MAX_RANK) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: an array of samples has 1 to %d axes, this one %d", where, BW_MAX_RANK,
                         view->rank);
-    if (view->shape[0] == 0)
+    }
+    if (view->shape[0] == 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: holds no samples: its shape is %s", where,
                         bwi_format_shape(shape, view->rank, view->shape));
+    }
     for (int i = 0; i < view->rank; i++) {
-        if (view->shape[i] < 1)
+        if (view->shape[i] < 1) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: extent %d of shape %s must be positive", where, i,
                             bwi_format_shape(shape, view->rank, view->shape));
+        }
     }
-    if (!view->data)
+    if (!view->data) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: the array has no data", where);
+    }
     return BW_OK;
 }
 
@@ -197,9 +217,10 @@ bw_status bwi_dataset_add(bw_dataset *root, bwi_role role, const char *name, con
 {
     bw_context *ctx = root->owned.ctx;
     int64_t strides[BW_MAX_RANK] = {0};
-    const bw_status status = check_view(ctx, view, where);
-    if (status != BW_OK)
+    bw_status status = check_view(ctx, view, where);
+    if (status != BW_OK) {
         return status;
+    }
     if (!find_strides(view, strides)) {
         char shape[256];
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: shape %s with its strides is larger than memory can be", where,
@@ -218,15 +239,18 @@ bw_status bwi_dataset_declare(bw_dataset *dataset, const bwi_field *field, const
     bw_context *ctx = dataset->owned.ctx;
     char shape[256];
     int64_t bytes = (int64_t)bwi_dtype_size(field->dtype);
-    if (bytes == 0)
+    if (bytes == 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: %d is no data type", where, (int)field->dtype);
-    if (field->rank < 0 || field->rank >= BW_MAX_RANK)
+    }
+    if (field->rank < 0 || field->rank >= BW_MAX_RANK) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: a sample has 0 to %d axes, this one %d", where, BW_MAX_RANK - 1,
                         field->rank);
+    }
     for (int i = 0; i < field->rank; i++) {
-        if (field->shape[i] < 1 || __builtin_mul_overflow(bytes, field->shape[i], &bytes) || bytes > INT64_MAX / 4)
+        if (field->shape[i] < 1 || __builtin_mul_overflow(bytes, field->shape[i], &bytes) || bytes > INT64_MAX / 4) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: shape %s: extents must be positive and fit memory", where,
                             bwi_format_shape(shape, field->rank, field->shape));
+        }
     }
     bwi_column *column = &dataset->columns[dataset->column_count++];
     *column = (bwi_column){.samples = dataset->numbers, .step = bytes, .axes = 1};
@@ -239,21 +263,25 @@ bw_status bwi_dataset_declare(bw_dataset *dataset, const bwi_field *field, const
 bw_status bwi_dataset_reshape(bw_dataset *root, int rank, const int64_t *shape, const char *where)
 {
     char found[256], wanted[256];
-    if (rank < 0 || rank >= BW_MAX_RANK)
+    if (rank < 0 || rank >= BW_MAX_RANK) {
         return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "%sa shape of %d extents; a sample has at most %d", where, rank,
                         BW_MAX_RANK - 1);
+    }
     for (int i = 0; i < root->column_count && rank > 0; i++) {
         bwi_column *column = &root->columns[i];
         int64_t values = 1;
         bool right = true;
-        if (column->field.role != BWI_ROLE_INPUT)
+        if (column->field.role != BWI_ROLE_INPUT) {
             continue;
-        for (int k = 0; k < rank; k++)
+        }
+        for (int k = 0; k < rank; k++) {
             right = right && shape[k] > 0 && !__builtin_mul_overflow(values, shape[k], &values);
-        if (!right || values != column->values)
+        }
+        if (!right || values != column->values) {
             return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "%sinputs of shape %s cannot have the shape %s", where,
                             bwi_format_shape(found, column->field.rank, column->field.shape),
                             bwi_format_shape(wanted, rank, shape));
+        }
         column->field.rank = rank;
         memcpy(column->field.shape, shape, (size_t)rank * sizeof *shape);
     }
@@ -264,12 +292,14 @@ bw_status bwi_dataset_map_file(bw_dataset *root, const char *path, bwi_bytes **b
 {
     bw_context *ctx = root->owned.ctx;
     bwi_bytes *files = bwi_grow(ctx, root->files, (size_t)root->file_count, (size_t)root->file_count + 1, sizeof *files);
-    if (!files)
+    if (!files) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     root->files = files;
-    const bw_status status = bwi_file_map(ctx, &files[root->file_count], path);
-    if (status == BW_OK)
+    bw_status status = bwi_file_map(ctx, &files[root->file_count], path);
+    if (status == BW_OK) {
         *bytes = &files[root->file_count++];
+    }
     return status;
 }
 
@@ -288,10 +318,11 @@ bw_status bwi_dataset_settle(bw_dataset *root, const char *where)
     char name[72], other[72];
     for (int i = 1; i < root->column_count; i++) {
         const bwi_column *column = &root->columns[i];
-        if (column->samples != first->samples)
+        if (column->samples != first->samples) {
             return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "%s%s has %lld samples, %s has %lld", where,
                             column_name(name, first), (long long)first->samples, column_name(other, column),
                             (long long)column->samples);
+        }
     }
     root->count = root->numbers = first->samples;
     return BW_OK;
@@ -310,8 +341,9 @@ const bwi_field *bwi_dataset_field(const bw_dataset *dataset, int field)
 int bwi_dataset_find(const bw_dataset *dataset, bwi_role role, int index)
 {
     for (int i = 0; i < dataset->content->column_count; i++) {
-        if (dataset->content->columns[i].field.role == role && index-- == 0)
+        if (dataset->content->columns[i].field.role == role && index-- == 0) {
             return i;
+        }
     }
     return -1;
 }
@@ -328,8 +360,9 @@ int64_t bwi_dataset_largest_batch(const bw_dataset *dataset)
 
 const bwi_facts *bwi_dataset_facts(const bw_dataset *dataset)
 {
-    while (dataset->upstream)
+    while (dataset->upstream) {
         dataset = dataset->upstream;
+    }
     return &dataset->facts;
 }
 
@@ -351,11 +384,13 @@ int64_t bw_dataset_count(const bw_dataset *dataset)
 
 int bw_dataset_shape(const bw_dataset *dataset, int64_t *shape)
 {
-    const int input = dataset ? bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0) : -1;
-    if (input < 0 || !shape)
+    int input = dataset ? bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0) : -1;
+    if (input < 0 || !shape) {
         return -1;
+    }
     const bwi_field *field = bwi_dataset_field(dataset, input);
-    for (int i = 0; i < field->rank; i++)
+    for (int i = 0; i < field->rank; i++) {
         shape[i] = field->shape[i];
+    }
     return field->rank;
 }

@@ -8,10 +8,11 @@
 /* Height, width and channels; or height and width of gray images without an axis of channels. */
 static bool take_size(bwi_picture *size, int rank, const int64_t *shape)
 {
-    const int64_t channels = rank == 3 ? shape[2] : 1;
+    int64_t channels = rank == 3 ? shape[2] : 1;
     if ((rank != 2 && rank != 3) || shape[0] < 1 || shape[1] < 1 || (channels != 1 && channels != 3) || shape[0] > BWI_IMAGE_SIDE ||
-        shape[1] > BWI_IMAGE_SIDE || shape[0] > BWI_IMAGE_PIXELS / shape[1])
+        shape[1] > BWI_IMAGE_SIDE || shape[0] > BWI_IMAGE_PIXELS / shape[1]) {
         return false;
+    }
     *size = (bwi_picture){.height = shape[0], .width = shape[1], .channels = (int)channels};
     return true;
 }
@@ -20,7 +21,7 @@ bw_status bwi_picture_asked(bw_context *ctx, const bw_read_options *options, con
 {
     int rank = options->rank;
     const int64_t *shape = options->shape;
-    const int input = rank == 0 && options->like ? bwi_dataset_find(options->like, BWI_ROLE_INPUT, 0) : -1;
+    int input = rank == 0 && options->like ? bwi_dataset_find(options->like, BWI_ROLE_INPUT, 0) : -1;
     char text[256];
     if (input >= 0) {
         const bwi_field *field = bwi_dataset_field(options->like, input);
@@ -28,8 +29,9 @@ bw_status bwi_picture_asked(bw_context *ctx, const bw_read_options *options, con
         shape = field->shape;
     }
     *asked = rank != 0;
-    if (rank == 0 || take_size(size, rank, shape))
+    if (rank == 0 || take_size(size, rank, shape)) {
         return BW_OK;
+    }
     return bwi_fail(ctx, BW_INVALID_ARGUMENT,
                     "%s: images cannot have the shape %s; expected height, width and 1 (gray) or 3 (RGB) channels", path,
                     bwi_format_shape(text, rank > 0 && rank < BW_MAX_RANK ? rank : 0, shape));
@@ -57,8 +59,9 @@ bwi_desk *bwi_desk_take(bw_context *ctx, bwi_desks *desks)
 {
     pthread_mutex_lock(&desks->lock);
     bwi_desk *desk = desks->idle;
-    if (desk)
+    if (desk) {
         desks->idle = desk->next;
+    }
     pthread_mutex_unlock(&desks->lock);
     return desk ? desk : bwi_try_allocate(ctx, 1, sizeof *desk);
 }

@@ -5,8 +5,9 @@
 
 static void free_names(bw_context *ctx, const char *const *names, int count)
 {
-    for (int i = 0; names && i < count; i++)
+    for (int i = 0; names && i < count; i++) {
         bwi_release(ctx, (void *)(uintptr_t)names[i]);
+    }
     bwi_release(ctx, (void *)(uintptr_t)names);
 }
 
@@ -20,11 +21,13 @@ static bool copy_names(bw_context *ctx, const char *const **to, const char *cons
 {
     const char **names = bwi_allocate(ctx, (size_t)count, sizeof *names);
     *to = (const char *const *)names;
-    if (!names)
+    if (!names) {
         return false;
+    }
     for (int i = 0; i < count; i++) {
-        if (!copy_name(ctx, &names[i], from[i]))
+        if (!copy_name(ctx, &names[i], from[i])) {
             return false;
+        }
     }
     return true;
 }
@@ -50,10 +53,11 @@ static bool copy_features(bw_context *ctx, bwi_facts *to, const bwi_facts *from)
         const bwi_feature *one = &from->feature[i];
         features[i] = (bwi_feature){.categories = one->categories, .fill = one->fill, .filled = one->filled};
         if (!copy_name(ctx, &features[i].name, one->name) ||
-            (one->categories > 0 && !copy_names(ctx, &features[i].category, one->category, one->categories)))
+            (one->categories > 0 && !copy_names(ctx, &features[i].category, one->category, one->categories))) {
             return false;
+        }
     }
-    return features != NULL;
+    return features;
 }
 
 bw_status bwi_facts_copy(bw_context *ctx, bwi_facts *to, const bwi_facts *from)
@@ -62,8 +66,9 @@ bw_status bwi_facts_copy(bw_context *ctx, bwi_facts *to, const bwi_facts *from)
     memcpy(to->shape, from->shape, sizeof to->shape);
     if (copy_name(ctx, &to->target, from->target) &&
         (from->classes == 0 || copy_names(ctx, &to->class_name, from->class_name, from->classes)) &&
-        (from->features == 0 || copy_features(ctx, to, from)))
+        (from->features == 0 || copy_features(ctx, to, from))) {
         return BW_OK;
+    }
     bwi_facts_free(ctx, to);
     return BW_RESOURCE_EXHAUSTED;
 }

@@ -21,8 +21,9 @@ bw_sample bwi_sample(const bw_dataset *dataset, uint64_t seed, int epoch, int64_
 
 bw_status bwi_sample_failed(const bw_dataset *dataset, const bw_sample *sample, const char *what, char *trouble)
 {
-    if (bwi_cancelled(dataset->owned.ctx))
+    if (bwi_cancelled(dataset->owned.ctx)) {
         return BW_CANCELLED;
+    }
     sample->trouble[BW_TROUBLE - 1] = 0;
     return bwi_trouble(dataset, sample->number, trouble, BW_INVALID_ARGUMENT, "%s%s%s", what, sample->trouble[0] ? ": " : "",
                        sample->trouble);
@@ -38,8 +39,9 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     const function *own = dataset->own;
     char text[BW_TROUBLE];
     bw_sample sample = bwi_sample(dataset, 0, epoch, number, text);
-    if (own->make(own->user, &sample, values))
+    if (own->make(own->user, &sample, values)) {
         return BW_OK;
+    }
     return bwi_sample_failed(dataset, &sample, "the function that makes it failed", trouble);
 }
 
@@ -55,14 +57,17 @@ bw_status bwi_dataset_declare_fields(bw_dataset *dataset, const bw_field *fields
             bwi_field field = {.dtype = array->dtype, .rank = array->rank - 1};
             const char *name = "";
             status = bwi_field_parse(ctx, fields[i].name, &field.role, &name);
-            if (status == BW_OK && field.role != role)
+            if (status == BW_OK && field.role != role) {
                 continue;
-            if (status == BW_OK && (array->rank < 1 || array->rank > BW_MAX_RANK))
+            }
+            if (status == BW_OK && (array->rank < 1 || array->rank > BW_MAX_RANK)) {
                 status =
                     bwi_fail(ctx, BW_INVALID_ARGUMENT, "array '%s': 1 to %d axes, the first of which counts the samples; found %d",
                              fields[i].name, BW_MAX_RANK, array->rank);
-            if (status != BW_OK)
+            }
+            if (status != BW_OK) {
                 break;
+            }
             strcpy(field.name, name);
             memcpy(field.shape, array->shape + 1, (size_t)field.rank * sizeof *array->shape);
             status = bwi_dataset_declare(dataset, &field, fields[i].name);
@@ -73,27 +78,32 @@ bw_status bwi_dataset_declare_fields(bw_dataset *dataset, const bw_field *fields
 
 static bw_status check(bw_context *ctx, const bw_field *fields, int count, bw_sample_function function_)
 {
-    if (!fields || count < 1 || count > BWI_FIELD_LIMIT || !function_)
+    if (!fields || count < 1 || count > BWI_FIELD_LIMIT || !function_) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "samples from a function need the function and 1 to %d fields; there are %d",
                         BWI_FIELD_LIMIT, fields ? count : 0);
+    }
     for (int i = 0; i < count; i++) {
-        const int64_t samples = fields[i].array.rank > 0 ? fields[i].array.shape[0] : 0;
-        if (samples < 1 || samples != fields[0].array.shape[0])
+        int64_t samples = fields[i].array.rank > 0 ? fields[i].array.shape[0] : 0;
+        if (samples < 1 || samples != fields[0].array.shape[0]) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "array '%s': the first extent is the number of samples; found %lld%s",
                             fields[i].name ? fields[i].name : "", (long long)samples, i ? ", unlike the first array" : "");
+        }
     }
     return BW_OK;
 }
 
 bw_dataset *bw_from_function(bw_context *ctx, const bw_field *fields, int count, bw_sample_function function_, void *user)
 {
-    if (!ctx)
+    if (!ctx) {
         return NULL;
-    if (check(ctx, fields, count, function_) != BW_OK)
+    }
+    if (check(ctx, fields, count, function_) != BW_OK) {
         return bwi_pass_on(ctx);
+    }
     bw_dataset *root = bwi_dataset_root(ctx, &functions, count, sizeof(function));
-    if (!root)
+    if (!root) {
         return NULL;
+    }
     *(function *)root->own = (function){.make = function_, .user = user};
     root->count = root->numbers = fields[0].array.shape[0];
     return bwi_dataset_working(root, bwi_dataset_declare_fields(root, fields, count));

@@ -23,7 +23,7 @@ typedef bool (*converter)(const unsigned char *from, int64_t from_step, void *to
 
 static float half_to_float(uint16_t half)
 {
-    const uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 0x3ff;
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 0x3ff;
     uint32_t bits;
     float value;
     if (exponent == 0) { /* zero or subnormal: fraction * 2^-24 is exact */
@@ -39,8 +39,9 @@ static float half_to_float(uint16_t half)
 
 static bool to_whole(double value, int32_t *to)
 {
-    if (!(value >= INT32_MIN && value <= INT32_MAX)) /* NaN too */
+    if (!(value >= INT32_MIN && value <= INT32_MAX)) { /* NaN too */
         return false;
+    }
     *to = (int32_t)value;
     return (double)*to == value;
 }
@@ -56,7 +57,7 @@ static bool to_whole(double value, int32_t *to)
                               double scale)                                                                           \
     {                                                                                                                 \
         float *y = to;                                                                                                \
-        const float s = (float)scale;                                                                                 \
+        float s = (float)scale;                                                                                       \
         int64_t i = 0;                                                                                                \
         if (from_step == (int64_t)sizeof(type) && to_step == 1) {                                                     \
             for (; i + PIECE <= count; i += PIECE) {                                                                  \
@@ -130,22 +131,25 @@ static unsigned char *place(unsigned char *to, int64_t value)
 /* Channels beyond c in the last block are zero. */
 static void clear_padding(const job *j, unsigned char *to)
 {
-    const int64_t plane = j->pixels * j->block;
-    if (j->c % j->block != 0)
+    int64_t plane = j->pixels * j->block;
+    if (j->c % j->block != 0) {
         memset(place(to, j->sample - plane), 0, (size_t)(plane * VALUE_SIZE));
+    }
 }
 
 /* A run of values that begins with value k of the sample. */
 static bool put_run(const job *j, const unsigned char *from, int64_t step, int64_t k, int64_t count, unsigned char *to)
 {
-    if (j->same)
+    if (j->same) {
         return j->convert(from, step, place(to, k), 1, count, j->scale);
-    if (j->c == 1)
+    }
+    if (j->c == 1) {
         return j->convert(from, step, place(to, k * j->block), j->block, count, j->scale);
+    }
     bool fits = true;
     while (count > 0) {
-        const int64_t pixel = k / j->c, channel = k % j->c, inner = channel % j->block;
-        const int64_t in_block = j->block - inner, in_pixel = j->c - channel;
+        int64_t pixel = k / j->c, channel = k % j->c, inner = channel % j->block;
+        int64_t in_block = j->block - inner, in_pixel = j->c - channel;
         int64_t n = in_block < in_pixel ? in_block : in_pixel;
         n = n < count ? n : count;
         unsigned char *at = place(to, (channel / j->block * j->pixels + pixel) * j->block + inner);
@@ -173,7 +177,7 @@ static bool put_blocks(const job *j, const unsigned char *from, unsigned char *t
 {
     bool fits = true;
     for (int64_t first = 0; first < j->c; first += j->block) {
-        const int64_t n = j->c - first < j->block ? j->c - first : j->block;
+        int64_t n = j->c - first < j->block ? j->c - first : j->block;
         unsigned char *at = place(to, first * j->pixels);
         for (int64_t pixel = 0; pixel < j->pixels; pixel++) {
             fits = j->convert(from + (pixel * j->c + first) * j->size, j->size, at, 1, n, j->scale) && fits;
@@ -187,16 +191,17 @@ static bool put_blocks(const job *j, const unsigned char *from, unsigned char *t
 static bool put_strided(const job *j, const unsigned char *from, unsigned char *to)
 {
     const bwi_column *column = j->column;
-    const int last = column->axes - 1;
+    int last = column->axes - 1;
     int64_t index[BW_MAX_RANK] = {0};
     bool fits = true;
     for (int64_t k = 0; k < j->values; k += column->extent[last]) {
-        const int64_t left = j->values - k, run = column->extent[last] < left ? column->extent[last] : left;
+        int64_t left = j->values - k, run = column->extent[last] < left ? column->extent[last] : left;
         fits = put_run(j, from, column->stride[last], k, run, to) && fits;
         for (int axis = last - 1; axis >= 0; axis--) {
             from += column->stride[axis];
-            if (++index[axis] < column->extent[axis])
+            if (++index[axis] < column->extent[axis]) {
                 break;
+            }
             from -= column->stride[axis] * column->extent[axis];
             index[axis] = 0;
         }
@@ -210,14 +215,17 @@ static bool put_sample(const job *j, const unsigned char *from, unsigned char *t
         memcpy(to, from, (size_t)(j->values * VALUE_SIZE));
         return true;
     }
-    if (j->whole)
+    if (j->whole) {
         clear_padding(j, to);
-    else
+    } else {
         memset(to, 0, (size_t)(j->sample * VALUE_SIZE));
-    if (!j->dense)
+    }
+    if (!j->dense) {
         return put_strided(j, from, to);
-    if (j->same || !j->whole)
+    }
+    if (j->same || !j->whole) {
         return put_run(j, from, j->size, 0, j->values, to);
+    }
     return j->c < FEW_CHANNELS || j->block == 1 ? put_channels(j, from, to) : put_blocks(j, from, to);
 }
 
@@ -225,19 +233,22 @@ static bool put_sample(const job *j, const unsigned char *from, unsigned char *t
 static bool make_job(job *j, const bwi_column *column, double scale, const bwi_destination *to)
 {
     int64_t values, plane, blocks;
-    if (!to->data || to->h < 1 || to->w < 1 || to->c < 1 || to->block < 1 || (to->dtype != BW_F32 && to->dtype != BW_I32))
+    if (!to->data || to->h < 1 || to->w < 1 || to->c < 1 || to->block < 1 || (to->dtype != BW_F32 && to->dtype != BW_I32)) {
         return false;
+    }
     j->column = column;
     j->c = to->c;
     j->block = to->block;
     if (__builtin_mul_overflow(to->h, to->w, &j->pixels) || __builtin_mul_overflow(j->pixels, to->c, &values) ||
-        (values != column->values && !to->sequence))
+        (values != column->values && !to->sequence)) {
         return false;
+    }
     j->values = values < column->values ? values : column->values;
     j->whole = j->values == values;
     blocks = to->block == to->c ? 1 : (to->c - 1) / to->block + 1;
-    if (__builtin_mul_overflow(j->pixels, to->block, &plane) || __builtin_mul_overflow(plane, blocks, &j->sample))
+    if (__builtin_mul_overflow(j->pixels, to->block, &plane) || __builtin_mul_overflow(plane, blocks, &j->sample)) {
         return false;
+    }
     j->convert = converters[column->field.dtype][to->dtype == BW_I32];
     j->scale = scale;
     j->size = (int64_t)bwi_dtype_size(column->field.dtype);
@@ -252,8 +263,9 @@ static void prefetch(const job *j, const unsigned char *from)
 {
     int64_t bytes = j->values * j->size;
     bytes = bytes < PREFETCH_BYTES ? bytes : PREFETCH_BYTES;
-    for (int64_t at = 0; at < bytes; at += BWI_CACHE_LINE)
+    for (int64_t at = 0; at < bytes; at += BWI_CACHE_LINE) {
         __builtin_prefetch(from + at);
+    }
 }
 
 /* Rows of one size, which is a constant wherever this is called. */
@@ -261,8 +273,9 @@ static inline __attribute__((always_inline)) void copy_rows(int64_t bytes, int64
                                                             const int64_t *numbers, int64_t n, unsigned char *to)
 {
 #pragma GCC unroll 4
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
         memcpy(to + i * bytes, from + numbers[i] * step, (size_t)bytes);
+    }
 }
 
 /* Samples of a few values: calls of memcpy would cost more than the copying. Pieces of four values overlap at the end. */
@@ -270,7 +283,7 @@ static __attribute__((noinline)) void copy_short(const bwi_column *column, const
 {
     enum { LONG = 4 * VALUE_SIZE };
     const unsigned char *from = column->data;
-    const int64_t bytes = column->values * VALUE_SIZE, step = column->step;
+    int64_t bytes = column->values * VALUE_SIZE, step = column->step;
     if (bytes == VALUE_SIZE && step == bytes) {
         copy_rows(VALUE_SIZE, VALUE_SIZE, from, numbers, n, to);
     } else if (bytes == VALUE_SIZE) {
@@ -285,8 +298,9 @@ static __attribute__((noinline)) void copy_short(const bwi_column *column, const
     } else {
         for (int64_t i = 0; i < n; i++, to += bytes) {
             const unsigned char *row = from + numbers[i] * step;
-            for (int64_t at = 0; at < bytes - LONG; at += LONG)
+            for (int64_t at = 0; at < bytes - LONG; at += LONG) {
                 memcpy(to + at, row + at, LONG);
+            }
             memcpy(to + bytes - LONG, row + bytes - LONG, LONG);
         }
     }
@@ -305,12 +319,14 @@ static __attribute__((noinline)) bw_status gather_long(const bwi_column *column,
 {
     unsigned char *at = to->data;
     job j;
-    if (!make_job(&j, column, scale, to))
+    if (!make_job(&j, column, scale, to)) {
         return BW_INVALID_ARGUMENT;
-    const int64_t ahead = 1 + PREFETCH_AHEAD / (j.values * j.size + 1);
+    }
+    int64_t ahead = 1 + PREFETCH_AHEAD / (j.values * j.size + 1);
     for (int64_t i = 0; i < n; i++) {
-        if (j.dense && i + ahead < n)
+        if (j.dense && i + ahead < n) {
             prefetch(&j, column->data + numbers[i + ahead] * column->step);
+        }
         if (!put_sample(&j, column->data + numbers[i] * column->step, at)) {
             *bad = i;
             return BW_INVALID_ARGUMENT;
@@ -324,8 +340,9 @@ bw_status bwi_column_gather(const bwi_column *column, double scale, const int64_
                             int64_t *bad)
 {
     *bad = -1;
-    if (!is_short(column, scale, to))
+    if (!is_short(column, scale, to)) {
         return gather_long(column, scale, numbers, n, to, bad);
+    }
     copy_short(column, numbers, n, to->data);
     return BW_OK;
 }
@@ -337,6 +354,6 @@ int64_t bwi_destination_values(const bwi_destination *to)
 
 int64_t bwi_destination_place(const bwi_destination *to, int64_t k)
 {
-    const int64_t pixel = k / to->c, channel = k % to->c;
+    int64_t pixel = k / to->c, channel = k % to->c;
     return (channel / to->block * to->h * to->w + pixel) * to->block + channel % to->block;
 }

@@ -21,20 +21,22 @@ static size_t column_bytes(const bwi_column *column)
 static bw_status grow(bw_dataset *root)
 {
     generator *own = root->own;
-    const int64_t capacity = own->capacity ? own->capacity * 2 : FIRST_SAMPLES;
+    int64_t capacity = own->capacity ? own->capacity * 2 : FIRST_SAMPLES;
     char what[64];
     snprintf(what, sizeof what, "generator, after %lld samples", (long long)root->numbers);
     for (int f = 0; f < root->column_count; f++) {
         bwi_column *column = &root->columns[f];
-        const size_t bytes = column_bytes(column);
-        const bool plain = !column->spool.opened;
-        const bw_status status = bwi_spool_grow(root->owned.ctx, &column->spool, bwi_size_multiply((size_t)root->numbers, bytes),
-                                                bwi_size_multiply((size_t)capacity, bytes), what);
-        if (status != BW_OK)
+        size_t bytes = column_bytes(column);
+        bool plain = !column->spool.opened;
+        bw_status status = bwi_spool_grow(root->owned.ctx, &column->spool, bwi_size_multiply((size_t)root->numbers, bytes),
+                                          bwi_size_multiply((size_t)capacity, bytes), what);
+        if (status != BW_OK) {
             return status;
-        if (plain && column->spool.opened)
+        }
+        if (plain && column->spool.opened) {
             bwi_log(root->owned.ctx, BW_LOG_INFO, "%s: samples go on in a temporary file; bw_take limits a stream without an end",
                     what);
+        }
         column->data = column->spool.memory;
     }
     own->capacity = capacity;
@@ -43,8 +45,9 @@ static bw_status grow(bw_dataset *root)
 
 static bw_status end(bw_dataset *root)
 {
-    if (root->numbers == 0)
+    if (root->numbers == 0) {
         return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "the generator gave no samples");
+    }
     root->live = false;
     root->count = root->numbers;
     return BW_OK;
@@ -55,13 +58,15 @@ static bw_status next(bw_dataset *root, bool *ended)
     generator *own = root->own;
     void *values[BWI_FIELD_LIMIT];
     char text[BW_TROUBLE];
-    const bw_status status = root->numbers == own->capacity ? grow(root) : BW_OK;
-    if (status != BW_OK)
+    bw_status status = root->numbers == own->capacity ? grow(root) : BW_OK;
+    if (status != BW_OK) {
         return status;
-    for (int f = 0; f < root->column_count; f++)
+    }
+    for (int f = 0; f < root->column_count; f++) {
         values[f] = (unsigned char *)root->columns[f].spool.memory + (size_t)root->numbers * column_bytes(&root->columns[f]);
+    }
     bw_sample sample = bwi_sample(root, 0, 0, root->numbers, text);
-    const int result = own->next(own->user, &sample, values);
+    int result = own->next(own->user, &sample, values);
     *ended = result == 0;
     root->numbers += result > 0;
     return result < 0 ? bwi_sample_failed(root, &sample, "the generator failed", own->trouble) : BW_OK;
@@ -73,20 +78,23 @@ static bw_status pull(bw_dataset *root, int64_t upto)
     generator *own = root->own;
     bool ended = false;
     while (own->status == BW_OK && !ended && root->numbers < upto) {
-        if (bwi_cancelled(ctx))
+        if (bwi_cancelled(ctx)) {
             return bwi_cancel_report(ctx);
+        }
         own->status = next(root, &ended);
     }
-    for (int f = 0; f < root->column_count; f++)
+    for (int f = 0; f < root->column_count; f++) {
         root->columns[f].samples = root->numbers;
+    }
     if (own->status == BW_CANCELLED) { /* it may be asked again */
         own->status = BW_OK;
         return bwi_cancel_report(ctx);
     }
-    if (own->trouble[0])
+    if (own->trouble[0]) {
         return bwi_fail(ctx, own->status, "%s", own->trouble);
+    }
     if (own->status != BW_OK) { /* no room: there may be later */
-        const bw_status status = own->status;
+        bw_status status = own->status;
         own->status = BW_OK;
         return status;
     }
@@ -102,20 +110,24 @@ static const bwi_source source = {.kind = "generator", .gather = gather, .pull =
 
 bw_dataset *bw_from_generator(bw_context *ctx, const bw_field *fields, int count, bw_generator_function function, void *user)
 {
-    if (!ctx)
+    if (!ctx) {
         return NULL;
-    if (!fields || count < 1 || count > BWI_FIELD_LIMIT || !function)
+    }
+    if (!fields || count < 1 || count > BWI_FIELD_LIMIT || !function) {
         return bwi_fail_build(ctx, BW_INVALID_ARGUMENT,
                               "samples from a generator need the function and 1 to %d fields; there are %d", BWI_FIELD_LIMIT,
                               fields ? count : 0);
+    }
     bw_dataset *root = bwi_dataset_root(ctx, &source, count, sizeof(generator));
-    if (!root)
+    if (!root) {
         return NULL;
+    }
     *(generator *)root->own = (generator){.next = function, .user = user};
     root->live = true;
     root->count = BWI_LIVE;
-    if (bwi_dataset_declare_fields(root, fields, count) == BW_OK)
+    if (bwi_dataset_declare_fields(root, fields, count) == BW_OK) {
         return root;
+    }
     bw_dataset_free(root);
     return bwi_pass_on(ctx);
 }

@@ -32,38 +32,43 @@ static bw_status fail_names(reading *r, const char *wanted)
 /* Values that cannot be used in place: chunks of their own type, otherwise whole numbers as int64 and others as float32. */
 static bw_status read_values(reading *r, const bwi_hdf5_entry *entry, bwi_column *column, bw_dtype dtype, const char *where)
 {
-    const size_t bytes =
-        bwi_size_multiply(bwi_size_multiply((size_t)column->values, (size_t)column->samples), bwi_dtype_size(dtype));
-    const bw_status status = bwi_spool_grow(r->ctx, &column->spool, 0, bytes, where);
-    if (status != BW_OK)
+    size_t bytes = bwi_size_multiply(bwi_size_multiply((size_t)column->values, (size_t)column->samples), bwi_dtype_size(dtype));
+    bw_status status = bwi_spool_grow(r->ctx, &column->spool, 0, bytes, where);
+    if (status != BW_OK) {
         return status;
+    }
     column->data = column->spool.memory;
-    if (entry->chunked)
+    if (entry->chunked) {
         return bwi_hdf5_read_chunks(r->file, entry, column->spool.memory);
+    }
     return bwi_hdf5_read(r->file, entry, 0, column->samples, dtype, column->spool.memory);
 }
 
 static bw_status add(reading *r, bwi_role role, const char *name, const bwi_hdf5_entry *entry)
 {
     char where[1024], quoted[BWI_QUOTE_SIZE];
-    const bool whole = entry->dtype != BW_F16 && entry->dtype != BW_F32 && entry->dtype != BW_F64;
+    bool whole = entry->dtype != BW_F16 && entry->dtype != BW_F32 && entry->dtype != BW_F64;
     bw_array view = {.data = r->bytes->data, .dtype = entry->dtype, .rank = entry->rank};
     memcpy(view.shape, entry->shape, sizeof view.shape);
     snprintf(where, sizeof where, "%.*s: dataset %s", (int)(sizeof where - BWI_QUOTE_SIZE - 16), r->path,
              bwi_quote(quoted, entry->name, strlen(entry->name)));
-    if (!entry->stored)
+    if (!entry->stored) {
         return bwi_fail(r->ctx, BW_DATA_LOSS, "%s: %s", where,
                         entry->refused ? entry->refused : "is not stored as plain numbers, or not all of it is there");
-    if (strlen(name) >= sizeof((bwi_field *)0)->name || r->root->column_count == BWI_FIELD_LIMIT)
+    }
+    if (strlen(name) >= sizeof((bwi_field *)0)->name || r->root->column_count == BWI_FIELD_LIMIT) {
         return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: the name is too long, or there are more than %d datasets", where,
                         BWI_FIELD_LIMIT);
-    if (entry->place >= 0)
+    }
+    if (entry->place >= 0) {
         view.data = r->bytes->data + entry->place;
-    else if (!entry->chunked)
+    } else if (!entry->chunked) {
         view.dtype = whole ? BW_I64 : BW_F32;
-    const bw_status status = bwi_dataset_add(r->root, role, name, &view, where);
-    if (status != BW_OK || entry->place >= 0)
+    }
+    bw_status status = bwi_dataset_add(r->root, role, name, &view, where);
+    if (status != BW_OK || entry->place >= 0) {
         return status;
+    }
     return read_values(r, entry, &r->root->columns[r->root->column_count - 1], view.dtype, where);
 }
 
@@ -77,21 +82,24 @@ static bw_status add_asked(reading *r, bwi_role role, const char *asked)
 /* "x" alone, or all of "x_<name>". */
 static bw_status add_role(reading *r, bwi_role role)
 {
-    const char letter = "xyw"[role], plain[2] = {letter, 0};
+    char letter = "xyw"[role], plain[2] = {letter, 0};
     const bwi_hdf5_entry *only = bwi_hdf5_find(r->file, plain);
     bw_status status = only ? add(r, role, "", only) : BW_OK;
     for (int i = 0; i < bwi_hdf5_count(r->file) && status == BW_OK; i++) {
         const bwi_hdf5_entry *entry = bwi_hdf5_at(r->file, i);
         const char *name = entry->name;
-        if (name[0] != letter || name[1] != '_' || !name[2] || strchr(name, '/'))
+        if (name[0] != letter || name[1] != '_' || !name[2] || strchr(name, '/')) {
             continue;
-        if (only)
+        }
+        if (only) {
             return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: expected either '%c' or named ones such as '%c_name', found both",
                             r->path, letter, letter);
+        }
         status = add(r, role, name + 2, entry);
     }
-    if (status == BW_OK && role == BWI_ROLE_INPUT && r->root->column_count == 0)
+    if (status == BW_OK && role == BWI_ROLE_INPUT && r->root->column_count == 0) {
         return fail_names(r, "'x' or 'x_<name>'");
+    }
     return status;
 }
 
@@ -100,13 +108,15 @@ static bw_status read_fields(reading *r)
     const char *const asked[] = {r->options->input, r->options->target, NULL};
     char where[768];
     bw_status status = bwi_dataset_map_file(r->root, r->path, &r->bytes);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = bwi_hdf5_open(r->ctx, &r->file, r->bytes->data, r->bytes->size, r->path);
+    }
     for (int role = 0; role < 3 && status == BW_OK; role++) {
-        if (!asked[role])
+        if (!asked[role]) {
             status = add_role(r, (bwi_role)role);
-        else if (asked[role][0])
+        } else if (asked[role][0]) {
             status = add_asked(r, (bwi_role)role, asked[role]);
+        }
     }
     snprintf(where, sizeof where, "%.*s: ", (int)sizeof where - 3, r->path);
     return status == BW_OK ? bwi_dataset_settle(r->root, where) : status;
@@ -118,16 +128,19 @@ bw_status bwi_hdf5_samples(bw_context *ctx, bw_dataset **root, const char *const
     (void)count;
     *root = NULL;
     bw_status status = bwi_read_options_check(ctx, r.path, options, BWI_READ_TARGET | BWI_READ_INPUT);
-    if (status != BW_OK)
+    if (status != BW_OK) {
         return status;
+    }
     r.root = bwi_dataset_root(ctx, &bwi_source_arrays, BWI_FIELD_LIMIT, 0);
-    if (!r.root)
+    if (!r.root) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     status = read_fields(&r);
     bwi_hdf5_close(r.file);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         *root = r.root;
-    else
+    } else {
         bw_dataset_free(r.root);
+    }
     return status;
 }

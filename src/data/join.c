@@ -30,7 +30,7 @@ typedef origin (*finder)(const bw_dataset *dataset, int field, int epoch, int64_
 
 static origin find_joined(const bw_dataset *dataset, int field, int epoch, int64_t number)
 {
-    const bool first = number < dataset->upstream->numbers;
+    bool first = number < dataset->upstream->numbers;
     return (origin){first ? dataset->upstream : dataset->second, field, epoch,
                     first ? number : number - dataset->upstream->numbers};
 }
@@ -38,37 +38,39 @@ static origin find_joined(const bw_dataset *dataset, int field, int epoch, int64
 static origin find_zipped(const bw_dataset *dataset, int field, int epoch, int64_t number)
 {
     const turns *own = dataset->own;
-    const int64_t width = dataset->second->numbers;
-    if (field < own->split)
+    int64_t width = dataset->second->numbers;
+    if (field < own->split) {
         return (origin){dataset->upstream, field, epoch, number / width};
+    }
     return (origin){dataset->second, field - own->split, epoch, number % width};
 }
 
 static origin find_repeated(const bw_dataset *dataset, int field, int epoch, int64_t number)
 {
     const turns *own = dataset->own;
-    const int64_t width = dataset->upstream->numbers;
-    const int64_t turn = (int64_t)epoch * own->times + number / width;
+    int64_t width = dataset->upstream->numbers;
+    int64_t turn = (int64_t)epoch * own->times + number / width;
     return (origin){dataset->upstream, field, epoch < 0 ? epoch : (int)(turn & INT32_MAX), number % width};
 }
 
 /* Runs of samples that come from one part, in one epoch, are gathered together. */
 static bw_status gather_by(finder find, const bw_dataset *dataset, const bwi_demand *demand)
 {
-    const size_t step = (size_t)bwi_destination_values(demand->to) * 4;
+    size_t step = (size_t)bwi_destination_values(demand->to) * 4;
     bwi_destination to = *demand->to;
     bw_status status = BW_OK;
     for (int64_t i = 0; i < demand->n && status == BW_OK;) {
         int64_t numbers[RUN];
         int count = 0;
-        const origin first = find(dataset, demand->field, demand->epoch, demand->numbers[i]);
+        origin first = find(dataset, demand->field, demand->epoch, demand->numbers[i]);
         for (; count < RUN && i + count < demand->n; count++) {
-            const origin next = find(dataset, demand->field, demand->epoch, demand->numbers[i + count]);
-            if (next.part != first.part || next.epoch != first.epoch)
+            origin next = find(dataset, demand->field, demand->epoch, demand->numbers[i + count]);
+            if (next.part != first.part || next.epoch != first.epoch) {
                 break;
+            }
             numbers[count] = next.number;
         }
-        const bwi_demand part = {
+        bwi_demand part = {
             .field = first.field, .epoch = first.epoch, .numbers = numbers, .n = count, .to = &to, .trouble = demand->trouble};
         status = bwi_content_gather(first.part, &part);
         to.data = (unsigned char *)to.data + step * (size_t)count;
@@ -96,9 +98,10 @@ static bw_status gather_repeated(const bw_dataset *dataset, const bwi_demand *de
 
 static int64_t concatenated_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
-    const int64_t first = dataset->upstream->count;
-    if (position < first)
+    int64_t first = dataset->upstream->count;
+    if (position < first) {
         return bwi_number_at(dataset->upstream, epoch, position);
+    }
     return dataset->upstream->numbers + bwi_number_at(dataset->second, epoch, position - first);
 }
 
@@ -106,15 +109,16 @@ static int64_t concatenated_number(const bw_dataset *dataset, uint64_t epoch, in
 static int64_t interleaved_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
     const turns *own = dataset->own;
-    const int64_t a = dataset->upstream->count, b = dataset->second->count, block = own->block;
-    const int64_t rounds = (a < b ? a : b) / block, both = rounds * block;
+    int64_t a = dataset->upstream->count, b = dataset->second->count, block = own->block;
+    int64_t rounds = (a < b ? a : b) / block, both = rounds * block;
     int64_t first = -1, second = -1;
     if (position < 2 * both) {
-        const int64_t round = position / (2 * block), within = position % (2 * block);
-        if (within < block)
+        int64_t round = position / (2 * block), within = position % (2 * block);
+        if (within < block) {
             first = round * block + within;
-        else
+        } else {
             second = round * block + within - block;
+        }
     } else if (position - 2 * both < a - both) {
         first = position - both;
     } else {
@@ -133,9 +137,10 @@ static int64_t zipped_number(const bw_dataset *dataset, uint64_t epoch, int64_t 
 static int64_t repeated_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
     const turns *own = dataset->own;
-    const int64_t count = dataset->upstream->count, turn = position / count;
-    if (epoch != BWI_EPOCH_FROZEN)
+    int64_t count = dataset->upstream->count, turn = position / count;
+    if (epoch != BWI_EPOCH_FROZEN) {
         epoch = epoch * (uint64_t)own->times + (uint64_t)turn;
+    }
     return turn * dataset->upstream->numbers + bwi_number_at(dataset->upstream, epoch, position % count);
 }
 
@@ -143,7 +148,7 @@ static int64_t repeated_number(const bw_dataset *dataset, uint64_t epoch, int64_
 static int64_t batch_of_part(const bw_dataset *part, int epoch, bwi_stretch *at, int64_t first, int64_t end)
 {
     bwi_stretch within = {.begin = at->begin > first ? at->begin - first : 0, .end = end - first, .position = at->position - first};
-    const int64_t count = bwi_batch_within(part, epoch, &within);
+    int64_t count = bwi_batch_within(part, epoch, &within);
     at->position = within.position + first;
     return count;
 }
@@ -151,13 +156,15 @@ static int64_t batch_of_part(const bw_dataset *part, int epoch, bwi_stretch *at,
 /* If sizes were chosen for the parts, a batch never reaches over the end of one. */
 static int64_t concatenated_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 {
-    const int64_t seam = dataset->upstream->count;
-    if (!dataset->batched)
+    int64_t seam = dataset->upstream->count;
+    if (!dataset->batched) {
         return bwi_batch_within(NULL, epoch, at);
+    }
     if (at->position < seam) {
-        const int64_t count = batch_of_part(dataset->upstream, epoch, at, 0, at->end < seam ? at->end : seam);
-        if (count > 0)
+        int64_t count = batch_of_part(dataset->upstream, epoch, at, 0, at->end < seam ? at->end : seam);
+        if (count > 0) {
             return count;
+        }
     }
     return at->position < at->end ? batch_of_part(dataset->second, epoch, at, seam, at->end) : 0;
 }
@@ -165,13 +172,14 @@ static int64_t concatenated_batch(const bw_dataset *dataset, int epoch, bwi_stre
 /* Nor over the end of a turn. */
 static int64_t repeated_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 {
-    const int64_t count = dataset->upstream->count;
+    int64_t count = dataset->upstream->count;
     int64_t batch = 0;
-    if (!dataset->batched)
+    if (!dataset->batched) {
         return bwi_batch_within(NULL, epoch, at);
+    }
     while (batch == 0 && at->position < at->end && at->position < dataset->count) {
-        const int64_t turn = at->position / count * count;
-        const bool last = at->end - turn < count || turn + count >= dataset->count;
+        int64_t turn = at->position / count * count;
+        bool last = at->end - turn < count || turn + count >= dataset->count;
         batch = batch_of_part(dataset->upstream, epoch, at, turn, last ? at->end : turn + count);
     }
     return batch;
@@ -179,7 +187,7 @@ static int64_t repeated_batch(const bw_dataset *dataset, int epoch, bwi_stretch 
 
 static void place_by(finder find, const bw_dataset *dataset, int64_t number, char *text, size_t room)
 {
-    const origin found = find(dataset, 0, 0, number);
+    origin found = find(dataset, 0, 0, number);
     bwi_dataset_place(found.part, found.number, text, room);
 }
 
@@ -225,16 +233,18 @@ static const bwi_source repetition = {.kind = "repeat",
 static bw_dataset *take_both(bw_dataset *a, bw_dataset *b, bw_dataset *made)
 {
     bw_dataset_free(a);
-    if (b != a)
+    if (b != a) {
         bw_dataset_free(b);
+    }
     return made;
 }
 
 static bw_dataset *over_both(bw_dataset *a, bw_dataset *b, const bwi_source *source, int columns)
 {
     bw_dataset *made = bwi_dataset_finish(b) == BW_OK ? bwi_dataset_over(a, source, columns, sizeof(turns)) : NULL;
-    if (!made)
+    if (!made) {
         return bwi_pass_on(a->owned.ctx);
+    }
     made->second = b;
     bwi_dataset_keep(b);
     made->moving = a->moving || b->moving;
@@ -259,8 +269,9 @@ static bw_status declare(bw_dataset *made, const bw_dataset *part, int field, bw
 
 static bw_status check_context(const bw_dataset *a, const bw_dataset *b, const char *kind)
 {
-    if (a->owned.ctx == b->owned.ctx)
+    if (a->owned.ctx == b->owned.ctx) {
         return BW_OK;
+    }
     return bwi_fail(a->owned.ctx, BW_INVALID_ARGUMENT, "%s: the datasets belong to different contexts", kind);
 }
 
@@ -268,20 +279,23 @@ static bw_status match_fields(bw_dataset *made, const bw_dataset *a, const bw_da
 {
     bw_context *ctx = made->owned.ctx;
     char shape[256], other[256];
-    const int count = bwi_dataset_fields(a);
-    if (count != bwi_dataset_fields(b))
+    int count = bwi_dataset_fields(a);
+    if (count != bwi_dataset_fields(b)) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: samples of %d arrays and of %d", made->source->kind, count,
                         bwi_dataset_fields(b));
+    }
     for (int f = 0; f < count; f++) {
         const bwi_field *x = bwi_dataset_field(a, f), *y = bwi_dataset_field(b, f);
         if (x->role != y->role || strcmp(x->name, y->name) != 0 || x->rank != y->rank ||
-            memcmp(x->shape, y->shape, (size_t)x->rank * sizeof *x->shape) != 0)
+            memcmp(x->shape, y->shape, (size_t)x->rank * sizeof *x->shape) != 0) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: array %c of one has shape %s, array %c of the other %s",
                             made->source->kind, "xyw"[x->role], bwi_format_shape(shape, x->rank, x->shape), "xyw"[y->role],
                             bwi_format_shape(other, y->rank, y->shape));
+        }
         bw_status status = declare(made, bwi_work_dtype(a, f) == BW_F32 ? a : b, f, x->role);
-        if (status != BW_OK)
+        if (status != BW_OK) {
             return status;
+        }
     }
     return BW_OK;
 }
@@ -291,30 +305,37 @@ static bw_dataset *join(bw_dataset *a, bw_dataset *b, const bwi_source *source, 
     bw_context *ctx = a->owned.ctx;
     bw_status status = check_context(a, b, source->kind);
     bw_dataset *made = status == BW_OK ? over_both(a, b, source, bwi_dataset_fields(a)) : NULL;
-    if (!made)
+    if (!made) {
         return bwi_pass_on(ctx);
+    }
     ((turns *)made->own)->block = block;
-    if (__builtin_add_overflow(a->numbers, b->numbers, &made->numbers) || __builtin_add_overflow(a->count, b->count, &made->count))
+    if (__builtin_add_overflow(a->numbers, b->numbers, &made->numbers) ||
+        __builtin_add_overflow(a->count, b->count, &made->count)) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: more samples than can be counted", source->kind);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         status = match_fields(made, a, b);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         return made;
+    }
     bw_dataset_free(made);
     return bwi_pass_on(ctx);
 }
 
 bw_dataset *bw_concatenate(bw_dataset *first, bw_dataset *second)
 {
-    if (!first || !second)
+    if (!first || !second) {
         return take_both(first, second, NULL);
+    }
     return take_both(first, second, join(first, second, &concatenation, 1));
 }
 
 bw_dataset *bw_interleave(bw_dataset *first, bw_dataset *second, int64_t block)
 {
-    if (!first || !second)
+    if (!first || !second) {
         return take_both(first, second, NULL);
+    }
     if (block < 1) {
         bw_context *ctx = first->owned.ctx;
         take_both(first, second, NULL);
@@ -326,19 +347,21 @@ bw_dataset *bw_interleave(bw_dataset *first, bw_dataset *second, int64_t block)
 /* If both have inputs only, those of the second are the targets. */
 static bw_status zip_fields(bw_dataset *made, const bw_dataset *a, const bw_dataset *b)
 {
-    const bool targets = bwi_dataset_find(a, BWI_ROLE_TARGET, 0) < 0 && bwi_dataset_find(b, BWI_ROLE_TARGET, 0) < 0;
+    bool targets = bwi_dataset_find(a, BWI_ROLE_TARGET, 0) < 0 && bwi_dataset_find(b, BWI_ROLE_TARGET, 0) < 0;
     bw_status status = BW_OK;
-    for (int f = 0; f < bwi_dataset_fields(a) && status == BW_OK; f++)
+    for (int f = 0; f < bwi_dataset_fields(a) && status == BW_OK; f++) {
         status = declare(made, a, f, bwi_dataset_field(a, f)->role);
+    }
     ((turns *)made->own)->split = made->column_count;
     for (int f = 0; f < bwi_dataset_fields(b) && status == BW_OK; f++) {
         const bwi_field *field = bwi_dataset_field(b, f);
-        const bwi_role role = targets && field->role == BWI_ROLE_INPUT ? BWI_ROLE_TARGET : field->role;
+        bwi_role role = targets && field->role == BWI_ROLE_INPUT ? BWI_ROLE_TARGET : field->role;
         for (int g = 0; g < bwi_dataset_fields(a); g++) {
             const bwi_field *other = bwi_dataset_field(a, g);
-            if (other->role == role && strcmp(other->name, field->name) == 0)
+            if (other->role == role && strcmp(other->name, field->name) == 0) {
                 return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "zip: both datasets have an array %c%s%s", "xyw"[role],
                                 field -> name[0] ? "_" : "", field->name);
+            }
         }
         status = declare(made, b, f, role);
     }
@@ -348,21 +371,26 @@ static bw_status zip_fields(bw_dataset *made, const bw_dataset *a, const bw_data
 static bw_dataset *zip(bw_dataset *a, bw_dataset *b)
 {
     bw_context *ctx = a->owned.ctx;
-    const int columns = bwi_dataset_fields(a) + bwi_dataset_fields(b);
+    int columns = bwi_dataset_fields(a) + bwi_dataset_fields(b);
     bw_status status = check_context(a, b, "zip");
-    if (status == BW_OK && columns > BWI_FIELD_LIMIT)
+    if (status == BW_OK && columns > BWI_FIELD_LIMIT) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "zip: %d arrays; samples have at most %d", columns, BWI_FIELD_LIMIT);
+    }
     bw_dataset *made = status == BW_OK ? over_both(a, b, &zipping, columns) : NULL;
-    if (!made)
+    if (!made) {
         return bwi_pass_on(ctx);
+    }
     made->count = a->count < b->count ? a->count : b->count;
-    if (__builtin_mul_overflow(a->numbers, b->numbers, &made->numbers))
+    if (__builtin_mul_overflow(a->numbers, b->numbers, &made->numbers)) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "zip: %lld times %lld samples are more pairs than can be numbered",
                           (long long)a->numbers, (long long)b->numbers);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         status = zip_fields(made, a, b);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         return made;
+    }
     bw_dataset_free(made);
     return bwi_pass_on(ctx);
 }
@@ -374,18 +402,21 @@ bw_dataset *bw_zip(bw_dataset *first, bw_dataset *second)
 
 bw_dataset *bw_repeat(bw_dataset *dataset, int64_t times)
 {
-    if (!dataset)
+    if (!dataset) {
         return NULL;
+    }
     bw_context *ctx = dataset->owned.ctx;
     bw_status status = bwi_dataset_finish(dataset);
     int64_t numbers = 0, count = 0;
     if (status == BW_OK && (times < 1 || times > INT32_MAX || __builtin_mul_overflow(dataset->numbers, times, &numbers) ||
-                            __builtin_mul_overflow(dataset->count, times, &count)))
+                            __builtin_mul_overflow(dataset->count, times, &count))) {
         status =
             bwi_fail(ctx, BW_INVALID_ARGUMENT, "repeat(%lld): at least once, and not more than can be counted", (long long)times);
+    }
     bw_dataset *made = status == BW_OK ? bwi_dataset_over(dataset, &repetition, bwi_dataset_fields(dataset), sizeof(turns)) : NULL;
-    for (int f = 0; made && f < bwi_dataset_fields(dataset) && status == BW_OK; f++)
+    for (int f = 0; made && f < bwi_dataset_fields(dataset) && status == BW_OK; f++) {
         status = declare(made, dataset, f, bwi_dataset_field(dataset, f)->role);
+    }
     if (made && status == BW_OK) {
         ((turns *)made->own)->times = times;
         made->count = count;

@@ -39,8 +39,9 @@ static bw_status add_group(bw_context *ctx, bwi_scratch *scratch, int slots)
         bwi_release(ctx, made);
         return BW_RESOURCE_EXHAUSTED;
     }
-    for (int i = 0; i < slots; i++)
+    for (int i = 0; i < slots; i++) {
         atomic_init(&busy[i], false);
+    }
     made->slots = slots;
     made->memory = memory;
     made->busy = busy;
@@ -53,24 +54,29 @@ bw_status bwi_scratch_open(bw_dataset *dataset)
 {
     bw_context *ctx = dataset->owned.ctx;
     bwi_scratch *scratch = bwi_allocate(ctx, 1, sizeof *scratch);
-    if (!scratch)
+    if (!scratch) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     dataset->scratch = scratch;
     atomic_init(&scratch->first, NULL);
-    for (int i = 0; i < dataset->column_count; i++)
+    for (int i = 0; i < dataset->column_count; i++) {
         scratch->bytes = bwi_size_add(scratch->bytes, column_bytes(&dataset->columns[i]));
+    }
     return add_group(ctx, scratch, ctx->workers);
 }
 
 bw_dataset *bwi_dataset_working(bw_dataset *made, bw_status status)
 {
     bw_context *ctx = made->owned.ctx;
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = bwi_scratch_open(made);
-    if (status == BW_OK && !made->ring)
+    }
+    if (status == BW_OK && !made->ring) {
         status = bwi_ring_attach(made);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         return made;
+    }
     bw_dataset_free(made);
     return bwi_pass_on(ctx);
 }
@@ -89,18 +95,21 @@ bw_status bwi_scratch_reserve(const bw_dataset *dataset, int threads)
 {
     bw_status status = BW_OK;
     for (; dataset && status == BW_OK; dataset = dataset->upstream) {
-        if (dataset->scratch)
+        if (dataset->scratch) {
             status = add_group(dataset->owned.ctx, dataset->scratch, threads);
-        if (dataset->second && status == BW_OK)
+        }
+        if (dataset->second && status == BW_OK) {
             status = bwi_scratch_reserve(dataset->second, threads);
+        }
     }
     return status;
 }
 
 void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch)
 {
-    if (!scratch)
+    if (!scratch) {
         return;
+    }
     for (group *at = atomic_load(&scratch->first), *next; at; at = next) {
         next = atomic_load(&at->next);
         bwi_release(ctx, at->memory);
@@ -116,8 +125,9 @@ static bwi_slot take_slot(bwi_scratch *scratch)
     for (;; sched_yield()) {
         for (group *at = atomic_load(&scratch->first); at; at = atomic_load(&at->next)) {
             for (int i = 0; i < at->slots; i++) {
-                if (!atomic_exchange_explicit(&at->busy[i], true, memory_order_acquire))
+                if (!atomic_exchange_explicit(&at->busy[i], true, memory_order_acquire)) {
                     return (bwi_slot){at->memory + (size_t)i * scratch->bytes, &at->busy[i]};
+                }
             }
         }
     }
@@ -125,7 +135,7 @@ static bwi_slot take_slot(bwi_scratch *scratch)
 
 bwi_slot bwi_slot_take(const bw_dataset *dataset, void **values)
 {
-    const bwi_slot slot = take_slot(dataset->scratch);
+    bwi_slot slot = take_slot(dataset->scratch);
     unsigned char *at = slot.at;
     for (int i = 0; i < dataset->column_count; i++) {
         values[i] = at;
@@ -136,8 +146,9 @@ bwi_slot bwi_slot_take(const bw_dataset *dataset, void **values)
 
 void bwi_slot_give(bwi_slot slot)
 {
-    if (slot.busy)
+    if (slot.busy) {
         atomic_store_explicit(slot.busy, false, memory_order_release);
+    }
 }
 
 /* ---- Messages ---- */
@@ -156,13 +167,14 @@ char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, s
 
 bw_status bwi_trouble(const bw_dataset *dataset, int64_t number, char *trouble, bw_status status, const char *format, ...)
 {
-    if (!trouble || trouble[0])
+    if (!trouble || trouble[0]) {
         return status;
+    }
     char place[BWI_GATHER_TROUBLE / 2];
     va_list arguments;
     bwi_dataset_place(dataset, number, place, sizeof place);
-    const int length = snprintf(trouble, BWI_GATHER_TROUBLE, "sample %lld%s%s%s: ", (long long)number, place[0] ? " (" : "", place,
-                                place[0] ? ")" : "");
+    int length = snprintf(trouble, BWI_GATHER_TROUBLE, "sample %lld%s%s%s: ", (long long)number, place[0] ? " (" : "", place,
+                          place[0] ? ")" : "");
     va_start(arguments, format);
     bwi_format(trouble + length, (size_t)(BWI_GATHER_TROUBLE - length), format, arguments);
     va_end(arguments);
@@ -175,11 +187,13 @@ bw_dtype bwi_work_dtype(const bw_dataset *dataset, int field)
 {
     const bw_dataset *content = dataset->content;
     const bwi_field *f = &content->columns[field].field;
-    const bool input = f->role == BWI_ROLE_INPUT;
-    if (f->dtype == BW_F16 || f->dtype == BW_F32 || f->dtype == BW_F64 || f->role == BWI_ROLE_WEIGHT)
+    bool input = f->role == BWI_ROLE_INPUT;
+    if (f->dtype == BW_F16 || f->dtype == BW_F32 || f->dtype == BW_F64 || f->role == BWI_ROLE_WEIGHT) {
         return BW_F32;
-    if (input && (content->scale != 1.0 || bwi_dtype_size(f->dtype) == 1))
+    }
+    if (input && (content->scale != 1.0 || bwi_dtype_size(f->dtype) == 1)) {
         return BW_F32;
+    }
     return BW_I32;
 }
 
@@ -196,17 +210,18 @@ static bw_status put(const bw_dataset *content, int field, bw_dtype dtype, doubl
                      const bwi_destination *to, char *trouble)
 {
     bwi_column column = content->columns[field];
-    const int64_t zero = 0;
+    int64_t zero = 0;
     int64_t bad;
     column.data = values;
     column.field.dtype = dtype;
     column.axes = 1;
     column.extent[0] = column.values;
     column.stride[0] = (int64_t)bwi_dtype_size(dtype);
-    const bw_status status = bwi_column_gather(&column, scale, &zero, 1, to, &bad);
-    if (status != BW_OK && bad >= 0)
+    bw_status status = bwi_column_gather(&column, scale, &zero, 1, to, &bad);
+    if (status != BW_OK && bad >= 0) {
         bwi_trouble(content, number, trouble, status, "its %s cannot be read as %s",
                     (const char *[]){"input", "target", "weight"}[column.field.role], bwi_dtype_name(to->dtype));
+    }
     return status;
 }
 
@@ -235,35 +250,40 @@ static bool in_place(const bw_dataset *content, int field, const bwi_destination
 static bw_status make_sample(const bw_dataset *content, int epoch, int64_t number, void *const *values, char *trouble)
 {
     bool all = true;
-    for (int f = 0; f < content->column_count; f++)
+    for (int f = 0; f < content->column_count; f++) {
         all = all && values[f];
-    if (all || !content->source->whole)
+    }
+    if (all || !content->source->whole) {
         return content->source->make(content, epoch, number, values, trouble);
+    }
     void *places[BWI_FIELD_LIMIT];
-    const bwi_slot slot = bwi_slot_take(content, places);
-    for (int f = 0; f < content->column_count; f++)
+    bwi_slot slot = bwi_slot_take(content, places);
+    for (int f = 0; f < content->column_count; f++) {
         places[f] = values[f] ? values[f] : places[f];
-    const bw_status status = content->source->make(content, epoch, number, places, trouble);
+    }
+    bw_status status = content->source->make(content, epoch, number, places, trouble);
     bwi_slot_give(slot);
     return status;
 }
 
 static bw_status gather_made(const bw_dataset *content, const bwi_demand *demand)
 {
-    const int field = demand->field;
-    const bool direct = in_place(content, field, demand->to);
-    const int64_t step = bwi_destination_values(demand->to) * 4;
+    int field = demand->field;
+    bool direct = in_place(content, field, demand->to);
+    int64_t step = bwi_destination_values(demand->to) * 4;
     void *places[BWI_FIELD_LIMIT] = {NULL}, *values[BWI_FIELD_LIMIT] = {NULL};
-    const bwi_slot slot = direct ? (bwi_slot){NULL, NULL} : bwi_slot_take(content, places);
+    bwi_slot slot = direct ? (bwi_slot){NULL, NULL} : bwi_slot_take(content, places);
     bwi_destination to = *demand->to;
     bw_status status = BW_OK;
     for (int64_t i = 0; i < demand->n && status == BW_OK; i++) {
-        if (content->source->whole && !direct)
+        if (content->source->whole && !direct) {
             memcpy(values, places, sizeof values);
+        }
         values[field] = direct ? to.data : places[field];
         status = make_sample(content, demand->epoch, demand->numbers[i], values, demand->trouble);
-        if (status == BW_OK && !direct)
+        if (status == BW_OK && !direct) {
             status = put_made(content, field, values[field], demand->numbers[i], &to, demand->trouble);
+        }
         to.data = (unsigned char *)to.data + step;
     }
     bwi_slot_give(slot);
@@ -274,23 +294,25 @@ static bw_status gather_made(const bw_dataset *content, const bwi_demand *demand
 static bool all_below(int64_t limit, const int64_t *numbers, int64_t n)
 {
     typedef int64_t pair __attribute__((vector_size(16)));
-    const int64_t last = limit - 1;
+    int64_t last = limit - 1;
     pair signs = {0}, v;
     for (int64_t i = 0; i + 1 < n; i += 2) {
         memcpy(&v, numbers + i, sizeof v);
         signs |= v | (last - v);
     }
-    const int64_t odd = n % 2 ? numbers[n - 1] : 0;
+    int64_t odd = n % 2 ? numbers[n - 1] : 0;
     return (signs[0] | signs[1] | odd | (last - odd)) >= 0;
 }
 
 bw_status bwi_content_gather(const bw_dataset *dataset, const bwi_demand *demand)
 {
     const bw_dataset *content = dataset->content;
-    if (demand->field < 0 || demand->field >= content->column_count)
+    if (demand->field < 0 || demand->field >= content->column_count) {
         return BW_INVALID_ARGUMENT;
-    if (!all_below(content->numbers, demand->numbers, demand->n))
+    }
+    if (!all_below(content->numbers, demand->numbers, demand->n)) {
         return BW_INVALID_ARGUMENT;
+    }
     return content->source->gather ? content->source->gather(content, demand) : gather_made(content, demand);
 }
 
@@ -299,11 +321,12 @@ static bw_status gather_fields(const bw_dataset *content, int epoch, int64_t num
 {
     bw_status status = BW_OK;
     for (int f = 0; f < content->column_count && status == BW_OK; f++) {
-        const int64_t c = content->columns[f].values;
-        const bwi_destination to = {.data = values[f], .dtype = bwi_work_dtype(content, f), .h = 1, .w = 1, .c = c, .block = c};
-        const bwi_demand demand = {.field = f, .epoch = epoch, .numbers = &number, .n = 1, .to = &to, .trouble = trouble};
-        if (values[f])
+        int64_t c = content->columns[f].values;
+        bwi_destination to = {.data = values[f], .dtype = bwi_work_dtype(content, f), .h = 1, .w = 1, .c = c, .block = c};
+        bwi_demand demand = {.field = f, .epoch = epoch, .numbers = &number, .n = 1, .to = &to, .trouble = trouble};
+        if (values[f]) {
             status = bwi_content_gather(content, &demand);
+        }
     }
     return status;
 }
@@ -311,31 +334,37 @@ static bw_status gather_fields(const bw_dataset *content, int epoch, int64_t num
 bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *trouble)
 {
     const bw_dataset *content = dataset->content;
-    if (content->source->make && content->scale == 1.0)
+    if (content->source->make && content->scale == 1.0) {
         return make_sample(content, epoch, number, values, trouble);
+    }
     return bwi_content_work(dataset, epoch, number, values, trouble);
 }
 
 bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *trouble)
 {
     const bw_dataset *content = dataset->content;
-    if (!content->source->make)
+    if (!content->source->make) {
         return gather_fields(content, epoch, number, values, trouble);
+    }
     void *places[BWI_FIELD_LIMIT], *made[BWI_FIELD_LIMIT];
     bool direct = content->scale == 1.0;
-    for (int f = 0; f < content->column_count; f++)
+    for (int f = 0; f < content->column_count; f++) {
         direct = direct && content->columns[f].field.dtype == bwi_work_dtype(content, f);
-    if (direct)
+    }
+    if (direct) {
         return make_sample(content, epoch, number, values, trouble);
-    const bwi_slot slot = bwi_slot_take(content, places);
-    for (int f = 0; f < content->column_count; f++)
+    }
+    bwi_slot slot = bwi_slot_take(content, places);
+    for (int f = 0; f < content->column_count; f++) {
         made[f] = values[f] || content->source->whole ? places[f] : NULL;
+    }
     bw_status status = content->source->make(content, epoch, number, made, trouble);
     for (int f = 0; f < content->column_count && status == BW_OK; f++) {
-        const int64_t c = content->columns[f].values;
-        const bwi_destination to = {.data = values[f], .dtype = bwi_work_dtype(content, f), .h = 1, .w = 1, .c = c, .block = c};
-        if (values[f])
+        int64_t c = content->columns[f].values;
+        bwi_destination to = {.data = values[f], .dtype = bwi_work_dtype(content, f), .h = 1, .w = 1, .c = c, .block = c};
+        if (values[f]) {
             status = put_made(content, f, made[f], number, &to, trouble);
+        }
     }
     bwi_slot_give(slot);
     return status;
@@ -344,12 +373,15 @@ bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number,
 static bw_status begin_chain(const bw_dataset *dataset, const bw_dataset *top)
 {
     bw_status status = BW_OK;
-    if (dataset->upstream)
+    if (dataset->upstream) {
         status = begin_chain(dataset->upstream, top);
-    if (status == BW_OK && dataset->second && dataset->source->renumbers)
+    }
+    if (status == BW_OK && dataset->second && dataset->source->renumbers) {
         status = begin_chain(dataset->second, top);
-    if (status == BW_OK && dataset->source->begin)
+    }
+    if (status == BW_OK && dataset->source->begin) {
         status = dataset->source->begin(dataset, top);
+    }
     return status;
 }
 
@@ -365,18 +397,20 @@ bw_status bwi_dataset_prepare(const bw_dataset *dataset)
 
 bool bwi_dataset_begins(const bw_dataset *dataset)
 {
-    bool begins = dataset->ring != NULL || dataset->live;
-    for (; dataset && !begins; dataset = dataset->upstream)
+    bool begins = dataset->ring || dataset->live;
+    for (; dataset && !begins; dataset = dataset->upstream) {
         begins = dataset->source->begin || (dataset->second && dataset->source->renumbers && bwi_dataset_begins(dataset->second));
+    }
     return begins;
 }
 
 bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_walk *walk)
 {
-    const bool live = dataset->live;
+    bool live = dataset->live;
     bw_status status = live ? bwi_stream_pull(dataset, walk->first + walk->count) : BW_OK;
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = begin_chain(dataset, dataset);
+    }
     /* What is made ahead would be looked for beyond what has come. */
     return status == BW_OK && dataset->ring && !live ? bwi_ring_begin(dataset->ring, dataset, walk) : status;
 }
@@ -384,8 +418,9 @@ bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_walk *walk)
 bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, const int64_t *numbers, int64_t n,
                              const bwi_destination *to, char *trouble)
 {
-    const bwi_demand demand = {.field = field, .epoch = epoch, .numbers = numbers, .n = n, .to = to, .trouble = trouble};
-    if (dataset->ring && bwi_ring_runs(dataset->ring))
+    bwi_demand demand = {.field = field, .epoch = epoch, .numbers = numbers, .n = n, .to = to, .trouble = trouble};
+    if (dataset->ring && bwi_ring_runs(dataset->ring)) {
         return bwi_ring_gather(dataset->ring, dataset, &demand);
+    }
     return bwi_content_gather(dataset, &demand);
 }

@@ -25,7 +25,7 @@ static const bwi_source stage = {.kind = "stage", .make = stage_make, .streams =
 
 bw_dataset *bwi_dataset_stage(bw_dataset *dataset)
 {
-    const int count = bwi_dataset_fields(dataset);
+    int count = bwi_dataset_fields(dataset);
     bw_dataset *made = bwi_dataset_over(dataset, &stage, count, 0);
     bw_status status = made ? BW_OK : BW_RESOURCE_EXHAUSTED;
     for (int f = 0; f < count && status == BW_OK; f++) {
@@ -33,10 +33,12 @@ bw_dataset *bwi_dataset_stage(bw_dataset *dataset)
         field.dtype = bwi_work_dtype(dataset, f);
         status = bwi_dataset_declare(made, &field, "map");
     }
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = bwi_scratch_open(made);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         return made;
+    }
     bw_dataset_free(made);
     return NULL;
 }
@@ -49,20 +51,22 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     const bw_dataset *below = dataset->upstream;
     void *from[BWI_FIELD_LIMIT];
     char text[BW_TROUBLE];
-    const bwi_slot slot = bwi_slot_take(below, from);
+    bwi_slot slot = bwi_slot_take(below, from);
     bw_status status = bwi_content_work(below->upstream, epoch, number, from, trouble);
     for (int f = 0; f < dataset->column_count && status == BW_OK; f++) {
         const bwi_column *column = &dataset->columns[f];
-        const size_t bytes = (size_t)column->values * bwi_dtype_size(column->field.dtype);
-        if (own->same[f] >= 0)
+        size_t bytes = (size_t)column->values * bwi_dtype_size(column->field.dtype);
+        if (own->same[f] >= 0) {
             memcpy(values[f], from[own->same[f]], bytes);
-        else
+        } else {
             memset(values[f], 0, bytes);
+        }
     }
     if (status == BW_OK) {
         bw_sample sample = bwi_sample(dataset, own->seed, epoch, number, text);
-        if (!own->run(own->user, &sample, (const void *const *)from, values))
+        if (!own->run(own->user, &sample, (const void *const *)from, values)) {
             status = bwi_sample_failed(dataset, &sample, "the map function failed", trouble);
+        }
     }
     bwi_slot_give(slot);
     return status;
@@ -74,10 +78,12 @@ static bw_status declare(bw_dataset *made, const bw_map_options *options)
 {
     const bw_dataset *below = made->upstream;
     bw_status status = BW_OK;
-    if (options->fields)
+    if (options->fields) {
         return bwi_dataset_declare_fields(made, options->fields, options->field_count);
-    for (int f = 0; f < below->column_count && status == BW_OK; f++)
+    }
+    for (int f = 0; f < below->column_count && status == BW_OK; f++) {
         status = bwi_dataset_declare(made, &below->columns[f].field, "map");
+    }
     return status;
 }
 
@@ -88,15 +94,17 @@ static bw_status match(bw_dataset *made)
     for (int f = 0; f < made->column_count; f++) {
         const bwi_field *field = &made->columns[f].field;
         own->same[f] = -1;
-        if (field->dtype != BW_F32 && field->dtype != BW_I32)
+        if (field->dtype != BW_F32 && field->dtype != BW_I32) {
             return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "map: its fields are float32 or int32, found %s",
                             bwi_dtype_name(field->dtype));
+        }
         for (int g = 0; g < made->upstream->column_count; g++) {
             const bwi_field *other = &made->upstream->columns[g].field;
             if (other->role == field->role && other->dtype == field->dtype && other->rank == field->rank &&
                 strcmp(other->name, field->name) == 0 &&
-                memcmp(other->shape, field->shape, (size_t)field->rank * sizeof *field->shape) == 0)
+                memcmp(other->shape, field->shape, (size_t)field->rank * sizeof *field->shape) == 0) {
                 own->same[f] = g;
+            }
         }
     }
     return BW_OK;
@@ -105,9 +113,10 @@ static bw_status match(bw_dataset *made)
 static bw_status find_options(bw_context *ctx, bw_map_options *options, const bw_map_options *given)
 {
     *options = (bw_map_options)BW_MAP_OPTIONS_DEFAULT;
-    const bw_status status = bwi_options_copy(ctx, options, sizeof *options, given, "bw_map_options");
-    if (status == BW_OK && options->fields && (options->field_count < 1 || options->field_count > BWI_FIELD_LIMIT))
+    bw_status status = bwi_options_copy(ctx, options, sizeof *options, given, "bw_map_options");
+    if (status == BW_OK && options->fields && (options->field_count < 1 || options->field_count > BWI_FIELD_LIMIT)) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "map: 1 to %d fields, found %d", BWI_FIELD_LIMIT, options->field_count);
+    }
     return status;
 }
 
@@ -116,19 +125,23 @@ static bw_dataset *build(bw_dataset *dataset, bw_map_function function, void *us
     bw_context *ctx = dataset->owned.ctx;
     bw_map_options options;
     bw_status status = find_options(ctx, &options, given);
-    if (status == BW_OK && !function)
+    if (status == BW_OK && !function) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "map needs a function; it is NULL");
+    }
     bw_dataset *below = status == BW_OK ? bwi_dataset_stage(dataset) : NULL;
-    if (!below)
+    if (!below) {
         return bwi_pass_on(ctx);
-    const int count = options.fields ? options.field_count : below->column_count;
+    }
+    int count = options.fields ? options.field_count : below->column_count;
     bw_dataset *made = bwi_dataset_take(below, bwi_dataset_over(below, &maps, count, sizeof(mapping)));
-    if (!made)
+    if (!made) {
         return NULL;
+    }
     *(mapping *)made->own = (mapping){.run = function, .user = user, .seed = options.seed};
     status = declare(made, &options);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = match(made);
+    }
     return bwi_dataset_working(made, status);
 }
 

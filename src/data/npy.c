@@ -18,26 +18,33 @@ static bw_status add_file(bw_dataset *root, const char *path, bwi_role role)
     bwi_bytes *file;
     bwi_npy npy;
     bw_status status = bwi_dataset_map_file(root, path, &file);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = bwi_npy_begin(ctx, &npy, file->data, file->size, path);
-    if (status == BW_OK && npy.offset > file->size)
+    }
+    if (status == BW_OK && npy.offset > file->size) {
         status = bwi_fail(ctx, BW_DATA_LOSS, "%s: an npy header of %zu bytes in a file of %zu", path, npy.offset, file->size);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         status = bwi_npy_parse(ctx, &npy, file->data, path);
-    if (status == BW_OK && npy.bytes != file->size - npy.offset)
+    }
+    if (status == BW_OK && npy.bytes != file->size - npy.offset) {
         status = fail_size(ctx, path, &npy, file->size - npy.offset);
-    if (status != BW_OK)
+    }
+    if (status != BW_OK) {
         return status;
+    }
     bw_array view = {.data = file->data + npy.offset, .dtype = npy.dtype, .rank = npy.rank};
     memcpy(view.shape, npy.shape, sizeof view.shape);
     bwi_npy_strides(&npy, view.strides);
     status = bwi_dataset_add(root, role, "", &view, path);
-    if (status != BW_OK || !npy.swapped)
+    if (status != BW_OK || !npy.swapped) {
         return status;
+    }
     bwi_column *column = &root->columns[root->column_count - 1];
     column->memory = bwi_allocate(ctx, npy.bytes, 1);
-    if (!column->memory)
+    if (!column->memory) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     memcpy(column->memory, view.data, npy.bytes);
     bwi_npy_swap(&npy, column->memory);
     column->data = column->memory;
@@ -46,20 +53,25 @@ static bw_status add_file(bw_dataset *root, const char *path, bwi_role role)
 
 bw_status bwi_npy_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
-    if (count > 3)
+    if (count > 3) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s and %d more: expected inputs, targets and weights: at most 3 npy files",
                         paths[0], count - 1);
+    }
     bw_status status = bwi_read_options_check(ctx, paths[0], options, 0);
     bw_dataset *made = status == BW_OK ? bwi_dataset_root(ctx, &bwi_source_arrays, count, 0) : NULL;
-    if (status == BW_OK && !made)
+    if (status == BW_OK && !made) {
         status = BW_RESOURCE_EXHAUSTED;
-    for (int i = 0; i < count && status == BW_OK; i++)
+    }
+    for (int i = 0; i < count && status == BW_OK; i++) {
         status = add_file(made, paths[i], (bwi_role)i);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         status = bwi_dataset_settle(made, "");
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         *root = made;
-    else
+    } else {
         bw_dataset_free(made);
+    }
     return status;
 }

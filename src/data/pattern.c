@@ -46,8 +46,9 @@ bw_dataset *bwi_pattern_unknown(bw_dataset *below, const bwi_field *const *field
 
 static void list_fields(const bw_dataset *dataset, const bwi_field *fields[BWI_FIELD_LIMIT])
 {
-    for (int f = 0; f < bwi_dataset_fields(dataset); f++)
+    for (int f = 0; f < bwi_dataset_fields(dataset); f++) {
         fields[f] = bwi_dataset_field(dataset, f);
+    }
 }
 
 static bw_dataset *copy_statistics(bw_dataset *below, const bw_dataset *stage)
@@ -57,13 +58,15 @@ static bw_dataset *copy_statistics(bw_dataset *below, const bw_dataset *stage)
     for (int f = 0; made && f < made->column_count && status == BW_OK; f++) {
         const float *offset, *factor;
         int64_t count;
-        if (made->columns[f].field.role == BWI_ROLE_INPUT)
+        if (made->columns[f].field.role == BWI_ROLE_INPUT) {
             status = bwi_dataset_statistics(stage, f, &offset, &factor, &count)
                          ? bwi_affine_set(made, f, offset, factor, count)
                          : bwi_fail(made->owned.ctx, BW_INTERNAL, "%s is not fitted yet", stage->source->kind);
+        }
     }
-    if (status == BW_OK)
+    if (status == BW_OK) {
         return made;
+    }
     bw_context *ctx = made->owned.ctx;
     bw_dataset_free(made);
     return bwi_pass_on(ctx);
@@ -74,19 +77,23 @@ static bw_dataset *mirror(const bw_dataset *dataset)
 {
     const bw_dataset *stage = dataset;
     const bwi_field *fields[BWI_FIELD_LIMIT];
-    while (stage->upstream && stage->source->keeps == BWI_KEEPS_NOTHING)
+    while (stage->upstream && stage->source->keeps == BWI_KEEPS_NOTHING) {
         stage = stage->upstream;
+    }
     if (!stage->upstream) {
         list_fields(dataset, fields);
         return bwi_pattern_root(dataset->owned.ctx, fields, bwi_dataset_fields(dataset), &stage->facts);
     }
     bw_dataset *below = mirror(stage->upstream);
-    if (!below)
+    if (!below) {
         return NULL;
-    if (stage->source->keeps == BWI_KEEPS_STATISTICS)
+    }
+    if (stage->source->keeps == BWI_KEEPS_STATISTICS) {
         return copy_statistics(below, stage);
-    if (stage->source->keeps == BWI_KEEPS_CLASSES)
+    }
+    if (stage->source->keeps == BWI_KEEPS_CLASSES) {
         return bw_one_hot(below, bwi_onehot_classes(stage));
+    }
     list_fields(stage, fields);
     return bwi_pattern_unknown(below, fields, bwi_dataset_fields(stage));
 }
@@ -108,46 +115,56 @@ bool bwi_pattern_is_plain(const bw_dataset *pattern)
 static bw_status check_given(bw_context *ctx, const bwi_facts *facts, const bw_read_options *given)
 {
     char expected[256], found[256];
-    if (given->like)
+    if (given->like) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "like: data is read as the model was trained; give no other");
-    if (facts->rank == 0)
+    }
+    if (facts->rank == 0) {
         return BW_OK;
-    const double ratio = given->scale / facts->scale;
-    if (given->scale != 1 && !(ratio > 1 - 1e-9 && ratio < 1 + 1e-9))
+    }
+    double ratio = given->scale / facts->scale;
+    if (given->scale != 1 && !(ratio > 1 - 1e-9 && ratio < 1 + 1e-9)) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "scale: the model was trained with %g, found %g; leave it out", facts->scale,
                         given->scale);
+    }
     if (given->rank > 0 && (given->rank != facts->rank || given->rank > BW_MAX_RANK ||
-                            memcmp(given->shape, facts->shape, (size_t)facts->rank * sizeof *facts->shape) != 0))
+                            memcmp(given->shape, facts->shape, (size_t)facts->rank * sizeof *facts->shape) != 0)) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "shape: the model was trained with %s, found %s; leave it out",
                         bwi_format_shape(expected, facts->rank, facts->shape),
                         bwi_format_shape(found, given->rank > BW_MAX_RANK ? 0 : given->rank, given->shape));
+    }
     return BW_OK;
 }
 
 static void choose(bw_read_options *options, const bw_dataset *pattern, const bwi_facts *facts)
 {
     options->like = pattern;
-    if (facts->rank == 0)
+    if (facts->rank == 0) {
         return;
+    }
     options->scale = facts->scale;
     options->rank = facts->rank;
     memcpy(options->shape, facts->shape, sizeof facts->shape);
-    if (facts->features > 0 && options->missing == BW_MISSING_ERROR)
+    if (facts->features > 0 && options->missing == BW_MISSING_ERROR) {
         options->missing = facts->missing;
+    }
 }
 
 /* The pattern's stages again, the lowest first. */
 static bw_dataset *apply(bw_dataset *dataset, const bw_dataset *stage)
 {
-    if (!stage->upstream)
+    if (!stage->upstream) {
         return dataset;
+    }
     dataset = apply(dataset, stage->upstream);
-    if (!dataset)
+    if (!dataset) {
         return NULL;
-    if (stage->source->keeps == BWI_KEEPS_STATISTICS)
+    }
+    if (stage->source->keeps == BWI_KEEPS_STATISTICS) {
         return bwi_affine_again(dataset, stage);
-    if (stage->source->keeps == BWI_KEEPS_CLASSES)
+    }
+    if (stage->source->keeps == BWI_KEEPS_CLASSES) {
         return bwi_dataset_find(dataset, BWI_ROLE_TARGET, 0) < 0 ? dataset : bw_one_hot(dataset, bwi_onehot_classes(stage));
+    }
     bw_context *ctx = dataset->owned.ctx;
     bw_dataset_free(dataset);
     return bwi_fail_build(ctx, BW_INVALID_ARGUMENT,
@@ -161,10 +178,12 @@ bw_dataset *bwi_pattern_read(const bw_dataset *pattern, const char *path, const 
     bw_read_options chosen = BW_READ_OPTIONS_DEFAULT;
     const bwi_facts *facts = bwi_dataset_facts(pattern);
     bw_status status = bwi_options_copy(ctx, &chosen, sizeof chosen, options, "bw_read_options");
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = check_given(ctx, facts, &chosen);
-    if (status != BW_OK)
+    }
+    if (status != BW_OK) {
         return bwi_pass_on(ctx);
+    }
     choose(&chosen, pattern, facts);
     bw_dataset *made = bw_read(ctx, path, &chosen);
     return made ? apply(made, pattern) : NULL;

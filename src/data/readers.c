@@ -46,25 +46,29 @@ static char lower(char letter)
 /* Without what numbers a shard: train.tfrecord-00001-of-00010. */
 static size_t name_length(const char *path)
 {
-    const size_t length = strlen(path);
+    size_t length = strlen(path);
     static const char digits[] = "0123456789";
     const char *of = strstr(path, "-of-"), *next;
-    while (of && (next = strstr(of + 1, "-of-")) != NULL)
+    while (of && (next = strstr(of + 1, "-of-"))) {
         of = next;
-    if (!of || !of[4] || of[4 + strspn(of + 4, digits)])
+    }
+    if (!of || !of[4] || of[4 + strspn(of + 4, digits)]) {
         return length;
+    }
     size_t at = (size_t)(of - path);
-    while (at > 0 && strchr(digits, path[at - 1]))
+    while (at > 0 && strchr(digits, path[at - 1])) {
         at--;
+    }
     return at > 0 && path + at < of && path[at - 1] == '-' ? at - 1 : length;
 }
 
 static bool ends_with(const char *path, const char *extension)
 {
-    const size_t length = name_length(path), tail = strlen(extension);
+    size_t length = name_length(path), tail = strlen(extension);
     for (size_t i = 0; i < tail; i++) {
-        if (length < tail || lower(path[length - tail + i]) != extension[i])
+        if (length < tail || lower(path[length - tail + i]) != extension[i]) {
             return false;
+        }
     }
     return true;
 }
@@ -72,13 +76,16 @@ static bool ends_with(const char *path, const char *extension)
 static bw_status find_options(bw_context *ctx, bw_read_options *options, const bw_read_options *given)
 {
     *options = (bw_read_options)BW_READ_OPTIONS_DEFAULT;
-    const bw_status status = bwi_options_copy(ctx, options, sizeof *options, given, "bw_read_options");
-    if (status != BW_OK)
+    bw_status status = bwi_options_copy(ctx, options, sizeof *options, given, "bw_read_options");
+    if (status != BW_OK) {
         return status;
-    if (options->take < 0)
+    }
+    if (options->take < 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_read_options.take is %lld; expected 0 or more", (long long)options->take);
-    if (!isfinite(options->scale))
+    }
+    if (!isfinite(options->scale)) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "inputs cannot be scaled by %g", options->scale);
+    }
     return BW_OK;
 }
 
@@ -90,15 +97,16 @@ bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_rea
     } asked[] = {
         {options->header != BW_HEADER_DETECT, "header"},
         {options->missing != BW_MISSING_ERROR, "missing"},
-        {options->categorical != NULL, "categorical"},
-        {options->ignore != NULL, "ignore"},
+        {options->categorical, "categorical"},
+        {options->ignore, "ignore"},
         {options->bad_records != 0, "bad_records"},
         {options->target && !(known & BWI_READ_TARGET), "target"},
         {options->input && !(known & BWI_READ_INPUT), "input"},
     };
     for (size_t i = 0; i < BWI_COUNT(asked); i++) {
-        if (asked[i].set)
+        if (asked[i].set) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: the option '%s' is not for this kind of file", path, asked[i].name);
+        }
     }
     return BW_OK;
 }
@@ -108,8 +116,9 @@ static int find_reader(bw_context *ctx, const char *path)
     for (size_t i = 0; i < BWI_COUNT(readers); i++) {
         const char *prefix = readers[i].prefix, *extension = readers[i].extension;
         if ((prefix && strncmp(path, prefix, strlen(prefix)) == 0) || (extension && ends_with(path, extension)) ||
-            (readers[i].is && readers[i].is(ctx, path)))
+            (readers[i].is && readers[i].is(ctx, path))) {
             return (int)i;
+        }
     }
     return -1;
 }
@@ -119,12 +128,14 @@ static bw_status split(bw_context *ctx, char *text, const char **paths, int *cou
 {
     *count = 0;
     for (char *at = text;; *at++ = 0) {
-        if (*count == LIST_LIMIT)
+        if (*count == LIST_LIMIT) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "a list of more than %d files", LIST_LIMIT);
+        }
         paths[(*count)++] = at;
         at += strcspn(at, ",");
-        if (!*at)
+        if (!*at) {
             return BW_OK;
+        }
     }
 }
 
@@ -133,8 +144,9 @@ static bw_status fail_kind(bw_context *ctx, const char *path)
     char known[256] = "";
     for (size_t i = 0; i < BWI_COUNT(readers); i++) {
         const char *name = readers[i].prefix ? readers[i].prefix : readers[i].extension;
-        if (!name)
+        if (!name) {
             continue;
+        }
         strncat(known, " ", sizeof known - strlen(known) - 1);
         strncat(known, strcmp(name, "/") == 0 ? "folders" : name, sizeof known - strlen(known) - 1);
     }
@@ -148,15 +160,16 @@ static bw_status read_each(bw_context *ctx, bw_dataset **root, const char *const
     bw_dataset *all = NULL;
     for (int i = 0; i < count; i++) {
         bw_dataset *one = NULL;
-        const bw_status status = reader(ctx, &one, &paths[i], 1, options);
+        bw_status status = reader(ctx, &one, &paths[i], 1, options);
         if (status != BW_OK) {
             bw_dataset_free(all);
             return status;
         }
         one->scale = one->facts.scale = options->scale;
         all = all ? bw_concatenate(all, one) : one;
-        if (!all)
+        if (!all) {
             return bwi_pending(ctx);
+        }
     }
     *root = all;
     return BW_OK;
@@ -164,19 +177,23 @@ static bw_status read_each(bw_context *ctx, bw_dataset **root, const char *const
 
 static bw_status read_list(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
-    const int reader = strcmp(paths[0], "-") == 0 ? find_reader(ctx, ".csv") : find_reader(ctx, paths[0]);
-    if (reader < 0)
+    int reader = strcmp(paths[0], "-") == 0 ? find_reader(ctx, ".csv") : find_reader(ctx, paths[0]);
+    if (reader < 0) {
         return fail_kind(ctx, paths[0]);
-    for (int i = 1; i < count; i++) {
-        const int other = find_reader(ctx, paths[i]);
-        if (other < 0 || readers[other].read != readers[reader].read)
-            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: is no file of the same kind as %s", paths[i], paths[0]);
     }
-    if (!readers[reader].lists)
+    for (int i = 1; i < count; i++) {
+        int other = find_reader(ctx, paths[i]);
+        if (other < 0 || readers[other].read != readers[reader].read) {
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: is no file of the same kind as %s", paths[i], paths[0]);
+        }
+    }
+    if (!readers[reader].lists) {
         return read_each(ctx, root, paths, count, options, readers[reader].read);
-    const bw_status status = readers[reader].read(ctx, root, paths, count, options);
-    if (status == BW_OK)
+    }
+    bw_status status = readers[reader].read(ctx, root, paths, count, options);
+    if (status == BW_OK) {
         (*root)->scale = (*root)->facts.scale = options->scale;
+    }
     return status;
 }
 
@@ -192,8 +209,9 @@ static bool is_file(bw_context *ctx, const char *path)
 static bool matches(const char *pattern, const char *name)
 {
     const char *star = NULL, *from = name;
-    if (*name == '.' && *pattern != '.')
+    if (*name == '.' && *pattern != '.') {
         return false;
+    }
     while (*name) {
         if (*pattern == '*') {
             star = ++pattern;
@@ -215,49 +233,57 @@ static bool matches(const char *pattern, const char *name)
 static bw_status match(bw_context *ctx, const char *path, bwi_text *list)
 {
     const char *slash = strrchr(path, '/'), *pattern = slash ? slash + 1 : path;
-    const int folder = slash ? (int)(slash - path) + 1 : 0;
+    int folder = slash ? (int)(slash - path) + 1 : 0;
     char where[4096];
     bwi_names names;
     snprintf(where, sizeof where, "%.*s", folder ? folder : 1, folder ? path : ".");
     bw_status status = bwi_folder_list(ctx, where, &names);
     for (int64_t i = 0; i < names.count && status == BW_OK; i++) {
         const char *name = names.text + names.name[i].at;
-        if (!matches(pattern, name) || names.name[i].entry == BW_ENTRY_FOLDER)
+        if (!matches(pattern, name) || names.name[i].entry == BW_ENTRY_FOLDER) {
             continue;
-        if (strchr(name, ','))
+        }
+        if (strchr(name, ',')) {
             status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s%s: a name with a comma cannot be in a list", where, name);
-        else
+        } else {
             bwi_text_add(list, "%s%.*s%s", list->length ? "," : "", folder, path, name);
+        }
     }
     bwi_names_free(&names);
-    if (status == BW_OK && list->failed)
+    if (status == BW_OK && list->failed) {
         return BW_RESOURCE_EXHAUSTED;
-    if (status == BW_OK && !list->length)
+    }
+    if (status == BW_OK && !list->length) {
         return bwi_fail(ctx, BW_NOT_FOUND, "%s: no file has such a name", path);
+    }
     return status;
 }
 
 static bw_status read_any(bw_context *ctx, bw_dataset **root, const char *path, const bw_read_options *options)
 {
-    const bool made = strncmp(path, "synth:", 6) == 0;
+    bool made = strncmp(path, "synth:", 6) == 0;
     if (!made && strpbrk(path, "*?") && !strchr(path, ',') && !is_file(ctx, path)) {
         bwi_text list = {.ctx = ctx};
         bw_status matched = match(ctx, path, &list);
-        if (matched == BW_OK)
+        if (matched == BW_OK) {
             matched = read_any(ctx, root, list.bytes, options);
+        }
         bwi_text_free(&list);
         return matched;
     }
-    if (!strchr(path, ',') || made || is_file(ctx, path))
+    if (!strchr(path, ',') || made || is_file(ctx, path)) {
         return read_list(ctx, root, &path, 1, options);
+    }
     const char *paths[LIST_LIMIT];
     int count;
     char *text = bwi_copy_text(ctx, path);
-    if (!text)
+    if (!text) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     bw_status status = split(ctx, text, paths, &count);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = read_list(ctx, root, paths, count, options);
+    }
     bwi_release(ctx, text);
     return status;
 }
@@ -273,12 +299,14 @@ static bw_status reshape(bw_dataset *root, const char *path, const bw_read_optio
 static void keep_choices(bw_dataset *root, const bw_read_options *options)
 {
     bw_dataset *base = root;
-    while (base->upstream)
+    while (base->upstream) {
         base = base->upstream;
+    }
     bwi_facts *facts = &base->facts;
     facts->missing = options->missing;
-    if (bwi_dataset_find(root, BWI_ROLE_INPUT, 1) >= 0)
+    if (bwi_dataset_find(root, BWI_ROLE_INPUT, 1) >= 0) {
         return;
+    }
     facts->rank = bw_dataset_shape(root, facts->shape);
     facts->rank = facts->rank < 0 ? 0 : facts->rank;
 }
@@ -287,17 +315,22 @@ bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *op
 {
     bw_read_options chosen;
     bw_dataset *root = NULL;
-    if (!ctx)
+    if (!ctx) {
         return NULL;
-    if (!path)
+    }
+    if (!path) {
         return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "bw_read needs a path; it is NULL");
+    }
     bw_status status = find_options(ctx, &chosen, options);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = read_any(ctx, &root, path, &chosen);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         status = reshape(root, path, &chosen);
-    if (status == BW_OK && root->slow && !root->ring)
+    }
+    if (status == BW_OK && root->slow && !root->ring) {
         status = bwi_ring_attach(root);
+    }
     if (status == BW_OK) {
         keep_choices(root, &chosen);
         return chosen.take > 0 ? bw_take(root, chosen.take) : root;

@@ -72,30 +72,33 @@ struct bwi_ring {
 
 static int bucket_of(const bwi_ring *ring, int epoch, int64_t number)
 {
-    const uint64_t key = (uint64_t)number * 0x9E3779B97F4A7C15u + (uint64_t)epoch * 0xC2B2AE3D27D4EB4Fu;
+    uint64_t key = (uint64_t)number * 0x9E3779B97F4A7C15u + (uint64_t)epoch * 0xC2B2AE3D27D4EB4Fu;
     return (int)((key >> 32) & (uint64_t)(ring->buckets - 1));
 }
 
 static int find(const bwi_ring *ring, int epoch, int64_t number)
 {
     int at = ring->bucket[bucket_of(ring, epoch, number)];
-    while (at >= 0 && (ring->slot[at].number != number || ring->slot[at].epoch != epoch))
+    while (at >= 0 && (ring->slot[at].number != number || ring->slot[at].epoch != epoch)) {
         at = ring->slot[at].next;
+    }
     return at;
 }
 
 static void forget(bwi_ring *ring, int at)
 {
     int *link = &ring->bucket[bucket_of(ring, ring->slot[at].epoch, ring->slot[at].number)];
-    while (*link != at)
+    while (*link != at) {
         link = &ring->slot[*link].next;
+    }
     *link = ring->slot[at].next;
 }
 
 static void mark_used(bwi_ring *ring, int at)
 {
-    if (ring->slot[at].used)
+    if (ring->slot[at].used) {
         return;
+    }
     ring->slot[at].used = true;
     ring->used[(ring->used_first + ring->used_count++) % ring->slots] = at;
 }
@@ -104,7 +107,7 @@ static void mark_used(bwi_ring *ring, int at)
 static int take_used(bwi_ring *ring)
 {
     for (int i = ring->used_count; i > 0; i--) {
-        const int at = ring->used[ring->used_first];
+        int at = ring->used[ring->used_first];
         ring->used_first = (ring->used_first + 1) % ring->slots;
         if (ring->slot[at].pins == 0) {
             ring->used_count--;
@@ -119,17 +122,19 @@ static int take_used(bwi_ring *ring)
 /* A slot for a sample, which is in the making from now on; -1 if there is none. Making ahead leaves one for each worker. */
 static int claim(bwi_ring *ring, int epoch, int64_t number, bool ahead)
 {
-    const int spare = ring->used_count > ring->kept ? ring->used_count - ring->kept : 0;
-    if (ahead && ring->free_count + spare <= ring->workers)
+    int spare = ring->used_count > ring->kept ? ring->used_count - ring->kept : 0;
+    if (ahead && ring->free_count + spare <= ring->workers) {
         return -1;
+    }
     int at = ring->free;
     if (at >= 0) {
         ring->free = ring->slot[at].next;
         ring->free_count--;
     } else {
         at = take_used(ring);
-        if (at < 0)
+        if (at < 0) {
             return -1;
+        }
     }
     int *head = &ring->bucket[bucket_of(ring, epoch, number)];
     ring->slot[at] = (slot){.state = MAKING, .number = number, .epoch = epoch, .next = *head, .since = bwi_now()};
@@ -154,8 +159,9 @@ static bool next_wish(bwi_ring *ring, int *epoch, int64_t *number)
 static void grant_wishes(bwi_ring *ring, int epoch, int64_t number)
 {
     for (int i = 0; i < ring->workers; i++) {
-        if (ring->wishes[i].open && ring->wishes[i].epoch == epoch && ring->wishes[i].number == number)
+        if (ring->wishes[i].open && ring->wishes[i].epoch == epoch && ring->wishes[i].number == number) {
             ring->wishes[i].open = false;
+        }
     }
 }
 
@@ -166,19 +172,22 @@ static int choose(bwi_ring *ring)
     int64_t number, position;
     if (next_wish(ring, &epoch, &number)) {
         at = claim(ring, epoch, number, false);
-        if (at >= 0)
+        if (at >= 0) {
             grant_wishes(ring, epoch, number);
+        }
         return at;
     }
     while (bwi_course_peek(&ring->course, &epoch, &position)) {
         number = bwi_dataset_number(ring->dataset, epoch, position);
         epoch = ring->course.walk.plain ? BWI_EPOCH_NONE : epoch;
         at = find(ring, epoch, number) >= 0 ? -1 : claim(ring, epoch, number, true);
-        if (at < 0 && find(ring, epoch, number) < 0)
+        if (at < 0 && find(ring, epoch, number) < 0) {
             return -1; /* no room */
+        }
         bwi_course_next(&ring->course);
-        if (at >= 0)
+        if (at >= 0) {
             return at;
+        }
     }
     return -1;
 }
@@ -188,8 +197,9 @@ static void make(bwi_ring *ring, int at)
     slot *one = &ring->slot[at];
     void *values[BWI_FIELD_LIMIT];
     unsigned char *memory = ring->memory + (size_t)at * ring->bytes;
-    for (int f = 0; f < bwi_dataset_fields(ring->dataset); f++)
+    for (int f = 0; f < bwi_dataset_fields(ring->dataset); f++) {
         values[f] = memory + ring->offset[f];
+    }
     one->trouble[0] = 0;
     one->status = bwi_content_make(ring->dataset, one->epoch, one->number, values, one->trouble);
 }
@@ -200,7 +210,7 @@ static void *run(void *argument)
     bwi_float_begin();
     pthread_mutex_lock(&ring->mutex);
     while (!ring->stop) {
-        const int at = choose(ring);
+        int at = choose(ring);
         if (at < 0) {
             pthread_cond_wait(&ring->work, &ring->mutex);
             continue;
@@ -209,8 +219,9 @@ static void *run(void *argument)
         make(ring, at);
         pthread_mutex_lock(&ring->mutex);
         ring->slot[at].state = READY;
-        if (ring->slot[at].status != BW_OK)
+        if (ring->slot[at].status != BW_OK) {
             mark_used(ring, at); /* made anew if it is asked for later again */
+        }
         pthread_cond_broadcast(&ring->done);
     }
     pthread_mutex_unlock(&ring->mutex);
@@ -222,8 +233,9 @@ static void *run(void *argument)
 bw_status bwi_ring_attach(bw_dataset *dataset)
 {
     bwi_ring *ring = bwi_allocate(dataset->owned.ctx, 1, sizeof *ring);
-    if (!ring)
+    if (!ring) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     ring->ctx = dataset->owned.ctx;
     dataset->slow = true;
     dataset->ring = ring;
@@ -248,14 +260,16 @@ static void release(bwi_ring *ring)
 
 static void stop(bwi_ring *ring)
 {
-    if (!ring->runs)
+    if (!ring->runs) {
         return;
+    }
     pthread_mutex_lock(&ring->mutex);
     ring->stop = true;
     pthread_cond_broadcast(&ring->work);
     pthread_mutex_unlock(&ring->mutex);
-    for (int i = 0; i < ring->threads; i++)
+    for (int i = 0; i < ring->threads; i++) {
         pthread_join(ring->thread[i], NULL);
+    }
     pthread_cond_destroy(&ring->work);
     pthread_cond_destroy(&ring->done);
     pthread_mutex_destroy(&ring->mutex);
@@ -265,8 +279,9 @@ static void stop(bwi_ring *ring)
 
 void bwi_ring_close(bwi_ring *ring)
 {
-    if (!ring)
+    if (!ring) {
         return;
+    }
     stop(ring);
     bwi_release(ring->ctx, ring);
 }
@@ -292,8 +307,9 @@ static size_t sample_bytes(const bw_dataset *dataset, size_t *offset)
 {
     size_t bytes = 0;
     for (int f = 0; f < dataset->content->column_count; f++) {
-        if (offset)
+        if (offset) {
             offset[f] = bytes;
+        }
         bytes = bwi_size_add(
             bytes, bwi_size_align((size_t)dataset->content->columns[f].values * bwi_dtype_size(bwi_make_dtype(dataset, f)),
                                   BWI_CACHE_LINE));
@@ -313,24 +329,24 @@ typedef struct sizes {
 
 static sizes find_sizes(const bw_dataset *dataset, const bwi_walk *walk)
 {
-    const bwi_prefetch settings = find_settings(dataset);
-    const size_t bytes = sample_bytes(dataset, NULL);
+    bwi_prefetch settings = find_settings(dataset);
+    size_t bytes = sample_bytes(dataset, NULL);
     sizes s = {.threads = settings.threads > 0 ? settings.threads : bwi_cpus()};
     int64_t ahead = settings.samples;
     if (ahead <= 0) {
-        const int64_t most = (int64_t)(BYTES_AHEAD / (bytes ? bytes : 1));
+        int64_t most = (int64_t)(BYTES_AHEAD / (bytes ? bytes : 1));
         ahead = walk->count < SAMPLES_AHEAD / 2 ? 2 * walk->count : SAMPLES_AHEAD;
         ahead = ahead < most ? ahead : most;
     }
     int64_t kept = 2 * (int64_t)walk->workers * walk->tile;
     if (walk->again && walk->count > kept) {
-        const int64_t most = (int64_t)((walk->room > 0 ? walk->room / 2 : BYTES_AHEAD) / slot_bytes(dataset));
+        int64_t most = (int64_t)((walk->room > 0 ? walk->room / 2 : BYTES_AHEAD) / slot_bytes(dataset));
         kept = walk->count < most ? walk->count : kept > most ? kept : most;
         kept = kept < INT32_MAX / 4 ? kept : INT32_MAX / 4;
     }
     s.kept = (int)(kept < dataset->count ? kept : dataset->count);
     if (walk->room > 0) {
-        const int64_t slots = (int64_t)(walk->room / slot_bytes(dataset)) - s.kept - walk->workers - 1;
+        int64_t slots = (int64_t)(walk->room / slot_bytes(dataset)) - s.kept - walk->workers - 1;
         ahead = ahead < slots ? ahead : slots;
     }
     ahead = ahead < 2 * (int64_t)s.threads ? 2 * (int64_t)s.threads : ahead;
@@ -341,10 +357,11 @@ static sizes find_sizes(const bw_dataset *dataset, const bwi_walk *walk)
 
 size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_walk *walk)
 {
-    if (!dataset->ring)
+    if (!dataset->ring) {
         return 0;
-    const sizes s = find_sizes(dataset, walk);
-    const size_t lists = 4096; /* of threads, wishes and scratch */
+    }
+    sizes s = find_sizes(dataset, walk);
+    size_t lists = 4096; /* of threads, wishes and scratch */
     return bwi_size_add(bwi_size_add(bwi_size_multiply((size_t)s.slots, slot_bytes(dataset)), lists),
                         bwi_size_multiply((size_t)s.threads, bwi_scratch_bytes(dataset)));
 }
@@ -352,7 +369,7 @@ size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_walk *walk)
 static bw_status allocate(bwi_ring *ring, const bw_dataset *dataset, const bwi_walk *walk)
 {
     bw_context *ctx = ring->ctx;
-    const sizes s = find_sizes(dataset, walk);
+    sizes s = find_sizes(dataset, walk);
     ring->dataset = dataset;
     ring->settings = find_settings(dataset);
     ring->bytes = sample_bytes(dataset, ring->offset);
@@ -367,18 +384,22 @@ static bw_status allocate(bwi_ring *ring, const bw_dataset *dataset, const bwi_w
     ring->bucket = ring->memory ? bwi_allocate(ctx, (size_t)ring->buckets, sizeof *ring->bucket) : NULL;
     ring->used = ring->bucket ? bwi_allocate(ctx, (size_t)s.slots, sizeof *ring->used) : NULL;
     ring->wishes = ring->used ? bwi_allocate(ctx, (size_t)ring->workers, sizeof *ring->wishes) : NULL;
-    if (!ring->wishes)
+    if (!ring->wishes) {
         return BW_RESOURCE_EXHAUSTED;
-    for (int i = 0; i < ring->buckets; i++)
+    }
+    for (int i = 0; i < ring->buckets; i++) {
         ring->bucket[i] = -1;
-    for (int i = 0; i < ring->slots; i++)
+    }
+    for (int i = 0; i < ring->slots; i++) {
         ring->slot[i].next = i + 1 < ring->slots ? i + 1 : -1;
+    }
     ring->free = 0;
     ring->free_count = ring->slots;
     ring->used_first = ring->used_count = 0;
-    if (ring->reserved)
+    if (ring->reserved) {
         return BW_OK;
-    const bw_status status = bwi_scratch_reserve(dataset, s.threads);
+    }
+    bw_status status = bwi_scratch_reserve(dataset, s.threads);
     ring->reserved = status == BW_OK;
     return status;
 }
@@ -386,8 +407,9 @@ static bw_status allocate(bwi_ring *ring, const bw_dataset *dataset, const bwi_w
 static bool open_locks(bwi_ring *ring)
 {
     pthread_condattr_t attributes;
-    if (pthread_condattr_init(&attributes) != 0)
+    if (pthread_condattr_init(&attributes) != 0) {
         return false;
+    }
     bool made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 && pthread_mutex_init(&ring->mutex, NULL) == 0;
     if (made && pthread_cond_init(&ring->work, NULL) != 0) {
         pthread_mutex_destroy(&ring->mutex);
@@ -406,23 +428,26 @@ static bool open_locks(bwi_ring *ring)
 static bw_status start(bwi_ring *ring, const bw_dataset *dataset, const bwi_walk *walk)
 {
     bw_status status = allocate(ring, dataset, walk);
-    if (status == BW_OK && !open_locks(ring))
+    if (status == BW_OK && !open_locks(ring)) {
         status = bwi_fail(ring->ctx, BW_RESOURCE_EXHAUSTED, "cannot make the locks of a prefetch ring");
+    }
     if (status != BW_OK) {
         release(ring);
         return status;
     }
-    const int wanted = find_sizes(dataset, walk).threads;
+    int wanted = find_sizes(dataset, walk).threads;
     int result = 0;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (ring->threads = 0; ring->threads < wanted && result == 0; ring->threads += result == 0)
+    for (ring->threads = 0; ring->threads < wanted && result == 0; ring->threads += result == 0) {
         result = pthread_create(&ring->thread[ring->threads], NULL, run, ring);
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     ring->runs = true;
-    if (ring->threads > 0)
+    if (ring->threads > 0) {
         return BW_OK;
+    }
     stop(ring);
     return bwi_fail(ring->ctx, BW_RESOURCE_EXHAUSTED, "cannot start a thread that makes samples: %s", bwi_errno_text(result));
 }
@@ -431,33 +456,38 @@ static bw_status start(bwi_ring *ring, const bw_dataset *dataset, const bwi_walk
 static void drop_unused(bwi_ring *ring)
 {
     for (int i = 0; i < ring->slots; i++) {
-        if (ring->slot[i].state == READY)
+        if (ring->slot[i].state == READY) {
             mark_used(ring, i);
+        }
     }
 }
 
 bw_status bwi_ring_begin(bwi_ring *ring, const bw_dataset *dataset, const bwi_walk *walk)
 {
     if (ring->runs && (walk->workers > ring->workers || 2 * walk->workers * walk->tile > ring->kept + 1) &&
-        ring->kept < dataset->count)
+        ring->kept < dataset->count) {
         stop(ring); /* a session with other tiles */
-    const bool fresh = !ring->runs;
+    }
+    bool fresh = !ring->runs;
     if (fresh) {
         /* Epochs follow each other while training, which shuffles; otherwise nothing is known yet. */
         ring->course = (bwi_course){.count = dataset->count, .step = dataset->moving ? 1 : -1};
         ring->last_epoch = -1;
-        const bw_status status = start(ring, dataset, walk);
-        if (status != BW_OK)
+        bw_status status = start(ring, dataset, walk);
+        if (status != BW_OK) {
             return status;
+        }
     }
     pthread_mutex_lock(&ring->mutex);
     if (walk->first == 0) {
-        if (ring->last_epoch >= 0)
+        if (ring->last_epoch >= 0) {
             ring->course.step = walk->epoch - ring->last_epoch;
+        }
         ring->last_epoch = walk->epoch;
     }
-    if (!bwi_course_begin(&ring->course, walk) && !fresh)
+    if (!bwi_course_begin(&ring->course, walk) && !fresh) {
         drop_unused(ring);
+    }
     pthread_cond_broadcast(&ring->work);
     pthread_mutex_unlock(&ring->mutex);
     return BW_OK;
@@ -482,14 +512,16 @@ static bw_status fail_stalled(const bwi_ring *ring, const bw_dataset *dataset, c
                               double seconds)
 {
     int at = find(ring, demand->epoch, number);
-    const double now = bwi_now();
+    double now = bwi_now();
     for (int i = 0; at < 0 && i < ring->slots; i++) {
-        if (ring->slot[i].state == MAKING && (at < 0 || ring->slot[i].since < ring->slot[at].since))
+        if (ring->slot[i].state == MAKING && (at < 0 || ring->slot[i].since < ring->slot[at].since)) {
             at = i;
+        }
     }
-    if (at < 0)
+    if (at < 0) {
         return bwi_trouble(dataset, number, demand->trouble, BW_RESOURCE_EXHAUSTED, "the source stalls: no sample for %.3g s",
                            seconds);
+    }
     char place[BWI_GATHER_TROUBLE / 2];
     bwi_dataset_place(dataset, ring->slot[at].number, place, sizeof place);
     return bwi_trouble(dataset, number, demand->trouble, BW_RESOURCE_EXHAUSTED,
@@ -514,21 +546,24 @@ static int post(bwi_ring *ring, int epoch, int64_t number)
 /* Waits until the sample is ready and pins its slot. */
 static bw_status await(bwi_ring *ring, const bw_dataset *dataset, const bwi_demand *demand, int64_t number, int *at)
 {
-    const double limit = ring->settings.seconds > 0 ? ring->settings.seconds : SECONDS_DEFAULT;
+    double limit = ring->settings.seconds > 0 ? ring->settings.seconds : SECONDS_DEFAULT;
     double begin = 0;
     int wished = -1;
     for (;;) {
         *at = find(ring, demand->epoch, number);
-        if (*at >= 0 && ring->slot[*at].state == READY)
+        if (*at >= 0 && ring->slot[*at].state == READY) {
             break;
-        if (*at < 0 && (wished < 0 || !ring->wishes[wished].open))
+        }
+        if (*at < 0 && (wished < 0 || !ring->wishes[wished].open)) {
             wished = post(ring, demand->epoch, number);
-        const double now = bwi_now();
+        }
+        double now = bwi_now();
         begin = begin > 0 ? begin : now;
-        const bool late = ring->settings.seconds >= 0 && now - begin > limit;
+        bool late = ring->settings.seconds >= 0 && now - begin > limit;
         if (late || bwi_cancelled(ring->ctx)) {
-            if (wished >= 0 && ring->wishes[wished].number == number)
+            if (wished >= 0 && ring->wishes[wished].number == number) {
                 ring->wishes[wished].open = false;
+            }
             return late ? fail_stalled(ring, dataset, demand, number, now - begin) : BW_CANCELLED;
         }
         wait_a_little(ring);
@@ -539,29 +574,34 @@ static bw_status await(bwi_ring *ring, const bw_dataset *dataset, const bwi_dema
 
 bw_status bwi_ring_gather(bwi_ring *ring, const bw_dataset *dataset, const bwi_demand *demand)
 {
-    if (demand->field < 0 || demand->field >= dataset->content->column_count)
+    if (demand->field < 0 || demand->field >= dataset->content->column_count) {
         return BW_INVALID_ARGUMENT;
+    }
     for (int64_t i = 0; i < demand->n; i++) {
-        if (demand->numbers[i] < 0 || demand->numbers[i] >= dataset->numbers)
+        if (demand->numbers[i] < 0 || demand->numbers[i] >= dataset->numbers) {
             return BW_INVALID_ARGUMENT;
+        }
     }
     bwi_destination to = *demand->to;
-    const size_t step = (size_t)bwi_destination_values(&to) * 4;
+    size_t step = (size_t)bwi_destination_values(&to) * 4;
     bw_status status = BW_OK;
     for (int64_t i = 0; i < demand->n && status == BW_OK; i++) {
         int at = -1;
         pthread_mutex_lock(&ring->mutex);
         status = await(ring, dataset, demand, demand->numbers[i], &at);
         pthread_mutex_unlock(&ring->mutex);
-        if (status != BW_OK)
+        if (status != BW_OK) {
             break;
+        }
         const slot *one = &ring->slot[at];
         status = one->status;
-        if (status != BW_OK && demand->trouble && !demand->trouble[0])
+        if (status != BW_OK && demand->trouble && !demand->trouble[0]) {
             memcpy(demand->trouble, one->trouble, sizeof one->trouble);
-        if (status == BW_OK)
+        }
+        if (status == BW_OK) {
             status = bwi_content_put(dataset, demand->field, ring->memory + (size_t)at * ring->bytes + ring->offset[demand->field],
                                      demand->numbers[i], &to, demand->trouble);
+        }
         to.data = (unsigned char *)to.data + step;
         pthread_mutex_lock(&ring->mutex);
         ring->slot[at].pins--;

@@ -12,18 +12,19 @@ static bw_status gather_sequences(const bw_dataset *dataset, const bwi_demand *d
     const sequences *own = dataset->own;
     bwi_column one = dataset->columns[demand->field];
     const unsigned char *begin = one.data;
-    const int64_t zero = 0;
+    int64_t zero = 0;
     bwi_destination to = *demand->to;
     bw_status status = BW_OK;
     to.sequence = true;
     for (int64_t i = 0; i < demand->n && status == BW_OK; i++) {
-        const int64_t number = demand->numbers[i];
+        int64_t number = demand->numbers[i];
         int64_t bad;
         one.data = begin + own->offsets[number] * own->width * one.stride[0];
         one.values = one.extent[0] = (own->offsets[number + 1] - own->offsets[number]) * own->width;
         status = bwi_column_gather(&one, dataset->scale, &zero, 1, &to, &bad);
-        if (status != BW_OK && bad >= 0)
+        if (status != BW_OK && bad >= 0) {
             bwi_trouble(dataset, number, demand->trouble, status, "its input cannot be read as %s", bwi_dtype_name(to.dtype));
+        }
         to.data = (unsigned char *)to.data + bwi_destination_values(&to) * (int64_t)sizeof(float);
     }
     return status;
@@ -38,13 +39,15 @@ static const bwi_source source = {.kind = "sequences", .gather = gather};
 
 static bw_status check(bw_context *ctx, const bw_array *values, const int64_t *offsets, int64_t samples, int64_t *longest)
 {
-    if (!values || !offsets || samples < 1 || values->rank < 1 || values->rank >= BW_MAX_RANK || values->shape[0] < 1)
+    if (!values || !offsets || samples < 1 || values->rank < 1 || values->rank >= BW_MAX_RANK || values->shape[0] < 1) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "sequences: expected steps, where each sequence begins, and at least 1 of them");
+    }
     for (int64_t i = 0; i <= samples; i++) {
-        const int64_t before = i ? offsets[i - 1] : 0;
-        if (offsets[i] < before || offsets[i] > values->shape[0])
+        int64_t before = i ? offsets[i - 1] : 0;
+        if (offsets[i] < before || offsets[i] > values->shape[0]) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "sequences: offset %lld is %lld; expected %lld to the %lld steps there are",
                             (long long)i, (long long)offsets[i], (long long)before, (long long)values->shape[0]);
+        }
         *longest = i && offsets[i] - before > *longest ? offsets[i] - before : *longest;
     }
     return *longest > 0 ? BW_OK : bwi_fail(ctx, BW_INVALID_ARGUMENT, "sequences: all of them are empty");
@@ -59,15 +62,17 @@ static bw_status add_steps(bw_dataset *root, const bw_array *values, const int64
     own->offsets = offsets;
     int64_t stride = (int64_t)bwi_dtype_size(values->dtype);
     for (int k = values->rank - 1; k >= 0; k--) {
-        if (values->strides[k] != 0 && values->strides[k] != stride)
+        if (values->strides[k] != 0 && values->strides[k] != stride) {
             return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "sequences: expected steps without gaps between them");
-        if (k > 0 && (values->shape[k] < 1 || __builtin_mul_overflow(own->width, values->shape[k], &own->width)))
+        }
+        if (k > 0 && (values->shape[k] < 1 || __builtin_mul_overflow(own->width, values->shape[k], &own->width))) {
             return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "sequences: extent %d of the steps is %lld", k,
                             (long long)values->shape[k]);
+        }
         field.shape[k] = k > 0 ? values->shape[k] : longest;
         stride = (int64_t)bwi_dtype_size(values->dtype) * own->width;
     }
-    const bw_status status = bwi_dataset_declare(root, &field, "sequences");
+    bw_status status = bwi_dataset_declare(root, &field, "sequences");
     root->columns[0].data = values->data;
     return status;
 }
@@ -76,22 +81,28 @@ bw_dataset *bw_from_sequences(bw_context *ctx, const bw_array *values, const int
                               const bw_array *w)
 {
     int64_t longest = 0;
-    if (!ctx)
+    if (!ctx) {
         return NULL;
+    }
     bw_status status = check(ctx, values, offsets, count, &longest);
     bw_dataset *root = status == BW_OK ? bwi_dataset_root(ctx, &source, 3, sizeof(sequences)) : NULL;
-    if (!root)
+    if (!root) {
         return bwi_pass_on(ctx);
+    }
     root->numbers = count;
     status = add_steps(root, values, offsets, longest);
-    if (status == BW_OK && y)
+    if (status == BW_OK && y) {
         status = bwi_dataset_add(root, BWI_ROLE_TARGET, "", y, "y");
-    if (status == BW_OK && w)
+    }
+    if (status == BW_OK && w) {
         status = bwi_dataset_add(root, BWI_ROLE_WEIGHT, "", w, "w");
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         status = bwi_dataset_settle(root, "");
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         return root;
+    }
     bw_dataset_free(root);
     return bwi_pass_on(ctx);
 }

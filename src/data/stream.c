@@ -25,69 +25,80 @@ int64_t bwi_stream_block(const bw_dataset *dataset)
 static void report(const bw_dataset *dataset)
 {
     bw_context *ctx = dataset->owned.ctx;
-    const int64_t block = dataset->block, count = dataset->count;
-    if (block >= count)
+    int64_t block = dataset->block, count = dataset->count;
+    if (block >= count) {
         bwi_log(ctx, BW_LOG_INFO, "stream: ended after %lld samples, all of them shuffled exactly", (long long)count);
-    else
+    } else {
         bwi_log(ctx, BW_LOG_INFO,
                 "stream: ended after %lld samples; the first epoch was shuffled in blocks of %lld, %.3g percent of them: a sample "
                 "moved by %lld on average, by %lld in an exact shuffle, which all other epochs have",
                 (long long)count, (long long)block, 100 * (double)block / (double)count, (long long)(block / 3),
                 (long long)(count / 3));
+    }
 }
 
 /* The end of what is below may have been found. */
 static void settle(bw_dataset *dataset, int64_t wanted)
 {
     const bw_dataset *below = dataset->upstream;
-    const bool all = dataset->limit > 0 && wanted >= dataset->limit && below->numbers >= dataset->limit;
+    bool all = dataset->limit > 0 && wanted >= dataset->limit && below->numbers >= dataset->limit;
     dataset->numbers = below->numbers;
-    for (int f = 0; f < dataset->column_count; f++)
+    for (int f = 0; f < dataset->column_count; f++) {
         dataset->columns[f].samples = below->numbers;
-    if (below->live && !all)
+    }
+    if (below->live && !all) {
         return;
+    }
     dataset->live = false;
     dataset->count = below->count < dataset->count ? below->count : dataset->count;
-    if (dataset->block > 0)
+    if (dataset->block > 0) {
         report(dataset);
+    }
 }
 
 static bw_status pull(bw_dataset *dataset, int64_t upto)
 {
-    if (!dataset->live)
+    if (!dataset->live) {
         return BW_OK;
-    if (!dataset->upstream)
+    }
+    if (!dataset->upstream) {
         return dataset->source->pull(dataset, upto);
+    }
     int64_t wanted = upto < dataset->count ? upto : dataset->count;
     if (dataset->block > 0 && wanted % dataset->block != 0) {
         wanted += dataset->block - wanted % dataset->block;
         wanted = wanted < dataset->count ? wanted : dataset->count;
     }
-    const bw_status status = pull(dataset->upstream, wanted);
-    if (status == BW_OK)
+    bw_status status = pull(dataset->upstream, wanted);
+    if (status == BW_OK) {
         settle(dataset, wanted);
+    }
     return status;
 }
 
 bw_status bwi_stream_pull(const bw_dataset *dataset, int64_t upto)
 {
-    if (!dataset->live)
+    if (!dataset->live) {
         return BW_OK;
+    }
     for (bw_dataset *at = dataset->self; at && at->live && !at->begun; at = at->upstream) {
         at->begun = true;
-        if (at->block > 0)
+        if (at->block > 0) {
             bwi_log(at->owned.ctx, BW_LOG_INFO, "stream: in the first epoch it is shuffled in blocks of %lld samples",
                     (long long)at->block);
+        }
     }
     return pull(dataset->self, upto);
 }
 
 bw_status bwi_dataset_finish(const bw_dataset *dataset)
 {
-    if (!dataset->live)
+    if (!dataset->live) {
         return BW_OK;
-    for (bw_dataset *at = dataset->self; at && at->live && !at->begun; at = at->upstream)
+    }
+    for (bw_dataset *at = dataset->self; at && at->live && !at->begun; at = at->upstream) {
         at->block = 0; /* no sample has been handed out: all epochs can be exact */
+    }
     return pull(dataset->self, BWI_LIVE);
 }
 

@@ -49,11 +49,12 @@ static int file_of(const records *own, int64_t number)
 {
     int low = 0, high = own->files;
     while (high - low > 1) {
-        const int middle = low + (high - low) / 2;
-        if (own->file[middle].first <= number)
+        int middle = low + (high - low) / 2;
+        if (own->file[middle].first <= number) {
             low = middle;
-        else
+        } else {
             high = middle;
+        }
     }
     return low;
 }
@@ -63,8 +64,9 @@ static void place(const bw_dataset *dataset, int64_t number, char *text, size_t 
     const records *own = dataset->own;
     const record_file *file = &own->file[file_of(own, number)];
     const char *path = file->path, *slash = strrchr(path, '/');
-    if (strlen(path) > room / 2 && slash)
+    if (strlen(path) > room / 2 && slash) {
         path = slash + 1;
+    }
     snprintf(text, room, "%s, record %lld at byte %llu", path, (long long)(number - file->first),
              (unsigned long long)own->offset[number]);
 }
@@ -76,9 +78,10 @@ static bw_status put_image(const bw_dataset *dataset, int64_t number, const bwi_
     records *own = dataset->own;
     char what[BWI_IMAGE_TROUBLE];
     bwi_desk *desk = bwi_desk_take(dataset->owned.ctx, &own->desks);
-    if (!desk)
+    if (!desk) {
         return bwi_trouble(dataset, number, trouble, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
-    const bw_status status = bwi_picture_decode(dataset->owned.ctx, &desk->scratch, file->data, file->size, &own->size, to, what);
+    }
+    bw_status status = bwi_picture_decode(dataset->owned.ctx, &desk->scratch, file->data, file->size, &own->size, to, what);
     bwi_desk_give(&own->desks, desk);
     return status == BW_OK ? BW_OK : bwi_trouble(dataset, number, trouble, status, "%s", what);
 }
@@ -88,22 +91,27 @@ static bw_status put_feature(const bw_dataset *dataset, int64_t number, const bw
 {
     bwi_list list;
     char what[BWI_EXAMPLE_TROUBLE];
-    const bw_status status = bwi_example_find(record, f->name, &list, what);
-    if (status == BW_NOT_FOUND)
+    bw_status status = bwi_example_find(record, f->name, &list, what);
+    if (status == BW_NOT_FOUND) {
         return bwi_trouble(dataset, number, trouble, BW_DATA_LOSS, "it has no feature '%s'", f->name);
-    if (status != BW_OK)
+    }
+    if (status != BW_OK) {
         return bwi_trouble(dataset, number, trouble, status, "%s", what);
-    const bwi_bytes bytes = list.kind == BWI_LIST_BYTES ? bwi_list_bytes(&list) : (bwi_bytes){.size = 0};
-    if (f->image && list.kind == BWI_LIST_BYTES && list.count == 1)
+    }
+    bwi_bytes bytes = list.kind == BWI_LIST_BYTES ? bwi_list_bytes(&list) : (bwi_bytes){.size = 0};
+    if (f->image && list.kind == BWI_LIST_BYTES && list.count == 1) {
         return put_image(dataset, number, &bytes, to, trouble);
-    const int64_t count = list.kind == BWI_LIST_BYTES && list.count == 1 ? (int64_t)bytes.size : list.count;
-    if (list.kind != f->kind || count != f->count || (f->kind == BWI_LIST_BYTES && list.count != 1))
+    }
+    int64_t count = list.kind == BWI_LIST_BYTES && list.count == 1 ? (int64_t)bytes.size : list.count;
+    if (list.kind != f->kind || count != f->count || (f->kind == BWI_LIST_BYTES && list.count != 1)) {
         return bwi_trouble(dataset, number, trouble, BW_DATA_LOSS, "'%s' has %lld %s, expected %lld %s", f->name, (long long)count,
                            kinds[list.kind], (long long)f->count, kinds[f->kind]);
-    if (f->kind == BWI_LIST_BYTES)
+    }
+    if (f->kind == BWI_LIST_BYTES) {
         memcpy(to, bytes.data, bytes.size);
-    else
+    } else {
         bwi_list_read(&list, to);
+    }
     return BW_OK;
 }
 
@@ -116,13 +124,16 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     char what[BWI_EXAMPLE_TROUBLE];
     (void)epoch;
     bw_status status = bwi_record_next(file, &offset, &record, what);
-    if (status != BW_OK)
+    if (status != BW_OK) {
         return bwi_trouble(dataset, number, trouble, BW_DATA_LOSS, "%s", what);
-    if (!bwi_record_intact(&record))
+    }
+    if (!bwi_record_intact(&record)) {
         return bwi_trouble(dataset, number, trouble, BW_DATA_LOSS, "the record's checksum is wrong");
+    }
     for (int f = 0; f < dataset->column_count && status == BW_OK; f++) {
-        if (values[f])
+        if (values[f]) {
             status = put_feature(dataset, number, &record, &own->feature[f], values[f], trouble);
+        }
     }
     return status;
 }
@@ -138,8 +149,9 @@ static void close_records(bw_dataset *dataset)
         bwi_input_close(ctx, &file->input);
         bwi_spool_free(ctx, &file->spool);
     }
-    for (int i = 0; i < FIELDS; i++)
+    for (int i = 0; i < FIELDS; i++) {
         bwi_release(ctx, own->feature[i].name);
+    }
     bwi_release(ctx, own->file);
     bwi_release(ctx, own->offset);
     bwi_desks_close(ctx, &own->desks);
@@ -150,10 +162,11 @@ static void close_records(bw_dataset *dataset)
 static bw_status add_record(bw_context *ctx, records *own, size_t offset)
 {
     if (own->count == own->room) {
-        const int64_t room = 2 * own->room + 1024;
+        int64_t room = 2 * own->room + 1024;
         uint64_t *larger = bwi_grow(ctx, own->offset, (size_t)own->count, (size_t)room, sizeof *larger);
-        if (!larger)
+        if (!larger) {
             return BW_RESOURCE_EXHAUSTED;
+        }
         own->offset = larger;
         own->room = room;
     }
@@ -165,14 +178,16 @@ static bw_status add_record(bw_context *ctx, records *own, size_t offset)
 static bw_status read_more(bw_context *ctx, record_file *file, size_t *got)
 {
     bwi_spool *spool = &file->spool;
-    const size_t used = file->bytes.size;
+    size_t used = file->bytes.size;
     bw_status status = BW_OK;
-    if (spool->bytes == used)
+    if (spool->bytes == used) {
         status = bwi_spool_grow(ctx, spool, used, bwi_size_add(bwi_size_multiply(used, 2), PIECE), file->path);
-    if (status != BW_OK)
+    }
+    if (status != BW_OK) {
         return status;
+    }
     unsigned char *to = (unsigned char *)spool->memory + used;
-    const size_t room = spool->bytes - used;
+    size_t room = spool->bytes - used;
     status = file->gzip ? bwi_gzip_read(file->gzip, to, room, got) : bwi_input_read(ctx, &file->input, to, room, got);
     file->bytes = (bwi_bytes){.data = spool->memory, .size = used + *got};
     return status;
@@ -183,8 +198,9 @@ static bw_status read_record(bw_context *ctx, record_file *file)
 {
     bw_status status = BW_OK;
     size_t got = file->gzip || file->input.pipe.open;
-    while (status == BW_OK && got > 0 && file->bytes.size - file->scanned < bwi_record_size(&file->bytes, file->scanned))
+    while (status == BW_OK && got > 0 && file->bytes.size - file->scanned < bwi_record_size(&file->bytes, file->scanned)) {
         status = read_more(ctx, file, &got);
+    }
     return status;
 }
 
@@ -195,18 +211,21 @@ static bw_status scan_record(bw_dataset *root, record_file *file)
     records *own = root->own;
     bwi_bytes record;
     char what[BWI_EXAMPLE_TROUBLE];
-    const size_t before = file->scanned;
+    size_t before = file->scanned;
     bw_status status = read_record(ctx, file);
-    if (status != BW_OK)
+    if (status != BW_OK) {
         return status;
+    }
     status = bwi_record_next(&file->bytes, &file->scanned, &record, what);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = add_record(ctx, own, before);
-    else if (status != BW_OUT_OF_RANGE)
+    } else if (status != BW_OUT_OF_RANGE) {
         return bwi_fail(ctx, status, "%s: record %lld at byte %zu: %s", file->path, (long long)(own->count - file->first), before,
                         what);
-    if (status == BW_OK && own->count % CANCEL_EVERY == 0 && bwi_cancelled(ctx))
+    }
+    if (status == BW_OK && own->count % CANCEL_EVERY == 0 && bwi_cancelled(ctx)) {
         status = bwi_cancel_report(ctx);
+    }
     return status;
 }
 
@@ -215,15 +234,17 @@ static bw_status open_file(bw_dataset *root, const char *path)
     bw_context *ctx = root->owned.ctx;
     records *own = root->own;
     record_file *file = &own->file[own->files++];
-    const bool pipe = strcmp(path, "tfrecord:-") == 0;
+    bool pipe = strcmp(path, "tfrecord:-") == 0;
     bwi_bytes *mapped;
     *file = (record_file){.first = own->count, .bytes = {.data = (const unsigned char *)""}};
     file->path = bwi_copy_text(ctx, pipe ? "standard input" : path);
-    if (!file->path)
+    if (!file->path) {
         return BW_RESOURCE_EXHAUSTED;
-    if (pipe)
+    }
+    if (pipe) {
         return bwi_input_open(ctx, &file->input);
-    const bw_status status = bwi_dataset_map_file(root, path, &mapped);
+    }
+    bw_status status = bwi_dataset_map_file(root, path, &mapped);
     if (status != BW_OK || !bwi_gzip_is(mapped)) {
         file->bytes = status == BW_OK ? *mapped : file->bytes;
         return status;
@@ -238,10 +259,12 @@ static bw_status scan_file(bw_dataset *root, const char *path)
     bw_status status = open_file(root, path);
     record_file *file = &own->file[own->files - 1];
     root->live = file->input.pipe.open;
-    if (status == BW_OK && root->live)
+    if (status == BW_OK && root->live) {
         return scan_record(root, file);
-    while (status == BW_OK)
+    }
+    while (status == BW_OK) {
         status = scan_record(root, file);
+    }
     bwi_gzip_close(file->gzip);
     file->gzip = NULL;
     return status;
@@ -253,12 +276,15 @@ static bw_status scan_all(bw_dataset *root, const char *const *paths, int count)
     records *own = root->own;
     bw_status status = BW_OUT_OF_RANGE;
     own->file = bwi_allocate(ctx, (size_t)count, sizeof *own->file);
-    if (!own->file)
+    if (!own->file) {
         return BW_RESOURCE_EXHAUSTED;
-    for (int i = 0; i < count && status == BW_OUT_OF_RANGE; i++)
+    }
+    for (int i = 0; i < count && status == BW_OUT_OF_RANGE; i++) {
         status = scan_file(root, paths[i]);
-    if (status == BW_OUT_OF_RANGE && own->count == 0)
+    }
+    if (status == BW_OUT_OF_RANGE && own->count == 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: holds no records", paths[0]);
+    }
     root->numbers = own->count;
     root->count = root->live ? BWI_LIVE : own->count;
     return status == BW_OUT_OF_RANGE ? BW_OK : status;
@@ -269,13 +295,16 @@ static bw_status pull(bw_dataset *root, int64_t upto)
     records *own = root->own;
     record_file *file = &own->file[own->files - 1];
     bw_status status = BW_OK;
-    while (status == BW_OK && own->count < upto)
+    while (status == BW_OK && own->count < upto) {
         status = scan_record(root, file);
+    }
     root->numbers = own->count;
-    for (int f = 0; f < root->column_count; f++)
+    for (int f = 0; f < root->column_count; f++) {
         root->columns[f].samples = own->count;
-    if (status != BW_OUT_OF_RANGE)
+    }
+    if (status != BW_OUT_OF_RANGE) {
         return status;
+    }
     root->live = false;
     root->count = own->count;
     bwi_input_close(root->owned.ctx, &file->input);
@@ -304,14 +333,17 @@ static bw_status find_name(reading *r, const char *asked, const char *const *usu
     for (const char *const *at = asked ? only : usual; *at; at++) {
         const bw_status status = bwi_example_find(&r->record, *at, list, what);
         *name = *at;
-        if (status == BW_OK)
+        if (status == BW_OK) {
             return BW_OK;
-        if (status != BW_NOT_FOUND)
+        }
+        if (status != BW_NOT_FOUND) {
             return bwi_fail(r->ctx, status, "%s: record 0: %s", r->path, what);
+        }
     }
     *name = NULL;
-    if (!asked)
+    if (!asked) {
         return BW_OK;
+    }
     bwi_example_names(&r->record, names, sizeof names);
     return bwi_fail(r->ctx, BW_NOT_FOUND, "%s: record 0 has no feature '%s'; found %s", r->path, asked, names[0] ? names : "none");
 }
@@ -322,11 +354,13 @@ static bw_status choose_size(reading *r, const bwi_bytes *file)
     bwi_picture *size = &r->own->size;
     bool asked;
     bw_status status = bwi_picture_asked(r->ctx, r->options, r->path, size, &asked);
-    if (status != BW_OK || asked)
+    if (status != BW_OK || asked) {
         return status;
+    }
     status = bwi_picture_look(r->ctx, file->data, file->size, size, what);
-    if (status != BW_OK)
+    if (status != BW_OK) {
         return bwi_fail(r->ctx, status, "%s: record 0: %s", r->path, what);
+    }
     bwi_log(r->ctx, BW_LOG_INFO, "%s: images are brought to %lldx%lldx%d, the size of the first", r->path, (long long)size->height,
             (long long)size->width, size->channels);
     return BW_OK;
@@ -334,7 +368,7 @@ static bw_status choose_size(reading *r, const bwi_bytes *file)
 
 static bw_status describe_image(reading *r, feature *f, bwi_field *field, const bwi_bytes *file)
 {
-    const bw_status status = choose_size(r, file);
+    bw_status status = choose_size(r, file);
     const bwi_picture *size = &r->own->size;
     f->image = true;
     field->dtype = BW_U8;
@@ -349,17 +383,20 @@ static bw_status describe_image(reading *r, feature *f, bwi_field *field, const 
 /* One value of a target or a weight is a number, not a list of one. */
 static bw_status describe(reading *r, feature *f, const bwi_list *list, bwi_field *field)
 {
-    const bwi_bytes bytes = list->kind == BWI_LIST_BYTES ? bwi_list_bytes(list) : (bwi_bytes){.size = 0};
-    const bool input = field->role == BWI_ROLE_INPUT;
-    if (list->kind == BWI_LIST_BYTES && (list->count != 1 || !input))
+    bwi_bytes bytes = list->kind == BWI_LIST_BYTES ? bwi_list_bytes(list) : (bwi_bytes){.size = 0};
+    bool input = field->role == BWI_ROLE_INPUT;
+    if (list->kind == BWI_LIST_BYTES && (list->count != 1 || !input)) {
         return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: record 0: '%s' has %lld values of bytes; expected %s", r->path, f->name,
                         (long long)list->count, input ? "one" : "numbers");
+    }
     f->kind = list->kind;
-    if (list->kind == BWI_LIST_BYTES && bwi_picture_is(bytes.data, bytes.size))
+    if (list->kind == BWI_LIST_BYTES && bwi_picture_is(bytes.data, bytes.size)) {
         return describe_image(r, f, field, &bytes);
+    }
     f->count = list->kind == BWI_LIST_BYTES ? (int64_t)bytes.size : list->count;
-    if (f->count == 0)
+    if (f->count == 0) {
         return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: record 0: '%s' has no values", r->path, f->name);
+    }
     field->dtype = list->kind == BWI_LIST_BYTES ? BW_U8 : list->kind == BWI_LIST_FLOAT ? BW_F32 : BW_I64;
     field->rank = f->count == 1 && !input ? 0 : 1;
     field->shape[0] = f->count;
@@ -374,22 +411,26 @@ static bw_status add_field(reading *r, bwi_role role)
     bwi_field field = {.role = role};
     bwi_list list;
     char names[256];
-    if (role == BWI_ROLE_TARGET && asked[role] && !asked[role][0])
+    if (role == BWI_ROLE_TARGET && asked[role] && !asked[role][0]) {
         return BW_OK;
+    }
     bw_status status = find_name(r, asked[role], usual[role], &name, &list);
-    if (status != BW_OK)
+    if (status != BW_OK) {
         return status;
+    }
     if (!name && role == BWI_ROLE_INPUT) {
         bwi_example_names(&r->record, names, sizeof names);
         return bwi_fail(r->ctx, BW_NOT_FOUND, "%s: record 0 has no feature 'x' or 'image'; found %s; the option 'input' names one",
                         r->path, names[0] ? names : "none");
     }
-    if (!name)
+    if (!name) {
         return BW_OK;
+    }
     feature *f = &r->own->feature[r->root->column_count];
     f->name = bwi_copy_text(r->ctx, name);
-    if (!f->name)
+    if (!f->name) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     status = describe(r, f, &list, &field);
     return status == BW_OK ? bwi_dataset_declare(r->root, &field, r->path) : status;
 }
@@ -399,10 +440,12 @@ static bw_status find_features(reading *r)
     size_t offset = 0;
     char what[BWI_EXAMPLE_TROUBLE];
     bw_status status = bwi_record_next(&r->own->file[file_of(r->own, 0)].bytes, &offset, &r->record, what);
-    if (status != BW_OK || !bwi_record_intact(&r->record))
+    if (status != BW_OK || !bwi_record_intact(&r->record)) {
         return bwi_fail(r->ctx, BW_DATA_LOSS, "%s: record 0: %s", r->path, what[0] ? what : "the record's checksum is wrong");
-    for (int role = 0; role < FIELDS && status == BW_OK; role++)
+    }
+    for (int role = 0; role < FIELDS && status == BW_OK; role++) {
         status = add_field(r, (bwi_role)role);
+    }
     return status;
 }
 
@@ -410,22 +453,27 @@ bw_status bwi_tfrecord_read(bw_context *ctx, bw_dataset **root, const char *cons
 {
     *root = NULL;
     bw_status status = bwi_read_options_check(ctx, paths[0], options, BWI_READ_TARGET | BWI_READ_INPUT);
-    if (status != BW_OK)
+    if (status != BW_OK) {
         return status;
+    }
     reading r = {.ctx = ctx, .options = options, .path = paths[0]};
     r.root = bwi_dataset_root(ctx, &source, FIELDS, sizeof(records));
-    if (!r.root)
+    if (!r.root) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     r.own = r.root->own;
     bwi_desks_open(&r.own->desks);
     status = scan_all(r.root, paths, count);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = find_features(&r);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         status = bwi_scratch_open(r.root);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         *root = r.root;
-    else
+    } else {
         bw_dataset_free(r.root);
+    }
     return status;
 }

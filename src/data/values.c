@@ -9,17 +9,19 @@ static int find_field(const bw_dataset *dataset, const char *name)
     for (int f = 0; f < bwi_dataset_fields(dataset); f++) {
         const bwi_field *field = bwi_dataset_field(dataset, f);
         const char *prefix = prefixes[field->role];
-        if (name[0] == prefix[0] && (field->name[0] ? name[1] == '_' && strcmp(name + 2, field->name) == 0 : name[1] == 0))
+        if (name[0] == prefix[0] && (field->name[0] ? name[1] == '_' && strcmp(name + 2, field->name) == 0 : name[1] == 0)) {
             return f;
+        }
     }
     return -1;
 }
 
 int bw_dataset_field(const bw_dataset *dataset, const char *name, int64_t *shape)
 {
-    const int f = dataset && name && shape ? find_field(dataset, name) : -1;
-    if (f < 0)
+    int f = dataset && name && shape ? find_field(dataset, name) : -1;
+    if (f < 0) {
         return -1;
+    }
     const bwi_field *field = bwi_dataset_field(dataset, f);
     memcpy(shape, field->shape, (size_t)field->rank * sizeof *shape);
     return field->rank;
@@ -33,41 +35,50 @@ static bw_status gather(bw_dataset *dataset, int field, int64_t first, int64_t c
     int64_t numbers[AT_ONCE];
     char trouble[BWI_GATHER_TROUBLE] = "";
     for (int64_t done = 0; done < count; done += AT_ONCE) {
-        const int64_t n = count - done < AT_ONCE ? count - done : AT_ONCE;
-        for (int64_t i = 0; i < n; i++)
+        int64_t n = count - done < AT_ONCE ? count - done : AT_ONCE;
+        for (int64_t i = 0; i < n; i++) {
             numbers[i] = bwi_dataset_number(dataset, 0, first + done + i);
-        const bwi_destination place = {.data = to + done * values, .dtype = BW_F32, .h = 1, .w = 1, .c = values, .block = values};
-        const bwi_demand demand = {.field = field, .numbers = numbers, .n = n, .to = &place, .trouble = trouble};
-        const bw_status status = bwi_content_gather(dataset, &demand);
-        if (status != BW_OK)
+        }
+        bwi_destination place = {.data = to + done * values, .dtype = BW_F32, .h = 1, .w = 1, .c = values, .block = values};
+        bwi_demand demand = {.field = field, .numbers = numbers, .n = n, .to = &place, .trouble = trouble};
+        bw_status status = bwi_content_gather(dataset, &demand);
+        if (status != BW_OK) {
             return bwi_fail(ctx, status, "%s", trouble[0] ? trouble : "the values cannot be read");
-        if (bwi_cancelled(ctx))
+        }
+        if (bwi_cancelled(ctx)) {
             return bwi_cancel_report(ctx);
+        }
     }
     return BW_OK;
 }
 
 bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, float *values, size_t room)
 {
-    if (!dataset || !name)
+    if (!dataset || !name) {
         return BW_INVALID_ARGUMENT;
+    }
     bw_context *ctx = dataset->owned.ctx;
     bw_status status = bwi_pending(ctx);
-    if (status != BW_OK)
+    if (status != BW_OK) {
         return status;
-    const int f = find_field(dataset, name);
-    if (f < 0)
+    }
+    int f = find_field(dataset, name);
+    if (f < 0) {
         return bwi_fail(ctx, BW_NOT_FOUND, "the data has no field %.60s", name);
-    if (first < 0 || count < 0 || first > dataset->count || count > dataset->count - first)
+    }
+    if (first < 0 || count < 0 || first > dataset->count || count > dataset->count - first) {
         return bwi_fail(ctx, BW_OUT_OF_RANGE, "%s: expected samples among %lld, got %lld from %lld on", name,
                         (long long)dataset->count, (long long)count, (long long)first);
+    }
     const bwi_field *field = bwi_dataset_field(dataset, f);
     int64_t each = 1;
-    for (int i = 0; i < field->rank; i++)
+    for (int i = 0; i < field->rank; i++) {
         each *= field->shape[i];
-    if (room != bwi_size_multiply((size_t)count, (size_t)each) || (room > 0 && !values))
+    }
+    if (room != bwi_size_multiply((size_t)count, (size_t)each) || (room > 0 && !values)) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: expected room for %zu numbers, got %zu", name,
                         bwi_size_multiply((size_t)count, (size_t)each), room);
+    }
     status = bwi_dataset_begin_below(dataset); /* such as statistics that are fitted first */
     return status == BW_OK ? gather(dataset, f, first, count, each, values) : status;
 }

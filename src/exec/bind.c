@@ -111,7 +111,7 @@ static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, 
     const bw_node *node = i->node;
     size_t n = (size_t)node->number;
     int inputs = inputs_of(i);
-    const bwi_image image = bwi_node_image(node, (int64_t)1 << size);
+    bwi_image image = bwi_node_image(node, (int64_t)1 << size);
     *call = (bwi_call){.node = node,
                        .kernels = plan->kernels,
                        .prepared = plan->prepared[n * BWI_MAX_SIZES + (size_t)size],
@@ -148,7 +148,7 @@ static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, 
 
 static bwi_destination destination_of(const bwi_call *call)
 {
-    const bwi_image image = bwi_node_image(call->node, call->samples);
+    bwi_image image = bwi_node_image(call->node, call->samples);
     return (bwi_destination){
         .data = call->dst, .dtype = call->node->dtype, .h = image.h, .w = image.w, .c = image.c, .block = image.block};
 }

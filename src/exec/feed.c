@@ -62,12 +62,12 @@ static bool is_own(const bwi_exec *exec, int lane)
 static void run_lanes(void *user, int worker)
 {
     bwi_exec *exec = user;
-    const int64_t lanes = exec->plan->lanes;
+    int64_t lanes = exec->plan->lanes;
     int setting = exec->foreign ? bwi_onednn_begin() : 0;
     double begin = exec->ledger ? bwi_now() : 0;
     int turn = 0;
     for (int64_t n; (n = bwi_exec_next(exec, worker, &turn)) >= 0;) {
-        const int64_t k = exec->begin + n;
+        int64_t k = exec->begin + n;
         int lane = lane_at(exec, k);
         if (is_own(exec, lane)) {
             run_lane(exec, worker, lane, k, lanes);
@@ -176,9 +176,9 @@ static void finish_phase(bwi_exec *exec, int from)
 static bw_status run_tiles(bwi_exec *exec)
 {
     int workers = workers_for(exec);
-    const int64_t tiles = exec->end - exec->begin, lanes = exec->plan->lanes;
+    int64_t tiles = exec->end - exec->begin, lanes = exec->plan->lanes;
     /* Samples that are made ahead come in the order of tiles. */
-    const bool in_order = workers == 1 || bwi_dataset_begins(exec->piece.dataset);
+    bool in_order = workers == 1 || bwi_dataset_begins(exec->piece.dataset);
     bwi_exec_share_out(exec, in_order ? 1 : workers, tiles < lanes ? tiles : lanes);
     atomic_store_explicit(&exec->failed, 0, memory_order_relaxed);
     if (bwi_ranges_fit(exec)) {
@@ -261,17 +261,17 @@ static bw_status begin_data(const bwi_exec *exec)
     if (piece->scattered || !bwi_dataset_begins(piece->dataset)) {
         return BW_OK;
     }
-    const bwi_walk walk = {.epoch = piece->epoch,
-                           .plain = piece->plain,
-                           .again = plan->programs[exec->program].phase_count > 1,
-                           .room = exec->room,
-                           .first = piece->first,
-                           .count = piece->count,
-                           .tile = plan->tile,
-                           .lanes = plan->lanes,
-                           .workers = plan->workers,
-                           .first_lane = first_own_lane(exec),
-                           .own_lanes = plan->own_lanes};
+    bwi_walk walk = {.epoch = piece->epoch,
+                     .plain = piece->plain,
+                     .again = plan->programs[exec->program].phase_count > 1,
+                     .room = exec->room,
+                     .first = piece->first,
+                     .count = piece->count,
+                     .tile = plan->tile,
+                     .lanes = plan->lanes,
+                     .workers = plan->workers,
+                     .first_lane = first_own_lane(exec),
+                     .own_lanes = plan->own_lanes};
     bw_status status = bwi_dataset_begin(piece->dataset, &walk);
     if (plan->ranks > 1) {
         bw_status all = exec->rank->agree(exec->ctx, status);
@@ -303,9 +303,9 @@ static bw_status feed_piece(bwi_exec *exec, int program, const bwi_piece *piece,
 /* Not for training: the window stays as it is. */
 static bw_status feed_aside(bwi_exec *exec, int program, const bwi_piece *piece, float *const *predictions)
 {
-    const int64_t samples = exec->samples, tiles = exec->tiles;
-    const int window_program = exec->program;
-    const bwi_piece window_piece = exec->piece;
+    int64_t samples = exec->samples, tiles = exec->tiles;
+    int window_program = exec->program;
+    bwi_piece window_piece = exec->piece;
     exec->samples = exec->tiles = 0;
     bw_status status = feed_piece(exec, program, piece, predictions);
     exec->samples = samples;

@@ -119,7 +119,7 @@ static void open_tiles(bwi_exec *exec)
 
 void bwi_ranges_run(bwi_exec *exec)
 {
-    const int tiles = tiles_of(exec), count = phase_of(exec)->count - exec->plan->programs[exec->program].phases[0].waiting;
+    int tiles = tiles_of(exec), count = phase_of(exec)->count - exec->plan->programs[exec->program].phases[0].waiting;
     open_tiles(exec);
     for (int n = 0; n < count && !atomic_load(&exec->failed); n++) {
         const bwi_bound *b = bound_at(exec, 0, n);
@@ -152,15 +152,15 @@ static float *room_of(const bwi_exec *exec, int tile, int instruction)
 static void fill_room(bwi_exec *exec, int worker, int first, int64_t unit)
 {
     (void)worker;
-    const int tiles = tiles_of(exec), tile = (int)(unit % tiles), instruction = first + (int)(unit / tiles);
+    int tiles = tiles_of(exec), tile = (int)(unit % tiles), instruction = first + (int)(unit / tiles);
     const bwi_bound *b = bound_at(exec, tile, instruction);
     exec->bounds[unit] = b->call.node->op->wait(&b->call, room_of(exec, tile, instruction));
 }
 
 bool bwi_ranges_bounded(bwi_exec *exec)
 {
-    const int tiles = tiles_of(exec), count = phase_of(exec)->count;
-    const int waiting = exec->plan->programs[exec->program].phases[0].waiting;
+    int tiles = tiles_of(exec), count = phase_of(exec)->count;
+    int waiting = exec->plan->programs[exec->program].phases[0].waiting;
     bool bounded = true;
     if (exec->waiting == BWI_WAITS) {
         atomic_store(&exec->failed, 0);
@@ -236,7 +236,7 @@ static void settle_part(bwi_exec *exec, int worker, int unused, int64_t number)
     int instruction = 0;
     if (part_at(exec, &number, &instruction)) {
         for (int t = 0; t < tiles_of(exec); t++) {
-            const bwi_waiting one = {&bound_at(exec, t, instruction)->call, room_of(exec, t, instruction)};
+            bwi_waiting one = {&bound_at(exec, t, instruction)->call, room_of(exec, t, instruction)};
             lane_sink to = {exec, t};
             one.call->node->op->wait_part(&one, 1, number, &(bwi_sink){.take = store_in_lane, .user = &to});
         }

@@ -151,7 +151,7 @@ static void sum(bwi_exec *exec, int t)
     bwi_table *table = &exec->tables[t];
     exec->table = t;
     bool share = table->count > SHARE && table->count * table->records.width > WORTH_SHARING_FLOATS;
-    const int workers = share ? exec->plan->workers : 1;
+    int workers = share ? exec->plan->workers : 1;
     bwi_exec_share_out(exec, workers, (table->count + SHARE - 1) / SHARE);
     bwi_pool_run(exec->ctx, workers, sum_shares, exec);
     table->squared = 0;

@@ -15,10 +15,10 @@ void bwi_exec_share_out(bwi_exec *exec, int stretches, int64_t count)
 int64_t bwi_exec_next(bwi_exec *exec, int worker, int *turn)
 {
     for (; *turn < exec->stretches; ++*turn) {
-        const int s = worker < exec->stretches ? worker + *turn : *turn;
+        int s = worker < exec->stretches ? worker + *turn : *turn;
         bwi_worker *owner = &exec->workers[s < exec->stretches ? s : s - exec->stretches];
         if (atomic_load_explicit(&owner->next, memory_order_relaxed) < owner->end) {
-            const int64_t number = atomic_fetch_add_explicit(&owner->next, 1, memory_order_relaxed);
+            int64_t number = atomic_fetch_add_explicit(&owner->next, 1, memory_order_relaxed);
             if (number < owner->end) {
                 return number;
             }

@@ -45,7 +45,7 @@ static bw_status gather(const bwi_tile *tile, const bwi_call *call)
     const bwi_input_attributes *a = call->node->attributes;
     const bwi_bound *bound = bwi_bound_of(call);
     const bwi_destination *to = exec->piece.scattered && a->role == 0 ? &bound->sequence : &bound->to;
-    const int epoch = exec->piece.plain ? BWI_EPOCH_NONE : exec->piece.epoch;
+    int epoch = exec->piece.plain ? BWI_EPOCH_NONE : exec->piece.epoch;
     tile->trouble[0] = 0;
     bw_status status = bwi_dataset_gather(exec->piece.dataset, a->field, epoch, tile->numbers, tile->samples, to, tile->trouble);
     if (status != BW_OK && !tile->trouble[0]) {
@@ -137,7 +137,7 @@ bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k)
 bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
 {
     const bwi_plan *plan = exec->plan;
-    const bwi_tile tile = bwi_exec_tile(exec, worker, lane, k);
+    bwi_tile tile = bwi_exec_tile(exec, worker, lane, k);
     bwi_bound *list = bwi_exec_bound(exec, exec->program, exec->phase, worker, __builtin_ctzll((unsigned long long)tile.samples));
     int count = exec->phases[exec->program][exec->phase].count;
     if (exec->hooks.tile) {

@@ -80,7 +80,7 @@ static bool is_whole(const bwi_exec *exec)
 static bool reduce_whole(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
-    const int64_t floats = (int64_t)(plan->lane_sums / sizeof(float)), stride = (int64_t)(plan->lane_bytes / sizeof(float));
+    int64_t floats = (int64_t)(plan->lane_sums / sizeof(float)), stride = (int64_t)(plan->lane_bytes / sizeof(float));
     return plan->kernels->lanes_sum_finite(floats, used_lanes(exec), stride, gradient_at(exec, 0, 0));
 }
 
@@ -94,7 +94,7 @@ static void update_block(bwi_exec *exec, int worker, int64_t number)
         }
         return;
     }
-    const int64_t record = number - exec->block_count, records = bwi_records_blocks(exec);
+    int64_t record = number - exec->block_count, records = bwi_records_blocks(exec);
     if (record < records) {
         bwi_records_update(exec, worker, record);
     } else {
@@ -159,7 +159,7 @@ static void share_blocks(bwi_exec *exec, void (*work)(bwi_exec *exec, int worker
         }
         return;
     }
-    const int workers = is_shared(exec, floats) ? exec->plan->workers : 1;
+    int workers = is_shared(exec, floats) ? exec->plan->workers : 1;
     bwi_exec_share_out(exec, workers, s.count);
     bwi_pool_run(exec->ctx, workers, share, &s);
 }
@@ -312,7 +312,7 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "nothing to apply: no sample's gradient was added");
     }
     unsigned state = bwi_float_begin();
-    exec->norms_wanted = squared_norm != NULL;
+    exec->norms_wanted = squared_norm;
     if (exec->waiting && (exec->norms_wanted || exec->hooks.lane_norm || !bwi_ranges_bounded(exec))) {
         bwi_ranges_settle(exec);
     }
@@ -320,7 +320,7 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
     if (tell && exec->hooks.lane_norm && status == BW_OK) {
         tell_lane_norms(exec);
     }
-    const bool whole = is_whole(exec);
+    bool whole = is_whole(exec);
     if (status == BW_OK && !(whole && reduce_whole(exec))) {
         status = reduce_blocks(exec, whole, squared_norm); /* of a whole that is not finite: the blocks tell which is not */
     }

@@ -23,7 +23,7 @@ typedef enum task { LOAD, LOAD_WEIGHTS, SAVE } task;
 
 static bool can(const bwi_file_row *row, task what)
 {
-    return what == LOAD ? row->load != NULL : what == SAVE ? row->save != NULL : row->load_weights != NULL;
+    return what == LOAD ? !!row->load : what == SAVE ? !!row->save : !!row->load_weights;
 }
 
 static bw_status refuse(bw_context *ctx, const char *path, task what, const bwi_file_row *row)

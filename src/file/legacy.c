@@ -85,7 +85,7 @@ static bw_status find_layer(const legacy *l, const bw_model *model, int layer, c
             status = add_names(l, group, names, count, &model->graph, &f);
         }
         bwi_release(l->ctx, names);
-        more = chunk < 0 ? names == NULL : names != NULL;
+        more = !names == (chunk < 0);
     }
     if (status == BW_OK && f.taken != f.count) {
         status = bwi_fail(l->ctx, BW_DATA_LOSS, "%s: %s: expected %d weights, found %d", l->path, group, f.count, f.taken);

@@ -267,7 +267,7 @@ static void put_permute(bwi_onnx *o, const bw_node *node)
 static void put_slice(bwi_onnx *o, const bw_node *node)
 {
     const bwi_slice_attributes *a = node->attributes;
-    const int64_t end = a->start + a->count, axis = a->axis + 1;
+    int64_t end = a->start + a->count, axis = a->axis + 1;
     bwi_onnx_name first, behind, along;
     const char *x = last(o, node, 0);
     bwi_onnx_wholes(o, first, 1, &a->start);
@@ -314,7 +314,7 @@ static void put_softmax_axis(bwi_onnx *o, const bw_node *node)
 static void put_l2_normalize(bwi_onnx *o, const bw_node *node)
 {
     const bwi_axis_attributes *a = node->attributes;
-    const int64_t axis = a->axis + 1;
+    int64_t axis = a->axis + 1;
     bwi_onnx_name norm, least, divisor;
     const char *x = last(o, node, 0);
     bwi_onnx_begin(o, "ReduceL2", (const char *[]){x, NULL}, bwi_onnx_new(o, norm));
@@ -484,8 +484,8 @@ static void put_index_mask(bwi_onnx *o, const bw_node *node)
 static void put_masked_average(bwi_onnx *o, const bw_node *node)
 {
     const bwi_shape *x_shape = &node->input[0]->shape;
-    const bwi_shape column = {.rank = 2, .extent = {x_shape->extent[0], 1}};
-    const int64_t axis = 1;
+    bwi_shape column = {.rank = 2, .extent = {x_shape->extent[0], 1}};
+    int64_t axis = 1;
     bwi_onnx_name mask, masked, sum, count, one, divisor, axes;
     const char *x = last(o, node, 0), *m = last(o, node, 1);
     bwi_onnx_reshape(o, m, bwi_onnx_new(o, mask), &column);

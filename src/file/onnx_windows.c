@@ -114,7 +114,7 @@ static void put_pad(bwi_onnx *o, const bw_node *node)
 static void put_upsample(bwi_onnx *o, const bw_node *node)
 {
     const bwi_upsample2d_attributes *a = node->attributes;
-    const int64_t four = 4;
+    int64_t four = 4;
     const float factors[4] = {1, 1, (float)a->size[0], (float)a->size[1]};
     bwi_onnx_name scales = "";
     const char *x = first(o, node);

@@ -309,7 +309,7 @@ static bw_status save(bw_model *model, const char *path, void **file, size_t *si
     } else {
         bwi_release(model->ctx, bytes);
     }
-    bool made = values != NULL;
+    bool made = values;
     bwi_release(model->ctx, values);
     bwi_text_free(&w.text);
     return made ? BW_OK : BW_RESOURCE_EXHAUSTED;

@@ -42,7 +42,7 @@ static const bwi_place *find_place(const bwi_place *places, int count, const cha
 /* Some versions keep the state of random layers, which is not a variable here. */
 static bool is_seed(const char *name)
 {
-    return strstr(name, "/seed_generator/") != NULL;
+    return strstr(name, "/seed_generator/");
 }
 
 static bw_status check_places(const bw_model *model, const bwi_hdf5 *file, const char *path, const bwi_place *places, int count)

@@ -29,33 +29,38 @@ static bw_status fail(char *trouble, bw_status status, const char *format, ...)
 static uint64_t little(const unsigned char *at, int bytes)
 {
     uint64_t value = 0;
-    for (int i = bytes - 1; i >= 0; i--)
+    for (int i = bytes - 1; i >= 0; i--) {
         value = value << 8 | at[i];
+    }
     return value;
 }
 
 static bool right_sum(const unsigned char *bytes, size_t size, const unsigned char *sum)
 {
-    const uint32_t crc = bwi_crc32c(bytes, size);
+    uint32_t crc = bwi_crc32c(bytes, size);
     return (uint32_t)((crc >> 15 | crc << 17) + 0xa282ead8u) == (uint32_t)little(sum, 4);
 }
 
 bw_status bwi_record_next(const bwi_bytes *file, size_t *offset, bwi_bytes *record, char *trouble)
 {
-    const size_t left = file->size - *offset;
+    size_t left = file->size - *offset;
     const unsigned char *at = file->data + *offset;
     trouble[0] = 0;
-    if (left == 0)
+    if (left == 0) {
         return BW_OUT_OF_RANGE;
-    if (left < HEAD + TAIL)
+    }
+    if (left < HEAD + TAIL) {
         return fail(trouble, BW_DATA_LOSS, "the file ends within a record");
-    if (!right_sum(at, 8, at + 8))
+    }
+    if (!right_sum(at, 8, at + 8)) {
         return fail(trouble, BW_DATA_LOSS, "the checksum of the record's length is wrong%s",
                     *offset ? "" : ": no TFRecord file, or packed");
-    const uint64_t length = little(at, 8);
-    if (length > left - HEAD - TAIL)
+    }
+    uint64_t length = little(at, 8);
+    if (length > left - HEAD - TAIL) {
         return fail(trouble, BW_DATA_LOSS, "a record of %llu bytes, and the file has %zu left", (unsigned long long)length,
                     left - HEAD - TAIL);
+    }
     *record = (bwi_bytes){.data = at + HEAD, .size = (size_t)length};
     *offset += HEAD + (size_t)length + TAIL;
     return BW_OK;
@@ -64,9 +69,10 @@ bw_status bwi_record_next(const bwi_bytes *file, size_t *offset, bwi_bytes *reco
 size_t bwi_record_size(const bwi_bytes *file, size_t offset)
 {
     const unsigned char *at = file->data + offset;
-    if (file->size - offset < HEAD || !right_sum(at, 8, at + 8))
+    if (file->size - offset < HEAD || !right_sum(at, 8, at + 8)) {
         return HEAD;
-    const uint64_t length = little(at, 8);
+    }
+    uint64_t length = little(at, 8);
     return length < SIZE_MAX / 2 ? HEAD + (size_t)length + TAIL : SIZE_MAX;
 }
 
@@ -98,10 +104,11 @@ static bool next_varint(wire *w, uint64_t *value)
 {
     *value = 0;
     for (int shift = 0; shift < 64 && w->at < w->end; shift += 7) {
-        const unsigned char byte = *w->at++;
+        unsigned char byte = *w->at++;
         *value |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128)
+        if (byte < 128) {
             return true;
+        }
     }
     w->damaged = true;
     return false;
@@ -122,8 +129,9 @@ static bool next_bytes(wire *w, uint64_t size, bwi_bytes *bytes)
 static bool next_field(wire *w, wire_field *field)
 {
     uint64_t key, size;
-    if (w->at == w->end || !next_varint(w, &key))
+    if (w->at == w->end || !next_varint(w, &key)) {
         return false;
+    }
     field->number = key >> 3;
     field->type = (int)(key & 7);
     field->bytes = (bwi_bytes){.size = 0};
@@ -160,20 +168,25 @@ static bool next_part(wire *w, uint64_t number, bwi_bytes *bytes)
 /* Values of the list's kind in a part of it; -1: damaged. */
 static int64_t count_part(bwi_list_kind kind, const wire_field *field)
 {
-    const bool packed = field->type == WIRE_BYTES;
-    if (field->number != 1)
+    bool packed = field->type == WIRE_BYTES;
+    if (field->number != 1) {
         return 0;
-    if (kind == BWI_LIST_BYTES)
+    }
+    if (kind == BWI_LIST_BYTES) {
         return packed ? 1 : -1;
-    if (kind == BWI_LIST_FLOAT)
+    }
+    if (kind == BWI_LIST_FLOAT) {
         return packed ? (field->bytes.size % 4 ? -1 : (int64_t)(field->bytes.size / 4)) : field->type == WIRE_32 ? 1 : -1;
-    if (!packed)
+    }
+    if (!packed) {
         return field->type == WIRE_VARINT ? 1 : -1;
+    }
     wire w = wire_of(&field->bytes);
     int64_t count = 0;
     uint64_t value;
-    while (w.at < w.end && next_varint(&w, &value))
+    while (w.at < w.end && next_varint(&w, &value)) {
         count++;
+    }
     return w.damaged ? -1 : count;
 }
 
@@ -183,9 +196,10 @@ static bool count_list(bwi_list *list)
     wire_field field;
     list->count = 0;
     while (next_field(&w, &field)) {
-        const int64_t count = count_part(list->kind, &field);
-        if (count < 0)
+        int64_t count = count_part(list->kind, &field);
+        if (count < 0) {
             return false;
+        }
         list->count += count;
     }
     return !w.damaged;
@@ -203,11 +217,12 @@ void bwi_list_read(const bwi_list *list, void *to)
     wire w = wire_of(&list->bytes);
     wire_field field;
     while (next_field(&w, &field)) {
-        if (field.number != 1)
+        if (field.number != 1) {
             continue;
+        }
         if (list->kind == BWI_LIST_FLOAT) {
             for (size_t i = 0; i < field.bytes.size; i += 4, at += 4) {
-                const uint32_t bits = (uint32_t)little(field.bytes.data + i, 4);
+                uint32_t bits = (uint32_t)little(field.bytes.data + i, 4);
                 memcpy(at, &bits, sizeof bits);
             }
         } else if (field.type == WIRE_VARINT) {
@@ -215,8 +230,9 @@ void bwi_list_read(const bwi_list *list, void *to)
         } else {
             wire packed = wire_of(&field.bytes);
             uint64_t value;
-            while (packed.at < packed.end && next_varint(&packed, &value))
+            while (packed.at < packed.end && next_varint(&packed, &value)) {
                 at = put_whole(at, value);
+            }
         }
     }
 }
@@ -237,8 +253,9 @@ static bool read_feature(const bwi_bytes *feature, bwi_list *list)
     wire_field field;
     *list = (bwi_list){.kind = BWI_LIST_NONE};
     while (next_field(&w, &field)) {
-        if (field.type == WIRE_BYTES && field.number >= BWI_LIST_BYTES && field.number <= BWI_LIST_INT64)
+        if (field.type == WIRE_BYTES && field.number >= BWI_LIST_BYTES && field.number <= BWI_LIST_INT64) {
             *list = (bwi_list){.kind = (bwi_list_kind)field.number, .bytes = field.bytes};
+        }
     }
     return !w.damaged && (list->kind == BWI_LIST_NONE || count_list(list));
 }
@@ -250,17 +267,18 @@ static bool read_entry(const bwi_bytes *entry, bwi_bytes *key, bwi_bytes *value)
     wire_field field;
     *key = *value = (bwi_bytes){.data = entry->data, .size = 0};
     while (next_field(&w, &field)) {
-        if (field.type == WIRE_BYTES && field.number == 1)
+        if (field.type == WIRE_BYTES && field.number == 1) {
             *key = field.bytes;
-        else if (field.type == WIRE_BYTES && field.number == 2)
+        } else if (field.type == WIRE_BYTES && field.number == 2) {
             *value = field.bytes;
+        }
     }
     return !w.damaged;
 }
 
 bw_status bwi_example_find(const bwi_bytes *record, const char *name, bwi_list *list, char *trouble)
 {
-    const size_t length = strlen(name);
+    size_t length = strlen(name);
     wire example = wire_of(record);
     bwi_bytes features, entry, key, value;
     bool found = false, damaged = false;
@@ -270,16 +288,19 @@ bw_status bwi_example_find(const bwi_bytes *record, const char *name, bwi_list *
         wire w = wire_of(&features);
         while (!damaged && next_part(&w, 1, &entry)) {
             damaged = !read_entry(&entry, &key, &value);
-            if (damaged || key.size != length || memcmp(key.data, name, length) != 0)
+            if (damaged || key.size != length || memcmp(key.data, name, length) != 0) {
                 continue;
+            }
             found = true;
-            if (!read_feature(&value, list))
+            if (!read_feature(&value, list)) {
                 return fail(trouble, BW_DATA_LOSS, "the feature %s is damaged", bwi_quote(quoted, name, length));
+            }
         }
         damaged = damaged || w.damaged;
     }
-    if (damaged || example.damaged)
+    if (damaged || example.damaged) {
         return fail(trouble, BW_DATA_LOSS, "the record is no tf.train.Example, or is damaged");
+    }
     return found ? BW_OK : BW_NOT_FOUND;
 }
 

@@ -251,7 +251,7 @@ static inline uint64_t bwi_digits_others(uint64_t digits)
 /* The number of eight digits, the first of which weighs most: pairs, then fours, then all of them. */
 static inline uint64_t bwi_digits_value(uint64_t digits)
 {
-    const uint64_t pairs = digits * 10 + (digits >> 8), mask = 0x000000FF000000FFu;
+    uint64_t pairs = digits * 10 + (digits >> 8), mask = 0x000000FF000000FFu;
     return ((pairs & mask) * 0x000F424000000064u + ((pairs >> 16) & mask) * 0x0000271000000001u) >> 32;
 }
 

@@ -41,12 +41,13 @@ static void give(voidpf user, voidpf memory)
 size_t bwi_inflate(bw_context *ctx, const void *from, size_t size, void *to, size_t room)
 {
     z_stream stream = {.zalloc = try_take, .zfree = give, .opaque = ctx, .next_in = from, .next_out = to};
-    if (size > UINT32_MAX || room > UINT32_MAX || inflateInit(&stream) != Z_OK)
+    if (size > UINT32_MAX || room > UINT32_MAX || inflateInit(&stream) != Z_OK) {
         return 0;
+    }
     stream.avail_in = (uInt)size;
     stream.avail_out = (uInt)room;
-    const int result = inflate(&stream, Z_FINISH);
-    const size_t got = room - stream.avail_out;
+    int result = inflate(&stream, Z_FINISH);
+    size_t got = room - stream.avail_out;
     inflateEnd(&stream);
     return result == Z_STREAM_END ? got : 0;
 }
@@ -61,8 +62,9 @@ static bw_status open_gzip(bw_context *ctx, bwi_gzip **gzip, const unsigned char
 {
     *gzip = NULL;
     bwi_gzip *made = bwi_allocate(ctx, 1, sizeof *made);
-    if (!made)
+    if (!made) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     *made = (bwi_gzip){.ctx = ctx, .path = path, .next = data, .end = data + size, .pipe = pipe};
     made->stream.zalloc = take;
     made->stream.zfree = give;
@@ -84,10 +86,12 @@ bw_status bwi_gzip_open(bw_context *ctx, bwi_gzip **gzip, const bwi_bytes *file,
 
 void bwi_gzip_close(bwi_gzip *gzip)
 {
-    if (!gzip)
+    if (!gzip) {
         return;
-    if (gzip->open)
+    }
+    if (gzip->open) {
         inflateEnd(&gzip->stream);
+    }
     bwi_release(gzip->ctx, gzip->piece);
     bwi_release(gzip->ctx, gzip);
 }
@@ -102,9 +106,10 @@ static bw_status fail_damaged(bwi_gzip *gzip, const char *what)
 static bw_status refill(bwi_gzip *gzip)
 {
     size_t got = 0;
-    if (!gzip->pipe || gzip->drained || gzip->next < gzip->end)
+    if (!gzip->pipe || gzip->drained || gzip->next < gzip->end) {
         return BW_OK;
-    const bw_status status = bwi_pipe_read(gzip->ctx, gzip->pipe, gzip->piece, PIPED, &got);
+    }
+    bw_status status = bwi_pipe_read(gzip->ctx, gzip->pipe, gzip->piece, PIPED, &got);
     gzip->next = gzip->piece;
     gzip->end = gzip->piece + got;
     gzip->drained = status == BW_OK && got == 0;
@@ -114,15 +119,17 @@ static bw_status refill(bwi_gzip *gzip)
 /* After a member: zeros are padding, anything else must be another member. */
 static bw_status begin_member(bwi_gzip *gzip)
 {
-    while (gzip->next < gzip->end && *gzip->next == 0)
+    while (gzip->next < gzip->end && *gzip->next == 0) {
         gzip->next++;
+    }
     if (gzip->next == gzip->end) {
         gzip->ended = !gzip->pipe || gzip->drained;
         return BW_OK;
     }
-    const uLong total = gzip->stream.total_out;
-    if (inflateReset(&gzip->stream) != Z_OK)
+    uLong total = gzip->stream.total_out;
+    if (inflateReset(&gzip->stream) != Z_OK) {
         return fail_damaged(gzip, "another member cannot begin");
+    }
     gzip->stream.total_out = total;
     gzip->between = false;
     return BW_OK;
@@ -131,22 +138,25 @@ static bw_status begin_member(bwi_gzip *gzip)
 static bw_status unpack(bwi_gzip *gzip, unsigned char *to, size_t size, size_t *got)
 {
     z_stream *stream = &gzip->stream;
-    const size_t left = (size_t)(gzip->end - gzip->next);
+    size_t left = (size_t)(gzip->end - gzip->next);
     stream->next_in = gzip->next;
     stream->avail_in = (uInt)(left < LARGEST_PIECE ? left : LARGEST_PIECE);
     stream->next_out = to;
     stream->avail_out = (uInt)(size < LARGEST_PIECE ? size : LARGEST_PIECE);
-    const uInt before = stream->avail_out;
-    const int result = inflate(stream, Z_NO_FLUSH);
+    uInt before = stream->avail_out;
+    int result = inflate(stream, Z_NO_FLUSH);
     gzip->next = stream->next_in;
     *got = before - stream->avail_out;
     gzip->between = result == Z_STREAM_END;
-    if (result == Z_MEM_ERROR)
+    if (result == Z_MEM_ERROR) {
         return bwi_fail(gzip->ctx, BW_RESOURCE_EXHAUSTED, "%s: no memory to unpack it", gzip->path);
-    if (result != Z_STREAM_END && result != Z_OK && result != Z_BUF_ERROR)
+    }
+    if (result != Z_STREAM_END && result != Z_OK && result != Z_BUF_ERROR) {
         return fail_damaged(gzip, stream->msg ? stream->msg : "no deflated data");
-    if (result != Z_STREAM_END && gzip->next == gzip->end && *got == 0 && (!gzip->pipe || gzip->drained))
+    }
+    if (result != Z_STREAM_END && gzip->next == gzip->end && *got == 0 && (!gzip->pipe || gzip->drained)) {
         return fail_damaged(gzip, "it ends early");
+    }
     return BW_OK;
 }
 
@@ -156,13 +166,15 @@ bw_status bwi_gzip_read(bwi_gzip *gzip, void *to, size_t size, size_t *got)
     *got = 0;
     while (status == BW_OK && *got < size && !gzip->ended) {
         size_t more = 0;
-        if (gzip->pipe && *got > 0 && gzip->next == gzip->end)
+        if (gzip->pipe && *got > 0 && gzip->next == gzip->end) {
             break; /* what has come is not kept waiting */
+        }
         status = refill(gzip);
-        if (status == BW_OK && gzip->between)
+        if (status == BW_OK && gzip->between) {
             status = begin_member(gzip);
-        else if (status == BW_OK)
+        } else if (status == BW_OK) {
             status = unpack(gzip, (unsigned char *)to + *got, size - *got, &more);
+        }
         *got += more;
     }
     return status;
@@ -192,26 +204,31 @@ static bw_status begin_input(bw_context *ctx, bwi_input *input)
         status = bwi_pipe_read(ctx, &input->pipe, input->first + input->ahead, sizeof input->first - input->ahead, &more);
         input->ahead += status == BW_OK ? more : 0;
     }
-    if (status != BW_OK)
+    if (status != BW_OK) {
         return status;
+    }
     input->begun = true;
-    const bwi_bytes first = {.data = input->first, .size = input->ahead};
-    if (!bwi_gzip_is(&first))
+    bwi_bytes first = {.data = input->first, .size = input->ahead};
+    if (!bwi_gzip_is(&first)) {
         return BW_OK;
+    }
     input->ahead = 0;
     return open_gzip(ctx, &input->gzip, input->first, sizeof input->first, &input->pipe, "standard input");
 }
 
 bw_status bwi_input_read(bw_context *ctx, bwi_input *input, void *to, size_t size, size_t *got)
 {
-    const bw_status status = input->begun ? BW_OK : begin_input(ctx, input);
+    bw_status status = input->begun ? BW_OK : begin_input(ctx, input);
     *got = 0;
-    if (status != BW_OK)
+    if (status != BW_OK) {
         return status;
-    if (input->gzip)
+    }
+    if (input->gzip) {
         return bwi_gzip_read(input->gzip, to, size, got);
-    if (input->ahead == 0)
+    }
+    if (input->ahead == 0) {
         return bwi_pipe_read(ctx, &input->pipe, to, size, got);
+    }
     *got = input->ahead < size ? input->ahead : size;
     memcpy(to, input->first, *got);
     memmove(input->first, input->first + *got, input->ahead - *got);

@@ -51,15 +51,16 @@ static bool is_half(hid_t type)
 static bool plain_type(hid_t type, bw_dtype *dtype)
 {
     static const bw_dtype whole[2][4] = {{BW_U8, BW_U16, BW_U32, BW_U64}, {BW_I8, BW_I16, BW_I32, BW_I64}};
-    const size_t size = H5Tget_size(type);
+    size_t size = H5Tget_size(type);
     if (H5Tget_class(type) == H5T_FLOAT) {
         *dtype = size == 2 ? BW_F16 : size == 4 ? BW_F32 : BW_F64;
         return is_half(type) || H5Tequal(type, H5T_IEEE_F32LE) > 0 || H5Tequal(type, H5T_IEEE_F32BE) > 0 ||
                H5Tequal(type, H5T_IEEE_F64LE) > 0 || H5Tequal(type, H5T_IEEE_F64BE) > 0;
     }
     if (H5Tget_class(type) != H5T_INTEGER || (size != 1 && size != 2 && size != 4 && size != 8) ||
-        H5Tget_precision(type) != 8 * size || H5Tget_offset(type) != 0)
+        H5Tget_precision(type) != 8 * size || H5Tget_offset(type) != 0) {
         return false;
+    }
     *dtype = whole[H5Tget_sign(type) == H5T_SGN_2][size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3];
     return true;
 }
@@ -71,13 +72,15 @@ static bool read_shape(hid_t space, bwi_hdf5_entry *entry)
         entry->rank = 0;
         return true;
     }
-    if (H5Sget_simple_extent_type(space) != H5S_SIMPLE)
+    if (H5Sget_simple_extent_type(space) != H5S_SIMPLE) {
         return false;
+    }
     entry->rank = H5Sget_simple_extent_dims(space, extents, NULL);
     for (int i = 0; i < entry->rank && i < BW_MAX_RANK; i++) {
         entry->shape[i] = (int64_t)extents[i];
-        if (extents[i] > INT64_MAX)
+        if (extents[i] > INT64_MAX) {
             return false;
+        }
     }
     return entry->rank >= 0 && entry->rank <= BW_MAX_RANK;
 }
@@ -85,28 +88,32 @@ static bool read_shape(hid_t space, bwi_hdf5_entry *entry)
 static size_t entry_bytes(const bwi_hdf5_entry *entry)
 {
     size_t bytes = bwi_dtype_size(entry->dtype);
-    for (int i = 0; i < entry->rank; i++)
+    for (int i = 0; i < entry->rank; i++) {
         bytes = bwi_size_multiply(bytes, (size_t)entry->shape[i]);
+    }
     return bytes;
 }
 
 /* What would lead outside or expand is refused; NULL: nothing. */
 static const char *outside(hid_t plan)
 {
-    if (H5Pget_layout(plan) == H5D_VIRTUAL)
+    if (H5Pget_layout(plan) == H5D_VIRTUAL) {
         return "is a virtual dataset, which other files stand behind: refused";
-    if (H5Pget_external_count(plan) != 0)
+    }
+    if (H5Pget_external_count(plan) != 0) {
         return "has its values in another file: refused";
+    }
     return NULL;
 }
 
 /* Where the values stand in the image, one after another and in this machine's byte order; -1: nowhere. */
 static int64_t find_place(const bwi_hdf5 *file, const bwi_hdf5_entry *entry, hid_t dataset, hid_t type, hid_t plan)
 {
-    if (!entry->stored || H5Pget_layout(plan) != H5D_CONTIGUOUS || H5Tget_order(type) != H5Tget_order(H5T_NATIVE_INT))
+    if (!entry->stored || H5Pget_layout(plan) != H5D_CONTIGUOUS || H5Tget_order(type) != H5Tget_order(H5T_NATIVE_INT)) {
         return -1;
-    const haddr_t place = H5Dget_offset(dataset);
-    const size_t bytes = entry_bytes(entry);
+    }
+    haddr_t place = H5Dget_offset(dataset);
+    size_t bytes = entry_bytes(entry);
     return place == HADDR_UNDEF || place > file->size || bytes > file->size - place ? -1 : (int64_t)place;
 }
 
@@ -116,8 +123,9 @@ static bool find_bytes(const bwi_hdf5 *file, h5_part *bytes)
     static const unsigned char signature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
     for (size_t at = 0; at < file->size; at = at ? 2 * at : 512) {
         *bytes = (h5_part){file->image + at, file->size - at};
-        if (bytes->size > 16 && memcmp(bytes->data, signature, sizeof signature) == 0)
+        if (bytes->size > 16 && memcmp(bytes->data, signature, sizeof signature) == 0) {
             return bytes->data[8] < 2 ? bytes->data[13] == 8 && bytes->data[14] == 8 : bytes->data[9] == 8 && bytes->data[10] == 8;
+        }
     }
     return false;
 }
@@ -128,10 +136,11 @@ static void describe_chunks(const bwi_hdf5 *file, hid_t dataset, bwi_hdf5_entry 
     h5_part bytes;
     h5_chunks chunks;
     entry->chunked = true;
-    if (H5Oget_info(dataset, &facts) < 0 || !find_bytes(file, &bytes))
+    if (H5Oget_info(dataset, &facts) < 0 || !find_bytes(file, &bytes)) {
         entry->refused = "is damaged, or its numbers are too short";
-    else
+    } else {
         entry->refused = h5_chunks_open(&chunks, &bytes, facts.addr, entry->rank, entry->shape, bwi_dtype_size(entry->dtype));
+    }
     entry->header = entry->refused ? 0 : facts.addr;
     entry->stored = !entry->refused;
 }
@@ -140,17 +149,17 @@ static void describe(walk *w, hid_t dataset, bwi_hdf5_entry *entry)
 {
     hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset), plan = H5Dget_create_plist(dataset);
     const char *refused = plan < 0 ? "is damaged" : outside(plan);
-    if (refused)
+    if (refused) {
         w->status = fail_at(w->file, BW_DATA_LOSS, w->path, refused);
-    else if (type < 0 || space < 0 || !plain_type(type, &entry->dtype) || !read_shape(space, entry))
+    } else if (type < 0 || space < 0 || !plain_type(type, &entry->dtype) || !read_shape(space, entry)) {
         entry->refused = "is not stored as plain numbers";
-    else if (H5Pget_layout(plan) == H5D_CHUNKED) {
+    } else if (H5Pget_layout(plan) == H5D_CHUNKED) {
         entry->swapped = H5Tget_order(type) != H5Tget_order(H5T_NATIVE_INT) && bwi_dtype_size(entry->dtype) > 1;
         describe_chunks(w->file, dataset, entry);
     } else if (H5Pget_nfilters(plan) != 0) {
         entry->refused = "has filters without chunks";
     } else {
-        const size_t storage = H5Dget_storage_size(dataset), bytes = entry_bytes(entry);
+        size_t storage = H5Dget_storage_size(dataset), bytes = entry_bytes(entry);
         entry->stored = bytes <= storage && bytes <= w->file->size;
         entry->place = find_place(w->file, entry, dataset, type, plan);
     }
@@ -161,12 +170,14 @@ static void describe(walk *w, hid_t dataset, bwi_hdf5_entry *entry)
 
 static bool grow(bwi_hdf5 *file)
 {
-    if (file->count < file->capacity)
+    if (file->count < file->capacity) {
         return true;
-    const int capacity = file->capacity ? 2 * file->capacity : 64;
+    }
+    int capacity = file->capacity ? 2 * file->capacity : 64;
     bwi_hdf5_entry *larger = bwi_grow(file->ctx, file->entries, (size_t)file->count, (size_t)capacity, sizeof *larger);
-    if (!larger)
+    if (!larger) {
         return false;
+    }
     file->entries = larger;
     file->capacity = capacity;
     return true;
@@ -177,8 +188,9 @@ static void add_dataset(walk *w, hid_t dataset)
     bwi_hdf5 *file = w->file;
     bwi_hdf5_entry entry = {.place = -1};
     describe(w, dataset, &entry);
-    if (w->status != BW_OK)
+    if (w->status != BW_OK) {
         return;
+    }
     if (file->count == ENTRY_LIMIT) {
         w->status = fail_at(file, BW_DATA_LOSS, w->path, "and others are more datasets than are read");
         return;
@@ -196,15 +208,17 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void 
 
 static void visit_group(walk *w, hid_t group)
 {
-    if (group < 0)
+    if (group < 0) {
         w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged");
-    else if (++w->depth > DEPTH_LIMIT)
+    } else if (++w->depth > DEPTH_LIMIT) {
         w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is nested deeper than is read");
-    else if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, w) < 0 && w->status == BW_OK)
+    } else if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, w) < 0 && w->status == BW_OK) {
         w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged");
+    }
     w->depth--;
-    if (group >= 0)
+    if (group >= 0) {
         H5Gclose(group);
+    }
 }
 
 /* Asked for its type first: the library loses track of objects that it fails to open. */
@@ -232,16 +246,17 @@ static void visit_object(walk *w, hid_t group, const char *name)
 static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user)
 {
     walk *w = user;
-    const size_t before = strlen(w->path), length = strlen(name);
+    size_t before = strlen(w->path), length = strlen(name);
     if (before + length + 2 > sizeof w->path) {
         w->status = fail_at(w->file, BW_DATA_LOSS, name, "has a name longer than is read");
         return -1;
     }
     snprintf(w->path + before, sizeof w->path - before, "%s%s", before ? "/" : "", name);
-    if (info->type != H5L_TYPE_HARD)
+    if (info->type != H5L_TYPE_HARD) {
         w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is a link to elsewhere: refused");
-    else
+    } else {
         visit_object(w, group, name);
+    }
     w->path[before] = 0;
     return w->status == BW_OK ? 0 : -1;
 }
@@ -299,17 +314,22 @@ static bw_status open_image(bwi_hdf5 *file)
     char name[64];
     hid_t access = bwi_hdf5_memory(name);
     /* The library promises not to write to the image. */
-    if (access >= 0 && give_image(file, access, (void *)(uintptr_t)file->image))
+    if (access >= 0 && give_image(file, access, (void *)(uintptr_t)file->image)) {
         file->file = H5Fopen(name, H5F_ACC_RDONLY, access);
-    if (access >= 0)
+    }
+    if (access >= 0) {
         H5Pclose(access);
-    if (file->file < 0)
+    }
+    if (file->file < 0) {
         return bwi_fail(file->ctx, BW_DATA_LOSS, "%s: is no HDF5 file, or is damaged", file->where);
+    }
     walk w = {.file = file};
-    if (H5Literate(file->file, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, &w) < 0 && w.status == BW_OK)
+    if (H5Literate(file->file, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, &w) < 0 && w.status == BW_OK) {
         w.status = bwi_fail(file->ctx, BW_DATA_LOSS, "%s: its list of groups is damaged", file->where);
-    if (file->count)
+    }
+    if (file->count) {
         qsort(file->entries, (size_t)file->count, sizeof *file->entries, compare_names);
+    }
     return w.status;
 }
 
@@ -327,25 +347,28 @@ bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, siz
     bwi_hdf5_enter(&h);
     bw_status status = size ? open_image(made) : bwi_fail(ctx, BW_DATA_LOSS, "%s: is empty", where);
     bwi_hdf5_leave(&h);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         *file = made;
-    else
+    } else {
         bwi_hdf5_close(made);
+    }
     return status;
 }
 
 void bwi_hdf5_close(bwi_hdf5 *file)
 {
     bwi_hdf5_host h;
-    if (!file)
+    if (!file) {
         return;
+    }
     if (file->file >= 0) {
         bwi_hdf5_enter(&h);
         H5Fclose(file->file);
         bwi_hdf5_leave(&h);
     }
-    for (int i = 0; i < file->count; i++)
+    for (int i = 0; i < file->count; i++) {
         bwi_release(file->ctx, (void *)(uintptr_t)file->entries[i].name);
+    }
     bwi_release(file->ctx, file->entries);
     bwi_release(file->ctx, file->where);
     bwi_release(file->ctx, file);
@@ -363,7 +386,7 @@ const bwi_hdf5_entry *bwi_hdf5_at(const bwi_hdf5 *file, int index)
 
 const bwi_hdf5_entry *bwi_hdf5_find(const bwi_hdf5 *file, const char *name)
 {
-    const bwi_hdf5_entry wanted = {.name = name};
+    bwi_hdf5_entry wanted = {.name = name};
     return file->count ? bsearch(&wanted, file->entries, (size_t)file->count, sizeof wanted, compare_names) : NULL;
 }
 
@@ -373,7 +396,7 @@ static void swap_bytes(unsigned char *at, size_t size, size_t count)
 {
     for (; count > 0; count--, at += size) {
         for (size_t i = 0; i < size / 2; i++) {
-            const unsigned char byte = at[i];
+            unsigned char byte = at[i];
             at[i] = at[size - 1 - i];
             at[size - 1 - i] = byte;
         }
@@ -388,8 +411,9 @@ static bool select_part(const bwi_hdf5_entry *entry, int64_t offset, int64_t cou
         *memory = H5Screate(H5S_SCALAR);
         return *memory >= 0;
     }
-    for (int i = 0; i < entry->rank; i++)
+    for (int i = 0; i < entry->rank; i++) {
         extents[i] = (hsize_t)(i ? entry->shape[i] : count);
+    }
     first[0] = (hsize_t)offset;
     *memory = H5Screate_simple(entry->rank, extents, NULL);
     return *memory >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, first, NULL, extents, NULL) >= 0;
@@ -400,14 +424,16 @@ bw_status bwi_hdf5_read_chunks(bwi_hdf5 *file, const bwi_hdf5_entry *entry, void
     h5_part bytes;
     h5_chunks chunks;
     char where[NAME_LIMIT + 256], quoted[BWI_QUOTE_SIZE];
-    const size_t size = bwi_dtype_size(entry->dtype);
+    size_t size = bwi_dtype_size(entry->dtype);
     if (!entry->header || !find_bytes(file, &bytes) ||
-        h5_chunks_open(&chunks, &bytes, entry->header, entry->rank, entry->shape, size))
+        h5_chunks_open(&chunks, &bytes, entry->header, entry->rank, entry->shape, size)) {
         return fail_at(file, BW_DATA_LOSS, entry->name, "is not stored in chunks");
+    }
     snprintf(where, sizeof where, "%.240s: %s", file->where, bwi_quote(quoted, entry->name, strlen(entry->name)));
-    const bw_status status = h5_chunks_read(file->ctx, &chunks, where, to);
-    if (status == BW_OK && entry->swapped)
+    bw_status status = h5_chunks_read(file->ctx, &chunks, where, to);
+    if (status == BW_OK && entry->swapped) {
         swap_bytes(to, size, entry_bytes(entry) / size);
+    }
     return status;
 }
 
@@ -418,22 +444,23 @@ static bw_status read_chunked(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64
                            H5T_NATIVE_INT16,  H5T_NATIVE_UINT32, H5T_NATIVE_INT32,
                            H5T_NATIVE_UINT64, H5T_NATIVE_INT64,  -1,
                            H5T_NATIVE_FLOAT,  H5T_NATIVE_DOUBLE};
-    const hid_t type = (size_t)entry->dtype < BWI_COUNT(types) ? types[entry->dtype] : -1;
-    const size_t all = entry_bytes(entry), row = all / (size_t)entry->shape[0], size = bwi_dtype_size(entry->dtype);
-    const size_t target = bwi_dtype_size(dtype), values = row / size * (size_t)count;
-    if (type < 0)
+    hid_t type = (size_t)entry->dtype < BWI_COUNT(types) ? types[entry->dtype] : -1;
+    size_t all = entry_bytes(entry), row = all / (size_t)entry->shape[0], size = bwi_dtype_size(entry->dtype);
+    size_t target = bwi_dtype_size(dtype), values = row / size * (size_t)count;
+    if (type < 0) {
         return fail_at(file, BW_UNIMPLEMENTED, entry->name, "is of half precision in chunks; contiguous storage is read");
+    }
     unsigned char *memory = bwi_allocate(file->ctx, bwi_size_add(all, bwi_size_multiply(values, 8)), 1);
-    if (!memory)
+    if (!memory) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     bw_status status = bwi_hdf5_read_chunks(file, entry, memory);
     if (status == BW_OK) {
         unsigned char *first = memory + (size_t)offset * row;
         memmove(memory, first, values * size);
         bwi_hdf5_host h;
         bwi_hdf5_enter(&h);
-        const bool made =
-            H5Tconvert(type, dtype == BW_F32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64, values, memory, NULL, H5P_DEFAULT) >= 0;
+        bool made = H5Tconvert(type, dtype == BW_F32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64, values, memory, NULL, H5P_DEFAULT) >= 0;
         bwi_hdf5_leave(&h);
         status = made ? BW_OK : fail_at(file, BW_DATA_LOSS, entry->name, "is damaged");
         memcpy(to, memory, values * target);
@@ -444,15 +471,19 @@ static bw_status read_chunked(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64
 
 bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t offset, int64_t count, bw_dtype dtype, void *to)
 {
-    const int64_t rows = entry->rank ? entry->shape[0] : 1;
-    if (!entry->stored)
+    int64_t rows = entry->rank ? entry->shape[0] : 1;
+    if (!entry->stored) {
         return fail_at(file, BW_DATA_LOSS, entry->name, entry->refused ? entry->refused : "is not stored as plain numbers");
-    if (offset < 0 || count < 0 || offset > rows || count > rows - offset || (dtype != BW_F32 && dtype != BW_I64))
+    }
+    if (offset < 0 || count < 0 || offset > rows || count > rows - offset || (dtype != BW_F32 && dtype != BW_I64)) {
         return fail_at(file, BW_INTERNAL, entry->name, "was asked for values that it does not have");
-    if (count == 0)
+    }
+    if (count == 0) {
         return BW_OK;
-    if (entry->chunked)
+    }
+    if (entry->chunked) {
         return read_chunked(file, entry, offset, count, dtype, to);
+    }
     bwi_hdf5_host h;
     bwi_hdf5_enter(&h);
     hid_t dataset = H5Dopen2(file->file, entry->name, H5P_DEFAULT), space = H5Dget_space(dataset), memory = -1;
@@ -474,12 +505,14 @@ bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name
     *texts = NULL;
     *count = 0;
     bwi_hdf5_enter(&h);
-    const bool found = H5Oget_info_by_name(file->file, group[0] ? group : "/", &facts, H5P_DEFAULT) >= 0;
+    bool found = H5Oget_info_by_name(file->file, group[0] ? group : "/", &facts, H5P_DEFAULT) >= 0;
     bwi_hdf5_leave(&h);
-    if (!found)
+    if (!found) {
         return BW_OK;
+    }
     h5_part bytes;
-    if (!find_bytes(file, &bytes))
+    if (!find_bytes(file, &bytes)) {
         return fail_at(file, BW_DATA_LOSS, name, "cannot be read: the file's numbers are too short");
+    }
     return bwi_hdf5_read_text(file->ctx, bytes.data, bytes.size, facts.addr, file->where, name, texts, count);
 }

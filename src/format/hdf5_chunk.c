@@ -27,26 +27,31 @@ static const char *read_layout(h5_chunks *c, const h5_part *message)
     };
     const unsigned char *at = message->data;
     if (message->size >= 6 && at[0] == 4 && at[1] == LAYOUT_CHUNKED) {
-        const size_t index = 5 + (size_t)at[3] * at[4];
+        size_t index = 5 + (size_t)at[3] * at[4];
         return newer[index < message->size && at[index] < BWI_COUNT(newer) ? at[index] : 0];
     }
-    if (message->size < 11 || at[0] != 3 || at[1] != LAYOUT_CHUNKED)
+    if (message->size < 11 || at[0] != 3 || at[1] != LAYOUT_CHUNKED) {
         return "has a layout of no known version";
-    if (at[2] != c->rank + 1 || message->size < 11 + 4 * (size_t)at[2])
+    }
+    if (at[2] != c->rank + 1 || message->size < 11 + 4 * (size_t)at[2]) {
         return "has chunks of another number of axes";
+    }
     c->tree = h5_number(at + 3, 8);
     c->chunk_bytes = c->element;
     c->count = 1;
     for (int i = 0; i < c->rank; i++) {
         c->chunk[i] = (int64_t)h5_number(at + 11 + 4 * i, 4);
-        if (c->chunk[i] == 0)
+        if (c->chunk[i] == 0) {
             return "has chunks of no size";
+        }
         c->chunk_bytes = bwi_size_multiply(c->chunk_bytes, (size_t)c->chunk[i]);
-        if (__builtin_mul_overflow(c->count, (c->shape[i] - 1) / c->chunk[i] + 1, &c->count))
+        if (__builtin_mul_overflow(c->count, (c->shape[i] - 1) / c->chunk[i] + 1, &c->count)) {
             return "has more chunks than can be counted";
+        }
     }
-    if (h5_number(at + 11 + 4 * c->rank, 4) != c->element)
+    if (h5_number(at + 11 + 4 * c->rank, 4) != c->element) {
         return "has chunks of another type";
+    }
     return c->chunk_bytes > CHUNK_LIMIT ? "has chunks of more than 256 MiB" : NULL;
 }
 
@@ -73,23 +78,28 @@ static const char *filter_refused(int filter)
 static const char *read_filters(h5_chunks *c, const h5_part *message)
 {
     h5_part head, rest;
-    if (message->size < 2 || (message->data[0] != 1 && message->data[0] != 2) || message->data[1] > H5_FILTER_LIMIT)
+    if (message->size < 2 || (message->data[0] != 1 && message->data[0] != 2) || message->data[1] > H5_FILTER_LIMIT) {
         return "has a damaged list of filters";
-    const bool old = message->data[0] == 1;
+    }
+    bool old = message->data[0] == 1;
     uint64_t at = old ? 8 : 2;
     for (c->filters = 0; c->filters < message->data[1]; c->filters++) {
-        if (!h5_cut(message, at, 8, &head) && !h5_cut(message, at, 6, &head))
+        if (!h5_cut(message, at, 8, &head) && !h5_cut(message, at, 6, &head)) {
             return "has a damaged list of filters";
-        const int id = (int)h5_number(head.data, 2);
-        const bool named = old || id >= 256;
-        if (named && head.size < 8)
+        }
+        int id = (int)h5_number(head.data, 2);
+        bool named = old || id >= 256;
+        if (named && head.size < 8) {
             return "has a damaged list of filters";
-        const uint64_t name = named ? h5_number(head.data + 2, 2) : 0, values = h5_number(head.data + (named ? 6 : 4), 2);
-        const uint64_t size = (named ? 8u : 6u) + name + 4 * (values + (old ? values % 2 : 0));
-        if (filter_refused(id))
+        }
+        uint64_t name = named ? h5_number(head.data + 2, 2) : 0, values = h5_number(head.data + (named ? 6 : 4), 2);
+        uint64_t size = (named ? 8u : 6u) + name + 4 * (values + (old ? values % 2 : 0));
+        if (filter_refused(id)) {
             return filter_refused(id);
-        if (!h5_cut(message, at, size, &rest))
+        }
+        if (!h5_cut(message, at, size, &rest)) {
             return "has a damaged list of filters";
+        }
         at += size;
         c->filter[c->filters] = id;
     }
@@ -119,9 +129,10 @@ static bool read_place(const h5_chunks *c, const unsigned char *key, const unsig
     h5_part data;
     *place = (chunk_place){.address = h5_number(child, 8), .size = h5_number(key, 4), .skipped = (uint32_t)h5_number(key + 4, 4)};
     for (int i = 0; i < c->rank; i++) {
-        const uint64_t first = h5_number(key + 8 + 8 * i, 8);
-        if (first >= (uint64_t)c->shape[i] || first % (uint64_t)c->chunk[i] != 0)
+        uint64_t first = h5_number(key + 8 + 8 * i, 8);
+        if (first >= (uint64_t)c->shape[i] || first % (uint64_t)c->chunk[i] != 0) {
             return false;
+        }
         place->first[i] = (int64_t)first;
     }
     return c->chunk_bytes / DEFLATE_RATIO <= place->size && h5_cut(&c->file, place->address, place->size, &data);
@@ -131,27 +142,32 @@ static bool read_place(const h5_chunks *c, const unsigned char *key, const unsig
 static bool walk_node(tree_walk *w, uint64_t address, int level)
 {
     const h5_chunks *c = w->chunks;
-    const uint64_t key = 8 + 8 * ((uint64_t)c->rank + 1), step = key + 8;
+    uint64_t key = 8 + 8 * ((uint64_t)c->rank + 1), step = key + 8;
     h5_part head, node;
     if ((uint64_t)w->nodes++ > c->file.size / 24 || !h5_cut(&c->file, address, 24, &head) || memcmp(head.data, "TREE", 4) != 0 ||
-        head.data[4] != NODE_CHUNKS || (level >= 0 && head.data[5] != level) || head.data[5] > LEVEL_LIMIT)
+        head.data[4] != NODE_CHUNKS || (level >= 0 && head.data[5] != level) || head.data[5] > LEVEL_LIMIT) {
         return false;
-    const uint64_t entries = h5_number(head.data + 6, 2);
-    if (!h5_cut(&c->file, address + 24, entries * step + key, &node))
+    }
+    uint64_t entries = h5_number(head.data + 6, 2);
+    if (!h5_cut(&c->file, address + 24, entries * step + key, &node)) {
         return false;
+    }
     for (uint64_t i = 0; i < entries; i++) {
         const unsigned char *at = node.data + i * step;
         if (head.data[5] > 0) {
-            if (!walk_node(w, h5_number(at + key, 8), head.data[5] - 1))
+            if (!walk_node(w, h5_number(at + key, 8), head.data[5] - 1)) {
                 return false;
+            }
             continue;
         }
         chunk_place place;
-        if (++w->found > c->count || (uint64_t)w->found > c->file.size / step || !read_place(c, at, at + key, &place))
+        if (++w->found > c->count || (uint64_t)w->found > c->file.size / step || !read_place(c, at, at + key, &place)) {
             return false;
+        }
         w->bytes += place.size;
-        if (w->bytes > c->file.size || (w->visit && !w->visit(w->user, &place)))
+        if (w->bytes > c->file.size || (w->visit && !w->visit(w->user, &place))) {
             return false;
+        }
     }
     return true;
 }
@@ -163,29 +179,36 @@ const char *h5_chunks_open(h5_chunks *chunks, const h5_part *file, uint64_t addr
     int type;
     const char *wrong = "has no layout";
     *chunks = (h5_chunks){.file = *file, .rank = rank, .element = element};
-    if (rank < 1 || rank > BW_MAX_RANK)
+    if (rank < 1 || rank > BW_MAX_RANK) {
         return "has chunks without axes";
+    }
     for (int i = 0; i < rank; i++) {
         chunks->shape[i] = shape[i];
-        if (shape[i] < 1)
+        if (shape[i] < 1) {
             return "holds nothing";
+        }
     }
-    if (!h5_header_open(&header, file, address))
+    if (!h5_header_open(&header, file, address)) {
         return "has a damaged header";
+    }
     const char *filters = NULL;
     while (h5_header_next(&header, &type, &message)) {
-        if (type == MESSAGE_LAYOUT)
+        if (type == MESSAGE_LAYOUT) {
             wrong = read_layout(chunks, &message);
-        else if (type == MESSAGE_FILTERS)
+        } else if (type == MESSAGE_FILTERS) {
             filters = read_filters(chunks, &message);
+        }
     }
-    if (wrong || filters)
+    if (wrong || filters) {
         return wrong ? wrong : filters;
+    }
     tree_walk walk = {.chunks = chunks};
-    if (chunks->tree == UINT64_MAX)
+    if (chunks->tree == UINT64_MAX) {
         return "has no chunks: nothing was written to it";
-    if (!walk_node(&walk, chunks->tree, -1))
+    }
+    if (!walk_node(&walk, chunks->tree, -1)) {
         return "has a damaged index of chunks";
+    }
     return walk.found < chunks->count ? "lacks chunks: not all of it was written" : NULL;
 }
 
@@ -206,8 +229,9 @@ static uint32_t fletcher(const unsigned char *at, size_t size)
 static bool same_sum(uint32_t sum, uint32_t stored)
 {
     for (int swapped = 0; swapped < 2; swapped++) {
-        if ((stored & 0xffff) % 65535 == (sum & 0xffff) && (stored >> 16) % 65535 == sum >> 16)
+        if ((stored & 0xffff) % 65535 == (sum & 0xffff) && (stored >> 16) % 65535 == sum >> 16) {
             return true;
+        }
         stored = (stored & 0xff00ff00) >> 8 | (stored & 0x00ff00ff) << 8;
     }
     return false;
@@ -215,10 +239,12 @@ static bool same_sum(uint32_t sum, uint32_t stored)
 
 static void unshuffle(const unsigned char *from, unsigned char *to, size_t size, size_t element)
 {
-    const size_t count = size / element;
-    for (size_t k = 0; k < element; k++)
-        for (size_t i = 0; i < count; i++)
+    size_t count = size / element;
+    for (size_t k = 0; k < element; k++) {
+        for (size_t i = 0; i < count; i++) {
             to[i * element + k] = from[k * count + i];
+        }
+    }
     memcpy(to + count * element, from + count * element, size - count * element);
 }
 
@@ -238,21 +264,24 @@ static const unsigned char *unpack(unpacking *u, const chunk_place *place)
     const unsigned char *at = c->file.data + place->address;
     size_t size = place->size;
     for (int i = c->filters - 1, next = 0; i >= 0; i--) {
-        if (place->skipped >> i & 1)
+        if (place->skipped >> i & 1) {
             continue;
+        }
         if (c->filter[i] == FILTER_FLETCHER) {
-            if (size < CHECKSUM || !same_sum(fletcher(at, size - CHECKSUM), (uint32_t)h5_number(at + size - CHECKSUM, 4)))
+            if (size < CHECKSUM || !same_sum(fletcher(at, size - CHECKSUM), (uint32_t)h5_number(at + size - CHECKSUM, 4))) {
                 return NULL;
+            }
             size -= CHECKSUM;
             continue;
         }
         unsigned char *to = u->buffers[next];
-        if (c->filter[i] == FILTER_DEFLATE)
+        if (c->filter[i] == FILTER_DEFLATE) {
             size = bwi_inflate(u->ctx, at, size, to, u->room);
-        else if (size <= u->room)
+        } else if (size <= u->room) {
             unshuffle(at, to, size, c->element);
-        else
+        } else {
             return NULL;
+        }
         at = to;
         next = !next;
     }
@@ -264,9 +293,9 @@ static const unsigned char *unpack(unpacking *u, const chunk_place *place)
 static void copy_chunk(const h5_chunks *c, const chunk_place *place, const unsigned char *from, unsigned char *to)
 {
     int64_t index[BW_MAX_RANK] = {0}, extent[BW_MAX_RANK];
-    const int last = c->rank - 1;
+    int last = c->rank - 1;
     for (int i = 0; i < c->rank; i++) {
-        const int64_t left = c->shape[i] - place->first[i];
+        int64_t left = c->shape[i] - place->first[i];
         extent[i] = left < c->chunk[i] ? left : c->chunk[i];
     }
     for (;;) {
@@ -277,10 +306,12 @@ static void copy_chunk(const h5_chunks *c, const chunk_place *place, const unsig
         }
         memcpy(to + target * c->element, from + source * c->element, (size_t)extent[last] * c->element);
         int axis = last - 1;
-        for (; axis >= 0 && ++index[axis] == extent[axis]; axis--)
+        for (; axis >= 0 && ++index[axis] == extent[axis]; axis--) {
             index[axis] = 0;
-        if (axis < 0)
+        }
+        if (axis < 0) {
             return;
+        }
     }
 }
 
@@ -289,13 +320,15 @@ static bool read_chunk(void *user, const chunk_place *place)
     unpacking *u = user;
     const h5_chunks *c = u->chunks;
     int64_t number = 0;
-    for (int i = 0; i < c->rank; i++)
+    for (int i = 0; i < c->rank; i++) {
         number = number * ((c->shape[i] - 1) / c->chunk[i] + 1) + place->first[i] / c->chunk[i];
+    }
     const unsigned char *from = u->seen[number] ? NULL : unpack(u, place);
     u->seen[number] = 1;
-    if (from)
+    if (from) {
         copy_chunk(c, place, from, u->to);
-    return from != NULL;
+    }
+    return from;
 }
 
 bw_status h5_chunks_read(bw_context *ctx, const h5_chunks *chunks, const char *where, void *to)
@@ -304,15 +337,18 @@ bw_status h5_chunks_read(bw_context *ctx, const h5_chunks *chunks, const char *w
     tree_walk walk = {.chunks = chunks, .visit = read_chunk, .user = &u};
     bw_status status = BW_RESOURCE_EXHAUSTED;
     u.seen = bwi_allocate(ctx, (size_t)chunks->count, 1);
-    if (u.seen && chunks->filters > 0)
+    if (u.seen && chunks->filters > 0) {
         u.buffers[0] = bwi_allocate(ctx, u.room, 1);
-    if (u.buffers[0])
+    }
+    if (u.buffers[0]) {
         u.buffers[1] = bwi_allocate(ctx, u.room, 1);
-    if (u.seen && (chunks->filters == 0 || u.buffers[1]))
+    }
+    if (u.seen && (chunks->filters == 0 || u.buffers[1])) {
         status = walk_node(&walk, chunks->tree, -1) && walk.found == chunks->count
                      ? BW_OK
                      : bwi_fail(ctx, BW_DATA_LOSS, "%s: chunk %lld of %lld is damaged", where, (long long)walk.found,
                                 (long long)chunks->count);
+    }
     bwi_release(ctx, u.seen);
     bwi_release(ctx, u.buffers[0]);
     bwi_release(ctx, u.buffers[1]);

@@ -15,8 +15,9 @@ void bwi_hdf5_enter(bwi_hdf5_host *h)
     pthread_mutex_lock(&lock);
     /* At the process's end the library would print about what a damaged file has left in it. All files here are closed; a
      * host that uses the library itself has begun it before, and then nothing changes. */
-    if (!entered)
+    if (!entered) {
         H5dont_atexit();
+    }
     entered = true;
     *h = (bwi_hdf5_host){0};
     H5Eget_auto2(H5E_DEFAULT, &h->print, &h->print_data);

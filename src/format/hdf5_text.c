@@ -30,14 +30,17 @@ static bool find_in_collection(const h5_part *file, uint64_t address, uint64_t i
 {
     h5_part head, collection;
     if (!h5_cut(file, address, 16, &head) || memcmp(head.data, "GCOL", 4) != 0 || head.data[4] != 1 ||
-        !h5_cut(file, address, h5_number(head.data + 8, 8), &collection))
+        !h5_cut(file, address, h5_number(head.data + 8, 8), &collection)) {
         return false;
+    }
     for (uint64_t at = 16; h5_cut(&collection, at, 16, &head) && h5_number(head.data, 2) != 0;) {
-        const uint64_t size = h5_number(head.data + 8, 8);
-        if (h5_number(head.data, 2) == index)
+        uint64_t size = h5_number(head.data + 8, 8);
+        if (h5_number(head.data, 2) == index) {
             return h5_cut(&collection, at + 16, size, found);
-        if (size > collection.size)
+        }
+        if (size > collection.size) {
             return false;
+        }
         at += 16 + (size + 7) / 8 * 8;
     }
     return false;
@@ -45,9 +48,10 @@ static bool find_in_collection(const h5_part *file, uint64_t address, uint64_t i
 
 static bw_status add_text(search *s, const h5_part *text)
 {
-    const size_t length = strnlen((const char *)text->data, text->size);
-    if (bwi_size_add(s->out.length, length) > TEXT_LIMIT)
+    size_t length = strnlen((const char *)text->data, text->size);
+    if (bwi_size_add(s->out.length, length) > TEXT_LIMIT) {
         return bwi_fail(s->ctx, BW_DATA_LOSS, "%s: the attribute %s is longer than is read", s->where, s->name);
+    }
     bwi_text_add(&s->out, "%.*s%c", (int)length, (const char *)text->data, 0);
     s->count++;
     return s->out.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
@@ -56,11 +60,12 @@ static bw_status add_text(search *s, const h5_part *text)
 static bw_status add_variable(search *s, const unsigned char *reference)
 {
     static const unsigned char nothing[1];
-    const uint64_t length = h5_number(reference, 4);
+    uint64_t length = h5_number(reference, 4);
     h5_part text = {nothing, 0};
     if (length > 0 &&
-        (!find_in_collection(&s->file, h5_number(reference + 4, 8), h5_number(reference + 12, 4), &text) || length > text.size))
+        (!find_in_collection(&s->file, h5_number(reference + 4, 8), h5_number(reference + 12, 4), &text) || length > text.size)) {
         return damaged(s);
+    }
     text.size = length;
     return add_text(s, &text);
 }
@@ -80,32 +85,39 @@ static bw_status add_values(search *s, const h5_part *data, bool variable, size_
 /* The number of elements; false if it cannot be. */
 static bool read_space(const h5_part *space, uint64_t *count)
 {
-    if (space->size < 4)
+    if (space->size < 4) {
         return false;
-    const int version = space->data[0], rank = space->data[1];
-    const size_t first = version == 1 ? 8 : 4;
+    }
+    int version = space->data[0], rank = space->data[1];
+    size_t first = version == 1 ? 8 : 4;
     *count = version == 2 && space->data[3] == 2 ? 0 : 1;
-    if ((version != 1 && version != 2) || rank > 32 || space->size < first + 8 * (size_t)rank)
+    if ((version != 1 && version != 2) || rank > 32 || space->size < first + 8 * (size_t)rank) {
         return false;
-    for (int i = 0; i < rank; i++)
-        if (__builtin_mul_overflow(*count, h5_number(space->data + first + 8 * i, 8), count))
+    }
+    for (int i = 0; i < rank; i++) {
+        if (__builtin_mul_overflow(*count, h5_number(space->data + first + 8 * i, 8), count)) {
             return false;
+        }
+    }
     return true;
 }
 
 /* Cuts a message into name, type, space and data. Version 1 pads each to 8 bytes. */
 static bool cut_attribute(const h5_part *message, h5_part parts[4])
 {
-    if (message->size < 8)
+    if (message->size < 8) {
         return false;
-    const int version = message->data[0];
+    }
+    int version = message->data[0];
     uint64_t at = version == 3 ? 9 : 8;
-    if (version < 1 || version > 3 || (version > 1 && message->data[1] != 0)) /* shared types stand elsewhere */
+    if (version < 1 || version > 3 || (version > 1 && message->data[1] != 0)) { /* shared types stand elsewhere */
         return false;
+    }
     for (int i = 0; i < 3; i++) {
-        const uint64_t size = h5_number(message->data + 2 + 2 * i, 2);
-        if (!h5_cut(message, at, size, &parts[i]))
+        uint64_t size = h5_number(message->data + 2 + 2 * i, 2);
+        if (!h5_cut(message, at, size, &parts[i])) {
             return false;
+        }
         at += version == 1 ? (size + 7) / 8 * 8 : size;
     }
     return at <= message->size && h5_cut(message, at, message->size - at, &parts[3]);
@@ -114,25 +126,31 @@ static bool cut_attribute(const h5_part *message, h5_part parts[4])
 static bw_status read_attribute(search *s, const h5_part *message, bool *found)
 {
     h5_part parts[4];
-    const size_t length = strlen(s->name);
+    size_t length = strlen(s->name);
     uint64_t count = 0;
     *found = false;
-    if (!cut_attribute(message, parts))
+    if (!cut_attribute(message, parts)) {
         return BW_OK; /* of another name, perhaps */
-    if (parts[0].size < length + 1 || memcmp(parts[0].data, s->name, length + 1) != 0)
+    }
+    if (parts[0].size < length + 1 || memcmp(parts[0].data, s->name, length + 1) != 0) {
         return BW_OK;
+    }
     *found = true;
-    if (parts[1].size < 8 || !read_space(&parts[2], &count))
+    if (parts[1].size < 8 || !read_space(&parts[2], &count)) {
         return damaged(s);
-    const int class_number = parts[1].data[0] & 15;
-    const bool variable = class_number == CLASS_VARIABLE && (parts[1].data[1] & 15) == 1;
-    const size_t size = (size_t)h5_number(parts[1].data + 4, 4);
-    if (count == 0) /* of any type: h5py's empty lists are of numbers */
+    }
+    int class_number = parts[1].data[0] & 15;
+    bool variable = class_number == CLASS_VARIABLE && (parts[1].data[1] & 15) == 1;
+    size_t size = (size_t)h5_number(parts[1].data + 4, 4);
+    if (count == 0) { /* of any type: h5py's empty lists are of numbers */
         return BW_OK;
-    if (class_number != CLASS_TEXT && !variable)
+    }
+    if (class_number != CLASS_TEXT && !variable) {
         return bwi_fail(s->ctx, BW_DATA_LOSS, "%s: the attribute %s is no text", s->where, s->name);
-    if (size == 0 || (variable && size != REFERENCE_SIZE) || count > parts[3].size / size)
+    }
+    if (size == 0 || (variable && size != REFERENCE_SIZE) || count > parts[3].size / size) {
         return damaged(s);
+    }
     return add_values(s, &parts[3], variable, size, count);
 }
 
@@ -147,11 +165,13 @@ bw_status bwi_hdf5_read_text(bw_context *ctx, const void *image, size_t size, ui
     h5_header header;
     h5_part message;
     int type;
-    if (!h5_header_open(&header, &s.file, address))
+    if (!h5_header_open(&header, &s.file, address)) {
         return damaged(&s);
+    }
     while (!found && status == BW_OK && h5_header_next(&header, &type, &message)) {
-        if (type == MESSAGE_ATTRIBUTE)
+        if (type == MESSAGE_ATTRIBUTE) {
             status = read_attribute(&s, &message, &found);
+        }
     }
     if (status != BW_OK) {
         bwi_text_free(&s.out);

@@ -18,14 +18,16 @@ bw_status bwi_hdf5_begin(bw_context *ctx, bwi_hdf5_writer **writer)
     char name[64];
     *writer = NULL;
     bwi_hdf5_writer *w = bwi_allocate(ctx, 1, sizeof *w);
-    if (!w)
+    if (!w) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     bwi_hdf5_enter(&h);
     hid_t access = bwi_hdf5_memory(name);
     *w = (bwi_hdf5_writer){.ctx = ctx, .file = -1, .link = H5Pcreate(H5P_LINK_CREATE), .plan = H5Pcreate(H5P_DATASET_CREATE)};
     bool made = access >= 0 && H5Pset_create_intermediate_group(w->link, 1) >= 0 && H5Pset_obj_track_times(w->plan, 0) >= 0;
-    if (made)
+    if (made) {
         w->file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    }
     H5Pclose(access);
     bwi_hdf5_leave(&h);
     if (w->file < 0) {
@@ -50,8 +52,9 @@ bw_status bwi_hdf5_put(bwi_hdf5_writer *w, const bwi_hdf5_part *part)
 {
     bwi_hdf5_host h;
     hsize_t extents[BW_MAX_RANK];
-    for (int i = 0; i < part->rank; i++)
+    for (int i = 0; i < part->rank; i++) {
         extents[i] = (hsize_t)part->shape[i];
+    }
     bwi_hdf5_enter(&h);
     hid_t space = part->rank ? H5Screate_simple(part->rank, extents, NULL) : H5Screate(H5S_SCALAR);
     hid_t dataset = H5Dcreate2(w->file, part->name, file_type(part->dtype), space, w->link, w->plan, H5P_DEFAULT);
@@ -86,13 +89,15 @@ bw_status bwi_hdf5_finish(bwi_hdf5_writer *w, void **image, size_t *size)
 void bwi_hdf5_drop(bwi_hdf5_writer *w)
 {
     bwi_hdf5_host h;
-    if (!w)
+    if (!w) {
         return;
+    }
     bwi_hdf5_enter(&h);
     H5Pclose(w->link);
     H5Pclose(w->plan);
-    if (w->file >= 0)
+    if (w->file >= 0) {
         H5Fclose(w->file);
+    }
     bwi_hdf5_leave(&h);
     bwi_release(w->ctx, w);
 }

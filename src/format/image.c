@@ -28,15 +28,18 @@ bw_status bwi_image_fail(char *trouble, bw_status status, const char *format, ..
 bw_status bwi_image_check(const bwi_picture *image, size_t size, int64_t densest, char *trouble)
 {
     const long long width = image->width, height = image->height;
-    if (width < 1 || height < 1)
+    if (width < 1 || height < 1) {
         return bwi_image_fail(trouble, BW_DATA_LOSS, "an image of %lld x %lld pixels", width, height);
-    if (width > BWI_IMAGE_SIDE || height > BWI_IMAGE_SIDE || width > BWI_IMAGE_PIXELS / height)
+    }
+    if (width > BWI_IMAGE_SIDE || height > BWI_IMAGE_SIDE || width > BWI_IMAGE_PIXELS / height) {
         return bwi_image_fail(trouble, BW_INVALID_ARGUMENT,
                               "an image of %lld x %lld pixels; at most %d a side and %d in all are read", width, height,
                               BWI_IMAGE_SIDE, BWI_IMAGE_PIXELS);
-    if (width * height / densest > (int64_t)size)
+    }
+    if (width * height / densest > (int64_t)size) {
         return bwi_image_fail(trouble, BW_DATA_LOSS, "a file of %zu bytes cannot hold the %lld x %lld pixels it declares", size,
                               width, height);
+    }
     return BW_OK;
 }
 
@@ -50,13 +53,13 @@ static int64_t axis_weights(int64_t from, int64_t to)
 /* Result j covers the source from j * from / to to (j + 1) * from / to. */
 static void cover(bwi_axis *axis, int64_t j, float *weight)
 {
-    const int64_t begin = j * axis->from, end = begin + axis->from; /* in units of 1 / to pixels */
-    const int64_t first = begin / axis->to, last = (end - 1) / axis->to;
+    int64_t begin = j * axis->from, end = begin + axis->from; /* in units of 1 / to pixels */
+    int64_t first = begin / axis->to, last = (end - 1) / axis->to;
     axis->first[j] = (int32_t)first;
     axis->count[j] = (int32_t)(last - first + 1);
     for (int64_t i = first; i <= last; i++) {
-        const int64_t left = i * axis->to > begin ? i * axis->to : begin;
-        const int64_t right = (i + 1) * axis->to < end ? (i + 1) * axis->to : end;
+        int64_t left = i * axis->to > begin ? i * axis->to : begin;
+        int64_t right = (i + 1) * axis->to < end ? (i + 1) * axis->to : end;
         weight[i - first] = (float)((double)(right - left) / (double)axis->from);
     }
 }
@@ -74,8 +77,9 @@ static void interpolate(bwi_axis *axis, int64_t j, float *weight)
     axis->first[j] = (int32_t)first;
     axis->count[j] = first + 1 < axis->from ? 2 : 1;
     weight[0] = (float)(1 - (centre - (double)first));
-    if (axis->count[j] == 2)
+    if (axis->count[j] == 2) {
         weight[1] = (float)(centre - (double)first);
+    }
 }
 
 static void fill_axis(bwi_axis *axis)
@@ -83,10 +87,11 @@ static void fill_axis(bwi_axis *axis)
     int32_t used = 0;
     for (int64_t j = 0; j < axis->to; j++) {
         axis->first_weight[j] = used;
-        if (axis->from > axis->to)
+        if (axis->from > axis->to) {
             cover(axis, j, axis->weight + used);
-        else
+        } else {
             interpolate(axis, j, axis->weight + used);
+        }
         used += axis->count[j];
     }
 }
@@ -119,8 +124,9 @@ static void place_all(bwi_canvas *canvas, layout *l)
 {
     const bwi_picture *wanted = canvas->wanted;
     canvas->pixels = reserve(l, canvas->from.width * wanted->channels, 1);
-    if (canvas->same)
+    if (canvas->same) {
         return;
+    }
     place_axis(l, &canvas->across, canvas->from.width, wanted->width);
     place_axis(l, &canvas->down, canvas->from.height, wanted->height);
     canvas->line = reserve(l, wanted->width * wanted->channels, sizeof *canvas->line);
@@ -135,8 +141,9 @@ bw_status bwi_canvas_begin(bwi_canvas *canvas, const bwi_picture *from)
     canvas->row = canvas->finished = 0;
     canvas->same = from->height == wanted->height && from->width == wanted->width;
     place_all(canvas, &l);
-    if (!bwi_buffer_reserve(canvas->ctx, canvas->scratch, l.bytes))
+    if (!bwi_buffer_reserve(canvas->ctx, canvas->scratch, l.bytes)) {
         return bwi_image_fail(canvas->trouble, BW_RESOURCE_EXHAUSTED, "no memory for %zu bytes to decode it", l.bytes);
+    }
     l = (layout){.memory = canvas->scratch->memory};
     place_all(canvas, &l);
     if (!canvas->same) {
@@ -153,26 +160,29 @@ static void convert(unsigned char *to, int channels, const unsigned char *from, 
     if (channels == from_channels) {
         memcpy(to, from, (size_t)(width * channels));
     } else if (channels == 1) {
-        for (int64_t i = 0; i < width; i++, from += 3)
+        for (int64_t i = 0; i < width; i++, from += 3) {
             to[i] = (unsigned char)((from[0] * 19595u + from[1] * 38470u + from[2] * 7471u + 0x8000u) >> 16);
+        }
     } else {
-        for (int64_t i = 0; i < width; i++, to += 3)
+        for (int64_t i = 0; i < width; i++, to += 3) {
             to[0] = to[1] = to[2] = from[i];
+        }
     }
 }
 
 static void resize_across(bwi_canvas *canvas, const unsigned char *row)
 {
     const bwi_axis *axis = &canvas->across;
-    const int channels = canvas->wanted->channels;
+    int channels = canvas->wanted->channels;
     float *to = canvas->line;
     for (int64_t j = 0; j < axis->to; j++) {
         const float *weight = axis->weight + axis->first_weight[j];
         const unsigned char *from = row + (int64_t)axis->first[j] * channels;
         for (int c = 0; c < channels; c++) {
             float sum = 0;
-            for (int32_t k = 0; k < axis->count[j]; k++)
+            for (int32_t k = 0; k < axis->count[j]; k++) {
                 sum += weight[k] * (float)from[k * channels + c];
+            }
             *to++ = sum;
         }
     }
@@ -181,7 +191,7 @@ static void resize_across(bwi_canvas *canvas, const unsigned char *row)
 static void round_row(unsigned char *to, const float *from, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
-        const float value = from[i] + 0.5f;
+        float value = from[i] + 0.5f;
         to[i] = value < 0 ? 0 : value > 255 ? 255 : (unsigned char)value;
     }
 }
@@ -190,12 +200,13 @@ static void round_row(unsigned char *to, const float *from, int64_t count)
 static void resize_down(bwi_canvas *canvas)
 {
     const bwi_axis *axis = &canvas->down;
-    const int64_t values = canvas->wanted->width * canvas->wanted->channels, row = canvas->row;
+    int64_t values = canvas->wanted->width * canvas->wanted->channels, row = canvas->row;
     for (int64_t j = canvas->finished; j < axis->to && axis->first[j] <= row; j++) {
-        const float weight = axis->weight[axis->first_weight[j] + row - axis->first[j]];
+        float weight = axis->weight[axis->first_weight[j] + row - axis->first[j]];
         float *sums = canvas->sums + j * values;
-        for (int64_t i = 0; i < values; i++)
+        for (int64_t i = 0; i < values; i++) {
             sums[i] += weight * canvas->line[i];
+        }
         if (row == axis->first[j] + axis->count[j] - 1) {
             round_row(canvas->to + j * values, sums, values);
             canvas->finished = j + 1;
@@ -206,15 +217,16 @@ static void resize_down(bwi_canvas *canvas)
 unsigned char *bwi_canvas_place(const bwi_canvas *canvas)
 {
     const bwi_picture *wanted = canvas->wanted;
-    if (!canvas->same || canvas->from.channels != wanted->channels || canvas->row >= wanted->height)
+    if (!canvas->same || canvas->from.channels != wanted->channels || canvas->row >= wanted->height) {
         return NULL;
+    }
     return canvas->to + canvas->row * wanted->width * wanted->channels;
 }
 
 void bwi_canvas_row(bwi_canvas *canvas, const unsigned char *row)
 {
-    const int channels = canvas->wanted->channels;
-    const int64_t values = canvas->wanted->width * channels;
+    int channels = canvas->wanted->channels;
+    int64_t values = canvas->wanted->width * channels;
     if (row == bwi_canvas_place(canvas)) {
         canvas->row++;
         return;
@@ -237,8 +249,9 @@ void bwi_canvas_row(bwi_canvas *canvas, const unsigned char *row)
 static bw_status fail_kind(const void *file, size_t size, char *trouble)
 {
     char quoted[BWI_QUOTE_SIZE];
-    if (size == 0)
+    if (size == 0) {
         return bwi_image_fail(trouble, BW_DATA_LOSS, "the file is empty");
+    }
     return bwi_image_fail(trouble, BW_DATA_LOSS, "neither PNG nor JPEG: it begins with %s",
                           bwi_quote(quoted, file, size < 8 ? size : 8));
 }
@@ -246,8 +259,9 @@ static bw_status fail_kind(const void *file, size_t size, char *trouble)
 bool bwi_picture_is(const void *file, size_t size)
 {
     for (size_t i = 0; i < BWI_COUNT(decoders); i++) {
-        if (decoders[i].is(file, size))
+        if (decoders[i].is(file, size)) {
             return true;
+        }
     }
     return false;
 }
@@ -256,8 +270,9 @@ bw_status bwi_picture_look(bw_context *ctx, const void *file, size_t size, bwi_p
 {
     trouble[0] = 0;
     for (size_t i = 0; i < BWI_COUNT(decoders); i++) {
-        if (decoders[i].is(file, size))
+        if (decoders[i].is(file, size)) {
             return decoders[i].look(ctx, file, size, found, trouble);
+        }
     }
     return fail_kind(file, size, trouble);
 }
@@ -268,8 +283,9 @@ bw_status bwi_picture_decode(bw_context *ctx, bwi_buffer *scratch, const void *f
     bwi_canvas canvas = {.ctx = ctx, .scratch = scratch, .wanted = wanted, .to = to, .trouble = trouble};
     trouble[0] = 0;
     for (size_t i = 0; i < BWI_COUNT(decoders); i++) {
-        if (decoders[i].is(file, size))
+        if (decoders[i].is(file, size)) {
             return decoders[i].decode(&canvas, file, size);
+        }
     }
     return fail_kind(file, size, trouble);
 }

@@ -31,23 +31,25 @@ static void on_error(j_common_ptr common)
 {
     reading *r = common->client_data;
     char message[JMSG_LENGTH_MAX];
-    const int code = common->err->msg_code;
+    int code = common->err->msg_code;
     common->err->format_message(common, message);
-    if (code == JERR_OUT_OF_MEMORY)
+    if (code == JERR_OUT_OF_MEMORY) {
         r->status = bwi_image_fail(r->trouble, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
-    else if (code == JERR_NO_BACKING_STORE)
+    } else if (code == JERR_NO_BACKING_STORE) {
         r->status = bwi_image_fail(r->trouble, BW_INVALID_ARGUMENT,
                                    "a progressive JPEG file that needs more than %zu MiB to decode", IMAGE_MEMORY >> 20);
-    else
+    } else {
         r->status = bwi_image_fail(r->trouble, BW_DATA_LOSS, "a damaged JPEG file: %s", message);
+    }
     longjmp(r->back, 1);
 }
 
 static void on_message(j_common_ptr common, int level)
 {
     reading *r = common->client_data;
-    if (level >= 0)
+    if (level >= 0) {
         return;
+    }
     switch (common->err->msg_code) {
     case JWRN_JPEG_EOF:
         r->status = bwi_image_fail(r->trouble, BW_DATA_LOSS, "a JPEG file that ends too early");
@@ -63,8 +65,9 @@ static void on_message(j_common_ptr common, int level)
 static void on_progress(j_common_ptr common)
 {
     reading *r = common->client_data;
-    if (r->jpeg.input_scan_number <= SCAN_LIMIT)
+    if (r->jpeg.input_scan_number <= SCAN_LIMIT) {
         return;
+    }
     r->status = bwi_image_fail(r->trouble, BW_INVALID_ARGUMENT, "a JPEG file of more than %d scans", SCAN_LIMIT);
     longjmp(r->back, 1);
 }
@@ -96,15 +99,17 @@ static void look(reading *r, const void *file, size_t size)
                              .width = r->jpeg.image_width,
                              .channels = r->jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3};
     r->status = bwi_image_check(&r->image, size, DENSEST, r->trouble);
-    if (r->status == BW_OK && r->jpeg.arith_code)
+    if (r->status == BW_OK && r->jpeg.arith_code) {
         r->status = bwi_image_fail(r->trouble, BW_UNIMPLEMENTED, "a JPEG file with arithmetic coding; Huffman's is read");
+    }
 }
 
 static void choose_scale(reading *r, const bwi_picture *wanted)
 {
     unsigned scale = 1;
-    while (scale < 8 && ((r->image.width * scale + 7) / 8 < wanted->width || (r->image.height * scale + 7) / 8 < wanted->height))
+    while (scale < 8 && ((r->image.width * scale + 7) / 8 < wanted->width || (r->image.height * scale + 7) / 8 < wanted->height)) {
         scale *= 2;
+    }
     r->jpeg.scale_num = scale;
     r->jpeg.scale_denom = 8;
 }
@@ -112,27 +117,29 @@ static void choose_scale(reading *r, const bwi_picture *wanted)
 /* Inks: files with Adobe's mark hold them inverted, as what is left of the light. */
 static void print_inks(const reading *r, unsigned char *row, int64_t width)
 {
-    const unsigned invert = r->jpeg.saw_Adobe_marker ? 0 : 255;
+    unsigned invert = r->jpeg.saw_Adobe_marker ? 0 : 255;
     for (int64_t i = 0; i < width; i++) {
         const unsigned char *inks = row + 4 * i;
-        const unsigned black = inks[3] ^ invert;
+        unsigned black = inks[3] ^ invert;
         const unsigned light[3] = {inks[0] ^ invert, inks[1] ^ invert, inks[2] ^ invert};
-        for (int c = 0; c < 3; c++)
+        for (int c = 0; c < 3; c++) {
             row[3 * i + c] = (unsigned char)((light[c] * black + 127) / 255);
+        }
     }
 }
 
 static void decode(reading *r, bwi_canvas *canvas)
 {
-    const bool inks = r->jpeg.num_components == 4;
+    bool inks = r->jpeg.num_components == 4;
     r->jpeg.out_color_space = inks ? JCS_CMYK : canvas->wanted->channels == 1 || r->image.channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
     choose_scale(r, canvas->wanted);
     jpeg_start_decompress(&r->jpeg);
-    const bwi_picture from = {
+    bwi_picture from = {
         .height = r->jpeg.output_height, .width = r->jpeg.output_width, .channels = inks ? 3 : r->jpeg.out_color_components};
     r->status = bwi_canvas_begin(canvas, &from);
-    if (r->status != BW_OK)
+    if (r->status != BW_OK) {
         return;
+    }
     r->row = bwi_try_allocate(r->ctx, (size_t)from.width, (size_t)r->jpeg.output_components);
     if (!r->row) {
         r->status = bwi_image_fail(r->trouble, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
@@ -141,8 +148,9 @@ static void decode(reading *r, bwi_canvas *canvas)
     while (r->jpeg.output_scanline < r->jpeg.output_height) {
         unsigned char *place = inks ? NULL : bwi_canvas_place(canvas), *row = place ? place : r->row;
         jpeg_read_scanlines(&r->jpeg, &row, 1);
-        if (inks)
+        if (inks) {
             print_inks(r, row, from.width);
+        }
         bwi_canvas_row(canvas, row);
     }
     jpeg_finish_decompress(&r->jpeg);
@@ -157,8 +165,9 @@ static void close_reading(reading *r)
 bw_status bwi_jpeg_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble)
 {
     reading r = {.ctx = ctx, .trouble = trouble};
-    if (setjmp(r.back) == 0)
+    if (setjmp(r.back) == 0) {
         look(&r, file, size);
+    }
     close_reading(&r);
     *found = r.image;
     return r.status;
@@ -169,8 +178,9 @@ bw_status bwi_jpeg_decode(bwi_canvas *canvas, const void *file, size_t size)
     reading r = {.ctx = canvas->ctx, .trouble = canvas->trouble};
     if (setjmp(r.back) == 0) {
         look(&r, file, size);
-        if (r.status == BW_OK)
+        if (r.status == BW_OK) {
             decode(&r, canvas);
+        }
     }
     close_reading(&r);
     return r.status;

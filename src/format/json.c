@@ -21,7 +21,7 @@ static tally count(const char *text, size_t size)
     tally t = {0};
     bool quoted = false;
     for (size_t i = 0; i < size; i++) {
-        const char c = text[i];
+        char c = text[i];
         if (quoted) {
             i += c == '\\';
             quoted = c != '"';
@@ -39,14 +39,17 @@ static tally count(const char *text, size_t size)
 
 static bw_status check_size(bw_context *ctx, const char *text, size_t size, const char *where)
 {
-    if (size > TEXT_LIMIT)
+    if (size > TEXT_LIMIT) {
         return bwi_fail(ctx, BW_DATA_LOSS, "%s: %zu bytes of JSON; at most %d are read", where, size, TEXT_LIMIT);
-    const tally t = count(text, size);
-    if (t.deepest > DEPTH_LIMIT)
+    }
+    tally t = count(text, size);
+    if (t.deepest > DEPTH_LIMIT) {
         return bwi_fail(ctx, BW_DATA_LOSS, "%s: JSON nested %d deep; at most %d is read", where, t.deepest, DEPTH_LIMIT);
-    if (t.objects > OBJECT_LIMIT || t.lists > LIST_LIMIT || t.values > VALUE_LIMIT)
+    }
+    if (t.objects > OBJECT_LIMIT || t.lists > LIST_LIMIT || t.values > VALUE_LIMIT) {
         return bwi_fail(ctx, BW_DATA_LOSS, "%s: JSON of %d objects, %d lists and %d values; at most %d, %d and %d are read", where,
                         t.objects, t.lists, t.values, OBJECT_LIMIT, LIST_LIMIT, VALUE_LIMIT);
+    }
     return BW_OK;
 }
 
@@ -55,11 +58,13 @@ bw_status bwi_json_parse(bw_context *ctx, bwi_json **json, const void *text, siz
     json_error_t error;
     *json = NULL;
     bw_status status = check_size(ctx, text, size, where);
-    if (status != BW_OK)
+    if (status != BW_OK) {
         return status;
+    }
     json_t *made = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-    if (!made && json_error_code(&error) == json_error_out_of_memory)
+    if (!made && json_error_code(&error) == json_error_out_of_memory) {
         return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: no memory for its JSON", where);
+    }
     if (!made) {
         char quoted[BWI_QUOTE_SIZE];
         return bwi_fail(ctx, BW_DATA_LOSS, "%s: no JSON: line %d, column %d: %s", where, error.line, error.column,
@@ -82,8 +87,9 @@ static const json_t *tree(const bwi_json *json)
 
 bwi_json_kind bwi_json_kind_of(const bwi_json *json)
 {
-    if (!json)
+    if (!json) {
         return BWI_JSON_MISSING;
+    }
     switch (json_typeof(tree(json))) {
     case JSON_OBJECT:
         return BWI_JSON_OBJECT;
@@ -111,8 +117,9 @@ const bwi_json *bwi_json_get(const bwi_json *object, const char *key)
 
 int bwi_json_count(const bwi_json *json)
 {
-    if (!json)
+    if (!json) {
         return 0;
+    }
     return (int)(json_is_object(tree(json)) ? json_object_size(tree(json)) : json_array_size(tree(json)));
 }
 
@@ -124,11 +131,13 @@ const bwi_json *bwi_json_at(const bwi_json *list, int index)
 const bwi_json *bwi_json_next(const bwi_json *object, const char **key)
 {
     json_t *writable = (json_t *)(uintptr_t)object;
-    if (!object || !json_is_object(writable))
+    if (!object || !json_is_object(writable)) {
         return NULL;
+    }
     void *at = *key ? json_object_iter_next(writable, json_object_key_to_iter(*key)) : json_object_iter(writable);
-    if (!at)
+    if (!at) {
         return NULL;
+    }
     *key = json_object_iter_key(at);
     return (const bwi_json *)json_object_iter_value(at);
 }
@@ -145,16 +154,18 @@ bool bwi_json_true(const bwi_json *json)
 
 bool bwi_json_whole(const bwi_json *json, int64_t *value)
 {
-    if (!json || !json_is_integer(tree(json)))
+    if (!json || !json_is_integer(tree(json))) {
         return false;
+    }
     *value = json_integer_value(tree(json));
     return true;
 }
 
 bool bwi_json_number(const bwi_json *json, double *value)
 {
-    if (!json || !json_is_number(tree(json)))
+    if (!json || !json_is_number(tree(json))) {
         return false;
+    }
     *value = json_number_value(tree(json));
     return true;
 }

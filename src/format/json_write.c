@@ -21,11 +21,13 @@ char *bwi_shortest(char buffer[BWI_SHORTEST_SIZE], double value)
     for (int digits = 1; digits <= 17; digits++) {
         double again = 0;
         int length = print(buffer, BWI_SHORTEST_SIZE, "%.*g", digits, value);
-        if (bwi_parse_double(buffer, buffer + length, &again) && again == value)
+        if (bwi_parse_double(buffer, buffer + length, &again) && again == value) {
             break;
+        }
     }
-    if (isfinite(value) && !strpbrk(buffer, ".e"))
+    if (isfinite(value) && !strpbrk(buffer, ".e")) {
         strcat(buffer, ".0");
+    }
     return buffer;
 }
 
@@ -35,23 +37,26 @@ static void add_quoted(bwi_text *text, const char *value)
 {
     bwi_text_add(text, "\"");
     for (; *value; value++) {
-        const unsigned char c = (unsigned char)*value;
-        if (c == '"' || c == '\\')
+        unsigned char c = (unsigned char)*value;
+        if (c == '"' || c == '\\') {
             bwi_text_add(text, "\\%c", c);
-        else if (c < 0x20)
+        } else if (c < 0x20) {
             bwi_text_add(text, "\\u%04x", c);
-        else
+        } else {
             bwi_text_add(text, "%c", c);
+        }
     }
     bwi_text_add(text, "\"");
 }
 
 static void begin_value(bwi_json_writer *w, const char *key)
 {
-    if (w->depth > 0 && w->filled[w->depth - 1])
+    if (w->depth > 0 && w->filled[w->depth - 1]) {
         bwi_text_add(&w->text, ", ");
-    if (w->depth > 0)
+    }
+    if (w->depth > 0) {
         w->filled[w->depth - 1] = true;
+    }
     if (key) {
         add_quoted(&w->text, key);
         bwi_text_add(&w->text, ": ");
@@ -72,8 +77,9 @@ void bwi_json_begin(bwi_json_writer *w, const char *key, char bracket)
 
 void bwi_json_end(bwi_json_writer *w)
 {
-    if (w->depth > 0)
+    if (w->depth > 0) {
         bwi_text_add(&w->text, "%c", w->brackets[--w->depth]);
+    }
 }
 
 /* ---- Values ---- */
@@ -81,10 +87,11 @@ void bwi_json_end(bwi_json_writer *w)
 void bwi_json_put_text(bwi_json_writer *w, const char *key, const char *value)
 {
     begin_value(w, key);
-    if (value)
+    if (value) {
         add_quoted(&w->text, value);
-    else
+    } else {
         bwi_text_add(&w->text, "null");
+    }
 }
 
 void bwi_json_put_whole(bwi_json_writer *w, const char *key, int64_t value)

@@ -22,25 +22,28 @@ static bw_status garbage(const cursor *c, const char *expected)
 
 static void skip_space(cursor *c)
 {
-    while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t' || *c->at == '\r'))
+    while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t' || *c->at == '\r')) {
         c->at++;
+    }
 }
 
 static bool accept(cursor *c, char byte)
 {
     skip_space(c);
-    if (c->at >= c->end || *c->at != (unsigned char)byte)
+    if (c->at >= c->end || *c->at != (unsigned char)byte) {
         return false;
+    }
     c->at++;
     return true;
 }
 
 static bool accept_word(cursor *c, const char *word)
 {
-    const size_t length = strlen(word);
+    size_t length = strlen(word);
     skip_space(c);
-    if ((size_t)(c->end - c->at) < length || memcmp(c->at, word, length) != 0)
+    if ((size_t)(c->end - c->at) < length || memcmp(c->at, word, length) != 0) {
         return false;
+    }
     c->at += length;
     return true;
 }
@@ -49,11 +52,13 @@ static bool accept_word(cursor *c, const char *word)
 static bool accept_text(cursor *c, const unsigned char **text, size_t *length)
 {
     skip_space(c);
-    if (c->at >= c->end || (*c->at != '\'' && *c->at != '"'))
+    if (c->at >= c->end || (*c->at != '\'' && *c->at != '"')) {
         return false;
+    }
     const unsigned char *close = memchr(c->at + 1, *c->at, (size_t)(c->end - c->at - 1));
-    if (!close || memchr(c->at, '\\', (size_t)(close - c->at)))
+    if (!close || memchr(c->at, '\\', (size_t)(close - c->at))) {
         return false;
+    }
     *text = c->at + 1;
     *length = (size_t)(close - *text);
     c->at = close + 1;
@@ -95,20 +100,24 @@ static bw_status parse_type(cursor *c, bwi_npy *npy)
 {
     const unsigned char *text = NULL;
     size_t length = 0;
-    if (accept(c, '['))
+    if (accept(c, '[')) {
         return bwi_fail(c->ctx, BW_UNIMPLEMENTED, "%s: holds records with several fields, not numbers of one type", c->where);
-    if (!accept_text(c, &text, &length))
+    }
+    if (!accept_text(c, &text, &length)) {
         return garbage(c, "a type such as '<f4'");
+    }
     char quoted[BWI_QUOTE_SIZE];
-    const bool ordered = length > 0 && memchr("<>|=", text[0], 4) != NULL;
-    const char order = ordered ? (char)text[0] : '=';
+    bool ordered = length > 0 && memchr("<>|=", text[0], 4);
+    char order = ordered ? (char)text[0] : '=';
     const unsigned char *kind = text + (ordered ? 1 : 0);
-    const size_t rest = length - (ordered ? 1 : 0);
-    if (rest == 0)
+    size_t rest = length - (ordered ? 1 : 0);
+    if (rest == 0) {
         return bwi_fail(c->ctx, BW_DATA_LOSS, "%s: damaged npy header: the type is %s", c->where, bwi_quote(quoted, text, length));
+    }
     for (size_t i = 0; rest == 2 && i < BWI_COUNT(types); i++) {
-        if ((char)kind[0] != types[i].kind || (char)kind[1] != '0' + types[i].size || (order == '|' && types[i].size > 1))
+        if ((char)kind[0] != types[i].kind || (char)kind[1] != '0' + types[i].size || (order == '|' && types[i].size > 1)) {
             continue;
+        }
         npy->dtype = types[i].dtype;
         npy->swapped = types[i].size > 1 && order == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<');
         return BW_OK;
@@ -119,14 +128,17 @@ static bw_status parse_type(cursor *c, bwi_npy *npy)
 static bw_status parse_extent(cursor *c, int64_t *extent)
 {
     skip_space(c);
-    if (c->at < c->end && *c->at == '-')
+    if (c->at < c->end && *c->at == '-') {
         return bwi_fail(c->ctx, BW_INVALID_ARGUMENT, "%s: the shape has a negative extent", c->where);
-    if (c->at >= c->end || *c->at < '0' || *c->at > '9')
+    }
+    if (c->at >= c->end || *c->at < '0' || *c->at > '9') {
         return garbage(c, "an extent");
+    }
     int64_t value = 0;
     for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
-        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *c->at - '0', &value))
+        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *c->at - '0', &value)) {
             return bwi_fail(c->ctx, BW_INVALID_ARGUMENT, "%s: the shape has an extent beyond 64 bits", c->where);
+        }
     }
     accept(c, 'L'); /* Python 2 wrote long integers so */
     *extent = value;
@@ -135,20 +147,25 @@ static bw_status parse_extent(cursor *c, int64_t *extent)
 
 static bw_status parse_shape(cursor *c, bwi_npy *npy)
 {
-    if (!accept(c, '('))
+    if (!accept(c, '(')) {
         return garbage(c, "a shape such as (2, 3)");
+    }
     npy->rank = 0;
     while (!accept(c, ')')) {
-        if (npy->rank == BW_MAX_RANK)
+        if (npy->rank == BW_MAX_RANK) {
             return bwi_fail(c->ctx, BW_INVALID_ARGUMENT, "%s: the shape has more than %d axes", c->where, BW_MAX_RANK);
-        const bw_status status = parse_extent(c, &npy->shape[npy->rank]);
-        if (status != BW_OK)
+        }
+        bw_status status = parse_extent(c, &npy->shape[npy->rank]);
+        if (status != BW_OK) {
             return status;
+        }
         npy->rank++;
-        if (accept(c, ','))
+        if (accept(c, ',')) {
             continue;
-        if (npy->rank == 1 || !accept(c, ')')) /* (5) is a number, not a shape */
+        }
+        if (npy->rank == 1 || !accept(c, ')')) { /* (5) is a number, not a shape */
             return garbage(c, "',' or ')' in the shape");
+        }
         break;
     }
     return BW_OK;
@@ -156,12 +173,13 @@ static bw_status parse_shape(cursor *c, bwi_npy *npy)
 
 static bw_status parse_order(cursor *c, bwi_npy *npy)
 {
-    if (accept_word(c, "True"))
+    if (accept_word(c, "True")) {
         npy->fortran = true;
-    else if (accept_word(c, "False"))
+    } else if (accept_word(c, "False")) {
         npy->fortran = false;
-    else
+    } else {
         return garbage(c, "True or False");
+    }
     return BW_OK;
 }
 
@@ -172,19 +190,23 @@ static const struct {
 
 static bw_status parse_entry(cursor *c, bwi_npy *npy, unsigned *seen)
 {
-    const cursor start = *c;
+    cursor start = *c;
     const unsigned char *text = NULL;
     size_t length = 0;
-    if (!accept_text(c, &text, &length))
+    if (!accept_text(c, &text, &length)) {
         return garbage(c, "a key");
+    }
     for (size_t i = 0; i < BWI_COUNT(keys); i++) {
-        if (strlen(keys[i].name) != length || memcmp(keys[i].name, text, length) != 0)
+        if (strlen(keys[i].name) != length || memcmp(keys[i].name, text, length) != 0) {
             continue;
-        if (*seen & 1u << i)
+        }
+        if (*seen & 1u << i) {
             return bwi_fail(c->ctx, BW_DATA_LOSS, "%s: damaged npy header: '%s' stands in it twice", c->where, keys[i].name);
+        }
         *seen |= 1u << i;
-        if (!accept(c, ':'))
+        if (!accept(c, ':')) {
             return garbage(c, "':'");
+        }
         return keys[i].parse(c, npy);
     }
     return garbage(&start, "'descr', 'fortran_order' or 'shape'");
@@ -193,24 +215,29 @@ static bw_status parse_entry(cursor *c, bwi_npy *npy, unsigned *seen)
 static bw_status parse_dictionary(cursor *c, bwi_npy *npy)
 {
     unsigned seen = 0;
-    if (!accept(c, '{'))
+    if (!accept(c, '{')) {
         return garbage(c, "'{'");
+    }
     while (!accept(c, '}')) {
-        const bw_status status = parse_entry(c, npy, &seen);
-        if (status != BW_OK)
+        bw_status status = parse_entry(c, npy, &seen);
+        if (status != BW_OK) {
             return status;
+        }
         if (!accept(c, ',')) {
-            if (!accept(c, '}'))
+            if (!accept(c, '}')) {
                 return garbage(c, "',' or '}'");
+            }
             break;
         }
     }
     skip_space(c);
-    if (c->at != c->end)
+    if (c->at != c->end) {
         return garbage(c, "nothing after '}'");
+    }
     for (size_t i = 0; i < BWI_COUNT(keys); i++) {
-        if (!(seen & 1u << i))
+        if (!(seen & 1u << i)) {
             return bwi_fail(c->ctx, BW_DATA_LOSS, "%s: damaged npy header: '%s' is missing", c->where, keys[i].name);
+        }
     }
     return BW_OK;
 }
@@ -219,31 +246,37 @@ bw_status bwi_npy_begin(bw_context *ctx, bwi_npy *npy, const unsigned char *byte
 {
     char found[BWI_QUOTE_SIZE];
     *npy = (bwi_npy){.rank = 0};
-    if (size < BWI_NPY_PREFIX)
+    if (size < BWI_NPY_PREFIX) {
         return bwi_fail(ctx, BW_DATA_LOSS, "%s: %zu bytes are too few for an npy array", where, size);
-    if (memcmp(bytes, "\x93NUMPY", 6) != 0)
+    }
+    if (memcmp(bytes, "\x93NUMPY", 6) != 0) {
         return bwi_fail(ctx, BW_DATA_LOSS, "%s: is no npy array: expected '?NUMPY' at its beginning, found %s", where,
                         bwi_quote(found, bytes, 6));
-    const unsigned major = bytes[6], minor = bytes[7];
-    if (major < 1 || major > 3 || minor != 0)
+    }
+    unsigned major = bytes[6], minor = bytes[7];
+    if (major < 1 || major > 3 || minor != 0) {
         return bwi_fail(ctx, BW_UNIMPLEMENTED, "%s: npy version %u.%u; 1.0, 2.0 and 3.0 are known", where, major, minor);
+    }
     size_t length = bytes[8] | (size_t)bytes[9] << 8;
-    if (major > 1)
+    if (major > 1) {
         length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
-    if (length > BWI_NPY_HEADER_LIMIT)
+    }
+    if (length > BWI_NPY_HEADER_LIMIT) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: an npy header of %zu bytes; at most %d are read", where, length,
                         BWI_NPY_HEADER_LIMIT);
+    }
     npy->offset = (major > 1 ? 12 : 10) + length;
     return BW_OK;
 }
 
 bw_status bwi_npy_parse(bw_context *ctx, bwi_npy *npy, const unsigned char *bytes, const char *where)
 {
-    const size_t start = bytes[6] > 1 ? 12 : 10;
+    size_t start = bytes[6] > 1 ? 12 : 10;
     cursor c = {.ctx = ctx, .where = where, .at = bytes + start, .end = bytes + npy->offset};
-    const bw_status status = parse_dictionary(&c, npy);
-    if (status != BW_OK)
+    bw_status status = parse_dictionary(&c, npy);
+    if (status != BW_OK) {
         return status;
+    }
     /* An extent of 0 must not hide an overflow of the others: strides are made from them. */
     size_t span = bwi_dtype_size(npy->dtype);
     bool empty = false;
@@ -264,7 +297,7 @@ void bwi_npy_strides(const bwi_npy *npy, int64_t *strides)
 {
     int64_t stride = (int64_t)bwi_dtype_size(npy->dtype);
     for (int i = 0; i < npy->rank; i++) {
-        const int axis = npy->fortran ? i : npy->rank - 1 - i;
+        int axis = npy->fortran ? i : npy->rank - 1 - i;
         strides[axis] = stride;
         stride *= npy->shape[axis] ? npy->shape[axis] : 1;
     }
@@ -272,11 +305,11 @@ void bwi_npy_strides(const bwi_npy *npy, int64_t *strides)
 
 void bwi_npy_swap(const bwi_npy *npy, void *values)
 {
-    const size_t size = bwi_dtype_size(npy->dtype);
+    size_t size = bwi_dtype_size(npy->dtype);
     unsigned char *bytes = values;
     for (size_t at = 0; at < npy->bytes; at += size) {
         for (size_t i = 0; i < size / 2; i++) {
-            const unsigned char byte = bytes[at + i];
+            unsigned char byte = bytes[at + i];
             bytes[at + i] = bytes[at + size - 1 - i];
             bytes[at + size - 1 - i] = byte;
         }

@@ -34,15 +34,16 @@ static const int inverse_shift[LARGEST_POWER + 1] = {63, 66, 68,  70,  73,  75, 
 static uint64_t power_of_five(int exponent)
 {
     uint64_t power = 1;
-    while (exponent-- > 0)
+    while (exponent-- > 0) {
         power *= 5;
+    }
     return power;
 }
 
 /* value * 2^exponent, without overflow or underflow. */
 static double times_power_of_two(uint64_t value, int exponent)
 {
-    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
     double power;
     memcpy(&power, &bits, sizeof power);
     return (double)value * power;
@@ -51,31 +52,34 @@ static double times_power_of_two(uint64_t value, int exponent)
 /* value * 2^exponent; `more`: the true value lies above, by less than 1. */
 static double rounded(wide value, bool more, int exponent)
 {
-    const uint64_t high = (uint64_t)(value >> 64), low = (uint64_t)value;
-    const int bits = high ? 128 - __builtin_clzll(high) : 64 - __builtin_clzll(low);
-    if (bits <= FRACTION)
+    uint64_t high = (uint64_t)(value >> 64), low = (uint64_t)value;
+    int bits = high ? 128 - __builtin_clzll(high) : 64 - __builtin_clzll(low);
+    if (bits <= FRACTION) {
         return times_power_of_two(low, exponent);
-    const int shift = bits - FRACTION;
-    const wide half = (wide)1 << (shift - 1), rest = value & (((wide)1 << shift) - 1);
+    }
+    int shift = bits - FRACTION;
+    wide half = (wide)1 << (shift - 1), rest = value & (((wide)1 << shift) - 1);
     uint64_t kept = (uint64_t)(value >> shift);
-    if (rest > half || (rest == half && (more || (kept & 1))))
+    if (rest > half || (rest == half && (more || (kept & 1)))) {
         kept++;
+    }
     return times_power_of_two(kept, exponent + shift);
 }
 
 static double divide(uint64_t m, int power)
 {
-    const int up = __builtin_clzll(m);
-    const uint64_t product = (uint64_t)(((wide)(m << up) * inverse[power]) >> 64); /* or one more */
-    const int shift = 64 - __builtin_clzll(product) - FRACTION;
-    const uint64_t half = (uint64_t)1 << (shift - 1), rest = product & (2 * half - 1);
-    if (rest != half && rest != half - 1)
+    int up = __builtin_clzll(m);
+    uint64_t product = (uint64_t)(((wide)(m << up) * inverse[power]) >> 64); /* or one more */
+    int shift = 64 - __builtin_clzll(product) - FRACTION;
+    uint64_t half = (uint64_t)1 << (shift - 1), rest = product & (2 * half - 1);
+    if (rest != half && rest != half - 1) {
         return times_power_of_two((product >> shift) + (rest > half), shift + 64 - up - inverse_shift[power] - power);
-    const uint64_t divisor = power_of_five(power);
-    const int over = __builtin_clzll(divisor);
-    const wide number = (wide)(m << up) << 63;
-    const uint64_t quotient = (uint64_t)(number / (divisor << over));
-    const bool more = (wide)quotient * (divisor << over) != number;
+    }
+    uint64_t divisor = power_of_five(power);
+    int over = __builtin_clzll(divisor);
+    wide number = (wide)(m << up) << 63;
+    uint64_t quotient = (uint64_t)(number / (divisor << over));
+    bool more = (wide)quotient * (divisor << over) != number;
     return rounded(quotient, more, over - up - 63 - power);
 }
 
@@ -95,31 +99,35 @@ static const char *scan_digits(const char *at, const char *end, uint64_t *m)
         digits = __builtin_bswap64(digits);
 #endif
         digits ^= BWI_DIGIT_ZEROS;
-        const uint64_t others = bwi_digits_others(digits);
+        uint64_t others = bwi_digits_others(digits);
         if (others) {
-            const int count = __builtin_ctzll(others) / 8;
+            int count = __builtin_ctzll(others) / 8;
             *m = count ? *m * powers[count] + bwi_digits_value(digits << (64 - 8 * count)) : *m;
             return at + count;
         }
         *m = *m * 100000000u + bwi_digits_value(digits);
         at += 8;
     }
-    for (; (digit = (unsigned)(unsigned char)*at - '0') <= 9; at++)
+    for (; (digit = (unsigned)(unsigned char)*at - '0') <= 9; at++) {
         *m = *m * 10 + digit;
+    }
     return at;
 }
 
 /* The digits of an exponent; NULL if there are none. */
 static const char *scan_exponent(const char *at, int64_t *exponent)
 {
-    const bool negative = *at == '-';
-    if (*at == '-' || *at == '+')
+    bool negative = *at == '-';
+    if (*at == '-' || *at == '+') {
         at++;
-    if (*at < '0' || *at > '9')
+    }
+    if (*at < '0' || *at > '9') {
         return NULL;
+    }
     int64_t value = 0;
-    for (; *at >= '0' && *at <= '9'; at++)
+    for (; *at >= '0' && *at <= '9'; at++) {
         value = value < 100000 ? value * 10 + (*at - '0') : value;
+    }
     *exponent += negative ? -value : value;
     return at;
 }
@@ -129,13 +137,14 @@ static const double signs[] = {1, -1};
 const char *bwi_number_scan(const char *text, const char *end, double *value)
 {
     const char *at = text;
-    const bool negative = *at == '-';
+    bool negative = *at == '-';
     at += negative | (*at == '+'); /* no branch: signs are as good as random */
     const char *first = at;
     uint64_t m = 0;
     unsigned digit;
-    for (; (digit = (unsigned)(unsigned char)*at - '0') <= 9; at++) /* mostly few */
+    for (; (digit = (unsigned)(unsigned char)*at - '0') <= 9; at++) { /* mostly few */
         m = m * 10 + digit;
+    }
     int64_t digits = at - first, exponent = 0;
     if (*at == '.') {
         const char *point = ++at;
@@ -143,22 +152,25 @@ const char *bwi_number_scan(const char *text, const char *end, double *value)
         exponent = point - at;
         digits -= exponent;
     }
-    if (digits == 0)
+    if (digits == 0) {
         return NULL;
+    }
     if (*at == 'e' || *at == 'E') {
         at = scan_exponent(at + 1, &exponent);
-        if (!at)
+        if (!at) {
             return NULL;
+        }
     }
     double result;
-    if (digits <= MOST_DIGITS && m <= (uint64_t)1 << FRACTION && exponent >= -EXACT_POWER && exponent <= EXACT_POWER)
+    if (digits <= MOST_DIGITS && m <= (uint64_t)1 << FRACTION && exponent >= -EXACT_POWER && exponent <= EXACT_POWER) {
         result = exponent < 0 ? (double)m / tens[-exponent] : (double)m * tens[exponent];
-    else if (digits <= MOST_DIGITS && m == 0)
+    } else if (digits <= MOST_DIGITS && m == 0) {
         result = 0;
-    else if (digits <= MOST_DIGITS && exponent >= -LARGEST_POWER && exponent <= LARGEST_POWER)
+    } else if (digits <= MOST_DIGITS && exponent >= -LARGEST_POWER && exponent <= LARGEST_POWER) {
         result = scale_exactly(m, (int)exponent);
-    else if (!bwi_parse_double(first, at, &result))
+    } else if (!bwi_parse_double(first, at, &result)) {
         return NULL;
+    }
     *value = result * signs[negative];
     return at;
 }

@@ -31,8 +31,9 @@ typedef struct reading {
 static void on_error(png_struct *png, const char *message)
 {
     reading *r = png_get_error_ptr(png);
-    if (!r->trouble[0])
+    if (!r->trouble[0]) {
         r->status = bwi_image_fail(r->trouble, BW_DATA_LOSS, "a damaged PNG file: %s", message);
+    }
     longjmp(r->back, 1);
 }
 
@@ -74,27 +75,29 @@ static void open_reading(reading *r)
 {
     r->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, r, on_error, on_warning, r, allocate, release);
     r->info = r->png ? png_create_info_struct(r->png) : NULL;
-    if (!r->info)
+    if (!r->info) {
         r->status = bwi_image_fail(r->trouble, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
+    }
 }
 
 static void close_reading(reading *r)
 {
-    if (r->png)
+    if (r->png) {
         png_destroy_read_struct(&r->png, &r->info, NULL);
+    }
     bwi_release(r->ctx, r->memory);
 }
 
 /* The header, and with it what rows will be like. */
 static void look(reading *r)
 {
-    const size_t size = r->left;
+    size_t size = r->left;
     png_set_user_limits(r->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* checked here, with better words */
     png_set_chunk_malloc_max(r->png, CHUNK_BYTES);
     png_set_chunk_cache_max(r->png, 16);
     png_set_read_fn(r->png, r, on_read);
     png_read_info(r->png, r->info);
-    const int type = png_get_color_type(r->png, r->info);
+    int type = png_get_color_type(r->png, r->info);
     r->image = (bwi_picture){.height = png_get_image_height(r->png, r->info),
                              .width = png_get_image_width(r->png, r->info),
                              .channels = type & PNG_COLOR_MASK_COLOR ? 3 : 1};
@@ -108,15 +111,16 @@ static void prepare(reading *r)
     png_set_strip_alpha(r->png);
     r->passes = png_set_interlace_handling(r->png);
     png_read_update_info(r->png, r->info);
-    if (png_get_rowbytes(r->png, r->info) != (size_t)(r->image.width * r->image.channels))
+    if (png_get_rowbytes(r->png, r->info) != (size_t)(r->image.width * r->image.channels)) {
         png_error(r->png, "rows of another length than declared");
+    }
 }
 
 /* Interlaced: seven passes, each over the rows of the whole image. */
 static void read_passes(reading *r, bwi_canvas *canvas)
 {
-    const size_t row = (size_t)(r->image.width * r->image.channels);
-    const size_t bytes = row * (size_t)r->image.height;
+    size_t row = (size_t)(r->image.width * r->image.channels);
+    size_t bytes = row * (size_t)r->image.height;
     if (bytes > IMAGE_MEMORY) {
         r->status = bwi_image_fail(r->trouble, BW_INVALID_ARGUMENT, "an interlaced PNG file of %zu bytes; at most %zu are held",
                                    bytes, IMAGE_MEMORY);
@@ -127,18 +131,22 @@ static void read_passes(reading *r, bwi_canvas *canvas)
         r->status = bwi_image_fail(r->trouble, BW_RESOURCE_EXHAUSTED, "no memory for %zu bytes to decode it", bytes);
         return;
     }
-    for (int pass = 0; pass < r->passes; pass++)
-        for (int64_t i = 0; i < r->image.height; i++)
+    for (int pass = 0; pass < r->passes; pass++) {
+        for (int64_t i = 0; i < r->image.height; i++) {
             png_read_row(r->png, (unsigned char *)r->memory + (size_t)i * row, NULL);
-    for (int64_t i = 0; i < r->image.height; i++)
+        }
+    }
+    for (int64_t i = 0; i < r->image.height; i++) {
         bwi_canvas_row(canvas, (unsigned char *)r->memory + (size_t)i * row);
+    }
 }
 
 static void read_rows(reading *r, bwi_canvas *canvas)
 {
     r->memory = bwi_try_allocate(r->ctx, (size_t)(r->image.width * r->image.channels), 1);
-    if (!r->memory)
+    if (!r->memory) {
         r->status = bwi_image_fail(r->trouble, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
+    }
     for (int64_t i = 0; i < r->image.height && r->status == BW_OK; i++) {
         png_read_row(r->png, r->memory, NULL);
         bwi_canvas_row(canvas, r->memory);
@@ -148,16 +156,19 @@ static void read_rows(reading *r, bwi_canvas *canvas)
 static void decode(reading *r, bwi_canvas *canvas)
 {
     look(r);
-    if (r->status != BW_OK)
+    if (r->status != BW_OK) {
         return;
+    }
     prepare(r);
     r->status = bwi_canvas_begin(canvas, &r->image);
-    if (r->status == BW_OK && r->passes > 1)
+    if (r->status == BW_OK && r->passes > 1) {
         read_passes(r, canvas);
-    else if (r->status == BW_OK)
+    } else if (r->status == BW_OK) {
         read_rows(r, canvas);
-    if (r->status == BW_OK)
+    }
+    if (r->status == BW_OK) {
         png_read_end(r->png, NULL);
+    }
 }
 
 bw_status bwi_png_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble)
@@ -165,8 +176,9 @@ bw_status bwi_png_look(bw_context *ctx, const void *file, size_t size, bwi_pictu
     reading r = {.ctx = ctx, .at = file, .left = size, .trouble = trouble};
     if (setjmp(r.back) == 0) {
         open_reading(&r);
-        if (r.status == BW_OK)
+        if (r.status == BW_OK) {
             look(&r);
+        }
     }
     close_reading(&r);
     *found = r.image;
@@ -178,8 +190,9 @@ bw_status bwi_png_decode(bwi_canvas *canvas, const void *file, size_t size)
     reading r = {.ctx = canvas->ctx, .at = file, .left = size, .trouble = canvas->trouble};
     if (setjmp(r.back) == 0) {
         open_reading(&r);
-        if (r.status == BW_OK)
+        if (r.status == BW_OK) {
             decode(&r, canvas);
+        }
     }
     close_reading(&r);
     return r.status;

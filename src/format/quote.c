@@ -8,8 +8,9 @@ char *bwi_quote(char buffer[BWI_QUOTE_SIZE], const void *bytes, size_t size)
     const unsigned char *from = bytes;
     char *to = buffer;
     *to++ = '\'';
-    for (size_t i = 0; i < size && i < QUOTE_LIMIT; i++)
+    for (size_t i = 0; i < size && i < QUOTE_LIMIT; i++) {
         *to++ = from[i] >= 0x20 && from[i] < 0x7f ? (char)from[i] : '?';
+    }
     *to++ = '\'';
     if (size > QUOTE_LIMIT) {
         *to++ = '.';

@@ -11,11 +11,13 @@ enum { WIRE_VARINT = 0, WIRE_BYTES = 2, WIRE_32 = 5, VARINT_BYTES = 10 };
 static bool reserve(bwi_wire *w, size_t more)
 {
     size_t needed = bwi_size_add(w->length, more);
-    if (w->failed || needed <= w->capacity)
+    if (w->failed || needed <= w->capacity) {
         return !w->failed;
+    }
     size_t capacity = bwi_size_multiply(w->capacity, 2);
-    if (capacity < needed || capacity == SIZE_MAX)
+    if (capacity < needed || capacity == SIZE_MAX) {
         capacity = needed < 256 ? 256 : needed;
+    }
     unsigned char *larger = bwi_grow(w->ctx, w->bytes, w->length, capacity, 1);
     if (!larger) {
         w->failed = true;
@@ -29,8 +31,9 @@ static bool reserve(bwi_wire *w, size_t more)
 static size_t encode(unsigned char bytes[VARINT_BYTES], uint64_t value)
 {
     size_t n = 0;
-    for (; value >= 128; value >>= 7)
+    for (; value >= 128; value >>= 7) {
         bytes[n++] = (unsigned char)(value | 128);
+    }
     bytes[n++] = (unsigned char)value;
     return n;
 }
@@ -98,8 +101,9 @@ void bwi_wire_end(bwi_wire *w)
 {
     unsigned char bytes[VARINT_BYTES];
     size_t begun = w->begun[--w->depth], size = w->length - begun, n = encode(bytes, size);
-    if (!reserve(w, n))
+    if (!reserve(w, n)) {
         return;
+    }
     memmove(w->bytes + begun + n, w->bytes + begun, size);
     memcpy(w->bytes + begun, bytes, n);
     w->length += n;

@@ -31,8 +31,9 @@ struct bwi_zip {
 static uint64_t number(const unsigned char *at, int bytes)
 {
     uint64_t value = 0;
-    for (int i = 0; i < bytes; i++)
+    for (int i = 0; i < bytes; i++) {
         value |= (uint64_t)at[i] << 8 * i;
+    }
     return value;
 }
 
@@ -52,7 +53,7 @@ static directory directory_at(const bwi_bytes *file, uint64_t end)
     const unsigned char *at = file->data + end;
     directory found = {.offset = number(at + 16, 4), .count = number(at + 10, 2)};
     if (end >= LOCATOR_SIZE && is_at(file, end - LOCATOR_SIZE, LOCATOR_SIZE, "PK\6\7")) {
-        const uint64_t end64 = number(at - LOCATOR_SIZE + 8, 8);
+        uint64_t end64 = number(at - LOCATOR_SIZE + 8, 8);
         if (is_at(file, end64, END64_SIZE, "PK\6\6")) {
             const unsigned char *at64 = file->data + end64;
             found.count = number(at64 + 32, 8);
@@ -65,10 +66,11 @@ static directory directory_at(const bwi_bytes *file, uint64_t end)
 /* The last place not after `from` where a central directory ends; false if there is none. */
 static bool find_end(const bwi_bytes *file, uint64_t from, uint64_t *end)
 {
-    if (file->size < END_SIZE)
+    if (file->size < END_SIZE) {
         return false;
-    const uint64_t last = file->size - END_SIZE;
-    const uint64_t first = last > COMMENT_LIMIT ? last - COMMENT_LIMIT : 0;
+    }
+    uint64_t last = file->size - END_SIZE;
+    uint64_t first = last > COMMENT_LIMIT ? last - COMMENT_LIMIT : 0;
     for (uint64_t at = (from < last ? from : last) + 1; at-- > first;) {
         if (memcmp(file->data + at, "PK\5\6", 4) == 0) {
             *end = at;
@@ -83,13 +85,15 @@ static bw_status check_counts(bw_context *ctx, const bwi_bytes *file, const char
 {
     uint64_t end = 0;
     for (uint64_t from = UINT64_MAX; find_end(file, from, &end); from = end - 1) {
-        const directory found = directory_at(file, end);
-        if (found.count > MEMBER_LIMIT || found.count > file->size / ENTRY_SIZE)
+        directory found = directory_at(file, end);
+        if (found.count > MEMBER_LIMIT || found.count > file->size / ENTRY_SIZE) {
             return bwi_fail(ctx, BW_DATA_LOSS, "%s: the zip file claims %llu members; %zu bytes hold at most %zu", path,
                             (unsigned long long)found.count, file->size,
                             file->size / ENTRY_SIZE < MEMBER_LIMIT ? file->size / ENTRY_SIZE : (size_t)MEMBER_LIMIT);
-        if (end == 0)
+        }
+        if (end == 0) {
             break;
+        }
     }
     return BW_OK;
 }
@@ -99,20 +103,22 @@ static bw_status check_counts(bw_context *ctx, const bwi_bytes *file, const char
 static uint64_t local_offset(const bwi_bytes *file, uint64_t at)
 {
     const unsigned char *entry = file->data + at;
-    const uint64_t place = number(entry + 42, 4);
-    if (place != UINT32_MAX)
+    uint64_t place = number(entry + 42, 4);
+    if (place != UINT32_MAX) {
         return place;
-    const uint64_t start = at + ENTRY_SIZE + number(entry + 28, 2);
-    const uint64_t end = start + number(entry + 30, 2);
-    if (end > file->size)
+    }
+    uint64_t start = at + ENTRY_SIZE + number(entry + 28, 2);
+    uint64_t end = start + number(entry + 30, 2);
+    if (end > file->size) {
         return UINT64_MAX;
+    }
     for (uint64_t extra = start; end - extra >= 4;) {
-        const uint64_t id = number(file->data + extra, 2), size = number(file->data + extra + 2, 2);
-        if (size > end - extra - 4)
+        uint64_t id = number(file->data + extra, 2), size = number(file->data + extra + 2, 2);
+        if (size > end - extra - 4) {
             break;
+        }
         if (id == 1) {
-            const uint64_t before =
-                (number(entry + 24, 4) == UINT32_MAX ? 1u : 0u) + (number(entry + 20, 4) == UINT32_MAX ? 1u : 0u);
+            uint64_t before = (number(entry + 24, 4) == UINT32_MAX ? 1u : 0u) + (number(entry + 20, 4) == UINT32_MAX ? 1u : 0u);
             return size >= 8 * before + 8 ? number(file->data + extra + 4 + 8 * before, 8) : UINT64_MAX;
         }
         extra += 4 + size;
@@ -124,21 +130,25 @@ static uint64_t local_offset(const bwi_bytes *file, uint64_t at)
 static const unsigned char *find_bytes(const bwi_bytes *file, int64_t index, size_t size)
 {
     uint64_t end = 0;
-    if (!find_end(file, UINT64_MAX, &end))
+    if (!find_end(file, UINT64_MAX, &end)) {
         return NULL;
+    }
     uint64_t at = directory_at(file, end).offset;
     for (int64_t i = 0;; i++) {
-        if (!is_at(file, at, ENTRY_SIZE, "PK\1\2"))
+        if (!is_at(file, at, ENTRY_SIZE, "PK\1\2")) {
             return NULL;
-        if (i == index)
+        }
+        if (i == index) {
             break;
+        }
         const unsigned char *entry = file->data + at;
         at += ENTRY_SIZE + number(entry + 28, 2) + number(entry + 30, 2) + number(entry + 32, 2);
     }
-    const uint64_t local = local_offset(file, at);
-    if (!is_at(file, local, LOCAL_SIZE, "PK\3\4"))
+    uint64_t local = local_offset(file, at);
+    if (!is_at(file, local, LOCAL_SIZE, "PK\3\4")) {
         return NULL;
-    const uint64_t data = local + LOCAL_SIZE + number(file->data + local + 26, 2) + number(file->data + local + 28, 2);
+    }
+    uint64_t data = local + LOCAL_SIZE + number(file->data + local + 26, 2) + number(file->data + local + 28, 2);
     return data <= file->size && file->size - data >= size ? file->data + data : NULL;
 }
 
@@ -147,11 +157,12 @@ static const unsigned char *find_bytes(const bwi_bytes *file, int64_t index, siz
 static bw_status fail_error(bw_context *ctx, const char *path, const char *member, zip_error_t *error)
 {
     char quoted[BWI_QUOTE_SIZE];
-    const int code = zip_error_code_zip(error);
-    const bw_status status = code == ZIP_ER_MEMORY ? BW_RESOURCE_EXHAUSTED : BW_DATA_LOSS;
-    if (!member)
+    int code = zip_error_code_zip(error);
+    bw_status status = code == ZIP_ER_MEMORY ? BW_RESOURCE_EXHAUSTED : BW_DATA_LOSS;
+    if (!member) {
         return bwi_fail(ctx, status, "%s: %s", path,
                         code == ZIP_ER_NOZIP ? "is no zip file, or was cut short" : zip_error_strerror(error));
+    }
     bwi_quote(quoted, member, strlen(member));
     return bwi_fail(ctx, status, "%s: member %s is damaged: %s", path, quoted, zip_error_strerror(error));
 }
@@ -160,15 +171,17 @@ static bw_status fail_error(bw_context *ctx, const char *path, const char *membe
 static bw_status check_overlap(bwi_zip *zip)
 {
     size_t packed = 0;
-    const int64_t count = bwi_zip_count(zip);
+    int64_t count = bwi_zip_count(zip);
     for (int64_t i = 0; i < count; i++) {
         zip_stat_t facts;
-        if (zip_stat_index(zip->archive, (zip_uint64_t)i, ZIP_FL_ENC_RAW, &facts) == 0 && (facts.valid & ZIP_STAT_COMP_SIZE))
+        if (zip_stat_index(zip->archive, (zip_uint64_t)i, ZIP_FL_ENC_RAW, &facts) == 0 && (facts.valid & ZIP_STAT_COMP_SIZE)) {
             packed = bwi_size_add(packed, facts.comp_size);
+        }
     }
-    if (packed > zip->file.size)
+    if (packed > zip->file.size) {
         return bwi_fail(zip->ctx, BW_DATA_LOSS, "%s: members overlap: they claim %zu packed bytes, the file has %zu", zip->path,
                         packed, zip->file.size);
+    }
     return BW_OK;
 }
 
@@ -176,43 +189,50 @@ bw_status bwi_zip_open(bw_context *ctx, bwi_zip **zip, const bwi_bytes *file, co
 {
     *zip = NULL;
     bw_status status = check_counts(ctx, file, path);
-    if (status != BW_OK)
+    if (status != BW_OK) {
         return status;
+    }
     bwi_zip *made = bwi_allocate(ctx, 1, sizeof *made);
-    if (!made)
+    if (!made) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     *made = (bwi_zip){.ctx = ctx, .file = *file, .path = path};
     zip_error_t error;
     zip_error_init(&error);
     zip_source_t *source = zip_source_buffer_create(file->data, file->size, 0, &error);
     if (source) {
         made->archive = zip_open_from_source(source, ZIP_RDONLY, &error);
-        if (!made->archive)
+        if (!made->archive) {
             zip_source_free(source);
+        }
     }
     status = made->archive ? check_overlap(made) : fail_error(ctx, path, NULL, &error);
     zip_error_fini(&error);
-    if (status != BW_OK)
+    if (status != BW_OK) {
         bwi_zip_close(made);
-    else
+    } else {
         *zip = made;
+    }
     return status;
 }
 
 static void drop_member(bwi_zip *zip)
 {
-    if (zip->member)
+    if (zip->member) {
         zip_fclose(zip->member);
+    }
     zip->member = NULL;
 }
 
 void bwi_zip_close(bwi_zip *zip)
 {
-    if (!zip)
+    if (!zip) {
         return;
+    }
     drop_member(zip);
-    if (zip->archive)
+    if (zip->archive) {
         zip_discard(zip->archive);
+    }
     bwi_release(zip->ctx, zip);
 }
 
@@ -229,24 +249,28 @@ const char *bwi_zip_name(const bwi_zip *zip, int64_t index)
 
 bw_status bwi_zip_member_at(bwi_zip *zip, int64_t index, bwi_zip_member *member)
 {
-    const zip_uint64_t needed = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_CRC;
+    zip_uint64_t needed = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_CRC;
     zip_stat_t facts;
     const char *name = bwi_zip_name(zip, index);
     char quoted[BWI_QUOTE_SIZE];
     bwi_quote(quoted, name, strlen(name));
     if (index < 0 || zip_stat_index(zip->archive, (zip_uint64_t)index, ZIP_FL_ENC_RAW, &facts) != 0 ||
-        (facts.valid & needed) != needed)
+        (facts.valid & needed) != needed) {
         return bwi_fail(zip->ctx, BW_DATA_LOSS, "%s: member %s is damaged: its sizes are missing", zip->path, quoted);
-    if ((facts.valid & ZIP_STAT_ENCRYPTION_METHOD) && facts.encryption_method != ZIP_EM_NONE)
+    }
+    if ((facts.valid & ZIP_STAT_ENCRYPTION_METHOD) && facts.encryption_method != ZIP_EM_NONE) {
         return bwi_fail(zip->ctx, BW_UNIMPLEMENTED, "%s: member %s is encrypted", zip->path, quoted);
-    if (facts.comp_method != ZIP_CM_STORE && facts.comp_method != ZIP_CM_DEFLATE)
+    }
+    if (facts.comp_method != ZIP_CM_STORE && facts.comp_method != ZIP_CM_DEFLATE) {
         return bwi_fail(zip->ctx, BW_UNIMPLEMENTED, "%s: member %s is packed by method %d; stored (0) and deflated (8) are known",
                         zip->path, quoted, facts.comp_method);
+    }
     *member =
         (bwi_zip_member){.name = name, .size = facts.size, .packed = facts.comp_size, .stored = facts.comp_method == ZIP_CM_STORE};
-    if (member->stored ? member->size != member->packed : member->size / DEFLATE_LIMIT > member->packed)
+    if (member->stored ? member->size != member->packed : member->size / DEFLATE_LIMIT > member->packed) {
         return bwi_fail(zip->ctx, BW_DATA_LOSS, "%s: member %s is damaged: %zu packed bytes cannot hold %zu", zip->path, quoted,
                         member->packed, member->size);
+    }
     return BW_OK;
 }
 
@@ -269,11 +293,13 @@ bw_status bwi_zip_read(bwi_zip *zip, void *to, size_t size)
 {
     unsigned char *at = to;
     while (size > 0) {
-        const zip_int64_t count = zip_fread(zip->member, at, size);
-        if (count < 0)
+        zip_int64_t count = zip_fread(zip->member, at, size);
+        if (count < 0) {
             return fail_error(zip->ctx, zip->path, bwi_zip_name(zip, zip->index), zip_file_get_error(zip->member));
-        if (count == 0)
+        }
+        if (count == 0) {
             return fail_member(zip, "it ends early");
+        }
         at += count;
         size -= (size_t)count;
     }
@@ -284,11 +310,12 @@ bw_status bwi_zip_end(bwi_zip *zip)
 {
     unsigned char byte;
     bw_status status = BW_OK;
-    const zip_int64_t count = zip_fread(zip->member, &byte, 1); /* libzip checks the sum when it meets the end */
-    if (count < 0)
+    zip_int64_t count = zip_fread(zip->member, &byte, 1); /* libzip checks the sum when it meets the end */
+    if (count < 0) {
         status = fail_error(zip->ctx, zip->path, bwi_zip_name(zip, zip->index), zip_file_get_error(zip->member));
-    else if (count > 0)
+    } else if (count > 0) {
         status = fail_member(zip, "it is longer than declared");
+    }
     drop_member(zip);
     return status;
 }
@@ -299,14 +326,16 @@ bw_status bwi_zip_in_place(bwi_zip *zip, int64_t index, const unsigned char **da
     bwi_zip_member member;
     *data = NULL;
     bw_status status = bwi_zip_member_at(zip, index, &member);
-    if (status != BW_OK || !member.stored)
+    if (status != BW_OK || !member.stored) {
         return status;
+    }
     const unsigned char *found = find_bytes(&zip->file, index, member.size);
-    if (!found)
+    if (!found) {
         return BW_OK;
+    }
     status = bwi_zip_begin(zip, index);
     for (size_t at = 0; status == BW_OK && at < member.size;) {
-        const size_t size = member.size - at < PIECE ? member.size - at : PIECE;
+        size_t size = member.size - at < PIECE ? member.size - at : PIECE;
         status = bwi_zip_read(zip, piece, size);
         if (status == BW_OK && memcmp(piece, found + at, size) != 0) {
             drop_member(zip);
@@ -314,10 +343,12 @@ bw_status bwi_zip_in_place(bwi_zip *zip, int64_t index, const unsigned char **da
         }
         at += size;
     }
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = bwi_zip_end(zip);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         *data = found;
+    }
     return status;
 }
 
@@ -329,8 +360,9 @@ static bool add_part(zip_t *archive, const bwi_zip_part *part)
 {
     zip_source_t *source = zip_source_buffer(archive, part->data, part->size, 0);
     zip_int64_t index = source ? zip_file_add(archive, part->name, source, ZIP_FL_ENC_UTF_8) : -1;
-    if (source && index < 0)
+    if (source && index < 0) {
         zip_source_free(source);
+    }
     return index >= 0 && zip_set_file_compression(archive, (zip_uint64_t)index, ZIP_CM_STORE, 0) == 0 &&
            zip_file_set_dostime(archive, (zip_uint64_t)index, 0, DOS_DATE, 0) == 0 &&
            zip_file_set_external_attributes(archive, (zip_uint64_t)index, 0, ZIP_OPSYS_UNIX, 0100644u << 16) == 0;
@@ -347,8 +379,9 @@ static bw_status take_bytes(bw_context *ctx, zip_source_t *source, void **file, 
 {
     zip_stat_t facts;
     zip_stat_init(&facts);
-    if (zip_source_stat(source, &facts) != 0 || !(facts.valid & ZIP_STAT_SIZE) || zip_source_open(source) != 0)
+    if (zip_source_stat(source, &facts) != 0 || !(facts.valid & ZIP_STAT_SIZE) || zip_source_open(source) != 0) {
         return fail_writing(ctx, zip_source_error(source));
+    }
     unsigned char *bytes = bwi_allocate(ctx, facts.size, 1);
     bool complete = bytes && zip_source_read(source, bytes, facts.size) == (zip_int64_t)facts.size;
     bw_status status = !bytes ? BW_RESOURCE_EXHAUSTED : complete ? BW_OK : fail_writing(ctx, zip_source_error(source));
@@ -369,15 +402,18 @@ static bw_status write_archive(bw_context *ctx, zip_source_t *source, const bwi_
     zip_t *archive = zip_open_from_source(source, ZIP_CREATE | ZIP_TRUNCATE, &error);
     bw_status status = archive ? BW_OK : fail_writing(ctx, &error);
     zip_error_fini(&error);
-    if (!archive)
+    if (!archive) {
         return status;
+    }
     zip_source_keep(source); /* closing the archive gives up its own hold */
-    for (int i = 0; i < count && status == BW_OK; i++)
+    for (int i = 0; i < count && status == BW_OK; i++) {
         status = add_part(archive, &parts[i]) ? BW_OK : fail_writing(ctx, zip_get_error(archive));
-    if (status == BW_OK && zip_close(archive) != 0)
+    }
+    if (status == BW_OK && zip_close(archive) != 0) {
         status = fail_writing(ctx, zip_get_error(archive));
-    else if (status == BW_OK)
+    } else if (status == BW_OK) {
         return BW_OK;
+    }
     zip_discard(archive);
     return status;
 }
@@ -390,10 +426,12 @@ bw_status bwi_zip_write(bw_context *ctx, const bwi_zip_part *parts, int count, v
     *size = 0;
     zip_source_t *source = zip_source_buffer_create(NULL, 0, 0, &error);
     bw_status status = source ? write_archive(ctx, source, parts, count) : fail_writing(ctx, &error);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = take_bytes(ctx, source, file, size);
-    if (source)
+    }
+    if (source) {
         zip_source_free(source);
+    }
     zip_error_fini(&error);
     return status;
 }

@@ -70,7 +70,7 @@ static void add_targets(sketch *s, const bw_model *model)
         bw_node *output = model->outputs[k];
         const char *name = model->output_names[k][0] ? model->output_names[k] : output->name;
         const bwi_loss_row *row = chosen_loss(t, name, k);
-        bool classes = row ? row->target == BW_I32 : bwi_logits_of(output) != NULL;
+        bool classes = row ? row->target == BW_I32 : !!bwi_logits_of(output);
         bwi_shape shape = output->shape;
         shape.rank -= classes && shape.rank > 0; /* class numbers: one for each distribution */
         if (!known(s, 'y', model->output_count > 1 ? name : "")) {

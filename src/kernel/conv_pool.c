@@ -32,23 +32,29 @@ size_t bwi_conv_pool_scratch_bytes(const bwi_conv_pool *k)
 
 void bwi_conv_pool_arrange(const bwi_conv_pool *k, const float *weights, const float *bias, float *arranged)
 {
-    const int64_t filters = bwi_conv_pool_filters(k), taps = k->kh * k->kw;
+    int64_t filters = bwi_conv_pool_filters(k), taps = k->kh * k->kw;
     memset(arranged, 0, (size_t)bwi_conv_pool_floats(k) * sizeof *arranged);
-    for (int64_t t = 0; t < taps; t++)
-        for (int64_t c = 0; c < k->x.c; c++, weights += k->y.c)
+    for (int64_t t = 0; t < taps; t++) {
+        for (int64_t c = 0; c < k->x.c; c++, weights += k->y.c) {
             memcpy(arranged + (c * taps + t) * filters, weights, (size_t)k->y.c * sizeof *weights);
-    if (bias)
+        }
+    }
+    if (bias) {
         memcpy(arranged + k->x.c * taps * filters, bias, (size_t)k->y.c * sizeof *bias);
+    }
 }
 
 void bwi_conv_pool_restore(const bwi_conv_pool *k, const float *arranged, float *weights, float *bias)
 {
-    const int64_t filters = bwi_conv_pool_filters(k), taps = k->kh * k->kw;
-    for (int64_t t = 0; t < taps; t++)
-        for (int64_t c = 0; c < k->x.c; c++, weights += k->y.c)
+    int64_t filters = bwi_conv_pool_filters(k), taps = k->kh * k->kw;
+    for (int64_t t = 0; t < taps; t++) {
+        for (int64_t c = 0; c < k->x.c; c++, weights += k->y.c) {
             memcpy(weights, arranged + (c * taps + t) * filters, (size_t)k->y.c * sizeof *weights);
-    if (bias)
+        }
+    }
+    if (bias) {
         memcpy(bias, arranged + k->x.c * taps * filters, (size_t)k->y.c * sizeof *bias);
+    }
 }
 
 /* With one channel the transforms of the outputs cost more than the products that they save. */
@@ -102,7 +108,7 @@ static int64_t image_at(const bwi_image *i, int64_t n, int64_t h, int64_t w, int
 /* The place in x that tap t of the output at (h, w) meets, or -1 in the padding. */
 static int64_t met(const bwi_conv_pool *k, int64_t n, int64_t h, int64_t w, int64_t t)
 {
-    const int64_t taps = k->kh * k->kw;
+    int64_t taps = k->kh * k->kw;
     h += t % taps / k->kw - k->pad_top;
     w += t % k->kw - k->pad_left;
     return h < 0 || h >= k->x.h || w < 0 || w >= k->x.w ? -1 : image_at(&k->x, n, h, w, t / taps);
@@ -110,7 +116,7 @@ static int64_t met(const bwi_conv_pool *k, int64_t n, int64_t h, int64_t w, int6
 
 static float convolved(const bwi_conv_pool *k, const float *x, const float *weights, int64_t n, int64_t h, int64_t w, int64_t o)
 {
-    const int64_t filters = bwi_conv_pool_filters(k), taps = k->x.c * k->kh * k->kw;
+    int64_t filters = bwi_conv_pool_filters(k), taps = k->x.c * k->kh * k->kw;
     double sum = (double)weights[taps * filters + o];
     for (int64_t t = 0; t < taps; t++) {
         int64_t place = met(k, n, h, w, t);
@@ -127,9 +133,9 @@ void bwi_reference_conv_pool_forward(const bwi_conv_pool *k, const float *x, con
     int64_t count = 0;
     (void)scratch;
     memset(y, 0, (size_t)bwi_image_floats(&k->y) * sizeof *y);
-    for (int64_t n = 0; n < k->y.n; n++)
-        for (int64_t h = 0; h < k->y.h; h++)
-            for (int64_t w = 0; w < k->y.w; w++)
+    for (int64_t n = 0; n < k->y.n; n++) {
+        for (int64_t h = 0; h < k->y.h; h++) {
+            for (int64_t w = 0; w < k->y.w; w++) {
                 for (int64_t o = 0; o < k->y.c; o++, count++) {
                     float most = -INFINITY;
                     int best = 0;
@@ -140,9 +146,13 @@ void bwi_reference_conv_pool_forward(const bwi_conv_pool *k, const float *x, con
                     }
                     y[image_at(&k->y, n, h, w, o)] = most > 0 || isnan(most) ? most : 0;
                     int bits = most > 0 ? best : 4;
-                    if (masks)
+                    if (masks) {
                         bytes[count / 2] = (unsigned char)(count % 2 ? bytes[count / 2] | bits << 4 : bits);
+                    }
                 }
+            }
+        }
+    }
 }
 
 typedef struct visit {
@@ -156,15 +166,19 @@ static void each_winner(const bwi_conv_pool *k, const float *dy, const void *mas
 {
     const unsigned char *bytes = masks;
     int64_t count = 0;
-    for (int64_t n = 0; n < k->y.n; n++)
-        for (int64_t h = 0; h < k->y.h; h++)
-            for (int64_t w = 0; w < k->y.w; w++)
+    for (int64_t n = 0; n < k->y.n; n++) {
+        for (int64_t h = 0; h < k->y.h; h++) {
+            for (int64_t w = 0; w < k->y.w; w++) {
                 for (int64_t o = 0; o < k->y.c; o++, count++) {
                     int best = bytes[count / 2] >> (count % 2 * 4) & 15;
                     visit v = {k, n, 2 * h + best / 2, 2 * w + best % 2, o, dy[image_at(&k->y, n, h, w, o)]};
-                    if (best < 4)
+                    if (best < 4) {
                         see(&v, user);
+                    }
                 }
+            }
+        }
+    }
 }
 
 typedef struct operands {
@@ -175,7 +189,7 @@ typedef struct operands {
 static void add_to_gradient(const visit *v, void *user)
 {
     const operands *of = user;
-    const int64_t filters = bwi_conv_pool_filters(v->k), taps = v->k->x.c * v->k->kh * v->k->kw;
+    int64_t filters = bwi_conv_pool_filters(v->k), taps = v->k->x.c * v->k->kh * v->k->kw;
     for (int64_t t = 0; t < taps; t++) {
         int64_t place = met(v->k, v->n, v->h, v->w, t);
         of->sum[t * filters + v->o] += place < 0 ? 0 : v->value * of->read[place];
@@ -186,11 +200,12 @@ static void add_to_gradient(const visit *v, void *user)
 static void add_to_difference(const visit *v, void *user)
 {
     const operands *of = user;
-    const int64_t filters = bwi_conv_pool_filters(v->k);
+    int64_t filters = bwi_conv_pool_filters(v->k);
     for (int64_t t = 0; t < v->k->x.c * v->k->kh * v->k->kw; t++) {
         int64_t place = met(v->k, v->n, v->h, v->w, t);
-        if (place >= 0)
+        if (place >= 0) {
             of->sum[place] += v->value * of->read[t * filters + v->o];
+        }
     }
 }
 

@@ -44,23 +44,27 @@ static const struct {
 static const bwi_kernels *best(void)
 {
     size_t i = 0;
-    while (!tables[i].runs_here())
+    while (!tables[i].runs_here()) {
         i++;
+    }
     return tables[i].kernels;
 }
 
 const bwi_kernels *bwi_kernels_by_name(const char *name)
 {
-    for (size_t i = 0; i < BWI_COUNT(tables); i++)
-        if (strcmp(tables[i].kernels->name, name) == 0 && tables[i].runs_here())
+    for (size_t i = 0; i < BWI_COUNT(tables); i++) {
+        if (strcmp(tables[i].kernels->name, name) == 0 && tables[i].runs_here()) {
             return tables[i].kernels;
+        }
+    }
     return NULL;
 }
 
 const bwi_kernels *bwi_kernels_of(bw_context *ctx)
 {
-    if (ctx->kernels)
+    if (ctx->kernels) {
         return ctx->kernels;
+    }
     const char *origin = "instruction_set";
     const char *name = ctx->instruction_set;
     if (!name) {

@@ -6,15 +6,17 @@
 
 static int64_t packed_index(int64_t in, int64_t out, int64_t i, int64_t o)
 {
-    if (out <= BWI_DENSE_NARROW)
+    if (out <= BWI_DENSE_NARROW) {
         return o * in + i;
+    }
     return (o / BWI_DENSE_PANEL * in + i) * BWI_DENSE_PANEL + o % BWI_DENSE_PANEL;
 }
 
 int64_t bwi_dense_packed_count(int64_t in, int64_t out)
 {
-    if (out <= BWI_DENSE_NARROW)
+    if (out <= BWI_DENSE_NARROW) {
         return in * out;
+    }
     return (out + BWI_DENSE_PANEL - 1) / BWI_DENSE_PANEL * BWI_DENSE_PANEL * in;
 }
 
@@ -25,29 +27,36 @@ int64_t bwi_dense_panel(int64_t out)
 
 int64_t bwi_dense_room(int64_t n, int64_t in, int64_t out)
 {
-    const int64_t high = (n + BWI_DENSE_ROOM - 1) / BWI_DENSE_ROOM * BWI_DENSE_ROOM;
-    const int64_t wide = (in + BWI_DENSE_ROOM - 1) / BWI_DENSE_ROOM * BWI_DENSE_ROOM;
+    int64_t high = (n + BWI_DENSE_ROOM - 1) / BWI_DENSE_ROOM * BWI_DENSE_ROOM;
+    int64_t wide = (in + BWI_DENSE_ROOM - 1) / BWI_DENSE_ROOM * BWI_DENSE_ROOM;
     return wide * high + (out + BWI_DENSE_PANEL - 1) / BWI_DENSE_PANEL * BWI_DENSE_PANEL * n;
 }
 
 void bwi_dense_pack(int64_t in, int64_t out, const float *weights, float *packed)
 {
-    for (int64_t i = 0; i < in; i++)
-        for (int64_t o = 0; o < out; o++)
+    for (int64_t i = 0; i < in; i++) {
+        for (int64_t o = 0; o < out; o++) {
             packed[packed_index(in, out, i, o)] = weights[i * out + o];
-    if (out <= BWI_DENSE_NARROW)
+        }
+    }
+    if (out <= BWI_DENSE_NARROW) {
         return;
+    }
     int64_t padded = (out + BWI_DENSE_PANEL - 1) / BWI_DENSE_PANEL * BWI_DENSE_PANEL;
-    for (int64_t i = 0; i < in; i++)
-        for (int64_t o = out; o < padded; o++)
+    for (int64_t i = 0; i < in; i++) {
+        for (int64_t o = out; o < padded; o++) {
             packed[packed_index(in, out, i, o)] = 0;
+        }
+    }
 }
 
 void bwi_dense_unpack(int64_t in, int64_t out, const float *packed, float *weights)
 {
-    for (int64_t i = 0; i < in; i++)
-        for (int64_t o = 0; o < out; o++)
+    for (int64_t i = 0; i < in; i++) {
+        for (int64_t o = 0; o < out; o++) {
             weights[i * out + o] = packed[packed_index(in, out, i, o)];
+        }
+    }
 }
 
 size_t bwi_relu_maxpool_mask_bytes(const bwi_image *y_image)

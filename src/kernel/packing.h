@@ -35,7 +35,7 @@ static inline int64_t bwi_thin_rows(const bwi_conv_pool *k)
 
 static inline int64_t bwi_thin_quarter(const bwi_conv_pool *k)
 {
-    const int64_t pieces = (k->y.w + 1) / 2 + 1, image = (k->pad_left + k->x.w + 3) / 4;
+    int64_t pieces = (k->y.w + 1) / 2 + 1, image = (k->pad_left + k->x.w + 3) / 4;
     return ((pieces > image ? pieces : image) + 3) / 4 * 4;
 }
 

@@ -16,33 +16,38 @@ static int64_t at(const bwi_image *i, int64_t n, int64_t h, int64_t w, int64_t c
 /* Weight index of input i and output o. */
 static int64_t weight_at(int64_t in, int64_t out, int64_t i, int64_t o)
 {
-    if (out <= BWI_DENSE_NARROW)
+    if (out <= BWI_DENSE_NARROW) {
         return o * in + i;
+    }
     return (o / BWI_DENSE_PANEL * in + i) * BWI_DENSE_PANEL + o % BWI_DENSE_PANEL;
 }
 
 static void dense_forward_range(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *x, const float *w,
                                 const float *bias, float *y)
 {
-    for (int64_t r = 0; r < n; r++)
+    for (int64_t r = 0; r < n; r++) {
         for (int64_t o = from; o < to; o++) {
             double sum = bias ? (double)bias[o] : 0;
-            for (int64_t i = 0; i < in; i++)
+            for (int64_t i = 0; i < in; i++) {
                 sum += (double)x[r * in + i] * (double)w[weight_at(in, out, i, o)];
+            }
             y[r * out + o] = (float)sum;
         }
+    }
 }
 
 static void dense_backward_data_range(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *dy, const float *w,
                                       float *dx)
 {
-    for (int64_t r = 0; r < n; r++)
+    for (int64_t r = 0; r < n; r++) {
         for (int64_t i = from; i < to; i++) {
             double sum = 0;
-            for (int64_t o = 0; o < out; o++)
+            for (int64_t o = 0; o < out; o++) {
                 sum += (double)dy[r * out + o] * (double)w[weight_at(in, out, i, o)];
+            }
             dx[r * in + i] = (float)sum;
         }
+    }
 }
 
 static void dense_forward(int64_t n, int64_t in, int64_t out, const float *x, const float *w, const float *bias, float *y)
@@ -58,20 +63,24 @@ static void dense_backward_data(int64_t n, int64_t in, int64_t out, const float 
 static void dense_backward_weights(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *dw, float *db,
                                    bool accumulate)
 {
-    if (!accumulate)
+    if (!accumulate) {
         memset(dw, 0, (size_t)bwi_dense_packed_count(in, out) * sizeof *dw);
+    }
     for (int64_t o = 0; o < out; o++) {
         for (int64_t i = 0; i < in; i++) {
             double sum = (double)dw[weight_at(in, out, i, o)];
-            for (int64_t r = 0; r < n; r++)
+            for (int64_t r = 0; r < n; r++) {
                 sum += (double)x[r * in + i] * (double)dy[r * out + o];
+            }
             dw[weight_at(in, out, i, o)] = (float)sum;
         }
-        if (!db)
+        if (!db) {
             continue;
+        }
         double sum = accumulate ? (double)db[o] : 0;
-        for (int64_t r = 0; r < n; r++)
+        for (int64_t r = 0; r < n; r++) {
             sum += (double)dy[r * out + o];
+        }
         db[o] = (float)sum;
     }
 }
@@ -100,23 +109,26 @@ static void dense_gradient_block(int64_t n, int64_t in, int64_t out, const float
                                  float *block, const float *const ahead[BWI_FETCHED])
 {
     (void)ahead;
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = 0; i < rows; i++) {
         for (int64_t q = 0; q < BWI_DENSE_PANEL; q++) {
-            const int64_t o = panel * BWI_DENSE_PANEL + q;
+            int64_t o = panel * BWI_DENSE_PANEL + q;
             double sum = 0;
-            for (int64_t r = 0; r < n && o < out; r++)
+            for (int64_t r = 0; r < n && o < out; r++) {
                 sum += (double)room[(first + i) * n + r] * (double)room[(in + o) * n + r];
+            }
             block[i * BWI_DENSE_PANEL + q] = (float)sum;
         }
+    }
 }
 
 static void dense_gradient_bias(int64_t n, int64_t in, int64_t out, const float *room, int64_t panel, float *db)
 {
     for (int64_t q = 0; q < BWI_DENSE_PANEL; q++) {
-        const int64_t o = panel * BWI_DENSE_PANEL + q;
+        int64_t o = panel * BWI_DENSE_PANEL + q;
         double sum = 0;
-        for (int64_t r = 0; r < n && o < out; r++)
+        for (int64_t r = 0; r < n && o < out; r++) {
             sum += (double)room[(in + o) * n + r];
+        }
         db[q] = (float)sum;
     }
 }
@@ -128,14 +140,16 @@ static float relu(float x)
 
 static void relu_forward(int64_t count, const float *x, float *y)
 {
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         y[i] = relu(x[i]);
+    }
 }
 
 static void relu_backward(int64_t count, const float *y, const float *dy, float *dx)
 {
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         dx[i] = y[i] > 0 ? dy[i] : 0;
+    }
 }
 
 static double below_normal(double x)
@@ -145,7 +159,7 @@ static double below_normal(double x)
 
 static double activation_of(bwi_activation kind, const float *p, double x)
 {
-    const double a = (double)p[0], b = (double)p[1], c = (double)p[2];
+    double a = (double)p[0], b = (double)p[1], c = (double)p[2];
     switch (kind) {
     case BWI_SIGMOID:
         return 1 / (1 + exp(-x));
@@ -177,7 +191,7 @@ static double activation_of(bwi_activation kind, const float *p, double x)
 
 static double slope_of(bwi_activation kind, const float *p, double v)
 {
-    const double a = (double)p[0], b = (double)p[1], s = 1 / (1 + exp(-v));
+    double a = (double)p[0], b = (double)p[1], s = 1 / (1 + exp(-v));
     switch (kind) {
     case BWI_SIGMOID:
         return v * (1 - v);
@@ -209,14 +223,16 @@ static double slope_of(bwi_activation kind, const float *p, double v)
 
 static void activate(bwi_activation kind, const float *p, int64_t count, const float *x, float *y)
 {
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         y[i] = (float)activation_of(kind, p, (double)x[i]);
+    }
 }
 
 static void activate_backward(bwi_activation kind, const float *p, int64_t count, const float *v, const float *dy, float *dx)
 {
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         dx[i] = (float)((double)dy[i] * slope_of(kind, p, (double)v[i]));
+    }
 }
 
 static void dropout(int64_t count, uint64_t seed, uint64_t stream, uint64_t counter, uint32_t limit, float scale, const float *x,
@@ -233,16 +249,18 @@ static void dropout(int64_t count, uint64_t seed, uint64_t stream, uint64_t coun
 static double row_max(int64_t width, const float *x)
 {
     double most = (double)x[0];
-    for (int64_t i = 1; i < width; i++)
+    for (int64_t i = 1; i < width; i++) {
         most = fmax(most, (double)x[i]);
+    }
     return most;
 }
 
 static double row_exp_sum(int64_t width, const float *x, double most)
 {
     double sum = 0;
-    for (int64_t i = 0; i < width; i++)
+    for (int64_t i = 0; i < width; i++) {
         sum += exp((double)x[i] - most);
+    }
     return sum;
 }
 
@@ -250,8 +268,9 @@ static void softmax_forward(int64_t rows, int64_t width, const float *x, float *
 {
     for (int64_t r = 0; r < rows; r++, x += width, y += width) {
         double most = row_max(width, x), sum = row_exp_sum(width, x, most);
-        for (int64_t i = 0; i < width; i++)
+        for (int64_t i = 0; i < width; i++) {
             y[i] = (float)(exp((double)x[i] - most) / sum);
+        }
     }
 }
 
@@ -259,10 +278,12 @@ static void softmax_backward(int64_t rows, int64_t width, const float *y, const 
 {
     for (int64_t r = 0; r < rows; r++, y += width, dy += width, dx += width) {
         double dot = 0;
-        for (int64_t i = 0; i < width; i++)
+        for (int64_t i = 0; i < width; i++) {
             dot += (double)y[i] * (double)dy[i];
-        for (int64_t i = 0; i < width; i++)
+        }
+        for (int64_t i = 0; i < width; i++) {
             dx[i] = (float)((double)y[i] * ((double)dy[i] - dot));
+        }
     }
 }
 
@@ -273,8 +294,9 @@ static void crossentropy(int64_t rows, int64_t width, const float *logits, const
         double most = row_max(width, logits), sum = row_exp_sum(width, logits, most);
         double factor = weight ? (double)weight[r] : 1;
         loss[r] = (float)(log(sum) + most - (double)logits[labels[r]]);
-        for (int64_t i = 0; difference && i < width; i++)
+        for (int64_t i = 0; difference && i < width; i++) {
             difference[r * width + i] = (float)(factor * (exp((double)logits[i] - most) / sum - (i == labels[r] ? 1 : 0)));
+        }
     }
 }
 
@@ -283,56 +305,66 @@ static void binary_crossentropy(int64_t count, float smoothing, const float *x, 
 {
     for (int64_t i = 0; i < count; i++) {
         double z = (double)x[i], t = (double)y[i] * (1 - (double)smoothing) + 0.5 * (double)smoothing, e = exp(-fabs(z));
-        if (loss)
+        if (loss) {
             loss[i] = (float)((z < 0 ? 0 : z) - z * t + log1p(e));
-        if (difference)
+        }
+        if (difference) {
             difference[i] = (float)(((z < 0 ? e : 1) / (1 + e) - t) * (factor ? (double)factor[i] : 1));
+        }
     }
 }
 
 static void channel_sums(const bwi_image *i, const float *x, double *sums)
 {
-    for (int64_t c = 0; c < i->c; c++)
-        for (int64_t n = 0; n < i->n; n++)
+    for (int64_t c = 0; c < i->c; c++) {
+        for (int64_t n = 0; n < i->n; n++) {
             for (int64_t p = 0; p < i->h * i->w; p++) {
                 double value = (double)x[at(i, n, 0, p, c)];
                 sums[c] += value;
                 sums[c + i->c] += value * value;
             }
+        }
+    }
 }
 
 static void channel_affine(const bwi_image *i, const float *x, const float *mean, const float *scale, const float *shift, float *y)
 {
-    for (int64_t n = 0; n < i->n; n++)
-        for (int64_t c = 0; c < bwi_image_blocks(i) * i->block; c++)
+    for (int64_t n = 0; n < i->n; n++) {
+        for (int64_t c = 0; c < bwi_image_blocks(i) * i->block; c++) {
             for (int64_t p = 0; p < i->h * i->w; p++) {
                 int64_t k = at(i, n, 0, p, c);
                 y[k] = c < i->c ? (float)(((double)x[k] - (double)mean[c]) * (double)scale[c] + (double)shift[c]) : 0;
             }
+        }
+    }
 }
 
 static void channel_backward_sums(const bwi_image *i, const float *x, const float *dy, const float *mean, const float *inverse,
                                   double *sums)
 {
-    for (int64_t c = 0; c < i->c; c++)
-        for (int64_t n = 0; n < i->n; n++)
+    for (int64_t c = 0; c < i->c; c++) {
+        for (int64_t n = 0; n < i->n; n++) {
             for (int64_t p = 0; p < i->h * i->w; p++) {
                 int64_t k = at(i, n, 0, p, c);
                 sums[c] += (double)dy[k];
                 sums[c + i->c] += (double)dy[k] * ((double)x[k] - (double)mean[c]) * (double)inverse[c];
             }
+        }
+    }
 }
 
 static void channel_backward(const bwi_image *i, const float *x, const float *dy, const float *mean, const float *a, const float *b,
                              const float *d, float *dx)
 {
-    for (int64_t n = 0; n < i->n; n++)
-        for (int64_t c = 0; c < bwi_image_blocks(i) * i->block; c++)
+    for (int64_t n = 0; n < i->n; n++) {
+        for (int64_t c = 0; c < bwi_image_blocks(i) * i->block; c++) {
             for (int64_t p = 0; p < i->h * i->w; p++) {
                 int64_t k = at(i, n, 0, p, c);
                 double centred = c < i->c ? (double)dy[k] - (double)d[c] : 0, away = c < i->c ? (double)x[k] - (double)mean[c] : 0;
                 dx[k] = c < i->c ? (float)((double)a[c] * centred + (double)b[c] * away) : 0;
             }
+        }
+    }
 }
 
 static void reorder(const bwi_image *from, const float *x, int64_t block, float *y)
@@ -340,31 +372,38 @@ static void reorder(const bwi_image *from, const float *x, int64_t block, float 
     bwi_image to = *from;
     to.block = block;
     memset(y, 0, (size_t)bwi_image_floats(&to) * sizeof *y);
-    for (int64_t n = 0; n < to.n; n++)
-        for (int64_t p = 0; p < to.h * to.w; p++)
-            for (int64_t c = 0; c < to.c; c++)
+    for (int64_t n = 0; n < to.n; n++) {
+        for (int64_t p = 0; p < to.h * to.w; p++) {
+            for (int64_t c = 0; c < to.c; c++) {
                 y[at(&to, n, 0, p, c)] = x[at(from, n, 0, p, c)];
+            }
+        }
+    }
 }
 
 static void add(int64_t count, const float *x, float *sum)
 {
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         sum[i] += x[i];
+    }
 }
 
 static double sum_of_squares(int64_t count, const float *x)
 {
     double sum = 0;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         sum += (double)x[i] * (double)x[i];
+    }
     return sum;
 }
 
 static double lanes_sum(int64_t count, int lanes, int64_t stride, float *first)
 {
-    for (int distance = 1; distance < lanes; distance *= 2)
-        for (int lane = 0; lane + distance < lanes; lane += 2 * distance)
+    for (int distance = 1; distance < lanes; distance *= 2) {
+        for (int lane = 0; lane + distance < lanes; lane += 2 * distance) {
             add(count, first + (lane + distance) * stride, first + lane * stride);
+        }
+    }
     return sum_of_squares(count, first);
 }
 
@@ -372,8 +411,9 @@ static bool lanes_sum_finite(int64_t count, int lanes, int64_t stride, float *fi
 {
     lanes_sum(count, lanes, stride, first);
     bool finite = true;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         finite = finite && isfinite(first[i]);
+    }
     return finite;
 }
 

@@ -392,7 +392,7 @@ static bw_status fill(bw_context *ctx, bwi_variable *variable, const initializer
     draw d = {.ctx = ctx, .variable = variable, .arguments = arguments, .count = count};
     d.seed = own_seed ? (uint64_t)arguments[row->seed].integer : seed;
     /* What is stored in Keras's order is filled in place: a table may be most of the memory there is. */
-    bool packed = variable->packing.pack != NULL;
+    bool packed = variable->packing.pack;
     d.values = packed ? bwi_allocate(ctx, (size_t)count, sizeof *d.values) : variable->data;
     if (!d.values) {
         return BW_RESOURCE_EXHAUSTED;

@@ -18,7 +18,7 @@ static bool join(const bwi_layer *layer, bwi_graph *graph, bw_node *const *input
         same = same && masks[k] == masks[0];
     }
     *mask = same ? masks[0] : bwi_graph_add(graph, &bwi_op_mask_any, layer->name, NULL, 0, masks, count, NULL, 0);
-    return *mask != NULL;
+    return *mask;
 }
 
 static bool fits(const bw_node *mask, const bw_node *node)

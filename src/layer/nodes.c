@@ -264,7 +264,7 @@ bw_node *bw_merge(const char *text, bw_node *const *inputs, int count)
         uses[k] = find_use(model, inputs[k]);
     }
     bw_node *node = call_layer(model, layer, inputs, uses, count);
-    model->layer_count -= node == NULL;
+    model->layer_count -= !node;
     return node;
 }
 

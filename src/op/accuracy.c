@@ -76,7 +76,7 @@ static bw_status statistics(const bwi_call *call, const bwi_tile *tile)
     int64_t numbers = a->kind == BWI_ACCURACY_BINARY ? rows.width : 1;
     double *sums = bwi_call_sums(call, tile);
     if (a->kind == BWI_ACCURACY_BINARY && rows.weights == 0) {
-        const int64_t count = call->samples * rows.count * rows.width;
+        int64_t count = call->samples * rows.count * rows.width;
         sums[0] += (double)binary_hits(a->threshold, count, call->src[0], call->src[1]);
         sums[1] += (double)count;
         return BW_OK;

@@ -102,7 +102,7 @@ static int64_t parts(const bw_node *node, int pass)
 static void part(const bwi_call *call, int pass, int64_t number)
 {
     const bw_node *node = call->node;
-    const int64_t in = in_of(node), out = out_of(node), rows = rows_of(call);
+    int64_t in = in_of(node), out = out_of(node), rows = rows_of(call);
     if (pass == BWI_PASS_FORWARD) {
         const float *bias = node->variables > 1 ? call->weights[1] : NULL;
         int64_t from = number * bwi_dense_panel(out), to = from + bwi_dense_panel(out);
@@ -136,10 +136,10 @@ static void sum_tiles(const bwi_waiting *tiles, int count, int64_t panel, int64_
 {
     const bwi_kernels *k = tiles[0].call->kernels;
     const bw_node *node = tiles[0].call->node;
-    const int64_t in = in_of(node), out = out_of(node), floats = rows * bwi_dense_panel(out);
+    int64_t in = in_of(node), out = out_of(node), floats = rows * bwi_dense_panel(out);
     int depth = 0;
     for (int t = 0; t < count; t++) {
-        const int64_t n = rows_of(tiles[t].call);
+        int64_t n = rows_of(tiles[t].call);
         if (first < 0) {
             k->dense_gradient_bias(n, in, out, tiles[t].room, panel, sums[depth++]);
         } else {
@@ -161,14 +161,14 @@ static void wait_part(const bwi_waiting *tiles, int count, int64_t panel, const 
 {
     _Alignas(BWI_CACHE_LINE) float sums[6][ROWS_OF_BLOCK * 32]; /* levels of a tree over BWI_MOST_WAITING, and one more */
     const bw_node *node = tiles[0].call->node;
-    const int64_t in = in_of(node), out = out_of(node), wide = bwi_dense_panel(out);
+    int64_t in = in_of(node), out = out_of(node), wide = bwi_dense_panel(out);
     const float *arrays[BWI_SINK_READS], *ahead[BWI_SINK_READS];
     if (sink->reads) {
         sink->reads(sink->user, node->variable[0], arrays);
     }
     for (int64_t first = 0; first < in; first += ROWS_OF_BLOCK) {
-        const int64_t rows = in - first < ROWS_OF_BLOCK ? in - first : ROWS_OF_BLOCK, at = (panel * in + first) * wide;
-        const bool fetches = sink->reads && first + 2 * ROWS_OF_BLOCK <= in;
+        int64_t rows = in - first < ROWS_OF_BLOCK ? in - first : ROWS_OF_BLOCK, at = (panel * in + first) * wide;
+        bool fetches = sink->reads && first + 2 * ROWS_OF_BLOCK <= in;
         for (int i = 0; fetches && i < BWI_SINK_READS; i++) {
             ahead[i] = arrays[i] + at + ROWS_OF_BLOCK * wide;
         }
@@ -176,7 +176,7 @@ static void wait_part(const bwi_waiting *tiles, int count, int64_t panel, const 
         sink->take(sink->user, node->variable[0], at, rows * wide, sums[0]);
     }
     if (node->variables > 1) {
-        const int64_t rest = out - panel * wide;
+        int64_t rest = out - panel * wide;
         sum_tiles(tiles, count, panel, -1, 1, NULL, sums);
         sink->take(sink->user, node->variable[1], panel * wide, rest < wide ? rest : wide, sums[0]);
     }

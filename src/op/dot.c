@@ -133,7 +133,7 @@ static void backward_second(const sides *s, const float *x, const float *dy, flo
 {
     for (int64_t c = 0; c < s->z.outer; c++) {
         for (int64_t k = 0; k < s->z.extent; k++) {
-            const float factor = x[k * s->x.inner];
+            float factor = x[k * s->x.inner];
             float *to = dz + (c * s->z.extent + k) * s->z.inner;
             for (int64_t d = 0; d < s->z.inner; d++) {
                 to[d] += factor * dy[c * s->z.inner + d];

@@ -101,7 +101,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
     const float *x = call->src[0], *dy = call->diff_dst, *kept = call->workspace, *gamma = weights_of(call, true);
     float *dx = call->diff_src[0];
     for (int64_t r = 0; r < rows_of(call->node, call->samples); r++, x += width, dy += width, dx += width) {
-        const float mean = kept[2 * r], inverse = kept[2 * r + 1];
+        float mean = kept[2 * r], inverse = kept[2 * r + 1];
         for (int64_t i = 0; i < width; i++) {
             dx[i] = dy[i] * (gamma ? gamma[i] : 1);
         }
@@ -125,7 +125,7 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
     double *gamma = call->scratch, *beta = gamma + width;
     memset(gamma, 0, (size_t)width * 2 * sizeof *gamma);
     for (int64_t r = 0; r < rows_of(call->node, call->samples); r++, x += width, dy += width) {
-        const float mean = kept[2 * r], inverse = kept[2 * r + 1];
+        float mean = kept[2 * r], inverse = kept[2 * r + 1];
         for (int64_t i = 0; i < width; i++) {
             gamma[i] += (double)(dy[i] * ((x[i] - mean) * inverse));
             beta[i] += (double)dy[i];

@@ -366,7 +366,7 @@ static angle angle_of(int64_t width, const float *x, const float *y)
         yy += (double)y[i] * (double)y[i];
         xy += (double)x[i] * (double)y[i];
     }
-    const double least = 1e-7;
+    double least = 1e-7;
     angle a = {.tiny = sqrt(xx) < least};
     a.inverse_x = 1 / (a.tiny ? least : sqrt(xx));
     a.inverse_y = 1 / (sqrt(yy) < least ? least : sqrt(yy));

@@ -50,7 +50,7 @@ static bw_status inference(const bwi_call *call, const bwi_tile *tile)
 
 static void drop(const bwi_call *call, const bwi_tile *tile, const float *x, float *y)
 {
-    const float rate = attributes_of(call)->amount;
+    float rate = attributes_of(call)->amount;
     int64_t count = bwi_shape_count(&call->node->shape), counters = (count + 63) / 64 * 16;
     for (int64_t s = 0; s < call->samples; s++) {
         call->kernels->dropout(count, tile->seed, stream_of(call, tile), (uint64_t)((tile->position + s) * counters),
@@ -101,7 +101,7 @@ static bw_status spatial_prepare(bwi_prepare *p)
 
 static void drop_channels(const bwi_call *call, const bwi_tile *tile, const float *x, float *y)
 {
-    const float rate = attributes_of(call)->amount;
+    float rate = attributes_of(call)->amount;
     bwi_image image = bwi_node_image(call->node, 1);
     int64_t floats = bwi_image_floats(&image), counters = (image.c + 63) / 64 * 16;
     float *factors = call->scratch, *zeros = factors + image.c, *ones = zeros + image.c;

@@ -31,7 +31,7 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
 /* Copies what both planes have; y's pixel (h, w) is x's (h - top, w - left). The rest of y is zero. */
 static void move_plane(const bwi_image *x_image, const bwi_image *y_image, int64_t top, int64_t left, const float *x, float *y)
 {
-    const int64_t step = x_image->block, x_row = x_image->w * step, y_row = y_image->w * step;
+    int64_t step = x_image->block, x_row = x_image->w * step, y_row = y_image->w * step;
     int64_t first = left > 0 ? left : 0, last = left + x_image->w < y_image->w ? left + x_image->w : y_image->w;
     for (int64_t h = 0; h < y_image->h; h++, y += y_row) {
         if (h < top || h >= top + x_image->h || last <= first) {
@@ -47,7 +47,7 @@ static void move_plane(const bwi_image *x_image, const bwi_image *y_image, int64
 static void move(const bw_node *from, const bw_node *to, int64_t samples, int64_t top, int64_t left, const float *x, float *y)
 {
     bwi_image x_image = bwi_node_image(from, samples), y_image = bwi_node_image(to, samples);
-    const int64_t planes = samples * bwi_image_blocks(&x_image), block = x_image.block;
+    int64_t planes = samples * bwi_image_blocks(&x_image), block = x_image.block;
     for (int64_t p = 0; p < planes; p++) {
         move_plane(&x_image, &y_image, top, left, x + p * x_image.h * x_image.w * block, y + p * y_image.h * y_image.w * block);
     }

@@ -39,11 +39,11 @@ static void strides_of(const bw_node *node, int64_t stride[BW_MAX_RANK])
 static void walk(const bw_node *node, int64_t samples, const float *from, float *to, bool back)
 {
     const bwi_shape *shape_of_y = &node->shape;
-    const int rank = shape_of_y->rank;
-    const int64_t count = bwi_shape_count(shape_of_y), inner = rank ? shape_of_y->extent[rank - 1] : 1;
+    int rank = shape_of_y->rank;
+    int64_t count = bwi_shape_count(shape_of_y), inner = rank ? shape_of_y->extent[rank - 1] : 1;
     int64_t stride[BW_MAX_RANK] = {0};
     strides_of(node, stride);
-    const int64_t step = rank ? stride[rank - 1] : 0;
+    int64_t step = rank ? stride[rank - 1] : 0;
     for (int64_t s = 0; s < samples; s++, from += count, to += count) {
         int64_t index[BW_MAX_RANK] = {0}, at = 0;
         for (int64_t y = 0; y < count; y += inner) {

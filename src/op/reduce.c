@@ -52,7 +52,7 @@ static bw_status sum_forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     bwi_around r = around_of(call->node);
-    const double divisor = divisor_of(call->node, &r);
+    double divisor = divisor_of(call->node, &r);
     const float *x = call->src[0];
     float *y = call->dst;
     for (int64_t o = 0; o < r.outer * call->samples; o++, x += r.extent * r.inner, y += r.inner) {
@@ -97,7 +97,7 @@ static bool beats(bwi_reduce_kind kind, float x, float than)
 static bw_status extreme_forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    const bwi_reduce_kind kind = attributes_of(call->node)->kind;
+    bwi_reduce_kind kind = attributes_of(call->node)->kind;
     bwi_around r = around_of(call->node);
     const float *x = call->src[0];
     float *y = call->dst;
@@ -125,7 +125,7 @@ static bw_status extreme_backward(const bwi_call *call, const bwi_tile *tile)
             for (int64_t i = 0; i < r.extent; i++) {
                 equal += x[i * r.inner + j] == y[j];
             }
-            const float share = equal ? dy[j] / (float)equal : 0;
+            float share = equal ? dy[j] / (float)equal : 0;
             for (int64_t i = 0; i < r.extent; i++) {
                 dx[i * r.inner + j] = x[i * r.inner + j] == y[j] ? share : 0;
             }
@@ -179,7 +179,7 @@ static bw_status normalize_forward(const bwi_call *call, const bwi_tile *tile)
     float *y = call->dst;
     for (int64_t o = 0; o < r.outer * call->samples; o++, x += r.extent * r.inner, y += r.extent * r.inner) {
         for (int64_t j = 0; j < r.inner; j++) {
-            const float inverse = (float)inverse_of(&r, x + j);
+            float inverse = (float)inverse_of(&r, x + j);
             for (int64_t i = 0; i < r.extent; i++) {
                 y[i * r.inner + j] = x[i * r.inner + j] * inverse;
             }

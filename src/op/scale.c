@@ -85,7 +85,7 @@ static bw_status normalization_forward(const bwi_call *call, const bwi_tile *til
     const float *x = call->src[0], *factors = factors_of(call);
     float *y = call->dst;
     for (int64_t r = 0; r < s.rows * call->samples; r++, x += s.width, y += s.width) {
-        const int64_t at = bwi_spread_at(&s, r % s.rows);
+        int64_t at = bwi_spread_at(&s, r % s.rows);
         const float *mean = call->weights[0] + at, *factor = factors + at;
         for (int64_t i = 0; i < s.width; i++) {
             float m = mean[i * s.step], f = factor[i * s.step];

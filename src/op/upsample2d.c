@@ -46,7 +46,7 @@ static place place_of(int64_t o, int64_t factor, int64_t extent, bool bilinear)
 /* A row of y from two rows of x mixed into one. */
 static void widen_row(const bwi_image *x_image, const bwi_upsample2d_attributes *a, const float *x, float *y)
 {
-    const int64_t step = x_image->block, width = x_image->w * a->size[1];
+    int64_t step = x_image->block, width = x_image->w * a->size[1];
     for (int64_t w = 0; w < width; w++, y += step) {
         place p = place_of(w, a->size[1], x_image->w, a->bilinear);
         const float *low = x + p.low * step, *high = x + p.high * step;
@@ -62,7 +62,7 @@ static void widen_row(const bwi_image *x_image, const bwi_upsample2d_attributes 
 
 static void forward_plane(const bwi_image *x_image, const bwi_upsample2d_attributes *a, const float *x, float *y, float *mixed)
 {
-    const int64_t x_row = x_image->w * x_image->block, y_row = x_row * a->size[1];
+    int64_t x_row = x_image->w * x_image->block, y_row = x_row * a->size[1];
     for (int64_t h = 0; h < x_image->h * a->size[0]; h++, y += y_row) {
         place p = place_of(h, a->size[0], x_image->h, a->bilinear);
         const float *low = x + p.low * x_row, *high = x + p.high * x_row;
@@ -81,7 +81,7 @@ static void forward_plane(const bwi_image *x_image, const bwi_upsample2d_attribu
 static void narrow_row(const bwi_kernels *kernels, const bwi_image *x_image, const bwi_upsample2d_attributes *a, const float *dy,
                        float *mixed)
 {
-    const int64_t step = x_image->block, width = x_image->w * a->size[1];
+    int64_t step = x_image->block, width = x_image->w * a->size[1];
     memset(mixed, 0, (size_t)(x_image->w * step) * sizeof *mixed);
     for (int64_t w = 0; w < width; w++, dy += step) {
         place p = place_of(w, a->size[1], x_image->w, a->bilinear);
@@ -101,7 +101,7 @@ static void narrow_row(const bwi_kernels *kernels, const bwi_image *x_image, con
 static void backward_plane(const bwi_kernels *kernels, const bwi_image *x_image, const bwi_upsample2d_attributes *a,
                            const float *dy, float *dx, float *mixed)
 {
-    const int64_t x_row = x_image->w * x_image->block, y_row = x_row * a->size[1];
+    int64_t x_row = x_image->w * x_image->block, y_row = x_row * a->size[1];
     memset(dx, 0, (size_t)(x_image->h * x_row) * sizeof *dx);
     for (int64_t h = 0; h < x_image->h * a->size[0]; h++, dy += y_row) {
         place p = place_of(h, a->size[0], x_image->h, a->bilinear);
@@ -131,7 +131,7 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
     (void)tile;
     bwi_image x = bwi_node_image(call->node->input[0], call->samples);
     const bwi_upsample2d_attributes *a = call->node->attributes;
-    const int64_t planes = call->samples * bwi_image_blocks(&x), plane = x.h * x.w * x.block;
+    int64_t planes = call->samples * bwi_image_blocks(&x), plane = x.h * x.w * x.block;
     for (int64_t p = 0; p < planes; p++) {
         forward_plane(&x, a, (const float *)call->src[0] + p * plane, (float *)call->dst + p * plane * a->size[0] * a->size[1],
                       call->scratch);
@@ -144,7 +144,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
     (void)tile;
     bwi_image x = bwi_node_image(call->node->input[0], call->samples);
     const bwi_upsample2d_attributes *a = call->node->attributes;
-    const int64_t planes = call->samples * bwi_image_blocks(&x), plane = x.h * x.w * x.block;
+    int64_t planes = call->samples * bwi_image_blocks(&x), plane = x.h * x.w * x.block;
     for (int64_t p = 0; p < planes; p++) {
         backward_plane(call->kernels, &x, a, (const float *)call->diff_dst + p * plane * a->size[0] * a->size[1],
                        (float *)call->diff_src[0] + p * plane, call->scratch);

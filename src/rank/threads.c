@@ -71,8 +71,9 @@ static group *group_of(bw_ranks *ranks)
 /* The word has changed so that sleepers have a reason to go on; see pool.c for why none is missed. */
 static void wake_all(group *all)
 {
-    if (atomic_load(&all->asleep) == 0)
+    if (atomic_load(&all->asleep) == 0) {
         return;
+    }
     pthread_mutex_lock(&all->mutex);
     pthread_cond_broadcast(&all->wake);
     pthread_mutex_unlock(&all->mutex);
@@ -84,10 +85,12 @@ static bool leave_before(group *all, int rank, uint64_t number)
     uint64_t word = atomic_load(&all->word);
     int nobody = -1;
     do {
-        if (number_of(word) != number)
+        if (number_of(word) != number) {
             return false;
-        if (word & LEFT)
+        }
+        if (word & LEFT) {
             return true;
+        }
         atomic_compare_exchange_strong(&all->left_rank, &nobody, rank);
     } while (!atomic_compare_exchange_weak(&all->word, &word, word | LEFT));
     wake_all(all);
@@ -96,8 +99,9 @@ static bool leave_before(group *all, int rank, uint64_t number)
 
 static void leave(group *all, int rank)
 {
-    while (!leave_before(all, rank, number_of(atomic_load(&all->word))))
+    while (!leave_before(all, rank, number_of(atomic_load(&all->word)))) {
         continue;
+    }
 }
 
 /* Whether waiting for meeting `number` is over, one way or the other. */
@@ -118,16 +122,18 @@ static void nap(group *all, uint64_t number)
     }
     pthread_mutex_lock(&all->mutex);
     atomic_fetch_add(&all->asleep, 1);
-    if (!over(all, number))
+    if (!over(all, number)) {
         pthread_cond_timedwait(&all->wake, &all->mutex, &until);
+    }
     atomic_fetch_sub(&all->asleep, 1);
     pthread_mutex_unlock(&all->mutex);
 }
 
 static bw_status fail_left(bw_context *ctx, group *all)
 {
-    if (bwi_cancelled(ctx))
+    if (bwi_cancelled(ctx)) {
         return bwi_fail(ctx, BW_CANCELLED, "cancelled: rank %d of %d has left the group", ctx->rank, all->ranks.count);
+    }
     return bwi_fail(ctx, BW_CANCELLED, "rank %d of %d cannot go on: rank %d has left the group", ctx->rank, all->ranks.count,
                     atomic_load(&all->left_rank));
 }
@@ -136,8 +142,9 @@ static bw_status meet(bw_context *ctx, group *all)
 {
     uint64_t word = atomic_load(&all->word), next;
     do {
-        if (word & LEFT)
+        if (word & LEFT) {
             return fail_left(ctx, all);
+        }
         bool last = (word & ARRIVED) + 1 == (uint64_t)all->ranks.count;
         next = last ? (word & ~ARRIVED) + NUMBER_ONE : word + 1;
     } while (!atomic_compare_exchange_weak(&all->word, &word, next));
@@ -149,15 +156,17 @@ static bw_status meet(bw_context *ctx, group *all)
     }
     double spin_end = all->spins ? bwi_now() + SPIN_SECONDS : 0;
     while (!over(all, number)) {
-        if (bwi_cancelled(ctx))
+        if (bwi_cancelled(ctx)) {
             leave_before(all, ctx->rank, number);
-        else if (all->spins && bwi_now() < spin_end)
+        } else if (all->spins && bwi_now() < spin_end) {
             sched_yield();
-        else
+        } else {
             nap(all, number);
+        }
     }
-    if (number_of(atomic_load(&all->word)) == number)
+    if (number_of(atomic_load(&all->word)) == number) {
         return fail_left(ctx, all);
+    }
     all->members[ctx->rank].meetings++;
     return BW_OK;
 }
@@ -176,10 +185,11 @@ static bw_status check_same(bw_context *ctx, group *all, unsigned meeting)
     const place *first = place_of(all, 0, meeting);
     for (int rank = 1; rank < all->ranks.count; rank++) {
         const place *other = place_of(all, rank, meeting);
-        if (other->call != first->call || other->count != first->count)
+        if (other->call != first->call || other->count != first->count) {
             return bwi_fail(ctx, BW_INTERNAL,
                             "ranks do not make the same calls: rank 0 calls %s of %lld values, rank %d %s of %lld",
                             names[first->call], (long long)first->count, rank, names[other->call], (long long)other->count);
+        }
     }
     return BW_OK;
 }
@@ -189,16 +199,18 @@ static void add_floats(void *values, const void *others, size_t count, bool lowe
 {
     float *restrict mine = values;
     const float *restrict theirs = others;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         mine[i] = lower ? mine[i] + theirs[i] : theirs[i] + mine[i];
+    }
 }
 
 static void add_doubles(void *values, const void *others, size_t count, bool lower)
 {
     double *restrict mine = values;
     const double *restrict theirs = others;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         mine[i] = lower ? mine[i] + theirs[i] : theirs[i] + mine[i];
+    }
 }
 
 typedef struct sum {
@@ -216,10 +228,12 @@ static bw_status exchange(bw_context *ctx, group *all, const sum *how, void *val
     own->count = count;
     memcpy(own->values, values, block * how->size);
     bw_status status = meet(ctx, all);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = check_same(ctx, all, meeting);
-    if (status != BW_OK)
+    }
+    if (status != BW_OK) {
         return status;
+    }
     int partner = ctx->rank ^ (1 << level);
     how->add(values, place_of(all, partner, meeting)->values, block, ctx->rank < partner);
     return BW_OK;
@@ -236,8 +250,9 @@ static bw_status add_all(bw_context *ctx, const sum *how, void *values, int64_t 
     do {
         int64_t most = (int64_t)(PLACE_BYTES / how->size);
         size_t block = (size_t)(rest < most ? rest : most);
-        for (int level = 0; status == BW_OK && 1 << level < all->ranks.count; level++)
+        for (int level = 0; status == BW_OK && 1 << level < all->ranks.count; level++) {
             status = exchange(ctx, all, how, next, block, count, level);
+        }
         rest -= (int64_t)block;
         next += block * how->size;
     } while (status == BW_OK && rest > 0);
@@ -266,10 +281,12 @@ static bw_status threads_agree(bw_context *ctx, bw_status mine)
     own->count = 1;
     own->status = mine;
     bw_status status = meet(ctx, all);
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = check_same(ctx, all, meeting);
-    if (status != BW_OK)
+    }
+    if (status != BW_OK) {
         return status;
+    }
     bw_status worst = BW_OK;
     int worst_rank = 0;
     for (int rank = 0; rank < all->ranks.count; rank++) {
@@ -278,8 +295,9 @@ static bw_status threads_agree(bw_context *ctx, bw_status mine)
             worst_rank = rank;
         }
     }
-    if (worst != mine)
+    if (worst != mine) {
         bwi_fail(ctx, worst, "rank %d of %d failed with %s", worst_rank, all->ranks.count, bw_status_name(worst));
+    }
     return worst;
 }
 
@@ -318,8 +336,9 @@ static void part(bw_ranks *ranks, int rank)
 static bool open_waiting(group *all)
 {
     pthread_condattr_t attributes;
-    if (pthread_condattr_init(&attributes) != 0)
+    if (pthread_condattr_init(&attributes) != 0) {
         return false;
+    }
     bool made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 && pthread_cond_init(&all->wake, &attributes) == 0;
     pthread_condattr_destroy(&attributes);
     if (made && pthread_mutex_init(&all->mutex, NULL) != 0) {
@@ -336,12 +355,14 @@ static size_t group_bytes(int count)
 
 bw_ranks *bw_ranks_open(int count)
 {
-    if (count < 1 || count > MAX_RANKS || (count & (count - 1)) != 0)
+    if (count < 1 || count > MAX_RANKS || (count & (count - 1)) != 0) {
         return NULL;
+    }
     size_t bytes = group_bytes(count);
     group *all = bwi_system_allocator.allocate(bwi_system_allocator.user, bytes, alignof(group));
-    if (!all)
+    if (!all) {
         return NULL;
+    }
     memset(all, 0, bytes);
     all->ranks = (bw_ranks){.row = &threads_row, .count = count, .join = join, .part = part};
     all->spins = count <= bwi_cpus();
@@ -355,8 +376,9 @@ bw_ranks *bw_ranks_open(int count)
 
 void bw_ranks_close(bw_ranks *ranks)
 {
-    if (!ranks)
+    if (!ranks) {
         return;
+    }
     group *all = group_of(ranks);
     pthread_cond_destroy(&all->wake);
     pthread_mutex_destroy(&all->mutex);

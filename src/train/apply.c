@@ -17,7 +17,7 @@ enum { PART = 1024 };
 static void add_penalties(const bwi_variable *variable, float scale, int64_t count, const float *restrict sum,
                           const float *restrict w, float *restrict g)
 {
-    const float l1 = variable->l1, l2 = 2 * variable->l2;
+    float l1 = variable->l1, l2 = 2 * variable->l2;
     BWI_ELEMENTWISE(count, g[i] = scale * sum[i] + l1 * (float)((w[i] > 0) - (w[i] < 0)) + l2 * w[i];);
 }
 
@@ -204,7 +204,7 @@ bw_status bwi_session_apply(bwi_session *s)
     if (o->row->begin) {
         o->row->begin(o);
     }
-    const bwi_sink sink = {.take = bwi_optimizer_update, .reads = tell_reads, .user = o};
+    bwi_sink sink = {.take = bwi_optimizer_update, .reads = tell_reads, .user = o};
     if (stays(o, &s->training->model->graph)) {
         bwi_exec_update_touched(s->exec, &sink);
     } else {

@@ -89,7 +89,7 @@ static const bwi_chosen_loss *find_loss(const bwi_training *t, const bwi_session
 /* Without a given loss the last layer and the targets choose, said aloud. */
 static const bwi_loss_row *choose_loss(bwi_session *s, const bw_dataset *dataset, int output)
 {
-    bool classes = bwi_logits_of(s->outputs[output]) != NULL, binary = bwi_binary_logits_of(s->outputs[output]) != NULL;
+    bool classes = bwi_logits_of(s->outputs[output]), binary = bwi_binary_logits_of(s->outputs[output]);
     bwi_input_attributes a = {.role = 1};
     snprintf(a.name, sizeof a.name, "%s", s->output_count > 1 ? s->outputs[output]->name : "");
     int field = bwi_session_field(dataset, &a);

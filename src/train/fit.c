@@ -62,10 +62,10 @@ static bw_status split_data(fitting *f, bw_dataset *dataset)
         f->training = f->split[0];
         f->validation = f->split[1];
     }
-    const bwi_batching how = {.sizes = f->options.batch_sizes,
-                              .batch = f->options.batch,
-                              .accumulate = f->options.accumulate,
-                              .drop = f->options.drop_remainder};
+    bwi_batching how = {.sizes = f->options.batch_sizes,
+                        .batch = f->options.batch,
+                        .accumulate = f->options.accumulate,
+                        .drop = f->options.drop_remainder};
     bw_status status = bwi_dataset_windows(f->training, &how, &f->windows);
     f->training = f->windows;
     f->count = bw_dataset_count(f->training);
@@ -75,7 +75,7 @@ static bw_status split_data(fitting *f, bw_dataset *dataset)
 static bw_status open_history(fitting *f)
 {
     const bwi_session *s = &f->session;
-    int width = bwi_session_columns(s, f->validation != NULL);
+    int width = bwi_session_columns(s, f->validation);
     f->history = bwi_history_new(f->ctx, f->options.epochs, width);
     f->logs = bwi_history_new(f->ctx, 1, width);
     if (!f->history || !f->logs) {
@@ -259,7 +259,7 @@ static bw_status open_session(fitting *f)
 {
     const bw_fit_options *o = &f->options;
     bwi_session_options options = {.train = true,
-                                   .evaluate = f->validation != NULL,
+                                   .evaluate = f->validation,
                                    .validation = f->validation,
                                    .batch = bwi_dataset_largest_batch(f->training),
                                    .tile = o->tile,
@@ -270,7 +270,7 @@ static bw_status open_session(fitting *f)
                                    .class_weight = o->class_weight,
                                    .class_count = o->class_count};
     options.epochs = o->epochs;
-    options.rates = o->reduce_lr_on_plateau != NULL;
+    options.rates = o->reduce_lr_on_plateau;
     options.copies = bwi_watch_restores(f->ctx, o);
     bw_status status = bwi_pool_open(f->ctx);
     if (status != BW_OK) {
@@ -296,7 +296,7 @@ static bw_status compare_ranks(fitting *f)
                                 f->validation ? (double)bw_dataset_count(f->validation) : 0,
                                 f->model->graph.variable_count,
                                 (double)(uint32_t)bwi_dataset_batch_hash(f->training, f->options.epochs)};
-    const double ranks = bwi_rank_of(f->ctx)->count(f->ctx->ranks);
+    double ranks = bwi_rank_of(f->ctx)->count(f->ctx->ranks);
     double sums[FACTS];
     memcpy(sums, mine, sizeof sums);
     bw_status status = bwi_rank_of(f->ctx)->sum_doubles(f->ctx, sums, FACTS);

@@ -155,7 +155,7 @@ static bool open_slot(bwi_training *t, const bwi_variable *variable, int s)
         /* Averages begin as the weights: rows of a lazy table may never be touched. */
         memcpy(slot->data, variable->data, (size_t)variable->count * sizeof(float));
     }
-    return slot->data != NULL;
+    return slot->data;
 }
 
 bw_status bwi_optimizer_open_slots(bwi_training *t)

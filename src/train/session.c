@@ -197,7 +197,7 @@ static made_ahead find_data(const bwi_session *s, const bw_dataset *dataset, con
 {
     int64_t batch = o->train ? o->batch > 0 ? o->batch : bwi_dataset_largest_batch(dataset) : bw_dataset_count(dataset);
     made_ahead a = {.dataset = dataset, .validation = o->validation, .batch = batch};
-    const bwi_walk one = {.count = 1, .tile = 1, .lanes = 1, .workers = 1};
+    bwi_walk one = {.count = 1, .tile = 1, .lanes = 1, .workers = 1};
     if (bwi_dataset_bytes(dataset, &one) > 0 || (a.validation && bwi_dataset_bytes(a.validation, &one) > 0)) {
         size_t budget = find_budget(s->training->ctx, o);
         a.room = (budget ? budget : bwi_memory_available(s->training->ctx)) / 4;
@@ -261,7 +261,7 @@ static bw_status open_variables(const bwi_session *s, const bwi_session_options 
 /* The plan comes first: a budget that is too small is refused before anything large is taken. */
 static bw_status open_exec(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options)
 {
-    const made_ahead data = find_data(s, dataset, options);
+    made_ahead data = find_data(s, dataset, options);
     bwi_plan *plan = NULL;
     bw_status status = make_plan(s, &data, options, &plan);
     s->compiles = s->training->compiles;
@@ -319,7 +319,7 @@ bw_status bwi_session_plan(bwi_session *s, bw_model *model, bw_dataset *dataset,
     s->training = bwi_training_of(model);
     bw_status status = s->training ? make_graph(s, model, dataset, options) : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
-        const made_ahead data = find_data(s, dataset, options);
+        made_ahead data = find_data(s, dataset, options);
         status = make_plan(s, &data, options, plan);
     }
     if (status != BW_OK) {
@@ -460,7 +460,7 @@ int bwi_session_columns(const bwi_session *s, bool validates)
 
 size_t bwi_session_history_bytes(const bwi_session *s, bool validates, int epochs)
 {
-    const int width = bwi_session_columns(s, validates);
+    int width = bwi_session_columns(s, validates);
     return bwi_size_add(bwi_history_bytes(epochs, width), bwi_history_bytes(1, width));
 }
 

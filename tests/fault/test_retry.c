@@ -49,7 +49,7 @@ typedef struct program {
 static void open_program(program *p, const char *text)
 {
     *p = (program){.machine = {.bytes = SIZE_MAX}, .options = BW_FIT_OPTIONS_DEFAULT};
-    const bw_allocator allocator = {.user = &p->machine, .allocate = allocate, .release = release};
+    bw_allocator allocator = {.user = &p->machine, .allocate = allocate, .release = release};
     bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
     options.allocator = &allocator;
     options.workers = 2;

@@ -429,7 +429,7 @@ static void build_branches(rig *r, int left, int right)
 /* A convolution, which prepares its weights once per update, beside a whole-batch op. */
 static void build_convolution_branch(rig *r)
 {
-    const op_case conv = CONV(3, 3, 1, 1, 1, 1, 1, true, 2, 3, 16, 16);
+    op_case conv = CONV(3, 3, 1, 1, 1, 1, 1, true, 2, 3, 16, 16);
     bw_node *stem = rig_varied(r, &conv.input[0].shape), *a = add_batchnorm(r, stem);
     bwi_variable *kernel = rig_variable(r, "conv2d", &conv.variable[0], true);
     r->output = add_sum(r, a, rig_node(r, conv.op, conv.attributes, conv.attribute_bytes, &stem, 1, &kernel, 1));
@@ -442,7 +442,7 @@ static void test_branches(void **state)
     static const int depths[][2] = {{0, 1}, {1, 1}, {2, 1}, {1, 3}, {2, 0}, {-1, 0}};
     for (size_t i = 0; i < 2 * BWI_COUNT(depths); i++) {
         rig r;
-        const op_case none = {0};
+        op_case none = {0};
         const int *depth = depths[i / 2];
         char name[64];
         snprintf(name, sizeof name, "branches %d and %d%s", depth[0], depth[1], i % 2 ? ", kept" : ", recomputed");

@@ -57,7 +57,7 @@ static bool is_part(char c)
 static bool stands(const char *key, const char *word, size_t length)
 {
     for (int i = 0; i < text_count; i++) {
-        for (const char *at = texts[i]; (at = strstr(at, word)) != NULL; at++) {
+        for (const char *at = texts[i]; (at = strstr(at, word)); at++) {
             const char *line = at;
             while (line > texts[i] && line[-1] != '\n') {
                 line--;

@@ -35,7 +35,7 @@ static inline void check_fails_at(const bw_context *ctx, bw_status status, bw_st
         char part[256];
         size_t length = strcspn(at, "|");
         snprintf(part, sizeof part, "%.*s", (int)length, at);
-        right = strstr(bw_message(ctx), part) != NULL;
+        right = strstr(bw_message(ctx), part);
         at += length + (at[length] == '|');
     }
     if (!right) {

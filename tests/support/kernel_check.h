@@ -31,14 +31,16 @@ static inline void each_table(void (*check)(const bwi_kernels *k))
     int count = 0;
     for (size_t i = 0; i < BWI_COUNT(names); i++) {
         const bwi_kernels *k = bwi_kernels_by_name(names[i]);
-        if (!k || (only && *only && strcmp(only, names[i]) != 0))
+        if (!k || (only && *only && strcmp(only, names[i]) != 0)) {
             continue;
+        }
         assert_string_equal(k->name, names[i]);
         check(k);
         count++;
     }
-    if (count == 0)
+    if (count == 0) {
         skip();
+    }
 }
 
 static inline uint32_t random_word(void)
@@ -67,8 +69,9 @@ static inline void *input_bytes(size_t bytes)
 static inline float *input_floats(int64_t count)
 {
     float *x = input_bytes((size_t)count * sizeof *x);
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         x[i] = random_float();
+    }
     return x;
 }
 
@@ -96,9 +99,11 @@ static inline float *output_copy(const float *x, int64_t count)
 static inline void output_free(void *output, size_t bytes)
 {
     unsigned char *p = (unsigned char *)output - GUARD;
-    for (size_t i = 0; i < GUARD; i++)
-        if (p[i] != GUARD_BYTE || p[GUARD + bytes + i] != GUARD_BYTE)
+    for (size_t i = 0; i < GUARD; i++) {
+        if (p[i] != GUARD_BYTE || p[GUARD + bytes + i] != GUARD_BYTE) {
             fail_msg("written outside: byte %zu of the guards", i);
+        }
+    }
     free(p);
 }
 
@@ -112,10 +117,12 @@ static inline void assert_close(const char *what, const float *found, const floa
 {
     for (int64_t i = 0; i < count; i++) {
         double a = (double)found[i], b = (double)expected[i];
-        if (isnan(a) && isnan(b))
+        if (isnan(a) && isnan(b)) {
             continue;
-        if (!(fabs(a - b) <= tolerance) && !(isinf(a) && isinf(b) && a == b))
+        }
+        if (!(fabs(a - b) <= tolerance) && !(isinf(a) && isinf(b) && a == b)) {
             fail_msg("%s: element %lld of %lld: expected %.9g, found %.9g", what, (long long)i, (long long)count, b, a);
+        }
     }
 }
 
@@ -125,8 +132,9 @@ static inline float *random_image(const bwi_image *i, bool ties)
     bwi_image last = *i;
     last.block = last.c;
     float *x = input_floats(bwi_image_floats(&last)), *image = input_floats(bwi_image_floats(i));
-    for (int64_t j = 0; ties && j < bwi_image_floats(&last); j++)
+    for (int64_t j = 0; ties && j < bwi_image_floats(&last); j++) {
         x[j] = (float)(random_below(4) - 1);
+    }
     bwi_kernels_reference.reorder(&last, x, i->block, image);
     free(x);
     return image;

@@ -24,8 +24,9 @@ dnnl_status_t bwi_dnnl_layout_query(bwi_dnnl_layout *layout, const_dnnl_primitiv
 {
     const dnnl_memory_desc_t *desc = dnnl_primitive_desc_query_md(primitive, what, 0);
     layout->there = desc && desc->ndims > 0;
-    if (layout->there)
+    if (layout->there) {
         layout->desc = *desc;
+    }
     return dnnl_success;
 }
 
@@ -48,8 +49,9 @@ bool bwi_dnnl_layout_blocking(const bwi_dnnl_layout *layout, bwi_dnnl_blocking *
 {
     const dnnl_memory_desc_t *desc = &layout->desc;
     if (!layout->there || desc->format_kind != dnnl_blocked || desc->offset0 != 0 ||
-        desc->extra.flags != dnnl_memory_extra_flag_none)
+        desc->extra.flags != dnnl_memory_extra_flag_none) {
         return false;
+    }
     blocking->rank = desc->ndims;
     blocking->inner_count = desc->format_desc.blocking.inner_nblks;
     memcpy(blocking->strides, desc->format_desc.blocking.strides, sizeof blocking->strides);
@@ -72,19 +74,21 @@ dnnl_status_t bwi_dnnl_convolution_describe(dnnl_primitive_desc_t *desc, bwi_con
     const dnnl_memory_desc_t *bias_desc = bias ? &bias->desc : NULL;
     dnnl_convolution_desc_t operation;
     dnnl_status_t status;
-    if (pass == BWI_CONV_FORWARD)
+    if (pass == BWI_CONV_FORWARD) {
         status =
             dnnl_dilated_convolution_forward_desc_init(&operation, dnnl_forward_training, p->algorithm, &src->desc, &weights->desc,
                                                        bias_desc, &dst->desc, p->strides, p->dilation, p->pad_before, p->pad_after);
-    else if (pass == BWI_CONV_BACKWARD_DATA)
+    } else if (pass == BWI_CONV_BACKWARD_DATA) {
         status = dnnl_dilated_convolution_backward_data_desc_init(&operation, p->algorithm, &src->desc, &weights->desc, &dst->desc,
                                                                   p->strides, p->dilation, p->pad_before, p->pad_after);
-    else
+    } else {
         status =
             dnnl_dilated_convolution_backward_weights_desc_init(&operation, p->algorithm, &src->desc, &weights->desc, bias_desc,
                                                                 &dst->desc, p->strides, p->dilation, p->pad_before, p->pad_after);
-    if (status != dnnl_success)
+    }
+    if (status != dnnl_success) {
         return status;
+    }
     return dnnl_primitive_desc_create(desc, &operation, library->attributes, library->engine, forward);
 }
 

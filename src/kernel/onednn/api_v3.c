@@ -17,8 +17,9 @@ dnnl_status_t bwi_dnnl_layout_make(bwi_dnnl_layout *layout, int rank, const int6
 dnnl_status_t bwi_dnnl_layout_copy(bwi_dnnl_layout *copy, const bwi_dnnl_layout *from)
 {
     *copy = (bwi_dnnl_layout){0};
-    if (!from->there)
+    if (!from->there) {
         return dnnl_success;
+    }
     dnnl_status_t status = dnnl_memory_desc_clone(&copy->desc, from->desc);
     copy->there = status == dnnl_success;
     return status;
@@ -28,8 +29,9 @@ dnnl_status_t bwi_dnnl_layout_query(bwi_dnnl_layout *layout, const_dnnl_primitiv
 {
     const_dnnl_memory_desc_t desc = dnnl_primitive_desc_query_md(primitive, what, 0);
     *layout = (bwi_dnnl_layout){0};
-    if (!desc || dnnl_memory_desc_get_size(desc) == 0)
+    if (!desc || dnnl_memory_desc_get_size(desc) == 0) {
         return dnnl_success;
+    }
     dnnl_status_t status = dnnl_memory_desc_clone(&layout->desc, desc);
     layout->there = status == dnnl_success;
     return status;
@@ -37,8 +39,9 @@ dnnl_status_t bwi_dnnl_layout_query(bwi_dnnl_layout *layout, const_dnnl_primitiv
 
 void bwi_dnnl_layout_free(bwi_dnnl_layout *layout)
 {
-    if (layout->there)
+    if (layout->there) {
         dnnl_memory_desc_destroy(layout->desc);
+    }
     *layout = (bwi_dnnl_layout){0};
 }
 
@@ -61,14 +64,17 @@ bool bwi_dnnl_layout_blocking(const bwi_dnnl_layout *layout, bwi_dnnl_blocking *
         kind != dnnl_blocked || dnnl_memory_desc_query(layout->desc, dnnl_query_submemory_offset_s64, &start) != dnnl_success ||
         start != 0 || dnnl_memory_desc_query(layout->desc, dnnl_query_ndims_s32, &blocking->rank) != dnnl_success ||
         dnnl_memory_desc_query(layout->desc, dnnl_query_inner_nblks_s32, &blocking->inner_count) != dnnl_success ||
-        dnnl_memory_desc_query(layout->desc, dnnl_query_strides, &strides) != dnnl_success)
+        dnnl_memory_desc_query(layout->desc, dnnl_query_strides, &strides) != dnnl_success) {
         return false;
+    }
     memcpy(blocking->strides, *strides, (size_t)blocking->rank * sizeof blocking->strides[0]);
-    if (blocking->inner_count == 0)
+    if (blocking->inner_count == 0) {
         return true;
+    }
     if (dnnl_memory_desc_query(layout->desc, dnnl_query_inner_blks, &sizes) != dnnl_success ||
-        dnnl_memory_desc_query(layout->desc, dnnl_query_inner_idxs, &dimensions) != dnnl_success)
+        dnnl_memory_desc_query(layout->desc, dnnl_query_inner_idxs, &dimensions) != dnnl_success) {
         return false;
+    }
     size_t bytes = (size_t)blocking->inner_count * sizeof blocking->inner_sizes[0];
     memcpy(blocking->inner_sizes, *sizes, bytes);
     memcpy(blocking->inner_dimensions, *dimensions, bytes);
@@ -87,14 +93,16 @@ dnnl_status_t bwi_dnnl_convolution_describe(dnnl_primitive_desc_t *desc, bwi_con
     const bwi_dnnl_problem *p = problem;
     const bwi_dnnl_library *library = bwi_dnnl_library_of();
     const_dnnl_memory_desc_t bias_desc = bias ? bias->desc : NULL;
-    if (pass == BWI_CONV_FORWARD)
+    if (pass == BWI_CONV_FORWARD) {
         return dnnl_convolution_forward_primitive_desc_create(desc, library->engine, dnnl_forward_training, p->algorithm, src->desc,
                                                               weights->desc, bias_desc, dst->desc, p->strides, p->dilation,
                                                               p->pad_before, p->pad_after, library->attributes);
-    if (pass == BWI_CONV_BACKWARD_DATA)
+    }
+    if (pass == BWI_CONV_BACKWARD_DATA) {
         return dnnl_convolution_backward_data_primitive_desc_create(desc, library->engine, p->algorithm, src->desc, weights->desc,
                                                                     dst->desc, p->strides, p->dilation, p->pad_before, p->pad_after,
                                                                     forward, library->attributes);
+    }
     return dnnl_convolution_backward_weights_primitive_desc_create(desc, library->engine, p->algorithm, src->desc, weights->desc,
                                                                    bias_desc, dst->desc, p->strides, p->dilation, p->pad_before,
                                                                    p->pad_after, forward, library->attributes);

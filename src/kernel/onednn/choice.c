@@ -40,8 +40,9 @@ static int grade_of_name(const char *name)
 {
     for (const char *part = name; part; part = strchr(part, ':')) {
         part += *part == ':';
-        if (strncmp(part, "ref", 3) == 0)
+        if (strncmp(part, "ref", 3) == 0) {
             return GRADE_REFERENCE;
+        }
     }
     return strstr(name, "gemm:") || strncmp(name, "gemm", 4) == 0 ? GRADE_PRODUCT : GRADE_DIRECT;
 }
@@ -53,10 +54,12 @@ bool bwi_conv_is_reference(const bwi_conv_stage *stage)
 
 static void primitive_free(bwi_conv_primitive *p)
 {
-    if (p->primitive)
+    if (p->primitive) {
         dnnl_primitive_destroy(p->primitive);
-    if (p->desc)
+    }
+    if (p->desc) {
         dnnl_primitive_desc_destroy(p->desc);
+    }
     *p = (bwi_conv_primitive){0};
 }
 
@@ -72,10 +75,12 @@ static void stage_free(bwi_conv_stage *stage)
 
 void bwi_conv_choice_free(bwi_conv_choice *choice)
 {
-    for (int p = 0; p < BWI_PASSES; p++)
+    for (int p = 0; p < BWI_PASSES; p++) {
         stage_free(&choice->stages[p]);
-    for (int k = 0; k < BWI_OPERANDS; k++)
+    }
+    for (int k = 0; k < BWI_OPERANDS; k++) {
         bwi_dnnl_layout_free(&choice->outer[k]);
+    }
     bwi_dnnl_layout_free(&choice->bias);
     bwi_dnnl_layout_free(&choice->backward_weights);
     *choice = (bwi_conv_choice){.grade = GRADE_NONE};
@@ -86,10 +91,11 @@ static void extents_of(const bwi_conv_shape *s, int operand, int *rank, int64_t 
     *rank = operand == BWI_WEIGHTS && s->groups > 1 ? 5 : 4;
     int64_t src[4] = {s->n, s->ic, s->ih, s->iw}, dst[4] = {s->n, s->oc, s->oh, s->ow};
     int64_t weights[5] = {s->groups, s->oc / s->groups, s->ic / s->groups, s->kh, s->kw};
-    if (operand == BWI_WEIGHTS)
+    if (operand == BWI_WEIGHTS) {
         memcpy(extents, weights + (5 - *rank), (size_t)*rank * sizeof *extents);
-    else
+    } else {
         memcpy(extents, operand == BWI_SRC ? src : dst, sizeof src);
+    }
 }
 
 static dnnl_status_t layout_of_tag(bwi_dnnl_layout *layout, const bwi_conv_shape *shape, int operand, dnnl_format_tag_t tag)
@@ -146,26 +152,30 @@ static dnnl_status_t describe_moves(bwi_conv_stage *stage, bwi_conv_pass pass, c
     size_t bytes = scratchpad_bytes(&stage->convolution);
     bool moved = false;
     for (int k = 0; k < BWI_OPERANDS; k++) {
-        if (!outer[k] || bwi_dnnl_layout_equal(outer[k], &stage->inner[k]))
+        if (!outer[k] || bwi_dnnl_layout_equal(outer[k], &stage->inner[k])) {
             continue;
+        }
         bool out = k == result_of_pass[pass];
         dnnl_status_t status =
             bwi_dnnl_reorder_describe(&stage->move[k].desc, out ? &stage->inner[k] : outer[k], out ? outer[k] : &stage->inner[k]);
-        if (status != dnnl_success)
+        if (status != dnnl_success) {
             return status;
+        }
         size_t pad = scratchpad_bytes(&stage->move[k]);
         bytes = pad > bytes ? pad : bytes;
         stage->grade -= k == BWI_WEIGHTS ? MOVES_WEIGHTS : MOVES_IMAGES / 2;
         moved = true;
     }
-    for (int k = 0; k < BWI_OPERANDS; k++)
+    for (int k = 0; k < BWI_OPERANDS; k++) {
         if (stage->move[k].desc) {
             stage->temporary[k] = bytes = bwi_size_align(bytes, BWI_CACHE_LINE);
             bytes = bwi_size_add(bytes, bwi_dnnl_layout_bytes(&stage->inner[k]));
         }
+    }
     stage->scratch_bytes = bytes;
-    if (moved)
+    if (moved) {
         strncat(stage->name, " + reorder", sizeof stage->name - strlen(stage->name) - 1);
+    }
     return dnnl_success;
 }
 
@@ -179,27 +189,32 @@ static dnnl_status_t attempt(const bwi_conv *conv, bwi_conv_choice *choice, bwi_
     bwi_request ask;
     dnnl_status_t status = dnnl_success;
     for (int k = 0; k < BWI_OPERANDS; k++) {
-        if (!request[k] && status == dnnl_success)
+        if (!request[k] && status == dnnl_success) {
             status = layout_of_tag(&any[k], &conv->shape, k, dnnl_format_tag_any);
+        }
         ask[k] = request[k] ? request[k] : &any[k];
     }
     bwi_dnnl_problem problem = problem_of(&conv->shape);
-    if (status == dnnl_success)
+    if (status == dnnl_success) {
         status = bwi_dnnl_convolution_describe(&next.convolution.desc, pass, &problem, ask[BWI_SRC], ask[BWI_WEIGHTS],
                                                conv->shape.with_bias ? &choice->bias : NULL, ask[BWI_DST],
                                                pass == BWI_CONV_FORWARD ? NULL : choice->stages[BWI_CONV_FORWARD].convolution.desc);
+    }
     const char *name = "";
-    if (status == dnnl_success)
+    if (status == dnnl_success) {
         status = dnnl_primitive_desc_query(next.convolution.desc, dnnl_query_impl_info_str, 0, &name);
-    for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++)
+    }
+    for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++) {
         status = bwi_dnnl_layout_query(&next.inner[k], next.convolution.desc, layout_of_operand[pass][k]);
+    }
     if (status == dnnl_success) {
         strncat(next.name, name, sizeof next.name - 1);
         next.grade = grade_of_name(next.name);
         status = describe_moves(&next, pass, outer);
     }
-    for (int k = 0; k < BWI_OPERANDS; k++)
+    for (int k = 0; k < BWI_OPERANDS; k++) {
         bwi_dnnl_layout_free(&any[k]);
+    }
     bool better = status == dnnl_success && next.grade > choice->stages[pass].grade;
     if (better) {
         stage_free(&choice->stages[pass]);
@@ -217,14 +232,17 @@ static dnnl_status_t choose_forward(const bwi_conv *conv, bwi_conv_choice *choic
     bwi_dnnl_layout src = {0}, dst = {0};
     bwi_conv_stage *stage = &choice->stages[BWI_CONV_FORWARD];
     dnnl_status_t status = layout_of_tag(&src, &conv->shape, BWI_SRC, src_tag);
-    if (status == dnnl_success)
+    if (status == dnnl_success) {
         status = layout_of_tag(&dst, &conv->shape, BWI_DST, dst_tag);
-    if (status == dnnl_success)
+    }
+    if (status == dnnl_success) {
         status = attempt(conv, choice, BWI_CONV_FORWARD, (bwi_request){&src, NULL, &dst}, (bwi_request){NULL, NULL, NULL});
+    }
     bwi_dnnl_layout_free(&src);
     bwi_dnnl_layout_free(&dst);
-    if (status != dnnl_success || stage->grade == GRADE_NONE)
+    if (status != dnnl_success || stage->grade == GRADE_NONE) {
         return status;
+    }
     if (!image_block(&conv->shape, BWI_SRC, &stage->inner[BWI_SRC], &choice->src_tag, &choice->src_block) ||
         !image_block(&conv->shape, BWI_DST, &stage->inner[BWI_DST], &choice->dst_tag, &choice->dst_block) ||
         !bwi_weights_map_possible(&conv->shape, &stage->inner[BWI_WEIGHTS])) {
@@ -232,12 +250,15 @@ static dnnl_status_t choose_forward(const bwi_conv *conv, bwi_conv_choice *choic
         return dnnl_success;
     }
     /* One channel is both channels-first and channels-last, but implementations want the same tag on both sides. */
-    if (conv->shape.ic == 1 && choice->dst_tag == dnnl_acdb)
+    if (conv->shape.ic == 1 && choice->dst_tag == dnnl_acdb) {
         choice->src_tag = dnnl_acdb;
-    if (conv->shape.oc == 1 && choice->src_tag == dnnl_acdb)
+    }
+    if (conv->shape.oc == 1 && choice->src_tag == dnnl_acdb) {
         choice->dst_tag = dnnl_acdb;
-    for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++)
+    }
+    for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++) {
         status = bwi_dnnl_layout_copy(&choice->outer[k], &stage->inner[k]);
+    }
     return status;
 }
 
@@ -249,32 +270,39 @@ static dnnl_status_t forward_like(const bwi_conv *conv, bwi_conv_choice *choice,
     choice->src_block = like->src_block;
     choice->dst_block = like->dst_block;
     dnnl_status_t status = layout_of_tag(&choice->outer[BWI_SRC], &conv->shape, BWI_SRC, like->src_tag);
-    if (status == dnnl_success)
+    if (status == dnnl_success) {
         status = layout_of_tag(&choice->outer[BWI_DST], &conv->shape, BWI_DST, like->dst_tag);
-    if (status == dnnl_success)
+    }
+    if (status == dnnl_success) {
         status = bwi_dnnl_layout_copy(&choice->outer[BWI_WEIGHTS], &like->outer[BWI_WEIGHTS]);
-    if (status != dnnl_success)
+    }
+    if (status != dnnl_success) {
         return status;
-    const bwi_request outer = {&choice->outer[BWI_SRC], &choice->outer[BWI_WEIGHTS], &choice->outer[BWI_DST]};
+    }
+    bwi_request outer = {&choice->outer[BWI_SRC], &choice->outer[BWI_WEIGHTS], &choice->outer[BWI_DST]};
     const bwi_conv_stage *stage = &choice->stages[BWI_CONV_FORWARD];
     status = attempt(conv, choice, BWI_CONV_FORWARD, outer, outer);
-    if (status == dnnl_success && stage->grade < GRADE_PRODUCT)
+    if (status == dnnl_success && stage->grade < GRADE_PRODUCT) {
         status = attempt(conv, choice, BWI_CONV_FORWARD, (bwi_request){outer[BWI_SRC], NULL, outer[BWI_DST]}, outer);
-    if (status == dnnl_success && stage->grade < GRADE_PRODUCT)
+    }
+    if (status == dnnl_success && stage->grade < GRADE_PRODUCT) {
         status = attempt(conv, choice, BWI_CONV_FORWARD, (bwi_request){NULL, NULL, NULL}, outer);
+    }
     return status;
 }
 
 /* The difference of the weights is wanted in the packed layout: at best the primitive writes it. */
 static dnnl_status_t choose_backward_weights(const bwi_conv *conv, bwi_conv_choice *choice)
 {
-    const bwi_request outer = {&choice->outer[BWI_SRC], &choice->outer[BWI_WEIGHTS], &choice->outer[BWI_DST]};
+    bwi_request outer = {&choice->outer[BWI_SRC], &choice->outer[BWI_WEIGHTS], &choice->outer[BWI_DST]};
     const bwi_conv_stage *stage = &choice->stages[BWI_CONV_BACKWARD_WEIGHTS];
     dnnl_status_t status = attempt(conv, choice, BWI_CONV_BACKWARD_WEIGHTS, outer, outer);
-    if (status == dnnl_success && stage->grade < GRADE_DIRECT)
+    if (status == dnnl_success && stage->grade < GRADE_DIRECT) {
         status = attempt(conv, choice, BWI_CONV_BACKWARD_WEIGHTS, (bwi_request){outer[BWI_SRC], NULL, outer[BWI_DST]}, outer);
-    if (status == dnnl_success && stage->grade < GRADE_PRODUCT)
+    }
+    if (status == dnnl_success && stage->grade < GRADE_PRODUCT) {
         status = attempt(conv, choice, BWI_CONV_BACKWARD_WEIGHTS, (bwi_request){NULL, NULL, NULL}, outer);
+    }
     return status;
 }
 
@@ -282,14 +310,16 @@ static dnnl_status_t choose_backward_weights(const bwi_conv *conv, bwi_conv_choi
  * if the same implementation takes those, too. */
 static dnnl_status_t choose_backward_data(const bwi_conv *conv, bwi_conv_choice *choice)
 {
-    const bwi_request images = {&choice->outer[BWI_SRC], NULL, &choice->outer[BWI_DST]};
+    bwi_request images = {&choice->outer[BWI_SRC], NULL, &choice->outer[BWI_DST]};
     bwi_conv_stage *stage = &choice->stages[BWI_CONV_BACKWARD_DATA];
     dnnl_status_t status = attempt(conv, choice, BWI_CONV_BACKWARD_DATA, images, images);
-    if (status == dnnl_success && stage->grade < GRADE_PRODUCT)
+    if (status == dnnl_success && stage->grade < GRADE_PRODUCT) {
         status = attempt(conv, choice, BWI_CONV_BACKWARD_DATA, (bwi_request){NULL, NULL, NULL}, images);
-    if (status != dnnl_success || stage->grade == GRADE_NONE)
+    }
+    if (status != dnnl_success || stage->grade == GRADE_NONE) {
         return status;
-    const bwi_request packed = {images[BWI_SRC], &choice->outer[BWI_WEIGHTS], images[BWI_DST]};
+    }
+    bwi_request packed = {images[BWI_SRC], &choice->outer[BWI_WEIGHTS], images[BWI_DST]};
     bwi_conv_stage first = *stage;
     *stage = (bwi_conv_stage){.grade = GRADE_NONE};
     status = attempt(conv, choice, BWI_CONV_BACKWARD_DATA, packed, packed);
@@ -299,25 +329,30 @@ static dnnl_status_t choose_backward_data(const bwi_conv *conv, bwi_conv_choice 
         stage_free(stage);
         *stage = first;
     }
-    if (status == dnnl_success && !bwi_weights_map_possible(&conv->shape, &stage->inner[BWI_WEIGHTS]))
+    if (status == dnnl_success && !bwi_weights_map_possible(&conv->shape, &stage->inner[BWI_WEIGHTS])) {
         stage_free(stage);
-    if (status == dnnl_success)
+    }
+    if (status == dnnl_success) {
         status = bwi_dnnl_layout_copy(&choice->backward_weights, &stage->inner[BWI_WEIGHTS]);
+    }
     return status;
 }
 
 static dnnl_status_t backward_data_like(const bwi_conv *conv, bwi_conv_choice *choice, const bwi_conv_choice *like)
 {
     dnnl_status_t status = bwi_dnnl_layout_copy(&choice->backward_weights, &like->backward_weights);
-    if (status != dnnl_success)
+    if (status != dnnl_success) {
         return status;
-    const bwi_request outer = {&choice->outer[BWI_SRC], &choice->backward_weights, &choice->outer[BWI_DST]};
+    }
+    bwi_request outer = {&choice->outer[BWI_SRC], &choice->backward_weights, &choice->outer[BWI_DST]};
     const bwi_conv_stage *stage = &choice->stages[BWI_CONV_BACKWARD_DATA];
     status = attempt(conv, choice, BWI_CONV_BACKWARD_DATA, outer, outer);
-    if (status == dnnl_success && stage->grade < GRADE_PRODUCT)
+    if (status == dnnl_success && stage->grade < GRADE_PRODUCT) {
         status = attempt(conv, choice, BWI_CONV_BACKWARD_DATA, (bwi_request){outer[BWI_SRC], NULL, outer[BWI_DST]}, outer);
-    if (status == dnnl_success && stage->grade < GRADE_PRODUCT)
+    }
+    if (status == dnnl_success && stage->grade < GRADE_PRODUCT) {
         status = attempt(conv, choice, BWI_CONV_BACKWARD_DATA, (bwi_request){NULL, NULL, NULL}, outer);
+    }
     return status;
 }
 
@@ -325,26 +360,33 @@ static dnnl_status_t backward_data_like(const bwi_conv *conv, bwi_conv_choice *c
 static dnnl_status_t choose_backward(const bwi_conv *conv, bwi_conv_choice *choice, const bwi_conv_choice *like)
 {
     dnnl_status_t status = dnnl_success;
-    if (choice->stages[BWI_CONV_FORWARD].grade == GRADE_NONE)
+    if (choice->stages[BWI_CONV_FORWARD].grade == GRADE_NONE) {
         return dnnl_success;
-    if (conv->wanted[BWI_CONV_BACKWARD_WEIGHTS])
+    }
+    if (conv->wanted[BWI_CONV_BACKWARD_WEIGHTS]) {
         status = choose_backward_weights(conv, choice);
-    if (status == dnnl_success && conv->wanted[BWI_CONV_BACKWARD_DATA])
+    }
+    if (status == dnnl_success && conv->wanted[BWI_CONV_BACKWARD_DATA]) {
         status = like && like->backward_weights.there ? backward_data_like(conv, choice, like) : choose_backward_data(conv, choice);
+    }
     choice->grade = 0;
-    for (int p = 0; p < BWI_PASSES; p++)
-        if (conv->wanted[p])
+    for (int p = 0; p < BWI_PASSES; p++) {
+        if (conv->wanted[p]) {
             choice->grade += choice->stages[p].grade;
-    if ((choice->src_tag == dnnl_acdb && conv->shape.ic > 1) || (choice->dst_tag == dnnl_acdb && conv->shape.oc > 1))
+        }
+    }
+    if ((choice->src_tag == dnnl_acdb && conv->shape.ic > 1) || (choice->dst_tag == dnnl_acdb && conv->shape.oc > 1)) {
         choice->grade -= CHANNELS_LAST;
+    }
     return status;
 }
 
 static dnnl_status_t choice_begin(const bwi_conv *conv, bwi_conv_choice *choice)
 {
     *choice = (bwi_conv_choice){.grade = GRADE_NONE};
-    for (int p = 0; p < BWI_PASSES; p++)
+    for (int p = 0; p < BWI_PASSES; p++) {
         choice->stages[p].grade = GRADE_NONE;
+    }
     return bwi_dnnl_layout_make(&choice->bias, 1, &conv->shape.oc, dnnl_a);
 }
 
@@ -362,21 +404,26 @@ static const dnnl_format_tag_t candidates[][2] = {
 static dnnl_status_t choose_freely(bwi_conv *conv)
 {
     int wanted = 0;
-    for (int p = 0; p < BWI_PASSES; p++)
+    for (int p = 0; p < BWI_PASSES; p++) {
         wanted += conv->wanted[p];
+    }
     for (size_t k = 0; k < BWI_COUNT(candidates) && conv->choice.grade < wanted * GRADE_DIRECT; k++) {
         bwi_conv_choice next;
         dnnl_status_t status = choice_begin(conv, &next);
-        if (status == dnnl_success)
+        if (status == dnnl_success) {
             status = choose_forward(conv, &next, candidates[k][0], candidates[k][1]);
-        if (status == dnnl_success)
+        }
+        if (status == dnnl_success) {
             status = choose_backward(conv, &next, NULL);
+        }
         bool better = status == dnnl_success && next.grade > conv->choice.grade;
         bwi_conv_choice_free(better ? &conv->choice : &next);
-        if (better)
+        if (better) {
             conv->choice = next;
-        if (status != dnnl_success)
+        }
+        if (status != dnnl_success) {
             return status;
+        }
     }
     return dnnl_success;
 }
@@ -388,10 +435,12 @@ dnnl_status_t bwi_conv_choose(bwi_conv *conv, const bwi_conv *like)
         status = choose_freely(conv);
     } else if (status == dnnl_success) {
         status = forward_like(conv, &conv->choice, &like->choice);
-        if (status == dnnl_success)
+        if (status == dnnl_success) {
             status = choose_backward(conv, &conv->choice, &like->choice);
+        }
     }
-    if (status == dnnl_success && conv->choice.grade < GRADE_NONE / 2) /* some pass has no implementation */
+    if (status == dnnl_success && conv->choice.grade < GRADE_NONE / 2) { /* some pass has no implementation */
         status = dnnl_unimplemented;
+    }
     return status;
 }

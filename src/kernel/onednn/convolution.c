@@ -24,12 +24,16 @@ static bool shape_possible(const bwi_conv_shape *s)
     const int64_t positive[] = {s->n,  s->ih, s->iw,       s->ic,       s->oh,         s->ow,         s->oc,
                                 s->kh, s->kw, s->stride_h, s->stride_w, s->dilation_h, s->dilation_w, s->groups};
     const int64_t pads[] = {s->pad_top, s->pad_left, s->pad_bottom, s->pad_right};
-    for (size_t k = 0; k < BWI_COUNT(positive); k++)
-        if (positive[k] < 1 || positive[k] > INT32_MAX)
+    for (size_t k = 0; k < BWI_COUNT(positive); k++) {
+        if (positive[k] < 1 || positive[k] > INT32_MAX) {
             return false;
-    for (size_t k = 0; k < BWI_COUNT(pads); k++)
-        if (pads[k] < 0 || pads[k] > INT32_MAX)
+        }
+    }
+    for (size_t k = 0; k < BWI_COUNT(pads); k++) {
+        if (pads[k] < 0 || pads[k] > INT32_MAX) {
             return false;
+        }
+    }
     return s->ic % s->groups == 0 && s->oc % s->groups == 0 &&
            extents_fit(s->ih, s->oh, s->kh, s->stride_h, s->dilation_h, s->pad_top, s->pad_bottom) &&
            extents_fit(s->iw, s->ow, s->kw, s->stride_w, s->dilation_w, s->pad_left, s->pad_right);
@@ -45,10 +49,12 @@ static bool sizes_possible(const bwi_conv_shape *s)
     };
     for (size_t k = 0; k < BWI_COUNT(products); k++) {
         size_t bytes = 16;
-        for (int f = 0; f < 5; f++)
+        for (int f = 0; f < 5; f++) {
             bytes = bwi_size_multiply(bytes, (size_t)products[k][f]);
-        if (bytes > INT64_MAX)
+        }
+        if (bytes > INT64_MAX) {
             return false;
+        }
     }
     return true;
 }
@@ -56,22 +62,27 @@ static bool sizes_possible(const bwi_conv_shape *s)
 static dnnl_status_t compile(bwi_conv_stage *stage)
 {
     dnnl_status_t status = dnnl_primitive_create(&stage->convolution.primitive, stage->convolution.desc);
-    for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++)
-        if (stage->move[k].desc)
+    for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++) {
+        if (stage->move[k].desc) {
             status = dnnl_primitive_create(&stage->move[k].primitive, stage->move[k].desc);
+        }
+    }
     return status;
 }
 
 static dnnl_status_t choose_and_compile(bwi_conv *conv, const bwi_conv *like)
 {
     dnnl_status_t status = bwi_dnnl_library_of()->status;
-    if (status != dnnl_success)
+    if (status != dnnl_success) {
         return status;
+    }
     int setting = bwi_onednn_begin();
     status = bwi_conv_choose(conv, like);
-    for (int p = 0; p < BWI_PASSES && status == dnnl_success; p++)
-        if (conv->wanted[p])
+    for (int p = 0; p < BWI_PASSES && status == dnnl_success; p++) {
+        if (conv->wanted[p]) {
             status = compile(&conv->choice.stages[p]);
+        }
+    }
     bwi_onednn_end(setting);
     return status;
 }
@@ -81,8 +92,9 @@ static bw_status make_maps(bw_context *ctx, bwi_conv *conv)
     const bwi_conv_choice *choice = &conv->choice;
     bw_status status = bwi_weights_map_open(ctx, &conv->packed, &conv->shape, &choice->outer[BWI_WEIGHTS]);
     if (status == BW_OK && choice->backward_weights.there &&
-        !bwi_dnnl_layout_equal(&choice->backward_weights, &choice->outer[BWI_WEIGHTS]))
+        !bwi_dnnl_layout_equal(&choice->backward_weights, &choice->outer[BWI_WEIGHTS])) {
         status = bwi_weights_map_open(ctx, &conv->backward, &conv->shape, &choice->backward_weights);
+    }
     return status;
 }
 
@@ -98,16 +110,19 @@ static void collect_facts(bwi_conv *conv)
     facts->backward_weights_floats = (int64_t)conv->backward.floats;
     for (int p = 0; p < BWI_PASSES; p++) {
         const bwi_conv_stage *stage = &conv->choice.stages[p];
-        if (!conv->wanted[p])
+        if (!conv->wanted[p]) {
             continue;
+        }
         facts->implementation[p] = stage->name;
-        if (stage->scratch_bytes > facts->scratch_bytes)
+        if (stage->scratch_bytes > facts->scratch_bytes) {
             facts->scratch_bytes = stage->scratch_bytes;
-        if (bwi_conv_is_reference(stage))
+        }
+        if (bwi_conv_is_reference(stage)) {
             bwi_log(conv->ctx, BW_LOG_WARNING,
                     "convolution (%lld, %lld, %lld) to (%lld, %lld, %lld): oneDNN has only its slow reference for %s",
                     (long long)s->ih, (long long)s->iw, (long long)s->ic, (long long)s->oh, (long long)s->ow, (long long)s->oc,
                     names[p]);
+        }
     }
 }
 
@@ -115,17 +130,20 @@ bw_status bwi_conv_create(bw_context *ctx, bwi_conv **conv, const bwi_conv_shape
                           bool difference)
 {
     *conv = NULL;
-    if (!shape_possible(shape))
+    if (!shape_possible(shape)) {
         return bwi_fail(
             ctx, BW_INVALID_ARGUMENT,
             "convolution of (%lld, %lld, %lld) to (%lld, %lld, %lld): kernel, strides, padding and groups do not give it",
             (long long)shape->ih, (long long)shape->iw, (long long)shape->ic, (long long)shape->oh, (long long)shape->ow,
             (long long)shape->oc);
-    if (!sizes_possible(shape))
+    }
+    if (!sizes_possible(shape)) {
         return bwi_conv_fail(ctx, shape, dnnl_out_of_memory);
+    }
     bwi_conv *made = bwi_allocate(ctx, 1, sizeof *made);
-    if (!made)
+    if (!made) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     made->ctx = ctx;
     made->shape = *shape;
     made->wanted[BWI_CONV_FORWARD] = true;
@@ -149,8 +167,9 @@ const bwi_conv_facts *bwi_conv_facts_of(const bwi_conv *conv)
 
 void bwi_conv_free(bwi_conv *conv)
 {
-    if (!conv)
+    if (!conv) {
         return;
+    }
     bwi_weights_map_close(conv->ctx, &conv->packed);
     bwi_weights_map_close(conv->ctx, &conv->backward);
     bwi_conv_choice_free(&conv->choice);

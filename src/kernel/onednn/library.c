@@ -18,30 +18,35 @@ static bwi_dnnl_library library;
 static void library_open(void)
 {
     dnnl_status_t status = dnnl_engine_create(&library.engine, dnnl_cpu, 0);
-    if (status == dnnl_success)
+    if (status == dnnl_success) {
         status = dnnl_primitive_attr_create(&library.attributes);
-    if (status == dnnl_success)
+    }
+    if (status == dnnl_success) {
         status = dnnl_primitive_attr_set_scratchpad_mode(library.attributes, dnnl_scratchpad_mode_user);
+    }
     /* Without it an environment variable could lower the precision. */
-    if (status == dnnl_success)
+    if (status == dnnl_success) {
         status = dnnl_primitive_attr_set_fpmath_mode(library.attributes, dnnl_fpmath_mode_strict);
+    }
     library.status = status;
 }
 
 const bwi_dnnl_library *bwi_dnnl_library_of(void)
 {
-    if (pthread_once(&once, library_open) != 0)
+    if (pthread_once(&once, library_open) != 0) {
         library.status = dnnl_runtime_error;
+    }
     return &library;
 }
 
 void bwi_onednn_limit(const char *instruction_set)
 {
     /* oneDNN takes a limit only before its first use in the process: a later one is refused, and has no effect. */
-    if (instruction_set && strcmp(instruction_set, "avx2") == 0)
+    if (instruction_set && strcmp(instruction_set, "avx2") == 0) {
         (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
-    else if (instruction_set && strcmp(instruction_set, "plain") == 0)
+    } else if (instruction_set && strcmp(instruction_set, "plain") == 0) {
         (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
+    }
 }
 
 int bwi_onednn_begin(void)

@@ -38,8 +38,9 @@ static const int argument_of_operand[BWI_PASSES][BWI_OPERANDS] = {
 static dnnl_status_t add_memory(bwi_conv_run *run, dnnl_memory_t *memory, const bwi_dnnl_layout *layout, void *data)
 {
     dnnl_status_t status = bwi_dnnl_memory_create(memory, layout, data);
-    if (status == dnnl_success)
+    if (status == dnnl_success) {
         run->memories[run->memory_count++] = *memory;
+    }
     return status;
 }
 
@@ -58,8 +59,9 @@ static dnnl_status_t add_call(bwi_conv_run *run, bwi_conv_call **call, const bwi
     if (status == dnnl_success && bwi_dnnl_layout_bytes(&pad) > 0) {
         dnnl_memory_t memory;
         status = add_memory(run, &memory, &pad, scratch);
-        if (status == dnnl_success)
+        if (status == dnnl_success) {
             add_argument(*call, DNNL_ARG_SCRATCHPAD, memory);
+        }
     }
     bwi_dnnl_layout_free(&pad);
     return status;
@@ -92,8 +94,9 @@ static dnnl_status_t add_operands(bwi_conv_run *run, const bwi_conv *conv, bwi_c
     for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++) {
         status = add_memory(run, &outer[k], outer_layout(conv, pass, k), data[k]);
         inner[k] = outer[k];
-        if (status == dnnl_success && stage->move[k].desc)
+        if (status == dnnl_success && stage->move[k].desc) {
             status = add_memory(run, &inner[k], &stage->inner[k], (char *)memory->scratch + stage->temporary[k]);
+        }
     }
     return status;
 }
@@ -103,16 +106,20 @@ static dnnl_status_t add_convolution(bwi_conv_run *run, const bwi_conv *conv, bw
 {
     bwi_conv_call *call;
     dnnl_status_t status = add_call(run, &call, &conv->choice.stages[pass].convolution, memory->scratch);
-    if (status != dnnl_success)
+    if (status != dnnl_success) {
         return status;
-    for (int k = 0; k < BWI_OPERANDS; k++)
+    }
+    for (int k = 0; k < BWI_OPERANDS; k++) {
         add_argument(call, argument_of_operand[pass][k], inner[k]);
-    if (!conv->shape.with_bias || pass == BWI_CONV_BACKWARD_DATA)
+    }
+    if (!conv->shape.with_bias || pass == BWI_CONV_BACKWARD_DATA) {
         return dnnl_success;
+    }
     dnnl_memory_t bias;
     status = add_memory(run, &bias, &conv->choice.bias, memory->bias);
-    if (status == dnnl_success)
+    if (status == dnnl_success) {
         add_argument(call, pass == BWI_CONV_FORWARD ? DNNL_ARG_BIAS : DNNL_ARG_DIFF_BIAS, bias);
+    }
     return status;
 }
 
@@ -122,15 +129,20 @@ static dnnl_status_t prepare(bwi_conv_run *run, const bwi_conv *conv, bwi_conv_p
     dnnl_memory_t outer[BWI_OPERANDS], inner[BWI_OPERANDS];
     int result = bwi_conv_result(pass);
     dnnl_status_t status = dnnl_stream_create(&run->stream, bwi_dnnl_library_of()->engine, dnnl_stream_default_flags);
-    if (status == dnnl_success)
+    if (status == dnnl_success) {
         status = add_operands(run, conv, pass, memory, outer, inner);
-    for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++)
-        if (stage->move[k].desc && k != result)
+    }
+    for (int k = 0; k < BWI_OPERANDS && status == dnnl_success; k++) {
+        if (stage->move[k].desc && k != result) {
             status = add_move(run, &stage->move[k], outer[k], inner[k], memory->scratch);
-    if (status == dnnl_success)
+        }
+    }
+    if (status == dnnl_success) {
         status = add_convolution(run, conv, pass, memory, inner);
-    if (status == dnnl_success && stage->move[result].desc)
+    }
+    if (status == dnnl_success && stage->move[result].desc) {
         status = add_move(run, &stage->move[result], inner[result], outer[result], memory->scratch);
+    }
     return status;
 }
 
@@ -139,14 +151,17 @@ bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *con
 {
     *run = NULL;
     bool bias = conv->shape.with_bias && pass != BWI_CONV_BACKWARD_DATA;
-    if (!conv->wanted[pass])
+    if (!conv->wanted[pass]) {
         return bwi_fail(ctx, BW_INTERNAL, "convolution: a pass is bound that was not asked for when it was made");
+    }
     if (!memory->src || !memory->dst || !memory->weights || (bias && !memory->bias) ||
-        (conv->choice.stages[pass].scratch_bytes > 0 && !memory->scratch))
+        (conv->choice.stages[pass].scratch_bytes > 0 && !memory->scratch)) {
         return bwi_fail(ctx, BW_INTERNAL, "convolution: a pass is bound without one of its addresses");
+    }
     bwi_conv_run *made = bwi_allocate(ctx, 1, sizeof *made);
-    if (!made)
+    if (!made) {
         return BW_RESOURCE_EXHAUSTED;
+    }
     made->ctx = ctx;
     dnnl_status_t status = prepare(made, conv, pass, memory);
     if (status != dnnl_success) {
@@ -159,21 +174,26 @@ bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *con
 
 void bwi_conv_run_free(bwi_conv_run *run)
 {
-    if (!run)
+    if (!run) {
         return;
-    for (int k = 0; k < run->memory_count; k++)
+    }
+    for (int k = 0; k < run->memory_count; k++) {
         dnnl_memory_destroy(run->memories[k]);
-    if (run->stream)
+    }
+    if (run->stream) {
         dnnl_stream_destroy(run->stream);
+    }
     bwi_release(run->ctx, run);
 }
 
 bw_status bwi_conv_execute(const bwi_conv_run *run)
 {
     dnnl_status_t status = dnnl_success;
-    for (int k = 0; k < run->call_count && status == dnnl_success; k++)
+    for (int k = 0; k < run->call_count && status == dnnl_success; k++) {
         status = dnnl_primitive_execute(run->calls[k].primitive, run->stream, run->calls[k].count, run->calls[k].arguments);
-    if (status == dnnl_success)
+    }
+    if (status == dnnl_success) {
         status = dnnl_stream_wait(run->stream);
+    }
     return status == dnnl_success ? BW_OK : status == dnnl_out_of_memory ? BW_RESOURCE_EXHAUSTED : BW_INTERNAL;
 }

@@ -24,28 +24,34 @@ static int64_t offset_term(const bwi_dnnl_blocking *b, int d, int64_t x)
 static int64_t *offset_table(bw_context *ctx, const bwi_dnnl_blocking *b, int d, int64_t extent)
 {
     int64_t *table = bwi_allocate(ctx, (size_t)extent, sizeof *table);
-    if (table && d >= 0)
-        for (int64_t x = 0; x < extent; x++)
+    if (table && d >= 0) {
+        for (int64_t x = 0; x < extent; x++) {
             table[x] = offset_term(b, d, x);
+        }
+    }
     return table;
 }
 
 bool bwi_weights_map_possible(const bwi_conv_shape *shape, const bwi_dnnl_layout *layout)
 {
     bwi_dnnl_blocking b;
-    if (!bwi_dnnl_layout_blocking(layout, &b) || b.rank != (shape->groups > 1 ? 5 : 4))
+    if (!bwi_dnnl_layout_blocking(layout, &b) || b.rank != (shape->groups > 1 ? 5 : 4)) {
         return false;
-    for (int k = 0; k < b.inner_count; k++)
-        if (b.inner_dimensions[k] >= b.rank - 2) /* blocks over height or width */
+    }
+    for (int k = 0; k < b.inner_count; k++) {
+        if (b.inner_dimensions[k] >= b.rank - 2) { /* blocks over height or width */
             return false;
+        }
+    }
     return true;
 }
 
 bw_status bwi_weights_map_open(bw_context *ctx, bwi_weights_map *map, const bwi_conv_shape *shape, const bwi_dnnl_layout *layout)
 {
     bwi_dnnl_blocking b;
-    if (!bwi_dnnl_layout_blocking(layout, &b))
+    if (!bwi_dnnl_layout_blocking(layout, &b)) {
         return bwi_fail(ctx, BW_INTERNAL, "convolution: oneDNN chose weights in a layout that is not blocked");
+    }
     map->group = offset_table(ctx, &b, b.rank - 5, shape->groups);
     map->out = offset_table(ctx, &b, b.rank - 4, shape->oc / shape->groups);
     map->in = offset_table(ctx, &b, b.rank - 3, shape->ic / shape->groups);
@@ -71,8 +77,9 @@ static size_t weights_count(const bwi_conv_shape *s)
 /* Padding, which oneDNN wants to be zero, exists where the layout has more floats than there are weights. */
 static void clear_padding(const bwi_conv_shape *shape, const bwi_weights_map *map, float *weights)
 {
-    if (map->floats != weights_count(shape))
+    if (map->floats != weights_count(shape)) {
         memset(weights, 0, map->floats * sizeof(float));
+    }
 }
 
 void bwi_conv_pack(const bwi_conv *conv, const float *weights, float *packed)
@@ -80,28 +87,36 @@ void bwi_conv_pack(const bwi_conv *conv, const float *weights, float *packed)
     const bwi_conv_shape *s = &conv->shape;
     const bwi_weights_map *map = &conv->packed;
     clear_padding(s, map, packed);
-    for (int64_t y = 0; y < s->kh; y++)
-        for (int64_t x = 0; x < s->kw; x++)
+    for (int64_t y = 0; y < s->kh; y++) {
+        for (int64_t x = 0; x < s->kw; x++) {
             for (int64_t i = 0; i < s->ic / s->groups; i++) {
                 float *at = packed + y * map->row + x * map->column + map->in[i];
-                for (int64_t g = 0; g < s->groups; g++)
-                    for (int64_t o = 0; o < s->oc / s->groups; o++)
+                for (int64_t g = 0; g < s->groups; g++) {
+                    for (int64_t o = 0; o < s->oc / s->groups; o++) {
                         at[map->group[g] + map->out[o]] = *weights++;
+                    }
+                }
             }
+        }
+    }
 }
 
 void bwi_conv_unpack(const bwi_conv *conv, const float *packed, float *weights)
 {
     const bwi_conv_shape *s = &conv->shape;
     const bwi_weights_map *map = &conv->packed;
-    for (int64_t y = 0; y < s->kh; y++)
-        for (int64_t x = 0; x < s->kw; x++)
+    for (int64_t y = 0; y < s->kh; y++) {
+        for (int64_t x = 0; x < s->kw; x++) {
             for (int64_t i = 0; i < s->ic / s->groups; i++) {
                 const float *at = packed + y * map->row + x * map->column + map->in[i];
-                for (int64_t g = 0; g < s->groups; g++)
-                    for (int64_t o = 0; o < s->oc / s->groups; o++)
+                for (int64_t g = 0; g < s->groups; g++) {
+                    for (int64_t o = 0; o < s->oc / s->groups; o++) {
                         *weights++ = at[map->group[g] + map->out[o]];
+                    }
+                }
             }
+        }
+    }
 }
 
 enum { SIDE = 16 };
@@ -111,8 +126,9 @@ static void transpose_four(const float *from, float *to)
 {
     typedef float four __attribute__((vector_size(16)));
     four row[4], half[4];
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         memcpy(&row[i], from + i * SIDE, sizeof row[i]);
+    }
     half[0] = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
     half[1] = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
     half[2] = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
@@ -121,16 +137,19 @@ static void transpose_four(const float *from, float *to)
     row[1] = __builtin_shufflevector(half[0], half[1], 2, 3, 6, 7);
     row[2] = __builtin_shufflevector(half[2], half[3], 0, 1, 4, 5);
     row[3] = __builtin_shufflevector(half[2], half[3], 2, 3, 6, 7);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         memcpy(to + i * SIDE, &row[i], sizeof row[i]);
+    }
 }
 
 /* Whether the entries first .. first + SIDE - 1 rise by `step`. */
 static bool rises_by(const int64_t *table, int64_t first, int64_t step)
 {
-    for (int64_t k = first; k < first + SIDE - 1; k++)
-        if (table[k + 1] - table[k] != step)
+    for (int64_t k = first; k < first + SIDE - 1; k++) {
+        if (table[k + 1] - table[k] != step) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -140,16 +159,19 @@ static void move_square(const bwi_weights_map *from, const float *x, const bwi_w
                         int64_t i0, int64_t i1, bool transpose)
 {
     if (transpose) {
-        for (int o = 0; o < SIDE; o += 4)
-            for (int i = 0; i < SIDE; i += 4)
+        for (int o = 0; o < SIDE; o += 4) {
+            for (int i = 0; i < SIDE; i += 4) {
                 transpose_four(x + from->out[o0] + from->in[i0] + i * SIDE + o, y + to->out[o0] + to->in[i0] + o * SIDE + i);
+            }
+        }
         return;
     }
     for (int64_t o = o0; o < o1; o++) {
         const float *source = x + from->out[o];
         float *target = y + to->out[o];
-        for (int64_t i = i0; i < i1; i++)
+        for (int64_t i = i0; i < i1; i++) {
             target[to->in[i]] = source[from->in[i]];
+        }
     }
 }
 
@@ -157,20 +179,23 @@ void bwi_conv_reorder_backward(const bwi_conv *conv, const float *packed, float 
 {
     const bwi_conv_shape *s = &conv->shape;
     const bwi_weights_map *from = &conv->packed, *to = &conv->backward;
-    if (!to->floats)
+    if (!to->floats) {
         return;
+    }
     int64_t out = s->oc / s->groups, in = s->ic / s->groups;
     clear_padding(s, to, backward);
-    for (int64_t o = 0; o < out; o += SIDE)
+    for (int64_t o = 0; o < out; o += SIDE) {
         for (int64_t i = 0; i < in; i += SIDE) {
             bool transpose = o + SIDE <= out && i + SIDE <= in && rises_by(from->out, o, 1) && rises_by(from->in, i, SIDE) &&
                              rises_by(to->out, o, SIDE) && rises_by(to->in, i, 1);
-            for (int64_t g = 0; g < s->groups; g++)
+            for (int64_t g = 0; g < s->groups; g++) {
                 for (int64_t k = 0; k < s->kh * s->kw; k++) {
                     int64_t y = k / s->kw, x = k % s->kw;
                     move_square(from, packed + from->group[g] + y * from->row + x * from->column, to,
                                 backward + to->group[g] + y * to->row + x * to->column, o, o + SIDE < out ? o + SIDE : out, i,
                                 i + SIDE < in ? i + SIDE : in, transpose);
                 }
+            }
         }
+    }
 }

@@ -60,7 +60,7 @@ static double power(double base, int64_t exponent)
 static void take_powers(bwi_optimizer *o, double b1, double b2)
 {
     enum { ANEW = 64 };
-    const int64_t t = o->iterations + 1;
+    int64_t t = o->iterations + 1;
     if (o->powers.t == 0 || o->powers.t + 1 != t || t % ANEW == 0) {
         o->powers.first = power(b1, t - t % ANEW);
         o->powers.second = power(b2, t - t % ANEW);
@@ -86,7 +86,7 @@ static void begin_from(bwi_optimizer *o, int first)
 static void update_amsgrad(const bwi_adam *a, int64_t count, float scale, const float *restrict gradient, float *restrict m,
                            float *restrict v, float *restrict largest, float *restrict w)
 {
-    const float rate = a->rate, epsilon = a->epsilon, new_mean = (float)(1 - a->beta1), new_square = (float)(1 - a->beta2);
+    float rate = a->rate, epsilon = a->epsilon, new_mean = (float)(1 - a->beta1), new_square = (float)(1 - a->beta2);
     BWI_ELEMENTWISE(count, {
         float g = gradient[i] * scale;
         m[i] += (g - m[i]) * new_mean;

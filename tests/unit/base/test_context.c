@@ -47,7 +47,7 @@ static void expect_refused(const bw_context_options *options, bw_status status, 
 static void test_refused(void **state)
 {
     (void)state;
-    const bw_context_options plain = BW_CONTEXT_OPTIONS_DEFAULT;
+    bw_context_options plain = BW_CONTEXT_OPTIONS_DEFAULT;
     bw_context_options options = plain;
     options.workers = -2;
     expect_refused(&options, BW_INVALID_ARGUMENT, "workers is -2");
@@ -117,8 +117,9 @@ static void destroy_thing(bwi_owned *object)
 static thing *make_thing(bw_context *ctx, int number)
 {
     thing *made = bwi_own(ctx, sizeof *made, destroy_thing);
-    if (made)
+    if (made) {
         made->number = number;
+    }
     return made;
 }
 
@@ -129,8 +130,9 @@ static void test_owned(void **state)
     bw_context *ctx = faults_context(&memory, NULL, 1);
     destroyed_count = 0;
     thing *made[6];
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 6; i++) {
         made[i] = make_thing(ctx, i);
+    }
     bwi_disown(made[2]); /* from the middle */
     bwi_disown(made[5]); /* the newest */
     bwi_disown(made[0]); /* the oldest */
@@ -162,19 +164,22 @@ static bw_status use_everything(bw_context *ctx)
 {
     bw_status status = BW_OK;
     bwi_text text = {.ctx = ctx};
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         bwi_text_add(&text, "%d,", i);
+    }
     bwi_state values = {.ctx = ctx};
-    for (int i = 0; i < 70; i++)
+    for (int i = 0; i < 70; i++) {
         bwi_state_add(&values, BW_I32, 0, NULL, &status, "value%d", i);
+    }
     bwi_ledger ledger;
     bw_status ledger_status = bwi_ledger_open(ctx, &ledger, 5, 2);
     bw_status pool_status = bwi_pool_open(ctx);
     thing *made = make_thing(ctx, 1);
     void *arena = bwi_arena_allocate(ctx, 10000);
     char *copy = bwi_copy_text(ctx, "text");
-    if (text.failed || values.failed || ledger_status || pool_status || !made || !arena || !copy)
+    if (text.failed || values.failed || ledger_status || pool_status || !made || !arena || !copy) {
         status = ctx->status;
+    }
     bwi_arena_release(ctx, arena, 10000);
     bwi_release(ctx, copy);
     bwi_ledger_close(ctx, &ledger);
@@ -195,8 +200,9 @@ static void test_every_allocation_fails(void **state)
         bw_context *ctx = bw_open(&options);
         if (ctx) {
             bw_status status = bwi_pending(ctx);
-            if (status == BW_OK)
+            if (status == BW_OK) {
                 status = use_everything(ctx);
+            }
             assert_int_equal(status, memory.failed ? BW_RESOURCE_EXHAUSTED : BW_OK);
             bwi_pending(ctx);
         }

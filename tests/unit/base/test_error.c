@@ -89,8 +89,9 @@ static void test_long_text_is_cut(void **state)
     (void)state;
     bw_context *ctx = bw_open(NULL);
     char text[4001];
-    for (int i = 0; i < 2000; i++)
+    for (int i = 0; i < 2000; i++) {
         memcpy(text + 2 * i, "\xc3\xa4", 2);
+    }
     text[4000] = 0;
     for (int shift = 0; shift < 2; shift++) {
         bwi_fail(ctx, BW_DATA_LOSS, "%s%s", shift ? "x" : "", text);

@@ -15,8 +15,9 @@ static int make_folder(void **state)
 {
     (void)state;
     strcpy(folder, "/tmp/batchwise-test-XXXXXX");
-    if (!mkdtemp(folder))
+    if (!mkdtemp(folder)) {
         return -1;
+    }
     snprintf(path, sizeof path, "%s/file", folder);
     return 0;
 }
@@ -25,8 +26,9 @@ static int entries(void)
 {
     int count = 0;
     DIR *dir = opendir(folder);
-    while (readdir(dir))
+    while (readdir(dir)) {
         count++;
+    }
     closedir(dir);
     return count - 2;
 }
@@ -212,10 +214,12 @@ static void test_write_every_call_fails(void **state)
             assert_non_null(strstr(bw_message(ctx), "No space left on device"));
             olds++;
         }
-        if (at == 10)
+        if (at == 10) {
             assert_int_equal(status, BW_RESOURCE_EXHAUSTED);
-        if (at > 10)
+        }
+        if (at > 10) {
             assert_int_equal(status, BW_OK);
+        }
         assert_int_equal(entries(), 1);
         assert_int_equal(files.blocks, 0);
         bw_close(ctx);

@@ -21,8 +21,9 @@ static int make_folder(void **state)
 {
     (void)state;
     strcpy(folder, "/tmp/batchwise-test-XXXXXX");
-    if (!mkdtemp(folder))
+    if (!mkdtemp(folder)) {
         return -1;
+    }
     for (int i = 0; i < 200; i++) {
         char name[32];
         snprintf(name, sizeof name, "file-%d", i);
@@ -48,8 +49,9 @@ static void test_list(void **state)
     bwi_names names;
     assert_int_equal(bwi_folder_list(ctx, folder, &names), BW_OK);
     assert_int_equal(names.count, 203);
-    for (int64_t i = 1; i < names.count; i++)
+    for (int64_t i = 1; i < names.count; i++) {
         assert_true(strcmp(names.text + names.name[i - 1].at, names.text + names.name[i].at) < 0);
+    }
     assert_string_equal(names.text + names.name[0].at, "B");
     assert_int_equal(names.name[0].entry, BW_ENTRY_FOLDER);
     assert_string_equal(names.text + names.name[1].at, "a");
@@ -77,7 +79,7 @@ static void test_failures(void **state)
         bw_context *ctx = faults_context(&memory, NULL, 1);
         bwi_names names;
         memory.fail_at = memory.calls + n;
-        const bw_status status = bwi_folder_list(ctx, folder, &names);
+        bw_status status = bwi_folder_list(ctx, folder, &names);
         done = !memory.failed;
         assert_int_equal(status, done ? BW_OK : BW_RESOURCE_EXHAUSTED);
         bwi_names_free(&names);

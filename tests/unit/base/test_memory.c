@@ -47,8 +47,9 @@ static void test_allocate(void **state)
     assert_non_null(a);
     assert_non_null(nothing);
     assert_int_equal((uintptr_t)a % BWI_CACHE_LINE, 0);
-    for (int i = 0; i < 3000; i++)
+    for (int i = 0; i < 3000; i++) {
         assert_int_equal(a[i], 0);
+    }
     memset(a, 0xFF, 3000);
     assert_true(bwi_allocated_bytes(ctx) >= before + 3000);
     bwi_release(ctx, a);
@@ -96,8 +97,9 @@ static void check_arena(bw_context *ctx, size_t bytes, size_t alignment)
     unsigned char *arena = bwi_arena_allocate(ctx, bytes);
     assert_non_null(arena);
     assert_int_equal((uintptr_t)arena % alignment, 0);
-    for (size_t i = 0; i < bytes; i += 509)
+    for (size_t i = 0; i < bytes; i += 509) {
         assert_int_equal(arena[i], 0);
+    }
     memset(arena, 0xA5, bytes);
     assert_true(bwi_allocated_bytes(ctx) >= before + bytes);
     assert_true(bwi_allocated_bytes(ctx) < before + bytes + 65536);
@@ -133,8 +135,9 @@ static void test_arena(void **state)
 static void test_arena_too_large(void **state)
 {
     (void)state;
-    if (SANITIZED) /* their allocators stop the program instead */
+    if (SANITIZED) { /* their allocators stop the program instead */
         skip();
+    }
     bw_context *ctx = bw_open(NULL);
     assert_null(bwi_arena_allocate(ctx, (size_t)1 << 60));
     assert_int_equal(ctx->status, BW_RESOURCE_EXHAUSTED);
@@ -151,12 +154,14 @@ static void test_resident(void **state)
     unsigned char *arena = bwi_arena_allocate(ctx, bytes);
     size_t with = bwi_memory_resident(ctx);
     assert_true(with + MIB >= before + bytes);
-    if (!SANITIZED)
+    if (!SANITIZED) {
         assert_true(with <= before + bytes + MIB);
+    }
     assert_true(bwi_memory_peak(ctx) + MIB >= with);
     bwi_arena_release(ctx, arena, bytes);
-    if (!SANITIZED)
+    if (!SANITIZED) {
         assert_true(bwi_memory_resident(ctx) <= before + MIB);
+    }
     assert_true(bwi_memory_available(ctx) > 0);
     bw_close(ctx);
 }
@@ -171,8 +176,9 @@ static void test_reset_peak(void **state)
     bwi_memory_reset_peak(ctx);
     size_t after = bwi_memory_peak(ctx);
     bw_close(ctx);
-    if (SANITIZED) /* they keep released memory for a while */
+    if (SANITIZED) { /* they keep released memory for a while */
         skip();
+    }
     assert_true(after + 32 * MIB < before);
 }
 
@@ -204,8 +210,9 @@ static int made_open(void *user, const char *path, int flags, int mode)
 static int64_t made_read(void *user, int file, void *bytes, size_t count, int64_t offset)
 {
     made_files *made = user;
-    if (++made->calls % 3 == 0)
+    if (++made->calls % 3 == 0) {
         return -EINTR;
+    }
     const char *text = made->files[file].text;
     size_t rest = strlen(text) - (size_t)offset;
     count = count < rest ? count : rest;

@@ -25,8 +25,9 @@ static int refuse_at, threads_started;
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)
 {
     static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-    if (refuse_at && ++threads_started == refuse_at)
+    if (refuse_at && ++threads_started == refuse_at) {
         return EAGAIN;
+    }
     if (!next) {
         void *symbol = dlsym(RTLD_NEXT, "pthread_create");
         memcpy(&next, &symbol, sizeof next);
@@ -81,8 +82,9 @@ static void check_runs(int workers, int runs)
 static void test_each_worker_once(void **state)
 {
     (void)state;
-    for (int workers = 1; workers <= 8; workers++)
+    for (int workers = 1; workers <= 8; workers++) {
         check_runs(workers, 200);
+    }
 }
 
 static void test_many_runs(void **state)

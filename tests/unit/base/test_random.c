@@ -53,9 +53,11 @@ static void test_normal(void **state)
     (void)state;
     static const uint32_t ends[] = {0,          1,          0x1FFFFFFF, 0x20000000, 0x3FFFFFFF, 0x40000000, 0x5FFFFFFF, 0x60000000,
                                     0x7FFFFFFF, 0x80000000, 0x9FFFFFFF, 0xA0000000, 0xC0000000, 0xDFFFFFFF, 0xE0000000, 0xFFFFFFFF};
-    for (size_t i = 0; i < BWI_COUNT(ends); i++)
-        for (size_t j = 0; j < BWI_COUNT(ends); j++)
+    for (size_t i = 0; i < BWI_COUNT(ends); i++) {
+        for (size_t j = 0; j < BWI_COUNT(ends); j++) {
             check_normal(ends[i], ends[j]);
+        }
+    }
     double moments[5] = {0};
     for (uint64_t i = 0; i < 100000; i++) {
         bwi_random random = bwi_random_at(7, 1, i);
@@ -63,8 +65,9 @@ static void test_normal(void **state)
         float x, y;
         bwi_random_normal(random.word[0], random.word[1], &x, &y);
         double z[2] = {(double)x, (double)y};
-        for (int k = 1; k <= 4; k++)
+        for (int k = 1; k <= 4; k++) {
             moments[k] += (pow(z[0], k) + pow(z[1], k)) / 200000;
+        }
     }
     /* 0, 1, 0, 3 within five standard errors: sqrt(1, 2, 15, 96 / 200000). */
     assert_true(fabs(moments[1]) < 0.0112);
@@ -100,11 +103,13 @@ static void check_uniform(int64_t count, int64_t item, bool epochs)
 {
     int trials = (int)count * 200;
     int *hits = calloc((size_t)count, sizeof *hits);
-    for (int t = 0; t < trials; t++)
+    for (int t = 0; t < trials; t++) {
         hits[bwi_permute(epochs ? 5 : (uint64_t)t, epochs ? (uint64_t)t : 0, count, item)]++;
+    }
     double square = 0;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         square += (hits[i] - 200.0) * (hits[i] - 200.0) / 200;
+    }
     free(hits);
     assert_true(square < (double)(count - 1) + 6 * sqrt(2 * (double)(count - 1)));
 }
@@ -126,8 +131,9 @@ static void test_permute_reaches_all_orders(void **state)
     static int hits[3125];
     for (uint64_t seed = 0; seed < 24000; seed++) {
         int code = 0;
-        for (int i = 0; i < 5; i++)
+        for (int i = 0; i < 5; i++) {
             code = code * 5 + (int)bwi_permute(seed, 0, 5, i);
+        }
         hits[code]++;
     }
     int orders = 0;
@@ -144,10 +150,11 @@ static void test_permute_reaches_all_orders(void **state)
 static void test_permute_separates_neighbours(void **state)
 {
     (void)state;
-    const int64_t count = 100000;
+    int64_t count = 100000;
     int near = 0;
-    for (int64_t i = 0; i + 1 < count; i++)
+    for (int64_t i = 0; i + 1 < count; i++) {
         near += llabs(bwi_permute(11, 0, count, i) - bwi_permute(11, 0, count, i + 1)) <= 50;
+    }
     assert_true(near > 40 && near < 170); /* 100 expected */
 }
 
@@ -167,8 +174,9 @@ static void test_permute_values(void **state)
 {
     (void)state;
     static const int64_t ten[] = {8, 7, 5, 0, 6, 3, 2, 9, 4, 1};
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++) {
         assert_int_equal(bwi_permute(1, 2, 10, i), ten[i]);
+    }
     assert_int_equal(bwi_permute(12345, 3, 1000000, 0), 894291);
     assert_int_equal(bwi_permute(12345, 3, 1000000, 1), 354745);
     assert_int_equal(bwi_permute(12345, 3, 1000000, 999999), 203399);
@@ -183,19 +191,23 @@ static void test_permute_all(void **state)
     int64_t positions[MOST], numbers[MOST];
     for (int64_t count = 1; count > 0 && count < INT64_MAX / 3; count = count * 3 + 1) {
         for (int64_t n = 0; n <= MOST; n = n * 2 + 1) {
-            for (int64_t i = 0; i < n; i++)
+            for (int64_t i = 0; i < n; i++) {
                 positions[i] = i % 3 == 0 ? i % count : i % 3 == 1 ? count - 1 - i % count : count / 2;
+            }
             memcpy(numbers, positions, sizeof numbers);
             bwi_permute_all(5, (uint64_t)count, count, numbers, n);
-            for (int64_t i = 0; i < n; i++)
+            for (int64_t i = 0; i < n; i++) {
                 assert_int_equal(numbers[i], bwi_permute(5, (uint64_t)count, count, positions[i]));
+            }
         }
     }
-    for (int64_t i = 0; i < MOST; i++)
+    for (int64_t i = 0; i < MOST; i++) {
         numbers[i] = INT64_MAX - 1 - i;
+    }
     bwi_permute_all(5, 6, INT64_MAX, numbers, MOST);
-    for (int64_t i = 0; i < MOST; i++)
+    for (int64_t i = 0; i < MOST; i++) {
         assert_int_equal(numbers[i], bwi_permute(5, 6, INT64_MAX, INT64_MAX - 1 - i));
+    }
 }
 
 /* ---- Hashes ---- */
@@ -204,8 +216,9 @@ static void test_hash_values(void **state)
 {
     (void)state;
     unsigned char numbers[33];
-    for (int i = 0; i < 33; i++)
+    for (int i = 0; i < 33; i++) {
         numbers[i] = (unsigned char)(i - 1);
+    }
     assert_int_equal(bwi_hash(0, "", 0), 0x33fe8bd4f9c57863);
     assert_int_equal(bwi_hash(0, "a", 1), 0xf84535867d543afd);
     assert_int_equal(bwi_hash(1, "a", 1), 0xc196711a596325f3);
@@ -237,12 +250,14 @@ static void test_hash_tells_apart(void **state)
         }
         bytes[i / 8] ^= (unsigned char)(1 << i % 8);
     }
-    for (size_t length = 0; length <= sizeof bytes; length++)
+    for (size_t length = 0; length <= sizeof bytes; length++) {
         hashes[count++] = bwi_hash(0, bytes, length);
+    }
     assert_true(count <= BWI_COUNT(hashes));
     qsort(hashes, count, sizeof *hashes, compare);
-    for (size_t i = 1; i < count; i++)
+    for (size_t i = 1; i < count; i++) {
         assert_true(hashes[i] != hashes[i - 1]);
+    }
 }
 
 int main(void)

@@ -11,17 +11,20 @@
 
 static void fill(bwi_spool *spool, size_t from, size_t to)
 {
-    for (size_t i = from; i < to; i++)
+    for (size_t i = from; i < to; i++) {
         ((unsigned char *)spool->memory)[i] = (unsigned char)(i * 7 + i / 251);
+    }
 }
 
 static void check(const bwi_spool *spool, size_t used, size_t bytes)
 {
     const unsigned char *memory = spool->memory;
-    for (size_t i = 0; i < used; i++)
+    for (size_t i = 0; i < used; i++) {
         assert_int_equal(memory[i], (unsigned char)(i * 7 + i / 251));
-    for (size_t i = used; i < bytes; i++)
+    }
+    for (size_t i = used; i < bytes; i++) {
         assert_int_equal(memory[i], 0);
+    }
 }
 
 static void test_grows_into_a_file(void **state)
@@ -76,16 +79,18 @@ static void test_every_call_fails_once(void **state)
         fill(&spool, 0, 50);
         status = bwi_spool_grow(ctx, &spool, 50, 5000, "numbers");
         check(&spool, 50, status == BW_OK ? 5000 : 50);
-        if (status == BW_OK)
+        if (status == BW_OK) {
             status = bwi_spool_grow(ctx, &spool, 50, 50000, "numbers");
+        }
         check(&spool, 50, status == BW_OK ? 50000 : 50);
-        const bool failed = files.failed;
+        bool failed = files.failed;
         assert_int_equal(status == BW_OK, !failed);
         bwi_spool_free(ctx, &spool);
         bw_close(ctx);
         assert_int_equal(files.blocks, 0);
-        if (!failed)
+        if (!failed) {
             break;
+        }
     }
 }
 

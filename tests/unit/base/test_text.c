@@ -165,13 +165,15 @@ static void test_parse_random_doubles(void **state)
         bwi_random random = bwi_random_at(3, 0, i);
         double value;
         memcpy(&value, random.word, sizeof value);
-        if (!isfinite(value))
+        if (!isfinite(value)) {
             continue;
+        }
         char text[64];
         snprintf(text, sizeof text, "%.*e", (int)(random.word[2] % 30), value);
         double expected = strtod(text, NULL);
-        if (isfinite(expected))
+        if (isfinite(expected)) {
             expect_double(text, expected);
+        }
         snprintf(text, sizeof text, "%.17g", value);
         expect_double(text, value);
     }
@@ -211,8 +213,9 @@ static void test_format_shape(void **state)
     expect_shape(3, (const int64_t[]){28, 28, 1}, "(28, 28, 1)");
     char text[160];
     int64_t large[BW_MAX_RANK];
-    for (int i = 0; i < BW_MAX_RANK; i++)
+    for (int i = 0; i < BW_MAX_RANK; i++) {
         large[i] = INT64_MIN;
+    }
     bwi_format_shape(text, BW_MAX_RANK, large);
     assert_true(strlen(text) < sizeof text);
     assert_string_equal(text + strlen(text) - 4, "...)");
@@ -225,8 +228,9 @@ static char locale_folder[] = "/tmp/batchwise-locale-XXXXXX";
 static bool make_locale(void)
 {
     char command[200];
-    if (!mkdtemp(locale_folder))
+    if (!mkdtemp(locale_folder)) {
         return false;
+    }
     snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >/dev/null 2>&1", locale_folder);
     setenv("LOCPATH", locale_folder, 1);
     bool made = system(command) == 0 && setlocale(LC_ALL, "de_DE.UTF-8");
@@ -237,8 +241,9 @@ static bool make_locale(void)
 static void test_locale(void **state)
 {
     (void)state;
-    if (!setlocale(LC_ALL, "de_DE.UTF-8") && !make_locale())
+    if (!setlocale(LC_ALL, "de_DE.UTF-8") && !make_locale()) {
         skip();
+    }
     char text[32];
     snprintf(text, sizeof text, "%.1f", 1.5);
     assert_string_equal(text, "1,5");

@@ -38,12 +38,15 @@ static inline int world_open(void *user, const char *path, int flags, int mode)
     world *w = user;
     (void)flags;
     (void)mode;
-    if (strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0)
+    if (strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0) {
         return -ENOENT;
-    if (world_fails(w))
+    }
+    if (world_fails(w)) {
         return -EIO;
-    if (!w->bytes)
+    }
+    if (!w->bytes) {
         return -ENOENT;
+    }
     w->live++;
     return 3;
 }
@@ -53,9 +56,10 @@ static inline int64_t world_read(void *user, int file, void *bytes, size_t count
 {
     world *w = user;
     (void)file;
-    if (world_fails(w))
+    if (world_fails(w)) {
         return -EIO;
-    const size_t left = offset < 0 || (size_t)offset >= w->size ? 0 : w->size - (size_t)offset;
+    }
+    size_t left = offset < 0 || (size_t)offset >= w->size ? 0 : w->size - (size_t)offset;
     count = count < 777 ? count : 777;
     count = count < left ? count : left;
     memcpy(bytes, w->bytes + (left ? offset : 0), count);
@@ -105,8 +109,9 @@ static inline int world_map(void *user, int file, size_t bytes, void **memory)
 {
     world *w = user;
     (void)file;
-    if (world_fails(w))
+    if (world_fails(w)) {
         return -ENOMEM;
+    }
     *memory = malloc(bytes);
     memcpy(*memory, w->bytes, bytes);
     w->live++;
@@ -132,8 +137,9 @@ static inline int world_list(void *user, const char *path, int (*add)(void *name
 static inline void *world_allocate(void *user, size_t bytes, size_t alignment)
 {
     world *w = user;
-    if (++w->allocations == w->allocation_fail)
+    if (++w->allocations == w->allocation_fail) {
         return NULL;
+    }
     w->live++;
     w->used += bytes;
     w->largest = w->used > w->largest ? w->used : w->largest;
@@ -161,7 +167,7 @@ static inline bool world_begin(world *w, const unsigned char *bytes, size_t size
     w->bytes = bytes;
     w->size = size;
     w->ctx = bw_open(&options);
-    return w->ctx != NULL;
+    return w->ctx;
 }
 
 /* Closes the context; nothing may be left. */
@@ -178,8 +184,9 @@ static inline unsigned char *load(const char *folder, const char *name, size_t *
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "rb");
-    if (!file)
+    if (!file) {
         fail_msg("cannot open %s", path);
+    }
     fseek(file, 0, SEEK_END);
     *size = (size_t)ftell(file);
     rewind(file);
@@ -191,8 +198,9 @@ static inline unsigned char *load(const char *folder, const char *name, size_t *
 
 static inline void assert_contains(const char *text, const char *part)
 {
-    if (!strstr(text, part))
+    if (!strstr(text, part)) {
         fail_msg("expected \"%s\" in \"%s\"", part, text);
+    }
 }
 
 /* What the builder that returned NULL has left. */
@@ -226,14 +234,16 @@ static inline void assert_refused(const char *folder, const char *ending, const 
 static inline float *gather_all(const bw_dataset *dataset, int field, int64_t *count)
 {
     const bwi_field *f = bwi_dataset_field(dataset, field);
-    const int64_t samples = bw_dataset_count(dataset);
+    int64_t samples = bw_dataset_count(dataset);
     int64_t values = 1;
-    for (int i = 0; i < f->rank; i++)
+    for (int i = 0; i < f->rank; i++) {
         values *= f->shape[i];
+    }
     float *to = calloc((size_t)(samples * values), sizeof *to);
     int64_t *numbers = calloc((size_t)samples, sizeof *numbers);
-    for (int64_t i = 0; i < samples; i++)
+    for (int64_t i = 0; i < samples; i++) {
         numbers[i] = bwi_dataset_number(dataset, 0, i);
+    }
     bwi_destination destination = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = values, .block = values};
     assert_int_equal(bwi_dataset_gather(dataset, field, 0, numbers, samples, &destination, NULL), BW_OK);
     free(numbers);

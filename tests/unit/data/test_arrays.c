@@ -12,9 +12,9 @@ static void test_accepted(void **state)
 {
     (void)state;
     world w = {0};
-    const bw_array x = good();
-    const bw_array y = {.data = values, .dtype = BW_U8, .rank = 1, .shape = {4}};
-    const bw_array weights = {.data = values, .dtype = BW_F64, .rank = 1, .shape = {4}};
+    bw_array x = good();
+    bw_array y = {.data = values, .dtype = BW_U8, .rank = 1, .shape = {4}};
+    bw_array weights = {.data = values, .dtype = BW_F64, .rank = 1, .shape = {4}};
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &x, &y, &weights);
     assert_non_null(dataset);
@@ -49,7 +49,7 @@ static void refuse(const bw_array *x, const bw_array *y, const char *part)
 static void test_refused(void **state)
 {
     (void)state;
-    const bw_array x = good();
+    bw_array x = good();
     refuse(NULL, NULL, "array x");
     bw_array bad = x;
     bad.data = NULL;
@@ -83,7 +83,7 @@ static void test_refused(void **state)
 static void test_allocation_fails(void **state)
 {
     (void)state;
-    const bw_array x = good();
+    bw_array x = good();
     for (int64_t nth = 2; nth <= 3; nth++) {
         world w = {.allocation_fail = nth};
         assert_true(world_begin(&w, NULL, 0));

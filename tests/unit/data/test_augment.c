@@ -13,12 +13,14 @@ static int32_t labels[COUNT];
 
 static bw_dataset *pictures(bw_context *ctx)
 {
-    for (int i = 0; i < COUNT * SIZE; i++)
+    for (int i = 0; i < COUNT * SIZE; i++) {
         pixels[i] = (float)((i * 7919) % 1009) / 100;
-    for (int i = 0; i < COUNT; i++)
+    }
+    for (int i = 0; i < COUNT; i++) {
         labels[i] = i % 3;
-    const bw_array x = {.data = pixels, .dtype = BW_F32, .rank = 4, .shape = {COUNT, H, W, C}};
-    const bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {COUNT}};
+    }
+    bw_array x = {.data = pixels, .dtype = BW_F32, .rank = 4, .shape = {COUNT, H, W, C}};
+    bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {COUNT}};
     return bw_from_arrays(ctx, &x, &y, NULL);
 }
 
@@ -30,10 +32,11 @@ static bw_random stream(uint64_t seed, int epoch, int64_t number)
 
 static void gather_one(const bw_dataset *dataset, int epoch, int64_t number, float *to)
 {
-    const bwi_destination place = {.data = to, .dtype = BW_F32, .h = H, .w = W, .c = C, .block = C};
+    bwi_destination place = {.data = to, .dtype = BW_F32, .h = H, .w = W, .c = C, .block = C};
     char trouble[BWI_GATHER_TROUBLE] = "";
-    if (bwi_dataset_gather(dataset, 0, epoch, &number, 1, &place, trouble) != BW_OK)
+    if (bwi_dataset_gather(dataset, 0, epoch, &number, 1, &place, trouble) != BW_OK) {
         fail_msg("%s", trouble);
+    }
 }
 
 static double tent(double distance)
@@ -48,8 +51,9 @@ static double value_at(const float *picture, double x, double y, int c)
     x = fmin(fmax(x, 0), W - 1);
     y = fmin(fmax(y, 0), H - 1);
     for (int i = 0; i < H; i++) {
-        for (int k = 0; k < W; k++)
+        for (int k = 0; k < W; k++) {
             sum += tent(x - k) * tent(y - i) * (double)picture[(i * W + k) * C + c];
+        }
     }
     return sum;
 }
@@ -65,7 +69,7 @@ typedef void (*mover)(bw_random *r, double *x, double *y);
 static void move_flip(bw_random *r, double *x, double *y)
 {
     (void)y;
-    const bool turned = bw_random_uniform(r) < 0.5F;
+    bool turned = bw_random_uniform(r) < 0.5F;
     bw_random_uniform(r);
     *x = turned ? W - 1 - *x : *x;
 }
@@ -91,25 +95,25 @@ static void move_pixels(bw_random *r, double *x, double *y)
 
 static void move_crop(bw_random *r, double *x, double *y)
 {
-    const double share = 0.6 + 0.4 * (double)bw_random_uniform(r), left = (double)bw_random_uniform(r),
-                 top = (double)bw_random_uniform(r);
+    double share = 0.6 + 0.4 * (double)bw_random_uniform(r), left = (double)bw_random_uniform(r),
+           top = (double)bw_random_uniform(r);
     /* The window's first and last pixel become the first and last of the whole. */
-    const double x0 = left * (1 - share) * (W - 1), x1 = x0 + share * (W - 1);
-    const double y0 = top * (1 - share) * (H - 1), y1 = y0 + share * (H - 1);
+    double x0 = left * (1 - share) * (W - 1), x1 = x0 + share * (W - 1);
+    double y0 = top * (1 - share) * (H - 1), y1 = y0 + share * (H - 1);
     *x = x0 + (x1 - x0) * *x / (W - 1);
     *y = y0 + (y1 - y0) * *y / (H - 1);
 }
 
 static void move_rotate(bw_random *r, double *x, double *y)
 {
-    const double angle = even(r) * 30 * acos(-1) / 180, dx = *x - (W - 1) / 2.0, dy = *y - (H - 1) / 2.0;
+    double angle = even(r) * 30 * acos(-1) / 180, dx = *x - (W - 1) / 2.0, dy = *y - (H - 1) / 2.0;
     *x = (W - 1) / 2.0 + cos(angle) * dx - sin(angle) * dy;
     *y = (H - 1) / 2.0 + sin(angle) * dx + cos(angle) * dy;
 }
 
 static void move_zoom(bw_random *r, double *x, double *y)
 {
-    const double factor = 1 + even(r) * 0.3;
+    double factor = 1 + even(r) * 0.3;
     *x = (W - 1) / 2.0 + factor * (*x - (W - 1) / 2.0);
     *y = (H - 1) / 2.0 + factor * (*y - (H - 1) / 2.0);
 }
@@ -121,7 +125,7 @@ static void check_geometry(const char *text, const mover *moves, int count, doub
     bw_dataset *dataset = bw_augment(pictures(ctx), text, 77);
     assert_non_null(dataset);
     for (int64_t number = 0; number < 8; number++) {
-        const int epoch = (int)number % 3;
+        int epoch = (int)number % 3;
         float found[SIZE];
         bw_random at[4];
         gather_one(dataset, epoch, number, found);
@@ -137,9 +141,10 @@ static void check_geometry(const char *text, const mover *moves, int count, doub
                 bw_random again = at[m];
                 moves[m](&again, &x, &y);
             }
-            const double expected = value_at(pixels + number * SIZE, x, y, i % C);
-            if (!(fabs((double)found[i] - expected) <= tolerance))
+            double expected = value_at(pixels + number * SIZE, x, y, i % C);
+            if (!(fabs((double)found[i] - expected) <= tolerance)) {
                 fail_msg("%s: sample %d, value %d: %.7g, expected %.7g", text, (int)number, i, (double)found[i], expected);
+            }
         }
     }
     bw_close(ctx);
@@ -161,8 +166,9 @@ static void test_geometry(void **state)
 static void expect_near(const float *found, const double *expected)
 {
     for (int i = 0; i < SIZE; i++) {
-        if (!(fabs((double)found[i] - expected[i]) <= 1e-5 * (1 + fabs(expected[i]))))
+        if (!(fabs((double)found[i] - expected[i]) <= 1e-5 * (1 + fabs(expected[i])))) {
             fail_msg("value %d: %.8g, expected %.8g", i, (double)found[i], expected[i]);
+        }
     }
 }
 
@@ -175,18 +181,21 @@ static void test_values(void **state)
     const float *picture = pixels + 5 * SIZE;
     bw_dataset *dataset = bw_augment(pictures(ctx), "brightness=0.4", 3);
     bw_random r = stream(3, 2, 5);
-    const double factor = 1 + even(&r) * 0.4;
-    for (int i = 0; i < SIZE; i++)
+    double factor = 1 + even(&r) * 0.4;
+    for (int i = 0; i < SIZE; i++) {
         expected[i] = (double)picture[i] * factor;
+    }
     gather_one(dataset, 2, 5, found);
     expect_near(found, expected);
 
     dataset = bw_augment(pictures(ctx), "contrast=0.4", 3);
     double mean[C] = {0};
-    for (int i = 0; i < SIZE; i++)
+    for (int i = 0; i < SIZE; i++) {
         mean[i % C] += (double)picture[i] / (H * W);
-    for (int i = 0; i < SIZE; i++)
+    }
+    for (int i = 0; i < SIZE; i++) {
         expected[i] = mean[i % C] + factor * ((double)picture[i] - mean[i % C]);
+    }
     gather_one(dataset, 2, 5, found);
     expect_near(found, expected);
 
@@ -195,7 +204,7 @@ static void test_values(void **state)
     double sum = 0, squares = 0;
     gather_one(dataset, 2, 5, found);
     for (int i = 0; i < SIZE; i++) {
-        const double noise = (double)(found[i] - picture[i]);
+        double noise = (double)(found[i] - picture[i]);
         expected[i] = (double)picture[i] + 0.5 * (double)bw_random_normal(&r);
         sum += noise;
         squares += noise * noise;
@@ -207,11 +216,11 @@ static void test_values(void **state)
     dataset = bw_augment(pictures(ctx), "cutout=4", 3);
     for (int64_t n = 0; n < COUNT; n++) {
         r = stream(3, 1, n);
-        const int x = (int)bw_random_below(&r, W) - 2, y = (int)bw_random_below(&r, H) - 2;
+        int x = (int)bw_random_below(&r, W) - 2, y = (int)bw_random_below(&r, H) - 2;
         gather_one(dataset, 1, n, found);
         for (int i = 0; i < SIZE; i++) {
-            const int px = i / C % W, py = i / C / W;
-            const bool inside = px >= x && px < x + 4 && py >= y && py < y + 4;
+            int px = i / C % W, py = i / C / W;
+            bool inside = px >= x && px < x + 4 && py >= y && py < y + 4;
             assert_true(found[i] == (inside ? 0 : pixels[n * SIZE + i]));
         }
     }
@@ -222,9 +231,9 @@ static void test_values(void **state)
     r = stream(3, 1, 7);
     bw_random_uniform(&r);
     bw_random_uniform(&r);
-    const bool turned = bw_random_uniform(&r) < 0.5F;
+    bool turned = bw_random_uniform(&r) < 0.5F;
     for (int i = 0; i < SIZE; i++) {
-        const int x = i / C % W, from = i + (turned ? (W - 1 - 2 * x) * C : 0);
+        int x = i / C % W, from = i + (turned ? (W - 1 - 2 * x) * C : 0);
         assert_true(found[i] == other[from]);
     }
     bw_close(ctx);
@@ -256,7 +265,7 @@ static void test_function_of_seed_epoch_number(void **state)
     ahead.threads = 3;
     bw_dataset *ringed = bw_prefetch(bw_augment(pictures(ctx), text, 9), &ahead);
     for (int plain = 0; plain < 2; plain++) {
-        const bwi_walk walk = {.epoch = 4, .plain = plain, .count = COUNT, .tile = 4, .lanes = 4, .workers = 1};
+        bwi_walk walk = {.epoch = 4, .plain = plain, .count = COUNT, .tile = 4, .lanes = 4, .workers = 1};
         assert_int_equal(bwi_dataset_begin(ringed, &walk), BW_OK);
         for (int64_t n = 0; n < COUNT; n++) {
             gather_one(ringed, plain ? BWI_EPOCH_NONE : 4, n, one);
@@ -284,16 +293,17 @@ static void test_whole_numbers(void **state)
     (void)state;
     bw_context *ctx = bw_open(NULL);
     static const int64_t wide[4] = {1, 2, 3, 4};
-    const bw_array x = {.data = wide, .dtype = BW_I64, .rank = 4, .shape = {1, 1, 4, 1}};
+    bw_array x = {.data = wide, .dtype = BW_I64, .rank = 4, .shape = {1, 1, 4, 1}};
     bw_dataset *dataset = bw_augment(bw_from_arrays(ctx, &x, NULL, NULL), "brightness=0.5", 1);
     bw_random r = stream(1, 0, 0);
-    const float factor = (float)(1 + even(&r) * 0.5);
+    float factor = (float)(1 + even(&r) * 0.5);
     float found[4];
-    const bwi_destination place = {.data = found, .dtype = BW_F32, .h = 1, .w = 4, .c = 1, .block = 1};
-    const int64_t number = 0;
+    bwi_destination place = {.data = found, .dtype = BW_F32, .h = 1, .w = 4, .c = 1, .block = 1};
+    int64_t number = 0;
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &number, 1, &place, NULL), BW_OK);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         assert_true(found[i] == (float)(i + 1) * factor);
+    }
     bw_close(ctx);
 }
 
@@ -304,13 +314,14 @@ static void test_refused(void **state)
     static const char *const bad[] = {
         "",       "flip,",  "flip=up",  "shift",    "shift=",   "shift=-1", "rotate=x",    "rotate=361",
         "zoom=1", "crop=0", "crop=1.5", "noise=-1", "cutout=0", "mixup=1",  "flip;shift=1"};
-    for (size_t i = 0; i < BWI_COUNT(bad); i++)
+    for (size_t i = 0; i < BWI_COUNT(bad); i++) {
         assert_failed(ctx, bw_augment(pictures(ctx), bad[i], 0), BW_INVALID_ARGUMENT, "augment: '");
+    }
     assert_failed(ctx, bw_augment(pictures(ctx), NULL, 0), BW_INVALID_ARGUMENT, "augment: there is no text");
     assert_failed(ctx, bw_cache(bw_shuffle(bw_augment(pictures(ctx), "flip", 0), 1)), BW_INVALID_ARGUMENT,
                   "cache first, then augment");
     static const float line[6];
-    const bw_array x = {.data = line, .dtype = BW_F32, .rank = 2, .shape = {2, 3}};
+    bw_array x = {.data = line, .dtype = BW_F32, .rank = 2, .shape = {2, 3}};
     assert_failed(ctx, bw_augment(bw_from_arrays(ctx, &x, NULL, NULL), "flip", 0), BW_INVALID_ARGUMENT,
                   "expected images (height, width, channels), found inputs of shape (3,)");
     assert_null(bw_augment(NULL, "flip", 0));

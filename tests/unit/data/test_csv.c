@@ -56,16 +56,19 @@ static void expect(const char *text, const bw_read_options *options, const char 
     world w = {0};
     bw_dataset *dataset = read_text(&w, text, options);
     char found[512] = "";
-    if (!dataset)
+    if (!dataset) {
         fail_msg("%s: %s", text, bw_message(w.ctx));
+    }
     int64_t n, m = 0;
-    const int64_t rows = bw_dataset_count(dataset);
+    int64_t rows = bw_dataset_count(dataset);
     float *x = gather_all(dataset, 0, &n), *y = bwi_dataset_fields(dataset) > 1 ? gather_all(dataset, 1, &m) : NULL;
     for (int64_t i = 0; i < rows; i++) {
-        for (int64_t k = 0; k < n / rows; k++)
+        for (int64_t k = 0; k < n / rows; k++) {
             sprintf(found + strlen(found), "%g ", (double)x[i * (n / rows) + k]);
-        if (y)
+        }
+        if (y) {
             sprintf(found + strlen(found), "-> %g", (double)y[i]);
+        }
         strcat(found, "; ");
     }
     assert_string_equal(found, expected);
@@ -176,8 +179,9 @@ static void test_late_text(void **state)
 {
     (void)state;
     char *text = malloc(20000), *at = text;
-    for (int i = 0; i < 1500; i++)
+    for (int i = 0; i < 1500; i++) {
         at += sprintf(at, i == 1200 ? "%d,abc,1\n" : "%d,2,1\n", i);
+    }
     refuse(text, NULL, BW_INVALID_ARGUMENT, "a.csv: line 1201: column 1: 'abc' is no number");
     free(text);
 }
@@ -190,13 +194,15 @@ static void test_bad_records(void **state)
     options.bad_records = 0.5;
     world w = {0};
     char late[8192] = "";
-    for (int i = 0; i < 1100; i++)
+    for (int i = 0; i < 1100; i++) {
         strcat(late, "1,2\n"); /* so that x makes no category */
+    }
     char *all = malloc(sizeof late + 64);
     sprintf(all, "%s%s", late, "x,3\n4\n5,6\n7,8\n\"9,1\n");
     bw_dataset *dataset = read_text(&w, all, &options);
-    if (!dataset)
+    if (!dataset) {
         fail_msg("%s", bw_message(w.ctx));
+    }
     assert_int_equal(bw_dataset_count(dataset), 1102);
     assert_contains(logged, "a.csv: line 1101 is left out: column 0: 'x' is no number");
     assert_contains(logged, "a.csv: line 1102 is left out: 1 fields, expected 2");
@@ -273,17 +279,20 @@ static void test_words(void **state)
                                         "ba"};
     enum { WORDS = 14, ROWS = 500 };
     char text[ROWS * 40] = "n,word\n", *at = text + strlen(text);
-    for (int i = 0; i < ROWS; i++)
+    for (int i = 0; i < ROWS; i++) {
         at += sprintf(at, i % 3 ? "%d,%s\n" : "%d,\"%s\"\n", i, words[i * i % 37 % WORDS]);
+    }
     world w = {0};
     bw_dataset *dataset = read_text(&w, text, NULL);
     int64_t n;
     float *y = gather_all(dataset, 1, &n);
     assert_int_equal(n, ROWS);
-    for (int i = 0; i < ROWS; i++) /* the words stand in order */
+    for (int i = 0; i < ROWS; i++) { /* the words stand in order */
         assert_true(y[i] == (float)(i * i % 37 % WORDS));
-    for (int i = 0; i < WORDS; i++)
+    }
+    for (int i = 0; i < WORDS; i++) {
         assert_string_equal(bw_dataset_class(dataset, i), words[i]);
+    }
     free(y);
     world_end(&w);
     refuse("x,y\n1, \n2,b\n", NULL, BW_INVALID_ARGUMENT, "a.csv: line 2: column 'y': a value is missing");
@@ -304,8 +313,9 @@ static char *large_text(int rows, bool quotes, bool inch)
                       : i % 3                ? "a"
                                              : "c",
                       i % 5);
-        if (i % 1000 == 999)
+        if (i % 1000 == 999) {
             at += sprintf(at, "\n");
+        }
     }
     return text;
 }
@@ -314,7 +324,7 @@ static void check_large(bool quotes, bool inch)
 {
     enum { ROWS = 150000 };
     char path[] = "/tmp/batchwise-csv-XXXXXX.csv", *text = large_text(ROWS, quotes, inch);
-    const int file = mkstemps(path, 4);
+    int file = mkstemps(path, 4);
     assert_true(file >= 0);
     FILE *stream = fdopen(file, "w");
     fputs(text, stream);
@@ -322,14 +332,17 @@ static void check_large(bool quotes, bool inch)
     float *first[2] = {NULL, NULL};
     for (int workers = 1; workers <= 8; workers *= 2) {
         bw_context *ctx = open_context(workers);
-        if (workers == 8)
+        if (workers == 8) {
             ctx->spool_limit = 1 << 16; /* as if it were larger than memory */
+        }
         bw_dataset *dataset = bw_read(ctx, path, NULL);
-        if (!dataset)
+        if (!dataset) {
             fail_msg("%s", bw_message(ctx));
+        }
         assert_int_equal(bw_dataset_count(dataset), ROWS);
-        if (workers == 8)
+        if (workers == 8) {
             assert_true(bwi_allocated_bytes(ctx) < (size_t)ROWS * sizeof(float)); /* columns are in a file */
+        }
         int64_t n;
         for (int field = 0; field < 2; field++) {
             float *x = gather_all(dataset, field, &n);
@@ -340,12 +353,12 @@ static void check_large(bool quotes, bool inch)
             assert_memory_equal(x, first[field], (size_t)n * sizeof *x);
             free(x);
         }
-        const int width = 4 + quotes + inch, sample = 123456;
+        int width = 4 + quotes + inch, sample = 123456;
         const float *row = first[0] + sample * width;
         assert_true(row[0] == (float)sample && row[1] == (float)(sample / 2) + 0.5f && row[2 + inch] == (sample % 3 ? 1.0f : 0.0f));
         assert_true(first[1][sample] == (float)(sample % 5));
         char place[200], expected[200];
-        const int line = sample + 2 + sample / 1000 + (quotes ? (sample + 6) / 7 : 0);
+        int line = sample + 2 + sample / 1000 + (quotes ? (sample + 6) / 7 : 0);
         snprintf(expected, sizeof expected, "%s, line %d", path, line);
         assert_string_equal(bwi_dataset_place(dataset, sample, place, sizeof place), expected);
         bw_close(ctx);
@@ -373,7 +386,7 @@ static void test_first_mistake(void **state)
     char path[] = "/tmp/batchwise-csv-XXXXXX.csv", *text = large_text(ROWS, false, false);
     strstr(text, "\n70000,")[1] = 'x';
     strstr(text, "\n149000,")[1] = 'x';
-    const int file = mkstemps(path, 4);
+    int file = mkstemps(path, 4);
     FILE *stream = fdopen(file, "w");
     fputs(text, stream);
     fclose(stream);
@@ -396,7 +409,7 @@ static void test_list(void **state)
     snprintf(path, sizeof path, "%s/numbers.csv,%s/numbers.csv.gz", BW_TEST_DATA, BW_TEST_DATA);
     bw_dataset *both = bw_read(ctx, path, NULL), *one = read_fixture(ctx, "numbers.csv", NULL);
     assert_non_null(both);
-    const int64_t count = bw_dataset_count(one);
+    int64_t count = bw_dataset_count(one);
     assert_int_equal(bw_dataset_count(both), 2 * count);
     same_values(bw_take(both, count), one);
     char place[4200];
@@ -416,8 +429,9 @@ static void test_standard_input(void **state)
     char *text = large_text(20000, true, false);
     assert_true(world_begin(&w, (const unsigned char *)text, strlen(text)));
     bw_dataset *dataset = bw_read(w.ctx, "-", NULL);
-    if (!dataset)
+    if (!dataset) {
         fail_msg("%s", bw_message(w.ctx));
+    }
     assert_int_equal(bw_dataset_count(dataset), 20000);
     char place[200];
     assert_string_equal(bwi_dataset_place(dataset, 0, place, sizeof place), "standard input, line 2");
@@ -442,10 +456,11 @@ static void test_damaged_gzip(void **state)
         memcpy(part, bytes, cut);
         assert_true(world_begin(&w, part, cut));
         bw_dataset *dataset = bw_read(w.ctx, "a.csv.gz", NULL);
-        if (dataset) /* cut between the members: nothing tells */
+        if (dataset) { /* cut between the members: nothing tells */
             assert_int_equal(bw_dataset_count(dataset) < 63, true);
-        else
+        } else {
             assert_true(bwi_pending(w.ctx) != BW_OK);
+        }
         assert_true(w.largest < (size_t)40 << 20);
         world_end(&w);
         free(part);
@@ -471,21 +486,24 @@ static void test_faults(void **state)
         world w = {.allocation_fail = nth};
         assert_true(world_begin(&w, bytes, size));
         bw_dataset *dataset = bw_read(w.ctx, "a.csv", &options);
-        const bool failed = w.allocations >= nth;
-        if (failed)
+        bool failed = w.allocations >= nth;
+        if (failed) {
             assert_failed(w.ctx, dataset, BW_RESOURCE_EXHAUSTED, "cannot allocate");
+        }
         failures += failed;
         world_end(&w);
-        if (!failed)
+        if (!failed) {
             break;
+        }
     }
     assert_true(failures > 20);
     for (int64_t nth = 1; nth <= 3; nth++) {
         world w = {.io_fail = nth};
         assert_true(world_begin(&w, bytes, size));
         bw_dataset *dataset = bw_read(w.ctx, "a.csv", &options);
-        if (!dataset)
+        if (!dataset) {
             assert_true(bwi_pending(w.ctx) != BW_OK);
+        }
         world_end(&w);
     }
     free(bytes);

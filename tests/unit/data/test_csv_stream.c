@@ -5,8 +5,9 @@
 static char *stream_text(int rows)
 {
     char *text = malloc((size_t)rows * 64 + 64), *at = text + sprintf(text, "a,b,label\n");
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < rows; i++) {
         at += sprintf(at, "%d,%d.25,%d\n", i, -i, i % 7);
+    }
     return text;
 }
 
@@ -30,10 +31,10 @@ static void test_stream(void **state)
     assert_int_equal(bw_dataset_count(stream), -1);
     assert_int_equal(bwi_dataset_field(stream, 1)->dtype, BW_I32);
     assert_int_equal(bwi_dataset_facts(stream)->features, 2);
-    const int64_t calls = w.io_calls;
+    int64_t calls = w.io_calls;
     assert_true(calls < (int64_t)strlen(text) / 777 / 2); /* most of it has not been read */
     bw_dataset *batches = bw_batches(stream, 100);
-    const bwi_walk walk = {.first = 100, .count = 100, .tile = 10, .lanes = 1, .workers = 1};
+    bwi_walk walk = {.first = 100, .count = 100, .tile = 10, .lanes = 1, .workers = 1};
     assert_int_equal(bwi_dataset_begin(batches, &walk), BW_OK);
     assert_true(w.io_calls == calls);
     assert_int_equal(bwi_dataset_finish(batches), BW_OK);
@@ -74,8 +75,8 @@ static void test_stream_mistakes(void **state)
         assert_int_equal(bwi_dataset_finish(stream), BW_INVALID_ARGUMENT);
         assert_string_equal(bw_message(w.ctx), "standard input: line 150002: column 'a': 'x50000' is no number");
     }
-    const bwi_destination to = {.data = (float[2]){0}, .dtype = BW_F32, .h = 1, .w = 1, .c = 2, .block = 2};
-    const int64_t number = 20000;
+    bwi_destination to = {.data = (float[2]){0}, .dtype = BW_F32, .h = 1, .w = 1, .c = 2, .block = 2};
+    int64_t number = 20000;
     assert_int_equal(bwi_dataset_gather(stream, 0, 0, &number, 1, &to, NULL), BW_OK);
     assert_true(((float *)to.data)[0] == 20000 && ((float *)to.data)[1] == -20000.25f);
     world_end(&w);
@@ -94,8 +95,9 @@ static void test_stream_mistakes(void **state)
         w = (world){.allocation_fail = nth};
         assert_true(world_begin(&w, (const unsigned char *)text, strlen(text)));
         stream = bw_read(w.ctx, "-", NULL);
-        if (w.allocations >= nth)
+        if (w.allocations >= nth) {
             assert_true((stream ? bwi_dataset_finish(stream) : bwi_pending(w.ctx)) == BW_RESOURCE_EXHAUSTED);
+        }
         world_end(&w);
     }
     free(text);

@@ -9,8 +9,9 @@ static void expect_x(const bw_dataset *dataset, int64_t values, float first, flo
     float *x = gather_all(dataset, 0, &n);
     assert_int_equal(n, values);
     for (int64_t k = 0; k < n; k++) {
-        if (x[k] != (float)(k % 101) * step + first)
+        if (x[k] != (float)(k % 101) * step + first) {
             fail_msg("value %d is %g", (int)k, (double)x[k]);
+        }
     }
     free(x);
 }
@@ -20,8 +21,9 @@ static void expect_y(const bw_dataset *dataset, int field, float step)
     int64_t n;
     float *y = gather_all(dataset, field, &n);
     assert_int_equal(n, 5);
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
         assert_true(y[i] == (float)i * step);
+    }
     free(y);
 }
 
@@ -67,8 +69,9 @@ static void test_idx(void **state)
     bw_context *ctx = bw_open(NULL);
     for (size_t i = 0; i < BWI_COUNT(paths); i++) {
         bw_dataset *dataset = bw_read(ctx, paths[i], NULL);
-        if (!dataset)
+        if (!dataset) {
             fail_msg("%s", bw_message(ctx));
+        }
         int64_t shape[BW_MAX_RANK];
         assert_int_equal(bw_dataset_shape(dataset, shape), 3);
         assert_true(shape[0] == 4 && shape[1] == 3 && shape[2] == 1);
@@ -132,8 +135,9 @@ static void test_damaged_npy(void **state)
     (void)state;
     size_t size;
     unsigned char *bytes = load(FILES, "x.npy", &size);
-    for (size_t cut = 0; cut < size; cut += 3)
+    for (size_t cut = 0; cut < size; cut += 3) {
         refuse("a.npy", bytes, cut, BW_DATA_LOSS, "a.npy");
+    }
     free(bytes);
 }
 
@@ -142,8 +146,9 @@ static void test_libsvm(void **state)
     (void)state;
     bw_context *ctx = bw_open(NULL);
     bw_dataset *dataset = bw_read(ctx, FILES "rows.libsvm", NULL);
-    if (!dataset)
+    if (!dataset) {
         fail_msg("%s", bw_message(ctx));
+    }
     static const float x[] = {0.5f, 0, -20, 0, 0, 7, 0, 0, 9, 0, 0, 1, 0, 0, 0, 0}, y[] = {1, -1, 1.5f, -1};
     int64_t n;
     float *found = gather_all(dataset, 0, &n);
@@ -182,20 +187,23 @@ static void test_allocation_fails(void **state)
             world w = {.allocation_fail = nth};
             assert_true(world_begin(&w, bytes, size));
             bw_dataset *dataset = bw_read(w.ctx, cases[i].path, NULL);
-            const bool failed = w.allocations >= nth;
-            if (failed)
+            bool failed = w.allocations >= nth;
+            if (failed) {
                 assert_failed(w.ctx, dataset, BW_RESOURCE_EXHAUSTED, i == 2 ? "n" : "cannot allocate"); /* zlib: no memory */
-            else
+            } else {
                 assert_non_null(dataset);
+            }
             world_end(&w);
-            if (!failed)
+            if (!failed) {
                 break;
+            }
         }
         for (int64_t nth = 1; nth <= 3; nth++) {
             world w = {.io_fail = nth};
             assert_true(world_begin(&w, bytes, size));
-            if (!bw_read(w.ctx, cases[i].path, NULL))
+            if (!bw_read(w.ctx, cases[i].path, NULL)) {
                 assert_true(bwi_pending(w.ctx) != BW_OK);
+            }
             world_end(&w);
         }
         free(bytes);

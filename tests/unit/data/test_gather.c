@@ -12,22 +12,23 @@ static const int64_t order[] = {3, 0, 6, 6, 1, 5, 2, 4, 0};
 /* Puts a small whole number at `to` as a value of the type. */
 static void put(unsigned char *to, bw_dtype dtype, int value)
 {
-    const uint8_t u8 = (uint8_t)value;
-    const int8_t i8 = (int8_t)value;
-    const uint16_t u16 = (uint16_t)value;
-    const int16_t i16 = (int16_t)value;
-    const uint32_t u32 = (uint32_t)value;
-    const int32_t i32 = value;
-    const uint64_t u64 = (uint64_t)value;
-    const int64_t i64 = value;
-    const float f32 = (float)value;
-    const double f64 = value;
-    const uint8_t truth = value & 1;
+    uint8_t u8 = (uint8_t)value;
+    int8_t i8 = (int8_t)value;
+    uint16_t u16 = (uint16_t)value;
+    int16_t i16 = (int16_t)value;
+    uint32_t u32 = (uint32_t)value;
+    int32_t i32 = value;
+    uint64_t u64 = (uint64_t)value;
+    int64_t i64 = value;
+    float f32 = (float)value;
+    double f64 = value;
+    uint8_t truth = value & 1;
     uint16_t f16 = 0;
     for (int exponent = 0; value != 0 && exponent < 10; exponent++) { /* value = 2^exponent * (1 + rest / 2^exponent) */
-        const int size = value < 0 ? -value : value;
-        if (size >> exponent == 1)
+        int size = value < 0 ? -value : value;
+        if (size >> exponent == 1) {
             f16 = (uint16_t)((value < 0 ? 0x8000 : 0) | (exponent + 15) << 10 | (size - (1 << exponent)) << (10 - exponent));
+        }
     }
     const void *const values[] = {&u8, &i8, &u16, &i16, &u32, &i32, &u64, &i64, &f16, &f32, &f64, &truth};
     memcpy(to, values[dtype], bwi_dtype_size(dtype));
@@ -35,9 +36,10 @@ static void put(unsigned char *to, bw_dtype dtype, int value)
 
 static int value_of(bw_dtype dtype, int64_t k)
 {
-    const int value = (int)(k * 7 % 101);
-    if (dtype == BW_BOOL)
+    int value = (int)(k * 7 % 101);
+    if (dtype == BW_BOOL) {
         return value & 1;
+    }
     return dtype == BW_U8 || dtype == BW_U16 || dtype == BW_U32 || dtype == BW_U64 ? value : value - 50;
 }
 
@@ -75,8 +77,8 @@ static unsigned char *make(bw_array *array, bw_dtype dtype, const int64_t *shape
     memset(memory, 0xa5, (size_t)(bytes + f->shift));
     array->data = memory + start;
     for (int64_t k = 0; k < shape[0] * shape[1] * shape[2] * shape[3]; k++) {
-        const int64_t c = k % shape[3], w = k / shape[3] % shape[2], h = k / shape[3] / shape[2] % shape[1];
-        const int64_t s = k / shape[3] / shape[2] / shape[1];
+        int64_t c = k % shape[3], w = k / shape[3] % shape[2], h = k / shape[3] / shape[2] % shape[1];
+        int64_t s = k / shape[3] / shape[2] / shape[1];
         put(memory + start + s * array->strides[0] + h * array->strides[1] + w * array->strides[2] + c * array->strides[3], dtype,
             value_of(dtype, k));
     }
@@ -86,19 +88,22 @@ static unsigned char *make(bw_array *array, bw_dtype dtype, const int64_t *shape
 /* Value k of the sample at `row` in the destination, or 0 for padding, by the formula alone. */
 static void check(const float *to, const int32_t *whole, bw_dtype dtype, const int64_t *shape, int64_t block, double scale)
 {
-    const int64_t pixels = shape[1] * shape[2], c = shape[3], blocks = (c + block - 1) / block;
+    int64_t pixels = shape[1] * shape[2], c = shape[3], blocks = (c + block - 1) / block;
     for (int64_t at = 0; at < ROWS * blocks * pixels * block; at++) {
-        const int64_t inner = at % block, pixel = at / block % pixels, outer = at / block / pixels % blocks;
-        const int64_t row = at / block / pixels / blocks, channel = outer * block + inner;
+        int64_t inner = at % block, pixel = at / block % pixels, outer = at / block / pixels % blocks;
+        int64_t row = at / block / pixels / blocks, channel = outer * block + inner;
         float expected = 0;
-        if (channel < c)
+        if (channel < c) {
             expected = (float)value_of(dtype, (order[row] * pixels + pixel) * c + channel) * (float)scale;
-        if (to && to[at] != expected)
+        }
+        if (to && to[at] != expected) {
             fail_msg("%s, block %lld: %g at %lld, expected %g", bwi_dtype_name(dtype), (long long)block, (double)to[at],
                      (long long)at, (double)expected);
-        if (whole && whole[at] != (int32_t)expected)
+        }
+        if (whole && whole[at] != (int32_t)expected) {
             fail_msg("%s, block %lld: %d at %lld, expected %g", bwi_dtype_name(dtype), (long long)block, whole[at], (long long)at,
                      (double)expected);
+        }
     }
 }
 
@@ -109,14 +114,16 @@ static void check_gather(const bw_array *array, double scale)
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, array, array, NULL);
-    if (!dataset)
+    if (!dataset) {
         fail_msg("%s", bw_message(w.ctx));
+    }
     for (size_t i = 0; i < BWI_COUNT(blocks); i++) {
-        const int64_t block = blocks[i] ? blocks[i] : shape[3];
-        const int64_t size = ROWS * shape[1] * shape[2] * ((shape[3] + block - 1) / block) * block;
+        int64_t block = blocks[i] ? blocks[i] : shape[3];
+        int64_t size = ROWS * shape[1] * shape[2] * ((shape[3] + block - 1) / block) * block;
         float *to = malloc((size_t)(size + 1) * sizeof *to);
-        for (int64_t k = 0; k <= size; k++)
+        for (int64_t k = 0; k <= size; k++) {
             to[k] = CANARY;
+        }
         bwi_destination d = {.data = to, .dtype = BW_F32, .h = shape[1], .w = shape[2], .c = shape[3], .block = block};
         assert_int_equal(bwi_dataset_gather(dataset, 0, 0, order, ROWS, &d, NULL), BW_OK);
         check(to, NULL, array->dtype, shape, block, scale);
@@ -154,34 +161,39 @@ static void test_ranks(void **state)
 {
     (void)state;
     float values[SAMPLES * 12], to[ROWS * 12];
-    for (int i = 0; i < SAMPLES * 12; i++)
+    for (int i = 0; i < SAMPLES * 12; i++) {
         values[i] = (float)i;
-    const bw_array x = {.data = values, .dtype = BW_F32, .rank = 3, .shape = {SAMPLES, 3, 4}};
-    const bw_array y = {.data = values, .dtype = BW_F32, .rank = 1, .shape = {SAMPLES}};
+    }
+    bw_array x = {.data = values, .dtype = BW_F32, .rank = 3, .shape = {SAMPLES, 3, 4}};
+    bw_array y = {.data = values, .dtype = BW_F32, .rank = 1, .shape = {SAMPLES}};
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &x, &y, NULL);
     bwi_destination d = {.data = to, .dtype = BW_F32, .h = 3, .w = 4, .c = 1, .block = 1};
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, order, ROWS, &d, NULL), BW_OK);
-    for (int64_t i = 0; i < ROWS * 12; i++)
+    for (int64_t i = 0; i < ROWS * 12; i++) {
         assert_true(to[i] == (float)(order[i / 12] * 12 + i % 12));
+    }
     d = (bwi_destination){.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = 12, .block = 12};
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, order, ROWS, &d, NULL), BW_OK);
     assert_true(to[13] == (float)(order[1] * 12 + 1));
     d.c = 1, d.block = 1;
     assert_int_equal(bwi_dataset_gather(dataset, 1, 0, order, ROWS, &d, NULL), BW_OK);
-    for (int64_t i = 0; i < ROWS; i++)
+    for (int64_t i = 0; i < ROWS; i++) {
         assert_true(to[i] == (float)order[i]);
+    }
     const bwi_destination bad[] = {
         {to, BW_F32, 1, 1, 11, 11, false}, {to, BW_F32, 1, 1, 13, 13, false},   {to, BW_F64, 1, 1, 12, 12, false},
         {to, BW_F32, 1, 1, 12, 0, false},  {NULL, BW_F32, 1, 1, 12, 12, false}, {to, BW_F32, INT64_MAX, 3, 4, 4, false},
         {to, BW_F32, -3, -4, 1, 1, false},
     };
-    for (size_t i = 0; i < BWI_COUNT(bad); i++)
+    for (size_t i = 0; i < BWI_COUNT(bad); i++) {
         assert_int_equal(bwi_dataset_gather(dataset, 0, 0, order, ROWS, &bad[i], NULL), BW_INVALID_ARGUMENT);
+    }
     const int64_t outside[] = {-1, SAMPLES};
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         assert_int_equal(bwi_dataset_gather(dataset, 1, 0, &outside[i], 1, &d, NULL), BW_INVALID_ARGUMENT);
+    }
     assert_int_equal(bwi_dataset_gather(dataset, 2, 0, order, 1, &d, NULL), BW_INVALID_ARGUMENT);
     assert_int_equal(bwi_dataset_gather(dataset, -1, 0, order, 1, &d, NULL), BW_INVALID_ARGUMENT);
     world_end(&w);
@@ -193,25 +205,29 @@ static void test_halves(void **state)
     (void)state;
     uint16_t *halves = malloc(65536 * sizeof *halves);
     float *to = malloc(65536 * sizeof *to);
-    for (int i = 0; i < 65536; i++)
+    for (int i = 0; i < 65536; i++) {
         halves[i] = (uint16_t)i;
-    const bw_array x = {.data = halves, .dtype = BW_F16, .rank = 2, .shape = {1, 65536}};
+    }
+    bw_array x = {.data = halves, .dtype = BW_F16, .rank = 2, .shape = {1, 65536}};
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &x, NULL, NULL);
     bwi_destination d = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = 65536, .block = 65536};
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &(int64_t){0}, 1, &d, NULL), BW_OK);
     for (int i = 0; i < 65536; i++) {
-        const int exponent = i >> 10 & 31, fraction = i & 1023;
+        int exponent = i >> 10 & 31, fraction = i & 1023;
         double expected = exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, exponent - 25);
-        if (exponent == 31)
+        if (exponent == 31) {
             expected = fraction ? (double)NAN : (double)INFINITY;
-        if (i & 0x8000)
+        }
+        if (i & 0x8000) {
             expected = -expected;
-        if (isnan(expected))
+        }
+        if (isnan(expected)) {
             assert_true(isnan(to[i]));
-        else
+        } else {
             assert_true((double)to[i] == expected && !signbit(to[i]) == !signbit(expected));
+        }
     }
     free(halves);
     free(to);
@@ -236,13 +252,15 @@ static void test_whole_numbers(void **state)
         bw_dataset *dataset = bw_from_arrays(w.ctx, &arrays[i], NULL, NULL);
         for (int64_t k = 0; k < arrays[i].shape[0]; k++) {
             int32_t to = 77;
-            const bwi_destination d = {.data = &to, .dtype = BW_I32, .h = 1, .w = 1, .c = 1, .block = 1};
-            const bool fit = i == 0 ? fits[k] : i == 1 ? wide_fits[k] : k == 0;
+            bwi_destination d = {.data = &to, .dtype = BW_I32, .h = 1, .w = 1, .c = 1, .block = 1};
+            bool fit = i == 0 ? fits[k] : i == 1 ? wide_fits[k] : k == 0;
             assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &k, 1, &d, NULL), fit ? BW_OK : BW_INVALID_ARGUMENT);
-            if (fit && i == 0)
+            if (fit && i == 0) {
                 assert_true((double)to == values[k]);
-            if (fit && i > 0)
+            }
+            if (fit && i > 0) {
                 assert_int_equal(to, 2147483647);
+            }
         }
         world_end(&w);
     }
@@ -254,11 +272,11 @@ static void test_floats_pass(void **state)
     (void)state;
     const uint32_t bits[] = {0x7fc01234, 0x7f800000, 0xff800000, 0x80000000, 0x00000001, 0x3f800000};
     uint32_t to[6];
-    const bw_array x = {.data = bits, .dtype = BW_F32, .rank = 2, .shape = {1, 6}};
+    bw_array x = {.data = bits, .dtype = BW_F32, .rank = 2, .shape = {1, 6}};
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &x, NULL, NULL);
-    const bwi_destination d = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = 6, .block = 6};
+    bwi_destination d = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = 6, .block = 6};
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &(int64_t){0}, 1, &d, NULL), BW_OK);
     assert_memory_equal(to, bits, sizeof bits);
     world_end(&w);
@@ -280,8 +298,9 @@ static void test_scale(void **state)
         assert_true(world_begin(&w, bytes, size));
         bw_dataset *dataset = bw_read(w.ctx, names[i], &options);
         float *x = gather_all(dataset, 0, &count);
-        for (int64_t k = 0; k < count; k++)
+        for (int64_t k = 0; k < count; k++) {
             assert_true(x[k] == (firsts[i] + (float)(k % 101)) / 4);
+        }
         float *y = gather_all(dataset, 1, &count);
         assert_true(y[4] == 4.0f);
         float *weights = gather_all(dataset, 2, &count);

@@ -15,8 +15,9 @@ static void compare(const bw_dataset *dataset, int field, const bw_dataset *righ
     int64_t count, expected_count;
     float *values = gather_all(dataset, field, &count), *expected = gather_all(right, other, &expected_count);
     assert_int_equal(count, expected_count);
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         assert_true(values[i] == (scale == 1.0f ? expected[i] : (float)(int)(expected[i] * scale)));
+    }
     free(values);
     free(expected);
 }
@@ -31,12 +32,14 @@ static void test_values(void **state)
         char path[1024];
         snprintf(path, sizeof path, FOLDER "%s", files[i]);
         bw_dataset *dataset = bw_read(ctx, path, NULL);
-        if (!dataset)
+        if (!dataset) {
             fail_msg("%s", bw_message(ctx));
+        }
         assert_int_equal(bw_dataset_count(dataset), 6);
         assert_int_equal(bwi_dataset_fields(dataset), 3);
-        for (int field = 0; field < 3; field++)
+        for (int field = 0; field < 3; field++) {
             compare(dataset, field, right, field, 1);
+        }
     }
     bw_dataset *bytes = bw_read(ctx, FOLDER "bytes.h5", NULL);
     assert_int_equal(bwi_dataset_field(bytes, 0)->dtype, BW_I8);
@@ -109,12 +112,13 @@ static bool read_all(const unsigned char *bytes, size_t size)
     bw_dataset *dataset = bw_read(w.ctx, "a.h5", NULL);
     int64_t count;
     assert_true(dataset || bw_message(w.ctx)[0]);
-    for (int field = 0; dataset && field < bwi_dataset_fields(dataset); field++)
+    for (int field = 0; dataset && field < bwi_dataset_fields(dataset); field++) {
         free(gather_all(dataset, field, &count));
+    }
     bwi_pending(w.ctx);
     assert_true(w.largest < (size_t)8 << 20);
     world_end(&w);
-    return dataset != NULL;
+    return dataset;
 }
 
 static void test_cut_and_changed(void **state)
@@ -125,11 +129,12 @@ static void test_cut_and_changed(void **state)
         size_t size;
         unsigned char *bytes = load(BW_TEST_DATA "/samples", files[i], &size);
         assert_true(read_all(bytes, size));
-        const size_t step = size < 10000 ? 1 : 7;
-        for (size_t cut = 0; cut < size; cut += 37 * step)
+        size_t step = size < 10000 ? 1 : 7;
+        for (size_t cut = 0; cut < size; cut += 37 * step) {
             assert_false(read_all(bytes, cut));
+        }
         for (size_t at = 0; at < size; at += 3 * step) {
-            const unsigned char byte = bytes[at];
+            unsigned char byte = bytes[at];
             bytes[at] = (unsigned char)(at % 2 ? byte ^ 1 << at % 8 : 255);
             (void)read_all(bytes, size);
             bytes[at] = byte;

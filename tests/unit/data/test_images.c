@@ -9,7 +9,7 @@ static char top[64], heard[4096];
 static void hear(void *user, bw_log_level level, const char *message)
 {
     (void)user;
-    const size_t used = strlen(heard);
+    size_t used = strlen(heard);
     snprintf(heard + used, sizeof heard - used, "%s%s\n", level == BW_LOG_WARNING ? "! " : "", message);
 }
 
@@ -102,8 +102,9 @@ static void test_shapes(void **state)
     assert_int_equal(shape[0] * 10000 + shape[1] * 100 + shape[2], 40501);
     float *values = gather_all(small, 0, &count);
     assert_int_equal(count, 6 * 20);
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         assert_true(values[i] >= 0 && values[i] <= 255);
+    }
     free(values);
     options.rank = 2;
     assert_int_equal(bw_dataset_shape(bw_read(ctx, path, &options), shape), 2);
@@ -194,9 +195,9 @@ static void test_refused(void **state)
     unlink(inside("a/1.png"));
     assert_int_equal(symlink(BW_TEST_DATA "/images/rgb.png", inside("a/1.png")), 0);
     unsigned char values[13 * 17 * 3 * 4];
-    const bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = 13 * 17 * 3, .block = 13 * 17 * 3};
+    bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = 13 * 17 * 3, .block = 13 * 17 * 3};
     char trouble[BWI_GATHER_TROUBLE] = "";
-    const int64_t zero = 0;
+    int64_t zero = 0;
     assert_int_not_equal(bwi_dataset_gather(dataset, 0, 0, &zero, 1, &to, trouble), BW_OK);
     assert_contains(trouble, "a/1.png): cannot read it");
     bw_close(ctx);
@@ -215,7 +216,7 @@ static void test_damaged(void **state)
     put_picture("a/3.jpg", "damaged.jpg");
     bw_dataset *dataset = bw_read(ctx, top, NULL);
     float values[13 * 17 * 3];
-    const bwi_destination to = {.data = values, .dtype = BW_F32, .h = 13, .w = 17, .c = 3, .block = 3};
+    bwi_destination to = {.data = values, .dtype = BW_F32, .h = 13, .w = 17, .c = 3, .block = 3};
     for (int64_t i = 1; i < 3; i++) {
         char trouble[BWI_GATHER_TROUBLE] = "", expected[128];
         assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &i, 1, &to, trouble), BW_DATA_LOSS);

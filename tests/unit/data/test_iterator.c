@@ -16,15 +16,16 @@ static void test_batches(void **state)
         bw_dataset *dataset = bw_batches(bw_shuffle(bw_from_arrays(w.ctx, &x, NULL, NULL), 3), sizes[i]);
         bw_iterator *iterator = bw_iterate(dataset, 2);
         assert_non_null(iterator);
-        const int64_t allocations = w.allocations;
+        int64_t allocations = w.allocations;
         bw_batch *batch;
         int64_t seen = 0;
         while (bw_next(iterator, &batch) == BW_OK) {
-            const int64_t left = COUNT - seen;
+            int64_t left = COUNT - seen;
             assert_int_equal(bw_batch_count(batch), left < sizes[i] ? left : sizes[i]);
             assert_ptr_equal(batch->dataset, dataset);
-            for (int64_t k = 0; k < batch->count; k++)
+            for (int64_t k = 0; k < batch->count; k++) {
                 assert_int_equal(batch->numbers[k], bwi_permute(3, 2, COUNT, seen + k));
+            }
             seen += batch->count;
         }
         assert_int_equal(seen, COUNT);
@@ -40,7 +41,7 @@ static void test_default_batch(void **state)
 {
     (void)state;
     static const float many[100] = {0};
-    const bw_array array = {.data = many, .dtype = BW_F32, .rank = 1, .shape = {100}};
+    bw_array array = {.data = many, .dtype = BW_F32, .rank = 1, .shape = {100}};
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &array, NULL, NULL);
@@ -86,8 +87,9 @@ static void test_state(void **state)
     assert_false(from_state.failed || to_state.failed);
     assert_int_equal(from_state.count, 2);
     bw_batch *batch;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         assert_int_equal(bw_next(from, &batch), BW_OK);
+    }
     int64_t number = -1;
     bwi_state_read(bwi_state_find(&from_state, "iterator/position"), &number);
     assert_int_equal(number, 12);
@@ -97,10 +99,11 @@ static void test_state(void **state)
     }
     for (;;) {
         bw_batch *other;
-        const bw_status status = bw_next(from, &batch);
+        bw_status status = bw_next(from, &batch);
         assert_int_equal(bw_next(to, &other), status);
-        if (status != BW_OK)
+        if (status != BW_OK) {
             break;
+        }
         assert_memory_equal(batch->numbers, other->numbers, (size_t)batch->count * sizeof *batch->numbers);
     }
     static const int64_t wrong[][2] = {{0, -1}, {0, COUNT + 1}, {-1, 0}, {1LL << 40, 0}};

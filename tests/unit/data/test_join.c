@@ -6,13 +6,13 @@ static const int32_t labels[10] = {0, 1, 0, 1, 0, 1, 0, 1, 0, 1};
 
 static bw_dataset *of_ten(bw_context *ctx)
 {
-    const bw_array x = {.data = ten, .dtype = BW_F32, .rank = 2, .shape = {10, 1}};
+    bw_array x = {.data = ten, .dtype = BW_F32, .rank = 2, .shape = {10, 1}};
     return bw_from_arrays(ctx, &x, NULL, NULL);
 }
 
 static bw_dataset *of_four(bw_context *ctx)
 {
-    const bw_array x = {.data = four, .dtype = BW_F32, .rank = 2, .shape = {4, 1}};
+    bw_array x = {.data = four, .dtype = BW_F32, .rank = 2, .shape = {4, 1}};
     return bw_from_arrays(ctx, &x, NULL, NULL);
 }
 
@@ -22,13 +22,15 @@ static void expect(const bw_dataset *dataset, int epoch, int field, const float 
     assert_int_equal(bw_dataset_count(dataset), count);
     int64_t numbers[64];
     float found[64];
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         numbers[i] = bwi_dataset_number(dataset, epoch, i);
-    const bwi_destination to = {.data = found, .dtype = BW_F32, .h = 1, .w = 1, .c = 1, .block = 1};
+    }
+    bwi_destination to = {.data = found, .dtype = BW_F32, .h = 1, .w = 1, .c = 1, .block = 1};
     assert_int_equal(bwi_dataset_gather(dataset, field, epoch, numbers, count, &to, NULL), BW_OK);
     for (int64_t i = 0; i < count; i++) {
-        if (found[i] != values[i])
+        if (found[i] != values[i]) {
             fail_msg("position %d: %g, expected %g", (int)i, (double)found[i], (double)values[i]);
+        }
     }
 }
 
@@ -60,12 +62,15 @@ static void test_shuffled(void **state)
     bw_dataset *repeated = bw_repeat(bw_shuffle(of_ten(ctx), 5), 2);
     for (int epoch = 0; epoch < 5; epoch++) {
         int seen[14] = {0}, turns[20] = {0}, moved = 0;
-        for (int64_t i = 0; i < 14; i++)
+        for (int64_t i = 0; i < 14; i++) {
             seen[bwi_dataset_number(joined, epoch, i)]++;
-        for (int64_t i = 0; i < 20; i++)
+        }
+        for (int64_t i = 0; i < 20; i++) {
             turns[bwi_dataset_number(repeated, epoch, i)]++;
-        for (int i = 0; i < 20; i++)
+        }
+        for (int i = 0; i < 20; i++) {
             assert_int_equal(i < 14 ? seen[i] : turns[i], 1);
+        }
         for (int64_t i = 0; i < 10; i++) {
             assert_int_equal(bwi_dataset_number(repeated, epoch, i), bwi_permute(5, 2 * (uint64_t)epoch, 10, i));
             assert_int_equal(bwi_dataset_number(repeated, epoch, i + 10), 10 + bwi_permute(5, 2 * (uint64_t)epoch + 1, 10, i));
@@ -80,9 +85,9 @@ static void test_refused(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL), *other = bw_open(NULL);
-    const bw_array x = {.data = ten, .dtype = BW_F32, .rank = 2, .shape = {5, 2}};
-    const bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {10}};
-    const bw_array z = {.data = ten, .dtype = BW_F32, .rank = 2, .shape = {10, 1}};
+    bw_array x = {.data = ten, .dtype = BW_F32, .rank = 2, .shape = {5, 2}};
+    bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {10}};
+    bw_array z = {.data = ten, .dtype = BW_F32, .rank = 2, .shape = {10, 1}};
     assert_failed(ctx, bw_concatenate(of_ten(ctx), bw_from_arrays(ctx, &x, NULL, NULL)), BW_INVALID_ARGUMENT,
                   "concatenate: array x of one has shape (1,), array x of the other (2,)");
     assert_failed(ctx, bw_concatenate(of_ten(ctx), bw_from_arrays(ctx, &z, &y, NULL)), BW_INVALID_ARGUMENT,
@@ -145,8 +150,9 @@ static void test_batches(void **state)
     expect_batches(bw_skip(both, 8), 0, (const int64_t[]){2, 2, 2}, 3);
     expect_batches(bw_shard(bw_batches(of_ten(ctx), 3), 2, 1), 0, (const int64_t[]){3, 2}, 2);
     static const char *const bad[] = {"", "0", "-1", "x", "3,", "3@1", "3@0,4@0", "3@0,4", "3@0,4@-1", "4,5@2"};
-    for (size_t i = 0; i < BWI_COUNT(bad); i++)
+    for (size_t i = 0; i < BWI_COUNT(bad); i++) {
         assert_failed(ctx, bw_batch_sizes(of_ten(ctx), bad[i], false), BW_INVALID_ARGUMENT, "batch sizes '");
+    }
     bw_close(ctx);
 }
 
@@ -157,8 +163,9 @@ static void expect_windows(bw_dataset *dataset, bwi_batching how, const int64_t 
     assert_int_equal(bwi_dataset_windows(dataset, &how, &made), BW_OK);
     assert_int_equal(bwi_dataset_batch_count(made, 0), count);
     int64_t largest = 0;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         largest = sizes[i] > largest ? sizes[i] : largest;
+    }
     assert_true(bwi_dataset_largest_batch(made) >= largest);
     expect_batches(made, 0, sizes, count);
     bw_dataset_free(dataset);
@@ -206,14 +213,17 @@ static void test_allocation_fails(void **state)
         w.allocation_fail = w.allocations + nth;
         bw_dataset *dataset =
             bw_batch_sizes(bw_repeat(bw_zip(bw_concatenate(of_ten(w.ctx), of_four(w.ctx)), of_ten(w.ctx)), 2), "3", 0);
-        const bool failed = w.allocations >= w.allocation_fail;
-        if (failed)
+        bool failed = w.allocations >= w.allocation_fail;
+        if (failed) {
             assert_failed(w.ctx, dataset, BW_RESOURCE_EXHAUSTED, "cannot allocate");
-        if (failed)
+        }
+        if (failed) {
             assert_int_equal(w.live, 1);
+        }
         world_end(&w);
-        if (!failed)
+        if (!failed) {
             break;
+        }
     }
 }
 

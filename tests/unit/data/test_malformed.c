@@ -104,13 +104,14 @@ static void test_rows(void **state)
         const struct malformed *row = &rows[i];
         size_t size = row->size;
         unsigned char *loaded = row->bytes[0] == '/' ? load(BW_TEST_DATA, row->bytes + 1, &size) : NULL;
-        if (row->cut == NPY_HEADER)
+        if (row->cut == NPY_HEADER) {
             loaded = npy_header(row->bytes, &size);
+        }
         world w = {0};
-        const bool cut = row->cut && row->cut != NPY_HEADER;
+        bool cut = row->cut && row->cut != NPY_HEADER;
         assert_true(world_begin(&w, loaded ? loaded : (const unsigned char *)row->bytes, cut ? row->cut : size));
         bw_dataset *dataset = bw_read(w.ctx, row->path, NULL);
-        const bw_status status = dataset ? BW_OK : bwi_pending(w.ctx);
+        bw_status status = dataset ? BW_OK : bwi_pending(w.ctx);
         if (status != row->status || !strstr(bw_message(w.ctx), row->part)) {
             print_error("row %zu, %s: expected %d '%s', found %d '%s'\n", i, row->path, (int)row->status, row->part, (int)status,
                         bw_message(w.ctx));
@@ -128,7 +129,7 @@ static void test_long_record(void **state)
 {
     (void)state;
     unsigned char bytes[64] = {[6] = 1}; /* 2^48 bytes */
-    const uint32_t crc = bwi_crc32c(bytes, 8), masked = (crc >> 15 | crc << 17) + 0xa282ead8u;
+    uint32_t crc = bwi_crc32c(bytes, 8), masked = (crc >> 15 | crc << 17) + 0xa282ead8u;
     memcpy(bytes + 8, &masked, sizeof masked);
     static const char *const paths[] = {"a.tfrecord", "tfrecord:-"};
     for (size_t i = 0; i < BWI_COUNT(paths); i++) {

@@ -8,8 +8,8 @@ static const int64_t labels[4] = {5, 6, 7, 8};
 
 static bw_dataset *images(bw_context *ctx)
 {
-    const bw_array x = {.data = pixels, .dtype = BW_U8, .rank = 2, .shape = {4, 2}};
-    const bw_array y = {.data = labels, .dtype = BW_I64, .rank = 1, .shape = {4}};
+    bw_array x = {.data = pixels, .dtype = BW_U8, .rank = 2, .shape = {4, 2}};
+    bw_array y = {.data = labels, .dtype = BW_I64, .rank = 1, .shape = {4}};
     return bw_from_arrays(ctx, &x, &y, NULL);
 }
 
@@ -17,8 +17,9 @@ static bool halve(void *user, bw_sample *sample, const void *const *from, void *
 {
     const float *x = from[0];
     (void)user;
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 2; k++) {
         ((float *)to[0])[k] = x[k] / 2;
+    }
     return *(const int32_t *)from[1] == 5 + (int)sample->number && *(const int32_t *)to[1] == *(const int32_t *)from[1];
 }
 
@@ -34,8 +35,9 @@ static bool widen(void *user, bw_sample *sample, const void *const *from, void *
 {
     const float *x = from[0];
     (void)user, (void)sample;
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 4; k++) {
         ((float *)to[0])[k] = x[k % 2] + (float)k;
+    }
     ((float *)to[1])[*(const int32_t *)from[1]] = 1; /* zero otherwise */
     return true;
 }
@@ -43,8 +45,9 @@ static bool widen(void *user, bw_sample *sample, const void *const *from, void *
 static bool refuse_two(void *user, bw_sample *sample, const void *const *from, void *const *to)
 {
     (void)user, (void)from, (void)to;
-    if (sample->number == 2)
+    if (sample->number == 2) {
         snprintf(sample->trouble, BW_TROUBLE, "too dark");
+    }
     return sample->number != 2;
 }
 
@@ -58,12 +61,14 @@ static void test_same_fields(void **state)
     assert_int_equal(bwi_dataset_field(dataset, 1)->dtype, BW_I32);
     int64_t n;
     float *x = gather_all(dataset, 0, &n);
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
         assert_true(x[i] == (float)pixels[i] / 4);
+    }
     free(x);
     float *y = gather_all(dataset, 1, &n);
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
         assert_true(y[i] == (float)labels[i]);
+    }
     free(y);
     bw_close(ctx);
 }
@@ -85,12 +90,13 @@ static void test_other_fields(void **state)
     assert_true(x[4] == 10 && x[5] == 21 && x[6] == 12 && x[7] == 23);
     free(x);
     y = gather_all(dataset, 1, &n);
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
         assert_true(y[i] == (i % 10 == labels[i / 10] ? 1.0f : 0.0f));
+    }
     free(y);
     /* In blocks of channels, as a layer wants them. */
     float tile[2 * 8];
-    const bwi_destination to = {.data = tile, .dtype = BW_F32, .h = 2, .w = 1, .c = 2, .block = 4};
+    bwi_destination to = {.data = tile, .dtype = BW_F32, .h = 2, .w = 1, .c = 2, .block = 4};
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, (const int64_t[]){1, 0}, 2, &to, NULL), BW_OK);
     assert_true(tile[0] == 10 && tile[1] == 21 && tile[2] == 0 && tile[4] == 12 && tile[5] == 23 && tile[8] == 0);
     bw_close(ctx);
@@ -113,8 +119,9 @@ static void test_random_streams(void **state)
             to.data = again;
             assert_int_equal(bwi_dataset_gather(two, 0, epoch, &k, 1, &to, NULL), BW_OK);
             assert_memory_equal(again, seen[epoch][k], sizeof again);
-            for (int64_t other = 0; other < k; other++)
+            for (int64_t other = 0; other < k; other++) {
                 assert_true(seen[epoch][other][0] != seen[epoch][k][0]);
+            }
         }
     }
     assert_true(seen[0][0][0] != seen[1][0][0]);
@@ -128,7 +135,7 @@ static void test_failures(void **state)
     bw_dataset *dataset = bw_map(images(ctx), refuse_two, NULL, NULL);
     float x[8];
     char trouble[BWI_GATHER_TROUBLE] = "";
-    const bwi_destination to = {.data = x, .dtype = BW_F32, .h = 1, .w = 1, .c = 2, .block = 2};
+    bwi_destination to = {.data = x, .dtype = BW_F32, .h = 1, .w = 1, .c = 2, .block = 2};
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, (const int64_t[]){0, 1, 2, 3}, 4, &to, trouble), BW_INVALID_ARGUMENT);
     assert_string_equal(trouble, "sample 2: the map function failed: too dark");
     assert_failed(ctx, bw_map(images(ctx), NULL, NULL, NULL), BW_INVALID_ARGUMENT, "map needs a function");
@@ -157,13 +164,15 @@ static void test_allocation_fails(void **state)
         assert_true(world_begin(&w, NULL, 0));
         w.allocation_fail = nth;
         bw_dataset *dataset = bw_map(images(w.ctx), halve, NULL, NULL);
-        const bool failed = w.allocations >= nth;
-        if (failed)
+        bool failed = w.allocations >= nth;
+        if (failed) {
             assert_failed(w.ctx, dataset, BW_RESOURCE_EXHAUSTED, "cannot allocate");
+        }
         assert_int_equal(failed ? w.live : 1, 1);
         world_end(&w);
-        if (!failed)
+        if (!failed) {
             break;
+        }
         assert_true(nth < 50);
     }
 }
@@ -173,15 +182,15 @@ static void test_random(void **state)
     (void)state;
     bw_random random = {.seed = 1, .stream = 2}, copy;
     double sum = 0, square = 0, normal = 0, normal_square = 0;
-    const int count = 20000;
+    int count = 20000;
     for (int i = 0; i < count; i++) {
-        const double u = (double)bw_random_uniform(&random);
+        double u = (double)bw_random_uniform(&random);
         assert_true(u >= 0 && u < 1);
         sum += u;
         square += u * u;
     }
     for (int i = 0; i < count; i++) {
-        const double z = (double)bw_random_normal(&random);
+        double z = (double)bw_random_normal(&random);
         normal += z;
         normal_square += z * z;
     }
@@ -196,13 +205,16 @@ static void test_random(void **state)
         below[bw_random_below(&random, 5)]++;
     }
     assert_true(seen[1] == 0 && seen[3] == 0 && abs(seen[0] - count / 4) < 300);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         assert_true(abs(below[i] - count / 5) < 300);
+    }
     bool at[50] = {false};
-    for (int64_t i = 0; i < 50; i++)
+    for (int64_t i = 0; i < 50; i++) {
         at[bw_random_permute(3, 50, i)] = true;
-    for (int i = 0; i < 50; i++)
+    }
+    for (int i = 0; i < 50; i++) {
         assert_true(at[i]);
+    }
     assert_true(bw_random_permute(3, 50, 50) == -1 && bw_random_permute(3, 50, -1) == -1);
 }
 

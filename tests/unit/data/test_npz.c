@@ -7,10 +7,12 @@
 /* The formula of make_npz.py. */
 static float expected(const char *type, int64_t k)
 {
-    if (strncmp(type, "bool", 4) == 0)
+    if (strncmp(type, "bool", 4) == 0) {
         return k % 3 == 0 ? 1.0f : 0.0f;
-    if (type[0] == 'u')
+    }
+    if (type[0] == 'u') {
         return (float)(k % 101);
+    }
     return (float)(k % 101 - 50) + (type[0] == 'f' ? 0.5f : 0.0f);
 }
 
@@ -19,8 +21,9 @@ static void check_x(const bw_dataset *dataset, int field, const char *type, int6
     int64_t count;
     float *x = gather_all(dataset, field, &count);
     assert_int_equal(count, values);
-    for (int64_t k = 0; k < count; k++)
+    for (int64_t k = 0; k < count; k++) {
         assert_float_equal(x[k], expected(type, k), 0);
+    }
     free(x);
 }
 
@@ -46,8 +49,9 @@ static void check_file(const char *name, const char *type, bw_dtype dtype)
     unsigned char *bytes = load(BW_TEST_DATA, name, &size);
     assert_true(world_begin(&w, bytes, size));
     bw_dataset *dataset = bw_read(w.ctx, name, NULL);
-    if (!dataset)
+    if (!dataset) {
         fail_msg("%s", bw_message(w.ctx));
+    }
     const bwi_field *x = bwi_dataset_field(dataset, 0);
     assert_int_equal(bw_dataset_count(dataset), SAMPLES);
     assert_int_equal(bwi_dataset_fields(dataset), 3);
@@ -97,7 +101,7 @@ static void test_named(void **state)
     bw_dataset *dataset = bw_read(w.ctx, "named.npz", NULL);
     assert_non_null(dataset);
     assert_int_equal(bwi_dataset_fields(dataset), 5);
-    const int left = bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0), right = bwi_dataset_find(dataset, BWI_ROLE_INPUT, 1);
+    int left = bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0), right = bwi_dataset_find(dataset, BWI_ROLE_INPUT, 1);
     assert_string_equal(bwi_dataset_field(dataset, left)->name, "left");
     assert_string_equal(bwi_dataset_field(dataset, right)->name, "right");
     assert_int_equal(bwi_dataset_find(dataset, BWI_ROLE_INPUT, 2), -1);
@@ -123,7 +127,7 @@ static void test_in_place(void **state)
         size_t size;
         unsigned char *bytes = load(BW_TEST_DATA, cases[i].name, &size);
         assert_true(world_begin(&w, bytes, size));
-        const int64_t before = w.live;
+        int64_t before = w.live;
         bw_dataset *dataset = bw_read(w.ctx, cases[i].name, NULL);
         assert_non_null(dataset);
         int64_t left = 2 + (cases[i].in_place ? 2 : 3); /* object and columns; the mapping and its record, or each array */
@@ -146,23 +150,27 @@ static void test_digits(void **state)
     bw_read_options options = BW_READ_OPTIONS_DEFAULT;
     options.scale = 1.0 / 16;
     bw_dataset *dataset = bw_read(ctx, BW_DATA "/digits.npz", &options);
-    if (!dataset)
+    if (!dataset) {
         fail_msg("%s", bw_message(ctx));
+    }
     assert_int_equal(bw_dataset_count(dataset), 1797);
     int64_t shape[BW_MAX_RANK], count;
     assert_int_equal(bw_dataset_shape(dataset, shape), 3);
     assert_true(shape[0] == 8 && shape[1] == 8 && shape[2] == 1);
     float *x = gather_all(dataset, 0, &count);
     double sum = 0;
-    for (int64_t k = 0; k < count; k++)
+    for (int64_t k = 0; k < count; k++) {
         sum += (double)x[k];
+    }
     assert_true(sum * 16 == 561718.0); /* the sum of the csv file's pixels */
-    for (int k = 0; k < 8; k++)
+    for (int k = 0; k < 8; k++) {
         assert_float_equal(x[k] * 16, first_row[k], 0);
+    }
     float *y = gather_all(dataset, bwi_dataset_find(dataset, BWI_ROLE_TARGET, 0), &count);
     int found[10] = {0};
-    for (int64_t k = 0; k < count; k++)
+    for (int64_t k = 0; k < count; k++) {
         found[(int)y[k]]++;
+    }
     assert_memory_equal(found, classes, sizeof classes);
     free(x);
     free(y);
@@ -223,7 +231,7 @@ static bool survives(const unsigned char *bytes, size_t size, const char *type)
     world w = {0};
     assert_true(world_begin(&w, bytes, size));
     bw_dataset *dataset = bw_read(w.ctx, "damaged.npz", NULL);
-    const bool read = dataset != NULL;
+    bool read = dataset;
     if (read) {
         check_x(dataset, 0, type, VALUES);
     } else {
@@ -241,8 +249,9 @@ static void test_truncated(void **state)
     for (size_t i = 0; i < BWI_COUNT(names); i++) {
         size_t size;
         unsigned char *bytes = load(BW_TEST_DATA, names[i], &size);
-        for (size_t length = 0; length < size; length++)
+        for (size_t length = 0; length < size; length++) {
             assert_false(survives(bytes, length, "int8"));
+        }
         assert_true(survives(bytes, size, "int8"));
         free(bytes);
     }
@@ -316,15 +325,17 @@ static void test_io_fails(void **state)
         world w = {.io_fail = nth};
         assert_true(world_begin(&w, bytes, size));
         bw_dataset *dataset = bw_read(w.ctx, "a.npz", NULL);
-        if (dataset)
+        if (dataset) {
             check_x(dataset, 0, "float32", VALUES);
-        else
+        } else {
             assert_int_not_equal(bwi_pending(w.ctx), BW_OK);
-        failures += dataset == NULL;
-        const bool last = w.io_calls < nth;
+        }
+        failures += !dataset;
+        bool last = w.io_calls < nth;
         world_end(&w);
-        if (last)
+        if (last) {
             break;
+        }
     }
     assert_int_equal(failures, 3); /* open, size and map; nothing is lost when close fails */
     free(bytes);
@@ -343,13 +354,15 @@ static void test_allocation_fails(void **state)
             assert_true(world_begin(&w, bytes, size));
             bw_dataset *dataset = bw_batches(bw_take(bw_shuffle(bw_read(w.ctx, "a.npz", NULL), 1), 4), 2);
             bw_iterator *iterator = bw_iterate(dataset, 0);
-            if (!iterator)
+            if (!iterator) {
                 assert_int_equal(bwi_pending(w.ctx), BW_RESOURCE_EXHAUSTED);
-            failures += iterator == NULL;
-            const bool last = w.allocations < nth;
+            }
+            failures += !iterator;
+            bool last = w.allocations < nth;
             world_end(&w);
-            if (last)
+            if (last) {
                 break;
+            }
         }
         assert_true(failures >= 10);
         free(bytes);

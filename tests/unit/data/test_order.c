@@ -18,7 +18,7 @@ static bw_dataset *plain(world *w)
 static void mark(const bw_dataset *dataset, int epoch, int *seen)
 {
     for (int64_t i = 0; i < bw_dataset_count(dataset); i++) {
-        const int64_t number = bwi_dataset_number(dataset, epoch, i);
+        int64_t number = bwi_dataset_number(dataset, epoch, i);
         assert_in_range(number, 0, COUNT - 1);
         assert_int_equal(seen[number]++, 0);
     }
@@ -49,8 +49,9 @@ static void test_ranges(void **state)
     world w = {0};
     bw_dataset *dataset = bw_take(bw_skip(bw_take(plain(&w), 50), 20), 10);
     assert_int_equal(bw_dataset_count(dataset), 10);
-    for (int64_t i = 0; i < 10; i++)
+    for (int64_t i = 0; i < 10; i++) {
         assert_int_equal(bwi_dataset_number(dataset, 3, i), 20 + i);
+    }
     dataset = bw_skip(bw_take(dataset, 1000), 0); /* more than there is: all */
     assert_int_equal(bw_dataset_count(dataset), 10);
     world_end(&w);
@@ -65,7 +66,7 @@ static void test_composed(void **state)
     assert_int_equal(bw_dataset_count(dataset), 50);
     for (int epoch = 0; epoch < 3; epoch++) {
         for (int64_t i = 0; i < 50; i++) {
-            const int64_t inner = bwi_permute(12, (uint64_t)epoch, 50, i) + 30;
+            int64_t inner = bwi_permute(12, (uint64_t)epoch, 50, i) + 30;
             assert_int_equal(bwi_dataset_number(dataset, epoch, i), bwi_permute(11, (uint64_t)epoch, 80, inner) + 5);
         }
     }
@@ -122,10 +123,12 @@ static void test_split_in_order(void **state)
     assert_int_equal(bw_dataset_count(training), 77); /* floor(97 * 0.8) */
     assert_int_equal(bw_dataset_count(validation), 20);
     assert_int_equal(bwi_dataset_batch(training), 5);
-    for (int64_t i = 0; i < 77; i++)
+    for (int64_t i = 0; i < 77; i++) {
         assert_int_equal(bwi_dataset_number(training, 2, i), i);
-    for (int64_t i = 0; i < 20; i++)
+    }
+    for (int64_t i = 0; i < 20; i++) {
         assert_int_equal(bwi_dataset_number(validation, 2, i), 77 + i);
+    }
     bw_dataset_free(dataset);
     assert_int_equal(bwi_dataset_number(validation, 2, 0), 77);
     bw_dataset_free(training);
@@ -152,18 +155,21 @@ static void test_split_shuffled(void **state)
         assert_memory_equal(train, first, sizeof first);
         mark(training, epoch, all);
         mark(validation, epoch, all);
-        for (int i = 0; i < COUNT; i++)
+        for (int i = 0; i < COUNT; i++) {
             sum += all[i];
+        }
         assert_int_equal(sum, 90);
         for (int64_t i = 0; i < 67; i++) {
             assert_int_equal(bwi_dataset_number(training, epoch, i), bwi_dataset_number(again, epoch, i));
             moved += bwi_dataset_number(training, epoch, i) != bwi_dataset_number(training, epoch + 1, i);
         }
-        for (int64_t i = 0; i < 23; i++)
+        for (int64_t i = 0; i < 23; i++) {
             assert_int_equal(bwi_dataset_number(validation, epoch, i), bwi_dataset_number(rest, 0, i));
+        }
     }
-    for (int64_t i = 0; i < 23; i++)
+    for (int64_t i = 0; i < 23; i++) {
         tail += bwi_dataset_number(validation, 0, i) >= 67;
+    }
     assert_true(moved > 600);
     assert_true(tail < 20); /* a random share, not the last samples */
     world_end(&w);
@@ -191,7 +197,7 @@ static void test_split_allocation_fails(void **state)
     for (int64_t nth = 1; nth <= 3; nth++) {
         world w = {0};
         bw_dataset *dataset = bw_shuffle(plain(&w), 1), *training, *validation;
-        const int64_t before = w.live;
+        int64_t before = w.live;
         w.allocation_fail = w.allocations + nth;
         assert_int_equal(bw_split(dataset, 0.5, &training, &validation), BW_RESOURCE_EXHAUSTED);
         assert_null(training);
@@ -215,8 +221,9 @@ static void test_numbers_ahead(void **state)
             for (int64_t n = 1; n <= COUNT - 5 - firsts[f]; n = n * 2 + 1) {
                 const int64_t *numbers = bwi_numbers_ahead(&ahead, dataset, epoch, firsts[f], n);
                 assert_non_null(numbers);
-                for (int64_t i = 0; i < n; i++)
+                for (int64_t i = 0; i < n; i++) {
                     assert_int_equal(numbers[i], bwi_dataset_number(dataset, epoch, firsts[f] + i));
+                }
             }
         }
     }

@@ -32,8 +32,9 @@ static void test_options(void **state)
     assert_failed(w.ctx, bw_read(w.ctx, "a.npz", &options), BW_INVALID_ARGUMENT, "scaled by inf");
     options.scale = 0; /* a real zero stays a zero */
     float *x = gather_all(bw_read(w.ctx, "a.npz", &options), 0, &count);
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         assert_true(x[i] == 0.0f);
+    }
     free(x);
     options.size = 0;
     assert_failed(w.ctx, bw_read(w.ctx, "a.npz", &options), BW_INVALID_ARGUMENT, "bw_read_options");

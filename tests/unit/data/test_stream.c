@@ -16,8 +16,9 @@ static int count(void *user, bw_sample *sample, void *const *values)
         snprintf(sample->trouble, BW_TROUBLE, "out of ideas");
         return -1;
     }
-    if (sample->number == c->last)
+    if (sample->number == c->last) {
         return 0;
+    }
     ((int64_t *)values[0])[0] = sample->number;
     ((int64_t *)values[0])[1] = -sample->number;
     *(uint8_t *)values[1] = (uint8_t)(sample->number % 3);
@@ -29,12 +30,13 @@ static const bw_field fields[] = {{"x", {.dtype = BW_I64, .rank = 2, .shape = {0
 static void expect(const bw_dataset *dataset, const int64_t *numbers, int64_t n)
 {
     float *x = malloc((size_t)n * 2 * sizeof *x), *y = malloc((size_t)n * sizeof *y);
-    const bwi_destination to = {.data = x, .dtype = BW_F32, .h = 1, .w = 1, .c = 2, .block = 2};
-    const bwi_destination target = {.data = y, .dtype = BW_F32, .h = 1, .w = 1, .c = 1, .block = 1};
+    bwi_destination to = {.data = x, .dtype = BW_F32, .h = 1, .w = 1, .c = 2, .block = 2};
+    bwi_destination target = {.data = y, .dtype = BW_F32, .h = 1, .w = 1, .c = 1, .block = 1};
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, numbers, n, &to, NULL), BW_OK);
     assert_int_equal(bwi_dataset_gather(dataset, 1, 0, numbers, n, &target, NULL), BW_OK);
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
         assert_true(x[2 * i] == (float)numbers[i] && x[2 * i + 1] == -(float)numbers[i] && y[i] == (float)(numbers[i] % 3));
+    }
     free(x);
     free(y);
 }
@@ -48,7 +50,7 @@ static int64_t walk(bw_dataset *dataset, int epoch, int *seen, int64_t room, int
     int64_t all = 0;
     memset(seen, 0, (size_t)room * sizeof *seen);
     while ((status = bw_next(iterator, &batch)) == BW_OK) {
-        const bwi_walk piece = {.epoch = epoch, .first = batch->first, .count = batch->count, .tile = 8, .lanes = 1, .workers = 1};
+        bwi_walk piece = {.epoch = epoch, .first = batch->first, .count = batch->count, .tile = 8, .lanes = 1, .workers = 1};
         assert_int_equal(bwi_dataset_begin(dataset, &piece), BW_OK);
         expect(dataset, batch->numbers, batch->count);
         for (int64_t i = 0; i < batch->count; i++, all++) {
@@ -79,15 +81,17 @@ static void test_endless(void **state)
             dataset->block = 64;
         }
         dataset = bw_take(dataset, 300);
-        if (shuffles == 1)
+        if (shuffles == 1) {
             dataset = bw_shuffle(dataset, 5);
+        }
         dataset = bw_batches(dataset, 32);
         assert_int_equal(bw_dataset_count(dataset), -1);
         assert_int_equal(c.asked, 0);
         for (int epoch = 0; epoch < 3; epoch++) {
             assert_int_equal(walk(dataset, epoch, seen, shuffles == 2 ? 320 : 300, numbers), 300);
-            for (int i = 0; i < (shuffles == 2 ? 256 : 300); i++)
+            for (int i = 0; i < (shuffles == 2 ? 256 : 300); i++) {
                 assert_int_equal(seen[i], 1);
+            }
             assert_int_equal(bw_dataset_count(dataset), 300);
         }
         assert_int_equal(c.asked, shuffles == 2 ? 320 : 300);
@@ -109,10 +113,12 @@ static void test_blocks(void **state)
         dataset = bw_batches(dataset, turn ? 7 : 64); /* the order does not depend on batches */
         for (int epoch = 0; epoch < 2; epoch++) {
             assert_int_equal(walk(dataset, epoch, seen, MOST, turn ? again : numbers[epoch]), 970);
-            for (int i = 0; i < 970; i++)
+            for (int i = 0; i < 970; i++) {
                 assert_int_equal(seen[i], 1);
-            if (turn)
+            }
+            if (turn) {
                 assert_memory_equal(again, numbers[epoch], 970 * sizeof *again);
+            }
         }
         bw_close(ctx);
     }
@@ -136,8 +142,9 @@ static void test_finished(void **state)
     dataset->block = 10;
     assert_int_equal(bwi_dataset_finish(dataset), BW_OK);
     assert_int_equal(bw_dataset_count(dataset), 200);
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 200; i++) {
         assert_int_equal(bwi_dataset_number(dataset, 0, i), bwi_permute(9, 0, 200, i));
+    }
     bw_close(ctx);
 }
 
@@ -151,8 +158,8 @@ static void test_failures(void **state)
     assert_int_equal(bwi_pending(ctx), BW_INVALID_ARGUMENT);
     assert_non_null(strstr(bw_message(ctx), "sample 40: the generator failed: out of ideas"));
     bw_dataset *dataset = bw_batches(bw_from_generator(ctx, fields, 2, count, &c), 16);
-    const bwi_walk first = {.count = 16, .tile = 8, .lanes = 1, .workers = 1};
-    const bwi_walk third = {.first = 32, .count = 16, .tile = 8, .lanes = 1, .workers = 1};
+    bwi_walk first = {.count = 16, .tile = 8, .lanes = 1, .workers = 1};
+    bwi_walk third = {.first = 32, .count = 16, .tile = 8, .lanes = 1, .workers = 1};
     assert_int_equal(bwi_dataset_begin(dataset, &first), BW_OK);
     for (int again = 0; again < 2; again++) {
         assert_int_equal(bwi_dataset_begin(dataset, &third), BW_INVALID_ARGUMENT);
@@ -194,15 +201,17 @@ static void test_allocation_fails(void **state)
         assert_true(world_begin(&w, NULL, 0));
         w.allocation_fail = w.allocations + nth;
         bw_dataset *dataset = bw_batches(bw_take(bw_shuffle(bw_from_generator(w.ctx, fields, 2, count, &c), 3), 150), 150);
-        const bwi_walk piece = {.count = 150, .tile = 8, .lanes = 1, .workers = 1};
-        const bw_status status = dataset ? bwi_dataset_begin(dataset, &piece) : bwi_pending(w.ctx);
-        const bool failed = w.allocations >= w.allocation_fail;
+        bwi_walk piece = {.count = 150, .tile = 8, .lanes = 1, .workers = 1};
+        bw_status status = dataset ? bwi_dataset_begin(dataset, &piece) : bwi_pending(w.ctx);
+        bool failed = w.allocations >= w.allocation_fail;
         assert_int_equal(status, failed ? BW_RESOURCE_EXHAUSTED : BW_OK);
-        if (dataset && failed) /* there may be room later */
+        if (dataset && failed) { /* there may be room later */
             assert_int_equal(bwi_dataset_begin(dataset, &piece), BW_OK);
+        }
         world_end(&w);
-        if (!failed)
+        if (!failed) {
             break;
+        }
     }
 }
 

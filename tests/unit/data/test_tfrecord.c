@@ -50,10 +50,12 @@ static void test_packed_and_shards(void **state)
     bw_dataset *right = bw_read(ctx, FOLDER "numbers.npz", NULL);
     for (size_t i = 0; i < BWI_COUNT(paths); i++) {
         bw_dataset *found = bw_read(ctx, paths[i], NULL);
-        if (!found)
+        if (!found) {
             fail_msg("%s", bw_message(ctx));
-        for (int role = 0; role < 3; role++)
+        }
+        for (int role = 0; role < 3; role++) {
             compare(found, right, (bwi_role)role);
+        }
     }
     bw_read_options options = BW_READ_OPTIONS_DEFAULT;
     options.take = 4;
@@ -79,8 +81,9 @@ static void test_standard_input(void **state)
     assert_int_equal(bw_dataset_count(stream), -1);
     assert_int_equal(bwi_dataset_finish(stream), BW_OK);
     assert_int_equal(bw_dataset_count(stream), 7);
-    for (int role = 0; role < 3; role++)
+    for (int role = 0; role < 3; role++) {
         compare(stream, right, (bwi_role)role);
+    }
     char place[300];
     assert_contains(bwi_dataset_place(stream, 2, place, sizeof place), "standard input, record 2 at byte ");
     world_end(&w);
@@ -90,19 +93,21 @@ static void test_standard_input(void **state)
     assert_true(world_begin(&w, packed, packed_size));
     stream = bw_read(w.ctx, "tfrecord:-", NULL);
     assert_int_equal(bwi_dataset_finish(stream), BW_OK);
-    for (int role = 0; role < 3; role++)
+    for (int role = 0; role < 3; role++) {
         compare(stream, right, (bwi_role)role);
+    }
     world_end(&w);
     free(packed);
     for (size_t cut = 0; cut < size; cut++) {
         w = (world){0};
         assert_true(world_begin(&w, bytes, cut));
         stream = bw_read(w.ctx, "tfrecord:-", NULL);
-        const bw_status status = stream ? bwi_dataset_finish(stream) : bwi_pending(w.ctx);
-        if (status != BW_OK)
+        bw_status status = stream ? bwi_dataset_finish(stream) : bwi_pending(w.ctx);
+        if (status != BW_OK) {
             assert_contains(bw_message(w.ctx), cut ? "standard input: record" : "holds no records");
-        else
+        } else {
             assert_true(bw_dataset_count(stream) < 7);
+        }
         world_end(&w);
     }
     bw_close(ctx);
@@ -186,8 +191,8 @@ static void test_second_record(void **state)
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         char path[1024], trouble[BWI_GATHER_TROUBLE] = "";
         float values[90];
-        const int64_t one = 1, c = cases[i].values;
-        const bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = c, .block = c};
+        int64_t one = 1, c = cases[i].values;
+        bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = c, .block = c};
         snprintf(path, sizeof path, FOLDER "%s.tfrecord", cases[i].file);
         bw_dataset *dataset = bw_read(ctx, path, NULL);
         assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &one, 1, &to, trouble), BW_DATA_LOSS);
@@ -205,7 +210,7 @@ static bool read_all(const unsigned char *bytes, size_t size)
     memcpy(copy, bytes, size);
     assert_true(world_begin(&w, copy, size));
     bw_dataset *dataset = bw_read(w.ctx, "a.tfrecord", NULL);
-    bool right = dataset != NULL;
+    bool right = dataset;
     assert_true(right || bw_message(w.ctx)[0]);
     for (int64_t i = 0; right && i < bw_dataset_count(dataset); i++) {
         for (int field = 0; right && field < bwi_dataset_fields(dataset); field++) {
@@ -213,9 +218,10 @@ static bool read_all(const unsigned char *bytes, size_t size)
             char trouble[BWI_GATHER_TROUBLE] = "";
             const bwi_field *f = bwi_dataset_field(dataset, field);
             int64_t c = 1;
-            for (int k = 0; k < f->rank; k++)
+            for (int k = 0; k < f->rank; k++) {
                 c *= f->shape[k];
-            const bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = c, .block = c};
+            }
+            bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = c, .block = c};
             right = c <= 256 && bwi_dataset_gather(dataset, field, 0, &i, 1, &to, trouble) == BW_OK;
         }
     }
@@ -235,8 +241,9 @@ static void test_cut_and_changed(void **state)
         size_t size;
         unsigned char *bytes = load(BW_TEST_DATA "/tfrecord", files[i], &size);
         assert_true(read_all(bytes, size));
-        for (size_t cut = 0; cut < size; cut++)
+        for (size_t cut = 0; cut < size; cut++) {
             assert_false(read_all(bytes, cut));
+        }
         for (size_t at = 0; at < size; at++) {
             bytes[at] ^= (unsigned char)(1 << at % 8);
             assert_false(read_all(bytes, size)); /* checksums see every changed bit */
@@ -253,19 +260,19 @@ static void test_any_example(void **state)
     size_t size;
     char trouble[BWI_EXAMPLE_TROUBLE], names[64];
     unsigned char *bytes = load(BW_TEST_DATA "/tfrecord", "numbers.tfrecord", &size);
-    const bwi_bytes file = {.data = bytes, .size = size};
+    bwi_bytes file = {.data = bytes, .size = size};
     bwi_bytes record;
     size_t offset = 0;
     assert_int_equal(bwi_record_next(&file, &offset, &record, trouble), BW_OK);
     for (uint64_t i = 0; i < 20000; i++) {
-        const size_t length = bwi_random_at(1, 0, i).word[0] % (record.size + 1);
+        size_t length = bwi_random_at(1, 0, i).word[0] % (record.size + 1);
         unsigned char *copy = malloc(length ? length : 1);
         memcpy(copy, record.data, length);
         for (uint64_t k = 0; k < 1 + i % 4 && length; k++) {
-            const bwi_random random = bwi_random_at(2, k, i);
+            bwi_random random = bwi_random_at(2, k, i);
             copy[random.word[0] % length] = (unsigned char)random.word[1];
         }
-        const bwi_bytes message = {.data = copy, .size = length};
+        bwi_bytes message = {.data = copy, .size = length};
         bwi_list list;
         if (bwi_example_find(&message, i % 2 ? "x" : "y", &list, trouble) == BW_OK && list.kind != BWI_LIST_BYTES) {
             assert_true(list.count <= (int64_t)length);

@@ -13,19 +13,20 @@ static int32_t labels[COUNT];
 static bw_dataset *table(bw_context *ctx)
 {
     for (int i = 0; i < COUNT; i++) {
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < 3; k++) {
             rows[i * 3 + k] = (float)((i * 37 + k * 11) % 101) * (float)(k + 1) + (k == 2 ? 1000.0f : 0);
+        }
         labels[i] = i % 4;
     }
-    const bw_array x = {.data = rows, .dtype = BW_F32, .rank = 2, .shape = {COUNT, 3}};
-    const bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {COUNT}};
+    bw_array x = {.data = rows, .dtype = BW_F32, .rank = 2, .shape = {COUNT, 3}};
+    bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {COUNT}};
     return bw_from_arrays(ctx, &x, &y, NULL);
 }
 
 static bw_status gather(const bw_dataset *dataset, int field, int epoch, int64_t position, float *to, int64_t values, char *trouble)
 {
-    const int64_t number = bwi_dataset_number(dataset, epoch, position);
-    const bwi_destination place = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = values, .block = values};
+    int64_t number = bwi_dataset_number(dataset, epoch, position);
+    bwi_destination place = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = values, .block = values};
     return bwi_dataset_gather(dataset, field, epoch, &number, 1, &place, trouble);
 }
 
@@ -52,8 +53,9 @@ static void test_filter(void **state)
         bw_context *ctx = bw_open(&options);
         bw_dataset *dataset = bw_filter(bw_skip(table(ctx), 10), odd, NULL);
         assert_int_equal(bw_dataset_count(dataset), 95);
-        for (int64_t i = 0; i < 95; i++)
+        for (int64_t i = 0; i < 95; i++) {
             assert_int_equal(bwi_dataset_number(dataset, 3, i), 11 + 2 * i);
+        }
         /* A shuffle below is put on again above: every kept sample once, another order each epoch. */
         dataset = bw_filter(bw_shuffle(table(ctx), 8), odd, NULL);
         assert_int_equal(bw_dataset_count(dataset), 100);
@@ -62,8 +64,9 @@ static void test_filter(void **state)
             seen[bwi_dataset_number(dataset, 0, i)]++;
             moved += bwi_dataset_number(dataset, 0, i) != bwi_dataset_number(dataset, 1, i);
         }
-        for (int i = 0; i < COUNT; i++)
+        for (int i = 0; i < COUNT; i++) {
             assert_int_equal(seen[i], i % 2);
+        }
         assert_true(moved > 50);
         assert_failed(ctx, bw_filter(bw_take(bw_shuffle(table(ctx), 8), 50), odd, NULL), BW_INVALID_ARGUMENT,
                       "filter before shuffling");
@@ -108,8 +111,9 @@ static void test_bad(void **state)
                                     "left out: sample 157: the map function failed: broken\n"
                                     "4 of 200 samples are bad and left out\n");
         float x[3];
-        for (int64_t i = 0; i < COUNT - 4; i++)
+        for (int64_t i = 0; i < COUNT - 4; i++) {
             assert_int_equal(gather(dataset, 0, 0, i, x, 3, NULL), BW_OK);
+        }
         assert_failed(ctx, bw_allow_bad(bw_map(table(ctx), fragile, NULL, NULL), 0.01), BW_INVALID_ARGUMENT,
                       "4 of 200 samples are bad, more than the allowed 1 percent; the first: sample 7: the map function failed");
         assert_failed(ctx, bw_allow_bad(table(ctx), 0), BW_INVALID_ARGUMENT, "a share of more than 0");
@@ -125,14 +129,15 @@ static void statistics(int first, int count, int k, double *mean, double *deviat
     *least = (double)INFINITY;
     *largest = -(double)INFINITY;
     for (int i = first; i < first + count; i++) {
-        const double x = (double)rows[i * 3 + k];
+        double x = (double)rows[i * 3 + k];
         sum += x;
         *least = x < *least ? x : *least;
         *largest = x > *largest ? x : *largest;
     }
     *mean = sum / count;
-    for (int i = first; i < first + count; i++)
+    for (int i = first; i < first + count; i++) {
         square += ((double)rows[i * 3 + k] - *mean) * ((double)rows[i * 3 + k] - *mean);
+    }
     *deviation = sqrt(square / count);
 }
 
@@ -151,7 +156,7 @@ static void test_statistics(void **state)
         assert_int_equal(gather(dataset, 0, 0, 0, x, 3, trouble), BW_INVALID_ARGUMENT);
         assert_contains(trouble, "sample 0: standardise is not fitted yet");
         assert_int_equal(bw_split(dataset, 0.25, &training, &validation), BW_OK);
-        const bwi_walk walk = {.count = 150, .tile = 8, .lanes = 1, .workers = 1};
+        bwi_walk walk = {.count = 150, .tile = 8, .lanes = 1, .workers = 1};
         assert_true(bwi_dataset_begins(training));
         assert_int_equal(bwi_dataset_begin(training, &walk), BW_OK);
         assert_int_equal(bwi_dataset_begin(validation, &walk), BW_OK);
@@ -184,15 +189,16 @@ static void test_range(void **state)
     (void)state;
     bw_context *ctx = bw_open(NULL);
     bw_dataset *dataset = bw_normalise(table(ctx), NULL);
-    const bwi_walk walk = {.count = COUNT, .tile = 8, .lanes = 1, .workers = 1};
+    bwi_walk walk = {.count = COUNT, .tile = 8, .lanes = 1, .workers = 1};
     assert_int_equal(bwi_dataset_begin(dataset, &walk), BW_OK);
     int64_t n;
     float *x = gather_all(dataset, 0, &n);
     for (int k = 0; k < 3; k++) {
         double mean, deviation, least, largest;
         statistics(0, COUNT, k, &mean, &deviation, &least, &largest);
-        for (int i = 0; i < COUNT; i++)
+        for (int i = 0; i < COUNT; i++) {
             assert_true(fabs((double)x[i * 3 + k] - ((double)rows[i * 3 + k] - least) / (largest - least)) < 1e-6);
+        }
     }
     free(x);
     bw_close(ctx);
@@ -203,23 +209,23 @@ static void test_channels(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    const bw_array images = {.data = rows, .dtype = BW_F32, .rank = 4, .shape = {50, 2, 2, 3}};
+    bw_array images = {.data = rows, .dtype = BW_F32, .rank = 4, .shape = {50, 2, 2, 3}};
     table(ctx);
     bw_dataset *dataset = bw_standardise(bw_from_arrays(ctx, &images, NULL, NULL), NULL);
-    const bwi_walk walk = {.count = 50, .tile = 8, .lanes = 1, .workers = 1};
+    bwi_walk walk = {.count = 50, .tile = 8, .lanes = 1, .workers = 1};
     assert_int_equal(bwi_dataset_begin(dataset, &walk), BW_OK);
     float flat[12], blocks[2 * 4 * 2], pixels[4 * 3];
     assert_int_equal(gather(dataset, 0, 0, 7, flat, 12, NULL), BW_OK);
-    const int64_t seven = 7;
-    const bwi_destination wide = {.data = blocks, .dtype = BW_F32, .h = 2, .w = 2, .c = 3, .block = 2};
-    const bwi_destination last = {.data = pixels, .dtype = BW_F32, .h = 2, .w = 2, .c = 3, .block = 3};
+    int64_t seven = 7;
+    bwi_destination wide = {.data = blocks, .dtype = BW_F32, .h = 2, .w = 2, .c = 3, .block = 2};
+    bwi_destination last = {.data = pixels, .dtype = BW_F32, .h = 2, .w = 2, .c = 3, .block = 3};
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &seven, 1, &wide, NULL), BW_OK);
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &seven, 1, &last, NULL), BW_OK);
     for (int p = 0; p < 4; p++) {
         for (int c = 0; c < 3; c++) {
             double mean, deviation, least, largest;
             statistics(0, COUNT, c, &mean, &deviation, &least, &largest);
-            const double expected = ((double)rows[7 * 12 + p * 3 + c] - mean) / deviation;
+            double expected = ((double)rows[7 * 12 + p * 3 + c] - mean) / deviation;
             assert_true(fabs((double)flat[p * 3 + c] - expected) < 1e-5);
             assert_true(flat[p * 3 + c] == blocks[(c / 2 * 4 + p) * 2 + c % 2]);
             assert_true(flat[p * 3 + c] == pixels[p * 3 + c]);
@@ -237,8 +243,9 @@ static void test_one_hot(void **state)
     bw_dataset *dataset = bw_one_hot(table(ctx), 4);
     int64_t n;
     float *y = gather_all(dataset, 1, &n), *x = gather_all(dataset, 0, &n);
-    for (int i = 0; i < COUNT * 4; i++)
+    for (int i = 0; i < COUNT * 4; i++) {
         assert_true(y[i] == (i % 4 == labels[i / 4] ? 1.0f : 0.0f));
+    }
     assert_memory_equal(x, rows, sizeof rows);
     free(x);
     free(y);
@@ -287,7 +294,7 @@ static void test_cache_file(void **state)
 {
     (void)state;
     char path[] = "/tmp/batchwise-cache-XXXXXX";
-    const int made = mkstemp(path);
+    int made = mkstemp(path);
     assert_true(made >= 0);
     close(made);
     unlink(path);
@@ -296,7 +303,7 @@ static void test_cache_file(void **state)
         atomic_store(&calls, 0);
         bw_dataset *dataset = bw_cache_file(bw_map(table(ctx), count_calls, NULL, NULL), path);
         assert_non_null(dataset);
-        const int looked = atomic_load(&calls);
+        int looked = atomic_load(&calls);
         assert_true(round ? looked < COUNT : looked >= COUNT);
         float x[3], y;
         for (int64_t i = 0; i < COUNT; i++) {
@@ -334,11 +341,13 @@ static void test_cache_file(void **state)
 
 static int count_to(void *user, bw_sample *sample, void *const *values)
 {
-    const int64_t last = *(const int64_t *)user;
-    if (sample->number == 400)
+    int64_t last = *(const int64_t *)user;
+    if (sample->number == 400) {
         snprintf(sample->trouble, BW_TROUBLE, "out of ideas");
-    if (sample->number >= last)
+    }
+    if (sample->number >= last) {
         return last == 400 ? -1 : 0;
+    }
     *(uint16_t *)values[0] = (uint16_t)sample->number;
     *(uint8_t *)values[1] = (uint8_t)(sample->number % 3);
     return 1;
@@ -355,8 +364,9 @@ static void test_generator(void **state)
     assert_int_equal(bwi_dataset_finish(dataset), BW_OK);
     assert_int_equal(bw_dataset_count(dataset), 1000);
     float *x = gather_all(dataset, 0, &n), *y = gather_all(dataset, 1, &n);
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         assert_true(x[i] == (float)i && y[i] == (float)(i % 3));
+    }
     free(x);
     free(y);
     last = 400;
@@ -378,15 +388,17 @@ static void test_allocation_fails(void **state)
         w.allocation_fail = w.allocations + nth;
         bw_dataset *dataset = bw_from_generator(w.ctx, fields, 2, count_to, &last);
         dataset = bw_one_hot(bw_standardise(bw_cache(bw_filter(dataset, odd, NULL)), NULL), 3);
-        const bwi_walk walk = {.count = 10, .tile = 8, .lanes = 1, .workers = 1};
+        bwi_walk walk = {.count = 10, .tile = 8, .lanes = 1, .workers = 1};
         bw_status status = dataset ? bwi_dataset_begin(dataset, &walk) : bwi_pending(w.ctx);
-        const bool failed = w.allocations >= w.allocation_fail;
+        bool failed = w.allocations >= w.allocation_fail;
         assert_int_equal(status, failed ? BW_RESOURCE_EXHAUSTED : BW_OK);
-        if (!dataset)
+        if (!dataset) {
             assert_int_equal(w.live, 1);
+        }
         world_end(&w);
-        if (!failed)
+        if (!failed) {
             break;
+        }
     }
 }
 

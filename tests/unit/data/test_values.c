@@ -16,8 +16,8 @@ static void fill(int16_t *x, uint8_t *y)
 
 static bw_dataset *open_data(bw_context *ctx, const int16_t *x, const uint8_t *y)
 {
-    const bw_array inputs = {.data = x, .dtype = BW_I16, .rank = 2, .shape = {COUNT, 2}};
-    const bw_array targets = {.data = y, .dtype = BW_U8, .rank = 1, .shape = {COUNT}};
+    bw_array inputs = {.data = x, .dtype = BW_I16, .rank = 2, .shape = {COUNT, 2}};
+    bw_array targets = {.data = y, .dtype = BW_U8, .rank = 1, .shape = {COUNT}};
     return bw_from_arrays(ctx, &inputs, &targets, NULL);
 }
 

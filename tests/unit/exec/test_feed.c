@@ -7,14 +7,14 @@ static const char *const plain = "flatten dense(12,relu) dense(10,softmax)";
 
 static void open_model(planned *p, const char *text, int64_t batch)
 {
-    const bwi_session_options options = {.train = true, .evaluate = true, .batch = batch, .tile = 4, .lanes = 4, .seed = 3};
+    bwi_session_options options = {.train = true, .evaluate = true, .batch = batch, .tile = 4, .lanes = 4, .seed = 3};
     planned_model(p, text, 64, 9, 9, 3, 2);
     planned_open(p, &options);
 }
 
 static bw_status feed(planned *p, int program, int64_t first, int64_t count)
 {
-    const bwi_piece piece = {.dataset = p->data, .first = first, .count = count};
+    bwi_piece piece = {.dataset = p->data, .first = first, .count = count};
     return bwi_session_feed(&p->session, program, &piece, NULL);
 }
 
@@ -111,7 +111,7 @@ static void test_counts_that_cannot_be(void **state)
     /* The store has room for batches of 8, and some tiles more. */
     planned large;
     planned_model(&large, "flatten dense(10) batchnorm softmax", 4096, 3, 3, 1, 1);
-    const bwi_session_options options = {.train = true, .evaluate = true, .batch = 8, .tile = 4};
+    bwi_session_options options = {.train = true, .evaluate = true, .batch = 8, .tile = 4};
     planned_open(&large, &options);
     check_fails(large.ctx, feed(&large, BWI_PROGRAM_TRAIN, 0, 4096), BW_INVALID_ARGUMENT, "at most 8 samples, got 4096");
     check_ok(large.ctx, feed(&large, BWI_PROGRAM_EVALUATE, 0, 4096));
@@ -164,7 +164,7 @@ static void on_gradient(void *user, int lane, const bwi_variable *variable, cons
 {
     told *t = user;
     (void)lane;
-    atomic_fetch_add(&t->gradients, variable->trainable && gradient != NULL);
+    atomic_fetch_add(&t->gradients, variable->trainable && gradient);
 }
 
 static void test_hooks(void **state)

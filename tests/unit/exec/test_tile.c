@@ -55,12 +55,12 @@ static void test_lanes_take_turns(void **state)
 {
     (void)state;
     planned p;
-    const bwi_session_options options = {.train = true, .batch = 61, .tile = 4, .lanes = 4};
+    bwi_session_options options = {.train = true, .batch = 61, .tile = 4, .lanes = 4};
     planned_model(&p, "flatten dense(300,relu) dense(10,softmax)", 64, 9, 9, 3, 3);
     planned_open(&p, &options);
     seen s = {.lanes = 4, .workers = 3};
     bwi_exec_set_hooks(p.session.exec, &(bwi_hooks){.user = &s, .tile = on_tile});
-    const bwi_piece piece = {.dataset = p.data, .count = 61};
+    bwi_piece piece = {.dataset = p.data, .count = 61};
     check_ok(p.ctx, bwi_session_feed(&p.session, BWI_PROGRAM_TRAIN, &piece, NULL));
     assert_int_equal(s.wrong, 0);
     assert_int_equal(s.tiles, 16); /* 15 of 4, and the one left over */
@@ -83,10 +83,10 @@ static void test_order_of_predictions(void **state)
         float one[61 * 10], other[61 * 10];
         for (int64_t tile = 1; tile <= 64; tile *= 2) {
             planned p;
-            const bwi_session_options options = {.predict = true, .tile = tile, .seed = 1};
+            bwi_session_options options = {.predict = true, .tile = tile, .seed = 1};
             planned_model(&p, texts[m], 61, 9, 9, 3, 2);
             planned_open(&p, &options);
-            const bwi_piece piece = {.dataset = p.data, .count = 61};
+            bwi_piece piece = {.dataset = p.data, .count = 61};
             check_ok(p.ctx, bwi_exec_feed(p.session.exec, p.session.program[BWI_PROGRAM_PREDICT], &piece,
                                           (float *const[]){tile == 1 ? one : other}));
             for (int i = 0; tile > 1 && i < 61 * 10; i++) {

@@ -51,7 +51,7 @@ static const char *fixture(const char *name)
 static bool try_load(bw_context *ctx, const char *path)
 {
     bw_model *model = bw_load(ctx, path);
-    bool loaded = model != NULL;
+    bool loaded = model;
     if (!loaded) {
         bw_status status = bwi_pending(ctx);
         assert_int_not_equal(status, BW_OK);

@@ -155,8 +155,8 @@ static void test_list(void **state)
 {
     (void)state;
     const float x[] = {0, 1, 2, 3}, y[] = {0, 1};
-    const bw_array inputs = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {2, 2}};
-    const bw_array targets = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {2, 1}};
+    bw_array inputs = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {2, 2}};
+    bw_array targets = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {2, 1}};
     bw_model *model = bw_model_parse(ctx, "dense(3) dense(1)");
     bw_model_facts facts;
     check_fails(ctx, bw_model_describe(model, &facts), BW_INVALID_ARGUMENT, "input shape");

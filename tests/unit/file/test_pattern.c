@@ -219,7 +219,7 @@ static void test_statistics(void **state)
         ctx = open_hearing();
         model = load(ctx);
         /* Means 3 and 20, deviations sqrt(8/3) and sqrt(200/3); least 1 and 10, largest 5 and 30. */
-        const float d = (float)(1 / sqrt(8.0 / 3)), e = (float)(1 / sqrt(200.0 / 3));
+        float d = (float)(1 / sqrt(8.0 / 3)), e = (float)(1 / sqrt(200.0 / 3));
         const float standard[] = {(7 - 3) * d, (40 - 20) * e, (0 - 3) * d, (15 - 20) * e};
         const float range[] = {(7 - 1) * .25F, (40 - 10) * (1 / 20.F), (0 - 1) * .25F, (15 - 10) * (1 / 20.F)};
         const char *other = put("b.csv", "b,a\n40,7\n15,0\n");

@@ -482,7 +482,7 @@ static void test_shapes_that_lie(void **state)
         put_file("m.json", text, strlen(text));
         largest = 0;
         bw_model *model = bw_load(ctx, path);
-        loaded += model != NULL;
+        loaded += !!model;
         if (!model) {
             assert_int_not_equal(bwi_pending(ctx), BW_OK);
             assert_non_null(strstr(bw_message(ctx), "m.json"));

@@ -18,11 +18,13 @@ static void test_known(void **state)
     check(bytes, sizeof bytes, 0x8a9136aa);
     memset(bytes, 255, sizeof bytes);
     check(bytes, sizeof bytes, 0x62a8ab43);
-    for (int i = 0; i < 32; i++)
+    for (int i = 0; i < 32; i++) {
         bytes[i] = (unsigned char)i;
+    }
     check(bytes, sizeof bytes, 0x46dd794e);
-    for (int i = 0; i < 32; i++)
+    for (int i = 0; i < 32; i++) {
         bytes[i] = (unsigned char)(31 - i);
+    }
     check(bytes, sizeof bytes, 0x113fdb5c);
 }
 
@@ -30,11 +32,14 @@ static void test_lengths(void **state)
 {
     (void)state;
     unsigned char bytes[200];
-    for (size_t i = 0; i < sizeof bytes; i++)
+    for (size_t i = 0; i < sizeof bytes; i++) {
         bytes[i] = (unsigned char)(i * i * 7 + 3);
-    for (size_t first = 0; first < 9; first++)
-        for (size_t size = 0; first + size <= sizeof bytes; size++)
+    }
+    for (size_t first = 0; first < 9; first++) {
+        for (size_t size = 0; first + size <= sizeof bytes; size++) {
             assert_int_equal(bwi_crc32c(bytes + first, size), bwi_crc32c_tables(bytes + first, size));
+        }
+    }
 }
 
 int main(void)

@@ -17,8 +17,9 @@ static unsigned char *load(const char *name, size_t *size)
     char path[4096];
     snprintf(path, sizeof path, "%s/hdf5/%s", BW_TEST_DATA, name);
     FILE *file = fopen(path, "rb");
-    if (!file)
+    if (!file) {
         fail_msg("cannot open %s", path);
+    }
     fseek(file, 0, SEEK_END);
     *size = (size_t)ftell(file);
     rewind(file);
@@ -46,8 +47,9 @@ static bwi_hdf5 *open_file(bw_context *ctx, const char *name)
     size_t size;
     unsigned char *image = load(name, &size);
     bwi_hdf5 *file;
-    if (bwi_hdf5_open(ctx, &file, image, size, name) != BW_OK)
+    if (bwi_hdf5_open(ctx, &file, image, size, name) != BW_OK) {
         fail_msg("%s", bw_message(ctx));
+    }
     kept[kept_count++] = image;
     return file;
 }
@@ -87,7 +89,7 @@ static void test_places(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    const size_t before = bwi_allocated_bytes(ctx);
+    size_t before = bwi_allocated_bytes(ctx);
     bwi_hdf5 *file = open_file(ctx, "plain.h5");
     float values[100];
     const bwi_hdf5_entry *deep = bwi_hdf5_find(file, "deep/a/b/c"), *scalar = bwi_hdf5_find(file, "scalar");
@@ -101,8 +103,9 @@ static void test_places(void **state)
     assert_float_equal(values[0], 7.5, 0);
     const bwi_hdf5_entry *chunks = bwi_hdf5_find(file, "chunks");
     assert_int_equal(bwi_hdf5_read(file, chunks, 0, 10, BW_F32, values), BW_OK);
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         assert_float_equal(values[i], (float)i, 0);
+    }
     const bwi_hdf5_entry *empty = bwi_hdf5_find(file, "empty");
     assert_int_equal(empty->shape[0], 0);
     assert_int_equal(bwi_hdf5_read(file, empty, 0, 0, BW_F32, values), BW_OK);
@@ -164,15 +167,16 @@ static void test_refused(void **state)
         {"make_hdf5.py", "no HDF5 file"},
     };
     bw_context *ctx = bw_open(NULL);
-    const size_t before = bwi_allocated_bytes(ctx);
+    size_t before = bwi_allocated_bytes(ctx);
     for (size_t i = 0; i < BWI_COUNT(rows); i++) {
         size_t size;
         unsigned char *image = load(rows[i][0], &size);
         bwi_hdf5 *file;
         assert_int_equal(bwi_hdf5_open(ctx, &file, image, size, "f.h5"), BW_DATA_LOSS);
         assert_null(file);
-        if (!strstr(bw_message(ctx), rows[i][1]))
+        if (!strstr(bw_message(ctx), rows[i][1])) {
             fail_msg("%s: %s", rows[i][0], bw_message(ctx));
+        }
         free(image);
     }
     bwi_hdf5 *file;
@@ -191,7 +195,7 @@ static void test_truncated(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    const size_t before = bwi_allocated_bytes(ctx);
+    size_t before = bwi_allocated_bytes(ctx);
     size_t size;
     unsigned char *image = load("plain.h5", &size);
     int refused = 0;
@@ -220,8 +224,9 @@ static bw_status write_file(bw_context *ctx, void **image, size_t *size)
     bw_status status = bwi_hdf5_begin(ctx, &writer);
     for (size_t i = 0; i < BWI_COUNT(parts) && status == BW_OK; i++) {
         status = bwi_hdf5_put(writer, &parts[i]);
-        if (status != BW_OK)
+        if (status != BW_OK) {
             bwi_hdf5_drop(writer);
+        }
     }
     return status == BW_OK ? bwi_hdf5_finish(writer, image, size) : status;
 }
@@ -232,18 +237,21 @@ static void test_written(void **state)
     bw_context *ctx = bw_open(NULL);
     void *image[2];
     size_t size[2];
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         assert_int_equal(write_file(ctx, &image[i], &size[i]), BW_OK);
+    }
     assert_int_equal(size[0], size[1]);
     assert_memory_equal(image[0], image[1], size[0]);
     bwi_hdf5 *file[2];
-    for (int i = 0; i < 2; i++) /* both open at once are two files */
+    for (int i = 0; i < 2; i++) { /* both open at once are two files */
         assert_int_equal(bwi_hdf5_open(ctx, &file[i], image[i], size[i], "f.h5"), BW_OK);
+    }
     float values[6];
     int64_t count;
     assert_int_equal(bwi_hdf5_read(file[1], bwi_hdf5_find(file[1], "layers/dense/vars/0"), 0, 2, BW_F32, values), BW_OK);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 6; i++) {
         assert_float_equal(values[i], (float)i + 1, 0);
+    }
     assert_int_equal(bwi_hdf5_find(file[0], "layers/dense/vars/1")->shape[0], 2);
     assert_int_equal(bwi_hdf5_read(file[0], bwi_hdf5_find(file[0], "optimizer/vars/0"), 0, 1, BW_I64, &count), BW_OK);
     assert_int_equal(count, 41);
@@ -282,10 +290,12 @@ static void test_allocations(void **state)
         void *written = NULL;
         size_t bytes;
         bw_status status = bwi_hdf5_open(ctx, &file, image, size, "f.h5");
-        if (status == BW_OK)
+        if (status == BW_OK) {
             status = bwi_hdf5_attribute(file, "", "variable", &texts, &count);
-        if (status == BW_OK)
+        }
+        if (status == BW_OK) {
             status = write_file(ctx, &written, &bytes);
+        }
         bwi_release(ctx, written);
         bwi_release(ctx, texts);
         bwi_hdf5_close(file);
@@ -294,8 +304,9 @@ static void test_allocations(void **state)
         assert_int_equal(f.blocks, 0);
         assert_int_equal(status, f.failed ? BW_RESOURCE_EXHAUSTED : BW_OK);
         failures += f.failed;
-        if (!f.failed)
+        if (!f.failed) {
             break;
+        }
     }
     assert_true(failures > 20);
     free(image);

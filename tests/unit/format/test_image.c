@@ -19,9 +19,11 @@ static bw_dataset *open_expected(world *w, unsigned char **bytes)
 
 static int find(const bw_dataset *expected, const char *name)
 {
-    for (int i = 0; i < bwi_dataset_fields(expected); i++)
-        if (strcmp(bwi_dataset_field(expected, i)->name, name) == 0)
+    for (int i = 0; i < bwi_dataset_fields(expected); i++) {
+        if (strcmp(bwi_dataset_field(expected, i)->name, name) == 0) {
             return i;
+        }
+    }
     fail_msg("no %s in expected.npz", name);
     return -1;
 }
@@ -29,9 +31,9 @@ static int find(const bw_dataset *expected, const char *name)
 /* Decodes at the expected size; no value may differ by more than `most`, and all together by no more than `mean` on average. */
 static void compare(world *w, const bw_dataset *expected, const char *file, const char *name, int most, double mean)
 {
-    const int number = find(expected, name);
+    int number = find(expected, name);
     const bwi_field *field = bwi_dataset_field(expected, number);
-    const bwi_picture wanted = {.height = field->shape[0], .width = field->shape[1], .channels = (int)field->shape[2]};
+    bwi_picture wanted = {.height = field->shape[0], .width = field->shape[1], .channels = (int)field->shape[2]};
     char trouble[BWI_IMAGE_TROUBLE];
     bwi_buffer scratch = {.memory = NULL};
     size_t size;
@@ -39,16 +41,19 @@ static void compare(world *w, const bw_dataset *expected, const char *file, cons
     double sum = 0;
     float *right = gather_all(expected, number, &count);
     unsigned char *bytes = load(folder, file, &size), *values = malloc((size_t)count);
-    if (bwi_picture_decode(w->ctx, &scratch, bytes, size, &wanted, values, trouble) != BW_OK)
+    if (bwi_picture_decode(w->ctx, &scratch, bytes, size, &wanted, values, trouble) != BW_OK) {
         fail_msg("%s: %s", file, trouble);
-    for (int64_t i = 0; i < count; i++) {
-        const int difference = abs(values[i] - (int)right[i]);
-        sum += difference;
-        if (difference > most)
-            fail_msg("%s as %s: value %lld is %d, expected %d", file, name, (long long)i, values[i], (int)right[i]);
     }
-    if (sum > mean * (double)count)
+    for (int64_t i = 0; i < count; i++) {
+        int difference = abs(values[i] - (int)right[i]);
+        sum += difference;
+        if (difference > most) {
+            fail_msg("%s as %s: value %lld is %d, expected %d", file, name, (long long)i, values[i], (int)right[i]);
+        }
+    }
+    if (sum > mean * (double)count) {
         fail_msg("%s as %s: differs by %g on average", file, name, sum / (double)count);
+    }
     bwi_buffer_free(w->ctx, &scratch);
     free(values);
     free(bytes);
@@ -74,8 +79,9 @@ static void test_png(void **state)
     world w = {0};
     unsigned char *bytes;
     const bw_dataset *expected = open_expected(&w, &bytes);
-    for (size_t i = 0; i < BWI_COUNT(files); i++)
+    for (size_t i = 0; i < BWI_COUNT(files); i++) {
         compare_both(&w, expected, files[i], "png", 0, 0, 0);
+    }
     world_end(&w);
     free(bytes);
 }
@@ -88,8 +94,9 @@ static void test_jpeg(void **state)
     world w = {0};
     unsigned char *bytes;
     const bw_dataset *expected = open_expected(&w, &bytes);
-    for (size_t i = 0; i < BWI_COUNT(files); i++)
+    for (size_t i = 0; i < BWI_COUNT(files); i++) {
         compare_both(&w, expected, files[i], "jpg", 3, 0.2, 0.6);
+    }
     compare(&w, expected, "photo.jpg", "draft2", 3, 0.2);
     compare(&w, expected, "photo.jpg", "draft4", 3, 0.2);
     compare(&w, expected, "photo.jpg", "draft8", 3, 0.2);
@@ -105,8 +112,9 @@ static void test_resize(void **state)
     world w = {0};
     unsigned char *bytes;
     const bw_dataset *expected = open_expected(&w, &bytes);
-    for (size_t i = 0; i < BWI_COUNT(names); i++)
+    for (size_t i = 0; i < BWI_COUNT(names); i++) {
         compare(&w, expected, "rgb.png", names[i], 1, 0.02); /* sums of floats in another order: a half may fall to either side */
+    }
     world_end(&w);
     free(bytes);
 }
@@ -139,12 +147,12 @@ static void test_look(void **state)
 static bw_status decode(world *w, const unsigned char *bytes, size_t size, char *trouble)
 {
     static unsigned char values[20 * 24 * 3];
-    const bwi_picture wanted = {.height = 20, .width = 24, .channels = 3};
+    bwi_picture wanted = {.height = 20, .width = 24, .channels = 3};
     bwi_buffer scratch = {.memory = NULL};
     /* Memory of exactly the file's size, for the address sanitizer. */
     unsigned char *copy = malloc(size ? size : 1);
     memcpy(copy, bytes, size);
-    const bw_status status = bwi_picture_decode(w->ctx, &scratch, copy, size, &wanted, values, trouble);
+    bw_status status = bwi_picture_decode(w->ctx, &scratch, copy, size, &wanted, values, trouble);
     free(copy);
     bwi_buffer_free(w->ctx, &scratch);
     return status;
@@ -177,9 +185,10 @@ static void test_malformed(void **state)
         char trouble[BWI_IMAGE_TROUBLE] = "";
         size_t size;
         unsigned char *bytes = load(folder, cases[i].file, &size);
-        const bw_status status = decode(&w, bytes, size, trouble);
-        if (status != cases[i].status)
+        bw_status status = decode(&w, bytes, size, trouble);
+        if (status != cases[i].status) {
             fail_msg("%s: %s, \"%s\"", cases[i].file, bw_status_name(status), trouble);
+        }
         assert_contains(trouble, cases[i].part);
         free(bytes);
     }
@@ -201,12 +210,13 @@ static void test_cut_and_changed(void **state)
         unsigned char *bytes = load(folder, files[i], &size);
         assert_int_equal(decode(&w, bytes, size, trouble), BW_OK);
         for (size_t cut = 0; cut < size; cut++) {
-            if (decode(&w, bytes, cut, trouble) == BW_OK)
+            if (decode(&w, bytes, cut, trouble) == BW_OK) {
                 fail_msg("%s: read, cut at %zu of %zu", files[i], cut, size);
+            }
             assert_true(trouble[0]);
         }
         for (size_t at = 0; at < size; at++) {
-            const unsigned char byte = bytes[at];
+            unsigned char byte = bytes[at];
             bytes[at] = (unsigned char)(byte ^ (1 << at % 8) ^ (at % 3 ? 0 : 255));
             (void)decode(&w, bytes, size, trouble);
             bytes[at] = byte;

@@ -17,8 +17,9 @@
 static bwi_json *parse(bw_context *ctx, const char *text)
 {
     bwi_json *json;
-    if (bwi_json_parse(ctx, &json, text, strlen(text), "f.json") != BW_OK)
+    if (bwi_json_parse(ctx, &json, text, strlen(text), "f.json") != BW_OK) {
         fail_msg("%s", bw_message(ctx));
+    }
     return json;
 }
 
@@ -33,8 +34,9 @@ static void test_values(void **state)
     static const bwi_json_kind kinds[] = {BWI_JSON_WHOLE, BWI_JSON_REAL, BWI_JSON_BOOL,   BWI_JSON_BOOL,
                                           BWI_JSON_NULL,  BWI_JSON_TEXT, BWI_JSON_OBJECT, BWI_JSON_MISSING};
     assert_int_equal(bwi_json_count(list), 7);
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
         assert_int_equal(bwi_json_kind_of(bwi_json_at(list, i)), kinds[i]);
+    }
     assert_true(bwi_json_whole(bwi_json_get(json, "a"), &whole));
     assert_int_equal(whole, -7);
     assert_true(bwi_json_number(bwi_json_get(json, "a"), &number));
@@ -70,8 +72,9 @@ static void expect_refused(bw_context *ctx, const char *text, size_t size, const
     bwi_json *json;
     assert_int_equal(bwi_json_parse(ctx, &json, text, size, "f.json"), BW_DATA_LOSS);
     assert_null(json);
-    if (!strstr(bw_message(ctx), words))
+    if (!strstr(bw_message(ctx), words)) {
         fail_msg("expected '%s', found '%s'", words, bw_message(ctx));
+    }
 }
 
 static void test_refused(void **state)
@@ -80,21 +83,25 @@ static void test_refused(void **state)
     static const char *const wrong[] = {
         "", "{", "[1,]", "{\"a\":1,\"a\":2}", "nul", "[NaN]", "\"\\u0000\"", "\"\xff\"", "[1] trailing", "[1e999]", "{1:2}"};
     bw_context *ctx = bw_open(NULL);
-    for (size_t i = 0; i < BWI_COUNT(wrong); i++)
+    for (size_t i = 0; i < BWI_COUNT(wrong); i++) {
         expect_refused(ctx, wrong[i], strlen(wrong[i]), "f.json: no JSON: line 1");
+    }
     enum { MANY = 1 << 20 };
     char *text = malloc(17 * MANY);
     memset(text, '[', 100000);
     expect_refused(ctx, text, 100000, "nested 100000 deep");
-    for (int i = 0; i < MANY; i++)
+    for (int i = 0; i < MANY; i++) {
         memcpy(text + 1 + 2 * i, i % 2 ? "0," : "1,", 2);
+    }
     text[0] = '[';
     expect_refused(ctx, text, 2 * MANY, "values");
-    for (int i = 0; i < MANY; i++)
+    for (int i = 0; i < MANY; i++) {
         memcpy(text + 1 + 3 * i, "{},", 3);
+    }
     expect_refused(ctx, text, 3 * MANY, "objects");
-    for (int i = 0; i < MANY; i++)
+    for (int i = 0; i < MANY; i++) {
         memcpy(text + 1 + 3 * i, "[],", 3);
+    }
     expect_refused(ctx, text, 3 * MANY, "lists");
     memset(text, ' ', 17 * MANY);
     expect_refused(ctx, text, 17 * MANY, "bytes of JSON");
@@ -137,8 +144,9 @@ static void test_written(void **state)
     bwi_json_free(json);
     bwi_text_free(&w.text);
     /* Too deep is a failure, not an overrun. */
-    for (int i = 0; i <= BWI_JSON_DEPTH; i++)
+    for (int i = 0; i <= BWI_JSON_DEPTH; i++) {
         bwi_json_begin(&w, NULL, '[');
+    }
     assert_true(w.text.failed);
     bwi_text_free(&w.text);
     bw_close(ctx);
@@ -160,8 +168,9 @@ static void test_shortest(void **state)
                 {123456789, "123456789.0"},
                 {0.003000000026077032, "0.003000000026077032"}};
     char buffer[BWI_SHORTEST_SIZE];
-    for (size_t i = 0; i < BWI_COUNT(rows); i++)
+    for (size_t i = 0; i < BWI_COUNT(rows); i++) {
         assert_string_equal(bwi_shortest(buffer, rows[i].value), rows[i].text);
+    }
 }
 
 int main(void)

@@ -13,7 +13,7 @@
 /* Parses a header of version 1 whose bytes stand in memory of exactly their size. */
 static bw_status parse(bw_context *ctx, bwi_npy *npy, const char *text)
 {
-    const size_t length = strlen(text), size = 10 + length;
+    size_t length = strlen(text), size = 10 + length;
     unsigned char *bytes = malloc(size);
     memcpy(bytes, "\x93NUMPY\1", 8);
     bytes[8] = (unsigned char)(length & 255);
@@ -49,8 +49,9 @@ static void test_good(void **state)
     bw_context *ctx = bw_open(NULL);
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         bwi_npy npy;
-        if (parse(ctx, &npy, cases[i].text) != BW_OK)
+        if (parse(ctx, &npy, cases[i].text) != BW_OK) {
             fail_msg("%s: %s", cases[i].text, bw_message(ctx));
+        }
         assert_int_equal(npy.dtype, cases[i].dtype);
         assert_int_equal(npy.swapped, cases[i].swapped);
         assert_int_equal(npy.fortran, cases[i].fortran);
@@ -115,10 +116,11 @@ static void test_bad(void **state)
     bw_context *ctx = bw_open(NULL);
     for (size_t i = 0; i < BWI_COUNT(bad); i++) {
         bwi_npy npy;
-        const bw_status status = parse(ctx, &npy, bad[i].text);
+        bw_status status = parse(ctx, &npy, bad[i].text);
         const char *message = bw_message(ctx);
-        if (status != bad[i].status || !strstr(message, bad[i].part) || strncmp(message, "file: x: ", 9) != 0)
+        if (status != bad[i].status || !strstr(message, bad[i].part) || strncmp(message, "file: x: ", 9) != 0) {
             fail_msg("%s: %s, \"%s\"", bad[i].text, bw_status_name(status), message);
+        }
     }
     bw_close(ctx);
 }
@@ -165,10 +167,11 @@ static void test_begin(void **state)
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         bwi_npy npy;
         assert_int_equal(bwi_npy_begin(ctx, &npy, cases[i].bytes, cases[i].size, "w"), cases[i].status);
-        if (cases[i].status == BW_OK)
+        if (cases[i].status == BW_OK) {
             assert_int_equal(npy.offset, cases[i].offset);
-        else
+        } else {
             assert_non_null(strstr(bw_message(ctx), cases[i].part));
+        }
     }
     bw_close(ctx);
 }

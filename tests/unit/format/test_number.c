@@ -15,17 +15,18 @@
 static void check(const char *text)
 {
     char line[512];
-    const size_t size = strlen(text);
+    size_t size = strlen(text);
     snprintf(line, sizeof line, "%s\n", text);
-    const double expected = strtod(text, NULL);
+    double expected = strtod(text, NULL);
     double found = 0;
     const char *end = bwi_number_scan(line, line + size + 1, &found);
     if (!(expected - expected == 0)) { /* infinity */
         assert_null(end);
         return;
     }
-    if (end != line + size || memcmp(&found, &expected, sizeof found) != 0)
+    if (end != line + size || memcmp(&found, &expected, sizeof found) != 0) {
         fail_msg("%s: expected %.17g, found %.17g", text, expected, found);
+    }
 }
 
 static void test_given(void **unused)
@@ -61,8 +62,9 @@ static void test_given(void **unused)
                                         "0.1234567812345678",
                                         "0.12345678123456781234567812345678",
                                         "99999999999999999999e-20"};
-    for (size_t i = 0; i < BWI_COUNT(texts); i++)
+    for (size_t i = 0; i < BWI_COUNT(texts); i++) {
         check(texts[i]);
+    }
 }
 
 static void test_random(void **unused)
@@ -71,12 +73,13 @@ static void test_random(void **unused)
     for (int i = 0; i < 200000; i++) {
         char text[400];
         double value;
-        const uint64_t bits = random_bits();
+        uint64_t bits = random_bits();
         memcpy(&value, &bits, sizeof value);
         switch (random_bits() % 5) {
         case 0: /* any double, as it is printed */
-            if (value - value != 0)
+            if (value - value != 0) {
                 continue;
+            }
             snprintf(text, sizeof text, "%.17g", value);
             break;
         case 1:

@@ -17,10 +17,11 @@ static bwi_bytes load(const char *name)
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", BW_TEST_DATA, name);
     FILE *file = fopen(path, "rb");
-    if (!file)
+    if (!file) {
         fail_msg("cannot open %s", path);
+    }
     fseek(file, 0, SEEK_END);
-    const size_t size = (size_t)ftell(file);
+    size_t size = (size_t)ftell(file);
     rewind(file);
     unsigned char *data = malloc(size);
     assert_int_equal(fread(data, 1, size, file), size);
@@ -37,8 +38,8 @@ static void test_members(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    const size_t before = bwi_allocated_bytes(ctx);
-    const bwi_bytes file = load("uint8_deflated.npz");
+    size_t before = bwi_allocated_bytes(ctx);
+    bwi_bytes file = load("uint8_deflated.npz");
     bwi_zip *zip;
     assert_int_equal(bwi_zip_open(ctx, &zip, &file, "a.npz"), BW_OK);
     assert_int_equal(bwi_zip_count(zip), 3);
@@ -89,14 +90,14 @@ static void test_in_place(void **state)
         {"uint8_stored.npz", 0, true}, {"uint8_stored.npz", 2, true}, {"zip64.npz", 1, true}, {"uint8_deflated.npz", 0, false}};
     bw_context *ctx = bw_open(NULL);
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
-        const bwi_bytes file = load(cases[i].name);
+        bwi_bytes file = load(cases[i].name);
         bwi_zip *zip;
         bwi_zip_member member;
         const unsigned char *data;
         assert_int_equal(bwi_zip_open(ctx, &zip, &file, cases[i].name), BW_OK);
         assert_int_equal(bwi_zip_in_place(zip, cases[i].index, &data), BW_OK);
         assert_int_equal(bwi_zip_member_at(zip, cases[i].index, &member), BW_OK);
-        assert_int_equal(data != NULL, cases[i].found);
+        assert_int_equal(!!data, cases[i].found);
         if (data) {
             assert_true(data > file.data && data + member.size < file.data + file.size);
             assert_memory_equal(data, "\x93NUMPY\1", 8);
@@ -112,12 +113,12 @@ static void test_place_unknown(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    const bwi_bytes file = load("uint8_stored.npz");
+    bwi_bytes file = load("uint8_stored.npz");
     unsigned char *copy = malloc(file.size);
     memcpy(copy, file.data, file.size);
     unsigned char *central = memmem(copy, file.size, "PK\1\2", 4);
     central[42] = 1; /* the place of x's local header */
-    const bwi_bytes moved = {.data = copy, .size = file.size};
+    bwi_bytes moved = {.data = copy, .size = file.size};
     bwi_zip *zip;
     const unsigned char *data = copy;
     assert_int_equal(bwi_zip_open(ctx, &zip, &moved, "m.npz"), BW_OK);
@@ -125,10 +126,12 @@ static void test_place_unknown(void **state)
     assert_null(data);
     unsigned char bytes[248];
     bw_status status = bwi_zip_begin(zip, 0); /* libzip notices it sooner or later */
-    if (status == BW_OK)
+    if (status == BW_OK) {
         status = bwi_zip_read(zip, bytes, sizeof bytes);
-    if (status == BW_OK)
+    }
+    if (status == BW_OK) {
         status = bwi_zip_end(zip);
+    }
     assert_int_equal(status, BW_DATA_LOSS);
     assert_non_null(strstr(bw_message(ctx), "m.npz: member 'x.npy' is damaged"));
     bwi_zip_close(zip);
@@ -141,7 +144,7 @@ static void test_sum(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    const bwi_bytes file = load("uint8_stored.npz");
+    bwi_bytes file = load("uint8_stored.npz");
     unsigned char *x = memmem(writable(&file), file.size, "\x93NUMPY", 6);
     x[140] ^= 4;
     bwi_zip *zip;
@@ -167,7 +170,7 @@ static void test_claims(void **state)
     } cases[] = {{"bomb_members.npz", "1099511627776 members"}, {"bomb_overlap.npz", "overlap"}};
     bw_context *ctx = bw_open(NULL);
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
-        const bwi_bytes file = load(cases[i].name);
+        bwi_bytes file = load(cases[i].name);
         bwi_zip *zip;
         assert_int_equal(bwi_zip_open(ctx, &zip, &file, "c.npz"), BW_DATA_LOSS);
         assert_null(zip);
@@ -182,12 +185,12 @@ static void test_earlier_end(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    const bwi_bytes bomb = load("bomb_members.npz");
+    bwi_bytes bomb = load("bomb_members.npz");
     const unsigned char tail[22] = "PK\5\6";
     unsigned char *both = malloc(bomb.size + sizeof tail);
     memcpy(both, bomb.data, bomb.size);
     memcpy(both + bomb.size, tail, sizeof tail);
-    const bwi_bytes file = {.data = both, .size = bomb.size + sizeof tail};
+    bwi_bytes file = {.data = both, .size = bomb.size + sizeof tail};
     bwi_zip *zip;
     assert_int_equal(bwi_zip_open(ctx, &zip, &file, "e.npz"), BW_DATA_LOSS);
     assert_non_null(strstr(bw_message(ctx), "1099511627776 members"));
@@ -200,15 +203,16 @@ static void test_written(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    const size_t before = bwi_allocated_bytes(ctx);
+    size_t before = bwi_allocated_bytes(ctx);
     const bwi_zip_part parts[] = {{"a.json", "{}", 2}, {"empty", "", 0}, {"b/c", "0123456789", 10}};
     void *file[2];
     size_t size[2];
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         assert_int_equal(bwi_zip_write(ctx, parts, 3, &file[i], &size[i]), BW_OK);
+    }
     assert_int_equal(size[0], size[1]);
     assert_memory_equal(file[0], file[1], size[0]);
-    const bwi_bytes bytes = {.data = file[0], .size = size[0]};
+    bwi_bytes bytes = {.data = file[0], .size = size[0]};
     bwi_zip *zip;
     assert_int_equal(bwi_zip_open(ctx, &zip, &bytes, "a.zip"), BW_OK);
     assert_int_equal(bwi_zip_count(zip), 3);
@@ -223,8 +227,9 @@ static void test_written(void **state)
         assert_memory_equal(data, parts[i].data, parts[i].size);
     }
     bwi_zip_close(zip);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         bwi_release(ctx, file[i]);
+    }
     /* The same name twice cannot be. */
     const bwi_zip_part twice[] = {parts[0], parts[0]};
     assert_int_equal(bwi_zip_write(ctx, twice, 2, &file[0], &size[0]), BW_INTERNAL);

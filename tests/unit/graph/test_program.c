@@ -29,7 +29,7 @@ static bw_node *add_input(bwi_graph *graph, int64_t width)
 
 static bwi_variable *add_kernel(bwi_graph *graph, int64_t in, int64_t out)
 {
-    const bwi_shape shape = {.rank = 2, .extent = {in, out}};
+    bwi_shape shape = {.rank = 2, .extent = {in, out}};
     return bwi_graph_variable(graph, "dense", "kernel", &shape, true, "zeros", in, out);
 }
 

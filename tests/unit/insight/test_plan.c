@@ -218,8 +218,8 @@ static void model_is_left_as_it_was(void **state)
     planned p;
     planned_model(&p, "flatten dense(10,softmax)", 16, 9, 9, 3, 1);
     const float x[4] = {0, 1, 2, 3}, y[4] = {1, 1, 0, 0};
-    const bw_array other = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {4, 1}};
-    const bw_array target = {.data = y, .dtype = BW_F32, .rank = 1, .shape = {4}};
+    bw_array other = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {4, 1}};
+    bw_array target = {.data = y, .dtype = BW_F32, .rank = 1, .shape = {4}};
     bw_plan *first = bw_plan_make(p.model, p.data, 8, NULL);
     size_t kept = bwi_allocated_bytes(p.ctx);
     bw_plan *again = bw_plan_make(p.model, p.data, 8, NULL);

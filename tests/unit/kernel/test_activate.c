@@ -32,7 +32,7 @@ static const struct row {
 
 static double exact(const struct row *r, double x)
 {
-    const double a = (double)r->p[0], b = (double)r->p[1], c = (double)r->p[2];
+    double a = (double)r->p[0], b = (double)r->p[1], c = (double)r->p[2];
     switch (r->kind) {
     case BWI_SIGMOID:
         return 1 / (1 + exp(-x));
@@ -71,8 +71,9 @@ enum { COUNT = 1 << 16 };
 static float *points(float range)
 {
     float *x = input_floats(COUNT);
-    for (int64_t i = 0; i < COUNT; i++)
+    for (int64_t i = 0; i < COUNT; i++) {
         x[i] *= i % 3 == 0 ? range : i % 3 == 1 ? 4 : 1e-3f;
+    }
     return x;
 }
 
@@ -87,8 +88,9 @@ static void check_values(const bwi_kernels *k, const struct row *r)
         /* Where the line crosses zero, the rounding of its terms remains. */
         far = far && !(r->kind == BWI_HARD_SIGMOID && fabs((double)y[i] - expected) < 1e-7);
         far = far && !(r->kind == BWI_BENT_RELU && fabs((double)y[i] - expected) < 1e-9);
-        if (far)
+        if (far) {
             fail_msg("%s %s(%.9g): expected %.9g, found %.9g", k->name, r->name, (double)x[i], expected, (double)y[i]);
+        }
     }
     output_floats_free(y, COUNT);
     free(x);
@@ -97,7 +99,7 @@ static void check_values(const bwi_kernels *k, const struct row *r)
 /* Fourth order differences of the exact function; points beside a kink are left out. */
 static void check_slopes(const bwi_kernels *k, const struct row *r)
 {
-    const double h = 1e-3;
+    double h = 1e-3;
     float *x = points(6), *y = input_floats(COUNT), *dy = input_floats(COUNT), *dx = output_floats(COUNT);
     k->activate(r->kind, r->p, COUNT, x, y);
     k->activate_backward(r->kind, r->p, COUNT, r->from_x ? x : y, dy, dx);
@@ -109,13 +111,15 @@ static void check_slopes(const bwi_kernels *k, const struct row *r)
         double slope = (4 * narrow - wide) / 3;
         bool kinked = r->kind == BWI_ELU || r->kind == BWI_HARD_SIGMOID || r->kind == BWI_LEAKY_RELU || r->kind == BWI_BENT_RELU;
         double right = (exact(r, at + 4 * h) - exact(r, at + 3 * h)) / h, left = (exact(r, at - 3 * h) - exact(r, at - 4 * h)) / h;
-        if ((kinked || r->kind == BWI_SOFTSIGN) && (fabs(at) < 4 * h || fabs(right - left) > 8.5e-3))
+        if ((kinked || r->kind == BWI_SOFTSIGN) && (fabs(at) < 4 * h || fabs(right - left) > 8.5e-3)) {
             continue;
+        }
         compared++;
         double bound = (r->slope > 0 ? r->slope : 3e-7 * slope) + 1e-9;
-        if (!(fabs((double)dx[i] - (double)dy[i] * slope) <= bound))
+        if (!(fabs((double)dx[i] - (double)dy[i] * slope) <= bound)) {
             fail_msg("%s %s'(%.9g) times %.9g: expected %.9g, found %.9g", k->name, r->name, at, (double)dy[i],
                      (double)dy[i] * slope, (double)dx[i]);
+        }
     }
     assert_true(compared > COUNT / 3);
     output_floats_free(dx, COUNT);
@@ -142,7 +146,7 @@ static void test_accuracy(void **state)
 /* Parts of vectors, in place, nothing written outside. */
 static void check_counts(const bwi_kernels *k)
 {
-    for (size_t r = 0; r < BWI_COUNT(rows); r++)
+    for (size_t r = 0; r < BWI_COUNT(rows); r++) {
         for (int64_t count = 0; count < 70; count++) {
             float *x = input_floats(count), *dy = input_floats(count), *whole = input_floats(count + 64);
             float *y = output_floats(count), *dx = output_floats(count);
@@ -160,6 +164,7 @@ static void check_counts(const bwi_kernels *k)
             free(dy);
             free(whole);
         }
+    }
 }
 
 static void test_counts(void **state)
@@ -204,10 +209,10 @@ static void test_extremes(void **state)
 static void check_dropout(const bwi_kernels *k)
 {
     static const int64_t counts[] = {1, 3, 15, 16, 17, 63, 64, 65, 100, 128, 1000};
-    const uint64_t seed = 0x123456789abcdef0u, stream = 0xfedcba9876543210u, counters[] = {0, 16, 0xfffffff0u, 0x100000000u};
+    uint64_t seed = 0x123456789abcdef0u, stream = 0xfedcba9876543210u, counters[] = {0, 16, 0xfffffff0u, 0x100000000u};
     const uint32_t limits[] = {0, 1u << 30, 0x80000000u, 0xcccccccdu, 0xffffffffu};
-    for (size_t c = 0; c < BWI_COUNT(counts); c++)
-        for (size_t n = 0; n < BWI_COUNT(counters); n++)
+    for (size_t c = 0; c < BWI_COUNT(counts); c++) {
+        for (size_t n = 0; n < BWI_COUNT(counters); n++) {
             for (size_t l = 0; l < BWI_COUNT(limits); l++) {
                 float *x = input_floats(counts[c]), *y = output_floats(counts[c]), *expected = output_floats(counts[c]);
                 k->dropout(counts[c], seed, stream, counters[n], limits[l], 1.25f, x, y);
@@ -219,6 +224,8 @@ static void check_dropout(const bwi_kernels *k)
                 output_floats_free(expected, counts[c]);
                 free(x);
             }
+        }
+    }
 }
 
 static void test_dropout(void **state)

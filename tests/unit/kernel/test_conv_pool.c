@@ -44,8 +44,8 @@ typedef struct results {
 
 static results compute(const bwi_kernels *k, const bwi_conv_pool *p, const float *x, const float *weights, const float *dy)
 {
-    const int64_t floats = bwi_conv_pool_floats(p), y_floats = bwi_image_floats(&p->y);
-    const size_t bytes = bwi_conv_pool_scratch_bytes(p);
+    int64_t floats = bwi_conv_pool_floats(p), y_floats = bwi_image_floats(&p->y);
+    size_t bytes = bwi_conv_pool_scratch_bytes(p);
     void *scratch = output_bytes(bytes);
     results r = {output_floats(y_floats), output_floats(y_floats), output_floats(floats), output_floats(bwi_image_floats(&p->x)),
                  output_bytes(bwi_relu_maxpool_mask_bytes(&p->y))};
@@ -93,7 +93,7 @@ static void check_case(const bwi_kernels *k, const bwi_conv_pool *p)
     float *x = input_floats(bwi_image_floats(&p->x)), *weights = arranged_weights(p), *dy = random_difference(&p->y);
     assert_true(bwi_conv_pool_fits(p));
     results a = compute(k, p, x, weights, dy), b = compute(&bwi_kernels_reference, p, x, weights, dy);
-    const double most = (double)(p->kh * p->kw * p->x.c);
+    double most = (double)(p->kh * p->kw * p->x.c);
     assert_close("y", a.y, b.y, bwi_image_floats(&p->y), 1e-6 * most);
     assert_close("y without masks", a.inference, a.y, bwi_image_floats(&p->y), 0);
     assert_close("gradient", a.gradient, b.gradient, bwi_conv_pool_floats(p), 1e-5 * (double)(p->y.h * p->y.w));
@@ -107,11 +107,12 @@ static void check_case(const bwi_kernels *k, const bwi_conv_pool *p)
 
 static void check_all(const bwi_kernels *k)
 {
-    for (size_t i = 0; i < BWI_COUNT(cases); i++)
+    for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         for (size_t b = 0; b < BWI_COUNT(blocks); b++) {
-            const bwi_conv_pool p = conv_pool_of(&cases[i], blocks[b]);
+            bwi_conv_pool p = conv_pool_of(&cases[i], blocks[b]);
             check_case(k, &p);
         }
+    }
 }
 
 static void test_against_reference(void **state)
@@ -123,22 +124,25 @@ static void test_against_reference(void **state)
 /* One 3x3 kernel of ones over a 4x4 image: four sums, the largest is kept; all weights get the winner's elements. */
 static void check_by_hand(const bwi_kernels *k)
 {
-    const conv_case c = {4, 4, 1, 1, 3, 3, {0}};
+    conv_case c = {4, 4, 1, 1, 3, 3, {0}};
     bwi_conv_pool p = conv_pool_of(&c, 0);
     p.x.n = p.y.n = 1;
     const float x[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, -100};
     float ones[9], weights[10 * 16], expected[9] = {5, 6, 7, 9, 10, 11, 13, 14, 15}, found[9], bias = 0, dy = 2;
-    for (int i = 0; i < 9; i++)
+    for (int i = 0; i < 9; i++) {
         ones[i] = 1;
+    }
     bwi_conv_pool_arrange(&p, ones, &(float){0.5f}, weights);
     results r = compute(k, &p, x, weights, &dy);
     assert_true(r.y[0] == 90.5f); /* 5 + 6 + 7 + 9 + ... + 15 and the bias; the other windows have 54, 63 and -16 */
     bwi_conv_pool_restore(&p, r.gradient, found, &bias);
-    for (int i = 0; i < 9; i++)
+    for (int i = 0; i < 9; i++) {
         assert_true(found[i] == 2 * dy * expected[i]); /* twice, since it adds */
+    }
     assert_true(bias == 2 * dy);
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 16; i++) {
         assert_true(r.dx[i] == (i >= 4 && i % 4 < 3 ? dy : 0));
+    }
     results_free(&p, &r);
 }
 
@@ -150,13 +154,14 @@ static void test_by_hand(void **state)
 
 static void check_nan(const bwi_kernels *k)
 {
-    const conv_case c = {6, 8, 1, 3, 3, 3, {0}};
-    const bwi_conv_pool p = conv_pool_of(&c, 0);
+    conv_case c = {6, 8, 1, 3, 3, 3, {0}};
+    bwi_conv_pool p = conv_pool_of(&c, 0);
     float *x = input_floats(2 * 48), *weights = arranged_weights(&p), *dy = random_difference(&p.y);
     x[0] = NAN; /* met by the first window only */
     results r = compute(k, &p, x, weights, dy);
-    for (int64_t i = 0; i < bwi_image_floats(&p.y); i++)
+    for (int64_t i = 0; i < bwi_image_floats(&p.y); i++) {
         assert_true(isnan(r.y[i]) == (i < 3));
+    }
     results_free(&p, &r);
     free(x);
     free(weights);
@@ -179,8 +184,8 @@ static const conv_case winograd_cases[] = {
 static results compute_winograd(const bwi_kernels *k, const bwi_conv_pool *p, const float *x, const float *w, const float *b,
                                 const float *dy)
 {
-    const int64_t floats = p->kh * p->kw * p->x.c * p->y.c, y_floats = bwi_image_floats(&p->y);
-    const size_t bytes = bwi_winograd_scratch_bytes(p), masks = bwi_relu_maxpool_mask_bytes(&p->y);
+    int64_t floats = p->kh * p->kw * p->x.c * p->y.c, y_floats = bwi_image_floats(&p->y);
+    size_t bytes = bwi_winograd_scratch_bytes(p), masks = bwi_relu_maxpool_mask_bytes(&p->y);
     void *scratch = output_bytes(bytes);
     float *weights = output_floats(bwi_winograd_floats(p));
     results r = {output_floats(y_floats), output_floats(y_floats), output_floats(floats + p->y.c),
@@ -208,15 +213,16 @@ static void winograd_free(const bwi_conv_pool *p, results *r)
 static void assert_near(const char *what, const float *found, const float *expected, int64_t count)
 {
     double most = 0;
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         most = fmax(most, fabs((double)expected[i]));
+    }
     assert_true(most > 0);
     assert_close(what, found, expected, count, 1e-5 * most);
 }
 
 static void check_winograd(const bwi_kernels *k, const bwi_conv_pool *p)
 {
-    const int64_t floats = 9 * p->x.c * p->y.c;
+    int64_t floats = 9 * p->x.c * p->y.c;
     float *x = random_difference(&p->x), *w = input_floats(floats), *b = input_floats(p->y.c), *dy = random_difference(&p->y);
     assert_true(bwi_winograd_fits(p));
     results a = compute_winograd(k, p, x, w, b, dy), e = compute_winograd(&bwi_kernels_reference, p, x, w, b, dy);
@@ -235,8 +241,8 @@ static void check_winograd(const bwi_kernels *k, const bwi_conv_pool *p)
 
 static void check_thin(const bwi_kernels *k, const bwi_conv_pool *p)
 {
-    const int64_t y_floats = bwi_image_floats(&p->y);
-    const size_t bytes = bwi_thin_scratch_bytes(p), masks = bwi_relu_maxpool_mask_bytes(&p->y);
+    int64_t y_floats = bwi_image_floats(&p->y);
+    size_t bytes = bwi_thin_scratch_bytes(p), masks = bwi_relu_maxpool_mask_bytes(&p->y);
     float *x = random_difference(&p->x), *arranged = arranged_weights(p), *dy = random_difference(&p->y);
     float *weights = output_floats(bwi_thin_floats(p));
     results r = {.y = output_floats(y_floats), .inference = output_floats(y_floats), .masks = output_bytes(masks)};
@@ -263,14 +269,15 @@ static void check_thin(const bwi_kernels *k, const bwi_conv_pool *p)
 static void check_all_thin(const bwi_kernels *k)
 {
     int checked = 0;
-    for (size_t i = 0; i < BWI_COUNT(cases); i++)
+    for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         for (size_t b = 0; b < BWI_COUNT(blocks); b++) {
-            const bwi_conv_pool p = conv_pool_of(&cases[i], blocks[b]);
+            bwi_conv_pool p = conv_pool_of(&cases[i], blocks[b]);
             if (bwi_thin_fits(&p)) {
                 check_thin(k, &p);
                 checked++;
             }
         }
+    }
     assert_true(checked >= 25);
 }
 
@@ -282,12 +289,13 @@ static void test_thin(void **state)
 
 static void check_all_winograd(const bwi_kernels *k)
 {
-    for (size_t i = 0; i < BWI_COUNT(winograd_cases); i++)
+    for (size_t i = 0; i < BWI_COUNT(winograd_cases); i++) {
         for (size_t b = i == 0 ? 0 : BWI_COUNT(blocks) - 1; b < BWI_COUNT(blocks); b++) { /* the reference takes its time */
             bwi_conv_pool p = conv_pool_of(&winograd_cases[i], blocks[b]);
             p.x.block = BWI_WINOGRAD_BLOCK;
             check_winograd(k, &p);
         }
+    }
 }
 
 static void test_winograd(void **state)

@@ -52,16 +52,19 @@ static buffer buffer_make(size_t floats)
 {
     buffer b = {aligned_alloc(64, ((floats + GUARD) * sizeof(float) + 63) / 64 * 64), floats};
     assert_non_null(b.data);
-    for (size_t i = 0; i < floats + GUARD; i++)
+    for (size_t i = 0; i < floats + GUARD; i++) {
         b.data[i] = i < floats ? NAN : 12345.0F;
+    }
     return b;
 }
 
 static void buffer_check_and_free(buffer *b)
 {
-    for (size_t i = b->floats; i < b->floats + GUARD; i++)
-        if (b->data[i] != 12345.0F)
+    for (size_t i = b->floats; i < b->floats + GUARD; i++) {
+        if (b->data[i] != 12345.0F) {
             fail_msg("written beyond the end");
+        }
+    }
     free(b->data);
 }
 
@@ -76,8 +79,9 @@ static float *random_floats(int64_t count)
 {
     float *values = malloc((size_t)count * sizeof *values);
     assert_non_null(values);
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         values[i] = draw();
+    }
     return values;
 }
 
@@ -173,8 +177,9 @@ static void plain_output(const bwi_conv_shape *s, plain *p, const float *x, cons
     for (int64_t k = 0; k < s->kh * s->kw; k++) {
         int64_t iy = oy * s->stride_h - s->pad_top + k / s->kw * s->dilation_h;
         int64_t ix = ox * s->stride_w - s->pad_left + k % s->kw * s->dilation_w;
-        if (iy >= 0 && iy < s->ih && ix >= 0 && ix < s->iw)
+        if (iy >= 0 && iy < s->ih && ix >= 0 && ix < s->iw) {
             plain_term(s, p, x, w, dy, (n * s->ih + iy) * s->iw + ix, yi, k, o);
+        }
     }
 }
 
@@ -188,35 +193,44 @@ static size_t blocked_index(const bwi_image *m, int64_t n, int64_t y, int64_t x,
 static void to_blocks(const bwi_image *m, const float *plain_values, float *blocked)
 {
     memset(blocked, 0, (size_t)bwi_image_floats(m) * sizeof(float));
-    for (int64_t n = 0; n < m->n; n++)
-        for (int64_t y = 0; y < m->h; y++)
-            for (int64_t x = 0; x < m->w; x++)
-                for (int64_t c = 0; c < m->c; c++)
+    for (int64_t n = 0; n < m->n; n++) {
+        for (int64_t y = 0; y < m->h; y++) {
+            for (int64_t x = 0; x < m->w; x++) {
+                for (int64_t c = 0; c < m->c; c++) {
                     blocked[blocked_index(m, n, y, x, c)] = *plain_values++;
+                }
+            }
+        }
+    }
 }
 
 static void check_value(const bwi_conv_shape *s, const char *what, float found, double expected, double size)
 {
-    if (!(fabs((double)found - expected) <= 4e-6 * size + 1e-30))
+    if (!(fabs((double)found - expected) <= 4e-6 * size + 1e-30)) {
         fail_msg("%s of %s: %.9g instead of %.9g", what, shape_text(s), (double)found, expected);
+    }
 }
 
 static void check_image(const bwi_conv_shape *s, const char *what, const bwi_image *m, const float *blocked, const double *expected,
                         const double *size)
 {
     int64_t i = 0;
-    for (int64_t n = 0; n < m->n; n++)
-        for (int64_t y = 0; y < m->h; y++)
-            for (int64_t x = 0; x < m->w; x++)
+    for (int64_t n = 0; n < m->n; n++) {
+        for (int64_t y = 0; y < m->h; y++) {
+            for (int64_t x = 0; x < m->w; x++) {
                 for (int64_t c = 0; c < bwi_image_blocks(m) * m->block; c++) {
                     float found = blocked[blocked_index(m, n, y, x, c)];
-                    if (c >= m->c && found != 0.0F)
+                    if (c >= m->c && found != 0.0F) {
                         fail_msg("%s of %s: channel %d, padding, is %.9g", what, shape_text(s), (int)c, (double)found);
+                    }
                     if (c < m->c) {
                         check_value(s, what, found, expected[i], size[i]);
                         i++;
                     }
                 }
+            }
+        }
+    }
 }
 
 /* ---- Running a pass twice: equal bits ---- */
@@ -229,17 +243,20 @@ static void run_twice(bw_context *ctx, const bwi_conv *conv, bwi_conv_pass pass,
     assert_non_null(first);
     memory.scratch = scratch.data;
     bwi_conv_run *run;
-    if (bwi_conv_bind(ctx, &run, conv, pass, &memory) != BW_OK)
+    if (bwi_conv_bind(ctx, &run, conv, pass, &memory) != BW_OK) {
         fail_msg("%s", bw_message(ctx));
+    }
     int setting = bwi_onednn_begin();
     for (int time = 0; time < 2; time++) {
         memset(scratch.data, 0xff, scratch.floats * sizeof(float));
         memset(result->data, 0xff, result->floats * sizeof(float));
-        if (bias)
+        if (bias) {
             memset(bias->data, 0xff, bias->floats * sizeof(float));
+        }
         assert_int_equal(bwi_conv_execute(run), BW_OK);
-        if (time == 0)
+        if (time == 0) {
             memcpy(first, result->data, result->floats * sizeof(float));
+        }
     }
     bwi_onednn_end(setting);
     assert_memory_equal(first, result->data, result->floats * sizeof(float));
@@ -271,11 +288,15 @@ static trial trial_make(const bwi_conv_shape *s, const bwi_conv *conv)
                .bias = random_floats(s->oc),
                .dy = random_floats(y),
                .p = {doubles(y), doubles(x), doubles(w), doubles(s->oc), doubles(y), doubles(x), doubles(w), doubles(s->oc)}};
-    for (int64_t n = 0; n < s->n; n++)
-        for (int64_t oy = 0; oy < s->oh; oy++)
-            for (int64_t ox = 0; ox < s->ow; ox++)
-                for (int64_t o = 0; o < s->oc; o++)
+    for (int64_t n = 0; n < s->n; n++) {
+        for (int64_t oy = 0; oy < s->oh; oy++) {
+            for (int64_t ox = 0; ox < s->ow; ox++) {
+                for (int64_t o = 0; o < s->oc; o++) {
                     plain_output(s, &t.p, t.x, t.w, t.bias, t.dy, n, oy, ox, o);
+                }
+            }
+        }
+    }
     return t;
 }
 
@@ -283,8 +304,9 @@ static void trial_free(trial *t)
 {
     void *parts[] = {t->x,    t->w,    t->bias,     t->dy,        t->p.y,       t->p.dx,
                      t->p.dw, t->p.db, t->p.y_size, t->p.dx_size, t->p.dw_size, t->p.db_size};
-    for (size_t k = 0; k < BWI_COUNT(parts); k++)
+    for (size_t k = 0; k < BWI_COUNT(parts); k++) {
         free(parts[k]);
+    }
 }
 
 static void try_forward(bw_context *ctx, const trial *t, const buffer *packed)
@@ -324,19 +346,24 @@ static void try_backward_weights(bw_context *ctx, const trial *t)
     bwi_conv_memory memory = {.src = src.data, .dst = dst.data, .weights = weights.data, .bias = t->s.with_bias ? bias.data : NULL};
     run_twice(ctx, t->conv, BWI_CONV_BACKWARD_WEIGHTS, memory, &weights, &bias);
     bwi_conv_unpack(t->conv, weights.data, unpacked.data);
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         check_value(&t->s, "backward weights", unpacked.data[i], t->p.dw[i], t->p.dw_size[i]);
-    for (int64_t i = 0; i < t->s.oc && t->s.with_bias; i++)
+    }
+    for (int64_t i = 0; i < t->s.oc && t->s.with_bias; i++) {
         check_value(&t->s, "backward bias", bias.data[i], t->p.db[i], t->p.db_size[i]);
+    }
     /* The padding is zero, since optimizers and norms run over all of it: packing what was unpacked gives the same. */
     buffer again = buffer_make(weights.floats);
     bwi_conv_pack(t->conv, unpacked.data, again.data);
-    for (size_t i = 0; i < weights.floats; i++)
-        if (weights.data[i] != again.data[i])
+    for (size_t i = 0; i < weights.floats; i++) {
+        if (weights.data[i] != again.data[i]) {
             fail_msg("backward weights of %s: padding not zero", shape_text(&t->s));
+        }
+    }
     buffer *all[] = {&src, &dst, &weights, &bias, &unpacked, &again};
-    for (size_t k = 0; k < BWI_COUNT(all); k++)
+    for (size_t k = 0; k < BWI_COUNT(all); k++) {
         buffer_check_and_free(all[k]);
+    }
 }
 
 static void try_packing(const trial *t, buffer *packed)
@@ -347,8 +374,9 @@ static void try_packing(const trial *t, buffer *packed)
     bwi_conv_unpack(t->conv, packed->data, back.data);
     assert_memory_equal(back.data, t->w, count * sizeof(float));
     size_t zeros = 0;
-    for (size_t i = 0; i < packed->floats; i++)
+    for (size_t i = 0; i < packed->floats; i++) {
         zeros += packed->data[i] == 0.0F;
+    }
     assert_true(packed->floats >= count && zeros >= packed->floats - count);
     buffer_check_and_free(&back);
 }
@@ -356,10 +384,11 @@ static void try_packing(const trial *t, buffer *packed)
 static void check_facts(const bwi_conv_shape *s, const bwi_conv_facts *f, int warned, bool all)
 {
     bool reference = false;
-    if (getenv("BATCHWISE_SHOW"))
+    if (getenv("BATCHWISE_SHOW")) {
         printf("%s: blocks %d %d, weights %d %d, scratch %d: %s | %s | %s\n", shape_text(s), (int)f->src_block, (int)f->dst_block,
                (int)f->weights_floats, (int)f->backward_weights_floats, (int)f->scratch_bytes, f->implementation[0],
                f->implementation[1], f->implementation[2]);
+    }
     for (int p = 0; p < (all ? 3 : 1); p++) {
         assert_non_null(f->implementation[p]);
         reference = reference || strstr(f->implementation[p], "ref:") == f->implementation[p];
@@ -374,8 +403,9 @@ static bwi_conv *try_shape(bw_context *ctx, const bwi_conv_shape *s, const bwi_c
 {
     bwi_conv *conv;
     warnings = 0;
-    if (bwi_conv_create(ctx, &conv, s, like, true, true) != BW_OK)
+    if (bwi_conv_create(ctx, &conv, s, like, true, true) != BW_OK) {
         fail_msg("%s: %s", shape_text(s), bw_message(ctx));
+    }
     check_facts(s, bwi_conv_facts_of(conv), warnings, true);
     trial t = trial_make(s, conv);
     buffer packed = buffer_make((size_t)bwi_conv_facts_of(conv)->weights_floats);
@@ -400,10 +430,12 @@ static void test_channels(void **state)
     static const int64_t channels[] = {1, 2, 3, 5, 8, 16, 17, 32};
     static const int64_t samples[] = {1, 2, 3, 8};
     int k = 0;
-    for (size_t i = 0; i < BWI_COUNT(channels); i++)
-        for (size_t o = 0; o < BWI_COUNT(channels); o++, k++)
+    for (size_t i = 0; i < BWI_COUNT(channels); i++) {
+        for (size_t o = 0; o < BWI_COUNT(channels); o++, k++) {
             try_and_free(*state, make_shape(samples[k % 4], 9, 7, channels[i], channels[o], 3, 3, 1, 1, k % 3 == 0 ? SAME : VALID,
                                             1, k % 5 != 0));
+        }
+    }
 }
 
 static void test_kernels_strides_paddings(void **state)
@@ -411,11 +443,14 @@ static void test_kernels_strides_paddings(void **state)
     static const int64_t kernels[][2] = {{1, 1}, {3, 3}, {2, 2}, {5, 5}, {1, 3}, {4, 2}, {7, 7}};
     static const int64_t channels[][2] = {{1, 32}, {3, 16}, {16, 8}, {5, 17}, {32, 32}};
     int k = 0;
-    for (size_t w = 0; w < BWI_COUNT(kernels); w++)
-        for (int64_t stride = 1; stride <= 3; stride++)
-            for (int padding = VALID; padding <= SAME; padding++, k++)
+    for (size_t w = 0; w < BWI_COUNT(kernels); w++) {
+        for (int64_t stride = 1; stride <= 3; stride++) {
+            for (int padding = VALID; padding <= SAME; padding++, k++) {
                 try_and_free(*state, make_shape(1 + k % 2, 14, 11, channels[k % 5][0], channels[k % 5][1], kernels[w][0],
                                                 kernels[w][1], stride, 1, padding, 1, k % 4 != 0));
+            }
+        }
+    }
 }
 
 static void test_tutorial_shapes(void **state)
@@ -431,27 +466,33 @@ static void test_tutorial_shapes(void **state)
 static void test_dilation(void **state)
 {
     static const int64_t channels[][2] = {{1, 8}, {3, 5}, {16, 32}, {32, 17}};
-    for (size_t c = 0; c < BWI_COUNT(channels); c++)
-        for (int padding = VALID; padding <= SAME; padding++)
+    for (size_t c = 0; c < BWI_COUNT(channels); c++) {
+        for (int padding = VALID; padding <= SAME; padding++) {
             try_and_free(*state, make_shape(2, 11, 13, channels[c][0], channels[c][1], 3, 3, 1, 2, padding, 1, padding == SAME));
+        }
+    }
 }
 
 static void test_groups(void **state)
 {
     static const int64_t channels[][3] = {{2, 2, 2}, {8, 16, 2}, {6, 4, 2}, {32, 32, 2}, {34, 34, 2}, {48, 32, 16}, {12, 9, 3}};
-    for (size_t c = 0; c < BWI_COUNT(channels); c++)
-        for (int padding = VALID; padding <= SAME; padding++)
+    for (size_t c = 0; c < BWI_COUNT(channels); c++) {
+        for (int padding = VALID; padding <= SAME; padding++) {
             try_and_free(*state, make_shape(2, 9, 7, channels[c][0], channels[c][1], 3, 3, 1 + padding, 1, padding, channels[c][2],
                                             padding == VALID));
+        }
+    }
 }
 
 static void test_depthwise(void **state)
 {
     static const int64_t channels[] = {2, 3, 8, 16, 17, 32};
-    for (size_t c = 0; c < BWI_COUNT(channels); c++)
-        for (int64_t multiplier = 1; multiplier <= 2; multiplier++)
+    for (size_t c = 0; c < BWI_COUNT(channels); c++) {
+        for (int64_t multiplier = 1; multiplier <= 2; multiplier++) {
             try_and_free(*state, make_shape(2, 9, 7, channels[c], channels[c] * multiplier, 3, 3, 1 + (int64_t)c % 2, 1, SAME,
                                             channels[c], c % 2 == 0));
+        }
+    }
 }
 
 /* A layer's smaller tiles: the same layouts, so that they share weights and buffers. */
@@ -514,7 +555,7 @@ static void test_only_what_was_asked_for(void **state)
         check_facts(&s, f, warnings, false);
         assert_null(f->implementation[BWI_CONV_BACKWARD_DATA]);
         assert_int_equal(f->backward_weights_floats, 0);
-        assert_int_equal(f->implementation[BWI_CONV_BACKWARD_WEIGHTS] != NULL, backward);
+        assert_int_equal(!!f->implementation[BWI_CONV_BACKWARD_WEIGHTS], backward);
         assert_int_equal(bwi_conv_bind(*state, &run, conv, BWI_CONV_BACKWARD_DATA, &m), BW_INTERNAL);
         assert_null(run);
         m.src = NULL;

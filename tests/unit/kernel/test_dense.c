@@ -55,8 +55,9 @@ static void check_backward_weights(const bwi_kernels *k, int64_t n, int64_t in, 
     k->dense_backward_weights(n, in, out, x, dy, found, with_bias ? found_bias : NULL, accumulate);
     bwi_kernels_reference.dense_backward_weights(n, in, out, x, dy, expected, with_bias ? expected_bias : NULL, accumulate);
     assert_close("backward weights", found, expected, count, tolerance(n));
-    if (with_bias)
+    if (with_bias) {
         assert_close("backward bias", found_bias, expected_bias, out, tolerance(n));
+    }
     output_floats_free(found, count);
     output_floats_free(expected, count);
     output_floats_free(found_bias, out);
@@ -79,10 +80,13 @@ static void check_shape(const bwi_kernels *k, int64_t n, int64_t in, int64_t out
 
 static void check_all_shapes(const bwi_kernels *k)
 {
-    for (size_t s = 0; s < BWI_COUNT(samples); s++)
-        for (size_t i = 0; i < BWI_COUNT(widths); i++)
-            for (size_t o = 0; o < BWI_COUNT(widths); o++)
+    for (size_t s = 0; s < BWI_COUNT(samples); s++) {
+        for (size_t i = 0; i < BWI_COUNT(widths); i++) {
+            for (size_t o = 0; o < BWI_COUNT(widths); o++) {
                 check_shape(k, samples[s], widths[i], widths[o]);
+            }
+        }
+    }
 }
 
 static void test_shapes(void **state)
@@ -110,32 +114,36 @@ static void test_large(void **state)
 /* Parts give the bits of the whole. */
 static void check_ranges(const bwi_kernels *k, int64_t n, int64_t in, int64_t out)
 {
-    const int64_t panel = bwi_dense_panel(out), count = bwi_dense_packed_count(in, out), padded = count / in;
+    int64_t panel = bwi_dense_panel(out), count = bwi_dense_packed_count(in, out), padded = count / in;
     float *x = input_floats(n * in), *dy = input_floats(n * out), *w = packed_weights(in, out), *bias = input_floats(out);
     float *y = output_floats(n * out), *dx = output_floats(n * in), *whole = output_floats(n * (in > out ? in : out));
-    for (int64_t from = 0; from < out; from += panel)
+    for (int64_t from = 0; from < out; from += panel) {
         k->dense_forward_range(n, in, out, from, from + panel < out ? from + panel : out, x, w, bias, y);
+    }
     k->dense_forward(n, in, out, x, w, bias, whole);
     assert_memory_equal(y, whole, (size_t)(n * out) * sizeof *y);
-    for (int64_t from = 0; from < in; from += 16)
+    for (int64_t from = 0; from < in; from += 16) {
         k->dense_backward_data_range(n, in, out, from, from + 16, dy, w, dx);
+    }
     k->dense_backward_data(n, in, out, dy, w, whole);
     assert_memory_equal(dx, whole, (size_t)(n * in) * sizeof *dx);
     float *room = output_floats(bwi_dense_room(n, in, out));
     float *dw = output_floats(count), *db = output_floats(padded), *expected = output_floats(count), *sums = output_floats(out);
-    const double bound = k->dense_gradient_pack(n, in, out, x, dy, room);
+    double bound = k->dense_gradient_pack(n, in, out, x, dy, room);
     const float *const ahead[BWI_FETCHED] = {w, w};
     for (int64_t p = 0; p < padded / panel; p++) {
-        for (int64_t first = 0; first < in; first += 24)
+        for (int64_t first = 0; first < in; first += 24) {
             k->dense_gradient_block(n, in, out, room, p, first, in - first < 24 ? in - first : 24, dw + (p * in + first) * panel,
                                     first % 48 ? ahead : NULL);
+        }
         k->dense_gradient_bias(n, in, out, room, p, db + p * panel);
     }
     k->dense_backward_weights(n, in, out, x, dy, expected, sums, false);
     assert_memory_equal(dw, expected, (size_t)count * sizeof *dw);
     assert_memory_equal(db, sums, (size_t)out * sizeof *db);
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         assert_true(fabs((double)dw[i]) <= bound);
+    }
     output_floats_free(room, bwi_dense_room(n, in, out));
     x[n * in - 1] = -(float)INFINITY;
     room = output_floats(bwi_dense_room(n, in, out));
@@ -157,10 +165,13 @@ static void check_ranges(const bwi_kernels *k, int64_t n, int64_t in, int64_t ou
 static void check_all_ranges(const bwi_kernels *k)
 {
     static const int64_t ins[] = {16, 48, 112}, outs[] = {17, 32, 64, 97};
-    for (size_t s = 0; s < BWI_COUNT(samples); s++)
-        for (size_t i = 0; i < BWI_COUNT(ins); i++)
-            for (size_t o = 0; o < BWI_COUNT(outs); o++)
+    for (size_t s = 0; s < BWI_COUNT(samples); s++) {
+        for (size_t i = 0; i < BWI_COUNT(ins); i++) {
+            for (size_t o = 0; o < BWI_COUNT(outs); o++) {
                 check_ranges(k, samples[s], ins[i], outs[o]);
+            }
+        }
+    }
     check_ranges(k, 131, 32, 64);
 }
 
@@ -198,7 +209,7 @@ static void check_independence_of(const bwi_kernels *k, int64_t n, int64_t in)
 {
     static const int64_t outs[] = {1, 10, 16, 33, 100};
     for (size_t o = 0; o < BWI_COUNT(outs); o++) {
-        const int64_t out = outs[o];
+        int64_t out = outs[o];
         float *x = input_floats(n * in), *w = packed_weights(in, out), *y = output_floats(n * out), *one = output_floats(out);
         k->dense_forward(n, in, out, x, w, NULL, y);
         for (int64_t r = 0; r < n; r++) {
@@ -215,9 +226,11 @@ static void check_independence_of(const bwi_kernels *k, int64_t n, int64_t in)
 static void check_independence(const bwi_kernels *k)
 {
     static const int64_t ins[] = {1, 2, 3, 4, 5, 10, 16, 31, 401};
-    for (int again = 0; again < 20; again++)
-        for (size_t i = 0; i < BWI_COUNT(ins); i++)
+    for (int again = 0; again < 20; again++) {
+        for (size_t i = 0; i < BWI_COUNT(ins); i++) {
             check_independence_of(k, 16 + again % 2, ins[i]);
+        }
+    }
 }
 
 static void test_independence(void **state)
@@ -229,23 +242,26 @@ static void test_independence(void **state)
 static void test_packing(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < BWI_COUNT(widths); i++)
+    for (size_t i = 0; i < BWI_COUNT(widths); i++) {
         for (size_t o = 0; o < BWI_COUNT(widths); o++) {
-            const int64_t in = widths[i], out = widths[o], count = bwi_dense_packed_count(in, out);
+            int64_t in = widths[i], out = widths[o], count = bwi_dense_packed_count(in, out);
             float *weights = input_floats(in * out), *packed = output_floats(count), *back = output_floats(in * out);
             bwi_dense_pack(in, out, weights, packed);
             bwi_dense_unpack(in, out, packed, back);
             assert_memory_equal(back, weights, (size_t)(in * out) * sizeof *back);
             double sum = 0, packed_sum = 0;
-            for (int64_t j = 0; j < in * out; j++)
+            for (int64_t j = 0; j < in * out; j++) {
                 sum += (double)(weights[j] * weights[j]);
-            for (int64_t j = 0; j < count; j++)
+            }
+            for (int64_t j = 0; j < count; j++) {
                 packed_sum += (double)(packed[j] * packed[j]);
+            }
             assert_true(fabs(sum - packed_sum) < 1e-9 * (sum + 1)); /* the padding is zero */
             output_floats_free(packed, count);
             output_floats_free(back, in * out);
             free(weights);
         }
+    }
 }
 
 int main(void)

@@ -8,8 +8,7 @@ static void check_passes(const bwi_kernels *k, const bwi_image *x_image, const b
                          bool more)
 {
     const bwi_kernels *r = &bwi_kernels_reference;
-    const int64_t xs = bwi_image_floats(x_image), ys = bwi_image_floats(y_image), c = x_image->c,
-                  ws = d->window.h * d->window.w * c;
+    int64_t xs = bwi_image_floats(x_image), ys = bwi_image_floats(y_image), c = x_image->c, ws = d->window.h * d->window.w * c;
     float *x = random_image(x_image, false), *dy = random_image(y_image, false), *w = input_floats(ws), *bias = input_floats(c);
     float *y = output_floats(ys), *expected_y = output_floats(ys), *dx = output_floats(xs), *expected_dx = output_floats(xs);
     float *dw = output_copy(w, ws), *expected_dw = output_copy(w, ws), *db = output_copy(bias, c),
@@ -56,10 +55,10 @@ static void check_depthwise(const bwi_kernels *k)
         {{3, 3, 2, 2, 1, 0}, 1, 1}, {{2, 1, 2, 3, 0, 0}, 1, 1},   {{3, 2, 1, 1, 4, 0}, 2, 3}, {{5, 6, 3, 2, 2, 3}, 1, 1},
         {{3, 3, 2, 1, 1, 2}, 2, 2}, {{1, 13, 1, 1, 0, 12}, 1, 1},
     };
-    for (size_t c = 0; c < BWI_COUNT(channels); c++)
+    for (size_t c = 0; c < BWI_COUNT(channels); c++) {
         for (size_t i = 0; i < BWI_COUNT(kernels); i++) {
             const bwi_depthwise *d = &kernels[i];
-            const bwi_image x = {.n = 2, .h = 9, .w = 13, .c = channels[c]};
+            bwi_image x = {.n = 2, .h = 9, .w = 13, .c = channels[c]};
             bwi_image y = {.n = 2,
                            .h = (8 + d->window.pad_top) / d->window.stride_h + 1,
                            .w = (12 + d->window.pad_left) / d->window.stride_w + 1,
@@ -70,6 +69,7 @@ static void check_depthwise(const bwi_kernels *k)
             y.w = (x.w - (d->window.w - 1) * d->dilation_w - 1 + d->window.pad_left) / d->window.stride_w + 1;
             check_blocks(k, x, y, d);
         }
+    }
 }
 
 static void test_depthwise(void **state)
@@ -81,8 +81,8 @@ static void test_depthwise(void **state)
 /* Two channels, a row of three, kernel 1x2 with one zero before: y[i] = b + w0 x[i - 1] + w1 x[i]. */
 static void check_by_hand(const bwi_kernels *k)
 {
-    const bwi_image image = {.n = 1, .h = 1, .w = 3, .c = 2, .block = 2};
-    const bwi_depthwise d = {{.h = 1, .w = 2, .stride_h = 1, .stride_w = 1, .pad_top = 0, .pad_left = 1}, 1, 1};
+    bwi_image image = {.n = 1, .h = 1, .w = 3, .c = 2, .block = 2};
+    bwi_depthwise d = {{.h = 1, .w = 2, .stride_h = 1, .stride_w = 1, .pad_top = 0, .pad_left = 1}, 1, 1};
     const float x[] = {1, 2, 3, 4, 5, 6}, w[] = {10, 100, 1, -1}, bias[] = {0.5F, -1}, dy[] = {1, 2, -1, 0, 3, 1};
     float y[6], dx[6], dw[4] = {1, 1, 1, 1}, db[2];
     k->depthwise_forward(&image, &image, &d, x, w, bias, y);

@@ -5,10 +5,11 @@
 
 static void set_environment(const char *name)
 {
-    if (name)
+    if (name) {
         assert_int_equal(setenv("BATCHWISE_ISA", name, 1), 0);
-    else
+    } else {
         assert_int_equal(unsetenv("BATCHWISE_ISA"), 0);
+    }
 }
 
 static void test_by_name(void **state)

@@ -9,36 +9,40 @@ static const int64_t blocks[] = {0, 1, 4, 8, 16}; /* 0: channels-last */
 
 static void each_image(const bwi_kernels *k, void (*check)(const bwi_kernels *k, const bwi_image *i))
 {
-    for (size_t c = 0; c < BWI_COUNT(channels); c++)
-        for (size_t s = 0; s < BWI_COUNT(sides); s++)
+    for (size_t c = 0; c < BWI_COUNT(channels); c++) {
+        for (size_t s = 0; s < BWI_COUNT(sides); s++) {
             for (size_t b = 0; b < BWI_COUNT(blocks); b++) {
-                const bwi_image i = {.n = 1 + random_below(4),
-                                     .h = sides[s],
-                                     .w = sides[s] + random_below(3),
-                                     .c = channels[c],
-                                     .block = blocks[b] ? blocks[b] : channels[c]};
+                bwi_image i = {.n = 1 + random_below(4),
+                               .h = sides[s],
+                               .w = sides[s] + random_below(3),
+                               .c = channels[c],
+                               .block = blocks[b] ? blocks[b] : channels[c]};
                 check(k, &i);
             }
-    const bwi_image rows = {.n = 300, .h = 1, .w = 1, .c = 37, .block = 37},
-                    large = {.n = 2, .h = 30, .w = 31, .c = 16, .block = 16};
+        }
+    }
+    bwi_image rows = {.n = 300, .h = 1, .w = 1, .c = 37, .block = 37}, large = {.n = 2, .h = 30, .w = 31, .c = 16, .block = 16};
     check(k, &rows);
     check(k, &large);
 }
 
 static void assert_doubles_close(const double *found, const double *expected, int64_t count, double tolerance)
 {
-    for (int64_t i = 0; i < count; i++)
-        if (!(fabs(found[i] - expected[i]) <= tolerance))
+    for (int64_t i = 0; i < count; i++) {
+        if (!(fabs(found[i] - expected[i]) <= tolerance)) {
             fail_msg("sum %lld of %lld: expected %.17g, found %.17g", (long long)i, (long long)count, expected[i], found[i]);
+        }
+    }
 }
 
 static void check_sums_of(const bwi_kernels *k, const bwi_image *i)
 {
     float *x = random_image(i, false), *dy = random_image(i, false), *mean = input_floats(i->c), *inverse = input_floats(i->c);
     double *found = output_bytes((size_t)(2 * i->c) * sizeof(double)), expected[2 * 64];
-    const double tolerance = 2e-7 * (double)(8 + i->n * i->h * i->w) / 4;
-    for (int64_t c = 0; c < 2 * i->c; c++)
+    double tolerance = 2e-7 * (double)(8 + i->n * i->h * i->w) / 4;
+    for (int64_t c = 0; c < 2 * i->c; c++) {
         found[c] = expected[c] = (double)random_float();
+    }
     k->channel_sums(i, x, found);
     bwi_kernels_reference.channel_sums(i, x, expected);
     assert_doubles_close(found, expected, 2 * i->c, tolerance);
@@ -65,7 +69,7 @@ static void test_sums(void **state)
 
 static void check_affine_of(const bwi_kernels *k, const bwi_image *i)
 {
-    const int64_t count = bwi_image_floats(i);
+    int64_t count = bwi_image_floats(i);
     float *x = random_image(i, false), *dy = random_image(i, false);
     float *a = input_floats(i->c), *b = input_floats(i->c), *d = input_floats(i->c);
     float *found = output_floats(count), *expected = output_floats(count);
@@ -106,7 +110,7 @@ static void check_reorder_of(const bwi_kernels *k, const bwi_image *i)
     for (size_t b = 0; b < BWI_COUNT(blocks); b++) {
         bwi_image to = *i;
         to.block = blocks[b] ? blocks[b] : i->c;
-        const int64_t count = bwi_image_floats(&to);
+        int64_t count = bwi_image_floats(&to);
         float *found = output_floats(count), *expected = output_floats(count), *back = output_floats(bwi_image_floats(i));
         k->reorder(i, x, to.block, found);
         bwi_kernels_reference.reorder(i, x, to.block, expected);
@@ -134,7 +138,7 @@ static void test_reorder(void **state)
 /* Two pixels of three channels, channels-last, into blocks of 2. */
 static void check_by_hand(const bwi_kernels *k)
 {
-    const bwi_image last = {.n = 1, .h = 1, .w = 2, .c = 3, .block = 3};
+    bwi_image last = {.n = 1, .h = 1, .w = 2, .c = 3, .block = 3};
     const float x[] = {1, 2, 3, 4, 5, 6}, mean[] = {1, 0, 3}, scale[] = {1, 10, 100}, shift[] = {0, 1, 0};
     float y[8], z[6];
     double sums[6] = {0};

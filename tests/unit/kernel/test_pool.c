@@ -8,8 +8,8 @@ static const int64_t blocks[] = {0, 1, 4, 8, 16}; /* 0: channels-last */
 
 static void check_relu_maxpool_of(const bwi_kernels *k, const bwi_image *x_image, const bwi_image *y_image, bool ties)
 {
-    const int64_t x_count = bwi_image_floats(x_image), y_count = bwi_image_floats(y_image);
-    const size_t mask_bytes = bwi_relu_maxpool_mask_bytes(y_image);
+    int64_t x_count = bwi_image_floats(x_image), y_count = bwi_image_floats(y_image);
+    size_t mask_bytes = bwi_relu_maxpool_mask_bytes(y_image);
     float *x = random_image(x_image, ties), *dy = random_image(y_image, false);
     float *y = output_floats(y_count), *dx = output_floats(x_count), *plain = output_floats(y_count);
     float *expected_y = output_floats(y_count), *expected_dx = output_floats(x_count);
@@ -36,24 +36,26 @@ static void check_relu_maxpool_of(const bwi_kernels *k, const bwi_image *x_image
 static void each_block(const bwi_kernels *k, bwi_image x, bwi_image y,
                        void (*check)(const bwi_kernels *k, const bwi_image *x, const bwi_image *y, bool ties))
 {
-    for (size_t a = 0; a < BWI_COUNT(blocks); a++)
+    for (size_t a = 0; a < BWI_COUNT(blocks); a++) {
         for (size_t b = 0; b < BWI_COUNT(blocks); b++) {
             x.block = blocks[a] ? blocks[a] : x.c;
             y.block = blocks[b] ? blocks[b] : y.c;
             check(k, &x, &y, false);
             check(k, &x, &y, true);
         }
+    }
 }
 
 static void check_relu_maxpool(const bwi_kernels *k)
 {
     static const int64_t sides[][2] = {{2, 2}, {3, 3}, {4, 5}, {7, 6}, {1, 4}};
-    for (size_t c = 0; c < BWI_COUNT(channels); c++)
+    for (size_t c = 0; c < BWI_COUNT(channels); c++) {
         for (size_t s = 0; s < BWI_COUNT(sides); s++) {
-            const int64_t h = sides[s][0], w = sides[s][1];
-            const bwi_image x = {.n = 2, .h = h, .w = w, .c = channels[c]}, y = {.n = 2, .h = h / 2, .w = w / 2, .c = channels[c]};
+            int64_t h = sides[s][0], w = sides[s][1];
+            bwi_image x = {.n = 2, .h = h, .w = w, .c = channels[c]}, y = {.n = 2, .h = h / 2, .w = w / 2, .c = channels[c]};
             each_block(k, x, y, check_relu_maxpool_of);
         }
+    }
 }
 
 static void test_relu_maxpool(void **state)
@@ -65,9 +67,9 @@ static void test_relu_maxpool(void **state)
 /* One channel: the larger -1 and 3 and a tie of 2 and 2, whose first wins; a window without a positive number gives nothing. */
 static void check_by_hand(const bwi_kernels *k)
 {
-    const bwi_image x_image = {.n = 1, .h = 2, .w = 6, .c = 1, .block = 1}, y_image = {.n = 1, .h = 1, .w = 3, .c = 1, .block = 1};
+    bwi_image x_image = {.n = 1, .h = 2, .w = 6, .c = 1, .block = 1}, y_image = {.n = 1, .h = 1, .w = 3, .c = 1, .block = 1};
     const float x[] = {-1, 1, 0, 2, -1, -2, 3, 2, 2, 1, -3, -4}, dy[] = {5, 6, 7};
-    const bwi_window window = {2, 2, 2, 2, 0, 0};
+    bwi_window window = {2, 2, 2, 2, 0, 0};
     float y[3], dx[12];
     unsigned char masks[24], which[3];
     k->relu_maxpool_forward(&x_image, &y_image, x, y, masks);
@@ -95,7 +97,7 @@ static const bwi_window *window; /* of check_maxpool_of */
 
 static void check_maxpool_of(const bwi_kernels *k, const bwi_image *x_image, const bwi_image *y_image, bool ties)
 {
-    const int64_t x_count = bwi_image_floats(x_image), y_count = bwi_image_floats(y_image);
+    int64_t x_count = bwi_image_floats(x_image), y_count = bwi_image_floats(y_image);
     float *x = random_image(x_image, ties), *dy = random_image(y_image, false);
     float *y = output_floats(y_count), *dx = output_floats(x_count), *plain = output_floats(y_count);
     float *expected_y = output_floats(y_count), *expected_dx = output_floats(x_count);
@@ -121,17 +123,18 @@ static void check_maxpool_of(const bwi_kernels *k, const bwi_image *x_image, con
 
 static void check_maxpool(const bwi_kernels *k)
 {
-    for (size_t c = 0; c < BWI_COUNT(channels); c++)
+    for (size_t c = 0; c < BWI_COUNT(channels); c++) {
         for (size_t i = 0; i < BWI_COUNT(windows); i++) {
             window = &windows[i];
-            const bwi_image x = {.n = 2, .h = 6, .w = 7, .c = channels[c]};
+            bwi_image x = {.n = 2, .h = 6, .w = 7, .c = channels[c]};
             /* As many outputs as windows that begin inside the padded image and touch it. */
-            const bwi_image y = {.n = 2,
-                                 .h = (x.h + window->pad_top - 1) / window->stride_h + 1,
-                                 .w = (x.w + window->pad_left - 1) / window->stride_w + 1,
-                                 .c = channels[c]};
+            bwi_image y = {.n = 2,
+                           .h = (x.h + window->pad_top - 1) / window->stride_h + 1,
+                           .w = (x.w + window->pad_left - 1) / window->stride_w + 1,
+                           .c = channels[c]};
             each_block(k, x, y, check_maxpool_of);
         }
+    }
 }
 
 static void test_maxpool(void **state)
@@ -143,21 +146,25 @@ static void test_maxpool(void **state)
 /* NaN of either sign in any place of a window. */
 static void check_nan(const bwi_kernels *k)
 {
-    const bwi_image image = {.n = 1, .h = 2, .w = 2, .c = 16, .block = 16}, out = {.n = 1, .h = 1, .w = 1, .c = 16, .block = 16};
-    for (int place = 0; place < 64; place++)
+    bwi_image image = {.n = 1, .h = 2, .w = 2, .c = 16, .block = 16}, out = {.n = 1, .h = 1, .w = 1, .c = 16, .block = 16};
+    for (int place = 0; place < 64; place++) {
         for (int sign = -1; sign <= 1; sign += 2) {
             float x[64], y[16];
             unsigned char which[16];
-            for (int i = 0; i < 64; i++)
+            for (int i = 0; i < 64; i++) {
                 x[i] = random_float();
+            }
             x[place] = copysignf(NAN, (float)sign);
             k->relu_maxpool_forward(&image, &out, x, y, NULL);
-            for (int i = 0; i < 16; i++)
+            for (int i = 0; i < 16; i++) {
                 assert_true(isnan(y[i]) == (i == place % 16));
+            }
             k->maxpool_forward(&image, &out, &windows[0], x, y, which);
-            for (int i = 0; i < 16; i++)
+            for (int i = 0; i < 16; i++) {
                 assert_true(isnan(y[i]) == (i == place % 16));
+            }
         }
+    }
 }
 
 static void test_nan(void **state)

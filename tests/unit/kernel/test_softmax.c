@@ -10,16 +10,17 @@ static const int64_t rows_of[] = {1, 2, 3, 8, 16, 17};
 static float *random_logits(int64_t count, float range)
 {
     float *x = input_floats(count);
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         x[i] *= range;
+    }
     return x;
 }
 
 static void check_softmax(const bwi_kernels *k)
 {
-    for (size_t r = 0; r < BWI_COUNT(rows_of); r++)
+    for (size_t r = 0; r < BWI_COUNT(rows_of); r++) {
         for (size_t w = 0; w < BWI_COUNT(widths); w++) {
-            const int64_t rows = rows_of[r], width = widths[w], count = rows * width;
+            int64_t rows = rows_of[r], width = widths[w], count = rows * width;
             float *x = random_logits(count, 12), *dy = input_floats(count);
             float *y = output_floats(count), *dx = output_floats(count), *expected = output_floats(count);
             k->softmax_forward(rows, width, x, y);
@@ -36,6 +37,7 @@ static void check_softmax(const bwi_kernels *k)
             free(x);
             free(dy);
         }
+    }
 }
 
 static void test_softmax(void **state)
@@ -46,11 +48,12 @@ static void test_softmax(void **state)
 
 static void check_crossentropy_of(const bwi_kernels *k, int64_t rows, int64_t width, bool weighted)
 {
-    const int64_t count = rows * width;
+    int64_t count = rows * width;
     float *x = random_logits(count, 12), *weight = weighted ? input_floats(rows) : NULL;
     int32_t *labels = input_bytes((size_t)rows * sizeof *labels);
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t i = 0; i < rows; i++) {
         labels[i] = (int32_t)random_below(width);
+    }
     float *loss = output_floats(rows), *expected_loss = output_floats(rows);
     float *d = output_floats(count), *expected = output_floats(count);
     k->crossentropy(rows, width, x, labels, weight, loss, d);
@@ -72,11 +75,12 @@ static void check_crossentropy_of(const bwi_kernels *k, int64_t rows, int64_t wi
 
 static void check_crossentropy(const bwi_kernels *k)
 {
-    for (size_t r = 0; r < BWI_COUNT(rows_of); r++)
+    for (size_t r = 0; r < BWI_COUNT(rows_of); r++) {
         for (size_t w = 0; w < BWI_COUNT(widths); w++) {
             check_crossentropy_of(k, rows_of[r], widths[w], false);
             check_crossentropy_of(k, rows_of[r], widths[w], true);
         }
+    }
 }
 
 static void test_crossentropy(void **state)
@@ -90,8 +94,9 @@ static void check_binary_of(const bwi_kernels *k, int64_t count, float smoothing
     float *x = random_logits(count, 12), *y = input_floats(count), *factor = weighted ? input_floats(count) : NULL;
     float *loss = output_floats(count), *expected_loss = output_floats(count);
     float *d = output_floats(count), *expected = output_floats(count);
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
         y[i] = y[i] < 0 ? 0 : 1;
+    }
     k->binary_crossentropy(count, smoothing, x, y, factor, loss, d);
     bwi_kernels_reference.binary_crossentropy(count, smoothing, x, y, factor, expected_loss, expected);
     assert_close("loss", loss, expected_loss, count, 2e-6);
@@ -177,9 +182,10 @@ static void check_accuracy(const bwi_kernels *k)
     worst = 0;
     for (int64_t width = 2; width < 3000; width += width < 600 ? 1 : 37) {
         float *x = input_floats(width), loss;
-        const int32_t label = 0;
-        for (int64_t i = 0; i < width; i++)
+        int32_t label = 0;
+        for (int64_t i = 0; i < width; i++) {
             x[i] = 2;
+        }
         k->crossentropy(1, width, x, &label, NULL, &loss, NULL);
         worst = fmax(worst, ulps(loss, log((double)width)));
         free(x);
@@ -195,26 +201,30 @@ static void test_accuracy(void **state)
 
 static void check_nan(const bwi_kernels *k)
 {
-    for (size_t w = 1; w < BWI_COUNT(widths); w++)
+    for (size_t w = 1; w < BWI_COUNT(widths); w++) {
         for (int64_t bad = 0; bad < widths[w]; bad += 1 + widths[w] / 7) {
-            const int64_t width = widths[w];
+            int64_t width = widths[w];
             const int32_t labels[2] = {0, 0};
             float *x = input_floats(2 * width), *y = output_floats(2 * width), loss[2];
             x[bad] = NAN;
             k->softmax_forward(2, width, x, y);
-            for (int64_t i = 0; i < width; i++)
+            for (int64_t i = 0; i < width; i++) {
                 assert_true(isnan(y[i]) && !isnan(y[width + i]));
+            }
             k->crossentropy(2, width, x, labels, NULL, loss, y);
             assert_true(isnan(loss[0]) && !isnan(loss[1]));
-            for (int64_t i = 0; i < width; i++)
+            for (int64_t i = 0; i < width; i++) {
                 assert_true(isnan(y[i]) && !isnan(y[width + i]));
+            }
             x[bad] = -INFINITY;
             k->softmax_forward(2, width, x, y);
-            for (int64_t i = 0; i < width; i++)
+            for (int64_t i = 0; i < width; i++) {
                 assert_true(i == bad ? y[i] == 0 : y[i] > 0);
+            }
             output_floats_free(y, 2 * width);
             free(x);
         }
+    }
 }
 
 static void test_nan(void **state)

@@ -8,7 +8,7 @@ static const int64_t counts[] = {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 63, 64
 static void check_relu(const bwi_kernels *k)
 {
     for (size_t i = 0; i < BWI_COUNT(counts); i++) {
-        const int64_t count = counts[i];
+        int64_t count = counts[i];
         float *x = input_floats(count), *dy = input_floats(count);
         x[0] = 0;
         float *y = output_floats(count), *expected = output_floats(count), *dx = output_floats(count);
@@ -40,12 +40,13 @@ static void test_relu(void **state)
 static void check_add(const bwi_kernels *k)
 {
     for (size_t i = 0; i < BWI_COUNT(counts); i++) {
-        const int64_t count = counts[i];
+        int64_t count = counts[i];
         float *x = input_floats(count), *start = input_floats(count);
         float *found = output_copy(start, count);
         k->add(count, x, found);
-        for (int64_t j = 0; j < count; j++)
+        for (int64_t j = 0; j < count; j++) {
             assert_true(found[j] == start[j] + x[j]);
+        }
         output_floats_free(found, count);
         free(x);
         free(start);
@@ -61,7 +62,7 @@ static void test_add(void **state)
 /* The tree's order is part of the contract, so the sums must agree in every bit. */
 static void check_lanes(const bwi_kernels *k, int64_t count, int lanes)
 {
-    const int64_t stride = count + 5, total = stride * (lanes - 1) + count;
+    int64_t stride = count + 5, total = stride * (lanes - 1) + count;
     float *start = input_floats(total), *found = output_copy(start, total), *expected = output_copy(start, total);
     double squares = k->lanes_sum(count, lanes, stride, found);
     double expected_squares = bwi_kernels_reference.lanes_sum(count, lanes, stride, expected);
@@ -84,9 +85,11 @@ static void check_lanes(const bwi_kernels *k, int64_t count, int lanes)
 static void check_all_lanes(const bwi_kernels *k)
 {
     static const int lanes[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 16, 31, 32, 64};
-    for (size_t i = 0; i < BWI_COUNT(counts); i++)
-        for (size_t l = 0; l < BWI_COUNT(lanes); l++)
+    for (size_t i = 0; i < BWI_COUNT(counts); i++) {
+        for (size_t l = 0; l < BWI_COUNT(lanes); l++) {
             check_lanes(k, counts[i], lanes[l]);
+        }
+    }
 }
 
 static void test_lanes(void **state)
@@ -114,10 +117,10 @@ static void test_tree_by_hand(void **state)
 
 static void check_sgd(const bwi_kernels *k)
 {
-    for (size_t i = 0; i < BWI_COUNT(counts); i++)
+    for (size_t i = 0; i < BWI_COUNT(counts); i++) {
         for (int kind = 0; kind < 3; kind++) {
-            const int64_t count = counts[i];
-            const float momentum = kind > 0 ? 0.9f : 0;
+            int64_t count = counts[i];
+            float momentum = kind > 0 ? 0.9f : 0;
             float *g = input_floats(count), *w0 = input_floats(count), *v0 = input_floats(count);
             float *w = output_copy(w0, count), *v = output_copy(v0, count);
             k->sgd(count, 0.1f, momentum, kind == 2, 0.25f, g, kind > 0 ? v : NULL, w);
@@ -130,6 +133,7 @@ static void check_sgd(const bwi_kernels *k)
             free(w0);
             free(v0);
         }
+    }
 }
 
 static void test_sgd(void **state)
@@ -140,12 +144,13 @@ static void test_sgd(void **state)
 
 static void check_adam(const bwi_kernels *k)
 {
-    const bwi_adam adam = {.rate = 0.01f, .epsilon = 1e-7f, .beta1 = 0.9, .beta2 = 0.999, .scale = 0.5f};
+    bwi_adam adam = {.rate = 0.01f, .epsilon = 1e-7f, .beta1 = 0.9, .beta2 = 0.999, .scale = 0.5f};
     for (size_t i = 0; i < BWI_COUNT(counts); i++) {
-        const int64_t count = counts[i];
+        int64_t count = counts[i];
         float *w0 = input_floats(count), *m0 = input_floats(count), *v0 = input_floats(count);
-        for (int64_t j = 0; j < count; j++)
+        for (int64_t j = 0; j < count; j++) {
             v0[j] = fabsf(v0[j]);
+        }
         float *w = output_copy(w0, count), *m = output_copy(m0, count), *v = output_copy(v0, count);
         for (int step = 0; step < 3; step++) {
             float *g = input_floats(count);
@@ -175,7 +180,7 @@ static void test_adam(void **state)
  * must be that of the double: 0.001 exactly rounded. */
 static void check_first_adam_step(const bwi_kernels *k)
 {
-    const bwi_adam adam = {
+    bwi_adam adam = {
         .rate = (float)(0.001 * sqrt(1 - 0.999) / (1 - 0.9)), .epsilon = 1e-7f, .beta1 = 0.9, .beta2 = 0.999, .scale = 1};
     float g[] = {1, -1}, w[] = {0, 0}, m[] = {0, 0}, v[] = {0, 0};
     k->adam(2, &adam, g, m, v, w);
@@ -194,7 +199,7 @@ static void test_first_adam_step(void **state)
 /* Far from 1: no square at all, one that overflows, an epsilon of next to nothing. */
 static void check_extreme_adam(const bwi_kernels *k)
 {
-    const bwi_adam adam = {.rate = 0.01f, .epsilon = 0x1p-126f, .beta1 = 0.5, .beta2 = 0.5, .scale = 1};
+    bwi_adam adam = {.rate = 0.01f, .epsilon = 0x1p-126f, .beta1 = 0.5, .beta2 = 0.5, .scale = 1};
     const float g[] = {0, 1e30f, 1e-15f, 3e18f}; /* the reference counts in double, where the second has a square */
     float w[] = {1, 1, 1, 1}, m[] = {0, 0, 0, 0}, v[] = {0, 0, 0, 0};
     float w0[] = {1, 1, 1, 1}, m0[] = {0, 0, 0, 0}, v0[] = {0, 0, 0, 0};

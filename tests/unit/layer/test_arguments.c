@@ -141,7 +141,7 @@ static void check_row(const char *name, const bwi_argument *arguments, int count
         }
         /* What must be given comes first: it is given by position. */
         assert_false(optional && !a->standard);
-        optional |= a->standard != NULL;
+        optional = optional || a->standard;
         if (!a->standard || !*a->standard) {
             continue;
         }

@@ -72,7 +72,7 @@ static void test_distributions(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    const double in = ROWS, out = COLUMNS, cut = 0.87962566103423978;
+    double in = ROWS, out = COLUMNS, cut = 0.87962566103423978;
     check_draws(ctx, "glorot_uniform", 0, sqrt(2 / (in + out)), UNIFORM);
     check_draws(ctx, "glorot_normal", 0, sqrt(2 / (in + out)), TRUNCATED);
     check_draws(ctx, "he_uniform", 0, sqrt(2 / in), UNIFORM);

@@ -24,7 +24,7 @@ static int warnings;
 static void count_warnings(void *user, bw_log_level level, const char *message)
 {
     (void)user;
-    warnings += level == BW_LOG_WARNING && strstr(message, "mask") != NULL;
+    warnings += level == BW_LOG_WARNING && strstr(message, "mask");
 }
 
 static bw_context *open_context(void)
@@ -65,7 +65,7 @@ static void test_passing(void **state)
         bw_model *model = bw_model_parse(ctx, text);
         int64_t shape[] = {LENGTH};
         assert_int_equal(bw_build(model, 1, shape, 1), BW_OK);
-        if ((model->outputs[0]->mask != NULL) != rows[i].masked || warnings != rows[i].warnings) {
+        if (!!model->outputs[0]->mask != rows[i].masked || warnings != rows[i].warnings) {
             fail_msg("%s: %s, %d warnings", text, model->outputs[0]->mask ? "masked" : "not masked", warnings);
         }
         bw_close(ctx);
@@ -79,7 +79,7 @@ static void test_without_mask(void **state)
     bw_model *model = bw_model_parse(ctx, "embedding(5,4) dense(3) batchnorm softmax");
     int64_t shape[] = {LENGTH};
     assert_int_equal(bw_build(model, 1, shape, 1), BW_OK);
-    assert_true(model->outputs[0]->mask == NULL && warnings == 0);
+    assert_true(!model->outputs[0]->mask && warnings == 0);
     bw_close(ctx);
 }
 
@@ -265,7 +265,7 @@ static void test_merging(void **state)
         bw_model *model = bw_model_parse(ctx, rows[i].expression);
         int64_t shape[] = {LENGTH};
         bw_status status = bw_build(model, 1, shape, 1);
-        if (status != rows[i].status || (status == BW_OK && (model->outputs[0]->mask != NULL) != rows[i].masked)) {
+        if (status != rows[i].status || (status == BW_OK && !!model->outputs[0]->mask != rows[i].masked)) {
             fail_msg("%s: %s: %s", rows[i].expression, bw_status_name(status), bw_message(ctx));
         }
         bw_close(ctx);

@@ -116,7 +116,7 @@ static int check_phase(const bwi_plan *plan, const bwi_plan_program *program, co
 
 static int check_model(const char *expression, int64_t batch, int64_t tile)
 {
-    const bwi_session_options options = {.train = true, .evaluate = true, .predict = true, .batch = batch, .tile = tile};
+    bwi_session_options options = {.train = true, .evaluate = true, .predict = true, .batch = batch, .tile = tile};
     planned p;
     planned_model(&p, expression, 32, 9, 9, 3, 1);
     planned_open(&p, &options);
@@ -153,7 +153,7 @@ static void test_in_place(void **state)
 static void test_bytes_are_shared(void **state)
 {
     (void)state;
-    const bwi_session_options options = {.predict = true, .tile = 8};
+    bwi_session_options options = {.predict = true, .tile = 8};
     planned p;
     planned_model(&p, "flatten dense(100) dense(100) dense(100) dense(100) dense(100) dense(10)", 8, 4, 4, 4, 1);
     planned_open(&p, &options);

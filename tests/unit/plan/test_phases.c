@@ -12,7 +12,7 @@ static int count_in(const bwi_phase *phase, bwi_pass pass, const bwi_op *op)
 
 static void open_model(planned *p, const char *expression, int64_t batch)
 {
-    const bwi_session_options options = {.train = true, .evaluate = true, .batch = batch, .tile = 4, .lanes = 4};
+    bwi_session_options options = {.train = true, .evaluate = true, .batch = batch, .tile = 4, .lanes = 4};
     planned_model(p, expression, 32, 9, 9, 3, 1);
     planned_open(p, &options);
     assert_int_equal(p->plan->keep, batch > 0);
@@ -203,7 +203,7 @@ static void test_both_give_the_same_bits(void **state)
             planned p;
             open_model(&p, planned_expressions[m], again ? 0 : 32);
             for (int step = 0; step < 3; step++) {
-                const bwi_piece piece = {.dataset = p.data, .count = 29 + step};
+                bwi_piece piece = {.dataset = p.data, .count = 29 + step};
                 check_ok(p.ctx, bwi_session_feed(&p.session, BWI_PROGRAM_TRAIN, &piece, NULL));
                 check_ok(p.ctx, bwi_session_apply(&p.session));
             }

@@ -27,7 +27,7 @@ static void test_defaults_follow_from_the_model(void **state)
     (void)state;
     bwi_plan one, four;
     char message[1024];
-    const bwi_session_options options = {.train = true, .batch = 64};
+    bwi_session_options options = {.train = true, .batch = 64};
     assert_int_equal(plan_with(model_text, 1, &options, &one, message), BW_OK);
     assert_int_equal(plan_with(model_text, 4, &options, &four, message), BW_OK);
     assert_int_equal(one.tile, four.tile);
@@ -38,7 +38,7 @@ static void test_defaults_follow_from_the_model(void **state)
     assert_true((one.lanes & (one.lanes - 1)) == 0 && one.lanes >= 1);
     /* A thousand times the batch has the same tile and lanes. */
     bwi_plan large;
-    const bwi_session_options many = {.train = true, .batch = 64000};
+    bwi_session_options many = {.train = true, .batch = 64000};
     assert_int_equal(plan_with(model_text, 1, &many, &large, message), BW_OK);
     assert_int_equal(large.tile, one.tile);
     assert_int_equal(large.lanes, one.lanes);
@@ -51,7 +51,7 @@ static void test_as_asked(void **state)
     for (int64_t tile = 1; tile <= 64; tile *= 4) {
         for (int lanes = 1; lanes <= 16; lanes *= 4) {
             bwi_plan plan;
-            const bwi_session_options options = {.train = true, .batch = 64, .tile = tile, .lanes = lanes};
+            bwi_session_options options = {.train = true, .batch = 64, .tile = tile, .lanes = lanes};
             assert_int_equal(plan_with("flatten dense(10,softmax)", 8, &options, &plan, message), BW_OK);
             assert_int_equal(plan.tile, tile);
             assert_int_equal(plan.lanes, lanes);
@@ -80,7 +80,7 @@ static void test_what_cannot_be_asked(void **state)
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         bwi_plan plan;
         char message[1024];
-        const bwi_session_options options = {.train = true, .batch = 8, .tile = cases[i].tile, .lanes = cases[i].lanes};
+        bwi_session_options options = {.train = true, .batch = 8, .tile = cases[i].tile, .lanes = cases[i].lanes};
         assert_int_equal(plan_with("flatten dense(10,softmax)", 1, &options, &plan, message), BW_INVALID_ARGUMENT);
         assert_non_null(strstr(message, cases[i].message));
     }
@@ -99,7 +99,7 @@ static void test_parts_of_the_arena(void **state)
     (void)state;
     for (int m = 0; m < PLANNED_EXPRESSIONS; m++) {
         planned p;
-        const bwi_session_options options = {.train = true, .evaluate = true, .batch = 32, .tile = 8, .lanes = 4};
+        bwi_session_options options = {.train = true, .evaluate = true, .batch = 32, .tile = 8, .lanes = 4};
         planned_model(&p, planned_expressions[m], 64, 9, 9, 3, 3);
         planned_open(&p, &options);
         const bwi_plan *plan = p.plan;

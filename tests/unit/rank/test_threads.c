@@ -40,16 +40,18 @@ static void run_parties(party *parties, int count, void *(*start)(void *))
         parties[i].rank = i;
         assert_int_equal(pthread_create(&parties[i].thread, NULL, start, &parties[i]), 0);
     }
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         pthread_join(parties[i].thread, NULL);
+    }
 }
 
 static void test_group(void **state)
 {
     (void)state;
     static const int wrong[] = {-1, 0, 3, 6, 65, 128};
-    for (size_t i = 0; i < BWI_COUNT(wrong); i++)
+    for (size_t i = 0; i < BWI_COUNT(wrong); i++) {
         assert_null(bw_ranks_open(wrong[i]));
+    }
     bw_ranks_close(NULL);
     bw_ranks *ranks = bw_ranks_open(64);
     assert_int_equal(ranks->row->count(ranks), 64);
@@ -102,10 +104,12 @@ static void *sum_main(void *argument)
             self->doubles[i] = number(self->rank, i + turn);
         }
         self->statuses[turn] = row->sum_floats(ctx, self->floats, self->count);
-        if (self->statuses[turn] == BW_OK)
+        if (self->statuses[turn] == BW_OK) {
             self->statuses[turn] = row->sum_doubles(ctx, self->doubles, self->count);
-        if (self->statuses[turn] == BW_OK)
+        }
+        if (self->statuses[turn] == BW_OK) {
             self->statuses[turn] = row->agree(ctx, BW_OK);
+        }
     }
     bw_close(ctx);
     return NULL;
@@ -113,8 +117,9 @@ static void *sum_main(void *argument)
 
 static float tree_float(int first, int count, int64_t i)
 {
-    if (count == 1)
+    if (count == 1) {
         return (float)number(first, i);
+    }
     float low = tree_float(first, count / 2, i), high = tree_float(first + count / 2, count / 2, i);
     return low + high;
 }
@@ -128,16 +133,19 @@ static void check_sums(int ranks, int64_t count, int turns)
 {
     party parties[8] = {0};
     bw_ranks *group = bw_ranks_open(ranks);
-    for (int rank = 0; rank < ranks; rank++)
+    for (int rank = 0; rank < ranks; rank++) {
         parties[rank] = (party){.ranks = group,
                                 .count = count,
                                 .turns = turns,
                                 .floats = calloc((size_t)count + 1, sizeof(float)),
                                 .doubles = calloc((size_t)count + 1, sizeof(double))};
+    }
     run_parties(parties, ranks, sum_main);
-    for (int rank = 0; rank < ranks; rank++)
-        for (int turn = 0; turn < turns; turn++)
+    for (int rank = 0; rank < ranks; rank++) {
+        for (int turn = 0; turn < turns; turn++) {
             assert_int_equal(parties[rank].statuses[turn], BW_OK);
+        }
+    }
     for (int64_t i = 0; i < count; i++) {
         float f = tree_float(0, ranks, i + turns - 1);
         double d = tree_double(0, ranks, i + turns - 1);
@@ -206,8 +214,9 @@ static void *agree_main(void *argument)
                                          {BW_OK, BW_NOT_FOUND, BW_OK},
                                          {BW_OK, BW_OK, BW_OK},
                                          {BW_OK, BW_RESOURCE_EXHAUSTED, BW_INTERNAL}};
-    for (int turn = 0; turn < 3; turn++)
+    for (int turn = 0; turn < 3; turn++) {
         self->statuses[turn] = bwi_rank_of(ctx)->agree(ctx, mine[self->rank][turn]);
+    }
     snprintf(self->message, sizeof self->message, "%s", bw_message(ctx));
     bw_close(ctx);
     return NULL;
@@ -265,8 +274,9 @@ static void *leave_main(void *argument)
     bw_context *ctx = open_rank(self);
     float x[3] = {1, 2, 3};
     int turns = self->rank == 1 ? self->stop_at : self->turns;
-    for (int turn = 0; turn < turns; turn++)
+    for (int turn = 0; turn < turns; turn++) {
         self->statuses[turn] = turn % 2 ? bwi_rank_of(ctx)->agree(ctx, BW_OK) : bwi_rank_of(ctx)->sum_floats(ctx, x, 3);
+    }
     snprintf(self->message, sizeof self->message, "%s", bw_message(ctx));
     if (self->rank == 1 && self->stop_at % 2 == 0) {
         bwi_rank_of(ctx)->leave(ctx);
@@ -283,14 +293,18 @@ static void test_leave(void **state)
     for (int stop_at = 0; stop_at < 40; stop_at++) {
         bw_ranks *group = bw_ranks_open(4);
         party parties[4];
-        for (int rank = 0; rank < 4; rank++)
+        for (int rank = 0; rank < 4; rank++) {
             parties[rank] = (party){.ranks = group, .turns = stop_at + 3, .stop_at = stop_at};
+        }
         run_parties(parties, 4, leave_main);
-        for (int rank = 0; rank < 4; rank++)
-            for (int turn = 0; turn < (rank == 1 ? stop_at : stop_at + 3); turn++)
+        for (int rank = 0; rank < 4; rank++) {
+            for (int turn = 0; turn < (rank == 1 ? stop_at : stop_at + 3); turn++) {
                 assert_int_equal(parties[rank].statuses[turn], turn < stop_at ? BW_OK : BW_CANCELLED);
-        if (stop_at % 2 == 0)
+            }
+        }
+        if (stop_at % 2 == 0) {
             assert_int_equal(parties[1].statuses[stop_at], BW_CANCELLED);
+        }
         assert_string_equal(parties[3].message, "rank 3 of 4 cannot go on: rank 1 has left the group");
         bw_ranks_close(group);
     }
@@ -305,12 +319,14 @@ static void *cancel_main(void *argument)
     atomic_store(&self->contexts[self->rank], ctx);
     atomic_fetch_add(self->ready, 1);
     double x[2] = {1, 2};
-    for (int turn = 0; turn < self->turns; turn++)
+    for (int turn = 0; turn < self->turns; turn++) {
         self->statuses[turn] = bwi_rank_of(ctx)->sum_doubles(ctx, x, 2);
+    }
     self->statuses[self->turns] = bwi_cancel_report(ctx);
     snprintf(self->message, sizeof self->message, "%s", bw_message(ctx));
-    while (atomic_load(self->ready) < 100)
+    while (atomic_load(self->ready) < 100) {
         sched_yield();
+    }
     bw_close(ctx);
     return NULL;
 }
@@ -328,11 +344,13 @@ static void test_cancel(void **state)
             parties[rank] = (party){.ranks = group, .rank = rank, .turns = 2, .ready = &ready, .contexts = contexts};
             assert_int_equal(pthread_create(&parties[rank].thread, NULL, cancel_main, &parties[rank]), 0);
         }
-        while (atomic_load(&ready) < 3)
+        while (atomic_load(&ready) < 3) {
             sched_yield();
+        }
         struct timespec time = {.tv_nsec = 5000000};
-        if (nap)
+        if (nap) {
             nanosleep(&time, NULL);
+        }
         bw_cancel(atomic_load(&contexts[2]));
         atomic_fetch_add(&ready, 100);
         for (int rank = 0; rank < 3; rank++) {
@@ -355,11 +373,13 @@ static void *busy_main(void *argument)
     atomic_fetch_add(self->ready, 1);
     float x[2] = {1, 2};
     bw_status status = BW_OK;
-    for (self->turns = 0; status == BW_OK; self->turns++)
+    for (self->turns = 0; status == BW_OK; self->turns++) {
         status = self->turns % 2 ? bwi_rank_of(ctx)->agree(ctx, BW_OK) : bwi_rank_of(ctx)->sum_floats(ctx, x, 2);
+    }
     self->statuses[0] = status;
-    while (atomic_load(self->ready) < 100)
+    while (atomic_load(self->ready) < 100) {
         sched_yield();
+    }
     bw_close(ctx);
     return NULL;
 }
@@ -376,8 +396,9 @@ static void test_cancel_while_busy(void **state)
             parties[rank] = (party){.ranks = group, .rank = rank, .ready = &ready, .contexts = contexts};
             assert_int_equal(pthread_create(&parties[rank].thread, NULL, busy_main, &parties[rank]), 0);
         }
-        while (atomic_load(&ready) < 4)
+        while (atomic_load(&ready) < 4) {
             sched_yield();
+        }
         struct timespec time = {.tv_nsec = 100000 * i};
         nanosleep(&time, NULL);
         bw_cancel(atomic_load(&contexts[i % 4]));

@@ -46,9 +46,9 @@ static void open_setting(setting *s, size_t memory)
     for (int i = 0; i < SAMPLES; i++) {
         y[i] = i % CLASSES;
     }
-    const bw_array inputs = {.data = x, .dtype = BW_F32, .rank = 4, .shape = {SAMPLES, SIDE, SIDE, CHANNELS}};
-    const bw_array targets = {.data = y, .dtype = BW_I32, .rank = 1, .shape = {SAMPLES}};
-    const bw_allocator allocator = {.user = &s->meter, .allocate = allocate, .release = release};
+    bw_array inputs = {.data = x, .dtype = BW_F32, .rank = 4, .shape = {SAMPLES, SIDE, SIDE, CHANNELS}};
+    bw_array targets = {.data = y, .dtype = BW_I32, .rank = 1, .shape = {SAMPLES}};
+    bw_allocator allocator = {.user = &s->meter, .allocate = allocate, .release = release};
     bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
     options.allocator = &allocator;
     options.workers = 2;
@@ -122,7 +122,7 @@ static void test_too_small(void **state)
 static void test_plans_know_it(void **state)
 {
     (void)state;
-    const size_t budget = (size_t)64 << 20;
+    size_t budget = (size_t)64 << 20;
     setting s;
     open_setting(&s, budget);
     bw_plan *plan = bw_plan_make(s.model, s.data, 8, NULL);

@@ -87,7 +87,7 @@ static void test_as_arrays(void **state)
     (void)state;
     for (int maps = 0; maps < 2; maps++) {
         for (int epochs = 1; epochs < 4; epochs++) {
-            const trained expected = train(false, maps, 0, epochs), found = train(true, maps, 0, epochs);
+            trained expected = train(false, maps, 0, epochs), found = train(true, maps, 0, epochs);
             assert_int_equal(found.updates, epochs * 26);
             assert_int_equal(found.updates, expected.updates);
             assert_true(found.hash == expected.hash && found.loss == expected.loss);
@@ -100,7 +100,7 @@ static void test_as_arrays(void **state)
 static void test_endless(void **state)
 {
     (void)state;
-    const trained expected = train(false, false, 100, 3), found = train(true, false, 100, 3);
+    trained expected = train(false, false, 100, 3), found = train(true, false, 100, 3);
     assert_int_equal(found.updates, 3 * 13);
     assert_true(found.hash == expected.hash && found.loss == expected.loss);
     assert_int_equal(found.s.given, 100);

@@ -91,9 +91,9 @@ static void test_batches_are_alike(void **state)
 {
     (void)state;
     static const float x[24] = {1, 2, 3}, y[24] = {1};
-    const bw_array two = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {4, 2}};
-    const bw_array three = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {4, 3}};
-    const bw_array one = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {4, 1}};
+    bw_array two = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {4, 2}};
+    bw_array three = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {4, 3}};
+    bw_array one = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {4, 1}};
     bw_context *ctx = bw_open(NULL);
     bw_model *model = bw_model_parse(ctx, "input(2) dense(1)");
     check_ok(ctx, bw_compile(model, "sgd", "mse", NULL));

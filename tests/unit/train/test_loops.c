@@ -148,7 +148,7 @@ static void test_until_a_number_of_samples(void **state)
 static void test_until_a_memory_threshold(void **state)
 {
     (void)state;
-    const size_t threshold = SAMPLES * WIDTH * sizeof(float); /* bytes of inputs behind one update */
+    size_t threshold = SAMPLES * WIDTH * sizeof(float); /* bytes of inputs behind one update */
     bw_context *ctx = bw_open(NULL);
     bw_model *model = new_model(ctx);
     bw_gradients *gradients = bw_gradients_new(model, NULL);

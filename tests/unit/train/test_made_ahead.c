@@ -37,7 +37,7 @@ static size_t open_with(size_t memory, int64_t batch, size_t *taken, size_t *tot
     bwi_session_options wanted = {.train = true, .batch = batch, .memory = memory};
     check_ok(ctx, bwi_session_open(&session, model, data, &wanted));
     const bwi_plan *plan = bwi_exec_plan(session.exec);
-    const bwi_piece piece = {.dataset = data, .count = batch};
+    bwi_piece piece = {.dataset = data, .count = batch};
     size_t before = bwi_allocated_bytes(ctx), item = plan->items.data;
     *total = bwi_plan_total(plan);
     check_ok(ctx, bwi_session_feed(&session, BWI_PROGRAM_TRAIN, &piece, NULL));
@@ -81,7 +81,7 @@ static void test_made_once(void **state)
     for (int i = 0; i < COUNT; i++) {
         atomic_store(&calls[i], 0);
     }
-    const bwi_piece piece = {.dataset = data, .count = BATCH};
+    bwi_piece piece = {.dataset = data, .count = BATCH};
     check_ok(ctx, bwi_session_feed(&session, BWI_PROGRAM_TRAIN, &piece, NULL));
     for (int i = 0; i < BATCH; i++) {
         assert_int_equal(atomic_load(&calls[i]), 1);
