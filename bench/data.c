@@ -276,8 +276,8 @@ static void measure_batches(bw_context *ctx)
 {
     static float x[1000][4], row[4];
     static int32_t y[1000], label;
-    bw_array inputs = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {1000, 4}};
-    bw_array targets = {.data = y, .dtype = BW_I32, .rank = 1, .shape = {1000}};
+    bw_array inputs = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {1000, 4}};
+    bw_array targets = {.data = y, .dtype = BW_I32, .ndim = 1, .shape = {1000}};
     bwi_destination to = {.data = row, .dtype = BW_F32, .h = 1, .w = 1, .c = 4, .block = 4};
     bwi_destination to_label = {.data = &label, .dtype = BW_I32, .h = 1, .w = 1, .c = 1, .block = 1};
     bw_dataset *dataset = open_or_stop(ctx, bw_batches(bw_shuffle(bw_from_arrays(ctx, &inputs, &targets, NULL), 1), 1));
@@ -396,15 +396,15 @@ static double read_images(bw_dataset *dataset, int epoch)
     double begin = bwi_now();
     for (int64_t first = 0; first < IMAGES; first += 32) {
         int64_t count = IMAGES - first < 32 ? IMAGES - first : 32;
-        bwi_walk walk = {.epoch = epoch, .first = first, .count = count, .tile = 1, .lanes = 1, .workers = 1};
-        char trouble[BWI_GATHER_TROUBLE];
+        bwi_gather_schedule walk = {.epoch = epoch, .first = first, .count = count, .tile = 1, .lanes = 1, .workers = 1};
+        char error[BWI_GATHER_ERROR];
         if (bwi_dataset_begin(dataset, &walk) != BW_OK) {
             stop("begin failed");
         }
         for (int64_t i = first; i < first + count; i++) {
             int64_t number = bwi_dataset_number(dataset, epoch, i);
-            if (bwi_dataset_gather(dataset, 0, epoch, &number, 1, &to, trouble) != BW_OK) {
-                stop(trouble);
+            if (bwi_dataset_gather(dataset, 0, epoch, &number, 1, &to, error) != BW_OK) {
+                stop(error);
             }
         }
     }

@@ -6,7 +6,7 @@
 #   examples/<name>.c                   example/<name>           label example
 #   tests/tools/check_<name>.sh         tools/check_<name>       label tools
 #
-# A test that computes with kernels runs once with each set of kernels: as it is, .../avx2 and .../plain. "label: thread" in
+# A test that computes with kernels runs once with each set of kernels: as it is, .../avx2 and .../portable. "label: thread" in
 # a test's first ten lines adds the label thread, which the thread sanitizer runs. Exit code 77: skipped.
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
 if(NOT CMOCKA_FOUND)
@@ -73,7 +73,7 @@ foreach(source IN LISTS test_sources)
     endforeach()
     bw_add_test(NAME ${name} COMMAND ${target} LABELS ${labels})
     if(name MATCHES "^(unit/(kernel|op|exec|train)|gradient|same|keras)/")
-        foreach(set IN ITEMS avx2 plain)
+        foreach(set IN ITEMS avx2 portable)
             bw_add_test(NAME ${name}/${set} COMMAND ${target} LABELS ${labels} ENVIRONMENT BATCHWISE_ISA=${set})
         endforeach()
     endif()

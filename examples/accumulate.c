@@ -40,11 +40,11 @@ int main(int argc, char **argv)
     data = bw_batches(bw_shuffle(data, 1), 16);
     bw_model *model = bw_model_parse(ctx, "flatten dense(32,relu) dense(10,softmax)");
 
-    int64_t shape[BW_MAX_RANK];
-    int rank = bw_dataset_shape(data, shape);
+    int64_t shape[BW_MAX_NDIM];
+    int ndim = bw_dataset_shape(data, shape);
     bw_status status = bw_compile(model, "adam(lr=0.003)", "sparse_categorical_crossentropy", "accuracy");
     if (status == BW_OK) {
-        status = bw_build(model, rank, shape, 0);
+        status = bw_build(model, ndim, shape, 0);
     }
     bw_gradients *gradients = bw_gradients_new(model, NULL);
     for (int epoch = 0; epoch < EPOCHS && status == BW_OK; epoch++) {

@@ -32,8 +32,8 @@ static void make_samples(void)
 static double train(bw_context *ctx, bool buckets)
 {
     static const int64_t lengths[] = {16, 32, 64, 128};
-    bw_array x = {.data = steps, .dtype = BW_I32, .rank = 1, .shape = {offsets[SAMPLES]}};
-    bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {SAMPLES}};
+    bw_array x = {.data = steps, .dtype = BW_I32, .ndim = 1, .shape = {offsets[SAMPLES]}};
+    bw_array y = {.data = labels, .dtype = BW_I32, .ndim = 1, .shape = {SAMPLES}};
     bw_dataset *data = bw_from_sequences(ctx, &x, offsets, SAMPLES, &y, NULL);
     data = bw_shuffle(buckets ? bw_bucket(data, lengths, 4) : data, 1);
     bw_model *model = bw_model_parse(ctx, "embedding(5000,32) conv1d(64,5,relu,padding=same) global_maxpool1d dense(1,sigmoid)");

@@ -119,7 +119,7 @@ typedef struct bw_context_options {
     const bw_allocator *allocator; /* copied; NULL: the system's */
     const bw_io *io;               /* copied; NULL: the system's */
     int workers;                   /* threads that compute, the caller's included; 0: one for each CPU */
-    const char *instruction_set;   /* "avx512", "avx2", "plain"; NULL: $BATCHWISE_ISA or the best there is */
+    const char *instruction_set;   /* "avx512", "avx2", "portable"; NULL: $BATCHWISE_ISA or the best there is */
     bw_ranks *ranks;               /* kept; NULL: one rank */
     int rank;                      /* this context's number among `ranks` */
     void (*log)(void *user, bw_log_level level, const char *message);
@@ -154,15 +154,15 @@ BW_API void bw_cancel(bw_context *ctx);
 
 typedef enum bw_dtype { BW_U8, BW_I8, BW_U16, BW_I16, BW_U32, BW_I32, BW_U64, BW_I64, BW_F16, BW_F32, BW_F64, BW_BOOL } bw_dtype;
 
-#define BW_MAX_RANK 8
+#define BW_MAX_NDIM 8
 
 /* A view of an array: it owns nothing. The first extent is the number of samples. */
 typedef struct bw_array {
     const void *data;
     bw_dtype dtype;
-    int rank;
-    int64_t shape[BW_MAX_RANK];
-    int64_t strides[BW_MAX_RANK]; /* in bytes; all zero: row-major without gaps */
+    int ndim;
+    int64_t shape[BW_MAX_NDIM];
+    int64_t strides[BW_MAX_NDIM]; /* in bytes; all zero: row-major without gaps */
 } bw_array;
 
 /* ---- Random numbers ----------------------------------------------------------------------------------- */
@@ -193,8 +193,8 @@ typedef enum bw_missing { BW_MISSING_ERROR, BW_MISSING_MEAN, BW_MISSING_ZERO, BW
 typedef struct bw_read_options {
     size_t size;
     double scale;               /* inputs are multiplied by it; default 1 */
-    int rank;                   /* of `shape`; 0: inputs keep their shape */
-    int64_t shape[BW_MAX_RANK]; /* that one sample's inputs get, e.g. 28, 28, 1 for 784 columns */
+    int ndim;                   /* of `shape`; 0: inputs keep their shape */
+    int64_t shape[BW_MAX_NDIM]; /* that one sample's inputs get, e.g. 28, 28, 1 for 784 columns */
     const char *target;         /* column of the target by name, or by number from 0 (negative: from the end); NULL: the last; "":
                                    there is none */
     bw_header header;
@@ -244,12 +244,12 @@ BW_API bw_dataset *bw_from_fields(bw_context *ctx, const bw_field *fields, int c
 /* ---- Functions that make and change samples ---- */
 
 /* A sample that a function makes or changes. */
-#define BW_TROUBLE 128
+#define BW_ERROR_TEXT 128
 typedef struct bw_sample {
     int64_t number;   /* of the sample: where it stands in its source, not in the epoch */
     int epoch;        /* -1: in none: validation, evaluation, prediction, and fitting statistics */
     bw_random random; /* the sample's own stream in this epoch: the same whatever the threads and the order */
-    char *trouble;    /* a function that returns false may say why: BW_TROUBLE bytes */
+    char *error;      /* a function that returns false may say why: BW_ERROR_TEXT bytes */
     const bw_context *context;
 } bw_sample;
 
@@ -408,7 +408,7 @@ BW_API bw_dataset *bw_bucket(bw_dataset *dataset, const int64_t *lengths, int co
 /* The number of samples; -1 for NULL, and of a stream that has not ended. */
 BW_API int64_t bw_dataset_count(const bw_dataset *dataset);
 
-/* The shape of one sample's input (without the batch); returns the rank, or -1. `shape` has BW_MAX_RANK places. */
+/* The shape of one sample's input (without the batch); returns the rank, or -1. `shape` has BW_MAX_NDIM places. */
 BW_API int bw_dataset_shape(const bw_dataset *dataset, int64_t *shape);
 
 /* The shape of one sample's values of a field, by its name as in bw_field ("x", "y_<output>"); returns the rank, or -1 if there is
@@ -439,7 +439,7 @@ BW_API bw_model *bw_model_new(bw_context *ctx);
 
 /* An input of the given shape (of one sample, without the batch): the data's field x, or x_<name> if there are several.
  * dtype is BW_F32, or BW_I32 for an embedding's indices. */
-BW_API bw_node *bw_input(bw_model *model, const char *name, bw_dtype dtype, int rank, const int64_t *shape);
+BW_API bw_node *bw_input(bw_model *model, const char *name, bw_dtype dtype, int ndim, const int64_t *shape);
 
 /* A layer as in an expression, e.g. "conv2d(16,3,padding=same,activation=relu)". */
 BW_API bw_node *bw_layer(bw_node *input, const char *layer);
@@ -454,7 +454,7 @@ BW_API bw_node *bw_layer_again(const bw_node *made, bw_node *input);
 BW_API bw_status bw_output(bw_node *node, const char *name);
 
 /* A field of the data for a loss of one's own: y, or y_<name>. */
-BW_API bw_node *bw_target(bw_model *model, const char *name, bw_dtype dtype, int rank, const int64_t *shape);
+BW_API bw_node *bw_target(bw_model *model, const char *name, bw_dtype dtype, int ndim, const int64_t *shape);
 
 /* Adds a node with one number a sample to the loss, which is its mean over the batch. */
 BW_API bw_status bw_add_loss(bw_node *loss, const char *name);
@@ -485,7 +485,7 @@ BW_API bw_node *bw_max(bw_node *x, int axis);
 /* (m, k) times (k, n); `count` elements of an axis from `first` on; another shape for the same numbers. */
 BW_API bw_node *bw_matmul(bw_node *a, bw_node *b);
 BW_API bw_node *bw_slice(bw_node *x, int axis, int64_t first, int64_t count);
-BW_API bw_node *bw_reshape(bw_node *x, int rank, const int64_t *shape);
+BW_API bw_node *bw_reshape(bw_node *x, int ndim, const int64_t *shape);
 
 /* An operator of one's own. The functions run on workers, several at once, each on its own samples; arrays are float32,
  * row-major, the samples one after another. They return false to fail the step. */
@@ -518,7 +518,7 @@ BW_API bw_status bw_recompile(bw_model *model, const char *optimizer, const char
 
 /* Sets the shape of one input sample and creates the variables; bw_fit does it from the data. A model made by calls, or from an
  * expression that begins with input(...), knows its shapes: rank is 0 and `shape` NULL then. */
-BW_API bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t seed);
+BW_API bw_status bw_build(bw_model *model, int ndim, const int64_t *shape, uint64_t seed);
 
 BW_API void bw_model_free(bw_model *model);
 
@@ -534,8 +534,8 @@ typedef enum bw_output_kind { BW_OUTPUT_NUMBERS, BW_OUTPUT_CLASSES, BW_OUTPUT_BI
 
 typedef struct bw_output_facts {
     char name[64];
-    int rank; /* of one sample */
-    int64_t shape[BW_MAX_RANK];
+    int ndim; /* of one sample */
+    int64_t shape[BW_MAX_NDIM];
     bw_output_kind kind; /* from the last layer, or from the loss */
     bool logits;         /* of classes: not probabilities, but what softmax or sigmoid makes them of */
 } bw_output_facts;
@@ -555,8 +555,8 @@ typedef struct bw_model_facts {
 typedef struct bw_layer_facts {
     char name[64];
     const char *class_name; /* Keras's: "Conv2D" */
-    int rank;               /* of one output sample, as its next is; of its last use */
-    int64_t shape[BW_MAX_RANK];
+    int ndim;               /* of one output sample, as its next is; of its last use */
+    int64_t shape[BW_MAX_NDIM];
     int64_t parameters, trainable; /* all, and those that are trained */
     int inputs;                    /* of all its uses together: bw_layer_input tells them */
 } bw_layer_facts;
@@ -686,7 +686,7 @@ typedef struct bw_run_facts {
     double seconds;
     int64_t tile;
     int lanes, workers;
-    size_t planned_bytes; /* what the plan said: variables, optimizer slots, arena, books */
+    size_t planned_bytes; /* what the plan said: variables, optimizer slots, arena, bookkeeping */
     size_t peak_bytes;    /* the same measured: the largest resident size from the plan on, less the three below */
     size_t process_bytes; /* resident just before the plan was made, but for the model's variables and slots: program, libraries,
                              data in memory, stacks of the workers */
@@ -732,7 +732,7 @@ typedef enum bw_plan_item {
     BW_PLAN_INPUT,       /* the gathered samples of a tile, for each that runs at the same time */
     BW_PLAN_DATA,        /* samples made ahead */
     BW_PLAN_STORE,       /* what whole-batch layers (BatchNormalization) keep for the whole batch */
-    BW_PLAN_BOOKS,       /* the run's own tables: plan, bound instructions, history */
+    BW_PLAN_BOOKKEEPING, /* the run's own tables: plan, bound instructions, history */
     BW_PLAN_ITEMS
 } bw_plan_item;
 
@@ -757,8 +757,8 @@ typedef struct bw_memory_facts {
 /* The same by layer; the last row, without a layer, is what loss and metrics take. */
 typedef struct bw_layer_memory {
     const char *name; /* lent; NULL: there is no such row */
-    int rank;         /* of one sample's output */
-    int64_t shape[BW_MAX_RANK];
+    int ndim;         /* of one sample's output */
+    int64_t shape[BW_MAX_NDIM];
     size_t parameters;
     size_t gradients;              /* in all lanes */
     size_t activations, workspace; /* in use at the fullest moment; 0 if the layer is computed together with the next one */

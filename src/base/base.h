@@ -60,18 +60,18 @@ void bwi_buffer_free(bw_context *ctx, bwi_buffer *buffer);
 size_t bwi_allocated_bytes(const bw_context *ctx);
 size_t bwi_allocation_bytes(size_t bytes);
 
-/* Memory for data that may be larger than the machine's (spool.c): beyond a limit it is a temporary file without a name in $TMPDIR
+/* Memory for data that may be larger than the machine's (backing.c): beyond a limit it is a temporary file without a name in $TMPDIR
  * or /var/tmp, mapped. Begins zeroed. */
-typedef struct bwi_spool {
+typedef struct bwi_backing {
     void *memory;
     size_t bytes;
     bool opened; /* there is a file */
     int file;
-} bwi_spool;
+} bwi_backing;
 
 /* Room for `bytes`; the first `used` bytes stay, the memory may move; new bytes are zero. `what` names the data in messages. */
-bw_status bwi_spool_grow(bw_context *ctx, bwi_spool *spool, size_t used, size_t bytes, const char *what);
-void bwi_spool_free(bw_context *ctx, bwi_spool *spool);
+bw_status bwi_backing_grow(bw_context *ctx, bwi_backing *backing, size_t used, size_t bytes, const char *what);
+void bwi_backing_free(bw_context *ctx, bwi_backing *backing);
 
 /* Page-aligned memory for an arena (2 MiB-aligned if large), zeroed, every page touched so that failure shows now and
  * not in a step. */
@@ -152,7 +152,7 @@ struct bw_context {
     void *log_user;
     atomic_bool cancelled;
     atomic_size_t allocated;
-    size_t spool_limit; /* bytes of a spool that are plain memory; 0: half of what is available. For tests */
+    size_t backing_limit; /* bytes of a backing that are plain memory; 0: half of what is available. For tests */
     bw_status status;
     bool closing; /* what is destroyed now must not look at other objects: they may be gone */
     bool pending; /* a builder's failure that no status has reported yet */
@@ -301,7 +301,7 @@ bool bwi_parse_int(const char *text, const char *end, int64_t *value);
 /* "12.3 MiB" into a buffer of at least 32 bytes; returns it. */
 char *bwi_format_bytes(char *buffer, size_t bytes);
 /* A shape such as "(28, 28, 1)" into a buffer of at least 160 bytes; returns it. */
-char *bwi_format_shape(char *buffer, int rank, const int64_t *shape);
+char *bwi_format_shape(char *buffer, int ndim, const int64_t *shape);
 
 /* ---- State (state.c): every value that must survive a kill, by name ---- */
 
@@ -309,8 +309,8 @@ char *bwi_format_shape(char *buffer, int rank, const int64_t *shape);
 typedef struct bwi_state_value {
     char name[96];
     bw_dtype dtype;
-    int rank;
-    int64_t shape[BW_MAX_RANK];
+    int ndim;
+    int64_t shape[BW_MAX_NDIM];
     void *data;
     void *object; /* for get and set */
     void (*get)(void *object, void *values);
@@ -326,7 +326,7 @@ typedef struct bwi_state {
 
 /* Adds a value that lives at `data`; the name is made by printf. Returns it for changes until the
  * next one is added, or NULL on failure: no memory, a name too long or there already, a shape that cannot be. */
-bwi_state_value *bwi_state_add(bwi_state *state, bw_dtype dtype, int rank, const int64_t *shape, void *data, const char *name, ...)
+bwi_state_value *bwi_state_add(bwi_state *state, bw_dtype dtype, int ndim, const int64_t *shape, void *data, const char *name, ...)
     __attribute__((format(printf, 6, 7)));
 const bwi_state_value *bwi_state_find(const bwi_state *state, const char *name);
 size_t bwi_state_bytes(const bwi_state_value *value);

@@ -39,16 +39,16 @@ static int open_nameless(bw_context *ctx)
 }
 
 /* Whether so many bytes are to be in a file. */
-static bool beyond(const bw_context *ctx, const bwi_spool *spool, size_t bytes)
+static bool beyond(const bw_context *ctx, const bwi_backing *backing, size_t bytes)
 {
     if (!ctx->io.map_shared) {
         return false;
     }
-    if (spool->opened) {
+    if (backing->opened) {
         return true;
     }
-    if (ctx->spool_limit) {
-        return bytes > ctx->spool_limit;
+    if (ctx->backing_limit) {
+        return bytes > ctx->backing_limit;
     }
     return bytes > PLAIN && bytes > bwi_memory_available((bw_context *)(uintptr_t)ctx) / 2;
 }
@@ -60,20 +60,20 @@ static bw_status fail_file(bw_context *ctx, size_t bytes, int code, const char *
                     bwi_format_bytes(needed, bytes), folder(), bwi_errno_text(-code));
 }
 
-static void unmap(bw_context *ctx, bwi_spool *spool)
+static void unmap(bw_context *ctx, bwi_backing *backing)
 {
-    if (spool->opened && spool->memory) {
-        (void)ctx->io.unmap(ctx->io.user, spool->memory, spool->bytes);
+    if (backing->opened && backing->memory) {
+        (void)ctx->io.unmap(ctx->io.user, backing->memory, backing->bytes);
     } else {
-        bwi_release(ctx, spool->memory);
+        bwi_release(ctx, backing->memory);
     }
-    spool->memory = NULL;
+    backing->memory = NULL;
 }
 
-static bw_status map_file(bw_context *ctx, bwi_spool *spool, size_t used, size_t bytes, const char *what)
+static bw_status map_file(bw_context *ctx, bwi_backing *backing, size_t used, size_t bytes, const char *what)
 {
-    bool moves = !spool->opened;
-    int file = moves ? open_nameless(ctx) : spool->file;
+    bool moves = !backing->opened;
+    int file = moves ? open_nameless(ctx) : backing->file;
     void *memory = NULL;
     int code = file;
     while (file >= 0 && (code = ctx->io.map_shared(ctx->io.user, file, bytes, &memory)) == -EINTR)
@@ -85,27 +85,27 @@ static bw_status map_file(bw_context *ctx, bwi_spool *spool, size_t used, size_t
         return fail_file(ctx, bytes, code, what);
     }
     if (moves && used) {
-        memcpy(memory, spool->memory, used);
+        memcpy(memory, backing->memory, used);
     }
-    unmap(ctx, spool); /* what is in the file is in the new pages too */
-    spool->opened = true;
-    spool->file = file;
-    spool->memory = memory;
-    spool->bytes = bytes;
+    unmap(ctx, backing); /* what is in the file is in the new pages too */
+    backing->opened = true;
+    backing->file = file;
+    backing->memory = memory;
+    backing->bytes = bytes;
     return BW_OK;
 }
 
-bw_status bwi_spool_grow(bw_context *ctx, bwi_spool *spool, size_t used, size_t bytes, const char *what)
+bw_status bwi_backing_grow(bw_context *ctx, bwi_backing *backing, size_t used, size_t bytes, const char *what)
 {
     char needed[32], there[32];
-    if (bytes <= spool->bytes) {
+    if (bytes <= backing->bytes) {
         return BW_OK;
     }
     if (bytes >= SIZE_MAX / 2) {
         return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: more than can be kept", what);
     }
-    if (beyond(ctx, spool, bytes)) {
-        return map_file(ctx, spool, used, bytes, what);
+    if (beyond(ctx, backing, bytes)) {
+        return map_file(ctx, backing, used, bytes, what);
     }
     if (bytes > PLAIN && bytes > bwi_memory_available(ctx)) {
         return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: needs %s of memory, there are %s", what, bwi_format_bytes(needed, bytes),
@@ -116,19 +116,19 @@ bw_status bwi_spool_grow(bw_context *ctx, bwi_spool *spool, size_t used, size_t 
         return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: cannot allocate %s", what, bwi_format_bytes(needed, bytes));
     }
     if (used) {
-        memcpy(larger, spool->memory, used);
+        memcpy(larger, backing->memory, used);
     }
-    bwi_release(ctx, spool->memory);
-    spool->memory = larger;
-    spool->bytes = bytes;
+    bwi_release(ctx, backing->memory);
+    backing->memory = larger;
+    backing->bytes = bytes;
     return BW_OK;
 }
 
-void bwi_spool_free(bw_context *ctx, bwi_spool *spool)
+void bwi_backing_free(bw_context *ctx, bwi_backing *backing)
 {
-    unmap(ctx, spool);
-    if (spool->opened) {
-        (void)ctx->io.close(ctx->io.user, spool->file);
+    unmap(ctx, backing);
+    if (backing->opened) {
+        (void)ctx->io.close(ctx->io.user, backing->file);
     }
-    *spool = (bwi_spool){.bytes = 0};
+    *backing = (bwi_backing){.bytes = 0};
 }

@@ -33,7 +33,7 @@ const char *bwi_dtype_name(bw_dtype dtype)
 size_t bwi_state_bytes(const bwi_state_value *value)
 {
     size_t bytes = bwi_dtype_size(value->dtype);
-    for (int i = 0; i < value->rank; i++) {
+    for (int i = 0; i < value->ndim; i++) {
         bytes = bwi_size_multiply(bytes, (size_t)value->shape[i]);
     }
     return bytes;
@@ -50,17 +50,17 @@ const bwi_state_value *bwi_state_find(const bwi_state *state, const char *name)
 }
 
 /* Checks and fills a value; false and a message if it cannot be. */
-static bool describe(bw_context *ctx, bwi_state_value *value, bw_dtype dtype, int rank, const int64_t *shape)
+static bool describe(bw_context *ctx, bwi_state_value *value, bw_dtype dtype, int ndim, const int64_t *shape)
 {
     value->dtype = dtype;
-    value->rank = rank;
-    bool right = known(dtype) && rank >= 0 && rank <= BW_MAX_RANK;
-    for (int i = 0; right && i < rank; i++) {
+    value->ndim = ndim;
+    bool right = known(dtype) && ndim >= 0 && ndim <= BW_MAX_NDIM;
+    for (int i = 0; right && i < ndim; i++) {
         value->shape[i] = shape[i];
         right = shape[i] >= 0;
     }
     if (!right || bwi_state_bytes(value) == SIZE_MAX) {
-        bwi_fail(ctx, BW_INTERNAL, "state value %s: type %d and rank %d with its extents cannot be", value->name, (int)dtype, rank);
+        bwi_fail(ctx, BW_INTERNAL, "state value %s: type %d and rank %d with its extents cannot be", value->name, (int)dtype, ndim);
         return false;
     }
     return true;
@@ -81,7 +81,7 @@ static bool grow(bwi_state *state)
     return true;
 }
 
-bwi_state_value *bwi_state_add(bwi_state *state, bw_dtype dtype, int rank, const int64_t *shape, void *data, const char *name, ...)
+bwi_state_value *bwi_state_add(bwi_state *state, bw_dtype dtype, int ndim, const int64_t *shape, void *data, const char *name, ...)
 {
     bwi_state_value value = {.data = data};
     va_list arguments;
@@ -94,7 +94,7 @@ bwi_state_value *bwi_state_add(bwi_state *state, bw_dtype dtype, int rank, const
                  sizeof value.name - 1);
     } else if (bwi_state_find(state, value.name)) {
         bwi_fail(state->ctx, BW_INVALID_ARGUMENT, "state name %s is there twice", value.name);
-    } else if (describe(state->ctx, &value, dtype, rank, shape) && grow(state)) {
+    } else if (describe(state->ctx, &value, dtype, ndim, shape) && grow(state)) {
         state->values[state->count] = value;
         return &state->values[state->count++];
     }

@@ -231,15 +231,15 @@ char *bwi_format_bytes(char *buffer, size_t bytes)
 }
 
 /* As Python writes tuples: (), (3,), (28, 28, 1). What does not fit is cut. */
-char *bwi_format_shape(char *buffer, int rank, const int64_t *shape)
+char *bwi_format_shape(char *buffer, int ndim, const int64_t *shape)
 {
     size_t capacity = 160;
     size_t length = 0;
     buffer[length++] = '(';
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < ndim; i++) {
         char extent[32];
         size_t bytes = (size_t)print(extent, sizeof extent, "%s%lld%s", i ? " " : "", (long long)shape[i],
-                                     rank == 1 || i + 1 < rank ? "," : "");
+                                     ndim == 1 || i + 1 < ndim ? "," : "");
         if (length + bytes + 5 > capacity) {
             memcpy(buffer + length, "...", 3);
             length += 3;

@@ -23,7 +23,7 @@ static const task real = {"mean_squared_error", BW_F32, 0};
 typedef struct workload {
     const char *name;
     int64_t samples;
-    int rank; /* of one sample */
+    int ndim; /* of one sample */
     int64_t shape[3];
     const char *model;
     const task *task;
@@ -78,7 +78,7 @@ static void print_workloads(void)
     for (size_t i = 0; i < WORKLOADS; i++) {
         char shape[64];
         int at = 0;
-        for (int d = 0; d < workloads[i].rank; d++) {
+        for (int d = 0; d < workloads[i].ndim; d++) {
             at += snprintf(shape + at, sizeof shape - (size_t)at, "%s%d", d > 0 ? "x" : "", (int)workloads[i].shape[d]);
         }
         printf("  %-12s %-7d %-10s %s\n", workloads[i].name, (int)workloads[i].samples, shape, workloads[i].model);
@@ -129,9 +129,9 @@ static bool samples_make(samples *made, const workload *work, uint64_t seed)
 {
     uint64_t state = seed;
     size_t count = (size_t)work->samples, values = count;
-    made->inputs = (bw_array){.dtype = BW_F32, .rank = work->rank + 1, .shape = {work->samples}};
-    made->targets = (bw_array){.dtype = work->task->dtype, .rank = 1, .shape = {work->samples}};
-    for (int i = 0; i < work->rank; i++) {
+    made->inputs = (bw_array){.dtype = BW_F32, .ndim = work->ndim + 1, .shape = {work->samples}};
+    made->targets = (bw_array){.dtype = work->task->dtype, .ndim = 1, .shape = {work->samples}};
+    for (int i = 0; i < work->ndim; i++) {
         made->inputs.shape[i + 1] = work->shape[i];
         values *= (size_t)work->shape[i];
     }
@@ -147,7 +147,7 @@ static bool samples_make(samples *made, const workload *work, uint64_t seed)
         x[i] = draw_real(&state);
     }
     if (work->task->dtype == BW_F32) { /* one column, as the model's output has */
-        made->targets.rank = 2;
+        made->targets.ndim = 2;
         made->targets.shape[1] = 1;
     }
     for (size_t i = 0; i < count; i++) {
@@ -191,25 +191,25 @@ static bool on_epoch(void *user, const bw_progress *progress)
  * the table has no padding and a pooling by two behind it. Adds up the parameters on the way. */
 static double count_flops(const bw_model *model, const workload *work, int64_t *parameters)
 {
-    int64_t height = work->shape[0], width = work->rank == 3 ? work->shape[1] : 1;
+    int64_t height = work->shape[0], width = work->ndim == 3 ? work->shape[1] : 1;
     double sum = 0;
     bool first = true;
     for (int v = 0; v < bw_variable_count(model); v++) {
-        int64_t shape[BW_MAX_RANK];
-        int rank = bw_variable_shape(model, v, shape);
+        int64_t shape[BW_MAX_NDIM];
+        int ndim = bw_variable_shape(model, v, shape);
         double products = 1;
-        for (int i = 0; i < rank; i++) {
+        for (int i = 0; i < ndim; i++) {
             products *= (double)shape[i];
         }
         *parameters += (int64_t)products;
-        if (rank == 4) {
+        if (ndim == 4) {
             height = height - shape[0] + 1;
             width = width - shape[1] + 1;
             products *= (double)height * (double)width;
             height /= 2;
             width /= 2;
         }
-        if (rank >= 2) { /* else a bias */
+        if (ndim >= 2) { /* else a bias */
             sum += 2 * products * (first ? 2 : 3);
             first = false;
         }

@@ -121,8 +121,8 @@ typedef struct cli_explanation {
     const char *model, *data; /* as given; data may be NULL */
     /* What the message says: bytes, known to `slack`, and a shape if rank > 0. */
     size_t bytes, slack;
-    int rank;
-    int64_t shape[BW_MAX_RANK];
+    int ndim;
+    int64_t shape[BW_MAX_NDIM];
     /* What it is about. */
     bool found;
     int64_t batch; /* 0: not known */

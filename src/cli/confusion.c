@@ -50,13 +50,13 @@ static bool count_all(cli_confusion *made, bw_dataset *dataset, const cli_predic
 /* False if the targets are no classes of the output's. */
 static bool count(cli_confusion *made, bw_dataset *dataset, const cli_predictions *predictions)
 {
-    int64_t shape[BW_MAX_RANK], each = 1;
-    int rank = bw_dataset_field(dataset, "y", shape);
+    int64_t shape[BW_MAX_NDIM], each = 1;
+    int ndim = bw_dataset_field(dataset, "y", shape);
     *made = (cli_confusion){.classes = cli_predictions_classes(predictions), .model = predictions->model, .dataset = dataset};
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < ndim; i++) {
         each *= shape[i];
     }
-    if (made->classes == 0 || rank < 0 || (each != 1 && each != made->classes)) {
+    if (made->classes == 0 || ndim < 0 || (each != 1 && each != made->classes)) {
         return false;
     }
     made->counts = calloc((size_t)made->classes * (size_t)made->classes, sizeof *made->counts);

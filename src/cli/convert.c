@@ -70,9 +70,9 @@ static int64_t parameters_of(const bw_model *model)
 {
     int64_t sum = 0;
     for (int v = 0; v < bw_variable_count(model); v++) {
-        int64_t shape[BW_MAX_RANK], count = 1;
-        int rank = bw_variable_shape(model, v, shape);
-        for (int i = 0; i < rank; i++) {
+        int64_t shape[BW_MAX_NDIM], count = 1;
+        int ndim = bw_variable_shape(model, v, shape);
+        for (int i = 0; i < ndim; i++) {
             count *= shape[i];
         }
         sum += count;

@@ -25,8 +25,8 @@ bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *pat
 {
     bw_read_options options = BW_READ_OPTIONS_DEFAULT;
     options.scale = data->scale;
-    options.rank = data->shape.rank;
-    for (int i = 0; i < data->shape.rank; i++) {
+    options.ndim = data->shape.ndim;
+    for (int i = 0; i < data->shape.ndim; i++) {
         options.shape[i] = data->shape.extent[i];
     }
     options.target = data->target;

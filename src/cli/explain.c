@@ -39,13 +39,13 @@ static bool read_shape(cli_explanation *e, const char *text)
         return false;
     }
     at++;
-    e->rank = 0;
-    while (e->rank < BW_MAX_RANK && (at += strspn(at, " ,"), *at >= '0' && *at <= '9')) {
+    e->ndim = 0;
+    while (e->ndim < BW_MAX_NDIM && (at += strspn(at, " ,"), *at >= '0' && *at <= '9')) {
         char *end;
-        e->shape[e->rank++] = strtoll(at, &end, 10);
+        e->shape[e->ndim++] = strtoll(at, &end, 10);
         at = end;
     }
-    return e->rank > 0 && (*at == ']' || *at == ')');
+    return e->ndim > 0 && (*at == ']' || *at == ')');
 }
 
 static size_t element_bytes(const char *text)
@@ -93,11 +93,11 @@ static bool read_bytes(cli_explanation *e, const char *text)
 bool cli_explanation_read(cli_explanation *e, const char *text)
 {
     if (!read_shape(e, text)) {
-        e->rank = 0;
+        e->ndim = 0;
         return read_bytes(e, text);
     }
     double bytes = (double)element_bytes(text);
-    for (int i = 0; i < e->rank; i++) {
+    for (int i = 0; i < e->ndim; i++) {
         bytes *= (double)e->shape[i];
     }
     e->bytes = bytes < 1e18 ? (size_t)bytes : 0;
@@ -109,7 +109,7 @@ bool cli_explanation_read(cli_explanation *e, const char *text)
 static int64_t values_of(const bw_layer_memory *layer)
 {
     int64_t count = 1;
-    for (int i = 0; i < layer->rank; i++) {
+    for (int i = 0; i < layer->ndim; i++) {
         count *= layer->shape[i];
     }
     return count;
@@ -118,11 +118,11 @@ static int64_t values_of(const bw_layer_memory *layer)
 /* The layer's output, channels last or first. */
 static bool is_output(const cli_explanation *e, const bw_layer_memory *layer)
 {
-    if (e->rank != layer->rank + 1) {
+    if (e->ndim != layer->ndim + 1) {
         return false;
     }
-    bool last = true, first = layer->rank > 1 && e->shape[1] == layer->shape[layer->rank - 1];
-    for (int i = 0; i < layer->rank; i++) {
+    bool last = true, first = layer->ndim > 1 && e->shape[1] == layer->shape[layer->ndim - 1];
+    for (int i = 0; i < layer->ndim; i++) {
         last = last && e->shape[i + 1] == layer->shape[i];
         first = first && (i == 0 || e->shape[i + 1] == layer->shape[i - 1]);
     }
@@ -152,7 +152,7 @@ void cli_explanation_find(cli_explanation *e, const bw_plan *plan, bool batch_gi
     bw_memory_facts facts = bw_plan_facts(plan);
     for (int k = 0; k + 1 < bw_plan_layers(plan) && !e->found; k++) {
         e->layer = bw_plan_layer(plan, k);
-        if (e->rank > 0) {
+        if (e->ndim > 0) {
             e->found = is_output(e, &e->layer);
             e->batch = e->found ? e->shape[0] : 0;
         } else {
@@ -194,7 +194,7 @@ static const char *shape_text(char *text, size_t room, const cli_explanation *e)
 {
     size_t at = 0;
     text[0] = 0;
-    for (int i = 0; i < e->rank && at < room; i++) {
+    for (int i = 0; i < e->ndim && at < room; i++) {
         at += (size_t)snprintf(text + at, room - at, "%s%" PRId64, i > 0 ? "x" : "", e->shape[i]);
     }
     return text;
@@ -203,13 +203,13 @@ static const char *shape_text(char *text, size_t room, const cli_explanation *e)
 void cli_explanation_print(FILE *file, const cli_explanation *e)
 {
     char bytes[CLI_BYTES_TEXT], whole[CLI_BYTES_TEXT], budget[CLI_BYTES_TEXT], peak[CLI_BYTES_TEXT], shape[160];
-    fprintf(file, "The message is about %s%s%s%s", cli_bytes_text(bytes, e->bytes), e->rank > 0 ? ", a tensor of " : "",
+    fprintf(file, "The message is about %s%s%s%s", cli_bytes_text(bytes, e->bytes), e->ndim > 0 ? ", a tensor of " : "",
             shape_text(shape, sizeof shape, e), e->found ? ":\n" : ".\n");
     if (e->found) {
         fprintf(file, "the output of layer %s for a batch of %" PRId64 ", or its gradient.\n", e->layer.name, e->batch);
     } else {
         fprintf(file, "No layer of this model has such an output%s.\n",
-                e->rank > 0 ? "" : " for this batch; --batch N says which batch it was");
+                e->ndim > 0 ? "" : " for this batch; --batch N says which batch it was");
     }
     const bw_memory_facts *f = &e->facts;
     fprintf(file, "A system that holds the whole batch needs %s for %" PRId64 " samples",
@@ -231,7 +231,7 @@ void cli_explanation_json(cli_json *json, const cli_explanation *e)
     cli_json_object(json, "explain");
     cli_json_bytes(json, "bytes", e->bytes);
     cli_json_array(json, "shape");
-    for (int i = 0; i < e->rank; i++) {
+    for (int i = 0; i < e->ndim; i++) {
         cli_json_whole(json, NULL, e->shape[i]);
     }
     cli_json_array_end(json);

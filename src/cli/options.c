@@ -195,13 +195,13 @@ static bool parse_batches(void *target, const char *text)
 static bool parse_shape(void *target, const char *text)
 {
     cli_extents *shape = target;
-    for (shape->rank = 0; shape->rank < BW_MAX_RANK - 1;) {
+    for (shape->ndim = 0; shape->ndim < BW_MAX_NDIM - 1;) {
         const char *end = text + strcspn(text, "x");
         uint64_t extent;
         if (!read_digits(&extent, text, end) || extent < 1 || extent > INT64_MAX) {
             return false;
         }
-        shape->extent[shape->rank++] = (int64_t)extent;
+        shape->extent[shape->ndim++] = (int64_t)extent;
         if (*end == 0) {
             return true;
         }

@@ -36,8 +36,8 @@ extern const cli_kind cli_missing; /* int, a bw_missing: error, mean, zero, skip
 
 /* Extents of one sample; rank 0: none were given. */
 typedef struct cli_extents {
-    int rank;
-    int64_t extent[BW_MAX_RANK];
+    int ndim;
+    int64_t extent[BW_MAX_NDIM];
 } cli_extents;
 
 typedef struct cli_option {

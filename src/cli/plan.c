@@ -158,7 +158,7 @@ static void print_layers(cli_json *json, const bw_plan *plan)
         cli_json_object(json, NULL);
         cli_json_text(json, "name", layer.name);
         cli_json_array(json, "shape");
-        for (int i = 0; i < layer.rank; i++) {
+        for (int i = 0; i < layer.ndim; i++) {
             cli_json_whole(json, NULL, layer.shape[i]);
         }
         cli_json_array_end(json);

@@ -54,7 +54,7 @@ static void write_npy(FILE *file, const cli_predictions *made, int count)
     char header[HEADER];
     (void)count;
     int at = snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld,", (long long)made->samples);
-    for (int i = 0; i < made->facts.rank; i++) {
+    for (int i = 0; i < made->facts.ndim; i++) {
         at += snprintf(header + at, sizeof header - (size_t)at, " %lld,", (long long)made->facts.shape[i]);
     }
     at += snprintf(header + at, sizeof header - (size_t)at, "), }");
@@ -210,7 +210,7 @@ static void print_json(const arguments *given, const cli_predictions *made, int 
         cli_json_object(&json, NULL);
         cli_json_text(&json, "name", made[k].facts.name);
         cli_json_array(&json, "shape");
-        for (int i = 0; i < made[k].facts.rank; i++) {
+        for (int i = 0; i < made[k].facts.ndim; i++) {
             cli_json_whole(&json, NULL, made[k].facts.shape[i]);
         }
         cli_json_array_end(&json);

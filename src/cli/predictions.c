@@ -7,7 +7,7 @@
 static int64_t values_of(const bw_output_facts *facts)
 {
     int64_t values = 1;
-    for (int i = 0; i < facts->rank; i++) {
+    for (int i = 0; i < facts->ndim; i++) {
         values *= facts->shape[i];
     }
     return values;
@@ -17,7 +17,7 @@ static int64_t values_of(const bw_output_facts *facts)
 static void make_probabilities(cli_predictions *made)
 {
     int64_t total = made->samples * made->each;
-    int64_t last = made->facts.rank > 0 ? made->facts.shape[made->facts.rank - 1] : 1;
+    int64_t last = made->facts.ndim > 0 ? made->facts.shape[made->facts.ndim - 1] : 1;
     if (made->facts.kind == BW_OUTPUT_BINARY) {
         for (int64_t i = 0; i < total; i++) {
             made->values[i] = (float)(1 / (1 + exp(-(double)made->values[i])));
@@ -96,7 +96,7 @@ void cli_predictions_free(cli_predictions *made, int count)
 
 int cli_predictions_classes(const cli_predictions *made)
 {
-    if (made->facts.kind == BW_OUTPUT_CLASSES && made->facts.rank == 1 && made->each > 1 && made->each < INT32_MAX) {
+    if (made->facts.kind == BW_OUTPUT_CLASSES && made->facts.ndim == 1 && made->each > 1 && made->each < INT32_MAX) {
         return (int)made->each;
     }
     return made->facts.kind == BW_OUTPUT_BINARY && made->each == 1 ? 2 : 0;

@@ -68,12 +68,12 @@ bool cli_run_open(const char *folder, bool replace)
 static bool hash_field(uint64_t *hash, bw_dataset *dataset, const char *field)
 {
     enum { LOOKED_AT = 64 };
-    int64_t shape[BW_MAX_RANK], each = 1, samples = bw_dataset_count(dataset);
-    int rank = bw_dataset_field(dataset, field, shape);
-    for (int i = 0; i < rank; i++) {
+    int64_t shape[BW_MAX_NDIM], each = 1, samples = bw_dataset_count(dataset);
+    int ndim = bw_dataset_field(dataset, field, shape);
+    for (int i = 0; i < ndim; i++) {
         each *= shape[i];
     }
-    float *values = rank < 0 ? NULL : calloc((size_t)each, sizeof *values);
+    float *values = ndim < 0 ? NULL : calloc((size_t)each, sizeof *values);
     for (int64_t i = 0; values && i < LOOKED_AT && i < samples; i++) {
         int64_t number = samples <= LOOKED_AT ? i : i * (samples / LOOKED_AT);
         if (bw_dataset_values(dataset, field, number, 1, values, (size_t)each) != BW_OK) {
@@ -91,14 +91,14 @@ static bool hash_field(uint64_t *hash, bw_dataset *dataset, const char *field)
 
 static void put_data(cli_json *json, const cli_result *result)
 {
-    int64_t shape[BW_MAX_RANK], samples = bw_dataset_count(result->training);
-    int rank = bw_dataset_shape(result->training, shape);
+    int64_t shape[BW_MAX_NDIM], samples = bw_dataset_count(result->training);
+    int ndim = bw_dataset_shape(result->training, shape);
     uint64_t hash = UINT64_C(0xCBF29CE484222325) ^ (uint64_t)samples;
     cli_json_object(json, "data");
     cli_json_text(json, "path", result->run.data);
     cli_json_whole(json, "samples", samples);
     cli_json_array(json, "shape");
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < ndim; i++) {
         cli_json_whole(json, NULL, shape[i]);
     }
     cli_json_array_end(json);

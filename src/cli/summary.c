@@ -101,10 +101,10 @@ static bool is_chain(const table *t)
 static void write_shape(char *text, size_t room, const bw_layer_facts *layer)
 {
     int at = snprintf(text, room, "(None");
-    for (int i = 0; i < layer->rank; i++) {
+    for (int i = 0; i < layer->ndim; i++) {
         at += snprintf(text + at, room - (size_t)at, ", %lld", (long long)layer->shape[i]);
     }
-    snprintf(text + at, room - (size_t)at, "%s)", layer->rank == 0 ? "," : "");
+    snprintf(text + at, room - (size_t)at, "%s)", layer->ndim == 0 ? "," : "");
 }
 
 static void write_inputs(char *text, const table *t, int number)
@@ -265,7 +265,7 @@ static void put_layer(cli_json *json, const table *t, int number)
     cli_json_text(json, "name", layer->name);
     cli_json_text(json, "class", layer->class_name);
     cli_json_array(json, "shape");
-    for (int i = 0; i < layer->rank; i++) {
+    for (int i = 0; i < layer->ndim; i++) {
         cli_json_whole(json, NULL, layer->shape[i]);
     }
     cli_json_array_end(json);
@@ -310,9 +310,9 @@ static void print_json(const table *t, const char *expression)
 static int build(const arguments *given, bw_context *ctx, bw_model *model)
 {
     bw_model_facts facts;
-    int64_t shape[BW_MAX_RANK];
-    int rank = given->data.shape.rank;
-    bool known = rank > 0 || given->data.path;
+    int64_t shape[BW_MAX_NDIM];
+    int ndim = given->data.shape.ndim;
+    bool known = ndim > 0 || given->data.path;
     memcpy(shape, given->data.shape.extent, sizeof shape);
     if (bw_model_describe(model, &facts) == BW_OK) {
         return CLI_SUCCESS;
@@ -322,9 +322,9 @@ static int build(const arguments *given, bw_context *ctx, bw_model *model)
         if (!dataset) {
             return CLI_FAILURE;
         }
-        rank = bw_dataset_shape(dataset, shape);
+        ndim = bw_dataset_shape(dataset, shape);
     }
-    if (bw_build(model, rank, rank > 0 ? shape : NULL, 0) == BW_OK && bw_model_describe(model, &facts) == BW_OK) {
+    if (bw_build(model, ndim, ndim > 0 ? shape : NULL, 0) == BW_OK && bw_model_describe(model, &facts) == BW_OK) {
         return CLI_SUCCESS;
     }
     return cli_fail("%s%s", bw_message(ctx), known ? "" : ", or give --shape or --data");
@@ -333,7 +333,7 @@ static int build(const arguments *given, bw_context *ctx, bw_model *model)
 static bool needs_shape(const arguments *given, const bw_model *model)
 {
     bw_model_facts facts;
-    return !given->data.path && given->data.shape.rank == 0 && bw_model_describe(model, &facts) != BW_OK;
+    return !given->data.path && given->data.shape.ndim == 0 && bw_model_describe(model, &facts) != BW_OK;
 }
 
 static int summarise(const arguments *given, bw_context *ctx, bw_model *model)

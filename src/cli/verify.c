@@ -83,7 +83,7 @@ static bw_status read_weights(trial *t, const bw_model *model)
     for (int pass = 0; pass < 2 && status == BW_OK; pass++) {
         size_t at = 0;
         for (int v = 0; v < bw_variable_count(model) && status == BW_OK; v++) {
-            int64_t shape[BW_MAX_RANK];
+            int64_t shape[BW_MAX_NDIM];
             int rank = bw_variable_shape(model, v, shape);
             size_t count = 1;
             for (int i = 0; i < rank; i++) {
@@ -177,7 +177,7 @@ static int try(trial *t, bw_context *ctx)
         return CLI_FAILURE;
     }
     t->phases = bw_plan_facts(bw_plan_make(model, dataset, t->batch, NULL)).phases;
-    int64_t shape[BW_MAX_RANK];
+    int64_t shape[BW_MAX_NDIM];
     if (t->piece > 0 && bw_variable_count(model) == 0) { /* gradients want a model that is built */
         int rank = bw_dataset_shape(dataset, shape);
         status = bw_build(model, rank, shape, t->given->seed);

@@ -50,13 +50,13 @@ static int count_classes(int64_t *counts, bw_context *ctx, bw_dataset *dataset, 
 
 int cli_weights_balance(cli_weights *weights, bw_context *ctx, bw_dataset *dataset)
 {
-    int64_t shape[BW_MAX_RANK], each = 1;
-    int rank = bw_dataset_field(dataset, "y", shape), found = 0;
-    for (int i = 0; i < rank; i++) {
+    int64_t shape[BW_MAX_NDIM], each = 1;
+    int ndim = bw_dataset_field(dataset, "y", shape), found = 0;
+    for (int i = 0; i < ndim; i++) {
         each *= shape[i];
     }
-    if (rank < 0 || each > CLI_MAX_CLASSES) {
-        return refuse(rank < 0 ? "none" : "more numbers a sample");
+    if (ndim < 0 || each > CLI_MAX_CLASSES) {
+        return refuse(ndim < 0 ? "none" : "more numbers a sample");
     }
     int64_t *counts = calloc(CLI_MAX_CLASSES, sizeof *counts);
     int code = !counts ? cli_fail("no memory for the counts of classes") : count_classes(counts, ctx, dataset, each);

@@ -15,8 +15,8 @@ typedef struct bwi_field {
     char name[64]; /* the input's or output's name; "" if there is only one */
     bwi_role role;
     bw_dtype dtype;
-    int rank; /* of one sample */
-    int64_t shape[BW_MAX_RANK];
+    int ndim; /* of one sample */
+    int64_t shape[BW_MAX_NDIM];
 } bwi_field;
 
 bw_context *bwi_dataset_context(const bw_dataset *dataset); /* NULL for NULL */
@@ -55,33 +55,33 @@ typedef struct bwi_destination {
     bool sequence; /* samples may have more values, which are cut off, or fewer, which zeros follow */
 } bwi_destination;
 
-enum { BWI_GATHER_TROUBLE = 200 };
+enum { BWI_GATHER_ERROR = 200 };
 
 /* Samples as they are when a model is used, not trained: without augmentation. */
 #define BWI_EPOCH_NONE (-1)
 
 /* Gathers n samples of a field by number, as they are in `epoch`. Converts the type; inputs are scaled as bw_read_options says.
- * Runs on workers, at the same time as others: the context's message stays as it is; `trouble` (NULL, or BWI_GATHER_TROUBLE
+ * Runs on workers, at the same time as others: the context's message stays as it is; `error` (NULL, or BWI_GATHER_ERROR
  * bytes) gets a text that names the sample, the place it comes from and what is wrong. Values that int32 cannot hold are
  * INVALID_ARGUMENT. */
 bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, const int64_t *numbers, int64_t n,
-                             const bwi_destination *to, char *trouble);
+                             const bwi_destination *to, char *error);
 
 /* What is gathered next, told on the caller's thread: the positions first to first + count - 1 of an epoch, in tiles, and in
  * which order workers will take them (tile t belongs to lane t mod lanes; a worker takes a lane's tiles one after another).
  * Datasets that make their samples run ahead by it. Others do nothing. */
-typedef struct bwi_walk {
+typedef struct bwi_gather_schedule {
     int epoch;
-    bool plain; /* values are those of BWI_EPOCH_NONE, in the epoch's order */
+    bool unaugmented; /* values are those of BWI_EPOCH_NONE, in the epoch's order */
     int64_t first, count;
     int64_t tile;
     int lanes, workers;
     int first_lane, own_lanes; /* of this rank; 0 own ones: all are */
     bool again;                /* the piece is gone through more than once: its samples stay, if there is room */
     size_t room;               /* bytes that making ahead should stay within; 0: as it likes */
-} bwi_walk;
+} bwi_gather_schedule;
 
-bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_walk *walk);
+bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_gather_schedule *schedule);
 bool bwi_dataset_begins(const bw_dataset *dataset); /* whether the call above does anything */
 
 enum { BWI_MOST_LENGTHS = 16 };
@@ -91,9 +91,9 @@ enum { BWI_MOST_LENGTHS = 16 };
 int bwi_dataset_lengths(const bw_dataset *dataset, const int64_t **lengths);
 int bwi_dataset_bucket(const bw_dataset *dataset, int64_t number);
 
-/* Bytes that making ahead takes for such pieces: for the plan. 0 if nothing is made ahead. Above the walk's room only if a sample for
+/* Bytes that making ahead takes for such pieces: for the plan. 0 if nothing is made ahead. Above the schedule's room only if a sample for
  * each thread and two tiles for each worker do not fit. */
-size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_walk *walk);
+size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_gather_schedule *schedule);
 
 /* Where a sample comes from, e.g. "digits.csv, line 17"; "" if nothing more than its number is known. Returns the buffer. */
 char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t room);
@@ -109,8 +109,8 @@ typedef struct bwi_feature {
 
 typedef struct bwi_facts {
     double scale;               /* of the inputs */
-    int rank;                   /* of `shape`; 0: samples that were not read from a file, or have several inputs */
-    int64_t shape[BW_MAX_RANK]; /* of an input, as it was read */
+    int ndim;                   /* of `shape`; 0: samples that were not read from a file, or have several inputs */
+    int64_t shape[BW_MAX_NDIM]; /* of an input, as it was read */
     bw_missing missing;         /* the rule for missing values */
     const char *target;         /* NULL: there is none */
     int classes;                /* 0: the target is a number, or classes have no names */
@@ -125,18 +125,18 @@ const bwi_facts *bwi_dataset_facts(const bw_dataset *dataset);
  * factor[k mod count]. False if there is none, or it is not fitted yet. Lent. */
 bool bwi_dataset_statistics(const bw_dataset *dataset, int field, const float **offset, const float **factor, int64_t *count);
 
-/* A pattern: a dataset without samples that keeps what was found, chosen or fitted while the given one was read and prepared. It can
+/* A recipe: a dataset without samples that keeps what was found, chosen or fitted while the given one was read and prepared. It can
  * stand wherever one must be `like` another. NULL as a builder. */
-bw_dataset *bwi_pattern_make(const bw_dataset *dataset);
-bool bwi_pattern_is_plain(const bw_dataset *pattern); /* there is nothing to keep */
-/* Reads samples as the pattern's were. NULL as a builder. */
-bw_dataset *bwi_pattern_read(const bw_dataset *pattern, const char *path, const bw_read_options *options);
+bw_dataset *bwi_recipe_make(const bw_dataset *dataset);
+bool bwi_recipe_is_empty(const bw_dataset *recipe); /* there is nothing to keep */
+/* Reads samples as the recipe's were. NULL as a builder. */
+bw_dataset *bwi_recipe_read(const bw_dataset *recipe, const char *path, const bw_read_options *options);
 /* As JSON, for a model's file. What is read is checked; `where` begins messages. */
 struct bwi_json;
 struct bwi_json_writer;
-bw_status bwi_pattern_write(const bw_dataset *pattern, struct bwi_json_writer *writer);
-bw_dataset *bwi_pattern_parse(bw_context *ctx, const struct bwi_json *json, const char *where);
-/* Fits what is fitted to the samples that the dataset is used with: before a pattern is made. */
+bw_status bwi_recipe_write(const bw_dataset *recipe, struct bwi_json_writer *writer);
+bw_dataset *bwi_recipe_parse(bw_context *ctx, const struct bwi_json *json, const char *where);
+/* Fits what is fitted to the samples that the dataset is used with: before a recipe is made. */
 bw_status bwi_dataset_prepare(const bw_dataset *dataset);
 
 int64_t bwi_dataset_batch(const bw_dataset *dataset); /* the first size that bw_batches set; 32 */

@@ -2,7 +2,7 @@
  * Datasets as objects: roots, columns, who keeps whom. A dataset lives while it has references; the user's own reference
  * goes when a builder takes the dataset. Destroying one never touches another, so a closing context may free in any order.
  */
-#include "data/dataset.h"
+#include "data/internal.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ static void destroy(bwi_owned *object)
 {
     bw_dataset *dataset = (bw_dataset *)object;
     bw_context *ctx = object->ctx;
-    bwi_ring_close(dataset->ring); /* first: its threads use all the rest */
+    bwi_prefetcher_close(dataset->prefetcher); /* first: its threads use all the rest */
     if (dataset->own && dataset->source->close) {
         dataset->source->close(dataset);
     }
@@ -18,7 +18,7 @@ static void destroy(bwi_owned *object)
     bwi_scratch_free(ctx, dataset->scratch);
     for (int i = 0; i < dataset->column_count; i++) {
         bwi_release(ctx, dataset->columns[i].memory);
-        bwi_spool_free(ctx, &dataset->columns[i].spool);
+        bwi_backing_free(ctx, &dataset->columns[i].backing);
     }
     bwi_release(ctx, dataset->columns);
     for (int i = 0; i < dataset->file_count; i++) {
@@ -28,7 +28,7 @@ static void destroy(bwi_owned *object)
     bwi_facts_free(ctx, &dataset->facts);
 }
 
-static bw_dataset *make(bw_context *ctx, const bwi_source *source, int columns, size_t own)
+static bw_dataset *make(bw_context *ctx, const bwi_dataset_kind *source, int columns, size_t own)
 {
     bw_dataset *dataset = bwi_own(ctx, sizeof *dataset, destroy);
     if (!dataset) {
@@ -54,12 +54,12 @@ static bw_dataset *make(bw_context *ctx, const bwi_source *source, int columns, 
     return bwi_pass_on(ctx);
 }
 
-bw_dataset *bwi_dataset_root(bw_context *ctx, const bwi_source *source, int columns, size_t own)
+bw_dataset *bwi_dataset_root(bw_context *ctx, const bwi_dataset_kind *source, int columns, size_t own)
 {
     return make(ctx, source, columns, own);
 }
 
-bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_source *source, int columns, size_t own)
+bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_dataset_kind *source, int columns, size_t own)
 {
     const int64_t *lengths;
     if (columns > 0 && bwi_dataset_lengths(upstream, &lengths) > 0) {
@@ -86,7 +86,7 @@ bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_source *source, int
     dataset->scheduled = upstream->scheduled;
     dataset->moving = upstream->moving;
     bwi_dataset_keep(upstream);
-    if (!upstream->slow || bwi_ring_attach(dataset) == BW_OK) {
+    if (!upstream->slow || bwi_prefetcher_attach(dataset) == BW_OK) {
         return dataset;
     }
     bw_dataset_free(dataset);
@@ -127,7 +127,7 @@ void bw_dataset_free(bw_dataset *dataset)
 static void join_axes(bwi_column *column, const int64_t *strides)
 {
     int axes = 0;
-    for (int i = 0; i < column->field.rank; i++) {
+    for (int i = 0; i < column->field.ndim; i++) {
         int64_t extent = column->field.shape[i], stride = strides[i];
         if (extent == 1) {
             continue;
@@ -154,7 +154,7 @@ static bool find_strides(const bw_array *view, int64_t *strides)
 {
     int64_t dense = (int64_t)bwi_dtype_size(view->dtype), span = 0;
     bool given = false;
-    for (int i = view->rank - 1; i >= 0; i--) {
+    for (int i = view->ndim - 1; i >= 0; i--) {
         given = given || view->strides[i] != 0;
         strides[i] = dense;
         if (__builtin_mul_overflow(dense, view->shape[i], &dense)) {
@@ -164,7 +164,7 @@ static bool find_strides(const bw_array *view, int64_t *strides)
     if (!given) {
         return true;
     }
-    for (int i = 0; i < view->rank; i++) {
+    for (int i = 0; i < view->ndim; i++) {
         int64_t reach;
         strides[i] = view->strides[i];
         if (strides[i] == INT64_MIN || __builtin_mul_overflow(strides[i] < 0 ? -strides[i] : strides[i], view->shape[i], &reach) ||
@@ -181,18 +181,18 @@ static bw_status check_view(bw_context *ctx, const bw_array *view, const char *w
     if ((int)view->dtype < 0 || view->dtype > BW_BOOL) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: %d is no data type", where, (int)view->dtype);
     }
-    if (view->rank < 1 || view->rank > BW_MAX_RANK) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: an array of samples has 1 to %d axes, this one %d", where, BW_MAX_RANK,
-                        view->rank);
+    if (view->ndim < 1 || view->ndim > BW_MAX_NDIM) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: an array of samples has 1 to %d axes, this one %d", where, BW_MAX_NDIM,
+                        view->ndim);
     }
     if (view->shape[0] == 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: holds no samples: its shape is %s", where,
-                        bwi_format_shape(shape, view->rank, view->shape));
+                        bwi_format_shape(shape, view->ndim, view->shape));
     }
-    for (int i = 0; i < view->rank; i++) {
+    for (int i = 0; i < view->ndim; i++) {
         if (view->shape[i] < 1) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: extent %d of shape %s must be positive", where, i,
-                            bwi_format_shape(shape, view->rank, view->shape));
+                            bwi_format_shape(shape, view->ndim, view->shape));
         }
     }
     if (!view->data) {
@@ -202,12 +202,12 @@ static bw_status check_view(bw_context *ctx, const bw_array *view, const char *w
 }
 
 /* Name, role and the extents of one sample, and with them `values`. */
-static void describe(bwi_column *column, bwi_role role, const char *name, bw_dtype dtype, int rank, const int64_t *shape)
+static void describe(bwi_column *column, bwi_role role, const char *name, bw_dtype dtype, int ndim, const int64_t *shape)
 {
     column->values = 1;
-    column->field = (bwi_field){.role = role, .dtype = dtype, .rank = rank};
+    column->field = (bwi_field){.role = role, .dtype = dtype, .ndim = ndim};
     snprintf(column->field.name, sizeof column->field.name, "%s", name);
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < ndim; i++) {
         column->field.shape[i] = shape[i];
         column->values *= shape[i];
     }
@@ -216,7 +216,7 @@ static void describe(bwi_column *column, bwi_role role, const char *name, bw_dty
 bw_status bwi_dataset_add(bw_dataset *root, bwi_role role, const char *name, const bw_array *view, const char *where)
 {
     bw_context *ctx = root->owned.ctx;
-    int64_t strides[BW_MAX_RANK] = {0};
+    int64_t strides[BW_MAX_NDIM] = {0};
     bw_status status = check_view(ctx, view, where);
     if (status != BW_OK) {
         return status;
@@ -224,11 +224,11 @@ bw_status bwi_dataset_add(bw_dataset *root, bwi_role role, const char *name, con
     if (!find_strides(view, strides)) {
         char shape[256];
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: shape %s with its strides is larger than memory can be", where,
-                        bwi_format_shape(shape, view->rank, view->shape));
+                        bwi_format_shape(shape, view->ndim, view->shape));
     }
     bwi_column *column = &root->columns[root->column_count];
     *column = (bwi_column){.samples = view->shape[0], .data = view->data, .step = strides[0]};
-    describe(column, role, name, view->dtype, view->rank - 1, view->shape + 1);
+    describe(column, role, name, view->dtype, view->ndim - 1, view->shape + 1);
     join_axes(column, strides + 1);
     root->column_count++;
     return BW_OK;
@@ -242,48 +242,48 @@ bw_status bwi_dataset_declare(bw_dataset *dataset, const bwi_field *field, const
     if (bytes == 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: %d is no data type", where, (int)field->dtype);
     }
-    if (field->rank < 0 || field->rank >= BW_MAX_RANK) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: a sample has 0 to %d axes, this one %d", where, BW_MAX_RANK - 1,
-                        field->rank);
+    if (field->ndim < 0 || field->ndim >= BW_MAX_NDIM) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: a sample has 0 to %d axes, this one %d", where, BW_MAX_NDIM - 1,
+                        field->ndim);
     }
-    for (int i = 0; i < field->rank; i++) {
+    for (int i = 0; i < field->ndim; i++) {
         if (field->shape[i] < 1 || __builtin_mul_overflow(bytes, field->shape[i], &bytes) || bytes > INT64_MAX / 4) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: shape %s: extents must be positive and fit memory", where,
-                            bwi_format_shape(shape, field->rank, field->shape));
+                            bwi_format_shape(shape, field->ndim, field->shape));
         }
     }
     bwi_column *column = &dataset->columns[dataset->column_count++];
     *column = (bwi_column){.samples = dataset->numbers, .step = bytes, .axes = 1};
-    describe(column, field->role, field->name, field->dtype, field->rank, field->shape);
+    describe(column, field->role, field->name, field->dtype, field->ndim, field->shape);
     column->extent[0] = column->values;
     column->stride[0] = (int64_t)bwi_dtype_size(field->dtype);
     return BW_OK;
 }
 
-bw_status bwi_dataset_reshape(bw_dataset *root, int rank, const int64_t *shape, const char *where)
+bw_status bwi_dataset_reshape(bw_dataset *root, int ndim, const int64_t *shape, const char *where)
 {
     char found[256], wanted[256];
-    if (rank < 0 || rank >= BW_MAX_RANK) {
-        return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "%sa shape of %d extents; a sample has at most %d", where, rank,
-                        BW_MAX_RANK - 1);
+    if (ndim < 0 || ndim >= BW_MAX_NDIM) {
+        return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "%sa shape of %d extents; a sample has at most %d", where, ndim,
+                        BW_MAX_NDIM - 1);
     }
-    for (int i = 0; i < root->column_count && rank > 0; i++) {
+    for (int i = 0; i < root->column_count && ndim > 0; i++) {
         bwi_column *column = &root->columns[i];
         int64_t values = 1;
         bool right = true;
         if (column->field.role != BWI_ROLE_INPUT) {
             continue;
         }
-        for (int k = 0; k < rank; k++) {
+        for (int k = 0; k < ndim; k++) {
             right = right && shape[k] > 0 && !__builtin_mul_overflow(values, shape[k], &values);
         }
         if (!right || values != column->values) {
             return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "%sinputs of shape %s cannot have the shape %s", where,
-                            bwi_format_shape(found, column->field.rank, column->field.shape),
-                            bwi_format_shape(wanted, rank, shape));
+                            bwi_format_shape(found, column->field.ndim, column->field.shape),
+                            bwi_format_shape(wanted, ndim, shape));
         }
-        column->field.rank = rank;
-        memcpy(column->field.shape, shape, (size_t)rank * sizeof *shape);
+        column->field.ndim = ndim;
+        memcpy(column->field.shape, shape, (size_t)ndim * sizeof *shape);
     }
     return BW_OK;
 }
@@ -389,8 +389,8 @@ int bw_dataset_shape(const bw_dataset *dataset, int64_t *shape)
         return -1;
     }
     const bwi_field *field = bwi_dataset_field(dataset, input);
-    for (int i = 0; i < field->rank; i++) {
+    for (int i = 0; i < field->ndim; i++) {
         shape[i] = field->shape[i];
     }
-    return field->rank;
+    return field->ndim;
 }

@@ -1,5 +1,5 @@
 /* What was found or chosen while reading, as texts and numbers of its own: it outlives the file, and goes with the model. */
-#include "data/dataset.h"
+#include "data/internal.h"
 
 #include <string.h>
 
@@ -62,7 +62,7 @@ static bool copy_features(bw_context *ctx, bwi_facts *to, const bwi_facts *from)
 
 bw_status bwi_facts_copy(bw_context *ctx, bwi_facts *to, const bwi_facts *from)
 {
-    *to = (bwi_facts){.scale = from->scale, .classes = from->classes, .rank = from->rank, .missing = from->missing};
+    *to = (bwi_facts){.scale = from->scale, .classes = from->classes, .ndim = from->ndim, .missing = from->missing};
     memcpy(to->shape, from->shape, sizeof to->shape);
     if (copy_name(ctx, &to->target, from->target) &&
         (from->classes == 0 || copy_names(ctx, &to->class_name, from->class_name, from->classes)) &&

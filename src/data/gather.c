@@ -5,7 +5,7 @@
  * Value k of a sample in row-major order is channel k mod c of pixel k div c. It goes to
  *     ((channel div block) * pixels + pixel) * block + channel mod block.
  */
-#include "data/dataset.h"
+#include "data/internal.h"
 
 #include <string.h>
 
@@ -192,7 +192,7 @@ static bool put_strided(const job *j, const unsigned char *from, unsigned char *
 {
     const bwi_column *column = j->column;
     int last = column->axes - 1;
-    int64_t index[BW_MAX_RANK] = {0};
+    int64_t index[BW_MAX_NDIM] = {0};
     bool fits = true;
     for (int64_t k = 0; k < j->values; k += column->extent[last]) {
         int64_t left = j->values - k, run = column->extent[last] < left ? column->extent[last] : left;

@@ -3,7 +3,7 @@
  * time write it in row-major order, from where it is put into the tile. Runs on several threads at once. The memory in
  * between is a few slots that stand ready: nothing is allocated here while gathering.
  */
-#include "data/dataset.h"
+#include "data/internal.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -71,8 +71,8 @@ bw_dataset *bwi_dataset_working(bw_dataset *made, bw_status status)
     if (status == BW_OK) {
         status = bwi_scratch_open(made);
     }
-    if (status == BW_OK && !made->ring) {
-        status = bwi_ring_attach(made);
+    if (status == BW_OK && !made->prefetcher) {
+        status = bwi_prefetcher_attach(made);
     }
     if (status == BW_OK) {
         return made;
@@ -120,22 +120,22 @@ void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch)
 }
 
 /* There are as many slots as threads; only users of the interface that have more of them ever wait. */
-static bwi_slot take_slot(bwi_scratch *scratch)
+static bwi_scratch_slot take_slot(bwi_scratch *scratch)
 {
     for (;; sched_yield()) {
         for (group *at = atomic_load(&scratch->first); at; at = atomic_load(&at->next)) {
             for (int i = 0; i < at->slots; i++) {
                 if (!atomic_exchange_explicit(&at->busy[i], true, memory_order_acquire)) {
-                    return (bwi_slot){at->memory + (size_t)i * scratch->bytes, &at->busy[i]};
+                    return (bwi_scratch_slot){at->memory + (size_t)i * scratch->bytes, &at->busy[i]};
                 }
             }
         }
     }
 }
 
-bwi_slot bwi_slot_take(const bw_dataset *dataset, void **values)
+bwi_scratch_slot bwi_scratch_slot_take(const bw_dataset *dataset, void **values)
 {
-    bwi_slot slot = take_slot(dataset->scratch);
+    bwi_scratch_slot slot = take_slot(dataset->scratch);
     unsigned char *at = slot.at;
     for (int i = 0; i < dataset->column_count; i++) {
         values[i] = at;
@@ -144,7 +144,7 @@ bwi_slot bwi_slot_take(const bw_dataset *dataset, void **values)
     return slot;
 }
 
-void bwi_slot_give(bwi_slot slot)
+void bwi_scratch_slot_give(bwi_scratch_slot slot)
 {
     if (slot.busy) {
         atomic_store_explicit(slot.busy, false, memory_order_release);
@@ -165,18 +165,18 @@ char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, s
     return text;
 }
 
-bw_status bwi_trouble(const bw_dataset *dataset, int64_t number, char *trouble, bw_status status, const char *format, ...)
+bw_status bwi_sample_error(const bw_dataset *dataset, int64_t number, char *error, bw_status status, const char *format, ...)
 {
-    if (!trouble || trouble[0]) {
+    if (!error || error[0]) {
         return status;
     }
-    char place[BWI_GATHER_TROUBLE / 2];
+    char place[BWI_GATHER_ERROR / 2];
     va_list arguments;
     bwi_dataset_place(dataset, number, place, sizeof place);
-    int length = snprintf(trouble, BWI_GATHER_TROUBLE, "sample %lld%s%s%s: ", (long long)number, place[0] ? " (" : "", place,
+    int length = snprintf(error, BWI_GATHER_ERROR, "sample %lld%s%s%s: ", (long long)number, place[0] ? " (" : "", place,
                           place[0] ? ")" : "");
     va_start(arguments, format);
-    bwi_format(trouble + length, (size_t)(BWI_GATHER_TROUBLE - length), format, arguments);
+    bwi_format(error + length, (size_t)(BWI_GATHER_ERROR - length), format, arguments);
     va_end(arguments);
     return status;
 }
@@ -207,7 +207,7 @@ bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field)
 
 /* The values stand as those of a dataset with one sample. */
 static bw_status put(const bw_dataset *content, int field, bw_dtype dtype, double scale, const void *values, int64_t number,
-                     const bwi_destination *to, char *trouble)
+                     const bwi_destination *to, char *error)
 {
     bwi_column column = content->columns[field];
     int64_t zero = 0;
@@ -219,24 +219,24 @@ static bw_status put(const bw_dataset *content, int field, bw_dtype dtype, doubl
     column.stride[0] = (int64_t)bwi_dtype_size(dtype);
     bw_status status = bwi_column_gather(&column, scale, &zero, 1, to, &bad);
     if (status != BW_OK && bad >= 0) {
-        bwi_trouble(content, number, trouble, status, "its %s cannot be read as %s",
-                    (const char *[]){"input", "target", "weight"}[column.field.role], bwi_dtype_name(to->dtype));
+        bwi_sample_error(content, number, error, status, "its %s cannot be read as %s",
+                         (const char *[]){"input", "target", "weight"}[column.field.role], bwi_dtype_name(to->dtype));
     }
     return status;
 }
 
 /* A sample as its kind makes it. */
 static bw_status put_made(const bw_dataset *content, int field, const void *values, int64_t number, const bwi_destination *to,
-                          char *trouble)
+                          char *error)
 {
     const bwi_field *f = &content->columns[field].field;
-    return put(content, field, f->dtype, f->role == BWI_ROLE_INPUT ? content->scale : 1, values, number, to, trouble);
+    return put(content, field, f->dtype, f->role == BWI_ROLE_INPUT ? content->scale : 1, values, number, to, error);
 }
 
 bw_status bwi_content_put(const bw_dataset *dataset, int field, const void *values, int64_t number, const bwi_destination *to,
-                          char *trouble)
+                          char *error)
 {
-    return put(dataset->content, field, bwi_make_dtype(dataset, field), 1, values, number, to, trouble);
+    return put(dataset->content, field, bwi_make_dtype(dataset, field), 1, values, number, to, error);
 }
 
 static bool in_place(const bw_dataset *content, int field, const bwi_destination *to)
@@ -247,22 +247,22 @@ static bool in_place(const bw_dataset *content, int field, const bwi_destination
 }
 
 /* One sample; what a kind makes as a whole needs places for what is not wanted, too. */
-static bw_status make_sample(const bw_dataset *content, int epoch, int64_t number, void *const *values, char *trouble)
+static bw_status make_sample(const bw_dataset *content, int epoch, int64_t number, void *const *values, char *error)
 {
     bool all = true;
     for (int f = 0; f < content->column_count; f++) {
         all = all && values[f];
     }
     if (all || !content->source->whole) {
-        return content->source->make(content, epoch, number, values, trouble);
+        return content->source->make(content, epoch, number, values, error);
     }
     void *places[BWI_FIELD_LIMIT];
-    bwi_slot slot = bwi_slot_take(content, places);
+    bwi_scratch_slot slot = bwi_scratch_slot_take(content, places);
     for (int f = 0; f < content->column_count; f++) {
         places[f] = values[f] ? values[f] : places[f];
     }
-    bw_status status = content->source->make(content, epoch, number, places, trouble);
-    bwi_slot_give(slot);
+    bw_status status = content->source->make(content, epoch, number, places, error);
+    bwi_scratch_slot_give(slot);
     return status;
 }
 
@@ -272,7 +272,7 @@ static bw_status gather_made(const bw_dataset *content, const bwi_demand *demand
     bool direct = in_place(content, field, demand->to);
     int64_t step = bwi_destination_values(demand->to) * 4;
     void *places[BWI_FIELD_LIMIT] = {NULL}, *values[BWI_FIELD_LIMIT] = {NULL};
-    bwi_slot slot = direct ? (bwi_slot){NULL, NULL} : bwi_slot_take(content, places);
+    bwi_scratch_slot slot = direct ? (bwi_scratch_slot){NULL, NULL} : bwi_scratch_slot_take(content, places);
     bwi_destination to = *demand->to;
     bw_status status = BW_OK;
     for (int64_t i = 0; i < demand->n && status == BW_OK; i++) {
@@ -280,13 +280,13 @@ static bw_status gather_made(const bw_dataset *content, const bwi_demand *demand
             memcpy(values, places, sizeof values);
         }
         values[field] = direct ? to.data : places[field];
-        status = make_sample(content, demand->epoch, demand->numbers[i], values, demand->trouble);
+        status = make_sample(content, demand->epoch, demand->numbers[i], values, demand->error);
         if (status == BW_OK && !direct) {
-            status = put_made(content, field, values[field], demand->numbers[i], &to, demand->trouble);
+            status = put_made(content, field, values[field], demand->numbers[i], &to, demand->error);
         }
         to.data = (unsigned char *)to.data + step;
     }
-    bwi_slot_give(slot);
+    bwi_scratch_slot_give(slot);
     return status;
 }
 
@@ -317,13 +317,13 @@ bw_status bwi_content_gather(const bw_dataset *dataset, const bwi_demand *demand
 }
 
 /* Fields one after another, each gathered in row-major order. */
-static bw_status gather_fields(const bw_dataset *content, int epoch, int64_t number, void *const *values, char *trouble)
+static bw_status gather_fields(const bw_dataset *content, int epoch, int64_t number, void *const *values, char *error)
 {
     bw_status status = BW_OK;
     for (int f = 0; f < content->column_count && status == BW_OK; f++) {
         int64_t c = content->columns[f].values;
         bwi_destination to = {.data = values[f], .dtype = bwi_work_dtype(content, f), .h = 1, .w = 1, .c = c, .block = c};
-        bwi_demand demand = {.field = f, .epoch = epoch, .numbers = &number, .n = 1, .to = &to, .trouble = trouble};
+        bwi_demand demand = {.field = f, .epoch = epoch, .numbers = &number, .n = 1, .to = &to, .error = error};
         if (values[f]) {
             status = bwi_content_gather(content, &demand);
         }
@@ -331,20 +331,20 @@ static bw_status gather_fields(const bw_dataset *content, int epoch, int64_t num
     return status;
 }
 
-bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *trouble)
+bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
     const bw_dataset *content = dataset->content;
     if (content->source->make && content->scale == 1.0) {
-        return make_sample(content, epoch, number, values, trouble);
+        return make_sample(content, epoch, number, values, error);
     }
-    return bwi_content_work(dataset, epoch, number, values, trouble);
+    return bwi_content_work(dataset, epoch, number, values, error);
 }
 
-bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *trouble)
+bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
     const bw_dataset *content = dataset->content;
     if (!content->source->make) {
-        return gather_fields(content, epoch, number, values, trouble);
+        return gather_fields(content, epoch, number, values, error);
     }
     void *places[BWI_FIELD_LIMIT], *made[BWI_FIELD_LIMIT];
     bool direct = content->scale == 1.0;
@@ -352,21 +352,21 @@ bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number,
         direct = direct && content->columns[f].field.dtype == bwi_work_dtype(content, f);
     }
     if (direct) {
-        return make_sample(content, epoch, number, values, trouble);
+        return make_sample(content, epoch, number, values, error);
     }
-    bwi_slot slot = bwi_slot_take(content, places);
+    bwi_scratch_slot slot = bwi_scratch_slot_take(content, places);
     for (int f = 0; f < content->column_count; f++) {
         made[f] = values[f] || content->source->whole ? places[f] : NULL;
     }
-    bw_status status = content->source->make(content, epoch, number, made, trouble);
+    bw_status status = content->source->make(content, epoch, number, made, error);
     for (int f = 0; f < content->column_count && status == BW_OK; f++) {
         int64_t c = content->columns[f].values;
         bwi_destination to = {.data = values[f], .dtype = bwi_work_dtype(content, f), .h = 1, .w = 1, .c = c, .block = c};
         if (values[f]) {
-            status = put_made(content, f, made[f], number, &to, trouble);
+            status = put_made(content, f, made[f], number, &to, error);
         }
     }
-    bwi_slot_give(slot);
+    bwi_scratch_slot_give(slot);
     return status;
 }
 
@@ -397,30 +397,30 @@ bw_status bwi_dataset_prepare(const bw_dataset *dataset)
 
 bool bwi_dataset_begins(const bw_dataset *dataset)
 {
-    bool begins = dataset->ring || dataset->live;
+    bool begins = dataset->prefetcher || dataset->live;
     for (; dataset && !begins; dataset = dataset->upstream) {
         begins = dataset->source->begin || (dataset->second && dataset->source->renumbers && bwi_dataset_begins(dataset->second));
     }
     return begins;
 }
 
-bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_walk *walk)
+bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_gather_schedule *schedule)
 {
     bool live = dataset->live;
-    bw_status status = live ? bwi_stream_pull(dataset, walk->first + walk->count) : BW_OK;
+    bw_status status = live ? bwi_stream_pull(dataset, schedule->first + schedule->count) : BW_OK;
     if (status == BW_OK) {
         status = begin_chain(dataset, dataset);
     }
     /* What is made ahead would be looked for beyond what has come. */
-    return status == BW_OK && dataset->ring && !live ? bwi_ring_begin(dataset->ring, dataset, walk) : status;
+    return status == BW_OK && dataset->prefetcher && !live ? bwi_prefetcher_begin(dataset->prefetcher, dataset, schedule) : status;
 }
 
 bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, const int64_t *numbers, int64_t n,
-                             const bwi_destination *to, char *trouble)
+                             const bwi_destination *to, char *error)
 {
-    bwi_demand demand = {.field = field, .epoch = epoch, .numbers = numbers, .n = n, .to = to, .trouble = trouble};
-    if (dataset->ring && bwi_ring_runs(dataset->ring)) {
-        return bwi_ring_gather(dataset->ring, dataset, &demand);
+    bwi_demand demand = {.field = field, .epoch = epoch, .numbers = numbers, .n = n, .to = to, .error = error};
+    if (dataset->prefetcher && bwi_prefetcher_runs(dataset->prefetcher)) {
+        return bwi_prefetcher_gather(dataset->prefetcher, dataset, &demand);
     }
     return bwi_content_gather(dataset, &demand);
 }

@@ -1,5 +1,5 @@
 /* Values of a dataset's fields, for those who look at the data itself: class counts, a confusion matrix. */
-#include "data/dataset.h"
+#include "data/internal.h"
 
 #include <string.h>
 
@@ -23,8 +23,8 @@ int bw_dataset_field(const bw_dataset *dataset, const char *name, int64_t *shape
         return -1;
     }
     const bwi_field *field = bwi_dataset_field(dataset, f);
-    memcpy(shape, field->shape, (size_t)field->rank * sizeof *shape);
-    return field->rank;
+    memcpy(shape, field->shape, (size_t)field->ndim * sizeof *shape);
+    return field->ndim;
 }
 
 /* A few at a time: cancelling is noticed in between. */
@@ -33,17 +33,17 @@ static bw_status gather(bw_dataset *dataset, int field, int64_t first, int64_t c
     enum { AT_ONCE = 256 };
     bw_context *ctx = dataset->owned.ctx;
     int64_t numbers[AT_ONCE];
-    char trouble[BWI_GATHER_TROUBLE] = "";
+    char error[BWI_GATHER_ERROR] = "";
     for (int64_t done = 0; done < count; done += AT_ONCE) {
         int64_t n = count - done < AT_ONCE ? count - done : AT_ONCE;
         for (int64_t i = 0; i < n; i++) {
             numbers[i] = bwi_dataset_number(dataset, 0, first + done + i);
         }
         bwi_destination place = {.data = to + done * values, .dtype = BW_F32, .h = 1, .w = 1, .c = values, .block = values};
-        bwi_demand demand = {.field = field, .numbers = numbers, .n = n, .to = &place, .trouble = trouble};
+        bwi_demand demand = {.field = field, .numbers = numbers, .n = n, .to = &place, .error = error};
         bw_status status = bwi_content_gather(dataset, &demand);
         if (status != BW_OK) {
-            return bwi_fail(ctx, status, "%s", trouble[0] ? trouble : "the values cannot be read");
+            return bwi_fail(ctx, status, "%s", error[0] ? error : "the values cannot be read");
         }
         if (bwi_cancelled(ctx)) {
             return bwi_cancel_report(ctx);
@@ -72,7 +72,7 @@ bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_t first
     }
     const bwi_field *field = bwi_dataset_field(dataset, f);
     int64_t each = 1;
-    for (int i = 0; i < field->rank; i++) {
+    for (int i = 0; i < field->ndim; i++) {
         each *= field->shape[i];
     }
     if (room != bwi_size_multiply((size_t)count, (size_t)each) || (room > 0 && !values)) {

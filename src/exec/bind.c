@@ -366,13 +366,13 @@ static size_t blocks_of(const bwi_plan *plan)
 
 static size_t bounds_of(const bwi_plan *plan)
 {
-    return plan->group ? (size_t)plan->group * (size_t)plan->programs[0].phases[0].waiting : 0;
+    return plan->group ? (size_t)plan->group * (size_t)plan->programs[0].phases[0].deferred : 0;
 }
 
-static bool waits(const bwi_plan *plan, const bwi_variable *variable)
+static bool defers(const bwi_plan *plan, const bwi_variable *variable)
 {
     const bwi_phase *phase = &plan->programs[0].phases[0];
-    for (int n = phase->count - phase->waiting; n < phase->count; n++) {
+    for (int n = phase->count - phase->deferred; n < phase->count; n++) {
         for (int k = 0; k < phase->instructions[n].node->variables; k++) {
             if (phase->instructions[n].node->variable[k] == variable) {
                 return true;
@@ -398,7 +398,7 @@ static bw_status open_blocks(bwi_exec *exec)
             *block = (bwi_block){.variable = variable, .first = first, .count = variable->count - first};
             block->count = block->count < BWI_UPDATE_BLOCK ? block->count : BWI_UPDATE_BLOCK;
             block->gradient = plan->gradients[v] + (size_t)first * sizeof(float);
-            block->waits = waits(plan, variable);
+            block->defers = defers(plan, variable);
         }
     }
     return BW_OK;
@@ -412,7 +412,7 @@ static void warm_thread(void *user, int worker)
     bwi_onednn_end(bwi_onednn_begin());
 }
 
-static size_t phase_books(const bwi_plan *plan, const bwi_phase *phase)
+static size_t phase_bookkeeping(const bwi_plan *plan, const bwi_phase *phase)
 {
     size_t bytes = (size_t)phase->count * sizeof(bwi_bound);
     for (int k = 0; k < phase->count; k++) {
@@ -422,7 +422,7 @@ static size_t phase_books(const bwi_plan *plan, const bwi_phase *phase)
     return bwi_size_multiply(bytes, (size_t)plan->regions * (size_t)plan->sizes);
 }
 
-size_t bwi_exec_books(const bwi_plan *plan)
+size_t bwi_exec_bookkeeping(const bwi_plan *plan)
 {
     size_t workers = (size_t)plan->regions, tables = (size_t)plan->table_count;
     size_t bytes = bwi_allocation_bytes(sizeof(bwi_exec)) + bwi_allocation_bytes(workers * sizeof(bwi_worker)) +
@@ -432,7 +432,7 @@ size_t bwi_exec_books(const bwi_plan *plan)
                    bwi_allocation_bytes(bounds_of(plan) * sizeof(double));
     for (int p = 0; p < plan->program_count; p++) {
         for (int k = 0; k < plan->programs[p].phase_count; k++) {
-            bytes = bwi_size_add(bytes, phase_books(plan, &plan->programs[p].phases[k]));
+            bytes = bwi_size_add(bytes, phase_bookkeeping(plan, &plan->programs[p].phases[k]));
         }
     }
     return bytes;
@@ -492,7 +492,7 @@ void bwi_exec_set_ledger(bwi_exec *exec, bwi_ledger *ledger)
     exec->ledger = ledger;
 }
 
-void bwi_exec_set_room(bwi_exec *exec, size_t room)
+void bwi_exec_set_data_budget(bwi_exec *exec, size_t room)
 {
     exec->room = room;
 }

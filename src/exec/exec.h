@@ -33,14 +33,14 @@ int bwi_exec_part(const bwi_exec *exec, const bw_node *lowered, bwi_pass pass);
 int bwi_exec_fixed_part(const bwi_exec *exec, int part);
 
 /* What bwi_exec_open allocates besides the arena: for bwi_plan_request. */
-size_t bwi_exec_books(const bwi_plan *plan);
+size_t bwi_exec_bookkeeping(const bwi_plan *plan);
 /* Allocates the arena and binds every instruction. Takes the plan. */
 bw_status bwi_exec_open(bw_context *ctx, bwi_exec **exec, bwi_plan *plan);
 void bwi_exec_close(bwi_exec *exec);
 const bwi_plan *bwi_exec_plan(const bwi_exec *exec);
 void bwi_exec_set_hooks(bwi_exec *exec, const bwi_hooks *hooks); /* copied; NULL: none */
 void bwi_exec_set_ledger(bwi_exec *exec, bwi_ledger *ledger);    /* kept; NULL: none */
-void bwi_exec_set_room(bwi_exec *exec, size_t room);             /* for samples that are made ahead; 0: as the data likes */
+void bwi_exec_set_data_budget(bwi_exec *exec, size_t room);      /* for samples that are made ahead; 0: as the data likes */
 void bwi_exec_set_seed(bwi_exec *exec, uint64_t seed, uint64_t update);
 
 /* The samples of a piece: a list of numbers, or the positions first, first + 1, ... of an epoch's order. */
@@ -49,8 +49,8 @@ typedef struct bwi_piece {
     const int64_t *numbers; /* NULL: by position */
     int epoch;
     int64_t first, count;
-    bool scattered; /* the numbers are in no order that the data knows: nothing is made ahead */
-    bool plain;     /* samples are not augmented: not for training */
+    bool scattered;   /* the numbers are in no order that the data knows: nothing is made ahead */
+    bool unaugmented; /* samples are not augmented: not for training */
 } bwi_piece;
 
 /* Takes samples through a program. A training program adds to the window. If it fails the window is lost (and
@@ -124,15 +124,15 @@ typedef struct bwi_block {
     const bwi_variable *variable;
     int64_t first, count;
     size_t gradient; /* offset in a lane */
-    bool waits;      /* its gradient may wait for the update */
+    bool defers;     /* its gradient may wait for the update */
 } bwi_block;
 
-/* Gradients that wait for the update (ranges.c): none; yes; and what they are made of is laid out. */
-enum { BWI_WAITS_NOT, BWI_WAITS, BWI_WAITS_FILLED };
+/* Gradients that wait for the update (split.c): none; yes; and what they are made of is laid out. */
+enum { BWI_DEFERRED_NONE, BWI_DEFERRED, BWI_DEFERRED_STAGED };
 
 typedef struct bwi_worker {
     int64_t *numbers; /* of the samples of its tile */
-    char trouble[BWI_TROUBLE];
+    char error[BWI_ERROR_TEXT];
     bw_status status;
     int64_t tiles;     /* run so far: tests ask that more than one worker took part */
     atomic_llong next; /* of its stretch of what is being shared out */
@@ -170,7 +170,7 @@ struct bwi_exec {
 
     /* The window. */
     int64_t samples, tiles;
-    int waiting;    /* one of BWI_WAITS */
+    int deferred;   /* one of BWI_DEFERRED */
     uint64_t fresh; /* a bit for each program whose prologues have run since the variables last changed */
 
     /* The feed at hand. */
@@ -222,21 +222,21 @@ bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k);
  * next one for a worker, whose `turn` begins with 0; -1: there is none left. */
 void bwi_exec_share_out(bwi_exec *exec, int stretches, int64_t count);
 int64_t bwi_exec_next(bwi_exec *exec, int worker, int *turn);
-/* By ranges (ranges.c): whether the piece at hand runs so; runs it, failures as run_lanes. */
-bool bwi_ranges_fit(const bwi_exec *exec);
-void bwi_ranges_run(bwi_exec *exec);
+/* By ranges (split.c): whether the piece at hand runs so; runs it, failures as run_lanes. */
+bool bwi_split_fit(const bwi_exec *exec);
+void bwi_split_run(bwi_exec *exec);
 /* Gradients that wait: whether all of them are known to be finite; in parts, each a sum over the tiles; into the lanes, then
  * none waits. */
-bool bwi_ranges_bounded(bwi_exec *exec);
-int64_t bwi_ranges_parts(const bwi_exec *exec);
-void bwi_ranges_part(bwi_exec *exec, int64_t number, const bwi_sink *sink);
-void bwi_ranges_settle(bwi_exec *exec);
+bool bwi_split_bounded(bwi_exec *exec);
+int64_t bwi_split_parts(const bwi_exec *exec);
+void bwi_split_part(bwi_exec *exec, int64_t number, const bwi_sink *sink);
+void bwi_split_settle(bwi_exec *exec);
 /* Runs the piece again one sample at a time through phases up to the present one; names what is wrong. */
 bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite);
 /* The file of spilled values (spill.c): made in the plan's folder and unlinked at once; a value to or from it, on a worker. */
 bw_status bwi_exec_open_spill(bwi_exec *exec);
 void bwi_exec_close_spill(bwi_exec *exec);
-bw_status bwi_exec_spill(const bwi_exec *exec, bool store, void *value, size_t bytes, size_t offset, char *trouble);
+bw_status bwi_exec_spill(const bwi_exec *exec, bool store, void *value, size_t bytes, size_t offset, char *error);
 /* Records (records.c): of the variable, or NULL. */
 const bwi_records *bwi_records_of(const bwi_exec *exec, const bwi_variable *variable);
 bw_status bwi_records_open(bwi_exec *exec);

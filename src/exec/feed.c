@@ -114,10 +114,10 @@ static bw_status collect(bwi_exec *exec)
     if (worst == BW_OK || worst == BW_CANCELLED) {
         return worst;
     }
-    char trouble[BWI_TROUBLE]; /* running again writes over it */
-    memcpy(trouble, exec->workers[at].trouble, sizeof trouble);
+    char error[BWI_ERROR_TEXT]; /* running again writes over it */
+    memcpy(error, exec->workers[at].error, sizeof error);
     bw_status again = bwi_exec_replay(exec, false);
-    return again != BW_OK ? again : bwi_fail(exec->ctx, worst, "%s", trouble);
+    return again != BW_OK ? again : bwi_fail(exec->ctx, worst, "%s", error);
 }
 
 /* Adds the lanes' sums as a binary tree into the first, and goes on over ranks; lanes without a tile in this piece hold
@@ -181,8 +181,8 @@ static bw_status run_tiles(bwi_exec *exec)
     bool in_order = workers == 1 || bwi_dataset_begins(exec->piece.dataset);
     bwi_exec_share_out(exec, in_order ? 1 : workers, tiles < lanes ? tiles : lanes);
     atomic_store_explicit(&exec->failed, 0, memory_order_relaxed);
-    if (bwi_ranges_fit(exec)) {
-        bwi_ranges_run(exec);
+    if (bwi_split_fit(exec)) {
+        bwi_split_run(exec);
     } else if (workers > 1) {
         bwi_pool_run(exec->ctx, workers, run_lanes, exec);
     } else {
@@ -261,18 +261,18 @@ static bw_status begin_data(const bwi_exec *exec)
     if (piece->scattered || !bwi_dataset_begins(piece->dataset)) {
         return BW_OK;
     }
-    bwi_walk walk = {.epoch = piece->epoch,
-                     .plain = piece->plain,
-                     .again = plan->programs[exec->program].phase_count > 1,
-                     .room = exec->room,
-                     .first = piece->first,
-                     .count = piece->count,
-                     .tile = plan->tile,
-                     .lanes = plan->lanes,
-                     .workers = plan->workers,
-                     .first_lane = first_own_lane(exec),
-                     .own_lanes = plan->own_lanes};
-    bw_status status = bwi_dataset_begin(piece->dataset, &walk);
+    bwi_gather_schedule schedule = {.epoch = piece->epoch,
+                                    .unaugmented = piece->unaugmented,
+                                    .again = plan->programs[exec->program].phase_count > 1,
+                                    .room = exec->room,
+                                    .first = piece->first,
+                                    .count = piece->count,
+                                    .tile = plan->tile,
+                                    .lanes = plan->lanes,
+                                    .workers = plan->workers,
+                                    .first_lane = first_own_lane(exec),
+                                    .own_lanes = plan->own_lanes};
+    bw_status status = bwi_dataset_begin(piece->dataset, &schedule);
     if (plan->ranks > 1) {
         bw_status all = exec->rank->agree(exec->ctx, status);
         if (status == BW_OK && all != BW_OK) {
@@ -326,7 +326,7 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: the plan is for batches of at most %lld samples, got %lld",
                         (long long)plan->batch, (long long)piece->count);
     }
-    bwi_ranges_settle(exec); /* its tiles' values are about to be overwritten */
+    bwi_split_settle(exec); /* its tiles' values are about to be overwritten */
     if (!training) {
         return feed_aside(exec, program, piece, predictions);
     }
@@ -355,7 +355,7 @@ int64_t bwi_exec_samples(const bwi_exec *exec)
 void bwi_exec_clear(bwi_exec *exec)
 {
     exec->samples = exec->tiles = 0;
-    exec->waiting = BWI_WAITS_NOT;
+    exec->deferred = BWI_DEFERRED_NONE;
     exec->fresh = 0;
     bwi_records_clear(exec);
 }

@@ -61,7 +61,7 @@ void bwi_exec_close_spill(bwi_exec *exec)
     }
 }
 
-bw_status bwi_exec_spill(const bwi_exec *exec, bool store, void *value, size_t bytes, size_t offset, char *trouble)
+bw_status bwi_exec_spill(const bwi_exec *exec, bool store, void *value, size_t bytes, size_t offset, char *error)
 {
     const bw_io *io = &exec->ctx->io;
     unsigned char *next = value;
@@ -73,7 +73,7 @@ bw_status bwi_exec_spill(const bwi_exec *exec, bool store, void *value, size_t b
         }
         if (done <= 0) {
             int code = done < 0 ? (int)-done : store ? ENOSPC : EIO;
-            snprintf(trouble, BWI_TROUBLE, "spill: cannot %s in %.100s: %s", store ? "write" : "read", exec->plan->spill,
+            snprintf(error, BWI_ERROR_TEXT, "spill: cannot %s in %.100s: %s", store ? "write" : "read", exec->plan->spill,
                      bwi_errno_text(code));
             return bwi_errno_status(code);
         }

@@ -45,24 +45,24 @@ static bw_status gather(const bwi_tile *tile, const bwi_call *call)
     const bwi_input_attributes *a = call->node->attributes;
     const bwi_bound *bound = bwi_bound_of(call);
     const bwi_destination *to = exec->piece.scattered && a->role == 0 ? &bound->sequence : &bound->to;
-    int epoch = exec->piece.plain ? BWI_EPOCH_NONE : exec->piece.epoch;
-    tile->trouble[0] = 0;
-    bw_status status = bwi_dataset_gather(exec->piece.dataset, a->field, epoch, tile->numbers, tile->samples, to, tile->trouble);
-    if (status != BW_OK && !tile->trouble[0]) {
-        snprintf(tile->trouble, BWI_TROUBLE, "sample %lld: its %s cannot be read as %s", (long long)tile->numbers[0],
+    int epoch = exec->piece.unaugmented ? BWI_EPOCH_NONE : exec->piece.epoch;
+    tile->error[0] = 0;
+    bw_status status = bwi_dataset_gather(exec->piece.dataset, a->field, epoch, tile->numbers, tile->samples, to, tile->error);
+    if (status != BW_OK && !tile->error[0]) {
+        snprintf(tile->error, BWI_ERROR_TEXT, "sample %lld: its %s cannot be read as %s", (long long)tile->numbers[0],
                  call->node->name, bwi_dtype_name(a->dtype));
     }
     return status;
 }
 
 /* Kept values lie in the store, or in the file, tile after tile; `place` is where in the tile's value the bytes are. */
-static bw_status move_stored(const bwi_exec *exec, const bwi_bound *b, int64_t k, size_t place, size_t bytes, char *trouble)
+static bw_status move_stored(const bwi_exec *exec, const bwi_bound *b, int64_t k, size_t place, size_t bytes, char *error)
 {
     const bwi_plan *plan = exec->plan;
     bool store = b->instruction->pass == BWI_PASS_STORE;
     place += b->stored;
     if (b->spilled) {
-        return bwi_exec_spill(exec, store, b->call.dst, bytes, (size_t)k * plan->spill_slot + place, trouble);
+        return bwi_exec_spill(exec, store, b->call.dst, bytes, (size_t)k * plan->spill_slot + place, error);
     }
     unsigned char *stored = exec->arena + plan->store_offset + (size_t)k * plan->store_slot + place;
     memcpy(store ? stored : b->call.dst, store ? b->call.dst : stored, bytes);
@@ -75,7 +75,7 @@ static bw_status run_list(bwi_exec *exec, bwi_bound *list, int count, const bwi_
     bw_status status = BW_OK;
     for (const bwi_bound *b = list; b < list + count && status == BW_OK; b++) {
         double begin = ledger ? bwi_now() : 0;
-        status = b->run ? b->run(&b->call, tile) : move_stored(exec, b, k, 0, b->bytes, tile->trouble);
+        status = b->run ? b->run(&b->call, tile) : move_stored(exec, b, k, 0, b->bytes, tile->error);
         if (ledger) {
             bwi_ledger_add(ledger, worker, b->part, bwi_now() - begin);
         }
@@ -131,7 +131,7 @@ bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k)
                       .update = exec->update,
                       .gather = gather,
                       .user = exec,
-                      .trouble = own->trouble};
+                      .error = own->error};
 }
 
 bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
@@ -216,7 +216,7 @@ static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t
                      .update = exec->update,
                      .gather = gather,
                      .user = exec,
-                     .trouble = exec->workers[0].trouble};
+                     .error = exec->workers[0].error};
     for (int n = 0; n < exec->phases[exec->program][phase].count; n++) {
         bwi_bound *b = &list[n];
         bw_status status;
@@ -225,10 +225,10 @@ static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t
         } else {
             /* A workspace too is laid out by samples. */
             size_t one = bwi_plan_value_bytes(plan, &program->values[b->instruction->dst], plan->tile) / (size_t)plan->tile;
-            status = move_stored(exec, b, k, one * (size_t)inside, one, tile.trouble);
+            status = move_stored(exec, b, k, one * (size_t)inside, one, tile.error);
         }
         if (status != BW_OK) {
-            return bwi_fail(exec->ctx, status, "%s", tile.trouble);
+            return bwi_fail(exec->ctx, status, "%s", tile.error);
         }
         status = find_nonfinite ? look(exec, b, number) : BW_OK;
         if (status != BW_OK) {

@@ -48,7 +48,7 @@ static void reduce_block(bwi_exec *exec, int worker, int64_t number)
 {
     (void)worker;
     const bwi_block *block = &exec->blocks[number];
-    if (exec->waiting && block->waits) {
+    if (exec->deferred && block->defers) {
         norms(exec)[number] = 0; /* known to be finite */
         return;
     }
@@ -74,7 +74,7 @@ static bool is_whole(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     return plan->lane_sums <= BWI_UPDATE_BLOCK * sizeof(float) && plan->ranks == 1 && plan->table_count == 0 &&
-           !exec->norms_wanted && !exec->waiting && !exec->ledger;
+           !exec->norms_wanted && !exec->deferred && !exec->ledger;
 }
 
 static bool reduce_whole(const bwi_exec *exec)
@@ -88,7 +88,7 @@ static void update_block(bwi_exec *exec, int worker, int64_t number)
 {
     if (number < exec->block_count) {
         const bwi_block *block = &exec->blocks[number];
-        if (!exec->waiting || !block->waits) {
+        if (!exec->deferred || !block->defers) {
             exec->updater.take(exec->updater.user, block->variable, block->first, block->count,
                                gradient_at(exec, 0, block->gradient));
         }
@@ -98,7 +98,7 @@ static void update_block(bwi_exec *exec, int worker, int64_t number)
     if (record < records) {
         bwi_records_update(exec, worker, record);
     } else {
-        bwi_ranges_part(exec, record - records, &exec->updater);
+        bwi_split_part(exec, record - records, &exec->updater);
     }
 }
 
@@ -232,7 +232,7 @@ static bool lanes_are_finite(const bwi_exec *exec)
 bw_status bwi_exec_examine(bwi_exec *exec)
 {
     unsigned state = bwi_float_begin();
-    bwi_ranges_settle(exec);
+    bwi_split_settle(exec);
     bw_status status = lanes_are_finite(exec) ? BW_OK : BW_INVALID_ARGUMENT;
     if (exec->plan->ranks > 1) {
         status = exec->rank->agree(exec->ctx, status);
@@ -313,8 +313,8 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
     }
     unsigned state = bwi_float_begin();
     exec->norms_wanted = squared_norm;
-    if (exec->waiting && (exec->norms_wanted || exec->hooks.lane_norm || !bwi_ranges_bounded(exec))) {
-        bwi_ranges_settle(exec);
+    if (exec->deferred && (exec->norms_wanted || exec->hooks.lane_norm || !bwi_split_bounded(exec))) {
+        bwi_split_settle(exec);
     }
     bw_status status = bwi_records_sort(exec);
     if (tell && exec->hooks.lane_norm && status == BW_OK) {
@@ -352,7 +352,7 @@ bw_status bwi_exec_norm(bwi_exec *exec, double *squared_norm)
 void bwi_exec_scale(bwi_exec *exec, float factor)
 {
     unsigned state = bwi_float_begin();
-    bwi_ranges_settle(exec);
+    bwi_split_settle(exec);
     exec->factor = factor;
     share_blocks(exec, scale_block, 0, -1);
     bwi_records_scale(exec, factor);
@@ -409,7 +409,7 @@ void bwi_exec_update(bwi_exec *exec, const bwi_sink *sink)
 {
     unsigned state = bwi_float_begin();
     exec->updater = *sink;
-    share_blocks(exec, update_block, bwi_records_blocks(exec) + bwi_ranges_parts(exec), BWI_PART_UPDATE);
+    share_blocks(exec, update_block, bwi_records_blocks(exec) + bwi_split_parts(exec), BWI_PART_UPDATE);
     commit_nodes(exec);
     bwi_float_restore(state);
     bwi_exec_clear(exec);

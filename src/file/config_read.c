@@ -166,10 +166,10 @@ bw_status bwi_keras_check_name(bwi_keras *k, const char *name)
 bw_status bwi_keras_input_shape(const bwi_keras *k, const bwi_json *list, bwi_shape *shape)
 {
     int count = bwi_json_count(list);
-    if (bwi_json_kind_of(list) != BWI_JSON_LIST || count < 1 || count > BW_MAX_RANK) {
-        return bwi_fail(k->ctx, BW_DATA_LOSS, "%s: %s: expected an input shape of 1 to %d extents", k->path, k->what, BW_MAX_RANK);
+    if (bwi_json_kind_of(list) != BWI_JSON_LIST || count < 1 || count > BW_MAX_NDIM) {
+        return bwi_fail(k->ctx, BW_DATA_LOSS, "%s: %s: expected an input shape of 1 to %d extents", k->path, k->what, BW_MAX_NDIM);
     }
-    shape->rank = count - 1;
+    shape->ndim = count - 1;
     for (int i = 1; i < count; i++) {
         if (bwi_json_kind_of(bwi_json_at(list, i)) == BWI_JSON_NULL) {
             return bwi_fail(k->ctx, BW_UNIMPLEMENTED, "%s: %s: inputs of any length (null in the shape) are not offered", k->path,
@@ -280,14 +280,14 @@ static bw_status read_sequential(bw_model *model, bwi_keras *k, const bwi_json *
         return BW_RESOURCE_EXHAUSTED;
     }
     bw_status status = read_list(model, k, layers, frozen);
-    if (status == BW_OK && model->input_shape.rank < 0 && bwi_json_kind_of(shape) == BWI_JSON_LIST) {
+    if (status == BW_OK && model->input_shape.ndim < 0 && bwi_json_kind_of(shape) == BWI_JSON_LIST) {
         status = bwi_keras_input_shape(k, shape, &model->input_shape);
     }
     if (status == BW_OK && model->layer_count == 0) {
         status = bwi_fail(k->ctx, BW_DATA_LOSS, "%s: the model has no layers", k->path);
     }
-    if (status == BW_OK && model->input_shape.rank >= 0) {
-        status = bwi_model_connect(model, model->input_shape.rank, model->input_shape.extent);
+    if (status == BW_OK && model->input_shape.ndim >= 0) {
+        status = bwi_model_connect(model, model->input_shape.ndim, model->input_shape.extent);
     }
     return status;
 }

@@ -81,7 +81,7 @@ static void put_shape(bwi_json_writer *w, const char *key, const bwi_shape *shap
 {
     bwi_json_begin(w, key, '[');
     bwi_json_put_null(w, NULL);
-    for (int i = 0; i < shape->rank; i++) {
+    for (int i = 0; i < shape->ndim; i++) {
         bwi_json_put_whole(w, NULL, shape->extent[i]);
     }
     bwi_json_end(w);
@@ -212,7 +212,7 @@ static bw_status put_sequential(bwi_json_writer *w, const bw_model *model, const
 
 static bw_status put_functional(bwi_json_writer *w, const bw_model *model, const bwi_wiring *wiring)
 {
-    int inputs[BWI_MAX_ENDS], input_count = 0;
+    int inputs[BWI_MAX_HEADS], input_count = 0;
     int *operations = bwi_allocate(model->ctx, (size_t)wiring->use_count, sizeof *operations);
     if (!operations) {
         return BW_RESOURCE_EXHAUSTED;

@@ -63,9 +63,9 @@ float *bwi_export_values(bw_context *ctx, const bwi_variable *variable)
 
 bw_status bwi_export_preparation(const bw_model *model, bwi_json_writer *writer)
 {
-    const bw_dataset *pattern = bw_model_data(model);
+    const bw_dataset *recipe = bw_model_data(model);
     *writer = (bwi_json_writer){.text = {.ctx = model->ctx}};
-    return pattern ? bwi_pattern_write(pattern, writer) : BW_OK;
+    return recipe ? bwi_recipe_write(recipe, writer) : BW_OK;
 }
 
 static void norm_flags(const bw_node *node, bool *scale, bool *center)
@@ -118,7 +118,7 @@ bwi_sliding bwi_export_pooling(const bw_node *node)
         s.size[i] = a->window[i];
         s.strides[i] = a->strides[i];
         s.dilation[i] = 1;
-        bwi_window_extent(s.in[i], a->window[i], a->strides[i], a->same, &s.out[i], &s.before[i], &s.after[i]);
+        bwi_pool_extent(s.in[i], a->window[i], a->strides[i], a->same, &s.out[i], &s.before[i], &s.after[i]);
     }
     return s;
 }

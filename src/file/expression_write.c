@@ -277,11 +277,11 @@ static bw_status put_layer(writer *w, int use)
 static void put_input(writer *w)
 {
     const bwi_shape *shape = w->uses[0].node ? &w->uses[0].node->shape : &w->model->input_shape;
-    if (shape->rank < 1) {
+    if (shape->ndim < 1) {
         return; /* from the data, or a single number a sample, which expressions cannot say */
     }
     bwi_text_add(&w->text, "input(");
-    for (int i = 0; i < shape->rank; i++) {
+    for (int i = 0; i < shape->ndim; i++) {
         bwi_text_add(&w->text, "%s%lld", i ? "," : "", (long long)shape->extent[i]);
     }
     bwi_text_add(&w->text, ") ");

@@ -97,7 +97,7 @@ bw_status bw_layer_describe(const bw_model *model, int layer, bw_layer_facts *fa
     }
     for (int u = next_use(&w, operation, 0); u >= 0; u = next_use(&w, operation, u + 1)) {
         facts->inputs += w.uses[u].inputs;
-        facts->rank = w.uses[u].node->shape.rank;
+        facts->ndim = w.uses[u].node->shape.ndim;
         memcpy(facts->shape, w.uses[u].node->shape.extent, sizeof facts->shape);
     }
     bwi_wiring_close(&w);

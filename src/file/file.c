@@ -105,8 +105,8 @@ bw_status bw_load_weights(bw_model *model, const char *path)
     bool built = bwi_model_built(model), connected = model->by_calls || model->output_count > 0;
     bw_status status = begin(model->ctx, path, LOAD_WEIGHTS, &row);
     if (status == BW_OK && !connected) {
-        status = model->input_shape.rank >= 0
-                     ? bwi_model_connect(model, model->input_shape.rank, model->input_shape.extent)
+        status = model->input_shape.ndim >= 0
+                     ? bwi_model_connect(model, model->input_shape.ndim, model->input_shape.extent)
                      : bwi_fail(model->ctx, BW_INVALID_ARGUMENT,
                                 "%s: the model's input has no shape yet: build the model, or begin its expression with input(...)",
                                 path);

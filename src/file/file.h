@@ -24,9 +24,9 @@ typedef struct bwi_wiring {
     bool sequential; /* a list of layers behind one input */
     bwi_use *uses;   /* as in a model made by calls; inputs come before their users */
     int use_count;
-    int outputs[BWI_MAX_ENDS], output_count; /* uses */
-    int *order, order_count;                 /* layers, and inputs as layer_count + k */
-    bool *reached;                           /* uses that lead to an output */
+    int outputs[BWI_MAX_HEADS], output_count; /* uses */
+    int *order, order_count;                  /* layers, and inputs as layer_count + k */
+    bool *reached;                            /* uses that lead to an output */
 } bwi_wiring;
 
 /* INVALID_ARGUMENT if the model has operators that are no layers. */

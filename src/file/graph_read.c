@@ -333,7 +333,7 @@ static bw_status make_input(graph_reader *r, const bwi_json *reference)
         status = find_dtype(r, e, &dtype);
     }
     if (status == BW_OK) {
-        bw_node *node = bw_input(r->model, e->name, dtype, shape.rank, shape.extent);
+        bw_node *node = bw_input(r->model, e->name, dtype, shape.ndim, shape.extent);
         status = node ? BW_OK : bwi_pending(r->k.ctx);
         e->input = r->model->input_count - 1;
         e->use[0] = r->model->use_count - 1;

@@ -93,7 +93,7 @@ static bw_status read_weights(bw_model *model, const char *path, const char *whe
     return status;
 }
 
-/* The pattern of the training data, if the file has one. */
+/* The recipe of the training data, if the file has one. */
 static bw_status load_data(bw_model *model, bwi_zip *zip, const char *path)
 {
     bw_context *ctx = model->ctx;
@@ -110,9 +110,9 @@ static bw_status load_data(bw_model *model, bwi_zip *zip, const char *path)
         status = bwi_json_parse(ctx, &json, bytes.data, bytes.size, where.bytes);
     }
     bwi_training *training = status == BW_OK ? bwi_training_of(model) : NULL;
-    bw_dataset *pattern = training ? bwi_pattern_parse(ctx, json, where.bytes) : NULL;
-    if (pattern) {
-        bwi_training_set_data(training, pattern);
+    bw_dataset *recipe = training ? bwi_recipe_parse(ctx, json, where.bytes) : NULL;
+    if (recipe) {
+        bwi_training_set_data(training, recipe);
     } else if (status == BW_OK) {
         status = training ? bwi_pending(ctx) : BW_RESOURCE_EXHAUSTED;
     }

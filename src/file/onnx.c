@@ -23,11 +23,11 @@ static const char extension[] = ".onnx";
 
 /* ---- Constants ---- */
 
-static void put_constant(bwi_onnx *o, const char *name, int type, int rank, const int64_t *shape, const void *data, size_t size)
+static void put_constant(bwi_onnx *o, const char *name, int type, int ndim, const int64_t *shape, const void *data, size_t size)
 {
     bwi_wire *w = &o->constants;
     bwi_wire_begin(w, GRAPH_CONSTANT);
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < ndim; i++) {
         bwi_wire_put(w, TENSOR_EXTENT, shape[i]);
     }
     bwi_wire_put(w, TENSOR_TYPE, type);
@@ -47,7 +47,7 @@ static void name_constant(bwi_onnx *o, bwi_onnx_name name)
     snprintf(name, BWI_ONNX_NAME, "constant/%d", o->numbers++);
 }
 
-const char *bwi_onnx_floats(bwi_onnx *o, bwi_onnx_name name, int rank, const int64_t *shape, const float *values)
+const char *bwi_onnx_floats(bwi_onnx *o, bwi_onnx_name name, int ndim, const int64_t *shape, const float *values)
 {
     size_t count = 1;
     if (!name[0]) {
@@ -57,10 +57,10 @@ const char *bwi_onnx_floats(bwi_onnx *o, bwi_onnx_name name, int rank, const int
         o->status = BW_RESOURCE_EXHAUSTED;
         return name;
     }
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < ndim; i++) {
         count *= (size_t)shape[i];
     }
-    put_constant(o, name, TYPE_FLOAT, rank, shape, values, count * sizeof *values);
+    put_constant(o, name, TYPE_FLOAT, ndim, shape, values, count * sizeof *values);
     return name;
 }
 
@@ -79,9 +79,9 @@ const char *bwi_onnx_wholes(bwi_onnx *o, bwi_onnx_name name, int64_t count, cons
 
 const char *bwi_onnx_shape(bwi_onnx *o, bwi_onnx_name name, int64_t first, const bwi_shape *shape)
 {
-    int64_t extents[BW_MAX_RANK + 1] = {first};
-    memcpy(extents + 1, shape->extent, (size_t)shape->rank * sizeof *extents);
-    return bwi_onnx_wholes(o, name, shape->rank + 1, extents);
+    int64_t extents[BW_MAX_NDIM + 1] = {first};
+    memcpy(extents + 1, shape->extent, (size_t)shape->ndim * sizeof *extents);
+    return bwi_onnx_wholes(o, name, shape->ndim + 1, extents);
 }
 
 const char *bwi_onnx_variable(bwi_onnx *o, const bwi_variable *variable)
@@ -90,7 +90,7 @@ const char *bwi_onnx_variable(bwi_onnx *o, const bwi_variable *variable)
         bwi_onnx_name name;
         float *values = bwi_export_values(o->ctx, variable);
         snprintf(name, sizeof name, "%s", variable->name);
-        bwi_onnx_floats(o, name, variable->shape.rank, variable->shape.extent, values);
+        bwi_onnx_floats(o, name, variable->shape.ndim, variable->shape.extent, values);
         bwi_release(o->ctx, values);
         o->written[variable->index] = true;
     }
@@ -173,10 +173,10 @@ void bwi_onnx_add(bwi_onnx *o, const char *type, const char *output, ...)
     bwi_onnx_end(o);
 }
 
-void bwi_onnx_transpose(bwi_onnx *o, const char *from, const char *to, int rank, const int64_t *axes)
+void bwi_onnx_transpose(bwi_onnx *o, const char *from, const char *to, int ndim, const int64_t *axes)
 {
     bwi_onnx_begin(o, "Transpose", (const char *[]){from, NULL}, to);
-    bwi_onnx_put_list(o, "perm", rank, axes);
+    bwi_onnx_put_list(o, "perm", ndim, axes);
     bwi_onnx_end(o);
 }
 
@@ -263,13 +263,13 @@ const char *bwi_onnx_of(bwi_onnx *o, const bw_node *node, bwi_onnx_order order)
     if (names[order][0]) {
         return names[order];
     }
-    int64_t axes[BW_MAX_RANK + 1] = {0};
-    int rank = node->shape.rank + 1;
-    for (int i = 1; i < rank; i++) {
-        axes[i] = order == BWI_ONNX_FIRST ? (i == 1 ? rank - 1 : i - 1) : (i == rank - 1 ? 1 : i + 1);
+    int64_t axes[BW_MAX_NDIM + 1] = {0};
+    int ndim = node->shape.ndim + 1;
+    for (int i = 1; i < ndim; i++) {
+        axes[i] = order == BWI_ONNX_FIRST ? (i == 1 ? ndim - 1 : i - 1) : (i == ndim - 1 ? 1 : i + 1);
     }
     bwi_onnx_result(o, node, order);
-    bwi_onnx_transpose(o, names[!order], names[order], rank, axes);
+    bwi_onnx_transpose(o, names[!order], names[order], ndim, axes);
     return names[order];
 }
 
@@ -283,7 +283,7 @@ static void put_value(bwi_wire *w, int field, const char *name, const bw_node *n
     bwi_wire_begin(w, TYPE_TENSOR);
     bwi_wire_put(w, TENSOR_ELEMENT, node->dtype == BW_I32 ? TYPE_INT32 : TYPE_FLOAT);
     bwi_wire_begin(w, TENSOR_SHAPE);
-    for (int i = -1; i < node->shape.rank; i++) {
+    for (int i = -1; i < node->shape.ndim; i++) {
         bwi_wire_begin(w, SHAPE_EXTENT);
         if (i < 0) {
             bwi_wire_put_text(w, EXTENT_NAME, "batch");

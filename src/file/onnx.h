@@ -19,7 +19,7 @@ typedef struct bwi_onnx {
     bw_model *model;
     bwi_wire nodes, constants;
     bwi_onnx_name (*names)[2]; /* of each node's values, in both orders; "": not there */
-    bwi_onnx_name outputs[BWI_MAX_ENDS];
+    bwi_onnx_name outputs[BWI_MAX_HEADS];
     bool *written;       /* variables, by index: they are among the constants */
     int values, numbers; /* that are no node's; counted apart: which is made first within a call is the compiler's choice */
     bw_status status;    /* the first failure, besides those of the wires */
@@ -40,7 +40,7 @@ const char *bwi_onnx_new(bwi_onnx *o, bwi_onnx_name name);
 
 const char *bwi_onnx_variable(bwi_onnx *o, const bwi_variable *variable);
 /* Values in another shape than the variable's, under its name if it has one, else a new one. */
-const char *bwi_onnx_floats(bwi_onnx *o, bwi_onnx_name name, int rank, const int64_t *shape, const float *values);
+const char *bwi_onnx_floats(bwi_onnx *o, bwi_onnx_name name, int ndim, const int64_t *shape, const float *values);
 const char *bwi_onnx_float(bwi_onnx *o, bwi_onnx_name name, float value);
 const char *bwi_onnx_wholes(bwi_onnx *o, bwi_onnx_name name, int64_t count, const int64_t *values);
 /* A shape behind the batch: -1 (or `first`), then the extents. */
@@ -58,7 +58,7 @@ void bwi_onnx_end(bwi_onnx *o);
 /* One without attributes; the names after `output` are its inputs, and end with NULL. */
 void bwi_onnx_add(bwi_onnx *o, const char *type, const char *output, ...) __attribute__((sentinel));
 /* Values in another order of axes, the batch among them. */
-void bwi_onnx_transpose(bwi_onnx *o, const char *from, const char *to, int rank, const int64_t *axes);
+void bwi_onnx_transpose(bwi_onnx *o, const char *from, const char *to, int ndim, const int64_t *axes);
 void bwi_onnx_reshape(bwi_onnx *o, const char *from, const char *to, const bwi_shape *shape);
 
 typedef struct bwi_onnx_row {

@@ -209,10 +209,10 @@ static void put_broadcast(bwi_onnx *o, const bw_node *node)
     const bwi_shape *in = &node->input[0]->shape;
     bwi_onnx_name whole, extents;
     const char *x = last(o, node, 0);
-    if (in->rank < node->shape.rank) {
-        bwi_shape longer = {.rank = node->shape.rank};
-        for (int i = 0; i < longer.rank; i++) {
-            int own = i - (longer.rank - in->rank);
+    if (in->ndim < node->shape.ndim) {
+        bwi_shape longer = {.ndim = node->shape.ndim};
+        for (int i = 0; i < longer.ndim; i++) {
+            int own = i - (longer.ndim - in->ndim);
             longer.extent[i] = own < 0 ? 1 : in->extent[own];
         }
         bwi_onnx_reshape(o, x, bwi_onnx_new(o, whole), &longer);
@@ -236,8 +236,8 @@ static void put_normalization(bwi_onnx *o, const bw_node *node)
     for (int64_t i = 0; values && i < bwi_shape_count(&node->variable[1]->shape); i++) {
         values[i] = fmaxf(sqrtf(values[i]), 1e-7F);
     }
-    bwi_onnx_floats(o, mean, a->spread.rank, a->spread.extent, means);
-    bwi_onnx_floats(o, deviation, a->spread.rank, a->spread.extent, values);
+    bwi_onnx_floats(o, mean, a->spread.ndim, a->spread.extent, means);
+    bwi_onnx_floats(o, deviation, a->spread.ndim, a->spread.extent, values);
     bwi_release(o->ctx, means);
     bwi_release(o->ctx, values);
     bwi_onnx_new(o, between);
@@ -256,12 +256,12 @@ static void put_reshape(bwi_onnx *o, const bw_node *node)
 static void put_permute(bwi_onnx *o, const bw_node *node)
 {
     const bwi_permute_attributes *a = node->attributes;
-    int64_t axes[BW_MAX_RANK + 1] = {0};
-    for (int i = 0; i < a->rank; i++) {
+    int64_t axes[BW_MAX_NDIM + 1] = {0};
+    for (int i = 0; i < a->ndim; i++) {
         axes[i + 1] = a->axes[i] + 1;
     }
     const char *x = last(o, node, 0);
-    bwi_onnx_transpose(o, x, result(o, node), a->rank + 1, axes);
+    bwi_onnx_transpose(o, x, result(o, node), a->ndim + 1, axes);
 }
 
 static void put_slice(bwi_onnx *o, const bw_node *node)
@@ -281,7 +281,7 @@ static void put_concatenate(bwi_onnx *o, const bw_node *node)
     const bwi_axis_attributes *a = node->attributes;
     bwi_onnx_order order = common_order(o, node);
     const char *inputs[BWI_MAX_POINTS + 1] = {NULL};
-    int first = a->axis == node->shape.rank - 1 ? 1 : a->axis + 2;
+    int first = a->axis == node->shape.ndim - 1 ? 1 : a->axis + 2;
     for (int k = 0; k < node->inputs; k++) {
         inputs[k] = bwi_onnx_of(o, node->input[k], order);
     }
@@ -302,7 +302,7 @@ static void put_softmax_along(bwi_onnx *o, const bw_node *node, int64_t axis)
 
 static void put_softmax(bwi_onnx *o, const bw_node *node)
 {
-    put_softmax_along(o, node, node->shape.rank);
+    put_softmax_along(o, node, node->shape.ndim);
 }
 
 static void put_softmax_axis(bwi_onnx *o, const bw_node *node)
@@ -332,11 +332,11 @@ static void put_reduce(bwi_onnx *o, const bw_node *node)
                                         [BWI_REDUCE_MAX] = "ReduceMax",
                                         [BWI_REDUCE_MIN] = "ReduceMin"};
     const bwi_reduce_attributes *a = node->attributes;
-    int64_t axes[BW_MAX_RANK];
+    int64_t axes[BW_MAX_NDIM];
     int count = 0;
     bwi_onnx_name list;
     const char *x = last(o, node, 0);
-    for (int i = 0; i < node->input[0]->shape.rank; i++) {
+    for (int i = 0; i < node->input[0]->shape.ndim; i++) {
         if (a->axis < 0 || a->axis == i) {
             axes[count++] = i + 1;
         }
@@ -365,7 +365,7 @@ static const char *variable_or(bwi_onnx *o, const bwi_variable *variable, bwi_on
         values[i] = value;
     }
     name[0] = 0;
-    bwi_onnx_floats(o, name, shape->rank, shape->extent, values);
+    bwi_onnx_floats(o, name, shape->ndim, shape->extent, values);
     bwi_release(o->ctx, values);
     return name;
 }
@@ -374,10 +374,10 @@ static void put_layernorm(bwi_onnx *o, const bw_node *node)
 {
     const bwi_layernorm_attributes *a = node->attributes;
     const bwi_variable *beta = bwi_export_beta(node);
-    bwi_shape shape = {.rank = a->axes};
+    bwi_shape shape = {.ndim = a->axes};
     bwi_onnx_name gamma;
     for (int i = 0; i < a->axes; i++) {
-        shape.extent[i] = node->shape.extent[node->shape.rank - a->axes + i];
+        shape.extent[i] = node->shape.extent[node->shape.ndim - a->axes + i];
     }
     const char *x = last(o, node, 0), *scale = variable_or(o, bwi_export_gamma(node), gamma, &shape, 1);
     const char *offset = beta ? bwi_onnx_variable(o, beta) : NULL;
@@ -392,7 +392,7 @@ static void put_batchnorm(bwi_onnx *o, const bw_node *node)
 {
     const bwi_batchnorm_attributes *a = node->attributes;
     const bwi_variable *mean = node->variable[node->variables - 2], *variance = node->variable[node->variables - 1];
-    bwi_onnx_order order = node->shape.rank > 1 ? BWI_ONNX_FIRST : BWI_ONNX_LAST;
+    bwi_onnx_order order = node->shape.ndim > 1 ? BWI_ONNX_FIRST : BWI_ONNX_LAST;
     bwi_onnx_name gamma, beta;
     const char *x = bwi_onnx_of(o, node->input[0], order);
     const char *scale = variable_or(o, bwi_export_gamma(node), gamma, &mean->shape, 1);
@@ -411,7 +411,7 @@ static void put_dense(bwi_onnx *o, const bw_node *node)
     bwi_onnx_name product;
     const char *x = last(o, node, 0), *y = result(o, node), *kernel = bwi_onnx_variable(o, node->variable[0]);
     const char *bias = node->variables > 1 ? bwi_onnx_variable(o, node->variable[1]) : NULL;
-    if (bias && node->shape.rank == 1) {
+    if (bias && node->shape.ndim == 1) {
         bwi_onnx_add(o, "Gemm", y, x, kernel, bias, NULL);
     } else if (bias) {
         bwi_onnx_add(o, "MatMul", bwi_onnx_new(o, product), x, kernel, NULL);
@@ -428,7 +428,7 @@ static void put_dot(bwi_onnx *o, const bw_node *node)
     char sides[2][16] = {"z", "z"}, out[16] = "z", equation[64];
     char letter = 'a';
     for (int k = 0; k < 2; k++) {
-        for (int i = 0; i < node->input[k]->shape.rank; i++) {
+        for (int i = 0; i < node->input[k]->shape.ndim; i++) {
             bool summed = i == a->axis[k];
             char own[2] = {summed ? 's' : letter, 0};
             strcat(sides[k], own);
@@ -484,7 +484,7 @@ static void put_index_mask(bwi_onnx *o, const bw_node *node)
 static void put_masked_average(bwi_onnx *o, const bw_node *node)
 {
     const bwi_shape *x_shape = &node->input[0]->shape;
-    bwi_shape column = {.rank = 2, .extent = {x_shape->extent[0], 1}};
+    bwi_shape column = {.ndim = 2, .extent = {x_shape->extent[0], 1}};
     int64_t axis = 1;
     bwi_onnx_name mask, masked, sum, count, one, divisor, axes;
     const char *x = last(o, node, 0), *m = last(o, node, 1);

@@ -16,7 +16,7 @@ static const char *result(bwi_onnx *o, const bw_node *node)
 /* A sequence has a width only: sizes from the second on. */
 static int from_axis(const bw_node *node)
 {
-    return node->input[0]->shape.rank == 2 ? 1 : 0;
+    return node->input[0]->shape.ndim == 2 ? 1 : 0;
 }
 
 static void put_sizes(bwi_onnx *o, const bwi_sliding *w, int from, bool dilated)

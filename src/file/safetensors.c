@@ -127,14 +127,14 @@ static bw_status read_tensor(const reader *r, const char *name, const bwi_json *
 static bw_status check_shape(const reader *r, const char *name, const bwi_json *json, const tensor *t, const bwi_shape *shape)
 {
     const bwi_json *list = bwi_json_get(json, "shape");
-    bool same = bwi_json_kind_of(list) == BWI_JSON_LIST && bwi_json_count(list) == shape->rank;
-    for (int i = 0; same && i < shape->rank; i++) {
+    bool same = bwi_json_kind_of(list) == BWI_JSON_LIST && bwi_json_count(list) == shape->ndim;
+    for (int i = 0; same && i < shape->ndim; i++) {
         int64_t extent = -1;
         same = bwi_json_whole(bwi_json_at(list, i), &extent) && extent == shape->extent[i];
     }
     if (!same) {
         char expected[160], what[200];
-        snprintf(what, sizeof what, "does not have the shape %s", bwi_format_shape(expected, shape->rank, shape->extent));
+        snprintf(what, sizeof what, "does not have the shape %s", bwi_format_shape(expected, shape->ndim, shape->extent));
         return fail_at(r, name, what);
     }
     size_t bytes = bwi_size_multiply((size_t)bwi_shape_count(shape), types[t->type].size);
@@ -252,7 +252,7 @@ static void put_header(const bwi_graph *graph, bwi_json_writer *w, size_t *total
         bwi_json_begin(w, graph->variables[v]->name, '{');
         bwi_json_put_text(w, "dtype", "F32");
         bwi_json_begin(w, "shape", '[');
-        for (int i = 0; i < shape->rank; i++) {
+        for (int i = 0; i < shape->ndim; i++) {
             bwi_json_put_whole(w, NULL, shape->extent[i]);
         }
         bwi_json_end(w);

@@ -106,7 +106,7 @@ const char *bwi_source_variable(bwi_source *s, const bwi_variable *variable, cha
         s->status = BW_RESOURCE_EXHAUSTED;
         return name;
     }
-    print(comment, sizeof comment, "/* %s */\n", bwi_format_shape(shape, variable->shape.rank, variable->shape.extent));
+    print(comment, sizeof comment, "/* %s */\n", bwi_format_shape(shape, variable->shape.ndim, variable->shape.extent));
     put_array(s, name, comment, values, bwi_shape_count(&variable->shape));
     bwi_release(s->ctx, values);
     return name;
@@ -127,24 +127,24 @@ const char *bwi_source_array(bwi_source *s, const char *layer, const char *what,
 
 /* ---- Loops ---- */
 
-void bwi_source_loops(bwi_source *s, int rank, const int64_t *extent)
+void bwi_source_loops(bwi_source *s, int ndim, const int64_t *extent)
 {
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < ndim; i++) {
         bwi_source_line(s, 2 + i, "for (int a%d = 0; a%d < %lld; a%d++) {", i, i, (long long)extent[i], i);
     }
 }
 
-void bwi_source_loops_end(bwi_source *s, int rank)
+void bwi_source_loops_end(bwi_source *s, int ndim)
 {
-    for (int i = rank - 1; i >= 0; i--) {
+    for (int i = ndim - 1; i >= 0; i--) {
         bwi_source_line(s, 2 + i, "}");
     }
 }
 
-const char *bwi_source_at(char text[256], int rank, const int64_t *strides)
+const char *bwi_source_at(char text[256], int ndim, const int64_t *strides)
 {
     int n = 0;
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < ndim; i++) {
         const char *plus = n ? " + " : "";
         if (strides[i] == 1) {
             n += print(text + n, 256 - (size_t)n, "%sa%d", plus, i);
@@ -340,9 +340,9 @@ static void put_heading(bwi_source *s, const bw_node *node)
         *at = *at == '*' || *at == '/' || *at == '\\' || *at < ' ' ? '_' : *at;
     }
     if (node->inputs) {
-        bwi_format_shape(from, node->input[0]->shape.rank, node->input[0]->shape.extent);
+        bwi_format_shape(from, node->input[0]->shape.ndim, node->input[0]->shape.extent);
     }
-    bwi_format_shape(to, node->shape.rank, node->shape.extent);
+    bwi_format_shape(to, node->shape.ndim, node->shape.extent);
     bwi_source_line(s, 1, "/* %s: %s, %s -> %s */", name, node->op->name, from, to);
 }
 
@@ -431,7 +431,7 @@ static void put_end(bwi_text *text, const char *name, const bw_node *node, const
     char shape[160];
     int64_t count = bwi_shape_count(&node->shape);
     bwi_text_add(text, " *   %s: %lld %s%s, shape %s\n", name, (long long)count, type, count == 1 ? "" : "s",
-                 bwi_format_shape(shape, node->shape.rank, node->shape.extent));
+                 bwi_format_shape(shape, node->shape.ndim, node->shape.extent));
 }
 
 /* In lines; slashes escaped as JSON may have them, so that no comment begins or ends there. */

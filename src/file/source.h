@@ -44,9 +44,9 @@ bool bwi_source_reads_ints(const bwi_source *s, const bw_node *node);
 const char *bwi_source_number(char text[32], float value);
 /* Opens and closes one loop for each axis of `shape` from the outermost, with counters a0, a1, ...; `at` gets the place of an
  * element whose strides along the axes are given ("a0 * 12 + a2"). */
-void bwi_source_loops(bwi_source *s, int rank, const int64_t *extent);
-void bwi_source_loops_end(bwi_source *s, int rank);
-const char *bwi_source_at(char text[256], int rank, const int64_t *strides);
+void bwi_source_loops(bwi_source *s, int ndim, const int64_t *extent);
+void bwi_source_loops_end(bwi_source *s, int ndim);
+const char *bwi_source_at(char text[256], int ndim, const int64_t *strides);
 
 /* One operator's writer. */
 typedef struct bwi_source_row {

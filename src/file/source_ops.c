@@ -128,33 +128,33 @@ static void put_binary(bwi_source *s, const bw_node *node)
 static int open_spread(bwi_source *s, const bwi_shape *large, const bwi_shape *small, char at[256])
 {
     bwi_spread spread = bwi_spread_over(large, small);
-    int64_t extent[BW_MAX_RANK], stride[BW_MAX_RANK];
-    for (int i = 0; i < spread.rank; i++) {
-        extent[i] = spread.extent[spread.rank - 1 - i];
-        stride[i] = spread.stride[spread.rank - 1 - i];
+    int64_t extent[BW_MAX_NDIM], stride[BW_MAX_NDIM];
+    for (int i = 0; i < spread.ndim; i++) {
+        extent[i] = spread.extent[spread.ndim - 1 - i];
+        stride[i] = spread.stride[spread.ndim - 1 - i];
     }
     LINE(2, "int n = 0;");
-    bwi_source_loops(s, spread.rank, extent);
-    bwi_source_at(at, spread.rank, stride);
-    return spread.rank;
+    bwi_source_loops(s, spread.ndim, extent);
+    bwi_source_at(at, spread.ndim, stride);
+    return spread.ndim;
 }
 
 static void put_broadcast(bwi_source *s, const bw_node *node)
 {
     char at[256];
-    int rank = open_spread(s, &node->shape, &node->input[0]->shape, at);
-    LINE(2 + rank, "y[n++] = x[%s];", at);
-    bwi_source_loops_end(s, rank);
+    int ndim = open_spread(s, &node->shape, &node->input[0]->shape, at);
+    LINE(2 + ndim, "y[n++] = x[%s];", at);
+    bwi_source_loops_end(s, ndim);
 }
 
 static void put_prelu(bwi_source *s, const bw_node *node)
 {
     char at[256], alpha[160];
     bwi_source_variable(s, node->variable[0], alpha);
-    int rank = open_spread(s, &node->shape, &node->variable[0]->shape, at);
-    LINE(2 + rank, "y[n] = x[n] < 0.0f ? %s[%s] * x[n] : x[n];", alpha, at);
-    LINE(2 + rank, "n++;");
-    bwi_source_loops_end(s, rank);
+    int ndim = open_spread(s, &node->shape, &node->variable[0]->shape, at);
+    LINE(2 + ndim, "y[n] = x[n] < 0.0f ? %s[%s] * x[n] : x[n];", alpha, at);
+    LINE(2 + ndim, "n++;");
+    bwi_source_loops_end(s, ndim);
 }
 
 static void put_normalization(bwi_source *s, const bw_node *node)
@@ -169,14 +169,14 @@ static void put_normalization(bwi_source *s, const bw_node *node)
     bwi_source_variable(s, node->variable[0], mean);
     bwi_source_array(s, node->name, "deviation", values, count, deviation);
     bwi_release(s->ctx, values);
-    int rank = open_spread(s, &node->shape, &a->spread, at);
+    int ndim = open_spread(s, &node->shape, &a->spread, at);
     if (a->invert) {
-        LINE(2 + rank, "y[n] = x[n] * %s[%s] + %s[%s];", deviation, at, mean, at);
+        LINE(2 + ndim, "y[n] = x[n] * %s[%s] + %s[%s];", deviation, at, mean, at);
     } else {
-        LINE(2 + rank, "y[n] = (x[n] - %s[%s]) / %s[%s];", mean, at, deviation, at);
+        LINE(2 + ndim, "y[n] = (x[n] - %s[%s]) / %s[%s];", mean, at, deviation, at);
     }
-    LINE(2 + rank, "n++;");
-    bwi_source_loops_end(s, rank);
+    LINE(2 + ndim, "n++;");
+    bwi_source_loops_end(s, ndim);
 }
 
 /* ---- Moving values ---- */
@@ -185,19 +185,19 @@ static void put_permute(bwi_source *s, const bw_node *node)
 {
     const bwi_permute_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape;
-    int64_t strides[BW_MAX_RANK], own[BW_MAX_RANK], stride = 1;
+    int64_t strides[BW_MAX_NDIM], own[BW_MAX_NDIM], stride = 1;
     char at[256];
-    for (int i = in->rank - 1; i >= 0; i--) {
+    for (int i = in->ndim - 1; i >= 0; i--) {
         own[i] = stride;
         stride *= in->extent[i];
     }
-    for (int i = 0; i < a->rank; i++) {
+    for (int i = 0; i < a->ndim; i++) {
         strides[i] = own[a->axes[i]];
     }
     LINE(2, "int n = 0;");
-    bwi_source_loops(s, a->rank, node->shape.extent);
-    LINE(2 + a->rank, "y[n++] = x[%s];", bwi_source_at(at, a->rank, strides));
-    bwi_source_loops_end(s, a->rank);
+    bwi_source_loops(s, a->ndim, node->shape.extent);
+    LINE(2 + a->ndim, "y[n++] = x[%s];", bwi_source_at(at, a->ndim, strides));
+    bwi_source_loops_end(s, a->ndim);
 }
 
 static void put_slice(bwi_source *s, const bw_node *node)
@@ -288,7 +288,7 @@ static void put_softmax_along(bwi_source *s, const bw_node *node, int axis)
 
 static void put_softmax(bwi_source *s, const bw_node *node)
 {
-    put_softmax_along(s, node, node->shape.rank - 1);
+    put_softmax_along(s, node, node->shape.ndim - 1);
 }
 
 static void put_softmax_axis(bwi_source *s, const bw_node *node)
@@ -354,7 +354,7 @@ static void put_layernorm(bwi_source *s, const bw_node *node)
     const bwi_variable *gamma = bwi_export_gamma(node), *beta = bwi_export_beta(node);
     long long width = 1;
     char name[160], epsilon[32], scale[200] = "", offset[200] = "";
-    for (int i = node->shape.rank - a->axes; i < node->shape.rank; i++) {
+    for (int i = node->shape.ndim - a->axes; i < node->shape.ndim; i++) {
         width *= (long long)node->shape.extent[i];
     }
     if (gamma) {

@@ -13,17 +13,17 @@ bw_status bwi_weights_check(bw_context *ctx, const char *path, const char *name,
                             const bwi_shape *shape)
 {
     char expected[160], found[160];
-    bwi_format_shape(expected, shape->rank, shape->extent);
+    bwi_format_shape(expected, shape->ndim, shape->extent);
     if (!entry) {
         return bwi_fail(ctx, BW_DATA_LOSS, "%s: %s of shape %s is missing", path, name, expected);
     }
-    bool same = entry->rank == shape->rank;
-    for (int i = 0; same && i < shape->rank; i++) {
+    bool same = entry->ndim == shape->ndim;
+    for (int i = 0; same && i < shape->ndim; i++) {
         same = entry->shape[i] == shape->extent[i];
     }
     if (!same || !entry->stored) {
         return bwi_fail(ctx, BW_DATA_LOSS, "%s: %s: expected numbers of shape %s, found %s%s", path, name, expected,
-                        entry->stored ? "" : "none, but a shape of ", bwi_format_shape(found, entry->rank, entry->shape));
+                        entry->stored ? "" : "none, but a shape of ", bwi_format_shape(found, entry->ndim, entry->shape));
     }
     return BW_OK;
 }
@@ -88,7 +88,7 @@ bw_status bwi_weights_build(bw_model *model)
         memcpy(texts[v], graph->variables[v]->initializer, TEXT);
         snprintf(graph->variables[v]->initializer, TEXT, "zeros");
     }
-    bw_status status = bw_build(model, model->input_shape.rank, model->input_shape.extent, 0);
+    bw_status status = bw_build(model, model->input_shape.ndim, model->input_shape.extent, 0);
     for (int v = 0; v < graph->variable_count; v++) {
         memcpy(graph->variables[v]->initializer, texts[v], TEXT);
     }
@@ -98,7 +98,7 @@ bw_status bwi_weights_build(bw_model *model)
 
 bw_status bwi_weights_take(bw_context *ctx, bwi_hdf5 *file, const bwi_hdf5_entry *entry, bwi_variable *variable)
 {
-    int64_t rows = entry->rank ? entry->shape[0] : 1;
+    int64_t rows = entry->ndim ? entry->shape[0] : 1;
     if (!variable->packing.pack) {
         return bwi_hdf5_read(file, entry, 0, rows, BW_F32, variable->data);
     }
@@ -176,7 +176,7 @@ static const bwi_hdf5_entry *entry_at(const bwi_hdf5 *file, int index, char name
 
 static bw_status check_values(const bwi_training *t, const bwi_hdf5 *file, const char *path, const optimizer_list *list, int count)
 {
-    static const bwi_shape single = {.rank = 0};
+    static const bwi_shape single = {.ndim = 0};
     for (int i = 0; i < count; i++) {
         char name[48];
         const bwi_slot *slot = list->values[i].slot;
@@ -241,7 +241,7 @@ static bw_status replace_all(const bw_model *model, bwi_hdf5 *file, const bwi_pl
     bw_status status = values ? BW_OK : BW_RESOURCE_EXHAUSTED;
     for (int i = 0; i < count && status == BW_OK; i++) {
         const bwi_hdf5_entry *entry = bwi_hdf5_find(file, places[i].path);
-        status = bwi_hdf5_read(file, entry, 0, entry->rank ? entry->shape[0] : 1, BW_F32, next);
+        status = bwi_hdf5_read(file, entry, 0, entry->ndim ? entry->shape[0] : 1, BW_F32, next);
         next += bwi_shape_count(&places[i].variable->shape);
     }
     next = values;
@@ -294,7 +294,7 @@ bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bo
 
 static bw_status put_variable(bw_context *ctx, bwi_hdf5_writer *writer, const char *name, const bwi_variable *variable)
 {
-    bwi_hdf5_part part = {.name = name, .dtype = BW_F32, .rank = variable->shape.rank, .shape = variable->shape.extent};
+    bwi_hdf5_part part = {.name = name, .dtype = BW_F32, .ndim = variable->shape.ndim, .shape = variable->shape.extent};
     part.data = variable->data;
     if (!variable->packing.pack) {
         return bwi_hdf5_put(writer, &part);

@@ -109,13 +109,13 @@ static void measure_depths(walk *k)
     }
 }
 
-typedef struct rank {
+typedef struct turn {
     int depth, first, operation;
-} rank;
+} turn;
 
 static int compare(const void *a, const void *b)
 {
-    const rank *x = a, *y = b;
+    const turn *x = a, *y = b;
     return x->depth != y->depth ? (x->depth < y->depth) - (x->depth > y->depth) : (x->first > y->first) - (x->first < y->first);
 }
 
@@ -123,20 +123,20 @@ static int compare(const void *a, const void *b)
 static bw_status sort_operations(walk *k, int operations)
 {
     bwi_wiring *w = k->w;
-    rank *ranks = bwi_allocate(w->ctx, (size_t)operations, sizeof *ranks);
-    if (!ranks) {
+    turn *turns = bwi_allocate(w->ctx, (size_t)operations, sizeof *turns);
+    if (!turns) {
         return BW_RESOURCE_EXHAUSTED;
     }
     for (int i = 0; i < operations; i++) {
         if (k->first[i] >= 0 || i >= w->model->layer_count) {
-            ranks[w->order_count++] = (rank){.depth = k->deepest[i], .first = k->first[i], .operation = i};
+            turns[w->order_count++] = (turn){.depth = k->deepest[i], .first = k->first[i], .operation = i};
         }
     }
-    qsort(ranks, (size_t)w->order_count, sizeof *ranks, compare);
+    qsort(turns, (size_t)w->order_count, sizeof *turns, compare);
     for (int i = 0; i < w->order_count; i++) {
-        w->order[i] = ranks[i].operation;
+        w->order[i] = turns[i].operation;
     }
-    bwi_release(w->ctx, ranks);
+    bwi_release(w->ctx, turns);
     return BW_OK;
 }
 

@@ -13,13 +13,13 @@
 
 enum { HEAD = 12, TAIL = 4, WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
-static bw_status fail(char *trouble, bw_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static bw_status fail(char *error, bw_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-static bw_status fail(char *trouble, bw_status status, const char *format, ...)
+static bw_status fail(char *error, bw_status status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    bwi_format(trouble, BWI_EXAMPLE_TROUBLE, format, arguments);
+    bwi_format(error, BWI_EXAMPLE_TROUBLE, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -41,24 +41,24 @@ static bool right_sum(const unsigned char *bytes, size_t size, const unsigned ch
     return (uint32_t)((crc >> 15 | crc << 17) + 0xa282ead8u) == (uint32_t)little(sum, 4);
 }
 
-bw_status bwi_record_next(const bwi_bytes *file, size_t *offset, bwi_bytes *record, char *trouble)
+bw_status bwi_record_next(const bwi_bytes *file, size_t *offset, bwi_bytes *record, char *error)
 {
     size_t left = file->size - *offset;
     const unsigned char *at = file->data + *offset;
-    trouble[0] = 0;
+    error[0] = 0;
     if (left == 0) {
         return BW_OUT_OF_RANGE;
     }
     if (left < HEAD + TAIL) {
-        return fail(trouble, BW_DATA_LOSS, "the file ends within a record");
+        return fail(error, BW_DATA_LOSS, "the file ends within a record");
     }
     if (!right_sum(at, 8, at + 8)) {
-        return fail(trouble, BW_DATA_LOSS, "the checksum of the record's length is wrong%s",
+        return fail(error, BW_DATA_LOSS, "the checksum of the record's length is wrong%s",
                     *offset ? "" : ": no TFRecord file, or packed");
     }
     uint64_t length = little(at, 8);
     if (length > left - HEAD - TAIL) {
-        return fail(trouble, BW_DATA_LOSS, "a record of %llu bytes, and the file has %zu left", (unsigned long long)length,
+        return fail(error, BW_DATA_LOSS, "a record of %llu bytes, and the file has %zu left", (unsigned long long)length,
                     left - HEAD - TAIL);
     }
     *record = (bwi_bytes){.data = at + HEAD, .size = (size_t)length};
@@ -276,14 +276,14 @@ static bool read_entry(const bwi_bytes *entry, bwi_bytes *key, bwi_bytes *value)
     return !w.damaged;
 }
 
-bw_status bwi_example_find(const bwi_bytes *record, const char *name, bwi_list *list, char *trouble)
+bw_status bwi_example_find(const bwi_bytes *record, const char *name, bwi_list *list, char *error)
 {
     size_t length = strlen(name);
     wire example = wire_of(record);
     bwi_bytes features, entry, key, value;
     bool found = false, damaged = false;
     char quoted[BWI_QUOTE_SIZE];
-    trouble[0] = 0;
+    error[0] = 0;
     while (!damaged && next_part(&example, 1, &features)) {
         wire w = wire_of(&features);
         while (!damaged && next_part(&w, 1, &entry)) {
@@ -293,13 +293,13 @@ bw_status bwi_example_find(const bwi_bytes *record, const char *name, bwi_list *
             }
             found = true;
             if (!read_feature(&value, list)) {
-                return fail(trouble, BW_DATA_LOSS, "the feature %s is damaged", bwi_quote(quoted, name, length));
+                return fail(error, BW_DATA_LOSS, "the feature %s is damaged", bwi_quote(quoted, name, length));
             }
         }
         damaged = damaged || w.damaged;
     }
     if (damaged || example.damaged) {
-        return fail(trouble, BW_DATA_LOSS, "the record is no tf.train.Example, or is damaged");
+        return fail(error, BW_DATA_LOSS, "the record is no tf.train.Example, or is damaged");
     }
     return found ? BW_OK : BW_NOT_FOUND;
 }

@@ -74,8 +74,8 @@ typedef struct bwi_hdf5 bwi_hdf5;
 typedef struct bwi_hdf5_entry {
     const char *name; /* "layers/dense/vars/0"; lent until bwi_hdf5_close */
     bw_dtype dtype;   /* of the file; any integer or float */
-    int rank;
-    int64_t shape[BW_MAX_RANK];
+    int ndim;
+    int64_t shape[BW_MAX_NDIM];
     bool stored;         /* the file can hold that many values: a reader may make room for them */
     bool chunked;        /* in pieces */
     const char *refused; /* why it cannot be read, if that is known; NULL: it is stored, or damaged */
@@ -108,7 +108,7 @@ bw_status bwi_hdf5_read_text(bw_context *ctx, const void *image, size_t size, ui
 typedef struct bwi_hdf5_part {
     const char *name;
     bw_dtype dtype;
-    int rank;
+    int ndim;
     const int64_t *shape;
     const void *data;
 } bwi_hdf5_part;
@@ -133,8 +133,8 @@ typedef struct bwi_npy {
     bw_dtype dtype;
     bool swapped; /* the file has the other byte order */
     bool fortran; /* the first axis runs fastest */
-    int rank;
-    int64_t shape[BW_MAX_RANK]; /* extents of 0 or more */
+    int ndim;
+    int64_t shape[BW_MAX_NDIM]; /* extents of 0 or more */
 } bwi_npy;
 
 /* Checks magic and version, and sets `offset` from the first `size` bytes of a file. */
@@ -268,14 +268,14 @@ typedef struct bwi_picture {
     int channels; /* 1: gray; 3: RGB */
 } bwi_picture;
 
-/* These run on workers: the context's message stays as it is; `trouble` (BWI_IMAGE_TROUBLE bytes) says what is wrong. */
+/* These run on workers: the context's message stays as it is; `error` (BWI_IMAGE_TROUBLE bytes) says what is wrong. */
 bool bwi_picture_is(const void *file, size_t size);
 /* What the header declares, checked against limits and the file's size. */
-bw_status bwi_picture_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble);
+bw_status bwi_picture_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *error);
 /* The pixels, brought to the size and channels that are wanted (shrunk by areas, enlarged on lines between pixels), 8 bits, row by
  * row. `scratch` is the caller's, for one thread at a time. */
 bw_status bwi_picture_decode(bw_context *ctx, bwi_buffer *scratch, const void *file, size_t size, const bwi_picture *wanted,
-                             unsigned char *to, char *trouble);
+                             unsigned char *to, char *error);
 
 /* ---- CRC-32C, Castagnoli's (crc32c.c) ---- */
 
@@ -286,9 +286,9 @@ uint32_t bwi_crc32c_tables(const void *bytes, size_t size); /* the same, whateve
 
 enum { BWI_EXAMPLE_TROUBLE = 128 };
 
-/* For workers, as those of images: `trouble` (BWI_EXAMPLE_TROUBLE bytes) says what is wrong. The record that begins at *offset,
+/* For workers, as those of images: `error` (BWI_EXAMPLE_TROUBLE bytes) says what is wrong. The record that begins at *offset,
  * which then goes behind it; the length's checksum was right. OUT_OF_RANGE at the end of the file. */
-bw_status bwi_record_next(const bwi_bytes *file, size_t *offset, bwi_bytes *record, char *trouble);
+bw_status bwi_record_next(const bwi_bytes *file, size_t *offset, bwi_bytes *record, char *error);
 /* How many bytes the record at an offset takes, if its head is there and intact; otherwise as many as a head has. */
 size_t bwi_record_size(const bwi_bytes *file, size_t offset);
 /* Whether the checksum behind a record is right. */
@@ -304,7 +304,7 @@ typedef struct bwi_list {
 } bwi_list;
 
 /* A feature by name; NOT_FOUND without a text if there is none. DATA_LOSS if the record is no Example. */
-bw_status bwi_example_find(const bwi_bytes *record, const char *name, bwi_list *list, char *trouble);
+bw_status bwi_example_find(const bwi_bytes *record, const char *name, bwi_list *list, char *error);
 /* The names of its features, for a message. */
 void bwi_example_names(const bwi_bytes *record, char *text, size_t room);
 /* All values: float32 of floats, int64 of whole numbers. */

@@ -69,26 +69,26 @@ static bool read_shape(hid_t space, bwi_hdf5_entry *entry)
 {
     hsize_t extents[H5S_MAX_RANK];
     if (H5Sget_simple_extent_type(space) == H5S_SCALAR) {
-        entry->rank = 0;
+        entry->ndim = 0;
         return true;
     }
     if (H5Sget_simple_extent_type(space) != H5S_SIMPLE) {
         return false;
     }
-    entry->rank = H5Sget_simple_extent_dims(space, extents, NULL);
-    for (int i = 0; i < entry->rank && i < BW_MAX_RANK; i++) {
+    entry->ndim = H5Sget_simple_extent_dims(space, extents, NULL);
+    for (int i = 0; i < entry->ndim && i < BW_MAX_NDIM; i++) {
         entry->shape[i] = (int64_t)extents[i];
         if (extents[i] > INT64_MAX) {
             return false;
         }
     }
-    return entry->rank >= 0 && entry->rank <= BW_MAX_RANK;
+    return entry->ndim >= 0 && entry->ndim <= BW_MAX_NDIM;
 }
 
 static size_t entry_bytes(const bwi_hdf5_entry *entry)
 {
     size_t bytes = bwi_dtype_size(entry->dtype);
-    for (int i = 0; i < entry->rank; i++) {
+    for (int i = 0; i < entry->ndim; i++) {
         bytes = bwi_size_multiply(bytes, (size_t)entry->shape[i]);
     }
     return bytes;
@@ -139,7 +139,7 @@ static void describe_chunks(const bwi_hdf5 *file, hid_t dataset, bwi_hdf5_entry 
     if (H5Oget_info(dataset, &facts) < 0 || !find_bytes(file, &bytes)) {
         entry->refused = "is damaged, or its numbers are too short";
     } else {
-        entry->refused = h5_chunks_open(&chunks, &bytes, facts.addr, entry->rank, entry->shape, bwi_dtype_size(entry->dtype));
+        entry->refused = h5_chunks_open(&chunks, &bytes, facts.addr, entry->ndim, entry->shape, bwi_dtype_size(entry->dtype));
     }
     entry->header = entry->refused ? 0 : facts.addr;
     entry->stored = !entry->refused;
@@ -406,16 +406,16 @@ static void swap_bytes(unsigned char *at, size_t size, size_t count)
 /* The part of the dataset's space that is wanted, and one of its size in memory. */
 static bool select_part(const bwi_hdf5_entry *entry, int64_t offset, int64_t count, hid_t space, hid_t *memory)
 {
-    hsize_t first[BW_MAX_RANK] = {0}, extents[BW_MAX_RANK];
-    if (entry->rank == 0) {
+    hsize_t first[BW_MAX_NDIM] = {0}, extents[BW_MAX_NDIM];
+    if (entry->ndim == 0) {
         *memory = H5Screate(H5S_SCALAR);
         return *memory >= 0;
     }
-    for (int i = 0; i < entry->rank; i++) {
+    for (int i = 0; i < entry->ndim; i++) {
         extents[i] = (hsize_t)(i ? entry->shape[i] : count);
     }
     first[0] = (hsize_t)offset;
-    *memory = H5Screate_simple(entry->rank, extents, NULL);
+    *memory = H5Screate_simple(entry->ndim, extents, NULL);
     return *memory >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, first, NULL, extents, NULL) >= 0;
 }
 
@@ -426,7 +426,7 @@ bw_status bwi_hdf5_read_chunks(bwi_hdf5 *file, const bwi_hdf5_entry *entry, void
     char where[NAME_LIMIT + 256], quoted[BWI_QUOTE_SIZE];
     size_t size = bwi_dtype_size(entry->dtype);
     if (!entry->header || !find_bytes(file, &bytes) ||
-        h5_chunks_open(&chunks, &bytes, entry->header, entry->rank, entry->shape, size)) {
+        h5_chunks_open(&chunks, &bytes, entry->header, entry->ndim, entry->shape, size)) {
         return fail_at(file, BW_DATA_LOSS, entry->name, "is not stored in chunks");
     }
     snprintf(where, sizeof where, "%.240s: %s", file->where, bwi_quote(quoted, entry->name, strlen(entry->name)));
@@ -471,7 +471,7 @@ static bw_status read_chunked(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64
 
 bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t offset, int64_t count, bw_dtype dtype, void *to)
 {
-    int64_t rows = entry->rank ? entry->shape[0] : 1;
+    int64_t rows = entry->ndim ? entry->shape[0] : 1;
     if (!entry->stored) {
         return fail_at(file, BW_DATA_LOSS, entry->name, entry->refused ? entry->refused : "is not stored as plain numbers");
     }

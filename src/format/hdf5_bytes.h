@@ -41,8 +41,8 @@ enum { H5_FILTER_LIMIT = 8 };
 typedef struct h5_chunks {
     h5_part file;
     uint64_t tree; /* where the index begins */
-    int rank;
-    int64_t shape[BW_MAX_RANK], chunk[BW_MAX_RANK];
+    int ndim;
+    int64_t shape[BW_MAX_NDIM], chunk[BW_MAX_NDIM];
     size_t element, chunk_bytes;
     int64_t count; /* of chunks */
     int filters;
@@ -50,7 +50,7 @@ typedef struct h5_chunks {
 } h5_chunks;
 
 /* What the header at `address` says of a dataset of this shape, and whether all chunks are there. NULL, or what is wrong. */
-const char *h5_chunks_open(h5_chunks *chunks, const h5_part *file, uint64_t address, int rank, const int64_t *shape,
+const char *h5_chunks_open(h5_chunks *chunks, const h5_part *file, uint64_t address, int ndim, const int64_t *shape,
                            size_t element);
 /* All values in row-major order, as the file has them. */
 bw_status h5_chunks_read(bw_context *ctx, const h5_chunks *chunks, const char *where, void *to);

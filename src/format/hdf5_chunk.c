@@ -33,13 +33,13 @@ static const char *read_layout(h5_chunks *c, const h5_part *message)
     if (message->size < 11 || at[0] != 3 || at[1] != LAYOUT_CHUNKED) {
         return "has a layout of no known version";
     }
-    if (at[2] != c->rank + 1 || message->size < 11 + 4 * (size_t)at[2]) {
+    if (at[2] != c->ndim + 1 || message->size < 11 + 4 * (size_t)at[2]) {
         return "has chunks of another number of axes";
     }
     c->tree = h5_number(at + 3, 8);
     c->chunk_bytes = c->element;
     c->count = 1;
-    for (int i = 0; i < c->rank; i++) {
+    for (int i = 0; i < c->ndim; i++) {
         c->chunk[i] = (int64_t)h5_number(at + 11 + 4 * i, 4);
         if (c->chunk[i] == 0) {
             return "has chunks of no size";
@@ -49,7 +49,7 @@ static const char *read_layout(h5_chunks *c, const h5_part *message)
             return "has more chunks than can be counted";
         }
     }
-    if (h5_number(at + 11 + 4 * c->rank, 4) != c->element) {
+    if (h5_number(at + 11 + 4 * c->ndim, 4) != c->element) {
         return "has chunks of another type";
     }
     return c->chunk_bytes > CHUNK_LIMIT ? "has chunks of more than 256 MiB" : NULL;
@@ -112,7 +112,7 @@ typedef struct chunk_place {
     uint64_t address;
     size_t size;
     uint32_t skipped; /* filters, by bits */
-    int64_t first[BW_MAX_RANK];
+    int64_t first[BW_MAX_NDIM];
 } chunk_place;
 
 typedef struct tree_walk {
@@ -128,7 +128,7 @@ static bool read_place(const h5_chunks *c, const unsigned char *key, const unsig
 {
     h5_part data;
     *place = (chunk_place){.address = h5_number(child, 8), .size = h5_number(key, 4), .skipped = (uint32_t)h5_number(key + 4, 4)};
-    for (int i = 0; i < c->rank; i++) {
+    for (int i = 0; i < c->ndim; i++) {
         uint64_t first = h5_number(key + 8 + 8 * i, 8);
         if (first >= (uint64_t)c->shape[i] || first % (uint64_t)c->chunk[i] != 0) {
             return false;
@@ -142,7 +142,7 @@ static bool read_place(const h5_chunks *c, const unsigned char *key, const unsig
 static bool walk_node(tree_walk *w, uint64_t address, int level)
 {
     const h5_chunks *c = w->chunks;
-    uint64_t key = 8 + 8 * ((uint64_t)c->rank + 1), step = key + 8;
+    uint64_t key = 8 + 8 * ((uint64_t)c->ndim + 1), step = key + 8;
     h5_part head, node;
     if ((uint64_t)w->nodes++ > c->file.size / 24 || !h5_cut(&c->file, address, 24, &head) || memcmp(head.data, "TREE", 4) != 0 ||
         head.data[4] != NODE_CHUNKS || (level >= 0 && head.data[5] != level) || head.data[5] > LEVEL_LIMIT) {
@@ -172,17 +172,17 @@ static bool walk_node(tree_walk *w, uint64_t address, int level)
     return true;
 }
 
-const char *h5_chunks_open(h5_chunks *chunks, const h5_part *file, uint64_t address, int rank, const int64_t *shape, size_t element)
+const char *h5_chunks_open(h5_chunks *chunks, const h5_part *file, uint64_t address, int ndim, const int64_t *shape, size_t element)
 {
     h5_header header;
     h5_part message;
     int type;
     const char *wrong = "has no layout";
-    *chunks = (h5_chunks){.file = *file, .rank = rank, .element = element};
-    if (rank < 1 || rank > BW_MAX_RANK) {
+    *chunks = (h5_chunks){.file = *file, .ndim = ndim, .element = element};
+    if (ndim < 1 || ndim > BW_MAX_NDIM) {
         return "has chunks without axes";
     }
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < ndim; i++) {
         chunks->shape[i] = shape[i];
         if (shape[i] < 1) {
             return "holds nothing";
@@ -292,15 +292,15 @@ static const unsigned char *unpack(unpacking *u, const chunk_place *place)
 
 static void copy_chunk(const h5_chunks *c, const chunk_place *place, const unsigned char *from, unsigned char *to)
 {
-    int64_t index[BW_MAX_RANK] = {0}, extent[BW_MAX_RANK];
-    int last = c->rank - 1;
-    for (int i = 0; i < c->rank; i++) {
+    int64_t index[BW_MAX_NDIM] = {0}, extent[BW_MAX_NDIM];
+    int last = c->ndim - 1;
+    for (int i = 0; i < c->ndim; i++) {
         int64_t left = c->shape[i] - place->first[i];
         extent[i] = left < c->chunk[i] ? left : c->chunk[i];
     }
     for (;;) {
         size_t source = 0, target = 0;
-        for (int i = 0; i < c->rank; i++) {
+        for (int i = 0; i < c->ndim; i++) {
             source = source * (size_t)c->chunk[i] + (size_t)index[i];
             target = target * (size_t)c->shape[i] + (size_t)(place->first[i] + index[i]);
         }
@@ -320,7 +320,7 @@ static bool read_chunk(void *user, const chunk_place *place)
     unpacking *u = user;
     const h5_chunks *c = u->chunks;
     int64_t number = 0;
-    for (int i = 0; i < c->rank; i++) {
+    for (int i = 0; i < c->ndim; i++) {
         number = number * ((c->shape[i] - 1) / c->chunk[i] + 1) + place->first[i] / c->chunk[i];
     }
     const unsigned char *from = u->seen[number] ? NULL : unpack(u, place);

@@ -88,13 +88,13 @@ static bool read_space(const h5_part *space, uint64_t *count)
     if (space->size < 4) {
         return false;
     }
-    int version = space->data[0], rank = space->data[1];
+    int version = space->data[0], ndim = space->data[1];
     size_t first = version == 1 ? 8 : 4;
     *count = version == 2 && space->data[3] == 2 ? 0 : 1;
-    if ((version != 1 && version != 2) || rank > 32 || space->size < first + 8 * (size_t)rank) {
+    if ((version != 1 && version != 2) || ndim > 32 || space->size < first + 8 * (size_t)ndim) {
         return false;
     }
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < ndim; i++) {
         if (__builtin_mul_overflow(*count, h5_number(space->data + first + 8 * i, 8), count)) {
             return false;
         }

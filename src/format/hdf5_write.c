@@ -51,12 +51,12 @@ static hid_t memory_type(bw_dtype dtype)
 bw_status bwi_hdf5_put(bwi_hdf5_writer *w, const bwi_hdf5_part *part)
 {
     bwi_hdf5_host h;
-    hsize_t extents[BW_MAX_RANK];
-    for (int i = 0; i < part->rank; i++) {
+    hsize_t extents[BW_MAX_NDIM];
+    for (int i = 0; i < part->ndim; i++) {
         extents[i] = (hsize_t)part->shape[i];
     }
     bwi_hdf5_enter(&h);
-    hid_t space = part->rank ? H5Screate_simple(part->rank, extents, NULL) : H5Screate(H5S_SCALAR);
+    hid_t space = part->ndim ? H5Screate_simple(part->ndim, extents, NULL) : H5Screate(H5S_SCALAR);
     hid_t dataset = H5Dcreate2(w->file, part->name, file_type(part->dtype), space, w->link, w->plan, H5P_DEFAULT);
     bool written = dataset >= 0 && H5Dwrite(dataset, memory_type(part->dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT, part->data) >= 0;
     H5Dclose(dataset);

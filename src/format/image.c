@@ -9,35 +9,35 @@
 
 static const struct {
     bool (*is)(const void *file, size_t size);
-    bw_status (*look)(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble);
+    bw_status (*look)(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *error);
     bw_status (*decode)(bwi_canvas *canvas, const void *file, size_t size);
 } decoders[] = {
     {bwi_png_is, bwi_png_look, bwi_png_decode},
     {bwi_jpeg_is, bwi_jpeg_look, bwi_jpeg_decode},
 };
 
-bw_status bwi_image_fail(char *trouble, bw_status status, const char *format, ...)
+bw_status bwi_image_fail(char *error, bw_status status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    bwi_format(trouble, BWI_IMAGE_TROUBLE, format, arguments);
+    bwi_format(error, BWI_IMAGE_TROUBLE, format, arguments);
     va_end(arguments);
     return status;
 }
 
-bw_status bwi_image_check(const bwi_picture *image, size_t size, int64_t densest, char *trouble)
+bw_status bwi_image_check(const bwi_picture *image, size_t size, int64_t densest, char *error)
 {
     const long long width = image->width, height = image->height;
     if (width < 1 || height < 1) {
-        return bwi_image_fail(trouble, BW_DATA_LOSS, "an image of %lld x %lld pixels", width, height);
+        return bwi_image_fail(error, BW_DATA_LOSS, "an image of %lld x %lld pixels", width, height);
     }
     if (width > BWI_IMAGE_SIDE || height > BWI_IMAGE_SIDE || width > BWI_IMAGE_PIXELS / height) {
-        return bwi_image_fail(trouble, BW_INVALID_ARGUMENT,
+        return bwi_image_fail(error, BW_INVALID_ARGUMENT,
                               "an image of %lld x %lld pixels; at most %d a side and %d in all are read", width, height,
                               BWI_IMAGE_SIDE, BWI_IMAGE_PIXELS);
     }
     if (width * height / densest > (int64_t)size) {
-        return bwi_image_fail(trouble, BW_DATA_LOSS, "a file of %zu bytes cannot hold the %lld x %lld pixels it declares", size,
+        return bwi_image_fail(error, BW_DATA_LOSS, "a file of %zu bytes cannot hold the %lld x %lld pixels it declares", size,
                               width, height);
     }
     return BW_OK;
@@ -142,7 +142,7 @@ bw_status bwi_canvas_begin(bwi_canvas *canvas, const bwi_picture *from)
     canvas->same = from->height == wanted->height && from->width == wanted->width;
     place_all(canvas, &l);
     if (!bwi_buffer_reserve(canvas->ctx, canvas->scratch, l.bytes)) {
-        return bwi_image_fail(canvas->trouble, BW_RESOURCE_EXHAUSTED, "no memory for %zu bytes to decode it", l.bytes);
+        return bwi_image_fail(canvas->error, BW_RESOURCE_EXHAUSTED, "no memory for %zu bytes to decode it", l.bytes);
     }
     l = (layout){.memory = canvas->scratch->memory};
     place_all(canvas, &l);
@@ -246,13 +246,13 @@ void bwi_canvas_row(bwi_canvas *canvas, const unsigned char *row)
 
 /* ---- Files ---- */
 
-static bw_status fail_kind(const void *file, size_t size, char *trouble)
+static bw_status fail_kind(const void *file, size_t size, char *error)
 {
     char quoted[BWI_QUOTE_SIZE];
     if (size == 0) {
-        return bwi_image_fail(trouble, BW_DATA_LOSS, "the file is empty");
+        return bwi_image_fail(error, BW_DATA_LOSS, "the file is empty");
     }
-    return bwi_image_fail(trouble, BW_DATA_LOSS, "neither PNG nor JPEG: it begins with %s",
+    return bwi_image_fail(error, BW_DATA_LOSS, "neither PNG nor JPEG: it begins with %s",
                           bwi_quote(quoted, file, size < 8 ? size : 8));
 }
 
@@ -266,26 +266,26 @@ bool bwi_picture_is(const void *file, size_t size)
     return false;
 }
 
-bw_status bwi_picture_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble)
+bw_status bwi_picture_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *error)
 {
-    trouble[0] = 0;
+    error[0] = 0;
     for (size_t i = 0; i < BWI_COUNT(decoders); i++) {
         if (decoders[i].is(file, size)) {
-            return decoders[i].look(ctx, file, size, found, trouble);
+            return decoders[i].look(ctx, file, size, found, error);
         }
     }
-    return fail_kind(file, size, trouble);
+    return fail_kind(file, size, error);
 }
 
 bw_status bwi_picture_decode(bw_context *ctx, bwi_buffer *scratch, const void *file, size_t size, const bwi_picture *wanted,
-                             unsigned char *to, char *trouble)
+                             unsigned char *to, char *error)
 {
-    bwi_canvas canvas = {.ctx = ctx, .scratch = scratch, .wanted = wanted, .to = to, .trouble = trouble};
-    trouble[0] = 0;
+    bwi_canvas canvas = {.ctx = ctx, .scratch = scratch, .wanted = wanted, .to = to, .error = error};
+    error[0] = 0;
     for (size_t i = 0; i < BWI_COUNT(decoders); i++) {
         if (decoders[i].is(file, size)) {
             return decoders[i].decode(&canvas, file, size);
         }
     }
-    return fail_kind(file, size, trouble);
+    return fail_kind(file, size, error);
 }

@@ -22,7 +22,7 @@ typedef struct bwi_canvas {
     bwi_buffer *scratch;
     const bwi_picture *wanted;
     unsigned char *to;
-    char *trouble; /* BWI_IMAGE_TROUBLE bytes */
+    char *error; /* BWI_IMAGE_TROUBLE bytes */
     bwi_picture from;
     bool same; /* no resizing */
     bwi_axis across, down;
@@ -32,9 +32,9 @@ typedef struct bwi_canvas {
 } bwi_canvas;
 
 /* Leaves the text and returns the status. */
-bw_status bwi_image_fail(char *trouble, bw_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bw_status bwi_image_fail(char *error, bw_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Whether sizes are within limits; `densest` is the number of pixels that a byte of the file can stand for at most. */
-bw_status bwi_image_check(const bwi_picture *image, size_t size, int64_t densest, char *trouble);
+bw_status bwi_image_check(const bwi_picture *image, size_t size, int64_t densest, char *error);
 /* `from` is what the rows have: any size within limits, 1 or 3 channels. */
 bw_status bwi_canvas_begin(bwi_canvas *canvas, const bwi_picture *from);
 void bwi_canvas_row(bwi_canvas *canvas, const unsigned char *row);
@@ -42,10 +42,10 @@ void bwi_canvas_row(bwi_canvas *canvas, const unsigned char *row);
 unsigned char *bwi_canvas_place(const bwi_canvas *canvas);
 
 bool bwi_png_is(const void *file, size_t size);
-bw_status bwi_png_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble);
+bw_status bwi_png_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *error);
 bw_status bwi_png_decode(bwi_canvas *canvas, const void *file, size_t size);
 bool bwi_jpeg_is(const void *file, size_t size);
-bw_status bwi_jpeg_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble);
+bw_status bwi_jpeg_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *error);
 bw_status bwi_jpeg_decode(bwi_canvas *canvas, const void *file, size_t size);
 
 #endif

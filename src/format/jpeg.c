@@ -20,7 +20,7 @@ typedef struct reading {
     struct jpeg_error_mgr errors;
     struct jpeg_progress_mgr progress;
     bw_context *ctx;
-    char *trouble;
+    char *error;
     bw_status status;
     bwi_picture image;
     unsigned char *row;
@@ -34,12 +34,12 @@ static void on_error(j_common_ptr common)
     int code = common->err->msg_code;
     common->err->format_message(common, message);
     if (code == JERR_OUT_OF_MEMORY) {
-        r->status = bwi_image_fail(r->trouble, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
+        r->status = bwi_image_fail(r->error, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
     } else if (code == JERR_NO_BACKING_STORE) {
-        r->status = bwi_image_fail(r->trouble, BW_INVALID_ARGUMENT,
-                                   "a progressive JPEG file that needs more than %zu MiB to decode", IMAGE_MEMORY >> 20);
+        r->status = bwi_image_fail(r->error, BW_INVALID_ARGUMENT, "a progressive JPEG file that needs more than %zu MiB to decode",
+                                   IMAGE_MEMORY >> 20);
     } else {
-        r->status = bwi_image_fail(r->trouble, BW_DATA_LOSS, "a damaged JPEG file: %s", message);
+        r->status = bwi_image_fail(r->error, BW_DATA_LOSS, "a damaged JPEG file: %s", message);
     }
     longjmp(r->back, 1);
 }
@@ -52,7 +52,7 @@ static void on_message(j_common_ptr common, int level)
     }
     switch (common->err->msg_code) {
     case JWRN_JPEG_EOF:
-        r->status = bwi_image_fail(r->trouble, BW_DATA_LOSS, "a JPEG file that ends too early");
+        r->status = bwi_image_fail(r->error, BW_DATA_LOSS, "a JPEG file that ends too early");
         longjmp(r->back, 1);
     case JWRN_HIT_MARKER:
     case JWRN_HUFF_BAD_CODE:
@@ -68,7 +68,7 @@ static void on_progress(j_common_ptr common)
     if (r->jpeg.input_scan_number <= SCAN_LIMIT) {
         return;
     }
-    r->status = bwi_image_fail(r->trouble, BW_INVALID_ARGUMENT, "a JPEG file of more than %d scans", SCAN_LIMIT);
+    r->status = bwi_image_fail(r->error, BW_INVALID_ARGUMENT, "a JPEG file of more than %d scans", SCAN_LIMIT);
     longjmp(r->back, 1);
 }
 
@@ -98,9 +98,9 @@ static void look(reading *r, const void *file, size_t size)
     r->image = (bwi_picture){.height = r->jpeg.image_height,
                              .width = r->jpeg.image_width,
                              .channels = r->jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3};
-    r->status = bwi_image_check(&r->image, size, DENSEST, r->trouble);
+    r->status = bwi_image_check(&r->image, size, DENSEST, r->error);
     if (r->status == BW_OK && r->jpeg.arith_code) {
-        r->status = bwi_image_fail(r->trouble, BW_UNIMPLEMENTED, "a JPEG file with arithmetic coding; Huffman's is read");
+        r->status = bwi_image_fail(r->error, BW_UNIMPLEMENTED, "a JPEG file with arithmetic coding; Huffman's is read");
     }
 }
 
@@ -142,7 +142,7 @@ static void decode(reading *r, bwi_canvas *canvas)
     }
     r->row = bwi_try_allocate(r->ctx, (size_t)from.width, (size_t)r->jpeg.output_components);
     if (!r->row) {
-        r->status = bwi_image_fail(r->trouble, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
+        r->status = bwi_image_fail(r->error, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
         return;
     }
     while (r->jpeg.output_scanline < r->jpeg.output_height) {
@@ -162,9 +162,9 @@ static void close_reading(reading *r)
     bwi_release(r->ctx, r->row);
 }
 
-bw_status bwi_jpeg_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble)
+bw_status bwi_jpeg_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *error)
 {
-    reading r = {.ctx = ctx, .trouble = trouble};
+    reading r = {.ctx = ctx, .error = error};
     if (setjmp(r.back) == 0) {
         look(&r, file, size);
     }
@@ -175,7 +175,7 @@ bw_status bwi_jpeg_look(bw_context *ctx, const void *file, size_t size, bwi_pict
 
 bw_status bwi_jpeg_decode(bwi_canvas *canvas, const void *file, size_t size)
 {
-    reading r = {.ctx = canvas->ctx, .trouble = canvas->trouble};
+    reading r = {.ctx = canvas->ctx, .error = canvas->error};
     if (setjmp(r.back) == 0) {
         look(&r, file, size);
         if (r.status == BW_OK) {

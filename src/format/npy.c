@@ -150,20 +150,20 @@ static bw_status parse_shape(cursor *c, bwi_npy *npy)
     if (!accept(c, '(')) {
         return garbage(c, "a shape such as (2, 3)");
     }
-    npy->rank = 0;
+    npy->ndim = 0;
     while (!accept(c, ')')) {
-        if (npy->rank == BW_MAX_RANK) {
-            return bwi_fail(c->ctx, BW_INVALID_ARGUMENT, "%s: the shape has more than %d axes", c->where, BW_MAX_RANK);
+        if (npy->ndim == BW_MAX_NDIM) {
+            return bwi_fail(c->ctx, BW_INVALID_ARGUMENT, "%s: the shape has more than %d axes", c->where, BW_MAX_NDIM);
         }
-        bw_status status = parse_extent(c, &npy->shape[npy->rank]);
+        bw_status status = parse_extent(c, &npy->shape[npy->ndim]);
         if (status != BW_OK) {
             return status;
         }
-        npy->rank++;
+        npy->ndim++;
         if (accept(c, ',')) {
             continue;
         }
-        if (npy->rank == 1 || !accept(c, ')')) { /* (5) is a number, not a shape */
+        if (npy->ndim == 1 || !accept(c, ')')) { /* (5) is a number, not a shape */
             return garbage(c, "',' or ')' in the shape");
         }
         break;
@@ -245,7 +245,7 @@ static bw_status parse_dictionary(cursor *c, bwi_npy *npy)
 bw_status bwi_npy_begin(bw_context *ctx, bwi_npy *npy, const unsigned char *bytes, size_t size, const char *where)
 {
     char found[BWI_QUOTE_SIZE];
-    *npy = (bwi_npy){.rank = 0};
+    *npy = (bwi_npy){.ndim = 0};
     if (size < BWI_NPY_PREFIX) {
         return bwi_fail(ctx, BW_DATA_LOSS, "%s: %zu bytes are too few for an npy array", where, size);
     }
@@ -280,14 +280,14 @@ bw_status bwi_npy_parse(bw_context *ctx, bwi_npy *npy, const unsigned char *byte
     /* An extent of 0 must not hide an overflow of the others: strides are made from them. */
     size_t span = bwi_dtype_size(npy->dtype);
     bool empty = false;
-    for (int i = 0; i < npy->rank; i++) {
+    for (int i = 0; i < npy->ndim; i++) {
         empty = empty || npy->shape[i] == 0;
         span = bwi_size_multiply(span, npy->shape[i] == 0 ? 1 : (size_t)npy->shape[i]);
     }
     if (span > SIZE_MAX / 4) {
         char shape[160];
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: shape %s is larger than memory can be", where,
-                        bwi_format_shape(shape, npy->rank, npy->shape));
+                        bwi_format_shape(shape, npy->ndim, npy->shape));
     }
     npy->bytes = empty ? 0 : span;
     return BW_OK;
@@ -296,8 +296,8 @@ bw_status bwi_npy_parse(bw_context *ctx, bwi_npy *npy, const unsigned char *byte
 void bwi_npy_strides(const bwi_npy *npy, int64_t *strides)
 {
     int64_t stride = (int64_t)bwi_dtype_size(npy->dtype);
-    for (int i = 0; i < npy->rank; i++) {
-        int axis = npy->fortran ? i : npy->rank - 1 - i;
+    for (int i = 0; i < npy->ndim; i++) {
+        int axis = npy->fortran ? i : npy->ndim - 1 - i;
         strides[axis] = stride;
         stride *= npy->shape[axis] ? npy->shape[axis] : 1;
     }

@@ -18,7 +18,7 @@ typedef struct reading {
     bw_context *ctx;
     const unsigned char *at;
     size_t left;
-    char *trouble;
+    char *error;
     bw_status status;
     png_struct *png;
     png_info *info;
@@ -31,8 +31,8 @@ typedef struct reading {
 static void on_error(png_struct *png, const char *message)
 {
     reading *r = png_get_error_ptr(png);
-    if (!r->trouble[0]) {
-        r->status = bwi_image_fail(r->trouble, BW_DATA_LOSS, "a damaged PNG file: %s", message);
+    if (!r->error[0]) {
+        r->status = bwi_image_fail(r->error, BW_DATA_LOSS, "a damaged PNG file: %s", message);
     }
     longjmp(r->back, 1);
 }
@@ -46,7 +46,7 @@ static void on_read(png_struct *png, unsigned char *to, size_t size)
 {
     reading *r = png_get_io_ptr(png);
     if (size > r->left) {
-        r->status = bwi_image_fail(r->trouble, BW_DATA_LOSS, "a PNG file that ends too early");
+        r->status = bwi_image_fail(r->error, BW_DATA_LOSS, "a PNG file that ends too early");
         longjmp(r->back, 1);
     }
     memcpy(to, r->at, size);
@@ -76,7 +76,7 @@ static void open_reading(reading *r)
     r->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, r, on_error, on_warning, r, allocate, release);
     r->info = r->png ? png_create_info_struct(r->png) : NULL;
     if (!r->info) {
-        r->status = bwi_image_fail(r->trouble, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
+        r->status = bwi_image_fail(r->error, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
     }
 }
 
@@ -101,7 +101,7 @@ static void look(reading *r)
     r->image = (bwi_picture){.height = png_get_image_height(r->png, r->info),
                              .width = png_get_image_width(r->png, r->info),
                              .channels = type & PNG_COLOR_MASK_COLOR ? 3 : 1};
-    r->status = bwi_image_check(&r->image, size, DENSEST, r->trouble);
+    r->status = bwi_image_check(&r->image, size, DENSEST, r->error);
 }
 
 static void prepare(reading *r)
@@ -122,13 +122,13 @@ static void read_passes(reading *r, bwi_canvas *canvas)
     size_t row = (size_t)(r->image.width * r->image.channels);
     size_t bytes = row * (size_t)r->image.height;
     if (bytes > IMAGE_MEMORY) {
-        r->status = bwi_image_fail(r->trouble, BW_INVALID_ARGUMENT, "an interlaced PNG file of %zu bytes; at most %zu are held",
+        r->status = bwi_image_fail(r->error, BW_INVALID_ARGUMENT, "an interlaced PNG file of %zu bytes; at most %zu are held",
                                    bytes, IMAGE_MEMORY);
         return;
     }
     r->memory = bwi_try_allocate(r->ctx, bytes, 1);
     if (!r->memory) {
-        r->status = bwi_image_fail(r->trouble, BW_RESOURCE_EXHAUSTED, "no memory for %zu bytes to decode it", bytes);
+        r->status = bwi_image_fail(r->error, BW_RESOURCE_EXHAUSTED, "no memory for %zu bytes to decode it", bytes);
         return;
     }
     for (int pass = 0; pass < r->passes; pass++) {
@@ -145,7 +145,7 @@ static void read_rows(reading *r, bwi_canvas *canvas)
 {
     r->memory = bwi_try_allocate(r->ctx, (size_t)(r->image.width * r->image.channels), 1);
     if (!r->memory) {
-        r->status = bwi_image_fail(r->trouble, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
+        r->status = bwi_image_fail(r->error, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
     }
     for (int64_t i = 0; i < r->image.height && r->status == BW_OK; i++) {
         png_read_row(r->png, r->memory, NULL);
@@ -171,9 +171,9 @@ static void decode(reading *r, bwi_canvas *canvas)
     }
 }
 
-bw_status bwi_png_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *trouble)
+bw_status bwi_png_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *error)
 {
-    reading r = {.ctx = ctx, .at = file, .left = size, .trouble = trouble};
+    reading r = {.ctx = ctx, .at = file, .left = size, .error = error};
     if (setjmp(r.back) == 0) {
         open_reading(&r);
         if (r.status == BW_OK) {
@@ -187,7 +187,7 @@ bw_status bwi_png_look(bw_context *ctx, const void *file, size_t size, bwi_pictu
 
 bw_status bwi_png_decode(bwi_canvas *canvas, const void *file, size_t size)
 {
-    reading r = {.ctx = canvas->ctx, .at = file, .left = size, .trouble = canvas->trouble};
+    reading r = {.ctx = canvas->ctx, .at = file, .left = size, .error = canvas->error};
     if (setjmp(r.back) == 0) {
         open_reading(&r);
         if (r.status == BW_OK) {

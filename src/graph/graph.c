@@ -9,7 +9,7 @@
 int64_t bwi_shape_count(const bwi_shape *shape)
 {
     int64_t count = 1;
-    for (int i = 0; i < shape->rank; i++) {
+    for (int i = 0; i < shape->ndim; i++) {
         if (__builtin_mul_overflow(count, shape->extent[i], &count)) {
             return INT64_MAX;
         }
@@ -19,22 +19,22 @@ int64_t bwi_shape_count(const bwi_shape *shape)
 
 bool bwi_shape_equal(const bwi_shape *a, const bwi_shape *b)
 {
-    return a->rank == b->rank && memcmp(a->extent, b->extent, (size_t)a->rank * sizeof a->extent[0]) == 0;
+    return a->ndim == b->ndim && memcmp(a->extent, b->extent, (size_t)a->ndim * sizeof a->extent[0]) == 0;
 }
 
 void bwi_shape_image(const bwi_shape *shape, int64_t *h, int64_t *w, int64_t *c)
 {
     *h = *w = *c = 1;
-    if (shape->rank == 0) {
+    if (shape->ndim == 0) {
         return;
     }
-    *c = shape->extent[shape->rank - 1];
-    if (shape->rank == 3) {
+    *c = shape->extent[shape->ndim - 1];
+    if (shape->ndim == 3) {
         *h = shape->extent[0];
         *w = shape->extent[1];
         return;
     }
-    for (int i = 0; i < shape->rank - 1; i++) {
+    for (int i = 0; i < shape->ndim - 1; i++) {
         *w *= shape->extent[i];
     }
 }
@@ -159,7 +159,7 @@ bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, con
     if (bwi_shape_count(&node->shape) > BWI_MOST_VALUES) {
         char text[160];
         bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "layer %s: an output of shape %s is more than %lld values", name,
-                       bwi_format_shape(text, node->shape.rank, node->shape.extent), (long long)BWI_MOST_VALUES);
+                       bwi_format_shape(text, node->shape.ndim, node->shape.extent), (long long)BWI_MOST_VALUES);
         release_node(ctx, node);
         return NULL;
     }
@@ -186,7 +186,7 @@ bwi_variable *bwi_graph_variable(bwi_graph *graph, const char *layer, const char
     if (bwi_shape_count(shape) > BWI_MOST_VALUES) {
         char text[160];
         return bwi_fail_build(ctx, BW_RESOURCE_EXHAUSTED, "variable %s/%s: a shape of %s is more than %lld values", layer, name,
-                              bwi_format_shape(text, shape->rank, shape->extent), (long long)BWI_MOST_VALUES);
+                              bwi_format_shape(text, shape->ndim, shape->extent), (long long)BWI_MOST_VALUES);
     }
     bwi_variable *variable = bwi_allocate(ctx, 1, sizeof *variable);
     if (!variable) {

@@ -17,8 +17,8 @@ typedef struct bwi_graph bwi_graph;
 
 /* The shape of one sample; images are height, width, channels. A scalar has rank 0. */
 typedef struct bwi_shape {
-    int rank;
-    int64_t extent[BW_MAX_RANK];
+    int ndim;
+    int64_t extent[BW_MAX_NDIM];
 } bwi_shape;
 
 /* No node or variable has more: sizes that are computed from them cannot overflow. */
@@ -36,8 +36,8 @@ void bwi_shape_image(const bwi_shape *shape, int64_t *h, int64_t *w, int64_t *c)
 typedef struct bwi_packing {
     int64_t count; /* floats stored */
     const void *object;
-    void (*pack)(const void *object, const float *plain, float *stored);
-    void (*unpack)(const void *object, const float *stored, float *plain);
+    void (*pack)(const void *object, const float *keras_order, float *stored);
+    void (*unpack)(const void *object, const float *stored, float *keras_order);
     void (*release)(const void *object); /* may be NULL */
 } bwi_packing;
 
@@ -143,7 +143,7 @@ typedef struct bwi_call {
     void *shared; /* the op's own buffer that `prologue` fills once per update */
 } bwi_call;
 
-enum { BWI_TROUBLE = 200 };
+enum { BWI_ERROR_TEXT = 200 };
 
 typedef struct bwi_tile bwi_tile;
 struct bwi_tile {
@@ -157,7 +157,7 @@ struct bwi_tile {
     uint64_t seed, update;
     bw_status (*gather)(const bwi_tile *tile, const bwi_call *input);
     void *user;
-    char *trouble; /* where a failing pass leaves a message of at most BWI_TROUBLE bytes; this worker's own */
+    char *error; /* where a failing pass leaves a message of at most BWI_ERROR_TEXT bytes; this worker's own */
 };
 
 static inline float *bwi_call_gradient(const bwi_call *call, const bwi_tile *tile, int variable)
@@ -193,12 +193,12 @@ typedef struct bwi_sink {
 } bwi_sink;
 
 /* A tile whose gradient waits for the update. */
-typedef struct bwi_waiting {
+typedef struct bwi_deferred_tile {
     const bwi_call *call;
     float *room;
-} bwi_waiting;
+} bwi_deferred_tile;
 
-enum { BWI_MOST_WAITING = 16 }; /* tiles */
+enum { BWI_MAX_DEFERRED = 16 }; /* tiles */
 
 /* What an op asks of the plan for one number of samples. */
 typedef struct bwi_prepare {
@@ -228,10 +228,10 @@ enum { BWI_READS_SRC = 1, BWI_READS_DST = 2, BWI_READS_WORKSPACE = 4 };
 
 /* Layouts: how an op treats the channel blocks of images. */
 typedef enum bwi_layout {
-    BWI_LAYOUT_PLAIN,   /* wants and gives channels-last */
-    BWI_LAYOUT_SAME,    /* any block; gives what it gets */
-    BWI_LAYOUT_FREE,    /* any block in, any block out: gives what its user wants */
-    BWI_LAYOUT_PREPARED /* asks its kernel: see `blocks` */
+    BWI_LAYOUT_CHANNELS_LAST, /* wants and gives channels-last */
+    BWI_LAYOUT_SAME,          /* any block; gives what it gets */
+    BWI_LAYOUT_FREE,          /* any block in, any block out: gives what its user wants */
+    BWI_LAYOUT_PREPARED       /* asks its kernel: see `blocks` */
 } bwi_layout;
 
 struct bwi_op {
@@ -272,10 +272,10 @@ struct bwi_op {
     /* A gradient that waits for the update and is never stored: floats that hold what it is made of for so many samples (0: it
      * does not wait); filling them gives a bound of its elements (NaN: something is not finite); a part of the sum over tiles (a
      * binary tree, as of lanes) goes block by block to `sink`. May be NULL. */
-    int64_t (*wait_floats)(const bw_node *node, int64_t samples);
-    double (*wait)(const bwi_call *call, float *room);
-    int64_t (*wait_parts)(const bw_node *node);
-    void (*wait_part)(const bwi_waiting *tiles, int count, int64_t part, const bwi_sink *sink);
+    int64_t (*deferred_floats)(const bw_node *node, int64_t samples);
+    double (*defer)(const bwi_call *call, float *room);
+    int64_t (*deferred_parts)(const bw_node *node);
+    void (*deferred_part)(const bwi_deferred_tile *tiles, int count, int64_t part, const bwi_sink *sink);
     int64_t (*group)(const bw_node *node); /* BWI_OP_GROUPS: samples of a group, a power of two: no tile is smaller */
 
     double (*flops)(const bw_node *node); /* multiply-adds times two of one forward sample; NULL: its elements */

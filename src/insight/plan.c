@@ -20,7 +20,7 @@ static const char *const item_names[BW_PLAN_ITEMS] = {
     [BW_PLAN_INPUT] = "input",
     [BW_PLAN_DATA] = "data",
     [BW_PLAN_STORE] = "store",
-    [BW_PLAN_BOOKS] = "books",
+    [BW_PLAN_BOOKKEEPING] = "bookkeeping",
 };
 
 const char *bw_plan_item_name(bw_plan_item item)
@@ -106,7 +106,7 @@ static bw_status open_rows(study *s)
             row = plan->row_count++ - 1;
             snprintf(plan->rows[row].name, sizeof plan->rows[row].name, "%s", node->name);
         }
-        plan->rows[row].facts.rank = node->shape.rank;
+        plan->rows[row].facts.ndim = node->shape.ndim;
         memcpy(plan->rows[row].facts.shape, node->shape.extent, sizeof node->shape.extent);
     }
     snprintf(plan->rows[plan->row_count - 1].name, sizeof plan->rows[0].name, "loss and metrics");
@@ -156,7 +156,7 @@ static void fill_items(const study *s)
     items[BW_PLAN_PARAMETERS] = bwi_session_parameter_bytes(&s->session);
     items[BW_PLAN_OPTIMIZER] = bwi_optimizer_bytes(s->session.training);
     items[BW_PLAN_DATA] = inner->items.data;
-    items[BW_PLAN_BOOKS] = inner->items.books + s->other_bytes;
+    items[BW_PLAN_BOOKKEEPING] = inner->items.bookkeeping + s->other_bytes;
     size_t lane = inner->items.lanes / (size_t)inner->own_lanes;
     items[BW_PLAN_GRADIENTS] = lane + inner->items.records;
     items[BW_PLAN_LANES] = inner->items.lanes - lane;
@@ -196,13 +196,13 @@ static void explain(const study *s, const bw_plan_options *options)
 {
     const bwi_plan *inner = s->inner;
     char *text = s->plan->reason;
-    if (inner->tile < inner->wished_tile || inner->workers < inner->wished_workers || inner->lanes < inner->wished_lanes) {
+    if (inner->tile < inner->requested_tile || inner->workers < inner->requested_workers || inner->lanes < inner->requested_lanes) {
         char budget[32];
         snprintf(text, BWI_REASON,
                  "for the budget of %s; without it the tile would be %lld, with %d lanes and %d workers (another tile or number "
                  "of lanes changes bits)",
-                 bwi_format_bytes(budget, s->plan->facts.budget), (long long)inner->wished_tile, inner->wished_lanes,
-                 inner->wished_workers);
+                 bwi_format_bytes(budget, s->plan->facts.budget), (long long)inner->requested_tile, inner->requested_lanes,
+                 inner->requested_workers);
     } else if (options->tile) {
         snprintf(text, BWI_REASON, "as asked for");
     } else {
@@ -289,7 +289,7 @@ static bw_status check(bw_context *ctx, const bw_model *model, const bw_dataset 
     if (options->epochs < 1) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "plan: expected at least 1 epoch, got %d", options->epochs);
     }
-    if (!dataset && !model->output_count && !model->by_calls && model->input_shape.rank < 0) {
+    if (!dataset && !model->output_count && !model->by_calls && model->input_shape.ndim < 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT,
                         "plan: the model's input is not known: begin it with input(...), e.g. input(28,28,1), or give data");
     }
@@ -306,15 +306,15 @@ static bw_status sketch_model(bw_model *model, const bw_dataset *dataset, bool *
     }
     if (x >= 0) {
         const bwi_field *field = bwi_dataset_field(dataset, x);
-        return bwi_model_sketch(model, field->rank, field->shape, connected);
+        return bwi_model_sketch(model, field->ndim, field->shape, connected);
     }
-    return bwi_model_sketch(model, model->input_shape.rank, model->input_shape.extent, connected);
+    return bwi_model_sketch(model, model->input_shape.ndim, model->input_shape.extent, connected);
 }
 
 static bw_status make(study *s, bw_dataset *dataset, int64_t batch, const bw_plan_options *options)
 {
     int64_t window = 0;
-    bool connected, declared = s->model->input_shape.rank >= 0;
+    bool connected, declared = s->model->input_shape.ndim >= 0;
     bw_status status = check(s->ctx, s->model, dataset, batch, options, &window);
     if (status != BW_OK) {
         return status;

@@ -24,10 +24,10 @@ static const char *shape_text(char text[SHAPE_TEXT], const bw_layer_memory *fact
 {
     int at = 0;
     text[0] = '\0';
-    for (int i = 0; i < facts->rank && at < SHAPE_TEXT - 24; i++) {
+    for (int i = 0; i < facts->ndim && at < SHAPE_TEXT - 24; i++) {
         at += snprintf(text + at, (size_t)(SHAPE_TEXT - at), "%s%lld", i ? "x" : "", (long long)facts->shape[i]);
     }
-    return facts->rank ? text : "1";
+    return facts->ndim ? text : "1";
 }
 
 /* "-" for nothing. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { MOST_FIELDS = 3 * BWI_MAX_ENDS, FIELD_NAME = 72 };
+enum { MOST_FIELDS = 3 * BWI_MAX_HEADS, FIELD_NAME = 72 };
 
 typedef struct sketch {
     bw_field fields[MOST_FIELDS];
@@ -14,14 +14,14 @@ typedef struct sketch {
 static void add(sketch *s, char role, const char *name, bw_dtype dtype, const bwi_shape *shape)
 {
     static const double nothing; /* fields must stand somewhere; nobody reads them */
-    if (s->count == MOST_FIELDS || shape->rank >= BW_MAX_RANK) {
+    if (s->count == MOST_FIELDS || shape->ndim >= BW_MAX_NDIM) {
         return;
     }
     bw_field *field = &s->fields[s->count];
     snprintf(s->names[s->count], FIELD_NAME, "%c%s%s", role, name[0] ? "_" : "", name);
-    *field = (bw_field){.name = s->names[s->count], .array = {.data = &nothing, .dtype = dtype, .rank = shape->rank + 1}};
+    *field = (bw_field){.name = s->names[s->count], .array = {.data = &nothing, .dtype = dtype, .ndim = shape->ndim + 1}};
     field->array.shape[0] = 1;
-    memcpy(field->array.shape + 1, shape->extent, (size_t)shape->rank * sizeof shape->extent[0]);
+    memcpy(field->array.shape + 1, shape->extent, (size_t)shape->ndim * sizeof shape->extent[0]);
     s->count++;
 }
 
@@ -72,7 +72,7 @@ static void add_targets(sketch *s, const bw_model *model)
         const bwi_loss_row *row = chosen_loss(t, name, k);
         bool classes = row ? row->target == BW_I32 : !!bwi_logits_of(output);
         bwi_shape shape = output->shape;
-        shape.rank -= classes && shape.rank > 0; /* class numbers: one for each distribution */
+        shape.ndim -= classes && shape.ndim > 0; /* class numbers: one for each distribution */
         if (!known(s, 'y', model->output_count > 1 ? name : "")) {
             add(s, 'y', model->output_count > 1 ? name : "", classes ? BW_I32 : BW_F32, &shape);
         }

@@ -1,6 +1,6 @@
 /*
  * kernel: numbers in, numbers out. Each hand-written kernel exists once as source and is compiled for AVX-512,
- * AVX2 and plain C (kernels_avx512.c, kernels_avx2.c, kernels_plain.c); the table of the best set is chosen at
+ * AVX2 and plain C (kernels_avx512.c, kernels_avx2.c, kernels_portable.c); the table of the best set is chosen at
  * run time. reference.c holds the slow, obvious version that tests compare with. kernel/onednn is the only folder
  * that includes oneDNN.
  *
@@ -28,9 +28,9 @@ static inline int64_t bwi_image_floats(const bwi_image *i)
 }
 
 /* A window that slides over an image: pooling. */
-typedef struct bwi_window {
+typedef struct bwi_pool_window {
     int64_t h, w, stride_h, stride_w, pad_top, pad_left;
-} bwi_window;
+} bwi_pool_window;
 
 /* A convolution with stride 1, bias and ReLU, and 2x2/2 max pooling without padding behind it: x is the convolution's input
  * (conv_pool: channels-last, winograd: blocks of 16), y what pooling gives, in any block. */
@@ -41,7 +41,7 @@ typedef struct bwi_conv_pool {
 
 /* A kernel of weights that slides over an image; dilation 1: none, as Keras counts. */
 typedef struct bwi_depthwise {
-    bwi_window window;
+    bwi_pool_window window;
     int64_t dilation_h, dilation_w;
 } bwi_depthwise;
 
@@ -71,7 +71,7 @@ typedef enum bwi_activation {
 enum { BWI_FETCHED = 2 };
 
 struct bwi_kernels {
-    const char *name; /* "avx512", "avx2", "plain" */
+    const char *name; /* "avx512", "avx2", "portable" */
     int64_t block;    /* the channel block that suits: 16, 8 or 4 */
 
     /* Dense: y[n][out] = x[n][in] * w + bias. Weights are packed (see bwi_dense_pack). bias may be NULL. */
@@ -83,11 +83,11 @@ struct bwi_kernels {
 
     /* Parts of these passes, with the same bits, for layers in panels with 16 inputs or more: outputs from ... to - 1 (multiples of a panel, or `out`), and
      * inputs from ... to - 1 (multiples of 16, or `in` if that is one). */
-    void (*dense_forward_range)(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *x, const float *w,
-                                const float *bias, float *y);
-    void (*dense_backward_data_range)(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *dy, const float *w,
-                                      float *dx);
-    /* The weights' gradient by blocks of a panel: x and dy of n samples are laid out in `room` (bwi_dense_room floats) first, which
+    void (*dense_forward_part)(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *x, const float *w,
+                               const float *bias, float *y);
+    void (*dense_backward_data_part)(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *dy, const float *w,
+                                     float *dx);
+    /* The weights' gradient by blocks of a panel: x and dy of n samples are laid out in `room` (bwi_dense_staging floats) first, which
      * gives a bound of what any element of the gradient can be; NaN: something is not finite. A block has rows `first` to
      * first + rows - 1 of a panel (`first` is a multiple of 8), the bias a panel's outputs (zero beyond `out`). Meanwhile as many
      * floats as a block has are fetched to the nearest cache from each address of `ahead`, unless it is NULL. */
@@ -112,14 +112,15 @@ struct bwi_kernels {
     /* Max pooling: y, and which element won (the first of equals, as Keras's gradient on ties goes to the first),
      * as one byte each in window order, where y has that element (255: the window lies in the padding). The output has its
      * own block. `which` may be NULL (inference). A NaN in a window becomes the output. */
-    void (*maxpool_forward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window, const float *x, float *y,
-                            unsigned char *which);
-    void (*maxpool_backward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window, const float *dy,
+    void (*maxpool_forward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_pool_window *window, const float *x,
+                            float *y, unsigned char *which);
+    void (*maxpool_backward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_pool_window *window, const float *dy,
                              const unsigned char *which, float *dx);
 
     /* Average pooling: the mean of those elements of a window that lie inside the image. */
-    void (*avgpool_forward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window, const float *x, float *y);
-    void (*avgpool_backward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window, const float *dy,
+    void (*avgpool_forward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_pool_window *window, const float *x,
+                            float *y);
+    void (*avgpool_backward)(const bwi_image *x_image, const bwi_image *y_image, const bwi_pool_window *window, const float *dy,
                              float *dx);
     /* The largest of each channel over all positions of a sample (y is 1x1), a NaN before all; backward divides the
      * difference equally among the elements that are the largest, as Keras does. */
@@ -211,7 +212,7 @@ struct bwi_kernels {
 /* The table for this context: its instruction_set, else $BATCHWISE_ISA, else the best this CPU runs. NULL and a
  * message if that set is unknown or not to be had here. Also limits oneDNN to it. */
 const bwi_kernels *bwi_kernels_of(bw_context *ctx);
-/* The table "avx512", "avx2" or "plain"; NULL if unknown or not to be had on this CPU. */
+/* The table "avx512", "avx2" or "portable"; NULL if unknown or not to be had on this CPU. */
 const bwi_kernels *bwi_kernels_by_name(const char *name);
 extern const bwi_kernels bwi_kernels_reference; /* reference.c */
 
@@ -219,7 +220,7 @@ extern const bwi_kernels bwi_kernels_reference; /* reference.c */
  * [out/32][in][32] otherwise (zeros in the last panel's rest). */
 int64_t bwi_dense_packed_count(int64_t in, int64_t out);
 int64_t bwi_dense_panel(int64_t out); /* outputs of a panel; 0: no panels */
-int64_t bwi_dense_room(int64_t n, int64_t in, int64_t out);
+int64_t bwi_dense_staging(int64_t n, int64_t in, int64_t out);
 void bwi_dense_pack(int64_t in, int64_t out, const float *weights, float *packed);
 void bwi_dense_unpack(int64_t in, int64_t out, const float *packed, float *weights);
 

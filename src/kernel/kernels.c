@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const bwi_kernels bwi_kernels_avx512; /* kernels_avx512.c */
-extern const bwi_kernels bwi_kernels_avx2;   /* kernels_avx2.c */
-extern const bwi_kernels bwi_kernels_plain;  /* kernels_plain.c */
+extern const bwi_kernels bwi_kernels_avx512;   /* kernels_avx512.c */
+extern const bwi_kernels bwi_kernels_avx2;     /* kernels_avx2.c */
+extern const bwi_kernels bwi_kernels_portable; /* kernels_portable.c */
 
 #if defined(__x86_64__)
 static bool has_avx512(void)
@@ -38,7 +38,7 @@ static const struct {
     {&bwi_kernels_avx512, has_avx512},
     {&bwi_kernels_avx2, has_avx2},
 #endif
-    {&bwi_kernels_plain, has_plain},
+    {&bwi_kernels_portable, has_plain},
 };
 
 static const bwi_kernels *best(void)

@@ -25,7 +25,7 @@ int64_t bwi_dense_panel(int64_t out)
     return out <= BWI_DENSE_NARROW ? 0 : BWI_DENSE_PANEL;
 }
 
-int64_t bwi_dense_room(int64_t n, int64_t in, int64_t out)
+int64_t bwi_dense_staging(int64_t n, int64_t in, int64_t out)
 {
     int64_t high = (n + BWI_DENSE_ROOM - 1) / BWI_DENSE_ROOM * BWI_DENSE_ROOM;
     int64_t wide = (in + BWI_DENSE_ROOM - 1) / BWI_DENSE_ROOM * BWI_DENSE_ROOM;

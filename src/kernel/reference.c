@@ -22,8 +22,8 @@ static int64_t weight_at(int64_t in, int64_t out, int64_t i, int64_t o)
     return (o / BWI_DENSE_PANEL * in + i) * BWI_DENSE_PANEL + o % BWI_DENSE_PANEL;
 }
 
-static void dense_forward_range(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *x, const float *w,
-                                const float *bias, float *y)
+static void dense_forward_part(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *x, const float *w,
+                               const float *bias, float *y)
 {
     for (int64_t r = 0; r < n; r++) {
         for (int64_t o = from; o < to; o++) {
@@ -36,8 +36,8 @@ static void dense_forward_range(int64_t n, int64_t in, int64_t out, int64_t from
     }
 }
 
-static void dense_backward_data_range(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *dy, const float *w,
-                                      float *dx)
+static void dense_backward_data_part(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *dy, const float *w,
+                                     float *dx)
 {
     for (int64_t r = 0; r < n; r++) {
         for (int64_t i = from; i < to; i++) {
@@ -52,12 +52,12 @@ static void dense_backward_data_range(int64_t n, int64_t in, int64_t out, int64_
 
 static void dense_forward(int64_t n, int64_t in, int64_t out, const float *x, const float *w, const float *bias, float *y)
 {
-    dense_forward_range(n, in, out, 0, out, x, w, bias, y);
+    dense_forward_part(n, in, out, 0, out, x, w, bias, y);
 }
 
 static void dense_backward_data(int64_t n, int64_t in, int64_t out, const float *dy, const float *w, float *dx)
 {
-    dense_backward_data_range(n, in, out, 0, in, dy, w, dx);
+    dense_backward_data_part(n, in, out, 0, in, dy, w, dx);
 }
 
 static void dense_backward_weights(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *dw, float *db,
@@ -450,8 +450,8 @@ const bwi_kernels bwi_kernels_reference = {
     .dense_forward = dense_forward,
     .dense_backward_data = dense_backward_data,
     .dense_backward_weights = dense_backward_weights,
-    .dense_forward_range = dense_forward_range,
-    .dense_backward_data_range = dense_backward_data_range,
+    .dense_forward_part = dense_forward_part,
+    .dense_backward_data_part = dense_backward_data_part,
     .dense_gradient_pack = dense_gradient_pack,
     .dense_gradient_block = dense_gradient_block,
     .dense_gradient_bias = dense_gradient_bias,

@@ -137,7 +137,7 @@ const bwi_layer_row bwi_layer_elu = {"ELU", "elu", "elu", elu_arguments, SLOPE_C
 enum { SHARED_AXES, ALPHA_INITIALIZER, ALPHA_REGULARIZER, PRELU_COUNT };
 
 static const bwi_argument prelu_arguments[PRELU_COUNT] = {
-    [SHARED_AXES] = {"shared_axes", NULL, BWI_INTS, "", -BW_MAX_RANK, BW_MAX_RANK, NULL},
+    [SHARED_AXES] = {"shared_axes", NULL, BWI_INTS, "", -BW_MAX_NDIM, BW_MAX_NDIM, NULL},
     [ALPHA_INITIALIZER] = {"alpha_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},
     [ALPHA_REGULARIZER] = {"alpha_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},
 };
@@ -150,7 +150,7 @@ static bw_node *build_prelu(const bwi_layer *layer, bwi_graph *graph, bw_node *c
     bwi_shape shape = x->shape;
     for (int i = 0; i < shared->count; i++) {
         int axis;
-        if (!bwi_layer_axis(graph, layer, SHARED_AXES, shared->integers[i], shape.rank, &axis)) {
+        if (!bwi_layer_axis(graph, layer, SHARED_AXES, shared->integers[i], shape.ndim, &axis)) {
             return NULL;
         }
         shape.extent[axis] = 1;
@@ -168,17 +168,17 @@ const bwi_layer_row bwi_layer_prelu = {
 enum { AXIS, SOFTMAX_COUNT };
 
 static const bwi_argument softmax_arguments[SOFTMAX_COUNT] = {
-    [AXIS] = {"axis", NULL, BWI_INT, "-1", -BW_MAX_RANK, BW_MAX_RANK, NULL}};
+    [AXIS] = {"axis", NULL, BWI_INT, "-1", -BW_MAX_NDIM, BW_MAX_NDIM, NULL}};
 
 static bw_node *build_softmax(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;
     bwi_axis_attributes a;
     bw_node *x = inputs[0];
-    if (!bwi_layer_axis(graph, layer, AXIS, layer->values[AXIS].integer, x->shape.rank, &a.axis)) {
+    if (!bwi_layer_axis(graph, layer, AXIS, layer->values[AXIS].integer, x->shape.ndim, &a.axis)) {
         return NULL;
     }
-    if (a.axis == x->shape.rank - 1) {
+    if (a.axis == x->shape.ndim - 1) {
         return bwi_activation_add(graph, layer->name, x, "softmax");
     }
     return bwi_graph_add(graph, &bwi_op_softmax_axis, layer->name, &a, sizeof a, &x, 1, NULL, 0);

@@ -13,8 +13,8 @@ static bool broadcast(const char *name, bw_node **a, bw_node **b)
     if (!bwi_shape_broadcast(&(*a)->shape, &(*b)->shape, &shape)) {
         char first[160], second[160];
         bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "%s: shapes %s and %s do not fit", name,
-                       bwi_format_shape(first, (*a)->shape.rank, (*a)->shape.extent),
-                       bwi_format_shape(second, (*b)->shape.rank, (*b)->shape.extent));
+                       bwi_format_shape(first, (*a)->shape.ndim, (*a)->shape.extent),
+                       bwi_format_shape(second, (*b)->shape.ndim, (*b)->shape.extent));
         return false;
     }
     *a = bwi_op_broadcast_to(graph, name, *a, &shape);
@@ -123,13 +123,13 @@ bw_node *bw_affine(bw_node *x, double scale, double offset)
 /* The axis from 0; -1 for all of them; false (a builder's failure) if there is no such axis. */
 static bool find_axis(const bw_node *x, int axis, const char *name, int *found)
 {
-    *found = axis == BW_ALL ? -1 : axis < 0 ? axis + x->shape.rank : axis;
-    if (axis == BW_ALL || (*found >= 0 && *found < x->shape.rank)) {
+    *found = axis == BW_ALL ? -1 : axis < 0 ? axis + x->shape.ndim : axis;
+    if (axis == BW_ALL || (*found >= 0 && *found < x->shape.ndim)) {
         return true;
     }
     char shape[160];
     bwi_fail_build(x->graph->ctx, BW_INVALID_ARGUMENT, "%s: there is no axis %d in %s", name, axis,
-                   bwi_format_shape(shape, x->shape.rank, x->shape.extent));
+                   bwi_format_shape(shape, x->shape.ndim, x->shape.extent));
     return false;
 }
 
@@ -163,10 +163,10 @@ bw_node *bw_matmul(bw_node *a, bw_node *b)
     if (!a || !b) {
         return NULL;
     }
-    if (a->shape.rank != 2 || b->shape.rank != 2 || a->graph != b->graph) {
+    if (a->shape.ndim != 2 || b->shape.ndim != 2 || a->graph != b->graph) {
         return bwi_fail_build(a->graph->ctx, BW_INVALID_ARGUMENT,
-                              "matmul: expected two matrices a sample of one model, got ranks %d and %d", a->shape.rank,
-                              b->shape.rank);
+                              "matmul: expected two matrices a sample of one model, got ranks %d and %d", a->shape.ndim,
+                              b->shape.ndim);
     }
     bwi_dot_attributes attributes = {.axis = {1, 0}};
     return bwi_graph_add(a->graph, &bwi_op_dot, "matmul", &attributes, sizeof attributes, (bw_node *[]){a, b}, 2, NULL, 0);
@@ -175,7 +175,7 @@ bw_node *bw_matmul(bw_node *a, bw_node *b)
 bw_node *bw_slice(bw_node *x, int axis, int64_t first, int64_t count)
 {
     bwi_slice_attributes attributes = {.start = first, .count = count};
-    if (!x || !find_axis(x, axis == BW_ALL ? BW_MAX_RANK : axis, "slice", &attributes.axis)) {
+    if (!x || !find_axis(x, axis == BW_ALL ? BW_MAX_NDIM : axis, "slice", &attributes.axis)) {
         return NULL;
     }
     return bwi_graph_add(x->graph, &bwi_op_slice, "slice", &attributes, sizeof attributes, &x, 1, NULL, 0);

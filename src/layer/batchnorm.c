@@ -19,7 +19,7 @@ enum {
 };
 
 static const bwi_argument arguments[COUNT] = {
-    [AXIS] = {"axis", NULL, BWI_INT, "-1", -BW_MAX_RANK, BW_MAX_RANK, NULL},
+    [AXIS] = {"axis", NULL, BWI_INT, "-1", -BW_MAX_NDIM, BW_MAX_NDIM, NULL},
     [MOMENTUM] = {"momentum", NULL, BWI_FLOAT, "0.99", 0, 1, NULL},
     [EPSILON] = {"epsilon", NULL, BWI_FLOAT, "0.001", 0, 1e9, NULL},
     [CENTER] = {"center", NULL, BWI_BOOL, "true", 0, 0, NULL},
@@ -54,19 +54,19 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: ghost: expected a power of two, got %lld", layer->name,
                               (long long)a.ghost);
     }
-    if (x->shape.rank < 1) {
+    if (x->shape.ndim < 1) {
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected at least one axis, got a single number a sample",
                               layer->name);
     }
-    if (!bwi_layer_axis(graph, layer, AXIS, v[AXIS].integer, x->shape.rank, &axis)) {
+    if (!bwi_layer_axis(graph, layer, AXIS, v[AXIS].integer, x->shape.ndim, &axis)) {
         return NULL;
     }
-    if (axis != x->shape.rank - 1) {
+    if (axis != x->shape.ndim - 1) {
         return bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: axis: expected the last axis (-1 or %d), got %lld",
-                              layer->name, x->shape.rank, (long long)v[AXIS].integer);
+                              layer->name, x->shape.ndim, (long long)v[AXIS].integer);
     }
     int64_t channels = x->shape.extent[axis];
-    bwi_shape shape = {.rank = 1, .extent = {channels}};
+    bwi_shape shape = {.ndim = 1, .extent = {channels}};
     bwi_variable *variables[4];
     int count = 0;
     if (a.scale) {

@@ -133,30 +133,30 @@ static bw_status initialize(bw_model *model, uint64_t seed)
     return status;
 }
 
-static bw_status read_shape(bw_model *model, int rank, const int64_t *shape)
+static bw_status read_shape(bw_model *model, int ndim, const int64_t *shape)
 {
     bw_context *ctx = model->ctx;
-    if (rank == 0 && !shape) {
+    if (ndim == 0 && !shape) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the shape of the input is not known: begin the expression with input(...)");
     }
-    if (rank < 0 || rank >= BW_MAX_RANK || (!shape && rank > 0)) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "input shape: expected a rank from 0 to %d, got %d", BW_MAX_RANK - 1, rank);
+    if (ndim < 0 || ndim >= BW_MAX_NDIM || (!shape && ndim > 0)) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "input shape: expected a rank from 0 to %d, got %d", BW_MAX_NDIM - 1, ndim);
     }
-    bwi_shape given = {.rank = rank};
+    bwi_shape given = {.ndim = ndim};
     int64_t total = 1;
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < ndim; i++) {
         given.extent[i] = shape[i];
         if (shape[i] < 1 || __builtin_mul_overflow(total, shape[i], &total) || total > BWI_MOST_VALUES) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "input shape: extent %d is %lld", i, (long long)shape[i]);
         }
     }
-    if (model->input_shape.rank < 0) {
+    if (model->input_shape.ndim < 0) {
         model->input_shape = given;
     } else if (bwi_shape_count(&given) != bwi_shape_count(&model->input_shape)) {
         char expected[160], found[160];
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the model's input is %s, the data's samples are %s",
-                        bwi_format_shape(expected, model->input_shape.rank, model->input_shape.extent),
-                        bwi_format_shape(found, rank, shape));
+                        bwi_format_shape(expected, model->input_shape.ndim, model->input_shape.extent),
+                        bwi_format_shape(found, ndim, shape));
     }
     return BW_OK;
 }
@@ -177,13 +177,13 @@ void bwi_model_disconnect(bw_model *model, bool declared)
 {
     bwi_graph_free(&model->graph);
     model->input_count = model->output_count = 0;
-    model->input_shape.rank = declared ? model->input_shape.rank : -1;
+    model->input_shape.ndim = declared ? model->input_shape.ndim : -1;
 }
 
-bw_status bwi_model_connect(bw_model *model, int rank, const int64_t *shape)
+bw_status bwi_model_connect(bw_model *model, int ndim, const int64_t *shape)
 {
-    bool declared = model->input_shape.rank >= 0;
-    bw_status status = declared && !shape && rank == 0 ? BW_OK : read_shape(model, rank, shape);
+    bool declared = model->input_shape.ndim >= 0;
+    bw_status status = declared && !shape && ndim == 0 ? BW_OK : read_shape(model, ndim, shape);
     if (status == BW_OK) {
         status = build_nodes(model);
     }
@@ -193,18 +193,18 @@ bw_status bwi_model_connect(bw_model *model, int rank, const int64_t *shape)
     return status;
 }
 
-bw_status bwi_model_sketch(bw_model *model, int rank, const int64_t *shape, bool *connected)
+bw_status bwi_model_sketch(bw_model *model, int ndim, const int64_t *shape, bool *connected)
 {
     bw_status status = model->by_calls ? check_ends(model) : BW_OK;
     *connected = !model->by_calls && model->output_count == 0;
     if (status == BW_OK && *connected) {
-        status = bwi_model_connect(model, rank, shape);
+        status = bwi_model_connect(model, ndim, shape);
         *connected = status == BW_OK;
     }
     return status == BW_OK ? pack(model) : status;
 }
 
-bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t seed)
+bw_status bw_build(bw_model *model, int ndim, const int64_t *shape, uint64_t seed)
 {
     if (!model) {
         return BW_INVALID_ARGUMENT;
@@ -216,7 +216,7 @@ bw_status bw_build(bw_model *model, int rank, const int64_t *shape, uint64_t see
     if (bwi_model_built(model)) {
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the model is built already");
     }
-    status = model->by_calls ? check_ends(model) : model->output_count ? BW_OK : bwi_model_connect(model, rank, shape);
+    status = model->by_calls ? check_ends(model) : model->output_count ? BW_OK : bwi_model_connect(model, ndim, shape);
     if (status == BW_OK) {
         status = initialize(model, seed);
     }

@@ -19,10 +19,10 @@ bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, cons
     return true;
 }
 
-bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int rank, int argument, const int64_t *standard, int64_t pair[2])
+bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int argument, const int64_t *standard, int64_t pair[2])
 {
     const bwi_argument_value *v = &layer->values[argument];
-    if (rank == 3) {
+    if (ndim == 3) {
         return bwi_layer_pair(graph, layer, argument, standard, pair);
     }
     if (v->count != 1 && (v->count || !standard)) {
@@ -35,15 +35,15 @@ bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int rank, int arg
     return true;
 }
 
-bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x, int rank)
+bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x, int ndim)
 {
     char text[160];
-    if (x->shape.rank != rank) {
+    if (x->shape.ndim != ndim) {
         bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected %s, got %s", layer->name,
-                       rank == 2 ? "a sequence (length, channels)" : "an image (height, width, channels)",
-                       bwi_format_shape(text, x->shape.rank, x->shape.extent));
+                       ndim == 2 ? "a sequence (length, channels)" : "an image (height, width, channels)",
+                       bwi_format_shape(text, x->shape.ndim, x->shape.extent));
     }
-    return x->shape.rank == rank;
+    return x->shape.ndim == ndim;
 }
 
 bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape,
@@ -58,12 +58,12 @@ bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const
     return variable;
 }
 
-bool bwi_layer_axis(bwi_graph *graph, const bwi_layer *layer, int argument, int64_t axis, int rank, int *result)
+bool bwi_layer_axis(bwi_graph *graph, const bwi_layer *layer, int argument, int64_t axis, int ndim, int *result)
 {
-    int64_t own = axis < 0 ? axis + rank : axis - 1;
-    if (own < 0 || own >= rank) {
+    int64_t own = axis < 0 ? axis + ndim : axis - 1;
+    if (own < 0 || own >= ndim) {
         bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: %s: expected an axis from 1 to %d or from -%d to -1, got %lld",
-                       layer->name, layer->row->arguments[argument].name, rank, rank, (long long)axis);
+                       layer->name, layer->row->arguments[argument].name, ndim, ndim, (long long)axis);
         return false;
     }
     *result = (int)own;

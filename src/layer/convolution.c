@@ -51,13 +51,13 @@ static const places conv_places = {
     ACTIVATION,         STRIDES,         PADDING, DILATION_RATE, USE_BIAS, KERNEL_INITIALIZER, BIAS_INITIALIZER,
     KERNEL_REGULARIZER, BIAS_REGULARIZER};
 
-static bool read_sizes(bwi_graph *graph, const bwi_layer *layer, int rank, int kernel_size, const places *at,
+static bool read_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int kernel_size, const places *at,
                        bwi_conv2d_attributes *a)
 {
     const char *padding = layer->values[at->padding].text;
-    if (!bwi_layer_sizes(graph, layer, rank, kernel_size, NULL, a->kernel) ||
-        !bwi_layer_sizes(graph, layer, rank, at->strides, NULL, a->strides) ||
-        !bwi_layer_sizes(graph, layer, rank, at->dilation, NULL, a->dilation)) {
+    if (!bwi_layer_sizes(graph, layer, ndim, kernel_size, NULL, a->kernel) ||
+        !bwi_layer_sizes(graph, layer, ndim, at->strides, NULL, a->strides) ||
+        !bwi_layer_sizes(graph, layer, ndim, at->dilation, NULL, a->dilation)) {
         return false;
     }
     a->same = padding[0] == 's';
@@ -91,11 +91,11 @@ static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, const bwi_op 
                          const bwi_shape *kernel, const places *at)
 {
     const bwi_argument_value *v = layer->values;
-    bwi_shape bias = {.rank = 1, .extent = {a->filters}};
+    bwi_shape bias = {.ndim = 1, .extent = {a->filters}};
     int64_t field = a->kernel[0] * a->kernel[1];
     bwi_variable *variables[2] = {bwi_layer_variable(graph, layer, "kernel", kernel, at->kernel_initializer, at->kernel_regularizer,
-                                                     field * kernel->extent[kernel->rank - 2],
-                                                     field * kernel->extent[kernel->rank - 1])};
+                                                     field * kernel->extent[kernel->ndim - 2],
+                                                     field * kernel->extent[kernel->ndim - 1])};
     int count = 1;
     if (v[at->use_bias].flag) {
         variables[count++] =
@@ -106,21 +106,21 @@ static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, const bwi_op 
     return bwi_activation_add(graph, layer->name, node, v[at->activation].text);
 }
 
-static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int rank)
+static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim)
 {
     bwi_conv2d_attributes a = {.filters = layer->values[FILTERS].integer, .groups = layer->values[GROUPS].integer};
-    if (!bwi_layer_expect(graph, layer, x, rank) || !read_sizes(graph, layer, rank, KERNEL_SIZE, &conv_places, &a)) {
+    if (!bwi_layer_expect(graph, layer, x, ndim) || !read_sizes(graph, layer, ndim, KERNEL_SIZE, &conv_places, &a)) {
         return NULL;
     }
-    int64_t channels = x->shape.extent[rank - 1];
+    int64_t channels = x->shape.extent[ndim - 1];
     if (channels % a.groups || a.filters % a.groups) {
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT,
                               "layer %s: %lld channels and %lld filters do not divide into %lld groups", layer->name,
                               (long long)channels, (long long)a.filters, (long long)a.groups);
     }
-    bwi_shape line = {.rank = 3, .extent = {a.kernel[1], channels / a.groups, a.filters}};
-    bwi_shape image = {.rank = 4, .extent = {a.kernel[0], a.kernel[1], channels / a.groups, a.filters}};
-    return convolve(layer, graph, &bwi_op_conv2d, x, &a, rank == 2 ? &line : &image, &conv_places);
+    bwi_shape line = {.ndim = 3, .extent = {a.kernel[1], channels / a.groups, a.filters}};
+    bwi_shape image = {.ndim = 4, .extent = {a.kernel[0], a.kernel[1], channels / a.groups, a.filters}};
+    return convolve(layer, graph, &bwi_op_conv2d, x, &a, ndim == 2 ? &line : &image, &conv_places);
 }
 
 static bw_node *build_line(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
@@ -184,7 +184,7 @@ static bw_node *build_depthwise(const bwi_layer *layer, bwi_graph *graph, bw_nod
     int64_t channels = x->shape.extent[2], multiplier = layer->values[D_DEPTH_MULTIPLIER].integer;
     a.groups = channels;
     a.filters = channels * multiplier;
-    bwi_shape kernel = {.rank = 4, .extent = {a.kernel[0], a.kernel[1], channels, multiplier}};
+    bwi_shape kernel = {.ndim = 4, .extent = {a.kernel[0], a.kernel[1], channels, multiplier}};
     /* oneDNN's gradient of the weights of large or dilated depthwise kernels is 15 times slower than its other passes. */
     bool large = a.kernel[0] > 3 || a.kernel[1] > 3 || a.dilation[0] > 1 || a.dilation[1] > 1;
     const bwi_op *op = multiplier == 1 && large ? &bwi_op_depthwise : &bwi_op_conv2d;

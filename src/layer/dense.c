@@ -17,13 +17,13 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
 {
     (void)input_count;
     bw_node *x = inputs[0];
-    if (x->shape.rank < 1) {
+    if (x->shape.ndim < 1) {
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected at least one axis, got a single number a sample",
                               layer->name);
     }
     bwi_dense_attributes a = {.units = layer->values[UNITS].integer};
-    int64_t in = x->shape.extent[x->shape.rank - 1];
-    bwi_shape kernel = {.rank = 2, .extent = {in, a.units}}, bias = {.rank = 1, .extent = {a.units}};
+    int64_t in = x->shape.extent[x->shape.ndim - 1];
+    bwi_shape kernel = {.ndim = 2, .extent = {in, a.units}}, bias = {.ndim = 1, .extent = {a.units}};
     bwi_variable *variables[2] = {
         bwi_layer_variable(graph, layer, "kernel", &kernel, KERNEL_INITIALIZER, KERNEL_REGULARIZER, in, a.units)};
     int count = 1;

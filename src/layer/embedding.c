@@ -21,7 +21,7 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *
     bw_node *x = inputs[0];
     const bwi_argument_value *v = layer->values;
     int64_t rows = v[INPUT_DIM].integer, width = v[OUTPUT_DIM].integer;
-    bwi_shape shape = {.rank = 2, .extent = {rows, width}};
+    bwi_shape shape = {.ndim = 2, .extent = {rows, width}};
     bwi_variable *table = bwi_layer_variable(graph, layer, "embeddings", &shape, INITIALIZER, REGULARIZER, rows, width);
     bw_node *mask = v[MASK_ZERO].flag ? bwi_graph_add(graph, &bwi_op_index_mask, layer->name, NULL, 0, &x, 1, NULL, 0) : NULL;
     bw_node *node = bwi_graph_add(graph, &bwi_op_embedding, layer->name, NULL, 0, &x, 1, &table, 1);

@@ -10,22 +10,22 @@ static bw_node *without_positions(const bwi_layer *layer, bwi_graph *graph, bw_n
     if (!pooled || layer->values[KEEPDIMS].flag) {
         return pooled;
     }
-    bwi_reshape_attributes flat = {.shape = {.rank = -1}};
+    bwi_reshape_attributes flat = {.shape = {.ndim = -1}};
     return bwi_graph_add(graph, &bwi_op_reshape, layer->name, &flat, sizeof flat, &pooled, 1, NULL, 0);
 }
 
-static bw_node *build_max(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int rank)
+static bw_node *build_max(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim)
 {
-    if (!bwi_layer_expect(graph, layer, x, rank)) {
+    if (!bwi_layer_expect(graph, layer, x, ndim)) {
         return NULL;
     }
     return without_positions(layer, graph, bwi_graph_add(graph, &bwi_op_global_maxpool, layer->name, NULL, 0, &x, 1, NULL, 0));
 }
 
 /* The mean over one window, which is all of the image. */
-static bw_node *build_average(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int rank)
+static bw_node *build_average(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim)
 {
-    if (!bwi_layer_expect(graph, layer, x, rank)) {
+    if (!bwi_layer_expect(graph, layer, x, ndim)) {
         return NULL;
     }
     bwi_pool2d_attributes a = {.same = false};
@@ -53,7 +53,7 @@ static bw_node *build_masked(const bwi_layer *layer, bwi_graph *graph, bw_node *
 {
     bw_node *both[2] = {x, x->mask};
     bw_node *node = bwi_graph_add(graph, &bwi_op_masked_average, layer->name, NULL, 0, both, 2, NULL, 0);
-    bwi_reshape_attributes kept = {.shape = {.rank = 2, .extent = {1, x->shape.extent[1]}}};
+    bwi_reshape_attributes kept = {.shape = {.ndim = 2, .extent = {1, x->shape.extent[1]}}};
     return node && layer->values[KEEPDIMS].flag
                ? bwi_graph_add(graph, &bwi_op_reshape, layer->name, &kept, sizeof kept, &node, 1, NULL, 0)
                : node;

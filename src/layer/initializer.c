@@ -157,12 +157,12 @@ static void fans(const bwi_variable *variable, double *in, double *out)
     const bwi_shape *shape = &variable->shape;
     *in = (double)variable->fan_in;
     *out = (double)variable->fan_out;
-    if (*in > 0 || *out > 0 || shape->rank == 0) {
+    if (*in > 0 || *out > 0 || shape->ndim == 0) {
         return;
     }
-    *out = (double)shape->extent[shape->rank - 1];
-    *in = shape->rank > 1 ? (double)shape->extent[shape->rank - 2] : *out;
-    for (int i = 0; i < shape->rank - 2; i++) {
+    *out = (double)shape->extent[shape->ndim - 1];
+    *in = shape->ndim > 1 ? (double)shape->extent[shape->ndim - 2] : *out;
+    for (int i = 0; i < shape->ndim - 2; i++) {
         *in *= (double)shape->extent[i];
         *out *= (double)shape->extent[i];
     }
@@ -250,13 +250,13 @@ static bw_status refuse_shape(const draw *d, const char *name, const char *expec
     char text[160];
     const bwi_shape *shape = &d->variable->shape;
     return bwi_fail(d->ctx, BW_INVALID_ARGUMENT, "%s: %s: expected %s, got a variable of shape %s", d->variable->name, name,
-                    expected, bwi_format_shape(text, shape->rank, shape->extent));
+                    expected, bwi_format_shape(text, shape->ndim, shape->extent));
 }
 
 static bw_status identity(const draw *d)
 {
     const bwi_shape *shape = &d->variable->shape;
-    if (shape->rank != 2) {
+    if (shape->ndim != 2) {
         return refuse_shape(d, "identity", "a matrix");
     }
     fill_constant(d, 0);
@@ -306,10 +306,10 @@ static void orthogonalize(int64_t vectors, int64_t length, double *q)
 static bw_status orthogonal(const draw *d)
 {
     const bwi_shape *shape = &d->variable->shape;
-    if (shape->rank < 2) {
+    if (shape->ndim < 2) {
         return refuse_shape(d, "orthogonal", "at least two axes");
     }
-    int64_t columns = shape->extent[shape->rank - 1], rows = d->count / columns;
+    int64_t columns = shape->extent[shape->ndim - 1], rows = d->count / columns;
     int64_t vectors = rows < columns ? rows : columns, length = rows < columns ? columns : rows;
     double *q = bwi_allocate(d->ctx, (size_t)d->count, sizeof *q);
     if (!q) {

@@ -50,7 +50,7 @@ typedef struct bwi_argument {
     const char *choices;  /* words allowed, separated by blanks; NULL: any */
 } bwi_argument;
 
-enum { BWI_TEXT_BYTES = 128, BWI_MAX_INTS = BW_MAX_RANK };
+enum { BWI_TEXT_BYTES = 128, BWI_MAX_INTS = BW_MAX_NDIM };
 
 typedef struct bwi_argument_value {
     bool given;
@@ -129,7 +129,7 @@ bw_status bwi_regularizer_read(bw_context *ctx, bwi_variable *variable, const ch
 
 /* ---- Models ---- */
 
-enum { BWI_MAX_ENDS = 16 };
+enum { BWI_MAX_HEADS = 16 };
 
 /* One use of a layer, or an input of the model: what nodes do not tell, since a layer may do nothing or be folded into another. */
 typedef struct bwi_use {
@@ -152,10 +152,10 @@ struct bw_model {
     bool initialized;      /* variables have values */
     bwi_shape input_shape; /* rank -1: from the data */
     bwi_graph graph;
-    bw_node *inputs[BWI_MAX_ENDS], *outputs[BWI_MAX_ENDS];
+    bw_node *inputs[BWI_MAX_HEADS], *outputs[BWI_MAX_HEADS];
     int input_count, output_count;
-    bw_node *losses[BWI_MAX_ENDS]; /* of the user's own, by calls */
-    char output_names[BWI_MAX_ENDS][64], loss_names[BWI_MAX_ENDS][64];
+    bw_node *losses[BWI_MAX_HEADS]; /* of the user's own, by calls */
+    char output_names[BWI_MAX_HEADS][64], loss_names[BWI_MAX_HEADS][64];
     int loss_count;
     char *expression; /* what bw_model_expression lends; NULL: none yet */
     void *training;   /* what train keeps with the model */
@@ -173,11 +173,11 @@ int bwi_model_add_layer(bw_model *model, const char *text, const char *name);
 /* Uses a layer, again if it was used before, on what other uses give. The new use, or -1 as a builder. */
 int bwi_model_use(bw_model *model, int layer, const int *uses, int count);
 /* The nodes and variables, without values, of a model from an expression; bw_build goes on from there. */
-bw_status bwi_model_connect(bw_model *model, int rank, const int64_t *shape);
+bw_status bwi_model_connect(bw_model *model, int ndim, const int64_t *shape);
 /* Back to a list of layers; `declared`: the input's shape is part of the expression. */
 void bwi_model_disconnect(bw_model *model, bool declared);
 /* Nodes and packed variables of a model that may not be built yet, for a look at its sizes. `connected`: this call made the nodes,
  * bwi_model_disconnect takes them away. */
-bw_status bwi_model_sketch(bw_model *model, int rank, const int64_t *shape, bool *connected);
+bw_status bwi_model_sketch(bw_model *model, int ndim, const int64_t *shape, bool *connected);
 
 #endif

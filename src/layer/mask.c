@@ -24,8 +24,8 @@ static bool join(const bwi_layer *layer, bwi_graph *graph, bw_node *const *input
 static bool fits(const bw_node *mask, const bw_node *node)
 {
     bwi_shape shape = node->shape;
-    shape.rank--;
-    return shape.rank >= 0 && bwi_shape_equal(&shape, &mask->shape);
+    shape.ndim--;
+    return shape.ndim >= 0 && bwi_shape_equal(&shape, &mask->shape);
 }
 
 static bw_node *pass_on(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count, bw_node *node)

@@ -24,8 +24,8 @@ static bool align(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inpu
         char a[160], b[160];
         if (!bwi_shape_broadcast(&shape, &inputs[k]->shape, &both)) {
             bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: shapes %s and %s do not broadcast", layer->name,
-                           bwi_format_shape(a, shape.rank, shape.extent),
-                           bwi_format_shape(b, inputs[k]->shape.rank, inputs[k]->shape.extent));
+                           bwi_format_shape(a, shape.ndim, shape.extent),
+                           bwi_format_shape(b, inputs[k]->shape.ndim, inputs[k]->shape.extent));
             return false;
         }
         shape = both;
@@ -115,13 +115,13 @@ const bwi_layer_row bwi_layer_minimum = {
 enum { AXIS, CONCATENATE_COUNT };
 
 static const bwi_argument concatenate_arguments[CONCATENATE_COUNT] = {
-    [AXIS] = {"axis", NULL, BWI_INT, "-1", -BW_MAX_RANK, BW_MAX_RANK, NULL}};
+    [AXIS] = {"axis", NULL, BWI_INT, "-1", -BW_MAX_NDIM, BW_MAX_NDIM, NULL}};
 
 static bw_node *build_concatenate(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count)
 {
     bwi_axis_attributes a;
     if (!expect(layer, graph, count, 2, BWI_MAX_POINTS) ||
-        !bwi_layer_axis(graph, layer, AXIS, layer->values[AXIS].integer, inputs[0]->shape.rank, &a.axis)) {
+        !bwi_layer_axis(graph, layer, AXIS, layer->values[AXIS].integer, inputs[0]->shape.ndim, &a.axis)) {
         return NULL;
     }
     return bwi_graph_add(graph, &bwi_op_concatenate, layer->name, &a, sizeof a, inputs, count, NULL, 0);
@@ -140,7 +140,7 @@ const bwi_layer_row bwi_layer_concatenate = {"Concatenate",
 enum { AXES, NORMALIZE, DOT_COUNT };
 
 static const bwi_argument dot_arguments[DOT_COUNT] = {
-    [AXES] = {"axes", NULL, BWI_INTS, NULL, -BW_MAX_RANK, BW_MAX_RANK, NULL},
+    [AXES] = {"axes", NULL, BWI_INTS, NULL, -BW_MAX_NDIM, BW_MAX_NDIM, NULL},
     [NORMALIZE] = {"normalize", NULL, BWI_BOOL, "false", 0, 0, NULL},
 };
 
@@ -158,7 +158,7 @@ static bw_node *build_dot(const bwi_layer *layer, bwi_graph *graph, bw_node *con
     bw_node *sides[2];
     for (int k = 0; k < 2; k++) {
         sides[k] = inputs[k];
-        if (!bwi_layer_axis(graph, layer, AXES, axes->integers[k % axes->count], sides[k]->shape.rank, &a.axis[k])) {
+        if (!bwi_layer_axis(graph, layer, AXES, axes->integers[k % axes->count], sides[k]->shape.ndim, &a.axis[k])) {
             return NULL;
         }
         if (layer->values[NORMALIZE].flag) {

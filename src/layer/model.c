@@ -35,12 +35,12 @@ static bw_status read_input(bw_model *model, const bwi_term *term)
     bwi_term list = {.items = term->items, .count = term->count, .column = term->column};
     bwi_term one = {.items = &list, .count = 1, .column = term->column};
     bw_status status = bwi_arguments_read(model->ctx, "model: input", &one, &extents, 1, &value);
-    if (status == BW_OK && (value.count < 1 || value.count >= BW_MAX_RANK)) {
+    if (status == BW_OK && (value.count < 1 || value.count >= BW_MAX_NDIM)) {
         status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: column %d: input: expected 1 to %d extents, got %d",
-                          term->column, BW_MAX_RANK - 1, value.count);
+                          term->column, BW_MAX_NDIM - 1, value.count);
     }
     if (status == BW_OK) {
-        model->input_shape.rank = value.count;
+        model->input_shape.ndim = value.count;
         memcpy(model->input_shape.extent, value.integers, sizeof value.integers);
     }
     return status;
@@ -264,7 +264,7 @@ bw_model *bwi_model_open(bw_context *ctx)
     bw_model *model = bwi_own(ctx, sizeof *model, destroy);
     if (model) {
         model->ctx = model->graph.ctx = ctx;
-        model->input_shape.rank = -1;
+        model->input_shape.ndim = -1;
     }
     return model;
 }

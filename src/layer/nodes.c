@@ -39,19 +39,19 @@ static bool grow_uses(bw_model *model)
 
 /* ---- Ends ---- */
 
-static bw_node *add_field(bw_model *model, int role, const char *name, bw_dtype dtype, int rank, const int64_t *shape)
+static bw_node *add_field(bw_model *model, int role, const char *name, bw_dtype dtype, int ndim, const int64_t *shape)
 {
     static const char *const kinds[] = {"input", "target"};
-    bwi_input_attributes a = {.role = role, .dtype = dtype, .shape = {.rank = rank}};
+    bwi_input_attributes a = {.role = role, .dtype = dtype, .shape = {.ndim = ndim}};
     if (!model->by_calls || model->initialized) {
         return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "%s %s: the model %s", kinds[role], name,
                               model->by_calls ? "is in use already" : "was made from an expression");
     }
-    if ((dtype != BW_F32 && dtype != BW_I32) || rank < 0 || rank >= BW_MAX_RANK || (rank > 0 && !shape)) {
+    if ((dtype != BW_F32 && dtype != BW_I32) || ndim < 0 || ndim >= BW_MAX_NDIM || (ndim > 0 && !shape)) {
         return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "%s %s: expected float32 or int32 and a rank from 0 to %d",
-                              kinds[role], name, BW_MAX_RANK - 1);
+                              kinds[role], name, BW_MAX_NDIM - 1);
     }
-    for (int i = 0; i < rank; i++) {
+    for (int i = 0; i < ndim; i++) {
         a.shape.extent[i] = shape[i];
         if (shape[i] < 1) {
             return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "%s %s: extent %d is %lld", kinds[role], name, i,
@@ -62,15 +62,15 @@ static bw_node *add_field(bw_model *model, int role, const char *name, bw_dtype 
     return bwi_graph_add(&model->graph, &bwi_op_input, name[0] ? name : kinds[role], &a, sizeof a, NULL, 0, NULL, 0);
 }
 
-bw_node *bw_input(bw_model *model, const char *name, bw_dtype dtype, int rank, const int64_t *shape)
+bw_node *bw_input(bw_model *model, const char *name, bw_dtype dtype, int ndim, const int64_t *shape)
 {
     if (!model) {
         return NULL;
     }
-    if (model->input_count == BWI_MAX_ENDS) {
-        return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "input %s: a model has at most %d inputs", name, BWI_MAX_ENDS);
+    if (model->input_count == BWI_MAX_HEADS) {
+        return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "input %s: a model has at most %d inputs", name, BWI_MAX_HEADS);
     }
-    bw_node *node = grow_uses(model) ? add_field(model, 0, name ? name : "", dtype, rank, shape) : NULL;
+    bw_node *node = grow_uses(model) ? add_field(model, 0, name ? name : "", dtype, ndim, shape) : NULL;
     if (node) {
         model->inputs[model->input_count++] = node;
         model->uses[model->use_count++] = (bwi_use){.layer = -1, .node = node};
@@ -78,9 +78,9 @@ bw_node *bw_input(bw_model *model, const char *name, bw_dtype dtype, int rank, c
     return node;
 }
 
-bw_node *bw_target(bw_model *model, const char *name, bw_dtype dtype, int rank, const int64_t *shape)
+bw_node *bw_target(bw_model *model, const char *name, bw_dtype dtype, int ndim, const int64_t *shape)
 {
-    return model ? add_field(model, 1, name ? name : "", dtype, rank, shape) : NULL;
+    return model ? add_field(model, 1, name ? name : "", dtype, ndim, shape) : NULL;
 }
 
 /* What bw_output and bw_add_loss ask of a node. */
@@ -91,8 +91,8 @@ static bw_status begin_end(bw_node *node, const char *kind, int count)
     if (status == BW_OK && model->initialized) {
         status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "%s: the model is in use already", kind);
     }
-    if (status == BW_OK && count == BWI_MAX_ENDS) {
-        status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "%s: a model has at most %d", kind, BWI_MAX_ENDS);
+    if (status == BW_OK && count == BWI_MAX_HEADS) {
+        status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "%s: a model has at most %d", kind, BWI_MAX_HEADS);
     }
     return status;
 }
@@ -122,7 +122,7 @@ bw_status bw_add_loss(bw_node *loss, const char *name)
     if (status == BW_OK && bwi_shape_count(&loss->shape) != 1) {
         char shape[160];
         status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "loss %s: expected one number a sample, got %s",
-                          name ? name : loss->name, bwi_format_shape(shape, loss->shape.rank, loss->shape.extent));
+                          name ? name : loss->name, bwi_format_shape(shape, loss->shape.ndim, loss->shape.extent));
     }
     if (status == BW_OK) {
         snprintf(model->loss_names[model->loss_count], sizeof model->loss_names[0], "%s", name && name[0] ? name : loss->name);
@@ -292,18 +292,18 @@ bw_node *bw_activation(bw_node *x, const char *name)
     return x && name ? bwi_activation_add(x->graph, name, x, name) : NULL;
 }
 
-bw_node *bw_reshape(bw_node *x, int rank, const int64_t *shape)
+bw_node *bw_reshape(bw_node *x, int ndim, const int64_t *shape)
 {
     if (!x) {
         return NULL;
     }
-    if (rank < 0 || rank >= BW_MAX_RANK || (rank > 0 && !shape)) {
-        return bwi_fail_build(x->graph->ctx, BW_INVALID_ARGUMENT, "reshape: expected a rank from 0 to %d, got %d", BW_MAX_RANK - 1,
-                              rank);
+    if (ndim < 0 || ndim >= BW_MAX_NDIM || (ndim > 0 && !shape)) {
+        return bwi_fail_build(x->graph->ctx, BW_INVALID_ARGUMENT, "reshape: expected a rank from 0 to %d, got %d", BW_MAX_NDIM - 1,
+                              ndim);
     }
-    bwi_reshape_attributes a = {.shape = {.rank = rank}};
-    if (rank) {
-        memcpy(a.shape.extent, shape, (size_t)rank * sizeof *shape);
+    bwi_reshape_attributes a = {.shape = {.ndim = ndim}};
+    if (ndim) {
+        memcpy(a.shape.extent, shape, (size_t)ndim * sizeof *shape);
     }
     return bwi_graph_add(x->graph, &bwi_op_reshape, "reshape", &a, sizeof a, &x, 1, NULL, 0);
 }

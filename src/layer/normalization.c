@@ -19,7 +19,7 @@ enum {
 };
 
 static const bwi_argument layernorm_arguments[LAYERNORM_COUNT] = {
-    [AXIS] = {"axis", NULL, BWI_INTS, "-1", -BW_MAX_RANK, BW_MAX_RANK, NULL},
+    [AXIS] = {"axis", NULL, BWI_INTS, "-1", -BW_MAX_NDIM, BW_MAX_NDIM, NULL},
     [EPSILON] = {"epsilon", NULL, BWI_FLOAT, "0.001", 0, 1e9, NULL},
     [CENTER] = {"center", NULL, BWI_BOOL, "true", 0, 0, NULL},
     [SCALE] = {"scale", NULL, BWI_BOOL, "true", 0, 0, NULL},
@@ -36,7 +36,7 @@ static bool read_axes(bwi_graph *graph, const bwi_layer *layer, const bwi_shape 
     const bwi_argument_value *v = &layer->values[AXIS];
     for (int i = 0; i < v->count; i++) {
         int axis;
-        if (!bwi_layer_axis(graph, layer, AXIS, v->integers[i], shape->rank, &axis)) {
+        if (!bwi_layer_axis(graph, layer, AXIS, v->integers[i], shape->ndim, &axis)) {
             return false;
         }
         named[axis] = true;
@@ -47,24 +47,24 @@ static bool read_axes(bwi_graph *graph, const bwi_layer *layer, const bwi_shape 
 /* The named axes, which must be the last ones. */
 static int last_axes(bwi_graph *graph, const bwi_layer *layer, const bwi_shape *in, bwi_shape *shape)
 {
-    bool named[BW_MAX_RANK] = {false};
+    bool named[BW_MAX_NDIM] = {false};
     if (!read_axes(graph, layer, in, named)) {
         return 0;
     }
-    *shape = (bwi_shape){.rank = 0};
+    *shape = (bwi_shape){.ndim = 0};
     bool gap = false;
-    for (int i = 0; i < in->rank; i++) {
-        gap = gap || (shape->rank && !named[i]);
+    for (int i = 0; i < in->ndim; i++) {
+        gap = gap || (shape->ndim && !named[i]);
         if (named[i]) {
-            shape->extent[shape->rank++] = in->extent[i];
+            shape->extent[shape->ndim++] = in->extent[i];
         }
     }
-    if (!shape->rank || gap) {
+    if (!shape->ndim || gap) {
         bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: axis: expected the last axes of the input, without gaps",
                        layer->name);
         return 0;
     }
-    return shape->rank;
+    return shape->ndim;
 }
 
 static bw_node *build_layernorm(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
@@ -126,7 +126,7 @@ const bwi_layer_row bwi_layer_rescaling = {"Rescaling",     "rescaling",     "re
 enum { MEAN = AXIS + 1, VARIANCE, INVERT, NORMALIZATION_COUNT };
 
 static const bwi_argument normalization_arguments[NORMALIZATION_COUNT] = {
-    [AXIS] = {"axis", NULL, BWI_INTS, "-1", -BW_MAX_RANK, BW_MAX_RANK, NULL},
+    [AXIS] = {"axis", NULL, BWI_INTS, "-1", -BW_MAX_NDIM, BW_MAX_NDIM, NULL},
     [MEAN] = {"mean", NULL, BWI_FLOAT, "", 0, 0, NULL},
     [VARIANCE] = {"variance", NULL, BWI_FLOAT, "", 0, 1e300, NULL},
     [INVERT] = {"invert", NULL, BWI_BOOL, "false", 0, 0, NULL},
@@ -147,7 +147,7 @@ static bw_node *build_normalization(const bwi_layer *layer, bwi_graph *graph, bw
     (void)input_count;
     const bwi_argument_value *v = layer->values;
     bw_node *x = inputs[0];
-    bool named[BW_MAX_RANK] = {false};
+    bool named[BW_MAX_NDIM] = {false};
     if (v[MEAN].given != v[VARIANCE].given) {
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected both mean and variance or neither, got %s only",
                               layer->name, v[MEAN].given ? "mean" : "variance");
@@ -159,11 +159,11 @@ static bw_node *build_normalization(const bwi_layer *layer, bwi_graph *graph, bw
         return normalize_by_numbers(layer, graph, x);
     }
     bwi_normalization_attributes a = {.spread = x->shape, .invert = v[INVERT].flag};
-    bwi_shape shape = {.rank = 0}, single = {.rank = 0};
-    for (int i = 0; i < x->shape.rank; i++) {
+    bwi_shape shape = {.ndim = 0}, single = {.ndim = 0};
+    for (int i = 0; i < x->shape.ndim; i++) {
         a.spread.extent[i] = named[i] ? x->shape.extent[i] : 1;
         if (named[i]) {
-            shape.extent[shape.rank++] = x->shape.extent[i];
+            shape.extent[shape.ndim++] = x->shape.extent[i];
         }
     }
     bwi_variable *variables[] = {bwi_graph_variable(graph, layer->name, "mean", &shape, false, "zeros", 0, 0),

@@ -11,11 +11,11 @@ enum { POOL_SIZE, STRIDES, PADDING, COUNT };
 static const bwi_argument max_arguments[COUNT] = {ARGUMENTS("2")};
 static const bwi_argument average_arguments[COUNT] = {ARGUMENTS(NULL)};
 
-static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int rank, const bwi_op *op)
+static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim, const bwi_op *op)
 {
     bwi_pool2d_attributes a = {.same = layer->values[PADDING].text[0] == 's'};
-    if (!bwi_layer_expect(graph, layer, x, rank) || !bwi_layer_sizes(graph, layer, rank, POOL_SIZE, NULL, a.window) ||
-        !bwi_layer_sizes(graph, layer, rank, STRIDES, a.window, a.strides)) {
+    if (!bwi_layer_expect(graph, layer, x, ndim) || !bwi_layer_sizes(graph, layer, ndim, POOL_SIZE, NULL, a.window) ||
+        !bwi_layer_sizes(graph, layer, ndim, STRIDES, a.window, a.strides)) {
         return NULL;
     }
     return bwi_graph_add(graph, op, layer->name, &a, sizeof a, &x, 1, NULL, 0);

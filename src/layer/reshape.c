@@ -5,7 +5,7 @@ static bw_node *build_flatten(const bwi_layer *layer, bwi_graph *graph, bw_node 
 {
     (void)input_count;
     bw_node *x = inputs[0];
-    bwi_reshape_attributes a = {.shape = {.rank = -1}};
+    bwi_reshape_attributes a = {.shape = {.ndim = -1}};
     return bwi_graph_add(graph, &bwi_op_reshape, layer->name, &a, sizeof a, &x, 1, NULL, 0);
 }
 
@@ -38,12 +38,12 @@ static bw_node *build_reshape(const bwi_layer *layer, bwi_graph *graph, bw_node 
     int open;
     int64_t count = bwi_shape_count(&x->shape), given = given_elements(v, &open);
     bool fits = given > 0 && (open < 0 ? count == given : count % given == 0);
-    if (v->count < 1 || v->count >= BW_MAX_RANK || !fits) {
+    if (v->count < 1 || v->count >= BW_MAX_NDIM || !fits) {
         char from[160], to[160];
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: target_shape: cannot reshape %s into %s", layer->name,
-                              bwi_format_shape(from, x->shape.rank, x->shape.extent), bwi_format_shape(to, v->count, v->integers));
+                              bwi_format_shape(from, x->shape.ndim, x->shape.extent), bwi_format_shape(to, v->count, v->integers));
     }
-    bwi_reshape_attributes a = {.shape = {.rank = v->count}};
+    bwi_reshape_attributes a = {.shape = {.ndim = v->count}};
     for (int i = 0; i < v->count; i++) {
         a.shape.extent[i] = i == open ? count / given : v->integers[i];
     }
@@ -54,14 +54,14 @@ const bwi_layer_row bwi_layer_reshape = {"Reshape", "reshape", "reshape", reshap
 
 enum { DIMS, DIMS_COUNT };
 
-static const bwi_argument permute_arguments[DIMS_COUNT] = {[DIMS] = {"dims", NULL, BWI_INTS, NULL, 1, BW_MAX_RANK, NULL}};
+static const bwi_argument permute_arguments[DIMS_COUNT] = {[DIMS] = {"dims", NULL, BWI_INTS, NULL, 1, BW_MAX_NDIM, NULL}};
 
 static bw_node *build_permute(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;
     bw_node *x = inputs[0];
     const bwi_argument_value *v = &layer->values[DIMS];
-    bwi_permute_attributes a = {.rank = v->count};
+    bwi_permute_attributes a = {.ndim = v->count};
     for (int i = 0; i < v->count; i++) {
         a.axes[i] = (int)v->integers[i] - 1; /* Keras's axis 0 is the batch */
     }

@@ -19,12 +19,12 @@ extern const bwi_layer_row bwi_layer_embedding;
 bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, const int64_t *standard, int64_t pair[2]);
 /* Sizes along the height and the width of an image (rank 3), as bwi_layer_pair, or along the length of a sequence (rank 2),
  * which is one number: its height's is 1. */
-bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int rank, int argument, const int64_t *standard, int64_t pair[2]);
+bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int argument, const int64_t *standard, int64_t pair[2]);
 /* False, and a message, unless x is a sequence (rank 2: length, channels) or an image (rank 3). */
-bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x, int rank);
+bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x, int ndim);
 /* An axis as Keras counts them (the batch is 0, negative from the end) as one of the sample's, from 0. False, and a message, if
  * there is none. */
-bool bwi_layer_axis(bwi_graph *graph, const bwi_layer *layer, int argument, int64_t axis, int rank, int *result);
+bool bwi_layer_axis(bwi_graph *graph, const bwi_layer *layer, int argument, int64_t axis, int ndim, int *result);
 /* A variable whose initializer and regularizer (may be -1: none) are arguments of the layer. NULL as a builder. */
 bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape,
                                  int initializer, int regularizer, int64_t fan_in, int64_t fan_out);

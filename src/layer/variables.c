@@ -25,8 +25,8 @@ int bw_variable_shape(const bw_model *model, int index, int64_t *shape)
     if (!variable) {
         return -1;
     }
-    memcpy(shape, variable->shape.extent, (size_t)variable->shape.rank * sizeof *shape);
-    return variable->shape.rank;
+    memcpy(shape, variable->shape.extent, (size_t)variable->shape.ndim * sizeof *shape);
+    return variable->shape.ndim;
 }
 
 static bw_status check_variable(const bw_model *model, int index, size_t count)

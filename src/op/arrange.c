@@ -16,8 +16,8 @@ static bw_status broadcast_shape(bwi_graph *graph, bw_node *node)
     bw_status status = bwi_shape_like_input(graph, node);
     if (status == BW_OK && (!bwi_shape_broadcast(&node->shape, &a->shape, &both) || !bwi_shape_equal(&both, &a->shape))) {
         status = bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: values of shape %s cannot be repeated to shape %s",
-                          node->name, bwi_format_shape(from, node->shape.rank, node->shape.extent),
-                          bwi_format_shape(to, a->shape.rank, a->shape.extent));
+                          node->name, bwi_format_shape(from, node->shape.ndim, node->shape.extent),
+                          bwi_format_shape(to, a->shape.ndim, a->shape.extent));
     }
     node->shape = a->shape;
     return status;
@@ -72,7 +72,7 @@ static bw_status broadcast_backward(const bwi_call *call, const bwi_tile *tile)
 }
 
 const bwi_op bwi_op_broadcast = {.name = "broadcast",
-                                 .layout = BWI_LAYOUT_PLAIN,
+                                 .layout = BWI_LAYOUT_CHANNELS_LAST,
                                  .shape = broadcast_shape,
                                  .prepare = broadcast_prepare,
                                  .forward = broadcast_forward,
@@ -87,9 +87,9 @@ static bw_status slice_shape(bwi_graph *graph, bw_node *node)
     if (status != BW_OK) {
         return status;
     }
-    if (a->axis < 0 || a->axis >= node->shape.rank) {
+    if (a->axis < 0 || a->axis >= node->shape.ndim) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: slice: there is no axis %d among %d", node->name, a->axis,
-                        node->shape.rank);
+                        node->shape.ndim);
     }
     int64_t extent = node->shape.extent[a->axis];
     if (a->start < 0 || a->count < 1 || a->start > extent || a->count > extent - a->start) {
@@ -129,8 +129,11 @@ static bw_status slice_backward(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-const bwi_op bwi_op_slice = {
-    .name = "slice", .layout = BWI_LAYOUT_PLAIN, .shape = slice_shape, .forward = slice_forward, .backward = slice_backward};
+const bwi_op bwi_op_slice = {.name = "slice",
+                             .layout = BWI_LAYOUT_CHANNELS_LAST,
+                             .shape = slice_shape,
+                             .forward = slice_forward,
+                             .backward = slice_backward};
 
 /* ---- concatenate ---- */
 
@@ -143,7 +146,7 @@ static int axis_of(const bw_node *node)
 static bool fits(const bwi_shape *shape, const bwi_shape *other, int axis)
 {
     bwi_shape alike = *other;
-    if (alike.rank == shape->rank) {
+    if (alike.ndim == shape->ndim) {
         alike.extent[axis] = shape->extent[axis];
     }
     return bwi_shape_equal(&alike, shape);
@@ -153,9 +156,9 @@ static bw_status concatenate_shape(bwi_graph *graph, bw_node *node)
 {
     bw_status status = bwi_shape_like_input(graph, node);
     int axis = axis_of(node);
-    if (status == BW_OK && (axis < 0 || axis >= node->shape.rank)) {
+    if (status == BW_OK && (axis < 0 || axis >= node->shape.ndim)) {
         status = bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: concatenate: there is no axis %d among %d", node->name, axis,
-                          node->shape.rank);
+                          node->shape.ndim);
     }
     for (int k = 1; k < node->inputs && status == BW_OK; k++) {
         const bw_node *other = node->input[k];
@@ -164,8 +167,8 @@ static bw_status concatenate_shape(bwi_graph *graph, bw_node *node)
             status = bwi_fail(
                 graph->ctx, BW_INVALID_ARGUMENT,
                 "layer %s: concatenate: expected shapes that differ along axis %d only (the batch is axis 0), got %s and %s",
-                node->name, axis + 1, bwi_format_shape(a, node->input[0]->shape.rank, node->input[0]->shape.extent),
-                bwi_format_shape(b, other->shape.rank, other->shape.extent));
+                node->name, axis + 1, bwi_format_shape(a, node->input[0]->shape.ndim, node->input[0]->shape.extent),
+                bwi_format_shape(b, other->shape.ndim, other->shape.extent));
         } else if (__builtin_add_overflow(node->shape.extent[axis], other->shape.extent[axis], &node->shape.extent[axis])) {
             status = bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: concatenate: too many values", node->name);
         }
@@ -209,7 +212,7 @@ static bw_status concatenate_backward(const bwi_call *call, const bwi_tile *tile
 }
 
 const bwi_op bwi_op_concatenate = {.name = "concatenate",
-                                   .layout = BWI_LAYOUT_PLAIN,
+                                   .layout = BWI_LAYOUT_CHANNELS_LAST,
                                    .shape = concatenate_shape,
                                    .forward = concatenate_forward,
                                    .backward = concatenate_backward};

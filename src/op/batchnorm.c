@@ -19,7 +19,7 @@ enum { A, B, D, BACKWARD_ROWS };
 
 static int64_t channels_of(const bw_node *node)
 {
-    return node->shape.extent[node->shape.rank - 1];
+    return node->shape.extent[node->shape.ndim - 1];
 }
 
 static float *row(float *statistics, const bw_node *node, int which)
@@ -45,7 +45,7 @@ static int moving_of(const bw_node *node)
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     node->shape = node->input[0]->shape;
-    if (node->shape.rank < 1) {
+    if (node->shape.ndim < 1) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected at least one axis, got a single number a sample",
                         node->name);
     }

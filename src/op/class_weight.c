@@ -11,14 +11,14 @@
 static int64_t width_of(const bw_node *node)
 {
     const bw_node *target = node->input[0];
-    return target->dtype == BW_I32 || target->shape.rank == 0 ? 1 : target->shape.extent[target->shape.rank - 1];
+    return target->dtype == BW_I32 || target->shape.ndim == 0 ? 1 : target->shape.extent[target->shape.ndim - 1];
 }
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     node->shape = node->input[0]->shape;
-    if (node->input[0]->dtype != BW_I32 && node->shape.rank > 0) {
-        node->shape.rank--;
+    if (node->input[0]->dtype != BW_I32 && node->shape.ndim > 0) {
+        node->shape.ndim--;
     }
     if (node->inputs > 1) {
         int64_t rows = bwi_shape_count(&node->shape), weights = bwi_shape_count(&node->input[1]->shape);
@@ -26,7 +26,7 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
         if (weights != 1 && rows != 1 && weights != rows) {
             return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT,
                             "class_weight: expected one sample weight or %lld, one for each target, got %s", (long long)rows,
-                            bwi_format_shape(found, node->input[1]->shape.rank, node->input[1]->shape.extent));
+                            bwi_format_shape(found, node->input[1]->shape.ndim, node->input[1]->shape.extent));
         }
         node->shape = weights > rows ? node->input[1]->shape : node->shape;
     }
@@ -78,7 +78,7 @@ static bw_status inference(const bwi_call *call, const bwi_tile *tile)
 
 const bwi_op bwi_op_class_weight = {.name = "class_weight",
                                     .flags = BWI_OP_NO_GRADIENT,
-                                    .layout = BWI_LAYOUT_PLAIN,
+                                    .layout = BWI_LAYOUT_CHANNELS_LAST,
                                     .shape = shape,
                                     .forward = forward,
                                     .inference = inference};

@@ -21,8 +21,8 @@ bw_status bwi_shape_like_inputs(bwi_graph *graph, bw_node *node)
         char a[160], b[160];
         if (other->dtype != BW_F32 || !bwi_shape_equal(&other->shape, &node->shape)) {
             status = bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: %s: expected inputs of one shape, got %s and %s (%s)",
-                              node->name, node->op->name, bwi_format_shape(a, node->shape.rank, node->shape.extent),
-                              bwi_format_shape(b, other->shape.rank, other->shape.extent), bwi_dtype_name(other->dtype));
+                              node->name, node->op->name, bwi_format_shape(a, node->shape.ndim, node->shape.extent),
+                              bwi_format_shape(b, other->shape.ndim, other->shape.extent), bwi_dtype_name(other->dtype));
         }
     }
     return status;
@@ -54,7 +54,7 @@ void bwi_call_add_gradient(const bwi_call *call, const bwi_tile *tile, int varia
 bwi_around bwi_shape_around(const bwi_shape *shape, int axis)
 {
     bwi_around around = {.outer = 1, .extent = shape->extent[axis], .inner = 1};
-    for (int i = 0; i < shape->rank; i++) {
+    for (int i = 0; i < shape->ndim; i++) {
         around.outer *= i < axis ? shape->extent[i] : 1;
         around.inner *= i > axis ? shape->extent[i] : 1;
     }
@@ -65,9 +65,9 @@ bwi_around bwi_shape_around(const bwi_shape *shape, int axis)
 
 bool bwi_shape_broadcast(const bwi_shape *a, const bwi_shape *b, bwi_shape *result)
 {
-    bwi_shape longer = a->rank >= b->rank ? *a : *b, shorter = a->rank >= b->rank ? *b : *a;
-    int shift = longer.rank - shorter.rank;
-    for (int i = 0; i < shorter.rank; i++) {
+    bwi_shape longer = a->ndim >= b->ndim ? *a : *b, shorter = a->ndim >= b->ndim ? *b : *a;
+    int shift = longer.ndim - shorter.ndim;
+    for (int i = 0; i < shorter.ndim; i++) {
         int64_t *to = &longer.extent[shift + i], other = shorter.extent[i];
         if (*to != other && *to != 1 && other != 1) {
             return false;
@@ -91,31 +91,31 @@ bw_node *bwi_op_broadcast_to(bwi_graph *graph, const char *name, bw_node *node, 
 bwi_spread bwi_spread_over(const bwi_shape *large, const bwi_shape *small)
 {
     bwi_spread s = {.rows = 1, .width = 1};
-    int shift = large->rank - small->rank;
+    int shift = large->ndim - small->ndim;
     int64_t stride = 1;
-    bool there[BW_MAX_RANK] = {false};
-    for (int i = large->rank - 1; i >= 0; i--) {
+    bool there[BW_MAX_NDIM] = {false};
+    for (int i = large->ndim - 1; i >= 0; i--) {
         int64_t extent = large->extent[i], own = i >= shift ? small->extent[i - shift] : 1;
-        bool same = s.rank > 0 && there[s.rank - 1] == (own == extent);
+        bool same = s.ndim > 0 && there[s.ndim - 1] == (own == extent);
         if (extent == 1) {
             continue;
         }
         if (same) {
-            s.extent[s.rank - 1] *= extent;
+            s.extent[s.ndim - 1] *= extent;
         } else {
-            there[s.rank] = own == extent;
-            s.extent[s.rank] = extent;
-            s.stride[s.rank] = own == extent ? stride : 0;
-            s.rank++;
+            there[s.ndim] = own == extent;
+            s.extent[s.ndim] = extent;
+            s.stride[s.ndim] = own == extent ? stride : 0;
+            s.ndim++;
         }
         stride *= own;
     }
     /* Innermost first so far. */
-    if (s.rank > 0) {
+    if (s.ndim > 0) {
         s.width = s.extent[0];
         s.step = s.stride[0];
     }
-    for (int i = 1; i < s.rank; i++) {
+    for (int i = 1; i < s.ndim; i++) {
         s.rows *= s.extent[i];
     }
     return s;
@@ -124,7 +124,7 @@ bwi_spread bwi_spread_over(const bwi_shape *large, const bwi_shape *small)
 int64_t bwi_spread_at(const bwi_spread *spread, int64_t row)
 {
     int64_t at = 0;
-    for (int i = 1; i < spread->rank; i++) {
+    for (int i = 1; i < spread->ndim; i++) {
         at += row % spread->extent[i] * spread->stride[i];
         row /= spread->extent[i];
     }

@@ -10,8 +10,8 @@
 
 void bwi_conv2d_extents(const bwi_conv2d_attributes *a, int i, int64_t in, int64_t *out, int64_t *before, int64_t *after)
 {
-    bwi_window_extent(in + a->pad[i][0] + a->pad[i][1], (a->kernel[i] - 1) * a->dilation[i] + 1, a->strides[i], a->same, out,
-                      before, after);
+    bwi_pool_extent(in + a->pad[i][0] + a->pad[i][1], (a->kernel[i] - 1) * a->dilation[i] + 1, a->strides[i], a->same, out, before,
+                    after);
     *before += a->pad[i][0];
     *after += a->pad[i][1];
 }
@@ -21,18 +21,18 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     const bwi_conv2d_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape;
     char text[160];
-    if (in->rank != 3 && (in->rank != 2 || a->kernel[0] != 1)) {
+    if (in->ndim != 3 && (in->ndim != 2 || a->kernel[0] != 1)) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s",
-                        node->name, bwi_format_shape(text, in->rank, in->extent));
+                        node->name, bwi_format_shape(text, in->ndim, in->extent));
     }
-    node->shape.rank = in->rank;
-    node->shape.extent[in->rank - 1] = a->filters;
-    for (int i = 3 - in->rank; i < 2; i++) {
-        int64_t before, after, *out = &node->shape.extent[i + in->rank - 3];
-        bwi_conv2d_extents(a, i, in->extent[i + in->rank - 3], out, &before, &after);
+    node->shape.ndim = in->ndim;
+    node->shape.extent[in->ndim - 1] = a->filters;
+    for (int i = 3 - in->ndim; i < 2; i++) {
+        int64_t before, after, *out = &node->shape.extent[i + in->ndim - 3];
+        bwi_conv2d_extents(a, i, in->extent[i + in->ndim - 3], out, &before, &after);
         if (*out < 1) {
             return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: a kernel of %dx%d does not fit into %s", node->name,
-                            (int)a->kernel[0], (int)a->kernel[1], bwi_format_shape(text, in->rank, in->extent));
+                            (int)a->kernel[0], (int)a->kernel[1], bwi_format_shape(text, in->ndim, in->extent));
         }
     }
     return bwi_shape_check(graph, node);
@@ -58,13 +58,13 @@ static bwi_conv_shape conv_shape(const bw_node *node, int64_t n)
     return s;
 }
 
-static void pack_weights(const void *object, const float *plain, float *stored)
+static void pack_weights(const void *object, const float *keras_order, float *stored)
 {
-    bwi_conv_pack(object, plain, stored);
+    bwi_conv_pack(object, keras_order, stored);
 }
-static void unpack_weights(const void *object, const float *stored, float *plain)
+static void unpack_weights(const void *object, const float *stored, float *keras_order)
 {
-    bwi_conv_unpack(object, stored, plain);
+    bwi_conv_unpack(object, stored, keras_order);
 }
 static void release_packing(const void *object)
 {
@@ -186,7 +186,7 @@ static bw_status run(const bwi_call *call, const bwi_tile *tile)
 {
     bw_status status = bwi_conv_execute(call->bound);
     if (status != BW_OK) {
-        snprintf(tile->trouble, BWI_TROUBLE, "layer %s: oneDNN could not compute", call->node->name);
+        snprintf(tile->error, BWI_ERROR_TEXT, "layer %s: oneDNN could not compute", call->node->name);
     }
     return status;
 }

@@ -66,15 +66,15 @@ static size_t kernel_scratch(const bw_node *node, const bwi_conv_pool *k)
 
 /* The scratch memory: the kernels', then in training the gradient as they arrange it, in Keras's order, and as it is stored. */
 typedef struct places {
-    size_t arranged, plain, bias, stored, bytes;
+    size_t arranged, keras_order, bias, stored, bytes;
 } places;
 
 static places places_of(const bw_node *node, const bwi_conv_pool *k)
 {
     bool winograd = is_winograd(node);
     places at = {.arranged = kernel_scratch(node, k)};
-    at.plain = at.arranged + (winograd ? 0 : floats_bytes(bwi_conv_pool_floats(k)));
-    at.bias = at.plain + floats_bytes(bwi_shape_count(&node->variable[0]->shape));
+    at.keras_order = at.arranged + (winograd ? 0 : floats_bytes(bwi_conv_pool_floats(k)));
+    at.bias = at.keras_order + floats_bytes(bwi_shape_count(&node->variable[0]->shape));
     at.stored = at.bias + floats_bytes(k->y.c);
     at.bytes = at.stored + floats_bytes(node->variable[0]->count);
     return at;
@@ -107,9 +107,9 @@ static bw_status prologue(const bwi_call *call)
     bwi_conv_pool k = conv_pool_of(call->node, 1);
     const float *weights = call->weights[0], *bias = call->node->variables > 1 ? call->weights[1] : NULL;
     if (packing->unpack) {
-        float *plain = floats_at(call->shared, made_bytes(call->node, &k));
-        packing->unpack(packing->object, weights, plain);
-        weights = plain;
+        float *keras_order = floats_at(call->shared, made_bytes(call->node, &k));
+        packing->unpack(packing->object, weights, keras_order);
+        weights = keras_order;
     }
     if (is_winograd(call->node)) {
         call->kernels->winograd_weights(&k, weights, bias, call->shared);
@@ -166,18 +166,19 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
     const bwi_packing *packing = &call->node->variable[0]->packing;
     bwi_conv_pool k = conv_pool_of(call->node, call->samples);
     places at = places_of(call->node, &k);
-    float *arranged = floats_at(call->scratch, at.arranged), *plain = floats_at(call->scratch, at.plain);
-    float *bias = floats_at(call->scratch, at.bias), *stored = plain;
+    float *arranged = floats_at(call->scratch, at.arranged), *keras_order = floats_at(call->scratch, at.keras_order);
+    float *bias = floats_at(call->scratch, at.bias), *stored = keras_order;
     if (is_winograd(call->node)) {
-        call->kernels->winograd_backward_weights(&k, call->src[0], call->diff_dst, call->workspace, plain, bias, call->scratch);
+        call->kernels->winograd_backward_weights(&k, call->src[0], call->diff_dst, call->workspace, keras_order, bias,
+                                                 call->scratch);
     } else {
         memset(arranged, 0, (size_t)bwi_conv_pool_floats(&k) * sizeof(float));
         call->kernels->conv_pool_backward_weights(&k, call->src[0], call->diff_dst, call->workspace, arranged, call->scratch);
-        bwi_conv_pool_restore(&k, arranged, plain, bias);
+        bwi_conv_pool_restore(&k, arranged, keras_order, bias);
     }
     if (packing->pack) {
         stored = floats_at(call->scratch, at.stored);
-        packing->pack(packing->object, plain, stored);
+        packing->pack(packing->object, keras_order, stored);
     }
     add_to_lane(call, tile, 0, stored);
     if (call->node->variables > 1) {
@@ -194,10 +195,10 @@ static double flops(const bw_node *node)
     return bwi_op_conv2d.flops(&convolution);
 }
 
-bool bwi_conv_pool_pattern(const bw_node *convolution, const bwi_op *fused)
+bool bwi_conv_pool_fusion(const bw_node *convolution, const bwi_op *fused)
 {
     const bwi_conv2d_attributes *a = convolution->attributes;
-    if (convolution->shape.rank != 3 || a->groups != 1 || a->strides[0] != 1 || a->strides[1] != 1 || a->dilation[0] != 1 ||
+    if (convolution->shape.ndim != 3 || a->groups != 1 || a->strides[0] != 1 || a->strides[1] != 1 || a->dilation[0] != 1 ||
         a->dilation[1] != 1) {
         return false;
     }

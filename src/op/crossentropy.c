@@ -18,7 +18,7 @@ static float smoothing_of(const bw_node *node)
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
-    if (node->input[0]->shape.rank < 1) {
+    if (node->input[0]->shape.ndim < 1) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "%s: expected an output with an axis of classes, got one number a sample",
                         node->name);
     }
@@ -28,7 +28,7 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
 static bw_status prepare(bwi_prepare *p)
 {
     const bwi_shape *logits = &p->node->input[0]->shape;
-    size_t width = (size_t)logits->extent[logits->rank - 1], all = (size_t)(bwi_shape_count(logits) * p->samples);
+    size_t width = (size_t)logits->extent[logits->ndim - 1], all = (size_t)(bwi_shape_count(logits) * p->samples);
     p->workspace_bytes = all * sizeof(float);
     p->scratch_bytes = all / width * (sizeof(float) + sizeof(int32_t));
     return BW_OK;
@@ -114,7 +114,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 
 const bwi_op bwi_op_crossentropy = {.name = "crossentropy",
                                     .backward_reads = BWI_READS_WORKSPACE | BWI_READS_SRC,
-                                    .layout = BWI_LAYOUT_PLAIN,
+                                    .layout = BWI_LAYOUT_CHANNELS_LAST,
                                     .shape = shape,
                                     .prepare = prepare,
                                     .forward = forward,

@@ -5,25 +5,25 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_dense_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape;
-    if (in->rank < 1) {
+    if (in->ndim < 1) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected at least one axis, got a single number a sample",
                         node->name);
     }
     node->shape = *in;
-    node->shape.extent[in->rank - 1] = a->units;
+    node->shape.extent[in->ndim - 1] = a->units;
     return BW_OK;
 }
 
-static void pack_weights(const void *object, const float *plain, float *stored)
+static void pack_weights(const void *object, const float *keras_order, float *stored)
 {
     const bwi_variable *kernel = object;
-    bwi_dense_pack(kernel->shape.extent[0], kernel->shape.extent[1], plain, stored);
+    bwi_dense_pack(kernel->shape.extent[0], kernel->shape.extent[1], keras_order, stored);
 }
 
-static void unpack_weights(const void *object, const float *stored, float *plain)
+static void unpack_weights(const void *object, const float *stored, float *keras_order)
 {
     const bwi_variable *kernel = object;
-    bwi_dense_unpack(kernel->shape.extent[0], kernel->shape.extent[1], stored, plain);
+    bwi_dense_unpack(kernel->shape.extent[0], kernel->shape.extent[1], stored, keras_order);
 }
 
 static bw_status pack(bw_context *ctx, const bw_node *node)
@@ -46,7 +46,7 @@ static int64_t out_of(const bw_node *node)
 static int64_t rows_of(const bwi_call *call)
 {
     const bwi_shape *made = &call->node->shape;
-    return made->rank == 1 ? call->samples : call->samples * (bwi_shape_count(made) / out_of(call->node));
+    return made->ndim == 1 ? call->samples : call->samples * (bwi_shape_count(made) / out_of(call->node));
 }
 
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
@@ -106,21 +106,21 @@ static void part(const bwi_call *call, int pass, int64_t number)
     if (pass == BWI_PASS_FORWARD) {
         const float *bias = node->variables > 1 ? call->weights[1] : NULL;
         int64_t from = number * bwi_dense_panel(out), to = from + bwi_dense_panel(out);
-        call->kernels->dense_forward_range(rows, in, out, from, to < out ? to : out, call->src[0], call->weights[0], bias,
-                                           call->dst);
+        call->kernels->dense_forward_part(rows, in, out, from, to < out ? to : out, call->src[0], call->weights[0], bias,
+                                          call->dst);
         return;
     }
     int64_t from = number * INPUTS_OF_PART, to = from + INPUTS_OF_PART;
-    call->kernels->dense_backward_data_range(rows, in, out, from, to < in ? to : in, call->diff_dst, call->weights[0],
-                                             call->diff_src[0]);
+    call->kernels->dense_backward_data_part(rows, in, out, from, to < in ? to : in, call->diff_dst, call->weights[0],
+                                            call->diff_src[0]);
 }
 
 /* ---- A gradient that waits ---- */
 
-static int64_t wait_floats(const bw_node *node, int64_t samples)
+static int64_t deferred_floats(const bw_node *node, int64_t samples)
 {
     int64_t rows = samples * (bwi_shape_count(&node->shape) / out_of(node));
-    return parts(node, BWI_PASS_FORWARD) ? bwi_dense_room(rows, in_of(node), out_of(node)) : 0;
+    return parts(node, BWI_PASS_FORWARD) ? bwi_dense_staging(rows, in_of(node), out_of(node)) : 0;
 }
 
 static double wait(const bwi_call *call, float *room)
@@ -131,8 +131,8 @@ static double wait(const bwi_call *call, float *room)
 
 /* The sum over tiles as a binary tree: after tile t, for each one bit at the end of t, two finished sums become one. `first` below 0
  * is the bias. The result is in sums[0]. What is read next (`ahead`, or NULL) is fetched beside the last tile's. */
-static void sum_tiles(const bwi_waiting *tiles, int count, int64_t panel, int64_t first, int64_t rows, const float *const *ahead,
-                      float (*sums)[ROWS_OF_BLOCK * 32])
+static void sum_tiles(const bwi_deferred_tile *tiles, int count, int64_t panel, int64_t first, int64_t rows,
+                      const float *const *ahead, float (*sums)[ROWS_OF_BLOCK * 32])
 {
     const bwi_kernels *k = tiles[0].call->kernels;
     const bw_node *node = tiles[0].call->node;
@@ -157,9 +157,9 @@ static void sum_tiles(const bwi_waiting *tiles, int count, int64_t panel, int64_
 
 _Static_assert((int)BWI_SINK_READS == (int)BWI_FETCHED, "what a sink reads is fetched by a kernel");
 
-static void wait_part(const bwi_waiting *tiles, int count, int64_t panel, const bwi_sink *sink)
+static void deferred_part(const bwi_deferred_tile *tiles, int count, int64_t panel, const bwi_sink *sink)
 {
-    _Alignas(BWI_CACHE_LINE) float sums[6][ROWS_OF_BLOCK * 32]; /* levels of a tree over BWI_MOST_WAITING, and one more */
+    _Alignas(BWI_CACHE_LINE) float sums[6][ROWS_OF_BLOCK * 32]; /* levels of a tree over BWI_MAX_DEFERRED, and one more */
     const bw_node *node = tiles[0].call->node;
     int64_t in = in_of(node), out = out_of(node), wide = bwi_dense_panel(out);
     const float *arrays[BWI_SINK_READS], *ahead[BWI_SINK_READS];
@@ -189,7 +189,7 @@ static double flops(const bw_node *node)
 
 const bwi_op bwi_op_dense = {.name = "dense",
                              .weights_reads = BWI_READS_SRC,
-                             .layout = BWI_LAYOUT_PLAIN,
+                             .layout = BWI_LAYOUT_CHANNELS_LAST,
                              .shape = shape,
                              .pack = pack,
                              .forward = forward,
@@ -197,8 +197,8 @@ const bwi_op bwi_op_dense = {.name = "dense",
                              .backward_weights = backward_weights,
                              .parts = parts,
                              .part = part,
-                             .wait_floats = wait_floats,
-                             .wait = wait,
-                             .wait_parts = panels_of,
-                             .wait_part = wait_part,
+                             .deferred_floats = deferred_floats,
+                             .defer = wait,
+                             .deferred_parts = panels_of,
+                             .deferred_part = deferred_part,
                              .flops = flops};

@@ -9,7 +9,7 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_conv2d_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape;
-    if (in->rank < 1 || in->extent[in->rank - 1] != a->filters || a->groups != a->filters) {
+    if (in->ndim < 1 || in->extent[in->ndim - 1] != a->filters || a->groups != a->filters) {
         return bwi_fail(graph->ctx, BW_INTERNAL, "layer %s: a depthwise convolution of one output for each channel", node->name);
     }
     return bwi_op_conv2d.shape(graph, node);

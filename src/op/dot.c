@@ -13,9 +13,9 @@ static const bwi_dot_attributes *attributes_of(const bw_node *node)
 
 static void left_over(const bwi_shape *in, int axis, bwi_shape *out)
 {
-    for (int i = 0; i < in->rank; i++) {
+    for (int i = 0; i < in->ndim; i++) {
         if (i != axis) {
-            out->extent[out->rank++] = in->extent[i];
+            out->extent[out->ndim++] = in->extent[i];
         }
     }
 }
@@ -29,9 +29,9 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: dot: expected two float32 inputs, got %d inputs", node->name,
                         node->inputs);
     }
-    bwi_format_shape(first, x->shape.rank, x->shape.extent);
-    bwi_format_shape(second, z->shape.rank, z->shape.extent);
-    if (a->axis[0] < 0 || a->axis[0] >= x->shape.rank || a->axis[1] < 0 || a->axis[1] >= z->shape.rank) {
+    bwi_format_shape(first, x->shape.ndim, x->shape.extent);
+    bwi_format_shape(second, z->shape.ndim, z->shape.extent);
+    if (a->axis[0] < 0 || a->axis[0] >= x->shape.ndim || a->axis[1] < 0 || a->axis[1] >= z->shape.ndim) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT,
                         "layer %s: dot: shapes %s and %s have no axes %d and %d (the batch is axis 0)", node->name, first, second,
                         a->axis[0] + 1, a->axis[1] + 1);
@@ -42,15 +42,15 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
                         node->name, a->axis[0] + 1, first, a->axis[1] + 1, second, (long long)x->shape.extent[a->axis[0]],
                         (long long)z->shape.extent[a->axis[1]]);
     }
-    if (x->shape.rank + z->shape.rank - 2 >= BW_MAX_RANK) {
+    if (x->shape.ndim + z->shape.ndim - 2 >= BW_MAX_NDIM) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: dot: shapes %s and %s leave more than %d axes", node->name,
-                        first, second, BW_MAX_RANK - 1);
+                        first, second, BW_MAX_NDIM - 1);
     }
-    node->shape = (bwi_shape){.rank = 0};
+    node->shape = (bwi_shape){.ndim = 0};
     left_over(&x->shape, a->axis[0], &node->shape);
     left_over(&z->shape, a->axis[1], &node->shape);
-    if (node->shape.rank == 0) {
-        node->shape = (bwi_shape){.rank = 1, .extent = {1}};
+    if (node->shape.ndim == 0) {
+        node->shape = (bwi_shape){.ndim = 1, .extent = {1}};
     }
     return BW_OK;
 }
@@ -172,7 +172,7 @@ static double flops(const bw_node *node)
 
 const bwi_op bwi_op_dot = {.name = "dot",
                            .backward_reads = BWI_READS_SRC,
-                           .layout = BWI_LAYOUT_PLAIN,
+                           .layout = BWI_LAYOUT_CHANNELS_LAST,
                            .shape = shape,
                            .forward = forward,
                            .backward = backward,

@@ -32,12 +32,12 @@ static int64_t index_at(const bwi_call *call, int64_t i)
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_shape *in = &node->input[0]->shape;
-    if (in->rank + 1 >= BW_MAX_RANK) {
+    if (in->ndim + 1 >= BW_MAX_NDIM) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected indices of at most %d axes, got %d", node->name,
-                        BW_MAX_RANK - 2, in->rank);
+                        BW_MAX_NDIM - 2, in->ndim);
     }
     node->shape = *in;
-    node->shape.extent[node->shape.rank++] = node->variable[0]->shape.extent[1];
+    node->shape.extent[node->shape.ndim++] = node->variable[0]->shape.extent[1];
     return BW_OK;
 }
 
@@ -47,7 +47,7 @@ static bw_status refuse(const bwi_call *call, const bwi_tile *tile, int64_t i)
     int64_t sample = tile->numbers[i / places_of(node)];
     double index =
         node->input[0]->dtype == BW_I32 ? (double)((const int32_t *)call->src[0])[i] : (double)((const float *)call->src[0])[i];
-    snprintf(tile->trouble, BWI_TROUBLE, "layer %.60s: index %.9g of sample %lld is not one of the table's rows 0..%lld",
+    snprintf(tile->error, BWI_ERROR_TEXT, "layer %.60s: index %.9g of sample %lld is not one of the table's rows 0..%lld",
              node->name, index, (long long)sample, (long long)node->variable[0]->shape.extent[0] - 1);
     return BW_INVALID_ARGUMENT;
 }
@@ -98,7 +98,7 @@ static double flops(const bw_node *node)
 
 const bwi_op bwi_op_embedding = {.name = "embedding",
                                  .weights_reads = BWI_READS_SRC,
-                                 .layout = BWI_LAYOUT_PLAIN,
+                                 .layout = BWI_LAYOUT_CHANNELS_LAST,
                                  .shape = shape,
                                  .forward = forward,
                                  .backward_weights = backward_weights,
@@ -125,5 +125,8 @@ static bw_status mask_forward(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-const bwi_op bwi_op_index_mask = {
-    .name = "index_mask", .flags = BWI_OP_NO_GRADIENT, .layout = BWI_LAYOUT_PLAIN, .shape = mask_shape, .forward = mask_forward};
+const bwi_op bwi_op_index_mask = {.name = "index_mask",
+                                  .flags = BWI_OP_NO_GRADIENT,
+                                  .layout = BWI_LAYOUT_CHANNELS_LAST,
+                                  .shape = mask_shape,
+                                  .forward = mask_forward};

@@ -5,12 +5,12 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_shape *in = &node->input[0]->shape;
     char text[160];
-    if (in->rank != 2 && in->rank != 3) {
+    if (in->ndim != 2 && in->ndim != 3) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image or a sequence, channels last, got %s",
-                        node->name, bwi_format_shape(text, in->rank, in->extent));
+                        node->name, bwi_format_shape(text, in->ndim, in->extent));
     }
     node->shape = *in;
-    for (int i = 0; i < in->rank - 1; i++) {
+    for (int i = 0; i < in->ndim - 1; i++) {
         node->shape.extent[i] = 1;
     }
     return BW_OK;

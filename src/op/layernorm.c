@@ -16,7 +16,7 @@ static const bwi_layernorm_attributes *attributes_of(const bw_node *node)
 static int64_t width_of(const bw_node *node)
 {
     int64_t width = 1;
-    for (int i = node->shape.rank - attributes_of(node)->axes; i < node->shape.rank; i++) {
+    for (int i = node->shape.ndim - attributes_of(node)->axes; i < node->shape.ndim; i++) {
         width *= node->shape.extent[i];
     }
     return width;
@@ -30,9 +30,9 @@ static int64_t rows_of(const bw_node *node, int64_t samples)
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     bw_status status = bwi_shape_like_input(graph, node);
-    if (status == BW_OK && (attributes_of(node)->axes < 1 || attributes_of(node)->axes > node->shape.rank)) {
+    if (status == BW_OK && (attributes_of(node)->axes < 1 || attributes_of(node)->axes > node->shape.ndim)) {
         status = bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: %d axes cannot be normalised, the input has %d", node->name,
-                          attributes_of(node)->axes, node->shape.rank);
+                          attributes_of(node)->axes, node->shape.ndim);
     }
     return status;
 }
@@ -144,7 +144,7 @@ const bwi_op bwi_op_layernorm = {.name = "layernorm",
                                  .flags = BWI_OP_BACKWARD_IN_PLACE,
                                  .backward_reads = BWI_READS_SRC | BWI_READS_WORKSPACE,
                                  .weights_reads = BWI_READS_SRC | BWI_READS_WORKSPACE,
-                                 .layout = BWI_LAYOUT_PLAIN,
+                                 .layout = BWI_LAYOUT_CHANNELS_LAST,
                                  .shape = shape,
                                  .prepare = prepare,
                                  .forward = forward,

@@ -504,7 +504,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 
 const bwi_op bwi_op_loss = {.name = "loss",
                             .backward_reads = BWI_READS_SRC,
-                            .layout = BWI_LAYOUT_PLAIN,
+                            .layout = BWI_LAYOUT_CHANNELS_LAST,
                             .shape = shape,
                             .forward = forward,
                             .backward = backward};

@@ -13,13 +13,13 @@
 static bw_status average_shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_shape *x = &node->input[0]->shape, *mask = &node->input[1]->shape;
-    if (x->rank != 2 || bwi_shape_count(mask) != x->extent[0]) {
+    if (x->ndim != 2 || bwi_shape_count(mask) != x->extent[0]) {
         char a[160], b[160];
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT,
                         "layer %s: expected positions and channels, and a mask for each position, got %s and %s", node->name,
-                        bwi_format_shape(a, x->rank, x->extent), bwi_format_shape(b, mask->rank, mask->extent));
+                        bwi_format_shape(a, x->ndim, x->extent), bwi_format_shape(b, mask->ndim, mask->extent));
     }
-    node->shape = (bwi_shape){.rank = 1, .extent = {x->extent[1]}};
+    node->shape = (bwi_shape){.ndim = 1, .extent = {x->extent[1]}};
     return BW_OK;
 }
 
@@ -75,7 +75,7 @@ static bw_status average_backward(const bwi_call *call, const bwi_tile *tile)
 
 const bwi_op bwi_op_masked_average = {.name = "masked_average",
                                       .backward_reads = BWI_READS_SRC,
-                                      .layout = BWI_LAYOUT_PLAIN,
+                                      .layout = BWI_LAYOUT_CHANNELS_LAST,
                                       .shape = average_shape,
                                       .forward = average_forward,
                                       .backward = average_backward};
@@ -90,7 +90,7 @@ static bw_status weights_shape(bwi_graph *graph, bw_node *node)
         char found[160];
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT,
                         "%s: expected one sample weight or one for each of the output's %lld positions, got %s", node->name,
-                        (long long)positions, bwi_format_shape(found, node->input[1]->shape.rank, node->input[1]->shape.extent));
+                        (long long)positions, bwi_format_shape(found, node->input[1]->shape.ndim, node->input[1]->shape.extent));
     }
     return BW_OK;
 }
@@ -112,7 +112,7 @@ static bw_status weights_forward(const bwi_call *call, const bwi_tile *tile)
 
 const bwi_op bwi_op_mask_weights = {.name = "mask_weights",
                                     .flags = BWI_OP_NO_GRADIENT,
-                                    .layout = BWI_LAYOUT_PLAIN,
+                                    .layout = BWI_LAYOUT_CHANNELS_LAST,
                                     .shape = weights_shape,
                                     .forward = weights_forward};
 
@@ -143,5 +143,8 @@ static bw_status any_forward(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-const bwi_op bwi_op_mask_any = {
-    .name = "mask_any", .flags = BWI_OP_NO_GRADIENT, .layout = BWI_LAYOUT_PLAIN, .shape = any_shape, .forward = any_forward};
+const bwi_op bwi_op_mask_any = {.name = "mask_any",
+                                .flags = BWI_OP_NO_GRADIENT,
+                                .layout = BWI_LAYOUT_CHANNELS_LAST,
+                                .shape = any_shape,
+                                .forward = any_forward};

@@ -7,7 +7,7 @@
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     (void)graph;
-    node->shape = (bwi_shape){.rank = 0};
+    node->shape = (bwi_shape){.ndim = 0};
     return BW_OK;
 }
 
@@ -47,7 +47,7 @@ static int64_t sum_count(const bw_node *node)
 
 const bwi_op bwi_op_mean = {.name = "mean",
                             .flags = BWI_OP_SUMS | BWI_OP_NO_GRADIENT,
-                            .layout = BWI_LAYOUT_PLAIN,
+                            .layout = BWI_LAYOUT_CHANNELS_LAST,
                             .shape = shape,
                             .sum_count = sum_count,
                             .statistics = statistics};

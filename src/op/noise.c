@@ -72,7 +72,7 @@ static bw_status dropout_backward(const bwi_call *call, const bwi_tile *tile)
 
 const bwi_op bwi_op_dropout = {.name = "dropout",
                                .flags = BWI_OP_IN_PLACE | BWI_OP_BACKWARD_IN_PLACE,
-                               .layout = BWI_LAYOUT_PLAIN,
+                               .layout = BWI_LAYOUT_CHANNELS_LAST,
                                .shape = bwi_shape_like_input,
                                .forward = dropout_forward,
                                .inference = inference,
@@ -83,10 +83,10 @@ const bwi_op bwi_op_dropout = {.name = "dropout",
 static bw_status spatial_shape(bwi_graph *graph, bw_node *node)
 {
     bw_status status = bwi_shape_like_input(graph, node);
-    if (status == BW_OK && node->shape.rank < 2) {
+    if (status == BW_OK && node->shape.ndim < 2) {
         char text[160];
         status = bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected channels over some positions, got %s", node->name,
-                          bwi_format_shape(text, node->shape.rank, node->shape.extent));
+                          bwi_format_shape(text, node->shape.ndim, node->shape.extent));
     }
     return status;
 }
@@ -94,7 +94,7 @@ static bw_status spatial_shape(bwi_graph *graph, bw_node *node)
 /* Factors of the channels, zeros, ones. */
 static bw_status spatial_prepare(bwi_prepare *p)
 {
-    int64_t channels = p->node->shape.extent[p->node->shape.rank - 1];
+    int64_t channels = p->node->shape.extent[p->node->shape.ndim - 1];
     p->scratch_bytes = (size_t)channels * 3 * sizeof(float);
     return BW_OK;
 }
@@ -172,7 +172,7 @@ static bw_status gaussian_backward(const bwi_call *call, const bwi_tile *tile)
 
 const bwi_op bwi_op_gaussian_noise = {.name = "gaussian_noise",
                                       .flags = BWI_OP_IN_PLACE | BWI_OP_BACKWARD_IN_PLACE,
-                                      .layout = BWI_LAYOUT_PLAIN,
+                                      .layout = BWI_LAYOUT_CHANNELS_LAST,
                                       .shape = bwi_shape_like_input,
                                       .forward = gaussian_forward,
                                       .inference = inference,

@@ -1,5 +1,5 @@
 /*
- * op: the operators. One operator is one file and one row; a pattern row fuses several nodes into one.
+ * op: the operators. One operator is one file and one row; a fusion row fuses several nodes into one.
  */
 #ifndef BWI_OP_H
 #define BWI_OP_H
@@ -50,7 +50,7 @@ typedef struct bwi_upsample2d_attributes {
 } bwi_upsample2d_attributes;
 
 typedef struct bwi_permute_attributes {
-    int rank, axes[BW_MAX_RANK]; /* from 0; of the input, by axis of the output */
+    int ndim, axes[BW_MAX_NDIM]; /* from 0; of the input, by axis of the output */
 } bwi_permute_attributes;
 
 typedef struct bwi_reshape_attributes {
@@ -154,7 +154,7 @@ bw_status bwi_labels_check(const bwi_call *call, const bwi_tile *tile);
 
 /* Where a window of `size` (dilated) starts when it slides over `extent` with Keras's padding: output extent, and the
  * padding before and after. */
-void bwi_window_extent(int64_t extent, int64_t size, int64_t stride, bool same, int64_t *out, int64_t *before, int64_t *after);
+void bwi_pool_extent(int64_t extent, int64_t size, int64_t stride, bool same, int64_t *out, int64_t *before, int64_t *after);
 
 /* The same of a convolution, along the height (0) or the width (1) of an extent of `in`. */
 void bwi_conv2d_extents(const bwi_conv2d_attributes *a, int i, int64_t in, int64_t *out, int64_t *before, int64_t *after);
@@ -278,32 +278,32 @@ bwi_around bwi_shape_around(const bwi_shape *shape, int axis);
 /* How a smaller array is repeated over a larger shape: rows of `width` elements of the large one; a row begins at bwi_spread_at
  * in the small one and goes on by `step` (0 or 1). Axes are kept innermost first, neighbours of one kind as one. */
 typedef struct bwi_spread {
-    int rank;
-    int64_t extent[BW_MAX_RANK], stride[BW_MAX_RANK];
+    int ndim;
+    int64_t extent[BW_MAX_NDIM], stride[BW_MAX_NDIM];
     int64_t rows, width, step;
 } bwi_spread;
 
 bwi_spread bwi_spread_over(const bwi_shape *large, const bwi_shape *small);
 int64_t bwi_spread_at(const bwi_spread *spread, int64_t row);
 
-/* ---- Patterns ---- */
+/* ---- Fusions ---- */
 
 /* Nodes in a chain, each the only user of the one before, that one operator does in one pass. Its inputs and variables are
  * the first's. */
 enum { BWI_CHAIN = 3 };
 
-typedef struct bwi_pattern {
+typedef struct bwi_fusion {
     const bwi_op *chain[BWI_CHAIN];
     int length;
     int attributes; /* which of them it has its attributes and name from */
     const bwi_op *fused;
     bool (*fits)(const bw_node *const *chain);
     bool inexact; /* it rounds more than the nodes do by themselves: not with exact kernels */
-} bwi_pattern;
+} bwi_fusion;
 
 /* Whether there is a kernel for the convolution before ReLU and pooling. */
-bool bwi_conv_pool_pattern(const bw_node *convolution, const bwi_op *fused);
+bool bwi_conv_pool_fusion(const bw_node *convolution, const bwi_op *fused);
 
-extern const bwi_pattern bwi_patterns[]; /* the first that fits is taken; ends with a row of NULLs */
+extern const bwi_fusion bwi_fusions[]; /* the first that fits is taken; ends with a row of NULLs */
 
 #endif

@@ -5,14 +5,14 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_permute_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape;
-    bool seen[BW_MAX_RANK] = {false};
-    node->shape.rank = in->rank;
-    for (int i = 0; i < in->rank; i++) {
+    bool seen[BW_MAX_NDIM] = {false};
+    node->shape.ndim = in->ndim;
+    for (int i = 0; i < in->ndim; i++) {
         int axis = a->axes[i];
-        if (a->rank != in->rank || axis < 0 || axis >= in->rank || seen[axis]) {
+        if (a->ndim != in->ndim || axis < 0 || axis >= in->ndim || seen[axis]) {
             char text[160];
             return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected each of the axes 1 to %d of %s once", node->name,
-                            in->rank, bwi_format_shape(text, in->rank, in->extent));
+                            in->ndim, bwi_format_shape(text, in->ndim, in->extent));
         }
         seen[axis] = true;
         node->shape.extent[i] = in->extent[axis];
@@ -21,16 +21,16 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
 }
 
 /* Where y's neighbours along each axis lie in x. */
-static void strides_of(const bw_node *node, int64_t stride[BW_MAX_RANK])
+static void strides_of(const bw_node *node, int64_t stride[BW_MAX_NDIM])
 {
     const bwi_permute_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape;
-    int64_t own[BW_MAX_RANK], step = 1;
-    for (int i = in->rank - 1; i >= 0; i--) {
+    int64_t own[BW_MAX_NDIM], step = 1;
+    for (int i = in->ndim - 1; i >= 0; i--) {
         own[i] = step;
         step *= in->extent[i];
     }
-    for (int i = 0; i < in->rank; i++) {
+    for (int i = 0; i < in->ndim; i++) {
         stride[i] = own[a->axes[i]];
     }
 }
@@ -39,13 +39,13 @@ static void strides_of(const bw_node *node, int64_t stride[BW_MAX_RANK])
 static void walk(const bw_node *node, int64_t samples, const float *from, float *to, bool back)
 {
     const bwi_shape *shape_of_y = &node->shape;
-    int rank = shape_of_y->rank;
-    int64_t count = bwi_shape_count(shape_of_y), inner = rank ? shape_of_y->extent[rank - 1] : 1;
-    int64_t stride[BW_MAX_RANK] = {0};
+    int ndim = shape_of_y->ndim;
+    int64_t count = bwi_shape_count(shape_of_y), inner = ndim ? shape_of_y->extent[ndim - 1] : 1;
+    int64_t stride[BW_MAX_NDIM] = {0};
     strides_of(node, stride);
-    int64_t step = rank ? stride[rank - 1] : 0;
+    int64_t step = ndim ? stride[ndim - 1] : 0;
     for (int64_t s = 0; s < samples; s++, from += count, to += count) {
-        int64_t index[BW_MAX_RANK] = {0}, at = 0;
+        int64_t index[BW_MAX_NDIM] = {0}, at = 0;
         for (int64_t y = 0; y < count; y += inner) {
             for (int64_t i = 0; i < inner; i++) {
                 if (back) {
@@ -54,7 +54,7 @@ static void walk(const bw_node *node, int64_t samples, const float *from, float 
                     to[y + i] = from[at + i * step];
                 }
             }
-            for (int d = rank - 2; d >= 0; d--) {
+            for (int d = ndim - 2; d >= 0; d--) {
                 at += stride[d];
                 if (++index[d] < shape_of_y->extent[d]) {
                     break;
@@ -81,4 +81,4 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 }
 
 const bwi_op bwi_op_permute = {
-    .name = "permute", .layout = BWI_LAYOUT_PLAIN, .shape = shape, .forward = forward, .backward = backward};
+    .name = "permute", .layout = BWI_LAYOUT_CHANNELS_LAST, .shape = shape, .forward = forward, .backward = backward};

@@ -11,17 +11,17 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     const bwi_pool2d_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape;
     char text[160];
-    if (in->rank != 3 && (in->rank != 2 || a->window[0] != 1)) {
+    if (in->ndim != 3 && (in->ndim != 2 || a->window[0] != 1)) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s",
-                        node->name, bwi_format_shape(text, in->rank, in->extent));
+                        node->name, bwi_format_shape(text, in->ndim, in->extent));
     }
     node->shape = *in;
-    for (int i = 3 - in->rank; i < 2; i++) {
-        int64_t before, after, *out = &node->shape.extent[i + in->rank - 3];
-        bwi_window_extent(in->extent[i + in->rank - 3], a->window[i], a->strides[i], a->same, out, &before, &after);
+    for (int i = 3 - in->ndim; i < 2; i++) {
+        int64_t before, after, *out = &node->shape.extent[i + in->ndim - 3];
+        bwi_pool_extent(in->extent[i + in->ndim - 3], a->window[i], a->strides[i], a->same, out, &before, &after);
         if (*out < 1) {
             return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: a window of %dx%d does not fit into %s", node->name,
-                            (int)a->window[0], (int)a->window[1], bwi_format_shape(text, in->rank, in->extent));
+                            (int)a->window[0], (int)a->window[1], bwi_format_shape(text, in->ndim, in->extent));
         }
     }
     return BW_OK;
@@ -38,14 +38,14 @@ static bw_status max_shape(bwi_graph *graph, bw_node *node)
     return shape(graph, node);
 }
 
-static bwi_window window_of(const bw_node *node)
+static bwi_pool_window window_of(const bw_node *node)
 {
     const bwi_pool2d_attributes *a = node->attributes;
-    bwi_window window = {.h = a->window[0], .w = a->window[1], .stride_h = a->strides[0], .stride_w = a->strides[1]};
+    bwi_pool_window window = {.h = a->window[0], .w = a->window[1], .stride_h = a->strides[0], .stride_w = a->strides[1]};
     int64_t h, w, c, out, after;
     bwi_shape_image(&node->input[0]->shape, &h, &w, &c);
-    bwi_window_extent(h, a->window[0], a->strides[0], a->same, &out, &window.pad_top, &after);
-    bwi_window_extent(w, a->window[1], a->strides[1], a->same, &out, &window.pad_left, &after);
+    bwi_pool_extent(h, a->window[0], a->strides[0], a->same, &out, &window.pad_top, &after);
+    bwi_pool_extent(w, a->window[1], a->strides[1], a->same, &out, &window.pad_left, &after);
     return window;
 }
 
@@ -60,7 +60,7 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     bwi_image x = bwi_node_image(call->node->input[0], call->samples), y = bwi_node_image(call->node, call->samples);
-    bwi_window window = window_of(call->node);
+    bwi_pool_window window = window_of(call->node);
     call->kernels->maxpool_forward(&x, &y, &window, call->src[0], call->dst, call->workspace);
     return BW_OK;
 }
@@ -69,7 +69,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     bwi_image x = bwi_node_image(call->node->input[0], call->samples), y = bwi_node_image(call->node, call->samples);
-    bwi_window window = window_of(call->node);
+    bwi_pool_window window = window_of(call->node);
     call->kernels->maxpool_backward(&x, &y, &window, call->diff_dst, call->workspace, call->diff_src[0]);
     return BW_OK;
 }
@@ -117,7 +117,7 @@ static bw_status average_forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     bwi_image x = bwi_node_image(call->node->input[0], call->samples), y = bwi_node_image(call->node, call->samples);
-    bwi_window window = window_of(call->node);
+    bwi_pool_window window = window_of(call->node);
     call->kernels->avgpool_forward(&x, &y, &window, call->src[0], call->dst);
     return BW_OK;
 }
@@ -126,7 +126,7 @@ static bw_status average_backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     bwi_image x = bwi_node_image(call->node->input[0], call->samples), y = bwi_node_image(call->node, call->samples);
-    bwi_window window = window_of(call->node);
+    bwi_pool_window window = window_of(call->node);
     call->kernels->avgpool_backward(&x, &y, &window, call->diff_dst, call->diff_src[0]);
     return BW_OK;
 }

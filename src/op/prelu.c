@@ -15,7 +15,7 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     if (status == BW_OK && (!bwi_shape_broadcast(&node->shape, alpha, &both) || !bwi_shape_equal(&both, &node->shape))) {
         status =
             bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: alpha of shape %s does not fit values of shape %s", node->name,
-                     bwi_format_shape(a, alpha->rank, alpha->extent), bwi_format_shape(b, node->shape.rank, node->shape.extent));
+                     bwi_format_shape(a, alpha->ndim, alpha->extent), bwi_format_shape(b, node->shape.ndim, node->shape.extent));
     }
     return status;
 }
@@ -76,7 +76,7 @@ const bwi_op bwi_op_prelu = {.name = "prelu",
                              .flags = BWI_OP_IN_PLACE | BWI_OP_BACKWARD_IN_PLACE,
                              .backward_reads = BWI_READS_SRC,
                              .weights_reads = BWI_READS_SRC,
-                             .layout = BWI_LAYOUT_PLAIN,
+                             .layout = BWI_LAYOUT_CHANNELS_LAST,
                              .shape = shape,
                              .prepare = prepare,
                              .forward = forward,

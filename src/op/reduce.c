@@ -19,18 +19,18 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     if (status != BW_OK) {
         return status;
     }
-    if (a->axis < -1 || a->axis >= node->shape.rank) {
+    if (a->axis < -1 || a->axis >= node->shape.ndim) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: %s: there is no axis %d among %d", node->name, node->op->name,
-                        a->axis, node->shape.rank);
+                        a->axis, node->shape.ndim);
     }
     int kept = 0;
-    for (int i = 0; i < node->shape.rank; i++) {
+    for (int i = 0; i < node->shape.ndim; i++) {
         bool reduced = a->axis < 0 || a->axis == i;
         if (!reduced || a->keepdims) {
             node->shape.extent[kept++] = reduced ? 1 : node->shape.extent[i];
         }
     }
-    node->shape.rank = kept;
+    node->shape.ndim = kept;
     return BW_OK;
 }
 
@@ -84,7 +84,7 @@ static bw_status sum_backward(const bwi_call *call, const bwi_tile *tile)
 }
 
 const bwi_op bwi_op_reduce = {
-    .name = "reduce", .layout = BWI_LAYOUT_PLAIN, .shape = shape, .forward = sum_forward, .backward = sum_backward};
+    .name = "reduce", .layout = BWI_LAYOUT_CHANNELS_LAST, .shape = shape, .forward = sum_forward, .backward = sum_backward};
 
 /* ---- Largest and smallest ---- */
 
@@ -140,7 +140,7 @@ static bw_status extreme_backward(const bwi_call *call, const bwi_tile *tile)
 
 const bwi_op bwi_op_reduce_extreme = {.name = "reduce_extreme",
                                       .backward_reads = BWI_READS_SRC | BWI_READS_DST,
-                                      .layout = BWI_LAYOUT_PLAIN,
+                                      .layout = BWI_LAYOUT_CHANNELS_LAST,
                                       .shape = shape,
                                       .forward = extreme_forward,
                                       .backward = extreme_backward};
@@ -153,9 +153,9 @@ static bw_status normalize_shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_axis_attributes *a = node->attributes;
     bw_status status = bwi_shape_like_input(graph, node);
-    if (status == BW_OK && (a->axis < 0 || a->axis >= node->shape.rank)) {
+    if (status == BW_OK && (a->axis < 0 || a->axis >= node->shape.ndim)) {
         status = bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: normalize: there is no axis %d among %d", node->name, a->axis,
-                          node->shape.rank);
+                          node->shape.ndim);
     }
     return status;
 }
@@ -219,7 +219,7 @@ static bw_status normalize_backward(const bwi_call *call, const bwi_tile *tile)
 const bwi_op bwi_op_l2_normalize = {.name = "l2_normalize",
                                     .flags = BWI_OP_BACKWARD_IN_PLACE,
                                     .backward_reads = BWI_READS_SRC,
-                                    .layout = BWI_LAYOUT_PLAIN,
+                                    .layout = BWI_LAYOUT_CHANNELS_LAST,
                                     .shape = normalize_shape,
                                     .forward = normalize_forward,
                                     .backward = normalize_backward};

@@ -5,8 +5,8 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_reshape_attributes *a = node->attributes;
     int64_t count = bwi_shape_count(&node->input[0]->shape);
-    if (a->shape.rank < 0) {
-        node->shape = (bwi_shape){.rank = 1, .extent = {count}};
+    if (a->shape.ndim < 0) {
+        node->shape = (bwi_shape){.ndim = 1, .extent = {count}};
     } else {
         node->shape = a->shape;
     }
@@ -14,10 +14,10 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     if (bwi_shape_count(&node->shape) != count) {
         char from[160], to[160];
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: cannot reshape %s into %s", node->name,
-                        bwi_format_shape(from, node->input[0]->shape.rank, node->input[0]->shape.extent),
-                        bwi_format_shape(to, node->shape.rank, node->shape.extent));
+                        bwi_format_shape(from, node->input[0]->shape.ndim, node->input[0]->shape.extent),
+                        bwi_format_shape(to, node->shape.ndim, node->shape.extent));
     }
     return BW_OK;
 }
 
-const bwi_op bwi_op_reshape = {.name = "reshape", .flags = BWI_OP_VIEW, .layout = BWI_LAYOUT_PLAIN, .shape = shape};
+const bwi_op bwi_op_reshape = {.name = "reshape", .flags = BWI_OP_VIEW, .layout = BWI_LAYOUT_CHANNELS_LAST, .shape = shape};

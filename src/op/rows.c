@@ -3,14 +3,14 @@
 
 static int64_t width_of(const bwi_shape *shape)
 {
-    return shape->rank ? shape->extent[shape->rank - 1] : 1;
+    return shape->ndim ? shape->extent[shape->ndim - 1] : 1;
 }
 
 bwi_rows bwi_rows_of(const bwi_call *call)
 {
     const bwi_shape *shape = &call->node->input[0]->shape;
     bwi_rows rows = {.width = width_of(shape)};
-    rows.count = shape->rank > 1 ? bwi_shape_count(shape) / rows.width : 1;
+    rows.count = shape->ndim > 1 ? bwi_shape_count(shape) / rows.width : 1;
     if (call->node->inputs > 2) {
         rows.weight = call->src[2];
         rows.weights = bwi_shape_count(&call->node->input[2]->shape);
@@ -22,9 +22,9 @@ bwi_rows bwi_rows_of(const bwi_call *call)
 static bwi_shape trimmed(const bwi_shape *shape, int drop)
 {
     bwi_shape result = *shape;
-    result.rank -= drop;
-    while (result.rank > 0 && result.extent[result.rank - 1] == 1) {
-        result.rank--;
+    result.ndim -= drop;
+    while (result.ndim > 0 && result.extent[result.ndim - 1] == 1) {
+        result.ndim--;
     }
     return result;
 }
@@ -32,16 +32,16 @@ static bwi_shape trimmed(const bwi_shape *shape, int drop)
 static bw_status check_target(bwi_graph *graph, const bw_node *node, bool labels)
 {
     const bwi_shape *prediction = &node->input[0]->shape, *target = &node->input[1]->shape;
-    int drop = labels && prediction->rank ? 1 : 0;
+    int drop = labels && prediction->ndim ? 1 : 0;
     bwi_shape wanted = trimmed(prediction, drop), given = trimmed(target, 0);
     if (bwi_shape_equal(&wanted, &given)) {
         return BW_OK;
     }
     char expected[160], found[160];
     return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "%s: expected targets of shape %s, %s, got %s", node->name,
-                    bwi_format_shape(expected, prediction->rank - drop, prediction->extent),
+                    bwi_format_shape(expected, prediction->ndim - drop, prediction->extent),
                     labels ? "a class number for each row of the output" : "the output's",
-                    bwi_format_shape(found, target->rank, target->extent));
+                    bwi_format_shape(found, target->ndim, target->extent));
 }
 
 static bw_status check_weight(bwi_graph *graph, const bw_node *node)
@@ -56,12 +56,12 @@ static bw_status check_weight(bwi_graph *graph, const bw_node *node)
         snprintf(positions, sizeof positions, ", or one for each of the output's %lld positions", (long long)rows);
     }
     return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "%s: expected one sample weight a sample%s, got %s", node->name, positions,
-                    bwi_format_shape(found, weight->rank, weight->extent));
+                    bwi_format_shape(found, weight->ndim, weight->extent));
 }
 
 bw_status bwi_rows_check(bwi_graph *graph, bw_node *node, bool labels)
 {
-    node->shape = (bwi_shape){.rank = 0};
+    node->shape = (bwi_shape){.ndim = 0};
     bw_status status = check_target(graph, node, labels);
     return status == BW_OK && node->inputs > 2 ? check_weight(graph, node) : status;
 }
@@ -72,7 +72,7 @@ bw_status bwi_labels_check(const bwi_call *call, const bwi_tile *tile)
     bwi_rows rows = bwi_rows_of(call);
     for (int64_t i = 0; i < rows.count * call->samples; i++) {
         if (labels[i] < 0 || labels[i] >= rows.width) {
-            snprintf(tile->trouble, BWI_TROUBLE, "label %d of sample %lld is outside 0..%lld: the output layer has %lld classes",
+            snprintf(tile->error, BWI_ERROR_TEXT, "label %d of sample %lld is outside 0..%lld: the output layer has %lld classes",
                      labels[i], (long long)tile->numbers[i / rows.count], (long long)rows.width - 1, (long long)rows.width);
             return BW_INVALID_ARGUMENT;
         }

@@ -53,8 +53,8 @@ static bw_status normalization_shape(bwi_graph *graph, bw_node *node)
     char expected[160], found[160];
     if (status == BW_OK && (!bwi_shape_broadcast(&node->shape, &a->spread, &both) || !bwi_shape_equal(&both, &node->shape))) {
         status = bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: mean and variance over %s do not fit values of shape %s",
-                          node->name, bwi_format_shape(found, a->spread.rank, a->spread.extent),
-                          bwi_format_shape(expected, node->shape.rank, node->shape.extent));
+                          node->name, bwi_format_shape(found, a->spread.ndim, a->spread.extent),
+                          bwi_format_shape(expected, node->shape.ndim, node->shape.extent));
     }
     return status;
 }
@@ -113,7 +113,7 @@ static bw_status normalization_backward(const bwi_call *call, const bwi_tile *ti
 
 const bwi_op bwi_op_normalization = {.name = "normalization",
                                      .flags = BWI_OP_IN_PLACE | BWI_OP_BACKWARD_IN_PLACE,
-                                     .layout = BWI_LAYOUT_PLAIN,
+                                     .layout = BWI_LAYOUT_CHANNELS_LAST,
                                      .shape = normalization_shape,
                                      .prepare = normalization_prepare,
                                      .forward = normalization_forward,

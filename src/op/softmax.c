@@ -4,7 +4,7 @@
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     node->shape = node->input[0]->shape;
-    if (node->shape.rank < 1) {
+    if (node->shape.ndim < 1) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: softmax needs at least one axis, got a single number a sample",
                         node->name);
     }
@@ -13,7 +13,7 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
 
 static int64_t width(const bwi_call *call)
 {
-    return call->node->shape.extent[call->node->shape.rank - 1];
+    return call->node->shape.extent[call->node->shape.ndim - 1];
 }
 
 static int64_t rows(const bwi_call *call)
@@ -37,7 +37,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 
 const bwi_op bwi_op_softmax = {.name = "softmax",
                                .backward_reads = BWI_READS_DST,
-                               .layout = BWI_LAYOUT_PLAIN,
+                               .layout = BWI_LAYOUT_CHANNELS_LAST,
                                .shape = shape,
                                .forward = forward,
                                .backward = backward};

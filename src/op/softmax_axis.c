@@ -11,9 +11,9 @@ static int axis_of(const bw_node *node)
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     bw_status status = bwi_shape_like_input(graph, node);
-    if (status == BW_OK && (axis_of(node) < 0 || axis_of(node) >= node->shape.rank)) {
+    if (status == BW_OK && (axis_of(node) < 0 || axis_of(node) >= node->shape.ndim)) {
         status = bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: softmax: there is no axis %d among %d", node->name,
-                          axis_of(node), node->shape.rank);
+                          axis_of(node), node->shape.ndim);
     }
     return status;
 }
@@ -95,7 +95,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 const bwi_op bwi_op_softmax_axis = {.name = "softmax_axis",
                                     .flags = BWI_OP_BACKWARD_IN_PLACE,
                                     .backward_reads = BWI_READS_DST,
-                                    .layout = BWI_LAYOUT_PLAIN,
+                                    .layout = BWI_LAYOUT_CHANNELS_LAST,
                                     .shape = shape,
                                     .prepare = prepare,
                                     .forward = forward,

@@ -1,4 +1,4 @@
-/* The tables of operators and of patterns that fuse them. */
+/* The tables of operators and of fusions that fuse them. */
 #include "op/op.h"
 
 const bwi_op *const bwi_ops[] = {&bwi_op_activation,
@@ -71,22 +71,22 @@ static bool relu_maxpool_fits(const bw_node *const *chain)
 
 static bool conv_relu_maxpool_fits(const bw_node *const *chain)
 {
-    return pools_two_by_two(chain[1], chain[2]) && bwi_conv_pool_pattern(chain[0], &bwi_op_conv_relu_maxpool);
+    return pools_two_by_two(chain[1], chain[2]) && bwi_conv_pool_fusion(chain[0], &bwi_op_conv_relu_maxpool);
 }
 
 static bool thin_relu_maxpool_fits(const bw_node *const *chain)
 {
-    return pools_two_by_two(chain[1], chain[2]) && bwi_conv_pool_pattern(chain[0], &bwi_op_thin_relu_maxpool);
+    return pools_two_by_two(chain[1], chain[2]) && bwi_conv_pool_fusion(chain[0], &bwi_op_thin_relu_maxpool);
 }
 
 static bool winograd_relu_maxpool_fits(const bw_node *const *chain)
 {
-    return pools_two_by_two(chain[1], chain[2]) && bwi_conv_pool_pattern(chain[0], &bwi_op_winograd_relu_maxpool);
+    return pools_two_by_two(chain[1], chain[2]) && bwi_conv_pool_fusion(chain[0], &bwi_op_winograd_relu_maxpool);
 }
 
 #define CONV_RELU_POOL .chain = {&bwi_op_conv2d, &bwi_op_relu, &bwi_op_maxpool2d}, .length = 3, .attributes = 0
 
-const bwi_pattern bwi_patterns[] = {
+const bwi_fusion bwi_fusions[] = {
     {CONV_RELU_POOL, .fused = &bwi_op_thin_relu_maxpool, .fits = thin_relu_maxpool_fits, .inexact = true},
     {CONV_RELU_POOL, .fused = &bwi_op_conv_relu_maxpool, .fits = conv_relu_maxpool_fits},
     {CONV_RELU_POOL, .fused = &bwi_op_winograd_relu_maxpool, .fits = winograd_relu_maxpool_fits, .inexact = true},
@@ -110,12 +110,12 @@ bw_status bwi_shape_check(bwi_graph *graph, const bw_node *node)
     char text[160];
     if (bwi_shape_count(&node->shape) > BWI_MOST_VALUES) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: an output of %s a sample is too large", node->name,
-                        bwi_format_shape(text, node->shape.rank, node->shape.extent));
+                        bwi_format_shape(text, node->shape.ndim, node->shape.extent));
     }
     return BW_OK;
 }
 
-void bwi_window_extent(int64_t extent, int64_t size, int64_t stride, bool same, int64_t *out, int64_t *before, int64_t *after)
+void bwi_pool_extent(int64_t extent, int64_t size, int64_t stride, bool same, int64_t *out, int64_t *before, int64_t *after)
 {
     *before = *after = 0;
     if (!same) {

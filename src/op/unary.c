@@ -73,7 +73,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 const bwi_op bwi_op_unary = {.name = "unary",
                              .flags = BWI_OP_IN_PLACE | BWI_OP_BACKWARD_IN_PLACE,
                              .backward_reads = BWI_READS_SRC,
-                             .layout = BWI_LAYOUT_PLAIN,
+                             .layout = BWI_LAYOUT_CHANNELS_LAST,
                              .shape = bwi_shape_like_input,
                              .forward = forward,
                              .backward = backward};

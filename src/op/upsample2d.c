@@ -13,9 +13,9 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     const bwi_upsample2d_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape;
     char text[160];
-    if (in->rank != 3) {
+    if (in->ndim != 3) {
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected an image (height, width, channels), got %s",
-                        node->name, bwi_format_shape(text, in->rank, in->extent));
+                        node->name, bwi_format_shape(text, in->ndim, in->extent));
     }
     node->shape = *in;
     for (int i = 0; i < 2; i++) {

@@ -8,10 +8,10 @@
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_shape *prediction = &node->input[0]->shape;
-    if (prediction->rank != 1) {
+    if (prediction->ndim != 1) {
         char found[160];
         return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "%s: expected an output of rank 1, got %s", node->name,
-                        bwi_format_shape(found, prediction->rank, prediction->extent));
+                        bwi_format_shape(found, prediction->ndim, prediction->extent));
     }
     return bwi_rows_check(graph, node, false);
 }
@@ -42,7 +42,7 @@ static int64_t sum_count(const bw_node *node)
 
 const bwi_op bwi_op_variation = {.name = "variation",
                                  .flags = BWI_OP_SUMS | BWI_OP_NO_GRADIENT,
-                                 .layout = BWI_LAYOUT_PLAIN,
+                                 .layout = BWI_LAYOUT_CHANNELS_LAST,
                                  .shape = shape,
                                  .sum_count = sum_count,
                                  .statistics = statistics};

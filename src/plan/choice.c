@@ -40,7 +40,7 @@ static size_t trainable_bytes(const bwi_graph *graph)
 
 /* Wishes: a tile's activations stay in the cache; the traffic of the weights, which every tile reads and whose gradient it adds
  * to, is at most a quarter of the activations'; and there are a few samples. The last two may lead out of the cache, where more
- * samples cost little more, up to a bound. Values that patterns fuse away are counted: the tile is the same without them. */
+ * samples cost little more, up to a bound. Values that fusions fuse away are counted: the tile is the same without them. */
 static int64_t default_tile(const bwi_plan_request *request)
 {
     size_t bytes = 1, weights = trainable_bytes(request->graph);

@@ -217,9 +217,9 @@ void bwi_plan_lay(bwi_plan *plan, size_t scratch)
     plan->worker_bytes = bwi_size_add(bwi_size_align(bwi_size_add(plan->scratch_offset, scratch), PAGE), PAGE);
     plan->workers_offset = end = bwi_size_align(end, PAGE);
     take(&end, bwi_size_multiply(plan->worker_bytes, (size_t)plan->regions));
-    plan->rooms_offset = take(&end, bwi_size_multiply(plan->room_bytes, (size_t)plan->group));
+    plan->staging_offset = take(&end, bwi_size_multiply(plan->staging_bytes, (size_t)plan->group));
     plan->items.activations =
-        bwi_size_add(bwi_size_multiply(region, (size_t)plan->regions), bwi_size_multiply(plan->room_bytes, (size_t)plan->group));
+        bwi_size_add(bwi_size_multiply(region, (size_t)plan->regions), bwi_size_multiply(plan->staging_bytes, (size_t)plan->group));
     plan->items.scratch = bwi_size_multiply(plan->worker_bytes - region, (size_t)plan->regions);
     plan->store_offset = take(&end, bwi_size_multiply(plan->store_slot, (size_t)plan->store_tiles));
     plan->items.store = end - plan->store_offset;

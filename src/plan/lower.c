@@ -1,5 +1,5 @@
 /*
- * Lowering: a private copy of the model's graph in which patterns are fused, every output has a channel block, and
+ * Lowering: a private copy of the model's graph in which fusions are fused, every output has a channel block, and
  * reorders stand where two ops disagree about it.
  */
 #include "plan/plan.h"
@@ -13,10 +13,10 @@ typedef struct lowering {
     bool *needed;
     int *users;
     bool *target;
-    const bwi_pattern **pattern; /* that ends at the node */
-    bool *gone;                  /* the node is fused with its user */
-    bwi_graph fused;             /* after patterns, before layouts */
-    bw_node **to_fused;          /* by source number */
+    const bwi_fusion **fusion; /* that ends at the node */
+    bool *gone;                /* the node is fused with its user */
+    bwi_graph fused;           /* after fusions, before layouts */
+    bw_node **to_fused;        /* by source number */
 } lowering;
 
 static bw_node *copy(bwi_graph *to, const bwi_op *op, const bw_node *node, bw_node *const *inputs, int input_count,
@@ -47,11 +47,11 @@ static void find_needed(lowering *l, const bwi_plan_request *request)
 }
 
 /* The nodes of a chain that ends at `node`, if each but the last has no other user. */
-static bool chain_ending_at(const lowering *l, const bw_node *node, const bwi_pattern *pattern, const bw_node **chain)
+static bool chain_ending_at(const lowering *l, const bw_node *node, const bwi_fusion *fusion, const bw_node **chain)
 {
-    for (int k = pattern->length - 1; k >= 0; k--, node = node->input[0]) {
-        bool last = k == pattern->length - 1;
-        if (node->op != pattern->chain[k] || (!last && (l->users[node->number] != 1 || l->target[node->number])) ||
+    for (int k = fusion->length - 1; k >= 0; k--, node = node->input[0]) {
+        bool last = k == fusion->length - 1;
+        if (node->op != fusion->chain[k] || (!last && (l->users[node->number] != 1 || l->target[node->number])) ||
             (k > 0 && node->inputs != 1)) {
             return false;
         }
@@ -60,7 +60,7 @@ static bool chain_ending_at(const lowering *l, const bw_node *node, const bwi_pa
             break;
         }
     }
-    return pattern->fits(chain);
+    return fusion->fits(chain);
 }
 
 /* From the last node on, so that a chain is found before a part of it. */
@@ -68,11 +68,11 @@ static void find_patterns(lowering *l)
 {
     for (int n = l->from->count - 1; n >= 0; n--) {
         const bw_node *chain[BWI_CHAIN];
-        for (const bwi_pattern *p = bwi_patterns; l->needed[n] && !l->gone[n] && !l->pattern[n] && p->fused; p++) {
+        for (const bwi_fusion *p = bwi_fusions; l->needed[n] && !l->gone[n] && !l->fusion[n] && p->fused; p++) {
             if ((p->inexact && l->ctx->exact_kernels) || !chain_ending_at(l, l->from->nodes[n], p, chain)) {
                 continue;
             }
-            l->pattern[n] = p;
+            l->fusion[n] = p;
             for (int k = 0; k < p->length - 1; k++) {
                 l->gone[chain[k]->number] = true;
             }
@@ -82,11 +82,11 @@ static void find_patterns(lowering *l)
 
 static bw_node *fuse_node(lowering *l, const bw_node *node)
 {
-    const bwi_pattern *pattern = l->pattern[node->number];
+    const bwi_fusion *fusion = l->fusion[node->number];
     const bw_node *named = node, *source = node;
-    for (int k = pattern ? pattern->length - 1 : 0; k > 0; k--) {
+    for (int k = fusion ? fusion->length - 1 : 0; k > 0; k--) {
         source = source->input[0];
-        named = k == pattern->attributes + 1 ? source : named;
+        named = k == fusion->attributes + 1 ? source : named;
     }
     bw_node **inputs = bwi_allocate(l->ctx, (size_t)source->inputs, sizeof(bw_node *));
     if (!inputs) {
@@ -96,12 +96,12 @@ static bw_node *fuse_node(lowering *l, const bw_node *node)
         inputs[k] = l->to_fused[source->input[k]->number];
     }
     bw_node *made =
-        copy(&l->fused, pattern ? pattern->fused : node->op, named, inputs, source->inputs, source->variable, source->variables);
+        copy(&l->fused, fusion ? fusion->fused : node->op, named, inputs, source->inputs, source->variable, source->variables);
     bwi_release(l->ctx, (void *)inputs);
     return made;
 }
 
-static int64_t plain_block(const bw_node *node)
+static int64_t channels_last_block(const bw_node *node)
 {
     int64_t h, w, c;
     bwi_shape_image(&node->shape, &h, &w, &c);
@@ -110,18 +110,18 @@ static int64_t plain_block(const bw_node *node)
 
 /* What each node's users would like its block to be; 0: they do not mind. The last user asked for wins, which for a
  * chain is the only one. */
-static void find_wishes(const bwi_graph *graph, int64_t *wish)
+static void find_wishes(const bwi_graph *graph, int64_t *wanted)
 {
     for (int n = graph->count - 1; n >= 0; n--) {
         const bw_node *node = graph->nodes[n];
         for (int k = 0; k < node->inputs; k++) {
             int64_t src = 0, dst = 0;
             switch (node->op->layout) {
-            case BWI_LAYOUT_PLAIN:
-                src = plain_block(node->input[k]);
+            case BWI_LAYOUT_CHANNELS_LAST:
+                src = channels_last_block(node->input[k]);
                 break;
             case BWI_LAYOUT_SAME:
-                src = wish[n];
+                src = wanted[n];
                 break;
             case BWI_LAYOUT_PREPARED:
                 node->op->blocks(node, &src, &dst);
@@ -130,32 +130,32 @@ static void find_wishes(const bwi_graph *graph, int64_t *wish)
                 break;
             }
             if (src) {
-                wish[node->input[k]->number] = src;
+                wanted[node->input[k]->number] = src;
             }
         }
     }
 }
 
 /* The block a node gives, and the one it wants from each input (0: any). */
-static void settle(const bw_node *node, int64_t wish, int64_t *wants, int64_t *gives)
+static void settle(const bw_node *node, int64_t wanted, int64_t *wants, int64_t *gives)
 {
     int64_t first = node->inputs ? node->input[0]->block : 0;
     *wants = 0;
     switch (node->op->layout) {
-    case BWI_LAYOUT_PLAIN:
+    case BWI_LAYOUT_CHANNELS_LAST:
         *wants = -1; /* each input's own plain block */
-        *gives = plain_block(node);
+        *gives = channels_last_block(node);
         break;
     case BWI_LAYOUT_SAME:
-        *wants = first == plain_block(node->input[0]) ? -1 : first;
+        *wants = first == channels_last_block(node->input[0]) ? -1 : first;
         *gives = first;
         break;
     case BWI_LAYOUT_PREPARED:
         node->op->blocks(node, wants, gives);
-        *gives = *gives ? *gives : wish ? wish : plain_block(node);
+        *gives = *gives ? *gives : wanted ? wanted : channels_last_block(node);
         break;
     case BWI_LAYOUT_FREE:
-        *gives = wish ? wish : (first && first != plain_block(node->input[0]) ? first : plain_block(node));
+        *gives = wanted ? wanted : (first && first != channels_last_block(node->input[0]) ? first : channels_last_block(node));
         break;
     }
 }
@@ -185,10 +185,10 @@ static bw_node *in_the_open(bwi_graph *graph, bw_node *node)
     while (node->op->flags & BWI_OP_VIEW) {
         node = node->input[0];
     }
-    return node->dtype == BW_F32 ? in_block(graph, node, plain_block(node)) : node;
+    return node->dtype == BW_F32 ? in_block(graph, node, channels_last_block(node)) : node;
 }
 
-static bw_node *lay_out_node(bwi_plan *plan, const bw_node *node, int64_t wish, bw_node *const *to_final)
+static bw_node *lay_out_node(bwi_plan *plan, const bw_node *node, int64_t wanted, bw_node *const *to_final)
 {
     bwi_graph *graph = &plan->graph;
     bw_node **inputs = bwi_allocate(plan->ctx, (size_t)node->inputs, sizeof(bw_node *));
@@ -201,10 +201,10 @@ static bw_node *lay_out_node(bwi_plan *plan, const bw_node *node, int64_t wish, 
     bw_node sketch = *node;
     sketch.input = inputs;
     int64_t wants = 0, gives = 0;
-    settle(&sketch, wish, &wants, &gives);
+    settle(&sketch, wanted, &wants, &gives);
     for (int k = 0; k < node->inputs && wants; k++) {
         if (inputs[k]->dtype == BW_F32) {
-            inputs[k] = in_block(graph, inputs[k], wants < 0 ? plain_block(inputs[k]) : wants);
+            inputs[k] = in_block(graph, inputs[k], wants < 0 ? channels_last_block(inputs[k]) : wants);
         }
     }
     bw_node *made = copy(graph, node->op, node, inputs, node->inputs, node->variable, node->variables);
@@ -215,11 +215,11 @@ static bw_node *lay_out_node(bwi_plan *plan, const bw_node *node, int64_t wish, 
     return made;
 }
 
-static bw_status lay_out(lowering *l, bw_node **to_final, int64_t *wish)
+static bw_status lay_out(lowering *l, bw_node **to_final, int64_t *wanted)
 {
-    find_wishes(&l->fused, wish);
+    find_wishes(&l->fused, wanted);
     for (int n = 0; n < l->fused.count; n++) {
-        to_final[n] = lay_out_node(l->plan, l->fused.nodes[n], wish[n], to_final);
+        to_final[n] = lay_out_node(l->plan, l->fused.nodes[n], wanted[n], to_final);
         if (!to_final[n]) {
             bw_status status = bwi_pending(l->ctx);
             return status == BW_OK ? BW_RESOURCE_EXHAUSTED : status;
@@ -244,8 +244,8 @@ static bw_status lower(lowering *l, const bwi_plan_request *request)
         }
     }
     bw_node **to_final = bwi_allocate(l->ctx, (size_t)l->fused.count, sizeof(bw_node *));
-    int64_t *wish = bwi_allocate(l->ctx, (size_t)l->fused.count, sizeof *wish);
-    bw_status status = to_final && wish ? lay_out(l, to_final, wish) : BW_RESOURCE_EXHAUSTED;
+    int64_t *wanted = bwi_allocate(l->ctx, (size_t)l->fused.count, sizeof *wanted);
+    bw_status status = to_final && wanted ? lay_out(l, to_final, wanted) : BW_RESOURCE_EXHAUSTED;
     for (int n = 0; status == BW_OK && n < l->from->count; n++) {
         if (!l->to_fused[n]) {
             continue;
@@ -257,7 +257,7 @@ static bw_status lower(lowering *l, const bwi_plan_request *request)
         }
     }
     bwi_release(l->ctx, (void *)to_final);
-    bwi_release(l->ctx, wish);
+    bwi_release(l->ctx, wanted);
     return status;
 }
 
@@ -271,18 +271,18 @@ bw_status bwi_plan_lower(bwi_plan *plan, const bwi_plan_request *request)
     l.needed = bwi_allocate(ctx, count, sizeof(bool));
     l.target = bwi_allocate(ctx, count, sizeof(bool));
     l.users = bwi_allocate(ctx, count, sizeof(int));
-    l.pattern = bwi_allocate(ctx, count, sizeof *l.pattern);
+    l.fusion = bwi_allocate(ctx, count, sizeof *l.fusion);
     l.gone = bwi_allocate(ctx, count, sizeof(bool));
     l.to_fused = bwi_allocate(ctx, count, sizeof(bw_node *));
     bw_status status = BW_RESOURCE_EXHAUSTED;
-    if (plan->lowered && l.needed && l.target && l.users && l.pattern && l.gone && l.to_fused) {
+    if (plan->lowered && l.needed && l.target && l.users && l.fusion && l.gone && l.to_fused) {
         status = lower(&l, request);
     }
     bwi_graph_free(&l.fused);
     bwi_release(ctx, l.needed);
     bwi_release(ctx, l.target);
     bwi_release(ctx, l.users);
-    bwi_release(ctx, (void *)l.pattern);
+    bwi_release(ctx, (void *)l.fusion);
     bwi_release(ctx, l.gone);
     bwi_release(ctx, (void *)l.to_fused);
     return status;

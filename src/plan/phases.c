@@ -155,14 +155,14 @@ static int makers(const bwi_program *program, const bwi_variable *variable)
     return count;
 }
 
-bool bwi_plan_waits(const bwi_plan *plan, const bwi_program *program, const bwi_instruction *i)
+bool bwi_plan_defers(const bwi_plan *plan, const bwi_program *program, const bwi_instruction *i)
 {
-    bool waits = i->pass == BWI_PASS_BACKWARD_WEIGHTS && i->node->op->wait_floats &&
-                 i->node->op->wait_floats(i->node, plan->tile) > 0 && program->training && program->levels == 1;
-    for (int k = 0; waits && k < i->node->variables; k++) {
-        waits = i->node->variable[k]->trainable && makers(program, i->node->variable[k]) == 1;
+    bool defers = i->pass == BWI_PASS_BACKWARD_WEIGHTS && i->node->op->deferred_floats &&
+                  i->node->op->deferred_floats(i->node, plan->tile) > 0 && program->training && program->levels == 1;
+    for (int k = 0; defers && k < i->node->variables; k++) {
+        defers = i->node->variable[k]->trainable && makers(program, i->node->variable[k]) == 1;
     }
-    return waits;
+    return defers;
 }
 
 /* Gradients that may wait come last, so that what they are made of lives until then. */
@@ -175,13 +175,13 @@ static bw_status move_waiting(cutter *c, bwi_phase *phase)
     }
     int kept = 0;
     for (int n = 0; n < phase->count; n++) {
-        if (bwi_plan_waits(c->plan, p, &phase->instructions[n])) {
-            moved[phase->waiting++] = phase->instructions[n];
+        if (bwi_plan_defers(c->plan, p, &phase->instructions[n])) {
+            moved[phase->deferred++] = phase->instructions[n];
         } else {
             phase->instructions[kept++] = phase->instructions[n];
         }
     }
-    memcpy(&phase->instructions[kept], moved, (size_t)phase->waiting * sizeof *moved);
+    memcpy(&phase->instructions[kept], moved, (size_t)phase->deferred * sizeof *moved);
     bwi_release(c->plan->ctx, moved);
     return BW_OK;
 }

@@ -66,17 +66,17 @@ static int group_of(bwi_plan *plan)
 {
     const bwi_program *program = &plan->programs[0].program;
     size_t weights = 0;
-    plan->room_bytes = 0;
+    plan->staging_bytes = 0;
     for (int n = 0; n < program->count; n++) {
         const bwi_instruction *i = &program->instructions[n];
-        if (bwi_plan_waits(plan, program, i)) {
+        if (bwi_plan_defers(plan, program, i)) {
             weights = bwi_size_add(weights, (size_t)i->node->variable[0]->count * sizeof(float));
-            size_t floats = (size_t)i->node->op->wait_floats(i->node, plan->tile);
-            plan->room_bytes = bwi_size_add(plan->room_bytes, bwi_size_align(floats * sizeof(float), BWI_CACHE_LINE));
+            size_t floats = (size_t)i->node->op->deferred_floats(i->node, plan->tile);
+            plan->staging_bytes = bwi_size_add(plan->staging_bytes, bwi_size_align(floats * sizeof(float), BWI_CACHE_LINE));
         }
     }
     int64_t tiles = plan->window / plan->tile + __builtin_popcountll((unsigned long long)(plan->window % plan->tile));
-    int64_t most = plan->lanes < BWI_MOST_WAITING ? plan->lanes : BWI_MOST_WAITING;
+    int64_t most = plan->lanes < BWI_MAX_DEFERRED ? plan->lanes : BWI_MAX_DEFERRED;
     return plan->ranks == 1 && plan->window > 0 && weights >= RANGES_BYTES && tiles <= most ? (int)tiles : 0;
 }
 
@@ -101,7 +101,7 @@ static bw_status begin(bwi_plan *plan, const bwi_plan_request *request)
 
 size_t bwi_plan_total(const bwi_plan *plan)
 {
-    return bwi_size_add(bwi_size_add(plan->bytes, plan->items.books), bwi_size_add(plan->items.data, plan->items.outside));
+    return bwi_size_add(bwi_size_add(plan->bytes, plan->items.bookkeeping), bwi_size_add(plan->items.data, plan->items.outside));
 }
 
 /* ---- Trying ---- */
@@ -141,7 +141,7 @@ static bw_status lay(attempt *a)
         bwi_plan_lay(plan, a->scratch);
         plan->items.outside = a->request->outside_bytes;
         plan->items.data = a->request->data ? a->request->data(a->request->data_user, plan) : 0;
-        plan->items.books = bwi_size_add(own_bytes(a), a->request->books ? a->request->books(plan) : 0);
+        plan->items.bookkeeping = bwi_size_add(own_bytes(a), a->request->bookkeeping ? a->request->bookkeeping(plan) : 0);
     }
     return status;
 }
@@ -302,9 +302,9 @@ bw_status bwi_plan_make(bw_context *ctx, bwi_plan **result, const bwi_plan_reque
     plan->batch = request->batch;
     plan->window = request->window;
     plan->keep = request->batch > 0;
-    plan->wished_tile = c.tile;
-    plan->wished_lanes = c.lanes;
-    plan->wished_workers = c.workers;
+    plan->requested_tile = c.tile;
+    plan->requested_lanes = c.lanes;
+    plan->requested_workers = c.workers;
     plan->spill = request->spill ? bwi_copy_text(ctx, request->spill) : NULL;
     status = !plan->kernels ? ctx->status : request->spill && !plan->spill ? BW_RESOURCE_EXHAUSTED : begin(plan, request);
     a.budget = request->memory;

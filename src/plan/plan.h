@@ -1,5 +1,5 @@
 /*
- * plan: everything that is decided before the first step. Lowering (patterns fused, layouts settled, reorders put in),
+ * plan: everything that is decided before the first step. Lowering (fusions fused, layouts settled, reorders put in),
  * phases, liveness and addresses, tile, lanes and workers under a budget. The plan counts every byte; exec allocates
  * them as one arena and runs it.
  *
@@ -26,17 +26,17 @@ typedef struct bwi_plan_request {
     int own_nodes; /* the model once: the tile follows from these; what comes after is the same at other lengths. 0: all nodes */
     const bwi_program_request *programs;
     int program_count;
-    int64_t batch;                         /* samples fed at once, at most; 0: not known, then nothing is kept for a whole batch */
-    int64_t window;                        /* samples behind one update, at most; 0: not known */
-    int64_t tile;                          /* 0: from the model */
-    int lanes;                             /* 0: from the model */
-    int workers;                           /* at most; 0: the context's */
-    int ranks;                             /* they share the lanes */
-    size_t memory;                         /* budget; 0: what the system gives */
-    const char *spill;                     /* folder for boundary values that find no room; NULL: none may be spilled */
-    size_t outside_bytes;                  /* planned by others: parameters, optimizer slots, history */
-    size_t held_bytes;                     /* of them, those that are there already */
-    size_t (*books)(const bwi_plan *plan); /* bytes of what runs the plan, the arena not counted; may be NULL */
+    int64_t batch;        /* samples fed at once, at most; 0: not known, then nothing is kept for a whole batch */
+    int64_t window;       /* samples behind one update, at most; 0: not known */
+    int64_t tile;         /* 0: from the model */
+    int lanes;            /* 0: from the model */
+    int workers;          /* at most; 0: the context's */
+    int ranks;            /* they share the lanes */
+    size_t memory;        /* budget; 0: what the system gives */
+    const char *spill;    /* folder for boundary values that find no room; NULL: none may be spilled */
+    size_t outside_bytes; /* planned by others: parameters, optimizer slots, history */
+    size_t held_bytes;    /* of them, those that are there already */
+    size_t (*bookkeeping)(const bwi_plan *plan); /* bytes of what runs the plan, the arena not counted; may be NULL */
     /* Bytes of samples that are made ahead, for the plan's tile and workers; may be NULL. */
     size_t (*data)(const void *user, const bwi_plan *plan);
     const void *data_user;
@@ -53,7 +53,7 @@ typedef enum bwi_fate {
 typedef struct bwi_phase {
     bwi_instruction *instructions; /* copies; their lists belong to the program, or to `lists` */
     int count;
-    int waiting;     /* the last so many make gradients that may wait for the update */
+    int deferred;    /* the last so many make gradients that may wait for the update */
     int *lists;      /* of instructions that segments.c has changed; NULL: none */
     size_t *offsets; /* of each value in the worker's tile region; SIZE_MAX: not in this phase */
     size_t bytes;    /* of the tile region */
@@ -86,8 +86,8 @@ typedef struct bwi_plan_table {
 /* Bytes by what they are for, in the arena and outside it. */
 typedef struct bwi_plan_items {
     size_t lanes, activations, scratch, statistics, store, update, records;
-    size_t data;  /* outside the arena: samples that are made ahead */
-    size_t books; /* outside the arena: the plan's own tables, and those of what runs it */
+    size_t data;        /* outside the arena: samples that are made ahead */
+    size_t bookkeeping; /* outside the arena: the plan's own tables, and those of what runs it */
     size_t outside;
 } bwi_plan_items;
 
@@ -107,8 +107,8 @@ struct bwi_plan {
     int lanes, own_lanes, workers, ranks;
     int segments; /* in which a tile's forward pass is computed again in its backward pass; 1: it is not */
     int64_t batch, window, store_tiles;
-    int64_t wished_tile; /* what the request or the model asked for, before the budget was looked at */
-    int wished_lanes, wished_workers;
+    int64_t requested_tile; /* what the request or the model asked for, before the budget was looked at */
+    int requested_lanes, requested_workers;
     int group;   /* tiles that run together, by ranges; 0: none */
     int regions; /* of tile values: one for each worker, and for each tile of a group */
     bool keep;   /* boundary values may be kept for the whole batch, whose size is known */
@@ -125,17 +125,17 @@ struct bwi_plan {
     size_t lane_bytes, lane_sums; /* where a lane's sums begin */
 
     size_t lanes_offset, totals_offset, workers_offset, worker_bytes, scratch_offset, store_offset, store_slot, update_offset;
-    size_t rooms_offset, room_bytes; /* of a tile's gradients that wait */
-    size_t spill_slot;               /* of a tile in the file of spilled values */
-    size_t spill_bytes;              /* of that file; 0: there is none */
-    char *spill;                     /* its folder; NULL: nothing may be spilled */
-    size_t scatter_offset;           /* of a buffer of BWI_UPDATE_BLOCK floats for each worker, zero between uses */
-    size_t bytes;                    /* of the arena */
+    size_t staging_offset, staging_bytes; /* of a tile's gradients that wait */
+    size_t spill_slot;                    /* of a tile in the file of spilled values */
+    size_t spill_bytes;                   /* of that file; 0: there is none */
+    char *spill;                          /* its folder; NULL: nothing may be spilled */
+    size_t scatter_offset;                /* of a buffer of BWI_UPDATE_BLOCK floats for each worker, zero between uses */
+    size_t bytes;                         /* of the arena */
     bwi_plan_items items;
 };
 
 bw_status bwi_plan_make(bw_context *ctx, bwi_plan **plan, const bwi_plan_request *request);
-/* Every byte of a run: arena, books, data and what others planned. */
+/* Every byte of a run: arena, bookkeeping, data and what others planned. */
 size_t bwi_plan_total(const bwi_plan *plan);
 void bwi_plan_free(bwi_plan *plan);
 
@@ -171,7 +171,7 @@ void bwi_plan_unprepare(bwi_plan *plan, int from_size);
 /* Gives everything its place in the arena, and counts its bytes. */
 void bwi_plan_lay(bwi_plan *plan, size_t scratch);
 /* Whether the instruction's gradient may wait for the update. */
-bool bwi_plan_waits(const bwi_plan *plan, const bwi_program *program, const bwi_instruction *instruction);
+bool bwi_plan_defers(const bwi_plan *plan, const bwi_program *program, const bwi_instruction *instruction);
 /* lower.c: fills plan->graph and plan->lowered. */
 bw_status bwi_plan_lower(bwi_plan *plan, const bwi_plan_request *request);
 /* phases.c: cuts a program into phases, by the fates of its values; again after they changed. */

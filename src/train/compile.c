@@ -40,8 +40,8 @@ static bw_status read_loss(bwi_training *t, const bwi_term *term)
     if (!row) {
         return refuse(t->ctx, "loss", term, false);
     }
-    if (t->loss_count == BWI_MAX_ENDS) {
-        return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "loss: at most %d are possible", BWI_MAX_ENDS);
+    if (t->loss_count == BWI_MAX_HEADS) {
+        return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "loss: at most %d are possible", BWI_MAX_HEADS);
     }
     bwi_chosen_loss *loss = &t->losses[t->loss_count++];
     loss->row = row;
@@ -209,7 +209,7 @@ void bwi_training_state(bw_model *model, bwi_state *state)
     for (int v = 0; v < model->graph.variable_count; v++) {
         bwi_variable *variable = model->graph.variables[v];
         bwi_state_value *value =
-            bwi_state_add(state, BW_F32, variable->shape.rank, variable->shape.extent, NULL, "variables/%s", variable->name);
+            bwi_state_add(state, BW_F32, variable->shape.ndim, variable->shape.extent, NULL, "variables/%s", variable->name);
         if (value) {
             value->object = variable;
             value->get = get_variable;

@@ -10,7 +10,7 @@ typedef struct fitting {
     bw_fit_options options;
     bw_dataset *training, *validation;
     bw_dataset *split[2]; /* made here from one dataset; NULL: none */
-    bw_dataset *pattern;  /* of the training part; the model's from the first update on */
+    bw_dataset *recipe;   /* of the training part; the model's from the first update on */
     bw_dataset *windows;  /* the training part with its batches: the samples behind each update */
     int64_t count;
     bwi_session session;
@@ -134,9 +134,9 @@ static bw_status run_epoch(fitting *f, bw_progress *p)
         p->step++;
         p->update = s->training->optimizer.iterations;
         p->samples += piece.count;
-        if (f->pattern) {
-            bwi_training_set_data(s->training, f->pattern);
-            f->pattern = NULL;
+        if (f->recipe) {
+            bwi_training_set_data(s->training, f->recipe);
+            f->recipe = NULL;
         }
         f->history->facts.updates++;
         f->history->facts.samples += piece.count;
@@ -158,7 +158,7 @@ static bw_status run_epoch(fitting *f, bw_progress *p)
 static bw_status run_validation(fitting *f)
 {
     bwi_session *s = &f->session;
-    bwi_piece piece = {.dataset = f->validation, .count = bw_dataset_count(f->validation), .plain = true};
+    bwi_piece piece = {.dataset = f->validation, .count = bw_dataset_count(f->validation), .unaugmented = true};
     bw_status status = bwi_session_feed(s, BWI_PROGRAM_EVALUATE, &piece, NULL);
     if (status == BW_OK) {
         bwi_session_reset(s);
@@ -234,11 +234,11 @@ static bw_status check_validation(const fitting *f)
             return bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "validation: training and validation data differ in their %s",
                             names[x->role]);
         }
-        if (x->rank != y->rank || memcmp(x->shape, y->shape, (size_t)x->rank * sizeof x->shape[0]) != 0) {
+        if (x->ndim != y->ndim || memcmp(x->shape, y->shape, (size_t)x->ndim * sizeof x->shape[0]) != 0) {
             char expected[160], found[160];
             return bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "validation: expected %s of shape %s as in training, got %s",
-                            names[x->role], bwi_format_shape(expected, x->rank, x->shape),
-                            bwi_format_shape(found, y->rank, y->shape));
+                            names[x->role], bwi_format_shape(expected, x->ndim, x->shape),
+                            bwi_format_shape(found, y->ndim, y->shape));
         }
     }
     return BW_OK;
@@ -251,8 +251,8 @@ static bw_status prepare_data(fitting *f)
     if (status != BW_OK) {
         return status;
     }
-    f->pattern = bwi_pattern_make(f->training);
-    return f->pattern ? BW_OK : bwi_pending(f->ctx);
+    f->recipe = bwi_recipe_make(f->training);
+    return f->recipe ? BW_OK : bwi_pending(f->ctx);
 }
 
 static bw_status open_session(fitting *f)
@@ -430,7 +430,7 @@ bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *opt
     status = fit(&f, dataset, history);
     bwi_disown(f.history);
     bwi_disown(f.logs);
-    bw_dataset_free(f.pattern);
+    bw_dataset_free(f.recipe);
     bw_dataset_free(f.windows);
     bw_dataset_free(f.split[0]);
     bw_dataset_free(f.split[1]);
@@ -468,7 +468,7 @@ bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
     if (status != BW_OK) {
         return status;
     }
-    bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset), .plain = true};
+    bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset), .unaugmented = true};
     status = bwi_session_feed(&s, BWI_PROGRAM_EVALUATE, &piece, NULL);
     bw_history *history = status == BW_OK ? bwi_history_new(ctx, 1, bwi_session_values(&s)) : NULL;
     if (history) {
@@ -498,7 +498,7 @@ bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *pre
     if (status != BW_OK) {
         return status;
     }
-    bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset), .plain = true};
+    bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset), .unaugmented = true};
     if (outputs != s.output_count) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "predict: expected room for %d outputs, got %d", s.output_count, outputs);
     }

@@ -18,7 +18,7 @@ struct bw_gradients {
     bool open;
     bwi_field *fields; /* of the first batch, by whose numbers the session knows them: those of all others */
     int field_count;
-    bw_dataset *pattern; /* of the first batch's dataset, until it is the model's */
+    bw_dataset *recipe; /* of the first batch's dataset, until it is the model's */
 };
 
 static void destroy(bwi_owned *object)
@@ -29,7 +29,7 @@ static void destroy(bwi_owned *object)
     }
     bwi_release(g->ctx, g->fields);
     if (!g->ctx->closing) {
-        bw_dataset_free(g->pattern);
+        bw_dataset_free(g->recipe);
     }
 }
 
@@ -91,14 +91,14 @@ static bw_status refuse_field(bw_context *ctx, const bwi_field *first, const bwi
                         describe(what, field), describe(other, first));
     }
     return bwi_fail(ctx, BW_INVALID_ARGUMENT, "gradients: the batch's %s has shape %s, the first one's had %s",
-                    describe(what, field), bwi_format_shape(found, field->rank, field->shape),
-                    bwi_format_shape(expected, first->rank, first->shape));
+                    describe(what, field), bwi_format_shape(found, field->ndim, field->shape),
+                    bwi_format_shape(expected, first->ndim, first->shape));
 }
 
 static int64_t value_count(const bwi_field *field)
 {
     int64_t count = 1;
-    for (int i = 0; i < field->rank; i++) {
+    for (int i = 0; i < field->ndim; i++) {
         count *= field->shape[i];
     }
     return count;
@@ -132,9 +132,9 @@ static bw_status open_session(bw_gradients *g, bw_dataset *dataset)
                                    .class_weight = g->options.class_weight,
                                    .class_count = g->options.class_count};
     bw_status status = bwi_dataset_prepare(dataset);
-    if (status == BW_OK && !g->pattern) {
-        g->pattern = bwi_pattern_make(dataset);
-        status = g->pattern ? BW_OK : bwi_pending(g->ctx);
+    if (status == BW_OK && !g->recipe) {
+        g->recipe = bwi_recipe_make(dataset);
+        status = g->recipe ? BW_OK : bwi_pending(g->ctx);
     }
     if (status == BW_OK) {
         status = keep_fields(g, dataset);
@@ -248,9 +248,9 @@ bw_status bw_apply(bw_model *model, bw_gradients *g)
         status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "nothing to apply: no sample's gradient was added");
     }
     status = status == BW_OK ? bwi_session_apply(&g->session) : status;
-    if (status == BW_OK && g->pattern) {
-        bwi_training_set_data(g->session.training, g->pattern);
-        g->pattern = NULL;
+    if (status == BW_OK && g->recipe) {
+        bwi_training_set_data(g->session.training, g->recipe);
+        g->recipe = NULL;
     }
     return status;
 }

@@ -26,7 +26,7 @@ static bw_node *add_input(const builder *b, const bw_node *node, bw_dtype dtype)
     bwi_input_attributes a = *(const bwi_input_attributes *)node->attributes;
     a.field = bwi_session_field(b->dataset, &a);
     a.dtype = dtype;
-    if (a.shape.rank > 0 && a.shape.extent[0] == b->longest) {
+    if (a.shape.ndim > 0 && a.shape.extent[0] == b->longest) {
         a.shape.extent[0] = b->length;
     }
     return bwi_graph_add(&b->session->graph, &bwi_op_input, node->name, &a, sizeof a, NULL, 0, NULL, 0);
@@ -110,7 +110,7 @@ static bw_status build_length(bwi_session *s, const bw_dataset *dataset, const b
     }
     bwi_release(s->graph.ctx, (void *)b.nodes);
     s->loss_count = s->column_count = 0;
-    return status == BW_OK && (options->train || options->evaluate) ? bwi_session_add_ends(s, dataset, options) : status;
+    return status == BW_OK && (options->train || options->evaluate) ? bwi_session_add_heads(s, dataset, options) : status;
 }
 
 /* The session's own ends: they are put back once the other lengths have theirs. */
@@ -233,7 +233,7 @@ static bw_status feed_length(bwi_session *s, int which, const bwi_piece *piece, 
                       .first = piece->first + first,
                       .numbers = s->numbers,
                       .scattered = true,
-                      .plain = piece->plain};
+                      .unaugmented = piece->unaugmented};
     for (int64_t i = first; i < end; i++) {
         int64_t number = bwi_piece_number(piece, i);
         if (bwi_dataset_bucket(piece->dataset, number) == length) {

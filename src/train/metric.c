@@ -17,89 +17,89 @@ double bwi_metric_mean(const bw_node *node, const double *sums)
     return ratio(sums[0], sums[1]);
 }
 
-static bw_node *add(const bwi_ends *ends, const bwi_op *op, bw_node *prediction, bw_dtype target, const char *name,
+static bw_node *add(const bwi_heads *heads, const bwi_op *op, bw_node *prediction, bw_dtype target, const char *name,
                     const void *attributes, size_t bytes)
 {
-    bw_node *inputs[3] = {prediction, bwi_ends_target(ends, target), ends->weight};
-    return bwi_graph_add(ends->graph, op, name, attributes, bytes, inputs, ends->weight ? 3 : 2, NULL, 0);
+    bw_node *inputs[3] = {prediction, bwi_heads_target(heads, target), heads->weight};
+    return bwi_graph_add(heads->graph, op, name, attributes, bytes, inputs, heads->weight ? 3 : 2, NULL, 0);
 }
 
-bw_node *bwi_metric_of_loss(const bwi_loss_row *row, const bwi_ends *ends, const bwi_argument_value *values)
+bw_node *bwi_metric_of_loss(const bwi_loss_row *row, const bwi_heads *heads, const bwi_argument_value *values)
 {
-    bw_node *inputs[2] = {row->build(row, ends, values), ends->weight};
-    return bwi_graph_add(ends->graph, &bwi_op_mean, "metric", NULL, 0, inputs, ends->weight ? 2 : 1, NULL, 0);
+    bw_node *inputs[2] = {row->build(row, heads, values), heads->weight};
+    return bwi_graph_add(heads->graph, &bwi_op_mean, "metric", NULL, 0, inputs, heads->weight ? 2 : 1, NULL, 0);
 }
 
-static bw_node *of_loss(const char *name, const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *of_loss(const char *name, const bwi_heads *heads, const bwi_argument_value *values)
 {
-    return bwi_metric_of_loss(bwi_loss_row_find(name, strlen(name)), ends, values);
+    return bwi_metric_of_loss(bwi_loss_row_find(name, strlen(name)), heads, values);
 }
 
 /* ---- Accuracies: of classes the logits do, if a softmax is last ---- */
 
-static bw_node *add_accuracy(const bwi_ends *ends, const char *name, const bwi_accuracy_attributes *a)
+static bw_node *add_accuracy(const bwi_heads *heads, const char *name, const bwi_accuracy_attributes *a)
 {
     bool labels = a->kind == BWI_ACCURACY_SPARSE || a->kind == BWI_ACCURACY_SPARSE_TOP;
-    bw_node *logits = a->kind == BWI_ACCURACY_BINARY ? NULL : bwi_logits_of(ends->prediction);
-    return add(ends, &bwi_op_accuracy, logits ? logits : ends->prediction, labels ? BW_I32 : BW_F32, name, a, sizeof *a);
+    bw_node *logits = a->kind == BWI_ACCURACY_BINARY ? NULL : bwi_logits_of(heads->prediction);
+    return add(heads, &bwi_op_accuracy, logits ? logits : heads->prediction, labels ? BW_I32 : BW_F32, name, a, sizeof *a);
 }
 
 /* Keras's choice of the form by the shapes. */
-static bw_node *accuracy(const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *accuracy(const bwi_heads *heads, const bwi_argument_value *values)
 {
     (void)values;
-    const bwi_shape *output = &ends->prediction->shape, *target = &ends->target->shape;
-    int64_t width = output->rank ? output->extent[output->rank - 1] : 1,
-            given = target->rank ? target->extent[target->rank - 1] : 1;
-    bool sparse = target->rank < output->rank || given == 1;
+    const bwi_shape *output = &heads->prediction->shape, *target = &heads->target->shape;
+    int64_t width = output->ndim ? output->extent[output->ndim - 1] : 1,
+            given = target->ndim ? target->extent[target->ndim - 1] : 1;
+    bool sparse = target->ndim < output->ndim || given == 1;
     bwi_accuracy_attributes a = {.kind = width == 1 ? BWI_ACCURACY_BINARY
                                          : sparse   ? BWI_ACCURACY_SPARSE
                                                     : BWI_ACCURACY_CATEGORICAL,
                                  .threshold = 0.5F};
-    return add_accuracy(ends, "accuracy", &a);
+    return add_accuracy(heads, "accuracy", &a);
 }
 
-static bw_node *binary_accuracy(const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *binary_accuracy(const bwi_heads *heads, const bwi_argument_value *values)
 {
     bwi_accuracy_attributes a = {.kind = BWI_ACCURACY_BINARY, .threshold = (float)values[0].number};
-    return add_accuracy(ends, "binary_accuracy", &a);
+    return add_accuracy(heads, "binary_accuracy", &a);
 }
 
-static bw_node *categorical_accuracy(const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *categorical_accuracy(const bwi_heads *heads, const bwi_argument_value *values)
 {
     (void)values;
-    return add_accuracy(ends, "categorical_accuracy", &(bwi_accuracy_attributes){.kind = BWI_ACCURACY_CATEGORICAL});
+    return add_accuracy(heads, "categorical_accuracy", &(bwi_accuracy_attributes){.kind = BWI_ACCURACY_CATEGORICAL});
 }
 
-static bw_node *sparse_categorical_accuracy(const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *sparse_categorical_accuracy(const bwi_heads *heads, const bwi_argument_value *values)
 {
     (void)values;
-    return add_accuracy(ends, "sparse_categorical_accuracy", &(bwi_accuracy_attributes){.kind = BWI_ACCURACY_SPARSE});
+    return add_accuracy(heads, "sparse_categorical_accuracy", &(bwi_accuracy_attributes){.kind = BWI_ACCURACY_SPARSE});
 }
 
-static bw_node *top_k(const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *top_k(const bwi_heads *heads, const bwi_argument_value *values)
 {
     bwi_accuracy_attributes a = {.kind = BWI_ACCURACY_TOP, .k = values[0].integer};
-    return add_accuracy(ends, "top_k_categorical_accuracy", &a);
+    return add_accuracy(heads, "top_k_categorical_accuracy", &a);
 }
 
-static bw_node *sparse_top_k(const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *sparse_top_k(const bwi_heads *heads, const bwi_argument_value *values)
 {
     bwi_accuracy_attributes a = {.kind = BWI_ACCURACY_SPARSE_TOP, .k = values[0].integer};
-    return add_accuracy(ends, "sparse_top_k_categorical_accuracy", &a);
+    return add_accuracy(heads, "sparse_top_k_categorical_accuracy", &a);
 }
 
 /* ---- Precision and recall; sums are true positives, false positives, false negatives ---- */
 
-static bw_node *add_counts(const bwi_ends *ends, const char *name, const bwi_argument_value *values)
+static bw_node *add_counts(const bwi_heads *heads, const char *name, const bwi_argument_value *values)
 {
     bwi_confusion_attributes a = {.threshold = (float)values[0].number};
-    return add(ends, &bwi_op_confusion, ends->prediction, BW_F32, name, &a, sizeof a);
+    return add(heads, &bwi_op_confusion, heads->prediction, BW_F32, name, &a, sizeof a);
 }
 
-static bw_node *precision(const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *precision(const bwi_heads *heads, const bwi_argument_value *values)
 {
-    return add_counts(ends, "precision", values);
+    return add_counts(heads, "precision", values);
 }
 
 static double precision_value(const bw_node *node, const double *sums)
@@ -108,9 +108,9 @@ static double precision_value(const bw_node *node, const double *sums)
     return ratio(sums[0], sums[0] + sums[1]);
 }
 
-static bw_node *recall(const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *recall(const bwi_heads *heads, const bwi_argument_value *values)
 {
-    return add_counts(ends, "recall", values);
+    return add_counts(heads, "recall", values);
 }
 
 static double recall_value(const bw_node *node, const double *sums)
@@ -123,7 +123,7 @@ static double recall_value(const bw_node *node, const double *sums)
 
 enum { NUM_THRESHOLDS, CURVE, SUMMATION_METHOD, AUC_FROM_LOGITS, AUC_OPTIONS };
 
-static bw_node *auc(const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *auc(const bwi_heads *heads, const bwi_argument_value *values)
 {
     const char *curve = values[CURVE].text, *summation = values[SUMMATION_METHOD].text;
     bwi_confusion_attributes a = {.buckets = values[NUM_THRESHOLDS].integer, .from_logits = values[AUC_FROM_LOGITS].flag};
@@ -133,7 +133,7 @@ static bw_node *auc(const bwi_ends *ends, const bwi_argument_value *values)
     a.summation = strcmp(summation, "minoring") == 0   ? BWI_SUMMATION_MINORING
                   : strcmp(summation, "majoring") == 0 ? BWI_SUMMATION_MAJORING
                                                        : BWI_SUMMATION_INTERPOLATION;
-    return add(ends, &bwi_op_confusion, ends->prediction, BW_F32, "auc", &a, sizeof a);
+    return add(heads, &bwi_op_confusion, heads->prediction, BW_F32, "auc", &a, sizeof a);
 }
 
 /* At one threshold: weights of predictions above it and of all, with targets yes and no. */
@@ -202,9 +202,9 @@ static double auc_value(const bw_node *node, const double *sums)
 
 /* ---- Of numbers ---- */
 
-static bw_node *root_mean_squared_error(const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *root_mean_squared_error(const bwi_heads *heads, const bwi_argument_value *values)
 {
-    return of_loss("mean_squared_error", ends, values);
+    return of_loss("mean_squared_error", heads, values);
 }
 
 static double root_value(const bw_node *node, const double *sums)
@@ -214,9 +214,9 @@ static double root_value(const bw_node *node, const double *sums)
 }
 
 /* As a metric it is not negated. */
-static bw_node *cosine_similarity(const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *cosine_similarity(const bwi_heads *heads, const bwi_argument_value *values)
 {
-    return of_loss("cosine_similarity", ends, values);
+    return of_loss("cosine_similarity", heads, values);
 }
 
 static double negated_value(const bw_node *node, const double *sums)
@@ -225,18 +225,18 @@ static double negated_value(const bw_node *node, const double *sums)
     return -ratio(sums[0], sums[1]);
 }
 
-static bw_node *log_cosh_error(const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *log_cosh_error(const bwi_heads *heads, const bwi_argument_value *values)
 {
-    return of_loss("log_cosh", ends, values);
+    return of_loss("log_cosh", heads, values);
 }
 
 enum { CLASS_AGGREGATION, NUM_REGRESSORS, R2_OPTIONS };
 
-static bw_node *r2_score(const bwi_ends *ends, const bwi_argument_value *values)
+static bw_node *r2_score(const bwi_heads *heads, const bwi_argument_value *values)
 {
     bwi_variation_attributes a = {.by_variance = strcmp(values[CLASS_AGGREGATION].text, "variance_weighted_average") == 0,
                                   .regressors = values[NUM_REGRESSORS].integer};
-    return add(ends, &bwi_op_variation, ends->prediction, BW_F32, "r2_score", &a, sizeof a);
+    return add(heads, &bwi_op_variation, heads->prediction, BW_F32, "r2_score", &a, sizeof a);
 }
 
 /* Of each number 1 - residual / total, total = sum w y^2 - (sum w y)^2 / sum w. */

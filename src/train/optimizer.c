@@ -246,7 +246,7 @@ static void add_slot(const bwi_optimizer *o, int variable, int s, const char *na
     }
     const bwi_shape *shape = &slot->variable->shape;
     bwi_state_value *value =
-        bwi_state_add(state, BW_F32, shape->rank, shape->extent, NULL, "optimizer/%s/%s", name, slot->variable->name);
+        bwi_state_add(state, BW_F32, shape->ndim, shape->extent, NULL, "optimizer/%s/%s", name, slot->variable->name);
     if (value) {
         value->object = slot;
         value->get = get_slot;

@@ -39,7 +39,7 @@ bw_status bw_output_describe(const bw_model *model, int index, bw_output_facts *
     bool logits;
     const bwi_loss_row *loss = loss_of(model, index, &logits);
     bool softmax = bwi_logits_of(node), sigmoid = bwi_binary_logits_of(node);
-    *facts = (bw_output_facts){.rank = node->shape.rank, .kind = BW_OUTPUT_NUMBERS};
+    *facts = (bw_output_facts){.ndim = node->shape.ndim, .kind = BW_OUTPUT_NUMBERS};
     memcpy(facts->shape, node->shape.extent, sizeof facts->shape);
     snprintf(facts->name, sizeof facts->name, "%s", model->output_names[index][0] ? model->output_names[index] : node->name);
     if (softmax || (loss && (loss->kind == BWI_LOSS_SPARSE || loss->kind == BWI_LOSS_CATEGORICAL))) {

@@ -39,14 +39,14 @@ static bw_status bind_field(bw_context *ctx, const bw_dataset *dataset, bwi_inpu
     }
     const bwi_field *field = bwi_dataset_field(dataset, a->field);
     int64_t count = 1;
-    for (int i = 0; i < field->rank; i++) {
+    for (int i = 0; i < field->ndim; i++) {
         count *= field->shape[i];
     }
     if (count != bwi_shape_count(&a->shape)) {
         char expected[160], found[160];
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the model's %s%s%s is %s, the data's samples are %s", singular[a->role],
-                        a->name[0] ? " " : "", a->name, bwi_format_shape(expected, a->shape.rank, a->shape.extent),
-                        bwi_format_shape(found, field->rank, field->shape));
+                        a->name[0] ? " " : "", a->name, bwi_format_shape(expected, a->shape.ndim, a->shape.extent),
+                        bwi_format_shape(found, field->ndim, field->shape));
     }
     return BW_OK;
 }
@@ -173,11 +173,12 @@ typedef struct made_ahead {
 
 static size_t part_bytes(const made_ahead *a, const bw_dataset *dataset, int64_t count, const bwi_plan *plan)
 {
-    bwi_walk walk = {.count = count, .tile = plan->tile, .lanes = plan->lanes, .workers = plan->workers, .room = a->room};
+    bwi_gather_schedule schedule = {
+        .count = count, .tile = plan->tile, .lanes = plan->lanes, .workers = plan->workers, .room = a->room};
     for (int p = 0; p < plan->program_count; p++) {
-        walk.again |= plan->programs[p].phase_count > 1;
+        schedule.again |= plan->programs[p].phase_count > 1;
     }
-    return dataset ? bwi_dataset_bytes(dataset, &walk) : 0;
+    return dataset ? bwi_dataset_bytes(dataset, &schedule) : 0;
 }
 
 static size_t data_bytes(const void *user, const bwi_plan *plan)
@@ -197,7 +198,7 @@ static made_ahead find_data(const bwi_session *s, const bw_dataset *dataset, con
 {
     int64_t batch = o->train ? o->batch > 0 ? o->batch : bwi_dataset_largest_batch(dataset) : bw_dataset_count(dataset);
     made_ahead a = {.dataset = dataset, .validation = o->validation, .batch = batch};
-    bwi_walk one = {.count = 1, .tile = 1, .lanes = 1, .workers = 1};
+    bwi_gather_schedule one = {.count = 1, .tile = 1, .lanes = 1, .workers = 1};
     if (bwi_dataset_bytes(dataset, &one) > 0 || (a.validation && bwi_dataset_bytes(a.validation, &one) > 0)) {
         size_t budget = find_budget(s->training->ctx, o);
         a.room = (budget ? budget : bwi_memory_available(s->training->ctx)) / 4;
@@ -238,7 +239,7 @@ static bw_status make_plan(bwi_session *s, const made_ahead *data, const bwi_ses
                                 .lanes = o->lanes,
                                 .memory = find_budget(ctx, o),
                                 .spill = folder,
-                                .books = bwi_exec_books,
+                                .bookkeeping = bwi_exec_bookkeeping,
                                 .data = data_bytes,
                                 .data_user = data,
                                 .ranks = ctx->ranks ? bwi_rank_of(ctx)->count(ctx->ranks) : 1};
@@ -276,7 +277,7 @@ static bw_status open_exec(bwi_session *s, const bw_dataset *dataset, const bwi_
         status = bwi_exec_open(s->training->ctx, &s->exec, plan);
     }
     if (status == BW_OK) {
-        bwi_exec_set_room(s->exec, data.room);
+        bwi_exec_set_data_budget(s->exec, data.room);
         bwi_exec_set_seed(s->exec, options->seed, (uint64_t)s->training->optimizer.iterations);
     }
     return status;
@@ -294,7 +295,7 @@ static bw_status connect_model(bw_model *model, const bw_dataset *dataset, bool 
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the data has no inputs (x)");
     }
     const bwi_field *field = bwi_dataset_field(dataset, x);
-    return bwi_model_sketch(model, field->rank, field->shape, connected);
+    return bwi_model_sketch(model, field->ndim, field->shape, connected);
 }
 
 /* The graph with its ends, for each length. */
@@ -306,7 +307,7 @@ static bw_status make_graph(bwi_session *s, bw_model *model, bw_dataset *dataset
         s->penalized |= s->graph.variables[v]->l1 > 0 || s->graph.variables[v]->l2 > 0;
     }
     if (status == BW_OK && (options->train || options->evaluate)) {
-        status = bwi_session_add_ends(s, dataset, options);
+        status = bwi_session_add_heads(s, dataset, options);
     }
     return status == BW_OK ? bwi_session_add_lengths(s, dataset, options) : status;
 }
@@ -333,7 +334,7 @@ bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset,
     memset(s, 0, sizeof *s);
     s->graph.ctx = model->ctx;
     s->training = bwi_training_of(model);
-    bool connected = false, declared = model->input_shape.rank >= 0;
+    bool connected = false, declared = model->input_shape.ndim >= 0;
     bw_status status = s->training ? connect_model(model, dataset, &connected) : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
         status = make_graph(s, model, dataset, options);

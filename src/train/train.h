@@ -11,16 +11,16 @@
 /* ---- Losses and metrics ---- */
 
 /* Nodes a loss or metric is made from. */
-typedef struct bwi_ends {
+typedef struct bwi_heads {
     bwi_graph *graph;
     bw_node *prediction; /* the model's output */
     bw_node *target;
     bw_node *weight; /* NULL: none */
     bool classes;    /* the loss is of classes */
-} bwi_ends;
+} bwi_heads;
 
 /* The target as float32 or as class numbers: losses and metrics may differ in what they want. */
-bw_node *bwi_ends_target(const bwi_ends *ends, bw_dtype dtype);
+bw_node *bwi_heads_target(const bwi_heads *heads, bw_dtype dtype);
 
 enum { BWI_MAX_OPTIONS = 6, BWI_MAX_METRICS = 16 };
 
@@ -33,7 +33,7 @@ struct bwi_loss_row {
     bool classes;       /* accuracy goes with it */
     bwi_loss_kind kind; /* of crossentropies: for probabilities that no softmax or sigmoid gave */
     /* One number a sample. */
-    bw_node *(*build)(const bwi_loss_row *row, const bwi_ends *ends, const bwi_argument_value *values);
+    bw_node *(*build)(const bwi_loss_row *row, const bwi_heads *heads, const bwi_argument_value *values);
 };
 
 extern const bwi_loss_row bwi_loss_rows[]; /* ends with NULL names */
@@ -43,13 +43,13 @@ typedef struct bwi_metric_row {
     const char *names;
     const bwi_argument *arguments;
     int argument_count;
-    bw_node *(*build)(const bwi_ends *ends, const bwi_argument_value *values); /* a SUMS node */
+    bw_node *(*build)(const bwi_heads *heads, const bwi_argument_value *values); /* a SUMS node */
     double (*value)(const bw_node *node, const double *sums);
 } bwi_metric_row;
 
 extern const bwi_metric_row bwi_metric_rows[]; /* accuracy comes first; ends with NULL names */
 /* Any loss is a metric too: a SUMS node whose value is bwi_metric_mean, sums[0] / sums[1]. */
-bw_node *bwi_metric_of_loss(const bwi_loss_row *row, const bwi_ends *ends, const bwi_argument_value *values);
+bw_node *bwi_metric_of_loss(const bwi_loss_row *row, const bwi_heads *heads, const bwi_argument_value *values);
 double bwi_metric_mean(const bw_node *node, const double *sums);
 
 /* A loss or metric as the user wrote it: its row, options, and the output it is for ("": the only one). */
@@ -190,18 +190,18 @@ typedef struct bwi_training {
     bool compiled;
     unsigned compiles; /* so far: a session belongs to one of them */
     bwi_optimizer optimizer;
-    bwi_chosen_loss losses[BWI_MAX_ENDS];
-    int loss_count;                          /* 0: from the data */
-    const bwi_loss_row *found[BWI_MAX_ENDS]; /* what the data last chose for each output that has no other */
+    bwi_chosen_loss losses[BWI_MAX_HEADS];
+    int loss_count;                           /* 0: from the data */
+    const bwi_loss_row *found[BWI_MAX_HEADS]; /* what the data last chose for each output that has no other */
     bwi_chosen_metric metrics[BWI_MAX_METRICS];
     int metric_count; /* -1: from the loss */
-    bw_dataset *data; /* the pattern of the data that the model was last trained on; NULL: none */
+    bw_dataset *data; /* the recipe of the data that the model was last trained on; NULL: none */
 } bwi_training;
 
 /* The model's training part, made (with Adam) if it is not there yet; NULL: no memory. */
 bwi_training *bwi_training_of(bw_model *model);
-/* Takes the pattern (NULL: none) in place of the one before. */
-void bwi_training_set_data(bwi_training *training, bw_dataset *pattern);
+/* Takes the recipe (NULL: none) in place of the one before. */
+void bwi_training_set_data(bwi_training *training, bw_dataset *recipe);
 /* Variables, optimizer slots and counters as named values. */
 void bwi_training_state(bw_model *model, bwi_state *state);
 bw_status bwi_optimizer_open_slots(bwi_training *training);
@@ -226,26 +226,26 @@ typedef struct bwi_logged {
     double *fed;    /* of the last feed, where that is one for each length; NULL: exec has them */
 } bwi_logged;
 
-enum { BWI_MAX_COLUMNS = BWI_MAX_ENDS + BWI_MAX_METRICS };
+enum { BWI_MAX_COLUMNS = BWI_MAX_HEADS + BWI_MAX_METRICS };
 
 /* The model at one length of its sequences (lengths.c): its ends and its programs in the plan. */
 typedef struct bwi_variant {
-    bw_node *outputs[BWI_MAX_ENDS], *losses[BWI_MAX_ENDS], *columns[BWI_MAX_COLUMNS];
+    bw_node *outputs[BWI_MAX_HEADS], *losses[BWI_MAX_HEADS], *columns[BWI_MAX_COLUMNS];
     int program[3];
 } bwi_variant;
 
 typedef struct bwi_session {
     bwi_training *training;
     bwi_graph graph; /* the model's nodes again, and the ends; variables are the model's */
-    bw_node *outputs[BWI_MAX_ENDS], *losses[BWI_MAX_ENDS];
+    bw_node *outputs[BWI_MAX_HEADS], *losses[BWI_MAX_HEADS];
     int output_count, loss_count;
     bwi_logged columns[BWI_MAX_COLUMNS]; /* losses, one for each, then metrics */
     int column_count;
     int own_nodes;         /* of the graph: the others are the model again, at shorter lengths */
     bwi_variant *variants; /* by length, the data's own last; NULL: samples have one length */
     int variant_count;
-    int64_t *numbers, *places;      /* of the samples of one length in a block */
-    float *predicted[BWI_MAX_ENDS]; /* theirs */
+    int64_t *numbers, *places;       /* of the samples of one length in a block */
+    float *predicted[BWI_MAX_HEADS]; /* theirs */
     bwi_exec *exec;
     int program[3];                  /* number in the plan of each BWI_PROGRAM; -1: not planned */
     double window_count;             /* what the window's gradient sum is to be divided by: its samples, or its unmasked entries */
@@ -283,7 +283,7 @@ void bwi_session_close(bwi_session *session);
 /* Within the module: the dataset's field for an input node, by name or the only one of its role (-1: none); targets, weights,
  * losses and metrics. */
 int bwi_session_field(const bw_dataset *dataset, const bwi_input_attributes *a);
-bw_status bwi_session_add_ends(bwi_session *session, const bw_dataset *dataset, const bwi_session_options *options);
+bw_status bwi_session_add_heads(bwi_session *session, const bw_dataset *dataset, const bwi_session_options *options);
 /* lengths.c: the same for each length of the data's sequences. */
 bw_status bwi_session_add_lengths(bwi_session *session, const bw_dataset *dataset, const bwi_session_options *options);
 void bwi_session_free_lengths(bwi_session *session);

@@ -18,7 +18,7 @@ done
 items='parameters gradients lanes optimizer activations workspace scratch input data'
 first=$(grep -oE '"items": \{[^}]*\}' out | head -n 1)
 sum=0
-for item in $items store books; do
+for item in $items store bookkeeping; do
     number=$(sed -nE 's/.*"'"$item"'": ([0-9]+).*/\1/p' <<<"$first")
     [ -n "$number" ] || fail "plan --json: no item $item"
     sum=$((sum + number))

@@ -45,9 +45,9 @@ static bw_dataset *weighted_samples(bw_context *ctx)
         labels[i] = i % CLASSES;
         weights[i] = (float)(i % 3);
     }
-    bw_array x = {.data = pixels, .dtype = BW_F32, .rank = 4, .shape = {SAMPLES, 8, 8, 1}};
-    bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {SAMPLES}};
-    bw_array w = {.data = weights, .dtype = BW_F32, .rank = 1, .shape = {SAMPLES}};
+    bw_array x = {.data = pixels, .dtype = BW_F32, .ndim = 4, .shape = {SAMPLES, 8, 8, 1}};
+    bw_array y = {.data = labels, .dtype = BW_I32, .ndim = 1, .shape = {SAMPLES}};
+    bw_array w = {.data = weights, .dtype = BW_F32, .ndim = 1, .shape = {SAMPLES}};
     return bw_from_arrays(ctx, &x, &y, &w);
 }
 

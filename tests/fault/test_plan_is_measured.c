@@ -125,20 +125,20 @@ static bw_dataset *samples(bw_context *ctx, const model_case *c)
     for (int i = 0; i < MOST_SAMPLES; i++) {
         labels[i] = i % 10;
     }
-    bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {c->samples}};
+    bw_array y = {.data = labels, .dtype = BW_I32, .ndim = 1, .shape = {c->samples}};
     if (strcmp(c->shape, "tokens") == 0) {
         for (int i = 0; i < MOST_SAMPLES * TOKENS; i++) {
             tokens[i] = (i * 7919) % 20000;
         }
-        bw_array x = {.data = tokens, .dtype = BW_I32, .rank = 2, .shape = {c->samples, TOKENS}};
+        bw_array x = {.data = tokens, .dtype = BW_I32, .ndim = 2, .shape = {c->samples, TOKENS}};
         return bw_from_arrays(ctx, &x, &y, NULL);
     }
     if (strcmp(c->shape, "two") == 0) {
         memset(pictures, 0, sizeof pictures); /* now, and not in the run: zero pages are not there yet */
         memset(numbers, 0, sizeof numbers);
         const bw_field fields[] = {
-            {"x_picture", {.data = pictures, .dtype = BW_F32, .rank = 4, .shape = {c->samples, 16, 16, 3}}},
-            {"x_numbers", {.data = numbers, .dtype = BW_F32, .rank = 2, .shape = {c->samples, 50}}},
+            {"x_picture", {.data = pictures, .dtype = BW_F32, .ndim = 4, .shape = {c->samples, 16, 16, 3}}},
+            {"x_numbers", {.data = numbers, .dtype = BW_F32, .ndim = 2, .shape = {c->samples, 50}}},
             {"y", y},
         };
         return bw_from_fields(ctx, fields, 3);

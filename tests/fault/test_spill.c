@@ -92,8 +92,8 @@ static result train(disk *d, size_t memory, const char *folder)
     for (int i = 0; i < SAMPLES; i++) {
         labels[i] = i % 10;
     }
-    bw_array x = {.data = pixels, .dtype = BW_F32, .rank = 4, .shape = {SAMPLES, SIDE, SIDE, 3}};
-    bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {SAMPLES}};
+    bw_array x = {.data = pixels, .dtype = BW_F32, .ndim = 4, .shape = {SAMPLES, SIDE, SIDE, 3}};
+    bw_array y = {.data = labels, .dtype = BW_I32, .ndim = 1, .shape = {SAMPLES}};
     bw_dataset *data = bw_from_arrays(ctx, &x, &y, NULL);
     bw_model *model = bw_model_parse(ctx, model_text);
     check_ok(ctx, bw_build(model, 3, (const int64_t[]){SIDE, SIDE, 3}, 1));

@@ -232,7 +232,7 @@ static bool on_epoch(void *user, const bw_progress *progress)
 
 static void check(const watch *w, const char *what, bool convolution)
 {
-    bool plain = getenv("BATCHWISE_ISA") && strcmp(getenv("BATCHWISE_ISA"), "plain") == 0;
+    bool plain = getenv("BATCHWISE_ISA") && strcmp(getenv("BATCHWISE_ISA"), "portable") == 0;
     int count = atomic_load(&made), own = 0, dependency = 0;
     size_t largest = 0;
     assert_true(count <= RECORDS);
@@ -286,9 +286,9 @@ static bw_dataset *samples(bw_context *ctx)
         labels[i] = i % 10;
         weights[i] = (float)(i % 3);
     }
-    bw_array x = {.data = pixels, .dtype = BW_F32, .rank = 4, .shape = {SAMPLES, 8, 8, 1}};
-    bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {SAMPLES}};
-    bw_array w = {.data = weights, .dtype = BW_F32, .rank = 1, .shape = {SAMPLES}};
+    bw_array x = {.data = pixels, .dtype = BW_F32, .ndim = 4, .shape = {SAMPLES, 8, 8, 1}};
+    bw_array y = {.data = labels, .dtype = BW_I32, .ndim = 1, .shape = {SAMPLES}};
+    bw_array w = {.data = weights, .dtype = BW_F32, .ndim = 1, .shape = {SAMPLES}};
     return bw_shuffle(bw_from_arrays(ctx, &x, &y, &w), 3);
 }
 
@@ -373,8 +373,8 @@ static void test_hundred_thousand(void **state)
         }
         bw_context *ctx = open_context(2);
         bw_dataset_free(samples(ctx)); /* fills the pixels */
-        bw_array x = {.data = pixels, .dtype = BW_F32, .rank = 4, .shape = {MANY, 8, 8, 1}, .strides = {0, 32, 4, 4}};
-        bw_array y = {.data = many, .dtype = BW_I32, .rank = 1, .shape = {MANY}};
+        bw_array x = {.data = pixels, .dtype = BW_F32, .ndim = 4, .shape = {MANY, 8, 8, 1}, .strides = {0, 32, 4, 4}};
+        bw_array y = {.data = many, .dtype = BW_I32, .ndim = 1, .shape = {MANY}};
         watch w = {0};
         bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
         options.batch = MANY;

@@ -34,11 +34,11 @@ typedef struct op_case {
 #define ATTRIBUTES(type, ...) .attributes = &(const type){__VA_ARGS__}, .attribute_bytes = sizeof(type)
 #define SHAPE(...)                                                                                         \
     {                                                                                                      \
-        .rank = (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .extent = { __VA_ARGS__ } \
+        .ndim = (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .extent = { __VA_ARGS__ } \
     }
 #define ONE       \
     {             \
-        .rank = 0 \
+        .ndim = 0 \
     }
 #define VARIED(...)                             \
     {                                           \
@@ -323,9 +323,9 @@ static const op_case op_cases[] = {
     {.op = &bwi_op_upsample2d, ATTRIBUTES(bwi_upsample2d_attributes, .size = {2, 3}), .input = {VARIED(3, 2, 3)}},
     {.op = &bwi_op_upsample2d, ATTRIBUTES(bwi_upsample2d_attributes, .size = {3, 2}, .bilinear = true), .input = {VARIED(3, 4, 2)}},
     {.op = &bwi_op_upsample2d, ATTRIBUTES(bwi_upsample2d_attributes, .size = {1, 4}, .bilinear = true), .input = {VARIED(1, 3, 1)}},
-    {.op = &bwi_op_permute, ATTRIBUTES(bwi_permute_attributes, .rank = 3, .axes = {2, 0, 1}), .input = {VARIED(2, 3, 5)}},
-    {.op = &bwi_op_permute, ATTRIBUTES(bwi_permute_attributes, .rank = 2, .axes = {1, 0}), .input = {VARIED(4, 3)}},
-    {.op = &bwi_op_permute, ATTRIBUTES(bwi_permute_attributes, .rank = 4, .axes = {1, 3, 0, 2}), .input = {VARIED(2, 3, 2, 4)}},
+    {.op = &bwi_op_permute, ATTRIBUTES(bwi_permute_attributes, .ndim = 3, .axes = {2, 0, 1}), .input = {VARIED(2, 3, 5)}},
+    {.op = &bwi_op_permute, ATTRIBUTES(bwi_permute_attributes, .ndim = 2, .axes = {1, 0}), .input = {VARIED(4, 3)}},
+    {.op = &bwi_op_permute, ATTRIBUTES(bwi_permute_attributes, .ndim = 4, .axes = {1, 3, 0, 2}), .input = {VARIED(2, 3, 2, 4)}},
 
     KINKED(relu, 1),
     KINKED(relu, 17),
@@ -335,7 +335,7 @@ static const op_case op_cases[] = {
     PLAIN(softmax, 17),
     PLAIN(softmax, 3, 5),
     {.op = &bwi_op_reshape, ATTRIBUTES(bwi_reshape_attributes, .shape = SHAPE(2, 3, 5)), .input = {VARIED(5, 6)}},
-    {.op = &bwi_op_reshape, ATTRIBUTES(bwi_reshape_attributes, .shape = {.rank = -1}), .input = {VARIED(2, 3, 5)}},
+    {.op = &bwi_op_reshape, ATTRIBUTES(bwi_reshape_attributes, .shape = {.ndim = -1}), .input = {VARIED(2, 3, 5)}},
 
     {.op = &bwi_op_embedding, .input = {{CASE_W, SHAPE(4), BW_I32}}, .variable = {SHAPE(6, 3)}},
     {.op = &bwi_op_embedding, .input = {{CASE_W, SHAPE(2, 3), BW_I32}}, .variable = {SHAPE(2, 17)}},

@@ -73,8 +73,8 @@ static inline bwi_variable *rig_variable(rig *r, const char *layer, const bwi_sh
 
 static inline bw_array rig_array(const float *values, const bwi_shape *shape)
 {
-    bw_array array = {.data = values, .dtype = BW_F32, .rank = shape->rank + 1, .shape = {RIG_SAMPLES}};
-    memcpy(array.shape + 1, shape->extent, (size_t)shape->rank * sizeof(int64_t));
+    bw_array array = {.data = values, .dtype = BW_F32, .ndim = shape->ndim + 1, .shape = {RIG_SAMPLES}};
+    memcpy(array.shape + 1, shape->extent, (size_t)shape->ndim * sizeof(int64_t));
     return array;
 }
 
@@ -104,7 +104,7 @@ static inline const case_input *rig_find_input(const op_case *c, case_source fro
 static inline int64_t rig_classes(const op_case *c, const case_input *in)
 {
     const bwi_shape *first = &c->input[0].shape;
-    return in->dtype != BW_I32 ? 0 : in == &c->input[0] ? c->variable[0].extent[0] : first->extent[first->rank - 1];
+    return in->dtype != BW_I32 ? 0 : in == &c->input[0] ? c->variable[0].extent[0] : first->extent[first->ndim - 1];
 }
 
 /* x is the identity, or, `on_data`, random samples of the op's first input. */
@@ -143,7 +143,7 @@ static inline bw_node *rig_varied(rig *r, const bwi_shape *shape)
     bwi_variable *variable = rig_variable(r, "varied", &kernel, true);
     bw_node *node = rig_node(r, &bwi_op_dense, &a, sizeof a, &r->input, 1, &variable, 1);
     bwi_reshape_attributes to = {.shape = *shape};
-    return shape->rank == 1 ? node : rig_node(r, &bwi_op_reshape, &to, sizeof to, &node, 1, NULL, 0);
+    return shape->ndim == 1 ? node : rig_node(r, &bwi_op_reshape, &to, sizeof to, &node, 1, NULL, 0);
 }
 
 static inline bw_node *rig_case_input(rig *r, const case_input *in, bool on_data)
@@ -159,14 +159,14 @@ static inline bw_node *rig_op(rig *r, const op_case *c, bool on_data)
     bw_node *inputs[CASE_INPUTS];
     bwi_variable *variables[CASE_VARIABLES];
     int count = 0, variable_count = 0, trained = 0;
-    while (trained < CASE_VARIABLES && c->variable[trained].rank) {
+    while (trained < CASE_VARIABLES && c->variable[trained].ndim) {
         trained++;
     }
     trained -= c->frozen;
     for (; count < CASE_INPUTS && c->input[count].from; count++) {
         inputs[count] = rig_case_input(r, &c->input[count], on_data);
     }
-    for (; variable_count < CASE_VARIABLES && c->variable[variable_count].rank; variable_count++) {
+    for (; variable_count < CASE_VARIABLES && c->variable[variable_count].ndim; variable_count++) {
         variables[variable_count] = rig_variable(r, c->op->name, &c->variable[variable_count], variable_count < trained);
         variables[variable_count]->sparse = variable_count == 0 && c->op->records;
     }

@@ -222,7 +222,7 @@ static void test_ops(void **state)
     (void)state;
     for (size_t i = 0; i < BWI_COUNT(op_cases); i++) {
         check_op(&op_cases[i], (int)i, false);
-        if (op_cases[i].variable[op_cases[i].frozen].rank > 0) {
+        if (op_cases[i].variable[op_cases[i].frozen].ndim > 0) {
             check_op(&op_cases[i], (int)i, true);
         }
     }
@@ -231,7 +231,7 @@ static void test_ops(void **state)
 static bool is_fused(const bwi_op *op)
 {
     bool found = false;
-    for (const bwi_pattern *p = bwi_patterns; p->fused; p++) {
+    for (const bwi_fusion *p = bwi_fusions; p->fused; p++) {
         found |= p->fused == op;
     }
     return found;
@@ -279,7 +279,7 @@ static int chain_length(const pattern_case *c)
     return length;
 }
 
-static bool is_case_of(const pattern_case *c, const bwi_pattern *pattern)
+static bool is_case_of(const pattern_case *c, const bwi_fusion *pattern)
 {
     bool same = c->fused == pattern->fused && chain_length(c) == pattern->length;
     for (int k = 0; k < pattern->length && same; k++) {
@@ -289,7 +289,7 @@ static bool is_case_of(const pattern_case *c, const bwi_pattern *pattern)
 }
 
 /* The nodes before the last as targets too keep them apart. */
-static void check_pattern(const pattern_case *c, const bwi_pattern *pattern)
+static void check_pattern(const pattern_case *c, const bwi_fusion *pattern)
 {
     rig r;
     bool kinks = false;
@@ -333,7 +333,7 @@ static void check_pattern(const pattern_case *c, const bwi_pattern *pattern)
 static void test_patterns(void **state)
 {
     (void)state;
-    for (const bwi_pattern *p = bwi_patterns; p->fused; p++) {
+    for (const bwi_fusion *p = bwi_fusions; p->fused; p++) {
         int cases = 0;
         for (size_t i = 0; i < BWI_COUNT(pattern_cases); i++) {
             if (is_case_of(&pattern_cases[i], p)) {
@@ -396,7 +396,7 @@ static bw_node *add_batchnorm(rig *r, bw_node *x)
 {
     bwi_batchnorm_attributes a = {.momentum = 0.9F, .epsilon = 1e-3F, .center = true, .scale = true};
     bwi_variable *variables[4];
-    bwi_shape channels = SHAPE(x->shape.extent[x->shape.rank - 1]);
+    bwi_shape channels = SHAPE(x->shape.extent[x->shape.ndim - 1]);
     for (int k = 0; k < 4; k++) {
         variables[k] = rig_variable(r, "batchnorm", &channels, k < 2);
     }
@@ -516,7 +516,7 @@ static void open_model(rig *r, const model_case *m, bw_model **model)
     assert_non_null(r->ctx);
     r->graph.ctx = r->ctx;
     *model = bw_model_parse(r->ctx, m->expression);
-    rig_require(r, bw_build(*model, m->input.rank, m->input.extent, 3), m->expression);
+    rig_require(r, bw_build(*model, m->input.ndim, m->input.extent, 3), m->expression);
     rig_require(r, bw_compile(*model, "sgd", m->classes ? "sparse_categorical_crossentropy" : "mean_squared_error", NULL),
                 m->expression);
     rig_samples(r, &ends, &(*model)->outputs[0]->shape, true);

@@ -9,8 +9,8 @@
 
 typedef struct case_array {
     char name[64];
-    int rank;
-    int64_t shape[BW_MAX_RANK];
+    int ndim;
+    int64_t shape[BW_MAX_NDIM];
     int64_t count;
     double *values;
 } case_array;
@@ -69,9 +69,9 @@ static inline bool case_read(bw_context *ctx, case_file *file, const char *path)
         }
         case_array *a = &file->arrays[file->count++];
         snprintf(a->name, sizeof a->name, "%.*s", (int)strcspn(member.name, "."), member.name);
-        a->rank = npy.rank;
+        a->ndim = npy.ndim;
         a->count = 1;
-        for (int i = 0; i < npy.rank; i++) {
+        for (int i = 0; i < npy.ndim; i++) {
             a->shape[i] = npy.shape[i];
             a->count *= npy.shape[i];
         }

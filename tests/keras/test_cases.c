@@ -19,7 +19,7 @@ static const double UPDATE = 1e-2, VARIABLE = 2e-2, LOSS = 1e-3;
 
 static bw_array view(const case_array *a, float *values)
 {
-    bw_array v = {.data = values, .dtype = BW_F32, .rank = a->rank};
+    bw_array v = {.data = values, .dtype = BW_F32, .ndim = a->ndim};
     memcpy(v.shape, a->shape, sizeof v.shape);
     for (int64_t i = 0; i < a->count; i++) {
         values[i] = (float)a->values[i];
@@ -158,7 +158,7 @@ static const char *train(bw_context *ctx, const case_file *file, char *why, size
     read_metrics(file, d, sizeof d);
     bw_status status = bw_compile(model, case_text(file, "optimizer", b, sizeof b), case_text(file, "loss", c, sizeof c), d);
     if (status == BW_OK) {
-        status = bw_build(model, x->rank - 1, x->shape + 1, 1);
+        status = bw_build(model, x->ndim - 1, x->shape + 1, 1);
     }
     bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
     options.batch = atoll(case_text(file, "batch", number, sizeof number));

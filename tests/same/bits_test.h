@@ -74,8 +74,8 @@ static inline int make_samples(void **state)
 
 static inline bw_dataset *samples_of(bw_context *ctx)
 {
-    bw_array x = {.data = pixels, .dtype = BW_F32, .rank = 4, .shape = {SAMPLES, SIDE, SIDE, CHANNELS}};
-    bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {SAMPLES}};
+    bw_array x = {.data = pixels, .dtype = BW_F32, .ndim = 4, .shape = {SAMPLES, SIDE, SIDE, CHANNELS}};
+    bw_array y = {.data = labels, .dtype = BW_I32, .ndim = 1, .shape = {SAMPLES}};
     return bw_shuffle(bw_from_arrays(ctx, &x, &y, NULL), 9);
 }
 
@@ -134,9 +134,9 @@ static inline bw_context *open_context(const run *r)
 static inline void keep_weights(run *r, const bw_model *model)
 {
     for (int v = 0; v < bw_variable_count(model); v++) {
-        int64_t shape[BW_MAX_RANK], count = 1;
-        int rank = bw_variable_shape(model, v, shape);
-        for (int i = 0; i < rank; i++) {
+        int64_t shape[BW_MAX_NDIM], count = 1;
+        int ndim = bw_variable_shape(model, v, shape);
+        for (int i = 0; i < ndim; i++) {
             count *= shape[i];
         }
         r->weights = realloc(r->weights, (r->weight_count + (size_t)count) * sizeof(float));

@@ -145,13 +145,13 @@ static const model_row *ranged(void)
 static void test_ranges_and_lanes(void **state)
 {
     (void)state;
-    run waiting = run_of(ranged()), settled = run_of(ranged());
-    waiting.workers = settled.workers = 2;
+    run deferred = run_of(ranged()), settled = run_of(ranged());
+    deferred.workers = settled.workers = 2;
     settled.optimizer = "adam(lr=0.01, global_clipnorm=1e20)";
-    execute(&waiting);
+    execute(&deferred);
     execute(&settled);
-    assert_same_bits(&waiting, &settled, "gradients that wait for the update");
-    release(&waiting);
+    assert_same_bits(&deferred, &settled, "gradients that wait for the update");
+    release(&deferred);
     release(&settled);
 }
 
@@ -170,9 +170,9 @@ static void test_ranges_find_nan(void **state)
     bwi_piece piece = {.dataset = dataset, .count = BATCH};
     assert_int_equal(bwi_exec_plan(session.exec)->group, 8);
     assert_int_equal(bwi_session_feed(&session, BWI_PROGRAM_TRAIN, &piece, NULL), BW_OK);
-    assert_int_equal(session.exec->waiting, BWI_WAITS);
+    assert_int_equal(session.exec->deferred, BWI_DEFERRED);
     assert_int_equal(bwi_session_apply(&session), BW_OK);
-    assert_int_equal(session.exec->waiting, BWI_WAITS_NOT);
+    assert_int_equal(session.exec->deferred, BWI_DEFERRED_NONE);
     uint64_t before = bw_model_hash(model);
     int64_t number = bwi_dataset_number(dataset, 0, BATCH - 1);
     float kept = pixels[number * PIXELS + 17];

@@ -110,8 +110,8 @@ static void *train(void *user)
     options.ranks = r->group;
     options.rank = r->rank;
     bw_context *ctx = bw_open(&options);
-    bw_array x = {.data = tokens, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
-    bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {SAMPLES}};
+    bw_array x = {.data = tokens, .dtype = BW_I32, .ndim = 2, .shape = {SAMPLES, LENGTH}};
+    bw_array y = {.data = labels, .dtype = BW_I32, .ndim = 1, .shape = {SAMPLES}};
     bw_dataset *dataset = bw_from_arrays(ctx, &x, &y, NULL);
     bw_model *model = r->model->make(ctx, r->model->text);
     r->status = bw_compile(model, r->model->optimizer, NULL, NULL);

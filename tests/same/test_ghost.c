@@ -23,8 +23,8 @@ static int make_samples(void **state)
 
 static bw_dataset *samples(bw_context *ctx)
 {
-    bw_array x = {.data = inputs, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, WIDTH}};
-    bw_array y = {.data = targets, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, WIDTH}};
+    bw_array x = {.data = inputs, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, WIDTH}};
+    bw_array y = {.data = targets, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, WIDTH}};
     return bw_from_arrays(ctx, &x, &y, NULL);
 }
 

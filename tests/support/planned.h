@@ -35,8 +35,8 @@ static inline void planned_model(planned *p, const char *expression, int64_t sam
     for (int64_t i = 0; i < samples; i++) {
         p->y[i] = (int32_t)((i * 7) % PLANNED_CLASSES);
     }
-    bw_array x = {.data = p->x, .dtype = BW_F32, .rank = 4, .shape = {samples, h, w, c}};
-    bw_array y = {.data = p->y, .dtype = BW_I32, .rank = 1, .shape = {samples}};
+    bw_array x = {.data = p->x, .dtype = BW_F32, .ndim = 4, .shape = {samples, h, w, c}};
+    bw_array y = {.data = p->y, .dtype = BW_I32, .ndim = 1, .shape = {samples}};
     p->data = bw_from_arrays(p->ctx, &x, &y, NULL);
     p->model = bw_model_parse(p->ctx, expression);
     check_ok(p->ctx, bw_compile(p->model, "sgd", NULL, NULL));

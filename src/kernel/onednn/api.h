@@ -29,11 +29,11 @@ typedef struct bwi_dnnl_layout {
 /* Where element (x0, x1, ...) of a blocked layout lies: the sum over dimensions d of xd's outer part times strides[d]
  * and its inner parts, the inner blocks being dense, the last one contiguous. */
 typedef struct bwi_dnnl_blocking {
-    int rank, inner_count;
+    int ndim, inner_count;
     int64_t strides[DNNL_MAX_NDIMS], inner_sizes[DNNL_MAX_NDIMS], inner_dimensions[DNNL_MAX_NDIMS];
 } bwi_dnnl_blocking;
 
-dnnl_status_t bwi_dnnl_layout_make(bwi_dnnl_layout *layout, int rank, const int64_t *extents, dnnl_format_tag_t tag);
+dnnl_status_t bwi_dnnl_layout_make(bwi_dnnl_layout *layout, int ndim, const int64_t *extents, dnnl_format_tag_t tag);
 dnnl_status_t bwi_dnnl_layout_copy(bwi_dnnl_layout *copy, const bwi_dnnl_layout *from);
 /* A copy of what the primitive has; a descriptor of nothing gives a layout that is not there. */
 dnnl_status_t bwi_dnnl_layout_query(bwi_dnnl_layout *layout, const_dnnl_primitive_desc_t primitive, dnnl_query_t what);

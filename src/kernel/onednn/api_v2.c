@@ -5,11 +5,11 @@
 
 #if DNNL_VERSION_MAJOR == 2
 
-dnnl_status_t bwi_dnnl_layout_make(bwi_dnnl_layout *layout, int rank, const int64_t *extents, dnnl_format_tag_t tag)
+dnnl_status_t bwi_dnnl_layout_make(bwi_dnnl_layout *layout, int ndim, const int64_t *extents, dnnl_format_tag_t tag)
 {
     dnnl_dims_t dims = {0};
-    memcpy(dims, extents, (size_t)rank * sizeof dims[0]);
-    dnnl_status_t status = dnnl_memory_desc_init_by_tag(&layout->desc, rank, dims, dnnl_f32, tag);
+    memcpy(dims, extents, (size_t)ndim * sizeof dims[0]);
+    dnnl_status_t status = dnnl_memory_desc_init_by_tag(&layout->desc, ndim, dims, dnnl_f32, tag);
     layout->there = status == dnnl_success;
     return status;
 }
@@ -52,7 +52,7 @@ bool bwi_dnnl_layout_blocking(const bwi_dnnl_layout *layout, bwi_dnnl_blocking *
         desc->extra.flags != dnnl_memory_extra_flag_none) {
         return false;
     }
-    blocking->rank = desc->ndims;
+    blocking->ndim = desc->ndims;
     blocking->inner_count = desc->format_desc.blocking.inner_nblks;
     memcpy(blocking->strides, desc->format_desc.blocking.strides, sizeof blocking->strides);
     memcpy(blocking->inner_sizes, desc->format_desc.blocking.inner_blks, sizeof blocking->inner_sizes);

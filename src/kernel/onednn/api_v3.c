@@ -5,11 +5,11 @@
 
 #if DNNL_VERSION_MAJOR >= 3
 
-dnnl_status_t bwi_dnnl_layout_make(bwi_dnnl_layout *layout, int rank, const int64_t *extents, dnnl_format_tag_t tag)
+dnnl_status_t bwi_dnnl_layout_make(bwi_dnnl_layout *layout, int ndim, const int64_t *extents, dnnl_format_tag_t tag)
 {
     dnnl_dims_t dims = {0};
-    memcpy(dims, extents, (size_t)rank * sizeof dims[0]);
-    dnnl_status_t status = dnnl_memory_desc_create_with_tag(&layout->desc, rank, dims, dnnl_f32, tag);
+    memcpy(dims, extents, (size_t)ndim * sizeof dims[0]);
+    dnnl_status_t status = dnnl_memory_desc_create_with_tag(&layout->desc, ndim, dims, dnnl_f32, tag);
     layout->there = status == dnnl_success;
     return status;
 }
@@ -62,12 +62,12 @@ bool bwi_dnnl_layout_blocking(const bwi_dnnl_layout *layout, bwi_dnnl_blocking *
     dnnl_dim_t start;
     if (!layout->there || dnnl_memory_desc_query(layout->desc, dnnl_query_format_kind, &kind) != dnnl_success ||
         kind != dnnl_blocked || dnnl_memory_desc_query(layout->desc, dnnl_query_submemory_offset_s64, &start) != dnnl_success ||
-        start != 0 || dnnl_memory_desc_query(layout->desc, dnnl_query_ndims_s32, &blocking->rank) != dnnl_success ||
+        start != 0 || dnnl_memory_desc_query(layout->desc, dnnl_query_ndims_s32, &blocking->ndim) != dnnl_success ||
         dnnl_memory_desc_query(layout->desc, dnnl_query_inner_nblks_s32, &blocking->inner_count) != dnnl_success ||
         dnnl_memory_desc_query(layout->desc, dnnl_query_strides, &strides) != dnnl_success) {
         return false;
     }
-    memcpy(blocking->strides, *strides, (size_t)blocking->rank * sizeof blocking->strides[0]);
+    memcpy(blocking->strides, *strides, (size_t)blocking->ndim * sizeof blocking->strides[0]);
     if (blocking->inner_count == 0) {
         return true;
     }

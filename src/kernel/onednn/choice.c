@@ -86,13 +86,13 @@ void bwi_conv_choice_free(bwi_conv_choice *choice)
     *choice = (bwi_conv_choice){.grade = GRADE_NONE};
 }
 
-static void extents_of(const bwi_conv_shape *s, int operand, int *rank, int64_t extents[5])
+static void extents_of(const bwi_conv_shape *s, int operand, int *ndim, int64_t extents[5])
 {
-    *rank = operand == BWI_WEIGHTS && s->groups > 1 ? 5 : 4;
+    *ndim = operand == BWI_WEIGHTS && s->groups > 1 ? 5 : 4;
     int64_t src[4] = {s->n, s->ic, s->ih, s->iw}, dst[4] = {s->n, s->oc, s->oh, s->ow};
     int64_t weights[5] = {s->groups, s->oc / s->groups, s->ic / s->groups, s->kh, s->kw};
     if (operand == BWI_WEIGHTS) {
-        memcpy(extents, weights + (5 - *rank), (size_t)*rank * sizeof *extents);
+        memcpy(extents, weights + (5 - *ndim), (size_t)*ndim * sizeof *extents);
     } else {
         memcpy(extents, operand == BWI_SRC ? src : dst, sizeof src);
     }
@@ -100,10 +100,10 @@ static void extents_of(const bwi_conv_shape *s, int operand, int *rank, int64_t 
 
 static dnnl_status_t layout_of_tag(bwi_dnnl_layout *layout, const bwi_conv_shape *shape, int operand, dnnl_format_tag_t tag)
 {
-    int rank;
+    int ndim;
     int64_t extents[5];
-    extents_of(shape, operand, &rank, extents);
-    return bwi_dnnl_layout_make(layout, rank, extents, tag);
+    extents_of(shape, operand, &ndim, extents);
+    return bwi_dnnl_layout_make(layout, ndim, extents, tag);
 }
 
 /* Finds the block of an image's layout; false if it is none that kernel.h knows. */

@@ -44,7 +44,7 @@ void bwi_onednn_limit(const char *instruction_set)
     /* oneDNN takes a limit only before its first use in the process: a later one is refused, and has no effect. */
     if (instruction_set && strcmp(instruction_set, "avx2") == 0) {
         (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
-    } else if (instruction_set && strcmp(instruction_set, "plain") == 0) {
+    } else if (instruction_set && strcmp(instruction_set, "portable") == 0) {
         (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
     }
 }

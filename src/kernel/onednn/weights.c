@@ -35,11 +35,11 @@ static int64_t *offset_table(bw_context *ctx, const bwi_dnnl_blocking *b, int d,
 bool bwi_weights_map_possible(const bwi_conv_shape *shape, const bwi_dnnl_layout *layout)
 {
     bwi_dnnl_blocking b;
-    if (!bwi_dnnl_layout_blocking(layout, &b) || b.rank != (shape->groups > 1 ? 5 : 4)) {
+    if (!bwi_dnnl_layout_blocking(layout, &b) || b.ndim != (shape->groups > 1 ? 5 : 4)) {
         return false;
     }
     for (int k = 0; k < b.inner_count; k++) {
-        if (b.inner_dimensions[k] >= b.rank - 2) { /* blocks over height or width */
+        if (b.inner_dimensions[k] >= b.ndim - 2) { /* blocks over height or width */
             return false;
         }
     }
@@ -52,11 +52,11 @@ bw_status bwi_weights_map_open(bw_context *ctx, bwi_weights_map *map, const bwi_
     if (!bwi_dnnl_layout_blocking(layout, &b)) {
         return bwi_fail(ctx, BW_INTERNAL, "convolution: oneDNN chose weights in a layout that is not blocked");
     }
-    map->group = offset_table(ctx, &b, b.rank - 5, shape->groups);
-    map->out = offset_table(ctx, &b, b.rank - 4, shape->oc / shape->groups);
-    map->in = offset_table(ctx, &b, b.rank - 3, shape->ic / shape->groups);
-    map->row = b.strides[b.rank - 2];
-    map->column = b.strides[b.rank - 1];
+    map->group = offset_table(ctx, &b, b.ndim - 5, shape->groups);
+    map->out = offset_table(ctx, &b, b.ndim - 4, shape->oc / shape->groups);
+    map->in = offset_table(ctx, &b, b.ndim - 3, shape->ic / shape->groups);
+    map->row = b.strides[b.ndim - 2];
+    map->column = b.strides[b.ndim - 1];
     map->floats = bwi_dnnl_layout_bytes(layout) / sizeof(float);
     return map->group && map->out && map->in ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }

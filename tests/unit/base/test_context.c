@@ -196,7 +196,7 @@ static void test_every_allocation_fails(void **state)
         destroyed_count = 0;
         faults memory = {.fail_at = at};
         bw_allocator allocator = faults_allocator(&memory);
-        bw_context_options options = {.size = sizeof options, .allocator = &allocator, .workers = 3, .instruction_set = "plain"};
+        bw_context_options options = {.size = sizeof options, .allocator = &allocator, .workers = 3, .instruction_set = "portable"};
         bw_context *ctx = bw_open(&options);
         if (ctx) {
             bw_status status = bwi_pending(ctx);

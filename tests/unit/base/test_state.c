@@ -101,7 +101,7 @@ static void test_refused(void **state)
                                : i == 2 ? bwi_state_add(&values, BW_F32, 0, NULL, &x, "%s", "x")
                                : i == 3 ? bwi_state_add(&values, BW_F32, 2, huge, &x, "y")
                                : i == 4 ? bwi_state_add(&values, BW_F32, 1, negative, &x, "y")
-                               : i == 5 ? bwi_state_add(&values, BW_F32, BW_MAX_RANK + 1, huge, &x, "y")
+                               : i == 5 ? bwi_state_add(&values, BW_F32, BW_MAX_NDIM + 1, huge, &x, "y")
                                         : bwi_state_add(&values, (bw_dtype)50, 0, NULL, &x, "y");
         assert_null(got);
         assert_true(values.failed);

@@ -198,10 +198,10 @@ static void test_format_bytes(void **state)
     expect_bytes(SIZE_MAX, "16.0 EiB");
 }
 
-static void expect_shape(int rank, const int64_t *shape, const char *expected)
+static void expect_shape(int ndim, const int64_t *shape, const char *expected)
 {
     char text[160];
-    assert_ptr_equal(bwi_format_shape(text, rank, shape), text);
+    assert_ptr_equal(bwi_format_shape(text, ndim, shape), text);
     assert_string_equal(text, expected);
 }
 
@@ -212,11 +212,11 @@ static void test_format_shape(void **state)
     expect_shape(1, (const int64_t[]){3}, "(3,)");
     expect_shape(3, (const int64_t[]){28, 28, 1}, "(28, 28, 1)");
     char text[160];
-    int64_t large[BW_MAX_RANK];
-    for (int i = 0; i < BW_MAX_RANK; i++) {
+    int64_t large[BW_MAX_NDIM];
+    for (int i = 0; i < BW_MAX_NDIM; i++) {
         large[i] = INT64_MIN;
     }
-    bwi_format_shape(text, BW_MAX_RANK, large);
+    bwi_format_shape(text, BW_MAX_NDIM, large);
     assert_true(strlen(text) < sizeof text);
     assert_string_equal(text + strlen(text) - 4, "...)");
 }

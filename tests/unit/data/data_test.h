@@ -236,7 +236,7 @@ static inline float *gather_all(const bw_dataset *dataset, int field, int64_t *c
     const bwi_field *f = bwi_dataset_field(dataset, field);
     int64_t samples = bw_dataset_count(dataset);
     int64_t values = 1;
-    for (int i = 0; i < f->rank; i++) {
+    for (int i = 0; i < f->ndim; i++) {
         values *= f->shape[i];
     }
     float *to = calloc((size_t)(samples * values), sizeof *to);

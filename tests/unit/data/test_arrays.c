@@ -5,7 +5,7 @@ static const float values[24] = {0};
 
 static bw_array good(void)
 {
-    return (bw_array){.data = values, .dtype = BW_F32, .rank = 3, .shape = {4, 3, 2}};
+    return (bw_array){.data = values, .dtype = BW_F32, .ndim = 3, .shape = {4, 3, 2}};
 }
 
 static void test_accepted(void **state)
@@ -13,18 +13,18 @@ static void test_accepted(void **state)
     (void)state;
     world w = {0};
     bw_array x = good();
-    bw_array y = {.data = values, .dtype = BW_U8, .rank = 1, .shape = {4}};
-    bw_array weights = {.data = values, .dtype = BW_F64, .rank = 1, .shape = {4}};
+    bw_array y = {.data = values, .dtype = BW_U8, .ndim = 1, .shape = {4}};
+    bw_array weights = {.data = values, .dtype = BW_F64, .ndim = 1, .shape = {4}};
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &x, &y, &weights);
     assert_non_null(dataset);
-    int64_t shape[BW_MAX_RANK];
+    int64_t shape[BW_MAX_NDIM];
     assert_int_equal(bw_dataset_count(dataset), 4);
     assert_int_equal(bw_dataset_shape(dataset, shape), 2);
     assert_true(shape[0] == 3 && shape[1] == 2);
     assert_int_equal(bwi_dataset_fields(dataset), 3);
     assert_int_equal(bwi_dataset_field(dataset, bwi_dataset_find(dataset, BWI_ROLE_TARGET, 0))->dtype, BW_U8);
-    assert_int_equal(bwi_dataset_field(dataset, bwi_dataset_find(dataset, BWI_ROLE_TARGET, 0))->rank, 0);
+    assert_int_equal(bwi_dataset_field(dataset, bwi_dataset_find(dataset, BWI_ROLE_TARGET, 0))->ndim, 0);
     assert_int_equal(bwi_dataset_field(dataset, bwi_dataset_find(dataset, BWI_ROLE_WEIGHT, 0))->dtype, BW_F64);
     assert_int_equal(bwi_dataset_find(dataset, BWI_ROLE_TARGET, 1), -1);
     dataset = bw_from_arrays(w.ctx, &x, NULL, &weights);
@@ -58,9 +58,9 @@ static void test_refused(void **state)
     refuse(&bad, NULL, "x: 12 is no data type");
     bad = x, bad.dtype = (bw_dtype)-1;
     refuse(&bad, NULL, "no data type");
-    bad = x, bad.rank = 0;
+    bad = x, bad.ndim = 0;
     refuse(&bad, NULL, "1 to 8 axes, this one 0");
-    bad = x, bad.rank = 9;
+    bad = x, bad.ndim = 9;
     refuse(&bad, NULL, "1 to 8 axes, this one 9");
     bad = x, bad.shape[0] = 0;
     refuse(&bad, NULL, "holds no samples");

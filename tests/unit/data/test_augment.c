@@ -19,8 +19,8 @@ static bw_dataset *pictures(bw_context *ctx)
     for (int i = 0; i < COUNT; i++) {
         labels[i] = i % 3;
     }
-    bw_array x = {.data = pixels, .dtype = BW_F32, .rank = 4, .shape = {COUNT, H, W, C}};
-    bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {COUNT}};
+    bw_array x = {.data = pixels, .dtype = BW_F32, .ndim = 4, .shape = {COUNT, H, W, C}};
+    bw_array y = {.data = labels, .dtype = BW_I32, .ndim = 1, .shape = {COUNT}};
     return bw_from_arrays(ctx, &x, &y, NULL);
 }
 
@@ -33,9 +33,9 @@ static bw_random stream(uint64_t seed, int epoch, int64_t number)
 static void gather_one(const bw_dataset *dataset, int epoch, int64_t number, float *to)
 {
     bwi_destination place = {.data = to, .dtype = BW_F32, .h = H, .w = W, .c = C, .block = C};
-    char trouble[BWI_GATHER_TROUBLE] = "";
-    if (bwi_dataset_gather(dataset, 0, epoch, &number, 1, &place, trouble) != BW_OK) {
-        fail_msg("%s", trouble);
+    char error[BWI_GATHER_ERROR] = "";
+    if (bwi_dataset_gather(dataset, 0, epoch, &number, 1, &place, error) != BW_OK) {
+        fail_msg("%s", error);
     }
 }
 
@@ -260,13 +260,13 @@ static void test_function_of_seed_epoch_number(void **state)
     assert_memory_equal(two, pixels + 17 * SIZE, sizeof two);
     gather_one(bw_repeat(bw_augment(pictures(ctx), text, 9), 2), BWI_EPOCH_NONE, 17 + COUNT, two);
     assert_memory_equal(two, pixels + 17 * SIZE, sizeof two);
-    /* A ring with three threads gives the same, and plain values when told so. */
+    /* A prefetcher with three threads gives the same, and plain values when told so. */
     bw_prefetch_options ahead = BW_PREFETCH_OPTIONS_DEFAULT;
     ahead.threads = 3;
     bw_dataset *ringed = bw_prefetch(bw_augment(pictures(ctx), text, 9), &ahead);
     for (int plain = 0; plain < 2; plain++) {
-        bwi_walk walk = {.epoch = 4, .plain = plain, .count = COUNT, .tile = 4, .lanes = 4, .workers = 1};
-        assert_int_equal(bwi_dataset_begin(ringed, &walk), BW_OK);
+        bwi_gather_schedule schedule = {.epoch = 4, .unaugmented = plain, .count = COUNT, .tile = 4, .lanes = 4, .workers = 1};
+        assert_int_equal(bwi_dataset_begin(ringed, &schedule), BW_OK);
         for (int64_t n = 0; n < COUNT; n++) {
             gather_one(ringed, plain ? BWI_EPOCH_NONE : 4, n, one);
             gather_one(dataset, plain ? BWI_EPOCH_NONE : 4, n, two);
@@ -293,7 +293,7 @@ static void test_whole_numbers(void **state)
     (void)state;
     bw_context *ctx = bw_open(NULL);
     static const int64_t wide[4] = {1, 2, 3, 4};
-    bw_array x = {.data = wide, .dtype = BW_I64, .rank = 4, .shape = {1, 1, 4, 1}};
+    bw_array x = {.data = wide, .dtype = BW_I64, .ndim = 4, .shape = {1, 1, 4, 1}};
     bw_dataset *dataset = bw_augment(bw_from_arrays(ctx, &x, NULL, NULL), "brightness=0.5", 1);
     bw_random r = stream(1, 0, 0);
     float factor = (float)(1 + even(&r) * 0.5);
@@ -321,7 +321,7 @@ static void test_refused(void **state)
     assert_failed(ctx, bw_cache(bw_shuffle(bw_augment(pictures(ctx), "flip", 0), 1)), BW_INVALID_ARGUMENT,
                   "cache first, then augment");
     static const float line[6];
-    bw_array x = {.data = line, .dtype = BW_F32, .rank = 2, .shape = {2, 3}};
+    bw_array x = {.data = line, .dtype = BW_F32, .ndim = 2, .shape = {2, 3}};
     assert_failed(ctx, bw_augment(bw_from_arrays(ctx, &x, NULL, NULL), "flip", 0), BW_INVALID_ARGUMENT,
                   "expected images (height, width, channels), found inputs of shape (3,)");
     assert_null(bw_augment(NULL, "flip", 0));

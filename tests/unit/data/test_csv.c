@@ -166,7 +166,7 @@ static void test_mistakes(void **state)
     options.bad_records = 1.5;
     refuse("1,2\n3,4\n", &options, BW_INVALID_ARGUMENT, "bad_records is a share from 0 to 1");
     options.bad_records = 0;
-    options.rank = 2;
+    options.ndim = 2;
     options.shape[0] = 2;
     options.shape[1] = 2;
     refuse("1,2,3,4\n", &options, BW_INVALID_ARGUMENT, "a.csv: inputs of shape (3,) cannot have the shape (2, 2)");
@@ -333,7 +333,7 @@ static void check_large(bool quotes, bool inch)
     for (int workers = 1; workers <= 8; workers *= 2) {
         bw_context *ctx = open_context(workers);
         if (workers == 8) {
-            ctx->spool_limit = 1 << 16; /* as if it were larger than memory */
+            ctx->backing_limit = 1 << 16; /* as if it were larger than memory */
         }
         bw_dataset *dataset = bw_read(ctx, path, NULL);
         if (!dataset) {

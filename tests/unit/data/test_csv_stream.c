@@ -34,8 +34,8 @@ static void test_stream(void **state)
     int64_t calls = w.io_calls;
     assert_true(calls < (int64_t)strlen(text) / 777 / 2); /* most of it has not been read */
     bw_dataset *batches = bw_batches(stream, 100);
-    bwi_walk walk = {.first = 100, .count = 100, .tile = 10, .lanes = 1, .workers = 1};
-    assert_int_equal(bwi_dataset_begin(batches, &walk), BW_OK);
+    bwi_gather_schedule schedule = {.first = 100, .count = 100, .tile = 10, .lanes = 1, .workers = 1};
+    assert_int_equal(bwi_dataset_begin(batches, &schedule), BW_OK);
     assert_true(w.io_calls == calls);
     assert_int_equal(bwi_dataset_finish(batches), BW_OK);
     assert_int_equal(bw_dataset_count(batches), ROWS);

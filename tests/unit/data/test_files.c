@@ -33,7 +33,7 @@ static void test_npy(void **state)
     bw_context *ctx = bw_open(NULL);
     bw_dataset *dataset = bw_read(ctx, FILES "x.npy," FILES "y.npy," FILES "w.npy", NULL);
     assert_non_null(dataset);
-    int64_t shape[BW_MAX_RANK];
+    int64_t shape[BW_MAX_NDIM];
     assert_int_equal(bw_dataset_shape(dataset, shape), 3);
     assert_true(shape[0] == 3 && shape[1] == 4 && shape[2] == 2);
     expect_x(dataset, 120, -49.5f, 1);
@@ -45,7 +45,7 @@ static void test_npy(void **state)
     expect_x(dataset, 120, -49.5f, 1);
     bw_read_options options = BW_READ_OPTIONS_DEFAULT;
     options.scale = 2;
-    options.rank = 1;
+    options.ndim = 1;
     options.shape[0] = 24;
     dataset = bw_read(ctx, FILES "x.npy", &options);
     assert_int_equal(bw_dataset_shape(dataset, shape), 1);
@@ -72,7 +72,7 @@ static void test_idx(void **state)
         if (!dataset) {
             fail_msg("%s", bw_message(ctx));
         }
-        int64_t shape[BW_MAX_RANK];
+        int64_t shape[BW_MAX_NDIM];
         assert_int_equal(bw_dataset_shape(dataset, shape), 3);
         assert_true(shape[0] == 4 && shape[1] == 3 && shape[2] == 1);
         expect_x(dataset, 60, 0, 1);

@@ -63,7 +63,7 @@ static const form forms[] = {
 static unsigned char *make(bw_array *array, bw_dtype dtype, const int64_t *shape, const form *f)
 {
     int64_t bytes = (int64_t)bwi_dtype_size(dtype), start = f->shift;
-    *array = (bw_array){.dtype = dtype, .rank = 4};
+    *array = (bw_array){.dtype = dtype, .ndim = 4};
     memcpy(array->shape, shape, 4 * sizeof *shape);
     for (int i = 3; i >= 0; i--) {
         array->strides[f->axes[i]] = bytes;
@@ -164,8 +164,8 @@ static void test_ranks(void **state)
     for (int i = 0; i < SAMPLES * 12; i++) {
         values[i] = (float)i;
     }
-    bw_array x = {.data = values, .dtype = BW_F32, .rank = 3, .shape = {SAMPLES, 3, 4}};
-    bw_array y = {.data = values, .dtype = BW_F32, .rank = 1, .shape = {SAMPLES}};
+    bw_array x = {.data = values, .dtype = BW_F32, .ndim = 3, .shape = {SAMPLES, 3, 4}};
+    bw_array y = {.data = values, .dtype = BW_F32, .ndim = 1, .shape = {SAMPLES}};
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &x, &y, NULL);
@@ -208,7 +208,7 @@ static void test_halves(void **state)
     for (int i = 0; i < 65536; i++) {
         halves[i] = (uint16_t)i;
     }
-    bw_array x = {.data = halves, .dtype = BW_F16, .rank = 2, .shape = {1, 65536}};
+    bw_array x = {.data = halves, .dtype = BW_F16, .ndim = 2, .shape = {1, 65536}};
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &x, NULL, NULL);
@@ -243,9 +243,9 @@ static void test_whole_numbers(void **state)
     const int64_t wide[] = {INT64_MIN, INT64_MAX, 2147483648LL, 2147483647LL, (1LL << 32) + 5};
     const bool wide_fits[] = {false, false, false, true, false};
     const uint32_t unsigned_values[] = {2147483647u, 2147483648u, 4294967295u};
-    const bw_array arrays[] = {{.data = values, .dtype = BW_F64, .rank = 1, .shape = {10}},
-                               {.data = wide, .dtype = BW_I64, .rank = 1, .shape = {5}},
-                               {.data = unsigned_values, .dtype = BW_U32, .rank = 1, .shape = {3}}};
+    const bw_array arrays[] = {{.data = values, .dtype = BW_F64, .ndim = 1, .shape = {10}},
+                               {.data = wide, .dtype = BW_I64, .ndim = 1, .shape = {5}},
+                               {.data = unsigned_values, .dtype = BW_U32, .ndim = 1, .shape = {3}}};
     for (size_t i = 0; i < BWI_COUNT(arrays); i++) {
         world w = {0};
         assert_true(world_begin(&w, NULL, 0));
@@ -272,7 +272,7 @@ static void test_floats_pass(void **state)
     (void)state;
     const uint32_t bits[] = {0x7fc01234, 0x7f800000, 0xff800000, 0x80000000, 0x00000001, 0x3f800000};
     uint32_t to[6];
-    bw_array x = {.data = bits, .dtype = BW_F32, .rank = 2, .shape = {1, 6}};
+    bw_array x = {.data = bits, .dtype = BW_F32, .ndim = 2, .shape = {1, 6}};
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &x, NULL, NULL);

@@ -45,7 +45,7 @@ static void test_values(void **state)
     assert_int_equal(bwi_dataset_field(bytes, 0)->dtype, BW_I8);
     compare(bytes, 0, right, 0, 30);
     compare(bytes, 1, right, 1, 1);
-    for (int spools = 0; spools < 2; spools++, ctx->spool_limit = 16) { /* at last as if it were larger than memory */
+    for (int backings = 0; backings < 2; backings++, ctx->backing_limit = 16) { /* at last as if it were larger than memory */
         bw_dataset *many = bw_read(ctx, FOLDER "many.h5", NULL), *expected = bw_read(ctx, FOLDER "many.npz", NULL);
         assert_int_equal(bwi_dataset_field(many, 0)->dtype, BW_U8);
         compare(many, 0, expected, 0, 1);
@@ -63,7 +63,7 @@ static void test_names(void **state)
     bw_dataset *right = bw_read(ctx, FOLDER "samples.npz", NULL), *named = bw_read(ctx, FOLDER "named.h5", NULL);
     assert_int_equal(bwi_dataset_fields(named), 3);
     assert_string_equal(bwi_dataset_field(named, 1)->name, "right");
-    assert_int_equal(bwi_dataset_field(named, 1)->rank, 1);
+    assert_int_equal(bwi_dataset_field(named, 1)->ndim, 1);
     assert_string_equal(bwi_dataset_field(named, 2)->name, "out");
     assert_failed(ctx, bw_read(ctx, FOLDER "others.h5", NULL), BW_NOT_FOUND,
                   "others.h5: no dataset 'x' or 'x_<name>'; found 'deep/x', 'label', 'pixels'");
@@ -77,10 +77,10 @@ static void test_names(void **state)
     options.target = "none";
     assert_failed(ctx, bw_read(ctx, FOLDER "others.h5", &options), BW_NOT_FOUND, "no dataset 'none'");
     options = (bw_read_options)BW_READ_OPTIONS_DEFAULT;
-    options.rank = 1;
+    options.ndim = 1;
     options.shape[0] = 6;
     bw_dataset *flat = bw_read(ctx, FOLDER "plain.h5", &options);
-    assert_int_equal(bwi_dataset_field(flat, 0)->rank, 1);
+    assert_int_equal(bwi_dataset_field(flat, 0)->ndim, 1);
     bw_close(ctx);
 }
 

@@ -66,7 +66,7 @@ static void test_values(void **state)
     bw_context *ctx = open_hearing();
     bw_dataset *dataset = bw_read(ctx, BW_TEST_DATA "/images/classes", NULL);
     bw_dataset *expected = bw_read(ctx, BW_TEST_DATA "/images/classes.npz", NULL);
-    int64_t shape[BW_MAX_RANK], count, other;
+    int64_t shape[BW_MAX_NDIM], count, other;
     char place[256];
     assert_int_equal(bw_dataset_count(dataset), 6);
     assert_int_equal(bw_dataset_shape(dataset, shape), 3);
@@ -94,8 +94,8 @@ static void test_shapes(void **state)
     bw_context *ctx = open_hearing();
     bw_read_options options = BW_READ_OPTIONS_DEFAULT;
     const char *path = BW_TEST_DATA "/images/classes/";
-    int64_t shape[BW_MAX_RANK], count;
-    options.rank = 3;
+    int64_t shape[BW_MAX_NDIM], count;
+    options.ndim = 3;
     memcpy(options.shape, (int64_t[]){4, 5, 1}, 3 * sizeof(int64_t));
     bw_dataset *small = bw_read(ctx, path, &options);
     assert_int_equal(bw_dataset_shape(small, shape), 3);
@@ -106,20 +106,20 @@ static void test_shapes(void **state)
         assert_true(values[i] >= 0 && values[i] <= 255);
     }
     free(values);
-    options.rank = 2;
+    options.ndim = 2;
     assert_int_equal(bw_dataset_shape(bw_read(ctx, path, &options), shape), 2);
-    options.rank = 0;
+    options.ndim = 0;
     options.like = small;
     assert_int_equal(bw_dataset_shape(bw_read(ctx, path, &options), shape), 3);
     assert_int_equal(shape[0] * 10000 + shape[1] * 100 + shape[2], 40501);
     options.like = NULL;
     static const int64_t wrong[][4] = {{3, 4, 5, 2}, {3, 0, 5, 3}, {3, 100000, 5, 3}, {1, 784, 0, 0}, {3, 60000, 60000, 3}};
     for (size_t i = 0; i < BWI_COUNT(wrong); i++) {
-        options.rank = (int)wrong[i][0];
+        options.ndim = (int)wrong[i][0];
         memcpy(options.shape, wrong[i] + 1, 3 * sizeof(int64_t));
         assert_failed(ctx, bw_read(ctx, path, &options), BW_INVALID_ARGUMENT, "images cannot have the shape");
     }
-    options.rank = 0;
+    options.ndim = 0;
     options.target = "label";
     assert_failed(ctx, bw_read(ctx, path, &options), BW_INVALID_ARGUMENT, "'target' is not for this kind");
     bw_close(ctx);
@@ -196,10 +196,10 @@ static void test_refused(void **state)
     assert_int_equal(symlink(BW_TEST_DATA "/images/rgb.png", inside("a/1.png")), 0);
     unsigned char values[13 * 17 * 3 * 4];
     bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = 13 * 17 * 3, .block = 13 * 17 * 3};
-    char trouble[BWI_GATHER_TROUBLE] = "";
+    char error[BWI_GATHER_ERROR] = "";
     int64_t zero = 0;
-    assert_int_not_equal(bwi_dataset_gather(dataset, 0, 0, &zero, 1, &to, trouble), BW_OK);
-    assert_contains(trouble, "a/1.png): cannot read it");
+    assert_int_not_equal(bwi_dataset_gather(dataset, 0, 0, &zero, 1, &to, error), BW_OK);
+    assert_contains(error, "a/1.png): cannot read it");
     bw_close(ctx);
 }
 
@@ -218,11 +218,11 @@ static void test_damaged(void **state)
     float values[13 * 17 * 3];
     bwi_destination to = {.data = values, .dtype = BW_F32, .h = 13, .w = 17, .c = 3, .block = 3};
     for (int64_t i = 1; i < 3; i++) {
-        char trouble[BWI_GATHER_TROUBLE] = "", expected[128];
-        assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &i, 1, &to, trouble), BW_DATA_LOSS);
+        char error[BWI_GATHER_ERROR] = "", expected[128];
+        assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &i, 1, &to, error), BW_DATA_LOSS);
         snprintf(expected, sizeof expected, "sample %d (%s/a/%s): ", (int)i, top, i == 1 ? "2.png" : "3.jpg");
-        assert_contains(trouble, expected);
-        assert_contains(trouble, i == 1 ? "neither PNG nor JPEG" : "damaged JPEG");
+        assert_contains(error, expected);
+        assert_contains(error, i == 1 ? "neither PNG nor JPEG" : "damaged JPEG");
     }
     bw_close(ctx);
 }

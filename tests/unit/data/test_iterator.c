@@ -4,7 +4,7 @@
 #define COUNT 23
 
 static const float values[COUNT] = {0};
-static const bw_array x = {.data = values, .dtype = BW_F32, .rank = 1, .shape = {COUNT}};
+static const bw_array x = {.data = values, .dtype = BW_F32, .ndim = 1, .shape = {COUNT}};
 
 static void test_batches(void **state)
 {
@@ -41,7 +41,7 @@ static void test_default_batch(void **state)
 {
     (void)state;
     static const float many[100] = {0};
-    bw_array array = {.data = many, .dtype = BW_F32, .rank = 1, .shape = {100}};
+    bw_array array = {.data = many, .dtype = BW_F32, .ndim = 1, .shape = {100}};
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &array, NULL, NULL);

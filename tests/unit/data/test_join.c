@@ -6,13 +6,13 @@ static const int32_t labels[10] = {0, 1, 0, 1, 0, 1, 0, 1, 0, 1};
 
 static bw_dataset *of_ten(bw_context *ctx)
 {
-    bw_array x = {.data = ten, .dtype = BW_F32, .rank = 2, .shape = {10, 1}};
+    bw_array x = {.data = ten, .dtype = BW_F32, .ndim = 2, .shape = {10, 1}};
     return bw_from_arrays(ctx, &x, NULL, NULL);
 }
 
 static bw_dataset *of_four(bw_context *ctx)
 {
-    bw_array x = {.data = four, .dtype = BW_F32, .rank = 2, .shape = {4, 1}};
+    bw_array x = {.data = four, .dtype = BW_F32, .ndim = 2, .shape = {4, 1}};
     return bw_from_arrays(ctx, &x, NULL, NULL);
 }
 
@@ -85,9 +85,9 @@ static void test_refused(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL), *other = bw_open(NULL);
-    bw_array x = {.data = ten, .dtype = BW_F32, .rank = 2, .shape = {5, 2}};
-    bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {10}};
-    bw_array z = {.data = ten, .dtype = BW_F32, .rank = 2, .shape = {10, 1}};
+    bw_array x = {.data = ten, .dtype = BW_F32, .ndim = 2, .shape = {5, 2}};
+    bw_array y = {.data = labels, .dtype = BW_I32, .ndim = 1, .shape = {10}};
+    bw_array z = {.data = ten, .dtype = BW_F32, .ndim = 2, .shape = {10, 1}};
     assert_failed(ctx, bw_concatenate(of_ten(ctx), bw_from_arrays(ctx, &x, NULL, NULL)), BW_INVALID_ARGUMENT,
                   "concatenate: array x of one has shape (1,), array x of the other (2,)");
     assert_failed(ctx, bw_concatenate(of_ten(ctx), bw_from_arrays(ctx, &z, &y, NULL)), BW_INVALID_ARGUMENT,

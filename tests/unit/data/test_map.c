@@ -8,8 +8,8 @@ static const int64_t labels[4] = {5, 6, 7, 8};
 
 static bw_dataset *images(bw_context *ctx)
 {
-    bw_array x = {.data = pixels, .dtype = BW_U8, .rank = 2, .shape = {4, 2}};
-    bw_array y = {.data = labels, .dtype = BW_I64, .rank = 1, .shape = {4}};
+    bw_array x = {.data = pixels, .dtype = BW_U8, .ndim = 2, .shape = {4, 2}};
+    bw_array y = {.data = labels, .dtype = BW_I64, .ndim = 1, .shape = {4}};
     return bw_from_arrays(ctx, &x, &y, NULL);
 }
 
@@ -46,7 +46,7 @@ static bool refuse_two(void *user, bw_sample *sample, const void *const *from, v
 {
     (void)user, (void)from, (void)to;
     if (sample->number == 2) {
-        snprintf(sample->trouble, BW_TROUBLE, "too dark");
+        snprintf(sample->error, BW_ERROR_TEXT, "too dark");
     }
     return sample->number != 2;
 }
@@ -76,14 +76,14 @@ static void test_same_fields(void **state)
 static void test_other_fields(void **state)
 {
     (void)state;
-    static const bw_field fields[] = {{"y", {.dtype = BW_F32, .rank = 2, .shape = {0, 10}}},
-                                      {"x", {.dtype = BW_F32, .rank = 3, .shape = {0, 2, 2}}}};
+    static const bw_field fields[] = {{"y", {.dtype = BW_F32, .ndim = 2, .shape = {0, 10}}},
+                                      {"x", {.dtype = BW_F32, .ndim = 3, .shape = {0, 2, 2}}}};
     bw_context *ctx = bw_open(NULL);
     bw_map_options options = BW_MAP_OPTIONS_DEFAULT;
     options.fields = fields;
     options.field_count = 2;
     bw_dataset *dataset = bw_map(images(ctx), widen, NULL, &options);
-    int64_t n, shape[BW_MAX_RANK];
+    int64_t n, shape[BW_MAX_NDIM];
     assert_int_equal(bw_dataset_shape(dataset, shape), 2);
     float *x = gather_all(dataset, 0, &n), *y;
     assert_int_equal(n, 16);
@@ -134,15 +134,15 @@ static void test_failures(void **state)
     bw_context *ctx = bw_open(NULL);
     bw_dataset *dataset = bw_map(images(ctx), refuse_two, NULL, NULL);
     float x[8];
-    char trouble[BWI_GATHER_TROUBLE] = "";
+    char error[BWI_GATHER_ERROR] = "";
     bwi_destination to = {.data = x, .dtype = BW_F32, .h = 1, .w = 1, .c = 2, .block = 2};
-    assert_int_equal(bwi_dataset_gather(dataset, 0, 0, (const int64_t[]){0, 1, 2, 3}, 4, &to, trouble), BW_INVALID_ARGUMENT);
-    assert_string_equal(trouble, "sample 2: the map function failed: too dark");
+    assert_int_equal(bwi_dataset_gather(dataset, 0, 0, (const int64_t[]){0, 1, 2, 3}, 4, &to, error), BW_INVALID_ARGUMENT);
+    assert_string_equal(error, "sample 2: the map function failed: too dark");
     assert_failed(ctx, bw_map(images(ctx), NULL, NULL, NULL), BW_INVALID_ARGUMENT, "map needs a function");
-    static const bw_field bad[] = {{"x", {.dtype = BW_F64, .rank = 2, .shape = {0, 2}}},
-                                   {"z", {.dtype = BW_F32, .rank = 2, .shape = {0, 2}}},
-                                   {"x", {.dtype = BW_F32, .rank = 2, .shape = {0, -1}}},
-                                   {"x", {.dtype = BW_F32, .rank = 0}}};
+    static const bw_field bad[] = {{"x", {.dtype = BW_F64, .ndim = 2, .shape = {0, 2}}},
+                                   {"z", {.dtype = BW_F32, .ndim = 2, .shape = {0, 2}}},
+                                   {"x", {.dtype = BW_F32, .ndim = 2, .shape = {0, -1}}},
+                                   {"x", {.dtype = BW_F32, .ndim = 0}}};
     static const char *const parts[] = {"float32 or int32, found float64", "expected x, y or w", "extents must be positive",
                                         "1 to 8 axes"};
     for (size_t i = 0; i < BWI_COUNT(bad); i++) {

@@ -57,7 +57,7 @@ static void check_file(const char *name, const char *type, bw_dtype dtype)
     assert_int_equal(bwi_dataset_fields(dataset), 3);
     assert_int_equal(x->dtype, dtype);
     assert_string_equal(x->name, "");
-    int64_t shape[BW_MAX_RANK];
+    int64_t shape[BW_MAX_NDIM];
     assert_int_equal(bw_dataset_shape(dataset, shape), 3);
     assert_int_equal(shape[0], 3);
     assert_int_equal(shape[1], 4);
@@ -154,7 +154,7 @@ static void test_digits(void **state)
         fail_msg("%s", bw_message(ctx));
     }
     assert_int_equal(bw_dataset_count(dataset), 1797);
-    int64_t shape[BW_MAX_RANK], count;
+    int64_t shape[BW_MAX_NDIM], count;
     assert_int_equal(bw_dataset_shape(dataset, shape), 3);
     assert_true(shape[0] == 8 && shape[1] == 8 && shape[2] == 1);
     float *x = gather_all(dataset, 0, &count);

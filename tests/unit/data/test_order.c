@@ -4,7 +4,7 @@
 #define COUNT 97
 
 static const float values[COUNT] = {0};
-static const bw_array x = {.data = values, .dtype = BW_F32, .rank = 1, .shape = {COUNT}};
+static const bw_array x = {.data = values, .dtype = BW_F32, .ndim = 1, .shape = {COUNT}};
 
 static bw_dataset *plain(world *w)
 {

@@ -1,7 +1,7 @@
 /* Streams: endless ones, failing ones, blocks of a shuffle, samples in a temporary file, against plain counting. */
 #include "data_test.h"
 
-#include "data/dataset.h"
+#include "data/internal.h"
 
 typedef struct count_up {
     int64_t last, asked; /* last: -1: none; it fails at `wrong` */
@@ -13,7 +13,7 @@ static int count(void *user, bw_sample *sample, void *const *values)
     count_up *c = user;
     c->asked++;
     if (sample->number == c->wrong) {
-        snprintf(sample->trouble, BW_TROUBLE, "out of ideas");
+        snprintf(sample->error, BW_ERROR_TEXT, "out of ideas");
         return -1;
     }
     if (sample->number == c->last) {
@@ -25,7 +25,7 @@ static int count(void *user, bw_sample *sample, void *const *values)
     return 1;
 }
 
-static const bw_field fields[] = {{"x", {.dtype = BW_I64, .rank = 2, .shape = {0, 2}}}, {"y", {.dtype = BW_U8, .rank = 1}}};
+static const bw_field fields[] = {{"x", {.dtype = BW_I64, .ndim = 2, .shape = {0, 2}}}, {"y", {.dtype = BW_U8, .ndim = 1}}};
 
 static void expect(const bw_dataset *dataset, const int64_t *numbers, int64_t n)
 {
@@ -42,7 +42,7 @@ static void expect(const bw_dataset *dataset, const int64_t *numbers, int64_t n)
 }
 
 /* Walks through an epoch by batches; marks what was seen; the number of samples. */
-static int64_t walk(bw_dataset *dataset, int epoch, int *seen, int64_t room, int64_t *numbers)
+static int64_t schedule(bw_dataset *dataset, int epoch, int *seen, int64_t room, int64_t *numbers)
 {
     bw_iterator *iterator = bw_iterate(dataset, epoch);
     bw_batch *batch;
@@ -50,7 +50,8 @@ static int64_t walk(bw_dataset *dataset, int epoch, int *seen, int64_t room, int
     int64_t all = 0;
     memset(seen, 0, (size_t)room * sizeof *seen);
     while ((status = bw_next(iterator, &batch)) == BW_OK) {
-        bwi_walk piece = {.epoch = epoch, .first = batch->first, .count = batch->count, .tile = 8, .lanes = 1, .workers = 1};
+        bwi_gather_schedule piece = {
+            .epoch = epoch, .first = batch->first, .count = batch->count, .tile = 8, .lanes = 1, .workers = 1};
         assert_int_equal(bwi_dataset_begin(dataset, &piece), BW_OK);
         expect(dataset, batch->numbers, batch->count);
         for (int64_t i = 0; i < batch->count; i++, all++) {
@@ -88,7 +89,7 @@ static void test_endless(void **state)
         assert_int_equal(bw_dataset_count(dataset), -1);
         assert_int_equal(c.asked, 0);
         for (int epoch = 0; epoch < 3; epoch++) {
-            assert_int_equal(walk(dataset, epoch, seen, shuffles == 2 ? 320 : 300, numbers), 300);
+            assert_int_equal(schedule(dataset, epoch, seen, shuffles == 2 ? 320 : 300, numbers), 300);
             for (int i = 0; i < (shuffles == 2 ? 256 : 300); i++) {
                 assert_int_equal(seen[i], 1);
             }
@@ -112,7 +113,7 @@ static void test_blocks(void **state)
         dataset->block = 100;
         dataset = bw_batches(dataset, turn ? 7 : 64); /* the order does not depend on batches */
         for (int epoch = 0; epoch < 2; epoch++) {
-            assert_int_equal(walk(dataset, epoch, seen, MOST, turn ? again : numbers[epoch]), 970);
+            assert_int_equal(schedule(dataset, epoch, seen, MOST, turn ? again : numbers[epoch]), 970);
             for (int i = 0; i < 970; i++) {
                 assert_int_equal(seen[i], 1);
             }
@@ -158,8 +159,8 @@ static void test_failures(void **state)
     assert_int_equal(bwi_pending(ctx), BW_INVALID_ARGUMENT);
     assert_non_null(strstr(bw_message(ctx), "sample 40: the generator failed: out of ideas"));
     bw_dataset *dataset = bw_batches(bw_from_generator(ctx, fields, 2, count, &c), 16);
-    bwi_walk first = {.count = 16, .tile = 8, .lanes = 1, .workers = 1};
-    bwi_walk third = {.first = 32, .count = 16, .tile = 8, .lanes = 1, .workers = 1};
+    bwi_gather_schedule first = {.count = 16, .tile = 8, .lanes = 1, .workers = 1};
+    bwi_gather_schedule third = {.first = 32, .count = 16, .tile = 8, .lanes = 1, .workers = 1};
     assert_int_equal(bwi_dataset_begin(dataset, &first), BW_OK);
     for (int again = 0; again < 2; again++) {
         assert_int_equal(bwi_dataset_begin(dataset, &third), BW_INVALID_ARGUMENT);
@@ -178,7 +179,7 @@ static void test_larger_than_memory(void **state)
     (void)state;
     enum { SAMPLES = 400000 };
     bw_context *ctx = bw_open(NULL);
-    ctx->spool_limit = 1 << 20;
+    ctx->backing_limit = 1 << 20;
     count_up c = {.last = SAMPLES, .wrong = -1};
     bw_dataset *dataset = bw_shuffle(bw_from_generator(ctx, fields, 2, count, &c), 1);
     assert_int_equal(bwi_dataset_finish(dataset), BW_OK);
@@ -201,7 +202,7 @@ static void test_allocation_fails(void **state)
         assert_true(world_begin(&w, NULL, 0));
         w.allocation_fail = w.allocations + nth;
         bw_dataset *dataset = bw_batches(bw_take(bw_shuffle(bw_from_generator(w.ctx, fields, 2, count, &c), 3), 150), 150);
-        bwi_walk piece = {.count = 150, .tile = 8, .lanes = 1, .workers = 1};
+        bwi_gather_schedule piece = {.count = 150, .tile = 8, .lanes = 1, .workers = 1};
         bw_status status = dataset ? bwi_dataset_begin(dataset, &piece) : bwi_pending(w.ctx);
         bool failed = w.allocations >= w.allocation_fail;
         assert_int_equal(status, failed ? BW_RESOURCE_EXHAUSTED : BW_OK);

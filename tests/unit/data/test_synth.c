@@ -11,7 +11,7 @@ static void test_images(void **state)
     if (!dataset) {
         fail_msg("%s", bw_message(ctx));
     }
-    int64_t n, shape[BW_MAX_RANK];
+    int64_t n, shape[BW_MAX_NDIM];
     assert_int_equal(bw_dataset_count(dataset), 300);
     assert_int_equal(bw_dataset_shape(dataset, shape), 3);
     assert_true(shape[0] == 6 && shape[1] == 5 && shape[2] == 3);
@@ -93,9 +93,9 @@ static void test_others(void **state)
     free(x);
     free(y);
     bw_dataset *slow = bw_read(ctx, "synth:range?n=10&delay=1ms", NULL);
-    bwi_walk walk = {.count = 10, .tile = 2, .lanes = 1, .workers = 2};
+    bwi_gather_schedule schedule = {.count = 10, .tile = 2, .lanes = 1, .workers = 2};
     assert_true(bwi_dataset_begins(slow));
-    assert_int_equal(bwi_dataset_begin(slow, &walk), BW_OK);
+    assert_int_equal(bwi_dataset_begin(slow, &schedule), BW_OK);
     x = gather_all(slow, 0, &n);
     assert_true(x[9] == 9);
     free(x);

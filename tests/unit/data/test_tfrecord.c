@@ -28,7 +28,7 @@ static void test_numbers(void **state)
         compare(several, right, (bwi_role)role);
     }
     const bwi_field *y = bwi_dataset_field(one, bwi_dataset_find(one, BWI_ROLE_TARGET, 0));
-    assert_int_equal(y->rank, 0);
+    assert_int_equal(y->ndim, 0);
     assert_int_equal(y->dtype, BW_I64);
     char place[300];
     assert_contains(bwi_dataset_place(several, 3, place, sizeof place), "second.tfrecord, record 0 at byte 0");
@@ -36,7 +36,7 @@ static void test_numbers(void **state)
     bw_close(ctx);
 }
 
-/* Packed files, shards by pattern, and both beside each other, are the same samples. */
+/* Packed files, shards by recipe, and both beside each other, are the same samples. */
 static void test_packed_and_shards(void **state)
 {
     (void)state;
@@ -120,10 +120,10 @@ static void test_options(void **state)
     bw_context *ctx = bw_open(NULL);
     bw_read_options options = BW_READ_OPTIONS_DEFAULT;
     bw_dataset *right = bw_read(ctx, FOLDER "images.npz", NULL);
-    int64_t shape[BW_MAX_RANK];
+    int64_t shape[BW_MAX_NDIM];
     options.input = "pixels";
     options.target = "class";
-    options.rank = 3;
+    options.ndim = 3;
     memcpy(options.shape, (int64_t[]){5, 6, 3}, 3 * sizeof(int64_t));
     bw_dataset *raw = bw_read(ctx, FOLDER "raw.tfrecord", &options);
     compare(raw, right, BWI_ROLE_INPUT);
@@ -148,10 +148,10 @@ static void test_images(void **state)
     bw_context *ctx = bw_open(NULL);
     bw_read_options options = BW_READ_OPTIONS_DEFAULT;
     bw_dataset *right = bw_read(ctx, FOLDER "images.npz", NULL), *dataset = bw_read(ctx, FOLDER "images.tfrecord", NULL);
-    int64_t shape[BW_MAX_RANK];
+    int64_t shape[BW_MAX_NDIM];
     compare(dataset, right, BWI_ROLE_INPUT);
     compare(dataset, right, BWI_ROLE_TARGET);
-    options.rank = 3;
+    options.ndim = 3;
     memcpy(options.shape, (int64_t[]){2, 3, 1}, 3 * sizeof(int64_t));
     assert_int_equal(bw_dataset_shape(bw_read(ctx, FOLDER "images.tfrecord", &options), shape), 3);
     assert_int_equal(shape[0] * 100 + shape[1] * 10 + shape[2], 231);
@@ -189,15 +189,15 @@ static void test_second_record(void **state)
     (void)state;
     bw_context *ctx = bw_open(NULL);
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
-        char path[1024], trouble[BWI_GATHER_TROUBLE] = "";
+        char path[1024], error[BWI_GATHER_ERROR] = "";
         float values[90];
         int64_t one = 1, c = cases[i].values;
         bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = c, .block = c};
         snprintf(path, sizeof path, FOLDER "%s.tfrecord", cases[i].file);
         bw_dataset *dataset = bw_read(ctx, path, NULL);
-        assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &one, 1, &to, trouble), BW_DATA_LOSS);
-        assert_contains(trouble, cases[i].part);
-        assert_contains(trouble, ".tfrecord, record 1 at byte ");
+        assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &one, 1, &to, error), BW_DATA_LOSS);
+        assert_contains(error, cases[i].part);
+        assert_contains(error, ".tfrecord, record 1 at byte ");
     }
     bw_close(ctx);
 }
@@ -215,14 +215,14 @@ static bool read_all(const unsigned char *bytes, size_t size)
     for (int64_t i = 0; right && i < bw_dataset_count(dataset); i++) {
         for (int field = 0; right && field < bwi_dataset_fields(dataset); field++) {
             float values[256];
-            char trouble[BWI_GATHER_TROUBLE] = "";
+            char error[BWI_GATHER_ERROR] = "";
             const bwi_field *f = bwi_dataset_field(dataset, field);
             int64_t c = 1;
-            for (int k = 0; k < f->rank; k++) {
+            for (int k = 0; k < f->ndim; k++) {
                 c *= f->shape[k];
             }
             bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = c, .block = c};
-            right = c <= 256 && bwi_dataset_gather(dataset, field, 0, &i, 1, &to, trouble) == BW_OK;
+            right = c <= 256 && bwi_dataset_gather(dataset, field, 0, &i, 1, &to, error) == BW_OK;
         }
     }
     right = right && bw_dataset_count(dataset) == (size == 868 ? 4 : 7);
@@ -258,12 +258,12 @@ static void test_any_example(void **state)
 {
     (void)state;
     size_t size;
-    char trouble[BWI_EXAMPLE_TROUBLE], names[64];
+    char error[BWI_EXAMPLE_TROUBLE], names[64];
     unsigned char *bytes = load(BW_TEST_DATA "/tfrecord", "numbers.tfrecord", &size);
     bwi_bytes file = {.data = bytes, .size = size};
     bwi_bytes record;
     size_t offset = 0;
-    assert_int_equal(bwi_record_next(&file, &offset, &record, trouble), BW_OK);
+    assert_int_equal(bwi_record_next(&file, &offset, &record, error), BW_OK);
     for (uint64_t i = 0; i < 20000; i++) {
         size_t length = bwi_random_at(1, 0, i).word[0] % (record.size + 1);
         unsigned char *copy = malloc(length ? length : 1);
@@ -274,7 +274,7 @@ static void test_any_example(void **state)
         }
         bwi_bytes message = {.data = copy, .size = length};
         bwi_list list;
-        if (bwi_example_find(&message, i % 2 ? "x" : "y", &list, trouble) == BW_OK && list.kind != BWI_LIST_BYTES) {
+        if (bwi_example_find(&message, i % 2 ? "x" : "y", &list, error) == BW_OK && list.kind != BWI_LIST_BYTES) {
             assert_true(list.count <= (int64_t)length);
             void *values = malloc((size_t)list.count * (list.kind == BWI_LIST_INT64 ? 8 : 4) + 1);
             bwi_list_read(&list, values);
@@ -295,19 +295,19 @@ static void test_unpacked(void **state)
     };
     (void)state;
     bwi_bytes message = {.data = bytes, .size = sizeof bytes};
-    char trouble[BWI_EXAMPLE_TROUBLE];
+    char error[BWI_EXAMPLE_TROUBLE];
     bwi_list list;
     message.size--; /* cut: the outermost length is too long */
-    assert_int_equal(bwi_example_find(&message, "x", &list, trouble), BW_DATA_LOSS);
+    assert_int_equal(bwi_example_find(&message, "x", &list, error), BW_DATA_LOSS);
     message.size++;
-    assert_int_equal(bwi_example_find(&message, "x", &list, trouble), BW_OK);
+    assert_int_equal(bwi_example_find(&message, "x", &list, error), BW_OK);
     int64_t values[3];
     assert_int_equal(list.count, 3);
     bwi_list_read(&list, values);
     assert_int_equal(values[0], 5);
     assert_int_equal(values[1], 300);
     assert_int_equal(values[2], -1);
-    assert_int_equal(bwi_example_find(&message, "y", &list, trouble), BW_NOT_FOUND);
+    assert_int_equal(bwi_example_find(&message, "y", &list, error), BW_NOT_FOUND);
 }
 
 int main(void)

@@ -18,16 +18,16 @@ static bw_dataset *table(bw_context *ctx)
         }
         labels[i] = i % 4;
     }
-    bw_array x = {.data = rows, .dtype = BW_F32, .rank = 2, .shape = {COUNT, 3}};
-    bw_array y = {.data = labels, .dtype = BW_I32, .rank = 1, .shape = {COUNT}};
+    bw_array x = {.data = rows, .dtype = BW_F32, .ndim = 2, .shape = {COUNT, 3}};
+    bw_array y = {.data = labels, .dtype = BW_I32, .ndim = 1, .shape = {COUNT}};
     return bw_from_arrays(ctx, &x, &y, NULL);
 }
 
-static bw_status gather(const bw_dataset *dataset, int field, int epoch, int64_t position, float *to, int64_t values, char *trouble)
+static bw_status gather(const bw_dataset *dataset, int field, int epoch, int64_t position, float *to, int64_t values, char *error)
 {
     int64_t number = bwi_dataset_number(dataset, epoch, position);
     bwi_destination place = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = values, .block = values};
-    return bwi_dataset_gather(dataset, field, epoch, &number, 1, &place, trouble);
+    return bwi_dataset_gather(dataset, field, epoch, &number, 1, &place, error);
 }
 
 /* ---- Filters ---- */
@@ -81,7 +81,7 @@ static void test_filter(void **state)
 static bool fragile(void *user, bw_sample *sample, const void *const *from, void *const *to)
 {
     (void)user, (void)from, (void)to;
-    snprintf(sample->trouble, BW_TROUBLE, "broken");
+    snprintf(sample->error, BW_ERROR_TEXT, "broken");
     return sample->number % 50 != 7;
 }
 
@@ -151,15 +151,15 @@ static void test_statistics(void **state)
         options.workers = workers;
         bw_context *ctx = bw_open(&options);
         bw_dataset *dataset = bw_standardise(table(ctx), NULL), *training, *validation;
-        char trouble[BWI_GATHER_TROUBLE] = "";
+        char error[BWI_GATHER_ERROR] = "";
         float x[3];
-        assert_int_equal(gather(dataset, 0, 0, 0, x, 3, trouble), BW_INVALID_ARGUMENT);
-        assert_contains(trouble, "sample 0: standardise is not fitted yet");
+        assert_int_equal(gather(dataset, 0, 0, 0, x, 3, error), BW_INVALID_ARGUMENT);
+        assert_contains(error, "sample 0: standardise is not fitted yet");
         assert_int_equal(bw_split(dataset, 0.25, &training, &validation), BW_OK);
-        bwi_walk walk = {.count = 150, .tile = 8, .lanes = 1, .workers = 1};
+        bwi_gather_schedule schedule = {.count = 150, .tile = 8, .lanes = 1, .workers = 1};
         assert_true(bwi_dataset_begins(training));
-        assert_int_equal(bwi_dataset_begin(training, &walk), BW_OK);
-        assert_int_equal(bwi_dataset_begin(validation, &walk), BW_OK);
+        assert_int_equal(bwi_dataset_begin(training, &schedule), BW_OK);
+        assert_int_equal(bwi_dataset_begin(validation, &schedule), BW_OK);
         assert_int_equal(gather(validation, 0, 0, 20, x, 3, NULL), BW_OK);
         for (int k = 0; k < 3; k++) {
             double mean, deviation, least, largest;
@@ -189,8 +189,8 @@ static void test_range(void **state)
     (void)state;
     bw_context *ctx = bw_open(NULL);
     bw_dataset *dataset = bw_normalise(table(ctx), NULL);
-    bwi_walk walk = {.count = COUNT, .tile = 8, .lanes = 1, .workers = 1};
-    assert_int_equal(bwi_dataset_begin(dataset, &walk), BW_OK);
+    bwi_gather_schedule schedule = {.count = COUNT, .tile = 8, .lanes = 1, .workers = 1};
+    assert_int_equal(bwi_dataset_begin(dataset, &schedule), BW_OK);
     int64_t n;
     float *x = gather_all(dataset, 0, &n);
     for (int k = 0; k < 3; k++) {
@@ -209,11 +209,11 @@ static void test_channels(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    bw_array images = {.data = rows, .dtype = BW_F32, .rank = 4, .shape = {50, 2, 2, 3}};
+    bw_array images = {.data = rows, .dtype = BW_F32, .ndim = 4, .shape = {50, 2, 2, 3}};
     table(ctx);
     bw_dataset *dataset = bw_standardise(bw_from_arrays(ctx, &images, NULL, NULL), NULL);
-    bwi_walk walk = {.count = 50, .tile = 8, .lanes = 1, .workers = 1};
-    assert_int_equal(bwi_dataset_begin(dataset, &walk), BW_OK);
+    bwi_gather_schedule schedule = {.count = 50, .tile = 8, .lanes = 1, .workers = 1};
+    assert_int_equal(bwi_dataset_begin(dataset, &schedule), BW_OK);
     float flat[12], blocks[2 * 4 * 2], pixels[4 * 3];
     assert_int_equal(gather(dataset, 0, 0, 7, flat, 12, NULL), BW_OK);
     int64_t seven = 7;
@@ -250,10 +250,10 @@ static void test_one_hot(void **state)
     free(x);
     free(y);
     dataset = bw_one_hot(table(ctx), 3);
-    char trouble[BWI_GATHER_TROUBLE] = "";
+    char error[BWI_GATHER_ERROR] = "";
     float row[3];
-    assert_int_equal(gather(dataset, 1, 0, 3, row, 3, trouble), BW_INVALID_ARGUMENT);
-    assert_string_equal(trouble, "sample 3: class 3 is outside 0..2");
+    assert_int_equal(gather(dataset, 1, 0, 3, row, 3, error), BW_INVALID_ARGUMENT);
+    assert_string_equal(error, "sample 3: class 3 is outside 0..2");
     assert_failed(ctx, bw_one_hot(table(ctx), 0), BW_INVALID_ARGUMENT, "how many classes there are is not known");
     assert_failed(ctx, bw_one_hot(bw_one_hot(table(ctx), 4), 4), BW_INVALID_ARGUMENT, "lists of 4 values");
     bw_close(ctx);
@@ -343,7 +343,7 @@ static int count_to(void *user, bw_sample *sample, void *const *values)
 {
     int64_t last = *(const int64_t *)user;
     if (sample->number == 400) {
-        snprintf(sample->trouble, BW_TROUBLE, "out of ideas");
+        snprintf(sample->error, BW_ERROR_TEXT, "out of ideas");
     }
     if (sample->number >= last) {
         return last == 400 ? -1 : 0;
@@ -356,7 +356,7 @@ static int count_to(void *user, bw_sample *sample, void *const *values)
 static void test_generator(void **state)
 {
     (void)state;
-    static const bw_field fields[] = {{"x", {.dtype = BW_U16, .rank = 2, .shape = {0, 1}}}, {"y", {.dtype = BW_U8, .rank = 1}}};
+    static const bw_field fields[] = {{"x", {.dtype = BW_U16, .ndim = 2, .shape = {0, 1}}}, {"y", {.dtype = BW_U8, .ndim = 1}}};
     bw_context *ctx = bw_open(NULL);
     int64_t last = 1000, n;
     bw_dataset *dataset = bw_from_generator(ctx, fields, 2, count_to, &last);
@@ -380,7 +380,7 @@ static void test_generator(void **state)
 static void test_allocation_fails(void **state)
 {
     (void)state;
-    static const bw_field fields[] = {{"x", {.dtype = BW_U16, .rank = 2, .shape = {0, 1}}}, {"y", {.dtype = BW_U8, .rank = 1}}};
+    static const bw_field fields[] = {{"x", {.dtype = BW_U16, .ndim = 2, .shape = {0, 1}}}, {"y", {.dtype = BW_U8, .ndim = 1}}};
     int64_t last = 100;
     for (int64_t nth = 1;; nth++) {
         world w = {0};
@@ -388,8 +388,8 @@ static void test_allocation_fails(void **state)
         w.allocation_fail = w.allocations + nth;
         bw_dataset *dataset = bw_from_generator(w.ctx, fields, 2, count_to, &last);
         dataset = bw_one_hot(bw_standardise(bw_cache(bw_filter(dataset, odd, NULL)), NULL), 3);
-        bwi_walk walk = {.count = 10, .tile = 8, .lanes = 1, .workers = 1};
-        bw_status status = dataset ? bwi_dataset_begin(dataset, &walk) : bwi_pending(w.ctx);
+        bwi_gather_schedule schedule = {.count = 10, .tile = 8, .lanes = 1, .workers = 1};
+        bw_status status = dataset ? bwi_dataset_begin(dataset, &schedule) : bwi_pending(w.ctx);
         bool failed = w.allocations >= w.allocation_fail;
         assert_int_equal(status, failed ? BW_RESOURCE_EXHAUSTED : BW_OK);
         if (!dataset) {

@@ -16,8 +16,8 @@ static void fill(int16_t *x, uint8_t *y)
 
 static bw_dataset *open_data(bw_context *ctx, const int16_t *x, const uint8_t *y)
 {
-    bw_array inputs = {.data = x, .dtype = BW_I16, .rank = 2, .shape = {COUNT, 2}};
-    bw_array targets = {.data = y, .dtype = BW_U8, .rank = 1, .shape = {COUNT}};
+    bw_array inputs = {.data = x, .dtype = BW_I16, .ndim = 2, .shape = {COUNT, 2}};
+    bw_array targets = {.data = y, .dtype = BW_U8, .ndim = 1, .shape = {COUNT}};
     return bw_from_arrays(ctx, &inputs, &targets, NULL);
 }
 
@@ -27,7 +27,7 @@ static void test_values(void **state)
     int16_t x[2 * COUNT];
     uint8_t y[COUNT];
     float values[2 * COUNT];
-    int64_t shape[BW_MAX_RANK];
+    int64_t shape[BW_MAX_NDIM];
     fill(x, y);
     bw_context *ctx = bw_open(NULL);
     bw_dataset *data = open_data(ctx, x, y);

@@ -45,8 +45,8 @@ static inline int make_samples(void **state)
 
 static inline bw_dataset *samples_of(bw_context *ctx)
 {
-    bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
-    bw_array ys = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUTPUTS}};
+    bw_array xs = {.data = x, .dtype = BW_I32, .ndim = 2, .shape = {SAMPLES, LENGTH}};
+    bw_array ys = {.data = y, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, OUTPUTS}};
     return bw_from_arrays(ctx, &xs, &ys, NULL);
 }
 

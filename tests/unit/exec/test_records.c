@@ -100,8 +100,8 @@ static void turn(const char *expression, bool with_adam, bool touched_only)
     static const float target[4] = {0.5F, -0.25F, 1, 0.75F};
     float w[8], before[8] = {0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F, 0.7F, 0.8F};
     double e[8], first[8] = {0}, second[8] = {0};
-    bw_array xs = {.data = index, .dtype = BW_I32, .rank = 2, .shape = {2, 1}};
-    bw_array ys = {.data = target, .dtype = BW_F32, .rank = 2, .shape = {2, 2}};
+    bw_array xs = {.data = index, .dtype = BW_I32, .ndim = 2, .shape = {2, 1}};
+    bw_array ys = {.data = target, .dtype = BW_F32, .ndim = 2, .shape = {2, 2}};
     bw_dataset *data = bw_from_arrays(ctx, &xs, &ys, NULL);
     bw_model *model = bw_model_parse(ctx, expression);
     int64_t shape[] = {1};
@@ -281,8 +281,8 @@ static void expect_refused(bw_dtype dtype, const void *indices, const char *mess
 {
     bw_context *ctx = bw_open(NULL);
     static const float target[4];
-    bw_array xs = {.data = indices, .dtype = dtype, .rank = 2, .shape = {4, 2}};
-    bw_array ys = {.data = target, .dtype = BW_F32, .rank = 2, .shape = {4, 1}};
+    bw_array xs = {.data = indices, .dtype = dtype, .ndim = 2, .shape = {4, 2}};
+    bw_array ys = {.data = target, .dtype = BW_F32, .ndim = 2, .shape = {4, 1}};
     bw_dataset *data = bw_from_arrays(ctx, &xs, &ys, NULL);
     bw_model *model = bw_model_parse(ctx, "embedding(3,2) flatten dense(1)");
     assert_int_equal(bw_compile(model, "sgd", "mse", NULL), BW_OK);

@@ -49,9 +49,9 @@ static inline bw_field model_field(const model_case *c, int k, char name[80])
     const bw_node *node = c->model->inputs[k];
     const bwi_input_attributes *a = node->attributes;
     snprintf(name, 80, "%s%s", c->inputs > 1 ? "x_" : "x", c->inputs > 1 ? a->name : "");
-    bw_field field = {.name = name, .array = {.data = c->x[k], .dtype = node->dtype, .rank = node->shape.rank + 1}};
+    bw_field field = {.name = name, .array = {.data = c->x[k], .dtype = node->dtype, .ndim = node->shape.ndim + 1}};
     field.array.shape[0] = MODEL_SAMPLES;
-    memcpy(field.array.shape + 1, node->shape.extent, (size_t)node->shape.rank * sizeof(int64_t));
+    memcpy(field.array.shape + 1, node->shape.extent, (size_t)node->shape.ndim * sizeof(int64_t));
     return field;
 }
 
@@ -98,7 +98,7 @@ static inline bw_model *model_of_case(bw_context *ctx, const char *path)
     }
     const case_array *x = case_find(&file, "x");
     bw_model *model = bw_model_parse(ctx, case_text(&file, "expression", expression, sizeof expression));
-    check_ok(ctx, bw_build(model, x->rank - 1, x->shape + 1, 1));
+    check_ok(ctx, bw_build(model, x->ndim - 1, x->shape + 1, 1));
     for (int v = 0; v < bw_variable_count(model); v++) {
         snprintf(name, sizeof name, "final_%d", v);
         const case_array *a = case_find(&file, name);

@@ -76,7 +76,7 @@ static void test_built(void **state)
     assert_int_equal(facts.optimizer, 0);
     static const struct {
         const char *name, *class_name;
-        int rank;
+        int ndim;
         int64_t last, parameters, trainable;
         int inputs, from[2];
     } layers[] = {
@@ -93,8 +93,8 @@ static void test_built(void **state)
         check_ok(ctx, bw_layer_describe(again, i, &layer));
         assert_string_equal(layer.name, layers[i].name);
         assert_string_equal(layer.class_name, layers[i].class_name);
-        assert_int_equal(layer.rank, layers[i].rank);
-        assert_int_equal(layer.shape[layer.rank - 1], layers[i].last);
+        assert_int_equal(layer.ndim, layers[i].ndim);
+        assert_int_equal(layer.shape[layer.ndim - 1], layers[i].last);
         assert_int_equal(layer.parameters, layers[i].parameters);
         assert_int_equal(layer.trainable, layers[i].trainable);
         assert_int_equal(layer.inputs, layers[i].inputs);
@@ -155,8 +155,8 @@ static void test_list(void **state)
 {
     (void)state;
     const float x[] = {0, 1, 2, 3}, y[] = {0, 1};
-    bw_array inputs = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {2, 2}};
-    bw_array targets = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {2, 1}};
+    bw_array inputs = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {2, 2}};
+    bw_array targets = {.data = y, .dtype = BW_F32, .ndim = 2, .shape = {2, 1}};
     bw_model *model = bw_model_parse(ctx, "dense(3) dense(1)");
     bw_model_facts facts;
     check_fails(ctx, bw_model_describe(model, &facts), BW_INVALID_ARGUMENT, "input shape");

@@ -102,9 +102,9 @@ static bw_model *load(const char *path)
 static void check_predictions(bw_model *model, const char *name, const case_file *file, char letter, double tolerance)
 {
     bw_dataset *dataset = bw_read(ctx, fixture(name, ".npz"), NULL);
-    float *values[BWI_MAX_ENDS];
-    size_t counts[BWI_MAX_ENDS];
-    const case_array *expected[BWI_MAX_ENDS];
+    float *values[BWI_MAX_HEADS];
+    size_t counts[BWI_MAX_HEADS];
+    const case_array *expected[BWI_MAX_HEADS];
     int outputs = 0;
     for (char key[8]; snprintf(key, sizeof key, "%c%d", letter, outputs), (expected[outputs] = case_find(file, key)); outputs++) {
         counts[outputs] = (size_t)expected[outputs]->count;
@@ -222,9 +222,9 @@ static void test_weights(void **state)
             check_predictions(other, some[n], &file, 'p', 1e-5);
             /* Also over values that are there. */
             float zeros[4096] = {0};
-            int64_t shape[BW_MAX_RANK], count = 1;
-            for (int rank = bw_variable_shape(other, 0, shape); rank > 0; rank--) {
-                count *= shape[rank - 1];
+            int64_t shape[BW_MAX_NDIM], count = 1;
+            for (int ndim = bw_variable_shape(other, 0, shape); ndim > 0; ndim--) {
+                count *= shape[ndim - 1];
             }
             check_ok(ctx, bw_variable_set(other, 0, zeros, (size_t)count));
             check_ok(ctx, bw_load_weights(other, output("weights", kinds[k])));

@@ -176,7 +176,7 @@ static void check_value(message m, const bw_node *node)
             assert_int_equal(number_in(f.bytes, 1), node->shape.extent[axis]);
         }
     }
-    assert_int_equal(axis, node->shape.rank);
+    assert_int_equal(axis, node->shape.ndim);
 }
 
 static void check_graph(const model_case *c, message graph)

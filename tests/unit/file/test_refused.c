@@ -379,7 +379,7 @@ static void test_weights(void **state)
     parts[0].shape = other;
     put_weights(small, parts, 2);
     expect_refused("another shape", BW_DATA_LOSS, "layers/dense/vars/0: expected numbers of shape (2, 3), found (3, 2)");
-    parts[0].rank = 1;
+    parts[0].ndim = 1;
     put_weights(small, parts, 2);
     expect_refused("another rank", BW_DATA_LOSS, "layers/dense/vars/0: expected numbers of shape (2, 3), found (3,)");
     put_weights(huge, parts, 2);

@@ -55,10 +55,10 @@ static bw_dataset *samples(void)
             size[i][k % 2] = bw_random_normal(&random);
         }
     }
-    const bw_field fields[] = {{"x_left", {.data = left, .dtype = BW_F32, .rank = 4, .shape = {SAMPLES, 6, 6, 2}}},
-                               {"x_right", {.data = right, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, 4}}},
-                               {"y_kind", {.data = kind, .dtype = BW_F32, .rank = 1, .shape = {SAMPLES}}},
-                               {"y_size", {.data = size, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, 2}}}};
+    const bw_field fields[] = {{"x_left", {.data = left, .dtype = BW_F32, .ndim = 4, .shape = {SAMPLES, 6, 6, 2}}},
+                               {"x_right", {.data = right, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, 4}}},
+                               {"y_kind", {.data = kind, .dtype = BW_F32, .ndim = 1, .shape = {SAMPLES}}},
+                               {"y_size", {.data = size, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, 2}}}};
     return bw_from_fields(ctx, fields, (int)BWI_COUNT(fields));
 }
 
@@ -173,9 +173,9 @@ static void test_tensors(void **state)
         char path[1024];
         for (int v = 0; v < bw_variable_count(model); v++) {
             const float others[32] = {5, 4, 3, 2, 1};
-            int64_t shape[BW_MAX_RANK];
-            int rank = bw_variable_shape(model, v, shape);
-            check_ok(ctx, bw_variable_set(model, v, others, (size_t)(rank == 2 ? shape[0] * shape[1] : shape[0])));
+            int64_t shape[BW_MAX_NDIM];
+            int ndim = bw_variable_shape(model, v, shape);
+            check_ok(ctx, bw_variable_set(model, v, others, (size_t)(ndim == 2 ? shape[0] * shape[1] : shape[0])));
         }
         snprintf(path, sizeof path, BW_TEST_DATA "/keras/untrained_%s.safetensors", rows[i].type);
         check_ok(ctx, bw_load_weights(model, path));

@@ -32,14 +32,14 @@ static const char *at(const char *name, const char *extension)
 }
 
 /* Each file by itself into one library. */
-static void *compile(const char *pattern)
+static void *compile(const char *recipe)
 {
     char command[2048];
     snprintf(
         command, sizeof command,
         "cd '%s' && '%s' -std=c99 -O0 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wdouble-promotion -Wfloat-equal -Wcast-qual "
         "-Wstrict-prototypes -Wmissing-prototypes -Wundef -Werror -ffp-contract=off -shared -fPIC -o all.so %s -lm",
-        folder, BW_TEST_CC, pattern);
+        folder, BW_TEST_CC, recipe);
     if (system(command) != 0) {
         fail_msg("%s", "a file does not compile");
     }
@@ -182,7 +182,7 @@ static void test_memory(void **state)
     for (size_t i = 0; i < BWI_COUNT(rows); i++) {
         bw_context *ctx = bw_open(NULL);
         bw_model *model = bw_model_parse(ctx, rows[i].expression);
-        check_ok(ctx, bw_build(model, model->input_shape.rank, model->input_shape.extent, 1));
+        check_ok(ctx, bw_build(model, model->input_shape.ndim, model->input_shape.extent, 1));
         char *text = text_of(ctx, model, "m");
         if (memory_of(text) != rows[i].floats) {
             fail_msg("%s takes %lld floats, expected %lld", rows[i].expression, memory_of(text), rows[i].floats);

@@ -69,7 +69,7 @@ static void test_types(void **state)
         const bwi_hdf5_entry *entry = bwi_hdf5_find(file, rows[i].name);
         assert_non_null(entry);
         assert_int_equal(entry->dtype, rows[i].dtype);
-        assert_int_equal(entry->rank, 2);
+        assert_int_equal(entry->ndim, 2);
         assert_int_equal(entry->shape[0], 2);
         assert_int_equal(entry->shape[1], 3);
         assert_true(entry->stored);
@@ -98,7 +98,7 @@ static void test_places(void **state)
     assert_float_equal(values[11], 23, 0);
     assert_int_equal(bwi_hdf5_read(file, deep, 1, 2, BW_F32, values), BW_INTERNAL);
     assert_int_equal(bwi_hdf5_read(file, deep, 0, 2, BW_F64, values), BW_INTERNAL);
-    assert_int_equal(scalar->rank, 0);
+    assert_int_equal(scalar->ndim, 0);
     assert_int_equal(bwi_hdf5_read(file, scalar, 0, 1, BW_F32, values), BW_OK);
     assert_float_equal(values[0], 7.5, 0);
     const bwi_hdf5_entry *chunks = bwi_hdf5_find(file, "chunks");

@@ -34,15 +34,15 @@ static void compare(world *w, const bw_dataset *expected, const char *file, cons
     int number = find(expected, name);
     const bwi_field *field = bwi_dataset_field(expected, number);
     bwi_picture wanted = {.height = field->shape[0], .width = field->shape[1], .channels = (int)field->shape[2]};
-    char trouble[BWI_IMAGE_TROUBLE];
+    char error[BWI_IMAGE_TROUBLE];
     bwi_buffer scratch = {.memory = NULL};
     size_t size;
     int64_t count;
     double sum = 0;
     float *right = gather_all(expected, number, &count);
     unsigned char *bytes = load(folder, file, &size), *values = malloc((size_t)count);
-    if (bwi_picture_decode(w->ctx, &scratch, bytes, size, &wanted, values, trouble) != BW_OK) {
-        fail_msg("%s: %s", file, trouble);
+    if (bwi_picture_decode(w->ctx, &scratch, bytes, size, &wanted, values, error) != BW_OK) {
+        fail_msg("%s: %s", file, error);
     }
     for (int64_t i = 0; i < count; i++) {
         int difference = abs(values[i] - (int)right[i]);
@@ -131,11 +131,11 @@ static void test_look(void **state)
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
-        char trouble[BWI_IMAGE_TROUBLE];
+        char error[BWI_IMAGE_TROUBLE];
         bwi_picture found;
         size_t size;
         unsigned char *bytes = load(folder, cases[i].file, &size);
-        assert_int_equal(bwi_picture_look(w.ctx, bytes, size, &found, trouble), BW_OK);
+        assert_int_equal(bwi_picture_look(w.ctx, bytes, size, &found, error), BW_OK);
         assert_int_equal(found.height, cases[i].height);
         assert_int_equal(found.width, cases[i].width);
         assert_int_equal(found.channels, cases[i].channels);
@@ -144,7 +144,7 @@ static void test_look(void **state)
     world_end(&w);
 }
 
-static bw_status decode(world *w, const unsigned char *bytes, size_t size, char *trouble)
+static bw_status decode(world *w, const unsigned char *bytes, size_t size, char *error)
 {
     static unsigned char values[20 * 24 * 3];
     bwi_picture wanted = {.height = 20, .width = 24, .channels = 3};
@@ -152,7 +152,7 @@ static bw_status decode(world *w, const unsigned char *bytes, size_t size, char 
     /* Memory of exactly the file's size, for the address sanitizer. */
     unsigned char *copy = malloc(size ? size : 1);
     memcpy(copy, bytes, size);
-    bw_status status = bwi_picture_decode(w->ctx, &scratch, copy, size, &wanted, values, trouble);
+    bw_status status = bwi_picture_decode(w->ctx, &scratch, copy, size, &wanted, values, error);
     free(copy);
     bwi_buffer_free(w->ctx, &scratch);
     return status;
@@ -182,14 +182,14 @@ static void test_malformed(void **state)
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
-        char trouble[BWI_IMAGE_TROUBLE] = "";
+        char error[BWI_IMAGE_TROUBLE] = "";
         size_t size;
         unsigned char *bytes = load(folder, cases[i].file, &size);
-        bw_status status = decode(&w, bytes, size, trouble);
+        bw_status status = decode(&w, bytes, size, error);
         if (status != cases[i].status) {
-            fail_msg("%s: %s, \"%s\"", cases[i].file, bw_status_name(status), trouble);
+            fail_msg("%s: %s, \"%s\"", cases[i].file, bw_status_name(status), error);
         }
-        assert_contains(trouble, cases[i].part);
+        assert_contains(error, cases[i].part);
         free(bytes);
     }
     assert_string_equal(bw_message(w.ctx), "");
@@ -205,20 +205,20 @@ static void test_cut_and_changed(void **state)
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     for (size_t i = 0; i < BWI_COUNT(files); i++) {
-        char trouble[BWI_IMAGE_TROUBLE];
+        char error[BWI_IMAGE_TROUBLE];
         size_t size;
         unsigned char *bytes = load(folder, files[i], &size);
-        assert_int_equal(decode(&w, bytes, size, trouble), BW_OK);
+        assert_int_equal(decode(&w, bytes, size, error), BW_OK);
         for (size_t cut = 0; cut < size; cut++) {
-            if (decode(&w, bytes, cut, trouble) == BW_OK) {
+            if (decode(&w, bytes, cut, error) == BW_OK) {
                 fail_msg("%s: read, cut at %zu of %zu", files[i], cut, size);
             }
-            assert_true(trouble[0]);
+            assert_true(error[0]);
         }
         for (size_t at = 0; at < size; at++) {
             unsigned char byte = bytes[at];
             bytes[at] = (unsigned char)(byte ^ (1 << at % 8) ^ (at % 3 ? 0 : 255));
-            (void)decode(&w, bytes, size, trouble);
+            (void)decode(&w, bytes, size, error);
             bytes[at] = byte;
         }
         free(bytes);
@@ -232,7 +232,7 @@ static void test_no_memory(void **state)
     static const char *const files[] = {"rgb.png", "interlaced.png", "photo.jpg"};
     (void)state;
     for (size_t i = 0; i < BWI_COUNT(files); i++) {
-        char trouble[BWI_IMAGE_TROUBLE];
+        char error[BWI_IMAGE_TROUBLE];
         size_t size;
         unsigned char *bytes = load(folder, files[i], &size);
         bw_status status = BW_RESOURCE_EXHAUSTED;
@@ -240,9 +240,9 @@ static void test_no_memory(void **state)
             world w = {0};
             assert_true(world_begin(&w, NULL, 0));
             w.allocation_fail = w.allocations + n;
-            status = decode(&w, bytes, size, trouble);
+            status = decode(&w, bytes, size, error);
             assert_true(status == BW_OK || status == BW_RESOURCE_EXHAUSTED || status == BW_DATA_LOSS);
-            assert_true(status == BW_OK || trouble[0]);
+            assert_true(status == BW_OK || error[0]);
             assert_true(n < 100);
             world_end(&w);
         }

@@ -35,7 +35,7 @@ static void test_good(void **state)
         const char *text;
         bw_dtype dtype;
         bool swapped, fortran;
-        int rank;
+        int ndim;
         int64_t shape[3];
         size_t bytes;
     } cases[] = {
@@ -55,8 +55,8 @@ static void test_good(void **state)
         assert_int_equal(npy.dtype, cases[i].dtype);
         assert_int_equal(npy.swapped, cases[i].swapped);
         assert_int_equal(npy.fortran, cases[i].fortran);
-        assert_int_equal(npy.rank, cases[i].rank);
-        assert_memory_equal(npy.shape, cases[i].shape, (size_t)npy.rank * sizeof(int64_t));
+        assert_int_equal(npy.ndim, cases[i].ndim);
+        assert_memory_equal(npy.shape, cases[i].shape, (size_t)npy.ndim * sizeof(int64_t));
         assert_int_equal(npy.bytes, cases[i].bytes);
     }
     bw_close(ctx);
@@ -179,8 +179,8 @@ static void test_begin(void **state)
 static void test_strides_and_swap(void **state)
 {
     (void)state;
-    bwi_npy npy = {.dtype = BW_I32, .rank = 3, .shape = {2, 3, 4}, .bytes = 8};
-    int64_t strides[BW_MAX_RANK];
+    bwi_npy npy = {.dtype = BW_I32, .ndim = 3, .shape = {2, 3, 4}, .bytes = 8};
+    int64_t strides[BW_MAX_NDIM];
     bwi_npy_strides(&npy, strides);
     assert_true(strides[0] == 48 && strides[1] == 16 && strides[2] == 4);
     npy.fortran = true;

@@ -3,24 +3,24 @@
 
 #include "op/op.h"
 
-static bw_node *add_input(bwi_graph *graph, int rank, int64_t a, int64_t b, int64_t c)
+static bw_node *add_input(bwi_graph *graph, int ndim, int64_t a, int64_t b, int64_t c)
 {
-    bwi_input_attributes attributes = {.shape = {.rank = rank, .extent = {a, b, c}}, .dtype = BW_F32};
+    bwi_input_attributes attributes = {.shape = {.ndim = ndim, .extent = {a, b, c}}, .dtype = BW_F32};
     return bwi_graph_add(graph, &bwi_op_input, "input", &attributes, sizeof attributes, NULL, 0, NULL, 0);
 }
 
 static void test_shapes(void **state)
 {
     (void)state;
-    bwi_shape scalar = {.rank = 0}, row = {.rank = 1, .extent = {5}}, image = {.rank = 3, .extent = {2, 3, 4}},
-              other = {.rank = 4, .extent = {2, 3, 4, 5}}, huge = {.rank = 3, .extent = {INT64_MAX, 2, 1}};
+    bwi_shape scalar = {.ndim = 0}, row = {.ndim = 1, .extent = {5}}, image = {.ndim = 3, .extent = {2, 3, 4}},
+              other = {.ndim = 4, .extent = {2, 3, 4, 5}}, huge = {.ndim = 3, .extent = {INT64_MAX, 2, 1}};
     assert_int_equal(bwi_shape_count(&scalar), 1);
     assert_int_equal(bwi_shape_count(&row), 5);
     assert_int_equal(bwi_shape_count(&image), 24);
     assert_int_equal(bwi_shape_count(&huge), INT64_MAX);
     assert_true(bwi_shape_equal(&image, &image));
     assert_false(bwi_shape_equal(&image, &other));
-    assert_false(bwi_shape_equal(&row, &(bwi_shape){.rank = 1, .extent = {6}}));
+    assert_false(bwi_shape_equal(&row, &(bwi_shape){.ndim = 1, .extent = {6}}));
     int64_t h, w, c;
     bwi_shape_image(&scalar, &h, &w, &c);
     assert_true(h == 1 && w == 1 && c == 1);
@@ -37,20 +37,20 @@ static void test_nodes(void **state)
     (void)state;
     bwi_graph graph = {.ctx = ctx};
     bw_node *x = add_input(&graph, 3, 4, 4, 2);
-    bwi_reshape_attributes flat = {.shape = {.rank = -1}};
+    bwi_reshape_attributes flat = {.shape = {.ndim = -1}};
     bw_node *y = bwi_graph_add(&graph, &bwi_op_reshape, "flatten", &flat, sizeof flat, &x, 1, NULL, 0);
     assert_int_equal(graph.count, 2);
     assert_int_equal(x->number, 0);
     assert_int_equal(y->number, 1);
     assert_ptr_equal(y->input[0], x);
-    assert_int_equal(y->shape.rank, 1);
+    assert_int_equal(y->shape.ndim, 1);
     assert_int_equal(y->shape.extent[0], 32);
     assert_int_equal(x->block, 2);
     assert_int_equal(y->block, 32);
     assert_string_equal(y->name, "flatten");
     /* The attributes are copied. */
-    flat.shape.rank = 7;
-    assert_int_equal(((bwi_reshape_attributes *)y->attributes)->shape.rank, -1);
+    flat.shape.ndim = 7;
+    assert_int_equal(((bwi_reshape_attributes *)y->attributes)->shape.ndim, -1);
     /* What is missing is passed on, without a message of its own. */
     bw_node *missing = NULL;
     assert_null(bwi_graph_add(&graph, &bwi_op_relu, "relu", NULL, 0, &missing, 1, NULL, 0));
@@ -82,7 +82,7 @@ static void test_shapes_that_do_not_fit(void **state)
     (void)state;
     bwi_graph graph = {.ctx = ctx};
     bw_node *x = add_input(&graph, 3, 4, 4, 2);
-    bwi_reshape_attributes wrong = {.shape = {.rank = 2, .extent = {3, 11}}};
+    bwi_reshape_attributes wrong = {.shape = {.ndim = 2, .extent = {3, 11}}};
     assert_null(bwi_graph_add(&graph, &bwi_op_reshape, "mine", &wrong, sizeof wrong, &x, 1, NULL, 0));
     check_fails(ctx, bwi_pending(ctx), BW_INVALID_ARGUMENT, "layer mine: cannot reshape (4, 4, 2) into (3, 11)");
     bwi_pool2d_attributes pool = {.window = {5, 1}, .strides = {1, 1}};
@@ -96,12 +96,12 @@ static void test_sizes_that_cannot_be(void **state)
 {
     (void)state;
     bwi_graph graph = {.ctx = ctx};
-    bwi_input_attributes most = {.shape = {.rank = 2, .extent = {BWI_MOST_VALUES / 2, 2}}, .dtype = BW_F32};
+    bwi_input_attributes most = {.shape = {.ndim = 2, .extent = {BWI_MOST_VALUES / 2, 2}}, .dtype = BW_F32};
     assert_non_null(bwi_graph_add(&graph, &bwi_op_input, "most", &most, sizeof most, NULL, 0, NULL, 0));
-    bwi_input_attributes more = {.shape = {.rank = 2, .extent = {BWI_MOST_VALUES / 2, 3}}, .dtype = BW_F32};
+    bwi_input_attributes more = {.shape = {.ndim = 2, .extent = {BWI_MOST_VALUES / 2, 3}}, .dtype = BW_F32};
     assert_null(bwi_graph_add(&graph, &bwi_op_input, "more", &more, sizeof more, NULL, 0, NULL, 0));
     check_fails(ctx, bwi_pending(ctx), BW_RESOURCE_EXHAUSTED, "layer more: an output of shape (549755813888, 3)");
-    bwi_shape kernel = {.rank = 4, .extent = {10000, 10000, 1000000, 1000000}};
+    bwi_shape kernel = {.ndim = 4, .extent = {10000, 10000, 1000000, 1000000}};
     assert_null(bwi_graph_variable(&graph, "conv", "kernel", &kernel, true, "zeros", 1, 1));
     check_fails(ctx, bwi_pending(ctx), BW_RESOURCE_EXHAUSTED, "variable conv/kernel: a shape of (10000, 10000, 1000000, 1000000)");
     bwi_graph_free(&graph);
@@ -120,7 +120,7 @@ static void test_variables(void **state)
     (void)state;
     static const int three = 3;
     bwi_graph graph = {.ctx = ctx};
-    bwi_shape shape = {.rank = 1, .extent = {3}};
+    bwi_shape shape = {.ndim = 1, .extent = {3}};
     for (int i = 0; i < 40; i++) {
         bwi_variable *made = bwi_graph_variable(&graph, "layer", "name", &shape, true, "zeros", 1, 2);
         assert_int_equal(made->index, i);

@@ -23,13 +23,13 @@ static const bwi_instruction *writer_of(const bwi_program *program, int value)
 
 static bw_node *add_input(bwi_graph *graph, int64_t width)
 {
-    bwi_input_attributes a = {.shape = {.rank = 1, .extent = {width}}, .dtype = BW_F32};
+    bwi_input_attributes a = {.shape = {.ndim = 1, .extent = {width}}, .dtype = BW_F32};
     return bwi_graph_add(graph, &bwi_op_input, "input", &a, sizeof a, NULL, 0, NULL, 0);
 }
 
 static bwi_variable *add_kernel(bwi_graph *graph, int64_t in, int64_t out)
 {
-    bwi_shape shape = {.rank = 2, .extent = {in, out}};
+    bwi_shape shape = {.ndim = 2, .extent = {in, out}};
     return bwi_graph_variable(graph, "dense", "kernel", &shape, true, "zeros", in, out);
 }
 
@@ -50,7 +50,7 @@ static bw_node *add_batchnorm(bwi_graph *graph, bw_node *x)
     bwi_variable *variables[4];
     for (int k = 0; k < 4; k++) {
         variables[k] =
-            bwi_graph_variable(graph, "norm", "v", &(bwi_shape){.rank = 1, .extent = {x->shape.extent[0]}}, k < 2, "zeros", 0, 0);
+            bwi_graph_variable(graph, "norm", "v", &(bwi_shape){.ndim = 1, .extent = {x->shape.extent[0]}}, k < 2, "zeros", 0, 0);
     }
     return bwi_graph_add(graph, &bwi_op_batchnorm, "norm", &a, sizeof a, &x, 1, variables, 4);
 }
@@ -227,7 +227,7 @@ static void test_views(void **state)
 {
     (void)state;
     bwi_graph graph = {.ctx = ctx};
-    bwi_reshape_attributes a = {.shape = {.rank = 2, .extent = {3, 2}}}, flat = {.shape = {.rank = -1}};
+    bwi_reshape_attributes a = {.shape = {.ndim = 2, .extent = {3, 2}}}, flat = {.shape = {.ndim = -1}};
     bw_node *d = add_dense(&graph, add_input(&graph, 6), add_kernel(&graph, 6, 6));
     bw_node *v = bwi_graph_add(&graph, &bwi_op_reshape, "reshape", &a, sizeof a, &d, 1, NULL, 0);
     bw_node *w = bwi_graph_add(&graph, &bwi_op_reshape, "flatten", &flat, sizeof flat, &v, 1, NULL, 0);

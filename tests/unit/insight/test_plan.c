@@ -186,7 +186,7 @@ static void layers_add_up(void **state)
     size_t fixed = facts.whole_batch_bytes - whole, floats = 8 * 3 * 3 * 3 + 8 + 9 * 9 * 8 * 10 + 10;
     assert_int_equal(fixed, floats * 4 * 2 + facts.items[BW_PLAN_OPTIMIZER]);
     bw_layer_memory conv = bw_plan_layer(plan, 1);
-    assert_int_equal(conv.rank, 3);
+    assert_int_equal(conv.ndim, 3);
     assert_int_equal(conv.shape[0], 18);
     assert_int_equal(conv.shape[2], 8);
     assert_null(bw_plan_layer(plan, 7).name);
@@ -218,8 +218,8 @@ static void model_is_left_as_it_was(void **state)
     planned p;
     planned_model(&p, "flatten dense(10,softmax)", 16, 9, 9, 3, 1);
     const float x[4] = {0, 1, 2, 3}, y[4] = {1, 1, 0, 0};
-    bw_array other = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {4, 1}};
-    bw_array target = {.data = y, .dtype = BW_F32, .rank = 1, .shape = {4}};
+    bw_array other = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {4, 1}};
+    bw_array target = {.data = y, .dtype = BW_F32, .ndim = 1, .shape = {4}};
     bw_plan *first = bw_plan_make(p.model, p.data, 8, NULL);
     size_t kept = bwi_allocated_bytes(p.ctx);
     bw_plan *again = bw_plan_make(p.model, p.data, 8, NULL);

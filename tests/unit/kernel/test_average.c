@@ -7,9 +7,9 @@
 static const int64_t channels[] = {1, 3, 4, 8, 16, 17, 35};
 static const int64_t blocks[] = {0, 1, 4, 8, 16}; /* 0: channels-last */
 
-typedef void (*check_images)(const bwi_kernels *k, const bwi_image *x, const bwi_image *y, const bwi_window *window);
+typedef void (*check_images)(const bwi_kernels *k, const bwi_image *x, const bwi_image *y, const bwi_pool_window *window);
 
-static void each_block(const bwi_kernels *k, bwi_image x, bwi_image y, const bwi_window *window, check_images check)
+static void each_block(const bwi_kernels *k, bwi_image x, bwi_image y, const bwi_pool_window *window, check_images check)
 {
     for (size_t a = 0; a < BWI_COUNT(blocks); a++) {
         for (size_t b = 0; b < BWI_COUNT(blocks); b++) {
@@ -20,7 +20,8 @@ static void each_block(const bwi_kernels *k, bwi_image x, bwi_image y, const bwi
     }
 }
 
-static void check_average_of(const bwi_kernels *k, const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window)
+static void check_average_of(const bwi_kernels *k, const bwi_image *x_image, const bwi_image *y_image,
+                             const bwi_pool_window *window)
 {
     int64_t x_count = bwi_image_floats(x_image), y_count = bwi_image_floats(y_image);
     float *x = random_image(x_image, false), *dy = random_image(y_image, false);
@@ -48,13 +49,13 @@ static int64_t outputs(int64_t extent, int64_t stride, int64_t pad)
 
 static void check_average(const bwi_kernels *k)
 {
-    static const bwi_window windows[] = {
+    static const bwi_pool_window windows[] = {
         {2, 2, 2, 2, 0, 0}, {3, 3, 2, 2, 1, 1}, {3, 2, 1, 1, 0, 1}, {1, 4, 3, 2, 0, 0},
         {2, 1, 3, 2, 1, 0}, {6, 7, 6, 7, 0, 0}, {3, 7, 3, 7, 0, 0},
     };
     for (size_t c = 0; c < BWI_COUNT(channels); c++) {
         for (size_t i = 0; i < BWI_COUNT(windows); i++) {
-            const bwi_window *w = &windows[i];
+            const bwi_pool_window *w = &windows[i];
             bwi_image x = {.n = 2, .h = 6, .w = 7, .c = channels[c]};
             bwi_image y = {.n = 2, .h = outputs(6, w->stride_h, w->pad_top), .w = outputs(7, w->stride_w, w->pad_left), .c = x.c};
             each_block(k, x, y, w, check_average_of);
@@ -76,7 +77,7 @@ static void test_average(void **state)
 static void check_average_by_hand(const bwi_kernels *k)
 {
     bwi_image x_image = {.n = 1, .h = 1, .w = 5, .c = 1, .block = 1}, y_image = {.n = 1, .h = 1, .w = 3, .c = 1, .block = 1};
-    bwi_window window = {.h = 1, .w = 2, .stride_h = 1, .stride_w = 2, .pad_top = 0, .pad_left = 1};
+    bwi_pool_window window = {.h = 1, .w = 2, .stride_h = 1, .stride_w = 2, .pad_top = 0, .pad_left = 1};
     const float x[] = {4, 6, 2, 5, 1}, dy[] = {3, 8, -2};
     float y[3], dx[5];
     k->avgpool_forward(&x_image, &y_image, &window, x, y);
@@ -94,7 +95,8 @@ static void test_average_by_hand(void **state)
 
 static bool ties; /* of check_largest_of */
 
-static void check_largest_of(const bwi_kernels *k, const bwi_image *x_image, const bwi_image *y_image, const bwi_window *window)
+static void check_largest_of(const bwi_kernels *k, const bwi_image *x_image, const bwi_image *y_image,
+                             const bwi_pool_window *window)
 {
     (void)window;
     int64_t x_count = bwi_image_floats(x_image), y_count = bwi_image_floats(y_image);

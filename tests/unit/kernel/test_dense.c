@@ -118,16 +118,16 @@ static void check_ranges(const bwi_kernels *k, int64_t n, int64_t in, int64_t ou
     float *x = input_floats(n * in), *dy = input_floats(n * out), *w = packed_weights(in, out), *bias = input_floats(out);
     float *y = output_floats(n * out), *dx = output_floats(n * in), *whole = output_floats(n * (in > out ? in : out));
     for (int64_t from = 0; from < out; from += panel) {
-        k->dense_forward_range(n, in, out, from, from + panel < out ? from + panel : out, x, w, bias, y);
+        k->dense_forward_part(n, in, out, from, from + panel < out ? from + panel : out, x, w, bias, y);
     }
     k->dense_forward(n, in, out, x, w, bias, whole);
     assert_memory_equal(y, whole, (size_t)(n * out) * sizeof *y);
     for (int64_t from = 0; from < in; from += 16) {
-        k->dense_backward_data_range(n, in, out, from, from + 16, dy, w, dx);
+        k->dense_backward_data_part(n, in, out, from, from + 16, dy, w, dx);
     }
     k->dense_backward_data(n, in, out, dy, w, whole);
     assert_memory_equal(dx, whole, (size_t)(n * in) * sizeof *dx);
-    float *room = output_floats(bwi_dense_room(n, in, out));
+    float *room = output_floats(bwi_dense_staging(n, in, out));
     float *dw = output_floats(count), *db = output_floats(padded), *expected = output_floats(count), *sums = output_floats(out);
     double bound = k->dense_gradient_pack(n, in, out, x, dy, room);
     const float *const ahead[BWI_FETCHED] = {w, w};
@@ -144,11 +144,11 @@ static void check_ranges(const bwi_kernels *k, int64_t n, int64_t in, int64_t ou
     for (int64_t i = 0; i < count; i++) {
         assert_true(fabs((double)dw[i]) <= bound);
     }
-    output_floats_free(room, bwi_dense_room(n, in, out));
+    output_floats_free(room, bwi_dense_staging(n, in, out));
     x[n * in - 1] = -(float)INFINITY;
-    room = output_floats(bwi_dense_room(n, in, out));
+    room = output_floats(bwi_dense_staging(n, in, out));
     assert_true(isnan(k->dense_gradient_pack(n, in, out, x, dy, room)));
-    output_floats_free(room, bwi_dense_room(n, in, out));
+    output_floats_free(room, bwi_dense_staging(n, in, out));
     output_floats_free(y, n * out);
     output_floats_free(dx, n * in);
     output_floats_free(whole, n * (in > out ? in : out));

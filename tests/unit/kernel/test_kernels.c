@@ -15,7 +15,7 @@ static void set_environment(const char *name)
 static void test_by_name(void **state)
 {
     (void)state;
-    assert_non_null(bwi_kernels_by_name("plain"));
+    assert_non_null(bwi_kernels_by_name("portable"));
     assert_null(bwi_kernels_by_name("sse9"));
     assert_null(bwi_kernels_by_name(""));
     assert_null(bwi_kernels_by_name("reference"));
@@ -41,19 +41,19 @@ static void test_complete(void **state)
 static void test_context_first(void **state)
 {
     (void)state;
-    bw_context ctx = {.instruction_set = "plain"};
+    bw_context ctx = {.instruction_set = "portable"};
     set_environment("nonsense");
-    assert_ptr_equal(bwi_kernels_of(&ctx), bwi_kernels_by_name("plain"));
+    assert_ptr_equal(bwi_kernels_of(&ctx), bwi_kernels_by_name("portable"));
     set_environment(NULL);
-    assert_ptr_equal(bwi_kernels_of(&ctx), bwi_kernels_by_name("plain"));
+    assert_ptr_equal(bwi_kernels_of(&ctx), bwi_kernels_by_name("portable"));
 }
 
 static void test_environment_next(void **state)
 {
     (void)state;
     bw_context ctx = {.instruction_set = NULL};
-    set_environment("plain");
-    assert_ptr_equal(bwi_kernels_of(&ctx), bwi_kernels_by_name("plain"));
+    set_environment("portable");
+    assert_ptr_equal(bwi_kernels_of(&ctx), bwi_kernels_by_name("portable"));
     set_environment(NULL);
 }
 
@@ -64,7 +64,7 @@ static void test_best_otherwise(void **state)
     set_environment("");
     const bwi_kernels *best = bwi_kernels_by_name("avx512");
     best = best ? best : bwi_kernels_by_name("avx2");
-    best = best ? best : bwi_kernels_by_name("plain");
+    best = best ? best : bwi_kernels_by_name("portable");
     assert_ptr_equal(bwi_kernels_of(&ctx), best);
     set_environment(NULL);
 }

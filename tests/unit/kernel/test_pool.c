@@ -69,7 +69,7 @@ static void check_by_hand(const bwi_kernels *k)
 {
     bwi_image x_image = {.n = 1, .h = 2, .w = 6, .c = 1, .block = 1}, y_image = {.n = 1, .h = 1, .w = 3, .c = 1, .block = 1};
     const float x[] = {-1, 1, 0, 2, -1, -2, 3, 2, 2, 1, -3, -4}, dy[] = {5, 6, 7};
-    bwi_window window = {2, 2, 2, 2, 0, 0};
+    bwi_pool_window window = {2, 2, 2, 2, 0, 0};
     float y[3], dx[12];
     unsigned char masks[24], which[3];
     k->relu_maxpool_forward(&x_image, &y_image, x, y, masks);
@@ -90,10 +90,10 @@ static void test_by_hand(void **state)
     check_by_hand(&bwi_kernels_reference);
 }
 
-static const bwi_window windows[] = {
+static const bwi_pool_window windows[] = {
     {2, 2, 2, 2, 0, 0}, {3, 3, 2, 2, 1, 1}, {3, 2, 1, 1, 0, 1}, {1, 4, 3, 2, 0, 0}, {5, 5, 1, 2, 2, 2}, {15, 17, 8, 8, 7, 8},
 };
-static const bwi_window *window; /* of check_maxpool_of */
+static const bwi_pool_window *window; /* of check_maxpool_of */
 
 static void check_maxpool_of(const bwi_kernels *k, const bwi_image *x_image, const bwi_image *y_image, bool ties)
 {

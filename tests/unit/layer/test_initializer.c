@@ -18,7 +18,7 @@ static float values[COUNT];
 static bw_status initialize(bw_context *ctx, const char *text, int index, uint64_t seed, int64_t rows, int64_t columns)
 {
     bwi_variable variable = {.name = "layer/kernel", .trainable = true, .index = index, .data = values};
-    variable.shape = (bwi_shape){.rank = 2, .extent = {rows, columns}};
+    variable.shape = (bwi_shape){.ndim = 2, .extent = {rows, columns}};
     variable.count = rows * columns;
     snprintf(variable.initializer, sizeof variable.initializer, "%s", text);
     return bwi_initialize(ctx, &variable, seed);
@@ -209,7 +209,7 @@ static void test_fans(void **state)
     (void)state;
     bw_context *ctx = bw_open(NULL);
     bwi_variable variable = {.name = "conv/kernel", .data = values, .count = 3 * 3 * 8 * 20};
-    variable.shape = (bwi_shape){.rank = 4, .extent = {3, 3, 8, 20}};
+    variable.shape = (bwi_shape){.ndim = 4, .extent = {3, 3, 8, 20}};
     for (int given = 0; given < 2; given++) {
         variable.fan_in = given ? 1000 : 0;
         variable.fan_out = given ? 500 : 0;
@@ -241,7 +241,7 @@ static void test_refused(void **state)
     for (size_t i = 0; i < BWI_COUNT(refused); i++) {
         check_fails(ctx, initialize(ctx, refused[i][0], 0, 0, 2, 3), BW_INVALID_ARGUMENT, refused[i][1]);
     }
-    bwi_variable bias = {.name = "layer/bias", .data = values, .count = 6, .shape = {.rank = 1, .extent = {6}}};
+    bwi_variable bias = {.name = "layer/bias", .data = values, .count = 6, .shape = {.ndim = 1, .extent = {6}}};
     snprintf(bias.initializer, sizeof bias.initializer, "orthogonal");
     check_fails(ctx, bwi_initialize(ctx, &bias, 0), BW_INVALID_ARGUMENT, "layer/bias: orthogonal|at least two axes|(6,)");
     snprintf(bias.initializer, sizeof bias.initializer, "identity");

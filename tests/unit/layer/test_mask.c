@@ -112,9 +112,9 @@ static int make_weights(void **state)
 
 static bw_dataset *samples_of(bw_context *ctx, int weights)
 {
-    bw_array xs = {.data = x, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
-    bw_array ys = {.data = y, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LENGTH}};
-    bw_array ws = {.data = weight, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, weights}};
+    bw_array xs = {.data = x, .dtype = BW_I32, .ndim = 2, .shape = {SAMPLES, LENGTH}};
+    bw_array ys = {.data = y, .dtype = BW_I32, .ndim = 2, .shape = {SAMPLES, LENGTH}};
+    bw_array ws = {.data = weight, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, weights}};
     return bw_from_arrays(ctx, &xs, &ys, weights ? &ws : NULL);
 }
 
@@ -333,7 +333,7 @@ static void test_average(void **state)
                                                    : "embedding(5,4,mask_zero=true) global_avgpool1d");
         int64_t shape[] = {LENGTH};
         assert_int_equal(bw_build(model, 1, shape, 3), BW_OK);
-        assert_int_equal(model->outputs[0]->shape.rank, 1 + keep);
+        assert_int_equal(model->outputs[0]->shape.ndim, 1 + keep);
         float table[TOKENS * 4], p[SAMPLES * 4];
         assert_int_equal(bw_variable_get(model, 0, table, TOKENS * 4), BW_OK);
         assert_int_equal(bw_predict(model, data, p, SAMPLES * 4), BW_OK);

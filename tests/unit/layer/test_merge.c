@@ -52,7 +52,7 @@ static void test_shapes(void **state)
         const bw_node *out = model->outputs[0];
         if (!bwi_shape_equal(&out->shape, &rows[i].out) || strcmp(out->name, rows[i].name) != 0) {
             char text[160];
-            fail_msg("%s: got %s of %s", rows[i].expression, bwi_format_shape(text, out->shape.rank, out->shape.extent), out->name);
+            fail_msg("%s: got %s of %s", rows[i].expression, bwi_format_shape(text, out->shape.ndim, out->shape.extent), out->name);
         }
         assert_int_equal(bw_variable_count(model) > 0, !!rows[i].variable);
         if (rows[i].variable) {

@@ -17,7 +17,7 @@ static void test_names_and_shapes(void **state)
     check_ok(ctx, bw_build(model, 3, image, 1));
     static const struct {
         const char *name;
-        int rank;
+        int ndim;
         int64_t shape[4];
     } expected[] = {
         {"conv2d/kernel", 4, {3, 3, 3, 4}},
@@ -32,14 +32,14 @@ static void test_names_and_shapes(void **state)
     };
     assert_int_equal(bw_variable_count(model), BWI_COUNT(expected));
     for (int v = 0; v < (int)BWI_COUNT(expected); v++) {
-        int64_t shape[BW_MAX_RANK] = {0};
+        int64_t shape[BW_MAX_NDIM] = {0};
         assert_string_equal(bw_variable_name(model, v), expected[v].name);
-        assert_int_equal(bw_variable_shape(model, v, shape), expected[v].rank);
-        assert_memory_equal(shape, expected[v].shape, (size_t)expected[v].rank * sizeof *shape);
+        assert_int_equal(bw_variable_shape(model, v, shape), expected[v].ndim);
+        assert_memory_equal(shape, expected[v].shape, (size_t)expected[v].ndim * sizeof *shape);
     }
     assert_null(bw_variable_name(model, -1));
     assert_null(bw_variable_name(model, (int)BWI_COUNT(expected)));
-    int64_t shape[BW_MAX_RANK];
+    int64_t shape[BW_MAX_NDIM];
     assert_int_equal(bw_variable_shape(model, 99, shape), -1);
     bw_model_free(model);
 }
@@ -119,7 +119,7 @@ static void test_input_shapes(void **state)
     check_fails(ctx, bw_build(model, 3, other, 1), BW_INVALID_ARGUMENT, "the model's input is (4, 4, 12)|(8, 8, 2)");
     check_fails(ctx, bw_build(model, 3, wrong, 1), BW_INVALID_ARGUMENT, "input shape: extent 1 is -8");
     check_fails(ctx, bw_build(model, 3, huge, 1), BW_INVALID_ARGUMENT, "input shape: extent 0 is");
-    check_fails(ctx, bw_build(model, BW_MAX_RANK, other, 1), BW_INVALID_ARGUMENT, "expected a rank from 0 to 7, got 8");
+    check_fails(ctx, bw_build(model, BW_MAX_NDIM, other, 1), BW_INVALID_ARGUMENT, "expected a rank from 0 to 7, got 8");
     check_fails(ctx, bw_build(model, -1, other, 1), BW_INVALID_ARGUMENT, "expected a rank from 0 to 7, got -1");
     check_fails(ctx, bw_build(model, 1, NULL, 1), BW_INVALID_ARGUMENT, "expected a rank");
     check_ok(ctx, bw_build(model, 3, image, 1)); /* as many numbers under another shape */
@@ -138,10 +138,10 @@ static void test_variables_come_back(void **state)
     bw_model *model = bw_model_parse(ctx, "conv2d(5,3) flatten dense(37) dense(3)");
     check_ok(ctx, bw_build(model, 3, image, 1));
     for (int v = 0; v < bw_variable_count(model); v++) {
-        int64_t shape[BW_MAX_RANK];
+        int64_t shape[BW_MAX_NDIM];
         size_t count = 1;
-        int rank = bw_variable_shape(model, v, shape);
-        for (int i = 0; i < rank; i++) {
+        int ndim = bw_variable_shape(model, v, shape);
+        for (int i = 0; i < ndim; i++) {
             count *= (size_t)shape[i];
         }
         float *in = malloc(count * sizeof *in), *out = malloc(count * sizeof *out);

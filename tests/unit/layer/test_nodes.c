@@ -39,8 +39,8 @@ static void fill(void)
 
 static bw_dataset *data_of(bw_context *ctx, const float *y, int width)
 {
-    bw_array x = {.data = xs, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, WIDTH}};
-    bw_array t = {.data = y, .dtype = BW_F32, .rank = width ? 2 : 1, .shape = {SAMPLES, width}};
+    bw_array x = {.data = xs, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, WIDTH}};
+    bw_array t = {.data = y, .dtype = BW_F32, .ndim = width ? 2 : 1, .shape = {SAMPLES, width}};
     return bw_from_arrays(ctx, &x, &t, NULL);
 }
 
@@ -87,9 +87,9 @@ static void test_loss_of_nodes(void **state)
     assert_int_equal(bw_variable_count(a), bw_variable_count(b));
     for (int v = 0; v < bw_variable_count(a); v++) {
         float p[64], q[64];
-        int64_t shape[BW_MAX_RANK];
+        int64_t shape[BW_MAX_NDIM];
         size_t count = 1;
-        for (int i = 0, rank = bw_variable_shape(a, v, shape); i < rank; i++) {
+        for (int i = 0, ndim = bw_variable_shape(a, v, shape); i < ndim; i++) {
             count *= (size_t)shape[i];
         }
         assert_int_equal(bw_variable_get(a, v, p, count), BW_OK);
@@ -117,9 +117,9 @@ static void check_gradients(bw_model *model, bw_dataset *data, const char *loss)
     assert_int_equal(bw_build(model, 0, NULL, 5), BW_OK);
     for (int v = 0; v < bw_variable_count(model); v++) {
         float before[256], moved[256], after[256];
-        int64_t shape[BW_MAX_RANK];
+        int64_t shape[BW_MAX_NDIM];
         size_t count = 1;
-        for (int i = 0, rank = bw_variable_shape(model, v, shape); i < rank; i++) {
+        for (int i = 0, ndim = bw_variable_shape(model, v, shape); i < ndim; i++) {
             count *= (size_t)shape[i];
         }
         assert_true(count <= 256);
@@ -137,9 +137,9 @@ static void check_gradients(bw_model *model, bw_dataset *data, const char *loss)
         assert_int_equal(bw_variable_set(model, v, before, count), BW_OK);
         float others[8][256];
         for (int o = 0; o < bw_variable_count(model); o++) {
-            int64_t s[BW_MAX_RANK];
+            int64_t s[BW_MAX_NDIM];
             size_t n = 1;
-            for (int i = 0, rank = bw_variable_shape(model, o, s); i < rank; i++) {
+            for (int i = 0, ndim = bw_variable_shape(model, o, s); i < ndim; i++) {
                 n *= (size_t)s[i];
             }
             assert_int_equal(bw_variable_get(model, o, others[o], n), BW_OK);
@@ -152,9 +152,9 @@ static void check_gradients(bw_model *model, bw_dataset *data, const char *loss)
             assert_true(fabs((double)before[i] - (double)after[i] - expected[i]) < 1e-3 + 1e-2 * fabs(expected[i]));
         }
         for (int o = 0; o < bw_variable_count(model); o++) {
-            int64_t s[BW_MAX_RANK];
+            int64_t s[BW_MAX_NDIM];
             size_t n = 1;
-            for (int i = 0, rank = bw_variable_shape(model, o, s); i < rank; i++) {
+            for (int i = 0, ndim = bw_variable_shape(model, o, s); i < ndim; i++) {
                 n *= (size_t)s[i];
             }
             assert_int_equal(bw_variable_set(model, o, others[o], n), BW_OK);
@@ -181,10 +181,10 @@ static void test_shared_layer(void **state)
 static bw_model *fork_of(bw_context *ctx, bw_dataset **data)
 {
     const int64_t three[] = {3};
-    bw_field fields[] = {{"x_left", {.data = xs, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, WIDTH}}},
-                         {"x_right", {.data = second, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, 3}}},
-                         {"y_class", {.data = labels, .dtype = BW_F32, .rank = 1, .shape = {SAMPLES}}},
-                         {"y_value", {.data = ys, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, 2}}}};
+    bw_field fields[] = {{"x_left", {.data = xs, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, WIDTH}}},
+                         {"x_right", {.data = second, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, 3}}},
+                         {"y_class", {.data = labels, .dtype = BW_F32, .ndim = 1, .shape = {SAMPLES}}},
+                         {"y_value", {.data = ys, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, 2}}}};
     *data = bw_from_fields(ctx, fields, 4);
     bw_model *model = bw_model_new(ctx);
     bw_node *both[] = {bw_layer(bw_input(model, "left", BW_F32, 1, width), "dense(4,tanh)"),

@@ -38,14 +38,14 @@ static void test_shapes(void **state)
     };
     for (size_t i = 0; i < BWI_COUNT(rows); i++) {
         bw_model *model = bw_model_parse(ctx, rows[i].layer);
-        check_ok(ctx, bw_build(model, rows[i].in.rank, rows[i].in.extent, 1));
+        check_ok(ctx, bw_build(model, rows[i].in.ndim, rows[i].in.extent, 1));
         const bw_node *out = model->outputs[0];
         if (!bwi_shape_equal(&out->shape, &rows[i].out) || strcmp(out->name, rows[i].name) != 0) {
             char text[160];
-            fail_msg("%s: got %s of %s", rows[i].layer, bwi_format_shape(text, out->shape.rank, out->shape.extent), out->name);
+            fail_msg("%s: got %s of %s", rows[i].layer, bwi_format_shape(text, out->shape.ndim, out->shape.extent), out->name);
         }
-        assert_int_equal(model->graph.variable_count > 0, rows[i].kernel.rank > 0);
-        assert_true(!rows[i].kernel.rank || bwi_shape_equal(&model->graph.variables[0]->shape, &rows[i].kernel));
+        assert_int_equal(model->graph.variable_count > 0, rows[i].kernel.ndim > 0);
+        assert_true(!rows[i].kernel.ndim || bwi_shape_equal(&model->graph.variables[0]->shape, &rows[i].kernel));
         bw_model_free(model);
     }
 }
@@ -83,7 +83,7 @@ static void test_errors(void **state)
     static const struct {
         const char *expression;
         bw_status status;
-        int rank;
+        int ndim;
         const char *message;
     } rows[] = {
         {"conv1d(4,3)", BW_INVALID_ARGUMENT, 3, "conv1d|a sequence (length, channels)|(8, 6, 3)"},
@@ -111,7 +111,7 @@ static void test_errors(void **state)
     const int64_t line[] = {6, 3}, image[] = {8, 6, 3};
     for (size_t i = 0; i < BWI_COUNT(rows); i++) {
         bw_model *model = bw_model_parse(ctx, rows[i].expression);
-        check_fails(ctx, bw_build(model, rows[i].rank, rows[i].rank == 2 ? line : image, 1), rows[i].status, rows[i].message);
+        check_fails(ctx, bw_build(model, rows[i].ndim, rows[i].ndim == 2 ? line : image, 1), rows[i].status, rows[i].message);
         bw_model_free(model);
     }
 }

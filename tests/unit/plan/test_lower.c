@@ -71,7 +71,7 @@ static void test_values_that_others_need(void **state)
     for (int kind = 0; kind < 3; kind++) {
         bw_context *ctx = bw_open(NULL);
         bwi_graph graph = {.ctx = ctx};
-        bwi_input_attributes a = {.shape = {.rank = 3, .extent = {4, 4, 2}}, .dtype = BW_F32};
+        bwi_input_attributes a = {.shape = {.ndim = 3, .extent = {4, 4, 2}}, .dtype = BW_F32};
         bwi_pool2d_attributes two = {.window = {2, 2}, .strides = {2, 2}};
         bw_node *x = bwi_graph_add(&graph, &bwi_op_input, "input", &a, sizeof a, NULL, 0, NULL, 0);
         bw_node *r = bwi_graph_add(&graph, &bwi_op_relu, "relu", NULL, 0, &x, 1, NULL, 0);
@@ -115,7 +115,7 @@ static void check_node(const bwi_plan *plan, const bw_node *node)
         assert_true(node->input[k]->number < node->number);
         bool real = node->input[k]->dtype == BW_F32;
         switch (node->op->layout) {
-        case BWI_LAYOUT_PLAIN:
+        case BWI_LAYOUT_CHANNELS_LAST:
             assert_true(!real || node->input[k]->block == plain_block(node->input[k]));
             assert_int_equal(node->block, plain_block(node));
             break;

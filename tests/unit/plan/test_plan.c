@@ -166,7 +166,7 @@ static void test_planned_is_allocated(void **state)
             parameters += (size_t)p.model->graph.variables[v]->count * sizeof(float);
         }
         assert_true(arena_bytes > 0);
-        /* Plain SGD has no slots; the rest are books. */
+        /* Plain SGD has no slots; the rest are bookkeeping. */
         assert_true(facts.planned_bytes > arena_bytes + parameters && facts.planned_bytes < arena_bytes + parameters + (1 << 20));
         planned_close(&p);
     }

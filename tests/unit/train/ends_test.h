@@ -33,9 +33,9 @@ static const targets labels = {0, {0, 1, 2, 1, 0, 2}};
 
 static inline bw_dataset *samples_of(bw_context *ctx, const float *x, const targets *y, const float *w)
 {
-    bw_array xa = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, WIDTH}};
-    bw_array ya = {.data = y->values, .dtype = BW_F32, .rank = y->width ? 2 : 1, .shape = {SAMPLES, y->width}};
-    bw_array wa = {.data = w, .dtype = BW_F32, .rank = 1, .shape = {SAMPLES}};
+    bw_array xa = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, WIDTH}};
+    bw_array ya = {.data = y->values, .dtype = BW_F32, .ndim = y->width ? 2 : 1, .shape = {SAMPLES, y->width}};
+    bw_array wa = {.data = w, .dtype = BW_F32, .ndim = 1, .shape = {SAMPLES}};
     return bw_from_arrays(ctx, &xa, &ya, w ? &wa : NULL);
 }
 

@@ -29,8 +29,8 @@ static void make_data(void)
 
 static bw_dataset *data(bw_context *ctx)
 {
-    bw_array x = {.data = xs, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, IN}};
-    bw_array y = {.data = ys, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, OUT}};
+    bw_array x = {.data = xs, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, IN}};
+    bw_array y = {.data = ys, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, OUT}};
     return bw_from_arrays(ctx, &x, &y, NULL);
 }
 
@@ -218,8 +218,8 @@ static void train_embedding(bool reads, double *norms, float *table)
         tokens[i] = (i * 7 + i / 5) % 11;
     }
     bw_context *ctx = bw_open(NULL);
-    bw_array x = {.data = tokens, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, 4}};
-    bw_array y = {.data = ys, .dtype = BW_F32, .rank = 2, .shape = {SAMPLES, 3}};
+    bw_array x = {.data = tokens, .dtype = BW_I32, .ndim = 2, .shape = {SAMPLES, 4}};
+    bw_array y = {.data = ys, .dtype = BW_F32, .ndim = 2, .shape = {SAMPLES, 3}};
     bw_model *model = bw_model_parse(ctx, "embedding(12,5) flatten dense(3)");
     check_ok(ctx, bw_compile(model, "sgd(lr=10)", "mse", ""));
     check_ok(ctx, bw_build(model, 1, (const int64_t[]){4}, 5));

@@ -173,11 +173,11 @@ static void test_targets(void **state)
     }
 #define ARRAY(type, values, ...)                                                                                          \
     {                                                                                                                     \
-        .data = values, .dtype = type, .rank = (int)BWI_COUNT(((int64_t[]){N, __VA_ARGS__})), .shape = { N, __VA_ARGS__ } \
+        .data = values, .dtype = type, .ndim = (int)BWI_COUNT(((int64_t[]){N, __VA_ARGS__})), .shape = { N, __VA_ARGS__ } \
     }
 #define ROW(type, values)                                        \
     {                                                            \
-        .data = values, .dtype = type, .rank = 1, .shape = { N } \
+        .data = values, .dtype = type, .ndim = 1, .shape = { N } \
     }
     const char *classes = "flatten dense(10,softmax)", *one = "flatten dense(1)", *two = "flatten dense(2)";
     const targets cases[] = {
@@ -202,7 +202,7 @@ static void test_targets(void **state)
         {one, "mse", ROW(BW_F32, whole), ARRAY(BW_F32, ones, 3), "weight"},
     };
     float pixels[N * 4] = {1, 2, 3};
-    bw_array x = {.data = pixels, .dtype = BW_F32, .rank = 2, .shape = {N, 4}};
+    bw_array x = {.data = pixels, .dtype = BW_F32, .ndim = 2, .shape = {N, 4}};
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         bw_context *ctx = bw_open(NULL);
         const targets *c = &cases[i];
@@ -230,9 +230,9 @@ static void test_inputs_of_another_shape(void **state)
     (void)state;
     planned p;
     open_model(&p, texts[0], 1);
-    bw_array x = {.data = p.x, .dtype = BW_F32, .rank = 4, .shape = {8, 8, 8, 1}},
-             y = {.data = p.y, .dtype = BW_I32, .rank = 1, .shape = {8}},
-             flat = {.data = p.x, .dtype = BW_F32, .rank = 2, .shape = {8, 128}};
+    bw_array x = {.data = p.x, .dtype = BW_F32, .ndim = 4, .shape = {8, 8, 8, 1}},
+             y = {.data = p.y, .dtype = BW_I32, .ndim = 1, .shape = {8}},
+             flat = {.data = p.x, .dtype = BW_F32, .ndim = 2, .shape = {8, 128}};
     bw_dataset *other = bw_from_arrays(p.ctx, &x, &y, NULL), *same = bw_from_arrays(p.ctx, &flat, &y, NULL);
     float predictions[80];
     bw_history *result;
@@ -249,7 +249,7 @@ static void test_no_inputs(void **state)
     (void)state;
     static const float numbers[8];
     bw_context *ctx = bw_open(NULL);
-    bw_field y = {"y", {.data = numbers, .dtype = BW_F32, .rank = 1, .shape = {8}}};
+    bw_field y = {"y", {.data = numbers, .dtype = BW_F32, .ndim = 1, .shape = {8}}};
     bw_dataset *data = bw_from_fields(ctx, &y, 1);
     check_fails(ctx, bw_fit(bw_model_parse(ctx, "dense(1)"), data, NULL, NULL), BW_INVALID_ARGUMENT, "the data has no inputs");
     bw_close(ctx);

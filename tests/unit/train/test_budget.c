@@ -46,8 +46,8 @@ static void open_setting(setting *s, size_t memory)
     for (int i = 0; i < SAMPLES; i++) {
         y[i] = i % CLASSES;
     }
-    bw_array inputs = {.data = x, .dtype = BW_F32, .rank = 4, .shape = {SAMPLES, SIDE, SIDE, CHANNELS}};
-    bw_array targets = {.data = y, .dtype = BW_I32, .rank = 1, .shape = {SAMPLES}};
+    bw_array inputs = {.data = x, .dtype = BW_F32, .ndim = 4, .shape = {SAMPLES, SIDE, SIDE, CHANNELS}};
+    bw_array targets = {.data = y, .dtype = BW_I32, .ndim = 1, .shape = {SAMPLES}};
     bw_allocator allocator = {.user = &s->meter, .allocate = allocate, .release = release};
     bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
     options.allocator = &allocator;
@@ -67,9 +67,9 @@ static size_t infer(setting *s, float *predictions, double *loss)
 {
     size_t parameters = 0;
     for (int v = 0; v < bw_variable_count(s->model); v++) {
-        int64_t shape[BW_MAX_RANK], count = 1;
-        int rank = bw_variable_shape(s->model, v, shape);
-        for (int i = 0; i < rank; i++) {
+        int64_t shape[BW_MAX_NDIM], count = 1;
+        int ndim = bw_variable_shape(s->model, v, shape);
+        for (int i = 0; i < ndim; i++) {
             count *= shape[i];
         }
         parameters += (size_t)count * sizeof(float);

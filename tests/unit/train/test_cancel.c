@@ -185,8 +185,8 @@ static void test_functions_are_told(void **state)
 {
     (void)state;
     endless e = {.ctx = bw_open(NULL)};
-    const bw_field fields[] = {{"x", {.dtype = BW_F32, .rank = 2, .shape = {8, 3}}},
-                               {"y", {.dtype = BW_F32, .rank = 1, .shape = {8}}}};
+    const bw_field fields[] = {{"x", {.dtype = BW_F32, .ndim = 2, .shape = {8, 3}}},
+                               {"y", {.dtype = BW_F32, .ndim = 1, .shape = {8}}}};
     bw_dataset *data = bw_from_function(e.ctx, fields, 2, wait_for_ever, &e);
     bw_model *model = bw_model_parse(e.ctx, "dense(1)");
     check_ok(e.ctx, bw_compile(model, "sgd", "mse", NULL));

@@ -123,9 +123,9 @@ static void test_names_in_the_state(void **state)
         snprintf(name, sizeof name, "variables/%s", variables[v]);
         const bwi_state_value *value = bwi_state_find(&s, name);
         assert_non_null(value);
-        int64_t shape[BW_MAX_RANK];
-        assert_int_equal(bw_variable_shape(p.model, (int)v, shape), value->rank);
-        assert_memory_equal(shape, value->shape, (size_t)value->rank * sizeof *shape);
+        int64_t shape[BW_MAX_NDIM];
+        assert_int_equal(bw_variable_shape(p.model, (int)v, shape), value->ndim);
+        assert_memory_equal(shape, value->shape, (size_t)value->ndim * sizeof *shape);
         bool trained = !strstr(variables[v], "moving");
         snprintf(name, sizeof name, "optimizer/momentum/%s", variables[v]);
         assert_int_equal(!!bwi_state_find(&s, name), trained);

@@ -183,8 +183,8 @@ static void test_batches_of_concatenated(void **state)
     open_model(&q, plain, 10);
     static float more[7 * 4 * 4 * 2];
     static int32_t classes[7];
-    bw_array x = {.data = more, .dtype = BW_F32, .rank = 4, .shape = {7, 4, 4, 2}};
-    bw_array y = {.data = classes, .dtype = BW_I32, .rank = 1, .shape = {7}};
+    bw_array x = {.data = more, .dtype = BW_F32, .ndim = 4, .shape = {7, 4, 4, 2}};
+    bw_array y = {.data = classes, .dtype = BW_I32, .ndim = 1, .shape = {7}};
     bw_dataset *both = bw_concatenate(bw_batches(q.data, 4), bw_batches(bw_from_arrays(q.ctx, &x, &y, NULL), 3));
     steps seen = {0};
     options = (bw_fit_options)BW_FIT_OPTIONS_DEFAULT;
@@ -220,8 +220,8 @@ static void test_augmented(void **state)
         hash[k] = bw_model_hash(p.model);
         loss[k] = bw_history_last(history, "val_loss");
         /* The last fifth as it is in memory. */
-        bw_array x = {.data = p.x + 48 * 32, .dtype = BW_F32, .rank = 4, .shape = {12, 4, 4, 2}};
-        bw_array y = {.data = p.y + 48, .dtype = BW_I32, .rank = 1, .shape = {12}};
+        bw_array x = {.data = p.x + 48 * 32, .dtype = BW_F32, .ndim = 4, .shape = {12, 4, 4, 2}};
+        bw_array y = {.data = p.y + 48, .dtype = BW_I32, .ndim = 1, .shape = {12}};
         check_ok(p.ctx, bw_evaluate(p.model, bw_from_arrays(p.ctx, &x, &y, NULL), &again));
         assert_true(fabs(bw_history_last(again, "loss") - loss[k]) < 1e-6);
         check_ok(p.ctx, bw_predict(p.model, bw_from_arrays(p.ctx, &x, NULL, NULL), predictions[0], 120));
@@ -317,13 +317,13 @@ static void test_validation_data(void **state)
     check_ok(p.ctx, bw_fit(p.model, p.data, &options, &a));
     planned q;
     open_model(&q, plain, 50);
-    bw_array x = {.data = q.x, .dtype = BW_F32, .rank = 4, .shape = {40, 4, 4, 2}},
-             y = {.data = q.y, .dtype = BW_I32, .rank = 1, .shape = {40}},
-             vx = {.data = q.x + 40 * 32, .dtype = BW_F32, .rank = 4, .shape = {10, 4, 4, 2}},
-             vy = {.data = q.y + 40, .dtype = BW_I32, .rank = 1, .shape = {10}},
-             w = {.data = q.x, .dtype = BW_F32, .rank = 1, .shape = {10}},
-             other = {.data = q.x, .dtype = BW_F32, .rank = 4, .shape = {10, 4, 2, 2}},
-             labels = {.data = q.y, .dtype = BW_I32, .rank = 2, .shape = {10, 2}};
+    bw_array x = {.data = q.x, .dtype = BW_F32, .ndim = 4, .shape = {40, 4, 4, 2}},
+             y = {.data = q.y, .dtype = BW_I32, .ndim = 1, .shape = {40}},
+             vx = {.data = q.x + 40 * 32, .dtype = BW_F32, .ndim = 4, .shape = {10, 4, 4, 2}},
+             vy = {.data = q.y + 40, .dtype = BW_I32, .ndim = 1, .shape = {10}},
+             w = {.data = q.x, .dtype = BW_F32, .ndim = 1, .shape = {10}},
+             other = {.data = q.x, .dtype = BW_F32, .ndim = 4, .shape = {10, 4, 2, 2}},
+             labels = {.data = q.y, .dtype = BW_I32, .ndim = 2, .shape = {10, 2}};
     bw_dataset *training = bw_from_arrays(q.ctx, &x, &y, NULL);
     options.validation_split = 0;
     options.validation = bw_from_arrays(q.ctx, &vx, &vy, NULL);
@@ -555,8 +555,8 @@ static void *fit_member(void *user)
 {
     static const float x[8], y[8];
     member *m = user;
-    bw_array inputs = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {8, 1}};
-    bw_array targets = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {8, 1}};
+    bw_array inputs = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {8, 1}};
+    bw_array targets = {.data = y, .dtype = BW_F32, .ndim = 2, .shape = {8, 1}};
     bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
     options.epochs = m->epochs;
     bw_dataset *data = bw_from_arrays(m->ctx, &inputs, &targets, NULL);

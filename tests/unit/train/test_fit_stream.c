@@ -52,8 +52,8 @@ typedef struct trained {
 
 static trained train(bool stream, bool maps, int64_t take, int epochs)
 {
-    static const bw_field fields[] = {{"x", {.dtype = BW_F32, .rank = 4, .shape = {0, 4, 4, 2}}},
-                                      {"y", {.dtype = BW_I32, .rank = 1}}};
+    static const bw_field fields[] = {{"x", {.dtype = BW_F32, .ndim = 4, .shape = {0, 4, 4, 2}}},
+                                      {"y", {.dtype = BW_I32, .ndim = 1}}};
     planned p;
     planned_model(&p, "flatten dense(12,relu) dense(10,softmax)", SAMPLES, 4, 4, 2, 2);
     check_ok(p.ctx, bw_compile(p.model, "sgd(0.05,momentum=0.5)", NULL, NULL));
@@ -110,8 +110,8 @@ static void test_endless(void **state)
 static void test_fails(void **state)
 {
     (void)state;
-    static const bw_field fields[] = {{"x", {.dtype = BW_F32, .rank = 4, .shape = {0, 4, 4, 2}}},
-                                      {"y", {.dtype = BW_I32, .rank = 1}}};
+    static const bw_field fields[] = {{"x", {.dtype = BW_F32, .ndim = 4, .shape = {0, 4, 4, 2}}},
+                                      {"y", {.dtype = BW_I32, .ndim = 1}}};
     planned p;
     planned_model(&p, "flatten dense(12,relu) dense(10,softmax)", SAMPLES, 4, 4, 2, 2);
     source s = {.p = &p, .count = SAMPLES, .fails_at = 100};

@@ -91,9 +91,9 @@ static void test_batches_are_alike(void **state)
 {
     (void)state;
     static const float x[24] = {1, 2, 3}, y[24] = {1};
-    bw_array two = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {4, 2}};
-    bw_array three = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {4, 3}};
-    bw_array one = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {4, 1}};
+    bw_array two = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {4, 2}};
+    bw_array three = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {4, 3}};
+    bw_array one = {.data = y, .dtype = BW_F32, .ndim = 2, .shape = {4, 1}};
     bw_context *ctx = bw_open(NULL);
     bw_model *model = bw_model_parse(ctx, "input(2) dense(1)");
     check_ok(ctx, bw_compile(model, "sgd", "mse", NULL));
@@ -204,9 +204,9 @@ static void test_variables_set_between_pieces(void **state)
         }
         for (int v = 0; v < bw_variable_count(p.model); v++) {
             float values[8192];
-            int64_t shape[BW_MAX_RANK];
+            int64_t shape[BW_MAX_NDIM];
             size_t count = 1;
-            for (int i = 0, rank = bw_variable_shape(p.model, v, shape); i < rank; i++) {
+            for (int i = 0, ndim = bw_variable_shape(p.model, v, shape); i < ndim; i++) {
                 count *= (size_t)shape[i];
             }
             assert_true(count <= 8192);

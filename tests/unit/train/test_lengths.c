@@ -33,18 +33,18 @@ static int fill(void **state)
 
 static bw_array targets(int64_t count)
 {
-    return (bw_array){.data = labels, .dtype = BW_I32, .rank = 1, .shape = {count}};
+    return (bw_array){.data = labels, .dtype = BW_I32, .ndim = 1, .shape = {count}};
 }
 
 static bw_dataset *sequences(bw_context *ctx)
 {
-    bw_array values = {.data = steps, .dtype = BW_I32, .rank = 1, .shape = {offsets[SAMPLES]}}, y = targets(SAMPLES);
+    bw_array values = {.data = steps, .dtype = BW_I32, .ndim = 1, .shape = {offsets[SAMPLES]}}, y = targets(SAMPLES);
     return bw_from_sequences(ctx, &values, offsets, SAMPLES, &y, NULL);
 }
 
 static bw_dataset *arrays(bw_context *ctx)
 {
-    bw_array x = {.data = padded, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, LONGEST}}, y = targets(SAMPLES);
+    bw_array x = {.data = padded, .dtype = BW_I32, .ndim = 2, .shape = {SAMPLES, LONGEST}}, y = targets(SAMPLES);
     return bw_from_arrays(ctx, &x, &y, NULL);
 }
 
@@ -66,9 +66,9 @@ static size_t read_weights(const bw_context *ctx, const bw_model *model, float *
 {
     size_t total = 0;
     for (int v = 0; v < bw_variable_count(model); v++) {
-        int64_t shape[BW_MAX_RANK];
+        int64_t shape[BW_MAX_NDIM];
         size_t count = 1;
-        for (int k = 0, rank = bw_variable_shape(model, v, shape); k < rank; k++) {
+        for (int k = 0, ndim = bw_variable_shape(model, v, shape); k < ndim; k++) {
             count *= (size_t)shape[k];
         }
         assert_true(total + count <= WEIGHTS);
@@ -169,15 +169,15 @@ static void a_sample_is_computed_at_its_own_length(void **state)
         bw_model *same = bw_model_parse(ctx, UNMASKED);
         check_ok(ctx, bw_build(same, 1, &length, 2));
         for (int v = 0; v < bw_variable_count(model); v++) {
-            int64_t extents[BW_MAX_RANK];
+            int64_t extents[BW_MAX_NDIM];
             size_t count = 1;
-            for (int k = 0, rank = bw_variable_shape(model, v, extents); k < rank; k++) {
+            for (int k = 0, ndim = bw_variable_shape(model, v, extents); k < ndim; k++) {
                 count *= (size_t)extents[k];
             }
             check_ok(ctx, bw_variable_get(model, v, weights, count));
             check_ok(ctx, bw_variable_set(same, v, weights, count));
         }
-        bw_array x = {.data = padded, .dtype = BW_I32, .rank = 2, .shape = {SAMPLES, length}, .strides = {LONGEST * 4, 4}};
+        bw_array x = {.data = padded, .dtype = BW_I32, .ndim = 2, .shape = {SAMPLES, length}, .strides = {LONGEST * 4, 4}};
         check_ok(ctx, bw_predict(same, bw_from_arrays(ctx, &x, NULL, NULL), alone, SAMPLES * CLASSES));
         for (int i = 0; i < SAMPLES * CLASSES; i++) {
             if (bucket_of(i / CLASSES) == b) {
@@ -284,7 +284,7 @@ static void what_does_not_fit_is_refused(void **state)
                 "buckets come last");
     bw_close(ctx);
     int64_t bad[] = {0, 3, 2};
-    bw_array values = {.data = steps, .dtype = BW_I32, .rank = 1, .shape = {10}};
+    bw_array values = {.data = steps, .dtype = BW_I32, .ndim = 1, .shape = {10}};
     ctx = bw_open(NULL);
     check_fails(ctx, bw_fit(bw_model_parse(ctx, MASKED), bw_from_sequences(ctx, &values, bad, 2, NULL, NULL), NULL, NULL),
                 BW_INVALID_ARGUMENT, "offset 2 is 2|3 to the 10 steps");
@@ -299,7 +299,7 @@ static void steps_have_any_shape(void **state)
     static const int64_t begins[] = {0, 1, 1, 5};
     float out[3 * 2];
     bw_context *ctx = bw_open(NULL);
-    bw_array values = {.data = wide, .dtype = BW_F32, .rank = 2, .shape = {5, 2}};
+    bw_array values = {.data = wide, .dtype = BW_F32, .ndim = 2, .shape = {5, 2}};
     int64_t length = 2;
     bw_dataset *data = bw_bucket(bw_from_sequences(ctx, &values, begins, 3, NULL, NULL), &length, 1);
     bw_model *model = bw_model_parse(ctx, "global_maxpool1d");

@@ -37,8 +37,8 @@ static int fill(void **state)
 
 static bw_dataset *part(bw_context *ctx, int64_t first, int64_t count)
 {
-    bw_array x = {.data = xs + first * WIDTH, .dtype = BW_F32, .rank = 2, .shape = {count, WIDTH}};
-    bw_array y = {.data = ys + first, .dtype = BW_F32, .rank = 1, .shape = {count}};
+    bw_array x = {.data = xs + first * WIDTH, .dtype = BW_F32, .ndim = 2, .shape = {count, WIDTH}};
+    bw_array y = {.data = ys + first, .dtype = BW_F32, .ndim = 1, .shape = {count}};
     return bw_from_arrays(ctx, &x, &y, NULL);
 }
 
@@ -214,7 +214,7 @@ static void test_nothing_to_apply(void **state)
 
 typedef struct job {
     const char *expression;
-    int rank;
+    int ndim;
     int64_t shape[3];
     uint64_t hash;
     bw_status status;
@@ -226,8 +226,8 @@ static void *run(void *user)
     bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
     options.workers = 2;
     bw_context *ctx = bw_open(&options);
-    bw_array x = {.data = xs, .dtype = BW_F32, .rank = j->rank + 1, .shape = {SAMPLES, j->shape[0], j->shape[1], j->shape[2]}};
-    bw_array y = {.data = ys, .dtype = BW_F32, .rank = 1, .shape = {SAMPLES}};
+    bw_array x = {.data = xs, .dtype = BW_F32, .ndim = j->ndim + 1, .shape = {SAMPLES, j->shape[0], j->shape[1], j->shape[2]}};
+    bw_array y = {.data = ys, .dtype = BW_F32, .ndim = 1, .shape = {SAMPLES}};
     bw_model *model = bw_model_parse(ctx, j->expression);
     bw_fit_options fit = BW_FIT_OPTIONS_DEFAULT;
     fit.epochs = 2;

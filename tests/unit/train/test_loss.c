@@ -247,7 +247,7 @@ static void test_weights_of_positions(void **state)
 {
     (void)state;
     static const struct {
-        int rank;
+        int ndim;
         int64_t shape[3];
         const char *part;
     } cases[] = {{1, {2}, NULL},
@@ -255,11 +255,11 @@ static void test_weights_of_positions(void **state)
                  {2, {2, 3}, NULL},
                  {3, {2, 3, 1}, NULL},
                  {2, {2, 2}, "expected one sample weight a sample, or one for each of the output's 3 positions, got (2,)"}};
-    bw_array x = {.data = numbers, .dtype = BW_F32, .rank = 3, .shape = {2, 3, 3}};
-    bw_array y = {.data = real.values, .dtype = BW_F32, .rank = 3, .shape = {2, 3, 3}};
+    bw_array x = {.data = numbers, .dtype = BW_F32, .ndim = 3, .shape = {2, 3, 3}};
+    bw_array y = {.data = real.values, .dtype = BW_F32, .ndim = 3, .shape = {2, 3, 3}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bw_context *ctx = bw_open(NULL);
-        bw_array w = {.data = weights, .dtype = BW_F32, .rank = cases[i].rank};
+        bw_array w = {.data = weights, .dtype = BW_F32, .ndim = cases[i].ndim};
         memcpy(w.shape, cases[i].shape, sizeof cases[i].shape);
         bw_model *model = bw_model_parse(ctx, "dense(3)");
         static const float unit[WIDTH * WIDTH] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
@@ -273,7 +273,7 @@ static void test_weights_of_positions(void **state)
         } else {
             check_ok(ctx, status);
             double expected = 0;
-            bool each = cases[i].rank > 1 && cases[i].shape[1] == 3;
+            bool each = cases[i].ndim > 1 && cases[i].shape[1] == 3;
             for (int e = 0; e < SAMPLES * WIDTH; e++) {
                 double error = (double)numbers[e] - (double)real.values[e];
                 expected += error * error * (double)weights[each ? e / 3 : e / 9] / (SAMPLES * WIDTH);

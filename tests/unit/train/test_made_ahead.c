@@ -20,8 +20,8 @@ static bool make(void *user, bw_sample *sample, void *const *values)
 
 static bw_dataset *made(bw_context *ctx)
 {
-    const bw_field fields[] = {{"x", {.dtype = BW_F32, .rank = 4, .shape = {COUNT, SIDE, SIDE, 1}}},
-                               {"y", {.dtype = BW_I32, .rank = 1, .shape = {COUNT}}}};
+    const bw_field fields[] = {{"x", {.dtype = BW_F32, .ndim = 4, .shape = {COUNT, SIDE, SIDE, 1}}},
+                               {"y", {.dtype = BW_I32, .ndim = 1, .shape = {COUNT}}}};
     return bw_from_function(ctx, fields, 2, make, NULL);
 }
 

@@ -186,7 +186,7 @@ static void test_r2_of_positions(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    bw_array x = {.data = numbers, .dtype = BW_F32, .rank = 3, .shape = {2, 3, 3}};
+    bw_array x = {.data = numbers, .dtype = BW_F32, .ndim = 3, .shape = {2, 3, 3}};
     bw_model *model = bw_model_parse(ctx, "dense(3)");
     check_ok(ctx, bw_compile(model, "sgd", "mse", "r2_score"));
     bw_history *result;

@@ -124,8 +124,8 @@ static void test_formulas(void **state)
     make_samples();
     for (size_t k = 0; k < BWI_COUNT(cases); k++) {
         bw_context *ctx = bw_open(NULL);
-        bw_array xa = {.data = x, .dtype = BW_F32, .rank = 2, .shape = {N, IN}},
-                 ya = {.data = y, .dtype = BW_F32, .rank = 2, .shape = {N, OUT}};
+        bw_array xa = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {N, IN}},
+                 ya = {.data = y, .dtype = BW_F32, .ndim = 2, .shape = {N, OUT}};
         bw_dataset *data = bw_from_arrays(ctx, &xa, &ya, NULL);
         bw_model *model = bw_model_parse(ctx, "dense(3,use_bias=false)");
         check_ok(ctx, bw_compile(model, cases[k].text, "mse", NULL));

@@ -72,7 +72,7 @@ static void unpack(const void *object, const float *stored, float *plain)
 static void open_moved(bw_context *ctx, moved *m, const char *text, bool packed, const float *w)
 {
     check_ok(ctx, bwi_optimizer_read(ctx, &m->o, text));
-    m->variable = (bwi_variable){.name = "w", .shape = {.rank = 2, .extent = {IN, OUT}}, .trainable = true, .count = COUNT};
+    m->variable = (bwi_variable){.name = "w", .shape = {.ndim = 2, .extent = {IN, OUT}}, .trainable = true, .count = COUNT};
     if (packed) {
         m->variable.count = bwi_dense_packed_count(IN, OUT);
         m->variable.packing = (bwi_packing){.count = m->variable.count, .pack = pack, .unpack = unpack};
@@ -468,7 +468,7 @@ static void test_state_values(void **state)
     bwi_training_state(model, &list);
     const bwi_state_value *slot = bwi_state_find(&list, "optimizer/accumulator/dense/kernel");
     assert_non_null(slot);
-    assert_int_equal(slot->rank, 2);
+    assert_int_equal(slot->ndim, 2);
     assert_int_equal(slot->shape[0], IN);
     assert_int_equal(slot->shape[1], OUT);
     assert_true(model->graph.variables[0]->count > COUNT);

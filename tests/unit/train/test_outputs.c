@@ -44,7 +44,7 @@ static void test_kinds(void **state)
         bw_output_facts facts = facts_of(ctx, cases[i].model, cases[i].loss);
         assert_int_equal(facts.kind, cases[i].kind);
         assert_int_equal(facts.logits, cases[i].logits);
-        assert_int_equal(facts.rank, 1);
+        assert_int_equal(facts.ndim, 1);
         assert_int_equal(facts.shape[0], cases[i].units);
     }
     bw_close(ctx);

@@ -6,14 +6,14 @@
 static char *text;
 static size_t length;
 
-static void matches(const char *pattern)
+static void matches(const char *recipe)
 {
     regex_t regex;
-    assert_int_equal(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
+    assert_int_equal(regcomp(&regex, recipe, REG_EXTENDED | REG_NOSUB), 0);
     int result = regexec(&regex, text, 0, NULL, 0);
     regfree(&regex);
     if (result != 0) {
-        print_error("'%s' does not match '%s'\n", text, pattern);
+        print_error("'%s' does not match '%s'\n", text, recipe);
         fail();
     }
 }

@@ -137,7 +137,7 @@ static void test_a_model_s_rate(void **state)
 {
     (void)state;
     static const float values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-    bw_array x = {.data = values, .dtype = BW_F32, .rank = 2, .shape = {8, 1}};
+    bw_array x = {.data = values, .dtype = BW_F32, .ndim = 2, .shape = {8, 1}};
     bw_context *ctx = bw_open(NULL);
     bw_dataset *data = bw_from_arrays(ctx, &x, &x, NULL);
     bw_model *model = bw_model_parse(ctx, "input(1) dense(1)");

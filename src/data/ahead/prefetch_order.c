@@ -1,0 +1,115 @@
+/* In which order samples will be asked for. A wrong guess costs time, never a wrong sample. */
+#include "data/ahead/prefetcher.h"
+
+static void rewind_piece(bwi_prefetch_order *order)
+{
+    order->group = order->round = order->lane = order->tile = 0;
+}
+
+/* Whether the piece is at hand or was passed on the way to what is at hand now. */
+static bool is_before(const bwi_prefetch_order *order, const bwi_gather_schedule *schedule)
+{
+    const bwi_gather_schedule *now = &order->schedule;
+    if (!order->open) {
+        return true;
+    }
+    if (now->epoch != schedule->epoch || order->ahead > 0) {
+        return order->ahead > 0;
+    }
+    return schedule->first < now->first || (schedule->first == now->first && schedule->count == now->count);
+}
+
+bool bwi_prefetch_order_begin(bwi_prefetch_order *order, const bwi_gather_schedule *schedule)
+{
+    bool expected = order->expected_epoch == schedule->epoch && order->expected_first == schedule->first &&
+                    order->schedule.tile == schedule->tile && order->schedule.lanes == schedule->lanes;
+    int64_t end = schedule->first + schedule->count;
+    if (schedule->first == 0) {
+        order->ahead = 0;
+    }
+    if (!expected || !is_before(order, schedule)) {
+        order->schedule = *schedule;
+        order->open = true;
+        order->ahead = 0;
+        rewind_piece(order);
+    }
+    order->expected_epoch = end < order->count || order->step < 0 ? schedule->epoch : schedule->epoch + order->step;
+    order->expected_first = end < order->count ? end : 0;
+    return expected;
+}
+
+/* The piece after the one at hand. */
+static void next_piece(bwi_prefetch_order *order)
+{
+    bwi_gather_schedule *schedule = &order->schedule;
+    int64_t size = schedule->count;
+    schedule->first += size;
+    if (schedule->first >= order->count) {
+        if (order->step < 0 || order->ahead > 0) {
+            order->open = false;
+            return;
+        }
+        schedule->epoch += order->step;
+        schedule->first = 0;
+        order->ahead++;
+    }
+    schedule->count = order->count - schedule->first < size ? order->count - schedule->first : size;
+    rewind_piece(order);
+}
+
+static int64_t own_lanes(const bwi_gather_schedule *schedule)
+{
+    return schedule->own_lanes > 0 ? schedule->own_lanes : schedule->lanes;
+}
+
+/* Where the tile that the indices stand for begins in the piece. */
+static int64_t tile_of(const bwi_prefetch_order *order)
+{
+    const bwi_gather_schedule *schedule = &order->schedule;
+    return (schedule->first_lane + order->group * schedule->workers + order->lane + order->round * schedule->lanes) *
+           schedule->tile;
+}
+
+/* The sample of the piece that the indices stand for; -1 if there is none. The rest after the full tiles counts as one tile. */
+static int64_t sample_of(const bwi_prefetch_order *order)
+{
+    const bwi_gather_schedule *schedule = &order->schedule;
+    int64_t sample = tile_of(order) + order->tile;
+    return order->group * schedule->workers + order->lane < own_lanes(schedule) && sample < schedule->count ? sample : -1;
+}
+
+void bwi_prefetch_order_next(bwi_prefetch_order *order)
+{
+    const bwi_gather_schedule *schedule = &order->schedule;
+    if (++order->tile < schedule->tile && sample_of(order) >= 0) {
+        return;
+    }
+    order->tile = 0;
+    if (++order->lane < schedule->workers) {
+        return;
+    }
+    order->lane = 0;
+    order->round++;
+    if (tile_of(order) < schedule->count) {
+        return;
+    }
+    order->round = 0;
+    order->group++;
+    if (order->group * schedule->workers >= own_lanes(schedule) || tile_of(order) >= schedule->count) {
+        next_piece(order);
+    }
+}
+
+bool bwi_prefetch_order_peek(bwi_prefetch_order *order, int *epoch, int64_t *position)
+{
+    while (order->open) {
+        int64_t sample = sample_of(order);
+        if (sample >= 0) {
+            *epoch = order->schedule.epoch;
+            *position = order->schedule.first + sample;
+            return true;
+        }
+        bwi_prefetch_order_next(order);
+    }
+    return false;
+}

@@ -1,0 +1,615 @@
+/*
+ * The prefetcher: samples that are slow to make (decoded, mapped, loaded) are made ahead by threads of their own, in the order in which
+ * workers will ask for them. A worker never makes a sample itself, so it can be cancelled and can time out whatever the source
+ * does; one that is not there yet is wished for, and wishes come first.
+ *
+ * Slots. Free, making, or ready; a ready one that was gathered from is used, and used slots are taken again, oldest first, once
+ * more of them are left than workers hold in their tiles (input and target are gathered one after the other). Threads leave
+ * one slot for each worker's wish. So a wish can always be served: nothing waits in a circle.
+ *
+ * Values depend on (epoch, number) alone, never on which thread makes them or when.
+ */
+#include "data/ahead/prefetcher.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define BYTES_AHEAD ((size_t)64 << 20)
+#define SAMPLES_AHEAD 4096
+#define POLL_SECONDS 0.02 /* how often a waiting worker looks at the cancel flag */
+#define SECONDS_DEFAULT 60
+
+typedef enum state { FREE, MAKING, READY } state;
+
+typedef struct slot {
+    state state;
+    int64_t number;
+    int epoch;
+    int next; /* in its bucket, or in the list of free ones; -1: the last */
+    int pins; /* workers that copy from it */
+    bool used;
+    bw_status status;
+    double since; /* MAKING */
+    char error[BWI_GATHER_ERROR];
+} slot;
+
+typedef struct wish {
+    int epoch;
+    int64_t number;
+    bool open; /* nobody makes it yet */
+} wish;
+
+struct bwi_prefetcher {
+    bw_context *ctx;
+    const bw_dataset *dataset;
+    bwi_prefetch settings;
+    bool runs, stop, reserved;
+    pthread_mutex_t mutex;
+    pthread_cond_t work, done; /* for threads: something to make; for workers: something was made */
+
+    int threads;
+    pthread_t *thread;
+    int slots, kept, workers; /* kept: used ones that stay; workers: that may wish */
+    slot *slot;
+    unsigned char *memory;
+    size_t bytes; /* of a sample */
+    size_t offset[BWI_FIELD_LIMIT];
+    int *bucket, buckets; /* a power of two */
+    int free, free_count;
+    int *used, used_first, used_count; /* a queue */
+    wish *wishes;
+
+    /* What comes next. */
+    bwi_prefetch_order order;
+    int last_epoch;
+};
+
+/* ---- Slots ---- */
+
+static int bucket_of(const bwi_prefetcher *prefetcher, int epoch, int64_t number)
+{
+    uint64_t key = (uint64_t)number * 0x9E3779B97F4A7C15u + (uint64_t)epoch * 0xC2B2AE3D27D4EB4Fu;
+    return (int)((key >> 32) & (uint64_t)(prefetcher->buckets - 1));
+}
+
+static int find(const bwi_prefetcher *prefetcher, int epoch, int64_t number)
+{
+    int at = prefetcher->bucket[bucket_of(prefetcher, epoch, number)];
+    while (at >= 0 && (prefetcher->slot[at].number != number || prefetcher->slot[at].epoch != epoch)) {
+        at = prefetcher->slot[at].next;
+    }
+    return at;
+}
+
+static void forget(bwi_prefetcher *prefetcher, int at)
+{
+    int *link = &prefetcher->bucket[bucket_of(prefetcher, prefetcher->slot[at].epoch, prefetcher->slot[at].number)];
+    while (*link != at) {
+        link = &prefetcher->slot[*link].next;
+    }
+    *link = prefetcher->slot[at].next;
+}
+
+static void mark_used(bwi_prefetcher *prefetcher, int at)
+{
+    if (prefetcher->slot[at].used) {
+        return;
+    }
+    prefetcher->slot[at].used = true;
+    prefetcher->used[(prefetcher->used_first + prefetcher->used_count++) % prefetcher->slots] = at;
+}
+
+/* The oldest used slot that nobody copies from; -1 if there is none. */
+static int take_used(bwi_prefetcher *prefetcher)
+{
+    for (int i = prefetcher->used_count; i > 0; i--) {
+        int at = prefetcher->used[prefetcher->used_first];
+        prefetcher->used_first = (prefetcher->used_first + 1) % prefetcher->slots;
+        if (prefetcher->slot[at].pins == 0) {
+            prefetcher->used_count--;
+            forget(prefetcher, at);
+            return at;
+        }
+        prefetcher->used[(prefetcher->used_first + prefetcher->used_count - 1) % prefetcher->slots] = at;
+    }
+    return -1;
+}
+
+/* A slot for a sample, which is in the making from now on; -1 if there is none. Making ahead leaves one for each worker. */
+static int claim(bwi_prefetcher *prefetcher, int epoch, int64_t number, bool ahead)
+{
+    int spare = prefetcher->used_count > prefetcher->kept ? prefetcher->used_count - prefetcher->kept : 0;
+    if (ahead && prefetcher->free_count + spare <= prefetcher->workers) {
+        return -1;
+    }
+    int at = prefetcher->free;
+    if (at >= 0) {
+        prefetcher->free = prefetcher->slot[at].next;
+        prefetcher->free_count--;
+    } else {
+        at = take_used(prefetcher);
+        if (at < 0) {
+            return -1;
+        }
+    }
+    int *head = &prefetcher->bucket[bucket_of(prefetcher, epoch, number)];
+    prefetcher->slot[at] = (slot){.state = MAKING, .number = number, .epoch = epoch, .next = *head, .since = bwi_now()};
+    *head = at;
+    return at;
+}
+
+/* ---- Threads ---- */
+
+static bool next_wish(bwi_prefetcher *prefetcher, int *epoch, int64_t *number)
+{
+    for (int i = 0; i < prefetcher->workers; i++) {
+        if (prefetcher->wishes[i].open) {
+            *epoch = prefetcher->wishes[i].epoch;
+            *number = prefetcher->wishes[i].number;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void grant_wishes(bwi_prefetcher *prefetcher, int epoch, int64_t number)
+{
+    for (int i = 0; i < prefetcher->workers; i++) {
+        if (prefetcher->wishes[i].open && prefetcher->wishes[i].epoch == epoch && prefetcher->wishes[i].number == number) {
+            prefetcher->wishes[i].open = false;
+        }
+    }
+}
+
+/* The slot to make next: a wish, or the next on the order; -1: there is nothing to do. */
+static int choose(bwi_prefetcher *prefetcher)
+{
+    int epoch, at;
+    int64_t number, position;
+    if (next_wish(prefetcher, &epoch, &number)) {
+        at = claim(prefetcher, epoch, number, false);
+        if (at >= 0) {
+            grant_wishes(prefetcher, epoch, number);
+        }
+        return at;
+    }
+    while (bwi_prefetch_order_peek(&prefetcher->order, &epoch, &position)) {
+        number = bwi_dataset_number(prefetcher->dataset, epoch, position);
+        epoch = prefetcher->order.schedule.unaugmented ? BWI_EPOCH_NONE : epoch;
+        at = find(prefetcher, epoch, number) >= 0 ? -1 : claim(prefetcher, epoch, number, true);
+        if (at < 0 && find(prefetcher, epoch, number) < 0) {
+            return -1; /* no room */
+        }
+        bwi_prefetch_order_next(&prefetcher->order);
+        if (at >= 0) {
+            return at;
+        }
+    }
+    return -1;
+}
+
+static void make(bwi_prefetcher *prefetcher, int at)
+{
+    slot *one = &prefetcher->slot[at];
+    void *values[BWI_FIELD_LIMIT];
+    unsigned char *memory = prefetcher->memory + (size_t)at * prefetcher->bytes;
+    for (int f = 0; f < bwi_dataset_fields(prefetcher->dataset); f++) {
+        values[f] = memory + prefetcher->offset[f];
+    }
+    one->error[0] = 0;
+    one->status = bwi_content_make(prefetcher->dataset, one->epoch, one->number, values, one->error);
+}
+
+static void *run(void *argument)
+{
+    bwi_prefetcher *prefetcher = argument;
+    bwi_float_begin();
+    pthread_mutex_lock(&prefetcher->mutex);
+    while (!prefetcher->stop) {
+        int at = choose(prefetcher);
+        if (at < 0) {
+            pthread_cond_wait(&prefetcher->work, &prefetcher->mutex);
+            continue;
+        }
+        pthread_mutex_unlock(&prefetcher->mutex);
+        make(prefetcher, at);
+        pthread_mutex_lock(&prefetcher->mutex);
+        prefetcher->slot[at].state = READY;
+        if (prefetcher->slot[at].status != BW_OK) {
+            mark_used(prefetcher, at); /* made anew if it is asked for later again */
+        }
+        pthread_cond_broadcast(&prefetcher->done);
+    }
+    pthread_mutex_unlock(&prefetcher->mutex);
+    return NULL;
+}
+
+/* ---- Opening and closing ---- */
+
+bw_status bwi_prefetcher_attach(bw_dataset *dataset)
+{
+    bwi_prefetcher *prefetcher = bwi_allocate(dataset->owned.ctx, 1, sizeof *prefetcher);
+    if (!prefetcher) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    prefetcher->ctx = dataset->owned.ctx;
+    dataset->slow = true;
+    dataset->prefetcher = prefetcher;
+    return BW_OK;
+}
+
+static void release(bwi_prefetcher *prefetcher)
+{
+    bw_context *ctx = prefetcher->ctx;
+    bwi_release(ctx, prefetcher->thread);
+    bwi_release(ctx, prefetcher->slot);
+    bwi_release(ctx, prefetcher->memory);
+    bwi_release(ctx, prefetcher->bucket);
+    bwi_release(ctx, prefetcher->used);
+    bwi_release(ctx, prefetcher->wishes);
+    prefetcher->thread = NULL;
+    prefetcher->slot = NULL;
+    prefetcher->memory = NULL;
+    prefetcher->bucket = prefetcher->used = NULL;
+    prefetcher->wishes = NULL;
+}
+
+static void stop(bwi_prefetcher *prefetcher)
+{
+    if (!prefetcher->runs) {
+        return;
+    }
+    pthread_mutex_lock(&prefetcher->mutex);
+    prefetcher->stop = true;
+    pthread_cond_broadcast(&prefetcher->work);
+    pthread_mutex_unlock(&prefetcher->mutex);
+    for (int i = 0; i < prefetcher->threads; i++) {
+        pthread_join(prefetcher->thread[i], NULL);
+    }
+    pthread_cond_destroy(&prefetcher->work);
+    pthread_cond_destroy(&prefetcher->done);
+    pthread_mutex_destroy(&prefetcher->mutex);
+    release(prefetcher);
+    prefetcher->runs = prefetcher->stop = false;
+}
+
+void bwi_prefetcher_close(bwi_prefetcher *prefetcher)
+{
+    if (!prefetcher) {
+        return;
+    }
+    stop(prefetcher);
+    bwi_release(prefetcher->ctx, prefetcher);
+}
+
+bool bwi_prefetcher_runs(const bwi_prefetcher *prefetcher)
+{
+    return prefetcher->runs;
+}
+
+static bwi_prefetch find_settings(const bw_dataset *dataset)
+{
+    bwi_prefetch chosen = {.threads = 0};
+    for (; dataset; dataset = dataset->upstream) {
+        if (dataset->source == &bwi_source_prefetch) {
+            chosen = *(const bwi_prefetch *)dataset->own;
+            break;
+        }
+    }
+    return chosen;
+}
+
+static size_t sample_bytes(const bw_dataset *dataset, size_t *offset)
+{
+    size_t bytes = 0;
+    for (int f = 0; f < dataset->content->column_count; f++) {
+        if (offset) {
+            offset[f] = bytes;
+        }
+        bytes = bwi_size_add(
+            bytes, bwi_size_align((size_t)dataset->content->columns[f].values * bwi_dtype_size(bwi_make_dtype(dataset, f)),
+                                  BWI_CACHE_LINE));
+    }
+    return bytes;
+}
+
+/* Of a sample with its slot, its places in the buckets and in the queue. */
+static size_t slot_bytes(const bw_dataset *dataset)
+{
+    return bwi_size_add(sample_bytes(dataset, NULL), sizeof(slot) + 5 * sizeof(int));
+}
+
+typedef struct sizes {
+    int threads, slots, kept;
+} sizes;
+
+static sizes find_sizes(const bw_dataset *dataset, const bwi_gather_schedule *schedule)
+{
+    bwi_prefetch settings = find_settings(dataset);
+    size_t bytes = sample_bytes(dataset, NULL);
+    sizes s = {.threads = settings.threads > 0 ? settings.threads : bwi_cpus()};
+    int64_t ahead = settings.samples;
+    if (ahead <= 0) {
+        int64_t most = (int64_t)(BYTES_AHEAD / (bytes ? bytes : 1));
+        ahead = schedule->count < SAMPLES_AHEAD / 2 ? 2 * schedule->count : SAMPLES_AHEAD;
+        ahead = ahead < most ? ahead : most;
+    }
+    int64_t kept = 2 * (int64_t)schedule->workers * schedule->tile;
+    if (schedule->again && schedule->count > kept) {
+        int64_t most = (int64_t)((schedule->room > 0 ? schedule->room / 2 : BYTES_AHEAD) / slot_bytes(dataset));
+        kept = schedule->count < most ? schedule->count : kept > most ? kept : most;
+        kept = kept < INT32_MAX / 4 ? kept : INT32_MAX / 4;
+    }
+    s.kept = (int)(kept < dataset->count ? kept : dataset->count);
+    if (schedule->room > 0) {
+        int64_t slots = (int64_t)(schedule->room / slot_bytes(dataset)) - s.kept - schedule->workers - 1;
+        ahead = ahead < slots ? ahead : slots;
+    }
+    ahead = ahead < 2 * (int64_t)s.threads ? 2 * (int64_t)s.threads : ahead;
+    ahead = ahead < dataset->count ? ahead : dataset->count;
+    s.slots = (int)(ahead < INT32_MAX / 4 ? ahead : INT32_MAX / 4) + s.kept + schedule->workers + 1;
+    return s;
+}
+
+size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_gather_schedule *schedule)
+{
+    if (!dataset->prefetcher) {
+        return 0;
+    }
+    sizes s = find_sizes(dataset, schedule);
+    size_t lists = 4096; /* of threads, wishes and scratch */
+    return bwi_size_add(bwi_size_add(bwi_size_multiply((size_t)s.slots, slot_bytes(dataset)), lists),
+                        bwi_size_multiply((size_t)s.threads, bwi_scratch_bytes(dataset)));
+}
+
+static bw_status allocate(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule)
+{
+    bw_context *ctx = prefetcher->ctx;
+    sizes s = find_sizes(dataset, schedule);
+    prefetcher->dataset = dataset;
+    prefetcher->settings = find_settings(dataset);
+    prefetcher->bytes = sample_bytes(dataset, prefetcher->offset);
+    prefetcher->slots = s.slots;
+    prefetcher->kept = s.kept;
+    prefetcher->workers = schedule->workers;
+    for (prefetcher->buckets = 16; prefetcher->buckets < 2 * s.slots; prefetcher->buckets *= 2)
+        ;
+    prefetcher->thread = bwi_allocate(ctx, (size_t)s.threads, sizeof *prefetcher->thread);
+    prefetcher->slot = prefetcher->thread ? bwi_allocate(ctx, (size_t)s.slots, sizeof *prefetcher->slot) : NULL;
+    prefetcher->memory = prefetcher->slot ? bwi_allocate(ctx, (size_t)s.slots, prefetcher->bytes) : NULL;
+    prefetcher->bucket = prefetcher->memory ? bwi_allocate(ctx, (size_t)prefetcher->buckets, sizeof *prefetcher->bucket) : NULL;
+    prefetcher->used = prefetcher->bucket ? bwi_allocate(ctx, (size_t)s.slots, sizeof *prefetcher->used) : NULL;
+    prefetcher->wishes = prefetcher->used ? bwi_allocate(ctx, (size_t)prefetcher->workers, sizeof *prefetcher->wishes) : NULL;
+    if (!prefetcher->wishes) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    for (int i = 0; i < prefetcher->buckets; i++) {
+        prefetcher->bucket[i] = -1;
+    }
+    for (int i = 0; i < prefetcher->slots; i++) {
+        prefetcher->slot[i].next = i + 1 < prefetcher->slots ? i + 1 : -1;
+    }
+    prefetcher->free = 0;
+    prefetcher->free_count = prefetcher->slots;
+    prefetcher->used_first = prefetcher->used_count = 0;
+    if (prefetcher->reserved) {
+        return BW_OK;
+    }
+    bw_status status = bwi_scratch_reserve(dataset, s.threads);
+    prefetcher->reserved = status == BW_OK;
+    return status;
+}
+
+static bool open_locks(bwi_prefetcher *prefetcher)
+{
+    pthread_condattr_t attributes;
+    if (pthread_condattr_init(&attributes) != 0) {
+        return false;
+    }
+    bool made = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 && pthread_mutex_init(&prefetcher->mutex, NULL) == 0;
+    if (made && pthread_cond_init(&prefetcher->work, NULL) != 0) {
+        pthread_mutex_destroy(&prefetcher->mutex);
+        made = false;
+    }
+    if (made && pthread_cond_init(&prefetcher->done, &attributes) != 0) {
+        pthread_cond_destroy(&prefetcher->work);
+        pthread_mutex_destroy(&prefetcher->mutex);
+        made = false;
+    }
+    pthread_condattr_destroy(&attributes);
+    return made;
+}
+
+/* Fewer threads than wanted will do, none will not. */
+static bw_status start(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule)
+{
+    bw_status status = allocate(prefetcher, dataset, schedule);
+    if (status == BW_OK && !open_locks(prefetcher)) {
+        status = bwi_fail(prefetcher->ctx, BW_RESOURCE_EXHAUSTED, "cannot make the locks of a prefetch prefetcher");
+    }
+    if (status != BW_OK) {
+        release(prefetcher);
+        return status;
+    }
+    int wanted = find_sizes(dataset, schedule).threads;
+    int result = 0;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (prefetcher->threads = 0; prefetcher->threads < wanted && result == 0; prefetcher->threads += result == 0) {
+        result = pthread_create(&prefetcher->thread[prefetcher->threads], NULL, run, prefetcher);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    prefetcher->runs = true;
+    if (prefetcher->threads > 0) {
+        return BW_OK;
+    }
+    stop(prefetcher);
+    return bwi_fail(prefetcher->ctx, BW_RESOURCE_EXHAUSTED, "cannot start a thread that makes samples: %s", bwi_errno_text(result));
+}
+
+/* What was made for another order may be taken again. */
+static void drop_unused(bwi_prefetcher *prefetcher)
+{
+    for (int i = 0; i < prefetcher->slots; i++) {
+        if (prefetcher->slot[i].state == READY) {
+            mark_used(prefetcher, i);
+        }
+    }
+}
+
+bw_status bwi_prefetcher_begin(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule)
+{
+    if (prefetcher->runs &&
+        (schedule->workers > prefetcher->workers || 2 * schedule->workers * schedule->tile > prefetcher->kept + 1) &&
+        prefetcher->kept < dataset->count) {
+        stop(prefetcher); /* a session with other tiles */
+    }
+    bool fresh = !prefetcher->runs;
+    if (fresh) {
+        /* Epochs follow each other while training, which shuffles; otherwise nothing is known yet. */
+        prefetcher->order = (bwi_prefetch_order){.count = dataset->count, .step = dataset->moving ? 1 : -1};
+        prefetcher->last_epoch = -1;
+        bw_status status = start(prefetcher, dataset, schedule);
+        if (status != BW_OK) {
+            return status;
+        }
+    }
+    pthread_mutex_lock(&prefetcher->mutex);
+    if (schedule->first == 0) {
+        if (prefetcher->last_epoch >= 0) {
+            prefetcher->order.step = schedule->epoch - prefetcher->last_epoch;
+        }
+        prefetcher->last_epoch = schedule->epoch;
+    }
+    if (!bwi_prefetch_order_begin(&prefetcher->order, schedule) && !fresh) {
+        drop_unused(prefetcher);
+    }
+    pthread_cond_broadcast(&prefetcher->work);
+    pthread_mutex_unlock(&prefetcher->mutex);
+    return BW_OK;
+}
+
+/* ---- Workers ---- */
+
+static void wait_a_little(bwi_prefetcher *prefetcher)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)(POLL_SECONDS * 1e9);
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&prefetcher->done, &prefetcher->mutex, &until);
+}
+
+/* What the source is doing instead: the sample itself if it is in the making, or the one that has been for longest. */
+static bw_status fail_stalled(const bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_demand *demand, int64_t number,
+                              double seconds)
+{
+    int at = find(prefetcher, demand->epoch, number);
+    double now = bwi_now();
+    for (int i = 0; at < 0 && i < prefetcher->slots; i++) {
+        if (prefetcher->slot[i].state == MAKING && (at < 0 || prefetcher->slot[i].since < prefetcher->slot[at].since)) {
+            at = i;
+        }
+    }
+    if (at < 0) {
+        return bwi_sample_error(dataset, number, demand->error, BW_RESOURCE_EXHAUSTED, "the source stalls: no sample for %.3g s",
+                                seconds);
+    }
+    char place[BWI_GATHER_ERROR / 2];
+    bwi_dataset_place(dataset, prefetcher->slot[at].number, place, sizeof place);
+    return bwi_sample_error(dataset, number, demand->error, BW_RESOURCE_EXHAUSTED,
+                            "the source stalls: no sample for %.3g s; it has been making sample %lld%s%s%s for %.3g s", seconds,
+                            (long long)prefetcher->slot[at].number, place[0] ? " (" : "", place, place[0] ? ")" : "",
+                            now - prefetcher->slot[at].since);
+}
+
+/* Wishes for a sample; false if all places are taken by others, who are waiting too. */
+static int post(bwi_prefetcher *prefetcher, int epoch, int64_t number)
+{
+    for (int i = 0; i < prefetcher->workers; i++) {
+        if (!prefetcher->wishes[i].open) {
+            prefetcher->wishes[i] = (wish){.epoch = epoch, .number = number, .open = true};
+            pthread_cond_signal(&prefetcher->work);
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Waits until the sample is ready and pins its slot. */
+static bw_status await(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_demand *demand, int64_t number, int *at)
+{
+    double limit = prefetcher->settings.seconds > 0 ? prefetcher->settings.seconds : SECONDS_DEFAULT;
+    double begin = 0;
+    int wished = -1;
+    for (;;) {
+        *at = find(prefetcher, demand->epoch, number);
+        if (*at >= 0 && prefetcher->slot[*at].state == READY) {
+            break;
+        }
+        if (*at < 0 && (wished < 0 || !prefetcher->wishes[wished].open)) {
+            wished = post(prefetcher, demand->epoch, number);
+        }
+        double now = bwi_now();
+        begin = begin > 0 ? begin : now;
+        bool late = prefetcher->settings.seconds >= 0 && now - begin > limit;
+        if (late || bwi_cancelled(prefetcher->ctx)) {
+            if (wished >= 0 && prefetcher->wishes[wished].number == number) {
+                prefetcher->wishes[wished].open = false;
+            }
+            return late ? fail_stalled(prefetcher, dataset, demand, number, now - begin) : BW_CANCELLED;
+        }
+        wait_a_little(prefetcher);
+    }
+    prefetcher->slot[*at].pins++;
+    return BW_OK;
+}
+
+bw_status bwi_prefetcher_gather(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_demand *demand)
+{
+    if (demand->field < 0 || demand->field >= dataset->content->column_count) {
+        return BW_INVALID_ARGUMENT;
+    }
+    for (int64_t i = 0; i < demand->n; i++) {
+        if (demand->numbers[i] < 0 || demand->numbers[i] >= dataset->numbers) {
+            return BW_INVALID_ARGUMENT;
+        }
+    }
+    bwi_destination to = *demand->to;
+    size_t step = (size_t)bwi_destination_values(&to) * 4;
+    bw_status status = BW_OK;
+    for (int64_t i = 0; i < demand->n && status == BW_OK; i++) {
+        int at = -1;
+        pthread_mutex_lock(&prefetcher->mutex);
+        status = await(prefetcher, dataset, demand, demand->numbers[i], &at);
+        pthread_mutex_unlock(&prefetcher->mutex);
+        if (status != BW_OK) {
+            break;
+        }
+        const slot *one = &prefetcher->slot[at];
+        status = one->status;
+        if (status != BW_OK && demand->error && !demand->error[0]) {
+            memcpy(demand->error, one->error, sizeof one->error);
+        }
+        if (status == BW_OK) {
+            status = bwi_content_put(dataset, demand->field,
+                                     prefetcher->memory + (size_t)at * prefetcher->bytes + prefetcher->offset[demand->field],
+                                     demand->numbers[i], &to, demand->error);
+        }
+        to.data = (unsigned char *)to.data + step;
+        pthread_mutex_lock(&prefetcher->mutex);
+        prefetcher->slot[at].pins--;
+        mark_used(prefetcher, at);
+        pthread_cond_signal(&prefetcher->work);
+        pthread_mutex_unlock(&prefetcher->mutex);
+    }
+    return status;
+}

@@ -1,0 +1,304 @@
+/*
+ * Inside of data: what a dataset is made of. Datasets form chains: at the bottom a source, which has values; above it index
+ * maps, which only choose the order (shuffle, take, ...), and transformations, which give other values. Every kind is a row: a
+ * bwi_dataset_kind. Nothing here is seen by other modules.
+ *
+ * Numbers. A sample's number names its values for good: values are a function of (number, epoch) alone, whatever the order and
+ * the thread. An order is a function from (epoch, position) to a number. A kind whose numbers are not those of the dataset
+ * below it (repeat, concatenate, zip) translates them.
+ */
+#ifndef BWI_DATA_DATASET_H
+#define BWI_DATA_DATASET_H
+
+#include "data/data.h"
+
+#include <pthread.h>
+
+#define BWI_BATCH_DEFAULT 32
+#define BWI_FIELD_LIMIT 64
+#define BWI_EPOCH_FROZEN UINT64_MAX /* the order that a split is cut from: no epoch's own */
+
+/* One field of the samples. If they stand in memory, sample s begins at data + s * step, and its values follow the axes, the last
+ * of which runs fastest. Neighbouring axes without a gap between them are joined into one, so a sample without gaps has
+ * one axis. No alignment. */
+typedef struct bwi_column {
+    bwi_field field;
+    int64_t values; /* of one sample */
+    int64_t samples;
+    const unsigned char *data; /* NULL: samples are made or passed on, not stored */
+    int64_t step;
+    int axes; /* 1 or more */
+    int64_t extent[BW_MAX_NDIM], stride[BW_MAX_NDIM];
+    void *memory;        /* released with the dataset; NULL if the values stand elsewhere */
+    bwi_backing backing; /* the same */
+} bwi_column;
+
+/* A demand for n samples of one field (see bwi_dataset_gather). */
+typedef struct bwi_demand {
+    int field, epoch;
+    const int64_t *numbers;
+    int64_t n;
+    const bwi_destination *to;
+    char *error; /* may be NULL */
+} bwi_demand;
+
+/* Positions from `begin` on, up to `end`, of which batches are made. */
+typedef struct bwi_stretch {
+    int64_t begin, end, position;
+} bwi_stretch;
+
+/* What a model's file keeps of a kind that changes values. */
+typedef enum bwi_keeps {
+    BWI_KEEPS_NOTHING,    /* it changes none, or in training only */
+    BWI_KEEPS_STATISTICS, /* standardise, normalise */
+    BWI_KEEPS_CLASSES,    /* one_hot */
+    BWI_KEEPS_UNKNOWN     /* how is not known: a function */
+} bwi_keeps;
+
+/* One kind of dataset. Functions that run on workers and on the threads of a prefetcher, several at once, only read the dataset. */
+typedef struct bwi_dataset_kind {
+    const char *kind;
+    /* On workers: the number at a position, or those of n positions in their place. Neither: the position itself, or the
+     * upstream's at the same position if there is one. */
+    int64_t (*number)(const bw_dataset *dataset, uint64_t epoch, int64_t position);
+    void (*numbers)(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n);
+    /* On workers: values of a field straight into a tile. */
+    bw_status (*gather)(const bw_dataset *dataset, const bwi_demand *demand);
+    /* On workers: one sample; values[f] gets field f in row-major order and of its own type, unless it is NULL (not wanted). A
+     * kind has gather, make, or neither (an index map: values are the upstream's, by the same numbers). */
+    bw_status (*make)(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
+    bool whole; /* make wants a place for every field */
+    /* On workers: where a sample comes from. NULL: the upstream says, by the same number. */
+    void (*place)(const bw_dataset *dataset, int64_t number, char *text, size_t room);
+    /* On the caller's thread before samples of `top`, which stands on the dataset, are gathered; after the upstream's; any number
+     * of times. */
+    bw_status (*begin)(const bw_dataset *dataset, const bw_dataset *top);
+    bool streams; /* may stand on a stream that has not ended, or is one */
+    /* Of a stream, on the caller's thread while nobody gathers: reads until `numbers` is `upto`, or to the end, where it sets `count`
+     * and is no longer live. */
+    bw_status (*pull)(bw_dataset *root, int64_t upto);
+    bool renumbers; /* a sample's number is not that of the upstream; `second` is another upstream */
+    /* The batch that begins at a position, which is moved over what is dropped; 0: the end. NULL: the upstream's. */
+    int64_t (*batch)(const bw_dataset *dataset, int epoch, bwi_stretch *at);
+    bwi_keeps keeps;
+    void (*close)(bw_dataset *dataset); /* frees the parts of `own`; `own` itself is released after it */
+} bwi_dataset_kind;
+
+typedef struct bwi_scratch bwi_scratch;
+typedef struct bwi_prefetcher bwi_prefetcher;
+
+struct bw_dataset {
+    bwi_owned owned;
+    bw_dataset *self; /* for those who found it through a const pointer and keep it */
+    const bwi_dataset_kind *source;
+    int references;                /* the user's, if not taken, and one from each dataset and iterator that stands on this one */
+    bool taken;                    /* the user's reference is gone: a builder took it, or it was freed */
+    bw_dataset *upstream, *second; /* with a reference; NULL: none */
+    const bw_dataset *content;     /* the nearest dataset, from this one down, that has values of its own */
+    int64_t count;
+    int64_t batch, largest; /* the first size and the largest */
+    int64_t numbers;        /* sample numbers are below it */
+    bool batched;           /* sizes were chosen for it */
+    bool scheduled;         /* and some of them by the epoch */
+    bool moving;            /* the order is another one in each epoch */
+    bool slow;              /* samples are worth making ahead, by threads of their own */
+
+    /* Of index maps: position p stands for first + p * stride. */
+    int64_t first, stride;
+    bool frozen; /* the order below is the same in every epoch */
+    uint64_t seed;
+
+    /* Of streams and what stands on them. */
+    bool live;     /* the end is not known: `count` is the most there can be, `numbers` is what has come */
+    bool begun;    /* samples have been handed out */
+    int64_t block; /* samples that are shuffled with each other; 0: all */
+    int64_t limit; /* samples that are taken; 0: all */
+
+    /* Of datasets with values of their own. */
+    bwi_column *columns;
+    int column_count;
+    bwi_bytes *files; /* mapped while columns use them */
+    int file_count;
+    double scale;         /* inputs are multiplied by it while they are gathered */
+    bwi_scratch *scratch; /* for make; NULL: has gather */
+    bwi_facts facts;      /* of a root */
+    void *own;            /* of the kind */
+
+    bwi_prefetcher *prefetcher; /* where samples are made ahead when this dataset is gathered from; NULL: it is not slow */
+};
+
+/* ---- dataset.c ---- */
+
+/* A dataset without upstream, with room for `columns`; NULL on failure (as a builder). `own` bytes are allocated if not 0. */
+bw_dataset *bwi_dataset_root(bw_context *ctx, const bwi_dataset_kind *source, int columns, size_t own);
+/* A dataset over `upstream`, which gets one more reference, with its count, batch and numbers; NULL on failure (as a builder).
+ * A source with values of its own gets room for `columns`. */
+bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_dataset_kind *source, int columns, size_t own);
+/* The user's reference goes over to what a builder made of the dataset, or away if it failed. Returns `made`. */
+bw_dataset *bwi_dataset_take(bw_dataset *dataset, bw_dataset *made);
+/* Adds a column from a view, whose data must outlive the root. `where` names it in messages. */
+bw_status bwi_dataset_add(bw_dataset *root, bwi_role role, const char *name, const bw_array *view, const char *where);
+/* Adds a column without data, of samples that are made; the field is checked. */
+bw_status bwi_dataset_declare(bw_dataset *dataset, const bwi_field *field, const char *where);
+/* After the last column: every field has the same number of samples. `where` is put before the message. */
+bw_status bwi_dataset_settle(bw_dataset *root, const char *where);
+/* Gives the inputs another shape (of one sample); as many values. */
+bw_status bwi_dataset_reshape(bw_dataset *root, int ndim, const int64_t *shape, const char *where);
+void bwi_dataset_keep(bw_dataset *dataset);
+void bwi_dataset_release(bw_dataset *dataset); /* frees it and what it stands on when the last reference goes */
+/* Maps a file that is unmapped with the dataset. */
+bw_status bwi_dataset_map_file(bw_dataset *root, const char *path, bwi_bytes **bytes);
+
+/* ---- gather.c ---- */
+
+/* Values that stand in memory into a tile. If it fails, *bad is the index of the first number at fault, or -1 if the destination
+ * does not suit the field. */
+bw_status bwi_column_gather(const bwi_column *column, double scale, const int64_t *numbers, int64_t n, const bwi_destination *to,
+                            int64_t *bad);
+/* The place of value k (row-major) of a sample in the destination. */
+int64_t bwi_destination_place(const bwi_destination *to, int64_t k);
+int64_t bwi_destination_values(const bwi_destination *to); /* of one sample, padding included */
+
+/* ---- make.c ---- */
+
+/* As bwi_dataset_gather, without looking at a prefetcher. */
+bw_status bwi_content_gather(const bw_dataset *dataset, const bwi_demand *demand);
+/* One sample; values[f] gets field f in row-major order, of type bwi_make_dtype, unless it is NULL. */
+bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
+bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field);
+/* What bwi_content_make gave, into a tile. */
+bw_status bwi_content_put(const bw_dataset *dataset, int field, const void *values, int64_t number, const bwi_destination *to,
+                          char *error);
+/* The same in the types that transformations see: float32, or int32 for whole numbers other than scaled or 8-bit inputs. */
+bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
+bw_dtype bwi_work_dtype(const bw_dataset *dataset, int field);
+/* A place for one sample of a dataset that has scratch: values[f] for each field. It must be given back. */
+typedef struct bwi_scratch_slot {
+    unsigned char *at;
+    atomic_bool *busy;
+} bwi_scratch_slot;
+
+bwi_scratch_slot bwi_scratch_slot_take(const bw_dataset *dataset, void **values);
+void bwi_scratch_slot_give(bwi_scratch_slot slot);
+/* For a kind with make, after its columns were declared: room for the context's workers. */
+bw_status bwi_scratch_open(bw_dataset *dataset);
+/* The last step of building a kind whose samples take work to make: scratch, and a prefetcher unless there is one. If `status`, of what
+ * went before, or one of these is a failure, the dataset is freed. A builder. */
+bw_dataset *bwi_dataset_working(bw_dataset *made, bw_status status);
+size_t bwi_scratch_bytes(const bw_dataset *dataset); /* for each thread, in this dataset and those below it */
+/* Room for `threads` more that gather at the same time, in this dataset and those below it. */
+bw_status bwi_scratch_reserve(const bw_dataset *dataset, int threads);
+void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch);
+/* "sample 17 (digits.csv, line 19): " and the text, in `error` unless it is NULL or says something already. Returns `status`. */
+bw_status bwi_sample_error(const bw_dataset *dataset, int64_t number, char *error, bw_status status, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Prepares what is below, before it is gathered from other than by exec. */
+bw_status bwi_dataset_begin_below(const bw_dataset *dataset);
+
+/* ---- map.c ---- */
+
+/* A dataset over this one, with scratch, whose fields are those that functions see: float32 or int32. NULL on failure. */
+bw_dataset *bwi_dataset_stage(bw_dataset *dataset);
+
+/* ---- affine.c, onehot.c: for recipes ---- */
+
+/* The same kind over another dataset, which is taken: not fitted; fitted as that one is. Builders. */
+bw_dataset *bwi_affine_over(bw_dataset *dataset, const bw_dataset *stage);
+bw_dataset *bwi_affine_again(bw_dataset *dataset, const bw_dataset *stage);
+bool bwi_affine_is_kind(const char *kind);
+bw_dataset *bwi_affine_named(bw_dataset *dataset, const char *kind);
+/* Gives statistics to an input; they are ready with the last one. */
+bw_status bwi_affine_set(bw_dataset *dataset, int field, const float *offset, const float *factor, int64_t count);
+int64_t bwi_onehot_classes(const bw_dataset *dataset);
+
+/* ---- facts.c ---- */
+
+void bwi_facts_free(bw_context *ctx, bwi_facts *facts);
+/* A copy with texts of its own. */
+bw_status bwi_facts_copy(bw_context *ctx, bwi_facts *to, const bwi_facts *from);
+
+/* ---- prefetcher.c ---- */
+
+/* Makes the dataset a slow one, whose samples are made ahead. */
+bw_status bwi_prefetcher_attach(bw_dataset *dataset);
+void bwi_prefetcher_close(bwi_prefetcher *prefetcher); /* ends its threads; NULL is fine */
+bw_status bwi_prefetcher_begin(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule);
+bool bwi_prefetcher_runs(const bwi_prefetcher *prefetcher);
+bw_status bwi_prefetcher_gather(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_demand *demand);
+
+/* ---- augment.c ---- */
+
+bool bwi_dataset_augments(const bw_dataset *dataset); /* at some stage */
+
+/* ---- batch.c ---- */
+
+int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at);
+
+/* ---- order.c ---- */
+
+int64_t bwi_number_at(const bw_dataset *dataset, uint64_t epoch, int64_t position);
+void bwi_numbers_at(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n); /* positions become numbers */
+/* Whether the dataset only reorders all of its upstream (shuffle, prefetch); and the same over another one. */
+bool bwi_order_is_whole(const bw_dataset *dataset);
+bw_dataset *bwi_order_again(bw_dataset *below, const bw_dataset *model);
+
+/* ---- stream.c ---- */
+
+#define BWI_LIVE (INT64_MAX / 4) /* the count of a stream that has not ended */
+
+/* Positions below `upto` can be gathered from now on, or the end is known. */
+bw_status bwi_stream_pull(const bw_dataset *dataset, int64_t upto);
+int64_t bwi_stream_block(const bw_dataset *dataset); /* samples that are shuffled with each other in the first epoch */
+
+/* ---- decoder.c ---- */
+
+struct bwi_picture;
+/* The size of images that the options' shape, or else the dataset that they are to be like, asks for; *asked: there is one. */
+bw_status bwi_picture_asked(bw_context *ctx, const bw_read_options *options, const char *path, struct bwi_picture *size,
+                            bool *asked);
+
+typedef struct bwi_decode_buffer {
+    struct bwi_decode_buffer *next;
+    bwi_buffer file, scratch;
+} bwi_decode_buffer;
+
+typedef struct bwi_decode_buffers {
+    pthread_mutex_t lock;
+    bwi_decode_buffer *idle;
+} bwi_decode_buffers;
+
+void bwi_decode_buffers_open(bwi_decode_buffers *decoders);
+void bwi_decode_buffers_close(bw_context *ctx, bwi_decode_buffers *decoders);
+bwi_decode_buffer *bwi_decode_buffer_take(bw_context *ctx, bwi_decode_buffers *decoders); /* NULL: no memory; without a message */
+void bwi_decode_buffer_give(bwi_decode_buffers *decoders, bwi_decode_buffer *decoder);
+
+/* ---- Readers: each fills an empty place with a root of samples ---- */
+
+/* `paths` are the parts of a list "a,b,c". Readers leave `scale` and `shape` of the options to bw_read. */
+typedef bw_status (*bwi_reader)(bw_context *ctx, bw_dataset **root, const char *const *paths, int count,
+                                const bw_read_options *options);
+bw_status bwi_idx_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+bool bwi_idx_is(bw_context *ctx, const char *path); /* a folder of such files */
+bw_status bwi_libsvm_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+bw_status bwi_npy_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+bw_status bwi_synth_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+bw_status bwi_hdf5_samples(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+bw_status bwi_images_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+bw_status bwi_tfrecord_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count,
+                            const bw_read_options *options);
+bw_status bwi_npz_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
+
+/* Refuses options of other kinds of files; those in `known` are for this one too. */
+enum { BWI_READ_TARGET = 1, BWI_READ_INPUT = 2 };
+bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_read_options *options, unsigned known);
+
+/* ---- arrays.c ---- */
+
+/* Role and name of a field called x, y_<name> and so on; what is expected, if it is none of them. */
+bw_status bwi_field_parse(bw_context *ctx, const char *text, bwi_role *role, const char **name);
+
+extern const bwi_dataset_kind bwi_kind_arrays; /* columns that stand in memory */
+
+#endif

@@ -1,0 +1,191 @@
+/*
+ * Sequences of varying length: inputs whose first axis is padded behind with zeros. A sample's bucket is the shortest of the
+ * given lengths that holds all of it; it is found once, when the dataset is built, by looking at each sample on all workers.
+ * An index map: values and order are the upstream's; who computes with the samples asks for their bucket by number.
+ */
+#include "data/internal.h"
+
+#include <string.h>
+
+typedef struct bucket {
+    int64_t lengths[BWI_MOST_LENGTHS];
+    int count;
+    unsigned char *of; /* [number] */
+} bucket;
+
+static void close_bucket(bw_dataset *dataset)
+{
+    bucket *own = dataset->own;
+    bwi_release(dataset->owned.ctx, own->of);
+}
+
+static const bwi_dataset_kind source = {.kind = "bucket", .close = close_bucket};
+
+/* Values of their own, above it, might have other lengths. */
+static const bucket *find(const bw_dataset *dataset)
+{
+    while (dataset && dataset->source != &source) {
+        dataset = dataset == dataset->content ? NULL : dataset->upstream;
+    }
+    return dataset ? dataset->own : NULL;
+}
+
+int bwi_dataset_lengths(const bw_dataset *dataset, const int64_t **lengths)
+{
+    const bucket *own = find(dataset);
+    *lengths = own ? own->lengths : NULL;
+    return own ? own->count : 0;
+}
+
+int bwi_dataset_bucket(const bw_dataset *dataset, int64_t number)
+{
+    return find(dataset)->of[number];
+}
+
+/* ---- Looking at each sample ---- */
+
+typedef struct looking {
+    bw_dataset *dataset;
+    bucket *own;
+    float *buffer; /* [worker][largest field] */
+    int64_t room;
+    atomic_llong next;
+    atomic_int failed;
+    char error[BWI_GATHER_ERROR];
+    bw_status status;
+} looking;
+
+static bool is_sequence(const bwi_column *column, int64_t length)
+{
+    return column->field.role == BWI_ROLE_INPUT && column->field.ndim > 0 && column->field.shape[0] == length;
+}
+
+static int64_t length_of(const float *values, int64_t count, int64_t width)
+{
+    while (count > 0 && values[count - 1] == 0) {
+        count--;
+    }
+    return (count + width - 1) / width;
+}
+
+static void fail(looking *l, bw_status status, const char *error)
+{
+    if (atomic_exchange(&l->failed, 1) == 0) {
+        l->status = status;
+        memcpy(l->error, error, sizeof l->error);
+    }
+}
+
+static bw_status look_at(const looking *l, int64_t number, float *values, char *error)
+{
+    const bw_dataset *content = l->dataset->content;
+    int64_t longest = l->own->lengths[l->own->count - 1];
+    int64_t length = 1;
+    for (int f = 0; f < content->column_count; f++) {
+        const bwi_column *column = &content->columns[f];
+        if (!is_sequence(column, longest)) {
+            continue;
+        }
+        bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = column->values, .block = column->values};
+        bwi_demand demand = {.field = f, .numbers = &number, .n = 1, .to = &to, .error = error};
+        bw_status status = bwi_content_gather(l->dataset, &demand);
+        if (status != BW_OK) {
+            return status;
+        }
+        int64_t own = length_of(values, column->values, column->values / longest);
+        length = own > length ? own : length;
+    }
+    int at = 0;
+    while (l->own->lengths[at] < length) {
+        at++;
+    }
+    l->own->of[number] = (unsigned char)at;
+    return BW_OK;
+}
+
+static void look(void *user, int worker)
+{
+    looking *l = user;
+    int64_t count = l->dataset->count;
+    for (int64_t at; (at = atomic_fetch_add(&l->next, 1)) < count && !atomic_load(&l->failed);) {
+        char error[BWI_GATHER_ERROR] = "";
+        bw_status status = bwi_cancelled(l->dataset->owned.ctx) ? BW_CANCELLED : BW_OK;
+        if (status == BW_OK) {
+            status = look_at(l, bwi_number_at(l->dataset, 0, at), l->buffer + worker * l->room, error);
+        }
+        if (status != BW_OK) {
+            fail(l, status, error);
+        }
+    }
+}
+
+static bw_status look_at_all(bw_dataset *dataset)
+{
+    bw_context *ctx = dataset->owned.ctx;
+    looking l = {.dataset = dataset, .own = dataset->own};
+    for (int f = 0; f < bwi_dataset_fields(dataset); f++) {
+        int64_t values = dataset->content->columns[f].values;
+        l.room = values > l.room ? values : l.room;
+    }
+    l.own->of = bwi_allocate(ctx, (size_t)dataset->numbers, 1);
+    l.buffer = l.own->of ? bwi_allocate(ctx, (size_t)ctx->workers, bwi_size_multiply((size_t)l.room, sizeof(float))) : NULL;
+    if (!l.buffer) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    bwi_pool_run(ctx, ctx->workers, look, &l);
+    bwi_release(ctx, l.buffer);
+    return l.status == BW_OK || l.status == BW_CANCELLED ? l.status : bwi_fail(ctx, l.status, "bucket: %s", l.error);
+}
+
+/* ---- Building ---- */
+
+/* The first extent of the inputs is the longest; statistics make something else of zeros. */
+static bw_status check(const bw_dataset *dataset, const int64_t *lengths, int count)
+{
+    bw_context *ctx = dataset->owned.ctx;
+    int x = bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0);
+    const bwi_field *field = x < 0 ? NULL : bwi_dataset_field(dataset, x);
+    if (!field || field->ndim < 1) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bucket: the samples' inputs are no sequences");
+    }
+    if (!lengths || count < 1 || count >= BWI_MOST_LENGTHS) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bucket: expected 1 to %d lengths, got %d", BWI_MOST_LENGTHS - 1, count);
+    }
+    for (int k = 0; k < count; k++) {
+        if (lengths[k] < 1 || (k > 0 && lengths[k] <= lengths[k - 1]) || lengths[k] > field->shape[0]) {
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT,
+                            "bucket: expected rising lengths from 1 to the data's own, %lld; the %dth is %lld",
+                            (long long)field->shape[0], k + 1, (long long)lengths[k]);
+        }
+    }
+    for (const bw_dataset *below = dataset; below; below = below->upstream) {
+        if (below->source->begin) {
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bucket: after %s zeros are no padding any more", below->source->kind);
+        }
+    }
+    return BW_OK;
+}
+
+bw_dataset *bw_bucket(bw_dataset *dataset, const int64_t *lengths, int count)
+{
+    if (!dataset) {
+        return NULL;
+    }
+    bw_context *ctx = dataset->owned.ctx;
+    bw_dataset *made = check(dataset, lengths, count) == BW_OK ? bwi_dataset_over(dataset, &source, 0, sizeof(bucket)) : NULL;
+    if (made) {
+        int64_t longest = bwi_dataset_field(dataset, bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0))->shape[0];
+        bucket *own = made->own;
+        memcpy(own->lengths, lengths, (size_t)count * sizeof *lengths);
+        own->count = count;
+        if (lengths[count - 1] < longest) {
+            own->lengths[own->count++] = longest;
+        }
+        if (look_at_all(made) == BW_OK) {
+            return bwi_dataset_take(dataset, made);
+        }
+    }
+    bw_dataset_free(made);
+    bw_dataset_free(dataset);
+    return bwi_pass_on(ctx);
+}

@@ -1,0 +1,108 @@
+/*
+ * Batches of a dataset one after another, as lists of sample numbers. The list is made with the iterator; going on allocates
+ * nothing. Epoch and position are all there is to save.
+ */
+#include "data/internal.h"
+
+#include <limits.h>
+#include <string.h>
+
+struct bw_iterator {
+    bwi_owned owned;
+    bw_dataset *dataset; /* with a reference */
+    int64_t epoch, position;
+    bw_batch batch;
+    bwi_ahead ahead;
+};
+
+static void destroy(bwi_owned *object)
+{
+    bwi_release(object->ctx, ((bw_iterator *)object)->batch.numbers);
+}
+
+bw_iterator *bw_iterate(bw_dataset *dataset, int epoch)
+{
+    if (!dataset) {
+        return NULL;
+    }
+    bw_context *ctx = dataset->owned.ctx;
+    if (epoch < 0) {
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "epoch %d: epochs count from 0", epoch);
+    }
+    bw_iterator *iterator = bwi_own(ctx, sizeof *iterator, destroy);
+    if (!iterator) {
+        return NULL;
+    }
+    int64_t capacity = bwi_dataset_largest_batch(dataset);
+    iterator->batch = (bw_batch){.dataset = dataset, .capacity = capacity};
+    iterator->batch.numbers = bwi_allocate(ctx, (size_t)capacity, sizeof *iterator->batch.numbers);
+    if (!iterator->batch.numbers) {
+        bwi_disown(iterator);
+        return bwi_pass_on(ctx);
+    }
+    iterator->epoch = epoch;
+    iterator->dataset = dataset;
+    bwi_dataset_keep(dataset);
+    return iterator;
+}
+
+bw_status bw_next(bw_iterator *iterator, bw_batch **batch)
+{
+    if (batch) {
+        *batch = NULL;
+    }
+    if (!iterator) {
+        return BW_INVALID_ARGUMENT;
+    }
+    bw_context *ctx = iterator->owned.ctx;
+    const bw_dataset *dataset = iterator->dataset;
+    bw_status status = bwi_pending(ctx);
+    if (status != BW_OK) {
+        return status;
+    }
+    if (!batch) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_next needs a place for the batch; it is NULL");
+    }
+    if (iterator->epoch < 0 || iterator->epoch > INT_MAX || iterator->position < 0 || iterator->position > dataset->count) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "an iterator at epoch %lld and position %lld of %lld samples",
+                        (long long)iterator->epoch, (long long)iterator->position, (long long)dataset->count);
+    }
+    int64_t count = bwi_dataset_batch_at(dataset, (int)iterator->epoch, &iterator->position);
+    if (count == 0) {
+        return bwi_fail(ctx, BW_OUT_OF_RANGE, "end of data");
+    }
+    iterator->batch.count = count < iterator->batch.capacity ? count : iterator->batch.capacity;
+    const int64_t *ahead =
+        bwi_numbers_ahead(&iterator->ahead, dataset, (int)iterator->epoch, iterator->position, iterator->batch.count);
+    if (ahead) {
+        memcpy(iterator->batch.numbers, ahead, (size_t)iterator->batch.count * sizeof *ahead);
+    } else {
+        bwi_dataset_numbers(dataset, (int)iterator->epoch, iterator->position, iterator->batch.count, iterator->batch.numbers);
+    }
+    iterator->batch.epoch = (int)iterator->epoch;
+    iterator->batch.first = iterator->position;
+    iterator->position += iterator->batch.count;
+    *batch = &iterator->batch;
+    return BW_OK;
+}
+
+int64_t bw_batch_count(const bw_batch *batch)
+{
+    return batch ? batch->count : -1;
+}
+
+void bw_iterator_free(bw_iterator *iterator)
+{
+    if (!iterator) {
+        return;
+    }
+    bw_dataset *dataset = iterator->dataset;
+    bwi_disown(iterator);
+    bwi_dataset_release(dataset);
+}
+
+void bwi_iterator_state(bw_iterator *iterator, bwi_state *state)
+{
+    bwi_state_add(state, BW_I64, 0, NULL, &iterator->epoch, "iterator/epoch");
+    bwi_state_add(state, BW_I64, 0, NULL, &iterator->position, "iterator/position");
+}

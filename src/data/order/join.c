@@ -1,0 +1,429 @@
+/*
+ * Datasets made of others: one after the other (concatenate), by turns (interleave), side by side (zip), several times (repeat).
+ * Nothing is copied: numbers are translated, and each part gathers its own samples into the tile.
+ *
+ *   concatenate, interleave   numbers of the first, then those of the second
+ *   zip                       number in the first times the numbers of the second, plus number in the second
+ *   repeat                    turn times the numbers, plus the number; each turn is an epoch of its own for what is below
+ */
+#include "data/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RUN 64
+
+typedef struct turns {
+    int64_t times; /* repeat */
+    int64_t block; /* interleave */
+    int split;     /* zip: fields from here on are the second's */
+} turns;
+
+/* Where a sample comes from. */
+typedef struct origin {
+    const bw_dataset *part;
+    int field, epoch;
+    int64_t number;
+} origin;
+
+typedef origin (*finder)(const bw_dataset *dataset, int field, int epoch, int64_t number);
+
+static origin find_joined(const bw_dataset *dataset, int field, int epoch, int64_t number)
+{
+    bool first = number < dataset->upstream->numbers;
+    return (origin){first ? dataset->upstream : dataset->second, field, epoch,
+                    first ? number : number - dataset->upstream->numbers};
+}
+
+static origin find_zipped(const bw_dataset *dataset, int field, int epoch, int64_t number)
+{
+    const turns *own = dataset->own;
+    int64_t width = dataset->second->numbers;
+    if (field < own->split) {
+        return (origin){dataset->upstream, field, epoch, number / width};
+    }
+    return (origin){dataset->second, field - own->split, epoch, number % width};
+}
+
+static origin find_repeated(const bw_dataset *dataset, int field, int epoch, int64_t number)
+{
+    const turns *own = dataset->own;
+    int64_t width = dataset->upstream->numbers;
+    int64_t turn = (int64_t)epoch * own->times + number / width;
+    return (origin){dataset->upstream, field, epoch < 0 ? epoch : (int)(turn & INT32_MAX), number % width};
+}
+
+/* Runs of samples that come from one part, in one epoch, are gathered together. */
+static bw_status gather_by(finder find, const bw_dataset *dataset, const bwi_demand *demand)
+{
+    size_t step = (size_t)bwi_destination_values(demand->to) * 4;
+    bwi_destination to = *demand->to;
+    bw_status status = BW_OK;
+    for (int64_t i = 0; i < demand->n && status == BW_OK;) {
+        int64_t numbers[RUN];
+        int count = 0;
+        origin first = find(dataset, demand->field, demand->epoch, demand->numbers[i]);
+        for (; count < RUN && i + count < demand->n; count++) {
+            origin next = find(dataset, demand->field, demand->epoch, demand->numbers[i + count]);
+            if (next.part != first.part || next.epoch != first.epoch) {
+                break;
+            }
+            numbers[count] = next.number;
+        }
+        bwi_demand part = {
+            .field = first.field, .epoch = first.epoch, .numbers = numbers, .n = count, .to = &to, .error = demand->error};
+        status = bwi_content_gather(first.part, &part);
+        to.data = (unsigned char *)to.data + step * (size_t)count;
+        i += count;
+    }
+    return status;
+}
+
+static bw_status gather_joined(const bw_dataset *dataset, const bwi_demand *demand)
+{
+    return gather_by(find_joined, dataset, demand);
+}
+
+static bw_status gather_zipped(const bw_dataset *dataset, const bwi_demand *demand)
+{
+    return gather_by(find_zipped, dataset, demand);
+}
+
+static bw_status gather_repeated(const bw_dataset *dataset, const bwi_demand *demand)
+{
+    return gather_by(find_repeated, dataset, demand);
+}
+
+/* ---- Orders ---- */
+
+static int64_t concatenated_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
+{
+    int64_t first = dataset->upstream->count;
+    if (position < first) {
+        return bwi_number_at(dataset->upstream, epoch, position);
+    }
+    return dataset->upstream->numbers + bwi_number_at(dataset->second, epoch, position - first);
+}
+
+/* Blocks of one and of the other by turns, as long as both have whole ones; then the rest of each. */
+static int64_t interleaved_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
+{
+    const turns *own = dataset->own;
+    int64_t a = dataset->upstream->count, b = dataset->second->count, block = own->block;
+    int64_t rounds = (a < b ? a : b) / block, both = rounds * block;
+    int64_t first = -1, second = -1;
+    if (position < 2 * both) {
+        int64_t round = position / (2 * block), within = position % (2 * block);
+        if (within < block) {
+            first = round * block + within;
+        } else {
+            second = round * block + within - block;
+        }
+    } else if (position - 2 * both < a - both) {
+        first = position - both;
+    } else {
+        second = position - a;
+    }
+    return first >= 0 ? bwi_number_at(dataset->upstream, epoch, first)
+                      : dataset->upstream->numbers + bwi_number_at(dataset->second, epoch, second);
+}
+
+static int64_t zipped_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
+{
+    return bwi_number_at(dataset->upstream, epoch, position) * dataset->second->numbers +
+           bwi_number_at(dataset->second, epoch, position);
+}
+
+static int64_t repeated_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
+{
+    const turns *own = dataset->own;
+    int64_t count = dataset->upstream->count, turn = position / count;
+    if (epoch != BWI_EPOCH_FROZEN) {
+        epoch = epoch * (uint64_t)own->times + (uint64_t)turn;
+    }
+    return turn * dataset->upstream->numbers + bwi_number_at(dataset->upstream, epoch, position % count);
+}
+
+/* A part of the stretch, from position `first` on. */
+static int64_t batch_of_part(const bw_dataset *part, int epoch, bwi_stretch *at, int64_t first, int64_t end)
+{
+    bwi_stretch within = {.begin = at->begin > first ? at->begin - first : 0, .end = end - first, .position = at->position - first};
+    int64_t count = bwi_batch_within(part, epoch, &within);
+    at->position = within.position + first;
+    return count;
+}
+
+/* If sizes were chosen for the parts, a batch never reaches over the end of one. */
+static int64_t concatenated_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
+{
+    int64_t seam = dataset->upstream->count;
+    if (!dataset->batched) {
+        return bwi_batch_within(NULL, epoch, at);
+    }
+    if (at->position < seam) {
+        int64_t count = batch_of_part(dataset->upstream, epoch, at, 0, at->end < seam ? at->end : seam);
+        if (count > 0) {
+            return count;
+        }
+    }
+    return at->position < at->end ? batch_of_part(dataset->second, epoch, at, seam, at->end) : 0;
+}
+
+/* Nor over the end of a turn. */
+static int64_t repeated_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
+{
+    int64_t count = dataset->upstream->count;
+    int64_t batch = 0;
+    if (!dataset->batched) {
+        return bwi_batch_within(NULL, epoch, at);
+    }
+    while (batch == 0 && at->position < at->end && at->position < dataset->count) {
+        int64_t turn = at->position / count * count;
+        bool last = at->end - turn < count || turn + count >= dataset->count;
+        batch = batch_of_part(dataset->upstream, epoch, at, turn, last ? at->end : turn + count);
+    }
+    return batch;
+}
+
+static void place_by(finder find, const bw_dataset *dataset, int64_t number, char *text, size_t room)
+{
+    origin found = find(dataset, 0, 0, number);
+    bwi_dataset_place(found.part, found.number, text, room);
+}
+
+static void place_joined(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+{
+    place_by(find_joined, dataset, number, text, room);
+}
+
+static void place_zipped(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+{
+    place_by(find_zipped, dataset, number, text, room);
+}
+
+static void place_repeated(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+{
+    place_by(find_repeated, dataset, number, text, room);
+}
+
+static const bwi_dataset_kind concatenation = {.kind = "concatenate",
+                                               .number = concatenated_number,
+                                               .renumbers = true,
+                                               .gather = gather_joined,
+                                               .place = place_joined,
+                                               .batch = concatenated_batch};
+static const bwi_dataset_kind interleaving = {
+    .kind = "interleave", .number = interleaved_number, .renumbers = true, .gather = gather_joined, .place = place_joined};
+static const bwi_dataset_kind zipping = {.kind = "zip",
+                                         .number = zipped_number,
+                                         .renumbers = true,
+                                         .gather = gather_zipped,
+                                         .place = place_zipped,
+                                         .keeps = BWI_KEEPS_UNKNOWN};
+static const bwi_dataset_kind repetition = {.kind = "repeat",
+                                            .number = repeated_number,
+                                            .renumbers = true,
+                                            .gather = gather_repeated,
+                                            .place = place_repeated,
+                                            .batch = repeated_batch};
+
+/* ---- Building ---- */
+
+/* Both user's references go. */
+static bw_dataset *take_both(bw_dataset *a, bw_dataset *b, bw_dataset *made)
+{
+    bw_dataset_free(a);
+    if (b != a) {
+        bw_dataset_free(b);
+    }
+    return made;
+}
+
+static bw_dataset *over_both(bw_dataset *a, bw_dataset *b, const bwi_dataset_kind *source, int columns)
+{
+    bw_dataset *made = bwi_dataset_finish(b) == BW_OK ? bwi_dataset_over(a, source, columns, sizeof(turns)) : NULL;
+    if (!made) {
+        return bwi_pass_on(a->owned.ctx);
+    }
+    made->second = b;
+    bwi_dataset_keep(b);
+    made->moving = a->moving || b->moving;
+    made->largest = a->largest > b->largest ? a->largest : b->largest;
+    made->batched = a->batched || b->batched;
+    made->scheduled = a->scheduled || b->scheduled;
+    if (b->slow && !made->prefetcher && bwi_prefetcher_attach(made) != BW_OK) {
+        bw_dataset_free(made);
+        return bwi_pass_on(a->owned.ctx);
+    }
+    return made;
+}
+
+/* A field as it is gathered: float32 or int32. */
+static bw_status declare(bw_dataset *made, const bw_dataset *part, int field, bwi_role role)
+{
+    bwi_field own = *bwi_dataset_field(part, field);
+    own.dtype = bwi_work_dtype(part, field);
+    own.role = role;
+    return bwi_dataset_declare(made, &own, made->source->kind);
+}
+
+static bw_status check_context(const bw_dataset *a, const bw_dataset *b, const char *kind)
+{
+    if (a->owned.ctx == b->owned.ctx) {
+        return BW_OK;
+    }
+    return bwi_fail(a->owned.ctx, BW_INVALID_ARGUMENT, "%s: the datasets belong to different contexts", kind);
+}
+
+static bw_status match_fields(bw_dataset *made, const bw_dataset *a, const bw_dataset *b)
+{
+    bw_context *ctx = made->owned.ctx;
+    char shape[256], other[256];
+    int count = bwi_dataset_fields(a);
+    if (count != bwi_dataset_fields(b)) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: samples of %d arrays and of %d", made->source->kind, count,
+                        bwi_dataset_fields(b));
+    }
+    for (int f = 0; f < count; f++) {
+        const bwi_field *x = bwi_dataset_field(a, f), *y = bwi_dataset_field(b, f);
+        if (x->role != y->role || strcmp(x->name, y->name) != 0 || x->ndim != y->ndim ||
+            memcmp(x->shape, y->shape, (size_t)x->ndim * sizeof *x->shape) != 0) {
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: array %c of one has shape %s, array %c of the other %s",
+                            made->source->kind, "xyw"[x->role], bwi_format_shape(shape, x->ndim, x->shape), "xyw"[y->role],
+                            bwi_format_shape(other, y->ndim, y->shape));
+        }
+        bw_status status = declare(made, bwi_work_dtype(a, f) == BW_F32 ? a : b, f, x->role);
+        if (status != BW_OK) {
+            return status;
+        }
+    }
+    return BW_OK;
+}
+
+static bw_dataset *join(bw_dataset *a, bw_dataset *b, const bwi_dataset_kind *source, int64_t block)
+{
+    bw_context *ctx = a->owned.ctx;
+    bw_status status = check_context(a, b, source->kind);
+    bw_dataset *made = status == BW_OK ? over_both(a, b, source, bwi_dataset_fields(a)) : NULL;
+    if (!made) {
+        return bwi_pass_on(ctx);
+    }
+    ((turns *)made->own)->block = block;
+    if (__builtin_add_overflow(a->numbers, b->numbers, &made->numbers) ||
+        __builtin_add_overflow(a->count, b->count, &made->count)) {
+        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: more samples than can be counted", source->kind);
+    }
+    if (status == BW_OK) {
+        status = match_fields(made, a, b);
+    }
+    if (status == BW_OK) {
+        return made;
+    }
+    bw_dataset_free(made);
+    return bwi_pass_on(ctx);
+}
+
+bw_dataset *bw_concatenate(bw_dataset *first, bw_dataset *second)
+{
+    if (!first || !second) {
+        return take_both(first, second, NULL);
+    }
+    return take_both(first, second, join(first, second, &concatenation, 1));
+}
+
+bw_dataset *bw_interleave(bw_dataset *first, bw_dataset *second, int64_t block)
+{
+    if (!first || !second) {
+        return take_both(first, second, NULL);
+    }
+    if (block < 1) {
+        bw_context *ctx = first->owned.ctx;
+        take_both(first, second, NULL);
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "interleave(%lld): a block has at least one sample", (long long)block);
+    }
+    return take_both(first, second, join(first, second, &interleaving, block));
+}
+
+/* If both have inputs only, those of the second are the targets. */
+static bw_status zip_fields(bw_dataset *made, const bw_dataset *a, const bw_dataset *b)
+{
+    bool targets = bwi_dataset_find(a, BWI_ROLE_TARGET, 0) < 0 && bwi_dataset_find(b, BWI_ROLE_TARGET, 0) < 0;
+    bw_status status = BW_OK;
+    for (int f = 0; f < bwi_dataset_fields(a) && status == BW_OK; f++) {
+        status = declare(made, a, f, bwi_dataset_field(a, f)->role);
+    }
+    ((turns *)made->own)->split = made->column_count;
+    for (int f = 0; f < bwi_dataset_fields(b) && status == BW_OK; f++) {
+        const bwi_field *field = bwi_dataset_field(b, f);
+        bwi_role role = targets && field->role == BWI_ROLE_INPUT ? BWI_ROLE_TARGET : field->role;
+        for (int g = 0; g < bwi_dataset_fields(a); g++) {
+            const bwi_field *other = bwi_dataset_field(a, g);
+            if (other->role == role && strcmp(other->name, field->name) == 0) {
+                return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "zip: both datasets have an array %c%s%s", "xyw"[role],
+                                field -> name[0] ? "_" : "", field->name);
+            }
+        }
+        status = declare(made, b, f, role);
+    }
+    return status;
+}
+
+static bw_dataset *zip(bw_dataset *a, bw_dataset *b)
+{
+    bw_context *ctx = a->owned.ctx;
+    int columns = bwi_dataset_fields(a) + bwi_dataset_fields(b);
+    bw_status status = check_context(a, b, "zip");
+    if (status == BW_OK && columns > BWI_FIELD_LIMIT) {
+        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "zip: %d arrays; samples have at most %d", columns, BWI_FIELD_LIMIT);
+    }
+    bw_dataset *made = status == BW_OK ? over_both(a, b, &zipping, columns) : NULL;
+    if (!made) {
+        return bwi_pass_on(ctx);
+    }
+    made->count = a->count < b->count ? a->count : b->count;
+    if (__builtin_mul_overflow(a->numbers, b->numbers, &made->numbers)) {
+        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "zip: %lld times %lld samples are more pairs than can be numbered",
+                          (long long)a->numbers, (long long)b->numbers);
+    }
+    if (status == BW_OK) {
+        status = zip_fields(made, a, b);
+    }
+    if (status == BW_OK) {
+        return made;
+    }
+    bw_dataset_free(made);
+    return bwi_pass_on(ctx);
+}
+
+bw_dataset *bw_zip(bw_dataset *first, bw_dataset *second)
+{
+    return take_both(first, second, first && second ? zip(first, second) : NULL);
+}
+
+bw_dataset *bw_repeat(bw_dataset *dataset, int64_t times)
+{
+    if (!dataset) {
+        return NULL;
+    }
+    bw_context *ctx = dataset->owned.ctx;
+    bw_status status = bwi_dataset_finish(dataset);
+    int64_t numbers = 0, count = 0;
+    if (status == BW_OK && (times < 1 || times > INT32_MAX || __builtin_mul_overflow(dataset->numbers, times, &numbers) ||
+                            __builtin_mul_overflow(dataset->count, times, &count))) {
+        status =
+            bwi_fail(ctx, BW_INVALID_ARGUMENT, "repeat(%lld): at least once, and not more than can be counted", (long long)times);
+    }
+    bw_dataset *made = status == BW_OK ? bwi_dataset_over(dataset, &repetition, bwi_dataset_fields(dataset), sizeof(turns)) : NULL;
+    for (int f = 0; made && f < bwi_dataset_fields(dataset) && status == BW_OK; f++) {
+        status = declare(made, dataset, f, bwi_dataset_field(dataset, f)->role);
+    }
+    if (made && status == BW_OK) {
+        ((turns *)made->own)->times = times;
+        made->count = count;
+        made->numbers = numbers;
+        return bwi_dataset_take(dataset, made);
+    }
+    bw_dataset_free(made);
+    bw_dataset_free(dataset);
+    return bwi_pass_on(ctx);
+}

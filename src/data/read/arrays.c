@@ -1,0 +1,95 @@
+/* Samples from arrays in memory: views, used where they stand. */
+#include "data/internal.h"
+
+#include <string.h>
+
+static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
+{
+    const bwi_column *column = &dataset->columns[demand->field];
+    double scale = column->field.role == BWI_ROLE_INPUT ? dataset->scale : 1;
+    int64_t bad;
+    bw_status status = bwi_column_gather(column, scale, demand->numbers, demand->n, demand->to, &bad);
+    if (status != BW_OK && bad >= 0) {
+        bwi_sample_error(dataset, demand->numbers[bad], demand->error, status, "its %s cannot be read as %s",
+                         (const char *[]){"input", "target", "weight"}[column->field.role], bwi_dtype_name(demand->to->dtype));
+    }
+    return status;
+}
+
+const bwi_dataset_kind bwi_kind_arrays = {.kind = "arrays", .gather = gather};
+
+bw_status bwi_field_parse(bw_context *ctx, const char *text, bwi_role *role, const char **name)
+{
+    static const char roles[] = "xyw";
+    const char *found = text && text[0] ? strchr(roles, text[0]) : NULL;
+    if (!found || (text[1] && (text[1] != '_' || !text[2]))) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "array '%s': expected x, y or w, or x_<name> and so on", text ? text : "");
+    }
+    *role = (bwi_role)(found - roles);
+    *name = text[1] ? text + 2 : "";
+    if (strlen(*name) >= sizeof((bwi_field *)0)->name) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "array '%s': the name has %zu characters; at most %zu are allowed", text,
+                        strlen(*name), sizeof((bwi_field *)0)->name - 1);
+    }
+    return BW_OK;
+}
+
+static bw_status add_fields(bw_dataset *root, const bw_field *fields, int count)
+{
+    for (bwi_role role = BWI_ROLE_INPUT; role <= BWI_ROLE_WEIGHT; role++) {
+        for (int i = 0; i < count; i++) {
+            bwi_role own;
+            const char *name;
+            bw_status status = bwi_field_parse(root->owned.ctx, fields[i].name, &own, &name);
+            if (status == BW_OK && own == role) {
+                status = bwi_dataset_add(root, role, name, &fields[i].array, fields[i].name);
+            }
+            if (status != BW_OK) {
+                return status;
+            }
+        }
+    }
+    return bwi_dataset_settle(root, "");
+}
+
+bw_dataset *bw_from_fields(bw_context *ctx, const bw_field *fields, int count)
+{
+    if (!ctx) {
+        return NULL;
+    }
+    if (!fields || count < 1) {
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "samples need an array x of inputs; there are no arrays");
+    }
+    if (count > BWI_FIELD_LIMIT) {
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "%d arrays; samples have at most %d", count, BWI_FIELD_LIMIT);
+    }
+    bw_dataset *root = bwi_dataset_root(ctx, &bwi_kind_arrays, count, 0);
+    if (!root) {
+        return NULL;
+    }
+    if (add_fields(root, fields, count) == BW_OK) {
+        return root;
+    }
+    bw_dataset_free(root);
+    return bwi_pass_on(ctx);
+}
+
+bw_dataset *bw_from_arrays(bw_context *ctx, const bw_array *x, const bw_array *y, const bw_array *w)
+{
+    static const char *const names[] = {"x", "y", "w"};
+    const bw_array *const views[] = {x, y, w};
+    bw_field fields[BWI_COUNT(views)];
+    int count = 0;
+    if (!ctx) {
+        return NULL;
+    }
+    if (!x) {
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "samples need an array x of inputs; it is NULL");
+    }
+    for (size_t i = 0; i < BWI_COUNT(views); i++) {
+        if (views[i]) {
+            fields[count++] = (bw_field){.name = names[i], .array = *views[i]};
+        }
+    }
+    return bw_from_fields(ctx, fields, count);
+}

@@ -1,0 +1,386 @@
+/* The CSV reader: files, gzip files and standard input, one after another, region by region, on all workers. */
+#include "data/read/csv.h"
+
+#include <string.h>
+
+#define BLOCK ((size_t)1 << 20)
+#define STREAM_BLOCK (BLOCK / 8) /* of standard input, whose regions are smaller */
+
+typedef struct work {
+    csv_reading *r;
+    csv_block *blocks;
+    bool guessed;        /* where there are quotes: whether the blocks begin with records */
+    int64_t *row, *line; /* where each block begins; of lines also where the last one ends */
+    csv_span *spans;     /* of this region */
+    int64_t count;
+    atomic_llong next, failed; /* the first block that failed */
+} work;
+
+/* ---- On workers ---- */
+
+static void count_blocks(void *user, int worker)
+{
+    work *w = user;
+    (void)worker;
+    for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) {
+        csv_block_count(&w->blocks[i]);
+    }
+}
+
+static void parse_blocks(void *user, int worker)
+{
+    work *w = user;
+    csv_reading *r = w->r;
+    (void)worker;
+    for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) {
+        if (i > atomic_load(&w->failed)) {
+            continue;
+        }
+        csv_result *result = &w->spans[i].result;
+        csv_block_parse(&r->table, &w->blocks[i], w->line[i], r->x + w->row[i] * r->table.width, r->y + w->row[i], result);
+        long long failed = atomic_load(&w->failed);
+        while (result->status != BW_OK && i < failed && !atomic_compare_exchange_weak(&w->failed, &failed, i))
+            ;
+    }
+}
+
+/* ---- Room ---- */
+
+/* A mapped file is counted as a whole and takes exactly what it needs; what comes piece by piece doubles. */
+static bw_status make_room(csv_reading *r, int64_t records, bool whole)
+{
+    if (records <= r->capacity) {
+        return BW_OK;
+    }
+    int64_t rows = whole || records > 2 * r->capacity ? records : 2 * r->capacity;
+    size_t width = (size_t)r->table.width * sizeof *r->x;
+    bw_status status =
+        bwi_backing_grow(r->ctx, &r->x_spool, (size_t)r->rows * width, bwi_size_multiply((size_t)rows, width), r->paths[0]);
+    if (status == BW_OK) {
+        status = bwi_backing_grow(r->ctx, &r->y_spool, (size_t)r->rows * sizeof *r->y,
+                                  bwi_size_multiply((size_t)rows, sizeof *r->y), r->paths[0]);
+    }
+    r->x = r->x_spool.memory;
+    r->y = r->y_spool.memory;
+    if (status == BW_OK) {
+        r->capacity = rows;
+    }
+    return status;
+}
+
+static bw_status make_spans(csv_reading *r, int64_t count, int file)
+{
+    if (r->span_count + count > r->span_capacity) {
+        int64_t capacity = r->span_count + count + r->span_capacity;
+        csv_span *larger = bwi_grow(r->ctx, r->spans, (size_t)r->span_count, (size_t)capacity, sizeof *larger);
+        if (!larger) {
+            return BW_RESOURCE_EXHAUSTED;
+        }
+        r->spans = larger;
+        r->span_capacity = capacity;
+    }
+    bool categories = false;
+    for (int i = 0; i < r->table.count; i++) {
+        categories = categories || r->table.columns[i].kind == CSV_CATEGORY;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        csv_span *span = &r->spans[r->span_count];
+        *span = (csv_span){.file = file};
+        if (categories) {
+            span->result.words = bwi_allocate(r->ctx, (size_t)r->table.count, sizeof *span->result.words);
+            if (!span->result.words) {
+                return BW_RESOURCE_EXHAUSTED;
+            }
+        }
+        r->span_count++;
+    }
+    return BW_OK;
+}
+
+/* ---- Regions ---- */
+
+/* Rows that were left out make gaps between the blocks. */
+static void close_gaps(csv_reading *r, work *w)
+{
+    int64_t width = r->table.width;
+    for (int64_t i = 0; i < w->count; i++) {
+        csv_span *span = &w->spans[i];
+        span->first = r->rows;
+        if (w->row[i] != r->rows) {
+            memmove(r->x + r->rows * width, r->x + w->row[i] * width, (size_t)(span->result.rows * width) * sizeof *r->x);
+            memmove(r->y + r->rows, r->y + w->row[i], (size_t)span->result.rows * sizeof *r->y);
+        }
+        r->rows += span->result.rows;
+    }
+}
+
+static void run(const csv_reading *r, work *w, bwi_work what)
+{
+    atomic_store(&w->next, 0);
+    bwi_pool_run(r->ctx, (int)(w->count < r->ctx->workers ? w->count : r->ctx->workers), what, w);
+}
+
+static size_t block_size(const csv_text *text)
+{
+    return text->input.pipe.open ? STREAM_BLOCK : BLOCK;
+}
+
+/* Cuts the region at newlines. One that stands in quotes ends no record: those with an odd number of quotes before them are taken
+ * for such, and that is a guess. */
+static bw_status guess_blocks(csv_reading *r, work *w, const csv_text *text)
+{
+    bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, block_size(text), false, &w->blocks, &w->count);
+    if (status != BW_OK) {
+        return status;
+    }
+    run(r, w, count_blocks);
+    int64_t kept = 0, quotes = 0;
+    for (int64_t i = 0; i < w->count; i++) {
+        const csv_block *block = &w->blocks[i];
+        if (quotes % 2) {
+            w->blocks[kept - 1].end = block->end;
+            w->blocks[kept - 1].lines += block->lines;
+            w->blocks[kept - 1].records += block->records;
+        } else {
+            w->blocks[kept++] = *block;
+        }
+        quotes += block->quotes;
+    }
+    w->guessed = quotes > 0 && w->count > 1;
+    w->count = kept;
+    return BW_OK;
+}
+
+static bw_status cut_blocks(csv_reading *r, work *w, const csv_text *text)
+{
+    bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, block_size(text), true, &w->blocks, &w->count);
+    if (status == BW_OK) {
+        run(r, w, count_blocks);
+    }
+    w->guessed = false;
+    return status;
+}
+
+static bw_status run_blocks(csv_reading *r, work *w, const csv_text *text, int file)
+{
+    int64_t records = r->rows, line = text->line;
+    w->row = bwi_allocate(r->ctx, (size_t)w->count, sizeof *w->row);
+    w->line = w->row ? bwi_allocate(r->ctx, (size_t)w->count + 1, sizeof *w->line) : NULL;
+    if (!w->line) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    for (int64_t i = 0; i < w->count; i++) {
+        w->row[i] = records;
+        w->line[i] = line;
+        records += w->blocks[i].records;
+        line += w->blocks[i].lines;
+    }
+    w->line[w->count] = line;
+    bw_status status = make_room(r, records, !text->gzip && !text->input.pipe.open);
+    if (status == BW_OK) {
+        status = make_spans(r, w->count, file);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    w->spans = r->spans + r->span_count - w->count;
+    atomic_store(&w->failed, w->count);
+    run(r, w, parse_blocks);
+    return BW_OK;
+}
+
+/* Without a mistake every quote was closed within its block: the guess was right. */
+static bool right(const work *w)
+{
+    bool good = true;
+    for (int64_t i = 0; w->guessed && i < w->count; i++) {
+        good = good && w->spans[i].result.bad == 0;
+    }
+    return good;
+}
+
+static bw_status take_blocks(csv_reading *r, work *w, csv_text *text)
+{
+    int64_t failed = atomic_load(&w->failed);
+    if (failed < w->count) {
+        const csv_result *result = &w->spans[failed].result;
+        if (result->bad == 0) {
+            return result->status; /* no memory: the message is there */
+        }
+        return bwi_fail(r->ctx, result->status, "%s: line %lld: %s", text->path, (long long)result->mistakes[0].line,
+                        result->mistakes[0].text);
+    }
+    text->line = w->line[w->count];
+    text->at = text->end;
+    close_gaps(r, w);
+    return BW_OK;
+}
+
+static void drop_blocks(csv_reading *r, work *w)
+{
+    bwi_release(r->ctx, w->blocks);
+    bwi_release(r->ctx, w->row);
+    bwi_release(r->ctx, w->line);
+    *w = (work){.r = r};
+}
+
+void csv_spans_drop(csv_reading *r, int64_t count)
+{
+    while (r->span_count > count) {
+        csv_result_free(r->ctx, &r->table, &r->spans[--r->span_count].result);
+    }
+}
+
+static bw_status parse_region(csv_reading *r, csv_text *text, int file)
+{
+    int64_t spans = r->span_count;
+    work w = {.r = r};
+    bw_status status = guess_blocks(r, &w, text);
+    if (status == BW_OK) {
+        status = run_blocks(r, &w, text, file);
+    }
+    if (status == BW_OK && !right(&w)) {
+        drop_blocks(r, &w);
+        csv_spans_drop(r, spans);
+        status = cut_blocks(r, &w, text);
+        if (status == BW_OK) {
+            status = run_blocks(r, &w, text, file);
+        }
+    }
+    if (status == BW_OK) {
+        status = take_blocks(r, &w, text);
+    }
+    drop_blocks(r, &w);
+    return status;
+}
+
+/* Takes the header off the first region of a file. */
+static bw_status skip_header(csv_reading *r, csv_text *text, int file)
+{
+    const csv_table *table = &r->table;
+    if (!table->header) {
+        return BW_OK;
+    }
+    while (text->at < text->end && (*text->at == '\n' || *text->at == '\r')) {
+        text->line += *text->at == '\n';
+        text->at++;
+    }
+    const char *next = csv_record_end(text->at, text->end);
+    if (file > 0 && ((size_t)(next - text->at) != table->first_size || memcmp(text->at, table->first, table->first_size) != 0)) {
+        return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: its header is not that of %s", text->path, r->paths[0]);
+    }
+    for (; text->at < next; text->at++) {
+        text->line += *text->at == '\n';
+    }
+    return BW_OK;
+}
+
+static void skip_mark(csv_text *text)
+{
+    if (text->end - text->at >= 3 && memcmp(text->at, "\xEF\xBB\xBF", 3) == 0) {
+        text->at += 3; /* UTF-8's byte order mark */
+    }
+}
+
+/* The first region, and what it tells of the columns. */
+static bw_status begin_file(csv_reading *r, int file)
+{
+    csv_text *text = &r->text;
+    bw_status status = csv_text_open(r->ctx, text, r->paths[file]);
+    if (status == BW_OK) {
+        status = csv_text_next(text);
+    }
+    if (status == BW_OK) {
+        skip_mark(text);
+        if (file == 0) {
+            status = csv_table_open(&r->table, r->ctx, text, &r->options);
+        }
+    }
+    return status == BW_OK ? skip_header(r, text, file) : status;
+}
+
+bw_status csv_read_region(csv_reading *r, int file)
+{
+    bw_status status = r->text.at == r->text.end ? csv_text_next(&r->text) : BW_OK;
+    if (status != BW_OK || r->text.at == r->text.end) {
+        return status;
+    }
+    if (bwi_cancelled(r->ctx)) {
+        return bwi_cancel_report(r->ctx);
+    }
+    return parse_region(r, &r->text, file);
+}
+
+static bool enough(const csv_reading *r)
+{
+    return r->options.take > 0 && r->rows >= r->options.take;
+}
+
+static bw_status read_file(csv_reading *r, int file)
+{
+    bw_status status = BW_OK;
+    while (status == BW_OK && !enough(r) && !(r->text.finished && r->text.at == r->text.end)) {
+        status = csv_read_region(r, file);
+    }
+    return status;
+}
+
+void csv_reading_free(csv_reading *r)
+{
+    csv_spans_drop(r, 0);
+    csv_text_close(&r->text);
+    bwi_release(r->ctx, r->spans);
+    bwi_backing_free(r->ctx, &r->x_spool);
+    bwi_backing_free(r->ctx, &r->y_spool);
+    csv_table_close(&r->table);
+    pthread_mutex_destroy(&r->mutex);
+    bwi_release(r->ctx, r);
+}
+
+static bw_status check_options(bw_context *ctx, const bw_read_options *options)
+{
+    if ((int)options->header < 0 || options->header > BW_HEADER_NO) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_read_options.header is %d", (int)options->header);
+    }
+    if ((int)options->missing < 0 || options->missing > BW_MISSING_SKIP) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_read_options.missing is %d", (int)options->missing);
+    }
+    if (!(options->bad_records >= 0 && options->bad_records <= 1)) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bad_records is a share from 0 to 1, found %g", options->bad_records);
+    }
+    return BW_OK;
+}
+
+bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
+{
+    *root = NULL;
+    bw_status status = check_options(ctx, options);
+    if (status == BW_OK) {
+        status = bwi_pool_open(ctx);
+    }
+    csv_reading *r = status == BW_OK ? bwi_allocate(ctx, 1, sizeof *r) : NULL;
+    if (!r) {
+        return status == BW_OK ? BW_RESOURCE_EXHAUSTED : status;
+    }
+    *r = (csv_reading){.ctx = ctx, .paths = paths, .files = count, .options = *options, .text = {.ctx = ctx}};
+    pthread_mutex_init(&r->mutex, NULL);
+    r->table.lock = &r->mutex;
+    for (int i = 0; i < count && status == BW_OK && !*root && !enough(r); i++) {
+        status = begin_file(r, i);
+        if (status == BW_OK && count == 1 && r->text.input.pipe.open) {
+            status = csv_stream_make(r, root);
+        }
+        if (*root) {
+            return BW_OK; /* it keeps r */
+        }
+        if (status == BW_OK) {
+            status = read_file(r, i);
+        }
+        csv_text_close(&r->text);
+    }
+    if (status == BW_OK) {
+        status = csv_finish(r, root);
+    }
+    csv_reading_free(r);
+    return status;
+}

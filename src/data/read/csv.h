@@ -1,0 +1,232 @@
+/*
+ * Inside of the CSV reader. Text comes in regions (a mapped file is one; what is unpacked or piped comes in several); a region is
+ * cut into blocks at the ends of records; blocks are parsed side by side, each into its own rows. What is found never depends on
+ * how many threads there are: of several mistakes the first in the file is the one that is told.
+ *
+ * csv_text.c: regions and blocks; csv_columns.c: header and kinds of columns; csv_scan.h, csv_parse.c: blocks; csv.c: the reader;
+ * csv_finish.c: samples; csv_stream.c: samples that are still coming.
+ */
+#ifndef BWI_DATA_CSV_H
+#define BWI_DATA_CSV_H
+
+#include "data/internal.h"
+#include "format/format.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define CSV_LISTED 10   /* bad records that are told one by one */
+#define CSV_TROUBLE 256 /* bytes of a message */
+
+/* ---- Text ---- */
+
+typedef struct csv_text {
+    bw_context *ctx;
+    const char *path;
+    bwi_bytes file; /* mapped, or empty */
+    bwi_gzip *gzip;
+    bwi_input input; /* standard input, if its pipe is open */
+    /* The region at hand ends with a newline. It stands in the mapped file, in `buffer`, or in `tail`. */
+    const char *at, *end;
+    int64_t line;  /* of its first byte, from 1 */
+    bool finished; /* there is no region after this one */
+    size_t taken;  /* of a mapped file, by regions so far */
+    char *buffer;
+    size_t capacity, kept; /* of buffer; bytes at its beginning that belong to a record that was cut */
+    char *tail;            /* a last line without a newline, with one */
+} csv_text;
+
+bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path);
+void csv_text_close(csv_text *text);
+/* The next region; at == end if there is none. */
+bw_status csv_text_next(csv_text *text);
+
+typedef struct csv_block {
+    const char *at, *end;
+    int64_t lines, records; /* that it holds; of records at most so many */
+    int64_t quotes;
+} csv_block;
+
+/* Cuts a region into blocks of about `size` bytes; count and memory (the caller's, to release) are given back. Where there are
+ * quotes a newline may belong to a field, and the region is gone through from its beginning. */
+bw_status csv_blocks_cut(bw_context *ctx, const char *at, const char *end, size_t size, bool quotes, csv_block **blocks,
+                         int64_t *count);
+/* Lines and quotes of a block that holds none yet. */
+void csv_block_count(csv_block *block);
+/* Behind the newline that ends the record at `at`; quotes are heeded. `end` if it is cut short. */
+const char *csv_record_end(const char *at, const char *end);
+
+/* ---- Fields ---- */
+
+typedef struct csv_field {
+    const char *at;
+    size_t size;
+    bool quoted, doubled; /* in quotes; "" stands in it for a quote */
+} csv_field;
+
+/* The field that begins at *at, without quotes and outer blanks; *at goes behind the comma or to the newline that follows it
+ * (*last). False if a quote is not closed or something stands behind it. */
+bool csv_field_next(const char **at, const char *end, csv_field *field, bool *last);
+bool csv_field_missing(const csv_field *field); /* empty, NA, NaN, null, ? and the like */
+bool csv_field_number(const csv_field *field, double *value);
+/* The text with quotes undoubled, NUL-terminated, in `to` of field->size + 1 bytes. */
+size_t csv_field_text(const csv_field *field, char *to);
+
+/* ---- Columns ---- */
+
+typedef enum csv_kind { CSV_IGNORED, CSV_NUMBER, CSV_CATEGORY } csv_kind;
+
+typedef struct csv_column {
+    char *name; /* "" without a header */
+    csv_kind kind;
+    int place; /* in the parsed row; the target's is -1 */
+} csv_column;
+
+/* What is compared first: up to 16 bytes are all there, the last eight of them in the second word. */
+typedef struct csv_key {
+    uint64_t word[2];
+    size_t size;
+} csv_key;
+
+/* Distinct texts, numbered as they come. */
+typedef struct csv_words {
+    char **text;
+    csv_key *keys;
+    int count, capacity;
+    int *slots; /* open addressing: number + 1; 0: free */
+    int slot_count;
+    int *places; /* of each among the categories of all blocks; -1: it is none of them. NULL until they are known */
+} csv_words;
+
+typedef struct csv_table {
+    bw_context *ctx;
+    const bw_read_options *options;
+    const char *path; /* of the first file */
+    csv_column *columns;
+    int count, width, target; /* width: values of a parsed row without the target; target: column, or -1 */
+    bool header;
+    pthread_mutex_t *lock; /* around allocations on workers: a failing one writes the context's message */
+    char *first;           /* the header's record, to compare other files' with */
+    size_t first_size;
+} csv_table;
+
+/* Finds header and columns from the first region. */
+bw_status csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text, const bw_read_options *options);
+void csv_table_close(csv_table *table);
+
+/* Eight bytes, the first of which is the lowest. */
+static inline uint64_t csv_key_word(const char *text)
+{
+    uint64_t word;
+    memcpy(&word, text, sizeof word);
+    return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word : __builtin_bswap64(word);
+}
+
+/* The key of a text; `room` bytes may be read, from `size` on. Without branches on the size of short texts. */
+static inline csv_key csv_key_of(const char *text, size_t size, size_t room)
+{
+    csv_key key = {.size = size};
+    char copy[16] = {0};
+    if (size > 16) {
+        key.word[0] = bwi_hash(0, text, size);
+        return key;
+    }
+    if (room < 16) {
+        memcpy(copy, text, size);
+        text = copy;
+    }
+    size_t start = size > 8 ? size - 8 : 0;
+    uint64_t mask = size ? UINT64_MAX >> (64 - 8 * (size - start)) : 0;
+    key.word[0] = csv_key_word(text) & mask;
+    key.word[1] = csv_key_word(text + start) & mask;
+    return key;
+}
+
+/* The number of a text, -1 if it is not there. */
+int csv_words_find(const csv_words *words, const char *text, const csv_key *key);
+/* The same of a text without NUL, added if it is new; -1: no memory. */
+int csv_words_add(bw_context *ctx, csv_words *words, const char *text, size_t size);
+void csv_words_free(bw_context *ctx, csv_words *words);
+
+/* ---- Parsing ---- */
+
+/* From row `row` of a block on, rows stand on the lines line, line + 1, ... until the next shift. */
+typedef struct csv_shift {
+    int64_t row, line;
+} csv_shift;
+
+typedef struct csv_mistake {
+    int64_t line;
+    bw_status status;
+    char text[CSV_TROUBLE];
+} csv_mistake;
+
+typedef struct csv_result {
+    int64_t rows; /* that were kept */
+    csv_shift *shifts;
+    int shift_count, shift_capacity;
+    csv_words *words; /* [column]: of categories */
+    int64_t bad, missing_rows, missing_values;
+    csv_mistake mistakes[CSV_LISTED]; /* the first ones */
+    bw_status status;                 /* not BW_OK: it stopped; of memory, if there is no mistake */
+} csv_result;
+
+/* Parses a block's records into rows of table->width floats at `x` and targets at `y`. */
+void csv_block_parse(const csv_table *table, const csv_block *block, int64_t line, float *x, double *y, csv_result *result);
+void csv_result_free(bw_context *ctx, const csv_table *table, csv_result *result);
+
+/* ---- The samples ---- */
+
+/* What one block gave, and where it stands. */
+typedef struct csv_span {
+    int64_t first; /* row */
+    int file;
+    csv_result result;
+} csv_span;
+
+typedef struct csv_reading {
+    bw_context *ctx;
+    const char *const *paths;
+    int files;
+    bw_read_options options;
+    csv_text text; /* of the file at hand */
+    csv_table table;
+    pthread_mutex_t mutex;
+    float *x; /* in their backing files */
+    double *y;
+    bwi_backing x_spool, y_spool;
+    int64_t rows, capacity;
+    csv_span *spans;
+    int64_t span_count, span_capacity;
+} csv_reading;
+
+/* The next region's rows, behind those that are there; none at the end. */
+bw_status csv_read_region(csv_reading *r, int file);
+/* All but the first `count` spans. */
+void csv_spans_drop(csv_reading *r, int64_t count);
+/* Frees it all, `r` included. */
+void csv_reading_free(csv_reading *r);
+
+/* csv_finish.c: categories, missing values, one-hot inputs, targets: makes the root of what was parsed. */
+bw_status csv_finish(csv_reading *r, bw_dataset **root);
+/* Names of columns and what stands for missing values, from the rows that are there. */
+bw_status csv_columns_settle(csv_reading *r, bwi_facts *facts);
+
+/* The lines of rows, without what else is known of their blocks. */
+typedef struct csv_places {
+    char **paths;
+    int files;
+    struct csv_place *places;
+    int64_t count, capacity;
+} csv_places;
+
+/* Takes over the spans that were read. */
+bw_status csv_places_add(csv_reading *r, csv_places *to);
+void csv_places_free(bw_context *ctx, csv_places *places);
+void csv_places_tell(const csv_places *places, int64_t row, char *text, size_t room);
+
+/* csv_stream.c: standard input as a stream, where nothing must be known of all its rows. The first region is read and not parsed;
+ * if it can be one, *root is made, and `r` is its own; otherwise *root is NULL. */
+bw_status csv_stream_make(csv_reading *r, bw_dataset **root);
+
+#endif

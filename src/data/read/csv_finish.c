@@ -1,0 +1,536 @@
+/*
+ * From parsed rows to samples. Categories are numbered in order (of size, if all are numbers), whatever the blocks met first;
+ * each category of an input column becomes an input that is 1 for it and 0 otherwise. Missing numbers get their column's mean or
+ * zero; a missing category is zero everywhere. Classes and whole-number targets are int32, other targets float32.
+ */
+#include "data/read/csv.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_CATEGORIES 1000 /* of an input column: each is a column of its own */
+#define MOST_CLASSES 10000
+
+/* ---- Places ---- */
+
+struct csv_place {
+    int64_t first; /* row */
+    int file, shift_count;
+    csv_shift *shifts;
+};
+
+void csv_places_free(bw_context *ctx, csv_places *places)
+{
+    for (int i = 0; places->paths && i < places->files; i++) {
+        bwi_release(ctx, places->paths[i]);
+    }
+    for (int64_t i = 0; i < places->count; i++) {
+        bwi_release(ctx, places->places[i].shifts);
+    }
+    bwi_release(ctx, places->paths);
+    bwi_release(ctx, places->places);
+}
+
+void csv_places_tell(const csv_places *places, int64_t row, char *text, size_t room)
+{
+    int64_t low = 0, high = places->count;
+    while (high - low > 1) {
+        int64_t middle = (low + high) / 2;
+        if (places->places[middle].first <= row) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    const struct csv_place *found = &places->places[low];
+    for (int i = found->shift_count; i-- > 0;) {
+        const csv_shift *shift = &found->shifts[i];
+        if (row - found->first >= shift->row) {
+            snprintf(text, room, "%s, line %lld", places->paths[found->file],
+                     (long long)(shift->line + (row - found->first - shift->row)));
+            return;
+        }
+    }
+}
+
+static bw_status copy_paths(csv_reading *r, csv_places *to)
+{
+    to->paths = bwi_allocate(r->ctx, (size_t)r->files, sizeof *to->paths);
+    for (int i = 0; to->paths && i < r->files; i++, to->files++) {
+        to->paths[i] = bwi_copy_text(r->ctx, strcmp(r->paths[i], "-") == 0 ? "standard input" : r->paths[i]);
+        if (!to->paths[i]) {
+            return BW_RESOURCE_EXHAUSTED;
+        }
+    }
+    return to->paths ? BW_OK : BW_RESOURCE_EXHAUSTED;
+}
+
+/* Empty spans are left out, so that the first row of a span is its own. */
+bw_status csv_places_add(csv_reading *r, csv_places *to)
+{
+    bw_status status = to->paths ? BW_OK : copy_paths(r, to);
+    if (status != BW_OK) {
+        return status;
+    }
+    if (to->count + r->span_count > to->capacity) {
+        int64_t capacity = to->count + r->span_count + to->capacity;
+        struct csv_place *larger = bwi_grow(r->ctx, to->places, (size_t)to->count, (size_t)capacity, sizeof *larger);
+        if (!larger) {
+            return BW_RESOURCE_EXHAUSTED;
+        }
+        to->places = larger;
+        to->capacity = capacity;
+    }
+    for (int64_t i = 0; i < r->span_count; i++) {
+        csv_result *result = &r->spans[i].result;
+        if (result->rows == 0) {
+            continue;
+        }
+        to->places[to->count++] = (struct csv_place){
+            .first = r->spans[i].first, .file = r->spans[i].file, .shifts = result->shifts, .shift_count = result->shift_count};
+        result->shifts = NULL;
+    }
+    return BW_OK;
+}
+
+static void close_places(bw_dataset *dataset)
+{
+    csv_places_free(dataset->owned.ctx, dataset->own);
+}
+
+static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+{
+    csv_places_tell(dataset->own, number, text, room);
+}
+
+static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
+{
+    return bwi_kind_arrays.gather(dataset, demand);
+}
+
+static const bwi_dataset_kind csv = {.kind = "csv", .gather = gather, .place = tell_place, .close = close_places};
+
+/* ---- What was left out ---- */
+
+static bw_status check_bad(csv_reading *r)
+{
+    int64_t bad = 0, lacking = 0, told = 0;
+    for (int64_t i = 0; i < r->span_count; i++) {
+        bad += r->spans[i].result.bad;
+        lacking += r->spans[i].result.missing_rows;
+    }
+    int64_t records = r->rows + bad + lacking;
+    if (lacking > 0) {
+        bwi_log(r->ctx, BW_LOG_INFO, "%s: %lld of %lld records have missing values and are left out", r->paths[0],
+                (long long)lacking, (long long)records);
+    }
+    for (int64_t i = 0; i < r->span_count && bad > 0; i++) {
+        const csv_result *result = &r->spans[i].result;
+        const char *path = r->paths[r->spans[i].file];
+        for (int k = 0; k < result->bad && k < CSV_LISTED && told < CSV_LISTED; k++, told++) {
+            const csv_mistake *one = &result->mistakes[k];
+            if ((double)bad > r->table.options->bad_records * (double)records) {
+                return bwi_fail(r->ctx, one->status,
+                                "%s: %lld of %lld records are bad, more than the allowed %g percent; the first: "
+                                "line %lld: %s",
+                                path, (long long)bad, (long long)records, r->table.options->bad_records * 100, (long long)one->line,
+                                one->text);
+            }
+            bwi_log(r->ctx, BW_LOG_WARNING, "%s: line %lld is left out: %s", path, (long long)one->line, one->text);
+        }
+    }
+    if (bad > 0) {
+        bwi_log(r->ctx, BW_LOG_WARNING, "%s: %lld of %lld records are bad and left out", r->paths[0], (long long)bad,
+                (long long)records);
+    }
+    if (r->rows == 0) {
+        return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: holds no samples", r->paths[0]);
+    }
+    return BW_OK;
+}
+
+/* ---- Categories ---- */
+
+static int compare_words(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const char *s = *(char *const *)a, *t = *(char *const *)b;
+    double x = 0, y = 0;
+    bwi_parse_double(s, s + strlen(s), &x);
+    bwi_parse_double(t, t + strlen(t), &y);
+    return x < y ? -1 : x > y ? 1 : strcmp(s, t);
+}
+
+static double category_at(const csv_reading *r, int column, int64_t row)
+{
+    const csv_table *table = &r->table;
+    return column == table->target ? r->y[row] : (double)r->x[row * table->width + table->columns[column].place];
+}
+
+/* Adds the categories of a block; not those that stand only in records that were left out. */
+static bw_status unite_span(csv_reading *r, const csv_span *part, int column, csv_words *all)
+{
+    const csv_words *words = &part->result.words[column];
+    bool *used = bwi_allocate(r->ctx, (size_t)words->count + 1, sizeof *used);
+    bw_status status = used ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    bool complete = part->result.bad == 0 && part->result.missing_rows == 0;
+    for (int64_t row = part->first; used && !complete && row < part->first + part->result.rows; row++) {
+        double number = category_at(r, column, row);
+        if (!isnan(number)) {
+            used[(int)number] = true;
+        }
+    }
+    for (int k = 0; status == BW_OK && k < words->count; k++) {
+        if ((complete || used[k]) && csv_words_add(r->ctx, all, words->text[k], words->keys[k].size) < 0) {
+            status = BW_RESOURCE_EXHAUSTED;
+        }
+    }
+    bwi_release(r->ctx, used);
+    return status;
+}
+
+/* The categories of a column over all blocks, in order. */
+static bw_status unite(csv_reading *r, int column, csv_words *all)
+{
+    bool numbers = true;
+    for (int64_t i = 0; i < r->span_count; i++) {
+        bw_status status = unite_span(r, &r->spans[i], column, all);
+        if (status != BW_OK) {
+            return status;
+        }
+    }
+    for (int k = 0; k < all->count; k++) {
+        double value;
+        numbers = numbers && bwi_parse_double(all->text[k], all->text[k] + strlen(all->text[k]), &value);
+    }
+    if (all->count > 0) {
+        qsort(all->text, (size_t)all->count, sizeof *all->text, numbers ? compare_numbers : compare_words);
+    }
+    return BW_OK;
+}
+
+/* Texts of a block that are none of the categories: as an input they count as missing, if missing values are allowed. */
+static bw_status count_unknown(const csv_reading *r, const csv_span *part, int column, int categories, int64_t *unknown)
+{
+    const csv_words *words = &part->result.words[column];
+    bool allowed = column != r->table.target && r->table.options->missing != BW_MISSING_ERROR;
+    const char *name = r->table.columns[column].name;
+    char quoted[BWI_QUOTE_SIZE], named[BWI_QUOTE_SIZE];
+    for (int64_t row = part->first; row < part->first + part->result.rows; row++) {
+        double number = category_at(r, column, row);
+        if (isnan(number) || words->places[(int)number] >= 0) {
+            continue;
+        }
+        const char *text = words->text[(int)number];
+        if (!allowed) {
+            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %s: %s is none of the %d categories of the training data",
+                            r->paths[part->file], bwi_quote(named, name, strlen(name)), bwi_quote(quoted, text, strlen(text)),
+                            categories);
+        }
+        ++*unknown;
+    }
+    return BW_OK;
+}
+
+/* Gives the texts of each block their places in `words`. */
+static bw_status place_words(csv_reading *r, int column, const char *const *words, int count)
+{
+    csv_words index = {.count = 0};
+    int64_t unknown = 0;
+    bw_status status = BW_OK;
+    for (int k = 0; k < count && status == BW_OK; k++) {
+        status = csv_words_add(r->ctx, &index, words[k], strlen(words[k])) < 0 ? BW_RESOURCE_EXHAUSTED : BW_OK;
+    }
+    for (int64_t i = 0; i < r->span_count && status == BW_OK; i++) {
+        csv_words *own = &r->spans[i].result.words[column];
+        bool all = true;
+        own->places = bwi_allocate(r->ctx, (size_t)own->count + 1, sizeof *own->places);
+        for (int k = 0; own->places && k < own->count; k++) {
+            own->places[k] = csv_words_find(&index, own->text[k], &own->keys[k]);
+            all = all && own->places[k] >= 0;
+        }
+        if (!own->places) {
+            status = BW_RESOURCE_EXHAUSTED;
+        } else if (!all) {
+            status = count_unknown(r, &r->spans[i], column, count, &unknown);
+        }
+    }
+    csv_words_free(r->ctx, &index);
+    if (unknown > 0) {
+        char named[BWI_QUOTE_SIZE];
+        const char *name = r->table.columns[column].name;
+        bwi_log(r->ctx, BW_LOG_WARNING,
+                "%s: column %s: %lld values are none of the %d categories of the training data and count as missing", r->paths[0],
+                bwi_quote(named, name, strlen(name)), (long long)unknown, count);
+    }
+    return status;
+}
+
+static bw_status settle_categories(csv_reading *r, int column, const bwi_facts *like, int feature, const char *const **words,
+                                   int *count)
+{
+    csv_words all = {.count = 0};
+    bw_status status = unite(r, column, &all);
+    const char *const *known = (const char *const *)all.text;
+    int known_count = all.count;
+    if (like) {
+        known = feature < 0 ? like->class_name : like->feature[feature].category;
+        known_count = feature < 0 ? like->classes : like->feature[feature].categories;
+    }
+    int most = feature < 0 ? MOST_CLASSES : MOST_CATEGORIES;
+    if (status == BW_OK && known_count > most) {
+        char quoted[BWI_QUOTE_SIZE];
+        const char *name = r->table.columns[column].name;
+        status =
+            bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d (%s) has %d different texts, more than %d%s", r->paths[0], column,
+                     bwi_quote(quoted, name, strlen(name)), known_count, most, feature < 0 ? "" : "; leave it out (ignore)");
+    }
+    if (status == BW_OK) {
+        status = place_words(r, column, known, known_count);
+    }
+    if (status == BW_OK) {
+        bwi_facts from = {.classes = known_count, .class_name = known};
+        bwi_facts copy;
+        status = bwi_facts_copy(r->ctx, &copy, &from);
+        *words = copy.class_name;
+        *count = copy.classes;
+    }
+    csv_words_free(r->ctx, &all);
+    return status;
+}
+
+/* ---- Missing values ---- */
+
+static void fill_missing(csv_reading *r, int place, const bwi_feature *like, bwi_feature *feature)
+{
+    int width = r->table.width;
+    double sum = 0;
+    int64_t count = 0;
+    float *x = r->x + place;
+    for (int64_t row = 0; row < r->rows; row++) {
+        if (!isnan(x[row * width])) {
+            sum += (double)x[row * width];
+            count++;
+        }
+    }
+    feature->filled = true;
+    feature->fill = r->table.options->missing == BW_MISSING_MEAN && count > 0 ? sum / (double)count : 0;
+    if (like && like->filled) {
+        feature->fill = like->fill;
+    }
+    for (int64_t row = 0; row < r->rows && count < r->rows; row++) {
+        if (isnan(x[row * width])) {
+            x[row * width] = (float)feature->fill;
+        }
+    }
+}
+
+/* ---- The root ---- */
+
+bw_status csv_columns_settle(csv_reading *r, bwi_facts *facts)
+{
+    const csv_table *table = &r->table;
+    const bwi_facts *like = table->options->like ? bwi_dataset_facts(table->options->like) : NULL;
+    like = like && like->features > 0 ? like : NULL;
+    bwi_feature *features = bwi_allocate(r->ctx, (size_t)table->width, sizeof *features);
+    /* Also where nothing is missing now: it may be when the model is used. */
+    bool fill = table->options->missing == BW_MISSING_MEAN || table->options->missing == BW_MISSING_ZERO;
+    facts->feature = features;
+    if (!features) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    facts->features = table->width;
+    for (int c = 0; c < table->count; c++) {
+        const csv_column *column = &table->columns[c];
+        bw_status status = BW_OK;
+        const char **name = column->place < 0 ? &facts->target : &features[column->place].name;
+        if (column->kind == CSV_IGNORED) {
+            continue;
+        }
+        *name = bwi_copy_text(r->ctx, column->name);
+        if (!*name) {
+            return BW_RESOURCE_EXHAUSTED;
+        }
+        if (column->kind == CSV_CATEGORY && c == table->target) {
+            status = settle_categories(r, c, like, -1, &facts->class_name, &facts->classes);
+        } else if (column->kind == CSV_CATEGORY) {
+            status = settle_categories(r, c, like, column->place, &features[column->place].category,
+                                       &features[column->place].categories);
+        } else if (c != table->target && fill) {
+            fill_missing(r, column->place, like ? &like->feature[column->place] : NULL, &features[column->place]);
+        }
+        if (status != BW_OK) {
+            return status;
+        }
+    }
+    return BW_OK;
+}
+
+typedef struct widening {
+    const csv_reading *r;
+    const int *column; /* [feature]: of a category; -1: a number */
+    const bwi_facts *facts;
+    float *to; /* zero */
+    int64_t width;
+    atomic_llong next;
+} widening;
+
+static void widen_span(const widening *w, const csv_span *part)
+{
+    int features = w->facts->features;
+    const float *from = w->r->x + part->first * w->r->table.width;
+    float *to = w->to + part->first * w->width;
+    for (int64_t row = 0; row < part->result.rows; row++) {
+        for (int i = 0; i < features; i++, from++) {
+            int column = w->column[i];
+            if (column < 0) {
+                *to++ = *from;
+                continue;
+            }
+            int place = *from >= 0 ? part->result.words[column].places[(int)*from] : -1;
+            if (place >= 0) {
+                to[place] = 1;
+            }
+            to += w->facts->feature[i].categories;
+        }
+    }
+}
+
+static void widen_spans(void *user, int worker)
+{
+    widening *w = user;
+    (void)worker;
+    for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < w->r->span_count;) {
+        widen_span(w, &w->r->spans[i]);
+    }
+}
+
+/* A column of a category becomes as many as it has. */
+static bw_status widen(csv_reading *r, const bwi_facts *facts, int64_t *width)
+{
+    char what[512];
+    bwi_backing wide = {.bytes = 0};
+    bool same = true;
+    *width = 0;
+    for (int i = 0; i < facts->features; i++) {
+        *width += facts->feature[i].categories > 0 ? facts->feature[i].categories : 1;
+        same = same && facts->feature[i].categories == 0;
+    }
+    if (same) {
+        return BW_OK;
+    }
+    int *column = bwi_allocate(r->ctx, (size_t)facts->features, sizeof *column);
+    if (!column) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    for (int c = 0; c < r->table.count; c++) {
+        if (r->table.columns[c].place >= 0) {
+            column[r->table.columns[c].place] = r->table.columns[c].kind == CSV_CATEGORY ? c : -1;
+        }
+    }
+    snprintf(what, sizeof what, "%.400s: the inputs with their categories", r->paths[0]);
+    const bw_status status =
+        bwi_backing_grow(r->ctx, &wide, 0, bwi_size_multiply((size_t)r->rows, (size_t)*width * sizeof(float)), what);
+    if (status == BW_OK) {
+        widening w = {.r = r, .column = column, .facts = facts, .to = wide.memory, .width = *width};
+        bwi_pool_run(r->ctx, (int)(r->span_count < r->ctx->workers ? r->span_count : r->ctx->workers), widen_spans, &w);
+        bwi_backing_free(r->ctx, &r->x_spool);
+        r->x_spool = wide;
+        r->x = wide.memory;
+    }
+    bwi_release(r->ctx, column);
+    return status;
+}
+
+/* Numbers of classes, as the blocks met them, become their places. */
+static void place_targets(csv_reading *r)
+{
+    const csv_table *table = &r->table;
+    for (int64_t i = 0; table->columns[table->target].kind == CSV_CATEGORY && i < r->span_count; i++) {
+        const csv_span *part = &r->spans[i];
+        for (int64_t row = part->first; row < part->first + part->result.rows; row++) {
+            r->y[row] = part->result.words[table->target].places[(int)r->y[row]];
+        }
+    }
+}
+
+/* Whole numbers as int32, others as float32, in memory of its own. */
+static bw_status add_target(csv_reading *r, bw_dataset *root)
+{
+    bool whole = true;
+    place_targets(r);
+    for (int64_t i = 0; i < r->rows && whole; i++) {
+        whole = r->y[i] >= INT32_MIN && r->y[i] <= INT32_MAX && r->y[i] == (double)(int32_t)r->y[i];
+    }
+    bwi_backing backing = {.bytes = 0};
+    bw_status status = bwi_backing_grow(r->ctx, &backing, 0, bwi_size_multiply((size_t)r->rows, sizeof(int32_t)), r->paths[0]);
+    if (status != BW_OK) {
+        return status;
+    }
+    void *memory = backing.memory;
+    for (int64_t i = 0; i < r->rows; i++) {
+        if (whole) {
+            ((int32_t *)memory)[i] = (int32_t)r->y[i];
+        } else {
+            ((float *)memory)[i] = (float)r->y[i];
+        }
+    }
+    bw_array y = {.data = memory, .dtype = whole ? BW_I32 : BW_F32, .ndim = 1, .shape = {r->rows}};
+    status = bwi_dataset_add(root, BWI_ROLE_TARGET, "", &y, r->paths[0]);
+    if (status == BW_OK) {
+        root->columns[root->column_count - 1].backing = backing;
+    } else {
+        bwi_backing_free(r->ctx, &backing);
+    }
+    return status;
+}
+
+static bw_status fill_root(csv_reading *r, bw_dataset *root)
+{
+    int64_t width;
+    bw_status status = csv_columns_settle(r, &root->facts);
+    if (status == BW_OK) {
+        status = widen(r, &root->facts, &width);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    bw_array x = {.data = r->x, .dtype = BW_F32, .ndim = 2, .shape = {r->rows, width}};
+    status = bwi_dataset_add(root, BWI_ROLE_INPUT, "", &x, r->paths[0]);
+    if (status == BW_OK) {
+        root->columns[0].backing = r->x_spool;
+        r->x_spool = (bwi_backing){.bytes = 0};
+        if (r->table.target >= 0) {
+            status = add_target(r, root);
+        }
+    }
+    if (status == BW_OK) {
+        status = bwi_dataset_settle(root, "");
+    }
+    return status == BW_OK ? csv_places_add(r, root->own) : status;
+}
+
+bw_status csv_finish(csv_reading *r, bw_dataset **root)
+{
+    bw_status bad = check_bad(r);
+    if (bad != BW_OK) {
+        return bad;
+    }
+    bw_dataset *made = bwi_dataset_root(r->ctx, &csv, 2, sizeof(csv_places));
+    if (!made) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    bw_status status = fill_root(r, made);
+    if (status == BW_OK) {
+        *root = made;
+    } else {
+        bw_dataset_free(made);
+    }
+    return status;
+}

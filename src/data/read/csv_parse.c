@@ -1,0 +1,324 @@
+/*
+ * A block of records into rows. The inner loop meets a number and a comma: everything else (blanks, quotes, categories, missing
+ * values, mistakes) takes the other way. A record that is left out, because it is bad and that is allowed or because a value
+ * is missing, is written over by the next.
+ */
+#include "data/read/csv_scan.h"
+
+#include "data/read/csv.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct parsing {
+    const csv_table *table;
+    const char *begin, *at, *end;
+    csv_scan scan; /* stands at `at` between records */
+    int64_t line;
+    float *x;
+    double *y;
+    csv_result *result;
+    bool lacking; /* the record has a missing value that makes it be left out */
+    bool folded;  /* the record may have more than one line: in a field with quotes there is a comma or newline */
+} parsing;
+
+/* A worker's failing allocation writes the context's message: one at a time. */
+static void lock(const csv_table *table)
+{
+    pthread_mutex_lock(table->lock);
+}
+
+static void unlock(const csv_table *table)
+{
+    pthread_mutex_unlock(table->lock);
+}
+
+static bool mistake(parsing *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Notes it among the first ones; false. */
+static bool mistake(parsing *p, const char *format, ...)
+{
+    csv_result *result = p->result;
+    if (result->bad < CSV_LISTED) {
+        csv_mistake *one = &result->mistakes[result->bad];
+        va_list arguments;
+        one->line = p->line;
+        one->status = BW_INVALID_ARGUMENT;
+        va_start(arguments, format);
+        bwi_format(one->text, sizeof one->text, format, arguments);
+        va_end(arguments);
+    }
+    result->bad++;
+    return false;
+}
+
+static const char *column_text(const csv_table *table, int column, char buffer[80])
+{
+    char quoted[BWI_QUOTE_SIZE];
+    const char *name = table->columns[column].name;
+    if (name[0]) {
+        snprintf(buffer, 80, "column %.64s", bwi_quote(quoted, name, strlen(name)));
+    } else {
+        snprintf(buffer, 80, "column %d", column);
+    }
+    return buffer;
+}
+
+/* ---- One field ---- */
+
+static bool put_missing(parsing *p, int column, double *value)
+{
+    char where[80];
+    bw_missing rule = p->table->options->missing;
+    p->result->missing_values++;
+    *value = (double)NAN;
+    if (rule == BW_MISSING_SKIP) {
+        p->lacking = true;
+        return true;
+    }
+    if (rule == BW_MISSING_ERROR) {
+        return mistake(p, "%s: a value is missing; what shall stand for it: mean, zero, or skip such records?",
+                       column_text(p->table, column, where));
+    }
+    if (column == p->table->target) {
+        return mistake(p, "%s: the target is missing", column_text(p->table, column, where));
+    }
+    return true;
+}
+
+/* A text that is new to the block, or not plain in the file. */
+static int add_category(parsing *p, int column, const csv_field *field)
+{
+    char small[256], *text = small;
+    lock(p->table);
+    if (field->size >= sizeof small) {
+        text = bwi_allocate(p->table->ctx, field->size + 1, 1);
+    }
+    int number = -1;
+    if (text) {
+        number = csv_words_add(p->table->ctx, &p->result->words[column], text, csv_field_text(field, text));
+    }
+    if (text != small) {
+        bwi_release(p->table->ctx, text);
+    }
+    unlock(p->table);
+    if (number < 0) {
+        p->result->status = BW_RESOURCE_EXHAUSTED;
+    }
+    return number;
+}
+
+static bool put_category(parsing *p, int column, const csv_field *field, const csv_key *key, double *value)
+{
+    int number = csv_words_find(&p->result->words[column], field->at, key);
+    if (field->doubled || number < 0) {
+        number = add_category(p, column, field);
+    }
+    *value = number;
+    return number >= 0;
+}
+
+/* Whether a text may be one that stands for a missing value. No branch on a letter, and 'no' excepted: both would cost every other
+ * field of a column of answers. */
+static bool may_be_missing(const csv_key *key)
+{
+    uint64_t first = key->word[0] & 255;
+    bool begins = (first == 0) | (first == 'N') | (first == 'n') | (first == '?');
+    return (key->size <= 4) & begins & (key->word[0] != ('n' | 'o' << 8));
+}
+
+static bool put_field(parsing *p, int column, const csv_field *field, double *value)
+{
+    char quoted[BWI_QUOTE_SIZE], where[80];
+    csv_key key = csv_key_of(field->at, field->size, (size_t)(p->end - field->at));
+    if (may_be_missing(&key) && csv_field_missing(field)) {
+        return put_missing(p, column, value);
+    }
+    if (p->table->columns[column].kind == CSV_CATEGORY) {
+        return put_category(p, column, field, &key, value);
+    }
+    if (csv_field_number(field, value)) {
+        return true;
+    }
+    return mistake(p, "%s: %s is no number", column_text(p->table, column, where), bwi_quote(quoted, field->at, field->size));
+}
+
+/* ---- One record ---- */
+
+static int64_t count_fields(const parsing *p, const char *at)
+{
+    csv_field field;
+    int64_t count = 0;
+    for (bool last = false; !last; count++) {
+        if (!csv_field_next(&at, p->end, &field, &last)) {
+            return -1;
+        }
+    }
+    return count;
+}
+
+static bool wrong_fields(parsing *p, const char *record)
+{
+    int64_t count = count_fields(p, record);
+    if (count < 0) {
+        return mistake(p, "a quote is not closed, or text follows it");
+    }
+    return mistake(p, "%lld fields, expected %d", (long long)count, p->table->count);
+}
+
+/* As csv_field_next. `mark` is the next comma or newline: the end of the field, unless there are quotes around it. */
+static bool next_field(parsing *p, csv_scan *scan, const char **at, const char *mark, csv_field *field, bool *last)
+{
+    if ((unsigned char)**at <= ' ' || **at == '"') {
+        bool good = csv_field_next(at, scan->end, field, last);
+        if (good && *at - !*last != mark) {
+            csv_scan_go(scan, *at + *last);
+            p->folded = true;
+        }
+        return good;
+    }
+    const char *end = mark;
+    while (end > *at && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r')) {
+        end--;
+    }
+    *field = (csv_field){.at = *at, .size = (size_t)(end - *at)};
+    *last = *mark == '\n';
+    *at = mark + !*last;
+    return true;
+}
+
+/* What is no short number: the field at *at. False if the record is bad. */
+static bool parse_field(parsing *p, csv_scan *scan, const char **at, const char *mark, int column, double *value)
+{
+    csv_kind kind = p->table->columns[column].kind;
+    csv_field field;
+    bool last;
+    if (kind == CSV_NUMBER) {
+        const char *next = bwi_number_scan(*at, p->end, value);
+        if (next == mark || (next && next + 1 == mark && *next == '\r' && *mark == '\n')) {
+            *at = mark + 1;
+            return true;
+        }
+    }
+    if (!next_field(p, scan, at, mark, &field, &last)) {
+        return wrong_fields(p, p->at);
+    }
+    *at += last;
+    return kind == CSV_IGNORED || put_field(p, column, &field, value);
+}
+
+/* False if the record is bad. */
+static bool parse_record(parsing *p)
+{
+    const csv_table *table = p->table;
+    const char *at = p->at;
+    csv_scan scan = p->scan;
+    p->lacking = p->folded = false;
+    for (int c = 0; c < table->count; c++) {
+        const csv_column *column = &table->columns[c];
+        const char *mark = csv_scan_next(&scan);
+        double value;
+        at += *at == ' ';
+        if (column->kind == CSV_NUMBER && at - p->begin > 8 && csv_scan_number(at, mark - (mark[-1] == '\r'), &value)) {
+            at = mark + 1;
+        } else {
+            csv_scan other = scan; /* copies, so that these stay in registers */
+            const char *next = at;
+            double slow = 0;
+            if (!parse_field(p, &other, &next, mark, c, &slow)) {
+                return false;
+            }
+            scan = other;
+            at = next;
+            value = slow;
+        }
+        if (column->place >= 0) {
+            p->x[column->place] = (float)value;
+        } else if (column->kind != CSV_IGNORED) {
+            *p->y = value;
+        }
+        if ((at[-1] == '\n') != (c + 1 == table->count)) {
+            return wrong_fields(p, p->at);
+        }
+    }
+    p->at = at;
+    p->scan = scan;
+    return true;
+}
+
+/* ---- The block ---- */
+
+/* Notes that row `row` stands on the present line, if that does not follow from the notes before. */
+static void note_line(parsing *p)
+{
+    csv_result *result = p->result;
+    const csv_shift *before = result->shift_count ? &result->shifts[result->shift_count - 1] : NULL;
+    if (before && before->line + (result->rows - before->row) == p->line) {
+        return;
+    }
+    if (result->shift_count == result->shift_capacity) {
+        int capacity = result->shift_capacity ? result->shift_capacity * 2 : 4;
+        lock(p->table);
+        csv_shift *larger = bwi_grow(p->table->ctx, result->shifts, (size_t)result->shift_count, (size_t)capacity, sizeof *larger);
+        unlock(p->table);
+        if (!larger) {
+            result->status = BW_RESOURCE_EXHAUSTED;
+            return;
+        }
+        result->shifts = larger;
+        result->shift_capacity = capacity;
+    }
+    result->shifts[result->shift_count++] = (csv_shift){.row = result->rows, .line = p->line};
+}
+
+static int64_t lines_in(const char *at, const char *end)
+{
+    int64_t count = 0;
+    for (; (at = memchr(at, '\n', (size_t)(end - at))) && at < end; at++) {
+        count++;
+    }
+    return count;
+}
+
+void csv_block_parse(const csv_table *table, const csv_block *block, int64_t line, float *x, double *y, csv_result *result)
+{
+    parsing p = {
+        .table = table, .begin = block->at, .at = block->at, .end = block->end, .line = line, .x = x, .y = y, .result = result};
+    bool allowed = table->options->bad_records > 0;
+    p.scan.end = p.end;
+    csv_scan_go(&p.scan, p.at);
+    while (p.at < p.end && result->status == BW_OK) {
+        const char *record = p.at;
+        if (*record == '\n' || (*record == '\r' && record[1] == '\n')) {
+            p.at = csv_scan_next(&p.scan) + 1;
+            p.line++;
+            continue;
+        }
+        bool good = parse_record(&p);
+        if (!good && !allowed && result->status == BW_OK) {
+            result->status = BW_INVALID_ARGUMENT;
+        }
+        if (!good) {
+            p.at = csv_record_end(record, p.end);
+            csv_scan_go(&p.scan, p.at);
+        }
+        result->missing_rows += good && p.lacking;
+        if (good && !p.lacking) {
+            note_line(&p);
+            result->rows++;
+            p.x += table->width;
+            p.y++;
+        }
+        p.line += good && !p.folded ? 1 : lines_in(record, p.at);
+    }
+}
+
+void csv_result_free(bw_context *ctx, const csv_table *table, csv_result *result)
+{
+    bwi_release(ctx, result->shifts);
+    for (int i = 0; result->words && i < table->count; i++) {
+        csv_words_free(ctx, &result->words[i]);
+    }
+    bwi_release(ctx, result->words);
+}

@@ -1,0 +1,265 @@
+/*
+ * Standard input as a stream of CSV records: the first region, of 1 MiB, tells what the columns are; then rows are parsed region by
+ * region, as samples are asked for. What has come stays in its backing, in the order of the records; so resuming, lines in messages
+ * and all epochs after the first are those of a file.
+ *
+ * What must be known of all records before the first sample makes it be read to its end instead, and that is said: categories, which
+ * are numbered in order; the means of columns; the share of bad records. A target of whole numbers in the first region is one of
+ * whole numbers in all.
+ */
+#include "data/read/csv.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define MESSAGE 512
+
+typedef struct flow {
+    csv_reading *r;
+    csv_places places;
+    const char *path;
+    bool whole; /* targets are whole numbers */
+    int64_t lacking;
+    bw_status status; /* of a mistake: it is told again */
+    char message[MESSAGE];
+} flow;
+
+/* ---- Whether ---- */
+
+static bool is_whole(double value)
+{
+    return value >= INT32_MIN && value <= INT32_MAX && value == (double)(int32_t)value;
+}
+
+/* What needs all records; NULL: nothing. */
+static const char *needs_all(const csv_reading *r, char text[MESSAGE])
+{
+    char quoted[BWI_QUOTE_SIZE];
+    for (int i = 0; i < r->table.count; i++) {
+        const char *name = r->table.columns[i].name;
+        if (r->table.columns[i].kind != CSV_CATEGORY) {
+            continue;
+        }
+        snprintf(text, MESSAGE, "column %d (%s) holds texts, and categories are numbered in the order of all of them", i,
+                 bwi_quote(quoted, name, strlen(name)));
+        return text;
+    }
+    if (r->options.missing == BW_MISSING_MEAN) {
+        return "missing values become the mean of all records";
+    }
+    if (r->options.bad_records > 0) {
+        return "the share of bad records is that of all of them";
+    }
+    return NULL;
+}
+
+/* ---- Rows ---- */
+
+static bw_status add_targets(bw_dataset *root, const csv_reading *r)
+{
+    flow *own = root->own;
+    bwi_column *column = &root->columns[1];
+    bw_status status = bwi_backing_grow(r->ctx, &column->backing, (size_t)root->numbers * sizeof(int32_t),
+                                        bwi_size_multiply((size_t)r->capacity, sizeof(int32_t)), own->path);
+    if (status != BW_OK) {
+        return status;
+    }
+    column->data = column->backing.memory;
+    for (int64_t row = root->numbers; row < r->rows; row++) {
+        if (own->whole && !is_whole(r->y[row])) {
+            char place[128] = "";
+            csv_places_tell(&own->places, row, place, sizeof place);
+            return bwi_fail(
+                r->ctx, BW_INVALID_ARGUMENT,
+                "%s: the target %g is no whole number; all in the first MiB of the stream are: write one of them as 1.5, or "
+                "read a file",
+                place, r->y[row]);
+        }
+        if (own->whole) {
+            ((int32_t *)column->backing.memory)[row] = (int32_t)r->y[row];
+        } else {
+            ((float *)column->backing.memory)[row] = (float)r->y[row];
+        }
+    }
+    return BW_OK;
+}
+
+static void fill_zeros(const csv_reading *r, int64_t first)
+{
+    int64_t width = r->table.width;
+    for (int64_t i = first * width; i < r->rows * width; i++) {
+        r->x[i] = isnan(r->x[i]) ? 0 : r->x[i];
+    }
+}
+
+/* The inputs' memory is the reader's while it reads. */
+static void give_inputs(bw_dataset *root, csv_reading *r)
+{
+    root->columns[0].backing = r->x_spool;
+    root->columns[0].data = r->x_spool.memory;
+    r->x_spool = (bwi_backing){.bytes = 0};
+}
+
+/* Makes the rows that were parsed samples. */
+static bw_status take_rows(bw_dataset *root)
+{
+    flow *own = root->own;
+    csv_reading *r = own->r;
+    for (int64_t i = 0; i < r->span_count; i++) {
+        own->lacking += r->spans[i].result.missing_rows;
+    }
+    if (r->options.missing == BW_MISSING_ZERO) {
+        fill_zeros(r, root->numbers);
+    }
+    bw_status status = csv_places_add(r, &own->places);
+    csv_spans_drop(r, 0);
+    if (status == BW_OK && r->table.target >= 0) {
+        status = add_targets(root, r);
+    }
+    root->numbers = status == BW_OK ? r->rows : root->numbers;
+    return status;
+}
+
+static bw_status add_region(bw_dataset *root)
+{
+    flow *own = root->own;
+    own->r->x_spool = root->columns[0].backing;
+    root->columns[0].backing = (bwi_backing){.bytes = 0};
+    bw_status status = csv_read_region(own->r, 0);
+    give_inputs(root, own->r);
+    if (status != BW_OK) {
+        csv_spans_drop(own->r, 0);
+    }
+    return status == BW_OK ? take_rows(root) : status;
+}
+
+static bw_status end(bw_dataset *root)
+{
+    flow *own = root->own;
+    csv_text_close(&own->r->text);
+    if (own->lacking > 0) {
+        bwi_log(root->owned.ctx, BW_LOG_INFO, "%s: %lld of %lld records have missing values and are left out", own->path,
+                (long long)own->lacking, (long long)(own->lacking + root->numbers));
+    }
+    if (root->numbers == 0) {
+        return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "%s: holds no samples", own->path);
+    }
+    root->live = false;
+    root->count = root->numbers;
+    return BW_OK;
+}
+
+static bool ended(const flow *own)
+{
+    return own->r->text.finished && own->r->text.at == own->r->text.end;
+}
+
+static bw_status pull(bw_dataset *root, int64_t upto)
+{
+    bw_context *ctx = root->owned.ctx;
+    flow *own = root->own;
+    bw_status status = BW_OK;
+    if (own->status != BW_OK) {
+        return bwi_fail(ctx, own->status, "%s", own->message);
+    }
+    while (status == BW_OK && root->numbers < upto && !ended(own)) {
+        status = add_region(root);
+    }
+    for (int f = 0; f < root->column_count; f++) {
+        root->columns[f].samples = root->numbers;
+    }
+    if (status == BW_OK) {
+        return ended(own) ? end(root) : BW_OK;
+    }
+    if (status != BW_CANCELLED) {
+        own->status = status;
+        snprintf(own->message, sizeof own->message, "%s", bw_message(ctx));
+    }
+    return status;
+}
+
+static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+{
+    const flow *own = dataset->own;
+    csv_places_tell(&own->places, number, text, room);
+}
+
+static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
+{
+    return bwi_kind_arrays.gather(dataset, demand);
+}
+
+static void close_flow(bw_dataset *dataset)
+{
+    flow *own = dataset->own;
+    csv_places_free(dataset->owned.ctx, &own->places);
+    if (own->r) {
+        csv_reading_free(own->r);
+    }
+}
+
+static const bwi_dataset_kind source = {
+    .kind = "csv", .gather = gather, .place = tell_place, .close = close_flow, .pull = pull, .streams = true};
+
+/* ---- The root ---- */
+
+static bw_status fill_root(bw_dataset *root)
+{
+    flow *own = root->own;
+    csv_reading *r = own->r;
+    bwi_field x = {.role = BWI_ROLE_INPUT, .dtype = BW_F32, .ndim = 1, .shape = {r->table.width}};
+    bw_status status = csv_read_region(r, 0);
+    own->whole = true;
+    for (int64_t i = 0; i < r->rows && r->table.target >= 0; i++) {
+        own->whole = own->whole && is_whole(r->y[i]);
+    }
+    bwi_field y = {.role = BWI_ROLE_TARGET, .dtype = own->whole ? BW_I32 : BW_F32};
+    if (status == BW_OK) {
+        status = csv_columns_settle(r, &root->facts);
+    }
+    if (status == BW_OK) {
+        status = bwi_dataset_declare(root, &x, own->path);
+    }
+    if (status == BW_OK && r->table.target >= 0) {
+        status = bwi_dataset_declare(root, &y, own->path);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    give_inputs(root, r);
+    return take_rows(root);
+}
+
+bw_status csv_stream_make(csv_reading *r, bw_dataset **root)
+{
+    static const char *const name[] = {"standard input"};
+    char text[MESSAGE];
+    if (r->text.finished || r->options.like) {
+        return BW_OK; /* all of it has come; or categories and means are those of other data, and it is not for training */
+    }
+    const char *reason = needs_all(r, text);
+    if (reason) {
+        bwi_log(r->ctx, BW_LOG_INFO, "%s: is read to its end first: %s", name[0], reason);
+        return BW_OK;
+    }
+    bw_dataset *made = bwi_dataset_root(r->ctx, &source, 2, sizeof(flow));
+    if (!made) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    r->paths = name;
+    r->options.target = r->options.categorical = r->options.ignore = r->options.input = NULL; /* the caller's; the table is made */
+    *(flow *)made->own = (flow){.r = r, .path = name[0]};
+    made->live = true;
+    made->count = BWI_LIVE;
+    bw_status status = fill_root(made);
+    if (status == BW_OK) {
+        for (int f = 0; f < made->column_count; f++) {
+            made->columns[f].samples = made->numbers;
+        }
+        *root = made;
+        return BW_OK;
+    }
+    ((flow *)made->own)->r = NULL; /* it stays the caller's */
+    bw_dataset_free(made);
+    return status;
+}

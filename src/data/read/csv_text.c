@@ -1,0 +1,336 @@
+/* Where CSV text comes from: regions that end with a whole record, blocks of them, and fields. */
+#include "data/read/csv_scan.h"
+
+#include "data/read/csv.h"
+
+#include <string.h>
+
+#define REGION ((size_t)8 << 20)
+#define INPUT_REGION ((size_t)1 << 20)    /* of standard input: all of one is waited for, so that nothing depends on the time */
+#define LONGEST_RECORD ((size_t)16 << 20) /* of text that does not stand in memory */
+
+/* ---- Records ---- */
+
+const char *csv_record_end(const char *at, const char *end)
+{
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    const char *quote = newline ? memchr(at, '"', (size_t)(newline - at)) : NULL;
+    if (!quote) {
+        return newline ? newline + 1 : end;
+    }
+    csv_field field;
+    for (bool last = false; !last;) {
+        if (csv_field_next(&at, end, &field, &last)) {
+            continue;
+        }
+        if (!field.at) {
+            return end;
+        }
+        newline = memchr(at, '\n', (size_t)(end - at));
+        return newline ? newline + 1 : end;
+    }
+    return at + 1;
+}
+
+/* Behind the last record that ends in the text; `at` if none does. A newline stands at `end`. */
+static const char *last_record_end(const char *at, const char *end)
+{
+    const char *newline = memrchr(at, '\n', (size_t)(end - at));
+    if (!newline || !memchr(at, '"', (size_t)(end - at))) {
+        return newline ? newline + 1 : at;
+    }
+    for (;;) {
+        const char *next = csv_record_end(at, end + 1);
+        if (next > end) {
+            return at;
+        }
+        at = next;
+    }
+}
+
+bw_status csv_blocks_cut(bw_context *ctx, const char *at, const char *end, size_t size, bool quotes, csv_block **blocks,
+                         int64_t *count)
+{
+    size_t most = (size_t)(end - at) / size + 1;
+    *count = 0;
+    *blocks = bwi_allocate(ctx, most, sizeof **blocks);
+    if (!*blocks) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    while (at < end) {
+        const char *cut = at;
+        if ((size_t)(end - at) <= size || (size_t)*count + 1 == most) {
+            cut = end;
+        } else if (!quotes) {
+            const char *newline = memchr(at + size, '\n', (size_t)(end - at) - size);
+            cut = newline ? newline + 1 : end;
+        } else {
+            while (cut < end && (size_t)(cut - at) < size) {
+                cut = csv_record_end(cut, end);
+            }
+        }
+        (*blocks)[(*count)++] = (csv_block){.at = at, .end = cut};
+        at = cut;
+    }
+    return BW_OK;
+}
+
+/* Two bytes stand before the text. */
+static void count_stride(csv_block *block, const char *text)
+{
+    for (uint64_t found = csv_scan_either(text, '\n', '"'); found; found &= found - 1) {
+        const char *end = text + __builtin_ctzll(found);
+        if (*end == '"') {
+            block->quotes++;
+            continue;
+        }
+        block->lines++;
+        block->records += end[-1] != '\n' && !(end[-1] == '\r' && end[-2] == '\n');
+    }
+}
+
+/* Blank lines are no records. */
+void csv_block_count(csv_block *block)
+{
+    char piece[CSV_STRIDE + 2] = "\n\n"; /* as if a line had ended before */
+    const char *at = block->at;
+    size_t size = block->end - at < CSV_STRIDE ? (size_t)(block->end - at) : CSV_STRIDE;
+    memcpy(piece + 2, at, size);
+    count_stride(block, piece + 2);
+    for (at += size; block->end - at >= CSV_STRIDE; at += CSV_STRIDE) {
+        count_stride(block, at);
+    }
+    size = (size_t)(block->end - at);
+    if (size == 0) {
+        return;
+    }
+    memset(piece, 0, sizeof piece);
+    memcpy(piece, at - 2, size + 2);
+    count_stride(block, piece + 2);
+}
+
+/* ---- Regions ---- */
+
+bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path)
+{
+    *text = (csv_text){.ctx = ctx, .path = path, .line = 1};
+    if (strcmp(path, "-") == 0) {
+        text->path = "standard input";
+        return bwi_input_open(ctx, &text->input);
+    }
+    bw_status status = bwi_file_map(ctx, &text->file, path);
+    if (status == BW_OK && bwi_gzip_is(&text->file)) {
+        status = bwi_gzip_open(ctx, &text->gzip, &text->file, path);
+    }
+    return status;
+}
+
+void csv_text_close(csv_text *text)
+{
+    bwi_input_close(text->ctx, &text->input);
+    bwi_gzip_close(text->gzip);
+    text->gzip = NULL;
+    bwi_file_unmap(text->ctx, &text->file);
+    bwi_release(text->ctx, text->buffer);
+    bwi_release(text->ctx, text->tail);
+    text->buffer = text->tail = NULL;
+}
+
+static bw_status read_input(csv_text *text, char *to, size_t size, size_t *got)
+{
+    bw_status status = BW_OK;
+    size_t more = 1;
+    for (*got = 0; status == BW_OK && *got < size && more > 0; *got += more) {
+        status = bwi_input_read(text->ctx, &text->input, to + *got, size - *got, &more);
+    }
+    return status;
+}
+
+/* The last line of a file may lack its newline: it is copied, so that every region ends with one. */
+static bw_status next_mapped(csv_text *text)
+{
+    const char *data = (const char *)text->file.data + text->taken, *end = (const char *)text->file.data + text->file.size;
+    if (data == end) {
+        text->finished = true;
+        return BW_OK;
+    }
+    const char *newline = text->taken == 0 ? memrchr(data, '\n', (size_t)(end - data)) : NULL;
+    if (newline) {
+        text->at = data;
+        text->end = newline + 1;
+        text->taken = (size_t)(text->end - data);
+        text->finished = text->end == end;
+        return BW_OK;
+    }
+    size_t size = (size_t)(end - data);
+    text->tail = bwi_allocate(text->ctx, size + 1, 1);
+    if (!text->tail) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    memcpy(text->tail, data, size);
+    text->tail[size] = '\n';
+    text->at = text->tail;
+    text->end = text->tail + size + 1;
+    text->taken = text->file.size;
+    text->finished = true;
+    return BW_OK;
+}
+
+static bw_status grow_buffer(csv_text *text)
+{
+    size_t capacity = text->capacity ? text->capacity * 2 : text->gzip ? REGION : INPUT_REGION;
+    char size[32];
+    if (capacity > LONGEST_RECORD) {
+        return bwi_fail(text->ctx, BW_DATA_LOSS, "%s: line %lld: a record of more than %s", text->path, (long long)text->line,
+                        bwi_format_bytes(size, LONGEST_RECORD));
+    }
+    char *larger = bwi_grow(text->ctx, text->buffer, text->kept, capacity + 2, 1); /* room for newlines */
+    if (!larger) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    text->buffer = larger;
+    text->capacity = capacity;
+    return BW_OK;
+}
+
+static bw_status next_streamed(csv_text *text)
+{
+    bool ended = false;
+    size_t filled = text->buffer ? (size_t)(text->end - text->buffer) : 0; /* behind it stands what is kept */
+    if (text->kept) {
+        memmove(text->buffer, text->buffer + filled, text->kept);
+    }
+    for (;;) {
+        size_t got = 0;
+        bw_status status = text->kept == text->capacity ? grow_buffer(text) : BW_OK;
+        size_t room = text->capacity - text->kept;
+        if (status == BW_OK && text->gzip) {
+            status = bwi_gzip_read(text->gzip, text->buffer + text->kept, room, &got);
+        } else if (status == BW_OK) {
+            status = read_input(text, text->buffer + text->kept, room, &got);
+        }
+        if (status != BW_OK) { /* what has come stays, should it be asked again */
+            text->kept += got;
+            text->at = text->end = text->buffer;
+            return status;
+        }
+        ended = got < room;
+        filled = text->kept + got;
+        if (ended && filled > 0 && text->buffer[filled - 1] != '\n') {
+            text->buffer[filled++] = '\n';
+        }
+        text->buffer[filled] = '\n';
+        text->at = text->buffer;
+        text->end = ended ? text->buffer + filled : last_record_end(text->buffer, text->buffer + filled);
+        text->kept = filled - (size_t)(text->end - text->at);
+        if (ended || text->end > text->at) {
+            break;
+        }
+        text->kept = filled;
+    }
+    text->finished = ended;
+    return BW_OK;
+}
+
+bw_status csv_text_next(csv_text *text)
+{
+    if (text->finished) {
+        text->at = text->end;
+        return BW_OK;
+    }
+    if (text->gzip || text->input.pipe.open) {
+        return next_streamed(text);
+    }
+    text->at = text->end = NULL;
+    return next_mapped(text);
+}
+
+/* ---- Fields ---- */
+
+static bool blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static bool quoted_field(const char **at, const char *end, csv_field *field, bool *last)
+{
+    const char *begin = *at + 1, *c = begin;
+    for (;; c++) {
+        c = memchr(c, '"', (size_t)(end - c));
+        if (!c) {
+            return false;
+        }
+        if (c + 1 < end && c[1] == '"') {
+            field->doubled = true;
+            c++;
+            continue;
+        }
+        break;
+    }
+    field->at = begin;
+    field->size = (size_t)(c - begin);
+    field->quoted = true;
+    for (c++; blank(*c) || (*c == '\r' && c[1] == '\n'); c++)
+        ;
+    *last = *c == '\n';
+    *at = *last ? c : c + 1;
+    return *c == ',' || *c == '\n';
+}
+
+bool csv_field_next(const char **at, const char *end, csv_field *field, bool *last)
+{
+    *field = (csv_field){.size = 0};
+    while (blank(**at)) {
+        (*at)++;
+    }
+    if (**at == '"') {
+        return quoted_field(at, end, field, last);
+    }
+    const char *begin = *at, *c = begin;
+    while (*c != ',' && *c != '\n') {
+        c++;
+    }
+    *last = *c == '\n';
+    *at = *last ? c : c + 1;
+    while (c > begin && (blank(c[-1]) || c[-1] == '\r')) {
+        c--;
+    }
+    field->at = begin;
+    field->size = (size_t)(c - begin);
+    return true;
+}
+
+bool csv_field_missing(const csv_field *field)
+{
+    static const char *const words[] = {"NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "?"};
+    if (field->quoted || field->size > 4) {
+        return false;
+    }
+    if (field->size > 0 && field->at[0] != 'N' && field->at[0] != 'n' && field->at[0] != '?') {
+        return false;
+    }
+    for (size_t i = 0; field->size > 0 && i < BWI_COUNT(words); i++) {
+        if (strncmp(field->at, words[i], field->size) == 0 && words[i][field->size] == 0) {
+            return true;
+        }
+    }
+    return field->size == 0;
+}
+
+bool csv_field_number(const csv_field *field, double *value)
+{
+    return field->size > 0 && bwi_number_scan(field->at, field->at + field->size, value) == field->at + field->size;
+}
+
+size_t csv_field_text(const csv_field *field, char *to)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < field->size; i++) {
+        to[size++] = field->at[i] ? field->at[i] : '?';
+        if (field->doubled && field->at[i] == '"') {
+            i++;
+        }
+    }
+    to[size] = 0;
+    return size;
+}

@@ -1,0 +1,75 @@
+/*
+ * What kinds of images share: the size that is asked for, and what a thread needs while it decodes: buffers that are handed from
+ * sample to sample, so that nothing is allocated once they fit.
+ */
+#include "data/internal.h"
+#include "format/format.h"
+
+/* Height, width and channels; or height and width of gray images without an axis of channels. */
+static bool take_size(bwi_picture *size, int ndim, const int64_t *shape)
+{
+    int64_t channels = ndim == 3 ? shape[2] : 1;
+    if ((ndim != 2 && ndim != 3) || shape[0] < 1 || shape[1] < 1 || (channels != 1 && channels != 3) || shape[0] > BWI_IMAGE_SIDE ||
+        shape[1] > BWI_IMAGE_SIDE || shape[0] > BWI_IMAGE_PIXELS / shape[1]) {
+        return false;
+    }
+    *size = (bwi_picture){.height = shape[0], .width = shape[1], .channels = (int)channels};
+    return true;
+}
+
+bw_status bwi_picture_asked(bw_context *ctx, const bw_read_options *options, const char *path, bwi_picture *size, bool *asked)
+{
+    int ndim = options->ndim;
+    const int64_t *shape = options->shape;
+    int input = ndim == 0 && options->like ? bwi_dataset_find(options->like, BWI_ROLE_INPUT, 0) : -1;
+    char text[256];
+    if (input >= 0) {
+        const bwi_field *field = bwi_dataset_field(options->like, input);
+        ndim = field->ndim;
+        shape = field->shape;
+    }
+    *asked = ndim != 0;
+    if (ndim == 0 || take_size(size, ndim, shape)) {
+        return BW_OK;
+    }
+    return bwi_fail(ctx, BW_INVALID_ARGUMENT,
+                    "%s: images cannot have the shape %s; expected height, width and 1 (gray) or 3 (RGB) channels", path,
+                    bwi_format_shape(text, ndim > 0 && ndim < BW_MAX_NDIM ? ndim : 0, shape));
+}
+
+void bwi_decode_buffers_open(bwi_decode_buffers *decoders)
+{
+    pthread_mutex_init(&decoders->lock, NULL);
+    decoders->idle = NULL;
+}
+
+void bwi_decode_buffers_close(bw_context *ctx, bwi_decode_buffers *decoders)
+{
+    for (bwi_decode_buffer *decoder = decoders->idle; decoder;) {
+        bwi_decode_buffer *next = decoder->next;
+        bwi_buffer_free(ctx, &decoder->file);
+        bwi_buffer_free(ctx, &decoder->scratch);
+        bwi_release(ctx, decoder);
+        decoder = next;
+    }
+    pthread_mutex_destroy(&decoders->lock);
+}
+
+bwi_decode_buffer *bwi_decode_buffer_take(bw_context *ctx, bwi_decode_buffers *decoders)
+{
+    pthread_mutex_lock(&decoders->lock);
+    bwi_decode_buffer *decoder = decoders->idle;
+    if (decoder) {
+        decoders->idle = decoder->next;
+    }
+    pthread_mutex_unlock(&decoders->lock);
+    return decoder ? decoder : bwi_try_allocate(ctx, 1, sizeof *decoder);
+}
+
+void bwi_decode_buffer_give(bwi_decode_buffers *decoders, bwi_decode_buffer *decoder)
+{
+    pthread_mutex_lock(&decoders->lock);
+    decoder->next = decoders->idle;
+    decoders->idle = decoder;
+    pthread_mutex_unlock(&decoders->lock);
+}

@@ -1,0 +1,133 @@
+/* A generator: a function that gives one sample after the other; the source of a stream. It is called when samples are wanted. */
+#include "data/read/function.h"
+
+#include <string.h>
+
+#define FIRST_SAMPLES 64
+
+typedef struct generator {
+    bw_generator_function next;
+    void *user;
+    int64_t capacity;
+    bw_status status; /* of a failure of the function, which is told again */
+    char error[BWI_GATHER_ERROR];
+} generator;
+
+static size_t column_bytes(const bwi_column *column)
+{
+    return (size_t)column->values * bwi_dtype_size(column->field.dtype);
+}
+
+static bw_status grow(bw_dataset *root)
+{
+    generator *own = root->own;
+    int64_t capacity = own->capacity ? own->capacity * 2 : FIRST_SAMPLES;
+    char what[64];
+    snprintf(what, sizeof what, "generator, after %lld samples", (long long)root->numbers);
+    for (int f = 0; f < root->column_count; f++) {
+        bwi_column *column = &root->columns[f];
+        size_t bytes = column_bytes(column);
+        bool plain = !column->backing.opened;
+        bw_status status = bwi_backing_grow(root->owned.ctx, &column->backing, bwi_size_multiply((size_t)root->numbers, bytes),
+                                            bwi_size_multiply((size_t)capacity, bytes), what);
+        if (status != BW_OK) {
+            return status;
+        }
+        if (plain && column->backing.opened) {
+            bwi_log(root->owned.ctx, BW_LOG_INFO, "%s: samples go on in a temporary file; bw_take limits a stream without an end",
+                    what);
+        }
+        column->data = column->backing.memory;
+    }
+    own->capacity = capacity;
+    return BW_OK;
+}
+
+static bw_status end(bw_dataset *root)
+{
+    if (root->numbers == 0) {
+        return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "the generator gave no samples");
+    }
+    root->live = false;
+    root->count = root->numbers;
+    return BW_OK;
+}
+
+static bw_status next(bw_dataset *root, bool *ended)
+{
+    generator *own = root->own;
+    void *values[BWI_FIELD_LIMIT];
+    char text[BW_ERROR_TEXT];
+    bw_status status = root->numbers == own->capacity ? grow(root) : BW_OK;
+    if (status != BW_OK) {
+        return status;
+    }
+    for (int f = 0; f < root->column_count; f++) {
+        values[f] = (unsigned char *)root->columns[f].backing.memory + (size_t)root->numbers * column_bytes(&root->columns[f]);
+    }
+    bw_sample sample = bwi_sample(root, 0, 0, root->numbers, text);
+    int result = own->next(own->user, &sample, values);
+    *ended = result == 0;
+    root->numbers += result > 0;
+    return result < 0 ? bwi_sample_failed(root, &sample, "the generator failed", own->error) : BW_OK;
+}
+
+static bw_status pull(bw_dataset *root, int64_t upto)
+{
+    bw_context *ctx = root->owned.ctx;
+    generator *own = root->own;
+    bool ended = false;
+    while (own->status == BW_OK && !ended && root->numbers < upto) {
+        if (bwi_cancelled(ctx)) {
+            return bwi_cancel_report(ctx);
+        }
+        own->status = next(root, &ended);
+    }
+    for (int f = 0; f < root->column_count; f++) {
+        root->columns[f].samples = root->numbers;
+    }
+    if (own->status == BW_CANCELLED) { /* it may be asked again */
+        own->status = BW_OK;
+        return bwi_cancel_report(ctx);
+    }
+    if (own->error[0]) {
+        return bwi_fail(ctx, own->status, "%s", own->error);
+    }
+    if (own->status != BW_OK) { /* no room: there may be later */
+        bw_status status = own->status;
+        own->status = BW_OK;
+        return status;
+    }
+    return ended ? end(root) : BW_OK;
+}
+
+static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
+{
+    return bwi_kind_arrays.gather(dataset, demand);
+}
+
+static const bwi_dataset_kind source = {.kind = "generator", .gather = gather, .pull = pull, .streams = true};
+
+bw_dataset *bw_from_generator(bw_context *ctx, const bw_field *fields, int count, bw_generator_function function, void *user)
+{
+    if (!ctx) {
+        return NULL;
+    }
+    if (!fields || count < 1 || count > BWI_FIELD_LIMIT || !function) {
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT,
+                              "samples from a generator need the function and 1 to %d fields; there are %d", BWI_FIELD_LIMIT,
+                              fields ? count : 0);
+    }
+    bw_dataset *root = bwi_dataset_root(ctx, &source, count, sizeof(generator));
+    if (!root) {
+        return NULL;
+    }
+    *(generator *)root->own = (generator){.next = function, .user = user};
+    root->live = true;
+    root->count = BWI_LIVE;
+    if (bwi_dataset_declare_fields(root, fields, count) == BW_OK) {
+        return root;
+    }
+    bw_dataset_free(root);
+    return bwi_pass_on(ctx);
+}

@@ -1,0 +1,146 @@
+/*
+ * HDF5 files with datasets x, y and optionally w, or x_<input> and so on. Datasets that are stored without gaps are used where
+ * they stand in the mapped file, whatever its size; those in chunks and those of the other byte order are read once, into a
+ * backing, which may be larger than memory.
+ */
+#include "data/internal.h"
+#include "format/format.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct reading {
+    bw_context *ctx;
+    bw_dataset *root;
+    bwi_hdf5 *file;
+    bwi_bytes *bytes;
+    const bw_read_options *options;
+    const char *path;
+} reading;
+
+static bw_status fail_names(reading *r, const char *wanted)
+{
+    char names[400] = "", quoted[BWI_QUOTE_SIZE];
+    size_t used = 0;
+    for (int i = 0; i < bwi_hdf5_count(r->file) && used + BWI_QUOTE_SIZE + 8 < sizeof names; i++) {
+        const char *name = bwi_hdf5_at(r->file, i)->name;
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", bwi_quote(quoted, name, strlen(name)));
+    }
+    return bwi_fail(r->ctx, BW_NOT_FOUND, "%s: no dataset %s; found %s", r->path, wanted, used ? names : "none");
+}
+
+/* Values that cannot be used in place: chunks of their own type, otherwise whole numbers as int64 and others as float32. */
+static bw_status read_values(reading *r, const bwi_hdf5_entry *entry, bwi_column *column, bw_dtype dtype, const char *where)
+{
+    size_t bytes = bwi_size_multiply(bwi_size_multiply((size_t)column->values, (size_t)column->samples), bwi_dtype_size(dtype));
+    bw_status status = bwi_backing_grow(r->ctx, &column->backing, 0, bytes, where);
+    if (status != BW_OK) {
+        return status;
+    }
+    column->data = column->backing.memory;
+    if (entry->chunked) {
+        return bwi_hdf5_read_chunks(r->file, entry, column->backing.memory);
+    }
+    return bwi_hdf5_read(r->file, entry, 0, column->samples, dtype, column->backing.memory);
+}
+
+static bw_status add(reading *r, bwi_role role, const char *name, const bwi_hdf5_entry *entry)
+{
+    char where[1024], quoted[BWI_QUOTE_SIZE];
+    bool whole = entry->dtype != BW_F16 && entry->dtype != BW_F32 && entry->dtype != BW_F64;
+    bw_array view = {.data = r->bytes->data, .dtype = entry->dtype, .ndim = entry->ndim};
+    memcpy(view.shape, entry->shape, sizeof view.shape);
+    snprintf(where, sizeof where, "%.*s: dataset %s", (int)(sizeof where - BWI_QUOTE_SIZE - 16), r->path,
+             bwi_quote(quoted, entry->name, strlen(entry->name)));
+    if (!entry->stored) {
+        return bwi_fail(r->ctx, BW_DATA_LOSS, "%s: %s", where,
+                        entry->refused ? entry->refused : "is not stored as plain numbers, or not all of it is there");
+    }
+    if (strlen(name) >= sizeof((bwi_field *)0)->name || r->root->column_count == BWI_FIELD_LIMIT) {
+        return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: the name is too long, or there are more than %d datasets", where,
+                        BWI_FIELD_LIMIT);
+    }
+    if (entry->place >= 0) {
+        view.data = r->bytes->data + entry->place;
+    } else if (!entry->chunked) {
+        view.dtype = whole ? BW_I64 : BW_F32;
+    }
+    bw_status status = bwi_dataset_add(r->root, role, name, &view, where);
+    if (status != BW_OK || entry->place >= 0) {
+        return status;
+    }
+    return read_values(r, entry, &r->root->columns[r->root->column_count - 1], view.dtype, where);
+}
+
+static bw_status add_asked(reading *r, bwi_role role, const char *asked)
+{
+    char quoted[BWI_QUOTE_SIZE];
+    const bwi_hdf5_entry *entry = bwi_hdf5_find(r->file, asked);
+    return entry ? add(r, role, "", entry) : fail_names(r, bwi_quote(quoted, asked, strlen(asked)));
+}
+
+/* "x" alone, or all of "x_<name>". */
+static bw_status add_role(reading *r, bwi_role role)
+{
+    char letter = "xyw"[role], plain[2] = {letter, 0};
+    const bwi_hdf5_entry *only = bwi_hdf5_find(r->file, plain);
+    bw_status status = only ? add(r, role, "", only) : BW_OK;
+    for (int i = 0; i < bwi_hdf5_count(r->file) && status == BW_OK; i++) {
+        const bwi_hdf5_entry *entry = bwi_hdf5_at(r->file, i);
+        const char *name = entry->name;
+        if (name[0] != letter || name[1] != '_' || !name[2] || strchr(name, '/')) {
+            continue;
+        }
+        if (only) {
+            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: expected either '%c' or named ones such as '%c_name', found both",
+                            r->path, letter, letter);
+        }
+        status = add(r, role, name + 2, entry);
+    }
+    if (status == BW_OK && role == BWI_ROLE_INPUT && r->root->column_count == 0) {
+        return fail_names(r, "'x' or 'x_<name>'");
+    }
+    return status;
+}
+
+static bw_status read_fields(reading *r)
+{
+    const char *const asked[] = {r->options->input, r->options->target, NULL};
+    char where[768];
+    bw_status status = bwi_dataset_map_file(r->root, r->path, &r->bytes);
+    if (status == BW_OK) {
+        status = bwi_hdf5_open(r->ctx, &r->file, r->bytes->data, r->bytes->size, r->path);
+    }
+    for (int role = 0; role < 3 && status == BW_OK; role++) {
+        if (!asked[role]) {
+            status = add_role(r, (bwi_role)role);
+        } else if (asked[role][0]) {
+            status = add_asked(r, (bwi_role)role, asked[role]);
+        }
+    }
+    snprintf(where, sizeof where, "%.*s: ", (int)sizeof where - 3, r->path);
+    return status == BW_OK ? bwi_dataset_settle(r->root, where) : status;
+}
+
+bw_status bwi_hdf5_samples(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
+{
+    reading r = {.ctx = ctx, .options = options, .path = paths[0]};
+    (void)count;
+    *root = NULL;
+    bw_status status = bwi_read_options_check(ctx, r.path, options, BWI_READ_TARGET | BWI_READ_INPUT);
+    if (status != BW_OK) {
+        return status;
+    }
+    r.root = bwi_dataset_root(ctx, &bwi_kind_arrays, BWI_FIELD_LIMIT, 0);
+    if (!r.root) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    status = read_fields(&r);
+    bwi_hdf5_close(r.file);
+    if (status == BW_OK) {
+        *root = r.root;
+    } else {
+        bw_dataset_free(r.root);
+    }
+    return status;
+}

@@ -1,0 +1,382 @@
+/*
+ * A folder of class folders of images: photos/cat/1.jpg, photos/dog/2.png. Names are listed once; an image is read and decoded
+ * when it is gathered, on the worker that wants it. Classes are the sorted names of the folders, files follow in the order of
+ * their names, so that numbers are the same on every machine. Symbolic links are refused: nothing outside the folder is opened.
+ */
+#include "data/internal.h"
+#include "format/format.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FILE_BYTES ((size_t)48 << 20) /* of one image's file */
+enum { PATH_BYTES = 4096, CLASS_LIMIT = 1 << 20 };
+
+typedef struct picture {
+    size_t at; /* of its name "class/file" in `names` */
+    int32_t label;
+} picture;
+
+typedef struct images {
+    char *folder;
+    char *names;
+    size_t length, capacity;
+    picture *pictures;
+    int64_t count, room;
+    bwi_picture size;
+    bwi_decode_buffers decoders;
+} images;
+
+/* ---- On workers ---- */
+
+static bw_status decode(const bw_dataset *dataset, bwi_decode_buffer *decoder, int64_t number, void *to, char *error)
+{
+    const images *own = dataset->own;
+    bw_context *ctx = dataset->owned.ctx;
+    char path[PATH_BYTES], what[BWI_IMAGE_TROUBLE];
+    snprintf(path, sizeof path, "%s/%s", own->folder, own->names + own->pictures[number].at);
+    int64_t size = bwi_file_read_whole(ctx, path, FILE_BYTES, &decoder->file);
+    if (size < 0) {
+        return bwi_sample_error(dataset, number, error, bwi_errno_status((int)-size), "cannot read it: %s",
+                                bwi_errno_text((int)-size));
+    }
+    bw_status status = bwi_picture_decode(ctx, &decoder->scratch, decoder->file.memory, (size_t)size, &own->size, to, what);
+    return status == BW_OK ? BW_OK : bwi_sample_error(dataset, number, error, status, "%s", what);
+}
+
+static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
+{
+    images *own = dataset->own;
+    (void)epoch;
+    if (values[1]) {
+        memcpy(values[1], &own->pictures[number].label, sizeof own->pictures[number].label);
+    }
+    if (!values[0]) {
+        return BW_OK;
+    }
+    bwi_decode_buffer *decoder = bwi_decode_buffer_take(dataset->owned.ctx, &own->decoders);
+    if (!decoder) {
+        return bwi_sample_error(dataset, number, error, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
+    }
+    bw_status status = decode(dataset, decoder, number, values[0], error);
+    bwi_decode_buffer_give(&own->decoders, decoder);
+    return status;
+}
+
+static void place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+{
+    const images *own = dataset->own;
+    const char *name = own->names + own->pictures[number].at;
+    if (strlen(own->folder) + strlen(name) + 2 <= room) {
+        snprintf(text, room, "%s/%s", own->folder, name);
+    } else {
+        snprintf(text, room, "%s", name);
+    }
+    for (; *text; text++) {
+        if ((unsigned char)*text < ' ' || *text == 0x7f) {
+            *text = '?';
+        }
+    }
+}
+
+static void close_images(bw_dataset *dataset)
+{
+    images *own = dataset->own;
+    bw_context *ctx = dataset->owned.ctx;
+    bwi_release(ctx, own->folder);
+    bwi_release(ctx, own->names);
+    bwi_release(ctx, own->pictures);
+    bwi_decode_buffers_close(ctx, &own->decoders);
+}
+
+static const bwi_dataset_kind source = {.kind = "images", .make = make, .place = place, .close = close_images};
+
+/* ---- Listing ---- */
+
+typedef struct listing {
+    bw_context *ctx;
+    const char *path;
+    bw_dataset *root;
+    images *own;
+    const bwi_facts *like; /* NULL: classes are numbered as they come */
+    bwi_names classes;
+    int64_t ignored, loose; /* names in class folders that are no images; images beside the class folders */
+} listing;
+
+static bool is_picture(const char *name)
+{
+    static const char *const kinds[] = {".png", ".jpg", ".jpeg"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < BWI_COUNT(kinds); i++) {
+        if (strcasecmp(dot, kinds[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bw_status fail_link(listing *l, const char *folder, const char *name)
+{
+    return bwi_fail(l->ctx, BW_INVALID_ARGUMENT, "%s%s%s/%s: is a symbolic link; links in a folder of images are not followed",
+                    l->path, folder[0] ? "/" : "", folder, name);
+}
+
+static bw_status add_picture(listing *l, const char *folder, const char *name, int label)
+{
+    images *own = l->own;
+    size_t bytes = strlen(folder) + strlen(name) + 2;
+    if (strlen(own->folder) + bytes + 1 > PATH_BYTES) {
+        return bwi_fail(l->ctx, BW_INVALID_ARGUMENT, "%s/%s: a path of more than %d bytes", l->path, folder, PATH_BYTES);
+    }
+    if (own->length + bytes > own->capacity) {
+        size_t capacity = 2 * own->capacity + bytes + 4096;
+        char *larger = bwi_grow(l->ctx, own->names, own->length, capacity, 1);
+        if (!larger) {
+            return BW_RESOURCE_EXHAUSTED;
+        }
+        own->names = larger;
+        own->capacity = capacity;
+    }
+    if (own->count == own->room) {
+        int64_t room = 2 * own->room + 256;
+        picture *larger = bwi_grow(l->ctx, own->pictures, (size_t)own->count, (size_t)room, sizeof *larger);
+        if (!larger) {
+            return BW_RESOURCE_EXHAUSTED;
+        }
+        own->pictures = larger;
+        own->room = room;
+    }
+    snprintf(own->names + own->length, bytes, "%s/%s", folder, name);
+    own->pictures[own->count++] = (picture){.at = own->length, .label = label};
+    own->length += bytes;
+    return BW_OK;
+}
+
+static bw_status list_class(listing *l, const char *folder, int label)
+{
+    bwi_names names;
+    char path[PATH_BYTES];
+    int64_t before = l->own->count;
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", l->own->folder, folder) >= sizeof path) {
+        return bwi_fail(l->ctx, BW_INVALID_ARGUMENT, "%s/%s: a path of more than %d bytes", l->path, folder, PATH_BYTES);
+    }
+    bw_status status = bwi_folder_list(l->ctx, path, &names);
+    for (int64_t i = 0; status == BW_OK && i < names.count; i++) {
+        const char *name = names.text + names.name[i].at;
+        if (name[0] == '.') {
+            continue;
+        }
+        if (!is_picture(name) || names.name[i].entry == BW_ENTRY_FOLDER || names.name[i].entry == BW_ENTRY_OTHER) {
+            l->ignored++;
+        } else if (names.name[i].entry == BW_ENTRY_LINK) {
+            status = fail_link(l, folder, name);
+        } else {
+            status = add_picture(l, folder, name, label);
+        }
+    }
+    bwi_names_free(&names);
+    if (status == BW_OK && l->own->count == before) {
+        bwi_log(l->ctx, BW_LOG_WARNING, "%s/%s: no PNG or JPEG images in this class folder", l->path, folder);
+    }
+    return status;
+}
+
+static int find_class(const bwi_facts *facts, const char *name)
+{
+    for (int i = 0; i < facts->classes; i++) {
+        if (strcmp(facts->class_name[i], name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Leaves only the class folders in the list. */
+static bw_status find_classes(listing *l)
+{
+    bwi_names *names = &l->classes;
+    bw_status status = bwi_folder_list(l->ctx, l->path, names);
+    int64_t kept = 0;
+    for (int64_t i = 0; status == BW_OK && i < names->count; i++) {
+        const char *name = names->text + names->name[i].at;
+        if (name[0] == '.') {
+            continue;
+        }
+        if (names->name[i].entry == BW_ENTRY_LINK) {
+            status = fail_link(l, "", name);
+        } else if (names->name[i].entry == BW_ENTRY_FOLDER) {
+            names->name[kept++] = names->name[i];
+        } else {
+            l->loose += is_picture(name);
+        }
+    }
+    names->count = kept;
+    if (status == BW_OK && kept == 0) {
+        return bwi_fail(l->ctx, BW_NOT_FOUND, "%s: no class folders in it; expected %s/<class>/<image>.png or .jpg", l->path,
+                        l->path);
+    }
+    if (status == BW_OK && kept > CLASS_LIMIT) {
+        return bwi_fail(l->ctx, BW_INVALID_ARGUMENT, "%s: %lld class folders; at most %d are read", l->path, (long long)kept,
+                        CLASS_LIMIT);
+    }
+    return status;
+}
+
+static bw_status list_classes(listing *l)
+{
+    bw_status status = find_classes(l);
+    for (int64_t i = 0; status == BW_OK && i < l->classes.count; i++) {
+        const char *name = l->classes.text + l->classes.name[i].at;
+        int label = l->like ? find_class(l->like, name) : (int)i;
+        if (label < 0) {
+            status = bwi_fail(l->ctx, BW_INVALID_ARGUMENT, "%s: the class '%s' is none of the %d that the model was trained with",
+                              l->path, name, l->like->classes);
+        } else {
+            status = list_class(l, name, label);
+        }
+        if (status == BW_OK && bwi_cancelled(l->ctx)) {
+            status = bwi_cancel_report(l->ctx);
+        }
+    }
+    if (status == BW_OK && l->own->count == 0) {
+        return bwi_fail(l->ctx, BW_NOT_FOUND, "%s: no PNG or JPEG images in its %lld class folders", l->path,
+                        (long long)l->classes.count);
+    }
+    return status;
+}
+
+static bw_status keep_classes(listing *l)
+{
+    bwi_facts facts = {.scale = 1};
+    if (l->like) {
+        return bwi_facts_copy(l->ctx, &l->root->facts,
+                              &(bwi_facts){.scale = 1, .classes = l->like->classes, .class_name = l->like->class_name});
+    }
+    const char **names = bwi_allocate(l->ctx, (size_t)l->classes.count, sizeof *names);
+    if (!names) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    for (int64_t i = 0; i < l->classes.count; i++) {
+        names[i] = l->classes.text + l->classes.name[i].at;
+    }
+    facts.classes = (int)l->classes.count;
+    facts.class_name = (const char *const *)names;
+    bw_status status = bwi_facts_copy(l->ctx, &l->root->facts, &facts);
+    bwi_release(l->ctx, names);
+    return status;
+}
+
+/* ---- Size ---- */
+
+/* The first image's, said aloud. */
+static bw_status find_size(listing *l)
+{
+    images *own = l->own;
+    const char *name = own->names + own->pictures[0].at;
+    char path[PATH_BYTES], what[BWI_IMAGE_TROUBLE];
+    bwi_buffer file = {.memory = NULL};
+    snprintf(path, sizeof path, "%s/%s", own->folder, name);
+    int64_t size = bwi_file_read_whole(l->ctx, path, FILE_BYTES, &file);
+    bw_status status;
+    if (size < 0) {
+        status = bwi_fail(l->ctx, bwi_errno_status((int)-size), "cannot read %s: %s", path, bwi_errno_text((int)-size));
+    } else {
+        status = bwi_picture_look(l->ctx, file.memory, (size_t)size, &own->size, what);
+        if (status != BW_OK) {
+            bwi_fail(l->ctx, status, "%s: %s", path, what);
+        }
+    }
+    bwi_buffer_free(l->ctx, &file);
+    if (status == BW_OK) {
+        bwi_log(l->ctx, BW_LOG_INFO, "%s: images are brought to %lldx%lldx%d, the size of %s", l->path, (long long)own->size.height,
+                (long long)own->size.width, own->size.channels, name);
+    }
+    return status;
+}
+
+static bw_status choose_size(listing *l, const bw_read_options *options)
+{
+    bool asked;
+    bw_status status = bwi_picture_asked(l->ctx, options, l->path, &l->own->size, &asked);
+    return status == BW_OK && !asked ? find_size(l) : status;
+}
+
+/* ---- The samples ---- */
+
+static bw_status declare(listing *l, const bw_read_options *options)
+{
+    const images *own = l->own;
+    bwi_field x = {
+        .role = BWI_ROLE_INPUT, .dtype = BW_U8, .ndim = 3, .shape = {own->size.height, own->size.width, own->size.channels}};
+    bwi_field y = {.role = BWI_ROLE_TARGET, .dtype = BW_I32};
+    if (options->ndim == 2) {
+        x.ndim = 2;
+    }
+    l->root->count = l->root->numbers = own->count;
+    l->root->slow = true;
+    bw_status status = bwi_dataset_declare(l->root, &x, l->path);
+    if (status == BW_OK) {
+        status = bwi_dataset_declare(l->root, &y, l->path);
+    }
+    return status == BW_OK ? bwi_scratch_open(l->root) : status;
+}
+
+static bw_status read_folder(listing *l, const bw_read_options *options)
+{
+    l->own->folder = bwi_copy_text(l->ctx, l->path);
+    if (!l->own->folder) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    for (size_t end = strlen(l->own->folder); end > 1 && l->own->folder[end - 1] == '/';) {
+        l->own->folder[--end] = 0;
+    }
+    bw_status status = list_classes(l);
+    if (status == BW_OK) {
+        status = keep_classes(l);
+    }
+    if (status == BW_OK) {
+        status = choose_size(l, options);
+    }
+    if (status == BW_OK) {
+        status = declare(l, options);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    bwi_log(l->ctx, BW_LOG_INFO, "%s: %lld images of %lld classes", l->path, (long long)l->own->count, (long long)l->classes.count);
+    if (l->ignored + l->loose > 0) {
+        bwi_log(l->ctx, BW_LOG_WARNING,
+                "%s: left out: %lld names in class folders that are no .png, .jpg or .jpeg, %lld images "
+                "beside the class folders",
+                l->path, (long long)l->ignored, (long long)l->loose);
+    }
+    return BW_OK;
+}
+
+bw_status bwi_images_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
+{
+    listing l = {.ctx = ctx, .path = paths[0], .classes.ctx = ctx};
+    (void)count;
+    *root = NULL;
+    bw_status status = bwi_read_options_check(ctx, l.path, options, 0);
+    if (status != BW_OK) {
+        return status;
+    }
+    if (options->like && bwi_dataset_facts(options->like)->classes > 0) {
+        l.like = bwi_dataset_facts(options->like);
+    }
+    l.root = bwi_dataset_root(ctx, &source, 2, sizeof(images));
+    if (!l.root) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    l.own = l.root->own;
+    bwi_decode_buffers_open(&l.own->decoders);
+    status = read_folder(&l, options);
+    bwi_names_free(&l.classes);
+    if (status == BW_OK) {
+        *root = l.root;
+    } else {
+        bw_dataset_free(l.root);
+    }
+    return status;
+}

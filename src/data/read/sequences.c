@@ -1,0 +1,108 @@
+/* Sequences of varying length that stand one after another in one array. As samples they have the longest one's length, zeros
+ * behind them; gathered at a shorter length (bucket.c) those zeros are never written. */
+#include "data/internal.h"
+
+typedef struct sequences {
+    const int64_t *offsets; /* [samples + 1]: where each begins, in steps */
+    int64_t width;          /* values of a step */
+} sequences;
+
+static bw_status gather_sequences(const bw_dataset *dataset, const bwi_demand *demand)
+{
+    const sequences *own = dataset->own;
+    bwi_column one = dataset->columns[demand->field];
+    const unsigned char *begin = one.data;
+    int64_t zero = 0;
+    bwi_destination to = *demand->to;
+    bw_status status = BW_OK;
+    to.sequence = true;
+    for (int64_t i = 0; i < demand->n && status == BW_OK; i++) {
+        int64_t number = demand->numbers[i];
+        int64_t bad;
+        one.data = begin + own->offsets[number] * own->width * one.stride[0];
+        one.values = one.extent[0] = (own->offsets[number + 1] - own->offsets[number]) * own->width;
+        status = bwi_column_gather(&one, dataset->scale, &zero, 1, &to, &bad);
+        if (status != BW_OK && bad >= 0) {
+            bwi_sample_error(dataset, number, demand->error, status, "its input cannot be read as %s", bwi_dtype_name(to.dtype));
+        }
+        to.data = (unsigned char *)to.data + bwi_destination_values(&to) * (int64_t)sizeof(float);
+    }
+    return status;
+}
+
+static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
+{
+    return demand->field == 0 ? gather_sequences(dataset, demand) : bwi_kind_arrays.gather(dataset, demand);
+}
+
+static const bwi_dataset_kind source = {.kind = "sequences", .gather = gather};
+
+static bw_status check(bw_context *ctx, const bw_array *values, const int64_t *offsets, int64_t samples, int64_t *longest)
+{
+    if (!values || !offsets || samples < 1 || values->ndim < 1 || values->ndim >= BW_MAX_NDIM || values->shape[0] < 1) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "sequences: expected steps, where each sequence begins, and at least 1 of them");
+    }
+    for (int64_t i = 0; i <= samples; i++) {
+        int64_t before = i ? offsets[i - 1] : 0;
+        if (offsets[i] < before || offsets[i] > values->shape[0]) {
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "sequences: offset %lld is %lld; expected %lld to the %lld steps there are",
+                            (long long)i, (long long)offsets[i], (long long)before, (long long)values->shape[0]);
+        }
+        *longest = i && offsets[i] - before > *longest ? offsets[i] - before : *longest;
+    }
+    return *longest > 0 ? BW_OK : bwi_fail(ctx, BW_INVALID_ARGUMENT, "sequences: all of them are empty");
+}
+
+/* The field is declared as samples of the longest one's length; its data are the steps. */
+static bw_status add_steps(bw_dataset *root, const bw_array *values, const int64_t *offsets, int64_t longest)
+{
+    sequences *own = root->own;
+    bwi_field field = {.role = BWI_ROLE_INPUT, .dtype = values->dtype, .ndim = values->ndim, .shape = {longest}};
+    own->width = 1;
+    own->offsets = offsets;
+    int64_t stride = (int64_t)bwi_dtype_size(values->dtype);
+    for (int k = values->ndim - 1; k >= 0; k--) {
+        if (values->strides[k] != 0 && values->strides[k] != stride) {
+            return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "sequences: expected steps without gaps between them");
+        }
+        if (k > 0 && (values->shape[k] < 1 || __builtin_mul_overflow(own->width, values->shape[k], &own->width))) {
+            return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "sequences: extent %d of the steps is %lld", k,
+                            (long long)values->shape[k]);
+        }
+        field.shape[k] = k > 0 ? values->shape[k] : longest;
+        stride = (int64_t)bwi_dtype_size(values->dtype) * own->width;
+    }
+    bw_status status = bwi_dataset_declare(root, &field, "sequences");
+    root->columns[0].data = values->data;
+    return status;
+}
+
+bw_dataset *bw_from_sequences(bw_context *ctx, const bw_array *values, const int64_t *offsets, int64_t count, const bw_array *y,
+                              const bw_array *w)
+{
+    int64_t longest = 0;
+    if (!ctx) {
+        return NULL;
+    }
+    bw_status status = check(ctx, values, offsets, count, &longest);
+    bw_dataset *root = status == BW_OK ? bwi_dataset_root(ctx, &source, 3, sizeof(sequences)) : NULL;
+    if (!root) {
+        return bwi_pass_on(ctx);
+    }
+    root->numbers = count;
+    status = add_steps(root, values, offsets, longest);
+    if (status == BW_OK && y) {
+        status = bwi_dataset_add(root, BWI_ROLE_TARGET, "", y, "y");
+    }
+    if (status == BW_OK && w) {
+        status = bwi_dataset_add(root, BWI_ROLE_WEIGHT, "", w, "w");
+    }
+    if (status == BW_OK) {
+        status = bwi_dataset_settle(root, "");
+    }
+    if (status == BW_OK) {
+        return root;
+    }
+    bw_dataset_free(root);
+    return bwi_pass_on(ctx);
+}

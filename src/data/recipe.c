@@ -1,0 +1,190 @@
+/*
+ * Patterns. What was found, chosen or fitted while training data was read and prepared (columns, categories, fill values, class
+ * names, scale, shape, statistics) must be applied again when the model is used. A recipe is a chain of datasets without samples
+ * that mirrors the one a model was trained with: a root with its fields and facts, and above it the stages that change values.
+ * Whatever takes a dataset to be `like` takes a recipe. What only chooses or orders samples is left out of it; a function of the
+ * user's is a stage that is known to be there, and no more.
+ */
+#include "data/recipe.h"
+
+#include <string.h>
+
+static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
+{
+    return bwi_sample_error(dataset, demand->numbers[0], demand->error, BW_INVALID_ARGUMENT, "a recipe has no samples");
+}
+
+static const bwi_dataset_kind root_source = {.kind = "recipe", .gather = gather};
+const bwi_dataset_kind bwi_source_unknown = {.kind = "function", .gather = gather, .keeps = BWI_KEEPS_UNKNOWN};
+
+static bw_dataset *with_fields(bw_dataset *made, const bwi_field *const *fields, int count)
+{
+    for (int f = 0; made && f < count; f++) {
+        if (bwi_dataset_declare(made, fields[f], "recipe") != BW_OK) {
+            bw_context *ctx = made->owned.ctx;
+            bw_dataset_free(made);
+            return bwi_pass_on(ctx);
+        }
+    }
+    return made;
+}
+
+bw_dataset *bwi_recipe_root(bw_context *ctx, const bwi_field *const *fields, int count, const bwi_facts *facts)
+{
+    bw_dataset *made = bwi_dataset_root(ctx, &root_source, count, 0);
+    if (made && bwi_facts_copy(ctx, &made->facts, facts) != BW_OK) {
+        bw_dataset_free(made);
+        return bwi_pass_on(ctx);
+    }
+    return with_fields(made, fields, count);
+}
+
+bw_dataset *bwi_recipe_unknown(bw_dataset *below, const bwi_field *const *fields, int count)
+{
+    return bwi_dataset_take(below, with_fields(bwi_dataset_over(below, &bwi_source_unknown, count, 0), fields, count));
+}
+
+static void list_fields(const bw_dataset *dataset, const bwi_field *fields[BWI_FIELD_LIMIT])
+{
+    for (int f = 0; f < bwi_dataset_fields(dataset); f++) {
+        fields[f] = bwi_dataset_field(dataset, f);
+    }
+}
+
+static bw_dataset *copy_statistics(bw_dataset *below, const bw_dataset *stage)
+{
+    bw_dataset *made = bwi_affine_over(below, stage);
+    bw_status status = BW_OK;
+    for (int f = 0; made && f < made->column_count && status == BW_OK; f++) {
+        const float *offset, *factor;
+        int64_t count;
+        if (made->columns[f].field.role == BWI_ROLE_INPUT) {
+            status = bwi_dataset_statistics(stage, f, &offset, &factor, &count)
+                         ? bwi_affine_set(made, f, offset, factor, count)
+                         : bwi_fail(made->owned.ctx, BW_INTERNAL, "%s is not fitted yet", stage->source->kind);
+        }
+    }
+    if (status == BW_OK) {
+        return made;
+    }
+    bw_context *ctx = made->owned.ctx;
+    bw_dataset_free(made);
+    return bwi_pass_on(ctx);
+}
+
+/* Fields of the root are those that its samples have above all that only orders them: bw_read gives shapes there. */
+static bw_dataset *mirror(const bw_dataset *dataset)
+{
+    const bw_dataset *stage = dataset;
+    const bwi_field *fields[BWI_FIELD_LIMIT];
+    while (stage->upstream && stage->source->keeps == BWI_KEEPS_NOTHING) {
+        stage = stage->upstream;
+    }
+    if (!stage->upstream) {
+        list_fields(dataset, fields);
+        return bwi_recipe_root(dataset->owned.ctx, fields, bwi_dataset_fields(dataset), &stage->facts);
+    }
+    bw_dataset *below = mirror(stage->upstream);
+    if (!below) {
+        return NULL;
+    }
+    if (stage->source->keeps == BWI_KEEPS_STATISTICS) {
+        return copy_statistics(below, stage);
+    }
+    if (stage->source->keeps == BWI_KEEPS_CLASSES) {
+        return bw_one_hot(below, bwi_onehot_classes(stage));
+    }
+    list_fields(stage, fields);
+    return bwi_recipe_unknown(below, fields, bwi_dataset_fields(stage));
+}
+
+bw_dataset *bwi_recipe_make(const bw_dataset *dataset)
+{
+    return mirror(dataset);
+}
+
+bool bwi_recipe_is_empty(const bw_dataset *recipe)
+{
+    const bwi_facts *facts = &recipe->facts;
+    return !recipe->upstream && !(facts->ndim > 0 || facts->scale < 1 || facts->scale > 1 || facts->classes || facts->features);
+}
+
+/* ---- Reading as the recipe was ---- */
+
+/* What was chosen while training cannot be chosen again. */
+static bw_status check_given(bw_context *ctx, const bwi_facts *facts, const bw_read_options *given)
+{
+    char expected[256], found[256];
+    if (given->like) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "like: data is read as the model was trained; give no other");
+    }
+    if (facts->ndim == 0) {
+        return BW_OK;
+    }
+    double ratio = given->scale / facts->scale;
+    if (given->scale != 1 && !(ratio > 1 - 1e-9 && ratio < 1 + 1e-9)) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "scale: the model was trained with %g, found %g; leave it out", facts->scale,
+                        given->scale);
+    }
+    if (given->ndim > 0 && (given->ndim != facts->ndim || given->ndim > BW_MAX_NDIM ||
+                            memcmp(given->shape, facts->shape, (size_t)facts->ndim * sizeof *facts->shape) != 0)) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "shape: the model was trained with %s, found %s; leave it out",
+                        bwi_format_shape(expected, facts->ndim, facts->shape),
+                        bwi_format_shape(found, given->ndim > BW_MAX_NDIM ? 0 : given->ndim, given->shape));
+    }
+    return BW_OK;
+}
+
+static void choose(bw_read_options *options, const bw_dataset *recipe, const bwi_facts *facts)
+{
+    options->like = recipe;
+    if (facts->ndim == 0) {
+        return;
+    }
+    options->scale = facts->scale;
+    options->ndim = facts->ndim;
+    memcpy(options->shape, facts->shape, sizeof facts->shape);
+    if (facts->features > 0 && options->missing == BW_MISSING_ERROR) {
+        options->missing = facts->missing;
+    }
+}
+
+/* The recipe's stages again, the lowest first. */
+static bw_dataset *apply(bw_dataset *dataset, const bw_dataset *stage)
+{
+    if (!stage->upstream) {
+        return dataset;
+    }
+    dataset = apply(dataset, stage->upstream);
+    if (!dataset) {
+        return NULL;
+    }
+    if (stage->source->keeps == BWI_KEEPS_STATISTICS) {
+        return bwi_affine_again(dataset, stage);
+    }
+    if (stage->source->keeps == BWI_KEEPS_CLASSES) {
+        return bwi_dataset_find(dataset, BWI_ROLE_TARGET, 0) < 0 ? dataset : bw_one_hot(dataset, bwi_onehot_classes(stage));
+    }
+    bw_context *ctx = dataset->owned.ctx;
+    bw_dataset_free(dataset);
+    return bwi_fail_build(ctx, BW_INVALID_ARGUMENT,
+                          "the model was trained on samples that a function of the program changed, which no file keeps: read with "
+                          "`like` set to bw_model_data, and change the samples likewise");
+}
+
+bw_dataset *bwi_recipe_read(const bw_dataset *recipe, const char *path, const bw_read_options *options)
+{
+    bw_context *ctx = recipe->owned.ctx;
+    bw_read_options chosen = BW_READ_OPTIONS_DEFAULT;
+    const bwi_facts *facts = bwi_dataset_facts(recipe);
+    bw_status status = bwi_options_copy(ctx, &chosen, sizeof chosen, options, "bw_read_options");
+    if (status == BW_OK) {
+        status = check_given(ctx, facts, &chosen);
+    }
+    if (status != BW_OK) {
+        return bwi_pass_on(ctx);
+    }
+    choose(&chosen, recipe, facts);
+    bw_dataset *made = bw_read(ctx, path, &chosen);
+    return made ? apply(made, recipe) : NULL;
+}

@@ -1,0 +1,13 @@
+/* Inside of recipes: their parts, which are taken from a dataset (recipe.c) or from a text (recipe_text.c). */
+#ifndef BWI_DATA_PATTERN_H
+#define BWI_DATA_PATTERN_H
+
+#include "data/internal.h"
+
+extern const bwi_dataset_kind bwi_source_unknown; /* a stage that no text describes: a function of the user's */
+
+/* Builders. The facts are copied. Those over another one take it. */
+bw_dataset *bwi_recipe_root(bw_context *ctx, const bwi_field *const *fields, int count, const bwi_facts *facts);
+bw_dataset *bwi_recipe_unknown(bw_dataset *below, const bwi_field *const *fields, int count);
+
+#endif

@@ -1,0 +1,481 @@
+/*
+ * Patterns as JSON, in a model's file:
+ *   {"version": 1, "scale": 1.0, "shape": [4], "missing": "mean", "target": "kind", "classes": ["a", "b"],
+ *    "features": [{"name": "city", "categories": ["x", "y"]}, {"name": "age", "fill": 41.5}],
+ *    "fields": [{"role": "x", "name": "", "dtype": "float32", "shape": [4]}, ...],
+ *    "stages": [{"kind": "standardise", "inputs": [{"offset": [...], "factor": [...]}]}, {"kind": "one_hot", "classes": 3},
+ *               {"kind": "function", "fields": [...]}]}
+ * The same recipe gives the same text, and numbers come back as the same. What is read is hostile: everything is checked.
+ */
+#include "data/recipe.h"
+#include "format/format.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { VERSION = 1, MOST_FEATURES = 20000, MOST_NAMES = 200000, MOST_STAGES = 32 };
+
+static const char *const missing_names[] = {"error", "mean", "zero", "skip"};
+
+/* ---- Writing ---- */
+
+/* Bytes that UTF-8 may have behind the first one `c`; -1: it begins nothing. */
+static int followers(unsigned char c)
+{
+    return c < 0x80 ? 0 : c < 0xC2 ? -1 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : c < 0xF5 ? 3 : -1;
+}
+
+static bool is_utf8(const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at;) {
+        unsigned char first = *at++;
+        int more = followers(first);
+        /* Overlong forms, surrogates, and what lies beyond U+10FFFF. */
+        if (more < 0 || (first == 0xE0 && *at < 0xA0) || (first == 0xED && *at > 0x9F) || (first == 0xF0 && *at < 0x90) ||
+            (first == 0xF4 && *at > 0x8F)) {
+            return false;
+        }
+        for (; more > 0; more--, at++) {
+            if ((*at & 0xC0) != 0x80) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* JSON holds UTF-8 only; other bytes are written as numbers. */
+static void put_name(bwi_json_writer *w, const char *key, const char *name)
+{
+    if (is_utf8(name)) {
+        bwi_json_put_text(w, key, name);
+        return;
+    }
+    bwi_json_begin(w, key, '[');
+    for (; *name; name++) {
+        bwi_json_put_whole(w, NULL, (unsigned char)*name);
+    }
+    bwi_json_end(w);
+}
+
+static void put_names(bwi_json_writer *w, const char *key, const char *const *names, int count)
+{
+    bwi_json_begin(w, key, '[');
+    for (int i = 0; i < count; i++) {
+        put_name(w, NULL, names[i]);
+    }
+    bwi_json_end(w);
+}
+
+static void put_shape(bwi_json_writer *w, const char *key, int ndim, const int64_t *shape)
+{
+    bwi_json_begin(w, key, '[');
+    for (int i = 0; i < ndim; i++) {
+        bwi_json_put_whole(w, NULL, shape[i]);
+    }
+    bwi_json_end(w);
+}
+
+static void put_fields(bwi_json_writer *w, const bw_dataset *dataset)
+{
+    bwi_json_begin(w, "fields", '[');
+    for (int f = 0; f < dataset->column_count; f++) {
+        const bwi_field *field = &dataset->columns[f].field;
+        const char role[2] = {"xyw"[field->role], 0};
+        bwi_json_begin(w, NULL, '{');
+        bwi_json_put_text(w, "role", role);
+        put_name(w, "name", field->name);
+        bwi_json_put_text(w, "dtype", bwi_dtype_name(field->dtype));
+        put_shape(w, "shape", field->ndim, field->shape);
+        bwi_json_end(w);
+    }
+    bwi_json_end(w);
+}
+
+static void put_features(bwi_json_writer *w, const bwi_facts *facts)
+{
+    bwi_json_begin(w, "features", '[');
+    for (int i = 0; i < facts->features; i++) {
+        const bwi_feature *feature = &facts->feature[i];
+        bwi_json_begin(w, NULL, '{');
+        put_name(w, "name", feature->name ? feature->name : "");
+        if (feature->categories > 0) {
+            put_names(w, "categories", feature->category, feature->categories);
+        }
+        if (feature->filled) {
+            bwi_json_put_real(w, "fill", feature->fill);
+        }
+        bwi_json_end(w);
+    }
+    bwi_json_end(w);
+}
+
+static void put_floats(bwi_json_writer *w, const char *key, const float *values, int64_t count)
+{
+    bwi_json_begin(w, key, '[');
+    for (int64_t i = 0; i < count; i++) {
+        bwi_json_put_real(w, NULL, (double)values[i]);
+    }
+    bwi_json_end(w);
+}
+
+static void put_stages(bwi_json_writer *w, const bw_dataset *stage)
+{
+    if (!stage->upstream) {
+        return;
+    }
+    put_stages(w, stage->upstream);
+    bwi_json_begin(w, NULL, '{');
+    bwi_json_put_text(w, "kind", stage->source->kind);
+    if (stage->source->keeps == BWI_KEEPS_CLASSES) {
+        bwi_json_put_whole(w, "classes", bwi_onehot_classes(stage));
+    } else if (stage->source->keeps == BWI_KEEPS_UNKNOWN) {
+        put_fields(w, stage);
+    } else {
+        const float *offset, *factor;
+        int64_t count;
+        bwi_json_begin(w, "inputs", '[');
+        for (int f = 0; f < stage->column_count; f++) {
+            if (!bwi_dataset_statistics(stage, f, &offset, &factor, &count)) {
+                continue;
+            }
+            bwi_json_begin(w, NULL, '{');
+            put_floats(w, "offset", offset, count);
+            put_floats(w, "factor", factor, count);
+            bwi_json_end(w);
+        }
+        bwi_json_end(w);
+    }
+    bwi_json_end(w);
+}
+
+static bw_status check_size(const bw_dataset *root)
+{
+    const bwi_facts *facts = &root->facts;
+    int64_t names = facts->classes;
+    for (int i = 0; i < facts->features; i++) {
+        names += facts->feature[i].categories;
+    }
+    if (facts->features <= MOST_FEATURES && names <= MOST_NAMES) {
+        return BW_OK;
+    }
+    return bwi_fail(root->owned.ctx, BW_RESOURCE_EXHAUSTED,
+                    "the training data has %d columns and %lld categories; a model's file keeps at most %d and %d", facts->features,
+                    (long long)names, (int)MOST_FEATURES, (int)MOST_NAMES);
+}
+
+bw_status bwi_recipe_write(const bw_dataset *recipe, bwi_json_writer *w)
+{
+    const bw_dataset *root = recipe;
+    while (root->upstream) {
+        root = root->upstream;
+    }
+    const bwi_facts *facts = &root->facts;
+    bw_status status = check_size(root);
+    if (status != BW_OK) {
+        return status;
+    }
+    bwi_json_begin(w, NULL, '{');
+    bwi_json_put_whole(w, "version", VERSION);
+    bwi_json_put_real(w, "scale", facts->scale);
+    put_shape(w, "shape", facts->ndim, facts->shape);
+    bwi_json_put_text(w, "missing", missing_names[facts->missing]);
+    if (facts->target) {
+        put_name(w, "target", facts->target);
+    }
+    put_names(w, "classes", facts->class_name, facts->classes);
+    put_features(w, facts);
+    put_fields(w, root);
+    bwi_json_begin(w, "stages", '[');
+    put_stages(w, recipe);
+    bwi_json_end(w);
+    bwi_json_end(w);
+    return w->text.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
+}
+
+/* ---- Reading ---- */
+
+typedef struct reading {
+    bw_context *ctx;
+    const char *where;
+} reading;
+
+static bw_status damaged(const reading *r, const char *key, const char *expected)
+{
+    return bwi_fail(r->ctx, BW_DATA_LOSS, "%s: %s: expected %s", r->where, key, expected);
+}
+
+/* *name is to be released. */
+static bw_status take_name(const reading *r, const char *key, const bwi_json *json, const char **name)
+{
+    int count = bwi_json_count(json);
+    const char *text = bwi_json_text(json);
+    char *made;
+    if (text) {
+        made = bwi_copy_text(r->ctx, text);
+    } else {
+        if (!json || bwi_json_kind_of(json) != BWI_JSON_LIST) {
+            return damaged(r, key, "a text");
+        }
+        made = bwi_allocate(r->ctx, (size_t)count + 1, 1);
+        for (int i = 0; made && i < count; i++) {
+            int64_t byte;
+            if (!bwi_json_whole(bwi_json_at(json, i), &byte) || byte < 1 || byte > 255) {
+                bwi_release(r->ctx, made);
+                return damaged(r, key, "bytes of 1 to 255");
+            }
+            made[i] = (char)byte;
+        }
+    }
+    *name = made;
+    return made ? BW_OK : BW_RESOURCE_EXHAUSTED;
+}
+
+static bw_status take_names(const reading *r, const char *key, const bwi_json *list, const char *const **names, int *count)
+{
+    if (!list || bwi_json_kind_of(list) != BWI_JSON_LIST || bwi_json_count(list) > MOST_NAMES) {
+        return damaged(r, key, "a list of texts");
+    }
+    int length = bwi_json_count(list);
+    const char **made = bwi_allocate(r->ctx, (size_t)length + 1, sizeof *made);
+    bw_status status = made ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    *names = (const char *const *)made;
+    for (*count = 0; status == BW_OK && *count < length; *count += status == BW_OK) {
+        status = take_name(r, key, bwi_json_at(list, *count), &made[*count]);
+    }
+    return status;
+}
+
+static bw_status take_shape(const reading *r, const bwi_json *list, int most, int *ndim, int64_t *shape)
+{
+    bool right = list && bwi_json_kind_of(list) == BWI_JSON_LIST && bwi_json_count(list) <= most;
+    *ndim = right ? bwi_json_count(list) : 0;
+    for (int i = 0; right && i < *ndim; i++) {
+        right = bwi_json_whole(bwi_json_at(list, i), &shape[i]) && shape[i] > 0;
+    }
+    return right ? BW_OK : damaged(r, "shape", "extents");
+}
+
+static bw_status take_feature(const reading *r, const bwi_json *json, bwi_feature *feature)
+{
+    const bwi_json *categories = bwi_json_get(json, "categories"), *fill = bwi_json_get(json, "fill");
+    bw_status status = take_name(r, "features", bwi_json_get(json, "name"), &feature->name);
+    if (status == BW_OK && categories) {
+        status = take_names(r, "categories", categories, &feature->category, &feature->categories);
+    }
+    feature->filled = fill;
+    if (status == BW_OK && fill && (!bwi_json_number(fill, &feature->fill) || !isfinite(feature->fill))) {
+        status = damaged(r, "fill", "a number");
+    }
+    return status;
+}
+
+static bw_status take_features(const reading *r, const bwi_json *list, bwi_facts *facts)
+{
+    int count = bwi_json_count(list);
+    if (!list || bwi_json_kind_of(list) != BWI_JSON_LIST || count > MOST_FEATURES) {
+        return damaged(r, "features", "a list");
+    }
+    bwi_feature *features = bwi_allocate(r->ctx, (size_t)count + 1, sizeof *features);
+    facts->feature = features;
+    bw_status status = features ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    for (; status == BW_OK && facts->features < count; facts->features++) {
+        status = take_feature(r, bwi_json_at(list, facts->features), &features[facts->features]);
+    }
+    return status;
+}
+
+static bw_status take_facts(const reading *r, const bwi_json *json, bwi_facts *facts)
+{
+    const char *missing = bwi_json_text(bwi_json_get(json, "missing"));
+    const bwi_json *target = bwi_json_get(json, "target");
+    size_t rule = 0;
+    if (!bwi_json_number(bwi_json_get(json, "scale"), &facts->scale) || !isfinite(facts->scale)) {
+        return damaged(r, "scale", "a number");
+    }
+    while (missing && rule < BWI_COUNT(missing_names) && strcmp(missing, missing_names[rule]) != 0) {
+        rule++;
+    }
+    if (!missing || rule == BWI_COUNT(missing_names)) {
+        return damaged(r, "missing", "error, mean, zero or skip");
+    }
+    facts->missing = (bw_missing)rule;
+    bw_status status = take_shape(r, bwi_json_get(json, "shape"), BW_MAX_NDIM - 1, &facts->ndim, facts->shape);
+    if (status == BW_OK && target) {
+        status = take_name(r, "target", target, &facts->target);
+    }
+    if (status == BW_OK) {
+        status = take_names(r, "classes", bwi_json_get(json, "classes"), &facts->class_name, &facts->classes);
+    }
+    return status == BW_OK ? take_features(r, bwi_json_get(json, "features"), facts) : status;
+}
+
+static bw_status take_field(const reading *r, const bwi_json *json, bwi_field *field)
+{
+    const char *role = bwi_json_text(bwi_json_get(json, "role")), *dtype = bwi_json_text(bwi_json_get(json, "dtype"));
+    const char *name = NULL;
+    if (!role || !*role || role[1] || !strchr("xyw", *role)) {
+        return damaged(r, "role", "x, y or w");
+    }
+    field->role = *role == 'x' ? BWI_ROLE_INPUT : *role == 'y' ? BWI_ROLE_TARGET : BWI_ROLE_WEIGHT;
+    for (field->dtype = BW_U8; dtype && field->dtype < BW_BOOL && strcmp(dtype, bwi_dtype_name(field->dtype)) != 0;) {
+        field->dtype++;
+    }
+    if (!dtype || strcmp(dtype, bwi_dtype_name(field->dtype)) != 0) {
+        return damaged(r, "dtype", "a data type");
+    }
+    bw_status status = take_name(r, "name", bwi_json_get(json, "name"), &name);
+    if (status == BW_OK && strlen(name) >= sizeof field->name) {
+        status = damaged(r, "name", "a shorter text");
+    }
+    if (status == BW_OK) {
+        strcpy(field->name, name);
+        status = take_shape(r, bwi_json_get(json, "shape"), BW_MAX_NDIM - 1, &field->ndim, field->shape);
+    }
+    bwi_release(r->ctx, (void *)(uintptr_t)name);
+    return status;
+}
+
+/* Fields, of the root with facts or of an unknown stage over `below`, which is taken. */
+static bw_dataset *take_fields(const reading *r, const bwi_json *list, bw_dataset *below, const bwi_facts *facts)
+{
+    int count = bwi_json_count(list);
+    bwi_field *fields = bwi_allocate(r->ctx, (size_t)count + 1, sizeof *fields);
+    const bwi_field *each[BWI_FIELD_LIMIT];
+    bw_status status = fields ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    if (status == BW_OK && (!list || bwi_json_kind_of(list) != BWI_JSON_LIST || count < 1 || count > BWI_FIELD_LIMIT)) {
+        status = damaged(r, "fields", "a list of arrays");
+    }
+    for (int f = 0; f < count && status == BW_OK; f++) {
+        status = take_field(r, bwi_json_at(list, f), &fields[f]);
+        each[f] = &fields[f];
+    }
+    bw_dataset *made = NULL;
+    if (status != BW_OK) {
+        bw_dataset_free(below);
+        bwi_pass_on(r->ctx);
+    } else {
+        made = below ? bwi_recipe_unknown(below, each, count) : bwi_recipe_root(r->ctx, each, count, facts);
+    }
+    bwi_release(r->ctx, fields);
+    return made;
+}
+
+/* A number for each index of the last axis; what is not finite was written as null. */
+static bool is_floats(const bwi_json *list, int64_t count)
+{
+    bool right = list && bwi_json_kind_of(list) == BWI_JSON_LIST && bwi_json_count(list) == count;
+    for (int i = 0; right && i < count; i++) {
+        double value;
+        const bwi_json *one = bwi_json_at(list, i);
+        right = bwi_json_kind_of(one) == BWI_JSON_NULL || (bwi_json_number(one, &value) && isfinite((float)value));
+    }
+    return right;
+}
+
+static void take_floats(const bwi_json *list, float *to, int64_t count)
+{
+    for (int i = 0; i < count; i++) {
+        double value = (double)NAN;
+        bwi_json_number(bwi_json_at(list, i), &value);
+        to[i] = (float)value;
+    }
+}
+
+static int64_t last_extent(const bw_dataset *dataset, int field)
+{
+    const bwi_field *of = bwi_dataset_field(dataset, field);
+    return of->ndim > 0 ? of->shape[of->ndim - 1] : 1;
+}
+
+/* Before room is made for them. */
+static bool suits(const bwi_json *list, const bw_dataset *below)
+{
+    int k = 0;
+    for (int f; (f = bwi_dataset_find(below, BWI_ROLE_INPUT, k)) >= 0; k++) {
+        const bwi_json *json = bwi_json_at(list, k);
+        int64_t count = last_extent(below, f);
+        if (!is_floats(bwi_json_get(json, "offset"), count) || !is_floats(bwi_json_get(json, "factor"), count)) {
+            return false;
+        }
+    }
+    return k > 0 && bwi_json_count(list) == k;
+}
+
+static bw_status take_statistics(const reading *r, const bwi_json *list, bw_dataset *stage)
+{
+    bw_status status = BW_OK;
+    for (int k = 0, f; status == BW_OK && (f = bwi_dataset_find(stage, BWI_ROLE_INPUT, k)) >= 0; k++) {
+        int64_t count = last_extent(stage, f);
+        float *values = bwi_allocate(r->ctx, (size_t)count, 2 * sizeof *values);
+        if (!values) {
+            return BW_RESOURCE_EXHAUSTED;
+        }
+        take_floats(bwi_json_get(bwi_json_at(list, k), "offset"), values, count);
+        take_floats(bwi_json_get(bwi_json_at(list, k), "factor"), values + count, count);
+        status = bwi_affine_set(stage, f, values, values + count, count);
+        bwi_release(r->ctx, values);
+    }
+    return status;
+}
+
+static bw_dataset *take_affine(const reading *r, const bwi_json *list, const char *kind, bw_dataset *below)
+{
+    if (!suits(list, below)) {
+        bw_dataset_free(below);
+        damaged(r, "inputs", "offset and factor for each value of an input's last axis");
+        return bwi_pass_on(r->ctx);
+    }
+    bw_dataset *made = bwi_affine_named(below, kind);
+    if (!made || take_statistics(r, list, made) == BW_OK) {
+        return made;
+    }
+    bw_dataset_free(made);
+    return bwi_pass_on(r->ctx);
+}
+
+static bw_dataset *take_stage(const reading *r, const bwi_json *json, bw_dataset *below)
+{
+    const char *kind = bwi_json_text(bwi_json_get(json, "kind"));
+    int64_t classes;
+    if (kind && strcmp(kind, bwi_source_unknown.kind) == 0) {
+        return take_fields(r, bwi_json_get(json, "fields"), below, NULL);
+    }
+    if (kind && bwi_affine_is_kind(kind)) {
+        return take_affine(r, bwi_json_get(json, "inputs"), kind, below);
+    }
+    if (kind && strcmp(kind, "one_hot") == 0 && bwi_json_whole(bwi_json_get(json, "classes"), &classes) && classes > 0) {
+        return bw_one_hot(below, classes);
+    }
+    bw_dataset_free(below);
+    damaged(r, "stages", "standardise, normalise, one_hot with its classes, or function");
+    return bwi_pass_on(r->ctx);
+}
+
+bw_dataset *bwi_recipe_parse(bw_context *ctx, const bwi_json *json, const char *where)
+{
+    reading r = {ctx, where};
+    const bwi_json *stages = bwi_json_get(json, "stages");
+    bwi_facts facts = {.scale = 1};
+    int64_t version;
+    bw_dataset *made = NULL;
+    bw_status status = BW_OK;
+    if (!bwi_json_whole(bwi_json_get(json, "version"), &version) || version != VERSION) {
+        status = damaged(&r, "version", "1");
+    } else if (!stages || bwi_json_kind_of(stages) != BWI_JSON_LIST || bwi_json_count(stages) > MOST_STAGES) {
+        status = damaged(&r, "stages", "a list");
+    }
+    if (status == BW_OK) {
+        status = take_facts(&r, json, &facts);
+    }
+    if (status == BW_OK) {
+        made = take_fields(&r, bwi_json_get(json, "fields"), NULL, &facts);
+    } else {
+        bwi_pass_on(ctx);
+    }
+    bwi_facts_free(ctx, &facts);
+    for (int i = 0; made && i < bwi_json_count(stages); i++) {
+        made = take_stage(&r, bwi_json_at(stages, i), made);
+    }
+    return made;
+}

@@ -1,0 +1,394 @@
+/*
+ * Standardise and normalise: inputs become (x - offset) * factor, with an offset and a factor for each index of the last axis, as
+ * Keras's Normalization has them. They are fitted once, when samples are first gathered, to exactly the samples that are then
+ * used: bw_fit begins with its training part, so what is held back for validation never counts. Sums run over fixed blocks of
+ * samples, hence are the same for any number of workers.
+ */
+#include "data/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+#define BLOCKS 256
+#define LEAST_DEVIATION 1e-7 /* Keras's epsilon */
+
+typedef struct fitted {
+    int64_t count; /* of the last axis */
+    float *offset, *factor;
+} fitted;
+
+typedef struct affine {
+    bool range; /* to 0..1; otherwise to mean 0 and deviation 1 */
+    bool ready;
+    fitted field[BWI_FIELD_LIMIT];
+} affine;
+
+/* ---- Fitting ---- */
+
+typedef struct fitting {
+    const bw_dataset *dataset, *top; /* numbers of `top` are those of the dataset, or all are taken */
+    bool all;
+    int field;
+    int64_t samples, values, width, blocks;
+    float *first, *buffer; /* [worker][values] */
+    double *memory;        /* [block][4][width]: sum and sum of squares of differences from the first sample; least; largest */
+    atomic_llong next;
+    atomic_int status;
+    char error[BWI_GATHER_ERROR];
+    atomic_flag told;
+} fitting;
+
+static bw_status read_sample(fitting *f, int64_t index, float *to)
+{
+    int64_t number = f->all ? index : bwi_dataset_number(f->top, 0, index);
+    bwi_destination place = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = f->values, .block = f->values};
+    char error[BWI_GATHER_ERROR] = "";
+    bwi_demand demand = {.field = f->field, .epoch = BWI_EPOCH_NONE, .numbers = &number, .n = 1, .to = &place, .error = error};
+    bw_status status = bwi_content_gather(f->dataset->upstream, &demand);
+    if (status != BW_OK && !atomic_flag_test_and_set(&f->told)) {
+        memcpy(f->error, error, sizeof error);
+    }
+    return status;
+}
+
+static void add_block(fitting *f, int64_t block, float *buffer)
+{
+    double *sum = f->memory + block * 4 * f->width, *square = sum + f->width, *least = square + f->width,
+           *largest = least + f->width;
+    int64_t begin = f->samples * block / f->blocks, end = f->samples * (block + 1) / f->blocks;
+    for (int64_t k = 0; k < f->width; k++) {
+        least[k] = (double)INFINITY;
+        largest[k] = -(double)INFINITY;
+    }
+    for (int64_t i = begin; i < end; i++) {
+        bw_status status = bwi_cancelled(f->dataset->owned.ctx) ? BW_CANCELLED : read_sample(f, i, buffer);
+        if (status != BW_OK) {
+            atomic_store(&f->status, (int)status);
+            return;
+        }
+        for (int64_t k = 0, c = 0; k < f->values; k++, c = c + 1 == f->width ? 0 : c + 1) {
+            double value = (double)buffer[k], difference = value - (double)f->first[c];
+            sum[c] += difference;
+            square[c] += difference * difference;
+            least[c] = value < least[c] ? value : least[c];
+            largest[c] = value > largest[c] ? value : largest[c];
+        }
+    }
+}
+
+static void fit_blocks(void *user, int worker)
+{
+    fitting *f = user;
+    for (int64_t block; (block = atomic_fetch_add(&f->next, 1)) < f->blocks && atomic_load(&f->status) == BW_OK;) {
+        add_block(f, block, f->buffer + worker * f->values);
+    }
+}
+
+static void settle(const fitting *f, bool range, fitted *to)
+{
+    double n = (double)f->samples * (double)(f->values / f->width);
+    for (int64_t c = 0; c < f->width; c++) {
+        double sum = 0, square = 0, least = (double)INFINITY, largest = -(double)INFINITY;
+        for (int64_t b = 0; b < f->blocks; b++) {
+            const double *at = f->memory + b * 4 * f->width + c;
+            sum += at[0];
+            square += at[f->width];
+            least = at[2 * f->width] < least ? at[2 * f->width] : least;
+            largest = at[3 * f->width] > largest ? at[3 * f->width] : largest;
+        }
+        double mean = sum / n, variance = square / n - mean * mean;
+        double deviation = variance > LEAST_DEVIATION * LEAST_DEVIATION ? sqrt(variance) : LEAST_DEVIATION;
+        to->offset[c] = (float)(range ? least : mean + (double)f->first[c]);
+        to->factor[c] = (float)(range ? (largest > least ? 1 / (largest - least) : 0) : 1 / deviation);
+    }
+}
+
+static bw_status run(fitting *f, bool range, fitted *to)
+{
+    bw_context *ctx = f->dataset->owned.ctx;
+    f->first = bwi_allocate(ctx, (size_t)f->values, sizeof *f->first);
+    f->buffer = f->first ? bwi_allocate(ctx, (size_t)ctx->workers, (size_t)f->values * sizeof *f->buffer) : NULL;
+    f->memory = f->buffer ? bwi_allocate(ctx, (size_t)(f->blocks * 4), (size_t)f->width * sizeof *f->memory) : NULL;
+    bw_status status = f->memory ? read_sample(f, 0, f->first) : BW_RESOURCE_EXHAUSTED;
+    if (status == BW_OK) {
+        bwi_pool_run(ctx, ctx->workers, fit_blocks, f);
+        status = (bw_status)atomic_load(&f->status);
+    }
+    if (status == BW_OK) {
+        settle(f, range, to);
+    } else if (f->error[0]) {
+        bwi_fail(ctx, status, "%s", f->error);
+    }
+    bwi_release(ctx, f->first);
+    bwi_release(ctx, f->buffer);
+    bwi_release(ctx, f->memory);
+    return status;
+}
+
+/* Whether numbers of `top` are numbers of the dataset: nothing in between counts anew. */
+static bool same_numbers(const bw_dataset *dataset, const bw_dataset *top)
+{
+    for (; top && top != dataset; top = top->upstream) {
+        if (top->source->renumbers) {
+            return false;
+        }
+    }
+    return top == dataset;
+}
+
+static bw_status fit_field(const bw_dataset *dataset, const bw_dataset *top, int field)
+{
+    affine *own = dataset->own;
+    const bwi_column *column = &dataset->columns[field];
+    fitting f = {.dataset = dataset, .top = top, .field = field, .values = column->values, .told = ATOMIC_FLAG_INIT};
+    f.width = column->field.ndim > 0 ? column->field.shape[column->field.ndim - 1] : 1;
+    f.all = !same_numbers(dataset, top);
+    f.samples = f.all ? dataset->upstream->numbers : top->count;
+    f.blocks = f.samples < BLOCKS ? f.samples : BLOCKS;
+    atomic_init(&f.next, 0);
+    atomic_init(&f.status, BW_OK);
+    if (f.all) {
+        bwi_log(dataset->owned.ctx, BW_LOG_WARNING, "%s: fitted to all %lld samples, since those in use are put together above it",
+                dataset->source->kind, (long long)f.samples);
+    }
+    return run(&f, own->range, &own->field[field]);
+}
+
+static bw_status begin(const bw_dataset *dataset, const bw_dataset *top)
+{
+    affine *own = dataset->own;
+    if (own->ready || dataset->second) {
+        return BW_OK;
+    }
+    bw_status status = bwi_pool_open(dataset->owned.ctx);
+    for (int f = 0; f < dataset->column_count && status == BW_OK; f++) {
+        if (dataset->columns[f].field.role == BWI_ROLE_INPUT) {
+            status = fit_field(dataset, top, f);
+        }
+    }
+    own->ready = status == BW_OK;
+    return status;
+}
+
+/* ---- Gathering ---- */
+
+/* The one that fitted: this dataset, or the one it is like. */
+static const affine *fitted_by(const bw_dataset *dataset)
+{
+    return dataset->second ? dataset->second->own : dataset->own;
+}
+
+/* Inputs correspond by their order; besides them the datasets may differ: what is predicted has no targets. */
+static const fitted *fitted_to(const bw_dataset *dataset, int field)
+{
+    int index = 0;
+    if (!dataset->second) {
+        return &((const affine *)dataset->own)->field[field];
+    }
+    for (int f = 0; f < field; f++) {
+        index += dataset->columns[f].field.role == BWI_ROLE_INPUT;
+    }
+    int other = bwi_dataset_find(dataset->second, BWI_ROLE_INPUT, index);
+    return &((const affine *)dataset->second->own)->field[other];
+}
+
+static void apply(const fitted *by, const bwi_destination *to, int64_t values, float *x)
+{
+    int64_t pixels = to->h * to->w;
+    if (to->c == by->count && (to->block == to->c || pixels == 1)) {
+        for (int64_t i = 0; i < pixels; i++, x += to->c) {
+            for (int64_t c = 0; c < to->c; c++) {
+                x[c] = (x[c] - by->offset[c]) * by->factor[c];
+            }
+        }
+    } else if (to->c == by->count) {
+        for (int64_t c = 0; c < to->c; c++) {
+            float *at = x + (c / to->block * pixels) * to->block + c % to->block;
+            for (int64_t i = 0; i < pixels; i++) {
+                at[i * to->block] = (at[i * to->block] - by->offset[c]) * by->factor[c];
+            }
+        }
+    } else {
+        for (int64_t k = 0; k < values; k++) {
+            float *at = x + bwi_destination_place(to, k);
+            *at = (*at - by->offset[k % by->count]) * by->factor[k % by->count];
+        }
+    }
+}
+
+static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
+{
+    const affine *own = fitted_by(dataset);
+    const bwi_column *column = &dataset->columns[demand->field];
+    if (column->field.role != BWI_ROLE_INPUT) {
+        return bwi_content_gather(dataset->upstream, demand);
+    }
+    if (!own->ready) {
+        return bwi_sample_error(dataset, demand->numbers[0], demand->error, BW_INVALID_ARGUMENT, "%s is not fitted yet",
+                                dataset->source->kind);
+    }
+    if (demand->to->dtype != BW_F32) {
+        return bwi_sample_error(dataset, demand->numbers[0], demand->error, BW_INVALID_ARGUMENT, "its input cannot be read as %s",
+                                bwi_dtype_name(demand->to->dtype));
+    }
+    bw_status status = bwi_content_gather(dataset->upstream, demand);
+    float *x = demand->to->data;
+    for (int64_t i = 0; i < demand->n && status == BW_OK; i++, x += bwi_destination_values(demand->to)) {
+        apply(fitted_to(dataset, demand->field), demand->to, column->values, x);
+    }
+    return status;
+}
+
+static void close_affine(bw_dataset *dataset)
+{
+    affine *own = dataset->own;
+    for (int f = 0; f < dataset->column_count; f++) {
+        bwi_release(dataset->owned.ctx, own->field[f].offset);
+        bwi_release(dataset->owned.ctx, own->field[f].factor);
+    }
+}
+
+static const bwi_dataset_kind standards = {
+    .kind = "standardise", .gather = gather, .begin = begin, .keeps = BWI_KEEPS_STATISTICS, .close = close_affine};
+static const bwi_dataset_kind ranges = {
+    .kind = "normalise", .gather = gather, .begin = begin, .keeps = BWI_KEEPS_STATISTICS, .close = close_affine};
+
+bool bwi_dataset_statistics(const bw_dataset *dataset, int field, const float **offset, const float **factor, int64_t *count)
+{
+    for (; dataset; dataset = dataset->upstream) {
+        if (dataset->source != &standards && dataset->source != &ranges) {
+            continue;
+        }
+        if (!fitted_by(dataset)->ready || field < 0 || field >= dataset->column_count ||
+            dataset->columns[field].field.role != BWI_ROLE_INPUT) {
+            return false;
+        }
+        const fitted *found = fitted_to(dataset, field);
+        *offset = found->offset;
+        *factor = found->factor;
+        *count = found->count;
+        return true;
+    }
+    return false;
+}
+
+/* ---- Building ---- */
+
+static bw_status declare(bw_dataset *made)
+{
+    const bw_dataset *below = made->upstream;
+    affine *own = made->own;
+    bw_status status = BW_OK;
+    for (int f = 0; f < bwi_dataset_fields(below) && status == BW_OK; f++) {
+        bwi_field field = *bwi_dataset_field(below, f);
+        bool input = field.role == BWI_ROLE_INPUT;
+        field.dtype = input ? BW_F32 : bwi_work_dtype(below, f);
+        status = bwi_dataset_declare(made, &field, made->source->kind);
+        if (status != BW_OK || !input) {
+            continue;
+        }
+        fitted *to = &own->field[f];
+        to->count = field.ndim > 0 ? field.shape[field.ndim - 1] : 1;
+        to->offset = bwi_allocate(made->owned.ctx, (size_t)to->count, sizeof *to->offset);
+        to->factor = to->offset ? bwi_allocate(made->owned.ctx, (size_t)to->count, sizeof *to->factor) : NULL;
+        status = to->factor ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    }
+    return status;
+}
+
+/* The dataset that fits for `like`; its statistics must suit. */
+static bw_status follow(bw_dataset *made, const bw_dataset *like)
+{
+    bw_dataset *found = NULL;
+    for (const bw_dataset *at = like; at && !found; at = at->upstream) {
+        if (at->source == made->source) {
+            found = at->second ? at->second : at->self;
+        }
+    }
+    if (!found) {
+        return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "%s: the dataset it shall be like is not", made->source->kind);
+    }
+    bool suits = true;
+    for (int k = 0, f = 0; suits && f >= 0; k++) {
+        int g = bwi_dataset_find(found, BWI_ROLE_INPUT, k);
+        f = bwi_dataset_find(made, BWI_ROLE_INPUT, k);
+        suits =
+            f < 0 || g < 0 ? f == g : ((const affine *)found->own)->field[g].count == ((const affine *)made->own)->field[f].count;
+    }
+    if (!suits || found->owned.ctx != made->owned.ctx) {
+        return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "%s: the dataset it shall be like has other inputs",
+                        made->source->kind);
+    }
+    made->second = found;
+    bwi_dataset_keep(found);
+    return BW_OK;
+}
+
+static bw_dataset *build(bw_dataset *dataset, const bwi_dataset_kind *source, const bw_dataset *like)
+{
+    if (!dataset) {
+        return NULL;
+    }
+    bw_context *ctx = dataset->owned.ctx;
+    bw_dataset *made = bwi_dataset_over(dataset, source, bwi_dataset_fields(dataset), sizeof(affine));
+    if (!made) {
+        return bwi_dataset_take(dataset, NULL);
+    }
+    ((affine *)made->own)->range = source == &ranges;
+    bw_status status = declare(made);
+    if (status == BW_OK && like) {
+        status = follow(made, like);
+    }
+    if (status == BW_OK) {
+        return bwi_dataset_take(dataset, made);
+    }
+    bw_dataset_free(made);
+    bw_dataset_free(dataset);
+    return bwi_pass_on(ctx);
+}
+
+bw_dataset *bw_standardise(bw_dataset *dataset, const bw_dataset *like)
+{
+    return build(dataset, &standards, like);
+}
+
+bw_dataset *bw_normalise(bw_dataset *dataset, const bw_dataset *like)
+{
+    return build(dataset, &ranges, like);
+}
+
+/* ---- For recipes ---- */
+
+bw_dataset *bwi_affine_over(bw_dataset *dataset, const bw_dataset *stage)
+{
+    return build(dataset, stage->source, NULL);
+}
+
+bw_dataset *bwi_affine_again(bw_dataset *dataset, const bw_dataset *stage)
+{
+    return build(dataset, stage->source, stage);
+}
+
+bool bwi_affine_is_kind(const char *kind)
+{
+    return strcmp(kind, standards.kind) == 0 || strcmp(kind, ranges.kind) == 0;
+}
+
+bw_dataset *bwi_affine_named(bw_dataset *dataset, const char *kind)
+{
+    return build(dataset, strcmp(kind, ranges.kind) == 0 ? &ranges : &standards, NULL);
+}
+
+bw_status bwi_affine_set(bw_dataset *dataset, int field, const float *offset, const float *factor, int64_t count)
+{
+    affine *own = dataset->own;
+    fitted *to = &own->field[field];
+    if (to->count != count) {
+        return bwi_fail(dataset->owned.ctx, BW_INVALID_ARGUMENT, "%s: statistics for %lld values, expected %lld",
+                        dataset->source->kind, (long long)count, (long long)to->count);
+    }
+    memcpy(to->offset, offset, (size_t)count * sizeof *offset);
+    memcpy(to->factor, factor, (size_t)count * sizeof *factor);
+    own->ready = true;
+    return BW_OK;
+}

@@ -1,0 +1,255 @@
+/*
+ * Filter: the samples that a function keeps, or that can be made at all. Which ones is found once, when the dataset is built, by
+ * looking at each sample, on all workers; so numbers, order, batches and resuming stay exact. A bit for each position of the
+ * dataset below, and the count of kept ones before each block of bits: position p is found by searching the blocks.
+ *
+ * A shuffle below would change which position is which: shuffles at the top are taken off and put on again above the filter.
+ */
+#include "data/read/function.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define BLOCK_WORDS 8 /* 512 bits */
+#define LISTED 10
+
+typedef struct filter {
+    uint64_t *kept;  /* bits */
+    int64_t *before; /* [block]: kept ones in front of it */
+    int64_t blocks;
+} filter;
+
+static int64_t number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
+{
+    const filter *own = dataset->own;
+    int64_t low = 0, high = own->blocks;
+    while (high - low > 1) {
+        int64_t middle = (low + high) / 2;
+        if (own->before[middle] <= position) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    int64_t left = position - own->before[low], at = low * BLOCK_WORDS;
+    for (int bits; (bits = __builtin_popcountll(own->kept[at])) <= left; at++) {
+        left -= bits;
+    }
+    uint64_t word = own->kept[at];
+    for (; left > 0; left--) {
+        word &= word - 1;
+    }
+    return bwi_number_at(dataset->upstream, epoch, at * 64 + __builtin_ctzll(word));
+}
+
+static void close_filter(bw_dataset *dataset)
+{
+    filter *own = dataset->own;
+    bwi_release(dataset->owned.ctx, own->kept);
+    bwi_release(dataset->owned.ctx, own->before);
+}
+
+static const bwi_dataset_kind source = {.kind = "filter", .number = number, .close = close_filter};
+
+/* ---- Looking at each sample ---- */
+
+typedef struct mistake {
+    int64_t position;
+    bw_status status;
+    char text[BWI_GATHER_ERROR];
+} mistake;
+
+typedef struct looking {
+    bw_dataset *stage; /* the samples as functions see them */
+    filter *own;
+    bw_filter_function keep; /* NULL: what can be made is kept */
+    void *user;
+    int64_t count, words;
+    atomic_llong next, bad;
+    atomic_int cancelled;
+    pthread_mutex_t mutex;
+    mistake first[LISTED]; /* the first bad ones by position */
+    int listed;
+} looking;
+
+/* Keeps the first ones, whichever worker meets them first. */
+static void note(looking *l, int64_t position, bw_status status, const char *text)
+{
+    pthread_mutex_lock(&l->mutex);
+    int at = l->listed < LISTED ? l->listed++ : LISTED;
+    if (at == LISTED && position < l->first[LISTED - 1].position) {
+        at = LISTED - 1;
+    }
+    for (; at < LISTED && at > 0 && l->first[at - 1].position > position; at--) {
+        l->first[at] = l->first[at - 1];
+    }
+    if (at < LISTED) {
+        l->first[at] = (mistake){.position = position, .status = status};
+        memcpy(l->first[at].text, text, BWI_GATHER_ERROR);
+    }
+    pthread_mutex_unlock(&l->mutex);
+    atomic_fetch_add(&l->bad, 1);
+}
+
+static bool look_at(looking *l, int64_t position)
+{
+    void *values[BWI_FIELD_LIMIT];
+    char error[BWI_GATHER_ERROR] = "", text[BW_ERROR_TEXT];
+    int64_t at = bwi_number_at(l->stage, 0, position);
+    bwi_scratch_slot slot = bwi_scratch_slot_take(l->stage, values);
+    bw_status status = bwi_content_work(l->stage->upstream, 0, at, values, error);
+    bool keep = status == BW_OK;
+    if (status == BW_CANCELLED) {
+        atomic_store(&l->cancelled, 1);
+    } else if (status != BW_OK) {
+        note(l, position, status, error);
+    } else if (l->keep) {
+        bw_sample sample = bwi_sample(l->stage, 0, 0, at, text);
+        keep = l->keep(l->user, &sample, (const void *const *)values);
+    }
+    bwi_scratch_slot_give(slot);
+    return keep;
+}
+
+static void look(void *user, int worker)
+{
+    looking *l = user;
+    (void)worker;
+    for (int64_t word; (word = atomic_fetch_add(&l->next, 1)) < l->words && !atomic_load(&l->cancelled);) {
+        uint64_t bits = 0;
+        for (int64_t i = word * 64; i < word * 64 + 64 && i < l->count; i++) {
+            if (bwi_cancelled(l->stage->owned.ctx)) {
+                atomic_store(&l->cancelled, 1);
+            }
+            if (look_at(l, i)) {
+                bits |= (uint64_t)1 << (i % 64);
+            }
+        }
+        l->own->kept[word] = bits;
+    }
+}
+
+static int64_t count_kept(filter *own, int64_t words)
+{
+    int64_t sum = 0;
+    for (int64_t word = 0; word < words; word++) {
+        if (word % BLOCK_WORDS == 0) {
+            own->before[word / BLOCK_WORDS] = sum;
+        }
+        sum += __builtin_popcountll(own->kept[word]);
+    }
+    return sum;
+}
+
+/* Bad samples fail the filter, unless their share is allowed. */
+static bw_status judge(looking *l, double share)
+{
+    bw_context *ctx = l->stage->owned.ctx;
+    const long long bad = atomic_load(&l->bad);
+    if (atomic_load(&l->cancelled)) {
+        return bwi_cancel_report(ctx);
+    }
+    if (bad == 0) {
+        return BW_OK;
+    }
+    const mistake *one = &l->first[0];
+    if (share <= 0) {
+        return bwi_fail(ctx, one->status, "%s", one->text);
+    }
+    if ((double)bad > share * (double)l->count) {
+        return bwi_fail(ctx, one->status, "%lld of %lld samples are bad, more than the allowed %g percent; the first: %s", bad,
+                        (long long)l->count, share * 100, one->text);
+    }
+    for (int i = 0; i < l->listed; i++) {
+        bwi_log(ctx, BW_LOG_WARNING, "left out: %s", l->first[i].text);
+    }
+    bwi_log(ctx, BW_LOG_WARNING, "%lld of %lld samples are bad and left out", bad, (long long)l->count);
+    return BW_OK;
+}
+
+static bw_status find_kept(bw_dataset *made, bw_dataset *stage, bw_filter_function keep, void *user, double share)
+{
+    bw_context *ctx = made->owned.ctx;
+    filter *own = made->own;
+    looking l = {
+        .stage = stage, .own = own, .keep = keep, .user = user, .count = made->upstream->count, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    l.words = (l.count + 63) / 64;
+    own->blocks = (l.words + BLOCK_WORDS - 1) / BLOCK_WORDS;
+    own->kept = bwi_allocate(ctx, (size_t)(own->blocks * BLOCK_WORDS), sizeof *own->kept);
+    own->before = own->kept ? bwi_allocate(ctx, (size_t)own->blocks, sizeof *own->before) : NULL;
+    bw_status status = own->before ? bwi_pool_open(ctx) : BW_RESOURCE_EXHAUSTED;
+    if (status != BW_OK) {
+        return status;
+    }
+    atomic_init(&l.next, 0);
+    atomic_init(&l.bad, 0);
+    atomic_init(&l.cancelled, 0);
+    bwi_pool_run(ctx, ctx->workers, look, &l);
+    status = judge(&l, share);
+    made->count = count_kept(own, own->blocks * BLOCK_WORDS);
+    if (status == BW_OK && made->count == 0) {
+        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "filter: none of %lld samples is left", (long long)l.count);
+    }
+    return status;
+}
+
+/* ---- Building ---- */
+
+static bw_dataset *over_still(bw_dataset *dataset, bw_filter_function keep, void *user, double share)
+{
+    bw_context *ctx = dataset->owned.ctx;
+    bw_dataset *made = bwi_dataset_over(dataset, &source, 0, sizeof(filter));
+    bw_dataset *stage = made ? bwi_dataset_stage(dataset) : NULL;
+    bw_status status = stage ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    /* What is below may want to be prepared, such as statistics. */
+    if (status == BW_OK) {
+        status = bwi_dataset_begin_below(dataset);
+    }
+    if (status == BW_OK) {
+        status = find_kept(made, stage, keep, user, share);
+    }
+    bw_dataset_free(stage);
+    if (status == BW_OK) {
+        return made;
+    }
+    bw_dataset_free(made);
+    return bwi_pass_on(ctx);
+}
+
+/* Takes shuffles off, filters, and puts them on again. */
+static bw_dataset *build(bw_dataset *dataset, bw_filter_function keep, void *user, double share)
+{
+    if (!dataset->moving) {
+        return over_still(dataset, keep, user, share);
+    }
+    if (!bwi_order_is_whole(dataset)) {
+        return bwi_fail_build(dataset->owned.ctx, BW_INVALID_ARGUMENT,
+                              "filter: a part of a shuffled dataset holds other samples in each epoch; filter before shuffling");
+    }
+    bw_dataset *below = build(dataset->upstream, keep, user, share);
+    return below ? bwi_dataset_take(below, bwi_order_again(below, dataset)) : NULL;
+}
+
+bw_dataset *bw_filter(bw_dataset *dataset, bw_filter_function function, void *user)
+{
+    if (!dataset) {
+        return NULL;
+    }
+    if (!function) {
+        bwi_fail_build(dataset->owned.ctx, BW_INVALID_ARGUMENT, "filter needs a function; it is NULL");
+        return bwi_dataset_take(dataset, NULL);
+    }
+    return bwi_dataset_take(dataset, build(dataset, function, user, 0));
+}
+
+bw_dataset *bw_allow_bad(bw_dataset *dataset, double share)
+{
+    if (!dataset) {
+        return NULL;
+    }
+    if (!(share > 0 && share <= 1)) {
+        bwi_fail_build(dataset->owned.ctx, BW_INVALID_ARGUMENT, "bad samples: a share of more than 0 up to 1, found %g", share);
+        return bwi_dataset_take(dataset, NULL);
+    }
+    return bwi_dataset_take(dataset, build(dataset, NULL, NULL, share));
+}

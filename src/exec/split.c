@@ -1,0 +1,255 @@
+/*
+ * By ranges: where a window has few tiles and the model's layers many weights, the workers do not take tiles through but share each
+ * layer, instruction by instruction over all tiles: parts of its outputs forward, of its inputs backward. The gradients of such
+ * layers wait for the update, where a worker sums a block over the tiles, as lanes would be summed, and moves the weights while
+ * the block is in the nearest cache: it is never stored.
+ *
+ * Bits are those of tile by tile. A gradient that waits is made after all, in the lanes, when somebody wants more than the
+ * update: a norm, another piece. An update must not fail: so before it a bound on the gradient, from its factors, has to exclude
+ * what is not finite, or the gradient is made and looked at.
+ */
+#include "exec/exec.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+static const bwi_bound_phase *phase_of(const bwi_exec *exec)
+{
+    return &exec->phases[exec->program][0];
+}
+
+static int tiles_of(const bwi_exec *exec)
+{
+    return (int)bwi_tiles_of(exec->piece.count, exec->plan->tile);
+}
+
+static bwi_bound *bound_at(const bwi_exec *exec, int tile, int instruction)
+{
+    int64_t first;
+    int size;
+    bwi_tile_at(exec->piece.count, exec->plan->tile, tile, &first, &size);
+    return &bwi_exec_bound(exec, exec->program, 0, tile, size)[instruction];
+}
+
+/* Data that is made ahead comes in the order of tiles. */
+bool bwi_split_fit(const bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    const bwi_hooks *hooks = &exec->hooks;
+    return plan->group && exec->tiles == 0 && plan->programs[exec->program].phases[0].deferred &&
+           bwi_tiles_of(exec->piece.count, plan->tile) <= plan->group && !exec->predictions && !hooks->lane_gradient &&
+           !hooks->lane_norm && !hooks->tile && !bwi_dataset_begins(exec->piece.dataset);
+}
+
+/* ---- Sharing ---- */
+
+typedef void (*unit_function)(bwi_exec *exec, int worker, int instruction, int64_t unit);
+
+typedef struct units {
+    bwi_exec *exec;
+    unit_function run;
+    int instruction;
+    int64_t count;
+} units;
+
+static void run_units(void *user, int worker)
+{
+    const units *u = user;
+    bwi_exec *exec = u->exec;
+    int setting = exec->foreign ? bwi_onednn_begin() : 0;
+    double begin = exec->ledger ? bwi_now() : 0;
+    int turn = 0;
+    for (int64_t unit; (unit = bwi_exec_next(exec, worker, &turn)) >= 0;) {
+        if (atomic_load_explicit(&exec->failed, memory_order_relaxed)) {
+            break;
+        }
+        u->run(exec, worker, u->instruction, unit);
+    }
+    if (exec->ledger) {
+        bwi_ledger_add(exec->ledger, worker, bound_at(exec, 0, u->instruction)->part, bwi_now() - begin);
+    }
+    if (exec->foreign) {
+        bwi_onednn_end(setting);
+    }
+}
+
+static void share_units(bwi_exec *exec, unit_function run, int instruction, int64_t count)
+{
+    units u = {.exec = exec, .run = run, .instruction = instruction, .count = count};
+    int workers = count < exec->plan->workers ? (int)count : exec->plan->workers;
+    bwi_exec_share_out(exec, workers, count);
+    if (workers > 1) {
+        bwi_pool_run(exec->ctx, workers, run_units, &u);
+    } else {
+        run_units(&u, 0);
+    }
+}
+
+/* ---- Forward and backward ---- */
+
+static void run_whole(bwi_exec *exec, int worker, int instruction, int64_t tile)
+{
+    const bwi_bound *b = bound_at(exec, (int)tile, instruction);
+    bw_status status = b->run(&b->call, &exec->group[tile]);
+    if (status != BW_OK) {
+        memmove(exec->workers[worker].error, exec->group[tile].error, BWI_ERROR_TEXT);
+        exec->workers[worker].status = status;
+        atomic_store(&exec->failed, 1);
+    }
+}
+
+static void run_part(bwi_exec *exec, int worker, int instruction, int64_t part)
+{
+    (void)worker;
+    for (int tile = 0; tile < tiles_of(exec); tile++) {
+        const bwi_bound *b = bound_at(exec, tile, instruction);
+        b->call.node->op->part(&b->call, (int)b->instruction->pass, part);
+    }
+}
+
+static void open_tiles(bwi_exec *exec)
+{
+    const bwi_plan *plan = exec->plan;
+    for (int t = 0; t < tiles_of(exec); t++) {
+        exec->group[t] = bwi_exec_tile(exec, t, t, t);
+        memset(bwi_exec_lane(exec, t) + plan->lane_sums, 0, plan->lane_bytes - plan->lane_sums);
+    }
+}
+
+void bwi_split_run(bwi_exec *exec)
+{
+    int tiles = tiles_of(exec), count = phase_of(exec)->count - exec->plan->programs[exec->program].phases[0].deferred;
+    open_tiles(exec);
+    for (int n = 0; n < count && !atomic_load(&exec->failed); n++) {
+        const bwi_bound *b = bound_at(exec, 0, n);
+        const bwi_op *op = b->call.node->op;
+        int64_t parts = op->parts ? op->parts(b->call.node, (int)b->instruction->pass) : 0;
+        if (bwi_cancelled(exec->ctx)) {
+            exec->workers[0].status = BW_CANCELLED;
+            return;
+        }
+        share_units(exec, parts ? run_part : run_whole, n, parts ? parts : tiles);
+    }
+    exec->workers[0].tiles += tiles;
+    exec->deferred = BWI_DEFERRED;
+}
+
+/* ---- Gradients that wait ---- */
+
+static float *staging_of(const bwi_exec *exec, int tile, int instruction)
+{
+    const bwi_plan *plan = exec->plan;
+    size_t offset = plan->staging_offset + (size_t)tile * plan->staging_bytes;
+    const bwi_phase *phase = &plan->programs[exec->program].phases[0];
+    for (int n = phase->count - phase->deferred; n < instruction; n++) {
+        const bw_node *node = phase->instructions[n].node;
+        offset += bwi_size_align((size_t)node->op->deferred_floats(node, plan->tile) * sizeof(float), BWI_CACHE_LINE);
+    }
+    return (float *)(void *)(exec->arena + offset);
+}
+
+static void fill_staging(bwi_exec *exec, int worker, int first, int64_t unit)
+{
+    (void)worker;
+    int tiles = tiles_of(exec), tile = (int)(unit % tiles), instruction = first + (int)(unit / tiles);
+    const bwi_bound *b = bound_at(exec, tile, instruction);
+    exec->bounds[unit] = b->call.node->op->defer(&b->call, staging_of(exec, tile, instruction));
+}
+
+bool bwi_split_bounded(bwi_exec *exec)
+{
+    int tiles = tiles_of(exec), count = phase_of(exec)->count;
+    int deferred = exec->plan->programs[exec->program].phases[0].deferred;
+    bool bounded = true;
+    if (exec->deferred == BWI_DEFERRED) {
+        atomic_store(&exec->failed, 0);
+        share_units(exec, fill_staging, count - deferred, (int64_t)deferred * tiles);
+        exec->deferred = BWI_DEFERRED_STAGED;
+    }
+    for (int n = 0; n < deferred; n++) {
+        double sum = 0;
+        for (int t = 0; t < tiles; t++) {
+            sum += exec->bounds[n * tiles + t];
+        }
+        bounded = bounded && sum < (double)FLT_MAX / 2; /* not if it is NaN */
+    }
+    return bounded;
+}
+
+/* The instruction and its part that a number counted over all of them stands for; false: there are not so many. */
+static bool part_at(const bwi_exec *exec, int64_t *number, int *instruction)
+{
+    const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
+    for (int n = phase->count - phase->deferred; n < phase->count; n++) {
+        const bw_node *node = phase->instructions[n].node;
+        int64_t parts = node->op->deferred_parts(node);
+        if (*number < parts) {
+            *instruction = n;
+            return true;
+        }
+        *number -= parts;
+    }
+    return false;
+}
+
+int64_t bwi_split_parts(const bwi_exec *exec)
+{
+    const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
+    int64_t parts = 0;
+    for (int n = phase->count - phase->deferred; exec->deferred && n < phase->count; n++) {
+        parts += phase->instructions[n].node->op->deferred_parts(phase->instructions[n].node);
+    }
+    return parts;
+}
+
+void bwi_split_part(bwi_exec *exec, int64_t number, const bwi_sink *sink)
+{
+    bwi_deferred_tile deferred[BWI_MAX_DEFERRED];
+    int instruction = 0, tiles = tiles_of(exec);
+    if (part_at(exec, &number, &instruction)) {
+        for (int t = 0; t < tiles; t++) {
+            deferred[t] = (bwi_deferred_tile){&bound_at(exec, t, instruction)->call, staging_of(exec, t, instruction)};
+        }
+        deferred[0].call->node->op->deferred_part(deferred, tiles, number, sink);
+    }
+}
+
+/* ---- After all ---- */
+
+typedef struct lane_sink {
+    const bwi_exec *exec;
+    int lane;
+} lane_sink;
+
+static void store_in_lane(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
+{
+    const lane_sink *to = user;
+    float *lane = (float *)(void *)(bwi_exec_lane(to->exec, to->lane) + to->exec->plan->gradients[variable->index]);
+    memcpy(lane + first, gradient, (size_t)count * sizeof *gradient);
+}
+
+static void settle_part(bwi_exec *exec, int worker, int unused, int64_t number)
+{
+    (void)worker;
+    (void)unused;
+    int instruction = 0;
+    if (part_at(exec, &number, &instruction)) {
+        for (int t = 0; t < tiles_of(exec); t++) {
+            bwi_deferred_tile one = {&bound_at(exec, t, instruction)->call, staging_of(exec, t, instruction)};
+            lane_sink to = {exec, t};
+            one.call->node->op->deferred_part(&one, 1, number, &(bwi_sink){.take = store_in_lane, .user = &to});
+        }
+    }
+}
+
+void bwi_split_settle(bwi_exec *exec)
+{
+    if (exec->deferred) {
+        unsigned state = bwi_float_begin();
+        bwi_split_bounded(exec);
+        share_units(exec, settle_part, phase_of(exec)->count - 1, bwi_split_parts(exec));
+        exec->deferred = BWI_DEFERRED_NONE;
+        bwi_float_restore(state);
+    }
+}
