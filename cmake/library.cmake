@@ -17,6 +17,11 @@ endif()
 set_property(SOURCE ${kernel_sources} APPEND PROPERTY
     COMPILE_OPTIONS -ffp-contract=fast $<$<NOT:$<CONFIG:Debug>>:${kernel_optimization}>)
 
+# Plain loops give the same bits whatever they are compiled for: products and sums are not contracted.
+set(loop_sources ${kernel_sources})
+list(FILTER loop_sources INCLUDE REGEX "/loops_[a-z0-9]+\\.c$")
+set_property(SOURCE ${loop_sources} APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=off)
+
 # One file for each instruction set, chosen at run time: the library runs on any x86-64.
 set(isa_avx2 -mavx2 -mfma)
 set(isa_avx512 ${isa_avx2} -mavx512f -mavx512dq -mavx512bw -mavx512vl)

@@ -130,7 +130,7 @@ static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, 
     if (!call->records) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    call->weights = (float **)(void *)(call->records + node->variables);
+    call->weights = (void **)(void *)(call->records + node->variables);
     call->gradient = (size_t *)(void *)(call->weights + node->variables);
     call->src = (void **)(void *)(call->gradient + node->variables);
     call->diff_src = call->src + inputs;

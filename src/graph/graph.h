@@ -133,13 +133,13 @@ typedef struct bwi_call {
     void **src;      /* one for each input */
     void **diff_src; /* NULL where no difference is wanted */
     void *dst, *diff_dst, *workspace, *scratch;
-    float **weights;         /* one for each variable, as stored */
+    void **weights;          /* one for each variable, as stored */
     size_t *gradient;        /* byte offset in a lane for each variable; SIZE_MAX: not trained */
     bwi_record_use *records; /* for each variable */
     bool *overwrites;        /* for each variable: this is the first instruction of a tile to touch its gradient */
     size_t sums;             /* byte offset in a lane of this node's sums (double) */
-    float *statistics;       /* what `finish` made of the sums: shared by all workers */
-    float *backward_statistics;
+    void *statistics;        /* what `finish` made of the sums: shared by all workers */
+    void *backward_statistics;
     void *shared; /* the op's own buffer that `prologue` fills once per update */
 } bwi_call;
 
@@ -160,9 +160,9 @@ struct bwi_tile {
     char *error; /* where a failing pass leaves a message of at most BWI_ERROR_TEXT bytes; this worker's own */
 };
 
-static inline float *bwi_call_gradient(const bwi_call *call, const bwi_tile *tile, int variable)
+static inline void *bwi_call_gradient(const bwi_call *call, const bwi_tile *tile, int variable)
 {
-    return (float *)(void *)(tile->lane + call->gradient[variable]);
+    return tile->lane + call->gradient[variable];
 }
 static inline bool bwi_call_accumulates(const bwi_call *call, const bwi_tile *tile, int variable)
 {
@@ -174,9 +174,9 @@ static inline int64_t bwi_call_record(const bwi_call *call, const bwi_tile *tile
     const bwi_record_use *use = &call->records[variable];
     return use->store->first + (tile->position - use->store->base + i) * use->store->per_sample + use->offset;
 }
-static inline double *bwi_call_sums(const bwi_call *call, const bwi_tile *tile)
+static inline void *bwi_call_sums(const bwi_call *call, const bwi_tile *tile)
 {
-    return (double *)(void *)(tile->lane + call->sums);
+    return tile->lane + call->sums;
 }
 
 typedef bw_status (*bwi_pass_function)(const bwi_call *call, const bwi_tile *tile);

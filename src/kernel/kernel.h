@@ -11,7 +11,7 @@
 #ifndef BWI_KERNEL_H
 #define BWI_KERNEL_H
 
-#include "base/base.h"
+#include "kernel/loops/families.h"
 
 typedef struct bwi_image {
     int64_t n, h, w, c;
@@ -73,6 +73,13 @@ enum { BWI_FETCHED = 2 };
 struct bwi_kernels {
     const char *name; /* "avx512", "avx2", "portable" */
     int64_t block;    /* the channel block that suits: 16, 8 or 4 */
+
+    /* Families of plain loops (kernel/loops): kernels->memory->copy and so on. */
+#define BWI_MEMBER(family) const bwi_##family##_kernels *family;
+    BWI_FAMILIES(BWI_MEMBER)
+#undef BWI_MEMBER
+
+    /* The others are written with vectors (kernel/fast), and contract products and sums. */
 
     /* Dense: y[n][out] = x[n][in] * w + bias. Weights are packed (see bwi_dense_pack). bias may be NULL. */
     void (*dense_forward)(int64_t n, int64_t in, int64_t out, const float *x, const float *w, const float *bias, float *y);

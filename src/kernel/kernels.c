@@ -24,7 +24,7 @@ static bool has_avx2(void)
 }
 #endif
 
-static bool has_plain(void)
+static bool has_portable(void)
 {
     return true;
 }
@@ -38,7 +38,7 @@ static const struct {
     {&bwi_kernels_avx512, has_avx512},
     {&bwi_kernels_avx2, has_avx2},
 #endif
-    {&bwi_kernels_portable, has_plain},
+    {&bwi_kernels_portable, has_portable},
 };
 
 static const bwi_kernels *best(void)
@@ -78,7 +78,7 @@ const bwi_kernels *bwi_kernels_of(bw_context *ctx)
     ctx->kernels = bwi_kernels_by_name(name);
     if (!ctx->kernels) {
         bwi_fail(ctx, BW_INVALID_ARGUMENT,
-                 "%s: expected \"avx512\", \"avx2\" or \"plain\", of which this CPU runs up to \"%s\"; found \"%s\"", origin,
+                 "%s: expected \"avx512\", \"avx2\" or \"portable\", of which this CPU runs up to \"%s\"; found \"%s\"", origin,
                  best()->name, name);
         return NULL;
     }

@@ -2,7 +2,9 @@
  * Every kernel once more, slow and obvious, for tests to compare with: one loop per index, sums in double, no regard for
  * the machine. Indices of images go through at(). Those of windows over images are in reference_window.inc.
  */
+#define ISA portable
 #include "kernel/kernel.h"
+#include "kernel/loops/isa.h"
 #include "kernel/packing.h"
 
 #include <math.h>
@@ -447,7 +449,10 @@ static void adam(int64_t count, const bwi_adam *a, const float *gradient, float 
 const bwi_kernels bwi_kernels_reference = {
     .name = "reference",
     .block = 1,
-    .dense_forward = dense_forward,
+#define BWI_MEMBER(family) .family = &FAMILY(family),
+    BWI_FAMILIES(BWI_MEMBER)
+#undef BWI_MEMBER
+        .dense_forward = dense_forward,
     .dense_backward_data = dense_backward_data,
     .dense_backward_weights = dense_backward_weights,
     .dense_forward_part = dense_forward_part,

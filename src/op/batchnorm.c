@@ -93,8 +93,8 @@ static bw_status statistics(const bwi_call *call, const bwi_tile *tile)
 static void make_affine(const bwi_call *call, int64_t c, float variance, float *inverse, float *scale, float *shift)
 {
     const bwi_batchnorm_attributes *a = call->node->attributes;
-    float gamma = gamma_of(call->node) >= 0 ? call->weights[gamma_of(call->node)][c] : 1;
-    float beta = beta_of(call->node) >= 0 ? call->weights[beta_of(call->node)][c] : 0;
+    float gamma = gamma_of(call->node) >= 0 ? ((const float *)call->weights[gamma_of(call->node)])[c] : 1;
+    float beta = beta_of(call->node) >= 0 ? ((const float *)call->weights[beta_of(call->node)])[c] : 0;
     *inverse = 1 / sqrtf(variance + a->epsilon);
     *scale = gamma * *inverse;
     *shift = beta;

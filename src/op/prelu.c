@@ -33,7 +33,7 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
     const float *x = call->src[0];
     float *y = call->dst;
     for (int64_t r = 0; r < s.rows * call->samples; r++, x += s.width, y += s.width) {
-        const float *alpha = call->weights[0] + bwi_spread_at(&s, r % s.rows);
+        const float *alpha = (const float *)call->weights[0] + bwi_spread_at(&s, r % s.rows);
         for (int64_t i = 0; i < s.width; i++) {
             y[i] = x[i] < 0 ? alpha[i * s.step] * x[i] : x[i];
         }
@@ -48,7 +48,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
     const float *x = call->src[0], *dy = call->diff_dst;
     float *dx = call->diff_src[0];
     for (int64_t r = 0; r < s.rows * call->samples; r++, x += s.width, dy += s.width, dx += s.width) {
-        const float *alpha = call->weights[0] + bwi_spread_at(&s, r % s.rows);
+        const float *alpha = (const float *)call->weights[0] + bwi_spread_at(&s, r % s.rows);
         for (int64_t i = 0; i < s.width; i++) {
             dx[i] = x[i] < 0 ? alpha[i * s.step] * dy[i] : x[i] > 0 ? dy[i] : 0;
         }

@@ -71,7 +71,7 @@ static float *factors_of(const bwi_call *call)
     const bwi_normalization_attributes *a = call->node->attributes;
     float *factors = call->scratch;
     for (int64_t i = 0; i < call->node->variable[0]->count; i++) {
-        float deviation = fmaxf(sqrtf(call->weights[1][i]), LEAST_DEVIATION);
+        float deviation = fmaxf(sqrtf(((const float *)call->weights[1])[i]), LEAST_DEVIATION);
         factors[i] = a->invert ? deviation : 1 / deviation;
     }
     return factors;
@@ -86,7 +86,7 @@ static bw_status normalization_forward(const bwi_call *call, const bwi_tile *til
     float *y = call->dst;
     for (int64_t r = 0; r < s.rows * call->samples; r++, x += s.width, y += s.width) {
         int64_t at = bwi_spread_at(&s, r % s.rows);
-        const float *mean = call->weights[0] + at, *factor = factors + at;
+        const float *mean = (const float *)call->weights[0] + at, *factor = factors + at;
         for (int64_t i = 0; i < s.width; i++) {
             float m = mean[i * s.step], f = factor[i * s.step];
             y[i] = a->invert ? m + x[i] * f : (x[i] - m) * f;

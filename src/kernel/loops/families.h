@@ -1,0 +1,14 @@
+/*
+ * The families of kernels that are plain loops: each has a header with its struct, bwi_<family>_kernels, and a file
+ * <family>.inc with the functions. loops_<isa>.c compiles all of them once for each instruction set, never contracting a
+ * product and a sum into one rounding, so that every set gives the same bits.
+ */
+#ifndef BWI_KERNEL_FAMILIES_H
+#define BWI_KERNEL_FAMILIES_H
+
+#include "kernel/loops/memory.h"
+
+/* One line for each family. */
+#define BWI_FAMILIES(F) F(memory)
+
+#endif

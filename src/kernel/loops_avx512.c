@@ -1,0 +1,3 @@
+/* The families of plain loops, compiled for AVX-512. */
+#define ISA avx512
+#include "kernel/loops/all.inc"

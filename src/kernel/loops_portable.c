@@ -1,0 +1,3 @@
+/* The families of plain loops, compiled for any processor. */
+#define ISA portable
+#include "kernel/loops/all.inc"
