@@ -2,6 +2,7 @@
 #
 #   tests/unit/<module>/test_<file>.c   unit/<module>/<file>     label unit
 #   tests/<kind>/test_<name>.c          <kind>/<name>            label <kind>: gradient, same, keras, fault
+#   tests/bits                          bits                     label same
 #   tests/cli/<name>.sh                 cli/<name>               label cli
 #   examples/<name>.c                   example/<name>           label example
 #   tests/tools/check_<name>.sh         tools/check_<name>       label tools
@@ -77,6 +78,13 @@ foreach(source IN LISTS test_sources)
             bw_add_test(NAME ${name}/${set} COMMAND ${target} LABELS ${labels} ENVIRONMENT BATCHWISE_ISA=${set})
         endforeach()
     endif()
+endforeach()
+
+# Any number of workers gives the same hashes.
+list(APPEND targets_same bits)
+bw_add_test(NAME bits COMMAND bits --workers 1,3 LABELS same)
+foreach(set IN ITEMS avx2 portable)
+    bw_add_test(NAME bits/${set} COMMAND bits --workers 1,3 LABELS same ENVIRONMENT BATCHWISE_ISA=${set})
 endforeach()
 
 # To build what ctest -L <label> runs, and no more.
