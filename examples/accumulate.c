@@ -1,4 +1,4 @@
-/* A loop of one's own: one update after every four batches, the rest of the epoch included: accumulate [FILE.npz] */
+/* A custom loop: one update after every four batches, including the remainder of the epoch: accumulate [FILE.npz] */
 #include <batchwise.h>
 #include <stdio.h>
 

@@ -28,9 +28,9 @@ for command in $commands; do
     completes "$command" "${command:0:1}"
     options=$("$BATCHWISE" "$command" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
     [ -n "$options" ] || complain "no options in $command --help"
-    section=$(sed -n "/^# OPTIONS OF ${command^^}\$/,/^# /p; /^# OPTIONS OF \(BOTH\|ALL\)/,/^# /p" "$manual")
+    section=$(sed -n "/^# OPTIONS OF ${command^^}\$/,/^# /p; /^# \(OPTIONS FOR DATA\|COMMON OPTIONS\)/,/^# /p" "$manual")
     for option in $options; do
-        grep -q "^\*$option\*" <<<"$section" || complain "the manual has no $option for $command"
+        grep -q "^\*--.*\*$option\*\|^\*$option\*" <<<"$section" || complain "the manual has no $option for $command"
         completes "$option" "$command" "${option:0:4}"
     done
 done
