@@ -147,13 +147,14 @@ static bool open_slot(bwi_training *t, const bwi_variable *variable, int s)
     const bwi_optimizer *o = &t->optimizer;
     bwi_slot *slot = &o->slots[variable->index * BWI_MAX_SLOTS + s];
     *slot = (bwi_slot){.variable = variable, .data = bwi_allocate(t->ctx, (size_t)variable->count, sizeof(float))};
+    const bwi_kernels *kernels = bwi_kernels_of(t->ctx);
     float start = o->row->start && s < o->slot_count ? o->row->start(o, s) : 0;
-    for (int64_t i = 0; slot->data && start != 0 && i < variable->count; i++) {
-        slot->data[i] = start;
+    if (slot->data && start != 0) {
+        kernels->memory->fill(variable->count, start, slot->data);
     }
     if (slot->data && s == o->slot_count) {
         /* Averages begin as the weights: rows of a lazy table may never be touched. */
-        memcpy(slot->data, variable->data, (size_t)variable->count * sizeof(float));
+        kernels->memory->copy(slot->data, variable->data, (size_t)variable->count * sizeof(float));
     }
     return slot->data;
 }
@@ -212,7 +213,7 @@ void bwi_training_finalize(bwi_training *t)
         const bwi_variable *variable = t->model->graph.variables[v];
         const bwi_slot *average = &o->slots[v * BWI_MAX_SLOTS + o->slot_count];
         if (average->data) {
-            memcpy(variable->data, average->data, (size_t)variable->count * sizeof(float));
+            bwi_kernels_of(t->ctx)->memory->copy(variable->data, average->data, (size_t)variable->count * sizeof(float));
         }
     }
 }

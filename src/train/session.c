@@ -378,11 +378,7 @@ static double penalty(const bwi_session *s)
         if (!variable->trainable) {
             continue;
         }
-        double absolute = 0;
-        for (int64_t i = 0; variable->l1 > 0 && i < variable->count; i++) {
-            absolute += (double)fabsf(variable->data[i]);
-        }
-        sum += (double)variable->l1 * absolute;
+        sum += variable->l1 > 0 ? (double)variable->l1 * kernels->optimize->sum_of_absolutes(variable->count, variable->data) : 0;
         sum += variable->l2 > 0 ? (double)variable->l2 * kernels->sum_of_squares(variable->count, variable->data) : 0;
     }
     return sum;

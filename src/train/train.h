@@ -112,7 +112,7 @@ enum {
     BWI_COMMON_COUNT
 };
 
-enum { BWI_MAX_SLOTS = 4, BWI_MAX_FACTORS = 4 }; /* slots: three of an optimizer's own, and the average */
+enum { BWI_MAX_SLOTS = BWI_RULE_SLOTS + 1 }; /* those of an optimizer's rule, and the average */
 
 typedef struct bwi_optimizer bwi_optimizer;
 
@@ -126,12 +126,8 @@ typedef struct bwi_optimizer_row {
     /* How many slots a trained variable has, and their names. */
     int (*slots)(const bwi_optimizer *optimizer, const char *names[BWI_MAX_SLOTS]);
     float (*start)(const bwi_optimizer *optimizer, int slot); /* what a slot begins with; NULL: 0 */
-    /* Once an update, when it can fail no more: the constants of the step, from `rate` and `iterations`. May be NULL. */
+    /* Once per update, when it can fail no more: the rule of the step and its constants, from `rate` and `iterations`. */
     void (*begin)(bwi_optimizer *optimizer);
-    /* On workers: a part of a variable. The gradient is to be multiplied by `scale`. Elementwise; where gradient, slots (but
-     * for `start`) and w are zero, w stays zero: the padding of packed variables. */
-    void (*update)(const bwi_optimizer *optimizer, int64_t count, float scale, const float *gradient, float *const *slots,
-                   float *w);
 } bwi_optimizer_row;
 
 extern const bwi_optimizer_row *const bwi_optimizer_rows[]; /* ends with NULL */
@@ -139,7 +135,7 @@ extern const bwi_optimizer_row *const bwi_optimizer_rows[]; /* ends with NULL */
 /* A slot is stored like its variable. */
 typedef struct bwi_slot {
     const bwi_variable *variable;
-    float *data; /* NULL: there is none */
+    void *data; /* NULL: there is none */
 } bwi_slot;
 
 struct bwi_optimizer {
@@ -163,13 +159,7 @@ struct bwi_optimizer {
     /* The update at hand. */
     const bwi_kernels *kernels;
     double rate;
-    union {
-        float factor[BWI_MAX_FACTORS];
-        bwi_adam adam;
-    } step;
-    float scale;          /* 1 / count */
-    float average_factor; /* what is kept of the average: 0 in the first update */
-    bool overwrite;       /* this update ends with the averages as weights */
+    bwi_step step;
 
     int slot_count; /* the row's own; the average follows them */
     const char *slot_names[BWI_MAX_SLOTS];
@@ -299,7 +289,8 @@ const char *bwi_session_value_name(const bwi_session *session, int index);
 double bwi_session_value(const bwi_session *session, int index);
 /* apply.c: reduces, checks, clips, updates the model, counts the iteration. After a failure all is as before. */
 bw_status bwi_session_apply(bwi_session *session);
-/* One part of a variable through all that an update does to it; bwi_session_apply has set what belongs to the update. */
+/* The constants of an update whose gradient sums are multiplied by `scale`; then, one part of a variable through all of it. */
+void bwi_optimizer_begin(bwi_optimizer *optimizer, float scale);
 void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
 /* Averages become weights (use_ema, once there was an update). */
 void bwi_training_finalize(bwi_training *training);

@@ -7,8 +7,11 @@
 #define BWI_KERNEL_FAMILIES_H
 
 #include "kernel/loops/memory.h"
+#include "kernel/loops/optimize.h"
 
 /* One line for each family. */
-#define BWI_FAMILIES(F) F(memory)
+#define BWI_FAMILIES(F) \
+    F(memory)           \
+    F(optimize)
 
 #endif

@@ -21,31 +21,12 @@ static int slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
     return 2;
 }
 
-typedef struct factors {
-    float rate, scale, rho, rest, epsilon;
-} factors;
-
-static void update_part(factors f, int64_t count, const float *restrict gradient, float *restrict s, float *restrict u,
-                        float *restrict w)
+static void begin(bwi_optimizer *o)
 {
-    BWI_ELEMENTWISE(count, {
-        float g = gradient[i] * f.scale;
-        s[i] = f.rho * s[i] + f.rest * (g * g);
-        float d = sqrtf(u[i] + f.epsilon) * g / sqrtf(s[i] + f.epsilon);
-        u[i] = f.rho * u[i] + f.rest * (d * d);
-        w[i] -= f.rate * d;
-    });
-}
-
-static void update(const bwi_optimizer *o, int64_t count, float scale, const float *gradient, float *const *slot, float *w)
-{
-    double rho = o->values[RHO].number;
-    factors f = {.rate = (float)o->rate,
-                 .scale = scale,
-                 .rho = (float)rho,
-                 .rest = (float)(1 - rho),
-                 .epsilon = bwi_positive_epsilon(o->values[EPSILON].number)};
-    update_part(f, count, gradient, slot[0], slot[1], w);
+    o->step.rule = BWI_RULE_ADADELTA;
+    o->step.rate = (float)o->rate;
+    o->step.beta2 = o->values[RHO].number;
+    o->step.epsilon = bwi_positive_epsilon(o->values[EPSILON].number);
 }
 
 const bwi_optimizer_row bwi_optimizer_adadelta = {.name = "adadelta",
@@ -56,4 +37,4 @@ const bwi_optimizer_row bwi_optimizer_adadelta = {.name = "adadelta",
                                                   .common = COMMON,
                                                   .paired = 2,
                                                   .slots = slots,
-                                                  .update = update};
+                                                  .begin = begin};

@@ -24,19 +24,11 @@ static float start(const bwi_optimizer *o, int slot)
     return (float)o->values[START].number;
 }
 
-static void update_part(float rate, float epsilon, float scale, int64_t count, const float *restrict gradient, float *restrict s,
-                        float *restrict w)
+static void begin(bwi_optimizer *o)
 {
-    BWI_ELEMENTWISE(count, {
-        float g = gradient[i] * scale;
-        s[i] += g * g;
-        w[i] -= rate * g / sqrtf(s[i] + epsilon);
-    });
-}
-
-static void update(const bwi_optimizer *o, int64_t count, float scale, const float *gradient, float *const *slot, float *w)
-{
-    update_part((float)o->rate, bwi_positive_epsilon(o->values[EPSILON].number), scale, count, gradient, slot[0], w);
+    o->step.rule = BWI_RULE_ADAGRAD;
+    o->step.rate = (float)o->rate;
+    o->step.epsilon = bwi_positive_epsilon(o->values[EPSILON].number);
 }
 
 const bwi_optimizer_row bwi_optimizer_adagrad = {.name = "adagrad",
@@ -47,4 +39,4 @@ const bwi_optimizer_row bwi_optimizer_adagrad = {.name = "adagrad",
                                                  .common = COMMON,
                                                  .slots = slots,
                                                  .start = start,
-                                                 .update = update};
+                                                 .begin = begin};

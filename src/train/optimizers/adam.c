@@ -77,34 +77,11 @@ static void begin_from(bwi_optimizer *o, int first)
     double b1 = o->values[first + BETA1].number, b2 = o->values[first + BETA2].number;
     take_powers(o, b1, b2);
     double corrected = sqrt(1 - o->powers.second) / (1 - o->powers.first);
-    o->step.adam = (bwi_adam){.rate = (float)(o->rate * corrected),
-                              .epsilon = bwi_positive_epsilon(o->values[first + EPSILON].number),
-                              .beta1 = b1,
-                              .beta2 = b2};
-}
-
-static void update_amsgrad(const bwi_adam *a, int64_t count, float scale, const float *restrict gradient, float *restrict m,
-                           float *restrict v, float *restrict largest, float *restrict w)
-{
-    float rate = a->rate, epsilon = a->epsilon, new_mean = (float)(1 - a->beta1), new_square = (float)(1 - a->beta2);
-    BWI_ELEMENTWISE(count, {
-        float g = gradient[i] * scale;
-        m[i] += (g - m[i]) * new_mean;
-        v[i] += (g * g - v[i]) * new_square;
-        largest[i] = largest[i] > v[i] ? largest[i] : v[i];
-        w[i] -= rate * m[i] / (sqrtf(largest[i]) + epsilon);
-    });
-}
-
-static void update(const bwi_optimizer *o, int64_t count, float scale, const float *gradient, float *const *slot, float *w)
-{
-    if (o->slot_count > 2) {
-        update_amsgrad(&o->step.adam, count, scale, gradient, slot[0], slot[1], slot[2], w);
-        return;
-    }
-    bwi_adam adam = o->step.adam;
-    adam.scale = scale;
-    o->kernels->adam(count, &adam, gradient, slot[0], slot[1], w);
+    o->step.rule = o->values[first + AMSGRAD].flag ? BWI_RULE_AMSGRAD : BWI_RULE_ADAM;
+    o->step.rate = (float)(o->rate * corrected);
+    o->step.beta1 = b1;
+    o->step.beta2 = b2;
+    o->step.epsilon = bwi_positive_epsilon(o->values[first + EPSILON].number);
 }
 
 static int adam_slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
@@ -135,8 +112,7 @@ const bwi_optimizer_row bwi_optimizer_adam = {.name = "adam",
                                               .common = ADAM_COMMON,
                                               .paired = 2,
                                               .slots = adam_slots,
-                                              .begin = adam_begin,
-                                              .update = update};
+                                              .begin = adam_begin};
 
 const bwi_optimizer_row bwi_optimizer_adamw = {.name = "adamw",
                                                .class_name = "AdamW",
@@ -146,5 +122,4 @@ const bwi_optimizer_row bwi_optimizer_adamw = {.name = "adamw",
                                                .common = ADAMW_COMMON,
                                                .paired = 2,
                                                .slots = adamw_slots,
-                                               .begin = adamw_begin,
-                                               .update = update};
+                                               .begin = adamw_begin};

@@ -22,34 +22,12 @@ static int slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
 
 static void begin(bwi_optimizer *o)
 {
-    o->step.factor[0] = (float)(o->rate / (1 - pow(o->values[BETA1].number, (double)(o->iterations + 1))));
-}
-
-typedef struct factors {
-    float rate, scale, new_mean, beta2, epsilon;
-} factors;
-
-static void update_part(factors f, int64_t count, const float *restrict gradient, float *restrict m, float *restrict u,
-                        float *restrict w)
-{
-    BWI_ELEMENTWISE(count, {
-        float g = gradient[i] * f.scale;
-        float before = f.beta2 * u[i];
-        float size = fabsf(g);
-        m[i] += (g - m[i]) * f.new_mean;
-        u[i] = before > size ? before : size;
-        w[i] -= f.rate * m[i] / (u[i] + f.epsilon);
-    });
-}
-
-static void update(const bwi_optimizer *o, int64_t count, float scale, const float *gradient, float *const *slot, float *w)
-{
-    factors f = {.rate = o->step.factor[0],
-                 .scale = scale,
-                 .new_mean = (float)(1 - o->values[BETA1].number),
-                 .beta2 = (float)o->values[BETA2].number,
-                 .epsilon = bwi_positive_epsilon(o->values[EPSILON].number)};
-    update_part(f, count, gradient, slot[0], slot[1], w);
+    double beta1 = o->values[BETA1].number;
+    o->step.rule = BWI_RULE_ADAMAX;
+    o->step.rate = (float)(o->rate / (1 - pow(beta1, (double)(o->iterations + 1))));
+    o->step.beta1 = beta1;
+    o->step.beta2 = o->values[BETA2].number;
+    o->step.epsilon = bwi_positive_epsilon(o->values[EPSILON].number);
 }
 
 const bwi_optimizer_row bwi_optimizer_adamax = {.name = "adamax",
@@ -60,5 +38,4 @@ const bwi_optimizer_row bwi_optimizer_adamax = {.name = "adamax",
                                                 .common = COMMON,
                                                 .paired = 2,
                                                 .slots = slots,
-                                                .begin = begin,
-                                                .update = update};
+                                                .begin = begin};

@@ -18,30 +18,12 @@ static int slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
     return 1;
 }
 
-typedef struct factors {
-    float rate, scale, beta1, rest1, beta2, rest2;
-} factors;
-
-static void update_part(factors f, int64_t count, const float *restrict gradient, float *restrict m, float *restrict w)
+static void begin(bwi_optimizer *o)
 {
-    BWI_ELEMENTWISE(count, {
-        float g = gradient[i] * f.scale;
-        float direction = f.beta1 * m[i] + f.rest1 * g;
-        w[i] -= f.rate * (float)((direction > 0) - (direction < 0));
-        m[i] = f.beta2 * m[i] + f.rest2 * g;
-    });
-}
-
-static void update(const bwi_optimizer *o, int64_t count, float scale, const float *gradient, float *const *slot, float *w)
-{
-    double beta1 = o->values[BETA1].number, beta2 = o->values[BETA2].number;
-    factors f = {.rate = (float)o->rate,
-                 .scale = scale,
-                 .beta1 = (float)beta1,
-                 .rest1 = (float)(1 - beta1),
-                 .beta2 = (float)beta2,
-                 .rest2 = (float)(1 - beta2)};
-    update_part(f, count, gradient, slot[0], w);
+    o->step.rule = BWI_RULE_LION;
+    o->step.rate = (float)o->rate;
+    o->step.beta1 = o->values[BETA1].number;
+    o->step.beta2 = o->values[BETA2].number;
 }
 
 const bwi_optimizer_row bwi_optimizer_lion = {.name = "lion",
@@ -51,4 +33,4 @@ const bwi_optimizer_row bwi_optimizer_lion = {.name = "lion",
                                               .decay = DECAY,
                                               .common = COMMON,
                                               .slots = slots,
-                                              .update = update};
+                                              .begin = begin};

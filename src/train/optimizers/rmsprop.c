@@ -35,73 +35,14 @@ static int slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
     return count;
 }
 
-typedef struct factors {
-    float rate, scale, rho, rest, momentum, epsilon;
-} factors;
-
-static void update_plain(factors f, int64_t count, const float *restrict gradient, float *restrict v, float *restrict w)
+static void begin(bwi_optimizer *o)
 {
-    BWI_ELEMENTWISE(count, {
-        float g = gradient[i] * f.scale;
-        v[i] = f.rho * v[i] + f.rest * (g * g);
-        w[i] -= f.rate * g / sqrtf(v[i] + f.epsilon);
-    });
-}
-
-static void update_momentum(factors f, int64_t count, const float *restrict gradient, float *restrict v, float *restrict b,
-                            float *restrict w)
-{
-    BWI_ELEMENTWISE(count, {
-        float g = gradient[i] * f.scale;
-        v[i] = f.rho * v[i] + f.rest * (g * g);
-        b[i] = f.momentum * b[i] + f.rate * g / sqrtf(v[i] + f.epsilon);
-        w[i] -= b[i];
-    });
-}
-
-static void update_centered(factors f, int64_t count, const float *restrict gradient, float *restrict v, float *restrict a,
-                            float *restrict w)
-{
-    BWI_ELEMENTWISE(count, {
-        float g = gradient[i] * f.scale;
-        v[i] = f.rho * v[i] + f.rest * (g * g);
-        a[i] = f.rho * a[i] + f.rest * g;
-        float variance = v[i] - a[i] * a[i];
-        w[i] -= f.rate * g / sqrtf((variance > 0 ? variance : 0) + f.epsilon);
-    });
-}
-
-static void update_both(factors f, int64_t count, const float *restrict gradient, float *restrict v, float *restrict b,
-                        float *restrict a, float *restrict w)
-{
-    BWI_ELEMENTWISE(count, {
-        float g = gradient[i] * f.scale;
-        v[i] = f.rho * v[i] + f.rest * (g * g);
-        a[i] = f.rho * a[i] + f.rest * g;
-        float variance = v[i] - a[i] * a[i];
-        b[i] = f.momentum * b[i] + f.rate * g / sqrtf((variance > 0 ? variance : 0) + f.epsilon);
-        w[i] -= b[i];
-    });
-}
-
-static void update(const bwi_optimizer *o, int64_t count, float scale, const float *gradient, float *const *slot, float *w)
-{
-    double rho = o->values[RHO].number;
-    factors f = {.rate = (float)o->rate,
-                 .scale = scale,
-                 .rho = (float)rho,
-                 .rest = (float)(1 - rho),
-                 .momentum = (float)o->values[MOMENTUM].number,
-                 .epsilon = bwi_positive_epsilon(o->values[EPSILON].number)};
-    if (!o->values[CENTERED].flag && !with_momentum(o)) {
-        update_plain(f, count, gradient, slot[0], w);
-    } else if (!o->values[CENTERED].flag) {
-        update_momentum(f, count, gradient, slot[0], slot[1], w);
-    } else if (!with_momentum(o)) {
-        update_centered(f, count, gradient, slot[0], slot[1], w);
-    } else {
-        update_both(f, count, gradient, slot[0], slot[1], slot[2], w);
-    }
+    o->step.rule = BWI_RULE_RMSPROP;
+    o->step.rate = (float)o->rate;
+    o->step.beta2 = o->values[RHO].number;
+    o->step.momentum = (float)o->values[MOMENTUM].number;
+    o->step.centered = o->values[CENTERED].flag;
+    o->step.epsilon = bwi_positive_epsilon(o->values[EPSILON].number);
 }
 
 const bwi_optimizer_row bwi_optimizer_rmsprop = {.name = "rmsprop",
@@ -111,4 +52,4 @@ const bwi_optimizer_row bwi_optimizer_rmsprop = {.name = "rmsprop",
                                                  .decay = DECAY,
                                                  .common = COMMON,
                                                  .slots = slots,
-                                                 .update = update};
+                                                 .begin = begin};

@@ -17,10 +17,12 @@ static int slots(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS])
     return o->values[MOMENTUM].number > 0 ? 1 : 0;
 }
 
-static void update(const bwi_optimizer *o, int64_t count, float scale, const float *gradient, float *const *slot, float *w)
+static void begin(bwi_optimizer *o)
 {
-    o->kernels->sgd(count, (float)o->rate, (float)o->values[MOMENTUM].number, o->values[NESTEROV].flag, scale, gradient,
-                    o->slot_count ? slot[0] : NULL, w);
+    o->step.rule = BWI_RULE_SGD;
+    o->step.rate = (float)o->rate;
+    o->step.momentum = (float)o->values[MOMENTUM].number;
+    o->step.nesterov = o->values[NESTEROV].flag;
 }
 
 const bwi_optimizer_row bwi_optimizer_sgd = {.name = "sgd",
@@ -30,4 +32,4 @@ const bwi_optimizer_row bwi_optimizer_sgd = {.name = "sgd",
                                              .decay = DECAY,
                                              .common = COMMON,
                                              .slots = slots,
-                                             .update = update};
+                                             .begin = begin};

@@ -39,15 +39,9 @@ static const char *const texts[] = {
 static void begin(bwi_optimizer *o, const bwi_kernels *kernels, float *clip)
 {
     o->kernels = kernels;
-    o->scale = 0.25F;
     o->clips = clip;
     *clip = 1;
-    o->rate = bwi_optimizer_rate(o);
-    o->average_factor = o->iterations > 0 ? o->average_momentum : 0;
-    o->overwrite = o->overwrite_every > 0 && (o->iterations + 1) % o->overwrite_every == 0;
-    if (o->row->begin) {
-        o->row->begin(o);
-    }
+    bwi_optimizer_begin(o, 0.25F);
 }
 
 typedef struct moved {
@@ -84,7 +78,7 @@ static void open_moved(bw_context *ctx, moved *m, const char *text, bool packed,
     for (int s = 0; s < m->o.slot_count + m->o.averages; s++) {
         m->slots[s] = (bwi_slot){.variable = &m->variable, .data = calloc((size_t)m->variable.count, sizeof(float))};
         for (int64_t i = 0; m->o.row->start && s < m->o.slot_count && i < m->variable.count; i++) {
-            m->slots[s].data[i] = m->o.row->start(&m->o, s);
+            ((float *)m->slots[s].data)[i] = m->o.row->start(&m->o, s);
         }
     }
     m->o.slots = m->slots;
@@ -306,7 +300,7 @@ static void check_formula(bw_context *ctx, const char *text, const bwi_kernels *
             fail_msg("%s: element %d: expected %.7f, got %.7f", text, i, expected[i].w, (double)found[i]);
         }
         if (a.o.averages) {
-            assert_near((double)a.slots[a.o.slot_count].data[i], expected[i].average, 2e-5);
+            assert_near((double)((const float *)a.slots[a.o.slot_count].data)[i], expected[i].average, 2e-5);
         }
     }
     close_moved(&a);
