@@ -13,7 +13,7 @@ enum { MOST_CHANNELS = 4, TALLEST = 7, WINOGRAD_PAIRS = 128 * 128 };
 
 bool bwi_conv_pool_fits(const bwi_conv_pool *k)
 {
-    return k->x.c <= MOST_CHANNELS && k->kh <= TALLEST && (k->kw == 3 || k->kw == BWI_NARROW_WIDEST) && k->y.h > 0 && k->y.w > 0;
+    return k->x.c <= MOST_CHANNELS && k->kh <= TALLEST && (k->kw == 3 || k->kw == BWI_CONV_POOL_WIDEST) && k->y.h > 0 && k->y.w > 0;
 }
 
 int64_t bwi_conv_pool_floats(const bwi_conv_pool *k)
@@ -26,7 +26,7 @@ size_t bwi_conv_pool_scratch_bytes(const bwi_conv_pool *k)
     size_t pitch = bwi_size_add((size_t)k->x.w, (size_t)(k->pad_left + k->pad_right));
     size_t rows = bwi_size_add((size_t)k->x.h, (size_t)(k->pad_top + k->pad_bottom));
     size_t floats = bwi_size_multiply((size_t)k->x.c, bwi_size_multiply(pitch, rows));
-    floats = bwi_size_add(floats, BWI_NARROW_SLACK + (size_t)(k->x.c * k->kh) * BWI_NARROW_PITCH);
+    floats = bwi_size_add(floats, BWI_CONV_POOL_SLACK + (size_t)(k->x.c * k->kh) * BWI_CONV_POOL_PITCH);
     return bwi_size_align(bwi_size_multiply(floats, sizeof(float)), BWI_CACHE_LINE);
 }
 

@@ -45,6 +45,12 @@ typedef struct bwi_depthwise {
     int64_t dilation_h, dilation_w;
 } bwi_depthwise;
 
+/* Where the gradients of layer normalisation go; NULL: not wanted. They are overwritten, or added to. */
+typedef struct bwi_row_gradients {
+    float *gamma, *beta;
+    bool add_gamma, add_beta;
+} bwi_row_gradients;
+
 typedef struct bwi_adam {
     float rate; /* the corrected rate: lr * sqrt(1 - b2^t) / (1 - b1^t) */
     float epsilon;
@@ -177,6 +183,9 @@ struct bwi_kernels {
     /* Rows of `width` numbers. */
     void (*softmax_forward)(int64_t rows, int64_t width, const float *x, float *y);
     void (*softmax_backward)(int64_t rows, int64_t width, const float *y, const float *dy, float *dx);
+    /* The same along any axis; rows are the case of inner 1. In place allowed. */
+    void (*softmax_axis_forward)(const bwi_around *around, const float *x, float *y);
+    void (*softmax_axis_backward)(const bwi_around *around, const float *y, const float *dy, float *dx);
     /* loss[r] = log(sum exp logits[r]) - logits[r][label], without the weight; difference = (softmax - one-hot) * weight[r]
      * (NULL: 1), in place (difference == logits) or NULL. Labels are checked by the caller. */
     void (*crossentropy)(int64_t rows, int64_t width, const float *logits, const int32_t *labels, const float *weight, float *loss,
@@ -186,6 +195,19 @@ struct bwi_kernels {
      * t = y (1 - smoothing) + smoothing / 2. */
     void (*binary_crossentropy)(int64_t count, float smoothing, const float *x, const float *y, const float *factor, float *loss,
                                 float *difference);
+
+    /* y[outer][inner] = the sum over the axis, in double, divided by `divisor`. */
+    void (*sum_axis)(const bwi_around *around, double divisor, const float *x, float *y);
+
+    /* Layer normalisation of rows: y = x_hat gamma + beta, x_hat = (x - mean) inverse, inverse = 1 / sqrt(variance + epsilon). gamma
+     * and beta may be NULL: 1 and 0. `kept` gets mean and inverse of each row, which backward reads. With g = dy gamma:
+     * dx = inverse (g - mean g - x_hat mean(g x_hat)), in place (dx == dy) allowed; dgamma = sum dy x_hat, dbeta = sum dy. */
+    void (*layernorm_forward)(int64_t rows, int64_t width, float epsilon, const float *x, const float *gamma, const float *beta,
+                              float *kept, float *y);
+    void (*layernorm_backward)(int64_t rows, int64_t width, const float *x, const float *dy, const float *gamma, const float *kept,
+                               float *dx);
+    void (*layernorm_backward_weights)(int64_t rows, int64_t width, const float *x, const float *dy, const float *kept,
+                                       const bwi_row_gradients *to);
 
     /* Per channel over all samples and positions, added to what is there: sums[c] += x, sums[c + channels] += x*x. */
     void (*channel_sums)(const bwi_image *image, const float *x, double *sums);

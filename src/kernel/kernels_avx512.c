@@ -1,5 +1,6 @@
 /* The kernels for AVX-512 (F, DQ, BW, VL): 16 floats at once, 32 registers. */
 #define ISA avx512
+#define USE_AVX512
 #define WIDTH 16
 #define REGISTERS 32
 #define TABLE bwi_kernels_avx512

@@ -20,10 +20,10 @@
 
 /* conv_pool: pooled columns taken at a time in the weights' gradient, the most taps in a row, floats between rows of patches,
  * and floats behind a sample's planes that may be read. */
-#define BWI_NARROW_CHUNK 64
-#define BWI_NARROW_WIDEST 5
-#define BWI_NARROW_PITCH ((2 * BWI_NARROW_CHUNK + 8) * 4)
-#define BWI_NARROW_SLACK 16
+#define BWI_CONV_POOL_CHUNK 64
+#define BWI_CONV_POOL_WIDEST 5
+#define BWI_CONV_POOL_PITCH ((2 * BWI_CONV_POOL_CHUNK + 8) * 4)
+#define BWI_CONV_POOL_SLACK 16
 
 #define BWI_THIN_SLACK 64 /* floats behind rows in quarters that may be read */
 

@@ -1,6 +1,6 @@
 /*
  * Every kernel once more, slow and obvious, for tests to compare with: one loop per index, sums in double, no regard for
- * the machine. Indices of images go through at(). Those of windows over images are in reference_window.inc.
+ * the machine. Indices of images go through at(). Those of windows over images are in reference_window.inc, those along an axis in reference_axis.inc.
  */
 #define ISA portable
 #include "kernel/kernel.h"
@@ -246,6 +246,7 @@ static void dropout(int64_t count, uint64_t seed, uint64_t stream, uint64_t coun
     }
 }
 
+#include "kernel/reference_axis.inc"
 #include "kernel/reference_window.inc"
 
 static double row_max(int64_t width, const float *x)
@@ -487,8 +488,14 @@ const bwi_kernels bwi_kernels_reference = {
     .winograd_backward_data = bwi_reference_winograd_backward_data,
     .softmax_forward = softmax_forward,
     .softmax_backward = softmax_backward,
+    .softmax_axis_forward = softmax_axis_forward,
+    .softmax_axis_backward = softmax_axis_backward,
     .crossentropy = crossentropy,
     .binary_crossentropy = binary_crossentropy,
+    .sum_axis = sum_axis,
+    .layernorm_forward = layernorm_forward,
+    .layernorm_backward = layernorm_backward,
+    .layernorm_backward_weights = layernorm_backward_weights,
     .channel_sums = channel_sums,
     .channel_affine = channel_affine,
     .channel_backward_sums = channel_backward_sums,

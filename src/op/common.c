@@ -39,15 +39,24 @@ void bwi_image_clear_padding(const bwi_image *image, float *values)
     }
 }
 
-void bwi_call_add_gradient(const bwi_call *call, const bwi_tile *tile, int variable, const double *sums)
+void bwi_call_add_gradient(const bwi_call *call, const bwi_tile *tile, int variable, const void *sums)
 {
+    if (call->gradient[variable] != SIZE_MAX) {
+        call->kernels->reduce->add_sums(call->node->variable[variable]->count, bwi_call_accumulates(call, tile, variable), sums,
+                                        bwi_call_gradient(call, tile, variable));
+    }
+}
+
+void bwi_call_add_floats(const bwi_call *call, const bwi_tile *tile, int variable, const void *gradient)
+{
+    int64_t count = call->node->variable[variable]->count;
     if (call->gradient[variable] == SIZE_MAX) {
         return;
     }
-    float *gradient = bwi_call_gradient(call, tile, variable);
-    bool accumulate = bwi_call_accumulates(call, tile, variable);
-    for (int64_t i = 0; i < call->node->variable[variable]->count; i++) {
-        gradient[i] = (accumulate ? gradient[i] : 0) + (float)sums[i];
+    if (bwi_call_accumulates(call, tile, variable)) {
+        call->kernels->add(count, gradient, bwi_call_gradient(call, tile, variable));
+    } else {
+        call->kernels->memory->copy(bwi_call_gradient(call, tile, variable), gradient, (size_t)count * sizeof(float));
     }
 }
 

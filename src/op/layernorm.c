@@ -1,12 +1,5 @@
-/*
- * layernorm over the last axes, a row of W values: y = x_hat gamma + beta, x_hat = (x - mean) inverse,
- * inverse = 1 / sqrt(variance + epsilon). With g = dy gamma: dx = inverse (g - mean g - x_hat mean(g x_hat)),
- * dgamma = sum dy x_hat, dbeta = sum dy. Forward keeps mean and inverse of each row.
- */
+/* layernorm over the last axes: their values are a row of the kernel's (kernel.h). Forward keeps mean and inverse of each row. */
 #include "op/op.h"
-
-#include <math.h>
-#include <string.h>
 
 static const bwi_layernorm_attributes *attributes_of(const bw_node *node)
 {
@@ -40,103 +33,52 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
 static bw_status prepare(bwi_prepare *p)
 {
     size_t pairs = (size_t)rows_of(p->node, p->samples) * 2 * sizeof(float);
-    size_t sums = (size_t)width_of(p->node) * 2 * sizeof(double);
     p->workspace_bytes = pairs;
-    p->scratch_bytes = sums > pairs ? sums : pairs;
+    p->scratch_bytes = pairs;
     return BW_OK;
 }
 
 /* gamma or beta; NULL: not there. */
-static const float *weights_of(const bwi_call *call, bool gamma)
+static void *weights_of(const bwi_call *call, bool gamma)
 {
     const bwi_layernorm_attributes *a = attributes_of(call->node);
     bool there = gamma ? a->scale : a->center;
     return there ? call->weights[gamma ? 0 : a->scale] : NULL;
 }
 
-/* Eight sums side by side, so that they do not wait for each other: sum of a, and of a b. */
-static void two_sums(int64_t count, const float *a, const float *b, double *sum, double *product)
-{
-    double s[8] = {0}, p[8] = {0};
-    int64_t i = 0;
-    for (; i + 8 <= count; i += 8) {
-        for (int k = 0; k < 8; k++) {
-            s[k] += (double)a[i + k];
-            p[k] += (double)a[i + k] * (double)b[i + k];
-        }
-    }
-    for (; i < count; i++) {
-        s[0] += (double)a[i];
-        p[0] += (double)a[i] * (double)b[i];
-    }
-    *sum = ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
-    *product = ((p[0] + p[1]) + (p[2] + p[3])) + ((p[4] + p[5]) + (p[6] + p[7]));
-}
-
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bw_node *node = call->node;
-    int64_t width = width_of(node);
-    const float *x = call->src[0], *gamma = weights_of(call, true), *beta = weights_of(call, false);
-    float *y = call->dst, *kept = call->workspace ? call->workspace : call->scratch;
-    for (int64_t r = 0; r < rows_of(node, call->samples); r++, x += width, y += width) {
-        double sum, squares;
-        two_sums(width, x, x, &sum, &squares);
-        double mean = sum / (double)width, variance = fmax(squares / (double)width - mean * mean, 0);
-        float m = (float)mean, inverse = (float)(1 / sqrt(variance + (double)attributes_of(node)->epsilon));
-        kept[2 * r] = m;
-        kept[2 * r + 1] = inverse;
-        for (int64_t i = 0; i < width; i++) {
-            y[i] = (x[i] - m) * inverse * (gamma ? gamma[i] : 1) + (beta ? beta[i] : 0);
-        }
-    }
+    call->kernels->layernorm_forward(rows_of(node, call->samples), width_of(node), attributes_of(node)->epsilon, call->src[0],
+                                     weights_of(call, true), weights_of(call, false),
+                                     call->workspace ? call->workspace : call->scratch, call->dst);
     return BW_OK;
 }
 
 static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    int64_t width = width_of(call->node);
-    const float *x = call->src[0], *dy = call->diff_dst, *kept = call->workspace, *gamma = weights_of(call, true);
-    float *dx = call->diff_src[0];
-    for (int64_t r = 0; r < rows_of(call->node, call->samples); r++, x += width, dy += width, dx += width) {
-        float mean = kept[2 * r], inverse = kept[2 * r + 1];
-        for (int64_t i = 0; i < width; i++) {
-            dx[i] = dy[i] * (gamma ? gamma[i] : 1);
-        }
-        double sum, product;
-        two_sums(width, dx, x, &sum, &product);
-        /* mean(g x_hat) from sums of g and g x. */
-        double both = (product - sum * (double)mean) * (double)inverse / (double)width;
-        float average = (float)(sum / (double)width), slope = (float)both * inverse;
-        for (int64_t i = 0; i < width; i++) {
-            dx[i] = inverse * (dx[i] - average - (x[i] - mean) * slope);
-        }
-    }
+    call->kernels->layernorm_backward(rows_of(call->node, call->samples), width_of(call->node), call->src[0], call->diff_dst,
+                                      weights_of(call, true), call->workspace, call->diff_src[0]);
     return BW_OK;
+}
+
+/* NULL: that variable is not there, or not trained. */
+static void *gradient_of(const bwi_call *call, const bwi_tile *tile, bool there, int variable)
+{
+    return there && call->gradient[variable] != SIZE_MAX ? bwi_call_gradient(call, tile, variable) : NULL;
 }
 
 static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 {
     const bwi_layernorm_attributes *a = attributes_of(call->node);
-    int64_t width = width_of(call->node);
-    const float *x = call->src[0], *dy = call->diff_dst, *kept = call->workspace;
-    double *gamma = call->scratch, *beta = gamma + width;
-    memset(gamma, 0, (size_t)width * 2 * sizeof *gamma);
-    for (int64_t r = 0; r < rows_of(call->node, call->samples); r++, x += width, dy += width) {
-        float mean = kept[2 * r], inverse = kept[2 * r + 1];
-        for (int64_t i = 0; i < width; i++) {
-            gamma[i] += (double)(dy[i] * ((x[i] - mean) * inverse));
-            beta[i] += (double)dy[i];
-        }
-    }
-    if (a->scale) {
-        bwi_call_add_gradient(call, tile, 0, gamma);
-    }
-    if (a->center) {
-        bwi_call_add_gradient(call, tile, a->scale, beta);
-    }
+    int beta = a->scale;
+    bwi_row_gradients to = {.gamma = gradient_of(call, tile, a->scale, 0), .beta = gradient_of(call, tile, a->center, beta)};
+    to.add_gamma = to.gamma && bwi_call_accumulates(call, tile, 0);
+    to.add_beta = to.beta && bwi_call_accumulates(call, tile, beta);
+    call->kernels->layernorm_backward_weights(rows_of(call->node, call->samples), width_of(call->node), call->src[0],
+                                              call->diff_dst, call->workspace, &to);
     return BW_OK;
 }
 

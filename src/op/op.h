@@ -265,14 +265,17 @@ bw_status bwi_shape_like_input(bwi_graph *graph, bw_node *node);
 bw_status bwi_shape_like_inputs(bwi_graph *graph, bw_node *node);
 /* Zeros in the channels that only fill the last block. */
 void bwi_image_clear_padding(const bwi_image *image, float *values);
-/* gradient = sums, or gradient += sums. */
-void bwi_call_add_gradient(const bwi_call *call, const bwi_tile *tile, int variable, const double *sums);
+/* Adds a tile's gradient of a variable, as doubles or as floats, to that of its lane. Nothing happens if it is not trained. */
+void bwi_call_add_gradient(const bwi_call *call, const bwi_tile *tile, int variable, const void *sums);
+void bwi_call_add_floats(const bwi_call *call, const bwi_tile *tile, int variable, const void *gradient);
 
-/* A sample's shape as [outer][extent][inner] around an axis. */
-typedef struct bwi_around {
-    int64_t outer, extent, inner;
-} bwi_around;
+/* The address of the float that lies that many further on. */
+static inline void *bwi_floats_at(void *base, int64_t floats)
+{
+    return (char *)base + (size_t)floats * sizeof(float);
+}
 
+/* A sample's shape around an axis. */
 bwi_around bwi_shape_around(const bwi_shape *shape, int axis);
 
 /* How a smaller array is repeated over a larger shape: rows of `width` elements of the large one; a row begins at bwi_spread_at

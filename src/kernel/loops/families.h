@@ -7,11 +7,15 @@
 #define BWI_KERNEL_FAMILIES_H
 
 #include "kernel/loops/memory.h"
+#include "kernel/loops/normalize.h"
 #include "kernel/loops/optimize.h"
+#include "kernel/loops/reduce.h"
 
 /* One line for each family. */
 #define BWI_FAMILIES(F) \
     F(memory)           \
-    F(optimize)
+    F(normalize)        \
+    F(optimize)         \
+    F(reduce)
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Kernels per channel and the reordering of images, of every table against the reference, for all blocks.
+ * Kernels per channel and the reordering of images, of every table against the reference, for all blocks; what batch normalisation
+ * makes of its sums (the family normalize), against the formulas.
  */
 #include "support/kernel_check.h"
 
@@ -157,13 +158,74 @@ static void test_by_hand(void **state)
     check_by_hand(&bwi_kernels_reference);
 }
 
+static void check_statistics(const bwi_kernels *k)
+{
+    for (size_t s = 0; s < BWI_COUNT(channels); s++) {
+        int64_t c = channels[s];
+        double sums[2 * 64];
+        float *gamma = input_floats(c), *beta = input_floats(c), *mean = output_floats(c), *inverse = output_floats(c);
+        float *scale = output_floats(c), *shift = output_floats(c), *a = output_floats(c), *b = output_floats(c);
+        float *d = output_floats(c);
+        for (int64_t i = 0; i < c; i++) {
+            sums[i] = 10 * (double)random_float();
+            sums[c + i] = sums[i] * sums[i] / 10 + 10 * fabs((double)random_float());
+        }
+        k->normalize->moments(c, 10, sums, mean, inverse); /* the variance, in the inverse's place */
+        for (int64_t i = 0; i < c; i++) {
+            assert_true(mean[i] == (float)(sums[i] / 10));
+            assert_true(fabs((double)inverse[i] - (sums[c + i] / 10 - sums[i] * sums[i] / 100)) < 1e-6);
+        }
+        float *variance = output_copy(inverse, c);
+        k->normalize->affine(c, 0.125f, inverse, gamma, beta, inverse, scale, shift);
+        k->normalize->backward_factors(c, 10, sums, inverse, scale, a, b, d);
+        for (int64_t i = 0; i < c; i++) {
+            double expected = 1 / sqrt((double)variance[i] + 0.125),
+                   slope = (double)scale[i] * (double)inverse[i] * sums[c + i] / 10;
+            assert_true(fabs((double)inverse[i] - expected) < 3e-7 && scale[i] == gamma[i] * inverse[i] && shift[i] == beta[i]);
+            assert_true(a[i] == scale[i] && d[i] == (float)(sums[i] / 10) && fabs((double)b[i] + slope) <= 1e-6 * fabs(slope));
+        }
+        k->normalize->affine(c, 0.125f, variance, NULL, NULL, inverse, scale, shift);
+        for (int64_t i = 0; i < c; i++) {
+            assert_true(scale[i] == inverse[i] && shift[i] == 0);
+        }
+        float *outputs[] = {mean, inverse, scale, shift, a, b, d, variance};
+        for (size_t i = 0; i < BWI_COUNT(outputs); i++) {
+            output_floats_free(outputs[i], c);
+        }
+        free(gamma);
+        free(beta);
+    }
+}
+
+/* Squares that rounding made too small: the variance is 0, not below. */
+static void check_statistics_by_hand(const bwi_kernels *k)
+{
+    const double sums[2] = {30, 299.999};
+    float mean, variance, moving[2] = {1, 2}, quotients[2];
+    double totals[2] = {1, 2};
+    k->normalize->moments(1, 3, sums, &mean, &variance);
+    assert_true(mean == 10 && variance == 0);
+    k->normalize->blend(2, 0.75f, (const float[]){5, 10}, moving);
+    assert_close("blend", moving, (const float[]){2, 4}, 2, 0);
+    k->normalize->averages(2, 4, (const double[]){2, 10}, quotients);
+    assert_close("averages", quotients, (const float[]){0.5f, 2.5f}, 2, 0);
+    k->normalize->add_doubles(2, (const double[]){10, 20}, totals);
+    k->normalize->add_weighted(2, 0.5, (const float[]){2, 4}, totals);
+    assert_doubles_close(totals, (const double[]){12, 24}, 2, 0);
+}
+
+static void test_statistics(void **state)
+{
+    (void)state;
+    each_table(check_statistics);
+    each_table(check_statistics_by_hand);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_affine),
-        cmocka_unit_test(test_reorder),
+        cmocka_unit_test(test_by_hand), cmocka_unit_test(test_sums),       cmocka_unit_test(test_affine),
+        cmocka_unit_test(test_reorder), cmocka_unit_test(test_statistics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
