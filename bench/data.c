@@ -224,7 +224,7 @@ static float tile[TILE * WIDTH];
 
 static double gather_rows(bw_dataset *dataset, int epoch)
 {
-    bwi_destination to = {.data = tile, .dtype = BW_F32, .h = 1, .w = 1, .c = WIDTH, .block = WIDTH};
+    bwi_destination to = bwi_host_destination(tile, BW_F32, WIDTH);
     int64_t part[TILE];
     double begin = bwi_now();
     for (int64_t first = 0; first < ROWS; first += TILE) {
@@ -278,8 +278,8 @@ static void measure_batches(bw_context *ctx)
     static int32_t y[1000], label;
     bw_array inputs = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {1000, 4}};
     bw_array targets = {.data = y, .dtype = BW_I32, .ndim = 1, .shape = {1000}};
-    bwi_destination to = {.data = row, .dtype = BW_F32, .h = 1, .w = 1, .c = 4, .block = 4};
-    bwi_destination to_label = {.data = &label, .dtype = BW_I32, .h = 1, .w = 1, .c = 1, .block = 1};
+    bwi_destination to = bwi_host_destination(row, BW_F32, 4);
+    bwi_destination to_label = bwi_host_destination(&label, BW_I32, 1);
     bw_dataset *dataset = open_or_stop(ctx, bw_batches(bw_shuffle(bw_from_arrays(ctx, &inputs, &targets, NULL), 1), 1));
     double times[ROUNDS];
     for (int round = 0; round < ROUNDS; round++) {
@@ -392,7 +392,8 @@ static double decode_alone(const char *folder)
 static double read_images(bw_dataset *dataset, int epoch)
 {
     static float pixels[3 * SIDE * SIDE];
-    bwi_destination to = {.data = pixels, .dtype = BW_F32, .h = SIDE, .w = SIDE, .c = 3, .block = 3};
+    bwi_destination to = {
+        .kernels = bwi_kernels_host()->gather, .data = pixels, .dtype = BW_F32, .h = SIDE, .w = SIDE, .c = 3, .block = 3};
     double begin = bwi_now();
     for (int64_t first = 0; first < IMAGES; first += 32) {
         int64_t count = IMAGES - first < 32 ? IMAGES - first : 32;

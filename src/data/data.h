@@ -6,7 +6,7 @@
 #ifndef BWI_DATA_H
 #define BWI_DATA_H
 
-#include "base/base.h"
+#include "kernel/kernel.h"
 
 typedef enum bwi_role { BWI_ROLE_INPUT, BWI_ROLE_TARGET, BWI_ROLE_WEIGHT } bwi_role;
 
@@ -46,15 +46,6 @@ typedef struct bwi_ahead {
 /* Those at first to first + n - 1, valid until the next call; NULL if they are too many, or a stream has not ended. */
 const int64_t *bwi_numbers_ahead(bwi_ahead *ahead, const bw_dataset *dataset, int epoch, int64_t first, int64_t n);
 
-/* Where gathered samples go: n of them in [n][ceil(c/block)][h][w][block] (see kernel.h), float32 or int32. A
- * sample that is no image has h = w = 1 and block = c. */
-typedef struct bwi_destination {
-    void *data;
-    bw_dtype dtype; /* BW_F32 or BW_I32 */
-    int64_t h, w, c, block;
-    bool sequence; /* samples may have more values, which are cut off, or fewer, which zeros follow */
-} bwi_destination;
-
 enum { BWI_GATHER_ERROR = 200 };
 
 /* Samples as they are when a model is used, not trained: without augmentation. */
@@ -66,6 +57,8 @@ enum { BWI_GATHER_ERROR = 200 };
  * INVALID_ARGUMENT. */
 bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, const int64_t *numbers, int64_t n,
                              const bwi_destination *to, char *error);
+/* Host memory for `values` of each sample in row-major order, float32 or int32. */
+bwi_destination bwi_host_destination(void *data, bw_dtype dtype, int64_t values);
 
 /* What is gathered next, told on the caller's thread: the positions first to first + count - 1 of an epoch, in tiles, and in
  * which order workers will take them (tile t belongs to lane t mod lanes; a worker takes a lane's tiles one after another).

@@ -132,21 +132,21 @@ static void join_axes(bwi_column *column, const int64_t *strides)
         if (extent == 1) {
             continue;
         }
-        if (axes > 0 && column->stride[axes - 1] == stride * extent) {
-            column->extent[axes - 1] *= extent;
-            column->stride[axes - 1] = stride;
+        if (axes > 0 && column->rows.stride[axes - 1] == stride * extent) {
+            column->rows.extent[axes - 1] *= extent;
+            column->rows.stride[axes - 1] = stride;
         } else {
-            column->extent[axes] = extent;
-            column->stride[axes] = stride;
+            column->rows.extent[axes] = extent;
+            column->rows.stride[axes] = stride;
             axes++;
         }
     }
     if (axes == 0) {
-        column->extent[0] = 1;
-        column->stride[0] = (int64_t)bwi_dtype_size(column->field.dtype);
+        column->rows.extent[0] = 1;
+        column->rows.stride[0] = (int64_t)bwi_dtype_size(column->field.dtype);
         axes = 1;
     }
-    column->axes = axes;
+    column->rows.axes = axes;
 }
 
 /* Strides as given, or row-major if all are zero; false if the array would not fit the address space. */
@@ -204,12 +204,14 @@ static bw_status check_view(bw_context *ctx, const bw_array *view, const char *w
 /* Name, role and the extents of one sample, and with them `values`. */
 static void describe(bwi_column *column, bwi_role role, const char *name, bw_dtype dtype, int ndim, const int64_t *shape)
 {
-    column->values = 1;
+    column->rows.values = 1;
+    column->rows.dtype = dtype;
+    column->rows.scale = 1;
     column->field = (bwi_field){.role = role, .dtype = dtype, .ndim = ndim};
     snprintf(column->field.name, sizeof column->field.name, "%s", name);
     for (int i = 0; i < ndim; i++) {
         column->field.shape[i] = shape[i];
-        column->values *= shape[i];
+        column->rows.values *= shape[i];
     }
 }
 
@@ -227,7 +229,7 @@ bw_status bwi_dataset_add(bw_dataset *root, bwi_role role, const char *name, con
                         bwi_format_shape(shape, view->ndim, view->shape));
     }
     bwi_column *column = &root->columns[root->column_count];
-    *column = (bwi_column){.samples = view->shape[0], .data = view->data, .step = strides[0]};
+    *column = (bwi_column){.samples = view->shape[0], .rows = {.data = view->data, .step = strides[0]}};
     describe(column, role, name, view->dtype, view->ndim - 1, view->shape + 1);
     join_axes(column, strides + 1);
     root->column_count++;
@@ -253,11 +255,19 @@ bw_status bwi_dataset_declare(bw_dataset *dataset, const bwi_field *field, const
         }
     }
     bwi_column *column = &dataset->columns[dataset->column_count++];
-    *column = (bwi_column){.samples = dataset->numbers, .step = bytes, .axes = 1};
+    *column = (bwi_column){.samples = dataset->numbers, .rows = {.step = bytes, .axes = 1}};
     describe(column, field->role, field->name, field->dtype, field->ndim, field->shape);
-    column->extent[0] = column->values;
-    column->stride[0] = (int64_t)bwi_dtype_size(field->dtype);
+    column->rows.extent[0] = column->rows.values;
+    column->rows.stride[0] = (int64_t)bwi_dtype_size(field->dtype);
     return BW_OK;
+}
+
+void bwi_dataset_set_scale(bw_dataset *root, double scale)
+{
+    root->scale = root->facts.scale = scale;
+    for (int i = 0; i < root->column_count; i++) {
+        root->columns[i].rows.scale = root->columns[i].field.role == BWI_ROLE_INPUT ? scale : 1;
+    }
 }
 
 bw_status bwi_dataset_reshape(bw_dataset *root, int ndim, const int64_t *shape, const char *where)
@@ -277,7 +287,7 @@ bw_status bwi_dataset_reshape(bw_dataset *root, int ndim, const int64_t *shape, 
         for (int k = 0; k < ndim; k++) {
             right = right && shape[k] > 0 && !__builtin_mul_overflow(values, shape[k], &values);
         }
-        if (!right || values != column->values) {
+        if (!right || values != column->rows.values) {
             return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "%sinputs of shape %s cannot have the shape %s", where,
                             bwi_format_shape(found, column->field.ndim, column->field.shape),
                             bwi_format_shape(wanted, ndim, shape));

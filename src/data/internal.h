@@ -18,17 +18,11 @@
 #define BWI_FIELD_LIMIT 64
 #define BWI_EPOCH_FROZEN UINT64_MAX /* the order that a split is cut from: no epoch's own */
 
-/* One field of the samples. If they stand in memory, sample s begins at data + s * step, and its values follow the axes, the last
- * of which runs fastest. Neighbouring axes without a gap between them are joined into one, so a sample without gaps has
- * one axis. No alignment. */
+/* One field of the samples. If they stand in memory, sample s is row s. */
 typedef struct bwi_column {
     bwi_field field;
-    int64_t values; /* of one sample */
+    bwi_host_rows rows;
     int64_t samples;
-    const unsigned char *data; /* NULL: samples are made or passed on, not stored */
-    int64_t step;
-    int axes; /* 1 or more */
-    int64_t extent[BW_MAX_NDIM], stride[BW_MAX_NDIM];
     void *memory;        /* released with the dataset; NULL if the values stand elsewhere */
     bwi_backing backing; /* the same */
 } bwi_column;
@@ -62,10 +56,10 @@ typedef struct bwi_dataset_kind {
      * upstream's at the same position if there is one. */
     int64_t (*number)(const bw_dataset *dataset, uint64_t epoch, int64_t position);
     void (*numbers)(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n);
-    /* On workers: values of a field straight into a tile. */
+    /* On workers: values of a field into a tile, by the destination's kernels. */
     bw_status (*gather)(const bw_dataset *dataset, const bwi_demand *demand);
     /* On workers: one sample; values[f] gets field f in row-major order and of its own type, unless it is NULL (not wanted). A
-     * kind has gather, make, or neither (an index map: values are the upstream's, by the same numbers). */
+     * kind has gather, make, both, or neither (an index map: values are the upstream's, by the same numbers). */
     bw_status (*make)(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
     bool whole; /* make wants a place for every field */
     /* On workers: where a sample comes from. NULL: the upstream says, by the same number. */
@@ -119,7 +113,7 @@ struct bw_dataset {
     int column_count;
     bwi_bytes *files; /* mapped while columns use them */
     int file_count;
-    double scale;         /* inputs are multiplied by it while they are gathered */
+    double scale;         /* that of the inputs' rows */
     bwi_scratch *scratch; /* for make; NULL: has gather */
     bwi_facts facts;      /* of a root */
     void *own;            /* of the kind */
@@ -142,6 +136,8 @@ bw_status bwi_dataset_add(bw_dataset *root, bwi_role role, const char *name, con
 bw_status bwi_dataset_declare(bw_dataset *dataset, const bwi_field *field, const char *where);
 /* After the last column: every field has the same number of samples. `where` is put before the message. */
 bw_status bwi_dataset_settle(bw_dataset *root, const char *where);
+/* Inputs are multiplied by it while they are gathered. */
+void bwi_dataset_set_scale(bw_dataset *root, double scale);
 /* Gives the inputs another shape (of one sample); as many values. */
 bw_status bwi_dataset_reshape(bw_dataset *root, int ndim, const int64_t *shape, const char *where);
 void bwi_dataset_keep(bw_dataset *dataset);
@@ -151,27 +147,36 @@ bw_status bwi_dataset_map_file(bw_dataset *root, const char *path, bwi_bytes **b
 
 /* ---- gather.c ---- */
 
-/* Values that stand in memory into a tile. If it fails, *bad is the index of the first number at fault, or -1 if the destination
- * does not suit the field. */
-bw_status bwi_column_gather(const bwi_column *column, double scale, const int64_t *numbers, int64_t n, const bwi_destination *to,
-                            int64_t *bad);
-/* The place of value k (row-major) of a sample in the destination. */
-int64_t bwi_destination_place(const bwi_destination *to, int64_t k);
-int64_t bwi_destination_values(const bwi_destination *to); /* of one sample, padding included */
-
-/* ---- make.c ---- */
-
 /* As bwi_dataset_gather, without looking at a prefetcher. */
 bw_status bwi_content_gather(const bw_dataset *dataset, const bwi_demand *demand);
-/* One sample; values[f] gets field f in row-major order, of type bwi_make_dtype, unless it is NULL. */
-bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
-bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field);
+/* Samples whose numbers are those of rows in memory. */
+bw_status bwi_rows_gather(const bw_dataset *dataset, const bwi_host_rows *rows, const bwi_demand *demand);
+/* A sample as its kind made it, in row-major order, into a tile. */
+bw_status bwi_made_put(const bw_dataset *content, int field, const void *values, int64_t number, const bwi_destination *to,
+                       char *error);
 /* What bwi_content_make gave, into a tile. */
 bw_status bwi_content_put(const bw_dataset *dataset, int field, const void *values, int64_t number, const bwi_destination *to,
                           char *error);
+/* Reports a sample with values that the destination cannot hold. */
+bw_status bwi_gather_fail(const bw_dataset *dataset, int field, int64_t number, const bwi_destination *to, char *error);
+
+/* ---- sample.c ---- */
+
+/* One sample; values[f] gets field f in row-major order, of type bwi_make_dtype, unless it is NULL. */
+bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
+bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field);
 /* The same in the types that transformations see: float32, or int32 for whole numbers other than scaled or 8-bit inputs. */
 bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
 bw_dtype bwi_work_dtype(const bw_dataset *dataset, int field);
+/* "sample 17 (digits.csv, line 19): " and the text, in `error` unless it is NULL or says something already. Returns `status`. */
+bw_status bwi_sample_error(const bw_dataset *dataset, int64_t number, char *error, bw_status status, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+/* The last step of building a kind whose samples take work to make: scratch, and a prefetcher unless there is one. If `status`, of what
+ * went before, or one of these is a failure, the dataset is freed. A builder. */
+bw_dataset *bwi_dataset_working(bw_dataset *made, bw_status status);
+
+/* ---- scratch.c ---- */
+
 /* A place for one sample of a dataset that has scratch: values[f] for each field. It must be given back. */
 typedef struct bwi_scratch_slot {
     unsigned char *at;
@@ -182,16 +187,12 @@ bwi_scratch_slot bwi_scratch_slot_take(const bw_dataset *dataset, void **values)
 void bwi_scratch_slot_give(bwi_scratch_slot slot);
 /* For a kind with make, after its columns were declared: room for the context's workers. */
 bw_status bwi_scratch_open(bw_dataset *dataset);
-/* The last step of building a kind whose samples take work to make: scratch, and a prefetcher unless there is one. If `status`, of what
- * went before, or one of these is a failure, the dataset is freed. A builder. */
-bw_dataset *bwi_dataset_working(bw_dataset *made, bw_status status);
 size_t bwi_scratch_bytes(const bw_dataset *dataset); /* for each thread, in this dataset and those below it */
 /* Room for `threads` more that gather at the same time, in this dataset and those below it. */
 bw_status bwi_scratch_reserve(const bw_dataset *dataset, int threads);
 void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch);
-/* "sample 17 (digits.csv, line 19): " and the text, in `error` unless it is NULL or says something already. Returns `status`. */
-bw_status bwi_sample_error(const bw_dataset *dataset, int64_t number, char *error, bw_status status, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+
+/* ---- begin.c ---- */
 
 /* Prepares what is below, before it is gathered from other than by exec. */
 bw_status bwi_dataset_begin_below(const bw_dataset *dataset);

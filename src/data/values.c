@@ -39,7 +39,7 @@ static bw_status gather(bw_dataset *dataset, int field, int64_t first, int64_t c
         for (int64_t i = 0; i < n; i++) {
             numbers[i] = bwi_dataset_number(dataset, 0, first + done + i);
         }
-        bwi_destination place = {.data = to + done * values, .dtype = BW_F32, .h = 1, .w = 1, .c = values, .block = values};
+        bwi_destination place = bwi_host_destination(to + done * values, BW_F32, values);
         bwi_demand demand = {.field = field, .numbers = numbers, .n = n, .to = &place, .error = error};
         bw_status status = bwi_content_gather(dataset, &demand);
         if (status != BW_OK) {

@@ -149,8 +149,13 @@ static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, 
 static bwi_destination destination_of(const bwi_call *call)
 {
     bwi_image image = bwi_node_image(call->node, call->samples);
-    return (bwi_destination){
-        .data = call->dst, .dtype = call->node->dtype, .h = image.h, .w = image.w, .c = image.c, .block = image.block};
+    return (bwi_destination){.kernels = call->kernels->gather,
+                             .data = call->dst,
+                             .dtype = call->node->dtype,
+                             .h = image.h,
+                             .w = image.w,
+                             .c = image.c,
+                             .block = image.block};
 }
 
 /* A node's sums belong to the phase that made them. */

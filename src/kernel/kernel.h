@@ -243,6 +243,8 @@ struct bwi_kernels {
 const bwi_kernels *bwi_kernels_of(bw_context *ctx);
 /* The table "avx512", "avx2" or "portable"; NULL if unknown or not to be had on this CPU. */
 const bwi_kernels *bwi_kernels_by_name(const char *name);
+/* The best table of the CPU, for memory of the host: whatever device a context computes on. */
+const bwi_kernels *bwi_kernels_host(void);
 extern const bwi_kernels bwi_kernels_reference; /* reference.c */
 
 /* Dense weights, Keras's [in][out], are stored as the kernels like them: [out][in] for few outputs, panels

@@ -50,6 +50,11 @@ static const bwi_kernels *best(void)
     return tables[i].kernels;
 }
 
+const bwi_kernels *bwi_kernels_host(void)
+{
+    return best();
+}
+
 const bwi_kernels *bwi_kernels_by_name(const char *name)
 {
     for (size_t i = 0; i < BWI_COUNT(tables); i++) {

@@ -1,6 +1,6 @@
 /*
- * Cache: samples are made once, as in epoch 0, and kept in memory. Whoever is first to make a sample fills its place; others who
- * want it meanwhile make it for themselves. Once all are there, gathering is as from arrays.
+ * Cache: samples are made once, as in epoch 0, and kept in memory. Whoever is first to ask for a sample fills its place; others who
+ * want it meanwhile make it for themselves. Samples that are there are gathered as from arrays.
  */
 #include "data/internal.h"
 
@@ -13,12 +13,11 @@ typedef struct cache {
     unsigned char *memory; /* [number][bytes] */
     size_t bytes;
     size_t offset[BWI_FIELD_LIMIT];
-    atomic_llong full;
 } cache;
 
 static size_t field_bytes(const bwi_column *column)
 {
-    return (size_t)column->values * bwi_dtype_size(column->field.dtype);
+    return (size_t)column->rows.values * bwi_dtype_size(column->field.dtype);
 }
 
 static void copy_out(const bw_dataset *dataset, int64_t number, void *const *values)
@@ -32,33 +31,77 @@ static void copy_out(const bw_dataset *dataset, int64_t number, void *const *val
     }
 }
 
-static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
+/* Fills the place of a sample unless somebody else has or does; FULL or FILLING, and EMPTY if it failed. */
+static int fill(const bw_dataset *dataset, int64_t number, char *error, bw_status *status)
 {
     cache *own = dataset->own;
-    unsigned char empty = EMPTY;
-    (void)epoch;
+    unsigned char found = EMPTY;
     if (atomic_load_explicit(&own->state[number], memory_order_acquire) == FULL) {
-        copy_out(dataset, number, values);
-        return BW_OK;
+        return FULL;
     }
-    if (!atomic_compare_exchange_strong(&own->state[number], &empty, FILLING)) {
-        if (empty == FULL) {
-            copy_out(dataset, number, values);
-            return BW_OK;
-        }
-        return bwi_content_make(dataset->upstream, 0, number, values, error);
+    if (!atomic_compare_exchange_strong(&own->state[number], &found, FILLING)) {
+        return found;
     }
     void *places[BWI_FIELD_LIMIT];
     for (int f = 0; f < dataset->column_count; f++) {
         places[f] = own->memory + (size_t)number * own->bytes + own->offset[f];
     }
-    bw_status status = bwi_content_make(dataset->upstream, 0, number, places, error);
-    if (status == BW_OK) {
+    *status = bwi_content_make(dataset->upstream, 0, number, places, error);
+    found = *status == BW_OK ? FULL : EMPTY;
+    atomic_store_explicit(&own->state[number], found, memory_order_release);
+    return found;
+}
+
+static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
+{
+    bw_status status = BW_OK;
+    int state = fill(dataset, number, error, &status);
+    (void)epoch;
+    if (state == FULL) {
         copy_out(dataset, number, values);
-        atomic_fetch_add(&own->full, 1);
+    } else if (state == FILLING) {
+        status = bwi_content_make(dataset->upstream, 0, number, values, error);
     }
-    atomic_store_explicit(&own->state[number], status == BW_OK ? FULL : EMPTY, memory_order_release);
     return status;
+}
+
+/* A sample that another thread is filling is made once more, in scratch. */
+static bw_status gather_one(const bw_dataset *dataset, const bwi_demand *one)
+{
+    void *places[BWI_FIELD_LIMIT];
+    bwi_scratch_slot slot = bwi_scratch_slot_take(dataset, places);
+    bw_status status = make(dataset, one->epoch, *one->numbers, places, one->error);
+    if (status == BW_OK) {
+        status = bwi_made_put(dataset, one->field, places[one->field], *one->numbers, one->to, one->error);
+    }
+    bwi_scratch_slot_give(slot);
+    return status;
+}
+
+/* Runs of samples that are there are gathered as rows of the cache's memory. */
+static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
+{
+    const cache *own = dataset->own;
+    bwi_host_rows rows = dataset->columns[demand->field].rows;
+    bwi_destination to = *demand->to;
+    bwi_demand part = {.field = demand->field, .numbers = demand->numbers, .to = &to, .error = demand->error};
+    rows.data = own->memory + own->offset[demand->field];
+    rows.step = (int64_t)own->bytes;
+    for (int64_t left = demand->n; left > 0; left -= part.n) {
+        bw_status status = BW_OK;
+        for (part.n = 0; part.n < left && fill(dataset, part.numbers[part.n], demand->error, &status) == FULL; part.n++) {
+        }
+        if (status == BW_OK) {
+            status = part.n > 0 ? bwi_rows_gather(dataset, &rows, &part) : gather_one(dataset, &part);
+        }
+        if (status != BW_OK) {
+            return status;
+        }
+        part.n += part.n == 0;
+        part.numbers += part.n;
+        bwi_destination_advance(&to, part.n);
+    }
+    return BW_OK;
 }
 
 static void close_cache(bw_dataset *dataset)
@@ -68,7 +111,7 @@ static void close_cache(bw_dataset *dataset)
     bwi_release(dataset->owned.ctx, own->memory);
 }
 
-static const bwi_dataset_kind source = {.kind = "cache", .make = make, .close = close_cache};
+static const bwi_dataset_kind source = {.kind = "cache", .gather = gather, .make = make, .close = close_cache};
 
 static bw_status open_cache(bw_dataset *made)
 {
@@ -100,7 +143,6 @@ static bw_status open_cache(bw_dataset *made)
     for (int64_t i = 0; i < made->numbers; i++) {
         atomic_init(&own->state[i], EMPTY);
     }
-    atomic_init(&own->full, 0);
     return bwi_scratch_open(made);
 }
 

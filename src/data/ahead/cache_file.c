@@ -118,7 +118,7 @@ static bw_status describe(bw_dataset *made, header *h)
         field->dtype = bwi_make_dtype(made->upstream, f);
         status = bwi_dataset_declare(made, field, "cache");
         h->entry[f].offset = h->bytes;
-        h->bytes += bwi_size_align((size_t)made->columns[f].values * bwi_dtype_size(field->dtype), sizeof(float));
+        h->bytes += bwi_size_align((size_t)made->columns[f].rows.values * bwi_dtype_size(field->dtype), sizeof(float));
     }
     return status;
 }
@@ -187,8 +187,8 @@ static bw_status open_cache(bw_dataset *made, const char *path)
         status = check_cache(ctx, h, bytes, path);
     }
     for (int f = 0; status == BW_OK && f < made->column_count; f++) {
-        made->columns[f].data = bytes->data + HEADER + h->entry[f].offset;
-        made->columns[f].step = (int64_t)h->bytes;
+        made->columns[f].rows.data = bytes->data + HEADER + h->entry[f].offset;
+        made->columns[f].rows.step = (int64_t)h->bytes;
     }
     bwi_release(ctx, h);
     return status;

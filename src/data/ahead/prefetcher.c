@@ -311,7 +311,7 @@ static size_t sample_bytes(const bw_dataset *dataset, size_t *offset)
             offset[f] = bytes;
         }
         bytes = bwi_size_add(
-            bytes, bwi_size_align((size_t)dataset->content->columns[f].values * bwi_dtype_size(bwi_make_dtype(dataset, f)),
+            bytes, bwi_size_align((size_t)dataset->content->columns[f].rows.values * bwi_dtype_size(bwi_make_dtype(dataset, f)),
                                   BWI_CACHE_LINE));
     }
     return bytes;
@@ -584,7 +584,6 @@ bw_status bwi_prefetcher_gather(bwi_prefetcher *prefetcher, const bw_dataset *da
         }
     }
     bwi_destination to = *demand->to;
-    size_t step = (size_t)bwi_destination_values(&to) * 4;
     bw_status status = BW_OK;
     for (int64_t i = 0; i < demand->n && status == BW_OK; i++) {
         int at = -1;
@@ -604,7 +603,7 @@ bw_status bwi_prefetcher_gather(bwi_prefetcher *prefetcher, const bw_dataset *da
                                      prefetcher->memory + (size_t)at * prefetcher->bytes + prefetcher->offset[demand->field],
                                      demand->numbers[i], &to, demand->error);
         }
-        to.data = (unsigned char *)to.data + step;
+        bwi_destination_advance(&to, 1);
         pthread_mutex_lock(&prefetcher->mutex);
         prefetcher->slot[at].pins--;
         mark_used(prefetcher, at);

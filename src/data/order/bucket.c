@@ -86,13 +86,13 @@ static bw_status look_at(const looking *l, int64_t number, float *values, char *
         if (!is_sequence(column, longest)) {
             continue;
         }
-        bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = column->values, .block = column->values};
+        bwi_destination to = bwi_host_destination(values, BW_F32, column->rows.values);
         bwi_demand demand = {.field = f, .numbers = &number, .n = 1, .to = &to, .error = error};
         bw_status status = bwi_content_gather(l->dataset, &demand);
         if (status != BW_OK) {
             return status;
         }
-        int64_t own = length_of(values, column->values, column->values / longest);
+        int64_t own = length_of(values, column->rows.values, column->rows.values / longest);
         length = own > length ? own : length;
     }
     int at = 0;
@@ -124,7 +124,7 @@ static bw_status look_at_all(bw_dataset *dataset)
     bw_context *ctx = dataset->owned.ctx;
     looking l = {.dataset = dataset, .own = dataset->own};
     for (int f = 0; f < bwi_dataset_fields(dataset); f++) {
-        int64_t values = dataset->content->columns[f].values;
+        int64_t values = dataset->content->columns[f].rows.values;
         l.room = values > l.room ? values : l.room;
     }
     l.own->of = bwi_allocate(ctx, (size_t)dataset->numbers, 1);

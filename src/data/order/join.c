@@ -56,7 +56,6 @@ static origin find_repeated(const bw_dataset *dataset, int field, int epoch, int
 /* Runs of samples that come from one part, in one epoch, are gathered together. */
 static bw_status gather_by(finder find, const bw_dataset *dataset, const bwi_demand *demand)
 {
-    size_t step = (size_t)bwi_destination_values(demand->to) * 4;
     bwi_destination to = *demand->to;
     bw_status status = BW_OK;
     for (int64_t i = 0; i < demand->n && status == BW_OK;) {
@@ -73,7 +72,7 @@ static bw_status gather_by(finder find, const bw_dataset *dataset, const bwi_dem
         bwi_demand part = {
             .field = first.field, .epoch = first.epoch, .numbers = numbers, .n = count, .to = &to, .error = demand->error};
         status = bwi_content_gather(first.part, &part);
-        to.data = (unsigned char *)to.data + step * (size_t)count;
+        bwi_destination_advance(&to, count);
         i += count;
     }
     return status;

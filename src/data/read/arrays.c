@@ -5,15 +5,7 @@
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 {
-    const bwi_column *column = &dataset->columns[demand->field];
-    double scale = column->field.role == BWI_ROLE_INPUT ? dataset->scale : 1;
-    int64_t bad;
-    bw_status status = bwi_column_gather(column, scale, demand->numbers, demand->n, demand->to, &bad);
-    if (status != BW_OK && bad >= 0) {
-        bwi_sample_error(dataset, demand->numbers[bad], demand->error, status, "its %s cannot be read as %s",
-                         (const char *[]){"input", "target", "weight"}[column->field.role], bwi_dtype_name(demand->to->dtype));
-    }
-    return status;
+    return bwi_rows_gather(dataset, &dataset->columns[demand->field].rows, demand);
 }
 
 const bwi_dataset_kind bwi_kind_arrays = {.kind = "arrays", .gather = gather};

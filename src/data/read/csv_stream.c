@@ -64,7 +64,7 @@ static bw_status add_targets(bw_dataset *root, const csv_reading *r)
     if (status != BW_OK) {
         return status;
     }
-    column->data = column->backing.memory;
+    column->rows.data = column->backing.memory;
     for (int64_t row = root->numbers; row < r->rows; row++) {
         if (own->whole && !is_whole(r->y[row])) {
             char place[128] = "";
@@ -96,7 +96,7 @@ static void fill_zeros(const csv_reading *r, int64_t first)
 static void give_inputs(bw_dataset *root, csv_reading *r)
 {
     root->columns[0].backing = r->x_spool;
-    root->columns[0].data = r->x_spool.memory;
+    root->columns[0].rows.data = r->x_spool.memory;
     r->x_spool = (bwi_backing){.bytes = 0};
 }
 

@@ -15,7 +15,7 @@ typedef struct generator {
 
 static size_t column_bytes(const bwi_column *column)
 {
-    return (size_t)column->values * bwi_dtype_size(column->field.dtype);
+    return (size_t)column->rows.values * bwi_dtype_size(column->field.dtype);
 }
 
 static bw_status grow(bw_dataset *root)
@@ -37,7 +37,7 @@ static bw_status grow(bw_dataset *root)
             bwi_log(root->owned.ctx, BW_LOG_INFO, "%s: samples go on in a temporary file; bw_take limits a stream without an end",
                     what);
         }
-        column->data = column->backing.memory;
+        column->rows.data = column->backing.memory;
     }
     own->capacity = capacity;
     return BW_OK;

@@ -32,12 +32,13 @@ static bw_status fail_names(reading *r, const char *wanted)
 /* Values that cannot be used in place: chunks of their own type, otherwise whole numbers as int64 and others as float32. */
 static bw_status read_values(reading *r, const bwi_hdf5_entry *entry, bwi_column *column, bw_dtype dtype, const char *where)
 {
-    size_t bytes = bwi_size_multiply(bwi_size_multiply((size_t)column->values, (size_t)column->samples), bwi_dtype_size(dtype));
+    size_t bytes =
+        bwi_size_multiply(bwi_size_multiply((size_t)column->rows.values, (size_t)column->samples), bwi_dtype_size(dtype));
     bw_status status = bwi_backing_grow(r->ctx, &column->backing, 0, bytes, where);
     if (status != BW_OK) {
         return status;
     }
-    column->data = column->backing.memory;
+    column->rows.data = column->backing.memory;
     if (entry->chunked) {
         return bwi_hdf5_read_chunks(r->file, entry, column->backing.memory);
     }

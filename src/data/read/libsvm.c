@@ -158,7 +158,7 @@ static bw_status find_width(reading *r, const bw_read_options *options)
     r->least = r->least == 0 ? 0 : 1;
     r->width = r->largest - r->least + 1;
     if (options->like) {
-        int64_t width = options->like->content->columns[0].values;
+        int64_t width = options->like->content->columns[0].rows.values;
         if (r->width > width) {
             return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: index %lld; the data it must be like has %lld inputs", r->path,
                             (long long)r->largest, (long long)width);

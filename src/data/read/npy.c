@@ -47,7 +47,7 @@ static bw_status add_file(bw_dataset *root, const char *path, bwi_role role)
     }
     memcpy(column->memory, view.data, npy.bytes);
     bwi_npy_swap(&npy, column->memory);
-    column->data = column->memory;
+    column->rows.data = column->memory;
     return BW_OK;
 }
 

@@ -175,7 +175,7 @@ static bw_status unpack(reading *r, int field, const bwi_zip_member *member, con
         return BW_RESOURCE_EXHAUSTED;
     }
     column->memory = memory; /* released with the root, also after a failure */
-    column->data = memory + npy->offset;
+    column->rows.data = memory + npy->offset;
     bw_status status = bwi_zip_begin(r->zip, r->members[field]);
     if (status == BW_OK) {
         status = bwi_zip_read(r->zip, memory, member->size);
@@ -202,7 +202,7 @@ static bw_status find_values(reading *r, int field, const bwi_zip_member *member
     if (!place) {
         return unpack(r, field, member, npy, column);
     }
-    column->data = place + npy->offset;
+    column->rows.data = place + npy->offset;
     r->in_place = true;
     return BW_OK;
 }

@@ -165,7 +165,7 @@ static bw_status read_each(bw_context *ctx, bw_dataset **root, const char *const
             bw_dataset_free(all);
             return status;
         }
-        one->scale = one->facts.scale = options->scale;
+        bwi_dataset_set_scale(one, options->scale);
         all = all ? bw_concatenate(all, one) : one;
         if (!all) {
             return bwi_pending(ctx);
@@ -192,7 +192,7 @@ static bw_status read_list(bw_context *ctx, bw_dataset **root, const char *const
     }
     bw_status status = readers[reader].read(ctx, root, paths, count, options);
     if (status == BW_OK) {
-        (*root)->scale = (*root)->facts.scale = options->scale;
+        bwi_dataset_set_scale(*root, options->scale);
     }
     return status;
 }

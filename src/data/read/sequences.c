@@ -10,24 +10,21 @@ typedef struct sequences {
 static bw_status gather_sequences(const bw_dataset *dataset, const bwi_demand *demand)
 {
     const sequences *own = dataset->own;
-    bwi_column one = dataset->columns[demand->field];
+    bwi_host_rows one = dataset->columns[demand->field].rows;
     const unsigned char *begin = one.data;
-    int64_t zero = 0;
     bwi_destination to = *demand->to;
-    bw_status status = BW_OK;
     to.sequence = true;
-    for (int64_t i = 0; i < demand->n && status == BW_OK; i++) {
+    for (int64_t i = 0; i < demand->n; i++) {
         int64_t number = demand->numbers[i];
-        int64_t bad;
         one.data = begin + own->offsets[number] * own->width * one.stride[0];
         one.values = one.extent[0] = (own->offsets[number + 1] - own->offsets[number]) * own->width;
-        status = bwi_column_gather(&one, dataset->scale, &zero, 1, &to, &bad);
-        if (status != BW_OK && bad >= 0) {
-            bwi_sample_error(dataset, number, demand->error, status, "its input cannot be read as %s", bwi_dtype_name(to.dtype));
+        int64_t result = to.kernels->rows(&one, &(int64_t){0}, 1, &to);
+        if (result != BWI_GATHERED) {
+            return result < 0 ? BW_INVALID_ARGUMENT : bwi_gather_fail(dataset, demand->field, number, &to, demand->error);
         }
-        to.data = (unsigned char *)to.data + bwi_destination_values(&to) * (int64_t)sizeof(float);
+        bwi_destination_advance(&to, 1);
     }
-    return status;
+    return BW_OK;
 }
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
@@ -73,7 +70,7 @@ static bw_status add_steps(bw_dataset *root, const bw_array *values, const int64
         stride = (int64_t)bwi_dtype_size(values->dtype) * own->width;
     }
     bw_status status = bwi_dataset_declare(root, &field, "sequences");
-    root->columns[0].data = values->data;
+    root->columns[0].rows.data = values->data;
     return status;
 }
 

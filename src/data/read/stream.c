@@ -17,7 +17,7 @@ int64_t bwi_stream_block(const bw_dataset *dataset)
     size_t bytes = 0;
     for (int f = 0; f < dataset->content->column_count; f++) {
         const bwi_column *column = &dataset->content->columns[f];
-        bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)column->values, bwi_dtype_size(column->field.dtype)));
+        bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)column->rows.values, bwi_dtype_size(column->field.dtype)));
     }
     return bytes < BLOCK_BYTES ? (int64_t)(BLOCK_BYTES / (bytes ? bytes : 1)) : 1;
 }

@@ -41,7 +41,7 @@ typedef struct fitting {
 static bw_status read_sample(fitting *f, int64_t index, float *to)
 {
     int64_t number = f->all ? index : bwi_dataset_number(f->top, 0, index);
-    bwi_destination place = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = f->values, .block = f->values};
+    bwi_destination place = bwi_host_destination(to, BW_F32, f->values);
     char error[BWI_GATHER_ERROR] = "";
     bwi_demand demand = {.field = f->field, .epoch = BWI_EPOCH_NONE, .numbers = &number, .n = 1, .to = &place, .error = error};
     bw_status status = bwi_content_gather(f->dataset->upstream, &demand);
@@ -140,7 +140,7 @@ static bw_status fit_field(const bw_dataset *dataset, const bw_dataset *top, int
 {
     affine *own = dataset->own;
     const bwi_column *column = &dataset->columns[field];
-    fitting f = {.dataset = dataset, .top = top, .field = field, .values = column->values, .told = ATOMIC_FLAG_INIT};
+    fitting f = {.dataset = dataset, .top = top, .field = field, .values = column->rows.values, .told = ATOMIC_FLAG_INIT};
     f.width = column->field.ndim > 0 ? column->field.shape[column->field.ndim - 1] : 1;
     f.all = !same_numbers(dataset, top);
     f.samples = f.all ? dataset->upstream->numbers : top->count;
@@ -192,30 +192,6 @@ static const fitted *fitted_to(const bw_dataset *dataset, int field)
     return &((const affine *)dataset->second->own)->field[other];
 }
 
-static void apply(const fitted *by, const bwi_destination *to, int64_t values, float *x)
-{
-    int64_t pixels = to->h * to->w;
-    if (to->c == by->count && (to->block == to->c || pixels == 1)) {
-        for (int64_t i = 0; i < pixels; i++, x += to->c) {
-            for (int64_t c = 0; c < to->c; c++) {
-                x[c] = (x[c] - by->offset[c]) * by->factor[c];
-            }
-        }
-    } else if (to->c == by->count) {
-        for (int64_t c = 0; c < to->c; c++) {
-            float *at = x + (c / to->block * pixels) * to->block + c % to->block;
-            for (int64_t i = 0; i < pixels; i++) {
-                at[i * to->block] = (at[i * to->block] - by->offset[c]) * by->factor[c];
-            }
-        }
-    } else {
-        for (int64_t k = 0; k < values; k++) {
-            float *at = x + bwi_destination_place(to, k);
-            *at = (*at - by->offset[k % by->count]) * by->factor[k % by->count];
-        }
-    }
-}
-
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 {
     const affine *own = fitted_by(dataset);
@@ -232,9 +208,9 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
                                 bwi_dtype_name(demand->to->dtype));
     }
     bw_status status = bwi_content_gather(dataset->upstream, demand);
-    float *x = demand->to->data;
-    for (int64_t i = 0; i < demand->n && status == BW_OK; i++, x += bwi_destination_values(demand->to)) {
-        apply(fitted_to(dataset, demand->field), demand->to, column->values, x);
+    if (status == BW_OK) {
+        const fitted *by = fitted_to(dataset, demand->field);
+        demand->to->kernels->affine(by->offset, by->factor, by->count, demand->n, demand->to);
     }
     return status;
 }

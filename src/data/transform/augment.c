@@ -258,10 +258,10 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
             continue;
         }
         if (is_image(field) && below->columns[f].field.dtype == BW_I32) {
-            to_floats(from[f], column->values);
+            to_floats(from[f], column->rows.values);
         }
         if (!is_image(field) || epoch < 0) {
-            memcpy(values[f], from[f], (size_t)column->values * 4);
+            memcpy(values[f], from[f], (size_t)column->rows.values * 4);
             continue;
         }
         bw_sample own_sample = bwi_sample(dataset, own->seed, epoch, number, text);

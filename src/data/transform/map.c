@@ -55,7 +55,7 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     bw_status status = bwi_content_work(below->upstream, epoch, number, from, error);
     for (int f = 0; f < dataset->column_count && status == BW_OK; f++) {
         const bwi_column *column = &dataset->columns[f];
-        size_t bytes = (size_t)column->values * bwi_dtype_size(column->field.dtype);
+        size_t bytes = (size_t)column->rows.values * bwi_dtype_size(column->field.dtype);
         if (own->same[f] >= 0) {
             memcpy(values[f], from[own->same[f]], bytes);
         } else {

@@ -10,40 +10,32 @@ typedef struct onehot {
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 {
     const onehot *own = dataset->own;
-    int64_t values = bwi_destination_values(demand->to);
+    bwi_destination to = *demand->to;
     if (dataset->columns[demand->field].field.role != BWI_ROLE_TARGET) {
         return bwi_content_gather(dataset->upstream, demand);
     }
-    if (demand->to->c * demand->to->h * demand->to->w != own->classes) {
+    if (to.c * to.h * to.w != own->classes) {
         return BW_INVALID_ARGUMENT;
     }
     for (int64_t i = 0; i < demand->n; i += RUN) {
-        int32_t label[RUN];
-        bwi_destination to = {.data = label, .dtype = BW_I32, .h = 1, .w = 1, .c = 1, .block = 1};
+        int32_t classes[RUN];
+        bwi_destination host = bwi_host_destination(classes, BW_I32, 1);
         bwi_demand below = *demand;
         below.numbers = demand->numbers + i;
         below.n = demand->n - i < RUN ? demand->n - i : RUN;
-        below.to = &to;
+        below.to = &host;
         bw_status status = bwi_content_gather(dataset->upstream, &below);
         if (status != BW_OK) {
             return status;
         }
         for (int64_t k = 0; k < below.n; k++) {
-            unsigned char *row = (unsigned char *)demand->to->data + (i + k) * values * 4;
-            if (label[k] < 0 || label[k] >= own->classes) {
+            if (classes[k] < 0 || classes[k] >= own->classes) {
                 return bwi_sample_error(dataset, below.numbers[k], demand->error, BW_INVALID_ARGUMENT,
-                                        "class %d is outside 0..%lld", label[k], (long long)own->classes - 1);
-            }
-            for (int64_t v = 0; v < values; v++) {
-                ((float *)(void *)row)[v] = 0; /* an int32 zero too */
-            }
-            int64_t at = bwi_destination_place(demand->to, label[k]);
-            if (demand->to->dtype == BW_F32) {
-                ((float *)(void *)row)[at] = 1;
-            } else {
-                ((int32_t *)(void *)row)[at] = 1;
+                                        "class %d is outside 0..%lld", classes[k], (long long)own->classes - 1);
             }
         }
+        to.kernels->one_hot(classes, below.n, &to);
+        bwi_destination_advance(&to, below.n);
     }
     return BW_OK;
 }
@@ -65,10 +57,10 @@ static bw_status declare(bw_dataset *made, int64_t classes)
         field.dtype = bwi_work_dtype(below, f);
         if (field.role == BWI_ROLE_TARGET) {
             targets++;
-            if (below->content->columns[f].values != 1) {
+            if (below->content->columns[f].rows.values != 1) {
                 return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT,
                                 "one_hot: targets are lists of %lld values, expected one class",
-                                (long long)below->content->columns[f].values);
+                                (long long)below->content->columns[f].rows.values);
             }
             field.dtype = BW_F32;
             field.ndim = 1;

@@ -6,6 +6,7 @@
 #ifndef BWI_KERNEL_FAMILIES_H
 #define BWI_KERNEL_FAMILIES_H
 
+#include "kernel/loops/gather.h"
 #include "kernel/loops/memory.h"
 #include "kernel/loops/normalize.h"
 #include "kernel/loops/optimize.h"
@@ -13,6 +14,7 @@
 
 /* One line for each family. */
 #define BWI_FAMILIES(F) \
+    F(gather)           \
     F(memory)           \
     F(normalize)        \
     F(optimize)         \

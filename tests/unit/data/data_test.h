@@ -244,7 +244,7 @@ static inline float *gather_all(const bw_dataset *dataset, int field, int64_t *c
     for (int64_t i = 0; i < samples; i++) {
         numbers[i] = bwi_dataset_number(dataset, 0, i);
     }
-    bwi_destination destination = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = values, .block = values};
+    bwi_destination destination = bwi_host_destination(to, BW_F32, values);
     assert_int_equal(bwi_dataset_gather(dataset, field, 0, numbers, samples, &destination, NULL), BW_OK);
     free(numbers);
     *count = samples * values;

@@ -32,7 +32,8 @@ static bw_random stream(uint64_t seed, int epoch, int64_t number)
 
 static void gather_one(const bw_dataset *dataset, int epoch, int64_t number, float *to)
 {
-    bwi_destination place = {.data = to, .dtype = BW_F32, .h = H, .w = W, .c = C, .block = C};
+    bwi_destination place = {
+        .kernels = bwi_kernels_host()->gather, .data = to, .dtype = BW_F32, .h = H, .w = W, .c = C, .block = C};
     char error[BWI_GATHER_ERROR] = "";
     if (bwi_dataset_gather(dataset, 0, epoch, &number, 1, &place, error) != BW_OK) {
         fail_msg("%s", error);
@@ -298,7 +299,8 @@ static void test_whole_numbers(void **state)
     bw_random r = stream(1, 0, 0);
     float factor = (float)(1 + even(&r) * 0.5);
     float found[4];
-    bwi_destination place = {.data = found, .dtype = BW_F32, .h = 1, .w = 4, .c = 1, .block = 1};
+    bwi_destination place = {
+        .kernels = bwi_kernels_host()->gather, .data = found, .dtype = BW_F32, .h = 1, .w = 4, .c = 1, .block = 1};
     int64_t number = 0;
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &number, 1, &place, NULL), BW_OK);
     for (int i = 0; i < 4; i++) {

@@ -75,7 +75,7 @@ static void test_stream_mistakes(void **state)
         assert_int_equal(bwi_dataset_finish(stream), BW_INVALID_ARGUMENT);
         assert_string_equal(bw_message(w.ctx), "standard input: line 150002: column 'a': 'x50000' is no number");
     }
-    bwi_destination to = {.data = (float[2]){0}, .dtype = BW_F32, .h = 1, .w = 1, .c = 2, .block = 2};
+    bwi_destination to = bwi_host_destination((float[2]){0}, BW_F32, 2);
     int64_t number = 20000;
     assert_int_equal(bwi_dataset_gather(stream, 0, 0, &number, 1, &to, NULL), BW_OK);
     assert_true(((float *)to.data)[0] == 20000 && ((float *)to.data)[1] == -20000.25f);

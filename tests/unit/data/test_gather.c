@@ -124,7 +124,13 @@ static void check_gather(const bw_array *array, double scale)
         for (int64_t k = 0; k <= size; k++) {
             to[k] = CANARY;
         }
-        bwi_destination d = {.data = to, .dtype = BW_F32, .h = shape[1], .w = shape[2], .c = shape[3], .block = block};
+        bwi_destination d = {.kernels = bwi_kernels_host()->gather,
+                             .data = to,
+                             .dtype = BW_F32,
+                             .h = shape[1],
+                             .w = shape[2],
+                             .c = shape[3],
+                             .block = block};
         assert_int_equal(bwi_dataset_gather(dataset, 0, 0, order, ROWS, &d, NULL), BW_OK);
         check(to, NULL, array->dtype, shape, block, scale);
         assert_true(to[size] == CANARY);
@@ -169,12 +175,12 @@ static void test_ranks(void **state)
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &x, &y, NULL);
-    bwi_destination d = {.data = to, .dtype = BW_F32, .h = 3, .w = 4, .c = 1, .block = 1};
+    bwi_destination d = {.kernels = bwi_kernels_host()->gather, .data = to, .dtype = BW_F32, .h = 3, .w = 4, .c = 1, .block = 1};
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, order, ROWS, &d, NULL), BW_OK);
     for (int64_t i = 0; i < ROWS * 12; i++) {
         assert_true(to[i] == (float)(order[i / 12] * 12 + i % 12));
     }
-    d = (bwi_destination){.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = 12, .block = 12};
+    d = bwi_host_destination(to, BW_F32, 12);
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, order, ROWS, &d, NULL), BW_OK);
     assert_true(to[13] == (float)(order[1] * 12 + 1));
     d.c = 1, d.block = 1;
@@ -182,10 +188,11 @@ static void test_ranks(void **state)
     for (int64_t i = 0; i < ROWS; i++) {
         assert_true(to[i] == (float)order[i]);
     }
+    const bwi_gather_kernels *k = bwi_kernels_host()->gather;
     const bwi_destination bad[] = {
-        {to, BW_F32, 1, 1, 11, 11, false}, {to, BW_F32, 1, 1, 13, 13, false},   {to, BW_F64, 1, 1, 12, 12, false},
-        {to, BW_F32, 1, 1, 12, 0, false},  {NULL, BW_F32, 1, 1, 12, 12, false}, {to, BW_F32, INT64_MAX, 3, 4, 4, false},
-        {to, BW_F32, -3, -4, 1, 1, false},
+        {k, to, BW_F32, 1, 1, 11, 11, false}, {k, to, BW_F32, 1, 1, 13, 13, false},   {k, to, BW_F64, 1, 1, 12, 12, false},
+        {k, to, BW_F32, 1, 1, 12, 0, false},  {k, NULL, BW_F32, 1, 1, 12, 12, false}, {k, to, BW_F32, INT64_MAX, 3, 4, 4, false},
+        {k, to, BW_F32, -3, -4, 1, 1, false},
     };
     for (size_t i = 0; i < BWI_COUNT(bad); i++) {
         assert_int_equal(bwi_dataset_gather(dataset, 0, 0, order, ROWS, &bad[i], NULL), BW_INVALID_ARGUMENT);
@@ -212,7 +219,7 @@ static void test_halves(void **state)
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &x, NULL, NULL);
-    bwi_destination d = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = 65536, .block = 65536};
+    bwi_destination d = bwi_host_destination(to, BW_F32, 65536);
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &(int64_t){0}, 1, &d, NULL), BW_OK);
     for (int i = 0; i < 65536; i++) {
         int exponent = i >> 10 & 31, fraction = i & 1023;
@@ -252,7 +259,7 @@ static void test_whole_numbers(void **state)
         bw_dataset *dataset = bw_from_arrays(w.ctx, &arrays[i], NULL, NULL);
         for (int64_t k = 0; k < arrays[i].shape[0]; k++) {
             int32_t to = 77;
-            bwi_destination d = {.data = &to, .dtype = BW_I32, .h = 1, .w = 1, .c = 1, .block = 1};
+            bwi_destination d = bwi_host_destination(&to, BW_I32, 1);
             bool fit = i == 0 ? fits[k] : i == 1 ? wide_fits[k] : k == 0;
             assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &k, 1, &d, NULL), fit ? BW_OK : BW_INVALID_ARGUMENT);
             if (fit && i == 0) {
@@ -276,7 +283,7 @@ static void test_floats_pass(void **state)
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     bw_dataset *dataset = bw_from_arrays(w.ctx, &x, NULL, NULL);
-    bwi_destination d = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = 6, .block = 6};
+    bwi_destination d = bwi_host_destination(to, BW_F32, 6);
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &(int64_t){0}, 1, &d, NULL), BW_OK);
     assert_memory_equal(to, bits, sizeof bits);
     world_end(&w);

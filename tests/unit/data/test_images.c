@@ -195,7 +195,7 @@ static void test_refused(void **state)
     unlink(inside("a/1.png"));
     assert_int_equal(symlink(BW_TEST_DATA "/images/rgb.png", inside("a/1.png")), 0);
     unsigned char values[13 * 17 * 3 * 4];
-    bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = 13 * 17 * 3, .block = 13 * 17 * 3};
+    bwi_destination to = bwi_host_destination(values, BW_F32, 13 * 17 * 3);
     char error[BWI_GATHER_ERROR] = "";
     int64_t zero = 0;
     assert_int_not_equal(bwi_dataset_gather(dataset, 0, 0, &zero, 1, &to, error), BW_OK);
@@ -216,7 +216,8 @@ static void test_damaged(void **state)
     put_picture("a/3.jpg", "damaged.jpg");
     bw_dataset *dataset = bw_read(ctx, top, NULL);
     float values[13 * 17 * 3];
-    bwi_destination to = {.data = values, .dtype = BW_F32, .h = 13, .w = 17, .c = 3, .block = 3};
+    bwi_destination to = {
+        .kernels = bwi_kernels_host()->gather, .data = values, .dtype = BW_F32, .h = 13, .w = 17, .c = 3, .block = 3};
     for (int64_t i = 1; i < 3; i++) {
         char error[BWI_GATHER_ERROR] = "", expected[128];
         assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &i, 1, &to, error), BW_DATA_LOSS);

@@ -25,7 +25,7 @@ static void expect(const bw_dataset *dataset, int epoch, int field, const float 
     for (int64_t i = 0; i < count; i++) {
         numbers[i] = bwi_dataset_number(dataset, epoch, i);
     }
-    bwi_destination to = {.data = found, .dtype = BW_F32, .h = 1, .w = 1, .c = 1, .block = 1};
+    bwi_destination to = bwi_host_destination(found, BW_F32, 1);
     assert_int_equal(bwi_dataset_gather(dataset, field, epoch, numbers, count, &to, NULL), BW_OK);
     for (int64_t i = 0; i < count; i++) {
         if (found[i] != values[i]) {

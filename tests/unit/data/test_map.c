@@ -96,7 +96,7 @@ static void test_other_fields(void **state)
     free(y);
     /* In blocks of channels, as a layer wants them. */
     float tile[2 * 8];
-    bwi_destination to = {.data = tile, .dtype = BW_F32, .h = 2, .w = 1, .c = 2, .block = 4};
+    bwi_destination to = {.kernels = bwi_kernels_host()->gather, .data = tile, .dtype = BW_F32, .h = 2, .w = 1, .c = 2, .block = 4};
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, (const int64_t[]){1, 0}, 2, &to, NULL), BW_OK);
     assert_true(tile[0] == 10 && tile[1] == 21 && tile[2] == 0 && tile[4] == 12 && tile[5] == 23 && tile[8] == 0);
     bw_close(ctx);
@@ -114,7 +114,7 @@ static void test_random_streams(void **state)
     for (int epoch = 0; epoch < 2; epoch++) {
         for (int64_t k = 0; k < 4; k++) {
             float again[2];
-            bwi_destination to = {.data = seen[epoch][k], .dtype = BW_F32, .h = 1, .w = 1, .c = 2, .block = 2};
+            bwi_destination to = bwi_host_destination(seen[epoch][k], BW_F32, 2);
             assert_int_equal(bwi_dataset_gather(one, 0, epoch, &k, 1, &to, NULL), BW_OK);
             to.data = again;
             assert_int_equal(bwi_dataset_gather(two, 0, epoch, &k, 1, &to, NULL), BW_OK);
@@ -135,7 +135,7 @@ static void test_failures(void **state)
     bw_dataset *dataset = bw_map(images(ctx), refuse_two, NULL, NULL);
     float x[8];
     char error[BWI_GATHER_ERROR] = "";
-    bwi_destination to = {.data = x, .dtype = BW_F32, .h = 1, .w = 1, .c = 2, .block = 2};
+    bwi_destination to = bwi_host_destination(x, BW_F32, 2);
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, (const int64_t[]){0, 1, 2, 3}, 4, &to, error), BW_INVALID_ARGUMENT);
     assert_string_equal(error, "sample 2: the map function failed: too dark");
     assert_failed(ctx, bw_map(images(ctx), NULL, NULL, NULL), BW_INVALID_ARGUMENT, "map needs a function");

@@ -94,8 +94,8 @@ static void take_tile(piece *p, int64_t first, int64_t count)
     for (int64_t i = 0; i < count; i++) {
         numbers[i] = bwi_dataset_number(p->dataset, p->schedule.epoch, p->schedule.first + first + i);
     }
-    bwi_destination to = {.data = x, .dtype = BW_F32, .h = 1, .w = 1, .c = VALUES, .block = VALUES};
-    bwi_destination to_y = {.data = y, .dtype = BW_I32, .h = 1, .w = 1, .c = 1, .block = 1};
+    bwi_destination to = bwi_host_destination(x, BW_F32, VALUES);
+    bwi_destination to_y = bwi_host_destination(y, BW_I32, 1);
     bw_status status = bwi_dataset_gather(p->dataset, 0, p->schedule.epoch, numbers, count, &to, error);
     if (status == BW_OK) {
         status = bwi_dataset_gather(p->dataset, 1, p->schedule.epoch, numbers, count, &to_y, error);

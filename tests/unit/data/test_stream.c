@@ -30,8 +30,8 @@ static const bw_field fields[] = {{"x", {.dtype = BW_I64, .ndim = 2, .shape = {0
 static void expect(const bw_dataset *dataset, const int64_t *numbers, int64_t n)
 {
     float *x = malloc((size_t)n * 2 * sizeof *x), *y = malloc((size_t)n * sizeof *y);
-    bwi_destination to = {.data = x, .dtype = BW_F32, .h = 1, .w = 1, .c = 2, .block = 2};
-    bwi_destination target = {.data = y, .dtype = BW_F32, .h = 1, .w = 1, .c = 1, .block = 1};
+    bwi_destination to = bwi_host_destination(x, BW_F32, 2);
+    bwi_destination target = bwi_host_destination(y, BW_F32, 1);
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, numbers, n, &to, NULL), BW_OK);
     assert_int_equal(bwi_dataset_gather(dataset, 1, 0, numbers, n, &target, NULL), BW_OK);
     for (int64_t i = 0; i < n; i++) {

@@ -27,7 +27,7 @@ static void test_images(void **state)
         assert_true(x[i] >= 0 && x[i] < 1);
     }
     float again[90];
-    bwi_destination to = {.data = again, .dtype = BW_F32, .h = 1, .w = 1, .c = 90, .block = 90};
+    bwi_destination to = bwi_host_destination(again, BW_F32, 90);
     assert_int_equal(bwi_dataset_gather(dataset, 0, 3, &(int64_t){123}, 1, &to, NULL), BW_OK);
     assert_memory_equal(again, x + 123 * 90, sizeof again);
     /* Samples of a class are nearer to each other's mean than to that of others. */

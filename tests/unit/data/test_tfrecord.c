@@ -192,7 +192,7 @@ static void test_second_record(void **state)
         char path[1024], error[BWI_GATHER_ERROR] = "";
         float values[90];
         int64_t one = 1, c = cases[i].values;
-        bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = c, .block = c};
+        bwi_destination to = bwi_host_destination(values, BW_F32, c);
         snprintf(path, sizeof path, FOLDER "%s.tfrecord", cases[i].file);
         bw_dataset *dataset = bw_read(ctx, path, NULL);
         assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &one, 1, &to, error), BW_DATA_LOSS);
@@ -221,7 +221,7 @@ static bool read_all(const unsigned char *bytes, size_t size)
             for (int k = 0; k < f->ndim; k++) {
                 c *= f->shape[k];
             }
-            bwi_destination to = {.data = values, .dtype = BW_F32, .h = 1, .w = 1, .c = c, .block = c};
+            bwi_destination to = bwi_host_destination(values, BW_F32, c);
             right = c <= 256 && bwi_dataset_gather(dataset, field, 0, &i, 1, &to, error) == BW_OK;
         }
     }

@@ -26,7 +26,7 @@ static bw_dataset *table(bw_context *ctx)
 static bw_status gather(const bw_dataset *dataset, int field, int epoch, int64_t position, float *to, int64_t values, char *error)
 {
     int64_t number = bwi_dataset_number(dataset, epoch, position);
-    bwi_destination place = {.data = to, .dtype = BW_F32, .h = 1, .w = 1, .c = values, .block = values};
+    bwi_destination place = bwi_host_destination(to, BW_F32, values);
     return bwi_dataset_gather(dataset, field, epoch, &number, 1, &place, error);
 }
 
@@ -217,8 +217,10 @@ static void test_channels(void **state)
     float flat[12], blocks[2 * 4 * 2], pixels[4 * 3];
     assert_int_equal(gather(dataset, 0, 0, 7, flat, 12, NULL), BW_OK);
     int64_t seven = 7;
-    bwi_destination wide = {.data = blocks, .dtype = BW_F32, .h = 2, .w = 2, .c = 3, .block = 2};
-    bwi_destination last = {.data = pixels, .dtype = BW_F32, .h = 2, .w = 2, .c = 3, .block = 3};
+    bwi_destination wide = {
+        .kernels = bwi_kernels_host()->gather, .data = blocks, .dtype = BW_F32, .h = 2, .w = 2, .c = 3, .block = 2};
+    bwi_destination last = {
+        .kernels = bwi_kernels_host()->gather, .data = pixels, .dtype = BW_F32, .h = 2, .w = 2, .c = 3, .block = 3};
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &seven, 1, &wide, NULL), BW_OK);
     assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &seven, 1, &last, NULL), BW_OK);
     for (int p = 0; p < 4; p++) {

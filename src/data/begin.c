@@ -1,0 +1,50 @@
+/*
+ * Before samples are gathered: every dataset of a chain is prepared, from the source upwards (statistics are fitted, a stream is read
+ * as far as it is needed), and the prefetcher is told what comes next. On the caller's thread.
+ */
+#include "data/internal.h"
+
+static bw_status begin_chain(const bw_dataset *dataset, const bw_dataset *top)
+{
+    bw_status status = BW_OK;
+    if (dataset->upstream) {
+        status = begin_chain(dataset->upstream, top);
+    }
+    if (status == BW_OK && dataset->second && dataset->source->renumbers) {
+        status = begin_chain(dataset->second, top);
+    }
+    if (status == BW_OK && dataset->source->begin) {
+        status = dataset->source->begin(dataset, top);
+    }
+    return status;
+}
+
+bw_status bwi_dataset_begin_below(const bw_dataset *dataset)
+{
+    return begin_chain(dataset, dataset);
+}
+
+bw_status bwi_dataset_prepare(const bw_dataset *dataset)
+{
+    return begin_chain(dataset, dataset);
+}
+
+bool bwi_dataset_begins(const bw_dataset *dataset)
+{
+    bool begins = dataset->prefetcher || dataset->live;
+    for (; dataset && !begins; dataset = dataset->upstream) {
+        begins = dataset->source->begin || (dataset->second && dataset->source->renumbers && bwi_dataset_begins(dataset->second));
+    }
+    return begins;
+}
+
+bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_gather_schedule *schedule)
+{
+    bool live = dataset->live;
+    bw_status status = live ? bwi_stream_pull(dataset, schedule->first + schedule->count) : BW_OK;
+    if (status == BW_OK) {
+        status = begin_chain(dataset, dataset);
+    }
+    /* What is made ahead would be looked for beyond what has come. */
+    return status == BW_OK && dataset->prefetcher && !live ? bwi_prefetcher_begin(dataset->prefetcher, dataset, schedule) : status;
+}

@@ -1,0 +1,150 @@
+/*
+ * One sample in host memory, whatever the kind of dataset: kinds that make samples write it themselves, from the others its fields are
+ * gathered. Runs on several threads at once. Also how a message names a sample.
+ */
+#include "data/internal.h"
+
+#include <stdio.h>
+
+/* ---- Messages ---- */
+
+char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+{
+    text[0] = 0;
+    for (; dataset; dataset = dataset->upstream) {
+        if (dataset->source->place) {
+            dataset->source->place(dataset, number, text, room);
+            break;
+        }
+    }
+    return text;
+}
+
+bw_status bwi_sample_error(const bw_dataset *dataset, int64_t number, char *error, bw_status status, const char *format, ...)
+{
+    if (!error || error[0]) {
+        return status;
+    }
+    char place[BWI_GATHER_ERROR / 2];
+    va_list arguments;
+    bwi_dataset_place(dataset, number, place, sizeof place);
+    int length = snprintf(error, BWI_GATHER_ERROR, "sample %lld%s%s%s: ", (long long)number, place[0] ? " (" : "", place,
+                          place[0] ? ")" : "");
+    va_start(arguments, format);
+    bwi_format(error + length, (size_t)(BWI_GATHER_ERROR - length), format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+/* ---- Types ---- */
+
+bw_dtype bwi_work_dtype(const bw_dataset *dataset, int field)
+{
+    const bw_dataset *content = dataset->content;
+    const bwi_field *f = &content->columns[field].field;
+    bool input = f->role == BWI_ROLE_INPUT;
+    if (f->dtype == BW_F16 || f->dtype == BW_F32 || f->dtype == BW_F64 || f->role == BWI_ROLE_WEIGHT) {
+        return BW_F32;
+    }
+    if (input && (content->scale != 1.0 || bwi_dtype_size(f->dtype) == 1)) {
+        return BW_F32;
+    }
+    return BW_I32;
+}
+
+bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field)
+{
+    const bw_dataset *content = dataset->content;
+    return content->source->make && content->scale == 1.0 ? content->columns[field].field.dtype : bwi_work_dtype(dataset, field);
+}
+
+/* ---- Making ---- */
+
+/* What a kind makes as a whole needs places for what is not wanted, too. */
+static bw_status make_sample(const bw_dataset *content, int epoch, int64_t number, void *const *values, char *error)
+{
+    bool all = true;
+    for (int f = 0; f < content->column_count; f++) {
+        all = all && values[f];
+    }
+    if (all || !content->source->whole) {
+        return content->source->make(content, epoch, number, values, error);
+    }
+    void *places[BWI_FIELD_LIMIT];
+    bwi_scratch_slot slot = bwi_scratch_slot_take(content, places);
+    for (int f = 0; f < content->column_count; f++) {
+        places[f] = values[f] ? values[f] : places[f];
+    }
+    bw_status status = content->source->make(content, epoch, number, places, error);
+    bwi_scratch_slot_give(slot);
+    return status;
+}
+
+/* Fields one after another, each gathered in row-major order. */
+static bw_status gather_fields(const bw_dataset *content, int epoch, int64_t number, void *const *values, char *error)
+{
+    bw_status status = BW_OK;
+    for (int f = 0; f < content->column_count && status == BW_OK; f++) {
+        bwi_destination to = bwi_host_destination(values[f], bwi_work_dtype(content, f), content->columns[f].rows.values);
+        bwi_demand demand = {.field = f, .epoch = epoch, .numbers = &number, .n = 1, .to = &to, .error = error};
+        if (values[f]) {
+            status = bwi_content_gather(content, &demand);
+        }
+    }
+    return status;
+}
+
+bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
+{
+    const bw_dataset *content = dataset->content;
+    if (content->source->make && content->scale == 1.0) {
+        return make_sample(content, epoch, number, values, error);
+    }
+    return bwi_content_work(dataset, epoch, number, values, error);
+}
+
+/* Samples are made where they are wanted if no field changes its type, and in scratch otherwise, from where each is converted. */
+bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
+{
+    const bw_dataset *content = dataset->content;
+    if (!content->source->make) {
+        return gather_fields(content, epoch, number, values, error);
+    }
+    void *places[BWI_FIELD_LIMIT], *made[BWI_FIELD_LIMIT];
+    bool direct = content->scale == 1.0;
+    for (int f = 0; f < content->column_count; f++) {
+        direct = direct && content->columns[f].field.dtype == bwi_work_dtype(content, f);
+    }
+    if (direct) {
+        return make_sample(content, epoch, number, values, error);
+    }
+    bwi_scratch_slot slot = bwi_scratch_slot_take(content, places);
+    for (int f = 0; f < content->column_count; f++) {
+        made[f] = values[f] || content->source->whole ? places[f] : NULL;
+    }
+    bw_status status = content->source->make(content, epoch, number, made, error);
+    for (int f = 0; f < content->column_count && status == BW_OK; f++) {
+        bwi_destination to = bwi_host_destination(values[f], bwi_work_dtype(content, f), content->columns[f].rows.values);
+        if (values[f]) {
+            status = bwi_made_put(content, f, made[f], number, &to, error);
+        }
+    }
+    bwi_scratch_slot_give(slot);
+    return status;
+}
+
+bw_dataset *bwi_dataset_working(bw_dataset *made, bw_status status)
+{
+    bw_context *ctx = made->owned.ctx;
+    if (status == BW_OK) {
+        status = bwi_scratch_open(made);
+    }
+    if (status == BW_OK && !made->prefetcher) {
+        status = bwi_prefetcher_attach(made);
+    }
+    if (status == BW_OK) {
+        return made;
+    }
+    bw_dataset_free(made);
+    return bwi_pass_on(ctx);
+}
