@@ -264,6 +264,19 @@ void bwi_float_restore(unsigned state);
 
 double bwi_now(void); /* seconds, monotonic */
 
+/* ---- A loop on all workers (parallel.c) ---- */
+
+enum { BWI_ITEM_ERROR = 200 };
+
+/* The work of one index. A failure puts its text, if it has one, in `error` (BWI_ITEM_ERROR bytes, empty before). */
+typedef bw_status (*bwi_item)(void *user, int64_t index, int worker, char *error);
+
+/* Calls `item` for each index below `count` on the context's workers, which it starts if they are not there yet. After a failure no
+ * higher index begins, every lower one is finished, and the lowest index that failed gives the status and the text in `error`
+ * (BWI_ITEM_ERROR bytes), so neither depends on timing. The context's message is left to the caller; only being cancelled, which is
+ * noticed before each index, is reported at once, with an empty text. */
+bw_status bwi_parallel_for(bw_context *ctx, int64_t count, bwi_item item, void *user, char *error);
+
 /* ---- Random numbers (random.c, permute.c): Philox 4x32-10, no state ---- */
 
 /* Four 32-bit words, a function of key and counter alone. */

@@ -46,7 +46,7 @@ typedef struct bwi_ahead {
 /* Those at first to first + n - 1, valid until the next call; NULL if they are too many, or a stream has not ended. */
 const int64_t *bwi_numbers_ahead(bwi_ahead *ahead, const bw_dataset *dataset, int epoch, int64_t first, int64_t n);
 
-enum { BWI_GATHER_ERROR = 200 };
+enum { BWI_GATHER_ERROR = BWI_ITEM_ERROR };
 
 /* Samples as they are when a model is used, not trained: without augmentation. */
 #define BWI_EPOCH_NONE (-1)

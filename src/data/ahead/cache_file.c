@@ -41,43 +41,26 @@ typedef struct filling {
     unsigned char *to; /* [number][bytes] */
     int64_t step;      /* between the positions that are made: 1, or more for a fingerprint */
     bool packed;       /* what is made stands one after another, not by number */
-    atomic_llong next;
-    atomic_int failed;
-    bw_status status;
-    char error[BWI_GATHER_ERROR];
 } filling;
 
-static bw_status fill_sample(const filling *f, int64_t index, char *error)
+static bw_status fill_sample(void *user, int64_t index, int worker, char *error)
 {
+    const filling *f = user;
     int64_t number = bwi_number_at(f->below, 0, index * f->step);
     unsigned char *to = f->to + (uint64_t)(f->packed ? index : number) * f->h->bytes;
     void *values[BWI_FIELD_LIMIT];
+    (void)worker;
     for (int64_t k = 0; k < f->h->fields; k++) {
         values[k] = to + f->h->entry[k].offset;
     }
     return bwi_content_make(f->below, 0, number, values, error);
 }
 
-static void fill(void *user, int worker)
-{
-    filling *f = user;
-    int64_t count = (f->below->count - 1) / f->step + 1;
-    (void)worker;
-    for (int64_t index; (index = atomic_fetch_add(&f->next, 1)) < count && !atomic_load(&f->failed);) {
-        char error[BWI_GATHER_ERROR] = "";
-        bool cancelled = bwi_cancelled(f->below->owned.ctx);
-        bw_status status = cancelled ? BW_CANCELLED : fill_sample(f, index, error);
-        if (status != BW_OK && atomic_exchange(&f->failed, 1) == 0) {
-            f->status = status;
-            memcpy(f->error, error, sizeof error);
-        }
-    }
-}
-
 static bw_status run(bw_context *ctx, filling *f)
 {
-    bwi_pool_run(ctx, ctx->workers, fill, f);
-    return f->status == BW_OK || f->status == BW_CANCELLED ? f->status : bwi_fail(ctx, f->status, "cache: %s", f->error);
+    char error[BWI_ITEM_ERROR];
+    bw_status status = bwi_parallel_for(ctx, (f->below->count - 1) / f->step + 1, fill_sample, f, error);
+    return error[0] ? bwi_fail(ctx, status, "cache: %s", error) : status;
 }
 
 /* Of what the samples are, and of a few of them spread over all. */

@@ -47,12 +47,8 @@ int bwi_dataset_bucket(const bw_dataset *dataset, int64_t number)
 typedef struct looking {
     bw_dataset *dataset;
     bucket *own;
-    float *buffer; /* [worker][largest field] */
-    int64_t room;
-    atomic_llong next;
-    atomic_int failed;
-    char error[BWI_GATHER_ERROR];
-    bw_status status;
+    float *buffer;    /* [worker][capacity] */
+    int64_t capacity; /* values of the largest field */
 } looking;
 
 static bool is_sequence(const bwi_column *column, int64_t length)
@@ -68,16 +64,11 @@ static int64_t length_of(const float *values, int64_t count, int64_t width)
     return (count + width - 1) / width;
 }
 
-static void fail(looking *l, bw_status status, const char *error)
+static bw_status look(void *user, int64_t position, int worker, char *error)
 {
-    if (atomic_exchange(&l->failed, 1) == 0) {
-        l->status = status;
-        memcpy(l->error, error, sizeof l->error);
-    }
-}
-
-static bw_status look_at(const looking *l, int64_t number, float *values, char *error)
-{
+    const looking *l = user;
+    int64_t number = bwi_number_at(l->dataset, 0, position);
+    float *values = l->buffer + worker * l->capacity;
     const bw_dataset *content = l->dataset->content;
     int64_t longest = l->own->lengths[l->own->count - 1];
     int64_t length = 1;
@@ -103,38 +94,23 @@ static bw_status look_at(const looking *l, int64_t number, float *values, char *
     return BW_OK;
 }
 
-static void look(void *user, int worker)
-{
-    looking *l = user;
-    int64_t count = l->dataset->count;
-    for (int64_t at; (at = atomic_fetch_add(&l->next, 1)) < count && !atomic_load(&l->failed);) {
-        char error[BWI_GATHER_ERROR] = "";
-        bw_status status = bwi_cancelled(l->dataset->owned.ctx) ? BW_CANCELLED : BW_OK;
-        if (status == BW_OK) {
-            status = look_at(l, bwi_number_at(l->dataset, 0, at), l->buffer + worker * l->room, error);
-        }
-        if (status != BW_OK) {
-            fail(l, status, error);
-        }
-    }
-}
-
 static bw_status look_at_all(bw_dataset *dataset)
 {
     bw_context *ctx = dataset->owned.ctx;
     looking l = {.dataset = dataset, .own = dataset->own};
     for (int f = 0; f < bwi_dataset_fields(dataset); f++) {
         int64_t values = dataset->content->columns[f].rows.values;
-        l.room = values > l.room ? values : l.room;
+        l.capacity = values > l.capacity ? values : l.capacity;
     }
     l.own->of = bwi_allocate(ctx, (size_t)dataset->numbers, 1);
-    l.buffer = l.own->of ? bwi_allocate(ctx, (size_t)ctx->workers, bwi_size_multiply((size_t)l.room, sizeof(float))) : NULL;
+    l.buffer = l.own->of ? bwi_allocate(ctx, (size_t)ctx->workers, bwi_size_multiply((size_t)l.capacity, sizeof(float))) : NULL;
     if (!l.buffer) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    bwi_pool_run(ctx, ctx->workers, look, &l);
+    char error[BWI_ITEM_ERROR];
+    bw_status status = bwi_parallel_for(ctx, dataset->count, look, &l, error);
     bwi_release(ctx, l.buffer);
-    return l.status == BW_OK || l.status == BW_CANCELLED ? l.status : bwi_fail(ctx, l.status, "bucket: %s", l.error);
+    return error[0] ? bwi_fail(ctx, status, "bucket: %s", error) : status;
 }
 
 /* ---- Building ---- */

@@ -13,35 +13,29 @@ typedef struct work {
     int64_t *row, *line; /* where each block begins; of lines also where the last one ends */
     csv_span *spans;     /* of this region */
     int64_t count;
-    atomic_llong next, failed; /* the first block that failed */
 } work;
 
 /* ---- On workers ---- */
 
-static void count_blocks(void *user, int worker)
+static bw_status count_block(void *user, int64_t i, int worker, char *error)
 {
     work *w = user;
     (void)worker;
-    for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) {
-        csv_block_count(&w->blocks[i]);
-    }
+    (void)error;
+    csv_block_count(&w->blocks[i]);
+    return BW_OK;
 }
 
-static void parse_blocks(void *user, int worker)
+/* What is wrong stands in the result: a guess that fails is no failure yet. */
+static bw_status parse_block(void *user, int64_t i, int worker, char *error)
 {
     work *w = user;
     csv_reading *r = w->r;
+    csv_result *result = &w->spans[i].result;
     (void)worker;
-    for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < w->count;) {
-        if (i > atomic_load(&w->failed)) {
-            continue;
-        }
-        csv_result *result = &w->spans[i].result;
-        csv_block_parse(&r->table, &w->blocks[i], w->line[i], r->x + w->row[i] * r->table.width, r->y + w->row[i], result);
-        long long failed = atomic_load(&w->failed);
-        while (result->status != BW_OK && i < failed && !atomic_compare_exchange_weak(&w->failed, &failed, i))
-            ;
-    }
+    (void)error;
+    csv_block_parse(&r->table, &w->blocks[i], w->line[i], r->x + w->row[i] * r->table.width, r->y + w->row[i], result);
+    return result->status;
 }
 
 /* ---- Room ---- */
@@ -114,10 +108,10 @@ static void close_gaps(csv_reading *r, work *w)
     }
 }
 
-static void run(const csv_reading *r, work *w, bwi_work what)
+static bw_status for_blocks(work *w, bwi_item what)
 {
-    atomic_store(&w->next, 0);
-    bwi_pool_run(r->ctx, (int)(w->count < r->ctx->workers ? w->count : r->ctx->workers), what, w);
+    char error[BWI_ITEM_ERROR];
+    return bwi_parallel_for(w->r->ctx, w->count, what, w, error);
 }
 
 static size_t block_size(const csv_text *text)
@@ -130,10 +124,12 @@ static size_t block_size(const csv_text *text)
 static bw_status guess_blocks(csv_reading *r, work *w, const csv_text *text)
 {
     bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, block_size(text), false, &w->blocks, &w->count);
+    if (status == BW_OK) {
+        status = for_blocks(w, count_block);
+    }
     if (status != BW_OK) {
         return status;
     }
-    run(r, w, count_blocks);
     int64_t kept = 0, quotes = 0;
     for (int64_t i = 0; i < w->count; i++) {
         const csv_block *block = &w->blocks[i];
@@ -155,7 +151,7 @@ static bw_status cut_blocks(csv_reading *r, work *w, const csv_text *text)
 {
     bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, block_size(text), true, &w->blocks, &w->count);
     if (status == BW_OK) {
-        run(r, w, count_blocks);
+        status = for_blocks(w, count_block);
     }
     w->guessed = false;
     return status;
@@ -184,9 +180,8 @@ static bw_status run_blocks(csv_reading *r, work *w, const csv_text *text, int f
         return status;
     }
     w->spans = r->spans + r->span_count - w->count;
-    atomic_store(&w->failed, w->count);
-    run(r, w, parse_blocks);
-    return BW_OK;
+    status = for_blocks(w, parse_block);
+    return status == BW_CANCELLED ? status : BW_OK;
 }
 
 /* Without a mistake every quote was closed within its block: the guess was right. */
@@ -201,7 +196,10 @@ static bool right(const work *w)
 
 static bw_status take_blocks(csv_reading *r, work *w, csv_text *text)
 {
-    int64_t failed = atomic_load(&w->failed);
+    int64_t failed = 0;
+    while (failed < w->count && w->spans[failed].result.status == BW_OK) {
+        failed++;
+    }
     if (failed < w->count) {
         const csv_result *result = &w->spans[failed].result;
         if (result->bad == 0) {
@@ -355,9 +353,6 @@ bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *pa
 {
     *root = NULL;
     bw_status status = check_options(ctx, options);
-    if (status == BW_OK) {
-        status = bwi_pool_open(ctx);
-    }
     csv_reading *r = status == BW_OK ? bwi_allocate(ctx, 1, sizeof *r) : NULL;
     if (!r) {
         return status == BW_OK ? BW_RESOURCE_EXHAUSTED : status;

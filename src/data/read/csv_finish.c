@@ -378,11 +378,14 @@ typedef struct widening {
     const bwi_facts *facts;
     float *to; /* zero */
     int64_t width;
-    atomic_llong next;
 } widening;
 
-static void widen_span(const widening *w, const csv_span *part)
+static bw_status widen_span(void *user, int64_t span, int worker, char *error)
 {
+    const widening *w = user;
+    const csv_span *part = &w->r->spans[span];
+    (void)worker;
+    (void)error;
     int features = w->facts->features;
     const float *from = w->r->x + part->first * w->r->table.width;
     float *to = w->to + part->first * w->width;
@@ -400,15 +403,7 @@ static void widen_span(const widening *w, const csv_span *part)
             to += w->facts->feature[i].categories;
         }
     }
-}
-
-static void widen_spans(void *user, int worker)
-{
-    widening *w = user;
-    (void)worker;
-    for (int64_t i; (i = atomic_fetch_add(&w->next, 1)) < w->r->span_count;) {
-        widen_span(w, &w->r->spans[i]);
-    }
+    return BW_OK;
 }
 
 /* A column of a category becomes as many as it has. */
@@ -435,11 +430,11 @@ static bw_status widen(csv_reading *r, const bwi_facts *facts, int64_t *width)
         }
     }
     snprintf(what, sizeof what, "%.400s: the inputs with their categories", r->paths[0]);
-    const bw_status status =
-        bwi_backing_grow(r->ctx, &wide, 0, bwi_size_multiply((size_t)r->rows, (size_t)*width * sizeof(float)), what);
+    bw_status status = bwi_backing_grow(r->ctx, &wide, 0, bwi_size_multiply((size_t)r->rows, (size_t)*width * sizeof(float)), what);
     if (status == BW_OK) {
         widening w = {.r = r, .column = column, .facts = facts, .to = wide.memory, .width = *width};
-        bwi_pool_run(r->ctx, (int)(r->span_count < r->ctx->workers ? r->span_count : r->ctx->workers), widen_spans, &w);
+        char error[BWI_ITEM_ERROR];
+        status = bwi_parallel_for(r->ctx, r->span_count, widen_span, &w, error);
         bwi_backing_free(r->ctx, &r->x_spool);
         r->x_spool = wide;
         r->x = wide.memory;

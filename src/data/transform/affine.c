@@ -32,27 +32,21 @@ typedef struct fitting {
     int64_t samples, values, width, blocks;
     float *first, *buffer; /* [worker][values] */
     double *memory;        /* [block][4][width]: sum and sum of squares of differences from the first sample; least; largest */
-    atomic_llong next;
-    atomic_int status;
-    char error[BWI_GATHER_ERROR];
-    atomic_flag told;
 } fitting;
 
-static bw_status read_sample(fitting *f, int64_t index, float *to)
+static bw_status read_sample(const fitting *f, int64_t index, float *to, char *error)
 {
     int64_t number = f->all ? index : bwi_dataset_number(f->top, 0, index);
     bwi_destination place = bwi_host_destination(to, BW_F32, f->values);
-    char error[BWI_GATHER_ERROR] = "";
     bwi_demand demand = {.field = f->field, .epoch = BWI_EPOCH_NONE, .numbers = &number, .n = 1, .to = &place, .error = error};
-    bw_status status = bwi_content_gather(f->dataset->upstream, &demand);
-    if (status != BW_OK && !atomic_flag_test_and_set(&f->told)) {
-        memcpy(f->error, error, sizeof error);
-    }
-    return status;
+    return bwi_content_gather(f->dataset->upstream, &demand);
 }
 
-static void add_block(fitting *f, int64_t block, float *buffer)
+/* Sums of one block of samples. Differences from the first sample keep the squares small where values are large and vary little. */
+static bw_status add_block(void *user, int64_t block, int worker, char *error)
 {
+    const fitting *f = user;
+    float *buffer = f->buffer + worker * f->values;
     double *sum = f->memory + block * 4 * f->width, *square = sum + f->width, *least = square + f->width,
            *largest = least + f->width;
     int64_t begin = f->samples * block / f->blocks, end = f->samples * (block + 1) / f->blocks;
@@ -61,10 +55,9 @@ static void add_block(fitting *f, int64_t block, float *buffer)
         largest[k] = -(double)INFINITY;
     }
     for (int64_t i = begin; i < end; i++) {
-        bw_status status = bwi_cancelled(f->dataset->owned.ctx) ? BW_CANCELLED : read_sample(f, i, buffer);
+        bw_status status = bwi_cancelled(f->dataset->owned.ctx) ? BW_CANCELLED : read_sample(f, i, buffer, error);
         if (status != BW_OK) {
-            atomic_store(&f->status, (int)status);
-            return;
+            return status;
         }
         for (int64_t k = 0, c = 0; k < f->values; k++, c = c + 1 == f->width ? 0 : c + 1) {
             double value = (double)buffer[k], difference = value - (double)f->first[c];
@@ -74,14 +67,7 @@ static void add_block(fitting *f, int64_t block, float *buffer)
             largest[c] = value > largest[c] ? value : largest[c];
         }
     }
-}
-
-static void fit_blocks(void *user, int worker)
-{
-    fitting *f = user;
-    for (int64_t block; (block = atomic_fetch_add(&f->next, 1)) < f->blocks && atomic_load(&f->status) == BW_OK;) {
-        add_block(f, block, f->buffer + worker * f->values);
-    }
+    return BW_OK;
 }
 
 static void settle(const fitting *f, bool range, fitted *to)
@@ -109,15 +95,15 @@ static bw_status run(fitting *f, bool range, fitted *to)
     f->first = bwi_allocate(ctx, (size_t)f->values, sizeof *f->first);
     f->buffer = f->first ? bwi_allocate(ctx, (size_t)ctx->workers, (size_t)f->values * sizeof *f->buffer) : NULL;
     f->memory = f->buffer ? bwi_allocate(ctx, (size_t)(f->blocks * 4), (size_t)f->width * sizeof *f->memory) : NULL;
-    bw_status status = f->memory ? read_sample(f, 0, f->first) : BW_RESOURCE_EXHAUSTED;
+    char error[BWI_ITEM_ERROR] = "";
+    bw_status status = f->memory ? read_sample(f, 0, f->first, error) : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
-        bwi_pool_run(ctx, ctx->workers, fit_blocks, f);
-        status = (bw_status)atomic_load(&f->status);
+        status = bwi_parallel_for(ctx, f->blocks, add_block, f, error);
     }
     if (status == BW_OK) {
         settle(f, range, to);
-    } else if (f->error[0]) {
-        bwi_fail(ctx, status, "%s", f->error);
+    } else if (error[0]) {
+        bwi_fail(ctx, status, "%s", error);
     }
     bwi_release(ctx, f->first);
     bwi_release(ctx, f->buffer);
@@ -140,13 +126,11 @@ static bw_status fit_field(const bw_dataset *dataset, const bw_dataset *top, int
 {
     affine *own = dataset->own;
     const bwi_column *column = &dataset->columns[field];
-    fitting f = {.dataset = dataset, .top = top, .field = field, .values = column->rows.values, .told = ATOMIC_FLAG_INIT};
+    fitting f = {.dataset = dataset, .top = top, .field = field, .values = column->rows.values};
     f.width = column->field.ndim > 0 ? column->field.shape[column->field.ndim - 1] : 1;
     f.all = !same_numbers(dataset, top);
     f.samples = f.all ? dataset->upstream->numbers : top->count;
     f.blocks = f.samples < BLOCKS ? f.samples : BLOCKS;
-    atomic_init(&f.next, 0);
-    atomic_init(&f.status, BW_OK);
     if (f.all) {
         bwi_log(dataset->owned.ctx, BW_LOG_WARNING, "%s: fitted to all %lld samples, since those in use are put together above it",
                 dataset->source->kind, (long long)f.samples);
@@ -160,7 +144,7 @@ static bw_status begin(const bw_dataset *dataset, const bw_dataset *top)
     if (own->ready || dataset->second) {
         return BW_OK;
     }
-    bw_status status = bwi_pool_open(dataset->owned.ctx);
+    bw_status status = BW_OK;
     for (int f = 0; f < dataset->column_count && status == BW_OK; f++) {
         if (dataset->columns[f].field.role == BWI_ROLE_INPUT) {
             status = fit_field(dataset, top, f);

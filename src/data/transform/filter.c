@@ -65,8 +65,7 @@ typedef struct looking {
     bw_filter_function keep; /* NULL: what can be made is kept */
     void *user;
     int64_t count, words;
-    atomic_llong next, bad;
-    atomic_int cancelled;
+    atomic_llong bad;
     pthread_mutex_t mutex;
     mistake first[LISTED]; /* the first bad ones by position */
     int listed;
@@ -91,42 +90,42 @@ static void note(looking *l, int64_t position, bw_status status, const char *tex
     atomic_fetch_add(&l->bad, 1);
 }
 
-static bool look_at(looking *l, int64_t position)
+/* A sample that cannot be made is noted and not kept; only being cancelled is a failure. */
+static bw_status look_at(looking *l, int64_t position, bool *keep)
 {
     void *values[BWI_FIELD_LIMIT];
     char error[BWI_GATHER_ERROR] = "", text[BW_ERROR_TEXT];
     int64_t at = bwi_number_at(l->stage, 0, position);
     bwi_scratch_slot slot = bwi_scratch_slot_take(l->stage, values);
     bw_status status = bwi_content_work(l->stage->upstream, 0, at, values, error);
-    bool keep = status == BW_OK;
-    if (status == BW_CANCELLED) {
-        atomic_store(&l->cancelled, 1);
-    } else if (status != BW_OK) {
+    *keep = status == BW_OK;
+    if (status != BW_OK && status != BW_CANCELLED) {
         note(l, position, status, error);
-    } else if (l->keep) {
+    } else if (status == BW_OK && l->keep) {
         bw_sample sample = bwi_sample(l->stage, 0, 0, at, text);
-        keep = l->keep(l->user, &sample, (const void *const *)values);
+        *keep = l->keep(l->user, &sample, (const void *const *)values);
     }
     bwi_scratch_slot_give(slot);
-    return keep;
+    return status == BW_CANCELLED || bwi_cancelled(l->stage->owned.ctx) ? BW_CANCELLED : BW_OK;
 }
 
-static void look(void *user, int worker)
+/* The samples of one word of bits. */
+static bw_status look(void *user, int64_t word, int worker, char *error)
 {
     looking *l = user;
+    uint64_t bits = 0;
     (void)worker;
-    for (int64_t word; (word = atomic_fetch_add(&l->next, 1)) < l->words && !atomic_load(&l->cancelled);) {
-        uint64_t bits = 0;
-        for (int64_t i = word * 64; i < word * 64 + 64 && i < l->count; i++) {
-            if (bwi_cancelled(l->stage->owned.ctx)) {
-                atomic_store(&l->cancelled, 1);
-            }
-            if (look_at(l, i)) {
-                bits |= (uint64_t)1 << (i % 64);
-            }
+    (void)error;
+    for (int64_t i = word * 64; i < word * 64 + 64 && i < l->count; i++) {
+        bool keep;
+        bw_status status = look_at(l, i, &keep);
+        if (status != BW_OK) {
+            return status;
         }
-        l->own->kept[word] = bits;
+        bits |= (uint64_t)keep << (i % 64);
     }
+    l->own->kept[word] = bits;
+    return BW_OK;
 }
 
 static int64_t count_kept(filter *own, int64_t words)
@@ -145,10 +144,7 @@ static int64_t count_kept(filter *own, int64_t words)
 static bw_status judge(looking *l, double share)
 {
     bw_context *ctx = l->stage->owned.ctx;
-    const long long bad = atomic_load(&l->bad);
-    if (atomic_load(&l->cancelled)) {
-        return bwi_cancel_report(ctx);
-    }
+    long long bad = atomic_load(&l->bad);
     if (bad == 0) {
         return BW_OK;
     }
@@ -177,15 +173,15 @@ static bw_status find_kept(bw_dataset *made, bw_dataset *stage, bw_filter_functi
     own->blocks = (l.words + BLOCK_WORDS - 1) / BLOCK_WORDS;
     own->kept = bwi_allocate(ctx, (size_t)(own->blocks * BLOCK_WORDS), sizeof *own->kept);
     own->before = own->kept ? bwi_allocate(ctx, (size_t)own->blocks, sizeof *own->before) : NULL;
-    bw_status status = own->before ? bwi_pool_open(ctx) : BW_RESOURCE_EXHAUSTED;
-    if (status != BW_OK) {
-        return status;
+    if (!own->before) {
+        return BW_RESOURCE_EXHAUSTED;
     }
-    atomic_init(&l.next, 0);
     atomic_init(&l.bad, 0);
-    atomic_init(&l.cancelled, 0);
-    bwi_pool_run(ctx, ctx->workers, look, &l);
-    status = judge(&l, share);
+    char error[BWI_ITEM_ERROR];
+    bw_status status = bwi_parallel_for(ctx, l.words, look, &l, error);
+    if (status == BW_OK) {
+        status = judge(&l, share);
+    }
     made->count = count_kept(own, own->blocks * BLOCK_WORDS);
     if (status == BW_OK && made->count == 0) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "filter: none of %lld samples is left", (long long)l.count);
