@@ -7,7 +7,7 @@
  *
  * Each round times either side once, one after the other; the figure is the median over the rounds of the ratio.
  */
-#include "data/data.h"
+#include "data/internal.h"
 
 #include <jpeglib.h>
 #include <pthread.h>

@@ -2,7 +2,8 @@
  * Before samples are gathered: every dataset of a chain is prepared, from the source upwards (statistics are fitted, a stream is read
  * as far as it is needed), and the prefetcher is told what comes next. On the caller's thread.
  */
-#include "data/internal.h"
+#include "data/ahead/ahead.h"
+#include "data/read/read.h"
 
 static bw_status begin_chain(const bw_dataset *dataset, const bw_dataset *top)
 {
@@ -10,11 +11,11 @@ static bw_status begin_chain(const bw_dataset *dataset, const bw_dataset *top)
     if (dataset->upstream) {
         status = begin_chain(dataset->upstream, top);
     }
-    if (status == BW_OK && dataset->second && dataset->source->renumbers) {
+    if (status == BW_OK && dataset->second && dataset->kind->order.renumbers) {
         status = begin_chain(dataset->second, top);
     }
-    if (status == BW_OK && dataset->source->begin) {
-        status = dataset->source->begin(dataset, top);
+    if (status == BW_OK && dataset->kind->begin) {
+        status = dataset->kind->begin(dataset, top);
     }
     return status;
 }
@@ -33,7 +34,7 @@ bool bwi_dataset_begins(const bw_dataset *dataset)
 {
     bool begins = dataset->prefetcher || dataset->live;
     for (; dataset && !begins; dataset = dataset->upstream) {
-        begins = dataset->source->begin || (dataset->second && dataset->source->renumbers && bwi_dataset_begins(dataset->second));
+        begins = dataset->kind->begin || (dataset->second && dataset->kind->order.renumbers && bwi_dataset_begins(dataset->second));
     }
     return begins;
 }

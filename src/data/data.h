@@ -57,8 +57,6 @@ enum { BWI_GATHER_ERROR = BWI_ITEM_ERROR };
  * INVALID_ARGUMENT. */
 bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, const int64_t *numbers, int64_t n,
                              const bwi_destination *to, char *error);
-/* Host memory for `values` of each sample in row-major order, float32 or int32. */
-bwi_destination bwi_host_destination(void *data, bw_dtype dtype, int64_t values);
 
 /* What is gathered next, told on the caller's thread: the positions first to first + count - 1 of an epoch, in tiles, and in
  * which order workers will take them (tile t belongs to lane t mod lanes; a worker takes a lane's tiles one after another).
@@ -88,36 +86,6 @@ int bwi_dataset_bucket(const bw_dataset *dataset, int64_t number);
  * each thread and two tiles for each worker do not fit. */
 size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_gather_schedule *schedule);
 
-/* Where a sample comes from, e.g. "digits.csv, line 17"; "" if nothing more than its number is known. Returns the buffer. */
-char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t room);
-
-/* What was found or chosen while reading and must be applied again when the model is used: it goes into the model's files. */
-typedef struct bwi_feature {
-    const char *name; /* of the column; "" if it has none */
-    int categories;   /* 0: a number. Otherwise the feature is that many inputs, one for each category */
-    const char *const *category;
-    double fill; /* stands for missing values, if `filled` */
-    bool filled;
-} bwi_feature;
-
-typedef struct bwi_facts {
-    double scale;               /* of the inputs */
-    int ndim;                   /* of `shape`; 0: samples that were not read from a file, or have several inputs */
-    int64_t shape[BW_MAX_NDIM]; /* of an input, as it was read */
-    bw_missing missing;         /* the rule for missing values */
-    const char *target;         /* NULL: there is none */
-    int classes;                /* 0: the target is a number, or classes have no names */
-    const char *const *class_name;
-    int features; /* 0: unknown */
-    const bwi_feature *feature;
-} bwi_facts;
-
-const bwi_facts *bwi_dataset_facts(const bw_dataset *dataset);
-
-/* What bw_standardise or bw_normalise fitted to an input: value k of a sample becomes (value - offset[k mod count]) *
- * factor[k mod count]. False if there is none, or it is not fitted yet. Lent. */
-bool bwi_dataset_statistics(const bw_dataset *dataset, int field, const float **offset, const float **factor, int64_t *count);
-
 /* A recipe: a dataset without samples that keeps what was found, chosen or fitted while the given one was read and prepared. It can
  * stand wherever one must be `like` another. NULL as a builder. */
 bw_dataset *bwi_recipe_make(const bw_dataset *dataset);
@@ -132,7 +100,6 @@ bw_dataset *bwi_recipe_parse(bw_context *ctx, const struct bwi_json *json, const
 /* Fits what is fitted to the samples that the dataset is used with: before a recipe is made. */
 bw_status bwi_dataset_prepare(const bw_dataset *dataset);
 
-int64_t bwi_dataset_batch(const bw_dataset *dataset); /* the first size that bw_batches set; 32 */
 /* Samples of the batch that begins at a position of an epoch, which is moved over samples that are dropped; 0: the end. Reads a
  * stream so far; if that fails, bwi_dataset_begin says so. On the caller's thread. */
 int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position);
@@ -160,7 +127,5 @@ struct bw_batch {
     int64_t count, capacity;
     int64_t *numbers;
 };
-
-void bwi_iterator_state(bw_iterator *iterator, bwi_state *state); /* its place: epoch and position */
 
 #endif

@@ -2,7 +2,7 @@
  * Datasets as objects: roots, columns, who keeps whom. A dataset lives while it has references; the user's own reference
  * goes when a builder takes the dataset. Destroying one never touches another, so a closing context may free in any order.
  */
-#include "data/internal.h"
+#include "data/ahead/ahead.h"
 
 #include <string.h>
 
@@ -11,10 +11,10 @@ static void destroy(bwi_owned *object)
     bw_dataset *dataset = (bw_dataset *)object;
     bw_context *ctx = object->ctx;
     bwi_prefetcher_close(dataset->prefetcher); /* first: its threads use all the rest */
-    if (dataset->own && dataset->source->close) {
-        dataset->source->close(dataset);
+    if (dataset->state && dataset->kind->close) {
+        dataset->kind->close(dataset);
     }
-    bwi_release(ctx, dataset->own);
+    bwi_release(ctx, dataset->state);
     bwi_scratch_free(ctx, dataset->scratch);
     for (int i = 0; i < dataset->column_count; i++) {
         bwi_release(ctx, dataset->columns[i].memory);
@@ -28,14 +28,14 @@ static void destroy(bwi_owned *object)
     bwi_facts_free(ctx, &dataset->facts);
 }
 
-static bw_dataset *make(bw_context *ctx, const bwi_dataset_kind *source, int columns, size_t own)
+static bw_dataset *make(bw_context *ctx, const bwi_dataset_kind *kind, int columns, size_t state_bytes)
 {
     bw_dataset *dataset = bwi_own(ctx, sizeof *dataset, destroy);
     if (!dataset) {
         return NULL;
     }
     dataset->self = dataset;
-    dataset->source = source;
+    dataset->kind = kind;
     dataset->references = 1;
     dataset->stride = 1;
     dataset->batch = dataset->largest = BWI_BATCH_DEFAULT;
@@ -44,32 +44,32 @@ static bw_dataset *make(bw_context *ctx, const bwi_dataset_kind *source, int col
         dataset->content = dataset;
         dataset->columns = bwi_allocate(ctx, (size_t)columns, sizeof *dataset->columns);
     }
-    if (own > 0) {
-        dataset->own = bwi_allocate(ctx, 1, own);
+    if (state_bytes > 0) {
+        dataset->state = bwi_allocate(ctx, 1, state_bytes);
     }
-    if ((columns == 0 || dataset->columns) && (own == 0 || dataset->own)) {
+    if ((columns == 0 || dataset->columns) && (state_bytes == 0 || dataset->state)) {
         return dataset;
     }
     bwi_disown(dataset);
     return bwi_pass_on(ctx);
 }
 
-bw_dataset *bwi_dataset_root(bw_context *ctx, const bwi_dataset_kind *source, int columns, size_t own)
+bw_dataset *bwi_dataset_root(bw_context *ctx, const bwi_dataset_kind *kind, int columns, size_t state_bytes)
 {
-    return make(ctx, source, columns, own);
+    return make(ctx, kind, columns, state_bytes);
 }
 
-bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_dataset_kind *source, int columns, size_t own)
+bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_dataset_kind *kind, int columns, size_t state_bytes)
 {
     const int64_t *lengths;
     if (columns > 0 && bwi_dataset_lengths(upstream, &lengths) > 0) {
         return bwi_fail_build(upstream->owned.ctx, BW_INVALID_ARGUMENT,
-                              "%s: buckets come last: what is above them may have other lengths", source->kind);
+                              "%s: buckets come last: what is above them may have other lengths", kind->name);
     }
-    if (!source->streams && bwi_dataset_finish(upstream) != BW_OK) {
+    if (!kind->stream.follows && bwi_dataset_finish(upstream) != BW_OK) {
         return bwi_pass_on(upstream->owned.ctx);
     }
-    bw_dataset *dataset = make(upstream->owned.ctx, source, columns, own);
+    bw_dataset *dataset = make(upstream->owned.ctx, kind, columns, state_bytes);
     if (!dataset) {
         return NULL;
     }

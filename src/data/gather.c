@@ -3,7 +3,7 @@
  * destination's kernels; kinds that make a sample at a time make it in scratch, from where the kernels take it. Nothing else
  * writes a tile. Runs on several threads at once.
  */
-#include "data/internal.h"
+#include "data/ahead/ahead.h"
 
 #include <string.h>
 
@@ -66,12 +66,12 @@ static bw_status gather_made(const bw_dataset *content, const bwi_demand *demand
     bwi_scratch_slot slot = bwi_scratch_slot_take(content, places);
     bwi_destination to = *demand->to;
     bw_status status = BW_OK;
-    if (content->source->whole) {
+    if (content->kind->whole) {
         memcpy(values, places, sizeof values);
     }
     values[field] = places[field];
     for (int64_t i = 0; i < demand->n && status == BW_OK; i++) {
-        status = content->source->make(content, demand->epoch, demand->numbers[i], values, demand->error);
+        status = content->kind->make(content, demand->epoch, demand->numbers[i], values, demand->error);
         if (status == BW_OK) {
             status = bwi_made_put(content, field, values[field], demand->numbers[i], &to, demand->error);
         }
@@ -106,7 +106,7 @@ bw_status bwi_content_gather(const bw_dataset *dataset, const bwi_demand *demand
     if (!all_below(content->numbers, demand->numbers, demand->n)) {
         return BW_INVALID_ARGUMENT;
     }
-    return content->source->gather ? content->source->gather(content, demand) : gather_made(content, demand);
+    return content->kind->gather ? content->kind->gather(content, demand) : gather_made(content, demand);
 }
 
 bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, const int64_t *numbers, int64_t n,

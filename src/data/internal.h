@@ -1,22 +1,42 @@
 /*
  * Inside of data: what a dataset is made of. Datasets form chains: at the bottom a source, which has values; above it index
  * maps, which only choose the order (shuffle, take, ...), and transformations, which give other values. Every kind is a row: a
- * bwi_dataset_kind. Nothing here is seen by other modules.
+ * bwi_dataset_kind. Nothing here is seen by other modules; what a folder shares with the others is in its header (read/read.h,
+ * transform/transform.h, order/order.h, ahead/ahead.h).
  *
  * Numbers. A sample's number names its values for good: values are a function of (number, epoch) alone, whatever the order and
  * the thread. An order is a function from (epoch, position) to a number. A kind whose numbers are not those of the dataset
  * below it (repeat, concatenate, zip) translates them.
  */
-#ifndef BWI_DATA_DATASET_H
-#define BWI_DATA_DATASET_H
+#ifndef BWI_DATA_INTERNAL_H
+#define BWI_DATA_INTERNAL_H
 
 #include "data/data.h"
 
-#include <pthread.h>
-
 #define BWI_BATCH_DEFAULT 32
 #define BWI_FIELD_LIMIT 64
-#define BWI_EPOCH_FROZEN UINT64_MAX /* the order that a split is cut from: no epoch's own */
+#define BWI_EPOCH_FROZEN UINT64_MAX /* the order that a split is cut from: not that of any epoch */
+
+/* What was found or chosen while reading and must be applied again when the model is used: it goes into the model's files. */
+typedef struct bwi_feature {
+    const char *name; /* of the column; "" if it has none */
+    int categories;   /* 0: a number. Otherwise the feature is that many inputs, one for each category */
+    const char *const *category;
+    double fill; /* stands for missing values, if `filled` */
+    bool filled;
+} bwi_feature;
+
+typedef struct bwi_facts {
+    double scale;               /* of the inputs */
+    int ndim;                   /* of `shape`; 0: samples that were not read from a file, or have several inputs */
+    int64_t shape[BW_MAX_NDIM]; /* of an input, as it was read */
+    bw_missing missing;         /* the rule for missing values */
+    const char *target;         /* NULL: there is none */
+    int classes;                /* 0: the target is a number, or classes have no names */
+    const char *const *class_name;
+    int features; /* 0: unknown */
+    const bwi_feature *feature;
+} bwi_facts;
 
 /* One field of the samples. If they stand in memory, sample s is row s. */
 typedef struct bwi_column {
@@ -49,33 +69,47 @@ typedef enum bwi_keeps {
     BWI_KEEPS_UNKNOWN     /* how is not known: a function */
 } bwi_keeps;
 
-/* One kind of dataset. Functions that run on workers and on the threads of a prefetcher, several at once, only read the dataset. */
-typedef struct bwi_dataset_kind {
-    const char *kind;
+/*
+ * One kind of dataset. Functions that run on workers and on the threads of a prefetcher, several at once, only read the dataset. A
+ * kind fills in what it has: a source or a transformation has values (gather, make, or both), an index map an order.
+ */
+
+/* Of kinds that choose which sample stands where. */
+typedef struct bwi_kind_order {
     /* On workers: the number at a position, or those of n positions in their place. Neither: the position itself, or the
      * upstream's at the same position if there is one. */
     int64_t (*number)(const bw_dataset *dataset, uint64_t epoch, int64_t position);
     void (*numbers)(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n);
-    /* On workers: values of a field into a tile, by the destination's kernels. */
-    bw_status (*gather)(const bw_dataset *dataset, const bwi_demand *demand);
-    /* On workers: one sample; values[f] gets field f in row-major order and of its own type, unless it is NULL (not wanted). A
-     * kind has gather, make, both, or neither (an index map: values are the upstream's, by the same numbers). */
-    bw_status (*make)(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
-    bool whole; /* make wants a place for every field */
-    /* On workers: where a sample comes from. NULL: the upstream says, by the same number. */
-    void (*place)(const bw_dataset *dataset, int64_t number, char *text, size_t room);
-    /* On the caller's thread before samples of `top`, which stands on the dataset, are gathered; after the upstream's; any number
-     * of times. */
-    bw_status (*begin)(const bw_dataset *dataset, const bw_dataset *top);
-    bool streams; /* may stand on a stream that has not ended, or is one */
-    /* Of a stream, on the caller's thread while nobody gathers: reads until `numbers` is `upto`, or to the end, where it sets `count`
-     * and is no longer live. */
-    bw_status (*pull)(bw_dataset *root, int64_t upto);
     bool renumbers; /* a sample's number is not that of the upstream; `second` is another upstream */
     /* The batch that begins at a position, which is moved over what is dropped; 0: the end. NULL: the upstream's. */
     int64_t (*batch)(const bw_dataset *dataset, int epoch, bwi_stretch *at);
+} bwi_kind_order;
+
+/* Of kinds that can do without knowing how many samples there are. */
+typedef struct bwi_kind_stream {
+    bool follows; /* may stand on a stream that has not ended, or is one */
+    /* Of a stream, on the caller's thread while nobody gathers: reads until `numbers` is `upto`, or to the end, where it sets `count`
+     * and is no longer live. */
+    bw_status (*pull)(bw_dataset *root, int64_t upto);
+} bwi_kind_stream;
+
+typedef struct bwi_dataset_kind {
+    const char *name;
+    /* On workers: values of a field into a tile, by the destination's kernels. */
+    bw_status (*gather)(const bw_dataset *dataset, const bwi_demand *demand);
+    /* On workers: one sample; values[f] gets field f in row-major order and in the type of the field, unless it is NULL (not
+     * wanted). Without gather and make values are the upstream's, by the same numbers. */
+    bw_status (*make)(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
+    bool whole; /* make wants a place for every field */
+    /* On workers: where a sample comes from. NULL: the upstream says, by the same number. */
+    void (*place)(const bw_dataset *dataset, int64_t number, char *text, size_t size);
+    /* On the caller's thread before samples of `top`, which stands on the dataset, are gathered; after the upstream's; any number
+     * of times. */
+    bw_status (*begin)(const bw_dataset *dataset, const bw_dataset *top);
     bwi_keeps keeps;
-    void (*close)(bw_dataset *dataset); /* frees the parts of `own`; `own` itself is released after it */
+    void (*close)(bw_dataset *dataset); /* frees the parts of `state`; `state` itself is released after it */
+    bwi_kind_order order;
+    bwi_kind_stream stream;
 } bwi_dataset_kind;
 
 typedef struct bwi_scratch bwi_scratch;
@@ -84,7 +118,7 @@ typedef struct bwi_prefetcher bwi_prefetcher;
 struct bw_dataset {
     bwi_owned owned;
     bw_dataset *self; /* for those who found it through a const pointer and keep it */
-    const bwi_dataset_kind *source;
+    const bwi_dataset_kind *kind;
     int references;                /* the user's, if not taken, and one from each dataset and iterator that stands on this one */
     bool taken;                    /* the user's reference is gone: a builder took it, or it was freed */
     bw_dataset *upstream, *second; /* with a reference; NULL: none */
@@ -116,7 +150,7 @@ struct bw_dataset {
     double scale;         /* that of the inputs' rows */
     bwi_scratch *scratch; /* for make; NULL: has gather */
     bwi_facts facts;      /* of a root */
-    void *own;            /* of the kind */
+    void *state;          /* of the kind */
 
     bwi_prefetcher *prefetcher; /* where samples are made ahead when this dataset is gathered from; NULL: it is not slow */
 };
@@ -124,10 +158,10 @@ struct bw_dataset {
 /* ---- dataset.c ---- */
 
 /* A dataset without upstream, with room for `columns`; NULL on failure (as a builder). `own` bytes are allocated if not 0. */
-bw_dataset *bwi_dataset_root(bw_context *ctx, const bwi_dataset_kind *source, int columns, size_t own);
+bw_dataset *bwi_dataset_root(bw_context *ctx, const bwi_dataset_kind *kind, int columns, size_t state_bytes);
 /* A dataset over `upstream`, which gets one more reference, with its count, batch and numbers; NULL on failure (as a builder).
  * A source with values of its own gets room for `columns`. */
-bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_dataset_kind *source, int columns, size_t own);
+bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_dataset_kind *kind, int columns, size_t state_bytes);
 /* The user's reference goes over to what a builder made of the dataset, or away if it failed. Returns `made`. */
 bw_dataset *bwi_dataset_take(bw_dataset *dataset, bw_dataset *made);
 /* Adds a column from a view, whose data must outlive the root. `where` names it in messages. */
@@ -140,6 +174,7 @@ bw_status bwi_dataset_settle(bw_dataset *root, const char *where);
 void bwi_dataset_set_scale(bw_dataset *root, double scale);
 /* Gives the inputs another shape (of one sample); as many values. */
 bw_status bwi_dataset_reshape(bw_dataset *root, int ndim, const int64_t *shape, const char *where);
+int64_t bwi_dataset_batch(const bw_dataset *dataset); /* the first size that bw_batches set; 32 */
 void bwi_dataset_keep(bw_dataset *dataset);
 void bwi_dataset_release(bw_dataset *dataset); /* frees it and what it stands on when the last reference goes */
 /* Maps a file that is unmapped with the dataset. */
@@ -157,11 +192,15 @@ bw_status bwi_made_put(const bw_dataset *content, int field, const void *values,
 /* What bwi_content_make gave, into a tile. */
 bw_status bwi_content_put(const bw_dataset *dataset, int field, const void *values, int64_t number, const bwi_destination *to,
                           char *error);
+/* Host memory for `values` of each sample in row-major order, float32 or int32. */
+bwi_destination bwi_host_destination(void *data, bw_dtype dtype, int64_t values);
 /* Reports a sample with values that the destination cannot hold. */
 bw_status bwi_gather_fail(const bw_dataset *dataset, int field, int64_t number, const bwi_destination *to, char *error);
 
 /* ---- sample.c ---- */
 
+/* Where a sample comes from, e.g. "digits.csv, line 17"; "" if nothing more than its number is known. Returns the buffer. */
+char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t room);
 /* One sample; values[f] gets field f in row-major order, of type bwi_make_dtype, unless it is NULL. */
 bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
 bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field);
@@ -197,109 +236,11 @@ void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch);
 /* Prepares what is below, before it is gathered from other than by exec. */
 bw_status bwi_dataset_begin_below(const bw_dataset *dataset);
 
-/* ---- map.c ---- */
-
-/* A dataset over this one, with scratch, whose fields are those that functions see: float32 or int32. NULL on failure. */
-bw_dataset *bwi_dataset_stage(bw_dataset *dataset);
-
-/* ---- affine.c, onehot.c: for recipes ---- */
-
-/* The same kind over another dataset, which is taken: not fitted; fitted as that one is. Builders. */
-bw_dataset *bwi_affine_over(bw_dataset *dataset, const bw_dataset *stage);
-bw_dataset *bwi_affine_again(bw_dataset *dataset, const bw_dataset *stage);
-bool bwi_affine_is_kind(const char *kind);
-bw_dataset *bwi_affine_named(bw_dataset *dataset, const char *kind);
-/* Gives statistics to an input; they are ready with the last one. */
-bw_status bwi_affine_set(bw_dataset *dataset, int field, const float *offset, const float *factor, int64_t count);
-int64_t bwi_onehot_classes(const bw_dataset *dataset);
-
 /* ---- facts.c ---- */
 
+const bwi_facts *bwi_dataset_facts(const bw_dataset *dataset); /* of the root */
 void bwi_facts_free(bw_context *ctx, bwi_facts *facts);
 /* A copy with texts of its own. */
 bw_status bwi_facts_copy(bw_context *ctx, bwi_facts *to, const bwi_facts *from);
-
-/* ---- prefetcher.c ---- */
-
-/* Makes the dataset a slow one, whose samples are made ahead. */
-bw_status bwi_prefetcher_attach(bw_dataset *dataset);
-void bwi_prefetcher_close(bwi_prefetcher *prefetcher); /* ends its threads; NULL is fine */
-bw_status bwi_prefetcher_begin(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule);
-bool bwi_prefetcher_runs(const bwi_prefetcher *prefetcher);
-bw_status bwi_prefetcher_gather(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_demand *demand);
-
-/* ---- augment.c ---- */
-
-bool bwi_dataset_augments(const bw_dataset *dataset); /* at some stage */
-
-/* ---- batch.c ---- */
-
-int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at);
-
-/* ---- order.c ---- */
-
-int64_t bwi_number_at(const bw_dataset *dataset, uint64_t epoch, int64_t position);
-void bwi_numbers_at(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n); /* positions become numbers */
-/* Whether the dataset only reorders all of its upstream (shuffle, prefetch); and the same over another one. */
-bool bwi_order_is_whole(const bw_dataset *dataset);
-bw_dataset *bwi_order_again(bw_dataset *below, const bw_dataset *model);
-
-/* ---- stream.c ---- */
-
-#define BWI_LIVE (INT64_MAX / 4) /* the count of a stream that has not ended */
-
-/* Positions below `upto` can be gathered from now on, or the end is known. */
-bw_status bwi_stream_pull(const bw_dataset *dataset, int64_t upto);
-int64_t bwi_stream_block(const bw_dataset *dataset); /* samples that are shuffled with each other in the first epoch */
-
-/* ---- decoder.c ---- */
-
-struct bwi_picture;
-/* The size of images that the options' shape, or else the dataset that they are to be like, asks for; *asked: there is one. */
-bw_status bwi_picture_asked(bw_context *ctx, const bw_read_options *options, const char *path, struct bwi_picture *size,
-                            bool *asked);
-
-typedef struct bwi_decode_buffer {
-    struct bwi_decode_buffer *next;
-    bwi_buffer file, scratch;
-} bwi_decode_buffer;
-
-typedef struct bwi_decode_buffers {
-    pthread_mutex_t lock;
-    bwi_decode_buffer *idle;
-} bwi_decode_buffers;
-
-void bwi_decode_buffers_open(bwi_decode_buffers *decoders);
-void bwi_decode_buffers_close(bw_context *ctx, bwi_decode_buffers *decoders);
-bwi_decode_buffer *bwi_decode_buffer_take(bw_context *ctx, bwi_decode_buffers *decoders); /* NULL: no memory; without a message */
-void bwi_decode_buffer_give(bwi_decode_buffers *decoders, bwi_decode_buffer *decoder);
-
-/* ---- Readers: each fills an empty place with a root of samples ---- */
-
-/* `paths` are the parts of a list "a,b,c". Readers leave `scale` and `shape` of the options to bw_read. */
-typedef bw_status (*bwi_reader)(bw_context *ctx, bw_dataset **root, const char *const *paths, int count,
-                                const bw_read_options *options);
-bw_status bwi_idx_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
-bool bwi_idx_is(bw_context *ctx, const char *path); /* a folder of such files */
-bw_status bwi_libsvm_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
-bw_status bwi_npy_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
-bw_status bwi_synth_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
-bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
-bw_status bwi_hdf5_samples(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
-bw_status bwi_images_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
-bw_status bwi_tfrecord_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count,
-                            const bw_read_options *options);
-bw_status bwi_npz_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options);
-
-/* Refuses options of other kinds of files; those in `known` are for this one too. */
-enum { BWI_READ_TARGET = 1, BWI_READ_INPUT = 2 };
-bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_read_options *options, unsigned known);
-
-/* ---- arrays.c ---- */
-
-/* Role and name of a field called x, y_<name> and so on; what is expected, if it is none of them. */
-bw_status bwi_field_parse(bw_context *ctx, const char *text, bwi_role *role, const char **name);
-
-extern const bwi_dataset_kind bwi_kind_arrays; /* columns that stand in memory */
 
 #endif

@@ -5,7 +5,9 @@
  * Whatever takes a dataset to be `like` takes a recipe. What only chooses or orders samples is left out of it; a function of the
  * user's is a stage that is known to be there, and no more.
  */
+#include "data/read/read.h"
 #include "data/recipe.h"
+#include "data/transform/transform.h"
 
 #include <string.h>
 
@@ -14,8 +16,8 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     return bwi_sample_error(dataset, demand->numbers[0], demand->error, BW_INVALID_ARGUMENT, "a recipe has no samples");
 }
 
-static const bwi_dataset_kind root_source = {.kind = "recipe", .gather = gather};
-const bwi_dataset_kind bwi_source_unknown = {.kind = "function", .gather = gather, .keeps = BWI_KEEPS_UNKNOWN};
+static const bwi_dataset_kind root_kind = {.name = "recipe", .gather = gather};
+const bwi_dataset_kind bwi_kind_unknown = {.name = "function", .gather = gather, .keeps = BWI_KEEPS_UNKNOWN};
 
 static bw_dataset *with_fields(bw_dataset *made, const bwi_field *const *fields, int count)
 {
@@ -31,7 +33,7 @@ static bw_dataset *with_fields(bw_dataset *made, const bwi_field *const *fields,
 
 bw_dataset *bwi_recipe_root(bw_context *ctx, const bwi_field *const *fields, int count, const bwi_facts *facts)
 {
-    bw_dataset *made = bwi_dataset_root(ctx, &root_source, count, 0);
+    bw_dataset *made = bwi_dataset_root(ctx, &root_kind, count, 0);
     if (made && bwi_facts_copy(ctx, &made->facts, facts) != BW_OK) {
         bw_dataset_free(made);
         return bwi_pass_on(ctx);
@@ -41,7 +43,7 @@ bw_dataset *bwi_recipe_root(bw_context *ctx, const bwi_field *const *fields, int
 
 bw_dataset *bwi_recipe_unknown(bw_dataset *below, const bwi_field *const *fields, int count)
 {
-    return bwi_dataset_take(below, with_fields(bwi_dataset_over(below, &bwi_source_unknown, count, 0), fields, count));
+    return bwi_dataset_take(below, with_fields(bwi_dataset_over(below, &bwi_kind_unknown, count, 0), fields, count));
 }
 
 static void list_fields(const bw_dataset *dataset, const bwi_field *fields[BWI_FIELD_LIMIT])
@@ -61,7 +63,7 @@ static bw_dataset *copy_statistics(bw_dataset *below, const bw_dataset *stage)
         if (made->columns[f].field.role == BWI_ROLE_INPUT) {
             status = bwi_dataset_statistics(stage, f, &offset, &factor, &count)
                          ? bwi_affine_set(made, f, offset, factor, count)
-                         : bwi_fail(made->owned.ctx, BW_INTERNAL, "%s is not fitted yet", stage->source->kind);
+                         : bwi_fail(made->owned.ctx, BW_INTERNAL, "%s is not fitted yet", stage->kind->name);
         }
     }
     if (status == BW_OK) {
@@ -77,7 +79,7 @@ static bw_dataset *mirror(const bw_dataset *dataset)
 {
     const bw_dataset *stage = dataset;
     const bwi_field *fields[BWI_FIELD_LIMIT];
-    while (stage->upstream && stage->source->keeps == BWI_KEEPS_NOTHING) {
+    while (stage->upstream && stage->kind->keeps == BWI_KEEPS_NOTHING) {
         stage = stage->upstream;
     }
     if (!stage->upstream) {
@@ -88,10 +90,10 @@ static bw_dataset *mirror(const bw_dataset *dataset)
     if (!below) {
         return NULL;
     }
-    if (stage->source->keeps == BWI_KEEPS_STATISTICS) {
+    if (stage->kind->keeps == BWI_KEEPS_STATISTICS) {
         return copy_statistics(below, stage);
     }
-    if (stage->source->keeps == BWI_KEEPS_CLASSES) {
+    if (stage->kind->keeps == BWI_KEEPS_CLASSES) {
         return bw_one_hot(below, bwi_onehot_classes(stage));
     }
     list_fields(stage, fields);
@@ -159,10 +161,10 @@ static bw_dataset *apply(bw_dataset *dataset, const bw_dataset *stage)
     if (!dataset) {
         return NULL;
     }
-    if (stage->source->keeps == BWI_KEEPS_STATISTICS) {
+    if (stage->kind->keeps == BWI_KEEPS_STATISTICS) {
         return bwi_affine_again(dataset, stage);
     }
-    if (stage->source->keeps == BWI_KEEPS_CLASSES) {
+    if (stage->kind->keeps == BWI_KEEPS_CLASSES) {
         return bwi_dataset_find(dataset, BWI_ROLE_TARGET, 0) < 0 ? dataset : bw_one_hot(dataset, bwi_onehot_classes(stage));
     }
     bw_context *ctx = dataset->owned.ctx;

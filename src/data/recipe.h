@@ -4,7 +4,7 @@
 
 #include "data/internal.h"
 
-extern const bwi_dataset_kind bwi_source_unknown; /* a stage that no text describes: a function of the user's */
+extern const bwi_dataset_kind bwi_kind_unknown; /* a stage that no text describes: a function of the user's */
 
 /* Builders. The facts are copied. Those over another one take it. */
 bw_dataset *bwi_recipe_root(bw_context *ctx, const bwi_field *const *fields, int count, const bwi_facts *facts);

@@ -8,6 +8,7 @@
  * The same recipe gives the same text, and numbers come back as the same. What is read is hostile: everything is checked.
  */
 #include "data/recipe.h"
+#include "data/transform/transform.h"
 #include "format/format.h"
 
 #include <math.h>
@@ -126,10 +127,10 @@ static void put_stages(bwi_json_writer *w, const bw_dataset *stage)
     }
     put_stages(w, stage->upstream);
     bwi_json_begin(w, NULL, '{');
-    bwi_json_put_text(w, "kind", stage->source->kind);
-    if (stage->source->keeps == BWI_KEEPS_CLASSES) {
+    bwi_json_put_text(w, "kind", stage->kind->name);
+    if (stage->kind->keeps == BWI_KEEPS_CLASSES) {
         bwi_json_put_whole(w, "classes", bwi_onehot_classes(stage));
-    } else if (stage->source->keeps == BWI_KEEPS_UNKNOWN) {
+    } else if (stage->kind->keeps == BWI_KEEPS_UNKNOWN) {
         put_fields(w, stage);
     } else {
         const float *offset, *factor;
@@ -438,7 +439,7 @@ static bw_dataset *take_stage(const reading *r, const bwi_json *json, bw_dataset
 {
     const char *kind = bwi_json_text(bwi_json_get(json, "kind"));
     int64_t classes;
-    if (kind && strcmp(kind, bwi_source_unknown.kind) == 0) {
+    if (kind && strcmp(kind, bwi_kind_unknown.name) == 0) {
         return take_fields(r, bwi_json_get(json, "fields"), below, NULL);
     }
     if (kind && bwi_affine_is_kind(kind)) {

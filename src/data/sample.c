@@ -2,7 +2,7 @@
  * One sample in host memory, whatever the kind of dataset: kinds that make samples write it themselves, from the others its fields are
  * gathered. Runs on several threads at once. Also how a message names a sample.
  */
-#include "data/internal.h"
+#include "data/ahead/ahead.h"
 
 #include <stdio.h>
 
@@ -12,8 +12,8 @@ char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, s
 {
     text[0] = 0;
     for (; dataset; dataset = dataset->upstream) {
-        if (dataset->source->place) {
-            dataset->source->place(dataset, number, text, room);
+        if (dataset->kind->place) {
+            dataset->kind->place(dataset, number, text, room);
             break;
         }
     }
@@ -55,7 +55,7 @@ bw_dtype bwi_work_dtype(const bw_dataset *dataset, int field)
 bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field)
 {
     const bw_dataset *content = dataset->content;
-    return content->source->make && content->scale == 1.0 ? content->columns[field].field.dtype : bwi_work_dtype(dataset, field);
+    return content->kind->make && content->scale == 1.0 ? content->columns[field].field.dtype : bwi_work_dtype(dataset, field);
 }
 
 /* ---- Making ---- */
@@ -67,15 +67,15 @@ static bw_status make_sample(const bw_dataset *content, int epoch, int64_t numbe
     for (int f = 0; f < content->column_count; f++) {
         all = all && values[f];
     }
-    if (all || !content->source->whole) {
-        return content->source->make(content, epoch, number, values, error);
+    if (all || !content->kind->whole) {
+        return content->kind->make(content, epoch, number, values, error);
     }
     void *places[BWI_FIELD_LIMIT];
     bwi_scratch_slot slot = bwi_scratch_slot_take(content, places);
     for (int f = 0; f < content->column_count; f++) {
         places[f] = values[f] ? values[f] : places[f];
     }
-    bw_status status = content->source->make(content, epoch, number, places, error);
+    bw_status status = content->kind->make(content, epoch, number, places, error);
     bwi_scratch_slot_give(slot);
     return status;
 }
@@ -97,7 +97,7 @@ static bw_status gather_fields(const bw_dataset *content, int epoch, int64_t num
 bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
     const bw_dataset *content = dataset->content;
-    if (content->source->make && content->scale == 1.0) {
+    if (content->kind->make && content->scale == 1.0) {
         return make_sample(content, epoch, number, values, error);
     }
     return bwi_content_work(dataset, epoch, number, values, error);
@@ -107,7 +107,7 @@ bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number,
 bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
     const bw_dataset *content = dataset->content;
-    if (!content->source->make) {
+    if (!content->kind->make) {
         return gather_fields(content, epoch, number, values, error);
     }
     void *places[BWI_FIELD_LIMIT], *made[BWI_FIELD_LIMIT];
@@ -120,9 +120,9 @@ bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number,
     }
     bwi_scratch_slot slot = bwi_scratch_slot_take(content, places);
     for (int f = 0; f < content->column_count; f++) {
-        made[f] = values[f] || content->source->whole ? places[f] : NULL;
+        made[f] = values[f] || content->kind->whole ? places[f] : NULL;
     }
-    bw_status status = content->source->make(content, epoch, number, made, error);
+    bw_status status = content->kind->make(content, epoch, number, made, error);
     for (int f = 0; f < content->column_count && status == BW_OK; f++) {
         bwi_destination to = bwi_host_destination(values[f], bwi_work_dtype(content, f), content->columns[f].rows.values);
         if (values[f]) {

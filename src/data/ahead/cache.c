@@ -2,14 +2,14 @@
  * Cache: samples are made once, as in epoch 0, and kept in memory. Whoever is first to ask for a sample fills its place; others who
  * want it meanwhile make it for themselves. Samples that are there are gathered as from arrays.
  */
-#include "data/internal.h"
+#include "data/transform/transform.h"
 
 #include <string.h>
 
 enum { EMPTY, FILLING, FULL };
 
 typedef struct cache {
-    atomic_uchar *state;   /* [number] */
+    atomic_uchar *filled;  /* [number] */
     unsigned char *memory; /* [number][bytes] */
     size_t bytes;
     size_t offset[BWI_FIELD_LIMIT];
@@ -22,11 +22,11 @@ static size_t field_bytes(const bwi_column *column)
 
 static void copy_out(const bw_dataset *dataset, int64_t number, void *const *values)
 {
-    const cache *own = dataset->own;
-    const unsigned char *from = own->memory + (size_t)number * own->bytes;
+    const cache *state = dataset->state;
+    const unsigned char *from = state->memory + (size_t)number * state->bytes;
     for (int f = 0; f < dataset->column_count; f++) {
         if (values[f]) {
-            memcpy(values[f], from + own->offset[f], field_bytes(&dataset->columns[f]));
+            memcpy(values[f], from + state->offset[f], field_bytes(&dataset->columns[f]));
         }
     }
 }
@@ -34,32 +34,32 @@ static void copy_out(const bw_dataset *dataset, int64_t number, void *const *val
 /* Fills the place of a sample unless somebody else has or does; FULL or FILLING, and EMPTY if it failed. */
 static int fill(const bw_dataset *dataset, int64_t number, char *error, bw_status *status)
 {
-    cache *own = dataset->own;
+    cache *state = dataset->state;
     unsigned char found = EMPTY;
-    if (atomic_load_explicit(&own->state[number], memory_order_acquire) == FULL) {
+    if (atomic_load_explicit(&state->filled[number], memory_order_acquire) == FULL) {
         return FULL;
     }
-    if (!atomic_compare_exchange_strong(&own->state[number], &found, FILLING)) {
+    if (!atomic_compare_exchange_strong(&state->filled[number], &found, FILLING)) {
         return found;
     }
     void *places[BWI_FIELD_LIMIT];
     for (int f = 0; f < dataset->column_count; f++) {
-        places[f] = own->memory + (size_t)number * own->bytes + own->offset[f];
+        places[f] = state->memory + (size_t)number * state->bytes + state->offset[f];
     }
     *status = bwi_content_make(dataset->upstream, 0, number, places, error);
     found = *status == BW_OK ? FULL : EMPTY;
-    atomic_store_explicit(&own->state[number], found, memory_order_release);
+    atomic_store_explicit(&state->filled[number], found, memory_order_release);
     return found;
 }
 
 static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
     bw_status status = BW_OK;
-    int state = fill(dataset, number, error, &status);
+    int found = fill(dataset, number, error, &status);
     (void)epoch;
-    if (state == FULL) {
+    if (found == FULL) {
         copy_out(dataset, number, values);
-    } else if (state == FILLING) {
+    } else if (found == FILLING) {
         status = bwi_content_make(dataset->upstream, 0, number, values, error);
     }
     return status;
@@ -81,12 +81,12 @@ static bw_status gather_one(const bw_dataset *dataset, const bwi_demand *one)
 /* Runs of samples that are there are gathered as rows of the cache's memory. */
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 {
-    const cache *own = dataset->own;
+    const cache *state = dataset->state;
     bwi_host_rows rows = dataset->columns[demand->field].rows;
     bwi_destination to = *demand->to;
     bwi_demand part = {.field = demand->field, .numbers = demand->numbers, .to = &to, .error = demand->error};
-    rows.data = own->memory + own->offset[demand->field];
-    rows.step = (int64_t)own->bytes;
+    rows.data = state->memory + state->offset[demand->field];
+    rows.step = (int64_t)state->bytes;
     for (int64_t left = demand->n; left > 0; left -= part.n) {
         bw_status status = BW_OK;
         for (part.n = 0; part.n < left && fill(dataset, part.numbers[part.n], demand->error, &status) == FULL; part.n++) {
@@ -106,27 +106,27 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 
 static void close_cache(bw_dataset *dataset)
 {
-    cache *own = dataset->own;
-    bwi_release(dataset->owned.ctx, own->state);
-    bwi_release(dataset->owned.ctx, own->memory);
+    cache *state = dataset->state;
+    bwi_release(dataset->owned.ctx, state->filled);
+    bwi_release(dataset->owned.ctx, state->memory);
 }
 
-static const bwi_dataset_kind source = {.kind = "cache", .gather = gather, .make = make, .close = close_cache};
+static const bwi_dataset_kind kind = {.name = "cache", .gather = gather, .make = make, .close = close_cache};
 
 static bw_status open_cache(bw_dataset *made)
 {
     bw_context *ctx = made->owned.ctx;
-    cache *own = made->own;
+    cache *state = made->state;
     bw_status status = BW_OK;
     char needed[32], there[32];
     for (int f = 0; f < bwi_dataset_fields(made->upstream) && status == BW_OK; f++) {
         bwi_field field = *bwi_dataset_field(made->upstream, f);
         field.dtype = bwi_make_dtype(made->upstream, f);
         status = bwi_dataset_declare(made, &field, "cache");
-        own->offset[f] = own->bytes;
-        own->bytes = bwi_size_add(own->bytes, bwi_size_align(field_bytes(&made->columns[f]), sizeof(float)));
+        state->offset[f] = state->bytes;
+        state->bytes = bwi_size_add(state->bytes, bwi_size_align(field_bytes(&made->columns[f]), sizeof(float)));
     }
-    size_t bytes = bwi_size_multiply((size_t)made->numbers, bwi_size_add(own->bytes, 1));
+    size_t bytes = bwi_size_multiply((size_t)made->numbers, bwi_size_add(state->bytes, 1));
     if (status == BW_OK && bytes > (size_t)64 << 20 && bytes > bwi_memory_available(ctx)) {
         status =
             bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "cache: %lld samples need %s of memory, there are %s", (long long)made->numbers,
@@ -135,13 +135,13 @@ static bw_status open_cache(bw_dataset *made)
     if (status != BW_OK) {
         return status;
     }
-    own->state = bwi_allocate(ctx, (size_t)made->numbers, sizeof *own->state);
-    own->memory = own->state ? bwi_allocate(ctx, (size_t)made->numbers, own->bytes) : NULL;
-    if (!own->memory) {
+    state->filled = bwi_allocate(ctx, (size_t)made->numbers, sizeof *state->filled);
+    state->memory = state->filled ? bwi_allocate(ctx, (size_t)made->numbers, state->bytes) : NULL;
+    if (!state->memory) {
         return BW_RESOURCE_EXHAUSTED;
     }
     for (int64_t i = 0; i < made->numbers; i++) {
-        atomic_init(&own->state[i], EMPTY);
+        atomic_init(&state->filled[i], EMPTY);
     }
     return bwi_scratch_open(made);
 }
@@ -157,7 +157,7 @@ bw_dataset *bw_cache(bw_dataset *dataset)
         return bwi_fail_build(ctx, BW_INVALID_ARGUMENT,
                               "cache: augmented samples would stay as they are in the first epoch; cache first, then augment");
     }
-    bw_dataset *made = bwi_dataset_over(dataset, &source, bwi_dataset_fields(dataset), sizeof(cache));
+    bw_dataset *made = bwi_dataset_over(dataset, &kind, bwi_dataset_fields(dataset), sizeof(cache));
     if (!made) {
         return bwi_dataset_take(dataset, NULL);
     }

@@ -3,7 +3,10 @@
  * begins with what it holds (fields, counts), a fingerprint of the dataset it was made from, and a hash of all values.
  * It is written as a whole or not at all; one that is damaged, or holds other samples, is refused: it is never overwritten.
  */
-#include "data/internal.h"
+#include "data/ahead/ahead.h"
+#include "data/order/order.h"
+#include "data/read/read.h"
+#include "data/transform/transform.h"
 
 #include <string.h>
 
@@ -31,7 +34,7 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     return bwi_kind_arrays.gather(dataset, demand);
 }
 
-static const bwi_dataset_kind source = {.kind = "cache", .gather = gather};
+static const bwi_dataset_kind kind = {.name = "cache", .gather = gather};
 
 /* ---- Making all samples ---- */
 
@@ -185,8 +188,8 @@ static bw_status check(const bw_dataset *dataset, const char *path)
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "cache: expected the name of a file");
     }
     for (const bw_dataset *below = dataset; below; below = below->upstream) {
-        if (below->source->begin) {
-            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "cache: %s comes after it", below->source->kind);
+        if (below->kind->begin) {
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "cache: %s comes after it", below->kind->name);
         }
     }
     return bwi_dataset_augments(dataset) ? bwi_fail(ctx, BW_INVALID_ARGUMENT, "cache: augment comes after it")
@@ -199,7 +202,7 @@ bw_dataset *bw_cache_file(bw_dataset *dataset, const char *path)
         return NULL;
     }
     bw_context *ctx = dataset->owned.ctx;
-    bw_dataset *made = check(dataset, path) == BW_OK ? bwi_dataset_over(dataset, &source, bwi_dataset_fields(dataset), 0) : NULL;
+    bw_dataset *made = check(dataset, path) == BW_OK ? bwi_dataset_over(dataset, &kind, bwi_dataset_fields(dataset), 0) : NULL;
     if (made && open_cache(made, path) == BW_OK) {
         bwi_prefetcher_close(made->prefetcher); /* nothing is slow any more */
         made->prefetcher = NULL;

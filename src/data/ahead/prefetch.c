@@ -1,11 +1,11 @@
 /* How samples are made ahead, if they are: threads, room and patience. The order and the values stay. */
-#include "data/ahead/prefetcher.h"
+#include "data/ahead/ahead.h"
 
 #include <math.h>
 
 #define MOST_THREADS 1024
 
-const bwi_dataset_kind bwi_source_prefetch = {.kind = "prefetch", .streams = true};
+const bwi_dataset_kind bwi_kind_prefetch = {.name = "prefetch", .stream = {.follows = true}};
 
 static bw_status find_options(bw_context *ctx, bw_prefetch_options *options, const bw_prefetch_options *given)
 {
@@ -35,9 +35,9 @@ bw_dataset *bw_prefetch(bw_dataset *dataset, const bw_prefetch_options *given)
         bw_dataset_free(dataset);
         return bwi_pass_on(ctx);
     }
-    bw_dataset *made = bwi_dataset_over(dataset, &bwi_source_prefetch, 0, sizeof(bwi_prefetch));
+    bw_dataset *made = bwi_dataset_over(dataset, &bwi_kind_prefetch, 0, sizeof(bwi_prefetch));
     if (made) {
-        *(bwi_prefetch *)made->own =
+        *(bwi_prefetch *)made->state =
             (bwi_prefetch){.threads = options.threads, .samples = options.samples, .seconds = options.seconds};
     }
     return bwi_dataset_take(dataset, made);

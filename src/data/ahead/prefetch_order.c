@@ -1,5 +1,5 @@
 /* In which order samples will be asked for. A wrong guess costs time, never a wrong sample. */
-#include "data/ahead/prefetcher.h"
+#include "data/ahead/ahead.h"
 
 static void rewind_piece(bwi_prefetch_order *order)
 {

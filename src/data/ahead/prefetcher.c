@@ -9,10 +9,11 @@
  *
  * Values depend on (epoch, number) alone, never on which thread makes them or when.
  */
-#include "data/ahead/prefetcher.h"
+#include "data/ahead/ahead.h"
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -295,8 +296,8 @@ static bwi_prefetch find_settings(const bw_dataset *dataset)
 {
     bwi_prefetch chosen = {.threads = 0};
     for (; dataset; dataset = dataset->upstream) {
-        if (dataset->source == &bwi_source_prefetch) {
-            chosen = *(const bwi_prefetch *)dataset->own;
+        if (dataset->kind == &bwi_kind_prefetch) {
+            chosen = *(const bwi_prefetch *)dataset->state;
             break;
         }
     }

@@ -3,7 +3,8 @@
  * begins at a position is a function of (epoch, position), so resuming needs nothing else. Of samples that were cut out of others
  * (take, skip, a split) sizes count from the first one left. Training puts windows above them: the batches behind one update.
  */
-#include "data/internal.h"
+#include "data/order/order.h"
+#include "data/read/read.h"
 
 #include <limits.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static int64_t size_at(const sizes *s, int epoch, int64_t position)
 
 static int64_t batch_at(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 {
-    const sizes *s = dataset->own;
+    const sizes *s = dataset->state;
     int64_t left = at->end - at->position, size = size_at(s, epoch, at->position - at->begin);
     if (left > 0 && s->drop && left < size) {
         at->position = at->end;
@@ -52,13 +53,13 @@ static int64_t batch_at(const bw_dataset *dataset, int epoch, bwi_stretch *at)
     return at->position >= at->end ? 0 : size < left ? size : left;
 }
 
-static const bwi_dataset_kind batches = {.kind = "batches", .batch = batch_at, .streams = true};
+static const bwi_dataset_kind batches = {.name = "batches", .order = {.batch = batch_at}, .stream = {.follows = true}};
 
 int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 {
     for (const bw_dataset *below = dataset; below; below = below->upstream) {
-        if (below->source->batch) {
-            return below->source->batch(below, epoch, at);
+        if (below->kind->order.batch) {
+            return below->kind->order.batch(below, epoch, at);
         }
     }
     int64_t left = at->end - at->position;
@@ -95,7 +96,7 @@ static int64_t next_change(const bw_dataset *dataset, int64_t epoch)
 {
     int64_t change = INT64_MAX;
     for (const bw_dataset *below = dataset; below; below = below->upstream) {
-        const sizes *s = below->source == &batches ? below->own : NULL;
+        const sizes *s = below->kind == &batches ? below->state : NULL;
         for (int i = 0; s && s->schedule && i < s->count; i++) {
             change = s->epoch[i] > epoch && s->epoch[i] < change ? s->epoch[i] : change;
         }
@@ -133,11 +134,11 @@ typedef struct window {
 /* The next so many batches, as long as they follow each other: a window ends where samples are dropped. */
 static int64_t window_at(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 {
-    const window *own = dataset->own;
+    const window *state = dataset->state;
     int64_t end = at->end;
     int64_t total = 0;
-    for (int i = 0; i < own->accumulate; i++) {
-        bwi_stretch next = {.begin = at->begin, .end = own->drop ? INT64_MAX : end, .position = at->position + total};
+    for (int i = 0; i < state->accumulate; i++) {
+        bwi_stretch next = {.begin = at->begin, .end = state->drop ? INT64_MAX : end, .position = at->position + total};
         int64_t count = bwi_batch_within(dataset->upstream, epoch, &next);
         if (count == 0 || count > end - next.position || (total > 0 && next.position != at->position + total)) {
             break;
@@ -151,14 +152,14 @@ static int64_t window_at(const bw_dataset *dataset, int epoch, bwi_stretch *at)
     return total;
 }
 
-static const bwi_dataset_kind windows = {.kind = "windows", .batch = window_at, .streams = true};
+static const bwi_dataset_kind windows = {.name = "windows", .order = {.batch = window_at}, .stream = {.follows = true}};
 
 /* Keeps the dataset, without taking it. */
 static bw_dataset *build(bw_dataset *dataset, const sizes *s)
 {
     bw_dataset *made = bwi_dataset_over(dataset, &batches, 0, sizeof *s);
     if (made) {
-        *(sizes *)made->own = *s;
+        *(sizes *)made->state = *s;
         made->batched = true;
         made->scheduled = s->schedule;
         made->batch = s->size[0];
@@ -239,7 +240,7 @@ static bw_dataset *build_windows(bw_dataset *dataset, const bwi_batching *how)
     }
     bw_dataset *made = bwi_dataset_over(dataset, &windows, 0, sizeof(window));
     if (made) {
-        *(window *)made->own = (window){.accumulate = how->accumulate, .drop = how->drop};
+        *(window *)made->state = (window){.accumulate = how->accumulate, .drop = how->drop};
         if (__builtin_mul_overflow(made->largest, (int64_t)how->accumulate, &made->largest)) {
             made->largest = INT64_MAX;
         }

@@ -3,7 +3,7 @@
  * given lengths that holds all of it; it is found once, when the dataset is built, by looking at each sample on all workers.
  * An index map: values and order are the upstream's; who computes with the samples asks for their bucket by number.
  */
-#include "data/internal.h"
+#include "data/order/order.h"
 
 #include <string.h>
 
@@ -15,26 +15,26 @@ typedef struct bucket {
 
 static void close_bucket(bw_dataset *dataset)
 {
-    bucket *own = dataset->own;
-    bwi_release(dataset->owned.ctx, own->of);
+    bucket *state = dataset->state;
+    bwi_release(dataset->owned.ctx, state->of);
 }
 
-static const bwi_dataset_kind source = {.kind = "bucket", .close = close_bucket};
+static const bwi_dataset_kind kind = {.name = "bucket", .close = close_bucket};
 
 /* Values of their own, above it, might have other lengths. */
 static const bucket *find(const bw_dataset *dataset)
 {
-    while (dataset && dataset->source != &source) {
+    while (dataset && dataset->kind != &kind) {
         dataset = dataset == dataset->content ? NULL : dataset->upstream;
     }
-    return dataset ? dataset->own : NULL;
+    return dataset ? dataset->state : NULL;
 }
 
 int bwi_dataset_lengths(const bw_dataset *dataset, const int64_t **lengths)
 {
-    const bucket *own = find(dataset);
-    *lengths = own ? own->lengths : NULL;
-    return own ? own->count : 0;
+    const bucket *state = find(dataset);
+    *lengths = state ? state->lengths : NULL;
+    return state ? state->count : 0;
 }
 
 int bwi_dataset_bucket(const bw_dataset *dataset, int64_t number)
@@ -46,7 +46,7 @@ int bwi_dataset_bucket(const bw_dataset *dataset, int64_t number)
 
 typedef struct looking {
     bw_dataset *dataset;
-    bucket *own;
+    bucket *state;
     float *buffer;    /* [worker][capacity] */
     int64_t capacity; /* values of the largest field */
 } looking;
@@ -70,7 +70,7 @@ static bw_status look(void *user, int64_t position, int worker, char *error)
     int64_t number = bwi_number_at(l->dataset, 0, position);
     float *values = l->buffer + worker * l->capacity;
     const bw_dataset *content = l->dataset->content;
-    int64_t longest = l->own->lengths[l->own->count - 1];
+    int64_t longest = l->state->lengths[l->state->count - 1];
     int64_t length = 1;
     for (int f = 0; f < content->column_count; f++) {
         const bwi_column *column = &content->columns[f];
@@ -83,27 +83,27 @@ static bw_status look(void *user, int64_t position, int worker, char *error)
         if (status != BW_OK) {
             return status;
         }
-        int64_t own = length_of(values, column->rows.values, column->rows.values / longest);
-        length = own > length ? own : length;
+        int64_t here = length_of(values, column->rows.values, column->rows.values / longest);
+        length = here > length ? here : length;
     }
     int at = 0;
-    while (l->own->lengths[at] < length) {
+    while (l->state->lengths[at] < length) {
         at++;
     }
-    l->own->of[number] = (unsigned char)at;
+    l->state->of[number] = (unsigned char)at;
     return BW_OK;
 }
 
 static bw_status look_at_all(bw_dataset *dataset)
 {
     bw_context *ctx = dataset->owned.ctx;
-    looking l = {.dataset = dataset, .own = dataset->own};
+    looking l = {.dataset = dataset, .state = dataset->state};
     for (int f = 0; f < bwi_dataset_fields(dataset); f++) {
         int64_t values = dataset->content->columns[f].rows.values;
         l.capacity = values > l.capacity ? values : l.capacity;
     }
-    l.own->of = bwi_allocate(ctx, (size_t)dataset->numbers, 1);
-    l.buffer = l.own->of ? bwi_allocate(ctx, (size_t)ctx->workers, bwi_size_multiply((size_t)l.capacity, sizeof(float))) : NULL;
+    l.state->of = bwi_allocate(ctx, (size_t)dataset->numbers, 1);
+    l.buffer = l.state->of ? bwi_allocate(ctx, (size_t)ctx->workers, bwi_size_multiply((size_t)l.capacity, sizeof(float))) : NULL;
     if (!l.buffer) {
         return BW_RESOURCE_EXHAUSTED;
     }
@@ -135,8 +135,8 @@ static bw_status check(const bw_dataset *dataset, const int64_t *lengths, int co
         }
     }
     for (const bw_dataset *below = dataset; below; below = below->upstream) {
-        if (below->source->begin) {
-            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bucket: after %s zeros are no padding any more", below->source->kind);
+        if (below->kind->begin) {
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bucket: after %s zeros are no padding any more", below->kind->name);
         }
     }
     return BW_OK;
@@ -148,14 +148,14 @@ bw_dataset *bw_bucket(bw_dataset *dataset, const int64_t *lengths, int count)
         return NULL;
     }
     bw_context *ctx = dataset->owned.ctx;
-    bw_dataset *made = check(dataset, lengths, count) == BW_OK ? bwi_dataset_over(dataset, &source, 0, sizeof(bucket)) : NULL;
+    bw_dataset *made = check(dataset, lengths, count) == BW_OK ? bwi_dataset_over(dataset, &kind, 0, sizeof(bucket)) : NULL;
     if (made) {
         int64_t longest = bwi_dataset_field(dataset, bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0))->shape[0];
-        bucket *own = made->own;
-        memcpy(own->lengths, lengths, (size_t)count * sizeof *lengths);
-        own->count = count;
+        bucket *state = made->state;
+        memcpy(state->lengths, lengths, (size_t)count * sizeof *lengths);
+        state->count = count;
         if (lengths[count - 1] < longest) {
-            own->lengths[own->count++] = longest;
+            state->lengths[state->count++] = longest;
         }
         if (look_at_all(made) == BW_OK) {
             return bwi_dataset_take(dataset, made);

@@ -2,7 +2,7 @@
  * Batches of a dataset one after another, as lists of sample numbers. The list is made with the iterator; going on allocates
  * nothing. Epoch and position are all there is to save.
  */
-#include "data/internal.h"
+#include "data/order/order.h"
 
 #include <limits.h>
 #include <string.h>

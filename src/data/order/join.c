@@ -6,7 +6,8 @@
  *   zip                       number in the first times the numbers of the second, plus number in the second
  *   repeat                    turn times the numbers, plus the number; each turn is an epoch of its own for what is below
  */
-#include "data/internal.h"
+#include "data/ahead/ahead.h"
+#include "data/order/order.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,19 +38,19 @@ static origin find_joined(const bw_dataset *dataset, int field, int epoch, int64
 
 static origin find_zipped(const bw_dataset *dataset, int field, int epoch, int64_t number)
 {
-    const turns *own = dataset->own;
+    const turns *state = dataset->state;
     int64_t width = dataset->second->numbers;
-    if (field < own->split) {
+    if (field < state->split) {
         return (origin){dataset->upstream, field, epoch, number / width};
     }
-    return (origin){dataset->second, field - own->split, epoch, number % width};
+    return (origin){dataset->second, field - state->split, epoch, number % width};
 }
 
 static origin find_repeated(const bw_dataset *dataset, int field, int epoch, int64_t number)
 {
-    const turns *own = dataset->own;
+    const turns *state = dataset->state;
     int64_t width = dataset->upstream->numbers;
-    int64_t turn = (int64_t)epoch * own->times + number / width;
+    int64_t turn = (int64_t)epoch * state->times + number / width;
     return (origin){dataset->upstream, field, epoch < 0 ? epoch : (int)(turn & INT32_MAX), number % width};
 }
 
@@ -107,8 +108,8 @@ static int64_t concatenated_number(const bw_dataset *dataset, uint64_t epoch, in
 /* Blocks of one and of the other by turns, as long as both have whole ones; then the rest of each. */
 static int64_t interleaved_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
-    const turns *own = dataset->own;
-    int64_t a = dataset->upstream->count, b = dataset->second->count, block = own->block;
+    const turns *state = dataset->state;
+    int64_t a = dataset->upstream->count, b = dataset->second->count, block = state->block;
     int64_t rounds = (a < b ? a : b) / block, both = rounds * block;
     int64_t first = -1, second = -1;
     if (position < 2 * both) {
@@ -135,10 +136,10 @@ static int64_t zipped_number(const bw_dataset *dataset, uint64_t epoch, int64_t 
 
 static int64_t repeated_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
-    const turns *own = dataset->own;
+    const turns *state = dataset->state;
     int64_t count = dataset->upstream->count, turn = position / count;
     if (epoch != BWI_EPOCH_FROZEN) {
-        epoch = epoch * (uint64_t)own->times + (uint64_t)turn;
+        epoch = epoch * (uint64_t)state->times + (uint64_t)turn;
     }
     return turn * dataset->upstream->numbers + bwi_number_at(dataset->upstream, epoch, position % count);
 }
@@ -205,26 +206,24 @@ static void place_repeated(const bw_dataset *dataset, int64_t number, char *text
     place_by(find_repeated, dataset, number, text, room);
 }
 
-static const bwi_dataset_kind concatenation = {.kind = "concatenate",
-                                               .number = concatenated_number,
-                                               .renumbers = true,
-                                               .gather = gather_joined,
-                                               .place = place_joined,
-                                               .batch = concatenated_batch};
-static const bwi_dataset_kind interleaving = {
-    .kind = "interleave", .number = interleaved_number, .renumbers = true, .gather = gather_joined, .place = place_joined};
-static const bwi_dataset_kind zipping = {.kind = "zip",
-                                         .number = zipped_number,
-                                         .renumbers = true,
+static const bwi_dataset_kind concatenation = {
+    .name = "concatenate",
+    .gather = gather_joined,
+    .place = place_joined,
+    .order = {.number = concatenated_number, .renumbers = true, .batch = concatenated_batch}};
+static const bwi_dataset_kind interleaving = {.name = "interleave",
+                                              .gather = gather_joined,
+                                              .place = place_joined,
+                                              .order = {.number = interleaved_number, .renumbers = true}};
+static const bwi_dataset_kind zipping = {.name = "zip",
                                          .gather = gather_zipped,
                                          .place = place_zipped,
-                                         .keeps = BWI_KEEPS_UNKNOWN};
-static const bwi_dataset_kind repetition = {.kind = "repeat",
-                                            .number = repeated_number,
-                                            .renumbers = true,
+                                         .keeps = BWI_KEEPS_UNKNOWN,
+                                         .order = {.number = zipped_number, .renumbers = true}};
+static const bwi_dataset_kind repetition = {.name = "repeat",
                                             .gather = gather_repeated,
                                             .place = place_repeated,
-                                            .batch = repeated_batch};
+                                            .order = {.number = repeated_number, .renumbers = true, .batch = repeated_batch}};
 
 /* ---- Building ---- */
 
@@ -238,9 +237,9 @@ static bw_dataset *take_both(bw_dataset *a, bw_dataset *b, bw_dataset *made)
     return made;
 }
 
-static bw_dataset *over_both(bw_dataset *a, bw_dataset *b, const bwi_dataset_kind *source, int columns)
+static bw_dataset *over_both(bw_dataset *a, bw_dataset *b, const bwi_dataset_kind *kind, int columns)
 {
-    bw_dataset *made = bwi_dataset_finish(b) == BW_OK ? bwi_dataset_over(a, source, columns, sizeof(turns)) : NULL;
+    bw_dataset *made = bwi_dataset_finish(b) == BW_OK ? bwi_dataset_over(a, kind, columns, sizeof(turns)) : NULL;
     if (!made) {
         return bwi_pass_on(a->owned.ctx);
     }
@@ -260,10 +259,10 @@ static bw_dataset *over_both(bw_dataset *a, bw_dataset *b, const bwi_dataset_kin
 /* A field as it is gathered: float32 or int32. */
 static bw_status declare(bw_dataset *made, const bw_dataset *part, int field, bwi_role role)
 {
-    bwi_field own = *bwi_dataset_field(part, field);
-    own.dtype = bwi_work_dtype(part, field);
-    own.role = role;
-    return bwi_dataset_declare(made, &own, made->source->kind);
+    bwi_field state = *bwi_dataset_field(part, field);
+    state.dtype = bwi_work_dtype(part, field);
+    state.role = role;
+    return bwi_dataset_declare(made, &state, made->kind->name);
 }
 
 static bw_status check_context(const bw_dataset *a, const bw_dataset *b, const char *kind)
@@ -280,7 +279,7 @@ static bw_status match_fields(bw_dataset *made, const bw_dataset *a, const bw_da
     char shape[256], other[256];
     int count = bwi_dataset_fields(a);
     if (count != bwi_dataset_fields(b)) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: samples of %d arrays and of %d", made->source->kind, count,
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: samples of %d arrays and of %d", made->kind->name, count,
                         bwi_dataset_fields(b));
     }
     for (int f = 0; f < count; f++) {
@@ -288,7 +287,7 @@ static bw_status match_fields(bw_dataset *made, const bw_dataset *a, const bw_da
         if (x->role != y->role || strcmp(x->name, y->name) != 0 || x->ndim != y->ndim ||
             memcmp(x->shape, y->shape, (size_t)x->ndim * sizeof *x->shape) != 0) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: array %c of one has shape %s, array %c of the other %s",
-                            made->source->kind, "xyw"[x->role], bwi_format_shape(shape, x->ndim, x->shape), "xyw"[y->role],
+                            made->kind->name, "xyw"[x->role], bwi_format_shape(shape, x->ndim, x->shape), "xyw"[y->role],
                             bwi_format_shape(other, y->ndim, y->shape));
         }
         bw_status status = declare(made, bwi_work_dtype(a, f) == BW_F32 ? a : b, f, x->role);
@@ -299,18 +298,18 @@ static bw_status match_fields(bw_dataset *made, const bw_dataset *a, const bw_da
     return BW_OK;
 }
 
-static bw_dataset *join(bw_dataset *a, bw_dataset *b, const bwi_dataset_kind *source, int64_t block)
+static bw_dataset *join(bw_dataset *a, bw_dataset *b, const bwi_dataset_kind *kind, int64_t block)
 {
     bw_context *ctx = a->owned.ctx;
-    bw_status status = check_context(a, b, source->kind);
-    bw_dataset *made = status == BW_OK ? over_both(a, b, source, bwi_dataset_fields(a)) : NULL;
+    bw_status status = check_context(a, b, kind->name);
+    bw_dataset *made = status == BW_OK ? over_both(a, b, kind, bwi_dataset_fields(a)) : NULL;
     if (!made) {
         return bwi_pass_on(ctx);
     }
-    ((turns *)made->own)->block = block;
+    ((turns *)made->state)->block = block;
     if (__builtin_add_overflow(a->numbers, b->numbers, &made->numbers) ||
         __builtin_add_overflow(a->count, b->count, &made->count)) {
-        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: more samples than can be counted", source->kind);
+        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: more samples than can be counted", kind->name);
     }
     if (status == BW_OK) {
         status = match_fields(made, a, b);
@@ -351,7 +350,7 @@ static bw_status zip_fields(bw_dataset *made, const bw_dataset *a, const bw_data
     for (int f = 0; f < bwi_dataset_fields(a) && status == BW_OK; f++) {
         status = declare(made, a, f, bwi_dataset_field(a, f)->role);
     }
-    ((turns *)made->own)->split = made->column_count;
+    ((turns *)made->state)->split = made->column_count;
     for (int f = 0; f < bwi_dataset_fields(b) && status == BW_OK; f++) {
         const bwi_field *field = bwi_dataset_field(b, f);
         bwi_role role = targets && field->role == BWI_ROLE_INPUT ? BWI_ROLE_TARGET : field->role;
@@ -417,7 +416,7 @@ bw_dataset *bw_repeat(bw_dataset *dataset, int64_t times)
         status = declare(made, dataset, f, bwi_dataset_field(dataset, f)->role);
     }
     if (made && status == BW_OK) {
-        ((turns *)made->own)->times = times;
+        ((turns *)made->state)->times = times;
         made->count = count;
         made->numbers = numbers;
         return bwi_dataset_take(dataset, made);

@@ -2,7 +2,9 @@
  * Orders: a chain of index maps from a position in an epoch to a sample's number, evaluated anew for each position, so that
  * no order is ever stored. Each map is a bijection onto its range, hence so is the chain.
  */
-#include "data/ahead/prefetcher.h"
+#include "data/ahead/ahead.h"
+#include "data/order/order.h"
+#include "data/read/read.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,13 +12,13 @@
 void bwi_numbers_at(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n)
 {
     for (; dataset; dataset = dataset->upstream) {
-        if (dataset->source->numbers) {
-            dataset->source->numbers(dataset, epoch, at, n);
+        if (dataset->kind->order.numbers) {
+            dataset->kind->order.numbers(dataset, epoch, at, n);
             return;
         }
-        if (dataset->source->number) {
+        if (dataset->kind->order.number) {
             for (int64_t i = 0; i < n; i++) {
-                at[i] = dataset->source->number(dataset, epoch, at[i]);
+                at[i] = dataset->kind->order.number(dataset, epoch, at[i]);
             }
             return;
         }
@@ -103,25 +105,27 @@ static void permuted_numbers(const bw_dataset *dataset, uint64_t epoch, int64_t 
     bwi_numbers_at(dataset->upstream, epoch, at, n);
 }
 
-static const bwi_dataset_kind range = {.kind = "range", .numbers = range_numbers, .batch = range_batch};
-static const bwi_dataset_kind taking = {.kind = "take", .numbers = range_numbers, .batch = range_batch, .streams = true};
-static const bwi_dataset_kind permutation = {.kind = "shuffle", .numbers = permuted_numbers, .streams = true};
+static const bwi_dataset_kind range = {.name = "range", .order = {.numbers = range_numbers, .batch = range_batch}};
+static const bwi_dataset_kind taking = {
+    .name = "take", .order = {.numbers = range_numbers, .batch = range_batch}, .stream = {.follows = true}};
+static const bwi_dataset_kind permutation = {
+    .name = "shuffle", .order = {.numbers = permuted_numbers}, .stream = {.follows = true}};
 
 bool bwi_order_is_whole(const bw_dataset *dataset)
 {
-    return dataset->upstream && (dataset->source == &permutation || dataset->source == &bwi_source_prefetch);
+    return dataset->upstream && (dataset->kind == &permutation || dataset->kind == &bwi_kind_prefetch);
 }
 
 bw_dataset *bwi_order_again(bw_dataset *below, const bw_dataset *model)
 {
-    bw_dataset *made = bwi_dataset_over(below, model->source, 0, model->own ? sizeof(bwi_prefetch) : 0);
+    bw_dataset *made = bwi_dataset_over(below, model->kind, 0, model->state ? sizeof(bwi_prefetch) : 0);
     if (!made) {
         return NULL;
     }
     made->seed = model->seed;
-    made->moving = made->moving || model->source == &permutation;
-    if (model->own) {
-        memcpy(made->own, model->own, sizeof(bwi_prefetch));
+    made->moving = made->moving || model->kind == &permutation;
+    if (model->state) {
+        memcpy(made->state, model->state, sizeof(bwi_prefetch));
     }
     return made;
 }
@@ -140,9 +144,9 @@ bw_dataset *bw_shuffle(bw_dataset *dataset, uint64_t seed)
     return bwi_dataset_take(dataset, made);
 }
 
-static bw_dataset *take_range(bw_dataset *dataset, const bwi_dataset_kind *source, int64_t first, int64_t count)
+static bw_dataset *take_range(bw_dataset *dataset, const bwi_dataset_kind *kind, int64_t first, int64_t count)
 {
-    bw_dataset *made = bwi_dataset_over(dataset, source, 0, 0);
+    bw_dataset *made = bwi_dataset_over(dataset, kind, 0, 0);
     if (made) {
         made->first = first;
         made->count = count;
@@ -219,7 +223,7 @@ bw_dataset *bw_shard(bw_dataset *dataset, int64_t count, int64_t index)
 
 static const bw_dataset *last_shuffle(const bw_dataset *dataset)
 {
-    while (dataset && dataset->source != &permutation) {
+    while (dataset && dataset->kind != &permutation) {
         dataset = dataset->upstream;
     }
     return dataset;

@@ -1,5 +1,5 @@
 /* Samples from arrays in memory: views, used where they stand. */
-#include "data/internal.h"
+#include "data/read/read.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     return bwi_rows_gather(dataset, &dataset->columns[demand->field].rows, demand);
 }
 
-const bwi_dataset_kind bwi_kind_arrays = {.kind = "arrays", .gather = gather};
+const bwi_dataset_kind bwi_kind_arrays = {.name = "arrays", .gather = gather};
 
 bw_status bwi_field_parse(bw_context *ctx, const char *text, bwi_role *role, const char **name)
 {
@@ -30,10 +30,10 @@ static bw_status add_fields(bw_dataset *root, const bw_field *fields, int count)
 {
     for (bwi_role role = BWI_ROLE_INPUT; role <= BWI_ROLE_WEIGHT; role++) {
         for (int i = 0; i < count; i++) {
-            bwi_role own;
+            bwi_role found;
             const char *name;
-            bw_status status = bwi_field_parse(root->owned.ctx, fields[i].name, &own, &name);
-            if (status == BW_OK && own == role) {
+            bw_status status = bwi_field_parse(root->owned.ctx, fields[i].name, &found, &name);
+            if (status == BW_OK && found == role) {
                 status = bwi_dataset_add(root, role, name, &fields[i].array, fields[i].name);
             }
             if (status != BW_OK) {

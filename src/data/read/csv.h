@@ -9,7 +9,7 @@
 #ifndef BWI_DATA_CSV_H
 #define BWI_DATA_CSV_H
 
-#include "data/internal.h"
+#include "data/read/read.h"
 #include "format/format.h"
 
 #include <pthread.h>

@@ -97,12 +97,12 @@ bw_status csv_places_add(csv_reading *r, csv_places *to)
 
 static void close_places(bw_dataset *dataset)
 {
-    csv_places_free(dataset->owned.ctx, dataset->own);
+    csv_places_free(dataset->owned.ctx, dataset->state);
 }
 
 static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
 {
-    csv_places_tell(dataset->own, number, text, room);
+    csv_places_tell(dataset->state, number, text, room);
 }
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
@@ -110,7 +110,7 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     return bwi_kind_arrays.gather(dataset, demand);
 }
 
-static const bwi_dataset_kind csv = {.kind = "csv", .gather = gather, .place = tell_place, .close = close_places};
+static const bwi_dataset_kind csv = {.name = "csv", .gather = gather, .place = tell_place, .close = close_places};
 
 /* ---- What was left out ---- */
 
@@ -248,14 +248,14 @@ static bw_status place_words(csv_reading *r, int column, const char *const *word
         status = csv_words_add(r->ctx, &index, words[k], strlen(words[k])) < 0 ? BW_RESOURCE_EXHAUSTED : BW_OK;
     }
     for (int64_t i = 0; i < r->span_count && status == BW_OK; i++) {
-        csv_words *own = &r->spans[i].result.words[column];
+        csv_words *state = &r->spans[i].result.words[column];
         bool all = true;
-        own->places = bwi_allocate(r->ctx, (size_t)own->count + 1, sizeof *own->places);
-        for (int k = 0; own->places && k < own->count; k++) {
-            own->places[k] = csv_words_find(&index, own->text[k], &own->keys[k]);
-            all = all && own->places[k] >= 0;
+        state->places = bwi_allocate(r->ctx, (size_t)state->count + 1, sizeof *state->places);
+        for (int k = 0; state->places && k < state->count; k++) {
+            state->places[k] = csv_words_find(&index, state->text[k], &state->keys[k]);
+            all = all && state->places[k] >= 0;
         }
-        if (!own->places) {
+        if (!state->places) {
             status = BW_RESOURCE_EXHAUSTED;
         } else if (!all) {
             status = count_unknown(r, &r->spans[i], column, count, &unknown);
@@ -508,7 +508,7 @@ static bw_status fill_root(csv_reading *r, bw_dataset *root)
     if (status == BW_OK) {
         status = bwi_dataset_settle(root, "");
     }
-    return status == BW_OK ? csv_places_add(r, root->own) : status;
+    return status == BW_OK ? csv_places_add(r, root->state) : status;
 }
 
 bw_status csv_finish(csv_reading *r, bw_dataset **root)

@@ -3,9 +3,8 @@
  * values, mistakes) takes the other way. A record that is left out, because it is bad and that is allowed or because a value
  * is missing, is written over by the next.
  */
-#include "data/read/csv_scan.h"
-
 #include "data/read/csv.h"
+#include "data/read/csv_scan.h"
 
 #include <math.h>
 #include <stdio.h>

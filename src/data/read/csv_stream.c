@@ -57,25 +57,25 @@ static const char *needs_all(const csv_reading *r, char text[MESSAGE])
 
 static bw_status add_targets(bw_dataset *root, const csv_reading *r)
 {
-    flow *own = root->own;
+    flow *state = root->state;
     bwi_column *column = &root->columns[1];
     bw_status status = bwi_backing_grow(r->ctx, &column->backing, (size_t)root->numbers * sizeof(int32_t),
-                                        bwi_size_multiply((size_t)r->capacity, sizeof(int32_t)), own->path);
+                                        bwi_size_multiply((size_t)r->capacity, sizeof(int32_t)), state->path);
     if (status != BW_OK) {
         return status;
     }
     column->rows.data = column->backing.memory;
     for (int64_t row = root->numbers; row < r->rows; row++) {
-        if (own->whole && !is_whole(r->y[row])) {
+        if (state->whole && !is_whole(r->y[row])) {
             char place[128] = "";
-            csv_places_tell(&own->places, row, place, sizeof place);
+            csv_places_tell(&state->places, row, place, sizeof place);
             return bwi_fail(
                 r->ctx, BW_INVALID_ARGUMENT,
                 "%s: the target %g is no whole number; all in the first MiB of the stream are: write one of them as 1.5, or "
                 "read a file",
                 place, r->y[row]);
         }
-        if (own->whole) {
+        if (state->whole) {
             ((int32_t *)column->backing.memory)[row] = (int32_t)r->y[row];
         } else {
             ((float *)column->backing.memory)[row] = (float)r->y[row];
@@ -103,15 +103,15 @@ static void give_inputs(bw_dataset *root, csv_reading *r)
 /* Makes the rows that were parsed samples. */
 static bw_status take_rows(bw_dataset *root)
 {
-    flow *own = root->own;
-    csv_reading *r = own->r;
+    flow *state = root->state;
+    csv_reading *r = state->r;
     for (int64_t i = 0; i < r->span_count; i++) {
-        own->lacking += r->spans[i].result.missing_rows;
+        state->lacking += r->spans[i].result.missing_rows;
     }
     if (r->options.missing == BW_MISSING_ZERO) {
         fill_zeros(r, root->numbers);
     }
-    bw_status status = csv_places_add(r, &own->places);
+    bw_status status = csv_places_add(r, &state->places);
     csv_spans_drop(r, 0);
     if (status == BW_OK && r->table.target >= 0) {
         status = add_targets(root, r);
@@ -122,66 +122,66 @@ static bw_status take_rows(bw_dataset *root)
 
 static bw_status add_region(bw_dataset *root)
 {
-    flow *own = root->own;
-    own->r->x_spool = root->columns[0].backing;
+    flow *state = root->state;
+    state->r->x_spool = root->columns[0].backing;
     root->columns[0].backing = (bwi_backing){.bytes = 0};
-    bw_status status = csv_read_region(own->r, 0);
-    give_inputs(root, own->r);
+    bw_status status = csv_read_region(state->r, 0);
+    give_inputs(root, state->r);
     if (status != BW_OK) {
-        csv_spans_drop(own->r, 0);
+        csv_spans_drop(state->r, 0);
     }
     return status == BW_OK ? take_rows(root) : status;
 }
 
 static bw_status end(bw_dataset *root)
 {
-    flow *own = root->own;
-    csv_text_close(&own->r->text);
-    if (own->lacking > 0) {
-        bwi_log(root->owned.ctx, BW_LOG_INFO, "%s: %lld of %lld records have missing values and are left out", own->path,
-                (long long)own->lacking, (long long)(own->lacking + root->numbers));
+    flow *state = root->state;
+    csv_text_close(&state->r->text);
+    if (state->lacking > 0) {
+        bwi_log(root->owned.ctx, BW_LOG_INFO, "%s: %lld of %lld records have missing values and are left out", state->path,
+                (long long)state->lacking, (long long)(state->lacking + root->numbers));
     }
     if (root->numbers == 0) {
-        return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "%s: holds no samples", own->path);
+        return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "%s: holds no samples", state->path);
     }
     root->live = false;
     root->count = root->numbers;
     return BW_OK;
 }
 
-static bool ended(const flow *own)
+static bool ended(const flow *state)
 {
-    return own->r->text.finished && own->r->text.at == own->r->text.end;
+    return state->r->text.finished && state->r->text.at == state->r->text.end;
 }
 
 static bw_status pull(bw_dataset *root, int64_t upto)
 {
     bw_context *ctx = root->owned.ctx;
-    flow *own = root->own;
+    flow *state = root->state;
     bw_status status = BW_OK;
-    if (own->status != BW_OK) {
-        return bwi_fail(ctx, own->status, "%s", own->message);
+    if (state->status != BW_OK) {
+        return bwi_fail(ctx, state->status, "%s", state->message);
     }
-    while (status == BW_OK && root->numbers < upto && !ended(own)) {
+    while (status == BW_OK && root->numbers < upto && !ended(state)) {
         status = add_region(root);
     }
     for (int f = 0; f < root->column_count; f++) {
         root->columns[f].samples = root->numbers;
     }
     if (status == BW_OK) {
-        return ended(own) ? end(root) : BW_OK;
+        return ended(state) ? end(root) : BW_OK;
     }
     if (status != BW_CANCELLED) {
-        own->status = status;
-        snprintf(own->message, sizeof own->message, "%s", bw_message(ctx));
+        state->status = status;
+        snprintf(state->message, sizeof state->message, "%s", bw_message(ctx));
     }
     return status;
 }
 
 static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
 {
-    const flow *own = dataset->own;
-    csv_places_tell(&own->places, number, text, room);
+    const flow *state = dataset->state;
+    csv_places_tell(&state->places, number, text, room);
 }
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
@@ -191,37 +191,37 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 
 static void close_flow(bw_dataset *dataset)
 {
-    flow *own = dataset->own;
-    csv_places_free(dataset->owned.ctx, &own->places);
-    if (own->r) {
-        csv_reading_free(own->r);
+    flow *state = dataset->state;
+    csv_places_free(dataset->owned.ctx, &state->places);
+    if (state->r) {
+        csv_reading_free(state->r);
     }
 }
 
-static const bwi_dataset_kind source = {
-    .kind = "csv", .gather = gather, .place = tell_place, .close = close_flow, .pull = pull, .streams = true};
+static const bwi_dataset_kind kind = {
+    .name = "csv", .gather = gather, .place = tell_place, .close = close_flow, .stream = {.pull = pull, .follows = true}};
 
 /* ---- The root ---- */
 
 static bw_status fill_root(bw_dataset *root)
 {
-    flow *own = root->own;
-    csv_reading *r = own->r;
+    flow *state = root->state;
+    csv_reading *r = state->r;
     bwi_field x = {.role = BWI_ROLE_INPUT, .dtype = BW_F32, .ndim = 1, .shape = {r->table.width}};
     bw_status status = csv_read_region(r, 0);
-    own->whole = true;
+    state->whole = true;
     for (int64_t i = 0; i < r->rows && r->table.target >= 0; i++) {
-        own->whole = own->whole && is_whole(r->y[i]);
+        state->whole = state->whole && is_whole(r->y[i]);
     }
-    bwi_field y = {.role = BWI_ROLE_TARGET, .dtype = own->whole ? BW_I32 : BW_F32};
+    bwi_field y = {.role = BWI_ROLE_TARGET, .dtype = state->whole ? BW_I32 : BW_F32};
     if (status == BW_OK) {
         status = csv_columns_settle(r, &root->facts);
     }
     if (status == BW_OK) {
-        status = bwi_dataset_declare(root, &x, own->path);
+        status = bwi_dataset_declare(root, &x, state->path);
     }
     if (status == BW_OK && r->table.target >= 0) {
-        status = bwi_dataset_declare(root, &y, own->path);
+        status = bwi_dataset_declare(root, &y, state->path);
     }
     if (status != BW_OK) {
         return status;
@@ -242,13 +242,13 @@ bw_status csv_stream_make(csv_reading *r, bw_dataset **root)
         bwi_log(r->ctx, BW_LOG_INFO, "%s: is read to its end first: %s", name[0], reason);
         return BW_OK;
     }
-    bw_dataset *made = bwi_dataset_root(r->ctx, &source, 2, sizeof(flow));
+    bw_dataset *made = bwi_dataset_root(r->ctx, &kind, 2, sizeof(flow));
     if (!made) {
         return BW_RESOURCE_EXHAUSTED;
     }
     r->paths = name;
     r->options.target = r->options.categorical = r->options.ignore = r->options.input = NULL; /* the caller's; the table is made */
-    *(flow *)made->own = (flow){.r = r, .path = name[0]};
+    *(flow *)made->state = (flow){.r = r, .path = name[0]};
     made->live = true;
     made->count = BWI_LIVE;
     bw_status status = fill_root(made);
@@ -259,7 +259,7 @@ bw_status csv_stream_make(csv_reading *r, bw_dataset **root)
         *root = made;
         return BW_OK;
     }
-    ((flow *)made->own)->r = NULL; /* it stays the caller's */
+    ((flow *)made->state)->r = NULL; /* it stays the caller's */
     bw_dataset_free(made);
     return status;
 }

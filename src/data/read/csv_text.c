@@ -1,7 +1,6 @@
 /* Where CSV text comes from: regions that end with a whole record, blocks of them, and fields. */
-#include "data/read/csv_scan.h"
-
 #include "data/read/csv.h"
+#include "data/read/csv_scan.h"
 
 #include <string.h>
 

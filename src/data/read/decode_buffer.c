@@ -2,7 +2,7 @@
  * What kinds of images share: the size that is asked for, and what a thread needs while it decodes: buffers that are handed from
  * sample to sample, so that nothing is allocated once they fit.
  */
-#include "data/internal.h"
+#include "data/read/read.h"
 #include "format/format.h"
 
 /* Height, width and channels; or height and width of gray images without an axis of channels. */
@@ -37,39 +37,39 @@ bw_status bwi_picture_asked(bw_context *ctx, const bw_read_options *options, con
                     bwi_format_shape(text, ndim > 0 && ndim < BW_MAX_NDIM ? ndim : 0, shape));
 }
 
-void bwi_decode_buffers_open(bwi_decode_buffers *decoders)
+void bwi_decode_buffers_open(bwi_decode_buffers *buffers)
 {
-    pthread_mutex_init(&decoders->lock, NULL);
-    decoders->idle = NULL;
+    pthread_mutex_init(&buffers->lock, NULL);
+    buffers->idle = NULL;
 }
 
-void bwi_decode_buffers_close(bw_context *ctx, bwi_decode_buffers *decoders)
+void bwi_decode_buffers_close(bw_context *ctx, bwi_decode_buffers *buffers)
 {
-    for (bwi_decode_buffer *decoder = decoders->idle; decoder;) {
-        bwi_decode_buffer *next = decoder->next;
-        bwi_buffer_free(ctx, &decoder->file);
-        bwi_buffer_free(ctx, &decoder->scratch);
-        bwi_release(ctx, decoder);
-        decoder = next;
+    for (bwi_decode_buffer *buffer = buffers->idle; buffer;) {
+        bwi_decode_buffer *next = buffer->next;
+        bwi_buffer_free(ctx, &buffer->file);
+        bwi_buffer_free(ctx, &buffer->scratch);
+        bwi_release(ctx, buffer);
+        buffer = next;
     }
-    pthread_mutex_destroy(&decoders->lock);
+    pthread_mutex_destroy(&buffers->lock);
 }
 
-bwi_decode_buffer *bwi_decode_buffer_take(bw_context *ctx, bwi_decode_buffers *decoders)
+bwi_decode_buffer *bwi_decode_buffer_take(bw_context *ctx, bwi_decode_buffers *buffers)
 {
-    pthread_mutex_lock(&decoders->lock);
-    bwi_decode_buffer *decoder = decoders->idle;
-    if (decoder) {
-        decoders->idle = decoder->next;
+    pthread_mutex_lock(&buffers->lock);
+    bwi_decode_buffer *buffer = buffers->idle;
+    if (buffer) {
+        buffers->idle = buffer->next;
     }
-    pthread_mutex_unlock(&decoders->lock);
-    return decoder ? decoder : bwi_try_allocate(ctx, 1, sizeof *decoder);
+    pthread_mutex_unlock(&buffers->lock);
+    return buffer ? buffer : bwi_try_allocate(ctx, 1, sizeof *buffer);
 }
 
-void bwi_decode_buffer_give(bwi_decode_buffers *decoders, bwi_decode_buffer *decoder)
+void bwi_decode_buffer_give(bwi_decode_buffers *buffers, bwi_decode_buffer *buffer)
 {
-    pthread_mutex_lock(&decoders->lock);
-    decoder->next = decoders->idle;
-    decoders->idle = decoder;
-    pthread_mutex_unlock(&decoders->lock);
+    pthread_mutex_lock(&buffers->lock);
+    buffer->next = buffers->idle;
+    buffers->idle = buffer;
+    pthread_mutex_unlock(&buffers->lock);
 }

@@ -1,5 +1,5 @@
 /* Samples made by a program's function, by number. The function runs on several threads at once. */
-#include "data/read/function.h"
+#include "data/read/read.h"
 
 #include <string.h>
 
@@ -36,16 +36,16 @@ typedef struct function {
 
 static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
-    const function *own = dataset->own;
+    const function *state = dataset->state;
     char text[BW_ERROR_TEXT];
     bw_sample sample = bwi_sample(dataset, 0, epoch, number, text);
-    if (own->make(own->user, &sample, values)) {
+    if (state->make(state->user, &sample, values)) {
         return BW_OK;
     }
     return bwi_sample_failed(dataset, &sample, "the function that makes it failed", error);
 }
 
-static const bwi_dataset_kind functions = {.kind = "function", .make = make};
+static const bwi_dataset_kind functions = {.name = "function", .make = make};
 
 bw_status bwi_dataset_declare_fields(bw_dataset *dataset, const bw_field *fields, int count)
 {
@@ -104,7 +104,7 @@ bw_dataset *bw_from_function(bw_context *ctx, const bw_field *fields, int count,
     if (!root) {
         return NULL;
     }
-    *(function *)root->own = (function){.make = function_, .user = user};
+    *(function *)root->state = (function){.make = function_, .user = user};
     root->count = root->numbers = fields[0].array.shape[0];
     return bwi_dataset_working(root, bwi_dataset_declare_fields(root, fields, count));
 }

@@ -1,5 +1,5 @@
 /* A generator: a function that gives one sample after the other; the source of a stream. It is called when samples are wanted. */
-#include "data/read/function.h"
+#include "data/read/read.h"
 
 #include <string.h>
 
@@ -20,8 +20,8 @@ static size_t column_bytes(const bwi_column *column)
 
 static bw_status grow(bw_dataset *root)
 {
-    generator *own = root->own;
-    int64_t capacity = own->capacity ? own->capacity * 2 : FIRST_SAMPLES;
+    generator *state = root->state;
+    int64_t capacity = state->capacity ? state->capacity * 2 : FIRST_SAMPLES;
     char what[64];
     snprintf(what, sizeof what, "generator, after %lld samples", (long long)root->numbers);
     for (int f = 0; f < root->column_count; f++) {
@@ -39,7 +39,7 @@ static bw_status grow(bw_dataset *root)
         }
         column->rows.data = column->backing.memory;
     }
-    own->capacity = capacity;
+    state->capacity = capacity;
     return BW_OK;
 }
 
@@ -55,10 +55,10 @@ static bw_status end(bw_dataset *root)
 
 static bw_status next(bw_dataset *root, bool *ended)
 {
-    generator *own = root->own;
+    generator *state = root->state;
     void *values[BWI_FIELD_LIMIT];
     char text[BW_ERROR_TEXT];
-    bw_status status = root->numbers == own->capacity ? grow(root) : BW_OK;
+    bw_status status = root->numbers == state->capacity ? grow(root) : BW_OK;
     if (status != BW_OK) {
         return status;
     }
@@ -66,36 +66,36 @@ static bw_status next(bw_dataset *root, bool *ended)
         values[f] = (unsigned char *)root->columns[f].backing.memory + (size_t)root->numbers * column_bytes(&root->columns[f]);
     }
     bw_sample sample = bwi_sample(root, 0, 0, root->numbers, text);
-    int result = own->next(own->user, &sample, values);
+    int result = state->next(state->user, &sample, values);
     *ended = result == 0;
     root->numbers += result > 0;
-    return result < 0 ? bwi_sample_failed(root, &sample, "the generator failed", own->error) : BW_OK;
+    return result < 0 ? bwi_sample_failed(root, &sample, "the generator failed", state->error) : BW_OK;
 }
 
 static bw_status pull(bw_dataset *root, int64_t upto)
 {
     bw_context *ctx = root->owned.ctx;
-    generator *own = root->own;
+    generator *state = root->state;
     bool ended = false;
-    while (own->status == BW_OK && !ended && root->numbers < upto) {
+    while (state->status == BW_OK && !ended && root->numbers < upto) {
         if (bwi_cancelled(ctx)) {
             return bwi_cancel_report(ctx);
         }
-        own->status = next(root, &ended);
+        state->status = next(root, &ended);
     }
     for (int f = 0; f < root->column_count; f++) {
         root->columns[f].samples = root->numbers;
     }
-    if (own->status == BW_CANCELLED) { /* it may be asked again */
-        own->status = BW_OK;
+    if (state->status == BW_CANCELLED) { /* it may be asked again */
+        state->status = BW_OK;
         return bwi_cancel_report(ctx);
     }
-    if (own->error[0]) {
-        return bwi_fail(ctx, own->status, "%s", own->error);
+    if (state->error[0]) {
+        return bwi_fail(ctx, state->status, "%s", state->error);
     }
-    if (own->status != BW_OK) { /* no room: there may be later */
-        bw_status status = own->status;
-        own->status = BW_OK;
+    if (state->status != BW_OK) { /* no room: there may be later */
+        bw_status status = state->status;
+        state->status = BW_OK;
         return status;
     }
     return ended ? end(root) : BW_OK;
@@ -106,7 +106,7 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     return bwi_kind_arrays.gather(dataset, demand);
 }
 
-static const bwi_dataset_kind source = {.kind = "generator", .gather = gather, .pull = pull, .streams = true};
+static const bwi_dataset_kind kind = {.name = "generator", .gather = gather, .stream = {.pull = pull, .follows = true}};
 
 bw_dataset *bw_from_generator(bw_context *ctx, const bw_field *fields, int count, bw_generator_function function, void *user)
 {
@@ -118,11 +118,11 @@ bw_dataset *bw_from_generator(bw_context *ctx, const bw_field *fields, int count
                               "samples from a generator need the function and 1 to %d fields; there are %d", BWI_FIELD_LIMIT,
                               fields ? count : 0);
     }
-    bw_dataset *root = bwi_dataset_root(ctx, &source, count, sizeof(generator));
+    bw_dataset *root = bwi_dataset_root(ctx, &kind, count, sizeof(generator));
     if (!root) {
         return NULL;
     }
-    *(generator *)root->own = (generator){.next = function, .user = user};
+    *(generator *)root->state = (generator){.next = function, .user = user};
     root->live = true;
     root->count = BWI_LIVE;
     if (bwi_dataset_declare_fields(root, fields, count) == BW_OK) {

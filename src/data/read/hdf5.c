@@ -3,7 +3,7 @@
  * they stand in the mapped file, whatever its size; those in chunks and those of the other byte order are read once, into a
  * backing, which may be larger than memory.
  */
-#include "data/internal.h"
+#include "data/read/read.h"
 #include "format/format.h"
 
 #include <stdio.h>

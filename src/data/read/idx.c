@@ -3,7 +3,7 @@
  * the folder that holds them by their usual names. Images of two axes get a third, the channel. Bytes of plain files
  * stay mapped; what is packed, or wider than a byte (IDX is big-endian), is copied once.
  */
-#include "data/internal.h"
+#include "data/read/read.h"
 #include "format/format.h"
 
 #include <stdio.h>

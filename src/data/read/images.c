@@ -3,7 +3,7 @@
  * when it is gathered, on the worker that wants it. Classes are the sorted names of the folders, files follow in the order of
  * their names, so that numbers are the same on every machine. Symbolic links are refused: nothing outside the folder is opened.
  */
-#include "data/internal.h"
+#include "data/read/read.h"
 #include "format/format.h"
 
 #include <stdio.h>
@@ -24,51 +24,51 @@ typedef struct images {
     picture *pictures;
     int64_t count, room;
     bwi_picture size;
-    bwi_decode_buffers decoders;
+    bwi_decode_buffers buffers;
 } images;
 
 /* ---- On workers ---- */
 
-static bw_status decode(const bw_dataset *dataset, bwi_decode_buffer *decoder, int64_t number, void *to, char *error)
+static bw_status decode(const bw_dataset *dataset, bwi_decode_buffer *buffer, int64_t number, void *to, char *error)
 {
-    const images *own = dataset->own;
+    const images *state = dataset->state;
     bw_context *ctx = dataset->owned.ctx;
     char path[PATH_BYTES], what[BWI_IMAGE_TROUBLE];
-    snprintf(path, sizeof path, "%s/%s", own->folder, own->names + own->pictures[number].at);
-    int64_t size = bwi_file_read_whole(ctx, path, FILE_BYTES, &decoder->file);
+    snprintf(path, sizeof path, "%s/%s", state->folder, state->names + state->pictures[number].at);
+    int64_t size = bwi_file_read_whole(ctx, path, FILE_BYTES, &buffer->file);
     if (size < 0) {
         return bwi_sample_error(dataset, number, error, bwi_errno_status((int)-size), "cannot read it: %s",
                                 bwi_errno_text((int)-size));
     }
-    bw_status status = bwi_picture_decode(ctx, &decoder->scratch, decoder->file.memory, (size_t)size, &own->size, to, what);
+    bw_status status = bwi_picture_decode(ctx, &buffer->scratch, buffer->file.memory, (size_t)size, &state->size, to, what);
     return status == BW_OK ? BW_OK : bwi_sample_error(dataset, number, error, status, "%s", what);
 }
 
 static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
-    images *own = dataset->own;
+    images *state = dataset->state;
     (void)epoch;
     if (values[1]) {
-        memcpy(values[1], &own->pictures[number].label, sizeof own->pictures[number].label);
+        memcpy(values[1], &state->pictures[number].label, sizeof state->pictures[number].label);
     }
     if (!values[0]) {
         return BW_OK;
     }
-    bwi_decode_buffer *decoder = bwi_decode_buffer_take(dataset->owned.ctx, &own->decoders);
-    if (!decoder) {
+    bwi_decode_buffer *buffer = bwi_decode_buffer_take(dataset->owned.ctx, &state->buffers);
+    if (!buffer) {
         return bwi_sample_error(dataset, number, error, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
     }
-    bw_status status = decode(dataset, decoder, number, values[0], error);
-    bwi_decode_buffer_give(&own->decoders, decoder);
+    bw_status status = decode(dataset, buffer, number, values[0], error);
+    bwi_decode_buffer_give(&state->buffers, buffer);
     return status;
 }
 
 static void place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
 {
-    const images *own = dataset->own;
-    const char *name = own->names + own->pictures[number].at;
-    if (strlen(own->folder) + strlen(name) + 2 <= room) {
-        snprintf(text, room, "%s/%s", own->folder, name);
+    const images *state = dataset->state;
+    const char *name = state->names + state->pictures[number].at;
+    if (strlen(state->folder) + strlen(name) + 2 <= room) {
+        snprintf(text, room, "%s/%s", state->folder, name);
     } else {
         snprintf(text, room, "%s", name);
     }
@@ -81,15 +81,15 @@ static void place(const bw_dataset *dataset, int64_t number, char *text, size_t 
 
 static void close_images(bw_dataset *dataset)
 {
-    images *own = dataset->own;
+    images *state = dataset->state;
     bw_context *ctx = dataset->owned.ctx;
-    bwi_release(ctx, own->folder);
-    bwi_release(ctx, own->names);
-    bwi_release(ctx, own->pictures);
-    bwi_decode_buffers_close(ctx, &own->decoders);
+    bwi_release(ctx, state->folder);
+    bwi_release(ctx, state->names);
+    bwi_release(ctx, state->pictures);
+    bwi_decode_buffers_close(ctx, &state->buffers);
 }
 
-static const bwi_dataset_kind source = {.kind = "images", .make = make, .place = place, .close = close_images};
+static const bwi_dataset_kind kind = {.name = "images", .make = make, .place = place, .close = close_images};
 
 /* ---- Listing ---- */
 
@@ -97,7 +97,7 @@ typedef struct listing {
     bw_context *ctx;
     const char *path;
     bw_dataset *root;
-    images *own;
+    images *state;
     const bwi_facts *like; /* NULL: classes are numbered as they come */
     bwi_names classes;
     int64_t ignored, loose; /* names in class folders that are no images; images beside the class folders */
@@ -123,32 +123,32 @@ static bw_status fail_link(listing *l, const char *folder, const char *name)
 
 static bw_status add_picture(listing *l, const char *folder, const char *name, int label)
 {
-    images *own = l->own;
+    images *state = l->state;
     size_t bytes = strlen(folder) + strlen(name) + 2;
-    if (strlen(own->folder) + bytes + 1 > PATH_BYTES) {
+    if (strlen(state->folder) + bytes + 1 > PATH_BYTES) {
         return bwi_fail(l->ctx, BW_INVALID_ARGUMENT, "%s/%s: a path of more than %d bytes", l->path, folder, PATH_BYTES);
     }
-    if (own->length + bytes > own->capacity) {
-        size_t capacity = 2 * own->capacity + bytes + 4096;
-        char *larger = bwi_grow(l->ctx, own->names, own->length, capacity, 1);
+    if (state->length + bytes > state->capacity) {
+        size_t capacity = 2 * state->capacity + bytes + 4096;
+        char *larger = bwi_grow(l->ctx, state->names, state->length, capacity, 1);
         if (!larger) {
             return BW_RESOURCE_EXHAUSTED;
         }
-        own->names = larger;
-        own->capacity = capacity;
+        state->names = larger;
+        state->capacity = capacity;
     }
-    if (own->count == own->room) {
-        int64_t room = 2 * own->room + 256;
-        picture *larger = bwi_grow(l->ctx, own->pictures, (size_t)own->count, (size_t)room, sizeof *larger);
+    if (state->count == state->room) {
+        int64_t room = 2 * state->room + 256;
+        picture *larger = bwi_grow(l->ctx, state->pictures, (size_t)state->count, (size_t)room, sizeof *larger);
         if (!larger) {
             return BW_RESOURCE_EXHAUSTED;
         }
-        own->pictures = larger;
-        own->room = room;
+        state->pictures = larger;
+        state->room = room;
     }
-    snprintf(own->names + own->length, bytes, "%s/%s", folder, name);
-    own->pictures[own->count++] = (picture){.at = own->length, .label = label};
-    own->length += bytes;
+    snprintf(state->names + state->length, bytes, "%s/%s", folder, name);
+    state->pictures[state->count++] = (picture){.at = state->length, .label = label};
+    state->length += bytes;
     return BW_OK;
 }
 
@@ -156,8 +156,8 @@ static bw_status list_class(listing *l, const char *folder, int label)
 {
     bwi_names names;
     char path[PATH_BYTES];
-    int64_t before = l->own->count;
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", l->own->folder, folder) >= sizeof path) {
+    int64_t before = l->state->count;
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", l->state->folder, folder) >= sizeof path) {
         return bwi_fail(l->ctx, BW_INVALID_ARGUMENT, "%s/%s: a path of more than %d bytes", l->path, folder, PATH_BYTES);
     }
     bw_status status = bwi_folder_list(l->ctx, path, &names);
@@ -175,7 +175,7 @@ static bw_status list_class(listing *l, const char *folder, int label)
         }
     }
     bwi_names_free(&names);
-    if (status == BW_OK && l->own->count == before) {
+    if (status == BW_OK && l->state->count == before) {
         bwi_log(l->ctx, BW_LOG_WARNING, "%s/%s: no PNG or JPEG images in this class folder", l->path, folder);
     }
     return status;
@@ -238,7 +238,7 @@ static bw_status list_classes(listing *l)
             status = bwi_cancel_report(l->ctx);
         }
     }
-    if (status == BW_OK && l->own->count == 0) {
+    if (status == BW_OK && l->state->count == 0) {
         return bwi_fail(l->ctx, BW_NOT_FOUND, "%s: no PNG or JPEG images in its %lld class folders", l->path,
                         (long long)l->classes.count);
     }
@@ -271,25 +271,25 @@ static bw_status keep_classes(listing *l)
 /* The first image's, said aloud. */
 static bw_status find_size(listing *l)
 {
-    images *own = l->own;
-    const char *name = own->names + own->pictures[0].at;
+    images *state = l->state;
+    const char *name = state->names + state->pictures[0].at;
     char path[PATH_BYTES], what[BWI_IMAGE_TROUBLE];
     bwi_buffer file = {.memory = NULL};
-    snprintf(path, sizeof path, "%s/%s", own->folder, name);
+    snprintf(path, sizeof path, "%s/%s", state->folder, name);
     int64_t size = bwi_file_read_whole(l->ctx, path, FILE_BYTES, &file);
     bw_status status;
     if (size < 0) {
         status = bwi_fail(l->ctx, bwi_errno_status((int)-size), "cannot read %s: %s", path, bwi_errno_text((int)-size));
     } else {
-        status = bwi_picture_look(l->ctx, file.memory, (size_t)size, &own->size, what);
+        status = bwi_picture_look(l->ctx, file.memory, (size_t)size, &state->size, what);
         if (status != BW_OK) {
             bwi_fail(l->ctx, status, "%s: %s", path, what);
         }
     }
     bwi_buffer_free(l->ctx, &file);
     if (status == BW_OK) {
-        bwi_log(l->ctx, BW_LOG_INFO, "%s: images are brought to %lldx%lldx%d, the size of %s", l->path, (long long)own->size.height,
-                (long long)own->size.width, own->size.channels, name);
+        bwi_log(l->ctx, BW_LOG_INFO, "%s: images are brought to %lldx%lldx%d, the size of %s", l->path,
+                (long long)state->size.height, (long long)state->size.width, state->size.channels, name);
     }
     return status;
 }
@@ -297,7 +297,7 @@ static bw_status find_size(listing *l)
 static bw_status choose_size(listing *l, const bw_read_options *options)
 {
     bool asked;
-    bw_status status = bwi_picture_asked(l->ctx, options, l->path, &l->own->size, &asked);
+    bw_status status = bwi_picture_asked(l->ctx, options, l->path, &l->state->size, &asked);
     return status == BW_OK && !asked ? find_size(l) : status;
 }
 
@@ -305,14 +305,14 @@ static bw_status choose_size(listing *l, const bw_read_options *options)
 
 static bw_status declare(listing *l, const bw_read_options *options)
 {
-    const images *own = l->own;
+    const images *state = l->state;
     bwi_field x = {
-        .role = BWI_ROLE_INPUT, .dtype = BW_U8, .ndim = 3, .shape = {own->size.height, own->size.width, own->size.channels}};
+        .role = BWI_ROLE_INPUT, .dtype = BW_U8, .ndim = 3, .shape = {state->size.height, state->size.width, state->size.channels}};
     bwi_field y = {.role = BWI_ROLE_TARGET, .dtype = BW_I32};
     if (options->ndim == 2) {
         x.ndim = 2;
     }
-    l->root->count = l->root->numbers = own->count;
+    l->root->count = l->root->numbers = state->count;
     l->root->slow = true;
     bw_status status = bwi_dataset_declare(l->root, &x, l->path);
     if (status == BW_OK) {
@@ -323,12 +323,12 @@ static bw_status declare(listing *l, const bw_read_options *options)
 
 static bw_status read_folder(listing *l, const bw_read_options *options)
 {
-    l->own->folder = bwi_copy_text(l->ctx, l->path);
-    if (!l->own->folder) {
+    l->state->folder = bwi_copy_text(l->ctx, l->path);
+    if (!l->state->folder) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    for (size_t end = strlen(l->own->folder); end > 1 && l->own->folder[end - 1] == '/';) {
-        l->own->folder[--end] = 0;
+    for (size_t end = strlen(l->state->folder); end > 1 && l->state->folder[end - 1] == '/';) {
+        l->state->folder[--end] = 0;
     }
     bw_status status = list_classes(l);
     if (status == BW_OK) {
@@ -343,7 +343,8 @@ static bw_status read_folder(listing *l, const bw_read_options *options)
     if (status != BW_OK) {
         return status;
     }
-    bwi_log(l->ctx, BW_LOG_INFO, "%s: %lld images of %lld classes", l->path, (long long)l->own->count, (long long)l->classes.count);
+    bwi_log(l->ctx, BW_LOG_INFO, "%s: %lld images of %lld classes", l->path, (long long)l->state->count,
+            (long long)l->classes.count);
     if (l->ignored + l->loose > 0) {
         bwi_log(l->ctx, BW_LOG_WARNING,
                 "%s: left out: %lld names in class folders that are no .png, .jpg or .jpeg, %lld images "
@@ -365,12 +366,12 @@ bw_status bwi_images_read(bw_context *ctx, bw_dataset **root, const char *const 
     if (options->like && bwi_dataset_facts(options->like)->classes > 0) {
         l.like = bwi_dataset_facts(options->like);
     }
-    l.root = bwi_dataset_root(ctx, &source, 2, sizeof(images));
+    l.root = bwi_dataset_root(ctx, &kind, 2, sizeof(images));
     if (!l.root) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    l.own = l.root->own;
-    bwi_decode_buffers_open(&l.own->decoders);
+    l.state = l.root->state;
+    bwi_decode_buffers_open(&l.state->buffers);
     status = read_folder(&l, options);
     bwi_names_free(&l.classes);
     if (status == BW_OK) {

@@ -4,7 +4,7 @@
  * nothing is allocated before it is known to fit; the second fills rows. Lines are those of the file: blank ones and comments (#)
  * are no samples.
  */
-#include "data/internal.h"
+#include "data/read/read.h"
 #include "format/format.h"
 
 #include <stdio.h>
@@ -128,15 +128,15 @@ typedef struct places {
 
 static void close_places(bw_dataset *dataset)
 {
-    places *own = dataset->own;
-    bwi_release(dataset->owned.ctx, own->path);
-    bwi_release(dataset->owned.ctx, own->line);
+    places *state = dataset->state;
+    bwi_release(dataset->owned.ctx, state->path);
+    bwi_release(dataset->owned.ctx, state->line);
 }
 
 static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
 {
-    const places *own = dataset->own;
-    snprintf(text, room, "%s, line %lld", own->path, (long long)own->line[number]);
+    const places *state = dataset->state;
+    snprintf(text, room, "%s, line %lld", state->path, (long long)state->line[number]);
 }
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
@@ -144,7 +144,7 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     return bwi_kind_arrays.gather(dataset, demand);
 }
 
-static const bwi_dataset_kind source = {.kind = "libsvm", .gather = gather, .place = tell_place, .close = close_places};
+static const bwi_dataset_kind kind = {.name = "libsvm", .gather = gather, .place = tell_place, .close = close_places};
 
 static bw_status find_width(reading *r, const bw_read_options *options)
 {
@@ -176,11 +176,11 @@ static bw_status find_width(reading *r, const bw_read_options *options)
 static bw_status fill(reading *r, bw_dataset *root)
 {
     bw_context *ctx = r->ctx;
-    places *own = root->own;
+    places *state = root->state;
     int64_t rows = r->rows;
-    own->path = bwi_copy_text(ctx, r->path);
-    r->line = own->line = own->path ? bwi_allocate(ctx, (size_t)rows, sizeof *own->line) : NULL;
-    r->y = own->line ? bwi_allocate(ctx, (size_t)rows, sizeof *r->y) : NULL;
+    state->path = bwi_copy_text(ctx, r->path);
+    r->line = state->line = state->path ? bwi_allocate(ctx, (size_t)rows, sizeof *state->line) : NULL;
+    r->y = state->line ? bwi_allocate(ctx, (size_t)rows, sizeof *r->y) : NULL;
     r->x = r->y ? bwi_allocate(ctx, (size_t)rows, (size_t)r->width * sizeof *r->x) : NULL;
     if (!r->x) {
         return BW_RESOURCE_EXHAUSTED;
@@ -232,7 +232,7 @@ bw_status bwi_libsvm_read(bw_context *ctx, bw_dataset **root, const char *const 
         status = find_width(&r, options);
     }
     if (status == BW_OK) {
-        made = bwi_dataset_root(ctx, &source, 2, sizeof(places));
+        made = bwi_dataset_root(ctx, &kind, 2, sizeof(places));
         status = made ? fill(&r, made) : BW_RESOURCE_EXHAUSTED;
     }
     bwi_release(ctx, r.text);

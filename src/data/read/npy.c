@@ -1,6 +1,6 @@
 /* Samples from npy files: "x.npy", "x.npy,y.npy" or "x.npy,y.npy,w.npy". The files stay mapped; of the other byte order they are
  * copied once. */
-#include "data/internal.h"
+#include "data/read/read.h"
 #include "format/format.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * in the mapped file; deflated ones, and those of the other byte order, are unpacked once. Nothing is allocated before the
  * member's declared size agrees exactly with its header.
  */
-#include "data/internal.h"
+#include "data/read/read.h"
 #include "format/format.h"
 
 #include <string.h>

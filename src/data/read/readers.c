@@ -1,7 +1,8 @@
 /*
  * Which reader opens a path. A new kind of file is its own file and a row here.
  */
-#include "data/internal.h"
+#include "data/ahead/ahead.h"
+#include "data/read/read.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@ static const struct {
     const char *prefix, *extension;
     bool (*is)(bw_context *ctx, const char *path);
     bool lists; /* takes a list "a,b,c" as a whole; otherwise the files are read one by one and put one after the other */
-    bwi_reader read;
+    bwi_reader *read;
 } readers[] = {
     {.extension = ".npz", .read = bwi_npz_read},
     {.extension = ".npy", .lists = true, .read = bwi_npy_read},
@@ -155,7 +156,7 @@ static bw_status fail_kind(bw_context *ctx, const char *path)
 
 /* One file after the other, each read by itself. */
 static bw_status read_each(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options,
-                           bwi_reader reader)
+                           bwi_reader *reader)
 {
     bw_dataset *all = NULL;
     for (int i = 0; i < count; i++) {

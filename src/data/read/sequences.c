@@ -1,6 +1,6 @@
 /* Sequences of varying length that stand one after another in one array. As samples they have the longest one's length, zeros
  * behind them; gathered at a shorter length (bucket.c) those zeros are never written. */
-#include "data/internal.h"
+#include "data/read/read.h"
 
 typedef struct sequences {
     const int64_t *offsets; /* [samples + 1]: where each begins, in steps */
@@ -9,15 +9,15 @@ typedef struct sequences {
 
 static bw_status gather_sequences(const bw_dataset *dataset, const bwi_demand *demand)
 {
-    const sequences *own = dataset->own;
+    const sequences *state = dataset->state;
     bwi_host_rows one = dataset->columns[demand->field].rows;
     const unsigned char *begin = one.data;
     bwi_destination to = *demand->to;
     to.sequence = true;
     for (int64_t i = 0; i < demand->n; i++) {
         int64_t number = demand->numbers[i];
-        one.data = begin + own->offsets[number] * own->width * one.stride[0];
-        one.values = one.extent[0] = (own->offsets[number + 1] - own->offsets[number]) * own->width;
+        one.data = begin + state->offsets[number] * state->width * one.stride[0];
+        one.values = one.extent[0] = (state->offsets[number + 1] - state->offsets[number]) * state->width;
         int64_t result = to.kernels->rows(&one, &(int64_t){0}, 1, &to);
         if (result != BWI_GATHERED) {
             return result < 0 ? BW_INVALID_ARGUMENT : bwi_gather_fail(dataset, demand->field, number, &to, demand->error);
@@ -32,7 +32,7 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     return demand->field == 0 ? gather_sequences(dataset, demand) : bwi_kind_arrays.gather(dataset, demand);
 }
 
-static const bwi_dataset_kind source = {.kind = "sequences", .gather = gather};
+static const bwi_dataset_kind kind = {.name = "sequences", .gather = gather};
 
 static bw_status check(bw_context *ctx, const bw_array *values, const int64_t *offsets, int64_t samples, int64_t *longest)
 {
@@ -53,21 +53,21 @@ static bw_status check(bw_context *ctx, const bw_array *values, const int64_t *o
 /* The field is declared as samples of the longest one's length; its data are the steps. */
 static bw_status add_steps(bw_dataset *root, const bw_array *values, const int64_t *offsets, int64_t longest)
 {
-    sequences *own = root->own;
+    sequences *state = root->state;
     bwi_field field = {.role = BWI_ROLE_INPUT, .dtype = values->dtype, .ndim = values->ndim, .shape = {longest}};
-    own->width = 1;
-    own->offsets = offsets;
+    state->width = 1;
+    state->offsets = offsets;
     int64_t stride = (int64_t)bwi_dtype_size(values->dtype);
     for (int k = values->ndim - 1; k >= 0; k--) {
         if (values->strides[k] != 0 && values->strides[k] != stride) {
             return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "sequences: expected steps without gaps between them");
         }
-        if (k > 0 && (values->shape[k] < 1 || __builtin_mul_overflow(own->width, values->shape[k], &own->width))) {
+        if (k > 0 && (values->shape[k] < 1 || __builtin_mul_overflow(state->width, values->shape[k], &state->width))) {
             return bwi_fail(root->owned.ctx, BW_INVALID_ARGUMENT, "sequences: extent %d of the steps is %lld", k,
                             (long long)values->shape[k]);
         }
         field.shape[k] = k > 0 ? values->shape[k] : longest;
-        stride = (int64_t)bwi_dtype_size(values->dtype) * own->width;
+        stride = (int64_t)bwi_dtype_size(values->dtype) * state->width;
     }
     bw_status status = bwi_dataset_declare(root, &field, "sequences");
     root->columns[0].rows.data = values->data;
@@ -82,7 +82,7 @@ bw_dataset *bw_from_sequences(bw_context *ctx, const bw_array *values, const int
         return NULL;
     }
     bw_status status = check(ctx, values, offsets, count, &longest);
-    bw_dataset *root = status == BW_OK ? bwi_dataset_root(ctx, &source, 3, sizeof(sequences)) : NULL;
+    bw_dataset *root = status == BW_OK ? bwi_dataset_root(ctx, &kind, 3, sizeof(sequences)) : NULL;
     if (!root) {
         return bwi_pass_on(ctx);
     }

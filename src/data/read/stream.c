@@ -8,7 +8,7 @@
  * dataset is shuffled exactly within blocks of as many samples as fit into BLOCK_BYTES, which is a function of the position
  * alone, as every order is.
  */
-#include "data/internal.h"
+#include "data/read/read.h"
 
 #define BLOCK_BYTES ((size_t)64 << 20)
 
@@ -62,7 +62,7 @@ static bw_status pull(bw_dataset *dataset, int64_t upto)
         return BW_OK;
     }
     if (!dataset->upstream) {
-        return dataset->source->pull(dataset, upto);
+        return dataset->kind->stream.pull(dataset, upto);
     }
     int64_t wanted = upto < dataset->count ? upto : dataset->count;
     if (dataset->block > 0 && wanted % dataset->block != 0) {

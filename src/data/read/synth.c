@@ -9,7 +9,8 @@
  *
  * delay=1ms makes each sample take so long, asleep.
  */
-#include "data/internal.h"
+#include "data/ahead/ahead.h"
+#include "data/read/read.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -152,14 +153,14 @@ static const synth synths[] = {
     {"range", {.n = 1000, .ndim = 1, .shape = {1}}, false, make_range},
 };
 
-typedef struct own {
+typedef struct state {
     const synth *row;
     settings s;
-} own;
+} state;
 
 static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
-    const own *o = dataset->own;
+    const state *o = dataset->state;
     (void)epoch, (void)error;
     for (double left = o->s.delay; left > 0; left -= STEP_SECONDS) {
         double seconds = left < STEP_SECONDS ? left : STEP_SECONDS;
@@ -174,12 +175,12 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
 
 static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
 {
-    const own *o = dataset->own;
+    const state *o = dataset->state;
     (void)number;
     snprintf(text, room, "synth:%s", o->row->name);
 }
 
-static const bwi_dataset_kind source = {.kind = "synth", .make = make, .place = tell_place};
+static const bwi_dataset_kind kind = {.name = "synth", .make = make, .place = tell_place};
 
 /* ---- Settings ---- */
 
@@ -307,11 +308,11 @@ bw_status bwi_synth_read(bw_context *ctx, bw_dataset **root, const char *const *
     if (status != BW_OK) {
         return status;
     }
-    bw_dataset *made = bwi_dataset_root(ctx, &source, 2, sizeof(own));
+    bw_dataset *made = bwi_dataset_root(ctx, &kind, 2, sizeof(state));
     if (!made) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    *(own *)made->own = (own){.row = row, .s = s};
+    *(state *)made->state = (state){.row = row, .s = s};
     made->count = made->numbers = s.n;
     bwi_field x = {.role = BWI_ROLE_INPUT, .dtype = BW_F32, .ndim = s.ndim};
     memcpy(x.shape, s.shape, sizeof x.shape);

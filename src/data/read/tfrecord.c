@@ -5,7 +5,7 @@
  *
  * gzip files are unpacked into a backing. Standard input, plain or packed, goes into one too, as far as samples are wanted: a stream.
  */
-#include "data/internal.h"
+#include "data/read/read.h"
 #include "format/format.h"
 
 #include <stdio.h>
@@ -40,17 +40,17 @@ typedef struct records {
     int64_t count, room;
     feature feature[FIELDS];
     bwi_picture size;
-    bwi_decode_buffers decoders;
+    bwi_decode_buffers buffers;
 } records;
 
 /* ---- On workers ---- */
 
-static int file_of(const records *own, int64_t number)
+static int file_of(const records *state, int64_t number)
 {
-    int low = 0, high = own->files;
+    int low = 0, high = state->files;
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
-        if (own->file[middle].first <= number) {
+        if (state->file[middle].first <= number) {
             low = middle;
         } else {
             high = middle;
@@ -61,28 +61,28 @@ static int file_of(const records *own, int64_t number)
 
 static void place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
 {
-    const records *own = dataset->own;
-    const record_file *file = &own->file[file_of(own, number)];
+    const records *state = dataset->state;
+    const record_file *file = &state->file[file_of(state, number)];
     const char *path = file->path, *slash = strrchr(path, '/');
     if (strlen(path) > room / 2 && slash) {
         path = slash + 1;
     }
     snprintf(text, room, "%s, record %lld at byte %llu", path, (long long)(number - file->first),
-             (unsigned long long)own->offset[number]);
+             (unsigned long long)state->offset[number]);
 }
 
 static const char *const kinds[] = {"nothing", "bytes", "floats", "int64"};
 
 static bw_status put_image(const bw_dataset *dataset, int64_t number, const bwi_bytes *file, void *to, char *error)
 {
-    records *own = dataset->own;
+    records *state = dataset->state;
     char what[BWI_IMAGE_TROUBLE];
-    bwi_decode_buffer *decoder = bwi_decode_buffer_take(dataset->owned.ctx, &own->decoders);
-    if (!decoder) {
+    bwi_decode_buffer *buffer = bwi_decode_buffer_take(dataset->owned.ctx, &state->buffers);
+    if (!buffer) {
         return bwi_sample_error(dataset, number, error, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
     }
-    bw_status status = bwi_picture_decode(dataset->owned.ctx, &decoder->scratch, file->data, file->size, &own->size, to, what);
-    bwi_decode_buffer_give(&own->decoders, decoder);
+    bw_status status = bwi_picture_decode(dataset->owned.ctx, &buffer->scratch, file->data, file->size, &state->size, to, what);
+    bwi_decode_buffer_give(&state->buffers, buffer);
     return status == BW_OK ? BW_OK : bwi_sample_error(dataset, number, error, status, "%s", what);
 }
 
@@ -117,9 +117,9 @@ static bw_status put_feature(const bw_dataset *dataset, int64_t number, const bw
 
 static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
-    const records *own = dataset->own;
-    const bwi_bytes *file = &own->file[file_of(own, number)].bytes;
-    size_t offset = own->offset[number];
+    const records *state = dataset->state;
+    const bwi_bytes *file = &state->file[file_of(state, number)].bytes;
+    size_t offset = state->offset[number];
     bwi_bytes record;
     char what[BWI_EXAMPLE_TROUBLE];
     (void)epoch;
@@ -132,7 +132,7 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     }
     for (int f = 0; f < dataset->column_count && status == BW_OK; f++) {
         if (values[f]) {
-            status = put_feature(dataset, number, &record, &own->feature[f], values[f], error);
+            status = put_feature(dataset, number, &record, &state->feature[f], values[f], error);
         }
     }
     return status;
@@ -140,37 +140,37 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
 
 static void close_records(bw_dataset *dataset)
 {
-    records *own = dataset->own;
+    records *state = dataset->state;
     bw_context *ctx = dataset->owned.ctx;
-    for (int i = 0; i < own->files; i++) {
-        record_file *file = &own->file[i];
+    for (int i = 0; i < state->files; i++) {
+        record_file *file = &state->file[i];
         bwi_release(ctx, file->path);
         bwi_gzip_close(file->gzip);
         bwi_input_close(ctx, &file->input);
         bwi_backing_free(ctx, &file->backing);
     }
     for (int i = 0; i < FIELDS; i++) {
-        bwi_release(ctx, own->feature[i].name);
+        bwi_release(ctx, state->feature[i].name);
     }
-    bwi_release(ctx, own->file);
-    bwi_release(ctx, own->offset);
-    bwi_decode_buffers_close(ctx, &own->decoders);
+    bwi_release(ctx, state->file);
+    bwi_release(ctx, state->offset);
+    bwi_decode_buffers_close(ctx, &state->buffers);
 }
 
 /* ---- The index ---- */
 
-static bw_status add_record(bw_context *ctx, records *own, size_t offset)
+static bw_status add_record(bw_context *ctx, records *state, size_t offset)
 {
-    if (own->count == own->room) {
-        int64_t room = 2 * own->room + 1024;
-        uint64_t *larger = bwi_grow(ctx, own->offset, (size_t)own->count, (size_t)room, sizeof *larger);
+    if (state->count == state->room) {
+        int64_t room = 2 * state->room + 1024;
+        uint64_t *larger = bwi_grow(ctx, state->offset, (size_t)state->count, (size_t)room, sizeof *larger);
         if (!larger) {
             return BW_RESOURCE_EXHAUSTED;
         }
-        own->offset = larger;
-        own->room = room;
+        state->offset = larger;
+        state->room = room;
     }
-    own->offset[own->count++] = offset;
+    state->offset[state->count++] = offset;
     return BW_OK;
 }
 
@@ -208,7 +208,7 @@ static bw_status read_record(bw_context *ctx, record_file *file)
 static bw_status scan_record(bw_dataset *root, record_file *file)
 {
     bw_context *ctx = root->owned.ctx;
-    records *own = root->own;
+    records *state = root->state;
     bwi_bytes record;
     char what[BWI_EXAMPLE_TROUBLE];
     size_t before = file->scanned;
@@ -218,12 +218,12 @@ static bw_status scan_record(bw_dataset *root, record_file *file)
     }
     status = bwi_record_next(&file->bytes, &file->scanned, &record, what);
     if (status == BW_OK) {
-        status = add_record(ctx, own, before);
+        status = add_record(ctx, state, before);
     } else if (status != BW_OUT_OF_RANGE) {
-        return bwi_fail(ctx, status, "%s: record %lld at byte %zu: %s", file->path, (long long)(own->count - file->first), before,
+        return bwi_fail(ctx, status, "%s: record %lld at byte %zu: %s", file->path, (long long)(state->count - file->first), before,
                         what);
     }
-    if (status == BW_OK && own->count % CANCEL_EVERY == 0 && bwi_cancelled(ctx)) {
+    if (status == BW_OK && state->count % CANCEL_EVERY == 0 && bwi_cancelled(ctx)) {
         status = bwi_cancel_report(ctx);
     }
     return status;
@@ -232,11 +232,11 @@ static bw_status scan_record(bw_dataset *root, record_file *file)
 static bw_status open_file(bw_dataset *root, const char *path)
 {
     bw_context *ctx = root->owned.ctx;
-    records *own = root->own;
-    record_file *file = &own->file[own->files++];
+    records *state = root->state;
+    record_file *file = &state->file[state->files++];
     bool pipe = strcmp(path, "tfrecord:-") == 0;
     bwi_bytes *mapped;
-    *file = (record_file){.first = own->count, .bytes = {.data = (const unsigned char *)""}};
+    *file = (record_file){.first = state->count, .bytes = {.data = (const unsigned char *)""}};
     file->path = bwi_copy_text(ctx, pipe ? "standard input" : path);
     if (!file->path) {
         return BW_RESOURCE_EXHAUSTED;
@@ -255,9 +255,9 @@ static bw_status open_file(bw_dataset *root, const char *path)
 /* Files are read to their ends, standard input so far only. */
 static bw_status scan_file(bw_dataset *root, const char *path)
 {
-    records *own = root->own;
+    records *state = root->state;
     bw_status status = open_file(root, path);
-    record_file *file = &own->file[own->files - 1];
+    record_file *file = &state->file[state->files - 1];
     root->live = file->input.pipe.open;
     if (status == BW_OK && root->live) {
         return scan_record(root, file);
@@ -273,53 +273,53 @@ static bw_status scan_file(bw_dataset *root, const char *path)
 static bw_status scan_all(bw_dataset *root, const char *const *paths, int count)
 {
     bw_context *ctx = root->owned.ctx;
-    records *own = root->own;
+    records *state = root->state;
     bw_status status = BW_OUT_OF_RANGE;
-    own->file = bwi_allocate(ctx, (size_t)count, sizeof *own->file);
-    if (!own->file) {
+    state->file = bwi_allocate(ctx, (size_t)count, sizeof *state->file);
+    if (!state->file) {
         return BW_RESOURCE_EXHAUSTED;
     }
     for (int i = 0; i < count && status == BW_OUT_OF_RANGE; i++) {
         status = scan_file(root, paths[i]);
     }
-    if (status == BW_OUT_OF_RANGE && own->count == 0) {
+    if (status == BW_OUT_OF_RANGE && state->count == 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: holds no records", paths[0]);
     }
-    root->numbers = own->count;
-    root->count = root->live ? BWI_LIVE : own->count;
+    root->numbers = state->count;
+    root->count = root->live ? BWI_LIVE : state->count;
     return status == BW_OUT_OF_RANGE ? BW_OK : status;
 }
 
 static bw_status pull(bw_dataset *root, int64_t upto)
 {
-    records *own = root->own;
-    record_file *file = &own->file[own->files - 1];
+    records *state = root->state;
+    record_file *file = &state->file[state->files - 1];
     bw_status status = BW_OK;
-    while (status == BW_OK && own->count < upto) {
+    while (status == BW_OK && state->count < upto) {
         status = scan_record(root, file);
     }
-    root->numbers = own->count;
+    root->numbers = state->count;
     for (int f = 0; f < root->column_count; f++) {
-        root->columns[f].samples = own->count;
+        root->columns[f].samples = state->count;
     }
     if (status != BW_OUT_OF_RANGE) {
         return status;
     }
     root->live = false;
-    root->count = own->count;
+    root->count = state->count;
     bwi_input_close(root->owned.ctx, &file->input);
     return BW_OK;
 }
 
-static const bwi_dataset_kind source = {
-    .kind = "tfrecord", .make = make, .place = place, .close = close_records, .streams = true, .pull = pull};
+static const bwi_dataset_kind kind = {
+    .name = "tfrecord", .make = make, .place = place, .close = close_records, .stream = {.follows = true, .pull = pull}};
 
 /* ---- What the features are: from the first record ---- */
 
 typedef struct reading {
     bw_context *ctx;
     bw_dataset *root;
-    records *own;
+    records *state;
     const bw_read_options *options;
     const char *path;
     bwi_bytes record;
@@ -351,7 +351,7 @@ static bw_status find_name(reading *r, const char *asked, const char *const *usu
 static bw_status choose_size(reading *r, const bwi_bytes *file)
 {
     char what[BWI_IMAGE_TROUBLE];
-    bwi_picture *size = &r->own->size;
+    bwi_picture *size = &r->state->size;
     bool asked;
     bw_status status = bwi_picture_asked(r->ctx, r->options, r->path, size, &asked);
     if (status != BW_OK || asked) {
@@ -369,7 +369,7 @@ static bw_status choose_size(reading *r, const bwi_bytes *file)
 static bw_status describe_image(reading *r, feature *f, bwi_field *field, const bwi_bytes *file)
 {
     bw_status status = choose_size(r, file);
-    const bwi_picture *size = &r->own->size;
+    const bwi_picture *size = &r->state->size;
     f->image = true;
     field->dtype = BW_U8;
     field->ndim = 3;
@@ -426,7 +426,7 @@ static bw_status add_field(reading *r, bwi_role role)
     if (!name) {
         return BW_OK;
     }
-    feature *f = &r->own->feature[r->root->column_count];
+    feature *f = &r->state->feature[r->root->column_count];
     f->name = bwi_copy_text(r->ctx, name);
     if (!f->name) {
         return BW_RESOURCE_EXHAUSTED;
@@ -439,7 +439,7 @@ static bw_status find_features(reading *r)
 {
     size_t offset = 0;
     char what[BWI_EXAMPLE_TROUBLE];
-    bw_status status = bwi_record_next(&r->own->file[file_of(r->own, 0)].bytes, &offset, &r->record, what);
+    bw_status status = bwi_record_next(&r->state->file[file_of(r->state, 0)].bytes, &offset, &r->record, what);
     if (status != BW_OK || !bwi_record_intact(&r->record)) {
         return bwi_fail(r->ctx, BW_DATA_LOSS, "%s: record 0: %s", r->path, what[0] ? what : "the record's checksum is wrong");
     }
@@ -457,12 +457,12 @@ bw_status bwi_tfrecord_read(bw_context *ctx, bw_dataset **root, const char *cons
         return status;
     }
     reading r = {.ctx = ctx, .options = options, .path = paths[0]};
-    r.root = bwi_dataset_root(ctx, &source, FIELDS, sizeof(records));
+    r.root = bwi_dataset_root(ctx, &kind, FIELDS, sizeof(records));
     if (!r.root) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    r.own = r.root->own;
-    bwi_decode_buffers_open(&r.own->decoders);
+    r.state = r.root->state;
+    bwi_decode_buffers_open(&r.state->buffers);
     status = scan_all(r.root, paths, count);
     if (status == BW_OK) {
         status = find_features(&r);

@@ -4,7 +4,7 @@
  * used: bw_fit begins with its training part, so what is held back for validation never counts. Sums run over fixed blocks of
  * samples, hence are the same for any number of workers.
  */
-#include "data/internal.h"
+#include "data/transform/transform.h"
 
 #include <math.h>
 #include <string.h>
@@ -115,7 +115,7 @@ static bw_status run(fitting *f, bool range, fitted *to)
 static bool same_numbers(const bw_dataset *dataset, const bw_dataset *top)
 {
     for (; top && top != dataset; top = top->upstream) {
-        if (top->source->renumbers) {
+        if (top->kind->order.renumbers) {
             return false;
         }
     }
@@ -124,7 +124,7 @@ static bool same_numbers(const bw_dataset *dataset, const bw_dataset *top)
 
 static bw_status fit_field(const bw_dataset *dataset, const bw_dataset *top, int field)
 {
-    affine *own = dataset->own;
+    affine *state = dataset->state;
     const bwi_column *column = &dataset->columns[field];
     fitting f = {.dataset = dataset, .top = top, .field = field, .values = column->rows.values};
     f.width = column->field.ndim > 0 ? column->field.shape[column->field.ndim - 1] : 1;
@@ -133,15 +133,15 @@ static bw_status fit_field(const bw_dataset *dataset, const bw_dataset *top, int
     f.blocks = f.samples < BLOCKS ? f.samples : BLOCKS;
     if (f.all) {
         bwi_log(dataset->owned.ctx, BW_LOG_WARNING, "%s: fitted to all %lld samples, since those in use are put together above it",
-                dataset->source->kind, (long long)f.samples);
+                dataset->kind->name, (long long)f.samples);
     }
-    return run(&f, own->range, &own->field[field]);
+    return run(&f, state->range, &state->field[field]);
 }
 
 static bw_status begin(const bw_dataset *dataset, const bw_dataset *top)
 {
-    affine *own = dataset->own;
-    if (own->ready || dataset->second) {
+    affine *state = dataset->state;
+    if (state->ready || dataset->second) {
         return BW_OK;
     }
     bw_status status = BW_OK;
@@ -150,7 +150,7 @@ static bw_status begin(const bw_dataset *dataset, const bw_dataset *top)
             status = fit_field(dataset, top, f);
         }
     }
-    own->ready = status == BW_OK;
+    state->ready = status == BW_OK;
     return status;
 }
 
@@ -159,7 +159,7 @@ static bw_status begin(const bw_dataset *dataset, const bw_dataset *top)
 /* The one that fitted: this dataset, or the one it is like. */
 static const affine *fitted_by(const bw_dataset *dataset)
 {
-    return dataset->second ? dataset->second->own : dataset->own;
+    return dataset->second ? dataset->second->state : dataset->state;
 }
 
 /* Inputs correspond by their order; besides them the datasets may differ: what is predicted has no targets. */
@@ -167,25 +167,25 @@ static const fitted *fitted_to(const bw_dataset *dataset, int field)
 {
     int index = 0;
     if (!dataset->second) {
-        return &((const affine *)dataset->own)->field[field];
+        return &((const affine *)dataset->state)->field[field];
     }
     for (int f = 0; f < field; f++) {
         index += dataset->columns[f].field.role == BWI_ROLE_INPUT;
     }
     int other = bwi_dataset_find(dataset->second, BWI_ROLE_INPUT, index);
-    return &((const affine *)dataset->second->own)->field[other];
+    return &((const affine *)dataset->second->state)->field[other];
 }
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 {
-    const affine *own = fitted_by(dataset);
+    const affine *state = fitted_by(dataset);
     const bwi_column *column = &dataset->columns[demand->field];
     if (column->field.role != BWI_ROLE_INPUT) {
         return bwi_content_gather(dataset->upstream, demand);
     }
-    if (!own->ready) {
+    if (!state->ready) {
         return bwi_sample_error(dataset, demand->numbers[0], demand->error, BW_INVALID_ARGUMENT, "%s is not fitted yet",
-                                dataset->source->kind);
+                                dataset->kind->name);
     }
     if (demand->to->dtype != BW_F32) {
         return bwi_sample_error(dataset, demand->numbers[0], demand->error, BW_INVALID_ARGUMENT, "its input cannot be read as %s",
@@ -201,22 +201,22 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 
 static void close_affine(bw_dataset *dataset)
 {
-    affine *own = dataset->own;
+    affine *state = dataset->state;
     for (int f = 0; f < dataset->column_count; f++) {
-        bwi_release(dataset->owned.ctx, own->field[f].offset);
-        bwi_release(dataset->owned.ctx, own->field[f].factor);
+        bwi_release(dataset->owned.ctx, state->field[f].offset);
+        bwi_release(dataset->owned.ctx, state->field[f].factor);
     }
 }
 
 static const bwi_dataset_kind standards = {
-    .kind = "standardise", .gather = gather, .begin = begin, .keeps = BWI_KEEPS_STATISTICS, .close = close_affine};
+    .name = "standardise", .gather = gather, .begin = begin, .keeps = BWI_KEEPS_STATISTICS, .close = close_affine};
 static const bwi_dataset_kind ranges = {
-    .kind = "normalise", .gather = gather, .begin = begin, .keeps = BWI_KEEPS_STATISTICS, .close = close_affine};
+    .name = "normalise", .gather = gather, .begin = begin, .keeps = BWI_KEEPS_STATISTICS, .close = close_affine};
 
 bool bwi_dataset_statistics(const bw_dataset *dataset, int field, const float **offset, const float **factor, int64_t *count)
 {
     for (; dataset; dataset = dataset->upstream) {
-        if (dataset->source != &standards && dataset->source != &ranges) {
+        if (dataset->kind != &standards && dataset->kind != &ranges) {
             continue;
         }
         if (!fitted_by(dataset)->ready || field < 0 || field >= dataset->column_count ||
@@ -237,17 +237,17 @@ bool bwi_dataset_statistics(const bw_dataset *dataset, int field, const float **
 static bw_status declare(bw_dataset *made)
 {
     const bw_dataset *below = made->upstream;
-    affine *own = made->own;
+    affine *state = made->state;
     bw_status status = BW_OK;
     for (int f = 0; f < bwi_dataset_fields(below) && status == BW_OK; f++) {
         bwi_field field = *bwi_dataset_field(below, f);
         bool input = field.role == BWI_ROLE_INPUT;
         field.dtype = input ? BW_F32 : bwi_work_dtype(below, f);
-        status = bwi_dataset_declare(made, &field, made->source->kind);
+        status = bwi_dataset_declare(made, &field, made->kind->name);
         if (status != BW_OK || !input) {
             continue;
         }
-        fitted *to = &own->field[f];
+        fitted *to = &state->field[f];
         to->count = field.ndim > 0 ? field.shape[field.ndim - 1] : 1;
         to->offset = bwi_allocate(made->owned.ctx, (size_t)to->count, sizeof *to->offset);
         to->factor = to->offset ? bwi_allocate(made->owned.ctx, (size_t)to->count, sizeof *to->factor) : NULL;
@@ -261,40 +261,40 @@ static bw_status follow(bw_dataset *made, const bw_dataset *like)
 {
     bw_dataset *found = NULL;
     for (const bw_dataset *at = like; at && !found; at = at->upstream) {
-        if (at->source == made->source) {
+        if (at->kind == made->kind) {
             found = at->second ? at->second : at->self;
         }
     }
     if (!found) {
-        return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "%s: the dataset it shall be like is not", made->source->kind);
+        return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "%s: the dataset it shall be like is not", made->kind->name);
     }
     bool suits = true;
     for (int k = 0, f = 0; suits && f >= 0; k++) {
         int g = bwi_dataset_find(found, BWI_ROLE_INPUT, k);
         f = bwi_dataset_find(made, BWI_ROLE_INPUT, k);
-        suits =
-            f < 0 || g < 0 ? f == g : ((const affine *)found->own)->field[g].count == ((const affine *)made->own)->field[f].count;
+        suits = f < 0 || g < 0 ? f == g
+                               : ((const affine *)found->state)->field[g].count == ((const affine *)made->state)->field[f].count;
     }
     if (!suits || found->owned.ctx != made->owned.ctx) {
         return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "%s: the dataset it shall be like has other inputs",
-                        made->source->kind);
+                        made->kind->name);
     }
     made->second = found;
     bwi_dataset_keep(found);
     return BW_OK;
 }
 
-static bw_dataset *build(bw_dataset *dataset, const bwi_dataset_kind *source, const bw_dataset *like)
+static bw_dataset *build(bw_dataset *dataset, const bwi_dataset_kind *kind, const bw_dataset *like)
 {
     if (!dataset) {
         return NULL;
     }
     bw_context *ctx = dataset->owned.ctx;
-    bw_dataset *made = bwi_dataset_over(dataset, source, bwi_dataset_fields(dataset), sizeof(affine));
+    bw_dataset *made = bwi_dataset_over(dataset, kind, bwi_dataset_fields(dataset), sizeof(affine));
     if (!made) {
         return bwi_dataset_take(dataset, NULL);
     }
-    ((affine *)made->own)->range = source == &ranges;
+    ((affine *)made->state)->range = kind == &ranges;
     bw_status status = declare(made);
     if (status == BW_OK && like) {
         status = follow(made, like);
@@ -321,34 +321,34 @@ bw_dataset *bw_normalise(bw_dataset *dataset, const bw_dataset *like)
 
 bw_dataset *bwi_affine_over(bw_dataset *dataset, const bw_dataset *stage)
 {
-    return build(dataset, stage->source, NULL);
+    return build(dataset, stage->kind, NULL);
 }
 
 bw_dataset *bwi_affine_again(bw_dataset *dataset, const bw_dataset *stage)
 {
-    return build(dataset, stage->source, stage);
+    return build(dataset, stage->kind, stage);
 }
 
 bool bwi_affine_is_kind(const char *kind)
 {
-    return strcmp(kind, standards.kind) == 0 || strcmp(kind, ranges.kind) == 0;
+    return strcmp(kind, standards.name) == 0 || strcmp(kind, ranges.name) == 0;
 }
 
 bw_dataset *bwi_affine_named(bw_dataset *dataset, const char *kind)
 {
-    return build(dataset, strcmp(kind, ranges.kind) == 0 ? &ranges : &standards, NULL);
+    return build(dataset, strcmp(kind, ranges.name) == 0 ? &ranges : &standards, NULL);
 }
 
 bw_status bwi_affine_set(bw_dataset *dataset, int field, const float *offset, const float *factor, int64_t count)
 {
-    affine *own = dataset->own;
-    fitted *to = &own->field[field];
+    affine *state = dataset->state;
+    fitted *to = &state->field[field];
     if (to->count != count) {
         return bwi_fail(dataset->owned.ctx, BW_INVALID_ARGUMENT, "%s: statistics for %lld values, expected %lld",
-                        dataset->source->kind, (long long)count, (long long)to->count);
+                        dataset->kind->name, (long long)count, (long long)to->count);
     }
     memcpy(to->offset, offset, (size_t)count * sizeof *offset);
     memcpy(to->factor, factor, (size_t)count * sizeof *factor);
-    own->ready = true;
+    state->ready = true;
     return BW_OK;
 }

@@ -7,7 +7,8 @@
  * composed and the image is sampled once: bilinear between the four neighbours, places outside take the nearest pixel of the edge.
  * Pixels count from 0, the centre is ((w - 1) / 2, (h - 1) / 2). Flips and shifts meet pixels exactly and change no value.
  */
-#include "data/read/function.h"
+#include "data/read/read.h"
+#include "data/transform/transform.h"
 
 #include <math.h>
 #include <string.h>
@@ -196,16 +197,16 @@ static const row rows[] = {
 /* ---- Samples ---- */
 
 /* From one buffer to the other and back; the result ends in `to`. */
-static void apply(const augment *own, image size, float *from, float *to, bw_random *random)
+static void apply(const augment *state, image size, float *from, float *to, bw_random *random)
 {
     static const view still = {{1, 0, 0, 0, 1, 0}};
     size_t bytes = (size_t)(size.h * size.w * size.c) * sizeof(float);
     view pending = still;
     bool moved = false;
     float *now = from, *other = to;
-    for (int i = 0; i <= own->count; i++) {
-        const step *s = &own->steps[i];
-        if (i < own->count && s->row->look) {
+    for (int i = 0; i <= state->count; i++) {
+        const step *s = &state->steps[i];
+        if (i < state->count && s->row->look) {
             view next = s->row->look(s, &size, random);
             pending = compose(&pending, &next);
             moved = true;
@@ -220,7 +221,7 @@ static void apply(const augment *own, image size, float *from, float *to, bw_ran
         }
         pending = still;
         moved = false;
-        if (i < own->count) {
+        if (i < state->count) {
             s->row->change(s, &size, random);
         }
     }
@@ -245,7 +246,7 @@ static void to_floats(void *values, int64_t count)
 
 static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
-    const augment *own = dataset->own;
+    const augment *state = dataset->state;
     const bw_dataset *below = dataset->upstream;
     void *from[BWI_FIELD_LIMIT];
     char text[BW_ERROR_TEXT];
@@ -264,21 +265,21 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
             memcpy(values[f], from[f], (size_t)column->rows.values * 4);
             continue;
         }
-        bw_sample own_sample = bwi_sample(dataset, own->seed, epoch, number, text);
-        apply(own, (image){.h = field->shape[0], .w = field->shape[1], .c = field->shape[2]}, from[f], values[f],
+        bw_sample own_sample = bwi_sample(dataset, state->seed, epoch, number, text);
+        apply(state, (image){.h = field->shape[0], .w = field->shape[1], .c = field->shape[2]}, from[f], values[f],
               &own_sample.random);
     }
     bwi_scratch_slot_give(slot);
     return status;
 }
 
-static const bwi_dataset_kind source = {.kind = "augment", .make = make};
+static const bwi_dataset_kind kind = {.name = "augment", .make = make};
 
 bool bwi_dataset_augments(const bw_dataset *dataset)
 {
     for (; dataset; dataset = dataset->upstream) {
-        if (dataset->source == &source ||
-            (dataset->second && dataset->source->renumbers && bwi_dataset_augments(dataset->second))) {
+        if (dataset->kind == &kind ||
+            (dataset->second && dataset->kind->order.renumbers && bwi_dataset_augments(dataset->second))) {
             return true;
         }
     }
@@ -331,14 +332,14 @@ static bool read_step(const char *item, size_t length, step *s)
     return bwi_parse_double(equals + 1, end, &s->number) && s->number >= s->row->least && s->number <= s->row->most;
 }
 
-static bw_status read_steps(bw_context *ctx, augment *own, const char *text)
+static bw_status read_steps(bw_context *ctx, augment *state, const char *text)
 {
     for (;;) {
         size_t length = strcspn(text, ",");
-        if (own->count == MOST_ROWS) {
+        if (state->count == MOST_ROWS) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "augment: more than %d changes", (int)MOST_ROWS);
         }
-        if (!read_step(text, length, &own->steps[own->count++])) {
+        if (!read_step(text, length, &state->steps[state->count++])) {
             return fail_text(ctx, text, length);
         }
         if (!text[length]) {
@@ -377,17 +378,17 @@ static bw_status declare(bw_dataset *made)
 static bw_dataset *build(bw_dataset *dataset, const char *text, uint64_t seed)
 {
     bw_context *ctx = dataset->owned.ctx;
-    augment own = {.seed = seed};
-    bw_status status = text ? read_steps(ctx, &own, text) : bwi_fail(ctx, BW_INVALID_ARGUMENT, "augment: there is no text");
+    augment state = {.seed = seed};
+    bw_status status = text ? read_steps(ctx, &state, text) : bwi_fail(ctx, BW_INVALID_ARGUMENT, "augment: there is no text");
     bw_dataset *below = status == BW_OK ? bwi_dataset_stage(dataset) : NULL;
     if (!below) {
         return bwi_pass_on(ctx);
     }
-    bw_dataset *made = bwi_dataset_take(below, bwi_dataset_over(below, &source, below->column_count, sizeof own));
+    bw_dataset *made = bwi_dataset_take(below, bwi_dataset_over(below, &kind, below->column_count, sizeof state));
     if (!made) {
         return NULL;
     }
-    *(augment *)made->own = own;
+    *(augment *)made->state = state;
     return bwi_dataset_working(made, declare(made));
 }
 

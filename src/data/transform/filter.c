@@ -5,7 +5,9 @@
  *
  * A shuffle below would change which position is which: shuffles at the top are taken off and put on again above the filter.
  */
-#include "data/read/function.h"
+#include "data/order/order.h"
+#include "data/read/read.h"
+#include "data/transform/transform.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -21,21 +23,21 @@ typedef struct filter {
 
 static int64_t number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
-    const filter *own = dataset->own;
-    int64_t low = 0, high = own->blocks;
+    const filter *state = dataset->state;
+    int64_t low = 0, high = state->blocks;
     while (high - low > 1) {
         int64_t middle = (low + high) / 2;
-        if (own->before[middle] <= position) {
+        if (state->before[middle] <= position) {
             low = middle;
         } else {
             high = middle;
         }
     }
-    int64_t left = position - own->before[low], at = low * BLOCK_WORDS;
-    for (int bits; (bits = __builtin_popcountll(own->kept[at])) <= left; at++) {
+    int64_t left = position - state->before[low], at = low * BLOCK_WORDS;
+    for (int bits; (bits = __builtin_popcountll(state->kept[at])) <= left; at++) {
         left -= bits;
     }
-    uint64_t word = own->kept[at];
+    uint64_t word = state->kept[at];
     for (; left > 0; left--) {
         word &= word - 1;
     }
@@ -44,12 +46,12 @@ static int64_t number(const bw_dataset *dataset, uint64_t epoch, int64_t positio
 
 static void close_filter(bw_dataset *dataset)
 {
-    filter *own = dataset->own;
-    bwi_release(dataset->owned.ctx, own->kept);
-    bwi_release(dataset->owned.ctx, own->before);
+    filter *state = dataset->state;
+    bwi_release(dataset->owned.ctx, state->kept);
+    bwi_release(dataset->owned.ctx, state->before);
 }
 
-static const bwi_dataset_kind source = {.kind = "filter", .number = number, .close = close_filter};
+static const bwi_dataset_kind kind = {.name = "filter", .close = close_filter, .order = {.number = number}};
 
 /* ---- Looking at each sample ---- */
 
@@ -61,7 +63,7 @@ typedef struct mistake {
 
 typedef struct looking {
     bw_dataset *stage; /* the samples as functions see them */
-    filter *own;
+    filter *state;
     bw_filter_function keep; /* NULL: what can be made is kept */
     void *user;
     int64_t count, words;
@@ -124,18 +126,18 @@ static bw_status look(void *user, int64_t word, int worker, char *error)
         }
         bits |= (uint64_t)keep << (i % 64);
     }
-    l->own->kept[word] = bits;
+    l->state->kept[word] = bits;
     return BW_OK;
 }
 
-static int64_t count_kept(filter *own, int64_t words)
+static int64_t count_kept(filter *state, int64_t words)
 {
     int64_t sum = 0;
     for (int64_t word = 0; word < words; word++) {
         if (word % BLOCK_WORDS == 0) {
-            own->before[word / BLOCK_WORDS] = sum;
+            state->before[word / BLOCK_WORDS] = sum;
         }
-        sum += __builtin_popcountll(own->kept[word]);
+        sum += __builtin_popcountll(state->kept[word]);
     }
     return sum;
 }
@@ -166,14 +168,18 @@ static bw_status judge(looking *l, double share)
 static bw_status find_kept(bw_dataset *made, bw_dataset *stage, bw_filter_function keep, void *user, double share)
 {
     bw_context *ctx = made->owned.ctx;
-    filter *own = made->own;
-    looking l = {
-        .stage = stage, .own = own, .keep = keep, .user = user, .count = made->upstream->count, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    filter *state = made->state;
+    looking l = {.stage = stage,
+                 .state = state,
+                 .keep = keep,
+                 .user = user,
+                 .count = made->upstream->count,
+                 .mutex = PTHREAD_MUTEX_INITIALIZER};
     l.words = (l.count + 63) / 64;
-    own->blocks = (l.words + BLOCK_WORDS - 1) / BLOCK_WORDS;
-    own->kept = bwi_allocate(ctx, (size_t)(own->blocks * BLOCK_WORDS), sizeof *own->kept);
-    own->before = own->kept ? bwi_allocate(ctx, (size_t)own->blocks, sizeof *own->before) : NULL;
-    if (!own->before) {
+    state->blocks = (l.words + BLOCK_WORDS - 1) / BLOCK_WORDS;
+    state->kept = bwi_allocate(ctx, (size_t)(state->blocks * BLOCK_WORDS), sizeof *state->kept);
+    state->before = state->kept ? bwi_allocate(ctx, (size_t)state->blocks, sizeof *state->before) : NULL;
+    if (!state->before) {
         return BW_RESOURCE_EXHAUSTED;
     }
     atomic_init(&l.bad, 0);
@@ -182,7 +188,7 @@ static bw_status find_kept(bw_dataset *made, bw_dataset *stage, bw_filter_functi
     if (status == BW_OK) {
         status = judge(&l, share);
     }
-    made->count = count_kept(own, own->blocks * BLOCK_WORDS);
+    made->count = count_kept(state, state->blocks * BLOCK_WORDS);
     if (status == BW_OK && made->count == 0) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "filter: none of %lld samples is left", (long long)l.count);
     }
@@ -194,7 +200,7 @@ static bw_status find_kept(bw_dataset *made, bw_dataset *stage, bw_filter_functi
 static bw_dataset *over_still(bw_dataset *dataset, bw_filter_function keep, void *user, double share)
 {
     bw_context *ctx = dataset->owned.ctx;
-    bw_dataset *made = bwi_dataset_over(dataset, &source, 0, sizeof(filter));
+    bw_dataset *made = bwi_dataset_over(dataset, &kind, 0, sizeof(filter));
     bw_dataset *stage = made ? bwi_dataset_stage(dataset) : NULL;
     bw_status status = stage ? BW_OK : BW_RESOURCE_EXHAUSTED;
     /* What is below may want to be prepared, such as statistics. */

@@ -3,7 +3,8 @@
  * order, whatever the source holds. A stage below the map holds the sample as it comes; the function writes the
  * map's own fields, which are copies of those below where they agree.
  */
-#include "data/read/function.h"
+#include "data/read/read.h"
+#include "data/transform/transform.h"
 
 #include <string.h>
 
@@ -21,7 +22,7 @@ static bw_status stage_make(const bw_dataset *dataset, int epoch, int64_t number
     return bwi_content_work(dataset->upstream, epoch, number, values, error);
 }
 
-static const bwi_dataset_kind stage = {.kind = "stage", .make = stage_make, .streams = true};
+static const bwi_dataset_kind stage = {.name = "stage", .make = stage_make, .stream = {.follows = true}};
 
 bw_dataset *bwi_dataset_stage(bw_dataset *dataset)
 {
@@ -47,7 +48,7 @@ bw_dataset *bwi_dataset_stage(bw_dataset *dataset)
 
 static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
-    const mapping *own = dataset->own;
+    const mapping *state = dataset->state;
     const bw_dataset *below = dataset->upstream;
     void *from[BWI_FIELD_LIMIT];
     char text[BW_ERROR_TEXT];
@@ -56,15 +57,15 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     for (int f = 0; f < dataset->column_count && status == BW_OK; f++) {
         const bwi_column *column = &dataset->columns[f];
         size_t bytes = (size_t)column->rows.values * bwi_dtype_size(column->field.dtype);
-        if (own->same[f] >= 0) {
-            memcpy(values[f], from[own->same[f]], bytes);
+        if (state->same[f] >= 0) {
+            memcpy(values[f], from[state->same[f]], bytes);
         } else {
             memset(values[f], 0, bytes);
         }
     }
     if (status == BW_OK) {
-        bw_sample sample = bwi_sample(dataset, own->seed, epoch, number, text);
-        if (!own->run(own->user, &sample, (const void *const *)from, values)) {
+        bw_sample sample = bwi_sample(dataset, state->seed, epoch, number, text);
+        if (!state->run(state->user, &sample, (const void *const *)from, values)) {
             status = bwi_sample_failed(dataset, &sample, "the map function failed", error);
         }
     }
@@ -72,7 +73,8 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     return status;
 }
 
-static const bwi_dataset_kind maps = {.kind = "map", .make = make, .whole = true, .keeps = BWI_KEEPS_UNKNOWN, .streams = true};
+static const bwi_dataset_kind maps = {
+    .name = "map", .make = make, .whole = true, .keeps = BWI_KEEPS_UNKNOWN, .stream = {.follows = true}};
 
 static bw_status declare(bw_dataset *made, const bw_map_options *options)
 {
@@ -90,10 +92,10 @@ static bw_status declare(bw_dataset *made, const bw_map_options *options)
 /* Fields that agree with one of the stage's are copied from it. */
 static bw_status match(bw_dataset *made)
 {
-    mapping *own = made->own;
+    mapping *state = made->state;
     for (int f = 0; f < made->column_count; f++) {
         const bwi_field *field = &made->columns[f].field;
-        own->same[f] = -1;
+        state->same[f] = -1;
         if (field->dtype != BW_F32 && field->dtype != BW_I32) {
             return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "map: its fields are float32 or int32, found %s",
                             bwi_dtype_name(field->dtype));
@@ -103,7 +105,7 @@ static bw_status match(bw_dataset *made)
             if (other->role == field->role && other->dtype == field->dtype && other->ndim == field->ndim &&
                 strcmp(other->name, field->name) == 0 &&
                 memcmp(other->shape, field->shape, (size_t)field->ndim * sizeof *field->shape) == 0) {
-                own->same[f] = g;
+                state->same[f] = g;
             }
         }
     }
@@ -137,7 +139,7 @@ static bw_dataset *build(bw_dataset *dataset, bw_map_function function, void *us
     if (!made) {
         return NULL;
     }
-    *(mapping *)made->own = (mapping){.run = function, .user = user, .seed = options.seed};
+    *(mapping *)made->state = (mapping){.run = function, .user = user, .seed = options.seed};
     status = declare(made, &options);
     if (status == BW_OK) {
         status = match(made);

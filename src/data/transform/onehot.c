@@ -1,5 +1,5 @@
 /* One-hot targets: class k becomes a row of zeros with a 1 at k. */
-#include "data/internal.h"
+#include "data/transform/transform.h"
 
 #define RUN 64
 
@@ -9,12 +9,12 @@ typedef struct onehot {
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 {
-    const onehot *own = dataset->own;
+    const onehot *state = dataset->state;
     bwi_destination to = *demand->to;
     if (dataset->columns[demand->field].field.role != BWI_ROLE_TARGET) {
         return bwi_content_gather(dataset->upstream, demand);
     }
-    if (to.c * to.h * to.w != own->classes) {
+    if (to.c * to.h * to.w != state->classes) {
         return BW_INVALID_ARGUMENT;
     }
     for (int64_t i = 0; i < demand->n; i += RUN) {
@@ -29,9 +29,9 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
             return status;
         }
         for (int64_t k = 0; k < below.n; k++) {
-            if (classes[k] < 0 || classes[k] >= own->classes) {
+            if (classes[k] < 0 || classes[k] >= state->classes) {
                 return bwi_sample_error(dataset, below.numbers[k], demand->error, BW_INVALID_ARGUMENT,
-                                        "class %d is outside 0..%lld", classes[k], (long long)own->classes - 1);
+                                        "class %d is outside 0..%lld", classes[k], (long long)state->classes - 1);
             }
         }
         to.kernels->one_hot(classes, below.n, &to);
@@ -40,11 +40,11 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     return BW_OK;
 }
 
-static const bwi_dataset_kind source = {.kind = "one_hot", .gather = gather, .keeps = BWI_KEEPS_CLASSES, .streams = true};
+static const bwi_dataset_kind kind = {.name = "one_hot", .gather = gather, .keeps = BWI_KEEPS_CLASSES, .stream = {.follows = true}};
 
 int64_t bwi_onehot_classes(const bw_dataset *dataset)
 {
-    return ((const onehot *)dataset->own)->classes;
+    return ((const onehot *)dataset->state)->classes;
 }
 
 static bw_status declare(bw_dataset *made, int64_t classes)
@@ -88,9 +88,9 @@ bw_dataset *bw_one_hot(bw_dataset *dataset, int64_t classes)
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "one_hot(%lld): how many classes there are is not known from the data",
                           (long long)classes);
     }
-    bw_dataset *made = status == BW_OK ? bwi_dataset_over(dataset, &source, bwi_dataset_fields(dataset), sizeof(onehot)) : NULL;
+    bw_dataset *made = status == BW_OK ? bwi_dataset_over(dataset, &kind, bwi_dataset_fields(dataset), sizeof(onehot)) : NULL;
     if (made) {
-        ((onehot *)made->own)->classes = classes;
+        ((onehot *)made->state)->classes = classes;
         status = declare(made, classes);
     }
     if (made && status == BW_OK) {

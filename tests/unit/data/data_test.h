@@ -16,7 +16,9 @@
 
 #include <cmocka.h>
 
-#include "data/data.h"
+#include "data/internal.h"
+#include "data/order/order.h"
+#include "data/transform/transform.h"
 
 typedef struct world {
     bw_context *ctx;

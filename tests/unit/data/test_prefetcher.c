@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "data/ahead/prefetcher.h"
+#include "data/ahead/ahead.h"
 
 #define SAMPLES 500
 #define VALUES 3

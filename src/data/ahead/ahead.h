@@ -1,10 +1,19 @@
-/* Inside of the prefetcher: its settings, and the order that it follows. */
-#ifndef BWI_DATA_RING_H
-#define BWI_DATA_RING_H
+/* ahead: samples that are prefetched, in the order in which workers will ask for them, or kept after they were made once. */
+#ifndef BWI_DATA_AHEAD_H
+#define BWI_DATA_AHEAD_H
 
 #include "data/internal.h"
 
-#include <pthread.h>
+/* ---- prefetcher.c ---- */
+
+/* Makes the dataset a slow one, whose samples are made ahead. */
+bw_status bwi_prefetcher_attach(bw_dataset *dataset);
+void bwi_prefetcher_close(bwi_prefetcher *prefetcher); /* ends its threads; NULL is fine */
+bw_status bwi_prefetcher_begin(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule);
+bool bwi_prefetcher_runs(const bwi_prefetcher *prefetcher);
+bw_status bwi_prefetcher_gather(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_demand *demand);
+
+/* ---- prefetch.c ---- */
 
 /* As bw_prefetch was told; 0: the default. */
 typedef struct bwi_prefetch {
@@ -13,7 +22,7 @@ typedef struct bwi_prefetch {
     double seconds; /* negative: for ever */
 } bwi_prefetch;
 
-extern const bwi_dataset_kind bwi_source_prefetch; /* changes nothing; `own` is a bwi_prefetch */
+extern const bwi_dataset_kind bwi_kind_prefetch; /* changes nothing; `state` is a bwi_prefetch */
 
 /*
  * The order: the positions that workers will ask for, in their order. Within a piece the tiles are shared out by lanes, and as

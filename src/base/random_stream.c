@@ -2,7 +2,7 @@
  * Random numbers for programs: streams that are functions of (seed, stream) alone. What has been drawn is a count, so a stream can
  * be copied, saved and resumed; nothing is hidden.
  */
-#include "data/internal.h"
+#include "base/base.h"
 
 static uint32_t draw(bw_random *random)
 {

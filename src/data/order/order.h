@@ -1,0 +1,23 @@
+/* order: which sample stands where in an epoch, and how samples are grouped into batches. */
+#ifndef BWI_DATA_ORDER_H
+#define BWI_DATA_ORDER_H
+
+#include "data/internal.h"
+
+/* ---- batch.c ---- */
+
+int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at);
+
+/* ---- order.c ---- */
+
+int64_t bwi_number_at(const bw_dataset *dataset, uint64_t epoch, int64_t position);
+void bwi_numbers_at(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n); /* positions become numbers */
+/* Whether the dataset only reorders all of its upstream (shuffle, prefetch); and the same over another one. */
+bool bwi_order_is_whole(const bw_dataset *dataset);
+bw_dataset *bwi_order_again(bw_dataset *below, const bw_dataset *model);
+
+/* ---- iterator.c ---- */
+
+void bwi_iterator_state(bw_iterator *iterator, bwi_state *state); /* its place: epoch and position */
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * read: where samples come from. A reader for each kind of file fills an empty place with a root of samples; arrays, functions and
+ * generators of the program are roots too.
+ */
+#ifndef BWI_DATA_READ_H
+#define BWI_DATA_READ_H
+
+#include "data/internal.h"
+
+#include <pthread.h>
+
+/* ---- Readers ---- */
+
+/* `paths` are the parts of a list "a,b,c". Readers leave `scale` and `shape` of the options to bw_read. */
+typedef bw_status bwi_reader(bw_context *ctx, bw_dataset **root, const char *const *paths, int count,
+                             const bw_read_options *options);
+bwi_reader bwi_csv_read, bwi_hdf5_samples, bwi_idx_read, bwi_images_read, bwi_libsvm_read, bwi_npy_read, bwi_npz_read,
+    bwi_synth_read, bwi_tfrecord_read;
+bool bwi_idx_is(bw_context *ctx, const char *path); /* a folder of such files */
+
+/* Refuses options of other kinds of files; those in `known` are for this one too. */
+enum { BWI_READ_TARGET = 1, BWI_READ_INPUT = 2 };
+bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_read_options *options, unsigned known);
+
+/* ---- arrays.c ---- */
+
+/* Role and name of a field called x, y_<name> and so on; what is expected, if it is none of them. */
+bw_status bwi_field_parse(bw_context *ctx, const char *text, bwi_role *role, const char **name);
+
+extern const bwi_dataset_kind bwi_kind_arrays; /* columns that stand in memory */
+
+/* ---- function.c: functions of programs that make or change samples ---- */
+
+/* What a function is told; `error` has BW_ERROR_TEXT bytes. */
+bw_sample bwi_sample(const bw_dataset *dataset, uint64_t seed, int epoch, int64_t number, char *error);
+/* After a function returned false: the status, and a text that names the sample. */
+bw_status bwi_sample_failed(const bw_dataset *dataset, const bw_sample *sample, const char *what, char *error);
+/* Columns without data, inputs first; the first extent of an array counts samples and is not looked at. */
+bw_status bwi_dataset_declare_fields(bw_dataset *dataset, const bw_field *fields, int count);
+
+/* ---- stream.c ---- */
+
+#define BWI_LIVE (INT64_MAX / 4) /* the count of a stream that has not ended */
+
+/* Positions below `upto` can be gathered from now on, or the end is known. */
+bw_status bwi_stream_pull(const bw_dataset *dataset, int64_t upto);
+int64_t bwi_stream_block(const bw_dataset *dataset); /* samples that are shuffled with each other in the first epoch */
+
+/* ---- decode_buffer.c ---- */
+
+struct bwi_picture;
+/* The size of images that the options' shape, or else the dataset that they are to be like, asks for; *asked: there is one. */
+bw_status bwi_picture_asked(bw_context *ctx, const bw_read_options *options, const char *path, struct bwi_picture *size,
+                            bool *asked);
+
+typedef struct bwi_decode_buffer {
+    struct bwi_decode_buffer *next;
+    bwi_buffer file, scratch;
+} bwi_decode_buffer;
+
+typedef struct bwi_decode_buffers {
+    pthread_mutex_t lock;
+    bwi_decode_buffer *idle;
+} bwi_decode_buffers;
+
+void bwi_decode_buffers_open(bwi_decode_buffers *buffers);
+void bwi_decode_buffers_close(bw_context *ctx, bwi_decode_buffers *buffers);
+bwi_decode_buffer *bwi_decode_buffer_take(bw_context *ctx, bwi_decode_buffers *buffers); /* NULL: no memory; without a message */
+void bwi_decode_buffer_give(bwi_decode_buffers *buffers, bwi_decode_buffer *buffer);
+
+#endif
