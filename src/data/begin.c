@@ -46,6 +46,6 @@ bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_gather_schedule
     if (status == BW_OK) {
         status = begin_chain(dataset, dataset);
     }
-    /* What is made ahead would be looked for beyond what has come. */
+    /* The prefetcher would look for samples that the stream has not given yet. */
     return status == BW_OK && dataset->prefetcher && !live ? bwi_prefetcher_begin(dataset->prefetcher, dataset, schedule) : status;
 }

@@ -27,14 +27,14 @@ int bwi_dataset_find(const bw_dataset *dataset, bwi_role role, int index);
 
 /* The sample number that stands at `position` (0 <= position < count) in `epoch`. */
 int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t position);
-/* Those at first to first + n - 1: of shuffled datasets a tenth of the cost each if there are 64 or more. */
+/* The numbers at first to first + n - 1. For 64 and more of a shuffled dataset each costs a tenth of a single one. */
 void bwi_dataset_numbers(const bw_dataset *dataset, int epoch, int64_t first, int64_t n, int64_t *numbers);
 
 /* A stream that has not ended has no count: bw_dataset_count is -1. Finishing reads it to its end, into a temporary file if it is large. */
 bool bwi_dataset_live(const bw_dataset *dataset);
 bw_status bwi_dataset_finish(const bw_dataset *dataset);
 
-/* Numbers for small batches one after another, found for many at once. Begins zeroed; on the caller's thread. */
+/* Small batches that follow each other: their numbers are found for many batches at once. Begins zeroed; on the caller's thread. */
 enum { BWI_AHEAD = 256 };
 typedef struct bwi_ahead {
     const bw_dataset *dataset;
@@ -43,7 +43,7 @@ typedef struct bwi_ahead {
     int64_t numbers[BWI_AHEAD];
 } bwi_ahead;
 
-/* Those at first to first + n - 1, valid until the next call; NULL if they are too many, or a stream has not ended. */
+/* The numbers at first to first + n - 1, valid until the next call; NULL if there are too many, or a stream has not ended. */
 const int64_t *bwi_numbers_ahead(bwi_ahead *ahead, const bw_dataset *dataset, int epoch, int64_t first, int64_t n);
 
 enum { BWI_GATHER_ERROR = BWI_ITEM_ERROR };
@@ -58,9 +58,9 @@ enum { BWI_GATHER_ERROR = BWI_ITEM_ERROR };
 bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, const int64_t *numbers, int64_t n,
                              const bwi_destination *to, char *error);
 
-/* What is gathered next, told on the caller's thread: the positions first to first + count - 1 of an epoch, in tiles, and in
- * which order workers will take them (tile t belongs to lane t mod lanes; a worker takes a lane's tiles one after another).
- * Datasets that make their samples run ahead by it. Others do nothing. */
+/* A gather schedule says what is gathered next: the positions first to first + count - 1 of an epoch, in tiles, and in which order
+ * workers will take them (tile t belongs to lane t mod lanes; a worker takes a lane's tiles one after another). Datasets that
+ * make their samples prefetch by it; the others have no use for it. On the caller's thread. */
 typedef struct bwi_gather_schedule {
     int epoch;
     bool unaugmented; /* values are those of BWI_EPOCH_NONE, in the epoch's order */
@@ -68,8 +68,8 @@ typedef struct bwi_gather_schedule {
     int64_t tile;
     int lanes, workers;
     int first_lane, own_lanes; /* of this rank; 0 own ones: all are */
-    bool again;                /* the piece is gone through more than once: its samples stay, if there is room */
-    size_t room;               /* bytes that making ahead should stay within; 0: as it likes */
+    bool again;                /* the piece is gathered more than once: its samples stay as far as the budget goes */
+    size_t budget;             /* bytes that prefetching should stay within; 0: no limit is given */
 } bwi_gather_schedule;
 
 bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_gather_schedule *schedule);
@@ -77,17 +77,17 @@ bool bwi_dataset_begins(const bw_dataset *dataset); /* whether the call above do
 
 enum { BWI_MOST_LENGTHS = 16 };
 
-/* Sequences (bw_bucket): the lengths at which samples are computed, from the shortest to that of the data's inputs; 0: samples have
- * one length. And the place in that list of a sample's own. */
+/* Sequences (bw_bucket): the lengths at which samples are computed, from the shortest to that of the data's inputs; 0: all samples
+ * have one length. The bucket of a sample is the place of its length in that list. */
 int bwi_dataset_lengths(const bw_dataset *dataset, const int64_t **lengths);
 int bwi_dataset_bucket(const bw_dataset *dataset, int64_t number);
 
-/* Bytes that making ahead takes for such pieces: for the plan. 0 if nothing is made ahead. Above the schedule's room only if a sample for
- * each thread and two tiles for each worker do not fit. */
+/* Bytes that prefetching takes for such pieces, for the plan; 0 if nothing is prefetched. They exceed the schedule's budget only if one
+ * sample for each thread and two tiles for each worker do not fit. */
 size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_gather_schedule *schedule);
 
 /* A recipe: a dataset without samples that keeps what was found, chosen or fitted while the given one was read and prepared. It can
- * stand wherever one must be `like` another. NULL as a builder. */
+ * stand wherever an option asks for a dataset to be `like`. NULL as a builder. */
 bw_dataset *bwi_recipe_make(const bw_dataset *dataset);
 bool bwi_recipe_is_empty(const bw_dataset *recipe); /* there is nothing to keep */
 /* Reads samples as the recipe's were. NULL as a builder. */
@@ -97,24 +97,24 @@ struct bwi_json;
 struct bwi_json_writer;
 bw_status bwi_recipe_write(const bw_dataset *recipe, struct bwi_json_writer *writer);
 bw_dataset *bwi_recipe_parse(bw_context *ctx, const struct bwi_json *json, const char *where);
-/* Fits what is fitted to the samples that the dataset is used with: before a recipe is made. */
+/* Fits statistics to the samples that the dataset is used with; needed before a recipe is made. */
 bw_status bwi_dataset_prepare(const bw_dataset *dataset);
 
 /* Samples of the batch that begins at a position of an epoch, which is moved over samples that are dropped; 0: the end. Reads a
- * stream so far; if that fails, bwi_dataset_begin says so. On the caller's thread. */
+ * stream that far; if that fails, bwi_dataset_begin reports it. On the caller's thread. */
 int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position);
 int64_t bwi_dataset_batch_count(const bw_dataset *dataset, int epoch);
-/* A number that is the same for the same batches in so many epochs, however they were asked for. */
+/* A hash of the batches of the first `epochs` epochs: equal for equal batches, however they were asked for. */
 uint64_t bwi_dataset_batch_hash(const bw_dataset *dataset, int epochs);
 bool bwi_dataset_batch_varies(const bw_dataset *dataset); /* by the epoch */
 int64_t bwi_dataset_largest_batch(const bw_dataset *dataset);
 
-/* The samples behind each update: as batches of *made, which keeps the dataset. */
+/* The samples of each update, as batches of *made, which keeps the dataset. */
 typedef struct bwi_batching {
     const char *sizes; /* as of bw_batch_sizes; NULL: `batch` */
-    int64_t batch;     /* -1: the dataset's own sizes */
-    int accumulate;    /* batches behind one update */
-    bool drop;         /* a rest that is smaller than its batch would be */
+    int64_t batch;     /* -1: the sizes that the dataset has */
+    int accumulate;    /* batches per update */
+    bool drop;         /* drops a remainder that is smaller than its batch would be */
 } bwi_batching;
 
 bw_status bwi_dataset_windows(bw_dataset *dataset, const bwi_batching *how, bw_dataset **made);

@@ -10,7 +10,7 @@ static void destroy(bwi_owned *object)
 {
     bw_dataset *dataset = (bw_dataset *)object;
     bw_context *ctx = object->ctx;
-    bwi_prefetcher_close(dataset->prefetcher); /* first: its threads use all the rest */
+    bwi_prefetcher_close(dataset->prefetcher); /* first: its threads use everything else */
     if (dataset->state && dataset->kind->close) {
         dataset->kind->close(dataset);
     }

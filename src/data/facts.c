@@ -1,4 +1,4 @@
-/* What was found or chosen while reading, as texts and numbers of its own: it outlives the file, and goes with the model. */
+/* What was found or chosen while reading, copied, since it outlives the file and goes with the model. */
 #include "data/internal.h"
 
 #include <string.h>

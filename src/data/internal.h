@@ -122,14 +122,14 @@ struct bw_dataset {
     int references;                /* the user's, if not taken, and one from each dataset and iterator that stands on this one */
     bool taken;                    /* the user's reference is gone: a builder took it, or it was freed */
     bw_dataset *upstream, *second; /* with a reference; NULL: none */
-    const bw_dataset *content;     /* the nearest dataset, from this one down, that has values of its own */
+    const bw_dataset *content;     /* the nearest dataset, from this one down, that has values */
     int64_t count;
     int64_t batch, largest; /* the first size and the largest */
     int64_t numbers;        /* sample numbers are below it */
     bool batched;           /* sizes were chosen for it */
     bool scheduled;         /* and some of them by the epoch */
     bool moving;            /* the order is another one in each epoch */
-    bool slow;              /* samples are worth making ahead, by threads of their own */
+    bool slow;              /* samples are worth prefetching */
 
     /* Of index maps: position p stands for first + p * stride. */
     int64_t first, stride;
@@ -142,7 +142,7 @@ struct bw_dataset {
     int64_t block; /* samples that are shuffled with each other; 0: all */
     int64_t limit; /* samples that are taken; 0: all */
 
-    /* Of datasets with values of their own. */
+    /* Of datasets with values. */
     bwi_column *columns;
     int column_count;
     bwi_bytes *files; /* mapped while columns use them */
@@ -152,15 +152,15 @@ struct bw_dataset {
     bwi_facts facts;      /* of a root */
     void *state;          /* of the kind */
 
-    bwi_prefetcher *prefetcher; /* where samples are made ahead when this dataset is gathered from; NULL: it is not slow */
+    bwi_prefetcher *prefetcher; /* of samples that are gathered from this dataset; NULL: it is not slow */
 };
 
 /* ---- dataset.c ---- */
 
-/* A dataset without upstream, with room for `columns`; NULL on failure (as a builder). `own` bytes are allocated if not 0. */
+/* A dataset without upstream, with space for `columns`; NULL on failure (as a builder). `state_bytes` are allocated if not 0. */
 bw_dataset *bwi_dataset_root(bw_context *ctx, const bwi_dataset_kind *kind, int columns, size_t state_bytes);
 /* A dataset over `upstream`, which gets one more reference, with its count, batch and numbers; NULL on failure (as a builder).
- * A source with values of its own gets room for `columns`. */
+ * A kind with values gets space for `columns`. */
 bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_dataset_kind *kind, int columns, size_t state_bytes);
 /* The user's reference goes over to what a builder made of the dataset, or away if it failed. Returns `made`. */
 bw_dataset *bwi_dataset_take(bw_dataset *dataset, bw_dataset *made);
@@ -200,7 +200,7 @@ bw_status bwi_gather_fail(const bw_dataset *dataset, int field, int64_t number, 
 /* ---- sample.c ---- */
 
 /* Where a sample comes from, e.g. "digits.csv, line 17"; "" if nothing more than its number is known. Returns the buffer. */
-char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t room);
+char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t size);
 /* One sample; values[f] gets field f in row-major order, of type bwi_make_dtype, unless it is NULL. */
 bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
 bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field);
@@ -224,10 +224,10 @@ typedef struct bwi_scratch_slot {
 
 bwi_scratch_slot bwi_scratch_slot_take(const bw_dataset *dataset, void **values);
 void bwi_scratch_slot_give(bwi_scratch_slot slot);
-/* For a kind with make, after its columns were declared: room for the context's workers. */
+/* For a kind with make, after its columns were declared: slots for the context's workers. */
 bw_status bwi_scratch_open(bw_dataset *dataset);
 size_t bwi_scratch_bytes(const bw_dataset *dataset); /* for each thread, in this dataset and those below it */
-/* Room for `threads` more that gather at the same time, in this dataset and those below it. */
+/* Slots for `threads` more that gather at the same time, in this dataset and those below it. */
 bw_status bwi_scratch_reserve(const bw_dataset *dataset, int threads);
 void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch);
 
@@ -240,7 +240,7 @@ bw_status bwi_dataset_begin_below(const bw_dataset *dataset);
 
 const bwi_facts *bwi_dataset_facts(const bw_dataset *dataset); /* of the root */
 void bwi_facts_free(bw_context *ctx, bwi_facts *facts);
-/* A copy with texts of its own. */
+/* A deep copy. */
 bw_status bwi_facts_copy(bw_context *ctx, bwi_facts *to, const bwi_facts *from);
 
 #endif

@@ -1,10 +1,10 @@
 /* Inside of recipes: their parts, which are taken from a dataset (recipe.c) or from a text (recipe_text.c). */
-#ifndef BWI_DATA_PATTERN_H
-#define BWI_DATA_PATTERN_H
+#ifndef BWI_DATA_RECIPE_H
+#define BWI_DATA_RECIPE_H
 
 #include "data/internal.h"
 
-extern const bwi_dataset_kind bwi_kind_unknown; /* a stage that no text describes: a function of the user's */
+extern const bwi_dataset_kind bwi_kind_unknown; /* a stage that no text describes: a function of the program */
 
 /* Builders. The facts are copied. Those over another one take it. */
 bw_dataset *bwi_recipe_root(bw_context *ctx, const bwi_field *const *fields, int count, const bwi_facts *facts);

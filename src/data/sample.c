@@ -8,12 +8,12 @@
 
 /* ---- Messages ---- */
 
-char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
     text[0] = 0;
     for (; dataset; dataset = dataset->upstream) {
         if (dataset->kind->place) {
-            dataset->kind->place(dataset, number, text, room);
+            dataset->kind->place(dataset, number, text, size);
             break;
         }
     }

@@ -52,7 +52,7 @@ static bw_status gather(bw_dataset *dataset, int field, int64_t first, int64_t c
     return BW_OK;
 }
 
-bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, float *values, size_t room)
+bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, float *values, size_t capacity)
 {
     if (!dataset || !name) {
         return BW_INVALID_ARGUMENT;
@@ -75,9 +75,9 @@ bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_t first
     for (int i = 0; i < field->ndim; i++) {
         each *= field->shape[i];
     }
-    if (room != bwi_size_multiply((size_t)count, (size_t)each) || (room > 0 && !values)) {
+    if (capacity != bwi_size_multiply((size_t)count, (size_t)each) || (capacity > 0 && !values)) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: expected room for %zu numbers, got %zu", name,
-                        bwi_size_multiply((size_t)count, (size_t)each), room);
+                        bwi_size_multiply((size_t)count, (size_t)each), capacity);
     }
     status = bwi_dataset_begin_below(dataset); /* such as statistics that are fitted first */
     return status == BW_OK ? gather(dataset, f, first, count, each, values) : status;

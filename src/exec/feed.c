@@ -264,7 +264,7 @@ static bw_status begin_data(const bwi_exec *exec)
     bwi_gather_schedule schedule = {.epoch = piece->epoch,
                                     .unaugmented = piece->unaugmented,
                                     .again = plan->programs[exec->program].phase_count > 1,
-                                    .room = exec->room,
+                                    .budget = exec->room,
                                     .first = piece->first,
                                     .count = piece->count,
                                     .tile = plan->tile,

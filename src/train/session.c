@@ -174,7 +174,7 @@ typedef struct made_ahead {
 static size_t part_bytes(const made_ahead *a, const bw_dataset *dataset, int64_t count, const bwi_plan *plan)
 {
     bwi_gather_schedule schedule = {
-        .count = count, .tile = plan->tile, .lanes = plan->lanes, .workers = plan->workers, .room = a->room};
+        .count = count, .tile = plan->tile, .lanes = plan->lanes, .workers = plan->workers, .budget = a->room};
     for (int p = 0; p < plan->program_count; p++) {
         schedule.again |= plan->programs[p].phase_count > 1;
     }

@@ -6,7 +6,7 @@
 
 /* ---- prefetcher.c ---- */
 
-/* Makes the dataset a slow one, whose samples are made ahead. */
+/* Marks the dataset as slow: its samples are prefetched. */
 bw_status bwi_prefetcher_attach(bw_dataset *dataset);
 void bwi_prefetcher_close(bwi_prefetcher *prefetcher); /* ends its threads; NULL is fine */
 bw_status bwi_prefetcher_begin(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule);
@@ -15,11 +15,11 @@ bw_status bwi_prefetcher_gather(bwi_prefetcher *prefetcher, const bw_dataset *da
 
 /* ---- prefetch.c ---- */
 
-/* As bw_prefetch was told; 0: the default. */
+/* The options of bw_prefetch; 0: the default. */
 typedef struct bwi_prefetch {
     int threads;
     int64_t samples;
-    double seconds; /* negative: for ever */
+    double seconds; /* negative: no limit */
 } bwi_prefetch;
 
 extern const bwi_dataset_kind bwi_kind_prefetch; /* changes nothing; `state` is a bwi_prefetch */
@@ -36,7 +36,7 @@ typedef struct bwi_prefetch_order {
     int expected_epoch;
     int64_t expected_first;           /* of the piece after the one that was begun last */
     int64_t group, round, lane, tile; /* tile: samples of it that were handed out */
-    int64_t ahead;                    /* epochs begun without having been told */
+    int64_t ahead;                    /* epochs begun before the schedule says so */
 } bwi_prefetch_order;
 
 /* A piece begins. True if it was expected: the order goes on; otherwise it begins with the piece. */

@@ -27,7 +27,7 @@ typedef struct header {
     entry entry[BWI_FIELD_LIMIT];
 } header;
 
-_Static_assert(sizeof(header) <= HEADER, "the header has a place of its own");
+_Static_assert(sizeof(header) <= HEADER, "the header fits its place in the file");
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 {

@@ -1,4 +1,4 @@
-/* How samples are made ahead, if they are: threads, room and patience. The order and the values stay. */
+/* How slow samples are prefetched: the number of threads and samples, and the time limit. Order and values do not change. */
 #include "data/ahead/ahead.h"
 
 #include <math.h>

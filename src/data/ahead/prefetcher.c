@@ -1,11 +1,11 @@
 /*
- * The prefetcher: samples that are slow to make (decoded, mapped, loaded) are made ahead by threads of their own, in the order in which
+ * The prefetcher: samples that are slow to make (decoded, mapped, loaded) are made by threads of the prefetcher, in the order in which
  * workers will ask for them. A worker never makes a sample itself, so it can be cancelled and can time out whatever the source
- * does; one that is not there yet is wished for, and wishes come first.
+ * does; it requests one that is not there yet, and requests come first.
  *
- * Slots. Free, making, or ready; a ready one that was gathered from is used, and used slots are taken again, oldest first, once
+ * Slots are free, making, or ready. A ready slot that was gathered from is used, and used slots are taken again, oldest first, once
  * more of them are left than workers hold in their tiles (input and target are gathered one after the other). Threads leave
- * one slot for each worker's wish. So a wish can always be served: nothing waits in a circle.
+ * one slot for each worker's request, so a request can always be served and no two sides ever wait for each other.
  *
  * Values depend on (epoch, number) alone, never on which thread makes them or when.
  */
@@ -38,11 +38,11 @@ typedef struct slot {
     char error[BWI_GATHER_ERROR];
 } slot;
 
-typedef struct wish {
+typedef struct request {
     int epoch;
     int64_t number;
     bool open; /* nobody makes it yet */
-} wish;
+} request;
 
 struct bwi_prefetcher {
     bw_context *ctx;
@@ -54,7 +54,7 @@ struct bwi_prefetcher {
 
     int threads;
     pthread_t *thread;
-    int slots, kept, workers; /* kept: used ones that stay; workers: that may wish */
+    int slots, kept, workers; /* kept: used ones that stay; workers: that may request */
     slot *slot;
     unsigned char *memory;
     size_t bytes; /* of a sample */
@@ -62,7 +62,7 @@ struct bwi_prefetcher {
     int *bucket, buckets; /* a power of two */
     int free, free_count;
     int *used, used_first, used_count; /* a queue */
-    wish *wishes;
+    request *requests;
 
     /* What comes next. */
     bwi_prefetch_order order;
@@ -120,7 +120,7 @@ static int take_used(bwi_prefetcher *prefetcher)
     return -1;
 }
 
-/* A slot for a sample, which is in the making from now on; -1 if there is none. Making ahead leaves one for each worker. */
+/* A slot for a sample, which is being made from now on; -1 if there is none. Prefetching leaves one for each worker. */
 static int claim(bwi_prefetcher *prefetcher, int epoch, int64_t number, bool ahead)
 {
     int spare = prefetcher->used_count > prefetcher->kept ? prefetcher->used_count - prefetcher->kept : 0;
@@ -145,36 +145,36 @@ static int claim(bwi_prefetcher *prefetcher, int epoch, int64_t number, bool ahe
 
 /* ---- Threads ---- */
 
-static bool next_wish(bwi_prefetcher *prefetcher, int *epoch, int64_t *number)
+static bool next_request(bwi_prefetcher *prefetcher, int *epoch, int64_t *number)
 {
     for (int i = 0; i < prefetcher->workers; i++) {
-        if (prefetcher->wishes[i].open) {
-            *epoch = prefetcher->wishes[i].epoch;
-            *number = prefetcher->wishes[i].number;
+        if (prefetcher->requests[i].open) {
+            *epoch = prefetcher->requests[i].epoch;
+            *number = prefetcher->requests[i].number;
             return true;
         }
     }
     return false;
 }
 
-static void grant_wishes(bwi_prefetcher *prefetcher, int epoch, int64_t number)
+static void grant_requests(bwi_prefetcher *prefetcher, int epoch, int64_t number)
 {
     for (int i = 0; i < prefetcher->workers; i++) {
-        if (prefetcher->wishes[i].open && prefetcher->wishes[i].epoch == epoch && prefetcher->wishes[i].number == number) {
-            prefetcher->wishes[i].open = false;
+        if (prefetcher->requests[i].open && prefetcher->requests[i].epoch == epoch && prefetcher->requests[i].number == number) {
+            prefetcher->requests[i].open = false;
         }
     }
 }
 
-/* The slot to make next: a wish, or the next on the order; -1: there is nothing to do. */
+/* The slot to make next: for a request, or for the next sample of the order; -1: there is nothing to do. */
 static int choose(bwi_prefetcher *prefetcher)
 {
     int epoch, at;
     int64_t number, position;
-    if (next_wish(prefetcher, &epoch, &number)) {
+    if (next_request(prefetcher, &epoch, &number)) {
         at = claim(prefetcher, epoch, number, false);
         if (at >= 0) {
-            grant_wishes(prefetcher, epoch, number);
+            grant_requests(prefetcher, epoch, number);
         }
         return at;
     }
@@ -183,7 +183,7 @@ static int choose(bwi_prefetcher *prefetcher)
         epoch = prefetcher->order.schedule.unaugmented ? BWI_EPOCH_NONE : epoch;
         at = find(prefetcher, epoch, number) >= 0 ? -1 : claim(prefetcher, epoch, number, true);
         if (at < 0 && find(prefetcher, epoch, number) < 0) {
-            return -1; /* no room */
+            return -1; /* all slots are taken */
         }
         bwi_prefetch_order_next(&prefetcher->order);
         if (at >= 0) {
@@ -251,12 +251,12 @@ static void release(bwi_prefetcher *prefetcher)
     bwi_release(ctx, prefetcher->memory);
     bwi_release(ctx, prefetcher->bucket);
     bwi_release(ctx, prefetcher->used);
-    bwi_release(ctx, prefetcher->wishes);
+    bwi_release(ctx, prefetcher->requests);
     prefetcher->thread = NULL;
     prefetcher->slot = NULL;
     prefetcher->memory = NULL;
     prefetcher->bucket = prefetcher->used = NULL;
-    prefetcher->wishes = NULL;
+    prefetcher->requests = NULL;
 }
 
 static void stop(bwi_prefetcher *prefetcher)
@@ -341,13 +341,13 @@ static sizes find_sizes(const bw_dataset *dataset, const bwi_gather_schedule *sc
     }
     int64_t kept = 2 * (int64_t)schedule->workers * schedule->tile;
     if (schedule->again && schedule->count > kept) {
-        int64_t most = (int64_t)((schedule->room > 0 ? schedule->room / 2 : BYTES_AHEAD) / slot_bytes(dataset));
+        int64_t most = (int64_t)((schedule->budget > 0 ? schedule->budget / 2 : BYTES_AHEAD) / slot_bytes(dataset));
         kept = schedule->count < most ? schedule->count : kept > most ? kept : most;
         kept = kept < INT32_MAX / 4 ? kept : INT32_MAX / 4;
     }
     s.kept = (int)(kept < dataset->count ? kept : dataset->count);
-    if (schedule->room > 0) {
-        int64_t slots = (int64_t)(schedule->room / slot_bytes(dataset)) - s.kept - schedule->workers - 1;
+    if (schedule->budget > 0) {
+        int64_t slots = (int64_t)(schedule->budget / slot_bytes(dataset)) - s.kept - schedule->workers - 1;
         ahead = ahead < slots ? ahead : slots;
     }
     ahead = ahead < 2 * (int64_t)s.threads ? 2 * (int64_t)s.threads : ahead;
@@ -362,7 +362,7 @@ size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_gather_schedule *s
         return 0;
     }
     sizes s = find_sizes(dataset, schedule);
-    size_t lists = 4096; /* of threads, wishes and scratch */
+    size_t lists = 4096; /* of threads, requests and scratch */
     return bwi_size_add(bwi_size_add(bwi_size_multiply((size_t)s.slots, slot_bytes(dataset)), lists),
                         bwi_size_multiply((size_t)s.threads, bwi_scratch_bytes(dataset)));
 }
@@ -384,8 +384,8 @@ static bw_status allocate(bwi_prefetcher *prefetcher, const bw_dataset *dataset,
     prefetcher->memory = prefetcher->slot ? bwi_allocate(ctx, (size_t)s.slots, prefetcher->bytes) : NULL;
     prefetcher->bucket = prefetcher->memory ? bwi_allocate(ctx, (size_t)prefetcher->buckets, sizeof *prefetcher->bucket) : NULL;
     prefetcher->used = prefetcher->bucket ? bwi_allocate(ctx, (size_t)s.slots, sizeof *prefetcher->used) : NULL;
-    prefetcher->wishes = prefetcher->used ? bwi_allocate(ctx, (size_t)prefetcher->workers, sizeof *prefetcher->wishes) : NULL;
-    if (!prefetcher->wishes) {
+    prefetcher->requests = prefetcher->used ? bwi_allocate(ctx, (size_t)prefetcher->workers, sizeof *prefetcher->requests) : NULL;
+    if (!prefetcher->requests) {
         return BW_RESOURCE_EXHAUSTED;
     }
     for (int i = 0; i < prefetcher->buckets; i++) {
@@ -430,7 +430,7 @@ static bw_status start(bwi_prefetcher *prefetcher, const bw_dataset *dataset, co
 {
     bw_status status = allocate(prefetcher, dataset, schedule);
     if (status == BW_OK && !open_locks(prefetcher)) {
-        status = bwi_fail(prefetcher->ctx, BW_RESOURCE_EXHAUSTED, "cannot make the locks of a prefetch prefetcher");
+        status = bwi_fail(prefetcher->ctx, BW_RESOURCE_EXHAUSTED, "cannot make the locks of a prefetcher");
     }
     if (status != BW_OK) {
         release(prefetcher);
@@ -453,7 +453,7 @@ static bw_status start(bwi_prefetcher *prefetcher, const bw_dataset *dataset, co
     return bwi_fail(prefetcher->ctx, BW_RESOURCE_EXHAUSTED, "cannot start a thread that makes samples: %s", bwi_errno_text(result));
 }
 
-/* What was made for another order may be taken again. */
+/* Slots that were filled for another order may be taken again. */
 static void drop_unused(bwi_prefetcher *prefetcher)
 {
     for (int i = 0; i < prefetcher->slots; i++) {
@@ -509,7 +509,7 @@ static void wait_a_little(bwi_prefetcher *prefetcher)
     pthread_cond_timedwait(&prefetcher->done, &prefetcher->mutex, &until);
 }
 
-/* What the source is doing instead: the sample itself if it is in the making, or the one that has been for longest. */
+/* Names what the source is busy with: the sample itself if it is being made, otherwise the one that has taken longest so far. */
 static bw_status fail_stalled(const bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_demand *demand, int64_t number,
                               double seconds)
 {
@@ -532,12 +532,12 @@ static bw_status fail_stalled(const bwi_prefetcher *prefetcher, const bw_dataset
                             now - prefetcher->slot[at].since);
 }
 
-/* Wishes for a sample; false if all places are taken by others, who are waiting too. */
+/* Requests a sample: the index of the request; -1 if all are taken by workers that are waiting too. */
 static int post(bwi_prefetcher *prefetcher, int epoch, int64_t number)
 {
     for (int i = 0; i < prefetcher->workers; i++) {
-        if (!prefetcher->wishes[i].open) {
-            prefetcher->wishes[i] = (wish){.epoch = epoch, .number = number, .open = true};
+        if (!prefetcher->requests[i].open) {
+            prefetcher->requests[i] = (request){.epoch = epoch, .number = number, .open = true};
             pthread_cond_signal(&prefetcher->work);
             return i;
         }
@@ -550,21 +550,21 @@ static bw_status await(bwi_prefetcher *prefetcher, const bw_dataset *dataset, co
 {
     double limit = prefetcher->settings.seconds > 0 ? prefetcher->settings.seconds : SECONDS_DEFAULT;
     double begin = 0;
-    int wished = -1;
+    int requested = -1;
     for (;;) {
         *at = find(prefetcher, demand->epoch, number);
         if (*at >= 0 && prefetcher->slot[*at].state == READY) {
             break;
         }
-        if (*at < 0 && (wished < 0 || !prefetcher->wishes[wished].open)) {
-            wished = post(prefetcher, demand->epoch, number);
+        if (*at < 0 && (requested < 0 || !prefetcher->requests[requested].open)) {
+            requested = post(prefetcher, demand->epoch, number);
         }
         double now = bwi_now();
         begin = begin > 0 ? begin : now;
         bool late = prefetcher->settings.seconds >= 0 && now - begin > limit;
         if (late || bwi_cancelled(prefetcher->ctx)) {
-            if (wished >= 0 && prefetcher->wishes[wished].number == number) {
-                prefetcher->wishes[wished].open = false;
+            if (requested >= 0 && prefetcher->requests[requested].number == number) {
+                prefetcher->requests[requested].open = false;
             }
             return late ? fail_stalled(prefetcher, dataset, demand, number, now - begin) : BW_CANCELLED;
         }

@@ -1,7 +1,7 @@
 /*
- * Batch sizes: one, several by turns, others from an epoch on, or all samples; a rest is a smaller batch, or dropped. The batch that
+ * Batch sizes: one, several by turns, others from an epoch on, or all samples; a remainder is a smaller batch, or dropped. The batch that
  * begins at a position is a function of (epoch, position), so resuming needs nothing else. Of samples that were cut out of others
- * (take, skip, a split) sizes count from the first one left. Training puts windows above them: the batches behind one update.
+ * (take, skip, a split) sizes count from the first one left. Training puts windows above them: the batches of one update.
  */
 #include "data/order/order.h"
 #include "data/read/read.h"
@@ -128,10 +128,10 @@ uint64_t bwi_dataset_batch_hash(const bw_dataset *dataset, int epochs)
 
 typedef struct window {
     int accumulate;
-    bool drop; /* a rest that is smaller than its batch would be */
+    bool drop; /* drops a remainder that is smaller than its batch would be */
 } window;
 
-/* The next so many batches, as long as they follow each other: a window ends where samples are dropped. */
+/* The batches of one window, as long as they follow each other: it ends where samples are dropped. */
 static int64_t window_at(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 {
     const window *state = dataset->state;
@@ -235,7 +235,7 @@ static bw_dataset *build_windows(bw_dataset *dataset, const bwi_batching *how)
 {
     bw_context *ctx = dataset->owned.ctx;
     if (how->drop && dataset->largest > dataset->count) {
-        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "batches of %lld: of %lld samples all would be dropped as a rest",
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "batches of %lld: of %lld samples all would be dropped as a remainder",
                               (long long)dataset->largest, (long long)dataset->count);
     }
     bw_dataset *made = bwi_dataset_over(dataset, &windows, 0, sizeof(window));

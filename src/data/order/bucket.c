@@ -1,5 +1,5 @@
 /*
- * Sequences of varying length: inputs whose first axis is padded behind with zeros. A sample's bucket is the shortest of the
+ * Sequences of varying length: inputs whose first axis is padded with zeros at the end. A sample's bucket is the shortest of the
  * given lengths that holds all of it; it is found once, when the dataset is built, by looking at each sample on all workers.
  * An index map: values and order are the upstream's; who computes with the samples asks for their bucket by number.
  */
@@ -21,7 +21,7 @@ static void close_bucket(bw_dataset *dataset)
 
 static const bwi_dataset_kind kind = {.name = "bucket", .close = close_bucket};
 
-/* Values of their own, above it, might have other lengths. */
+/* A transformation above the buckets may give samples other lengths. */
 static const bucket *find(const bw_dataset *dataset)
 {
     while (dataset && dataset->kind != &kind) {

@@ -4,7 +4,7 @@
  *
  *   concatenate, interleave   numbers of the first, then those of the second
  *   zip                       number in the first times the numbers of the second, plus number in the second
- *   repeat                    turn times the numbers, plus the number; each turn is an epoch of its own for what is below
+ *   repeat                    turn times the numbers, plus the number; each turn is another epoch for the dataset below
  */
 #include "data/ahead/ahead.h"
 #include "data/order/order.h"
@@ -105,7 +105,7 @@ static int64_t concatenated_number(const bw_dataset *dataset, uint64_t epoch, in
     return dataset->upstream->numbers + bwi_number_at(dataset->second, epoch, position - first);
 }
 
-/* Blocks of one and of the other by turns, as long as both have whole ones; then the rest of each. */
+/* Blocks of one and of the other by turns, as long as both have whole ones; then what remains of each. */
 static int64_t interleaved_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
     const turns *state = dataset->state;
@@ -185,25 +185,25 @@ static int64_t repeated_batch(const bw_dataset *dataset, int epoch, bwi_stretch 
     return batch;
 }
 
-static void place_by(finder find, const bw_dataset *dataset, int64_t number, char *text, size_t room)
+static void place_by(finder find, const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
     origin found = find(dataset, 0, 0, number);
-    bwi_dataset_place(found.part, found.number, text, room);
+    bwi_dataset_place(found.part, found.number, text, size);
 }
 
-static void place_joined(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+static void place_joined(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
-    place_by(find_joined, dataset, number, text, room);
+    place_by(find_joined, dataset, number, text, size);
 }
 
-static void place_zipped(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+static void place_zipped(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
-    place_by(find_zipped, dataset, number, text, room);
+    place_by(find_zipped, dataset, number, text, size);
 }
 
-static void place_repeated(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+static void place_repeated(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
-    place_by(find_repeated, dataset, number, text, room);
+    place_by(find_repeated, dataset, number, text, size);
 }
 
 static const bwi_dataset_kind concatenation = {

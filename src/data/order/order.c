@@ -85,7 +85,7 @@ static void range_numbers(const bw_dataset *dataset, uint64_t epoch, int64_t *at
     bwi_numbers_at(dataset->upstream, dataset->frozen ? BWI_EPOCH_FROZEN : epoch, at, n);
 }
 
-/* Of a stream each block by itself, with a seed of its own; the last one is smaller. */
+/* A stream is shuffled block by block, each with another seed; the last block may be smaller. */
 static int64_t permute_block(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
     int64_t block = position / dataset->block, first = block * dataset->block, left = dataset->count - first;

@@ -41,7 +41,7 @@ static bw_status parse_block(void *user, int64_t i, int worker, char *error)
 /* ---- Room ---- */
 
 /* A mapped file is counted as a whole and takes exactly what it needs; what comes piece by piece doubles. */
-static bw_status make_room(csv_reading *r, int64_t records, bool whole)
+static bw_status reserve_rows(csv_reading *r, int64_t records, bool whole)
 {
     if (records <= r->capacity) {
         return BW_OK;
@@ -49,13 +49,13 @@ static bw_status make_room(csv_reading *r, int64_t records, bool whole)
     int64_t rows = whole || records > 2 * r->capacity ? records : 2 * r->capacity;
     size_t width = (size_t)r->table.width * sizeof *r->x;
     bw_status status =
-        bwi_backing_grow(r->ctx, &r->x_spool, (size_t)r->rows * width, bwi_size_multiply((size_t)rows, width), r->paths[0]);
+        bwi_backing_grow(r->ctx, &r->x_backing, (size_t)r->rows * width, bwi_size_multiply((size_t)rows, width), r->paths[0]);
     if (status == BW_OK) {
-        status = bwi_backing_grow(r->ctx, &r->y_spool, (size_t)r->rows * sizeof *r->y,
+        status = bwi_backing_grow(r->ctx, &r->y_backing, (size_t)r->rows * sizeof *r->y,
                                   bwi_size_multiply((size_t)rows, sizeof *r->y), r->paths[0]);
     }
-    r->x = r->x_spool.memory;
-    r->y = r->y_spool.memory;
+    r->x = r->x_backing.memory;
+    r->y = r->y_backing.memory;
     if (status == BW_OK) {
         r->capacity = rows;
     }
@@ -172,7 +172,7 @@ static bw_status run_blocks(csv_reading *r, work *w, const csv_text *text, int f
         line += w->blocks[i].lines;
     }
     w->line[w->count] = line;
-    bw_status status = make_room(r, records, !text->gzip && !text->input.pipe.open);
+    bw_status status = reserve_rows(r, records, !text->gzip && !text->input.pipe.open);
     if (status == BW_OK) {
         status = make_spans(r, w->count, file);
     }
@@ -328,8 +328,8 @@ void csv_reading_free(csv_reading *r)
     csv_spans_drop(r, 0);
     csv_text_close(&r->text);
     bwi_release(r->ctx, r->spans);
-    bwi_backing_free(r->ctx, &r->x_spool);
-    bwi_backing_free(r->ctx, &r->y_spool);
+    bwi_backing_free(r->ctx, &r->x_backing);
+    bwi_backing_free(r->ctx, &r->y_backing);
     csv_table_close(&r->table);
     pthread_mutex_destroy(&r->mutex);
     bwi_release(r->ctx, r);

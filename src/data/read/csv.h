@@ -1,7 +1,7 @@
 /*
  * Inside of the CSV reader. Text comes in regions (a mapped file is one; what is unpacked or piped comes in several); a region is
  * cut into blocks at the ends of records; blocks are parsed side by side, each into its own rows. What is found never depends on
- * how many threads there are: of several mistakes the first in the file is the one that is told.
+ * how many threads there are: of several mistakes the first one in the file is reported.
  *
  * csv_text.c: regions and blocks; csv_columns.c: header and kinds of columns; csv_scan.h, csv_parse.c: blocks; csv.c: the reader;
  * csv_finish.c: samples; csv_stream.c: samples that are still coming.
@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#define CSV_LISTED 10   /* bad records that are told one by one */
+#define CSV_LISTED 10   /* bad records that are reported one by one */
 #define CSV_TROUBLE 256 /* bytes of a message */
 
 /* ---- Text ---- */
@@ -43,7 +43,7 @@ bw_status csv_text_next(csv_text *text);
 
 typedef struct csv_block {
     const char *at, *end;
-    int64_t lines, records; /* that it holds; of records at most so many */
+    int64_t lines, records; /* that it holds; of records an upper bound */
     int64_t quotes;
 } csv_block;
 
@@ -64,8 +64,8 @@ typedef struct csv_field {
     bool quoted, doubled; /* in quotes; "" stands in it for a quote */
 } csv_field;
 
-/* The field that begins at *at, without quotes and outer blanks; *at goes behind the comma or to the newline that follows it
- * (*last). False if a quote is not closed or something stands behind it. */
+/* The field that begins at *at, without quotes and outer blanks; *at moves past the comma or to the newline that follows it
+ * (*last). False if a quote is not closed or something follows it. */
 bool csv_field_next(const char **at, const char *end, csv_field *field, bool *last);
 bool csv_field_missing(const csv_field *field); /* empty, NA, NaN, null, ? and the like */
 bool csv_field_number(const csv_field *field, double *value);
@@ -122,8 +122,8 @@ static inline uint64_t csv_key_word(const char *text)
     return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? word : __builtin_bswap64(word);
 }
 
-/* The key of a text; `room` bytes may be read, from `size` on. Without branches on the size of short texts. */
-static inline csv_key csv_key_of(const char *text, size_t size, size_t room)
+/* The key of a text, of which `readable` bytes may be read (`size` or more). Without branches on the size of short texts. */
+static inline csv_key csv_key_of(const char *text, size_t size, size_t readable)
 {
     csv_key key = {.size = size};
     char copy[16] = {0};
@@ -131,7 +131,7 @@ static inline csv_key csv_key_of(const char *text, size_t size, size_t room)
         key.word[0] = bwi_hash(0, text, size);
         return key;
     }
-    if (room < 16) {
+    if (readable < 16) {
         memcpy(copy, text, size);
         text = copy;
     }
@@ -194,13 +194,13 @@ typedef struct csv_reading {
     pthread_mutex_t mutex;
     float *x; /* in their backing files */
     double *y;
-    bwi_backing x_spool, y_spool;
+    bwi_backing x_backing, y_backing;
     int64_t rows, capacity;
     csv_span *spans;
     int64_t span_count, span_capacity;
 } csv_reading;
 
-/* The next region's rows, behind those that are there; none at the end. */
+/* Appends the next region's rows; none at the end. */
 bw_status csv_read_region(csv_reading *r, int file);
 /* All but the first `count` spans. */
 void csv_spans_drop(csv_reading *r, int64_t count);
@@ -223,7 +223,7 @@ typedef struct csv_places {
 /* Takes over the spans that were read. */
 bw_status csv_places_add(csv_reading *r, csv_places *to);
 void csv_places_free(bw_context *ctx, csv_places *places);
-void csv_places_tell(const csv_places *places, int64_t row, char *text, size_t room);
+void csv_places_tell(const csv_places *places, int64_t row, char *text, size_t size);
 
 /* csv_stream.c: standard input as a stream, where nothing must be known of all its rows. The first region is read and not parsed;
  * if it can be one, *root is made, and `r` is its own; otherwise *root is NULL. */

@@ -1,6 +1,6 @@
 /*
  * Header and columns of a CSV file, from its first records. The first record is a header if it has text where the second has a
- * number, or counts the columns 0,1,2,... as pandas does for arrays without names. What was decided is said aloud. A file
+ * number, or counts the columns 0,1,2,... as pandas does for arrays without names. What was decided is logged. A file
  * that holds text only could be either way: then the user must say.
  */
 #include "data/read/csv.h"
@@ -214,7 +214,7 @@ static bool listed(const char *list, int number, int count, const char *name)
     return false;
 }
 
-/* What the columns must be like; NULL: nothing. */
+/* The columns that these must match; NULL: there are none. */
 static const bwi_facts *model_facts(const csv_table *table)
 {
     const bwi_facts *facts = table->options->like ? bwi_dataset_facts(table->options->like) : NULL;
@@ -382,7 +382,7 @@ static bw_status follow_names(csv_table *table, const bwi_facts *facts)
         const char *name = facts->feature[k].name;
         int found = column_named(table, name);
         if (found < 0) {
-            return bwi_fail(table->ctx, BW_NOT_FOUND, "%s: no column %s, which the data it must be like has", table->path,
+            return bwi_fail(table->ctx, BW_NOT_FOUND, "%s: no column %s, which the dataset given as `like` has", table->path,
                             bwi_quote(quoted, name, strlen(name)));
         }
         table->columns[found].place = k;
@@ -406,8 +406,8 @@ static bw_status follow_order(csv_table *table, const bwi_facts *facts)
         feature++;
     }
     if (feature != facts->features) {
-        return bwi_fail(table->ctx, BW_INVALID_ARGUMENT, "%s: %d columns of inputs, the data it must be like has %d", table->path,
-                        feature, facts->features);
+        return bwi_fail(table->ctx, BW_INVALID_ARGUMENT, "%s: %d columns of inputs, but the dataset given as `like` has %d",
+                        table->path, feature, facts->features);
     }
     return BW_OK;
 }

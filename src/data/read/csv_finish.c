@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_CATEGORIES 1000 /* of an input column: each is a column of its own */
+#define MOST_CATEGORIES 1000 /* of an input column: each becomes a column */
 #define MOST_CLASSES 10000
 
 /* ---- Places ---- */
@@ -33,7 +33,7 @@ void csv_places_free(bw_context *ctx, csv_places *places)
     bwi_release(ctx, places->places);
 }
 
-void csv_places_tell(const csv_places *places, int64_t row, char *text, size_t room)
+void csv_places_tell(const csv_places *places, int64_t row, char *text, size_t size)
 {
     int64_t low = 0, high = places->count;
     while (high - low > 1) {
@@ -48,7 +48,7 @@ void csv_places_tell(const csv_places *places, int64_t row, char *text, size_t r
     for (int i = found->shift_count; i-- > 0;) {
         const csv_shift *shift = &found->shifts[i];
         if (row - found->first >= shift->row) {
-            snprintf(text, room, "%s, line %lld", places->paths[found->file],
+            snprintf(text, size, "%s, line %lld", places->paths[found->file],
                      (long long)(shift->line + (row - found->first - shift->row)));
             return;
         }
@@ -100,9 +100,9 @@ static void close_places(bw_dataset *dataset)
     csv_places_free(dataset->owned.ctx, dataset->state);
 }
 
-static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
-    csv_places_tell(dataset->state, number, text, room);
+    csv_places_tell(dataset->state, number, text, size);
 }
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
@@ -435,8 +435,8 @@ static bw_status widen(csv_reading *r, const bwi_facts *facts, int64_t *width)
         widening w = {.r = r, .column = column, .facts = facts, .to = wide.memory, .width = *width};
         char error[BWI_ITEM_ERROR];
         status = bwi_parallel_for(r->ctx, r->span_count, widen_span, &w, error);
-        bwi_backing_free(r->ctx, &r->x_spool);
-        r->x_spool = wide;
+        bwi_backing_free(r->ctx, &r->x_backing);
+        r->x_backing = wide;
         r->x = wide.memory;
     }
     bwi_release(r->ctx, column);
@@ -455,7 +455,7 @@ static void place_targets(csv_reading *r)
     }
 }
 
-/* Whole numbers as int32, others as float32, in memory of its own. */
+/* Whole numbers as int32, others as float32, in memory that is allocated here. */
 static bw_status add_target(csv_reading *r, bw_dataset *root)
 {
     bool whole = true;
@@ -499,8 +499,8 @@ static bw_status fill_root(csv_reading *r, bw_dataset *root)
     bw_array x = {.data = r->x, .dtype = BW_F32, .ndim = 2, .shape = {r->rows, width}};
     status = bwi_dataset_add(root, BWI_ROLE_INPUT, "", &x, r->paths[0]);
     if (status == BW_OK) {
-        root->columns[0].backing = r->x_spool;
-        r->x_spool = (bwi_backing){.bytes = 0};
+        root->columns[0].backing = r->x_backing;
+        r->x_backing = (bwi_backing){.bytes = 0};
         if (r->table.target >= 0) {
             status = add_target(r, root);
         }

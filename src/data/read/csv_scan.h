@@ -17,7 +17,7 @@
 #define CSV_STRIDE 64
 
 /* Text that ends with a newline; `marks` has a bit for each comma and newline of the CSV_STRIDE bytes at `base` that was not
- * asked for yet. Quotes are not heeded: who meets one goes on behind its field with csv_scan_go. */
+ * asked for yet. Quotes are not heeded: whoever meets one goes on after its field with csv_scan_go. */
 typedef struct csv_scan {
     const char *base, *end;
     uint64_t marks;

@@ -3,7 +3,7 @@
  * region, as samples are asked for. What has come stays in its backing, in the order of the records; so resuming, lines in messages
  * and all epochs after the first are those of a file.
  *
- * What must be known of all records before the first sample makes it be read to its end instead, and that is said: categories, which
+ * What must be known of all records before the first sample makes it be read to its end instead, which is logged: categories, which
  * are numbered in order; the means of columns; the share of bad records. A target of whole numbers in the first region is one of
  * whole numbers in all.
  */
@@ -20,7 +20,7 @@ typedef struct flow {
     const char *path;
     bool whole; /* targets are whole numbers */
     int64_t lacking;
-    bw_status status; /* of a mistake: it is told again */
+    bw_status status; /* of a mistake, which is reported again */
     char message[MESSAGE];
 } flow;
 
@@ -95,9 +95,9 @@ static void fill_zeros(const csv_reading *r, int64_t first)
 /* The inputs' memory is the reader's while it reads. */
 static void give_inputs(bw_dataset *root, csv_reading *r)
 {
-    root->columns[0].backing = r->x_spool;
-    root->columns[0].rows.data = r->x_spool.memory;
-    r->x_spool = (bwi_backing){.bytes = 0};
+    root->columns[0].backing = r->x_backing;
+    root->columns[0].rows.data = r->x_backing.memory;
+    r->x_backing = (bwi_backing){.bytes = 0};
 }
 
 /* Makes the rows that were parsed samples. */
@@ -123,7 +123,7 @@ static bw_status take_rows(bw_dataset *root)
 static bw_status add_region(bw_dataset *root)
 {
     flow *state = root->state;
-    state->r->x_spool = root->columns[0].backing;
+    state->r->x_backing = root->columns[0].backing;
     root->columns[0].backing = (bwi_backing){.bytes = 0};
     bw_status status = csv_read_region(state->r, 0);
     give_inputs(root, state->r);
@@ -178,10 +178,10 @@ static bw_status pull(bw_dataset *root, int64_t upto)
     return status;
 }
 
-static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
     const flow *state = dataset->state;
-    csv_places_tell(&state->places, number, text, room);
+    csv_places_tell(&state->places, number, text, size);
 }
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)

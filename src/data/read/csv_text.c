@@ -183,7 +183,7 @@ static bw_status grow_buffer(csv_text *text)
         return bwi_fail(text->ctx, BW_DATA_LOSS, "%s: line %lld: a record of more than %s", text->path, (long long)text->line,
                         bwi_format_bytes(size, LONGEST_RECORD));
     }
-    char *larger = bwi_grow(text->ctx, text->buffer, text->kept, capacity + 2, 1); /* room for newlines */
+    char *larger = bwi_grow(text->ctx, text->buffer, text->kept, capacity + 2, 1); /* two for newlines */
     if (!larger) {
         return BW_RESOURCE_EXHAUSTED;
     }
@@ -202,18 +202,18 @@ static bw_status next_streamed(csv_text *text)
     for (;;) {
         size_t got = 0;
         bw_status status = text->kept == text->capacity ? grow_buffer(text) : BW_OK;
-        size_t room = text->capacity - text->kept;
+        size_t left = text->capacity - text->kept;
         if (status == BW_OK && text->gzip) {
-            status = bwi_gzip_read(text->gzip, text->buffer + text->kept, room, &got);
+            status = bwi_gzip_read(text->gzip, text->buffer + text->kept, left, &got);
         } else if (status == BW_OK) {
-            status = read_input(text, text->buffer + text->kept, room, &got);
+            status = read_input(text, text->buffer + text->kept, left, &got);
         }
         if (status != BW_OK) { /* what has come stays, should it be asked again */
             text->kept += got;
             text->at = text->end = text->buffer;
             return status;
         }
-        ended = got < room;
+        ended = got < left;
         filled = text->kept + got;
         if (ended && filled > 0 && text->buffer[filled - 1] != '\n') {
             text->buffer[filled++] = '\n';

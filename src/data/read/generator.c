@@ -9,7 +9,7 @@ typedef struct generator {
     bw_generator_function next;
     void *user;
     int64_t capacity;
-    bw_status status; /* of a failure of the function, which is told again */
+    bw_status status; /* of a failure of the function, which is reported again */
     char error[BWI_GATHER_ERROR];
 } generator;
 
@@ -27,13 +27,13 @@ static bw_status grow(bw_dataset *root)
     for (int f = 0; f < root->column_count; f++) {
         bwi_column *column = &root->columns[f];
         size_t bytes = column_bytes(column);
-        bool plain = !column->backing.opened;
+        bool in_memory = !column->backing.opened;
         bw_status status = bwi_backing_grow(root->owned.ctx, &column->backing, bwi_size_multiply((size_t)root->numbers, bytes),
                                             bwi_size_multiply((size_t)capacity, bytes), what);
         if (status != BW_OK) {
             return status;
         }
-        if (plain && column->backing.opened) {
+        if (in_memory && column->backing.opened) {
             bwi_log(root->owned.ctx, BW_LOG_INFO, "%s: samples go on in a temporary file; bw_take limits a stream without an end",
                     what);
         }
@@ -93,7 +93,7 @@ static bw_status pull(bw_dataset *root, int64_t upto)
     if (state->error[0]) {
         return bwi_fail(ctx, state->status, "%s", state->error);
     }
-    if (state->status != BW_OK) { /* no room: there may be later */
+    if (state->status != BW_OK) { /* no memory: there may be later */
         bw_status status = state->status;
         state->status = BW_OK;
         return status;

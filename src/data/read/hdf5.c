@@ -29,7 +29,7 @@ static bw_status fail_names(reading *r, const char *wanted)
     return bwi_fail(r->ctx, BW_NOT_FOUND, "%s: no dataset %s; found %s", r->path, wanted, used ? names : "none");
 }
 
-/* Values that cannot be used in place: chunks of their own type, otherwise whole numbers as int64 and others as float32. */
+/* Values that cannot be used in place: chunks keep their type, otherwise whole numbers become int64 and others float32. */
 static bw_status read_values(reading *r, const bwi_hdf5_entry *entry, bwi_column *column, bw_dtype dtype, const char *where)
 {
     size_t bytes =
@@ -83,8 +83,8 @@ static bw_status add_asked(reading *r, bwi_role role, const char *asked)
 /* "x" alone, or all of "x_<name>". */
 static bw_status add_role(reading *r, bwi_role role)
 {
-    char letter = "xyw"[role], plain[2] = {letter, 0};
-    const bwi_hdf5_entry *only = bwi_hdf5_find(r->file, plain);
+    char letter = "xyw"[role], alone[2] = {letter, 0};
+    const bwi_hdf5_entry *only = bwi_hdf5_find(r->file, alone);
     bw_status status = only ? add(r, role, "", only) : BW_OK;
     for (int i = 0; i < bwi_hdf5_count(r->file) && status == BW_OK; i++) {
         const bwi_hdf5_entry *entry = bwi_hdf5_at(r->file, i);

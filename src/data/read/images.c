@@ -20,9 +20,9 @@ typedef struct picture {
 typedef struct images {
     char *folder;
     char *names;
-    size_t length, capacity;
+    size_t length, names_capacity;
     picture *pictures;
-    int64_t count, room;
+    int64_t count, capacity;
     bwi_picture size;
     bwi_decode_buffers buffers;
 } images;
@@ -63,14 +63,14 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     return status;
 }
 
-static void place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+static void place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
     const images *state = dataset->state;
     const char *name = state->names + state->pictures[number].at;
-    if (strlen(state->folder) + strlen(name) + 2 <= room) {
-        snprintf(text, room, "%s/%s", state->folder, name);
+    if (strlen(state->folder) + strlen(name) + 2 <= size) {
+        snprintf(text, size, "%s/%s", state->folder, name);
     } else {
-        snprintf(text, room, "%s", name);
+        snprintf(text, size, "%s", name);
     }
     for (; *text; text++) {
         if ((unsigned char)*text < ' ' || *text == 0x7f) {
@@ -128,23 +128,23 @@ static bw_status add_picture(listing *l, const char *folder, const char *name, i
     if (strlen(state->folder) + bytes + 1 > PATH_BYTES) {
         return bwi_fail(l->ctx, BW_INVALID_ARGUMENT, "%s/%s: a path of more than %d bytes", l->path, folder, PATH_BYTES);
     }
-    if (state->length + bytes > state->capacity) {
-        size_t capacity = 2 * state->capacity + bytes + 4096;
+    if (state->length + bytes > state->names_capacity) {
+        size_t capacity = 2 * state->names_capacity + bytes + 4096;
         char *larger = bwi_grow(l->ctx, state->names, state->length, capacity, 1);
         if (!larger) {
             return BW_RESOURCE_EXHAUSTED;
         }
         state->names = larger;
-        state->capacity = capacity;
+        state->names_capacity = capacity;
     }
-    if (state->count == state->room) {
-        int64_t room = 2 * state->room + 256;
-        picture *larger = bwi_grow(l->ctx, state->pictures, (size_t)state->count, (size_t)room, sizeof *larger);
+    if (state->count == state->capacity) {
+        int64_t capacity = 2 * state->capacity + 256;
+        picture *larger = bwi_grow(l->ctx, state->pictures, (size_t)state->count, (size_t)capacity, sizeof *larger);
         if (!larger) {
             return BW_RESOURCE_EXHAUSTED;
         }
         state->pictures = larger;
-        state->room = room;
+        state->capacity = capacity;
     }
     snprintf(state->names + state->length, bytes, "%s/%s", folder, name);
     state->pictures[state->count++] = (picture){.at = state->length, .label = label};
@@ -268,7 +268,7 @@ static bw_status keep_classes(listing *l)
 
 /* ---- Size ---- */
 
-/* The first image's, said aloud. */
+/* The first image's size, which is logged. */
 static bw_status find_size(listing *l)
 {
     images *state = l->state;

@@ -13,7 +13,7 @@
 typedef struct reading {
     bw_context *ctx;
     const char *path;
-    char *text; /* the file with a newline behind it */
+    char *text; /* the file, followed by a newline */
     size_t size;
     int64_t rows, least, largest; /* indices */
     float *x;
@@ -133,10 +133,10 @@ static void close_places(bw_dataset *dataset)
     bwi_release(dataset->owned.ctx, state->line);
 }
 
-static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
     const places *state = dataset->state;
-    snprintf(text, room, "%s, line %lld", state->path, (long long)state->line[number]);
+    snprintf(text, size, "%s, line %lld", state->path, (long long)state->line[number]);
 }
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
@@ -160,7 +160,7 @@ static bw_status find_width(reading *r, const bw_read_options *options)
     if (options->like) {
         int64_t width = options->like->content->columns[0].rows.values;
         if (r->width > width) {
-            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: index %lld; the data it must be like has %lld inputs", r->path,
+            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: index %lld, but the dataset given as `like` has %lld inputs", r->path,
                             (long long)r->largest, (long long)width);
         }
         r->width = width;

@@ -1,5 +1,5 @@
-/* Sequences of varying length that stand one after another in one array. As samples they have the longest one's length, zeros
- * behind them; gathered at a shorter length (bucket.c) those zeros are never written. */
+/* Sequences of varying length that stand one after another in one array. As samples they have the longest one's length, followed by
+ * zeros; gathered at a shorter length (bucket.c) those zeros are never written. */
 #include "data/read/read.h"
 
 typedef struct sequences {

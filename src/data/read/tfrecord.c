@@ -37,7 +37,7 @@ typedef struct records {
     record_file *file;
     int files;
     uint64_t *offset; /* [number]: in its file */
-    int64_t count, room;
+    int64_t count, capacity;
     feature feature[FIELDS];
     bwi_picture size;
     bwi_decode_buffers buffers;
@@ -59,15 +59,15 @@ static int file_of(const records *state, int64_t number)
     return low;
 }
 
-static void place(const bw_dataset *dataset, int64_t number, char *text, size_t room)
+static void place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
     const records *state = dataset->state;
     const record_file *file = &state->file[file_of(state, number)];
     const char *path = file->path, *slash = strrchr(path, '/');
-    if (strlen(path) > room / 2 && slash) {
+    if (strlen(path) > size / 2 && slash) {
         path = slash + 1;
     }
-    snprintf(text, room, "%s, record %lld at byte %llu", path, (long long)(number - file->first),
+    snprintf(text, size, "%s, record %lld at byte %llu", path, (long long)(number - file->first),
              (unsigned long long)state->offset[number]);
 }
 
@@ -161,14 +161,14 @@ static void close_records(bw_dataset *dataset)
 
 static bw_status add_record(bw_context *ctx, records *state, size_t offset)
 {
-    if (state->count == state->room) {
-        int64_t room = 2 * state->room + 1024;
-        uint64_t *larger = bwi_grow(ctx, state->offset, (size_t)state->count, (size_t)room, sizeof *larger);
+    if (state->count == state->capacity) {
+        int64_t capacity = 2 * state->capacity + 1024;
+        uint64_t *larger = bwi_grow(ctx, state->offset, (size_t)state->count, (size_t)capacity, sizeof *larger);
         if (!larger) {
             return BW_RESOURCE_EXHAUSTED;
         }
         state->offset = larger;
-        state->room = room;
+        state->capacity = capacity;
     }
     state->offset[state->count++] = offset;
     return BW_OK;
@@ -187,8 +187,8 @@ static bw_status read_more(bw_context *ctx, record_file *file, size_t *got)
         return status;
     }
     unsigned char *to = (unsigned char *)backing->memory + used;
-    size_t room = backing->bytes - used;
-    status = file->gzip ? bwi_gzip_read(file->gzip, to, room, got) : bwi_input_read(ctx, &file->input, to, room, got);
+    size_t free_bytes = backing->bytes - used;
+    status = file->gzip ? bwi_gzip_read(file->gzip, to, free_bytes, got) : bwi_input_read(ctx, &file->input, to, free_bytes, got);
     file->bytes = (bwi_bytes){.data = backing->memory, .size = used + *got};
     return status;
 }

@@ -266,7 +266,8 @@ static bw_status follow(bw_dataset *made, const bw_dataset *like)
         }
     }
     if (!found) {
-        return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "%s: the dataset it shall be like is not", made->kind->name);
+        return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "%s: the dataset given as `like` has no such stage",
+                        made->kind->name);
     }
     bool suits = true;
     for (int k = 0, f = 0; suits && f >= 0; k++) {
@@ -276,8 +277,7 @@ static bw_status follow(bw_dataset *made, const bw_dataset *like)
                                : ((const affine *)found->state)->field[g].count == ((const affine *)made->state)->field[f].count;
     }
     if (!suits || found->owned.ctx != made->owned.ctx) {
-        return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "%s: the dataset it shall be like has other inputs",
-                        made->kind->name);
+        return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "%s: the dataset given as `like` has other inputs", made->kind->name);
     }
     made->second = found;
     bwi_dataset_keep(found);

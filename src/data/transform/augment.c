@@ -79,7 +79,7 @@ static view look_flip(const step *s, const image *size, bw_random *random)
     return about_centre(size, x && s->word != FLIP_VERTICAL ? -1 : 1, 0, 0, y && s->word != FLIP_HORIZONTAL ? -1 : 1);
 }
 
-/* By whole pixels: a share of the side, or from 1 on so many. */
+/* By whole pixels: below 1 a share of the side, otherwise that many. */
 static view look_shift(const step *s, const image *size, bw_random *random)
 {
     double x = draw(random), y = draw(random);

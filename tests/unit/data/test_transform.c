@@ -178,7 +178,7 @@ static void test_statistics(void **state)
         const float *offset, *factor;
         int64_t count;
         assert_true(bwi_dataset_statistics(validation, 0, &offset, &factor, &count) && count == 3);
-        assert_failed(ctx, bw_standardise(table(ctx), table(ctx)), BW_INVALID_ARGUMENT, "the dataset it shall be like is not");
+        assert_failed(ctx, bw_standardise(table(ctx), table(ctx)), BW_INVALID_ARGUMENT, "the dataset given as `like` has no such stage");
         bw_close(ctx);
     }
     assert_memory_equal(seen[0], seen[1], sizeof seen[0]); /* whatever the workers */
