@@ -41,7 +41,7 @@ if ! mkdir "$group" 2>/dev/null; then
     finish
     exit 0
 fi
-trap 'rmdir "$group"; rm -rf "$folder"' EXIT
+trap 'rmdir "$group"; rm -rf "$work"' EXIT
 if ! [ -w "$group/$limit" ] || ! sh -c "echo \$\$ >$group/cgroup.procs" 2>/dev/null; then
     echo 'the control group has no limit of memory: limits are not tested'
     finish

@@ -11,9 +11,9 @@ model='flatten dense(16,relu) dense(10,softmax)'
 failures=0
 code=0
 
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+# shellcheck source=tests/support/folder.sh
+. "$(dirname "$0")/../support/folder.sh"
+cd "$work"
 
 # Runs the command: its exit code in $code, its output in the files out and err.
 run() {

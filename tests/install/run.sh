@@ -3,8 +3,8 @@
 # run against it by pkg-config (shared and static) and by CMake, and nothing may be missing from the tree.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/support/folder.sh
+. "$top/tests/support/folder.sh"
 prefix=$work/prefix
 cc=${CC:-cc}
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154,SC2015
 # Shared by the tests of tools/check-*: a small source tree, to which each case adds one file.
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/support/folder.sh
+. "$top/tests/support/folder.sh"
 mkdir "$work/tools" "$work/src"
 cp "$top"/tools/*.txt "$work/tools"
 cases=0 failures=0

@@ -2,8 +2,8 @@
 # tools/setup with a dpkg-query, an apt-get and a sudo that only tell: what would it install, and how?
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/support/folder.sh
+. "$top/tests/support/folder.sh"
 failures=0
 
 fake() { printf '#!/bin/sh\n%s\n' "$2" >"$work/$1" && chmod +x "$work/$1"; }

@@ -1,5 +1,6 @@
 /* Mapping and replacing files, with every call of the I/O table failing once: the old file or the new, never a part. */
 #include "faults.h"
+#include "support/folder.h"
 
 #include <dirent.h>
 #include <setjmp.h>
@@ -9,17 +10,13 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static char folder[64], path[96];
+static char path[2048];
 
-static int make_folder(void **state)
+static int open_folder(void **state)
 {
-    (void)state;
-    strcpy(folder, "/tmp/batchwise-test-XXXXXX");
-    if (!mkdtemp(folder)) {
-        return -1;
-    }
-    snprintf(path, sizeof path, "%s/file", folder);
-    return 0;
+    int result = make_folder(state);
+    snprintf(path, sizeof path, "%s", inside("file"));
+    return result;
 }
 
 static int entries(void)
@@ -33,11 +30,10 @@ static int entries(void)
     return count - 2;
 }
 
-static int remove_folder(void **state)
+static int close_folder(void **state)
 {
-    (void)state;
     unlink(path);
-    return rmdir(folder);
+    return remove_empty_folder(state);
 }
 
 static void put(const char *text)
@@ -299,5 +295,5 @@ int main(void)
         cmocka_unit_test(test_write_every_allocation_fails),
         cmocka_unit_test(test_write_beside_leftovers),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, open_folder, close_folder);
 }

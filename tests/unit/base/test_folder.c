@@ -1,5 +1,6 @@
 /* Names in a folder: sorted, of each kind, with every call of the I/O table and every allocation failing once. */
 #include "faults.h"
+#include "support/folder.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
@@ -8,20 +9,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static char folder[64];
-
-static const char *inside(const char *name)
+static int fill_folder(void **state)
 {
-    static char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/batchwise-test-XXXXXX");
-    if (!mkdtemp(folder)) {
+    if (make_folder(state) != 0) {
         return -1;
     }
     for (int i = 0; i < 200; i++) {
@@ -32,14 +22,6 @@ static int make_folder(void **state)
         fclose(file);
     }
     return mkdir(inside("B"), 0777) || symlink("B", inside("a")) || mkfifo(inside("pipe"), 0777);
-}
-
-static int remove_folder(void **state)
-{
-    char command[96];
-    (void)state;
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
 }
 
 static void test_list(void **state)
@@ -133,5 +115,5 @@ int main(void)
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_read_whole),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, fill_folder, remove_folder);
 }

@@ -1,5 +1,6 @@
 /* Text and numbers, under a locale with a decimal comma too. */
 #include "faults.h"
+#include "support/folder.h"
 
 #include <float.h>
 #include <locale.h>
@@ -223,19 +224,16 @@ static void test_format_shape(void **state)
 
 /* ---- A locale with a decimal comma ---- */
 
-static char locale_folder[] = "/tmp/batchwise-locale-XXXXXX";
-
 static bool make_locale(void)
 {
-    char command[200];
-    if (!mkdtemp(locale_folder)) {
+    char command[2048];
+    if (make_folder(NULL) != 0) {
         return false;
     }
-    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >/dev/null 2>&1", locale_folder);
-    setenv("LOCPATH", locale_folder, 1);
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >/dev/null 2>&1", folder);
+    setenv("LOCPATH", folder, 1);
     bool made = system(command) == 0 && setlocale(LC_ALL, "de_DE.UTF-8");
-    snprintf(command, sizeof command, "rm -r %s", locale_folder);
-    return system(command) == 0 && made;
+    return remove_folder(NULL) == 0 && made;
 }
 
 static void test_locale(void **state)

@@ -1,5 +1,6 @@
 /* CSV files against what pandas wrote and found (tests/data/make_csv.py), and against every kind of mistake in them. label: thread */
 #include "csv_test.h"
+#include "support/folder.h"
 
 #include <math.h>
 
@@ -323,10 +324,10 @@ static char *large_text(int rows, bool quotes, bool inch)
 static void check_large(bool quotes, bool inch)
 {
     enum { ROWS = 150000 };
-    char path[] = "/tmp/batchwise-csv-XXXXXX.csv", *text = large_text(ROWS, quotes, inch);
-    int file = mkstemps(path, 4);
-    assert_true(file >= 0);
-    FILE *stream = fdopen(file, "w");
+    char *text = large_text(ROWS, quotes, inch);
+    assert_int_equal(make_folder(NULL), 0);
+    const char *path = inside("large.csv");
+    FILE *stream = fopen(path, "w");
     fputs(text, stream);
     fclose(stream);
     float *first[2] = {NULL, NULL};
@@ -365,7 +366,7 @@ static void check_large(bool quotes, bool inch)
     }
     free(first[0]);
     free(first[1]);
-    remove(path);
+    assert_int_equal(remove_folder(NULL), 0);
     free(text);
 }
 
@@ -383,11 +384,12 @@ static void test_first_mistake(void **state)
 {
     (void)state;
     enum { ROWS = 150000 };
-    char path[] = "/tmp/batchwise-csv-XXXXXX.csv", *text = large_text(ROWS, false, false);
+    char *text = large_text(ROWS, false, false);
     strstr(text, "\n70000,")[1] = 'x';
     strstr(text, "\n149000,")[1] = 'x';
-    int file = mkstemps(path, 4);
-    FILE *stream = fdopen(file, "w");
+    assert_int_equal(make_folder(NULL), 0);
+    const char *path = inside("large.csv");
+    FILE *stream = fopen(path, "w");
     fputs(text, stream);
     fclose(stream);
     for (int run = 0; run < 10; run++) {
@@ -395,7 +397,7 @@ static void test_first_mistake(void **state)
         assert_failed(ctx, bw_read(ctx, path, NULL), BW_INVALID_ARGUMENT, ": line 70072: column 'number': 'x0000' is no number");
         bw_close(ctx);
     }
-    remove(path);
+    assert_int_equal(remove_folder(NULL), 0);
     free(text);
 }
 

@@ -1,10 +1,11 @@
 /* Folders of images: order, classes, sizes, what is left out, what is refused, and messages that name the file. */
 #include "data_test.h"
+#include "support/folder.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char top[64], heard[4096];
+static char heard[4096];
 
 static void hear(void *user, bw_log_level level, const char *message)
 {
@@ -22,13 +23,6 @@ static bw_context *open_hearing(void)
     return bw_open(&options);
 }
 
-static const char *inside(const char *name)
-{
-    static char path[256];
-    snprintf(path, sizeof path, "%s/%s", top, name);
-    return path;
-}
-
 static void put(const char *name, const void *bytes, size_t size)
 {
     FILE *file = fopen(inside(name), "wb");
@@ -43,21 +37,6 @@ static void put_picture(const char *name, const char *from)
     unsigned char *bytes = load(BW_TEST_DATA "/images", from, &size);
     put(name, bytes, size);
     free(bytes);
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    strcpy(top, "/tmp/batchwise-test-XXXXXX");
-    return mkdtemp(top) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    char command[96];
-    (void)state;
-    snprintf(command, sizeof command, "rm -r %s", top);
-    return system(command);
 }
 
 static void test_values(void **state)
@@ -139,7 +118,7 @@ static void test_folder(void **state)
     put_picture("loose.png", "gray.png");
     put("a/notes.txt", "x", 1);
     bw_context *ctx = open_hearing();
-    bw_dataset *dataset = bw_read(ctx, top, NULL);
+    bw_dataset *dataset = bw_read(ctx, folder, NULL);
     char place[256];
     int64_t count;
     assert_int_equal(bw_dataset_count(dataset), 3);
@@ -162,7 +141,7 @@ static void test_like(void **state)
     bw_context *ctx = open_hearing();
     bw_read_options options = BW_READ_OPTIONS_DEFAULT;
     options.like = bw_read(ctx, BW_TEST_DATA "/images/classes", NULL);
-    bw_dataset *dataset = bw_read(ctx, top, &options);
+    bw_dataset *dataset = bw_read(ctx, folder, &options);
     int64_t count;
     float *labels = gather_all(dataset, 1, &count);
     assert_int_equal(count, 1);
@@ -170,7 +149,7 @@ static void test_like(void **state)
     assert_string_equal(bw_dataset_class(dataset, 0), "cat");
     free(labels);
     mkdir(inside("bird"), 0777);
-    assert_failed(ctx, bw_read(ctx, top, &options), BW_INVALID_ARGUMENT, "the class 'bird' is none of the 2");
+    assert_failed(ctx, bw_read(ctx, folder, &options), BW_INVALID_ARGUMENT, "the class 'bird' is none of the 2");
     bw_close(ctx);
 }
 
@@ -178,18 +157,18 @@ static void test_refused(void **state)
 {
     (void)state;
     bw_context *ctx = open_hearing();
-    assert_failed(ctx, bw_read(ctx, top, NULL), BW_NOT_FOUND, "no class folders in it");
+    assert_failed(ctx, bw_read(ctx, folder, NULL), BW_NOT_FOUND, "no class folders in it");
     assert_failed(ctx, bw_read(ctx, inside("none/"), NULL), BW_NOT_FOUND, "cannot list the folder");
     mkdir(inside("a"), 0777);
-    assert_failed(ctx, bw_read(ctx, top, NULL), BW_NOT_FOUND, "no PNG or JPEG images in its 1 class folders");
+    assert_failed(ctx, bw_read(ctx, folder, NULL), BW_NOT_FOUND, "no PNG or JPEG images in its 1 class folders");
     assert_int_equal(symlink(BW_TEST_DATA "/images/rgb.png", inside("a/link.png")), 0);
-    assert_failed(ctx, bw_read(ctx, top, NULL), BW_INVALID_ARGUMENT, "/a/link.png: is a symbolic link");
+    assert_failed(ctx, bw_read(ctx, folder, NULL), BW_INVALID_ARGUMENT, "/a/link.png: is a symbolic link");
     unlink(inside("a/link.png"));
     put_picture("a/1.png", "rgb.png");
     assert_int_equal(symlink(BW_TEST_DATA "/images/classes/dog", inside("dog")), 0);
-    assert_failed(ctx, bw_read(ctx, top, NULL), BW_INVALID_ARGUMENT, "/dog: is a symbolic link");
+    assert_failed(ctx, bw_read(ctx, folder, NULL), BW_INVALID_ARGUMENT, "/dog: is a symbolic link");
     unlink(inside("dog"));
-    bw_dataset *dataset = bw_read(ctx, top, NULL);
+    bw_dataset *dataset = bw_read(ctx, folder, NULL);
     assert_non_null(dataset);
     /* A link that comes later is not followed either. */
     unlink(inside("a/1.png"));
@@ -210,18 +189,18 @@ static void test_damaged(void **state)
     mkdir(inside("a"), 0777);
     put_picture("a/1.png", "huge.png");
     bw_context *ctx = open_hearing();
-    assert_failed(ctx, bw_read(ctx, top, NULL), BW_INVALID_ARGUMENT, "a/1.png: an image of 60000 x 60000 pixels");
+    assert_failed(ctx, bw_read(ctx, folder, NULL), BW_INVALID_ARGUMENT, "a/1.png: an image of 60000 x 60000 pixels");
     put_picture("a/1.png", "rgb.png");
     put_picture("a/2.png", "text.png");
     put_picture("a/3.jpg", "damaged.jpg");
-    bw_dataset *dataset = bw_read(ctx, top, NULL);
+    bw_dataset *dataset = bw_read(ctx, folder, NULL);
     float values[13 * 17 * 3];
     bwi_destination to = {
         .kernels = bwi_kernels_host()->gather, .data = values, .dtype = BW_F32, .h = 13, .w = 17, .c = 3, .block = 3};
     for (int64_t i = 1; i < 3; i++) {
         char error[BWI_GATHER_ERROR] = "", expected[128];
         assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &i, 1, &to, error), BW_DATA_LOSS);
-        snprintf(expected, sizeof expected, "sample %d (%s/a/%s): ", (int)i, top, i == 1 ? "2.png" : "3.jpg");
+        snprintf(expected, sizeof expected, "sample %d (%s/a/%s): ", (int)i, folder, i == 1 ? "2.png" : "3.jpg");
         assert_contains(error, expected);
         assert_contains(error, i == 1 ? "neither PNG nor JPEG" : "damaged JPEG");
     }

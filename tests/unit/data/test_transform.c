@@ -1,5 +1,6 @@
 /* Filters, statistics, one-hot targets, caches and generators against plain loops. label: thread */
 #include "data_test.h"
+#include "support/folder.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -178,7 +179,8 @@ static void test_statistics(void **state)
         const float *offset, *factor;
         int64_t count;
         assert_true(bwi_dataset_statistics(validation, 0, &offset, &factor, &count) && count == 3);
-        assert_failed(ctx, bw_standardise(table(ctx), table(ctx)), BW_INVALID_ARGUMENT, "the dataset given as `like` has no such stage");
+        assert_failed(ctx, bw_standardise(table(ctx), table(ctx)), BW_INVALID_ARGUMENT,
+                      "the dataset given as `like` has no such stage");
         bw_close(ctx);
     }
     assert_memory_equal(seen[0], seen[1], sizeof seen[0]); /* whatever the workers */
@@ -295,11 +297,8 @@ static void test_cache(void **state)
 static void test_cache_file(void **state)
 {
     (void)state;
-    char path[] = "/tmp/batchwise-cache-XXXXXX";
-    int made = mkstemp(path);
-    assert_true(made >= 0);
-    close(made);
-    unlink(path);
+    assert_int_equal(make_folder(NULL), 0);
+    const char *path = inside("cache");
     for (int round = 0; round < 2; round++) {
         bw_context *ctx = bw_open(NULL);
         atomic_store(&calls, 0);
@@ -338,7 +337,7 @@ static void test_cache_file(void **state)
     assert_null(bw_cache_file(bw_standardise(table(ctx), NULL), path));
     assert_non_null(strstr(bw_message(ctx), "comes after it"));
     bw_close(ctx);
-    unlink(path);
+    assert_int_equal(remove_folder(NULL), 0);
 }
 
 static int count_to(void *user, bw_sample *sample, void *const *values)

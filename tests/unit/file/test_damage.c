@@ -3,6 +3,7 @@
  * in the environment: every length and every byte, which takes minutes, not a sample of them.
  */
 #include "support/check.h"
+#include "support/folder.h"
 
 #include "file/file.h"
 #include "unit/base/faults.h"
@@ -15,29 +16,6 @@ const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
     return "leak:libhdf5";
-}
-
-static char folder[] = "/tmp/bw-damage-XXXXXX";
-
-static int open_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int close_folder(void **state)
-{
-    (void)state;
-    return rmdir(folder);
-}
-
-static const char *at(const char *name)
-{
-    static char path[2][128];
-    static int turn;
-    turn = !turn;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
-    return path[turn];
 }
 
 static const char *fixture(const char *name)
@@ -99,12 +77,12 @@ static void test_cut_short(void **state)
         const char *name = strstr(names[n], ".h5") ? "m.h5" : "m.keras";
         read_all(ctx, fixture(names[n]), &data, &size);
         for (size_t length = 0; length < size; length += step(length < 400 ? 7 : 331)) {
-            put(at(name), data, length);
-            if (try_load(ctx, at(name))) {
+            put(inside(name), data, length);
+            if (try_load(ctx, inside(name))) {
                 fail_msg("%s was loaded from its first %zu bytes", names[n], length);
             }
         }
-        assert_int_equal(unlink(at(name)), 0);
+        assert_int_equal(unlink(inside(name)), 0);
         assert_int_equal(bwi_allocated_bytes(ctx), before);
         free(data);
         bw_close(ctx);
@@ -126,11 +104,11 @@ static void test_changed(void **state)
         read_all(ctx, fixture(names[n]), &data, &size);
         for (size_t i = 0; i < size; i += step(n ? 97 : 53), tried++) {
             data[i] ^= (unsigned char)(1 << i % 8);
-            put(at(name), data, size);
-            loaded += try_load(ctx, at(name));
+            put(inside(name), data, size);
+            loaded += try_load(ctx, inside(name));
             data[i] ^= (unsigned char)(1 << i % 8);
         }
-        assert_int_equal(unlink(at(name)), 0);
+        assert_int_equal(unlink(inside(name)), 0);
         assert_int_equal(bwi_allocated_bytes(ctx), before);
         if (!n) {
             assert_true(loaded < tried / 20);
@@ -149,8 +127,8 @@ static bw_status try_weights(bw_model *model, const char *name, const unsigned c
 {
     bw_context *ctx = model->ctx;
     uint64_t before = bw_model_hash(model);
-    put(at(name), data, size);
-    bw_status status = bw_load_weights(model, at(name));
+    put(inside(name), data, size);
+    bw_status status = bw_load_weights(model, inside(name));
     if (status != BW_OK) {
         assert_int_not_equal(status, BW_INTERNAL);
         assert_non_null(strstr(bw_message(ctx), name));
@@ -169,8 +147,8 @@ static void test_weights_cut_short(void **state)
     for (size_t k = 0; k < BWI_COUNT(weight_files); k++) {
         unsigned char *data;
         size_t size, before;
-        check_ok(ctx, bw_save(model, at(weight_files[k])));
-        read_all(ctx, at(weight_files[k]), &data, &size);
+        check_ok(ctx, bw_save(model, inside(weight_files[k])));
+        read_all(ctx, inside(weight_files[k]), &data, &size);
         before = bwi_allocated_bytes(ctx);
         for (size_t length = 0; length < size; length += step(length < 400 ? 7 : 331)) {
             if (try_weights(model, weight_files[k], data, length) == BW_OK) {
@@ -179,7 +157,7 @@ static void test_weights_cut_short(void **state)
         }
         assert_int_equal(bwi_allocated_bytes(ctx), before);
         free(data);
-        assert_int_equal(unlink(at(weight_files[k])), 0);
+        assert_int_equal(unlink(inside(weight_files[k])), 0);
     }
     bw_close(ctx);
 }
@@ -194,8 +172,8 @@ static void test_weights_changed(void **state)
         unsigned char *data;
         size_t size;
         int refused = 0;
-        check_ok(ctx, bw_save(model, at(weight_files[k])));
-        read_all(ctx, at(weight_files[k]), &data, &size);
+        check_ok(ctx, bw_save(model, inside(weight_files[k])));
+        read_all(ctx, inside(weight_files[k]), &data, &size);
         for (size_t i = 0; i < size; i += step(k == 1 ? 1 : 41)) {
             data[i] ^= (unsigned char)(1 << i % 8);
             refused += try_weights(model, weight_files[k], data, size) != BW_OK;
@@ -203,7 +181,7 @@ static void test_weights_changed(void **state)
         }
         assert_true(refused > 0);
         free(data);
-        assert_int_equal(unlink(at(weight_files[k])), 0);
+        assert_int_equal(unlink(inside(weight_files[k])), 0);
     }
     bw_close(ctx);
 }
@@ -219,15 +197,15 @@ static void test_weights_of_unbuilt(void **state)
     check_ok(ctx, bw_build(built, 1, (int64_t[]){4}, 7));
     for (size_t k = 0; k < BWI_COUNT(weight_files); k++) {
         bw_model *model = bw_model_parse(ctx, expression), *same = bw_model_parse(ctx, expression);
-        check_ok(ctx, bw_save(other, at(weight_files[k])));
-        check_fails(ctx, bw_load_weights(model, at(weight_files[k])), BW_DATA_LOSS, weight_files[k]);
+        check_ok(ctx, bw_save(other, inside(weight_files[k])));
+        check_fails(ctx, bw_load_weights(model, inside(weight_files[k])), BW_DATA_LOSS, weight_files[k]);
         assert_int_equal(bw_variable_count(model), 0);
         check_ok(ctx, bw_build(model, 1, (int64_t[]){4}, 7));
         assert_true(bw_model_hash(model) == bw_model_hash(built));
-        check_ok(ctx, bw_save(built, at(weight_files[k])));
-        check_ok(ctx, bw_load_weights(same, at(weight_files[k])));
+        check_ok(ctx, bw_save(built, inside(weight_files[k])));
+        check_ok(ctx, bw_load_weights(same, inside(weight_files[k])));
         assert_true(bw_model_hash(same) == bw_model_hash(built));
-        assert_int_equal(unlink(at(weight_files[k])), 0);
+        assert_int_equal(unlink(inside(weight_files[k])), 0);
         bw_model_free(model);
         bw_model_free(same);
     }
@@ -251,12 +229,12 @@ static bw_status work(bw_context *ctx, const char *name)
     bw_model *model = bw_load(ctx, fixture(name));
     bw_status status = model ? BW_OK : bwi_pending(ctx);
     for (size_t k = 0; k < BWI_COUNT(kinds) && status == BW_OK; k++) {
-        status = bw_save(model, at(kinds[k]));
+        status = bw_save(model, inside(kinds[k]));
         if (status == BW_OK && k < 3) {
             /* Weights that are not the file's: they come back, or stay as they are. */
             float *value = &model->graph.variables[1]->data[0], right = *value;
             *value = 77;
-            status = bw_load_weights(model, at(kinds[k]));
+            status = bw_load_weights(model, inside(kinds[k]));
             if (first_value(model) != (status == BW_OK ? right : 77)) {
                 fail_msg("%s: the weights have changed", kinds[k]);
             }
@@ -270,12 +248,11 @@ static bw_status work(bw_context *ctx, const char *name)
 static void remove_all(void)
 {
     for (size_t k = 0; k < BWI_COUNT(kinds); k++) {
-        unlink(at(kinds[k]));
+        unlink(inside(kinds[k]));
     }
     /* Nothing else: no temporary file stays. */
-    assert_int_equal(rmdir(folder), 0);
-    memcpy(folder + strlen(folder) - 6, "XXXXXX", 6);
-    assert_non_null(mkdtemp(folder));
+    assert_int_equal(remove_empty_folder(NULL), 0);
+    assert_int_equal(make_folder(NULL), 0);
 }
 
 static void fail_each(const char *name, bool files, int step)
@@ -354,12 +331,12 @@ static void test_old_file_stays(void **state)
             options.io = &io;
             bw_context *ctx = bw_open(&options);
             bw_model *model = bw_load(ctx, fixture("untrained.keras"));
-            put(at(kinds[k]), old, sizeof old);
+            put(inside(kinds[k]), old, sizeof old);
             f.calls = 0;
             f.fail_at = fail_at;
             f.error = ENOSPC;
-            bw_status status = bw_save(model, at(kinds[k]));
-            bool failed = f.failed, kept = holds(at(kinds[k]), (const unsigned char *)old, sizeof old);
+            bw_status status = bw_save(model, inside(kinds[k]));
+            bool failed = f.failed, kept = holds(inside(kinds[k]), (const unsigned char *)old, sizeof old);
             if (!failed) {
                 assert_int_equal(status, BW_OK);
             }
@@ -370,9 +347,9 @@ static void test_old_file_stays(void **state)
                 f.fail_at = 0;
                 unsigned char *data;
                 size_t size;
-                read_all(ctx, at(kinds[k]), &data, &size);
-                check_ok(ctx, bw_save(model, at(kinds[k])));
-                assert_true(holds(at(kinds[k]), data, size));
+                read_all(ctx, inside(kinds[k]), &data, &size);
+                check_ok(ctx, bw_save(model, inside(kinds[k])));
+                assert_true(holds(inside(kinds[k]), data, size));
                 free(data);
             }
             bw_close(ctx);
@@ -392,5 +369,5 @@ int main(void)
         cmocka_unit_test(test_weights_of_unbuilt), cmocka_unit_test(test_old_file_stays),
         cmocka_unit_test(test_allocations),        cmocka_unit_test(test_files),
     };
-    return cmocka_run_group_tests(tests, open_folder, close_folder);
+    return cmocka_run_group_tests(tests, make_folder, remove_empty_folder);
 }

@@ -1,5 +1,6 @@
 /* Facts about models and their expressions: from text and back, by calls, and what cannot be written. */
 #include "support/context.h"
+#include "support/folder.h"
 
 #include "file/file.h"
 
@@ -125,9 +126,8 @@ static void test_name(void **state)
         "\"x\"}}, "
         "{\"module\": \"keras.layers\", \"class_name\": \"Dense\", \"config\": {\"name\": \"y\", \"units\": 1}}]}}";
     bw_model_facts facts;
-    char folder[] = "/tmp/bw_facts_XXXXXX", path[64];
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/model.json", folder);
+    assert_int_equal(make_folder(NULL), 0);
+    const char *path = inside("model.json");
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);
@@ -139,8 +139,7 @@ static void test_name(void **state)
         assert_string_equal(facts.name, "first try");
         check_ok(ctx, bw_save(model, path));
     }
-    remove(path);
-    rmdir(folder);
+    assert_int_equal(remove_folder(NULL), 0);
     static const char *const cases[][2] = {{"input(2) dense(1)", "sequential"}, {"input(2) dense(2) add(input)", "functional"}};
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         bw_model *model = bw_model_parse(ctx, cases[i][0]);

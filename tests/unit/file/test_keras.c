@@ -4,6 +4,7 @@
  * files of another version of Keras.
  */
 #include "support/check.h"
+#include "support/folder.h"
 
 #include "file/file.h"
 #include "keras/case_file.h"
@@ -47,22 +48,18 @@ static const char *const names[] = {
 };
 
 static bw_context *ctx;
-static char folder[4096];
 
 static int open_all(void **state)
 {
     (void)state;
-    const char *kept = getenv("BW_KERAS_OUT");
-    snprintf(folder, sizeof folder, "%s", kept ? kept : "/tmp/bw-keras-XXXXXX");
     ctx = bw_open(NULL);
-    return ctx && (kept || mkdtemp(folder)) ? 0 : -1;
+    return ctx ? use_folder(getenv("BW_KERAS_OUT")) : -1;
 }
 
 static int close_all(void **state)
 {
-    (void)state;
     bw_close(ctx);
-    return getenv("BW_KERAS_OUT") ? 0 : rmdir(folder);
+    return getenv("BW_KERAS_OUT") ? 0 : remove_empty_folder(state);
 }
 
 static const char *fixture(const char *name, const char *extension)

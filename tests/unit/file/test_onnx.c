@@ -4,23 +4,19 @@
  * which BW_MODELS_OUT=FOLDER keeps the files, .keras and .safetensors beside them, with samples and predictions as raw numbers.
  */
 #include "models.h"
+#include "support/folder.h"
 
 #include <unistd.h>
-
-static char folder[4096];
 
 static int open_folder(void **state)
 {
     (void)state;
-    const char *kept = getenv("BW_MODELS_OUT");
-    snprintf(folder, sizeof folder, "%s", kept ? kept : "/tmp/bw-onnx-XXXXXX");
-    return kept || mkdtemp(folder) ? 0 : -1;
+    return use_folder(getenv("BW_MODELS_OUT"));
 }
 
 static int close_folder(void **state)
 {
-    (void)state;
-    return getenv("BW_MODELS_OUT") ? 0 : rmdir(folder);
+    return getenv("BW_MODELS_OUT") ? 0 : remove_empty_folder(state);
 }
 
 static const char *at(const char *name, const char *extension)

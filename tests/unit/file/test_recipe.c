@@ -3,6 +3,7 @@
  * other columns, orders and categories, gives the predictions of samples prepared by hand.
  */
 #include "support/check.h"
+#include "support/folder.h"
 
 #include "file/file.h"
 
@@ -11,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[64], heard[4096];
+static char heard[4096];
 
 static void hear(void *user, bw_log_level level, const char *message)
 {
@@ -28,30 +29,6 @@ static bw_context *open_hearing(void)
     options.log = hear;
     heard[0] = 0;
     return bw_open(&options);
-}
-
-static int make_folder(void **state)
-{
-    (void)state;
-    strcpy(folder, "/tmp/bw-recipe-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    char command[96];
-    (void)state;
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
-}
-
-static const char *inside(const char *name)
-{
-    static char path[4][256];
-    static int next;
-    char *at = path[next++ % 4];
-    snprintf(at, sizeof path[0], "%s/%s", folder, name);
-    return at;
 }
 
 static const char *put(const char *name, const char *text)
@@ -161,7 +138,7 @@ static void test_columns(void **state)
     check_fails(ctx, bwi_pending(ctx), BW_INVALID_ARGUMENT, "shape: the model was trained with (5,), found (5, 1)");
     /* The same bytes when written again. */
     check_ok(ctx, bw_save(model, inside("n.keras")));
-    char command[256];
+    char command[4096];
     snprintf(command, sizeof command, "cmp %s/m.keras %s/n.keras", folder, folder);
     assert_int_equal(system(command), 0);
     bw_close(ctx);

@@ -3,6 +3,7 @@
  * not fill. Each is refused with its layer's name, before memory is taken for it.
  */
 #include "support/check.h"
+#include "support/folder.h"
 
 #include "file/file.h"
 
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 static bw_context *ctx;
-static char folder[] = "/tmp/bw-refused-XXXXXX", path[64];
+static char path[2048];
 static size_t largest; /* single allocation */
 
 static void *allocate(void *user, size_t bytes, size_t alignment)
@@ -28,19 +29,17 @@ static void release(void *user, void *memory, size_t bytes)
 
 static int open_all(void **state)
 {
-    (void)state;
     bw_allocator allocator = {.allocate = allocate, .release = release};
     bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
     options.allocator = &allocator;
     ctx = bw_open(&options);
-    return ctx && mkdtemp(folder) ? 0 : -1;
+    return ctx ? make_folder(state) : -1;
 }
 
 static int close_all(void **state)
 {
-    (void)state;
     bw_close(ctx);
-    return rmdir(folder);
+    return remove_empty_folder(state);
 }
 
 static void put_file(const char *name, const void *data, size_t size)

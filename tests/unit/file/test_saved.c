@@ -3,6 +3,7 @@
  * safetensors package wrote (tests/data/keras/untrained_*.safetensors, by make_keras.py), in each of its types.
  */
 #include "support/check.h"
+#include "support/folder.h"
 
 #include "file/file.h"
 #include "keras/case_file.h"
@@ -11,29 +12,17 @@
 #include <unistd.h>
 
 static bw_context *ctx;
-static char folder[] = "/tmp/bw-saved-XXXXXX";
 
 static int open_all(void **state)
 {
-    (void)state;
     ctx = bw_open(NULL);
-    return ctx && mkdtemp(folder) ? 0 : -1;
+    return ctx ? make_folder(state) : -1;
 }
 
 static int close_all(void **state)
 {
-    (void)state;
     bw_close(ctx);
-    return rmdir(folder);
-}
-
-static const char *at(const char *name)
-{
-    static char path[2][128];
-    static int turn;
-    turn = !turn;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
-    return path[turn];
+    return remove_empty_folder(state);
 }
 
 /* ---- By calls ---- */
@@ -107,8 +96,8 @@ static void test_by_calls(void **state)
         bw_model *whole = make(optimizers[i]), *first = make(optimizers[i]);
         train(whole, 2);
         train(first, 1);
-        check_ok(ctx, bw_save(first, at("m.keras")));
-        bw_model *second = load(at("m.keras"));
+        check_ok(ctx, bw_save(first, inside("m.keras")));
+        bw_model *second = load(inside("m.keras"));
         assert_true(bw_model_hash(second) == bw_model_hash(first));
         train(second, 1);
         train(first, 1);
@@ -119,7 +108,7 @@ static void test_by_calls(void **state)
         bw_model_free(whole);
         bw_model_free(first);
         bw_model_free(second);
-        assert_int_equal(unlink(at("m.keras")), 0);
+        assert_int_equal(unlink(inside("m.keras")), 0);
     }
 }
 
@@ -131,10 +120,10 @@ static void test_operators(void **state)
     bw_node *x = bw_input(model, "x", BW_F32, 1, (int64_t[]){4});
     check_ok(ctx, bw_output(bw_square(bw_layer(x, "dense(3)")), "y"));
     check_ok(ctx, bw_build(model, 0, NULL, 1));
-    check_fails(ctx, bw_save(model, at("m.keras")), BW_INVALID_ARGUMENT, "m.keras|output y is made by an operator");
-    check_fails(ctx, bw_save(model, at("m.json")), BW_INVALID_ARGUMENT, "m.json|output y is made by an operator");
-    check_ok(ctx, bw_save(model, at("m.safetensors")));
-    assert_int_equal(unlink(at("m.safetensors")), 0);
+    check_fails(ctx, bw_save(model, inside("m.keras")), BW_INVALID_ARGUMENT, "m.keras|output y is made by an operator");
+    check_fails(ctx, bw_save(model, inside("m.json")), BW_INVALID_ARGUMENT, "m.json|output y is made by an operator");
+    check_ok(ctx, bw_save(model, inside("m.safetensors")));
+    assert_int_equal(unlink(inside("m.safetensors")), 0);
     bw_model_free(model);
 }
 

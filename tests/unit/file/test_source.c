@@ -3,30 +3,15 @@
  * one that builds the tests.
  */
 #include "models.h"
+#include "support/folder.h"
 
 #include <dlfcn.h>
 #include <math.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/bw-source-XXXXXX";
-
-static int open_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int close_folder(void **state)
-{
-    char command[256];
-    (void)state;
-    snprintf(command, sizeof command, "rm -r '%s'", folder);
-    return system(command);
-}
-
 static const char *at(const char *name, const char *extension)
 {
-    static char path[256];
+    static char path[2048];
     snprintf(path, sizeof path, "%s/%s%s", folder, name, extension);
     return path;
 }
@@ -34,7 +19,7 @@ static const char *at(const char *name, const char *extension)
 /* Each file by itself into one library. */
 static void *compile(const char *recipe)
 {
-    char command[2048];
+    char command[4096];
     snprintf(
         command, sizeof command,
         "cd '%s' && '%s' -std=c99 -O0 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wdouble-promotion -Wfloat-equal -Wcast-qual "
@@ -275,5 +260,5 @@ int main(void)
         cmocka_unit_test(test_predictions), cmocka_unit_test(test_memory),  cmocka_unit_test(test_names),
         cmocka_unit_test(test_extremes),    cmocka_unit_test(test_refused),
     };
-    return cmocka_run_group_tests(tests, open_folder, close_folder);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
