@@ -34,64 +34,25 @@ static bw_status prepare(bwi_prepare *p)
     return BW_OK;
 }
 
-static int32_t largest(int64_t width, const float *x)
-{
-    int32_t best = 0;
-    for (int32_t i = 1; i < width; i++) {
-        best = x[i] > x[best] ? i : best;
-    }
-    return best;
-}
-
-/* From what the kernel gives for the label l with the largest target, loss = T loss_l + sum t (x_l - x) and
- * difference = T difference_l + [l] T - t: exact for targets that are one-hot. */
-static float spread_target(int64_t width, const float *x, const float *y, float smoothing, int32_t l, float loss, float *difference)
-{
-    double total = 0, sum = 0;
-    for (int64_t i = 0; i < width; i++) {
-        float t = y[i] * (1 - smoothing) + smoothing / (float)width;
-        total += (double)t;
-        sum += (double)t * ((double)x[l] - (double)x[i]);
-    }
-    for (int64_t i = 0; difference && i < width; i++) {
-        float t = y[i] * (1 - smoothing) + smoothing / (float)width;
-        difference[i] = (float)total * difference[i] + (i == l ? (float)total - t : -t);
-    }
-    return (float)(total * (double)loss + sum);
-}
-
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
+    const bwi_loss_kernels *loss = call->kernels->loss;
     bwi_rows rows = bwi_rows_of(call);
-    int64_t count = rows.count * call->samples;
-    const float *x = call->src[0], *y = call->src[1];
-    float *row_loss = call->scratch, *loss = call->dst, *difference = call->workspace, smoothing = smoothing_of(call->node);
-    const int32_t *labels = call->src[1];
+    int64_t count = rows.count * rows.samples;
+    void *x = call->src[0], *y = call->src[1], *row_loss = call->scratch, *difference = call->workspace;
     if (has_labels(call->node)) {
         bw_status status = bwi_labels_check(call, tile);
         if (status != BW_OK) {
             return status;
         }
+        call->kernels->crossentropy(count, rows.width, x, y, NULL, row_loss, difference);
     } else {
-        int32_t *found = (int32_t *)(void *)(row_loss + count);
-        for (int64_t r = 0; r < count; r++) {
-            found[r] = largest(rows.width, y + r * rows.width);
-        }
-        labels = found;
+        void *labels = (unsigned char *)row_loss + (size_t)count * sizeof(float);
+        loss->labels_of(count, rows.width, y, labels);
+        call->kernels->crossentropy(count, rows.width, x, labels, NULL, row_loss, difference);
+        loss->spread_target(count, rows.width, smoothing_of(call->node), x, y, labels, row_loss, difference);
     }
-    call->kernels->crossentropy(count, rows.width, x, labels, NULL, row_loss, difference);
-    for (int64_t r = 0; !has_labels(call->node) && r < count; r++) {
-        int64_t at = r * rows.width;
-        row_loss[r] =
-            spread_target(rows.width, x + at, y + at, smoothing, labels[r], row_loss[r], difference ? difference + at : NULL);
-    }
-    for (int64_t s = 0; s < call->samples; s++) {
-        float sum = 0;
-        for (int64_t r = s * rows.count; r < (s + 1) * rows.count; r++) {
-            sum += row_loss[r] * bwi_rows_weight(&rows, s, r);
-        }
-        loss[s] = sum / (float)rows.count;
-    }
+    loss->mean_of_rows(&rows, row_loss, bwi_rows_weight(call), call->dst);
     return BW_OK;
 }
 
@@ -99,16 +60,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     bwi_rows rows = bwi_rows_of(call);
-    const float *from = call->workspace, *diff_dst = call->diff_dst;
-    float *to = call->diff_src[0];
-    for (int64_t s = 0; s < call->samples; s++) {
-        for (int64_t r = s * rows.count; r < (s + 1) * rows.count; r++) {
-            float factor = diff_dst[s] * bwi_rows_weight(&rows, s, r) / (float)rows.count;
-            for (int64_t i = r * rows.width; i < (r + 1) * rows.width; i++) {
-                to[i] = from[i] * factor;
-            }
-        }
-    }
+    call->kernels->loss->scale_rows(&rows, call->workspace, bwi_rows_weight(call), call->diff_dst, call->diff_src[0]);
     return BW_OK;
 }
 

@@ -67,26 +67,7 @@ typedef struct bwi_batchnorm_attributes {
     int64_t ghost;      /* batchnorm_ghost: samples of a group, a power of two */
 } bwi_batchnorm_attributes;
 
-/* loss: its formula (op/loss.c). */
-typedef enum bwi_loss_kind {
-    BWI_LOSS_SQUARE,
-    BWI_LOSS_ABSOLUTE,
-    BWI_LOSS_PERCENTAGE,
-    BWI_LOSS_LOGARITHMIC,
-    BWI_LOSS_HUBER, /* parameter: delta */
-    BWI_LOSS_LOG_COSH,
-    BWI_LOSS_POISSON,
-    BWI_LOSS_HINGE,
-    BWI_LOSS_SQUARED_HINGE,
-    BWI_LOSS_BINARY_LOGITS, /* parameter: label smoothing */
-    BWI_LOSS_BINARY,        /* likewise; of probabilities */
-    BWI_LOSS_DIVERGENCE,
-    BWI_LOSS_CATEGORICAL, /* of probabilities; parameter: label smoothing */
-    BWI_LOSS_SPARSE,      /* of probabilities, for class numbers */
-    BWI_LOSS_CATEGORICAL_HINGE,
-    BWI_LOSS_COSINE
-} bwi_loss_kind;
-
+/* loss: its formula (kernel/loops/loss.h). */
 typedef struct bwi_loss_attributes {
     bwi_loss_kind kind;
     float parameter;
@@ -96,28 +77,13 @@ typedef struct bwi_crossentropy_attributes {
     float smoothing;
 } bwi_crossentropy_attributes;
 
-/* What accuracy compares. */
-typedef enum bwi_accuracy_kind {
-    BWI_ACCURACY_SPARSE,
-    BWI_ACCURACY_CATEGORICAL,
-    BWI_ACCURACY_BINARY,
-    BWI_ACCURACY_SPARSE_TOP,
-    BWI_ACCURACY_TOP
-} bwi_accuracy_kind;
-
-typedef struct bwi_accuracy_attributes {
-    bwi_accuracy_kind kind;
-    float threshold; /* of binary accuracy */
-    int64_t k;       /* of the two last */
-} bwi_accuracy_attributes;
+typedef bwi_accuracy bwi_accuracy_attributes; /* what the kernel compares */
 
 typedef enum bwi_curve { BWI_CURVE_ROC, BWI_CURVE_PR, BWI_CURVE_PRGAIN } bwi_curve;
 typedef enum bwi_summation { BWI_SUMMATION_INTERPOLATION, BWI_SUMMATION_MINORING, BWI_SUMMATION_MAJORING } bwi_summation;
 
 typedef struct bwi_confusion_attributes {
-    int64_t buckets; /* 0: one threshold */
-    float threshold;
-    bool from_logits;
+    bwi_confusion confusion;
     bwi_curve curve; /* what is to be made of the buckets */
     bwi_summation summation;
 } bwi_confusion_attributes;
@@ -133,19 +99,12 @@ typedef struct bwi_class_weight_attributes {
     float weight[]; /* by class */
 } bwi_class_weight_attributes;
 
-/* A sample as losses and metrics see it: rows along the prediction's last axis. Inputs are prediction, target and optionally
- * weights: one for the sample, or one for each row. */
-typedef struct bwi_rows {
-    int64_t count, width;
-    int64_t weights; /* of a sample; 0: none */
-    const float *weight;
-} bwi_rows;
-
+/* A tile as losses and metrics see it. Inputs are prediction, target and optionally weights: one for the sample, or one for each
+ * row of the prediction. */
 bwi_rows bwi_rows_of(const bwi_call *call);
-/* Of row r, counted over the tile, in sample s. */
-static inline float bwi_rows_weight(const bwi_rows *rows, int64_t s, int64_t r)
+static inline const void *bwi_rows_weight(const bwi_call *call)
 {
-    return rows->weights == 0 ? 1 : rows->weight[rows->weights == 1 ? s : r];
+    return call->node->inputs > 2 ? call->src[2] : NULL;
 }
 /* For shape rules: do target and weights fit, and the node's shape: none. `labels`: a class number for each row. */
 bw_status bwi_rows_check(bwi_graph *graph, bw_node *node, bool labels);

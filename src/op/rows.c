@@ -9,10 +9,11 @@ static int64_t width_of(const bwi_shape *shape)
 bwi_rows bwi_rows_of(const bwi_call *call)
 {
     const bwi_shape *shape = &call->node->input[0]->shape;
-    bwi_rows rows = {.width = width_of(shape)};
-    rows.count = shape->ndim > 1 ? bwi_shape_count(shape) / rows.width : 1;
+    bwi_rows rows = {.samples = call->samples, .count = 1, .width = width_of(shape)};
+    if (shape->ndim > 1) {
+        rows.count = bwi_shape_count(shape) / rows.width;
+    }
     if (call->node->inputs > 2) {
-        rows.weight = call->src[2];
         rows.weights = bwi_shape_count(&call->node->input[2]->shape);
     }
     return rows;
@@ -68,14 +69,15 @@ bw_status bwi_rows_check(bwi_graph *graph, bw_node *node, bool labels)
 
 bw_status bwi_labels_check(const bwi_call *call, const bwi_tile *tile)
 {
-    const int32_t *labels = call->src[1];
     bwi_rows rows = bwi_rows_of(call);
-    for (int64_t i = 0; i < rows.count * call->samples; i++) {
-        if (labels[i] < 0 || labels[i] >= rows.width) {
-            snprintf(tile->error, BWI_ERROR_TEXT, "label %d of sample %lld is outside 0..%lld: the output layer has %lld classes",
-                     labels[i], (long long)tile->numbers[i / rows.count], (long long)rows.width - 1, (long long)rows.width);
-            return BW_INVALID_ARGUMENT;
-        }
+    const unsigned char *labels = call->src[1];
+    int64_t bad = call->kernels->loss->bad_label(rows.count * rows.samples, rows.width, call->src[1]);
+    if (bad < 0) {
+        return BW_OK;
     }
-    return BW_OK;
+    int32_t label;
+    call->kernels->memory->read(&label, labels + (size_t)bad * sizeof label, sizeof label);
+    snprintf(tile->error, BWI_ERROR_TEXT, "label %d of sample %lld is outside 0..%lld: the output layer has %lld classes", label,
+             (long long)tile->numbers[bad / rows.count], (long long)rows.width - 1, (long long)rows.width);
+    return BW_INVALID_ARGUMENT;
 }

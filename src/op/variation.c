@@ -19,19 +19,7 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
 static bw_status statistics(const bwi_call *call, const bwi_tile *tile)
 {
     bwi_rows rows = bwi_rows_of(call);
-    const float *x = call->src[0], *y = call->src[1];
-    double *sums = bwi_call_sums(call, tile);
-    for (int64_t s = 0; s < call->samples; s++) {
-        double weight = (double)bwi_rows_weight(&rows, s, s);
-        for (int64_t c = 0; c < rows.width; c++) {
-            double target = (double)y[s * rows.width + c], error = target - (double)x[s * rows.width + c];
-            sums[c] += weight;
-            sums[rows.width + c] += weight * target;
-            sums[2 * rows.width + c] += weight * target * target;
-            sums[3 * rows.width + c] += weight * error * error;
-        }
-    }
-    sums[4 * rows.width] += (double)(call->samples * rows.width);
+    call->kernels->metric->variation(&rows, call->src[0], call->src[1], bwi_rows_weight(call), bwi_call_sums(call, tile));
     return BW_OK;
 }
 

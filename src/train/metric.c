@@ -93,7 +93,7 @@ static bw_node *sparse_top_k(const bwi_heads *heads, const bwi_argument_value *v
 
 static bw_node *add_counts(const bwi_heads *heads, const char *name, const bwi_argument_value *values)
 {
-    bwi_confusion_attributes a = {.threshold = (float)values[0].number};
+    bwi_confusion_attributes a = {.confusion = {.threshold = (float)values[0].number}};
     return add(heads, &bwi_op_confusion, heads->prediction, BW_F32, name, &a, sizeof a);
 }
 
@@ -126,7 +126,8 @@ enum { NUM_THRESHOLDS, CURVE, SUMMATION_METHOD, AUC_FROM_LOGITS, AUC_OPTIONS };
 static bw_node *auc(const bwi_heads *heads, const bwi_argument_value *values)
 {
     const char *curve = values[CURVE].text, *summation = values[SUMMATION_METHOD].text;
-    bwi_confusion_attributes a = {.buckets = values[NUM_THRESHOLDS].integer, .from_logits = values[AUC_FROM_LOGITS].flag};
+    bwi_confusion_attributes a = {
+        .confusion = {.buckets = values[NUM_THRESHOLDS].integer, .from_logits = values[AUC_FROM_LOGITS].flag}};
     a.curve = bwi_listed("roc ROC", curve, strlen(curve)) ? BWI_CURVE_ROC
               : bwi_listed("pr PR", curve, strlen(curve)) ? BWI_CURVE_PR
                                                           : BWI_CURVE_PRGAIN;
@@ -182,19 +183,20 @@ static double area(const bwi_confusion_attributes *a, const confusion *low, cons
 static double auc_value(const bw_node *node, const double *sums)
 {
     const bwi_confusion_attributes *a = node->attributes;
+    int64_t buckets = a->confusion.buckets;
     confusion high = {0}, low;
-    for (int64_t i = 0; i < a->buckets; i++) {
+    for (int64_t i = 0; i < buckets; i++) {
         high.all_yes += sums[i];
-        high.all_no += sums[a->buckets + i];
+        high.all_no += sums[buckets + i];
     }
     low = high;
-    low.yes = sums[a->buckets - 1];
-    low.no = sums[2 * a->buckets - 1];
+    low.yes = sums[buckets - 1];
+    low.no = sums[2 * buckets - 1];
     double total = 0;
-    for (int64_t i = a->buckets - 2; i >= 0; i--) {
+    for (int64_t i = buckets - 2; i >= 0; i--) {
         high = low;
         low.yes += sums[i];
-        low.no += sums[a->buckets + i];
+        low.no += sums[buckets + i];
         total += area(a, &low, &high);
     }
     return total;

@@ -7,7 +7,9 @@
 #define BWI_KERNEL_FAMILIES_H
 
 #include "kernel/loops/gather.h"
+#include "kernel/loops/loss.h"
 #include "kernel/loops/memory.h"
+#include "kernel/loops/metric.h"
 #include "kernel/loops/normalize.h"
 #include "kernel/loops/optimize.h"
 #include "kernel/loops/reduce.h"
@@ -18,6 +20,8 @@
     F(memory)           \
     F(normalize)        \
     F(optimize)         \
-    F(reduce)
+    F(reduce)           \
+    F(loss)             \
+    F(metric)
 
 #endif

@@ -1,0 +1,55 @@
+/*
+ * loss: formulas that compare a prediction x with a target y, one number a sample, and their gradients in x.
+ */
+#ifndef BWI_KERNEL_LOSS_H
+#define BWI_KERNEL_LOSS_H
+
+#include "kernel/loops/rows.h"
+
+/* The formulas are in loss.inc. Those down to BWI_LOSS_BINARY are means over the numbers of a row; p is the parameter. */
+typedef enum bwi_loss_kind {
+    BWI_LOSS_SQUARE,
+    BWI_LOSS_ABSOLUTE,
+    BWI_LOSS_PERCENTAGE,
+    BWI_LOSS_LOGARITHMIC,
+    BWI_LOSS_HUBER, /* p: delta */
+    BWI_LOSS_LOG_COSH,
+    BWI_LOSS_POISSON,
+    BWI_LOSS_HINGE,
+    BWI_LOSS_SQUARED_HINGE,
+    BWI_LOSS_BINARY_LOGITS, /* p: label smoothing */
+    BWI_LOSS_BINARY,        /* likewise; of probabilities */
+    BWI_LOSS_DIVERGENCE,
+    BWI_LOSS_CATEGORICAL, /* of probabilities; p: label smoothing */
+    BWI_LOSS_SPARSE,      /* of probabilities, for class numbers */
+    BWI_LOSS_CATEGORICAL_HINGE,
+    BWI_LOSS_COSINE,
+    BWI_LOSSES
+} bwi_loss_kind;
+
+typedef struct bwi_loss_kernels {
+    /* loss[s] = the mean over the rows of sample s of weight * f(x, y, p). Targets are floats, or for BWI_LOSS_SPARSE class numbers
+     * (int32), which the caller has checked. */
+    void (*forward)(bwi_loss_kind kind, float p, const bwi_rows *rows, const float *x, const void *target, const float *weight,
+                    float *loss);
+    /* dx = diff[s] times the gradient of loss[s]. */
+    void (*backward)(bwi_loss_kind kind, float p, const bwi_rows *rows, const float *x, const void *target, const float *weight,
+                     const float *diff, float *dx);
+
+    /* The first of the class numbers that is not in 0 ... classes - 1; -1: there is none. */
+    int64_t (*bad_label)(int64_t count, int64_t classes, const int32_t *labels);
+
+    /* Categorical crossentropy from logits, around the kernel `crossentropy` that knows class numbers alone: labels[r] is where the
+     * target's row r is largest; then the loss and the difference (softmax - one-hot, or NULL) of that label l become those of the
+     * whole target, t = y (1 - smoothing) + smoothing / width and T = sum t:
+     * loss = T loss_l + sum t (x_l - x), difference = T difference_l + [l] T - t: exact for targets that are one-hot. */
+    void (*labels_of)(int64_t rows, int64_t width, const float *y, int32_t *labels);
+    void (*spread_target)(int64_t rows, int64_t width, float smoothing, const float *x, const float *y, const int32_t *labels,
+                          float *loss, float *difference);
+    /* loss[s] = the mean over the rows of sample s of weight * row_loss. */
+    void (*mean_of_rows)(const bwi_rows *rows, const float *row_loss, const float *weight, float *loss);
+    /* dx = difference * diff[s] * weight / rows of a sample. */
+    void (*scale_rows)(const bwi_rows *rows, const float *difference, const float *weight, const float *diff, float *dx);
+} bwi_loss_kernels;
+
+#endif
