@@ -3,12 +3,15 @@
 #   tests/unit/<module>/test_<file>.c   unit/<module>/<file>     label unit
 #   tests/<kind>/test_<name>.c          <kind>/<name>            label <kind>: gradient, same, keras, fault
 #   tests/bits                          bits                     label same
+#   tests/checked/test_<name>.c         checked/<name>           label checked
 #   tests/cli/<name>.sh                 cli/<name>               label cli
 #   examples/<name>.c                   example/<name>           label example
 #   tests/tools/check_<name>.sh         tools/check_<name>       label tools
 #
 # A test that computes with kernels runs once with each set of kernels: as it is, .../avx2 and .../portable. "label: thread" in
 # a test's first ten lines adds the label thread, which the thread sanitizer runs. Exit code 77: skipped.
+#
+# .../checked is the same test with the table of tests/checked, whose arenas fault when anything but a kernel touches them.
 pkg_check_modules(CMOCKA IMPORTED_TARGET cmocka)
 if(NOT CMOCKA_FOUND)
     message(STATUS "cmocka not found: tests in C are not built (tools/setup test)")
@@ -47,8 +50,22 @@ if(CMOCKA_FOUND)
         add_library(batchwise_test_support STATIC ${support_sources})
         target_link_libraries(batchwise_test_support PUBLIC batchwise_test)
     endif()
+    # The table "checked": its wrappers are made from the headers, in the order in which they are included.
+    file(GLOB kernel_headers CONFIGURE_DEPENDS src/kernel/loops/*.h)
+    set(wrappers ${PROJECT_BINARY_DIR}/tests/checked_wrappers.c)
+    set(make_wrappers ${PROJECT_SOURCE_DIR}/tests/checked/make_wrappers)
+    list(APPEND kernel_headers ${PROJECT_SOURCE_DIR}/src/kernel/kernel.h)
+    add_custom_command(OUTPUT ${wrappers}
+        COMMAND bash ${make_wrappers} ${kernel_headers} > ${wrappers}
+        DEPENDS ${make_wrappers} ${kernel_headers}
+        COMMENT "Wrapping the kernels for tests/checked"
+        VERBATIM)
+    add_library(batchwise_test_checked OBJECT tests/checked/checked.c ${wrappers})
+    target_link_libraries(batchwise_test_checked PUBLIC batchwise_test)
+
     file(GLOB test_sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-        tests/unit/*/test_*.c tests/gradient/test_*.c tests/same/test_*.c tests/keras/test_*.c tests/fault/test_*.c)
+        tests/unit/*/test_*.c tests/gradient/test_*.c tests/same/test_*.c tests/keras/test_*.c tests/fault/test_*.c
+        tests/checked/test_*.c)
 endif()
 
 foreach(source IN LISTS test_sources)
@@ -58,7 +75,8 @@ foreach(source IN LISTS test_sources)
     string(REGEX REPLACE "/.*" "" kind ${name})
 
     add_executable(${target} ${source})
-    target_link_libraries(${target} PRIVATE batchwise_test $<TARGET_NAME_IF_EXISTS:batchwise_test_support>)
+    target_link_libraries(${target} PRIVATE
+        batchwise_test batchwise_test_checked $<TARGET_NAME_IF_EXISTS:batchwise_test_support>)
     set_target_properties(${target} PROPERTIES
         OUTPUT_NAME ${name}
         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
@@ -78,6 +96,9 @@ foreach(source IN LISTS test_sources)
             bw_add_test(NAME ${name}/${set} COMMAND ${target} LABELS ${labels} ENVIRONMENT BATCHWISE_ISA=${set})
         endforeach()
     endif()
+    if(name MATCHES "^(unit/(exec|train)|same|keras)/" AND NOT BW_SANITIZE)
+        bw_add_test(NAME ${name}/checked COMMAND ${target} LABELS ${labels} checked ENVIRONMENT BATCHWISE_ISA=checked)
+    endif()
 endforeach()
 
 # Any number of workers gives the same hashes.
@@ -88,7 +109,7 @@ foreach(set IN ITEMS avx2 portable)
 endforeach()
 
 # To build what ctest -L <label> runs, and no more.
-foreach(label IN ITEMS unit gradient same keras fault thread)
+foreach(label IN ITEMS unit gradient same keras fault checked thread)
     add_custom_target(tests_${label} DEPENDS ${targets_${label}})
 endforeach()
 

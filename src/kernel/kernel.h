@@ -241,8 +241,11 @@ struct bwi_kernels {
 /* The table for this context: its instruction_set, else $BATCHWISE_ISA, else the best this CPU runs. NULL and a
  * message if that set is unknown or not to be had here. Also limits oneDNN to it. */
 const bwi_kernels *bwi_kernels_of(bw_context *ctx);
-/* The table "avx512", "avx2" or "portable"; NULL if unknown or not to be had on this CPU. */
+/* The table "avx512", "avx2", "portable", or one that was added; NULL if unknown or not to be had on this CPU. */
 const bwi_kernels *bwi_kernels_by_name(const char *name);
+/* Another device: its table can then be chosen by its name. Kept. Before the first context is opened. False: the name is taken, or
+ * there are too many. */
+bool bwi_kernels_add(const bwi_kernels *kernels);
 /* The best table of the CPU, for memory of the host: whatever device a context computes on. */
 const bwi_kernels *bwi_kernels_host(void);
 extern const bwi_kernels bwi_kernels_reference; /* reference.c */

@@ -41,6 +41,12 @@ static const struct {
     {&bwi_kernels_portable, has_portable},
 };
 
+enum { MAX_ADDED = 8 };
+
+/* Tables from outside the library, by name only: never chosen as the best. */
+static const bwi_kernels *added[MAX_ADDED];
+static size_t added_count;
+
 static const bwi_kernels *best(void)
 {
     size_t i = 0;
@@ -62,7 +68,21 @@ const bwi_kernels *bwi_kernels_by_name(const char *name)
             return tables[i].kernels;
         }
     }
+    for (size_t i = 0; i < added_count; i++) {
+        if (strcmp(added[i]->name, name) == 0) {
+            return added[i];
+        }
+    }
     return NULL;
+}
+
+bool bwi_kernels_add(const bwi_kernels *kernels)
+{
+    if (added_count == MAX_ADDED || bwi_kernels_by_name(kernels->name)) {
+        return false;
+    }
+    added[added_count++] = kernels;
+    return true;
 }
 
 const bwi_kernels *bwi_kernels_of(bw_context *ctx)
