@@ -70,6 +70,8 @@ static void unmap(bw_context *ctx, bwi_backing *backing)
     backing->memory = NULL;
 }
 
+/* The file is mapped again at its new size. Memory that has been filled so far moves into the file once, when it outgrows memory.
+ */
 static bw_status map_file(bw_context *ctx, bwi_backing *backing, size_t used, size_t bytes, const char *what)
 {
     bool moves = !backing->opened;

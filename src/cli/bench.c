@@ -217,6 +217,7 @@ static double count_flops(const bw_model *model, const workload *work, int64_t *
     return sum;
 }
 
+/* One workload through the public API, as a user's program would train it; warm-up epochs run first and are not measured. */
 static bw_status fit(result *measured, const arguments *given, bw_context *ctx, const samples *made)
 {
     bw_fit_options fitting = BW_FIT_OPTIONS_DEFAULT;
@@ -363,6 +364,7 @@ static int read_list(result *list, size_t count, const arguments *given, char *t
     return CLI_SUCCESS;
 }
 
+/* Rows appear as they are measured, but JSON only at the end: after a failure nothing may stand on standard output. */
 static int bench(const arguments *given, result *list, size_t count)
 {
     cli_json json = {.file = stdout};
@@ -395,6 +397,7 @@ static int bench(const arguments *given, result *list, size_t count)
     return CLI_SUCCESS;
 }
 
+/* The number of workloads is known before any runs, so that a misspelt one is refused at once and not after minutes. */
 int cli_bench(int argc, char **argv)
 {
     arguments given = {.batch = 32, .epochs = 1, .warmup = 1};

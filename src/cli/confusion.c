@@ -138,6 +138,8 @@ static int widest(const cli_confusion *made)
     return width;
 }
 
+/* Columns are as wide as the longest name or count, so that the matrix stays aligned; recall ends each row, precision each
+ * column. */
 static void print_matrix(FILE *file, const cli_confusion *made)
 {
     char text[CLI_CLASS_TEXT];
@@ -206,6 +208,7 @@ void cli_confusion_print(FILE *file, const cli_confusion *made)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------ */
 
+/* Four members of the object at hand: classes and, in their order, the matrix by rows, precision and recall. */
 void cli_confusion_json(cli_json *json, const cli_confusion *made)
 {
     char text[CLI_CLASS_TEXT];

@@ -152,6 +152,8 @@ static int train(const arguments *given, cli_result *result)
     return code;
 }
 
+/* The run directory is opened after all that can be refused and before the first epoch: no demo trains and then cannot write its
+ * report. */
 static int run(const arguments *given, bw_context *ctx, const char *digits)
 {
     cli_result result = {.ctx = ctx,

@@ -200,6 +200,8 @@ static const char *shape_text(char *text, size_t room, const cli_explanation *e)
     return text;
 }
 
+/* The answer to an out-of-memory message: which tensor it was, what the whole batch needs there, what it takes here, and the
+ * command. */
 void cli_explanation_print(FILE *file, const cli_explanation *e)
 {
     char bytes[CLI_BYTES_TEXT], whole[CLI_BYTES_TEXT], budget[CLI_BYTES_TEXT], peak[CLI_BYTES_TEXT], shape[160];

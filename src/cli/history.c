@@ -35,6 +35,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Columns in the order of Keras's CSVLogger: the epoch, then the names sorted. */
 static bool write_csv(FILE *file, const bw_history *history)
 {
     int columns = bw_history_columns(history);

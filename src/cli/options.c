@@ -114,6 +114,7 @@ static bool parse_share(void *target, const char *text)
     return read_real(target, text) && *(double *)target >= 0 && *(double *)target < 1;
 }
 
+/* A number or a fraction such as 1/255, which no decimal number equals; the numerator is copied since it is not terminated. */
 static bool parse_ratio(void *target, const char *text)
 {
     const char *slash = strchr(text, '/');
@@ -319,6 +320,7 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
     return nearest;
 }
 
+/* An option that is planned but absent is named as such; for others the nearest one of the table is suggested. */
 static void report_unknown(const cli_usage *usage, const char *argument, size_t length)
 {
     char word[WORD + 1];

@@ -172,6 +172,7 @@ static void print_layers(cli_json *json, const bw_plan *plan)
     cli_json_array_end(json);
 }
 
+/* The plan of the largest batch at the top, and what changes with the batch for each in a list. */
 static void print_json(const batches *list, const cli_explanation *explanation)
 {
     const bw_plan *plan = list->plan[list->largest];
@@ -250,6 +251,7 @@ static int explain(const arguments *given, bw_context *ctx, bw_model *model, bw_
     return CLI_SUCCESS;
 }
 
+/* Model, data, plans, explanation: each needs the one before. Nothing is printed until all have succeeded. */
 static int plan(const arguments *given, bw_context *ctx)
 {
     bw_model *model = NULL;

@@ -199,6 +199,7 @@ static void put_classes(cli_json *json, const cli_predictions *made)
     cli_json_array_end(json);
 }
 
+/* Values are left out where --out has written them to a file: millions of numbers as text are of no use. */
 static void print_json(const arguments *given, const cli_predictions *made, int count)
 {
     cli_json json = {.file = stdout};

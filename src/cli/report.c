@@ -237,6 +237,7 @@ static void put_row(FILE *file, const cli_confusion *confusion, int row)
     fputs("</tr>\n", file);
 }
 
+/* More classes than this make no readable table. */
 static void put_confusion(FILE *file, const cli_confusion *confusion)
 {
     enum { MOST_SHOWN = 40 };

@@ -28,6 +28,7 @@ static size_t whole_batch(const cli_result *result, int64_t *batch)
     return bytes;
 }
 
+/* Scripts rely on these names. */
 void cli_result_json(const cli_result *result)
 {
     int64_t batch;
@@ -76,6 +77,8 @@ static void print_last_epoch(const bw_history *history)
     putchar('\n');
 }
 
+/* What a user asks first stands first: the result, its time, its memory beside what a whole batch takes, and a hash to compare
+ * runs by. */
 void cli_result_print(const cli_result *result)
 {
     const bw_history *history = result->history;

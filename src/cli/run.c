@@ -89,6 +89,7 @@ static bool hash_field(uint64_t *hash, bw_dataset *dataset, const char *field)
     return true;
 }
 
+/* The fingerprint hashes all inputs and targets, so that a run can be told from one on other data of the same name and size. */
 static void put_data(cli_json *json, const cli_result *result)
 {
     int64_t shape[BW_MAX_NDIM], samples = bw_dataset_count(result->training);

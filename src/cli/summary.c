@@ -202,6 +202,7 @@ static size_t fitting(const char *text, int width)
     return (size_t)width;
 }
 
+/* A row of the table has as many lines as its fullest cell needs. */
 static void print_row(const table *t, const row *r, const char *bar)
 {
     const char *rest[COLUMNS];
@@ -232,6 +233,7 @@ static void print_total(const char *name, int64_t parameters)
     printf(" %s params: %s (%s)\n", name, grouped(count, parameters), size_text(size, parameters));
 }
 
+/* Keras's table, character by character, with bytes as one more column. */
 static void print_table(const table *t)
 {
     const bw_model_facts *facts = &t->facts;
@@ -258,6 +260,7 @@ static void print_table(const table *t)
 
 /* ---- JSON ----------------------------------------------------------------------------------------------- */
 
+/* The inputs of a layer are the names of others; those of the model's inputs have none. */
 static void put_layer(cli_json *json, const table *t, int number)
 {
     const bw_layer_facts *layer = &t->layers[number];
@@ -353,6 +356,7 @@ static int summarise(const arguments *given, bw_context *ctx, bw_model *model)
     return code;
 }
 
+/* An expression needs no shapes unless the model has learnt them from its file, so it is built only where they are known. */
 static int run(const arguments *given, bw_context *ctx)
 {
     bw_model *model;

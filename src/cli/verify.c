@@ -77,6 +77,7 @@ typedef struct trial {
     int phases;
 } trial;
 
+/* All weights as one vector, in the order of the variables: the first pass counts, the second reads. */
 static bw_status read_weights(trial *t, const bw_model *model)
 {
     bw_status status = BW_OK;
@@ -164,6 +165,8 @@ static bw_dataset *take_samples(trial *t, bw_context *ctx, bw_model *model)
     return dataset;
 }
 
+/* Every trial has a context, a model and a dataset of its own, made from the same seed: nothing can carry over from one to the
+ * next. */
 static int try(trial *t, bw_context *ctx)
 {
     bw_model *model;

@@ -24,6 +24,7 @@ static int class_of(const float *row, int64_t each)
     return row[0] >= 0 && row[0] < CLI_MAX_CLASSES && row[0] == floorf(row[0]) ? (int)row[0] : -1;
 }
 
+/* Targets are read a few thousand at a time, so that memory does not grow with the dataset. */
 static int count_classes(int64_t *counts, bw_context *ctx, bw_dataset *dataset, int64_t each)
 {
     int64_t samples = bw_dataset_count(dataset);

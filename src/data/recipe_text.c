@@ -120,6 +120,7 @@ static void put_floats(bwi_json_writer *w, const char *key, const float *values,
     bwi_json_end(w);
 }
 
+/* From the root upwards, in the order in which they are applied. */
 static void put_stages(bwi_json_writer *w, const bw_dataset *stage)
 {
     if (!stage->upstream) {
@@ -165,6 +166,8 @@ static bw_status check_size(const bw_dataset *root)
                     (long long)names, (int)MOST_FEATURES, (int)MOST_NAMES);
 }
 
+/* What must be done to other data so that the model sees what it was trained on: facts of the root, its fields, and the stages
+ * above it. */
 bw_status bwi_recipe_write(const bw_dataset *recipe, bwi_json_writer *w)
 {
     const bw_dataset *root = recipe;
@@ -286,6 +289,7 @@ static bw_status take_features(const reading *r, const bwi_json *list, bwi_facts
     return status;
 }
 
+/* The text comes from a file and may say anything; each member is checked as it is read. */
 static bw_status take_facts(const reading *r, const bwi_json *json, bwi_facts *facts)
 {
     const char *missing = bwi_json_text(bwi_json_get(json, "missing"));
@@ -311,6 +315,7 @@ static bw_status take_facts(const reading *r, const bwi_json *json, bwi_facts *f
     return status == BW_OK ? take_features(r, bwi_json_get(json, "features"), facts) : status;
 }
 
+/* Role, type, name and shape, each checked: a name that is too long for its place is damage, not a shorter name. */
 static bw_status take_field(const reading *r, const bwi_json *json, bwi_field *field)
 {
     const char *role = bwi_json_text(bwi_json_get(json, "role")), *dtype = bwi_json_text(bwi_json_get(json, "dtype"));
@@ -453,6 +458,7 @@ static bw_dataset *take_stage(const reading *r, const bwi_json *json, bw_dataset
     return bwi_pass_on(r->ctx);
 }
 
+/* Another version is refused rather than half understood. Stages are put on one by one, and a failure in one frees all below it. */
 bw_dataset *bwi_recipe_parse(bw_context *ctx, const bwi_json *json, const char *where)
 {
     reading r = {ctx, where};

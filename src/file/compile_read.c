@@ -53,6 +53,8 @@ static bool is_another(const char *class_name)
     return strcmp(class_name, "Accuracy") == 0;
 }
 
+/* Options that Keras writes whatever they are, and that mean nothing at these values; any other value must be refused, not
+ * ignored. */
 static bool end_neutral(const char *key, const bwi_json *value)
 {
     static const struct {

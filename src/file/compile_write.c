@@ -203,6 +203,7 @@ static bool is_for(const bwi_chosen_metric *metric, const bw_model *model, int o
     return metric->weighted == weighted && (!metric->output[0] || strcmp(metric->output, bwi_output_name(model, output)) == 0);
 }
 
+/* Keras has one list for each output, without the outer list if there is only one output, and null where there are none. */
 static void put_metrics(bwi_json_writer *w, const bwi_training *t, const bw_model *model, const char *key, bool weighted)
 {
     bool any = false;

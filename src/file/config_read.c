@@ -36,6 +36,7 @@ static const struct {
     {"seed", NULL},
 };
 
+/* An option that is not offered may stand in a file as long as it has the value at which it changes nothing. */
 static bool neutral(const char *key, const bwi_json *value)
 {
     int64_t whole = 0;
@@ -267,6 +268,7 @@ static bw_status read_list(bw_model *model, bwi_keras *k, const bwi_json *layers
     return status;
 }
 
+/* Where the input's shape stands depends on Keras's version: in the first layer, in the model's config, or beside it. */
 static bw_status read_sequential(bw_model *model, bwi_keras *k, const bwi_json *json, bool frozen)
 {
     const bwi_json *config = bwi_json_get(json, "config");
@@ -308,6 +310,8 @@ static bw_status read_output_names(bw_model *model, const bwi_keras *k, const bw
     return BW_OK;
 }
 
+/* Custom classes cannot be known, and other types than float32 would predict other numbers: both are refused before anything is
+ * made. */
 static bw_status read_model(bw_model **model, bwi_keras *k, const bwi_json *json)
 {
     const char *class_name = bwi_json_text(bwi_json_get(json, "class_name"));

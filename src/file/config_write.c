@@ -210,6 +210,7 @@ static bw_status put_sequential(bwi_json_writer *w, const bw_model *model, const
     return status;
 }
 
+/* Keras numbers layers by the order of its own list, so inputs and layers are written in that order, and calls name them. */
 static bw_status put_functional(bwi_json_writer *w, const bw_model *model, const bwi_wiring *wiring)
 {
     int inputs[BWI_MAX_HEADS], input_count = 0;

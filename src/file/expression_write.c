@@ -241,6 +241,7 @@ static bool is_word(const char *name)
     return *name && strspn(name, letters) == strlen(name);
 }
 
+/* Shortest first: what follows from the layer's place or its defaults is left out, so that a chain reads as it was typed. */
 static bw_status put_layer(writer *w, int use)
 {
     const bwi_use *u = &w->uses[use];

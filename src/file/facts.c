@@ -77,6 +77,7 @@ static bw_status open_layer(bwi_wiring *w, const bw_model *model, int layer)
     return status;
 }
 
+/* A shared layer is described once, by its last use; its inputs are those of all uses. */
 bw_status bw_layer_describe(const bw_model *model, int layer, bw_layer_facts *facts)
 {
     bwi_wiring w;

@@ -315,6 +315,7 @@ static bw_status find_dtype(const graph_reader *r, const entry *input, bw_dtype 
                              : BW_OK;
 }
 
+/* The model's list of inputs refers to layers by name, and each must be an input layer that was not used before. */
 static bw_status make_input(graph_reader *r, const bwi_json *reference)
 {
     entry *e = find_entry(r, bwi_json_text(bwi_json_at(reference, 0)));
@@ -371,6 +372,7 @@ static bw_status for_each(graph_reader *r, const bwi_json *json, const char *wha
     return status;
 }
 
+/* Layers may stand in any order in the file: all are read, then connected from the inputs on. */
 static bw_status read_graph(graph_reader *r, const bwi_json *config)
 {
     const bwi_json *layers = bwi_json_get(config, "layers");

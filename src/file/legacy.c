@@ -43,6 +43,8 @@ typedef struct found {
     int first, count, taken;        /* of the layer at hand */
 } found;
 
+/* A layer's weights have no names that could be trusted across versions, so they are taken in their order, each checked against
+ * its variable's shape. */
 static bw_status add_names(const legacy *l, const char *group, const char *names, int count, const bwi_graph *graph, found *f)
 {
     for (int i = 0; i < count; i++, names += strlen(names) + 1) {
@@ -69,6 +71,8 @@ static bw_status add_names(const legacy *l, const char *group, const char *names
     return BW_OK;
 }
 
+/* An attribute of HDF5 holds 64 KiB, so Keras splits long lists of names: weight_names, or weight_names0, weight_names1 and so
+ * on. */
 static bw_status find_layer(const legacy *l, const bw_model *model, int layer, const bwi_hdf5_entry **entries)
 {
     found f = {.entries = entries};

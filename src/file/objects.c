@@ -44,6 +44,7 @@ static const object_row objects[] = {
 
 /* ---- Reading ---- */
 
+/* For messages: what was found, short enough for a line. */
 static const char *describe(const bwi_json *value, char buffer[BWI_QUOTE_SIZE])
 {
     double number;
@@ -239,6 +240,7 @@ static bool null_is_standard(const bwi_argument *argument)
                         strcmp(argument->name, "thresholds") == 0);
 }
 
+/* A config of Keras becomes the text of an expression, so that one parser with one set of checks reads both. */
 bw_status bwi_keras_call_text(const bwi_keras *k, const char *name, const bwi_json *config, const bwi_argument *arguments,
                               int count, bwi_keras_neutral neutral, bwi_text *text)
 {
@@ -304,6 +306,7 @@ static bool word_at(const char *words, int k, char word[32])
     return word[0] != 0;
 }
 
+/* A word such as "zeros" stays a text, as Keras reads it too; a call becomes an object with its class and config. */
 static bw_status put_object(bw_context *ctx, bwi_json_writer *w, const char *key, const char *text)
 {
     bwi_expression e;

@@ -108,6 +108,7 @@ static void put_scale(bwi_onnx *o, const bw_node *node)
     bwi_onnx_add(o, "Add", y, product, bwi_onnx_float(o, offset, a->offset), NULL);
 }
 
+/* ONNX has an operator for each but the square, which is a product. */
 static void put_unary(bwi_onnx *o, const bw_node *node)
 {
     const bwi_unary_attributes *a = node->attributes;

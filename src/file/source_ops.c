@@ -348,6 +348,8 @@ static void put_extreme(bwi_source *s, const bw_node *node)
 
 /* ---- Normalising ---- */
 
+/* y = (x - mean) / sqrt(variance + epsilon) gamma + beta over the last axes; mean and variance in two passes, as the kernel does
+ * it. */
 static void put_layernorm(bwi_source *s, const bw_node *node)
 {
     const bwi_layernorm_attributes *a = node->attributes;

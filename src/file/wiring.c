@@ -17,6 +17,7 @@ static bool is_list(const bw_model *model)
     return true;
 }
 
+/* Keras's files know layers only, so each output must be what some layer made. */
 static bw_status copy_uses(bwi_wiring *w)
 {
     const bw_model *model = w->model;
@@ -152,6 +153,8 @@ static int number_operations(walk *k)
     return operations;
 }
 
+/* Keras orders layers by their depth, the longest way to an output, and among equals by the order in which it meets them from the
+ * outputs: weights are stored by that order. */
 static bw_status order_functional(bwi_wiring *w)
 {
     size_t uses = (size_t)w->use_count, most = uses + (size_t)w->model->layer_count;

@@ -309,6 +309,8 @@ static bool give_image(const bwi_hdf5 *file, hid_t access, void *image)
     return H5Pset_file_image_callbacks(access, &callbacks) >= 0 && H5Pset_file_image(access, image, file->size) >= 0;
 }
 
+/* The whole file lies in memory, so the library gets an image and never opens a path; all groups are listed once, sorted by name.
+ */
 static bw_status open_image(bwi_hdf5 *file)
 {
     char name[64];

@@ -39,6 +39,8 @@ static void add_block(h5_header *header, uint64_t address, uint64_t size)
     header->blocks[header->block_count++] = block;
 }
 
+/* An object header has two versions: 1 is a prefix of 16 bytes, 2 begins with "OHDR" and has optional times and limits before its
+ * size. */
 bool h5_header_open(h5_header *header, const h5_part *file, uint64_t address)
 {
     h5_part head, size;

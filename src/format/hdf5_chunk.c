@@ -14,6 +14,8 @@ enum { CHUNK_LIMIT = 1 << 28, CHECKSUM = 4, DEFLATE_RATIO = 1032, LEVEL_LIMIT = 
 
 /* ---- What the header says ---- */
 
+/* Layout message, version 3: axes, the B-tree's address, the extents of a chunk and the size of an element. NULL, or what is
+ * wrong with it. */
 static const char *read_layout(h5_chunks *c, const h5_part *message)
 {
     /* Version 4, which h5py writes with libver='latest', by the kind of its index. */
@@ -75,6 +77,7 @@ static const char *filter_refused(int filter)
     }
 }
 
+/* The list has two versions: 1 names every filter and pads its values to an even number, 2 names only those with ids from 256 on. */
 static const char *read_filters(h5_chunks *c, const h5_part *message)
 {
     h5_part head, rest;
@@ -290,6 +293,7 @@ static const unsigned char *unpack(unpacking *u, const chunk_place *place)
 
 /* ---- Into rows ---- */
 
+/* Rows along the last axis are copied whole; the index counts the other axes like an odometer. Chunks at the border are cut. */
 static void copy_chunk(const h5_chunks *c, const chunk_place *place, const unsigned char *from, unsigned char *to)
 {
     int64_t index[BW_MAX_NDIM] = {0}, extent[BW_MAX_NDIM];

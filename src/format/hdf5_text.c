@@ -123,6 +123,8 @@ static bool cut_attribute(const h5_part *message, h5_part parts[4])
     return at <= message->size && h5_cut(message, at, message->size - at, &parts[3]);
 }
 
+/* An attribute of another name is no error. Texts have a fixed size, or are references into a heap; empty lists may have any
+ * type. */
 static bw_status read_attribute(search *s, const h5_part *message, bool *found)
 {
     h5_part parts[4];

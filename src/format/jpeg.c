@@ -128,6 +128,8 @@ static void print_inks(const reading *r, unsigned char *row, int64_t width)
     }
 }
 
+/* The library shrinks while it decodes where that still leaves enough pixels, which is several times quicker than shrinking
+ * afterwards. */
 static void decode(reading *r, bwi_canvas *canvas)
 {
     bool inks = r->jpeg.num_components == 4;

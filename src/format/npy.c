@@ -96,6 +96,8 @@ static const char *refusal(char kind)
     }
 }
 
+/* A type is an order of bytes, a letter and a digit: '<f4'. What numpy can write but training cannot use is refused with the
+ * reason. */
 static bw_status parse_type(cursor *c, bwi_npy *npy)
 {
     const unsigned char *text = NULL;
@@ -145,6 +147,7 @@ static bw_status parse_extent(cursor *c, int64_t *extent)
     return BW_OK;
 }
 
+/* A tuple of Python: (), (5,), (2, 3). One extent needs its comma. */
 static bw_status parse_shape(cursor *c, bwi_npy *npy)
 {
     if (!accept(c, '(')) {
@@ -188,6 +191,7 @@ static const struct {
     bw_status (*parse)(cursor *c, bwi_npy *npy);
 } keys[] = {{"descr", parse_type}, {"fortran_order", parse_order}, {"shape", parse_shape}};
 
+/* A key may stand once only: two shapes in one header would be a trap. */
 static bw_status parse_entry(cursor *c, bwi_npy *npy, unsigned *seen)
 {
     cursor start = *c;
@@ -212,6 +216,7 @@ static bw_status parse_entry(cursor *c, bwi_npy *npy, unsigned *seen)
     return garbage(&start, "'descr', 'fortran_order' or 'shape'");
 }
 
+/* The header is a dictionary of Python with exactly three keys in any order; a comma may follow the last. */
 static bw_status parse_dictionary(cursor *c, bwi_npy *npy)
 {
     unsigned seen = 0;

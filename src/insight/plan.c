@@ -144,6 +144,7 @@ static void fill_rows(const study *s)
 
 /* ---- Items ---- */
 
+/* The items sum up to the peak: what no other item claims is the kernels' scratch memory. */
 static void fill_items(const study *s)
 {
     const bwi_plan *inner = s->inner;
@@ -218,6 +219,7 @@ static void destroy(bwi_owned *object)
     bwi_release(plan->ctx, plan->rows);
 }
 
+/* Everything a plan tells, from the plan inside: when memory is fullest, who uses it then, and what a whole batch would need. */
 static bw_status fill(study *s, const bw_plan_options *options)
 {
     bw_memory_facts *facts = &s->plan->facts;
@@ -254,6 +256,7 @@ static bw_status fill(study *s, const bw_plan_options *options)
     return BW_OK;
 }
 
+/* The session is planned as training would plan it, and never opened: no arena is allocated to learn its size. */
 static bw_status study_session(study *s, bw_dataset *dataset, int64_t window, const bw_plan_options *options)
 {
     bwi_session_options session = {.train = true,
@@ -311,6 +314,7 @@ static bw_status sketch_model(bw_model *model, const bw_dataset *dataset, bool *
     return bwi_model_sketch(model, model->input_shape.ndim, model->input_shape.extent, connected);
 }
 
+/* A model without data is planned on samples that are only declared; if it had no nodes before, it is left without them. */
 static bw_status make(study *s, bw_dataset *dataset, int64_t batch, const bw_plan_options *options)
 {
     int64_t window = 0;

@@ -172,6 +172,8 @@ static size_t fixed_bytes(const bwi_session *s)
     return bytes;
 }
 
+/* A system that runs op by op on the whole batch holds, at each instruction, every value that a later one reads; the fullest
+ * instruction decides. */
 bw_status bwi_whole_batch_measure(bwi_whole_batch *whole, const bwi_session *session)
 {
     bw_context *ctx = session->graph.ctx;

@@ -39,6 +39,8 @@ static bwi_variable *moving(bwi_graph *graph, const bwi_layer *layer, const char
                               shape->extent[0]);
 }
 
+/* Variables come in Keras's order: gamma, beta, moving mean, moving variance. A frozen layer normalises by its moving statistics,
+ * also in training. */
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;

@@ -144,6 +144,7 @@ static const bwi_argument dot_arguments[DOT_COUNT] = {
     [NORMALIZE] = {"normalize", NULL, BWI_BOOL, "false", 0, 0, NULL},
 };
 
+/* One axis stands for both inputs. Normalising first makes the product a cosine. */
 static bw_node *build_dot(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count)
 {
     const bwi_argument_value *axes = &layer->values[AXES];

@@ -67,6 +67,7 @@ static int last_axes(bwi_graph *graph, const bwi_layer *layer, const bwi_shape *
     return shape->ndim;
 }
 
+/* Gamma and beta have the shape of what is normalised together, the last axes. */
 static bw_node *build_layernorm(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;

@@ -39,6 +39,8 @@ static void touch(placer *p, int value, int when)
     l->last = when;
 }
 
+/* A value lives from the first instruction that touches it to the last; one that the phase hands on lives to the end. Views count
+ * as what they show. */
 static void find_lives(placer *p)
 {
     for (int v = 0; v < p->program->value_count; v++) {

@@ -156,6 +156,8 @@ static double price_of_having(flow *f, int value, const uint64_t *phases)
     return (more + (first ? 1 : 0)) * 2 * bytes_of(f, root) / MEMORY;
 }
 
+/* The price of an instruction in phases where it does not run yet: its own seconds there, and those of having what it reads. What
+ * was asked in this question is paid for once. */
 static double price_of_running(flow *f, int instruction, const uint64_t *phases)
 {
     const bwi_instruction *i = &f->p->instructions[instruction];
@@ -311,6 +313,7 @@ static size_t slot_bytes(flow *f)
     return bwi_plan_pack(f->order, count);
 }
 
+/* Sets of phases are bit sets, one row of words for each value or instruction; programs with more than 64 phases exist. */
 static bw_status open_flow(flow *f, bwi_plan *plan, bwi_plan_program *program)
 {
     bw_context *ctx = plan->ctx;
@@ -365,6 +368,8 @@ bw_status bwi_plan_fates(bwi_plan *plan, bwi_plan_program *program)
     return status;
 }
 
+/* Greedy: the value that costs the fewest seconds for a byte leaves the store first, until the slot is small enough or nothing is
+ * left to offer. */
 bw_status bwi_plan_save_store(bwi_plan *plan, bwi_plan_program *program, size_t bytes, bool *changed)
 {
     flow f;

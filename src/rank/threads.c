@@ -138,6 +138,8 @@ static bw_status fail_left(bw_context *ctx, group *all)
                     atomic_load(&all->left_rank));
 }
 
+/* A barrier in one word: its number, who has arrived, who has left. Whoever comes last begins the next number, so a rank that is
+ * late cannot mistake the next meeting for this one. */
 static bw_status meet(bw_context *ctx, group *all)
 {
     uint64_t word = atomic_load(&all->word), next;
@@ -272,6 +274,8 @@ static bw_status threads_sum_doubles(bw_context *ctx, double *values, int64_t co
     return add_all(ctx, &how, values, count);
 }
 
+/* All ranks end with the worst status of all, and so leave a step together; the message of a rank that did not fail names one
+ * that did. */
 static bw_status threads_agree(bw_context *ctx, bw_status mine)
 {
     group *all = group_of(ctx->ranks);

@@ -18,6 +18,8 @@ typedef struct sizes {
     bool drop;
 } sizes;
 
+/* Sizes by turns repeat with the period of their sum, so the size at a position needs no history: resuming anywhere gives the
+ * same batches. */
 static int64_t size_at(const sizes *s, int epoch, int64_t position)
 {
     if (s->schedule) {

@@ -46,6 +46,8 @@ bw_iterator *bw_iterate(bw_dataset *dataset, int epoch)
     return iterator;
 }
 
+/* The state may have come from a file, so epoch and position are checked. Numbers that another thread has made ahead are only
+ * copied. */
 bw_status bw_next(bw_iterator *iterator, bw_batch **batch)
 {
     if (batch) {

@@ -39,6 +39,7 @@ static bool grow_slots(bw_context *ctx, csv_words *words)
     return true;
 }
 
+/* A word's number is the order of its first appearance. Keys lie apart from the texts, since looking a word up compares keys first. */
 static int add_word(bw_context *ctx, csv_words *words, const char *text, const csv_key *key)
 {
     if (words->count == words->capacity) {
@@ -163,6 +164,8 @@ static bool text_over_number(const char *first, const char *second, const char *
     return false;
 }
 
+/* A first line of texts above numbers is a header. Where neither line decides, guessing would turn a name into a class or a
+ * sample into a name, so it is refused. */
 static bw_status find_header(csv_table *table, const char *first, const char *end)
 {
     bw_header wanted = table->options->header;
@@ -250,6 +253,8 @@ static bw_status find_target_like(csv_table *table, const bwi_facts *facts)
     return BW_OK;
 }
 
+/* By name first, so that a column named "0" can be reached; then by number. If none is asked for, a model that was trained before
+ * decides, then the last column. */
 static bw_status find_target(csv_table *table)
 {
     const char *wanted = table->options->target;

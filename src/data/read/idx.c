@@ -20,6 +20,7 @@ typedef struct idx {
     void *memory;              /* packed or swapped */
 } idx;
 
+/* IDX begins with two zero bytes, a code of the type and the number of axes. */
 static bw_status parse_type(bw_context *ctx, idx *x, const unsigned char *prefix, const char *path)
 {
     static const struct {
@@ -96,6 +97,7 @@ static bw_status unpack(bw_context *ctx, idx *x, bwi_gzip *gzip, const char *pat
     return status == BW_OK && got ? fail_size(ctx, x, path, "more") : status;
 }
 
+/* The header is unpacked first: only once the shape is known can the size of the values be checked while they are unpacked. */
 static bw_status read_packed(bw_context *ctx, idx *x, const bwi_bytes *file, const char *path)
 {
     unsigned char head[PREFIX + 4 * BW_MAX_NDIM];
@@ -128,6 +130,7 @@ static bw_status read_packed(bw_context *ctx, idx *x, const bwi_bytes *file, con
     return status;
 }
 
+/* Bytes are used where they are mapped; wider values are copied, since they must be swapped. */
 static bw_status read_plain(bw_context *ctx, idx *x, const bwi_bytes *file, const char *path)
 {
     char found[32];
@@ -161,6 +164,7 @@ static bw_status read_plain(bw_context *ctx, idx *x, const bwi_bytes *file, cons
     return BW_OK;
 }
 
+/* Of two files the one with a single axis holds the labels, in whatever order they were given. */
 static bw_status add_file(bw_dataset *root, const char *path, int count)
 {
     bw_context *ctx = root->owned.ctx;

@@ -121,6 +121,7 @@ static bw_status fail_link(listing *l, const char *folder, const char *name)
                     l->path, folder[0] ? "/" : "", folder, name);
 }
 
+/* All names share one block of text: a million files are two allocations that grow, not a million. */
 static bw_status add_picture(listing *l, const char *folder, const char *name, int label)
 {
     images *state = l->state;
@@ -152,6 +153,7 @@ static bw_status add_picture(listing *l, const char *folder, const char *name, i
     return BW_OK;
 }
 
+/* What is no image is counted, and left out with one warning. A link might lead out of the folder, so it is refused. */
 static bw_status list_class(listing *l, const char *folder, int label)
 {
     bwi_names names;
@@ -321,6 +323,7 @@ static bw_status declare(listing *l, const bw_read_options *options)
     return status == BW_OK ? bwi_scratch_open(l->root) : status;
 }
 
+/* Names, classes and one size are found now, pixels are decoded when a tile is gathered. */
 static bw_status read_folder(listing *l, const bw_read_options *options)
 {
     l->state->folder = bwi_copy_text(l->ctx, l->path);
@@ -354,6 +357,8 @@ static bw_status read_folder(listing *l, const bw_read_options *options)
     return BW_OK;
 }
 
+/* Classes are numbered like those of the data that the model was trained on, where there is such data; else in the order of their
+ * names. */
 bw_status bwi_images_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     listing l = {.ctx = ctx, .path = paths[0], .classes.ctx = ctx};

@@ -242,6 +242,7 @@ static bool parse_setting(const char *key, size_t size, const char *text, const 
     return false;
 }
 
+/* synth:name?key=value&key=value, in the manner of a URL. */
 static bw_status parse(bw_context *ctx, const char *path, const synth **row, settings *s)
 {
     const char *name = path + strlen("synth:");
@@ -268,6 +269,7 @@ static bw_status parse(bw_context *ctx, const char *path, const synth **row, set
     return BW_OK;
 }
 
+/* Sizes come from a user's text: products are checked, and shapes of figures need at least 4 pixels to be told apart. */
 static bw_status check(bw_context *ctx, const char *path, const synth *row, settings *s)
 {
     bool figures = row->make == make_shapes;
@@ -293,6 +295,8 @@ static bw_status check(bw_context *ctx, const char *path, const synth *row, sett
     return BW_OK;
 }
 
+/* Samples are computed from seed and number when they are gathered; a delay, which stands for slow storage, makes a prefetcher
+ * worthwhile. */
 bw_status bwi_synth_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     const synth *row;

@@ -86,6 +86,7 @@ static bw_status put_image(const bw_dataset *dataset, int64_t number, const bwi_
     return status == BW_OK ? BW_OK : bwi_sample_error(dataset, number, error, status, "%s", what);
 }
 
+/* Every record may lack a feature or have another kind or length of it, so each is compared with what the first one had. */
 static bw_status put_feature(const bw_dataset *dataset, int64_t number, const bwi_bytes *record, const feature *f, void *to,
                              char *error)
 {
@@ -403,6 +404,7 @@ static bw_status describe(reading *r, feature *f, const bwi_list *list, bwi_fiel
     return BW_OK;
 }
 
+/* The first record decides what a field is; an empty --target means that there is none. */
 static bw_status add_field(reading *r, bwi_role role)
 {
     static const char *const usual[FIELDS][4] = {{"x", "image"}, {"y", "label"}, {"w", "weight"}};
@@ -449,6 +451,7 @@ static bw_status find_features(reading *r)
     return status;
 }
 
+/* Records have no index, so the files are read through once for their places; standard input is read only as far as it is needed. */
 bw_status bwi_tfrecord_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     *root = NULL;

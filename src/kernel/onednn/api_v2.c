@@ -65,6 +65,7 @@ dnnl_status_t bwi_dnnl_memory_create(dnnl_memory_t *memory, const bwi_dnnl_layou
     return dnnl_memory_create(memory, &layout->desc, bwi_dnnl_library_of()->engine, data);
 }
 
+/* Version 2 describes an operation first and makes the primitive from that; version 3 (api_v3.c) does both in one call. */
 dnnl_status_t bwi_dnnl_convolution_describe(dnnl_primitive_desc_t *desc, bwi_conv_pass pass, const bwi_dnnl_problem *problem,
                                             const bwi_dnnl_layout *src, const bwi_dnnl_layout *weights, const bwi_dnnl_layout *bias,
                                             const bwi_dnnl_layout *dst, const_dnnl_primitive_desc_t forward)

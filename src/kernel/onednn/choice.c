@@ -401,6 +401,8 @@ static const dnnl_format_tag_t candidates[][2] = {
     {dnnl_acdb, dnnl_acdb},
 };
 
+/* oneDNN picks an implementation only after layouts are given, so each pair of layouts is tried until all passes have a direct
+ * one; the best grade wins. */
 static dnnl_status_t choose_freely(bwi_conv *conv)
 {
     int wanted = 0;

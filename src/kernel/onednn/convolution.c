@@ -98,6 +98,7 @@ static bw_status make_maps(bw_context *ctx, bwi_conv *conv)
     return status;
 }
 
+/* Passes share one scratchpad, so the largest counts. The reference is many times slower, which must not go unnoticed. */
 static void collect_facts(bwi_conv *conv)
 {
     static const char *const names[BWI_PASSES] = {"forward", "backward data", "backward weights"};

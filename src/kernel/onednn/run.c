@@ -146,6 +146,7 @@ static dnnl_status_t prepare(bwi_conv_run *run, const bwi_conv *conv, bwi_conv_p
     return status;
 }
 
+/* Addresses are checked here, once, so that execute can run on workers without a message to give. */
 bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *conv, bwi_conv_pass pass,
                         const bwi_conv_memory *memory)
 {
