@@ -35,7 +35,7 @@ static void check_extreme_of(const bwi_kernels *k, const bwi_around *r, bool lar
     k->reduce->extreme(r, largest, x, y);
     k->reduce->extreme_backward(r, x, y, dy, dx);
     for (int64_t m = 0; m < made; m++) {
-        const int64_t first = m / r->inner * r->extent * r->inner + m % r->inner, end = first + r->extent * r->inner;
+        int64_t first = m / r->inner * r->extent * r->inner + m % r->inner, end = first + r->extent * r->inner;
         float best = x[first], equal = 0;
         for (int64_t i = first; i < end; i += r->inner) {
             best = largest ? fmaxf(best, x[i]) : fminf(best, x[i]);
