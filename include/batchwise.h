@@ -154,6 +154,35 @@ BW_API void bw_close(bw_context *ctx);
  * what was expected and what was found. Lent until the next call. */
 BW_API const char *bw_message(const bw_context *ctx);
 
+/* What a failure concerns. */
+typedef enum bw_error_kind {
+    BW_ERROR_NONE,
+    BW_ERROR_USAGE,     /* an argument, an option or a text such as an expression */
+    BW_ERROR_FILE,      /* a file: missing, unreadable, damaged or of another kind */
+    BW_ERROR_DATA,      /* a sample, or a record in a file */
+    BW_ERROR_MODEL,     /* a layer: shapes that do not fit, values that are not finite */
+    BW_ERROR_RESOURCES, /* memory, disk or threads */
+    BW_ERROR_CANCELLED,
+    BW_ERROR_INTERNAL
+} bw_error_kind;
+
+/* A failure as data, so that no program needs to parse its message. What is not known is NULL or -1. */
+typedef struct bw_error {
+    bw_status status; /* BW_OK: nothing has failed */
+    bw_error_kind kind;
+    const char *message;  /* as bw_message gives it; never NULL */
+    const char *path;     /* the file */
+    int64_t line;         /* of that file, from 1 */
+    int column;           /* of a table (CSV), from 0 as in bw_read_options.target */
+    const char *argument; /* the text that is wrong: "model", "optimizer", "early_stopping" */
+    int64_t offset;       /* byte within that text, or else within the file */
+    const char *layer;    /* its name */
+    int64_t sample;       /* its number in its source */
+} bw_error;
+
+/* Returns the last failure; never NULL. Lent until the next call. */
+BW_API const bw_error *bw_last_error(const bw_context *ctx);
+
 /* Stops what the context is doing at the next tile or wait; the call that is stopped returns BW_CANCELLED and clears the flag. The
  * model keeps the last complete update. Safe from any thread and from a signal handler. */
 BW_API void bw_cancel(bw_context *ctx);
@@ -210,7 +239,9 @@ typedef struct bw_read_options {
     bw_missing missing;
     const char *categorical; /* columns whose numbers are categories, "city,3"; text columns always are; NULL: none */
     const char *ignore;      /* columns to leave out; NULL: none */
-    double bad_records;      /* the share of records that may be malformed: they are skipped, counted and logged; default 0 */
+    double bad_records;      /* the share of records that may be malformed: they are skipped, counted and logged; default 0. In
+                                formats whose records are checked only when a sample is made, such as images, it acts as
+                                bw_allow_bad */
     const bw_dataset *like;  /* take columns, categories and fill values from this dataset, with which a model was trained. Columns
                                 are matched by name, or by order if one of the two files has no header */
     const char *input;       /* name of the inputs' feature (TFRecord) or dataset (HDF5); NULL: x or image */
@@ -682,6 +713,21 @@ BW_API bw_status bw_save(bw_model *model, const char *path);
  * (matched by name). A model from an expression that begins with input(...) need not be built. After a failure the model is as
  * before. */
 BW_API bw_status bw_load_weights(bw_model *model, const char *path);
+
+/* A kind of file that holds a model or a part of one. */
+typedef struct bw_file_kind {
+    const char *extension; /* ".keras" */
+    const char *holds;     /* in words */
+    bool loads;            /* by bw_load */
+    bool loads_weights;    /* by bw_load_weights */
+    bool saves;            /* by bw_save */
+    bool has_weights;
+} bw_file_kind;
+
+/* Describes the kinds by number, from 0; returns false after the last. */
+BW_API bool bw_file_kind_at(int number, bw_file_kind *kind);
+/* Describes the kind of a path, by its extension; returns false if there is none. */
+BW_API bool bw_file_kind_of(const char *path, bw_file_kind *kind);
 
 /* ---- History ------------------------------------------------------------------------------------------ */
 

@@ -27,6 +27,40 @@ void *bwi_fail_build(bw_context *ctx, bw_status status, const char *format, ...)
 bw_status bwi_pending(bw_context *ctx);
 /* For a builder whose inner call has failed and left its message: marks that failure as not yet reported; NULL. */
 void *bwi_pass_on(bw_context *ctx);
+
+/* Where a failure lies; the members mean what bw_error's do. Made by the functions below, which leave all others unknown. */
+typedef struct bwi_location {
+    const char *path;
+    int64_t line;
+    int column;
+    const char *argument;
+    int64_t offset;
+    const char *layer;
+    int64_t sample;
+} bwi_location;
+
+bwi_location bwi_in_file(const char *path);
+bwi_location bwi_in_layer(const char *layer);
+bwi_location bwi_in_argument(const char *argument);
+bwi_location bwi_at_sample(int64_t sample);
+
+bw_status bwi_fail_at(bw_context *ctx, bw_status status, bwi_location location, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The location stands in front of the message: "PATH: ...", "PATH: line 3: ..." (a table's column, or -1, is not part of it) and
+ * "WHAT: column 3: ...", where `what` names the thing in the text `argument` (NULL: not a caller's text) and the column counts its
+ * bytes from 1. */
+bw_status bwi_fail_file(bw_context *ctx, bw_status status, const char *path, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+bw_status bwi_fail_line(bw_context *ctx, bw_status status, const char *path, int64_t line, int column, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+bw_status bwi_fail_text(bw_context *ctx, bw_status status, const char *what, const char *argument, int column, const char *format,
+                        ...) __attribute__((format(printf, 6, 7)));
+/* For a caller who knows more of a failure than the function that left it: what that function knew of its location stays, and
+ * `location` completes it. The message stays, or is replaced by one that usually contains it. */
+void bwi_locate(bw_context *ctx, bwi_location location);
+bw_status bwi_fail_again(bw_context *ctx, bw_status status, bwi_location location, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /* The system's words for an errno, in English whatever the locale; and the status that suits it. */
 const char *bwi_errno_text(int code);
 bw_status bwi_errno_status(int code);
@@ -153,10 +187,10 @@ struct bw_context {
     atomic_bool cancelled;
     atomic_size_t allocated;
     size_t backing_limit; /* bytes of a backing that are plain memory; 0: half of what is available. For tests */
-    bw_status status;
-    bool closing; /* what is destroyed now must not look at other objects: they may be gone */
-    bool pending; /* a builder's failure that no status has reported yet */
-    char message[1024];
+    bool closing;         /* what is destroyed now must not look at other objects: they may be gone */
+    bool pending;         /* a builder's failure that no status has reported yet */
+    bw_error error;       /* its texts are the next ones, or NULL */
+    char message[1024], path[4096], layer[64], argument[64];
 };
 
 /* Copies the options that a program gave (NULL: none) over the defaults in `options`. Both begin with their size, so

@@ -178,7 +178,7 @@ bool bwi_cancelled(const bw_context *ctx)
 /* Without the flag it was another rank that stopped the call, and its message stands. */
 bw_status bwi_cancel_report(bw_context *ctx)
 {
-    if (atomic_exchange(&ctx->cancelled, false) || ctx->status != BW_CANCELLED) {
+    if (atomic_exchange(&ctx->cancelled, false) || ctx->error.status != BW_CANCELLED) {
         return bwi_fail(ctx, BW_CANCELLED, "cancelled");
     }
     return BW_CANCELLED;

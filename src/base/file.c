@@ -13,7 +13,8 @@
 
 static bw_status fail_file(bw_context *ctx, int64_t code, const char *what, const char *path)
 {
-    return bwi_fail(ctx, bwi_errno_status((int)-code), "cannot %s %s: %s", what, path, bwi_errno_text((int)-code));
+    return bwi_fail_at(ctx, bwi_errno_status((int)-code), bwi_in_file(path), "cannot %s %s: %s", what, path,
+                       bwi_errno_text((int)-code));
 }
 
 static int open_file(bw_context *ctx, const char *path, int flags, int mode)

@@ -57,7 +57,8 @@ bw_status bwi_folder_list(bw_context *ctx, const char *path, bwi_names *names)
         result = ctx->io.list(ctx->io.user, path, add_name, names);
     } while (result == -EINTR);
     if (result < 0) {
-        return bwi_fail(ctx, bwi_errno_status(-result), "cannot list the folder %s: %s", path, bwi_errno_text(-result));
+        return bwi_fail_at(ctx, bwi_errno_status(-result), bwi_in_file(path), "cannot list the folder %s: %s", path,
+                           bwi_errno_text(-result));
     }
     if (names->count > 0) {
         qsort_r(names->name, (size_t)names->count, sizeof *names->name, compare, names->text);

@@ -67,6 +67,8 @@ bool cli_session_interrupted(void);
 
 /* Writes "batchwise: ..." as one line to standard error and returns CLI_FAILURE. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Reports the library's last failure: as a mistake of usage where a text or an option was wrong, else as a failure. */
+int cli_report(const bw_context *ctx, const char *command);
 
 /* ---- output.c: files that appear complete or not at all ------------------------------------------------- */
 
@@ -104,12 +106,11 @@ int cli_model_open(bw_model **model, bool *loaded, bw_context *ctx, const char *
 /* The same, compiled; what is NULL stays as the file has it. */
 int cli_model_make(bw_model **model, bw_context *ctx, const char *command, const char *argument, const char *optimizer,
                    const char *loss);
-/* Whether the argument names a model's file by its extension (.keras, .json, .h5): bw_load reads it. */
-bool cli_model_is_file(const char *argument);
-/* Whether it names a file of nothing but weights (.safetensors, .weights.h5). */
-bool cli_model_is_weights(const char *path);
-/* Whether bw_save can write a model to this name. */
-bool cli_model_can_be_saved(const char *path);
+/* The extensions of those kinds of files: ".keras, .h5 or .c"; `text` has CLI_ENDINGS_TEXT places. */
+enum { CLI_ENDINGS_TEXT = 128 };
+const char *cli_model_endings(char *text, bool (*wanted)(const bw_file_kind *kind));
+bool cli_model_is_saved(const bw_file_kind *kind);
+bool cli_model_is_trained(const bw_file_kind *kind); /* bw_load reads it, and it has weights */
 
 /* The optimizer's text with its learning rate replaced by `rate`, a number or a schedule; `optimizer` may be NULL (Adam). The
  * caller frees it; NULL: no memory. */
@@ -175,7 +176,6 @@ typedef struct cli_data {
 
 /* What is wrong with the options together; CLI_SUCCESS if nothing is. */
 int cli_data_check(const char *command, const cli_data *data);
-bool cli_data_is_csv(const char *path);
 /* Samples; prepared as those that the model was trained on, or like others (both may be NULL). NULL after a message. */
 bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *path, bw_model *model, const bw_dataset *like);
 

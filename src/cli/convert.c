@@ -23,16 +23,20 @@ static const cli_option options[] = {
     {.name = NULL},
 };
 
+/* With --model it may hold weights alone. */
+static bool is_read(const bw_file_kind *kind)
+{
+    return kind->loads || kind->loads_weights;
+}
+
 static void print_formats(void)
 {
-    puts("files:\n"
-         "  .keras         in, out  a model of Keras 3, with its optimizer\n"
-         "  .json          in, out  a model without weights (to_json)\n"
-         "  .h5            in       a model of older versions of Keras\n"
-         "  .weights.h5    in, out  weights, as Keras saves them\n"
-         "  .safetensors   in, out  weights by name\n"
-         "  .onnx          out      what it predicts, operator set 17\n"
-         "  .c             out      what it predicts, as one C file without dependencies");
+    bw_file_kind kind;
+    puts("files:");
+    for (int i = 0; bw_file_kind_at(i, &kind); i++) {
+        const char *in = is_read(&kind) ? "in" : "", *comma = is_read(&kind) && kind.saves ? ", " : "";
+        printf("  %-14s %-2s%-2s%-4s %s\n", kind.extension, in, comma, kind.saves ? "out" : "", kind.holds);
+    }
 }
 
 static const cli_usage usage = {
@@ -131,16 +135,18 @@ int cli_convert(int argc, char **argv)
     if (found < 2) {
         return cli_mistake(usage.command, "expected two files, IN and OUT, found %s", found == 1 ? "one" : "none");
     }
-    if (!a.model && cli_model_is_weights(words[0])) {
+    char endings[CLI_ENDINGS_TEXT];
+    bw_file_kind kind;
+    bool known = bw_file_kind_of(words[0], &kind);
+    if (!a.model && known && kind.loads_weights && !kind.loads) {
         return cli_mistake(usage.command, "%s holds weights only: --model must say whose they are", words[0]);
     }
-    if (!a.model && !cli_model_is_file(words[0])) {
-        return cli_mistake(usage.command, "%s: expected a name that ends in .keras, .json, .h5, .weights.h5 or .safetensors",
-                           words[0]);
+    if (!a.model && (!known || !kind.loads)) {
+        return cli_mistake(usage.command, "%s: expected a name that ends in %s", words[0], cli_model_endings(endings, is_read));
     }
-    if (!cli_model_can_be_saved(words[1])) {
-        return cli_mistake(usage.command, "%s: expected a name that ends in .keras, .json, .weights.h5, .safetensors, .onnx or .c",
-                           words[1]);
+    if (!bw_file_kind_of(words[1], &kind) || !kind.saves) {
+        return cli_mistake(usage.command, "%s: expected a name that ends in %s", words[1],
+                           cli_model_endings(endings, cli_model_is_saved));
     }
     return convert(&a, words);
 }

@@ -1,8 +1,6 @@
 /* What --data and the options beside it say: a dataset. */
 #include "cli/cli.h"
 
-#include <string.h>
-
 int cli_data_check(const char *command, const cli_data *data)
 {
     if (!data->path) {
@@ -12,13 +10,6 @@ int cli_data_check(const char *command, const cli_data *data)
         return cli_mistake(command, "--header and --no-header exclude each other; give one of them");
     }
     return CLI_SUCCESS;
-}
-
-bool cli_data_is_csv(const char *path)
-{
-    size_t length = strcspn(path, ",");
-    return (length == 1 && path[0] == '-') || (length > 4 && strncmp(path + length - 4, ".csv", 4) == 0) ||
-           (length > 7 && strncmp(path + length - 7, ".csv.gz", 7) == 0);
 }
 
 bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *path, bw_model *model, const bw_dataset *like)

@@ -67,27 +67,14 @@ static int read_expression(char **expression, const char *command, const char *a
     return *expression ? CLI_SUCCESS : cli_fail("no memory for the model's text");
 }
 
-static bool ends_in_one_of(const char *name, const char *const *endings)
-{
-    for (; *endings; endings++) {
-        size_t length = strlen(name), n = strlen(*endings);
-        if (length > n && strcmp(name + length - n, *endings) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The line of the expression that the message's column is in, and a caret below it. */
-static void show_column(const char *expression, const char *message)
+/* The line of the expression in which the error lies, and a caret below its place. */
+static void show_place(const char *expression, const bw_error *error)
 {
     enum { BEFORE = 60, SHOWN = 100 };
-    const char *found = strstr(message, "column ");
-    long column = !found ? 0 : strtol(found + strlen("column "), NULL, 10);
-    if (column < 1 || (size_t)column > strlen(expression) + 1) {
+    if (!error->argument || strcmp(error->argument, "model") != 0 || error->offset < 0) {
         return;
     }
-    const char *at = expression + column - 1, *line = at, *end = at + strcspn(at, "\n");
+    const char *at = expression + error->offset, *line = at, *end = at + strcspn(at, "\n");
     while (line > expression && line[-1] != '\n') {
         line--;
     }
@@ -104,28 +91,39 @@ static void show_column(const char *expression, const char *message)
     fprintf(stderr, "%s\n%*s^\n", end - line > SHOWN ? "..." : "", caret, "");
 }
 
-bool cli_model_is_file(const char *argument)
+const char *cli_model_endings(char *text, bool (*wanted)(const bw_file_kind *kind))
 {
-    static const char *const endings[] = {".keras", ".json", ".h5", NULL};
-    return ends_in_one_of(argument, endings);
+    bw_file_kind kind;
+    size_t length = 0, last = 0;
+    text[0] = 0;
+    for (int i = 0; bw_file_kind_at(i, &kind); i++) {
+        if (wanted(&kind) && length < CLI_ENDINGS_TEXT) {
+            last = length;
+            length += (size_t)snprintf(text + length, CLI_ENDINGS_TEXT - length, "%s%s", length ? ", " : "", kind.extension);
+        }
+    }
+    if (last > 0 && length + 3 < CLI_ENDINGS_TEXT) { /* "a, b or c" */
+        memmove(text + last + 4, text + last + 2, strlen(text + last + 2) + 1);
+        memcpy(text + last, " or ", 4);
+    }
+    return text;
 }
 
-bool cli_model_is_weights(const char *path)
+bool cli_model_is_saved(const bw_file_kind *kind)
 {
-    static const char *const endings[] = {".safetensors", ".weights.h5", NULL};
-    return ends_in_one_of(path, endings);
+    return kind->saves;
 }
 
-bool cli_model_can_be_saved(const char *path)
+bool cli_model_is_trained(const bw_file_kind *kind)
 {
-    static const char *const endings[] = {".keras", ".safetensors", ".weights.h5", ".json", ".onnx", ".c", NULL};
-    return ends_in_one_of(path, endings);
+    return kind->loads && kind->has_weights;
 }
 
 int cli_model_open(bw_model **model, bool *loaded, bw_context *ctx, const char *command, const char *argument)
 {
     char *expression;
-    *loaded = cli_model_is_file(argument);
+    bw_file_kind kind;
+    *loaded = bw_file_kind_of(argument, &kind) && (kind.loads || kind.loads_weights);
     if (*loaded) {
         *model = bw_load(ctx, argument);
         return !*model ? cli_fail("%s", bw_message(ctx)) : CLI_SUCCESS;
@@ -136,8 +134,8 @@ int cli_model_open(bw_model **model, bool *loaded, bw_context *ctx, const char *
     }
     *model = bw_model_parse(ctx, expression);
     if (!*model) {
-        code = cli_mistake(command, "%s", bw_message(ctx));
-        show_column(expression, bw_message(ctx));
+        code = cli_report(ctx, command);
+        show_place(expression, bw_last_error(ctx));
     }
     free(expression);
     return code;
@@ -146,10 +144,12 @@ int cli_model_open(bw_model **model, bool *loaded, bw_context *ctx, const char *
 int cli_model_open_trained(bw_model **model, bw_dataset **dataset, bw_context *ctx, const char *command, const char *argument,
                            const cli_data *data)
 {
-    static const char *const endings[] = {".keras", ".h5", NULL};
+    bw_file_kind kind;
     bool loaded;
-    if (!ends_in_one_of(argument, endings)) {
-        return cli_mistake(command, "--model: expected a file with weights, .keras or .h5, found '%s'", argument);
+    if (!bw_file_kind_of(argument, &kind) || !cli_model_is_trained(&kind)) {
+        char endings[CLI_ENDINGS_TEXT];
+        return cli_mistake(command, "--model: expected a file with weights, %s, found '%s'",
+                           cli_model_endings(endings, cli_model_is_trained), argument);
     }
     int code = cli_model_open(model, &loaded, ctx, command, argument);
     if (code != CLI_SUCCESS) {
@@ -173,7 +173,7 @@ int cli_model_make(bw_model **model, bw_context *ctx, const char *command, const
     } else if (optimizer || loss) {
         status = bw_recompile(*model, optimizer, loss, NULL);
     }
-    return status == BW_OK ? CLI_SUCCESS : cli_mistake(command, "%s", bw_message(ctx));
+    return status == BW_OK ? CLI_SUCCESS : cli_report(ctx, command);
 }
 
 /* The end of the argument at `text`: a comma outside parentheses, or `end`. */

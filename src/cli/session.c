@@ -71,6 +71,13 @@ bool cli_session_interrupted(void)
     return atomic_load(&interruptions) > 0;
 }
 
+int cli_report(const bw_context *ctx, const char *command)
+{
+    const bw_error *error = bw_last_error(ctx);
+    bool usage = error->kind == BW_ERROR_USAGE || error->kind == BW_ERROR_MODEL;
+    return usage ? cli_mistake(command, "%s", error->message) : cli_fail("%s", error->message);
+}
+
 int cli_fail(const char *format, ...)
 {
     va_list arguments;

@@ -119,7 +119,7 @@ static int compile(const arguments *given, const bw_context *ctx, bw_model *mode
     if (status == BW_OK) {
         return CLI_SUCCESS;
     }
-    return cli_mistake(usage.command, "%s", bw_message(ctx)); /* a text that cannot be right */
+    return cli_report(ctx, usage.command);
 }
 
 static int make_model(const arguments *given, bw_context *ctx, bw_model **model)
@@ -132,9 +132,6 @@ static int make_model(const arguments *given, bw_context *ctx, bw_model **model)
 /* What comes between reading and batches. */
 static bw_dataset *prepare(const arguments *given, bw_dataset *dataset)
 {
-    if (given->bad > 0 && !cli_data_is_csv(given->data.path)) {
-        dataset = bw_allow_bad(dataset, given->bad);
-    }
     if (given->cache) {
         dataset = strcmp(given->cache, "memory") == 0 ? bw_cache(dataset) : bw_cache_file(dataset, given->cache);
     }
@@ -157,7 +154,7 @@ static bw_dataset *prepare(const arguments *given, bw_dataset *dataset)
 static int make_datasets(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset **training, bw_dataset **validation)
 {
     cli_data data = given->data;
-    data.bad = cli_data_is_csv(data.path) ? given->bad : 0; /* the reader leaves lines out; of other kinds it is seen when made */
+    data.bad = given->bad;
     *training = cli_data_read(ctx, &data, data.path, model, NULL);
     if (*training && given->validation) {
         *validation = cli_data_read(ctx, &given->data, given->validation, NULL, *training);
@@ -274,18 +271,6 @@ static bw_fit_options make_options(const arguments *given)
     return fitting;
 }
 
-/* Whether a message is about the text of --early-stop or --plateau, which bw_fit reads. */
-static bool is_callback(const char *message)
-{
-    static const char *const names[] = {"early_stopping", "reduce_lr_on_plateau"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strncmp(message, names[i], strlen(names[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Of the sizes in --batch, which its kind has checked; batches behind one update count together. */
 static int64_t largest_batch(const arguments *given)
 {
@@ -328,8 +313,8 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     cli_session_stepping(true);
     bw_status status = bw_fit(model, training, &fitting, &result.history);
     cli_session_stepping(false);
-    if (status == BW_INVALID_ARGUMENT && is_callback(bw_message(ctx))) { /* a text that cannot be right */
-        return cli_mistake(usage.command, "%s", bw_message(ctx));
+    if (status != BW_OK && bw_last_error(ctx)->argument) { /* --early-stop and --plateau are read by bw_fit */
+        return cli_report(ctx, usage.command);
     }
     int code = cli_result_finish(&result, status);
     if (result.history && code != CLI_FAILURE) {
@@ -393,11 +378,11 @@ static int check(const arguments *given)
     }
     const char *const models[] = {given->save_model, given->save_best}, *const names[] = {"save-model", "save-best"};
     for (size_t i = 0; i < 2; i++) {
-        if (models[i] && !cli_model_can_be_saved(models[i])) {
-            return cli_mistake(
-                usage.command,
-                "--%s: expected a name that ends in .keras, .safetensors, .weights.h5, .json, .onnx or .c, found '%s'", names[i],
-                models[i]);
+        bw_file_kind kind;
+        if (models[i] && (!bw_file_kind_of(models[i], &kind) || !kind.saves)) {
+            char endings[CLI_ENDINGS_TEXT];
+            return cli_mistake(usage.command, "--%s: expected a name that ends in %s, found '%s'", names[i],
+                               cli_model_endings(endings, cli_model_is_saved), models[i]);
         }
     }
     return CLI_SUCCESS;

@@ -19,6 +19,35 @@ static const bwi_file_row *find_row(const char *path)
     return NULL;
 }
 
+static bw_file_kind describe(const bwi_file_row *row)
+{
+    return (bw_file_kind){.extension = row->extension,
+                          .holds = row->holds,
+                          .loads = row->load,
+                          .loads_weights = row->load_weights,
+                          .saves = row->save,
+                          .has_weights = !row->bare};
+}
+
+bool bw_file_kind_at(int number, bw_file_kind *kind)
+{
+    if (number < 0 || (size_t)number >= BWI_COUNT(rows)) {
+        return false;
+    }
+    *kind = describe(rows[number]);
+    return true;
+}
+
+bool bw_file_kind_of(const char *path, bw_file_kind *kind)
+{
+    const bwi_file_row *row = path ? find_row(path) : NULL;
+    if (!row) {
+        return false;
+    }
+    *kind = describe(row);
+    return true;
+}
+
 typedef enum task { LOAD, LOAD_WEIGHTS, SAVE } task;
 
 static bool can(const bwi_file_row *row, task what)
@@ -36,9 +65,9 @@ static bw_status refuse(bw_context *ctx, const char *path, task what, const bwi_
         }
     }
     const char *endings = known.bytes ? known.bytes : "";
-    bw_status status = row ? bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: holds %s and cannot %s; those that can end in %s", path,
-                                      row->holds, verbs[what], endings)
-                           : bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: expected a name that ends in one of %s", path, endings);
+    bw_status status = row ? bwi_fail_file(ctx, BW_INVALID_ARGUMENT, path, "cannot %s: it holds %s; those that can end in %s",
+                                           verbs[what], row->holds, endings)
+                           : bwi_fail_file(ctx, BW_INVALID_ARGUMENT, path, "expected a name that ends in one of %s", endings);
     bwi_text_free(&known);
     return status;
 }
@@ -59,7 +88,9 @@ static bw_status begin(bw_context *ctx, const char *path, task what, const bwi_f
 /* What went wrong in a model or in memory does not know the file's name. */
 static bw_status name_file(bw_context *ctx, bw_status status, const char *path)
 {
-    return status == BW_OK || strstr(ctx->message, path) ? status : bwi_fail(ctx, status, "%s: %s", path, ctx->message);
+    return status == BW_OK || strstr(ctx->message, path)
+               ? status
+               : bwi_fail_again(ctx, status, bwi_in_file(path), "%s: %s", path, ctx->message);
 }
 
 bw_model *bw_load(bw_context *ctx, const char *path)
@@ -105,11 +136,11 @@ bw_status bw_load_weights(bw_model *model, const char *path)
     bool built = bwi_model_built(model), connected = model->by_calls || model->output_count > 0;
     bw_status status = begin(model->ctx, path, LOAD_WEIGHTS, &row);
     if (status == BW_OK && !connected) {
-        status = model->input_shape.ndim >= 0
-                     ? bwi_model_connect(model, model->input_shape.ndim, model->input_shape.extent)
-                     : bwi_fail(model->ctx, BW_INVALID_ARGUMENT,
-                                "%s: the model's input has no shape yet: build the model, or begin its expression with input(...)",
-                                path);
+        status =
+            model->input_shape.ndim >= 0
+                ? bwi_model_connect(model, model->input_shape.ndim, model->input_shape.extent)
+                : bwi_fail_file(model->ctx, BW_INVALID_ARGUMENT, path,
+                                "the model's input has no shape yet: build the model, or begin its expression with input(...)");
     }
     if (status == BW_OK) {
         status = bwi_file_map(model->ctx, &bytes, path);
@@ -134,7 +165,7 @@ bw_status bw_save(bw_model *model, const char *path)
     }
     bw_status status = begin(model->ctx, path, SAVE, &row);
     if (status == BW_OK && !row->bare && !bwi_model_built(model)) {
-        status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "%s: the model has no variables yet: build or train it first", path);
+        status = bwi_fail_file(model->ctx, BW_INVALID_ARGUMENT, path, "the model has no variables yet: build or train it first");
     }
     if (status == BW_OK) {
         status = row->save(model, path, &file, &size);

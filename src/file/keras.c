@@ -35,15 +35,15 @@ static bw_status read_member(bw_context *ctx, bwi_zip *zip, const char *path, co
     int64_t index = find_member(zip, name);
     *copy = NULL;
     if (index < 0) {
-        return bwi_fail(ctx, BW_DATA_LOSS, "%s: no Keras model: it has no member %s", path, name);
+        return bwi_fail_file(ctx, BW_DATA_LOSS, path, "no Keras model: it has no member %s", name);
     }
     bw_status status = bwi_zip_member_at(zip, index, &member);
     if (status == BW_OK && member.size > limit) {
-        return bwi_fail(ctx, BW_DATA_LOSS, "%s: %s: %zu bytes; at most %zu are read", path, name, member.size, limit);
+        return bwi_fail_file(ctx, BW_DATA_LOSS, path, "%s: %zu bytes; at most %zu are read", name, member.size, limit);
     }
     if (status == BW_OK && !member.stored && member.size > WEIGHTS_PACKED_LIMIT && member.size / WEIGHTS_RATIO > member.packed) {
-        return bwi_fail(ctx, BW_DATA_LOSS, "%s: %s: %zu bytes in %zu packed ones are more than is unpacked", path, name,
-                        member.size, member.packed);
+        return bwi_fail_file(ctx, BW_DATA_LOSS, path, "%s: %zu bytes in %zu packed ones are more than is unpacked", name,
+                             member.size, member.packed);
     }
     bytes->size = member.size;
     if (status == BW_OK && member.stored) {
@@ -275,6 +275,7 @@ static bw_status save_weights(bw_model *model, const char *path, void **file, si
     return with_wiring(model, file, size, bwi_weights_write);
 }
 
-const bwi_file_row bwi_file_keras = {".keras", "a model", load_keras, load_keras_weights, save_keras, false};
-const bwi_file_row bwi_file_json = {".json", "a model without weights", load_json, NULL, save_json, true};
-const bwi_file_row bwi_file_weights = {".weights.h5", "weights", NULL, load_weights, save_weights, false};
+const bwi_file_row bwi_file_keras = {".keras", "a model of Keras 3 with its optimizer", load_keras, load_keras_weights, save_keras,
+                                     false};
+const bwi_file_row bwi_file_json = {".json", "a model without weights, as to_json gives it", load_json, NULL, save_json, true};
+const bwi_file_row bwi_file_weights = {".weights.h5", "weights as Keras saves them", NULL, load_weights, save_weights, false};

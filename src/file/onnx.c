@@ -398,14 +398,14 @@ static bw_status save(bw_model *model, const char *path, void **file, size_t *si
     bool *needed = bwi_export_needed(model);
     o.names = needed ? bwi_allocate(model->ctx, (size_t)model->graph.count + 1, sizeof *o.names) : NULL;
     o.written = o.names ? bwi_allocate(model->ctx, (size_t)model->graph.variable_count + 1, sizeof *o.written) : NULL;
-    bw_status status = o.written ? write_nodes(&o, needed) : model->ctx->status;
+    bw_status status = o.written ? write_nodes(&o, needed) : model->ctx->error.status;
     if (status == BW_OK) {
         write_model(&o, &w);
         status = write_preparation(&o, &w);
         status = status == BW_OK && w.failed ? BW_RESOURCE_EXHAUSTED : status;
     }
     if (status == BW_OK && w.length > INT_MAX) {
-        status = bwi_fail(model->ctx, BW_UNIMPLEMENTED, "%s: %zu bytes; an ONNX file has at most 2 GiB", path, w.length);
+        status = bwi_fail_file(model->ctx, BW_UNIMPLEMENTED, path, "%zu bytes; an ONNX file has at most 2 GiB", w.length);
     }
     if (status == BW_OK) {
         *file = w.bytes;
@@ -421,4 +421,4 @@ static bw_status save(bw_model *model, const char *path, void **file, size_t *si
     return status;
 }
 
-const bwi_file_row bwi_file_onnx = {extension, "a model that predicts", NULL, NULL, save, false};
+const bwi_file_row bwi_file_onnx = {extension, "what a model predicts, by operator set 17", NULL, NULL, save, false};

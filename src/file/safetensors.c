@@ -215,8 +215,8 @@ static bw_status load_weights(bw_model *model, const char *path, const bwi_bytes
     bw_context *ctx = model->ctx;
     uint64_t length = bytes->size >= LENGTH_BYTES ? read_length(bytes->data) : UINT64_MAX;
     if (length > HEADER_LIMIT || length > bytes->size - LENGTH_BYTES) {
-        return bwi_fail(ctx, BW_DATA_LOSS, "%s: no safetensors file: its header would have %llu bytes", path,
-                        (unsigned long long)length);
+        return bwi_fail_file(ctx, BW_DATA_LOSS, path, "no safetensors file: its header would have %llu bytes",
+                             (unsigned long long)length);
     }
     bwi_json *header = NULL;
     reader r = {.model = model, .path = path, .data = bytes->data + LENGTH_BYTES + length};
@@ -315,4 +315,4 @@ static bw_status save(bw_model *model, const char *path, void **file, size_t *si
     return made ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
-const bwi_file_row bwi_file_safetensors = {".safetensors", "weights", NULL, load_weights, save, false};
+const bwi_file_row bwi_file_safetensors = {".safetensors", "weights by name", NULL, load_weights, save, false};

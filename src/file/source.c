@@ -528,7 +528,7 @@ static bw_status save(bw_model *model, const char *path, void **file, size_t *si
     s.needed = bwi_export_needed(model);
     s.places = s.needed ? bwi_allocate(model->ctx, nodes, sizeof *s.places) : NULL;
     s.written = s.places ? bwi_allocate(model->ctx, variables, sizeof *s.written) : NULL;
-    bw_status status = s.written ? write_nodes(&s) : model->ctx->status;
+    bw_status status = s.written ? write_nodes(&s) : model->ctx->error.status;
     if (status == BW_OK) {
         join(&s, &text);
         status = s.arrays.failed || s.body.failed || text.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
@@ -547,4 +547,5 @@ static bw_status save(bw_model *model, const char *path, void **file, size_t *si
     return status;
 }
 
-const bwi_file_row bwi_file_source = {extension, "C source that predicts", NULL, NULL, save, false};
+const bwi_file_row bwi_file_source = {extension, "what a model predicts, as one C file without dependencies", NULL, NULL, save,
+                                      false};

@@ -15,15 +15,15 @@ bw_status bwi_weights_check(bw_context *ctx, const char *path, const char *name,
     char expected[160], found[160];
     bwi_format_shape(expected, shape->ndim, shape->extent);
     if (!entry) {
-        return bwi_fail(ctx, BW_DATA_LOSS, "%s: %s of shape %s is missing", path, name, expected);
+        return bwi_fail_file(ctx, BW_DATA_LOSS, path, "%s of shape %s is missing", name, expected);
     }
     bool same = entry->ndim == shape->ndim;
     for (int i = 0; same && i < shape->ndim; i++) {
         same = entry->shape[i] == shape->extent[i];
     }
     if (!same || !entry->stored) {
-        return bwi_fail(ctx, BW_DATA_LOSS, "%s: %s: expected numbers of shape %s, found %s%s", path, name, expected,
-                        entry->stored ? "" : "none, but a shape of ", bwi_format_shape(found, entry->ndim, entry->shape));
+        return bwi_fail_file(ctx, BW_DATA_LOSS, path, "%s: expected numbers of shape %s, found %s%s", name, expected,
+                             entry->stored ? "" : "none, but a shape of ", bwi_format_shape(found, entry->ndim, entry->shape));
     }
     return BW_OK;
 }
@@ -63,8 +63,8 @@ static bw_status check_places(const bw_model *model, const bwi_hdf5 *file, const
         const char *name = bwi_hdf5_at(file, i)->name;
         if (strncmp(name, "layers/", 7) == 0 && !is_seed(name) && !find_place(places, count, name)) {
             char quoted[BWI_QUOTE_SIZE];
-            return bwi_fail(model->ctx, BW_DATA_LOSS, "%s: %s belongs to no layer of the model", path,
-                            bwi_quote(quoted, name, strlen(name)));
+            return bwi_fail_file(model->ctx, BW_DATA_LOSS, path, "%s belongs to no layer of the model",
+                                 bwi_quote(quoted, name, strlen(name)));
         }
     }
     return BW_OK;
@@ -213,8 +213,8 @@ static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *pat
         there++;
     }
     if (status == BW_OK && there != 0 && there != list.plain && there != list.count) {
-        status = bwi_fail(t->ctx, BW_DATA_LOSS, "%s: optimizer/vars: expected %d or %d values of %s, found %s%d", path, list.plain,
-                          list.count, t->optimizer.row->class_name, there > list.count ? "at least " : "", there);
+        status = bwi_fail_file(t->ctx, BW_DATA_LOSS, path, "optimizer/vars: expected %d or %d values of %s, found %s%d", list.plain,
+                               list.count, t->optimizer.row->class_name, there > list.count ? "at least " : "", there);
     }
     if (status == BW_OK) {
         status = check_values(t, file, path, &list, there);
@@ -223,8 +223,8 @@ static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *pat
         status = take_value(t, file, entry_at(file, i, name), &list.values[i]);
     }
     if (status == BW_OK && t->optimizer.iterations < 0) {
-        status = bwi_fail(t->ctx, BW_DATA_LOSS, "%s: optimizer/vars/0: %lld updates cannot be", path,
-                          (long long)t->optimizer.iterations);
+        status = bwi_fail_file(t->ctx, BW_DATA_LOSS, path, "optimizer/vars/0: %lld updates cannot be",
+                               (long long)t->optimizer.iterations);
     }
     bwi_release(t->ctx, list.values);
     return status;

@@ -73,7 +73,7 @@ static bw_status open_gzip(bw_context *ctx, bwi_gzip **gzip, const unsigned char
     made->piece = made->open && pipe ? bwi_allocate(ctx, PIPED, 1) : NULL;
     if (!made->open || (pipe && !made->piece)) {
         bwi_gzip_close(made);
-        return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: no memory to unpack it", path);
+        return bwi_fail_file(ctx, BW_RESOURCE_EXHAUSTED, path, "no memory to unpack it");
     }
     *gzip = made;
     return BW_OK;

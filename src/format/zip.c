@@ -87,9 +87,9 @@ static bw_status check_counts(bw_context *ctx, const bwi_bytes *file, const char
     for (uint64_t from = UINT64_MAX; find_end(file, from, &end); from = end - 1) {
         directory found = directory_at(file, end);
         if (found.count > MEMBER_LIMIT || found.count > file->size / ENTRY_SIZE) {
-            return bwi_fail(ctx, BW_DATA_LOSS, "%s: the zip file claims %llu members; %zu bytes hold at most %zu", path,
-                            (unsigned long long)found.count, file->size,
-                            file->size / ENTRY_SIZE < MEMBER_LIMIT ? file->size / ENTRY_SIZE : (size_t)MEMBER_LIMIT);
+            return bwi_fail_file(ctx, BW_DATA_LOSS, path, "the zip file claims %llu members; %zu bytes hold at most %zu",
+                                 (unsigned long long)found.count, file->size,
+                                 file->size / ENTRY_SIZE < MEMBER_LIMIT ? file->size / ENTRY_SIZE : (size_t)MEMBER_LIMIT);
         }
         if (end == 0) {
             break;
@@ -160,11 +160,11 @@ static bw_status fail_error(bw_context *ctx, const char *path, const char *membe
     int code = zip_error_code_zip(error);
     bw_status status = code == ZIP_ER_MEMORY ? BW_RESOURCE_EXHAUSTED : BW_DATA_LOSS;
     if (!member) {
-        return bwi_fail(ctx, status, "%s: %s", path,
-                        code == ZIP_ER_NOZIP ? "is no zip file, or was cut short" : zip_error_strerror(error));
+        return bwi_fail_file(ctx, status, path, "%s",
+                             code == ZIP_ER_NOZIP ? "is no zip file, or was cut short" : zip_error_strerror(error));
     }
     bwi_quote(quoted, member, strlen(member));
-    return bwi_fail(ctx, status, "%s: member %s is damaged: %s", path, quoted, zip_error_strerror(error));
+    return bwi_fail_file(ctx, status, path, "member %s is damaged: %s", quoted, zip_error_strerror(error));
 }
 
 /* Bytes in the file cannot belong to two members: otherwise a small file could unpack to any size. */

@@ -154,7 +154,8 @@ bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, con
     bw_status status = op->shape(graph, node);
     if (status != BW_OK) {
         release_node(ctx, node);
-        return bwi_fail_build(ctx, status, "%s", bw_message(ctx));
+        bwi_locate(ctx, bwi_in_layer(name));
+        return bwi_pass_on(ctx);
     }
     if (bwi_shape_count(&node->shape) > BWI_MOST_VALUES) {
         char text[160];

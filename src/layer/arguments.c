@@ -10,8 +10,8 @@ typedef struct reader {
 
 static bw_status refuse(const reader *r, const bwi_term *term, const bwi_argument *a, const char *expected)
 {
-    return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s: expected %s, found '%.*s'", r->what, term->column, a->name,
-                    expected, term->length > 0 ? term->length : 1, term->length > 0 ? term->text : "(");
+    return bwi_fail_text(r->ctx, BW_INVALID_ARGUMENT, r->what, term->argument, term->column, "%s: expected %s, found '%.*s'",
+                         a->name, expected, term->length > 0 ? term->length : 1, term->length > 0 ? term->text : "(");
 }
 
 static bool within(const bwi_argument *a, double value)
@@ -163,17 +163,18 @@ static bw_status read_given(const reader *r, const bwi_term *term, const bwi_arg
         const bwi_term *item = &term->items[i];
         int at = item->label ? find(arguments, count, item->label, item->label_length) : i;
         if (item->label && at < 0) {
-            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: there is no argument '%.*s'", r->what,
-                            item->column - (int)(item->text - item->label), item->label_length, item->label);
+            return bwi_fail_text(r->ctx, BW_INVALID_ARGUMENT, r->what, item->argument,
+                                 item->column - (int)(item->text - item->label), "there is no argument '%.*s'", item->label_length,
+                                 item->label);
         }
         if (!item->label && (named || at >= count)) {
-            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s", r->what, item->column,
-                            named ? "an argument without a name stands behind a named one" : "too many arguments");
+            return bwi_fail_text(r->ctx, BW_INVALID_ARGUMENT, r->what, item->argument, item->column, "%s",
+                                 named ? "an argument without a name stands behind a named one" : "too many arguments");
         }
         named = named || item->label;
         if (values[at].given) {
-            return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s is given twice", r->what, item->column,
-                            arguments[at].name);
+            return bwi_fail_text(r->ctx, BW_INVALID_ARGUMENT, r->what, item->argument, item->column, "%s is given twice",
+                                 arguments[at].name);
         }
         if (is_none(item, &arguments[at])) {
             continue;
@@ -227,7 +228,8 @@ bw_status bwi_arguments_read(bw_context *ctx, const char *what, const bwi_term *
             continue;
         }
         if (!arguments[i].standard) {
-            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s must be given", what, term->column, arguments[i].name);
+            return bwi_fail_text(ctx, BW_INVALID_ARGUMENT, what, term->argument, term->column, "%s must be given",
+                                 arguments[i].name);
         }
         status = read_standard(&r, &arguments[i], &values[i]);
     }

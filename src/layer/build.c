@@ -21,7 +21,11 @@ bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inp
     for (int v = before; !layer->trainable && v < graph->variable_count; v++) {
         graph->variables[v]->trainable = false;
     }
-    return bwi_layer_mask(layer, graph, inputs, input_count, node);
+    node = bwi_layer_mask(layer, graph, inputs, input_count, node);
+    if (!node) {
+        bwi_locate(graph->ctx, bwi_in_layer(layer->name));
+    }
+    return node;
 }
 
 /* The model's input, as float32 or, for indices, as int32: two nodes for one field if both are wanted. */
@@ -102,7 +106,7 @@ static bw_status check_memory(const bw_model *model)
 static bw_status pack(bw_model *model)
 {
     const bwi_graph *graph = &model->graph;
-    bw_status status = bwi_kernels_of(model->ctx) ? BW_OK : model->ctx->status;
+    bw_status status = bwi_kernels_of(model->ctx) ? BW_OK : model->ctx->error.status;
     for (int n = 0; n < graph->count && status == BW_OK; n++) {
         const bw_node *node = graph->nodes[n];
         bool shared = node->variables > 0 && (node->variable[0]->packing.pack || node->variable[0]->data);

@@ -35,8 +35,8 @@ static void complain(parser *p, const char *expected)
     if (*p->at) {
         snprintf(found, sizeof found, "'%.16s'", p->at);
     }
-    p->status = bwi_fail(p->ctx, BW_INVALID_ARGUMENT, "%s: column %d: expected %s, found %s", p->what, (int)(p->at - p->begin) + 1,
-                         expected, found);
+    p->status = bwi_fail_text(p->ctx, BW_INVALID_ARGUMENT, p->what, p->what, (int)(p->at - p->begin) + 1, "expected %s, found %s",
+                              expected, found);
 }
 
 static void free_terms(bw_context *ctx, bwi_term *terms, int count)
@@ -88,6 +88,7 @@ static void parse_items(parser *p, bwi_term *term, int depth)
 static void parse_term(parser *p, bwi_term *term, int depth)
 {
     skip_blanks(p);
+    term->argument = p->what;
     term->column = (int)(p->at - p->begin) + 1;
     const char *start = p->at;
     while (is_word(*p->at)) {
@@ -148,7 +149,8 @@ static bw_status check_single(bwi_expression *expression, const char *what, cons
     if (expression->count == 1 && expression->terms[0].length > 0 && !expression->terms[0].label) {
         return BW_OK;
     }
-    bw_status status = bwi_fail(expression->ctx, BW_INVALID_ARGUMENT, "%s: expected one name, found '%.60s'", what, text);
+    bw_status status = bwi_fail_at(expression->ctx, BW_INVALID_ARGUMENT, bwi_in_argument(what),
+                                   "%s: expected one name, found '%.60s'", what, text);
     bwi_expression_free(expression);
     return status;
 }

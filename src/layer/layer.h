@@ -17,8 +17,9 @@ typedef struct bwi_term {
     int label_length;
     const char *text; /* the word or number; a list has none */
     int length;
-    const char *end; /* behind the whole term */
-    int column;      /* from 1 */
+    const char *end;      /* behind the whole term */
+    const char *argument; /* that the text is: "model", "optimizer"; NULL: none of a caller's */
+    int column;           /* in it, from 1 */
     bool called;
     struct bwi_term *items; /* arguments of a call, elements of a list */
     int count;

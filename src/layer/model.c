@@ -32,12 +32,12 @@ static bw_status read_input(bw_model *model, const bwi_term *term)
 {
     static const bwi_argument extents = {"shape", NULL, BWI_INTS, NULL, 1, 1e9, NULL};
     bwi_argument_value value;
-    bwi_term list = {.items = term->items, .count = term->count, .column = term->column};
-    bwi_term one = {.items = &list, .count = 1, .column = term->column};
+    bwi_term list = {.items = term->items, .count = term->count, .argument = term->argument, .column = term->column};
+    bwi_term one = {.items = &list, .count = 1, .argument = term->argument, .column = term->column};
     bw_status status = bwi_arguments_read(model->ctx, "model: input", &one, &extents, 1, &value);
     if (status == BW_OK && (value.count < 1 || value.count >= BW_MAX_NDIM)) {
-        status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: column %d: input: expected 1 to %d extents, got %d",
-                          term->column, BW_MAX_NDIM - 1, value.count);
+        status = bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", term->argument, term->column,
+                               "input: expected 1 to %d extents, got %d", BW_MAX_NDIM - 1, value.count);
     }
     if (status == BW_OK) {
         model->input_shape.ndim = value.count;
@@ -69,14 +69,14 @@ static bool labelled(const bwi_term *term, const char *name)
 static bw_status read_name(const bw_model *model, bwi_layer *layer, const bwi_term *item)
 {
     if (item->called || item->length == 0 || item->count || item->length >= (int)sizeof layer->name) {
-        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: column %d: name: expected a word of at most %d characters",
-                        item->column, (int)sizeof layer->name - 1);
+        return bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", item->argument, item->column,
+                             "name: expected a word of at most %d characters", (int)sizeof layer->name - 1);
     }
     snprintf(layer->name, sizeof layer->name, "%.*s", item->length, item->text);
     for (int i = 0; i < model->layer_count; i++) {
         if (strcmp(model->layers[i].name, layer->name) == 0) {
-            return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: column %d: there is a layer %s before it", item->column,
-                            layer->name);
+            return bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", item->argument, item->column,
+                                 "there is a layer %s before it", layer->name);
         }
     }
     return BW_OK;
@@ -95,7 +95,7 @@ static bw_status read_common(const bw_model *model, bwi_layer *layer, const bwi_
         return BW_OK;
     }
     bwi_argument_value value;
-    bwi_term one = {.items = (bwi_term[]){*item}, .count = 1, .column = item->column};
+    bwi_term one = {.items = (bwi_term[]){*item}, .count = 1, .argument = item->argument, .column = item->column};
     *taken = true;
     bw_status status = bwi_arguments_read(model->ctx, "model", &one, &trainable, 1, &value);
     layer->trainable = value.flag;
@@ -155,8 +155,8 @@ static bw_status find_point(const reading *r, int before, const bwi_term *word, 
         *layer = BWI_FROM_INPUT;
         return BW_OK;
     }
-    return bwi_fail(r->model->ctx, BW_INVALID_ARGUMENT, "model: column %d: there is no point '%.*s' before it", word->column,
-                    word->length, word->text);
+    return bwi_fail_text(r->model->ctx, BW_INVALID_ARGUMENT, "model", word->argument, word->column,
+                         "there is no point '%.*s' before it", word->length, word->text);
 }
 
 /* from(a): what follows takes what stands at the point. */
@@ -164,8 +164,8 @@ static bw_status read_from(reading *r, int number)
 {
     const bwi_term *term = &r->e.terms[number];
     if (term->count != 1) {
-        return bwi_fail(r->model->ctx, BW_INVALID_ARGUMENT, "model: column %d: from: expected one point, as in from(a)",
-                        term->column);
+        return bwi_fail_text(r->model->ctx, BW_INVALID_ARGUMENT, "model", term->argument, term->column,
+                             "from: expected one point, as in from(a)");
     }
     return find_point(r, number, &term->items[0], &r->current);
 }
@@ -183,8 +183,8 @@ static bw_status connect(reading *r, int number)
             continue;
         }
         if (layer->inputs == BWI_MAX_POINTS) {
-            return bwi_fail(r->model->ctx, BW_INVALID_ARGUMENT, "model: column %d: a layer takes at most %d inputs", item->column,
-                            BWI_MAX_POINTS);
+            return bwi_fail_text(r->model->ctx, BW_INVALID_ARGUMENT, "model", item->argument, item->column,
+                                 "a layer takes at most %d inputs", BWI_MAX_POINTS);
         }
         status = find_point(r, number, item, &layer->input[layer->inputs++]);
     }
@@ -203,8 +203,8 @@ static bw_status check_ends(const reading *r)
             }
         }
         if (!taken) {
-            return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "model: column %d: nothing takes what %s gives", r->e.terms[t].column,
-                            model->layers[r->layer[t]].name);
+            return bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", r->e.terms[t].argument, r->e.terms[t].column,
+                                 "nothing takes what %s gives", model->layers[r->layer[t]].name);
         }
     }
     return BW_OK;

@@ -76,11 +76,12 @@ bw_status bwi_layer_row_refuse(bw_context *ctx, const bwi_term *term)
         for (const char *at = absent[i].names; *at;) {
             size_t n = strcspn(at, " ");
             if (n == (size_t)term->length && memcmp(at, term->text, n) == 0) {
-                return bwi_fail(ctx, BW_UNIMPLEMENTED, "model: column %d: %.*s: %s not offered", term->column, term->length,
-                                term->text, absent[i].kind);
+                return bwi_fail_text(ctx, BW_UNIMPLEMENTED, "model", term->argument, term->column, "%.*s: %s not offered",
+                                     term->length, term->text, absent[i].kind);
             }
             at += n + strspn(at + n, " ");
         }
     }
-    return bwi_fail(ctx, BW_INVALID_ARGUMENT, "model: column %d: there is no layer '%.*s'", term->column, term->length, term->text);
+    return bwi_fail_text(ctx, BW_INVALID_ARGUMENT, "model", term->argument, term->column, "there is no layer '%.*s'", term->length,
+                         term->text);
 }

@@ -306,7 +306,7 @@ bw_status bwi_plan_make(bw_context *ctx, bwi_plan **result, const bwi_plan_reque
     plan->requested_lanes = c.lanes;
     plan->requested_workers = c.workers;
     plan->spill = request->spill ? bwi_copy_text(ctx, request->spill) : NULL;
-    status = !plan->kernels ? ctx->status : request->spill && !plan->spill ? BW_RESOURCE_EXHAUSTED : begin(plan, request);
+    status = !plan->kernels ? ctx->error.status : request->spill && !plan->spill ? BW_RESOURCE_EXHAUSTED : begin(plan, request);
     a.budget = request->memory;
     a.system = !request->memory;
     if (status == BW_OK) {

@@ -66,8 +66,8 @@ static bw_status check_monitor(bw_context *ctx, const char *name, const char *mo
         }
         bwi_text_add(&known, "%s%s", c ? ", " : "", bw_history_column(history, c));
     }
-    bw_status status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: there is no '%s' to monitor; there are %s", name, monitor,
-                                known.bytes ? known.bytes : "none");
+    bw_status status = bwi_fail_at(ctx, BW_INVALID_ARGUMENT, bwi_in_argument(name), "%s: there is no '%s' to monitor; there are %s",
+                                   name, monitor, known.bytes ? known.bytes : "none");
     bwi_text_free(&known);
     return status;
 }

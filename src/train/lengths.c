@@ -72,7 +72,8 @@ static bw_status build_use(builder *b, int number)
         return BW_OK;
     }
     bw_status status = bwi_pending(graph->ctx);
-    return bwi_fail(graph->ctx, status, "buckets: at length %lld: %s", (long long)b->length, bw_message(graph->ctx));
+    return bwi_fail_again(graph->ctx, status, bwi_in_layer(layer->name), "buckets: at length %lld: %s", (long long)b->length,
+                          bw_message(graph->ctx));
 }
 
 /* Targets have one shape, so an output must not follow the length. */

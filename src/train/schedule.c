@@ -154,15 +154,16 @@ static bw_status read_list(bw_context *ctx, const char *what, const char *name, 
                            int *count)
 {
     if (term->length > 0 || term->count < 1 || term->count > most) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s: expected a list of 1 to %d numbers, as in (1,2,3)", what,
-                        term->column, name, most);
+        return bwi_fail_text(ctx, BW_INVALID_ARGUMENT, what, term->argument, term->column,
+                             "%s: expected a list of 1 to %d numbers, as in (1,2,3)", name, most);
     }
     for (int i = 0; i < term->count; i++) {
         const bwi_term *item = &term->items[i];
         if (item->label || item->called || item->length == 0 ||
             !bwi_parse_double(item->text, item->text + item->length, &numbers[i]) || !(numbers[i] >= 0)) {
-            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: column %d: %s: expected a number of 0 or more, found '%.*s'", what,
-                            item->column, name, item->length > 0 ? item->length : 1, item->length > 0 ? item->text : "(");
+            return bwi_fail_text(ctx, BW_INVALID_ARGUMENT, what, item->argument, item->column,
+                                 "%s: expected a number of 0 or more, found '%.*s'", name, item->length > 0 ? item->length : 1,
+                                 item->length > 0 ? item->text : "(");
         }
     }
     *count = term->count;
@@ -197,16 +198,16 @@ static bw_status read_pieces(bw_context *ctx, bwi_schedule *s, const char *what,
             at = bwi_term_is(&label, "boundaries") ? 0 : bwi_term_is(&label, "values") ? 1 : 2;
         }
         if (at > 1 || lists[at]) {
-            return bwi_fail(ctx, BW_INVALID_ARGUMENT,
-                            "%s: column %d: piecewise_constant_decay takes boundaries and values, once each", what, item->column);
+            return bwi_fail_text(ctx, BW_INVALID_ARGUMENT, what, item->argument, item->column,
+                                 "piecewise_constant_decay takes boundaries and values, once each");
         }
         lists[at] = item;
     }
     int rates = 0;
     bw_status status = BW_OK;
     if (!lists[0] || !lists[1]) {
-        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: column %d: piecewise_constant_decay: %s must be given", what, term->column,
-                          lists[0] ? "values" : "boundaries");
+        status = bwi_fail_text(ctx, BW_INVALID_ARGUMENT, what, term->argument, term->column,
+                               "piecewise_constant_decay: %s must be given", lists[0] ? "values" : "boundaries");
     }
     if (status == BW_OK) {
         status = read_list(ctx, what, "boundaries", lists[0], s->boundaries, BWI_MAX_PIECES, &s->boundary_count);
@@ -233,8 +234,9 @@ static bw_status refuse(bw_context *ctx, const char *what, const bwi_term *term)
     for (const bwi_schedule_row *row = bwi_schedule_rows; row->name; row++) {
         bwi_text_add(&known, ", %s", row->name);
     }
-    bw_status status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: column %d: learning_rate: there is no schedule '%.*s'; there are%s",
-                                what, term->column, term->length, term->text, known.bytes ? known.bytes + 1 : "");
+    bw_status status = bwi_fail_text(ctx, BW_INVALID_ARGUMENT, what, term->argument, term->column,
+                                     "learning_rate: there is no schedule '%.*s'; there are%s", term->length, term->text,
+                                     known.bytes ? known.bytes + 1 : "");
     bwi_text_free(&known);
     return status;
 }

@@ -31,6 +31,13 @@ expect_code 0 '--plateau'
 [ "$hash" != "$(value hash)" ] || fail '--plateau: expected another hash'
 train --epochs 3 --quiet --json --plateau 'monitor=loss,patience=0,min_delta=10,factor=0.5' --optimizer 'sgd(0.25)'
 expect_pattern out '"learning_rate": \[0.25, 0.25, 0.125\]' '--plateau: the learning rates, as Keras logs them'
+# Their texts are read by the library; a wrong one is wrong usage all the same.
+train --epochs 2 --quiet --early-stop 'patiense=2'
+expect_code 2 '--early-stop: an argument that there is not'
+expect_text err "batchwise train: early_stopping: column 1: there is no argument 'patiense'" '--early-stop: an argument that there is not'
+train --epochs 2 --quiet --plateau 'monitor=nonsense'
+expect_code 2 '--plateau: nothing to monitor'
+expect_text err "batchwise train: reduce_lr_on_plateau: there is no 'nonsense' to monitor" '--plateau: nothing to monitor'
 train --epochs 2 --quiet --save-best no/such/folder.keras
 expect_code 1 '--save-best to a folder that is not there'
 

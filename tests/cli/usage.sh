@@ -25,9 +25,9 @@ t '--quiet takes no value' --quiet=yes
 t '--epochs needs a value' --epochs
 t '--epochs needs a value' --epochs --quiet
 
-t "--save-model: expected a name that ends in .keras, .safetensors, .weights.h5, .json, .onnx or .c, found 'm.h5'" --save-model m.h5
+t "--save-model: expected a name that ends in .keras, .weights.h5, .json, .safetensors, .onnx or .c, found 'm.h5'" --save-model m.h5
 t "found 'keras'" --save-model keras
-t "--save-best: expected a name that ends in .keras, .safetensors, .weights.h5, .json, .onnx or .c, found 'm.h5'" --save-best m.h5
+t "--save-best: expected a name that ends in .keras, .weights.h5, .json, .safetensors, .onnx or .c, found 'm.h5'" --save-best m.h5
 
 # train: values
 for text in 0 -1 1.5 1e3 0x10 '' ' 1' '1 ' x 2147483648 99999999999999999999; do

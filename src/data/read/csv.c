@@ -205,8 +205,8 @@ static bw_status take_blocks(csv_reading *r, work *w, csv_text *text)
         if (result->bad == 0) {
             return result->status; /* no memory: the message is there */
         }
-        return bwi_fail(r->ctx, result->status, "%s: line %lld: %s", text->path, (long long)result->mistakes[0].line,
-                        result->mistakes[0].text);
+        const csv_mistake *first = &result->mistakes[0];
+        return bwi_fail_line(r->ctx, result->status, text->path, first->line, first->column, "%s", first->text);
     }
     text->line = w->line[w->count];
     text->at = text->end;

@@ -157,6 +157,7 @@ typedef struct csv_shift {
 
 typedef struct csv_mistake {
     int64_t line;
+    int column; /* -1: the whole record */
     bw_status status;
     char text[CSV_TROUBLE];
 } csv_mistake;

@@ -132,11 +132,14 @@ static bw_status check_bad(csv_reading *r)
         for (int k = 0; k < result->bad && k < CSV_LISTED && told < CSV_LISTED; k++, told++) {
             const csv_mistake *one = &result->mistakes[k];
             if ((double)bad > r->table.options->bad_records * (double)records) {
-                return bwi_fail(r->ctx, one->status,
-                                "%s: %lld of %lld records are bad, more than the allowed %g percent; the first: "
-                                "line %lld: %s",
-                                path, (long long)bad, (long long)records, r->table.options->bad_records * 100, (long long)one->line,
-                                one->text);
+                bwi_location at = bwi_in_file(path);
+                at.line = one->line;
+                at.column = one->column;
+                return bwi_fail_at(r->ctx, one->status, at,
+                                   "%s: %lld of %lld records are bad, more than the allowed %g percent; the first: "
+                                   "line %lld: %s",
+                                   path, (long long)bad, (long long)records, r->table.options->bad_records * 100,
+                                   (long long)one->line, one->text);
             }
             bwi_log(r->ctx, BW_LOG_WARNING, "%s: line %lld is left out: %s", path, (long long)one->line, one->text);
         }

@@ -33,16 +33,17 @@ static void unlock(const csv_table *table)
     pthread_mutex_unlock(table->lock);
 }
 
-static bool mistake(parsing *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool mistake(parsing *p, int column, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Notes it among the first ones; false. */
-static bool mistake(parsing *p, const char *format, ...)
+/* Notes it among the first ones; the column is -1 if it is about the whole record. False. */
+static bool mistake(parsing *p, int column, const char *format, ...)
 {
     csv_result *result = p->result;
     if (result->bad < CSV_LISTED) {
         csv_mistake *one = &result->mistakes[result->bad];
         va_list arguments;
         one->line = p->line;
+        one->column = column;
         one->status = BW_INVALID_ARGUMENT;
         va_start(arguments, format);
         bwi_format(one->text, sizeof one->text, format, arguments);
@@ -77,11 +78,11 @@ static bool put_missing(parsing *p, int column, double *value)
         return true;
     }
     if (rule == BW_MISSING_ERROR) {
-        return mistake(p, "%s: a value is missing; what shall stand for it: mean, zero, or skip such records?",
+        return mistake(p, column, "%s: a value is missing; what shall stand for it: mean, zero, or skip such records?",
                        column_text(p->table, column, where));
     }
     if (column == p->table->target) {
-        return mistake(p, "%s: the target is missing", column_text(p->table, column, where));
+        return mistake(p, column, "%s: the target is missing", column_text(p->table, column, where));
     }
     return true;
 }
@@ -140,7 +141,8 @@ static bool put_field(parsing *p, int column, const csv_field *field, double *va
     if (csv_field_number(field, value)) {
         return true;
     }
-    return mistake(p, "%s: %s is no number", column_text(p->table, column, where), bwi_quote(quoted, field->at, field->size));
+    return mistake(p, column, "%s: %s is no number", column_text(p->table, column, where),
+                   bwi_quote(quoted, field->at, field->size));
 }
 
 /* ---- One record ---- */
@@ -161,9 +163,9 @@ static bool wrong_fields(parsing *p, const char *record)
 {
     int64_t count = count_fields(p, record);
     if (count < 0) {
-        return mistake(p, "a quote is not closed, or text follows it");
+        return mistake(p, -1, "a quote is not closed, or text follows it");
     }
-    return mistake(p, "%lld fields, expected %d", (long long)count, p->table->count);
+    return mistake(p, -1, "%lld fields, expected %d", (long long)count, p->table->count);
 }
 
 /* As csv_field_next. `mark` is the next comma or newline: the end of the field, unless there are quotes around it. */

@@ -180,8 +180,8 @@ static bw_status grow_buffer(csv_text *text)
     size_t capacity = text->capacity ? text->capacity * 2 : text->gzip ? REGION : INPUT_REGION;
     char size[32];
     if (capacity > LONGEST_RECORD) {
-        return bwi_fail(text->ctx, BW_DATA_LOSS, "%s: line %lld: a record of more than %s", text->path, (long long)text->line,
-                        bwi_format_bytes(size, LONGEST_RECORD));
+        return bwi_fail_line(text->ctx, BW_DATA_LOSS, text->path, text->line, -1, "a record of more than %s",
+                             bwi_format_bytes(size, LONGEST_RECORD));
     }
     char *larger = bwi_grow(text->ctx, text->buffer, text->kept, capacity + 2, 1); /* two for newlines */
     if (!larger) {

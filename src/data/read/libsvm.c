@@ -29,8 +29,8 @@ static bw_status fail_line(const reading *r, int64_t line, const char *what, con
     while (stop < end && *stop != ' ' && *stop != '\t' && *stop != '\n' && *stop != '\r') {
         stop++;
     }
-    return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: line %lld: %s, found %s", r->path, (long long)line, what,
-                    bwi_quote(quoted, at, (size_t)(stop - at)));
+    return bwi_fail_line(r->ctx, BW_INVALID_ARGUMENT, r->path, line, -1, "%s, found %s", what,
+                         bwi_quote(quoted, at, (size_t)(stop - at)));
 }
 
 static const char *skip_blanks(const char *at)

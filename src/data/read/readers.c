@@ -15,12 +15,13 @@ static const struct {
     const char *prefix, *extension;
     bool (*is)(bw_context *ctx, const char *path);
     bool lists; /* takes a list "a,b,c" as a whole; otherwise the files are read one by one and put one after the other */
+    bool skips; /* leaves bad records out itself; those of other kinds are found when their samples are made */
     bwi_reader *read;
 } readers[] = {
     {.extension = ".npz", .read = bwi_npz_read},
     {.extension = ".npy", .lists = true, .read = bwi_npy_read},
-    {.extension = ".csv", .lists = true, .read = bwi_csv_read},
-    {.extension = ".csv.gz", .lists = true, .read = bwi_csv_read},
+    {.extension = ".csv", .lists = true, .skips = true, .read = bwi_csv_read},
+    {.extension = ".csv.gz", .lists = true, .skips = true, .read = bwi_csv_read},
     {.extension = "ubyte", .lists = true, .read = bwi_idx_read},
     {.extension = "ubyte.gz", .lists = true, .read = bwi_idx_read},
     {.extension = ".idx", .lists = true, .read = bwi_idx_read},
@@ -100,7 +101,6 @@ bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_rea
         {options->missing != BW_MISSING_ERROR, "missing"},
         {options->categorical, "categorical"},
         {options->ignore, "ignore"},
-        {options->bad_records != 0, "bad_records"},
         {options->target && !(known & BWI_READ_TARGET), "target"},
         {options->input && !(known & BWI_READ_INPUT), "input"},
     };
@@ -176,12 +176,15 @@ static bw_status read_each(bw_context *ctx, bw_dataset **root, const char *const
     return BW_OK;
 }
 
-static bw_status read_list(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
+/* *skips: the reader has left bad records out. */
+static bw_status read_list(bw_context *ctx, bw_dataset **root, bool *skips, const char *const *paths, int count,
+                           const bw_read_options *options)
 {
     int reader = strcmp(paths[0], "-") == 0 ? find_reader(ctx, ".csv") : find_reader(ctx, paths[0]);
     if (reader < 0) {
         return fail_kind(ctx, paths[0]);
     }
+    *skips = readers[reader].skips;
     for (int i = 1; i < count; i++) {
         int other = find_reader(ctx, paths[i]);
         if (other < 0 || readers[other].read != readers[reader].read) {
@@ -260,20 +263,20 @@ static bw_status match(bw_context *ctx, const char *path, bwi_text *list)
     return status;
 }
 
-static bw_status read_any(bw_context *ctx, bw_dataset **root, const char *path, const bw_read_options *options)
+static bw_status read_any(bw_context *ctx, bw_dataset **root, bool *skips, const char *path, const bw_read_options *options)
 {
     bool made = strncmp(path, "synth:", 6) == 0;
     if (!made && strpbrk(path, "*?") && !strchr(path, ',') && !is_file(ctx, path)) {
         bwi_text list = {.ctx = ctx};
         bw_status matched = match(ctx, path, &list);
         if (matched == BW_OK) {
-            matched = read_any(ctx, root, list.bytes, options);
+            matched = read_any(ctx, root, skips, list.bytes, options);
         }
         bwi_text_free(&list);
         return matched;
     }
     if (!strchr(path, ',') || made || is_file(ctx, path)) {
-        return read_list(ctx, root, &path, 1, options);
+        return read_list(ctx, root, skips, &path, 1, options);
     }
     const char *paths[LIST_LIMIT];
     int count;
@@ -283,7 +286,7 @@ static bw_status read_any(bw_context *ctx, bw_dataset **root, const char *path, 
     }
     bw_status status = split(ctx, text, paths, &count);
     if (status == BW_OK) {
-        status = read_list(ctx, root, paths, count, options);
+        status = read_list(ctx, root, skips, paths, count, options);
     }
     bwi_release(ctx, text);
     return status;
@@ -316,6 +319,7 @@ bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *op
 {
     bw_read_options chosen;
     bw_dataset *root = NULL;
+    bool skips = false;
     if (!ctx) {
         return NULL;
     }
@@ -324,7 +328,7 @@ bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *op
     }
     bw_status status = find_options(ctx, &chosen, options);
     if (status == BW_OK) {
-        status = read_any(ctx, &root, path, &chosen);
+        status = read_any(ctx, &root, &skips, path, &chosen);
     }
     if (status == BW_OK) {
         status = reshape(root, path, &chosen);
@@ -334,7 +338,8 @@ bw_dataset *bw_read(bw_context *ctx, const char *path, const bw_read_options *op
     }
     if (status == BW_OK) {
         keep_choices(root, &chosen);
-        return chosen.take > 0 ? bw_take(root, chosen.take) : root;
+        root = chosen.take > 0 ? bw_take(root, chosen.take) : root;
+        return chosen.bad_records != 0 && !skips ? bw_allow_bad(root, chosen.bad_records) : root;
     }
     bw_dataset_free(root);
     return bwi_pass_on(ctx);

@@ -178,7 +178,7 @@ static bw_status use_everything(bw_context *ctx)
     void *arena = bwi_arena_allocate(ctx, 10000);
     char *copy = bwi_copy_text(ctx, "text");
     if (text.failed || values.failed || ledger_status || pool_status || !made || !arena || !copy) {
-        status = ctx->status;
+        status = ctx->error.status;
     }
     bwi_arena_release(ctx, arena, 10000);
     bwi_release(ctx, copy);

@@ -57,7 +57,7 @@ static void test_allocate(void **state)
     bwi_release(ctx, NULL);
     assert_int_equal(bwi_allocated_bytes(ctx), before);
     assert_null(bwi_allocate(ctx, SIZE_MAX / 2, 3));
-    assert_int_equal(ctx->status, BW_RESOURCE_EXHAUSTED);
+    assert_int_equal(ctx->error.status, BW_RESOURCE_EXHAUSTED);
     assert_null(bwi_allocate(ctx, SIZE_MAX - 10, 1));
     assert_non_null(strstr(bw_message(ctx), "18446744073709551605"));
     bw_close(ctx);
@@ -124,7 +124,7 @@ static void test_arena(void **state)
     memory.fail_at = memory.calls + 1;
     assert_null(bwi_arena_allocate(ctx, 5 * MIB));
     assert_string_equal(bw_message(ctx), "cannot allocate an arena of 5.0 MiB (5242880 bytes)");
-    assert_int_equal(ctx->status, BW_RESOURCE_EXHAUSTED);
+    assert_int_equal(ctx->error.status, BW_RESOURCE_EXHAUSTED);
     assert_null(bwi_arena_allocate(ctx, SIZE_MAX - 4000));
     bw_close(ctx);
     assert_int_equal(memory.blocks, 0);
@@ -140,7 +140,7 @@ static void test_arena_too_large(void **state)
     }
     bw_context *ctx = bw_open(NULL);
     assert_null(bwi_arena_allocate(ctx, (size_t)1 << 60));
-    assert_int_equal(ctx->status, BW_RESOURCE_EXHAUSTED);
+    assert_int_equal(ctx->error.status, BW_RESOURCE_EXHAUSTED);
     bw_close(ctx);
 }
 

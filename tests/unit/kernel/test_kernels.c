@@ -74,7 +74,7 @@ static void test_unknown(void **state)
     (void)state;
     bw_context ctx = {.instruction_set = "mmx"};
     assert_null(bwi_kernels_of(&ctx));
-    assert_int_equal(ctx.status, BW_INVALID_ARGUMENT);
+    assert_int_equal(ctx.error.status, BW_INVALID_ARGUMENT);
     assert_non_null(strstr(ctx.message, "mmx"));
     assert_non_null(strstr(ctx.message, "avx2"));
     bw_context other = {.instruction_set = NULL};
