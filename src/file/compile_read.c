@@ -2,7 +2,7 @@
  * Keras's compile_config as texts for bw_compile: optimizer with schedule, losses, metrics, for one output or several. What has
  * no name in the tables of train is refused.
  */
-#include "file/file.h"
+#include "file/internal.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * Optimizer, losses and metrics as Keras's compile_config. A metric that Keras has no name or class for is left out, and that is
  * said: a model that took hours must be saved.
  */
-#include "file/file.h"
+#include "file/internal.h"
 
 #include <math.h>
 #include <string.h>

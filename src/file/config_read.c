@@ -3,7 +3,7 @@
  * known by its class in the table of layers, its options by their names there; an option that has no name there must have the
  * value that changes nothing. Everything else is refused with the layer's name.
  */
-#include "file/file.h"
+#include "file/internal.h"
 
 #include <string.h>
 

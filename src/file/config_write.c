@@ -2,7 +2,7 @@
  * A model as Keras's config.json. Only keys that Keras has had for long are written, and every default of the tables in full, so
  * that older and newer versions read the same model; options of ours stand beside Keras's configuration, where it does not look.
  */
-#include "file/file.h"
+#include "file/internal.h"
 
 #include <string.h>
 

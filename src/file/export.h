@@ -1,11 +1,11 @@
 /*
- * What the files that other programs run (onnx.c, source.c) have in common: they are made from the nodes that the model's
+ * What the files that other programs run (onnx.c, csource.c) have in common: they are made from the nodes that the model's
  * outputs need, as they predict, one writer for each operator.
  */
 #ifndef BWI_EXPORT_H
 #define BWI_EXPORT_H
 
-#include "file/file.h"
+#include "file/internal.h"
 
 /* Which nodes the outputs need, by number; to be released. NULL after a message. */
 bool *bwi_export_needed(const bw_model *model);

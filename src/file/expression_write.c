@@ -3,7 +3,7 @@
  * long as none is left out. A layer takes what stands before it, or from(point); a merging layer names its further inputs.
  * Points are the letters a, b, ...; the model's input is the point `input`.
  */
-#include "file/file.h"
+#include "file/internal.h"
 
 #include <string.h>
 

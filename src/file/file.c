@@ -1,11 +1,11 @@
 /* Models to and from files, by the file's extension. */
-#include "file/file.h"
+#include "file/internal.h"
 
 #include <string.h>
 
 /* Looked through in order: .weights.h5 comes before .h5. */
 static const bwi_file_row *const rows[] = {&bwi_file_keras,       &bwi_file_weights, &bwi_file_legacy, &bwi_file_json,
-                                           &bwi_file_safetensors, &bwi_file_onnx,    &bwi_file_source};
+                                           &bwi_file_safetensors, &bwi_file_onnx,    &bwi_file_csource};
 
 static const bwi_file_row *find_row(const char *path)
 {

@@ -3,7 +3,7 @@
  * are made when their inputs are there. Operations that are no layers are known only where they make masks, which follow from
  * the layers here.
  */
-#include "file/file.h"
+#include "file/internal.h"
 
 #include <stdlib.h>
 #include <string.h>

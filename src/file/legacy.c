@@ -2,7 +2,7 @@
  * The older .h5 files: the configuration as JSON in the attributes model_config and training_config, weights in
  * model_weights/<layer>/<weight names>. Read only.
  */
-#include "file/file.h"
+#include "file/internal.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * are objects with a class and a configuration. A word from a file is taken only if it is one: letters, digits and a few signs,
  * so that no text can bring arguments of its own.
  */
-#include "file/file.h"
+#include "file/internal.h"
 
 #include <math.h>
 #include <string.h>

@@ -315,7 +315,7 @@ static void write_input(bwi_onnx *o, const bw_node *node)
 
 static void write_node(bwi_onnx *o, const bw_node *node)
 {
-    const bwi_onnx_row *tables[] = {bwi_onnx_ops, bwi_onnx_windows};
+    const bwi_onnx_row *tables[] = {bwi_onnx_ops, bwi_onnx_spatial};
     if (node->op == &bwi_op_input) {
         write_input(o, node);
         return;

@@ -1,5 +1,5 @@
 /*
- * ONNX: what onnx.c (the model and its values) and the writers of operators (onnx_ops.c, onnx_windows.c) share.
+ * ONNX: what onnx.c (the model and its values) and the writers of operators (onnx_ops.c, onnx_spatial.c) share.
  *
  * A node's values have channels last, as in Keras, or channels first, as ONNX's convolutions and pools have them; they are
  * moved from one order to the other only when an operator asks for the other.
@@ -66,6 +66,6 @@ typedef struct bwi_onnx_row {
     void (*write)(bwi_onnx *onnx, const bw_node *node);
 } bwi_onnx_row;
 
-extern const bwi_onnx_row bwi_onnx_ops[], bwi_onnx_windows[]; /* end with NULL */
+extern const bwi_onnx_row bwi_onnx_ops[], bwi_onnx_spatial[]; /* end with NULL */
 
 #endif

@@ -2,7 +2,7 @@
  * safetensors: a length, a header in JSON that names each array with its type, shape and place, and the bytes. Weights only, by
  * the names of the model's variables. The header must account for every byte: no gaps, no overlaps, nothing behind.
  */
-#include "file/file.h"
+#include "file/internal.h"
 
 #include <math.h>
 #include <string.h>

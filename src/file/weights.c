@@ -3,9 +3,56 @@
  * shape is compared before the first byte is allocated for a variable; what is in the file and not in the model is refused too,
  * since it shows that they do not belong together.
  */
-#include "file/file.h"
+#include "file/internal.h"
 
 #include <string.h>
+
+/* ---- Places ---- */
+
+/* A variable and its place in a file. */
+typedef struct place {
+    char path[120]; /* "layers/conv2d_1/vars/0" */
+    bwi_variable *variable;
+} place;
+
+/* How many of the first `count` operations in Keras's order have the same class. */
+static int same_before(const bwi_wiring *w, int count)
+{
+    int layers = w->model->layer_count, same = 0;
+    for (int i = 0; i < count; i++) {
+        same += w->order[i] < layers && w->model->layers[w->order[i]].row == w->model->layers[w->order[count]].row;
+    }
+    return same;
+}
+
+/* All variables in Keras's order. *places is to be released. */
+static bw_status make_places(const bwi_wiring *w, place **places, int *count)
+{
+    const bw_model *model = w->model;
+    *count = 0;
+    *places = bwi_allocate(w->ctx, (size_t)model->graph.variable_count, sizeof **places);
+    if (!*places) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    for (int i = 0; i < w->order_count; i++) {
+        int layer = w->order[i], first = 0;
+        int variables = layer < model->layer_count ? bwi_layer_variables(model, layer, &first) : 0, same = 0;
+        if (variables) {
+            same = same_before(w, i);
+        }
+        for (int v = 0; v < variables; v++) {
+            place *one = &(*places)[(*count)++];
+            const char *class_name = model->layers[layer].row->base_name;
+            one->variable = model->graph.variables[first + v];
+            if (same) {
+                snprintf(one->path, sizeof one->path, "layers/%s_%d/vars/%d", class_name, same, v);
+            } else {
+                snprintf(one->path, sizeof one->path, "layers/%s/vars/%d", class_name, v);
+            }
+        }
+    }
+    return BW_OK;
+}
 
 /* ---- Checking ---- */
 
@@ -29,7 +76,7 @@ bw_status bwi_weights_check(bw_context *ctx, const char *path, const char *name,
 }
 
 /* Names in order, for looking them up. */
-static const bwi_place *find_place(const bwi_place *places, int count, const char *path)
+static const place *find_place(const place *places, int count, const char *path)
 {
     for (int i = 0; i < count; i++) {
         if (strcmp(places[i].path, path) == 0) {
@@ -45,7 +92,7 @@ static bool is_seed(const char *name)
     return strstr(name, "/seed_generator/");
 }
 
-static bw_status check_places(const bw_model *model, const bwi_hdf5 *file, const char *path, const bwi_place *places, int count)
+static bw_status check_places(const bw_model *model, const bwi_hdf5 *file, const char *path, const place *places, int count)
 {
     int found = 0;
     for (int i = 0; i < count; i++) {
@@ -125,7 +172,7 @@ typedef struct optimizer_list {
     int count, plain; /* the first `plain` are there before the first update */
 } optimizer_list;
 
-static void add_slots(optimizer_list *list, const bwi_optimizer *o, const bwi_place *places, int count, int first, int last)
+static void add_slots(optimizer_list *list, const bwi_optimizer *o, const place *places, int count, int first, int last)
 {
     for (int i = 0; i < count; i++) {
         for (int s = first; s < last; s++) {
@@ -138,7 +185,7 @@ static void add_slots(optimizer_list *list, const bwi_optimizer *o, const bwi_pl
 }
 
 /* In Keras's order; as in bwi_optimizer_state, but for the variables' order. Opens the slots. */
-static bw_status list_values(bwi_training *t, const bwi_place *places, int count, optimizer_list *list)
+static bw_status list_values(bwi_training *t, const place *places, int count, optimizer_list *list)
 {
     bwi_optimizer *o = &t->optimizer;
     *list = (optimizer_list){0};
@@ -202,7 +249,7 @@ static bw_status take_value(const bwi_training *t, bwi_hdf5 *file, const bwi_hdf
     return bwi_weights_take(t->ctx, file, entry, &stored);
 }
 
-static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *path, const bwi_place *places, int count)
+static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *path, const place *places, int count)
 {
     optimizer_list list;
     char name[48];
@@ -231,7 +278,7 @@ static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *pat
 }
 
 /* Into a model that is in use: all values are read before the first one changes. */
-static bw_status replace_all(const bw_model *model, bwi_hdf5 *file, const bwi_place *places, int count)
+static bw_status replace_all(const bw_model *model, bwi_hdf5 *file, const place *places, int count)
 {
     size_t total = 0;
     for (int i = 0; i < count; i++) {
@@ -253,7 +300,7 @@ static bw_status replace_all(const bw_model *model, bwi_hdf5 *file, const bwi_pl
     return status;
 }
 
-static bw_status take_all(bw_model *model, bwi_hdf5 *file, const bwi_place *places, int count)
+static bw_status take_all(bw_model *model, bwi_hdf5 *file, const place *places, int count)
 {
     if (bwi_model_built(model)) {
         return replace_all(model, file, places, count);
@@ -268,13 +315,13 @@ static bw_status take_all(bw_model *model, bwi_hdf5 *file, const bwi_place *plac
 bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bool optimizer)
 {
     bwi_wiring wiring;
-    bwi_place *places = NULL;
+    place *places = NULL;
     int count = 0;
     bw_status status = bwi_wiring_open(&wiring, model);
     if (status != BW_OK) {
         return status;
     }
-    status = bwi_places_make(&wiring, &places, &count);
+    status = make_places(&wiring, &places, &count);
     if (status == BW_OK) {
         status = check_places(model, file, path, places, count);
     }
@@ -324,7 +371,7 @@ static bw_status put_value(bw_context *ctx, bwi_hdf5_writer *writer, int index, 
     return put_variable(ctx, writer, name, &stored);
 }
 
-static bw_status put_optimizer(bwi_training *t, bwi_hdf5_writer *writer, const bwi_place *places, int count)
+static bw_status put_optimizer(bwi_training *t, bwi_hdf5_writer *writer, const place *places, int count)
 {
     optimizer_list list;
     bw_status status = list_values(t, places, count, &list);
@@ -335,7 +382,7 @@ static bw_status put_optimizer(bwi_training *t, bwi_hdf5_writer *writer, const b
     return status;
 }
 
-static bw_status put_all(bw_model *model, bwi_hdf5_writer *writer, const bwi_place *places, int count)
+static bw_status put_all(bw_model *model, bwi_hdf5_writer *writer, const place *places, int count)
 {
     bw_status status = BW_OK;
     for (int i = 0; i < count && status == BW_OK; i++) {
@@ -350,10 +397,10 @@ static bw_status put_all(bw_model *model, bwi_hdf5_writer *writer, const bwi_pla
 
 bw_status bwi_weights_write(bw_model *model, const bwi_wiring *wiring, void **image, size_t *size)
 {
-    bwi_place *places = NULL;
+    place *places = NULL;
     bwi_hdf5_writer *writer = NULL;
     int count = 0;
-    bw_status status = bwi_places_make(wiring, &places, &count);
+    bw_status status = make_places(wiring, &places, &count);
     if (status == BW_OK) {
         status = bwi_hdf5_begin(model->ctx, &writer);
     }

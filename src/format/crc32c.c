@@ -1,5 +1,5 @@
 /* CRC-32C: polynomial 0x1EDC6F41, reflected. Eight bytes at a time, by the processor where it can, else by tables. */
-#include "format/format.h"
+#include "format/internal.h"
 
 #include <pthread.h>
 #include <string.h>

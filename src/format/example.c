@@ -7,7 +7,7 @@
  * Values are used where they stand: nothing is allocated, and every length is checked against the message around it. As
  * protobuf has it, of what is given twice the last counts, numbers may be packed or not, and unknown fields are passed over.
  */
-#include "format/format.h"
+#include "format/internal.h"
 
 #include <string.h>
 

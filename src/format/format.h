@@ -100,10 +100,6 @@ bw_status bwi_hdf5_read_chunks(bwi_hdf5 *file, const bwi_hdf5_entry *entry, void
  * released, *count is 0 and *texts NULL if there is no such attribute, or nothing in it. */
 bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name, char **texts, int *count);
 
-/* Within the module (hdf5_text.c): of the object whose header is at `address`. */
-bw_status bwi_hdf5_read_text(bw_context *ctx, const void *image, size_t size, uint64_t address, const char *where, const char *name,
-                             char **texts, int *count);
-
 /* A dataset to be written: float32, int64 or int32. Groups on the way are made. */
 typedef struct bwi_hdf5_part {
     const char *name;
@@ -210,9 +206,6 @@ void bwi_input_close(bw_context *ctx, bwi_input *input);
 /* What has come, at least one byte; 0 at the end. */
 bw_status bwi_input_read(bw_context *ctx, bwi_input *input, void *to, size_t size, size_t *got);
 
-/* Unpacks bytes of zlib's format as a whole; the number of bytes, or 0: damaged, or more than there is room for. For workers. */
-size_t bwi_inflate(bw_context *ctx, const void *from, size_t size, void *to, size_t room);
-
 /* ---- Messages of protobuf, written (wire_write.c) ---- */
 
 enum { BWI_WIRE_DEPTH = 8 };
@@ -276,11 +269,6 @@ bw_status bwi_picture_look(bw_context *ctx, const void *file, size_t size, bwi_p
  * row. `scratch` is the caller's, for one thread at a time. */
 bw_status bwi_picture_decode(bw_context *ctx, bwi_buffer *scratch, const void *file, size_t size, const bwi_picture *wanted,
                              unsigned char *to, char *error);
-
-/* ---- CRC-32C, Castagnoli's (crc32c.c) ---- */
-
-uint32_t bwi_crc32c(const void *bytes, size_t size);
-uint32_t bwi_crc32c_tables(const void *bytes, size_t size); /* the same, whatever the processor */
 
 /* ---- TFRecord files of tf.train.Example (example.c) ---- */
 

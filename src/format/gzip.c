@@ -2,7 +2,7 @@
  * gzip: unpacks mapped bytes, or those of a pipe, piece by piece; the only file that includes zlib. Files of several members (as
  * bgzip and concatenation make them) are one stream. zlib's own memory comes from the context.
  */
-#include "format/format.h"
+#include "format/internal.h"
 
 #define ZLIB_CONST
 #include <string.h>

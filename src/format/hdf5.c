@@ -6,7 +6,7 @@
  * The library is never let near what it follows without looking: texts of attributes are read by hdf5_text.c, chunks and their
  * index by hdf5_chunk.c.
  */
-#include "format/format.h"
+#include "format/internal.h"
 #include "format/hdf5_bytes.h"
 #include "format/hdf5_library.h"
 

@@ -3,7 +3,7 @@
  * B-tree, version 1) and the filters gzip, shuffle and fletcher32. A chunk is looked at only if it lies in the file, stands on
  * the grid of chunks, and unpacks to its exact size; there are never more chunks or nodes than the shape has room for.
  */
-#include "format/format.h"
+#include "format/internal.h"
 #include "format/hdf5_bytes.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * of variable length wherever they point. Only what h5py writes is known: attributes within the object's header (versions 1 and
  * 2), of fixed or variable length. Every place is checked against the file's size before it is looked at.
  */
-#include "format/format.h"
+#include "format/internal.h"
 #include "format/hdf5_bytes.h"
 
 #include <string.h>

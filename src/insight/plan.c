@@ -5,7 +5,7 @@
  * Items add up to the peak exactly: what a worker's region holds at its fullest moment is split by kind, gaps count as activations,
  * and the arena's rest, padding included, as scratch.
  */
-#include "insight/insight.h"
+#include "insight/internal.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* A plan as tables: the items with bars, the whole batch beside them, the layers. */
-#include "insight/insight.h"
+#include "insight/internal.h"
 
 #include <string.h>
 

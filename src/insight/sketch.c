@@ -1,5 +1,5 @@
 /* Data for plans without data: fields as the model's inputs, outputs and loss want them. They have no samples behind them. */
-#include "insight/insight.h"
+#include "insight/internal.h"
 
 #include <string.h>
 

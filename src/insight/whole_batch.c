@@ -7,7 +7,7 @@
  * An elementwise op writes over its input if nobody reads that later, there as here. Where such systems differ is stated below:
  * pooling keeps its input and output for backward, dropout its mask, and some backward passes need room of their own.
  */
-#include "insight/insight.h"
+#include "insight/internal.h"
 
 #include <string.h>
 

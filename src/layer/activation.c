@@ -1,5 +1,5 @@
 /* Activations by name, and the layers that are nothing else: Activation, ReLU, LeakyReLU, ELU, PReLU, Softmax. */
-#include "layer/rows.h"
+#include "layer/internal.h"
 
 #include <math.h>
 #include <string.h>

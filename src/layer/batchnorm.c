@@ -1,6 +1,6 @@
 /* BatchNormalization over the last axis, with the statistics of the whole batch, or of groups of samples (`ghost`); not trained: with
  * its moving values. */
-#include "layer/rows.h"
+#include "layer/internal.h"
 
 enum {
     AXIS,

@@ -1,5 +1,5 @@
 /* Building: layers become nodes and variables, variables get their storage and initial values. */
-#include "layer/layer.h"
+#include "layer/internal.h"
 
 bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {

@@ -1,5 +1,5 @@
 /* What the layers' files share. */
-#include "layer/rows.h"
+#include "layer/internal.h"
 
 bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, const int64_t *standard, int64_t pair[2])
 {

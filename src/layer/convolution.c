@@ -2,7 +2,7 @@
  * Conv1D and Conv2D: kernel (size, in/groups, filters), glorot_uniform; bias, zeros.
  * DepthwiseConv2D: kernel (height, width, in, multiplier): every channel is convolved by itself into `multiplier` outputs.
  */
-#include "layer/rows.h"
+#include "layer/internal.h"
 
 enum {
     FILTERS,

@@ -1,5 +1,5 @@
 /* Dense over the last axis: kernel (in, units), glorot_uniform; bias, zeros. */
-#include "layer/rows.h"
+#include "layer/internal.h"
 
 enum { UNITS, ACTIVATION, USE_BIAS, KERNEL_INITIALIZER, BIAS_INITIALIZER, KERNEL_REGULARIZER, BIAS_REGULARIZER, COUNT };
 

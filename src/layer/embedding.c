@@ -2,7 +2,7 @@
  * Embedding: embeddings (input_dim, output_dim), uniform in +-0.05. Its gradient is sparse, its update dense, as Keras's, unless
  * it is lazy. With mask_zero index 0 is padding: positions that hold it do not count (mask.c).
  */
-#include "layer/rows.h"
+#include "layer/internal.h"
 
 enum { INPUT_DIM, OUTPUT_DIM, INITIALIZER, REGULARIZER, MASK_ZERO, LAZY, COUNT };
 

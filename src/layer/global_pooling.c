@@ -1,5 +1,5 @@
 /* GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalAveragePooling1D, GlobalAveragePooling2D: one number of each channel. */
-#include "layer/rows.h"
+#include "layer/internal.h"
 
 enum { KEEPDIMS, COUNT };
 

@@ -2,7 +2,7 @@
  * Keras's initialisers, by name and arguments. A value is a function of the seed, the variable's place in the model and the
  * element alone; values are in Keras's order, packing comes after.
  */
-#include "layer/layer.h"
+#include "layer/internal.h"
 
 #include <math.h>
 #include <string.h>

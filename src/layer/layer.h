@@ -96,9 +96,6 @@ enum {
 };
 
 extern const bwi_layer_row *const bwi_layer_rows[]; /* ends with NULL */
-const bwi_layer_row *bwi_layer_row_find(const char *name, int length);
-/* Says why there is no such layer: unknown, or known and not offered. */
-bw_status bwi_layer_row_refuse(bw_context *ctx, const bwi_term *term);
 
 enum { BWI_MAX_POINTS = 8, BWI_FROM_INPUT = -1 };
 
@@ -110,23 +107,6 @@ struct bwi_layer {
     int inputs, input[BWI_MAX_POINTS]; /* layers whose outputs it takes; BWI_FROM_INPUT: the model's input */
     bwi_argument_value values[BWI_MAX_ARGUMENTS];
 };
-
-/* What becomes of the inputs' masks at a layer's output `node`; returns it, or one in its place. NULL as a builder. */
-bw_node *bwi_layer_mask(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count, bw_node *node);
-
-/* The node's activation by Keras's name ("" or "linear": none). */
-bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, const char *activation);
-
-/* Names in the tables, for documentation and tests; NULL behind the last. */
-const char *bwi_activation_name(int index);
-const char *bwi_initializer_names(int index);
-const char *bwi_regularizer_name(int index);
-
-/* Fills a variable with its initial values, a function of the seed and its place in the model alone. */
-bw_status bwi_initialize(bw_context *ctx, bwi_variable *variable, uint64_t seed);
-
-/* Reads "l1(0.01)", "l2", "l1_l2(l1=0.01,l2=0.01)" into the variable's factors. */
-bw_status bwi_regularizer_read(bw_context *ctx, bwi_variable *variable, const char *text);
 
 /* ---- Models ---- */
 
@@ -180,5 +160,37 @@ void bwi_model_disconnect(bw_model *model, bool declared);
 /* Nodes and packed variables of a model that may not be built yet, for a look at its sizes. `connected`: this call made the nodes,
  * bwi_model_disconnect takes them away. */
 bw_status bwi_model_sketch(bw_model *model, int ndim, const int64_t *shape, bool *connected);
+
+/* ---- Wiring (wiring.c): how layers are connected, and Keras's order of them ---- */
+
+/*
+ * Keras orders the layers of a functional model by their depth (the longest way to an output) descending, then by a walk
+ * from the outputs over inputs in their order; that order numbers the groups of weights and the optimizer's variables.
+ */
+typedef struct bwi_wiring {
+    bw_context *ctx;
+    const bw_model *model;
+    bool sequential; /* a list of layers behind one input */
+    bwi_use *uses;   /* as in a model made by calls; inputs come before their users */
+    int use_count;
+    int outputs[BWI_MAX_HEADS], output_count; /* uses */
+    int *order, order_count;                  /* layers, and inputs as layer_count + k */
+    bool *reached;                            /* uses that lead to an output */
+} bwi_wiring;
+
+/* INVALID_ARGUMENT if the model has operators that are no layers. */
+bw_status bwi_wiring_open(bwi_wiring *wiring, const bw_model *model);
+void bwi_wiring_close(bwi_wiring *wiring);
+/* Which of its layer's uses it is, as Keras counts them. */
+int bwi_wiring_node(const bwi_wiring *wiring, int use);
+/* The model's own name, or as Keras names the first of its kind. */
+const char *bwi_wiring_model_name(const bwi_wiring *wiring);
+/* The name of a layer or input in `order`. */
+void bwi_wiring_name(const bwi_wiring *wiring, int operation, char name[64]);
+/* What losses, metrics and targets call an output; where it is a label, it has these letters only. */
+#define BWI_OUTPUT_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+const char *bwi_output_name(const bw_model *model, int output);
+/* A layer's variables: their count, and the first's number in the graph. */
+int bwi_layer_variables(const bw_model *model, int layer, int *first);
 
 #endif

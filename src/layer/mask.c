@@ -2,7 +2,7 @@
  * Masks: which positions of a sequence count. An embedding makes one; what a layer does with its input's mask is Keras's
  * choice, and stands in the layer's row. Losses, metrics and GlobalAveragePooling1D leave out what is masked.
  */
-#include "layer/layer.h"
+#include "layer/internal.h"
 
 /* Of a merging layer: a position counts if it does in one of the inputs; all do if an input has no mask. */
 static bool join(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count, bw_node **mask)

@@ -3,7 +3,7 @@
  * are aligned at the last, extents of 1 and missing axes are repeated. Of several inputs, products and extremes are taken two by
  * two from the first on, as Keras does.
  */
-#include "layer/rows.h"
+#include "layer/internal.h"
 
 static bool expect(const bwi_layer *layer, bwi_graph *graph, int count, int least, int most)
 {

@@ -1,5 +1,5 @@
 /* Models: a list of layers from an expression, made into a graph with variables when the input's shape is known. */
-#include "layer/layer.h"
+#include "layer/internal.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * Models by calls: inputs, layers, operators and outputs as nodes. Every builder passes NULL on; a node knows its graph,
  * and the graph its model.
  */
-#include "layer/layer.h"
+#include "layer/internal.h"
 
 #include <string.h>
 

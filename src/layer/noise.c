@@ -2,7 +2,7 @@
  * Dropout, SpatialDropout2D, GaussianNoise: active in training only. Their random stream is the hash of the layer's name and of
  * its own seed, if it has one; a layer that is applied again draws again.
  */
-#include "layer/rows.h"
+#include "layer/internal.h"
 
 #include <string.h>
 

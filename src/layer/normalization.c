@@ -1,5 +1,5 @@
 /* LayerNormalization, Normalization, Rescaling. */
-#include "layer/rows.h"
+#include "layer/internal.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* MaxPooling1D, MaxPooling2D, AveragePooling1D, AveragePooling2D. Padding is never the largest and not counted in a mean. */
-#include "layer/rows.h"
+#include "layer/internal.h"
 
 enum { POOL_SIZE, STRIDES, PADDING, COUNT };
 

@@ -1,5 +1,5 @@
 /* Keras's regularizers, as penalties of a variable: l1 sum |w| + l2 sum w^2. */
-#include "layer/layer.h"
+#include "layer/internal.h"
 
 static const bwi_argument l1_arguments[] = {{"l1", NULL, BWI_FLOAT, "0.01", 0, 1e9, NULL}};
 static const bwi_argument l2_arguments[] = {{"l2", NULL, BWI_FLOAT, "0.01", 0, 1e9, NULL}};

@@ -1,5 +1,5 @@
 /* Flatten, Reshape and Permute: the same numbers, in Keras's order (channels last). */
-#include "layer/rows.h"
+#include "layer/internal.h"
 
 static bw_node *build_flatten(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {

@@ -1,5 +1,5 @@
 /* ZeroPadding2D, Cropping2D, UpSampling2D: images of another height and width. */
-#include "layer/rows.h"
+#include "layer/internal.h"
 
 enum { AMOUNT, COUNT };
 

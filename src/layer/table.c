@@ -1,5 +1,5 @@
 /* The table of layers. */
-#include "layer/rows.h"
+#include "layer/internal.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 
 #include "support/check.h"
 
-#include "file/file.h"
+#include "file/internal.h"
 #include "keras/case_file.h"
 
 #include <dirent.h>

@@ -6,7 +6,7 @@
 #include "support/check.h"
 #include "support/folder.h"
 
-#include "file/file.h"
+#include "file/internal.h"
 #include "keras/case_file.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  */
 #include "support/planned.h"
 
-#include "insight/insight.h"
+#include "insight/internal.h"
 
 static bw_plan *make(bw_context *ctx, const char *expression, int64_t batch, const bw_plan_options *options)
 {

@@ -2,7 +2,7 @@
  * A model as one C file that predicts one sample at a time: its weights, plain loops, and static memory for the values between
  * layers, which share it where they do not live at the same time. Nothing is needed but math.h.
  */
-#include "file/source.h"
+#include "file/csource.h"
 
 #include <limits.h>
 #include <math.h>
@@ -12,7 +12,7 @@ static const char extension[] = ".c";
 
 /* ---- Texts ---- */
 
-void bwi_source_line(bwi_source *s, int depth, const char *format, ...)
+void bwi_csource_line(bwi_csource *s, int depth, const char *format, ...)
 {
     char line[1024];
     va_list arguments;
@@ -42,7 +42,7 @@ static void make_word(char *word, size_t size, const char *text)
     word[n] = 0;
 }
 
-const char *bwi_source_number(char text[32], float value)
+const char *bwi_csource_number(char text[32], float value)
 {
     if (isnan(value)) {
         return "NAN";
@@ -67,13 +67,13 @@ static void variable_word(const bwi_variable *variable, char word[128])
     print(word, 128, "%s%s", own ? "w_" : "", plain);
 }
 
-static void put_array(bwi_source *s, const char *name, const char *comment, const float *values, int64_t count)
+static void put_array(bwi_csource *s, const char *name, const char *comment, const float *values, int64_t count)
 {
     char number[32];
     int column = 0;
     bwi_text_add(&s->arrays, "\n%sstatic const float %s[%lld] = {", comment, name, (long long)count);
     for (int64_t i = 0; i < count && !s->arrays.failed; i++) {
-        const char *text = bwi_source_number(number, values[i]);
+        const char *text = bwi_csource_number(number, values[i]);
         int width = (int)strlen(text) + 2;
         column = i == 0 || column + width > 120 ? 4 : column;
         bwi_text_add(&s->arrays, "%s%s,", column == 4 ? "\n    " : " ", text);
@@ -83,7 +83,7 @@ static void put_array(bwi_source *s, const char *name, const char *comment, cons
     s->weights += count;
 }
 
-const char *bwi_source_variable(bwi_source *s, const bwi_variable *variable, char name[160])
+const char *bwi_csource_variable(bwi_csource *s, const bwi_variable *variable, char name[160])
 {
     char word[128], other[128], comment[320], shape[160];
     bool taken = false;
@@ -112,7 +112,7 @@ const char *bwi_source_variable(bwi_source *s, const bwi_variable *variable, cha
     return name;
 }
 
-const char *bwi_source_array(bwi_source *s, const char *layer, const char *what, const float *values, int64_t count, char name[160])
+const char *bwi_csource_array(bwi_csource *s, const char *layer, const char *what, const float *values, int64_t count, char name[160])
 {
     char word[100];
     make_word(word, sizeof word, layer);
@@ -127,21 +127,21 @@ const char *bwi_source_array(bwi_source *s, const char *layer, const char *what,
 
 /* ---- Loops ---- */
 
-void bwi_source_loops(bwi_source *s, int ndim, const int64_t *extent)
+void bwi_csource_loops(bwi_csource *s, int ndim, const int64_t *extent)
 {
     for (int i = 0; i < ndim; i++) {
-        bwi_source_line(s, 2 + i, "for (int a%d = 0; a%d < %lld; a%d++) {", i, i, (long long)extent[i], i);
+        bwi_csource_line(s, 2 + i, "for (int a%d = 0; a%d < %lld; a%d++) {", i, i, (long long)extent[i], i);
     }
 }
 
-void bwi_source_loops_end(bwi_source *s, int ndim)
+void bwi_csource_loops_end(bwi_csource *s, int ndim)
 {
     for (int i = ndim - 1; i >= 0; i--) {
-        bwi_source_line(s, 2 + i, "}");
+        bwi_csource_line(s, 2 + i, "}");
     }
 }
 
-const char *bwi_source_at(char text[256], int ndim, const int64_t *strides)
+const char *bwi_csource_at(char text[256], int ndim, const int64_t *strides)
 {
     int n = 0;
     for (int i = 0; i < ndim; i++) {
@@ -160,11 +160,11 @@ const char *bwi_source_at(char text[256], int ndim, const int64_t *strides)
 
 /* ---- Memory: where values live ---- */
 
-static const bwi_source_row *find_row(const bwi_op *op)
+static const bwi_csource_row *find_row(const bwi_op *op)
 {
-    const bwi_source_row *tables[] = {bwi_source_ops, bwi_source_windows};
+    const bwi_csource_row *tables[] = {bwi_csource_ops, bwi_csource_spatial};
     for (size_t t = 0; t < BWI_COUNT(tables); t++) {
-        for (const bwi_source_row *row = tables[t]; row->op; row++) {
+        for (const bwi_csource_row *row = tables[t]; row->op; row++) {
             if (row->op == op) {
                 return row;
             }
@@ -179,16 +179,16 @@ static bool is_view(const bw_node *node)
 }
 
 /* Whose values each node has, and who reads a value last. */
-static void find_lives(bwi_source *s)
+static void find_lives(bwi_csource *s)
 {
     const bwi_graph *graph = &s->model->graph;
     for (int n = 0; n < graph->count; n++) {
         const bw_node *node = graph->nodes[n];
-        bwi_source_place *place = &s->places[n];
+        bwi_csource_place *place = &s->places[n];
         if (!s->needed[n]) {
             continue;
         }
-        *place = (bwi_source_place){.value = is_view(node) ? s->places[node->input[0]->number].value : n, .last = n, .at = -1};
+        *place = (bwi_csource_place){.value = is_view(node) ? s->places[node->input[0]->number].value : n, .last = n, .at = -1};
         for (int k = 0; k < node->inputs; k++) {
             s->places[s->places[node->input[k]->number].value].last = n;
         }
@@ -198,7 +198,7 @@ static void find_lives(bwi_source *s)
         }
     }
     for (int k = 0; k < s->model->output_count; k++) {
-        bwi_source_place *place = &s->places[s->places[s->model->outputs[k]->number].value];
+        bwi_csource_place *place = &s->places[s->places[s->model->outputs[k]->number].value];
         place->last = INT_MAX;
         if (place->home == BWI_HOME_MEMORY) {
             place->home = BWI_HOME_OUTPUT;
@@ -207,13 +207,13 @@ static void find_lives(bwi_source *s)
     }
 }
 
-static bool in_memory(const bwi_source *s, int n)
+static bool in_memory(const bwi_csource *s, int n)
 {
     return s->needed[n] && s->places[n].value == n && s->places[n].home == BWI_HOME_MEMORY;
 }
 
 /* The lowest place for `count` floats that none of the living values has. `live` holds them in the order of their places. */
-static int find_room(const bwi_source *s, const int *live, int count, int64_t floats, int64_t *at)
+static int find_room(const bwi_csource *s, const int *live, int count, int64_t floats, int64_t *at)
 {
     int i = 0;
     *at = 0;
@@ -224,9 +224,9 @@ static int find_room(const bwi_source *s, const int *live, int count, int64_t fl
 }
 
 /* Element by element, where the input's values are read for the last time: in their place. */
-static int overwritten_by(const bwi_source *s, const bw_node *node)
+static int overwritten_by(const bwi_csource *s, const bw_node *node)
 {
-    const bwi_source_row *row = find_row(node->op);
+    const bwi_csource_row *row = find_row(node->op);
     if (!row || !row->in_place) {
         return -1;
     }
@@ -235,7 +235,7 @@ static int overwritten_by(const bwi_source *s, const bw_node *node)
     return room && in_memory(s, x) && s->places[x].last == node->number ? x : -1;
 }
 
-static bw_status share_memory(bwi_source *s)
+static bw_status share_memory(bwi_csource *s)
 {
     const bwi_graph *graph = &s->model->graph;
     int *live = bwi_allocate(s->ctx, (size_t)graph->count + 1, sizeof *live), count = 0;
@@ -272,7 +272,7 @@ static bw_status share_memory(bwi_source *s)
 }
 
 /* Counters are ints. */
-static bw_status check_sizes(const bwi_source *s)
+static bw_status check_sizes(const bwi_csource *s)
 {
     const bwi_graph *graph = &s->model->graph;
     bool large = s->memory > INT_MAX;
@@ -301,20 +301,20 @@ static void end_name(char name[96], const char *one, const char *prefix, int cou
     }
 }
 
-static void input_name(const bwi_source *s, int64_t k, char name[96])
+static void input_name(const bwi_csource *s, int64_t k, char name[96])
 {
     const bwi_input_attributes *a = s->model->inputs[k]->attributes;
     end_name(name, "input", "in_", s->model->input_count, (int)k, a->name);
 }
 
-static void output_name(const bwi_source *s, int64_t k, char name[96])
+static void output_name(const bwi_csource *s, int64_t k, char name[96])
 {
     end_name(name, "output", "out_", s->model->output_count, (int)k, s->model->output_names[k]);
 }
 
-static void put_place(const bwi_source *s, const bw_node *node, char text[128])
+static void put_place(const bwi_csource *s, const bw_node *node, char text[128])
 {
-    const bwi_source_place *place = &s->places[s->places[node->number].value];
+    const bwi_csource_place *place = &s->places[s->places[node->number].value];
     if (place->home == BWI_HOME_INPUT) {
         input_name(s, place->at, text);
     } else if (place->home == BWI_HOME_OUTPUT) {
@@ -332,7 +332,7 @@ static const char *type_of(const bw_node *node)
 }
 
 /* Comments cannot be closed by a layer's name. */
-static void put_heading(bwi_source *s, const bw_node *node)
+static void put_heading(bwi_csource *s, const bw_node *node)
 {
     char name[64], from[160] = "", to[160];
     snprintf(name, sizeof name, "%s", node->name);
@@ -343,24 +343,24 @@ static void put_heading(bwi_source *s, const bw_node *node)
         bwi_format_shape(from, node->input[0]->shape.ndim, node->input[0]->shape.extent);
     }
     bwi_format_shape(to, node->shape.ndim, node->shape.extent);
-    bwi_source_line(s, 1, "/* %s: %s, %s -> %s */", name, node->op->name, from, to);
+    bwi_csource_line(s, 1, "/* %s: %s, %s -> %s */", name, node->op->name, from, to);
 }
 
 /* The node of an input as the parameter has it: the other one of two is converted while it is read. */
-static const bw_node *parameter_of(const bwi_source *s, const bw_node *node)
+static const bw_node *parameter_of(const bwi_csource *s, const bw_node *node)
 {
     const bw_node *value = s->model->graph.nodes[s->places[node->number].value];
     return value->op == &bwi_op_input ? s->model->inputs[bwi_export_input(s->model, value)] : value;
 }
 
-bool bwi_source_reads_ints(const bwi_source *s, const bw_node *node)
+bool bwi_csource_reads_ints(const bwi_csource *s, const bw_node *node)
 {
     return parameter_of(s, node->input[0])->dtype == BW_I32;
 }
 
-static void put_node(bwi_source *s, const bw_node *node)
+static void put_node(bwi_csource *s, const bw_node *node)
 {
-    const bwi_source_row *row = find_row(node->op);
+    const bwi_csource_row *row = find_row(node->op);
     char place[128];
     if (is_view(node) || node->op == &bwi_op_input) {
         return;
@@ -370,33 +370,33 @@ static void put_node(bwi_source *s, const bw_node *node)
         return;
     }
     put_heading(s, node);
-    bwi_source_line(s, 1, "{");
+    bwi_csource_line(s, 1, "{");
     for (int k = 0; k < node->inputs; k++) {
         char name[16] = "x";
         put_place(s, node->input[k], place);
         if (node->inputs > 1) {
             print(name, sizeof name, "x%d", k);
         }
-        bwi_source_line(s, 2, "const %s *%s = %s;", type_of(parameter_of(s, node->input[k])), name, place);
+        bwi_csource_line(s, 2, "const %s *%s = %s;", type_of(parameter_of(s, node->input[k])), name, place);
     }
     put_place(s, node, place);
-    bwi_source_line(s, 2, "float *y = %s;", place);
+    bwi_csource_line(s, 2, "float *y = %s;", place);
     row->write(s, node);
-    bwi_source_line(s, 1, "}");
+    bwi_csource_line(s, 1, "}");
 }
 
 /* Outputs that are an input, or another output, are copied; inputs that nothing reads are named. */
-static void put_rest(bwi_source *s)
+static void put_rest(bwi_csource *s)
 {
     char name[96], place[128];
     for (int k = 0; k < s->model->output_count; k++) {
-        const bwi_source_place *value = &s->places[s->places[s->model->outputs[k]->number].value];
+        const bwi_csource_place *value = &s->places[s->places[s->model->outputs[k]->number].value];
         if (value->home != BWI_HOME_OUTPUT || value->at != k) {
             output_name(s, k, name);
             put_place(s, s->model->outputs[k], place);
-            bwi_source_line(s, 1, "for (int i = 0; i < %lld; i++) {", (long long)bwi_shape_count(&s->model->outputs[k]->shape));
-            bwi_source_line(s, 2, "%s[i] = (float)%s[i];", name, place);
-            bwi_source_line(s, 1, "}");
+            bwi_csource_line(s, 1, "for (int i = 0; i < %lld; i++) {", (long long)bwi_shape_count(&s->model->outputs[k]->shape));
+            bwi_csource_line(s, 2, "%s[i] = (float)%s[i];", name, place);
+            bwi_csource_line(s, 1, "}");
         }
     }
     for (int k = 0; k < s->model->input_count; k++) {
@@ -407,12 +407,12 @@ static void put_rest(bwi_source *s)
         }
         if (!read) {
             input_name(s, k, name);
-            bwi_source_line(s, 1, "(void)%s;", name);
+            bwi_csource_line(s, 1, "(void)%s;", name);
         }
     }
 }
 
-static void put_signature(const bwi_source *s, bwi_text *text)
+static void put_signature(const bwi_csource *s, bwi_text *text)
 {
     char name[96];
     bwi_text_add(text, "void %s_predict(", s->name);
@@ -435,7 +435,7 @@ static void put_end(bwi_text *text, const char *name, const bw_node *node, const
 }
 
 /* In lines; slashes escaped as JSON may have them, so that no comment begins or ends there. */
-static void put_preparation(const bwi_source *s, bwi_text *text)
+static void put_preparation(const bwi_csource *s, bwi_text *text)
 {
     enum { WIDTH = 112, MOST = 4000 };
     bwi_json_writer json;
@@ -454,7 +454,7 @@ static void put_preparation(const bwi_source *s, bwi_text *text)
     bwi_text_free(&json.text);
 }
 
-static void put_comment(const bwi_source *s, bwi_text *text)
+static void put_comment(const bwi_csource *s, bwi_text *text)
 {
     char name[96];
     bwi_text_add(text,
@@ -480,7 +480,7 @@ static void put_comment(const bwi_source *s, bwi_text *text)
     bwi_text_add(text, ";\n");
 }
 
-static void join(bwi_source *s, bwi_text *text)
+static void join(bwi_csource *s, bwi_text *text)
 {
     put_comment(s, text);
     bwi_text_add(text, "%s\n", s->arrays.bytes ? s->arrays.bytes : "");
@@ -491,7 +491,7 @@ static void join(bwi_source *s, bwi_text *text)
     bwi_text_add(text, "\n{\n%s}\n", s->body.bytes ? s->body.bytes : "");
 }
 
-static bw_status write_nodes(bwi_source *s)
+static bw_status write_nodes(bwi_csource *s)
 {
     const bwi_graph *graph = &s->model->graph;
     find_lives(s);
@@ -521,7 +521,7 @@ static void name_function(const char *path, char name[64])
 
 static bw_status save(bw_model *model, const char *path, void **file, size_t *size)
 {
-    bwi_source s = {.ctx = model->ctx, .model = model, .arrays = {.ctx = model->ctx}, .body = {.ctx = model->ctx}};
+    bwi_csource s = {.ctx = model->ctx, .model = model, .arrays = {.ctx = model->ctx}, .body = {.ctx = model->ctx}};
     bwi_text text = {.ctx = model->ctx};
     size_t nodes = (size_t)model->graph.count + 1, variables = (size_t)model->graph.variable_count + 1;
     name_function(path, s.name);
@@ -547,5 +547,5 @@ static bw_status save(bw_model *model, const char *path, void **file, size_t *si
     return status;
 }
 
-const bwi_file_row bwi_file_source = {extension, "what a model predicts, as one C file without dependencies", NULL, NULL, save,
+const bwi_file_row bwi_file_csource = {extension, "what a model predicts, as one C file without dependencies", NULL, NULL, save,
                                       false};

@@ -2,7 +2,7 @@
  * How a model's layers are connected, from an expression or from calls alike, and the order in which Keras will have them once
  * it has rebuilt the model. Walks keep their own stack: a model may be as deep as it has layers.
  */
-#include "file/file.h"
+#include "layer/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -281,44 +281,4 @@ int bwi_layer_variables(const bw_model *model, int layer, int *first)
     *first = model->layers[layer].first_variable;
     int end = layer + 1 < model->layer_count ? model->layers[layer + 1].first_variable : model->graph.variable_count;
     return end - *first;
-}
-
-/* ---- Places ---- */
-
-/* How many of the first `count` operations in Keras's order have the same class. */
-static int same_before(const bwi_wiring *w, int count)
-{
-    int layers = w->model->layer_count, same = 0;
-    for (int i = 0; i < count; i++) {
-        same += w->order[i] < layers && w->model->layers[w->order[i]].row == w->model->layers[w->order[count]].row;
-    }
-    return same;
-}
-
-bw_status bwi_places_make(const bwi_wiring *w, bwi_place **places, int *count)
-{
-    const bw_model *model = w->model;
-    *count = 0;
-    *places = bwi_allocate(w->ctx, (size_t)model->graph.variable_count, sizeof **places);
-    if (!*places) {
-        return BW_RESOURCE_EXHAUSTED;
-    }
-    for (int i = 0; i < w->order_count; i++) {
-        int layer = w->order[i], first = 0;
-        int variables = layer < model->layer_count ? bwi_layer_variables(model, layer, &first) : 0, same = 0;
-        if (variables) {
-            same = same_before(w, i);
-        }
-        for (int v = 0; v < variables; v++) {
-            bwi_place *place = &(*places)[(*count)++];
-            const char *class_name = model->layers[layer].row->base_name;
-            place->variable = model->graph.variables[first + v];
-            if (same) {
-                snprintf(place->path, sizeof place->path, "layers/%s_%d/vars/%d", class_name, same, v);
-            } else {
-                snprintf(place->path, sizeof place->path, "layers/%s/vars/%d", class_name, v);
-            }
-        }
-    }
-    return BW_OK;
 }

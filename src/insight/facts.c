@@ -1,5 +1,5 @@
 /* Facts about a built model and its layers, in Keras's order. */
-#include "file/file.h"
+#include "insight/internal.h"
 
 #include <string.h>
 

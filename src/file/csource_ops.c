@@ -1,10 +1,10 @@
 /* C source of operators: element by element, along an axis, over all of a sample. */
-#include "file/source.h"
+#include "file/csource.h"
 
 #include <math.h>
 #include <string.h>
 
-#define LINE(depth, ...) bwi_source_line(s, depth, __VA_ARGS__)
+#define LINE(depth, ...) bwi_csource_line(s, depth, __VA_ARGS__)
 
 static long long count_of(const bw_node *node)
 {
@@ -14,7 +14,7 @@ static long long count_of(const bw_node *node)
 /* ---- Element by element ---- */
 
 /* y[i] = formula of v, which is x[i]. */
-static void put_each(bwi_source *s, const bw_node *node, const char *formula)
+static void put_each(bwi_csource *s, const bw_node *node, const char *formula)
 {
     LINE(2, "for (int i = 0; i < %lld; i++) {", count_of(node));
     LINE(3, "const float v = x[i];");
@@ -22,12 +22,12 @@ static void put_each(bwi_source *s, const bw_node *node, const char *formula)
     LINE(2, "}");
 }
 
-static void put_relu(bwi_source *s, const bw_node *node)
+static void put_relu(bwi_csource *s, const bw_node *node)
 {
     put_each(s, node, "v < 0.0f ? 0.0f : v");
 }
 
-static void __attribute__((format(printf, 3, 0))) put_each_of(bwi_source *s, const bw_node *node, const char *format, ...)
+static void __attribute__((format(printf, 3, 0))) put_each_of(bwi_csource *s, const bw_node *node, const char *format, ...)
 {
     char formula[256];
     va_list arguments;
@@ -49,13 +49,13 @@ static const char *const formulas[BWI_ACTIVATIONS] = {
     [BWI_GELU] = "0.5f * v * (1.0f + erff(v * 0.707106781f))",
 };
 
-static void put_activation(bwi_source *s, const bw_node *node)
+static void put_activation(bwi_csource *s, const bw_node *node)
 {
     const bwi_activation_attributes *a = node->attributes;
     char p[3][32];
     const char *n[3];
     for (int i = 0; i < 3; i++) {
-        n[i] = bwi_source_number(p[i], a->p[i]);
+        n[i] = bwi_csource_number(p[i], a->p[i]);
     }
     if (formulas[a->kind]) {
         put_each(s, node, formulas[a->kind]);
@@ -70,20 +70,20 @@ static void put_activation(bwi_source *s, const bw_node *node)
     }
 }
 
-static void put_scale(bwi_source *s, const bw_node *node)
+static void put_scale(bwi_csource *s, const bw_node *node)
 {
     const bwi_scale_attributes *a = node->attributes;
     char scale[32], offset[32];
-    put_each_of(s, node, "v * %s + %s", bwi_source_number(scale, a->scale), bwi_source_number(offset, a->offset));
+    put_each_of(s, node, "v * %s + %s", bwi_csource_number(scale, a->scale), bwi_csource_number(offset, a->offset));
 }
 
-static void put_unary(bwi_source *s, const bw_node *node)
+static void put_unary(bwi_csource *s, const bw_node *node)
 {
     static const char *const plain[BWI_UNARIES] = {
         [BWI_ABS] = "fabsf(v)", [BWI_SQUARE] = "v * v", [BWI_SQRT] = "sqrtf(v)", [BWI_LOG] = "logf(v)"};
     const bwi_unary_attributes *u = node->attributes;
     char low[32], high[32];
-    const char *a = bwi_source_number(low, u->a), *b = bwi_source_number(high, u->b);
+    const char *a = bwi_csource_number(low, u->a), *b = bwi_csource_number(high, u->b);
     if (plain[u->kind]) {
         put_each(s, node, plain[u->kind]);
     } else if (u->kind == BWI_POW) {
@@ -93,7 +93,7 @@ static void put_unary(bwi_source *s, const bw_node *node)
     }
 }
 
-static void put_add(bwi_source *s, const bw_node *node)
+static void put_add(bwi_csource *s, const bw_node *node)
 {
     const bwi_add_attributes *a = node->attributes;
     char sum[256] = "x0[i]", scale[32];
@@ -103,14 +103,14 @@ static void put_add(bwi_source *s, const bw_node *node)
     }
     LINE(2, "for (int i = 0; i < %lld; i++) {", count_of(node));
     if (a->scale < 1 || a->scale > 1) {
-        LINE(3, "y[i] = (%s) * %s;", sum, bwi_source_number(scale, a->scale));
+        LINE(3, "y[i] = (%s) * %s;", sum, bwi_csource_number(scale, a->scale));
     } else {
         LINE(3, "y[i] = %s;", sum);
     }
     LINE(2, "}");
 }
 
-static void put_binary(bwi_source *s, const bw_node *node)
+static void put_binary(bwi_csource *s, const bw_node *node)
 {
     static const char *const kinds[BWI_BINARIES] = {[BWI_MULTIPLY] = "x0[i] * x1[i]",
                                                     [BWI_DIVIDE] = "x0[i] / x1[i]",
@@ -125,7 +125,7 @@ static void put_binary(bwi_source *s, const bw_node *node)
 /* ---- Smaller arrays repeated over a larger one ---- */
 
 /* Opens loops over `large`, in which n counts its elements; `at` is the place in `small`. */
-static int open_spread(bwi_source *s, const bwi_shape *large, const bwi_shape *small, char at[256])
+static int open_spread(bwi_csource *s, const bwi_shape *large, const bwi_shape *small, char at[256])
 {
     bwi_spread spread = bwi_spread_over(large, small);
     int64_t extent[BW_MAX_NDIM], stride[BW_MAX_NDIM];
@@ -134,30 +134,30 @@ static int open_spread(bwi_source *s, const bwi_shape *large, const bwi_shape *s
         stride[i] = spread.stride[spread.ndim - 1 - i];
     }
     LINE(2, "int n = 0;");
-    bwi_source_loops(s, spread.ndim, extent);
-    bwi_source_at(at, spread.ndim, stride);
+    bwi_csource_loops(s, spread.ndim, extent);
+    bwi_csource_at(at, spread.ndim, stride);
     return spread.ndim;
 }
 
-static void put_broadcast(bwi_source *s, const bw_node *node)
+static void put_broadcast(bwi_csource *s, const bw_node *node)
 {
     char at[256];
     int ndim = open_spread(s, &node->shape, &node->input[0]->shape, at);
     LINE(2 + ndim, "y[n++] = x[%s];", at);
-    bwi_source_loops_end(s, ndim);
+    bwi_csource_loops_end(s, ndim);
 }
 
-static void put_prelu(bwi_source *s, const bw_node *node)
+static void put_prelu(bwi_csource *s, const bw_node *node)
 {
     char at[256], alpha[160];
-    bwi_source_variable(s, node->variable[0], alpha);
+    bwi_csource_variable(s, node->variable[0], alpha);
     int ndim = open_spread(s, &node->shape, &node->variable[0]->shape, at);
     LINE(2 + ndim, "y[n] = x[n] < 0.0f ? %s[%s] * x[n] : x[n];", alpha, at);
     LINE(2 + ndim, "n++;");
-    bwi_source_loops_end(s, ndim);
+    bwi_csource_loops_end(s, ndim);
 }
 
-static void put_normalization(bwi_source *s, const bw_node *node)
+static void put_normalization(bwi_csource *s, const bw_node *node)
 {
     const bwi_normalization_attributes *a = node->attributes;
     char at[256], mean[160], deviation[160];
@@ -166,8 +166,8 @@ static void put_normalization(bwi_source *s, const bw_node *node)
     for (int64_t i = 0; values && i < count; i++) {
         values[i] = fmaxf(sqrtf(values[i]), 1e-7F);
     }
-    bwi_source_variable(s, node->variable[0], mean);
-    bwi_source_array(s, node->name, "deviation", values, count, deviation);
+    bwi_csource_variable(s, node->variable[0], mean);
+    bwi_csource_array(s, node->name, "deviation", values, count, deviation);
     bwi_release(s->ctx, values);
     int ndim = open_spread(s, &node->shape, &a->spread, at);
     if (a->invert) {
@@ -176,12 +176,12 @@ static void put_normalization(bwi_source *s, const bw_node *node)
         LINE(2 + ndim, "y[n] = (x[n] - %s[%s]) / %s[%s];", mean, at, deviation, at);
     }
     LINE(2 + ndim, "n++;");
-    bwi_source_loops_end(s, ndim);
+    bwi_csource_loops_end(s, ndim);
 }
 
 /* ---- Moving values ---- */
 
-static void put_permute(bwi_source *s, const bw_node *node)
+static void put_permute(bwi_csource *s, const bw_node *node)
 {
     const bwi_permute_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape;
@@ -195,12 +195,12 @@ static void put_permute(bwi_source *s, const bw_node *node)
         strides[i] = own[a->axes[i]];
     }
     LINE(2, "int n = 0;");
-    bwi_source_loops(s, a->ndim, node->shape.extent);
-    LINE(2 + a->ndim, "y[n++] = x[%s];", bwi_source_at(at, a->ndim, strides));
-    bwi_source_loops_end(s, a->ndim);
+    bwi_csource_loops(s, a->ndim, node->shape.extent);
+    LINE(2 + a->ndim, "y[n++] = x[%s];", bwi_csource_at(at, a->ndim, strides));
+    bwi_csource_loops_end(s, a->ndim);
 }
 
-static void put_slice(bwi_source *s, const bw_node *node)
+static void put_slice(bwi_csource *s, const bw_node *node)
 {
     const bwi_slice_attributes *a = node->attributes;
     bwi_around x = bwi_shape_around(&node->input[0]->shape, a->axis);
@@ -212,7 +212,7 @@ static void put_slice(bwi_source *s, const bw_node *node)
     LINE(2, "}");
 }
 
-static void put_concatenate(bwi_source *s, const bw_node *node)
+static void put_concatenate(bwi_csource *s, const bw_node *node)
 {
     const bwi_axis_attributes *a = node->attributes;
     bwi_around y = bwi_shape_around(&node->shape, a->axis);
@@ -239,7 +239,7 @@ typedef struct along {
     char one[4]; /* of the only element, where the axis is gone; of the first one otherwise */
 } along;
 
-static along open_along(bwi_source *s, bwi_around around, bool kept)
+static along open_along(bwi_csource *s, bwi_around around, bool kept)
 {
     along a = {.around = around, .depth = 3, .at = "i", .one = "0"};
     long long whole = (long long)(around.extent * around.inner);
@@ -254,14 +254,14 @@ static along open_along(bwi_source *s, bwi_around around, bool kept)
     return a;
 }
 
-static void close_along(bwi_source *s, const along *a)
+static void close_along(bwi_csource *s, const along *a)
 {
     for (int depth = a->depth - 1; depth >= 2; depth--) {
         LINE(depth, "}");
     }
 }
 
-static void put_loop(bwi_source *s, const along *a, int from, const char *statement, const char *more)
+static void put_loop(bwi_csource *s, const along *a, int from, const char *statement, const char *more)
 {
     LINE(a->depth, "for (int i = %d; i < %lld; i++) {", from, (long long)a->around.extent);
     LINE(a->depth + 1, "%s", statement);
@@ -271,7 +271,7 @@ static void put_loop(bwi_source *s, const along *a, int from, const char *statem
     LINE(a->depth, "}");
 }
 
-static void put_softmax_along(bwi_source *s, const bw_node *node, int axis)
+static void put_softmax_along(bwi_csource *s, const bw_node *node, int axis)
 {
     along a = open_along(s, bwi_shape_around(&node->shape, axis), true);
     char largest[192], power[192], sum[96], share[96];
@@ -286,19 +286,19 @@ static void put_softmax_along(bwi_source *s, const bw_node *node, int axis)
     close_along(s, &a);
 }
 
-static void put_softmax(bwi_source *s, const bw_node *node)
+static void put_softmax(bwi_csource *s, const bw_node *node)
 {
     put_softmax_along(s, node, node->shape.ndim - 1);
 }
 
-static void put_softmax_axis(bwi_source *s, const bw_node *node)
+static void put_softmax_axis(bwi_csource *s, const bw_node *node)
 {
     const bwi_axis_attributes *a = node->attributes;
     put_softmax_along(s, node, a->axis);
 }
 
 /* x / max(|x|, 1e-7) */
-static void put_l2_normalize(bwi_source *s, const bw_node *node)
+static void put_l2_normalize(bwi_csource *s, const bw_node *node)
 {
     const bwi_axis_attributes *attributes = node->attributes;
     along a = open_along(s, bwi_shape_around(&node->shape, attributes->axis), true);
@@ -318,7 +318,7 @@ static bwi_around reduced(const bw_node *node)
     return a->axis < 0 ? (bwi_around){1, bwi_shape_count(in), 1} : bwi_shape_around(in, a->axis);
 }
 
-static void put_reduce(bwi_source *s, const bw_node *node)
+static void put_reduce(bwi_csource *s, const bw_node *node)
 {
     const bwi_reduce_attributes *attributes = node->attributes;
     along a = open_along(s, reduced(node), false);
@@ -333,7 +333,7 @@ static void put_reduce(bwi_source *s, const bw_node *node)
     close_along(s, &a);
 }
 
-static void put_extreme(bwi_source *s, const bw_node *node)
+static void put_extreme(bwi_csource *s, const bw_node *node)
 {
     const bwi_reduce_attributes *attributes = node->attributes;
     along a = open_along(s, reduced(node), false);
@@ -350,7 +350,7 @@ static void put_extreme(bwi_source *s, const bw_node *node)
 
 /* y = (x - mean) / sqrt(variance + epsilon) gamma + beta over the last axes; mean and variance in two passes, as the kernel does
  * it. */
-static void put_layernorm(bwi_source *s, const bw_node *node)
+static void put_layernorm(bwi_csource *s, const bw_node *node)
 {
     const bwi_layernorm_attributes *a = node->attributes;
     const bwi_variable *gamma = bwi_export_gamma(node), *beta = bwi_export_beta(node);
@@ -360,10 +360,10 @@ static void put_layernorm(bwi_source *s, const bw_node *node)
         width *= (long long)node->shape.extent[i];
     }
     if (gamma) {
-        snprintf(scale, sizeof scale, " * %s[i]", bwi_source_variable(s, gamma, name));
+        snprintf(scale, sizeof scale, " * %s[i]", bwi_csource_variable(s, gamma, name));
     }
     if (beta) {
-        snprintf(offset, sizeof offset, " + %s[i]", bwi_source_variable(s, beta, name));
+        snprintf(offset, sizeof offset, " + %s[i]", bwi_csource_variable(s, beta, name));
     }
     LINE(2, "for (int r = 0; r < %lld; r++, x += %lld, y += %lld) {", count_of(node) / width, width, width);
     LINE(3, "float mean = 0.0f, variance = 0.0f;");
@@ -375,7 +375,7 @@ static void put_layernorm(bwi_source *s, const bw_node *node)
     LINE(4, "variance += (x[i] - mean) * (x[i] - mean);");
     LINE(3, "}");
     LINE(3, "variance /= %lld.0f;", width);
-    LINE(3, "const float inverse = 1.0f / sqrtf(variance + %s);", bwi_source_number(epsilon, a->epsilon));
+    LINE(3, "const float inverse = 1.0f / sqrtf(variance + %s);", bwi_csource_number(epsilon, a->epsilon));
     LINE(3, "for (int i = 0; i < %lld; i++) {", width);
     LINE(4, "y[i] = (x[i] - mean) * inverse%s%s;", scale, offset);
     LINE(3, "}");
@@ -383,7 +383,7 @@ static void put_layernorm(bwi_source *s, const bw_node *node)
 }
 
 /* gamma / sqrt(variance + epsilon) by channel; to be released. */
-static float *batchnorm_scales(const bwi_source *s, const bw_node *node)
+static float *batchnorm_scales(const bwi_csource *s, const bw_node *node)
 {
     const bwi_batchnorm_attributes *a = node->attributes;
     const bwi_variable *gamma = bwi_export_gamma(node), *variance = node->variable[node->variables - 1];
@@ -400,17 +400,17 @@ static float *batchnorm_scales(const bwi_source *s, const bw_node *node)
     return scales;
 }
 
-static void put_batchnorm(bwi_source *s, const bw_node *node)
+static void put_batchnorm(bwi_csource *s, const bw_node *node)
 {
     const bwi_variable *mean = node->variable[node->variables - 2], *beta = bwi_export_beta(node);
     int64_t channels = bwi_shape_count(&mean->shape);
     char mean_name[160], beta_name[160], scale_name[160], offset[200] = "";
     float *scales = batchnorm_scales(s, node);
-    bwi_source_variable(s, mean, mean_name);
-    bwi_source_array(s, node->name, "scale", scales, channels, scale_name);
+    bwi_csource_variable(s, mean, mean_name);
+    bwi_csource_array(s, node->name, "scale", scales, channels, scale_name);
     bwi_release(s->ctx, scales);
     if (beta) {
-        snprintf(offset, sizeof offset, " + %s[c]", bwi_source_variable(s, beta, beta_name));
+        snprintf(offset, sizeof offset, " + %s[c]", bwi_csource_variable(s, beta, beta_name));
     }
     LINE(2, "for (int i = 0; i < %lld; i++, x += %lld, y += %lld) {", count_of(node) / (long long)channels, (long long)channels,
          (long long)channels);
@@ -422,13 +422,13 @@ static void put_batchnorm(bwi_source *s, const bw_node *node)
 
 /* ---- Products ---- */
 
-static void put_dense(bwi_source *s, const bw_node *node)
+static void put_dense(bwi_csource *s, const bw_node *node)
 {
     long long in = (long long)node->variable[0]->shape.extent[0], out = (long long)node->variable[0]->shape.extent[1];
     char kernel[160], bias[160] = "";
-    bwi_source_variable(s, node->variable[0], kernel);
+    bwi_csource_variable(s, node->variable[0], kernel);
     if (node->variables > 1) {
-        bwi_source_variable(s, node->variable[1], bias);
+        bwi_csource_variable(s, node->variable[1], bias);
     }
     LINE(2, "for (int r = 0; r < %lld; r++, x += %lld, y += %lld) {", count_of(node) / out, in, out);
     LINE(3, "for (int o = 0; o < %lld; o++) {", out);
@@ -442,32 +442,32 @@ static void put_dense(bwi_source *s, const bw_node *node)
     LINE(2, "}");
 }
 
-static void put_dot(bwi_source *s, const bw_node *node)
+static void put_dot(bwi_csource *s, const bw_node *node)
 {
     const bwi_dot_attributes *d = node->attributes;
     bwi_around a = bwi_shape_around(&node->input[0]->shape, d->axis[0]), b = bwi_shape_around(&node->input[1]->shape, d->axis[1]);
     const int64_t extents[4] = {a.outer, a.inner, b.outer, b.inner};
     LINE(2, "int n = 0;");
-    bwi_source_loops(s, 4, extents);
+    bwi_csource_loops(s, 4, extents);
     LINE(6, "float sum = 0.0f;");
     LINE(6, "for (int i = 0; i < %lld; i++) {", (long long)a.extent);
     LINE(7, "sum += x0[(a0 * %lld + i) * %lld + a1] * x1[(a2 * %lld + i) * %lld + a3];", (long long)a.extent, (long long)a.inner,
          (long long)b.extent, (long long)b.inner);
     LINE(6, "}");
     LINE(6, "y[n++] = sum;");
-    bwi_source_loops_end(s, 4);
+    bwi_csource_loops_end(s, 4);
 }
 
 /* ---- Indices and masks ---- */
 
 /* An index that is no row of the table gives NaN: nothing outside of it is read. */
-static void put_embedding(bwi_source *s, const bw_node *node)
+static void put_embedding(bwi_csource *s, const bw_node *node)
 {
     long long rows = (long long)node->variable[0]->shape.extent[0], width = (long long)node->variable[0]->shape.extent[1];
     char table[160];
-    bwi_source_variable(s, node->variable[0], table);
+    bwi_csource_variable(s, node->variable[0], table);
     LINE(2, "for (int i = 0; i < %lld; i++, y += %lld) {", (long long)bwi_shape_count(&node->input[0]->shape), width);
-    if (bwi_source_reads_ints(s, node)) {
+    if (bwi_csource_reads_ints(s, node)) {
         LINE(3, "const int row = x[i], there = row >= 0 && row < %lld;", rows);
     } else {
         LINE(3, "const int there = x[i] >= 0.0f && x[i] < %lld.0f, row = there ? (int)x[i] : 0;", rows);
@@ -478,15 +478,15 @@ static void put_embedding(bwi_source *s, const bw_node *node)
     LINE(2, "}");
 }
 
-static void put_index_mask(bwi_source *s, const bw_node *node)
+static void put_index_mask(bwi_csource *s, const bw_node *node)
 {
-    const char *zero = bwi_source_reads_ints(s, node) ? "0" : "0.0f";
+    const char *zero = bwi_csource_reads_ints(s, node) ? "0" : "0.0f";
     LINE(2, "for (int i = 0; i < %lld; i++) {", count_of(node));
     LINE(3, "y[i] = x[i] < %s || x[i] > %s ? 1.0f : 0.0f;", zero, zero);
     LINE(2, "}");
 }
 
-static void put_masked_average(bwi_source *s, const bw_node *node)
+static void put_masked_average(bwi_csource *s, const bw_node *node)
 {
     long long positions = (long long)node->input[0]->shape.extent[0], channels = (long long)node->shape.extent[0];
     LINE(2, "float count = 0.0f;");
@@ -502,7 +502,7 @@ static void put_masked_average(bwi_source *s, const bw_node *node)
     LINE(2, "}");
 }
 
-static void put_mask_any(bwi_source *s, const bw_node *node)
+static void put_mask_any(bwi_csource *s, const bw_node *node)
 {
     char any[256] = "x0[i] > 0.0f";
     for (int k = 1; k < node->inputs; k++) {
@@ -514,7 +514,7 @@ static void put_mask_any(bwi_source *s, const bw_node *node)
     LINE(2, "}");
 }
 
-const bwi_source_row bwi_source_ops[] = {
+const bwi_csource_row bwi_csource_ops[] = {
     {&bwi_op_relu, put_relu, true},
     {&bwi_op_activation, put_activation, true},
     {&bwi_op_activation_of_input, put_activation, true},

@@ -1,10 +1,11 @@
 /*
- * insight: what users are told about a run. Plans as tables with what a whole-batch system would need beside them.
+ * insight: what users are told about models and runs: facts about layers, and plans as tables, beside what a whole-batch system
+ * would need.
  */
-#ifndef BWI_INSIGHT_H
-#define BWI_INSIGHT_H
+#ifndef BWI_INSIGHT_INTERNAL_H
+#define BWI_INSIGHT_INTERNAL_H
 
-#include "file/file.h"
+#include "train/train.h"
 
 /* ---- What a system that holds the whole batch needs (whole_batch.c) ---- */
 

@@ -6,52 +6,11 @@
  * Between a configuration and a model stand the texts of expressions: an object of Keras's is written as such a text
  * ("dense(units=3,activation=relu)") and read by the same code that reads what users write.
  */
-#ifndef BWI_FILE_H
-#define BWI_FILE_H
+#ifndef BWI_FILE_INTERNAL_H
+#define BWI_FILE_INTERNAL_H
 
 #include "format/format.h"
 #include "train/train.h"
-
-/* ---- Wiring (wiring.c): how layers are connected, and Keras's order of them ---- */
-
-/*
- * Keras orders the layers of a functional model by their depth (the longest way to an output) descending, then by a walk
- * from the outputs over inputs in their order; that order numbers the groups of weights and the optimizer's variables.
- */
-typedef struct bwi_wiring {
-    bw_context *ctx;
-    const bw_model *model;
-    bool sequential; /* a list of layers behind one input */
-    bwi_use *uses;   /* as in a model made by calls; inputs come before their users */
-    int use_count;
-    int outputs[BWI_MAX_HEADS], output_count; /* uses */
-    int *order, order_count;                  /* layers, and inputs as layer_count + k */
-    bool *reached;                            /* uses that lead to an output */
-} bwi_wiring;
-
-/* INVALID_ARGUMENT if the model has operators that are no layers. */
-bw_status bwi_wiring_open(bwi_wiring *wiring, const bw_model *model);
-void bwi_wiring_close(bwi_wiring *wiring);
-/* Which of its layer's uses it is, as Keras counts them. */
-int bwi_wiring_node(const bwi_wiring *wiring, int use);
-/* The model's own name, or as Keras names the first of its kind. */
-const char *bwi_wiring_model_name(const bwi_wiring *wiring);
-/* The name of a layer or input in `order`. */
-void bwi_wiring_name(const bwi_wiring *wiring, int operation, char name[64]);
-/* What losses, metrics and targets call an output; where it is a label, it has these letters only. */
-#define BWI_OUTPUT_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-const char *bwi_output_name(const bw_model *model, int output);
-/* A layer's variables: their count, and the first's number in the graph. */
-int bwi_layer_variables(const bw_model *model, int layer, int *first);
-
-/* A variable and its place in a file. */
-typedef struct bwi_place {
-    char path[120]; /* "layers/conv2d_1/vars/0" */
-    bwi_variable *variable;
-} bwi_place;
-
-/* All variables in Keras's order. *places is to be released. */
-bw_status bwi_places_make(const bwi_wiring *wiring, bwi_place **places, int *count);
 
 /* ---- Keras's objects and texts (objects.c) ---- */
 
@@ -137,6 +96,6 @@ typedef struct bwi_file_row {
 } bwi_file_row;
 
 extern const bwi_file_row bwi_file_keras, bwi_file_json, bwi_file_weights, bwi_file_legacy, bwi_file_safetensors, bwi_file_onnx,
-    bwi_file_source;
+    bwi_file_csource;
 
 #endif

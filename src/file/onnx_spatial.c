@@ -128,7 +128,7 @@ static void put_upsample(bwi_onnx *o, const bw_node *node)
     bwi_onnx_end(o);
 }
 
-const bwi_onnx_row bwi_onnx_windows[] = {
+const bwi_onnx_row bwi_onnx_spatial[] = {
     {&bwi_op_conv2d, put_conv},
     {&bwi_op_depthwise, put_conv},
     {&bwi_op_maxpool2d, put_maxpool},

@@ -1,6 +1,6 @@
-/* Declarations of the layers' rows, and what their files share. */
-#ifndef BWI_LAYER_ROWS_H
-#define BWI_LAYER_ROWS_H
+/* What the files of layer share: the layers' rows, and how they become nodes and variables. */
+#ifndef BWI_LAYER_INTERNAL_H
+#define BWI_LAYER_INTERNAL_H
 
 #include "layer/layer.h"
 
@@ -28,5 +28,28 @@ bool bwi_layer_axis(bwi_graph *graph, const bwi_layer *layer, int argument, int6
 /* A variable whose initializer and regularizer (may be -1: none) are arguments of the layer. NULL as a builder. */
 bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape,
                                  int initializer, int regularizer, int64_t fan_in, int64_t fan_out);
+
+/* ---- Tables and variables ---- */
+
+const bwi_layer_row *bwi_layer_row_find(const char *name, int length);
+/* Says why there is no such layer: unknown, or known and not offered. */
+bw_status bwi_layer_row_refuse(bw_context *ctx, const bwi_term *term);
+
+/* What becomes of the inputs' masks at a layer's output `node`; returns it, or one in its place. NULL as a builder. */
+bw_node *bwi_layer_mask(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count, bw_node *node);
+
+/* The node's activation by Keras's name ("" or "linear": none). */
+bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, const char *activation);
+
+/* Names in the tables, for documentation and tests; NULL behind the last. */
+const char *bwi_activation_name(int index);
+const char *bwi_initializer_names(int index);
+const char *bwi_regularizer_name(int index);
+
+/* Fills a variable with its initial values, a function of the seed and its place in the model alone. */
+bw_status bwi_initialize(bw_context *ctx, bwi_variable *variable, uint64_t seed);
+
+/* Reads "l1(0.01)", "l2", "l1_l2(l1=0.01,l2=0.01)" into the variable's factors. */
+bw_status bwi_regularizer_read(bw_context *ctx, bwi_variable *variable, const char *text);
 
 #endif

@@ -1,10 +1,10 @@
 /* C source of operators on images and sequences: convolutions, pooling, padding, enlarging. A sequence is an image of one row. */
-#include "file/source.h"
+#include "file/csource.h"
 
-#define LINE(depth, ...) bwi_source_line(s, depth, __VA_ARGS__)
+#define LINE(depth, ...) bwi_csource_line(s, depth, __VA_ARGS__)
 
 /* "i * 2 + k - 1": the place in the input of element k of the window at i. */
-static void put_position(bwi_source *s, int depth, const char *name, const char *window, const char *element, const bwi_sliding *w,
+static void put_position(bwi_csource *s, int depth, const char *name, const char *window, const char *element, const bwi_sliding *w,
                          int axis)
 {
     char strides[32] = "", dilation[32] = "", before[32] = "";
@@ -20,7 +20,7 @@ static void put_position(bwi_source *s, int depth, const char *name, const char 
     LINE(depth, "const int %s = %s%s + %s%s%s;", name, window, strides, element, dilation, before);
 }
 
-static void put_bounds(bwi_source *s, int depth, const char *name, const bwi_sliding *w, int axis)
+static void put_bounds(bwi_csource *s, int depth, const char *name, const bwi_sliding *w, int axis)
 {
     if (w->before[axis] > 0 || w->after[axis] > 0) {
         LINE(depth, "if (%s < 0 || %s >= %lld) {", name, name, (long long)w->in[axis]);
@@ -30,14 +30,14 @@ static void put_bounds(bwi_source *s, int depth, const char *name, const bwi_sli
 }
 
 /* Over the outputs (i, j), channels in `c`-th places of y. */
-static void open_outputs(bwi_source *s, const bwi_sliding *w, int64_t channels)
+static void open_outputs(bwi_csource *s, const bwi_sliding *w, int64_t channels)
 {
     LINE(2, "for (int i = 0; i < %lld; i++) {", (long long)w->out[0]);
     LINE(3, "for (int j = 0; j < %lld; j++, y += %lld) {", (long long)w->out[1], (long long)channels);
 }
 
 /* Over the elements (k, l) of the window at (i, j) that lie inside; `from` is the pixel there. */
-static void open_elements(bwi_source *s, int depth, const bwi_sliding *w)
+static void open_elements(bwi_csource *s, int depth, const bwi_sliding *w)
 {
     LINE(depth, "for (int k = 0; k < %lld; k++) {", (long long)w->size[0]);
     put_position(s, depth + 1, "row", "i", "k", w, 0);
@@ -48,7 +48,7 @@ static void open_elements(bwi_source *s, int depth, const bwi_sliding *w)
     LINE(depth + 2, "const float *from = x + (row * %lld + column) * %lld;", (long long)w->in[1], (long long)w->channels);
 }
 
-static void close_loops(bwi_source *s, int from, int to)
+static void close_loops(bwi_csource *s, int from, int to)
 {
     for (int depth = from; depth >= to; depth--) {
         LINE(depth, "}");
@@ -58,15 +58,15 @@ static void close_loops(bwi_source *s, int from, int to)
 /* ---- Convolutions ---- */
 
 /* kernel [height][width][channels of a group][filters] */
-static void put_conv(bwi_source *s, const bw_node *node)
+static void put_conv(bwi_csource *s, const bw_node *node)
 {
     const bwi_conv2d_attributes *a = node->attributes;
     bwi_sliding w = bwi_export_convolution(node);
     long long filters = (long long)a->filters, inner = (long long)(w.channels / a->groups);
     char kernel[160], bias[160] = "";
-    bwi_source_variable(s, node->variable[0], kernel);
+    bwi_csource_variable(s, node->variable[0], kernel);
     if (node->variables > 1) {
-        bwi_source_variable(s, node->variable[1], bias);
+        bwi_csource_variable(s, node->variable[1], bias);
     }
     open_outputs(s, &w, a->filters);
     LINE(4, "for (int o = 0; o < %lld; o++) {", filters);
@@ -86,7 +86,7 @@ static void put_conv(bwi_source *s, const bw_node *node)
 
 /* ---- Pooling ---- */
 
-static void put_maxpool(bwi_source *s, const bw_node *node)
+static void put_maxpool(bwi_csource *s, const bw_node *node)
 {
     bwi_sliding w = bwi_export_pooling(node);
     open_outputs(s, &w, w.channels);
@@ -99,7 +99,7 @@ static void put_maxpool(bwi_source *s, const bw_node *node)
     close_loops(s, 4, 2);
 }
 
-static void put_avgpool(bwi_source *s, const bw_node *node)
+static void put_avgpool(bwi_csource *s, const bw_node *node)
 {
     bwi_sliding w = bwi_export_pooling(node);
     open_outputs(s, &w, w.channels);
@@ -113,7 +113,7 @@ static void put_avgpool(bwi_source *s, const bw_node *node)
     close_loops(s, 4, 2);
 }
 
-static void put_global_maxpool(bwi_source *s, const bw_node *node)
+static void put_global_maxpool(bwi_csource *s, const bw_node *node)
 {
     int64_t h, w, c;
     bwi_shape_image(&node->input[0]->shape, &h, &w, &c);
@@ -129,7 +129,7 @@ static void put_global_maxpool(bwi_source *s, const bw_node *node)
 
 /* ---- Other heights and widths ---- */
 
-static void put_pad(bwi_source *s, const bw_node *node)
+static void put_pad(bwi_csource *s, const bw_node *node)
 {
     const bwi_pad2d_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape, *out = &node->shape;
@@ -145,7 +145,7 @@ static void put_pad(bwi_source *s, const bw_node *node)
 }
 
 /* Output i lies at (i + 1/2) / size - 1/2 of the input, between two pixels that end at the border. */
-static void put_between(bwi_source *s, int depth, const char *name, const char *counter, int64_t size, int64_t extent)
+static void put_between(bwi_csource *s, int depth, const char *name, const char *counter, int64_t size, int64_t extent)
 {
     LINE(depth, "const float %s = ((float)%s + 0.5f) / %lld.0f - 0.5f, %s_floor = floorf(%s);", name, counter, (long long)size,
          name, name);
@@ -154,7 +154,7 @@ static void put_between(bwi_source *s, int depth, const char *name, const char *
          (long long)extent - 1);
 }
 
-static void put_bilinear(bwi_source *s, const bw_node *node)
+static void put_bilinear(bwi_csource *s, const bw_node *node)
 {
     const bwi_upsample2d_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape, *out = &node->shape;
@@ -173,7 +173,7 @@ static void put_bilinear(bwi_source *s, const bw_node *node)
     close_loops(s, 4, 2);
 }
 
-static void put_upsample(bwi_source *s, const bw_node *node)
+static void put_upsample(bwi_csource *s, const bw_node *node)
 {
     const bwi_upsample2d_attributes *a = node->attributes;
     const bwi_shape *in = &node->input[0]->shape, *out = &node->shape;
@@ -190,7 +190,7 @@ static void put_upsample(bwi_source *s, const bw_node *node)
     close_loops(s, 4, 2);
 }
 
-const bwi_source_row bwi_source_windows[] = {
+const bwi_csource_row bwi_csource_spatial[] = {
     {&bwi_op_conv2d, put_conv, false},
     {&bwi_op_depthwise, put_conv, false},
     {&bwi_op_maxpool2d, put_maxpool, false},

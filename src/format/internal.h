@@ -1,0 +1,19 @@
+/* What the files of format share: pieces of HDF5, zlib's format and checksums. */
+#ifndef BWI_FORMAT_INTERNAL_H
+#define BWI_FORMAT_INTERNAL_H
+
+#include "format/format.h"
+
+/* A text attribute of the object whose header is at `address` (hdf5_text.c), as bwi_hdf5_attribute. */
+bw_status bwi_hdf5_read_text(bw_context *ctx, const void *image, size_t size, uint64_t address, const char *where, const char *name,
+                             char **texts, int *count);
+
+/* Unpacks bytes of zlib's format as a whole; the number of bytes, or 0: damaged, or more than there is room for. For workers. */
+size_t bwi_inflate(bw_context *ctx, const void *from, size_t size, void *to, size_t room);
+
+/* ---- CRC-32C, Castagnoli's (crc32c.c) ---- */
+
+uint32_t bwi_crc32c(const void *bytes, size_t size);
+uint32_t bwi_crc32c_tables(const void *bytes, size_t size); /* the same, whatever the processor */
+
+#endif
