@@ -16,6 +16,13 @@
 #define BWI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define BWI_CACHE_LINE 64
 
+/* The one way to cast const away: where an outside library's parameter lacks it, and where an object's life ends. Nothing is ever
+ * written through the result. */
+static inline void *bwi_unconst(const void *pointer)
+{
+    return (void *)(uintptr_t)pointer;
+}
+
 /* ---- Failure (error.c) ---- */
 
 /* Leaves the message (printf's format) in the context and returns `status`. A builder's failure that nobody has
@@ -75,8 +82,8 @@ void *bwi_allocate(bw_context *ctx, size_t count, size_t size);
 void *bwi_try_allocate(bw_context *ctx, size_t count, size_t size);
 /* The same again; large memory takes its pages when they are first written, by whoever writes them. */
 void *bwi_try_allocate_lazily(bw_context *ctx, size_t bytes);
-/* Needs no size: it is kept in front of the memory. NULL is fine. */
-void bwi_release(bw_context *ctx, void *memory);
+/* Needs no size: it is kept in front of the memory. NULL is fine. What is const may be released: that ends its life. */
+void bwi_release(bw_context *ctx, const void *memory);
 /* Grows to `count` elements, keeping what is there; NULL (and the old memory still valid) on failure. */
 void *bwi_grow(bw_context *ctx, void *memory, size_t old_count, size_t count, size_t size);
 char *bwi_copy_text(bw_context *ctx, const char *text);

@@ -76,7 +76,7 @@ bw_status bwi_file_map(bw_context *ctx, bwi_bytes *bytes, const char *path)
 void bwi_file_unmap(bw_context *ctx, bwi_bytes *bytes)
 {
     if (bytes->size) {
-        (void)ctx->io.unmap(ctx->io.user, (void *)(uintptr_t)bytes->data, bytes->size);
+        (void)ctx->io.unmap(ctx->io.user, bwi_unconst(bytes->data), bytes->size);
     }
     bytes->data = NULL;
     bytes->size = 0;

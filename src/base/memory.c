@@ -117,12 +117,12 @@ void bwi_buffer_free(bw_context *ctx, bwi_buffer *buffer)
     *buffer = (bwi_buffer){.memory = NULL};
 }
 
-void bwi_release(bw_context *ctx, void *memory)
+void bwi_release(bw_context *ctx, const void *memory)
 {
     if (!memory) {
         return;
     }
-    header *front = (header *)memory - 1;
+    header *front = (header *)bwi_unconst(memory) - 1;
     size_t whole = front->whole;
     atomic_fetch_sub_explicit(&ctx->allocated, whole, memory_order_relaxed);
     ctx->allocator.release(ctx->allocator.user, front, whole);

@@ -6,9 +6,9 @@
 static void free_names(bw_context *ctx, const char *const *names, int count)
 {
     for (int i = 0; names && i < count; i++) {
-        bwi_release(ctx, (void *)(uintptr_t)names[i]);
+        bwi_release(ctx, names[i]);
     }
-    bwi_release(ctx, (void *)(uintptr_t)names);
+    bwi_release(ctx, names);
 }
 
 static bool copy_name(bw_context *ctx, const char **to, const char *from)
@@ -35,11 +35,11 @@ static bool copy_names(bw_context *ctx, const char *const **to, const char *cons
 void bwi_facts_free(bw_context *ctx, bwi_facts *facts)
 {
     for (int i = 0; facts->feature && i < facts->features; i++) {
-        bwi_release(ctx, (void *)(uintptr_t)facts->feature[i].name);
+        bwi_release(ctx, facts->feature[i].name);
         free_names(ctx, facts->feature[i].category, facts->feature[i].categories);
     }
-    bwi_release(ctx, (void *)(uintptr_t)facts->feature);
-    bwi_release(ctx, (void *)(uintptr_t)facts->target);
+    bwi_release(ctx, facts->feature);
+    bwi_release(ctx, facts->target);
     free_names(ctx, facts->class_name, facts->classes);
     *facts = (bwi_facts){.scale = 1};
 }

@@ -338,7 +338,7 @@ static bw_status take_field(const reading *r, const bwi_json *json, bwi_field *f
         strcpy(field->name, name);
         status = take_shape(r, bwi_json_get(json, "shape"), BW_MAX_NDIM - 1, &field->ndim, field->shape);
     }
-    bwi_release(r->ctx, (void *)(uintptr_t)name);
+    bwi_release(r->ctx, name);
     return status;
 }
 

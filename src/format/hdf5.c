@@ -197,7 +197,7 @@ static void add_dataset(walk *w, hid_t dataset)
     }
     entry.name = bwi_copy_text(file->ctx, w->path);
     if (!entry.name || !grow(file)) {
-        bwi_release(file->ctx, (void *)(uintptr_t)entry.name);
+        bwi_release(file->ctx, entry.name);
         w->status = BW_RESOURCE_EXHAUSTED;
         return;
     }
@@ -316,7 +316,7 @@ static bw_status open_image(bwi_hdf5 *file)
     char name[64];
     hid_t access = bwi_hdf5_memory(name);
     /* The library promises not to write to the image. */
-    if (access >= 0 && give_image(file, access, (void *)(uintptr_t)file->image)) {
+    if (access >= 0 && give_image(file, access, bwi_unconst(file->image))) {
         file->file = H5Fopen(name, H5F_ACC_RDONLY, access);
     }
     if (access >= 0) {
@@ -369,7 +369,7 @@ void bwi_hdf5_close(bwi_hdf5 *file)
         bwi_hdf5_leave(&h);
     }
     for (int i = 0; i < file->count; i++) {
-        bwi_release(file->ctx, (void *)(uintptr_t)file->entries[i].name);
+        bwi_release(file->ctx, file->entries[i].name);
     }
     bwi_release(file->ctx, file->entries);
     bwi_release(file->ctx, file->where);

@@ -130,7 +130,7 @@ const bwi_json *bwi_json_at(const bwi_json *list, int index)
 
 const bwi_json *bwi_json_next(const bwi_json *object, const char **key)
 {
-    json_t *writable = (json_t *)(uintptr_t)object;
+    json_t *writable = bwi_unconst(object);
     if (!object || !json_is_object(writable)) {
         return NULL;
     }

@@ -68,11 +68,7 @@ static void unpack_weights(const void *object, const float *stored, float *keras
 }
 static void release_packing(const void *object)
 {
-    union {
-        const void *lent;
-        bwi_conv *owned;
-    } prototype = {.lent = object};
-    bwi_conv_free(prototype.owned);
+    bwi_conv_free(bwi_unconst(object));
 }
 
 static bw_status pack(bw_context *ctx, const bw_node *node)

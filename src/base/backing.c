@@ -38,8 +38,8 @@ static int open_nameless(bw_context *ctx)
     return file;
 }
 
-/* Whether so many bytes are to be in a file. */
-static bool beyond(const bw_context *ctx, const bwi_backing *backing, size_t bytes)
+/* Whether that many bytes belong in a file. */
+static bool beyond(bw_context *ctx, const bwi_backing *backing, size_t bytes)
 {
     if (!ctx->io.map_shared) {
         return false;
@@ -50,7 +50,7 @@ static bool beyond(const bw_context *ctx, const bwi_backing *backing, size_t byt
     if (ctx->backing_limit) {
         return bytes > ctx->backing_limit;
     }
-    return bytes > PLAIN && bytes > bwi_memory_available((bw_context *)(uintptr_t)ctx) / 2;
+    return bytes > PLAIN && bytes > bwi_memory_available(ctx) / 2;
 }
 
 static bw_status fail_file(bw_context *ctx, size_t bytes, int code, const char *what)
