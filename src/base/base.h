@@ -65,6 +65,8 @@ bw_status bwi_fail_text(bw_context *ctx, bw_status status, const char *what, con
 /* For a caller who knows more of a failure than the function that left it: what that function knew of its location stays, and
  * `location` completes it. The message stays, or is replaced by one that usually contains it. */
 void bwi_locate(bw_context *ctx, bwi_location location);
+/* The failure lies in this file, whichever part of it ("model.keras: config.json") was named as the file so far. */
+void bwi_locate_file(bw_context *ctx, const char *path);
 bw_status bwi_fail_again(bw_context *ctx, bw_status status, bwi_location location, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

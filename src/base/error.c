@@ -284,6 +284,15 @@ void bwi_locate(bw_context *ctx, bwi_location location)
     }
 }
 
+void bwi_locate_file(bw_context *ctx, const char *path)
+{
+    if (ctx && ctx->error.status != BW_OK) {
+        bwi_location location = complete(&ctx->error, bwi_in_file(path));
+        location.path = path;
+        keep_error(ctx, ctx->error.status, location);
+    }
+}
+
 void *bwi_pass_on(bw_context *ctx)
 {
     if (ctx && ctx->error.status != BW_OK) {

@@ -206,7 +206,7 @@ typedef struct reading {
 
 static bw_status damaged(const reading *r, const char *key, const char *expected)
 {
-    return bwi_fail(r->ctx, BW_DATA_LOSS, "%s: %s: expected %s", r->where, key, expected);
+    return bwi_fail_file(r->ctx, BW_DATA_LOSS, r->where, "%s: expected %s", key, expected);
 }
 
 /* *name is to be released. */

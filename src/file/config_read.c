@@ -93,12 +93,12 @@ static bw_status refuse_class(const bwi_keras *k, const bwi_json *layer)
     char quoted[BWI_QUOTE_SIZE];
     for (size_t i = 0; class_name && i < BWI_COUNT(known); i++) {
         if (strcmp(known[i].class_name, class_name) == 0) {
-            return bwi_fail(k->ctx, BW_UNIMPLEMENTED, "%s: %s %s", k->path, k->what, known[i].why);
+            return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%s %s", k->what, known[i].why);
         }
     }
     bwi_quote(quoted, class_name ? class_name : "", class_name ? strlen(class_name) : 0);
-    return bwi_fail(k->ctx, BW_UNIMPLEMENTED, "%s: %s: the class %s is %s", k->path, k->what, quoted,
-                    class_name && !bwi_keras_is_own(layer) ? "of somebody's own, which is not offered" : "not offered");
+    return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%s: the class %s is %s", k->what, quoted,
+                         class_name && !bwi_keras_is_own(layer) ? "of somebody's own, which is not offered" : "not offered");
 }
 
 /* Options of ours that Keras does not know stand beside its own. */
@@ -154,8 +154,8 @@ bw_status bwi_keras_check_name(bwi_keras *k, const char *name)
         right = (unsigned char)*at >= 0x20 && *at != 0x7f;
     }
     if (!right) {
-        return bwi_fail(k->ctx, BW_DATA_LOSS, "%s: layer %s: expected a name of 1 to %d characters without slashes", k->path,
-                        bwi_quote(quoted, name ? name : "", name ? strlen(name) : 0), NAME_LIMIT);
+        return bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "layer %s: expected a name of 1 to %d characters without slashes",
+                             bwi_quote(quoted, name ? name : "", name ? strlen(name) : 0), NAME_LIMIT);
     }
     snprintf(k->what, sizeof k->what, "layer %s", name);
     return BW_OK;
@@ -168,17 +168,17 @@ bw_status bwi_keras_input_shape(const bwi_keras *k, const bwi_json *list, bwi_sh
 {
     int count = bwi_json_count(list);
     if (bwi_json_kind_of(list) != BWI_JSON_LIST || count < 1 || count > BW_MAX_NDIM) {
-        return bwi_fail(k->ctx, BW_DATA_LOSS, "%s: %s: expected an input shape of 1 to %d extents", k->path, k->what, BW_MAX_NDIM);
+        return bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "%s: expected an input shape of 1 to %d extents", k->what, BW_MAX_NDIM);
     }
     shape->ndim = count - 1;
     for (int i = 1; i < count; i++) {
         if (bwi_json_kind_of(bwi_json_at(list, i)) == BWI_JSON_NULL) {
-            return bwi_fail(k->ctx, BW_UNIMPLEMENTED, "%s: %s: inputs of any length (null in the shape) are not offered", k->path,
-                            k->what);
+            return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%s: inputs of any length (null in the shape) are not offered",
+                                 k->what);
         }
         if (!bwi_json_whole(bwi_json_at(list, i), &shape->extent[i - 1]) || shape->extent[i - 1] < 1) {
-            return bwi_fail(k->ctx, BW_DATA_LOSS, "%s: %s: extent %d of the input shape is no whole number of at least 1", k->path,
-                            k->what, i);
+            return bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "%s: extent %d of the input shape is no whole number of at least 1",
+                                 k->what, i);
         }
     }
     return BW_OK;
@@ -258,9 +258,9 @@ static bw_status read_list(bw_model *model, bwi_keras *k, const bwi_json *layers
         }
         if (status == BW_OK && bwi_keras_is_input(layer)) {
             status = i == 0 ? bwi_keras_check_input(k, config)
-                            : bwi_fail(k->ctx, BW_DATA_LOSS, "%s: %s: an input stands behind other layers", k->path, k->what);
+                            : bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "%s: an input stands behind other layers", k->what);
         } else if (status == BW_OK && name_is_taken(model, name)) {
-            status = bwi_fail(k->ctx, BW_DATA_LOSS, "%s: %s is there twice", k->path, k->what);
+            status = bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "%s is there twice", k->what);
         } else if (status == BW_OK) {
             status = add_listed(model, k, layer, frozen);
         }
@@ -286,7 +286,7 @@ static bw_status read_sequential(bw_model *model, bwi_keras *k, const bwi_json *
         status = bwi_keras_input_shape(k, shape, &model->input_shape);
     }
     if (status == BW_OK && model->layer_count == 0) {
-        status = bwi_fail(k->ctx, BW_DATA_LOSS, "%s: the model has no layers", k->path);
+        status = bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "the model has no layers");
     }
     if (status == BW_OK && model->input_shape.ndim >= 0) {
         status = bwi_model_connect(model, model->input_shape.ndim, model->input_shape.extent);
@@ -304,7 +304,7 @@ static bw_status read_output_names(bw_model *model, const bwi_keras *k, const bw
         if (name && name[0] && strlen(name) <= NAME_LIMIT && strspn(name, BWI_OUTPUT_LETTERS) == strlen(name)) {
             snprintf(model->output_names[i], sizeof model->output_names[i], "%s", name);
         } else {
-            return bwi_fail(k->ctx, BW_DATA_LOSS, "%s: batchwise: the name of output %d is no word", k->path, i);
+            return bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "batchwise: the name of output %d is no word", i);
         }
     }
     return BW_OK;
@@ -321,16 +321,16 @@ static bw_status read_model(bw_model **model, bwi_keras *k, const bwi_json *json
     bool frozen = bwi_json_kind_of(trainable) == BWI_JSON_BOOL && !bwi_json_true(trainable);
     char quoted[BWI_QUOTE_SIZE];
     if ((!sequential && !functional) || !bwi_keras_is_own(json)) {
-        return bwi_fail(k->ctx, class_name ? BW_UNIMPLEMENTED : BW_DATA_LOSS,
-                        "%s: expected a Sequential or Functional model, found %s", k->path,
-                        class_name ? bwi_quote(quoted, class_name, strlen(class_name)) : "no class");
+        return bwi_fail_file(k->ctx, class_name ? BW_UNIMPLEMENTED : BW_DATA_LOSS, k->path,
+                             "expected a Sequential or Functional model, found %s",
+                             class_name ? bwi_quote(quoted, class_name, strlen(class_name)) : "no class");
     }
     if (!bwi_keras_is_float32(bwi_json_get(config, "dtype"))) {
         return bwi_keras_refuse(k, "dtype", bwi_json_get(config, "dtype"));
     }
     if (bwi_json_count(bwi_json_get(config, "layers")) > LAYER_LIMIT) {
-        return bwi_fail(k->ctx, BW_UNIMPLEMENTED, "%s: %d layers; at most %d are possible", k->path,
-                        bwi_json_count(bwi_json_get(config, "layers")), LAYER_LIMIT);
+        return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%d layers; at most %d are possible",
+                             bwi_json_count(bwi_json_get(config, "layers")), LAYER_LIMIT);
     }
     *model = functional ? bw_model_new(k->ctx) : bwi_model_open(k->ctx);
     if (!*model) {

@@ -112,7 +112,8 @@ const char *bwi_csource_variable(bwi_csource *s, const bwi_variable *variable, c
     return name;
 }
 
-const char *bwi_csource_array(bwi_csource *s, const char *layer, const char *what, const float *values, int64_t count, char name[160])
+const char *bwi_csource_array(bwi_csource *s, const char *layer, const char *what, const float *values, int64_t count,
+                              char name[160])
 {
     char word[100];
     make_word(word, sizeof word, layer);
@@ -548,4 +549,4 @@ static bw_status save(bw_model *model, const char *path, void **file, size_t *si
 }
 
 const bwi_file_row bwi_file_csource = {extension, "what a model predicts, as one C file without dependencies", NULL, NULL, save,
-                                      false};
+                                       false};

@@ -37,7 +37,7 @@ void bwi_csource_line(bwi_csource *s, int depth, const char *format, ...) __attr
 const char *bwi_csource_variable(bwi_csource *s, const bwi_variable *variable, char name[160]);
 /* The same of other values. */
 const char *bwi_csource_array(bwi_csource *s, const char *layer, const char *what, const float *values, int64_t count,
-                             char name[160]);
+                              char name[160]);
 /* Is x an array of ints? */
 bool bwi_csource_reads_ints(const bwi_csource *s, const bw_node *node);
 /* A number such as "0.5f" into a buffer of 32 bytes. */

@@ -42,8 +42,8 @@ int bwi_export_input(const bw_model *model, const bw_node *node)
 
 bw_status bwi_export_refuse(const bw_model *model, const bw_node *node, const char *extension)
 {
-    return bwi_fail(model->ctx, BW_UNIMPLEMENTED, "layer %s: %s cannot be written to %s files", node->name, node->op->name,
-                    extension);
+    return bwi_fail_at(model->ctx, BW_UNIMPLEMENTED, bwi_in_layer(node->name), "layer %s: %s cannot be written to %s files",
+                       node->name, node->op->name, extension);
 }
 
 bool bwi_export_is_identity(const bw_node *node)

@@ -88,9 +88,13 @@ static bw_status begin(bw_context *ctx, const char *path, task what, const bwi_f
 /* What went wrong in a model or in memory does not know the file's name. */
 static bw_status name_file(bw_context *ctx, bw_status status, const char *path)
 {
-    return status == BW_OK || strstr(ctx->message, path)
-               ? status
-               : bwi_fail_again(ctx, status, bwi_in_file(path), "%s: %s", path, ctx->message);
+    if (status != BW_OK && !ctx->error.path) {
+        bwi_fail_again(ctx, status, bwi_in_file(path), "%s: %s", path, ctx->message);
+    }
+    if (status != BW_OK) {
+        bwi_locate_file(ctx, path);
+    }
+    return status;
 }
 
 bw_model *bw_load(bw_context *ctx, const char *path)

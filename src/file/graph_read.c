@@ -53,7 +53,7 @@ static bw_status sort_entries(graph_reader *r)
     qsort((void *)r->sorted, (size_t)r->count, sizeof *r->sorted, compare_names);
     for (int i = 1; i < r->count; i++) {
         if (strcmp(r->sorted[i]->name, r->sorted[i - 1]->name) == 0) {
-            return bwi_fail(r->k.ctx, BW_DATA_LOSS, "%s: layer %s is there twice", r->k.path, r->sorted[i]->name);
+            return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "layer %s is there twice", r->sorted[i]->name);
         }
     }
     return BW_OK;
@@ -61,7 +61,7 @@ static bw_status sort_entries(graph_reader *r)
 
 static bw_status fail_tensor(const graph_reader *r)
 {
-    return bwi_fail(r->k.ctx, BW_DATA_LOSS, "%s: %s: an input of it is no output of another layer", r->k.path, r->k.what);
+    return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "%s: an input of it is no output of another layer", r->k.what);
 }
 
 /* ["layer", node, tensor] or an object that holds it. *use is -1 if that node is not made yet. */
@@ -72,8 +72,8 @@ static bw_status read_tensor(const graph_reader *r, const bwi_json *json, int *u
     history = history ? history : json;
     const entry *e = find_entry(r, bwi_json_text(bwi_json_at(history, 0)));
     if (e && e->operation) {
-        return bwi_fail(r->k.ctx, BW_UNIMPLEMENTED, "%s: %s: takes what the operation %s gives, which is no layer: not offered",
-                        r->k.path, r->k.what, e->name);
+        return bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path,
+                             "%s: takes what the operation %s gives, which is no layer: not offered", r->k.what, e->name);
     }
     if (!e || !bwi_json_whole(bwi_json_at(history, 1), &node) || !bwi_json_whole(bwi_json_at(history, 2), &tensor) || tensor != 0 ||
         node < 0 || node >= (e->input >= 0 ? 1 : bwi_json_count(e->nodes)) || node >= MOST_NODES) {
@@ -160,8 +160,8 @@ static bw_status find_inputs(const graph_reader *r, const bwi_json *node, int us
     *count = tensor_count(node);
     *ready = true;
     if (*count < 1 || *count > BWI_MAX_POINTS) {
-        return bwi_fail(r->k.ctx, *count < 1 ? BW_DATA_LOSS : BW_UNIMPLEMENTED, "%s: %s: %d inputs; from 1 to %d are possible",
-                        r->k.path, r->k.what, *count, BWI_MAX_POINTS);
+        return bwi_fail_file(r->k.ctx, *count < 1 ? BW_DATA_LOSS : BW_UNIMPLEMENTED, r->k.path,
+                             "%s: %d inputs; from 1 to %d are possible", r->k.what, *count, BWI_MAX_POINTS);
     }
     for (int i = 0; i < *count && status == BW_OK; i++) {
         status = read_tensor(r, bwi_json_at(tensors_of(node), i), &uses[i]);
@@ -243,8 +243,8 @@ static bw_status make_uses(graph_reader *r)
     for (int i = 0; i < r->count; i++) {
         const entry *e = &r->entries[i];
         if (e->input < 0 && !e->operation && e->done < bwi_json_count(e->nodes)) {
-            return bwi_fail(r->k.ctx, BW_DATA_LOSS, "%s: layer %s: its inputs do not stand before it, or form a circle", r->k.path,
-                            e->name);
+            return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "layer %s: its inputs do not stand before it, or form a circle",
+                                 e->name);
         }
     }
     return BW_OK;
@@ -281,11 +281,11 @@ static bw_status read_entry(graph_reader *r, const bwi_json *json)
     e.operation = is_operation(json);
     bw_status status = bwi_keras_check_name(&r->k, e.name);
     if (status == BW_OK && bwi_json_count(e.nodes) > MOST_NODES) {
-        status = bwi_fail(r->k.ctx, BW_UNIMPLEMENTED, "%s: %s is used %d times; at most %d are possible", r->k.path, r->k.what,
-                          bwi_json_count(e.nodes), MOST_NODES);
+        status = bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path, "%s is used %d times; at most %d are possible", r->k.what,
+                               bwi_json_count(e.nodes), MOST_NODES);
     }
     if (status == BW_OK && !bwi_keras_is_input(json) && bwi_json_count(e.nodes) == 0) {
-        status = bwi_fail(r->k.ctx, BW_DATA_LOSS, "%s: %s is never used", r->k.path, r->k.what);
+        status = bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "%s is never used", r->k.what);
     }
     r->entries[r->count] = e;
     r->count += status == BW_OK;
@@ -309,10 +309,10 @@ static bw_status find_dtype(const graph_reader *r, const entry *input, bw_dtype 
         }
     }
     *dtype = indices ? BW_I32 : BW_F32;
-    return indices && others ? bwi_fail(r->k.ctx, BW_UNIMPLEMENTED,
-                                        "%s: input %s: both indices of an embedding and numbers of other layers are not offered",
-                                        r->k.path, input->name)
-                             : BW_OK;
+    return indices && others
+               ? bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path,
+                               "input %s: both indices of an embedding and numbers of other layers are not offered", input->name)
+               : BW_OK;
 }
 
 /* The model's list of inputs refers to layers by name, and each must be an input layer that was not used before. */
@@ -320,7 +320,7 @@ static bw_status make_input(graph_reader *r, const bwi_json *reference)
 {
     entry *e = find_entry(r, bwi_json_text(bwi_json_at(reference, 0)));
     if (!e || !bwi_keras_is_input(e->json) || e->input >= 0) {
-        return bwi_fail(r->k.ctx, BW_DATA_LOSS, "%s: an input of the model is no input layer, or is there twice", r->k.path);
+        return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "an input of the model is no input layer, or is there twice");
     }
     const bwi_json *config = bwi_json_get(e->json, "config");
     bwi_shape shape;
@@ -360,8 +360,8 @@ static bw_status for_each(graph_reader *r, const bwi_json *json, const char *wha
 {
     bw_status status = BW_OK;
     if (bwi_json_kind_of(json) != BWI_JSON_LIST || bwi_json_count(json) == 0) {
-        return bwi_fail(r->k.ctx, bwi_json_kind_of(json) == BWI_JSON_OBJECT ? BW_UNIMPLEMENTED : BW_DATA_LOSS,
-                        "%s: expected a list of the model's %s", r->k.path, what);
+        return bwi_fail_file(r->k.ctx, bwi_json_kind_of(json) == BWI_JSON_OBJECT ? BW_UNIMPLEMENTED : BW_DATA_LOSS, r->k.path,
+                             "expected a list of the model's %s", what);
     }
     if (bwi_json_text(bwi_json_at(json, 0))) {
         return make(r, json);

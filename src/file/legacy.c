@@ -55,8 +55,8 @@ static bw_status add_names(const legacy *l, const char *group, const char *names
             return BW_RESOURCE_EXHAUSTED;
         }
         bw_status status = f->taken < f->count ? BW_OK
-                                               : bwi_fail(l->ctx, BW_DATA_LOSS, "%s: %s has more weights than the layer's %d",
-                                                          l->path, group, f->count);
+                                               : bwi_fail_file(l->ctx, BW_DATA_LOSS, l->path,
+                                                               "%s has more weights than the layer's %d", group, f->count);
         if (status == BW_OK) {
             const bwi_hdf5_entry *entry = bwi_hdf5_find(l->file, path.bytes);
             int variable = f->first + f->taken++;
@@ -92,7 +92,7 @@ static bw_status find_layer(const legacy *l, const bw_model *model, int layer, c
         more = !names == (chunk < 0);
     }
     if (status == BW_OK && f.taken != f.count) {
-        status = bwi_fail(l->ctx, BW_DATA_LOSS, "%s: %s: expected %d weights, found %d", l->path, group, f.count, f.taken);
+        status = bwi_fail_file(l->ctx, BW_DATA_LOSS, l->path, "%s: expected %d weights, found %d", group, f.count, f.taken);
     }
     return status;
 }
@@ -100,7 +100,7 @@ static bw_status find_layer(const legacy *l, const bw_model *model, int layer, c
 static bw_status read_weights(const legacy *l, bw_model *model)
 {
     if (model->use_count == 0) {
-        return bwi_fail(l->ctx, BW_DATA_LOSS, "%s: the model has no input shape", l->path);
+        return bwi_fail_file(l->ctx, BW_DATA_LOSS, l->path, "the model has no input shape");
     }
     int variables = model->graph.variable_count;
     const bwi_hdf5_entry **entries = bwi_allocate(l->ctx, (size_t)variables, sizeof *entries);
@@ -136,7 +136,7 @@ static bw_model *load_open(const legacy *l)
     bwi_json *json;
     bw_status status = read_json(l, "model_config", &json);
     if (status == BW_OK && !json) {
-        status = bwi_fail(l->ctx, BW_DATA_LOSS, "%s: holds no model: it has no attribute model_config", l->path);
+        status = bwi_fail_file(l->ctx, BW_DATA_LOSS, l->path, "holds no model: it has no attribute model_config");
     }
     bw_model *model = status == BW_OK ? bwi_keras_read_model(l->ctx, l->path, json) : bwi_pass_on(l->ctx);
     bwi_json_free(json);

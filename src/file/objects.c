@@ -74,7 +74,7 @@ bw_status bwi_keras_refuse(const bwi_keras *k, const char *key, const bwi_json *
     char buffer[BWI_QUOTE_SIZE], name[BWI_QUOTE_SIZE];
     bwi_quote(name, key, strlen(key));
     name[strlen(name) - 1] = 0;
-    return bwi_fail(k->ctx, BW_UNIMPLEMENTED, "%s: %s: %s=%s is not offered", k->path, k->what, name + 1, describe(value, buffer));
+    return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%s: %s=%s is not offered", k->what, name + 1, describe(value, buffer));
 }
 
 static bool is_word(const char *text)

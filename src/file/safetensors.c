@@ -100,7 +100,7 @@ typedef struct reader {
 static bw_status fail_at(const reader *r, const char *name, const char *what)
 {
     char quoted[BWI_QUOTE_SIZE];
-    return bwi_fail(r->model->ctx, BW_DATA_LOSS, "%s: %s %s", r->path, bwi_quote(quoted, name, strlen(name)), what);
+    return bwi_fail_file(r->model->ctx, BW_DATA_LOSS, r->path, "%s %s", bwi_quote(quoted, name, strlen(name)), what);
 }
 
 static bw_status read_tensor(const reader *r, const char *name, const bwi_json *json, tensor *t)
@@ -183,7 +183,7 @@ static bw_status read_header(reader *r, const bwi_json *header)
     }
     return total == r->size
                ? BW_OK
-               : bwi_fail(r->model->ctx, BW_DATA_LOSS, "%s: %zu bytes of data, but the header names %zu", r->path, r->size, total);
+               : bwi_fail_file(r->model->ctx, BW_DATA_LOSS, r->path, "%zu bytes of data, but the header names %zu", r->size, total);
 }
 
 static bw_status take_values(const reader *r)

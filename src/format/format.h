@@ -2,7 +2,8 @@
  * format: bytes in and out, without meaning: npy headers, members of zip files, gzip, numbers in text. What is read is hostile: every
  * length is checked against what is there before it is used, and nothing found in a file is ever evaluated.
  *
- * Messages begin with `where`, a text such as "digits.npz: x.npy" that the caller makes.
+ * Messages begin with `where`, a text such as "digits.npz: x.npy" that the caller makes; who opened the file gives its true name to
+ * bwi_locate_file.
  */
 #ifndef BWI_FORMAT_H
 #define BWI_FORMAT_H

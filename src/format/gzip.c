@@ -98,8 +98,8 @@ void bwi_gzip_close(bwi_gzip *gzip)
 
 static bw_status fail_damaged(bwi_gzip *gzip, const char *what)
 {
-    return bwi_fail(gzip->ctx, BW_DATA_LOSS, "%s: the gzip file is damaged after %llu unpacked bytes: %s", gzip->path,
-                    (unsigned long long)gzip->stream.total_out, what);
+    return bwi_fail_file(gzip->ctx, BW_DATA_LOSS, gzip->path, "the gzip file is damaged after %llu unpacked bytes: %s",
+                         (unsigned long long)gzip->stream.total_out, what);
 }
 
 /* More of a pipe, if all that has come is unpacked. */
@@ -149,7 +149,7 @@ static bw_status unpack(bwi_gzip *gzip, unsigned char *to, size_t size, size_t *
     *got = before - stream->avail_out;
     gzip->between = result == Z_STREAM_END;
     if (result == Z_MEM_ERROR) {
-        return bwi_fail(gzip->ctx, BW_RESOURCE_EXHAUSTED, "%s: no memory to unpack it", gzip->path);
+        return bwi_fail_file(gzip->ctx, BW_RESOURCE_EXHAUSTED, gzip->path, "no memory to unpack it");
     }
     if (result != Z_STREAM_END && result != Z_OK && result != Z_BUF_ERROR) {
         return fail_damaged(gzip, stream->msg ? stream->msg : "no deflated data");

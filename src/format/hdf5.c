@@ -37,7 +37,7 @@ typedef struct walk {
 static bw_status fail_at(const bwi_hdf5 *file, bw_status status, const char *path, const char *what)
 {
     char quoted[BWI_QUOTE_SIZE];
-    return bwi_fail(file->ctx, status, "%s: %s %s", file->where, bwi_quote(quoted, path, strlen(path)), what);
+    return bwi_fail_file(file->ctx, status, file->where, "%s %s", bwi_quote(quoted, path, strlen(path)), what);
 }
 
 static bool is_half(hid_t type)
@@ -323,11 +323,11 @@ static bw_status open_image(bwi_hdf5 *file)
         H5Pclose(access);
     }
     if (file->file < 0) {
-        return bwi_fail(file->ctx, BW_DATA_LOSS, "%s: is no HDF5 file, or is damaged", file->where);
+        return bwi_fail_file(file->ctx, BW_DATA_LOSS, file->where, "is no HDF5 file, or is damaged");
     }
     walk w = {.file = file};
     if (H5Literate(file->file, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, &w) < 0 && w.status == BW_OK) {
-        w.status = bwi_fail(file->ctx, BW_DATA_LOSS, "%s: its list of groups is damaged", file->where);
+        w.status = bwi_fail_file(file->ctx, BW_DATA_LOSS, file->where, "its list of groups is damaged");
     }
     if (file->count) {
         qsort(file->entries, (size_t)file->count, sizeof *file->entries, compare_names);
@@ -347,7 +347,7 @@ bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, siz
     }
     *made = (bwi_hdf5){.ctx = ctx, .where = copy, .image = image, .size = size, .file = -1};
     bwi_hdf5_enter(&h);
-    bw_status status = size ? open_image(made) : bwi_fail(ctx, BW_DATA_LOSS, "%s: is empty", where);
+    bw_status status = size ? open_image(made) : bwi_fail_file(ctx, BW_DATA_LOSS, where, "is empty");
     bwi_hdf5_leave(&h);
     if (status == BW_OK) {
         *file = made;

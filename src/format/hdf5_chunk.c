@@ -350,8 +350,8 @@ bw_status h5_chunks_read(bw_context *ctx, const h5_chunks *chunks, const char *w
     if (u.seen && (chunks->filters == 0 || u.buffers[1])) {
         status = walk_node(&walk, chunks->tree, -1) && walk.found == chunks->count
                      ? BW_OK
-                     : bwi_fail(ctx, BW_DATA_LOSS, "%s: chunk %lld of %lld is damaged", where, (long long)walk.found,
-                                (long long)chunks->count);
+                     : bwi_fail_file(ctx, BW_DATA_LOSS, where, "chunk %lld of %lld is damaged", (long long)walk.found,
+                                     (long long)chunks->count);
     }
     bwi_release(ctx, u.seen);
     bwi_release(ctx, u.buffers[0]);

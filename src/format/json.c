@@ -40,15 +40,15 @@ static tally count(const char *text, size_t size)
 static bw_status check_size(bw_context *ctx, const char *text, size_t size, const char *where)
 {
     if (size > TEXT_LIMIT) {
-        return bwi_fail(ctx, BW_DATA_LOSS, "%s: %zu bytes of JSON; at most %d are read", where, size, TEXT_LIMIT);
+        return bwi_fail_file(ctx, BW_DATA_LOSS, where, "%zu bytes of JSON; at most %d are read", size, TEXT_LIMIT);
     }
     tally t = count(text, size);
     if (t.deepest > DEPTH_LIMIT) {
-        return bwi_fail(ctx, BW_DATA_LOSS, "%s: JSON nested %d deep; at most %d is read", where, t.deepest, DEPTH_LIMIT);
+        return bwi_fail_file(ctx, BW_DATA_LOSS, where, "JSON nested %d deep; at most %d is read", t.deepest, DEPTH_LIMIT);
     }
     if (t.objects > OBJECT_LIMIT || t.lists > LIST_LIMIT || t.values > VALUE_LIMIT) {
-        return bwi_fail(ctx, BW_DATA_LOSS, "%s: JSON of %d objects, %d lists and %d values; at most %d, %d and %d are read", where,
-                        t.objects, t.lists, t.values, OBJECT_LIMIT, LIST_LIMIT, VALUE_LIMIT);
+        return bwi_fail_file(ctx, BW_DATA_LOSS, where, "JSON of %d objects, %d lists and %d values; at most %d, %d and %d are read",
+                             t.objects, t.lists, t.values, OBJECT_LIMIT, LIST_LIMIT, VALUE_LIMIT);
     }
     return BW_OK;
 }
@@ -63,12 +63,12 @@ bw_status bwi_json_parse(bw_context *ctx, bwi_json **json, const void *text, siz
     }
     json_t *made = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (!made && json_error_code(&error) == json_error_out_of_memory) {
-        return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: no memory for its JSON", where);
+        return bwi_fail_file(ctx, BW_RESOURCE_EXHAUSTED, where, "no memory for its JSON");
     }
     if (!made) {
         char quoted[BWI_QUOTE_SIZE];
-        return bwi_fail(ctx, BW_DATA_LOSS, "%s: no JSON: line %d, column %d: %s", where, error.line, error.column,
-                        bwi_quote(quoted, error.text, strlen(error.text)));
+        return bwi_fail_file(ctx, BW_DATA_LOSS, where, "no JSON: line %d, column %d: %s", error.line, error.column,
+                             bwi_quote(quoted, error.text, strlen(error.text)));
     }
     *json = (bwi_json *)made;
     return BW_OK;

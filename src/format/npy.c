@@ -16,8 +16,8 @@ typedef struct cursor {
 static bw_status garbage(const cursor *c, const char *expected)
 {
     char found[BWI_QUOTE_SIZE];
-    return bwi_fail(c->ctx, BW_DATA_LOSS, "%s: damaged npy header: expected %s, found %s", c->where, expected,
-                    c->at < c->end ? bwi_quote(found, c->at, (size_t)(c->end - c->at)) : "the end of the header");
+    return bwi_fail_file(c->ctx, BW_DATA_LOSS, c->where, "damaged npy header: expected %s, found %s", expected,
+                         c->at < c->end ? bwi_quote(found, c->at, (size_t)(c->end - c->at)) : "the end of the header");
 }
 
 static void skip_space(cursor *c)
@@ -103,7 +103,7 @@ static bw_status parse_type(cursor *c, bwi_npy *npy)
     const unsigned char *text = NULL;
     size_t length = 0;
     if (accept(c, '[')) {
-        return bwi_fail(c->ctx, BW_UNIMPLEMENTED, "%s: holds records with several fields, not numbers of one type", c->where);
+        return bwi_fail_file(c->ctx, BW_UNIMPLEMENTED, c->where, "holds records with several fields, not numbers of one type");
     }
     if (!accept_text(c, &text, &length)) {
         return garbage(c, "a type such as '<f4'");
@@ -114,7 +114,7 @@ static bw_status parse_type(cursor *c, bwi_npy *npy)
     const unsigned char *kind = text + (ordered ? 1 : 0);
     size_t rest = length - (ordered ? 1 : 0);
     if (rest == 0) {
-        return bwi_fail(c->ctx, BW_DATA_LOSS, "%s: damaged npy header: the type is %s", c->where, bwi_quote(quoted, text, length));
+        return bwi_fail_file(c->ctx, BW_DATA_LOSS, c->where, "damaged npy header: the type is %s", bwi_quote(quoted, text, length));
     }
     for (size_t i = 0; rest == 2 && i < BWI_COUNT(types); i++) {
         if ((char)kind[0] != types[i].kind || (char)kind[1] != '0' + types[i].size || (order == '|' && types[i].size > 1)) {
@@ -124,14 +124,14 @@ static bw_status parse_type(cursor *c, bwi_npy *npy)
         npy->swapped = types[i].size > 1 && order == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<');
         return BW_OK;
     }
-    return bwi_fail(c->ctx, BW_UNIMPLEMENTED, "%s: %s (%s)", c->where, refusal((char)kind[0]), bwi_quote(quoted, text, length));
+    return bwi_fail_file(c->ctx, BW_UNIMPLEMENTED, c->where, "%s (%s)", refusal((char)kind[0]), bwi_quote(quoted, text, length));
 }
 
 static bw_status parse_extent(cursor *c, int64_t *extent)
 {
     skip_space(c);
     if (c->at < c->end && *c->at == '-') {
-        return bwi_fail(c->ctx, BW_INVALID_ARGUMENT, "%s: the shape has a negative extent", c->where);
+        return bwi_fail_file(c->ctx, BW_INVALID_ARGUMENT, c->where, "the shape has a negative extent");
     }
     if (c->at >= c->end || *c->at < '0' || *c->at > '9') {
         return garbage(c, "an extent");
@@ -139,7 +139,7 @@ static bw_status parse_extent(cursor *c, int64_t *extent)
     int64_t value = 0;
     for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
         if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, *c->at - '0', &value)) {
-            return bwi_fail(c->ctx, BW_INVALID_ARGUMENT, "%s: the shape has an extent beyond 64 bits", c->where);
+            return bwi_fail_file(c->ctx, BW_INVALID_ARGUMENT, c->where, "the shape has an extent beyond 64 bits");
         }
     }
     accept(c, 'L'); /* Python 2 wrote long integers so */
@@ -156,7 +156,7 @@ static bw_status parse_shape(cursor *c, bwi_npy *npy)
     npy->ndim = 0;
     while (!accept(c, ')')) {
         if (npy->ndim == BW_MAX_NDIM) {
-            return bwi_fail(c->ctx, BW_INVALID_ARGUMENT, "%s: the shape has more than %d axes", c->where, BW_MAX_NDIM);
+            return bwi_fail_file(c->ctx, BW_INVALID_ARGUMENT, c->where, "the shape has more than %d axes", BW_MAX_NDIM);
         }
         bw_status status = parse_extent(c, &npy->shape[npy->ndim]);
         if (status != BW_OK) {
@@ -205,7 +205,7 @@ static bw_status parse_entry(cursor *c, bwi_npy *npy, unsigned *seen)
             continue;
         }
         if (*seen & 1u << i) {
-            return bwi_fail(c->ctx, BW_DATA_LOSS, "%s: damaged npy header: '%s' stands in it twice", c->where, keys[i].name);
+            return bwi_fail_file(c->ctx, BW_DATA_LOSS, c->where, "damaged npy header: '%s' stands in it twice", keys[i].name);
         }
         *seen |= 1u << i;
         if (!accept(c, ':')) {
@@ -241,7 +241,7 @@ static bw_status parse_dictionary(cursor *c, bwi_npy *npy)
     }
     for (size_t i = 0; i < BWI_COUNT(keys); i++) {
         if (!(seen & 1u << i)) {
-            return bwi_fail(c->ctx, BW_DATA_LOSS, "%s: damaged npy header: '%s' is missing", c->where, keys[i].name);
+            return bwi_fail_file(c->ctx, BW_DATA_LOSS, c->where, "damaged npy header: '%s' is missing", keys[i].name);
         }
     }
     return BW_OK;
@@ -252,23 +252,23 @@ bw_status bwi_npy_begin(bw_context *ctx, bwi_npy *npy, const unsigned char *byte
     char found[BWI_QUOTE_SIZE];
     *npy = (bwi_npy){.ndim = 0};
     if (size < BWI_NPY_PREFIX) {
-        return bwi_fail(ctx, BW_DATA_LOSS, "%s: %zu bytes are too few for an npy array", where, size);
+        return bwi_fail_file(ctx, BW_DATA_LOSS, where, "%zu bytes are too few for an npy array", size);
     }
     if (memcmp(bytes, "\x93NUMPY", 6) != 0) {
-        return bwi_fail(ctx, BW_DATA_LOSS, "%s: is no npy array: expected '?NUMPY' at its beginning, found %s", where,
-                        bwi_quote(found, bytes, 6));
+        return bwi_fail_file(ctx, BW_DATA_LOSS, where, "is no npy array: expected '?NUMPY' at its beginning, found %s",
+                             bwi_quote(found, bytes, 6));
     }
     unsigned major = bytes[6], minor = bytes[7];
     if (major < 1 || major > 3 || minor != 0) {
-        return bwi_fail(ctx, BW_UNIMPLEMENTED, "%s: npy version %u.%u; 1.0, 2.0 and 3.0 are known", where, major, minor);
+        return bwi_fail_file(ctx, BW_UNIMPLEMENTED, where, "npy version %u.%u; 1.0, 2.0 and 3.0 are known", major, minor);
     }
     size_t length = bytes[8] | (size_t)bytes[9] << 8;
     if (major > 1) {
         length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
     }
     if (length > BWI_NPY_HEADER_LIMIT) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: an npy header of %zu bytes; at most %d are read", where, length,
-                        BWI_NPY_HEADER_LIMIT);
+        return bwi_fail_file(ctx, BW_INVALID_ARGUMENT, where, "an npy header of %zu bytes; at most %d are read", length,
+                             BWI_NPY_HEADER_LIMIT);
     }
     npy->offset = (major > 1 ? 12 : 10) + length;
     return BW_OK;
@@ -291,8 +291,8 @@ bw_status bwi_npy_parse(bw_context *ctx, bwi_npy *npy, const unsigned char *byte
     }
     if (span > SIZE_MAX / 4) {
         char shape[160];
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: shape %s is larger than memory can be", where,
-                        bwi_format_shape(shape, npy->ndim, npy->shape));
+        return bwi_fail_file(ctx, BW_INVALID_ARGUMENT, where, "shape %s is larger than memory can be",
+                             bwi_format_shape(shape, npy->ndim, npy->shape));
     }
     npy->bytes = empty ? 0 : span;
     return BW_OK;

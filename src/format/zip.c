@@ -179,8 +179,8 @@ static bw_status check_overlap(bwi_zip *zip)
         }
     }
     if (packed > zip->file.size) {
-        return bwi_fail(zip->ctx, BW_DATA_LOSS, "%s: members overlap: they claim %zu packed bytes, the file has %zu", zip->path,
-                        packed, zip->file.size);
+        return bwi_fail_file(zip->ctx, BW_DATA_LOSS, zip->path, "members overlap: they claim %zu packed bytes, the file has %zu",
+                             packed, zip->file.size);
     }
     return BW_OK;
 }
@@ -256,20 +256,20 @@ bw_status bwi_zip_member_at(bwi_zip *zip, int64_t index, bwi_zip_member *member)
     bwi_quote(quoted, name, strlen(name));
     if (index < 0 || zip_stat_index(zip->archive, (zip_uint64_t)index, ZIP_FL_ENC_RAW, &facts) != 0 ||
         (facts.valid & needed) != needed) {
-        return bwi_fail(zip->ctx, BW_DATA_LOSS, "%s: member %s is damaged: its sizes are missing", zip->path, quoted);
+        return bwi_fail_file(zip->ctx, BW_DATA_LOSS, zip->path, "member %s is damaged: its sizes are missing", quoted);
     }
     if ((facts.valid & ZIP_STAT_ENCRYPTION_METHOD) && facts.encryption_method != ZIP_EM_NONE) {
-        return bwi_fail(zip->ctx, BW_UNIMPLEMENTED, "%s: member %s is encrypted", zip->path, quoted);
+        return bwi_fail_file(zip->ctx, BW_UNIMPLEMENTED, zip->path, "member %s is encrypted", quoted);
     }
     if (facts.comp_method != ZIP_CM_STORE && facts.comp_method != ZIP_CM_DEFLATE) {
-        return bwi_fail(zip->ctx, BW_UNIMPLEMENTED, "%s: member %s is packed by method %d; stored (0) and deflated (8) are known",
-                        zip->path, quoted, facts.comp_method);
+        return bwi_fail_file(zip->ctx, BW_UNIMPLEMENTED, zip->path,
+                             "member %s is packed by method %d; stored (0) and deflated (8) are known", quoted, facts.comp_method);
     }
     *member =
         (bwi_zip_member){.name = name, .size = facts.size, .packed = facts.comp_size, .stored = facts.comp_method == ZIP_CM_STORE};
     if (member->stored ? member->size != member->packed : member->size / DEFLATE_LIMIT > member->packed) {
-        return bwi_fail(zip->ctx, BW_DATA_LOSS, "%s: member %s is damaged: %zu packed bytes cannot hold %zu", zip->path, quoted,
-                        member->packed, member->size);
+        return bwi_fail_file(zip->ctx, BW_DATA_LOSS, zip->path, "member %s is damaged: %zu packed bytes cannot hold %zu", quoted,
+                             member->packed, member->size);
     }
     return BW_OK;
 }
@@ -286,7 +286,8 @@ static bw_status fail_member(bwi_zip *zip, const char *what)
 {
     char quoted[BWI_QUOTE_SIZE];
     const char *name = bwi_zip_name(zip, zip->index);
-    return bwi_fail(zip->ctx, BW_DATA_LOSS, "%s: member %s is damaged: %s", zip->path, bwi_quote(quoted, name, strlen(name)), what);
+    return bwi_fail_file(zip->ctx, BW_DATA_LOSS, zip->path, "member %s is damaged: %s", bwi_quote(quoted, name, strlen(name)),
+                         what);
 }
 
 bw_status bwi_zip_read(bwi_zip *zip, void *to, size_t size)

@@ -163,6 +163,7 @@ static bw_status read_each(bw_context *ctx, bw_dataset **root, const char *const
         bw_dataset *one = NULL;
         bw_status status = reader(ctx, &one, &paths[i], 1, options);
         if (status != BW_OK) {
+            bwi_locate_file(ctx, paths[i]);
             bw_dataset_free(all);
             return status;
         }
