@@ -176,7 +176,7 @@ static const bwi_csource_row *find_row(const bwi_op *op)
 
 static bool is_view(const bw_node *node)
 {
-    return node->op == &bwi_op_reshape || bwi_export_is_identity(node);
+    return (node->op->flags & BWI_OP_VIEW) || bwi_export_is_identity(node);
 }
 
 /* Whose values each node has, and who reads a value last. */
@@ -193,7 +193,7 @@ static void find_lives(bwi_csource *s)
         for (int k = 0; k < node->inputs; k++) {
             s->places[s->places[node->input[k]->number].value].last = n;
         }
-        if (node->op == &bwi_op_input) {
+        if (node->op->flags & BWI_OP_INPUT) {
             place->home = BWI_HOME_INPUT;
             place->at = bwi_export_input(s->model, node);
         }
@@ -351,7 +351,7 @@ static void put_heading(bwi_csource *s, const bw_node *node)
 static const bw_node *parameter_of(const bwi_csource *s, const bw_node *node)
 {
     const bw_node *value = s->model->graph.nodes[s->places[node->number].value];
-    return value->op == &bwi_op_input ? s->model->inputs[bwi_export_input(s->model, value)] : value;
+    return value->op->flags & BWI_OP_INPUT ? s->model->inputs[bwi_export_input(s->model, value)] : value;
 }
 
 bool bwi_csource_reads_ints(const bwi_csource *s, const bw_node *node)
@@ -363,7 +363,7 @@ static void put_node(bwi_csource *s, const bw_node *node)
 {
     const bwi_csource_row *row = find_row(node->op);
     char place[128];
-    if (is_view(node) || node->op == &bwi_op_input) {
+    if (is_view(node) || (node->op->flags & BWI_OP_INPUT)) {
         return;
     }
     if (!row) {
@@ -403,7 +403,7 @@ static void put_rest(bwi_csource *s)
     for (int k = 0; k < s->model->input_count; k++) {
         bool read = false;
         for (int n = 0; n < s->model->graph.count && !read; n++) {
-            read = s->needed[n] && s->model->graph.nodes[n]->op == &bwi_op_input &&
+            read = s->needed[n] && (s->model->graph.nodes[n]->op->flags & BWI_OP_INPUT) &&
                    bwi_export_input(s->model, s->model->graph.nodes[n]) == k;
         }
         if (!read) {

@@ -353,7 +353,7 @@ static void put_extreme(bwi_csource *s, const bw_node *node)
 static void put_layernorm(bwi_csource *s, const bw_node *node)
 {
     const bwi_layernorm_attributes *a = node->attributes;
-    const bwi_variable *gamma = bwi_export_gamma(node), *beta = bwi_export_beta(node);
+    const bwi_variable *gamma = a->scale ? node->variable[0] : NULL, *beta = a->center ? node->variable[a->scale] : NULL;
     long long width = 1;
     char name[160], epsilon[32], scale[200] = "", offset[200] = "";
     for (int i = node->shape.ndim - a->axes; i < node->shape.ndim; i++) {
@@ -386,7 +386,7 @@ static void put_layernorm(bwi_csource *s, const bw_node *node)
 static float *batchnorm_scales(const bwi_csource *s, const bw_node *node)
 {
     const bwi_batchnorm_attributes *a = node->attributes;
-    const bwi_variable *gamma = bwi_export_gamma(node), *variance = node->variable[node->variables - 1];
+    const bwi_variable *gamma = a->scale ? node->variable[0] : NULL, *variance = node->variable[node->variables - 1];
     float *scales = bwi_export_values(s->ctx, variance), *factors = gamma ? bwi_export_values(s->ctx, gamma) : NULL;
     if (!scales || (gamma && !factors)) {
         bwi_release(s->ctx, scales);
@@ -402,7 +402,8 @@ static float *batchnorm_scales(const bwi_csource *s, const bw_node *node)
 
 static void put_batchnorm(bwi_csource *s, const bw_node *node)
 {
-    const bwi_variable *mean = node->variable[node->variables - 2], *beta = bwi_export_beta(node);
+    const bwi_batchnorm_attributes *a = node->attributes;
+    const bwi_variable *mean = node->variable[node->variables - 2], *beta = a->center ? node->variable[a->scale] : NULL;
     int64_t channels = bwi_shape_count(&mean->shape);
     char mean_name[160], beta_name[160], scale_name[160], offset[200] = "";
     float *scales = batchnorm_scales(s, node);

@@ -48,8 +48,7 @@ bw_status bwi_export_refuse(const bw_model *model, const bw_node *node, const ch
 
 bool bwi_export_is_identity(const bw_node *node)
 {
-    const bwi_op *op = node->op;
-    return op == &bwi_op_dropout || op == &bwi_op_spatial_dropout || op == &bwi_op_gaussian_noise;
+    return node->op->flags & BWI_OP_TRAINING_ONLY;
 }
 
 float *bwi_export_values(bw_context *ctx, const bwi_variable *variable)
@@ -66,33 +65,6 @@ bw_status bwi_export_preparation(const bw_model *model, bwi_json_writer *writer)
     const bw_dataset *recipe = bw_model_data(model);
     *writer = (bwi_json_writer){.text = {.ctx = model->ctx}};
     return recipe ? bwi_recipe_write(recipe, writer) : BW_OK;
-}
-
-static void norm_flags(const bw_node *node, bool *scale, bool *center)
-{
-    if (node->op == &bwi_op_layernorm) {
-        const bwi_layernorm_attributes *a = node->attributes;
-        *scale = a->scale;
-        *center = a->center;
-    } else {
-        const bwi_batchnorm_attributes *a = node->attributes;
-        *scale = a->scale;
-        *center = a->center;
-    }
-}
-
-const bwi_variable *bwi_export_gamma(const bw_node *node)
-{
-    bool scale, center;
-    norm_flags(node, &scale, &center);
-    return scale ? node->variable[0] : NULL;
-}
-
-const bwi_variable *bwi_export_beta(const bw_node *node)
-{
-    bool scale, center;
-    norm_flags(node, &scale, &center);
-    return center ? node->variable[scale] : NULL;
 }
 
 bwi_sliding bwi_export_convolution(const bw_node *node)

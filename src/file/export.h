@@ -21,10 +21,6 @@ float *bwi_export_values(bw_context *ctx, const bwi_variable *variable);
 /* How the training data was read and prepared, as JSON: the samples must come in the same way. Nothing if nothing was done. */
 bw_status bwi_export_preparation(const bw_model *model, bwi_json_writer *writer);
 
-/* A batchnorm's or layernorm's variables; NULL: it has none. */
-const bwi_variable *bwi_export_gamma(const bw_node *node);
-const bwi_variable *bwi_export_beta(const bw_node *node);
-
 /* A window that slides over a sequence or an image: sizes along the height (1 of a sequence) and the width. */
 typedef struct bwi_sliding {
     int64_t in[2], out[2], size[2], strides[2], dilation[2], before[2], after[2];

@@ -316,7 +316,7 @@ static void write_input(bwi_onnx *o, const bw_node *node)
 static void write_node(bwi_onnx *o, const bw_node *node)
 {
     const bwi_onnx_row *tables[] = {bwi_onnx_ops, bwi_onnx_spatial};
-    if (node->op == &bwi_op_input) {
+    if (node->op->flags & BWI_OP_INPUT) {
         write_input(o, node);
         return;
     }

@@ -374,13 +374,13 @@ static const char *variable_or(bwi_onnx *o, const bwi_variable *variable, bwi_on
 static void put_layernorm(bwi_onnx *o, const bw_node *node)
 {
     const bwi_layernorm_attributes *a = node->attributes;
-    const bwi_variable *beta = bwi_export_beta(node);
+    const bwi_variable *beta = a->center ? node->variable[a->scale] : NULL;
     bwi_shape shape = {.ndim = a->axes};
     bwi_onnx_name gamma;
     for (int i = 0; i < a->axes; i++) {
         shape.extent[i] = node->shape.extent[node->shape.ndim - a->axes + i];
     }
-    const char *x = last(o, node, 0), *scale = variable_or(o, bwi_export_gamma(node), gamma, &shape, 1);
+    const char *x = last(o, node, 0), *scale = variable_or(o, a->scale ? node->variable[0] : NULL, gamma, &shape, 1);
     const char *offset = beta ? bwi_onnx_variable(o, beta) : NULL;
     bwi_onnx_begin(o, "LayerNormalization", (const char *[]){x, scale, offset, NULL}, result(o, node));
     bwi_onnx_put(o, "axis", -a->axes);
@@ -396,8 +396,8 @@ static void put_batchnorm(bwi_onnx *o, const bw_node *node)
     bwi_onnx_order order = node->shape.ndim > 1 ? BWI_ONNX_FIRST : BWI_ONNX_LAST;
     bwi_onnx_name gamma, beta;
     const char *x = bwi_onnx_of(o, node->input[0], order);
-    const char *scale = variable_or(o, bwi_export_gamma(node), gamma, &mean->shape, 1);
-    const char *offset = variable_or(o, bwi_export_beta(node), beta, &mean->shape, 0);
+    const char *scale = variable_or(o, a->scale ? node->variable[0] : NULL, gamma, &mean->shape, 1);
+    const char *offset = variable_or(o, a->center ? node->variable[a->scale] : NULL, beta, &mean->shape, 0);
     const char *means = bwi_onnx_variable(o, mean), *variances = bwi_onnx_variable(o, variance);
     const char *inputs[] = {x, scale, offset, means, variances, NULL};
     bwi_onnx_begin(o, "BatchNormalization", inputs, bwi_onnx_result(o, node, order));

@@ -213,6 +213,7 @@ typedef struct bwi_prepare {
 
 enum {
     BWI_OP_VIEW = 1 << 0,               /* dst is src under another shape */
+    BWI_OP_TRAINING_ONLY = 1 << 9,      /* in inference dst is src */
     BWI_OP_IN_PLACE = 1 << 1,           /* forward may write dst over its first src */
     BWI_OP_BACKWARD_IN_PLACE = 1 << 2,  /* backward may write diff_src over diff_dst */
     BWI_OP_INPUT = 1 << 3,              /* gathered from the data */

@@ -7,34 +7,33 @@
 typedef struct activation_row {
     const char *name;
     const bwi_op *op; /* NULL: nothing to do */
+    bool bare;        /* an op of its own, without attributes */
     bwi_activation_attributes attributes;
 } activation_row;
 
 /* selu: scale (x > 0 ? x : alpha (e^x - 1)) with Keras's scale and alpha. */
 static const activation_row activations[] = {
-    {"linear", NULL, {0, {0}}},
-    {"relu", &bwi_op_relu, {0, {0}}},
-    {"sigmoid", &bwi_op_activation, {BWI_SIGMOID, {0}}},
-    {"tanh", &bwi_op_activation, {BWI_TANH, {0}}},
-    {"softmax", &bwi_op_softmax, {0, {0}}},
-    {"elu", &bwi_op_activation, {BWI_ELU, {1, 1, 0}}},
-    {"selu", &bwi_op_activation, {BWI_ELU, {1.05070098F, 1.05070098F * 1.67326324F, 0}}},
-    {"softplus", &bwi_op_activation, {BWI_SOFTPLUS, {0}}},
-    {"softsign", &bwi_op_activation, {BWI_SOFTSIGN, {0}}},
-    {"silu", &bwi_op_activation_of_input, {BWI_SILU, {0}}},
-    {"swish", &bwi_op_activation_of_input, {BWI_SILU, {0}}},
-    {"gelu", &bwi_op_activation_of_input, {BWI_GELU, {0}}},
-    {"leaky_relu", &bwi_op_activation, {BWI_LEAKY_RELU, {0.2F, 0, 0}}},
-    {"relu6", &bwi_op_activation, {BWI_BENT_RELU, {0, 6, 0}}},
-    {"exponential", &bwi_op_activation, {BWI_EXPONENTIAL, {0}}},
-    {"hard_sigmoid", &bwi_op_activation, {BWI_HARD_SIGMOID, {0}}},
+    {"linear", NULL, true, {0, {0}}},
+    {"relu", &bwi_op_relu, true, {0, {0}}},
+    {"sigmoid", &bwi_op_activation, false, {BWI_SIGMOID, {0}}},
+    {"tanh", &bwi_op_activation, false, {BWI_TANH, {0}}},
+    {"softmax", &bwi_op_softmax, true, {0, {0}}},
+    {"elu", &bwi_op_activation, false, {BWI_ELU, {1, 1, 0}}},
+    {"selu", &bwi_op_activation, false, {BWI_ELU, {1.05070098F, 1.05070098F * 1.67326324F, 0}}},
+    {"softplus", &bwi_op_activation, false, {BWI_SOFTPLUS, {0}}},
+    {"softsign", &bwi_op_activation, false, {BWI_SOFTSIGN, {0}}},
+    {"silu", &bwi_op_activation_of_input, false, {BWI_SILU, {0}}},
+    {"swish", &bwi_op_activation_of_input, false, {BWI_SILU, {0}}},
+    {"gelu", &bwi_op_activation_of_input, false, {BWI_GELU, {0}}},
+    {"leaky_relu", &bwi_op_activation, false, {BWI_LEAKY_RELU, {0.2F, 0, 0}}},
+    {"relu6", &bwi_op_activation, false, {BWI_BENT_RELU, {0, 6, 0}}},
+    {"exponential", &bwi_op_activation, false, {BWI_EXPONENTIAL, {0}}},
+    {"hard_sigmoid", &bwi_op_activation, false, {BWI_HARD_SIGMOID, {0}}},
 };
 
-/* relu and softmax are ops of their own, without attributes. */
 static bw_node *add(bwi_graph *graph, const char *layer, bw_node *node, const bwi_op *op, const bwi_activation_attributes *a)
 {
-    size_t bytes = op == &bwi_op_activation || op == &bwi_op_activation_of_input ? sizeof *a : 0;
-    return bwi_graph_add(graph, op, layer, a, bytes, &node, 1, NULL, 0);
+    return bwi_graph_add(graph, op, layer, a, a ? sizeof *a : 0, &node, 1, NULL, 0);
 }
 
 const char *bwi_activation_name(int index)
@@ -51,7 +50,7 @@ bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, 
     for (size_t i = 0; i < BWI_COUNT(activations); i++) {
         const activation_row *row = &activations[i];
         if (strcmp(activation, row->name) == 0) {
-            return row->op ? add(graph, layer, node, row->op, &row->attributes) : node;
+            return row->op ? add(graph, layer, node, row->op, row->bare ? NULL : &row->attributes) : node;
         }
         size_t n = strlen(known);
         snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", row->name);

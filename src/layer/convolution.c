@@ -69,10 +69,10 @@ static bool read_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int k
  * node is then computed only if something else takes it, too. */
 static bw_node *take_padding(bw_node *x, bwi_conv2d_attributes *a)
 {
-    if (x->op != &bwi_op_pad2d || a->same) {
+    const bwi_pad2d_attributes *zeros = bwi_pad2d_of(x);
+    if (!zeros || a->same) {
         return x;
     }
-    const bwi_pad2d_attributes *zeros = x->attributes;
     for (int i = 0; i < 2; i++) {
         for (int k = 0; k < 2; k++) {
             if (zeros->amount[i][k] < 0 || zeros->amount[i][k] > (a->kernel[i] - 1) * a->dilation[i]) {

@@ -71,7 +71,7 @@ static bw_status dropout_backward(const bwi_call *call, const bwi_tile *tile)
 }
 
 const bwi_op bwi_op_dropout = {.name = "dropout",
-                               .flags = BWI_OP_IN_PLACE | BWI_OP_BACKWARD_IN_PLACE,
+                               .flags = BWI_OP_IN_PLACE | BWI_OP_BACKWARD_IN_PLACE | BWI_OP_TRAINING_ONLY,
                                .layout = BWI_LAYOUT_CHANNELS_LAST,
                                .shape = bwi_shape_like_input,
                                .forward = dropout_forward,
@@ -129,7 +129,7 @@ static bw_status spatial_backward(const bwi_call *call, const bwi_tile *tile)
 }
 
 const bwi_op bwi_op_spatial_dropout = {.name = "spatial_dropout",
-                                       .flags = BWI_OP_IN_PLACE | BWI_OP_BACKWARD_IN_PLACE,
+                                       .flags = BWI_OP_IN_PLACE | BWI_OP_BACKWARD_IN_PLACE | BWI_OP_TRAINING_ONLY,
                                        .layout = BWI_LAYOUT_SAME,
                                        .shape = spatial_shape,
                                        .prepare = spatial_prepare,
@@ -171,7 +171,7 @@ static bw_status gaussian_backward(const bwi_call *call, const bwi_tile *tile)
 }
 
 const bwi_op bwi_op_gaussian_noise = {.name = "gaussian_noise",
-                                      .flags = BWI_OP_IN_PLACE | BWI_OP_BACKWARD_IN_PLACE,
+                                      .flags = BWI_OP_IN_PLACE | BWI_OP_BACKWARD_IN_PLACE | BWI_OP_TRAINING_ONLY,
                                       .layout = BWI_LAYOUT_CHANNELS_LAST,
                                       .shape = bwi_shape_like_input,
                                       .forward = gaussian_forward,

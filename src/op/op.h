@@ -44,6 +44,9 @@ typedef struct bwi_pad2d_attributes {
     int64_t amount[2][2]; /* rows, columns; before, after; negative: cut off */
 } bwi_pad2d_attributes;
 
+/* What the node pads, if it does; NULL: it does something else. */
+const bwi_pad2d_attributes *bwi_pad2d_of(const bw_node *node);
+
 typedef struct bwi_upsample2d_attributes {
     int64_t size[2];
     bool bilinear; /* else nearest */

@@ -70,3 +70,8 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 }
 
 const bwi_op bwi_op_pad2d = {.name = "pad2d", .layout = BWI_LAYOUT_SAME, .shape = shape, .forward = forward, .backward = backward};
+
+const bwi_pad2d_attributes *bwi_pad2d_of(const bw_node *node)
+{
+    return node->op == &bwi_op_pad2d ? node->attributes : NULL;
+}
