@@ -1,6 +1,6 @@
 /*
  * Memory that may be larger than the machine's: up to a limit it is plain memory, beyond it the pages of a temporary file, which
- * the system writes out when it needs room. The file has no name, so nothing is left behind, however the process ends. Its blocks
+ * the system writes out when it needs memory. The file has no name, so nothing is left behind, however the process ends. Its blocks
  * are taken from the disk before they are used: a full disk is a status here, and never a signal later.
  */
 #include "base/base.h"
@@ -104,14 +104,14 @@ bw_status bwi_backing_grow(bw_context *ctx, bwi_backing *backing, size_t used, s
         return BW_OK;
     }
     if (bytes >= SIZE_MAX / 2) {
-        return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: more than can be kept", what);
+        return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: too large to be stored", what);
     }
     if (beyond(ctx, backing, bytes)) {
         return map_file(ctx, backing, used, bytes, what);
     }
     if (bytes > PLAIN && bytes > bwi_memory_available(ctx)) {
-        return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: needs %s of memory, there are %s", what, bwi_format_bytes(needed, bytes),
-                        bwi_format_bytes(there, bwi_memory_available(ctx)));
+        return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "%s: needs %s of memory, %s are available", what,
+                        bwi_format_bytes(needed, bytes), bwi_format_bytes(there, bwi_memory_available(ctx)));
     }
     void *larger = bwi_try_allocate_lazily(ctx, bytes);
     if (!larger) {

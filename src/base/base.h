@@ -96,7 +96,7 @@ typedef struct bwi_buffer {
     size_t capacity;
 } bwi_buffer;
 
-/* At least so many bytes; what stood there is gone if it grows. False without a message: for workers. */
+/* At least that many bytes; the old content is lost if it grows. False without a message: for workers. */
 bool bwi_buffer_reserve(bw_context *ctx, bwi_buffer *buffer, size_t bytes);
 void bwi_buffer_free(bw_context *ctx, bwi_buffer *buffer);
 /* Bytes now taken from the allocator, the context itself not counted; and what one allocation of `bytes` adds to them. */
@@ -112,7 +112,7 @@ typedef struct bwi_backing {
     int file;
 } bwi_backing;
 
-/* Room for `bytes`; the first `used` bytes stay, the memory may move; new bytes are zero. `what` names the data in messages. */
+/* Grows to `bytes`; the first `used` bytes stay, the memory may move; new bytes are zero. `what` names the data in messages. */
 bw_status bwi_backing_grow(bw_context *ctx, bwi_backing *backing, size_t used, size_t bytes, const char *what);
 void bwi_backing_free(bw_context *ctx, bwi_backing *backing);
 
@@ -140,7 +140,7 @@ size_t bwi_memory_available(bw_context *ctx);
 
 /* The file system of a folder. */
 typedef struct bwi_disk {
-    int error; /* an errno; 0: the rest is known */
+    int error; /* an errno; 0: the other members are known */
     bool in_memory;
     size_t free; /* bytes that this user may still write */
 } bwi_disk;
@@ -149,7 +149,7 @@ bwi_disk bwi_disk_of(const char *folder);
 
 /* The tables of a context that was given none (system.c). */
 extern const bw_allocator bwi_system_allocator;
-/* Whether a block of so many bytes comes zeroed from it. */
+/* Whether a block of that many bytes comes zeroed from it. */
 bool bwi_system_zeroes(size_t bytes);
 extern const bw_io bwi_system_io;
 
@@ -187,7 +187,7 @@ struct bw_context {
     int workers;
     char *instruction_set; /* as asked for, or NULL */
     bool exact_kernels;
-    size_t memory;              /* the budget of plans that have none of their own; 0: what the system gives */
+    size_t memory;              /* the budget of plans that are given none; 0: what the system has left */
     const bwi_kernels *kernels; /* set by bwi_kernels_of when first asked */
     bw_ranks *ranks;
     int rank;
@@ -254,7 +254,7 @@ typedef struct bwi_names {
     char *text; /* each ended by NUL */
     size_t length, capacity;
     bwi_name *name;
-    int64_t count, room;
+    int64_t count, name_capacity;
 } bwi_names;
 
 bool bwi_folder_is(bw_context *ctx, const char *path);

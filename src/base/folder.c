@@ -26,14 +26,14 @@ static int add_name(void *user, const char *name, bw_entry entry)
         names->text = larger;
         names->capacity = capacity;
     }
-    if (names->count == names->room) {
-        int64_t room = 2 * names->room + 64;
-        bwi_name *larger = bwi_grow(names->ctx, names->name, (size_t)names->count, (size_t)room, sizeof *larger);
+    if (names->count == names->name_capacity) {
+        int64_t capacity = 2 * names->name_capacity + 64;
+        bwi_name *larger = bwi_grow(names->ctx, names->name, (size_t)names->count, (size_t)capacity, sizeof *larger);
         if (!larger) {
             return -ENOMEM;
         }
         names->name = larger;
-        names->room = room;
+        names->name_capacity = capacity;
     }
     memcpy(names->text + names->length, name, bytes);
     names->name[names->count++] = (bwi_name){.at = names->length, .entry = entry};

@@ -8,7 +8,7 @@ bw_status bwi_ledger_open(bw_context *ctx, bwi_ledger *ledger, int parts, int wo
 {
     *ledger = (bwi_ledger){0};
     if (parts < 0 || workers < 1) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "a ledger of %d parts for %d workers cannot be", parts, workers);
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "a ledger of %d parts for %d workers is not possible", parts, workers);
     }
     size_t stride = bwi_size_align((size_t)parts, BWI_CACHE_LINE / sizeof(double));
     size_t slots = bwi_size_multiply(stride, (size_t)workers);

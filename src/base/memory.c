@@ -46,7 +46,7 @@ typedef struct header {
 
 _Static_assert(sizeof(header) == BWI_CACHE_LINE, "the memory behind a header is aligned to a cache line");
 
-/* From two huge pages on, those that lie within; the rest would be resident beyond what was asked for. */
+/* From two huge pages on, those that lie within; what is left over would be resident beyond the request. */
 static void *allocate_pages(bw_context *ctx, size_t whole, size_t alignment)
 {
     bool large = whole >= 2 * HUGE_PAGE;

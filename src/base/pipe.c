@@ -1,6 +1,6 @@
 /*
  * Standard input, which may be a pipe that has no end or stops for a while: it is never waited for in one long call, so that waiting
- * can be cancelled, and a stall is told.
+ * can be cancelled, and a stall is logged.
  */
 #include "base/base.h"
 
@@ -32,12 +32,12 @@ void bwi_pipe_close(bw_context *ctx, bwi_pipe *pipe)
     pipe->open = false;
 }
 
-static void wait(bw_context *ctx, const bwi_pipe *pipe, double since, long *nanoseconds, bool *told)
+static void wait(bw_context *ctx, const bwi_pipe *pipe, double since, long *nanoseconds, bool *logged)
 {
     nanosleep(&(struct timespec){.tv_nsec = *nanoseconds}, NULL);
     *nanoseconds = *nanoseconds < LONGEST_WAIT ? 2 * *nanoseconds : LONGEST_WAIT;
-    if (!*told && bwi_now() - since > STALL_SECONDS) {
-        *told = true;
+    if (!*logged && bwi_now() - since > STALL_SECONDS) {
+        *logged = true;
         bwi_log(ctx, BW_LOG_WARNING, "standard input: nothing has come for %d seconds, after %lld bytes; waiting", STALL_SECONDS,
                 (long long)pipe->read);
     }
@@ -47,7 +47,7 @@ bw_status bwi_pipe_read(bw_context *ctx, bwi_pipe *pipe, void *to, size_t size, 
 {
     double since = bwi_now();
     long nanoseconds = SHORTEST_WAIT;
-    bool told = false;
+    bool logged = false;
     *got = 0;
     for (;;) {
         int64_t count = ctx->io.read(ctx->io.user, pipe->file, to, size, pipe->read);
@@ -55,7 +55,7 @@ bw_status bwi_pipe_read(bw_context *ctx, bwi_pipe *pipe, void *to, size_t size, 
             return bwi_cancel_report(ctx);
         }
         if (count == -EAGAIN) {
-            wait(ctx, pipe, since, &nanoseconds, &told);
+            wait(ctx, pipe, since, &nanoseconds, &logged);
         } else if (count < 0 && count != -EINTR) {
             return fail_read(ctx, count);
         }

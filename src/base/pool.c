@@ -1,5 +1,5 @@
 /*
- * Workers. The caller is worker 0; each helper has a slot of its own with the number of the run it shall do and the
+ * Workers. The caller is worker 0; each helper has its own slot with the number of the run that it is to do and the
  * one it has done. Waiting spins for a short time, since waking a sleeping thread costs 25 to 65 microseconds and a
  * spinning one less than one, and then sleeps on a condition variable. There is no spinning while the process has
  * more workers than CPUs: it would take time from those that work.

@@ -44,7 +44,7 @@ static double logarithm(double u)
     return e * 0.69314718055994531 + 2 * s * sum;
 }
 
-/* Sine and cosine of 2 pi b / 2^32: the nearest quarter of a turn is taken off exactly, Taylor's series do the rest. */
+/* Sine and cosine of 2 pi b / 2^32: the nearest quarter of a turn is taken off exactly, Taylor's series do the remainder. */
 static void sine_cosine(uint32_t b, double *sine, double *cosine)
 {
     uint32_t quarter = (b + 0x20000000u) >> 30;

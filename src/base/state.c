@@ -60,7 +60,8 @@ static bool describe(bw_context *ctx, bwi_state_value *value, bw_dtype dtype, in
         right = shape[i] >= 0;
     }
     if (!right || bwi_state_bytes(value) == SIZE_MAX) {
-        bwi_fail(ctx, BW_INTERNAL, "state value %s: type %d and rank %d with its extents cannot be", value->name, (int)dtype, ndim);
+        bwi_fail(ctx, BW_INTERNAL, "state value %s: type %d with %d axes of these extents is not possible", value->name, (int)dtype,
+                 ndim);
         return false;
     }
     return true;
@@ -93,7 +94,7 @@ bwi_state_value *bwi_state_add(bwi_state *state, bw_dtype dtype, int ndim, const
         bwi_fail(state->ctx, BW_INVALID_ARGUMENT, "state name %s...: %d bytes long, expected 1 to %zu", value.name, length,
                  sizeof value.name - 1);
     } else if (bwi_state_find(state, value.name)) {
-        bwi_fail(state->ctx, BW_INVALID_ARGUMENT, "state name %s is there twice", value.name);
+        bwi_fail(state->ctx, BW_INVALID_ARGUMENT, "state name %s is used twice", value.name);
     } else if (describe(state->ctx, &value, dtype, ndim, shape) && grow(state)) {
         state->values[state->count] = value;
         return &state->values[state->count++];

@@ -1,7 +1,7 @@
 /*
  * batchwise bench: the speed of training on built-in workloads. Random samples in memory go through bw_fit as
- * anybody's would; the first epochs warm up, and the rest is timed by what on_epoch reports, so that making the
- * data and the plan is not counted. Each workload gets a context of its own.
+ * anybody's would; the first epochs warm up, and the others are timed by what on_epoch reports, so that making the
+ * data and the plan is not counted. Each workload gets its own context.
  */
 #include "cli/cli.h"
 
@@ -59,7 +59,7 @@ typedef struct arguments {
 
 static const cli_option options[] = {
     {"workload", &cli_text, AT(workload), "NAME[:B],...", "one or several, each with its batch or that of --batch\n(required)"},
-    {"batch", &cli_batch, AT(batch), "N|full", "samples behind one update (32)"},
+    {"batch", &cli_batch, AT(batch), "N|full", "samples per update (32)"},
     {"epochs", &cli_count, AT(epochs), "N", "measured passes over the data (1)"},
     {"warmup", &cli_number, AT(warmup), "N", "passes before them, in the same training (1)"},
     {CLI_MEMORY_OPTION},

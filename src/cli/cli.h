@@ -34,10 +34,10 @@ int cli_demo(int argc, char **argv);
 #define CLI_LOSS_OPTION \
     "loss", &cli_text, offsetof(arguments, loss), "L", "by Keras's name; default: from the last layer and the targets"
 #define CLI_MEMORY_OPTION \
-    "memory", &cli_size, offsetof(arguments, memory), "SIZE", "the budget, e.g. 512M; default: what the machine gives"
-#define CLI_WORKERS_OPTION "workers", &cli_count, offsetof(arguments, workers), "N", "threads; default: one for each CPU"
+    "memory", &cli_size, offsetof(arguments, memory), "SIZE", "the memory budget, e.g. 512M; default: what is available"
+#define CLI_WORKERS_OPTION "workers", &cli_count, offsetof(arguments, workers), "N", "threads; default: one per CPU"
 #define CLI_TILE_OPTION \
-    "tile", &cli_extent, offsetof(arguments, tile), "N", "samples a worker takes through at once; default: from the\nmodel"
+    "tile", &cli_extent, offsetof(arguments, tile), "N", "samples a worker processes at once; default: from the\nmodel"
 #define CLI_LANES_OPTION \
     "lanes", &cli_power, offsetof(arguments, lanes), "N", "gradient sums, a power of two; default: from the model"
 #define CLI_EXACT_KERNELS_OPTION                                          \
@@ -133,7 +133,7 @@ typedef struct cli_explanation {
 
 /* False if the text names neither a shape nor bytes. */
 bool cli_explanation_read(cli_explanation *explanation, const char *text);
-/* Looks for the layer; a message without a shape is taken to be of the plan's batch if that was given. */
+/* Looks for the layer; a message without a shape is assumed to be of the plan's batch if that was given. */
 void cli_explanation_find(cli_explanation *explanation, const bw_plan *plan, bool batch_given);
 void cli_explanation_print(FILE *file, const cli_explanation *explanation);
 void cli_explanation_json(cli_json *json, const cli_explanation *explanation);
@@ -165,13 +165,13 @@ typedef struct cli_data {
         {"target", &cli_text, offsetof(arguments, member.target), "COLUMN", "the target, by name or number (the last)"},           \
         {"input", &cli_text, offsetof(arguments, member.input), "NAME", "the inputs of .h5 and .tfrecord files (x or image)"},     \
         {"header", &cli_flag, offsetof(arguments, member.header), NULL, "a CSV file's first line names the columns"},              \
-        {"no-header", &cli_flag, offsetof(arguments, member.no_header), NULL, "it does not; default: found out and said aloud"},   \
+        {"no-header", &cli_flag, offsetof(arguments, member.no_header), NULL, "it does not; default: detected and logged"},        \
         {"missing", &cli_missing, offsetof(arguments, member.missing), "HOW",                                                      \
          "missing values: error, mean, zero or skip (error)"},                                                                     \
         {"take", &cli_extent, offsetof(arguments, member.take), "N", "only the first N samples, e.g. of an endless input"},        \
         {"categorical", &cli_text, offsetof(arguments, member.categorical), "A,B", "columns whose numbers are categories"},        \
     {                                                                                                                              \
-        "ignore", &cli_text, offsetof(arguments, member.ignore), "A,B", "columns that are left out"                                \
+        "ignore", &cli_text, offsetof(arguments, member.ignore), "A,B", "columns to leave out"                                     \
     }
 
 /* What is wrong with the options together; CLI_SUCCESS if nothing is. */
@@ -193,8 +193,8 @@ typedef struct cli_predictions {
     const bw_dataset *dataset;
 } cli_predictions;
 
-/* Of all outputs, `room` at most; logits become probabilities. Returns their count, or -1 after a message. Free each. */
-int cli_predictions_make(cli_predictions *made, int room, bw_context *ctx, bw_model *model, bw_dataset *dataset);
+/* Of all outputs, `capacity` at most; logits become probabilities. Returns their count, or -1 after a message. Free each. */
+int cli_predictions_make(cli_predictions *made, int capacity, bw_context *ctx, bw_model *model, bw_dataset *dataset);
 void cli_predictions_free(cli_predictions *made, int count);
 /* How many classes the output tells apart, each sample by one of them; 0: it does not. */
 int cli_predictions_classes(const cli_predictions *made);
@@ -210,7 +210,7 @@ const char *cli_float_text(char *text, float value);
 enum { CLI_MAX_CLASSES = 1 << 16 };
 
 typedef struct cli_weights {
-    float *weight; /* room for CLI_MAX_CLASSES; NULL: none */
+    float *weight; /* CLI_MAX_CLASSES places; NULL: none */
     int count;
 } cli_weights;
 
@@ -243,7 +243,7 @@ typedef struct cli_result {
     bw_dataset *validation;   /* NULL: none, or a part of the other */
     bw_history *history;      /* NULL: there was no step */
     int epochs;               /* that were asked for */
-    int64_t batch;            /* the largest behind an update; INT64_MAX: all samples */
+    int64_t batch;            /* the largest per update; INT64_MAX: all samples */
     bw_plan_options planning; /* as the training was planned, but for accumulation, which is in the batch */
     const char *history_path, *model_path;
     cli_run run;

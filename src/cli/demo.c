@@ -64,7 +64,7 @@ static char *find_digits(void)
             return path;
         }
     }
-    cli_fail("the digits are not there: expected %.*s%s, or %s beside it", length > 0 ? (int)length : 0, !path ? "" : path,
+    cli_fail("the digits were not found: expected %.*s%s, or %s beside it", length > 0 ? (int)length : 0, !path ? "" : path,
              places[0], places[1]);
     free(path);
     return NULL;

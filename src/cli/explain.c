@@ -190,12 +190,12 @@ static void print_command(FILE *file, const cli_explanation *e)
     fprintf(file, " --batch %" PRId64 " --memory %zuM", e->facts.batch, megabytes);
 }
 
-static const char *shape_text(char *text, size_t room, const cli_explanation *e)
+static const char *shape_text(char *text, size_t capacity, const cli_explanation *e)
 {
     size_t at = 0;
     text[0] = 0;
-    for (int i = 0; i < e->ndim && at < room; i++) {
-        at += (size_t)snprintf(text + at, room - at, "%s%" PRId64, i > 0 ? "x" : "", e->shape[i]);
+    for (int i = 0; i < e->ndim && at < capacity; i++) {
+        at += (size_t)snprintf(text + at, capacity - at, "%s%" PRId64, i > 0 ? "x" : "", e->shape[i]);
     }
     return text;
 }

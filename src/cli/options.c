@@ -246,7 +246,7 @@ const cli_kind cli_flag = {NULL, parse_flag};
 const cli_kind cli_text = {"a text", parse_text};
 const cli_kind cli_count = {"a whole number from 1 to 2147483647", parse_count};
 const cli_kind cli_number = {"a whole number from 0 to 2147483647", parse_number};
-const cli_kind cli_extent = {"a whole number from 1 on", parse_extent};
+const cli_kind cli_extent = {"a whole number of 1 or more", parse_extent};
 const cli_kind cli_power = {"a power of two", parse_power};
 const cli_kind cli_seed = {"a whole number from 0 to 18446744073709551615", parse_seed};
 const cli_kind cli_rate = {"a number above 0", parse_rate};
@@ -254,8 +254,8 @@ const cli_kind cli_percent = {"a share above 0 up to 1, or a percentage such as 
 const cli_kind cli_share = {"a share from 0 up to, not including, 1", parse_share};
 const cli_kind cli_ratio = {"a number other than 0, or a fraction such as 1/255", parse_ratio};
 const cli_kind cli_size = {"a size such as 512M or 2G", parse_size};
-const cli_kind cli_batch = {"a whole number from 1 on, or full", parse_batch};
-const cli_kind cli_batches = {"a whole number from 1 on, full, 32,64 (by turns) or 32@0,128@5 (from epoch 5 on)", parse_batches};
+const cli_kind cli_batch = {"a whole number of 1 or more, or full", parse_batch};
+const cli_kind cli_batches = {"a whole number of 1 or more, full, 32,64 (by turns) or 32@0,128@5 (from epoch 5 on)", parse_batches};
 const cli_kind cli_shape = {"extents such as 28x28x1", parse_shape};
 const cli_kind cli_missing = {"error, mean, zero or skip", parse_missing};
 
@@ -328,7 +328,7 @@ static void report_unknown(const cli_usage *usage, const char *argument, size_t 
     const char *nearest = NULL;
     for (size_t i = 0; usage->absent && usage->absent[i]; i++) {
         if (strlen(usage->absent[i]) == length - dashes && memcmp(usage->absent[i], argument + dashes, length - dashes) == 0) {
-            cli_mistake(usage->command, "--%s is not offered yet", usage->absent[i]);
+            cli_mistake(usage->command, "--%s is not supported yet", usage->absent[i]);
             return;
         }
     }

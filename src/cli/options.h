@@ -54,12 +54,12 @@ typedef struct cli_usage {
     const char *purpose;
     const cli_option *options;
     const char *required;      /* the text that must be given, by its option's name; NULL: none */
-    const char *const *absent; /* options that are not offered yet, refused as such; NULL: none */
+    const char *const *absent; /* options that are not supported yet, refused as such; NULL: none */
     void (*print_more)(void);  /* the help's end: lists, examples */
 } cli_usage;
 
 /* Reads argv[1] and on into `target`. False if the command ends here, with this exit code: --help printed the help on standard
- * output, or a mistake was told in one line on standard error. */
+ * output, or a mistake was reported in one line on standard error. */
 bool cli_options_read(int *code, const cli_usage *usage, int argc, char **argv, void *target);
 
 /* Writes "batchwise COMMAND: ..." as one line to standard error and returns CLI_USAGE. */

@@ -1,6 +1,6 @@
 /*
  * batchwise plan: every byte of a run before it, for one or several batches, beside what a system that holds the whole batch
- * needs; and what stands behind another system's out-of-memory message.
+ * needs; and what another system's out-of-memory message means.
  */
 #include "cli/cli.h"
 
@@ -23,7 +23,7 @@ static const cli_option options[] = {
     {CLI_MODEL_OPTION},
     CLI_DATA_OPTIONS(arguments, data),
     {"batch", &cli_text, AT(batch), "A,B,...", "batches to plan for, numbers or full (32)"},
-    {"accumulate", &cli_count, AT(accumulate), "K", "batches behind one update (1)"},
+    {"accumulate", &cli_count, AT(accumulate), "K", "batches per update (1)"},
     {"epochs", &cli_count, AT(epochs), "N", "passes over the data: rows of the history (10)"},
     {CLI_OPTIMIZER_OPTION},
     {CLI_LOSS_OPTION},
@@ -32,7 +32,7 @@ static const cli_option options[] = {
     {CLI_TILE_OPTION},
     {CLI_LANES_OPTION},
     {"explain", &cli_text, AT(explain), "TEXT",
-     "an out-of-memory message of TensorFlow, Keras, JAX, PyTorch\nor NumPy: the layer behind it, its bytes and the remedy"},
+     "an out-of-memory message of TensorFlow, Keras, JAX, PyTorch\nor NumPy: its layer, its bytes and the remedy"},
     {CLI_JSON_OPTION},
     {.name = NULL},
 };
@@ -48,7 +48,7 @@ static void print_example(void)
 static const cli_usage usage = {
     .command = "plan",
     .synopsis = "--model M [--data D] [options]",
-    .purpose = "Tells every byte of a training run before it, and what a system that holds the whole batch would need.",
+    .purpose = "Tells every byte of a training run before it starts, and what a system that holds the whole batch would need.",
     .options = options,
     .required = "model",
     .print_more = print_example,

@@ -1,5 +1,5 @@
 /*
- * batchwise predict: what a trained model says about samples, to a NumPy file (the numbers as they are), to CSV (with class
+ * batchwise predict: predict samples with a trained model, to a NumPy file (the numbers as they are), to CSV (with class
  * names where there are some), or to standard output.
  */
 #include "cli/cli.h"
@@ -39,7 +39,7 @@ static void print_example(void)
 static const cli_usage usage = {
     .command = "predict",
     .synopsis = "--model M --data D [options]",
-    .purpose = "What a trained model says about samples: numbers, or classes with their probabilities.",
+    .purpose = "Predicts samples with a trained model: numbers, or classes with their probabilities.",
     .options = options,
     .required = "model",
     .print_more = print_example,

@@ -54,14 +54,14 @@ static bool make_room(cli_predictions *made, bw_model *model, int index, bw_data
     return made->values;
 }
 
-int cli_predictions_make(cli_predictions *made, int room, bw_context *ctx, bw_model *model, bw_dataset *dataset)
+int cli_predictions_make(cli_predictions *made, int capacity, bw_context *ctx, bw_model *model, bw_dataset *dataset)
 {
     enum { MOST = 16 };
     float *values[MOST];
     size_t counts[MOST];
     int outputs = bw_output_count(model);
-    if (outputs > room || outputs > MOST) {
-        cli_fail("the model has %d outputs: expected at most %d", outputs, room);
+    if (outputs > capacity || outputs > MOST) {
+        cli_fail("the model has %d outputs: expected at most %d", outputs, capacity);
         return -1;
     }
     for (int k = 0; k < outputs; k++) {

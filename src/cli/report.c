@@ -137,8 +137,8 @@ static void put_facts(FILE *file, const cli_result *result)
     put_share(file, history, "accuracy", "accuracy on training samples");
     put_fact(file, cli_seconds_text(text, facts.seconds), "training time");
     snprintf(text, sizeof text, "%.0f", cli_result_speed(result));
-    put_fact(file, text, "samples a second");
-    put_fact(file, cli_bytes_text(text, facts.peak_bytes), "memory at the peak");
+    put_fact(file, text, "samples per second");
+    put_fact(file, cli_bytes_text(text, facts.peak_bytes), "peak memory");
     fputs("</div>\n", file);
 }
 
@@ -189,8 +189,8 @@ static void put_memory(FILE *file, const page *p)
     fprintf(file, "<section><h2>Memory</h2>\n<p>Planned before the first step: %s. Measured: %s.</p>\n",
             cli_bytes_text(planned, facts.planned_bytes), cli_bytes_text(measured, facts.peak_bytes));
     cli_chart_items(file, &p->plans[0]);
-    fputs("<p>A batch is cut into tiles, so memory does not grow with it. What a system needs that takes the whole batch through "
-          "each layer stands below.</p>\n",
+    fputs("<p>A batch is cut into tiles, so memory does not grow with it. Below is what a system needs that takes the whole batch "
+          "through each layer.</p>\n",
           file);
     cli_chart_batches(file, p->plans, p->plan_count);
     fputs("</section>\n", file);
@@ -244,7 +244,7 @@ static void put_confusion(FILE *file, const cli_confusion *confusion)
     if (!confusion->counts || confusion->classes > MOST_SHOWN) {
         return;
     }
-    fputs("<section><h2>What is taken for what</h2>\n<p class=\"soft\">Validation samples: a row for each true class, a column for "
+    fputs("<section><h2>Confusion matrix</h2>\n<p class=\"soft\">Validation samples: a row for each true class, a column for "
           "each "
           "predicted one; recall and precision in percent.</p>\n<div class=\"wide\"><table>\n<tr><th></th>",
           file);

@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 
-/* Curves, what is taken for what among the validation samples, memory for this batch and larger ones, the model. False after a
+/* Curves, the confusion matrix of the validation samples, memory for this batch and larger ones, the model. False after a
  * message. */
 bool cli_report_write(const cli_result *result, const char *path);
 

@@ -91,10 +91,9 @@ void cli_result_print(const cli_result *result)
     }
     printf("%" PRId64 " steps in %s, %.0f samples/s\n", facts.updates, cli_seconds_text(seconds, facts.seconds),
            cli_result_speed(result));
-    printf("memory %s at the peak, %s planned", cli_bytes_text(peak, facts.peak_bytes),
-           cli_bytes_text(planned, facts.planned_bytes));
+    printf("peak memory %s, planned %s", cli_bytes_text(peak, facts.peak_bytes), cli_bytes_text(planned, facts.planned_bytes));
     if (bytes > 0) {
-        printf("; holding a batch of %" PRId64 " whole takes %s", batch, cli_bytes_text(whole, bytes));
+        printf("; a system that holds a whole batch of %" PRId64 " needs %s", batch, cli_bytes_text(whole, bytes));
     }
     putchar('\n');
     printf("weights %016" PRIx64 " (the same on any number of workers)\n", bw_model_hash(result->model));

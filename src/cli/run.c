@@ -1,6 +1,6 @@
 /*
  * The directory of a run (docs/reference/run-directory.md): what was asked for and what came of it, for other commands, other
- * programs and people. run.json is written last: where it is, the rest is complete.
+ * programs and people. run.json is written last: if it is there, the others are complete.
  */
 #include "cli/report.h"
 

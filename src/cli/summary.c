@@ -98,13 +98,13 @@ static bool is_chain(const table *t)
     return true;
 }
 
-static void write_shape(char *text, size_t room, const bw_layer_facts *layer)
+static void write_shape(char *text, size_t capacity, const bw_layer_facts *layer)
 {
-    int at = snprintf(text, room, "(None");
+    int at = snprintf(text, capacity, "(None");
     for (int i = 0; i < layer->ndim; i++) {
-        at += snprintf(text + at, room - (size_t)at, ", %lld", (long long)layer->shape[i]);
+        at += snprintf(text + at, capacity - (size_t)at, ", %lld", (long long)layer->shape[i]);
     }
-    snprintf(text + at, room - (size_t)at, "%s)", layer->ndim == 0 ? "," : "");
+    snprintf(text + at, capacity - (size_t)at, "%s)", layer->ndim == 0 ? "," : "");
 }
 
 static void write_inputs(char *text, const table *t, int number)

@@ -29,13 +29,13 @@ static const cli_option options[] = {
     {CLI_MODEL_OPTION},
     CLI_DATA_OPTIONS(arguments, data),
     {"batch", &cli_batches, AT(batch), "B",
-     "samples behind one update (32): N, full, 32,64 (by turns) or\n32@0,128@5 (128 from epoch 5 on)"},
-    {"drop-remainder", &cli_flag, AT(drop_remainder), NULL, "leave out a last batch that is smaller than the others"},
+     "samples per update (32): N, full, 32,64 (by turns) or\n32@0,128@5 (128 from epoch 5 on)"},
+    {"drop-remainder", &cli_flag, AT(drop_remainder), NULL, "skip a last batch that is smaller than the others"},
     {"augment", &cli_text, AT(augment), "A", "change images at random while training, e.g.\n'flip,shift=0.1,rotate=15'"},
     {"bad-records", &cli_percent, AT(bad), "P", "share of the samples that may be bad and are left out: 1%"},
-    {"cache", &cli_text, AT(cache), "WHERE", "keep samples once they were made: memory, or a file for later runs too"},
-    {"prefetch", &cli_extent, AT(prefetch), "N", "samples made ahead (two batches)"},
-    {"parallel", &cli_count, AT(parallel), "N", "threads that make samples (one for each CPU)"},
+    {"cache", &cli_text, AT(cache), "WHERE", "cache prepared samples in memory, or in a file that later runs reuse"},
+    {"prefetch", &cli_extent, AT(prefetch), "N", "samples prepared ahead (two batches)"},
+    {"parallel", &cli_count, AT(parallel), "N", "threads that prepare samples (one per CPU)"},
     {"epochs", &cli_count, AT(epochs), "N", "passes over the data (10)"},
     {CLI_OPTIMIZER_OPTION},
     {"lr", &cli_rate, AT(rate), "X", "the learning rate, in place of the optimizer's"},
@@ -46,7 +46,7 @@ static const cli_option options[] = {
      "share of the samples kept for validation: a random one\nby the seed; with --no-shuffle the last ones"},
     {"validation", &cli_text, AT(validation), "D", "samples for validation, a file like --data"},
     {"no-shuffle", &cli_flag, AT(no_shuffle), NULL, "take the samples in the order of the file"},
-    {"accumulate", &cli_count, AT(accumulate), "K", "batches behind one update (1)"},
+    {"accumulate", &cli_count, AT(accumulate), "K", "batches per update (1)"},
     {"class-weight", &cli_text, AT(class_weight), "W", "auto: rare classes weigh more; or a weight for each: 1,2.5"},
     {"early-stop", &cli_text, AT(early_stop), "E", "e.g. 'patience=3,restore_best_weights=true'"},
     {"plateau", &cli_text, AT(plateau), "P", "lower the rate when learning stops, e.g. 'factor=0.2,patience=5'"},
@@ -271,7 +271,7 @@ static bw_fit_options make_options(const arguments *given)
     return fitting;
 }
 
-/* Of the sizes in --batch, which its kind has checked; batches behind one update count together. */
+/* Of the sizes in --batch, which its kind has checked; batches of one update count together. */
 static int64_t largest_batch(const arguments *given)
 {
     int64_t largest = 0, window;

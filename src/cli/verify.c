@@ -27,7 +27,7 @@ typedef struct arguments {
 static const cli_option options[] = {
     {CLI_MODEL_OPTION},
     CLI_DATA_OPTIONS(arguments, data),
-    {"batch", &cli_batch, AT(batch), "N|full", "samples behind one update (32)"},
+    {"batch", &cli_batch, AT(batch), "N|full", "samples per update (32)"},
     {"steps", &cli_count, AT(steps), "N", "updates that are compared (3)"},
     {CLI_OPTIMIZER_OPTION},
     {CLI_LOSS_OPTION},
@@ -65,7 +65,7 @@ typedef struct trial {
     int rank;
     int64_t tile; /* 0: as given, with the budget; else the plan is fixed by tile and lanes */
     int lanes;
-    int64_t piece;  /* > 0: each batch is fed as one piece of so many samples and the rest, gradients accumulated */
+    int64_t piece;  /* > 0: each batch is fed as one piece of that many samples and the remainder, gradients accumulated */
     int accumulate; /* > 1: bw_fit does, with batches as many times smaller */
     /* What comes of it. */
     int code;
@@ -103,7 +103,7 @@ static bw_status read_weights(trial *t, const bw_model *model)
     return status;
 }
 
-/* A loop of one's own: pieces, then the update. */
+/* A custom loop: pieces, then the update. */
 static bw_status feed_pieces(const trial *t, bw_model *model, bw_dataset *dataset, const bw_fit_options *fitting)
 {
     bw_gradients *gradients = bw_gradients_new(model, fitting);
@@ -284,7 +284,7 @@ static int compare_workers(proof *p)
     return code;
 }
 
-/* Each rank is a thread with a context of its own. A rank that cannot be started parts from the group, so that the others do not
+/* Each rank is a thread with its own context. A rank that cannot be started parts from the group, so that the others do not
  * wait for it. */
 static int compare_ranks(proof *p)
 {
@@ -337,7 +337,7 @@ static int64_t half(int64_t batch)
 }
 
 /* Pieces equal the whole in bits if all but the last are whole tiles: where the tile is too large for that, whole and pieces are both
- * trained with a smaller one. Pieces that are fed by hand have statistics of their own in whole-batch layers: there only bw_fit's
+ * trained with a smaller one. Pieces that are fed by hand have their own statistics in whole-batch layers: there only bw_fit's
  * accumulation is the same by definition. */
 static int compare_pieces(proof *p)
 {
@@ -451,7 +451,7 @@ static int verify(proof *p)
     } else {
         print_lines(p);
     }
-    return is_proven(p) ? CLI_SUCCESS : cli_fail("what must be equal in bits is not");
+    return is_proven(p) ? CLI_SUCCESS : cli_fail("results that must be bit-identical differ");
 }
 
 int cli_verify(int argc, char **argv)

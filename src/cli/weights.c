@@ -57,7 +57,7 @@ int cli_weights_balance(cli_weights *weights, bw_context *ctx, bw_dataset *datas
         each *= shape[i];
     }
     if (ndim < 0 || each > CLI_MAX_CLASSES) {
-        return refuse(ndim < 0 ? "none" : "more numbers a sample");
+        return refuse(ndim < 0 ? "none" : "more numbers per sample");
     }
     int64_t *counts = calloc(CLI_MAX_CLASSES, sizeof *counts);
     int code = !counts ? cli_fail("no memory for the counts of classes") : count_classes(counts, ctx, dataset, each);

@@ -194,7 +194,7 @@ static void put_metric(bwi_json_writer *w, const bwi_training *t, const bwi_chos
     } else if (metric->row == &bwi_metric_rows[0]) {
         bwi_json_put_text(w, NULL, "accuracy"); /* under its own name only */
     } else {
-        bwi_log(t->ctx, BW_LOG_WARNING, "metric %s: Keras has none such: it is not in the file", metric->name);
+        bwi_log(t->ctx, BW_LOG_WARNING, "metric %s: Keras has no such metric: it is not in the file", metric->name);
     }
 }
 

@@ -85,9 +85,9 @@ static bw_status refuse_class(const bwi_keras *k, const bwi_json *layer)
         const char *class_name, *why;
     } known[] = {
         {"Lambda", "is a Lambda, which carries code: it is never run"},
-        {"Sequential", "is a model within the model, which is not offered"},
-        {"Functional", "is a model within the model, which is not offered"},
-        {"Model", "is a model within the model, which is not offered"},
+        {"Sequential", "is a nested model, which is not supported"},
+        {"Functional", "is a nested model, which is not supported"},
+        {"Model", "is a nested model, which is not supported"},
     };
     const char *class_name = bwi_json_text(bwi_json_get(layer, "class_name"));
     char quoted[BWI_QUOTE_SIZE];
@@ -98,10 +98,10 @@ static bw_status refuse_class(const bwi_keras *k, const bwi_json *layer)
     }
     bwi_quote(quoted, class_name ? class_name : "", class_name ? strlen(class_name) : 0);
     return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%s: the class %s is %s", k->what, quoted,
-                         class_name && !bwi_keras_is_own(layer) ? "of somebody's own, which is not offered" : "not offered");
+                         class_name && !bwi_keras_is_own(layer) ? "custom, which is not supported" : "not supported");
 }
 
-/* Options of ours that Keras does not know stand beside its own. */
+/* Our options, which Keras does not know, are stored beside Keras's. */
 static bw_status add_own_options(const bwi_keras *k, const bwi_layer_row *row, const bwi_json *own, bwi_text *text)
 {
     if (bwi_json_count(own) == 0) {
@@ -163,7 +163,7 @@ bw_status bwi_keras_check_name(bwi_keras *k, const char *name)
 
 /* ---- Shapes ---- */
 
-/* [null, 28, 28, 1]: what stands behind the batch. */
+/* [null, 28, 28, 1]: what follows the batch. */
 bw_status bwi_keras_input_shape(const bwi_keras *k, const bwi_json *list, bwi_shape *shape)
 {
     int count = bwi_json_count(list);
@@ -173,12 +173,12 @@ bw_status bwi_keras_input_shape(const bwi_keras *k, const bwi_json *list, bwi_sh
     shape->ndim = count - 1;
     for (int i = 1; i < count; i++) {
         if (bwi_json_kind_of(bwi_json_at(list, i)) == BWI_JSON_NULL) {
-            return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%s: inputs of any length (null in the shape) are not offered",
-                                 k->what);
+            return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path,
+                                 "%s: inputs of any length (null in the shape) are not supported", k->what);
         }
         if (!bwi_json_whole(bwi_json_at(list, i), &shape->extent[i - 1]) || shape->extent[i - 1] < 1) {
-            return bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "%s: extent %d of the input shape is no whole number of at least 1",
-                                 k->what, i);
+            return bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path,
+                                 "%s: extent %d of the input shape is not a whole number of 1 or more", k->what, i);
         }
     }
     return BW_OK;
@@ -258,9 +258,9 @@ static bw_status read_list(bw_model *model, bwi_keras *k, const bwi_json *layers
         }
         if (status == BW_OK && bwi_keras_is_input(layer)) {
             status = i == 0 ? bwi_keras_check_input(k, config)
-                            : bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "%s: an input stands behind other layers", k->what);
+                            : bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "%s: an input follows other layers", k->what);
         } else if (status == BW_OK && name_is_taken(model, name)) {
-            status = bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "%s is there twice", k->what);
+            status = bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "%s appears twice", k->what);
         } else if (status == BW_OK) {
             status = add_listed(model, k, layer, frozen);
         }
@@ -304,7 +304,7 @@ static bw_status read_output_names(bw_model *model, const bwi_keras *k, const bw
         if (name && name[0] && strlen(name) <= NAME_LIMIT && strspn(name, BWI_OUTPUT_LETTERS) == strlen(name)) {
             snprintf(model->output_names[i], sizeof model->output_names[i], "%s", name);
         } else {
-            return bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "batchwise: the name of output %d is no word", i);
+            return bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "batchwise: the name of output %d is not a word", i);
         }
     }
     return BW_OK;

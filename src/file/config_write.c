@@ -1,6 +1,6 @@
 /*
  * A model as Keras's config.json. Only keys that Keras has had for long are written, and every default of the tables in full, so
- * that older and newer versions read the same model; options of ours stand beside Keras's configuration, where it does not look.
+ * that older and newer versions read the same model; our options are stored beside Keras's configuration, where Keras does not look.
  */
 #include "file/internal.h"
 
@@ -246,7 +246,7 @@ static bw_status put_functional(bwi_json_writer *w, const bw_model *model, const
     return status;
 }
 
-/* Keras calls outputs by their layers; names that were given stand beside, where it does not look. */
+/* Keras calls outputs by their layers; given names are stored beside them, where Keras does not look. */
 static void put_output_names(bwi_json_writer *w, const bw_model *model, const bwi_wiring *wiring)
 {
     bool own = false, words = true;

@@ -232,8 +232,8 @@ static int overwritten_by(const bwi_csource *s, const bw_node *node)
         return -1;
     }
     int x = s->places[node->input[0]->number].value;
-    bool room = bwi_shape_count(&s->model->graph.nodes[x]->shape) >= bwi_shape_count(&node->shape);
-    return room && in_memory(s, x) && s->places[x].last == node->number ? x : -1;
+    bool fits = bwi_shape_count(&s->model->graph.nodes[x]->shape) >= bwi_shape_count(&node->shape);
+    return fits && in_memory(s, x) && s->places[x].last == node->number ? x : -1;
 }
 
 static bw_status share_memory(bwi_csource *s)

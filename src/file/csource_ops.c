@@ -37,7 +37,7 @@ static void __attribute__((format(printf, 3, 0))) put_each_of(bwi_csource *s, co
     put_each(s, node, formula);
 }
 
-/* Formulas as in kernel.h; those with numbers of their own stand in put_activation. */
+/* Formulas as in kernel.h; those with parameters are in put_activation. */
 static const char *const formulas[BWI_ACTIVATIONS] = {
     [BWI_SIGMOID] = "1.0f / (1.0f + expf(-v))",
     [BWI_TANH] = "tanhf(v)",

@@ -37,7 +37,7 @@ static bw_status check_use(const writer *w, int use)
     }
     for (int k = 0; k < u->inputs; k++) {
         if (u->input[k] < 0) {
-            return refuse(w, "an operator stands before layer ", layer->name);
+            return refuse(w, "an operator precedes layer ", layer->name);
         }
     }
     return BW_OK;
@@ -62,10 +62,10 @@ static bw_status check_ends(const writer *w)
         return refuse(w, "it has several inputs or outputs", "");
     }
     if (model->loss_count) {
-        return refuse(w, "it has a loss of its own", "");
+        return refuse(w, "it has a custom loss", "");
     }
     if (model->by_calls && (w->use_count < 2 || w->uses[0].layer >= 0 || w->uses[w->use_count - 1].node != model->outputs[0])) {
-        return refuse(w, "its output is not what its last layer gives", "");
+        return refuse(w, "its output is not its last layer's", "");
     }
     return BW_OK;
 }
@@ -76,7 +76,7 @@ static bw_status check(const writer *w)
     for (int u = 1; u < w->use_count && status == BW_OK; u++) {
         status = check_use(w, u);
         if (status == BW_OK && !is_taken(w, u)) {
-            status = refuse(w, "nothing takes what a layer gives: ", w->model->layers[w->uses[u].layer].name);
+            status = refuse(w, "the output of a layer is not used: ", w->model->layers[w->uses[u].layer].name);
         }
     }
     return status;
@@ -140,7 +140,7 @@ static bool same_integers(const bwi_argument_value *a, const bwi_argument_value 
     return a->count == b->count && memcmp(a->integers, b->integers, sizeof a->integers) == 0;
 }
 
-/* Pooling moves by its size unless it is told otherwise; files tell it always. */
+/* Pooling moves by its size by default; files always state it. */
 static bool moves_by_size(const bwi_layer *layer, int argument, const bwi_argument_value *value)
 {
     const bwi_argument *arguments = layer->row->arguments;
@@ -224,7 +224,7 @@ static void put_arguments(writer *w, const bwi_layer *layer, bool *open)
 
 /* ---- Layers ---- */
 
-/* Keras numbers layers that have no name of their own; those numbers are made anew. */
+/* Keras numbers layers that were given no name; those numbers are made anew. */
 static bool is_numbered(const bwi_layer *layer)
 {
     size_t length = strlen(layer->row->base_name);
@@ -266,7 +266,7 @@ static bw_status put_layer(writer *w, int use)
     }
     if (!is_numbered(layer)) {
         if (!is_word(layer->name)) {
-            return refuse(w, "a name that is no word: ", layer->name);
+            return refuse(w, "a name is not a word: ", layer->name);
         }
         separate(&w->text, &open);
         bwi_text_add(&w->text, "name=%s", layer->name);
@@ -279,7 +279,7 @@ static void put_input(writer *w)
 {
     const bwi_shape *shape = w->uses[0].node ? &w->uses[0].node->shape : &w->model->input_shape;
     if (shape->ndim < 1) {
-        return; /* from the data, or a single number a sample, which expressions cannot say */
+        return; /* from the data, or a single number per sample, which expressions cannot say */
     }
     bwi_text_add(&w->text, "input(");
     for (int i = 0; i < shape->ndim; i++) {

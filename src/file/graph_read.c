@@ -53,7 +53,7 @@ static bw_status sort_entries(graph_reader *r)
     qsort((void *)r->sorted, (size_t)r->count, sizeof *r->sorted, compare_names);
     for (int i = 1; i < r->count; i++) {
         if (strcmp(r->sorted[i]->name, r->sorted[i - 1]->name) == 0) {
-            return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "layer %s is there twice", r->sorted[i]->name);
+            return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "layer %s appears twice", r->sorted[i]->name);
         }
     }
     return BW_OK;
@@ -61,7 +61,7 @@ static bw_status sort_entries(graph_reader *r)
 
 static bw_status fail_tensor(const graph_reader *r)
 {
-    return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "%s: an input of it is no output of another layer", r->k.what);
+    return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "%s: one of its inputs is not the output of another layer", r->k.what);
 }
 
 /* ["layer", node, tensor] or an object that holds it. *use is -1 if that node is not made yet. */
@@ -73,7 +73,7 @@ static bw_status read_tensor(const graph_reader *r, const bwi_json *json, int *u
     const entry *e = find_entry(r, bwi_json_text(bwi_json_at(history, 0)));
     if (e && e->operation) {
         return bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path,
-                             "%s: takes what the operation %s gives, which is no layer: not offered", r->k.what, e->name);
+                             "%s: takes the output of the operation %s, which is not a layer: not supported", r->k.what, e->name);
     }
     if (!e || !bwi_json_whole(bwi_json_at(history, 1), &node) || !bwi_json_whole(bwi_json_at(history, 2), &tensor) || tensor != 0 ||
         node < 0 || node >= (e->input >= 0 ? 1 : bwi_json_count(e->nodes)) || node >= MOST_NODES) {
@@ -243,7 +243,7 @@ static bw_status make_uses(graph_reader *r)
     for (int i = 0; i < r->count; i++) {
         const entry *e = &r->entries[i];
         if (e->input < 0 && !e->operation && e->done < bwi_json_count(e->nodes)) {
-            return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "layer %s: its inputs do not stand before it, or form a circle",
+            return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "layer %s: its inputs do not precede it, or form a cycle",
                                  e->name);
         }
     }
@@ -311,7 +311,7 @@ static bw_status find_dtype(const graph_reader *r, const entry *input, bw_dtype 
     *dtype = indices ? BW_I32 : BW_F32;
     return indices && others
                ? bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path,
-                               "input %s: both indices of an embedding and numbers of other layers are not offered", input->name)
+                               "input %s: both indices of an embedding and numbers of other layers are not supported", input->name)
                : BW_OK;
 }
 
@@ -320,7 +320,7 @@ static bw_status make_input(graph_reader *r, const bwi_json *reference)
 {
     entry *e = find_entry(r, bwi_json_text(bwi_json_at(reference, 0)));
     if (!e || !bwi_keras_is_input(e->json) || e->input >= 0) {
-        return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "an input of the model is no input layer, or is there twice");
+        return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "an input of the model is not an input layer, or appears twice");
     }
     const bwi_json *config = bwi_json_get(e->json, "config");
     bwi_shape shape;

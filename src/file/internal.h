@@ -1,6 +1,6 @@
 /*
  * file: models in files. Keras's own (.keras, to_json, .weights.h5, the older .h5) and safetensors. What is read is hostile: a
- * model's shapes come from its configuration, and what a file holds must match them exactly before room is made for it; names
+ * model's shapes come from its configuration, and what a file holds must match them exactly before memory is allocated for it; names
  * become layers, options and numbers only through the tables of layer and train; nothing found in a file is ever run or opened.
  *
  * Between a configuration and a model stand the texts of expressions: an object of Keras's is written as such a text
@@ -21,7 +21,7 @@ typedef struct bwi_keras {
     char what[96]; /* "layer conv2d" */
 } bwi_keras;
 
-/* "path: what: key=value is not offered" */
+/* "path: what: key=value is not supported" */
 bw_status bwi_keras_refuse(const bwi_keras *keras, const char *key, const bwi_json *value);
 /* Appends a number, a word, a list of them or an object with a class ("l2(l2=0.01)") as text; UNIMPLEMENTED, with a message,
  * for anything else. */

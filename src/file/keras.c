@@ -11,7 +11,7 @@ static const char config_name[] = "config.json", weights_name[] = "model.weights
 static const char data_name[] = "batchwise_data.json";
 
 /* Unpacked, a configuration has at most this. Weights are usually not packed, so that the file limits them; packed, they have
- * at most as much, or so many times their packed bytes: numbers do not give way to more. */
+ * at most as much, or that many times their packed bytes: numbers do not compress further. */
 enum { CONFIG_LIMIT = 1 << 24, WEIGHTS_PACKED_LIMIT = 1 << 24, WEIGHTS_RATIO = 8 };
 
 /* ---- Reading ---- */
@@ -35,15 +35,15 @@ static bw_status read_member(bw_context *ctx, bwi_zip *zip, const char *path, co
     int64_t index = find_member(zip, name);
     *copy = NULL;
     if (index < 0) {
-        return bwi_fail_file(ctx, BW_DATA_LOSS, path, "no Keras model: it has no member %s", name);
+        return bwi_fail_file(ctx, BW_DATA_LOSS, path, "not a Keras model: it has no member %s", name);
     }
     bw_status status = bwi_zip_member_at(zip, index, &member);
     if (status == BW_OK && member.size > limit) {
         return bwi_fail_file(ctx, BW_DATA_LOSS, path, "%s: %zu bytes; at most %zu are read", name, member.size, limit);
     }
     if (status == BW_OK && !member.stored && member.size > WEIGHTS_PACKED_LIMIT && member.size / WEIGHTS_RATIO > member.packed) {
-        return bwi_fail_file(ctx, BW_DATA_LOSS, path, "%s: %zu bytes in %zu packed ones are more than is unpacked", name,
-                             member.size, member.packed);
+        return bwi_fail_file(ctx, BW_DATA_LOSS, path, "%s: %zu bytes, compressed to %zu, are too many to unpack", name, member.size,
+                             member.packed);
     }
     bytes->size = member.size;
     if (status == BW_OK && member.stored) {

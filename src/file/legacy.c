@@ -136,7 +136,7 @@ static bw_model *load_open(const legacy *l)
     bwi_json *json;
     bw_status status = read_json(l, "model_config", &json);
     if (status == BW_OK && !json) {
-        status = bwi_fail_file(l->ctx, BW_DATA_LOSS, l->path, "holds no model: it has no attribute model_config");
+        status = bwi_fail_file(l->ctx, BW_DATA_LOSS, l->path, "does not hold a model: it has no attribute model_config");
     }
     bw_model *model = status == BW_OK ? bwi_keras_read_model(l->ctx, l->path, json) : bwi_pass_on(l->ctx);
     bwi_json_free(json);

@@ -1,7 +1,7 @@
 /*
  * Keras's objects as texts of expressions, and back: numbers, words, lists, and initializers, regularizers and schedules, which
  * are objects with a class and a configuration. A word from a file is taken only if it is one: letters, digits and a few signs,
- * so that no text can bring arguments of its own.
+ * so that no text can smuggle in arguments.
  */
 #include "file/internal.h"
 
@@ -74,7 +74,8 @@ bw_status bwi_keras_refuse(const bwi_keras *k, const char *key, const bwi_json *
     char buffer[BWI_QUOTE_SIZE], name[BWI_QUOTE_SIZE];
     bwi_quote(name, key, strlen(key));
     name[strlen(name) - 1] = 0;
-    return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%s: %s=%s is not offered", k->what, name + 1, describe(value, buffer));
+    return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%s: %s=%s is not supported", k->what, name + 1,
+                         describe(value, buffer));
 }
 
 static bool is_word(const char *text)

@@ -138,7 +138,7 @@ static bw_status check_shape(const reader *r, const char *name, const bwi_json *
         return fail_at(r, name, what);
     }
     size_t bytes = bwi_size_multiply((size_t)bwi_shape_count(shape), types[t->type].size);
-    return bytes == t->end - t->begin ? BW_OK : fail_at(r, name, "has a place that does not fit its shape");
+    return bytes == t->end - t->begin ? BW_OK : fail_at(r, name, "has offsets that do not fit its shape");
 }
 
 static int find_variable(const bw_model *model, const char *name)
@@ -164,7 +164,7 @@ static bw_status read_header(reader *r, const bwi_json *header)
         }
         int v = find_variable(r->model, name);
         if (v < 0) {
-            return fail_at(r, name, "is no variable of the model");
+            return fail_at(r, name, "is not a variable of the model");
         }
         bw_status status = read_tensor(r, name, json, &r->tensors[v]);
         if (status == BW_OK) {
@@ -215,7 +215,7 @@ static bw_status load_weights(bw_model *model, const char *path, const bwi_bytes
     bw_context *ctx = model->ctx;
     uint64_t length = bytes->size >= LENGTH_BYTES ? read_length(bytes->data) : UINT64_MAX;
     if (length > HEADER_LIMIT || length > bytes->size - LENGTH_BYTES) {
-        return bwi_fail_file(ctx, BW_DATA_LOSS, path, "no safetensors file: its header would have %llu bytes",
+        return bwi_fail_file(ctx, BW_DATA_LOSS, path, "not a safetensors file: its header would have %llu bytes",
                              (unsigned long long)length);
     }
     bwi_json *header = NULL;

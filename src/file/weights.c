@@ -270,7 +270,7 @@ static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *pat
         status = take_value(t, file, entry_at(file, i, name), &list.values[i]);
     }
     if (status == BW_OK && t->optimizer.iterations < 0) {
-        status = bwi_fail_file(t->ctx, BW_DATA_LOSS, path, "optimizer/vars/0: %lld updates cannot be",
+        status = bwi_fail_file(t->ctx, BW_DATA_LOSS, path, "optimizer/vars/0: %lld is not a number of updates",
                                (long long)t->optimizer.iterations);
     }
     bwi_release(t->ctx, list.values);

@@ -19,7 +19,7 @@ static bw_status fail(char *error, bw_status status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    bwi_format(error, BWI_EXAMPLE_TROUBLE, format, arguments);
+    bwi_format(error, BWI_EXAMPLE_ERROR, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -54,11 +54,11 @@ bw_status bwi_record_next(const bwi_bytes *file, size_t *offset, bwi_bytes *reco
     }
     if (!right_sum(at, 8, at + 8)) {
         return fail(error, BW_DATA_LOSS, "the checksum of the record's length is wrong%s",
-                    *offset ? "" : ": no TFRecord file, or packed");
+                    *offset ? "" : ": not a TFRecord file, or compressed");
     }
     uint64_t length = little(at, 8);
     if (length > left - HEAD - TAIL) {
-        return fail(error, BW_DATA_LOSS, "a record of %llu bytes, and the file has %zu left", (unsigned long long)length,
+        return fail(error, BW_DATA_LOSS, "a record of %llu bytes, but only %zu are left in the file", (unsigned long long)length,
                     left - HEAD - TAIL);
     }
     *record = (bwi_bytes){.data = at + HEAD, .size = (size_t)length};
@@ -299,12 +299,12 @@ bw_status bwi_example_find(const bwi_bytes *record, const char *name, bwi_list *
         damaged = damaged || w.damaged;
     }
     if (damaged || example.damaged) {
-        return fail(error, BW_DATA_LOSS, "the record is no tf.train.Example, or is damaged");
+        return fail(error, BW_DATA_LOSS, "the record is not a tf.train.Example, or is damaged");
     }
     return found ? BW_OK : BW_NOT_FOUND;
 }
 
-void bwi_example_names(const bwi_bytes *record, char *text, size_t room)
+void bwi_example_names(const bwi_bytes *record, char *text, size_t capacity)
 {
     wire example = wire_of(record);
     bwi_bytes features, entry, key, value;
@@ -315,11 +315,11 @@ void bwi_example_names(const bwi_bytes *record, char *text, size_t room)
         while (next_part(&w, 1, &entry) && read_entry(&entry, &key, &value)) {
             char quoted[BWI_QUOTE_SIZE];
             bwi_quote(quoted, key.data, key.size);
-            if (used + strlen(quoted) + 8 > room) {
-                snprintf(text + used, room - used, " ...");
+            if (used + strlen(quoted) + 8 > capacity) {
+                snprintf(text + used, capacity - used, " ...");
                 return;
             }
-            used += (size_t)snprintf(text + used, room - used, "%s%s", used ? ", " : "", quoted);
+            used += (size_t)snprintf(text + used, capacity - used, "%s%s", used ? ", " : "", quoted);
         }
     }
 }

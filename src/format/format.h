@@ -77,7 +77,7 @@ typedef struct bwi_hdf5_entry {
     bw_dtype dtype;   /* of the file; any integer or float */
     int ndim;
     int64_t shape[BW_MAX_NDIM];
-    bool stored;         /* the file can hold that many values: a reader may make room for them */
+    bool stored;         /* the file can hold that many values: a reader may allocate them */
     bool chunked;        /* in pieces */
     const char *refused; /* why it cannot be read, if that is known; NULL: it is stored, or damaged */
     uint64_t header;     /* where its header is, and whether its bytes are in the other order: within the module */
@@ -253,16 +253,16 @@ static inline uint64_t bwi_digits_value(uint64_t digits)
  * if there is none or it is too large. Before `end` something must follow that belongs to no number, such as a newline. */
 const char *bwi_number_scan(const char *text, const char *end, double *value);
 
-/* ---- Images: PNG and JPEG, told apart by their first bytes (image.c, png.c, jpeg.c) ---- */
+/* ---- Images: PNG and JPEG, distinguished by their first bytes (image.c, png.c, jpeg.c) ---- */
 
-enum { BWI_IMAGE_TROUBLE = 128, BWI_IMAGE_SIDE = 65500, BWI_IMAGE_PIXELS = 1 << 26 };
+enum { BWI_IMAGE_ERROR = 128, BWI_IMAGE_SIDE = 65500, BWI_IMAGE_PIXELS = 1 << 26 };
 
 typedef struct bwi_picture {
     int64_t height, width;
     int channels; /* 1: gray; 3: RGB */
 } bwi_picture;
 
-/* These run on workers: the context's message stays as it is; `error` (BWI_IMAGE_TROUBLE bytes) says what is wrong. */
+/* These run on workers: the context's message stays as it is; `error` (BWI_IMAGE_ERROR bytes) says what is wrong. */
 bool bwi_picture_is(const void *file, size_t size);
 /* What the header declares, checked against limits and the file's size. */
 bw_status bwi_picture_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *error);
@@ -273,9 +273,9 @@ bw_status bwi_picture_decode(bw_context *ctx, bwi_buffer *scratch, const void *f
 
 /* ---- TFRecord files of tf.train.Example (example.c) ---- */
 
-enum { BWI_EXAMPLE_TROUBLE = 128 };
+enum { BWI_EXAMPLE_ERROR = 128 };
 
-/* For workers, as those of images: `error` (BWI_EXAMPLE_TROUBLE bytes) says what is wrong. The record that begins at *offset,
+/* For workers, as those of images: `error` (BWI_EXAMPLE_ERROR bytes) says what is wrong. The record that begins at *offset,
  * which then goes behind it; the length's checksum was right. OUT_OF_RANGE at the end of the file. */
 bw_status bwi_record_next(const bwi_bytes *file, size_t *offset, bwi_bytes *record, char *error);
 /* How many bytes the record at an offset takes, if its head is there and intact; otherwise as many as a head has. */
@@ -295,7 +295,7 @@ typedef struct bwi_list {
 /* A feature by name; NOT_FOUND without a text if there is none. DATA_LOSS if the record is no Example. */
 bw_status bwi_example_find(const bwi_bytes *record, const char *name, bwi_list *list, char *error);
 /* The names of its features, for a message. */
-void bwi_example_names(const bwi_bytes *record, char *text, size_t room);
+void bwi_example_names(const bwi_bytes *record, char *text, size_t capacity);
 /* All values: float32 of floats, int64 of whole numbers. */
 void bwi_list_read(const bwi_list *list, void *to);
 /* The first bytes value of one or more. */

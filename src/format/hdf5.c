@@ -98,7 +98,7 @@ static size_t entry_bytes(const bwi_hdf5_entry *entry)
 static const char *outside(hid_t plan)
 {
     if (H5Pget_layout(plan) == H5D_VIRTUAL) {
-        return "is a virtual dataset, which other files stand behind: refused";
+        return "is a virtual dataset, which refers to other files: refused";
     }
     if (H5Pget_external_count(plan) != 0) {
         return "has its values in another file: refused";
@@ -192,7 +192,7 @@ static void add_dataset(walk *w, hid_t dataset)
         return;
     }
     if (file->count == ENTRY_LIMIT) {
-        w->status = fail_at(file, BW_DATA_LOSS, w->path, "and others are more datasets than are read");
+        w->status = fail_at(file, BW_DATA_LOSS, w->path, "and others: more datasets than are supported");
         return;
     }
     entry.name = bwi_copy_text(file->ctx, w->path);
@@ -211,7 +211,7 @@ static void visit_group(walk *w, hid_t group)
     if (group < 0) {
         w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged");
     } else if (++w->depth > DEPTH_LIMIT) {
-        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is nested deeper than is read");
+        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is nested too deeply");
     } else if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, w) < 0 && w->status == BW_OK) {
         w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged");
     }
@@ -248,7 +248,7 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void 
     walk *w = user;
     size_t before = strlen(w->path), length = strlen(name);
     if (before + length + 2 > sizeof w->path) {
-        w->status = fail_at(w->file, BW_DATA_LOSS, name, "has a name longer than is read");
+        w->status = fail_at(w->file, BW_DATA_LOSS, name, "has a name that is too long");
         return -1;
     }
     snprintf(w->path + before, sizeof w->path - before, "%s%s", before ? "/" : "", name);
@@ -323,7 +323,7 @@ static bw_status open_image(bwi_hdf5 *file)
         H5Pclose(access);
     }
     if (file->file < 0) {
-        return bwi_fail_file(file->ctx, BW_DATA_LOSS, file->where, "is no HDF5 file, or is damaged");
+        return bwi_fail_file(file->ctx, BW_DATA_LOSS, file->where, "is not an HDF5 file, or is damaged");
     }
     walk w = {.file = file};
     if (H5Literate(file->file, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, &w) < 0 && w.status == BW_OK) {
@@ -450,7 +450,7 @@ static bw_status read_chunked(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64
     size_t all = entry_bytes(entry), row = all / (size_t)entry->shape[0], size = bwi_dtype_size(entry->dtype);
     size_t target = bwi_dtype_size(dtype), values = row / size * (size_t)count;
     if (type < 0) {
-        return fail_at(file, BW_UNIMPLEMENTED, entry->name, "is of half precision in chunks; contiguous storage is read");
+        return fail_at(file, BW_UNIMPLEMENTED, entry->name, "is half precision in chunks; only contiguous storage is supported");
     }
     unsigned char *memory = bwi_allocate(file->ctx, bwi_size_add(all, bwi_size_multiply(values, 8)), 1);
     if (!memory) {

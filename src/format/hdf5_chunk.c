@@ -1,7 +1,7 @@
 /*
  * Chunked datasets of HDF5 files, read without the library, which trusts a damaged index. Known are the index that h5py writes (a
  * B-tree, version 1) and the filters gzip, shuffle and fletcher32. A chunk is looked at only if it lies in the file, stands on
- * the grid of chunks, and unpacks to its exact size; there are never more chunks or nodes than the shape has room for.
+ * the grid of chunks, and unpacks to its exact size; there are never more chunks or nodes than the shape can hold.
  */
 #include "format/internal.h"
 #include "format/hdf5_bytes.h"
@@ -255,7 +255,7 @@ typedef struct unpacking {
     const h5_chunks *chunks;
     bw_context *ctx;
     unsigned char *buffers[2];
-    size_t room; /* of a buffer */
+    size_t capacity; /* of a buffer */
     unsigned char *to;
     unsigned char *seen; /* [chunk] */
 } unpacking;
@@ -279,8 +279,8 @@ static const unsigned char *unpack(unpacking *u, const chunk_place *place)
         }
         unsigned char *to = u->buffers[next];
         if (c->filter[i] == FILTER_DEFLATE) {
-            size = bwi_inflate(u->ctx, at, size, to, u->room);
-        } else if (size <= u->room) {
+            size = bwi_inflate(u->ctx, at, size, to, u->capacity);
+        } else if (size <= u->capacity) {
             unshuffle(at, to, size, c->element);
         } else {
             return NULL;
@@ -337,15 +337,15 @@ static bool read_chunk(void *user, const chunk_place *place)
 
 bw_status h5_chunks_read(bw_context *ctx, const h5_chunks *chunks, const char *where, void *to)
 {
-    unpacking u = {.chunks = chunks, .ctx = ctx, .to = to, .room = chunks->chunk_bytes + CHECKSUM * (size_t)chunks->filters};
+    unpacking u = {.chunks = chunks, .ctx = ctx, .to = to, .capacity = chunks->chunk_bytes + CHECKSUM * (size_t)chunks->filters};
     tree_walk walk = {.chunks = chunks, .visit = read_chunk, .user = &u};
     bw_status status = BW_RESOURCE_EXHAUSTED;
     u.seen = bwi_allocate(ctx, (size_t)chunks->count, 1);
     if (u.seen && chunks->filters > 0) {
-        u.buffers[0] = bwi_allocate(ctx, u.room, 1);
+        u.buffers[0] = bwi_allocate(ctx, u.capacity, 1);
     }
     if (u.buffers[0]) {
-        u.buffers[1] = bwi_allocate(ctx, u.room, 1);
+        u.buffers[1] = bwi_allocate(ctx, u.capacity, 1);
     }
     if (u.seen && (chunks->filters == 0 || u.buffers[1])) {
         status = walk_node(&walk, chunks->tree, -1) && walk.found == chunks->count

@@ -50,7 +50,7 @@ static bw_status add_text(search *s, const h5_part *text)
 {
     size_t length = strnlen((const char *)text->data, text->size);
     if (bwi_size_add(s->out.length, length) > TEXT_LIMIT) {
-        return bwi_fail_file(s->ctx, BW_DATA_LOSS, s->where, "the attribute %s is longer than is read", s->name);
+        return bwi_fail_file(s->ctx, BW_DATA_LOSS, s->where, "the attribute %s is too long", s->name);
     }
     bwi_text_add(&s->out, "%.*s%c", (int)length, (const char *)text->data, 0);
     s->count++;
@@ -148,7 +148,7 @@ static bw_status read_attribute(search *s, const h5_part *message, bool *found)
         return BW_OK;
     }
     if (class_number != CLASS_TEXT && !variable) {
-        return bwi_fail_file(s->ctx, BW_DATA_LOSS, s->where, "the attribute %s is no text", s->name);
+        return bwi_fail_file(s->ctx, BW_DATA_LOSS, s->where, "the attribute %s is not text", s->name);
     }
     if (size == 0 || (variable && size != REFERENCE_SIZE) || count > parts[3].size / size) {
         return damaged(s);

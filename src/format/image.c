@@ -20,7 +20,7 @@ bw_status bwi_image_fail(char *error, bw_status status, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    bwi_format(error, BWI_IMAGE_TROUBLE, format, arguments);
+    bwi_format(error, BWI_IMAGE_ERROR, format, arguments);
     va_end(arguments);
     return status;
 }

@@ -22,7 +22,7 @@ typedef struct bwi_canvas {
     bwi_buffer *scratch;
     const bwi_picture *wanted;
     unsigned char *to;
-    char *error; /* BWI_IMAGE_TROUBLE bytes */
+    char *error; /* BWI_IMAGE_ERROR bytes */
     bwi_picture from;
     bool same; /* no resizing */
     bwi_axis across, down;

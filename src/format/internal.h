@@ -8,8 +8,8 @@
 bw_status bwi_hdf5_read_text(bw_context *ctx, const void *image, size_t size, uint64_t address, const char *where, const char *name,
                              char **texts, int *count);
 
-/* Unpacks bytes of zlib's format as a whole; the number of bytes, or 0: damaged, or more than there is room for. For workers. */
-size_t bwi_inflate(bw_context *ctx, const void *from, size_t size, void *to, size_t room);
+/* Unpacks bytes of zlib's format as a whole; the number of bytes, or 0: damaged, or more than `capacity`. For workers. */
+size_t bwi_inflate(bw_context *ctx, const void *from, size_t size, void *to, size_t capacity);
 
 /* ---- CRC-32C, Castagnoli's (crc32c.c) ---- */
 

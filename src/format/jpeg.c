@@ -100,7 +100,8 @@ static void look(reading *r, const void *file, size_t size)
                              .channels = r->jpeg.jpeg_color_space == JCS_GRAYSCALE ? 1 : 3};
     r->status = bwi_image_check(&r->image, size, DENSEST, r->error);
     if (r->status == BW_OK && r->jpeg.arith_code) {
-        r->status = bwi_image_fail(r->error, BW_UNIMPLEMENTED, "a JPEG file with arithmetic coding; Huffman's is read");
+        r->status =
+            bwi_image_fail(r->error, BW_UNIMPLEMENTED, "a JPEG file with arithmetic coding; only Huffman coding is supported");
     }
 }
 

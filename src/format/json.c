@@ -67,7 +67,7 @@ bw_status bwi_json_parse(bw_context *ctx, bwi_json **json, const void *text, siz
     }
     if (!made) {
         char quoted[BWI_QUOTE_SIZE];
-        return bwi_fail_file(ctx, BW_DATA_LOSS, where, "no JSON: line %d, column %d: %s", error.line, error.column,
+        return bwi_fail_file(ctx, BW_DATA_LOSS, where, "not JSON: line %d, column %d: %s", error.line, error.column,
                              bwi_quote(quoted, error.text, strlen(error.text)));
     }
     *json = (bwi_json *)made;

@@ -1,6 +1,6 @@
 /*
  * npy headers: magic, version, length, and a Python dictionary with exactly the keys descr, fortran_order and shape.
- * The dictionary is parsed by a small recogniser of its own; anything that numpy.save does not write is refused.
+ * The dictionary is parsed by a small recogniser; anything that numpy.save does not write is refused.
  * Invariant: after success offset + bytes does not overflow and bytes is the product of shape and the type's size.
  */
 #include "format/format.h"
@@ -205,7 +205,7 @@ static bw_status parse_entry(cursor *c, bwi_npy *npy, unsigned *seen)
             continue;
         }
         if (*seen & 1u << i) {
-            return bwi_fail_file(c->ctx, BW_DATA_LOSS, c->where, "damaged npy header: '%s' stands in it twice", keys[i].name);
+            return bwi_fail_file(c->ctx, BW_DATA_LOSS, c->where, "damaged npy header: it has '%s' twice", keys[i].name);
         }
         *seen |= 1u << i;
         if (!accept(c, ':')) {
@@ -255,7 +255,7 @@ bw_status bwi_npy_begin(bw_context *ctx, bwi_npy *npy, const unsigned char *byte
         return bwi_fail_file(ctx, BW_DATA_LOSS, where, "%zu bytes are too few for an npy array", size);
     }
     if (memcmp(bytes, "\x93NUMPY", 6) != 0) {
-        return bwi_fail_file(ctx, BW_DATA_LOSS, where, "is no npy array: expected '?NUMPY' at its beginning, found %s",
+        return bwi_fail_file(ctx, BW_DATA_LOSS, where, "is not an npy array: expected '?NUMPY' at its beginning, found %s",
                              bwi_quote(found, bytes, 6));
     }
     unsigned major = bytes[6], minor = bytes[7];

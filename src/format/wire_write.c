@@ -1,6 +1,6 @@
 /*
  * Messages in protobuf's wire format: a field is a key (number and type), then a number of 7 bits a byte, four bytes, or a length
- * and so many bytes. A message within a message is written in place, and moved by its length's bytes at its end.
+ * and that many bytes. A message within a message is written in place, and moved by its length's bytes at its end.
  */
 #include "format/format.h"
 

@@ -161,7 +161,7 @@ static bw_status fail_error(bw_context *ctx, const char *path, const char *membe
     bw_status status = code == ZIP_ER_MEMORY ? BW_RESOURCE_EXHAUSTED : BW_DATA_LOSS;
     if (!member) {
         return bwi_fail_file(ctx, status, path, "%s",
-                             code == ZIP_ER_NOZIP ? "is no zip file, or was cut short" : zip_error_strerror(error));
+                             code == ZIP_ER_NOZIP ? "is not a zip file, or was truncated" : zip_error_strerror(error));
     }
     bwi_quote(quoted, member, strlen(member));
     return bwi_fail_file(ctx, status, path, "member %s is damaged: %s", quoted, zip_error_strerror(error));

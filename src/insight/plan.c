@@ -189,7 +189,7 @@ static void explain_model(const study *s, char *text)
         weights += variable->trainable && !variable->sparse ? (size_t)variable->count * sizeof(float) : 0;
     }
     char one[32], all[32];
-    snprintf(text, BWI_REASON, "from the model: values of %s a sample and weights of %s, balanced for a cache of reference",
+    snprintf(text, BWI_REASON, "from the model: values of %s per sample and weights of %s, balanced for a reference cache",
              bwi_format_bytes(one, sample), bwi_format_bytes(all, weights));
 }
 

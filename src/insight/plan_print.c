@@ -64,13 +64,13 @@ static void print_sums(const bw_plan *plan, FILE *file)
     fprintf(file, "  %-14s %10s%s\n", "whole batch", bwi_format_bytes(bytes, facts->whole_batch_bytes),
             bar(drawn, facts->whole_batch_bytes, most));
     if (facts->segments > 1) {
-        fprintf(file, "Activations are computed again, in %d segments.\n", facts->segments);
+        fprintf(file, "Activations are recomputed in %d segments.\n", facts->segments);
     }
     if (facts->spill_bytes) {
-        fprintf(file, "What whole-batch layers find no room for goes to a file of %s.\n",
+        fprintf(file, "What whole-batch layers keep beyond the budget goes to a file of %s.\n",
                 bwi_format_bytes(bytes, facts->spill_bytes));
     }
-    fprintf(file, "A system that holds the whole batch: at most %lld samples in %s, its process not counted.\n",
+    fprintf(file, "A system that holds the whole batch fits at most %lld samples in %s, not counting its process.\n",
             (long long)facts->whole_batch_largest, bwi_format_bytes(budget, facts->budget));
 }
 

@@ -1,11 +1,11 @@
 /*
  * What a system needs that takes the whole batch through one op before the next, as TensorFlow and PyTorch do: the program of the
- * model's own graph, nothing fused into tiles, is run in thought with one sample; a value lives from its first writing to its
- * last reading; the fullest moment counts. Every value has as many bytes for each sample, so the need is a straight line over
+ * model's own graph, nothing fused, is simulated with one sample; a value lives from its first writing to its
+ * last reading; the fullest moment counts. Every value takes the same bytes for each sample, so the need is a straight line over
  * the batch. bench/peers/memory.py compares it with what TensorFlow took.
  *
  * An elementwise op writes over its input if nobody reads that later, there as here. Where such systems differ is stated below:
- * pooling keeps its input and output for backward, dropout its mask, and some backward passes need room of their own.
+ * pooling keeps its input and output for backward, dropout its mask, and some backward passes need extra memory.
  */
 #include "insight/internal.h"
 
@@ -17,7 +17,7 @@
 static const struct habit {
     const bwi_op *op;
     bool of_input;   /* as large as its input; else as its output */
-    size_t times;    /* so many, during its backward passes */
+    size_t times;    /* this many times, during its backward passes */
     bool in_between; /* and from forward on */
 } habits[] = {
     {&bwi_op_maxpool2d, true, 1, false},  {&bwi_op_avgpool2d, true, 1, false}, {&bwi_op_dense, true, 1, false},

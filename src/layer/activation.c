@@ -7,7 +7,7 @@
 typedef struct activation_row {
     const char *name;
     const bwi_op *op; /* NULL: nothing to do */
-    bool bare;        /* an op of its own, without attributes */
+    bool bare;        /* the op has no attributes */
     bwi_activation_attributes attributes;
 } activation_row;
 

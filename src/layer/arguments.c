@@ -112,7 +112,7 @@ static bw_status read_call(const reader *r, const bwi_term *term, const bwi_argu
 static bw_status read_value(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
 {
     if (term->called && a->kind != BWI_CALL) {
-        return refuse(r, term, a, "a value without arguments of its own");
+        return refuse(r, term, a, "a value without arguments");
     }
     if (term->length == 0 && a->kind != BWI_INTS) {
         return refuse(r, term, a, "one value");
@@ -169,7 +169,7 @@ static bw_status read_given(const reader *r, const bwi_term *term, const bwi_arg
         }
         if (!item->label && (named || at >= count)) {
             return bwi_fail_text(r->ctx, BW_INVALID_ARGUMENT, r->what, item->argument, item->column, "%s",
-                                 named ? "an argument without a name stands behind a named one" : "too many arguments");
+                                 named ? "an argument without a name follows a named one" : "too many arguments");
         }
         named = named || item->label;
         if (values[at].given) {

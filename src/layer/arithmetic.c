@@ -7,7 +7,7 @@ static bool broadcast(const char *name, bw_node **a, bw_node **b)
     bwi_graph *graph = (*a)->graph;
     bwi_shape shape;
     if (graph != (*b)->graph) {
-        bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "%s: nodes of two models cannot meet in one", name);
+        bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "%s: the nodes belong to different models", name);
         return false;
     }
     if (!bwi_shape_broadcast(&(*a)->shape, &(*b)->shape, &shape)) {
@@ -165,7 +165,7 @@ bw_node *bw_matmul(bw_node *a, bw_node *b)
     }
     if (a->shape.ndim != 2 || b->shape.ndim != 2 || a->graph != b->graph) {
         return bwi_fail_build(a->graph->ctx, BW_INVALID_ARGUMENT,
-                              "matmul: expected two matrices a sample of one model, got ranks %d and %d", a->shape.ndim,
+                              "matmul: expected two matrices per sample, of one model, got %d and %d axes", a->shape.ndim,
                               b->shape.ndim);
     }
     bwi_dot_attributes attributes = {.axis = {1, 0}};

@@ -144,7 +144,7 @@ static bw_status read_shape(bw_model *model, int ndim, const int64_t *shape)
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the shape of the input is not known: begin the expression with input(...)");
     }
     if (ndim < 0 || ndim >= BW_MAX_NDIM || (!shape && ndim > 0)) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "input shape: expected a rank from 0 to %d, got %d", BW_MAX_NDIM - 1, ndim);
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "input shape: expected 0 to %d axes, got %d", BW_MAX_NDIM - 1, ndim);
     }
     bwi_shape given = {.ndim = ndim};
     int64_t total = 1;

@@ -66,7 +66,7 @@ static void append_term(parser *p, bwi_term **terms, int *count, int depth)
 static void parse_items(parser *p, bwi_term *term, int depth)
 {
     if (depth > DEEPEST) {
-        complain(p, "fewer parentheses within each other");
+        complain(p, "fewer nested parentheses");
         return;
     }
     skip_blanks(p);
@@ -129,7 +129,7 @@ static bw_status parse_source(bwi_expression *expression, const char *what, size
         const char *end = p.at;
         skip_blanks(&p);
         if (p.status == BW_OK && *p.at && p.at == end) {
-            complain(&p, "a blank between terms");
+            complain(&p, "a space between terms");
         }
     }
     if (p.status != BW_OK) {

@@ -32,7 +32,7 @@ bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const
 /* ---- Tables and variables ---- */
 
 const bwi_layer_row *bwi_layer_row_find(const char *name, int length);
-/* Says why there is no such layer: unknown, or known and not offered. */
+/* Says why there is no such layer: unknown, or known and not supported. */
 bw_status bwi_layer_row_refuse(bw_context *ctx, const bwi_term *term);
 
 /* What becomes of the inputs' masks at a layer's output `node`; returns it, or one in its place. NULL as a builder. */

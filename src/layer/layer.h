@@ -92,7 +92,7 @@ enum {
     BWI_LAYER_INDICES = 1 << 1,      /* its input holds whole numbers: gathered as int32 */
     BWI_LAYER_PASSES_MASK = 1 << 2,  /* its output has its input's mask; without any of these three the mask is dropped */
     BWI_LAYER_TAKES_MASK = 1 << 3,   /* looks at its input's mask itself, and gives its output one if need be */
-    BWI_LAYER_REFUSES_MASK = 1 << 4, /* Keras computes something else under a mask, which is not offered */
+    BWI_LAYER_REFUSES_MASK = 1 << 4, /* Keras computes something else under a mask, which is not supported */
 };
 
 extern const bwi_layer_row *const bwi_layer_rows[]; /* ends with NULL */

@@ -60,7 +60,7 @@ bw_node *bwi_layer_mask(const bwi_layer *layer, bwi_graph *graph, bw_node *const
         return node;
     }
     if (flags & BWI_LAYER_REFUSES_MASK) {
-        return bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: %s of a masked input is not offered", layer->name,
+        return bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: %s of a masked input is not supported", layer->name,
                               layer->row->class_name);
     }
     if (flags & BWI_LAYER_PASSES_MASK) {

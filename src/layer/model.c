@@ -76,7 +76,7 @@ static bw_status read_name(const bw_model *model, bwi_layer *layer, const bwi_te
     for (int i = 0; i < model->layer_count; i++) {
         if (strcmp(model->layers[i].name, layer->name) == 0) {
             return bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", item->argument, item->column,
-                                 "there is a layer %s before it", layer->name);
+                                 "there is already a layer %s", layer->name);
         }
     }
     return BW_OK;
@@ -204,7 +204,7 @@ static bw_status check_ends(const reading *r)
         }
         if (!taken) {
             return bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", r->e.terms[t].argument, r->e.terms[t].column,
-                                 "nothing takes what %s gives", model->layers[r->layer[t]].name);
+                                 "the output of %s is not used", model->layers[r->layer[t]].name);
         }
     }
     return BW_OK;

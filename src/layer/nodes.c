@@ -48,8 +48,8 @@ static bw_node *add_field(bw_model *model, int role, const char *name, bw_dtype 
                               model->by_calls ? "is in use already" : "was made from an expression");
     }
     if ((dtype != BW_F32 && dtype != BW_I32) || ndim < 0 || ndim >= BW_MAX_NDIM || (ndim > 0 && !shape)) {
-        return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "%s %s: expected float32 or int32 and a rank from 0 to %d",
-                              kinds[role], name, BW_MAX_NDIM - 1);
+        return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "%s %s: expected float32 or int32 and 0 to %d axes", kinds[role],
+                              name, BW_MAX_NDIM - 1);
     }
     for (int i = 0; i < ndim; i++) {
         a.shape.extent[i] = shape[i];
@@ -121,7 +121,7 @@ bw_status bw_add_loss(bw_node *loss, const char *name)
     bw_status status = begin_end(loss, "loss", model->loss_count);
     if (status == BW_OK && bwi_shape_count(&loss->shape) != 1) {
         char shape[160];
-        status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "loss %s: expected one number a sample, got %s",
+        status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "loss %s: expected one number per sample, got %s",
                           name ? name : loss->name, bwi_format_shape(shape, loss->shape.ndim, loss->shape.extent));
     }
     if (status == BW_OK) {
@@ -169,7 +169,7 @@ static bw_node *check_inputs(bw_node *const *inputs, int count)
             return NULL;
         }
         if (inputs[k]->graph != inputs[0]->graph) {
-            return bwi_fail_build(inputs[0]->graph->ctx, BW_INVALID_ARGUMENT, "nodes of two models cannot meet in one");
+            return bwi_fail_build(inputs[0]->graph->ctx, BW_INVALID_ARGUMENT, "the nodes belong to different models");
         }
     }
     if (count > BWI_MAX_POINTS) {
@@ -298,8 +298,7 @@ bw_node *bw_reshape(bw_node *x, int ndim, const int64_t *shape)
         return NULL;
     }
     if (ndim < 0 || ndim >= BW_MAX_NDIM || (ndim > 0 && !shape)) {
-        return bwi_fail_build(x->graph->ctx, BW_INVALID_ARGUMENT, "reshape: expected a rank from 0 to %d, got %d", BW_MAX_NDIM - 1,
-                              ndim);
+        return bwi_fail_build(x->graph->ctx, BW_INVALID_ARGUMENT, "reshape: expected 0 to %d axes, got %d", BW_MAX_NDIM - 1, ndim);
     }
     bwi_reshape_attributes a = {.shape = {.ndim = ndim}};
     if (ndim) {

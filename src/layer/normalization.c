@@ -76,7 +76,7 @@ static bw_node *build_layernorm(const bwi_layer *layer, bwi_graph *graph, bw_nod
     bwi_shape shape;
     bwi_layernorm_attributes a = {.epsilon = (float)v[EPSILON].number, .center = v[CENTER].flag, .scale = v[SCALE].flag};
     if (v[RMS_SCALING].flag) {
-        return bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: rms_scaling is not offered", layer->name);
+        return bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: rms_scaling is not supported", layer->name);
     }
     a.axes = last_axes(graph, layer, &x->shape, &shape);
     if (!a.axes) {

@@ -59,7 +59,7 @@ const bwi_layer_row *bwi_layer_row_find(const char *name, int length)
     return NULL;
 }
 
-/* Names of Keras that are known and not offered, so that they are refused as what they are. */
+/* Names of Keras that are known and not supported, so that they are refused as what they are. */
 static const struct {
     const char *names, *kind;
 } absent[] = {
@@ -76,7 +76,7 @@ bw_status bwi_layer_row_refuse(bw_context *ctx, const bwi_term *term)
         for (const char *at = absent[i].names; *at;) {
             size_t n = strcspn(at, " ");
             if (n == (size_t)term->length && memcmp(at, term->text, n) == 0) {
-                return bwi_fail_text(ctx, BW_UNIMPLEMENTED, "model", term->argument, term->column, "%.*s: %s not offered",
+                return bwi_fail_text(ctx, BW_UNIMPLEMENTED, "model", term->argument, term->column, "%.*s: %s not supported",
                                      term->length, term->text, absent[i].kind);
             }
             at += n + strspn(at + n, " ");

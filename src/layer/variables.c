@@ -79,7 +79,7 @@ uint64_t bw_model_hash(const bw_model *model)
         /* In Keras's order, so that it does not depend on how kernels like it stored. */
         float *values = variable->packing.unpack ? bwi_allocate(model->ctx, count, sizeof(float)) : variable->data;
         if (!values) {
-            bwi_pass_on(model->ctx); /* the next status reports it: a hash of the rest would pass for one of all */
+            bwi_pass_on(model->ctx); /* the next status reports it: a hash of the others would pass for one of all */
             return 0;
         }
         if (values != variable->data) {

@@ -41,7 +41,8 @@ static bw_status copy_uses(bwi_wiring *w)
         w->outputs[k] = use;
         if (use < 0) {
             return bwi_fail(w->ctx, BW_INVALID_ARGUMENT,
-                            "output %s is made by an operator, not by a layer: Keras has no file for it", model->output_names[k]);
+                            "output %s is made by an operator, not by a layer: Keras's files cannot hold it",
+                            model->output_names[k]);
         }
     }
     return BW_OK;
@@ -87,7 +88,7 @@ static bw_status visit(walk *k, int output)
         int input = w->uses[use].input[k->next[k->height - 1]++];
         status = input >= 0 ? push(k, input)
                             : bwi_fail(w->ctx, BW_INVALID_ARGUMENT,
-                                       "layer %s takes what an operator gives, not a layer: Keras has no file for it",
+                                       "layer %s takes the output of an operator, not of a layer: Keras's files cannot hold it",
                                        w->model->layers[w->uses[use].layer].name);
     }
     return status;

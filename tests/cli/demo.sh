@@ -29,7 +29,7 @@ cp "$BATCHWISE" prefix/bin/batchwise
 BATCHWISE=$PWD/prefix/bin/batchwise
 run demo --json --quiet
 expect_code 1 'demo without digits'
-expect_text err 'the digits are not there' 'demo without digits'
+expect_text err 'the digits were not found' 'demo without digits'
 cp "$digits" prefix/share/batchwise/
 run demo --json --quiet
 expect_code 0 'demo where it is installed'

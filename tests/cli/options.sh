@@ -113,7 +113,7 @@ train --epochs 2 --quiet --validation-split 0.2 --seed 7 --history h.json --save
 cmp -s h.json runs/first/history.json || fail 'history.json: expected that of --history'
 cmp -s again.keras runs/first/model.keras || fail 'model.keras: expected that of --save-model'
 train --epochs 5 --quiet --validation "$digits" --early-stop 'patience=0,min_delta=100' --run runs/second
-expect_text runs/second/report.html '<h2>What is taken for what</h2>' 'report.html with --validation'
+expect_text runs/second/report.html '<h2>Confusion matrix</h2>' 'report.html with --validation'
 expect_text runs/second/report.html 'ended by early stopping' 'report.html'
 train --epochs 1 --quiet --run runs/first
 expect_code 1 'a run that is there'

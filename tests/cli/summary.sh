@@ -105,9 +105,9 @@ wrong 'dense(3,colour=red)' "model: dense: column 9: there is no argument 'colou
 wrong 'dense(3) add(a)' "model: column 14: there is no point 'a' before it" 'dense(3) add(a)' '               '
 wrong 'dense(3) from(a) dense(2)' "model: column 15: there is no point 'a' before it" 'dense(3) from(a) dense(2)' '                '
 wrong 'dense(3) from dense(2)' 'model: column 10: from: expected one point, as in from(a)' 'dense(3) from dense(2)' '           '
-wrong 'a=dense(3) dense(4) from(a) dense(2)' 'model: column 12: nothing takes what dense_1 gives' 'a=dense(3) dense(4) from(a) dense(2)' '             '
-wrong 'dense(3,name=a) dense(3,name=a)' 'model: column 30: there is a layer a before it' 'dense(3,name=a) dense(3,name=a)' '                               '
-wrong 'lstm(3)' 'model: column 1: lstm: recurrent layers are not offered' 'lstm(3)' '  '
+wrong 'a=dense(3) dense(4) from(a) dense(2)' 'model: column 12: the output of dense_1 is not used' 'a=dense(3) dense(4) from(a) dense(2)' '             '
+wrong 'dense(3,name=a) dense(3,name=a)' 'model: column 30: there is already a layer a' 'dense(3,name=a) dense(3,name=a)' '                               '
+wrong 'lstm(3)' 'model: column 1: lstm: recurrent layers are not supported' 'lstm(3)' '  '
 wrong 'dense(3,relu) input(3)' "model: column 15: there is no layer 'input'" 'dense(3,relu) input(3)' '                '
 wrong 'dense(4)
   dens(3)

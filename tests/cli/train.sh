@@ -9,7 +9,7 @@ expect_code 0 train
 expect_pattern out 'accuracy [01]\.[0-9]{4}.*, loss [0-9]+\.[0-9]{4}$' train
 expect_text out '114 steps in' train # 2 * ceil(1797 / 32)
 expect_pattern out ' [0-9]+ samples/s$' train
-expect_pattern out '^memory .* at the peak, .* planned; holding a batch of 32 whole takes .*$' train
+expect_pattern out '^peak memory .*, planned .*; a system that holds a whole batch of 32 needs .*$' train
 expect_pattern out '^weights [0-9a-f]{16} \(the same on any number of workers\)$' train
 expect_text err 'Epoch 1/2' train
 expect_text err 'Epoch 2/2' train

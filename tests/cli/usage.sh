@@ -17,8 +17,8 @@ t "unknown option '--epoch'; did you mean '--epochs'?" --epoch 3
 t "unknown option '--bacth'; did you mean '--batch'?" --bacth=3
 t "unknown option '-epochs'; did you mean '--epochs'?" -epochs 3
 for option in --tensorboard --live --watch --resume --checkpoint-every --profile; do
-    t "$option is not offered yet" $option 1
-    t "$option is not offered yet" $option
+    t "$option is not supported yet" $option 1
+    t "$option is not supported yet" $option
 done
 t "unexpected argument 'extra'" extra
 t '--quiet takes no value' --quiet=yes
@@ -37,11 +37,11 @@ for text in 0 -1 1.5 1e3 0x10 '' ' 1' '1 ' x 2147483648 99999999999999999999; do
     t "--lanes: expected a power of two" --lanes "$text"
 done
 for text in 0 -1 x '' 9223372036854775808 32, ,32 32,0 32,64@5 32@1 32@0,64@0 32@0,64@-1 32@ auto Full; do
-    t "--batch: expected a whole number from 1 on, full, 32,64 (by turns) or 32@0,128@5 (from epoch 5 on), found '$text'" \
+    t "--batch: expected a whole number of 1 or more, full, 32,64 (by turns) or 32@0,128@5 (from epoch 5 on), found '$text'" \
         "--batch=$text"
 done
 for text in 0 -1 x full 9223372036854775808; do
-    t "--tile: expected a whole number from 1 on, found '$text'" --tile "$text"
+    t "--tile: expected a whole number of 1 or more, found '$text'" --tile "$text"
 done
 t "--lanes: expected a power of two, found '3'" --lanes 3
 for text in -1 x 1.0 18446744073709551616 ''; do
@@ -66,7 +66,7 @@ for text in no Mean '' 0; do
     t "--missing: expected error, mean, zero or skip, found '$text'" --missing "$text"
 done
 for text in 0 -1 1.5 x ''; do
-    t "--take: expected a whole number from 1 on, found '$text'" --take "$text"
+    t "--take: expected a whole number of 1 or more, found '$text'" --take "$text"
 done
 t '--header and --no-header exclude each other' --header --no-header
 t '--header takes no value' --header=yes

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "case_file.h"
+#include "layer/internal.h"
 #include "train/train.h"
 
 #include <ctype.h>

@@ -279,7 +279,7 @@ static void test_accumulate(void **state)
         parts.workers = 2;
         execute(&whole);
         execute(&parts);
-        assert_same_bits(&whole, &parts, "three batches behind one update");
+        assert_same_bits(&whole, &parts, "three batches per update");
         release(&whole);
         release(&parts);
     }

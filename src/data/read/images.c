@@ -33,7 +33,7 @@ static bw_status decode(const bw_dataset *dataset, bwi_decode_buffer *buffer, in
 {
     const images *state = dataset->state;
     bw_context *ctx = dataset->owned.ctx;
-    char path[PATH_BYTES], what[BWI_IMAGE_TROUBLE];
+    char path[PATH_BYTES], what[BWI_IMAGE_ERROR];
     snprintf(path, sizeof path, "%s/%s", state->folder, state->names + state->pictures[number].at);
     int64_t size = bwi_file_read_whole(ctx, path, FILE_BYTES, &buffer->file);
     if (size < 0) {
@@ -275,7 +275,7 @@ static bw_status find_size(listing *l)
 {
     images *state = l->state;
     const char *name = state->names + state->pictures[0].at;
-    char path[PATH_BYTES], what[BWI_IMAGE_TROUBLE];
+    char path[PATH_BYTES], what[BWI_IMAGE_ERROR];
     bwi_buffer file = {.memory = NULL};
     snprintf(path, sizeof path, "%s/%s", state->folder, name);
     int64_t size = bwi_file_read_whole(l->ctx, path, FILE_BYTES, &file);

@@ -76,7 +76,7 @@ static const char *const kinds[] = {"nothing", "bytes", "floats", "int64"};
 static bw_status put_image(const bw_dataset *dataset, int64_t number, const bwi_bytes *file, void *to, char *error)
 {
     records *state = dataset->state;
-    char what[BWI_IMAGE_TROUBLE];
+    char what[BWI_IMAGE_ERROR];
     bwi_decode_buffer *buffer = bwi_decode_buffer_take(dataset->owned.ctx, &state->buffers);
     if (!buffer) {
         return bwi_sample_error(dataset, number, error, BW_RESOURCE_EXHAUSTED, "no memory to decode it");
@@ -91,7 +91,7 @@ static bw_status put_feature(const bw_dataset *dataset, int64_t number, const bw
                              char *error)
 {
     bwi_list list;
-    char what[BWI_EXAMPLE_TROUBLE];
+    char what[BWI_EXAMPLE_ERROR];
     bw_status status = bwi_example_find(record, f->name, &list, what);
     if (status == BW_NOT_FOUND) {
         return bwi_sample_error(dataset, number, error, BW_DATA_LOSS, "it has no feature '%s'", f->name);
@@ -122,7 +122,7 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     const bwi_bytes *file = &state->file[file_of(state, number)].bytes;
     size_t offset = state->offset[number];
     bwi_bytes record;
-    char what[BWI_EXAMPLE_TROUBLE];
+    char what[BWI_EXAMPLE_ERROR];
     (void)epoch;
     bw_status status = bwi_record_next(file, &offset, &record, what);
     if (status != BW_OK) {
@@ -211,7 +211,7 @@ static bw_status scan_record(bw_dataset *root, record_file *file)
     bw_context *ctx = root->owned.ctx;
     records *state = root->state;
     bwi_bytes record;
-    char what[BWI_EXAMPLE_TROUBLE];
+    char what[BWI_EXAMPLE_ERROR];
     size_t before = file->scanned;
     bw_status status = read_record(ctx, file);
     if (status != BW_OK) {
@@ -329,7 +329,7 @@ typedef struct reading {
 /* The feature that was asked for, or the first of the usual names. *name is NULL if there is none. */
 static bw_status find_name(reading *r, const char *asked, const char *const *usual, const char **name, bwi_list *list)
 {
-    char what[BWI_EXAMPLE_TROUBLE], names[256];
+    char what[BWI_EXAMPLE_ERROR], names[256];
     const char *const only[] = {asked, NULL};
     for (const char *const *at = asked ? only : usual; *at; at++) {
         const bw_status status = bwi_example_find(&r->record, *at, list, what);
@@ -351,7 +351,7 @@ static bw_status find_name(reading *r, const char *asked, const char *const *usu
 
 static bw_status choose_size(reading *r, const bwi_bytes *file)
 {
-    char what[BWI_IMAGE_TROUBLE];
+    char what[BWI_IMAGE_ERROR];
     bwi_picture *size = &r->state->size;
     bool asked;
     bw_status status = bwi_picture_asked(r->ctx, r->options, r->path, size, &asked);
@@ -440,7 +440,7 @@ static bw_status add_field(reading *r, bwi_role role)
 static bw_status find_features(reading *r)
 {
     size_t offset = 0;
-    char what[BWI_EXAMPLE_TROUBLE];
+    char what[BWI_EXAMPLE_ERROR];
     bw_status status = bwi_record_next(&r->state->file[file_of(r->state, 0)].bytes, &offset, &r->record, what);
     if (status != BW_OK || !bwi_record_intact(&r->record)) {
         return bwi_fail(r->ctx, BW_DATA_LOSS, "%s: record 0: %s", r->path, what[0] ? what : "the record's checksum is wrong");

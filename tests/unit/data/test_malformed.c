@@ -1,7 +1,7 @@
 /* Malformed files of each format: a message that names the file and the place, in little memory, and nothing left behind. */
 #include "data_test.h"
 
-#include "format/format.h"
+#include "format/internal.h"
 
 /* The library below loses memory of its own when it gives up on some damaged files. */
 const char *__lsan_default_suppressions(void);
@@ -49,7 +49,7 @@ static const struct malformed {
     TEXT("a.npz", "this is no zip file at all, whatever its name says", BW_DATA_LOSS, "a.npz: "),
     TEXT("a.npy", "this is no npy file at all, whatever its name says", BW_DATA_LOSS, "a.npy: "),
     TEXT("a.npy", "\x93NUMPY\x09\x00\x76\x00", BW_DATA_LOSS, "a.npy: "),
-    TEXT("a.h5", "this is no HDF5 file at all, whatever its name says", BW_DATA_LOSS, "a.h5: is no HDF5 file"),
+    TEXT("a.h5", "this is no HDF5 file at all, whatever its name says", BW_DATA_LOSS, "a.h5: is not an HDF5 file"),
     TEXT("a-ubyte", "\0\1\x08\x01\0\0\0\x01x", BW_DATA_LOSS, "a-ubyte: "),
     TEXT("a-ubyte", "\0\0\x07\x01\0\0\0\x01x", BW_DATA_LOSS, "a-ubyte: "),
     TEXT("a.tfrecord", "this is no TFRecord file at all, whatever its name says", BW_DATA_LOSS, "a.tfrecord: record 0 at byte 0: "),
@@ -136,7 +136,7 @@ static void test_long_record(void **state)
         world w = {0};
         assert_true(world_begin(&w, bytes, sizeof bytes));
         assert_failed(w.ctx, bw_read(w.ctx, paths[i], NULL), BW_DATA_LOSS,
-                      "record 0 at byte 0: a record of 281474976710656 bytes, and the file has 48 left");
+                      "record 0 at byte 0: a record of 281474976710656 bytes, but only 48 are left in the file");
         assert_true(w.largest < (size_t)1 << 20);
         world_end(&w);
     }

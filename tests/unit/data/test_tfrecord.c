@@ -166,7 +166,7 @@ static void test_refused(void **state)
     static const refused_file cases[] = {
         {"no_values", BW_INVALID_ARGUMENT, "record 0: 'x' has no values"},
         {"text_label", BW_INVALID_ARGUMENT, "record 0: 'y' has 1 values of bytes; expected numbers"},
-        {"no_example", BW_DATA_LOSS, "record 0: the record is no tf.train.Example"},
+        {"no_example", BW_DATA_LOSS, "record 0: the record is not a tf.train.Example"},
         {"none", BW_INVALID_ARGUMENT, "holds no records"},
         {"there_is_none", BW_NOT_FOUND, "there_is_none.tfrecord"},
     };
@@ -258,7 +258,7 @@ static void test_any_example(void **state)
 {
     (void)state;
     size_t size;
-    char error[BWI_EXAMPLE_TROUBLE], names[64];
+    char error[BWI_EXAMPLE_ERROR], names[64];
     unsigned char *bytes = load(BW_TEST_DATA "/tfrecord", "numbers.tfrecord", &size);
     bwi_bytes file = {.data = bytes, .size = size};
     bwi_bytes record;
@@ -295,7 +295,7 @@ static void test_unpacked(void **state)
     };
     (void)state;
     bwi_bytes message = {.data = bytes, .size = sizeof bytes};
-    char error[BWI_EXAMPLE_TROUBLE];
+    char error[BWI_EXAMPLE_ERROR];
     bwi_list list;
     message.size--; /* cut: the outermost length is too long */
     assert_int_equal(bwi_example_find(&message, "x", &list, error), BW_DATA_LOSS);

@@ -109,9 +109,9 @@ static void test_refusals(void **state)
         const char *reason;
     } cases[] = {{shared, "more than once: dense"},
                  {several, "several inputs or outputs"},
-                 {operators, "an operator stands before layer dense"},
-                 {dangling, "nothing takes what a layer gives: dense"},
-                 {own_loss, "a loss of its own"}};
+                 {operators, "an operator precedes layer dense"},
+                 {dangling, "the output of a layer is not used: dense"},
+                 {own_loss, "a custom loss"}};
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         assert_null(bw_model_expression(cases[i].make()));
         assert_non_null(strstr(bw_message(ctx), cases[i].reason));

@@ -1,5 +1,5 @@
 /*
- * What files may not say: code, things that are not offered, names and numbers that cannot be, and shapes that their bytes do
+ * What files may not say: code, things that are not supported, names and numbers that cannot be, and shapes that their bytes do
  * not fill. Each is refused with its layer's name, before memory is taken for it.
  */
 #include "support/check.h"
@@ -100,42 +100,42 @@ static void test_classes(void **state)
         "\"__lambda__\",\"config\":{\"code\":\"4wEAAAA=\"}}}}",
         BW_UNIMPLEMENTED, "m.json: layer trick|Lambda|never run");
     refuse_layer("{\"module\":\"__main__\",\"class_name\":\"Dense\",\"registered_name\":\"Dense\",\"config\":{\"name\":\"mine\"}}",
-                 BW_UNIMPLEMENTED, "layer mine|'Dense'|somebody's own");
+                 BW_UNIMPLEMENTED, "layer mine|'Dense'|custom");
     refuse_layer(
         "{\"module\":\"keras.layers\",\"class_name\":\"Dense\",\"registered_name\":\"pkg>Dense\",\"config\":{\"name\":\"mine\"}}",
-        BW_UNIMPLEMENTED, "layer mine|somebody's own");
+        BW_UNIMPLEMENTED, "layer mine|custom");
     refuse_layer("{\"module\":\"kerasx.layers\",\"class_name\":\"Dense\",\"config\":{\"name\":\"mine\"}}", BW_UNIMPLEMENTED,
                  "layer mine");
     refuse_layer("{\"module\":\"keras.layers\",\"class_name\":\"LSTM\",\"config\":{\"name\":\"memory\",\"units\":3}}",
-                 BW_UNIMPLEMENTED, "layer memory|'LSTM'|not offered");
+                 BW_UNIMPLEMENTED, "layer memory|'LSTM'|not supported");
     refuse_layer("{\"module\":\"keras\",\"class_name\":\"Sequential\",\"config\":{\"name\":\"inner\",\"layers\":[]}}",
-                 BW_UNIMPLEMENTED, "layer inner|model within the model");
+                 BW_UNIMPLEMENTED, "layer inner|a nested model");
     refuse_layer("{\"config\":{\"name\":\"nameless\"}}", BW_UNIMPLEMENTED, "layer nameless");
     refuse_layer("{\"module\":\"keras.layers\",\"class_name\":\"InputLayer\",\"config\":{\"name\":\"j\",\"batch_shape\":[null,3]}}",
-                 BW_DATA_LOSS, "layer j|behind other layers");
+                 BW_DATA_LOSS, "layer j|follows other layers");
 }
 
 static void test_options(void **state)
 {
     (void)state;
     refuse_layer(CONV(",\"data_format\":\"channels_first\""), BW_UNIMPLEMENTED,
-                 "layer eye: data_format='channels_first' is not offered");
+                 "layer eye: data_format='channels_first' is not supported");
     refuse_layer(CONV(",\"kernel_constraint\":{\"module\":\"keras.constraints\",\"class_name\":\"MaxNorm\",\"config\":{}}"),
-                 BW_UNIMPLEMENTED, "layer eye: kernel_constraint='MaxNorm' is not offered");
+                 BW_UNIMPLEMENTED, "layer eye: kernel_constraint='MaxNorm' is not supported");
     refuse_layer(
         CONV(",\"activity_regularizer\":{\"module\":\"keras.regularizers\",\"class_name\":\"L2\",\"config\":{\"l2\":0.1}}"),
-        BW_UNIMPLEMENTED, "layer eye: activity_regularizer='L2' is not offered");
+        BW_UNIMPLEMENTED, "layer eye: activity_regularizer='L2' is not supported");
     refuse_layer(CONV(",\"activation\":{\"module\":\"keras.layers\",\"class_name\":\"LeakyReLU\",\"config\":{}}"), BW_UNIMPLEMENTED,
-                 "layer eye: activation='LeakyReLU' is not offered");
+                 "layer eye: activation='LeakyReLU' is not supported");
     refuse_layer(CONV(",\"activation\":\"my_own\""), BW_INVALID_ARGUMENT, "layer eye|my_own");
     refuse_layer(CONV(",\"dtype\":{\"module\":\"keras\",\"class_name\":\"DTypePolicy\",\"config\":{\"name\":\"mixed_float16\"}}"),
-                 BW_UNIMPLEMENTED, "layer eye: dtype='DTypePolicy' is not offered");
+                 BW_UNIMPLEMENTED, "layer eye: dtype='DTypePolicy' is not supported");
     refuse_layer(CONV(",\"dtype\":\"float64\""), BW_UNIMPLEMENTED, "layer eye: dtype='float64'");
     refuse_layer(CONV(",\"kernel_initializer\":{\"module\":\"mine\",\"class_name\":\"Zeros\",\"config\":{}}"), BW_UNIMPLEMENTED,
                  "layer eye: kernel_initializer='Zeros'");
     refuse_layer(CONV(",\"kernel_initializer\":{\"module\":\"keras.initializers\",\"class_name\":\"STFT\",\"config\":{}}"),
                  BW_UNIMPLEMENTED, "layer eye: kernel_initializer='STFT'");
-    refuse_layer(CONV(",\"brand_new\":1"), BW_UNIMPLEMENTED, "layer eye: brand_new=1.0 is not offered");
+    refuse_layer(CONV(",\"brand_new\":1"), BW_UNIMPLEMENTED, "layer eye: brand_new=1.0 is not supported");
     refuse_layer(CONV(",\"brand_new\":true"), BW_UNIMPLEMENTED, "layer eye: brand_new=true");
     refuse_layer(CONV(",\"brand_new\":[1]"), BW_UNIMPLEMENTED, "layer eye: brand_new=[...]");
     /* A word brings no arguments of its own. */
@@ -145,7 +145,7 @@ static void test_options(void **state)
     refuse_layer(CONV(",\"bias_initializer\":{\"class_name\":\"Zeros\",\"config\":{\"a=1,b\":2}}"), BW_UNIMPLEMENTED, "layer eye");
     refuse_layer(
         "{\"class_name\":\"Embedding\",\"config\":{\"name\":\"e\",\"input_dim\":4,\"output_dim\":2},\"batchwise\":{\"size\":1}}",
-        BW_UNIMPLEMENTED, "layer e: size=1.0 is not offered");
+        BW_UNIMPLEMENTED, "layer e: size=1.0 is not supported");
 }
 
 static void test_values(void **state)
@@ -167,7 +167,7 @@ static void test_values(void **state)
     refuse_layer(DENSE("a/b", ",\"units\":1"), BW_DATA_LOSS, "'a/b'|without slashes");
     refuse_layer(DENSE("a\\u0001b", ",\"units\":1"), BW_DATA_LOSS, "'a?b'");
     refuse_layer(DENSE("", ",\"units\":1"), BW_DATA_LOSS, "expected a name");
-    refuse_layer(DENSE("twice", ",\"units\":1") "," DENSE("twice", ",\"units\":1"), BW_DATA_LOSS, "layer twice is there twice");
+    refuse_layer(DENSE("twice", ",\"units\":1") "," DENSE("twice", ",\"units\":1"), BW_DATA_LOSS, "layer twice appears twice");
     refuse_layer(DENSE("a123456789012345678901234567890123456789012345678901234567890123", ",\"units\":1"), BW_DATA_LOSS,
                  "1 to 63");
     /* Shapes multiply beyond what can be: said, not tried. */
@@ -201,7 +201,7 @@ static void test_inputs(void **state)
 static void test_texts(void **state)
 {
     (void)state;
-    refuse_text("", BW_DATA_LOSS, "m.json: no JSON");
+    refuse_text("", BW_DATA_LOSS, "m.json: not JSON");
     refuse_text("{}", BW_DATA_LOSS, "m.json: expected a Sequential or Functional model, found no class");
     refuse_text("[1,2]", BW_DATA_LOSS, "found no class");
     refuse_text("\"text\"", BW_DATA_LOSS, "found no class");
@@ -244,14 +244,15 @@ static void test_graphs(void **state)
 {
     (void)state;
     static const char x[] = "[\"x\",0,0]", d[] = "[\"d\",0,0]";
-    refuse_graph(INPUT "," NODE("d", CALL(TENSOR("gone", 0, 0), "")), x, d, BW_DATA_LOSS, "layer d: an input of it is no output");
+    refuse_graph(INPUT "," NODE("d", CALL(TENSOR("gone", 0, 0), "")), x, d, BW_DATA_LOSS,
+                 "layer d: one of its inputs is not the output");
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 1, 0), "")), x, d, BW_DATA_LOSS, "layer d");
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 1), "")), x, d, BW_DATA_LOSS, "layer d");
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", -1, 0), "")), x, d, BW_DATA_LOSS, "layer d");
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 99999999999, 0), "")), x, d, BW_DATA_LOSS, "layer d");
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("e", 0, 0), "")) "," NODE("e", CALL(TENSOR("d", 0, 0), "")), x, d, BW_DATA_LOSS,
-                 "circle");
-    refuse_graph(INPUT "," NODE("d", CALL(TENSOR("d", 0, 0), "")), x, d, BW_DATA_LOSS, "circle");
+                 "cycle");
+    refuse_graph(INPUT "," NODE("d", CALL(TENSOR("d", 0, 0), "")), x, d, BW_DATA_LOSS, "cycle");
     refuse_graph(INPUT "," NODE("d", ""), x, d, BW_DATA_LOSS, "layer d is never used");
     refuse_graph(INPUT "," NODE("d", CALL("", "")), x, d, BW_DATA_LOSS, "layer d: 0 inputs");
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0) "," TENSOR("x", 0, 0), "")), x, d, BW_UNIMPLEMENTED,
@@ -263,11 +264,11 @@ static void test_graphs(void **state)
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "\"mask\":" TENSOR("x", 0, 0))), x, d, BW_UNIMPLEMENTED,
                  "layer d: mask");
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "")) "," NODE("d", CALL(TENSOR("x", 0, 0), "")), x, d, BW_DATA_LOSS,
-                 "layer d is there twice");
+                 "layer d appears twice");
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "")), x, "[\"gone\",0,0]", BW_DATA_LOSS, "an output of the model");
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "")), x, "{\"a\":[\"d\",0,0]}", BW_UNIMPLEMENTED, "outputs");
-    refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "")), "[\"d\",0,0]", d, BW_DATA_LOSS, "is no input layer");
-    refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "")), "[[\"x\",0,0],[\"x\",0,0]]", d, BW_DATA_LOSS, "there twice");
+    refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "")), "[\"d\",0,0]", d, BW_DATA_LOSS, "is not an input layer");
+    refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "")), "[[\"x\",0,0],[\"x\",0,0]]", d, BW_DATA_LOSS, "appears twice");
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "")), "[]", d, BW_DATA_LOSS, "inputs");
     /* An operation is no layer, unless it only makes masks. */
     refuse_graph(INPUT
@@ -299,10 +300,10 @@ static void refuse_compile(const char *config, bw_status status, const char *par
 static void test_compile(void **state)
 {
     (void)state;
-    refuse_compile(OPTIMIZER("Ftrl", ""), BW_UNIMPLEMENTED, "compile_config: optimizer='Ftrl' is not offered");
+    refuse_compile(OPTIMIZER("Ftrl", ""), BW_UNIMPLEMENTED, "compile_config: optimizer='Ftrl' is not supported");
     refuse_compile("\"optimizer\":{\"module\":\"mine\",\"class_name\":\"Adam\",\"config\":{}}", BW_UNIMPLEMENTED,
                    "optimizer='Adam'");
-    refuse_compile(OPTIMIZER("Adam", "\"warp\":9"), BW_UNIMPLEMENTED, "optimizer Adam: warp=9.0 is not offered");
+    refuse_compile(OPTIMIZER("Adam", "\"warp\":9"), BW_UNIMPLEMENTED, "optimizer Adam: warp=9.0 is not supported");
     refuse_compile(OPTIMIZER("Adam", "\"loss_scale_factor\":2.0"), BW_UNIMPLEMENTED, "loss_scale_factor");
     refuse_compile(OPTIMIZER("Adam", "\"learning_rate\":-1"), BW_INVALID_ARGUMENT, "learning_rate");
     refuse_compile(OPTIMIZER("Adam", "\"learning_rate\":{\"module\":\"mine\",\"class_name\":\"CosineDecay\",\"config\":{}}"),
@@ -311,7 +312,7 @@ static void test_compile(void **state)
     refuse_compile(
         "\"optimizer\":\"adam\",\"loss\":{\"class_name\":\"function\",\"config\":\"my_loss\",\"registered_name\":\"my_loss\"}",
         BW_UNIMPLEMENTED, "loss='function'");
-    refuse_compile("\"optimizer\":\"adam\",\"loss\":\"my_loss\"", BW_UNIMPLEMENTED, "loss='my_loss' is not offered");
+    refuse_compile("\"optimizer\":\"adam\",\"loss\":\"my_loss\"", BW_UNIMPLEMENTED, "loss='my_loss' is not supported");
     refuse_compile("\"optimizer\":\"adam\",\"loss\":{\"module\":\"keras.losses\",\"class_name\":\"MeanSquaredError\",\"config\":"
                    "{\"reduction\":\"sum\"}}",
                    BW_UNIMPLEMENTED, "reduction='sum'");
@@ -386,9 +387,9 @@ static void test_weights(void **state)
     put_keras(small, strlen(small), NULL, 0);
     expect_refused("no weights", BW_DATA_LOSS, "it has no member model.weights.h5");
     put_keras(small, strlen(small), "no hdf5", 7);
-    expect_refused("text as weights", BW_DATA_LOSS, "model.weights.h5: is no HDF5 file");
+    expect_refused("text as weights", BW_DATA_LOSS, "model.weights.h5: is not an HDF5 file");
     put_keras("{", 1, "", 0);
-    expect_refused("half a config", BW_DATA_LOSS, "m.keras: config.json: no JSON");
+    expect_refused("half a config", BW_DATA_LOSS, "m.keras: config.json: not JSON");
     put_file("m.keras", "PK", 2);
     expect_refused("two bytes", BW_DATA_LOSS, "m.keras");
     enum { LONG = 17 << 20 };
@@ -423,7 +424,7 @@ static void test_bomb(void **state)
     check_ok(ctx, bwi_file_map(ctx, &bytes, BW_TEST_DATA "/keras/bomb.keras"));
     put_file("m.keras", bytes.data, bytes.size);
     bwi_file_unmap(ctx, &bytes);
-    expect_refused("a bomb", BW_DATA_LOSS, "41943040 bytes in|packed ones are more than is unpacked");
+    expect_refused("a bomb", BW_DATA_LOSS, "41943040 bytes, compressed to|are too many to unpack");
 }
 
 /* ---- Numbers that lie ---- */

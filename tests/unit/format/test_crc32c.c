@@ -1,6 +1,6 @@
 /* CRC-32C against the published values (RFC 3720, B.4), and the processor's against the tables'. */
 #include "../data/data_test.h"
-#include "format/format.h"
+#include "format/internal.h"
 
 static void check(const void *bytes, size_t size, uint32_t right)
 {

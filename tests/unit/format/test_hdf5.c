@@ -162,9 +162,9 @@ static void test_refused(void **state)
         {"external_link.h5", "'a' is a link to elsewhere"},
         {"external_data.h5", "values in another file"},
         {"virtual.h5", "virtual dataset"},
-        {"circle.h5", "nested deeper"},
+        {"circle.h5", "nested too deeply"},
         {"datatype.h5", "neither group nor dataset"},
-        {"make_hdf5.py", "no HDF5 file"},
+        {"make_hdf5.py", "not an HDF5 file"},
     };
     bw_context *ctx = bw_open(NULL);
     size_t before = bwi_allocated_bytes(ctx);

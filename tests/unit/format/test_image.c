@@ -34,7 +34,7 @@ static void compare(world *w, const bw_dataset *expected, const char *file, cons
     int number = find(expected, name);
     const bwi_field *field = bwi_dataset_field(expected, number);
     bwi_picture wanted = {.height = field->shape[0], .width = field->shape[1], .channels = (int)field->shape[2]};
-    char error[BWI_IMAGE_TROUBLE];
+    char error[BWI_IMAGE_ERROR];
     bwi_buffer scratch = {.memory = NULL};
     size_t size;
     int64_t count;
@@ -131,7 +131,7 @@ static void test_look(void **state)
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
-        char error[BWI_IMAGE_TROUBLE];
+        char error[BWI_IMAGE_ERROR];
         bwi_picture found;
         size_t size;
         unsigned char *bytes = load(folder, cases[i].file, &size);
@@ -182,7 +182,7 @@ static void test_malformed(void **state)
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
-        char error[BWI_IMAGE_TROUBLE] = "";
+        char error[BWI_IMAGE_ERROR] = "";
         size_t size;
         unsigned char *bytes = load(folder, cases[i].file, &size);
         bw_status status = decode(&w, bytes, size, error);
@@ -205,7 +205,7 @@ static void test_cut_and_changed(void **state)
     world w = {0};
     assert_true(world_begin(&w, NULL, 0));
     for (size_t i = 0; i < BWI_COUNT(files); i++) {
-        char error[BWI_IMAGE_TROUBLE];
+        char error[BWI_IMAGE_ERROR];
         size_t size;
         unsigned char *bytes = load(folder, files[i], &size);
         assert_int_equal(decode(&w, bytes, size, error), BW_OK);
@@ -232,7 +232,7 @@ static void test_no_memory(void **state)
     static const char *const files[] = {"rgb.png", "interlaced.png", "photo.jpg"};
     (void)state;
     for (size_t i = 0; i < BWI_COUNT(files); i++) {
-        char error[BWI_IMAGE_TROUBLE];
+        char error[BWI_IMAGE_ERROR];
         size_t size;
         unsigned char *bytes = load(folder, files[i], &size);
         bw_status status = BW_RESOURCE_EXHAUSTED;

@@ -84,7 +84,7 @@ static void test_refused(void **state)
         "", "{", "[1,]", "{\"a\":1,\"a\":2}", "nul", "[NaN]", "\"\\u0000\"", "\"\xff\"", "[1] trailing", "[1e999]", "{1:2}"};
     bw_context *ctx = bw_open(NULL);
     for (size_t i = 0; i < BWI_COUNT(wrong); i++) {
-        expect_refused(ctx, wrong[i], strlen(wrong[i]), "f.json: no JSON: line 1");
+        expect_refused(ctx, wrong[i], strlen(wrong[i]), "f.json: not JSON: line 1");
     }
     enum { MANY = 1 << 20 };
     char *text = malloc(17 * MANY);

@@ -76,7 +76,7 @@ static const struct {
     {"{}", BW_DATA_LOSS, "'descr' is missing"},
     {HEAD "(2, 3)", BW_DATA_LOSS, "expected ',' or '}'"},
     {HEAD "(2, 3), } import os", BW_DATA_LOSS, "expected nothing after '}', found 'import os'"},
-    {HEAD "(2, 3), 'shape': (1,)}", BW_DATA_LOSS, "'shape' stands in it twice"},
+    {HEAD "(2, 3), 'shape': (1,)}", BW_DATA_LOSS, "it has 'shape' twice"},
     {HEAD "(2, 3), 'extra': 1}", BW_DATA_LOSS, "found ''extra'"},
     {HEAD "(-2, 3)}", BW_INVALID_ARGUMENT, "negative"},
     {HEAD "(99999999999999999999,)}", BW_INVALID_ARGUMENT, "beyond 64 bits"},

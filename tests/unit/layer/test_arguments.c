@@ -1,7 +1,7 @@
 /* Arguments against a table: by position, by name, defaults, bounds; and the tables of all layers themselves. */
 #include "support/context.h"
 
-#include "layer/layer.h"
+#include "layer/internal.h"
 
 enum { COUNT_A, RATE_A, FLAG_A, WORD_A, PAIR_A, CALL_A, ARGUMENTS };
 
@@ -76,7 +76,7 @@ static void test_refusals(void **state)
         {"f(x)", "test: column 3: count: expected a whole number, found 'x'"},
         {"f((1))", "test: column 3: count: expected one value, found '('"},
         {"f(())", "test: column 3: count: expected one value, found '('"},
-        {"f(1())", "test: column 3: count: expected a value without arguments of its own, found '1'"},
+        {"f(1())", "test: column 3: count: expected a value without arguments, found '1'"},
         {"f(1,2)", "test: column 5: rate: expected a number from 0 to 1, found '2'"},
         {"f(1,-0.1)", "test: column 5: rate: expected a number from 0 to 1"},
         {"f(1,nan)", "test: column 5: rate: expected a number, found 'nan'"},
@@ -84,10 +84,10 @@ static void test_refusals(void **state)
         {"f(1,0x1)", "test: column 5: rate: expected a number, found '0x1'"},
         {"f(1,1e999)", "test: column 5: rate: expected a number"},
         {"f(1,flag=maybe)", "test: column 10: flag: expected true or false, found 'maybe'"},
-        {"f(1,flag=true(3))", "test: column 10: flag: expected a value without arguments of its own"},
+        {"f(1,flag=true(3))", "test: column 10: flag: expected a value without arguments"},
         {"f(1,word=none)", "test: column 10: word: expected one of: some other, found 'none'"},
         {"f(1,word=som)", "test: column 10: word: expected one of: some other, found 'som'"},
-        {"f(1,word=some(1))", "test: column 10: word: expected a value without arguments of its own"},
+        {"f(1,word=some(1))", "test: column 10: word: expected a value without arguments"},
         {"f(1,word=(some))", "test: column 10: word: expected one value"},
         {"f(1,pair=(1,6))", "test: column 13: pair: expected a number from -5 to 5, found '6'"},
         {"f(1,pair=(1,x))", "test: column 13: pair: expected a whole number, found 'x'"},
@@ -96,7 +96,7 @@ static void test_refusals(void **state)
         {"f(1,there=3)", "test: column 5: there is no argument 'there'"},
         {"f(1,count=3)", "test: column 11: count is given twice"},
         {"f(n=1,count=3)", "test: column 13: count is given twice"},
-        {"f(count=1,0.5)", "test: column 11: an argument without a name stands behind a named one"},
+        {"f(count=1,0.5)", "test: column 11: an argument without a name follows a named one"},
         {"f(1,0.5,true,some,1,none,8)", "test: column 26: too many arguments"},
     };
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {

@@ -63,13 +63,13 @@ static void test_what_is_wrong_and_where(void **state)
         {"a(b c)", "model: column 5: expected ',' or ')', found 'c)'"},
         {"a(,b)", "model: column 3: expected a name, a number or '(', found ',b)'"},
         {"a(b,,c)", "model: column 5: expected a name, a number or '(', found ',c)'"},
-        {"a,b", "model: column 2: expected a blank between terms, found ',b'"},
-        {"a(b)c", "model: column 5: expected a blank between terms, found 'c'"},
+        {"a,b", "model: column 2: expected a space between terms, found ',b'"},
+        {"a(b)c", "model: column 5: expected a space between terms, found 'c'"},
         {"=3", "model: column 1: expected a name, a number or '(', found '=3'"},
         {"a==3", "model: column 3: expected a name, a number or '(', found '=3'"},
-        {"a=b=3", "model: column 4: expected a blank between terms, found '=3'"},
+        {"a=b=3", "model: column 4: expected a space between terms, found '=3'"},
         {"a=", "model: column 3: expected a name, a number or '(', found the end"},
-        {"a;b", "model: column 2: expected a blank between terms, found ';b'"},
+        {"a;b", "model: column 2: expected a space between terms, found ';b'"},
         {"\"a\"", "model: column 1: expected a name, a number or '(', found '\"a\"'"},
         {"[3]", "model: column 1: expected a name, a number or '(', found '[3]'"},
     };
@@ -93,13 +93,12 @@ static void test_deep_and_long(void **state)
             check_ok(ctx, bwi_expression_parse(ctx, &e, "model", text));
             bwi_expression_free(&e);
         } else if (depth > 17) {
-            check_fails(ctx, bwi_expression_parse(ctx, &e, "model", text), BW_INVALID_ARGUMENT,
-                        "fewer parentheses within each other");
+            check_fails(ctx, bwi_expression_parse(ctx, &e, "model", text), BW_INVALID_ARGUMENT, "fewer nested parentheses");
         }
     }
     memset(text, '(', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    check_fails(ctx, bwi_expression_parse(ctx, &e, "model", text), BW_INVALID_ARGUMENT, "fewer parentheses within each other");
+    check_fails(ctx, bwi_expression_parse(ctx, &e, "model", text), BW_INVALID_ARGUMENT, "fewer nested parentheses");
     memset(text, 'a', sizeof text - 1);
     check_ok(ctx, bwi_expression_parse(ctx, &e, "model", text));
     assert_int_equal(e.terms[0].length, sizeof text - 1);

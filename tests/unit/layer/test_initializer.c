@@ -4,7 +4,7 @@
  */
 #include "support/check.h"
 
-#include "layer/layer.h"
+#include "layer/internal.h"
 
 #include <math.h>
 #include <stdlib.h>

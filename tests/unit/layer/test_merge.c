@@ -130,7 +130,7 @@ static void test_errors(void **state)
          BW_INVALID_ARGUMENT},
         {"softmax(0)", "layer softmax: axis: expected an axis from 1 to 3 or from -3 to -1, got 0", BW_INVALID_ARGUMENT},
         {"layernorm(axis=(1,3))", "layer layer_normalization: axis: expected the last axes", BW_UNIMPLEMENTED},
-        {"layernorm(rms_scaling=true)", "layer layer_normalization: rms_scaling is not offered", BW_UNIMPLEMENTED},
+        {"layernorm(rms_scaling=true)", "layer layer_normalization: rms_scaling is not supported", BW_UNIMPLEMENTED},
         {"batchnorm(axis=1)", "layer batch_normalization: axis: expected the last axis (-1 or 3), got 1", BW_UNIMPLEMENTED},
         {"normalization(mean=1)", "layer normalization: expected both mean and variance or neither, got mean only",
          BW_INVALID_ARGUMENT},

@@ -92,7 +92,7 @@ static void test_texts_that_are_no_models(void **state)
         {"input(a=3) dense(3)", "input: column 9: shape: expected a number without a name", BW_INVALID_ARGUMENT},
         {"dense(3) input(3)", "model: column 10: there is no layer 'input'", BW_INVALID_ARGUMENT},
         {"dense(3) densely(4)", "model: column 10: there is no layer 'densely'", BW_INVALID_ARGUMENT},
-        {"dense(3) lstm(4)", "model: column 10: lstm: recurrent layers are not offered", BW_UNIMPLEMENTED},
+        {"dense(3) lstm(4)", "model: column 10: lstm: recurrent layers are not supported", BW_UNIMPLEMENTED},
         {"dense(3) (4)", "model: column 10: there is no layer ''", BW_INVALID_ARGUMENT},
         {"dense(3) dense", "model: dense: column 10: units must be given", BW_INVALID_ARGUMENT},
         {"flatten(3)", "model: flatten: column 9: too many arguments", BW_INVALID_ARGUMENT},
@@ -119,9 +119,9 @@ static void test_input_shapes(void **state)
     check_fails(ctx, bw_build(model, 3, other, 1), BW_INVALID_ARGUMENT, "the model's input is (4, 4, 12)|(8, 8, 2)");
     check_fails(ctx, bw_build(model, 3, wrong, 1), BW_INVALID_ARGUMENT, "input shape: extent 1 is -8");
     check_fails(ctx, bw_build(model, 3, huge, 1), BW_INVALID_ARGUMENT, "input shape: extent 0 is");
-    check_fails(ctx, bw_build(model, BW_MAX_NDIM, other, 1), BW_INVALID_ARGUMENT, "expected a rank from 0 to 7, got 8");
-    check_fails(ctx, bw_build(model, -1, other, 1), BW_INVALID_ARGUMENT, "expected a rank from 0 to 7, got -1");
-    check_fails(ctx, bw_build(model, 1, NULL, 1), BW_INVALID_ARGUMENT, "expected a rank");
+    check_fails(ctx, bw_build(model, BW_MAX_NDIM, other, 1), BW_INVALID_ARGUMENT, "expected 0 to 7 axes, got 8");
+    check_fails(ctx, bw_build(model, -1, other, 1), BW_INVALID_ARGUMENT, "expected 0 to 7 axes, got -1");
+    check_fails(ctx, bw_build(model, 1, NULL, 1), BW_INVALID_ARGUMENT, "expected 0 to");
     check_ok(ctx, bw_build(model, 3, image, 1)); /* as many numbers under another shape */
     check_fails(ctx, bw_build(model, 3, image, 1), BW_INVALID_ARGUMENT, "the model is built already");
     bw_model_free(model);
