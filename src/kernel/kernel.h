@@ -13,20 +13,6 @@
 
 #include "kernel/loops/families.h"
 
-typedef struct bwi_image {
-    int64_t n, h, w, c;
-    int64_t block;
-} bwi_image;
-
-static inline int64_t bwi_image_blocks(const bwi_image *i)
-{
-    return (i->c + i->block - 1) / i->block;
-}
-static inline int64_t bwi_image_floats(const bwi_image *i)
-{
-    return i->n * bwi_image_blocks(i) * i->block * i->h * i->w;
-}
-
 /* A window that slides over an image: pooling. */
 typedef struct bwi_pool_window {
     int64_t h, w, stride_h, stride_w, pad_top, pad_left;

@@ -99,7 +99,7 @@ bw_node *bwi_op_broadcast_to(bwi_graph *graph, const char *name, bw_node *node, 
 /* Neighbouring axes that are both repeated, or both there, are one. Axes of extent 1 vanish. */
 bwi_spread bwi_spread_over(const bwi_shape *large, const bwi_shape *small)
 {
-    bwi_spread s = {.rows = 1, .width = 1};
+    bwi_spread s = {.rows = 1, .width = 1, .count = bwi_shape_count(small)};
     int shift = large->ndim - small->ndim;
     int64_t stride = 1;
     bool there[BW_MAX_NDIM] = {false};
@@ -128,14 +128,4 @@ bwi_spread bwi_spread_over(const bwi_shape *large, const bwi_shape *small)
         s.rows *= s.extent[i];
     }
     return s;
-}
-
-int64_t bwi_spread_at(const bwi_spread *spread, int64_t row)
-{
-    int64_t at = 0;
-    for (int i = 1; i < spread->ndim; i++) {
-        at += row % spread->extent[i] * spread->stride[i];
-        row /= spread->extent[i];
-    }
-    return at;
 }

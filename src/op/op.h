@@ -237,19 +237,9 @@ static inline void *bwi_floats_at(void *base, int64_t floats)
     return (char *)base + (size_t)floats * sizeof(float);
 }
 
-/* A sample's shape around an axis. */
+/* Descriptions for kernels (kernel/loops/shapes.h): around an axis; of a smaller array that is repeated over a larger one. */
 bwi_around bwi_shape_around(const bwi_shape *shape, int axis);
-
-/* How a smaller array is repeated over a larger shape: rows of `width` elements of the large one; a row begins at bwi_spread_at
- * in the small one and goes on by `step` (0 or 1). Axes are kept innermost first, neighbours of one kind as one. */
-typedef struct bwi_spread {
-    int ndim;
-    int64_t extent[BW_MAX_NDIM], stride[BW_MAX_NDIM];
-    int64_t rows, width, step;
-} bwi_spread;
-
 bwi_spread bwi_spread_over(const bwi_shape *large, const bwi_shape *small);
-int64_t bwi_spread_at(const bwi_spread *spread, int64_t row);
 
 /* ---- Fusions ---- */
 

@@ -13,6 +13,7 @@
 #include "kernel/loops/normalize.h"
 #include "kernel/loops/optimize.h"
 #include "kernel/loops/reduce.h"
+#include "kernel/loops/shapes.h"
 
 /* One line for each family. */
 #define BWI_FAMILIES(F) \

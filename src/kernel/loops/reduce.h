@@ -5,12 +5,7 @@
 #ifndef BWI_KERNEL_REDUCE_H
 #define BWI_KERNEL_REDUCE_H
 
-#include "base/base.h"
-
-/* A tensor as [outer][extent][inner] around an axis. A column runs along the axis: its elements are `inner` apart. */
-typedef struct bwi_around {
-    int64_t outer, extent, inner;
-} bwi_around;
+#include "kernel/loops/shapes.h"
 
 /* dot, sample by sample: y[a][b][c][d] = sum over k of x[a][k][b] z[c][k][d], both around their axis of the same extent. */
 typedef struct bwi_dot {
