@@ -10,8 +10,7 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
     const bwi_activation_attributes *a = call->node->attributes;
     call->kernels->activate(a->kind, a->p, call->floats, call->src[0], call->dst);
     if (call->node->shape.ndim > 1) { /* some have f(0) != 0 */
-        bwi_image image = bwi_node_image(call->node, call->samples);
-        bwi_image_clear_padding(&image, call->dst);
+        bwi_call_clear_padding(call, call->dst);
     }
     return BW_OK;
 }

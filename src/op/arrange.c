@@ -4,8 +4,6 @@
  */
 #include "op/op.h"
 
-#include <string.h>
-
 /* ---- broadcast ---- */
 
 static bw_status broadcast_shape(bwi_graph *graph, bw_node *node)
@@ -25,49 +23,23 @@ static bw_status broadcast_shape(bwi_graph *graph, bw_node *node)
 
 static bw_status broadcast_prepare(bwi_prepare *p)
 {
-    p->scratch_bytes = (size_t)bwi_shape_count(&p->node->input[0]->shape) * sizeof(double);
+    p->scratch_bytes = (size_t)bwi_shape_count(&p->node->input[0]->shape) * sizeof(double); /* sums */
     return BW_OK;
 }
 
 static bw_status broadcast_forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    const bwi_shape *small = &call->node->input[0]->shape;
-    bwi_spread s = bwi_spread_over(&call->node->shape, small);
-    const float *x = call->src[0];
-    float *y = call->dst;
-    for (int64_t n = 0; n < call->samples; n++, x += bwi_shape_count(small)) {
-        for (int64_t r = 0; r < s.rows; r++, y += s.width) {
-            const float *from = x + bwi_spread_at(&s, r);
-            for (int64_t i = 0; i < s.width; i++) {
-                y[i] = from[i * s.step];
-            }
-        }
-    }
+    bwi_spread spread = bwi_spread_over(&call->node->shape, &call->node->input[0]->shape);
+    call->kernels->arrange->broadcast(&spread, call->samples, call->src[0], call->dst);
     return BW_OK;
 }
 
 static bw_status broadcast_backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    const bwi_shape *small = &call->node->input[0]->shape;
-    int64_t count = bwi_shape_count(small);
-    bwi_spread s = bwi_spread_over(&call->node->shape, small);
-    const float *dy = call->diff_dst;
-    float *dx = call->diff_src[0];
-    double *sums = call->scratch;
-    for (int64_t n = 0; n < call->samples; n++, dx += count) {
-        memset(sums, 0, (size_t)count * sizeof *sums);
-        for (int64_t r = 0; r < s.rows; r++, dy += s.width) {
-            double *to = sums + bwi_spread_at(&s, r);
-            for (int64_t i = 0; i < s.width; i++) {
-                to[i * s.step] += (double)dy[i];
-            }
-        }
-        for (int64_t i = 0; i < count; i++) {
-            dx[i] = (float)sums[i];
-        }
-    }
+    bwi_spread spread = bwi_spread_over(&call->node->shape, &call->node->input[0]->shape);
+    call->kernels->arrange->broadcast_backward(&spread, call->samples, call->diff_dst, call->scratch, call->diff_src[0]);
     return BW_OK;
 }
 
@@ -104,13 +76,10 @@ static bw_status slice_forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bwi_slice_attributes *a = call->node->attributes;
-    bwi_around from = bwi_shape_around(&call->node->input[0]->shape, a->axis);
-    const float *x = (const float *)call->src[0] + a->start * from.inner;
-    float *y = call->dst;
-    int64_t part = a->count * from.inner, whole = from.extent * from.inner;
-    for (int64_t o = 0; o < from.outer * call->samples; o++) {
-        memcpy(y + o * part, x + o * whole, (size_t)part * sizeof *y);
-    }
+    bwi_around x = bwi_shape_around(&call->node->input[0]->shape, a->axis);
+    int64_t part = a->count * x.inner;
+    call->kernels->arrange->runs(x.outer * call->samples, part, x.extent * x.inner, bwi_floats_at(call->src[0], a->start * x.inner),
+                                 part, call->dst);
     return BW_OK;
 }
 
@@ -118,14 +87,10 @@ static bw_status slice_backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bwi_slice_attributes *a = call->node->attributes;
-    bwi_around from = bwi_shape_around(&call->node->input[0]->shape, a->axis);
-    const float *dy = call->diff_dst;
-    float *dx = call->diff_src[0];
-    int64_t part = a->count * from.inner, whole = from.extent * from.inner, start = a->start * from.inner;
-    memset(dx, 0, (size_t)(from.outer * call->samples * whole) * sizeof *dx);
-    for (int64_t o = 0; o < from.outer * call->samples; o++) {
-        memcpy(dx + o * whole + start, dy + o * part, (size_t)part * sizeof *dx);
-    }
+    bwi_around x = bwi_shape_around(&call->node->input[0]->shape, a->axis);
+    int64_t part = a->count * x.inner, whole = x.extent * x.inner, count = x.outer * call->samples;
+    call->kernels->memory->clear(call->diff_src[0], (size_t)(count * whole) * sizeof(float));
+    call->kernels->arrange->runs(count, part, part, call->diff_dst, whole, bwi_floats_at(call->diff_src[0], a->start * x.inner));
     return BW_OK;
 }
 
@@ -176,15 +141,14 @@ static bw_status concatenate_shape(bwi_graph *graph, bw_node *node)
     return status;
 }
 
-/* Calls memcpy for each run of input k's values: from `from` to `to`, one of which is the whole. */
-static void copy_runs(const bwi_call *call, int k, int64_t start, float *part, float *whole, bool into_whole)
+/* Copies input k's runs, which begin at `start` along the axis, from `part` into the whole, or if `back` out of it. */
+static void copy_runs(const bwi_call *call, int k, int64_t start, void *part, void *whole, bool back)
 {
     bwi_around own = bwi_shape_around(&call->node->input[k]->shape, axis_of(call->node));
     int64_t run = own.extent * own.inner, step = call->node->shape.extent[axis_of(call->node)] * own.inner;
-    for (int64_t o = 0; o < own.outer * call->samples; o++) {
-        float *a = part + o * run, *b = whole + o * step + start * own.inner;
-        memcpy(into_whole ? b : a, into_whole ? a : b, (size_t)run * sizeof(float));
-    }
+    void *first = bwi_floats_at(whole, start * own.inner);
+    call->kernels->arrange->runs(own.outer * call->samples, run, back ? step : run, back ? first : part, back ? run : step,
+                                 back ? part : first);
 }
 
 static bw_status concatenate_forward(const bwi_call *call, const bwi_tile *tile)
@@ -192,7 +156,7 @@ static bw_status concatenate_forward(const bwi_call *call, const bwi_tile *tile)
     (void)tile;
     int64_t start = 0;
     for (int k = 0; k < call->node->inputs; k++) {
-        copy_runs(call, k, start, call->src[k], call->dst, true);
+        copy_runs(call, k, start, call->src[k], call->dst, false);
         start += call->node->input[k]->shape.extent[axis_of(call->node)];
     }
     return BW_OK;
@@ -204,7 +168,7 @@ static bw_status concatenate_backward(const bwi_call *call, const bwi_tile *tile
     int64_t start = 0;
     for (int k = 0; k < call->node->inputs; k++) {
         if (call->diff_src[k]) {
-            copy_runs(call, k, start, call->diff_src[k], call->diff_dst, false);
+            copy_runs(call, k, start, call->diff_src[k], call->diff_dst, true);
         }
         start += call->node->input[k]->shape.extent[axis_of(call->node)];
     }

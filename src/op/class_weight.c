@@ -5,8 +5,6 @@
  */
 #include "op/op.h"
 
-#include <math.h>
-
 /* Numbers of a row of the target: 1 where it holds labels. */
 static int64_t width_of(const bw_node *node)
 {
@@ -33,46 +31,35 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     return BW_OK;
 }
 
-static float weight_at(const bwi_call *call, int64_t row)
+/* Without classes every row weighs 1. */
+static void weigh(const bwi_call *call, int64_t classes)
 {
     const bwi_class_weight_attributes *a = call->node->attributes;
-    int64_t width = width_of(call->node), best = 0;
-    const float *y = (const float *)call->src[0] + row * width;
-    for (int64_t i = 1; i < width; i++) {
-        best = y[i] > y[best] ? i : best;
-    }
-    float class = call->node->input[0]->dtype == BW_I32 ? (float)((const int32_t *)call->src[0])[row]
-                  : width > 1                           ? (float)best
-                                                        : rintf(y[0]);
-    return class >= 0 && class < (float)a->count ? a->weight[(int64_t) class] : 1;
-}
-
-static void fill(const bwi_call *call, bool training)
-{
-    int64_t each = bwi_shape_count(&call->node->shape);
-    int64_t targets = bwi_shape_count(&call->node->input[0]->shape) / width_of(call->node);
-    int64_t weights = call->node->inputs > 1 ? bwi_shape_count(&call->node->input[1]->shape) : 1;
-    const float *weight = call->node->inputs > 1 ? call->src[1] : NULL;
-    float *to = call->dst;
-    for (int64_t s = 0; s < call->samples; s++) {
-        for (int64_t i = 0; i < each; i++) {
-            float own = weight ? weight[weights == 1 ? s : s * each + i] : 1;
-            to[s * each + i] = own * (training ? weight_at(call, targets == 1 ? s : s * each + i) : 1);
-        }
-    }
+    const bw_node *target = call->node->input[0];
+    bool labels = target->dtype == BW_I32, weighted = call->node->inputs > 1;
+    bwi_class_weighting c = {.samples = call->samples,
+                             .each = bwi_shape_count(&call->node->shape),
+                             .rows = bwi_shape_count(&target->shape) / width_of(call->node),
+                             .width = width_of(call->node),
+                             .weights = weighted ? bwi_shape_count(&call->node->input[1]->shape) : 0,
+                             .classes = classes,
+                             .by_class = a->weight};
+    call->kernels->elementwise->class_weight(&c, labels ? NULL : call->src[0], labels ? call->src[0] : NULL,
+                                             weighted ? call->src[1] : NULL, call->dst);
 }
 
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    fill(call, true);
+    const bwi_class_weight_attributes *a = call->node->attributes;
+    weigh(call, a->count);
     return BW_OK;
 }
 
 static bw_status inference(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    fill(call, false);
+    weigh(call, 0);
     return BW_OK;
 }
 

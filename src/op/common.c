@@ -1,8 +1,6 @@
 /* What elementwise ops and those along axes share: shape rules, padding, broadcasting. */
 #include "op/op.h"
 
-#include <string.h>
-
 bw_status bwi_shape_like_input(bwi_graph *graph, bw_node *node)
 {
     if (node->inputs < 1 || node->input[0]->dtype != BW_F32) {
@@ -28,15 +26,10 @@ bw_status bwi_shape_like_inputs(bwi_graph *graph, bw_node *node)
     return status;
 }
 
-void bwi_image_clear_padding(const bwi_image *image, float *values)
+void bwi_call_clear_padding(const bwi_call *call, void *values)
 {
-    int64_t used = image->c % image->block, pixels = image->h * image->w, blocks = bwi_image_blocks(image);
-    for (int64_t n = 0; n < image->n && used; n++) {
-        float *last = values + ((n + 1) * blocks - 1) * pixels * image->block;
-        for (int64_t p = 0; p < pixels; p++) {
-            memset(last + p * image->block + used, 0, (size_t)(image->block - used) * sizeof *last);
-        }
-    }
+    bwi_image image = bwi_node_image(call->node, call->samples);
+    call->kernels->arrange->clear_padding(&image, values);
 }
 
 void bwi_call_add_gradient(const bwi_call *call, const bwi_tile *tile, int variable, const void *sums)

@@ -1,4 +1,7 @@
-/* custom: an operator of the user's own, by callbacks (bw_operator). custom_constant: the same when nothing flows back. */
+/*
+ * custom: an operator that the user defines by callbacks (bw_operator). They work on the host, so their tensors are open while they
+ * run. custom_constant: the same when nothing flows back.
+ */
 #include "op/op.h"
 
 enum { MOST_INPUTS = 16 };
@@ -41,26 +44,58 @@ static bw_status report(const bwi_call *call, const bwi_tile *tile, const char *
     return ok ? BW_OK : BW_INVALID_ARGUMENT;
 }
 
+static size_t bytes_of(const bwi_call *call, const bw_node *node)
+{
+    return (size_t)(call->samples * bwi_shape_count(&node->shape)) * sizeof(float);
+}
+
+/* A tensor like the node's output, which may be NULL. */
+static void *open_tensor(const bwi_call *call, const bw_node *node, void *tensor)
+{
+    return tensor ? call->kernels->memory->open(tensor, bytes_of(call, node)) : NULL;
+}
+
+static void close_tensor(const bwi_call *call, const bw_node *node, void *tensor)
+{
+    if (tensor) {
+        call->kernels->memory->close(tensor, bytes_of(call, node));
+    }
+}
+
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     const bw_operator *op = call->node->attributes;
     const float *src[MOST_INPUTS];
     for (int k = 0; k < call->node->inputs; k++) {
-        src[k] = call->src[k];
+        src[k] = open_tensor(call, call->node->input[k], call->src[k]);
     }
-    return report(call, tile, "forward", op->forward(op->user, call->samples, src, call->dst));
+    bool ok = op->forward(op->user, call->samples, src, open_tensor(call, call->node, call->dst));
+    for (int k = 0; k < call->node->inputs; k++) {
+        close_tensor(call, call->node->input[k], call->src[k]);
+    }
+    close_tensor(call, call->node, call->dst);
+    return report(call, tile, "forward", ok);
 }
 
 static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 {
-    const bw_operator *op = call->node->attributes;
+    const bw_node *node = call->node;
+    const bw_operator *op = node->attributes;
     const float *src[MOST_INPUTS];
     float *diff_src[MOST_INPUTS];
-    for (int k = 0; k < call->node->inputs; k++) {
-        src[k] = call->src[k];
-        diff_src[k] = call->diff_src[k];
+    for (int k = 0; k < node->inputs; k++) {
+        src[k] = open_tensor(call, node->input[k], call->src[k]);
+        diff_src[k] = open_tensor(call, node->input[k], call->diff_src[k]);
     }
-    return report(call, tile, "backward", op->backward(op->user, call->samples, src, call->dst, call->diff_dst, diff_src));
+    bool ok = op->backward(op->user, call->samples, src, open_tensor(call, node, call->dst),
+                           open_tensor(call, node, call->diff_dst), diff_src);
+    for (int k = 0; k < node->inputs; k++) {
+        close_tensor(call, node->input[k], call->src[k]);
+        close_tensor(call, node->input[k], call->diff_src[k]);
+    }
+    close_tensor(call, node, call->dst);
+    close_tensor(call, node, call->diff_dst);
+    return report(call, tile, "backward", ok);
 }
 
 const bwi_op bwi_op_custom = {.name = "custom",

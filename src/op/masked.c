@@ -23,53 +23,20 @@ static bw_status average_shape(bwi_graph *graph, bw_node *node)
     return BW_OK;
 }
 
-/* 1 / the number of positions of a sample that count; 0 if none does. */
-static float share_of(const float *mask, int64_t positions)
-{
-    double count = 0;
-    for (int64_t t = 0; t < positions; t++) {
-        count += mask[t] > 0 ? 1 : 0;
-    }
-    return count > 0 ? (float)(1 / count) : 0;
-}
-
 static bw_status average_forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    int64_t positions = call->node->input[0]->shape.extent[0], channels = call->node->shape.extent[0];
-    const float *x = call->src[0], *mask = call->src[1];
-    float *y = call->dst;
-    for (int64_t s = 0; s < call->samples; s++, x += positions * channels, mask += positions, y += channels) {
-        float share = share_of(mask, positions);
-        for (int64_t c = 0; c < channels; c++) {
-            y[c] = 0;
-        }
-        for (int64_t t = 0; t < positions; t++) {
-            for (int64_t c = 0; mask[t] > 0 && c < channels; c++) {
-                y[c] += x[t * channels + c];
-            }
-        }
-        for (int64_t c = 0; c < channels; c++) {
-            y[c] *= share;
-        }
-    }
+    const int64_t *extent = call->node->input[0]->shape.extent;
+    call->kernels->elementwise->masked_average(call->samples, extent[0], extent[1], call->src[0], call->src[1], call->dst);
     return BW_OK;
 }
 
 static bw_status average_backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    int64_t positions = call->node->input[0]->shape.extent[0], channels = call->node->shape.extent[0];
-    const float *mask = call->src[1], *dy = call->diff_dst;
-    float *dx = call->diff_src[0];
-    for (int64_t s = 0; s < call->samples; s++, dx += positions * channels, mask += positions, dy += channels) {
-        float share = share_of(mask, positions);
-        for (int64_t t = 0; t < positions; t++) {
-            for (int64_t c = 0; c < channels; c++) {
-                dx[t * channels + c] = mask[t] > 0 ? dy[c] * share : 0;
-            }
-        }
-    }
+    const int64_t *extent = call->node->input[0]->shape.extent;
+    call->kernels->elementwise->masked_average_backward(call->samples, extent[0], extent[1], call->src[1], call->diff_dst,
+                                                        call->diff_src[0]);
     return BW_OK;
 }
 
@@ -99,14 +66,9 @@ static bw_status weights_forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bw_node *node = call->node;
-    int64_t positions = bwi_shape_count(&node->shape);
     int64_t weights = node->inputs > 1 ? bwi_shape_count(&node->input[1]->shape) : 0;
-    const float *mask = call->src[0], *weight = weights ? call->src[1] : NULL;
-    float *to = call->dst;
-    for (int64_t i = 0; i < call->samples * positions; i++) {
-        float w = weights == 0 ? 1 : weight[weights == 1 ? i / positions : i];
-        to[i] = mask[i] > 0 ? w : 0;
-    }
+    call->kernels->elementwise->mask_weights(call->samples, bwi_shape_count(&node->shape), weights, call->src[0],
+                                             weights ? call->src[1] : NULL, call->dst);
     return BW_OK;
 }
 
@@ -132,14 +94,8 @@ static bw_status any_shape(bwi_graph *graph, bw_node *node)
 static bw_status any_forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    float *to = call->dst;
-    for (int64_t i = 0; i < call->samples * bwi_shape_count(&call->node->shape); i++) {
-        float any = 0;
-        for (int k = 0; k < call->node->inputs; k++) {
-            any = ((const float *)call->src[k])[i] > 0 ? 1 : any;
-        }
-        to[i] = any;
-    }
+    call->kernels->elementwise->mask_any(call->samples * bwi_shape_count(&call->node->shape), call->node->inputs, call->src,
+                                         call->dst);
     return BW_OK;
 }
 

@@ -8,8 +8,6 @@
  */
 #include "op/op.h"
 
-#include <string.h>
-
 static const bwi_noise_attributes *attributes_of(const bwi_call *call)
 {
     return call->node->attributes;
@@ -32,10 +30,10 @@ static float scale_of(float rate)
     return rate < 1 ? (float)(1 / (1 - (double)rate)) : 0;
 }
 
-static void copy(const bwi_call *call, const float *from, float *to)
+static void copy(const bwi_call *call, const void *from, void *to)
 {
     if (from != to) {
-        memcpy(to, from, (size_t)call->floats * sizeof *to);
+        call->kernels->memory->copy(to, from, (size_t)call->floats * sizeof(float));
     }
 }
 
@@ -48,13 +46,13 @@ static bw_status inference(const bwi_call *call, const bwi_tile *tile)
 
 /* ---- Dropout ---- */
 
-static void drop(const bwi_call *call, const bwi_tile *tile, const float *x, float *y)
+static void drop(const bwi_call *call, const bwi_tile *tile, void *x, void *y)
 {
     float rate = attributes_of(call)->amount;
     int64_t count = bwi_shape_count(&call->node->shape), counters = (count + 63) / 64 * 16;
     for (int64_t s = 0; s < call->samples; s++) {
         call->kernels->dropout(count, tile->seed, stream_of(call, tile), (uint64_t)((tile->position + s) * counters),
-                               limit_of(rate), scale_of(rate), x + s * count, y + s * count);
+                               limit_of(rate), scale_of(rate), bwi_floats_at(x, s * count), bwi_floats_at(y, s * count));
     }
 }
 
@@ -99,20 +97,18 @@ static bw_status spatial_prepare(bwi_prepare *p)
     return BW_OK;
 }
 
-static void drop_channels(const bwi_call *call, const bwi_tile *tile, const float *x, float *y)
+static void drop_channels(const bwi_call *call, const bwi_tile *tile, void *x, void *y)
 {
     float rate = attributes_of(call)->amount;
     bwi_image image = bwi_node_image(call->node, 1);
     int64_t floats = bwi_image_floats(&image), counters = (image.c + 63) / 64 * 16;
-    float *factors = call->scratch, *zeros = factors + image.c, *ones = zeros + image.c;
-    for (int64_t c = 0; c < image.c; c++) {
-        zeros[c] = 0;
-        ones[c] = 1;
-    }
+    void *factors = call->scratch, *zeros = bwi_floats_at(factors, image.c), *ones = bwi_floats_at(zeros, image.c);
+    call->kernels->memory->fill(image.c, 0, zeros);
+    call->kernels->memory->fill(image.c, 1, ones);
     for (int64_t s = 0; s < call->samples; s++) {
         call->kernels->dropout(image.c, tile->seed, stream_of(call, tile), (uint64_t)((tile->position + s) * counters),
                                limit_of(rate), scale_of(rate), ones, factors);
-        call->kernels->channel_affine(&image, x + s * floats, zeros, factors, zeros, y + s * floats);
+        call->kernels->channel_affine(&image, bwi_floats_at(x, s * floats), zeros, factors, zeros, bwi_floats_at(y, s * floats));
     }
 }
 
@@ -139,26 +135,13 @@ const bwi_op bwi_op_spatial_dropout = {.name = "spatial_dropout",
 
 /* ---- Gaussian noise ---- */
 
-static void four_normals(bwi_random r, float normal[4])
-{
-    bwi_random_normal(r.word[0], r.word[1], &normal[0], &normal[1]);
-    bwi_random_normal(r.word[2], r.word[3], &normal[2], &normal[3]);
-}
-
 static bw_status gaussian_forward(const bwi_call *call, const bwi_tile *tile)
 {
-    const float deviation = attributes_of(call)->amount, *x = call->src[0];
-    float *y = call->dst;
     int64_t count = bwi_shape_count(&call->node->shape), counters = (count + 3) / 4;
-    uint64_t stream = stream_of(call, tile);
-    for (int64_t s = 0; s < call->samples; s++, x += count, y += count) {
-        for (int64_t i = 0; i < count; i += 4) {
-            float normal[4];
-            four_normals(bwi_random_at(tile->seed, stream, (uint64_t)((tile->position + s) * counters + i / 4)), normal);
-            for (int64_t k = i; k < count && k < i + 4; k++) {
-                y[k] = x[k] + deviation * normal[k - i];
-            }
-        }
+    for (int64_t s = 0; s < call->samples; s++) {
+        call->kernels->elementwise->gaussian(count, tile->seed, stream_of(call, tile), (uint64_t)((tile->position + s) * counters),
+                                             attributes_of(call)->amount, bwi_floats_at(call->src[0], s * count),
+                                             bwi_floats_at(call->dst, s * count));
     }
     return BW_OK;
 }

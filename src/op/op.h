@@ -47,10 +47,7 @@ typedef struct bwi_pad2d_attributes {
 /* What the node pads, if it does; NULL: it does something else. */
 const bwi_pad2d_attributes *bwi_pad2d_of(const bw_node *node);
 
-typedef struct bwi_upsample2d_attributes {
-    int64_t size[2];
-    bool bilinear; /* else nearest */
-} bwi_upsample2d_attributes;
+typedef bwi_upsampling bwi_upsample2d_attributes;
 
 typedef struct bwi_permute_attributes {
     int ndim, axes[BW_MAX_NDIM]; /* from 0; of the input, by axis of the output */
@@ -171,9 +168,7 @@ typedef struct bwi_scale_attributes {
     float scale, offset;
 } bwi_scale_attributes;
 
-/* unary: |x|, x^2, sqrt x, ln x, x^a, x between a and b. e^x is an activation; -x, x + a, a x are scale; a / x is a x^-1. */
-typedef enum bwi_unary_kind { BWI_ABS, BWI_SQUARE, BWI_SQRT, BWI_LOG, BWI_POW, BWI_CLIP, BWI_UNARIES } bwi_unary_kind;
-
+/* unary: a formula of kernel/loops/elementwise.h. */
 typedef struct bwi_unary_attributes {
     bwi_unary_kind kind;
     float a, b;
@@ -185,9 +180,7 @@ typedef struct bwi_add_attributes {
     float scale;
 } bwi_add_attributes;
 
-/* binary: two inputs of one shape. Where they are equal, maximum and minimum share the difference in halves. */
-typedef enum bwi_binary_kind { BWI_MULTIPLY, BWI_DIVIDE, BWI_MAXIMUM, BWI_MINIMUM, BWI_BINARIES } bwi_binary_kind;
-
+/* binary: likewise, of two inputs of one shape. */
 typedef struct bwi_binary_attributes {
     bwi_binary_kind kind;
 } bwi_binary_attributes;
@@ -225,8 +218,8 @@ bool bwi_shape_broadcast(const bwi_shape *a, const bwi_shape *b, bwi_shape *resu
 /* Shape rules: that of the first input (numbers); the same, and all inputs alike. */
 bw_status bwi_shape_like_input(bwi_graph *graph, bw_node *node);
 bw_status bwi_shape_like_inputs(bwi_graph *graph, bw_node *node);
-/* Zeros in the channels that only fill the last block. */
-void bwi_image_clear_padding(const bwi_image *image, float *values);
+/* Zeros in those channels of values like the node's output that only fill the last block. */
+void bwi_call_clear_padding(const bwi_call *call, void *values);
 /* Adds a tile's gradient of a variable, as doubles or as floats, to that of its lane. Nothing happens if it is not trained. */
 void bwi_call_add_gradient(const bwi_call *call, const bwi_tile *tile, int variable, const void *sums);
 void bwi_call_add_floats(const bwi_call *call, const bwi_tile *tile, int variable, const void *gradient);

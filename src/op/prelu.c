@@ -1,10 +1,8 @@
 /*
- * prelu: y = x > 0 ? x : alpha x; dx = dy or alpha dy, at 0 nothing as in Keras; dalpha = sum of dy x where x < 0. alpha has the sample's rank, with
- * extent 1 along axes that share it.
+ * prelu: y = x > 0 ? x : alpha x; dx = dy or alpha dy, at 0 nothing as in Keras; dalpha = sum of dy x where x < 0. alpha has as
+ * many axes as a sample, with extent 1 along those that share it.
  */
 #include "op/op.h"
-
-#include <string.h>
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
@@ -26,49 +24,33 @@ static bw_status prepare(bwi_prepare *p)
     return BW_OK;
 }
 
+static bwi_spread spread_of(const bwi_call *call)
+{
+    return bwi_spread_over(&call->node->shape, &call->node->variable[0]->shape);
+}
+
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    bwi_spread s = bwi_spread_over(&call->node->shape, &call->node->variable[0]->shape);
-    const float *x = call->src[0];
-    float *y = call->dst;
-    for (int64_t r = 0; r < s.rows * call->samples; r++, x += s.width, y += s.width) {
-        const float *alpha = (const float *)call->weights[0] + bwi_spread_at(&s, r % s.rows);
-        for (int64_t i = 0; i < s.width; i++) {
-            y[i] = x[i] < 0 ? alpha[i * s.step] * x[i] : x[i];
-        }
-    }
+    bwi_spread spread = spread_of(call);
+    call->kernels->elementwise->prelu(&spread, call->samples, call->weights[0], call->src[0], call->dst);
     return BW_OK;
 }
 
 static bw_status backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    bwi_spread s = bwi_spread_over(&call->node->shape, &call->node->variable[0]->shape);
-    const float *x = call->src[0], *dy = call->diff_dst;
-    float *dx = call->diff_src[0];
-    for (int64_t r = 0; r < s.rows * call->samples; r++, x += s.width, dy += s.width, dx += s.width) {
-        const float *alpha = (const float *)call->weights[0] + bwi_spread_at(&s, r % s.rows);
-        for (int64_t i = 0; i < s.width; i++) {
-            dx[i] = x[i] < 0 ? alpha[i * s.step] * dy[i] : x[i] > 0 ? dy[i] : 0;
-        }
-    }
+    bwi_spread spread = spread_of(call);
+    call->kernels->elementwise->prelu_backward(&spread, call->samples, call->weights[0], call->src[0], call->diff_dst,
+                                               call->diff_src[0]);
     return BW_OK;
 }
 
 static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 {
-    bwi_spread s = bwi_spread_over(&call->node->shape, &call->node->variable[0]->shape);
-    const float *x = call->src[0], *dy = call->diff_dst;
-    double *sums = call->scratch;
-    memset(sums, 0, (size_t)call->node->variable[0]->count * sizeof *sums);
-    for (int64_t r = 0; r < s.rows * call->samples; r++, x += s.width, dy += s.width) {
-        double *sum = sums + bwi_spread_at(&s, r % s.rows);
-        for (int64_t i = 0; i < s.width; i++) {
-            sum[i * s.step] += x[i] < 0 ? (double)(x[i] * dy[i]) : 0;
-        }
-    }
-    bwi_call_add_gradient(call, tile, 0, sums);
+    bwi_spread spread = spread_of(call);
+    call->kernels->elementwise->prelu_sums(&spread, call->samples, call->src[0], call->diff_dst, call->scratch);
+    bwi_call_add_gradient(call, tile, 0, call->scratch);
     return BW_OK;
 }
 

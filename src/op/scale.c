@@ -4,25 +4,14 @@
  */
 #include "op/op.h"
 
-#include <math.h>
-
 /* ---- scale ---- */
-
-static void scale_by(const bwi_call *call, const float *x, float *y, float scale, float offset)
-{
-    int64_t count = call->floats;
-    for (int64_t i = 0; i < count; i++) {
-        y[i] = x[i] * scale + offset;
-    }
-}
 
 static bw_status scale_forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bwi_scale_attributes *a = call->node->attributes;
-    scale_by(call, call->src[0], call->dst, a->scale, a->offset);
-    bwi_image image = bwi_node_image(call->node, call->samples);
-    bwi_image_clear_padding(&image, call->dst);
+    call->kernels->elementwise->scale(call->floats, a->scale, a->offset, call->src[0], call->dst);
+    bwi_call_clear_padding(call, call->dst);
     return BW_OK;
 }
 
@@ -30,7 +19,7 @@ static bw_status scale_backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bwi_scale_attributes *a = call->node->attributes;
-    scale_by(call, call->diff_dst, call->diff_src[0], a->scale, 0);
+    call->kernels->elementwise->scale(call->floats, a->scale, 0, call->diff_dst, call->diff_src[0]);
     return BW_OK;
 }
 
@@ -42,8 +31,6 @@ const bwi_op bwi_op_scale = {.name = "scale",
                              .backward = scale_backward};
 
 /* ---- normalization ---- */
-
-static const float LEAST_DEVIATION = 1e-7f;
 
 static bw_status normalization_shape(bwi_graph *graph, bw_node *node)
 {
@@ -59,39 +46,26 @@ static bw_status normalization_shape(bwi_graph *graph, bw_node *node)
     return status;
 }
 
+/* What x is multiplied by, for each mean. */
 static bw_status normalization_prepare(bwi_prepare *p)
 {
     p->scratch_bytes = (size_t)p->node->variable[0]->count * sizeof(float);
     return BW_OK;
 }
 
-/* What x is multiplied by, for each mean. */
-static float *factors_of(const bwi_call *call)
+static void make_factors(const bwi_call *call, const bwi_normalization_attributes *a)
 {
-    const bwi_normalization_attributes *a = call->node->attributes;
-    float *factors = call->scratch;
-    for (int64_t i = 0; i < call->node->variable[0]->count; i++) {
-        float deviation = fmaxf(sqrtf(((const float *)call->weights[1])[i]), LEAST_DEVIATION);
-        factors[i] = a->invert ? deviation : 1 / deviation;
-    }
-    return factors;
+    call->kernels->elementwise->deviation_factors(call->node->variable[0]->count, a->invert, call->weights[1], call->scratch);
 }
 
 static bw_status normalization_forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bwi_normalization_attributes *a = call->node->attributes;
-    bwi_spread s = bwi_spread_over(&call->node->shape, &a->spread);
-    const float *x = call->src[0], *factors = factors_of(call);
-    float *y = call->dst;
-    for (int64_t r = 0; r < s.rows * call->samples; r++, x += s.width, y += s.width) {
-        int64_t at = bwi_spread_at(&s, r % s.rows);
-        const float *mean = (const float *)call->weights[0] + at, *factor = factors + at;
-        for (int64_t i = 0; i < s.width; i++) {
-            float m = mean[i * s.step], f = factor[i * s.step];
-            y[i] = a->invert ? m + x[i] * f : (x[i] - m) * f;
-        }
-    }
+    bwi_spread spread = bwi_spread_over(&call->node->shape, &a->spread);
+    make_factors(call, a);
+    call->kernels->elementwise->normalize(&spread, call->samples, a->invert, call->weights[0], call->scratch, call->src[0],
+                                          call->dst);
     return BW_OK;
 }
 
@@ -99,15 +73,9 @@ static bw_status normalization_backward(const bwi_call *call, const bwi_tile *ti
 {
     (void)tile;
     const bwi_normalization_attributes *a = call->node->attributes;
-    bwi_spread s = bwi_spread_over(&call->node->shape, &a->spread);
-    const float *dy = call->diff_dst, *factors = factors_of(call);
-    float *dx = call->diff_src[0];
-    for (int64_t r = 0; r < s.rows * call->samples; r++, dy += s.width, dx += s.width) {
-        const float *factor = factors + bwi_spread_at(&s, r % s.rows);
-        for (int64_t i = 0; i < s.width; i++) {
-            dx[i] = dy[i] * factor[i * s.step];
-        }
-    }
+    bwi_spread spread = bwi_spread_over(&call->node->shape, &a->spread);
+    make_factors(call, a);
+    call->kernels->elementwise->normalize_backward(&spread, call->samples, call->scratch, call->diff_dst, call->diff_src[0]);
     return BW_OK;
 }
 

@@ -6,6 +6,8 @@
 #ifndef BWI_KERNEL_FAMILIES_H
 #define BWI_KERNEL_FAMILIES_H
 
+#include "kernel/loops/arrange.h"
+#include "kernel/loops/elementwise.h"
 #include "kernel/loops/gather.h"
 #include "kernel/loops/loss.h"
 #include "kernel/loops/memory.h"
@@ -17,6 +19,8 @@
 
 /* One line for each family. */
 #define BWI_FAMILIES(F) \
+    F(arrange)          \
+    F(elementwise)      \
     F(gather)           \
     F(memory)           \
     F(normalize)        \
