@@ -48,13 +48,13 @@ static bwi_pass_function function_of(const bwi_instruction *i, bool training)
     case BWI_PASS_FORWARD:
         return !training && op->inference ? op->inference : op->forward;
     case BWI_PASS_STATISTICS:
-        return op->statistics;
+        return op->sums->statistics;
     case BWI_PASS_SEED:
         return run_seed;
     case BWI_PASS_BACKWARD:
         return op->backward;
     case BWI_PASS_BACKWARD_STATISTICS:
-        return op->backward_statistics;
+        return op->sums->backward_statistics;
     case BWI_PASS_BACKWARD_WEIGHTS:
         return op->backward_weights;
     case BWI_PASS_ADD:
@@ -164,8 +164,8 @@ static void find_sums(const binder *b, const bwi_instruction *i, bwi_bound *boun
     const bwi_op *op = i->node->op;
     bool backward = i->pass == BWI_PASS_BACKWARD_STATISTICS;
     if ((i->pass == BWI_PASS_STATISTICS || backward) && i->level == b->number) {
-        bound->summed = op->sum_count(i->node);
-        bound->finish = backward ? op->backward_finish : op->finish;
+        bound->summed = op->sums->count(i->node);
+        bound->finish = backward ? op->sums->backward_finish : op->sums->finish;
     }
 }
 
@@ -193,9 +193,9 @@ static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int
     } else if (i->node->op->flags & BWI_OP_INPUT) {
         bound->to = bound->sequence = destination_of(&bound->call);
         bound->sequence.sequence = true;
-    } else if (i->node->op->bind && i->pass != BWI_PASS_SEED) {
+    } else if (i->node->op->kernels && i->node->op->kernels->bind && i->pass != BWI_PASS_SEED) {
         exec->foreign = true;
-        status = i->node->op->bind(exec->ctx, &bound->call, (int)i->pass);
+        status = i->node->op->kernels->bind(exec->ctx, &bound->call, (int)i->pass);
     }
     return status;
 }
@@ -256,9 +256,10 @@ static void find_prologues(const bwi_exec *exec, int program)
         for (int n = 0; n < exec->phases[program][k].count; n++) {
             const bw_node *node = list[n].call.node;
             const bwi_instruction *i = list[n].instruction;
-            list[n].opens = node->op->prologue && computes(&list[n], node) && !computed_before(exec, program, k, n, node);
+            list[n].opens = node->op->kernels && node->op->kernels->prologue && computes(&list[n], node) &&
+                            !computed_before(exec, program, k, n, node);
             exec->phases[program][k].opens |= list[n].opens;
-            exec->phases[program][k].commits |= i->pass == BWI_PASS_STATISTICS && i->level == k && node->op->commit;
+            exec->phases[program][k].commits |= i->pass == BWI_PASS_STATISTICS && i->level == k && node->op->sums->commit;
         }
     }
 }
@@ -293,7 +294,7 @@ static void unbind_phase(bwi_exec *exec, bwi_bound_phase *phase)
     for (size_t k = 0; phase->list && k < total; k++) {
         bwi_bound *b = &phase->list[k];
         if (b->instruction && b->instruction->pass != BWI_PASS_ADD && b->call.bound) {
-            b->call.node->op->unbind(b->call.bound);
+            b->call.node->op->kernels->unbind(b->call.bound);
         }
         bwi_release(exec->ctx, b->call.records);
     }

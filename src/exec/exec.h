@@ -76,7 +76,7 @@ bw_status bwi_exec_norm(bwi_exec *exec, double *squared_norm);
 /* Multiplies the window's gradient. */
 void bwi_exec_scale(bwi_exec *exec, float factor);
 /* Between reduce and update, for a part of a variable, on a worker: the squared norm of what it makes of the gradient. */
-typedef double (*bwi_visit)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
+typedef double (*bwi_visit)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient);
 void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user);
 /* After reduce (with a norm) or visit: the squared norm of a variable; NULL: of all. */
 double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable);
@@ -97,11 +97,11 @@ typedef struct bwi_bound {
     bwi_destination sequence; /* the same for samples that have lengths */
     bwi_pass_function run;
     const bwi_instruction *instruction;
-    size_t stored;                                                             /* STORE and LOAD: offset in the tile's slot */
-    size_t bytes;                                                              /* STORE and LOAD */
-    bool spilled;                                                              /* STORE and LOAD: in the file */
-    int64_t summed;                                                            /* sums that this phase completes */
-    void (*finish)(const bwi_call *call, const double *sums, int64_t samples); /* with them; NULL: nothing to do */
+    size_t stored;                                                           /* STORE and LOAD: offset in the tile's slot */
+    size_t bytes;                                                            /* STORE and LOAD */
+    bool spilled;                                                            /* STORE and LOAD: in the file */
+    int64_t summed;                                                          /* sums that this phase completes */
+    void (*finish)(const bwi_call *call, const void *sums, int64_t samples); /* with them; NULL: nothing to do */
     int part;
     bool opens; /* the first of its program to compute its node, which has a prologue: that runs with this call */
 } bwi_bound;

@@ -229,7 +229,7 @@ static bw_status run_prologues(bwi_exec *exec)
         for (int n = 0; exec->phases[exec->program][k].opens && n < exec->phases[exec->program][k].count; n++) {
             const bw_node *node = list[n].call.node;
             if (list[n].opens && (training || (node->op->flags & BWI_OP_INFERENCE_PROLOGUE))) {
-                bw_status status = node->op->prologue(&list[n].call);
+                bw_status status = node->op->kernels->prologue(&list[n].call);
                 if (status != BW_OK) {
                     return bwi_fail(exec->ctx, status, "layer %s could not prepare its weights", node->name);
                 }

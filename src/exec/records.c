@@ -28,6 +28,15 @@ static int64_t place_of(uint64_t pair)
     return (int64_t)(pair & UINT32_MAX);
 }
 
+static double *rows_of(const bwi_table *table)
+{
+    return table->records.rows;
+}
+static float *values_of(const bwi_table *table)
+{
+    return table->records.values;
+}
+
 /* ---- Opening ---- */
 
 bw_status bwi_records_open(bwi_exec *exec)
@@ -41,8 +50,8 @@ bw_status bwi_records_open(bwi_exec *exec)
         const bwi_plan_table *from = &plan->tables[t];
         bwi_table *table = &exec->tables[t];
         table->records = (bwi_records){.variable = from->variable,
-                                       .rows = (double *)(void *)(exec->arena + from->rows),
-                                       .values = (float *)(void *)(exec->arena + from->values),
+                                       .rows = exec->arena + from->rows,
+                                       .values = exec->arena + from->values,
                                        .width = bwi_variable_width(from->variable)};
         table->capacity = from->capacity;
         table->sorted = (uint64_t *)(void *)(exec->arena + from->sorted);
@@ -75,9 +84,9 @@ static bw_status settle_ranks(bwi_exec *exec, bwi_table *table)
     int64_t from = table->settled, count = table->count - from, width = table->records.width;
     bw_status status = BW_OK;
     if (exec->plan->ranks > 1 && count > 0) {
-        status = exec->rank->sum_doubles(exec->ctx, table->records.rows + from, count);
+        status = exec->rank->sum_doubles(exec->ctx, rows_of(table) + from, count);
         if (status == BW_OK) {
-            status = exec->rank->sum_floats(exec->ctx, table->records.values + from * width, count * width);
+            status = exec->rank->sum_floats(exec->ctx, values_of(table) + from * width, count * width);
         }
     }
     table->settled = table->count;
@@ -90,7 +99,7 @@ static void sort(bwi_table *table)
     int64_t count = table->count;
     uint64_t *from = table->sorted, *to = table->spare;
     for (int64_t i = 0; i < count; i++) {
-        from[i] = (uint64_t)table->records.rows[i] << 32 | (uint64_t)i;
+        from[i] = (uint64_t)rows_of(table)[i] << 32 | (uint64_t)i;
     }
     uint64_t last = (uint64_t)table->records.variable->shape.extent[0] - 1;
     for (int shift = 32; shift < 64 && last >> (shift - 32); shift += 8) {
@@ -135,9 +144,9 @@ static void sum_shares(void *user, int worker)
                 continue;
             }
             int64_t head = i;
-            float *sum = table->records.values + place_of(sorted[head]) * width;
+            float *sum = values_of(table) + place_of(sorted[head]) * width;
             for (i++; i < table->count && row_of(sorted[i]) == row_of(sorted[head]); i++) {
-                kernels->add(width, table->records.values + place_of(sorted[i]) * width, sum);
+                kernels->add(width, values_of(table) + place_of(sorted[i]) * width, sum);
             }
             double squared = kernels->sum_of_squares(width, sum);
             memcpy(&table->spare[head], &squared, sizeof squared);
@@ -159,7 +168,7 @@ static void sum(bwi_exec *exec, int t)
     for (int64_t i = 0; i < table->count; i++) {
         uint64_t pair = table->sorted[i];
         if (row_of(pair) == row) {
-            table->records.rows[place_of(pair)] = -1; /* its difference is in the row's first record */
+            rows_of(table)[place_of(pair)] = -1; /* its difference is in the row's first record */
             continue;
         }
         double squared;
@@ -177,10 +186,10 @@ static void keep_heads(bwi_table *table)
     bwi_records *r = &table->records;
     int64_t kept = 0;
     for (int64_t i = 0; i < table->count; i++) {
-        if (r->rows[i] >= 0) {
+        if (rows_of(table)[i] >= 0) {
             if (i > kept) {
-                r->rows[kept] = r->rows[i];
-                memcpy(r->values + kept * r->width, r->values + i * r->width, (size_t)r->width * sizeof(float));
+                rows_of(table)[kept] = rows_of(table)[i];
+                memcpy(values_of(table) + kept * r->width, values_of(table) + i * r->width, (size_t)r->width * sizeof(float));
             }
             kept++;
         }
@@ -211,7 +220,7 @@ void bwi_records_scale(bwi_exec *exec, float factor)
     for (int t = 0; t < exec->plan->table_count; t++) {
         const bwi_table *table = &exec->tables[t];
         for (int64_t i = 0; i < table->count * table->records.width; i++) {
-            table->records.values[i] *= factor;
+            values_of(table)[i] *= factor;
         }
     }
 }
@@ -245,10 +254,10 @@ static void blank(const bwi_exec *exec, const bwi_table *table, int64_t samples)
     const bwi_records *r = &table->records;
     int64_t count = exec->plan->ranks > 1 ? samples * r->per_sample : 0;
     for (int64_t i = 0; i < count; i++) {
-        r->rows[r->first + i] = 0;
+        rows_of(table)[r->first + i] = 0;
     }
     for (int64_t i = 0; i < count * r->width; i++) {
-        r->values[r->first * r->width + i] = -0.0F;
+        values_of(table)[r->first * r->width + i] = -0.0F;
     }
 }
 
@@ -343,7 +352,7 @@ double bwi_records_lane_norm(const bwi_exec *exec, int lane)
                 double total = 0;
                 for (int64_t i = head; i < end; i++) {
                     int64_t place = place_of(table->sorted[i]);
-                    total += lane_of(exec, table, place) == lane ? (double)table->records.values[place * width + k] : 0;
+                    total += lane_of(exec, table, place) == lane ? (double)values_of(table)[place * width + k] : 0;
                 }
                 squared += total * total;
             }
@@ -383,7 +392,7 @@ static void update_touched(const bwi_exec *exec, const bwi_table *table, int64_t
     int64_t rows = rows_in_block(table), end = (block + 1) * rows < table->touched ? (block + 1) * rows : table->touched;
     for (int64_t i = block * rows; i < end; i++) {
         exec->updater.take(exec->updater.user, r->variable, row_of(table->sorted[i]) * r->width, r->width,
-                           r->values + place_of(table->sorted[i]) * r->width);
+                           values_of(table) + place_of(table->sorted[i]) * r->width);
     }
 }
 
@@ -415,7 +424,7 @@ static void scatter(const bwi_table *table, int64_t first, int64_t count, float 
         if (clear) {
             memset(buffer + (from - first), 0, (size_t)(to - from) * sizeof(float));
         } else {
-            memcpy(buffer + (from - first), r->values + place_of(table->sorted[i]) * r->width + (from - at),
+            memcpy(buffer + (from - first), values_of(table) + place_of(table->sorted[i]) * r->width + (from - at),
                    (size_t)(to - from) * sizeof(float));
         }
     }

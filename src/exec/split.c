@@ -104,7 +104,7 @@ static void run_part(bwi_exec *exec, int worker, int instruction, int64_t part)
     (void)worker;
     for (int tile = 0; tile < tiles_of(exec); tile++) {
         const bwi_bound *b = bound_at(exec, tile, instruction);
-        b->call.node->op->part(&b->call, (int)b->instruction->pass, part);
+        b->call.node->op->split->part(&b->call, (int)b->instruction->pass, part);
     }
 }
 
@@ -124,7 +124,7 @@ void bwi_split_run(bwi_exec *exec)
     for (int n = 0; n < count && !atomic_load(&exec->failed); n++) {
         const bwi_bound *b = bound_at(exec, 0, n);
         const bwi_op *op = b->call.node->op;
-        int64_t parts = op->parts ? op->parts(b->call.node, (int)b->instruction->pass) : 0;
+        int64_t parts = op->split ? op->split->parts(b->call.node, (int)b->instruction->pass) : 0;
         if (bwi_cancelled(exec->ctx)) {
             exec->workers[0].status = BW_CANCELLED;
             return;
@@ -144,7 +144,7 @@ static float *staging_of(const bwi_exec *exec, int tile, int instruction)
     const bwi_phase *phase = &plan->programs[exec->program].phases[0];
     for (int n = phase->count - phase->deferred; n < instruction; n++) {
         const bw_node *node = phase->instructions[n].node;
-        offset += bwi_size_align((size_t)node->op->deferred_floats(node, plan->tile) * sizeof(float), BWI_CACHE_LINE);
+        offset += bwi_size_align((size_t)node->op->deferred->floats(node, plan->tile) * sizeof(float), BWI_CACHE_LINE);
     }
     return (float *)(void *)(exec->arena + offset);
 }
@@ -154,7 +154,7 @@ static void fill_staging(bwi_exec *exec, int worker, int first, int64_t unit)
     (void)worker;
     int tiles = tiles_of(exec), tile = (int)(unit % tiles), instruction = first + (int)(unit / tiles);
     const bwi_bound *b = bound_at(exec, tile, instruction);
-    exec->bounds[unit] = b->call.node->op->defer(&b->call, staging_of(exec, tile, instruction));
+    exec->bounds[unit] = b->call.node->op->deferred->fill(&b->call, staging_of(exec, tile, instruction));
 }
 
 bool bwi_split_bounded(bwi_exec *exec)
@@ -183,7 +183,7 @@ static bool part_at(const bwi_exec *exec, int64_t *number, int *instruction)
     const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
     for (int n = phase->count - phase->deferred; n < phase->count; n++) {
         const bw_node *node = phase->instructions[n].node;
-        int64_t parts = node->op->deferred_parts(node);
+        int64_t parts = node->op->deferred->parts(node);
         if (*number < parts) {
             *instruction = n;
             return true;
@@ -198,7 +198,7 @@ int64_t bwi_split_parts(const bwi_exec *exec)
     const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
     int64_t parts = 0;
     for (int n = phase->count - phase->deferred; exec->deferred && n < phase->count; n++) {
-        parts += phase->instructions[n].node->op->deferred_parts(phase->instructions[n].node);
+        parts += phase->instructions[n].node->op->deferred->parts(phase->instructions[n].node);
     }
     return parts;
 }
@@ -211,7 +211,7 @@ void bwi_split_part(bwi_exec *exec, int64_t number, const bwi_sink *sink)
         for (int t = 0; t < tiles; t++) {
             deferred[t] = (bwi_deferred_tile){&bound_at(exec, t, instruction)->call, staging_of(exec, t, instruction)};
         }
-        deferred[0].call->node->op->deferred_part(deferred, tiles, number, sink);
+        deferred[0].call->node->op->deferred->part(deferred, tiles, number, sink);
     }
 }
 
@@ -222,11 +222,11 @@ typedef struct lane_sink {
     int lane;
 } lane_sink;
 
-static void store_in_lane(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
+static void store_in_lane(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     const lane_sink *to = user;
     float *lane = (float *)(void *)(bwi_exec_lane(to->exec, to->lane) + to->exec->plan->gradients[variable->index]);
-    memcpy(lane + first, gradient, (size_t)count * sizeof *gradient);
+    memcpy(lane + first, gradient, (size_t)count * sizeof *lane);
 }
 
 static void settle_part(bwi_exec *exec, int worker, int unused, int64_t number)
@@ -238,7 +238,7 @@ static void settle_part(bwi_exec *exec, int worker, int unused, int64_t number)
         for (int t = 0; t < tiles_of(exec); t++) {
             bwi_deferred_tile one = {&bound_at(exec, t, instruction)->call, staging_of(exec, t, instruction)};
             lane_sink to = {exec, t};
-            one.call->node->op->deferred_part(&one, 1, number, &(bwi_sink){.take = store_in_lane, .user = &to});
+            one.call->node->op->deferred->part(&one, 1, number, &(bwi_sink){.take = store_in_lane, .user = &to});
         }
     }
 }

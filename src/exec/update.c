@@ -359,7 +359,7 @@ void bwi_exec_scale(bwi_exec *exec, float factor)
     bwi_float_restore(state);
 }
 
-static void visit_table(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
+static void visit_table(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     bwi_exec *exec = user;
     for (int t = 0; t < exec->plan->table_count; t++) {
@@ -391,8 +391,8 @@ static void commit_nodes(bwi_exec *exec)
         const bwi_bound *list = bwi_exec_bound(exec, exec->program, k, 0, exec->plan->sizes - 1);
         for (int n = 0; exec->phases[exec->program][k].commits && n < exec->phases[exec->program][k].count; n++) {
             const bwi_instruction *i = list[n].instruction;
-            if (i->pass == BWI_PASS_STATISTICS && i->level == k && i->node->op->commit) {
-                i->node->op->commit(&list[n].call);
+            if (i->pass == BWI_PASS_STATISTICS && i->level == k && i->node->op->sums->commit) {
+                i->node->op->sums->commit(&list[n].call);
             }
         }
     }

@@ -141,14 +141,14 @@ static void make_forward(maker *m, const bw_node *node)
     node_facts *f = &m->facts[node->number];
     const bwi_op *op = node->op;
     bool training = m->program->training;
-    if ((op->flags & BWI_OP_SUMS) || ((op->flags & (BWI_OP_WHOLE_BATCH | BWI_OP_GROUPS)) && training)) {
+    if ((op->flags & BWI_OP_SUMS) || (((op->flags & BWI_OP_WHOLE_BATCH) || op->group) && training)) {
         bwi_instruction *i = add_instruction(m, node, BWI_PASS_STATISTICS, 0);
         if (!i) {
             return;
         }
         read_sources(m, i);
         int statistics = make_statistics(m, i);
-        f->statistics = op->flags & BWI_OP_GROUPS ? -1 : statistics; /* forward does not wait for those of groups */
+        f->statistics = op->group ? -1 : statistics; /* forward does not wait for those of groups */
         if (op->flags & BWI_OP_SUMS) {
             return;
         }

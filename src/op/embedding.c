@@ -81,12 +81,14 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
     int64_t places = places_of(call->node), width = call->node->variable[0]->shape.extent[1];
     const bwi_records *store = call->records[0].store;
     const float *diff_dst = call->diff_dst;
+    double *rows = store->rows;
+    float *values = store->values;
     for (int64_t s = 0; tile->records && s < call->samples; s++) {
         int64_t at = bwi_call_record(call, tile, 0, s);
         for (int64_t i = 0; i < places; i++) {
-            store->rows[at + i] = (double)index_at(call, s * places + i);
+            rows[at + i] = (double)index_at(call, s * places + i);
         }
-        memcpy(store->values + at * width, diff_dst + s * places * width, (size_t)(places * width) * sizeof(float));
+        memcpy(values + at * width, diff_dst + s * places * width, (size_t)(places * width) * sizeof(float));
     }
     return BW_OK;
 }

@@ -95,7 +95,7 @@ void bwi_plan_unprepare(bwi_plan *plan, int from_size)
         for (int s = from_size; s < BWI_MAX_SIZES; s++) {
             void **prepared = &plan->prepared[(size_t)n * BWI_MAX_SIZES + (size_t)s];
             if (*prepared) {
-                plan->graph.nodes[n]->op->unprepare(*prepared);
+                plan->graph.nodes[n]->op->kernels->release(*prepared);
                 *prepared = NULL;
             }
         }
@@ -122,7 +122,7 @@ static void lay_lane(bwi_plan *plan)
     plan->lane_sums = end;
     for (int n = 0; n < plan->graph.count; n++) {
         const bw_node *node = plan->graph.nodes[n];
-        int64_t count = node->op->sum_count ? node->op->sum_count(node) : 0;
+        int64_t count = node->op->sums ? node->op->sums->count(node) : 0;
         plan->sums[n] = count ? take(&end, (size_t)count * sizeof(double)) : SIZE_MAX;
     }
     plan->lane_bytes = end;
@@ -135,11 +135,11 @@ static void lay_shared(bwi_plan *plan, size_t *end)
         const bwi_op *op = node->op;
         plan->shared[n] = plan->shared[n] ? take(end, plan->shared[n]) : SIZE_MAX;
         plan->statistics[n] = plan->backward_statistics[n] = SIZE_MAX;
-        if (op->statistics_count && has_pass(plan, node, BWI_PASS_STATISTICS)) {
-            plan->statistics[n] = take(end, (size_t)op->statistics_count(node) * sizeof(float));
+        if (op->sums && op->sums->finished && has_pass(plan, node, BWI_PASS_STATISTICS)) {
+            plan->statistics[n] = take(end, (size_t)op->sums->finished(node) * sizeof(float));
         }
-        if (op->backward_statistics_count && has_pass(plan, node, BWI_PASS_BACKWARD_STATISTICS)) {
-            plan->backward_statistics[n] = take(end, (size_t)op->backward_statistics_count(node) * sizeof(float));
+        if (op->sums && op->sums->backward_finished && has_pass(plan, node, BWI_PASS_BACKWARD_STATISTICS)) {
+            plan->backward_statistics[n] = take(end, (size_t)op->sums->backward_finished(node) * sizeof(float));
         }
     }
 }

@@ -124,7 +124,7 @@ static void find_wishes(const bwi_graph *graph, int64_t *wanted)
                 src = wanted[n];
                 break;
             case BWI_LAYOUT_PREPARED:
-                node->op->blocks(node, &src, &dst);
+                node->op->kernels->blocks(node, &src, &dst);
                 break;
             case BWI_LAYOUT_FREE:
                 break;
@@ -151,7 +151,7 @@ static void settle(const bw_node *node, int64_t wanted, int64_t *wants, int64_t 
         *gives = first;
         break;
     case BWI_LAYOUT_PREPARED:
-        node->op->blocks(node, wants, gives);
+        node->op->kernels->blocks(node, wants, gives);
         *gives = *gives ? *gives : wanted ? wanted : channels_last_block(node);
         break;
     case BWI_LAYOUT_FREE:

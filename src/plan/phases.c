@@ -157,8 +157,8 @@ static int makers(const bwi_program *program, const bwi_variable *variable)
 
 bool bwi_plan_defers(const bwi_plan *plan, const bwi_program *program, const bwi_instruction *i)
 {
-    bool defers = i->pass == BWI_PASS_BACKWARD_WEIGHTS && i->node->op->deferred_floats &&
-                  i->node->op->deferred_floats(i->node, plan->tile) > 0 && program->training && program->levels == 1;
+    bool defers = i->pass == BWI_PASS_BACKWARD_WEIGHTS && i->node->op->deferred &&
+                  i->node->op->deferred->floats(i->node, plan->tile) > 0 && program->training && program->levels == 1;
     for (int k = 0; defers && k < i->node->variables; k++) {
         defers = i->node->variable[k]->trainable && makers(program, i->node->variable[k]) == 1;
     }

@@ -71,7 +71,7 @@ static int group_of(bwi_plan *plan)
         const bwi_instruction *i = &program->instructions[n];
         if (bwi_plan_defers(plan, program, i)) {
             weights = bwi_size_add(weights, (size_t)i->node->variable[0]->count * sizeof(float));
-            size_t floats = (size_t)i->node->op->deferred_floats(i->node, plan->tile);
+            size_t floats = (size_t)i->node->op->deferred->floats(i->node, plan->tile);
             plan->staging_bytes = bwi_size_add(plan->staging_bytes, bwi_size_align(floats * sizeof(float), BWI_CACHE_LINE));
         }
     }

@@ -256,7 +256,7 @@ static inline void rig_close(rig *r)
 /* ---- Gradients ---- */
 
 /* Gradients of all variables, as stored; on workers, each part once. */
-static inline void rig_take(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
+static inline void rig_take(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     float **gradients = user;
     memcpy(gradients[variable->index] + first, gradient, (size_t)count * sizeof(float));

@@ -51,13 +51,13 @@ typedef struct moved {
     float clip;
 } moved;
 
-static void pack(const void *object, const float *plain, float *stored)
+static void pack(const void *object, const float *plain, void *stored)
 {
     (void)object;
     bwi_dense_pack(IN, OUT, plain, stored);
 }
 
-static void unpack(const void *object, const float *stored, float *plain)
+static void unpack(const void *object, const void *stored, float *plain)
 {
     (void)object;
     bwi_dense_unpack(IN, OUT, stored, plain);
