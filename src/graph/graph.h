@@ -52,15 +52,23 @@ typedef struct bwi_variable {
     int64_t fan_in, fan_out;
     int index; /* in the graph; also the stream of its initial random numbers */
     bwi_packing packing;
-    int64_t count; /* floats in data: packing.count, or those of the shape */
-    float *data;   /* NULL until the model is built */
+    int64_t count;              /* floats stored: packing.count, or those of the shape */
+    const bwi_kernels *kernels; /* in whose memory the values lie */
+    void *data;                 /* their address in the graph's arena; NULL until the model is built */
 } bwi_variable;
 
 /* Floats in a row of a table: an element of its first axis. */
 int64_t bwi_variable_width(const bwi_variable *variable);
+static inline void *bwi_variable_at(const bwi_variable *variable, int64_t first)
+{
+    return (unsigned char *)variable->data + (size_t)first * sizeof(float);
+}
 /* Values in Keras's order, from and to however the variable is stored. */
 void bwi_variable_read(const bwi_variable *variable, float *values);
-void bwi_variable_write(bwi_variable *variable, const float *values);
+void bwi_variable_write(const bwi_variable *variable, const float *values);
+/* Between the two the host may read and write the values where they are, as they are stored. */
+float *bwi_variable_open(const bwi_variable *variable);
+void bwi_variable_close(const bwi_variable *variable);
 
 /* ---- Nodes ---- */
 
@@ -87,12 +95,17 @@ struct bwi_graph {
     int count, capacity;
     bwi_variable **variables;
     int variable_count, variable_capacity;
+    void *arena; /* the variables' values, one after another; NULL: there are none yet */
+    size_t arena_bytes;
     void *owner;  /* the model, for models made by calls */
     bool reusing; /* a shared layer is built again: bwi_graph_variable gives variables[reuse++] */
     int reuse;
 };
 
 void bwi_graph_free(bwi_graph *graph);
+/* Gives every variable its place, in one arena of zeros. Taking them back leaves the variables without values. */
+bw_status bwi_graph_open_variables(bwi_graph *graph, const bwi_kernels *kernels);
+void bwi_graph_close_variables(bwi_graph *graph);
 /* Copies the attributes, applies the op's shape rule. NULL (a builder's failure) if an input is NULL or does not fit. */
 bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, const void *attributes, size_t attribute_bytes,
                        bw_node *const *inputs, int input_count, bwi_variable *const *variables, int variable_count);
