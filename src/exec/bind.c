@@ -1,7 +1,5 @@
 /* Opening: the arena, and every instruction of every phase bound to addresses, for each worker and number of samples. */
-#include "exec/exec.h"
-
-#include <string.h>
+#include "exec/internal.h"
 
 int bwi_exec_parts(const bwi_exec *exec)
 {
@@ -22,10 +20,7 @@ int bwi_exec_fixed_part(const bwi_exec *exec, int part)
 static bw_status run_seed(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    float *ones = call->dst;
-    for (int64_t i = 0; i < call->floats; i++) {
-        ones[i] = 1;
-    }
+    call->kernels->memory->fill(call->floats, 1, call->dst);
     return BW_OK;
 }
 
@@ -34,7 +29,7 @@ static bw_status run_add(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const int *adds = call->bound;
-    memcpy(call->dst, call->src[0], (size_t)call->floats * sizeof(float));
+    call->kernels->memory->copy(call->dst, call->src[0], (size_t)call->floats * sizeof(float));
     for (int k = 1; k < *adds; k++) {
         call->kernels->add(call->floats, call->src[k], call->dst);
     }
@@ -77,9 +72,9 @@ static void *address(const binder *b, int value)
     return value < 0 || b->phase->offsets[value] == SIZE_MAX ? NULL : b->region + b->phase->offsets[value];
 }
 
-static float *shared_address(const binder *b, size_t offset)
+static void *shared_address(const binder *b, size_t offset)
 {
-    return offset == SIZE_MAX ? NULL : (float *)(void *)(b->exec->arena + offset);
+    return offset == SIZE_MAX ? NULL : b->exec->arena + offset;
 }
 
 /* The nodes that write records for a variable in one phase share a sample's stretch, in the order of the instructions. */
@@ -101,7 +96,7 @@ static int inputs_of(const bwi_instruction *i)
 static size_t list_bytes(const bwi_instruction *i)
 {
     size_t variables = (size_t)i->node->variables, inputs = (size_t)inputs_of(i);
-    return variables * (sizeof(bwi_record_use) + sizeof(float *) + sizeof(size_t)) + 2 * inputs * sizeof(void *);
+    return variables * (sizeof(bwi_record_use) + sizeof(void *) + sizeof(size_t)) + 2 * inputs * sizeof(void *);
 }
 
 static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, bwi_call *call)
@@ -191,8 +186,9 @@ static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int
         } adds = {.lent = &i->adds};
         bound->call.bound = adds.bound;
     } else if (i->node->op->flags & BWI_OP_INPUT) {
-        bound->to = bound->sequence = destination_of(&bound->call);
-        bound->sequence.sequence = true;
+        bound->to[0] = bound->to[1] = destination_of(&bound->call);
+        bound->to[1].sequence = true;
+        bound->call.bound = bound->to;
     } else if (i->node->op->kernels && i->node->op->kernels->bind && i->pass != BWI_PASS_SEED) {
         exec->foreign = true;
         status = i->node->op->kernels->bind(exec->ctx, &bound->call, (int)i->pass);
@@ -293,8 +289,9 @@ static void unbind_phase(bwi_exec *exec, bwi_bound_phase *phase)
     size_t total = (size_t)phase->count * (size_t)exec->plan->regions * (size_t)exec->plan->sizes;
     for (size_t k = 0; phase->list && k < total; k++) {
         bwi_bound *b = &phase->list[k];
-        if (b->instruction && b->instruction->pass != BWI_PASS_ADD && b->call.bound) {
-            b->call.node->op->kernels->unbind(b->call.bound);
+        const bwi_op_kernels *kernels = b->call.node ? b->call.node->op->kernels : NULL;
+        if (kernels && kernels->unbind && b->instruction->pass != BWI_PASS_ADD && b->call.bound) {
+            kernels->unbind(b->call.bound);
         }
         bwi_release(exec->ctx, b->call.records);
     }
@@ -321,7 +318,7 @@ void bwi_exec_close(bwi_exec *exec)
     bwi_exec_close_spill(exec);
     if (exec->plan) {
         bwi_exec_unbind(exec);
-        bwi_arena_release(exec->ctx, exec->arena, exec->plan->bytes);
+        bwi_exec_memory(exec)->release(exec->ctx, exec->arena, exec->plan->bytes);
         bwi_plan_free(exec->plan);
     }
     for (int w = 0; exec->workers && w < exec->worker_count; w++) {
@@ -331,6 +328,8 @@ void bwi_exec_close(bwi_exec *exec)
     bwi_release(exec->ctx, exec->blocks);
     bwi_release(exec->ctx, exec->group);
     bwi_release(exec->ctx, exec->bounds);
+    bwi_release(exec->ctx, exec->totals);
+    bwi_release(exec->ctx, exec->norms);
     bwi_release(exec->ctx, exec->tables);
     bwi_release(exec->ctx, exec);
 }
@@ -394,7 +393,9 @@ static bw_status open_blocks(bwi_exec *exec)
     exec->blocks = bwi_allocate(exec->ctx, blocks_of(plan), sizeof *exec->blocks);
     exec->group = bwi_allocate(exec->ctx, (size_t)plan->group, sizeof *exec->group);
     exec->bounds = bwi_allocate(exec->ctx, bounds_of(plan), sizeof *exec->bounds);
-    if (!exec->blocks || !exec->group || !exec->bounds) {
+    exec->totals = bwi_allocate(exec->ctx, 1, plan->lane_bytes - plan->lane_sums);
+    exec->norms = bwi_allocate(exec->ctx, blocks_of(plan), sizeof *exec->norms);
+    if (!exec->blocks || !exec->group || !exec->bounds || !exec->totals || !exec->norms) {
         return BW_RESOURCE_EXHAUSTED;
     }
     for (int v = 0; v < plan->source->variable_count; v++) {
@@ -418,25 +419,30 @@ static void warm_thread(void *user, int worker)
     bwi_onednn_end(bwi_onednn_begin());
 }
 
+/* Of one phase: its table of bound instructions, and what each of them holds. */
 static size_t phase_bookkeeping(const bwi_plan *plan, const bwi_phase *phase)
 {
-    size_t bytes = (size_t)phase->count * sizeof(bwi_bound);
+    size_t copies = (size_t)plan->regions * (size_t)plan->sizes, bytes = 0;
     for (int k = 0; k < phase->count; k++) {
         const bwi_instruction *i = &phase->instructions[k];
         bytes += bwi_allocation_bytes(list_bytes(i)) + plan->bound_bytes[i->node->number];
     }
-    return bwi_size_multiply(bytes, (size_t)plan->regions * (size_t)plan->sizes);
+    size_t table = bwi_allocation_bytes(bwi_size_multiply((size_t)phase->count * sizeof(bwi_bound), copies));
+    return bwi_size_add(table, bwi_size_multiply(bytes, copies));
 }
 
 size_t bwi_exec_bookkeeping(const bwi_plan *plan)
 {
     size_t workers = (size_t)plan->regions, tables = (size_t)plan->table_count;
-    size_t bytes = bwi_allocation_bytes(sizeof(bwi_exec)) + bwi_allocation_bytes(workers * sizeof(bwi_worker)) +
-                   workers * bwi_allocation_bytes((size_t)plan->tile * sizeof(int64_t)) +
-                   bwi_allocation_bytes(tables * sizeof(bwi_table)) + bwi_allocation_bytes(blocks_of(plan) * sizeof(bwi_block)) +
-                   bwi_allocation_bytes((size_t)plan->group * sizeof(bwi_tile)) +
-                   bwi_allocation_bytes(bounds_of(plan) * sizeof(double));
+    size_t bytes =
+        bwi_allocation_bytes(sizeof(bwi_exec)) + bwi_allocation_bytes(workers * sizeof(bwi_worker)) +
+        workers * bwi_allocation_bytes((size_t)plan->tile * sizeof(int64_t)) + bwi_allocation_bytes(tables * sizeof(bwi_table)) +
+        bwi_allocation_bytes(blocks_of(plan) * sizeof(bwi_block)) + bwi_allocation_bytes((size_t)plan->group * sizeof(bwi_tile)) +
+        bwi_allocation_bytes(bounds_of(plan) * sizeof(double)) + bwi_allocation_bytes(plan->lane_bytes - plan->lane_sums) +
+        bwi_allocation_bytes(blocks_of(plan) * sizeof(double));
+    bytes += bwi_allocation_bytes((size_t)plan->program_count * sizeof(bwi_bound_phase *));
     for (int p = 0; p < plan->program_count; p++) {
+        bytes += bwi_allocation_bytes((size_t)plan->programs[p].phase_count * sizeof(bwi_bound_phase));
         for (int k = 0; k < plan->programs[p].phase_count; k++) {
             bytes = bwi_size_add(bytes, phase_bookkeeping(plan, &plan->programs[p].phases[k]));
         }
@@ -457,7 +463,7 @@ bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
     exec->spill = -1;
     exec->rank = bwi_rank_of(ctx);
     exec->flops = flops_of(plan);
-    exec->arena = bwi_arena_allocate(ctx, plan->bytes);
+    exec->arena = plan->kernels->memory->allocate(ctx, plan->bytes);
     bw_status status = exec->arena ? open_workers(exec) : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
         status = open_blocks(exec);

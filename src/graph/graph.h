@@ -273,7 +273,8 @@ typedef struct bwi_op_deferred {
     int64_t (*floats)(const bw_node *node, int64_t samples); /* of the staging for that many samples; 0: it is not deferred */
     double (*fill)(const bwi_call *call, void *staging);     /* a bound on the gradient's elements; NaN: a factor is not finite */
     int64_t (*parts)(const bw_node *node);
-    void (*part)(const bwi_deferred_tile *tiles, int count, int64_t part, const bwi_sink *sink);
+    size_t scratch_bytes; /* that a part needs */
+    void (*part)(const bwi_deferred_tile *tiles, int count, int64_t part, void *scratch, const bwi_sink *sink);
 } bwi_op_deferred;
 
 /* Kernels that are made before the first step, and what they derive from the weights. Each member may be NULL. */

@@ -157,9 +157,13 @@ static void sum_tiles(const bwi_deferred_tile *tiles, int count, int64_t panel, 
 
 _Static_assert((int)BWI_SINK_READS == (int)BWI_FETCHED, "what a sink reads is fetched by a kernel");
 
-static void deferred_part(const bwi_deferred_tile *tiles, int count, int64_t panel, const bwi_sink *sink)
+typedef float block_sum[ROWS_OF_BLOCK * 32];
+
+enum { TREE_LEVELS = 6 }; /* of a tree over BWI_MAX_DEFERRED, and one more */
+
+static void deferred_part(const bwi_deferred_tile *tiles, int count, int64_t panel, void *scratch, const bwi_sink *sink)
 {
-    _Alignas(BWI_CACHE_LINE) float sums[6][ROWS_OF_BLOCK * 32]; /* levels of a tree over BWI_MAX_DEFERRED, and one more */
+    block_sum *sums = scratch;
     const bw_node *node = tiles[0].call->node;
     int64_t in = in_of(node), out = out_of(node), wide = bwi_dense_panel(out);
     const void *arrays[BWI_SINK_READS];
@@ -189,8 +193,11 @@ static double flops(const bw_node *node)
 }
 
 static const bwi_op_split split = {.parts = parts, .part = part};
-static const bwi_op_deferred deferred = {
-    .floats = deferred_floats, .fill = fill_staging, .parts = panels_of, .part = deferred_part};
+static const bwi_op_deferred deferred = {.floats = deferred_floats,
+                                         .fill = fill_staging,
+                                         .parts = panels_of,
+                                         .scratch_bytes = TREE_LEVELS * sizeof(block_sum),
+                                         .part = deferred_part};
 
 const bwi_op bwi_op_dense = {.name = "dense",
                              .weights_reads = BWI_READS_SRC,

@@ -2,7 +2,7 @@
  * What a plan chooses between: tile, lanes, workers, segments, and whether a window's tiles run together. The default follows from
  * the model alone, by a cost model with a fixed reference machine, so that two machines agree; a budget asks for ever more frugal ones.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
 enum {
     REFERENCE_CACHE = 1 << 20,
@@ -89,7 +89,7 @@ bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_
     c->lanes = request->lanes ? request->lanes : default_lanes(request);
     c->workers = request->workers ? request->workers : ctx->workers;
     c->segments = 1;
-    c->ranges = true;
+    c->split = true;
     if (c->tile < 1 || (c->tile & (c->tile - 1)) || c->tile > (1 << (BWI_MAX_SIZES - 1))) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "tile: expected a power of two from 1 to %d, got %lld", 1 << (BWI_MAX_SIZES - 1),
                         (long long)c->tile);
@@ -123,8 +123,8 @@ int bwi_choice_more_segments(int segments)
 
 bool bwi_choice_save(bwi_choice *c, const bwi_choice *frugal)
 {
-    if (c->ranges) {
-        c->ranges = false;
+    if (c->split) {
+        c->split = false;
     } else if (c->tile > frugal->tile) {
         c->tile /= 2;
     } else if (c->workers > frugal->workers) {

@@ -2,7 +2,7 @@
  * The fullest moment of a plan: the instruction of the largest phase during which most bytes of a worker's tile region are in use,
  * and what they hold. It shows where the bytes are; nothing is decided by it.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
 #include <string.h>
 

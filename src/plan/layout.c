@@ -2,7 +2,7 @@
  * What a plan's nodes need, and where everything lies in the arena: lanes, a region for each worker's tile with its scratch, the store
  * of a whole batch, records of tables. Kernels are prepared once for each number of samples, whatever is tried.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
 /* A table has room for so many more records, at most, than it must have. */
 enum { EAGER_ROWS = 1 << 16 };
@@ -202,7 +202,6 @@ void bwi_plan_lay(bwi_plan *plan, size_t scratch)
     size_t end = 0, region = 0;
     lay_lane(plan);
     lay_shared(plan, &end);
-    plan->totals_offset = take(&end, plan->lane_bytes - plan->lane_sums);
     plan->items.statistics = end;
     plan->lanes_offset = take(&end, bwi_size_multiply(plan->lane_bytes, (size_t)plan->own_lanes));
     plan->items.lanes = end - plan->lanes_offset;
@@ -218,18 +217,14 @@ void bwi_plan_lay(bwi_plan *plan, size_t scratch)
     plan->workers_offset = end = bwi_size_align(end, PAGE);
     take(&end, bwi_size_multiply(plan->worker_bytes, (size_t)plan->regions));
     plan->staging_offset = take(&end, bwi_size_multiply(plan->staging_bytes, (size_t)plan->group));
+    size_t deferred = plan->group ? bwi_size_multiply(plan->deferred_bytes, (size_t)plan->workers) : 0;
+    plan->deferred_offset = take(&end, deferred);
     plan->items.activations =
         bwi_size_add(bwi_size_multiply(region, (size_t)plan->regions), bwi_size_multiply(plan->staging_bytes, (size_t)plan->group));
-    plan->items.scratch = bwi_size_multiply(plan->worker_bytes - region, (size_t)plan->regions);
+    plan->items.scratch = bwi_size_add(bwi_size_multiply(plan->worker_bytes - region, (size_t)plan->regions), deferred);
     plan->store_offset = take(&end, bwi_size_multiply(plan->store_slot, (size_t)plan->store_tiles));
     plan->items.store = end - plan->store_offset;
     plan->spill_bytes = bwi_size_multiply(plan->spill_slot, (size_t)plan->store_tiles);
-    int64_t blocks = 0;
-    for (int v = 0; v < plan->source->variable_count; v++) {
-        blocks += plan->gradients[v] == SIZE_MAX ? 0 : bwi_update_blocks(plan->source->variables[v]);
-    }
-    plan->update_offset = take(&end, (size_t)blocks * sizeof(double));
-    plan->items.update = end - plan->update_offset;
     lay_tables(plan, &end);
     plan->bytes = bwi_size_align(end, PAGE);
 }

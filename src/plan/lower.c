@@ -2,7 +2,7 @@
  * Lowering: a private copy of the model's graph in which fusions are fused, every output has a channel block, and
  * reorders stand where two ops disagree about it.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * load, and nothing else. Values of earlier levels are loaded from the store where they are kept for the whole batch, or
  * computed again.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
 #include <string.h>
 

@@ -4,9 +4,9 @@
  * computed again, or spilled to a file, whichever costs less (store.c). What remains is met by no groups of tiles, smaller tiles, fewer
  * workers, computing a tile's activations again in segments (segments.c), fewer lanes, in this order.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
-enum { RANGES_BYTES = 1 << 20 /* of weights: from there on sharing layers beats sharing tiles */ };
+enum { SPLIT_BYTES = 1 << 20 /* of weights: from there on sharing layers beats sharing tiles */ };
 
 /* With less than this the most frugal plan is tried first. */
 static const size_t TIGHT_BYTES = (size_t)1 << 30;
@@ -61,23 +61,25 @@ static bw_status allocate_tables(bwi_plan *plan)
     return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
-/* By ranges: a window's tiles at once, where they are few and the weights are many. Bits are those of tile by tile. */
+/* The tiles of a window that run together, where they are few and the weights are many. Bits are those of tile by tile. */
 static int group_of(bwi_plan *plan)
 {
     const bwi_program *program = &plan->programs[0].program;
     size_t weights = 0;
-    plan->staging_bytes = 0;
+    plan->staging_bytes = plan->deferred_bytes = 0;
     for (int n = 0; n < program->count; n++) {
         const bwi_instruction *i = &program->instructions[n];
         if (bwi_plan_defers(plan, program, i)) {
             weights = bwi_size_add(weights, (size_t)i->node->variable[0]->count * sizeof(float));
             size_t floats = (size_t)i->node->op->deferred->floats(i->node, plan->tile);
             plan->staging_bytes = bwi_size_add(plan->staging_bytes, bwi_size_align(floats * sizeof(float), BWI_CACHE_LINE));
+            size_t scratch = bwi_size_align(i->node->op->deferred->scratch_bytes, BWI_CACHE_LINE);
+            plan->deferred_bytes = scratch > plan->deferred_bytes ? scratch : plan->deferred_bytes;
         }
     }
     int64_t tiles = plan->window / plan->tile + __builtin_popcountll((unsigned long long)(plan->window % plan->tile));
     int64_t most = plan->lanes < BWI_MAX_DEFERRED ? plan->lanes : BWI_MAX_DEFERRED;
-    return plan->ranks == 1 && plan->window > 0 && weights >= RANGES_BYTES && tiles <= most ? (int)tiles : 0;
+    return plan->ranks == 1 && plan->window > 0 && weights >= SPLIT_BYTES && tiles <= most ? (int)tiles : 0;
 }
 
 /* What no choice changes. */
@@ -205,7 +207,7 @@ static bw_status try_choice(attempt *a, const bwi_choice *c)
     plan->store_tiles = plan->keep ? plan->batch / plan->tile + plan->sizes : 0;
     bw_status status = bwi_plan_prepare(plan, &a->scratch);
     find_budget(a);
-    plan->group = status == BW_OK && c->ranges ? group_of(plan) : 0;
+    plan->group = status == BW_OK && c->split ? group_of(plan) : 0;
     plan->regions = plan->group > plan->workers ? plan->group : plan->workers;
     for (int p = 0; p < plan->program_count && status == BW_OK; p++) {
         status = bwi_plan_fates(plan, &plan->programs[p]);

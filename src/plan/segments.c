@@ -7,7 +7,7 @@
  * gathered stays; the last segment stays whole, since the backward pass begins with it. What is computed again are second
  * values, behind the program's own, with lists of instructions that name them.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  * is one bit. The price of computing a value again in some phases is that of its instruction in those which do not run it
  * yet, and, for what it reads, of having that there too.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
 #include <string.h>
 

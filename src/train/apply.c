@@ -55,7 +55,8 @@ static void tell_reads(void *optimizer, const bwi_variable *variable, const void
 static double penalized_norm(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     const bwi_optimizer *o = user;
-    return o->kernels->optimize->penalized_norm(o->step.scale, variable->l1, variable->l2, count, gradient, bwi_variable_at(variable, first));
+    return o->kernels->optimize->penalized_norm(o->step.scale, variable->l1, variable->l2, count, gradient,
+                                                bwi_variable_at(variable, first));
 }
 
 static bool has_penalties(const bwi_graph *graph)

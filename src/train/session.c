@@ -16,7 +16,7 @@ int bwi_session_field(const bw_dataset *dataset, const bwi_input_attributes *a)
     int fields = 0, last = -1;
     for (int f = 0; f < bwi_dataset_fields(dataset); f++) {
         const bwi_field *field = bwi_dataset_field(dataset, f);
-        if ((int)field->role != a->role) {
+        if (field->role != a->role) {
             continue;
         }
         if (strcmp(field->name, a->name) == 0) {

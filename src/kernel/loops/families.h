@@ -6,22 +6,28 @@
 #ifndef BWI_KERNEL_FAMILIES_H
 #define BWI_KERNEL_FAMILIES_H
 
+#include "kernel/loops/embedding.h"
 #include "kernel/loops/gather.h"
+#include "kernel/loops/lanes.h"
 #include "kernel/loops/loss.h"
 #include "kernel/loops/memory.h"
 #include "kernel/loops/metric.h"
 #include "kernel/loops/normalize.h"
 #include "kernel/loops/optimize.h"
+#include "kernel/loops/records.h"
 #include "kernel/loops/reduce.h"
 
 /* One line for each family. */
 #define BWI_FAMILIES(F) \
+    F(embedding)        \
     F(gather)           \
+    F(lanes)            \
+    F(loss)             \
     F(memory)           \
+    F(metric)           \
     F(normalize)        \
     F(optimize)         \
-    F(reduce)           \
-    F(loss)             \
-    F(metric)
+    F(records)          \
+    F(reduce)
 
 #endif
