@@ -99,6 +99,7 @@ static size_t list_bytes(const bwi_instruction *i)
     return variables * (sizeof(bwi_record_use) + sizeof(void *) + sizeof(size_t)) + 2 * inputs * sizeof(void *);
 }
 
+/* Everything a pass needs is looked up here, once, so that a step only follows pointers. */
 static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, bwi_call *call)
 {
     bwi_exec *exec = b->exec;
@@ -164,6 +165,8 @@ static void find_sums(const binder *b, const bwi_instruction *i, bwi_bound *boun
     }
 }
 
+/* What a call carries besides addresses depends on its pass: a stored value's place, the number of terms of a sum, where an input
+ * is gathered to, or the op's own kernels. */
 static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int size, bwi_bound *bound)
 {
     bwi_exec *exec = b->exec;
@@ -196,6 +199,7 @@ static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int
     return status;
 }
 
+/* Every worker runs a phase in its own region, and every number of samples has its own kernels: a list for each pair. */
 static bw_status bind_phase(bwi_exec *exec, const bwi_plan_program *program, int number, bwi_bound_phase *bound)
 {
     const bwi_plan *plan = exec->plan;
@@ -260,6 +264,7 @@ static void find_prologues(const bwi_exec *exec, int program)
     }
 }
 
+/* A failure leaves what is bound so far to bwi_exec_unbind. */
 bw_status bwi_exec_bind(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
@@ -310,6 +315,7 @@ void bwi_exec_unbind(bwi_exec *exec)
     exec->phases = NULL;
 }
 
+/* Also closes an executor whose opening has failed half-way: what is missing is NULL. */
 void bwi_exec_close(bwi_exec *exec)
 {
     if (!exec) {
@@ -387,6 +393,7 @@ static bool defers(const bwi_plan *plan, const bwi_variable *variable)
     return false;
 }
 
+/* Blocks do not depend on workers: norms are summed over them, in their order. */
 static bw_status open_blocks(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
@@ -450,6 +457,7 @@ size_t bwi_exec_bookkeeping(const bwi_plan *plan)
     return bytes;
 }
 
+/* Everything a run needs is allocated here, so that a step allocates nothing. */
 bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
 {
     bwi_exec *exec = bwi_allocate(ctx, 1, sizeof *exec);
@@ -504,9 +512,9 @@ void bwi_exec_set_ledger(bwi_exec *exec, bwi_ledger *ledger)
     exec->ledger = ledger;
 }
 
-void bwi_exec_set_data_budget(bwi_exec *exec, size_t room)
+void bwi_exec_set_data_budget(bwi_exec *exec, size_t bytes)
 {
-    exec->room = room;
+    exec->data_budget = bytes;
 }
 
 void bwi_exec_set_seed(bwi_exec *exec, uint64_t seed, uint64_t update)

@@ -1,5 +1,5 @@
 /*
- * exec: runs a plan. A window is the set of samples behind one update; it may be fed in pieces. Tile t of the window is
+ * exec: runs a plan. A window is the set of samples of one update; it may be fed in pieces. Tile t of the window is
  * added to lane t mod lanes, in order of t; a lane is taken through by one worker; lanes stay apart until the update and are
  * then added as a binary tree, which ranks continue. So bits depend on the plan alone, never on workers, ranks or timing.
  *
@@ -20,7 +20,8 @@ size_t bwi_exec_bookkeeping(const bwi_plan *plan);
 bw_status bwi_exec_open(bw_context *ctx, bwi_exec **exec, bwi_plan *plan);
 void bwi_exec_close(bwi_exec *exec);
 const bwi_plan *bwi_exec_plan(const bwi_exec *exec);
-void bwi_exec_set_data_budget(bwi_exec *exec, size_t room); /* for samples that are made ahead; 0: as the data likes */
+/* Bytes for samples that are made ahead; 0: as many as the data wants. */
+void bwi_exec_set_data_budget(bwi_exec *exec, size_t bytes);
 void bwi_exec_set_seed(bwi_exec *exec, uint64_t seed, uint64_t update);
 
 /* The samples of a piece: a list of numbers, or the positions first, first + 1, ... of an epoch's order. */
@@ -44,16 +45,16 @@ const double *bwi_exec_sums(const bwi_exec *exec, const bw_node *node);
 /* After a piece whose loss is not finite: if the gradient is not either, names layer and sample (INVALID_ARGUMENT) and clears the
  * window. */
 bw_status bwi_exec_examine(bwi_exec *exec);
-/* The last piece's samples go away: what is found later is named without them. */
+/* The last piece's samples are about to be freed: what is found later is reported without them. */
 void bwi_exec_forget(bwi_exec *exec);
 
 int64_t bwi_exec_samples(const bwi_exec *exec); /* of the window */
 void bwi_exec_clear(bwi_exec *exec);
 /* Adds the lanes, then the ranks; the squared norm of the window's gradient sum (NULL: no norm is wanted, here or of a variable).
- * Checks that it is finite: if not, names what is behind it (INVALID_ARGUMENT) and clears the window. */
+ * Checks that it is finite: if not, names the cause (INVALID_ARGUMENT) and clears the window. */
 bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm);
-/* The same, and the window goes on: it may be fed, read again, applied. Its lanes have become one sum, so further pieces give the
- * whole batch's gradient within rounding, no longer in bits. */
+/* Does the same, but the window goes on: it may be fed, read again, applied. Its lanes have become one sum, so further pieces give
+ * the whole batch's gradient within rounding, no longer in bits. */
 bw_status bwi_exec_norm(bwi_exec *exec, double *squared_norm);
 /* Multiplies the window's gradient. */
 void bwi_exec_scale(bwi_exec *exec, float factor);
@@ -65,7 +66,7 @@ double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable)
 /* The commit: `sink` updates every trained variable from gradient sums of the window, in parts that are fixed blocks; then what
  * else a step changes; clears the window. Cannot fail. */
 void bwi_exec_update(bwi_exec *exec, const bwi_sink *sink);
-/* The same for an update on which a zero gradient has no effect: rows of tables that were not touched are passed over. */
+/* Does the same for an update on which a zero gradient has no effect: rows of tables that were not touched are passed over. */
 void bwi_exec_update_touched(bwi_exec *exec, const bwi_sink *sink);
 /* The variables were changed from outside: prologues must run again. */
 void bwi_exec_touch(bwi_exec *exec);

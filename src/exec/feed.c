@@ -253,7 +253,7 @@ static bw_status begin_data(const bwi_exec *exec)
     bwi_gather_schedule schedule = {.epoch = piece->epoch,
                                     .unaugmented = piece->unaugmented,
                                     .again = plan->programs[exec->program].phase_count > 1,
-                                    .budget = exec->room,
+                                    .budget = exec->data_budget,
                                     .first = piece->first,
                                     .count = piece->count,
                                     .tile = plan->tile,
@@ -304,6 +304,8 @@ static bw_status feed_aside(bwi_exec *exec, int program, const bwi_piece *piece,
     return status;
 }
 
+/* Samples that do not train leave the window as it is; a failure while training loses it, since its sums are no longer those of
+ * whole samples. */
 bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, float *const *predictions)
 {
     const bwi_plan *plan = exec->plan;

@@ -4,13 +4,13 @@
 
 #include "exec/exec.h"
 
-/* Called while running, if set: for the gradient noise scale, profiles and tests. */
+/* Called while running, if set. */
 typedef struct bwi_hooks {
     void *user;
     /* On the worker's thread: the lane has all of this piece's gradient of a variable. */
     void (*lane_gradient)(void *user, int lane, const bwi_variable *variable, const void *gradient);
     /* On the caller's thread, from the reduction: squared norm of a lane's gradient, and how many samples it sums. Of sparse
-     * variables the records of the last piece count, if it had room (layout.c of plan). They have no lane_gradient. */
+     * variables the records of the last piece count, if the plan had the capacity for them. They have no lane_gradient. */
     void (*lane_norm)(void *user, int lane, double squared, int64_t samples);
     /* On the worker's thread: a tile begins. */
     void (*tile)(void *user, int worker, int lane, int64_t tile);
@@ -85,7 +85,7 @@ struct bwi_exec {
     unsigned char *arena;
     int spill;                /* the file of spilled values; -1: none */
     bwi_bound_phase **phases; /* [program][phase] */
-    bool foreign;             /* some op has kernels of its own (oneDNN's), which look at OpenMP's settings */
+    bool foreign;             /* some op binds kernels of oneDNN, which look at OpenMP's settings */
     bwi_block *blocks;        /* of all trained dense variables, in their order */
     int64_t block_count;
     bwi_worker *workers;
@@ -93,8 +93,8 @@ struct bwi_exec {
     bwi_hooks hooks;
     bwi_ledger *ledger;
     uint64_t seed, update;
-    size_t room;  /* of the data */
-    double flops; /* of one sample, forward */
+    size_t data_budget; /* bytes for samples that are made ahead; 0: as many as the data wants */
+    double flops;       /* of one sample, forward */
 
     /* The window. */
     int64_t samples, tiles;
@@ -142,7 +142,7 @@ static inline unsigned char *bwi_exec_lane(const bwi_exec *exec, int lane)
 static inline int64_t bwi_tiles_of(int64_t count, int64_t tile) /* a power of two: no division */
 {
     int64_t tiles = count >> __builtin_ctzll((unsigned long long)tile);
-    for (int64_t rest = count & (tile - 1); rest; rest &= rest - 1) {
+    for (int64_t last = count & (tile - 1); last; last &= last - 1) {
         tiles++;
     }
     return tiles;
@@ -151,9 +151,9 @@ void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *si
 bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k);
 /* The k-th tile of the piece, with the numbers of its samples in those of a region. */
 bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k);
-/* Shares numbers below `count` out (share.c): in as many stretches as there are workers, each begins with its own, the same in every
- * step, so that what it touches stays in its cache, and then helps the others; in one stretch all begin with the lowest number. The
- * next one for a worker, whose `turn` begins with 0; -1: there is none left. */
+/* Shares the numbers below `count` out (share.c). With as many stretches as workers, each worker begins with its own, the same in
+ * every step, so that what it touches stays in its cache, and then helps the others; with one stretch all begin with the lowest
+ * number. `next` gives a worker, whose `turn` begins with 0, its next number; -1: there is none left. */
 void bwi_exec_share_out(bwi_exec *exec, int stretches, int64_t count);
 int64_t bwi_exec_next(bwi_exec *exec, int worker, int *turn);
 /* Layers split over workers (split.c): whether the piece at hand runs so; runs it, failures as run_lanes. */
@@ -175,7 +175,7 @@ bw_status bwi_exec_spill(const bwi_exec *exec, bool store, void *value, size_t b
 const bwi_records *bwi_records_of(const bwi_exec *exec, const bwi_variable *variable);
 bw_status bwi_records_open(bwi_exec *exec);
 void bwi_records_clear(bwi_exec *exec);
-/* Makes room for the records of the present phase from tile `begin` on; `end`: up to where there is. */
+/* Makes space for the records of the present phase from tile `begin` on; `end`: up to where the capacity reaches. */
 bw_status bwi_records_begin(bwi_exec *exec, int64_t begin, int64_t *end);
 /* At the update: adds the ranks' and sorts them; a lane's share, before they are summed; sums them: the squared norm. */
 bw_status bwi_records_sort(bwi_exec *exec);

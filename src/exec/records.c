@@ -189,6 +189,8 @@ static void blank(const bwi_exec *exec, const bwi_table *table, int64_t samples)
     }
 }
 
+/* Tables that are too full are compacted first. If there still is no capacity for all samples, as many tiles run as there is for;
+ * the caller comes back for the others. */
 bw_status bwi_records_begin(bwi_exec *exec, int64_t begin, int64_t *end)
 {
     const bwi_plan *plan = exec->plan;

@@ -149,7 +149,7 @@ static void *staging_of(const bwi_exec *exec, int tile, int instruction)
     return exec->arena + offset;
 }
 
-/* A worker's own, for the sums of a block over tiles. */
+/* Each worker has its own, for the sums of a block over tiles. */
 static void *scratch_of(const bwi_exec *exec, int worker)
 {
     return exec->arena + exec->plan->deferred_offset + (size_t)worker * exec->plan->deferred_bytes;
@@ -221,7 +221,7 @@ void bwi_split_part(bwi_exec *exec, int worker, int64_t number, const bwi_sink *
     }
 }
 
-/* ---- Stored after all ---- */
+/* ---- Stored in the lanes ---- */
 
 typedef struct lane_sink {
     const bwi_exec *exec;

@@ -1,7 +1,7 @@
 /* One tile through one phase: the inner loop of everything. */
 #include "exec/internal.h"
 
-/* Full tiles first, then the rest in powers of two, the largest first. */
+/* Full tiles first, then the remainder in powers of two, the largest first. */
 void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size)
 {
     *size = __builtin_ctzll((unsigned long long)tile);
@@ -11,14 +11,14 @@ void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *si
         return;
     }
     *first = full * tile;
-    int64_t rest = count & (tile - 1);
+    int64_t last = count & (tile - 1);
     for (;; k--) {
-        *size = 63 - __builtin_clzll((unsigned long long)rest);
+        *size = 63 - __builtin_clzll((unsigned long long)last);
         if (k == full) {
             return;
         }
         *first += (int64_t)1 << *size;
-        rest -= (int64_t)1 << *size;
+        last -= (int64_t)1 << *size;
     }
 }
 
@@ -96,7 +96,7 @@ static void keep_predictions(const bwi_exec *exec, const bwi_bound *list, int co
     }
 }
 
-static void tell_lane_gradients(bwi_exec *exec, const bwi_bound *list, int count, const bwi_tile *tile, int lane)
+static void report_lane_gradients(bwi_exec *exec, const bwi_bound *list, int count, const bwi_tile *tile, int lane)
 {
     for (int n = 0; n < count; n++) {
         const bwi_bound *b = &list[n];
@@ -151,7 +151,7 @@ bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
         keep_predictions(exec, list, count, tile.position - exec->samples);
     }
     if (exec->hooks.lane_gradient && tile.training && k + plan->lanes >= bwi_tiles_of(exec->piece.count, plan->tile)) {
-        tell_lane_gradients(exec, list, count, &tile, lane);
+        report_lane_gradients(exec, list, count, &tile, lane);
     }
     return BW_OK;
 }

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* Below this many floats the caller's thread is quicker alone; and where it made the gradient alone, as long as that, the weights and
- * two slots stay in its second cache, and nothing has to come from another's. */
+/* Below this many floats the caller's thread is quicker alone. The larger number is for a gradient that it made alone: as long as the
+ * weights and two slots stay in its second cache, nothing has to come from another's. */
 enum { WORTH_SHARING = 4 * BWI_UPDATE_BLOCK, WORTH_MOVING = 16 * BWI_UPDATE_BLOCK };
 
 /* Lanes of this rank that hold anything. */
@@ -53,7 +53,7 @@ static void reduce_block(bwi_exec *exec, int worker, int64_t number)
     exec->norms[number] = sum_block(exec, block->count, lanes ? lanes : 1, gradient);
 }
 
-/* The same once the lanes are added. */
+/* Once the lanes are added: the norm or the finiteness of their sum. */
 static void check_block(bwi_exec *exec, int worker, int64_t number)
 {
     (void)worker;
@@ -155,7 +155,7 @@ static void share_blocks(bwi_exec *exec, void (*work)(bwi_exec *exec, int worker
 
 /* Tile t of the window has its samples in lane t mod lanes. Only whole pieces are known here: the last one may have
  * smaller tiles at its end. */
-static void tell_lane_norms(bwi_exec *exec)
+static void report_lane_norms(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     for (int lane = 0; lane < used_lanes(exec); lane++) {
@@ -290,7 +290,8 @@ static bw_status reduce_blocks(bwi_exec *exec, bool added, double *squared_norm)
     return status;
 }
 
-static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
+/* Deferred gradients stay deferred only if nothing but the update asks for them and they are known to be finite. */
+static bw_status reduce(bwi_exec *exec, double *squared_norm, bool report)
 {
     if (exec->samples == 0) {
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "nothing to apply: no sample's gradient was added");
@@ -301,12 +302,12 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
         bwi_split_settle(exec);
     }
     bw_status status = bwi_records_sort(exec);
-    if (tell && exec->hooks.lane_norm && status == BW_OK) {
-        tell_lane_norms(exec);
+    if (report && exec->hooks.lane_norm && status == BW_OK) {
+        report_lane_norms(exec);
     }
     bool whole = is_whole(exec);
     if (status == BW_OK && !(whole && reduce_whole(exec))) {
-        status = reduce_blocks(exec, whole, squared_norm); /* of a whole that is not finite: the blocks tell which is not */
+        status = reduce_blocks(exec, whole, squared_norm); /* if the whole is not finite, the blocks show where */
     }
     bwi_float_restore(state);
     if (status != BW_OK) {

@@ -165,6 +165,8 @@ static bool append(bw_context *ctx, void ***list, int *count, int *capacity, voi
     return true;
 }
 
+/* A failure is the context's: builders are called without a look at what they return, and the first function with a status reports
+ * it. */
 bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, const void *attributes, size_t attribute_bytes,
                        bw_node *const *inputs, int input_count, bwi_variable *const *variables, int variable_count)
 {
@@ -223,6 +225,7 @@ bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, con
     return node;
 }
 
+/* A shared layer that is built again gets the variables of the first time, in the order in which it asked for them. */
 bwi_variable *bwi_graph_variable(bwi_graph *graph, const char *layer, const char *name, const bwi_shape *shape, bool trainable,
                                  const char *initializer, int64_t fan_in, int64_t fan_out)
 {

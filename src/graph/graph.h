@@ -196,7 +196,7 @@ typedef bw_status (*bwi_pass_function)(const bwi_call *call, const bwi_tile *til
 
 enum { BWI_SINK_READS = 2 };
 
-/* Where gradients go. */
+/* Who takes gradients: an optimizer, or a test. */
 typedef struct bwi_sink {
     /* For a block of a variable, on a worker: its gradient. */
     void (*take)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient);

@@ -161,6 +161,8 @@ typedef float block_sum[ROWS_OF_BLOCK * 32];
 
 enum { TREE_LEVELS = 6 }; /* of a tree over BWI_MAX_DEFERRED, and one more */
 
+/* A panel in blocks of rows, each summed over all tiles and handed over while it is in the nearest cache; then the panel's biases. The
+ * arrays that the sink reads for a block are fetched while the block before it is summed. */
 static void deferred_part(const bwi_deferred_tile *tiles, int count, int64_t panel, void *scratch, const bwi_sink *sink)
 {
     block_sum *sums = scratch;

@@ -89,6 +89,7 @@ static void find_largest(look *l)
     }
 }
 
+/* The largest phase decides how large a region is; within it the instruction with most bytes in use. */
 bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspaces)
 {
     bw_context *ctx = plan->ctx;

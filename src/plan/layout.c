@@ -4,7 +4,7 @@
  */
 #include "plan/internal.h"
 
-/* A table has room for so many more records, at most, than it must have. */
+/* A table's capacity exceeds what it must be by at most this many records. */
 enum { EAGER_ROWS = 1 << 16 };
 
 enum { PAGE = 4096 };
@@ -41,6 +41,7 @@ static bool has_pass(const bwi_plan *plan, const bw_node *node, bwi_pass pass)
     return false;
 }
 
+/* Kernels are kept for every number of samples that was tried, with the bytes they took, since a budget comes back to some. */
 static bw_status prepare_node(bwi_plan *plan, bw_node *node, int size)
 {
     const bwi_op *op = node->op;
@@ -160,9 +161,9 @@ static int64_t records_of_sample(const bwi_plan *plan, const bwi_variable *varia
 }
 
 /*
- * Room for the records of a whole window, or for less: when there is no more room, records are summed to one for each touched
- * row, so one for each row of the table and those of a tile for each lane are always enough. Some more lets this be rare. If the
- * window is not known, this is what there is: about one gradient of the table.
+ * The records of a whole window, or fewer: when a table is full, its records are summed to one for each touched row, so one for each
+ * row of the table and those of a tile for each lane always suffice. A few more make this rare. If the window is not known, that is
+ * the capacity: about one gradient of the table.
  */
 static size_t record_capacity(const bwi_plan *plan, const bwi_variable *variable)
 {
@@ -197,6 +198,7 @@ static void lay_tables(bwi_plan *plan, size_t *end)
     plan->items.records = *end - begin;
 }
 
+/* In the order of the arena: what all workers share, lanes, the workers' regions, staging, the store, records. */
 void bwi_plan_lay(bwi_plan *plan, size_t scratch)
 {
     size_t end = 0, region = 0;

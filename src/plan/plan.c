@@ -1,7 +1,7 @@
 /*
  * Makes a plan: tile, lanes and workers from the model (choice.c), then everything's bytes (layout.c); if they do not fit the budget,
- * the next more frugal choice. Values that are kept for a whole batch are saved first, as far as the rest leaves no room for them:
- * computed again, or spilled to a file, whichever costs less (store.c). What remains is met by no groups of tiles, smaller tiles, fewer
+ * the next more frugal choice. Values that would be kept for a whole batch go first, as far as everything else leaves no space for them:
+ * they are computed again, or spilled to a file, whichever costs less (store.c). What remains is met by no groups of tiles, smaller tiles, fewer
  * workers, computing a tile's activations again in segments (segments.c), fewer lanes, in this order.
  */
 #include "plan/internal.h"
@@ -194,7 +194,7 @@ static void find_budget(attempt *a)
     }
 }
 
-/* Lays the plan out as chosen; what is kept for a whole batch gives way to the rest. */
+/* Lays the plan out as chosen; what is kept for a whole batch gives way to everything else. */
 static bw_status try_choice(attempt *a, const bwi_choice *c)
 {
     bwi_plan *plan = a->plan;
@@ -284,6 +284,7 @@ static bw_status search(attempt *a, bwi_choice c)
     }
 }
 
+/* What the request or the model asks for is remembered beside what the budget leaves of it, so that a user can be told. */
 bw_status bwi_plan_make(bw_context *ctx, bwi_plan **result, const bwi_plan_request *request)
 {
     bwi_choice c;
@@ -332,6 +333,7 @@ static void free_program(bwi_plan *plan, bwi_plan_program *program)
     bwi_program_free(&program->program);
 }
 
+/* Also frees a plan whose making has failed half-way: what is missing is NULL. */
 void bwi_plan_free(bwi_plan *plan)
 {
     if (!plan) {

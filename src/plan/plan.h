@@ -27,13 +27,13 @@ typedef struct bwi_plan_request {
     const bwi_program_request *programs;
     int program_count;
     int64_t batch;        /* samples fed at once, at most; 0: not known, then nothing is kept for a whole batch */
-    int64_t window;       /* samples behind one update, at most; 0: not known */
+    int64_t window;       /* samples of one update, at most; 0: not known */
     int64_t tile;         /* 0: from the model */
     int lanes;            /* 0: from the model */
     int workers;          /* at most; 0: the context's */
     int ranks;            /* they share the lanes */
     size_t memory;        /* budget; 0: what the system gives */
-    const char *spill;    /* folder for boundary values that find no room; NULL: none may be spilled */
+    const char *spill;    /* folder for boundary values that the budget cannot hold; NULL: none may be spilled */
     size_t outside_bytes; /* planned by others: parameters, optimizer slots, history */
     size_t held_bytes;    /* of them, those that are there already */
     size_t (*bookkeeping)(const bwi_plan *plan); /* bytes of what runs the plan, the arena not counted; may be NULL */

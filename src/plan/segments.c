@@ -249,6 +249,7 @@ static bw_status rewrite(segmenter *s)
     return s->failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
 }
 
+/* A phase without a backward pass has nothing to compute again, and stays as it is. */
 bw_status bwi_plan_segment(bwi_plan *plan, bwi_plan_program *program, bwi_phase *phase)
 {
     bw_context *ctx = plan->ctx;
