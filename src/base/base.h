@@ -170,6 +170,9 @@ void bwi_disown(void *object);
 typedef struct bwi_pool bwi_pool;
 typedef struct bwi_kernels bwi_kernels;
 
+/* What a field of the samples is for. */
+typedef enum bwi_role { BWI_ROLE_INPUT, BWI_ROLE_TARGET, BWI_ROLE_WEIGHT } bwi_role;
+
 /* What base knows of a group of ranks; rank's own struct begins with it. A context joins when it opens (false: the
  * number is taken) and parts when it closes. */
 struct bw_ranks {

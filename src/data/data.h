@@ -8,8 +8,6 @@
 
 #include "kernel/kernel.h"
 
-typedef enum bwi_role { BWI_ROLE_INPUT, BWI_ROLE_TARGET, BWI_ROLE_WEIGHT } bwi_role;
-
 /* One named array of the samples: "x", "y", "w", or "x_<input>" and so on without the prefix. */
 typedef struct bwi_field {
     char name[64]; /* the input's or output's name; "" if there is only one */

@@ -1,7 +1,5 @@
 /* Opening: the arena, and every instruction of every phase bound to addresses, for each worker and number of samples. */
-#include "exec/exec.h"
-
-#include <string.h>
+#include "exec/internal.h"
 
 int bwi_exec_parts(const bwi_exec *exec)
 {
@@ -22,10 +20,7 @@ int bwi_exec_fixed_part(const bwi_exec *exec, int part)
 static bw_status run_seed(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    float *ones = call->dst;
-    for (int64_t i = 0; i < call->floats; i++) {
-        ones[i] = 1;
-    }
+    call->kernels->memory->fill(call->floats, 1, call->dst);
     return BW_OK;
 }
 
@@ -34,7 +29,7 @@ static bw_status run_add(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const int *adds = call->bound;
-    memcpy(call->dst, call->src[0], (size_t)call->floats * sizeof(float));
+    call->kernels->memory->copy(call->dst, call->src[0], (size_t)call->floats * sizeof(float));
     for (int k = 1; k < *adds; k++) {
         call->kernels->add(call->floats, call->src[k], call->dst);
     }
@@ -48,13 +43,13 @@ static bwi_pass_function function_of(const bwi_instruction *i, bool training)
     case BWI_PASS_FORWARD:
         return !training && op->inference ? op->inference : op->forward;
     case BWI_PASS_STATISTICS:
-        return op->statistics;
+        return op->sums->statistics;
     case BWI_PASS_SEED:
         return run_seed;
     case BWI_PASS_BACKWARD:
         return op->backward;
     case BWI_PASS_BACKWARD_STATISTICS:
-        return op->backward_statistics;
+        return op->sums->backward_statistics;
     case BWI_PASS_BACKWARD_WEIGHTS:
         return op->backward_weights;
     case BWI_PASS_ADD:
@@ -77,9 +72,9 @@ static void *address(const binder *b, int value)
     return value < 0 || b->phase->offsets[value] == SIZE_MAX ? NULL : b->region + b->phase->offsets[value];
 }
 
-static float *shared_address(const binder *b, size_t offset)
+static void *shared_address(const binder *b, size_t offset)
 {
-    return offset == SIZE_MAX ? NULL : (float *)(void *)(b->exec->arena + offset);
+    return offset == SIZE_MAX ? NULL : b->exec->arena + offset;
 }
 
 /* The nodes that write records for a variable in one phase share a sample's stretch, in the order of the instructions. */
@@ -101,9 +96,10 @@ static int inputs_of(const bwi_instruction *i)
 static size_t list_bytes(const bwi_instruction *i)
 {
     size_t variables = (size_t)i->node->variables, inputs = (size_t)inputs_of(i);
-    return variables * (sizeof(bwi_record_use) + sizeof(float *) + sizeof(size_t)) + 2 * inputs * sizeof(void *);
+    return variables * (sizeof(bwi_record_use) + sizeof(void *) + sizeof(size_t)) + 2 * inputs * sizeof(void *);
 }
 
+/* Everything a pass needs is looked up here, once, so that a step only follows pointers. */
 static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, bwi_call *call)
 {
     bwi_exec *exec = b->exec;
@@ -164,11 +160,13 @@ static void find_sums(const binder *b, const bwi_instruction *i, bwi_bound *boun
     const bwi_op *op = i->node->op;
     bool backward = i->pass == BWI_PASS_BACKWARD_STATISTICS;
     if ((i->pass == BWI_PASS_STATISTICS || backward) && i->level == b->number) {
-        bound->summed = op->sum_count(i->node);
-        bound->finish = backward ? op->backward_finish : op->finish;
+        bound->summed = op->sums->count(i->node);
+        bound->finish = backward ? op->sums->backward_finish : op->sums->finish;
     }
 }
 
+/* What a call carries besides addresses depends on its pass: a stored value's place, the number of terms of a sum, where an input
+ * is gathered to, or the op's own kernels. */
 static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int size, bwi_bound *bound)
 {
     bwi_exec *exec = b->exec;
@@ -191,15 +189,17 @@ static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int
         } adds = {.lent = &i->adds};
         bound->call.bound = adds.bound;
     } else if (i->node->op->flags & BWI_OP_INPUT) {
-        bound->to = bound->sequence = destination_of(&bound->call);
-        bound->sequence.sequence = true;
-    } else if (i->node->op->bind && i->pass != BWI_PASS_SEED) {
+        bound->to[0] = bound->to[1] = destination_of(&bound->call);
+        bound->to[1].sequence = true;
+        bound->call.bound = bound->to;
+    } else if (i->node->op->kernels && i->node->op->kernels->bind && i->pass != BWI_PASS_SEED) {
         exec->foreign = true;
-        status = i->node->op->bind(exec->ctx, &bound->call, (int)i->pass);
+        status = i->node->op->kernels->bind(exec->ctx, &bound->call, (int)i->pass);
     }
     return status;
 }
 
+/* Every worker runs a phase in its own region, and every number of samples has its own kernels: a list for each pair. */
 static bw_status bind_phase(bwi_exec *exec, const bwi_plan_program *program, int number, bwi_bound_phase *bound)
 {
     const bwi_plan *plan = exec->plan;
@@ -256,13 +256,15 @@ static void find_prologues(const bwi_exec *exec, int program)
         for (int n = 0; n < exec->phases[program][k].count; n++) {
             const bw_node *node = list[n].call.node;
             const bwi_instruction *i = list[n].instruction;
-            list[n].opens = node->op->prologue && computes(&list[n], node) && !computed_before(exec, program, k, n, node);
+            list[n].opens = node->op->kernels && node->op->kernels->prologue && computes(&list[n], node) &&
+                            !computed_before(exec, program, k, n, node);
             exec->phases[program][k].opens |= list[n].opens;
-            exec->phases[program][k].commits |= i->pass == BWI_PASS_STATISTICS && i->level == k && node->op->commit;
+            exec->phases[program][k].commits |= i->pass == BWI_PASS_STATISTICS && i->level == k && node->op->sums->commit;
         }
     }
 }
 
+/* A failure leaves what is bound so far to bwi_exec_unbind. */
 bw_status bwi_exec_bind(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
@@ -292,8 +294,9 @@ static void unbind_phase(bwi_exec *exec, bwi_bound_phase *phase)
     size_t total = (size_t)phase->count * (size_t)exec->plan->regions * (size_t)exec->plan->sizes;
     for (size_t k = 0; phase->list && k < total; k++) {
         bwi_bound *b = &phase->list[k];
-        if (b->instruction && b->instruction->pass != BWI_PASS_ADD && b->call.bound) {
-            b->call.node->op->unbind(b->call.bound);
+        const bwi_op_kernels *kernels = b->call.node ? b->call.node->op->kernels : NULL;
+        if (kernels && kernels->unbind && b->instruction->pass != BWI_PASS_ADD && b->call.bound) {
+            kernels->unbind(b->call.bound);
         }
         bwi_release(exec->ctx, b->call.records);
     }
@@ -312,6 +315,7 @@ void bwi_exec_unbind(bwi_exec *exec)
     exec->phases = NULL;
 }
 
+/* Also closes an executor whose opening has failed half-way: what is missing is NULL. */
 void bwi_exec_close(bwi_exec *exec)
 {
     if (!exec) {
@@ -320,7 +324,7 @@ void bwi_exec_close(bwi_exec *exec)
     bwi_exec_close_spill(exec);
     if (exec->plan) {
         bwi_exec_unbind(exec);
-        bwi_arena_release(exec->ctx, exec->arena, exec->plan->bytes);
+        bwi_exec_memory(exec)->release(exec->ctx, exec->arena, exec->plan->bytes);
         bwi_plan_free(exec->plan);
     }
     for (int w = 0; exec->workers && w < exec->worker_count; w++) {
@@ -330,6 +334,8 @@ void bwi_exec_close(bwi_exec *exec)
     bwi_release(exec->ctx, exec->blocks);
     bwi_release(exec->ctx, exec->group);
     bwi_release(exec->ctx, exec->bounds);
+    bwi_release(exec->ctx, exec->totals);
+    bwi_release(exec->ctx, exec->norms);
     bwi_release(exec->ctx, exec->tables);
     bwi_release(exec->ctx, exec);
 }
@@ -387,13 +393,16 @@ static bool defers(const bwi_plan *plan, const bwi_variable *variable)
     return false;
 }
 
+/* Blocks do not depend on workers: norms are summed over them, in their order. */
 static bw_status open_blocks(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     exec->blocks = bwi_allocate(exec->ctx, blocks_of(plan), sizeof *exec->blocks);
     exec->group = bwi_allocate(exec->ctx, (size_t)plan->group, sizeof *exec->group);
     exec->bounds = bwi_allocate(exec->ctx, bounds_of(plan), sizeof *exec->bounds);
-    if (!exec->blocks || !exec->group || !exec->bounds) {
+    exec->totals = bwi_allocate(exec->ctx, 1, plan->lane_bytes - plan->lane_sums);
+    exec->norms = bwi_allocate(exec->ctx, blocks_of(plan), sizeof *exec->norms);
+    if (!exec->blocks || !exec->group || !exec->bounds || !exec->totals || !exec->norms) {
         return BW_RESOURCE_EXHAUSTED;
     }
     for (int v = 0; v < plan->source->variable_count; v++) {
@@ -417,25 +426,30 @@ static void warm_thread(void *user, int worker)
     bwi_onednn_end(bwi_onednn_begin());
 }
 
+/* Of one phase: its table of bound instructions, and what each of them holds. */
 static size_t phase_bookkeeping(const bwi_plan *plan, const bwi_phase *phase)
 {
-    size_t bytes = (size_t)phase->count * sizeof(bwi_bound);
+    size_t copies = (size_t)plan->regions * (size_t)plan->sizes, bytes = 0;
     for (int k = 0; k < phase->count; k++) {
         const bwi_instruction *i = &phase->instructions[k];
         bytes += bwi_allocation_bytes(list_bytes(i)) + plan->bound_bytes[i->node->number];
     }
-    return bwi_size_multiply(bytes, (size_t)plan->regions * (size_t)plan->sizes);
+    size_t table = bwi_allocation_bytes(bwi_size_multiply((size_t)phase->count * sizeof(bwi_bound), copies));
+    return bwi_size_add(table, bwi_size_multiply(bytes, copies));
 }
 
 size_t bwi_exec_bookkeeping(const bwi_plan *plan)
 {
     size_t workers = (size_t)plan->regions, tables = (size_t)plan->table_count;
-    size_t bytes = bwi_allocation_bytes(sizeof(bwi_exec)) + bwi_allocation_bytes(workers * sizeof(bwi_worker)) +
-                   workers * bwi_allocation_bytes((size_t)plan->tile * sizeof(int64_t)) +
-                   bwi_allocation_bytes(tables * sizeof(bwi_table)) + bwi_allocation_bytes(blocks_of(plan) * sizeof(bwi_block)) +
-                   bwi_allocation_bytes((size_t)plan->group * sizeof(bwi_tile)) +
-                   bwi_allocation_bytes(bounds_of(plan) * sizeof(double));
+    size_t bytes =
+        bwi_allocation_bytes(sizeof(bwi_exec)) + bwi_allocation_bytes(workers * sizeof(bwi_worker)) +
+        workers * bwi_allocation_bytes((size_t)plan->tile * sizeof(int64_t)) + bwi_allocation_bytes(tables * sizeof(bwi_table)) +
+        bwi_allocation_bytes(blocks_of(plan) * sizeof(bwi_block)) + bwi_allocation_bytes((size_t)plan->group * sizeof(bwi_tile)) +
+        bwi_allocation_bytes(bounds_of(plan) * sizeof(double)) + bwi_allocation_bytes(plan->lane_bytes - plan->lane_sums) +
+        bwi_allocation_bytes(blocks_of(plan) * sizeof(double));
+    bytes += bwi_allocation_bytes((size_t)plan->program_count * sizeof(bwi_bound_phase *));
     for (int p = 0; p < plan->program_count; p++) {
+        bytes += bwi_allocation_bytes((size_t)plan->programs[p].phase_count * sizeof(bwi_bound_phase));
         for (int k = 0; k < plan->programs[p].phase_count; k++) {
             bytes = bwi_size_add(bytes, phase_bookkeeping(plan, &plan->programs[p].phases[k]));
         }
@@ -443,6 +457,7 @@ size_t bwi_exec_bookkeeping(const bwi_plan *plan)
     return bytes;
 }
 
+/* Everything a run needs is allocated here, so that a step allocates nothing. */
 bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
 {
     bwi_exec *exec = bwi_allocate(ctx, 1, sizeof *exec);
@@ -456,7 +471,7 @@ bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
     exec->spill = -1;
     exec->rank = bwi_rank_of(ctx);
     exec->flops = flops_of(plan);
-    exec->arena = bwi_arena_allocate(ctx, plan->bytes);
+    exec->arena = plan->kernels->memory->allocate(ctx, plan->bytes);
     bw_status status = exec->arena ? open_workers(exec) : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
         status = open_blocks(exec);
@@ -497,9 +512,9 @@ void bwi_exec_set_ledger(bwi_exec *exec, bwi_ledger *ledger)
     exec->ledger = ledger;
 }
 
-void bwi_exec_set_data_budget(bwi_exec *exec, size_t room)
+void bwi_exec_set_data_budget(bwi_exec *exec, size_t bytes)
 {
-    exec->room = room;
+    exec->data_budget = bytes;
 }
 
 void bwi_exec_set_seed(bwi_exec *exec, uint64_t seed, uint64_t update)

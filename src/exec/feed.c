@@ -2,7 +2,7 @@
  * A piece of samples through a program: phase after phase, each with its tiles shared out by lanes, and an epilogue
  * where lanes, then ranks, meet and whole-batch ops finish their statistics.
  */
-#include "exec/exec.h"
+#include "exec/internal.h"
 
 #include <string.h>
 
@@ -38,7 +38,7 @@ static void run_lane(bwi_exec *exec, int worker, int lane, int64_t k, int64_t st
             return;
         }
         if (k < plan->lanes) {
-            memset(bwi_exec_lane(exec, lane) + plan->lane_sums, 0, sums_bytes(plan));
+            bwi_exec_memory(exec)->clear(bwi_exec_lane(exec, lane) + plan->lane_sums, sums_bytes(plan));
         }
         bw_status status = bwi_exec_run_tile(exec, worker, lane, k);
         if (status != BW_OK) {
@@ -125,49 +125,38 @@ static bw_status collect(bwi_exec *exec)
 static bw_status sum_lanes(bwi_exec *exec, int64_t tiles, int *result)
 {
     const bwi_plan *plan = exec->plan;
-    size_t count = sums_bytes(plan) / sizeof(double);
+    int64_t count = (int64_t)(sums_bytes(plan) / sizeof(double)), stride = (int64_t)(plan->lane_bytes / sizeof(double));
     *result = tiles == 1 && plan->ranks == 1 ? lane_at(exec, 0) : 0;
     if (tiles == 1 && plan->ranks == 1) {
         return BW_OK;
     }
     for (int64_t k = tiles; k < plan->lanes; k++) {
         if (is_own(exec, lane_at(exec, k))) {
-            memset(bwi_exec_lane(exec, lane_at(exec, k)) + plan->lane_sums, 0, sums_bytes(plan));
+            bwi_exec_memory(exec)->clear(bwi_exec_lane(exec, lane_at(exec, k)) + plan->lane_sums, sums_bytes(plan));
         }
     }
-    for (int step = 1; step < plan->own_lanes; step *= 2) {
-        for (int lane = 0; lane + step < plan->own_lanes; lane += 2 * step) {
-            double *to = (double *)(void *)(bwi_exec_lane(exec, lane) + plan->lane_sums);
-            const double *from = (const double *)(const void *)(bwi_exec_lane(exec, lane + step) + plan->lane_sums);
-            for (size_t i = 0; i < count; i++) {
-                to[i] += from[i];
-            }
-        }
-    }
-    double *sums = (double *)(void *)(bwi_exec_lane(exec, 0) + plan->lane_sums);
-    return plan->ranks > 1 ? exec->rank->sum_doubles(exec->ctx, sums, (int64_t)count) : BW_OK;
+    void *sums = bwi_exec_lane(exec, 0) + plan->lane_sums;
+    plan->kernels->lanes->sum_doubles(count, plan->own_lanes, stride, sums);
+    return plan->ranks > 1 ? exec->rank->sum_doubles(exec->ctx, sums, count) : BW_OK;
 }
 
-/* Each node's sums belong to the phase that made them: only those are copied to the totals and finished. */
+/* Each node's sums belong to the phase that made them: there they are finished, or, if nobody but the host wants them, read. */
 static void finish_phase(bwi_exec *exec, int from)
 {
     const bwi_plan *plan = exec->plan;
     const bwi_bound_phase *phase = &exec->phases[exec->program][exec->phase];
     const bwi_bound *list = bwi_exec_bound(exec, exec->program, exec->phase, 0, plan->sizes - 1);
-    unsigned char *totals = exec->arena + plan->totals_offset;
     const unsigned char *lane = bwi_exec_lane(exec, from);
     for (int n = phase->first_summed; n < phase->count; n++) {
         const bwi_call *call = &list[n].call;
         if (list[n].summed == 0) {
             continue;
         }
-        double *sums = (double *)(void *)(totals + (call->sums - plan->lane_sums));
-        const double *from_lane = (const double *)(const void *)(lane + call->sums);
-        for (int64_t i = 0; i < list[n].summed; i++) {
-            sums[i] = from_lane[i];
-        }
         if (list[n].finish) {
-            list[n].finish(call, sums, exec->piece.count);
+            list[n].finish(call, lane + call->sums, exec->piece.count);
+        } else {
+            double *total = exec->totals + (call->sums - plan->lane_sums) / sizeof(double);
+            bwi_exec_memory(exec)->read(total, lane + call->sums, (size_t)list[n].summed * sizeof *total);
         }
     }
 }
@@ -229,7 +218,7 @@ static bw_status run_prologues(bwi_exec *exec)
         for (int n = 0; exec->phases[exec->program][k].opens && n < exec->phases[exec->program][k].count; n++) {
             const bw_node *node = list[n].call.node;
             if (list[n].opens && (training || (node->op->flags & BWI_OP_INFERENCE_PROLOGUE))) {
-                bw_status status = node->op->prologue(&list[n].call);
+                bw_status status = node->op->kernels->prologue(&list[n].call);
                 if (status != BW_OK) {
                     return bwi_fail(exec->ctx, status, "layer %s could not prepare its weights", node->name);
                 }
@@ -264,7 +253,7 @@ static bw_status begin_data(const bwi_exec *exec)
     bwi_gather_schedule schedule = {.epoch = piece->epoch,
                                     .unaugmented = piece->unaugmented,
                                     .again = plan->programs[exec->program].phase_count > 1,
-                                    .budget = exec->room,
+                                    .budget = exec->data_budget,
                                     .first = piece->first,
                                     .count = piece->count,
                                     .tile = plan->tile,
@@ -315,6 +304,8 @@ static bw_status feed_aside(bwi_exec *exec, int program, const bwi_piece *piece,
     return status;
 }
 
+/* Samples that do not train leave the window as it is; a failure while training loses it, since its sums are no longer those of
+ * whole samples. */
 bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, float *const *predictions)
 {
     const bwi_plan *plan = exec->plan;
@@ -344,7 +335,7 @@ const double *bwi_exec_sums(const bwi_exec *exec, const bw_node *node)
 {
     const bwi_plan *plan = exec->plan;
     const bw_node *lowered = plan->lowered[node->number];
-    return (const double *)(const void *)(exec->arena + plan->totals_offset + (plan->sums[lowered->number] - plan->lane_sums));
+    return exec->totals + (plan->sums[lowered->number] - plan->lane_sums) / sizeof(double);
 }
 
 int64_t bwi_exec_samples(const bwi_exec *exec)

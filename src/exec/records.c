@@ -2,30 +2,35 @@
  * Gradients of sparse variables (tables of embeddings). The window's records lie in the order in which they were made: by
  * piece, phase, position of the sample, node, place. To sum them they are sorted by row, stably, and each row's records
  * are added, in that order, into the first of them. So a row's sum is one chain of additions in the order of positions:
- * it has the same bits for any tiles, workers and ranks.
+ * it has the same bits for any tiles, workers and ranks. Kernels do this to records; here is decided when, and who does what.
  *
- * If a window has more records than there is room for, they are summed before it goes on, and one record for each touched
- * row remains, in front. That only does a part of the chain earlier: the bits stay the same. The plan gives room for every row
+ * If a window has more records than the plan has capacity for, they are summed before it goes on, and one record for each touched
+ * row remains, in front. That only does a part of the chain earlier: the bits stay the same. The capacity is at least every row
  * of the table and the records of a tile for each lane, so this always helps.
  *
  * Ranks write the records of their own samples; the others' places hold nothing (row 0, differences -0.0, which change no sum),
  * until the ranks add them.
  */
-#include "exec/exec.h"
+#include "exec/internal.h"
 
-#include <string.h>
+#include <math.h>
 
 /* Sorted records that a worker sums at a time, and floats below which one worker is quicker alone. */
 enum { SHARE = 1024, WORTH_SHARING_FLOATS = 1 << 16 };
 
-/* A record in the sorted list: its row above, its place below. */
-static int64_t row_of(uint64_t pair)
+static const bwi_records_kernels *kernels_of(const bwi_exec *exec)
 {
-    return (int64_t)(pair >> 32);
+    return exec->plan->kernels->records;
 }
-static int64_t place_of(uint64_t pair)
+
+/* The address of a record's row, and of its values. */
+static void *row_at(const bwi_table *table, int64_t place)
 {
-    return (int64_t)(pair & UINT32_MAX);
+    return (unsigned char *)table->records.rows + (size_t)place * sizeof(double);
+}
+static void *values_at(const bwi_table *table, int64_t place)
+{
+    return (unsigned char *)table->records.values + (size_t)(place * table->records.width) * sizeof(float);
 }
 
 /* ---- Opening ---- */
@@ -41,12 +46,12 @@ bw_status bwi_records_open(bwi_exec *exec)
         const bwi_plan_table *from = &plan->tables[t];
         bwi_table *table = &exec->tables[t];
         table->records = (bwi_records){.variable = from->variable,
-                                       .rows = (double *)(void *)(exec->arena + from->rows),
-                                       .values = (float *)(void *)(exec->arena + from->values),
+                                       .rows = exec->arena + from->rows,
+                                       .values = exec->arena + from->values,
                                        .width = bwi_variable_width(from->variable)};
         table->capacity = from->capacity;
-        table->sorted = (uint64_t *)(void *)(exec->arena + from->sorted);
-        table->spare = table->sorted + from->capacity;
+        table->sorted = exec->arena + from->sorted;
+        table->spare = exec->arena + from->sorted + (size_t)from->capacity * sizeof(uint64_t);
     }
     return BW_OK;
 }
@@ -75,77 +80,37 @@ static bw_status settle_ranks(bwi_exec *exec, bwi_table *table)
     int64_t from = table->settled, count = table->count - from, width = table->records.width;
     bw_status status = BW_OK;
     if (exec->plan->ranks > 1 && count > 0) {
-        status = exec->rank->sum_doubles(exec->ctx, table->records.rows + from, count);
+        status = exec->rank->sum_doubles(exec->ctx, row_at(table, from), count);
         if (status == BW_OK) {
-            status = exec->rank->sum_floats(exec->ctx, table->records.values + from * width, count * width);
+            status = exec->rank->sum_floats(exec->ctx, values_at(table, from), count * width);
         }
     }
     table->settled = table->count;
     return status;
 }
 
-/* Stable, from the lowest byte of the rows to the highest: the places within a row stay in order. */
-static void sort(bwi_table *table)
+static void sort(bwi_exec *exec, bwi_table *table)
 {
-    int64_t count = table->count;
-    uint64_t *from = table->sorted, *to = table->spare;
-    for (int64_t i = 0; i < count; i++) {
-        from[i] = (uint64_t)table->records.rows[i] << 32 | (uint64_t)i;
+    void *sorted = table->sorted;
+    int64_t rows = table->records.variable->shape.extent[0];
+    if (kernels_of(exec)->sort(table->count, rows, table->records.rows, sorted, table->spare)) {
+        table->sorted = table->spare;
+        table->spare = sorted;
     }
-    uint64_t last = (uint64_t)table->records.variable->shape.extent[0] - 1;
-    for (int shift = 32; shift < 64 && last >> (shift - 32); shift += 8) {
-        uint32_t ends[256] = {0}, sum = 0;
-        for (int64_t i = 0; i < count; i++) {
-            ends[from[i] >> shift & 255]++;
-        }
-        for (int digit = 0; digit < 256; digit++) {
-            sum += ends[digit];
-            ends[digit] = sum - ends[digit];
-        }
-        for (int64_t i = 0; i < count; i++) {
-            to[ends[from[i] >> shift & 255]++] = from[i];
-        }
-        uint64_t *swap = from;
-        from = to;
-        to = swap;
-    }
-    table->sorted = from;
-    table->spare = to;
 }
 
-static bool heads(const uint64_t *sorted, int64_t i)
-{
-    return i == 0 || row_of(sorted[i]) != row_of(sorted[i - 1]);
-}
-
-/* The first of a row's records gets their sum; its squared norm is left in the spare list, at the record's number. */
 static void sum_shares(void *user, int worker)
 {
     bwi_exec *exec = user;
-    bwi_table *table = &exec->tables[exec->table];
-    const bwi_kernels *kernels = exec->plan->kernels;
-    const uint64_t *sorted = table->sorted;
-    int64_t width = table->records.width;
+    const bwi_table *table = &exec->tables[exec->table];
     int turn = 0;
     for (int64_t share; (share = bwi_exec_next(exec, worker, &turn)) >= 0;) {
-        int64_t i = SHARE * share, end = i + SHARE;
-        while (i < end && i < table->count) {
-            if (!heads(sorted, i)) {
-                i++;
-                continue;
-            }
-            int64_t head = i;
-            float *sum = table->records.values + place_of(sorted[head]) * width;
-            for (i++; i < table->count && row_of(sorted[i]) == row_of(sorted[head]); i++) {
-                kernels->add(width, table->records.values + place_of(sorted[i]) * width, sum);
-            }
-            double squared = kernels->sum_of_squares(width, sum);
-            memcpy(&table->spare[head], &squared, sizeof squared);
-        }
+        kernels_of(exec)->sum(SHARE * share, SHARE * (share + 1), table->count, table->records.width, table->sorted,
+                              table->records.values, table->spare);
     }
 }
 
-/* What is left of the sorted list is one entry for each touched row. */
+/* What is left of the sorted list is the head of each touched row. */
 static void sum(bwi_exec *exec, int t)
 {
     bwi_table *table = &exec->tables[t];
@@ -154,47 +119,23 @@ static void sum(bwi_exec *exec, int t)
     int workers = share ? exec->plan->workers : 1;
     bwi_exec_share_out(exec, workers, (table->count + SHARE - 1) / SHARE);
     bwi_pool_run(exec->ctx, workers, sum_shares, exec);
-    table->squared = 0;
-    int64_t touched = 0, row = -1;
-    for (int64_t i = 0; i < table->count; i++) {
-        uint64_t pair = table->sorted[i];
-        if (row_of(pair) == row) {
-            table->records.rows[place_of(pair)] = -1; /* its difference is in the row's first record */
-            continue;
-        }
-        double squared;
-        memcpy(&squared, &table->spare[i], sizeof squared);
-        table->squared += squared;
-        row = row_of(pair);
-        table->sorted[touched++] = pair;
-    }
-    table->touched = touched;
+    table->touched = kernels_of(exec)->heads(table->count, table->sorted, table->records.rows, table->spare, &table->squared);
 }
 
 /* Of summed records: one a touched row remains, in the order of first touch. */
-static void keep_heads(bwi_table *table)
+static void keep_heads(const bwi_exec *exec, bwi_table *table)
 {
-    bwi_records *r = &table->records;
-    int64_t kept = 0;
-    for (int64_t i = 0; i < table->count; i++) {
-        if (r->rows[i] >= 0) {
-            if (i > kept) {
-                r->rows[kept] = r->rows[i];
-                memcpy(r->values + kept * r->width, r->values + i * r->width, (size_t)r->width * sizeof(float));
-            }
-            kept++;
-        }
-    }
-    table->count = table->settled = kept;
+    const bwi_records *r = &table->records;
+    table->count = table->settled = kernels_of(exec)->compact(table->count, r->width, r->rows, r->values);
 }
 
 static bw_status compact(bwi_exec *exec, int t)
 {
     bw_status status = settle_ranks(exec, &exec->tables[t]);
     if (status == BW_OK) {
-        sort(&exec->tables[t]);
+        sort(exec, &exec->tables[t]);
         sum(exec, t);
-        keep_heads(&exec->tables[t]);
+        keep_heads(exec, &exec->tables[t]);
     }
     return status;
 }
@@ -202,7 +143,7 @@ static bw_status compact(bwi_exec *exec, int t)
 void bwi_records_resume(bwi_exec *exec)
 {
     for (int t = 0; t < exec->plan->table_count; t++) {
-        keep_heads(&exec->tables[t]);
+        keep_heads(exec, &exec->tables[t]);
     }
 }
 
@@ -210,9 +151,7 @@ void bwi_records_scale(bwi_exec *exec, float factor)
 {
     for (int t = 0; t < exec->plan->table_count; t++) {
         const bwi_table *table = &exec->tables[t];
-        for (int64_t i = 0; i < table->count * table->records.width; i++) {
-            table->records.values[i] *= factor;
-        }
+        exec->plan->kernels->lanes->scale(table->count * table->records.width, factor, table->records.values);
     }
 }
 
@@ -239,19 +178,19 @@ static int64_t samples_before(const bwi_exec *exec, int64_t tile)
     return first;
 }
 
-/* Where other ranks will write. */
+/* Where other ranks will write: row 0, and differences that change no sum. */
 static void blank(const bwi_exec *exec, const bwi_table *table, int64_t samples)
 {
     const bwi_records *r = &table->records;
-    int64_t count = exec->plan->ranks > 1 ? samples * r->per_sample : 0;
-    for (int64_t i = 0; i < count; i++) {
-        r->rows[r->first + i] = 0;
-    }
-    for (int64_t i = 0; i < count * r->width; i++) {
-        r->values[r->first * r->width + i] = -0.0F;
+    int64_t count = samples * r->per_sample;
+    if (exec->plan->ranks > 1) {
+        bwi_exec_memory(exec)->clear(row_at(table, r->first), (size_t)count * sizeof(double));
+        bwi_exec_memory(exec)->fill(count * r->width, -0.0F, values_at(table, r->first));
     }
 }
 
+/* Tables that are too full are compacted first. If there still is no capacity for all samples, as many tiles run as there is for;
+ * the caller comes back for the others. */
 bw_status bwi_records_begin(bwi_exec *exec, int64_t begin, int64_t *end)
 {
     const bwi_plan *plan = exec->plan;
@@ -299,7 +238,7 @@ bw_status bwi_records_sort(bwi_exec *exec)
     bw_status status = BW_OK;
     for (int t = 0; t < exec->plan->table_count && status == BW_OK; t++) {
         status = settle_ranks(exec, &exec->tables[t]);
-        sort(&exec->tables[t]);
+        sort(exec, &exec->tables[t]);
     }
     return status;
 }
@@ -314,42 +253,49 @@ double bwi_records_sum(bwi_exec *exec)
     return squared;
 }
 
-/* The lane of the sample that a record of the last piece is from; -1: an earlier one's, or several. */
-static int lane_of(const bwi_exec *exec, const bwi_table *table, int64_t place)
+/* How records of the last piece belong to lanes, by its tiles. */
+static bwi_record_lanes lanes_of(const bwi_exec *exec, const bwi_table *table)
 {
     const bwi_plan *plan = exec->plan;
     const bwi_records *r = &table->records;
-    if (place < r->first || r->per_sample == 0) {
-        return -1;
+    int64_t tiles = bwi_tiles_of(exec->piece.count, plan->tile), full = exec->piece.count / plan->tile;
+    bwi_record_lanes lanes = {.first = r->first,
+                              .per_sample = r->per_sample,
+                              .offset = r->base - (exec->samples - exec->piece.count),
+                              .tile = plan->tile,
+                              .full = full,
+                              .last = tiles - full,
+                              .lane = exec->tiles - tiles,
+                              .lanes = plan->lanes};
+    for (int64_t k = full; k < tiles; k++) {
+        lanes.begins[k - full] = samples_before(exec, k);
     }
-    int64_t tiles = bwi_tiles_of(exec->piece.count, plan->tile), begin = exec->samples - exec->piece.count;
-    int64_t sample = r->base + (place - r->first) / r->per_sample - begin, k = sample / plan->tile;
-    while (k + 1 < tiles && samples_before(exec, k + 1) <= sample) {
-        k++;
-    }
-    return (int)((exec->tiles - tiles + k) % plan->lanes) - exec->ctx->rank * plan->own_lanes;
+    return lanes;
 }
+
+_Static_assert((int)BWI_RECORD_TILES >= (int)BWI_MAX_SIZES, "a piece ends with a tile of each size at most");
 
 double bwi_records_lane_norm(const bwi_exec *exec, int lane)
 {
     double squared = 0;
+    int64_t number = exec->ctx->rank * exec->plan->own_lanes + lane;
     for (int t = 0; t < exec->plan->table_count; t++) {
         const bwi_table *table = &exec->tables[t];
-        int64_t width = table->records.width;
-        for (int64_t head = 0, end; head < table->count; head = end) {
-            for (end = head + 1; end < table->count && !heads(table->sorted, end); end++) {
-            }
-            for (int64_t k = 0; k < width; k++) {
-                double total = 0;
-                for (int64_t i = head; i < end; i++) {
-                    int64_t place = place_of(table->sorted[i]);
-                    total += lane_of(exec, table, place) == lane ? (double)table->records.values[place * width + k] : 0;
-                }
-                squared += total * total;
-            }
-        }
+        bwi_record_lanes lanes = lanes_of(exec, table);
+        squared +=
+            kernels_of(exec)->lane_norm(&lanes, number, table->count, table->records.width, table->sorted, table->records.values);
     }
     return squared;
+}
+
+bool bwi_records_are_finite(const bwi_exec *exec)
+{
+    double squared = 0;
+    for (int t = 0; t < exec->plan->table_count; t++) {
+        const bwi_records *r = &exec->tables[t].records;
+        squared += exec->plan->kernels->sum_of_squares(exec->tables[t].count * r->width, r->values);
+    }
+    return isfinite(squared);
 }
 
 static int64_t rows_in_block(const bwi_table *table)
@@ -377,50 +323,25 @@ int64_t bwi_records_blocks(const bwi_exec *exec)
     return blocks;
 }
 
+/* Row by row; the host reads a few pairs of the list at a time. */
 static void update_touched(const bwi_exec *exec, const bwi_table *table, int64_t block)
 {
+    enum { PAIRS = 64 };
     const bwi_records *r = &table->records;
+    const unsigned char *sorted = table->sorted;
+    uint64_t pairs[PAIRS];
     int64_t rows = rows_in_block(table), end = (block + 1) * rows < table->touched ? (block + 1) * rows : table->touched;
-    for (int64_t i = block * rows; i < end; i++) {
-        exec->updater.take(exec->updater.user, r->variable, row_of(table->sorted[i]) * r->width, r->width,
-                           r->values + place_of(table->sorted[i]) * r->width);
-    }
-}
-
-/* The first touched row that is `row` or comes after it. */
-static int64_t touched_from(const bwi_table *table, int64_t row)
-{
-    int64_t low = 0, high = table->touched;
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (row_of(table->sorted[middle]) < row) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-/* Puts the touched rows of a block into the worker's buffer, or, with `clear`, zeros again: untouched ones are always zero. */
-static void scatter(const bwi_table *table, int64_t first, int64_t count, float *buffer, bool clear)
-{
-    const bwi_records *r = &table->records;
-    for (int64_t i = touched_from(table, first / r->width); i < table->touched; i++) {
-        int64_t at = row_of(table->sorted[i]) * r->width, from = at < first ? first : at;
-        int64_t to = at + r->width < first + count ? at + r->width : first + count;
-        if (from >= to) {
-            break;
-        }
-        if (clear) {
-            memset(buffer + (from - first), 0, (size_t)(to - from) * sizeof(float));
-        } else {
-            memcpy(buffer + (from - first), r->values + place_of(table->sorted[i]) * r->width + (from - at),
-                   (size_t)(to - from) * sizeof(float));
+    for (int64_t from = block * rows, count; from < end; from += count) {
+        count = end - from < PAIRS ? end - from : PAIRS;
+        bwi_exec_memory(exec)->read(pairs, sorted + (size_t)from * sizeof *pairs, (size_t)count * sizeof *pairs);
+        for (int64_t i = 0; i < count; i++) {
+            exec->updater.take(exec->updater.user, r->variable, bwi_record_row(pairs[i]) * r->width, r->width,
+                               values_at(table, bwi_record_place(pairs[i])));
         }
     }
 }
 
+/* A block of the whole gradient: touched rows are put among zeros, in the worker's buffer, and taken out again. */
 void bwi_records_update(const bwi_exec *exec, int worker, int64_t block)
 {
     const bwi_table *table = exec->tables;
@@ -432,10 +353,11 @@ void bwi_records_update(const bwi_exec *exec, int worker, int64_t block)
         update_touched(exec, table, block);
         return;
     }
-    float *buffer = (float *)(void *)(exec->arena + exec->plan->scatter_offset) + (int64_t)worker * BWI_UPDATE_BLOCK;
+    const bwi_records *r = &table->records;
+    void *buffer = exec->arena + exec->plan->scatter_offset + (size_t)worker * BWI_UPDATE_BLOCK * sizeof(float);
     int64_t first = block * BWI_UPDATE_BLOCK;
     int64_t count = variable->count - first < BWI_UPDATE_BLOCK ? variable->count - first : BWI_UPDATE_BLOCK;
-    scatter(table, first, count, buffer, false);
+    kernels_of(exec)->scatter(first, count, r->width, table->touched, table->sorted, r->values, buffer, false);
     exec->updater.take(exec->updater.user, variable, first, count, buffer);
-    scatter(table, first, count, buffer, true);
+    kernels_of(exec)->scatter(first, count, r->width, table->touched, table->sorted, r->values, buffer, true);
 }

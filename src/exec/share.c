@@ -1,5 +1,5 @@
-/* Sharing numbered work out among workers: by stretches, for the sake of caches, and with help, for the sake of time. */
-#include "exec/exec.h"
+/* Sharing numbered work among workers: in stretches, so that caches stay warm, and with help, so that nobody is idle. */
+#include "exec/internal.h"
 
 void bwi_exec_share_out(bwi_exec *exec, int stretches, int64_t count)
 {

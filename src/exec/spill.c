@@ -1,8 +1,8 @@
 /*
- * Values of whole-batch ops that find no room in memory lie in a file, tile after tile. It has no name from the beginning on, so
- * that nothing is left behind whatever happens; each worker reads and writes the places of its own tiles.
+ * Values of whole-batch ops for which the budget leaves no memory lie in a file, tile after tile. Its name is removed as soon as it
+ * is open, so that nothing is left behind whatever happens; each worker reads and writes the places of its own tiles.
  */
-#include "exec/exec.h"
+#include "exec/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,10 +61,10 @@ void bwi_exec_close_spill(bwi_exec *exec)
     }
 }
 
-bw_status bwi_exec_spill(const bwi_exec *exec, bool store, void *value, size_t bytes, size_t offset, char *error)
+/* Writes or reads all bytes, in as many calls as the system needs. */
+static bw_status transfer(const bwi_exec *exec, bool store, unsigned char *next, size_t bytes, size_t offset, char *error)
 {
     const bw_io *io = &exec->ctx->io;
-    unsigned char *next = value;
     while (bytes > 0) {
         int64_t done = store ? io->write(io->user, exec->spill, next, bytes, (int64_t)offset)
                              : io->read(io->user, exec->spill, next, bytes, (int64_t)offset);
@@ -82,4 +82,12 @@ bw_status bwi_exec_spill(const bwi_exec *exec, bool store, void *value, size_t b
         offset += (size_t)done;
     }
     return BW_OK;
+}
+
+bw_status bwi_exec_spill(const bwi_exec *exec, bool store, void *value, size_t bytes, size_t offset, char *error)
+{
+    void *host = bwi_exec_memory(exec)->open(value, bytes);
+    bw_status status = transfer(exec, store, host, bytes, offset, error);
+    bwi_exec_memory(exec)->close(value, bytes);
+    return status;
 }

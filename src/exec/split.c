@@ -1,14 +1,14 @@
 /*
- * By ranges: where a window has few tiles and the model's layers many weights, the workers do not take tiles through but share each
- * layer, instruction by instruction over all tiles: parts of its outputs forward, of its inputs backward. The gradients of such
- * layers wait for the update, where a worker sums a block over the tiles, as lanes would be summed, and moves the weights while
- * the block is in the nearest cache: it is never stored.
+ * Layers split over workers. Where a window has few tiles and the model's layers many weights, the workers do not take tiles through
+ * but share each layer, instruction by instruction over all tiles: parts of its outputs forward, of its inputs backward. The
+ * gradients of such layers are deferred to the update, where a worker sums a block over the tiles, as lanes would be summed, and
+ * updates the weights while the block is in the nearest cache: it is never stored.
  *
- * Bits are those of tile by tile. A gradient that waits is made after all, in the lanes, when somebody wants more than the
- * update: a norm, another piece. An update must not fail: so before it a bound on the gradient, from its factors, has to exclude
- * what is not finite, or the gradient is made and looked at.
+ * The bits are those of running tile by tile. A deferred gradient is stored in the lanes after all when more than the update needs
+ * it: a norm, or another piece. Since an update must not fail, a bound on the gradient, computed from its factors, has to exclude
+ * NaN and infinity beforehand; otherwise the gradient is stored and examined.
  */
-#include "exec/exec.h"
+#include "exec/internal.h"
 
 #include <float.h>
 #include <math.h>
@@ -104,7 +104,7 @@ static void run_part(bwi_exec *exec, int worker, int instruction, int64_t part)
     (void)worker;
     for (int tile = 0; tile < tiles_of(exec); tile++) {
         const bwi_bound *b = bound_at(exec, tile, instruction);
-        b->call.node->op->part(&b->call, (int)b->instruction->pass, part);
+        b->call.node->op->split->part(&b->call, (int)b->instruction->pass, part);
     }
 }
 
@@ -113,7 +113,7 @@ static void open_tiles(bwi_exec *exec)
     const bwi_plan *plan = exec->plan;
     for (int t = 0; t < tiles_of(exec); t++) {
         exec->group[t] = bwi_exec_tile(exec, t, t, t);
-        memset(bwi_exec_lane(exec, t) + plan->lane_sums, 0, plan->lane_bytes - plan->lane_sums);
+        bwi_exec_memory(exec)->clear(bwi_exec_lane(exec, t) + plan->lane_sums, plan->lane_bytes - plan->lane_sums);
     }
 }
 
@@ -124,7 +124,7 @@ void bwi_split_run(bwi_exec *exec)
     for (int n = 0; n < count && !atomic_load(&exec->failed); n++) {
         const bwi_bound *b = bound_at(exec, 0, n);
         const bwi_op *op = b->call.node->op;
-        int64_t parts = op->parts ? op->parts(b->call.node, (int)b->instruction->pass) : 0;
+        int64_t parts = op->split ? op->split->parts(b->call.node, (int)b->instruction->pass) : 0;
         if (bwi_cancelled(exec->ctx)) {
             exec->workers[0].status = BW_CANCELLED;
             return;
@@ -135,18 +135,24 @@ void bwi_split_run(bwi_exec *exec)
     exec->deferred = BWI_DEFERRED;
 }
 
-/* ---- Gradients that wait ---- */
+/* ---- Deferred gradients ---- */
 
-static float *staging_of(const bwi_exec *exec, int tile, int instruction)
+static void *staging_of(const bwi_exec *exec, int tile, int instruction)
 {
     const bwi_plan *plan = exec->plan;
     size_t offset = plan->staging_offset + (size_t)tile * plan->staging_bytes;
     const bwi_phase *phase = &plan->programs[exec->program].phases[0];
     for (int n = phase->count - phase->deferred; n < instruction; n++) {
         const bw_node *node = phase->instructions[n].node;
-        offset += bwi_size_align((size_t)node->op->deferred_floats(node, plan->tile) * sizeof(float), BWI_CACHE_LINE);
+        offset += bwi_size_align((size_t)node->op->deferred->floats(node, plan->tile) * sizeof(float), BWI_CACHE_LINE);
     }
-    return (float *)(void *)(exec->arena + offset);
+    return exec->arena + offset;
+}
+
+/* Each worker has its own, for the sums of a block over tiles. */
+static void *scratch_of(const bwi_exec *exec, int worker)
+{
+    return exec->arena + exec->plan->deferred_offset + (size_t)worker * exec->plan->deferred_bytes;
 }
 
 static void fill_staging(bwi_exec *exec, int worker, int first, int64_t unit)
@@ -154,7 +160,7 @@ static void fill_staging(bwi_exec *exec, int worker, int first, int64_t unit)
     (void)worker;
     int tiles = tiles_of(exec), tile = (int)(unit % tiles), instruction = first + (int)(unit / tiles);
     const bwi_bound *b = bound_at(exec, tile, instruction);
-    exec->bounds[unit] = b->call.node->op->defer(&b->call, staging_of(exec, tile, instruction));
+    exec->bounds[unit] = b->call.node->op->deferred->fill(&b->call, staging_of(exec, tile, instruction));
 }
 
 bool bwi_split_bounded(bwi_exec *exec)
@@ -177,13 +183,13 @@ bool bwi_split_bounded(bwi_exec *exec)
     return bounded;
 }
 
-/* The instruction and its part that a number counted over all of them stands for; false: there are not so many. */
+/* The instruction, and which of its parts, that a number counted over all parts stands for; false: it is beyond the last. */
 static bool part_at(const bwi_exec *exec, int64_t *number, int *instruction)
 {
     const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
     for (int n = phase->count - phase->deferred; n < phase->count; n++) {
         const bw_node *node = phase->instructions[n].node;
-        int64_t parts = node->op->deferred_parts(node);
+        int64_t parts = node->op->deferred->parts(node);
         if (*number < parts) {
             *instruction = n;
             return true;
@@ -198,12 +204,12 @@ int64_t bwi_split_parts(const bwi_exec *exec)
     const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
     int64_t parts = 0;
     for (int n = phase->count - phase->deferred; exec->deferred && n < phase->count; n++) {
-        parts += phase->instructions[n].node->op->deferred_parts(phase->instructions[n].node);
+        parts += phase->instructions[n].node->op->deferred->parts(phase->instructions[n].node);
     }
     return parts;
 }
 
-void bwi_split_part(bwi_exec *exec, int64_t number, const bwi_sink *sink)
+void bwi_split_part(bwi_exec *exec, int worker, int64_t number, const bwi_sink *sink)
 {
     bwi_deferred_tile deferred[BWI_MAX_DEFERRED];
     int instruction = 0, tiles = tiles_of(exec);
@@ -211,34 +217,34 @@ void bwi_split_part(bwi_exec *exec, int64_t number, const bwi_sink *sink)
         for (int t = 0; t < tiles; t++) {
             deferred[t] = (bwi_deferred_tile){&bound_at(exec, t, instruction)->call, staging_of(exec, t, instruction)};
         }
-        deferred[0].call->node->op->deferred_part(deferred, tiles, number, sink);
+        deferred[0].call->node->op->deferred->part(deferred, tiles, number, scratch_of(exec, worker), sink);
     }
 }
 
-/* ---- After all ---- */
+/* ---- Stored in the lanes ---- */
 
 typedef struct lane_sink {
     const bwi_exec *exec;
     int lane;
 } lane_sink;
 
-static void store_in_lane(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
+static void store_in_lane(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     const lane_sink *to = user;
-    float *lane = (float *)(void *)(bwi_exec_lane(to->exec, to->lane) + to->exec->plan->gradients[variable->index]);
-    memcpy(lane + first, gradient, (size_t)count * sizeof *gradient);
+    unsigned char *lane = bwi_exec_lane(to->exec, to->lane) + to->exec->plan->gradients[variable->index];
+    bwi_exec_memory(to->exec)->copy(lane + (size_t)first * sizeof(float), gradient, (size_t)count * sizeof(float));
 }
 
 static void settle_part(bwi_exec *exec, int worker, int unused, int64_t number)
 {
-    (void)worker;
     (void)unused;
     int instruction = 0;
     if (part_at(exec, &number, &instruction)) {
         for (int t = 0; t < tiles_of(exec); t++) {
             bwi_deferred_tile one = {&bound_at(exec, t, instruction)->call, staging_of(exec, t, instruction)};
             lane_sink to = {exec, t};
-            one.call->node->op->deferred_part(&one, 1, number, &(bwi_sink){.take = store_in_lane, .user = &to});
+            bwi_sink sink = {.take = store_in_lane, .user = &to};
+            one.call->node->op->deferred->part(&one, 1, number, scratch_of(exec, worker), &sink);
         }
     }
 }

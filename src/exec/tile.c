@@ -1,9 +1,7 @@
 /* One tile through one phase: the inner loop of everything. */
-#include "exec/exec.h"
+#include "exec/internal.h"
 
-#include <string.h>
-
-/* Full tiles first, then the rest in powers of two, the largest first. */
+/* Full tiles first, then the remainder in powers of two, the largest first. */
 void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size)
 {
     *size = __builtin_ctzll((unsigned long long)tile);
@@ -13,14 +11,14 @@ void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *si
         return;
     }
     *first = full * tile;
-    int64_t rest = count & (tile - 1);
+    int64_t last = count & (tile - 1);
     for (;; k--) {
-        *size = 63 - __builtin_clzll((unsigned long long)rest);
+        *size = 63 - __builtin_clzll((unsigned long long)last);
         if (k == full) {
             return;
         }
         *first += (int64_t)1 << *size;
-        rest -= (int64_t)1 << *size;
+        last -= (int64_t)1 << *size;
     }
 }
 
@@ -29,22 +27,22 @@ int64_t bwi_piece_number(const bwi_piece *piece, int64_t index)
     return piece->numbers ? piece->numbers[index] : bwi_dataset_number(piece->dataset, piece->epoch, piece->first + index);
 }
 
-/* From the list, or found into `room`. */
-static const int64_t *piece_numbers(const bwi_piece *piece, int64_t first, int64_t n, int64_t *room)
+/* From the list, or found and left in `buffer`. */
+static const int64_t *piece_numbers(const bwi_piece *piece, int64_t first, int64_t n, int64_t *buffer)
 {
     if (piece->numbers) {
         return piece->numbers + first;
     }
-    bwi_dataset_numbers(piece->dataset, piece->epoch, piece->first + first, n, room);
-    return room;
+    bwi_dataset_numbers(piece->dataset, piece->epoch, piece->first + first, n, buffer);
+    return buffer;
 }
 
 static bw_status gather(const bwi_tile *tile, const bwi_call *call)
 {
     const bwi_exec *exec = tile->user;
     const bwi_input_attributes *a = call->node->attributes;
-    const bwi_bound *bound = bwi_bound_of(call);
-    const bwi_destination *to = exec->piece.scattered && a->role == 0 ? &bound->sequence : &bound->to;
+    const bwi_destination *to = call->bound;
+    to += exec->piece.scattered && a->role == BWI_ROLE_INPUT ? 1 : 0;
     int epoch = exec->piece.unaugmented ? BWI_EPOCH_NONE : exec->piece.epoch;
     tile->error[0] = 0;
     bw_status status = bwi_dataset_gather(exec->piece.dataset, a->field, epoch, tile->numbers, tile->samples, to, tile->error);
@@ -65,7 +63,7 @@ static bw_status move_stored(const bwi_exec *exec, const bwi_bound *b, int64_t k
         return bwi_exec_spill(exec, store, b->call.dst, bytes, (size_t)k * plan->spill_slot + place, error);
     }
     unsigned char *stored = exec->arena + plan->store_offset + (size_t)k * plan->store_slot + place;
-    memcpy(store ? stored : b->call.dst, store ? b->call.dst : stored, bytes);
+    bwi_exec_memory(exec)->copy(store ? stored : b->call.dst, store ? b->call.dst : stored, bytes);
     return BW_OK;
 }
 
@@ -91,13 +89,14 @@ static void keep_predictions(const bwi_exec *exec, const bwi_bound *list, int co
         for (int t = 0; list[n].instruction->pass == BWI_PASS_FORWARD && t < program->target_count; t++) {
             int64_t floats = bwi_shape_count(&call->node->shape);
             if (call->node == program->targets[t]) {
-                memcpy(exec->predictions[t] + first * floats, call->dst, (size_t)(call->samples * floats) * sizeof(float));
+                size_t bytes = (size_t)(call->samples * floats) * sizeof(float);
+                bwi_exec_memory(exec)->read(exec->predictions[t] + first * floats, call->dst, bytes);
             }
         }
     }
 }
 
-static void tell_lane_gradients(bwi_exec *exec, const bwi_bound *list, int count, const bwi_tile *tile, int lane)
+static void report_lane_gradients(bwi_exec *exec, const bwi_bound *list, int count, const bwi_tile *tile, int lane)
 {
     for (int n = 0; n < count; n++) {
         const bwi_bound *b = &list[n];
@@ -152,7 +151,7 @@ bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
         keep_predictions(exec, list, count, tile.position - exec->samples);
     }
     if (exec->hooks.lane_gradient && tile.training && k + plan->lanes >= bwi_tiles_of(exec->piece.count, plan->tile)) {
-        tell_lane_gradients(exec, list, count, &tile, lane);
+        report_lane_gradients(exec, list, count, &tile, lane);
     }
     return BW_OK;
 }
@@ -165,20 +164,13 @@ static const char *nonfinite(const bwi_bound *b, int value, const bwi_program *p
     if (v->kind == BWI_VALUE_WORKSPACE || v->node->dtype != BW_F32) {
         return NULL;
     }
-    const float *x = v->kind == BWI_VALUE_OUTPUT || b->instruction->dst == value ? b->call.dst : NULL;
+    const void *x = v->kind == BWI_VALUE_OUTPUT || b->instruction->dst == value ? b->call.dst : NULL;
     for (int k = 0; k < b->call.node->inputs && !x; k++) {
         x = b->instruction->diff_src && b->instruction->diff_src[k] == value ? b->call.diff_src[k] : NULL;
     }
+    static const char *const names[] = {[BWI_FINITE] = NULL, [BWI_NAN] = "NaN", [BWI_INFINITE] = "infinity"};
     bwi_image image = bwi_node_image(v->node, b->call.samples);
-    for (int64_t i = 0; x && i < bwi_image_floats(&image); i++) {
-        if (x[i] != x[i]) {
-            return "NaN";
-        }
-        if (x[i] - x[i] != 0) {
-            return "infinity";
-        }
-    }
-    return NULL;
+    return x ? names[b->call.kernels->lanes->finiteness(bwi_image_floats(&image), x)] : NULL;
 }
 
 static bw_status look(bwi_exec *exec, const bwi_bound *b, int64_t number)

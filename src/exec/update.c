@@ -2,13 +2,12 @@
  * The update: lanes added as a binary tree, in fixed blocks shared by the workers; ranks go on with the same tree; the
  * result is checked for NaN and infinity; then the commit, which cannot fail.
  */
-#include "exec/exec.h"
+#include "exec/internal.h"
 
 #include <math.h>
-#include <string.h>
 
-/* Below this many floats the caller's thread is quicker alone; and where it made the gradient alone, as long as that, the weights and
- * two slots stay in its second cache, and nothing has to come from another's. */
+/* Below this many floats the caller's thread is quicker alone. The larger number is for a gradient that it made alone: as long as the
+ * weights and two slots stay in its second cache, nothing has to come from another's. */
 enum { WORTH_SHARING = 4 * BWI_UPDATE_BLOCK, WORTH_MOVING = 16 * BWI_UPDATE_BLOCK };
 
 /* Lanes of this rank that hold anything. */
@@ -18,23 +17,17 @@ static int used_lanes(const bwi_exec *exec)
     return used < 0 ? 0 : used > exec->plan->own_lanes ? exec->plan->own_lanes : (int)used;
 }
 
-static float *gradient_at(const bwi_exec *exec, int lane, size_t gradient)
+static void *gradient_at(const bwi_exec *exec, int lane, size_t gradient)
 {
-    return (float *)(void *)(bwi_exec_lane(exec, lane) + gradient);
+    return bwi_exec_lane(exec, lane) + gradient;
 }
 
-static float *variable_gradient(const bwi_exec *exec, int lane, const bwi_variable *variable)
+static void *variable_gradient(const bwi_exec *exec, int lane, const bwi_variable *variable)
 {
     return gradient_at(exec, lane, exec->plan->gradients[variable->index]);
 }
 
-/* Of each block: its squared norm, or, if no norms are wanted, zero; not finite if an element is not. */
-static double *norms(const bwi_exec *exec)
-{
-    return (double *)(void *)(exec->arena + exec->plan->update_offset);
-}
-
-static double sum_block(const bwi_exec *exec, int64_t count, int lanes, float *gradient)
+static double sum_block(const bwi_exec *exec, int64_t count, int lanes, void *gradient)
 {
     const bwi_plan *plan = exec->plan;
     int64_t stride = (int64_t)(plan->lane_bytes / sizeof(float));
@@ -49,24 +42,23 @@ static void reduce_block(bwi_exec *exec, int worker, int64_t number)
     (void)worker;
     const bwi_block *block = &exec->blocks[number];
     if (exec->deferred && block->defers) {
-        norms(exec)[number] = 0; /* known to be finite */
+        exec->norms[number] = 0; /* known to be finite */
         return;
     }
-    float *gradient = gradient_at(exec, 0, block->gradient);
+    void *gradient = gradient_at(exec, 0, block->gradient);
     int lanes = used_lanes(exec);
-    /* A rank without tiles adds nothing: x + -0.0 is x for every x. */
-    for (int64_t i = 0; lanes == 0 && i < block->count; i++) {
-        gradient[i] = -0.0F;
+    if (lanes == 0) { /* A rank without tiles adds nothing: x + -0.0 is x for every x. */
+        bwi_exec_memory(exec)->fill(block->count, -0.0F, gradient);
     }
-    norms(exec)[number] = sum_block(exec, block->count, lanes ? lanes : 1, gradient);
+    exec->norms[number] = sum_block(exec, block->count, lanes ? lanes : 1, gradient);
 }
 
-/* The same once the lanes are added. */
+/* Once the lanes are added: the norm or the finiteness of their sum. */
 static void check_block(bwi_exec *exec, int worker, int64_t number)
 {
     (void)worker;
     const bwi_block *block = &exec->blocks[number];
-    norms(exec)[number] = sum_block(exec, block->count, 1, gradient_at(exec, 0, block->gradient));
+    exec->norms[number] = sum_block(exec, block->count, 1, gradient_at(exec, 0, block->gradient));
 }
 
 /* Whether all gradients may be added at once: few, and nothing but that they are finite has to be known. */
@@ -98,7 +90,7 @@ static void update_block(bwi_exec *exec, int worker, int64_t number)
     if (record < records) {
         bwi_records_update(exec, worker, record);
     } else {
-        bwi_split_part(exec, record - records, &exec->updater);
+        bwi_split_part(exec, worker, record - records, &exec->updater);
     }
 }
 
@@ -106,7 +98,7 @@ static void visit_block(bwi_exec *exec, int worker, int64_t number)
 {
     (void)worker;
     const bwi_block *block = &exec->blocks[number];
-    norms(exec)[number] =
+    exec->norms[number] =
         exec->visitor(exec->visit_user, block->variable, block->first, block->count, gradient_at(exec, 0, block->gradient));
 }
 
@@ -115,10 +107,7 @@ static void scale_block(bwi_exec *exec, int worker, int64_t number)
     (void)worker;
     const bwi_block *block = &exec->blocks[number];
     for (int lane = 0; lane < used_lanes(exec); lane++) {
-        float *gradient = gradient_at(exec, lane, block->gradient);
-        for (int64_t i = 0; i < block->count; i++) {
-            gradient[i] *= exec->factor;
-        }
+        exec->plan->kernels->lanes->scale(block->count, exec->factor, gradient_at(exec, lane, block->gradient));
     }
 }
 
@@ -166,7 +155,7 @@ static void share_blocks(bwi_exec *exec, void (*work)(bwi_exec *exec, int worker
 
 /* Tile t of the window has its samples in lane t mod lanes. Only whole pieces are known here: the last one may have
  * smaller tiles at its end. */
-static void tell_lane_norms(bwi_exec *exec)
+static void report_lane_norms(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     for (int lane = 0; lane < used_lanes(exec); lane++) {
@@ -191,8 +180,7 @@ static void tell_lane_norms(bwi_exec *exec)
 static bw_status sum_ranks(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
-    bw_status status =
-        exec->rank->sum_floats(exec->ctx, (float *)(void *)bwi_exec_lane(exec, 0), (int64_t)(plan->lane_sums / sizeof(float)));
+    bw_status status = exec->rank->sum_floats(exec->ctx, bwi_exec_lane(exec, 0), (int64_t)(plan->lane_sums / sizeof(float)));
     for (int64_t number = 0; status == BW_OK && number < exec->block_count; number++) {
         check_block(exec, 0, number);
     }
@@ -222,11 +210,7 @@ static bool lanes_are_finite(const bwi_exec *exec)
             squared += dense ? plan->kernels->sum_of_squares(variable->count, variable_gradient(exec, lane, variable)) : 0;
         }
     }
-    for (int t = 0; t < plan->table_count; t++) {
-        const bwi_table *table = &exec->tables[t];
-        squared += plan->kernels->sum_of_squares(table->count * table->records.width, table->records.values);
-    }
-    return isfinite(squared);
+    return isfinite(squared) && bwi_records_are_finite(exec);
 }
 
 bw_status bwi_exec_examine(bwi_exec *exec)
@@ -263,7 +247,7 @@ static bw_status name_nonfinite(bwi_exec *exec)
         return status;
     }
     for (int64_t number = 0; number < exec->block_count; number++) {
-        if (!isfinite(norms(exec)[number])) {
+        if (!isfinite(exec->norms[number])) {
             return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "the gradient of %s is not finite",
                             exec->blocks[number].variable->name);
         }
@@ -284,7 +268,7 @@ double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable)
         squared += !variable || variable == exec->tables[t].records.variable ? exec->tables[t].squared : 0;
     }
     for (int64_t number = 0; number < exec->block_count; number++) {
-        squared += !variable || variable == exec->blocks[number].variable ? norms(exec)[number] : 0;
+        squared += !variable || variable == exec->blocks[number].variable ? exec->norms[number] : 0;
     }
     return squared;
 }
@@ -306,7 +290,8 @@ static bw_status reduce_blocks(bwi_exec *exec, bool added, double *squared_norm)
     return status;
 }
 
-static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
+/* Deferred gradients stay deferred only if nothing but the update asks for them and they are known to be finite. */
+static bw_status reduce(bwi_exec *exec, double *squared_norm, bool report)
 {
     if (exec->samples == 0) {
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "nothing to apply: no sample's gradient was added");
@@ -317,12 +302,12 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool tell)
         bwi_split_settle(exec);
     }
     bw_status status = bwi_records_sort(exec);
-    if (tell && exec->hooks.lane_norm && status == BW_OK) {
-        tell_lane_norms(exec);
+    if (report && exec->hooks.lane_norm && status == BW_OK) {
+        report_lane_norms(exec);
     }
     bool whole = is_whole(exec);
     if (status == BW_OK && !(whole && reduce_whole(exec))) {
-        status = reduce_blocks(exec, whole, squared_norm); /* of a whole that is not finite: the blocks tell which is not */
+        status = reduce_blocks(exec, whole, squared_norm); /* if the whole is not finite, the blocks show where */
     }
     bwi_float_restore(state);
     if (status != BW_OK) {
@@ -341,7 +326,7 @@ bw_status bwi_exec_norm(bwi_exec *exec, double *squared_norm)
 {
     bw_status status = reduce(exec, squared_norm, false);
     for (int lane = exec->ctx->rank == 0 ? 1 : 0; status == BW_OK && lane < used_lanes(exec); lane++) {
-        memset(bwi_exec_lane(exec, lane), 0, exec->plan->lane_sums);
+        bwi_exec_memory(exec)->clear(bwi_exec_lane(exec, lane), exec->plan->lane_sums);
     }
     if (status == BW_OK) {
         bwi_records_resume(exec);
@@ -359,7 +344,7 @@ void bwi_exec_scale(bwi_exec *exec, float factor)
     bwi_float_restore(state);
 }
 
-static void visit_table(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
+static void visit_table(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     bwi_exec *exec = user;
     for (int t = 0; t < exec->plan->table_count; t++) {
@@ -391,8 +376,8 @@ static void commit_nodes(bwi_exec *exec)
         const bwi_bound *list = bwi_exec_bound(exec, exec->program, k, 0, exec->plan->sizes - 1);
         for (int n = 0; exec->phases[exec->program][k].commits && n < exec->phases[exec->program][k].count; n++) {
             const bwi_instruction *i = list[n].instruction;
-            if (i->pass == BWI_PASS_STATISTICS && i->level == k && i->node->op->commit) {
-                i->node->op->commit(&list[n].call);
+            if (i->pass == BWI_PASS_STATISTICS && i->level == k && i->node->op->sums->commit) {
+                i->node->op->sums->commit(&list[n].call);
             }
         }
     }

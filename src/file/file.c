@@ -119,10 +119,7 @@ bw_model *bw_load(bw_context *ctx, const char *path)
 /* Variables without values again, and an expression without nodes: weights that failed to come leave none. */
 static void take_back(bw_model *model, bool connected)
 {
-    for (int v = 0; v < model->graph.variable_count; v++) {
-        bwi_release(model->ctx, model->graph.variables[v]->data);
-        model->graph.variables[v]->data = NULL;
-    }
+    bwi_graph_close_variables(&model->graph);
     model->initialized = false;
     if (!connected) {
         bwi_graph_free(&model->graph);

@@ -147,7 +147,9 @@ bw_status bwi_weights_take(bw_context *ctx, bwi_hdf5 *file, const bwi_hdf5_entry
 {
     int64_t rows = entry->ndim ? entry->shape[0] : 1;
     if (!variable->packing.pack) {
-        return bwi_hdf5_read(file, entry, 0, rows, BW_F32, variable->data);
+        bw_status status = bwi_hdf5_read(file, entry, 0, rows, BW_F32, bwi_variable_open(variable));
+        bwi_variable_close(variable);
+        return status;
     }
     float *values = bwi_allocate(ctx, (size_t)bwi_shape_count(&variable->shape), sizeof *values);
     bw_status status = values ? bwi_hdf5_read(file, entry, 0, rows, BW_F32, values) : BW_RESOURCE_EXHAUSTED;
@@ -342,9 +344,11 @@ bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bo
 static bw_status put_variable(bw_context *ctx, bwi_hdf5_writer *writer, const char *name, const bwi_variable *variable)
 {
     bwi_hdf5_part part = {.name = name, .dtype = BW_F32, .ndim = variable->shape.ndim, .shape = variable->shape.extent};
-    part.data = variable->data;
     if (!variable->packing.pack) {
-        return bwi_hdf5_put(writer, &part);
+        part.data = bwi_variable_open(variable);
+        bw_status status = bwi_hdf5_put(writer, &part);
+        bwi_variable_close(variable);
+        return status;
     }
     float *values = bwi_allocate(ctx, (size_t)bwi_shape_count(&variable->shape), sizeof *values);
     if (!values) {

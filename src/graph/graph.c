@@ -3,6 +3,7 @@
  * order of the list is a topological one.
  */
 #include "graph/graph.h"
+#include "kernel/kernel.h"
 
 #include <string.h>
 
@@ -44,21 +45,70 @@ int64_t bwi_variable_width(const bwi_variable *variable)
     return bwi_shape_count(&variable->shape) / variable->shape.extent[0];
 }
 
+static size_t bytes_of(const bwi_variable *variable)
+{
+    return bwi_size_multiply((size_t)variable->count, sizeof(float));
+}
+
+float *bwi_variable_open(const bwi_variable *variable)
+{
+    return variable->kernels->memory->open(variable->data, bytes_of(variable));
+}
+
+void bwi_variable_close(const bwi_variable *variable)
+{
+    variable->kernels->memory->close(variable->data, bytes_of(variable));
+}
+
 void bwi_variable_read(const bwi_variable *variable, float *values)
 {
     if (variable->packing.unpack) {
-        variable->packing.unpack(variable->packing.object, variable->data, values);
+        variable->packing.unpack(variable->packing.object, bwi_variable_open(variable), values);
+        bwi_variable_close(variable);
     } else {
-        memcpy(values, variable->data, (size_t)variable->count * sizeof(float));
+        variable->kernels->memory->read(values, variable->data, bytes_of(variable));
     }
 }
 
-void bwi_variable_write(bwi_variable *variable, const float *values)
+void bwi_variable_write(const bwi_variable *variable, const float *values)
 {
     if (variable->packing.pack) {
-        variable->packing.pack(variable->packing.object, values, variable->data);
+        variable->packing.pack(variable->packing.object, values, bwi_variable_open(variable));
+        bwi_variable_close(variable);
     } else {
-        memcpy(variable->data, values, (size_t)variable->count * sizeof(float));
+        variable->kernels->memory->write(variable->data, values, bytes_of(variable));
+    }
+}
+
+bw_status bwi_graph_open_variables(bwi_graph *graph, const bwi_kernels *kernels)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < graph->variable_count; i++) {
+        bytes = bwi_size_add(bytes, bwi_size_align(bytes_of(graph->variables[i]), BWI_CACHE_LINE));
+    }
+    unsigned char *next = kernels->memory->allocate(graph->ctx, bytes);
+    if (!next) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    graph->arena = next;
+    graph->arena_bytes = bytes;
+    for (int i = 0; i < graph->variable_count; i++) {
+        graph->variables[i]->kernels = kernels;
+        graph->variables[i]->data = next;
+        next += bwi_size_align(bytes_of(graph->variables[i]), BWI_CACHE_LINE);
+    }
+    return BW_OK;
+}
+
+void bwi_graph_close_variables(bwi_graph *graph)
+{
+    if (!graph->arena) {
+        return;
+    }
+    graph->variables[0]->kernels->memory->release(graph->ctx, graph->arena, graph->arena_bytes);
+    graph->arena = NULL;
+    for (int i = 0; i < graph->variable_count; i++) {
+        graph->variables[i]->data = NULL;
     }
 }
 
@@ -77,12 +127,12 @@ void bwi_graph_free(bwi_graph *graph)
     for (int i = 0; i < graph->count; i++) {
         release_node(graph->ctx, graph->nodes[i]);
     }
+    bwi_graph_close_variables(graph);
     for (int i = 0; i < graph->variable_count; i++) {
         bwi_variable *variable = graph->variables[i];
         if (variable->packing.release) {
             variable->packing.release(variable->packing.object);
         }
-        bwi_release(graph->ctx, variable->data);
         bwi_release(graph->ctx, variable);
     }
     bwi_release(graph->ctx, (void *)graph->nodes);
@@ -115,6 +165,8 @@ static bool append(bw_context *ctx, void ***list, int *count, int *capacity, voi
     return true;
 }
 
+/* A failure is the context's: builders are called without a look at what they return, and the first function with a status reports
+ * it. */
 bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, const void *attributes, size_t attribute_bytes,
                        bw_node *const *inputs, int input_count, bwi_variable *const *variables, int variable_count)
 {
@@ -174,6 +226,7 @@ bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, con
     return node;
 }
 
+/* A shared layer that is built again gets the variables of the first time, in the order in which it asked for them. */
 bwi_variable *bwi_graph_variable(bwi_graph *graph, const char *layer, const char *name, const bwi_shape *shape, bool trainable,
                                  const char *initializer, int64_t fan_in, int64_t fan_out)
 {

@@ -36,8 +36,8 @@ void bwi_shape_image(const bwi_shape *shape, int64_t *h, int64_t *w, int64_t *c)
 typedef struct bwi_packing {
     int64_t count; /* floats stored */
     const void *object;
-    void (*pack)(const void *object, const float *keras_order, float *stored);
-    void (*unpack)(const void *object, const float *stored, float *keras_order);
+    void (*pack)(const void *object, const float *keras_order, void *stored);
+    void (*unpack)(const void *object, const void *stored, float *keras_order);
     void (*release)(const void *object); /* may be NULL */
 } bwi_packing;
 
@@ -52,15 +52,23 @@ typedef struct bwi_variable {
     int64_t fan_in, fan_out;
     int index; /* in the graph; also the stream of its initial random numbers */
     bwi_packing packing;
-    int64_t count; /* floats in data: packing.count, or those of the shape */
-    float *data;   /* NULL until the model is built */
+    int64_t count;              /* floats stored: packing.count, or those of the shape */
+    const bwi_kernels *kernels; /* in whose memory the values lie */
+    void *data;                 /* their address in the graph's arena; NULL until the model is built */
 } bwi_variable;
 
 /* Floats in a row of a table: an element of its first axis. */
 int64_t bwi_variable_width(const bwi_variable *variable);
+static inline void *bwi_variable_at(const bwi_variable *variable, int64_t first)
+{
+    return (unsigned char *)variable->data + (size_t)first * sizeof(float);
+}
 /* Values in Keras's order, from and to however the variable is stored. */
 void bwi_variable_read(const bwi_variable *variable, float *values);
-void bwi_variable_write(bwi_variable *variable, const float *values);
+void bwi_variable_write(const bwi_variable *variable, const float *values);
+/* Between the two the host may read and write the values where they are, as they are stored. */
+float *bwi_variable_open(const bwi_variable *variable);
+void bwi_variable_close(const bwi_variable *variable);
 
 /* ---- Nodes ---- */
 
@@ -87,12 +95,17 @@ struct bwi_graph {
     int count, capacity;
     bwi_variable **variables;
     int variable_count, variable_capacity;
+    void *arena; /* the variables' values, one after another; NULL: there are none yet */
+    size_t arena_bytes;
     void *owner;  /* the model, for models made by calls */
     bool reusing; /* a shared layer is built again: bwi_graph_variable gives variables[reuse++] */
     int reuse;
 };
 
 void bwi_graph_free(bwi_graph *graph);
+/* Gives every variable its place, in one arena of zeros. Taking them back leaves the variables without values. */
+bw_status bwi_graph_open_variables(bwi_graph *graph, const bwi_kernels *kernels);
+void bwi_graph_close_variables(bwi_graph *graph);
 /* Copies the attributes, applies the op's shape rule. NULL (a builder's failure) if an input is NULL or does not fit. */
 bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, const void *attributes, size_t attribute_bytes,
                        bw_node *const *inputs, int input_count, bwi_variable *const *variables, int variable_count);
@@ -108,8 +121,8 @@ bwi_variable *bwi_graph_variable(bwi_graph *graph, const char *layer, const char
  */
 typedef struct bwi_records {
     const bwi_variable *variable;
-    double *rows;
-    float *values;      /* [record][width] */
+    void *rows;         /* double */
+    void *values;       /* float [record][width] */
     int64_t width;      /* floats of a row */
     int64_t first;      /* where the records of the samples being run begin */
     int64_t base;       /* position in the window of the first of them */
@@ -183,19 +196,19 @@ typedef bw_status (*bwi_pass_function)(const bwi_call *call, const bwi_tile *til
 
 enum { BWI_SINK_READS = 2 };
 
-/* Where gradients go. */
+/* Who takes gradients: an optimizer, or a test. */
 typedef struct bwi_sink {
     /* For a block of a variable, on a worker: its gradient. */
-    void (*take)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
+    void (*take)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient);
     /* Arrays like the variable that `take` reads first, so that they can be fetched before; both may be the same. May be NULL. */
-    void (*reads)(void *user, const bwi_variable *variable, const float *arrays[BWI_SINK_READS]);
+    void (*reads)(void *user, const bwi_variable *variable, const void *arrays[BWI_SINK_READS]);
     void *user;
 } bwi_sink;
 
-/* A tile whose gradient waits for the update. */
+/* A tile whose gradient is deferred to the update. */
 typedef struct bwi_deferred_tile {
     const bwi_call *call;
-    float *room;
+    void *staging;
 } bwi_deferred_tile;
 
 enum { BWI_MAX_DEFERRED = 16 }; /* tiles */
@@ -213,7 +226,6 @@ typedef struct bwi_prepare {
 
 enum {
     BWI_OP_VIEW = 1 << 0,               /* dst is src under another shape */
-    BWI_OP_TRAINING_ONLY = 1 << 9,      /* in inference dst is src */
     BWI_OP_IN_PLACE = 1 << 1,           /* forward may write dst over its first src */
     BWI_OP_BACKWARD_IN_PLACE = 1 << 2,  /* backward may write diff_src over diff_dst */
     BWI_OP_INPUT = 1 << 3,              /* gathered from the data */
@@ -221,7 +233,7 @@ enum {
     BWI_OP_WHOLE_BATCH = 1 << 5,        /* its forward in training needs statistics of the whole batch */
     BWI_OP_NO_GRADIENT = 1 << 6,        /* nothing flows back through it */
     BWI_OP_INFERENCE_PROLOGUE = 1 << 7, /* its prologue must have run before inference, too */
-    BWI_OP_GROUPS = 1 << 8              /* its samples are computed in groups within a tile (`group`), and summed up besides */
+    BWI_OP_TRAINING_ONLY = 1 << 8       /* in inference dst is src */
 };
 
 /* What backward and backward_weights read besides diff_dst. */
@@ -235,51 +247,67 @@ typedef enum bwi_layout {
     BWI_LAYOUT_PREPARED       /* asks its kernel: see `blocks` */
 } bwi_layout;
 
+/* Sums over the batch, in double: statistics of an op whose forward pass needs them, losses and metrics. */
+typedef struct bwi_op_sums {
+    int64_t (*count)(const bw_node *node); /* doubles of a sum, the same for both passes */
+    bwi_pass_function statistics;          /* adds a tile's share to the lane's sums */
+    /* Once all tiles have passed: the sums become the node's statistics, floats that every worker reads. NULL: there are none. */
+    int64_t (*finished)(const bw_node *node); /* floats of the statistics */
+    void (*finish)(const bwi_call *call, const void *sums, int64_t samples);
+    /* The same of the backward pass. NULL: it needs no sums. */
+    bwi_pass_function backward_statistics;
+    int64_t (*backward_finished)(const bw_node *node);
+    void (*backward_finish)(const bwi_call *call, const void *sums, int64_t samples);
+    /* At the commit: what training changes besides trainable variables. NULL: nothing. */
+    void (*commit)(const bwi_call *call);
+} bwi_op_sums;
+
+/* Passes whose work lies in the weights, in parts that workers share; the parts have the bits of the whole. */
+typedef struct bwi_op_split {
+    int64_t (*parts)(const bw_node *node, int pass); /* 0: this pass is not split */
+    void (*part)(const bwi_call *call, int pass, int64_t part);
+} bwi_op_split;
+
+/* A gradient that is deferred to the update and never stored: its factors are staged, and the sum over tiles (a binary tree, as of
+ * lanes) goes block by block to a sink. */
+typedef struct bwi_op_deferred {
+    int64_t (*floats)(const bw_node *node, int64_t samples); /* of the staging for that many samples; 0: it is not deferred */
+    double (*fill)(const bwi_call *call, void *staging);     /* a bound on the gradient's elements; NaN: a factor is not finite */
+    int64_t (*parts)(const bw_node *node);
+    size_t scratch_bytes; /* that a part needs */
+    void (*part)(const bwi_deferred_tile *tiles, int count, int64_t part, void *scratch, const bwi_sink *sink);
+} bwi_op_deferred;
+
+/* Kernels that are made before the first step, and what they derive from the weights. Each member may be NULL. */
+typedef struct bwi_op_kernels {
+    /* BWI_LAYOUT_PREPARED: the blocks it wants and gives (0: whatever its user wants). */
+    void (*blocks)(const bw_node *node, int64_t *src_block, int64_t *dst_block);
+    void (*release)(void *prepared);                              /* what `prepare` made */
+    bw_status (*bind)(bw_context *ctx, bwi_call *call, int pass); /* to the call's addresses: call->bound */
+    void (*unbind)(void *bound);
+    bw_status (*prologue)(const bwi_call *call); /* once per update, before its tiles; in training, or as flagged */
+} bwi_op_kernels;
+
+/* An operator. Members from `pack` on may be NULL; an op has those that it needs. */
 struct bwi_op {
     const char *name;
     unsigned flags;
     unsigned backward_reads, weights_reads;
     bwi_layout layout;
-
     bw_status (*shape)(bwi_graph *graph, bw_node *node);
-    /* Chooses how its variables are stored, when the model is built and before they have values; may be NULL. */
-    bw_status (*pack)(bw_context *ctx, const bw_node *node);
-    /* BWI_LAYOUT_PREPARED: the blocks it wants and gives (0: whatever its user wants). */
-    void (*blocks)(const bw_node *node, int64_t *src_block, int64_t *dst_block);
-    bw_status (*prepare)(bwi_prepare *prepare); /* may be NULL */
-    void (*unprepare)(void *prepared);
-    bw_status (*bind)(bw_context *ctx, bwi_call *call, int pass); /* may be NULL */
-    void (*unbind)(void *bound);
-    bw_status (*prologue)(const bwi_call *call); /* once per update, before its tiles; in training, or as flagged; may be NULL */
-
     bwi_pass_function forward, backward, backward_weights;
+    bwi_pass_function inference; /* forward when not training; NULL: the same */
+
+    bw_status (*pack)(bw_context *ctx, const bw_node *node); /* how its variables are stored; when the model is built */
+    bw_status (*prepare)(bwi_prepare *prepare);              /* what it needs for a number of samples */
+    double (*flops)(const bw_node *node);                    /* of one forward sample; NULL: its elements */
+
+    const bwi_op_sums *sums;
+    const bwi_op_split *split;
+    const bwi_op_deferred *deferred;
+    const bwi_op_kernels *kernels;
     int64_t (*records)(const bw_node *node); /* that backward_weights writes for a sample, if its variable is sparse */
-    bwi_pass_function inference;             /* forward when not training; NULL: the same */
-
-    /* Sums over the batch. */
-    int64_t (*sum_count)(const bw_node *node); /* doubles; for statistics, backward_statistics and SUMS alike */
-    bwi_pass_function statistics, backward_statistics;
-    int64_t (*statistics_count)(const bw_node *node);          /* floats that finish makes */
-    int64_t (*backward_statistics_count)(const bw_node *node); /* floats that backward_finish makes */
-    void (*finish)(const bwi_call *call, const double *sums, int64_t samples);
-    void (*backward_finish)(const bwi_call *call, const double *sums, int64_t samples);
-    /* At the commit: what training changes besides trainable variables. */
-    void (*commit)(const bwi_call *call);
-
-    /* Passes whose work lies in the weights, in parts that workers share: how many (0: none), and one of them. The parts have the
-     * bits of the whole. May be NULL. */
-    int64_t (*parts)(const bw_node *node, int pass);
-    void (*part)(const bwi_call *call, int pass, int64_t part);
-    /* A gradient that waits for the update and is never stored: floats that hold what it is made of for so many samples (0: it
-     * does not wait); filling them gives a bound of its elements (NaN: something is not finite); a part of the sum over tiles (a
-     * binary tree, as of lanes) goes block by block to `sink`. May be NULL. */
-    int64_t (*deferred_floats)(const bw_node *node, int64_t samples);
-    double (*defer)(const bwi_call *call, float *room);
-    int64_t (*deferred_parts)(const bw_node *node);
-    void (*deferred_part)(const bwi_deferred_tile *tiles, int count, int64_t part, const bwi_sink *sink);
-    int64_t (*group)(const bw_node *node); /* BWI_OP_GROUPS: samples of a group, a power of two: no tile is smaller */
-
-    double (*flops)(const bw_node *node); /* multiply-adds times two of one forward sample; NULL: its elements */
+    int64_t (*group)(const bw_node *node);   /* samples that are computed together, a power of two: no tile is smaller */
 };
 
 /* ---- Programs ---- */

@@ -50,7 +50,7 @@ static int add_value(maker *m, bwi_value_kind kind, const bw_node *node, int vie
     return p->value_count++;
 }
 
-/* An instruction with room for its lists in one block: src, diff_src, reads, writes. */
+/* An instruction and, in one block, its lists: src, diff_src, reads, writes. */
 static bwi_instruction *add_instruction(maker *m, const bw_node *node, bwi_pass pass, int adds)
 {
     bwi_program *p = m->program;
@@ -103,7 +103,7 @@ static void reads(maker *m, bwi_instruction *i, int value)
 }
 
 /* Statistics are no tile values: they only raise the level. */
-static void waits_for(maker *m, bwi_instruction *i, int statistics)
+static void depends_on(maker *m, bwi_instruction *i, int statistics)
 {
     if (statistics >= 0) {
         level_at_least(i, m->program->values[statistics].level);
@@ -136,19 +136,20 @@ static int make_statistics(maker *m, const bwi_instruction *i)
     return value;
 }
 
+/* Statistics come before the pass that reads them, and lift it by a level. A view runs nothing: it is another name of its source. */
 static void make_forward(maker *m, const bw_node *node)
 {
     node_facts *f = &m->facts[node->number];
     const bwi_op *op = node->op;
     bool training = m->program->training;
-    if ((op->flags & BWI_OP_SUMS) || ((op->flags & (BWI_OP_WHOLE_BATCH | BWI_OP_GROUPS)) && training)) {
+    if ((op->flags & BWI_OP_SUMS) || (((op->flags & BWI_OP_WHOLE_BATCH) || op->group) && training)) {
         bwi_instruction *i = add_instruction(m, node, BWI_PASS_STATISTICS, 0);
         if (!i) {
             return;
         }
         read_sources(m, i);
         int statistics = make_statistics(m, i);
-        f->statistics = op->flags & BWI_OP_GROUPS ? -1 : statistics; /* forward does not wait for those of groups */
+        f->statistics = op->group ? -1 : statistics; /* forward does not read those of groups */
         if (op->flags & BWI_OP_SUMS) {
             return;
         }
@@ -166,7 +167,7 @@ static void make_forward(maker *m, const bw_node *node)
         return;
     }
     read_sources(m, i);
-    waits_for(m, i, f->statistics);
+    depends_on(m, i, f->statistics);
     i->dst = f->output = add_value(m, BWI_VALUE_OUTPUT, node, -1);
     writes(m, i, i->dst);
     if (training && f->flows && ((op->backward_reads | op->weights_reads) & BWI_READS_WORKSPACE)) {
@@ -246,6 +247,8 @@ static bool input_flows(const maker *m, const bw_node *node)
     return false;
 }
 
+/* Gradients of variables first, then the differences of inputs: an input's difference may take the place of the node's own. A
+ * whole-batch op finds its gradients among its backward statistics. */
 static void make_backward(maker *m, const bw_node *node)
 {
     node_facts *f = &m->facts[node->number];
@@ -270,7 +273,7 @@ static void make_backward(maker *m, const bw_node *node)
             return;
         }
         read_for_backward(m, i, op->backward_reads);
-        waits_for(m, i, f->statistics);
+        depends_on(m, i, f->statistics);
         f->backward_statistics = make_statistics(m, i);
     } else if (op->backward_weights && has_trainable(node)) {
         bwi_instruction *i = add_instruction(m, node, BWI_PASS_BACKWARD_WEIGHTS, 0);
@@ -285,7 +288,7 @@ static void make_backward(maker *m, const bw_node *node)
             return;
         }
         read_for_backward(m, i, op->backward_reads);
-        waits_for(m, i, f->backward_statistics);
+        depends_on(m, i, f->backward_statistics);
         for (int k = 0; k < node->inputs; k++) {
             if (m->facts[node->input[k]->number].flows) {
                 i->diff_src[k] = add_value(m, BWI_VALUE_DIFFERENCE, node->input[k], -1);
@@ -364,6 +367,7 @@ static void find_facts(maker *m)
     }
 }
 
+/* Forward in the graph's order, then, for training, ones as the difference of each loss, and backward in reverse. */
 bw_status bwi_program_make(bw_context *ctx, bwi_program *program, const bwi_graph *graph, bw_node *const *targets, int target_count,
                            bw_node *const *losses, int loss_count)
 {

@@ -94,7 +94,7 @@ static bw_status check_memory(const bw_model *model)
     for (int v = 0; v < model->graph.variable_count; v++) {
         const bwi_variable *variable = model->graph.variables[v];
         size_t bytes = bwi_size_multiply((size_t)variable->count, sizeof(float));
-        needed = bwi_size_add(needed, variable->data ? 0 : bytes);
+        needed = bwi_size_add(needed, bytes);
     }
     char need[32], have[32];
     return needed <= left ? BW_OK
@@ -109,29 +109,25 @@ static bw_status pack(bw_model *model)
     bw_status status = bwi_kernels_of(model->ctx) ? BW_OK : model->ctx->error.status;
     for (int n = 0; n < graph->count && status == BW_OK; n++) {
         const bw_node *node = graph->nodes[n];
-        bool shared = node->variables > 0 && (node->variable[0]->packing.pack || node->variable[0]->data);
+        bool shared = node->variables > 0 && node->variable[0]->packing.pack;
         status = node->op->pack && !shared ? node->op->pack(model->ctx, node) : BW_OK;
     }
     return status;
 }
 
-/* Storage and initial values for variables that have none. */
+/* Storage and initial values for all variables; a failure leaves none, so that another try begins anew. */
 static bw_status initialize(bw_model *model, uint64_t seed)
 {
     bwi_graph *graph = &model->graph;
     unsigned state = bwi_float_begin(); /* initial values do not depend on the caller's rounding */
     bw_status status = pack(model);
     status = status == BW_OK ? check_memory(model) : status;
+    status = status == BW_OK && graph->variable_count ? bwi_graph_open_variables(graph, bwi_kernels_of(model->ctx)) : status;
     for (int v = 0; v < graph->variable_count && status == BW_OK; v++) {
-        bwi_variable *variable = graph->variables[v];
-        if (!variable->data) {
-            variable->data = bwi_allocate(model->ctx, (size_t)variable->count, sizeof(float));
-            status = variable->data ? bwi_initialize(model->ctx, variable, seed) : BW_RESOURCE_EXHAUSTED;
-            if (status != BW_OK) { /* another try begins with it */
-                bwi_release(model->ctx, variable->data);
-                variable->data = NULL;
-            }
-        }
+        status = bwi_initialize(model->ctx, graph->variables[v], seed);
+    }
+    if (status != BW_OK) {
+        bwi_graph_close_variables(graph);
     }
     bwi_float_restore(state);
     return status;

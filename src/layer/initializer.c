@@ -393,7 +393,7 @@ static bw_status fill(bw_context *ctx, bwi_variable *variable, const initializer
     d.seed = own_seed ? (uint64_t)arguments[row->seed].integer : seed;
     /* What is stored in Keras's order is filled in place: a table may be most of the memory there is. */
     bool packed = variable->packing.pack;
-    d.values = packed ? bwi_allocate(ctx, (size_t)count, sizeof *d.values) : variable->data;
+    d.values = packed ? bwi_allocate(ctx, (size_t)count, sizeof *d.values) : bwi_variable_open(variable);
     if (!d.values) {
         return BW_RESOURCE_EXHAUSTED;
     }
@@ -403,6 +403,8 @@ static bw_status fill(bw_context *ctx, bwi_variable *variable, const initializer
     }
     if (packed) {
         bwi_release(ctx, d.values);
+    } else {
+        bwi_variable_close(variable);
     }
     return status;
 }

@@ -39,7 +39,7 @@ static bool grow_uses(bw_model *model)
 
 /* ---- Ends ---- */
 
-static bw_node *add_field(bw_model *model, int role, const char *name, bw_dtype dtype, int ndim, const int64_t *shape)
+static bw_node *add_field(bw_model *model, bwi_role role, const char *name, bw_dtype dtype, int ndim, const int64_t *shape)
 {
     static const char *const kinds[] = {"input", "target"};
     bwi_input_attributes a = {.role = role, .dtype = dtype, .shape = {.ndim = ndim}};
@@ -70,7 +70,7 @@ bw_node *bw_input(bw_model *model, const char *name, bw_dtype dtype, int ndim, c
     if (model->input_count == BWI_MAX_HEADS) {
         return bwi_fail_build(model->ctx, BW_INVALID_ARGUMENT, "input %s: a model has at most %d inputs", name, BWI_MAX_HEADS);
     }
-    bw_node *node = grow_uses(model) ? add_field(model, 0, name ? name : "", dtype, ndim, shape) : NULL;
+    bw_node *node = grow_uses(model) ? add_field(model, BWI_ROLE_INPUT, name ? name : "", dtype, ndim, shape) : NULL;
     if (node) {
         model->inputs[model->input_count++] = node;
         model->uses[model->use_count++] = (bwi_use){.layer = -1, .node = node};
@@ -80,7 +80,7 @@ bw_node *bw_input(bw_model *model, const char *name, bw_dtype dtype, int ndim, c
 
 bw_node *bw_target(bw_model *model, const char *name, bw_dtype dtype, int ndim, const int64_t *shape)
 {
-    return model ? add_field(model, 1, name ? name : "", dtype, ndim, shape) : NULL;
+    return model ? add_field(model, BWI_ROLE_TARGET, name ? name : "", dtype, ndim, shape) : NULL;
 }
 
 /* What bw_output and bw_add_loss ask of a node. */

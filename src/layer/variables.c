@@ -67,6 +67,24 @@ bw_status bw_variable_set(bw_model *model, int index, const float *values, size_
     return status;
 }
 
+/* In Keras's order, so that it does not depend on how kernels like it stored. False if there is no memory to bring it into it. */
+static bool add_hash(bw_context *ctx, const bwi_variable *variable, uint64_t *hash)
+{
+    size_t count = (size_t)bwi_shape_count(&variable->shape);
+    if (!variable->packing.unpack) {
+        *hash = bwi_hash(*hash, bwi_variable_open(variable), count * sizeof(float));
+        bwi_variable_close(variable);
+        return true;
+    }
+    float *values = bwi_allocate(ctx, count, sizeof *values);
+    if (values) {
+        bwi_variable_read(variable, values);
+        *hash = bwi_hash(*hash, values, count * sizeof *values);
+    }
+    bwi_release(ctx, values);
+    return values;
+}
+
 uint64_t bw_model_hash(const bw_model *model)
 {
     uint64_t hash = 0;
@@ -75,19 +93,9 @@ uint64_t bw_model_hash(const bw_model *model)
         if (!variable->data) {
             continue;
         }
-        size_t count = (size_t)bwi_shape_count(&variable->shape);
-        /* In Keras's order, so that it does not depend on how kernels like it stored. */
-        float *values = variable->packing.unpack ? bwi_allocate(model->ctx, count, sizeof(float)) : variable->data;
-        if (!values) {
+        if (!add_hash(model->ctx, variable, &hash)) {
             bwi_pass_on(model->ctx); /* the next status reports it: a hash of the others would pass for one of all */
             return 0;
-        }
-        if (values != variable->data) {
-            bwi_variable_read(variable, values);
-        }
-        hash = bwi_hash(hash, values, count * sizeof(float));
-        if (values != variable->data) {
-            bwi_release(model->ctx, values);
         }
     }
     return hash;

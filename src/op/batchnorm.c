@@ -105,8 +105,9 @@ static double values_per_channel(const bw_node *node, int64_t samples)
     return (double)samples * (double)(bwi_shape_count(&node->shape) / channels_of(node));
 }
 
-static void finish(const bwi_call *call, const double *sums, int64_t samples)
+static void finish(const bwi_call *call, const void *totals, int64_t samples)
 {
+    const double *sums = totals;
     const bw_node *node = call->node;
     const bwi_batchnorm_attributes *a = node->attributes;
     int64_t channels = channels_of(node);
@@ -176,8 +177,9 @@ static bw_status backward_statistics(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-static void backward_finish(const bwi_call *call, const double *sums, int64_t samples)
+static void backward_finish(const bwi_call *call, const void *totals, int64_t samples)
 {
+    const double *sums = totals;
     const bw_node *node = call->node;
     int64_t channels = channels_of(node);
     double m = values_per_channel(node, samples);
@@ -209,24 +211,27 @@ static void commit(const bwi_call *call)
     memcpy(call->weights[moving + 1], row(call->statistics, call->node, MOVING_VARIANCE), bytes);
 }
 
+static const bwi_op_kernels kernels = {.prologue = prologue};
+static const bwi_op_sums sums_table = {.count = sum_count,
+                                       .statistics = statistics,
+                                       .finished = statistics_count,
+                                       .finish = finish,
+                                       .backward_statistics = backward_statistics,
+                                       .backward_finished = backward_statistics_count,
+                                       .backward_finish = backward_finish,
+                                       .commit = commit};
+
 const bwi_op bwi_op_batchnorm = {.name = "batchnorm",
                                  .flags = BWI_OP_WHOLE_BATCH | BWI_OP_BACKWARD_IN_PLACE,
                                  .backward_reads = BWI_READS_SRC,
                                  .layout = BWI_LAYOUT_SAME,
                                  .shape = shape,
                                  .prepare = prepare,
-                                 .prologue = prologue,
                                  .forward = forward,
                                  .inference = inference,
                                  .backward = backward,
-                                 .sum_count = sum_count,
-                                 .statistics = statistics,
-                                 .backward_statistics = backward_statistics,
-                                 .statistics_count = statistics_count,
-                                 .backward_statistics_count = backward_statistics_count,
-                                 .finish = finish,
-                                 .backward_finish = backward_finish,
-                                 .commit = commit};
+                                 .sums = &sums_table,
+                                 .kernels = &kernels};
 
 /* ---- Frozen: a layer that is not trained uses its moving values in training too, and is an affine map. ---- */
 
@@ -331,8 +336,9 @@ static bw_status ghost_statistics(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-static void ghost_finish(const bwi_call *call, const double *sums, int64_t samples)
+static void ghost_finish(const bwi_call *call, const void *totals, int64_t samples)
 {
+    const double *sums = totals;
     const bw_node *node = call->node;
     const bwi_batchnorm_attributes *a = node->attributes;
     int64_t channels = channels_of(node);
@@ -400,21 +406,20 @@ static bw_status ghost_backward(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
+static const bwi_op_sums ghost_sums = {
+    .count = sum_count, .statistics = ghost_statistics, .finished = statistics_count, .finish = ghost_finish, .commit = commit};
+
 const bwi_op bwi_op_batchnorm_ghost = {.name = "batchnorm_ghost",
-                                       .flags = BWI_OP_GROUPS | BWI_OP_BACKWARD_IN_PLACE,
+                                       .flags = BWI_OP_BACKWARD_IN_PLACE,
                                        .backward_reads = BWI_READS_SRC,
                                        .weights_reads = BWI_READS_SRC,
                                        .layout = BWI_LAYOUT_SAME,
                                        .shape = shape,
                                        .prepare = ghost_prepare,
-                                       .prologue = prologue,
                                        .forward = ghost_forward,
                                        .inference = inference,
                                        .backward = ghost_backward,
                                        .backward_weights = ghost_backward_weights,
-                                       .sum_count = sum_count,
-                                       .statistics = ghost_statistics,
-                                       .statistics_count = statistics_count,
-                                       .finish = ghost_finish,
-                                       .commit = commit,
+                                       .sums = &ghost_sums,
+                                       .kernels = &kernels,
                                        .group = ghost_group};

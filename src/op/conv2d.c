@@ -58,11 +58,11 @@ static bwi_conv_shape conv_shape(const bw_node *node, int64_t n)
     return s;
 }
 
-static void pack_weights(const void *object, const float *keras_order, float *stored)
+static void pack_weights(const void *object, const float *keras_order, void *stored)
 {
     bwi_conv_pack(object, keras_order, stored);
 }
-static void unpack_weights(const void *object, const float *stored, float *keras_order)
+static void unpack_weights(const void *object, const void *stored, float *keras_order)
 {
     bwi_conv_unpack(object, stored, keras_order);
 }
@@ -217,18 +217,17 @@ static double flops(const bw_node *node)
     return 2 * (double)bwi_shape_count(&node->shape) * (double)bwi_shape_count(&node->variable[0]->shape) / (double)a->filters;
 }
 
+static const bwi_op_kernels kernels = {
+    .blocks = blocks, .release = unprepare, .bind = bind, .unbind = unbind, .prologue = prologue};
+
 const bwi_op bwi_op_conv2d = {.name = "conv2d",
                               .weights_reads = BWI_READS_SRC,
                               .layout = BWI_LAYOUT_PREPARED,
                               .shape = shape,
                               .pack = pack,
-                              .blocks = blocks,
                               .prepare = prepare,
-                              .unprepare = unprepare,
-                              .bind = bind,
-                              .unbind = unbind,
-                              .prologue = prologue,
                               .forward = run,
                               .backward = run,
                               .backward_weights = backward_weights,
-                              .flops = flops};
+                              .flops = flops,
+                              .kernels = &kernels};

@@ -211,11 +211,12 @@ bool bwi_conv_pool_fusion(const bw_node *convolution, const bwi_op *fused)
     return is_winograd(&pooled) ? bwi_winograd_fits(&k) : is_thin(&pooled) ? bwi_thin_fits(&k) : bwi_conv_pool_fits(&k);
 }
 
-#define COMMON                                                                                                                \
-    .flags = BWI_OP_INFERENCE_PROLOGUE, .backward_reads = BWI_READS_WORKSPACE,                                                \
-    .weights_reads = BWI_READS_SRC | BWI_READS_WORKSPACE, .layout = BWI_LAYOUT_PREPARED, .shape = shape, .blocks = blocks,    \
-    .prepare = prepare, .prologue = prologue, .forward = forward, .backward = backward, .backward_weights = backward_weights, \
-    .flops = flops
+static const bwi_op_kernels kernels = {.blocks = blocks, .prologue = prologue};
+
+#define COMMON                                                                                                               \
+    .flags = BWI_OP_INFERENCE_PROLOGUE, .backward_reads = BWI_READS_WORKSPACE,                                               \
+    .weights_reads = BWI_READS_SRC | BWI_READS_WORKSPACE, .layout = BWI_LAYOUT_PREPARED, .shape = shape, .prepare = prepare, \
+    .forward = forward, .backward = backward, .backward_weights = backward_weights, .flops = flops, .kernels = &kernels
 
 const bwi_op bwi_op_conv_relu_maxpool = {.name = "conv_relu_maxpool", COMMON};
 const bwi_op bwi_op_thin_relu_maxpool = {.name = "thin_relu_maxpool", COMMON};

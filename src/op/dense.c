@@ -14,13 +14,13 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     return BW_OK;
 }
 
-static void pack_weights(const void *object, const float *keras_order, float *stored)
+static void pack_weights(const void *object, const float *keras_order, void *stored)
 {
     const bwi_variable *kernel = object;
     bwi_dense_pack(kernel->shape.extent[0], kernel->shape.extent[1], keras_order, stored);
 }
 
-static void unpack_weights(const void *object, const float *stored, float *keras_order)
+static void unpack_weights(const void *object, const void *stored, float *keras_order)
 {
     const bwi_variable *kernel = object;
     bwi_dense_unpack(kernel->shape.extent[0], kernel->shape.extent[1], stored, keras_order);
@@ -115,7 +115,7 @@ static void part(const bwi_call *call, int pass, int64_t number)
                                             call->diff_src[0]);
 }
 
-/* ---- A gradient that waits ---- */
+/* ---- Deferred gradient ---- */
 
 static int64_t deferred_floats(const bw_node *node, int64_t samples)
 {
@@ -123,10 +123,10 @@ static int64_t deferred_floats(const bw_node *node, int64_t samples)
     return parts(node, BWI_PASS_FORWARD) ? bwi_dense_staging(rows, in_of(node), out_of(node)) : 0;
 }
 
-static double wait(const bwi_call *call, float *room)
+static double fill_staging(const bwi_call *call, void *staging)
 {
     return call->kernels->dense_gradient_pack(rows_of(call), in_of(call->node), out_of(call->node), call->src[0], call->diff_dst,
-                                              room);
+                                              staging);
 }
 
 /* The sum over tiles as a binary tree: after tile t, for each one bit at the end of t, two finished sums become one. `first` below 0
@@ -141,9 +141,9 @@ static void sum_tiles(const bwi_deferred_tile *tiles, int count, int64_t panel, 
     for (int t = 0; t < count; t++) {
         int64_t n = rows_of(tiles[t].call);
         if (first < 0) {
-            k->dense_gradient_bias(n, in, out, tiles[t].room, panel, sums[depth++]);
+            k->dense_gradient_bias(n, in, out, tiles[t].staging, panel, sums[depth++]);
         } else {
-            k->dense_gradient_block(n, in, out, tiles[t].room, panel, first, rows, sums[depth++], t == count - 1 ? ahead : NULL);
+            k->dense_gradient_block(n, in, out, tiles[t].staging, panel, first, rows, sums[depth++], t == count - 1 ? ahead : NULL);
         }
         for (int odd = t; odd & 1; odd >>= 1) {
             depth--;
@@ -157,12 +157,19 @@ static void sum_tiles(const bwi_deferred_tile *tiles, int count, int64_t panel, 
 
 _Static_assert((int)BWI_SINK_READS == (int)BWI_FETCHED, "what a sink reads is fetched by a kernel");
 
-static void deferred_part(const bwi_deferred_tile *tiles, int count, int64_t panel, const bwi_sink *sink)
+typedef float block_sum[ROWS_OF_BLOCK * 32];
+
+enum { TREE_LEVELS = 6 }; /* of a tree over BWI_MAX_DEFERRED, and one more */
+
+/* A panel in blocks of rows, each summed over all tiles and handed over while it is in the nearest cache; then the panel's biases. The
+ * arrays that the sink reads for a block are fetched while the block before it is summed. */
+static void deferred_part(const bwi_deferred_tile *tiles, int count, int64_t panel, void *scratch, const bwi_sink *sink)
 {
-    _Alignas(BWI_CACHE_LINE) float sums[6][ROWS_OF_BLOCK * 32]; /* levels of a tree over BWI_MAX_DEFERRED, and one more */
+    block_sum *sums = scratch;
     const bw_node *node = tiles[0].call->node;
     int64_t in = in_of(node), out = out_of(node), wide = bwi_dense_panel(out);
-    const float *arrays[BWI_SINK_READS], *ahead[BWI_SINK_READS];
+    const void *arrays[BWI_SINK_READS];
+    const float *ahead[BWI_SINK_READS];
     if (sink->reads) {
         sink->reads(sink->user, node->variable[0], arrays);
     }
@@ -170,7 +177,7 @@ static void deferred_part(const bwi_deferred_tile *tiles, int count, int64_t pan
         int64_t rows = in - first < ROWS_OF_BLOCK ? in - first : ROWS_OF_BLOCK, at = (panel * in + first) * wide;
         bool fetches = sink->reads && first + 2 * ROWS_OF_BLOCK <= in;
         for (int i = 0; fetches && i < BWI_SINK_READS; i++) {
-            ahead[i] = arrays[i] + at + ROWS_OF_BLOCK * wide;
+            ahead[i] = (const float *)arrays[i] + at + ROWS_OF_BLOCK * wide;
         }
         sum_tiles(tiles, count, panel, first, rows, fetches ? ahead : NULL, sums);
         sink->take(sink->user, node->variable[0], at, rows * wide, sums[0]);
@@ -187,6 +194,13 @@ static double flops(const bw_node *node)
     return 2 * (double)in_of(node) * (double)bwi_shape_count(&node->shape);
 }
 
+static const bwi_op_split split = {.parts = parts, .part = part};
+static const bwi_op_deferred deferred = {.floats = deferred_floats,
+                                         .fill = fill_staging,
+                                         .parts = panels_of,
+                                         .scratch_bytes = TREE_LEVELS * sizeof(block_sum),
+                                         .part = deferred_part};
+
 const bwi_op bwi_op_dense = {.name = "dense",
                              .weights_reads = BWI_READS_SRC,
                              .layout = BWI_LAYOUT_CHANNELS_LAST,
@@ -195,10 +209,6 @@ const bwi_op bwi_op_dense = {.name = "dense",
                              .forward = forward,
                              .backward = backward,
                              .backward_weights = backward_weights,
-                             .parts = parts,
-                             .part = part,
-                             .deferred_floats = deferred_floats,
-                             .defer = wait,
-                             .deferred_parts = panels_of,
-                             .deferred_part = deferred_part,
+                             .split = &split,
+                             .deferred = &deferred,
                              .flops = flops};

@@ -6,27 +6,9 @@
  */
 #include "op/op.h"
 
-#include <string.h>
-
-/* Float32 holds all whole numbers below it. */
-static const float WHOLE = 16777216;
-
-/* How many rows ahead of the copy one is fetched. */
-enum { AHEAD = 8 };
-
 static int64_t places_of(const bw_node *node)
 {
     return bwi_shape_count(&node->input[0]->shape);
-}
-
-/* -1: no row has such an index. */
-static int64_t index_at(const bwi_call *call, int64_t i)
-{
-    if (call->node->input[0]->dtype == BW_I32) {
-        return ((const int32_t *)call->src[0])[i];
-    }
-    float value = ((const float *)call->src[0])[i];
-    return value >= 0 && value < WHOLE && value == (float)(int64_t)value ? (int64_t)value : -1;
 }
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
@@ -41,52 +23,44 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     return BW_OK;
 }
 
-static bw_status refuse(const bwi_call *call, const bwi_tile *tile, int64_t i)
+/* What the i-th index is, as a number for the message. */
+static double index_at(const bwi_call *call, int64_t i)
 {
-    const bw_node *node = call->node;
-    int64_t sample = tile->numbers[i / places_of(node)];
-    double index =
-        node->input[0]->dtype == BW_I32 ? (double)((const int32_t *)call->src[0])[i] : (double)((const float *)call->src[0])[i];
-    snprintf(tile->error, BWI_ERROR_TEXT, "layer %.60s: index %.9g of sample %lld is not one of the table's rows 0..%lld",
-             node->name, index, (long long)sample, (long long)node->variable[0]->shape.extent[0] - 1);
-    return BW_INVALID_ARGUMENT;
+    union {
+        int32_t whole;
+        float real;
+    } index;
+    call->kernels->memory->read(&index, (const unsigned char *)call->src[0] + (size_t)i * sizeof index, sizeof index);
+    return call->node->input[0]->dtype == BW_I32 ? (double)index.whole : (double)index.real;
 }
 
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
-    int64_t count = call->samples * places_of(call->node), rows = call->node->variable[0]->shape.extent[0],
-            width = call->node->variable[0]->shape.extent[1];
-    const float *table = call->weights[0];
-    float *to = call->dst;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t next = i + AHEAD < count ? index_at(call, i + AHEAD) : 0, index = index_at(call, i);
-        if (next >= 0 && next < rows) {
-            __builtin_prefetch(table + next * width);
-        }
-        if (index < 0 || index >= rows) {
-            return refuse(call, tile, i);
-        }
-        memcpy(to + i * width, table + index * width, (size_t)width * sizeof(float));
+    const bw_node *node = call->node;
+    const bwi_shape *table = &node->variable[0]->shape;
+    int64_t bad = call->kernels->embedding->lookup(node->input[0]->dtype, call->samples * places_of(node), table->extent[0],
+                                                   table->extent[1], call->src[0], call->weights[0], call->dst);
+    if (bad < 0) {
+        return BW_OK;
     }
-    return BW_OK;
+    snprintf(tile->error, BWI_ERROR_TEXT, "layer %.60s: index %.9g of sample %lld is not one of the table's rows 0..%lld",
+             node->name, index_at(call, bad), (long long)tile->numbers[bad / places_of(node)], (long long)table->extent[0] - 1);
+    return BW_INVALID_ARGUMENT;
 }
 
-static int64_t records(const bw_node *node)
-{
-    return places_of(node);
-}
-
+/* The records of a sample stand together, those of the next sample `per_sample` behind them: other nodes may write between. */
 static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 {
     int64_t places = places_of(call->node), width = call->node->variable[0]->shape.extent[1];
     const bwi_records *store = call->records[0].store;
-    const float *diff_dst = call->diff_dst;
+    const unsigned char *indices = call->src[0], *difference = call->diff_dst;
+    unsigned char *rows = store->rows, *values = store->values;
     for (int64_t s = 0; tile->records && s < call->samples; s++) {
-        int64_t at = bwi_call_record(call, tile, 0, s);
-        for (int64_t i = 0; i < places; i++) {
-            store->rows[at + i] = (double)index_at(call, s * places + i);
-        }
-        memcpy(store->values + at * width, diff_dst + s * places * width, (size_t)(places * width) * sizeof(float));
+        size_t at = (size_t)bwi_call_record(call, tile, 0, s), first = (size_t)(s * places);
+        call->kernels->embedding->record(call->node->input[0]->dtype, places, width, indices + first * sizeof(float),
+                                         (const void *)(difference + first * (size_t)width * sizeof(float)),
+                                         (void *)(rows + at * sizeof(double)),
+                                         (void *)(values + at * (size_t)width * sizeof(float)));
     }
     return BW_OK;
 }
@@ -102,7 +76,7 @@ const bwi_op bwi_op_embedding = {.name = "embedding",
                                  .shape = shape,
                                  .forward = forward,
                                  .backward_weights = backward_weights,
-                                 .records = records,
+                                 .records = places_of,
                                  .flops = flops};
 
 /* ---- index_mask ---- */
@@ -117,11 +91,8 @@ static bw_status mask_shape(bwi_graph *graph, bw_node *node)
 static bw_status mask_forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
-    float *to = call->dst;
-    int64_t count = call->samples * bwi_shape_count(&call->node->shape);
-    for (int64_t i = 0; i < count; i++) {
-        to[i] = index_at(call, i) != 0 ? 1 : 0;
-    }
+    call->kernels->embedding->mask(call->node->input[0]->dtype, call->samples * bwi_shape_count(&call->node->shape), call->src[0],
+                                   call->dst);
     return BW_OK;
 }
 

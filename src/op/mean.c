@@ -25,9 +25,7 @@ static int64_t sum_count(const bw_node *node)
     return 2;
 }
 
-const bwi_op bwi_op_mean = {.name = "mean",
-                            .flags = BWI_OP_SUMS | BWI_OP_NO_GRADIENT,
-                            .layout = BWI_LAYOUT_CHANNELS_LAST,
-                            .shape = shape,
-                            .sum_count = sum_count,
-                            .statistics = statistics};
+static const bwi_op_sums sums = {.count = sum_count, .statistics = statistics};
+
+const bwi_op bwi_op_mean = {
+    .name = "mean", .flags = BWI_OP_SUMS | BWI_OP_NO_GRADIENT, .layout = BWI_LAYOUT_CHANNELS_LAST, .shape = shape, .sums = &sums};

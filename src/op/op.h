@@ -24,7 +24,7 @@ extern const bwi_op bwi_op_loss, bwi_op_confusion, bwi_op_variation, bwi_op_clas
 typedef struct bwi_input_attributes {
     bwi_shape shape;
     bw_dtype dtype;
-    int role;      /* 0: an input, 1: a target, 2: a weight */
+    bwi_role role;
     char name[64]; /* the field's; "": the only one of its role */
     int field;     /* its number in the dataset, once there is one */
 } bwi_input_attributes;

@@ -28,9 +28,10 @@ static int64_t sum_count(const bw_node *node)
     return 4 * node->input[0]->shape.extent[0] + 1;
 }
 
+static const bwi_op_sums sums = {.count = sum_count, .statistics = statistics};
+
 const bwi_op bwi_op_variation = {.name = "variation",
                                  .flags = BWI_OP_SUMS | BWI_OP_NO_GRADIENT,
                                  .layout = BWI_LAYOUT_CHANNELS_LAST,
                                  .shape = shape,
-                                 .sum_count = sum_count,
-                                 .statistics = statistics};
+                                 .sums = &sums};

@@ -3,7 +3,7 @@
  * same time may share bytes. Where an op allows it, its result takes the place of its dying source. Placing is greedy:
  * the largest first, each at the lowest offset that is free for its whole life.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
 #include <stdlib.h>
 

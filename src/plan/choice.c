@@ -1,8 +1,9 @@
 /*
  * What a plan chooses between: tile, lanes, workers, segments, and whether a window's tiles run together. The default follows from
- * the model alone, by a cost model with a fixed reference machine, so that two machines agree; a budget asks for ever more frugal ones.
+ * the model alone, by a cost model with a fixed reference machine, so that two machines agree; a budget asks for ever more frugal
+ * ones.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
 enum {
     REFERENCE_CACHE = 1 << 20,
@@ -38,8 +39,8 @@ static size_t trainable_bytes(const bwi_graph *graph)
     return bytes;
 }
 
-/* Wishes: a tile's activations stay in the cache; the traffic of the weights, which every tile reads and whose gradient it adds
- * to, is at most a quarter of the activations'; and there are a few samples. The last two may lead out of the cache, where more
+/* What a tile should be: its activations stay in the cache; the traffic of the weights, which every tile reads and whose gradient it
+ * adds to, is at most a quarter of the activations'; and there are a few samples. The last two may lead out of the cache, where more
  * samples cost little more, up to a bound. Values that fusions fuse away are counted: the tile is the same without them. */
 static int64_t default_tile(const bwi_plan_request *request)
 {
@@ -80,6 +81,7 @@ static int default_lanes(const bwi_plan_request *request)
     return bwi_size_multiply(bytes, SOME_LANES) <= SOME_LANES_BYTES ? SOME_LANES : FEWEST_LANES;
 }
 
+/* Lanes are a power of two, so that their tree is complete, and at least one for each rank. */
 bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_choice *c)
 {
     int ranks = request->ranks > 1 ? request->ranks : 1;
@@ -89,7 +91,7 @@ bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_
     c->lanes = request->lanes ? request->lanes : default_lanes(request);
     c->workers = request->workers ? request->workers : ctx->workers;
     c->segments = 1;
-    c->ranges = true;
+    c->split = true;
     if (c->tile < 1 || (c->tile & (c->tile - 1)) || c->tile > (1 << (BWI_MAX_SIZES - 1))) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "tile: expected a power of two from 1 to %d, got %lld", 1 << (BWI_MAX_SIZES - 1),
                         (long long)c->tile);
@@ -123,8 +125,8 @@ int bwi_choice_more_segments(int segments)
 
 bool bwi_choice_save(bwi_choice *c, const bwi_choice *frugal)
 {
-    if (c->ranges) {
-        c->ranges = false;
+    if (c->split) {
+        c->split = false;
     } else if (c->tile > frugal->tile) {
         c->tile /= 2;
     } else if (c->workers > frugal->workers) {

@@ -2,7 +2,7 @@
  * The fullest moment of a plan: the instruction of the largest phase during which most bytes of a worker's tile region are in use,
  * and what they hold. It shows where the bytes are; nothing is decided by it.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
 #include <string.h>
 
@@ -89,6 +89,7 @@ static void find_largest(look *l)
     }
 }
 
+/* The largest phase decides how large a region is; within it the instruction with most bytes in use. */
 bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspaces)
 {
     bw_context *ctx = plan->ctx;

@@ -2,9 +2,9 @@
  * What a plan's nodes need, and where everything lies in the arena: lanes, a region for each worker's tile with its scratch, the store
  * of a whole batch, records of tables. Kernels are prepared once for each number of samples, whatever is tried.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
-/* A table has room for so many more records, at most, than it must have. */
+/* A table's capacity exceeds what it must be by at most this many records. */
 enum { EAGER_ROWS = 1 << 16 };
 
 enum { PAGE = 4096 };
@@ -41,6 +41,7 @@ static bool has_pass(const bwi_plan *plan, const bw_node *node, bwi_pass pass)
     return false;
 }
 
+/* Kernels are kept for every number of samples that was tried, with the bytes they took, since a budget comes back to some. */
 static bw_status prepare_node(bwi_plan *plan, bw_node *node, int size)
 {
     const bwi_op *op = node->op;
@@ -95,7 +96,7 @@ void bwi_plan_unprepare(bwi_plan *plan, int from_size)
         for (int s = from_size; s < BWI_MAX_SIZES; s++) {
             void **prepared = &plan->prepared[(size_t)n * BWI_MAX_SIZES + (size_t)s];
             if (*prepared) {
-                plan->graph.nodes[n]->op->unprepare(*prepared);
+                plan->graph.nodes[n]->op->kernels->release(*prepared);
                 *prepared = NULL;
             }
         }
@@ -122,7 +123,7 @@ static void lay_lane(bwi_plan *plan)
     plan->lane_sums = end;
     for (int n = 0; n < plan->graph.count; n++) {
         const bw_node *node = plan->graph.nodes[n];
-        int64_t count = node->op->sum_count ? node->op->sum_count(node) : 0;
+        int64_t count = node->op->sums ? node->op->sums->count(node) : 0;
         plan->sums[n] = count ? take(&end, (size_t)count * sizeof(double)) : SIZE_MAX;
     }
     plan->lane_bytes = end;
@@ -135,11 +136,11 @@ static void lay_shared(bwi_plan *plan, size_t *end)
         const bwi_op *op = node->op;
         plan->shared[n] = plan->shared[n] ? take(end, plan->shared[n]) : SIZE_MAX;
         plan->statistics[n] = plan->backward_statistics[n] = SIZE_MAX;
-        if (op->statistics_count && has_pass(plan, node, BWI_PASS_STATISTICS)) {
-            plan->statistics[n] = take(end, (size_t)op->statistics_count(node) * sizeof(float));
+        if (op->sums && op->sums->finished && has_pass(plan, node, BWI_PASS_STATISTICS)) {
+            plan->statistics[n] = take(end, (size_t)op->sums->finished(node) * sizeof(float));
         }
-        if (op->backward_statistics_count && has_pass(plan, node, BWI_PASS_BACKWARD_STATISTICS)) {
-            plan->backward_statistics[n] = take(end, (size_t)op->backward_statistics_count(node) * sizeof(float));
+        if (op->sums && op->sums->backward_finished && has_pass(plan, node, BWI_PASS_BACKWARD_STATISTICS)) {
+            plan->backward_statistics[n] = take(end, (size_t)op->sums->backward_finished(node) * sizeof(float));
         }
     }
 }
@@ -160,9 +161,9 @@ static int64_t records_of_sample(const bwi_plan *plan, const bwi_variable *varia
 }
 
 /*
- * Room for the records of a whole window, or for less: when there is no more room, records are summed to one for each touched
- * row, so one for each row of the table and those of a tile for each lane are always enough. Some more lets this be rare. If the
- * window is not known, this is what there is: about one gradient of the table.
+ * The records of a whole window, or fewer: when a table is full, its records are summed to one for each touched row, so one for each
+ * row of the table and those of a tile for each lane always suffice. A few more make this rare. If the window is not known, that is
+ * the capacity: about one gradient of the table.
  */
 static size_t record_capacity(const bwi_plan *plan, const bwi_variable *variable)
 {
@@ -197,12 +198,12 @@ static void lay_tables(bwi_plan *plan, size_t *end)
     plan->items.records = *end - begin;
 }
 
+/* In the order of the arena: what all workers share, lanes, the workers' regions, staging, the store, records. */
 void bwi_plan_lay(bwi_plan *plan, size_t scratch)
 {
     size_t end = 0, region = 0;
     lay_lane(plan);
     lay_shared(plan, &end);
-    plan->totals_offset = take(&end, plan->lane_bytes - plan->lane_sums);
     plan->items.statistics = end;
     plan->lanes_offset = take(&end, bwi_size_multiply(plan->lane_bytes, (size_t)plan->own_lanes));
     plan->items.lanes = end - plan->lanes_offset;
@@ -218,18 +219,14 @@ void bwi_plan_lay(bwi_plan *plan, size_t scratch)
     plan->workers_offset = end = bwi_size_align(end, PAGE);
     take(&end, bwi_size_multiply(plan->worker_bytes, (size_t)plan->regions));
     plan->staging_offset = take(&end, bwi_size_multiply(plan->staging_bytes, (size_t)plan->group));
+    size_t deferred = plan->group ? bwi_size_multiply(plan->deferred_bytes, (size_t)plan->workers) : 0;
+    plan->deferred_offset = take(&end, deferred);
     plan->items.activations =
         bwi_size_add(bwi_size_multiply(region, (size_t)plan->regions), bwi_size_multiply(plan->staging_bytes, (size_t)plan->group));
-    plan->items.scratch = bwi_size_multiply(plan->worker_bytes - region, (size_t)plan->regions);
+    plan->items.scratch = bwi_size_add(bwi_size_multiply(plan->worker_bytes - region, (size_t)plan->regions), deferred);
     plan->store_offset = take(&end, bwi_size_multiply(plan->store_slot, (size_t)plan->store_tiles));
     plan->items.store = end - plan->store_offset;
     plan->spill_bytes = bwi_size_multiply(plan->spill_slot, (size_t)plan->store_tiles);
-    int64_t blocks = 0;
-    for (int v = 0; v < plan->source->variable_count; v++) {
-        blocks += plan->gradients[v] == SIZE_MAX ? 0 : bwi_update_blocks(plan->source->variables[v]);
-    }
-    plan->update_offset = take(&end, (size_t)blocks * sizeof(double));
-    plan->items.update = end - plan->update_offset;
     lay_tables(plan, &end);
     plan->bytes = bwi_size_align(end, PAGE);
 }

@@ -2,7 +2,7 @@
  * Lowering: a private copy of the model's graph in which fusions are fused, every output has a channel block, and
  * reorders stand where two ops disagree about it.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
 #include <string.h>
 
@@ -64,7 +64,7 @@ static bool chain_ending_at(const lowering *l, const bw_node *node, const bwi_fu
 }
 
 /* From the last node on, so that a chain is found before a part of it. */
-static void find_patterns(lowering *l)
+static void find_fusions(lowering *l)
 {
     for (int n = l->from->count - 1; n >= 0; n--) {
         const bw_node *chain[BWI_CHAIN];
@@ -110,7 +110,7 @@ static int64_t channels_last_block(const bw_node *node)
 
 /* What each node's users would like its block to be; 0: they do not mind. The last user asked for wins, which for a
  * chain is the only one. */
-static void find_wishes(const bwi_graph *graph, int64_t *wanted)
+static void find_wanted(const bwi_graph *graph, int64_t *wanted)
 {
     for (int n = graph->count - 1; n >= 0; n--) {
         const bw_node *node = graph->nodes[n];
@@ -124,7 +124,7 @@ static void find_wishes(const bwi_graph *graph, int64_t *wanted)
                 src = wanted[n];
                 break;
             case BWI_LAYOUT_PREPARED:
-                node->op->blocks(node, &src, &dst);
+                node->op->kernels->blocks(node, &src, &dst);
                 break;
             case BWI_LAYOUT_FREE:
                 break;
@@ -151,7 +151,7 @@ static void settle(const bw_node *node, int64_t wanted, int64_t *wants, int64_t 
         *gives = first;
         break;
     case BWI_LAYOUT_PREPARED:
-        node->op->blocks(node, wants, gives);
+        node->op->kernels->blocks(node, wants, gives);
         *gives = *gives ? *gives : wanted ? wanted : channels_last_block(node);
         break;
     case BWI_LAYOUT_FREE:
@@ -188,6 +188,7 @@ static bw_node *in_the_open(bwi_graph *graph, bw_node *node)
     return node->dtype == BW_F32 ? in_block(graph, node, channels_last_block(node)) : node;
 }
 
+/* A copy of the node whose inputs have the block it wants, by a reorder where they have not. */
 static bw_node *lay_out_node(bwi_plan *plan, const bw_node *node, int64_t wanted, bw_node *const *to_final)
 {
     bwi_graph *graph = &plan->graph;
@@ -217,7 +218,7 @@ static bw_node *lay_out_node(bwi_plan *plan, const bw_node *node, int64_t wanted
 
 static bw_status lay_out(lowering *l, bw_node **to_final, int64_t *wanted)
 {
-    find_wishes(&l->fused, wanted);
+    find_wanted(&l->fused, wanted);
     for (int n = 0; n < l->fused.count; n++) {
         to_final[n] = lay_out_node(l->plan, l->fused.nodes[n], wanted[n], to_final);
         if (!to_final[n]) {
@@ -228,10 +229,11 @@ static bw_status lay_out(lowering *l, bw_node **to_final, int64_t *wanted)
     return BW_OK;
 }
 
+/* First fusions, then layouts; last, targets are brought into Keras's order, since users read them. */
 static bw_status lower(lowering *l, const bwi_plan_request *request)
 {
     find_needed(l, request);
-    find_patterns(l);
+    find_fusions(l);
     for (int n = 0; n < l->from->count; n++) {
         const bw_node *node = l->from->nodes[n];
         if (!l->needed[n] || l->gone[n]) {
@@ -261,6 +263,7 @@ static bw_status lower(lowering *l, const bwi_plan_request *request)
     return status;
 }
 
+/* The lists belong to the lowering, the graph that fusions make too; the plan keeps the lowered graph. */
 bw_status bwi_plan_lower(bwi_plan *plan, const bwi_plan_request *request)
 {
     bw_context *ctx = plan->ctx;

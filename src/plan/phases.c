@@ -3,7 +3,7 @@
  * load, and nothing else. Values of earlier levels are loaded from the store where they are kept for the whole batch, or
  * computed again.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
 #include <string.h>
 
@@ -98,6 +98,7 @@ static bwi_instruction move(bwi_pass pass, const bw_node *node, int value)
     return (bwi_instruction){.node = node, .pass = pass, .dst = value, .diff_dst = -1, .workspace = -1};
 }
 
+/* What the phase runs for, and all that this needs: loads first, then instructions in the program's order. */
 static bw_status fill_phase(cutter *c, int level)
 {
     const bwi_program *p = &c->program->program;
@@ -110,7 +111,7 @@ static bw_status fill_phase(cutter *c, int level)
             need_instruction(c, n, level);
         }
     }
-    /* Room for loads in front and, once all phases are known, stores behind. */
+    /* There is space for loads in front and, once all phases are known, for stores behind. */
     phase->instructions = bwi_allocate(c->plan->ctx, (size_t)(p->count + 2 * p->value_count), sizeof *phase->instructions);
     if (!phase->instructions) {
         return BW_RESOURCE_EXHAUSTED;
@@ -157,15 +158,15 @@ static int makers(const bwi_program *program, const bwi_variable *variable)
 
 bool bwi_plan_defers(const bwi_plan *plan, const bwi_program *program, const bwi_instruction *i)
 {
-    bool defers = i->pass == BWI_PASS_BACKWARD_WEIGHTS && i->node->op->deferred_floats &&
-                  i->node->op->deferred_floats(i->node, plan->tile) > 0 && program->training && program->levels == 1;
+    bool defers = i->pass == BWI_PASS_BACKWARD_WEIGHTS && i->node->op->deferred &&
+                  i->node->op->deferred->floats(i->node, plan->tile) > 0 && program->training && program->levels == 1;
     for (int k = 0; defers && k < i->node->variables; k++) {
         defers = i->node->variable[k]->trainable && makers(program, i->node->variable[k]) == 1;
     }
     return defers;
 }
 
-/* Gradients that may wait come last, so that what they are made of lives until then. */
+/* Gradients that may be deferred come last, so that their factors live until then. */
 static bw_status move_waiting(cutter *c, bwi_phase *phase)
 {
     const bwi_program *p = &c->program->program;
@@ -291,6 +292,7 @@ static bw_status place_all(cutter *c)
     return status;
 }
 
+/* The lists are those of the cut; phases and places of stored values belong to the program. */
 bw_status bwi_plan_cut(bwi_plan *plan, bwi_plan_program *program)
 {
     bw_context *ctx = plan->ctx;

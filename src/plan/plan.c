@@ -1,12 +1,12 @@
 /*
  * Makes a plan: tile, lanes and workers from the model (choice.c), then everything's bytes (layout.c); if they do not fit the budget,
- * the next more frugal choice. Values that are kept for a whole batch are saved first, as far as the rest leaves no room for them:
- * computed again, or spilled to a file, whichever costs less (store.c). What remains is met by no groups of tiles, smaller tiles, fewer
+ * the next more frugal choice. Values that would be kept for a whole batch go first, as far as everything else leaves no space for them:
+ * they are computed again, or spilled to a file, whichever costs less (store.c). What remains is met by no groups of tiles, smaller tiles, fewer
  * workers, computing a tile's activations again in segments (segments.c), fewer lanes, in this order.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
-enum { RANGES_BYTES = 1 << 20 /* of weights: from there on sharing layers beats sharing tiles */ };
+enum { SPLIT_BYTES = 1 << 20 /* of weights: from there on sharing layers beats sharing tiles */ };
 
 /* With less than this the most frugal plan is tried first. */
 static const size_t TIGHT_BYTES = (size_t)1 << 30;
@@ -61,23 +61,25 @@ static bw_status allocate_tables(bwi_plan *plan)
     return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
-/* By ranges: a window's tiles at once, where they are few and the weights are many. Bits are those of tile by tile. */
+/* The tiles of a window that run together, where they are few and the weights are many. Bits are those of tile by tile. */
 static int group_of(bwi_plan *plan)
 {
     const bwi_program *program = &plan->programs[0].program;
     size_t weights = 0;
-    plan->staging_bytes = 0;
+    plan->staging_bytes = plan->deferred_bytes = 0;
     for (int n = 0; n < program->count; n++) {
         const bwi_instruction *i = &program->instructions[n];
         if (bwi_plan_defers(plan, program, i)) {
             weights = bwi_size_add(weights, (size_t)i->node->variable[0]->count * sizeof(float));
-            size_t floats = (size_t)i->node->op->deferred_floats(i->node, plan->tile);
+            size_t floats = (size_t)i->node->op->deferred->floats(i->node, plan->tile);
             plan->staging_bytes = bwi_size_add(plan->staging_bytes, bwi_size_align(floats * sizeof(float), BWI_CACHE_LINE));
+            size_t scratch = bwi_size_align(i->node->op->deferred->scratch_bytes, BWI_CACHE_LINE);
+            plan->deferred_bytes = scratch > plan->deferred_bytes ? scratch : plan->deferred_bytes;
         }
     }
     int64_t tiles = plan->window / plan->tile + __builtin_popcountll((unsigned long long)(plan->window % plan->tile));
     int64_t most = plan->lanes < BWI_MAX_DEFERRED ? plan->lanes : BWI_MAX_DEFERRED;
-    return plan->ranks == 1 && plan->window > 0 && weights >= RANGES_BYTES && tiles <= most ? (int)tiles : 0;
+    return plan->ranks == 1 && plan->window > 0 && weights >= SPLIT_BYTES && tiles <= most ? (int)tiles : 0;
 }
 
 /* What no choice changes. */
@@ -192,7 +194,7 @@ static void find_budget(attempt *a)
     }
 }
 
-/* Lays the plan out as chosen; what is kept for a whole batch gives way to the rest. */
+/* Lays the plan out as chosen; what is kept for a whole batch gives way to everything else. */
 static bw_status try_choice(attempt *a, const bwi_choice *c)
 {
     bwi_plan *plan = a->plan;
@@ -205,7 +207,7 @@ static bw_status try_choice(attempt *a, const bwi_choice *c)
     plan->store_tiles = plan->keep ? plan->batch / plan->tile + plan->sizes : 0;
     bw_status status = bwi_plan_prepare(plan, &a->scratch);
     find_budget(a);
-    plan->group = status == BW_OK && c->ranges ? group_of(plan) : 0;
+    plan->group = status == BW_OK && c->split ? group_of(plan) : 0;
     plan->regions = plan->group > plan->workers ? plan->group : plan->workers;
     for (int p = 0; p < plan->program_count && status == BW_OK; p++) {
         status = bwi_plan_fates(plan, &plan->programs[p]);
@@ -282,6 +284,7 @@ static bw_status search(attempt *a, bwi_choice c)
     }
 }
 
+/* What the request or the model asks for is remembered beside what the budget leaves of it, so that a user can be told. */
 bw_status bwi_plan_make(bw_context *ctx, bwi_plan **result, const bwi_plan_request *request)
 {
     bwi_choice c;
@@ -330,6 +333,7 @@ static void free_program(bwi_plan *plan, bwi_plan_program *program)
     bwi_program_free(&program->program);
 }
 
+/* Also frees a plan whose making has failed half-way: what is missing is NULL. */
 void bwi_plan_free(bwi_plan *plan)
 {
     if (!plan) {

@@ -27,13 +27,13 @@ typedef struct bwi_plan_request {
     const bwi_program_request *programs;
     int program_count;
     int64_t batch;        /* samples fed at once, at most; 0: not known, then nothing is kept for a whole batch */
-    int64_t window;       /* samples behind one update, at most; 0: not known */
+    int64_t window;       /* samples of one update, at most; 0: not known */
     int64_t tile;         /* 0: from the model */
     int lanes;            /* 0: from the model */
     int workers;          /* at most; 0: the context's */
     int ranks;            /* they share the lanes */
     size_t memory;        /* budget; 0: what the system gives */
-    const char *spill;    /* folder for boundary values that find no room; NULL: none may be spilled */
+    const char *spill;    /* folder for boundary values that the budget cannot hold; NULL: none may be spilled */
     size_t outside_bytes; /* planned by others: parameters, optimizer slots, history */
     size_t held_bytes;    /* of them, those that are there already */
     size_t (*bookkeeping)(const bwi_plan *plan); /* bytes of what runs the plan, the arena not counted; may be NULL */
@@ -53,7 +53,7 @@ typedef enum bwi_fate {
 typedef struct bwi_phase {
     bwi_instruction *instructions; /* copies; their lists belong to the program, or to `lists` */
     int count;
-    int deferred;    /* the last so many make gradients that may wait for the update */
+    int deferred;    /* of the instructions, the last ones, whose gradients may be deferred to the update */
     int *lists;      /* of instructions that segments.c has changed; NULL: none */
     size_t *offsets; /* of each value in the worker's tile region; SIZE_MAX: not in this phase */
     size_t bytes;    /* of the tile region */
@@ -85,7 +85,7 @@ typedef struct bwi_plan_table {
 
 /* Bytes by what they are for, in the arena and outside it. */
 typedef struct bwi_plan_items {
-    size_t lanes, activations, scratch, statistics, store, update, records;
+    size_t lanes, activations, scratch, statistics, store, records;
     size_t data;        /* outside the arena: samples that are made ahead */
     size_t bookkeeping; /* outside the arena: the plan's own tables, and those of what runs it */
     size_t outside;
@@ -109,7 +109,7 @@ struct bwi_plan {
     int64_t batch, window, store_tiles;
     int64_t requested_tile; /* what the request or the model asked for, before the budget was looked at */
     int requested_lanes, requested_workers;
-    int group;   /* tiles that run together, by ranges; 0: none */
+    int group;   /* tiles that run together, their layers split over workers; 0: none */
     int regions; /* of tile values: one for each worker, and for each tile of a group */
     bool keep;   /* boundary values may be kept for the whole batch, whose size is known */
 
@@ -124,13 +124,14 @@ struct bwi_plan {
     int table_count;
     size_t lane_bytes, lane_sums; /* where a lane's sums begin */
 
-    size_t lanes_offset, totals_offset, workers_offset, worker_bytes, scratch_offset, store_offset, store_slot, update_offset;
-    size_t staging_offset, staging_bytes; /* of a tile's gradients that wait */
-    size_t spill_slot;                    /* of a tile in the file of spilled values */
-    size_t spill_bytes;                   /* of that file; 0: there is none */
-    char *spill;                          /* its folder; NULL: nothing may be spilled */
-    size_t scatter_offset;                /* of a buffer of BWI_UPDATE_BLOCK floats for each worker, zero between uses */
-    size_t bytes;                         /* of the arena */
+    size_t lanes_offset, workers_offset, worker_bytes, scratch_offset, store_offset, store_slot;
+    size_t staging_offset, staging_bytes;   /* of a tile's deferred gradients */
+    size_t deferred_offset, deferred_bytes; /* of a worker's scratch when it sums them */
+    size_t spill_slot;                      /* of a tile in the file of spilled values */
+    size_t spill_bytes;                     /* of that file; 0: there is none */
+    char *spill;                            /* its folder; NULL: nothing may be spilled */
+    size_t scatter_offset;                  /* of a buffer of BWI_UPDATE_BLOCK floats for each worker, zero between uses */
+    size_t bytes;                           /* of the arena */
     bwi_plan_items items;
 };
 
@@ -148,56 +149,5 @@ int bwi_plan_root(const bwi_program *program, int value);
 bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspaces);
 /* Number of fixed blocks a variable is updated in. */
 int64_t bwi_update_blocks(const bwi_variable *variable);
-
-/* ---- Within the module ---- */
-
-/* choice.c: what the budget is met by. */
-typedef struct bwi_choice {
-    int64_t tile;
-    int lanes, workers, segments;
-    bool ranges; /* a window's tiles may run together */
-} bwi_choice;
-
-/* What is not asked for follows from the model. */
-bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_choice *choice);
-/* The next more frugal one, down to `frugal`; false if there is none. */
-bool bwi_choice_save(bwi_choice *choice, const bwi_choice *frugal);
-int64_t bwi_choice_least_tile(const bwi_graph *graph);
-int bwi_choice_more_segments(int segments); /* 0: no more are tried */
-/* layout.c: prepares all kernels for the tile at hand; `scratch` is the most that one of them needs. */
-bw_status bwi_plan_prepare(bwi_plan *plan, size_t *scratch);
-/* Frees those for numbers of samples from 2^from_size on. */
-void bwi_plan_unprepare(bwi_plan *plan, int from_size);
-/* Gives everything its place in the arena, and counts its bytes. */
-void bwi_plan_lay(bwi_plan *plan, size_t scratch);
-/* Whether the instruction's gradient may wait for the update. */
-bool bwi_plan_defers(const bwi_plan *plan, const bwi_program *program, const bwi_instruction *instruction);
-/* lower.c: fills plan->graph and plan->lowered. */
-bw_status bwi_plan_lower(bwi_plan *plan, const bwi_plan_request *request);
-/* phases.c: cuts a program into phases, by the fates of its values; again after they changed. */
-bw_status bwi_plan_cut(bwi_plan *plan, bwi_plan_program *program);
-void bwi_plan_uncut(bwi_plan *plan, bwi_plan_program *program);
-/* Whether its phase runs for the instruction's sake: it makes sums, or a target. */
-bool bwi_plan_is_wanted(const bwi_plan_program *program, const bwi_instruction *instruction);
-/* For each value, the instruction that writes it; -1: none. `writer` has program->value_count places. */
-void bwi_plan_find_writers(const bwi_program *program, int *writer);
-/* store.c: the fates of values that later phases need, as they are quickest; then with at least `bytes` less kept in memory, at the
- * least cost. `changed` is false if nothing can be saved any more. */
-bw_status bwi_plan_fates(bwi_plan *plan, bwi_plan_program *program);
-bw_status bwi_plan_save_store(bwi_plan *plan, bwi_plan_program *program, size_t bytes, bool *changed);
-/* segments.c: makes a phase compute its forward pass again, a segment at a time, when its backward pass needs it. */
-bw_status bwi_plan_segment(bwi_plan *plan, bwi_plan_program *program, bwi_phase *phase);
-
-/* Bytes that are needed from one time to another, and where they are put. */
-typedef struct bwi_life {
-    int value;
-    int first, last;
-    size_t bytes, offset;
-} bwi_life;
-
-/* address.c: places a phase's values; `ends` marks values that must live to its end. */
-bw_status bwi_plan_place(bwi_plan *plan, const bwi_program *program, bwi_phase *phase, const bool *ends);
-/* Gives lives their offsets, the largest first, each the lowest that is free for its whole time; the end of all. Sorts the list. */
-size_t bwi_plan_pack(bwi_life **lives, int count);
 
 #endif

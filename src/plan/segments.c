@@ -7,7 +7,7 @@
  * gathered stays; the last segment stays whole, since the backward pass begins with it. What is computed again are second
  * values, behind the program's own, with lists of instructions that name them.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
 #include <string.h>
 
@@ -249,6 +249,7 @@ static bw_status rewrite(segmenter *s)
     return s->failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
 }
 
+/* A phase without a backward pass has nothing to compute again, and stays as it is. */
 bw_status bwi_plan_segment(bwi_plan *plan, bwi_plan_program *program, bwi_phase *phase)
 {
     bw_context *ctx = plan->ctx;

@@ -7,7 +7,7 @@
  * is one bit. The price of computing a value again in some phases is that of its instruction in those which do not run it
  * yet, and, for what it reads, of having that there too.
  */
-#include "plan/plan.h"
+#include "plan/internal.h"
 
 #include <string.h>
 
@@ -139,7 +139,7 @@ static double seconds_of(const flow *f, const bwi_instruction *i)
 
 static double price_of_running(flow *f, int instruction, const uint64_t *phases);
 
-/* Of having a value there in some phases. */
+/* The price of having a value at hand in some phases. */
 static double price_of_having(flow *f, int value, const uint64_t *phases)
 {
     int root = bwi_plan_root(f->p, value), writer = f->writer[root];
@@ -183,7 +183,7 @@ static double price_of_running(flow *f, int instruction, const uint64_t *phases)
     return price;
 }
 
-/* Of computing a kept value again wherever it is loaded now; `added`: bytes of other values that are kept for it. */
+/* The price of computing a kept value again wherever it is loaded now; `added`: bytes of other values that are kept for it. */
 static double price_of_computing(flow *f, int value, size_t *added)
 {
     f->added = 0;

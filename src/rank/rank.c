@@ -9,13 +9,13 @@ static int one_count(bw_ranks *ranks)
     return 1;
 }
 
-static bw_status one_sum_floats(bw_context *ctx, float *values, int64_t count)
+static bw_status one_sum_floats(bw_context *ctx, void *values, int64_t count)
 {
     (void)ctx, (void)values, (void)count;
     return BW_OK;
 }
 
-static bw_status one_sum_doubles(bw_context *ctx, double *values, int64_t count)
+static bw_status one_sum_doubles(bw_context *ctx, void *values, int64_t count)
 {
     (void)ctx, (void)values, (void)count;
     return BW_OK;

@@ -6,14 +6,15 @@
 #ifndef BWI_RANK_H
 #define BWI_RANK_H
 
-#include "base/base.h"
+#include "kernel/kernel.h"
 
 typedef struct bwi_rank_row {
     const char *name;
     int (*count)(bw_ranks *ranks);
-    /* Replaces values by their sum over all ranks, by a binary tree in order of rank. BW_CANCELLED if another rank has left. */
-    bw_status (*sum_floats)(bw_context *ctx, float *values, int64_t count);
-    bw_status (*sum_doubles)(bw_context *ctx, double *values, int64_t count);
+    /* Replaces values, in memory of the context's kernels, by their sum over all ranks: a binary tree in order of rank. BW_CANCELLED
+     * if another rank has left. */
+    bw_status (*sum_floats)(bw_context *ctx, void *values, int64_t count);
+    bw_status (*sum_doubles)(bw_context *ctx, void *values, int64_t count);
     /* The worst status of all ranks, so that all commit a step or none does. */
     bw_status (*agree)(bw_context *ctx, bw_status mine);
     /* This rank takes no further part: the others' calls return BW_CANCELLED instead of waiting for ever. */

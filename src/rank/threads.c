@@ -9,8 +9,8 @@
  * After somebody has left nobody arrives, so that every later meeting fails, and for ever. Hence all ranks get the
  * same answer from the same call.
  *
- * Sums are a butterfly: at level k rank r adds what rank r ^ 2^k has, and both add the higher rank's to the lower
- * rank's. So after all levels each rank holds the same bits, those of a binary tree in order of rank.
+ * Sums are a butterfly: at level k rank r adds what rank r ^ 2^k has. Adding is commutative, so both get the same sum, and after
+ * all levels each rank holds the same bits, those of a binary tree in order of rank.
  */
 #include "rank/rank.h"
 
@@ -196,30 +196,20 @@ static bw_status check_same(bw_context *ctx, group *all, unsigned meeting)
     return BW_OK;
 }
 
-/* values = lower + higher, where one of them is `values` itself. */
-static void add_floats(void *values, const void *others, size_t count, bool lower)
-{
-    float *restrict mine = values;
-    const float *restrict theirs = others;
-    for (size_t i = 0; i < count; i++) {
-        mine[i] = lower ? mine[i] + theirs[i] : theirs[i] + mine[i];
-    }
-}
-
-static void add_doubles(void *values, const void *others, size_t count, bool lower)
-{
-    double *restrict mine = values;
-    const double *restrict theirs = others;
-    for (size_t i = 0; i < count; i++) {
-        mine[i] = lower ? mine[i] + theirs[i] : theirs[i] + mine[i];
-    }
-}
-
 typedef struct sum {
     kind call;
     size_t size; /* of a value */
-    void (*add)(void *values, const void *others, size_t count, bool lower);
+    const bwi_kernels *kernels;
 } sum;
+
+static void add(const sum *how, void *values, const void *others, int64_t count)
+{
+    if (how->call == KIND_FLOATS) {
+        how->kernels->lanes->add_floats(count, others, values);
+    } else {
+        how->kernels->lanes->add_doubles(count, others, values);
+    }
+}
 
 /* One level for one block of values. */
 static bw_status exchange(bw_context *ctx, group *all, const sum *how, void *values, size_t block, int64_t count, int level)
@@ -228,7 +218,7 @@ static bw_status exchange(bw_context *ctx, group *all, const sum *how, void *val
     place *own = place_of(all, ctx->rank, meeting);
     own->call = how->call;
     own->count = count;
-    memcpy(own->values, values, block * how->size);
+    how->kernels->memory->read(own->values, values, block * how->size);
     bw_status status = meet(ctx, all);
     if (status == BW_OK) {
         status = check_same(ctx, all, meeting);
@@ -237,7 +227,7 @@ static bw_status exchange(bw_context *ctx, group *all, const sum *how, void *val
         return status;
     }
     int partner = ctx->rank ^ (1 << level);
-    how->add(values, place_of(all, partner, meeting)->values, block, ctx->rank < partner);
+    add(how, values, place_of(all, partner, meeting)->values, (int64_t)block);
     return BW_OK;
 }
 
@@ -262,15 +252,15 @@ static bw_status add_all(bw_context *ctx, const sum *how, void *values, int64_t 
     return status;
 }
 
-static bw_status threads_sum_floats(bw_context *ctx, float *values, int64_t count)
+static bw_status threads_sum_floats(bw_context *ctx, void *values, int64_t count)
 {
-    static const sum how = {KIND_FLOATS, sizeof(float), add_floats};
+    sum how = {KIND_FLOATS, sizeof(float), bwi_kernels_of(ctx)};
     return add_all(ctx, &how, values, count);
 }
 
-static bw_status threads_sum_doubles(bw_context *ctx, double *values, int64_t count)
+static bw_status threads_sum_doubles(bw_context *ctx, void *values, int64_t count)
 {
-    static const sum how = {KIND_DOUBLES, sizeof(double), add_doubles};
+    sum how = {KIND_DOUBLES, sizeof(double), bwi_kernels_of(ctx)};
     return add_all(ctx, &how, values, count);
 }
 

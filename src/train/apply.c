@@ -26,7 +26,7 @@ void bwi_optimizer_begin(bwi_optimizer *o, float scale)
     o->row->begin(o);
 }
 
-void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
+void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     const bwi_optimizer *o = optimizer;
     const bwi_slot *slots = &o->slots[variable->index * BWI_MAX_SLOTS];
@@ -38,11 +38,11 @@ void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t
     if (o->averages) {
         part.average = (char *)slots[o->slot_count].data + offset;
     }
-    o->kernels->optimize->update(&o->step, &part, count, gradient, (float *)(void *)((char *)variable->data + offset));
+    o->kernels->optimize->update(&o->step, &part, count, gradient, bwi_variable_at(variable, first));
 }
 
 /* Slots: the weights are needed last, and come while the slots are computed. */
-static void tell_reads(void *optimizer, const bwi_variable *variable, const float *arrays[BWI_SINK_READS])
+static void tell_reads(void *optimizer, const bwi_variable *variable, const void *arrays[BWI_SINK_READS])
 {
     const bwi_optimizer *o = optimizer;
     for (int k = 0; k < BWI_SINK_READS; k++) {
@@ -52,10 +52,11 @@ static void tell_reads(void *optimizer, const bwi_variable *variable, const floa
 
 /* ---- Clipping by norms ---- */
 
-static double penalized_norm(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
+static double penalized_norm(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     const bwi_optimizer *o = user;
-    return o->kernels->optimize->penalized_norm(o->step.scale, variable->l1, variable->l2, count, gradient, variable->data + first);
+    return o->kernels->optimize->penalized_norm(o->step.scale, variable->l1, variable->l2, count, gradient,
+                                                bwi_variable_at(variable, first));
 }
 
 static bool has_penalties(const bwi_graph *graph)

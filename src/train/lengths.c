@@ -150,7 +150,7 @@ static bw_status check_layers(const bwi_session *s, bool train)
 {
     for (int n = 0; train && n < s->graph.count; n++) {
         const bw_node *node = s->graph.nodes[n];
-        if (node->op->statistics && !(node->op->flags & BWI_OP_SUMS)) {
+        if (node->op->sums && !(node->op->flags & BWI_OP_SUMS)) {
             return bwi_fail(s->graph.ctx, BW_UNIMPLEMENTED, "buckets: layer %s needs the whole batch, at one length", node->name);
         }
     }
@@ -209,7 +209,7 @@ static void add_sums(const bwi_session *s, const bwi_variant *variant)
     for (int c = 0; c < s->column_count; c++) {
         const bw_node *node = variant->columns[c];
         const double *sums = bwi_exec_sums(s->exec, node);
-        for (int64_t i = 0; i < node->op->sum_count(node); i++) {
+        for (int64_t i = 0; i < node->op->sums->count(node); i++) {
             s->columns[c].fed[i] += sums[i];
         }
     }
@@ -260,7 +260,7 @@ bw_status bwi_session_feed_lengths(bwi_session *s, int which, const bwi_piece *p
 {
     bw_status status = BW_OK;
     for (int c = 0; c < s->column_count; c++) {
-        memset(s->columns[c].fed, 0, (size_t)s->columns[c].node->op->sum_count(s->columns[c].node) * sizeof(double));
+        memset(s->columns[c].fed, 0, (size_t)s->columns[c].node->op->sums->count(s->columns[c].node) * sizeof(double));
     }
     for (int64_t first = 0; first < piece->count && status == BW_OK; first += BLOCK) {
         int64_t end = piece->count - first < BLOCK ? piece->count : first + BLOCK;

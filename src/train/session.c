@@ -16,7 +16,7 @@ int bwi_session_field(const bw_dataset *dataset, const bwi_input_attributes *a)
     int fields = 0, last = -1;
     for (int f = 0; f < bwi_dataset_fields(dataset); f++) {
         const bwi_field *field = bwi_dataset_field(dataset, f);
-        if ((int)field->role != a->role) {
+        if (field->role != a->role) {
             continue;
         }
         if (strcmp(field->name, a->name) == 0) {
@@ -108,14 +108,14 @@ static bw_status open_totals(bwi_session *s)
 {
     size_t count = 0;
     for (int c = 0; c < s->column_count; c++) {
-        count += (size_t)s->columns[c].node->op->sum_count(s->columns[c].node);
+        count += (size_t)s->columns[c].node->op->sums->count(s->columns[c].node);
     }
     s->totals_block = bwi_allocate(s->training->ctx, s->variant_count ? 2 * count : count, sizeof(double));
     double *next = s->totals_block;
     for (int c = 0; next && c < s->column_count; c++) {
         s->columns[c].totals = next;
         s->columns[c].fed = s->variant_count ? next + count : NULL;
-        next += s->columns[c].node->op->sum_count(s->columns[c].node);
+        next += s->columns[c].node->op->sums->count(s->columns[c].node);
     }
     return s->totals_block ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
@@ -411,7 +411,7 @@ void bwi_session_reset(bwi_session *s)
 {
     s->penalty_total = s->fed_total = 0;
     for (int c = 0; c < s->column_count; c++) {
-        memset(s->columns[c].totals, 0, (size_t)s->columns[c].node->op->sum_count(s->columns[c].node) * sizeof(double));
+        memset(s->columns[c].totals, 0, (size_t)s->columns[c].node->op->sums->count(s->columns[c].node) * sizeof(double));
     }
 }
 
@@ -428,7 +428,7 @@ void bwi_session_count(bwi_session *s)
             column->totals[1] += s->fed;
             continue;
         }
-        for (int64_t i = 0; i < column->node->op->sum_count(column->node); i++) {
+        for (int64_t i = 0; i < column->node->op->sums->count(column->node); i++) {
             column->totals[i] += sums[i];
         }
     }

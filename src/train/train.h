@@ -291,7 +291,7 @@ double bwi_session_value(const bwi_session *session, int index);
 bw_status bwi_session_apply(bwi_session *session);
 /* The constants of an update whose gradient sums are multiplied by `scale`; then, one part of a variable through all of it. */
 void bwi_optimizer_begin(bwi_optimizer *optimizer, float scale);
-void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient);
+void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient);
 /* Averages become weights (use_ema, once there was an update). */
 void bwi_training_finalize(bwi_training *training);
 

@@ -213,12 +213,11 @@ static inline void rig_variables(rig *r, bool kinks, double gap)
         bool packed = node->variables > 0 && node->variable[0]->packing.pack;
         rig_require(r, node->op->pack && !packed ? node->op->pack(r->ctx, node) : BW_OK, node->name);
     }
+    rig_require(r, bwi_graph_open_variables(&r->graph, bwi_kernels_of(r->ctx)), "variables");
     for (int v = 0; v < r->graph.variable_count; v++) {
-        bwi_variable *variable = r->graph.variables[v];
+        const bwi_variable *variable = r->graph.variables[v];
         int64_t count = bwi_shape_count(&variable->shape);
         float *values = calloc((size_t)count, sizeof *values);
-        variable->data = bwi_allocate(r->ctx, (size_t)variable->count, sizeof(float));
-        assert_non_null(variable->data);
         for (int64_t i = 0; i < count; i++) {
             values[i] = (float)(r->positive ? 0.5 + 0.3 * rig_random(r) : rig_random(r));
         }
@@ -256,7 +255,7 @@ static inline void rig_close(rig *r)
 /* ---- Gradients ---- */
 
 /* Gradients of all variables, as stored; on workers, each part once. */
-static inline void rig_take(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
+static inline void rig_take(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     float **gradients = user;
     memcpy(gradients[variable->index] + first, gradient, (size_t)count * sizeof(float));

@@ -5,6 +5,8 @@
  */
 #include "same/bits_test.h"
 
+#include "exec/internal.h"
+
 /* ---- Workers and ranks ---- */
 
 static void test_workers(void **state)

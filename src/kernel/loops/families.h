@@ -8,12 +8,15 @@
 
 #include "kernel/loops/arrange.h"
 #include "kernel/loops/elementwise.h"
+#include "kernel/loops/embedding.h"
 #include "kernel/loops/gather.h"
+#include "kernel/loops/lanes.h"
 #include "kernel/loops/loss.h"
 #include "kernel/loops/memory.h"
 #include "kernel/loops/metric.h"
 #include "kernel/loops/normalize.h"
 #include "kernel/loops/optimize.h"
+#include "kernel/loops/records.h"
 #include "kernel/loops/reduce.h"
 #include "kernel/loops/shapes.h"
 
@@ -21,12 +24,15 @@
 #define BWI_FAMILIES(F) \
     F(arrange)          \
     F(elementwise)      \
+    F(embedding)        \
     F(gather)           \
+    F(lanes)            \
+    F(loss)             \
     F(memory)           \
+    F(metric)           \
     F(normalize)        \
     F(optimize)         \
-    F(reduce)           \
-    F(loss)             \
-    F(metric)
+    F(records)          \
+    F(reduce)
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "exec/internal.h"
 #include "train/train.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* Windows: pieces add up, a failure loses the window and nothing else, evaluation leaves it alone. */
+#include "exec/internal.h"
 #include "support/planned.h"
 
 #include <math.h>
@@ -160,7 +161,7 @@ static void on_norm(void *user, int lane, double squared, int64_t samples)
     t->lanes++;
 }
 
-static void on_gradient(void *user, int lane, const bwi_variable *variable, const float *gradient)
+static void on_gradient(void *user, int lane, const bwi_variable *variable, const void *gradient)
 {
     told *t = user;
     (void)lane;

@@ -221,7 +221,7 @@ static void keep_lane_norm(void *user, int lane, double squared, int64_t samples
     s->lanes[lane] = squared;
 }
 
-static void keep_gradient(void *user, const bwi_variable *variable, int64_t first, int64_t count, const float *gradient)
+static void keep_gradient(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     seen *s = user;
     (void)variable;

@@ -1,5 +1,5 @@
 /* Numbers that are shared out: a worker has its own stretch first, then the others'; each number comes once. */
-#include "exec/exec.h"
+#include "exec/internal.h"
 
 #include "support/check.h"
 

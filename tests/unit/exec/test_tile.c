@@ -1,4 +1,5 @@
 /* Tiles: every sample in exactly one, full ones first, then powers of two. */
+#include "exec/internal.h"
 #include "support/planned.h"
 
 static void check_cut(int64_t count, int64_t tile)

@@ -220,7 +220,7 @@ static const char *const kinds[] = {"m.keras", "m.weights.h5", "m.safetensors", 
 /* Of the first variable, which is not packed: a hash would allocate. */
 static float first_value(const bw_model *model)
 {
-    return model ? model->graph.variables[1]->data[0] : 0;
+    return model ? *bwi_variable_open(model->graph.variables[1]) : 0;
 }
 
 /* Loads, saves and takes weights; BW_OK or the first status that is not. */
@@ -232,7 +232,7 @@ static bw_status work(bw_context *ctx, const char *name)
         status = bw_save(model, inside(kinds[k]));
         if (status == BW_OK && k < 3) {
             /* Weights that are not the file's: they come back, or stay as they are. */
-            float *value = &model->graph.variables[1]->data[0], right = *value;
+            float *value = bwi_variable_open(model->graph.variables[1]), right = *value;
             *value = 77;
             status = bw_load_weights(model, inside(kinds[k]));
             if (first_value(model) != (status == BW_OK ? right : 77)) {

@@ -20,6 +20,7 @@ static bw_status initialize(bw_context *ctx, const char *text, int index, uint64
     bwi_variable variable = {.name = "layer/kernel", .trainable = true, .index = index, .data = values};
     variable.shape = (bwi_shape){.ndim = 2, .extent = {rows, columns}};
     variable.count = rows * columns;
+    variable.kernels = bwi_kernels_of(ctx);
     snprintf(variable.initializer, sizeof variable.initializer, "%s", text);
     return bwi_initialize(ctx, &variable, seed);
 }
@@ -208,7 +209,7 @@ static void test_fans(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    bwi_variable variable = {.name = "conv/kernel", .data = values, .count = 3 * 3 * 8 * 20};
+    bwi_variable variable = {.name = "conv/kernel", .data = values, .count = 3 * 3 * 8 * 20, .kernels = bwi_kernels_of(ctx)};
     variable.shape = (bwi_shape){.ndim = 4, .extent = {3, 3, 8, 20}};
     for (int given = 0; given < 2; given++) {
         variable.fan_in = given ? 1000 : 0;
@@ -242,6 +243,7 @@ static void test_refused(void **state)
         check_fails(ctx, initialize(ctx, refused[i][0], 0, 0, 2, 3), BW_INVALID_ARGUMENT, refused[i][1]);
     }
     bwi_variable bias = {.name = "layer/bias", .data = values, .count = 6, .shape = {.ndim = 1, .extent = {6}}};
+    bias.kernels = bwi_kernels_of(ctx);
     snprintf(bias.initializer, sizeof bias.initializer, "orthogonal");
     check_fails(ctx, bwi_initialize(ctx, &bias, 0), BW_INVALID_ARGUMENT, "layer/bias: orthogonal|at least two axes|(6,)");
     snprintf(bias.initializer, sizeof bias.initializer, "identity");

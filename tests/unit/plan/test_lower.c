@@ -124,7 +124,7 @@ static void check_node(const bwi_plan *plan, const bw_node *node)
             assert_true(node->block == node->input[k]->block || node->block == plain_block(node));
             break;
         case BWI_LAYOUT_PREPARED:
-            node->op->blocks(node, &src, &dst);
+            node->op->kernels->blocks(node, &src, &dst);
             assert_int_equal(node->input[0]->block, src);
             assert_true(dst == 0 || node->block == dst);
             break;

@@ -105,13 +105,14 @@ static void test_parts_of_the_arena(void **state)
         const bwi_plan *plan = p.plan;
         const span spans[] = {
             {"lanes", plan->lanes_offset, plan->lane_bytes * (size_t)plan->own_lanes},
-            {"totals", plan->totals_offset, plan->lane_bytes - plan->lane_sums},
             {"workers", plan->workers_offset, plan->worker_bytes * (size_t)plan->workers},
             {"store", plan->store_offset, plan->store_slot * (size_t)plan->store_tiles},
-            {"update", plan->update_offset, sizeof(double)},
+            {"staging", plan->staging_offset, plan->staging_bytes * (size_t)plan->group},
+            {"deferred", plan->deferred_offset, plan->group ? plan->deferred_bytes * (size_t)plan->workers : 0},
         };
         for (size_t a = 0; a < BWI_COUNT(spans); a++) {
-            assert_true(spans[a].begin % BWI_CACHE_LINE == 0 && spans[a].begin + spans[a].bytes <= plan->bytes);
+            assert_int_equal(spans[a].begin % BWI_CACHE_LINE, 0);
+            assert_true(spans[a].begin + spans[a].bytes <= plan->bytes);
             for (size_t b = 0; b < a; b++) {
                 bool apart = spans[a].begin + spans[a].bytes <= spans[b].begin || spans[b].begin + spans[b].bytes <= spans[a].begin;
                 assert_true(apart || !spans[a].bytes || !spans[b].bytes);

@@ -51,13 +51,13 @@ typedef struct moved {
     float clip;
 } moved;
 
-static void pack(const void *object, const float *plain, float *stored)
+static void pack(const void *object, const float *plain, void *stored)
 {
     (void)object;
     bwi_dense_pack(IN, OUT, plain, stored);
 }
 
-static void unpack(const void *object, const float *stored, float *plain)
+static void unpack(const void *object, const void *stored, float *plain)
 {
     (void)object;
     bwi_dense_unpack(IN, OUT, stored, plain);
@@ -67,6 +67,7 @@ static void open_moved(bw_context *ctx, moved *m, const char *text, bool packed,
 {
     check_ok(ctx, bwi_optimizer_read(ctx, &m->o, text));
     m->variable = (bwi_variable){.name = "w", .shape = {.ndim = 2, .extent = {IN, OUT}}, .trainable = true, .count = COUNT};
+    m->variable.kernels = bwi_kernels_of(ctx);
     if (packed) {
         m->variable.count = bwi_dense_packed_count(IN, OUT);
         m->variable.packing = (bwi_packing){.count = m->variable.count, .pack = pack, .unpack = unpack};
@@ -119,8 +120,9 @@ static float drawn(int64_t i, int step)
 static double stored_size(const moved *m)
 {
     double sum = 0;
+    const float *stored = m->variable.data;
     for (int64_t i = 0; i < m->variable.count; i++) {
-        sum += fabs((double)m->variable.data[i]);
+        sum += fabs((double)stored[i]);
     }
     return sum;
 }

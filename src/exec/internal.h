@@ -1,0 +1,190 @@
+/* What the files of exec share. */
+#ifndef BWI_EXEC_INTERNAL_H
+#define BWI_EXEC_INTERNAL_H
+
+#include "exec/exec.h"
+
+/* Called while running, if set. */
+typedef struct bwi_hooks {
+    void *user;
+    /* On the worker's thread: the lane has all of this piece's gradient of a variable. */
+    void (*lane_gradient)(void *user, int lane, const bwi_variable *variable, const void *gradient);
+    /* On the caller's thread, from the reduction: squared norm of a lane's gradient, and how many samples it sums. Of sparse
+     * variables the records of the last piece count, if the plan had the capacity for them. They have no lane_gradient. */
+    void (*lane_norm)(void *user, int lane, double squared, int64_t samples);
+    /* On the worker's thread: a tile begins. */
+    void (*tile)(void *user, int worker, int lane, int64_t tile);
+} bwi_hooks;
+
+/* Parts of the ledger: one for each node and pass, then these. */
+enum { BWI_PART_PROLOGUE, BWI_PART_REDUCE, BWI_PART_UPDATE, BWI_PART_TILES, BWI_PART_FIXED };
+int bwi_exec_parts(const bwi_exec *exec);
+int bwi_exec_part(const bwi_exec *exec, const bw_node *lowered, bwi_pass pass);
+int bwi_exec_fixed_part(const bwi_exec *exec, int part);
+void bwi_exec_set_hooks(bwi_exec *exec, const bwi_hooks *hooks); /* copied; NULL: none */
+void bwi_exec_set_ledger(bwi_exec *exec, bwi_ledger *ledger);    /* kept; NULL: none */
+
+/* One bound instruction. */
+typedef struct bwi_bound {
+    bwi_call call;
+    bwi_destination to[2]; /* of an input, whose call.bound they are: for whole samples, and for those that have lengths */
+    bwi_pass_function run;
+    const bwi_instruction *instruction;
+    size_t stored;                                                           /* STORE and LOAD: offset in the tile's slot */
+    size_t bytes;                                                            /* STORE and LOAD */
+    bool spilled;                                                            /* STORE and LOAD: in the file */
+    int64_t summed;                                                          /* sums that this phase completes */
+    void (*finish)(const bwi_call *call, const void *sums, int64_t samples); /* with them; NULL: nothing to do */
+    int part;
+    bool opens; /* the first of its program to compute its node, which has a prologue: that runs with this call */
+} bwi_bound;
+
+typedef struct bwi_bound_phase {
+    bwi_bound *list; /* [worker][size][instruction] */
+    int count;
+    int first_summed; /* the first that completes sums; `count`: none does */
+    bool opens;       /* one of them has a prologue to run */
+    bool commits;     /* one of them changes more than trained variables */
+} bwi_bound_phase;
+
+/* A fixed part of a trained dense variable. */
+typedef struct bwi_block {
+    const bwi_variable *variable;
+    int64_t first, count;
+    size_t gradient; /* offset in a lane */
+    bool defers;     /* its gradient may be deferred to the update */
+} bwi_block;
+
+/* Deferred gradients (split.c): none; there are some; and their factors are staged. */
+enum { BWI_DEFERRED_NONE, BWI_DEFERRED, BWI_DEFERRED_STAGED };
+
+typedef struct bwi_worker {
+    int64_t *numbers; /* of the samples of its tile */
+    char error[BWI_ERROR_TEXT];
+    bw_status status;
+    int64_t tiles;     /* run so far: tests ask that more than one worker took part */
+    atomic_llong next; /* of its stretch of what is being shared out */
+    int64_t end;
+    unsigned char pad[BWI_CACHE_LINE];
+} bwi_worker;
+
+/* The gradient of a sparse variable (records.c). */
+typedef struct bwi_table {
+    bwi_records records;
+    int64_t capacity, count;
+    int64_t settled;      /* of them, those that ranks have added */
+    void *sorted, *spare; /* lists of pairs (kernel/loops/records.h); the spare one holds squared norms while rows are summed */
+    int64_t touched;      /* rows; heads in the sorted list, once it is summed */
+    double squared;       /* norm of the sum */
+} bwi_table;
+
+struct bwi_exec {
+    bw_context *ctx;
+    bwi_plan *plan;
+    const bwi_rank_row *rank;
+    unsigned char *arena;
+    int spill;                /* the file of spilled values; -1: none */
+    bwi_bound_phase **phases; /* [program][phase] */
+    bool foreign;             /* some op binds kernels of oneDNN, which look at OpenMP's settings */
+    bwi_block *blocks;        /* of all trained dense variables, in their order */
+    int64_t block_count;
+    bwi_worker *workers;
+    int worker_count;
+    bwi_hooks hooks;
+    bwi_ledger *ledger;
+    uint64_t seed, update;
+    size_t data_budget; /* bytes for samples that are made ahead; 0: as many as the data wants */
+    double flops;       /* of one sample, forward */
+
+    /* The window. */
+    int64_t samples, tiles;
+    int deferred;   /* one of BWI_DEFERRED */
+    uint64_t fresh; /* a bit for each program whose prologues have run since the variables last changed */
+
+    /* The feed at hand. */
+    int program, phase;
+    bwi_piece piece;
+    bwi_ahead ahead;
+    float *const *predictions;
+    atomic_int failed;
+    int stretches; /* of what is being shared out */
+    bwi_sink updater;
+    bwi_visit visitor;
+    void *visit_user;
+    bool norms_wanted;  /* by the reduction at hand */
+    float factor;       /* what the window is being multiplied by */
+    int64_t begin, end; /* the tiles being run */
+    bwi_tile *group;    /* the tiles that run together */
+    double *bounds;     /* of deferred gradients: [instruction][tile] */
+    double *totals;     /* of the last feed: the sums of all SUMS nodes, laid out as in a lane */
+    double *norms;      /* [block]: its squared norm, or zero if no norms are wanted; not finite if an element is not */
+    bwi_table *tables;  /* one for each of the plan's */
+    int table;          /* the one being summed */
+    bool touched_only;  /* the update at hand passes over rows that were not touched, in lazy tables or not */
+};
+
+bw_status bwi_exec_bind(bwi_exec *exec);
+void bwi_exec_unbind(bwi_exec *exec);
+static inline bwi_bound *bwi_exec_bound(const bwi_exec *exec, int program, int phase, int worker, int size)
+{
+    const bwi_bound_phase *p = &exec->phases[program][phase];
+    return &p->list[((size_t)worker * (size_t)exec->plan->sizes + (size_t)size) * (size_t)p->count];
+}
+static inline const bwi_memory_kernels *bwi_exec_memory(const bwi_exec *exec)
+{
+    return exec->plan->kernels->memory;
+}
+static inline unsigned char *bwi_exec_lane(const bwi_exec *exec, int lane)
+{
+    return exec->arena + exec->plan->lanes_offset + (size_t)lane * exec->plan->lane_bytes;
+}
+/* The k-th tile of a piece of `count` samples: where it begins, and which size it has. */
+static inline int64_t bwi_tiles_of(int64_t count, int64_t tile) /* a power of two: no division */
+{
+    int64_t tiles = count >> __builtin_ctzll((unsigned long long)tile);
+    for (int64_t last = count & (tile - 1); last; last &= last - 1) {
+        tiles++;
+    }
+    return tiles;
+}
+void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size);
+bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k);
+/* The k-th tile of the piece, with the numbers of its samples in those of a region. */
+bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k);
+/* Shares the numbers below `count` out (share.c). With as many stretches as workers, each worker begins with its own, the same in
+ * every step, so that what it touches stays in its cache, and then helps the others; with one stretch all begin with the lowest
+ * number. `next` gives a worker, whose `turn` begins with 0, its next number; -1: there is none left. */
+void bwi_exec_share_out(bwi_exec *exec, int stretches, int64_t count);
+int64_t bwi_exec_next(bwi_exec *exec, int worker, int *turn);
+/* Layers split over workers (split.c): whether the piece at hand runs so; runs it, failures as run_lanes. */
+bool bwi_split_fit(const bwi_exec *exec);
+void bwi_split_run(bwi_exec *exec);
+/* Deferred gradients: whether all of them are known to be finite; in parts, each a sum over the tiles; stored in the lanes, so that
+ * none is deferred any more. */
+bool bwi_split_bounded(bwi_exec *exec);
+int64_t bwi_split_parts(const bwi_exec *exec);
+void bwi_split_part(bwi_exec *exec, int worker, int64_t number, const bwi_sink *sink);
+void bwi_split_settle(bwi_exec *exec);
+/* Runs the piece again one sample at a time through phases up to the present one; names what is wrong. */
+bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite);
+/* The file of spilled values (spill.c): made in the plan's folder and unlinked at once; a value to or from it, on a worker. */
+bw_status bwi_exec_open_spill(bwi_exec *exec);
+void bwi_exec_close_spill(bwi_exec *exec);
+bw_status bwi_exec_spill(const bwi_exec *exec, bool store, void *value, size_t bytes, size_t offset, char *error);
+/* Records (records.c): of the variable, or NULL. */
+const bwi_records *bwi_records_of(const bwi_exec *exec, const bwi_variable *variable);
+bw_status bwi_records_open(bwi_exec *exec);
+void bwi_records_clear(bwi_exec *exec);
+/* Makes space for the records of the present phase from tile `begin` on; `end`: up to where the capacity reaches. */
+bw_status bwi_records_begin(bwi_exec *exec, int64_t begin, int64_t *end);
+/* At the update: adds the ranks' and sorts them; a lane's share, before they are summed; sums them: the squared norm. */
+bw_status bwi_records_sort(bwi_exec *exec);
+double bwi_records_lane_norm(const bwi_exec *exec, int lane);
+bool bwi_records_are_finite(const bwi_exec *exec);
+double bwi_records_sum(bwi_exec *exec);
+void bwi_records_resume(bwi_exec *exec); /* after they were summed: the window goes on */
+void bwi_records_scale(bwi_exec *exec, float factor);
+int64_t bwi_records_blocks(const bwi_exec *exec);
+void bwi_records_update(const bwi_exec *exec, int worker, int64_t block);
+
+#endif
