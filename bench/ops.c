@@ -1,5 +1,5 @@
 /*
- * ops [limits]: what this machine can do, and single kernels beside it: the fast kernels, the plain reference that tests
+ * ops [limits]: what this machine can do, and single kernels beside it: the fast kernels, the reference that tests
  * compare them with, and oneDNN alone (a convolution without ReLU and pooling; a dense layer as a 1x1 convolution). One
  * thread; the best of many runs counts, since anything else that runs only adds time.
  *
@@ -92,9 +92,9 @@ enum { ROUNDS = 20000, SUMS = 12 };
 #if defined(__x86_64__)
 PEAK(peak_avx512, "avx512f,fma", 16)
 PEAK(peak_avx2, "avx2,fma", 8)
-PEAK(peak_plain, "sse2", 4)
+PEAK(peak_portable, "sse2", 4)
 #else
-PEAK(peak_plain, "default", 4)
+PEAK(peak_portable, "default", 4)
 #endif
 
 typedef struct limit_run {
@@ -165,9 +165,9 @@ static limits measure_limits(const bwi_kernels *k)
 {
     limits l = {.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN)};
     l.cpus = l.cpus < 1 ? 1 : l.cpus > MOST_THREADS ? MOST_THREADS : l.cpus;
-    work peak = peak_plain;
+    work peak = peak_portable;
 #if defined(__x86_64__)
-    peak = strcmp(k->name, "avx512") == 0 ? peak_avx512 : strcmp(k->name, "avx2") == 0 ? peak_avx2 : peak_plain;
+    peak = strcmp(k->name, "avx512") == 0 ? peak_avx512 : strcmp(k->name, "avx2") == 0 ? peak_avx2 : peak_portable;
 #endif
     static float sink[MOST_THREADS];
     void *sinks[MOST_THREADS], *streams[MOST_THREADS];
@@ -216,7 +216,7 @@ typedef struct conv {
     const bwi_kernels *kernels;
     bwi_conv_pool k;
     bool winograd, thin;
-    float *x, *y, *dy, *dx, *plain, *bias, *weights, *thin_weights, *gradient, *db;
+    float *x, *y, *dy, *dx, *keras_order, *bias, *weights, *thin_weights, *gradient, *db;
     void *masks, *scratch;
 } conv;
 
@@ -225,27 +225,28 @@ static void conv_open(conv *c, const bwi_kernels *kernels, int64_t n, int64_t si
     bwi_conv_pool *k = &c->k;
     *c = (conv){.kernels = kernels};
     *k = (bwi_conv_pool){.x = {n, side, side, channels, channels}, .kh = 3, .kw = 3};
-    k->y = (bwi_image){n, (side - 2) / 2, (side - 2) / 2, filters, BWI_WINOGRAD_BLOCK};
-    c->winograd = !bwi_conv_pool_fits(k);
-    c->thin = bwi_thin_fits(k);
-    k->x.block = c->winograd ? BWI_WINOGRAD_BLOCK : channels;
+    k->y = (bwi_image){n, (side - 2) / 2, (side - 2) / 2, filters, kernels->packing->winograd->block};
+    c->winograd = !kernels->packing->conv_pool->fits(k);
+    c->thin = kernels->packing->thin->fits(k);
+    k->x.block = c->winograd ? kernels->packing->winograd->block : channels;
     int64_t taps = 9 * channels * filters;
     c->x = numbers(bwi_image_floats(&k->x));
     c->dx = numbers(bwi_image_floats(&k->x));
     c->y = numbers(bwi_image_floats(&k->y));
     c->dy = numbers(bwi_image_floats(&k->y));
-    c->plain = numbers(taps);
+    c->keras_order = numbers(taps);
     c->bias = numbers(filters);
-    c->gradient = numbers(c->winograd ? taps : bwi_conv_pool_floats(k));
+    c->gradient = numbers(c->winograd ? taps : kernels->packing->conv_pool->floats(k));
     c->db = numbers(filters);
-    c->weights = numbers(c->winograd ? bwi_winograd_floats(k) : bwi_conv_pool_floats(k));
-    c->masks = room(bwi_relu_maxpool_mask_bytes(&k->y));
-    c->thin_weights = numbers(bwi_thin_floats(k));
-    c->scratch = room((c->winograd ? bwi_winograd_scratch_bytes(k) : bwi_conv_pool_scratch_bytes(k)) + bwi_thin_scratch_bytes(k));
+    c->weights = numbers(c->winograd ? kernels->packing->winograd->floats(k) : kernels->packing->conv_pool->floats(k));
+    c->masks = room(kernels->packing->relu_maxpool_mask_bytes(&k->y));
+    c->thin_weights = numbers(kernels->packing->thin->floats(k));
+    c->scratch = room((c->winograd ? kernels->packing->winograd->scratch_bytes(k) : kernels->packing->conv_pool->scratch_bytes(k)) +
+                      kernels->packing->thin->scratch_bytes(k));
     if (c->winograd) {
-        kernels->winograd_weights(k, c->plain, c->bias, c->weights);
+        kernels->winograd_weights(k, c->keras_order, c->bias, c->weights);
     } else {
-        bwi_conv_pool_arrange(k, c->plain, c->bias, c->weights);
+        kernels->packing->conv_pool_arrange(k, c->keras_order, c->bias, c->weights);
     }
     if (c->thin) {
         kernels->thin_weights(k, c->weights, c->thin_weights);
@@ -254,7 +255,7 @@ static void conv_open(conv *c, const bwi_kernels *kernels, int64_t n, int64_t si
 
 static void conv_close(conv *c)
 {
-    float *floats[] = {c->x, c->y, c->dy, c->dx, c->plain, c->bias, c->weights, c->thin_weights, c->gradient, c->db};
+    float *floats[] = {c->x, c->y, c->dy, c->dx, c->keras_order, c->bias, c->weights, c->thin_weights, c->gradient, c->db};
     for (size_t i = 0; i < BWI_COUNT(floats); i++) {
         free(floats[i]);
     }
@@ -299,18 +300,18 @@ static bool only_reference;
 
 static void onednn_run(void *user)
 {
-    (void)bwi_conv_execute(user);
+    (void)bwi_convolution_onednn.execute(user);
 }
 
 /* Seconds of each pass. */
 static void time_onednn(bw_context *ctx, const bwi_conv_shape *shape, double seconds[3])
 {
     bwi_conv *made = NULL;
-    if (bwi_conv_create(ctx, &made, shape, NULL, true, true) != BW_OK) {
+    if (bwi_convolution_onednn.create(ctx, &made, shape, NULL, true, true) != BW_OK) {
         fprintf(stderr, "bench/ops: %s\n", bw_message(ctx));
         exit(1);
     }
-    const bwi_conv_facts *facts = bwi_conv_facts_of(made);
+    const bwi_conv_facts *facts = bwi_convolution_onednn.facts(made);
     bwi_image x = {shape->n, shape->ih, shape->iw, shape->ic, facts->src_block};
     bwi_image y = {shape->n, shape->oh, shape->ow, shape->oc, facts->dst_block};
     int64_t most = facts->weights_floats > facts->backward_weights_floats ? facts->weights_floats : facts->backward_weights_floats;
@@ -320,10 +321,10 @@ static void time_onednn(bw_context *ctx, const bwi_conv_shape *shape, double sec
     for (int pass = 0; pass < 3; pass++) {
         bwi_conv_run *run = NULL;
         only_reference = only_reference || strstr(facts->implementation[pass], "ref");
-        if (bwi_conv_bind(ctx, &run, made, (bwi_conv_pass)pass, &memory) == BW_OK) {
+        if (bwi_convolution_onednn.bind(ctx, &run, made, (bwi_conv_pass)pass, &memory) == BW_OK) {
             seconds[pass] = best_of(onednn_run, run);
         }
-        bwi_conv_run_free(run);
+        bwi_convolution_onednn.unbind(run);
     }
     bwi_onednn_end(setting);
     free(memory.src);
@@ -331,7 +332,7 @@ static void time_onednn(bw_context *ctx, const bwi_conv_shape *shape, double sec
     free(memory.weights);
     free(memory.bias);
     free(memory.scratch);
-    bwi_conv_free(made);
+    bwi_convolution_onednn.release(made);
 }
 
 static void bench_conv(bw_context *ctx, const bwi_kernels *kernels, int64_t n, int64_t side, int64_t channels, int64_t filters)
@@ -356,12 +357,12 @@ static void bench_conv(bw_context *ctx, const bwi_kernels *kernels, int64_t n, i
                             .with_bias = true};
     int64_t small = 8; /* the reference takes its time: of one small image, and as much more as there is more to do */
     double more = (double)(n * (side - 2) * (side - 2)) / (double)((small - 2) * (small - 2));
-    conv ours, plain;
+    conv ours, reference;
     time_onednn(ctx, &shape, alone);
     conv_open(&ours, kernels, n, side, channels, filters);
-    conv_open(&plain, &bwi_kernels_reference, 1, small, channels, filters);
+    conv_open(&reference, &bwi_kernels_reference, 1, small, channels, filters);
     conv_forward(&ours);
-    conv_forward(&plain);
+    conv_forward(&reference);
     for (int p = 0; p < 3; p++) {
         char what[80];
         if (p == 1 && !ours.winograd) { /* a first layer has none */
@@ -371,12 +372,12 @@ static void bench_conv(bw_context *ctx, const bwi_kernels *kernels, int64_t n, i
                  (long long)channels, (long long)filters, names[p]);
         fast = best_of(passes[p], &ours);
         double t = now();
-        passes[p](&plain);
+        passes[p](&reference);
         slow = (now() - t) * more;
         print_row(what, flops, fast, slow, alone[p]);
     }
     conv_close(&ours);
-    conv_close(&plain);
+    conv_close(&reference);
 }
 
 /* ---- Dense layers ---- */
@@ -423,15 +424,16 @@ static void bench_dense(bw_context *ctx, const bwi_kernels *kernels, int64_t n, 
                             .dilation_h = 1,
                             .dilation_w = 1,
                             .groups = 1};
-    dense ours = {kernels, n, in, out, numbers(n * in), numbers(bwi_dense_packed_count(in, out)), numbers(n * out)}, plain = ours;
+    dense ours = {kernels, n, in, out, numbers(n * in), numbers(kernels->packing->dense_floats(in, out)), numbers(n * out)},
+          reference = ours;
     double alone[3] = {0};
-    plain.kernels = &bwi_kernels_reference;
+    reference.kernels = &bwi_kernels_reference;
     time_onednn(ctx, &shape, alone);
     for (int p = 0; p < 3; p++) {
         char what[80];
         snprintf(what, sizeof what, "%lldx dense %lld to %lld %s", (long long)n, (long long)in, (long long)out, names[p]);
         double fast = best_of(passes[p], &ours), t = now();
-        passes[p](&plain);
+        passes[p](&reference);
         print_row(what, 2.0 * (double)(n * in * out), fast, now() - t, alone[p]);
     }
     free(ours.x);
@@ -466,12 +468,63 @@ static void softmax(void *user)
     p->kernels->softmax_forward(p->count / 10, 10, p->a, p->b);
 }
 
+/* Rows of 256 numbers, or columns of 64 numbers, 256 of them side by side. */
+static const int64_t ROW = 256, COLUMN = 64;
+
+static void sum_rows(void *user)
+{
+    pass *p = user;
+    bwi_around around = {p->count / ROW, ROW, 1};
+    p->kernels->sum_axis(&around, 1, p->a, p->b);
+}
+
+static void sum_columns(void *user)
+{
+    pass *p = user;
+    bwi_around around = {p->count / (COLUMN * ROW), COLUMN, ROW};
+    p->kernels->sum_axis(&around, 1, p->a, p->b);
+}
+
+static void softmax_columns(void *user)
+{
+    pass *p = user;
+    bwi_around around = {p->count / (COLUMN * ROW), COLUMN, ROW};
+    p->kernels->softmax_axis_forward(&around, p->a, p->b);
+}
+
+static void softmax_columns_back(void *user)
+{
+    pass *p = user;
+    bwi_around around = {p->count / (COLUMN * ROW), COLUMN, ROW};
+    p->kernels->softmax_axis_backward(&around, p->a, p->b, p->c);
+}
+
+/* Mean and inverse of the rows lie in d. */
+static void layernorm(void *user)
+{
+    pass *p = user;
+    p->kernels->layernorm_forward(p->count / ROW, ROW, 1e-3f, p->a, p->b, p->b, p->d, p->c);
+}
+
+static void layernorm_data(void *user)
+{
+    pass *p = user;
+    p->kernels->layernorm_backward(p->count / ROW, ROW, p->a, p->b, p->a, p->d, p->c);
+}
+
+static void layernorm_weights(void *user)
+{
+    pass *p = user;
+    bwi_row_gradients to = {.gamma = p->c, .beta = p->c + ROW};
+    p->kernels->layernorm_backward_weights(p->count / ROW, ROW, p->a, p->b, p->d, &to);
+}
+
 static void bench_pass(const bwi_kernels *kernels, const char *what, int64_t count, work run)
 {
-    pass ours = {kernels, count, numbers(count), numbers(count), numbers(count), numbers(count)}, plain = ours;
+    pass ours = {kernels, count, numbers(count), numbers(count), numbers(count), numbers(count)}, reference = ours;
     memset(ours.c, 0, (size_t)count * sizeof(float)); /* squares are not negative */
-    plain.kernels = &bwi_kernels_reference;
-    double fast = best_of(run, &ours), slow = best_of(run, &plain);
+    reference.kernels = &bwi_kernels_reference;
+    double fast = best_of(run, &ours), slow = best_of(run, &reference);
     print_row(what, 0, fast, slow, 0);
     free(ours.a);
     free(ours.b);
@@ -508,6 +561,13 @@ int main(int argc, char **argv)
     bench_dense(ctx, k, 32, 1024, 1024);
     bench_dense(ctx, k, 128, 100, 32);
     bench_pass(k, "softmax of 1000 rows of 10", 10000, softmax);
+    bench_pass(k, "sums of 256 rows of 256", 65536, sum_rows);
+    bench_pass(k, "sums of 1024 columns of 64", 65536, sum_columns);
+    bench_pass(k, "softmax of 1024 columns of 64", 65536, softmax_columns);
+    bench_pass(k, "softmax of 1024 columns of 64, backward", 65536, softmax_columns_back);
+    bench_pass(k, "layernorm of 256 rows of 256", 65536, layernorm);
+    bench_pass(k, "layernorm of 256 rows of 256, data", 65536, layernorm_data);
+    bench_pass(k, "layernorm of 256 rows of 256, weights", 65536, layernorm_weights);
     bench_pass(k, "relu of 100,000", 100000, relu);
     bench_pass(k, "adam on 50,000 parameters", 50000, adam);
     bench_pass(k, "adam on 2,000,000 parameters", 2000000, adam);

@@ -296,7 +296,7 @@ static void unbind_phase(bwi_exec *exec, bwi_bound_phase *phase)
         bwi_bound *b = &phase->list[k];
         const bwi_op_kernels *kernels = b->call.node ? b->call.node->op->kernels : NULL;
         if (kernels && kernels->unbind && b->instruction->pass != BWI_PASS_ADD && b->call.bound) {
-            kernels->unbind(b->call.bound);
+            kernels->unbind(b->call.kernels, b->call.bound);
         }
         bwi_release(exec->ctx, b->call.records);
     }

@@ -63,8 +63,7 @@ void bwi_variable_close(const bwi_variable *variable)
 void bwi_variable_read(const bwi_variable *variable, float *values)
 {
     if (variable->packing.unpack) {
-        variable->packing.unpack(variable->packing.object, bwi_variable_open(variable), values);
-        bwi_variable_close(variable);
+        variable->packing.unpack(&variable->packing, variable->data, values);
     } else {
         variable->kernels->memory->read(values, variable->data, bytes_of(variable));
     }
@@ -73,8 +72,7 @@ void bwi_variable_read(const bwi_variable *variable, float *values)
 void bwi_variable_write(const bwi_variable *variable, const float *values)
 {
     if (variable->packing.pack) {
-        variable->packing.pack(variable->packing.object, values, bwi_variable_open(variable));
-        bwi_variable_close(variable);
+        variable->packing.pack(&variable->packing, values, variable->data);
     } else {
         variable->kernels->memory->write(variable->data, values, bytes_of(variable));
     }
@@ -131,7 +129,7 @@ void bwi_graph_free(bwi_graph *graph)
     for (int i = 0; i < graph->variable_count; i++) {
         bwi_variable *variable = graph->variables[i];
         if (variable->packing.release) {
-            variable->packing.release(variable->packing.object);
+            variable->packing.release(&variable->packing);
         }
         bwi_release(graph->ctx, variable);
     }

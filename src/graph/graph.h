@@ -32,14 +32,17 @@ void bwi_shape_image(const bwi_shape *shape, int64_t *h, int64_t *w, int64_t *c)
 
 /* ---- Variables ---- */
 
-/* How a variable is stored when kernels want another order than Keras's. */
-typedef struct bwi_packing {
+/* How a variable is stored when kernels want another order than Keras's. Values in Keras's order lie on the host, stored ones on the
+ * device, so pack and unpack go through the device's table of kernels. */
+typedef struct bwi_packing bwi_packing;
+struct bwi_packing {
     int64_t count; /* floats stored */
-    const void *object;
-    void (*pack)(const void *object, const float *keras_order, void *stored);
-    void (*unpack)(const void *object, const void *stored, float *keras_order);
-    void (*release)(const void *object); /* may be NULL */
-} bwi_packing;
+    const bwi_kernels *kernels;
+    void *object; /* the op's */
+    void (*pack)(const bwi_packing *packing, const float *keras_order, void *stored);
+    void (*unpack)(const bwi_packing *packing, const void *stored, float *keras_order);
+    void (*release)(const bwi_packing *packing); /* may be NULL */
+};
 
 typedef struct bwi_variable {
     char name[96]; /* "conv2d/kernel" */
@@ -282,9 +285,9 @@ typedef struct bwi_op_deferred {
 typedef struct bwi_op_kernels {
     /* BWI_LAYOUT_PREPARED: the blocks it wants and gives (0: whatever its user wants). */
     void (*blocks)(const bw_node *node, int64_t *src_block, int64_t *dst_block);
-    void (*release)(void *prepared);                              /* what `prepare` made */
+    void (*release)(const bwi_kernels *kernels, void *prepared);  /* what `prepare` made */
     bw_status (*bind)(bw_context *ctx, bwi_call *call, int pass); /* to the call's addresses: call->bound */
-    void (*unbind)(void *bound);
+    void (*unbind)(const bwi_kernels *kernels, void *bound);
     bw_status (*prologue)(const bwi_call *call); /* once per update, before its tiles; in training, or as flagged */
 } bwi_op_kernels;
 

@@ -1,5 +1,5 @@
 /*
- * conv_pool and winograd: which convolutions have a kernel, how the weights are arranged, and the plain reference.
+ * conv_pool and winograd: which convolutions have a kernel, how the weights are arranged, and the reference.
  */
 #include "kernel/kernel.h"
 #include "kernel/packing.h"
@@ -11,7 +11,7 @@
  * the cache: at 256x256 channels it is no faster than a direct convolution. */
 enum { MOST_CHANNELS = 4, TALLEST = 7, WINOGRAD_PAIRS = 128 * 128 };
 
-bool bwi_conv_pool_fits(const bwi_conv_pool *k)
+static bool conv_pool_fits(const bwi_conv_pool *k)
 {
     return k->x.c <= MOST_CHANNELS && k->kh <= TALLEST && (k->kw == 3 || k->kw == BWI_CONV_POOL_WIDEST) && k->y.h > 0 && k->y.w > 0;
 }
@@ -21,7 +21,7 @@ int64_t bwi_conv_pool_floats(const bwi_conv_pool *k)
     return (k->x.c * k->kh * k->kw + 1) * bwi_conv_pool_filters(k);
 }
 
-size_t bwi_conv_pool_scratch_bytes(const bwi_conv_pool *k)
+static size_t conv_pool_scratch_bytes(const bwi_conv_pool *k)
 {
     size_t pitch = bwi_size_add((size_t)k->x.w, (size_t)(k->pad_left + k->pad_right));
     size_t rows = bwi_size_add((size_t)k->x.h, (size_t)(k->pad_top + k->pad_bottom));
@@ -58,40 +58,47 @@ void bwi_conv_pool_restore(const bwi_conv_pool *k, const float *arranged, float 
 }
 
 /* With one channel the transforms of the outputs cost more than the products that they save. */
-bool bwi_thin_fits(const bwi_conv_pool *k)
+static bool thin_fits(const bwi_conv_pool *k)
 {
-    return bwi_conv_pool_fits(k) && k->kh == 3 && k->kw == 3 && k->x.c > 1 && k->y.h >= 2 && k->y.w >= 2;
+    return conv_pool_fits(k) && k->kh == 3 && k->kw == 3 && k->x.c > 1 && k->y.h >= 2 && k->y.w >= 2;
 }
 
-int64_t bwi_thin_floats(const bwi_conv_pool *k)
+static int64_t thin_floats(const bwi_conv_pool *k)
 {
     return (BWI_WINOGRAD_POINTS * k->x.c + 1) * bwi_conv_pool_filters(k);
 }
 
 /* Rows in quarters and one row as it is. */
-size_t bwi_thin_scratch_bytes(const bwi_conv_pool *k)
+static size_t thin_scratch_bytes(const bwi_conv_pool *k)
 {
     size_t row = bwi_size_multiply((size_t)k->x.c, bwi_size_multiply((size_t)bwi_thin_quarter(k), 4 * sizeof(float)));
     size_t bytes = bwi_size_add(bwi_size_multiply(row, (size_t)bwi_thin_rows(k) + 1), BWI_THIN_SLACK * sizeof(float));
     return bwi_size_align(bytes, BWI_CACHE_LINE);
 }
 
-bool bwi_winograd_fits(const bwi_conv_pool *k)
+static bool winograd_fits(const bwi_conv_pool *k)
 {
     return k->kh == 3 && k->kw == 3 && k->x.c % BWI_WINOGRAD_BLOCK == 0 && k->y.c % BWI_WINOGRAD_BLOCK == 0 &&
            k->x.c * k->y.c <= WINOGRAD_PAIRS && k->y.h >= 2 && k->y.w >= 2;
 }
 
-int64_t bwi_winograd_floats(const bwi_conv_pool *k)
+static int64_t winograd_floats(const bwi_conv_pool *k)
 {
     return 2 * BWI_WINOGRAD_POINTS * k->x.c * k->y.c + k->y.c;
 }
 
-size_t bwi_winograd_scratch_bytes(const bwi_conv_pool *k)
+static size_t winograd_scratch_bytes(const bwi_conv_pool *k)
 {
     int64_t pieces = BWI_WINOGRAD_PIECES * (bwi_winograd_piece(k->x.c) + bwi_winograd_piece(k->y.c));
     return (size_t)(BWI_WINOGRAD_POINTS * k->x.c * k->y.c + pieces) * sizeof(float);
 }
+
+const bwi_conv_pool_storage bwi_conv_pool_storage_host = {
+    .block = 0, .fits = conv_pool_fits, .floats = bwi_conv_pool_floats, .scratch_bytes = conv_pool_scratch_bytes};
+const bwi_conv_pool_storage bwi_thin_storage_host = {
+    .block = 0, .fits = thin_fits, .floats = thin_floats, .scratch_bytes = thin_scratch_bytes};
+const bwi_conv_pool_storage bwi_winograd_storage_host = {
+    .block = BWI_WINOGRAD_BLOCK, .fits = winograd_fits, .floats = winograd_floats, .scratch_bytes = winograd_scratch_bytes};
 
 /* ---- The reference ---- */
 

@@ -1,6 +1,6 @@
 /*
  * kernel: numbers in, numbers out. Each hand-written kernel exists once as source and is compiled for AVX-512,
- * AVX2 and plain C (kernels_avx512.c, kernels_avx2.c, kernels_portable.c); the table of the best set is chosen at
+ * AVX2 and any processor (kernels_avx512.c, kernels_avx2.c, kernels_portable.c); the table of the best set is chosen at
  * run time. reference.c holds the slow, obvious version that tests compare with. kernel/onednn is the only folder
  * that includes oneDNN.
  *
@@ -60,20 +60,26 @@ typedef enum bwi_activation {
     BWI_ACTIVATIONS
 } bwi_activation;
 
+typedef struct bwi_packing_kernels bwi_packing_kernels;
+typedef struct bwi_convolution_kernels bwi_convolution_kernels;
+
 enum { BWI_FETCHED = 2 };
 
 struct bwi_kernels {
     const char *name; /* "avx512", "avx2", "portable" */
     int64_t block;    /* the channel block that suits: 16, 8 or 4 */
 
-    /* Families of plain loops (kernel/loops): kernels->memory->copy and so on. */
+    /* Families of loops (kernel/loops): kernels->memory->copy and so on. */
 #define BWI_MEMBER(family) const bwi_##family##_kernels *family;
     BWI_FAMILIES(BWI_MEMBER)
 #undef BWI_MEMBER
 
+    const bwi_packing_kernels *packing;
+    const bwi_convolution_kernels *convolution;
+
     /* The others are written with vectors (kernel/fast), and contract products and sums. */
 
-    /* Dense: y[n][out] = x[n][in] * w + bias. Weights are packed (see bwi_dense_pack). bias may be NULL. */
+    /* Dense: y[n][out] = x[n][in] * w + bias. Weights are packed (packing->dense_pack). bias may be NULL. */
     void (*dense_forward)(int64_t n, int64_t in, int64_t out, const float *x, const float *w, const float *bias, float *y);
     void (*dense_backward_data)(int64_t n, int64_t in, int64_t out, const float *dy, const float *w, float *dx);
     /* dw (packed) and db (may be NULL) are overwritten, or added to if `accumulate`. */
@@ -86,7 +92,7 @@ struct bwi_kernels {
                                const float *bias, float *y);
     void (*dense_backward_data_part)(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *dy, const float *w,
                                      float *dx);
-    /* The weights' gradient by blocks of a panel: x and dy of n samples are laid out in `room` (bwi_dense_staging floats) first, which
+    /* The weights' gradient by blocks of a panel: x and dy of n samples are laid out in `room` (packing->dense_staging floats) first, which
      * gives a bound of what any element of the gradient can be; NaN: something is not finite. A block has rows `first` to
      * first + rows - 1 of a panel (`first` is a multiple of 8), the bias a panel's outputs (zero beyond `out`). Meanwhile as many
      * floats as a block has are fetched to the nearest cache from each address of `ahead`, unless it is NULL. */
@@ -137,28 +143,28 @@ struct bwi_kernels {
                                        const float *dy, float *dw, float *db, bool accumulate);
 
     /* ReLU and 2x2/2 max pooling without padding in one pass; bit masks instead of bytes. `masks` has
-     * bwi_relu_maxpool_mask_bytes bytes, or is NULL (inference). Odd last rows and columns of x are not covered:
+     * packing->relu_maxpool_mask_bytes bytes, or is NULL (inference). Odd last rows and columns of x are not covered:
      * backward writes zeros there. The difference is zero where no element of the window is positive. */
     void (*relu_maxpool_forward)(const bwi_image *x_image, const bwi_image *y_image, const float *x, float *y, void *masks);
     void (*relu_maxpool_backward)(const bwi_image *x_image, const bwi_image *y_image, const float *dy, const void *masks,
                                   float *dx);
 
-    /* Convolution, bias, ReLU and pooling (bwi_conv_pool) in one pass, for few channels. Weights as bwi_conv_pool_arrange makes
+    /* Convolution, bias, ReLU and pooling (bwi_conv_pool) in one pass, for few channels. Weights as packing->conv_pool_arrange makes
      * them; masks as relu_maxpool's, of y. backward_weights adds to `gradient`, which is arranged like the weights. `scratch`
-     * is 64-byte aligned and has bwi_conv_pool_scratch_bytes. */
+     * is 64-byte aligned and has packing->conv_pool->scratch_bytes. */
     void (*conv_pool_forward)(const bwi_conv_pool *k, const float *x, const float *weights, float *y, void *masks, void *scratch);
     void (*conv_pool_backward_weights)(const bwi_conv_pool *k, const float *x, const float *dy, const void *masks, float *gradient,
                                        void *scratch);
     void (*conv_pool_backward_data)(const bwi_conv_pool *k, const float *dy, const void *masks, const float *weights, float *dx);
 
     /* Its forward pass for 3x3 kernels by Winograd's algorithm: fewer products and more rounding (docs/design.md). Weights are
-     * made once from arranged ones: bwi_thin_floats. */
+     * made once from arranged ones: packing->thin->floats. */
     void (*thin_weights)(const bwi_conv_pool *k, const float *arranged, float *to);
     void (*thin_forward)(const bwi_conv_pool *k, const float *x, const float *weights, float *y, void *masks, void *scratch);
 
     /* The same for 3x3 kernels and many channels, with a quarter of the products but more rounding (docs/design.md). Weights are
-     * transformed once: bwi_winograd_floats. dw (Keras's order) and db are overwritten. `scratch` is 64-byte aligned and has
-     * bwi_winograd_scratch_bytes. */
+     * transformed once: packing->winograd->floats. dw (Keras's order) and db are overwritten. `scratch` is 64-byte aligned and has
+     * packing->winograd->scratch_bytes. */
     void (*winograd_weights)(const bwi_conv_pool *k, const float *weights, const float *bias, float *to);
     void (*winograd_forward)(const bwi_conv_pool *k, const float *x, const float *weights, float *y, void *masks, void *scratch);
     void (*winograd_backward_weights)(const bwi_conv_pool *k, const float *x, const float *dy, const void *masks, float *dw,
@@ -236,34 +242,42 @@ bool bwi_kernels_add(const bwi_kernels *kernels);
 const bwi_kernels *bwi_kernels_host(void);
 extern const bwi_kernels bwi_kernels_reference; /* reference.c */
 
-/* Dense weights, Keras's [in][out], are stored as the kernels like them: [out][in] for few outputs, panels
- * [out/32][in][32] otherwise (zeros in the last panel's rest). */
-int64_t bwi_dense_packed_count(int64_t in, int64_t out);
-int64_t bwi_dense_panel(int64_t out); /* outputs of a panel; 0: no panels */
-int64_t bwi_dense_staging(int64_t n, int64_t in, int64_t out);
-void bwi_dense_pack(int64_t in, int64_t out, const float *weights, float *packed);
-void bwi_dense_unpack(int64_t in, int64_t out, const float *packed, float *weights);
+/* ---- How tensors are stored, which is the device's choice ---- */
 
-size_t bwi_relu_maxpool_mask_bytes(const bwi_image *y_image);
+/* How one of the algorithms for bwi_conv_pool stores what it reads. */
+typedef struct bwi_conv_pool_storage {
+    int64_t block;                             /* of the images; 0: channels-last */
+    bool (*fits)(const bwi_conv_pool *k);      /* whether there are kernels for it */
+    int64_t (*floats)(const bwi_conv_pool *k); /* the weights as the kernels have them */
+    size_t (*scratch_bytes)(const bwi_conv_pool *k);
+} bwi_conv_pool_storage;
 
-/* conv_pool (kernel/conv_pool.c): whether there is a kernel for it. */
-bool bwi_conv_pool_fits(const bwi_conv_pool *k);
-/* Weights (Keras's (kh, kw, in, out)) and bias (may be NULL) to and from [in][kh][kw][out], then the bias; out padded by zeros. */
-int64_t bwi_conv_pool_floats(const bwi_conv_pool *k);
-void bwi_conv_pool_arrange(const bwi_conv_pool *k, const float *weights, const float *bias, float *arranged);
-void bwi_conv_pool_restore(const bwi_conv_pool *k, const float *arranged, float *weights, float *bias);
-size_t bwi_conv_pool_scratch_bytes(const bwi_conv_pool *k);
+/* `keras_order` lies on the host, all else on the device. */
+struct bwi_packing_kernels {
+    /* Dense weights, Keras's [in][out], are stored as the kernels like them: [out][in] for few outputs, panels [out/32][in][32]
+     * otherwise, with zeros at the end of the last panel's rows. */
+    int64_t (*dense_floats)(int64_t in, int64_t out);
+    int64_t (*dense_panel)(int64_t out);                          /* outputs of a panel; 0: no panels */
+    int64_t (*dense_staging)(int64_t n, int64_t in, int64_t out); /* floats that dense_gradient_pack fills */
+    void (*dense_pack)(int64_t in, int64_t out, const float *keras_order, float *packed);
+    void (*dense_unpack)(int64_t in, int64_t out, const float *packed, float *keras_order);
 
-bool bwi_thin_fits(const bwi_conv_pool *k); /* and conv_pool's kernels do */
-int64_t bwi_thin_floats(const bwi_conv_pool *k);
-size_t bwi_thin_scratch_bytes(const bwi_conv_pool *k);
+    /* Bytes of the masks that relu_maxpool and conv_pool keep for an output. */
+    size_t (*relu_maxpool_mask_bytes)(const bwi_image *y_image);
 
-enum { BWI_WINOGRAD_BLOCK = 16 }; /* of the images it reads */
-bool bwi_winograd_fits(const bwi_conv_pool *k);
-int64_t bwi_winograd_floats(const bwi_conv_pool *k);
-size_t bwi_winograd_scratch_bytes(const bwi_conv_pool *k);
+    /* thin: its forward pass needs conv_pool's weights as well as its own. */
+    const bwi_conv_pool_storage *conv_pool;
+    const bwi_conv_pool_storage *thin;
+    const bwi_conv_pool_storage *winograd;
+    /* Weights in Keras's order (kh, kw, in, out) and bias (may be NULL) to and from conv_pool's [in][kh][kw][out], then the bias; out
+     * is padded with zeros. All of them lie on the device. */
+    void (*conv_pool_arrange)(const bwi_conv_pool *k, const float *weights, const float *bias, float *arranged);
+    void (*conv_pool_restore)(const bwi_conv_pool *k, const float *arranged, float *weights, float *bias);
+};
 
-/* ---- Convolution by oneDNN (kernel/onednn/convolution.c) ---- */
+extern const bwi_packing_kernels bwi_packing_host; /* packing.c; of all tables here */
+
+/* ---- Convolution: kernels that a library compiles for one shape ---- */
 
 typedef struct bwi_conv_shape {
     int64_t n, ih, iw, ic, oh, ow, oc, kh, kw;
@@ -283,20 +297,9 @@ typedef struct bwi_conv_facts {
     int64_t weights_floats;          /* packed weights, also of their difference */
     int64_t backward_weights_floats; /* weights in backward data's own layout; 0 if it takes the packed ones */
     size_t scratch_bytes;            /* the largest of all passes */
-    size_t run_bytes;                /* that bwi_conv_bind allocates */
+    size_t run_bytes;                /* that `bind` allocates */
     const char *implementation[3];   /* by pass; lent */
 } bwi_conv_facts;
-
-/* Describes and compiles it. `like` (may be NULL): take the same layouts of src, dst and weights. `backward`: also
- * the backward passes; `difference`: backward data among them. A `ref` implementation is an error (INTERNAL) unless no other
- * layout does better, which is logged. Belongs to the context until bwi_conv_free. */
-bw_status bwi_conv_create(bw_context *ctx, bwi_conv **conv, const bwi_conv_shape *shape, const bwi_conv *like, bool backward,
-                          bool difference);
-const bwi_conv_facts *bwi_conv_facts_of(const bwi_conv *conv);
-void bwi_conv_free(bwi_conv *conv);
-/* Keras's (kh, kw, in/groups, out) to and from packed. */
-void bwi_conv_pack(const bwi_conv *conv, const float *weights, float *packed);
-void bwi_conv_unpack(const bwi_conv *conv, const float *packed, float *weights);
 
 /* One pass bound to addresses, for one worker. */
 typedef struct bwi_conv_run bwi_conv_run;
@@ -309,12 +312,30 @@ typedef struct bwi_conv_memory {
     void *scratch;    /* 64-byte aligned */
 } bwi_conv_memory;
 
-bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *conv, bwi_conv_pass pass,
-                        const bwi_conv_memory *memory);
-void bwi_conv_run_free(bwi_conv_run *run);
-bw_status bwi_conv_execute(const bwi_conv_run *run); /* no message: called by workers */
-/* Packed weights into backward data's layout; once per update. */
-void bwi_conv_reorder_backward(const bwi_conv *conv, const float *packed, float *backward);
+struct bwi_convolution_kernels {
+    /* Describes and compiles it. `like` (may be NULL): take the same layouts of src, dst and weights. `backward`: also the backward
+     * passes; `difference`: backward data among them. A reference implementation is an error (INTERNAL) unless no other layout does
+     * better, which is logged. It belongs to the context until `release`. */
+    bw_status (*create)(bw_context *ctx, bwi_conv **conv, const bwi_conv_shape *shape, const bwi_conv *like, bool backward,
+                        bool difference);
+    const bwi_conv_facts *(*facts)(const bwi_conv *conv);
+    void (*release)(bwi_conv *conv); /* NULL is fine */
+
+    /* Keras's (kh, kw, in/groups, out) on the host to and from packed. */
+    void (*pack)(const bwi_conv *conv, const float *keras_order, float *packed);
+    void (*unpack)(const bwi_conv *conv, const float *packed, float *keras_order);
+    /* The same within the device. */
+    void (*store)(const bwi_conv *conv, const float *weights, float *packed);
+    void (*restore)(const bwi_conv *conv, const float *packed, float *weights);
+    /* Packed weights into backward data's layout; once per update. */
+    void (*reorder_backward)(const bwi_conv *conv, const float *packed, float *backward);
+
+    bw_status (*bind)(bw_context *ctx, bwi_conv_run **run, const bwi_conv *conv, bwi_conv_pass pass, const bwi_conv_memory *memory);
+    void (*unbind)(bwi_conv_run *run);             /* NULL is fine */
+    bw_status (*execute)(const bwi_conv_run *run); /* no message: called by workers */
+};
+
+extern const bwi_convolution_kernels bwi_convolution_onednn; /* onednn/convolution.c; of all tables here */
 
 /* Keeps oneDNN to the instruction set of the table of that name. Without effect once oneDNN has compiled anything. */
 void bwi_onednn_limit(const char *instruction_set);

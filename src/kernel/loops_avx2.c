@@ -1,3 +1,3 @@
-/* The families of plain loops, compiled for AVX2. */
+/* The families of kernels that are loops, compiled for AVX2. */
 #define ISA avx2
 #include "kernel/loops/all.inc"

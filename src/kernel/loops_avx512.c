@@ -1,3 +1,3 @@
-/* The families of plain loops, compiled for AVX-512. */
+/* The families of kernels that are loops, compiled for AVX-512. */
 #define ISA avx512
 #include "kernel/loops/all.inc"

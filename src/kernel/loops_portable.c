@@ -1,3 +1,3 @@
-/* The families of plain loops, compiled for any processor. */
+/* The families of kernels that are loops, compiled for any processor. */
 #define ISA portable
 #include "kernel/loops/all.inc"

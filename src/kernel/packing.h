@@ -44,6 +44,12 @@ static inline int64_t bwi_conv_pool_filters(const bwi_conv_pool *k)
     return (k->y.c + BWI_MASK_CHANNELS - 1) / BWI_MASK_CHANNELS * BWI_MASK_CHANNELS;
 }
 
+/* conv_pool.c: what bwi_packing_host has of it. */
+int64_t bwi_conv_pool_floats(const bwi_conv_pool *k);
+extern const bwi_conv_pool_storage bwi_conv_pool_storage_host, bwi_thin_storage_host, bwi_winograd_storage_host;
+void bwi_conv_pool_arrange(const bwi_conv_pool *k, const float *weights, const float *bias, float *arranged);
+void bwi_conv_pool_restore(const bwi_conv_pool *k, const float *arranged, float *weights, float *bias);
+
 /* Of the reference (conv_pool.c). */
 void bwi_reference_conv_pool_forward(const bwi_conv_pool *k, const float *x, const float *weights, float *y, void *masks,
                                      void *scratch);
@@ -56,6 +62,7 @@ void bwi_reference_conv_pool_backward_data(const bwi_conv_pool *k, const float *
 void bwi_reference_thin_weights(const bwi_conv_pool *k, const float *arranged, float *to);
 
 /* winograd: pieces of 4x4 outputs taken at a time. */
+#define BWI_WINOGRAD_BLOCK 16 /* of the images it reads */
 #define BWI_WINOGRAD_PIECES 48
 #define BWI_WINOGRAD_POINTS 36
 

@@ -66,7 +66,7 @@ static void dense_backward_weights(int64_t n, int64_t in, int64_t out, const flo
                                    bool accumulate)
 {
     if (!accumulate) {
-        memset(dw, 0, (size_t)bwi_dense_packed_count(in, out) * sizeof *dw);
+        memset(dw, 0, (size_t)bwi_packing_host.dense_floats(in, out) * sizeof *dw);
     }
     for (int64_t o = 0; o < out; o++) {
         for (int64_t i = 0; i < in; i++) {
@@ -453,7 +453,9 @@ const bwi_kernels bwi_kernels_reference = {
 #define BWI_MEMBER(family) .family = &FAMILY(family),
     BWI_FAMILIES(BWI_MEMBER)
 #undef BWI_MEMBER
-        .dense_forward = dense_forward,
+        .packing = &bwi_packing_host,
+    .convolution = &bwi_convolution_onednn,
+    .dense_forward = dense_forward,
     .dense_backward_data = dense_backward_data,
     .dense_backward_weights = dense_backward_weights,
     .dense_forward_part = dense_forward_part,

@@ -9,9 +9,6 @@
  */
 #include "op/op.h"
 
-#include <math.h>
-#include <string.h>
-
 /* Rows of `channels` floats in the forward statistics. */
 enum { MEAN, INVERSE, SCALE, SHIFT, MOVING_MEAN, MOVING_VARIANCE, STATISTICS_ROWS };
 /* dx = A (dy - D) + B (x - mean). */
@@ -22,9 +19,9 @@ static int64_t channels_of(const bw_node *node)
     return node->shape.extent[node->shape.ndim - 1];
 }
 
-static float *row(float *statistics, const bw_node *node, int which)
+static void *row(void *statistics, const bw_node *node, int which)
 {
-    return statistics + which * channels_of(node);
+    return bwi_floats_at(statistics, which * channels_of(node));
 }
 
 /* Positions of the variables; -1: not there. */
@@ -74,11 +71,11 @@ static int64_t backward_statistics_count(const bw_node *node)
 
 static bw_status prologue(const bwi_call *call)
 {
-    int64_t c = channels_of(call->node);
+    size_t bytes = (size_t)channels_of(call->node) * sizeof(float);
+    int moving = moving_of(call->node);
     if (call->statistics) {
-        int moving = moving_of(call->node);
-        memcpy(row(call->statistics, call->node, MOVING_MEAN), call->weights[moving], (size_t)c * sizeof(float));
-        memcpy(row(call->statistics, call->node, MOVING_VARIANCE), call->weights[moving + 1], (size_t)c * sizeof(float));
+        call->kernels->memory->copy(row(call->statistics, call->node, MOVING_MEAN), call->weights[moving], bytes);
+        call->kernels->memory->copy(row(call->statistics, call->node, MOVING_VARIANCE), call->weights[moving + 1], bytes);
     }
     return BW_OK;
 }
@@ -90,14 +87,14 @@ static bw_status statistics(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-static void make_affine(const bwi_call *call, int64_t c, float variance, float *inverse, float *scale, float *shift)
+/* Of a variance, which may lie in the place of `inverse`. */
+static void make_affine(const bwi_call *call, const void *variance, void *inverse, void *scale, void *shift)
 {
-    const bwi_batchnorm_attributes *a = call->node->attributes;
-    float gamma = gamma_of(call->node) >= 0 ? ((const float *)call->weights[gamma_of(call->node)])[c] : 1;
-    float beta = beta_of(call->node) >= 0 ? ((const float *)call->weights[beta_of(call->node)])[c] : 0;
-    *inverse = 1 / sqrtf(variance + a->epsilon);
-    *scale = gamma * *inverse;
-    *shift = beta;
+    const bw_node *node = call->node;
+    const bwi_batchnorm_attributes *a = node->attributes;
+    call->kernels->normalize->affine(channels_of(node), a->epsilon, variance,
+                                     gamma_of(node) >= 0 ? call->weights[gamma_of(node)] : NULL,
+                                     beta_of(node) >= 0 ? call->weights[beta_of(node)] : NULL, inverse, scale, shift);
 }
 
 static double values_per_channel(const bw_node *node, int64_t samples)
@@ -105,58 +102,56 @@ static double values_per_channel(const bw_node *node, int64_t samples)
     return (double)samples * (double)(bwi_shape_count(&node->shape) / channels_of(node));
 }
 
-static void finish(const bwi_call *call, const void *totals, int64_t samples)
+static void finish(const bwi_call *call, const void *sums, int64_t samples)
 {
-    const double *sums = totals;
     const bw_node *node = call->node;
-    const bwi_batchnorm_attributes *a = node->attributes;
+    const bwi_normalize_kernels *k = call->kernels->normalize;
+    float momentum = ((const bwi_batchnorm_attributes *)node->attributes)->momentum;
     int64_t channels = channels_of(node);
-    double m = values_per_channel(node, samples);
-    float *s = call->statistics;
-    for (int64_t c = 0; c < channels; c++) {
-        double mean = sums[c] / m, variance = fmax(sums[channels + c] / m - mean * mean, 0);
-        row(s, node, MEAN)[c] = (float)mean;
-        make_affine(call, c, (float)variance, &row(s, node, INVERSE)[c], &row(s, node, SCALE)[c], &row(s, node, SHIFT)[c]);
-        float *moving_mean = row(s, node, MOVING_MEAN), *moving_variance = row(s, node, MOVING_VARIANCE);
-        moving_mean[c] = moving_mean[c] * a->momentum + (float)mean * (1 - a->momentum);
-        moving_variance[c] = moving_variance[c] * a->momentum + (float)variance * (1 - a->momentum);
-    }
+    void *s = call->statistics, *mean = row(s, node, MEAN), *inverse = row(s, node, INVERSE);
+    k->moments(channels, values_per_channel(node, samples), sums, mean, inverse);
+    k->blend(channels, momentum, mean, row(s, node, MOVING_MEAN));
+    k->blend(channels, momentum, inverse, row(s, node, MOVING_VARIANCE)); /* still the variance */
+    make_affine(call, inverse, inverse, row(s, node, SCALE), row(s, node, SHIFT));
 }
 
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     bwi_image image = bwi_node_image(call->node, call->samples);
-    float *s = call->statistics;
+    void *s = call->statistics;
     call->kernels->channel_affine(&image, call->src[0], row(s, call->node, MEAN), row(s, call->node, SCALE),
                                   row(s, call->node, SHIFT), call->dst);
     return BW_OK;
 }
 
+/* The affine map of the moving values: scale, shift and the inverse, in the scratch memory. */
 static bw_status inference(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     int64_t channels = channels_of(call->node);
-    const float *mean = call->weights[moving_of(call->node)], *variance = call->weights[moving_of(call->node) + 1];
-    float *scale = call->scratch, *shift = scale + channels;
-    for (int64_t c = 0; c < channels; c++) {
-        float inverse;
-        make_affine(call, c, variance[c], &inverse, &scale[c], &shift[c]);
-    }
+    void *mean = call->weights[moving_of(call->node)], *variance = call->weights[moving_of(call->node) + 1];
+    void *scale = call->scratch, *shift = bwi_floats_at(scale, channels), *inverse = bwi_floats_at(shift, channels);
+    make_affine(call, variance, inverse, scale, shift);
     bwi_image image = bwi_node_image(call->node, call->samples);
     call->kernels->channel_affine(&image, call->src[0], mean, scale, shift, call->dst);
     return BW_OK;
 }
 
-static void add_gradient(const bwi_call *call, const bwi_tile *tile, int variable, const double *sums)
+static void *after_doubles(void *base, int64_t doubles)
 {
-    if (variable < 0 || call->gradient[variable] == SIZE_MAX) {
-        return;
+    return (char *)base + (size_t)doubles * sizeof(double);
+}
+
+/* dbeta and dgamma from the sums of dy and dy x_hat. */
+static void add_gradients(const bwi_call *call, const bwi_tile *tile, void *sums)
+{
+    const bw_node *node = call->node;
+    if (beta_of(node) >= 0) {
+        bwi_call_add_gradient(call, tile, beta_of(node), sums);
     }
-    float *gradient = bwi_call_gradient(call, tile, variable);
-    bool accumulate = bwi_call_accumulates(call, tile, variable);
-    for (int64_t c = 0; c < channels_of(call->node); c++) {
-        gradient[c] = (accumulate ? gradient[c] : 0) + (float)sums[c];
+    if (gamma_of(node) >= 0) {
+        bwi_call_add_gradient(call, tile, gamma_of(node), after_doubles(sums, channels_of(node)));
     }
 }
 
@@ -164,32 +159,22 @@ static bw_status backward_statistics(const bwi_call *call, const bwi_tile *tile)
 {
     const bw_node *node = call->node;
     int64_t channels = channels_of(node);
-    double *own = call->scratch, *sums = bwi_call_sums(call, tile);
-    memset(own, 0, (size_t)channels * 2 * sizeof *own);
+    void *own = call->scratch;
+    call->kernels->memory->clear(own, (size_t)channels * 2 * sizeof(double));
     bwi_image image = bwi_node_image(node->input[0], call->samples);
     call->kernels->channel_backward_sums(&image, call->src[0], call->diff_dst, row(call->statistics, node, MEAN),
                                          row(call->statistics, node, INVERSE), own);
-    for (int64_t c = 0; c < 2 * channels; c++) {
-        sums[c] += own[c];
-    }
-    add_gradient(call, tile, beta_of(node), own);
-    add_gradient(call, tile, gamma_of(node), own + channels);
+    call->kernels->normalize->add_doubles(2 * channels, own, bwi_call_sums(call, tile));
+    add_gradients(call, tile, own);
     return BW_OK;
 }
 
-static void backward_finish(const bwi_call *call, const void *totals, int64_t samples)
+static void backward_finish(const bwi_call *call, const void *sums, int64_t samples)
 {
-    const double *sums = totals;
     const bw_node *node = call->node;
-    int64_t channels = channels_of(node);
-    double m = values_per_channel(node, samples);
-    for (int64_t c = 0; c < channels; c++) {
-        double inverse = (double)row(call->statistics, node, INVERSE)[c];
-        double scale = (double)row(call->statistics, node, SCALE)[c], slope = scale * inverse * sums[channels + c] / m;
-        row(call->backward_statistics, node, A)[c] = (float)scale;
-        row(call->backward_statistics, node, B)[c] = (float)-slope;
-        row(call->backward_statistics, node, D)[c] = (float)(sums[c] / m);
-    }
+    void *s = call->statistics, *to = call->backward_statistics;
+    call->kernels->normalize->backward_factors(channels_of(node), values_per_channel(node, samples), sums, row(s, node, INVERSE),
+                                               row(s, node, SCALE), row(to, node, A), row(to, node, B), row(to, node, D));
 }
 
 static bw_status backward(const bwi_call *call, const bwi_tile *tile)
@@ -197,7 +182,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
     (void)tile;
     const bw_node *node = call->node;
     bwi_image image = bwi_node_image(node, call->samples);
-    float *s = call->backward_statistics;
+    void *s = call->backward_statistics;
     call->kernels->channel_backward(&image, call->src[0], call->diff_dst, row(call->statistics, node, MEAN), row(s, node, A),
                                     row(s, node, B), row(s, node, D), call->diff_src[0]);
     return BW_OK;
@@ -207,8 +192,8 @@ static void commit(const bwi_call *call)
 {
     size_t bytes = (size_t)channels_of(call->node) * sizeof(float);
     int moving = moving_of(call->node);
-    memcpy(call->weights[moving], row(call->statistics, call->node, MOVING_MEAN), bytes);
-    memcpy(call->weights[moving + 1], row(call->statistics, call->node, MOVING_VARIANCE), bytes);
+    call->kernels->memory->copy(call->weights[moving], row(call->statistics, call->node, MOVING_MEAN), bytes);
+    call->kernels->memory->copy(call->weights[moving + 1], row(call->statistics, call->node, MOVING_VARIANCE), bytes);
 }
 
 static const bwi_op_kernels kernels = {.prologue = prologue};
@@ -239,13 +224,9 @@ static bw_status frozen_backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     int64_t channels = channels_of(call->node);
-    const float *variance = call->weights[moving_of(call->node) + 1];
-    float *scale = call->scratch, *zeros = scale + channels;
-    for (int64_t c = 0; c < channels; c++) {
-        float inverse, shift;
-        make_affine(call, c, variance[c], &inverse, &scale[c], &shift);
-        zeros[c] = 0;
-    }
+    void *scale = call->scratch, *zeros = bwi_floats_at(scale, channels), *inverse = bwi_floats_at(zeros, channels);
+    make_affine(call, call->weights[moving_of(call->node) + 1], inverse, scale, zeros);
+    call->kernels->memory->clear(zeros, (size_t)channels * sizeof(float));
     bwi_image image = bwi_node_image(call->node, call->samples);
     call->kernels->channel_affine(&image, call->diff_dst, zeros, scale, zeros, call->diff_src[0]);
     return BW_OK;
@@ -267,8 +248,8 @@ const bwi_op bwi_op_batchnorm_frozen = {.name = "batchnorm_frozen",
 typedef struct group {
     bwi_image image;
     int64_t samples;
-    float *mean, *inverse, *scale, *shift, *a, *b, *d;
-    double *sums; /* sums, and what backward sums */
+    void *sums;                                       /* of the group, then of all groups: doubles */
+    void *mean, *inverse, *scale, *shift, *a, *b, *d; /* floats, of each channel */
 } group;
 
 enum { GROUP_FLOATS = 7, GROUP_DOUBLES = 2 };
@@ -291,81 +272,73 @@ static group open_group(const bwi_call *call)
     int64_t c = channels_of(call->node), samples = ghost_group(call->node);
     group g = {.samples = call->samples < samples ? call->samples : samples, .sums = call->scratch};
     g.image = bwi_node_image(call->node, g.samples);
-    g.mean = (float *)(void *)(g.sums + 2 * GROUP_DOUBLES * c);
-    g.inverse = g.mean + c;
-    g.scale = g.inverse + c;
-    g.shift = g.scale + c;
-    g.a = g.shift + c;
-    g.b = g.a + c;
-    g.d = g.b + c;
+    g.mean = after_doubles(g.sums, 2 * GROUP_DOUBLES * c);
+    g.inverse = bwi_floats_at(g.mean, c);
+    g.scale = bwi_floats_at(g.inverse, c);
+    g.shift = bwi_floats_at(g.scale, c);
+    g.a = bwi_floats_at(g.shift, c);
+    g.b = bwi_floats_at(g.a, c);
+    g.d = bwi_floats_at(g.b, c);
     return g;
 }
 
-static const float *part(const group *g, const float *values, int64_t first)
+/* The group's part of a tile's tensor. */
+static void *part(const group *g, void *tensor, int64_t first)
 {
-    return values + first / g->samples * bwi_image_floats(&g->image);
+    return bwi_floats_at(tensor, first / g->samples * bwi_image_floats(&g->image));
 }
 
 /* Mean and variance; the variance takes the place of `d`. */
-static void find_statistics(const bwi_call *call, const group *g, const float *x)
+static void find_statistics(const bwi_call *call, const group *g, const void *x)
 {
     int64_t channels = channels_of(call->node);
-    double m = values_per_channel(call->node, g->samples);
-    memset(g->sums, 0, (size_t)channels * 2 * sizeof(double));
+    call->kernels->memory->clear(g->sums, (size_t)channels * 2 * sizeof(double));
     call->kernels->channel_sums(&g->image, x, g->sums);
-    for (int64_t c = 0; c < channels; c++) {
-        double mean = g->sums[c] / m, variance = fmax(g->sums[channels + c] / m - mean * mean, 0);
-        g->mean[c] = (float)mean;
-        g->d[c] = (float)variance;
-        make_affine(call, c, (float)variance, &g->inverse[c], &g->scale[c], &g->shift[c]);
-    }
+    call->kernels->normalize->moments(channels, values_per_channel(call->node, g->samples), g->sums, g->mean, g->d);
+    make_affine(call, g->d, g->inverse, g->scale, g->shift);
 }
 
 static bw_status ghost_statistics(const bwi_call *call, const bwi_tile *tile)
 {
     group g = open_group(call);
     int64_t channels = channels_of(call->node);
-    double *sums = bwi_call_sums(call, tile);
+    void *sums = bwi_call_sums(call, tile);
     for (int64_t s = 0; s < call->samples; s += g.samples) {
         find_statistics(call, &g, part(&g, call->src[0], s));
-        for (int64_t c = 0; c < channels; c++) {
-            sums[c] += (double)g.samples * (double)g.mean[c];
-            sums[channels + c] += (double)g.samples * (double)g.d[c];
-        }
+        call->kernels->normalize->add_weighted(channels, (double)g.samples, g.mean, sums);
+        call->kernels->normalize->add_weighted(channels, (double)g.samples, g.d, after_doubles(sums, channels));
     }
     return BW_OK;
 }
 
-static void ghost_finish(const bwi_call *call, const void *totals, int64_t samples)
+/* Means over groups take the place of what the whole batch's would be; those of the variance lie behind those of the mean. */
+static void ghost_finish(const bwi_call *call, const void *sums, int64_t samples)
 {
-    const double *sums = totals;
     const bw_node *node = call->node;
     const bwi_batchnorm_attributes *a = node->attributes;
-    int64_t channels = channels_of(node);
-    for (int64_t c = 0; c < 2 * channels; c++) {
-        float *moving = &row(call->statistics, node, MOVING_MEAN)[c]; /* the variance lies behind */
-        *moving = *moving * a->momentum + (float)(sums[c] / (double)samples) * (1 - a->momentum);
-    }
+    int64_t count = 2 * channels_of(node);
+    call->kernels->normalize->averages(count, (double)samples, sums, row(call->statistics, node, MEAN));
+    call->kernels->normalize->blend(count, a->momentum, row(call->statistics, node, MEAN),
+                                    row(call->statistics, node, MOVING_MEAN));
 }
 
 static bw_status ghost_forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     group g = open_group(call);
-    float *dst = call->dst;
     for (int64_t s = 0; s < call->samples; s += g.samples) {
-        const float *x = part(&g, call->src[0], s);
+        const void *x = part(&g, call->src[0], s);
         find_statistics(call, &g, x);
-        call->kernels->channel_affine(&g.image, x, g.mean, g.scale, g.shift, dst + (x - (const float *)call->src[0]));
+        call->kernels->channel_affine(&g.image, x, g.mean, g.scale, g.shift, part(&g, call->dst, s));
     }
     return BW_OK;
 }
 
-/* S1 and S2 of the group at s, in its sums. */
-static void find_backward_sums(const bwi_call *call, const group *g, const float *x, const float *dy)
+/* S1 and S2 of a group, in its sums. */
+static void find_backward_sums(const bwi_call *call, const group *g, const void *x, const void *dy)
 {
     find_statistics(call, g, x);
-    memset(g->sums, 0, (size_t)channels_of(call->node) * 2 * sizeof(double));
+    call->kernels->memory->clear(g->sums, (size_t)channels_of(call->node) * 2 * sizeof(double));
     call->kernels->channel_backward_sums(&g->image, x, dy, g->mean, g->inverse, g->sums);
 }
 
@@ -373,16 +346,13 @@ static bw_status ghost_backward_weights(const bwi_call *call, const bwi_tile *ti
 {
     group g = open_group(call);
     int64_t channels = channels_of(call->node);
-    double *all = g.sums + GROUP_DOUBLES * channels;
-    memset(all, 0, (size_t)channels * 2 * sizeof(double));
+    void *all = after_doubles(g.sums, GROUP_DOUBLES * channels);
+    call->kernels->memory->clear(all, (size_t)channels * 2 * sizeof(double));
     for (int64_t s = 0; s < call->samples; s += g.samples) {
         find_backward_sums(call, &g, part(&g, call->src[0], s), part(&g, call->diff_dst, s));
-        for (int64_t c = 0; c < 2 * channels; c++) {
-            all[c] += g.sums[c];
-        }
+        call->kernels->normalize->add_doubles(2 * channels, g.sums, all);
     }
-    add_gradient(call, tile, beta_of(call->node), all);
-    add_gradient(call, tile, gamma_of(call->node), all + channels);
+    add_gradients(call, tile, all);
     return BW_OK;
 }
 
@@ -392,16 +362,11 @@ static bw_status ghost_backward(const bwi_call *call, const bwi_tile *tile)
     group g = open_group(call);
     int64_t channels = channels_of(call->node);
     double m = values_per_channel(call->node, g.samples);
-    float *diff_src = call->diff_src[0];
     for (int64_t s = 0; s < call->samples; s += g.samples) {
-        const float *x = part(&g, call->src[0], s), *dy = part(&g, call->diff_dst, s);
+        const void *x = part(&g, call->src[0], s), *dy = part(&g, call->diff_dst, s);
         find_backward_sums(call, &g, x, dy);
-        for (int64_t c = 0; c < channels; c++) {
-            g.a[c] = g.scale[c];
-            g.b[c] = (float)(-(double)g.scale[c] * (double)g.inverse[c] * g.sums[channels + c] / m);
-            g.d[c] = (float)(g.sums[c] / m);
-        }
-        call->kernels->channel_backward(&g.image, x, dy, g.mean, g.a, g.b, g.d, diff_src + (x - (const float *)call->src[0]));
+        call->kernels->normalize->backward_factors(channels, m, g.sums, g.inverse, g.scale, g.a, g.b, g.d);
+        call->kernels->channel_backward(&g.image, x, dy, g.mean, g.a, g.b, g.d, part(&g, call->diff_src[0], s));
     }
     return BW_OK;
 }

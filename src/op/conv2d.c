@@ -6,8 +6,6 @@
  */
 #include "op/op.h"
 
-#include <string.h>
-
 void bwi_conv2d_extents(const bwi_conv2d_attributes *a, int i, int64_t in, int64_t *out, int64_t *before, int64_t *after)
 {
     bwi_pool_extent(in + a->pad[i][0] + a->pad[i][1], (a->kernel[i] - 1) * a->dilation[i] + 1, a->strides[i], a->same, out, before,
@@ -58,31 +56,36 @@ static bwi_conv_shape conv_shape(const bw_node *node, int64_t n)
     return s;
 }
 
-static void pack_weights(const void *object, const float *keras_order, void *stored)
+static void pack_weights(const bwi_packing *packing, const float *keras_order, void *stored)
 {
-    bwi_conv_pack(object, keras_order, stored);
+    packing->kernels->convolution->pack(packing->object, keras_order, stored);
 }
-static void unpack_weights(const void *object, const void *stored, float *keras_order)
+static void unpack_weights(const bwi_packing *packing, const void *stored, float *keras_order)
 {
-    bwi_conv_unpack(object, stored, keras_order);
+    packing->kernels->convolution->unpack(packing->object, stored, keras_order);
 }
-static void release_packing(const void *object)
+static void release_packing(const bwi_packing *packing)
 {
-    bwi_conv_free(bwi_unconst(object));
+    packing->kernels->convolution->release(packing->object);
 }
 
 static bw_status pack(bw_context *ctx, const bw_node *node)
 {
+    const bwi_kernels *kernels = bwi_kernels_of(ctx);
     bwi_conv *prototype = NULL;
     bwi_conv_shape s = conv_shape(node, 1);
-    bw_status status = bwi_conv_create(ctx, &prototype, &s, NULL, true, true);
+    bw_status status = kernels->convolution->create(ctx, &prototype, &s, NULL, true, true);
     if (status != BW_OK) {
         return status;
     }
     bwi_variable *kernel = node->variable[0];
-    kernel->count = bwi_conv_facts_of(prototype)->weights_floats;
-    kernel->packing = (bwi_packing){
-        .count = kernel->count, .object = prototype, .pack = pack_weights, .unpack = unpack_weights, .release = release_packing};
+    kernel->count = kernels->convolution->facts(prototype)->weights_floats;
+    kernel->packing = (bwi_packing){.count = kernel->count,
+                                    .kernels = kernels,
+                                    .object = prototype,
+                                    .pack = pack_weights,
+                                    .unpack = unpack_weights,
+                                    .release = release_packing};
     return BW_OK;
 }
 
@@ -93,7 +96,7 @@ static const bwi_conv *prototype_of(const bw_node *node)
 
 static void blocks(const bw_node *node, int64_t *src_block, int64_t *dst_block)
 {
-    const bwi_conv_facts *facts = bwi_conv_facts_of(prototype_of(node));
+    const bwi_conv_facts *facts = node->variable[0]->packing.kernels->convolution->facts(prototype_of(node));
     *src_block = facts->src_block;
     *dst_block = facts->dst_block;
 }
@@ -102,11 +105,12 @@ static bw_status prepare(bwi_prepare *p)
 {
     bwi_conv *conv = NULL;
     bwi_conv_shape s = conv_shape(p->node, p->samples);
-    bw_status status = bwi_conv_create(p->ctx, &conv, &s, prototype_of(p->node), p->training, p->difference);
+    const bwi_convolution_kernels *convolution = bwi_kernels_of(p->ctx)->convolution;
+    bw_status status = convolution->create(p->ctx, &conv, &s, prototype_of(p->node), p->training, p->difference);
     if (status != BW_OK) {
         return status;
     }
-    const bwi_conv_facts *facts = bwi_conv_facts_of(conv);
+    const bwi_conv_facts *facts = convolution->facts(conv);
     size_t weights = bwi_size_align((size_t)facts->weights_floats * sizeof(float), BWI_CACHE_LINE);
     p->prepared = conv;
     p->bound_bytes = facts->run_bytes;
@@ -119,22 +123,25 @@ static bw_status prepare(bwi_prepare *p)
     return BW_OK;
 }
 
-static void unprepare(void *prepared)
+static void release(const bwi_kernels *kernels, void *prepared)
 {
-    bwi_conv_free(prepared);
+    kernels->convolution->release(prepared);
 }
 
-static float *tile_gradient(const bwi_call *call)
+static const bwi_conv_facts *facts_of(const bwi_call *call)
 {
-    const bwi_conv_facts *facts = bwi_conv_facts_of(call->prepared);
-    return (float *)(void *)((char *)call->scratch + bwi_size_align(facts->scratch_bytes, BWI_CACHE_LINE));
+    return call->kernels->convolution->facts(call->prepared);
 }
 
-static float *tile_bias_gradient(const bwi_call *call)
+static void *tile_gradient(const bwi_call *call)
 {
-    const bwi_conv_facts *facts = bwi_conv_facts_of(call->prepared);
-    size_t weights = bwi_size_align((size_t)facts->weights_floats * sizeof(float), BWI_CACHE_LINE);
-    return (float *)(void *)((char *)tile_gradient(call) + weights);
+    return (char *)call->scratch + bwi_size_align(facts_of(call)->scratch_bytes, BWI_CACHE_LINE);
+}
+
+static void *tile_bias_gradient(const bwi_call *call)
+{
+    size_t weights = bwi_size_align((size_t)facts_of(call)->weights_floats * sizeof(float), BWI_CACHE_LINE);
+    return (char *)tile_gradient(call) + weights;
 }
 
 static bw_status bind(bw_context *ctx, bwi_call *call, int pass)
@@ -151,7 +158,7 @@ static bw_status bind(bw_context *ctx, bwi_call *call, int pass)
         which = BWI_CONV_BACKWARD_DATA;
         memory.src = call->diff_src[0];
         memory.dst = call->diff_dst;
-        memory.weights = bwi_conv_facts_of(call->prepared)->backward_weights_floats ? call->shared : call->weights[0];
+        memory.weights = facts_of(call)->backward_weights_floats ? call->shared : call->weights[0];
     } else {
         which = BWI_CONV_BACKWARD_WEIGHTS;
         memory.src = call->src[0];
@@ -160,42 +167,31 @@ static bw_status bind(bw_context *ctx, bwi_call *call, int pass)
         memory.bias = bias ? tile_bias_gradient(call) : NULL;
     }
     bwi_conv_run *run = NULL;
-    bw_status status = bwi_conv_bind(ctx, &run, call->prepared, which, &memory);
+    bw_status status = call->kernels->convolution->bind(ctx, &run, call->prepared, which, &memory);
     call->bound = run;
     return status;
 }
 
-static void unbind(void *bound)
+static void unbind(const bwi_kernels *kernels, void *bound)
 {
-    bwi_conv_run_free(bound);
+    kernels->convolution->unbind(bound);
 }
 
 static bw_status prologue(const bwi_call *call)
 {
-    if (bwi_conv_facts_of(call->prepared)->backward_weights_floats) {
-        bwi_conv_reorder_backward(call->prepared, call->weights[0], call->shared);
+    if (facts_of(call)->backward_weights_floats) {
+        call->kernels->convolution->reorder_backward(call->prepared, call->weights[0], call->shared);
     }
     return BW_OK;
 }
 
 static bw_status run(const bwi_call *call, const bwi_tile *tile)
 {
-    bw_status status = bwi_conv_execute(call->bound);
+    bw_status status = call->kernels->convolution->execute(call->bound);
     if (status != BW_OK) {
         snprintf(tile->error, BWI_ERROR_TEXT, "layer %s: oneDNN could not compute", call->node->name);
     }
     return status;
-}
-
-static void add_to_lane(const bwi_call *call, const bwi_tile *tile, int variable, const float *from)
-{
-    int64_t count = call->node->variable[variable]->count;
-    float *gradient = bwi_call_gradient(call, tile, variable);
-    if (bwi_call_accumulates(call, tile, variable)) {
-        call->kernels->add(count, from, gradient);
-    } else {
-        memcpy(gradient, from, (size_t)count * sizeof(float));
-    }
 }
 
 static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
@@ -204,9 +200,9 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
     if (status != BW_OK) {
         return status;
     }
-    add_to_lane(call, tile, 0, tile_gradient(call));
+    bwi_call_add_floats(call, tile, 0, tile_gradient(call));
     if (call->node->variables > 1) {
-        add_to_lane(call, tile, 1, tile_bias_gradient(call));
+        bwi_call_add_floats(call, tile, 1, tile_bias_gradient(call));
     }
     return BW_OK;
 }
@@ -217,8 +213,7 @@ static double flops(const bw_node *node)
     return 2 * (double)bwi_shape_count(&node->shape) * (double)bwi_shape_count(&node->variable[0]->shape) / (double)a->filters;
 }
 
-static const bwi_op_kernels kernels = {
-    .blocks = blocks, .release = unprepare, .bind = bind, .unbind = unbind, .prologue = prologue};
+static const bwi_op_kernels kernels = {.blocks = blocks, .release = release, .bind = bind, .unbind = unbind, .prologue = prologue};
 
 const bwi_op bwi_op_conv2d = {.name = "conv2d",
                               .weights_reads = BWI_READS_SRC,

@@ -7,8 +7,6 @@
  */
 #include "op/op.h"
 
-#include <string.h>
-
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     bw_status status = bwi_op_conv2d.shape(graph, node);
@@ -27,13 +25,26 @@ static bool is_thin(const bw_node *node)
     return node->op == &bwi_op_thin_relu_maxpool;
 }
 
+/* How its algorithm stores what it reads. */
+static const bwi_conv_pool_storage *storage_of(const bw_node *node)
+{
+    const bwi_packing_kernels *packing = bwi_kernels_of(node->graph->ctx)->packing;
+    return is_winograd(node) ? packing->winograd : is_thin(node) ? packing->thin : packing->conv_pool;
+}
+
+static const bwi_conv_pool_storage *conv_pool_storage(const bw_node *node)
+{
+    return bwi_kernels_of(node->graph->ctx)->packing->conv_pool;
+}
+
 static bwi_conv_pool conv_pool_of(const bw_node *node, int64_t n)
 {
     const bwi_conv2d_attributes *a = node->attributes;
     bwi_conv_pool k = {.x = {.n = n}, .y = bwi_node_image(node, n), .kh = a->kernel[0], .kw = a->kernel[1]};
     int64_t out;
     bwi_shape_image(&node->input[0]->shape, &k.x.h, &k.x.w, &k.x.c);
-    k.x.block = is_winograd(node) ? BWI_WINOGRAD_BLOCK : k.x.c;
+    int64_t block = storage_of(node)->block;
+    k.x.block = block ? block : k.x.c;
     bwi_conv2d_extents(a, 0, k.x.h, &out, &k.pad_top, &k.pad_bottom);
     bwi_conv2d_extents(a, 1, k.x.w, &out, &k.pad_left, &k.pad_right);
     return k;
@@ -50,18 +61,17 @@ static size_t floats_bytes(int64_t count)
     return bwi_size_align((size_t)count * sizeof(float), BWI_CACHE_LINE);
 }
 
-/* Weights as the kernels have them; thin's forward pass has its own behind those of the others. */
+/* Weights as the kernels have them; thin's forward pass has its own, behind those of conv_pool, which its backward passes use. */
 static size_t made_bytes(const bw_node *node, const bwi_conv_pool *k)
 {
-    size_t bytes = floats_bytes(is_winograd(node) ? bwi_winograd_floats(k) : bwi_conv_pool_floats(k));
-    return bytes + (is_thin(node) ? floats_bytes(bwi_thin_floats(k)) : 0);
+    size_t bytes = floats_bytes(storage_of(node)->floats(k));
+    return bytes + (is_thin(node) ? floats_bytes(conv_pool_storage(node)->floats(k)) : 0);
 }
 
 static size_t kernel_scratch(const bw_node *node, const bwi_conv_pool *k)
 {
-    size_t bytes = is_winograd(node) ? bwi_winograd_scratch_bytes(k) : bwi_conv_pool_scratch_bytes(k);
-    size_t thin = is_thin(node) ? bwi_thin_scratch_bytes(k) : 0;
-    return bytes > thin ? bytes : thin;
+    size_t bytes = storage_of(node)->scratch_bytes(k), backward = is_thin(node) ? conv_pool_storage(node)->scratch_bytes(k) : 0;
+    return bytes > backward ? bytes : backward;
 }
 
 /* The scratch memory: the kernels', then in training the gradient as they arrange it, in Keras's order, and as it is stored. */
@@ -73,7 +83,7 @@ static places places_of(const bw_node *node, const bwi_conv_pool *k)
 {
     bool winograd = is_winograd(node);
     places at = {.arranged = kernel_scratch(node, k)};
-    at.keras_order = at.arranged + (winograd ? 0 : floats_bytes(bwi_conv_pool_floats(k)));
+    at.keras_order = at.arranged + (winograd ? 0 : floats_bytes(conv_pool_storage(node)->floats(k)));
     at.bias = at.keras_order + floats_bytes(bwi_shape_count(&node->variable[0]->shape));
     at.stored = at.bias + floats_bytes(k->y.c);
     at.bytes = at.stored + floats_bytes(node->variable[0]->count);
@@ -84,39 +94,45 @@ static bw_status prepare(bwi_prepare *p)
 {
     bwi_conv_pool k = conv_pool_of(p->node, p->samples);
     places at = places_of(p->node, &k);
-    p->workspace_bytes = bwi_relu_maxpool_mask_bytes(&k.y);
+    p->workspace_bytes = bwi_kernels_of(p->ctx)->packing->relu_maxpool_mask_bytes(&k.y);
     p->scratch_bytes = p->training ? at.bytes : at.arranged;
     /* Behind what the kernels have is room for Keras's order on the way. */
     p->shared_bytes = made_bytes(p->node, &k) + floats_bytes(bwi_shape_count(&p->node->variable[0]->shape));
     return BW_OK;
 }
 
-static float *floats_at(void *base, size_t offset)
+static void *bytes_at(void *base, size_t offset)
 {
-    return (float *)(void *)((char *)base + offset);
+    return (char *)base + offset;
 }
 
-static float *thin_weights(const bwi_call *call, const bwi_conv_pool *k)
+static void *thin_weights(const bwi_call *call, const bwi_conv_pool *k)
 {
-    return floats_at(call->shared, floats_bytes(bwi_conv_pool_floats(k)));
+    return bytes_at(call->shared, floats_bytes(call->kernels->packing->conv_pool->floats(k)));
+}
+
+/* The convolution that fixed how the kernel's variable is stored; NULL: it is in Keras's order. */
+static const bwi_conv *prototype_of(const bw_node *node)
+{
+    return node->variable[0]->packing.object;
 }
 
 static bw_status prologue(const bwi_call *call)
 {
-    const bwi_packing *packing = &call->node->variable[0]->packing;
+    const bwi_kernels *kernels = call->kernels;
     bwi_conv_pool k = conv_pool_of(call->node, 1);
-    const float *weights = call->weights[0], *bias = call->node->variables > 1 ? call->weights[1] : NULL;
-    if (packing->unpack) {
-        float *keras_order = floats_at(call->shared, made_bytes(call->node, &k));
-        packing->unpack(packing->object, weights, keras_order);
+    const void *weights = call->weights[0], *bias = call->node->variables > 1 ? call->weights[1] : NULL;
+    if (prototype_of(call->node)) {
+        void *keras_order = bytes_at(call->shared, made_bytes(call->node, &k));
+        kernels->convolution->restore(prototype_of(call->node), weights, keras_order);
         weights = keras_order;
     }
     if (is_winograd(call->node)) {
-        call->kernels->winograd_weights(&k, weights, bias, call->shared);
+        kernels->winograd_weights(&k, weights, bias, call->shared);
     } else {
-        bwi_conv_pool_arrange(&k, weights, bias, call->shared);
+        kernels->packing->conv_pool_arrange(&k, weights, bias, call->shared);
         if (is_thin(call->node)) {
-            call->kernels->thin_weights(&k, call->shared, thin_weights(call, &k));
+            kernels->thin_weights(&k, call->shared, thin_weights(call, &k));
         }
     }
     return BW_OK;
@@ -147,42 +163,27 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-static void add_to_lane(const bwi_call *call, const bwi_tile *tile, int variable, const float *from)
-{
-    int64_t count = call->node->variable[variable]->count;
-    if (call->gradient[variable] == SIZE_MAX) {
-        return;
-    }
-    float *gradient = bwi_call_gradient(call, tile, variable);
-    if (bwi_call_accumulates(call, tile, variable)) {
-        call->kernels->add(count, from, gradient);
-    } else {
-        memcpy(gradient, from, (size_t)count * sizeof(float));
-    }
-}
-
 static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 {
-    const bwi_packing *packing = &call->node->variable[0]->packing;
+    const bwi_kernels *kernels = call->kernels;
     bwi_conv_pool k = conv_pool_of(call->node, call->samples);
     places at = places_of(call->node, &k);
-    float *arranged = floats_at(call->scratch, at.arranged), *keras_order = floats_at(call->scratch, at.keras_order);
-    float *bias = floats_at(call->scratch, at.bias), *stored = keras_order;
+    void *arranged = bytes_at(call->scratch, at.arranged), *keras_order = bytes_at(call->scratch, at.keras_order);
+    void *bias = bytes_at(call->scratch, at.bias), *stored = keras_order;
     if (is_winograd(call->node)) {
-        call->kernels->winograd_backward_weights(&k, call->src[0], call->diff_dst, call->workspace, keras_order, bias,
-                                                 call->scratch);
+        kernels->winograd_backward_weights(&k, call->src[0], call->diff_dst, call->workspace, keras_order, bias, call->scratch);
     } else {
-        memset(arranged, 0, (size_t)bwi_conv_pool_floats(&k) * sizeof(float));
-        call->kernels->conv_pool_backward_weights(&k, call->src[0], call->diff_dst, call->workspace, arranged, call->scratch);
-        bwi_conv_pool_restore(&k, arranged, keras_order, bias);
+        kernels->memory->clear(arranged, (size_t)kernels->packing->conv_pool->floats(&k) * sizeof(float));
+        kernels->conv_pool_backward_weights(&k, call->src[0], call->diff_dst, call->workspace, arranged, call->scratch);
+        kernels->packing->conv_pool_restore(&k, arranged, keras_order, bias);
     }
-    if (packing->pack) {
-        stored = floats_at(call->scratch, at.stored);
-        packing->pack(packing->object, keras_order, stored);
+    if (prototype_of(call->node)) {
+        stored = bytes_at(call->scratch, at.stored);
+        kernels->convolution->store(prototype_of(call->node), keras_order, stored);
     }
-    add_to_lane(call, tile, 0, stored);
+    bwi_call_add_floats(call, tile, 0, stored);
     if (call->node->variables > 1) {
-        add_to_lane(call, tile, 1, bias);
+        bwi_call_add_floats(call, tile, 1, bias);
     }
     return BW_OK;
 }
@@ -208,7 +209,7 @@ bool bwi_conv_pool_fusion(const bw_node *convolution, const bwi_op *fused)
     pooled.shape.extent[1] /= 2;
     pooled.block = pooled.shape.extent[2];
     bwi_conv_pool k = conv_pool_of(&pooled, 1);
-    return is_winograd(&pooled) ? bwi_winograd_fits(&k) : is_thin(&pooled) ? bwi_thin_fits(&k) : bwi_conv_pool_fits(&k);
+    return storage_of(&pooled)->fits(&k);
 }
 
 static const bwi_op_kernels kernels = {.blocks = blocks, .prologue = prologue};

@@ -14,24 +14,25 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     return BW_OK;
 }
 
-static void pack_weights(const void *object, const float *keras_order, void *stored)
+static void pack_weights(const bwi_packing *packing, const float *keras_order, void *stored)
 {
-    const bwi_variable *kernel = object;
-    bwi_dense_pack(kernel->shape.extent[0], kernel->shape.extent[1], keras_order, stored);
+    const bwi_variable *kernel = packing->object;
+    packing->kernels->packing->dense_pack(kernel->shape.extent[0], kernel->shape.extent[1], keras_order, stored);
 }
 
-static void unpack_weights(const void *object, const void *stored, float *keras_order)
+static void unpack_weights(const bwi_packing *packing, const void *stored, float *keras_order)
 {
-    const bwi_variable *kernel = object;
-    bwi_dense_unpack(kernel->shape.extent[0], kernel->shape.extent[1], stored, keras_order);
+    const bwi_variable *kernel = packing->object;
+    packing->kernels->packing->dense_unpack(kernel->shape.extent[0], kernel->shape.extent[1], stored, keras_order);
 }
 
 static bw_status pack(bw_context *ctx, const bw_node *node)
 {
-    (void)ctx;
+    const bwi_kernels *kernels = bwi_kernels_of(ctx);
     bwi_variable *kernel = node->variable[0];
-    kernel->count = bwi_dense_packed_count(kernel->shape.extent[0], kernel->shape.extent[1]);
-    kernel->packing = (bwi_packing){.count = kernel->count, .object = kernel, .pack = pack_weights, .unpack = unpack_weights};
+    kernel->count = kernels->packing->dense_floats(kernel->shape.extent[0], kernel->shape.extent[1]);
+    kernel->packing =
+        (bwi_packing){.count = kernel->count, .kernels = kernels, .object = kernel, .pack = pack_weights, .unpack = unpack_weights};
     return BW_OK;
 }
 
@@ -53,7 +54,7 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
     const bw_node *node = call->node;
-    const float *bias = node->variables > 1 ? call->weights[1] : NULL;
+    const void *bias = node->variables > 1 ? call->weights[1] : NULL;
     call->kernels->dense_forward(rows_of(call), in_of(node), out_of(node), call->src[0], call->weights[0], bias, call->dst);
     return BW_OK;
 }
@@ -82,9 +83,15 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 /* Below it, sharing a pass costs more than it saves. */
 enum { WORTH_SHARING = 1 << 16, FEWEST_INPUTS = 16, INPUTS_OF_PART = 128, ROWS_OF_BLOCK = 32 };
 
+/* Outputs of a panel of the stored weights; 0: no panels. */
+static int64_t panel_of(const bw_node *node)
+{
+    return node->variable[0]->packing.kernels->packing->dense_panel(out_of(node));
+}
+
 static int64_t panels_of(const bw_node *node)
 {
-    int64_t panel = bwi_dense_panel(out_of(node));
+    int64_t panel = panel_of(node);
     return panel ? (out_of(node) + panel - 1) / panel : 0;
 }
 
@@ -104,8 +111,8 @@ static void part(const bwi_call *call, int pass, int64_t number)
     const bw_node *node = call->node;
     int64_t in = in_of(node), out = out_of(node), rows = rows_of(call);
     if (pass == BWI_PASS_FORWARD) {
-        const float *bias = node->variables > 1 ? call->weights[1] : NULL;
-        int64_t from = number * bwi_dense_panel(out), to = from + bwi_dense_panel(out);
+        const void *bias = node->variables > 1 ? call->weights[1] : NULL;
+        int64_t from = number * panel_of(node), to = from + panel_of(node);
         call->kernels->dense_forward_part(rows, in, out, from, to < out ? to : out, call->src[0], call->weights[0], bias,
                                           call->dst);
         return;
@@ -120,7 +127,8 @@ static void part(const bwi_call *call, int pass, int64_t number)
 static int64_t deferred_floats(const bw_node *node, int64_t samples)
 {
     int64_t rows = samples * (bwi_shape_count(&node->shape) / out_of(node));
-    return parts(node, BWI_PASS_FORWARD) ? bwi_dense_staging(rows, in_of(node), out_of(node)) : 0;
+    const bwi_packing_kernels *packing = node->variable[0]->packing.kernels->packing;
+    return parts(node, BWI_PASS_FORWARD) ? packing->dense_staging(rows, in_of(node), out_of(node)) : 0;
 }
 
 static double fill_staging(const bwi_call *call, void *staging)
@@ -136,7 +144,7 @@ static void sum_tiles(const bwi_deferred_tile *tiles, int count, int64_t panel, 
 {
     const bwi_kernels *k = tiles[0].call->kernels;
     const bw_node *node = tiles[0].call->node;
-    int64_t in = in_of(node), out = out_of(node), floats = rows * bwi_dense_panel(out);
+    int64_t in = in_of(node), out = out_of(node), floats = rows * panel_of(node);
     int depth = 0;
     for (int t = 0; t < count; t++) {
         int64_t n = rows_of(tiles[t].call);
@@ -167,7 +175,7 @@ static void deferred_part(const bwi_deferred_tile *tiles, int count, int64_t pan
 {
     block_sum *sums = scratch;
     const bw_node *node = tiles[0].call->node;
-    int64_t in = in_of(node), out = out_of(node), wide = bwi_dense_panel(out);
+    int64_t in = in_of(node), out = out_of(node), wide = panel_of(node);
     const void *arrays[BWI_SINK_READS];
     const float *ahead[BWI_SINK_READS];
     if (sink->reads) {

@@ -85,7 +85,7 @@ const bwi_op bwi_op_maxpool2d = {.name = "maxpool2d",
 static bw_status fused_prepare(bwi_prepare *p)
 {
     bwi_image y = bwi_node_image(p->node, p->samples);
-    p->workspace_bytes = bwi_relu_maxpool_mask_bytes(&y);
+    p->workspace_bytes = bwi_kernels_of(p->ctx)->packing->relu_maxpool_mask_bytes(&y);
     return BW_OK;
 }
 

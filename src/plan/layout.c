@@ -96,7 +96,7 @@ void bwi_plan_unprepare(bwi_plan *plan, int from_size)
         for (int s = from_size; s < BWI_MAX_SIZES; s++) {
             void **prepared = &plan->prepared[(size_t)n * BWI_MAX_SIZES + (size_t)s];
             if (*prepared) {
-                plan->graph.nodes[n]->op->kernels->release(*prepared);
+                plan->graph.nodes[n]->op->kernels->release(plan->ctx->kernels, *prepared);
                 *prepared = NULL;
             }
         }

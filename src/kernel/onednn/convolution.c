@@ -127,8 +127,19 @@ static void collect_facts(bwi_conv *conv)
     }
 }
 
-bw_status bwi_conv_create(bw_context *ctx, bwi_conv **conv, const bwi_conv_shape *shape, const bwi_conv *like, bool backward,
-                          bool difference)
+static void release(bwi_conv *conv)
+{
+    if (!conv) {
+        return;
+    }
+    bwi_weights_map_close(conv->ctx, &conv->packed);
+    bwi_weights_map_close(conv->ctx, &conv->backward);
+    bwi_conv_choice_free(&conv->choice);
+    bwi_release(conv->ctx, conv);
+}
+
+static bw_status create(bw_context *ctx, bwi_conv **conv, const bwi_conv_shape *shape, const bwi_conv *like, bool backward,
+                        bool difference)
 {
     *conv = NULL;
     if (!shape_possible(shape)) {
@@ -153,7 +164,7 @@ bw_status bwi_conv_create(bw_context *ctx, bwi_conv **conv, const bwi_conv_shape
     dnnl_status_t chosen = choose_and_compile(made, like);
     bw_status status = chosen == dnnl_success ? make_maps(ctx, made) : bwi_conv_fail(ctx, shape, chosen);
     if (status != BW_OK) {
-        bwi_conv_free(made);
+        release(made);
         return status;
     }
     collect_facts(made);
@@ -161,18 +172,19 @@ bw_status bwi_conv_create(bw_context *ctx, bwi_conv **conv, const bwi_conv_shape
     return BW_OK;
 }
 
-const bwi_conv_facts *bwi_conv_facts_of(const bwi_conv *conv)
+static const bwi_conv_facts *facts_of(const bwi_conv *conv)
 {
     return &conv->facts;
 }
 
-void bwi_conv_free(bwi_conv *conv)
-{
-    if (!conv) {
-        return;
-    }
-    bwi_weights_map_close(conv->ctx, &conv->packed);
-    bwi_weights_map_close(conv->ctx, &conv->backward);
-    bwi_conv_choice_free(&conv->choice);
-    bwi_release(conv->ctx, conv);
-}
+const bwi_convolution_kernels bwi_convolution_onednn = {.create = create,
+                                                        .facts = facts_of,
+                                                        .release = release,
+                                                        .pack = bwi_conv_pack,
+                                                        .unpack = bwi_conv_unpack,
+                                                        .store = bwi_conv_pack,
+                                                        .restore = bwi_conv_unpack,
+                                                        .reorder_backward = bwi_conv_reorder_backward,
+                                                        .bind = bwi_conv_bind,
+                                                        .unbind = bwi_conv_run_free,
+                                                        .execute = bwi_conv_execute};

@@ -72,6 +72,15 @@ void bwi_weights_map_close(bw_context *ctx, bwi_weights_map *map);
 /* Whether such a map exists for the layout. */
 bool bwi_weights_map_possible(const bwi_conv_shape *shape, const bwi_dnnl_layout *layout);
 
+/* What bwi_convolution_onednn has of weights.c and run.c. */
+void bwi_conv_pack(const bwi_conv *conv, const float *weights, float *packed);
+void bwi_conv_unpack(const bwi_conv *conv, const float *packed, float *weights);
+void bwi_conv_reorder_backward(const bwi_conv *conv, const float *packed, float *backward);
+bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *conv, bwi_conv_pass pass,
+                        const bwi_conv_memory *memory);
+void bwi_conv_run_free(bwi_conv_run *run);
+bw_status bwi_conv_execute(const bwi_conv_run *run);
+
 /* "convolution ...: oneDNN says ..." as the context's message. */
 bw_status bwi_conv_fail(bw_context *ctx, const bwi_conv_shape *shape, dnnl_status_t status);
 

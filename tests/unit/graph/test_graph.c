@@ -114,20 +114,20 @@ static void reverse(int count, const float *from, float *to)
     }
 }
 
-static void pack(const void *object, const float *keras_order, void *stored)
+static void pack(const bwi_packing *packing, const float *keras_order, void *stored)
 {
-    reverse(*(const int *)object, keras_order, stored);
+    reverse(*(const int *)packing->object, keras_order, stored);
 }
 
-static void unpack(const void *object, const void *stored, float *keras_order)
+static void unpack(const bwi_packing *packing, const void *stored, float *keras_order)
 {
-    reverse(*(const int *)object, stored, keras_order);
+    reverse(*(const int *)packing->object, stored, keras_order);
 }
 
 static void test_variables(void **state)
 {
     (void)state;
-    static const int three = 3;
+    static int three = 3;
     bwi_graph graph = {.ctx = ctx};
     bwi_shape shape = {.ndim = 1, .extent = {3}};
     for (int i = 0; i < 40; i++) {

@@ -44,11 +44,11 @@ typedef struct results {
 
 static results compute(const bwi_kernels *k, const bwi_conv_pool *p, const float *x, const float *weights, const float *dy)
 {
-    int64_t floats = bwi_conv_pool_floats(p), y_floats = bwi_image_floats(&p->y);
-    size_t bytes = bwi_conv_pool_scratch_bytes(p);
+    int64_t floats = bwi_packing_host.conv_pool->floats(p), y_floats = bwi_image_floats(&p->y);
+    size_t bytes = bwi_packing_host.conv_pool->scratch_bytes(p);
     void *scratch = output_bytes(bytes);
     results r = {output_floats(y_floats), output_floats(y_floats), output_floats(floats), output_floats(bwi_image_floats(&p->x)),
-                 output_bytes(bwi_relu_maxpool_mask_bytes(&p->y))};
+                 output_bytes(bwi_packing_host.relu_maxpool_mask_bytes(&p->y))};
     memset(r.gradient, 0, (size_t)floats * sizeof(float));
     k->conv_pool_forward(p, x, weights, r.y, r.masks, scratch);
     k->conv_pool_forward(p, x, weights, r.inference, NULL, scratch);
@@ -63,16 +63,16 @@ static void results_free(const bwi_conv_pool *p, results *r)
 {
     output_floats_free(r->y, bwi_image_floats(&p->y));
     output_floats_free(r->inference, bwi_image_floats(&p->y));
-    output_floats_free(r->gradient, bwi_conv_pool_floats(p));
+    output_floats_free(r->gradient, bwi_packing_host.conv_pool->floats(p));
     output_floats_free(r->dx, bwi_image_floats(&p->x));
-    output_free(r->masks, bwi_relu_maxpool_mask_bytes(&p->y));
+    output_free(r->masks, bwi_packing_host.relu_maxpool_mask_bytes(&p->y));
 }
 
 static float *arranged_weights(const bwi_conv_pool *p)
 {
     float *weights = input_floats(p->kh * p->kw * p->x.c * p->y.c), *bias = input_floats(p->y.c);
-    float *arranged = input_floats(bwi_conv_pool_floats(p));
-    bwi_conv_pool_arrange(p, weights, bias, arranged);
+    float *arranged = input_floats(bwi_packing_host.conv_pool->floats(p));
+    bwi_packing_host.conv_pool_arrange(p, weights, bias, arranged);
     free(weights);
     free(bias);
     return arranged;
@@ -91,12 +91,12 @@ static float *random_difference(const bwi_image *i)
 static void check_case(const bwi_kernels *k, const bwi_conv_pool *p)
 {
     float *x = input_floats(bwi_image_floats(&p->x)), *weights = arranged_weights(p), *dy = random_difference(&p->y);
-    assert_true(bwi_conv_pool_fits(p));
+    assert_true(bwi_packing_host.conv_pool->fits(p));
     results a = compute(k, p, x, weights, dy), b = compute(&bwi_kernels_reference, p, x, weights, dy);
     double most = (double)(p->kh * p->kw * p->x.c);
     assert_close("y", a.y, b.y, bwi_image_floats(&p->y), 1e-6 * most);
     assert_close("y without masks", a.inference, a.y, bwi_image_floats(&p->y), 0);
-    assert_close("gradient", a.gradient, b.gradient, bwi_conv_pool_floats(p), 1e-5 * (double)(p->y.h * p->y.w));
+    assert_close("gradient", a.gradient, b.gradient, bwi_packing_host.conv_pool->floats(p), 1e-5 * (double)(p->y.h * p->y.w));
     assert_close("dx", a.dx, b.dx, bwi_image_floats(&p->x), 2e-6 * most * (double)p->y.c);
     results_free(p, &a);
     results_free(p, &b);
@@ -132,10 +132,10 @@ static void check_by_hand(const bwi_kernels *k)
     for (int i = 0; i < 9; i++) {
         ones[i] = 1;
     }
-    bwi_conv_pool_arrange(&p, ones, &(float){0.5f}, weights);
+    bwi_packing_host.conv_pool_arrange(&p, ones, &(float){0.5f}, weights);
     results r = compute(k, &p, x, weights, &dy);
     assert_true(r.y[0] == 90.5f); /* 5 + 6 + 7 + 9 + ... + 15 and the bias; the other windows have 54, 63 and -16 */
-    bwi_conv_pool_restore(&p, r.gradient, found, &bias);
+    bwi_packing_host.conv_pool_restore(&p, r.gradient, found, &bias);
     for (int i = 0; i < 9; i++) {
         assert_true(found[i] == 2 * dy * expected[i]); /* twice, since it adds */
     }
@@ -185,9 +185,9 @@ static results compute_winograd(const bwi_kernels *k, const bwi_conv_pool *p, co
                                 const float *dy)
 {
     int64_t floats = p->kh * p->kw * p->x.c * p->y.c, y_floats = bwi_image_floats(&p->y);
-    size_t bytes = bwi_winograd_scratch_bytes(p), masks = bwi_relu_maxpool_mask_bytes(&p->y);
+    size_t bytes = bwi_packing_host.winograd->scratch_bytes(p), masks = bwi_packing_host.relu_maxpool_mask_bytes(&p->y);
     void *scratch = output_bytes(bytes);
-    float *weights = output_floats(bwi_winograd_floats(p));
+    float *weights = output_floats(bwi_packing_host.winograd->floats(p));
     results r = {output_floats(y_floats), output_floats(y_floats), output_floats(floats + p->y.c),
                  output_floats(bwi_image_floats(&p->x)), output_bytes(masks)};
     k->winograd_weights(p, w, b, weights);
@@ -196,7 +196,7 @@ static results compute_winograd(const bwi_kernels *k, const bwi_conv_pool *p, co
     k->winograd_backward_weights(p, x, dy, r.masks, r.gradient, r.gradient + floats, scratch);
     k->winograd_backward_data(p, dy, r.masks, weights, r.dx, scratch);
     output_free(scratch, bytes);
-    output_floats_free(weights, bwi_winograd_floats(p));
+    output_floats_free(weights, bwi_packing_host.winograd->floats(p));
     return r;
 }
 
@@ -206,7 +206,7 @@ static void winograd_free(const bwi_conv_pool *p, results *r)
     output_floats_free(r->inference, bwi_image_floats(&p->y));
     output_floats_free(r->gradient, p->kh * p->kw * p->x.c * p->y.c + p->y.c);
     output_floats_free(r->dx, bwi_image_floats(&p->x));
-    output_free(r->masks, bwi_relu_maxpool_mask_bytes(&p->y));
+    output_free(r->masks, bwi_packing_host.relu_maxpool_mask_bytes(&p->y));
 }
 
 /* The bound that the header states, of the largest value. */
@@ -224,7 +224,7 @@ static void check_winograd(const bwi_kernels *k, const bwi_conv_pool *p)
 {
     int64_t floats = 9 * p->x.c * p->y.c;
     float *x = random_difference(&p->x), *w = input_floats(floats), *b = input_floats(p->y.c), *dy = random_difference(&p->y);
-    assert_true(bwi_winograd_fits(p));
+    assert_true(bwi_packing_host.winograd->fits(p));
     results a = compute_winograd(k, p, x, w, b, dy), e = compute_winograd(&bwi_kernels_reference, p, x, w, b, dy);
     assert_near("y", a.y, e.y, bwi_image_floats(&p->y));
     assert_close("y without masks", a.inference, a.y, bwi_image_floats(&p->y), 0);
@@ -242,9 +242,9 @@ static void check_winograd(const bwi_kernels *k, const bwi_conv_pool *p)
 static void check_thin(const bwi_kernels *k, const bwi_conv_pool *p)
 {
     int64_t y_floats = bwi_image_floats(&p->y);
-    size_t bytes = bwi_thin_scratch_bytes(p), masks = bwi_relu_maxpool_mask_bytes(&p->y);
+    size_t bytes = bwi_packing_host.thin->scratch_bytes(p), masks = bwi_packing_host.relu_maxpool_mask_bytes(&p->y);
     float *x = random_difference(&p->x), *arranged = arranged_weights(p), *dy = random_difference(&p->y);
-    float *weights = output_floats(bwi_thin_floats(p));
+    float *weights = output_floats(bwi_packing_host.thin->floats(p));
     results r = {.y = output_floats(y_floats), .inference = output_floats(y_floats), .masks = output_bytes(masks)};
     void *scratch = output_bytes(bytes);
     k->thin_weights(p, arranged, weights);
@@ -255,7 +255,7 @@ static void check_thin(const bwi_kernels *k, const bwi_conv_pool *p)
     assert_close("y without masks", r.inference, r.y, y_floats, 0);
     assert_memory_equal(r.masks, e.masks, masks);
     output_free(scratch, bytes);
-    output_floats_free(weights, bwi_thin_floats(p));
+    output_floats_free(weights, bwi_packing_host.thin->floats(p));
     output_floats_free(r.y, y_floats);
     output_floats_free(r.inference, y_floats);
     output_free(r.masks, masks);
@@ -272,7 +272,7 @@ static void check_all_thin(const bwi_kernels *k)
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         for (size_t b = 0; b < BWI_COUNT(blocks); b++) {
             bwi_conv_pool p = conv_pool_of(&cases[i], blocks[b]);
-            if (bwi_thin_fits(&p)) {
+            if (bwi_packing_host.thin->fits(&p)) {
                 check_thin(k, &p);
                 checked++;
             }
@@ -292,7 +292,7 @@ static void check_all_winograd(const bwi_kernels *k)
     for (size_t i = 0; i < BWI_COUNT(winograd_cases); i++) {
         for (size_t b = i == 0 ? 0 : BWI_COUNT(blocks) - 1; b < BWI_COUNT(blocks); b++) { /* the reference takes its time */
             bwi_conv_pool p = conv_pool_of(&winograd_cases[i], blocks[b]);
-            p.x.block = BWI_WINOGRAD_BLOCK;
+            p.x.block = bwi_packing_host.winograd->block;
             check_winograd(k, &p);
         }
     }
@@ -309,12 +309,12 @@ static void test_what_fits(void **state)
     (void)state;
     conv_case c = {8, 8, 3, 4, 3, 3, {0}};
     bwi_conv_pool p = conv_pool_of(&c, 0);
-    assert_true(bwi_conv_pool_fits(&p));
+    assert_true(bwi_packing_host.conv_pool->fits(&p));
     p.x.c = p.x.block = 5;
-    assert_false(bwi_conv_pool_fits(&p));
+    assert_false(bwi_packing_host.conv_pool->fits(&p));
     c.kw = 4;
     p = conv_pool_of(&c, 0);
-    assert_false(bwi_conv_pool_fits(&p));
+    assert_false(bwi_packing_host.conv_pool->fits(&p));
 }
 
 int main(void)

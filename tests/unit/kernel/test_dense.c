@@ -13,8 +13,8 @@ static double tolerance(int64_t depth)
 
 static float *packed_weights(int64_t in, int64_t out)
 {
-    float *weights = input_floats(in * out), *packed = input_floats(bwi_dense_packed_count(in, out));
-    bwi_dense_pack(in, out, weights, packed);
+    float *weights = input_floats(in * out), *packed = input_floats(bwi_packing_host.dense_floats(in, out));
+    bwi_packing_host.dense_pack(in, out, weights, packed);
     free(weights);
     return packed;
 }
@@ -48,7 +48,7 @@ static void check_backward_data(const bwi_kernels *k, int64_t n, int64_t in, int
 
 static void check_backward_weights(const bwi_kernels *k, int64_t n, int64_t in, int64_t out, bool accumulate, bool with_bias)
 {
-    int64_t count = bwi_dense_packed_count(in, out);
+    int64_t count = bwi_packing_host.dense_floats(in, out);
     float *x = input_floats(n * in), *dy = input_floats(n * out), *w = packed_weights(in, out), *bias = input_floats(out);
     float *found = accumulate ? output_copy(w, count) : output_floats(count), *expected = output_copy(w, count);
     float *found_bias = accumulate ? output_copy(bias, out) : output_floats(out), *expected_bias = output_copy(bias, out);
@@ -114,7 +114,7 @@ static void test_large(void **state)
 /* Parts give the bits of the whole. */
 static void check_ranges(const bwi_kernels *k, int64_t n, int64_t in, int64_t out)
 {
-    int64_t panel = bwi_dense_panel(out), count = bwi_dense_packed_count(in, out), padded = count / in;
+    int64_t panel = bwi_packing_host.dense_panel(out), count = bwi_packing_host.dense_floats(in, out), padded = count / in;
     float *x = input_floats(n * in), *dy = input_floats(n * out), *w = packed_weights(in, out), *bias = input_floats(out);
     float *y = output_floats(n * out), *dx = output_floats(n * in), *whole = output_floats(n * (in > out ? in : out));
     for (int64_t from = 0; from < out; from += panel) {
@@ -127,7 +127,7 @@ static void check_ranges(const bwi_kernels *k, int64_t n, int64_t in, int64_t ou
     }
     k->dense_backward_data(n, in, out, dy, w, whole);
     assert_memory_equal(dx, whole, (size_t)(n * in) * sizeof *dx);
-    float *room = output_floats(bwi_dense_staging(n, in, out));
+    float *room = output_floats(bwi_packing_host.dense_staging(n, in, out));
     float *dw = output_floats(count), *db = output_floats(padded), *expected = output_floats(count), *sums = output_floats(out);
     double bound = k->dense_gradient_pack(n, in, out, x, dy, room);
     const float *const ahead[BWI_FETCHED] = {w, w};
@@ -144,11 +144,11 @@ static void check_ranges(const bwi_kernels *k, int64_t n, int64_t in, int64_t ou
     for (int64_t i = 0; i < count; i++) {
         assert_true(fabs((double)dw[i]) <= bound);
     }
-    output_floats_free(room, bwi_dense_staging(n, in, out));
+    output_floats_free(room, bwi_packing_host.dense_staging(n, in, out));
     x[n * in - 1] = -(float)INFINITY;
-    room = output_floats(bwi_dense_staging(n, in, out));
+    room = output_floats(bwi_packing_host.dense_staging(n, in, out));
     assert_true(isnan(k->dense_gradient_pack(n, in, out, x, dy, room)));
-    output_floats_free(room, bwi_dense_staging(n, in, out));
+    output_floats_free(room, bwi_packing_host.dense_staging(n, in, out));
     output_floats_free(y, n * out);
     output_floats_free(dx, n * in);
     output_floats_free(whole, n * (in > out ? in : out));
@@ -186,11 +186,11 @@ static void check_by_hand(const bwi_kernels *k)
 {
     const float weights[] = {1, 2, 3, 4}, x[] = {1, 2}, bias[] = {10, 20}, dy[] = {1, -1};
     float w[4], y[2], dx[2], dw[4], db[2], gradient[4];
-    bwi_dense_pack(2, 2, weights, w);
+    bwi_packing_host.dense_pack(2, 2, weights, w);
     k->dense_forward(1, 2, 2, x, w, bias, y);
     k->dense_backward_data(1, 2, 2, dy, w, dx);
     k->dense_backward_weights(1, 2, 2, x, dy, dw, db, false);
-    bwi_dense_unpack(2, 2, dw, gradient);
+    bwi_packing_host.dense_unpack(2, 2, dw, gradient);
     assert_close("y", y, (const float[]){17, 30}, 2, 0);
     assert_close("dx", dx, (const float[]){-1, -1}, 2, 0);
     assert_close("dw", gradient, (const float[]){1, -1, 2, -2}, 4, 0);
@@ -244,10 +244,10 @@ static void test_packing(void **state)
     (void)state;
     for (size_t i = 0; i < BWI_COUNT(widths); i++) {
         for (size_t o = 0; o < BWI_COUNT(widths); o++) {
-            int64_t in = widths[i], out = widths[o], count = bwi_dense_packed_count(in, out);
+            int64_t in = widths[i], out = widths[o], count = bwi_packing_host.dense_floats(in, out);
             float *weights = input_floats(in * out), *packed = output_floats(count), *back = output_floats(in * out);
-            bwi_dense_pack(in, out, weights, packed);
-            bwi_dense_unpack(in, out, packed, back);
+            bwi_packing_host.dense_pack(in, out, weights, packed);
+            bwi_packing_host.dense_unpack(in, out, packed, back);
             assert_memory_equal(back, weights, (size_t)(in * out) * sizeof *back);
             double sum = 0, packed_sum = 0;
             for (int64_t j = 0; j < in * out; j++) {

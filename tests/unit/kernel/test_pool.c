@@ -9,7 +9,7 @@ static const int64_t blocks[] = {0, 1, 4, 8, 16}; /* 0: channels-last */
 static void check_relu_maxpool_of(const bwi_kernels *k, const bwi_image *x_image, const bwi_image *y_image, bool ties)
 {
     int64_t x_count = bwi_image_floats(x_image), y_count = bwi_image_floats(y_image);
-    size_t mask_bytes = bwi_relu_maxpool_mask_bytes(y_image);
+    size_t mask_bytes = bwi_packing_host.relu_maxpool_mask_bytes(y_image);
     float *x = random_image(x_image, ties), *dy = random_image(y_image, false);
     float *y = output_floats(y_count), *dx = output_floats(x_count), *plain = output_floats(y_count);
     float *expected_y = output_floats(y_count), *expected_dx = output_floats(x_count);

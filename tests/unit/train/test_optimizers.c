@@ -51,16 +51,16 @@ typedef struct moved {
     float clip;
 } moved;
 
-static void pack(const void *object, const float *plain, void *stored)
+static void pack(const bwi_packing *packing, const float *keras_order, void *stored)
 {
-    (void)object;
-    bwi_dense_pack(IN, OUT, plain, stored);
+    (void)packing;
+    bwi_packing_host.dense_pack(IN, OUT, keras_order, stored);
 }
 
-static void unpack(const void *object, const void *stored, float *plain)
+static void unpack(const bwi_packing *packing, const void *stored, float *keras_order)
 {
-    (void)object;
-    bwi_dense_unpack(IN, OUT, stored, plain);
+    (void)packing;
+    bwi_packing_host.dense_unpack(IN, OUT, stored, keras_order);
 }
 
 static void open_moved(bw_context *ctx, moved *m, const char *text, bool packed, const float *w)
@@ -69,7 +69,7 @@ static void open_moved(bw_context *ctx, moved *m, const char *text, bool packed,
     m->variable = (bwi_variable){.name = "w", .shape = {.ndim = 2, .extent = {IN, OUT}}, .trainable = true, .count = COUNT};
     m->variable.kernels = bwi_kernels_of(ctx);
     if (packed) {
-        m->variable.count = bwi_dense_packed_count(IN, OUT);
+        m->variable.count = bwi_packing_host.dense_floats(IN, OUT);
         m->variable.packing = (bwi_packing){.count = m->variable.count, .pack = pack, .unpack = unpack};
         assert_true(m->variable.count > COUNT);
     }
@@ -479,7 +479,7 @@ static void test_state_values(void **state)
     assert_memory_equal(values, again, sizeof values);
     float stored[16 * COUNT];
     const bwi_training *t = model->training;
-    bwi_dense_pack(IN, OUT, values, stored);
+    bwi_packing_host.dense_pack(IN, OUT, values, stored);
     assert_memory_equal(t->optimizer.slots[0].data, stored, (size_t)model->graph.variables[0]->count * sizeof(float));
     bwi_state_free(&list);
     bw_close(ctx);
