@@ -90,7 +90,7 @@ size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_gather_schedule *s
  * stand wherever an option asks for a dataset to be `like`. NULL as a builder. */
 bw_dataset *bwi_recipe_make(const bw_dataset *dataset);
 bool bwi_recipe_is_empty(const bw_dataset *recipe); /* there is nothing to keep */
-/* Reads samples as the recipe's were. NULL as a builder. */
+/* Reads samples in the way in which those of the recipe were read. NULL as a builder. */
 bw_dataset *bwi_recipe_read(const bw_dataset *recipe, const char *path, const bw_read_options *options);
 /* As JSON, for a model's file. What is read is checked; `where` begins messages. */
 struct bwi_json;

@@ -146,6 +146,7 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 
 static const bwi_dataset_kind kind = {.name = "libsvm", .gather = gather, .place = tell_place, .close = close_places};
 
+/* A few bytes of text can claim a huge index, so the size of the dense rows is compared with the file and with memory. */
 static bw_status find_width(reading *r, const bw_read_options *options)
 {
     char needed[32];
@@ -173,6 +174,7 @@ static bw_status find_width(reading *r, const bw_read_options *options)
     return BW_OK;
 }
 
+/* The second pass writes the rows; their memory then belongs to the columns. */
 static bw_status fill(reading *r, bw_dataset *root)
 {
     bw_context *ctx = r->ctx;
