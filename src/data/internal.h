@@ -88,8 +88,8 @@ typedef struct bwi_kind_order {
 /* Of kinds that can do without knowing how many samples there are. */
 typedef struct bwi_kind_stream {
     bool follows; /* may stand on a stream that has not ended, or is one */
-    /* Of a stream, on the caller's thread while nobody gathers: reads until `numbers` is `upto`, or to the end, where it sets `count`
-     * and is no longer live. */
+    /* Of a stream, on the caller's thread while nobody gathers: reads until `numbers` is `upto`, or to the end, where it sets
+     * `count` and is no longer live. */
     bw_status (*pull)(bw_dataset *root, int64_t upto);
 } bwi_kind_stream;
 
@@ -210,8 +210,8 @@ bw_dtype bwi_work_dtype(const bw_dataset *dataset, int field);
 /* "sample 17 (digits.csv, line 19): " and the text, in `error` unless it is NULL or says something already. Returns `status`. */
 bw_status bwi_sample_error(const bw_dataset *dataset, int64_t number, char *error, bw_status status, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-/* The last step of building a kind whose samples take work to make: scratch, and a prefetcher unless there is one. If `status`, of what
- * went before, or one of these is a failure, the dataset is freed. A builder. */
+/* The last step of building a kind whose samples take work to make: scratch, and a prefetcher unless there is one. If `status`, of
+ * what went before, or one of these is a failure, the dataset is freed. A builder. */
 bw_dataset *bwi_dataset_working(bw_dataset *made, bw_status status);
 
 /* ---- scratch.c ---- */

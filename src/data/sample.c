@@ -1,6 +1,6 @@
 /*
- * One sample in host memory, whatever the kind of dataset: kinds that make samples write it themselves, from the others its fields are
- * gathered. Runs on several threads at once. Also how a message names a sample.
+ * One sample in host memory, whatever the kind of dataset: kinds that make samples write it themselves, from the others its fields
+ * are gathered. Runs on several threads at once. Also how a message names a sample.
  */
 #include "data/ahead/ahead.h"
 

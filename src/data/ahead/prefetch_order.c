@@ -70,7 +70,8 @@ static int64_t tile_of(const bwi_prefetch_order *order)
            schedule->tile;
 }
 
-/* The sample of the piece that the indices stand for; -1 if there is none. The remainder after the full tiles counts as one tile. */
+/* The sample of the piece that the indices stand for; -1 if there is none. The remainder after the full tiles counts as one
+ * tile. */
 static int64_t sample_of(const bwi_prefetch_order *order)
 {
     const bwi_gather_schedule *schedule = &order->schedule;

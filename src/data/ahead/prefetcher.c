@@ -1,7 +1,7 @@
 /*
- * The prefetcher: samples that are slow to make (decoded, mapped, loaded) are made by threads of the prefetcher, in the order in which
- * workers will ask for them. A worker never makes a sample itself, so it can be cancelled and can time out whatever the source
- * does; it requests one that is not there yet, and requests come first.
+ * The prefetcher: samples that are slow to make (decoded, mapped, loaded) are made by threads of the prefetcher, in the order in
+ * which workers will ask for them. A worker never makes a sample itself, so it can be cancelled and can time out whatever the
+ * source does; it requests one that is not there yet, and requests come first.
  *
  * Slots are free, making, or ready. A ready slot that was gathered from is used, and used slots are taken again, oldest first, once
  * more of them are left than workers hold in their tiles (input and target are gathered one after the other). Threads leave
@@ -467,8 +467,8 @@ static void drop_unused(bwi_prefetcher *prefetcher)
     }
 }
 
-/* A schedule with larger tiles or more workers needs more slots: the prefetcher then starts again. An unexpected piece begins another
- * order, and slots that were filled for the old one may be taken. */
+/* A schedule with larger tiles or more workers needs more slots: the prefetcher then starts again. An unexpected piece begins
+ * another order, and slots that were filled for the old one may be taken. */
 bw_status bwi_prefetcher_begin(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule)
 {
     if (prefetcher->runs &&

@@ -120,8 +120,8 @@ static size_t block_size(const csv_text *text)
     return text->input.pipe.open ? STREAM_BLOCK : BLOCK;
 }
 
-/* Cuts the region at newlines. One that stands in quotes ends no record: those with an odd number of quotes before them are assumed to,
- * which is a guess. */
+/* Cuts the region at newlines. One that stands in quotes ends no record: those with an odd number of quotes before them are assumed
+ * to, which is a guess. */
 static bw_status guess_blocks(csv_reading *r, work *w, const csv_text *text)
 {
     bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, block_size(text), false, &w->blocks, &w->count);

@@ -3,9 +3,9 @@
  * region, as samples are asked for. What has come stays in its backing, in the order of the records; so resuming, lines in messages
  * and all epochs after the first are those of a file.
  *
- * If something about all records must be known before the first sample, the stream is read to its end first, which is logged: categories, which
- * are numbered in order; the means of columns; the share of bad records. A target of whole numbers in the first region is one of
- * whole numbers in all.
+ * If something about all records must be known before the first sample, the stream is read to its end first, which is logged:
+ * categories, which are numbered in order; the means of columns; the share of bad records. A target of whole numbers in the first
+ * region is one of whole numbers in all.
  */
 #include "data/read/csv.h"
 

@@ -192,8 +192,8 @@ static bw_status grow_buffer(csv_text *text)
     return BW_OK;
 }
 
-/* What follows the last whole record is kept and moved to the front of the next region; a record that is longer than the buffer makes it
- * grow. */
+/* What follows the last whole record is kept and moved to the front of the next region; a record that is longer than the buffer
+ * makes it grow. */
 static bw_status next_streamed(csv_text *text)
 {
     bool ended = false;

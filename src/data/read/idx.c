@@ -1,6 +1,6 @@
 /*
- * Samples from IDX files, as MNIST comes: images and labels, uncompressed or packed by gzip, as a list of two files in either order or as
- * the folder that holds them by their usual names. Images of two axes get a third, the channel. Bytes of uncompressed files
+ * Samples from IDX files, as MNIST comes: images and labels, uncompressed or packed by gzip, as a list of two files in either order
+ * or as the folder that holds them by their usual names. Images of two axes get a third, the channel. Bytes of uncompressed files
  * stay mapped; what is packed, or wider than a byte (IDX is big-endian), is copied once.
  */
 #include "data/read/read.h"

@@ -1,8 +1,8 @@
 /*
  * Samples from LibSVM text: a line holds a target and pairs index:value of the inputs that are not zero. Indices count from 1, or
- * from 0 if there is a 0 in the file, and rise within a line. Two passes over the mapped text: the first finds the rows and the largest index, so that
- * nothing is allocated before it is known to fit; the second fills rows. Lines are those of the file: blank ones and comments (#)
- * are no samples.
+ * from 0 if there is a 0 in the file, and rise within a line. Two passes over the mapped text: the first finds the rows and the
+ * largest index, so that nothing is allocated before it is known to fit; the second fills rows. Lines are those of the file: blank
+ * ones and comments (#) are no samples.
  */
 #include "data/read/read.h"
 #include "format/format.h"

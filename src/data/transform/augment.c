@@ -3,9 +3,9 @@
  * "flip,shift=0.1,rotate=15,noise=0.05". What happens to a sample is a function of seed, epoch and the sample's number alone. In
  * validation, evaluation and prediction nothing happens.
  *
- * Geometry. Each geometric row is an affine map from a pixel of its result to a place in its source; rows that follow each other are
- * composed and the image is sampled once: bilinear between the four neighbours, places outside take the nearest pixel of the edge.
- * Pixels count from 0, the centre is ((w - 1) / 2, (h - 1) / 2). Flips and shifts meet pixels exactly and change no value.
+ * Geometry. Each geometric row is an affine map from a pixel of its result to a place in its source; rows that follow each other
+ * are composed and the image is sampled once: bilinear between the four neighbours, places outside take the nearest pixel of the
+ * edge. Pixels count from 0, the centre is ((w - 1) / 2, (h - 1) / 2). Flips and shifts meet pixels exactly and change no value.
  */
 #include "data/read/read.h"
 #include "data/transform/transform.h"

@@ -1,7 +1,7 @@
 /*
- * Filter: the samples that a function keeps, or that can be made at all. Which ones they are is found once, when the dataset is built, by
- * looking at each sample, on all workers; so numbers, order, batches and resuming stay exact. A bit for each position of the
- * dataset below, and the count of kept ones before each block of bits: position p is found by searching the blocks.
+ * Filter: the samples that a function keeps, or that can be made at all. Which ones they are is found once, when the dataset is
+ * built, by looking at each sample, on all workers; so numbers, order, batches and resuming stay exact. A bit for each position of
+ * the dataset below, and the count of kept ones before each block of bits: position p is found by searching the blocks.
  *
  * A shuffle below would change which position is which: shuffles at the top are taken off and put on again above the filter.
  */
