@@ -1,7 +1,7 @@
 /*
- * One loop on all workers. Indices are handed out in rising order, so whatever index fails, all lower ones have been handed out before
- * it and are finished before the loop ends: the lowest that fails is the same one however the workers are timed, and its failure is
- * the one that is reported.
+ * One loop on all workers. Indices are handed out in rising order, so whatever index fails, all lower ones have been handed out
+ * before it and are finished before the loop ends: the lowest that fails is the same one however the workers are timed, and its
+ * failure is the one that is reported.
  */
 #include "base/base.h"
 

@@ -1,6 +1,6 @@
 /*
- * Before samples are gathered: every dataset of a chain is prepared, from the source upwards (statistics are fitted, a stream is read
- * as far as it is needed), and the prefetcher is told what comes next. On the caller's thread.
+ * Before samples are gathered: every dataset of a chain is prepared, from the source upwards (statistics are fitted, a stream is
+ * read as far as it is needed), and the prefetcher is told what comes next. On the caller's thread.
  */
 #include "data/ahead/ahead.h"
 #include "data/read/read.h"

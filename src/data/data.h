@@ -28,7 +28,8 @@ int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t positio
 /* The numbers at first to first + n - 1. For 64 and more of a shuffled dataset each costs a tenth of a single one. */
 void bwi_dataset_numbers(const bw_dataset *dataset, int epoch, int64_t first, int64_t n, int64_t *numbers);
 
-/* A stream that has not ended has no count: bw_dataset_count is -1. Finishing reads it to its end, into a temporary file if it is large. */
+/* A stream that has not ended has no count: bw_dataset_count is -1. Finishing reads it to its end, into a temporary file if it is
+ * large. */
 bool bwi_dataset_live(const bw_dataset *dataset);
 bw_status bwi_dataset_finish(const bw_dataset *dataset);
 
@@ -80,15 +81,15 @@ enum { BWI_MOST_LENGTHS = 16 };
 int bwi_dataset_lengths(const bw_dataset *dataset, const int64_t **lengths);
 int bwi_dataset_bucket(const bw_dataset *dataset, int64_t number);
 
-/* Bytes that prefetching takes for such pieces, for the plan; 0 if nothing is prefetched. They exceed the schedule's budget only if one
- * sample for each thread and two tiles for each worker do not fit. */
+/* Bytes that prefetching takes for such pieces, for the plan; 0 if nothing is prefetched. They exceed the schedule's budget only if
+ * one sample for each thread and two tiles for each worker do not fit. */
 size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_gather_schedule *schedule);
 
 /* A recipe: a dataset without samples that keeps what was found, chosen or fitted while the given one was read and prepared. It can
  * stand wherever an option asks for a dataset to be `like`. NULL as a builder. */
 bw_dataset *bwi_recipe_make(const bw_dataset *dataset);
 bool bwi_recipe_is_empty(const bw_dataset *recipe); /* there is nothing to keep */
-/* Reads samples as the recipe's were. NULL as a builder. */
+/* Reads samples in the way in which those of the recipe were read. NULL as a builder. */
 bw_dataset *bwi_recipe_read(const bw_dataset *recipe, const char *path, const bw_read_options *options);
 /* As JSON, for a model's file. What is read is checked; `where` begins messages. */
 struct bwi_json;

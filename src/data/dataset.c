@@ -28,6 +28,7 @@ static void destroy(bwi_owned *object)
     bwi_facts_free(ctx, &dataset->facts);
 }
 
+/* What every dataset begins with: one reference, the default batch, and memory for columns and state. */
 static bw_dataset *make(bw_context *ctx, const bwi_dataset_kind *kind, int columns, size_t state_bytes)
 {
     bw_dataset *dataset = bwi_own(ctx, sizeof *dataset, destroy);
@@ -175,6 +176,7 @@ static bool find_strides(const bw_array *view, int64_t *strides)
     return true;
 }
 
+/* An array of samples has a known type, at least one sample, and extents that are all positive. */
 static bw_status check_view(bw_context *ctx, const bw_array *view, const char *where)
 {
     char shape[256];

@@ -88,8 +88,8 @@ typedef struct bwi_kind_order {
 /* Of kinds that can do without knowing how many samples there are. */
 typedef struct bwi_kind_stream {
     bool follows; /* may stand on a stream that has not ended, or is one */
-    /* Of a stream, on the caller's thread while nobody gathers: reads until `numbers` is `upto`, or to the end, where it sets `count`
-     * and is no longer live. */
+    /* Of a stream, on the caller's thread while nobody gathers: reads until `numbers` is `upto`, or to the end, where it sets
+     * `count` and is no longer live. */
     bw_status (*pull)(bw_dataset *root, int64_t upto);
 } bwi_kind_stream;
 
@@ -107,7 +107,7 @@ typedef struct bwi_dataset_kind {
      * of times. */
     bw_status (*begin)(const bw_dataset *dataset, const bw_dataset *top);
     bwi_keeps keeps;
-    void (*close)(bw_dataset *dataset); /* frees the parts of `state`; `state` itself is released after it */
+    void (*close)(bw_dataset *dataset); /* frees what `state` refers to; `state` itself is released after it */
     bwi_kind_order order;
     bwi_kind_stream stream;
 } bwi_dataset_kind;
@@ -162,7 +162,7 @@ bw_dataset *bwi_dataset_root(bw_context *ctx, const bwi_dataset_kind *kind, int 
 /* A dataset over `upstream`, which gets one more reference, with its count, batch and numbers; NULL on failure (as a builder).
  * A kind with values gets space for `columns`. */
 bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_dataset_kind *kind, int columns, size_t state_bytes);
-/* The user's reference goes over to what a builder made of the dataset, or away if it failed. Returns `made`. */
+/* Hands the user's reference on to what a builder made of the dataset, or drops it if that failed. Returns `made`. */
 bw_dataset *bwi_dataset_take(bw_dataset *dataset, bw_dataset *made);
 /* Adds a column from a view, whose data must outlive the root. `where` names it in messages. */
 bw_status bwi_dataset_add(bw_dataset *root, bwi_role role, const char *name, const bw_array *view, const char *where);
@@ -172,7 +172,7 @@ bw_status bwi_dataset_declare(bw_dataset *dataset, const bwi_field *field, const
 bw_status bwi_dataset_settle(bw_dataset *root, const char *where);
 /* Inputs are multiplied by it while they are gathered. */
 void bwi_dataset_set_scale(bw_dataset *root, double scale);
-/* Gives the inputs another shape (of one sample); as many values. */
+/* Gives the inputs another shape with the same number of values in a sample. */
 bw_status bwi_dataset_reshape(bw_dataset *root, int ndim, const int64_t *shape, const char *where);
 int64_t bwi_dataset_batch(const bw_dataset *dataset); /* the first size that bw_batches set; 32 */
 void bwi_dataset_keep(bw_dataset *dataset);
@@ -210,8 +210,8 @@ bw_dtype bwi_work_dtype(const bw_dataset *dataset, int field);
 /* "sample 17 (digits.csv, line 19): " and the text, in `error` unless it is NULL or says something already. Returns `status`. */
 bw_status bwi_sample_error(const bw_dataset *dataset, int64_t number, char *error, bw_status status, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-/* The last step of building a kind whose samples take work to make: scratch, and a prefetcher unless there is one. If `status`, of what
- * went before, or one of these is a failure, the dataset is freed. A builder. */
+/* The last step of building a kind whose samples take work to make: scratch, and a prefetcher unless there is one. If `status`, of
+ * what went before, or one of these is a failure, the dataset is freed. A builder. */
 bw_dataset *bwi_dataset_working(bw_dataset *made, bw_status status);
 
 /* ---- scratch.c ---- */
@@ -233,7 +233,7 @@ void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch);
 
 /* ---- begin.c ---- */
 
-/* Prepares what is below, before it is gathered from other than by exec. */
+/* Prepares a dataset that is gathered from within data, before exec uses it. */
 bw_status bwi_dataset_begin_below(const bw_dataset *dataset);
 
 /* ---- facts.c ---- */

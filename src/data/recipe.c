@@ -1,9 +1,9 @@
 /*
- * Patterns. What was found, chosen or fitted while training data was read and prepared (columns, categories, fill values, class
+ * Recipes. What was found, chosen or fitted while training data was read and prepared (columns, categories, fill values, class
  * names, scale, shape, statistics) must be applied again when the model is used. A recipe is a chain of datasets without samples
  * that mirrors the one a model was trained with: a root with its fields and facts, and above it the stages that change values.
  * Whatever takes a dataset to be `like` takes a recipe. What only chooses or orders samples is left out of it; a function of the
- * user's is a stage that is known to be there, and no more.
+ * program is a stage of which only the presence is known.
  */
 #include "data/read/read.h"
 #include "data/recipe.h"
@@ -113,7 +113,7 @@ bool bwi_recipe_is_empty(const bw_dataset *recipe)
 
 /* ---- Reading as the recipe was ---- */
 
-/* What was chosen while training cannot be chosen again. */
+/* Options that were chosen for training cannot be chosen again. */
 static bw_status check_given(bw_context *ctx, const bwi_facts *facts, const bw_read_options *given)
 {
     char expected[256], found[256];

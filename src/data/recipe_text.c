@@ -1,5 +1,5 @@
 /*
- * Patterns as JSON, in a model's file:
+ * Recipes as JSON, in a model's file:
  *   {"version": 1, "scale": 1.0, "shape": [4], "missing": "mean", "target": "kind", "classes": ["a", "b"],
  *    "features": [{"name": "city", "categories": ["x", "y"]}, {"name": "age", "fill": 41.5}],
  *    "fields": [{"role": "x", "name": "", "dtype": "float32", "shape": [4]}, ...],

@@ -1,6 +1,6 @@
 /*
- * One sample in host memory, whatever the kind of dataset: kinds that make samples write it themselves, from the others its fields are
- * gathered. Runs on several threads at once. Also how a message names a sample.
+ * One sample in host memory, whatever the kind of dataset: kinds that make samples write it themselves, from the others its fields
+ * are gathered. Runs on several threads at once. Also how a message names a sample.
  */
 #include "data/ahead/ahead.h"
 
@@ -60,7 +60,7 @@ bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field)
 
 /* ---- Making ---- */
 
-/* What a kind makes as a whole needs places for what is not wanted, too. */
+/* A kind that makes all fields at once needs places also for those that are not wanted. */
 static bw_status make_sample(const bw_dataset *content, int epoch, int64_t number, void *const *values, char *error)
 {
     bool all = true;

@@ -98,7 +98,7 @@ void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch)
     bwi_release(ctx, scratch);
 }
 
-/* There are as many slots as threads; only users of the interface that have more of them ever wait. */
+/* There are as many slots as threads of the library; a wait is only needed if a program gathers on more threads. */
 static bwi_scratch_slot take_slot(bwi_scratch *scratch)
 {
     for (;; sched_yield()) {

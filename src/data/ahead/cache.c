@@ -113,6 +113,7 @@ static void close_cache(bw_dataset *dataset)
 
 static const bwi_dataset_kind kind = {.name = "cache", .gather = gather, .make = make, .close = close_cache};
 
+/* All memory is allocated now, so that a cache that does not fit is refused before the first sample is made. */
 static bw_status open_cache(bw_dataset *made)
 {
     bw_context *ctx = made->owned.ctx;

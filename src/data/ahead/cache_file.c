@@ -43,7 +43,7 @@ typedef struct filling {
     const header *h;
     unsigned char *to; /* [number][bytes] */
     int64_t step;      /* between the positions that are made: 1, or more for a fingerprint */
-    bool packed;       /* what is made stands one after another, not by number */
+    bool packed;       /* samples lie one after another, not by number */
 } filling;
 
 static bw_status fill_sample(void *user, int64_t index, int worker, char *error)
@@ -66,7 +66,7 @@ static bw_status run(bw_context *ctx, filling *f)
     return error[0] ? bwi_fail(ctx, status, "cache: %s", error) : status;
 }
 
-/* Of what the samples are, and of a few of them spread over all. */
+/* A hash of what the samples are, and of a few of them spread over the whole. */
 static bw_status find_fingerprint(const bw_dataset *below, header *h)
 {
     bw_context *ctx = below->owned.ctx;
@@ -130,7 +130,7 @@ static bw_status write_cache(const bw_dataset *made, header *h, const char *path
     return status;
 }
 
-/* The mapped file holds these samples, unharmed. */
+/* Refuses a file that is damaged or holds other samples. */
 static bw_status check_cache(bw_context *ctx, const header *h, const bwi_bytes *bytes, const char *path)
 {
     header found;
@@ -154,6 +154,7 @@ static bool exists(bw_context *ctx, const char *path)
     return bwi_file_read_small(ctx, path, &first, 1) >= 0;
 }
 
+/* The fingerprint is computed first: it decides whether a file that exists holds these samples. */
 static bw_status open_cache(bw_dataset *made, const char *path)
 {
     bw_context *ctx = made->owned.ctx;

@@ -6,7 +6,7 @@ static void rewind_piece(bwi_prefetch_order *order)
     order->group = order->round = order->lane = order->tile = 0;
 }
 
-/* Whether the piece is at hand or was passed on the way to what is at hand now. */
+/* Whether the piece is the current one, or one that was passed on the way to it. */
 static bool is_before(const bwi_prefetch_order *order, const bwi_gather_schedule *schedule)
 {
     const bwi_gather_schedule *now = &order->schedule;
@@ -70,7 +70,8 @@ static int64_t tile_of(const bwi_prefetch_order *order)
            schedule->tile;
 }
 
-/* The sample of the piece that the indices stand for; -1 if there is none. The rest after the full tiles counts as one tile. */
+/* The sample of the piece that the indices stand for; -1 if there is none. The remainder after the full tiles counts as one
+ * tile. */
 static int64_t sample_of(const bwi_prefetch_order *order)
 {
     const bwi_gather_schedule *schedule = &order->schedule;

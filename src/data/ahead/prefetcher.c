@@ -1,7 +1,7 @@
 /*
- * The prefetcher: samples that are slow to make (decoded, mapped, loaded) are made by threads of the prefetcher, in the order in which
- * workers will ask for them. A worker never makes a sample itself, so it can be cancelled and can time out whatever the source
- * does; it requests one that is not there yet, and requests come first.
+ * The prefetcher: samples that are slow to make (decoded, mapped, loaded) are made by threads of the prefetcher, in the order in
+ * which workers will ask for them. A worker never makes a sample itself, so it can be cancelled and can time out whatever the
+ * source does; it requests one that is not there yet, and requests come first.
  *
  * Slots are free, making, or ready. A ready slot that was gathered from is used, and used slots are taken again, oldest first, once
  * more of them are left than workers hold in their tiles (input and target are gathered one after the other). Threads leave
@@ -205,6 +205,7 @@ static void make(bwi_prefetcher *prefetcher, int at)
     one->status = bwi_content_make(prefetcher->dataset, one->epoch, one->number, values, one->error);
 }
 
+/* A thread of the prefetcher. The mutex is held except while a sample is made. */
 static void *run(void *argument)
 {
     bwi_prefetcher *prefetcher = argument;
@@ -221,7 +222,7 @@ static void *run(void *argument)
         pthread_mutex_lock(&prefetcher->mutex);
         prefetcher->slot[at].state = READY;
         if (prefetcher->slot[at].status != BW_OK) {
-            mark_used(prefetcher, at); /* made anew if it is asked for later again */
+            mark_used(prefetcher, at); /* made again if it is asked for again */
         }
         pthread_cond_broadcast(&prefetcher->done);
     }
@@ -318,7 +319,7 @@ static size_t sample_bytes(const bw_dataset *dataset, size_t *offset)
     return bytes;
 }
 
-/* Of a sample with its slot, its places in the buckets and in the queue. */
+/* Bytes of a sample with its slot and its places in the buckets and the queue. */
 static size_t slot_bytes(const bw_dataset *dataset)
 {
     return bwi_size_add(sample_bytes(dataset, NULL), sizeof(slot) + 5 * sizeof(int));
@@ -328,6 +329,8 @@ typedef struct sizes {
     int threads, slots, kept;
 } sizes;
 
+/* Slots are those that are prefetched, those that stay after use (two tiles for each worker, or the whole piece if it is gathered
+ * again), one for each worker's request, and one more. A budget shrinks the first, but never below two for each thread. */
 static sizes find_sizes(const bw_dataset *dataset, const bwi_gather_schedule *schedule)
 {
     bwi_prefetch settings = find_settings(dataset);
@@ -367,6 +370,7 @@ size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_gather_schedule *s
                         bwi_size_multiply((size_t)s.threads, bwi_scratch_bytes(dataset)));
 }
 
+/* Everything is allocated before the threads start; while they run nothing is. */
 static bw_status allocate(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule)
 {
     bw_context *ctx = prefetcher->ctx;
@@ -425,7 +429,7 @@ static bool open_locks(bwi_prefetcher *prefetcher)
     return made;
 }
 
-/* Fewer threads than wanted will do, none will not. */
+/* Starts the threads. Fewer than wanted are enough, but not none. */
 static bw_status start(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule)
 {
     bw_status status = allocate(prefetcher, dataset, schedule);
@@ -463,6 +467,8 @@ static void drop_unused(bwi_prefetcher *prefetcher)
     }
 }
 
+/* A schedule with larger tiles or more workers needs more slots: the prefetcher then starts again. An unexpected piece begins
+ * another order, and slots that were filled for the old one may be taken. */
 bw_status bwi_prefetcher_begin(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule)
 {
     if (prefetcher->runs &&
@@ -574,6 +580,7 @@ static bw_status await(bwi_prefetcher *prefetcher, const bw_dataset *dataset, co
     return BW_OK;
 }
 
+/* A pinned slot is not taken again while its sample is copied, which happens without the mutex. */
 bw_status bwi_prefetcher_gather(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_demand *demand)
 {
     if (demand->field < 0 || demand->field >= dataset->content->column_count) {

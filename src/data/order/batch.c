@@ -1,7 +1,7 @@
 /*
- * Batch sizes: one, several by turns, others from an epoch on, or all samples; a remainder is a smaller batch, or dropped. The batch that
- * begins at a position is a function of (epoch, position), so resuming needs nothing else. Of samples that were cut out of others
- * (take, skip, a split) sizes count from the first one left. Training puts windows above them: the batches of one update.
+ * Batch sizes: one, several by turns, others from an epoch on, or all samples; a remainder is a smaller batch, or dropped. The
+ * batch that begins at a position is a function of (epoch, position), so resuming needs nothing else. Of samples that were cut out
+ * of others (take, skip, a split) sizes count from the first one left. Training puts windows above them: the batches of one update.
  */
 #include "data/order/order.h"
 #include "data/read/read.h"

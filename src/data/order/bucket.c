@@ -1,7 +1,7 @@
 /*
  * Sequences of varying length: inputs whose first axis is padded with zeros at the end. A sample's bucket is the shortest of the
  * given lengths that holds all of it; it is found once, when the dataset is built, by looking at each sample on all workers.
- * An index map: values and order are the upstream's; who computes with the samples asks for their bucket by number.
+ * Values and order are those of the dataset below; whoever computes with the samples asks for their bucket by number.
  */
 #include "data/order/order.h"
 
@@ -64,6 +64,7 @@ static int64_t length_of(const float *values, int64_t count, int64_t width)
     return (count + width - 1) / width;
 }
 
+/* The bucket of one sample: the longest of its sequences decides. */
 static bw_status look(void *user, int64_t position, int worker, char *error)
 {
     const looking *l = user;
@@ -115,7 +116,7 @@ static bw_status look_at_all(bw_dataset *dataset)
 
 /* ---- Building ---- */
 
-/* The first extent of the inputs is the longest; statistics make something else of zeros. */
+/* The longest length is the first extent of the inputs. Statistics are refused: they would turn the padding into other values. */
 static bw_status check(const bw_dataset *dataset, const int64_t *lengths, int count)
 {
     bw_context *ctx = dataset->owned.ctx;

@@ -273,6 +273,7 @@ static bw_status check_context(const bw_dataset *a, const bw_dataset *b, const c
     return bwi_fail(a->owned.ctx, BW_INVALID_ARGUMENT, "%s: the datasets belong to different contexts", kind);
 }
 
+/* Datasets are joined if all fields agree in role, name and shape; of two types float32 holds both. */
 static bw_status match_fields(bw_dataset *made, const bw_dataset *a, const bw_dataset *b)
 {
     bw_context *ctx = made->owned.ctx;
@@ -366,6 +367,7 @@ static bw_status zip_fields(bw_dataset *made, const bw_dataset *a, const bw_data
     return status;
 }
 
+/* Numbers of a zip are pairs, so there are as many as the product of both. */
 static bw_dataset *zip(bw_dataset *a, bw_dataset *b)
 {
     bw_context *ctx = a->owned.ctx;

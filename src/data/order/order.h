@@ -12,7 +12,7 @@ int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at);
 
 int64_t bwi_number_at(const bw_dataset *dataset, uint64_t epoch, int64_t position);
 void bwi_numbers_at(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n); /* positions become numbers */
-/* Whether the dataset only reorders all of its upstream (shuffle, prefetch); and the same over another one. */
+/* Whether the dataset only reorders all of its upstream (shuffle, prefetch); and the same kind over another dataset. */
 bool bwi_order_is_whole(const bw_dataset *dataset);
 bw_dataset *bwi_order_again(bw_dataset *below, const bw_dataset *model);
 

@@ -26,7 +26,7 @@ static bw_status count_block(void *user, int64_t i, int worker, char *error)
     return BW_OK;
 }
 
-/* What is wrong stands in the result: a guess that fails is no failure yet. */
+/* Mistakes are kept in the result: if they come from a wrong guess they are not reported. */
 static bw_status parse_block(void *user, int64_t i, int worker, char *error)
 {
     work *w = user;
@@ -38,9 +38,9 @@ static bw_status parse_block(void *user, int64_t i, int worker, char *error)
     return result->status;
 }
 
-/* ---- Room ---- */
+/* ---- Capacity ---- */
 
-/* A mapped file is counted as a whole and takes exactly what it needs; what comes piece by piece doubles. */
+/* A mapped file is counted as a whole and gets exactly what it needs; for what comes piece by piece the capacity doubles. */
 static bw_status reserve_rows(csv_reading *r, int64_t records, bool whole)
 {
     if (records <= r->capacity) {
@@ -62,6 +62,7 @@ static bw_status reserve_rows(csv_reading *r, int64_t records, bool whole)
     return status;
 }
 
+/* One span for each block, with places for the texts of its columns if there are categories. */
 static bw_status make_spans(csv_reading *r, int64_t count, int file)
 {
     if (r->span_count + count > r->span_capacity) {
@@ -119,8 +120,8 @@ static size_t block_size(const csv_text *text)
     return text->input.pipe.open ? STREAM_BLOCK : BLOCK;
 }
 
-/* Cuts the region at newlines. One that stands in quotes ends no record: those with an odd number of quotes before them are taken
- * for such, and that is a guess. */
+/* Cuts the region at newlines. One that stands in quotes ends no record: those with an odd number of quotes before them are assumed
+ * to, which is a guess. */
 static bw_status guess_blocks(csv_reading *r, work *w, const csv_text *text)
 {
     bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, block_size(text), false, &w->blocks, &w->count);
@@ -157,6 +158,7 @@ static bw_status cut_blocks(csv_reading *r, work *w, const csv_text *text)
     return status;
 }
 
+/* Counted records give each block its first row and line, so that all of them can be parsed at the same time. */
 static bw_status run_blocks(csv_reading *r, work *w, const csv_text *text, int file)
 {
     int64_t records = r->rows, line = text->line;
@@ -252,7 +254,7 @@ static bw_status parse_region(csv_reading *r, csv_text *text, int file)
     return status;
 }
 
-/* Takes the header off the first region of a file. */
+/* Skips the header in the first region of a file. */
 static bw_status skip_header(csv_reading *r, csv_text *text, int file)
 {
     const csv_table *table = &r->table;

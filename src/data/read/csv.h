@@ -53,7 +53,7 @@ bw_status csv_blocks_cut(bw_context *ctx, const char *at, const char *end, size_
                          int64_t *count);
 /* Lines and quotes of a block that holds none yet. */
 void csv_block_count(csv_block *block);
-/* Behind the newline that ends the record at `at`; quotes are heeded. `end` if it is cut short. */
+/* Past the newline that ends the record at `at`, with regard to quotes; `end` if the record is cut short. */
 const char *csv_record_end(const char *at, const char *end);
 
 /* ---- Fields ---- */
@@ -169,7 +169,7 @@ typedef struct csv_result {
     csv_words *words; /* [column]: of categories */
     int64_t bad, missing_rows, missing_values;
     csv_mistake mistakes[CSV_LISTED]; /* the first ones */
-    bw_status status;                 /* not BW_OK: it stopped; of memory, if there is no mistake */
+    bw_status status;                 /* not BW_OK: parsing stopped, for lack of memory if there is no mistake */
 } csv_result;
 
 /* Parses a block's records into rows of table->width floats at `x` and targets at `y`. */
@@ -227,7 +227,7 @@ void csv_places_free(bw_context *ctx, csv_places *places);
 void csv_places_tell(const csv_places *places, int64_t row, char *text, size_t size);
 
 /* csv_stream.c: standard input as a stream, where nothing must be known of all its rows. The first region is read and not parsed;
- * if it can be one, *root is made, and `r` is its own; otherwise *root is NULL. */
+ * if it can be one, *root is made and owns `r`; otherwise *root is NULL. */
 bw_status csv_stream_make(csv_reading *r, bw_dataset **root);
 
 #endif

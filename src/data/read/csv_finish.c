@@ -67,7 +67,7 @@ static bw_status copy_paths(csv_reading *r, csv_places *to)
     return to->paths ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
-/* Empty spans are left out, so that the first row of a span is its own. */
+/* Empty spans are left out, so that no two spans begin with the same row. */
 bw_status csv_places_add(csv_reading *r, csv_places *to)
 {
     bw_status status = to->paths ? BW_OK : copy_paths(r, to);
@@ -114,6 +114,7 @@ static const bwi_dataset_kind csv = {.name = "csv", .gather = gather, .place = t
 
 /* ---- What was left out ---- */
 
+/* The share of bad records is known only now, after all files were read; the first bad ones are listed either way. */
 static bw_status check_bad(csv_reading *r)
 {
     int64_t bad = 0, lacking = 0, told = 0;
@@ -275,6 +276,7 @@ static bw_status place_words(csv_reading *r, int column, const char *const *word
     return status;
 }
 
+/* The categories are those of the dataset that this one is like, or all texts that were found. */
 static bw_status settle_categories(csv_reading *r, int column, const bwi_facts *like, int feature, const char *const **words,
                                    int *count)
 {
@@ -310,6 +312,7 @@ static bw_status settle_categories(csv_reading *r, int column, const bwi_facts *
 
 /* ---- Missing values ---- */
 
+/* The fill value is the mean of what is there, zero, or the one that the training data had. */
 static void fill_missing(csv_reading *r, int place, const bwi_feature *like, bwi_feature *feature)
 {
     int width = r->table.width;
@@ -383,6 +386,7 @@ typedef struct widening {
     int64_t width;
 } widening;
 
+/* A category becomes ones and zeros; the memory is zero already. */
 static bw_status widen_span(void *user, int64_t span, int worker, char *error)
 {
     const widening *w = user;
@@ -409,7 +413,7 @@ static bw_status widen_span(void *user, int64_t span, int worker, char *error)
     return BW_OK;
 }
 
-/* A column of a category becomes as many as it has. */
+/* A column with categories becomes one column for each of them. */
 static bw_status widen(csv_reading *r, const bwi_facts *facts, int64_t *width)
 {
     char what[512];
@@ -489,6 +493,7 @@ static bw_status add_target(csv_reading *r, bw_dataset *root)
     return status;
 }
 
+/* The memory of the parsed rows goes over to the root, so that nothing is copied unless there are categories. */
 static bw_status fill_root(csv_reading *r, bw_dataset *root)
 {
     int64_t width;

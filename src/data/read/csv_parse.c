@@ -87,7 +87,7 @@ static bool put_missing(parsing *p, int column, double *value)
     return true;
 }
 
-/* A text that is new to the block, or not plain in the file. */
+/* A text that is new to the block, or has quotes in the file. */
 static int add_category(parsing *p, int column, const csv_field *field)
 {
     char small[256], *text = small;

@@ -3,9 +3,9 @@
  * region, as samples are asked for. What has come stays in its backing, in the order of the records; so resuming, lines in messages
  * and all epochs after the first are those of a file.
  *
- * What must be known of all records before the first sample makes it be read to its end instead, which is logged: categories, which
- * are numbered in order; the means of columns; the share of bad records. A target of whole numbers in the first region is one of
- * whole numbers in all.
+ * If something about all records must be known before the first sample, the stream is read to its end first, which is logged:
+ * categories, which are numbered in order; the means of columns; the share of bad records. A target of whole numbers in the first
+ * region is one of whole numbers in all.
  */
 #include "data/read/csv.h"
 
@@ -55,6 +55,7 @@ static const char *needs_all(const csv_reading *r, char text[MESSAGE])
 
 /* ---- Rows ---- */
 
+/* The type of the targets was fixed by the first region, so a later one that does not fit is an error. */
 static bw_status add_targets(bw_dataset *root, const csv_reading *r)
 {
     flow *state = root->state;
@@ -154,6 +155,7 @@ static bool ended(const flow *state)
     return state->r->text.finished && state->r->text.at == state->r->text.end;
 }
 
+/* A failure is kept and reported again by each later call, except being cancelled: then reading may go on. */
 static bw_status pull(bw_dataset *root, int64_t upto)
 {
     bw_context *ctx = root->owned.ctx;
@@ -203,6 +205,7 @@ static const bwi_dataset_kind kind = {
 
 /* ---- The root ---- */
 
+/* The first region decides the types and the columns, before any sample is handed out. */
 static bw_status fill_root(bw_dataset *root)
 {
     flow *state = root->state;

@@ -31,7 +31,7 @@ const char *csv_record_end(const char *at, const char *end)
     return at + 1;
 }
 
-/* Behind the last record that ends in the text; `at` if none does. A newline stands at `end`. */
+/* Past the last record that ends in the text; `at` if none does. There is a newline at `end`. */
 static const char *last_record_end(const char *at, const char *end)
 {
     const char *newline = memrchr(at, '\n', (size_t)(end - at));
@@ -192,6 +192,8 @@ static bw_status grow_buffer(csv_text *text)
     return BW_OK;
 }
 
+/* What follows the last whole record is kept and moved to the front of the next region; a record that is longer than the buffer
+ * makes it grow. */
 static bw_status next_streamed(csv_text *text)
 {
     bool ended = false;
@@ -208,7 +210,7 @@ static bw_status next_streamed(csv_text *text)
         } else if (status == BW_OK) {
             status = read_input(text, text->buffer + text->kept, left, &got);
         }
-        if (status != BW_OK) { /* what has come stays, should it be asked again */
+        if (status != BW_OK) { /* what has come stays, in case it is asked for again */
             text->kept += got;
             text->at = text->end = text->buffer;
             return status;
@@ -251,6 +253,7 @@ static bool blank(char c)
     return c == ' ' || c == '\t';
 }
 
+/* A doubled quote stands for one quote; the field ends with the first single one. */
 static bool quoted_field(const char **at, const char *end, csv_field *field, bool *last)
 {
     const char *begin = *at + 1, *c = begin;

@@ -18,6 +18,7 @@ static size_t column_bytes(const bwi_column *column)
     return (size_t)column->rows.values * bwi_dtype_size(column->field.dtype);
 }
 
+/* Capacity doubles; beyond a limit the backing is a temporary file, which is logged once. */
 static bw_status grow(bw_dataset *root)
 {
     generator *state = root->state;
@@ -72,6 +73,7 @@ static bw_status next(bw_dataset *root, bool *ended)
     return result < 0 ? bwi_sample_failed(root, &sample, "the generator failed", state->error) : BW_OK;
 }
 
+/* A failure of the function is final and reported again by each later call; being cancelled and a lack of memory are not. */
 static bw_status pull(bw_dataset *root, int64_t upto)
 {
     bw_context *ctx = root->owned.ctx;

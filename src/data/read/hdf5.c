@@ -45,6 +45,7 @@ static bw_status read_values(reading *r, const bwi_hdf5_entry *entry, bwi_column
     return bwi_hdf5_read(r->file, entry, 0, column->samples, dtype, column->backing.memory);
 }
 
+/* Values that are stored in one piece stay in the mapped file; the others are read into a backing. */
 static bw_status add(reading *r, bwi_role role, const char *name, const bwi_hdf5_entry *entry)
 {
     char where[1024], quoted[BWI_QUOTE_SIZE];

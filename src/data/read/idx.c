@@ -1,6 +1,6 @@
 /*
- * Samples from IDX files, as MNIST comes: images and labels, plain or packed by gzip, as a list of two files in either order or as
- * the folder that holds them by their usual names. Images of two axes get a third, the channel. Bytes of plain files
+ * Samples from IDX files, as MNIST comes: images and labels, uncompressed or packed by gzip, as a list of two files in either order
+ * or as the folder that holds them by their usual names. Images of two axes get a third, the channel. Bytes of uncompressed files
  * stay mapped; what is packed, or wider than a byte (IDX is big-endian), is copied once.
  */
 #include "data/read/read.h"
@@ -16,7 +16,7 @@ typedef struct idx {
     int ndim;
     int64_t shape[BW_MAX_NDIM];
     size_t offset, bytes;
-    const unsigned char *data; /* plain */
+    const unsigned char *data; /* of an uncompressed file */
     void *memory;              /* packed or swapped */
 } idx;
 
@@ -131,7 +131,7 @@ static bw_status read_packed(bw_context *ctx, idx *x, const bwi_bytes *file, con
 }
 
 /* Bytes are used where they are mapped; wider values are copied, since they must be swapped. */
-static bw_status read_plain(bw_context *ctx, idx *x, const bwi_bytes *file, const char *path)
+static bw_status read_unpacked(bw_context *ctx, idx *x, const bwi_bytes *file, const char *path)
 {
     char found[32];
     if (file->size < PREFIX) {
@@ -172,7 +172,7 @@ static bw_status add_file(bw_dataset *root, const char *path, int count)
     idx x = {.ndim = 0};
     bw_status status = bwi_dataset_map_file(root, path, &file);
     if (status == BW_OK) {
-        status = bwi_gzip_is(file) ? read_packed(ctx, &x, file, path) : read_plain(ctx, &x, file, path);
+        status = bwi_gzip_is(file) ? read_packed(ctx, &x, file, path) : read_unpacked(ctx, &x, file, path);
     }
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     if (status == BW_OK && bwi_dtype_size(x.dtype) > 1) {
@@ -250,7 +250,7 @@ static bool is_file(bw_context *ctx, const char *path)
     return bwi_file_read_small(ctx, path, &byte, 1) >= 0;
 }
 
-/* The two files below a folder, each plain or packed; false if they are not there. */
+/* The two files below a folder, each uncompressed or packed; false if they are not there. */
 static bool find_pair(bw_context *ctx, const char *folder, char paths[2][4096])
 {
     for (size_t i = 0; i < BWI_COUNT(names); i++) {

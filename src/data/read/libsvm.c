@@ -1,8 +1,8 @@
 /*
  * Samples from LibSVM text: a line holds a target and pairs index:value of the inputs that are not zero. Indices count from 1, or
- * from 0 if there is a 0 in the file, and rise within a line. Two passes over the mapped text: the first finds the rows and the largest index, so that
- * nothing is allocated before it is known to fit; the second fills rows. Lines are those of the file: blank ones and comments (#)
- * are no samples.
+ * from 0 if there is a 0 in the file, and rise within a line. Two passes over the mapped text: the first finds the rows and the
+ * largest index, so that nothing is allocated before it is known to fit; the second fills rows. Lines are those of the file: blank
+ * ones and comments (#) are no samples.
  */
 #include "data/read/read.h"
 #include "format/format.h"
@@ -146,6 +146,7 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 
 static const bwi_dataset_kind kind = {.name = "libsvm", .gather = gather, .place = tell_place, .close = close_places};
 
+/* A few bytes of text can claim a huge index, so the size of the dense rows is compared with the file and with memory. */
 static bw_status find_width(reading *r, const bw_read_options *options)
 {
     char needed[32];
@@ -173,6 +174,7 @@ static bw_status find_width(reading *r, const bw_read_options *options)
     return BW_OK;
 }
 
+/* The second pass writes the rows; their memory then belongs to the columns. */
 static bw_status fill(reading *r, bw_dataset *root)
 {
     bw_context *ctx = r->ctx;

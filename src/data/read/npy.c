@@ -12,6 +12,7 @@ static bw_status fail_size(bw_context *ctx, const char *path, const bwi_npy *npy
                     bwi_format_shape(shape, npy->ndim, npy->shape), bwi_dtype_name(npy->dtype), npy->bytes, found);
 }
 
+/* The size that the header declares must be exactly that of the file. */
 static bw_status add_file(bw_dataset *root, const char *path, bwi_role role)
 {
     bw_context *ctx = root->owned.ctx;

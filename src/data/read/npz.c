@@ -60,6 +60,7 @@ static void list_members(const bwi_zip *zip, char *text, size_t size)
     }
 }
 
+/* Finds the members that are fields. Names must differ, and a role has either one unnamed field or named ones. */
 static bw_status find_members(reading *r)
 {
     int64_t count = bwi_zip_count(r->zip);
@@ -207,6 +208,7 @@ static bw_status find_values(reading *r, int field, const bwi_zip_member *member
     return BW_OK;
 }
 
+/* The header is read through the zip, so that it is checked before the values are mapped or unpacked. */
 static bw_status read_field(reading *r, int field)
 {
     bwi_zip_member member;
@@ -237,6 +239,7 @@ static bw_status read_field(reading *r, int field)
     return status == BW_OK ? find_values(r, field, &member, &npy) : status;
 }
 
+/* All members are checked before the first is read. */
 static bw_status read_fields(reading *r)
 {
     bw_status status = find_members(r);

@@ -18,20 +18,20 @@ bwi_reader bwi_csv_read, bwi_hdf5_samples, bwi_idx_read, bwi_images_read, bwi_li
     bwi_synth_read, bwi_tfrecord_read;
 bool bwi_idx_is(bw_context *ctx, const char *path); /* a folder of such files */
 
-/* Refuses options of other kinds of files; those in `known` are for this one too. */
+/* Refuses options that only other kinds of files have; `known` lists those that this kind has too. */
 enum { BWI_READ_TARGET = 1, BWI_READ_INPUT = 2 };
 bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_read_options *options, unsigned known);
 
 /* ---- arrays.c ---- */
 
-/* Role and name of a field called x, y_<name> and so on; what is expected, if it is none of them. */
+/* Role and name of a field called x, y_<name> and so on; a message says what is expected if it is none of them. */
 bw_status bwi_field_parse(bw_context *ctx, const char *text, bwi_role *role, const char **name);
 
 extern const bwi_dataset_kind bwi_kind_arrays; /* columns that stand in memory */
 
 /* ---- function.c: functions of programs that make or change samples ---- */
 
-/* What a function is told; `error` has BW_ERROR_TEXT bytes. */
+/* The sample as it is described to a function of the program; `error` has BW_ERROR_TEXT bytes. */
 bw_sample bwi_sample(const bw_dataset *dataset, uint64_t seed, int epoch, int64_t number, char *error);
 /* After a function returned false: the status, and a text that names the sample. */
 bw_status bwi_sample_failed(const bw_dataset *dataset, const bw_sample *sample, const char *what, char *error);

@@ -1,5 +1,5 @@
 /*
- * Which reader opens a path. A new kind of file is its own file and a row here.
+ * Which reader opens a path. A new kind of file is one source file and one row here.
  */
 #include "data/ahead/ahead.h"
 #include "data/read/read.h"
@@ -264,6 +264,7 @@ static bw_status match(bw_context *ctx, const char *path, bwi_text *list)
     return status;
 }
 
+/* A glob stands for the list of files that match it; a file whose name has a comma or a star is opened as it is. */
 static bw_status read_any(bw_context *ctx, bw_dataset **root, bool *skips, const char *path, const bw_read_options *options)
 {
     bool made = strncmp(path, "synth:", 6) == 0;
@@ -300,7 +301,7 @@ static bw_status reshape(bw_dataset *root, const char *path, const bw_read_optio
     return bwi_dataset_reshape(root, options->ndim, options->shape, where);
 }
 
-/* What is applied again when the model is used. */
+/* Facts that are applied again when the model is used. */
 static void keep_choices(bw_dataset *root, const bw_read_options *options)
 {
     bw_dataset *base = root;

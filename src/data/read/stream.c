@@ -4,8 +4,8 @@
  * like that of any other data.
  *
  * While a stream has not ended its datasets are live: `count` is the most there can be, and samples are pulled on the caller's
- * thread, between batches, when nobody gathers: the backing may move. Shuffling needs a choice of samples: in the first epoch a live
- * dataset is shuffled exactly within blocks of as many samples as fit into BLOCK_BYTES, which is a function of the position
+ * thread, between batches, when nobody gathers: the backing may move. Shuffling needs a choice of samples: in the first epoch a
+ * live dataset is shuffled exactly within blocks of as many samples as fit into BLOCK_BYTES, which is a function of the position
  * alone, as every order is.
  */
 #include "data/read/read.h"

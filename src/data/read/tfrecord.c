@@ -3,7 +3,7 @@
  * number, in the mapped files, their checksums compared each time. What a feature is, is decided by the first record: floats, whole
  * numbers, bytes, or an encoded image; every other record must have the same.
  *
- * gzip files are unpacked into a backing. Standard input, plain or packed, goes into one too, as far as samples are wanted: a stream.
+ * gzip files are unpacked into a backing. Standard input, packed or not, goes into one too, as far as samples are wanted: a stream.
  */
 #include "data/read/read.h"
 #include "format/format.h"
@@ -253,7 +253,7 @@ static bw_status open_file(bw_dataset *root, const char *path)
     return bwi_gzip_open(ctx, &file->gzip, mapped, file->path);
 }
 
-/* Files are read to their ends, standard input so far only. */
+/* Files are read to their ends, standard input only as far as samples are wanted. */
 static bw_status scan_file(bw_dataset *root, const char *path)
 {
     records *state = root->state;

@@ -111,7 +111,7 @@ static bw_status run(fitting *f, bool range, fitted *to)
     return status;
 }
 
-/* Whether numbers of `top` are numbers of the dataset: nothing in between counts anew. */
+/* Whether numbers of `top` are numbers of the dataset: no kind in between renumbers. */
 static bool same_numbers(const bw_dataset *dataset, const bw_dataset *top)
 {
     for (; top && top != dataset; top = top->upstream) {
@@ -156,7 +156,7 @@ static bw_status begin(const bw_dataset *dataset, const bw_dataset *top)
 
 /* ---- Gathering ---- */
 
-/* The one that fitted: this dataset, or the one it is like. */
+/* The statistics are those of this dataset, or of the one that it is like. */
 static const affine *fitted_by(const bw_dataset *dataset)
 {
     return dataset->second ? dataset->second->state : dataset->state;
@@ -256,7 +256,7 @@ static bw_status declare(bw_dataset *made)
     return status;
 }
 
-/* The dataset that fits for `like`; its statistics must suit. */
+/* Follows the dataset whose statistics `like` uses; they must suit the inputs. */
 static bw_status follow(bw_dataset *made, const bw_dataset *like)
 {
     bw_dataset *found = NULL;

@@ -3,9 +3,9 @@
  * "flip,shift=0.1,rotate=15,noise=0.05". What happens to a sample is a function of seed, epoch and the sample's number alone. In
  * validation, evaluation and prediction nothing happens.
  *
- * Geometry. Each geometric row is an affine map from a pixel of its result to a place in its source; rows that follow each other are
- * composed and the image is sampled once: bilinear between the four neighbours, places outside take the nearest pixel of the edge.
- * Pixels count from 0, the centre is ((w - 1) / 2, (h - 1) / 2). Flips and shifts meet pixels exactly and change no value.
+ * Geometry. Each geometric row is an affine map from a pixel of its result to a place in its source; rows that follow each other
+ * are composed and the image is sampled once: bilinear between the four neighbours, places outside take the nearest pixel of the
+ * edge. Pixels count from 0, the centre is ((w - 1) / 2, (h - 1) / 2). Flips and shifts meet pixels exactly and change no value.
  */
 #include "data/read/read.h"
 #include "data/transform/transform.h"
@@ -196,7 +196,7 @@ static const row rows[] = {
 
 /* ---- Samples ---- */
 
-/* From one buffer to the other and back; the result ends in `to`. */
+/* Moves the image from one buffer to the other and back, as often as it is sampled; the result ends in `to`. */
 static void apply(const augment *state, image size, float *from, float *to, bw_random *random)
 {
     static const view still = {{1, 0, 0, 0, 1, 0}};
@@ -244,6 +244,7 @@ static void to_floats(void *values, int64_t count)
     }
 }
 
+/* Without an epoch, when a model is used, images pass unchanged. */
 static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
     const augment *state = dataset->state;
@@ -351,6 +352,7 @@ static bw_status read_steps(bw_context *ctx, augment *state, const char *text)
 
 /* ---- Building ---- */
 
+/* Images become float32; samples without any image are refused, since nothing would happen to them. */
 static bw_status declare(bw_dataset *made)
 {
     const bw_dataset *below = made->upstream;

@@ -1,7 +1,7 @@
 /*
- * Filter: the samples that a function keeps, or that can be made at all. Which ones is found once, when the dataset is built, by
- * looking at each sample, on all workers; so numbers, order, batches and resuming stay exact. A bit for each position of the
- * dataset below, and the count of kept ones before each block of bits: position p is found by searching the blocks.
+ * Filter: the samples that a function keeps, or that can be made at all. Which ones they are is found once, when the dataset is
+ * built, by looking at each sample, on all workers; so numbers, order, batches and resuming stay exact. A bit for each position of
+ * the dataset below, and the count of kept ones before each block of bits: position p is found by searching the blocks.
  *
  * A shuffle below would change which position is which: shuffles at the top are taken off and put on again above the filter.
  */
@@ -73,7 +73,7 @@ typedef struct looking {
     int listed;
 } looking;
 
-/* Keeps the first ones, whichever worker meets them first. */
+/* Lists the first bad samples by position, whichever worker meets them first. */
 static void note(looking *l, int64_t position, bw_status status, const char *text)
 {
     pthread_mutex_lock(&l->mutex);
@@ -165,6 +165,7 @@ static bw_status judge(looking *l, double share)
     return BW_OK;
 }
 
+/* All samples are looked at once; afterwards a position is found from the counts alone. */
 static bw_status find_kept(bw_dataset *made, bw_dataset *stage, bw_filter_function keep, void *user, double share)
 {
     bw_context *ctx = made->owned.ctx;
@@ -203,7 +204,7 @@ static bw_dataset *over_still(bw_dataset *dataset, bw_filter_function keep, void
     bw_dataset *made = bwi_dataset_over(dataset, &kind, 0, sizeof(filter));
     bw_dataset *stage = made ? bwi_dataset_stage(dataset) : NULL;
     bw_status status = stage ? BW_OK : BW_RESOURCE_EXHAUSTED;
-    /* What is below may want to be prepared, such as statistics. */
+    /* The datasets below may have to be prepared, such as by fitting statistics. */
     if (status == BW_OK) {
         status = bwi_dataset_begin_below(dataset);
     }

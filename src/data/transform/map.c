@@ -1,7 +1,7 @@
 /*
  * Map: a program's function changes samples, one at a time, on several threads. What it sees are float32 and int32 in row-major
  * order, whatever the source holds. A stage below the map holds the sample as it comes; the function writes the
- * map's own fields, which are copies of those below where they agree.
+ * fields of the map, which begin as copies of those below where they agree.
  */
 #include "data/read/read.h"
 #include "data/transform/transform.h"
@@ -12,7 +12,7 @@ typedef struct mapping {
     bw_map_function run;
     void *user;
     uint64_t seed;
-    int same[BWI_FIELD_LIMIT]; /* for each own field the stage's field that it is a copy of; -1: none */
+    int same[BWI_FIELD_LIMIT]; /* for each field the one of the stage that it begins as a copy of; -1: none */
 } mapping;
 
 /* ---- The stage ---- */
@@ -46,6 +46,7 @@ bw_dataset *bwi_dataset_stage(bw_dataset *dataset)
 
 /* ---- The map ---- */
 
+/* Fields begin as copies of those below, or as zeros, so that a function need only write what it changes. */
 static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
     const mapping *state = dataset->state;
@@ -122,6 +123,7 @@ static bw_status find_options(bw_context *ctx, bw_map_options *options, const bw
     return status;
 }
 
+/* The stage below holds the sample in the types that functions see. */
 static bw_dataset *build(bw_dataset *dataset, bw_map_function function, void *user, const bw_map_options *given)
 {
     bw_context *ctx = dataset->owned.ctx;

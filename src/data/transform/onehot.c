@@ -7,6 +7,7 @@ typedef struct onehot {
     int64_t classes;
 } onehot;
 
+/* Classes are gathered to the host, where they are checked, and the kernel writes their rows. */
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 {
     const onehot *state = dataset->state;
@@ -47,6 +48,7 @@ int64_t bwi_onehot_classes(const bw_dataset *dataset)
     return ((const onehot *)dataset->state)->classes;
 }
 
+/* Only targets change; each must be a single class. */
 static bw_status declare(bw_dataset *made, int64_t classes)
 {
     const bw_dataset *below = made->upstream;

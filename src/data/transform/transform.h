@@ -14,12 +14,12 @@ bw_dataset *bwi_dataset_stage(bw_dataset *dataset);
 /* What bw_standardise or bw_normalise fitted to an input: value k of a sample becomes (value - offset[k mod count]) *
  * factor[k mod count]. False if there is none, or it is not fitted yet. Lent. */
 bool bwi_dataset_statistics(const bw_dataset *dataset, int field, const float **offset, const float **factor, int64_t *count);
-/* The same kind over another dataset, which is taken: not fitted; fitted as that one is. Builders. */
+/* The same kind over another dataset, which is taken: `over` is not fitted, `again` uses the statistics of the stage. Builders. */
 bw_dataset *bwi_affine_over(bw_dataset *dataset, const bw_dataset *stage);
 bw_dataset *bwi_affine_again(bw_dataset *dataset, const bw_dataset *stage);
 bool bwi_affine_is_kind(const char *kind);
 bw_dataset *bwi_affine_named(bw_dataset *dataset, const char *kind);
-/* Gives statistics to an input; they are ready with the last one. */
+/* Sets the statistics of an input; the stage is fitted once all inputs have theirs. */
 bw_status bwi_affine_set(bw_dataset *dataset, int field, const float *offset, const float *factor, int64_t count);
 int64_t bwi_onehot_classes(const bw_dataset *dataset);
 
