@@ -273,7 +273,6 @@ static bw_status open_exec(bwi_session *s, const bw_dataset *dataset, const bwi_
         }
     }
     if (status == BW_OK) {
-        s->training->optimizer.kernels = plan->kernels;
         status = bwi_exec_open(s->training->ctx, &s->exec, plan);
     }
     if (status == BW_OK) {

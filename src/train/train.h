@@ -135,7 +135,7 @@ extern const bwi_optimizer_row *const bwi_optimizer_rows[]; /* ends with NULL */
 /* A slot is stored like its variable. */
 typedef struct bwi_slot {
     const bwi_variable *variable;
-    void *data; /* NULL: there is none */
+    void *data; /* in the optimizer's arena; NULL: there is none */
 } bwi_slot;
 
 struct bwi_optimizer {
@@ -163,6 +163,8 @@ struct bwi_optimizer {
 
     int slot_count; /* the row's own; the average follows them */
     const char *slot_names[BWI_MAX_SLOTS];
+    void *arena; /* of all slots; NULL: none */
+    size_t arena_bytes;
     bwi_slot *slots; /* [variable][BWI_MAX_SLOTS]; NULL until the first training */
     float *clips;    /* [variable]: what clipping by norms leaves */
 };
@@ -343,7 +345,8 @@ typedef struct bwi_watch {
     double best, rate_best;
     int64_t wait, rate_wait, cooldown;
     int best_epoch;
-    float *weights; /* of the best epoch, as stored; NULL: not to be restored */
+    void *weights; /* an arena: those of the best epoch, as stored; NULL: not to be restored */
+    size_t weights_bytes;
 } bwi_watch;
 
 /* Whether bwi_watch_open makes a copy of all variables: the best weights. */
