@@ -1,8 +1,8 @@
 /*
- * Keras's EarlyStopping and ReduceLROnPlateau, by their arguments as text. Both watch a column of the history: better is
- * lower for losses and errors, higher for what Keras knows to be so (accuracy, AUC, ...), unless `mode` says it.
+ * Keras's EarlyStopping and ReduceLROnPlateau, by their arguments as text. Both watch a column of the history: lower is
+ * better for losses and errors, higher for what Keras knows to be so (accuracy, AUC, ...), unless `mode` says otherwise.
  */
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -151,7 +151,7 @@ static bool better(double value, double best, double delta, bool higher)
     return isnan(best) ? !isnan(value) : higher ? value - delta > best : value + delta < best;
 }
 
-/* True: stop now. */
+/* Keras's EarlyStopping after an epoch, with its order of comparisons; true: stop now. */
 static bool look_to_stop(bwi_watch *w, const bw_history *history, int epoch)
 {
     const bwi_argument_value *v = w->stop;
@@ -181,6 +181,7 @@ static bool look_to_stop(bwi_watch *w, const bw_history *history, int epoch)
     return w->wait >= v[PATIENCE].integer && epoch > 0;
 }
 
+/* Keras's ReduceLROnPlateau after an epoch. */
 static void look_to_reduce(bwi_watch *w, const bw_history *history)
 {
     const bwi_argument_value *v = w->rate;

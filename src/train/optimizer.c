@@ -37,7 +37,7 @@ static bool is_rate(const bwi_term *item, int position)
     return item->label ? bwi_term_is(&label, "learning_rate") || bwi_term_is(&label, "lr") : position == 0;
 }
 
-/* A schedule is read from its own term, of any length; a word takes its place among the arguments. */
+/* A schedule is read from its own term, which may be long; a word takes its place among the arguments. */
 static bw_status read_arguments(bw_context *ctx, bwi_optimizer *o, const bwi_term *term)
 {
     static const char word[] = "schedule";
