@@ -1,8 +1,8 @@
 /*
- * Keras's EarlyStopping and ReduceLROnPlateau, by their arguments as text. Both watch a column of the history: better is
- * lower for losses and errors, higher for what Keras knows to be so (accuracy, AUC, ...), unless `mode` says it.
+ * Keras's EarlyStopping and ReduceLROnPlateau, by their arguments as text. Both watch a column of the history: lower is
+ * better for losses and errors, higher for what Keras knows to be so (accuracy, AUC, ...), unless `mode` says otherwise.
  */
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -80,55 +80,69 @@ bool bwi_watch_restores(bw_context *ctx, const bw_fit_options *options)
            stop[RESTORE].flag;
 }
 
+static bw_status open_stop(bwi_watch *w, const char *text, const bw_history *history)
+{
+    bw_context *ctx = w->model->ctx;
+    w->stops = true;
+    bw_status status = read_arguments(ctx, "early_stopping", text, stop_arguments, STOP_COUNT, w->stop);
+    return status == BW_OK ? check_monitor(ctx, "early_stopping", w->stop[MONITOR].text, history) : status;
+}
+
+static bw_status open_rate(bwi_watch *w, const char *text, const bw_history *history)
+{
+    bw_context *ctx = w->model->ctx;
+    w->reduces = true;
+    bw_status status = read_arguments(ctx, "reduce_lr_on_plateau", text, rate_arguments, RATE_COUNT, w->rate);
+    return status == BW_OK ? check_monitor(ctx, "reduce_lr_on_plateau", w->rate[RATE_MONITOR].text, history) : status;
+}
+
+static size_t variable_bytes(const bwi_variable *variable)
+{
+    return (size_t)variable->count * sizeof(float);
+}
+
+static bw_status open_weights(bwi_watch *w)
+{
+    const bwi_graph *graph = &w->model->graph;
+    for (int v = 0; v < graph->variable_count; v++) {
+        w->weights_bytes += variable_bytes(graph->variables[v]);
+    }
+    w->weights = bwi_kernels_of(graph->ctx)->memory->allocate(graph->ctx, w->weights_bytes);
+    return w->weights ? BW_OK : BW_RESOURCE_EXHAUSTED;
+}
+
 bw_status bwi_watch_open(bwi_watch *w, bw_model *model, const bw_fit_options *options, const bw_history *history)
 {
-    bw_context *ctx = model->ctx;
     *w = (bwi_watch){.model = model, .best = (double)NAN, .rate_best = (double)NAN};
-    bw_status status = BW_OK;
-    if (options->early_stopping) {
-        w->stops = true;
-        status = read_arguments(ctx, "early_stopping", options->early_stopping, stop_arguments, STOP_COUNT, w->stop);
-        if (status == BW_OK) {
-            status = check_monitor(ctx, "early_stopping", w->stop[MONITOR].text, history);
-        }
-    }
+    bw_status status = options->early_stopping ? open_stop(w, options->early_stopping, history) : BW_OK;
     if (status == BW_OK && options->reduce_lr_on_plateau) {
-        w->reduces = true;
-        status = read_arguments(ctx, "reduce_lr_on_plateau", options->reduce_lr_on_plateau, rate_arguments, RATE_COUNT, w->rate);
-        if (status == BW_OK) {
-            status = check_monitor(ctx, "reduce_lr_on_plateau", w->rate[RATE_MONITOR].text, history);
-        }
-    }
-    size_t floats = 0;
-    for (int v = 0; v < model->graph.variable_count; v++) {
-        floats += (size_t)model->graph.variables[v]->count;
+        status = open_rate(w, options->reduce_lr_on_plateau, history);
     }
     if (status == BW_OK && w->stops && w->stop[RESTORE].flag) {
-        w->weights = bwi_allocate(ctx, floats, sizeof(float));
-        status = w->weights ? BW_OK : BW_RESOURCE_EXHAUSTED;
-    }
-    if (status != BW_OK) {
-        bwi_watch_close(w);
+        status = open_weights(w);
     }
     return status;
 }
 
 void bwi_watch_close(bwi_watch *w)
 {
-    if (w->model) {
-        bwi_release(w->model->ctx, w->weights);
+    if (w->weights) {
+        bw_context *ctx = w->model->ctx;
+        bwi_kernels_of(ctx)->memory->release(ctx, w->weights, w->weights_bytes);
         w->weights = NULL;
     }
 }
 
 static void copy_weights(const bwi_watch *w, bool restore)
 {
-    float *at = w->weights;
-    for (int v = 0; v < w->model->graph.variable_count; v++) {
-        bwi_variable *variable = w->model->graph.variables[v];
-        size_t bytes = (size_t)variable->count * sizeof(float);
-        memcpy(restore ? variable->data : at, restore ? at : variable->data, bytes);
-        at += variable->count;
+    const bwi_graph *graph = &w->model->graph;
+    const bwi_memory_kernels *memory = bwi_kernels_of(graph->ctx)->memory;
+    char *at = w->weights;
+    for (int v = 0; v < graph->variable_count; v++) {
+        void *data = graph->variables[v]->data;
+        size_t bytes = variable_bytes(graph->variables[v]);
+        memory->copy(restore ? data : at, restore ? at : data, bytes);
+        at += bytes;
     }
 }
 
@@ -137,7 +151,7 @@ static bool better(double value, double best, double delta, bool higher)
     return isnan(best) ? !isnan(value) : higher ? value - delta > best : value + delta < best;
 }
 
-/* True: stop now. */
+/* Keras's EarlyStopping after an epoch, with its order of comparisons; true: stop now. */
 static bool look_to_stop(bwi_watch *w, const bw_history *history, int epoch)
 {
     const bwi_argument_value *v = w->stop;
@@ -167,6 +181,7 @@ static bool look_to_stop(bwi_watch *w, const bw_history *history, int epoch)
     return w->wait >= v[PATIENCE].integer && epoch > 0;
 }
 
+/* Keras's ReduceLROnPlateau after an epoch. */
 static void look_to_reduce(bwi_watch *w, const bw_history *history)
 {
     const bwi_argument_value *v = w->rate;

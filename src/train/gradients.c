@@ -1,13 +1,11 @@
 /*
- * Gradients for a loop of one's own: sums over batches of any size, until they are applied. The plan keeps nothing for
- * a whole batch, so any size may come.
+ * Gradients for custom training loops: sums over batches of any size, until they are applied. The plan keeps nothing for a whole
+ * batch, so each may have another size.
  */
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 struct bw_gradients {
     bwi_owned owned;
@@ -44,7 +42,8 @@ bw_gradients *bw_gradients_new(bw_model *model, const bw_fit_options *options)
     }
     g->ctx = model->ctx;
     g->model = model;
-    if (bwi_fit_options_read(g->ctx, &g->options, options) != BW_OK) {
+    g->options = (bw_fit_options)BW_FIT_OPTIONS_DEFAULT;
+    if (bwi_options_copy(g->ctx, &g->options, sizeof g->options, options, "bw_fit_options") != BW_OK) {
         bwi_disown(g);
         return bwi_pass_on(model->ctx);
     }
@@ -69,54 +68,15 @@ static bw_status keep_fields(bw_gradients *g, const bw_dataset *dataset)
     return g->fields ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
-static const char *describe(char text[96], const bwi_field *field)
-{
-    static const char *const roles[] = {"input", "target", "sample weight"};
-    snprintf(text, 96, "%s%s%s", roles[field->role], field->name[0] ? " " : "", field->name);
-    return text;
-}
-
-/* NULL stands for none; fields are in the order of their roles. */
-static bw_status refuse_field(bw_context *ctx, const bwi_field *first, const bwi_field *field)
-{
-    char what[96], other[96], expected[160], found[160];
-    if (!field || (first && first->role < field->role)) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "gradients: the batch has no %s, the first one had", describe(what, first));
-    }
-    if (!first || first->role > field->role) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "gradients: the batch has a %s, the first one had none", describe(what, field));
-    }
-    if (strcmp(first->name, field->name) != 0) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "gradients: the batch has a %s where the first one had a %s",
-                        describe(what, field), describe(other, first));
-    }
-    return bwi_fail(ctx, BW_INVALID_ARGUMENT, "gradients: the batch's %s has shape %s, the first one's had %s",
-                    describe(what, field), bwi_format_shape(found, field->ndim, field->shape),
-                    bwi_format_shape(expected, first->ndim, first->shape));
-}
-
-static int64_t value_count(const bwi_field *field)
-{
-    int64_t count = 1;
-    for (int i = 0; i < field->ndim; i++) {
-        count *= field->shape[i];
-    }
-    return count;
-}
-
 static bw_status check_alike(const bw_gradients *g, const bw_dataset *dataset)
 {
     int count = bwi_dataset_fields(dataset);
-    for (int f = 0; f < count || f < g->field_count; f++) {
-        const bwi_field *first = f < g->field_count ? &g->fields[f] : NULL;
-        const bwi_field *field = f < count ? bwi_dataset_field(dataset, f) : NULL;
-        bool alike = first && field && first->role == field->role && strcmp(first->name, field->name) == 0 &&
-                     value_count(first) == value_count(field);
-        if (!alike) {
-            return refuse_field(g->ctx, first, field);
-        }
+    bw_status status = BW_OK;
+    for (int f = 0; status == BW_OK && (f < count || f < g->field_count); f++) {
+        status = bwi_field_check(g->ctx, f < g->field_count ? &g->fields[f] : NULL,
+                                 f < count ? bwi_dataset_field(dataset, f) : NULL, "gradients", "the first batch");
     }
-    return BW_OK;
+    return status;
 }
 
 /* ---- Adding ---- */
@@ -146,7 +106,7 @@ static bw_status open_session(bw_gradients *g, bw_dataset *dataset)
     return status;
 }
 
-/* The batch is lent until the next call: a sample at fault is named now. */
+/* The batch is lent for this call only, so a sample whose loss is not finite is named now. */
 static bw_status look_at_loss(bwi_session *s, double *loss)
 {
     bwi_session_reset(s);

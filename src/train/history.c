@@ -1,5 +1,5 @@
-/* History: named columns with one value an epoch, and what a run took. */
-#include "train/train.h"
+/* History: named columns with one value per epoch, and the facts of a run. */
+#include "train/internal.h"
 
 #include <math.h>
 #include <string.h>

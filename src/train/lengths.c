@@ -4,7 +4,7 @@
  * and a block length by length: its samples keep their order within a length. So a window is the same set of samples as without
  * buckets, its sums are those over all of them, and nothing is computed for padding beyond a sample's own length.
  */
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <string.h>
 
@@ -24,7 +24,7 @@ typedef struct builder {
 static bw_node *add_input(const builder *b, const bw_node *node, bw_dtype dtype)
 {
     bwi_input_attributes a = *(const bwi_input_attributes *)node->attributes;
-    a.field = bwi_session_field(b->dataset, &a);
+    a.field = bwi_fields_find(b->dataset, &a);
     a.dtype = dtype;
     if (a.shape.ndim > 0 && a.shape.extent[0] == b->longest) {
         a.shape.extent[0] = b->length;
@@ -32,7 +32,7 @@ static bw_node *add_input(const builder *b, const bw_node *node, bw_dtype dtype)
     return bwi_graph_add(&b->session->graph, &bwi_op_input, node->name, &a, sizeof a, NULL, 0, NULL, 0);
 }
 
-/* An expression's input serves numbers and indices: each use of it is a node of its own type. */
+/* An expression's input may serve as numbers and as indices: each use is a node of the type that its layer takes. */
 static bw_node *input_for(builder *b, const bwi_use *use, int k)
 {
     bw_node **node = &b->nodes[use->input[k]];
@@ -76,7 +76,7 @@ static bw_status build_use(builder *b, int number)
                           bw_message(graph->ctx));
 }
 
-/* Targets have one shape, so an output must not follow the length. */
+/* Targets have one shape, so an output's must not depend on the length. */
 static bw_status find_outputs(const builder *b)
 {
     bwi_session *s = b->session;
@@ -114,8 +114,8 @@ static bw_status build_length(bwi_session *s, const bw_dataset *dataset, const b
     return status == BW_OK && (options->train || options->evaluate) ? bwi_session_add_heads(s, dataset, options) : status;
 }
 
-/* The session's own ends: they are put back once the other lengths have theirs. */
-static void keep_ends(bwi_variant *to, const bwi_session *s)
+/* The session's own heads are put back once the other lengths have theirs. */
+static void keep_heads(bwi_variant *to, const bwi_session *s)
 {
     memcpy((void *)to->outputs, (const void *)s->outputs, sizeof to->outputs);
     memcpy((void *)to->losses, (const void *)s->losses, sizeof to->losses);
@@ -129,11 +129,11 @@ static bw_status build_lengths(bwi_session *s, const bw_dataset *dataset, const 
 {
     int losses = s->loss_count, columns = s->column_count, last = s->variant_count - 1;
     bw_status status = BW_OK;
-    keep_ends(&s->variants[last], s);
+    keep_heads(&s->variants[last], s);
     for (int k = 0; k < last && status == BW_OK; k++) {
         memcpy((void *)s->outputs, (const void *)s->variants[last].outputs, sizeof s->outputs);
         status = build_length(s, dataset, options, lengths[k], lengths[last]);
-        keep_ends(&s->variants[k], s);
+        keep_heads(&s->variants[k], s);
     }
     memcpy((void *)s->outputs, (const void *)s->variants[last].outputs, sizeof s->outputs);
     memcpy((void *)s->losses, (const void *)s->variants[last].losses, sizeof s->losses);
@@ -145,7 +145,7 @@ static bw_status build_lengths(bwi_session *s, const bw_dataset *dataset, const 
     return status;
 }
 
-/* Whole-batch ops meet once for all samples, which are of several programs here. */
+/* A whole-batch op needs all samples of a batch in one program; here they are spread over several. */
 static bw_status check_layers(const bwi_session *s, bool train)
 {
     for (int n = 0; train && n < s->graph.count; n++) {
@@ -156,7 +156,7 @@ static bw_status check_layers(const bwi_session *s, bool train)
     }
     return s->training->model->loss_count == 0
                ? BW_OK
-               : bwi_fail(s->graph.ctx, BW_UNIMPLEMENTED, "buckets: losses added by calls are not offered together with them");
+               : bwi_fail(s->graph.ctx, BW_UNIMPLEMENTED, "buckets: losses added by calls are not offered with buckets");
 }
 
 bw_status bwi_session_add_lengths(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options)
@@ -203,7 +203,7 @@ void bwi_session_free_lengths(bwi_session *s)
 
 /* ---- Feeding ---- */
 
-/* The last feed's sums go to the columns', which all lengths share. */
+/* Adds the sums of the last feed to the columns, which all lengths share. */
 static void add_sums(const bwi_session *s, const bwi_variant *variant)
 {
     for (int c = 0; c < s->column_count; c++) {
@@ -225,7 +225,7 @@ static void put_predictions(const bwi_session *s, const bwi_piece *part, float *
     }
 }
 
-/* The samples of one length among those from `first` to before `end`. */
+/* Feeds the samples of one length among those from `first` to before `end`. */
 static bw_status feed_length(bwi_session *s, int which, const bwi_piece *piece, int64_t first, int64_t end, int length,
                              float *const *predictions)
 {

@@ -1,10 +1,10 @@
 /*
- * What a run takes, measured, so that the plan can be held against it. Of the resident size that is not the library's own there
- * are three parts: the process before the plan was made, with the workers' stacks; what oneDNN took for itself while the plan was
- * made (what came in, less what the context's allocator gave: it touches all of it); pages of files, which mapped data
- * and libraries bring in as they are used.
+ * The memory that a run takes, measured, so that the plan can be compared with it. Three parts of the resident size are not the
+ * library's own: the process before the plan was made, with the workers' stacks; what oneDNN took for itself while the plan was made
+ * (the growth, less what the context's allocator gave, which is touched as a whole); and pages of files, which mapped data and
+ * libraries bring in as they are used.
  */
-#include "train/train.h"
+#include "train/internal.h"
 
 static size_t less(size_t a, size_t b)
 {
@@ -39,10 +39,10 @@ void bwi_measure_opened(bwi_measure *m, bw_context *ctx)
     m->code = less(less(bwi_memory_resident(ctx), m->resident), own + files);
 }
 
-/* Waiting for a disk page by page makes a step a thousand times as long, and nothing else tells. */
+/* A step that waits for a disk page by page takes a thousand times as long, and nothing else would say why. */
 static void tell_pressure(bw_context *ctx, const bw_run_facts *facts)
 {
-    enum { FEW = 100 }; /* code that is used for the first time */
+    enum { FEW = 100 }; /* as code brings in that runs for the first time */
     char swapped[32];
     if (facts->swapped_bytes > 0) {
         bwi_log(ctx, BW_LOG_WARNING, "memory was short: %s were swapped out while training, %lld pages came back from disk",

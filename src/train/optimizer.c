@@ -1,6 +1,6 @@
 /*
- * What all optimizers share: the table, reading one from text, slots and state. Slots are stored like their variables (packed
- * where these are), since every update is elementwise; outside they are seen in Keras's order.
+ * What all optimizers share: the table, reading one from text, slots and state. Slots lie in one arena and are stored like their
+ * variables (packed where these are), since every update is elementwise; outside they are seen in Keras's order.
  */
 #include "train/optimizers/rows.h"
 
@@ -37,7 +37,7 @@ static bool is_rate(const bwi_term *item, int position)
     return item->label ? bwi_term_is(&label, "learning_rate") || bwi_term_is(&label, "lr") : position == 0;
 }
 
-/* A schedule is read from its own term, of any length; a word takes its place among the arguments. */
+/* A schedule is read from its own term, which may be long; a word takes its place among the arguments. */
 static bw_status read_arguments(bw_context *ctx, bwi_optimizer *o, const bwi_term *term)
 {
     static const char word[] = "schedule";
@@ -142,21 +142,47 @@ static int all_slots(const bwi_optimizer *o)
     return o->slot_count + (o->averages ? 1 : 0);
 }
 
-static bool open_slot(bwi_training *t, const bwi_variable *variable, int s)
+static size_t slot_bytes(const bwi_variable *variable)
+{
+    return bwi_size_align(bwi_size_multiply((size_t)variable->count, sizeof(float)), BWI_CACHE_LINE);
+}
+
+size_t bwi_optimizer_bytes(const bwi_training *t)
+{
+    size_t bytes = 0;
+    for (int v = 0; v < t->model->graph.variable_count; v++) {
+        const bwi_variable *variable = t->model->graph.variables[v];
+        if (variable->trainable) {
+            bytes = bwi_size_add(bytes, bwi_size_multiply(slot_bytes(variable), (size_t)all_slots(&t->optimizer)));
+        }
+    }
+    return bytes;
+}
+
+/* The arena begins as zeros; averages begin as the weights, since rows of a lazy table may never be touched. */
+static void fill_slot(const bwi_optimizer *o, const bwi_slot *slot, int s)
+{
+    const bwi_variable *variable = slot->variable;
+    if (s == o->slot_count) {
+        o->kernels->memory->copy(slot->data, variable->data, (size_t)variable->count * sizeof(float));
+    } else if (o->row->start && o->row->start(o, s) != 0) {
+        o->kernels->memory->fill(variable->count, o->row->start(o, s), slot->data);
+    }
+}
+
+static void place_slots(bwi_training *t)
 {
     const bwi_optimizer *o = &t->optimizer;
-    bwi_slot *slot = &o->slots[variable->index * BWI_MAX_SLOTS + s];
-    *slot = (bwi_slot){.variable = variable, .data = bwi_allocate(t->ctx, (size_t)variable->count, sizeof(float))};
-    const bwi_kernels *kernels = bwi_kernels_of(t->ctx);
-    float start = o->row->start && s < o->slot_count ? o->row->start(o, s) : 0;
-    if (slot->data && start != 0) {
-        kernels->memory->fill(variable->count, start, slot->data);
+    char *at = o->arena;
+    for (int v = 0; v < t->model->graph.variable_count; v++) {
+        const bwi_variable *variable = t->model->graph.variables[v];
+        for (int s = 0; variable->trainable && s < all_slots(o); s++) {
+            bwi_slot *slot = &o->slots[v * BWI_MAX_SLOTS + s];
+            *slot = (bwi_slot){.variable = variable, .data = at};
+            fill_slot(o, slot, s);
+            at += slot_bytes(variable);
+        }
     }
-    if (slot->data && s == o->slot_count) {
-        /* Averages begin as the weights: rows of a lazy table may never be touched. */
-        kernels->memory->copy(slot->data, variable->data, (size_t)variable->count * sizeof(float));
-    }
-    return slot->data;
 }
 
 bw_status bwi_optimizer_open_slots(bwi_training *t)
@@ -166,44 +192,33 @@ bw_status bwi_optimizer_open_slots(bwi_training *t)
     if (o->slots) {
         return BW_OK;
     }
+    o->kernels = bwi_kernels_of(t->ctx);
+    if (!o->kernels) {
+        return BW_INVALID_ARGUMENT;
+    }
+    o->arena_bytes = bwi_optimizer_bytes(t);
+    o->arena = o->arena_bytes ? o->kernels->memory->allocate(t->ctx, o->arena_bytes) : NULL;
     o->slots = bwi_allocate(t->ctx, (size_t)graph->variable_count * BWI_MAX_SLOTS, sizeof *o->slots);
     o->clips = bwi_allocate(t->ctx, (size_t)graph->variable_count, sizeof *o->clips);
-    bool opened = o->slots && o->clips;
-    for (int v = 0; opened && v < graph->variable_count; v++) {
-        for (int s = 0; opened && graph->variables[v]->trainable && s < all_slots(o); s++) {
-            opened = open_slot(t, graph->variables[v], s);
-        }
-    }
-    if (!opened) {
+    if ((o->arena_bytes && !o->arena) || !o->slots || !o->clips) {
         bwi_optimizer_free_slots(t);
         return BW_RESOURCE_EXHAUSTED;
     }
+    place_slots(t);
     return BW_OK;
 }
 
 void bwi_optimizer_free_slots(bwi_training *t)
 {
     bwi_optimizer *o = &t->optimizer;
-    for (int k = 0; o->slots && k < t->model->graph.variable_count * BWI_MAX_SLOTS; k++) {
-        bwi_release(t->ctx, o->slots[k].data);
+    if (o->arena) {
+        o->kernels->memory->release(t->ctx, o->arena, o->arena_bytes);
     }
     bwi_release(t->ctx, o->slots);
     bwi_release(t->ctx, o->clips);
+    o->arena = NULL;
     o->slots = NULL;
     o->clips = NULL;
-}
-
-size_t bwi_optimizer_bytes(const bwi_training *t)
-{
-    size_t bytes = 0;
-    for (int v = 0; v < t->model->graph.variable_count; v++) {
-        const bwi_variable *variable = t->model->graph.variables[v];
-        if (variable->trainable) {
-            size_t one = bwi_size_multiply((size_t)variable->count, sizeof(float));
-            bytes = bwi_size_add(bytes, bwi_size_multiply(one, (size_t)all_slots(&t->optimizer)));
-        }
-    }
-    return bytes;
 }
 
 void bwi_training_finalize(bwi_training *t)
@@ -213,7 +228,7 @@ void bwi_training_finalize(bwi_training *t)
         const bwi_variable *variable = t->model->graph.variables[v];
         const bwi_slot *average = &o->slots[v * BWI_MAX_SLOTS + o->slot_count];
         if (average->data) {
-            bwi_kernels_of(t->ctx)->memory->copy(variable->data, average->data, (size_t)variable->count * sizeof(float));
+            o->kernels->memory->copy(variable->data, average->data, (size_t)variable->count * sizeof(float));
         }
     }
 }

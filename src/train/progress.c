@@ -1,9 +1,9 @@
 /*
  * Keras's progress. On a terminal a bar that is redrawn at most every 0.05 seconds:
  *   12/32 ━━━━━━━━━━━━━━━━━━━━ 3s 12ms/step - accuracy: 0.8765 - loss: 0.4321
- * in Keras's colours unless NO_COLOR is set; elsewhere one line an epoch.
+ * in Keras's colours unless NO_COLOR is set; elsewhere one line per epoch.
  */
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <math.h>
 #include <stdlib.h>

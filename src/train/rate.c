@@ -1,5 +1,5 @@
-/* The learning rate, seen and set from outside. */
-#include "train/train.h"
+/* The learning rate, as a program reads and sets it. */
+#include "train/internal.h"
 
 #include <math.h>
 

@@ -1,5 +1,6 @@
-/* What a model was trained on, as far as its use must be the same: kept with the model, applied again when data is read for it. */
-#include "train/train.h"
+/* How the data that a model was trained on was read and prepared: the recipe is kept with the model, and applied again when other
+ * data is read for it. */
+#include "train/internal.h"
 
 void bwi_training_set_data(bwi_training *t, bw_dataset *recipe)
 {

@@ -1,5 +1,5 @@
 /* Schedules of the learning rate, by Keras's formulas. */
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static float inverse_time(const bwi_schedule *s, float step)
     return number(s, DECAY_RATE0) / (1 + number(s, DECAY_RATE) * decay_periods(s, step));
 }
 
-/* ---- (rate0 - end) (1 - step / steps)^power + end; cycle: steps become their next multiple instead of an end ---- */
+/* ---- (rate0 - end) (1 - step / steps)^power + end; cycle: `steps` becomes the next multiple that the step has not passed ---- */
 
 enum { POLY_RATE0, POLY_STEPS, POLY_END, POLY_POWER, POLY_CYCLE, POLY_COUNT };
 
@@ -68,7 +68,7 @@ static float polynomial(const bwi_schedule *s, float step)
     return (number(s, POLY_RATE0) - end) * powf(1 - step / steps, number(s, POLY_POWER)) + end;
 }
 
-/* ---- A cosine's half, from 1 to alpha; before it a straight line up to warmup_target ---- */
+/* ---- Half a cosine, from 1 down to alpha, after a straight line up to warmup_target ---- */
 
 enum { COS_RATE0, COS_STEPS, COS_ALPHA, COS_TARGET, COS_WARMUP, COS_COUNT };
 
@@ -99,7 +99,7 @@ static float cosine(const bwi_schedule *s, float step)
     return from * ((1 - alpha) * half_cosine(fminf(step, steps) / steps) + alpha);
 }
 
-/* ---- The same again and again: each period t_mul times as long, m_mul times as high ---- */
+/* ---- Half cosines with restarts: each period is t_mul times as long and m_mul times as high as the one before ---- */
 
 enum { RESTART_RATE0, RESTART_STEPS, RESTART_T, RESTART_M, RESTART_ALPHA, RESTART_COUNT };
 
@@ -179,14 +179,14 @@ static bw_status check_pieces(bw_context *ctx, const char *what, const bwi_sched
     }
     for (int k = 1; k < s->boundary_count; k++) {
         if (!(s->boundaries[k] > s->boundaries[k - 1])) {
-            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: piecewise_constant_decay: boundaries must rise, got %g behind %g", what,
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: piecewise_constant_decay: boundaries must rise, got %g after %g", what,
                             s->boundaries[k], s->boundaries[k - 1]);
         }
     }
     return BW_OK;
 }
 
-/* Lists of any length: the general reader of arguments has none. */
+/* Its lists may have any length, which the general reader of arguments does not know. */
 static bw_status read_pieces(bw_context *ctx, bwi_schedule *s, const char *what, const bwi_term *term)
 {
     const bwi_term *lists[2] = {NULL, NULL};

@@ -1,6 +1,9 @@
 /*
- * train: losses, metrics and optimizers (rows of tables, Keras's names, defaults and formulas), compile, fit, evaluate,
- * predict, and gradients for loops of one's own.
+ * train: losses, metrics and optimizers (rows of tables, with Keras's names, defaults and formulas), compile, fit, evaluate,
+ * predict, and gradients for custom training loops.
+ *
+ * This header is for other modules, which write a model's training part to files and show plans of runs; what the files of this
+ * module share is in internal.h.
  */
 #ifndef BWI_TRAIN_H
 #define BWI_TRAIN_H
@@ -8,21 +11,12 @@
 #include "exec/exec.h"
 #include "layer/layer.h"
 
-/* ---- Losses and metrics ---- */
+enum { BWI_MAX_OPTIONS = 6, BWI_MAX_METRICS = 16, BWI_MAX_COLUMNS = BWI_MAX_HEADS + BWI_MAX_METRICS };
 
-/* Nodes a loss or metric is made from. */
-typedef struct bwi_heads {
-    bwi_graph *graph;
-    bw_node *prediction; /* the model's output */
-    bw_node *target;
-    bw_node *weight; /* NULL: none */
-    bool classes;    /* the loss is of classes */
-} bwi_heads;
+/* ---- Heads: the losses and metrics of a model's outputs (heads/) ---- */
 
-/* The target as float32 or as class numbers: losses and metrics may differ in what they want. */
-bw_node *bwi_heads_target(const bwi_heads *heads, bw_dtype dtype);
-
-enum { BWI_MAX_OPTIONS = 6, BWI_MAX_METRICS = 16 };
+/* An output of the model, and what the data gives it. */
+typedef struct bwi_head bwi_head;
 
 typedef struct bwi_loss_row bwi_loss_row;
 struct bwi_loss_row {
@@ -30,10 +24,10 @@ struct bwi_loss_row {
     const bwi_argument *arguments;
     int argument_count;
     bw_dtype target;    /* BW_I32: class numbers */
-    bool classes;       /* accuracy goes with it */
-    bwi_loss_kind kind; /* of crossentropies: for probabilities that no softmax or sigmoid gave */
-    /* One number a sample. */
-    bw_node *(*build)(const bwi_loss_row *row, const bwi_heads *heads, const bwi_argument_value *values);
+    bool classes;       /* of classes: accuracy is its default metric */
+    bwi_loss_kind kind; /* of crossentropies: the one for probabilities that come from neither softmax nor sigmoid */
+    /* A node with one number per sample. */
+    bw_node *(*build)(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values);
 };
 
 extern const bwi_loss_row bwi_loss_rows[]; /* ends with NULL names */
@@ -43,14 +37,11 @@ typedef struct bwi_metric_row {
     const char *names;
     const bwi_argument *arguments;
     int argument_count;
-    bw_node *(*build)(const bwi_heads *heads, const bwi_argument_value *values); /* a SUMS node */
+    bw_node *(*build)(const bwi_head *head, const bwi_argument_value *values); /* a SUMS node */
     double (*value)(const bw_node *node, const double *sums);
 } bwi_metric_row;
 
 extern const bwi_metric_row bwi_metric_rows[]; /* accuracy comes first; ends with NULL names */
-/* Any loss is a metric too: a SUMS node whose value is bwi_metric_mean, sums[0] / sums[1]. */
-bw_node *bwi_metric_of_loss(const bwi_loss_row *row, const bwi_heads *heads, const bwi_argument_value *values);
-double bwi_metric_mean(const bw_node *node, const double *sums);
 
 /* A loss or metric as the user wrote it: its row, options, and the output it is for ("": the only one). */
 typedef struct bwi_chosen_loss {
@@ -67,9 +58,10 @@ typedef struct bwi_chosen_metric {
     char name[48], output[64];
 } bwi_chosen_metric;
 
-/* The logits that feed a final softmax (sigmoid), or NULL: Keras traces them too. */
+/* Is the word one of those listed, separated by blanks? */
+bool bwi_listed(const char *list, const char *word, size_t length);
+/* The logits that feed a final softmax, or NULL: Keras traces them too. */
 bw_node *bwi_logits_of(bw_node *prediction);
-bw_node *bwi_binary_logits_of(bw_node *prediction);
 
 /* ---- Schedules of the learning rate (schedule.c) ---- */
 
@@ -90,12 +82,10 @@ enum { BWI_MAX_PIECES = 64 };
 struct bwi_schedule {
     const bwi_schedule_row *row; /* NULL: the rate is a number */
     bwi_argument_value values[BWI_MAX_OPTIONS];
-    /* PiecewiseConstantDecay: rates[k] up to boundaries[k], the last one behind all. */
+    /* PiecewiseConstantDecay: rates[k] up to boundaries[k], the last one after all of them. */
     int boundary_count;
     double boundaries[BWI_MAX_PIECES], rates[BWI_MAX_PIECES + 1];
 };
-
-bw_status bwi_schedule_read(bw_context *ctx, bwi_schedule *schedule, const char *what, const bwi_term *term);
 
 /* ---- Optimizers (optimizer.c, optimizers/) ---- */
 
@@ -121,7 +111,7 @@ typedef struct bwi_optimizer_row {
     const bwi_argument *arguments; /* the first is the learning rate: a number or a schedule */
     int argument_count;
     int decay, common;  /* which arguments weight_decay and the first of the common ones are */
-    int paired;         /* the first so many slots lie side by side for each variable in Keras's files */
+    int paired;         /* that many slots, the first, lie side by side for each variable in Keras's files */
     bool keeps_product; /* Nadam's product of momentums is part of its state */
     /* How many slots a trained variable has, and their names. */
     int (*slots)(const bwi_optimizer *optimizer, const char *names[BWI_MAX_SLOTS]);
@@ -135,7 +125,7 @@ extern const bwi_optimizer_row *const bwi_optimizer_rows[]; /* ends with NULL */
 /* A slot is stored like its variable. */
 typedef struct bwi_slot {
     const bwi_variable *variable;
-    void *data; /* NULL: there is none */
+    void *data; /* in the optimizer's arena; NULL: there is none */
 } bwi_slot;
 
 struct bwi_optimizer {
@@ -157,20 +147,17 @@ struct bwi_optimizer {
     } powers; /* Adam's betas to the power t, as of the last update */
 
     /* The update at hand. */
-    const bwi_kernels *kernels;
     double rate;
     bwi_step step;
 
     int slot_count; /* the row's own; the average follows them */
     const char *slot_names[BWI_MAX_SLOTS];
+    const bwi_kernels *kernels; /* in whose memory the slots are */
+    void *arena;                /* of all slots; NULL: none */
+    size_t arena_bytes;
     bwi_slot *slots; /* [variable][BWI_MAX_SLOTS]; NULL until the first training */
     float *clips;    /* [variable]: what clipping by norms leaves */
 };
-
-/* Reads "adam(lr=0.01)"; the optimizer begins anew. */
-bw_status bwi_optimizer_read(bw_context *ctx, bwi_optimizer *optimizer, const char *text);
-/* The rate of the next update. */
-double bwi_optimizer_rate(const bwi_optimizer *optimizer);
 
 /* ---- What train keeps with a model ---- */
 
@@ -192,17 +179,12 @@ typedef struct bwi_training {
 bwi_training *bwi_training_of(bw_model *model);
 /* Takes the recipe (NULL: none) in place of the one before. */
 void bwi_training_set_data(bwi_training *training, bw_dataset *recipe);
-/* Variables, optimizer slots and counters as named values. */
-void bwi_training_state(bw_model *model, bwi_state *state);
 bw_status bwi_optimizer_open_slots(bwi_training *training);
-void bwi_optimizer_free_slots(bwi_training *training);
 size_t bwi_optimizer_bytes(const bwi_training *training);
 /* In Keras's order of an optimizer's variables. */
 void bwi_optimizer_state(bwi_training *training, bwi_state *state);
 
-/* ---- Sessions: a model, the ends that data gives it, and a running plan ---- */
-
-enum { BWI_PROGRAM_TRAIN, BWI_PROGRAM_EVALUATE, BWI_PROGRAM_PREDICT };
+/* ---- Sessions: a model with its heads, and a running plan ---- */
 
 /* A column of the history: sums over the batch and what they mean. */
 enum { BWI_COLUMN_NAME = 128 };
@@ -216,17 +198,11 @@ typedef struct bwi_logged {
     double *fed;    /* of the last feed, where that is one for each length; NULL: exec has them */
 } bwi_logged;
 
-enum { BWI_MAX_COLUMNS = BWI_MAX_HEADS + BWI_MAX_METRICS };
-
-/* The model at one length of its sequences (lengths.c): its ends and its programs in the plan. */
-typedef struct bwi_variant {
-    bw_node *outputs[BWI_MAX_HEADS], *losses[BWI_MAX_HEADS], *columns[BWI_MAX_COLUMNS];
-    int program[3];
-} bwi_variant;
+typedef struct bwi_variant bwi_variant;
 
 typedef struct bwi_session {
     bwi_training *training;
-    bwi_graph graph; /* the model's nodes again, and the ends; variables are the model's */
+    bwi_graph graph; /* the model's nodes again, and the heads; variables are the model's */
     bw_node *outputs[BWI_MAX_HEADS], *losses[BWI_MAX_HEADS];
     int output_count, loss_count;
     bwi_logged columns[BWI_MAX_COLUMNS]; /* losses, one for each, then metrics */
@@ -235,11 +211,11 @@ typedef struct bwi_session {
     bwi_variant *variants; /* by length, the data's own last; NULL: samples have one length */
     int variant_count;
     int64_t *numbers, *places;       /* of the samples of one length in a block */
-    float *predicted[BWI_MAX_HEADS]; /* theirs */
+    float *predicted[BWI_MAX_HEADS]; /* theirs, on the host */
     bwi_exec *exec;
     int program[3];                  /* number in the plan of each BWI_PROGRAM; -1: not planned */
     double window_count;             /* what the window's gradient sum is to be divided by: its samples, or its unmasked entries */
-    double *totals_block;            /* behind the columns' totals */
+    double *totals_block;            /* holds the columns' totals */
     unsigned compiles;               /* the training's when this was opened */
     bool rates;                      /* the learning rate is logged */
     bool penalized;                  /* a variable has a regularizer */
@@ -263,108 +239,13 @@ typedef struct bwi_session_options {
     int class_count;           /* 0: none */
 } bwi_session_options;
 
-bw_status bwi_session_open(bwi_session *session, bw_model *model, bw_dataset *dataset, const bwi_session_options *options);
-/* The graph and the plan of such a session, which the caller frees: no arena, no optimizer slots; the model's variables need no
+/* The graph and the plan of a session, which the caller frees: no arena, no optimizer slots; the model's variables need no
  * storage. */
 bw_status bwi_session_plan(bwi_session *session, bw_model *model, bw_dataset *dataset, const bwi_session_options *options,
                            bwi_plan **plan);
-size_t bwi_session_parameter_bytes(const bwi_session *session); /* as stored */
 void bwi_session_close(bwi_session *session);
-/* Within the module: the dataset's field for an input node, by name or the only one of its role (-1: none); targets, weights,
- * losses and metrics. */
-int bwi_session_field(const bw_dataset *dataset, const bwi_input_attributes *a);
-bw_status bwi_session_add_heads(bwi_session *session, const bw_dataset *dataset, const bwi_session_options *options);
-/* lengths.c: the same for each length of the data's sequences. */
-bw_status bwi_session_add_lengths(bwi_session *session, const bw_dataset *dataset, const bwi_session_options *options);
-void bwi_session_free_lengths(bwi_session *session);
-bw_status bwi_session_feed_lengths(bwi_session *session, int which, const bwi_piece *piece, float *const *predictions);
-/* bwi_exec_feed, and the window's count. `which` is one of BWI_PROGRAM. */
-bw_status bwi_session_feed(bwi_session *session, int which, const bwi_piece *piece, float *const *predictions);
-void bwi_session_clear(bwi_session *session); /* the window */
-void bwi_session_reset(bwi_session *session); /* totals */
-void bwi_session_count(bwi_session *session); /* adds the last feed's sums to the totals */
-/* The history's values: "loss" (the sum of all), then, with several losses, each; then metrics. */
-int bwi_session_values(const bwi_session *session);
-const char *bwi_session_value_name(const bwi_session *session, int index);
-double bwi_session_value(const bwi_session *session, int index);
-/* apply.c: reduces, checks, clips, updates the model, counts the iteration. After a failure all is as before. */
-bw_status bwi_session_apply(bwi_session *session);
-/* The constants of an update whose gradient sums are multiplied by `scale`; then, one part of a variable through all of it. */
-void bwi_optimizer_begin(bwi_optimizer *optimizer, float scale);
-void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient);
-/* Averages become weights (use_ema, once there was an update). */
-void bwi_training_finalize(bwi_training *training);
-
-/* A program may be older than the library: what its options lack keeps the default. NULL: all defaults. */
-bw_status bwi_fit_options_read(bw_context *ctx, bw_fit_options *to, const bw_fit_options *from);
-
-/* ---- History and progress ---- */
-
-enum { BWI_MAX_VALUES = 2 * (BWI_MAX_COLUMNS + 1) + 1 };
-
-struct bw_history {
-    bwi_owned owned;
-    bw_context *ctx;
-    char names[BWI_MAX_VALUES][BWI_COLUMN_NAME + 8];
-    int columns, epochs;
-    int width;      /* the most columns there can be */
-    double *values; /* [epoch][width] */
-    bw_run_facts facts;
-};
-
-/* Of so many epochs and columns; pages of a long one are taken as epochs are written. */
-bw_history *bwi_history_new(bw_context *ctx, int capacity, int width);
-size_t bwi_history_bytes(int capacity, int width); /* that bwi_history_new allocates */
-int bwi_history_add_column(bw_history *history, const char *prefix, const char *name);
-
-/* What the history of so many epochs, and the values of the present one, take: with those of a validation, if there is one, and of
- * the learning rate, if it is logged. */
-int bwi_session_columns(const bwi_session *s, bool validates);
-size_t bwi_session_history_bytes(const bwi_session *s, bool validates, int epochs);
-
-/* What a run takes of memory, measured (measure.c). */
-typedef struct bwi_measure {
-    size_t resident, files, allocated; /* just before the plan was made */
-    size_t held;                       /* of them, variables and slots: they are in the plan */
-    size_t code, swapped;
-    int64_t faults;
-} bwi_measure;
-
-size_t bwi_held_bytes(const bw_model *model);                   /* of its variables and slots */
-void bwi_measure_begin(bwi_measure *measure, bw_model *model);  /* workers have been started */
-void bwi_measure_opened(bwi_measure *measure, bw_context *ctx); /* the session is open, nothing has run */
-void bwi_measure_end(const bwi_measure *measure, bw_context *ctx, bw_run_facts *facts);
-
-/* Early stopping and plateaus: what fit's options ask for, and what they have seen. */
-typedef struct bwi_watch {
-    bw_model *model;
-    bool stops, reduces, kept;
-    bwi_argument_value stop[8], rate[8];
-    double best, rate_best;
-    int64_t wait, rate_wait, cooldown;
-    int best_epoch;
-    float *weights; /* of the best epoch, as stored; NULL: not to be restored */
-} bwi_watch;
-
-/* Whether bwi_watch_open makes a copy of all variables: the best weights. */
-bool bwi_watch_restores(bw_context *ctx, const bw_fit_options *options);
-bw_status bwi_watch_open(bwi_watch *watch, bw_model *model, const bw_fit_options *options, const bw_history *history);
-void bwi_watch_close(bwi_watch *watch);
-bool bwi_watch_epoch(bwi_watch *watch, const bw_history *history, int epoch); /* true: stop */
-bool bwi_watch_end(bwi_watch *watch); /* restores the best weights if asked; true: the variables changed */
-
-/* Draws Keras's progress. */
-typedef struct bwi_painter {
-    FILE *file; /* NULL: silent */
-    bool terminal;
-    double begin, drawn;
-} bwi_painter;
-
-void bwi_painter_epoch(bwi_painter *painter, const bw_progress *progress);
-void bwi_painter_step(bwi_painter *painter, const bw_progress *progress);
-void bwi_painter_end(bwi_painter *painter, const bw_progress *progress);
-
-/* Is the word one of those listed, separated by blanks? */
-bool bwi_listed(const char *list, const char *word, size_t length);
+size_t bwi_session_parameter_bytes(const bwi_session *session); /* as stored */
+/* The memory of a history of that many epochs and of the present epoch's values; with those of a validation, if there is one. */
+size_t bwi_session_history_bytes(const bwi_session *session, bool validates, int epochs);
 
 #endif

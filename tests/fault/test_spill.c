@@ -4,7 +4,7 @@
  */
 #include "support/check.h"
 
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

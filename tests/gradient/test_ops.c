@@ -3,7 +3,7 @@
  * loss. Tiles are smaller than the batch and do not divide it; whole-batch ops run with kept and with recomputed values.
  */
 #include "rig.h"
-#include "train/train.h"
+#include "train/internal.h"
 
 /* The bounds are shares of a gradient and of the root mean square of all. */
 static const double STEP = 1.0 / 32, BOUND = 1e-3, MODEL_STEP = 1.0 / 256, MODEL_BOUND = 1e-2, KINK = 2e-3;

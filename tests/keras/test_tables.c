@@ -11,7 +11,7 @@
 
 #include "case_file.h"
 #include "layer/internal.h"
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <math.h>
 #include <pthread.h>

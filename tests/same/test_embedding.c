@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -7,7 +7,7 @@
 #ifndef BWI_OPTIMIZER_ROWS_H
 #define BWI_OPTIMIZER_ROWS_H
 
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <float.h>
 #include <math.h>

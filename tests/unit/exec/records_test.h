@@ -11,6 +11,7 @@
 
 #include "exec/internal.h"
 #include "train/train.h"
+#include "train/internal.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <math.h>
 #include <stdlib.h>

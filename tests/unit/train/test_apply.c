@@ -1,10 +1,10 @@
 /*
- * The update of a window: clipping, penalties, averages and the gradients of one's own loop, against a linear model's gradient
+ * The update of a window: clipping, penalties, averages and the gradients of a custom loop, against a linear model's gradient
  * computed here in double; the same bits on any number of workers and ranks. label: thread
  */
 #include "support/check.h"
 
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -137,7 +137,7 @@ static void test_clipping(void **state)
     }
 }
 
-/* ---- A loop of one's own ---- */
+/* ---- A custom loop ---- */
 
 static void test_norm_and_scale(void **state)
 {
@@ -262,7 +262,7 @@ typedef struct following {
     bw_model *model;
     float weights[VALUES];
     double average[VALUES];
-    int stop; /* after so many updates; 0: never */
+    int stop; /* after that many updates; 0: never */
 } following;
 
 static bool follow(void *user, const bw_progress *progress)

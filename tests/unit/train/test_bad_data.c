@@ -251,7 +251,7 @@ static void test_no_inputs(void **state)
     bw_context *ctx = bw_open(NULL);
     bw_field y = {"y", {.data = numbers, .dtype = BW_F32, .ndim = 1, .shape = {8}}};
     bw_dataset *data = bw_from_fields(ctx, &y, 1);
-    check_fails(ctx, bw_fit(bw_model_parse(ctx, "dense(1)"), data, NULL, NULL), BW_INVALID_ARGUMENT, "the data has no inputs");
+    check_fails(ctx, bw_fit(bw_model_parse(ctx, "dense(1)"), data, NULL, NULL), BW_INVALID_ARGUMENT, "the data has no input");
     bw_close(ctx);
 }
 

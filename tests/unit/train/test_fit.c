@@ -61,7 +61,8 @@ static void test_options_that_cannot_be(void **state)
     options.validation_split = 0.5;
     check_fails(p.ctx, bw_fit(p.model, p.data, &options, NULL), BW_INVALID_ARGUMENT, "validation: give data or a split, not both");
     options.size = 3;
-    check_fails(p.ctx, bw_fit(p.model, p.data, &options, NULL), BW_INVALID_ARGUMENT, "size is 3|BW_FIT_OPTIONS_DEFAULT");
+    check_fails(p.ctx, bw_fit(p.model, p.data, &options, NULL), BW_INVALID_ARGUMENT,
+                "bw_fit_options.size is 3|default initialiser");
     assert_int_equal(bw_fit(NULL, NULL, NULL, NULL), BW_INVALID_ARGUMENT);
     check_fails(p.ctx, bw_fit(p.model, NULL, NULL, NULL), BW_INVALID_ARGUMENT, "fit: there is no dataset");
     check_fails(p.ctx, bw_fit(NULL, p.data, NULL, NULL), BW_INVALID_ARGUMENT, "fit: there is no model");
@@ -87,7 +88,7 @@ static bool note_step(void *user, const bw_progress *progress)
     return s->count < STEPS;
 }
 
-/* The same by a loop of one's own. */
+/* The same by a custom loop. */
 static uint64_t train_by_hand(const char *text, int accumulate, int epochs)
 {
     planned p;
@@ -233,7 +234,7 @@ static void test_augmented(void **state)
     assert_true(loss[0] == loss[1]);
 }
 
-/* Options of an older program: what lies behind its size keeps the default. */
+/* Options of an older program: what its size does not cover keeps the default. */
 static void test_shorter_options(void **state)
 {
     (void)state;
@@ -332,10 +333,10 @@ static void test_validation_data(void **state)
     assert_true(bw_model_hash(p.model) == bw_model_hash(q.model));
 
     uint64_t before = bw_model_hash(q.model);
-    static const char *const messages[] = {"validation: training and validation data differ in their targets",
-                                           "validation: training and validation data differ in their sample weights",
-                                           "validation: expected inputs of shape (4, 4, 2) as in training, got (4, 2, 2)",
-                                           "validation: expected targets of shape () as in training, got (2,)"};
+    static const char *const messages[] = {"validation: expected the target that the training data has, found none",
+                                           "validation: found one sample weight more than the training data has",
+                                           "validation: input: expected shape (4, 4, 2) as the training data has, found (4, 2, 2)",
+                                           "validation: target: expected shape () as the training data has, found (2,)"};
     bw_dataset *wrong[] = {bw_from_arrays(q.ctx, &vx, NULL, NULL), bw_from_arrays(q.ctx, &vx, &vy, &w),
                            bw_from_arrays(q.ctx, &other, &vy, NULL), bw_from_arrays(q.ctx, &vx, &labels, NULL)};
     for (size_t i = 0; i < BWI_COUNT(wrong); i++) {
@@ -517,9 +518,10 @@ static void test_predictions(void **state)
     planned p;
     open_model(&p, plain, 50);
     float y[500];
-    check_fails(p.ctx, bw_predict(p.model, p.data, y, 499), BW_INVALID_ARGUMENT, "predict: expected room for 500 numbers, got 499");
+    check_fails(p.ctx, bw_predict(p.model, p.data, y, 499), BW_INVALID_ARGUMENT,
+                "predict: expected an array of 500 numbers, got 499");
     check_fails(p.ctx, bw_predict(p.model, p.data, y, 5000), BW_INVALID_ARGUMENT,
-                "predict: expected room for 500 numbers, got 5000");
+                "predict: expected an array of 500 numbers, got 5000");
     check_ok(p.ctx, bw_predict(p.model, p.data, y, 500));
     for (int i = 0; i < 50; i++) {
         double sum = 0;
@@ -623,7 +625,8 @@ static void test_ranks_with_other_batches(void **state)
         for (int r = 0; r < 2; r++) {
             assert_int_equal(members[r].status, cases[i].same ? BW_OK : BW_INVALID_ARGUMENT);
             if (!cases[i].same) {
-                assert_string_equal(members[r].message, "ranks differ in the sizes of their batches, or in the epochs of a change");
+                assert_string_equal(members[r].message,
+                                    "ranks differ in their batch sizes, or in the epochs at which these change");
             }
         }
     }

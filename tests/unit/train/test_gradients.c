@@ -1,4 +1,4 @@
-/* Gradients for loops of one's own: batches of any size add up, and misuse is a status. */
+/* Gradients for custom loops: batches of any size add up, and misuse is a status. */
 #include "support/planned.h"
 
 #include <math.h>
@@ -103,18 +103,21 @@ static void test_batches_are_alike(void **state)
     bw_dataset *no_target = bw_from_arrays(ctx, &two, NULL, NULL);
     check_fails(ctx, add_one(gradients, no_target), BW_INVALID_ARGUMENT, "the data has no targets (y) for dense");
     check_ok(ctx, add_one(gradients, whole));
-    check_fails(ctx, add_one(gradients, no_target), BW_INVALID_ARGUMENT, "the batch has no target, the first one had");
+    check_fails(ctx, add_one(gradients, no_target), BW_INVALID_ARGUMENT,
+                "gradients: expected the target that the first batch has, found none");
     check_fails(ctx, add_one(gradients, bw_from_arrays(ctx, &two, &three, NULL)), BW_INVALID_ARGUMENT,
-                "the batch's target has shape (3,), the first one's had (1,)");
+                "gradients: target: expected shape (1,) as the first batch has, found (3,)");
     check_fails(ctx, add_one(gradients, bw_from_arrays(ctx, &three, &one, NULL)), BW_INVALID_ARGUMENT,
-                "the batch's input has shape (3,), the first one's had (2,)");
-    check_fails(ctx, add_one(gradients, weighted), BW_INVALID_ARGUMENT, "the batch has a sample weight, the first one had none");
+                "gradients: input: expected shape (2,) as the first batch has, found (3,)");
+    check_fails(ctx, add_one(gradients, weighted), BW_INVALID_ARGUMENT,
+                "gradients: found one sample weight more than the first batch has");
     assert_int_equal(bw_gradients_samples(gradients), 4);
     check_ok(ctx, add_one(gradients, bw_from_arrays(ctx, &two, &one, NULL)));
     assert_int_equal(bw_gradients_samples(gradients), 8);
     bw_gradients *others = bw_gradients_new(model, NULL);
     check_ok(ctx, add_one(others, weighted));
-    check_fails(ctx, add_one(others, whole), BW_INVALID_ARGUMENT, "the batch has no sample weight, the first one had");
+    check_fails(ctx, add_one(others, whole), BW_INVALID_ARGUMENT,
+                "gradients: expected the sample weight that the first batch has, found none");
     bw_close(ctx);
 }
 
@@ -153,7 +156,7 @@ static void test_options(void **state)
     bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
     options.size = 0;
     assert_null(bw_gradients_new(p.model, &options));
-    check_fails(p.ctx, bw_compile(p.model, NULL, NULL, NULL), BW_INVALID_ARGUMENT, "BW_FIT_OPTIONS_DEFAULT");
+    check_fails(p.ctx, bw_compile(p.model, NULL, NULL, NULL), BW_INVALID_ARGUMENT, "bw_fit_options.size is 0");
     check_fails(p.ctx, bw_set_learning_rate(p.model, 1e300), BW_INVALID_ARGUMENT, "learning rate");
     assert_int_equal(bw_evaluate(p.model, p.data, NULL), BW_INVALID_ARGUMENT);
     planned_close(&p);

@@ -87,7 +87,7 @@ typedef struct way {
 
 static result train(const way *w)
 {
-    static result r; /* zero behind what is used */
+    static result r; /* zero after what is used */
     bw_context_options co = BW_CONTEXT_OPTIONS_DEFAULT;
     co.workers = w->workers;
     bw_context *ctx = bw_open(&co);

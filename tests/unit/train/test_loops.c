@@ -1,6 +1,6 @@
 /*
  * label: thread
- * Loops of one's own: gradients gathered over batches of any sizes until the user's own rule says apply; the result is that of
+ * Custom loops: gradients gathered over batches of any sizes until the user's own rule says apply; the result is that of
  * the whole batch. And several models in several threads at once.
  */
 #include <setjmp.h>
@@ -148,7 +148,7 @@ static void test_until_a_number_of_samples(void **state)
 static void test_until_a_memory_threshold(void **state)
 {
     (void)state;
-    size_t threshold = SAMPLES * WIDTH * sizeof(float); /* bytes of inputs behind one update */
+    size_t threshold = SAMPLES * WIDTH * sizeof(float); /* bytes of inputs per update */
     bw_context *ctx = bw_open(NULL);
     bw_model *model = new_model(ctx);
     bw_gradients *gradients = bw_gradients_new(model, NULL);

@@ -1,5 +1,5 @@
 /* Losses: values that Keras gives for the same predictions, NaN, weights, class weights, penalties, messages. */
-#include "ends_test.h"
+#include "heads_test.h"
 
 /* The loss without weights, and with them, by Keras. */
 static const struct row {

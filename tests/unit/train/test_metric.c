@@ -1,5 +1,5 @@
 /* Metrics: values that Keras gives for the same predictions, over tiles and uneven batches; names of columns; messages. */
-#include "ends_test.h"
+#include "heads_test.h"
 
 /* The value without weights, and of the weighted metric with them, by Keras. */
 static const struct row {

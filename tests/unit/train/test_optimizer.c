@@ -1,7 +1,7 @@
 /* Optimizers against their formulas in double, on a linear model whose gradient is known in closed form. */
 #include "support/check.h"
 
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
 #include "support/check.h"
 
 #include "kernel/kernel.h"
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -149,7 +149,7 @@ static void check_packed(bw_context *ctx, const char *text, const bwi_kernels *k
     bwi_variable_read(&b.variable, packed);
     double sum = 0;
     for (int i = 0; i < COUNT; i++) {
-        /* Kernels may round the rest behind whole vectors otherwise, and it lies elsewhere. */
+        /* Kernels may round the remainder after whole vectors otherwise, and it lies elsewhere. */
         assert_near(plain[i], packed[i], 1e-6);
         sum += fabs((double)packed[i]);
     }

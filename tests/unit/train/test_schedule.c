@@ -1,7 +1,7 @@
 /* Schedules: the rates that Keras 3.15.1 gives at some steps, and texts that are refused. */
 #include "support/check.h"
 
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <math.h>
 
@@ -114,7 +114,7 @@ static void test_refused(void **state)
         {"sgd(lr=exponential_decay(0.1,0,0.5))", "decay_steps"},
         {"sgd(lr=exponential_decay(0.1,5,0.5,rate=2))", "there is no argument 'rate'"},
         {"sgd(lr=piecewise_constant_decay((3,7),(0.1,0.2)))", "one value more than boundaries, got 2 and 2"},
-        {"sgd(lr=piecewise_constant_decay((7,3),(0.1,0.2,0.3)))", "boundaries must rise, got 3 behind 7"},
+        {"sgd(lr=piecewise_constant_decay((7,3),(0.1,0.2,0.3)))", "boundaries must rise, got 3 after 7"},
         {"sgd(lr=piecewise_constant_decay((3,7)))", "values must be given"},
         {"sgd(lr=piecewise_constant_decay(3,(0.1,0.2)))", "boundaries: expected a list"},
         {"sgd(lr=piecewise_constant_decay((3),(0.1,x)))", "values: expected a number of 0 or more, found 'x'"},

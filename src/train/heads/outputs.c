@@ -1,5 +1,5 @@
 /* What a model's outputs mean: from the last layer, and from the loss where it is compiled with one. */
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@ int bw_output_count(const bw_model *model)
     return model ? model->output_count : 0;
 }
 
-/* The loss of an output, given or last chosen from data; NULL: none yet. */
+/* The loss of an output, as given or as last chosen from data; NULL: none yet. */
 static const bwi_loss_row *loss_of(const bw_model *model, int index, bool *logits)
 {
     const bwi_training *t = model->training;

@@ -1,6 +1,6 @@
-/* Metrics by Keras's names: each becomes a node that sums over the batch, and a number made from the sums. Any loss is a
- * metric too. */
-#include "train/train.h"
+/* Metrics by Keras's names: each becomes a node that sums over the batch, and a formula that makes a number of the sums. Any loss is
+ * a metric too. */
+#include "train/internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,38 +17,38 @@ double bwi_metric_mean(const bw_node *node, const double *sums)
     return ratio(sums[0], sums[1]);
 }
 
-static bw_node *add(const bwi_heads *heads, const bwi_op *op, bw_node *prediction, bw_dtype target, const char *name,
+static bw_node *add(const bwi_head *head, const bwi_op *op, bw_node *prediction, bw_dtype target, const char *name,
                     const void *attributes, size_t bytes)
 {
-    bw_node *inputs[3] = {prediction, bwi_heads_target(heads, target), heads->weight};
-    return bwi_graph_add(heads->graph, op, name, attributes, bytes, inputs, heads->weight ? 3 : 2, NULL, 0);
+    bw_node *inputs[3] = {prediction, bwi_head_target(head, target), head->weight};
+    return bwi_graph_add(head->graph, op, name, attributes, bytes, inputs, head->weight ? 3 : 2, NULL, 0);
 }
 
-bw_node *bwi_metric_of_loss(const bwi_loss_row *row, const bwi_heads *heads, const bwi_argument_value *values)
+bw_node *bwi_metric_of_loss(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values)
 {
-    bw_node *inputs[2] = {row->build(row, heads, values), heads->weight};
-    return bwi_graph_add(heads->graph, &bwi_op_mean, "metric", NULL, 0, inputs, heads->weight ? 2 : 1, NULL, 0);
+    bw_node *inputs[2] = {row->build(row, head, values), head->weight};
+    return bwi_graph_add(head->graph, &bwi_op_mean, "metric", NULL, 0, inputs, head->weight ? 2 : 1, NULL, 0);
 }
 
-static bw_node *of_loss(const char *name, const bwi_heads *heads, const bwi_argument_value *values)
+static bw_node *of_loss(const char *name, const bwi_head *head, const bwi_argument_value *values)
 {
-    return bwi_metric_of_loss(bwi_loss_row_find(name, strlen(name)), heads, values);
+    return bwi_metric_of_loss(bwi_loss_row_find(name, strlen(name)), head, values);
 }
 
-/* ---- Accuracies: of classes the logits do, if a softmax is last ---- */
+/* ---- Accuracies: where a softmax is last its logits serve as well, since their order is the same ---- */
 
-static bw_node *add_accuracy(const bwi_heads *heads, const char *name, const bwi_accuracy_attributes *a)
+static bw_node *add_accuracy(const bwi_head *head, const char *name, const bwi_accuracy_attributes *a)
 {
     bool labels = a->kind == BWI_ACCURACY_SPARSE || a->kind == BWI_ACCURACY_SPARSE_TOP;
-    bw_node *logits = a->kind == BWI_ACCURACY_BINARY ? NULL : bwi_logits_of(heads->prediction);
-    return add(heads, &bwi_op_accuracy, logits ? logits : heads->prediction, labels ? BW_I32 : BW_F32, name, a, sizeof *a);
+    bw_node *logits = a->kind == BWI_ACCURACY_BINARY ? NULL : bwi_logits_of(head->prediction);
+    return add(head, &bwi_op_accuracy, logits ? logits : head->prediction, labels ? BW_I32 : BW_F32, name, a, sizeof *a);
 }
 
-/* Keras's choice of the form by the shapes. */
-static bw_node *accuracy(const bwi_heads *heads, const bwi_argument_value *values)
+/* Which accuracy the word means follows from the shapes, as in Keras. */
+static bw_node *accuracy(const bwi_head *head, const bwi_argument_value *values)
 {
     (void)values;
-    const bwi_shape *output = &heads->prediction->shape, *target = &heads->target->shape;
+    const bwi_shape *output = &head->prediction->shape, *target = &head->target->shape;
     int64_t width = output->ndim ? output->extent[output->ndim - 1] : 1,
             given = target->ndim ? target->extent[target->ndim - 1] : 1;
     bool sparse = target->ndim < output->ndim || given == 1;
@@ -56,50 +56,50 @@ static bw_node *accuracy(const bwi_heads *heads, const bwi_argument_value *value
                                          : sparse   ? BWI_ACCURACY_SPARSE
                                                     : BWI_ACCURACY_CATEGORICAL,
                                  .threshold = 0.5F};
-    return add_accuracy(heads, "accuracy", &a);
+    return add_accuracy(head, "accuracy", &a);
 }
 
-static bw_node *binary_accuracy(const bwi_heads *heads, const bwi_argument_value *values)
+static bw_node *binary_accuracy(const bwi_head *head, const bwi_argument_value *values)
 {
     bwi_accuracy_attributes a = {.kind = BWI_ACCURACY_BINARY, .threshold = (float)values[0].number};
-    return add_accuracy(heads, "binary_accuracy", &a);
+    return add_accuracy(head, "binary_accuracy", &a);
 }
 
-static bw_node *categorical_accuracy(const bwi_heads *heads, const bwi_argument_value *values)
+static bw_node *categorical_accuracy(const bwi_head *head, const bwi_argument_value *values)
 {
     (void)values;
-    return add_accuracy(heads, "categorical_accuracy", &(bwi_accuracy_attributes){.kind = BWI_ACCURACY_CATEGORICAL});
+    return add_accuracy(head, "categorical_accuracy", &(bwi_accuracy_attributes){.kind = BWI_ACCURACY_CATEGORICAL});
 }
 
-static bw_node *sparse_categorical_accuracy(const bwi_heads *heads, const bwi_argument_value *values)
+static bw_node *sparse_categorical_accuracy(const bwi_head *head, const bwi_argument_value *values)
 {
     (void)values;
-    return add_accuracy(heads, "sparse_categorical_accuracy", &(bwi_accuracy_attributes){.kind = BWI_ACCURACY_SPARSE});
+    return add_accuracy(head, "sparse_categorical_accuracy", &(bwi_accuracy_attributes){.kind = BWI_ACCURACY_SPARSE});
 }
 
-static bw_node *top_k(const bwi_heads *heads, const bwi_argument_value *values)
+static bw_node *top_k(const bwi_head *head, const bwi_argument_value *values)
 {
     bwi_accuracy_attributes a = {.kind = BWI_ACCURACY_TOP, .k = values[0].integer};
-    return add_accuracy(heads, "top_k_categorical_accuracy", &a);
+    return add_accuracy(head, "top_k_categorical_accuracy", &a);
 }
 
-static bw_node *sparse_top_k(const bwi_heads *heads, const bwi_argument_value *values)
+static bw_node *sparse_top_k(const bwi_head *head, const bwi_argument_value *values)
 {
     bwi_accuracy_attributes a = {.kind = BWI_ACCURACY_SPARSE_TOP, .k = values[0].integer};
-    return add_accuracy(heads, "sparse_top_k_categorical_accuracy", &a);
+    return add_accuracy(head, "sparse_top_k_categorical_accuracy", &a);
 }
 
-/* ---- Precision and recall; sums are true positives, false positives, false negatives ---- */
+/* ---- Precision and recall, from sums of true positives, false positives and false negatives ---- */
 
-static bw_node *add_counts(const bwi_heads *heads, const char *name, const bwi_argument_value *values)
+static bw_node *add_counts(const bwi_head *head, const char *name, const bwi_argument_value *values)
 {
     bwi_confusion_attributes a = {.confusion = {.threshold = (float)values[0].number}};
-    return add(heads, &bwi_op_confusion, heads->prediction, BW_F32, name, &a, sizeof a);
+    return add(head, &bwi_op_confusion, head->prediction, BW_F32, name, &a, sizeof a);
 }
 
-static bw_node *precision(const bwi_heads *heads, const bwi_argument_value *values)
+static bw_node *precision(const bwi_head *head, const bwi_argument_value *values)
 {
-    return add_counts(heads, "precision", values);
+    return add_counts(head, "precision", values);
 }
 
 static double precision_value(const bw_node *node, const double *sums)
@@ -108,9 +108,9 @@ static double precision_value(const bw_node *node, const double *sums)
     return ratio(sums[0], sums[0] + sums[1]);
 }
 
-static bw_node *recall(const bwi_heads *heads, const bwi_argument_value *values)
+static bw_node *recall(const bwi_head *head, const bwi_argument_value *values)
 {
-    return add_counts(heads, "recall", values);
+    return add_counts(head, "recall", values);
 }
 
 static double recall_value(const bw_node *node, const double *sums)
@@ -123,7 +123,7 @@ static double recall_value(const bw_node *node, const double *sums)
 
 enum { NUM_THRESHOLDS, CURVE, SUMMATION_METHOD, AUC_FROM_LOGITS, AUC_OPTIONS };
 
-static bw_node *auc(const bwi_heads *heads, const bwi_argument_value *values)
+static bw_node *auc(const bwi_head *head, const bwi_argument_value *values)
 {
     const char *curve = values[CURVE].text, *summation = values[SUMMATION_METHOD].text;
     bwi_confusion_attributes a = {
@@ -134,10 +134,10 @@ static bw_node *auc(const bwi_heads *heads, const bwi_argument_value *values)
     a.summation = strcmp(summation, "minoring") == 0   ? BWI_SUMMATION_MINORING
                   : strcmp(summation, "majoring") == 0 ? BWI_SUMMATION_MAJORING
                                                        : BWI_SUMMATION_INTERPOLATION;
-    return add(heads, &bwi_op_confusion, heads->prediction, BW_F32, "auc", &a, sizeof a);
+    return add(head, &bwi_op_confusion, head->prediction, BW_F32, "auc", &a, sizeof a);
 }
 
-/* At one threshold: weights of predictions above it and of all, with targets yes and no. */
+/* The confusion matrix at one threshold: summed weights of positive (yes) and negative (no) targets, above it and in all. */
 typedef struct confusion {
     double yes, no, all_yes, all_no;
 } confusion;
@@ -156,7 +156,7 @@ static void curve_point(const confusion *c, bwi_curve curve, double *x, double *
     *y = curve == BWI_CURVE_ROC ? recall_here : ratio(c->yes, c->yes + c->no);
 }
 
-/* Between two thresholds true positives are taken as linear in all positives p (Davis and Goadrich): the area is
+/* Between two thresholds true positives are assumed to be linear in all positives p (Davis and Goadrich), so that the area is
  * slope (dtp + intercept log(p_low / p_high)) / all positives. */
 static double pr_area(const confusion *low, const confusion *high)
 {
@@ -202,11 +202,11 @@ static double auc_value(const bw_node *node, const double *sums)
     return total;
 }
 
-/* ---- Of numbers ---- */
+/* ---- Regression ---- */
 
-static bw_node *root_mean_squared_error(const bwi_heads *heads, const bwi_argument_value *values)
+static bw_node *root_mean_squared_error(const bwi_head *head, const bwi_argument_value *values)
 {
-    return of_loss("mean_squared_error", heads, values);
+    return of_loss("mean_squared_error", head, values);
 }
 
 static double root_value(const bw_node *node, const double *sums)
@@ -215,10 +215,10 @@ static double root_value(const bw_node *node, const double *sums)
     return sqrt(ratio(sums[0], sums[1]));
 }
 
-/* As a metric it is not negated. */
-static bw_node *cosine_similarity(const bwi_heads *heads, const bwi_argument_value *values)
+/* As a metric the similarity is not negated, as it is as a loss. */
+static bw_node *cosine_similarity(const bwi_head *head, const bwi_argument_value *values)
 {
-    return of_loss("cosine_similarity", heads, values);
+    return of_loss("cosine_similarity", head, values);
 }
 
 static double negated_value(const bw_node *node, const double *sums)
@@ -227,21 +227,22 @@ static double negated_value(const bw_node *node, const double *sums)
     return -ratio(sums[0], sums[1]);
 }
 
-static bw_node *log_cosh_error(const bwi_heads *heads, const bwi_argument_value *values)
+static bw_node *log_cosh_error(const bwi_head *head, const bwi_argument_value *values)
 {
-    return of_loss("log_cosh", heads, values);
+    return of_loss("log_cosh", head, values);
 }
 
 enum { CLASS_AGGREGATION, NUM_REGRESSORS, R2_OPTIONS };
 
-static bw_node *r2_score(const bwi_heads *heads, const bwi_argument_value *values)
+static bw_node *r2_score(const bwi_head *head, const bwi_argument_value *values)
 {
     bwi_variation_attributes a = {.by_variance = strcmp(values[CLASS_AGGREGATION].text, "variance_weighted_average") == 0,
                                   .regressors = values[NUM_REGRESSORS].integer};
-    return add(heads, &bwi_op_variation, heads->prediction, BW_F32, "r2_score", &a, sizeof a);
+    return add(head, &bwi_op_variation, head->prediction, BW_F32, "r2_score", &a, sizeof a);
 }
 
-/* Of each number 1 - residual / total, total = sum w y^2 - (sum w y)^2 / sum w. */
+/* The mean over outputs of 1 - residual / total, where total = sum w y^2 - (sum w y)^2 / sum w; adjusted for the number of
+ * regressors if that is given. */
 static double r2_value(const bw_node *node, const double *sums)
 {
     const bwi_variation_attributes *a = node->attributes;

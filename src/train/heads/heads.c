@@ -1,19 +1,19 @@
 /*
- * The ends of a session's graph: for each output of the model the target and weight that the data gives it, the loss, and
+ * The heads of a session's graph: for each output of the model the target and weight that the data gives it, the loss, and
  * the metrics. Weights are the samples' times the classes'; losses have them, metrics only where they are asked for. Positions
- * that the output's mask leaves out have no weight in either, and are not counted by the mean.
+ * that the output's mask hides have no weight in either, and the mean does not count them.
  */
-#include "train/train.h"
+#include "train/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A target or weight for an output; NULL without a failure if the data has none. */
+/* A target or weight for an output. NULL without a message: the data has none. */
 static bw_node *add_field(bwi_session *s, const bw_dataset *dataset, int role, const char *output, bw_dtype dtype)
 {
     bwi_input_attributes a = {.dtype = dtype, .role = role};
     snprintf(a.name, sizeof a.name, "%s", s->output_count > 1 ? output : "");
-    a.field = bwi_session_field(dataset, &a);
+    a.field = bwi_fields_find(dataset, &a);
     if (a.field < 0) {
         return NULL;
     }
@@ -44,7 +44,7 @@ static bw_status check_class_weight(const bwi_session *s, const bwi_session_opti
     return BW_OK;
 }
 
-static bw_status add_class_weight(bwi_session *s, const bwi_session_options *o, bwi_heads *heads)
+static bw_status add_class_weight(bwi_session *s, const bwi_session_options *o, bwi_head *head)
 {
     bw_context *ctx = s->training->ctx;
     bw_status status = check_class_weight(s, o);
@@ -58,18 +58,17 @@ static bw_status add_class_weight(bwi_session *s, const bwi_session_options *o, 
     }
     a->count = o->class_count;
     memcpy(a->weight, o->class_weight, (size_t)o->class_count * sizeof(float));
-    bw_node *inputs[2] = {heads->target, heads->weight};
-    heads->weight =
-        bwi_graph_add(&s->graph, &bwi_op_class_weight, "class weight", a, bytes, inputs, heads->weight ? 2 : 1, NULL, 0);
+    bw_node *inputs[2] = {head->target, head->weight};
+    head->weight = bwi_graph_add(&s->graph, &bwi_op_class_weight, "class weight", a, bytes, inputs, head->weight ? 2 : 1, NULL, 0);
     bwi_release(ctx, a);
-    return heads->weight ? BW_OK : bwi_pending(ctx);
+    return head->weight ? BW_OK : bwi_pending(ctx);
 }
 
-static bw_status add_mask(bwi_session *s, bwi_heads *heads)
+static bw_status add_mask(bwi_session *s, bwi_head *head)
 {
-    bw_node *inputs[2] = {heads->prediction->mask, heads->weight};
-    heads->weight = bwi_graph_add(&s->graph, &bwi_op_mask_weights, "mask", NULL, 0, inputs, heads->weight ? 2 : 1, NULL, 0);
-    return heads->weight ? BW_OK : bwi_pending(s->training->ctx);
+    bw_node *inputs[2] = {head->prediction->mask, head->weight};
+    head->weight = bwi_graph_add(&s->graph, &bwi_op_mask_weights, "mask", NULL, 0, inputs, head->weight ? 2 : 1, NULL, 0);
+    return head->weight ? BW_OK : bwi_pending(s->training->ctx);
 }
 
 /* ---- Losses ---- */
@@ -87,23 +86,20 @@ static const bwi_chosen_loss *find_loss(const bwi_training *t, const bwi_session
     return output < t->loss_count && !t->losses[output].output[0] ? &t->losses[output] : NULL;
 }
 
-/* Without a given loss the last layer and the targets choose, said aloud. */
+/* Without a given loss the last layer and the targets choose one, which is logged. */
 static const bwi_loss_row *choose_loss(bwi_session *s, const bw_dataset *dataset, int output)
 {
     bool classes = bwi_logits_of(s->outputs[output]), binary = bwi_binary_logits_of(s->outputs[output]);
     bwi_input_attributes a = {.role = 1};
     snprintf(a.name, sizeof a.name, "%s", s->output_count > 1 ? s->outputs[output]->name : "");
-    int field = bwi_session_field(dataset, &a);
-    int64_t count = 1;
-    for (int i = 0; field >= 0 && i < bwi_dataset_field(dataset, field)->ndim; i++) {
-        count *= bwi_dataset_field(dataset, field)->shape[i];
-    }
+    int field = bwi_fields_find(dataset, &a);
+    int64_t count = field >= 0 ? bwi_field_values(bwi_dataset_field(dataset, field)) : 1;
     bool one_hot = classes && count > 1 && count == bwi_shape_count(&s->outputs[output]->shape);
     const char *name = one_hot   ? "categorical_crossentropy"
                        : classes ? "sparse_categorical_crossentropy"
                        : binary  ? "binary_crossentropy"
                                  : "mean_squared_error";
-    if (!s->variants) { /* of which the same is true */
+    if (!s->variants) { /* logged once, not again for each length */
         bwi_log(s->training->ctx, BW_LOG_INFO, "loss: %s, as the last layer is %s", name,
                 classes  ? "a softmax"
                 : binary ? "a sigmoid"
@@ -127,8 +123,7 @@ static bw_status add_column(bwi_session *s, bw_node *node, bool loss, const char
     return BW_OK;
 }
 
-static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options, int output,
-                          bwi_heads *heads)
+static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options, int output, bwi_head *head)
 {
     bw_context *ctx = s->training->ctx;
     const char *name = s->outputs[output]->name;
@@ -136,25 +131,25 @@ static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, const bwi_s
     const bwi_chosen_loss *chosen = find_loss(s->training, s, output);
     const bwi_loss_row *row = chosen ? chosen->row : choose_loss(s, dataset, output);
     s->training->found[output] = chosen ? NULL : row;
-    heads->target = add_field(s, dataset, 1, name, row->target);
-    if (!heads->target) {
+    head->target = add_field(s, dataset, 1, name, row->target);
+    if (!head->target) {
         bw_status failed = bwi_pending(ctx);
         return failed != BW_OK ? failed : bwi_fail(ctx, BW_INVALID_ARGUMENT, "the data has no targets (y) for %s", name);
     }
-    heads->weight = add_field(s, dataset, 2, name, BW_F32);
-    bw_status status = heads->weight ? BW_OK : bwi_pending(ctx);
+    head->weight = add_field(s, dataset, 2, name, BW_F32);
+    bw_status status = head->weight ? BW_OK : bwi_pending(ctx);
     if (status == BW_OK && options->class_count) {
-        status = add_class_weight(s, options, heads);
+        status = add_class_weight(s, options, head);
     }
-    bw_node *mask = heads->prediction->mask;
+    bw_node *mask = head->prediction->mask;
     if (status == BW_OK && mask) {
-        status = add_mask(s, heads);
+        status = add_mask(s, head);
     }
     if (status != BW_OK) {
         return status;
     }
-    heads->classes = row->classes;
-    bw_node *loss = row->build(row, heads, chosen ? chosen->values : none);
+    head->classes = row->classes;
+    bw_node *loss = row->build(row, head, chosen ? chosen->values : none);
     bw_node *mean = bwi_graph_add(&s->graph, &bwi_op_mean, "loss", NULL, 0, (bw_node *[]){loss, mask}, mask ? 2 : 1, NULL, 0);
     char column[BWI_COLUMN_NAME];
     snprintf(column, sizeof column, "%s%sloss", s->output_count > 1 ? name : "", s->output_count > 1 ? "_" : "");
@@ -174,13 +169,13 @@ static bool is_column(const bwi_session *s, const char *name)
     return false;
 }
 
-/* Keras's names: with several outputs the output's comes first; a second column of the same name is numbered, but a weighted
- * one is called so first. */
-static void name_column(const bwi_session *s, const bwi_heads *heads, const bwi_chosen_metric *metric, char name[BWI_COLUMN_NAME])
+/* Keras's names: with several outputs the output's comes first. Where a name is taken, a weighted metric is called so; a name that is
+ * taken even then is numbered. */
+static void name_column(const bwi_session *s, const bwi_head *head, const bwi_chosen_metric *metric, char name[BWI_COLUMN_NAME])
 {
     char begin[64] = "";
     if (s->output_count > 1) {
-        snprintf(begin, sizeof begin, "%.50s_", heads->prediction->name);
+        snprintf(begin, sizeof begin, "%.50s_", head->prediction->name);
     }
     bool renamed = false;
     snprintf(name, BWI_COLUMN_NAME, "%s%s", begin, metric->name);
@@ -193,13 +188,13 @@ static void name_column(const bwi_session *s, const bwi_heads *heads, const bwi_
     }
 }
 
-static bw_status add_metric(bwi_session *s, const bwi_heads *heads, const bwi_chosen_metric *metric)
+static bw_status add_metric(bwi_session *s, const bwi_head *head, const bwi_chosen_metric *metric)
 {
-    bwi_heads own = *heads;
-    own.weight = metric->weighted ? heads->weight : heads->prediction->mask;
+    bwi_head own = *head;
+    own.weight = metric->weighted ? head->weight : head->prediction->mask;
     bw_node *node = metric->row ? metric->row->build(&own, metric->values) : bwi_metric_of_loss(metric->loss, &own, metric->values);
     char name[BWI_COLUMN_NAME];
-    name_column(s, heads, metric, name);
+    name_column(s, head, metric, name);
     bw_status status = add_column(s, node, false, name);
     if (status == BW_OK && metric->row) {
         s->columns[s->column_count - 1].value = metric->row->value;
@@ -207,23 +202,23 @@ static bw_status add_metric(bwi_session *s, const bwi_heads *heads, const bwi_ch
     return status;
 }
 
-static bw_status add_metrics(bwi_session *s, const bwi_heads *heads, bool weighted)
+static bw_status add_metrics(bwi_session *s, const bwi_head *head, bool weighted)
 {
     const bwi_training *t = s->training;
-    if (t->metric_count < 0 && heads->classes && !weighted) {
-        return add_metric(s, heads, &(bwi_chosen_metric){.row = &bwi_metric_rows[0], .name = "accuracy"});
+    if (t->metric_count < 0 && head->classes && !weighted) {
+        return add_metric(s, head, &(bwi_chosen_metric){.row = &bwi_metric_rows[0], .name = "accuracy"});
     }
     bw_status status = BW_OK;
     for (int k = 0; k < t->metric_count && status == BW_OK; k++) {
         const bwi_chosen_metric *metric = &t->metrics[k];
-        if (metric->weighted == weighted && (!metric->output[0] || strcmp(metric->output, heads->prediction->name) == 0)) {
-            status = add_metric(s, heads, metric);
+        if (metric->weighted == weighted && (!metric->output[0] || strcmp(metric->output, head->prediction->name) == 0)) {
+            status = add_metric(s, head, metric);
         }
     }
     return status;
 }
 
-/* ---- All ends ---- */
+/* ---- All heads ---- */
 
 static bool has_output(const bwi_session *s, const char *name)
 {
@@ -235,7 +230,7 @@ static bool has_output(const bwi_session *s, const char *name)
     return !name[0];
 }
 
-/* Losses and metrics are for outputs that the model has: nothing is left out silently. */
+/* A loss or metric for an output that the model does not have is refused, not left out silently. */
 static bw_status check_outputs(const bwi_session *s)
 {
     const bwi_training *t = s->training;
@@ -258,7 +253,7 @@ static bw_status check_outputs(const bwi_session *s)
     return BW_OK;
 }
 
-/* One number divides the window's gradients: what its loss counts. */
+/* All losses must count alike, since one number, what the loss counts, divides the window's gradients. */
 static bw_status check_counts(const bwi_session *s)
 {
     const bw_node *first = NULL;
@@ -275,14 +270,14 @@ static bw_status check_counts(const bwi_session *s)
 
 bw_status bwi_session_add_heads(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options)
 {
-    bwi_heads ends[BWI_MAX_HEADS];
+    bwi_head heads[BWI_MAX_HEADS];
     bw_status status = check_outputs(s);
     const bw_model *model = s->training->model;
-    /* A model with losses of its own needs no others, unless they are asked for. */
+    /* A model that was given losses by calls needs no others, unless they are asked for. */
     int outputs = model->loss_count && !s->training->loss_count ? 0 : s->output_count;
     for (int k = 0; k < outputs && status == BW_OK; k++) {
-        ends[k] = (bwi_heads){.graph = &s->graph, .prediction = s->outputs[k]};
-        status = add_loss(s, dataset, options, k, &ends[k]);
+        heads[k] = (bwi_head){.graph = &s->graph, .prediction = s->outputs[k]};
+        status = add_loss(s, dataset, options, k, &heads[k]);
     }
     for (int k = 0; k < model->loss_count && status == BW_OK; k++) {
         bw_node *loss = s->graph.nodes[model->losses[k]->number];
@@ -292,7 +287,7 @@ bw_status bwi_session_add_heads(bwi_session *s, const bw_dataset *dataset, const
     }
     status = status == BW_OK ? check_counts(s) : status;
     for (int k = 0; k < 2 * outputs && status == BW_OK; k++) {
-        status = add_metrics(s, &ends[k % outputs], k >= outputs);
+        status = add_metrics(s, &heads[k % outputs], k >= outputs);
     }
     return status;
 }

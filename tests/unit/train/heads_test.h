@@ -2,8 +2,8 @@
  * What tests of losses and metrics share: a model that gives its input (a dense layer with the unit matrix), predictions
  * that reach the edges of the formulas, targets and weights.
  */
-#ifndef ENDS_TEST_H
-#define ENDS_TEST_H
+#ifndef HEADS_TEST_H
+#define HEADS_TEST_H
 
 #include "support/check.h"
 

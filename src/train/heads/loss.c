@@ -1,5 +1,5 @@
-/* Losses by Keras's names: each becomes a node with one number a sample. */
-#include "train/train.h"
+/* Losses by Keras's names: each becomes a node with one number per sample. */
+#include "train/internal.h"
 
 #include <string.h>
 
@@ -27,43 +27,43 @@ bw_node *bwi_binary_logits_of(bw_node *prediction)
     return sigmoid ? prediction->input[0] : NULL;
 }
 
-bw_node *bwi_heads_target(const bwi_heads *heads, bw_dtype dtype)
+bw_node *bwi_head_target(const bwi_head *head, bw_dtype dtype)
 {
-    if (heads->target->dtype == dtype) {
-        return heads->target;
+    if (head->target->dtype == dtype) {
+        return head->target;
     }
-    bwi_input_attributes a = *(const bwi_input_attributes *)heads->target->attributes;
-    for (int n = 0; n < heads->graph->count; n++) {
-        bw_node *node = heads->graph->nodes[n];
+    bwi_input_attributes a = *(const bwi_input_attributes *)head->target->attributes;
+    for (int n = 0; n < head->graph->count; n++) {
+        bw_node *node = head->graph->nodes[n];
         const bwi_input_attributes *other = node->attributes;
         if (node->op == &bwi_op_input && other->role == a.role && other->field == a.field && other->dtype == dtype) {
             return node;
         }
     }
     a.dtype = dtype;
-    return bwi_graph_add(heads->graph, &bwi_op_input, heads->target->name, &a, sizeof a, NULL, 0, NULL, 0);
+    return bwi_graph_add(head->graph, &bwi_op_input, head->target->name, &a, sizeof a, NULL, 0, NULL, 0);
 }
 
-static bw_node *add(const bwi_loss_row *row, const bwi_heads *heads, const bwi_op *op, bw_node *prediction, const void *attributes,
+static bw_node *add(const bwi_loss_row *row, const bwi_head *head, const bwi_op *op, bw_node *prediction, const void *attributes,
                     size_t bytes)
 {
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(row->names, " "), row->names);
-    bw_node *inputs[3] = {prediction, bwi_heads_target(heads, row->target), heads->weight};
-    return bwi_graph_add(heads->graph, op, name, attributes, bytes, inputs, heads->weight ? 3 : 2, NULL, 0);
+    bw_node *inputs[3] = {prediction, bwi_head_target(head, row->target), head->weight};
+    return bwi_graph_add(head->graph, op, name, attributes, bytes, inputs, head->weight ? 3 : 2, NULL, 0);
 }
 
-static bw_node *add_formula(const bwi_loss_row *row, const bwi_heads *heads, bwi_loss_kind kind, double parameter,
+static bw_node *add_formula(const bwi_loss_row *row, const bwi_head *head, bwi_loss_kind kind, double parameter,
                             bw_node *prediction)
 {
     bwi_loss_attributes a = {.kind = kind, .parameter = (float)parameter};
-    return add(row, heads, &bwi_op_loss, prediction, &a, sizeof a);
+    return add(row, head, &bwi_op_loss, prediction, &a, sizeof a);
 }
 
-/* A formula whose parameter, if any, is its only option. */
-static bw_node *formula(const bwi_loss_row *row, const bwi_heads *heads, const bwi_argument_value *values)
+/* A loss that is a formula; its only option, if it has one, is the formula's parameter. */
+static bw_node *formula(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values)
 {
-    return add_formula(row, heads, row->kind, row->argument_count ? values[0].number : 0, heads->prediction);
+    return add_formula(row, head, row->kind, row->argument_count ? values[0].number : 0, head->prediction);
 }
 
 enum { FROM_LOGITS, LABEL_SMOOTHING, CROSSENTROPY_OPTIONS };
@@ -73,20 +73,20 @@ static const bwi_argument crossentropy_arguments[CROSSENTROPY_OPTIONS] = {
     [LABEL_SMOOTHING] = {"label_smoothing", NULL, BWI_FLOAT, "0", 0, 1, NULL}};
 static const bwi_argument huber_arguments[] = {{"delta", NULL, BWI_FLOAT, "1", 0, 1e30, NULL}};
 
-static bw_node *binary_crossentropy(const bwi_loss_row *row, const bwi_heads *heads, const bwi_argument_value *values)
+static bw_node *binary_crossentropy(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values)
 {
-    bw_node *logits = values[FROM_LOGITS].flag ? heads->prediction : bwi_binary_logits_of(heads->prediction);
-    return add_formula(row, heads, logits ? BWI_LOSS_BINARY_LOGITS : BWI_LOSS_BINARY, values[LABEL_SMOOTHING].number,
-                       logits ? logits : heads->prediction);
+    bw_node *logits = values[FROM_LOGITS].flag ? head->prediction : bwi_binary_logits_of(head->prediction);
+    return add_formula(row, head, logits ? BWI_LOSS_BINARY_LOGITS : BWI_LOSS_BINARY, values[LABEL_SMOOTHING].number,
+                       logits ? logits : head->prediction);
 }
 
-/* Keras traces a softmax back to its logits; other outputs are divided by their sum and clipped. */
-static bw_node *categorical_crossentropy(const bwi_loss_row *row, const bwi_heads *heads, const bwi_argument_value *values)
+/* As in Keras: a softmax is traced back to its logits, other outputs are divided by their sum and clipped. */
+static bw_node *categorical_crossentropy(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values)
 {
     bwi_crossentropy_attributes a = {.smoothing = row->target == BW_I32 ? 0 : (float)values[LABEL_SMOOTHING].number};
-    bw_node *logits = values[FROM_LOGITS].flag ? heads->prediction : bwi_logits_of(heads->prediction);
-    return logits ? add(row, heads, &bwi_op_crossentropy, logits, &a, sizeof a)
-                  : add_formula(row, heads, row->kind, (double)a.smoothing, heads->prediction);
+    bw_node *logits = values[FROM_LOGITS].flag ? head->prediction : bwi_logits_of(head->prediction);
+    return logits ? add(row, head, &bwi_op_crossentropy, logits, &a, sizeof a)
+                  : add_formula(row, head, row->kind, (double)a.smoothing, head->prediction);
 }
 
 const bwi_loss_row bwi_loss_rows[] = {

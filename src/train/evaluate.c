@@ -1,0 +1,51 @@
+/* evaluate: the loss and the metrics of a model on data, each a column of a history with one epoch. */
+#include "train/internal.h"
+
+static bw_status take_values(bwi_session *s, bw_history **result)
+{
+    int values = bwi_session_values(s);
+    bw_history *history = bwi_history_new(s->graph.ctx, 1, values);
+    if (!history) {
+        return bwi_pending(s->graph.ctx);
+    }
+    bwi_session_count(s);
+    history->epochs = 1;
+    for (int k = 1; k <= values; k++) { /* the loss comes last, as Keras prints it */
+        int column = bwi_history_add_column(history, "", bwi_session_value_name(s, k % values));
+        history->values[column] = bwi_session_value(s, k % values);
+    }
+    *result = history;
+    return BW_OK;
+}
+
+static bw_status evaluate(bwi_session *s, bw_dataset *dataset, bw_history **result)
+{
+    bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset), .unaugmented = true};
+    bw_status status = bwi_session_feed(s, BWI_PROGRAM_EVALUATE, &piece, NULL);
+    return status == BW_OK ? take_values(s, result) : status;
+}
+
+bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
+{
+    bw_context *ctx;
+    if (!result) {
+        return BW_INVALID_ARGUMENT;
+    }
+    *result = NULL;
+    bw_status status = bwi_run_begin("evaluate", model, dataset, &ctx);
+    if (status == BW_OK) {
+        status = bwi_dataset_finish(dataset);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    bwi_session s;
+    bwi_session_options options = {.evaluate = true};
+    status = bwi_session_open(&s, model, dataset, &options);
+    if (status != BW_OK) {
+        return status;
+    }
+    status = evaluate(&s, dataset, result);
+    bwi_session_close(&s);
+    return bwi_run_end(ctx, status);
+}

@@ -1,0 +1,50 @@
+/* predict: a model's outputs for each sample, into arrays of the caller. */
+#include "train/internal.h"
+
+static bw_status check_arrays(const bwi_session *s, int64_t samples, const size_t *counts, int outputs)
+{
+    bw_context *ctx = s->graph.ctx;
+    if (outputs != s->output_count) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "predict: expected arrays for %d outputs, got %d", s->output_count, outputs);
+    }
+    for (int k = 0; k < outputs; k++) {
+        size_t expected = bwi_size_multiply((size_t)samples, (size_t)bwi_shape_count(&s->outputs[k]->shape));
+        if (counts[k] != expected) {
+            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "predict: expected an array of %zu numbers, got %zu", expected, counts[k]);
+        }
+    }
+    return BW_OK;
+}
+
+static bw_status predict(bwi_session *s, bw_dataset *dataset, float *const *predictions, const size_t *counts, int outputs)
+{
+    bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset), .unaugmented = true};
+    bw_status status = check_arrays(s, piece.count, counts, outputs);
+    return status == BW_OK ? bwi_session_feed(s, BWI_PROGRAM_PREDICT, &piece, predictions) : status;
+}
+
+bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *predictions, const size_t *counts, int outputs)
+{
+    bw_context *ctx;
+    bw_status status = bwi_run_begin("predict", model, dataset, &ctx);
+    if (status == BW_OK) {
+        status = bwi_dataset_finish(dataset);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    bwi_session s;
+    bwi_session_options options = {.predict = true};
+    status = bwi_session_open(&s, model, dataset, &options);
+    if (status != BW_OK) {
+        return status;
+    }
+    status = predict(&s, dataset, predictions, counts, outputs);
+    bwi_session_close(&s);
+    return bwi_run_end(ctx, status);
+}
+
+bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predictions, size_t count)
+{
+    return bw_predict_all(model, dataset, &predictions, &count, 1);
+}

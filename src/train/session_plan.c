@@ -1,0 +1,129 @@
+/*
+ * The plan of a session: what it asks for (programs, batch, budget, spilling), and the bytes that lie outside the plan's arena and
+ * still belong to the run: variables, slots, history, samples that are made ahead.
+ */
+#include "train/internal.h"
+
+#include <stdlib.h>
+
+size_t bwi_session_parameter_bytes(const bwi_session *s)
+{
+    size_t bytes = 0;
+    for (int v = 0; v < s->graph.variable_count; v++) {
+        bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)s->graph.variables[v]->count, sizeof(float)));
+    }
+    return bytes;
+}
+
+static void add_programs(const bwi_session *s, const bwi_session_options *o, int numbers[3], bw_node *const *sums,
+                         bw_node *const *losses, bw_node *const *outputs, bwi_program_request *programs, int *count)
+{
+    if (o->train) {
+        numbers[BWI_PROGRAM_TRAIN] = *count;
+        programs[(*count)++] = (bwi_program_request){sums, s->column_count, losses, s->loss_count};
+    }
+    if (o->evaluate) {
+        numbers[BWI_PROGRAM_EVALUATE] = *count;
+        programs[(*count)++] = (bwi_program_request){sums, s->column_count, NULL, 0};
+    }
+    if (o->predict) {
+        numbers[BWI_PROGRAM_PREDICT] = *count;
+        programs[(*count)++] = (bwi_program_request){outputs, s->output_count, NULL, 0};
+    }
+}
+
+/* The folder to spill to. One that was asked for must be fit for it; without a fit one nothing is spilled. */
+static bw_status spill_folder(bw_context *ctx, const char *asked, const char **folder)
+{
+    const char *set = getenv("TMPDIR");
+    *folder = asked ? asked : set && *set ? set : "/tmp";
+    bwi_disk disk = bwi_disk_of(*folder);
+    if (asked && disk.error) {
+        return bwi_fail(ctx, bwi_errno_status(disk.error), "spill: %s: %s", asked, bwi_errno_text(disk.error));
+    }
+    if (asked && disk.in_memory) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "spill: %s is a file system in memory", asked);
+    }
+    *folder = disk.error || disk.in_memory ? NULL : *folder;
+    return BW_OK;
+}
+
+static size_t part_bytes(const bwi_made_ahead *a, const bw_dataset *dataset, int64_t count, const bwi_plan *plan)
+{
+    bwi_gather_schedule schedule = {
+        .count = count, .tile = plan->tile, .lanes = plan->lanes, .workers = plan->workers, .budget = a->budget};
+    for (int p = 0; p < plan->program_count; p++) {
+        schedule.again |= plan->programs[p].phase_count > 1;
+    }
+    return dataset ? bwi_dataset_bytes(dataset, &schedule) : 0;
+}
+
+static size_t data_bytes(const void *user, const bwi_plan *plan)
+{
+    const bwi_made_ahead *a = user;
+    int64_t validation = a->validation ? bw_dataset_count(a->validation) : 0;
+    return bwi_size_add(part_bytes(a, a->dataset, a->batch, plan), part_bytes(a, a->validation, validation, plan));
+}
+
+/* 0: what the system gives. */
+static size_t find_budget(const bw_context *ctx, const bwi_session_options *o)
+{
+    return o->memory ? o->memory : ctx->memory;
+}
+
+bwi_made_ahead bwi_session_made_ahead(const bwi_session *s, const bw_dataset *dataset, const bwi_session_options *o)
+{
+    int64_t batch = o->train ? o->batch > 0 ? o->batch : bwi_dataset_largest_batch(dataset) : bw_dataset_count(dataset);
+    bwi_made_ahead a = {.dataset = dataset, .validation = o->validation, .batch = batch};
+    bwi_gather_schedule one = {.count = 1, .tile = 1, .lanes = 1, .workers = 1};
+    if (bwi_dataset_bytes(dataset, &one) > 0 || (a.validation && bwi_dataset_bytes(a.validation, &one) > 0)) {
+        size_t budget = find_budget(s->training->ctx, o);
+        a.budget = (budget ? budget : bwi_memory_available(s->training->ctx)) / 4;
+        a.budget = a.budget > 0 ? a.budget : 1;
+    }
+    return a;
+}
+
+bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, const bwi_session_options *o, bwi_plan **plan)
+{
+    bw_context *ctx = s->training->ctx;
+    bw_node *sums[BWI_MAX_COLUMNS];
+    const char *folder = NULL;
+    bw_status status = o->train ? spill_folder(ctx, o->spill, &folder) : BW_OK;
+    if (status != BW_OK) {
+        return status;
+    }
+    for (int c = 0; c < s->column_count; c++) {
+        sums[c] = s->columns[c].node;
+    }
+    bwi_program_request programs[3 * BWI_MOST_LENGTHS];
+    int count = 0;
+    s->program[0] = s->program[1] = s->program[2] = -1;
+    for (int k = 0; k < s->variant_count; k++) {
+        bwi_variant *v = &s->variants[k];
+        add_programs(s, o, v->program, v->columns, v->losses, v->outputs, programs, &count);
+    }
+    if (!s->variant_count) {
+        add_programs(s, o, s->program, sums, s->losses, s->outputs, programs, &count);
+    }
+    bwi_plan_request request = {.graph = &s->graph,
+                                .own_nodes = s->own_nodes,
+                                .programs = programs,
+                                .program_count = count,
+                                .batch = o->train ? o->batch : 0,
+                                .window = o->train ? o->batch : 0,
+                                .tile = o->tile,
+                                .lanes = o->lanes,
+                                .memory = find_budget(ctx, o),
+                                .spill = folder,
+                                .bookkeeping = bwi_exec_bookkeeping,
+                                .data = data_bytes,
+                                .data_user = data,
+                                .ranks = ctx->ranks ? bwi_rank_of(ctx)->count(ctx->ranks) : 1};
+    request.outside_bytes = bwi_size_add(bwi_session_parameter_bytes(s), o->train ? bwi_optimizer_bytes(s->training) : 0);
+    size_t history = o->epochs ? bwi_session_history_bytes(s, o->evaluate, o->epochs) : 0;
+    size_t others = bwi_size_add(history, o->copies ? bwi_session_parameter_bytes(s) : 0);
+    request.outside_bytes = bwi_size_add(request.outside_bytes, others);
+    request.held_bytes = bwi_held_bytes(s->training->model);
+    return bwi_plan_make(ctx, plan, &request);
+}

@@ -1,0 +1,96 @@
+/* The values of a session's columns: sums of the last feed, totals of an epoch, and the losses and metrics made from them. */
+#include "train/internal.h"
+
+#include <string.h>
+
+bw_status bwi_session_open_totals(bwi_session *s)
+{
+    size_t count = 0;
+    for (int c = 0; c < s->column_count; c++) {
+        count += (size_t)s->columns[c].node->op->sums->count(s->columns[c].node);
+    }
+    s->totals_block = bwi_allocate(s->training->ctx, s->variant_count ? 2 * count : count, sizeof(double));
+    double *next = s->totals_block;
+    for (int c = 0; next && c < s->column_count; c++) {
+        s->columns[c].totals = next;
+        s->columns[c].fed = s->variant_count ? next + count : NULL;
+        next += s->columns[c].node->op->sums->count(s->columns[c].node);
+    }
+    return s->totals_block ? BW_OK : BW_RESOURCE_EXHAUSTED;
+}
+
+const double *bwi_session_fed_sums(const bwi_session *s, const bwi_logged *column)
+{
+    return column->fed ? column->fed : bwi_exec_sums(s->exec, column->node);
+}
+
+void bwi_session_reset(bwi_session *s)
+{
+    s->penalty_total = s->fed_total = 0;
+    for (int c = 0; c < s->column_count; c++) {
+        memset(s->columns[c].totals, 0, (size_t)s->columns[c].node->op->sums->count(s->columns[c].node) * sizeof(double));
+    }
+}
+
+/* An epoch's loss is the mean of its feeds' by their samples; metrics add up over all of them. */
+void bwi_session_count(bwi_session *s)
+{
+    s->penalty_total += s->penalty * s->fed;
+    s->fed_total += s->fed;
+    for (int c = 0; c < s->column_count; c++) {
+        const bwi_logged *column = &s->columns[c];
+        const double *sums = bwi_session_fed_sums(s, column);
+        if (column->loss) {
+            column->totals[0] += column->value(column->node, sums) * s->fed;
+            column->totals[1] += s->fed;
+            continue;
+        }
+        for (int64_t i = 0; i < column->node->op->sums->count(column->node); i++) {
+            column->totals[i] += sums[i];
+        }
+    }
+}
+
+static double column_value(const bwi_logged *column)
+{
+    return column->value(column->node, column->totals);
+}
+
+/* Values are the total loss, then the columns; with one loss its column is the total. */
+static int skipped(const bwi_session *s)
+{
+    return s->loss_count > 1 ? 0 : s->loss_count;
+}
+
+int bwi_session_values(const bwi_session *s)
+{
+    return 1 + s->column_count - skipped(s);
+}
+
+int bwi_session_columns(const bwi_session *s, bool validates)
+{
+    return bwi_session_values(s) * (validates ? 2 : 1) + s->rates;
+}
+
+size_t bwi_session_history_bytes(const bwi_session *s, bool validates, int epochs)
+{
+    int width = bwi_session_columns(s, validates);
+    return bwi_size_add(bwi_history_bytes(epochs, width), bwi_history_bytes(1, width));
+}
+
+const char *bwi_session_value_name(const bwi_session *s, int index)
+{
+    return index ? s->columns[index - 1 + skipped(s)].name : "loss";
+}
+
+double bwi_session_value(const bwi_session *s, int index)
+{
+    if (index) {
+        return column_value(&s->columns[index - 1 + skipped(s)]);
+    }
+    double loss = s->fed_total > 0 ? s->penalty_total / s->fed_total : 0;
+    for (int c = 0; c < s->column_count; c++) {
+        loss += s->columns[c].loss ? column_value(&s->columns[c]) : 0;
+    }
+    return loss;
+}
