@@ -81,7 +81,7 @@ static void test_map_refused(void **state)
     (void)state;
     bw_context *ctx = bw_open(NULL);
     bwi_bytes bytes;
-    char words[160];
+    char words[sizeof folder + 1200];
     unlink(path);
     assert_int_equal(bwi_file_map(ctx, &bytes, path), BW_NOT_FOUND);
     snprintf(words, sizeof words, "cannot open %s: No such file or directory", path);
@@ -182,7 +182,7 @@ static void test_write_refused(void **state)
 {
     (void)state;
     bw_context *ctx = bw_open(NULL);
-    char name[160];
+    char name[sizeof folder + 1200];
     snprintf(name, sizeof name, "%s/no/file", folder);
     assert_int_equal(bwi_file_write(ctx, name, "x", 1), BW_NOT_FOUND);
     assert_non_null(strstr(bw_message(ctx), name));

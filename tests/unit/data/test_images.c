@@ -198,7 +198,7 @@ static void test_damaged(void **state)
     bwi_destination to = {
         .kernels = bwi_kernels_host()->gather, .data = values, .dtype = BW_F32, .h = 13, .w = 17, .c = 3, .block = 3};
     for (int64_t i = 1; i < 3; i++) {
-        char error[BWI_GATHER_ERROR] = "", expected[128];
+        char error[BWI_GATHER_ERROR] = "", expected[sizeof folder + 64];
         assert_int_equal(bwi_dataset_gather(dataset, 0, 0, &i, 1, &to, error), BW_DATA_LOSS);
         snprintf(expected, sizeof expected, "sample %d (%s/a/%s): ", (int)i, folder, i == 1 ? "2.png" : "3.jpg");
         assert_contains(error, expected);
