@@ -160,7 +160,7 @@ typedef enum bw_error_kind {
     BW_ERROR_USAGE,     /* an argument, an option or a text such as an expression */
     BW_ERROR_FILE,      /* a file: missing, unreadable, damaged or of another kind */
     BW_ERROR_DATA,      /* a sample, or a record in a file */
-    BW_ERROR_MODEL,     /* a layer: shapes that do not fit, values that are not finite */
+    BW_ERROR_MODEL,     /* a layer, whatever the samples: shapes that do not fit */
     BW_ERROR_RESOURCES, /* memory, disk or threads */
     BW_ERROR_CANCELLED,
     BW_ERROR_INTERNAL

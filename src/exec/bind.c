@@ -183,11 +183,7 @@ static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int
         bound->spilled = b->program->fate[i->dst] == BWI_FATE_SPILL;
         bound->bytes = bwi_plan_value_bytes(exec->plan, &b->program->program.values[i->dst], (int64_t)1 << size);
     } else if (i->pass == BWI_PASS_ADD) {
-        union {
-            const int *lent;
-            void *bound;
-        } adds = {.lent = &i->adds};
-        bound->call.bound = adds.bound;
+        bound->call.bound = bwi_unconst(&i->adds); /* it only reads them */
     } else if (i->node->op->flags & BWI_OP_INPUT) {
         bound->to[0] = bound->to[1] = destination_of(&bound->call);
         bound->to[1].sequence = true;

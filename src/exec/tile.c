@@ -191,6 +191,16 @@ static bw_status look(bwi_exec *exec, const bwi_bound *b, int64_t number)
     return BW_OK;
 }
 
+/* A value that could not be stored or loaded is no sample's fault, and an input is no layer. */
+static void locate(bw_context *ctx, const bwi_bound *b, int64_t number)
+{
+    bwi_location here = bwi_at_sample(number);
+    if (b->run) {
+        here.layer = b->call.node->op->flags & BWI_OP_INPUT ? NULL : b->call.node->name;
+        bwi_locate(ctx, here);
+    }
+}
+
 /* One sample of the piece through one phase on worker 0; what it adds to lane 0 is lost with the window. It stores too: later
  * phases have put other values in the places of those that were not needed any more. */
 static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t k, int64_t inside, bool find_nonfinite)
@@ -220,10 +230,12 @@ static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t
             status = move_stored(exec, b, k, one * (size_t)inside, one, tile.error);
         }
         if (status != BW_OK) {
-            return bwi_fail(exec->ctx, status, "%s", tile.error);
+            bwi_fail(exec->ctx, status, "%s", tile.error);
+        } else if (find_nonfinite) {
+            status = look(exec, b, number);
         }
-        status = find_nonfinite ? look(exec, b, number) : BW_OK;
         if (status != BW_OK) {
+            locate(exec->ctx, b, number);
             return status;
         }
     }

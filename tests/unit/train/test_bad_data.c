@@ -97,6 +97,9 @@ static void test_the_first_is_named(void **state)
         options.batch = 200;
         options.tile = 4;
         check_fails(p.ctx, bw_fit(p.model, p.data, &options, NULL), BW_INVALID_ARGUMENT, "sample 71: its input holds NaN");
+        assert_int_equal(bw_last_error(p.ctx)->kind, BW_ERROR_DATA);
+        assert_int_equal(bw_last_error(p.ctx)->sample, 71);
+        assert_null(bw_last_error(p.ctx)->layer);
         for (int i = 53; i < 200; i += 3) {
             p.y[i] = 11;
         }
@@ -122,6 +125,8 @@ static void test_a_layer_overflows(void **state)
         p.x[i] = i / 128 == 3 ? 100 : 0;
     }
     fails_after(&p, 0, "layer dense gives infinity in its forward pass for sample 3");
+    assert_int_equal(bw_last_error(p.ctx)->sample, 3);
+    assert_string_equal(bw_last_error(p.ctx)->layer, "dense");
     planned_close(&p);
 }
 
