@@ -238,7 +238,7 @@ typedef struct bw_read_options {
     bw_header header;
     bw_missing missing;
     const char *categorical; /* columns whose numbers are categories, "city,3"; text columns always are; NULL: none */
-    const char *ignore;      /* columns to leave out; NULL: none */
+    const char *ignore;      /* columns to leave out; NULL: none. A name that no column has is a failure, here and above */
     double bad_records;      /* the share of records that may be malformed: they are skipped, counted and logged; default 0. In
                                 formats whose records are checked only when a sample is made, such as images, it acts as
                                 bw_allow_bad */

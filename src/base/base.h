@@ -361,6 +361,9 @@ bool bwi_parse_int(const char *text, const char *end, int64_t *value);
 char *bwi_format_bytes(char *buffer, size_t bytes);
 /* A shape such as "(28, 28, 1)" into a buffer of at least 160 bytes; returns it. */
 char *bwi_format_shape(char *buffer, int ndim, const int64_t *shape);
+/* Whether `name` is similar to the word of `size` bytes, and nearer to it than *least slips, which it becomes (SIZE_MAX at the
+ * beginning): the last name of a list for which it is true is the one that was probably meant (nearest.c). */
+bool bwi_nearer(size_t *least, const char *word, size_t size, const char *name);
 
 /* ---- State (state.c): every value that must survive a kill, by name ---- */
 

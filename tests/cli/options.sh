@@ -86,6 +86,16 @@ expect_code 0 '--categorical'
 run summary --model g.keras --json
 expect_text out '"parameters": 4' '--categorical: three categories and a bias'
 
+printf 'name,age,y\n1,2,0\n3,4,1\n' >people.csv
+for option in ignore categorical target; do
+    run train --model 'dense(1)' --data people.csv --$option nme --epochs 1 --quiet
+    expect_code 1 "--$option of a column that is not there"
+    expect_text err "did you mean 'name'?" "--$option of a column that is not there"
+done
+printf 'age,y\n2,0\n4,1\n' >others.csv
+run train --model 'dense(1)' --data people.csv --ignore name --validation others.csv --epochs 1 --quiet
+expect_code 0 '--validation without the column that is ignored'
+
 run train --model 'dense(1)' --data gaps.csv --no-header --missing zero --take 2 --validation gaps.csv --epochs 1 --quiet --json
 expect_code 0 '--take'
 expect_equal 2 "$(value samples)" '--take: samples'

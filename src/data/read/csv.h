@@ -114,6 +114,15 @@ typedef struct csv_table {
 bw_status csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text, const bw_read_options *options);
 void csv_table_close(csv_table *table);
 
+/* Whether a list such as "city,3" names the column. */
+bool csv_column_listed(const csv_table *table, int column, const char *list);
+/* The column that a word of `size` bytes names; -1: there is none. */
+int csv_column_find(const csv_table *table, const char *word, size_t size);
+/* Fails: the option names a column that is not there. The message has the nearest name. */
+bw_status csv_column_missing(const csv_table *table, const char *option, const char *word, size_t size);
+/* Fails for the first name of a list that no column has. */
+bw_status csv_columns_check(const csv_table *table, const char *option, const char *list);
+
 /* Eight bytes, the first of which is the lowest. */
 static inline uint64_t csv_key_word(const char *text)
 {

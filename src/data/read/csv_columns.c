@@ -200,23 +200,6 @@ static bw_status find_header(csv_table *table, const char *first, const char *en
 
 /* ---- Columns ---- */
 
-/* Whether column `number` called `name` stands in a list "a,b,3"; names first. */
-static bool listed(const char *list, int number, int count, const char *name)
-{
-    while (list && *list) {
-        size_t size = strcspn(list, ",");
-        int64_t value;
-        if (*name && strlen(name) == size && strncmp(name, list, size) == 0) {
-            return true;
-        }
-        if (bwi_parse_int(list, list + size, &value) && (value == number || value + count == number)) {
-            return true;
-        }
-        list += size + (list[size] == ',');
-    }
-    return false;
-}
-
 /* The columns that these must match; NULL: there are none. */
 static const bwi_facts *model_facts(const csv_table *table)
 {
@@ -253,12 +236,10 @@ static bw_status find_target_like(csv_table *table, const bwi_facts *facts)
     return BW_OK;
 }
 
-/* By name first, so that a column named "0" can be reached; then by number. If none is asked for, a model that was trained before
- * decides, then the last column. */
+/* If none is asked for, a model that was trained before decides, then the last column. */
 static bw_status find_target(csv_table *table)
 {
     const char *wanted = table->options->target;
-    int64_t number;
     if (!wanted && model_facts(table)) {
         return find_target_like(table, model_facts(table));
     }
@@ -266,21 +247,29 @@ static bw_status find_target(csv_table *table)
     if (!wanted || !*wanted) {
         return BW_OK;
     }
-    for (int i = 0; i < table->count; i++) {
-        if (table->columns[i].name[0] && strcmp(table->columns[i].name, wanted) == 0) {
-            table->target = i;
-        }
-    }
-    if (table->target < 0 && bwi_parse_int(wanted, wanted + strlen(wanted), &number) && number >= -table->count &&
-        number < table->count) {
-        table->target = (int)(number < 0 ? number + table->count : number);
-    }
-    if (table->target >= 0) {
+    table->target = csv_column_find(table, wanted, strlen(wanted));
+    return table->target >= 0 ? BW_OK : csv_column_missing(table, "target", wanted, strlen(wanted));
+}
+
+/* Columns that correspond to those of a model by their names are the model's, whatever the options say: a file of validation need
+ * not have what was ignored in training. */
+static bw_status check_names(const csv_table *table)
+{
+    const bw_read_options *options = table->options;
+    const bwi_facts *facts = model_facts(table);
+    if (facts && follows_names(table, facts)) {
         return BW_OK;
     }
-    return bwi_fail(table->ctx, BW_NOT_FOUND, "%s: no target column '%s'; the file has %d columns%s%s%s", table->path, wanted,
-                    table->count, table->header ? ", the last is '" : " and no header",
-                    table->header ? table->columns[table->count - 1].name : "", table->header ? "'" : "");
+    bw_status status = csv_columns_check(table, "ignore", options->ignore);
+    if (status == BW_OK) {
+        status = csv_columns_check(table, "categorical", options->categorical);
+    }
+    if (status != BW_OK || facts || table->target < 0 || !csv_column_listed(table, table->target, options->ignore)) {
+        return status;
+    }
+    return bwi_fail(table->ctx, BW_INVALID_ARGUMENT,
+                    "%s: the option 'ignore' leaves out the target, column %d; name another one with the option 'target'",
+                    table->path, table->target);
 }
 
 static bw_status name_columns(csv_table *table, const char *at, const char *end)
@@ -348,9 +337,9 @@ static void place_columns(csv_table *table)
 {
     for (int i = 0; i < table->count; i++) {
         csv_column *column = &table->columns[i];
-        if (i != table->target && listed(table->options->ignore, i, table->count, column->name)) {
+        if (i != table->target && csv_column_listed(table, i, table->options->ignore)) {
             column->kind = CSV_IGNORED;
-        } else if (listed(table->options->categorical, i, table->count, column->name)) {
+        } else if (csv_column_listed(table, i, table->options->categorical)) {
             column->kind = CSV_CATEGORY;
         }
         column->place = i == table->target || column->kind == CSV_IGNORED ? -1 : table->width++;
@@ -467,6 +456,9 @@ bw_status csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text
     }
     if (status == BW_OK) {
         status = find_target(table);
+    }
+    if (status == BW_OK) {
+        status = check_names(table);
     }
     if (status != BW_OK) {
         return status;

@@ -140,6 +140,37 @@ static void test_missing(void **state)
     refuse("1,2\n3,\n5,6\n", &options, BW_INVALID_ARGUMENT, "line 2: column 1: the target is missing");
 }
 
+/* A name that matches nothing is refused with the nearest one, whichever option has it. */
+static void test_names_that_are_not_there(void **state)
+{
+    (void)state;
+    static const char *const text = "name,age,income\n1,2,3\n4,5,6\n";
+    bw_read_options none = BW_READ_OPTIONS_DEFAULT, options = none;
+    options.ignore = "nme";
+    refuse(text, &options, BW_NOT_FOUND,
+           "a.csv: the option 'ignore' names a column 'nme', which is not there; did you mean 'name'?");
+    options.ignore = "name,AGE";
+    refuse(text, &options, BW_NOT_FOUND, "a column 'AGE', which is not there; did you mean 'age'?");
+    options.ignore = "name,,age";
+    refuse(text, &options, BW_NOT_FOUND, "a column '', which is not there");
+    options.ignore = "3";
+    refuse(text, &options, BW_NOT_FOUND, "a column '3', which is not there; the file has 3: 'name', 'age', 'income'");
+    refuse("1,2,3\n4,5,6\n", &options, BW_NOT_FOUND, "its columns are numbered from 0 to 2");
+    options.ignore = "age,income";
+    refuse(text, &options, BW_INVALID_ARGUMENT, "the option 'ignore' leaves out the target, column 2");
+    options.ignore = "0,-2";
+    options.target = "1";
+    refuse(text, &options, BW_INVALID_ARGUMENT, "the option 'ignore' leaves out the target, column 1");
+    options = none;
+    options.categorical = "foo";
+    refuse(text, &options, BW_NOT_FOUND,
+           "the option 'categorical' names a column 'foo', which is not there; the file has 3: 'name'");
+    options = none;
+    options.target = "incme";
+    refuse(text, &options, BW_NOT_FOUND, "the option 'target' names a column 'incme', which is not there; did you mean 'income'?");
+    expect("9,1,2,a\n9,3,4,b\n", &(bw_read_options){.size = sizeof options, .scale = 1, .ignore = "0,-2"}, "1 -> 0; 3 -> 1; ");
+}
+
 static void test_mistakes(void **state)
 {
     (void)state;
@@ -157,9 +188,11 @@ static void test_mistakes(void **state)
     refuse("1,2\n1e999,3\n", NULL, BW_INVALID_ARGUMENT, "a.csv: line 2: column 0: '1e999' is no number");
     options.header = BW_HEADER_NO;
     options.target = "income";
-    refuse("1,2\n3,4\n", &options, BW_NOT_FOUND, "a.csv: no target column 'income'; the file has 2 columns and no header");
+    refuse("1,2\n3,4\n", &options, BW_NOT_FOUND,
+           "a.csv: the option 'target' names a column 'income', which is not there; the file has no header");
     options.target = "2";
-    refuse("1,2\n3,4\n", &options, BW_NOT_FOUND, "no target column '2'");
+    refuse("1,2\n3,4\n", &options, BW_NOT_FOUND,
+           "a column '2', which is not there; the file has no header, its columns are numbered from 0 to 1");
     options.target = NULL;
     options.ignore = "0";
     refuse("1,2\n3,4\n", &options, BW_INVALID_ARGUMENT, "no column is left");
@@ -514,11 +547,22 @@ static void test_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_categories),    cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_missing),        cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_late_text),
-        cmocka_unit_test(test_bad_records),    cmocka_unit_test(test_like),          cmocka_unit_test(test_words),
-        cmocka_unit_test(test_large),          cmocka_unit_test(test_first_mistake), cmocka_unit_test(test_list),
-        cmocka_unit_test(test_standard_input), cmocka_unit_test(test_damaged_gzip),  cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_categories),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_names_that_are_not_there),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_late_text),
+        cmocka_unit_test(test_bad_records),
+        cmocka_unit_test(test_like),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_first_mistake),
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_standard_input),
+        cmocka_unit_test(test_damaged_gzip),
+        cmocka_unit_test(test_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
