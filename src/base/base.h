@@ -291,23 +291,6 @@ int bwi_cpus(void); /* that this process may use */
 unsigned bwi_float_begin(void);
 void bwi_float_restore(unsigned state);
 
-/* Runs the statements for i = 0 ... count - 1, in rounds of a constant number, which compilers make vectors of. Pointers
- * that are written must be `restrict`. */
-#define BWI_ELEMENTWISE(count, ...)                      \
-    do {                                                 \
-        enum { ROUND = 16 };                             \
-        int64_t done = 0;                                \
-        for (; done + ROUND <= (count); done += ROUND) { \
-            for (int k = 0; k < ROUND; k++) {            \
-                int64_t i = done + k;                    \
-                __VA_ARGS__                              \
-            }                                            \
-        }                                                \
-        for (int64_t i = done; i < (count); i++) {       \
-            __VA_ARGS__                                  \
-        }                                                \
-    } while (0)
-
 double bwi_now(void); /* seconds, monotonic */
 
 /* ---- A loop on all workers (parallel.c) ---- */

@@ -98,6 +98,7 @@ static bw_status prepare_data(fitting *f)
     return f->recipe ? BW_OK : bwi_pending(f->ctx);
 }
 
+/* Workers are started first, so that their stacks count as the process's memory and not as the plan's. */
 static bw_status open_session(fitting *f)
 {
     const bw_fit_options *o = &f->options;
@@ -142,6 +143,8 @@ static bw_status prepare(fitting *f, bw_dataset *dataset)
     return status == BW_OK ? open_session(f) : status;
 }
 
+/* Columns as Keras orders them: metrics, the loss, the same of validation, the learning rate. The values of the epoch at hand (`logs`)
+ * have the same columns. */
 static bw_status open_history(fitting *f)
 {
     const bwi_session *s = &f->session;

@@ -81,6 +81,7 @@ static bw_status check_alike(const bw_gradients *g, const bw_dataset *dataset)
 
 /* ---- Adding ---- */
 
+/* The first batch decides what the others must be like: what is fitted to data is fitted to its dataset, and its fields are kept. */
 static bw_status open_session(bw_gradients *g, bw_dataset *dataset)
 {
     bwi_session_options options = {.train = true,

@@ -26,6 +26,8 @@ struct bwi_head {
     bool classes;    /* the loss is of classes */
 };
 
+extern const bwi_loss_row bwi_loss_rows[]; /* ends with NULL names */
+
 /* The target as float32 or as class numbers: losses and metrics may differ in what they want. */
 bw_node *bwi_head_target(const bwi_head *head, bw_dtype dtype);
 /* The logits that feed a final sigmoid, or NULL. */

@@ -48,6 +48,7 @@ static bw_node *input_for(builder *b, const bwi_use *use, int k)
     return *node;
 }
 
+/* A layer of the model once more, on inputs of this length and with the variables that it has already. */
 static bw_status build_use(builder *b, int number)
 {
     const bwi_use *use = &b->model->uses[number];

@@ -54,6 +54,7 @@ static void draw_bar(FILE *file, const bw_progress *p)
     fputs(colourful ? "\033[0m " : " ", file);
 }
 
+/* The line of the step at hand: count, bar (on a terminal), time left or, at the end, taken, time per step, values. */
 static void draw(const bwi_painter *painter, const bw_progress *p, bool end)
 {
     FILE *file = painter->file;

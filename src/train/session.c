@@ -4,8 +4,6 @@
  */
 #include "train/internal.h"
 
-#include <string.h>
-
 /* ---- The model's nodes ---- */
 
 static bw_status bind_field(bw_context *ctx, const bw_dataset *dataset, bwi_input_attributes *a)
@@ -53,6 +51,7 @@ static bw_status copy_node(bwi_session *s, const bw_dataset *dataset, const bw_n
     return copy ? BW_OK : bwi_pending(ctx);
 }
 
+/* Nodes keep their numbers, so inputs, masks and outputs are found by them; the copies have the same variables. */
 static bw_status copy_graph(bwi_session *s, const bw_model *model, const bw_dataset *dataset, bool predict)
 {
     const bwi_graph *from = &model->graph;
@@ -140,9 +139,7 @@ static bw_status make_graph(bwi_session *s, bw_model *model, bw_dataset *dataset
 bw_status bwi_session_plan(bwi_session *s, bw_model *model, bw_dataset *dataset, const bwi_session_options *options,
                            bwi_plan **plan)
 {
-    memset(s, 0, sizeof *s);
-    s->graph.ctx = model->ctx;
-    s->training = bwi_training_of(model);
+    *s = (bwi_session){.training = bwi_training_of(model), .graph = {.ctx = model->ctx}};
     bw_status status = s->training ? make_graph(s, model, dataset, options) : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
         bwi_made_ahead data = bwi_session_made_ahead(s, dataset, options);
@@ -156,9 +153,7 @@ bw_status bwi_session_plan(bwi_session *s, bw_model *model, bw_dataset *dataset,
 
 bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset, const bwi_session_options *options)
 {
-    memset(s, 0, sizeof *s);
-    s->graph.ctx = model->ctx;
-    s->training = bwi_training_of(model);
+    *s = (bwi_session){.training = bwi_training_of(model), .graph = {.ctx = model->ctx}};
     bool connected = false, declared = model->input_shape.ndim >= 0;
     bw_status status = s->training ? connect_model(model, dataset, &connected) : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {

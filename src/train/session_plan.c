@@ -84,6 +84,8 @@ bwi_made_ahead bwi_session_made_ahead(const bwi_session *s, const bw_dataset *da
     return a;
 }
 
+/* One program for each use (training, evaluation, prediction) and, with sequences of several lengths, for each length. What the run
+ * allocates outside the plan's arena is counted against the budget; what is already allocated is told besides. */
 bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, const bwi_session_options *o, bwi_plan **plan)
 {
     bw_context *ctx = s->training->ctx;

@@ -30,7 +30,6 @@ struct bwi_loss_row {
     bw_node *(*build)(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values);
 };
 
-extern const bwi_loss_row bwi_loss_rows[]; /* ends with NULL names */
 const bwi_loss_row *bwi_loss_row_find(const char *name, size_t length);
 
 typedef struct bwi_metric_row {

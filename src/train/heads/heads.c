@@ -123,6 +123,8 @@ static bw_status add_column(bwi_session *s, bw_node *node, bool loss, const char
     return BW_OK;
 }
 
+/* The head of one output, up to its loss: the target in the type that the loss wants, the weight (of samples, classes and mask), the
+ * loss itself, and the mean that is logged. */
 static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options, int output, bwi_head *head)
 {
     bw_context *ctx = s->training->ctx;

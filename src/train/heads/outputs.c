@@ -27,6 +27,8 @@ static const bwi_loss_row *loss_of(const bw_model *model, int index, bool *logit
     return t->found[index];
 }
 
+/* Where the last layer is a softmax or a sigmoid it says what the output means; otherwise the loss does, and whether numbers are
+ * logits. */
 bw_status bw_output_describe(const bw_model *model, int index, bw_output_facts *facts)
 {
     if (!model || !facts) {
