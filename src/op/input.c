@@ -12,7 +12,9 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
 
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
-    return tile->gather(tile, call);
+    const bwi_input_attributes *a = call->node->attributes;
+    bw_status status = tile->gather(tile, call);
+    return status == BW_OK && a->role == BWI_ROLE_WEIGHT ? bwi_sample_weights_check(call, tile) : status;
 }
 
 const bwi_op bwi_op_input = {

@@ -20,17 +20,25 @@ static bool is_one_logit(bwi_loss_kind kind, const bwi_rows *rows)
     return kind == BWI_LOSS_BINARY_LOGITS && rows->width == 1 && rows->count == 1 && rows->weights == 0;
 }
 
+static bw_status check_targets(bwi_loss_kind kind, const bwi_call *call, const bwi_tile *tile)
+{
+    if (kind == BWI_LOSS_BINARY_LOGITS || kind == BWI_LOSS_BINARY) {
+        return bwi_shares_check(call, tile);
+    }
+    return kind == BWI_LOSS_SPARSE ? bwi_labels_check(call, tile) : BW_OK;
+}
+
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     const bwi_loss_attributes *a = attributes_of(call->node);
     bwi_rows rows = bwi_rows_of(call);
+    bw_status status = check_targets(a->kind, call, tile);
+    if (status != BW_OK) {
+        return status;
+    }
     if (is_one_logit(a->kind, &rows)) {
         call->kernels->binary_crossentropy(call->samples, a->parameter, call->src[0], call->src[1], NULL, call->dst, NULL);
         return BW_OK;
-    }
-    bw_status status = a->kind == BWI_LOSS_SPARSE ? bwi_labels_check(call, tile) : BW_OK;
-    if (status != BW_OK) {
-        return status;
     }
     call->kernels->loss->forward(a->kind, a->parameter, &rows, call->src[0], call->src[1], bwi_rows_weight(call), call->dst);
     return BW_OK;

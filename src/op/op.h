@@ -110,6 +110,10 @@ static inline const void *bwi_rows_weight(const bwi_call *call)
 bw_status bwi_rows_check(bwi_graph *graph, bw_node *node, bool labels);
 /* Are all of the tile's class numbers below the width? */
 bw_status bwi_labels_check(const bwi_call *call, const bwi_tile *tile);
+/* Are all of the tile's targets from 0 to 1, where their rows weigh anything? */
+bw_status bwi_shares_check(const bwi_call *call, const bwi_tile *tile);
+/* Are the sample weights that an input has gathered 0 or more? */
+bw_status bwi_sample_weights_check(const bwi_call *call, const bwi_tile *tile);
 
 /* Where a window of `size` (dilated) starts when it slides over `extent` with Keras's padding: output extent, and the
  * padding before and after. */

@@ -1,6 +1,8 @@
 /* How losses and metrics see a sample: rows along the last axis, a target for each, and weights. */
 #include "op/op.h"
 
+#include <math.h>
+
 static int64_t width_of(const bwi_shape *shape)
 {
     return shape->ndim ? shape->extent[shape->ndim - 1] : 1;
@@ -79,5 +81,37 @@ bw_status bwi_labels_check(const bwi_call *call, const bwi_tile *tile)
     call->kernels->memory->read(&label, labels + (size_t)bad * sizeof label, sizeof label);
     snprintf(tile->error, BWI_ERROR_TEXT, "label %d of sample %lld is outside 0..%lld: the output layer has %lld classes", label,
              (long long)tile->numbers[bad / rows.count], (long long)rows.width - 1, (long long)rows.width);
+    return BW_INVALID_ARGUMENT;
+}
+
+/* Where the numbers are not shares, the formula still gives one: labels 0, 1 and 2 train to a loss below 0. */
+bw_status bwi_shares_check(const bwi_call *call, const bwi_tile *tile)
+{
+    bwi_rows rows = bwi_rows_of(call);
+    int64_t bad = call->kernels->loss->bad_number(&rows, 0, 1, call->src[1], bwi_rows_weight(call));
+    if (bad < 0) {
+        return BW_OK;
+    }
+    float label;
+    call->kernels->memory->read(&label, (const unsigned char *)call->src[1] + (size_t)bad * sizeof label, sizeof label);
+    snprintf(tile->error, BWI_ERROR_TEXT, "label %g of sample %lld is outside 0..1, which %.40s expects; %s", (double)label,
+             (long long)tile->numbers[bad / (rows.count * rows.width)], call->node->name,
+             label < 0 ? "two classes are 0 and 1, or -1 and 1 for hinge"
+                       : "for more classes: an output each, sparse_categorical_crossentropy");
+    return BW_INVALID_ARGUMENT;
+}
+
+/* A sample that weighs less than nothing makes the model worse at it without a bound. */
+bw_status bwi_sample_weights_check(const bwi_call *call, const bwi_tile *tile)
+{
+    bwi_rows rows = {.samples = call->samples, .count = 1, .width = bwi_shape_count(&call->node->shape)};
+    int64_t bad = call->kernels->loss->bad_number(&rows, 0, INFINITY, call->dst, NULL);
+    if (bad < 0) {
+        return BW_OK;
+    }
+    float weight;
+    call->kernels->memory->read(&weight, (const unsigned char *)call->dst + (size_t)bad * sizeof weight, sizeof weight);
+    snprintf(tile->error, BWI_ERROR_TEXT, "sample %lld: its %s is %g; expected 0 or more",
+             (long long)tile->numbers[bad / rows.width], call->node->name, (double)weight);
     return BW_INVALID_ARGUMENT;
 }

@@ -107,6 +107,13 @@ static inline int64_t rig_classes(const op_case *c, const case_input *in)
     return in->dtype != BW_I32 ? 0 : in == &c->input[0] ? c->variable[0].extent[0] : first->extent[first->ndim - 1];
 }
 
+/* Binary crossentropies refuse targets below 0. */
+static inline bool rig_wants_shares(const op_case *c)
+{
+    const bwi_loss_attributes *a = c->op == &bwi_op_loss ? c->attributes : NULL;
+    return a && (a->kind == BWI_LOSS_BINARY || a->kind == BWI_LOSS_BINARY_LOGITS);
+}
+
 /* x is the identity, or, `on_data`, random samples of the op's first input. */
 static inline void rig_samples(rig *r, const op_case *c, const bwi_shape *y_shape, bool on_data)
 {
@@ -117,6 +124,9 @@ static inline void rig_samples(rig *r, const op_case *c, const bwi_shape *y_shap
         r->x[i] = i % (RIG_SAMPLES + 1) == 0 ? 1 : 0;
     }
     r->y = rig_values(r, y ? &y->shape : y_shape, y ? rig_classes(c, y) : 0);
+    for (int64_t i = 0; rig_wants_shares(c) && i < RIG_SAMPLES * bwi_shape_count(&y->shape); i++) {
+        r->y[i] = fabsf(r->y[i]);
+    }
     r->w = w ? rig_values(r, &w->shape, rig_classes(c, w)) : NULL;
     bw_array xa = rig_array(r->x, &x_shape), ya = rig_array(r->y, y ? &y->shape : y_shape);
     bw_array wa = w ? rig_array(r->w, &w->shape) : (bw_array){0};

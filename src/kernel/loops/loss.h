@@ -38,6 +38,9 @@ typedef struct bwi_loss_kernels {
 
     /* The first of the class numbers that is not in 0 ... classes - 1; -1: there is none. */
     int64_t (*bad_label)(int64_t count, int64_t classes, const int32_t *labels);
+    /* The first of the rows' numbers that is below `low` or above `high`; -1: there is none. Rows that weigh 0 may hold anything, such
+     * as the -1 that fills sequences up; NaN is not looked for. */
+    int64_t (*bad_number)(const bwi_rows *rows, float low, float high, const float *y, const float *weight);
 
     /* Categorical crossentropy from logits, around the kernel `crossentropy` that knows class numbers alone: labels[r] is where the
      * target's row r is largest; then the loss and the difference (softmax - one-hot, or NULL) of that label l become those of the

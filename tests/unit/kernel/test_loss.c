@@ -281,6 +281,45 @@ static void check_labels(const bwi_kernels *k)
     assert_memory_equal(found, ((const int32_t[]){1, 0, 2}), sizeof found);
 }
 
+/* For odd sizes, with a number outside in each place, above and below; rows without weight do not count. */
+static void check_bad_numbers(const bwi_kernels *k)
+{
+    for (int64_t width = 1; width <= 3; width++) {
+        for (int64_t samples = 1; samples <= 19; samples += 6) {
+            bwi_rows rows = {.samples = samples, .count = 2, .width = width};
+            float y[19 * 2 * 3], weight[19 * 2];
+            int64_t all = samples * 2 * width;
+            for (int64_t i = 0; i < all; i++) {
+                y[i] = (float)(i % 3) / 2;
+            }
+            assert_int_equal(k->loss->bad_number(&rows, 0, 1, y, NULL), -1);
+            for (int64_t i = 0; i < all; i++) {
+                float good = y[i];
+                y[i] = i % 2 ? -0.001F : 1.001F;
+                rows.weights = 0;
+                assert_int_equal(k->loss->bad_number(&rows, 0, 1, y, NULL), i);
+                for (int64_t r = 0; r < samples * 2; r++) {
+                    weight[r] = r == i / width ? 0 : 1;
+                }
+                rows.weights = 2;
+                assert_int_equal(k->loss->bad_number(&rows, 0, 1, y, weight), -1);
+                weight[i / width] = 0.5F;
+                assert_int_equal(k->loss->bad_number(&rows, 0, 1, y, weight), i);
+                y[i] = good;
+            }
+        }
+    }
+    const float weights[] = {0, 3e38F, INFINITY, NAN, -1e-30F};
+    assert_int_equal(k->loss->bad_number(&(bwi_rows){5, 1, 1, 0}, 0, INFINITY, weights, NULL), 4);
+    assert_int_equal(k->loss->bad_number(&(bwi_rows){4, 1, 1, 0}, 0, INFINITY, weights, NULL), -1);
+}
+
+static void test_bad_numbers(void **state)
+{
+    (void)state;
+    each_table(check_bad_numbers);
+}
+
 static void test_labels(void **state)
 {
     (void)state;
@@ -372,8 +411,9 @@ static void test_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_losses), cmocka_unit_test(test_nan),    cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_labels), cmocka_unit_test(test_spread), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_losses), cmocka_unit_test(test_nan),         cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_labels), cmocka_unit_test(test_bad_numbers), cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -170,6 +170,8 @@ static void test_targets(void **state)
     (void)state;
     enum { N = 8 };
     static float whole[N], fractional[N] = {1, 2, 2.5F}, nan[N] = {0, 0, 0, (float)NAN}, ones[N * 4], bad_weight[N];
+    static float soft[N] = {0, 1, 0.25F, 0.5F}, three[N] = {0, 1, 0, 1, 2}, signs[N] = {1, 1, 1, -1},
+                 negative[N] = {1, 0, 1, 1, 1, -0.5F};
     static double large[N] = {0, 0, 0, 0, 0, 3e9};
     static int64_t wide[N] = {0, 0, INT64_MAX};
     static uint8_t bytes[N] = {9, 8, 7, 6, 5, 4, 3, 2};
@@ -184,7 +186,8 @@ static void test_targets(void **state)
     {                                                            \
         .data = values, .dtype = type, .ndim = 1, .shape = { N } \
     }
-    const char *classes = "flatten dense(10,softmax)", *one = "flatten dense(1)", *two = "flatten dense(2)";
+    const char *classes = "flatten dense(10,softmax)", *one = "flatten dense(1)", *two = "flatten dense(2)",
+               *sigmoid = "flatten dense(1,sigmoid)";
     const targets cases[] = {
         {classes, NULL, ROW(BW_F32, whole), {0}, ""},
         {classes, NULL, ROW(BW_U8, bytes), {0}, ""},
@@ -203,6 +206,20 @@ static void test_targets(void **state)
         {classes, NULL, ROW(BW_U8, bytes), ROW(BW_F32, ones), ""},
         {classes, NULL, ROW(BW_U8, bytes), ARRAY(BW_F32, ones, 1), ""},
         {classes, NULL, ROW(BW_U8, bytes), ROW(BW_F32, bad_weight), "sample 6: its sample weight holds NaN"},
+        {classes, NULL, ROW(BW_U8, bytes), ROW(BW_F32, negative), "sample 5: its sample weight is -0.5; expected 0 or more"},
+        {one, "mse", ROW(BW_F32, whole), ROW(BW_F32, negative), "sample 5: its sample weight is -0.5; expected 0 or more"},
+        {sigmoid, "binary_crossentropy", ROW(BW_F32, soft), {0}, ""},
+        {one, "bce(from_logits=true)", ROW(BW_F32, soft), {0}, ""},
+        {sigmoid,
+         NULL,
+         ROW(BW_F32, three),
+         {0},
+         "label 2 of sample 4 is outside 0..1, which binary_crossentropy expects|sparse_categorical_crossentropy"},
+        {one, "bce(from_logits=true)", ROW(BW_F32, three), {0}, "label 2 of sample 4 is outside 0..1"},
+        {one, "bce", ROW(BW_F32, three), {0}, "label 2 of sample 4 is outside 0..1"},
+        {sigmoid, NULL, ROW(BW_F32, three), ROW(BW_F32, soft), ""}, /* it weighs nothing */
+        {sigmoid, NULL, ROW(BW_F32, signs), {0}, "label -1 of sample 3 is outside 0..1|hinge"},
+        {one, "hinge", ROW(BW_F32, signs), {0}, ""},
         {classes, NULL, ROW(BW_U8, bytes), ARRAY(BW_F32, ones, 2), "weight"},
         {one, "mse", ROW(BW_F32, whole), ARRAY(BW_F32, ones, 3), "weight"},
     };
