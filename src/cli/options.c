@@ -386,6 +386,20 @@ static const cli_option *find_option(const cli_option *options, const char *name
     return NULL;
 }
 
+/* Whether the option has a value among the arguments before `end`: the second one would replace the first without a word. */
+static bool is_given(const cli_option *option, char **argv, int end)
+{
+    size_t length = strlen(option->name);
+    for (int i = 1; i < end; i++) {
+        const char *argument = argv[i];
+        if (strncmp(argument, "--", 2) == 0 && strncmp(argument + 2, option->name, length) == 0 &&
+            (argument[2 + length] == 0 || argument[2 + length] == '=')) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Reads the option at argv[*at], and its value; *at stays at the last argument used. False after a message. */
 static bool read_option(const cli_usage *usage, int argc, char **argv, int *at, void *target)
 {
@@ -396,6 +410,7 @@ static bool read_option(const cli_usage *usage, int argc, char **argv, int *at, 
         report_unknown(usage, argument, length);
         return false;
     }
+    bool again = option->kind->expected && is_given(option, argv, *at);
     const char *value = !equals ? NULL : equals + 1;
     if (!option->kind->expected && value) {
         cli_mistake(usage->command, "--%s takes no value, found '%s'", option->name, value);
@@ -413,7 +428,10 @@ static bool read_option(const cli_usage *usage, int argc, char **argv, int *at, 
         cli_mistake(usage->command, "--%s: expected %s, found '%s'", option->name, option->kind->expected, value);
         return false;
     }
-    return true;
+    if (again) {
+        cli_mistake(usage->command, "--%s is given twice; expected it once", option->name);
+    }
+    return !again;
 }
 
 static bool has_required(const cli_usage *usage, const void *target)

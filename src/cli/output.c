@@ -103,7 +103,7 @@ const char *cli_bytes_text(char *text, size_t bytes)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
     if (bytes < 1024) {
-        snprintf(text, CLI_BYTES_TEXT, "%zu bytes", bytes);
+        snprintf(text, CLI_BYTES_TEXT, "%zu byte%s", bytes, bytes == 1 ? "" : "s");
         return text;
     }
     double value = (double)bytes / 1024;

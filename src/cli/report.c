@@ -268,9 +268,10 @@ static void put_footer(FILE *file, const cli_result *result)
 {
     bw_run_facts facts = bw_history_facts(result->history);
     fprintf(file,
-            "<footer>Batchwise %s, seed %" PRIu64 ", %" PRId64 " steps, tiles of %" PRId64
-            " samples, %d lanes, %d workers.</footer>\n",
-            bw_version(), result->run.seed, facts.updates, facts.tile, facts.lanes, facts.workers);
+            "<footer>Batchwise %s, seed %" PRIu64 ", %" PRId64 " step%s, tiles of %" PRId64
+            " sample%s, %d lane%s, %d worker%s.</footer>\n",
+            bw_version(), result->run.seed, facts.updates, facts.updates == 1 ? "" : "s", facts.tile, facts.tile == 1 ? "" : "s",
+            facts.lanes, facts.lanes == 1 ? "" : "s", facts.workers, facts.workers == 1 ? "" : "s");
 }
 
 /* The run's own batch first, then larger ones, in the same memory. Without a plan the page says less: that is no failure, and

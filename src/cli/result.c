@@ -89,8 +89,8 @@ void cli_result_print(const cli_result *result)
     if (bw_history_epochs(history) > 0) {
         print_last_epoch(history);
     }
-    printf("%" PRId64 " steps in %s, %.0f samples/s\n", facts.updates, cli_seconds_text(seconds, facts.seconds),
-           cli_result_speed(result));
+    printf("%" PRId64 " step%s in %s, %.0f samples/s\n", facts.updates, facts.updates == 1 ? "" : "s",
+           cli_seconds_text(seconds, facts.seconds), cli_result_speed(result));
     printf("peak memory %s, planned %s", cli_bytes_text(peak, facts.peak_bytes), cli_bytes_text(planned, facts.planned_bytes));
     if (bytes > 0) {
         printf("; a system that holds a whole batch of %" PRId64 " needs %s", batch, cli_bytes_text(whole, bytes));
@@ -118,8 +118,8 @@ static void report_interruption(const cli_result *result, bool history_written, 
 {
     int epochs = !result->history ? 0 : bw_history_epochs(result->history);
     int64_t steps = !result->history ? 0 : bw_history_facts(result->history).updates;
-    cli_fail("interrupted after %" PRId64 " steps, %d of %d epochs%s%s%s%s%s%s", steps, epochs, result->epochs,
-             history_written ? "; their history is in " : "", history_written ? result->history_path : "",
+    cli_fail("interrupted after %" PRId64 " step%s, %d of %d epochs%s%s%s%s%s%s", steps, steps == 1 ? "" : "s", epochs,
+             result->epochs, history_written ? "; their history is in " : "", history_written ? result->history_path : "",
              model_written ? "; the model is in " : "", model_written ? result->model_path : "",
              result->run.folder && result->history ? "; the run is in " : "",
              result->run.folder && result->history ? result->run.folder : "");

@@ -34,7 +34,7 @@ bw_status bw_model_describe(const bw_model *model, bw_model_facts *facts)
 {
     bwi_wiring w;
     if (!model || !facts) {
-        return BW_INVALID_ARGUMENT;
+        return bwi_fail(model ? model->ctx : NULL, BW_INVALID_ARGUMENT, "bw_model_describe: the pointer to the facts is NULL");
     }
     bw_status status = bwi_pending(model->ctx);
     status = status == BW_OK ? bwi_wiring_open(&w, model) : status;
@@ -82,7 +82,7 @@ bw_status bw_layer_describe(const bw_model *model, int layer, bw_layer_facts *fa
 {
     bwi_wiring w;
     if (!model || !facts) {
-        return BW_INVALID_ARGUMENT;
+        return bwi_fail(model ? model->ctx : NULL, BW_INVALID_ARGUMENT, "bw_layer_describe: the pointer to the facts is NULL");
     }
     bw_status status = open_layer(&w, model, layer);
     if (status != BW_OK) {

@@ -32,6 +32,27 @@ static bwi_shape trimmed(const bwi_shape *shape, int drop)
     return result;
 }
 
+static bool is_categorical(const bw_node *node)
+{
+    const bwi_loss_attributes *a = node->op == &bwi_op_loss ? node->attributes : NULL;
+    return node->op == &bwi_op_crossentropy || (a && a->kind == BWI_LOSS_CATEGORICAL);
+}
+
+/* The usual reason for targets of another shape, and what helps; "" if it is none of these. */
+static const char *remedy(const bw_node *node, bool labels)
+{
+    const bwi_shape *prediction = &node->input[0]->shape;
+    bwi_shape given = trimmed(&node->input[1]->shape, 0), all = trimmed(prediction, 0);
+    if (prediction->ndim > 1 && given.ndim < 2 && given.ndim < prediction->ndim - labels) {
+        return "; if a sample has one target, flatten is missing before the last layers";
+    }
+    bwi_shape rows = trimmed(prediction, prediction->ndim ? 1 : 0);
+    if (!labels && is_categorical(node) && bwi_shape_equal(&rows, &given)) {
+        return "; for class numbers use sparse_categorical_crossentropy";
+    }
+    return labels && bwi_shape_equal(&all, &given) ? "; for a number for each class use categorical_crossentropy" : "";
+}
+
 static bw_status check_target(bwi_graph *graph, const bw_node *node, bool labels)
 {
     const bwi_shape *prediction = &node->input[0]->shape, *target = &node->input[1]->shape;
@@ -41,10 +62,10 @@ static bw_status check_target(bwi_graph *graph, const bw_node *node, bool labels
         return BW_OK;
     }
     char expected[160], found[160];
-    return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "%s: expected targets of shape %s, %s, got %s", node->name,
+    return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "%s: expected targets of shape %s, %s, got %s%s", node->name,
                     bwi_format_shape(expected, prediction->ndim - drop, prediction->extent),
                     labels ? "a class number for each row of the output" : "the output's",
-                    bwi_format_shape(found, target->ndim, target->extent));
+                    bwi_format_shape(found, target->ndim, target->extent), remedy(node, labels));
 }
 
 static bw_status check_weight(bwi_graph *graph, const bw_node *node)
@@ -79,8 +100,9 @@ bw_status bwi_labels_check(const bwi_call *call, const bwi_tile *tile)
     }
     int32_t label;
     call->kernels->memory->read(&label, labels + (size_t)bad * sizeof label, sizeof label);
-    snprintf(tile->error, BWI_ERROR_TEXT, "label %d of sample %lld is outside 0..%lld: the output layer has %lld classes", label,
-             (long long)tile->numbers[bad / rows.count], (long long)rows.width - 1, (long long)rows.width);
+    snprintf(tile->error, BWI_ERROR_TEXT, "label %d of sample %lld is outside 0..%lld: the output layer has %lld classes%s", label,
+             (long long)tile->numbers[bad / rows.count], (long long)rows.width - 1, (long long)rows.width,
+             label == rows.width ? "; are they numbered from 1? --categorical y numbers column y from 0" : "");
     return BW_INVALID_ARGUMENT;
 }
 

@@ -28,11 +28,13 @@ static bw_status evaluate(bwi_session *s, bw_dataset *dataset, bw_history **resu
 bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
 {
     bw_context *ctx;
-    if (!result) {
-        return BW_INVALID_ARGUMENT;
+    if (result) {
+        *result = NULL;
     }
-    *result = NULL;
     bw_status status = bwi_run_begin("evaluate", model, dataset, &ctx);
+    if (status == BW_OK && !result) {
+        status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "evaluate: there is no place for the result: the pointer to it is NULL");
+    }
     if (status == BW_OK) {
         status = bwi_dataset_finish(dataset);
     }

@@ -168,7 +168,7 @@ void bw_gradients_clear(bw_gradients *g)
 bw_status bw_gradients_norm(bw_gradients *g, double *norm)
 {
     if (!g || !norm) {
-        return BW_INVALID_ARGUMENT;
+        return bwi_fail(g ? g->ctx : NULL, BW_INVALID_ARGUMENT, "bw_gradients_norm: the pointer to the norm is NULL");
     }
     bw_status status = bwi_pending(g->ctx);
     *norm = 0;

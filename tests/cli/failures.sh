@@ -15,6 +15,8 @@ expect_failure() {
 expect_failure 'no/such.npz' train --model "$model" --data no/such.npz --quiet
 expect_failure 'no/such.npz' train --model "$model" --data no/such.npz --quiet --json
 expect_failure 'no/such.npz' train --model "$model" --data "$digits" --validation no/such.npz --quiet
+expect_failure 'no/such/photos: not found' train --model "$model" --data no/such/photos --quiet
+expect_failure 'photos: not found' train --model "$model" --data "$digits,photos" --quiet
 expect_failure 'no/such/model.txt' train --model no/such/model.txt --data "$digits" --quiet
 expect_failure './' train --model ./ --data "$digits" --quiet
 

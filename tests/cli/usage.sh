@@ -21,6 +21,9 @@ for option in --tensorboard --live --watch --resume --checkpoint-every --profile
     t "$option is not supported yet" $option
 done
 t "unexpected argument 'extra'" extra
+t '--data is given twice; expected it once' --data other.npz
+t '--data is given twice; expected it once' --data=other.npz
+t '--epochs is given twice; expected it once' --epochs 1 --epochs=2
 t '--quiet takes no value' --quiet=yes
 t '--epochs needs a value' --epochs
 t '--epochs needs a value' --epochs --quiet

@@ -140,8 +140,21 @@ static bw_status split(bw_context *ctx, char *text, const char **paths, int *cou
     }
 }
 
+static bool is_file(bw_context *ctx, const char *path)
+{
+    char byte;
+    return bwi_file_read_small(ctx, path, &byte, 1) >= 0;
+}
+
+/* What is not there has no kind: a mistyped folder is not found. */
 static bw_status fail_kind(bw_context *ctx, const char *path)
 {
+    bwi_names names = {.count = 0};
+    bw_status status = is_file(ctx, path) ? BW_OK : bwi_folder_list(ctx, path, &names);
+    bwi_names_free(&names);
+    if (status != BW_OK) {
+        return status == BW_NOT_FOUND ? bwi_fail_file(ctx, status, path, "not found: there is no such file or folder") : status;
+    }
     char known[256] = "";
     for (size_t i = 0; i < BWI_COUNT(readers); i++) {
         const char *name = readers[i].prefix ? readers[i].prefix : readers[i].extension;
@@ -188,7 +201,10 @@ static bw_status read_list(bw_context *ctx, bw_dataset **root, bool *skips, cons
     *skips = readers[reader].skips;
     for (int i = 1; i < count; i++) {
         int other = find_reader(ctx, paths[i]);
-        if (other < 0 || readers[other].read != readers[reader].read) {
+        if (other < 0) {
+            return fail_kind(ctx, paths[i]);
+        }
+        if (readers[other].read != readers[reader].read) {
             return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: is no file of the same kind as %s", paths[i], paths[0]);
         }
     }
@@ -200,12 +216,6 @@ static bw_status read_list(bw_context *ctx, bw_dataset **root, bool *skips, cons
         bwi_dataset_set_scale(*root, options->scale);
     }
     return status;
-}
-
-static bool is_file(bw_context *ctx, const char *path)
-{
-    char byte;
-    return bwi_file_read_small(ctx, path, &byte, 1) >= 0;
 }
 
 /* ---- Patterns ---- */

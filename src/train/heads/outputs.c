@@ -32,7 +32,7 @@ static const bwi_loss_row *loss_of(const bw_model *model, int index, bool *logit
 bw_status bw_output_describe(const bw_model *model, int index, bw_output_facts *facts)
 {
     if (!model || !facts) {
-        return BW_INVALID_ARGUMENT;
+        return bwi_fail(model ? model->ctx : NULL, BW_INVALID_ARGUMENT, "bw_output_describe: the pointer to the facts is NULL");
     }
     if (index < 0 || index >= model->output_count) {
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "there is no output %d: the model has %d", index, model->output_count);

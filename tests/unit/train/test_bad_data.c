@@ -201,6 +201,8 @@ static void test_targets(void **state)
         {one, "mse", ROW(BW_F32, fractional), {0}, ""},
         {one, "mse", ARRAY(BW_F32, ones, 1), {0}, ""},
         {one, "mse", ROW(BW_F32, nan), {0}, "sample 3: its target holds NaN"},
+        {"reshape(2,2) dense(10,softmax)", NULL, ROW(BW_U8, bytes), {0}, "flatten is missing before the last layers"},
+        {"reshape(2,2) dense(1)", "mse", ROW(BW_F32, whole), {0}, "flatten is missing before the last layers"},
         {two, "mse", ROW(BW_F32, whole), {0}, "mean_squared_error|()"},
         {two, "mse", ARRAY(BW_F32, ones, 3), {0}, "mean_squared_error|(2,)|(3,)"},
         {classes, NULL, ROW(BW_U8, bytes), ROW(BW_F32, ones), ""},
@@ -262,6 +264,7 @@ static void test_inputs_of_another_shape(void **state)
     check_fails(p.ctx, bw_fit(p.model, other, NULL, NULL), BW_INVALID_ARGUMENT, message);
     check_fails(p.ctx, bw_predict(p.model, other, predictions, 80), BW_INVALID_ARGUMENT, message);
     check_fails(p.ctx, bw_evaluate(p.model, other, &result), BW_INVALID_ARGUMENT, message);
+    check_fails(p.ctx, bw_evaluate(p.model, same, NULL), BW_INVALID_ARGUMENT, "evaluate: there is no place for the result");
     check_ok(p.ctx, bw_fit(p.model, same, NULL, NULL)); /* as many numbers in the same order */
     planned_close(&p);
 }

@@ -215,10 +215,14 @@ static void test_messages(void **state)
     } cases[] = {
         {"mse", &narrow, "mean_squared_error: expected targets of shape (3,), the output's, got (2,)"},
         {"mse", &labels, "mean_squared_error: expected targets of shape (3,), the output's, got ()"},
-        {"categorical_crossentropy", &labels, "categorical_crossentropy: expected targets of shape (3,), the output's, got ()"},
+        {"categorical_crossentropy", &labels,
+         "categorical_crossentropy: expected targets of shape (3,), the output's, got (); for class numbers use "
+         "sparse_categorical_crossentropy"},
         {"sparse_categorical_crossentropy", &onehot,
-         "expected targets of shape (), a class number for each row of the output, got (3,)"},
-        {"sparse_categorical_crossentropy", &outside, "label 3 of sample 2 is outside 0..2: the output layer has 3 classes"},
+         "expected targets of shape (), a class number for each row of the output, got (3,); for a number for each class use "
+         "categorical_crossentropy"},
+        {"sparse_categorical_crossentropy", &outside,
+         "label 3 of sample 2 is outside 0..2: the output layer has 3 classes; are they numbered from 1? --categorical y"},
         {"sparse_categorical_crossentropy(from_logits=true)", &outside, "label 3 of sample 2 is outside 0..2"},
         {"sparse_categorical_crossentropy", &fraction, "sample 2: its target cannot be read as"},
         {"hubert", &real, "loss: there is no 'hubert'; there are mean_squared_error, mean_absolute_error"},
