@@ -11,7 +11,8 @@
  *    by its own function, which accepts NULL.
  * 2. Errors do not interrupt building. A builder (a function that returns a pointer) returns NULL on failure and leaves its
  *    message in the context. Every builder accepts NULL and passes it on, and the first function that returns a status reports
- *    the first failure. Calls can therefore be nested, and one check at the end suffices.
+ *    the first failure. Calls can therefore be nested, and one check at the end suffices. A function that returns a status
+ *    reports its own failure there, once: check it. Only a model that bw_compile refused is not trained before it is compiled.
  * 3. Simple, then more. Each task has a call with defaults, an options struct for everything else, and below that the pieces for
  *    a custom loop.
  *
@@ -548,7 +549,9 @@ BW_API bw_node *bw_custom(const bw_operator *op, bw_node *const *inputs, int cou
 /* Chooses the optimizer, loss and metrics by Keras's names, for example "adam(lr=0.001)", "sparse_categorical_crossentropy" and
  * "accuracy". What is NULL is chosen by bw_fit: Adam, a loss that suits the last layer and the targets, and accuracy for classes.
  * Several metrics are separated by commas; each takes weighted=true (sample and class weights count, as in Keras's weighted_metrics)
- * and name=. Compiling again begins with a fresh optimizer. INVALID_ARGUMENT names what is not known. */
+ * and name=. Compiling again begins with a fresh optimizer. INVALID_ARGUMENT names what is not known: the model stays as it was
+ * compiled before, and one that never was cannot be trained, evaluated or planned, which fails with the same message, until compiling
+ * succeeds (with NULLs for the defaults). */
 BW_API bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics);
 
 /* Changes a model that is compiled already, for example one that was loaded. What is NULL stays as it is, an optimizer with its

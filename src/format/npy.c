@@ -251,6 +251,9 @@ bw_status bwi_npy_begin(bw_context *ctx, bwi_npy *npy, const unsigned char *byte
 {
     char found[BWI_QUOTE_SIZE];
     *npy = (bwi_npy){.ndim = 0};
+    if (size == 0) {
+        return bwi_fail_file(ctx, BW_DATA_LOSS, where, "is empty; expected an npy array");
+    }
     if (size < BWI_NPY_PREFIX) {
         return bwi_fail_file(ctx, BW_DATA_LOSS, where, "%zu bytes are too few for an npy array", size);
     }

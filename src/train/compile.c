@@ -1,6 +1,7 @@
 /* compile: optimizer, loss and metrics by name; and what train keeps with a model. */
 #include "train/internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void destroy(void *training)
@@ -74,7 +75,10 @@ static bw_status compile(bw_model *model, const char *optimizer, const char *los
         fresh.compiled = true;
         fresh.compiles++;
         *t = fresh;
+    } else {
+        snprintf(t->refusal, sizeof t->refusal, "%s", bw_message(t->ctx));
     }
+    t->refused = status;
     return status;
 }
 

@@ -136,11 +136,26 @@ static bw_status make_graph(bwi_session *s, bw_model *model, bw_dataset *dataset
     return status == BW_OK ? bwi_session_add_lengths(s, dataset, options) : status;
 }
 
+/* A model whose only compiling failed would be trained with defaults that its user has not chosen. */
+static bw_status check_compiled(const bwi_training *t, const bwi_session_options *options)
+{
+    if (!t) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    if (t->compiled || t->refused == BW_OK || !(options->train || options->evaluate)) {
+        return BW_OK;
+    }
+    return bwi_fail(t->ctx, t->refused, "the model is not compiled, since bw_compile failed: %s", t->refusal);
+}
+
 bw_status bwi_session_plan(bwi_session *s, bw_model *model, bw_dataset *dataset, const bwi_session_options *options,
                            bwi_plan **plan)
 {
     *s = (bwi_session){.training = bwi_training_of(model), .graph = {.ctx = model->ctx}};
-    bw_status status = s->training ? make_graph(s, model, dataset, options) : BW_RESOURCE_EXHAUSTED;
+    bw_status status = check_compiled(s->training, options);
+    if (status == BW_OK) {
+        status = make_graph(s, model, dataset, options);
+    }
     if (status == BW_OK) {
         bwi_made_ahead data = bwi_session_made_ahead(s, dataset, options);
         status = bwi_session_make_plan(s, &data, options, plan);
@@ -155,7 +170,10 @@ bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset,
 {
     *s = (bwi_session){.training = bwi_training_of(model), .graph = {.ctx = model->ctx}};
     bool connected = false, declared = model->input_shape.ndim >= 0;
-    bw_status status = s->training ? connect_model(model, dataset, &connected) : BW_RESOURCE_EXHAUSTED;
+    bw_status status = check_compiled(s->training, options);
+    if (status == BW_OK) {
+        status = connect_model(model, dataset, &connected);
+    }
     if (status == BW_OK) {
         status = make_graph(s, model, dataset, options);
     }

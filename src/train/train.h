@@ -164,6 +164,8 @@ typedef struct bwi_training {
     bw_context *ctx;
     bw_model *model;
     bool compiled;
+    bw_status refused; /* what the last compile returned */
+    char refusal[256]; /* its message, if it failed */
     unsigned compiles; /* so far: a session belongs to one of them */
     bwi_optimizer optimizer;
     bwi_chosen_loss losses[BWI_MAX_HEADS];

@@ -134,6 +134,9 @@ static bw_status read_packed(bw_context *ctx, idx *x, const bwi_bytes *file, con
 static bw_status read_unpacked(bw_context *ctx, idx *x, const bwi_bytes *file, const char *path)
 {
     char found[32];
+    if (file->size == 0) {
+        return bwi_fail(ctx, BW_DATA_LOSS, "%s: is empty; expected an IDX file", path);
+    }
     if (file->size < PREFIX) {
         return bwi_fail(ctx, BW_DATA_LOSS, "%s: %zu bytes are too few for an IDX file", path, file->size);
     }

@@ -1,6 +1,29 @@
 /* compile: texts that are no optimizer, loss or metric; and the state that a training leaves. */
 #include "support/planned.h"
 
+/* A model that was never compiled is not trained with defaults in place of what was refused. */
+static void test_not_compiled(void **state)
+{
+    (void)state;
+    planned p;
+    planned_model(&p, "flatten dense(10,softmax)", 8, 2, 2, 1, 1);
+    bw_model *model = bw_model_parse(p.ctx, "flatten dense(10,softmax)");
+    bw_history *result;
+    float values[80];
+    const char *message = "the model is not compiled, since bw_compile failed: optimizer: there is no 'adm'";
+    check_fails(p.ctx, bw_compile(model, "adm", NULL, NULL), BW_INVALID_ARGUMENT, "optimizer: there is no 'adm'");
+    for (int i = 0; i < 2; i++) {
+        check_fails(p.ctx, bw_fit(model, p.data, NULL, NULL), BW_INVALID_ARGUMENT, message);
+        check_fails(p.ctx, bw_evaluate(model, p.data, &result), BW_INVALID_ARGUMENT, message);
+    }
+    check_ok(p.ctx, bw_compile(model, NULL, NULL, NULL));
+    check_ok(p.ctx, bw_fit(model, p.data, NULL, NULL));
+    check_fails(p.ctx, bw_compile(model, "adm", NULL, NULL), BW_INVALID_ARGUMENT, "adm");
+    check_ok(p.ctx, bw_fit(model, p.data, NULL, NULL)); /* as it was compiled before */
+    check_ok(p.ctx, bw_predict(model, p.data, values, 80));
+    planned_close(&p);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -192,9 +215,13 @@ static void test_state_before_training(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),         cmocka_unit_test(test_outputs_that_are_not_there),
-        cmocka_unit_test(test_names_of_metrics), cmocka_unit_test(test_names_in_the_state),
-        cmocka_unit_test(test_state_is_all),     cmocka_unit_test(test_state_before_training),
+        cmocka_unit_test(test_not_compiled),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_outputs_that_are_not_there),
+        cmocka_unit_test(test_names_of_metrics),
+        cmocka_unit_test(test_names_in_the_state),
+        cmocka_unit_test(test_state_is_all),
+        cmocka_unit_test(test_state_before_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
