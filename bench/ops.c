@@ -7,7 +7,7 @@
  *
  * Ends with 1 if oneDNN has nothing but its reference for one of the shapes.
  */
-#include "kernel/kernel.h"
+#include "kernel/internal.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -147,11 +147,8 @@ typedef struct bwi_disk {
 
 bwi_disk bwi_disk_of(const char *folder);
 
-/* The tables of a context that was given none (system.c). */
+/* The allocator of a context that was given none (system.c). */
 extern const bw_allocator bwi_system_allocator;
-/* Whether a block of that many bytes comes zeroed from it. */
-bool bwi_system_zeroes(size_t bytes);
-extern const bw_io bwi_system_io;
 
 /* ---- What a context owns (context.c) ---- */
 
@@ -274,7 +271,6 @@ typedef void (*bwi_work)(void *user, int worker);
 
 /* Starts the threads if they are not there yet. RESOURCE_EXHAUSTED if the system gives none. */
 bw_status bwi_pool_open(bw_context *ctx);
-void bwi_pool_close(bw_context *ctx);
 /* Runs `work` once on each of `workers` workers (at most ctx->workers) and waits for all. Waits spin for a few
  * tens of microseconds, then sleep. With one worker it is a plain call. All workers, the caller too, run with flush-to-zero. Allocates nothing. Without a
  * bwi_pool_open the caller does everybody's work in order. Not to be called from within work. */

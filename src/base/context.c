@@ -2,7 +2,7 @@
  * The context: opening, closing, what it owns, and its cancel flag. Objects are kept in a list, newest first, and
  * freed in that order, because later ones may refer to earlier ones.
  */
-#include "base/base.h"
+#include "base/internal.h"
 
 #include <string.h>
 

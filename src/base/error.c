@@ -310,6 +310,7 @@ bw_status bwi_pending(bw_context *ctx)
     return ctx->error.status;
 }
 
+/* What a caller can do about it decides: look for the file, free something, distrust the disk, or change the path. */
 bw_status bwi_errno_status(int code)
 {
     switch (code) {

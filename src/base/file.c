@@ -44,6 +44,7 @@ static int close_file(bw_context *ctx, int file)
 
 /* ---- Reading ---- */
 
+/* An empty file cannot be mapped, and is no failure. The map outlives the descriptor, which is closed at once. */
 bw_status bwi_file_map(bw_context *ctx, bwi_bytes *bytes, const char *path)
 {
     bytes->data = (const unsigned char *)"";
@@ -101,6 +102,7 @@ int64_t bwi_file_read_small(bw_context *ctx, const char *path, char *text, size_
     return got < 0 ? -1 : (int64_t)done;
 }
 
+/* The size is asked for first, so that a file beyond the limit costs no memory; it may shrink while it is read. */
 static int64_t read_opened(bw_context *ctx, int file, size_t limit, bwi_buffer *to)
 {
     int64_t size = ctx->io.size(ctx->io.user, file);
@@ -172,6 +174,7 @@ static int open_temporary(bw_context *ctx, const char *path, bwi_text *name)
     return file;
 }
 
+/* A temporary name, written, synced and renamed: a reader sees the old file or the new one, never a part of either. */
 static bw_status write_and_rename(bw_context *ctx, const char *path, const void *data, size_t size)
 {
     bwi_text name = {.ctx = ctx};

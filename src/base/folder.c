@@ -10,6 +10,7 @@
 
 #define NAMES_LIMIT ((int64_t)1 << 31)
 
+/* All names share one block of text, and are found by offsets, since the block moves when it grows. */
 static int add_name(void *user, const char *name, bw_entry entry)
 {
     bwi_names *names = user;

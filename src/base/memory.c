@@ -3,7 +3,7 @@
  * about memory. In front of each allocation stands a header of one cache line with the size of the whole, because
  * the table's release wants it.
  */
-#include "base/base.h"
+#include "base/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
  * looks at `asleep`, all in the one order of sequentially consistent atomics; so one of them sees the other. Signals
  * are sent under the mutex that the waiter holds until it sleeps.
  */
-#include "base/base.h"
+#include "base/internal.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -2,7 +2,7 @@
  * The allocator and I/O tables of a context that was given none: the only place that calls the system for memory
  * and files. Functions return 0 or more, or a negative errno; interrupted calls and short counts are the caller's.
  */
-#include "base/base.h"
+#include "base/internal.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -123,6 +123,7 @@ static int convert(const arguments *a, const char *const *words)
     return cli_session_close(ctx, code);
 }
 
+/* Both names are judged before anything is read: a misspelt ending of OUT must not cost the reading of IN. */
 int cli_convert(int argc, char **argv)
 {
     arguments a = {.model = NULL};

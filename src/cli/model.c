@@ -15,6 +15,7 @@ enum { LONGEST = 1 << 20 };
 
 static const char white[] = " \t\r\n";
 
+/* A file of another kind by mistake is the common case, so binary data and great length are refused with what was expected. */
 static int read_text(char **expression, const char *command, const char *path)
 {
     FILE *file = fopen(path, "rb");

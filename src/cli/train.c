@@ -182,6 +182,7 @@ static bool read_weights(cli_weights *weights, const char *text)
     return weights->count > 0;
 }
 
+/* "auto" counts the classes of the training part alone, as validation samples must not influence training. */
 static int make_weights(const arguments *given, bw_context *ctx, bw_dataset *training, cli_weights *weights)
 {
     if (!given->class_weight) {
@@ -283,6 +284,7 @@ static int64_t largest_batch(const arguments *given)
     return __builtin_mul_overflow(largest, (int64_t)given->accumulate, &window) ? INT64_MAX : window;
 }
 
+/* Ctrl-C ends training after the step at hand, and what there is then is saved and reported like any other result. */
 static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *training, bw_dataset *validation,
                const cli_weights *weights)
 {
@@ -335,6 +337,7 @@ static bool can_write(const arguments *given)
     return !given->run || cli_run_open(given->run, false);
 }
 
+/* Whatever can be refused is refused before the first step: hours of training must not end at a path that cannot be written. */
 static int train(const arguments *given, bw_context *ctx)
 {
     bw_model *model = NULL;
@@ -361,6 +364,7 @@ static int train(const arguments *given, bw_context *ctx)
     return code;
 }
 
+/* Options that contradict each other are mistakes of usage; none is silently preferred. */
 static int check(const arguments *given)
 {
     int code = cli_data_check(usage.command, &given->data);

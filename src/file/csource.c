@@ -236,6 +236,7 @@ static int overwritten_by(const bwi_csource *s, const bw_node *node)
     return fits && in_memory(s, x) && s->places[x].last == node->number ? x : -1;
 }
 
+/* Values that are never needed at the same time share memory: each takes the first gap among the live ones that holds it. */
 static bw_status share_memory(bwi_csource *s)
 {
     const bwi_graph *graph = &s->model->graph;
@@ -359,6 +360,7 @@ bool bwi_csource_reads_ints(const bwi_csource *s, const bw_node *node)
     return parameter_of(s, node->input[0])->dtype == BW_I32;
 }
 
+/* Each node is a block with its own x and y, so that rows write the same formulas whatever the node's place. */
 static void put_node(bwi_csource *s, const bw_node *node)
 {
     const bwi_csource_row *row = find_row(node->op);
@@ -455,6 +457,7 @@ static void put_preparation(const bwi_csource *s, bwi_text *text)
     bwi_text_free(&json.text);
 }
 
+/* The file is read without this program at hand, so it says how to call it and what must be done to samples first. */
 static void put_comment(const bwi_csource *s, bwi_text *text)
 {
     char name[96];
@@ -520,6 +523,7 @@ static void name_function(const char *path, char name[64])
     print(name, 64, "%s%.55s", own ? "model_" : "", word);
 }
 
+/* The body is written first, since only then the weights and the memory are known that must be declared before it. */
 static bw_status save(bw_model *model, const char *path, void **file, size_t *size)
 {
     bwi_csource s = {.ctx = model->ctx, .model = model, .arrays = {.ctx = model->ctx}, .body = {.ctx = model->ctx}};

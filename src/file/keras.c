@@ -122,6 +122,7 @@ static bw_status load_data(bw_model *model, bwi_zip *zip, const char *path)
     return status;
 }
 
+/* The config is read and built before the weights, whose shapes are compared with it before memory is taken. */
 static bw_model *load_members(bw_context *ctx, bwi_zip *zip, const char *path)
 {
     bwi_bytes bytes;
@@ -204,6 +205,7 @@ static bw_status write_config(bw_model *model, const bwi_wiring *wiring, bwi_jso
     return bwi_keras_write_model(model, wiring, writer);
 }
 
+/* Everything is made in memory and put into the archive at once, without times: the same model gives the same bytes. */
 static bw_status write_members(bw_model *model, const bwi_wiring *wiring, void **file, size_t *size)
 {
     /* Keras reads the version only to show it; this one's files look like ours. */

@@ -391,6 +391,7 @@ static bw_status write_preparation(const bwi_onnx *o, bwi_wire *w)
     return status;
 }
 
+/* Nodes first, since they decide which constants are needed. Protobuf's own limit is 2 GiB. */
 static bw_status save(bw_model *model, const char *path, void **file, size_t *size)
 {
     bwi_onnx o = {.ctx = model->ctx, .model = model, .nodes = {.ctx = model->ctx}, .constants = {.ctx = model->ctx}};

@@ -186,6 +186,7 @@ static bw_status read_header(reader *r, const bwi_json *header)
                : bwi_fail_file(r->model->ctx, BW_DATA_LOSS, r->path, "%zu bytes of data, but the header names %zu", r->size, total);
 }
 
+/* One buffer, as large as the largest tensor: loading takes the memory of one variable besides the model's. */
 static bw_status take_values(const reader *r)
 {
     const bwi_graph *graph = &r->model->graph;
@@ -210,6 +211,7 @@ static bw_status take_values(const reader *r)
     return BW_OK;
 }
 
+/* The header is checked against the model as a whole before a single value changes. */
 static bw_status load_weights(bw_model *model, const char *path, const bwi_bytes *bytes)
 {
     bw_context *ctx = model->ctx;
@@ -239,6 +241,7 @@ static bw_status load_weights(bw_model *model, const char *path, const bwi_bytes
 
 /* ---- Writing ---- */
 
+/* Offsets count from the end of the header, so they are known before the data is written. */
 static void put_header(const bwi_graph *graph, bwi_json_writer *w, size_t *total)
 {
     *total = 0;
@@ -284,6 +287,7 @@ static void put_values(const bwi_graph *graph, unsigned char *at, float *values)
     }
 }
 
+/* Eight bytes of length, the header, then all values in Keras's order. */
 static bw_status save(bw_model *model, const char *path, void **file, size_t *size)
 {
     (void)path;

@@ -92,6 +92,8 @@ static bool is_seed(const char *name)
     return strstr(name, "/seed_generator/");
 }
 
+/* Every variable must be in the file, and nothing else: a weight that belongs to no layer means that the file is another model's.
+ */
 static bw_status check_places(const bw_model *model, const bwi_hdf5 *file, const char *path, const place *places, int count)
 {
     int found = 0;
@@ -251,6 +253,8 @@ static bw_status take_value(const bwi_training *t, bwi_hdf5 *file, const bwi_hdf
     return bwi_weights_take(t->ctx, file, entry, &stored);
 }
 
+/* Keras numbers the optimizer's values without naming them, so their number must be exactly right; an optimizer that has not been
+ * built has fewer. */
 static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *path, const place *places, int count)
 {
     optimizer_list list;

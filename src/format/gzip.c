@@ -135,6 +135,7 @@ static bw_status begin_member(bwi_gzip *gzip)
     return BW_OK;
 }
 
+/* zlib counts in 32 bits, so large pieces are cut. Data that ends within a member is damage, unless a pipe may still bring more. */
 static bw_status unpack(bwi_gzip *gzip, unsigned char *to, size_t size, size_t *got)
 {
     z_stream *stream = &gzip->stream;

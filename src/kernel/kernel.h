@@ -231,9 +231,9 @@ struct bwi_kernels {
 };
 
 /* The table for this context: its instruction_set, else $BATCHWISE_ISA, else the best this CPU runs. NULL and a
- * message if that set is unknown or not to be had here. Also limits oneDNN to it. */
+ * message if that set is unknown or not available here. Also limits oneDNN to it. */
 const bwi_kernels *bwi_kernels_of(bw_context *ctx);
-/* The table "avx512", "avx2", "portable", or one that was added; NULL if unknown or not to be had on this CPU. */
+/* The table "avx512", "avx2", "portable", or one that was added; NULL if unknown or not available on this CPU. */
 const bwi_kernels *bwi_kernels_by_name(const char *name);
 /* Another device: its table can then be chosen by its name. Kept. Before the first context is opened. False: the name is taken, or
  * there are too many. */
@@ -274,8 +274,6 @@ struct bwi_packing_kernels {
     void (*conv_pool_arrange)(const bwi_conv_pool *k, const float *weights, const float *bias, float *arranged);
     void (*conv_pool_restore)(const bwi_conv_pool *k, const float *arranged, float *weights, float *bias);
 };
-
-extern const bwi_packing_kernels bwi_packing_host; /* packing.c; of all tables here */
 
 /* ---- Convolution: kernels that a library compiles for one shape ---- */
 
@@ -334,11 +332,6 @@ struct bwi_convolution_kernels {
     void (*unbind)(bwi_conv_run *run);             /* NULL is fine */
     bw_status (*execute)(const bwi_conv_run *run); /* no message: called by workers */
 };
-
-extern const bwi_convolution_kernels bwi_convolution_onednn; /* onednn/convolution.c; of all tables here */
-
-/* Keeps oneDNN to the instruction set of the table of that name. Without effect once oneDNN has compiled anything. */
-void bwi_onednn_limit(const char *instruction_set);
 
 /* oneDNN computes with OpenMP: one thread while `begin` holds on this thread; returns the setting to give back. */
 int bwi_onednn_begin(void);

@@ -2,7 +2,7 @@
  * Which table of kernels to use: the one asked for, by the context or by $BATCHWISE_ISA, or the best this CPU runs.
  * A table that was asked for also limits oneDNN, so that the whole program computes with one instruction set.
  */
-#include "kernel/kernel.h"
+#include "kernel/internal.h"
 
 #include <stdlib.h>
 #include <string.h>

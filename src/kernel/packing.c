@@ -2,7 +2,7 @@
  * How tensors are stored in the host's memory, the same for every instruction set: dense weights between Keras's [in][out] and the
  * kernels' order, and the size of relu_maxpool's masks.
  */
-#include "kernel/kernel.h"
+#include "kernel/internal.h"
 #include "kernel/packing.h"
 
 static int64_t packed_index(int64_t in, int64_t out, int64_t i, int64_t o)

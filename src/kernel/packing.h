@@ -5,17 +5,17 @@
 #ifndef BWI_PACKING_H
 #define BWI_PACKING_H
 
-#include "kernel/kernel.h"
+#include "kernel/internal.h"
 
-/* Up to so many outputs, dense weights are stored [out][in]; beyond, in panels [ceil(out/PANEL)][in][PANEL]. */
+/* Up to this number of outputs, dense weights are stored [out][in]; beyond, in panels [ceil(out/PANEL)][in][PANEL]. */
 #define BWI_DENSE_NARROW 16
 #define BWI_DENSE_PANEL 32
-/* Up to so many inputs, layers in panels have passes of their own; they have no ranges and blocks. */
+/* Up to this number of inputs, layers in panels have special passes; they have no ranges and blocks. */
 #define BWI_DENSE_FEW 4
 /* Extents of a tile's x are rounded up to it where the weights' gradient is made by blocks. */
 #define BWI_DENSE_ROOM 16
 
-/* relu_maxpool keeps four bits for each element of its output; channels count in groups of so many. */
+/* relu_maxpool keeps four bits for each element of its output; channels count in groups of this size. */
 #define BWI_MASK_CHANNELS 16
 
 /* conv_pool: pooled columns taken at a time in the weights' gradient, the most taps in a row, floats between rows of patches,

@@ -3,7 +3,7 @@
  * the machine. Indices of images go through at(). Those of windows over images are in reference_window.inc, those along an axis in reference_axis.inc.
  */
 #define ISA portable
-#include "kernel/kernel.h"
+#include "kernel/internal.h"
 #include "kernel/loops/isa.h"
 #include "kernel/packing.h"
 
@@ -62,6 +62,7 @@ static void dense_backward_data(int64_t n, int64_t in, int64_t out, const float 
     dense_backward_data_part(n, in, out, 0, in, dy, w, dx);
 }
 
+/* dw[i][o] = sum over samples of x[i] dy[o], db[o] = sum of dy[o], in double. */
 static void dense_backward_weights(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *dw, float *db,
                                    bool accumulate)
 {
@@ -159,6 +160,7 @@ static double below_normal(double x)
     return 0.5 * erfc(-x * 0.70710678118654752);
 }
 
+/* The formulas of kernel.h, in double. */
 static double activation_of(bwi_activation kind, const float *p, double x)
 {
     double a = (double)p[0], b = (double)p[1], c = (double)p[2];
@@ -191,6 +193,7 @@ static double activation_of(bwi_activation kind, const float *p, double x)
     return (double)NAN;
 }
 
+/* Their derivatives, from y or from x as kernel.h says, in double. */
 static double slope_of(bwi_activation kind, const float *p, double v)
 {
     double a = (double)p[0], b = (double)p[1], s = 1 / (1 + exp(-v));

@@ -109,6 +109,7 @@ static bw_status read_call(const reader *r, const bwi_term *term, const bwi_argu
     return BW_OK;
 }
 
+/* The kind of the argument, not the look of the text, says how it is read: 1 is a number, a count or a word as the table has it. */
 static bw_status read_value(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
 {
     if (term->called && a->kind != BWI_CALL) {
@@ -155,6 +156,7 @@ static bool is_none(const bwi_term *term, const bwi_argument *a)
     return optional && !term->called && listed("none None", term->text, term->length);
 }
 
+/* As in Python: arguments by position first, then by name, each once. */
 static bw_status read_given(const reader *r, const bwi_term *term, const bwi_argument *arguments, int count,
                             bwi_argument_value *values)
 {

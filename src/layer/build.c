@@ -59,6 +59,7 @@ static bw_status record_uses(bw_model *model, bw_node *const *outputs)
     return BW_OK;
 }
 
+/* An input may be read as numbers by one layer and as indices by another, so there are up to two nodes for the one field. */
 static bw_status build_nodes(bw_model *model)
 {
     bw_context *ctx = model->ctx;
@@ -133,6 +134,8 @@ static bw_status initialize(bw_model *model, uint64_t seed)
     return status;
 }
 
+/* A shape that the model declared may be fed by data of another shape with as many values: a row of 784 columns for an image of
+ * 28x28. */
 static bw_status read_shape(bw_model *model, int ndim, const int64_t *shape)
 {
     bw_context *ctx = model->ctx;

@@ -85,6 +85,7 @@ static void parse_items(parser *p, bwi_term *term, int depth)
     }
 }
 
+/* label=word, word, number, word(items) or (items). A label is only known to be one once its '=' has been seen. */
 static void parse_term(parser *p, bwi_term *term, int depth)
 {
     skip_blanks(p);

@@ -384,6 +384,8 @@ static bw_status refuse_name(bw_context *ctx, const bwi_variable *variable, cons
     return status;
 }
 
+/* Values are drawn in Keras's order, whatever the order in which the variable is stored, so that kernels do not change a seed's
+ * values. */
 static bw_status fill(bw_context *ctx, bwi_variable *variable, const initializer_row *row, const bwi_argument_value *arguments,
                       uint64_t seed)
 {

@@ -2,7 +2,7 @@
  * accuracy: sums[0] adds the weights of predictions that are right, sums[1] all weights. Inputs: prediction (for classes any
  * order-preserving form: logits do), target, and optionally weights.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 static bool has_labels(bwi_accuracy_kind kind)
 {

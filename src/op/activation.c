@@ -2,7 +2,7 @@
  * activation: the formulas of kernel.h (bwi_activation). `activation` has those whose derivative follows from y, so that it
  * works in place; `activation_of_input` those that need x.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {

@@ -2,7 +2,7 @@
  * Ops that move values. broadcast: repeats a smaller array over a larger shape; its difference is the sum over the repeats.
  * slice: a part along one axis. concatenate: inputs one behind another along one axis.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 /* ---- broadcast ---- */
 
@@ -117,6 +117,7 @@ static bool fits(const bwi_shape *shape, const bwi_shape *other, int axis)
     return bwi_shape_equal(&alike, shape);
 }
 
+/* Shapes agree but for the axis, along which the extents add up. */
 static bw_status concatenate_shape(bwi_graph *graph, bw_node *node)
 {
     bw_status status = bwi_shape_like_input(graph, node);

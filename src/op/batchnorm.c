@@ -7,7 +7,7 @@
  *   dx = scale (dy - S1/M - x_hat S2/M),  dgamma = S2,  dbeta = S1.
  * The moving values change once per update, at the commit; batches fed in pieces move them once per piece.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 /* Rows of `channels` floats in the forward statistics. */
 enum { MEAN, INVERSE, SCALE, SHIFT, MOVING_MEAN, MOVING_VARIANCE, STATISTICS_ROWS };

@@ -1,5 +1,5 @@
 /* What elementwise ops and those along axes share: shape rules, padding, broadcasting. */
-#include "op/op.h"
+#include "op/internal.h"
 
 bw_status bwi_shape_like_input(bwi_graph *graph, bw_node *node)
 {

@@ -3,7 +3,7 @@
  * kernel/loops/metric.h). Inputs: prediction, target, and optionally weights. Sums are true positives, false positives and false
  * negatives, or with buckets the weights of yes, then of no, by bucket.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {

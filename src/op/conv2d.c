@@ -4,7 +4,7 @@
  * A sequence (length, channels) is an image of height 1, its kernel (kw, in/groups, filters); a depthwise kernel (kh, kw, in,
  * multiplier) has the order in memory of groups = in, filters = in * multiplier.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 void bwi_conv2d_extents(const bwi_conv2d_attributes *a, int i, int64_t in, int64_t *out, int64_t *before, int64_t *after)
 {
@@ -144,6 +144,7 @@ static void *tile_bias_gradient(const bwi_call *call)
     return (char *)tile_gradient(call) + weights;
 }
 
+/* Each pass names its operands as it has them: backward writes diff_src where forward reads src. */
 static bw_status bind(bw_context *ctx, bwi_call *call, int pass)
 {
     bool bias = call->node->variables > 1;

@@ -5,7 +5,7 @@
  * kernel's forward pass by Winograd's algorithm, winograd_relu_maxpool for 3x3 kernels and many channels. What their kernels make of the weights is made once per update; a tile's gradient is put back into
  * the order in which the variable is stored.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
@@ -163,6 +163,7 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
+/* The kernel's gradient is put into Keras's order, then into that of the variable, and added to the lane there. */
 static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 {
     const bwi_kernels *kernels = call->kernels;

@@ -3,7 +3,7 @@
  * weight * sum t (log sum exp x - x). Inputs: logits; class numbers (int32), or a number for each class (float32), which may be
  * smoothed: t = y (1 - p) + p / classes; and optionally weights. Forward keeps T softmax - t for backward, T = sum t.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 static bool has_labels(const bw_node *node)
 {

@@ -6,6 +6,7 @@
 
 enum { MOST_INPUTS = 16 };
 
+/* A user's rule may return anything: its result is checked before sizes are computed from it. */
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bw_operator *op = node->attributes;

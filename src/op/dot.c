@@ -18,6 +18,8 @@ static void left_over(const bwi_shape *in, int axis, bwi_shape *out)
     }
 }
 
+/* Both axes go, and what is left of x comes before what is left of z. Two vectors give one number, which keeps an axis of 1 as in
+ * Keras. */
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_dot_attributes *a = attributes_of(node);

@@ -1,5 +1,5 @@
 /* input: gathers a field of the tile's samples, straight into the layout its users want. */
-#include "op/op.h"
+#include "op/internal.h"
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {

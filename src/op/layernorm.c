@@ -1,5 +1,5 @@
 /* layernorm over the last axes: their values are a row of the kernel's (kernel.h). Forward keeps mean and inverse of each row. */
-#include "op/op.h"
+#include "op/internal.h"
 
 static const bwi_layernorm_attributes *attributes_of(const bw_node *node)
 {

@@ -2,7 +2,7 @@
  * loss: one number a sample: the mean over its rows (positions) of weight * f(x, y), x a row of the prediction, y of the
  * target. The formulas are kernels (kernel/loops/loss.inc).
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 static const bwi_loss_attributes *attributes_of(const bw_node *node)
 {

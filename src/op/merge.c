@@ -2,7 +2,7 @@
  * Inputs of one shape, element by element. add: (x0 + x1 + ...) scale, or (x0 - x1 - ...) scale. binary: the product, quotient,
  * larger or smaller of two; where two are equal, each gets half of the difference, as in JAX and PyTorch.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 /* ---- add ---- */
 

@@ -6,7 +6,7 @@
  * in the sample in Keras's order: so it is the same for every tile, worker and layout, and backward draws again what forward
  * drew instead of keeping it.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 static const bwi_noise_attributes *attributes_of(const bwi_call *call)
 {

@@ -99,31 +99,12 @@ typedef struct bwi_class_weight_attributes {
     float weight[]; /* by class */
 } bwi_class_weight_attributes;
 
-/* A tile as losses and metrics see it. Inputs are prediction, target and optionally weights: one for the sample, or one for each
- * row of the prediction. */
-bwi_rows bwi_rows_of(const bwi_call *call);
-static inline const void *bwi_rows_weight(const bwi_call *call)
-{
-    return call->node->inputs > 2 ? call->src[2] : NULL;
-}
-/* For shape rules: do target and weights fit, and the node's shape: none. `labels`: a class number for each row. */
-bw_status bwi_rows_check(bwi_graph *graph, bw_node *node, bool labels);
-/* Are all of the tile's class numbers below the width? */
-bw_status bwi_labels_check(const bwi_call *call, const bwi_tile *tile);
-/* Are all of the tile's targets from 0 to 1, where their rows weigh anything? */
-bw_status bwi_shares_check(const bwi_call *call, const bwi_tile *tile);
-/* Are the sample weights that an input has gathered 0 or more? */
-bw_status bwi_sample_weights_check(const bwi_call *call, const bwi_tile *tile);
-
 /* Where a window of `size` (dilated) starts when it slides over `extent` with Keras's padding: output extent, and the
  * padding before and after. */
 void bwi_pool_extent(int64_t extent, int64_t size, int64_t stride, bool same, int64_t *out, int64_t *before, int64_t *after);
 
 /* The same of a convolution, along the height (0) or the width (1) of an extent of `in`. */
 void bwi_conv2d_extents(const bwi_conv2d_attributes *a, int i, int64_t in, int64_t *out, int64_t *before, int64_t *after);
-
-/* Fails if the node's shape, as its rule computed it, has too many elements to count their bytes. */
-bw_status bwi_shape_check(bwi_graph *graph, const bw_node *node);
 
 /* The output of a node as kernels see it, for n samples. */
 bwi_image bwi_node_image(const bw_node *node, int64_t n);
@@ -219,21 +200,6 @@ bw_node *bwi_op_broadcast_to(bwi_graph *graph, const char *name, bw_node *node, 
 /* The shape to which both broadcast; false if there is none. */
 bool bwi_shape_broadcast(const bwi_shape *a, const bwi_shape *b, bwi_shape *result);
 
-/* Shape rules: that of the first input (numbers); the same, and all inputs alike. */
-bw_status bwi_shape_like_input(bwi_graph *graph, bw_node *node);
-bw_status bwi_shape_like_inputs(bwi_graph *graph, bw_node *node);
-/* Zeros in those channels of values like the node's output that only fill the last block. */
-void bwi_call_clear_padding(const bwi_call *call, void *values);
-/* Adds a tile's gradient of a variable, as doubles or as floats, to that of its lane. Nothing happens if it is not trained. */
-void bwi_call_add_gradient(const bwi_call *call, const bwi_tile *tile, int variable, const void *sums);
-void bwi_call_add_floats(const bwi_call *call, const bwi_tile *tile, int variable, const void *gradient);
-
-/* The address of the float that lies that many further on. */
-static inline void *bwi_floats_at(void *base, int64_t floats)
-{
-    return (char *)base + (size_t)floats * sizeof(float);
-}
-
 /* Descriptions for kernels (kernel/loops/shapes.h): around an axis; of a smaller array that is repeated over a larger one. */
 bwi_around bwi_shape_around(const bwi_shape *shape, int axis);
 bwi_spread bwi_spread_over(const bwi_shape *large, const bwi_shape *small);
@@ -252,9 +218,6 @@ typedef struct bwi_fusion {
     bool (*fits)(const bw_node *const *chain);
     bool inexact; /* it rounds more than the nodes do by themselves: not with exact kernels */
 } bwi_fusion;
-
-/* Whether there is a kernel for the convolution before ReLU and pooling. */
-bool bwi_conv_pool_fusion(const bw_node *convolution, const bwi_op *fused);
 
 extern const bwi_fusion bwi_fusions[]; /* the first that fits is taken; ends with a row of NULLs */
 

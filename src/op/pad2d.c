@@ -2,7 +2,7 @@
  * pad2d: zeros around an image, or, where an amount is negative, rows or columns cut off. Backward is the same with the
  * amounts negated. Rows are copied as they lie, in any block.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {

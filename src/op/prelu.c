@@ -2,7 +2,7 @@
  * prelu: y = x > 0 ? x : alpha x; dx = dy or alpha dy, at 0 nothing as in Keras; dalpha = sum of dy x where x < 0. alpha has as
  * many axes as a sample, with extent 1 along those that share it.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {

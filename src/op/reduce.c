@@ -2,7 +2,7 @@
  * Along one axis or all. reduce: sum or mean; reduce_extreme: largest or smallest, where equal ones share the difference
  * evenly. l2_normalize: columns of length one.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 static const bwi_reduce_attributes *attributes_of(const bw_node *node)
 {

@@ -1,5 +1,5 @@
 /* How losses and metrics see a sample: rows along the last axis, a target for each, and weights. */
-#include "op/op.h"
+#include "op/internal.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * Fixed linear maps. scale: y = x scale + offset. normalization: y = (x - mean) / deviation, or x deviation + mean, where mean
  * and deviation = max(sqrt(variance), 1e-7) come from variables that are never trained.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 /* ---- scale ---- */
 

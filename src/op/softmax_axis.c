@@ -1,5 +1,5 @@
 /* softmax over any axis: y = exp(x - max) / sum exp(x - max); dx = y (dy - sum y dy), sums and maxima by columns. */
-#include "op/op.h"
+#include "op/internal.h"
 
 static int axis_of(const bw_node *node)
 {

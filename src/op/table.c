@@ -1,5 +1,5 @@
 /* The tables of operators and of fusions that fuse them. */
-#include "op/op.h"
+#include "op/internal.h"
 
 const bwi_op *const bwi_ops[] = {&bwi_op_activation,
                                  &bwi_op_activation_of_input,

@@ -1,5 +1,5 @@
 /* unary: functions of each element by formula (bwi_unary_kind), for custom losses and layers; derivatives from x. */
-#include "op/op.h"
+#include "op/internal.h"
 
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {

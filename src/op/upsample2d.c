@@ -1,5 +1,5 @@
 /* upsample2d: an image whose height and width are multiplied (bwi_upsampling). Pixels are `block` floats, so any layout does. */
-#include "op/op.h"
+#include "op/internal.h"
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {

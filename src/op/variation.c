@@ -3,7 +3,7 @@
  * (y - prediction)^2, all weighted, `width` of each; then the count of all numbers. Inputs: prediction, target, and
  * optionally weights.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {

@@ -4,6 +4,7 @@
  */
 #include "support/check.h"
 
+#include "base/internal.h"
 #include "train/internal.h"
 
 #include <errno.h>

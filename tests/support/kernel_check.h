@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "kernel/kernel.h"
+#include "kernel/internal.h"
 #include "support/random.h"
 
 #define GUARD 64 /* bytes before and behind an output */

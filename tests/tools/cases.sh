@@ -4,7 +4,6 @@
 . "$top/tests/support/folder.sh"
 mkdir "$work/tools" "$work/src"
 cp "$top"/tools/*.txt "$work/tools"
-rm -f "$work/tools/pending.txt"
 cases=0 failures=0
 
 # tree FILE TEXT FILE TEXT ...: files that stay.

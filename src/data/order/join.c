@@ -400,6 +400,7 @@ bw_dataset *bw_zip(bw_dataset *first, bw_dataset *second)
     return take_both(first, second, first && second ? zip(first, second) : NULL);
 }
 
+/* A repeated sample has another number each time, so that random augmentation differs between the turns. */
 bw_dataset *bw_repeat(bw_dataset *dataset, int64_t times)
 {
     if (!dataset) {

@@ -351,6 +351,8 @@ static bw_status check_options(bw_context *ctx, const bw_read_options *options)
     return BW_OK;
 }
 
+/* Files of a list are read one after another into one table. A single pipe becomes a stream instead, which goes on reading while
+ * samples are used. */
 bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     *root = NULL;

@@ -15,8 +15,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#define CSV_LISTED 10   /* bad records that are reported one by one */
-#define CSV_TROUBLE 256 /* bytes of a message */
+#define CSV_LISTED 10      /* bad records that are reported one by one */
+#define CSV_ERROR_TEXT 256 /* bytes of a message */
 
 /* ---- Text ---- */
 
@@ -168,7 +168,7 @@ typedef struct csv_mistake {
     int64_t line;
     int column; /* -1: the whole record */
     bw_status status;
-    char text[CSV_TROUBLE];
+    char text[CSV_ERROR_TEXT];
 } csv_mistake;
 
 typedef struct csv_result {

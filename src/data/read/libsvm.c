@@ -207,6 +207,7 @@ static bw_status fill(reading *r, bw_dataset *root)
     return bwi_dataset_settle(root, "");
 }
 
+/* A newline is put behind the text, so that scanning needs no bounds: every line ends. */
 bw_status bwi_libsvm_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     reading r = {.ctx = ctx, .path = paths[0], .least = INT64_MAX, .largest = -1};

@@ -52,6 +52,7 @@ static bw_status add_file(bw_dataset *root, const char *path, bwi_role role)
     return BW_OK;
 }
 
+/* The place in the list says what a file is: inputs, targets, weights. */
 bw_status bwi_npy_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     if (count > 3) {

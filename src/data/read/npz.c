@@ -276,6 +276,7 @@ static bw_status keep_file(reading *r)
     return BW_OK;
 }
 
+/* The file stays mapped only if a stored member is used in place; what was packed has been copied by then. */
 bw_status bwi_npz_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     reading r = {.ctx = ctx, .path = paths[0]};

@@ -332,7 +332,7 @@ static bw_status find_name(reading *r, const char *asked, const char *const *usu
     char what[BWI_EXAMPLE_ERROR], names[256];
     const char *const only[] = {asked, NULL};
     for (const char *const *at = asked ? only : usual; *at; at++) {
-        const bw_status status = bwi_example_find(&r->record, *at, list, what);
+        bw_status status = bwi_example_find(&r->record, *at, list, what);
         *name = *at;
         if (status == BW_OK) {
             return BW_OK;

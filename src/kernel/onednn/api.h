@@ -6,7 +6,7 @@
 #ifndef BWI_KERNEL_ONEDNN_API_H
 #define BWI_KERNEL_ONEDNN_API_H
 
-#include "kernel/kernel.h"
+#include "kernel/internal.h"
 
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_debug.h>

@@ -356,7 +356,7 @@ static dnnl_status_t backward_data_like(const bwi_conv *conv, bwi_conv_choice *c
     return status;
 }
 
-/* The rest of a choice whose forward pass is decided. */
+/* The backward passes of a choice whose forward pass is decided. */
 static dnnl_status_t choose_backward(const bwi_conv *conv, bwi_conv_choice *choice, const bwi_conv_choice *like)
 {
     dnnl_status_t status = dnnl_success;

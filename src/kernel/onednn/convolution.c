@@ -11,7 +11,7 @@ bw_status bwi_conv_fail(bw_context *ctx, const bwi_conv_shape *s, dnnl_status_t 
                     (long long)s->oc, (long long)s->kh, (long long)s->kw, dnnl_status2str(status));
 }
 
-/* Output extent that fits the rest: the last window ends within the padded input. */
+/* The output extent that follows from the others: the last window ends within the padded input. */
 static bool extents_fit(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t before, int64_t after)
 {
     int64_t room = in + before + after - ((kernel - 1) * dilation + 1);
@@ -138,6 +138,7 @@ static void release(bwi_conv *conv)
     bwi_release(conv->ctx, conv);
 }
 
+/* A shape that does not fit is refused here, with its extents: oneDNN would only give a status. */
 static bw_status create(bw_context *ctx, bwi_conv **conv, const bwi_conv_shape *shape, const bwi_conv *like, bool backward,
                         bool difference)
 {

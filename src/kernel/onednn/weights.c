@@ -175,6 +175,7 @@ static void move_square(const bwi_weights_map *from, const float *x, const bwi_w
     }
 }
 
+/* By squares, which lie in a few cache lines on both sides; a square that is a transposition is moved by vectors. */
 void bwi_conv_reorder_backward(const bwi_conv *conv, const float *packed, float *backward)
 {
     const bwi_conv_shape *s = &conv->shape;

@@ -4,7 +4,7 @@
 #ifndef BW_TEST_FAULTS_H
 #define BW_TEST_FAULTS_H
 
-#include "base/base.h"
+#include "base/internal.h"
 
 #include <errno.h>
 

@@ -5,7 +5,7 @@
  *
  * Buffers hold NaN before a pass and end in a guard: what a pass must write, or must not touch, shows.
  */
-#include "kernel/kernel.h"
+#include "kernel/internal.h"
 
 #include <math.h>
 #include <setjmp.h>

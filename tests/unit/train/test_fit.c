@@ -1,6 +1,8 @@
 /* fit, evaluate and predict: options, history, callbacks, batches of any size, and what is refused before the first step. */
 #include "support/planned.h"
 
+#include "base/internal.h"
+
 #include <math.h>
 #include <pthread.h>
 

@@ -4,7 +4,7 @@
  */
 #include "support/check.h"
 
-#include "kernel/kernel.h"
+#include "kernel/internal.h"
 #include "train/internal.h"
 
 #include <math.h>

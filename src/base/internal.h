@@ -1,0 +1,14 @@
+/* What the files of base share: the system's tables, and the end of the workers. */
+#ifndef BWI_BASE_INTERNAL_H
+#define BWI_BASE_INTERNAL_H
+
+#include "base/base.h"
+
+/* Whether a block of that many bytes comes zeroed from the system's allocator. */
+bool bwi_system_zeroes(size_t bytes);
+/* Files of the system, for a context that was given no table. */
+extern const bw_io bwi_system_io;
+
+void bwi_pool_close(bw_context *ctx); /* ends the threads; without effect if there are none */
+
+#endif
