@@ -532,6 +532,50 @@ static void bench_pass(const bwi_kernels *kernels, const char *what, int64_t cou
     free(ours.d);
 }
 
+/* ---- Losses of an autoencoder's output: 256 samples of 784 numbers ---- */
+
+typedef struct losses {
+    const bwi_kernels *kernels;
+    bwi_loss_kind kind;
+    bwi_rows rows;
+    float *x, *y, *loss, *dx;
+} losses;
+
+static void loss_forward(void *user)
+{
+    losses *l = user;
+    l->kernels->loss->forward(l->kind, 0.5f, &l->rows, l->x, l->y, NULL, l->loss);
+}
+
+static void loss_backward(void *user)
+{
+    losses *l = user;
+    l->kernels->loss->backward(l->kind, 0.5f, &l->rows, l->x, l->y, NULL, l->loss, l->dx);
+}
+
+static void bench_loss(const bwi_kernels *kernels, const char *name, bwi_loss_kind kind)
+{
+    int64_t samples = 256, width = 784, count = samples * width;
+    losses l = {.kernels = kernels, .kind = kind, .rows = {.samples = samples, .count = 1, .width = width}};
+    l.x = numbers(count);
+    l.y = numbers(count);
+    l.loss = numbers(samples);
+    l.dx = numbers(count);
+    for (int64_t i = 0; i < count; i++) { /* probabilities */
+        l.x[i] = 0.5f + 0.4f * l.x[i];
+        l.y[i] = 0.5f + 0.4f * l.y[i];
+    }
+    char what[80];
+    snprintf(what, sizeof what, "256x784 %s", name);
+    print_row(what, 0, best_of(loss_forward, &l), 0, 0);
+    snprintf(what, sizeof what, "256x784 %s backward", name);
+    print_row(what, 0, best_of(loss_backward, &l), 0, 0);
+    free(l.x);
+    free(l.y);
+    free(l.loss);
+    free(l.dx);
+}
+
 int main(int argc, char **argv)
 {
     bw_context *ctx = bw_open(NULL);
@@ -571,6 +615,15 @@ int main(int argc, char **argv)
     bench_pass(k, "relu of 100,000", 100000, relu);
     bench_pass(k, "adam on 50,000 parameters", 50000, adam);
     bench_pass(k, "adam on 2,000,000 parameters", 2000000, adam);
+    bench_loss(k, "mean squared error", BWI_LOSS_SQUARE);
+    bench_loss(k, "mean absolute error", BWI_LOSS_ABSOLUTE);
+    bench_loss(k, "huber", BWI_LOSS_HUBER);
+    bench_loss(k, "log cosh", BWI_LOSS_LOG_COSH);
+    bench_loss(k, "poisson", BWI_LOSS_POISSON);
+    bench_loss(k, "binary crossentropy of logits", BWI_LOSS_BINARY_LOGITS);
+    bench_loss(k, "binary crossentropy", BWI_LOSS_BINARY);
+    bench_loss(k, "categorical crossentropy", BWI_LOSS_CATEGORICAL);
+    bench_loss(k, "divergence", BWI_LOSS_DIVERGENCE);
     bwi_float_restore(state);
     bw_close(ctx);
     if (only_reference) {

@@ -17,10 +17,11 @@ endif()
 set_property(SOURCE ${kernel_sources} APPEND PROPERTY
     COMPILE_OPTIONS -ffp-contract=fast $<$<NOT:$<CONFIG:Debug>>:${kernel_optimization}>)
 
-# Plain loops give the same bits whatever they are compiled for: products and sums are not contracted.
+# Plain loops give the same bits whatever they are compiled for: products and sums are not contracted. No floating-point operation
+# traps (bwi_float_begin), so both sides of a condition may be computed, which is what makes vectors of it.
 set(loop_sources ${kernel_sources})
 list(FILTER loop_sources INCLUDE REGEX "/loops_[a-z0-9]+\\.c$")
-set_property(SOURCE ${loop_sources} APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=off)
+set_property(SOURCE ${loop_sources} APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=off -fno-trapping-math)
 
 # One file for each instruction set, chosen at run time: the library runs on any x86-64.
 set(isa_avx2 -mavx2 -mfma)

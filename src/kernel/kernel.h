@@ -201,6 +201,13 @@ struct bwi_kernels {
     void (*layernorm_backward_weights)(int64_t rows, int64_t width, const float *x, const float *dy, const float *kept,
                                        const bwi_row_gradients *to);
 
+    /* Losses of one row whose terms have exponentials or logarithms (BWI_LOSS_LOGARITHMIC, LOG_COSH, POISSON, BINARY_LOGITS, BINARY,
+     * DIVERGENCE, CATEGORICAL): the sum of f(x, y), in an order that depends on the width alone; and for the first two and
+     * BINARY_LOGITS dx = factor f'(x, y). */
+    double (*loss_sum)(bwi_loss_kind kind, float smoothing, int64_t width, const float *x, const float *y);
+    void (*loss_slopes)(bwi_loss_kind kind, float smoothing, int64_t width, const float *x, const float *y, float factor,
+                        float *dx);
+
     /* Per channel over all samples and positions, added to what is there: sums[c] += x, sums[c + channels] += x*x. */
     void (*channel_sums)(const bwi_image *image, const float *x, double *sums);
     /* y = (x - mean[c]) * scale[c] + shift[c]: where x is the mean, exactly the shift. Padding channels stay zero. In place

@@ -1,6 +1,7 @@
 /*
  * Every kernel once more, slow and obvious, for tests to compare with: one loop per index, sums in double, no regard for
- * the machine. Indices of images go through at(). Those of windows over images are in reference_window.inc, those along an axis in reference_axis.inc.
+ * the machine. Indices of images go through at(). Those of windows over images are in reference_window.inc,
+ * those along an axis in reference_axis.inc, losses in reference_loss.inc.
  */
 #define ISA portable
 #include "kernel/internal.h"
@@ -320,6 +321,8 @@ static void binary_crossentropy(int64_t count, float smoothing, const float *x, 
     }
 }
 
+#include "kernel/reference_loss.inc"
+
 static void channel_sums(const bwi_image *i, const float *x, double *sums)
 {
     for (int64_t c = 0; c < i->c; c++) {
@@ -501,6 +504,8 @@ const bwi_kernels bwi_kernels_reference = {
     .layernorm_forward = layernorm_forward,
     .layernorm_backward = layernorm_backward,
     .layernorm_backward_weights = layernorm_backward_weights,
+    .loss_sum = loss_sum,
+    .loss_slopes = loss_slopes,
     .channel_sums = channel_sums,
     .channel_affine = channel_affine,
     .channel_backward_sums = channel_backward_sums,

@@ -14,12 +14,6 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     return bwi_rows_check(graph, node, attributes_of(node)->kind == BWI_LOSS_SPARSE);
 }
 
-/* Binary crossentropy of one logit a sample has a kernel of vectors. */
-static bool is_one_logit(bwi_loss_kind kind, const bwi_rows *rows)
-{
-    return kind == BWI_LOSS_BINARY_LOGITS && rows->width == 1 && rows->count == 1 && rows->weights == 0;
-}
-
 static bw_status check_targets(bwi_loss_kind kind, const bwi_call *call, const bwi_tile *tile)
 {
     if (kind == BWI_LOSS_BINARY_LOGITS || kind == BWI_LOSS_BINARY) {
@@ -36,10 +30,6 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
     if (status != BW_OK) {
         return status;
     }
-    if (is_one_logit(a->kind, &rows)) {
-        call->kernels->binary_crossentropy(call->samples, a->parameter, call->src[0], call->src[1], NULL, call->dst, NULL);
-        return BW_OK;
-    }
     call->kernels->loss->forward(a->kind, a->parameter, &rows, call->src[0], call->src[1], bwi_rows_weight(call), call->dst);
     return BW_OK;
 }
@@ -49,11 +39,6 @@ static bw_status backward(const bwi_call *call, const bwi_tile *tile)
     (void)tile;
     const bwi_loss_attributes *a = attributes_of(call->node);
     bwi_rows rows = bwi_rows_of(call);
-    if (is_one_logit(a->kind, &rows)) {
-        call->kernels->binary_crossentropy(call->samples, a->parameter, call->src[0], call->src[1], call->diff_dst, NULL,
-                                           call->diff_src[0]);
-        return BW_OK;
-    }
     call->kernels->loss->backward(a->kind, a->parameter, &rows, call->src[0], call->src[1], bwi_rows_weight(call), call->diff_dst,
                                   call->diff_src[0]);
     return BW_OK;
