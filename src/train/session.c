@@ -166,6 +166,7 @@ bw_status bwi_session_plan(bwi_session *s, bw_model *model, bw_dataset *dataset,
     return status;
 }
 
+/* The plan comes before everything that is as large as the model, so that a budget that is too small is refused before it is spent. */
 bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset, const bwi_session_options *options)
 {
     *s = (bwi_session){.training = bwi_training_of(model), .graph = {.ctx = model->ctx}};

@@ -384,7 +384,6 @@ static void check_labels(const bwi_kernels *k)
     assert_memory_equal(found, ((const int32_t[]){1, 0, 2}), sizeof found);
 }
 
-<<<<<<< HEAD
 /* For odd sizes, with a number outside in each place, above and below; rows without weight do not count. */
 static void check_bad_numbers(const bwi_kernels *k)
 {
@@ -422,7 +421,8 @@ static void test_bad_numbers(void **state)
 {
     (void)state;
     each_table(check_bad_numbers);
-=======
+}
+
 /* Few different numbers, so that the first of equal ones matters, and now and then one that is none. */
 static void check_largest(const bwi_kernels *k)
 {
@@ -442,7 +442,6 @@ static void check_largest(const bwi_kernels *k)
         assert_int_equal(found, expected);
         free(y);
     }
->>>>>>> 012c466 (kernel: losses of wide outputs are computed with vectors)
 }
 
 static void test_labels(void **state)
@@ -539,14 +538,9 @@ static void test_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-<<<<<<< HEAD
-        cmocka_unit_test(test_losses), cmocka_unit_test(test_nan),         cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(test_labels), cmocka_unit_test(test_bad_numbers), cmocka_unit_test(test_spread),
-        cmocka_unit_test(test_rows),
-=======
-        cmocka_unit_test(test_losses),  cmocka_unit_test(test_vectors), cmocka_unit_test(test_same),   cmocka_unit_test(test_nan),
-        cmocka_unit_test(test_by_hand), cmocka_unit_test(test_labels),  cmocka_unit_test(test_spread), cmocka_unit_test(test_rows),
->>>>>>> 012c466 (kernel: losses of wide outputs are computed with vectors)
+        cmocka_unit_test(test_losses), cmocka_unit_test(test_vectors), cmocka_unit_test(test_same),
+        cmocka_unit_test(test_nan),    cmocka_unit_test(test_by_hand), cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_spread), cmocka_unit_test(test_rows),    cmocka_unit_test(test_bad_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
