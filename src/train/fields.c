@@ -32,7 +32,7 @@ int bwi_fields_find(const bw_dataset *dataset, const bwi_input_attributes *a)
     return fields == 1 && (a->name[0] == '\0' || bwi_dataset_field(dataset, last)->name[0] == '\0') ? last : -1;
 }
 
-const char *bwi_role_describe(char text[96], int role, const char *name)
+const char *bwi_role_describe(char text[96], bwi_role role, const char *name)
 {
     static const char *const roles[] = {"input", "target", "sample weight"};
     snprintf(text, 96, "%s%s%s", roles[role], name[0] ? " " : "", name);

@@ -10,7 +10,7 @@ int64_t bwi_field_values(const bwi_field *field); /* numbers per sample */
 /* The dataset's field for an input node: by name, or the only one of its role. -1: none. */
 int bwi_fields_find(const bw_dataset *dataset, const bwi_input_attributes *input);
 /* "target", or "target NAME". */
-const char *bwi_role_describe(char text[96], int role, const char *name);
+const char *bwi_role_describe(char text[96], bwi_role role, const char *name);
 /* Compares a field with the one that must be in its place (NULL: there is none): the role, the name and the count of numbers per
  * sample.
  * Messages begin with `what`, and name `like`, whose field is the expected one. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* A target or weight for an output. NULL without a message: the data has none. */
-static bw_node *add_field(bwi_session *s, const bw_dataset *dataset, int role, const char *output, bw_dtype dtype)
+static bw_node *add_field(bwi_session *s, const bw_dataset *dataset, bwi_role role, const char *output, bw_dtype dtype)
 {
     bwi_input_attributes a = {.dtype = dtype, .role = role};
     snprintf(a.name, sizeof a.name, "%s", s->output_count > 1 ? output : "");
