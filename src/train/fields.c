@@ -45,15 +45,15 @@ static bw_status refuse(bw_context *ctx, const bwi_field *expected, const bwi_fi
     char name[96], other[96], shape[160], other_shape[160];
     if (!found || (expected && expected->role < found->role)) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: expected the %s that %s has, found none", what,
-                        bwi_role_describe(name, (int)expected->role, expected->name), like);
+                        bwi_role_describe(name, expected->role, expected->name), like);
     }
-    bwi_role_describe(name, (int)found->role, found->name);
+    bwi_role_describe(name, found->role, found->name);
     if (!expected || expected->role > found->role) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: found one %s more than %s has", what, name, like);
     }
     if (strcmp(expected->name, found->name) != 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: expected the %s that %s has, found %s", what,
-                        bwi_role_describe(other, (int)expected->role, expected->name), like, name);
+                        bwi_role_describe(other, expected->role, expected->name), like, name);
     }
     return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: %s: expected shape %s as %s has, found %s", what, name,
                     bwi_format_shape(other_shape, expected->ndim, expected->shape), like,
