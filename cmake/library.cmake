@@ -14,8 +14,9 @@ if(BW_SANITIZE)
 else()
     set(kernel_optimization -O3)
 endif()
+# Aligned to cache lines, since the inner loops of a dense layer took 10 percent more time when other files had moved them by half a line.
 set_property(SOURCE ${kernel_sources} APPEND PROPERTY
-    COMPILE_OPTIONS -ffp-contract=fast $<$<NOT:$<CONFIG:Debug>>:${kernel_optimization}>)
+    COMPILE_OPTIONS -ffp-contract=fast -falign-functions=64 -falign-loops=64 $<$<NOT:$<CONFIG:Debug>>:${kernel_optimization}>)
 
 # Plain loops give the same bits whatever they are compiled for: products and sums are not contracted. No floating-point operation
 # traps (bwi_float_begin), so both sides of a condition may be computed, which is what makes vectors of it.
