@@ -36,7 +36,7 @@ static const struct {
     {"seed", NULL},
 };
 
-/* An option that is not offered may stand in a file as long as it has the value at which it changes nothing. */
+/* An option that is not supported may stand in a file as long as it has the value at which it changes nothing. */
 static bool neutral(const char *key, const bwi_json *value)
 {
     int64_t whole = 0;

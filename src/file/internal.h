@@ -31,7 +31,7 @@ bw_status bwi_keras_value_text(const bwi_keras *keras, const char *key, const bw
 typedef bool (*bwi_keras_neutral)(const char *key, const bwi_json *value);
 bw_status bwi_keras_call_text(const bwi_keras *keras, const char *name, const bwi_json *config, const bwi_argument *arguments,
                               int count, bwi_keras_neutral neutral, bwi_text *text);
-/* float32 is the only type offered. */
+/* float32 is the only type that is supported. */
 bool bwi_keras_is_float32(const bwi_json *dtype);
 /* False: an object that is not of Keras's own making. */
 bool bwi_keras_is_own(const bwi_json *object);

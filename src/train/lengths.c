@@ -61,7 +61,7 @@ static bw_status build_use(builder *b, int number)
     for (int k = 0; k < use->inputs; k++) {
         if (use->input[k] < 0) {
             return bwi_fail(graph->ctx, BW_UNIMPLEMENTED,
-                            "buckets: layer %s takes what no layer made; models of layers alone are offered", layer->name);
+                            "buckets: layer %s takes what no layer made; only models of layers are supported", layer->name);
         }
         inputs[k] = input_for(b, use, k);
     }
@@ -157,7 +157,7 @@ static bw_status check_layers(const bwi_session *s, bool train)
     }
     return s->training->model->loss_count == 0
                ? BW_OK
-               : bwi_fail(s->graph.ctx, BW_UNIMPLEMENTED, "buckets: losses added by calls are not offered with buckets");
+               : bwi_fail(s->graph.ctx, BW_UNIMPLEMENTED, "buckets: losses added by calls are not supported with buckets");
 }
 
 bw_status bwi_session_add_lengths(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options)

@@ -84,13 +84,13 @@ static bw_status check_common(bw_context *ctx, const bwi_optimizer *o)
                         o->row->name);
     }
     if (v[BWI_COMMON_LOSS_SCALE].given) {
-        return bwi_fail(ctx, BW_UNIMPLEMENTED, "%s: loss_scale_factor is not offered: gradients are float32 and need none",
+        return bwi_fail(ctx, BW_UNIMPLEMENTED, "%s: loss_scale_factor is not supported: gradients are float32 and need none",
                         o->row->name);
     }
     if (v[BWI_COMMON_ACCUMULATION].given) {
         return bwi_fail(
             ctx, BW_UNIMPLEMENTED,
-            "%s: gradient_accumulation_steps is not offered: fit's `accumulate` does it, with every sample weighing the same",
+            "%s: gradient_accumulation_steps is not supported: fit's `accumulate` does it, with every sample weighing the same",
             o->row->name);
     }
     return BW_OK;
