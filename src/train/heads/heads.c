@@ -263,7 +263,8 @@ static bw_status check_counts(const bwi_session *s)
         const bw_node *mean = s->columns[c].node;
         const bw_node *mask = s->columns[c].loss && mean->inputs > 1 ? mean->input[1] : NULL;
         if (s->columns[c].loss && c > 0 && mask != first) {
-            return bwi_fail(s->training->ctx, BW_UNIMPLEMENTED, "losses of outputs with different masks are not supported together");
+            return bwi_fail(s->training->ctx, BW_UNIMPLEMENTED,
+                            "losses of outputs with different masks are not supported together");
         }
         first = c > 0 ? first : mask;
     }
