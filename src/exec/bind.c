@@ -251,11 +251,9 @@ static void find_prologues(const bwi_exec *exec, int program)
         bwi_bound *list = bwi_exec_bound(exec, program, k, 0, exec->plan->sizes - 1);
         for (int n = 0; n < exec->phases[program][k].count; n++) {
             const bw_node *node = list[n].call.node;
-            const bwi_instruction *i = list[n].instruction;
             list[n].opens = node->op->kernels && node->op->kernels->prologue && computes(&list[n], node) &&
                             !computed_before(exec, program, k, n, node);
             exec->phases[program][k].opens |= list[n].opens;
-            exec->phases[program][k].commits |= i->pass == BWI_PASS_STATISTICS && i->level == k && node->op->sums->commit;
         }
     }
 }
@@ -282,7 +280,7 @@ bw_status bwi_exec_bind(bwi_exec *exec)
         }
         find_prologues(exec, p);
     }
-    return BW_OK;
+    return bwi_moving_open(exec);
 }
 
 static void unbind_phase(bwi_exec *exec, bwi_bound_phase *phase)
@@ -308,7 +306,9 @@ void bwi_exec_unbind(bwi_exec *exec)
         bwi_release(exec->ctx, exec->phases[p]);
     }
     bwi_release(exec->ctx, (void *)exec->phases);
+    bwi_release(exec->ctx, exec->moving);
     exec->phases = NULL;
+    exec->moving = NULL;
 }
 
 /* Also closes an executor whose opening has failed half-way: what is missing is NULL. */
@@ -442,7 +442,8 @@ size_t bwi_exec_bookkeeping(const bwi_plan *plan)
         workers * bwi_allocation_bytes((size_t)plan->tile * sizeof(int64_t)) + bwi_allocation_bytes(tables * sizeof(bwi_table)) +
         bwi_allocation_bytes(blocks_of(plan) * sizeof(bwi_block)) + bwi_allocation_bytes((size_t)plan->group * sizeof(bwi_tile)) +
         bwi_allocation_bytes(bounds_of(plan) * sizeof(double)) + bwi_allocation_bytes(plan->lane_bytes - plan->lane_sums) +
-        bwi_allocation_bytes(blocks_of(plan) * sizeof(double));
+        bwi_allocation_bytes(blocks_of(plan) * sizeof(double)) +
+        bwi_allocation_bytes((size_t)bwi_moving_count(plan) * sizeof(bwi_moving));
     bytes += bwi_allocation_bytes((size_t)plan->program_count * sizeof(bwi_bound_phase *));
     for (int p = 0; p < plan->program_count; p++) {
         bytes += bwi_allocation_bytes((size_t)plan->programs[p].phase_count * sizeof(bwi_bound_phase));

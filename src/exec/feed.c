@@ -239,6 +239,9 @@ static bw_status feed(bwi_exec *exec)
     for (exec->phase = 0; status == BW_OK && exec->phase < program->phase_count; exec->phase++) {
         status = run_phase(exec);
     }
+    if (status == BW_OK && exec->moving_count) {
+        bwi_moving_advance(exec);
+    }
     return status;
 }
 

@@ -44,8 +44,13 @@ typedef struct bwi_bound_phase {
     int count;
     int first_summed; /* the first that completes sums; `count`: none does */
     bool opens;       /* one of them has a prologue to run */
-    bool commits;     /* one of them changes more than trained variables */
 } bwi_bound_phase;
+
+/* A node that moves statistics, and the first use of the same variables, which holds the moving values (moving.c). */
+typedef struct bwi_moving {
+    int program;
+    const bwi_call *call, *owner;
+} bwi_moving;
 
 /* A fixed part of a trained dense variable. */
 typedef struct bwi_block {
@@ -85,8 +90,10 @@ struct bwi_exec {
     unsigned char *arena;
     int spill;                /* the file of spilled values; -1: none */
     bwi_bound_phase **phases; /* [program][phase] */
-    bool foreign;             /* some op binds kernels of oneDNN, which look at OpenMP's settings */
-    bwi_block *blocks;        /* of all trained dense variables, in their order */
+    bwi_moving *moving;       /* in the order of their turns */
+    int moving_count;
+    bool foreign;      /* some op binds kernels of oneDNN, which look at OpenMP's settings */
+    bwi_block *blocks; /* of all trained dense variables, in their order */
     int64_t block_count;
     bwi_worker *workers;
     int worker_count;
@@ -171,6 +178,11 @@ bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite);
 bw_status bwi_exec_open_spill(bwi_exec *exec);
 void bwi_exec_close_spill(bwi_exec *exec);
 bw_status bwi_exec_spill(const bwi_exec *exec, bool store, void *value, size_t bytes, size_t offset, char *error);
+/* Moving statistics (moving.c): how many nodes have them; after a piece; at the commit. */
+int bwi_moving_count(const bwi_plan *plan);
+bw_status bwi_moving_open(bwi_exec *exec);
+void bwi_moving_advance(const bwi_exec *exec);
+void bwi_moving_commit(const bwi_exec *exec);
 /* Records (records.c): of the variable, or NULL. */
 const bwi_records *bwi_records_of(const bwi_exec *exec, const bwi_variable *variable);
 bw_status bwi_records_open(bwi_exec *exec);

@@ -370,19 +370,6 @@ void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user)
     bwi_float_restore(state);
 }
 
-static void commit_nodes(bwi_exec *exec)
-{
-    for (int k = 0; k < exec->plan->programs[exec->program].phase_count; k++) {
-        const bwi_bound *list = bwi_exec_bound(exec, exec->program, k, 0, exec->plan->sizes - 1);
-        for (int n = 0; exec->phases[exec->program][k].commits && n < exec->phases[exec->program][k].count; n++) {
-            const bwi_instruction *i = list[n].instruction;
-            if (i->pass == BWI_PASS_STATISTICS && i->level == k && i->node->op->sums->commit) {
-                i->node->op->sums->commit(&list[n].call);
-            }
-        }
-    }
-}
-
 void bwi_exec_update_touched(bwi_exec *exec, const bwi_sink *sink)
 {
     exec->touched_only = true;
@@ -395,7 +382,7 @@ void bwi_exec_update(bwi_exec *exec, const bwi_sink *sink)
     unsigned state = bwi_float_begin();
     exec->updater = *sink;
     share_blocks(exec, update_block, bwi_records_blocks(exec) + bwi_split_parts(exec), BWI_PART_UPDATE);
-    commit_nodes(exec);
+    bwi_moving_commit(exec);
     bwi_float_restore(state);
     bwi_exec_clear(exec);
 }

@@ -90,6 +90,7 @@ struct bw_node {
     bw_node *mask;  /* 1 for each position that counts, 0 for others: its shape is this one's without the last axis; NULL: all */
     int64_t block;  /* channel block of its output (kernel.h); set by the plan's lowering */
     int number;     /* position in the graph: inputs come before their users */
+    int turn;       /* among the uses of a layer: when Keras comes to it */
 };
 
 struct bwi_graph {
@@ -261,7 +262,10 @@ typedef struct bwi_op_sums {
     bwi_pass_function backward_statistics;
     int64_t (*backward_finished)(const bw_node *node);
     void (*backward_finish)(const bwi_call *call, const void *sums, int64_t samples);
-    /* At the commit: what training changes besides trainable variables. NULL: nothing. */
+    /* What training changes besides trainable variables, the last of its own; both NULL: nothing. `advance` follows each piece: the
+     * values that `owner` holds, the first use of the same variables, go on with the statistics of this one; `begins`: they are
+     * still the variables'. `commit`, of an owner, writes them. */
+    void (*advance)(const bwi_call *call, const bwi_call *owner, bool begins);
     void (*commit)(const bwi_call *call);
 } bwi_op_sums;
 

@@ -181,6 +181,8 @@ typedef struct bwi_wiring {
 /* INVALID_ARGUMENT if the model has operators that are no layers. */
 bw_status bwi_wiring_open(bwi_wiring *wiring, const bw_model *model);
 void bwi_wiring_close(bwi_wiring *wiring);
+/* When Keras comes to each of the model's uses; those that lead to no output have any turn. */
+bw_status bwi_wiring_turns(const bw_model *model, int *turns);
 /* Which of its layer's uses it is, as Keras counts them. */
 int bwi_wiring_node(const bwi_wiring *wiring, int use);
 /* The model's own name, or as Keras names the first of its kind. */

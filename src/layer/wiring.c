@@ -17,6 +17,16 @@ static bool is_list(const bw_model *model)
     return true;
 }
 
+/* -1: no layer made the node. */
+static int find_use(const bwi_wiring *w, const bw_node *node)
+{
+    int use = w->use_count - 1;
+    while (use >= 0 && w->uses[use].node != node) {
+        use--;
+    }
+    return use;
+}
+
 /* Keras's files know layers only, so each output must be what some layer made. */
 static bw_status copy_uses(bwi_wiring *w)
 {
@@ -34,12 +44,8 @@ static bw_status copy_uses(bwi_wiring *w)
     memcpy(w->uses, model->uses, (size_t)w->use_count * sizeof *w->uses);
     w->output_count = model->output_count;
     for (int k = 0; k < w->output_count; k++) {
-        int use = w->use_count - 1;
-        while (use >= 0 && w->uses[use].node != model->outputs[k]) {
-            use--;
-        }
-        w->outputs[k] = use;
-        if (use < 0) {
+        w->outputs[k] = find_use(w, model->outputs[k]);
+        if (w->outputs[k] < 0) {
             return bwi_fail(w->ctx, BW_INVALID_ARGUMENT,
                             "output %s is made by an operator, not by a layer: Keras's files cannot hold it",
                             model->output_names[k]);
@@ -55,8 +61,10 @@ typedef struct walk {
     int *operation;            /* of each use: its layer, or layer_count + k for input k */
     int *first, seen;          /* of each operation: when the walk met it first; -1: not yet */
     int *depth, *deepest;      /* of each use; of each operation */
+    int *mention, mentioned;   /* of each use: when depths came to it, from 1; 0: not yet */
     int *finished, done;       /* uses, inputs before their users */
     int *stack, *next, height; /* uses on the way down, and which of their inputs comes next */
+    bool only_layers;          /* what is no layer's is refused; otherwise the walk ends there */
 } walk;
 
 static bw_status push(walk *k, int use)
@@ -86,10 +94,13 @@ static bw_status visit(walk *k, int output)
             continue;
         }
         int input = w->uses[use].input[k->next[k->height - 1]++];
-        status = input >= 0 ? push(k, input)
-                            : bwi_fail(w->ctx, BW_INVALID_ARGUMENT,
-                                       "layer %s takes the output of an operator, not of a layer: Keras's files cannot hold it",
-                                       w->model->layers[w->uses[use].layer].name);
+        if (input >= 0) {
+            status = push(k, input);
+        } else if (k->only_layers) {
+            status = bwi_fail(w->ctx, BW_INVALID_ARGUMENT,
+                              "layer %s takes the output of an operator, not of a layer: Keras's files cannot hold it",
+                              w->model->layers[w->uses[use].layer].name);
+        }
     }
     return status;
 }
@@ -99,14 +110,23 @@ static int larger(int a, int b)
     return a > b ? a : b;
 }
 
+static void mention(walk *k, int use)
+{
+    k->mention[use] = k->mention[use] ? k->mention[use] : ++k->mentioned;
+}
+
 static void measure_depths(walk *k)
 {
     for (int i = k->done - 1; i >= 0; i--) {
         int use = k->finished[i], operation = k->operation[use];
         const bwi_use *u = &k->w->uses[use];
         k->deepest[operation] = k->depth[use] = larger(k->depth[use], k->deepest[operation]);
+        mention(k, use);
         for (int n = 0; n < u->inputs; n++) {
-            k->depth[u->input[n]] = larger(k->depth[use] + 1, k->depth[u->input[n]]);
+            if (u->input[n] >= 0) {
+                k->depth[u->input[n]] = larger(k->depth[use] + 1, k->depth[u->input[n]]);
+                mention(k, u->input[n]);
+            }
         }
     }
 }
@@ -154,29 +174,71 @@ static int number_operations(walk *k)
     return operations;
 }
 
+/* From the outputs, with depths; `k` has one block of memory, its `operation`, which the caller releases. */
+static bw_status walk_outputs(walk *k, bwi_wiring *w, bool only_layers, int *operations)
+{
+    size_t uses = (size_t)w->use_count, most = uses + (size_t)w->model->layer_count;
+    int *block = bwi_allocate(w->ctx, 6 * uses + 2 * most, sizeof *block);
+    *k = (walk){.w = w, .operation = block, .only_layers = only_layers};
+    if (!block) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    k->depth = block + uses;
+    k->finished = block + 2 * uses;
+    k->stack = block + 3 * uses;
+    k->next = block + 4 * uses;
+    k->mention = block + 5 * uses;
+    k->first = block + 6 * uses;
+    k->deepest = k->first + most;
+    *operations = number_operations(k);
+    bw_status status = BW_OK;
+    for (int i = 0; i < w->output_count && status == BW_OK; i++) {
+        status = w->outputs[i] >= 0 ? visit(k, w->outputs[i]) : BW_OK;
+    }
+    if (status == BW_OK) {
+        measure_depths(k);
+    }
+    return status;
+}
+
 /* Keras orders layers by their depth, the longest way to an output, and among equals by the order in which it meets them from the
  * outputs: weights are stored by that order. */
 static bw_status order_functional(bwi_wiring *w)
 {
-    size_t uses = (size_t)w->use_count, most = uses + (size_t)w->model->layer_count;
-    int *block = bwi_allocate(w->ctx, 5 * uses + 2 * most, sizeof *block);
-    if (!block) {
-        return BW_RESOURCE_EXHAUSTED;
-    }
-    walk k = {.w = w, .operation = block, .depth = block + uses, .finished = block + 2 * uses, .stack = block + 3 * uses};
-    k.next = block + 4 * uses;
-    k.first = block + 5 * uses;
-    k.deepest = k.first + most;
-    int operations = number_operations(&k);
-    bw_status status = BW_OK;
-    for (int i = 0; i < w->output_count && status == BW_OK; i++) {
-        status = visit(&k, w->outputs[i]);
-    }
+    walk k;
+    int operations;
+    bw_status status = walk_outputs(&k, w, true, &operations);
     if (status == BW_OK) {
-        measure_depths(&k);
         status = sort_operations(&k, operations);
     }
-    bwi_release(w->ctx, block);
+    bwi_release(w->ctx, k.operation);
+    return status;
+}
+
+/* Keras runs uses by their depth, and among equals in the order in which it came to them when it measured depths. */
+bw_status bwi_wiring_turns(const bw_model *model, int *turns)
+{
+    bwi_wiring w = {.ctx = model->ctx, .model = model, .uses = model->uses, .use_count = model->use_count};
+    for (; w.output_count < model->output_count; w.output_count++) {
+        w.outputs[w.output_count] = find_use(&w, model->outputs[w.output_count]);
+    }
+    w.reached = bwi_allocate(w.ctx, (size_t)w.use_count, sizeof *w.reached);
+    turn *order = bwi_allocate(w.ctx, (size_t)w.use_count, sizeof *order);
+    walk k = {.operation = NULL};
+    int operations;
+    bw_status status = w.reached && order ? walk_outputs(&k, &w, false, &operations) : BW_RESOURCE_EXHAUSTED;
+    for (int u = 0; status == BW_OK && u < w.use_count; u++) {
+        order[u] = (turn){.depth = k.depth[u], .first = k.mention[u], .operation = u};
+    }
+    if (status == BW_OK && w.use_count) {
+        qsort(order, (size_t)w.use_count, sizeof *order, compare);
+    }
+    for (int u = 0; status == BW_OK && u < w.use_count; u++) {
+        turns[order[u].operation] = u;
+    }
+    bwi_release(w.ctx, k.operation);
+    bwi_release(w.ctx, order);
+    bwi_release(w.ctx, w.reached);
     return status;
 }
 

@@ -5,12 +5,13 @@
  * gradient of exactly zero, which rounding would turn into steps of Adam and into a ReLU's choice. Backward, with M values,
  * x_hat = (x - mean) / sqrt(var + eps), S1 = sum dy, S2 = sum dy x_hat:
  *   dx = scale (dy - S1/M - x_hat S2/M),  dgamma = S2,  dbeta = S1.
- * The moving values change once per update, at the commit; batches fed in pieces move them once per piece.
+ * The moving values change at the commit: once per update, once per piece where a batch is fed in pieces, and once for each use of
+ * a layer that is used several times.
  */
 #include "op/internal.h"
 
 /* Rows of `channels` floats in the forward statistics. */
-enum { MEAN, INVERSE, SCALE, SHIFT, MOVING_MEAN, MOVING_VARIANCE, STATISTICS_ROWS };
+enum { MEAN, VARIANCE, INVERSE, SCALE, SHIFT, MOVING_MEAN, MOVING_VARIANCE, STATISTICS_ROWS };
 /* dx = A (dy - D) + B (x - mean). */
 enum { A, B, D, BACKWARD_ROWS };
 
@@ -69,17 +70,6 @@ static int64_t backward_statistics_count(const bw_node *node)
     return BACKWARD_ROWS * channels_of(node);
 }
 
-static bw_status prologue(const bwi_call *call)
-{
-    size_t bytes = (size_t)channels_of(call->node) * sizeof(float);
-    int moving = moving_of(call->node);
-    if (call->statistics) {
-        call->kernels->memory->copy(row(call->statistics, call->node, MOVING_MEAN), call->weights[moving], bytes);
-        call->kernels->memory->copy(row(call->statistics, call->node, MOVING_VARIANCE), call->weights[moving + 1], bytes);
-    }
-    return BW_OK;
-}
-
 static bw_status statistics(const bwi_call *call, const bwi_tile *tile)
 {
     bwi_image image = bwi_node_image(call->node->input[0], call->samples);
@@ -105,14 +95,24 @@ static double values_per_channel(const bw_node *node, int64_t samples)
 static void finish(const bwi_call *call, const void *sums, int64_t samples)
 {
     const bw_node *node = call->node;
-    const bwi_normalize_kernels *k = call->kernels->normalize;
+    void *s = call->statistics, *variance = row(s, node, VARIANCE);
+    call->kernels->normalize->moments(channels_of(node), values_per_channel(node, samples), sums, row(s, node, MEAN), variance);
+    make_affine(call, variance, row(s, node, INVERSE), row(s, node, SCALE), row(s, node, SHIFT));
+}
+
+/* A mean and its variance lie side by side, those of the batch and the moving ones. */
+static void advance(const bwi_call *call, const bwi_call *owner, bool begins)
+{
+    const bw_node *node = call->node;
     float momentum = ((const bwi_batchnorm_attributes *)node->attributes)->momentum;
-    int64_t channels = channels_of(node);
-    void *s = call->statistics, *mean = row(s, node, MEAN), *inverse = row(s, node, INVERSE);
-    k->moments(channels, values_per_channel(node, samples), sums, mean, inverse);
-    k->blend(channels, momentum, mean, row(s, node, MOVING_MEAN));
-    k->blend(channels, momentum, inverse, row(s, node, MOVING_VARIANCE)); /* still the variance */
-    make_affine(call, inverse, inverse, row(s, node, SCALE), row(s, node, SHIFT));
+    void *moving = row(owner->statistics, owner->node, MOVING_MEAN);
+    if (begins) {
+        size_t bytes = (size_t)channels_of(node) * sizeof(float);
+        call->kernels->memory->copy(moving, call->weights[moving_of(node)], bytes);
+        call->kernels->memory->copy(row(owner->statistics, owner->node, MOVING_VARIANCE), call->weights[moving_of(node) + 1],
+                                    bytes);
+    }
+    call->kernels->normalize->blend(2 * channels_of(node), momentum, row(call->statistics, node, MEAN), moving);
 }
 
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
@@ -196,7 +196,6 @@ static void commit(const bwi_call *call)
     call->kernels->memory->copy(call->weights[moving + 1], row(call->statistics, call->node, MOVING_VARIANCE), bytes);
 }
 
-static const bwi_op_kernels kernels = {.prologue = prologue};
 static const bwi_op_sums sums_table = {.count = sum_count,
                                        .statistics = statistics,
                                        .finished = statistics_count,
@@ -204,6 +203,7 @@ static const bwi_op_sums sums_table = {.count = sum_count,
                                        .backward_statistics = backward_statistics,
                                        .backward_finished = backward_statistics_count,
                                        .backward_finish = backward_finish,
+                                       .advance = advance,
                                        .commit = commit};
 
 const bwi_op bwi_op_batchnorm = {.name = "batchnorm",
@@ -215,8 +215,7 @@ const bwi_op bwi_op_batchnorm = {.name = "batchnorm",
                                  .forward = forward,
                                  .inference = inference,
                                  .backward = backward,
-                                 .sums = &sums_table,
-                                 .kernels = &kernels};
+                                 .sums = &sums_table};
 
 /* ---- Frozen: a layer that is not trained uses its moving values in training too, and is an affine map. ---- */
 
@@ -311,15 +310,11 @@ static bw_status ghost_statistics(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-/* Means over groups take the place of what the whole batch's would be; those of the variance lie behind those of the mean. */
+/* Means over groups take the place of what the whole batch's would be. */
 static void ghost_finish(const bwi_call *call, const void *sums, int64_t samples)
 {
     const bw_node *node = call->node;
-    const bwi_batchnorm_attributes *a = node->attributes;
-    int64_t count = 2 * channels_of(node);
-    call->kernels->normalize->averages(count, (double)samples, sums, row(call->statistics, node, MEAN));
-    call->kernels->normalize->blend(count, a->momentum, row(call->statistics, node, MEAN),
-                                    row(call->statistics, node, MOVING_MEAN));
+    call->kernels->normalize->averages(2 * channels_of(node), (double)samples, sums, row(call->statistics, node, MEAN));
 }
 
 static bw_status ghost_forward(const bwi_call *call, const bwi_tile *tile)
@@ -371,8 +366,12 @@ static bw_status ghost_backward(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-static const bwi_op_sums ghost_sums = {
-    .count = sum_count, .statistics = ghost_statistics, .finished = statistics_count, .finish = ghost_finish, .commit = commit};
+static const bwi_op_sums ghost_sums = {.count = sum_count,
+                                       .statistics = ghost_statistics,
+                                       .finished = statistics_count,
+                                       .finish = ghost_finish,
+                                       .advance = advance,
+                                       .commit = commit};
 
 const bwi_op bwi_op_batchnorm_ghost = {.name = "batchnorm_ghost",
                                        .flags = BWI_OP_BACKWARD_IN_PLACE,
@@ -386,5 +385,4 @@ const bwi_op bwi_op_batchnorm_ghost = {.name = "batchnorm_ghost",
                                        .backward = ghost_backward,
                                        .backward_weights = ghost_backward_weights,
                                        .sums = &ghost_sums,
-                                       .kernels = &kernels,
                                        .group = ghost_group};

@@ -22,8 +22,12 @@ typedef struct lowering {
 static bw_node *copy(bwi_graph *to, const bwi_op *op, const bw_node *node, bw_node *const *inputs, int input_count,
                      bwi_variable *const *variables, int variable_count)
 {
-    return bwi_graph_add(to, op, node->name, node->attributes, node->attribute_bytes, inputs, input_count, variables,
-                         variable_count);
+    bw_node *made =
+        bwi_graph_add(to, op, node->name, node->attributes, node->attribute_bytes, inputs, input_count, variables, variable_count);
+    if (made) {
+        made->turn = node->turn;
+    }
+    return made;
 }
 
 static void find_needed(lowering *l, const bwi_plan_request *request)

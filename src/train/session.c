@@ -76,6 +76,35 @@ static bw_status copy_graph(bwi_session *s, const bw_model *model, const bw_data
     return BW_OK;
 }
 
+static bool is_used_again(const bwi_graph *graph, const bw_node *node)
+{
+    for (int n = 0; node->op->sums && node->op->sums->commit && n < node->number; n++) {
+        if (graph->nodes[n]->op == node->op && graph->nodes[n]->variable[0] == node->variable[0]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A layer that moves statistics and is used several times moves them in Keras's order of uses. */
+static bw_status order_uses(const bwi_session *s, const bw_model *model)
+{
+    bool again = false;
+    for (int n = 0; n < model->graph.count; n++) {
+        again = again || is_used_again(&model->graph, model->graph.nodes[n]);
+    }
+    int *turns = again ? bwi_allocate(model->ctx, (size_t)model->use_count, sizeof *turns) : NULL;
+    if (!turns) {
+        return again ? BW_RESOURCE_EXHAUSTED : BW_OK;
+    }
+    bw_status status = bwi_wiring_turns(model, turns);
+    for (int u = 0; status == BW_OK && u < model->use_count; u++) {
+        s->graph.nodes[model->uses[u].node->number]->turn = turns[u];
+    }
+    bwi_release(model->ctx, turns);
+    return status;
+}
+
 /* Allocates what is as large as the model: variables that have no values yet, and the optimizer's slots. */
 static bw_status open_variables(const bwi_session *s, const bwi_session_options *options)
 {
@@ -127,6 +156,7 @@ static bw_status make_graph(bwi_session *s, bw_model *model, bw_dataset *dataset
 {
     bw_status status = copy_graph(s, model, dataset, !options->train && !options->evaluate);
     s->rates = options->rates;
+    status = status == BW_OK && options->train ? order_uses(s, model) : status;
     for (int v = 0; status == BW_OK && v < s->graph.variable_count; v++) {
         s->penalized |= s->graph.variables[v]->l1 > 0 || s->graph.variables[v]->l2 > 0;
     }
