@@ -265,11 +265,12 @@ static bw_status put_layer(writer *w, int use)
         bwi_text_add(&w->text, "trainable=false");
     }
     if (!is_numbered(layer)) {
-        if (!is_word(layer->name)) {
-            return refuse(w, "a name is not a word: ", layer->name);
+        const char *quote = is_word(layer->name) ? "" : strchr(layer->name, '"') ? "'" : "\"";
+        if (strchr(layer->name, '\n') || (*quote && strchr(layer->name, *quote))) {
+            return refuse(w, "a name has both kinds of quotes or several lines: ", layer->name);
         }
         separate(&w->text, &open);
-        bwi_text_add(&w->text, "name=%s", layer->name);
+        bwi_text_add(&w->text, "name=%s%s%s", quote, layer->name, quote);
     }
     bwi_text_add(&w->text, "%s%s", open ? ")" : "", use + 1 < w->use_count ? " " : "");
     return BW_OK;

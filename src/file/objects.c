@@ -289,7 +289,7 @@ static void put_text(bwi_json_writer *w, const char *key, const char *text, int 
 static const object_row *find_object(const bwi_term *term)
 {
     for (size_t i = 0; i < BWI_COUNT(objects); i++) {
-        if (bwi_term_is(term, objects[i].name)) {
+        if (bwi_term_resembles(term, objects[i].name)) {
             return &objects[i];
         }
     }

@@ -1,5 +1,5 @@
 /* Arguments of a call, by position or by Keras's names, checked against a table. */
-#include "layer/layer.h"
+#include "layer/internal.h"
 
 #include <string.h>
 
@@ -54,8 +54,18 @@ static bw_status read_bool(const reader *r, const bwi_term *term, const bwi_argu
     return listed("false False 0 off", term->text, term->length) ? BW_OK : refuse(r, term, a, "true or false");
 }
 
+/* Keras lowers words of a fixed set ("SAME"); others are taken as they are. */
 static bw_status read_text(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
 {
+    char small[BWI_TEXT_BYTES];
+    bwi_term lower = *term;
+    if (a->choices && !listed(a->choices, term->text, term->length) && term->length < BWI_TEXT_BYTES) {
+        for (int i = 0; i < term->length; i++) {
+            small[i] = term->text[i] >= 'A' && term->text[i] <= 'Z' ? (char)(term->text[i] - 'A' + 'a') : term->text[i];
+        }
+        lower.text = small;
+        term = listed(a->choices, small, term->length) ? &lower : term;
+    }
     if (a->choices && !listed(a->choices, term->text, term->length)) {
         char expected[200];
         snprintf(expected, sizeof expected, "one of: %s", a->choices);
@@ -109,6 +119,22 @@ static bw_status read_call(const reader *r, const bwi_term *term, const bwi_argu
     return BW_OK;
 }
 
+/* A number, or the quotient of two: Keras's users scale images by 1./255. */
+static bool read_number(const bwi_term *term, double *value)
+{
+    const char *end = term->text + term->length, *slash = memchr(term->text, '/', (size_t)term->length);
+    double divisor = 1;
+    if (!slash) {
+        return bwi_parse_double(term->text, end, value);
+    }
+    if (!bwi_parse_double(term->text, slash, value) || !bwi_parse_double(slash + 1, end, &divisor) ||
+        !(divisor < 0 || divisor > 0)) {
+        return false;
+    }
+    *value /= divisor;
+    return true;
+}
+
 /* The kind of the argument, not the look of the text, says how it is read: 1 is a number, a count or a word as the table has it. */
 static bw_status read_value(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
 {
@@ -122,7 +148,7 @@ static bw_status read_value(const reader *r, const bwi_term *term, const bwi_arg
     case BWI_INT:
         return read_int(r, term, a, &v->integer);
     case BWI_FLOAT:
-        if (term->count || !bwi_parse_double(term->text, term->text + term->length, &v->number)) {
+        if (term->count || !read_number(term, &v->number)) {
             return refuse(r, term, a, "a number");
         }
         return within(a, v->number) ? BW_OK : refuse_range(r, term, a);
@@ -132,7 +158,7 @@ static bw_status read_value(const reader *r, const bwi_term *term, const bwi_arg
         return read_text(r, term, a, v);
     case BWI_INTS:
         /* Of an argument with a default, none is a list without numbers. */
-        return a->standard && bwi_term_is(term, "none") ? BW_OK : read_ints(r, term, a, v);
+        return a->standard && bwi_term_is_none(term) ? BW_OK : read_ints(r, term, a, v);
     case BWI_CALL:
         break;
     }
@@ -149,11 +175,29 @@ static int find(const bwi_argument *arguments, int count, const char *name, int 
     return -1;
 }
 
-/* Keras's None, where a number may be left out. */
+/* Keras's None, where a number may be left out, or where it is what nothing given means. */
 static bool is_none(const bwi_term *term, const bwi_argument *a)
 {
-    bool optional = (a->kind == BWI_INT || a->kind == BWI_FLOAT) && a->standard && !*a->standard;
-    return optional && !term->called && listed("none None", term->text, term->length);
+    bool number = a->kind == BWI_INT || a->kind == BWI_FLOAT, word = a->kind == BWI_TEXT || a->kind == BWI_CALL;
+    if (!a->standard || !bwi_term_is_none(term)) {
+        return false;
+    }
+    return (number && !*a->standard) || (word && listed("linear none", a->standard, (int)strlen(a->standard)));
+}
+
+static bw_status refuse_name(const reader *r, const bwi_term *item, const bwi_argument *arguments, int count)
+{
+    const char *nearest = NULL;
+    size_t least = SIZE_MAX;
+    for (int i = 0; i < count; i++) {
+        bool begins = item->label_length > 2 && strncmp(arguments[i].name, item->label, (size_t)item->label_length) == 0;
+        nearest = bwi_nearer(&least, item->label, (size_t)item->label_length, arguments[i].name) || (begins && !nearest)
+                      ? arguments[i].name
+                      : nearest;
+    }
+    return bwi_fail_text(r->ctx, BW_INVALID_ARGUMENT, r->what, item->argument, item->label_column,
+                         "there is no argument '%.*s'%s%s%s", item->label_length, item->label, nearest ? "; did you mean '" : "",
+                         nearest ? nearest : "", nearest ? "'?" : "");
 }
 
 /* As in Python: arguments by position first, then by name, each once. */
@@ -165,9 +209,7 @@ static bw_status read_given(const reader *r, const bwi_term *term, const bwi_arg
         const bwi_term *item = &term->items[i];
         int at = item->label ? find(arguments, count, item->label, item->label_length) : i;
         if (item->label && at < 0) {
-            return bwi_fail_text(r->ctx, BW_INVALID_ARGUMENT, r->what, item->argument,
-                                 item->column - (int)(item->text - item->label), "there is no argument '%.*s'", item->label_length,
-                                 item->label);
+            return refuse_name(r, item, arguments, count);
         }
         if (!item->label && (named || at >= count)) {
             return bwi_fail_text(r->ctx, BW_INVALID_ARGUMENT, r->what, item->argument, item->column, "%s",

@@ -1,10 +1,11 @@
 /*
  * The grammar of expressions:
- *   sequence := term { blank term }        term  := [ name "=" ] value
- *   value    := number | word [ "(" [ term { "," term } ] ")" ] | "(" [ term { "," term } ] ")"
- * Blanks between terms are free. Messages give the column.
+ *   sequence := term { separator term }    term  := [ name "=" ] value
+ *   value    := number | text | word [ "(" [ term { "," term } ] ")" ] | "(" [ term { "," term } ] ")" | "[" ... "]"
+ * A separator is blanks, a comma or both; a text stands in quotes of either kind; # begins a comment, as in Python, so that what was
+ * written for Keras can be pasted. For the same reason modules before a word (keras.layers.) are passed over. Messages give the column.
  */
-#include "layer/layer.h"
+#include "layer/internal.h"
 
 #include <string.h>
 
@@ -22,11 +23,35 @@ static bool is_word(char c)
            c == '+';
 }
 
+static const char *behind_blanks(const char *at)
+{
+    for (;;) {
+        at += strspn(at, " \t\n\r");
+        if (*at != '#') {
+            return at;
+        }
+        at += strcspn(at, "\n");
+    }
+}
+
 static void skip_blanks(parser *p)
 {
-    while (*p->at == ' ' || *p->at == '\t' || *p->at == '\n' || *p->at == '\r') {
-        p->at++;
+    p->at = behind_blanks(p->at);
+}
+
+/* The word without the modules that Keras's users write before it. */
+static const char *behind_modules(const char *word, const char *end)
+{
+    static const char *const modules[] = {"tf.",           "tensorflow.",  "keras.",        "layers.",     "models.",
+                                          "nn.",           "activations.", "initializers.", "optimizers.", "schedules.",
+                                          "regularizers.", "losses.",      "metrics."};
+    for (size_t i = 0; i < BWI_COUNT(modules);) {
+        size_t length = strlen(modules[i]);
+        bool found = (size_t)(end - word) > length && memcmp(word, modules[i], length) == 0;
+        word += found ? length : 0;
+        i = found ? 0 : i + 1;
     }
+    return word;
 }
 
 static void complain(parser *p, const char *expected)
@@ -62,22 +87,22 @@ static void append_term(parser *p, bwi_term **terms, int *count, int depth)
     parse_term(p, term, depth);
 }
 
-/* Behind "(": terms up to ")". */
-static void parse_items(parser *p, bwi_term *term, int depth)
+/* Behind "(" or "[": terms up to `close`. */
+static void parse_items(parser *p, bwi_term *term, int depth, char close)
 {
     if (depth > DEEPEST) {
         complain(p, "fewer nested parentheses");
         return;
     }
     skip_blanks(p);
-    while (p->status == BW_OK && *p->at != ')') {
+    while (p->status == BW_OK && *p->at != close) {
         append_term(p, &term->items, &term->count, depth + 1);
         skip_blanks(p);
         if (p->status == BW_OK && *p->at == ',') {
             p->at++;
             skip_blanks(p);
-        } else if (p->status == BW_OK && *p->at != ')') {
-            complain(p, "',' or ')'");
+        } else if (p->status == BW_OK && *p->at != close) {
+            complain(p, close == ')' ? "',' or ')'" : "',' or ']'");
         }
     }
     if (p->status == BW_OK) {
@@ -85,33 +110,63 @@ static void parse_items(parser *p, bwi_term *term, int depth)
     }
 }
 
-/* label=word, word, number, word(items) or (items). A label is only known to be one once its '=' has been seen. */
+/* A text in quotes, up to the same quote on the same line. */
+static void parse_quoted(parser *p, bwi_term *term)
+{
+    const char stops[] = {*p->at, '\n', 0};
+    term->text = p->at + 1;
+    term->length = (int)strcspn(term->text, stops);
+    term->quoted = true;
+    if (term->text[term->length] != stops[0]) {
+        p->at = term->text + term->length;
+        complain(p, "the quote that ends the text");
+        return;
+    }
+    p->at = term->text + term->length + 1;
+    term->end = term->text + term->length;
+}
+
+/* A word, or a quotient of numbers such as 1./255. */
+static void skip_word(parser *p)
+{
+    double number;
+    const char *start = p->at;
+    while (is_word(*p->at) || (*p->at == '/' && bwi_parse_double(start, p->at, &number))) {
+        p->at++;
+    }
+}
+
+/* label=word, word, number, "text", word(items), (items) or [items]. A label is only known to be one once its '=' has been seen. */
 static void parse_term(parser *p, bwi_term *term, int depth)
 {
     skip_blanks(p);
     term->argument = p->what;
     term->column = (int)(p->at - p->begin) + 1;
-    const char *start = p->at;
-    while (is_word(*p->at)) {
-        p->at++;
+    if (*p->at == '"' || *p->at == '\'') {
+        parse_quoted(p, term);
+        return;
     }
-    if (*p->at == '=' && p->at > start && !term->label) {
+    const char *start = p->at;
+    skip_word(p);
+    if (*behind_blanks(p->at) == '=' && p->at > start && !term->label) {
         term->label = start;
         term->label_length = (int)(p->at - start);
-        p->at++;
+        term->label_column = term->column;
+        p->at = behind_blanks(p->at) + 1;
         parse_term(p, term, depth);
         return;
     }
-    if (p->at == start && *p->at != '(') {
+    bool list = *p->at == '(' || (p->at == start && *p->at == '[');
+    if (p->at == start && !list) {
         complain(p, "a name, a number or '('");
         return;
     }
-    term->text = start;
-    term->length = (int)(p->at - start);
-    if (*p->at == '(') {
-        p->at++;
+    term->text = behind_modules(start, p->at);
+    term->length = (int)(p->at - term->text);
+    if (list) {
+        char close = *p->at++ == '(' ? ')' : ']';
         term->called = term->length > 0;
-        parse_items(p, term, depth);
+        parse_items(p, term, depth, close);
     }
     term->end = p->at;
 }
@@ -129,8 +184,11 @@ static bw_status parse_source(bwi_expression *expression, const char *what, size
         append_term(&p, &expression->terms, &expression->count, 0);
         const char *end = p.at;
         skip_blanks(&p);
-        if (p.status == BW_OK && *p.at && p.at == end) {
-            complain(&p, "a space between terms");
+        if (p.status == BW_OK && *p.at == ',') {
+            p.at++;
+            skip_blanks(&p);
+        } else if (p.status == BW_OK && *p.at && p.at == end) {
+            complain(&p, "a space or a comma between terms");
         }
     }
     if (p.status != BW_OK) {
@@ -184,4 +242,38 @@ void bwi_expression_free(bwi_expression *expression)
 bool bwi_term_is(const bwi_term *term, const char *word)
 {
     return strlen(word) == (size_t)term->length && memcmp(term->text, word, (size_t)term->length) == 0;
+}
+
+bool bwi_term_resembles(const bwi_term *term, const char *word)
+{
+    const char *at = term->text, *end = term->text + term->length;
+    for (;; at++, word++) {
+        at += at < end ? strspn(at, "_") : 0;
+        word += strspn(word, "_");
+        if (at >= end || !*word) {
+            return at >= end && !*word && term->length > 0;
+        }
+        int a = *at >= 'A' && *at <= 'Z' ? *at - 'A' + 'a' : *at, b = *word >= 'A' && *word <= 'Z' ? *word - 'A' + 'a' : *word;
+        if (a != b) {
+            return false;
+        }
+    }
+}
+
+bool bwi_term_resembles_any(const bwi_term *term, const char *words)
+{
+    char word[64];
+    for (const char *at = words; *at; at += strspn(at, " ")) {
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(at, " "), at);
+        if (bwi_term_resembles(term, word)) {
+            return true;
+        }
+        at += strcspn(at, " ");
+    }
+    return false;
+}
+
+bool bwi_term_is_none(const bwi_term *term)
+{
+    return !term->called && !term->quoted && (bwi_term_is(term, "none") || bwi_term_is(term, "None"));
 }

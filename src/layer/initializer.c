@@ -361,12 +361,8 @@ const char *bwi_initializer_names(int index)
 static const initializer_row *find_row(const bwi_term *term)
 {
     for (size_t i = 0; i < BWI_COUNT(rows); i++) {
-        for (const char *at = rows[i].names; *at;) {
-            size_t n = strcspn(at, " ");
-            if (n == (size_t)term->length && memcmp(at, term->text, n) == 0) {
-                return &rows[i];
-            }
-            at += n + strspn(at + n, " ");
+        if (bwi_term_resembles_any(term, rows[i].names)) {
+            return &rows[i];
         }
     }
     return NULL;

@@ -29,9 +29,19 @@ bool bwi_layer_axis(bwi_graph *graph, const bwi_layer *layer, int argument, int6
 bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape,
                                  int initializer, int regularizer, int64_t fan_in, int64_t fan_out);
 
+/* ---- Terms ---- */
+
+bool bwi_term_resembles_any(const bwi_term *term, const char *words); /* separated by blanks */
+/* Is it Keras's None, or none? */
+bool bwi_term_is_none(const bwi_term *term);
+
 /* ---- Tables and variables ---- */
 
-const bwi_layer_row *bwi_layer_row_find(const char *name, int length);
+const bwi_layer_row *bwi_layer_row_find(const bwi_term *term);
+/* Is it written as Keras's classes are, with capitals? */
+bool bwi_layer_is_class(const bwi_term *term);
+/* Keras's order of arguments, separated by blanks, if it is not the row's; NULL: it is. */
+const char *bwi_layer_order(const bwi_layer_row *row);
 /* Says why there is no such layer: unknown, or known and not supported. */
 bw_status bwi_layer_row_refuse(bw_context *ctx, const bwi_term *term);
 

@@ -14,13 +14,13 @@
 /* A parsed piece of text: a number, a word, a call word(...), or a list (...). Points into the text it came from. */
 typedef struct bwi_term {
     const char *label; /* label=term, or an argument's name; NULL: none */
-    int label_length;
+    int label_length, label_column;
     const char *text; /* the word or number; a list has none */
     int length;
-    const char *end;      /* behind the whole term */
+    const char *end;      /* behind the whole term, before a quote */
     const char *argument; /* that the text is: "model", "optimizer"; NULL: none of a caller's */
     int column;           /* in it, from 1 */
-    bool called;
+    bool called, quoted;
     struct bwi_term *items; /* arguments of a call, elements of a list */
     int count;
 } bwi_term;
@@ -36,6 +36,8 @@ typedef struct bwi_expression {
 bw_status bwi_expression_parse(bw_context *ctx, bwi_expression *expression, const char *what, const char *text);
 void bwi_expression_free(bwi_expression *expression);
 bool bwi_term_is(const bwi_term *term, const char *word);
+/* Is it the word but for capitals and underscores? So that HeNormal is he_normal. */
+bool bwi_term_resembles(const bwi_term *term, const char *word);
 
 /* ---- Arguments ---- */
 

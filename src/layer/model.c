@@ -28,22 +28,70 @@ bool bwi_model_built(const bw_model *model)
 
 /* ---- Reading ---- */
 
-static bw_status read_input(bw_model *model, const bwi_term *term)
+static bool labelled(const bwi_term *term, const char *name)
+{
+    return term->label && strlen(name) == (size_t)term->label_length && memcmp(term->label, name, (size_t)term->label_length) == 0;
+}
+
+/* The shape of one sample, as numbers or as a list of them; `batched`: behind Keras's None, which stands for the batch. */
+static bw_status read_shape(bw_model *model, bwi_term *items, int count, const bwi_term *at, bool batched)
 {
     static const bwi_argument extents = {"shape", NULL, BWI_INTS, NULL, 1, 1e9, NULL};
     bwi_argument_value value;
-    bwi_term list = {.items = term->items, .count = term->count, .argument = term->argument, .column = term->column};
-    bwi_term one = {.items = &list, .count = 1, .argument = term->argument, .column = term->column};
+    bwi_term list = {.items = items, .count = count, .argument = at->argument, .column = at->column};
+    if (batched && count == 1 && items[0].length == 0 && items[0].count > 0 && bwi_term_is_none(&items[0].items[0])) {
+        list.items = items[0].items + 1;
+        list.count = items[0].count - 1;
+    }
+    bwi_term one = {.items = &list, .count = 1, .argument = at->argument, .column = at->column};
     bw_status status = bwi_arguments_read(model->ctx, "model: input", &one, &extents, 1, &value);
     if (status == BW_OK && (value.count < 1 || value.count >= BW_MAX_NDIM)) {
-        status = bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", term->argument, term->column,
+        status = bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", at->argument, at->column,
                                "input: expected 1 to %d extents, got %d", BW_MAX_NDIM - 1, value.count);
     }
+    bwi_shape shape = {.ndim = value.count};
     if (status == BW_OK) {
-        model->input_shape.ndim = value.count;
-        memcpy(model->input_shape.extent, value.integers, sizeof value.integers);
+        memcpy(shape.extent, value.integers, sizeof value.integers);
     }
+    if (status == BW_OK && model->input_shape.ndim >= 0 && !bwi_shape_equal(&shape, &model->input_shape)) {
+        status = bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", at->argument, at->column,
+                               "the input has another shape already");
+    }
+    model->input_shape = status == BW_OK ? shape : model->input_shape;
     return status;
+}
+
+/* input(28,28,1), or Keras's Input(shape=(28, 28, 1), name="x"), whose other arguments change nothing here. */
+static bw_status read_input(bw_model *model, const bwi_term *term)
+{
+    static const char *const shapes[] = {"shape", "input_shape", "batch_shape", "batch_input_shape"};
+    static const char *const passed[] = {"name", "dtype", "batch_size"};
+    int bare = 0;
+    bool shaped = false;
+    bw_status status = BW_OK;
+    while (bare < term->count && !term->items[bare].label) {
+        bare++;
+    }
+    for (int i = bare; i < term->count && status == BW_OK; i++) {
+        const bwi_term *item = &term->items[i];
+        bool known = false, shape = false;
+        for (size_t k = 0; k < BWI_COUNT(shapes); k++) {
+            shape = shape || labelled(item, shapes[k]);
+        }
+        for (size_t k = 0; k < BWI_COUNT(passed); k++) {
+            known = known || labelled(item, passed[k]);
+        }
+        shaped = shaped || shape;
+        if (shape) {
+            bwi_term value = *item;
+            value.label = NULL;
+            status = read_shape(model, &value, 1, item, true);
+        } else if (!known) {
+            status = bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model: input", item->argument, item->column,
+                                   "expected its shape, as in input(28,28,1)");
+        }
+    }
+    return status == BW_OK && (bare > 0 || !shaped) ? read_shape(model, term->items, bare, term, false) : status;
 }
 
 /* Keras numbers layers of one kind: conv2d, conv2d_1, ... */
@@ -60,15 +108,11 @@ static void name_layer(const bw_model *model, bwi_layer *layer)
     }
 }
 
-static bool labelled(const bwi_term *term, const char *name)
-{
-    return term->label && strlen(name) == (size_t)term->label_length && memcmp(term->label, name, (size_t)term->label_length) == 0;
-}
-
 /* A name of the user's own, as any layer of Keras has one. */
 static bw_status read_name(const bw_model *model, bwi_layer *layer, const bwi_term *item)
 {
-    if (item->called || item->length == 0 || item->count || item->length >= (int)sizeof layer->name) {
+    if (item->called || item->length == 0 || item->count || item->length >= (int)sizeof layer->name ||
+        memchr(item->text, '/', (size_t)item->length)) {
         return bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", item->argument, item->column,
                              "name: expected a word of at most %d characters", (int)sizeof layer->name - 1);
     }
@@ -78,6 +122,41 @@ static bw_status read_name(const bw_model *model, bwi_layer *layer, const bwi_te
             return bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", item->argument, item->column,
                                  "there is already a layer %s", layer->name);
         }
+    }
+    return BW_OK;
+}
+
+static bool is_argument(const bwi_layer_row *row, const bwi_term *item)
+{
+    for (int i = 0; i < row->argument_count; i++) {
+        if (labelled(item, row->arguments[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Arguments of Keras's layers that stand at the value at which they change nothing. */
+static bw_status read_neutral(const bw_model *model, const bwi_layer_row *row, const bwi_term *item, bool *taken)
+{
+    static const struct {
+        const char *name, *value; /* NULL: only None */
+    } neutral[] = {{"data_format", "channels_last"}, {"dtype", "float32"},       {"activity_regularizer", NULL},
+                   {"kernel_constraint", NULL},      {"bias_constraint", NULL},  {"depthwise_constraint", NULL},
+                   {"embeddings_constraint", NULL},  {"alpha_constraint", NULL}, {"beta_constraint", NULL},
+                   {"gamma_constraint", NULL},       {"noise_shape", NULL},      {"synchronized", "False"}};
+    for (size_t i = 0; i < BWI_COUNT(neutral); i++) {
+        if (!labelled(item, neutral[i].name) || is_argument(row, item)) {
+            continue;
+        }
+        *taken = true;
+        if (bwi_term_is_none(item) || (neutral[i].value && bwi_term_resembles(item, neutral[i].value))) {
+            return BW_OK;
+        }
+        return bwi_fail_text(model->ctx, BW_UNIMPLEMENTED, "model", item->argument, item->column,
+                             "%s: only %s is supported, found '%.*s'", neutral[i].name,
+                             neutral[i].value ? neutral[i].value : "None", item->length > 0 ? item->length : 1,
+                             item->length > 0 ? item->text : "(");
     }
     return BW_OK;
 }
@@ -92,7 +171,7 @@ static bw_status read_common(const bw_model *model, bwi_layer *layer, const bwi_
         return read_name(model, layer, item);
     }
     if (!labelled(item, "trainable")) {
-        return BW_OK;
+        return item->label ? read_neutral(model, layer->row, item, taken) : BW_OK;
     }
     bwi_argument_value value;
     bwi_term one = {.items = (bwi_term[]){*item}, .count = 1, .argument = item->argument, .column = item->column};
@@ -102,10 +181,43 @@ static bw_status read_common(const bw_model *model, bwi_layer *layer, const bwi_
     return status;
 }
 
+/* An argument by position of a merging layer that is no point: Concatenate(1). */
+static bool is_axis(const bwi_layer_row *row, const bwi_term *item)
+{
+    int64_t axis;
+    return row->argument_count > 0 && !item->label &&
+           (item->length == 0 || bwi_parse_int(item->text, item->text + item->length, &axis));
+}
+
+/* Keras's class by Keras's order: its arguments by position get their names. Of a merging layer, words are points. */
+static bwi_term in_keras_order(const bwi_layer_row *row, const bwi_term *term, const bwi_term *item, int position)
+{
+    bwi_term named = *item;
+    const char *order = bwi_layer_is_class(term) ? bwi_layer_order(row) : NULL;
+    bool merges = row->flags & BWI_LAYER_MERGES;
+    if (item->label || !(order || (merges && is_axis(row, item)))) {
+        return named;
+    }
+    if (merges) {
+        order = row->arguments[0].name;
+        position = 0;
+    }
+    for (; position > 0 && *order; position--) {
+        order += strcspn(order, " ");
+        order += strspn(order, " ");
+    }
+    if (*order) {
+        named.label = order;
+        named.label_length = (int)strcspn(order, " ");
+        named.label_column = item->column;
+    }
+    return named;
+}
+
 bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term *term)
 {
     bw_context *ctx = model->ctx;
-    const bwi_layer_row *row = bwi_layer_row_find(term->text, term->length);
+    const bwi_layer_row *row = bwi_layer_row_find(term);
     if (!row) {
         return bwi_layer_row_refuse(ctx, term);
     }
@@ -117,9 +229,10 @@ bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term
     bw_status status = own.items ? BW_OK : BW_RESOURCE_EXHAUSTED;
     for (int i = 0; i < term->count && status == BW_OK; i++) {
         bool taken;
-        status = read_common(model, layer, &term->items[i], &taken);
+        bwi_term item = in_keras_order(row, term, &term->items[i], i);
+        status = read_common(model, layer, &item, &taken);
         if (!taken) {
-            own.items[own.count++] = term->items[i];
+            own.items[own.count++] = item;
         }
     }
     if (status == BW_OK) {
@@ -137,15 +250,57 @@ bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term
 typedef struct reading {
     bw_model *model;
     bwi_expression e;
+    const bwi_term **terms; /* of the layers: those of the expression, or of the lists in it */
+    int count, capacity;
     int *layer;  /* of each term; BWI_FROM_INPUT: the model's input */
     int current; /* layer */
 } reading;
+
+static bool ends_with(const bwi_term *term, const char *end)
+{
+    int length = (int)strlen(end);
+    return term->length > length && memcmp(term->text + term->length - length, end, (size_t)length) == 0;
+}
+
+/* Sequential([...]), a list of layers, and x.add(layer) are the layers in them. */
+static bool holds_layers(const bwi_term *term)
+{
+    bool list = term->length == 0 && !term->label;
+    return list || (term->called && (bwi_term_is(term, "Sequential") || ends_with(term, ".add")));
+}
+
+/* Depth is bounded by the parser. */
+static bw_status collect_terms(reading *r, const bwi_term *items, int count)
+{
+    bw_status status = BW_OK;
+    for (int i = 0; i < count && status == BW_OK; i++) {
+        if (holds_layers(&items[i])) {
+            status = collect_terms(r, items[i].items, items[i].count);
+            continue;
+        }
+        if (labelled(&items[i], "name") && !items[i].called && items != r->e.terms) {
+            continue; /* Sequential's own */
+        }
+        if (r->count == r->capacity) {
+            int larger = r->capacity ? 2 * r->capacity : 16;
+            const bwi_term **grown =
+                bwi_grow(r->model->ctx, (void *)r->terms, (size_t)r->capacity, (size_t)larger, sizeof *r->terms);
+            if (!grown) {
+                return BW_RESOURCE_EXHAUSTED;
+            }
+            r->terms = grown;
+            r->capacity = larger;
+        }
+        r->terms[r->count++] = &items[i];
+    }
+    return status;
+}
 
 /* The layer that a point names, looked for from the last: a name may be used again. `input` is always there. */
 static bw_status find_point(const reading *r, int before, const bwi_term *word, int *layer)
 {
     for (int t = before - 1; t >= 0 && !word->label; t--) {
-        const bwi_term *term = &r->e.terms[t];
+        const bwi_term *term = r->terms[t];
         if (term->label && term->label_length == word->length && memcmp(term->label, word->text, (size_t)word->length) == 0) {
             *layer = r->layer[t];
             return BW_OK;
@@ -162,7 +317,7 @@ static bw_status find_point(const reading *r, int before, const bwi_term *word, 
 /* from(a): what follows takes what stands at the point. */
 static bw_status read_from(reading *r, int number)
 {
-    const bwi_term *term = &r->e.terms[number];
+    const bwi_term *term = r->terms[number];
     if (term->count != 1) {
         return bwi_fail_text(r->model->ctx, BW_INVALID_ARGUMENT, "model", term->argument, term->column,
                              "from: expected one point, as in from(a)");
@@ -172,14 +327,14 @@ static bw_status read_from(reading *r, int number)
 
 static bw_status connect(reading *r, int number)
 {
-    const bwi_term *term = &r->e.terms[number];
+    const bwi_term *term = r->terms[number];
     bwi_layer *layer = &r->model->layers[r->model->layer_count];
     bw_status status = BW_OK;
     layer->inputs = 1;
     layer->input[0] = r->current;
     for (int i = 0; (layer->row->flags & BWI_LAYER_MERGES) && i < term->count && status == BW_OK; i++) {
         const bwi_term *item = &term->items[i];
-        if (item->label) {
+        if (item->label || is_axis(layer->row, item)) {
             continue;
         }
         if (layer->inputs == BWI_MAX_POINTS) {
@@ -195,7 +350,7 @@ static bw_status connect(reading *r, int number)
 static bw_status check_ends(const reading *r)
 {
     const bw_model *model = r->model;
-    for (int t = 0; t < r->e.count; t++) {
+    for (int t = 0; t < r->count; t++) {
         bool taken = r->layer[t] == BWI_FROM_INPUT || r->layer[t] == model->layer_count - 1;
         for (int i = r->layer[t] + 1; i < model->layer_count && !taken; i++) {
             for (int k = 0; k < model->layers[i].inputs; k++) {
@@ -203,24 +358,70 @@ static bw_status check_ends(const reading *r)
             }
         }
         if (!taken) {
-            return bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", r->e.terms[t].argument, r->e.terms[t].column,
+            return bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", r->terms[t]->argument, r->terms[t]->column,
                                  "the output of %s is not used", model->layers[r->layer[t]].name);
         }
     }
     return BW_OK;
 }
 
+/* Older programs of Keras give the first layer the shape of the input. */
+static bool is_input_shape(const bwi_layer_row *row, const bwi_term *item)
+{
+    static const char *const names[] = {"input_shape", "batch_input_shape", "input_dim", "input_length"};
+    for (size_t i = 0; row && i < BWI_COUNT(names); i++) {
+        if (labelled(item, names[i])) {
+            return !is_argument(row, item);
+        }
+    }
+    return false;
+}
+
+/* The shape goes to the model, the other arguments to the layer. */
+static bw_status read_layer(reading *r, int number)
+{
+    bw_model *model = r->model;
+    const bwi_layer_row *row = bwi_layer_row_find(r->terms[number]);
+    bwi_term term = *r->terms[number];
+    term.items = bwi_allocate(model->ctx, (size_t)term.count, sizeof *term.items);
+    term.count = 0;
+    bw_status status = term.items ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    for (int i = 0; i < r->terms[number]->count && status == BW_OK; i++) {
+        bwi_term item = r->terms[number]->items[i];
+        if (!is_input_shape(row, &item)) {
+            term.items[term.count++] = item;
+            continue;
+        }
+        if (model->layer_count > 0) {
+            status = bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", item.argument, item.label_column,
+                                   "%.*s stands at the first layer only", item.label_length, item.label);
+        } else {
+            item.label = NULL;
+            status = read_shape(model, &item, 1, &r->terms[number]->items[i], true);
+        }
+    }
+    if (status == BW_OK) {
+        status = bwi_layer_read(model, &model->layers[model->layer_count], &term);
+    }
+    bwi_release(model->ctx, term.items);
+    return status;
+}
+
+/* The input, a way back to a point, or a layer: each changes what the next layer takes. */
 static bw_status read_term(reading *r, int number)
 {
     bw_model *model = r->model;
-    const bwi_term *term = &r->e.terms[number];
+    const bwi_term *term = r->terms[number];
     bw_status status;
-    if (number == 0 && bwi_term_is(term, "input")) {
+    if (number == 0 && bwi_term_resembles_any(term, "input input_layer")) {
         status = read_input(model, term);
+    } else if (bwi_term_resembles_any(term, "input input_layer")) {
+        status = bwi_fail_text(model->ctx, BW_INVALID_ARGUMENT, "model", term->argument, term->column,
+                               "%.*s stands before all layers only", term->length, term->text);
     } else if (bwi_term_is(term, "from")) {
         status = read_from(r, number);
     } else {
-        status = bwi_layer_read(model, &model->layers[model->layer_count], term);
+        status = read_layer(r, number);
         if (status == BW_OK) {
             status = connect(r, number);
         }
@@ -235,10 +436,11 @@ static bw_status read_term(reading *r, int number)
 static bw_status read_terms(reading *r)
 {
     bw_model *model = r->model;
-    model->layers = bwi_allocate(model->ctx, (size_t)r->e.count, sizeof *model->layers);
-    r->layer = bwi_allocate(model->ctx, (size_t)r->e.count, sizeof *r->layer);
-    bw_status status = model->layers && r->layer ? BW_OK : BW_RESOURCE_EXHAUSTED;
-    for (int i = 0; i < r->e.count && status == BW_OK; i++) {
+    bw_status status = collect_terms(r, r->e.terms, r->e.count);
+    model->layers = bwi_allocate(model->ctx, (size_t)r->count, sizeof *model->layers);
+    r->layer = bwi_allocate(model->ctx, (size_t)r->count, sizeof *r->layer);
+    status = model->layers && r->layer ? status : BW_RESOURCE_EXHAUSTED;
+    for (int i = 0; i < r->count && status == BW_OK; i++) {
         status = read_term(r, i);
     }
     if (status == BW_OK && model->layer_count == 0) {
@@ -254,6 +456,7 @@ static bw_status read_model(bw_model *model, const char *text)
     if (status == BW_OK) {
         status = read_terms(&r);
         bwi_release(model->ctx, r.layer);
+        bwi_release(model->ctx, (void *)r.terms);
         bwi_expression_free(&r.e);
     }
     return status;

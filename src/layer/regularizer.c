@@ -21,7 +21,7 @@ const char *bwi_regularizer_name(int index)
 static bw_status read_term(bw_context *ctx, bwi_variable *variable, const bwi_term *term)
 {
     for (size_t i = 0; i < BWI_COUNT(rows); i++) {
-        if (bwi_term_is(term, rows[i].name)) {
+        if (bwi_term_resembles(term, rows[i].name)) {
             bwi_argument_value values[2];
             bw_status status = bwi_arguments_read(ctx, rows[i].name, term, rows[i].arguments, rows[i].count, values);
             variable->l1 = rows[i].l1 >= 0 ? (float)values[rows[i].l1].number : 0;
@@ -37,7 +37,7 @@ bw_status bwi_regularizer_read(bw_context *ctx, bwi_variable *variable, const ch
 {
     bwi_expression e;
     bw_status status = bwi_term_parse(ctx, &e, "regularizer", text);
-    if (status == BW_OK && !bwi_term_is(&e.terms[0], "none")) {
+    if (status == BW_OK && !bwi_term_is_none(&e.terms[0])) {
         status = read_term(ctx, variable, &e.terms[0]);
     }
     bwi_expression_free(&e);

@@ -45,15 +45,61 @@ const bwi_layer_row *const bwi_layer_rows[] = {&bwi_layer_conv2d,
                                                &bwi_layer_embedding,
                                                NULL};
 
-const bwi_layer_row *bwi_layer_row_find(const char *name, int length)
+/* Keras's class, its other names for it, and ours: Conv2D, Convolution2D, conv2d. */
+const bwi_layer_row *bwi_layer_row_find(const bwi_term *term)
 {
+    static const struct {
+        const char *name, *class_name;
+    } others[] = {{"Convolution1D", "Conv1D"}, {"Convolution2D", "Conv2D"}};
     for (int i = 0; bwi_layer_rows[i]; i++) {
-        for (const char *at = bwi_layer_rows[i]->names; *at;) {
-            size_t n = strcspn(at, " ");
-            if (n == (size_t)length && memcmp(at, name, n) == 0) {
-                return bwi_layer_rows[i];
-            }
-            at += n + strspn(at + n, " ");
+        const bwi_layer_row *row = bwi_layer_rows[i];
+        bool found = bwi_term_resembles_any(term, row->names) || bwi_term_resembles(term, row->class_name);
+        for (size_t k = 0; k < BWI_COUNT(others); k++) {
+            found = found || (bwi_term_resembles(term, others[k].name) && strcmp(row->class_name, others[k].class_name) == 0);
+        }
+        if (found) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+bool bwi_layer_is_class(const bwi_term *term)
+{
+    for (int i = 0; i < term->length; i++) {
+        if (term->text[i] >= 'A' && term->text[i] <= 'Z') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Layers whose arguments by position are in another order here, where the usual ones come first. */
+const char *bwi_layer_order(const bwi_layer_row *row)
+{
+    static const char convolution[] = "filters kernel_size strides padding data_format dilation_rate groups activation use_bias "
+                                      "kernel_initializer bias_initializer kernel_regularizer bias_regularizer";
+    static const char global[] = "data_format keepdims";
+    static const struct {
+        const char *class_name, *order;
+    } orders[] = {
+        {"Conv1D", convolution},
+        {"Conv2D", convolution},
+        {"DepthwiseConv2D", "kernel_size strides padding depth_multiplier data_format dilation_rate activation use_bias "
+                            "depthwise_initializer bias_initializer depthwise_regularizer bias_regularizer"},
+        {"GlobalMaxPooling1D", global},
+        {"GlobalMaxPooling2D", global},
+        {"GlobalAveragePooling1D", global},
+        {"GlobalAveragePooling2D", global},
+        {"UpSampling2D", "size data_format interpolation"},
+        {"PReLU", "alpha_initializer alpha_regularizer alpha_constraint shared_axes"},
+        {"Dropout", "rate noise_shape seed"},
+        {"SpatialDropout2D", "rate data_format seed"},
+        {"Embedding", "input_dim output_dim embeddings_initializer embeddings_regularizer embeddings_constraint mask_zero"},
+    };
+    for (size_t i = 0; i < BWI_COUNT(orders); i++) {
+        if (strcmp(row->class_name, orders[i].class_name) == 0) {
+            return orders[i].order;
         }
     }
     return NULL;
@@ -73,15 +119,21 @@ static const struct {
 bw_status bwi_layer_row_refuse(bw_context *ctx, const bwi_term *term)
 {
     for (size_t i = 0; i < BWI_COUNT(absent); i++) {
-        for (const char *at = absent[i].names; *at;) {
-            size_t n = strcspn(at, " ");
-            if (n == (size_t)term->length && memcmp(at, term->text, n) == 0) {
-                return bwi_fail_text(ctx, BW_UNIMPLEMENTED, "model", term->argument, term->column, "%.*s: %s not supported",
-                                     term->length, term->text, absent[i].kind);
-            }
-            at += n + strspn(at + n, " ");
+        if (bwi_term_resembles_any(term, absent[i].names)) {
+            return bwi_fail_text(ctx, BW_UNIMPLEMENTED, "model", term->argument, term->column, "%.*s: %s not supported",
+                                 term->length, term->text, absent[i].kind);
         }
     }
-    return bwi_fail_text(ctx, BW_INVALID_ARGUMENT, "model", term->argument, term->column, "there is no layer '%.*s'", term->length,
-                         term->text);
+    size_t least = SIZE_MAX;
+    char nearest[64] = "";
+    for (int i = 0; bwi_layer_rows[i]; i++) {
+        const char *names = bwi_layer_is_class(term) ? bwi_layer_rows[i]->class_name : bwi_layer_rows[i]->names;
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(names, " "), names);
+        if (bwi_nearer(&least, term->text, (size_t)term->length, name)) {
+            memcpy(nearest, name, sizeof nearest);
+        }
+    }
+    return bwi_fail_text(ctx, BW_INVALID_ARGUMENT, "model", term->argument, term->column, "there is no layer '%.*s'%s%s%s",
+                         term->length, term->text, nearest[0] ? "; did you mean '" : "", nearest, nearest[0] ? "'?" : "");
 }

@@ -119,7 +119,7 @@ bw_status bwi_optimizer_read(bw_context *ctx, bwi_optimizer *o, const char *text
     }
     *o = (bwi_optimizer){0};
     for (int i = 0; !o->row && bwi_optimizer_rows[i]; i++) {
-        o->row = bwi_term_is(&e.terms[0], bwi_optimizer_rows[i]->name) ? bwi_optimizer_rows[i] : NULL;
+        o->row = bwi_term_resembles(&e.terms[0], bwi_optimizer_rows[i]->name) ? bwi_optimizer_rows[i] : NULL;
     }
     status = o->row ? read_arguments(ctx, o, &e.terms[0]) : refuse(ctx, &e.terms[0]);
     bwi_expression_free(&e);

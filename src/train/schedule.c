@@ -244,7 +244,7 @@ static bw_status refuse(bw_context *ctx, const char *what, const bwi_term *term)
 bw_status bwi_schedule_read(bw_context *ctx, bwi_schedule *schedule, const char *what, const bwi_term *term)
 {
     const bwi_schedule_row *row = bwi_schedule_rows;
-    while (row->name && !bwi_term_is(term, row->name)) {
+    while (row->name && !bwi_term_resembles(term, row->name)) {
         row++;
     }
     if (!row->name) {

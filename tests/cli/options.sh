@@ -34,7 +34,7 @@ expect_pattern out '"learning_rate": \[0.25, 0.25, 0.125\]' '--plateau: the lear
 # Their texts are read by the library; a wrong one is wrong usage all the same.
 train --epochs 2 --quiet --early-stop 'patiense=2'
 expect_code 2 '--early-stop: an argument that there is not'
-expect_text err "batchwise train: early_stopping: column 1: there is no argument 'patiense'" '--early-stop: an argument that there is not'
+expect_text err "batchwise train: early_stopping: column 1: there is no argument 'patiense'; did you mean 'patience'?" '--early-stop: an argument that there is not'
 train --epochs 2 --quiet --plateau 'monitor=nonsense'
 expect_code 2 '--plateau: nothing to monitor'
 expect_text err "batchwise train: reduce_lr_on_plateau: there is no 'nonsense' to monitor" '--plateau: nothing to monitor'

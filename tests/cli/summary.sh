@@ -96,7 +96,7 @@ wrong() {
     expect_empty out "summary --model '$1'"
     printf '%s\n' "batchwise summary: $2" "  $3" "$4^" | cmp -s - err || fail "summary --model '$1': expected '$2' and a caret"
 }
-wrong 'dense(3) dens(3)' "model: column 10: there is no layer 'dens'" 'dense(3) dens(3)' '           '
+wrong 'dense(3) dens(3)' "model: column 10: there is no layer 'dens'; did you mean 'dense'?" 'dense(3) dens(3)' '           '
 wrong 'dense(3' "model: column 8: expected ',' or ')', found the end" 'dense(3' '         '
 wrong 'dense(3) )' "model: column 10: expected a name, a number or '(', found ')'" 'dense(3) )' '           '
 wrong 'dense(x)' "model: dense: column 7: units: expected a whole number, found 'x'" 'dense(x)' '        '
@@ -108,10 +108,10 @@ wrong 'dense(3) from dense(2)' 'model: column 10: from: expected one point, as i
 wrong 'a=dense(3) dense(4) from(a) dense(2)' 'model: column 12: the output of dense_1 is not used' 'a=dense(3) dense(4) from(a) dense(2)' '             '
 wrong 'dense(3,name=a) dense(3,name=a)' 'model: column 30: there is already a layer a' 'dense(3,name=a) dense(3,name=a)' '                               '
 wrong 'lstm(3)' 'model: column 1: lstm: recurrent layers are not supported' 'lstm(3)' '  '
-wrong 'dense(3,relu) input(3)' "model: column 15: there is no layer 'input'" 'dense(3,relu) input(3)' '                '
+wrong 'dense(3,relu) input(3)' "model: column 15: input stands before all layers only" 'dense(3,relu) input(3)' '                '
 wrong 'dense(4)
   dens(3)
-dense(1)' "model: column 12: there is no layer 'dens'" '  dens(3)' '    '
+dense(1)' "model: column 12: there is no layer 'dens'; did you mean 'dense'?" '  dens(3)' '    '
 run summary --model ''
 expect_code 2 'an empty model'
 finish

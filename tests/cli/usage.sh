@@ -85,7 +85,7 @@ t 'no_such_decay' --schedule 'no_such_decay(0.1)'
 for text in x 1,x ,1 -1 1,-2 nan 1e99; do
     expect_usage "--class-weight: expected auto, or weights such as 1,2.5, found '$text'" train --model "$model" --data "$digits" --quiet --class-weight "$text"
 done
-expect_usage "early_stopping: column 1: there is no argument 'patince'" train --model "$model" --data "$digits" --quiet --early-stop patince=1
+expect_usage "early_stopping: column 1: there is no argument 'patince'; did you mean 'patience'?" train --model "$model" --data "$digits" --quiet --early-stop patince=1
 expect_usage 'reduce_lr_on_plateau: column 19: factor: expected' train --model "$model" --data "$digits" --quiet --plateau 'patience=2,factor=2'
 expect_usage 'early_stopping: expected one name' train --model "$model" --data "$digits" --quiet --early-stop 'patience=2) f(x'
 expect_usage 'early_stopping' train --model "$model" --data "$digits" --quiet --early-stop monitor=nothing
@@ -96,7 +96,7 @@ expect_usage '--data is required' train --model 'dense(1)'
 # train: texts that the library reads
 run train --model 'flatten dens(10)' --data "$digits"
 expect_code 2 'a layer that is not there'
-printf '%s\n' "batchwise train: model: column 9: there is no layer 'dens'" '  flatten dens(10)' '          ^' | cmp -s - err ||
+printf '%s\n' "batchwise train: model: column 9: there is no layer 'dens'; did you mean 'dense'?" '  flatten dens(10)' '          ^' | cmp -s - err ||
     fail 'a layer that is not there: expected the expression and a caret'
 t 'madam' --optimizer 'madam'
 t 'madam' --optimizer 'madam(lr=1)' --lr 0.1

@@ -39,6 +39,30 @@ static void test_round_trip(void **state)
         {"batchnorm(epsilon=0.01,momentum=0.9)", "batchnorm(momentum=0.9,epsilon=0.01)"},
         {"dropout(0.1) dense(3,kernel_initializer=random_normal(stddev=0.1),kernel_regularizer=l2(0.001))", NULL},
         {"relu(none,0.1)", "relu(negative_slope=0.1)"},
+        {"dense(2,name=\"two words\")", NULL},
+        {"dense(2,name='a \"b\"')", NULL},
+        /* As Keras's users write it. */
+        {"keras.Sequential([\n  keras.Input(shape=(28, 28, 1)),\n  layers.Conv2D(32, (3, 3), activation='relu', padding=\"same\"), "
+         " # 3x3\n"
+         "  layers.MaxPooling2D((2, 2)),\n  layers.Flatten(),\n  layers.Dense(6, activation=\"softmax\"),\n], name=\"net\")",
+         "input(28,28,1) conv2d(32,3,relu,padding=same) maxpool2d flatten dense(6,softmax)"},
+        {"input(9,9,3) Conv2D(8, 3, 2, 'SAME', 'channels_last', 1, 1, 'relu', False)",
+         "input(9,9,3) conv2d(8,3,relu,2,same,use_bias=false)"},
+        {"input(9,9,3) DepthwiseConv2D(3, 2, 'same', 2)",
+         "input(9,9,3) depthwise_conv2d(3,strides=2,padding=same,depth_multiplier=2)"},
+        {"Dense(8, input_shape=(4,), activation = tf.nn.relu)\nDense(1, activation=None, kernel_constraint=None)",
+         "input(4) dense(8,relu) dense(1)"},
+        {"Embedding(100, 8, input_length=7), GlobalAveragePooling1D(), Dense(1)",
+         "input(7) embedding(100,8) global_avgpool1d dense(1)"},
+        {"Embedding(9, 2, 'uniform', None, None, True)", "embedding(9,2,mask_zero=true)"},
+        {"input(4,2) a=ReLU(max_value=6) Dense(2) Concatenate(a, axis=1)", "input(4,2) a=relu(6) dense(2) concat(a,axis=1)"},
+        {"input(4,2) a=ReLU() Dense(2) Concatenate(1, a)", "input(4,2) a=relu dense(2) concat(a,axis=1)"},
+        {"model.add(InputLayer(batch_shape=(None, 5)))\nmodel.add(Dense(3))", "input(5) dense(3)"},
+        {"input(5,5,1) PReLU('zeros', None, None, [1, 2]) UpSampling2D(2, None, 'bilinear')",
+         "input(5,5,1) prelu((1,2)) upsampling2d(interpolation=bilinear)"},
+        {"input(4) Dense(3, kernel_initializer=keras.initializers.HeNormal(), kernel_regularizer=regularizers.L2(0.01))",
+         "input(4) dense(3,kernel_initializer=HeNormal(),kernel_regularizer=L2(0.01))"},
+        {"input(4) Rescaling(1./4) Dropout(0.5, None, 3)", "input(4) rescaling(0.25) dropout(0.5,3)"},
     };
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         const char *expected = cases[i].printed ? cases[i].printed : cases[i].given;

@@ -94,6 +94,7 @@ static void test_refusals(void **state)
         {"f(1,pair=(a=1))", "test: column 13: pair: expected a number without a name"},
         {"f(1,pair=(1,2,3,4,5,1,2,3,4))", "pair: expected fewer numbers"},
         {"f(1,there=3)", "test: column 5: there is no argument 'there'"},
+        {"f(1,wrod=some)", "test: column 5: there is no argument 'wrod'; did you mean 'word'?"},
         {"f(1,count=3)", "test: column 11: count is given twice"},
         {"f(n=1,count=3)", "test: column 13: count is given twice"},
         {"f(count=1,0.5)", "test: column 11: an argument without a name follows a named one"},
@@ -154,10 +155,16 @@ static void check_row(const char *name, const bwi_argument *arguments, int count
         e.terms[0].count = 0; /* as if it had not been given */
         check_ok(ctx, bwi_arguments_read(ctx, name, &e.terms[0], &alone, 1, &standard));
         e.terms[0].count = 1;
-        standard.given = true;
+        given.given = standard.given = true; /* none is as if it had not been given */
         assert_memory_equal(&given, &standard, sizeof given);
         bwi_expression_free(&e);
     }
+}
+
+static const bwi_layer_row *find_row(const char *name, int length)
+{
+    bwi_term term = {.text = name, .length = length};
+    return bwi_layer_row_find(&term);
 }
 
 static void test_tables_of_layers(void **state)
@@ -171,14 +178,14 @@ static void test_tables_of_layers(void **state)
         assert_true(strlen(row->base_name) < 48);
         for (const char *at = row->names; *at;) {
             size_t length = strcspn(at, " ");
-            assert_ptr_equal(bwi_layer_row_find(at, (int)length), row);
+            assert_ptr_equal(find_row(at, (int)length), row);
             at += length + strspn(at + length, " ");
         }
     }
     assert_true(rows >= 8);
-    assert_null(bwi_layer_row_find("dens", 4));
-    assert_null(bwi_layer_row_find("dense dense", 11));
-    assert_null(bwi_layer_row_find("", 0));
+    assert_null(find_row("dens", 4));
+    assert_null(find_row("dense dense", 11));
+    assert_null(find_row("", 0));
 }
 
 /* Keras's defaults, from its documentation, for the layers that networks are mostly made of. */
@@ -195,7 +202,7 @@ static void test_defaults_of_keras(void **state)
         {"batchnorm", "epsilon", "0.001"}, {"batchnorm", "center", "true"},    {"batchnorm", "scale", "true"},
     };
     for (size_t i = 0; i < BWI_COUNT(known); i++) {
-        const bwi_layer_row *row = bwi_layer_row_find(known[i].layer, (int)strlen(known[i].layer));
+        const bwi_layer_row *row = find_row(known[i].layer, (int)strlen(known[i].layer));
         assert_non_null(row);
         bool found = false;
         for (int k = 0; k < row->argument_count; k++) {

@@ -1,7 +1,7 @@
 /* The grammar of expressions: what is a term, and where it goes wrong. */
 #include "support/context.h"
 
-#include "layer/layer.h"
+#include "layer/internal.h"
 
 static void same_text(const char *text, int length, const char *expected)
 {
@@ -38,6 +38,43 @@ static void test_terms(void **state)
     bwi_expression_free(&e); /* again is fine */
 }
 
+/* What Python's users write: quotes, brackets, comments, commas, spaces around '=', modules before a name. */
+static void test_keras_spelling(void **state)
+{
+    (void)state;
+    bwi_expression e;
+    check_ok(ctx,
+             bwi_expression_parse(ctx, &e, "model", "# net\nm = keras.Sequential([ # (\n A('x y', b = \"it's\"), ], ), 1./255,"));
+    assert_int_equal(e.count, 2);
+    same_text(e.terms[0].label, e.terms[0].label_length, "m");
+    assert_int_equal(e.terms[0].label_column, 7);
+    assert_int_equal(e.terms[0].column, 11);
+    assert_true(bwi_term_is(&e.terms[0], "Sequential") && e.terms[0].count == 1);
+    const bwi_term *list = &e.terms[0].items[0];
+    assert_int_equal(list->length, 0);
+    assert_int_equal(list->count, 1);
+    const bwi_term *a = &list->items[0];
+    assert_true(bwi_term_is(&a->items[0], "x y") && a->items[0].quoted && !a->items[0].called);
+    same_text(a->items[0].text, (int)(a->items[0].end - a->items[0].text), "x y");
+    assert_true(bwi_term_is(&a->items[1], "it's"));
+    same_text(a->items[1].label, a->items[1].label_length, "b");
+    assert_true(bwi_term_is(&e.terms[1], "1./255"));
+    bwi_expression_free(&e);
+}
+
+static void test_resemblance(void **state)
+{
+    (void)state;
+    bwi_term term = {.text = "HeNormal(", .length = 8};
+    assert_true(bwi_term_resembles(&term, "he_normal"));
+    assert_true(bwi_term_resembles_any(&term, "zeros he_normal ones"));
+    assert_false(bwi_term_resembles(&term, "he_norma"));
+    assert_false(bwi_term_resembles(&term, "he_normals"));
+    assert_false(bwi_term_resembles_any(&term, "zeros ones"));
+    term = (bwi_term){.text = "", .length = 0};
+    assert_false(bwi_term_resembles(&term, ""));
+}
+
 static void test_nothing(void **state)
 {
     (void)state;
@@ -63,15 +100,20 @@ static void test_what_is_wrong_and_where(void **state)
         {"a(b c)", "model: column 5: expected ',' or ')', found 'c)'"},
         {"a(,b)", "model: column 3: expected a name, a number or '(', found ',b)'"},
         {"a(b,,c)", "model: column 5: expected a name, a number or '(', found ',c)'"},
-        {"a,b", "model: column 2: expected a space between terms, found ',b'"},
-        {"a(b)c", "model: column 5: expected a space between terms, found 'c'"},
+        {"a,,b", "model: column 3: expected a name, a number or '(', found ',b'"},
+        {",a", "model: column 1: expected a name, a number or '(', found ',a'"},
+        {"a(b)c", "model: column 5: expected a space or a comma between terms, found 'c'"},
+        {"\"a\"b", "model: column 4: expected a space or a comma between terms, found 'b'"},
+        {"a('b)", "model: column 6: expected the quote that ends the text, found the end"},
+        {"a('b\n')", "model: column 5: expected the quote that ends the text, found '"},
+        {"a([b)", "model: column 5: expected ',' or ']', found ')'"},
+        {"a[3]", "model: column 2: expected a space or a comma between terms, found '[3]'"},
+        {"# a\n)", "model: column 5: expected a name, a number or '(', found ')'"},
         {"=3", "model: column 1: expected a name, a number or '(', found '=3'"},
         {"a==3", "model: column 3: expected a name, a number or '(', found '=3'"},
-        {"a=b=3", "model: column 4: expected a space between terms, found '=3'"},
+        {"a=b=3", "model: column 4: expected a space or a comma between terms, found '=3'"},
         {"a=", "model: column 3: expected a name, a number or '(', found the end"},
-        {"a;b", "model: column 2: expected a space between terms, found ';b'"},
-        {"\"a\"", "model: column 1: expected a name, a number or '(', found '\"a\"'"},
-        {"[3]", "model: column 1: expected a name, a number or '(', found '[3]'"},
+        {"a;b", "model: column 2: expected a space or a comma between terms, found ';b'"},
     };
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         bwi_expression e;
@@ -145,8 +187,9 @@ static void test_one_term(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_terms),         cmocka_unit_test(test_nothing),    cmocka_unit_test(test_what_is_wrong_and_where),
-        cmocka_unit_test(test_deep_and_long), cmocka_unit_test(test_every_byte), cmocka_unit_test(test_one_term),
+        cmocka_unit_test(test_terms),          cmocka_unit_test(test_nothing),     cmocka_unit_test(test_what_is_wrong_and_where),
+        cmocka_unit_test(test_keras_spelling), cmocka_unit_test(test_resemblance), cmocka_unit_test(test_deep_and_long),
+        cmocka_unit_test(test_every_byte),     cmocka_unit_test(test_one_term),
     };
     return cmocka_run_group_tests(tests, open_context, close_empty_context);
 }
