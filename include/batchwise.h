@@ -672,6 +672,12 @@ typedef struct bw_fit_options {
  * the sample or layer that is at fault. */
 BW_API bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *options, bw_history **history);
 
+/* Fits all Normalization layers to the samples, as Keras's adapt: mean and variance of what each takes, over all axes but its own.
+ * bw_fit does it by itself, with its training part, for layers without values: those that no file, no bw_variable_set and no earlier
+ * training gave any. For custom loops, and to fit a layer again. A layer behind one that is trained is not fitted. Builds the model
+ * (with seed 0) if need be; a stream is read to its end. After a failure the model is as before. */
+BW_API bw_status bw_adapt(bw_model *model, bw_dataset *dataset);
+
 /* Gets and sets the optimizer's learning rate; with a schedule, it is that of the next update. Setting it replaces the schedule.
  * Callbacks may call both. */
 BW_API double bw_learning_rate(const bw_model *model);

@@ -206,6 +206,7 @@ static bw_status take_values(const reader *r)
             values[i] = types[r->tensors[v].type].read(from + (size_t)i * types[r->tensors[v].type].size);
         }
         bwi_variable_write(graph->variables[v], values);
+        graph->variables[v]->given = true;
     }
     bwi_release(r->model->ctx, values);
     return BW_OK;

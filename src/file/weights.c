@@ -148,6 +148,7 @@ bw_status bwi_weights_build(bw_model *model)
 bw_status bwi_weights_take(bw_context *ctx, bwi_hdf5 *file, const bwi_hdf5_entry *entry, bwi_variable *variable)
 {
     int64_t rows = entry->ndim ? entry->shape[0] : 1;
+    variable->given = true;
     if (!variable->packing.pack) {
         bw_status status = bwi_hdf5_read(file, entry, 0, rows, BW_F32, bwi_variable_open(variable));
         bwi_variable_close(variable);
@@ -300,6 +301,7 @@ static bw_status replace_all(const bw_model *model, bwi_hdf5 *file, const place 
     next = values;
     for (int i = 0; i < count && status == BW_OK; i++) {
         bwi_variable_write(places[i].variable, next);
+        places[i].variable->given = true;
         next += bwi_shape_count(&places[i].variable->shape);
     }
     bwi_release(model->ctx, values);

@@ -48,6 +48,8 @@ typedef struct bwi_variable {
     char name[96]; /* "conv2d/kernel" */
     bwi_shape shape;
     bool trainable;
+    bool given;            /* its values are a file's or the user's, or were fitted: data is not to change them by itself */
+    bool fitted;           /* to data, with which no update was made yet */
     bool sparse;           /* a table: its gradient is kept as records of touched rows, never dense in lanes */
     bool lazy;             /* sparse: an update leaves rows that its window did not touch, and their slots, as they are */
     char initializer[128]; /* as in an expression: "glorot_uniform", "random_normal(stddev=0.1)" */

@@ -63,6 +63,7 @@ bw_status bw_variable_set(bw_model *model, int index, const float *values, size_
     bw_status status = check_variable(model, index, count);
     if (status == BW_OK) {
         bwi_variable_write(model->graph.variables[index], values);
+        model->graph.variables[index]->given = true;
     }
     return status;
 }

@@ -16,7 +16,7 @@ extern const bwi_op bwi_op_input, bwi_op_conv2d, bwi_op_maxpool2d, bwi_op_relu, 
 extern const bwi_op bwi_op_avgpool2d, bwi_op_global_maxpool, bwi_op_pad2d, bwi_op_upsample2d, bwi_op_permute, bwi_op_depthwise;
 extern const bwi_op bwi_op_embedding, bwi_op_index_mask, bwi_op_masked_average, bwi_op_mask_any, bwi_op_mask_weights;
 
-extern const bwi_op bwi_op_loss, bwi_op_confusion, bwi_op_variation, bwi_op_class_weight;
+extern const bwi_op bwi_op_loss, bwi_op_confusion, bwi_op_variation, bwi_op_moments, bwi_op_class_weight;
 
 /* ---- Attributes, by operator ---- */
 

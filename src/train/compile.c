@@ -100,7 +100,9 @@ static void get_variable(void *object, void *values)
 
 static void set_variable(void *object, const void *values)
 {
-    bwi_variable_write(object, values);
+    bwi_variable *variable = object;
+    bwi_variable_write(variable, values);
+    variable->given = true;
 }
 
 void bwi_training_state(bw_model *model, bwi_state *state)

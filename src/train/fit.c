@@ -98,6 +98,24 @@ static bw_status prepare_data(fitting *f)
     return f->recipe ? BW_OK : bwi_pending(f->ctx);
 }
 
+static bwi_alike alike_of(const fitting *f)
+{
+    return (bwi_alike){.training = f->training,
+                       .validation = f->validation,
+                       .epochs = f->options.epochs,
+                       .variables = f->model->graph.variable_count};
+}
+
+/* Normalization layers, to the training part. Ranks sum over it together, so all of them come here or none goes on. */
+static bw_status fit_layers(const fitting *f, bw_status status)
+{
+    if (f->ctx->ranks) {
+        bwi_alike alike = alike_of(f);
+        status = bwi_ranks_begin(f->ctx, &alike, status);
+    }
+    return status == BW_OK ? bwi_adapt(f->model, f->training, f->options.seed) : status;
+}
+
 /* Workers are started first, so that their stacks count as the process's memory and not as the plan's. */
 static bw_status open_session(fitting *f)
 {
@@ -139,6 +157,9 @@ static bw_status prepare(fitting *f, bw_dataset *dataset)
     }
     if (status == BW_OK) {
         status = prepare_data(f);
+    }
+    if (bwi_adapt_wanted(f->model)) {
+        status = fit_layers(f, status);
     }
     return status == BW_OK ? open_session(f) : status;
 }
@@ -200,6 +221,7 @@ static void count_update(fitting *f, bw_progress *p, int64_t samples)
     if (f->recipe) {
         bwi_training_set_data(training, f->recipe);
         f->recipe = NULL;
+        bwi_adapted(f->model);
     }
 }
 
@@ -350,10 +372,7 @@ static bw_status run(fitting *f)
 static bw_status fit(fitting *f, bw_dataset *dataset)
 {
     bw_status status = prepare(f, dataset);
-    bwi_alike alike = {.training = f->training,
-                       .validation = f->validation,
-                       .epochs = f->options.epochs,
-                       .variables = f->model->graph.variable_count};
+    bwi_alike alike = alike_of(f);
     status = bwi_ranks_begin(f->ctx, &alike, status);
     if (status == BW_OK) {
         status = open_history(f);

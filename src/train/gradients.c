@@ -104,6 +104,9 @@ static bw_status open_session(bw_gradients *g, bw_dataset *dataset)
         status = bwi_session_open(&g->session, g->model, dataset, &options);
     }
     g->open = status == BW_OK;
+    if (g->open) {
+        bwi_adapt_warn(g->model);
+    }
     return status;
 }
 

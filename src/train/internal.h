@@ -101,6 +101,18 @@ const char *bwi_session_value_name(const bwi_session *session, int index);
 double bwi_session_value(const bwi_session *session, int index);
 int bwi_session_columns(const bwi_session *session, bool validates); /* of the history */
 
+/* ---- Fitting Normalization layers (adapt.c) ---- */
+
+/* Fits those whose values are neither a file's nor the user's to the samples; `seed` is of a model that is not built yet. Nothing
+ * to fit is no failure. What is fitted stays open to other data until bwi_adapted. */
+bw_status bwi_adapt(bw_model *model, bw_dataset *dataset, uint64_t seed);
+bool bwi_adapt_wanted(const bw_model *model); /* there may be such a layer */
+void bwi_adapted(bw_model *model);            /* an update was made with what was fitted: it stays */
+/* Tells of layers that are trained with while they are not fitted. */
+void bwi_adapt_warn(const bw_model *model);
+/* A column for each layer that can be fitted. */
+bw_status bwi_session_add_moments(bwi_session *session, bool all);
+
 /* ---- Runs: fit, evaluate, predict ---- */
 
 /* The context, if model and dataset are there and no builder has failed. `what` begins messages (run.c). */

@@ -163,6 +163,9 @@ static bw_status make_graph(bwi_session *s, bw_model *model, bw_dataset *dataset
     if (status == BW_OK && (options->train || options->evaluate)) {
         status = bwi_session_add_heads(s, dataset, options);
     }
+    if (status == BW_OK && options->adapt) {
+        return bwi_session_add_moments(s, options->adapt_all);
+    }
     return status == BW_OK ? bwi_session_add_lengths(s, dataset, options) : status;
 }
 

@@ -22,7 +22,7 @@ static void add_programs(const bwi_session *s, const bwi_session_options *o, int
         numbers[BWI_PROGRAM_TRAIN] = *count;
         programs[(*count)++] = (bwi_program_request){sums, s->column_count, losses, s->loss_count};
     }
-    if (o->evaluate) {
+    if (o->evaluate || o->adapt) {
         numbers[BWI_PROGRAM_EVALUATE] = *count;
         programs[(*count)++] = (bwi_program_request){sums, s->column_count, NULL, 0};
     }

@@ -226,7 +226,9 @@ typedef struct bwi_session {
 
 typedef struct bwi_session_options {
     bool train, evaluate, predict;
-    int64_t batch; /* 0: not known */
+    bool adapt;     /* sums that Normalization layers are fitted by (adapt.c), in the place of all of these */
+    bool adapt_all; /* also those whose values are a file's or the user's */
+    int64_t batch;  /* 0: not known */
     int64_t tile;
     int lanes;
     size_t memory;

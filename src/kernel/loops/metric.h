@@ -5,6 +5,7 @@
 #define BWI_KERNEL_METRIC_H
 
 #include "kernel/loops/rows.h"
+#include "kernel/loops/shapes.h"
 
 /* What accuracy compares; targets are class numbers (int32) for the sparse ones. */
 typedef enum bwi_accuracy_kind {
@@ -43,6 +44,8 @@ typedef struct bwi_metric_kernels {
     /* For each column of the row: adds w, w y, w y^2 and w (y - x)^2, `width` of each; then the count of all numbers. A sample is one
      * row. */
     void (*variation)(const bwi_rows *rows, const float *x, const float *y, const float *weight, double *sums);
+    /* For each of the means, which are spread over each sample: adds x - mean, and behind all of these (x - mean)^2. */
+    void (*moments)(const bwi_spread *spread, int64_t samples, const float *mean, const float *x, double *sums);
 } bwi_metric_kernels;
 
 #endif

@@ -4,6 +4,8 @@
  */
 #include "support/kernel_check.h"
 
+#include "op/op.h"
+
 static void assert_sums(const char *what, const double *found, const double *expected, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -151,13 +153,40 @@ static void test_variation(void **state)
     each_table(check_variation);
 }
 
+/* Means along one axis of two, of samples of 3 x width: as a plain sum over everything that shares a mean. */
+static void check_moments(const bwi_kernels *k)
+{
+    enum { SAMPLES = 4 };
+    for (int64_t width = 1; width < 20; width++) {
+        float x[SAMPLES * 3 * 20], mean[20];
+        double sums[40] = {0}, expected[40] = {0};
+        bwi_shape sample = {.ndim = 2, .extent = {3, width}}, over = {.ndim = 2, .extent = {1, width}};
+        bwi_spread spread = bwi_spread_over(&sample, &over);
+        for (int64_t i = 0; i < width; i++) {
+            mean[i] = eighth();
+        }
+        for (int64_t i = 0; i < SAMPLES * 3 * width; i++) {
+            x[i] = eighth();
+            double difference = (double)x[i] - (double)mean[i % width];
+            expected[i % width] += difference;
+            expected[width + i % width] += difference * difference;
+        }
+        k->metric->moments(&spread, SAMPLES, mean, x, sums);
+        assert_sums("moments", sums, expected, 2 * width);
+    }
+}
+
+static void test_moments(void **state)
+{
+    (void)state;
+    each_table(check_moments);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mean),
-        cmocka_unit_test(test_accuracy),
-        cmocka_unit_test(test_confusion),
-        cmocka_unit_test(test_variation),
+        cmocka_unit_test(test_mean),      cmocka_unit_test(test_accuracy), cmocka_unit_test(test_confusion),
+        cmocka_unit_test(test_variation), cmocka_unit_test(test_moments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
