@@ -240,31 +240,64 @@ static bw_status check_rest(bwi_keras *k, const bwi_json *config)
     return BW_OK;
 }
 
-bw_status bwi_keras_read_training(bw_model *model, const char *path, const bwi_json *config, const bwi_json *optimizer)
+/* All parts, or those that `left_out` (BWI_PART_...) does not name, which have their defaults. */
+static bw_status read_parts(bw_model *model, const char *path, const bwi_json *config, const bwi_json *optimizer, unsigned left_out)
 {
     bwi_keras k = {.ctx = model->ctx, .path = path, .what = "compile_config"};
     const bwi_json *loss = bwi_json_get(config, "loss");
     const bwi_json *metrics = bwi_json_get(config, "metrics"), *weighted = bwi_json_get(config, "weighted_metrics");
-    if (bwi_json_kind_of(optimizer) <= BWI_JSON_NULL) {
-        return BW_OK;
-    }
+    bool with_loss = !(left_out & BWI_PART_LOSS), with_metrics = !(left_out & BWI_PART_METRICS);
     bwi_text texts[3] = {{.ctx = k.ctx}, {.ctx = k.ctx}, {.ctx = k.ctx}};
     ends losses = {&k, model, "loss", false, false, &texts[1]}, plain = {&k, model, "metrics", true, false, &texts[2]};
     ends by_weight = {&k, model, "weighted_metrics", true, true, &texts[2]};
-    bw_status status = check_rest(&k, config);
-    status = status == BW_OK ? optimizer_text(&k, optimizer, &texts[0]) : status;
-    status = status == BW_OK && bwi_json_kind_of(loss) > BWI_JSON_NULL ? add_all(&losses, loss) : status;
-    status = status == BW_OK && bwi_json_kind_of(metrics) > BWI_JSON_NULL ? add_all(&plain, metrics) : status;
-    status = status == BW_OK && bwi_json_kind_of(weighted) > BWI_JSON_NULL ? add_all(&by_weight, weighted) : status;
+    bw_status status = with_loss ? check_rest(&k, config) : BW_OK;
+    status = status == BW_OK && !(left_out & BWI_PART_OPTIMIZER) ? optimizer_text(&k, optimizer, &texts[0]) : status;
+    status = status == BW_OK && with_loss && bwi_json_kind_of(loss) > BWI_JSON_NULL ? add_all(&losses, loss) : status;
+    status = status == BW_OK && with_metrics && bwi_json_kind_of(metrics) > BWI_JSON_NULL ? add_all(&plain, metrics) : status;
+    status = status == BW_OK && with_metrics && bwi_json_kind_of(weighted) > BWI_JSON_NULL ? add_all(&by_weight, weighted) : status;
     for (int i = 0; i < 3 && status == BW_OK; i++) {
         status = texts[i].failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
     }
     if (status == BW_OK) { /* no metrics are none, not the default */
-        status = bw_compile(model, texts[0].bytes, texts[1].bytes, texts[2].bytes ? texts[2].bytes : "");
+        const char *none = with_metrics ? "" : NULL;
+        status = bw_compile(model, texts[0].bytes, texts[1].bytes, texts[2].bytes ? texts[2].bytes : none);
     }
     for (int i = 0; i < 3; i++) {
         bwi_text_free(&texts[i]);
     }
+    return status;
+}
+
+static bool is_refusal(bw_status status)
+{
+    return status == BW_UNIMPLEMENTED || status == BW_INVALID_ARGUMENT;
+}
+
+/* A metric that is not offered does not keep anybody from predicting, so that what cannot be read is remembered and refused when
+ * it is needed. Each part is tried by itself, so that what can be read is kept. */
+bw_status bwi_keras_read_training(bw_model *model, const char *path, const bwi_json *config, const bwi_json *optimizer)
+{
+    bwi_text message = {.ctx = model->ctx};
+    unsigned unread = 0;
+    if (bwi_json_kind_of(optimizer) <= BWI_JSON_NULL) {
+        return BW_OK;
+    }
+    bw_status status = read_parts(model, path, config, optimizer, 0), refused = status;
+    if (!is_refusal(status)) {
+        return status;
+    }
+    bool named = strncmp(model->ctx->message, path, strlen(path)) == 0;
+    bwi_text_add(&message, "%s%s%s", named ? "" : path, named ? "" : ": ", model->ctx->message);
+    for (unsigned part = 1; part < BWI_PART_ALL; part <<= 1) {
+        unread |= is_refusal(read_parts(model, path, config, optimizer, BWI_PART_ALL & ~part)) ? part : 0;
+    }
+    unread = unread ? unread : BWI_PART_ALL;
+    status = message.failed ? BW_RESOURCE_EXHAUSTED : read_parts(model, path, config, optimizer, unread);
+    if (status == BW_OK) {
+        bwi_training_leave_out(model->training, unread, refused, message.bytes);
+        bwi_log(model->ctx, BW_LOG_WARNING, "%s: the model can predict, but not be trained as it is", message.bytes);
+    }
+    bwi_text_free(&message);
     return status;
 }
 

@@ -242,7 +242,7 @@ static void put_metrics(bwi_json_writer *w, const bwi_training *t, const bw_mode
 void bwi_keras_put_compile(bw_model *model, bwi_json_writer *w)
 {
     const bwi_training *t = model->training;
-    if (!t || (!t->compiled && t->optimizer.iterations == 0)) {
+    if (!t || t->unread || (!t->compiled && t->optimizer.iterations == 0)) {
         return;
     }
     bwi_json_begin(w, "compile_config", '{');

@@ -337,7 +337,7 @@ bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bo
         status = take_all(model, file, places, count);
     }
     bwi_training *t = model->training;
-    if (status == BW_OK && optimizer && t && t->compiled) {
+    if (status == BW_OK && optimizer && t && t->compiled && !(t->unread & BWI_PART_OPTIMIZER)) {
         status = read_optimizer(t, file, path, places, count);
     }
     bwi_release(model->ctx, places);
@@ -399,7 +399,7 @@ static bw_status put_all(bw_model *model, bwi_hdf5_writer *writer, const place *
         status = put_variable(model->ctx, writer, places[i].path, places[i].variable);
     }
     bwi_training *t = model->training;
-    if (status == BW_OK && t && (t->compiled || t->optimizer.iterations > 0)) {
+    if (status == BW_OK && t && !t->unread && (t->compiled || t->optimizer.iterations > 0)) {
         status = put_optimizer(t, writer, places, count);
     }
     return status;

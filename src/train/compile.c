@@ -68,18 +68,27 @@ static bw_status compile(bw_model *model, const char *optimizer, const char *los
     if (status == BW_OK && metrics) {
         status = bwi_metrics_read(&fresh, metrics);
     }
+    unsigned given = (optimizer ? BWI_PART_OPTIMIZER : 0U) | (loss ? BWI_PART_LOSS : 0U) | (metrics ? BWI_PART_METRICS : 0U);
     if (status == BW_OK) {
         if (replaced) {
             bwi_optimizer_free_slots(t);
         }
         fresh.compiled = true;
+        fresh.unread = keep ? fresh.unread & ~given : 0;
         fresh.compiles++;
         *t = fresh;
     } else {
         snprintf(t->refusal, sizeof t->refusal, "%s", bw_message(t->ctx));
     }
-    t->refused = status;
+    t->refused = status == BW_OK && t->unread ? t->refused : status;
     return status;
+}
+
+void bwi_training_leave_out(bwi_training *t, unsigned parts, bw_status status, const char *message)
+{
+    t->unread = parts;
+    t->refused = status;
+    snprintf(t->refusal, sizeof t->refusal, "%s", message);
 }
 
 bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics)

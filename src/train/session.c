@@ -175,8 +175,13 @@ static bw_status check_compiled(const bwi_training *t, const bwi_session_options
     if (!t) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    if (t->compiled || t->refused == BW_OK || !(options->train || options->evaluate)) {
+    /* Nothing is evaluated by an optimizer. */
+    bool unread = t->unread & (options->train ? BWI_PART_ALL : BWI_PART_LOSS | BWI_PART_METRICS);
+    if ((t->compiled && !unread) || t->refused == BW_OK || !(options->train || options->evaluate)) {
         return BW_OK;
+    }
+    if (unread) {
+        return bwi_fail(t->ctx, t->refused, "%s: give another to train or evaluate the model", t->refusal);
     }
     return bwi_fail(t->ctx, t->refused, "the model is not compiled, since bw_compile failed: %s", t->refusal);
 }

@@ -164,6 +164,7 @@ typedef struct bwi_training {
     bw_context *ctx;
     bw_model *model;
     bool compiled;
+    unsigned unread;   /* BWI_PART_... of a file's configuration that are not offered, and were not given since */
     bw_status refused; /* what the last compile returned */
     char refusal[256]; /* its message, if it failed */
     unsigned compiles; /* so far: a session belongs to one of them */
@@ -176,6 +177,12 @@ typedef struct bwi_training {
     bw_dataset *data; /* the recipe of the data that the model was last trained on; NULL: none */
 } bwi_training;
 
+/* What a model is compiled with. */
+enum { BWI_PART_OPTIMIZER = 1, BWI_PART_LOSS = 2, BWI_PART_METRICS = 4, BWI_PART_ALL = 7 };
+
+/* These parts of the model's file are not offered, and have defaults; training and evaluation are refused with the message until
+ * others are given. */
+void bwi_training_leave_out(bwi_training *training, unsigned parts, bw_status status, const char *message);
 /* The model's training part, made (with Adam) if it is not there yet; NULL: no memory. */
 bwi_training *bwi_training_of(bw_model *model);
 /* Takes the recipe (NULL: none) in place of the one before. */

@@ -283,15 +283,62 @@ static void test_graphs(void **state)
 
 /* ---- compile_config ---- */
 
+/* What cannot be compiled does not keep the model from predicting; training is refused with the same words. */
 static void refuse_compile(const char *config, bw_status status, const char *parts)
 {
     char text[4096];
+    float x[6] = {0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F}, y[6] = {0}, p[6];
     snprintf(text, sizeof text,
              "{\"class_name\":\"Sequential\",\"config\":{\"layers\":[{\"class_name\":\"Dense\",\"config\":{\"name\":\"d\","
              "\"units\":2}}]},"
              "\"compile_config\":{%s}}",
              config);
-    refuse_text(text, status, parts);
+    put_file("m.json", text, strlen(text));
+    bw_model *model = bw_load(ctx, path);
+    assert_non_null(model);
+    bw_array inputs = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {3, 2}}, targets = inputs;
+    targets.data = y;
+    bw_dataset *data = bw_from_arrays(ctx, &inputs, &targets, NULL);
+    check_fails(ctx, bw_fit(model, data, NULL, NULL), status, parts);
+    check_fails(ctx, bw_fit(model, data, NULL, NULL), status, "m.json: ");
+    check_ok(ctx, bw_build(model, 1, (const int64_t[]){2}, 1));
+    check_ok(ctx, bw_predict(model, data, p, 6));
+    check_ok(ctx, bw_compile(model, "sgd", "mse", NULL));
+    check_ok(ctx, bw_fit(model, data, NULL, NULL));
+    bw_model_free(model);
+    bw_dataset_free(data);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* What can be read is kept, and only what cannot must be given; it is not needed to evaluate. */
+static void test_compile_in_part(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"class_name\":\"Sequential\",\"config\":{\"layers\":[{\"class_name\":\"Dense\",\"config\":{\"name\":\"d\",\"units\":2,"
+        "\"batch_input_shape\":[null,2]}}]},\"compile_config\":{\"optimizer\":\"ftrl\",\"loss\":\"mae\",\"metrics\":[\"mse\"]}}";
+    float x[6] = {0.1F, 0.2F, 0.3F, 0.4F, 0.5F, 0.6F}, y[6] = {0};
+    bw_history *history = NULL;
+    put_file("m.json", text, strlen(text));
+    bw_model *model = bw_load(ctx, path);
+    assert_non_null(model);
+    bw_array inputs = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {3, 2}}, targets = inputs;
+    targets.data = y;
+    bw_dataset *data = bw_from_arrays(ctx, &inputs, &targets, NULL);
+    check_ok(ctx, bw_build(model, 0, NULL, 1));
+    check_ok(ctx, bw_evaluate(model, data, &history));
+    bw_history_free(history);
+    check_ok(ctx, bw_recompile(model, NULL, NULL, "mae"));
+    check_fails(ctx, bw_fit(model, data, NULL, NULL), BW_UNIMPLEMENTED,
+                "m.json: compile_config: optimizer='ftrl' is not supported");
+    check_ok(ctx, bw_recompile(model, "sgd", NULL, NULL));
+    check_ok(ctx, bw_fit(model, data, NULL, NULL));
+    const bwi_training *t = model->training;
+    assert_int_equal(t->loss_count, 1);
+    assert_true(bwi_listed(t->losses[0].row->names, "mae", 3));
+    bw_model_free(model);
+    bw_dataset_free(data);
+    assert_int_equal(unlink(path), 0);
 }
 
 #define OPTIMIZER(name, config) \
@@ -558,11 +605,13 @@ static void test_extensions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes),          cmocka_unit_test(test_options), cmocka_unit_test(test_values),
-        cmocka_unit_test(test_inputs),           cmocka_unit_test(test_texts),   cmocka_unit_test(test_graphs),
-        cmocka_unit_test(test_compile),          cmocka_unit_test(test_weights), cmocka_unit_test(test_extensions),
-        cmocka_unit_test(test_images),           cmocka_unit_test(test_bomb),    cmocka_unit_test(test_shapes_that_lie),
-        cmocka_unit_test(test_offsets_that_lie),
+        cmocka_unit_test(test_classes),         cmocka_unit_test(test_options),
+        cmocka_unit_test(test_values),          cmocka_unit_test(test_inputs),
+        cmocka_unit_test(test_texts),           cmocka_unit_test(test_graphs),
+        cmocka_unit_test(test_compile),         cmocka_unit_test(test_compile_in_part),
+        cmocka_unit_test(test_weights),         cmocka_unit_test(test_extensions),
+        cmocka_unit_test(test_images),          cmocka_unit_test(test_bomb),
+        cmocka_unit_test(test_shapes_that_lie), cmocka_unit_test(test_offsets_that_lie),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
