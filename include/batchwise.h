@@ -678,6 +678,50 @@ BW_API bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_optio
  * (with seed 0) if need be; a stream is read to its end. After a failure the model is as before. */
 BW_API bw_status bw_adapt(bw_model *model, bw_dataset *dataset);
 
+/* Where the time of a run's steps went. bw_fit always measures it: it times as many steps, drawn at random, as cost less than a
+ * hundredth of the run. Seconds are those of a mean step; each worker's parts sum up to the step. */
+typedef enum bw_part_kind {
+    BW_PART_DATA,      /* waiting for samples that are read or made while training runs */
+    BW_PART_GATHER,    /* bringing the samples of a tile together */
+    BW_PART_FORWARD,   /* a layer's forward pass */
+    BW_PART_LOSS,      /* losses and metrics, both passes */
+    BW_PART_BACKWARD,  /* a layer's backward pass */
+    BW_PART_PREPARE,   /* what layers derive from weights that have changed */
+    BW_PART_REDUCE,    /* adding the lanes' gradients */
+    BW_PART_UPDATE,    /* the optimizer, with the gradients that are deferred to it */
+    BW_PART_CALLBACKS, /* the program's callbacks and the progress bar */
+    BW_PART_RANKS,     /* communication between ranks */
+    BW_PART_IDLE,      /* a worker that has nothing to do, or waits for the others */
+    BW_PART_OVERHEAD   /* everything else */
+} bw_part_kind;
+
+typedef struct bw_part {
+    bw_part_kind kind;
+    char name[64];    /* of the layer or input; empty: no layer's */
+    const char *op;   /* the operator that computes it; "" likewise */
+    const char *pass; /* "forward", "backward", "backward_weights", ...; "" likewise */
+    double seconds;   /* of all workers together */
+    double calls;     /* in a step */
+    double flops;     /* floating-point operations in a step, by the definition of the layer; 0: not counted */
+    double bytes;     /* that must move in a step at least; 0: not counted */
+} bw_part;
+
+typedef struct bw_profile_facts {
+    int parts; /* 0: no step was timed, since there was only one */
+    int workers;
+    int64_t steps, timed_steps; /* all of them but the first, and those that were timed */
+    double step_seconds;
+    double samples; /* of a mean step */
+} bw_profile_facts;
+
+BW_API bw_profile_facts bw_history_profile(const bw_history *history);
+/* Gets a part of the profile; the last one is overhead, the one before it idle time. OUT_OF_RANGE: there is no such part. */
+BW_API bw_status bw_history_part(const bw_history *history, int index, bw_part *part);
+/* Returns the seconds of a part on one worker. */
+BW_API double bw_history_part_seconds(const bw_history *history, int index, int worker);
+/* Returns the name of a kind of part: "forward", "data wait". */
+BW_API const char *bw_part_kind_name(bw_part_kind kind);
+
 /* Gets and sets the optimizer's learning rate; with a schedule, it is that of the next update. Setting it replaces the schedule.
  * Callbacks may call both. */
 BW_API double bw_learning_rate(const bw_model *model);

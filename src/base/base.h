@@ -380,17 +380,48 @@ const char *bwi_dtype_name(bw_dtype dtype); /* "float32" */
 
 /* ---- Ledger (ledger.c): where the time of a step went ---- */
 
+/* Time in ticks of the fastest clock there is: reading it must cost little beside the parts of a small step. */
+static inline uint64_t bwi_ticks(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#else
+    return (uint64_t)(bwi_now() * 1e9);
+#endif
+}
+
+/* Ticks that this thread has waited for data so far. */
+extern _Thread_local uint64_t bwi_waited;
+
+/* One call of a part on a worker. */
+typedef struct bwi_event {
+    uint64_t begin, end; /* ticks */
+    int part;
+} bwi_event;
+
 /* Each worker adds to its own slots; nothing is shared while a step runs. */
 typedef struct bwi_ledger {
     int parts, workers;
     size_t stride;   /* slots of one worker: whole cache lines */
-    double *seconds; /* [worker][stride] */
+    uint64_t *ticks; /* [worker][stride] */
     int64_t *calls;  /* [worker][stride] */
+    uint64_t clock;  /* ticks that reading the clock takes, which are no part's */
+    uint64_t opened; /* ticks and seconds at which it was opened: from them, how long a tick is */
+    double opened_seconds;
+    int64_t capacity;  /* events of one worker; 0: none are recorded */
+    bwi_event *events; /* [worker][capacity] */
+    int64_t *recorded; /* [worker * stride]: events of each; those beyond the capacity are lost */
 } bwi_ledger;
 
-bw_status bwi_ledger_open(bw_context *ctx, bwi_ledger *ledger, int parts, int workers);
+size_t bwi_ledger_bytes(int parts, int workers, int64_t events); /* that bwi_ledger_open allocates */
+bw_status bwi_ledger_open(bw_context *ctx, bwi_ledger *ledger, int parts, int workers, int64_t events);
 void bwi_ledger_close(bw_context *ctx, bwi_ledger *ledger);
-void bwi_ledger_add(bwi_ledger *ledger, int worker, int part, double seconds);
-double bwi_ledger_total(const bwi_ledger *ledger, int part);
+void bwi_ledger_add(bwi_ledger *ledger, int worker, int part, uint64_t begin, uint64_t end);
+/* Takes ticks from a part that were counted in it and belong to another. */
+void bwi_ledger_move(bwi_ledger *ledger, int worker, int from, int to, uint64_t ticks);
+/* Of one worker; -1: of all. */
+uint64_t bwi_ledger_ticks(const bwi_ledger *ledger, int worker, int part);
+int64_t bwi_ledger_calls(const bwi_ledger *ledger, int worker, int part);
+double bwi_ledger_tick_seconds(const bwi_ledger *ledger);
 
 #endif

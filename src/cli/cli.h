@@ -20,6 +20,7 @@ int cli_verify(int argc, char **argv);
 int cli_eval(int argc, char **argv);
 int cli_predict(int argc, char **argv);
 int cli_summary(int argc, char **argv);
+int cli_profile_command(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 int cli_demo(int argc, char **argv);

@@ -1,22 +1,6 @@
 /* Opening: the arena, and every instruction of every phase bound to addresses, for each worker and number of samples. */
 #include "exec/internal.h"
 
-int bwi_exec_parts(const bwi_exec *exec)
-{
-    return exec->plan->graph.count * BWI_PASS_COUNT + BWI_PART_FIXED;
-}
-
-int bwi_exec_part(const bwi_exec *exec, const bw_node *lowered, bwi_pass pass)
-{
-    (void)exec;
-    return lowered->number * BWI_PASS_COUNT + (int)pass;
-}
-
-int bwi_exec_fixed_part(const bwi_exec *exec, int part)
-{
-    return exec->plan->graph.count * BWI_PASS_COUNT + part;
-}
-
 static bw_status run_seed(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
@@ -171,7 +155,7 @@ static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int
 {
     bwi_exec *exec = b->exec;
     bound->instruction = i;
-    bound->part = bwi_exec_part(exec, i->node, i->pass);
+    bound->part = bwi_exec_part(i->node, i->pass);
     bound->run = function_of(i, b->program->program.training);
     find_sums(b, i, bound);
     bw_status status = fill_call(b, i, size, &bound->call);
@@ -333,6 +317,7 @@ void bwi_exec_close(bwi_exec *exec)
     bwi_release(exec->ctx, exec->totals);
     bwi_release(exec->ctx, exec->norms);
     bwi_release(exec->ctx, exec->tables);
+    bwi_ledger_close(exec->ctx, &exec->times);
     bwi_release(exec->ctx, exec);
 }
 
@@ -444,6 +429,7 @@ size_t bwi_exec_bookkeeping(const bwi_plan *plan)
         bwi_allocation_bytes(bounds_of(plan) * sizeof(double)) + bwi_allocation_bytes(plan->lane_bytes - plan->lane_sums) +
         bwi_allocation_bytes(blocks_of(plan) * sizeof(double)) +
         bwi_allocation_bytes((size_t)bwi_moving_count(plan) * sizeof(bwi_moving));
+    bytes = bwi_size_add(bytes, bwi_ledger_bytes(bwi_exec_parts(plan), plan->workers, 0));
     bytes += bwi_allocation_bytes((size_t)plan->program_count * sizeof(bwi_bound_phase *));
     for (int p = 0; p < plan->program_count; p++) {
         bytes += bwi_allocation_bytes((size_t)plan->programs[p].phase_count * sizeof(bwi_bound_phase));
@@ -477,6 +463,9 @@ bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
         status = bwi_records_open(exec);
     }
     if (status == BW_OK) {
+        status = bwi_ledger_open(ctx, &exec->times, bwi_exec_parts(plan), plan->workers, 0);
+    }
+    if (status == BW_OK) {
         status = bwi_exec_open_spill(exec);
     }
     if (status == BW_OK) {
@@ -502,11 +491,6 @@ const bwi_plan *bwi_exec_plan(const bwi_exec *exec)
 void bwi_exec_set_hooks(bwi_exec *exec, const bwi_hooks *hooks)
 {
     exec->hooks = hooks ? *hooks : (bwi_hooks){0};
-}
-
-void bwi_exec_set_ledger(bwi_exec *exec, bwi_ledger *ledger)
-{
-    exec->ledger = ledger;
 }
 
 void bwi_exec_set_data_budget(bwi_exec *exec, size_t bytes)

@@ -14,6 +14,42 @@
 
 typedef struct bwi_exec bwi_exec;
 
+/* ---- Where the time goes (ledger.c) ---- */
+
+/* Parts of the ledger: one for each node and pass, then these. Those marked have others within them. */
+enum {
+    BWI_PART_PREPARE = 0, /* what ops derive from weights that have changed */
+    BWI_PART_REDUCE,
+    BWI_PART_UPDATE,
+    BWI_PART_DATA,      /* waiting for samples */
+    BWI_PART_CALLBACKS, /* the program's own, and the progress bar */
+    BWI_PART_RANKS,     /* communication */
+    BWI_PART_IDLE,      /* waiting for other workers */
+    BWI_PART_SHARE,     /* a worker's share of the tiles; has others within it */
+    BWI_PART_FIXED
+};
+
+/* The steps of a training but for the first, and how many of them were timed. */
+typedef struct bwi_timing_sums {
+    int64_t steps, timed_steps;
+    uint64_t ticks;
+} bwi_timing_sums;
+
+int bwi_exec_part(const bw_node *lowered, bwi_pass pass);
+int bwi_exec_fixed_part(const bwi_plan *plan, int part);
+/* Before every step of a training: decides whether it is timed. Timing costs more than a small step does, so as many steps are timed
+ * as cost 0.4 percent of the run, and they are drawn at random. */
+void bwi_exec_step(bwi_exec *exec);
+/* Before something else happens: validation, the end of an epoch. `made`: the step that was begun last has been made. */
+void bwi_exec_pause(bwi_exec *exec, bool made);
+/* Times what the caller does between the parts of a step; 0: the step is not timed. */
+uint64_t bwi_exec_begin_part(const bwi_exec *exec);
+void bwi_exec_end_part(bwi_exec *exec, int fixed_part, uint64_t begin);
+/* The steps so far. The ledger is the exec's. */
+const bwi_ledger *bwi_exec_times(const bwi_exec *exec, bwi_timing_sums *sums);
+
+/* ---- Opening ---- */
+
 /* What bwi_exec_open allocates besides the arena: for bwi_plan_request. */
 size_t bwi_exec_bookkeeping(const bwi_plan *plan);
 /* Allocates the arena and binds every instruction. Takes the plan. */

@@ -64,7 +64,7 @@ static void run_lanes(void *user, int worker)
     bwi_exec *exec = user;
     int64_t lanes = exec->plan->lanes;
     int setting = exec->foreign ? bwi_onednn_begin() : 0;
-    double begin = exec->ledger ? bwi_now() : 0;
+    uint64_t begin = bwi_exec_clock(exec);
     int turn = 0;
     for (int64_t n; (n = bwi_exec_next(exec, worker, &turn)) >= 0;) {
         int64_t k = exec->begin + n;
@@ -73,9 +73,7 @@ static void run_lanes(void *user, int worker)
             run_lane(exec, worker, lane, k, lanes);
         }
     }
-    if (exec->ledger) {
-        bwi_ledger_add(exec->ledger, worker, bwi_exec_fixed_part(exec, BWI_PART_TILES), bwi_now() - begin);
-    }
+    bwi_exec_timed(exec, worker, BWI_PART_SHARE, begin);
     if (exec->foreign) {
         bwi_onednn_end(setting);
     }
@@ -137,7 +135,13 @@ static bw_status sum_lanes(bwi_exec *exec, int64_t tiles, int *result)
     }
     void *sums = bwi_exec_lane(exec, 0) + plan->lane_sums;
     plan->kernels->lanes->sum_doubles(count, plan->own_lanes, stride, sums);
-    return plan->ranks > 1 ? exec->rank->sum_doubles(exec->ctx, sums, count) : BW_OK;
+    if (plan->ranks == 1) {
+        return BW_OK;
+    }
+    uint64_t begin = bwi_exec_clock(exec);
+    bw_status status = exec->rank->sum_doubles(exec->ctx, sums, count);
+    bwi_exec_timed(exec, 0, BWI_PART_RANKS, begin);
+    return status;
 }
 
 /* Each node's sums belong to the phase that made them: there they are finished, or, if nobody but the host wants them, read. */
@@ -172,14 +176,14 @@ static bw_status run_tiles(bwi_exec *exec)
     atomic_store_explicit(&exec->failed, 0, memory_order_relaxed);
     if (bwi_split_fit(exec)) {
         bwi_split_run(exec);
-    } else if (workers > 1) {
-        bwi_pool_run(exec->ctx, workers, run_lanes, exec);
     } else {
-        run_lanes(exec, 0);
+        bwi_exec_share(exec, workers, run_lanes, exec);
     }
     bw_status status = collect(exec);
     if (exec->plan->ranks > 1) {
+        uint64_t begin = bwi_exec_clock(exec);
         bw_status all = exec->rank->agree(exec->ctx, status);
+        bwi_exec_timed(exec, 0, BWI_PART_RANKS, begin);
         if (status == BW_OK && all != BW_OK) {
             status = bwi_fail(exec->ctx, all, "another rank failed");
         }
@@ -211,7 +215,7 @@ static bw_status run_phase(bwi_exec *exec)
 static bw_status run_prologues(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
-    double begin = exec->ledger ? bwi_now() : 0;
+    uint64_t begin = bwi_exec_clock(exec);
     bool training = plan->programs[exec->program].program.training;
     for (int k = 0; k < plan->programs[exec->program].phase_count; k++) {
         const bwi_bound *list = bwi_exec_bound(exec, exec->program, k, 0, plan->sizes - 1);
@@ -225,9 +229,7 @@ static bw_status run_prologues(bwi_exec *exec)
             }
         }
     }
-    if (exec->ledger) {
-        bwi_ledger_add(exec->ledger, 0, bwi_exec_fixed_part(exec, BWI_PART_PROLOGUE), bwi_now() - begin);
-    }
+    bwi_exec_timed(exec, 0, BWI_PART_PREPARE, begin);
     exec->fresh |= (uint64_t)1 << exec->program;
     return BW_OK;
 }
@@ -246,7 +248,7 @@ static bw_status feed(bwi_exec *exec)
 }
 
 /* Tells the data which samples come next, so that slow ones are made ahead. */
-static bw_status begin_data(const bwi_exec *exec)
+static bw_status begin_data(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     const bwi_piece *piece = &exec->piece;
@@ -264,7 +266,9 @@ static bw_status begin_data(const bwi_exec *exec)
                                     .workers = plan->workers,
                                     .first_lane = first_own_lane(exec),
                                     .own_lanes = plan->own_lanes};
+    uint64_t begin = bwi_exec_clock(exec);
     bw_status status = bwi_dataset_begin(piece->dataset, &schedule);
+    bwi_exec_timed(exec, 0, BWI_PART_DATA, begin);
     if (plan->ranks > 1) {
         bw_status all = exec->rank->agree(exec->ctx, status);
         if (status == BW_OK && all != BW_OK) {

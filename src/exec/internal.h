@@ -16,13 +16,25 @@ typedef struct bwi_hooks {
     void (*tile)(void *user, int worker, int lane, int64_t tile);
 } bwi_hooks;
 
-/* Parts of the ledger: one for each node and pass, then these. */
-enum { BWI_PART_PROLOGUE, BWI_PART_REDUCE, BWI_PART_UPDATE, BWI_PART_TILES, BWI_PART_FIXED };
-int bwi_exec_parts(const bwi_exec *exec);
-int bwi_exec_part(const bwi_exec *exec, const bw_node *lowered, bwi_pass pass);
-int bwi_exec_fixed_part(const bwi_exec *exec, int part);
 void bwi_exec_set_hooks(bwi_exec *exec, const bwi_hooks *hooks); /* copied; NULL: none */
-void bwi_exec_set_ledger(bwi_exec *exec, bwi_ledger *ledger);    /* kept; NULL: none */
+
+int bwi_exec_parts(const bwi_plan *plan);
+
+/* Which steps are timed (ledger.c). A stretch is a run of steps that are all timed, or all not. */
+typedef struct bwi_timing {
+    bool warm;      /* the first steps have passed */
+    bool timed;     /* the stretch at hand is */
+    int64_t begun;  /* its steps so far, the present one among them; 0: training pauses */
+    int64_t turn;   /* how many of them begin before the stretch is looked at again */
+    int64_t left;   /* steps that are not to be timed before the next that is */
+    uint64_t begin; /* ticks at its beginning */
+    uint64_t random;
+    bwi_timing_sums sums;
+} bwi_timing;
+
+/* Times one of the fixed parts on a worker: `begin` is 0 in a step that is not timed. */
+static inline uint64_t bwi_exec_clock(const bwi_exec *exec);
+static inline void bwi_exec_timed(bwi_exec *exec, int worker, int part, uint64_t begin);
 
 /* One bound instruction. */
 typedef struct bwi_bound {
@@ -68,6 +80,7 @@ typedef struct bwi_worker {
     char error[BWI_ERROR_TEXT];
     bw_status status;
     int64_t tiles;     /* run so far: tests ask that more than one worker took part */
+    uint64_t ended;    /* ticks at which its share was done; of a timed step */
     atomic_llong next; /* of its stretch of what is being shared out */
     int64_t end;
     unsigned char pad[BWI_CACHE_LINE];
@@ -98,7 +111,9 @@ struct bwi_exec {
     bwi_worker *workers;
     int worker_count;
     bwi_hooks hooks;
-    bwi_ledger *ledger;
+    bwi_ledger *ledger; /* of the step at hand, if it is timed; NULL: it is not */
+    bwi_ledger times;
+    bwi_timing timing;
     uint64_t seed, update;
     size_t data_budget; /* bytes for samples that are made ahead; 0: as many as the data wants */
     double flops;       /* of one sample, forward */
@@ -130,6 +145,19 @@ struct bwi_exec {
     bool touched_only;  /* the update at hand passes over rows that were not touched, in lazy tables or not */
 };
 
+static inline uint64_t bwi_exec_clock(const bwi_exec *exec)
+{
+    return exec->ledger ? bwi_ticks() : 0;
+}
+static inline void bwi_exec_timed(bwi_exec *exec, int worker, int part, uint64_t begin)
+{
+    if (begin) {
+        exec->workers[worker].ended = bwi_ticks();
+        bwi_ledger_add(exec->ledger, worker, bwi_exec_fixed_part(exec->plan, part), begin, exec->workers[worker].ended);
+    }
+}
+/* Runs work on several workers; what the caller waits for the others once its own share is done is idle time. */
+void bwi_exec_share(bwi_exec *exec, int workers, bwi_work work, void *user);
 bw_status bwi_exec_bind(bwi_exec *exec);
 void bwi_exec_unbind(bwi_exec *exec);
 static inline bwi_bound *bwi_exec_bound(const bwi_exec *exec, int program, int phase, int worker, int size)

@@ -58,7 +58,7 @@ static void run_units(void *user, int worker)
     const units *u = user;
     bwi_exec *exec = u->exec;
     int setting = exec->foreign ? bwi_onednn_begin() : 0;
-    double begin = exec->ledger ? bwi_now() : 0;
+    uint64_t begin = bwi_exec_clock(exec);
     int turn = 0;
     for (int64_t unit; (unit = bwi_exec_next(exec, worker, &turn)) >= 0;) {
         if (atomic_load_explicit(&exec->failed, memory_order_relaxed)) {
@@ -66,8 +66,9 @@ static void run_units(void *user, int worker)
         }
         u->run(exec, worker, u->instruction, unit);
     }
-    if (exec->ledger) {
-        bwi_ledger_add(exec->ledger, worker, bound_at(exec, 0, u->instruction)->part, bwi_now() - begin);
+    if (begin) {
+        bwi_ledger_add(exec->ledger, worker, bound_at(exec, 0, u->instruction)->part, begin, bwi_ticks());
+        bwi_exec_timed(exec, worker, BWI_PART_SHARE, begin);
     }
     if (exec->foreign) {
         bwi_onednn_end(setting);
@@ -79,11 +80,7 @@ static void share_units(bwi_exec *exec, unit_function run, int instruction, int6
     units u = {.exec = exec, .run = run, .instruction = instruction, .count = count};
     int workers = count < exec->plan->workers ? (int)count : exec->plan->workers;
     bwi_exec_share_out(exec, workers, count);
-    if (workers > 1) {
-        bwi_pool_run(exec->ctx, workers, run_units, &u);
-    } else {
-        run_units(&u, 0);
-    }
+    bwi_exec_share(exec, workers, run_units, &u);
 }
 
 /* ---- Forward and backward ---- */

@@ -66,14 +66,17 @@ static bool is_whole(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     return plan->lane_sums <= BWI_UPDATE_BLOCK * sizeof(float) && plan->ranks == 1 && plan->table_count == 0 &&
-           !exec->norms_wanted && !exec->deferred && !exec->ledger;
+           !exec->norms_wanted && !exec->deferred;
 }
 
-static bool reduce_whole(const bwi_exec *exec)
+static bool reduce_whole(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     int64_t floats = (int64_t)(plan->lane_sums / sizeof(float)), stride = (int64_t)(plan->lane_bytes / sizeof(float));
-    return plan->kernels->lanes_sum_finite(floats, used_lanes(exec), stride, gradient_at(exec, 0, 0));
+    uint64_t begin = bwi_exec_clock(exec);
+    bool finite = plan->kernels->lanes_sum_finite(floats, used_lanes(exec), stride, gradient_at(exec, 0, 0));
+    bwi_exec_timed(exec, 0, BWI_PART_REDUCE, begin);
+    return finite;
 }
 
 static void update_block(bwi_exec *exec, int worker, int64_t number)
@@ -115,21 +118,19 @@ typedef struct sharing {
     bwi_exec *exec;
     void (*work)(bwi_exec *exec, int worker, int64_t number);
     int64_t count;
-    int part; /* of the ledger; -1: none */
+    int part; /* of the ledger */
 } sharing;
 
 static void share(void *user, int worker)
 {
     const sharing *s = user;
     bwi_exec *exec = s->exec;
-    double begin = exec->ledger ? bwi_now() : 0;
+    uint64_t begin = bwi_exec_clock(exec);
     int turn = 0;
     for (int64_t number; (number = bwi_exec_next(exec, worker, &turn)) >= 0;) {
         s->work(exec, worker, number);
     }
-    if (exec->ledger && s->part >= 0) {
-        bwi_ledger_add(exec->ledger, worker, bwi_exec_fixed_part(exec, s->part), bwi_now() - begin);
-    }
+    bwi_exec_timed(exec, worker, s->part, begin);
 }
 
 static bool is_shared(const bwi_exec *exec, int64_t floats)
@@ -142,15 +143,16 @@ static void share_blocks(bwi_exec *exec, void (*work)(bwi_exec *exec, int worker
 {
     int64_t floats = (int64_t)(exec->plan->lane_sums / sizeof(float)) + more * BWI_UPDATE_BLOCK;
     sharing s = {.exec = exec, .work = work, .count = exec->block_count + more, .part = part};
-    if (!is_shared(exec, floats) && !exec->ledger) {
+    if (!is_shared(exec, floats)) {
+        uint64_t begin = bwi_exec_clock(exec);
         for (int64_t number = 0; number < s.count; number++) {
             work(exec, 0, number);
         }
+        bwi_exec_timed(exec, 0, part, begin);
         return;
     }
-    int workers = is_shared(exec, floats) ? exec->plan->workers : 1;
-    bwi_exec_share_out(exec, workers, s.count);
-    bwi_pool_run(exec->ctx, workers, share, &s);
+    bwi_exec_share_out(exec, exec->plan->workers, s.count);
+    bwi_exec_share(exec, exec->plan->workers, share, &s);
 }
 
 /* Tile t of the window has its samples in lane t mod lanes. Only whole pieces are known here: the last one may have
@@ -180,7 +182,9 @@ static void report_lane_norms(bwi_exec *exec)
 static bw_status sum_ranks(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
+    uint64_t begin = bwi_exec_clock(exec);
     bw_status status = exec->rank->sum_floats(exec->ctx, bwi_exec_lane(exec, 0), (int64_t)(plan->lane_sums / sizeof(float)));
+    bwi_exec_timed(exec, 0, BWI_PART_RANKS, begin);
     for (int64_t number = 0; status == BW_OK && number < exec->block_count; number++) {
         check_block(exec, 0, number);
     }
@@ -339,7 +343,7 @@ void bwi_exec_scale(bwi_exec *exec, float factor)
     unsigned state = bwi_float_begin();
     bwi_split_settle(exec);
     exec->factor = factor;
-    share_blocks(exec, scale_block, 0, -1);
+    share_blocks(exec, scale_block, 0, BWI_PART_REDUCE);
     bwi_records_scale(exec, factor);
     bwi_float_restore(state);
 }
@@ -359,7 +363,7 @@ void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user)
     unsigned state = bwi_float_begin();
     exec->visitor = visit;
     exec->visit_user = user;
-    share_blocks(exec, visit_block, 0, -1);
+    share_blocks(exec, visit_block, 0, BWI_PART_REDUCE);
     for (int t = 0; t < exec->plan->table_count; t++) {
         exec->tables[t].squared = 0;
     }

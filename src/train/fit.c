@@ -175,6 +175,10 @@ static bw_status open_history(fitting *f)
     if (!f->history || !f->logs) {
         return bwi_pending(f->ctx);
     }
+    f->history->profile = bwi_profile_new(f->ctx, bwi_exec_plan(s->exec));
+    if (!f->history->profile) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
     f->logs->epochs = 1;
     for (int part = 0; part < (f->validation ? 2 : 1); part++) {
         for (int k = 1; k <= bwi_session_values(s); k++) {
@@ -233,6 +237,16 @@ static void report_step(fitting *f, bw_progress *p, double begin)
     f->stopped = f->options.on_step && !f->options.on_step(f->options.user, p);
 }
 
+/* The next batch of the epoch, for which a stream may have to be waited for; false: there is none. */
+static bool find_batch(fitting *f, int epoch, bwi_piece *piece)
+{
+    bwi_exec_step(f->session.exec);
+    uint64_t part = bwi_exec_begin_part(f->session.exec);
+    piece->count = bwi_dataset_batch_at(f->training, epoch, &piece->first);
+    bwi_exec_end_part(f->session.exec, BWI_PART_DATA, part);
+    return piece->count > 0;
+}
+
 /* The floating-point state is set once, not in every call below; callbacks run with the caller's. */
 static bw_status run_steps(fitting *f, bw_progress *p, double begin)
 {
@@ -240,7 +254,7 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
     bwi_piece piece = {.dataset = f->training, .epoch = p->epoch};
     unsigned state = bwi_float_begin();
     bw_status status = BW_OK;
-    while (!f->stopped && (piece.count = bwi_dataset_batch_at(f->training, p->epoch, &piece.first)) > 0) {
+    while (!f->stopped && find_batch(f, p->epoch, &piece)) {
         bwi_exec_set_seed(s->exec, f->options.seed, (uint64_t)s->training->optimizer.iterations);
         status = bwi_session_feed(s, BWI_PROGRAM_TRAIN, &piece, NULL);
         if (status == BW_OK) {
@@ -252,11 +266,14 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
         count_update(f, p, piece.count);
         piece.first += piece.count;
         if (f->painter.file || f->options.on_step) {
+            uint64_t part = bwi_exec_begin_part(s->exec);
             bwi_float_restore(state);
             report_step(f, p, begin);
             state = bwi_float_begin();
+            bwi_exec_end_part(s->exec, BWI_PART_CALLBACKS, part);
         }
     }
+    bwi_exec_pause(s->exec, f->stopped);
     bwi_float_restore(state);
     return status;
 }
@@ -348,6 +365,7 @@ static void take_facts(fitting *f)
     facts->segments = plan->segments;
     facts->kept_bytes = plan->items.store;
     facts->spilled_bytes = plan->spill_bytes;
+    bwi_profile_take(f->history->profile, f->session.exec, facts->updates ? (double)facts->samples / (double)facts->updates : 0);
     bwi_measure_end(&f->measure, f->ctx, facts);
 }
 

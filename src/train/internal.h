@@ -133,6 +133,13 @@ bw_status bwi_ranks_begin(bw_context *ctx, const bwi_alike *alike, bw_status sta
 
 enum { BWI_MAX_VALUES = 2 * (BWI_MAX_COLUMNS + 1) + 1 };
 
+/* Where the time of a run's steps went (profile.c): one allocation. */
+typedef struct bwi_profile bwi_profile;
+bwi_profile *bwi_profile_new(bw_context *ctx, const bwi_plan *plan);
+size_t bwi_profile_bytes(const bwi_plan *plan); /* that bwi_profile_new allocates */
+/* `samples`: of a mean step. */
+void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples);
+
 struct bw_history {
     bwi_owned owned;
     bw_context *ctx;
@@ -141,6 +148,7 @@ struct bw_history {
     int width;      /* the most columns there can be */
     double *values; /* [epoch][width] */
     bw_run_facts facts;
+    bwi_profile *profile; /* of training; NULL: of an evaluation */
 };
 
 /* For that many epochs and columns; pages of a long one are taken as epochs are written. */

@@ -84,6 +84,12 @@ bwi_made_ahead bwi_session_made_ahead(const bwi_session *s, const bw_dataset *da
     return a;
 }
 
+/* Of the exec, and of the profile that a history of training has. */
+static size_t bookkeeping_bytes(const bwi_plan *plan)
+{
+    return bwi_size_add(bwi_exec_bookkeeping(plan), bwi_profile_bytes(plan));
+}
+
 /* One program for each use (training, evaluation, prediction) and, with sequences of several lengths, for each length. What the run
  * allocates outside the plan's arena is counted against the budget; what is already allocated is told besides. */
 bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, const bwi_session_options *o, bwi_plan **plan)
@@ -118,7 +124,7 @@ bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, cons
                                 .lanes = o->lanes,
                                 .memory = find_budget(ctx, o),
                                 .spill = folder,
-                                .bookkeeping = bwi_exec_bookkeeping,
+                                .bookkeeping = bookkeeping_bytes,
                                 .data = data_bytes,
                                 .data_user = data,
                                 .ranks = ctx->ranks ? bwi_rank_of(ctx)->count(ctx->ranks) : 1};

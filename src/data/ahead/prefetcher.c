@@ -556,6 +556,7 @@ static bw_status await(bwi_prefetcher *prefetcher, const bw_dataset *dataset, co
 {
     double limit = prefetcher->settings.seconds > 0 ? prefetcher->settings.seconds : SECONDS_DEFAULT;
     double begin = 0;
+    uint64_t waiting = 0;
     int requested = -1;
     for (;;) {
         *at = find(prefetcher, demand->epoch, number);
@@ -567,6 +568,7 @@ static bw_status await(bwi_prefetcher *prefetcher, const bw_dataset *dataset, co
         }
         double now = bwi_now();
         begin = begin > 0 ? begin : now;
+        waiting = waiting ? waiting : bwi_ticks();
         bool late = prefetcher->settings.seconds >= 0 && now - begin > limit;
         if (late || bwi_cancelled(prefetcher->ctx)) {
             if (requested >= 0 && prefetcher->requests[requested].number == number) {
@@ -576,6 +578,7 @@ static bw_status await(bwi_prefetcher *prefetcher, const bw_dataset *dataset, co
         }
         wait_a_little(prefetcher);
     }
+    bwi_waited += waiting ? bwi_ticks() - waiting : 0;
     prefetcher->slot[*at].pins++;
     return BW_OK;
 }

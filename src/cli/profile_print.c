@@ -1,0 +1,275 @@
+/*
+ * A profile for people. The table has the kinds of parts, and below each the layers that took the most of it. A bar for each worker
+ * has the same in proportion. Two profiles are compared by the time of one sample, since that is what a batch size changes.
+ */
+#include "cli/profile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BAR = 60, MOST_LAYERS = 6 };
+
+/* A letter for each kind in the bars, and why a sample pays more of it in a smaller batch. */
+static const struct {
+    char letter;
+    const char *reason;
+} KINDS[CLI_PART_KINDS] = {
+    [BW_PART_DATA] = {'D', "the samples come no faster than they are read or made"},
+    [BW_PART_GATHER] = {'g', "rows are brought together in smaller tiles"},
+    [BW_PART_FORWARD] = {'f', "a tile with fewer samples uses the weights that it loads less often"},
+    [BW_PART_LOSS] = {'l', "each tile pays for its losses and metrics"},
+    [BW_PART_BACKWARD] = {'b', "a tile with fewer samples uses the weights that it loads less often"},
+    [BW_PART_PREPARE] = {'p', "weights are rearranged once per update, whatever the batch size"},
+    [BW_PART_REDUCE] = {'r', "gradients are added once per update, whatever the batch size"},
+    [BW_PART_UPDATE] = {'u', "the optimizer goes over all weights once per update, whatever the batch size"},
+    [BW_PART_CALLBACKS] = {'c', "callbacks run once per update, whatever the batch size"},
+    [BW_PART_RANKS] = {'n', "ranks meet once per update, whatever the batch size"},
+    [BW_PART_IDLE] = {'.', "a small batch has too few tiles to keep every worker busy, and the workers wait for each other"},
+    [BW_PART_OVERHEAD] = {'o', "every update and every tile has a fixed cost"},
+};
+
+/* ---- Taking it out of a history ------------------------------------------------------------------------- */
+
+bool cli_profile_take(cli_profile *made, const bw_history *history)
+{
+    bw_profile_facts facts = bw_history_profile(history);
+    size_t parts = (size_t)facts.parts, workers = (size_t)facts.workers;
+    *made = (cli_profile){.facts = facts, .run = bw_history_facts(history)};
+    if (parts == 0) {
+        return false;
+    }
+    made->parts = calloc(parts, sizeof *made->parts);
+    made->seconds = calloc(parts * workers, sizeof *made->seconds);
+    if (!made->parts || !made->seconds) {
+        cli_profile_free(made);
+        return false;
+    }
+    for (size_t k = 0; k < parts; k++) {
+        (void)bw_history_part(history, (int)k, &made->parts[k]);
+        for (size_t worker = 0; worker < workers; worker++) {
+            made->seconds[k * workers + worker] = bw_history_part_seconds(history, (int)k, (int)worker);
+        }
+    }
+    return true;
+}
+
+void cli_profile_free(cli_profile *made)
+{
+    free(made->parts);
+    free(made->seconds);
+    *made = (cli_profile){0};
+}
+
+double cli_profile_kind(const cli_profile *made, int kind, int worker)
+{
+    double sum = 0;
+    for (int k = 0; k < made->facts.parts; k++) {
+        for (int w = 0; w < made->facts.workers; w++) {
+            bool counts = (int)made->parts[k].kind == kind && (worker < 0 || worker == w);
+            sum += counts ? made->seconds[k * made->facts.workers + w] : 0;
+        }
+    }
+    return sum;
+}
+
+double cli_profile_busy(const cli_profile *made, int worker)
+{
+    double all = made->facts.step_seconds * (worker < 0 ? made->facts.workers : 1);
+    double lost = cli_profile_kind(made, BW_PART_DATA, worker) + cli_profile_kind(made, BW_PART_IDLE, worker) +
+                  cli_profile_kind(made, BW_PART_OVERHEAD, worker) + cli_profile_kind(made, BW_PART_RANKS, worker);
+    return all > 0 ? 1 - lost / all : 0;
+}
+
+/* ---- The table ------------------------------------------------------------------------------------------ */
+
+static int by_seconds(const void *a, const void *b)
+{
+    double x = (*(const bw_part *const *)a)->seconds, y = (*(const bw_part *const *)b)->seconds;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static void print_layer(const cli_profile *made, const bw_part *part)
+{
+    double all = made->facts.step_seconds * made->facts.workers;
+    if (part->seconds < 0.001 * all) {
+        return;
+    }
+    fputs("    ", stdout);
+    cli_print_name(stdout, part->name, -24);
+    printf(" %-18s %11.2f %6.1f%% %8.1f", part->pass, part->seconds * 1e6, 100 * part->seconds / all, part->calls);
+    if (part->flops > 0) {
+        printf(" %9.2f %8.2f", part->flops / part->seconds * 1e-9, part->bytes / part->seconds * 1e-9);
+    }
+    putchar('\n');
+}
+
+/* A kind, and the layers that take the most of it. */
+static void print_kind(const cli_profile *made, int kind, const bw_part **list)
+{
+    double all = made->facts.step_seconds * made->facts.workers, seconds = cli_profile_kind(made, kind, -1);
+    int count = 0;
+    if (seconds <= 0) {
+        return;
+    }
+    printf("%-48s %10.2f %6.1f%%\n", bw_part_kind_name((bw_part_kind)kind), seconds * 1e6, 100 * seconds / all);
+    for (int k = 0; k < made->facts.parts; k++) {
+        if ((int)made->parts[k].kind == kind && made->parts[k].name[0]) {
+            list[count++] = &made->parts[k];
+        }
+    }
+    qsort(list, (size_t)count, sizeof *list, by_seconds);
+    for (int k = 0; k < count && k < MOST_LAYERS; k++) {
+        print_layer(made, list[k]);
+    }
+}
+
+/* ---- Bars ----------------------------------------------------------------------------------------------- */
+
+/* Each kind has its share of the bar, rounded so that the whole bar is filled. */
+static void print_bar(const cli_profile *made, int worker)
+{
+    double sum = 0;
+    int drawn = 0;
+    printf("worker %-3d |", worker);
+    for (int kind = 0; kind < CLI_PART_KINDS; kind++) {
+        sum += cli_profile_kind(made, kind, worker) / made->facts.step_seconds * BAR;
+        for (; drawn < (int)(sum + 0.5) && drawn < BAR; drawn++) {
+            putchar(KINDS[kind].letter);
+        }
+    }
+    printf("| computes %.0f%% of the time\n", 100 * cli_profile_busy(made, worker));
+}
+
+/* The sentence that matters first, then what it consists of. */
+void cli_profile_print(const cli_profile *made)
+{
+    const bw_profile_facts *f = &made->facts;
+    const bw_part **list = calloc((size_t)f->parts, sizeof *list);
+    if (!list) {
+        return;
+    }
+    printf("A step of %.4g samples takes %.4g us: %.0f samples/s on %d worker%s (tile %lld, %d lane%s).\n", f->samples,
+           f->step_seconds * 1e6, f->samples / f->step_seconds, f->workers, f->workers == 1 ? "" : "s", (long long)made->run.tile,
+           made->run.lanes, made->run.lanes == 1 ? "" : "s");
+    printf("%lld of %lld steps were timed.\n\n", (long long)f->timed_steps, (long long)f->steps);
+    printf("%-48s %10s %7s %8s %9s %8s\n", "part (all workers)", "us a step", "share", "calls", "GFLOP/s", "GB/s");
+    for (int kind = 0; kind < CLI_PART_KINDS; kind++) {
+        print_kind(made, kind, list);
+    }
+    putchar('\n');
+    for (int worker = 0; worker < f->workers; worker++) {
+        print_bar(made, worker);
+    }
+    fputs("           ", stdout);
+    for (int kind = 0; kind < CLI_PART_KINDS; kind++) {
+        if (cli_profile_kind(made, kind, -1) > 0) {
+            printf(" %c %s", KINDS[kind].letter, bw_part_kind_name((bw_part_kind)kind));
+        }
+    }
+    puts("\n");
+    free(list);
+}
+
+/* ---- Two batch sizes ------------------------------------------------------------------------------------ */
+
+/* Worker time of a sample: all workers' seconds of a step, divided by its samples. */
+static double per_sample(const cli_profile *made, int kind)
+{
+    return cli_profile_kind(made, kind, -1) / made->facts.samples;
+}
+
+/* The time that one of them takes longer for a sample, attributed to kinds of parts, the largest first; what makes up less than
+ * 3 percent of it is left out. */
+void cli_profile_compare(const cli_profile *a, const cli_profile *b)
+{
+    double of_a = a->facts.step_seconds / a->facts.samples, of_b = b->facts.step_seconds / b->facts.samples;
+    const cli_profile *slow = of_a > of_b ? a : b, *quick = of_a > of_b ? b : a;
+    double more = (of_a > of_b ? of_a - of_b : of_b - of_a) * slow->facts.workers;
+    printf("At batch %.4g a sample takes %.3f us, at batch %.4g %.3f us: %.2f times as long.\n", slow->facts.samples,
+           slow->facts.step_seconds / slow->facts.samples * 1e6, quick->facts.samples,
+           quick->facts.step_seconds / quick->facts.samples * 1e6,
+           slow->facts.step_seconds / slow->facts.samples * quick->facts.samples / quick->facts.step_seconds);
+    if (more <= 0) {
+        return;
+    }
+    for (bool shown[CLI_PART_KINDS] = {false};;) {
+        int largest = -1;
+        for (int kind = 0; kind < CLI_PART_KINDS; kind++) {
+            double difference = per_sample(slow, kind) - per_sample(quick, kind);
+            if (!shown[kind] && difference > 0.03 * more &&
+                (largest < 0 || difference > per_sample(slow, largest) - per_sample(quick, largest))) {
+                largest = kind;
+            }
+        }
+        if (largest < 0) {
+            return;
+        }
+        shown[largest] = true;
+        printf("  %3.0f%% of the difference is %s (%.3f us a sample instead of %.3f%s): %s.\n",
+               100 * (per_sample(slow, largest) - per_sample(quick, largest)) / more, bw_part_kind_name((bw_part_kind)largest),
+               per_sample(slow, largest) * 1e6, per_sample(quick, largest) * 1e6,
+               slow->facts.workers > 1 ? ", all workers together" : "",
+               slow->facts.samples < quick->facts.samples ? KINDS[largest].reason : "it grows with the batch size");
+    }
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------------------- */
+
+/* Kinds of parts are keys, so that a reader finds "data wait" whatever the model; layers are a list, since names may repeat. */
+static void put_profile(cli_json *json, const cli_profile *made)
+{
+    cli_json_object(json, NULL);
+    cli_json_real(json, "batch", made->facts.samples);
+    cli_json_real(json, "step_us", made->facts.step_seconds * 1e6);
+    cli_json_real(json, "samples_per_s", made->facts.samples / made->facts.step_seconds);
+    cli_json_whole(json, "steps", made->facts.steps);
+    cli_json_whole(json, "timed_steps", made->facts.timed_steps);
+    cli_json_whole(json, "workers", made->facts.workers);
+    cli_json_whole(json, "tile", made->run.tile);
+    cli_json_whole(json, "lanes", made->run.lanes);
+    cli_json_object(json, "parts"); /* microseconds of a step, all workers together */
+    for (int kind = 0; kind < CLI_PART_KINDS; kind++) {
+        cli_json_real(json, bw_part_kind_name((bw_part_kind)kind), cli_profile_kind(made, kind, -1) * 1e6);
+    }
+    cli_json_object_end(json);
+    cli_json_array(json, "utilisation");
+    for (int worker = 0; worker < made->facts.workers; worker++) {
+        cli_json_real(json, NULL, cli_profile_busy(made, worker));
+    }
+    cli_json_array_end(json);
+    cli_json_array(json, "ops");
+    for (int k = 0; k < made->facts.parts; k++) {
+        const bw_part *part = &made->parts[k];
+        if (part->name[0]) {
+            cli_json_object(json, NULL);
+            cli_json_text(json, "layer", part->name);
+            cli_json_text(json, "op", part->op);
+            cli_json_text(json, "pass", part->pass);
+            cli_json_text(json, "kind", bw_part_kind_name(part->kind));
+            cli_json_real(json, "us", part->seconds * 1e6);
+            cli_json_real(json, "calls", part->calls);
+            cli_json_real(json, "gflops", part->seconds > 0 ? part->flops / part->seconds * 1e-9 : 0);
+            cli_json_real(json, "gb_per_s", part->seconds > 0 ? part->bytes / part->seconds * 1e-9 : 0);
+            cli_json_object_end(json);
+        }
+    }
+    cli_json_array_end(json);
+    cli_json_object_end(json);
+}
+
+void cli_profile_json(const cli_profile *made, int count)
+{
+    cli_json json = {.file = stdout};
+    if (count > 1) {
+        cli_json_object(&json, NULL);
+        cli_json_array(&json, "compared");
+    }
+    for (int k = 0; k < count; k++) {
+        put_profile(&json, &made[k]);
+    }
+    if (count > 1) {
+        cli_json_array_end(&json);
+        cli_json_object_end(&json);
+    }
+    putchar('\n');
+}

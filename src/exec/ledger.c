@@ -1,0 +1,126 @@
+/*
+ * Which steps are timed, and what their parts are. Reading the clock twice for each part takes longer than the whole step of a
+ * small model, so steps are sampled: after each timed one the next is drawn at random, at a mean distance at which the readings cost
+ * COST of the run. A step that is not timed pays for a comparison. The first steps are left out: they meet cold caches and fresh pages.
+ */
+#include "exec/internal.h"
+
+static const double COST = 0.004;
+
+enum {
+    WARM_UP = 1, /* steps that are left out */
+    MOST_APART = 1 << 13,
+    READING = 30, /* ticks to add a part to the ledger, besides those of the clock */
+    TURNING = 400 /* ticks to begin and end a timed step */
+};
+
+int bwi_exec_part(const bw_node *lowered, bwi_pass pass)
+{
+    return lowered->number * BWI_PASS_COUNT + (int)pass;
+}
+
+int bwi_exec_fixed_part(const bwi_plan *plan, int part)
+{
+    return plan->graph.count * BWI_PASS_COUNT + part;
+}
+
+int bwi_exec_parts(const bwi_plan *plan)
+{
+    return bwi_exec_fixed_part(plan, BWI_PART_FIXED);
+}
+
+uint64_t bwi_exec_begin_part(const bwi_exec *exec)
+{
+    return bwi_exec_clock(exec);
+}
+
+void bwi_exec_end_part(bwi_exec *exec, int fixed_part, uint64_t begin)
+{
+    bwi_exec_timed(exec, 0, fixed_part, begin);
+}
+
+void bwi_exec_share(bwi_exec *exec, int workers, bwi_work work, void *user)
+{
+    if (workers < 2) {
+        work(user, 0);
+        return;
+    }
+    bwi_pool_run(exec->ctx, workers, work, user);
+    if (exec->ledger) {
+        int idle = bwi_exec_fixed_part(exec->plan, BWI_PART_IDLE);
+        bwi_ledger_add(exec->ledger, 0, idle, exec->workers[0].ended, bwi_ticks());
+    }
+}
+
+/* How many steps are to pass before the next timed one: as many as make the timing's cost a share of COST of them all. */
+static int64_t distance(bwi_exec *exec)
+{
+    bwi_timing *t = &exec->timing;
+    const bwi_timing_sums *s = &t->sums;
+    int64_t calls = 0;
+    for (int part = 0; part < exec->times.parts; part++) {
+        calls += bwi_ledger_calls(&exec->times, 0, part);
+    }
+    double cost = (double)calls / (double)s->timed_steps * (double)(2 * exec->times.clock + READING) + TURNING;
+    double step = (double)s->ticks / (double)s->steps;
+    double mean = cost / (COST * (step > 1 ? step : 1));
+    int64_t most = mean < MOST_APART ? (int64_t)mean : MOST_APART;
+    t->random = t->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return most / 2 + (most > 0 ? (int64_t)((t->random >> 33) % (uint64_t)(most + 1)) : 0);
+}
+
+static void end_stretch(bwi_exec *exec, int64_t steps, uint64_t now)
+{
+    bwi_timing *t = &exec->timing;
+    exec->ledger = NULL;
+    if (steps == 0) {
+        return;
+    }
+    if (t->warm) {
+        t->sums.steps += steps;
+        t->sums.ticks += now - t->begin;
+        t->sums.timed_steps += t->timed ? steps : 0;
+    }
+    t->left = t->timed ? distance(exec) : t->left - steps;
+    t->warm = t->warm || t->left <= 0;
+}
+
+static void begin_stretch(bwi_exec *exec)
+{
+    bwi_timing *t = &exec->timing;
+    t->timed = t->left <= 0;
+    t->begun = 1;
+    t->turn = t->timed ? 2 : t->left + 1;
+    exec->ledger = t->timed ? &exec->times : NULL;
+    t->begin = bwi_ticks();
+}
+
+void bwi_exec_step(bwi_exec *exec)
+{
+    bwi_timing *t = &exec->timing;
+    if (++t->begun < t->turn) {
+        return;
+    }
+    uint64_t now = bwi_ticks();
+    if (t->turn > 0) {
+        end_stretch(exec, t->begun - 1, now);
+    } else if (!t->warm && t->left == 0) {
+        t->left = WARM_UP;
+    }
+    begin_stretch(exec);
+}
+
+void bwi_exec_pause(bwi_exec *exec, bool made)
+{
+    bwi_timing *t = &exec->timing;
+    if (t->turn > 0) {
+        end_stretch(exec, t->begun - !made, bwi_ticks());
+    }
+    t->begun = t->turn = 0;
+}
+
+const bwi_ledger *bwi_exec_times(const bwi_exec *exec, bwi_timing_sums *sums)
+{
+    *sums = exec->timing.sums;
+    return &exec->times;
+}

@@ -1,0 +1,265 @@
+/*
+ * Where the time of a run's steps went: the ledger's ticks as seconds of a mean step, by part and worker. Every worker's parts sum
+ * up to the step. What a worker does between the parts that are timed is overhead; what it does not do at all is idle time.
+ */
+#include "train/internal.h"
+
+#include <string.h>
+
+struct bwi_profile {
+    bw_profile_facts facts;
+    int capacity; /* of parts; facts.parts of them are used once there is something to tell */
+    bw_part *parts;
+    int *numbers;    /* in the ledger; -1: overhead */
+    double *seconds; /* [part][worker] */
+};
+
+static const struct {
+    int part;
+    bw_part_kind kind;
+} FIXED[] = {
+    {BWI_PART_PREPARE, BW_PART_PREPARE}, {BWI_PART_REDUCE, BW_PART_REDUCE},       {BWI_PART_UPDATE, BW_PART_UPDATE},
+    {BWI_PART_DATA, BW_PART_DATA},       {BWI_PART_CALLBACKS, BW_PART_CALLBACKS}, {BWI_PART_RANKS, BW_PART_RANKS},
+    {BWI_PART_IDLE, BW_PART_IDLE},
+};
+enum { FIXED_COUNT = sizeof FIXED / sizeof FIXED[0] };
+
+/* ---- Which parts there are ---- */
+
+/* Whether a node computes with targets or sample weights: a loss or a metric. */
+static bool is_loss(const bw_node *node)
+{
+    if (node->op->flags & BWI_OP_INPUT) {
+        return ((const bwi_input_attributes *)node->attributes)->role != BWI_ROLE_INPUT;
+    }
+    bool found = node->op->flags & BWI_OP_SUMS;
+    for (int k = 0; k < node->inputs && !found; k++) {
+        found = is_loss(node->input[k]);
+    }
+    return found;
+}
+
+static bw_part_kind kind_of(const bwi_instruction *i)
+{
+    if (i->node->op->flags & BWI_OP_INPUT) {
+        return BW_PART_GATHER;
+    }
+    if (is_loss(i->node)) {
+        return BW_PART_LOSS;
+    }
+    switch (i->pass) {
+    case BWI_PASS_FORWARD:
+    case BWI_PASS_STATISTICS:
+    case BWI_PASS_STORE:
+        return BW_PART_FORWARD;
+    default:
+        return BW_PART_BACKWARD;
+    }
+}
+
+static int most_parts(const bwi_plan *plan)
+{
+    int count = FIXED_COUNT + 1;
+    for (int p = 0; p < plan->program_count; p++) {
+        for (int k = 0; plan->programs[p].program.training && k < plan->programs[p].phase_count; k++) {
+            count += plan->programs[p].phases[k].count;
+        }
+    }
+    return count;
+}
+
+static int find(const bwi_profile *profile, int number)
+{
+    for (int k = 0; k < profile->facts.parts; k++) {
+        if (profile->numbers[k] == number) {
+            return k;
+        }
+    }
+    return -1;
+}
+
+static bw_part *add(bwi_profile *profile, int number, bw_part_kind kind)
+{
+    int at = profile->facts.parts++;
+    profile->numbers[at] = number;
+    profile->parts[at] = (bw_part){.kind = kind, .op = "", .pass = ""};
+    return &profile->parts[at];
+}
+
+/* An instruction that several phases or programs have (an input, a layer at several lengths) is one part. */
+static void add_instruction(bwi_profile *profile, const bwi_instruction *i)
+{
+    int number = bwi_exec_part(i->node, i->pass);
+    if (find(profile, number) < 0) {
+        bw_part *part = add(profile, number, kind_of(i));
+        snprintf(part->name, sizeof part->name, "%s", i->node->name);
+        part->op = i->node->op->name;
+        part->pass = bwi_pass_name(i->pass);
+    }
+}
+
+static size_t bytes_of(int parts, int workers)
+{
+    size_t part = sizeof(bw_part) + sizeof(int) + (size_t)workers * sizeof(double);
+    return bwi_size_add(sizeof(bwi_profile), bwi_size_multiply((size_t)parts, part));
+}
+
+size_t bwi_profile_bytes(const bwi_plan *plan)
+{
+    return bwi_allocation_bytes(bytes_of(most_parts(plan), plan->workers));
+}
+
+bwi_profile *bwi_profile_new(bw_context *ctx, const bwi_plan *plan)
+{
+    int capacity = most_parts(plan);
+    bwi_profile *profile = bwi_allocate(ctx, 1, bytes_of(capacity, plan->workers));
+    if (!profile) {
+        return NULL;
+    }
+    profile->facts.workers = plan->workers;
+    profile->capacity = capacity;
+    profile->parts = (bw_part *)(void *)(profile + 1);
+    profile->seconds = (double *)(void *)(profile->parts + capacity);
+    profile->numbers = (int *)(void *)(profile->seconds + (size_t)capacity * (size_t)plan->workers);
+    return profile;
+}
+
+static void add_parts(bwi_profile *profile, const bwi_plan *plan)
+{
+    for (int p = 0; p < plan->program_count; p++) {
+        for (int k = 0; plan->programs[p].program.training && k < plan->programs[p].phase_count; k++) {
+            const bwi_phase *phase = &plan->programs[p].phases[k];
+            for (int n = 0; n < phase->count; n++) {
+                add_instruction(profile, &phase->instructions[n]);
+            }
+        }
+    }
+    for (int k = 0; k < FIXED_COUNT; k++) {
+        add(profile, bwi_exec_fixed_part(plan, FIXED[k].part), FIXED[k].kind);
+    }
+    add(profile, -1, BW_PART_OVERHEAD);
+}
+
+/* ---- What they took ---- */
+
+static double *seconds_at(const bwi_profile *profile, int part, int worker)
+{
+    return &profile->seconds[(size_t)part * (size_t)profile->facts.workers + (size_t)worker];
+}
+
+/* The caller's parts are all timed, so what is missing is overhead. Another worker is idle outside of its shares, and its overhead is
+ * what its share of the tiles has beyond the instructions. If the timed steps happened to be slower than the mean, all parts are
+ * taken down in proportion. */
+static void settle_worker(bwi_profile *profile, int worker, double share, double step)
+{
+    int overhead = profile->facts.parts - 1, idle = overhead - 1;
+    double tiles = 0, others = 0;
+    for (int k = 0; k < overhead; k++) {
+        bool in_tiles = k < overhead - FIXED_COUNT;
+        *(in_tiles ? &tiles : &others) += *seconds_at(profile, k, worker);
+    }
+    double busy = share > tiles ? share : tiles;
+    double scale = worker == 0 ? tiles + others : busy + others;
+    scale = scale > step ? step / scale : 1;
+    for (int k = 0; k < overhead; k++) {
+        *seconds_at(profile, k, worker) *= scale;
+    }
+    *seconds_at(profile, overhead, worker) = worker == 0 ? step - scale * (tiles + others) : scale * (busy - tiles);
+    if (worker > 0) {
+        *seconds_at(profile, idle, worker) += step - scale * (busy + others);
+    }
+}
+
+/* Counted as the definition counts: a pass over a layer's weights or inputs costs as much as the forward pass. Bytes are those that
+ * must move at least: inputs and outputs of each sample, and the weights for each call. A gradient that may be deferred to the update
+ * is not counted, since its products are the optimizer's part then. */
+static void take_work(bw_part *part, const bwi_plan *plan, int number, double samples)
+{
+    const bw_node *node = plan->graph.nodes[number / BWI_PASS_COUNT];
+    if (plan->group && node->op->deferred && number % BWI_PASS_COUNT == BWI_PASS_BACKWARD_WEIGHTS) {
+        return;
+    }
+    double floats = (double)bwi_shape_count(&node->shape), weights = 0;
+    for (int k = 0; k < node->inputs; k++) {
+        floats += (double)bwi_shape_count(&node->input[k]->shape);
+    }
+    for (int k = 0; k < node->variables; k++) {
+        weights += (double)node->variable[k]->count;
+    }
+    part->flops = node->op->flops ? samples * node->op->flops(node) : 0;
+    part->bytes = sizeof(float) * (samples * floats + part->calls * weights);
+}
+
+void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples)
+{
+    const bwi_plan *plan = bwi_exec_plan(exec);
+    bwi_timing_sums sums;
+    const bwi_ledger *ledger = bwi_exec_times(exec, &sums);
+    profile->facts.parts = 0;
+    profile->facts.steps = sums.steps;
+    profile->facts.timed_steps = sums.timed_steps;
+    if (sums.timed_steps == 0) {
+        return;
+    }
+    add_parts(profile, plan);
+    double tick = bwi_ledger_tick_seconds(ledger), unit = tick / (double)sums.timed_steps;
+    profile->facts.step_seconds = tick * (double)sums.ticks / (double)sums.steps;
+    profile->facts.samples = samples;
+    for (int worker = 0; worker < profile->facts.workers; worker++) {
+        for (int k = 0; k < profile->facts.parts - 1; k++) {
+            *seconds_at(profile, k, worker) = unit * (double)bwi_ledger_ticks(ledger, worker, profile->numbers[k]);
+        }
+        double share = unit * (double)bwi_ledger_ticks(ledger, worker, bwi_exec_fixed_part(plan, BWI_PART_SHARE));
+        settle_worker(profile, worker, share, profile->facts.step_seconds);
+    }
+    for (int k = 0; k < profile->facts.parts; k++) {
+        bw_part *part = &profile->parts[k];
+        for (int worker = 0; worker < profile->facts.workers; worker++) {
+            part->seconds += *seconds_at(profile, k, worker);
+        }
+        part->calls =
+            k < profile->facts.parts - 1 ? (double)bwi_ledger_calls(ledger, -1, profile->numbers[k]) / (double)sums.timed_steps : 0;
+        if (k < profile->facts.parts - 1 - FIXED_COUNT) {
+            take_work(part, plan, profile->numbers[k], profile->facts.samples);
+        }
+    }
+}
+
+/* ---- For everybody ---- */
+
+bw_profile_facts bw_history_profile(const bw_history *history)
+{
+    return history && history->profile ? history->profile->facts : (bw_profile_facts){0};
+}
+
+bw_status bw_history_part(const bw_history *history, int index, bw_part *part)
+{
+    if (!history || !part) {
+        return BW_INVALID_ARGUMENT;
+    }
+    *part = (bw_part){.op = "", .pass = ""};
+    if (!history->profile || index < 0 || index >= history->profile->facts.parts) {
+        return bwi_fail(history->ctx, BW_OUT_OF_RANGE, "the profile has %d parts, and no part %d",
+                        history->profile ? history->profile->facts.parts : 0, index);
+    }
+    *part = history->profile->parts[index];
+    return BW_OK;
+}
+
+double bw_history_part_seconds(const bw_history *history, int index, int worker)
+{
+    const bwi_profile *profile = history ? history->profile : NULL;
+    bool known = profile && index >= 0 && index < profile->facts.parts && worker >= 0 && worker < profile->facts.workers;
+    return known ? *seconds_at(profile, index, worker) : 0;
+}
+
+const char *bw_part_kind_name(bw_part_kind kind)
+{
+    static const char *const NAMES[] = {
+        [BW_PART_DATA] = "data wait",      [BW_PART_GATHER] = "gather",     [BW_PART_FORWARD] = "forward",
+        [BW_PART_LOSS] = "loss",           [BW_PART_BACKWARD] = "backward", [BW_PART_PREPARE] = "prepare",
+        [BW_PART_REDUCE] = "reduce",       [BW_PART_UPDATE] = "optimizer",  [BW_PART_CALLBACKS] = "callbacks",
+        [BW_PART_RANKS] = "communication", [BW_PART_IDLE] = "idle",         [BW_PART_OVERHEAD] = "overhead",
+    };
+    return kind >= 0 && kind < sizeof NAMES / sizeof NAMES[0] ? NAMES[kind] : "unknown";
+}

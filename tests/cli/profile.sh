@@ -1,0 +1,47 @@
+# profile: the keys that others read, parts that sum up to the step, a slow source that is found, two batch sizes compared.
+. "$(dirname "$0")/run.sh"
+
+profile() {
+    run profile --model "$model" --data "$digits" --scale 1/16 --seconds 0.2 "$@"
+}
+
+profile --batch 64 --workers 2 --json
+expect_code 0 'profile --json'
+expect_equal 1 "$(wc -l <out)" 'profile --json: lines'
+python3 - <<'EOF' || fail 'profile --json: values'
+import json
+p = json.load(open("out"))
+total = sum(p["parts"].values())
+assert abs(total - 2 * p["step_us"]) < 0.02 * total, (total, p["step_us"])
+assert p["workers"] == 2 and len(p["utilisation"]) == 2
+names = {(o["layer"], o["kind"]) for o in p["ops"]}
+assert ("dense", "forward") in names and ("dense_1", "backward") in names, names
+assert all(o["us"] >= 0 for o in p["ops"])
+EOF
+
+# The source takes a millisecond a sample, one thread makes them: the step is waiting.
+run profile --model 'flatten dense(10,softmax)' --data 'synth:images?n=256&shape=8x8x1&classes=10&delay=1ms' --batch 16 --seconds 0.3 \
+    --workers 1 --json
+expect_code 0 'profile of a slow source'
+python3 - <<'EOF' || fail 'profile of a slow source: data wait'
+import json
+p = json.load(open("out"))
+assert p["parts"]["data wait"] + p["parts"]["gather"] > 0.8 * p["step_us"], p["parts"]
+EOF
+
+profile --batch 32
+expect_code 0 profile
+expect_pattern out '^A step of [0-9.]+ samples takes [0-9.e+]+ us: [0-9]+ samples/s on' profile
+expect_pattern out '^forward +[0-9.]+ +[0-9.]+%' profile
+expect_pattern out '^worker 0 +\|' profile
+
+profile --compare 4,256
+expect_code 0 'profile --compare'
+expect_pattern out '^At batch [0-9.]+ a sample takes [0-9.]+ us, at batch [0-9.]+ [0-9.]+ us: [0-9.]+ times as long' 'profile --compare'
+expect_pattern out 'of the difference is ' 'profile --compare'
+
+expect_usage '--model is required' profile --data "$digits"
+expect_usage "--compare: expected two batch sizes such as 16,128, found '16'" profile --model "$model" --data "$digits" --compare 16
+expect_usage "--compare: expected two batch sizes such as 16,128, found '16,16'" profile --model "$model" --data "$digits" --compare 16,16
+expect_usage '--compare names the batch sizes' profile --model "$model" --data "$digits" --compare 16,32 --batch 8
+finish
