@@ -548,6 +548,8 @@ BW_API bw_node *bw_custom(const bw_operator *op, bw_node *const *inputs, int cou
 
 /* Chooses the optimizer, loss and metrics by Keras's names, for example "adam(lr=0.001)", "sparse_categorical_crossentropy" and
  * "accuracy". What is NULL is chosen by bw_fit: Adam, a loss that suits the last layer and the targets, and accuracy for classes.
+ * Several outputs have losses in their order or by name, "a=mse(weight=0.3),b=none": weight= is Keras's loss_weights, reduction= its
+ * word ("sum"), and an output with none is not trained.
  * Several metrics are separated by commas; each takes weighted=true (sample and class weights count, as in Keras's weighted_metrics)
  * and name=. Compiling again begins with a fresh optimizer. INVALID_ARGUMENT names what is not known: the model stays as it was
  * compiled before, and one that never was cannot be trained, evaluated or planned, which fails with the same message, until compiling

@@ -60,14 +60,12 @@ static bool end_neutral(const char *key, const bwi_json *value)
     static const struct {
         const char *key, *text;
         double number;
-    } standard[] = {{"reduction", "sum_over_batch_size", 0},
-                    {"axis", NULL, -1},
-                    {"fn", NULL, 0},
-                    {"ignore_class", NULL, 0},
-                    {"thresholds", NULL, 0.5},
-                    {"num_labels", NULL, 0}};
+    } standard[] = {{"axis", NULL, -1}, {"fn", NULL, 0}, {"thresholds", NULL, 0.5}, {"num_labels", NULL, 0}};
     double number = 0;
     const char *text = bwi_json_text(value);
+    if (strcmp(key, "reduction") == 0) { /* end_text has it */
+        return true;
+    }
     if (bwi_json_kind_of(value) == BWI_JSON_NULL || strcmp(key, "name") == 0) {
         return true;
     }
@@ -122,8 +120,26 @@ static void add_option(bwi_text *text, const char *key, const char *value)
     bwi_text_add(text, "%s%s=%s)", text->bytes[text->length - 1] == '(' ? "" : ",", key, value);
 }
 
+/* Without a reduction (null or none) a loss is not one number, which Keras refuses to train. */
+static bw_status add_reduction(const bwi_keras *k, const bwi_json *json, bwi_text *text)
+{
+    const char *word = bwi_json_text(json);
+    int found = 0;
+    while (word && found < BWI_REDUCTIONS && strcmp(bwi_reduction_names[found], word) != 0) {
+        found++;
+    }
+    if (!word || found == BWI_REDUCTIONS) {
+        return bwi_keras_refuse(k, "reduction", json);
+    }
+    if (found != BWI_LOSS_MEAN) {
+        add_option(text, "reduction", word);
+    }
+    return BW_OK;
+}
+
 /* One loss or metric: a name, a function or an object. */
-static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, bool metric, bool weighted, bwi_text *text)
+static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, const char *place, bool metric, bool weighted,
+                          bwi_text *text)
 {
     const bwi_json *config = bwi_json_get(json, "config");
     const char *class_name = bwi_json_text(bwi_json_get(json, "class_name"));
@@ -131,7 +147,7 @@ static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, b
     const char *name = function ? bwi_json_text(config) : class_name ? class_name : bwi_json_text(json);
     const char *given = function ? NULL : bwi_json_text(bwi_json_get(config, "name"));
     end found;
-    snprintf(k->what, sizeof k->what, "compile_config");
+    snprintf(k->what, sizeof k->what, "%s", place);
     if (!name || (class_name && !bwi_keras_is_own(json)) || !find_end(name, metric, &found) ||
         (!function && class_name && metric && is_another(name))) {
         return bwi_keras_refuse(k, key, json);
@@ -140,9 +156,12 @@ static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, b
     char word[64];
     snprintf(word, sizeof word, "%.*s", class_name && !function ? found.name_length : 63,
              class_name && !function ? found.name : name);
-    snprintf(k->what, sizeof k->what, "%s %s", key, word);
+    snprintf(k->what, sizeof k->what, "%s: %s %s", place, key, word);
     bw_status status =
         bwi_keras_call_text(k, word, function ? NULL : config, found.arguments, found.argument_count, end_neutral, text);
+    if (status == BW_OK && !metric && bwi_json_get(config, "reduction")) {
+        status = add_reduction(k, bwi_json_get(config, "reduction"), text);
+    }
     if (status == BW_OK && metric && given && strcmp(given, word) != 0) {
         bwi_text shown = {.ctx = k->ctx};
         status = bwi_keras_value_text(k, "name", bwi_json_get(config, "name"), &shown);
@@ -157,64 +176,131 @@ static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, b
     return status;
 }
 
+/* A list of layers whose input is not known yet will have one output. */
+static int outputs_of(const bw_model *model)
+{
+    return model->output_count > 1 ? model->output_count : 1;
+}
+
 typedef struct ends {
     bwi_keras *k;
     const bw_model *model;
     const char *key;
     bool metric, weighted;
     bwi_text *text;
+    int *outputs, count; /* of metrics: which output each is for; -1: for the only one */
 } ends;
 
-/* `output` NULL: the only one. */
-static bw_status add_end(const ends *e, const bwi_json *json, const char *output)
+/* `output` -1: the only one. Messages name the others. */
+static bw_status add_end(ends *e, const bwi_json *json, int output)
 {
     if (bwi_json_kind_of(json) == BWI_JSON_NULL) {
         return BW_OK;
     }
-    if (output && strspn(output, BWI_OUTPUT_LETTERS) != strlen(output)) {
-        return bwi_keras_refuse(e->k, "output", json);
+    char place[128] = "compile_config";
+    if (output >= 0) {
+        snprintf(place, sizeof place, "compile_config: output %s", bwi_output_name(e->model, output));
     }
-    bwi_text_add(e->text, "%s%s%s", e->text->length ? "," : "", output ? output : "", output ? "=" : "");
     bwi_text one = {.ctx = e->k->ctx};
-    bw_status status = end_text(e->k, json, e->key, e->metric, e->weighted, &one);
+    bw_status status = end_text(e->k, json, e->key, place, e->metric, e->weighted, &one);
+    if (status == BW_OK && e->metric && e->count == BWI_MAX_METRICS) {
+        status = bwi_keras_refuse(e->k, e->key, json);
+    }
     if (status == BW_OK) {
-        bwi_text_add(e->text, "%s", one.bytes);
+        bwi_text_add(e->text, "%s%s", e->text->length ? "," : "", one.bytes);
+        if (e->metric) {
+            e->outputs[e->count++] = output;
+        }
     }
     bwi_text_free(&one);
     return status;
 }
 
-/* One, or a list of them, for an output. */
-static bw_status add_for_output(const ends *e, const bwi_json *json, const char *output)
+/* What an object says of an output: by the name it has here, or that of its layer, which two outputs may share. */
+static const bwi_json *get_output(const bwi_json *json, const bw_model *model, int output)
 {
-    bw_status status = BW_OK;
-    if (bwi_json_kind_of(json) != BWI_JSON_LIST) {
-        return add_end(e, json, output);
+    const bwi_json *value = bwi_json_get(json, bwi_output_name(model, output));
+    return value ? value : bwi_json_get(json, model->outputs[output]->name);
+}
+
+static bool is_object(const bwi_json *json)
+{
+    return bwi_json_kind_of(json) == BWI_JSON_OBJECT && !bwi_json_get(json, "class_name");
+}
+
+/* An object's names must be the outputs'. */
+static bw_status check_names(const ends *e, const bwi_json *json)
+{
+    const char *name = NULL;
+    while (is_object(json) && bwi_json_next(json, &name)) {
+        bool known = outputs_of(e->model) == 1;
+        for (int k = 0; k < outputs_of(e->model); k++) {
+            known = known || strcmp(name, bwi_output_name(e->model, k)) == 0 || strcmp(name, e->model->outputs[k]->name) == 0;
+        }
+        if (!known) {
+            return bwi_fail_file(e->k->ctx, BW_INVALID_ARGUMENT, e->k->path, "compile_config: %s: the model has no output '%.60s'",
+                                 e->key, name);
+        }
     }
-    for (int i = 0; i < bwi_json_count(json) && status == BW_OK; i++) {
-        status = add_end(e, bwi_json_at(json, i), output);
+    return BW_OK;
+}
+
+/* Of a list: one for each output; of an object: by the outputs' names; of anything else: the same for all. */
+static const bwi_json *of_output(const bw_model *model, const bwi_json *json, int output)
+{
+    if (is_object(json)) {
+        const char *name = NULL;
+        return outputs_of(model) == 1 ? bwi_json_next(json, &name) : get_output(json, model, output);
+    }
+    return bwi_json_kind_of(json) == BWI_JSON_LIST ? bwi_json_at(json, output) : json;
+}
+
+/* Metrics: all of a list are for the only output. */
+static bw_status add_metrics(ends *e, const bwi_json *json)
+{
+    const bw_model *model = e->model;
+    bool several = outputs_of(model) > 1;
+    bw_status status = check_names(e, json);
+    if (status == BW_OK && several && bwi_json_kind_of(json) == BWI_JSON_LIST && bwi_json_count(json) > outputs_of(model)) {
+        status = bwi_keras_refuse(e->k, e->key, json);
+    }
+    for (int k = 0; k < outputs_of(model) && status == BW_OK; k++) {
+        const bwi_json *own = several || is_object(json) ? of_output(model, json, k) : json;
+        bool list = bwi_json_kind_of(own) == BWI_JSON_LIST;
+        for (int i = 0; own && i < (list ? bwi_json_count(own) : 1) && status == BW_OK; i++) {
+            status = add_end(e, list ? bwi_json_at(own, i) : own, several ? k : -1);
+        }
     }
     return status;
 }
 
-/* Of a list: one for each output, or all for the only one; of an object: by the outputs' names. */
-static bw_status add_all(const ends *e, const bwi_json *json)
+/* Losses by place, "none" where there is none; each with its weight. */
+static bw_status add_losses(ends *e, const bwi_json *json, const bwi_json *weights)
 {
     const bw_model *model = e->model;
-    const char *name = NULL;
-    bw_status status = BW_OK;
-    if (bwi_json_kind_of(json) == BWI_JSON_OBJECT && !bwi_json_get(json, "class_name")) {
-        for (const bwi_json *value; status == BW_OK && (value = bwi_json_next(json, &name));) {
-            status = add_for_output(e, value, model->output_count > 1 ? name : NULL);
+    bw_status status = check_names(e, json);
+    if (status == BW_OK) {
+        status = check_names(&(ends){.k = e->k, .model = model, .key = "loss_weights"}, weights);
+    }
+    if (status == BW_OK && bwi_json_kind_of(json) == BWI_JSON_LIST && bwi_json_count(json) != outputs_of(model)) {
+        status = bwi_keras_refuse(e->k, e->key, json);
+    }
+    for (int k = 0; k < outputs_of(model) && status == BW_OK; k++) {
+        const bwi_json *own = of_output(model, json, k), *weight = of_output(model, weights, k);
+        double number;
+        char text[BWI_SHORTEST_SIZE];
+        if (bwi_json_kind_of(own) <= BWI_JSON_NULL) {
+            bwi_text_add(e->text, "%snone", k ? "," : "");
+            continue;
         }
-        return status;
-    }
-    if (bwi_json_kind_of(json) != BWI_JSON_LIST || model->output_count <= 1) {
-        return add_for_output(e, json, NULL);
-    }
-    for (int i = 0; i < bwi_json_count(json) && status == BW_OK; i++) {
-        status = i < model->output_count ? add_for_output(e, bwi_json_at(json, i), model->output_names[i])
-                                         : bwi_keras_refuse(e->k, e->key, json);
+        status = add_end(e, own, outputs_of(model) > 1 ? k : -1);
+        if (status == BW_OK && bwi_json_kind_of(weight) > BWI_JSON_NULL) {
+            snprintf(e->k->what, sizeof e->k->what, "compile_config");
+            if (!bwi_json_number(weight, &number)) {
+                return bwi_keras_refuse(e->k, "loss_weights", weight);
+            }
+            add_option(e->text, "weight", bwi_shortest(text, number));
+        }
     }
     return status;
 }
@@ -222,11 +308,12 @@ static bw_status add_all(const ends *e, const bwi_json *json)
 /* What remains of the configuration is how Keras calls its functions, not what they compute. */
 static bw_status check_rest(bwi_keras *k, const bwi_json *config)
 {
-    static const char *const known[] = {"optimizer",        "loss",
-                                        "metrics",          "weighted_metrics",
-                                        "run_eagerly",      "jit_compile",
-                                        "auto_scale_loss",  "steps_per_execution",
-                                        "optimizer_config", "sample_weight_mode"};
+    static const char *const known[] = {"optimizer",           "loss",
+                                        "loss_weights",        "metrics",
+                                        "weighted_metrics",    "run_eagerly",
+                                        "jit_compile",         "auto_scale_loss",
+                                        "steps_per_execution", "optimizer_config",
+                                        "sample_weight_mode"};
     const char *key = NULL;
     for (const bwi_json *value; (value = bwi_json_next(config, &key));) {
         bool accepted = bwi_json_kind_of(value) == BWI_JSON_NULL;
@@ -248,19 +335,31 @@ static bw_status read_parts(bw_model *model, const char *path, const bwi_json *c
     const bwi_json *metrics = bwi_json_get(config, "metrics"), *weighted = bwi_json_get(config, "weighted_metrics");
     bool with_loss = !(left_out & BWI_PART_LOSS), with_metrics = !(left_out & BWI_PART_METRICS);
     bwi_text texts[3] = {{.ctx = k.ctx}, {.ctx = k.ctx}, {.ctx = k.ctx}};
-    ends losses = {&k, model, "loss", false, false, &texts[1]}, plain = {&k, model, "metrics", true, false, &texts[2]};
-    ends by_weight = {&k, model, "weighted_metrics", true, true, &texts[2]};
+    int outputs[BWI_MAX_METRICS];
+    ends losses = {.k = &k, .model = model, .key = "loss", .text = &texts[1]};
+    ends listed = {.k = &k, .model = model, .key = "metrics", .metric = true, .text = &texts[2], .outputs = outputs};
     bw_status status = with_loss ? check_rest(&k, config) : BW_OK;
     status = status == BW_OK && !(left_out & BWI_PART_OPTIMIZER) ? optimizer_text(&k, optimizer, &texts[0]) : status;
-    status = status == BW_OK && with_loss && bwi_json_kind_of(loss) > BWI_JSON_NULL ? add_all(&losses, loss) : status;
-    status = status == BW_OK && with_metrics && bwi_json_kind_of(metrics) > BWI_JSON_NULL ? add_all(&plain, metrics) : status;
-    status = status == BW_OK && with_metrics && bwi_json_kind_of(weighted) > BWI_JSON_NULL ? add_all(&by_weight, weighted) : status;
+    if (status == BW_OK && with_loss && bwi_json_kind_of(loss) > BWI_JSON_NULL) {
+        status = add_losses(&losses, loss, bwi_json_get(config, "loss_weights"));
+    }
+    status = status == BW_OK && with_metrics && bwi_json_kind_of(metrics) > BWI_JSON_NULL ? add_metrics(&listed, metrics) : status;
+    listed.key = "weighted_metrics";
+    listed.weighted = true;
+    status =
+        status == BW_OK && with_metrics && bwi_json_kind_of(weighted) > BWI_JSON_NULL ? add_metrics(&listed, weighted) : status;
     for (int i = 0; i < 3 && status == BW_OK; i++) {
         status = texts[i].failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
     }
     if (status == BW_OK) { /* no metrics are none, not the default */
         const char *none = with_metrics ? "" : NULL;
         status = bw_compile(model, texts[0].bytes, texts[1].bytes, texts[2].bytes ? texts[2].bytes : none);
+    }
+    bwi_training *t = model->training;
+    for (int m = 0; status == BW_OK && m < listed.count; m++) { /* names of any letters, which no text could label */
+        if (outputs[m] >= 0) {
+            snprintf(t->metrics[m].output, sizeof t->metrics[m].output, "%s", bwi_output_name(model, outputs[m]));
+        }
     }
     for (int i = 0; i < 3; i++) {
         bwi_text_free(&texts[i]);

@@ -107,35 +107,21 @@ static void put_options(bw_context *ctx, bwi_json_writer *w, const char *class_n
     }
 }
 
-static void put_loss(bw_context *ctx, bwi_json_writer *w, const char *key, const bwi_loss_row *row,
-                     const bwi_argument_value *values)
+static void put_loss(bw_context *ctx, bwi_json_writer *w, const char *key, const bwi_loss_row *row, const bwi_chosen_loss *chosen)
 {
+    bool plain = !chosen || chosen->reduction == BWI_LOSS_MEAN;
     char name[64], class_name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(row->names, " "), row->names);
-    if (!values || all_standard(ctx, row->arguments, row->argument_count, values)) {
+    if (!chosen || (plain && all_standard(ctx, row->arguments, row->argument_count, chosen->values))) {
         bwi_json_put_text(w, key, name);
         return;
     }
     class_of(row->names, class_name);
     begin_object(w, key, "keras.losses", class_name);
     bwi_json_put_text(w, "name", name);
-    bwi_json_put_text(w, "reduction", "sum_over_batch_size");
-    put_options(ctx, w, class_name, row->arguments, row->argument_count, values);
+    bwi_json_put_text(w, "reduction", bwi_reduction_names[chosen->reduction]);
+    put_options(ctx, w, class_name, row->arguments, row->argument_count, chosen->values);
     end_object(w);
-}
-
-/* The loss of an output: as in a session. */
-static const bwi_chosen_loss *loss_of(const bwi_training *t, const bw_model *model, int output)
-{
-    for (int k = 0; k < t->loss_count; k++) {
-        if (t->losses[k].output[0] && strcmp(t->losses[k].output, bwi_output_name(model, output)) == 0) {
-            return &t->losses[k];
-        }
-    }
-    if (t->loss_count == 1 && !t->losses[0].output[0]) {
-        return &t->losses[0];
-    }
-    return output < t->loss_count && !t->losses[output].output[0] ? &t->losses[output] : NULL;
 }
 
 static void put_losses(bwi_json_writer *w, const bwi_training *t, const bw_model *model)
@@ -145,14 +131,38 @@ static void put_losses(bwi_json_writer *w, const bwi_training *t, const bw_model
         bwi_json_begin(w, "loss", '[');
     }
     for (int k = 0; k < model->output_count; k++) {
-        const bwi_chosen_loss *chosen = loss_of(t, model, k);
+        const bwi_chosen_loss *chosen = bwi_loss_of(model, k);
         const bwi_loss_row *row = chosen ? chosen->row : t->found[k];
         const char *key = several ? NULL : "loss";
         if (row) {
-            put_loss(t->ctx, w, key, row, chosen ? chosen->values : NULL);
+            put_loss(t->ctx, w, key, row, chosen);
         } else {
             bwi_json_put_null(w, key);
         }
+    }
+    if (several) {
+        bwi_json_end(w);
+    }
+}
+
+/* Keras wants as many as there are losses: a number for one output, otherwise a list. */
+static void put_loss_weights(bwi_json_writer *w, const bw_model *model)
+{
+    bool any = false, several = model->output_count > 1;
+    for (int k = 0; k < model->output_count; k++) {
+        const bwi_chosen_loss *chosen = bwi_loss_of(model, k);
+        any = any || (chosen && chosen->weight != 1);
+    }
+    if (!any) {
+        bwi_json_put_null(w, "loss_weights");
+        return;
+    }
+    if (several) {
+        bwi_json_begin(w, "loss_weights", '[');
+    }
+    for (int k = 0; k < model->output_count; k++) {
+        const bwi_chosen_loss *chosen = bwi_loss_of(model, k);
+        bwi_json_put_real(w, several ? NULL : "loss_weights", chosen ? chosen->weight : 1);
     }
     if (several) {
         bwi_json_end(w);
@@ -210,7 +220,7 @@ static void put_metrics(bwi_json_writer *w, const bwi_training *t, const bw_mode
     for (int m = 0; m < t->metric_count; m++) {
         any = any || t->metrics[m].weighted == weighted;
     }
-    const bwi_chosen_loss *loss = model->output_count ? loss_of(t, model, 0) : NULL;
+    const bwi_chosen_loss *loss = model->output_count ? bwi_loss_of(model, 0) : NULL;
     const bwi_loss_row *row = loss ? loss->row : t->found[0];
     if (t->metric_count < 0 && !weighted && row && row->classes && model->output_count == 1) {
         bwi_json_begin(w, key, '[');
@@ -248,7 +258,7 @@ void bwi_keras_put_compile(bw_model *model, bwi_json_writer *w)
     bwi_json_begin(w, "compile_config", '{');
     put_optimizer(t->ctx, w, &t->optimizer);
     put_losses(w, t, model);
-    bwi_json_put_null(w, "loss_weights");
+    put_loss_weights(w, model);
     put_metrics(w, t, model, "metrics", false);
     put_metrics(w, t, model, "weighted_metrics", true);
     bwi_json_end(w);

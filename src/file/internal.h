@@ -18,7 +18,7 @@
 typedef struct bwi_keras {
     bw_context *ctx;
     const char *path;
-    char what[96]; /* "layer conv2d" */
+    char what[256]; /* "layer conv2d" */
 } bwi_keras;
 
 /* "path: what: key=value is not supported" */

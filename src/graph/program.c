@@ -267,7 +267,7 @@ static void make_backward(maker *m, const bw_node *node)
         }
         return;
     }
-    if (op->flags & BWI_OP_WHOLE_BATCH) {
+    if (op->sums && op->sums->backward_statistics) {
         bwi_instruction *i = add_instruction(m, node, BWI_PASS_BACKWARD_STATISTICS, 0);
         if (!i) {
             return;

@@ -50,26 +50,16 @@ static void add_inputs(sketch *s, const bw_model *model)
     }
 }
 
-/* The loss that was chosen for an output, by its name or place. */
-static const bwi_loss_row *chosen_loss(const bwi_training *t, const char *output, int number)
-{
-    for (int k = 0; t && k < t->loss_count; k++) {
-        const char *name = t->losses[k].output;
-        bool fits = name[0] ? strcmp(name, output) == 0 : t->loss_count == 1 || k == number;
-        if (fits) {
-            return t->losses[k].row;
-        }
-    }
-    return NULL;
-}
-
 static void add_targets(sketch *s, const bw_model *model)
 {
-    const bwi_training *t = model->training;
     for (int k = 0; k < model->output_count; k++) {
         bw_node *output = model->outputs[k];
         const char *name = model->output_names[k][0] ? model->output_names[k] : output->name;
-        const bwi_loss_row *row = chosen_loss(t, name, k);
+        const bwi_chosen_loss *chosen = bwi_loss_of(model, k);
+        if (chosen && !chosen->row) {
+            continue; /* it is not trained */
+        }
+        const bwi_loss_row *row = chosen ? chosen->row : NULL;
         bool classes = row ? row->target == BW_I32 : !!bwi_logits_of(output);
         bwi_shape shape = output->shape;
         shape.ndim -= classes && shape.ndim > 0; /* class numbers: one for each distribution */

@@ -97,6 +97,27 @@ static bw_status begin_end(bw_node *node, const char *kind, int count)
     return status;
 }
 
+static bool is_output(const bw_model *model, const char *name)
+{
+    for (int k = 0; k < model->output_count; k++) {
+        if (strcmp(model->output_names[k], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Losses, metrics and targets know outputs by their names, so the second of a name, from a shared layer or of the same node, is
+ * numbered: "d", "d_1". */
+static void name_output(bw_model *model, const char *name)
+{
+    char *own = model->output_names[model->output_count];
+    snprintf(own, sizeof model->output_names[0], "%s", name);
+    for (int k = 1; is_output(model, own); k++) {
+        snprintf(own, sizeof model->output_names[0], "%.48s_%d", name, k);
+    }
+}
+
 bw_status bw_output(bw_node *node, const char *name)
 {
     if (!node) {
@@ -105,8 +126,7 @@ bw_status bw_output(bw_node *node, const char *name)
     bw_model *model = model_of(node);
     bw_status status = begin_end(node, "output", model->output_count);
     if (status == BW_OK) {
-        snprintf(model->output_names[model->output_count], sizeof model->output_names[0], "%s",
-                 name && name[0] ? name : node->name);
+        name_output(model, name && name[0] ? name : node->name);
         model->outputs[model->output_count++] = node;
     }
     return status;

@@ -17,6 +17,7 @@ extern const bwi_op bwi_op_avgpool2d, bwi_op_global_maxpool, bwi_op_pad2d, bwi_o
 extern const bwi_op bwi_op_embedding, bwi_op_index_mask, bwi_op_masked_average, bwi_op_mask_any, bwi_op_mask_weights;
 
 extern const bwi_op bwi_op_loss, bwi_op_confusion, bwi_op_variation, bwi_op_moments, bwi_op_class_weight;
+extern const bwi_op bwi_op_ignored_mask, bwi_op_ignored_labels, bwi_op_balance;
 
 /* ---- Attributes, by operator ---- */
 
@@ -98,6 +99,10 @@ typedef struct bwi_class_weight_attributes {
     int64_t count;
     float weight[]; /* by class */
 } bwi_class_weight_attributes;
+
+typedef struct bwi_ignore_attributes {
+    int32_t class_number;
+} bwi_ignore_attributes;
 
 /* Where a window of `size` (dilated) starts when it slides over `extent` with Keras's padding: output extent, and the
  * padding before and after. */

@@ -55,6 +55,9 @@ const bwi_op *const bwi_ops[] = {&bwi_op_activation,
                                  &bwi_op_masked_average,
                                  &bwi_op_mask_any,
                                  &bwi_op_mask_weights,
+                                 &bwi_op_ignored_mask,
+                                 &bwi_op_ignored_labels,
+                                 &bwi_op_balance,
                                  NULL};
 
 static bool pools_two_by_two(const bw_node *relu, const bw_node *pool)

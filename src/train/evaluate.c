@@ -8,7 +8,6 @@ static bw_status take_values(bwi_session *s, bw_history **result)
     if (!history) {
         return bwi_pending(s->graph.ctx);
     }
-    bwi_session_count(s);
     history->epochs = 1;
     for (int k = 1; k <= values; k++) { /* the loss comes last, as Keras prints it */
         int column = bwi_history_add_column(history, "", bwi_session_value_name(s, k % values));
@@ -20,8 +19,7 @@ static bw_status take_values(bwi_session *s, bw_history **result)
 
 static bw_status evaluate(bwi_session *s, bw_dataset *dataset, bw_history **result)
 {
-    bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset), .unaugmented = true};
-    bw_status status = bwi_session_feed(s, BWI_PROGRAM_EVALUATE, &piece, NULL);
+    bw_status status = bwi_session_evaluate(s, dataset, bwi_dataset_largest_batch(dataset));
     return status == BW_OK ? take_values(s, result) : status;
 }
 

@@ -293,11 +293,9 @@ static bw_status run_training(fitting *f, bw_progress *p)
 static bw_status run_validation(fitting *f)
 {
     bwi_session *s = &f->session;
-    bwi_piece piece = {.dataset = f->validation, .count = bw_dataset_count(f->validation), .unaugmented = true};
-    bw_status status = bwi_session_feed(s, BWI_PROGRAM_EVALUATE, &piece, NULL);
+    int64_t batch = f->options.batch > 0 ? f->options.batch : bwi_dataset_largest_batch(f->training) / f->options.accumulate;
+    bw_status status = bwi_session_evaluate(s, f->validation, batch > 0 ? batch : 1);
     if (status == BW_OK) {
-        bwi_session_reset(s);
-        bwi_session_count(s);
         take_values(f, bwi_session_values(s));
     }
     return status;

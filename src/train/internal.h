@@ -30,6 +30,8 @@ extern const bwi_loss_row bwi_loss_rows[]; /* ends with NULL names */
 
 /* The target as float32 or as class numbers: losses and metrics may differ in what they want. */
 bw_node *bwi_head_target(const bwi_head *head, bw_dtype dtype);
+/* A class that the loss ignores leaves the head's target and weight, and `mask` (NULL: none), which becomes 0 there. */
+bool bwi_head_ignore(const bwi_loss_row *row, const bwi_argument_value *values, bwi_head *head, bw_node **mask);
 /* The logits that feed a final sigmoid, or NULL. */
 bw_node *bwi_binary_logits_of(bw_node *prediction);
 /* Any loss is a metric too: a SUMS node whose value is bwi_metric_mean, sums[0] / sums[1]. */
@@ -87,6 +89,8 @@ bw_status bwi_session_feed_lengths(bwi_session *session, int which, const bwi_pi
 
 /* bwi_exec_feed, and the window's count. `which` is one of BWI_PROGRAM. */
 bw_status bwi_session_feed(bwi_session *session, int which, const bwi_piece *piece, float *const *predictions);
+/* All samples of the dataset, counted in the totals; those of a loss by batches of `batch`, where that matters. */
+bw_status bwi_session_evaluate(bwi_session *session, const bw_dataset *dataset, int64_t batch);
 void bwi_session_clear(bwi_session *session); /* the window */
 /* apply.c: reduces, checks, clips, updates the model, counts the iteration. After a failure all is as before. */
 bw_status bwi_session_apply(bwi_session *session);

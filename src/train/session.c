@@ -69,9 +69,7 @@ static bw_status copy_graph(bwi_session *s, const bw_model *model, const bw_data
     s->output_count = model->output_count;
     for (int k = 0; k < s->output_count; k++) {
         s->outputs[k] = s->graph.nodes[model->outputs[k]->number];
-        if (model->output_names[k][0]) {
-            snprintf(s->outputs[k]->name, sizeof s->outputs[k]->name, "%s", model->output_names[k]);
-        }
+        snprintf(s->outputs[k]->name, sizeof s->outputs[k]->name, "%s", bwi_output_name(model, k));
     }
     return BW_OK;
 }
@@ -261,6 +259,12 @@ static double penalty(const bwi_session *s)
     return sum;
 }
 
+/* Of the last feed: what its gradients are to be divided by. */
+static double divisor(const bwi_session *s)
+{
+    return s->balanced ? s->fed : bwi_session_fed_sums(s, &s->columns[0])[1];
+}
+
 bw_status bwi_session_feed(bwi_session *s, int which, const bwi_piece *piece, float *const *predictions)
 {
     bw_status status = s->variant_count ? bwi_session_feed_lengths(s, which, piece, predictions)
@@ -268,8 +272,27 @@ bw_status bwi_session_feed(bwi_session *s, int which, const bwi_piece *piece, fl
     s->fed = (double)piece->count;
     s->penalty = s->penalized && s->column_count ? penalty(s) : 0;
     if (which == BWI_PROGRAM_TRAIN) {
-        s->window_count = status == BW_OK ? s->window_count + bwi_session_fed_sums(s, &s->columns[0])[1] : 0;
+        s->window_count = status != BW_OK ? 0 : s->summed ? 1 : s->window_count + divisor(s);
     }
+    return status;
+}
+
+/* At once where the mean over all samples is the mean of their batches'. It is not where a batch's loss is divided by what its masks or
+ * weights let count: there batches are as Keras's. */
+bw_status bwi_session_evaluate(bwi_session *s, const bw_dataset *dataset, int64_t batch)
+{
+    int64_t count = bw_dataset_count(dataset);
+    bwi_piece piece = {.dataset = dataset, .unaugmented = true};
+    bw_status status = BW_OK;
+    bwi_session_reset(s);
+    do {
+        piece.count = s->by_batches && batch < count - piece.first ? batch : count - piece.first;
+        status = bwi_session_feed(s, BWI_PROGRAM_EVALUATE, &piece, NULL);
+        if (status == BW_OK) {
+            bwi_session_count(s);
+        }
+        piece.first += piece.count;
+    } while (status == BW_OK && piece.first < count);
     return status;
 }
 

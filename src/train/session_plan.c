@@ -15,12 +15,28 @@ size_t bwi_session_parameter_bytes(const bwi_session *s)
     return bytes;
 }
 
-static void add_programs(const bwi_session *s, const bwi_session_options *o, int numbers[3], bw_node *const *sums,
+/* An output without a loss is computed in training if layers before it may move statistics, as they do in Keras. */
+static int add_untrained(const bwi_session *s, bw_node **targets, int count)
+{
+    bool moves = false;
+    for (int n = 0; n < s->graph.count; n++) {
+        moves = moves || (s->graph.nodes[n]->op->sums && s->graph.nodes[n]->op->sums->commit);
+    }
+    for (int k = 0; moves && k < s->output_count; k++) {
+        const bwi_chosen_loss *loss = bwi_loss_of(s->training->model, k);
+        if (loss && !loss->row) {
+            targets[count++] = s->outputs[k];
+        }
+    }
+    return count;
+}
+
+static void add_programs(const bwi_session *s, const bwi_session_options *o, int numbers[3], bw_node *const *sums, int trained,
                          bw_node *const *losses, bw_node *const *outputs, bwi_program_request *programs, int *count)
 {
     if (o->train) {
         numbers[BWI_PROGRAM_TRAIN] = *count;
-        programs[(*count)++] = (bwi_program_request){sums, s->column_count, losses, s->loss_count};
+        programs[(*count)++] = (bwi_program_request){sums, trained, losses, s->loss_count};
     }
     if (o->evaluate || o->adapt) {
         numbers[BWI_PROGRAM_EVALUATE] = *count;
@@ -95,7 +111,7 @@ static size_t bookkeeping_bytes(const bwi_plan *plan)
 bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, const bwi_session_options *o, bwi_plan **plan)
 {
     bw_context *ctx = s->training->ctx;
-    bw_node *sums[BWI_MAX_COLUMNS];
+    bw_node *sums[BWI_MAX_COLUMNS + BWI_MAX_HEADS];
     const char *folder = NULL;
     bw_status status = o->train ? spill_folder(ctx, o->spill, &folder) : BW_OK;
     if (status != BW_OK) {
@@ -109,10 +125,11 @@ bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, cons
     s->program[0] = s->program[1] = s->program[2] = -1;
     for (int k = 0; k < s->variant_count; k++) {
         bwi_variant *v = &s->variants[k];
-        add_programs(s, o, v->program, v->columns, v->losses, v->outputs, programs, &count);
+        add_programs(s, o, v->program, v->columns, s->column_count, v->losses, v->outputs, programs, &count);
     }
     if (!s->variant_count) {
-        add_programs(s, o, s->program, sums, s->losses, s->outputs, programs, &count);
+        int trained = o->train ? add_untrained(s, sums, s->column_count) : 0;
+        add_programs(s, o, s->program, sums, trained, s->losses, s->outputs, programs, &count);
     }
     bwi_plan_request request = {.graph = &s->graph,
                                 .own_nodes = s->own_nodes,

@@ -41,7 +41,8 @@ void bwi_session_count(bwi_session *s)
         const bwi_logged *column = &s->columns[c];
         const double *sums = bwi_session_fed_sums(s, column);
         if (column->loss) {
-            column->totals[0] += column->value(column->node, sums) * s->fed;
+            double value = column->summed > 0 ? column->summed * sums[0] : column->value(column->node, sums);
+            column->totals[0] += value * s->fed;
             column->totals[1] += s->fed;
             continue;
         }
@@ -90,7 +91,7 @@ double bwi_session_value(const bwi_session *s, int index)
     }
     double loss = s->fed_total > 0 ? s->penalty_total / s->fed_total : 0;
     for (int c = 0; c < s->column_count; c++) {
-        loss += s->columns[c].loss ? column_value(&s->columns[c]) : 0;
+        loss += s->columns[c].loss ? s->columns[c].weight * column_value(&s->columns[c]) : 0;
     }
     return loss;
 }

@@ -42,12 +42,23 @@ typedef struct bwi_metric_row {
 
 extern const bwi_metric_row bwi_metric_rows[]; /* accuracy comes first; ends with NULL names */
 
+/* How the numbers of a batch become its loss: Keras's words. MEAN has two, and divides by what is not masked. WEIGHTED divides by the
+ * sum of the weights. */
+typedef enum bwi_reduction { BWI_LOSS_MEAN, BWI_LOSS_SAME_MEAN, BWI_LOSS_SUM, BWI_LOSS_WEIGHTED, BWI_REDUCTIONS } bwi_reduction;
+
+extern const char *const bwi_reduction_names[BWI_REDUCTIONS];
+
 /* A loss or metric as the user wrote it: its row, options, and the output it is for ("": the only one). */
 typedef struct bwi_chosen_loss {
-    const bwi_loss_row *row;
+    const bwi_loss_row *row; /* NULL: "none", the output is not trained */
     bwi_argument_value values[BWI_MAX_OPTIONS];
+    double weight; /* in the sum of all losses */
+    bwi_reduction reduction;
     char output[64];
 } bwi_chosen_loss;
+
+/* The loss that was chosen for an output, by its name or place; NULL: none was. */
+const bwi_chosen_loss *bwi_loss_of(const bw_model *model, int output);
 
 typedef struct bwi_chosen_metric {
     const bwi_metric_row *row; /* NULL: a loss */
@@ -201,7 +212,9 @@ typedef struct bwi_logged {
     char name[BWI_COLUMN_NAME];
     bw_node *node;
     double (*value)(const bw_node *node, const double *sums);
-    bool loss;      /* one of the losses whose sum is the first column */
+    bool loss;      /* one of the losses whose weighted sum is the first column */
+    double weight;  /* in that sum */
+    double summed;  /* of a loss: its value is the sum of the batch times this; 0: it is the mean */
     double *totals; /* over the feeds since bwi_session_reset */
     double *fed;    /* of the last feed, where that is one for each length; NULL: exec has them */
 } bwi_logged;
@@ -227,6 +240,9 @@ typedef struct bwi_session {
     unsigned compiles;               /* the training's when this was opened */
     bool rates;                      /* the learning rate is logged */
     bool penalized;                  /* a variable has a regularizer */
+    bool summed;                     /* all losses are sums: gradients are not divided */
+    bool balanced;                   /* losses that are divided by something else than samples have that in their nodes */
+    bool by_batches;                 /* a loss of the whole data is not the mean of its batches' */
     double fed, penalty;             /* of the last feed: samples, and what regularizers add to its loss */
     double fed_total, penalty_total; /* since bwi_session_reset; penalties times samples */
 } bwi_session;

@@ -374,6 +374,10 @@ static const op_case op_cases[] = {
      .variable = {SHAPE(3), SHAPE(3)},
      .frozen = 2},
 
+    {.op = &bwi_op_balance, .input = {{CASE_VARIED, ONE, BW_F32}, {CASE_W, ONE, BW_F32}}, .loss = true},
+    {.op = &bwi_op_balance, .input = {{CASE_VARIED, ONE, BW_F32}, {CASE_W, SHAPE(3), BW_F32}}, .loss = true},
+    {.op = &bwi_op_balance, .input = {{CASE_VARIED, ONE, BW_F32}}, .loss = true},
+
     {.op = &bwi_op_crossentropy, .input = {VARIED(7), {CASE_Y, ONE, BW_I32}}, .loss = true},
     {.op = &bwi_op_crossentropy, .input = {VARIED(2), {CASE_Y, ONE, BW_I32}, {CASE_W, ONE, BW_F32}}, .loss = true},
     {.op = &bwi_op_crossentropy, .input = {VARIED(4, 5), {CASE_Y, SHAPE(4), BW_I32}, {CASE_W, ONE, BW_F32}}, .loss = true},

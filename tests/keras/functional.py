@@ -35,6 +35,7 @@ class Run:
     def __init__(self, model, x, y, w=None, fields=None, validation=None, batch=8, epochs=2, **callbacks):
         self.model, self.x, self.y, self.w, self.fields, self.validation = model, x, y, w, fields, validation
         self.batch, self.epochs, self.callbacks = batch, epochs, callbacks
+        self.unnamed = []  # columns that Keras gives one name to
 
 
 def numbers(r, *shape):
@@ -53,6 +54,141 @@ def shared_batchnorm(r):
     m.compile(keras.optimizers.SGD(0.05), "sparse_categorical_crossentropy")
     x, z, y = numbers(r, 44, 4), numbers(r, 44, 5) + 1, r.integers(0, 3, 44).astype("i4")
     return Run(m, [x, z], y, fields={"x_i": x, "x_j": z, "y": y}, batch=16)
+
+
+@case
+def loss_ignored_class(r):
+    """Labels of one class do not count, in the sum nor in what divides it; here with a label that is no class and with masks."""
+    i = keras.Input((6,), dtype="int32")
+    m = keras.Model(i, L.Dense(4, activation="softmax", name="o")(L.Embedding(9, 5, mask_zero=True, name="e")(i)))
+    x, y = r.integers(0, 9, (44, 6)).astype("i4"), r.integers(0, 4, (44, 6)).astype("i4")
+    w = rounded(r.uniform(0.5, 2, (44, 1)))
+    y[r.random((44, 6)) < 0.3] = 255
+    vx, vy = x[::-1].copy(), y[::-1].copy()
+    m.compile(keras.optimizers.SGD(0.3), keras.losses.SparseCategoricalCrossentropy(ignore_class=255))
+    return Run(m, x, y, w, fields={"x": x, "y": y, "w": w}, validation=((vx, vy, w), {"x": vx, "y": vy, "w": w}), batch=16)
+
+
+@case
+def loss_ignored_zero(r):
+    i = keras.Input((5,))
+    m = keras.Model(i, L.Dense(4, name="o")(i))
+    m.compile("sgd", keras.losses.SparseCategoricalCrossentropy(ignore_class=0, from_logits=True), metrics=["accuracy"])
+    x, y = numbers(r, 40, 5), r.integers(0, 4, 40).astype("i4")
+    return Run(m, x, y, fields={"x": x, "y": y}, batch=16)
+
+
+def two_outputs(r, loss, n=40, **options):
+    """Numbers at each of three positions, and classes."""
+    i = keras.Input((3, 4), name="i")
+    h = L.Dense(5, "tanh", name="h")(i)
+    m = keras.Model(i, [L.Dense(2, name="a")(h), L.Dense(3, activation="softmax", name="b c")(L.Flatten(name="f")(h))])
+    m.compile(keras.optimizers.SGD(0.05, momentum=0.9), loss, **options)
+    x, a, b = numbers(r, n, 3, 4), numbers(r, n, 3, 2), r.integers(0, 3, n).astype("i4")
+    return m, x, a, b
+
+
+@case
+def loss_weights_list(r):
+    m, x, a, b = two_outputs(r, ["mse", "sparse_categorical_crossentropy"], loss_weights=[0.3, 1.7], metrics=[["mae"], ["accuracy"]])
+    return Run(m, x, [a, b], fields={"x": x, "y_a": a, "y_b c": b}, validation=((x[:20], [a[:20], b[:20]]), {"x": x[:20], "y_a": a[:20], "y_b c": b[:20]}))
+
+
+@case
+def loss_weights_names(r):
+    m, x, a, b = two_outputs(r, {"b c": "sparse_categorical_crossentropy", "a": "mse"}, loss_weights={"b c": 0.25, "a": 3.0})
+    return Run(m, x, [a, b], fields={"x": x, "y_a": a, "y_b c": b})
+
+
+@case
+def loss_weight_of_one(r):
+    i = keras.Input((4,))
+    m = keras.Model(i, L.Dense(2, kernel_regularizer="l2", name="o")(i))
+    m.compile("sgd", "mse", loss_weights=0.25)
+    x, y = numbers(r, 40, 4), numbers(r, 40, 2)
+    return Run(m, x, y, fields={"x": x, "y": y})
+
+
+@case
+def loss_none(r):
+    """Not trained and without targets; its BatchNormalization moves all the same."""
+    i = keras.Input((4,), name="i")
+    h = L.Dense(5, "tanh", name="h")(i)
+    m = keras.Model(i, [L.Dense(2, name="a")(h), L.Dense(3, name="b")(L.BatchNormalization(name="bn", momentum=0.5)(h))])
+    m.compile("sgd", ["mse", None])
+    x, a = numbers(r, 40, 4), numbers(r, 40, 2)
+    return Run(m, x, [a], fields={"x": x, "y_a": a})
+
+
+@case
+def shared_output(r):
+    """A layer gives two outputs, and one of them is an output twice."""
+    i, j = keras.Input((4,), name="i"), keras.Input((4,), name="j")
+    d = L.Dense(2, name="d")
+    p, q = d(i), d(j)
+    m = keras.Model([i, j], [p, q, q])
+    m.compile("sgd", ["mse", "mae", "huber"])
+    x, z, y = numbers(r, 40, 4), numbers(r, 40, 4), [numbers(r, 40, 2) for _ in range(3)]
+    run = Run(m, [x, z], y, fields={"x_i": x, "x_j": z, "y_d": y[0], "y_d_1": y[1], "y_d_2": y[2]})
+    run.unnamed = ["d_loss"]
+    return run
+
+
+def reduction(name, word, w):
+    def make(r):
+        i = keras.Input((3, 4))
+        m = keras.Model(i, L.Dense(2, name="o")(i))
+        m.compile(keras.optimizers.SGD(0.01), keras.losses.MeanSquaredError(reduction=word))
+        x, y = numbers(r, 40, 3, 4), numbers(r, 40, 3, 2)
+        ws = rounded(r.uniform(0.5, 2, 40 if w == 1 else (40, 3))) if w else None
+        fields = {"x": x, "y": y} | ({"w": ws} if w else {})
+        return Run(m, x, y, ws, fields=fields, validation=((x, y, ws) if w else (x, y), fields), batch=16)
+    make.__name__ = name
+    case(make)
+
+
+reduction("reduction_sum", "sum", 0)
+reduction("reduction_sum_weights", "sum", 2)
+reduction("reduction_mean", "mean", 2)
+reduction("reduction_weighted", "mean_with_sample_weight", 2)
+
+
+@case
+def reduction_mixed(r):
+    """Divided by samples, by nothing, by weights and by what a mask lets count, all in one model."""
+    i, t = keras.Input((3, 4), name="i"), keras.Input((3,), name="t", dtype="int32")
+    e = L.Embedding(7, 4, mask_zero=True, name="e")(t)
+    h = L.Dense(5, "tanh", name="h")
+    hi = h(i)
+    outs = [L.Dense(2, name="a")(hi), L.Dense(2, name="b")(hi), L.Dense(2, name="c")(hi), L.Dense(3, name="d")(e)]
+    m = keras.Model([i, t], outs)
+    m.compile(keras.optimizers.SGD(0.02), [keras.losses.MeanSquaredError(), keras.losses.MeanSquaredError(reduction="sum"),
+              keras.losses.MeanAbsoluteError(reduction="mean_with_sample_weight"), "mse"], loss_weights=[1.0, 0.02, 0.7, 2.0])
+    x, tok = numbers(r, 40, 3, 4), r.integers(0, 7, (40, 3)).astype("i4")
+    y = [numbers(r, 40, 3, 2), numbers(r, 40, 3, 2), numbers(r, 40, 3, 2), numbers(r, 40, 3, 3)]
+    w = [rounded(r.uniform(0.5, 2, (40, 3))) for _ in range(4)]
+    fields = {"x_i": x, "x_t": tok} | {"y_" + n: v for n, v in zip("abcd", y)} | {"w_" + n: v for n, v in zip("abcd", w)}
+    return Run(m, [x, tok], y, w, fields=fields, batch=16)
+
+
+def masked(name, loss, last, steps):
+    """Validation by batches: each loss is divided by what counts in its own batch."""
+    def make(r):
+        i = keras.Input((6,), dtype="int32")
+        m = keras.Model(i, last()(L.Embedding(9, 5, mask_zero=True, name="e")(i)))
+        m.compile(keras.optimizers.SGD(0.3), loss)
+        x = r.integers(0, 9, (44, 6)).astype("i4")
+        x[r.random((44, 6)) < np.linspace(0, 0.9, 44)[:, None]] = 0
+        y = numbers(r, 44, 6, 2) if loss == "mse" else r.integers(0, 4, (44, 6)).astype("i4")
+        w = rounded(r.uniform(0.1, 2, (44, 6) if steps else (44, 1)))
+        fields = {"x": x, "y": y, "w": w}
+        return Run(m, x, y, w, fields=fields, validation=((x, y, w), fields), batch=16)
+    make.__name__ = name
+    case(make)
+
+
+masked("masked_mse", "mse", lambda: L.Dense(2, name="o"), False)
+masked("masked_steps", "sparse_categorical_crossentropy", lambda: L.Dense(4, activation="softmax", name="o"), True)
 
 
 def deflate(path):
@@ -84,7 +220,8 @@ def record(name):
         validation, fields = run.validation
         arrays |= {"val_" + k: v for k, v in fields.items()}
     history = m.fit(run.x, run.y, sample_weight=run.w, batch_size=run.batch, epochs=run.epochs, shuffle=False, verbose=0,
-                    validation_data=validation, validation_batch_size=10**6 if validation else None, callbacks=calls).history
+                    validation_data=validation, callbacks=calls).history
+    history = {k: v for k, v in history.items() if k not in run.unnamed}
     arrays |= {"history_" + k: np.array(v, "f8") for k, v in history.items()}
     for i, v in enumerate(m.weights):
         text.append(f"variable_{i}={v.path}")

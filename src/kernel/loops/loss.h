@@ -53,6 +53,14 @@ typedef struct bwi_loss_kernels {
     void (*mean_of_rows)(const bwi_rows *rows, const float *row_loss, const float *weight, float *loss);
     /* dx = difference * diff[s] * weight / rows of a sample. */
     void (*scale_rows)(const bwi_rows *rows, const float *difference, const float *weight, const float *diff, float *dx);
+
+    /* mask = 1 where the label is another, else 0; kept = the label where it is another, else 0. */
+    void (*ignored_mask)(int64_t count, int32_t ignored, const int32_t *labels, float *mask);
+    void (*ignored_labels)(int64_t count, int32_t ignored, const int32_t *labels, int32_t *kept);
+    /* factor[0] = samples / sums[1], 0 where that is 0; samples if sums is NULL. */
+    void (*balance)(double samples, const double *sums, float *factor);
+    /* y = x * factor[0]; both may be the same. */
+    void (*scale_by)(int64_t count, const float *factor, const float *x, float *y);
 } bwi_loss_kernels;
 
 #endif

@@ -8,19 +8,36 @@
 #include <math.h>
 #include <string.h>
 
+static const char *name_of(const bwi_session *s, int output)
+{
+    return bwi_output_name(s->training->model, output);
+}
+
+/* The data's field for an output: by the output's name or, as with Keras's dictionaries, by its layer's, which outputs may share. */
+static int find_field(const bwi_session *s, const bw_dataset *dataset, int output, bwi_input_attributes *a)
+{
+    snprintf(a->name, sizeof a->name, "%s", s->output_count > 1 ? name_of(s, output) : "");
+    int field = bwi_fields_find(dataset, a);
+    if (field < 0 && s->output_count > 1) {
+        snprintf(a->name, sizeof a->name, "%s", s->training->model->outputs[output]->name);
+        field = bwi_fields_find(dataset, a);
+    }
+    return field;
+}
+
 /* A target or weight for an output. NULL without a message: the data has none. */
-static bw_node *add_field(bwi_session *s, const bw_dataset *dataset, bwi_role role, const char *output, bw_dtype dtype)
+static bw_node *add_field(bwi_session *s, const bw_dataset *dataset, bwi_role role, int output, bw_dtype dtype)
 {
     bwi_input_attributes a = {.dtype = dtype, .role = role};
-    snprintf(a.name, sizeof a.name, "%s", s->output_count > 1 ? output : "");
-    a.field = bwi_fields_find(dataset, &a);
+    a.field = find_field(s, dataset, output, &a);
     if (a.field < 0) {
         return NULL;
     }
     const bwi_field *f = bwi_dataset_field(dataset, a.field);
     a.shape.ndim = f->ndim;
     memcpy(a.shape.extent, f->shape, sizeof a.shape.extent);
-    return bwi_graph_add(&s->graph, &bwi_op_input, role == 1 ? "target" : "sample weight", &a, sizeof a, NULL, 0, NULL, 0);
+    return bwi_graph_add(&s->graph, &bwi_op_input, role == BWI_ROLE_TARGET ? "target" : "sample weight", &a, sizeof a, NULL, 0,
+                         NULL, 0);
 }
 
 /* ---- Weights ---- */
@@ -73,26 +90,12 @@ static bw_status add_mask(bwi_session *s, bwi_head *head)
 
 /* ---- Losses ---- */
 
-static const bwi_chosen_loss *find_loss(const bwi_training *t, const bwi_session *s, int output)
-{
-    for (int k = 0; k < t->loss_count; k++) {
-        if (t->losses[k].output[0] && strcmp(t->losses[k].output, s->outputs[output]->name) == 0) {
-            return &t->losses[k];
-        }
-    }
-    if (t->loss_count == 1 && !t->losses[0].output[0]) {
-        return &t->losses[0];
-    }
-    return output < t->loss_count && !t->losses[output].output[0] ? &t->losses[output] : NULL;
-}
-
 /* Without a given loss the last layer and the targets choose one, which is logged. */
 static const bwi_loss_row *choose_loss(bwi_session *s, const bw_dataset *dataset, int output)
 {
     bool classes = bwi_logits_of(s->outputs[output]), binary = bwi_binary_logits_of(s->outputs[output]);
-    bwi_input_attributes a = {.role = 1};
-    snprintf(a.name, sizeof a.name, "%s", s->output_count > 1 ? s->outputs[output]->name : "");
-    int field = bwi_fields_find(dataset, &a);
+    bwi_input_attributes a = {.role = BWI_ROLE_TARGET};
+    int field = find_field(s, dataset, output, &a);
     int64_t count = field >= 0 ? bwi_field_values(bwi_dataset_field(dataset, field)) : 1;
     bool one_hot = classes && count > 1 && count == bwi_shape_count(&s->outputs[output]->shape);
     const char *name = one_hot   ? "categorical_crossentropy"
@@ -118,45 +121,90 @@ static bw_status add_column(bwi_session *s, bw_node *node, bool loss, const char
                         BWI_MAX_COLUMNS);
     }
     bwi_logged *column = &s->columns[s->column_count++];
-    *column = (bwi_logged){.node = node, .value = bwi_metric_mean, .loss = loss};
+    *column = (bwi_logged){.node = node, .value = bwi_metric_mean, .loss = loss, .weight = 1};
     snprintf(column->name, sizeof column->name, "%s", name);
     return BW_OK;
 }
 
-/* The head of one output, up to its loss: the target in the type that the loss wants, the weight (of samples, classes and mask), the
- * loss itself, and the mean that is logged. */
-static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options, int output, bwi_head *head)
+/* What the numbers of a loss are divided by: nothing, samples, or the sum of weights. */
+typedef struct division {
+    bool summed;
+    bw_node *over; /* NULL: samples */
+} division;
+
+static bw_node *add_scale(bwi_session *s, bw_node *loss, double factor)
+{
+    bwi_scale_attributes a = {.scale = (float)factor};
+    return !loss || factor == 1 ? loss : bwi_graph_add(&s->graph, &bwi_op_scale, "loss", &a, sizeof a, &loss, 1, NULL, 0);
+}
+
+/* The target in the type that the loss wants, and the weight, of samples, classes and mask. */
+static bw_status add_ends(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options, int output,
+                          bw_dtype target, bwi_head *head)
 {
     bw_context *ctx = s->training->ctx;
-    const char *name = s->outputs[output]->name;
-    static const bwi_argument_value none[BWI_MAX_OPTIONS];
-    const bwi_chosen_loss *chosen = find_loss(s->training, s, output);
-    const bwi_loss_row *row = chosen ? chosen->row : choose_loss(s, dataset, output);
-    s->training->found[output] = chosen ? NULL : row;
-    head->target = add_field(s, dataset, 1, name, row->target);
+    head->target = add_field(s, dataset, BWI_ROLE_TARGET, output, target);
+    bw_status status = head->target ? BW_OK : bwi_pending(ctx);
     if (!head->target) {
-        bw_status failed = bwi_pending(ctx);
-        return failed != BW_OK ? failed : bwi_fail(ctx, BW_INVALID_ARGUMENT, "the data has no targets (y) for %s", name);
+        return status;
     }
-    head->weight = add_field(s, dataset, 2, name, BW_F32);
-    bw_status status = head->weight ? BW_OK : bwi_pending(ctx);
+    head->weight = add_field(s, dataset, BWI_ROLE_WEIGHT, output, BW_F32);
+    status = head->weight ? BW_OK : bwi_pending(ctx);
     if (status == BW_OK && options->class_count) {
         status = add_class_weight(s, options, head);
     }
-    bw_node *mask = head->prediction->mask;
-    if (status == BW_OK && mask) {
-        status = add_mask(s, head);
+    return status == BW_OK && head->prediction->mask ? add_mask(s, head) : status;
+}
+
+/* The head of one output, up to its loss: target and weight, the loss itself, and the mean that is logged, which Keras logs before
+ * loss_weights. */
+static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options, int output, bwi_head *head,
+                          division *divided)
+{
+    bw_context *ctx = s->training->ctx;
+    const char *name = name_of(s, output);
+    static const bwi_chosen_loss plain = {.weight = 1};
+    const bwi_chosen_loss *given = bwi_loss_of(s->training->model, output), *chosen = given ? given : &plain;
+    if (given && !given->row) {
+        s->training->found[output] = NULL;
+        return add_ends(s, dataset, options, output, BW_F32, head); /* for metrics, if the data has targets */
+    }
+    const bwi_loss_row *row = given ? given->row : choose_loss(s, dataset, output);
+    s->training->found[output] = given ? NULL : row;
+    bw_status status = add_ends(s, dataset, options, output, row->target, head);
+    if (status == BW_OK && !head->target) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the data has no targets (y%s%s) for %s", s->output_count > 1 ? "_" : "",
+                        s->output_count > 1 ? name : "", name);
     }
     if (status != BW_OK) {
         return status;
     }
     head->classes = row->classes;
-    bw_node *loss = row->build(row, head, chosen ? chosen->values : none);
-    bw_node *mean = bwi_graph_add(&s->graph, &bwi_op_mean, "loss", NULL, 0, (bw_node *[]){loss, mask}, mask ? 2 : 1, NULL, 0);
+    bwi_head own = *head;
+    bw_node *mask = head->prediction->mask;
+    if (!bwi_head_ignore(row, chosen->values, &own, &mask)) {
+        return bwi_pending(ctx);
+    }
+    bw_node *loss = row->build(row, &own, chosen->values);
+    if (!loss) {
+        return bwi_pending(ctx);
+    }
+    bool summed = chosen->reduction == BWI_LOSS_SUM;
+    bw_node *over = summed ? NULL : chosen->reduction == BWI_LOSS_WEIGHTED ? own.weight : mask;
+    *divided = (division){.summed = summed, .over = over};
+    bw_node *mean = bwi_graph_add(&s->graph, &bwi_op_mean, "loss", NULL, 0, (bw_node *[]){loss, over}, over ? 2 : 1, NULL, 0);
+    const bwi_shape *shape = &head->prediction->shape;
+    double rows = summed && shape->ndim > 1 ? (double)(bwi_shape_count(shape) / shape->extent[shape->ndim - 1]) : 1;
+    s->losses[s->loss_count++] = add_scale(s, loss, rows * chosen->weight);
+    s->by_batches = s->by_batches || summed || over;
     char column[BWI_COLUMN_NAME];
     snprintf(column, sizeof column, "%s%sloss", s->output_count > 1 ? name : "", s->output_count > 1 ? "_" : "");
-    s->losses[s->loss_count++] = loss;
-    return add_column(s, mean, true, column);
+    status = s->losses[s->loss_count - 1] ? add_column(s, mean, true, column) : bwi_pending(ctx);
+    if (status == BW_OK) {
+        s->columns[s->column_count - 1].weight = chosen->weight;
+        s->columns[s->column_count - 1].summed = summed ? rows : 0;
+    }
+    return status;
 }
 
 /* ---- Metrics ---- */
@@ -173,11 +221,11 @@ static bool is_column(const bwi_session *s, const char *name)
 
 /* Keras's names: with several outputs the output's comes first. Where a name is taken, a weighted metric is called so; a name that is
  * taken even then is numbered. */
-static void name_column(const bwi_session *s, const bwi_head *head, const bwi_chosen_metric *metric, char name[BWI_COLUMN_NAME])
+static void name_column(const bwi_session *s, int output, const bwi_chosen_metric *metric, char name[BWI_COLUMN_NAME])
 {
-    char begin[64] = "";
+    char begin[72] = "";
     if (s->output_count > 1) {
-        snprintf(begin, sizeof begin, "%.50s_", head->prediction->name);
+        snprintf(begin, sizeof begin, "%s_", name_of(s, output));
     }
     bool renamed = false;
     snprintf(name, BWI_COLUMN_NAME, "%s%s", begin, metric->name);
@@ -190,13 +238,13 @@ static void name_column(const bwi_session *s, const bwi_head *head, const bwi_ch
     }
 }
 
-static bw_status add_metric(bwi_session *s, const bwi_head *head, const bwi_chosen_metric *metric)
+static bw_status add_metric(bwi_session *s, const bwi_head *head, int output, const bwi_chosen_metric *metric)
 {
     bwi_head own = *head;
     own.weight = metric->weighted ? head->weight : head->prediction->mask;
     bw_node *node = metric->row ? metric->row->build(&own, metric->values) : bwi_metric_of_loss(metric->loss, &own, metric->values);
     char name[BWI_COLUMN_NAME];
-    name_column(s, head, metric, name);
+    name_column(s, output, metric, name);
     bw_status status = add_column(s, node, false, name);
     if (status == BW_OK && metric->row) {
         s->columns[s->column_count - 1].value = metric->row->value;
@@ -204,17 +252,17 @@ static bw_status add_metric(bwi_session *s, const bwi_head *head, const bwi_chos
     return status;
 }
 
-static bw_status add_metrics(bwi_session *s, const bwi_head *head, bool weighted)
+static bw_status add_metrics(bwi_session *s, const bwi_head *head, int output, bool weighted)
 {
     const bwi_training *t = s->training;
     if (t->metric_count < 0 && head->classes && !weighted) {
-        return add_metric(s, head, &(bwi_chosen_metric){.row = &bwi_metric_rows[0], .name = "accuracy"});
+        return add_metric(s, head, output, &(bwi_chosen_metric){.row = &bwi_metric_rows[0], .name = "accuracy"});
     }
     bw_status status = BW_OK;
     for (int k = 0; k < t->metric_count && status == BW_OK; k++) {
         const bwi_chosen_metric *metric = &t->metrics[k];
-        if (metric->weighted == weighted && (!metric->output[0] || strcmp(metric->output, head->prediction->name) == 0)) {
-            status = add_metric(s, head, metric);
+        if (metric->weighted == weighted && (!metric->output[0] || strcmp(metric->output, name_of(s, output)) == 0)) {
+            status = add_metric(s, head, output, metric);
         }
     }
     return status;
@@ -225,7 +273,7 @@ static bw_status add_metrics(bwi_session *s, const bwi_head *head, bool weighted
 static bool has_output(const bwi_session *s, const char *name)
 {
     for (int k = 0; name[0] && k < s->output_count; k++) {
-        if (strcmp(s->outputs[k]->name, name) == 0) {
+        if (strcmp(name_of(s, k), name) == 0) {
             return true;
         }
     }
@@ -255,18 +303,24 @@ static bw_status check_outputs(const bwi_session *s)
     return BW_OK;
 }
 
-/* All losses must count alike, since one number, what the loss counts, divides the window's gradients. */
-static bw_status check_counts(const bwi_session *s)
+/* One number divides the window's gradients. Where losses are divided by several, or some not at all, it is the number of samples,
+ * and each other loss is balanced against it. */
+static bw_status balance(bwi_session *s, const division *divided, int count)
 {
-    const bw_node *first = NULL;
-    for (int c = 0; c < s->column_count; c++) {
-        const bw_node *mean = s->columns[c].node;
-        const bw_node *mask = s->columns[c].loss && mean->inputs > 1 ? mean->input[1] : NULL;
-        if (s->columns[c].loss && c > 0 && mask != first) {
-            return bwi_fail(s->training->ctx, BW_UNIMPLEMENTED,
-                            "losses of outputs with different masks are not supported together");
+    bool alike = true;
+    for (int k = 1; k < count; k++) {
+        alike = alike && divided[k].summed == divided[0].summed && divided[k].over == divided[0].over;
+    }
+    s->summed = alike && count && divided[0].summed;
+    s->balanced = !alike;
+    for (int k = 0; k < count && !alike; k++) {
+        if (divided[k].summed || divided[k].over) {
+            bw_node *inputs[2] = {s->losses[k], divided[k].over};
+            s->losses[k] = bwi_graph_add(&s->graph, &bwi_op_balance, "loss", NULL, 0, inputs, divided[k].over ? 2 : 1, NULL, 0);
         }
-        first = c > 0 ? first : mask;
+        if (!s->losses[k]) {
+            return bwi_pending(s->training->ctx);
+        }
     }
     return BW_OK;
 }
@@ -274,13 +328,17 @@ static bw_status check_counts(const bwi_session *s)
 bw_status bwi_session_add_heads(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options)
 {
     bwi_head heads[BWI_MAX_HEADS];
+    division divided[2 * BWI_MAX_HEADS] = {{0}};
     bw_status status = check_outputs(s);
     const bw_model *model = s->training->model;
     /* A model that was given losses by calls needs no others, unless they are asked for. */
     int outputs = model->loss_count && !s->training->loss_count ? 0 : s->output_count;
     for (int k = 0; k < outputs && status == BW_OK; k++) {
         heads[k] = (bwi_head){.graph = &s->graph, .prediction = s->outputs[k]};
-        status = add_loss(s, dataset, options, k, &heads[k]);
+        status = add_loss(s, dataset, options, k, &heads[k], &divided[s->loss_count]);
+    }
+    if (status == BW_OK && outputs && s->loss_count == 0) {
+        status = bwi_fail(s->training->ctx, BW_INVALID_ARGUMENT, "loss: none of the model's outputs has one");
     }
     for (int k = 0; k < model->loss_count && status == BW_OK; k++) {
         bw_node *loss = s->graph.nodes[model->losses[k]->number];
@@ -288,9 +346,9 @@ bw_status bwi_session_add_heads(bwi_session *s, const bw_dataset *dataset, const
         s->losses[s->loss_count++] = loss;
         status = add_column(s, mean, true, model->loss_names[k]);
     }
-    status = status == BW_OK ? check_counts(s) : status;
+    status = status == BW_OK ? balance(s, divided, s->loss_count) : status;
     for (int k = 0; k < 2 * outputs && status == BW_OK; k++) {
-        status = add_metrics(s, &heads[k % outputs], k >= outputs);
+        status = heads[k % outputs].target ? add_metrics(s, &heads[k % outputs], k % outputs, k >= outputs) : BW_OK;
     }
     return status;
 }

@@ -66,11 +66,14 @@ static bw_node *formula(const bwi_loss_row *row, const bwi_head *head, const bwi
     return add_formula(row, head, row->kind, row->argument_count ? values[0].number : 0, head->prediction);
 }
 
-enum { FROM_LOGITS, LABEL_SMOOTHING, CROSSENTROPY_OPTIONS };
+enum { FROM_LOGITS, LABEL_SMOOTHING, IGNORE_CLASS = 1, CROSSENTROPY_OPTIONS };
 
 static const bwi_argument crossentropy_arguments[CROSSENTROPY_OPTIONS] = {
     [FROM_LOGITS] = {"from_logits", NULL, BWI_BOOL, "false", 0, 0, NULL},
     [LABEL_SMOOTHING] = {"label_smoothing", NULL, BWI_FLOAT, "0", 0, 1, NULL}};
+static const bwi_argument sparse_arguments[CROSSENTROPY_OPTIONS] = {
+    [FROM_LOGITS] = {"from_logits", NULL, BWI_BOOL, "false", 0, 0, NULL},
+    [IGNORE_CLASS] = {"ignore_class", NULL, BWI_INT, "", INT32_MIN, INT32_MAX, NULL}};
 static const bwi_argument huber_arguments[] = {{"delta", NULL, BWI_FLOAT, "1", 0, 1e30, NULL}};
 
 static bw_node *binary_crossentropy(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values)
@@ -89,6 +92,22 @@ static bw_node *categorical_crossentropy(const bwi_loss_row *row, const bwi_head
                   : add_formula(row, head, row->kind, (double)a.smoothing, head->prediction);
 }
 
+bool bwi_head_ignore(const bwi_loss_row *row, const bwi_argument_value *values, bwi_head *head, bw_node **mask)
+{
+    if (row->arguments != sparse_arguments || !values[IGNORE_CLASS].given) {
+        return true;
+    }
+    bwi_ignore_attributes a = {.class_number = (int32_t)values[IGNORE_CLASS].integer};
+    bw_node *labels = bwi_head_target(head, BW_I32);
+    head->target = bwi_graph_add(head->graph, &bwi_op_ignored_labels, "labels", &a, sizeof a, &labels, 1, NULL, 0);
+    bw_node *counts = bwi_graph_add(head->graph, &bwi_op_ignored_mask, "ignore_class", &a, sizeof a, &labels, 1, NULL, 0);
+    bw_node *with_mask[2] = {*mask, counts}, *with_weight[2] = {counts, head->weight};
+    *mask = *mask ? bwi_graph_add(head->graph, &bwi_op_mask_weights, "mask", NULL, 0, with_mask, 2, NULL, 0) : counts;
+    head->weight =
+        head->weight ? bwi_graph_add(head->graph, &bwi_op_mask_weights, "mask", NULL, 0, with_weight, 2, NULL, 0) : counts;
+    return head->target && *mask && head->weight;
+}
+
 const bwi_loss_row bwi_loss_rows[] = {
     {"mean_squared_error mse MSE MeanSquaredError", NULL, 0, BW_F32, false, BWI_LOSS_SQUARE, formula},
     {"mean_absolute_error mae MAE MeanAbsoluteError", NULL, 0, BW_F32, false, BWI_LOSS_ABSOLUTE, formula},
@@ -100,7 +119,7 @@ const bwi_loss_row bwi_loss_rows[] = {
      binary_crossentropy},
     {"categorical_crossentropy CategoricalCrossentropy", crossentropy_arguments, 2, BW_F32, true, BWI_LOSS_CATEGORICAL,
      categorical_crossentropy},
-    {"sparse_categorical_crossentropy SparseCategoricalCrossentropy", crossentropy_arguments, 1, BW_I32, true, BWI_LOSS_SPARSE,
+    {"sparse_categorical_crossentropy SparseCategoricalCrossentropy", sparse_arguments, 2, BW_I32, true, BWI_LOSS_SPARSE,
      categorical_crossentropy},
     {"hinge Hinge", NULL, 0, BW_F32, false, BWI_LOSS_HINGE, formula},
     {"squared_hinge SquaredHinge", NULL, 0, BW_F32, false, BWI_LOSS_SQUARED_HINGE, formula},

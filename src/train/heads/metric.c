@@ -26,8 +26,13 @@ static bw_node *add(const bwi_head *head, const bwi_op *op, bw_node *prediction,
 
 bw_node *bwi_metric_of_loss(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values)
 {
-    bw_node *inputs[2] = {row->build(row, head, values), head->weight};
-    return bwi_graph_add(head->graph, &bwi_op_mean, "metric", NULL, 0, inputs, head->weight ? 2 : 1, NULL, 0);
+    bwi_head own = *head;
+    bw_node *mask = NULL;
+    if (!bwi_head_ignore(row, values, &own, &mask)) {
+        return NULL;
+    }
+    bw_node *inputs[2] = {row->build(row, &own, values), own.weight};
+    return bwi_graph_add(own.graph, &bwi_op_mean, "metric", NULL, 0, inputs, own.weight ? 2 : 1, NULL, 0);
 }
 
 static bw_node *of_loss(const char *name, const bwi_head *head, const bwi_argument_value *values)

@@ -8,23 +8,25 @@ int bw_output_count(const bw_model *model)
     return model ? model->output_count : 0;
 }
 
-/* The loss of an output, as given or as last chosen from data; NULL: none yet. */
-static const bwi_loss_row *loss_of(const bw_model *model, int index, bool *logits)
+const bwi_chosen_loss *bwi_loss_of(const bw_model *model, int output)
 {
     const bwi_training *t = model->training;
-    *logits = false;
-    if (!t) {
-        return NULL;
-    }
-    for (int k = 0; k < t->loss_count; k++) {
-        const bwi_chosen_loss *loss = &t->losses[k];
-        bool named = loss->output[0] != 0;
-        if (named ? strcmp(loss->output, model->output_names[index]) == 0 : t->loss_count == 1 || k == index) {
-            *logits = loss->row->classes && loss->values[0].flag; /* from_logits comes first */
-            return loss->row;
+    for (int k = 0; t && k < t->loss_count; k++) {
+        const char *name = t->losses[k].output;
+        if (name[0] ? strcmp(name, bwi_output_name(model, output)) == 0 : t->loss_count == 1 || k == output) {
+            return &t->losses[k];
         }
     }
-    return t->found[index];
+    return NULL;
+}
+
+/* As given or as last chosen from data; NULL: none yet. */
+static const bwi_loss_row *row_of(const bw_model *model, int index, bool *logits)
+{
+    const bwi_chosen_loss *loss = bwi_loss_of(model, index);
+    *logits = loss && loss->row && loss->row->classes && loss->values[0].flag; /* from_logits comes first */
+    const bwi_training *t = model->training;
+    return loss ? loss->row : t ? t->found[index] : NULL;
 }
 
 /* Where the last layer is a softmax or a sigmoid it says what the output means; otherwise the loss does, and whether numbers are
@@ -39,7 +41,7 @@ bw_status bw_output_describe(const bw_model *model, int index, bw_output_facts *
     }
     bw_node *node = model->outputs[index];
     bool logits;
-    const bwi_loss_row *loss = loss_of(model, index, &logits);
+    const bwi_loss_row *loss = row_of(model, index, &logits);
     bool softmax = bwi_logits_of(node), sigmoid = bwi_binary_logits_of(node);
     *facts = (bw_output_facts){.ndim = node->shape.ndim, .kind = BW_OUTPUT_NUMBERS};
     memcpy(facts->shape, node->shape.extent, sizeof facts->shape);

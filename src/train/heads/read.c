@@ -24,23 +24,65 @@ static void copy_label(char *to, size_t size, const bwi_term *term)
     snprintf(to, size, "%.*s", term->label ? term->label_length : 0, term->label ? term->label : "");
 }
 
+const char *const bwi_reduction_names[BWI_REDUCTIONS] = {[BWI_LOSS_MEAN] = "sum_over_batch_size",
+                                                         [BWI_LOSS_SAME_MEAN] = "mean",
+                                                         [BWI_LOSS_SUM] = "sum",
+                                                         [BWI_LOSS_WEIGHTED] = "mean_with_sample_weight"};
+
+/* Every loss and every metric takes two options besides its own. */
+enum { WEIGHT, REDUCTION, WEIGHTED = 0, NAME, COMMON_OPTIONS };
+
+static const bwi_argument loss_arguments[COMMON_OPTIONS] = {[WEIGHT] = {"weight", NULL, BWI_FLOAT, "1", -1e30, 1e30, NULL},
+                                                            [REDUCTION] = {"reduction", NULL, BWI_TEXT, "sum_over_batch_size", 0, 0,
+                                                                           "sum_over_batch_size mean sum mean_with_sample_weight"}};
+
+static int by_position(const bwi_term *term)
+{
+    int count = 0;
+    while (count < term->count && !term->items[count].label) {
+        count++;
+    }
+    return count;
+}
+
+/* Options that all losses have are given by name only. */
+static bw_status read_loss_options(bwi_training *t, bwi_chosen_loss *loss, const bwi_term *term)
+{
+    int own = loss->row->argument_count;
+    bwi_argument arguments[BWI_MAX_OPTIONS + COMMON_OPTIONS];
+    bwi_argument_value values[BWI_MAX_OPTIONS + COMMON_OPTIONS];
+    for (int k = 0; k < own; k++) {
+        arguments[k] = loss->row->arguments[k];
+    }
+    memcpy(arguments + own, loss_arguments, sizeof loss_arguments);
+    int common = by_position(term) > own ? 0 : COMMON_OPTIONS;
+    bw_status status = bwi_arguments_read(t->ctx, "loss", term, arguments, own + common, values);
+    if (status == BW_OK) {
+        memcpy(loss->values, values, (size_t)own * sizeof *values);
+        loss->weight = values[own + WEIGHT].number;
+        while (strcmp(bwi_reduction_names[loss->reduction], values[own + REDUCTION].text) != 0) {
+            loss->reduction++;
+        }
+    }
+    return status;
+}
+
+/* "none" leaves an output without a loss and without targets. */
 static bw_status read_loss(bwi_training *t, const bwi_term *term)
 {
     const bwi_loss_row *row = bwi_loss_row_find(term->text, (size_t)term->length);
-    if (!row) {
+    bool none = bwi_term_is(term, "none") && !term->called;
+    if (!row && !none) {
         return refuse(t->ctx, "loss", term, false);
     }
     if (t->loss_count == BWI_MAX_HEADS) {
         return bwi_fail(t->ctx, BW_INVALID_ARGUMENT, "loss: at most %d are possible", BWI_MAX_HEADS);
     }
     bwi_chosen_loss *loss = &t->losses[t->loss_count++];
-    loss->row = row;
+    *loss = (bwi_chosen_loss){.row = row, .weight = 1};
     copy_label(loss->output, sizeof loss->output, term);
-    return bwi_arguments_read(t->ctx, "loss", term, row->arguments, row->argument_count, loss->values);
+    return row ? read_loss_options(t, loss, term) : BW_OK;
 }
-
-/* Every metric takes these besides its own options. */
-enum { WEIGHTED, NAME, COMMON_OPTIONS };
 
 static const bwi_argument common_arguments[COMMON_OPTIONS] = {
     [WEIGHTED] = {"weighted", NULL, BWI_BOOL, "false", 0, 0, NULL}, [NAME] = {"name", NULL, BWI_TEXT, "", 0, 0, NULL}};

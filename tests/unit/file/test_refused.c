@@ -361,9 +361,9 @@ static void test_compile(void **state)
         BW_UNIMPLEMENTED, "loss='function'");
     refuse_compile("\"optimizer\":\"adam\",\"loss\":\"my_loss\"", BW_UNIMPLEMENTED, "loss='my_loss' is not supported");
     refuse_compile("\"optimizer\":\"adam\",\"loss\":{\"module\":\"keras.losses\",\"class_name\":\"MeanSquaredError\",\"config\":"
-                   "{\"reduction\":\"sum\"}}",
-                   BW_UNIMPLEMENTED, "reduction='sum'");
-    refuse_compile("\"optimizer\":\"adam\",\"loss\":\"mse\",\"loss_weights\":[2.0]", BW_UNIMPLEMENTED, "loss_weights");
+                   "{\"reduction\":\"none\"}}",
+                   BW_UNIMPLEMENTED, "reduction='none'");
+    refuse_compile("\"optimizer\":\"adam\",\"loss\":\"mse\",\"loss_weights\":[\"2\"]", BW_UNIMPLEMENTED, "loss_weights='2'");
     refuse_compile("\"optimizer\":\"adam\",\"loss\":\"mse\",\"metrics\":[{\"module\":\"keras.metrics\",\"class_name\":\"Accuracy\","
                    "\"config\":{}}]",
                    BW_UNIMPLEMENTED, "metrics='Accuracy'");

@@ -535,12 +535,40 @@ static void test_rows(void **state)
     each_table(check_rows);
 }
 
+static void check_divisions(const bwi_kernels *k)
+{
+    const int32_t labels[] = {0, 2, 255, 2, -1};
+    float mask[5], factor, y[2] = {3, -4};
+    int32_t kept[5];
+    k->loss->ignored_mask(5, 255, labels, mask);
+    assert_close("mask", mask, (const float[]){1, 1, 0, 1, 1}, 5, 0);
+    k->loss->ignored_labels(5, 255, labels, kept);
+    assert_memory_equal(kept, ((const int32_t[]){0, 2, 0, 2, -1}), sizeof kept);
+    k->loss->ignored_labels(5, 2, labels, kept);
+    assert_memory_equal(kept, ((const int32_t[]){0, 0, 255, 0, -1}), sizeof kept);
+    k->loss->balance(6, (const double[]){100, 1.5}, &factor);
+    assert_close("by weights", &factor, (const float[]){4}, 1, 0);
+    k->loss->balance(6, (const double[]){100, 0}, &factor);
+    assert_close("without any", &factor, (const float[]){0}, 1, 0);
+    k->loss->balance(6, NULL, &factor);
+    assert_close("a sum", &factor, (const float[]){6}, 1, 0);
+    k->loss->scale_by(2, &factor, y, y);
+    assert_close("scaled", y, (const float[]){18, -24}, 2, 0);
+}
+
+static void test_divisions(void **state)
+{
+    (void)state;
+    each_table(check_divisions);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_losses), cmocka_unit_test(test_vectors), cmocka_unit_test(test_same),
-        cmocka_unit_test(test_nan),    cmocka_unit_test(test_by_hand), cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_spread), cmocka_unit_test(test_rows),    cmocka_unit_test(test_bad_numbers),
+        cmocka_unit_test(test_losses),    cmocka_unit_test(test_vectors), cmocka_unit_test(test_same),
+        cmocka_unit_test(test_nan),       cmocka_unit_test(test_by_hand), cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_spread),    cmocka_unit_test(test_rows),    cmocka_unit_test(test_bad_numbers),
+        cmocka_unit_test(test_divisions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
