@@ -658,6 +658,7 @@ typedef struct bw_fit_options {
     const float *class_weight;
     int class_count;
     const char *batch_sizes; /* as in bw_batch_sizes: "full", "32,64", "32@0,128@5"; NULL: `batch` counts */
+    int noise_every;         /* updates from one measurement of the gradient noise scale to the next; default 0: none */
     bool drop_remainder;     /* drop a last batch that is smaller than its size */
     const char *spill; /* folder for a file with what BatchNormalization must keep of a batch and the budget does not hold; not
                                 a file system in memory; kept during the call; NULL: $TMPDIR or /tmp */
@@ -723,6 +724,29 @@ BW_API bw_status bw_history_part(const bw_history *history, int index, bw_part *
 BW_API double bw_history_part_seconds(const bw_history *history, int index, int worker);
 /* Returns the name of a kind of part: "forward", "data wait". */
 BW_API const char *bw_part_kind_name(bw_part_kind kind);
+
+/* The gradient noise scale: the batch size at which the noise of a step's gradient is as large as the gradient itself. Far below it
+ * a larger batch saves steps, far above it costs samples. It belongs to a moment of training, and mostly rises. bw_fit measures it from the
+ * lanes of a batch if `noise_every` asks for it, which needs batches of two tiles and more. */
+typedef struct bw_noise_scale {
+    bool determined;  /* false: the noise drowns the gradient, and all that can be said is that the scale is large */
+    double scale;     /* trace / signal, in samples; NaN if it is not determined */
+    double low, high; /* where it lies with a probability of 95 percent */
+    double trace,
+        signal; /* estimates of the trace of the covariance of samples' gradients, and of the squared norm of their mean */
+} bw_noise_scale;
+
+typedef struct bw_noise_facts {
+    int64_t steps;       /* at which it was measured */
+    int variables;       /* for bw_history_noise_of */
+    bw_noise_scale raw;  /* of the gradient */
+    bw_noise_scale seen; /* of the gradient as an optimizer such as Adam scales it, from the second update on */
+    const char *refusal; /* why it cannot be measured for this model; NULL: it can. Lent for ever */
+} bw_noise_facts;
+
+BW_API bw_noise_facts bw_history_noise(const bw_history *history);
+/* Returns the noise scale of one variable, by its number in the model. */
+BW_API bw_noise_scale bw_history_noise_of(const bw_history *history, int variable);
 
 /* Gets and sets the optimizer's learning rate; with a schedule, it is that of the next update. Setting it replaces the schedule.
  * Callbacks may call both. */

@@ -27,6 +27,7 @@ typedef struct fitting {
 
 /* ---- Before the first epoch ---- */
 
+/* Before anything is read or allocated: an option that is wrong by itself is named first. */
 static bw_status check_options(bw_context *ctx, const bw_fit_options *o)
 {
     if (o->epochs < 1) {
@@ -34,6 +35,10 @@ static bw_status check_options(bw_context *ctx, const bw_fit_options *o)
     }
     if (!o->batch_sizes && o->batch < 1 && o->batch != -1) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "batch: expected at least 1 sample, got %lld", (long long)o->batch);
+    }
+    if (o->noise_every < 0) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "noise_every: expected a number of updates, or 0 for none, got %d",
+                        o->noise_every);
     }
     if (o->accumulate < 1) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "accumulate: expected at least 1, got %d", o->accumulate);
@@ -133,6 +138,7 @@ static bw_status open_session(fitting *f)
                                    .class_count = o->class_count,
                                    .epochs = o->epochs,
                                    .rates = o->reduce_lr_on_plateau,
+                                   .noise = o->noise_every > 0,
                                    .copies = bwi_watch_restores(f->ctx, o)};
     bw_status status = bwi_pool_open(f->ctx);
     if (status != BW_OK) {
@@ -177,6 +183,10 @@ static bw_status open_history(fitting *f)
     }
     f->history->profile = bwi_profile_new(f->ctx, bwi_exec_plan(s->exec));
     if (!f->history->profile) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    f->history->noise = f->options.noise_every > 0 ? bwi_noise_new(f->ctx, s) : NULL;
+    if (f->options.noise_every > 0 && !f->history->noise) {
         return BW_RESOURCE_EXHAUSTED;
     }
     f->logs->epochs = 1;
@@ -257,6 +267,9 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
     while (!f->stopped && find_batch(f, p->epoch, &piece)) {
         bwi_exec_set_seed(s->exec, f->options.seed, (uint64_t)s->training->optimizer.iterations);
         status = bwi_session_feed(s, BWI_PROGRAM_TRAIN, &piece, NULL);
+        if (status == BW_OK && f->history->noise && f->history->facts.updates % f->options.noise_every == 0) {
+            bwi_noise_take(f->history->noise, s);
+        }
         if (status == BW_OK) {
             status = bwi_session_apply(s);
         }

@@ -9,6 +9,7 @@ static void destroy(bwi_owned *object)
     bw_history *history = (bw_history *)(void *)object;
     bwi_release(history->ctx, history->values);
     bwi_release(history->ctx, history->profile);
+    bwi_release(history->ctx, history->noise);
 }
 
 bw_history *bwi_history_new(bw_context *ctx, int capacity, int width)

@@ -144,6 +144,14 @@ size_t bwi_profile_bytes(const bwi_plan *plan); /* that bwi_profile_new allocate
 /* `samples`: of a mean step. */
 void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples);
 
+/* The gradient noise scale (noise.c): one allocation. */
+typedef struct bwi_noise bwi_noise;
+bwi_noise *bwi_noise_new(bw_context *ctx, const bwi_session *session);
+size_t bwi_noise_bytes(int variables);                       /* that bwi_noise_new allocates */
+void bwi_noise_take(bwi_noise *noise, bwi_session *session); /* between feed and apply */
+/* From the squared norms of the lanes' sums and, after them, of their sum. */
+void bwi_noise_estimate(int lanes, const int64_t *samples, const double *squares, double *trace, double *signal);
+
 struct bw_history {
     bwi_owned owned;
     bw_context *ctx;
@@ -153,6 +161,7 @@ struct bw_history {
     double *values; /* [epoch][width] */
     bw_run_facts facts;
     bwi_profile *profile; /* of training; NULL: of an evaluation */
+    bwi_noise *noise;     /* NULL: it was not asked for */
 };
 
 /* For that many epochs and columns; pages of a long one are taken as epochs are written. */

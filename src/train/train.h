@@ -259,6 +259,7 @@ typedef struct bwi_session_options {
     const bw_dataset *validation; /* besides the session's own; NULL: none */
     int epochs;                   /* of the history that the caller keeps besides: it is in the plan; 0: none */
     bool rates;                   /* that has the learning rate too */
+    bool noise;                   /* the history has the gradient noise scale */
     bool copies;                  /* the caller makes a copy of all variables */
     uint64_t seed;
     const float *class_weight; /* borrowed while the session is opened */

@@ -101,12 +101,63 @@ static void test_finiteness(void **state)
     each_table(check_finiteness);
 }
 
+/* Squared norms of the lanes and of their sum, as they are and as Adam scales them. */
+static void check_squares(const bwi_kernels *k, int64_t count, int lanes)
+{
+    int64_t stride = count + 3;
+    float *x = calloc((size_t)(lanes * stride), sizeof *x), *v = calloc((size_t)count + 1, sizeof *v);
+    for (int64_t i = 0; i < lanes * stride; i++) {
+        x[i] = (float)((i * 37 + 11) % 101) / 50 - 1;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        v[i] = (float)((i * 7) % 13) / 13;
+    }
+    for (int scaled = 0; scaled < 2; scaled++) {
+        double squares[18], expected[18];
+        for (int l = 0; l <= lanes; l++) {
+            squares[l] = expected[l] = 5;
+        }
+        for (int64_t i = 0; i < count; i++) {
+            double sum = 0, by = scaled ? sqrt(1.25 * (double)v[i]) + 0.01 : 1;
+            for (int l = 0; l < lanes; l++) {
+                double value = (double)x[l * stride + i] / by;
+                expected[l] += value * value;
+                sum += value;
+            }
+            expected[lanes] += sum * sum;
+        }
+        k->lanes->squares(count, lanes, stride, x, scaled ? v : NULL, 1.25, 0.01, squares);
+        for (int l = 0; l <= lanes; l++) {
+            assert_true(fabs(squares[l] - expected[l]) <= 1e-12 * fabs(expected[l]));
+        }
+    }
+    free(x);
+    free(v);
+}
+
+static void check_all_squares(const bwi_kernels *k)
+{
+    static const int64_t sizes[] = {0, 1, 7, 8, 9, 127, 128, 129, 1000};
+    for (size_t c = 0; c < BWI_COUNT(sizes); c++) {
+        check_squares(k, sizes[c], 1);
+        check_squares(k, sizes[c], 4);
+        check_squares(k, sizes[c], 16);
+    }
+}
+
+static void test_squares(void **state)
+{
+    (void)state;
+    each_table(check_all_squares);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tree),
         cmocka_unit_test(test_elementwise),
         cmocka_unit_test(test_finiteness),
+        cmocka_unit_test(test_squares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

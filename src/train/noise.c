@@ -1,0 +1,190 @@
+/*
+ * The gradient noise scale, from the lanes of a step. A batch of N samples falls into L lanes; lane l has n_l samples and the gradient
+ * sum s_l. With per-sample gradients of mean g and covariance trace S these are unbiased, whatever the n_l:
+ *
+ *     S     = (sum_l |s_l|^2 / n_l - |sum_l s_l|^2 / N) / (L - 1)
+ *     |g|^2 = |sum_l s_l|^2 / N^2 - S / N
+ *
+ * The scale S / |g|^2 is the batch size at which noise and signal of a step are alike. Numerators and denominators are averaged over
+ * steps before they are divided, since a mean of ratios would be biased. The interval is Fieller's: all ratios r for which the
+ * mean of S - r |g|^2 does not differ from zero by more than its error. If the error of |g|^2 reaches zero, no ratio is excluded, and
+ * the scale is undetermined: that is the answer then.
+ *
+ * An optimizer that divides by the root of the gradients' mean square sees other noise; the same is estimated with every element
+ * divided so.
+ */
+#include "train/optimizers/rows.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Sums over the steps of a = S and b = |g|^2. */
+typedef struct tally {
+    double n, a, b, aa, ab, bb;
+} tally;
+
+struct bwi_noise {
+    const char *refusal; /* why there is no estimate; NULL: there may be one */
+    int64_t steps;
+    int variables;
+    tally raw, seen; /* of all variables */
+    tally layers[];  /* of each */
+};
+
+size_t bwi_noise_bytes(int variables)
+{
+    return sizeof(bwi_noise) + (size_t)variables * sizeof(tally);
+}
+
+/* With whole-batch statistics a sample's gradient depends on the others of its batch; the gradient of a table is kept as records. */
+static const char *refusal_of(const bwi_session *s)
+{
+    for (int n = 0; n < s->graph.count; n++) {
+        if (s->graph.nodes[n]->op->flags & BWI_OP_WHOLE_BATCH) {
+            return "with BatchNormalization the gradient of a sample depends on its batch";
+        }
+    }
+    if (bwi_exec_plan(s->exec)->table_count > 0) {
+        return "the noise scale of embeddings is not supported";
+    }
+    return bwi_exec_plan(s->exec)->ranks > 1 ? "the noise scale of several ranks is not supported" : NULL;
+}
+
+bwi_noise *bwi_noise_new(bw_context *ctx, const bwi_session *session)
+{
+    bwi_noise *noise = bwi_allocate(ctx, 1, bwi_noise_bytes(session->graph.variable_count));
+    if (noise) {
+        noise->variables = session->graph.variable_count;
+        noise->refusal = refusal_of(session);
+    }
+    return noise;
+}
+
+void bwi_noise_estimate(int lanes, const int64_t *samples, const double *squares, double *trace, double *signal)
+{
+    double between = 0, count = 0;
+    for (int lane = 0; lane < lanes; lane++) {
+        between += squares[lane] / (double)samples[lane];
+        count += (double)samples[lane];
+    }
+    *trace = (between - squares[lanes] / count) / (lanes - 1);
+    *signal = squares[lanes] / (count * count) - *trace / count;
+}
+
+static void count_step(tally *t, int lanes, const int64_t *samples, const double *squares)
+{
+    double a, b;
+    bwi_noise_estimate(lanes, samples, squares, &a, &b);
+    t->n++;
+    t->a += a;
+    t->b += b;
+    t->aa += a * a;
+    t->ab += a * b;
+    t->bb += b * b;
+}
+
+/* The slot that holds the mean of squared gradients, and what the optimizer multiplies it by and adds to its root. */
+static const void *second_moment(const bwi_optimizer *o, const bwi_variable *variable, double *correction, double *epsilon)
+{
+    const char *names[BWI_MAX_SLOTS];
+    int count = o->iterations > 0 ? o->row->slots(o, names) : 0;
+    *correction = o->powers.t > 0 ? 1 / (1 - o->powers.second) : 1;
+    *epsilon = 0;
+    for (int k = 0; k < o->row->argument_count; k++) {
+        if (strcmp(o->row->arguments[k].name, "epsilon") == 0) {
+            *epsilon = (double)bwi_positive_epsilon(o->values[k].number);
+        }
+    }
+    for (int k = 0; k < count; k++) {
+        if (strcmp(names[k], "velocity") == 0) {
+            return o->slots[variable->index * BWI_MAX_SLOTS + k].data;
+        }
+    }
+    return NULL;
+}
+
+void bwi_noise_take(bwi_noise *noise, bwi_session *session)
+{
+    const bwi_optimizer *o = &session->training->optimizer;
+    int64_t samples[BWI_MAX_LANES];
+    int lanes = noise->refusal ? 0 : bwi_exec_lane_samples(session->exec, samples);
+    if (lanes < 2) {
+        return;
+    }
+    double raw[BWI_MAX_LANES + 1] = {0}, seen[BWI_MAX_LANES + 1] = {0};
+    bool scaled = false;
+    for (int v = 0; v < session->graph.variable_count; v++) {
+        const bwi_variable *variable = session->graph.variables[v];
+        double own[BWI_MAX_LANES + 1] = {0}, correction, epsilon;
+        if (!variable->trainable) {
+            continue;
+        }
+        const void *moment = second_moment(o, variable, &correction, &epsilon);
+        bwi_exec_lane_squares(session->exec, variable, NULL, 1, 0, own);
+        for (int lane = 0; lane <= lanes; lane++) {
+            raw[lane] += own[lane];
+        }
+        count_step(&noise->layers[v], lanes, samples, own);
+        if (moment) {
+            bwi_exec_lane_squares(session->exec, variable, moment, correction, epsilon, seen);
+            scaled = true;
+        }
+    }
+    noise->steps++;
+    count_step(&noise->raw, lanes, samples, raw);
+    if (scaled) {
+        count_step(&noise->seen, lanes, samples, seen);
+    }
+}
+
+/* Student's quantile for 95 percent, by Cornish and Fisher's expansion around the normal one. */
+static double student(double freedom)
+{
+    double z = 1.959963985, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
+    return z + (z3 + z) / (4 * freedom) + (5 * z5 + 16 * z3 + 3 * z) / (96 * freedom * freedom) +
+           (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * freedom * freedom * freedom);
+}
+
+/* Fieller's interval: the roots of (b^2 - q s_bb) r^2 - 2 (a b - q s_ab) r + (a^2 - q s_aa), where q is the squared quantile and s are
+ * the (co)variances of the means. */
+static bw_noise_scale scale_of(const tally *t)
+{
+    bw_noise_scale scale = {.trace = (double)NAN, .signal = (double)NAN, .scale = (double)NAN, .low = 0, .high = (double)INFINITY};
+    if (t->n < 2) {
+        return scale;
+    }
+    double n = t->n, a = t->a / n, b = t->b / n;
+    double unit = 1 / (n * (n - 1)), q = student(n - 1) * student(n - 1);
+    double aa = (t->aa - n * a * a) * unit, ab = (t->ab - n * a * b) * unit, bb = (t->bb - n * b * b) * unit;
+    scale.trace = a;
+    scale.signal = b;
+    double square = b * b - q * bb, middle = a * b - q * ab, rest = a * a - q * aa;
+    double root = middle * middle - square * rest;
+    if (b <= 0 || square <= 0 || root < 0) {
+        return scale;
+    }
+    scale.scale = a / b > 0 ? a / b : 0;
+    scale.low = (middle - sqrt(root)) / square;
+    scale.low = scale.low > 0 ? scale.low : 0;
+    scale.high = (middle + sqrt(root)) / square;
+    scale.determined = true;
+    return scale;
+}
+
+bw_noise_facts bw_history_noise(const bw_history *history)
+{
+    const bwi_noise *noise = history ? history->noise : NULL;
+    tally none = {0};
+    return (bw_noise_facts){.steps = noise ? noise->steps : 0,
+                            .variables = noise ? noise->variables : 0,
+                            .raw = scale_of(noise ? &noise->raw : &none),
+                            .seen = scale_of(noise ? &noise->seen : &none),
+                            .refusal = noise ? noise->refusal : "the noise scale was not asked for"};
+}
+
+bw_noise_scale bw_history_noise_of(const bw_history *history, int variable)
+{
+    const bwi_noise *noise = history ? history->noise : NULL;
+    tally none = {0};
+    return scale_of(noise && variable >= 0 && variable < noise->variables ? &noise->layers[variable] : &none);
+}
