@@ -234,8 +234,8 @@ typedef struct bw_read_options {
     double scale;               /* the inputs are multiplied by it; default 1 */
     int ndim;                   /* number of axes in `shape`; 0: the inputs keep their shape */
     int64_t shape[BW_MAX_NDIM]; /* the shape that each sample's input gets, for example 28, 28, 1 for 784 columns */
-    const char *target;         /* the target's column, by name or by number from 0 (negative: from the end); NULL: the last one;
-                                   "": there is none */
+    const char *target;         /* the target's column, by name or by number from 0 (negative: from the end); of several columns,
+                                   "y1,y2", a target is a row of numbers; NULL: the last one; "": there is none */
     bw_header header;
     bw_missing missing;
     const char *categorical; /* columns whose numbers are categories, "city,3"; text columns always are; NULL: none */
@@ -247,6 +247,11 @@ typedef struct bw_read_options {
                                 are matched by name, or by order if one of the two files has no header */
     const char *input;       /* name of the inputs' feature (TFRecord) or dataset (HDF5); NULL: x or image */
     int64_t take;            /* read only the first `take` samples, for example of an endless standard input; 0: all */
+    const char *na;          /* further texts that stand for missing values, "-,unknown,-999"; NULL: none */
+    const char *separator;   /* of a table's fields: a character, "tab" or "space" (any number of blanks); NULL: found and logged */
+    int64_t skip_rows;       /* lines before a table's header or first record, such as a title */
+    const char *part;        /* of a file with parts: "train", "validation" or "test"; of the last two, one stands for the other if
+                                that is not there; NULL: "train". A file without parts is read as a whole */
 } bw_read_options;
 
 #define BW_READ_OPTIONS_DEFAULT                     \
@@ -256,12 +261,14 @@ typedef struct bw_read_options {
 
 /* Opens the samples in a file, a list of files "a.csv,b.csv", a glob "train-*.tfrecord" or a folder. The kind is chosen by the
  * name's ending; docs/reference/data.md describes each:
- *   .npz              arrays x, y and optionally w (or x_<input>, y_<output>, w_<output>)
+ *   .npz              arrays x, y and optionally w (or x_<input>, y_<output>, w_<output>); x_train, y_train, x_test, y_test, as
+ *                     Keras's own data sets have, are parts
  *   .npy              a list x.npy,y.npy,w.npy
- *   .csv, .csv.gz     numbers and categories; "-" is CSV on standard input, read as a stream
+ *   .csv, .tsv, .data, .txt, also .gz
+ *                     a table of numbers and categories; "-" is CSV on standard input, read as a stream
  *   ...ubyte, .idx    IDX, also .gz: a list of images and labels, or the folder that holds them
  *   .libsvm, .svm     target index:value index:value ...
- *   .h5, .hdf5        datasets x, y and optionally w
+ *   .h5, .hdf5        datasets x, y and optionally w, or parts as above
  *   .tfrecord         records of tf.train.Example, also .gz; "tfrecord:-" is standard input, read as a stream
  *   a folder          of class folders of PNG and JPEG images
  *   synth:NAME?n=1000 synthetic samples: images, ordered, shapes, line, range
@@ -421,8 +428,9 @@ BW_API bw_dataset *bw_repeat(bw_dataset *dataset, int64_t times);
 
 /* Sets the batch size of bw_iterate, and of bw_fit unless its options give one. Concatenated datasets keep their own sizes (batches of
  * 32, then of 64); no batch crosses from one to the other, nor from one repetition to the next. bw_batch_sizes takes a text: "32",
- * "full", "32,64" (alternating) or "32@0,128@5" (128 from epoch 5 on); with drop_remainder a last batch that is smaller than its
- * size is dropped. The size that is set last counts. Take the dataset. Builders. */
+ * "full", "32,64" (alternating within an epoch), "32/64" (all samples by 32, in the next epoch all by 64, and so on) or "32@0,128@5"
+ * (128 from epoch 5 on); with drop_remainder a last batch that is smaller than its size is dropped. The size that is set last
+ * counts. Take the dataset. Builders. */
 BW_API bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch);
 BW_API bw_dataset *bw_batch_sizes(bw_dataset *dataset, const char *text, bool drop_remainder);
 
@@ -460,6 +468,9 @@ BW_API bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_
 
 /* Returns the name of a class by its number, where the targets are text in a CSV file or class folders; NULL if it has none. Lent. */
 BW_API const char *bw_dataset_class(const bw_dataset *dataset, int number);
+
+/* Returns whether the file that the dataset was read from has a part, "train", "validation" or "test", as in bw_read_options. */
+BW_API bool bw_dataset_has_part(const bw_dataset *dataset, const char *part);
 
 BW_API void bw_dataset_free(bw_dataset *dataset);
 
@@ -639,7 +650,8 @@ typedef struct bw_fit_options {
     int epochs;              /* default 1 */
     int64_t batch;           /* the batch size; more than there are samples is all of them; -1 (default): the sizes that bw_batches
                                 or bw_batch_sizes set, or 32 */
-    double validation_split; /* the share of samples held out for validation: the last ones, before shuffling */
+    double validation_split; /* the share of samples held out for validation as by bw_split: the last ones, in the order of the
+                                first epoch if the dataset is shuffled */
     bw_dataset *validation;  /* kept during the call; NULL: none */
     uint64_t seed;           /* of initial weights and random layers; default 0 */
     size_t memory;           /* budget in bytes; 0: the context's */
@@ -657,7 +669,7 @@ typedef struct bw_fit_options {
      * (by bw_gradients_new: while the gradients live). NULL: none. */
     const float *class_weight;
     int class_count;
-    const char *batch_sizes; /* as in bw_batch_sizes: "full", "32,64", "32@0,128@5"; NULL: `batch` counts */
+    const char *batch_sizes; /* as in bw_batch_sizes: "full", "32,64", "32/64", "32@0,128@5"; NULL: `batch` counts */
     int noise_every;         /* updates from one measurement of the gradient noise scale to the next; default 0: none */
     bool drop_remainder;     /* drop a last batch that is smaller than its size */
     const char *spill; /* folder for a file with what BatchNormalization must keep of a batch and the budget does not hold; not

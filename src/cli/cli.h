@@ -145,11 +145,13 @@ typedef struct cli_data {
     const char *path;
     double scale;
     cli_extents shape;
-    const char *target, *categorical, *ignore, *input;
+    const char *target, *categorical, *ignore, *input, *na, *separator;
     int missing; /* bw_missing */
+    int skip_rows;
     bool header, no_header;
-    int64_t take; /* 0: all */
-    double bad;   /* share of records that may be wrong */
+    int64_t take;     /* 0: all */
+    double bad;       /* share of records that may be wrong */
+    const char *part; /* of a file with parts; NULL: that for training */
 } cli_data;
 
 #define CLI_DATA_DEFAULT \
@@ -160,15 +162,22 @@ typedef struct cli_data {
 /* Rows of a command's table whose arguments have a cli_data at `member`. */
 #define CLI_DATA_OPTIONS(arguments, member)                                                                                        \
     {"data", &cli_text, offsetof(arguments, member.path), "D",                                                                     \
-     "samples: .npz, x.npy,y.npy, .csv, IDX, .h5, .tfrecord, a\nfolder of images, synth:NAME, or - (CSV on standard input)"},      \
+     "samples: .npz, x.npy,y.npy, .csv (.tsv, .data, .txt), IDX, .h5,\n.tfrecord, a folder of images, synth:NAME, or - (CSV "      \
+     "on\nstandard input)"},                                                                                                       \
         {"shape", &cli_shape, offsetof(arguments, member.shape), "HxWxC", "the shape of one input, e.g. 28x28x1 for 784 columns"}, \
         {"scale", &cli_ratio, offsetof(arguments, member.scale), "S", "multiply the inputs by S, e.g. 1/255"},                     \
-        {"target", &cli_text, offsetof(arguments, member.target), "COLUMN", "the target, by name or number (the last)"},           \
+        {"target", &cli_text, offsetof(arguments, member.target), "COLUMN",                                                        \
+         "the target, by name or number (the last); several: A,B"},                                                                \
         {"input", &cli_text, offsetof(arguments, member.input), "NAME", "the inputs of .h5 and .tfrecord files (x or image)"},     \
         {"header", &cli_flag, offsetof(arguments, member.header), NULL, "a CSV file's first line names the columns"},              \
         {"no-header", &cli_flag, offsetof(arguments, member.no_header), NULL, "it does not; default: detected and logged"},        \
         {"missing", &cli_missing, offsetof(arguments, member.missing), "HOW",                                                      \
          "missing values: error, mean, zero or skip (error)"},                                                                     \
+        {"na", &cli_text, offsetof(arguments, member.na), "A,B", "further texts that stand for missing values"},                   \
+        {"separator", &cli_text, offsetof(arguments, member.separator), "C",                                                       \
+         "of fields: a character, tab or space; default: found"},                                                                  \
+        {"skip-rows", &cli_number, offsetof(arguments, member.skip_rows), "N",                                                     \
+         "lines before a CSV file's header or first record"},                                                                      \
         {"take", &cli_extent, offsetof(arguments, member.take), "N", "only the first N samples, e.g. of an endless input"},        \
         {"categorical", &cli_text, offsetof(arguments, member.categorical), "A,B", "columns whose numbers are categories"},        \
     {                                                                                                                              \

@@ -20,6 +20,9 @@ bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *pat
     for (int i = 0; i < data->shape.ndim; i++) {
         options.shape[i] = data->shape.extent[i];
     }
+    options.na = data->na;
+    options.separator = data->separator;
+    options.skip_rows = data->skip_rows;
     options.target = data->target;
     options.header = data->header ? BW_HEADER_YES : data->no_header ? BW_HEADER_NO : BW_HEADER_DETECT;
     options.missing = (bw_missing)data->missing;
@@ -27,8 +30,12 @@ bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *pat
     options.ignore = data->ignore;
     options.bad_records = data->bad;
     options.input = data->input;
-    options.take = path == data->path ? data->take : 0; /* of --validation all are taken */
+    options.take = like ? 0 : data->take; /* of validation all are taken */
     options.like = like;
+    options.part = data->part;
+    if (like) { /* which says what the columns are; a file of validation need not have those that were left out */
+        options.target = options.categorical = options.ignore = NULL;
+    }
     bw_dataset *dataset = !model ? bw_read(ctx, path, &options) : bw_read_for(model, path, &options);
     if (!dataset) {
         cli_fail("%s", bw_message(ctx));

@@ -92,6 +92,7 @@ static int run(const arguments *given, bw_context *ctx)
 int cli_eval(int argc, char **argv)
 {
     arguments given = {.data = CLI_DATA_DEFAULT};
+    given.data.part = "test"; /* a model is judged by samples that it was not trained on */
     int code;
     if (!cli_options_read(&code, &usage, argc, argv, &given)) {
         return code;

@@ -170,14 +170,15 @@ static bool parse_batch(void *target, const char *text)
     return parse_extent(target, text);
 }
 
-/* N or full, several with commas; all of them with @ and an epoch (0, then later and later ones), or none. */
+/* N or full, several with commas, or with slashes; all of them with @ and an epoch (0, then later and later ones), or none. */
 static bool parse_batches(void *target, const char *text)
 {
     int64_t last = -1;
     bool first = true, schedule = strchr(text, '@');
+    const char *mark = strchr(text, '/') && !schedule ? "/" : ",";
     *(const char **)target = text;
     for (const char *item = text; item; first = false) {
-        size_t length = strcspn(item, ",");
+        size_t length = strcspn(item, mark);
         const char *end = item + length, *at = memchr(item, '@', length), *stop = !at ? end : at;
         uint64_t size, epoch = 0;
         bool full = stop - item == 4 && memcmp(item, "full", 4) == 0;
@@ -255,7 +256,9 @@ const cli_kind cli_share = {"a share from 0 up to, not including, 1", parse_shar
 const cli_kind cli_ratio = {"a number other than 0, or a fraction such as 1/255", parse_ratio};
 const cli_kind cli_size = {"a size such as 512M or 2G", parse_size};
 const cli_kind cli_batch = {"a whole number of 1 or more, or full", parse_batch};
-const cli_kind cli_batches = {"a whole number of 1 or more, full, 32,64 (by turns) or 32@0,128@5 (from epoch 5 on)", parse_batches};
+const cli_kind cli_batches = {
+    "a whole number of 1 or more, full, 32,64 (by turns), 32/64 (by turns from epoch to epoch) or 32@0,128@5 (from epoch 5 on)",
+    parse_batches};
 const cli_kind cli_shape = {"extents such as 28x28x1", parse_shape};
 const cli_kind cli_missing = {"error, mean, zero or skip", parse_missing};
 

@@ -270,6 +270,7 @@ static int check(arguments *given)
 int cli_predict(int argc, char **argv)
 {
     arguments given = {.data = CLI_DATA_DEFAULT};
+    given.data.part = "test"; /* a model is judged by samples that it was not trained on */
     int code;
     if (!cli_options_read(&code, &usage, argc, argv, &given)) {
         return code;

@@ -29,7 +29,8 @@ static const cli_option options[] = {
     {CLI_MODEL_OPTION},
     CLI_DATA_OPTIONS(arguments, data),
     {"batch", &cli_batches, AT(batch), "B",
-     "samples per update (32): N, full, 32,64 (by turns) or\n32@0,128@5 (128 from epoch 5 on)"},
+     "samples per update (32): N, full, 32,64 (by turns), 32/64 (all by\n32, next epoch all by 64) or 32@0,128@5 (128 from epoch 5 "
+     "on)"},
     {"drop-remainder", &cli_flag, AT(drop_remainder), NULL, "skip a last batch that is smaller than the others"},
     {"augment", &cli_text, AT(augment), "A", "change images at random while training, e.g.\n'flip,shift=0.1,rotate=15'"},
     {"bad-records", &cli_percent, AT(bad), "P", "share of the samples that may be bad and are left out: 1%"},
@@ -156,10 +157,16 @@ static int make_datasets(const arguments *given, bw_context *ctx, bw_model *mode
     cli_data data = given->data;
     data.bad = given->bad;
     *training = cli_data_read(ctx, &data, data.path, model, NULL);
-    if (*training && given->validation) {
-        *validation = cli_data_read(ctx, &given->data, given->validation, NULL, *training);
+    const char *path = given->validation;
+    if (*training && !path && !(given->validation_split > 0) && bw_dataset_has_part(*training, "validation")) {
+        path = data.path; /* Keras's mnist.npz and the like: the part for tests validates */
     }
-    if (!*training || (given->validation && !*validation)) {
+    if (*training && path) {
+        data.part = "validation";
+        data.bad = 0;
+        *validation = cli_data_read(ctx, &data, path, NULL, *training);
+    }
+    if (!*training || (path && !*validation)) {
         return CLI_FAILURE;
     }
     *training = prepare(given, *training);
@@ -276,8 +283,8 @@ static bw_fit_options make_options(const arguments *given)
 static int64_t largest_batch(const arguments *given)
 {
     int64_t largest = 0, window;
-    for (const char *item = !given->batch ? "32" : given->batch; item; item = strchr(item, ',')) {
-        item += *item == ',';
+    for (const char *item = !given->batch ? "32" : given->batch; item; item = strpbrk(item, ",/")) {
+        item += *item == ',' || *item == '/';
         int64_t size = strncmp(item, "full", 4) == 0 ? INT64_MAX : strtoll(item, NULL, 10);
         largest = size > largest ? size : largest;
     }

@@ -24,6 +24,7 @@ typedef struct bwi_feature {
     const char *const *category;
     double fill; /* stands for missing values, if `filled` */
     bool filled;
+    int column; /* its number in the table, if bwi_facts.columns > 0 */
 } bwi_feature;
 
 typedef struct bwi_facts {
@@ -31,8 +32,12 @@ typedef struct bwi_facts {
     int ndim;                   /* of `shape`; 0: samples that were not read from a file, or have several inputs */
     int64_t shape[BW_MAX_NDIM]; /* of an input, as it was read */
     bw_missing missing;         /* the rule for missing values */
-    const char *target;         /* NULL: there is none */
-    int classes;                /* 0: the target is a number, or classes have no names */
+    const char *na;             /* further texts that stand for them; NULL: none */
+    const char *target;         /* NULL: there is none; of several a list with commas */
+    int columns;                /* of the table; 0: not known */
+    int targets;                /* numbers of columns that follow */
+    const int *target_column;
+    int classes; /* 0: the target is a number, or classes have no names */
     const char *const *class_name;
     int features; /* 0: unknown */
     const bwi_feature *feature;
@@ -150,6 +155,7 @@ struct bw_dataset {
     double scale;         /* that of the inputs' rows */
     bwi_scratch *scratch; /* for make; NULL: has gather */
     bwi_facts facts;      /* of a root */
+    unsigned parts;       /* of a root: those that its file has */
     void *state;          /* of the kind */
 
     bwi_prefetcher *prefetcher; /* of samples that are gathered from this dataset; NULL: it is not slow */

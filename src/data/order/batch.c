@@ -1,5 +1,5 @@
 /*
- * Batch sizes: one, several by turns, others from an epoch on, or all samples; a remainder is a smaller batch, or dropped. The
+ * Batch sizes: one, several by turns within or between epochs, others from an epoch on, or all samples; a remainder is a smaller batch, or dropped. The
  * batch that begins at a position is a function of (epoch, position), so resuming needs nothing else. Of samples that were cut out
  * of others (take, skip, a split) sizes count from the first one left. Training puts windows above them: the batches of one update.
  */
@@ -14,6 +14,7 @@
 typedef struct sizes {
     int count;
     bool schedule; /* size[i] from epoch[i] on; otherwise by turns */
+    bool passes;   /* by turns from epoch to epoch */
     int64_t size[SIZE_LIMIT], epoch[SIZE_LIMIT];
     bool drop;
 } sizes;
@@ -22,6 +23,9 @@ typedef struct sizes {
  * same batches. */
 static int64_t size_at(const sizes *s, int epoch, int64_t position)
 {
+    if (s->passes) {
+        return s->size[epoch > 0 ? epoch % s->count : 0];
+    }
     if (s->schedule) {
         int chosen = 0;
         for (int i = 1; i < s->count; i++) {
@@ -99,6 +103,9 @@ static int64_t next_change(const bw_dataset *dataset, int64_t epoch)
     int64_t change = INT64_MAX;
     for (const bw_dataset *below = dataset; below; below = below->upstream) {
         const sizes *s = below->kind == &batches ? below->state : NULL;
+        if (s && s->passes) {
+            return epoch + 1;
+        }
         for (int i = 0; s && s->schedule && i < s->count; i++) {
             change = s->epoch[i] > epoch && s->epoch[i] < change ? s->epoch[i] : change;
         }
@@ -163,7 +170,7 @@ static bw_dataset *build(bw_dataset *dataset, const sizes *s)
     if (made) {
         *(sizes *)made->state = *s;
         made->batched = true;
-        made->scheduled = s->schedule;
+        made->scheduled = s->schedule || s->passes;
         made->batch = s->size[0];
         made->largest = 1;
         for (int i = 0; i < s->count; i++) {
@@ -186,12 +193,13 @@ bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch)
     return bwi_dataset_take(dataset, build(dataset, &(sizes){.count = 1, .size = {batch}}));
 }
 
-/* "32", "full", "32,64", "32@0,128@5". */
+/* "32", "full", "32,64", "32/64", "32@0,128@5". */
 static bool parse(const char *text, int64_t samples, sizes *s)
 {
     bool turns = false;
+    s->passes = strchr(text, '/');
     for (s->count = 0; s->count < SIZE_LIMIT; s->count++) {
-        size_t length = strcspn(text, ",");
+        size_t length = strcspn(text, s->passes ? "/" : ",");
         const char *end = text + length, *at = memchr(text, '@', length), *stop = at ? at : end;
         if (stop - text == 4 && memcmp(text, "full", 4) == 0) {
             s->size[s->count] = samples;
@@ -206,7 +214,7 @@ static bool parse(const char *text, int64_t samples, sizes *s)
         }
         if (!*end) {
             s->count++;
-            return !(s->schedule && turns);
+            return !(s->schedule && (turns || s->passes));
         }
         text = end + 1;
     }
@@ -223,9 +231,11 @@ static bw_dataset *build_by_text(bw_dataset *dataset, const char *text, bool dro
     if (text && parse(text, dataset->count, &s)) {
         return build(dataset, &s);
     }
-    return bwi_fail_build(dataset->owned.ctx, BW_INVALID_ARGUMENT,
-                          "batch sizes '%s': expected a number, 'full', '32,64' (by turns) or '32@0,128@5' (from epoch 5 on)",
-                          text ? text : "");
+    return bwi_fail_build(
+        dataset->owned.ctx, BW_INVALID_ARGUMENT,
+        "batch sizes '%s': expected a number, 'full', '32,64' (by turns), '32/64' (by turns from epoch to epoch) or "
+        "'32@0,128@5' (from epoch 5 on)",
+        text ? text : "");
 }
 
 bw_dataset *bw_batch_sizes(bw_dataset *dataset, const char *text, bool drop_remainder)

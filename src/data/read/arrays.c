@@ -26,6 +26,65 @@ bw_status bwi_field_parse(bw_context *ctx, const char *text, bwi_role *role, con
     return BW_OK;
 }
 
+static const struct {
+    const char *name;
+    unsigned part;
+} part_names[] = {{"train", BWI_PART_TRAIN},
+                  {"test", BWI_PART_TEST},
+                  {"validation", BWI_PART_VALIDATION},
+                  {"val", BWI_PART_VALIDATION},
+                  {"valid", BWI_PART_VALIDATION}};
+
+unsigned bwi_part_of(const char *name, size_t length)
+{
+    for (size_t i = 0; i < BWI_COUNT(part_names); i++) {
+        if (strlen(part_names[i].name) == length && memcmp(part_names[i].name, name, length) == 0) {
+            return part_names[i].part;
+        }
+    }
+    return 0;
+}
+
+/* The parts that an asked one stands for, the first first. */
+static unsigned either(unsigned found, unsigned asked, unsigned other)
+{
+    return found & asked ? asked : found & other;
+}
+
+bw_status bwi_part_choose(bw_context *ctx, const char *path, const bw_read_options *options, unsigned found, unsigned *chosen)
+{
+    static const char *const names[] = {[BWI_PART_TRAIN] = "train", [BWI_PART_VALIDATION] = "validation", [BWI_PART_TEST] = "test"};
+    unsigned asked = options->part ? bwi_part_of(options->part, strlen(options->part)) : BWI_PART_TRAIN;
+    *chosen = 0;
+    if (asked == 0) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_read_options.part: expected train, validation or test, found '%s'",
+                        options->part);
+    }
+    if (!(found & BWI_PART_TRAIN)) {
+        return BW_OK;
+    }
+    *chosen = asked == BWI_PART_TRAIN        ? asked
+              : asked == BWI_PART_VALIDATION ? either(found, asked, BWI_PART_TEST)
+                                             : either(found, asked, BWI_PART_VALIDATION);
+    if (*chosen == 0) {
+        return bwi_fail(ctx, BW_NOT_FOUND, "%s: has x_train, but no x_%s", path, options->part);
+    }
+    bwi_log(ctx, BW_LOG_INFO, "%s: x_%s and y_%s are read", path, names[*chosen], names[*chosen]);
+    return BW_OK;
+}
+
+bool bw_dataset_has_part(const bw_dataset *dataset, const char *part)
+{
+    if (!dataset || !part) {
+        return false;
+    }
+    while (dataset->upstream) {
+        dataset = dataset->upstream;
+    }
+    unsigned asked = bwi_part_of(part, strlen(part)), held_out = BWI_PART_VALIDATION | BWI_PART_TEST;
+    return dataset->parts & (asked & held_out ? held_out : asked);
+}
+
 static bw_status add_fields(bw_dataset *root, const bw_field *fields, int count)
 {
     for (bwi_role role = BWI_ROLE_INPUT; role <= BWI_ROLE_WEIGHT; role++) {

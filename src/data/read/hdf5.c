@@ -16,6 +16,7 @@ typedef struct reading {
     bwi_bytes *bytes;
     const bw_read_options *options;
     const char *path;
+    unsigned part; /* that is read; 0: all is */
 } reading;
 
 static bw_status fail_names(reading *r, const char *wanted)
@@ -90,19 +91,37 @@ static bw_status add_role(reading *r, bwi_role role)
     for (int i = 0; i < bwi_hdf5_count(r->file) && status == BW_OK; i++) {
         const bwi_hdf5_entry *entry = bwi_hdf5_at(r->file, i);
         const char *name = entry->name;
-        if (name[0] != letter || name[1] != '_' || !name[2] || strchr(name, '/')) {
+        if (name[0] != letter || name[1] != '_' || !name[2] || strchr(name, '/') ||
+            (r->part && bwi_part_of(name + 2, strlen(name + 2)) != r->part)) {
             continue;
         }
         if (only) {
             return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: expected either '%c' or named ones such as '%c_name', found both",
                             r->path, letter, letter);
         }
-        status = add(r, role, name + 2, entry);
+        status = add(r, role, r->part ? "" : name + 2, entry);
     }
     if (status == BW_OK && role == BWI_ROLE_INPUT && r->root->column_count == 0) {
         return fail_names(r, "'x' or 'x_<name>'");
     }
     return status;
+}
+
+/* As of an npz file: x_train, x_test and the like are parts, unless inputs have other names. */
+static bw_status find_parts(reading *r)
+{
+    unsigned found = 0;
+    bool others = bwi_hdf5_find(r->file, "x");
+    for (int i = 0; i < bwi_hdf5_count(r->file); i++) {
+        const char *name = bwi_hdf5_at(r->file, i)->name;
+        if (name[0] == 'x' && name[1] == '_' && !strchr(name, '/')) {
+            unsigned part = bwi_part_of(name + 2, strlen(name + 2));
+            found |= part;
+            others = others || part == 0;
+        }
+    }
+    r->root->parts = others || !(found & BWI_PART_TRAIN) || r->options->input ? 0 : found;
+    return bwi_part_choose(r->ctx, r->path, r->options, r->root->parts, &r->part);
 }
 
 static bw_status read_fields(reading *r)
@@ -112,6 +131,9 @@ static bw_status read_fields(reading *r)
     bw_status status = bwi_dataset_map_file(r->root, r->path, &r->bytes);
     if (status == BW_OK) {
         status = bwi_hdf5_open(r->ctx, &r->file, r->bytes->data, r->bytes->size, r->path);
+    }
+    if (status == BW_OK) {
+        status = find_parts(r);
     }
     for (int role = 0; role < 3 && status == BW_OK; role++) {
         if (!asked[role]) {

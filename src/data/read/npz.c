@@ -1,5 +1,6 @@
 /*
- * Samples from an npz file: members x.npy, y.npy, w.npy, or x_<name>.npy and so on. Stored members are used where they stand
+ * Samples from an npz file: members x.npy, y.npy, w.npy, or x_<name>.npy and so on; of x_train.npy, x_test.npy and the like one part.
+ * Stored members are used where they stand
  * in the mapped file; deflated ones, and those of the other byte order, are unpacked once. Nothing is allocated before the
  * member's declared size agrees exactly with its header.
  */
@@ -19,6 +20,8 @@ typedef struct reading {
     bwi_bytes file;
     bwi_zip *zip;
     bw_dataset *root;
+    const bw_read_options *options;
+    unsigned parts, part; /* that the file has, and the one that is read; 0: all is */
     int fields;
     int64_t members[BWI_FIELD_LIMIT]; /* the zip's index of each field */
     bool in_place;                    /* a column uses the mapped file */
@@ -60,6 +63,25 @@ static void list_members(const bwi_zip *zip, char *text, size_t size)
     }
 }
 
+/* A file has parts if its inputs are named after them, with a part for training, and have no other names. */
+static bw_status find_parts(reading *r)
+{
+    unsigned found = 0;
+    bool others = false;
+    for (int64_t i = 0; i < bwi_zip_count(r->zip); i++) {
+        bwi_role role;
+        const char *name;
+        size_t length;
+        if (is_field(bwi_zip_name(r->zip, i), &role, &name, &length) && role == BWI_ROLE_INPUT) {
+            unsigned part = bwi_part_of(name, length);
+            found |= part;
+            others = others || part == 0;
+        }
+    }
+    r->parts = others || !(found & BWI_PART_TRAIN) ? 0 : found;
+    return bwi_part_choose(r->ctx, r->path, r->options, r->parts, &r->part);
+}
+
 /* Finds the members that are fields. Names must differ, and a role has either one unnamed field or named ones. */
 static bw_status find_members(reading *r)
 {
@@ -70,7 +92,7 @@ static bw_status find_members(reading *r)
         const char *name, *member = bwi_zip_name(r->zip, i);
         size_t length;
         char quoted[BWI_QUOTE_SIZE];
-        if (!is_field(member, &role, &name, &length)) {
+        if (!is_field(member, &role, &name, &length) || (r->part && bwi_part_of(name, length) != r->part)) {
             continue;
         }
         bwi_quote(quoted, member, strlen(member));
@@ -222,7 +244,7 @@ static bw_status read_field(reading *r, int field)
         return status;
     }
     is_field(member.name, &role, &rest, &length);
-    memcpy(name, rest, length);
+    memcpy(name, rest, r->part ? 0 : length);
     snprintf(where, sizeof where, "%.*s: member %s", (int)(sizeof where - BWI_QUOTE_SIZE - 16), r->path,
              bwi_quote(quoted, member.name, strlen(member.name)));
     status = bwi_zip_begin(r->zip, r->members[field]);
@@ -242,7 +264,10 @@ static bw_status read_field(reading *r, int field)
 /* All members are checked before the first is read. */
 static bw_status read_fields(reading *r)
 {
-    bw_status status = find_members(r);
+    bw_status status = find_parts(r);
+    if (status == BW_OK) {
+        status = find_members(r);
+    }
     if (status == BW_OK) {
         status = check_expansion(r);
     }
@@ -260,6 +285,7 @@ static bw_status read_fields(reading *r)
         return status;
     }
     char where[768];
+    r->root->parts = r->parts;
     snprintf(where, sizeof where, "%.*s: ", (int)sizeof where - 3, r->path);
     return bwi_dataset_settle(r->root, where);
 }
@@ -279,7 +305,7 @@ static bw_status keep_file(reading *r)
 /* The file stays mapped only if a stored member is used in place; what was packed has been copied by then. */
 bw_status bwi_npz_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
-    reading r = {.ctx = ctx, .path = paths[0]};
+    reading r = {.ctx = ctx, .path = paths[0], .options = options};
     (void)count;
     *root = NULL;
     bw_status status = bwi_read_options_check(ctx, r.path, options, 0);

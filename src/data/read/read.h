@@ -24,6 +24,13 @@ bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_rea
 
 /* ---- arrays.c ---- */
 
+/* Parts of a file: x_train, y_train, x_test, y_test, as Keras's own data sets have them; x_val, too. */
+enum { BWI_PART_TRAIN = 1, BWI_PART_VALIDATION = 2, BWI_PART_TEST = 4 };
+/* Of what follows "x_" in a name; 0: it names no part. */
+unsigned bwi_part_of(const char *name, size_t length);
+/* The part that is to be read, of those that the inputs of the file have; 0: the inputs are none, and all is read. */
+bw_status bwi_part_choose(bw_context *ctx, const char *path, const bw_read_options *options, unsigned found, unsigned *chosen);
+
 /* Role and name of a field called x, y_<name> and so on; a message says what is expected if it is none of them. */
 bw_status bwi_field_parse(bw_context *ctx, const char *text, bwi_role *role, const char **name);
 
