@@ -40,6 +40,8 @@ void bwi_facts_free(bw_context *ctx, bwi_facts *facts)
     }
     bwi_release(ctx, facts->feature);
     bwi_release(ctx, facts->target);
+    bwi_release(ctx, facts->target_column);
+    bwi_release(ctx, facts->na);
     free_names(ctx, facts->class_name, facts->classes);
     *facts = (bwi_facts){.scale = 1};
 }
@@ -51,7 +53,7 @@ static bool copy_features(bw_context *ctx, bwi_facts *to, const bwi_facts *from)
     to->features = from->features;
     for (int i = 0; features && i < from->features; i++) {
         const bwi_feature *one = &from->feature[i];
-        features[i] = (bwi_feature){.categories = one->categories, .fill = one->fill, .filled = one->filled};
+        features[i] = (bwi_feature){.categories = one->categories, .fill = one->fill, .filled = one->filled, .column = one->column};
         if (!copy_name(ctx, &features[i].name, one->name) ||
             (one->categories > 0 && !copy_names(ctx, &features[i].category, one->category, one->categories))) {
             return false;
@@ -60,11 +62,24 @@ static bool copy_features(bw_context *ctx, bwi_facts *to, const bwi_facts *from)
     return features;
 }
 
+static bool copy_columns(bw_context *ctx, bwi_facts *to, const bwi_facts *from)
+{
+    int *columns = bwi_allocate(ctx, (size_t)from->targets, sizeof *columns);
+    to->target_column = columns;
+    to->targets = columns ? from->targets : 0;
+    if (columns) {
+        memcpy(columns, from->target_column, (size_t)from->targets * sizeof *columns);
+    }
+    return columns;
+}
+
 bw_status bwi_facts_copy(bw_context *ctx, bwi_facts *to, const bwi_facts *from)
 {
-    *to = (bwi_facts){.scale = from->scale, .classes = from->classes, .ndim = from->ndim, .missing = from->missing};
+    *to = (bwi_facts){
+        .scale = from->scale, .classes = from->classes, .ndim = from->ndim, .missing = from->missing, .columns = from->columns};
     memcpy(to->shape, from->shape, sizeof to->shape);
-    if (copy_name(ctx, &to->target, from->target) &&
+    if (copy_name(ctx, &to->target, from->target) && copy_name(ctx, &to->na, from->na) &&
+        (from->targets == 0 || copy_columns(ctx, to, from)) &&
         (from->classes == 0 || copy_names(ctx, &to->class_name, from->class_name, from->classes)) &&
         (from->features == 0 || copy_features(ctx, to, from))) {
         return BW_OK;

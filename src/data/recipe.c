@@ -149,6 +149,7 @@ static void choose(bw_read_options *options, const bw_dataset *recipe, const bwi
     if (facts->features > 0 && options->missing == BW_MISSING_ERROR) {
         options->missing = facts->missing;
     }
+    options->na = options->na ? options->na : facts->na;
 }
 
 /* The recipe's stages again, the lowest first. */

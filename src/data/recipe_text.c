@@ -1,7 +1,8 @@
 /*
  * Recipes as JSON, in a model's file:
- *   {"version": 1, "scale": 1.0, "shape": [4], "missing": "mean", "target": "kind", "classes": ["a", "b"],
- *    "features": [{"name": "city", "categories": ["x", "y"]}, {"name": "age", "fill": 41.5}],
+ *   {"version": 1, "scale": 1.0, "shape": [4], "missing": "mean", "na": "-,unknown", "target": "kind", "classes": ["a", "b"],
+ *    "columns": 4, "target_columns": [3],
+ *    "features": [{"name": "city", "column": 0, "categories": ["x", "y"]}, {"name": "age", "column": 2, "fill": 41.5}],
  *    "fields": [{"role": "x", "name": "", "dtype": "float32", "shape": [4]}, ...],
  *    "stages": [{"kind": "standardise", "inputs": [{"offset": [...], "factor": [...]}]}, {"kind": "one_hot", "classes": 3},
  *               {"kind": "function", "fields": [...]}]}
@@ -14,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { VERSION = 1, MOST_FEATURES = 20000, MOST_NAMES = 200000, MOST_STAGES = 32 };
+enum { VERSION = 1, MOST_FEATURES = 20000, MOST_NAMES = 200000, MOST_STAGES = 32, MOST_COLUMNS = 1 << 20 };
 
 static const char *const missing_names[] = {"error", "mean", "zero", "skip"};
 
@@ -100,6 +101,9 @@ static void put_features(bwi_json_writer *w, const bwi_facts *facts)
         const bwi_feature *feature = &facts->feature[i];
         bwi_json_begin(w, NULL, '{');
         put_name(w, "name", feature->name ? feature->name : "");
+        if (facts->columns > 0) {
+            bwi_json_put_whole(w, "column", feature->column);
+        }
         if (feature->categories > 0) {
             put_names(w, "categories", feature->category, feature->categories);
         }
@@ -184,8 +188,19 @@ bw_status bwi_recipe_write(const bw_dataset *recipe, bwi_json_writer *w)
     bwi_json_put_real(w, "scale", facts->scale);
     put_shape(w, "shape", facts->ndim, facts->shape);
     bwi_json_put_text(w, "missing", missing_names[facts->missing]);
+    if (facts->na) {
+        put_name(w, "na", facts->na);
+    }
     if (facts->target) {
         put_name(w, "target", facts->target);
+    }
+    if (facts->columns > 0) {
+        bwi_json_put_whole(w, "columns", facts->columns);
+        bwi_json_begin(w, "target_columns", '[');
+        for (int i = 0; i < facts->targets; i++) {
+            bwi_json_put_whole(w, NULL, facts->target_column[i]);
+        }
+        bwi_json_end(w);
     }
     put_names(w, "classes", facts->class_name, facts->classes);
     put_features(w, facts);
@@ -260,13 +275,19 @@ static bw_status take_shape(const reading *r, const bwi_json *list, int most, in
     return right ? BW_OK : damaged(r, "shape", "extents");
 }
 
-static bw_status take_feature(const reading *r, const bwi_json *json, bwi_feature *feature)
+static bw_status take_feature(const reading *r, const bwi_json *json, int columns, bwi_feature *feature)
 {
     const bwi_json *categories = bwi_json_get(json, "categories"), *fill = bwi_json_get(json, "fill");
+    int64_t column = -1;
     bw_status status = take_name(r, "features", bwi_json_get(json, "name"), &feature->name);
     if (status == BW_OK && categories) {
         status = take_names(r, "categories", categories, &feature->category, &feature->categories);
     }
+    if (status == BW_OK && columns > 0 &&
+        (!bwi_json_whole(bwi_json_get(json, "column"), &column) || column < 0 || column >= columns)) {
+        status = damaged(r, "column", "the number of a column");
+    }
+    feature->column = (int)column;
     feature->filled = fill;
     if (status == BW_OK && fill && (!bwi_json_number(fill, &feature->fill) || !isfinite(feature->fill))) {
         status = damaged(r, "fill", "a number");
@@ -284,16 +305,41 @@ static bw_status take_features(const reading *r, const bwi_json *list, bwi_facts
     facts->feature = features;
     bw_status status = features ? BW_OK : BW_RESOURCE_EXHAUSTED;
     for (; status == BW_OK && facts->features < count; facts->features++) {
-        status = take_feature(r, bwi_json_at(list, facts->features), &features[facts->features]);
+        status = take_feature(r, bwi_json_at(list, facts->features), facts->columns, &features[facts->features]);
     }
     return status;
+}
+
+/* Where the columns were: files of earlier versions do not say. */
+static bw_status take_columns(const reading *r, const bwi_json *json, bwi_facts *facts)
+{
+    const bwi_json *count = bwi_json_get(json, "columns"), *list = bwi_json_get(json, "target_columns");
+    int64_t columns;
+    if (!count) {
+        return BW_OK;
+    }
+    if (!bwi_json_whole(count, &columns) || columns < 1 || columns > MOST_COLUMNS || !list ||
+        bwi_json_kind_of(list) != BWI_JSON_LIST || bwi_json_count(list) > columns) {
+        return damaged(r, "columns", "a number, and target_columns");
+    }
+    facts->columns = (int)columns;
+    int *each = bwi_allocate(r->ctx, (size_t)bwi_json_count(list) + 1, sizeof *each);
+    facts->target_column = each;
+    for (; each && facts->targets < bwi_json_count(list); facts->targets++) {
+        int64_t column;
+        if (!bwi_json_whole(bwi_json_at(list, facts->targets), &column) || column < 0 || column >= columns) {
+            return damaged(r, "target_columns", "numbers of columns");
+        }
+        each[facts->targets] = (int)column;
+    }
+    return each ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
 /* The text comes from a file and may say anything; each member is checked as it is read. */
 static bw_status take_facts(const reading *r, const bwi_json *json, bwi_facts *facts)
 {
     const char *missing = bwi_json_text(bwi_json_get(json, "missing"));
-    const bwi_json *target = bwi_json_get(json, "target");
+    const bwi_json *target = bwi_json_get(json, "target"), *na = bwi_json_get(json, "na");
     size_t rule = 0;
     if (!bwi_json_number(bwi_json_get(json, "scale"), &facts->scale) || !isfinite(facts->scale)) {
         return damaged(r, "scale", "a number");
@@ -308,6 +354,12 @@ static bw_status take_facts(const reading *r, const bwi_json *json, bwi_facts *f
     bw_status status = take_shape(r, bwi_json_get(json, "shape"), BW_MAX_NDIM - 1, &facts->ndim, facts->shape);
     if (status == BW_OK && target) {
         status = take_name(r, "target", target, &facts->target);
+    }
+    if (status == BW_OK && na) {
+        status = take_name(r, "na", na, &facts->na);
+    }
+    if (status == BW_OK) {
+        status = take_columns(r, json, facts);
     }
     if (status == BW_OK) {
         status = take_names(r, "classes", bwi_json_get(json, "classes"), &facts->class_name, &facts->classes);

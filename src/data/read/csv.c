@@ -34,7 +34,8 @@ static bw_status parse_block(void *user, int64_t i, int worker, char *error)
     csv_result *result = &w->spans[i].result;
     (void)worker;
     (void)error;
-    csv_block_parse(&r->table, &w->blocks[i], w->line[i], r->x + w->row[i] * r->table.width, r->y + w->row[i], result);
+    csv_block_parse(&r->table, &w->blocks[i], w->line[i], r->x + w->row[i] * r->table.width, r->y + w->row[i] * r->table.stride,
+                    result);
     return result->status;
 }
 
@@ -51,8 +52,9 @@ static bw_status reserve_rows(csv_reading *r, int64_t records, bool whole)
     bw_status status =
         bwi_backing_grow(r->ctx, &r->x_backing, (size_t)r->rows * width, bwi_size_multiply((size_t)rows, width), r->paths[0]);
     if (status == BW_OK) {
-        status = bwi_backing_grow(r->ctx, &r->y_backing, (size_t)r->rows * sizeof *r->y,
-                                  bwi_size_multiply((size_t)rows, sizeof *r->y), r->paths[0]);
+        size_t depth = (size_t)r->table.stride * sizeof *r->y;
+        status =
+            bwi_backing_grow(r->ctx, &r->y_backing, (size_t)r->rows * depth, bwi_size_multiply((size_t)rows, depth), r->paths[0]);
     }
     r->x = r->x_backing.memory;
     r->y = r->y_backing.memory;
@@ -97,13 +99,13 @@ static bw_status make_spans(csv_reading *r, int64_t count, int file)
 /* Rows that were left out make gaps between the blocks. */
 static void close_gaps(csv_reading *r, work *w)
 {
-    int64_t width = r->table.width;
+    int64_t width = r->table.width, depth = r->table.stride;
     for (int64_t i = 0; i < w->count; i++) {
         csv_span *span = &w->spans[i];
         span->first = r->rows;
         if (w->row[i] != r->rows) {
             memmove(r->x + r->rows * width, r->x + w->row[i] * width, (size_t)(span->result.rows * width) * sizeof *r->x);
-            memmove(r->y + r->rows, r->y + w->row[i], (size_t)span->result.rows * sizeof *r->y);
+            memmove(r->y + r->rows * depth, r->y + w->row[i] * depth, (size_t)(span->result.rows * depth) * sizeof *r->y);
         }
         r->rows += span->result.rows;
     }
@@ -122,9 +124,9 @@ static size_t block_size(const csv_text *text)
 
 /* Cuts the region at newlines. One that stands in quotes ends no record: those with an odd number of quotes before them are assumed
  * to, which is a guess. */
-static bw_status guess_blocks(csv_reading *r, work *w, const csv_text *text)
+static bw_status guess_blocks(work *w, const csv_text *text)
 {
-    bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, block_size(text), false, &w->blocks, &w->count);
+    bw_status status = csv_blocks_cut(text, block_size(text), false, &w->blocks, &w->count);
     if (status == BW_OK) {
         status = for_blocks(w, count_block);
     }
@@ -148,9 +150,9 @@ static bw_status guess_blocks(csv_reading *r, work *w, const csv_text *text)
     return BW_OK;
 }
 
-static bw_status cut_blocks(csv_reading *r, work *w, const csv_text *text)
+static bw_status cut_blocks(work *w, const csv_text *text)
 {
-    bw_status status = csv_blocks_cut(r->ctx, text->at, text->end, block_size(text), true, &w->blocks, &w->count);
+    bw_status status = csv_blocks_cut(text, block_size(text), true, &w->blocks, &w->count);
     if (status == BW_OK) {
         status = for_blocks(w, count_block);
     }
@@ -235,14 +237,14 @@ static bw_status parse_region(csv_reading *r, csv_text *text, int file)
 {
     int64_t spans = r->span_count;
     work w = {.r = r};
-    bw_status status = guess_blocks(r, &w, text);
+    bw_status status = guess_blocks(&w, text);
     if (status == BW_OK) {
         status = run_blocks(r, &w, text, file);
     }
     if (status == BW_OK && !right(&w)) {
         drop_blocks(r, &w);
         csv_spans_drop(r, spans);
-        status = cut_blocks(r, &w, text);
+        status = cut_blocks(&w, text);
         if (status == BW_OK) {
             status = run_blocks(r, &w, text, file);
         }
@@ -261,11 +263,8 @@ static bw_status skip_header(csv_reading *r, csv_text *text, int file)
     if (!table->header) {
         return BW_OK;
     }
-    while (text->at < text->end && (*text->at == '\n' || *text->at == '\r')) {
-        text->line += *text->at == '\n';
-        text->at++;
-    }
-    const char *next = csv_record_end(text->at, text->end);
+    text->at = csv_skip_notes(&text->dialect, text->at, text->end, &text->line);
+    const char *next = csv_record_end(&text->dialect, text->at, text->end);
     if (file > 0 && ((size_t)(next - text->at) != table->first_size || memcmp(text->at, table->first, table->first_size) != 0)) {
         return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: its header is not that of %s", text->path, r->paths[0]);
     }
@@ -275,26 +274,20 @@ static bw_status skip_header(csv_reading *r, csv_text *text, int file)
     return BW_OK;
 }
 
-static void skip_mark(csv_text *text)
-{
-    if (text->end - text->at >= 3 && memcmp(text->at, "\xEF\xBB\xBF", 3) == 0) {
-        text->at += 3; /* UTF-8's byte order mark */
-    }
-}
-
 /* The first region, and what it tells of the columns. */
 static bw_status begin_file(csv_reading *r, int file)
 {
     csv_text *text = &r->text;
-    bw_status status = csv_text_open(r->ctx, text, r->paths[file]);
+    csv_dialect dialect = r->table.dialect; /* of the first file, if this is another one */
+    bw_status status = file == 0 ? csv_dialect_choose(r->ctx, &dialect, &r->options) : BW_OK;
+    if (status == BW_OK) {
+        status = csv_text_open(r->ctx, text, r->paths[file], &dialect, r->options.skip_rows);
+    }
     if (status == BW_OK) {
         status = csv_text_next(text);
     }
-    if (status == BW_OK) {
-        skip_mark(text);
-        if (file == 0) {
-            status = csv_table_open(&r->table, r->ctx, text, &r->options);
-        }
+    if (status == BW_OK && file == 0) {
+        status = csv_table_open(&r->table, r->ctx, text, &r->options);
     }
     return status == BW_OK ? skip_header(r, text, file) : status;
 }
@@ -333,6 +326,7 @@ void csv_reading_free(csv_reading *r)
     bwi_backing_free(r->ctx, &r->x_backing);
     bwi_backing_free(r->ctx, &r->y_backing);
     csv_table_close(&r->table);
+    bwi_release(r->ctx, r->na);
     pthread_mutex_destroy(&r->mutex);
     bwi_release(r->ctx, r);
 }
@@ -364,6 +358,11 @@ bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *pa
     *r = (csv_reading){.ctx = ctx, .paths = paths, .files = count, .options = *options, .text = {.ctx = ctx}};
     pthread_mutex_init(&r->mutex, NULL);
     r->table.lock = &r->mutex;
+    if (options->na) {
+        r->na = bwi_copy_text(ctx, options->na);
+        r->options.na = r->na;
+        status = r->na ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    }
     for (int i = 0; i < count && status == BW_OK && !*root && !enough(r); i++) {
         status = begin_file(r, i);
         if (status == BW_OK && count == 1 && r->text.input.pipe.open) {

@@ -7,9 +7,6 @@
 
 #include <string.h>
 
-#define LOOK 1000 /* records that decide what is a category */
-#define MOST_COLUMNS (1 << 20)
-
 /* ---- Words ---- */
 
 static uint64_t hash_key(const csv_key *key)
@@ -118,28 +115,20 @@ typedef struct look {
     bool counts; /* 0,1,2,... */
 } look;
 
-static const char *skip_blank_lines(const char *at, const char *end)
-{
-    while (at < end && (*at == '\n' || (*at == '\r' && at + 1 < end && at[1] == '\n'))) {
-        at++;
-    }
-    return at;
-}
-
-static look look_at(const char *at, const char *end)
+static look look_at(const csv_dialect *dialect, const char *at, const char *end)
 {
     look found = {.counts = true};
     csv_field field;
     double value;
-    for (bool last = false; !last && found.fields <= MOST_COLUMNS; found.fields++) {
-        if (!csv_field_next(&at, end, &field, &last)) {
+    for (bool last = false; !last && found.fields <= CSV_MOST_COLUMNS; found.fields++) {
+        if (!csv_field_next(dialect, &at, end, &field, &last)) {
             break;
         }
-        bool number = !field.quoted && csv_field_number(&field, &value);
+        bool number = !field.quoted && csv_field_number(dialect, &field, &value);
         found.counts = found.counts && number && value == found.fields;
         if (number) {
             found.numbers++;
-        } else if (csv_field_missing(&field)) {
+        } else if (csv_field_missing(dialect, &field)) {
             found.missing++;
         } else {
             found.texts++;
@@ -149,15 +138,16 @@ static look look_at(const char *at, const char *end)
 }
 
 /* Whether a column has text in the first record and a number in the second. */
-static bool text_over_number(const char *first, const char *second, const char *end)
+static bool text_over_number(const csv_dialect *dialect, const char *first, const char *second, const char *end)
 {
     csv_field a, b;
     double value;
     for (bool last_a = false, last_b = false; !last_a && !last_b;) {
-        if (!csv_field_next(&first, end, &a, &last_a) || !csv_field_next(&second, end, &b, &last_b)) {
+        if (!csv_field_next(dialect, &first, end, &a, &last_a) || !csv_field_next(dialect, &second, end, &b, &last_b)) {
             return false;
         }
-        if (!csv_field_missing(&a) && !csv_field_number(&a, &value) && csv_field_number(&b, &value)) {
+        if (!csv_field_missing(dialect, &a) && !csv_field_number(dialect, &a, &value) && !csv_field_infinite(&a) &&
+            csv_field_number(dialect, &b, &value)) {
             return true;
         }
     }
@@ -170,24 +160,26 @@ static bw_status find_header(csv_table *table, const char *first, const char *en
 {
     bw_header wanted = table->options->header;
     char quoted[BWI_QUOTE_SIZE];
-    const char *second = csv_record_end(first, end);
+    const csv_dialect *dialect = &table->dialect;
+    const char *second = csv_record_end(dialect, first, end);
     size_t size = (size_t)(second - first) - 1;
+    int64_t line = 0;
     bwi_quote(quoted, first, size > 0 && first[size - 1] == '\r' ? size - 1 : size);
     table->header = wanted == BW_HEADER_YES;
     if (wanted != BW_HEADER_DETECT) {
         return BW_OK;
     }
-    look one = look_at(first, end);
-    second = skip_blank_lines(second, end);
+    look one = look_at(dialect, first, end);
+    second = csv_skip_notes(dialect, second, end, &line);
     if (one.texts == 0 && one.counts && one.fields > 2) {
         table->header = true;
         bwi_log(table->ctx, BW_LOG_WARNING,
                 "%s: the first line, %s, counts the columns and is taken as a header; say 'no header' if it is a sample",
                 table->path, quoted);
-    } else if (one.texts > 0 && second < end && text_over_number(first, second, end)) {
+    } else if (one.texts > 0 && second < end && text_over_number(dialect, first, second, end)) {
         table->header = true;
         bwi_log(table->ctx, BW_LOG_INFO, "%s: the first line is a header: %s", table->path, quoted);
-    } else if (one.texts > 0 && one.numbers == 0 && (second == end || look_at(second, end).numbers == 0)) {
+    } else if (one.texts > 0 && one.numbers == 0 && (second == end || look_at(dialect, second, end).numbers == 0)) {
         return bwi_fail(
             table->ctx, BW_INVALID_ARGUMENT,
             "%s: cannot tell whether the first line, %s, is a header: no column has numbers; say 'header' or 'no header'",
@@ -198,78 +190,13 @@ static bw_status find_header(csv_table *table, const char *first, const char *en
     return BW_OK;
 }
 
-/* ---- Columns ---- */
-
-/* The columns that these must match; NULL: there are none. */
-static const bwi_facts *model_facts(const csv_table *table)
+/* Of "# a,b" the first name is a. */
+static void strip_mark(char *name)
 {
-    const bwi_facts *facts = table->options->like ? bwi_dataset_facts(table->options->like) : NULL;
-    return facts && facts->features > 0 ? facts : NULL;
-}
-
-/* Columns correspond by their names where both have them, otherwise by their order. */
-static bool follows_names(const csv_table *table, const bwi_facts *facts)
-{
-    bool named = table->header;
-    for (int i = 0; named && i < facts->features; i++) {
-        named = facts->feature[i].name && facts->feature[i].name[0];
+    size_t marks = strspn(name, "#"), blanks = strspn(name + marks, " \t");
+    if (marks > 0 && name[marks + blanks]) {
+        memmove(name, name + marks + blanks, strlen(name + marks + blanks) + 1);
     }
-    return named;
-}
-
-/* The target of data that is like other data: that column, or none if what is read is to be predicted. */
-static bw_status find_target_like(csv_table *table, const bwi_facts *facts)
-{
-    table->target = -1;
-    if (!facts->target) {
-        return BW_OK;
-    }
-    if (!follows_names(table, facts)) {
-        table->target = table->count > facts->features ? table->count - 1 : -1;
-        return BW_OK;
-    }
-    for (int i = 0; i < table->count; i++) {
-        if (strcmp(table->columns[i].name, facts->target) == 0) {
-            table->target = i;
-        }
-    }
-    return BW_OK;
-}
-
-/* If none is asked for, a model that was trained before decides, then the last column. */
-static bw_status find_target(csv_table *table)
-{
-    const char *wanted = table->options->target;
-    if (!wanted && model_facts(table)) {
-        return find_target_like(table, model_facts(table));
-    }
-    table->target = wanted ? -1 : table->count > 1 ? table->count - 1 : -1;
-    if (!wanted || !*wanted) {
-        return BW_OK;
-    }
-    table->target = csv_column_find(table, wanted, strlen(wanted));
-    return table->target >= 0 ? BW_OK : csv_column_missing(table, "target", wanted, strlen(wanted));
-}
-
-/* Columns that correspond to those of a model by their names are the model's, whatever the options say: a file of validation need
- * not have what was ignored in training. */
-static bw_status check_names(const csv_table *table)
-{
-    const bw_read_options *options = table->options;
-    const bwi_facts *facts = model_facts(table);
-    if (facts && follows_names(table, facts)) {
-        return BW_OK;
-    }
-    bw_status status = csv_columns_check(table, "ignore", options->ignore);
-    if (status == BW_OK) {
-        status = csv_columns_check(table, "categorical", options->categorical);
-    }
-    if (status != BW_OK || facts || table->target < 0 || !csv_column_listed(table, table->target, options->ignore)) {
-        return status;
-    }
-    return bwi_fail(table->ctx, BW_INVALID_ARGUMENT,
-                    "%s: the option 'ignore' leaves out the target, column %d; name another one with the option 'target'",
-                    table->path, table->target);
 }
 
 static bw_status name_columns(csv_table *table, const char *at, const char *end)
@@ -277,7 +204,7 @@ static bw_status name_columns(csv_table *table, const char *at, const char *end)
     csv_field field;
     bool last = false;
     for (int i = 0; i < table->count; i++) {
-        if (table->header && !csv_field_next(&at, end, &field, &last)) {
+        if (table->header && !csv_field_next(&table->dialect, &at, end, &field, &last)) {
             return bwi_fail(table->ctx, BW_DATA_LOSS, "%s: line 1: a quote in the header is not closed", table->path);
         }
         char *name = bwi_allocate(table->ctx, table->header ? field.size + 1 : 1, 1);
@@ -286,153 +213,211 @@ static bw_status name_columns(csv_table *table, const char *at, const char *end)
         }
         if (table->header) {
             csv_field_text(&field, name);
+            if (i == 0) {
+                strip_mark(name);
+            }
         }
         table->columns[i].name = name;
     }
     return BW_OK;
 }
 
-/* What is made of the characters of numbers is meant as one, also if it is none: 1e999, 2020-01-31. */
-static bool is_text(const csv_field *field)
+/* ---- Columns ---- */
+
+/* Every line ends with a separator: what would stand behind it is no column. */
+static void drop_last(csv_table *table)
 {
-    double value;
-    if (csv_field_missing(field) || csv_field_number(field, &value)) {
-        return false;
+    csv_column *column = &table->columns[table->count - 1];
+    char mark[8];
+    if (table->count < 2 || column->name[0] || table->looked == 0 || column->found.empty < table->looked) {
+        return;
     }
-    for (size_t i = 0; i < field->size; i++) {
-        if (!strchr("0123456789+-.eE", field->at[i])) {
-            return true;
-        }
-    }
-    return field->at[0] == 'e' || field->at[0] == 'E';
+    column->kind = CSV_IGNORED;
+    column->dropped = true;
+    bwi_log(table->ctx, BW_LOG_INFO, "%s: every line ends with %s; the empty column behind it is left out", table->path,
+            csv_separator_text(table->dialect.separator, mark));
 }
 
-/* Columns with a text among the first records are categories. */
-static void find_categories(csv_table *table, const char *at, const char *end)
+/* If none is asked for, a model that was trained before decides, then the last column. */
+static bw_status find_targets(csv_table *table)
 {
-    csv_field field;
-    at = skip_blank_lines(at, end);
-    for (int i = 0; i < LOOK && at < end; i++) {
-        const char *next = skip_blank_lines(csv_record_end(at, end), end);
-        bool last = false;
-        for (int c = 0; c < table->count && !last; c++) {
-            double value;
-            const char *number = bwi_number_scan(at, end, &value);
-            if (number && *number == ',') {
-                at = number + 1;
-                continue;
-            }
-            if (!csv_field_next(&at, end, &field, &last)) {
-                break;
-            }
-            if (is_text(&field)) {
-                table->columns[c].kind = CSV_CATEGORY;
-            }
+    const char *wanted = table->options->target;
+    const bwi_facts *facts = csv_like_facts(table);
+    if (!wanted && facts) {
+        return csv_like_targets(table, facts);
+    }
+    if (wanted) {
+        return *wanted ? csv_targets_choose(table, wanted) : BW_OK;
+    }
+    int last = table->count - 1 - table->columns[table->count - 1].dropped;
+    if (last > 0) {
+        csv_target_add(table, last);
+    }
+    return BW_OK;
+}
+
+static bw_status check_names(const csv_table *table)
+{
+    const bw_read_options *options = table->options;
+    const bwi_facts *facts = csv_like_facts(table);
+    bw_status status = csv_columns_check(table, "ignore", options->ignore);
+    if (status == BW_OK) {
+        status = csv_columns_check(table, "categorical", options->categorical);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    for (int c = 0; c < table->count; c++) {
+        char named[CSV_COLUMN_TEXT];
+        if (table->columns[c].target >= 0 && csv_column_listed(table, c, options->ignore)) {
+            return bwi_fail(table->ctx, BW_INVALID_ARGUMENT,
+                            "%s: the option 'ignore' leaves out the target, %s; name another one with the option 'target'",
+                            table->path, csv_column_text(table, c, named));
         }
-        at = next;
+    }
+    return facts ? csv_like_check(table, facts) : BW_OK;
+}
+
+/* Pandas and R write the numbers of rows as a first column, and many tables have one. It says nothing about the target, and a model
+ * that learns it by heart seems to learn. */
+static void warn_of_index(const csv_table *table)
+{
+    static const char *const names[] = {"", "id", "index", "no", "nr", "row", "#", "Unnamed: 0"};
+    const csv_column *first = &table->columns[0];
+    char word[CSV_COLUMN_TEXT], named[CSV_COLUMN_TEXT];
+    bool usual = false;
+    for (size_t i = 0; table->header && i < BWI_COUNT(names); i++) {
+        size_t k = 0;
+        while (first->name[k] && (first->name[k] | 0x20) == (names[i][k] | 0x20)) {
+            k++;
+        }
+        usual = usual || (!first->name[k] && !names[i][k]);
+    }
+    if (usual && first->kind == CSV_NUMBER && first->target < 0 && first->found.counts && first->found.numbers == table->looked &&
+        table->looked > 2 && table->count > 2) {
+        bwi_log(table->ctx, BW_LOG_WARNING, "%s: %s counts the rows and says nothing about them; leave it out with --ignore %s",
+                table->path, csv_column_text(table, 0, named), csv_column_word(table, 0, word));
     }
 }
 
-static void place_columns(csv_table *table)
+/* Kinds that options choose go before those that were found. A column of dates is none of them, and is refused. */
+static bw_status place_columns(csv_table *table)
 {
+    char named[CSV_COLUMN_TEXT], word[CSV_COLUMN_TEXT], quoted[BWI_QUOTE_SIZE];
     for (int i = 0; i < table->count; i++) {
         csv_column *column = &table->columns[i];
-        if (i != table->target && csv_column_listed(table, i, table->options->ignore)) {
+        const csv_found *found = &column->found;
+        if (column->target < 0 && csv_column_listed(table, i, table->options->ignore)) {
             column->kind = CSV_IGNORED;
         } else if (csv_column_listed(table, i, table->options->categorical)) {
             column->kind = CSV_CATEGORY;
         }
-        column->place = i == table->target || column->kind == CSV_IGNORED ? -1 : table->width++;
-    }
-}
-
-static csv_kind kind_like(const bwi_feature *feature)
-{
-    return feature->categories > 0 ? CSV_CATEGORY : CSV_NUMBER;
-}
-
-/* The column of a feature by its name, the first that has no place yet; -1: none. */
-static int column_named(const csv_table *table, const char *name)
-{
-    for (int i = 0; i < table->count; i++) {
-        if (i != table->target && table->columns[i].place < 0 && strcmp(table->columns[i].name, name) == 0) {
-            return i;
+        column->place = column->target >= 0 || column->kind == CSV_IGNORED ? -1 : table->width++;
+        if (csv_like_facts(table)) {
+            continue; /* its kinds follow */
         }
-    }
-    return -1;
-}
-
-/* Columns that the model was not trained on are left out. */
-static bw_status follow_names(csv_table *table, const bwi_facts *facts)
-{
-    char quoted[BWI_QUOTE_SIZE];
-    for (int i = 0; i < table->count; i++) {
-        table->columns[i].place = -1;
-        if (i != table->target) {
-            table->columns[i].kind = CSV_IGNORED;
+        if (column->kind == CSV_ODD) {
+            csv_column_word(table, i, word);
+            return bwi_fail_line(
+                table->ctx, BW_INVALID_ARGUMENT, table->path, found->line, i,
+                "%s %s (%s), which cannot be read as numbers; write them as numbers, leave the column out (--ignore "
+                "%s), or make each value a category (--categorical %s)",
+                csv_column_text(table, i, named), csv_found_text(found), bwi_quote(quoted, found->text, strlen(found->text)), word,
+                word);
         }
-    }
-    for (int k = 0; k < facts->features; k++) {
-        const char *name = facts->feature[k].name;
-        int found = column_named(table, name);
-        if (found < 0) {
-            return bwi_fail(table->ctx, BW_NOT_FOUND, "%s: no column %s, which the dataset given as `like` has", table->path,
-                            bwi_quote(quoted, name, strlen(name)));
+        if (column->kind == CSV_CATEGORY && column->target >= 0 && table->targets > 1) {
+            return bwi_fail_line(table->ctx, BW_INVALID_ARGUMENT, table->path, found->line, i,
+                                 "%s, one of %d targets, is text; of several targets all are numbers",
+                                 csv_column_text(table, i, named), table->targets);
         }
-        table->columns[found].place = k;
-        table->columns[found].kind = kind_like(&facts->feature[k]);
-    }
-    table->width = facts->features;
-    return BW_OK;
-}
-
-static bw_status follow_order(csv_table *table, const bwi_facts *facts)
-{
-    int feature = 0;
-    for (int i = 0; i < table->count; i++) {
-        csv_column *column = &table->columns[i];
-        if (i == table->target || column->kind == CSV_IGNORED) {
-            continue;
-        }
-        if (feature < facts->features) {
-            column->kind = kind_like(&facts->feature[feature]);
-        }
-        feature++;
-    }
-    if (feature != facts->features) {
-        return bwi_fail(table->ctx, BW_INVALID_ARGUMENT, "%s: %d columns of inputs, but the dataset given as `like` has %d",
-                        table->path, feature, facts->features);
     }
     return BW_OK;
 }
 
-/* Columns, kinds and categories are those of the dataset that the model was trained with. */
-static bw_status follow(csv_table *table)
+/* A line that differs from all others is at fault itself, not the one after it. */
+static bw_status check_first(const csv_table *table, int64_t line)
 {
-    const bwi_facts *facts = model_facts(table);
-    if (!facts) {
+    int others = table->dialect.fields;
+    char mark[8];
+    if (others == 0 || others == table->count) {
         return BW_OK;
     }
-    if (table->target >= 0) {
-        table->columns[table->target].kind = facts->classes > 0 ? CSV_CATEGORY : CSV_NUMBER;
+    return bwi_fail_line(table->ctx, BW_INVALID_ARGUMENT, table->path, line, -1,
+                         "%d field%s, but the lines after it have %d (separated by %s); %s", table->count,
+                         table->count == 1 ? "" : "s", others, csv_separator_text(table->dialect.separator, mark),
+                         table->count + 1 == others ? "does the header lack a name, or is it a title (--skip-rows)?"
+                                                    : "if it is a title, skip it (--skip-rows)");
+}
+
+static void report_dialect(const csv_table *table)
+{
+    char mark[8];
+    const csv_dialect *dialect = &table->dialect;
+    if (dialect->separator != ',' && !table->options->separator) {
+        bwi_log(table->ctx, BW_LOG_INFO, "%s: fields are separated by %s", table->path,
+                csv_separator_text(dialect->separator, mark));
     }
-    return follows_names(table, facts) ? follow_names(table, facts) : follow_order(table, facts);
+    if (dialect->decimal == ',') {
+        bwi_log(table->ctx, BW_LOG_INFO, "%s: numbers have a decimal comma", table->path);
+    }
+}
+
+/* The columns from their names and first records, in an order in which each step knows what it needs: the header names the columns,
+ * options choose among the names, and what is left is judged by its values. */
+static bw_status open_columns(csv_table *table, const char *first, const char *end, int64_t line)
+{
+    const char *second = csv_record_end(&table->dialect, first, end);
+    bw_status status = find_header(table, first, end);
+    if (status == BW_OK) {
+        status = name_columns(table, first, end);
+    }
+    if (status == BW_OK && table->header) {
+        table->first_size = (size_t)(second - first);
+        table->first = bwi_allocate(table->ctx, table->first_size, 1);
+        if (!table->first) {
+            return BW_RESOURCE_EXHAUSTED;
+        }
+        memcpy(table->first, first, table->first_size);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    for (const char *at = first; table->header && at < second; at++) {
+        line += *at == '\n';
+    }
+    csv_types_find(table, table->header ? second : first, end, line);
+    if (!csv_like_facts(table)) {
+        drop_last(table);
+    }
+    status = find_targets(table);
+    if (status == BW_OK) {
+        status = check_names(table);
+    }
+    table->stride = table->targets > 1 ? table->targets : 1;
+    return status == BW_OK ? place_columns(table) : status;
 }
 
 bw_status csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text, const bw_read_options *options)
 {
-    const char *first = skip_blank_lines(text->at, text->end), *end = text->end;
-    *table = (csv_table){.ctx = ctx, .options = options, .path = text->path, .target = -1, .lock = table->lock};
+    int64_t line = text->line;
+    const char *end = text->end, *first = csv_skip_notes(&text->dialect, text->at, end, &line);
+    *table = (csv_table){
+        .ctx = ctx, .options = options, .path = text->path, .dialect = text->dialect, .target = -1, .lock = table->lock};
     if (first == end) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: is empty", text->path);
     }
-    const char *second = csv_record_end(first, end);
-    table->count = look_at(first, end).fields;
+    table->count = look_at(&table->dialect, first, end).fields;
     if (table->count == 0) {
-        return bwi_fail(ctx, BW_DATA_LOSS, "%s: line 1: a quote is not closed", text->path);
+        return bwi_fail(ctx, BW_DATA_LOSS, "%s: line %lld: a quote is not closed", text->path, (long long)line);
     }
-    if (table->count > MOST_COLUMNS) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: line 1 has more than %d fields", text->path, MOST_COLUMNS);
+    if (table->count > CSV_MOST_COLUMNS) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: line %lld has more than %d fields", text->path, (long long)line,
+                        CSV_MOST_COLUMNS);
+    }
+    report_dialect(table);
+    bw_status status = check_first(table, line);
+    if (status != BW_OK) {
+        return status;
     }
     table->columns = bwi_allocate(ctx, (size_t)table->count, sizeof *table->columns);
     if (!table->columns) {
@@ -440,35 +425,21 @@ bw_status csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text
     }
     for (int i = 0; i < table->count; i++) {
         table->columns[i].kind = CSV_NUMBER;
+        table->columns[i].target = -1;
     }
-    bw_status status = find_header(table, first, end);
-    if (status == BW_OK) {
-        status = name_columns(table, first, end);
-    }
-    if (status == BW_OK && table->header) {
-        table->first_size = (size_t)(second - first);
-        table->first = bwi_allocate(ctx, table->first_size, 1);
-        if (!table->first) {
-            status = BW_RESOURCE_EXHAUSTED;
-        } else {
-            memcpy(table->first, first, table->first_size);
-        }
-    }
-    if (status == BW_OK) {
-        status = find_target(table);
-    }
-    if (status == BW_OK) {
-        status = check_names(table);
-    }
+    status = open_columns(table, first, end, line);
     if (status != BW_OK) {
         return status;
     }
-    find_categories(table, table->header ? second : first, end);
-    place_columns(table);
     if (table->width == 0) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: no column is left for the inputs", text->path);
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: no column is left for the inputs%s", text->path,
+                        table->count == 1 ? "; it has one" : "");
     }
-    return follow(table);
+    if (csv_like_facts(table)) {
+        return csv_like_follow(table, csv_like_facts(table));
+    }
+    warn_of_index(table);
+    return BW_OK;
 }
 
 void csv_table_close(csv_table *table)

@@ -117,8 +117,9 @@ static const bwi_dataset_kind csv = {.name = "csv", .gather = gather, .place = t
 /* The share of bad records is known only now, after all files were read; the first bad ones are listed either way. */
 static bw_status check_bad(csv_reading *r)
 {
-    int64_t bad = 0, lacking = 0, told = 0;
+    int64_t bad = 0, lacking = 0, told = 0, comments = 0;
     for (int64_t i = 0; i < r->span_count; i++) {
+        comments += r->spans[i].result.comments;
         bad += r->spans[i].result.bad;
         lacking += r->spans[i].result.missing_rows;
     }
@@ -126,6 +127,10 @@ static bw_status check_bad(csv_reading *r)
     if (lacking > 0) {
         bwi_log(r->ctx, BW_LOG_INFO, "%s: %lld of %lld records have missing values and are left out", r->paths[0],
                 (long long)lacking, (long long)records);
+    }
+    if (comments > 0) {
+        bwi_log(r->ctx, BW_LOG_INFO, "%s: comments (lines that begin with #) among the records: %lld", r->paths[0],
+                (long long)comments);
     }
     for (int64_t i = 0; i < r->span_count && bad > 0; i++) {
         const csv_result *result = &r->spans[i].result;
@@ -174,7 +179,8 @@ static int compare_numbers(const void *a, const void *b)
 static double category_at(const csv_reading *r, int column, int64_t row)
 {
     const csv_table *table = &r->table;
-    return column == table->target ? r->y[row] : (double)r->x[row * table->width + table->columns[column].place];
+    const csv_column *one = &table->columns[column];
+    return one->target >= 0 ? r->y[row * table->stride + one->target] : (double)r->x[row * table->width + one->place];
 }
 
 /* Adds the categories of a block; not those that stand only in records that were left out. */
@@ -223,7 +229,7 @@ static bw_status unite(csv_reading *r, int column, csv_words *all)
 static bw_status count_unknown(const csv_reading *r, const csv_span *part, int column, int categories, int64_t *unknown)
 {
     const csv_words *words = &part->result.words[column];
-    bool allowed = column != r->table.target && r->table.options->missing != BW_MISSING_ERROR;
+    bool allowed = r->table.columns[column].target < 0 && r->table.options->missing != BW_MISSING_ERROR;
     const char *name = r->table.columns[column].name;
     char quoted[BWI_QUOTE_SIZE], named[BWI_QUOTE_SIZE];
     for (int64_t row = part->first; row < part->first + part->result.rows; row++) {
@@ -294,7 +300,10 @@ static bw_status settle_categories(csv_reading *r, int column, const bwi_facts *
         const char *name = r->table.columns[column].name;
         status =
             bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: column %d (%s) has %d different texts, more than %d%s", r->paths[0], column,
-                     bwi_quote(quoted, name, strlen(name)), known_count, most, feature < 0 ? "" : "; leave it out (ignore)");
+                     bwi_quote(quoted, name, strlen(name)), known_count, most, feature < 0 ? "" : "; leave it out (--ignore)");
+    }
+    if (status == BW_OK && !like) {
+        csv_types_report(&r->table, column, known_count, r->rows);
     }
     if (status == BW_OK) {
         status = place_words(r, column, known, known_count);
@@ -339,6 +348,33 @@ static void fill_missing(csv_reading *r, int place, const bwi_feature *like, bwi
 
 /* ---- The root ---- */
 
+/* Of several targets the names stand in a list, as in the option. */
+static bw_status name_targets(const csv_table *table, bwi_facts *facts)
+{
+    bwi_text list = {.ctx = table->ctx};
+    facts->columns = table->count;
+    if (table->targets == 0) {
+        return BW_OK;
+    }
+    int *columns = bwi_allocate(table->ctx, (size_t)table->targets, sizeof *columns);
+    facts->target_column = columns;
+    if (!columns) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    facts->targets = table->targets;
+    for (int c = 0; c < table->count; c++) {
+        if (table->columns[c].target >= 0) {
+            columns[table->columns[c].target] = c;
+        }
+    }
+    for (int k = 0; k < table->targets; k++) {
+        bwi_text_add(&list, "%s%s", k ? "," : "", table->columns[columns[k]].name);
+    }
+    facts->target = list.failed ? NULL : bwi_copy_text(table->ctx, list.bytes);
+    bwi_text_free(&list);
+    return facts->target ? BW_OK : BW_RESOURCE_EXHAUSTED;
+}
+
 bw_status csv_columns_settle(csv_reading *r, bwi_facts *facts)
 {
     const csv_table *table = &r->table;
@@ -352,23 +388,33 @@ bw_status csv_columns_settle(csv_reading *r, bwi_facts *facts)
         return BW_RESOURCE_EXHAUSTED;
     }
     facts->features = table->width;
+    bw_status named = name_targets(table, facts);
+    if (named == BW_OK && table->options->na) {
+        facts->na = bwi_copy_text(r->ctx, table->options->na);
+        named = facts->na ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    }
+    if (named != BW_OK) {
+        return named;
+    }
     for (int c = 0; c < table->count; c++) {
         const csv_column *column = &table->columns[c];
         bw_status status = BW_OK;
-        const char **name = column->place < 0 ? &facts->target : &features[column->place].name;
         if (column->kind == CSV_IGNORED) {
             continue;
         }
-        *name = bwi_copy_text(r->ctx, column->name);
-        if (!*name) {
-            return BW_RESOURCE_EXHAUSTED;
+        if (column->place >= 0) {
+            features[column->place].column = c;
+            features[column->place].name = bwi_copy_text(r->ctx, column->name);
+            if (!features[column->place].name) {
+                return BW_RESOURCE_EXHAUSTED;
+            }
         }
-        if (column->kind == CSV_CATEGORY && c == table->target) {
+        if (column->kind == CSV_CATEGORY && column->target >= 0) {
             status = settle_categories(r, c, like, -1, &facts->class_name, &facts->classes);
         } else if (column->kind == CSV_CATEGORY) {
             status = settle_categories(r, c, like, column->place, &features[column->place].category,
                                        &features[column->place].categories);
-        } else if (c != table->target && fill) {
+        } else if (column->target < 0 && fill) {
             fill_missing(r, column->place, like ? &like->feature[column->place] : NULL, &features[column->place]);
         }
         if (status != BW_OK) {
@@ -462,28 +508,29 @@ static void place_targets(csv_reading *r)
     }
 }
 
-/* Whole numbers as int32, others as float32, in memory that is allocated here. */
+/* Whole numbers as int32, others and several targets as float32, in memory that is allocated here. */
 static bw_status add_target(csv_reading *r, bw_dataset *root)
 {
-    bool whole = true;
+    int64_t depth = r->table.stride, count = r->rows * depth; /* the rows were allocated with as many */
+    bool whole = depth == 1;
     place_targets(r);
-    for (int64_t i = 0; i < r->rows && whole; i++) {
+    for (int64_t i = 0; i < count && whole; i++) {
         whole = r->y[i] >= INT32_MIN && r->y[i] <= INT32_MAX && r->y[i] == (double)(int32_t)r->y[i];
     }
     bwi_backing backing = {.bytes = 0};
-    bw_status status = bwi_backing_grow(r->ctx, &backing, 0, bwi_size_multiply((size_t)r->rows, sizeof(int32_t)), r->paths[0]);
+    bw_status status = bwi_backing_grow(r->ctx, &backing, 0, bwi_size_multiply((size_t)count, sizeof(int32_t)), r->paths[0]);
     if (status != BW_OK) {
         return status;
     }
     void *memory = backing.memory;
-    for (int64_t i = 0; i < r->rows; i++) {
+    for (int64_t i = 0; i < count; i++) {
         if (whole) {
             ((int32_t *)memory)[i] = (int32_t)r->y[i];
         } else {
             ((float *)memory)[i] = (float)r->y[i];
         }
     }
-    bw_array y = {.data = memory, .dtype = whole ? BW_I32 : BW_F32, .ndim = 1, .shape = {r->rows}};
+    bw_array y = {.data = memory, .dtype = whole ? BW_I32 : BW_F32, .ndim = depth > 1 ? 2 : 1, .shape = {r->rows, depth}};
     status = bwi_dataset_add(root, BWI_ROLE_TARGET, "", &y, r->paths[0]);
     if (status == BW_OK) {
         root->columns[root->column_count - 1].backing = backing;

@@ -97,3 +97,35 @@ bw_status csv_columns_check(const csv_table *table, const char *option, const ch
     }
     return BW_OK;
 }
+
+void csv_target_add(csv_table *table, int column)
+{
+    table->columns[column].target = table->targets;
+    table->target = table->targets == 0 ? column : table->target;
+    table->targets++;
+}
+
+/* A name with a comma can be given as it is; otherwise a comma stands between several. */
+bw_status csv_targets_choose(csv_table *table, const char *list)
+{
+    int whole = csv_column_find(table, list, strlen(list));
+    if (whole >= 0) {
+        csv_target_add(table, whole);
+        return BW_OK;
+    }
+    while (*list) {
+        size_t size = strcspn(list, ",");
+        int column = csv_column_find(table, list, size);
+        char named[CSV_COLUMN_TEXT];
+        if (column < 0) {
+            return csv_column_missing(table, "target", list, size);
+        }
+        if (table->columns[column].target >= 0) {
+            return bwi_fail(table->ctx, BW_INVALID_ARGUMENT, "%s: the option 'target' names %s twice", table->path,
+                            csv_column_text(table, column, named));
+        }
+        csv_target_add(table, column);
+        list += size + (list[size] == ',');
+    }
+    return BW_OK;
+}

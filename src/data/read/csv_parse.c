@@ -1,11 +1,12 @@
 /*
- * A block of records into rows. The inner loop meets a number and a comma: everything else (blanks, quotes, categories, missing
+ * A block of records into rows. The inner loop meets a number and a separator: everything else (blanks, quotes, categories, missing
  * values, mistakes) takes the other way. A record that is left out, because it is bad and that is allowed or because a value
  * is missing, is written over by the next.
  */
 #include "data/read/csv.h"
 #include "data/read/csv_scan.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +20,7 @@ typedef struct parsing {
     double *y;
     csv_result *result;
     bool lacking; /* the record has a missing value that makes it be left out */
-    bool folded;  /* the record may have more than one line: in a field with quotes there is a comma or newline */
+    bool folded;  /* the record may have more than one line: in a field with quotes there is a separator or newline */
 } parsing;
 
 /* A worker's failing allocation writes the context's message: one at a time. */
@@ -53,23 +54,11 @@ static bool mistake(parsing *p, int column, const char *format, ...)
     return false;
 }
 
-static const char *column_text(const csv_table *table, int column, char buffer[80])
-{
-    char quoted[BWI_QUOTE_SIZE];
-    const char *name = table->columns[column].name;
-    if (name[0]) {
-        snprintf(buffer, 80, "column %.64s", bwi_quote(quoted, name, strlen(name)));
-    } else {
-        snprintf(buffer, 80, "column %d", column);
-    }
-    return buffer;
-}
-
 /* ---- One field ---- */
 
 static bool put_missing(parsing *p, int column, double *value)
 {
-    char where[80];
+    char where[CSV_COLUMN_TEXT];
     bw_missing rule = p->table->options->missing;
     p->result->missing_values++;
     *value = (double)NAN;
@@ -78,11 +67,11 @@ static bool put_missing(parsing *p, int column, double *value)
         return true;
     }
     if (rule == BW_MISSING_ERROR) {
-        return mistake(p, column, "%s: a value is missing; what shall stand for it: mean, zero, or skip such records?",
-                       column_text(p->table, column, where));
+        return mistake(p, column, "%s: a value is missing; what shall stand for it: --missing mean, zero, or skip such records?",
+                       csv_column_text(p->table, column, where));
     }
-    if (column == p->table->target) {
-        return mistake(p, column, "%s: the target is missing", column_text(p->table, column, where));
+    if (p->table->columns[column].target >= 0) {
+        return mistake(p, column, "%s: the target is missing", csv_column_text(p->table, column, where));
     }
     return true;
 }
@@ -128,21 +117,41 @@ static bool may_be_missing(const csv_key *key)
     return (key->size <= 4) & begins & (key->word[0] != ('n' | 'o' << 8));
 }
 
+/* Numbers are kept as float32, except for one target: what that cannot hold would be infinite. */
+static bool put_number(parsing *p, int column, double value)
+{
+    char where[CSV_COLUMN_TEXT];
+    if (value <= (double)FLT_MAX && value >= (double)-FLT_MAX) {
+        return true;
+    }
+    return mistake(p, column, "%s: %g is too large for float32", csv_column_text(p->table, column, where), value);
+}
+
+/* What is missing comes first, since a number may stand for it as well; what is no number is told with what may have been meant. */
 static bool put_field(parsing *p, int column, const csv_field *field, double *value)
 {
-    char quoted[BWI_QUOTE_SIZE], where[80];
+    char quoted[BWI_QUOTE_SIZE], where[CSV_COLUMN_TEXT];
     csv_key key = csv_key_of(field->at, field->size, (size_t)(p->end - field->at));
-    if (may_be_missing(&key) && csv_field_missing(field)) {
+    const csv_dialect *dialect = &p->table->dialect;
+    if ((dialect->na || may_be_missing(&key)) && csv_field_missing(dialect, field)) {
         return put_missing(p, column, value);
     }
     if (p->table->columns[column].kind == CSV_CATEGORY) {
         return put_category(p, column, field, &key, value);
     }
-    if (csv_field_number(field, value)) {
-        return true;
+    if (csv_field_number(dialect, field, value)) {
+        return put_number(p, column, *value);
     }
-    return mistake(p, column, "%s: %s is no number", column_text(p->table, column, where),
-                   bwi_quote(quoted, field->at, field->size));
+    csv_column_text(p->table, column, where);
+    bwi_quote(quoted, field->at, field->size);
+    if (csv_field_infinite(field)) {
+        return mistake(p, column, "%s: %s is not finite; if it stands for a missing value, say --na", where, quoted);
+    }
+    return mistake(p, column, "%s: %s is no number%s", where, quoted,
+                   p->table->options->like
+                       ? ""
+                       : "; if it stands for a missing value, say so (--na); if the column's values are categories, "
+                         "name the column (--categorical)");
 }
 
 /* ---- One record ---- */
@@ -152,7 +161,7 @@ static int64_t count_fields(const parsing *p, const char *at)
     csv_field field;
     int64_t count = 0;
     for (bool last = false; !last; count++) {
-        if (!csv_field_next(&at, p->end, &field, &last)) {
+        if (!csv_field_next(&p->table->dialect, &at, p->end, &field, &last)) {
             return -1;
         }
     }
@@ -165,14 +174,14 @@ static bool wrong_fields(parsing *p, const char *record)
     if (count < 0) {
         return mistake(p, -1, "a quote is not closed, or text follows it");
     }
-    return mistake(p, -1, "%lld fields, expected %d", (long long)count, p->table->count);
+    return mistake(p, -1, "%lld field%s, expected %d", (long long)count, count == 1 ? "" : "s", p->table->count);
 }
 
-/* As csv_field_next. `mark` is the next comma or newline: the end of the field, unless there are quotes around it. */
+/* As csv_field_next. `mark` is the next separator or newline: the end of the field, unless there are quotes around it. */
 static bool next_field(parsing *p, csv_scan *scan, const char **at, const char *mark, csv_field *field, bool *last)
 {
     if ((unsigned char)**at <= ' ' || **at == '"') {
-        bool good = csv_field_next(at, scan->end, field, last);
+        bool good = csv_field_next(&p->table->dialect, at, scan->end, field, last);
         if (good && *at - !*last != mark) {
             csv_scan_go(scan, *at + *last);
             p->folded = true;
@@ -197,9 +206,9 @@ static bool parse_field(parsing *p, csv_scan *scan, const char **at, const char 
     bool last;
     if (kind == CSV_NUMBER) {
         const char *next = bwi_number_scan(*at, p->end, value);
-        if (next == mark || (next && next + 1 == mark && *next == '\r' && *mark == '\n')) {
+        if (!p->table->dialect.na && (next == mark || (next && next + 1 == mark && *next == '\r' && *mark == '\n'))) {
             *at = mark + 1;
-            return true;
+            return put_number(p, column, *value);
         }
     }
     if (!next_field(p, scan, at, mark, &field, &last)) {
@@ -209,19 +218,54 @@ static bool parse_field(parsing *p, csv_scan *scan, const char **at, const char 
     return kind == CSV_IGNORED || put_field(p, column, &field, value);
 }
 
+/* Any number of blanks stand between fields: each is found by itself. */
+static bool parse_blanks(parsing *p)
+{
+    const csv_table *table = p->table;
+    const char *at = p->at;
+    bool last = false;
+    p->lacking = false;
+    p->folded = true;
+    for (int c = 0; c < table->count; c++) {
+        const csv_column *column = &table->columns[c];
+        csv_field field;
+        double value = 0;
+        if (last || !csv_field_next(&table->dialect, &at, p->end, &field, &last)) {
+            return wrong_fields(p, p->at);
+        }
+        if (column->kind == CSV_IGNORED) {
+            continue;
+        }
+        if (!put_field(p, c, &field, &value)) {
+            return false;
+        }
+        if (column->place >= 0) {
+            p->x[column->place] = (float)value;
+        } else {
+            p->y[column->target] = value;
+        }
+    }
+    if (!last) {
+        return wrong_fields(p, p->at);
+    }
+    p->at = at + 1;
+    return true;
+}
+
 /* False if the record is bad. */
 static bool parse_record(parsing *p)
 {
     const csv_table *table = p->table;
     const char *at = p->at;
     csv_scan scan = p->scan;
+    bool quick = !table->dialect.na; /* a number may be one of the texts that stand for missing values */
     p->lacking = p->folded = false;
     for (int c = 0; c < table->count; c++) {
         const csv_column *column = &table->columns[c];
         const char *mark = csv_scan_next(&scan);
         double value;
         at += *at == ' ';
-        if (column->kind == CSV_NUMBER && at - p->begin > 8 && csv_scan_number(at, mark - (mark[-1] == '\r'), &value)) {
+        if (column->kind == CSV_NUMBER && quick && at - p->begin > 8 && csv_scan_number(at, mark - (mark[-1] == '\r'), &value)) {
             at = mark + 1;
         } else {
             csv_scan other = scan; /* copies, so that these stay in registers */
@@ -237,7 +281,7 @@ static bool parse_record(parsing *p)
         if (column->place >= 0) {
             p->x[column->place] = (float)value;
         } else if (column->kind != CSV_IGNORED) {
-            *p->y = value;
+            p->y[column->target] = value;
         }
         if ((at[-1] == '\n') != (c + 1 == table->count)) {
             return wrong_fields(p, p->at);
@@ -287,21 +331,27 @@ void csv_block_parse(const csv_table *table, const csv_block *block, int64_t lin
     parsing p = {
         .table = table, .begin = block->at, .at = block->at, .end = block->end, .line = line, .x = x, .y = y, .result = result};
     bool allowed = table->options->bad_records > 0;
+    const csv_dialect *dialect = &table->dialect;
+    bool blanks = dialect->separator == ' ';
     p.scan.end = p.end;
+    p.scan.separator = dialect->separator;
     csv_scan_go(&p.scan, p.at);
     while (p.at < p.end && result->status == BW_OK) {
         const char *record = p.at;
-        if (*record == '\n' || (*record == '\r' && record[1] == '\n')) {
-            p.at = csv_scan_next(&p.scan) + 1;
+        bool note = *record == '#' && csv_is_comment(dialect, record, p.end);
+        if (note || ((unsigned char)*record <= ' ' && csv_is_blank_line(dialect, record))) {
+            p.at = (const char *)memchr(record, '\n', (size_t)(p.end - record)) + 1;
+            csv_scan_go(&p.scan, p.at);
+            result->comments += note;
             p.line++;
             continue;
         }
-        bool good = parse_record(&p);
+        bool good = blanks ? parse_blanks(&p) : parse_record(&p);
         if (!good && !allowed && result->status == BW_OK) {
             result->status = BW_INVALID_ARGUMENT;
         }
         if (!good) {
-            p.at = csv_record_end(record, p.end);
+            p.at = csv_record_end(dialect, record, p.end);
             csv_scan_go(&p.scan, p.at);
         }
         result->missing_rows += good && p.lacking;
@@ -309,7 +359,7 @@ void csv_block_parse(const csv_table *table, const csv_block *block, int64_t lin
             note_line(&p);
             result->rows++;
             p.x += table->width;
-            p.y++;
+            p.y += table->stride;
         }
         p.line += good && !p.folded ? 1 : lines_in(record, p.at);
     }

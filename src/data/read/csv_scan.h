@@ -16,11 +16,12 @@
 
 #define CSV_STRIDE 64
 
-/* Text that ends with a newline; `marks` has a bit for each comma and newline of the CSV_STRIDE bytes at `base` that was not
+/* Text that ends with a newline; `marks` has a bit for each separator and newline of the CSV_STRIDE bytes at `base` that was not
  * asked for yet. Quotes are not heeded: whoever meets one goes on after its field with csv_scan_go. */
 typedef struct csv_scan {
     const char *base, *end;
     uint64_t marks;
+    char separator;
 } csv_scan;
 
 /* A bit for each of CSV_STRIDE bytes that is one of two. */
@@ -53,15 +54,15 @@ static inline void csv_scan_go(csv_scan *scan, const char *at)
 {
     scan->base = at;
     if (scan->end - at >= CSV_STRIDE) {
-        scan->marks = csv_scan_either(at, ',', '\n');
+        scan->marks = csv_scan_either(at, scan->separator, '\n');
         return;
     }
     char rest[CSV_STRIDE] = {0};
     memcpy(rest, at, (size_t)(scan->end - at));
-    scan->marks = csv_scan_either(rest, ',', '\n');
+    scan->marks = csv_scan_either(rest, scan->separator, '\n');
 }
 
-/* The next comma or newline. There must be one. */
+/* The next separator or newline. There must be one. */
 static inline const char *csv_scan_next(csv_scan *scan)
 {
     while (!scan->marks) {

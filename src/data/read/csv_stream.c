@@ -60,13 +60,15 @@ static bw_status add_targets(bw_dataset *root, const csv_reading *r)
 {
     flow *state = root->state;
     bwi_column *column = &root->columns[1];
-    bw_status status = bwi_backing_grow(r->ctx, &column->backing, (size_t)root->numbers * sizeof(int32_t),
-                                        bwi_size_multiply((size_t)r->capacity, sizeof(int32_t)), state->path);
+    int64_t depth = r->table.stride;
+    size_t bytes = (size_t)depth * sizeof(int32_t);
+    bw_status status = bwi_backing_grow(r->ctx, &column->backing, (size_t)root->numbers * bytes,
+                                        bwi_size_multiply((size_t)r->capacity, bytes), state->path);
     if (status != BW_OK) {
         return status;
     }
     column->rows.data = column->backing.memory;
-    for (int64_t row = root->numbers; row < r->rows; row++) {
+    for (int64_t row = root->numbers * depth; row < r->rows * depth; row++) { /* several targets are never whole */
         if (state->whole && !is_whole(r->y[row])) {
             char place[128] = "";
             csv_places_tell(&state->places, row, place, sizeof place);
@@ -212,11 +214,14 @@ static bw_status fill_root(bw_dataset *root)
     csv_reading *r = state->r;
     bwi_field x = {.role = BWI_ROLE_INPUT, .dtype = BW_F32, .ndim = 1, .shape = {r->table.width}};
     bw_status status = csv_read_region(r, 0);
-    state->whole = true;
-    for (int64_t i = 0; i < r->rows && r->table.target >= 0; i++) {
+    state->whole = r->table.targets == 1;
+    for (int64_t i = 0; i < r->rows && state->whole; i++) {
         state->whole = state->whole && is_whole(r->y[i]);
     }
-    bwi_field y = {.role = BWI_ROLE_TARGET, .dtype = state->whole ? BW_I32 : BW_F32};
+    bwi_field y = {.role = BWI_ROLE_TARGET,
+                   .dtype = state->whole ? BW_I32 : BW_F32,
+                   .ndim = r->table.targets > 1,
+                   .shape = {r->table.targets}};
     if (status == BW_OK) {
         status = csv_columns_settle(r, &root->facts);
     }
@@ -250,7 +255,8 @@ bw_status csv_stream_make(csv_reading *r, bw_dataset **root)
         return BW_RESOURCE_EXHAUSTED;
     }
     r->paths = name;
-    r->options.target = r->options.categorical = r->options.ignore = r->options.input = NULL; /* the caller's; the table is made */
+    r->options.target = r->options.categorical = r->options.ignore = r->options.input = r->options.separator =
+        NULL; /* the caller's; the table is made */
     *(flow *)made->state = (flow){.r = r, .path = name[0]};
     made->live = true;
     made->count = BWI_LIVE;

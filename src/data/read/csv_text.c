@@ -10,7 +10,7 @@
 
 /* ---- Records ---- */
 
-const char *csv_record_end(const char *at, const char *end)
+const char *csv_record_end(const csv_dialect *dialect, const char *at, const char *end)
 {
     const char *newline = memchr(at, '\n', (size_t)(end - at));
     const char *quote = newline ? memchr(at, '"', (size_t)(newline - at)) : NULL;
@@ -19,7 +19,7 @@ const char *csv_record_end(const char *at, const char *end)
     }
     csv_field field;
     for (bool last = false; !last;) {
-        if (csv_field_next(&at, end, &field, &last)) {
+        if (csv_field_next(dialect, &at, end, &field, &last)) {
             continue;
         }
         if (!field.at) {
@@ -32,14 +32,14 @@ const char *csv_record_end(const char *at, const char *end)
 }
 
 /* Past the last record that ends in the text; `at` if none does. There is a newline at `end`. */
-static const char *last_record_end(const char *at, const char *end)
+static const char *last_record_end(const csv_dialect *dialect, const char *at, const char *end)
 {
     const char *newline = memrchr(at, '\n', (size_t)(end - at));
     if (!newline || !memchr(at, '"', (size_t)(end - at))) {
         return newline ? newline + 1 : at;
     }
     for (;;) {
-        const char *next = csv_record_end(at, end + 1);
+        const char *next = csv_record_end(dialect, at, end + 1);
         if (next > end) {
             return at;
         }
@@ -47,12 +47,12 @@ static const char *last_record_end(const char *at, const char *end)
     }
 }
 
-bw_status csv_blocks_cut(bw_context *ctx, const char *at, const char *end, size_t size, bool quotes, csv_block **blocks,
-                         int64_t *count)
+bw_status csv_blocks_cut(const csv_text *text, size_t size, bool quotes, csv_block **blocks, int64_t *count)
 {
+    const char *at = text->at, *end = text->end;
     size_t most = (size_t)(end - at) / size + 1;
     *count = 0;
-    *blocks = bwi_allocate(ctx, most, sizeof **blocks);
+    *blocks = bwi_allocate(text->ctx, most, sizeof **blocks);
     if (!*blocks) {
         return BW_RESOURCE_EXHAUSTED;
     }
@@ -65,7 +65,7 @@ bw_status csv_blocks_cut(bw_context *ctx, const char *at, const char *end, size_
             cut = newline ? newline + 1 : end;
         } else {
             while (cut < end && (size_t)(cut - at) < size) {
-                cut = csv_record_end(cut, end);
+                cut = csv_record_end(&text->dialect, cut, end);
             }
         }
         (*blocks)[(*count)++] = (csv_block){.at = at, .end = cut};
@@ -110,9 +110,9 @@ void csv_block_count(csv_block *block)
 
 /* ---- Regions ---- */
 
-bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path)
+bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path, const csv_dialect *dialect, int64_t skip)
 {
-    *text = (csv_text){.ctx = ctx, .path = path, .line = 1};
+    *text = (csv_text){.ctx = ctx, .path = path, .line = 1, .dialect = *dialect, .skip = skip};
     if (strcmp(path, "-") == 0) {
         text->path = "standard input";
         return bwi_input_open(ctx, &text->input);
@@ -141,6 +141,47 @@ static bw_status read_input(csv_text *text, char *to, size_t size, size_t *got)
     size_t more = 1;
     for (*got = 0; status == BW_OK && *got < size && more > 0; *got += more) {
         status = bwi_input_read(text->ctx, &text->input, to + *got, size - *got, &more);
+    }
+    return status;
+}
+
+/* Moves past what stands before the first record: UTF-8's byte order mark, and lines that are to be skipped. Text that is not
+ * bytes of ASCII's kind would be read as one line of nonsense. */
+static bw_status skip_beginning(csv_text *text)
+{
+    if (text->end - text->at >= 3 && memcmp(text->at, "\xEF\xBB\xBF", 3) == 0) {
+        text->at += 3;
+    }
+    if (text->end - text->at >= 2 && (memcmp(text->at, "\xFF\xFE", 2) == 0 || memcmp(text->at, "\xFE\xFF", 2) == 0)) {
+        return bwi_fail_file(text->ctx, BW_INVALID_ARGUMENT, text->path, "is text in UTF-16; save it as UTF-8");
+    }
+    for (int64_t i = 0; i < text->skip; i++) {
+        const char *newline = memchr(text->at, '\n', (size_t)(text->end - text->at));
+        if (!newline) {
+            return bwi_fail_file(text->ctx, BW_INVALID_ARGUMENT, text->path, "%lld rows are to be skipped, but it has %lld lines",
+                                 (long long)text->skip, (long long)i);
+        }
+        text->at = newline + 1;
+        text->line++;
+    }
+    const char *first = memchr(text->at, '\n', (size_t)(text->end - text->at));
+    const char *cr = first ? memchr(text->at, '\r', (size_t)(first - text->at)) : NULL;
+    if (cr && cr + 1 < first && cr[1] != '\r' && first + 1 == text->end && text->finished) {
+        return bwi_fail_file(text->ctx, BW_INVALID_ARGUMENT, text->path, "its lines end with CR alone; save it with LF or CRLF");
+    }
+    return BW_OK;
+}
+
+/* Of the first region: what stands before the records, and how they are written. A cut record at the end does no harm. */
+static bw_status begin_text(csv_text *text)
+{
+    if (text->begun) {
+        return BW_OK;
+    }
+    text->begun = true;
+    bw_status status = skip_beginning(text);
+    if (status == BW_OK && text->dialect.fields == 0) {
+        csv_dialect_find(&text->dialect, text->at, text->end);
     }
     return status;
 }
@@ -222,14 +263,22 @@ static bw_status next_streamed(csv_text *text)
         }
         text->buffer[filled] = '\n';
         text->at = text->buffer;
-        text->end = ended ? text->buffer + filled : last_record_end(text->buffer, text->buffer + filled);
-        text->kept = filled - (size_t)(text->end - text->at);
+        text->end = text->buffer + filled;
+        text->finished = ended;
+        bool first = !text->begun;
+        status = begin_text(text);
+        if (status != BW_OK) {
+            return status;
+        }
+        text->end = ended ? text->end : last_record_end(&text->dialect, text->at, text->end);
+        text->kept = filled - (size_t)(text->end - text->buffer);
         if (ended || text->end > text->at) {
             break;
         }
         text->kept = filled;
+        text->begun = !first; /* with more of its first record it begins again */
+        text->line = first ? 1 : text->line;
     }
-    text->finished = ended;
     return BW_OK;
 }
 
@@ -243,18 +292,39 @@ bw_status csv_text_next(csv_text *text)
         return next_streamed(text);
     }
     text->at = text->end = NULL;
-    return next_mapped(text);
+    bw_status status = next_mapped(text);
+    return status == BW_OK && text->at ? begin_text(text) : status;
 }
 
 /* ---- Fields ---- */
 
-static bool blank(char c)
+/* What may stand around a field. A tab does not where it separates. */
+static bool blank(const csv_dialect *dialect, char c)
 {
-    return c == ' ' || c == '\t';
+    return c == ' ' || (c == '\t' && dialect->separator != '\t');
+}
+
+static bool ends(const csv_dialect *dialect, char c)
+{
+    return c == dialect->separator || c == '\n' || (dialect->separator == ' ' && c == '\t');
+}
+
+/* From the end of a field to what follows it: any number of blanks separate two fields, but not the last one from its line's end. */
+static const char *past_separator(const csv_dialect *dialect, const char *c, bool *last)
+{
+    if (dialect->separator == ' ') {
+        while (*c == ' ' || *c == '\t' || (*c == '\r' && c[1] == '\n')) {
+            c++;
+        }
+        *last = *c == '\n';
+        return c;
+    }
+    *last = *c == '\n';
+    return *last ? c : c + 1;
 }
 
 /* A doubled quote stands for one quote; the field ends with the first single one. */
-static bool quoted_field(const char **at, const char *end, csv_field *field, bool *last)
+static bool quoted_field(const csv_dialect *dialect, const char **at, const char *end, csv_field *field, bool *last)
 {
     const char *begin = *at + 1, *c = begin;
     for (;; c++) {
@@ -272,29 +342,29 @@ static bool quoted_field(const char **at, const char *end, csv_field *field, boo
     field->at = begin;
     field->size = (size_t)(c - begin);
     field->quoted = true;
-    for (c++; blank(*c) || (*c == '\r' && c[1] == '\n'); c++)
+    const char *closed = c + 1;
+    for (c++; blank(dialect, *c) || (*c == '\r' && c[1] == '\n'); c++)
         ;
-    *last = *c == '\n';
-    *at = *last ? c : c + 1;
-    return *c == ',' || *c == '\n';
+    bool good = ends(dialect, *c) || (dialect->separator == ' ' && c > closed);
+    *at = past_separator(dialect, c, last);
+    return good;
 }
 
-bool csv_field_next(const char **at, const char *end, csv_field *field, bool *last)
+bool csv_field_next(const csv_dialect *dialect, const char **at, const char *end, csv_field *field, bool *last)
 {
     *field = (csv_field){.size = 0};
-    while (blank(**at)) {
+    while (blank(dialect, **at)) {
         (*at)++;
     }
     if (**at == '"') {
-        return quoted_field(at, end, field, last);
+        return quoted_field(dialect, at, end, field, last);
     }
     const char *begin = *at, *c = begin;
-    while (*c != ',' && *c != '\n') {
+    while (!ends(dialect, *c)) {
         c++;
     }
-    *last = *c == '\n';
-    *at = *last ? c : c + 1;
-    while (c > begin && (blank(c[-1]) || c[-1] == '\r')) {
+    *at = past_separator(dialect, c, last);
+    while (c > begin && (blank(dialect, c[-1]) || c[-1] == '\r')) {
         c--;
     }
     field->at = begin;
@@ -302,9 +372,21 @@ bool csv_field_next(const char **at, const char *end, csv_field *field, bool *la
     return true;
 }
 
-bool csv_field_missing(const csv_field *field)
+static bool is_word(const csv_field *field, const char *word, size_t size)
+{
+    return field->size == size && memcmp(field->at, word, size) == 0;
+}
+
+bool csv_field_missing(const csv_dialect *dialect, const csv_field *field)
 {
     static const char *const words[] = {"NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "?"};
+    for (const char *list = dialect->na; list && *list;) {
+        size_t size = strcspn(list, ",");
+        if (size > 0 && is_word(field, list, size)) {
+            return true;
+        }
+        list += size + (list[size] == ',');
+    }
     if (field->quoted || field->size > 4) {
         return false;
     }
@@ -312,16 +394,31 @@ bool csv_field_missing(const csv_field *field)
         return false;
     }
     for (size_t i = 0; field->size > 0 && i < BWI_COUNT(words); i++) {
-        if (strncmp(field->at, words[i], field->size) == 0 && words[i][field->size] == 0) {
+        if (is_word(field, words[i], strlen(words[i]))) {
             return true;
         }
     }
     return field->size == 0;
 }
 
-bool csv_field_number(const csv_field *field, double *value)
+/* A decimal comma is read as the point it stands for; a point beside it would separate thousands, and is refused. */
+bool csv_field_number(const csv_dialect *dialect, const csv_field *field, double *value)
 {
-    return field->size > 0 && bwi_number_scan(field->at, field->at + field->size, value) == field->at + field->size;
+    char text[64];
+    const char *at = field->at, *end = at + field->size;
+    const char *comma =
+        dialect->decimal == ',' && field->size > 0 && field->size < sizeof text ? memchr(at, ',', field->size) : NULL;
+    if (comma) {
+        if (memchr(at, '.', field->size)) {
+            return false;
+        }
+        memcpy(text, at, field->size);
+        text[comma - at] = '.';
+        text[field->size] = '\n'; /* numbers are read up to what is none */
+        at = text;
+        end = text + field->size;
+    }
+    return field->size > 0 && bwi_number_scan(at, end, value) == end;
 }
 
 size_t csv_field_text(const csv_field *field, char *to)

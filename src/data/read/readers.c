@@ -22,6 +22,12 @@ static const struct {
     {.extension = ".npy", .lists = true, .read = bwi_npy_read},
     {.extension = ".csv", .lists = true, .skips = true, .read = bwi_csv_read},
     {.extension = ".csv.gz", .lists = true, .skips = true, .read = bwi_csv_read},
+    {.extension = ".tsv", .lists = true, .skips = true, .read = bwi_csv_read},
+    {.extension = ".tsv.gz", .lists = true, .skips = true, .read = bwi_csv_read},
+    {.extension = ".data", .lists = true, .skips = true, .read = bwi_csv_read},
+    {.extension = ".data.gz", .lists = true, .skips = true, .read = bwi_csv_read},
+    {.extension = ".txt", .lists = true, .skips = true, .read = bwi_csv_read},
+    {.extension = ".txt.gz", .lists = true, .skips = true, .read = bwi_csv_read},
     {.extension = "ubyte", .lists = true, .read = bwi_idx_read},
     {.extension = "ubyte.gz", .lists = true, .read = bwi_idx_read},
     {.extension = ".idx", .lists = true, .read = bwi_idx_read},
@@ -91,14 +97,20 @@ static bw_status find_options(bw_context *ctx, bw_read_options *options, const b
     return BW_OK;
 }
 
+/* An option that a kind of file does not have would be passed over without a word. */
 bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_read_options *options, unsigned known)
 {
+    const bwi_facts *like =
+        options->like ? bwi_dataset_facts(options->like) : NULL; /* a model's table says nothing of other files */
     const struct {
         bool set;
         const char *name;
     } asked[] = {
         {options->header != BW_HEADER_DETECT, "header"},
-        {options->missing != BW_MISSING_ERROR, "missing"},
+        {options->missing != BW_MISSING_ERROR && !(like && like->missing == options->missing), "missing"},
+        {options->na && !(like && like->na == options->na), "na"},
+        {options->separator, "separator"},
+        {options->skip_rows != 0, "skip_rows"},
         {options->categorical, "categorical"},
         {options->ignore, "ignore"},
         {options->target && !(known & BWI_READ_TARGET), "target"},

@@ -52,4 +52,40 @@ static inline bw_dataset *read_text(world *w, const char *text, const bw_read_op
     return bw_read(w->ctx, "a.csv", options);
 }
 
+/* The values of x and y, row after row, as text. */
+static inline void expect(const char *text, const bw_read_options *options, const char *expected)
+{
+    world w = {0};
+    bw_dataset *dataset = read_text(&w, text, options);
+    char found[512] = "";
+    if (!dataset) {
+        fail_msg("%s: %s", text, bw_message(w.ctx));
+    }
+    int64_t n, m = 0;
+    int64_t rows = bw_dataset_count(dataset);
+    float *x = gather_all(dataset, 0, &n), *y = bwi_dataset_fields(dataset) > 1 ? gather_all(dataset, 1, &m) : NULL;
+    for (int64_t i = 0; i < rows; i++) {
+        for (int64_t k = 0; k < n / rows; k++) {
+            sprintf(found + strlen(found), "%g ", (double)x[i * (n / rows) + k]);
+        }
+        for (int64_t k = 0; k < m / rows; k++) {
+            sprintf(found + strlen(found), "%s%g", k ? " " : "-> ", (double)y[i * (m / rows) + k]);
+        }
+        strcat(found, "; ");
+    }
+    assert_string_equal(found, expected);
+    free(x);
+    free(y);
+    world_end(&w);
+}
+
+static inline void refuse(const char *text, const bw_read_options *options, bw_status status, const char *part)
+{
+    world w = {0};
+    bw_dataset *dataset = read_text(&w, text, options);
+    assert_failed(w.ctx, dataset, status, part);
+    assert_int_equal(w.live, 1);
+    world_end(&w);
+}
+
 #endif

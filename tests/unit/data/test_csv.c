@@ -51,42 +51,6 @@ static void test_categories(void **state)
 
 /* ---- Text in memory ---- */
 
-/* The values of x and y, row after row, as text. */
-static void expect(const char *text, const bw_read_options *options, const char *expected)
-{
-    world w = {0};
-    bw_dataset *dataset = read_text(&w, text, options);
-    char found[512] = "";
-    if (!dataset) {
-        fail_msg("%s: %s", text, bw_message(w.ctx));
-    }
-    int64_t n, m = 0;
-    int64_t rows = bw_dataset_count(dataset);
-    float *x = gather_all(dataset, 0, &n), *y = bwi_dataset_fields(dataset) > 1 ? gather_all(dataset, 1, &m) : NULL;
-    for (int64_t i = 0; i < rows; i++) {
-        for (int64_t k = 0; k < n / rows; k++) {
-            sprintf(found + strlen(found), "%g ", (double)x[i * (n / rows) + k]);
-        }
-        if (y) {
-            sprintf(found + strlen(found), "-> %g", (double)y[i]);
-        }
-        strcat(found, "; ");
-    }
-    assert_string_equal(found, expected);
-    free(x);
-    free(y);
-    world_end(&w);
-}
-
-static void refuse(const char *text, const bw_read_options *options, bw_status status, const char *part)
-{
-    world w = {0};
-    bw_dataset *dataset = read_text(&w, text, options);
-    assert_failed(w.ctx, dataset, status, part);
-    assert_int_equal(w.live, 1);
-    world_end(&w);
-}
-
 static void test_forms(void **state)
 {
     (void)state;
@@ -157,10 +121,10 @@ static void test_names_that_are_not_there(void **state)
     refuse(text, &options, BW_NOT_FOUND, "a column '3', which is not there; the file has 3: 'name', 'age', 'income'");
     refuse("1,2,3\n4,5,6\n", &options, BW_NOT_FOUND, "its columns are numbered from 0 to 2");
     options.ignore = "age,income";
-    refuse(text, &options, BW_INVALID_ARGUMENT, "the option 'ignore' leaves out the target, column 2");
+    refuse(text, &options, BW_INVALID_ARGUMENT, "the option 'ignore' leaves out the target, column 'income'");
     options.ignore = "0,-2";
     options.target = "1";
-    refuse(text, &options, BW_INVALID_ARGUMENT, "the option 'ignore' leaves out the target, column 1");
+    refuse(text, &options, BW_INVALID_ARGUMENT, "the option 'ignore' leaves out the target, column 'age'");
     options = none;
     options.categorical = "foo";
     refuse(text, &options, BW_NOT_FOUND,
@@ -185,6 +149,7 @@ static void test_mistakes(void **state)
     refuse("1,2,3\n4,5,6,7\n", NULL, BW_INVALID_ARGUMENT, "a.csv: line 2: 4 fields, expected 3");
     refuse("1,2,3\n4,\"5,6\n", NULL, BW_INVALID_ARGUMENT, "line 2: a quote is not closed");
     refuse("1,2,3\n4,\"5\"x,6\n", NULL, BW_INVALID_ARGUMENT, "line 2: a quote is not closed, or text follows it");
+    refuse("1,2,3\n4,5,6,7\n4,5,6,7\n", NULL, BW_INVALID_ARGUMENT, "a.csv: line 1: 3 fields, but the lines after it have 4");
     refuse("1,2\n1e999,3\n", NULL, BW_INVALID_ARGUMENT, "a.csv: line 2: column 0: '1e999' is no number");
     options.header = BW_HEADER_NO;
     options.target = "income";
@@ -239,7 +204,7 @@ static void test_bad_records(void **state)
     }
     assert_int_equal(bw_dataset_count(dataset), 1102);
     assert_contains(logged, "a.csv: line 1101 is left out: column 0: 'x' is no number");
-    assert_contains(logged, "a.csv: line 1102 is left out: 1 fields, expected 2");
+    assert_contains(logged, "a.csv: line 1102 is left out: 1 field, expected 2");
     assert_contains(logged, "a.csv: line 1105 is left out: a quote is not closed");
     assert_contains(logged, "3 of 1105 records are bad and left out");
     char place[200];

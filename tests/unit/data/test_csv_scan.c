@@ -23,7 +23,7 @@ static void test_marks(void **unused)
         }
         text[size - 1] = '\n';
         for (size_t from = 0; from < size; from += 1 + size / 7) {
-            csv_scan scan = {.end = text + size};
+            csv_scan scan = {.end = text + size, .separator = ','};
             csv_scan_go(&scan, text + from);
             for (size_t i = from; i < size; i++) {
                 if (text[i] == ',' || text[i] == '\n') {

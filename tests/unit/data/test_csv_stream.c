@@ -73,7 +73,7 @@ static void test_stream_mistakes(void **state)
     bw_dataset *stream = read_stream(&w, text, NULL);
     for (int again = 0; again < 2; again++) {
         assert_int_equal(bwi_dataset_finish(stream), BW_INVALID_ARGUMENT);
-        assert_string_equal(bw_message(w.ctx), "standard input: line 150002: column 'a': 'x50000' is no number");
+        assert_contains(bw_message(w.ctx), "standard input: line 150002: column 'a': 'x50000' is no number");
     }
     bwi_destination to = bwi_host_destination((float[2]){0}, BW_F32, 2);
     int64_t number = 20000;
