@@ -30,8 +30,14 @@ static inline void *bwi_unconst(const void *pointer)
 bw_status bwi_fail(bw_context *ctx, bw_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The same for builders: marks the failure as not yet reported, and returns NULL. */
 void *bwi_fail_build(bw_context *ctx, bw_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* A function that returns a status begins with it: the first unreported builder failure, or BW_OK; clears it. */
+/* The first failure that nobody has been told of, or BW_OK; clears it. Inside the library: why a builder returned NULL. */
 bw_status bwi_pending(bw_context *ctx);
+/* Every public function that returns a status works between these two, and the library itself calls none of them, so that the rule about
+ * failures is kept here and nowhere else. The first gives a failure that nobody has been told of: the function then returns it and does
+ * nothing. The second keeps a failure until the next such function, or bw_message or bw_last_error, has told of it; an OK that follows
+ * a failure in a callback becomes that failure. Being cancelled is no failure: the program wanted it. */
+bw_status bwi_call_begin(bw_context *ctx);
+bw_status bwi_call_end(bw_context *ctx, bw_status status);
 /* For a builder whose inner call has failed and left its message: marks that failure as not yet reported; NULL. */
 void *bwi_pass_on(bw_context *ctx);
 
@@ -197,7 +203,7 @@ struct bw_context {
     atomic_size_t allocated;
     size_t backing_limit; /* bytes of a backing that are plain memory; 0: half of what is available. For tests */
     bool closing;         /* what is destroyed now must not look at other objects: they may be gone */
-    bool pending;         /* a builder's failure that no status has reported yet */
+    bool pending;         /* a failure that nobody has been told of yet */
     bw_error error;       /* its texts are the next ones, or NULL */
     char message[1024], path[4096], layer[64], argument[64];
 };
@@ -330,6 +336,9 @@ typedef struct bwi_text {
 
 /* vsnprintf in the C locale. */
 int bwi_format(char *buffer, size_t size, const char *format, va_list arguments) __attribute__((format(printf, 3, 0)));
+/* snprintf and fprintf in the C locale, for whatever has a decimal point. */
+int bwi_print(char *buffer, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int bwi_print_file(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void bwi_text_add(bwi_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void bwi_text_free(bwi_text *text);
 /* Strict decimal numbers with '.', whatever the locale. False (and *value unchanged) if `text` up to `end` is anything

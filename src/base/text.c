@@ -32,12 +32,23 @@ int bwi_format(char *buffer, size_t size, const char *format, va_list arguments)
     return length;
 }
 
-static int __attribute__((format(printf, 3, 4))) print(char *buffer, size_t size, const char *format, ...)
+int bwi_print(char *buffer, size_t size, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     int length = bwi_format(buffer, size, format, arguments);
     va_end(arguments);
+    return length;
+}
+
+int bwi_print_file(FILE *file, const char *format, ...)
+{
+    va_list arguments;
+    locale_t before = uselocale(c_locale());
+    va_start(arguments, format);
+    int length = vfprintf(file, format, arguments);
+    va_end(arguments);
+    uselocale(before);
     return length;
 }
 
@@ -202,7 +213,7 @@ bool bwi_parse_double(const char *text, const char *end, double *value)
         }
         int64_t exponent = number.exponent - number.count;
         exponent = exponent > 99999 ? 99999 : exponent < -99999 ? -99999 : exponent;
-        print(number.digits + number.count, sizeof number.digits - (size_t)number.count, "e%d", (int)exponent);
+        bwi_print(number.digits + number.count, sizeof number.digits - (size_t)number.count, "e%d", (int)exponent);
         result = strtod_l(number.digits, NULL, c_locale());
     }
     if (isinf(result)) {
@@ -218,7 +229,7 @@ char *bwi_format_bytes(char *buffer, size_t bytes)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     if (bytes < 1024) {
-        print(buffer, 32, "%zu B", bytes);
+        bwi_print(buffer, 32, "%zu B", bytes);
         return buffer;
     }
     double value = (double)bytes / 1024;
@@ -226,7 +237,7 @@ char *bwi_format_bytes(char *buffer, size_t bytes)
     for (; value >= 1023.95 && unit + 1 < BWI_COUNT(units); unit++) {
         value /= 1024;
     }
-    print(buffer, 32, "%.1f %s", value, units[unit]);
+    bwi_print(buffer, 32, "%.1f %s", value, units[unit]);
     return buffer;
 }
 
@@ -238,8 +249,8 @@ char *bwi_format_shape(char *buffer, int ndim, const int64_t *shape)
     buffer[length++] = '(';
     for (int i = 0; i < ndim; i++) {
         char extent[32];
-        size_t bytes = (size_t)print(extent, sizeof extent, "%s%lld%s", i ? " " : "", (long long)shape[i],
-                                     ndim == 1 || i + 1 < ndim ? "," : "");
+        size_t bytes = (size_t)bwi_print(extent, sizeof extent, "%s%lld%s", i ? " " : "", (long long)shape[i],
+                                         ndim == 1 || i + 1 < ndim ? "," : "");
         if (length + bytes + 5 > capacity) {
             memcpy(buffer + length, "...", 3);
             length += 3;

@@ -156,7 +156,7 @@ static void put_number(bwi_text *text, double value)
     char shortest[40];
     for (int digits = 1; digits <= 17; digits++) {
         double back;
-        snprintf(shortest, sizeof shortest, "%.*g", digits, value);
+        bwi_print(shortest, sizeof shortest, "%.*g", digits, value);
         if (bwi_parse_double(shortest, shortest + strlen(shortest), &back) && back == value) {
             break;
         }

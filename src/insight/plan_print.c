@@ -110,16 +110,16 @@ static void print_largest(const bw_plan *plan, FILE *file)
         there = f->whole_batch > there->whole_batch ? f : there;
     }
     if (tile && whole) {
-        fprintf(file, "Most bytes: of a tile %s (%.0f percent), of a whole batch %s (%.0f percent).\n", here->name,
-                100.0 * (double)(here->activations + here->workspace) / (double)tile, there->name,
-                100.0 * (double)there->whole_batch / (double)whole);
+        bwi_print_file(file, "Most bytes: of a tile %s (%.0f percent), of a whole batch %s (%.0f percent).\n", here->name,
+                       100.0 * (double)(here->activations + here->workspace) / (double)tile, there->name,
+                       100.0 * (double)there->whole_batch / (double)whole);
     }
 }
 
-bw_status bw_plan_print(const bw_plan *plan, FILE *file)
+static bw_status print(const bw_plan *plan, FILE *file)
 {
-    if (!plan || !file) {
-        return BW_INVALID_ARGUMENT;
+    if (!file) {
+        return bwi_fail(plan->ctx, BW_INVALID_ARGUMENT, "bw_plan_print: the file is NULL");
     }
     const bw_memory_facts *facts = &plan->facts;
     fprintf(file, "batch %lld: tile %lld, %d %s, %d %s, %d %s\n", (long long)facts->batch, (long long)facts->tile, facts->lanes,
@@ -131,4 +131,10 @@ bw_status bw_plan_print(const bw_plan *plan, FILE *file)
     print_layers(plan, file);
     print_largest(plan, file);
     return ferror(file) ? bwi_fail(plan->ctx, BW_RESOURCE_EXHAUSTED, "plan: cannot write the tables") : BW_OK;
+}
+
+bw_status bw_plan_print(const bw_plan *plan, FILE *file)
+{
+    bw_status status = plan ? bwi_call_begin(plan->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(plan->ctx, print(plan, file)) : status;
 }

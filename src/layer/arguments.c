@@ -22,7 +22,7 @@ static bool within(const bwi_argument *a, double value)
 static bw_status refuse_range(const reader *r, const bwi_term *term, const bwi_argument *a)
 {
     char expected[80];
-    snprintf(expected, sizeof expected, "a number from %g to %g", a->least, a->most);
+    bwi_print(expected, sizeof expected, "a number from %g to %g", a->least, a->most);
     return refuse(r, term, a, expected);
 }
 

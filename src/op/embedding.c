@@ -43,8 +43,8 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
     if (bad < 0) {
         return BW_OK;
     }
-    snprintf(tile->error, BWI_ERROR_TEXT, "layer %.60s: index %.9g of sample %lld is not one of the table's rows 0..%lld",
-             node->name, index_at(call, bad), (long long)tile->numbers[bad / places_of(node)], (long long)table->extent[0] - 1);
+    bwi_print(tile->error, BWI_ERROR_TEXT, "layer %.60s: index %.9g of sample %lld is not one of the table's rows 0..%lld",
+              node->name, index_at(call, bad), (long long)tile->numbers[bad / places_of(node)], (long long)table->extent[0] - 1);
     return BW_INVALID_ARGUMENT;
 }
 

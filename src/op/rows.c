@@ -116,10 +116,10 @@ bw_status bwi_shares_check(const bwi_call *call, const bwi_tile *tile)
     }
     float label;
     call->kernels->memory->read(&label, (const unsigned char *)call->src[1] + (size_t)bad * sizeof label, sizeof label);
-    snprintf(tile->error, BWI_ERROR_TEXT, "label %g of sample %lld is outside 0..1, which %.40s expects; %s", (double)label,
-             (long long)tile->numbers[bad / (rows.count * rows.width)], call->node->name,
-             label < 0 ? "two classes are 0 and 1, or -1 and 1 for hinge"
-                       : "for more classes: an output each, sparse_categorical_crossentropy");
+    bwi_print(tile->error, BWI_ERROR_TEXT, "label %g of sample %lld is outside 0..1, which %.40s expects; %s", (double)label,
+              (long long)tile->numbers[bad / (rows.count * rows.width)], call->node->name,
+              label < 0 ? "two classes are 0 and 1, or -1 and 1 for hinge"
+                        : "for more classes: an output each, sparse_categorical_crossentropy");
     return BW_INVALID_ARGUMENT;
 }
 
@@ -133,7 +133,7 @@ bw_status bwi_sample_weights_check(const bwi_call *call, const bwi_tile *tile)
     }
     float weight;
     call->kernels->memory->read(&weight, (const unsigned char *)call->dst + (size_t)bad * sizeof weight, sizeof weight);
-    snprintf(tile->error, BWI_ERROR_TEXT, "sample %lld: its %s is %g; expected 0 or more",
-             (long long)tile->numbers[bad / rows.width], call->node->name, (double)weight);
+    bwi_print(tile->error, BWI_ERROR_TEXT, "sample %lld: its %s is %g; expected 0 or more",
+              (long long)tile->numbers[bad / rows.width], call->node->name, (double)weight);
     return BW_INVALID_ARGUMENT;
 }

@@ -18,7 +18,8 @@ static void write_values(FILE *file, const bw_progress *p)
     for (int c = 0; c < bw_history_columns(logs); c++) {
         double value = bw_history_last(logs, bw_history_column(logs, c));
         if (!isnan(value) || c == 0) {
-            fprintf(file, fabs(value) > 1e-3 || value == 0 ? " - %s: %.4f" : " - %s: %.4e", bw_history_column(logs, c), value);
+            bwi_print_file(file, fabs(value) > 1e-3 || value == 0 ? " - %s: %.4f" : " - %s: %.4e", bw_history_column(logs, c),
+                           value);
         }
     }
 }
@@ -26,11 +27,11 @@ static void write_values(FILE *file, const bw_progress *p)
 static void write_duration(FILE *file, double seconds)
 {
     if (seconds >= 1) {
-        fprintf(file, "%.0fs", seconds);
+        bwi_print_file(file, "%.0fs", seconds);
     } else if (seconds >= 1e-3) {
-        fprintf(file, "%.0fms", seconds * 1e3);
+        bwi_print_file(file, "%.0fms", seconds * 1e3);
     } else {
-        fprintf(file, "%.0fus", seconds * 1e6);
+        bwi_print_file(file, "%.0fus", seconds * 1e6);
     }
 }
 
@@ -73,8 +74,8 @@ static void draw(const bwi_painter *painter, const bw_progress *p, bool end)
     } else {
         fputs("- ", file);
     }
-    fprintf(file, "%.0fs%s", end || p->steps == 0 ? p->seconds : per_step * (double)(p->steps - p->step),
-            painter->terminal ? " " : " - ");
+    bwi_print_file(file, "%.0fs%s", end || p->steps == 0 ? p->seconds : per_step * (double)(p->steps - p->step),
+                   painter->terminal ? " " : " - ");
     write_duration(file, per_step);
     fputs("/step", file);
     write_values(file, p);

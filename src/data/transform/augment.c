@@ -309,7 +309,7 @@ static bw_status fail_text(bw_context *ctx, const char *item, size_t length)
         if (rows[i].words) {
             snprintf(known + used, sizeof known - used, "%s%s (or =%s)", i ? ", " : "", rows[i].name, rows[i].words);
         } else {
-            snprintf(known + used, sizeof known - used, "%s%s=%g..%g", i ? ", " : "", rows[i].name, rows[i].least, rows[i].most);
+            bwi_print(known + used, sizeof known - used, "%s%s=%g..%g", i ? ", " : "", rows[i].name, rows[i].least, rows[i].most);
         }
     }
     return bwi_fail(ctx, BW_INVALID_ARGUMENT, "augment: '%.*s': expected %s", (int)(length < 64 ? length : 64), item, known);
