@@ -28,6 +28,12 @@ if nm -D --defined-only "$library/libbatchwise.so" | awk '$3 !~ /^bw_/ { print "
     exit 1
 fi
 
+# Nor do other names lie open in the static one, where they could clash with a program's.
+if nm --defined-only --extern-only "$library/libbatchwise.a" 2>/dev/null |
+    awk 'NF == 3 && $3 !~ /^bwi?_/ { print "global in libbatchwise.a: " $3; bad = 1 } END { exit !bad }'; then
+    exit 1
+fi
+
 awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$top/README.md" >"$work/digits.c"
 mkdir "$work/data"
 cp "$prefix/share/batchwise/digits.npz" "$work/data"
@@ -45,6 +51,26 @@ check pkg-config "$work/shared"
 # shellcheck disable=SC2046
 $cc -o "$work/static" "$work/digits.c" $(pkg-config --cflags --libs --static batchwise | sed 's/-lbatchwise/-l:libbatchwise.a/')
 check 'pkg-config --static' "$work/static"
+
+# A program that is optimised at link time, with static functions named like the library's own.
+cat >"$work/lto.c" <<'END'
+#include <batchwise.h>
+static __attribute__((noinline)) int backward(int n) { return 3 * n; }
+static __attribute__((noinline)) int forward(int n) { return backward(n) + 1; }
+static __attribute__((noinline)) int destroy(int n) { return forward(n) + backward(n); }
+int main(int count, char **words)
+{
+    (void)words;
+    bw_context *ctx = bw_open(NULL);
+    bw_status status = bw_build(bw_model_parse(ctx, "dense(1)"), 1, (int64_t[]){3}, 0);
+    printf("%s %d\n", bw_status_name(status), destroy(count));
+    bw_close(ctx);
+    return 0;
+}
+END
+# shellcheck disable=SC2046
+$cc -O2 -flto -o "$work/lto" "$work/lto.c" $(pkg-config --cflags --libs --static batchwise | sed 's/-lbatchwise/-l:libbatchwise.a/')
+[ "$("$work/lto")" = 'OK 7' ] || { echo "static, -flto: expected 'OK 7', found '$("$work/lto")'"; exit 1; }
 
 cat >"$work/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.25)
