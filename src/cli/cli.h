@@ -69,7 +69,7 @@ bool cli_session_interrupted(void);
 /* Writes "batchwise: ..." as one line to standard error and returns CLI_FAILURE. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Reports the library's last failure: as a mistake of usage where a text or an option was wrong, else as a failure. */
-int cli_report(const bw_context *ctx, const char *command);
+int cli_report(bw_context *ctx, const char *command);
 
 /* ---- output.c: files that appear complete or not at all ------------------------------------------------- */
 
@@ -239,12 +239,16 @@ typedef struct cli_run {
     const char *title, *about; /* of its report, a heading and a sentence; NULL: made from data and result */
 } cli_run;
 
-/* Makes the folder, where no run is yet unless it may be replaced; false after a message. */
+/* Makes the folder and claims it for this process. It must be empty, or hold what a killed run has left, or, if it may be replaced, a
+ * run; false after a message. */
 bool cli_run_open(const char *folder, bool replace);
+void cli_run_close(void); /* gives up the claim on the folder, if there is one */
 /* The path of a file of the run; the caller frees it; NULL: no memory. */
 char *cli_run_path(const cli_run *run, const char *file);
 
 /* ---- result.c: what a training leaves --------------------------------------------------------------------- */
+
+enum { CLI_FAILURE_TEXT = 1024 };
 
 typedef struct cli_result {
     bw_context *ctx;
@@ -257,8 +261,12 @@ typedef struct cli_result {
     bw_plan_options planning; /* as the training was planned, but for accumulation, which is in the batch */
     const char *history_path, *model_path;
     cli_run run;
-    const char *stopped; /* "interrupted", "early stopping", "failed"; NULL: it was not */
+    const char *stopped;            /* "interrupted", "early stopping", "failed"; NULL: it was not */
+    char failure[CLI_FAILURE_TEXT]; /* the message of what failed, in training or in saving; "": nothing did */
 } cli_result;
+
+/* Writes the model; false after a message, which `failure` (NULL: nobody) gets. */
+bool cli_result_save(const cli_result *result, const char *path, char *failure);
 
 /* Writes history, model and run directory, of a failed training the history only, and says what an interruption left. Returns
  * the exit code. */

@@ -192,7 +192,9 @@ int cli_demo(int argc, char **argv)
         free(digits);
         return CLI_FAILURE;
     }
-    code = cli_session_close(ctx, run(&given, ctx, digits));
+    code = run(&given, ctx, digits);
+    cli_run_close();
+    code = cli_session_close(ctx, code);
     free(digits);
     return code;
 }

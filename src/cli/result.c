@@ -50,6 +50,7 @@ void cli_result_json(const cli_result *result)
     cli_json_bytes(&json, "spilled_bytes", facts.spilled_bytes);
     cli_json_whole(&json, "segments", facts.segments);
     cli_json_text(&json, "stopped", result->stopped);
+    cli_json_text(&json, "failure", result->failure[0] ? result->failure : NULL);
     cli_json_hash(&json, "hash", bw_model_hash(result->model));
     cli_json_whole(&json, "tile", facts.tile);
     cli_json_whole(&json, "lanes", facts.lanes);
@@ -105,12 +106,16 @@ void cli_result_print(const cli_result *result)
     }
 }
 
-static bool save_model(const cli_result *result, const char *path)
+bool cli_result_save(const cli_result *result, const char *path, char *failure)
 {
     if (bw_save(result->model, path) == BW_OK) {
         return true;
     }
-    cli_fail("%s", bw_message(result->ctx));
+    const char *message = bw_message(result->ctx);
+    if (failure) {
+        snprintf(failure, CLI_FAILURE_TEXT, "%s", message);
+    }
+    cli_fail("%s", message);
     return false;
 }
 
@@ -125,6 +130,7 @@ static void report_interruption(const cli_result *result, bool history_written, 
              result->run.folder && result->history ? result->run.folder : "");
 }
 
+/* The run comes last: what failed in saving the others stands in it. */
 static int save(cli_result *result, int code)
 {
     const bw_history *history = result->history;
@@ -134,7 +140,13 @@ static int save(cli_result *result, int code)
     bool history_written =
         write_history && cli_history_write(result->history_path, cli_history_find(result->history_path), history);
     bool write_model = result->model_path && history && !failed;
-    bool model_written = write_model && save_model(result, result->model_path);
+    bool model_written = write_model && cli_result_save(result, result->model_path, result->failure);
+    if (history_written != write_history && !result->failure[0]) {
+        snprintf(result->failure, sizeof result->failure, "%s: the history cannot be written", result->history_path);
+    }
+    if (result->failure[0] && code != CLI_INTERRUPTED) {
+        result->stopped = "failed";
+    }
     bool run_written = !result->run.folder || !history || cli_run_write(result);
     if (code == CLI_INTERRUPTED) {
         report_interruption(result, history_written, model_written);
@@ -147,7 +159,8 @@ int cli_result_finish(cli_result *result, bw_status status)
 {
     int code = status == BW_OK ? CLI_SUCCESS : status == BW_CANCELLED ? CLI_INTERRUPTED : CLI_FAILURE;
     if (code == CLI_FAILURE) {
-        cli_fail("%s", bw_message(result->ctx));
+        snprintf(result->failure, sizeof result->failure, "%s", bw_message(result->ctx));
+        cli_fail("%s", result->failure);
     }
     bool early = result->history && bw_history_epochs(result->history) < result->epochs;
     result->stopped = code == CLI_INTERRUPTED ? "interrupted" : code == CLI_FAILURE ? "failed" : early ? "early stopping" : NULL;

@@ -4,9 +4,12 @@
  */
 #include "cli/report.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -45,6 +48,100 @@ static bool make_folder(const char *folder)
     return made;
 }
 
+/* ---- Claiming -------------------------------------------------------------------------------------------- */
+
+/*
+ * The claim of a folder is a lock on the file run.lock in it, which the system takes back when the process ends, however it ends. A
+ * lock file with a process in it that nobody has locked is what a killed run has left, and its folder may be taken.
+ */
+static const char lock_name[] = "run.lock";
+
+static struct {
+    char *path; /* NULL: no folder is claimed */
+    int file;
+    bool fresh; /* no run has left it there */
+} claimed;
+
+/* Whether the file that is open is still the one of that name: whoever had the claim before may have removed it meanwhile. */
+static bool is_current(int file, const char *path)
+{
+    struct stat opened, named;
+    return fstat(file, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+/* Opens and locks the file; false after a message. */
+static bool lock(const char *folder)
+{
+    struct stat status;
+    claimed.file = open(claimed.path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    bool locked = claimed.file >= 0 && flock(claimed.file, LOCK_EX | LOCK_NB) == 0;
+    claimed.fresh = locked && fstat(claimed.file, &status) == 0 && status.st_size == 0;
+    if (!locked) {
+        bool taken = claimed.file >= 0 && errno == EWOULDBLOCK;
+        cli_fail("%s: %s%s", folder, taken ? "another training is writing to this folder; give another name" : "cannot claim it: ",
+                 taken ? "" : strerror(errno));
+        if (claimed.file >= 0) {
+            close(claimed.file);
+        }
+    }
+    return locked;
+}
+
+/* False after a message. */
+static bool claim(const char *folder)
+{
+    claimed.path = join(folder, lock_name);
+    while (claimed.path && lock(folder)) {
+        if (is_current(claimed.file, claimed.path)) {
+            return true;
+        }
+        close(claimed.file);
+    }
+    free(claimed.path);
+    claimed.path = NULL;
+    return false;
+}
+
+void cli_run_close(void)
+{
+    if (claimed.path) {
+        unlink(claimed.path);
+        close(claimed.file);
+        free(claimed.path);
+        claimed.path = NULL;
+    }
+}
+
+/* A run that was killed leaves the lock file and some of its files; nothing else may be overwritten. False after a message. */
+static bool check_content(const char *folder, bool replace)
+{
+    char other[256] = "";
+    bool complete = false;
+    DIR *names = opendir(folder);
+    for (const struct dirent *entry = names ? readdir(names) : NULL; entry; entry = readdir(names)) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, lock_name) != 0) {
+            complete = complete || strcmp(name, "run.json") == 0;
+            snprintf(other, sizeof other, "%s", name);
+        }
+    }
+    if (!names) {
+        cli_fail("%s: cannot list the folder of the run: %s", folder, strerror(errno));
+        return false;
+    }
+    closedir(names);
+    if (complete && !replace) {
+        cli_fail("%s: expected a new folder, found a run in it; give another name", folder);
+    } else if (!complete && other[0] && claimed.fresh) {
+        cli_fail(
+            "%s: expected a new or an empty folder, found '%s' in it, and files of a run might replace others; give another name",
+            folder, other);
+    } else {
+        return true;
+    }
+    return false;
+}
+
 bool cli_run_open(const char *folder, bool replace)
 {
     struct stat status;
@@ -52,13 +149,15 @@ bool cli_run_open(const char *folder, bool replace)
         cli_fail("%s: cannot make the folder of the run: %s", folder, errno != 0 ? strerror(errno) : "it is no folder");
         return false;
     }
-    char *path = join(folder, "run.json");
-    bool opened = path && cli_history_probe(path);
-    if (opened && !replace && stat(path, &status) == 0) {
-        cli_fail("%s: expected a new folder, found a run in it; give another name", folder);
-        opened = false;
+    if (!claim(folder)) {
+        return false;
     }
+    char *path = check_content(folder, replace) ? join(folder, "run.json") : NULL;
+    bool opened = path && cli_history_probe(path) && dprintf(claimed.file, "%ld\n", (long)getpid()) > 0;
     free(path);
+    if (!opened) {
+        cli_run_close();
+    }
     return opened;
 }
 
@@ -111,6 +210,7 @@ static void put_data(cli_json *json, const cli_result *result)
     if (hash_field(&hash, result->training, "x") && hash_field(&hash, result->training, "y")) {
         cli_json_hash(json, "fingerprint", hash);
     } else {
+        (void)bw_message(result->ctx); /* it is no failure here */
         cli_json_text(json, "fingerprint", NULL);
     }
     cli_json_object_end(json);
@@ -145,6 +245,7 @@ static void put_result(cli_json *json, const cli_result *result, const bw_run_fa
     const bw_history *history = result->history;
     cli_json_object(json, "result");
     cli_json_text(json, "stopped", result->stopped);
+    cli_json_text(json, "failure", result->failure[0] ? result->failure : NULL);
     cli_json_whole(json, "epochs", bw_history_epochs(history));
     cli_json_whole(json, "steps", facts->updates);
     cli_json_whole(json, "samples", facts->samples);
@@ -213,11 +314,7 @@ static bool write_history(const cli_result *result, const char *path)
 
 static bool write_model(const cli_result *result, const char *path)
 {
-    if (bw_save(result->model, path) != BW_OK) {
-        cli_fail("%s", bw_message(result->ctx));
-        return false;
-    }
-    return true;
+    return cli_result_save(result, path, NULL);
 }
 
 bool cli_run_write(const cli_result *result)

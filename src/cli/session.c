@@ -71,7 +71,7 @@ bool cli_session_interrupted(void)
     return atomic_load(&interruptions) > 0;
 }
 
-int cli_report(const bw_context *ctx, const char *command)
+int cli_report(bw_context *ctx, const char *command)
 {
     const bw_error *error = bw_last_error(ctx);
     bool usage = error->kind == BW_ERROR_USAGE || error->kind == BW_ERROR_MODEL;

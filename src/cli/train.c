@@ -91,7 +91,7 @@ static const cli_usage usage = {
 /* ---- Training ------------------------------------------------------------------------------------------- */
 
 /* `loaded`: what is not given stays as the file has it. */
-static int compile(const arguments *given, const bw_context *ctx, bw_model *model, bool loaded)
+static int compile(const arguments *given, bw_context *ctx, bw_model *model, bool loaded)
 {
     char *rewritten = NULL;
     char number[CLI_REAL_TEXT];
@@ -223,8 +223,7 @@ static int make_weights(const arguments *given, bw_context *ctx, bw_dataset *tra
 
 typedef struct watch {
     const arguments *given;
-    bw_context *ctx;
-    bw_model *model;
+    cli_result *result;
     bool validates;
     double best;
     bool failed; /* to save the best model */
@@ -235,7 +234,7 @@ static bool on_step(void *user, const bw_progress *progress)
     const watch *w = user;
     cli_session_stepping(progress->steps == 0 || progress->step < progress->steps || !w->validates);
     if (cli_session_interrupted()) {
-        bw_cancel(w->ctx);
+        bw_cancel(w->result->ctx);
     }
     return true;
 }
@@ -247,14 +246,11 @@ static bool on_epoch(void *user, const bw_progress *progress)
     double loss = bw_history_last(progress->logs, w->validates ? "val_loss" : "loss");
     cli_session_stepping(true);
     if (cli_session_interrupted()) {
-        bw_cancel(w->ctx);
+        bw_cancel(w->result->ctx);
     }
     if (w->given->save_best && (progress->epoch == 0 || loss < w->best)) {
         w->best = loss;
-        w->failed = bw_save(w->model, w->given->save_best) != BW_OK;
-        if (w->failed) {
-            cli_fail("%s", bw_message(w->ctx));
-        }
+        w->failed = !cli_result_save(w->result, w->given->save_best, w->result->failure);
     }
     return !w->failed;
 }
@@ -296,8 +292,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
                const cli_weights *weights)
 {
     bw_fit_options fitting = make_options(given);
-    watch watched = {.given = given, .ctx = ctx, .model = model};
-    watched.validates = validation || given->validation_split > 0;
+    watch watched = {.given = given, .validates = validation || given->validation_split > 0};
     fitting.validation = validation;
     fitting.class_weight = weights->weight;
     fitting.class_count = weights->count;
@@ -314,6 +309,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
                          .model_path = given->save_model,
                          .planning = BW_PLAN_OPTIONS_DEFAULT,
                          .run = {.folder = given->run, .arguments = given->words, .seed = given->seed, .data = given->data.path}};
+    watched.result = &result;
     result.planning.memory = given->memory;
     result.planning.tile = given->tile;
     result.planning.lanes = given->lanes;
@@ -367,6 +363,7 @@ static int train(const arguments *given, bw_context *ctx)
     if (code == CLI_SUCCESS) {
         code = fit(given, ctx, model, training, validation, &weights);
     }
+    cli_run_close();
     free(weights.weight);
     return code;
 }
