@@ -9,10 +9,13 @@
  *
  * 1. One owner. Every object is made from a context and belongs to it; bw_close frees them all. An object may be freed earlier
  *    by its own function, which accepts NULL.
- * 2. Errors do not interrupt building. A builder (a function that returns a pointer) returns NULL on failure and leaves its
- *    message in the context. Every builder accepts NULL and passes it on, and the first function that returns a status reports
- *    the first failure. Calls can therefore be nested, and one check at the end suffices. A function that returns a status
- *    reports its own failure there, once: check it. Only a model that bw_compile refused is not trained before it is compiled.
+ * 2. No failure is lost. A builder (a function that returns a pointer) returns NULL on failure; every builder accepts NULL and
+ *    passes it on, so calls can be nested. The first failure, of a builder or of a function that returns a status, stays in the
+ *    context until somebody has been told of it: the next function that returns a status does nothing but return it, with its
+ *    message, or the program asks (bw_message, bw_last_error). So after bw_load_weights failed unnoticed, bw_fit does not train: it
+ *    returns that failure. One check, of the call after which the others do not matter, suffices. A program that goes on
+ *    after a failure on purpose asks for it first. BW_CANCELLED and the end of the data (bw_next) are no failures and do not stay;
+ *    a failure within a callback is returned by the call that runs it.
  * 3. Simple, then more. Each task has a call with defaults, an options struct for everything else, and below that the pieces for
  *    a custom loop.
  *
@@ -25,7 +28,8 @@
  * defaults.
  *
  * Threads. A context, and everything made from it, is used by one thread at a time; contexts are independent of each other. Only
- * bw_cancel may be called from another thread or from a signal handler.
+ * bw_cancel may be called from another thread or from a signal handler. A child of fork may use its copy of a context unless another
+ * thread was using it; it starts threads of its own.
  *
  * Contents: status, context, arrays, random numbers, data, models, training, files, history, memory before running, custom loops,
  * ranks. Longer explanations are in docs/reference.
@@ -148,12 +152,13 @@ typedef struct bw_context_options {
  * that returns a status. */
 BW_API bw_context *bw_open(const bw_context_options *options);
 
-/* Frees the context and everything that was made from it. */
+/* Frees the context and everything that was made from it. Waits for functions that still make a sample (bw_sample_cancelled). */
 BW_API void bw_close(bw_context *ctx);
 
 /* Returns the message of the last failure, one line without a newline, or "" if there was none. It names the thing that is wrong,
- * what was expected and what was found. Lent until the next call. */
-BW_API const char *bw_message(const bw_context *ctx);
+ * what was expected and what was found. Whoever asks has been told: the next call goes on as if nothing had failed. Lent until the
+ * next call. */
+BW_API const char *bw_message(bw_context *ctx);
 
 /* What a failure concerns. */
 typedef enum bw_error_kind {
@@ -181,8 +186,8 @@ typedef struct bw_error {
     int64_t sample;       /* its number in its source */
 } bw_error;
 
-/* Returns the last failure; never NULL. Lent until the next call. */
-BW_API const bw_error *bw_last_error(const bw_context *ctx);
+/* Returns the last failure; never NULL. Whoever asks has been told, as with bw_message. Lent until the next call. */
+BW_API const bw_error *bw_last_error(bw_context *ctx);
 
 /* Stops what the context is doing at the next tile or wait; the call that is stopped returns BW_CANCELLED and clears the flag. The
  * model keeps the last complete update. Safe from any thread and from a signal handler. */
@@ -303,7 +308,8 @@ typedef struct bw_sample {
     const bw_context *context;
 } bw_sample;
 
-/* Returns whether bw_cancel was called, for functions that take long. */
+/* Returns whether the sample is not wanted any more, for functions that take long: bw_cancel was called, or the call that wanted it
+ * has ended, for example because a sample took longer than bw_prefetch_options.seconds. */
 BW_API bool bw_sample_cancelled(const bw_sample *sample);
 
 /* Makes a sample: writes values[i], field i in row-major order without gaps, unless it is NULL, which means that the field is not

@@ -1,6 +1,6 @@
 /*
- * Failure: status, message and location, and the rule that the first unreported failure of a builder is kept until a
- * status reports it. They are set together, so that they always belong to one failure. A message is one line.
+ * Failure: status, message and location, and the rule that the first failure is kept until somebody has been told of it. They are
+ * set together, so that they always belong to one failure. A message is one line.
  */
 #include "base/base.h"
 
@@ -40,14 +40,16 @@ const char *bw_status_name(bw_status status)
     return "UNKNOWN";
 }
 
-const char *bw_message(const bw_context *ctx)
+const char *bw_message(bw_context *ctx)
 {
+    bwi_pending(ctx);
     return ctx ? ctx->message : "";
 }
 
-const bw_error *bw_last_error(const bw_context *ctx)
+const bw_error *bw_last_error(bw_context *ctx)
 {
     static const bw_error none = {.message = "", .line = -1, .column = -1, .offset = -1, .sample = -1};
+    bwi_pending(ctx);
     return ctx && ctx->error.status != BW_OK ? &ctx->error : &none;
 }
 
@@ -308,6 +310,22 @@ bw_status bwi_pending(bw_context *ctx)
     }
     ctx->pending = false;
     return ctx->error.status;
+}
+
+bw_status bwi_call_begin(bw_context *ctx)
+{
+    return bwi_pending(ctx);
+}
+
+bw_status bwi_call_end(bw_context *ctx, bw_status status)
+{
+    if (status == BW_OK) {
+        return bwi_pending(ctx);
+    }
+    if (ctx && status != BW_CANCELLED) {
+        ctx->pending = true;
+    }
+    return status;
 }
 
 /* What a caller can do about it decides: look for the file, free something, distrust the disk, or change the path. */

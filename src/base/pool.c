@@ -7,6 +7,9 @@
  * No wake-up is lost: the waiter sets `asleep` and then looks at the number, the other side sets the number and then
  * looks at `asleep`, all in the one order of sequentially consistent atomics; so one of them sees the other. Signals
  * are sent under the mutex that the waiter holds until it sleeps.
+ *
+ * A child of fork has its parent's pools without their threads. There the caller does everybody's work, which gives the same bits,
+ * until a pool is opened again.
  */
 #include "base/internal.h"
 
@@ -41,6 +44,7 @@ struct bwi_pool {
     bwi_work work; /* NULL: end */
     void *user;
     int workers, cpus;
+    int forks; /* of the process that has the threads */
     sleeper caller;
     helper *helpers; /* of workers 1 to workers - 1 */
 };
@@ -49,6 +53,20 @@ void (*bwi_pool_delay)(int worker);
 
 /* Of all pools in the process: ranks in threads have a pool each. */
 static atomic_int all_workers;
+
+/* How often this process is a child of the one that first opened a pool. */
+static int forks;
+static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
+
+static void count_fork(void)
+{
+    forks++;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, count_fork);
+}
 
 double bwi_now(void)
 {
@@ -234,8 +252,21 @@ static void end_pool(bw_context *ctx, bwi_pool *pool, int count)
     bwi_release(ctx, pool);
 }
 
+/* In a child: what the parent's threads may hold is not touched. */
+static void abandon_pool(bw_context *ctx)
+{
+    atomic_fetch_sub(&all_workers, ctx->pool->workers);
+    bwi_release(ctx, ctx->pool->helpers);
+    bwi_release(ctx, ctx->pool);
+    ctx->pool = NULL;
+}
+
 bw_status bwi_pool_open(bw_context *ctx)
 {
+    pthread_once(&forks_once, watch_forks);
+    if (ctx->pool && ctx->pool->forks != forks) {
+        abandon_pool(ctx);
+    }
     if (ctx->pool || ctx->workers < 2) {
         return BW_OK;
     }
@@ -249,6 +280,7 @@ bw_status bwi_pool_open(bw_context *ctx)
     pool->helpers = helpers;
     pool->workers = ctx->workers;
     pool->cpus = bwi_cpus();
+    pool->forks = forks;
     atomic_fetch_add(&all_workers, pool->workers);
     for (int i = 0; i < ctx->workers - 1; i++) {
         helpers[i].pool = pool;
@@ -266,7 +298,9 @@ bw_status bwi_pool_open(bw_context *ctx)
 
 void bwi_pool_close(bw_context *ctx)
 {
-    if (ctx->pool) {
+    if (ctx->pool && ctx->pool->forks != forks) {
+        abandon_pool(ctx);
+    } else if (ctx->pool) {
         end_pool(ctx, ctx->pool, ctx->pool->workers - 1);
     }
     ctx->pool = NULL;
@@ -287,7 +321,7 @@ void bwi_pool_run(bw_context *ctx, int workers, bwi_work work, void *user)
     bwi_pool *pool = ctx->pool;
     workers = workers < 1 ? 1 : workers > ctx->workers ? ctx->workers : workers;
     unsigned state = bwi_float_begin();
-    if (workers == 1 || !pool) {
+    if (workers == 1 || !pool || pool->forks != forks) {
         run_alone(workers, work, user);
     } else {
         pool->work = work;

@@ -32,6 +32,8 @@ void bwi_dataset_numbers(const bw_dataset *dataset, int epoch, int64_t first, in
  * large. */
 bool bwi_dataset_live(const bw_dataset *dataset);
 bw_status bwi_dataset_finish(const bw_dataset *dataset);
+/* As bw_split, for calls from inside. */
+bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation);
 
 /* Small batches that follow each other: their numbers are found for many batches at once. Begins zeroed; on the caller's thread. */
 enum { BWI_AHEAD = 256 };

@@ -105,9 +105,14 @@ void bwi_dataset_keep(bw_dataset *dataset)
     dataset->references++;
 }
 
+/* A dataset with a thread that does not come back from a stalled source stays, with what it is made of, until bw_close waits for
+ * that thread: the call that found the stall must not. */
 void bwi_dataset_release(bw_dataset *dataset)
 {
     while (dataset && --dataset->references == 0) {
+        if (dataset->prefetcher && !bwi_prefetcher_quit(dataset->prefetcher)) {
+            return;
+        }
         bw_dataset *upstream = dataset->upstream, *second = dataset->second;
         bwi_disown(dataset);
         bwi_dataset_release(second);

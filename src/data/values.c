@@ -52,15 +52,12 @@ static bw_status gather(bw_dataset *dataset, int field, int64_t first, int64_t c
     return BW_OK;
 }
 
-bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, float *values, size_t capacity)
+/* Range and capacity are checked before anything is prepared, which may read all of the data. */
+static bw_status read_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, float *values, size_t capacity)
 {
-    if (!dataset || !name) {
-        return BW_INVALID_ARGUMENT;
-    }
     bw_context *ctx = dataset->owned.ctx;
-    bw_status status = bwi_pending(ctx);
-    if (status != BW_OK) {
-        return status;
+    if (!name) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_dataset_values: the name of the field is NULL");
     }
     int f = find_field(dataset, name);
     if (f < 0) {
@@ -79,6 +76,13 @@ bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_t first
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: expected room for %zu numbers, got %zu", name,
                         bwi_size_multiply((size_t)count, (size_t)each), capacity);
     }
-    status = bwi_dataset_begin_below(dataset); /* such as statistics that are fitted first */
+    bw_status status = bwi_dataset_begin_below(dataset); /* such as statistics that are fitted first */
     return status == BW_OK ? gather(dataset, f, first, count, each, values) : status;
+}
+
+bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, float *values, size_t capacity)
+{
+    bw_context *ctx = bwi_dataset_context(dataset);
+    bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(ctx, read_values(dataset, name, first, count, values, capacity)) : status;
 }

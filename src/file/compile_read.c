@@ -353,7 +353,7 @@ static bw_status read_parts(bw_model *model, const char *path, const bwi_json *c
     }
     if (status == BW_OK) { /* no metrics are none, not the default */
         const char *none = with_metrics ? "" : NULL;
-        status = bw_compile(model, texts[0].bytes, texts[1].bytes, texts[2].bytes ? texts[2].bytes : none);
+        status = bwi_model_compile(model, texts[0].bytes, texts[1].bytes, texts[2].bytes ? texts[2].bytes : none);
     }
     bwi_training *t = model->training;
     for (int m = 0; status == BW_OK && m < listed.count; m++) { /* names of any letters, which no text could label */

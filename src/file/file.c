@@ -127,13 +127,11 @@ static void take_back(bw_model *model, bool connected)
     }
 }
 
-bw_status bw_load_weights(bw_model *model, const char *path)
+/* The model is connected first, since shapes in the file are compared with its own, and disconnected again if loading fails. */
+static bw_status load_weights(bw_model *model, const char *path)
 {
     const bwi_file_row *row;
     bwi_bytes bytes;
-    if (!model) {
-        return BW_INVALID_ARGUMENT;
-    }
     bool built = bwi_model_built(model), connected = model->by_calls || model->output_count > 0;
     bw_status status = begin(model->ctx, path, LOAD_WEIGHTS, &row);
     if (status == BW_OK && !connected) {
@@ -156,14 +154,17 @@ bw_status bw_load_weights(bw_model *model, const char *path)
     return path ? name_file(model->ctx, status, path) : status;
 }
 
-bw_status bw_save(bw_model *model, const char *path)
+bw_status bw_load_weights(bw_model *model, const char *path)
+{
+    bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(model->ctx, load_weights(model, path)) : status;
+}
+
+static bw_status save(bw_model *model, const char *path)
 {
     const bwi_file_row *row;
     void *file = NULL;
     size_t size = 0;
-    if (!model) {
-        return BW_INVALID_ARGUMENT;
-    }
     bw_status status = begin(model->ctx, path, SAVE, &row);
     if (status == BW_OK && !row->bare && !bwi_model_built(model)) {
         status = bwi_fail_file(model->ctx, BW_INVALID_ARGUMENT, path, "the model has no variables yet: build or train it first");
@@ -176,4 +177,10 @@ bw_status bw_save(bw_model *model, const char *path)
     }
     bwi_release(model->ctx, file);
     return path ? name_file(model->ctx, status, path) : status;
+}
+
+bw_status bw_save(bw_model *model, const char *path)
+{
+    bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(model->ctx, save(model, path)) : status;
 }

@@ -349,7 +349,7 @@ static bw_status make_output(graph_reader *r, const bwi_json *reference)
     snprintf(r->k.what, sizeof r->k.what, "an output of the model");
     bw_status status = read_tensor(r, reference, &use);
     if (status == BW_OK) {
-        status = use >= 0 ? bw_output(r->model->uses[use].node, name) : fail_tensor(r);
+        status = use >= 0 ? bwi_model_output(r->model->uses[use].node, name) : fail_tensor(r);
     }
     return status;
 }

@@ -137,7 +137,7 @@ bw_status bwi_weights_build(bw_model *model)
         memcpy(texts[v], graph->variables[v]->initializer, TEXT);
         snprintf(graph->variables[v]->initializer, TEXT, "zeros");
     }
-    bw_status status = bw_build(model, model->input_shape.ndim, model->input_shape.extent, 0);
+    bw_status status = bwi_model_build(model, model->input_shape.ndim, model->input_shape.extent, 0);
     for (int v = 0; v < graph->variable_count; v++) {
         memcpy(graph->variables[v]->initializer, texts[v], TEXT);
     }

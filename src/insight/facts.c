@@ -30,14 +30,13 @@ static int64_t count_optimizer(const bw_model *model)
     return values;
 }
 
-bw_status bw_model_describe(const bw_model *model, bw_model_facts *facts)
+static bw_status describe_model(const bw_model *model, bw_model_facts *facts)
 {
     bwi_wiring w;
-    if (!model || !facts) {
-        return bwi_fail(model ? model->ctx : NULL, BW_INVALID_ARGUMENT, "bw_model_describe: the pointer to the facts is NULL");
+    if (!facts) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "bw_model_describe: the pointer to the facts is NULL");
     }
-    bw_status status = bwi_pending(model->ctx);
-    status = status == BW_OK ? bwi_wiring_open(&w, model) : status;
+    bw_status status = bwi_wiring_open(&w, model);
     if (status != BW_OK) {
         return status;
     }
@@ -49,6 +48,12 @@ bw_status bw_model_describe(const bw_model *model, bw_model_facts *facts)
     facts->optimizer = count_optimizer(model);
     bwi_wiring_close(&w);
     return BW_OK;
+}
+
+bw_status bw_model_describe(const bw_model *model, bw_model_facts *facts)
+{
+    bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(model->ctx, describe_model(model, facts)) : status;
 }
 
 /* The use of an operation in Keras's order from which on `from` counts; -1: there is none. */
@@ -68,8 +73,7 @@ static int next_use(const bwi_wiring *w, int operation, int from)
 
 static bw_status open_layer(bwi_wiring *w, const bw_model *model, int layer)
 {
-    bw_status status = bwi_pending(model->ctx);
-    status = status == BW_OK ? bwi_wiring_open(w, model) : status;
+    bw_status status = bwi_wiring_open(w, model);
     if (status == BW_OK && (layer < 0 || layer >= w->order_count)) {
         status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "there is no layer %d: the model has %d", layer, w->order_count);
         bwi_wiring_close(w);
@@ -78,11 +82,11 @@ static bw_status open_layer(bwi_wiring *w, const bw_model *model, int layer)
 }
 
 /* A shared layer is described once, by its last use; its inputs are those of all uses. */
-bw_status bw_layer_describe(const bw_model *model, int layer, bw_layer_facts *facts)
+static bw_status describe_layer(const bw_model *model, int layer, bw_layer_facts *facts)
 {
     bwi_wiring w;
-    if (!model || !facts) {
-        return bwi_fail(model ? model->ctx : NULL, BW_INVALID_ARGUMENT, "bw_layer_describe: the pointer to the facts is NULL");
+    if (!facts) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "bw_layer_describe: the pointer to the facts is NULL");
     }
     bw_status status = open_layer(&w, model, layer);
     if (status != BW_OK) {
@@ -105,6 +109,12 @@ bw_status bw_layer_describe(const bw_model *model, int layer, bw_layer_facts *fa
     return BW_OK;
 }
 
+bw_status bw_layer_describe(const bw_model *model, int layer, bw_layer_facts *facts)
+{
+    bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(model->ctx, describe_layer(model, layer, facts)) : status;
+}
+
 static int place_of(const bwi_wiring *w, int use)
 {
     int operation = w->uses[use].layer, inputs = 0;
@@ -119,11 +129,12 @@ static int place_of(const bwi_wiring *w, int use)
     return place < w->order_count ? place : -1; /* the input of a list stands in no place */
 }
 
-bw_status bw_layer_input(const bw_model *model, int layer, int input, int *from, int *use)
+/* Inputs count over all uses of a layer, in their order. */
+static bw_status find_input(const bw_model *model, int layer, int input, int *from, int *use)
 {
     bwi_wiring w;
-    if (!model || !from || !use) {
-        return BW_INVALID_ARGUMENT;
+    if (!from || !use) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "bw_layer_input: the pointer to a result is NULL");
     }
     bw_status status = open_layer(&w, model, layer);
     if (status != BW_OK) {
@@ -144,4 +155,10 @@ bw_status bw_layer_input(const bw_model *model, int layer, int input, int *from,
     }
     bwi_wiring_close(&w);
     return status;
+}
+
+bw_status bw_layer_input(const bw_model *model, int layer, int input, int *from, int *use)
+{
+    bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(model->ctx, find_input(model, layer, input, from, use)) : status;
 }

@@ -207,22 +207,21 @@ bw_status bwi_model_sketch(bw_model *model, int ndim, const int64_t *shape, bool
     return status == BW_OK ? pack(model) : status;
 }
 
-bw_status bw_build(bw_model *model, int ndim, const int64_t *shape, uint64_t seed)
+bw_status bwi_model_build(bw_model *model, int ndim, const int64_t *shape, uint64_t seed)
 {
-    if (!model) {
-        return BW_INVALID_ARGUMENT;
-    }
-    bw_status status = bwi_pending(model->ctx);
-    if (status != BW_OK) {
-        return status;
-    }
     if (bwi_model_built(model)) {
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the model is built already");
     }
-    status = model->by_calls ? check_ends(model) : model->output_count ? BW_OK : bwi_model_connect(model, ndim, shape);
+    bw_status status = model->by_calls ? check_ends(model) : model->output_count ? BW_OK : bwi_model_connect(model, ndim, shape);
     if (status == BW_OK) {
         status = initialize(model, seed);
     }
     model->initialized = status == BW_OK;
     return status;
+}
+
+bw_status bw_build(bw_model *model, int ndim, const int64_t *shape, uint64_t seed)
+{
+    bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(model->ctx, bwi_model_build(model, ndim, shape, seed)) : status;
 }

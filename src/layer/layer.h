@@ -157,6 +157,9 @@ int bwi_model_add_layer(bw_model *model, const char *text, const char *name);
 int bwi_model_use(bw_model *model, int layer, const int *uses, int count);
 /* The nodes and variables, without values, of a model from an expression; bw_build goes on from there. */
 bw_status bwi_model_connect(bw_model *model, int ndim, const int64_t *shape);
+/* As bw_build and bw_output, for calls from inside. */
+bw_status bwi_model_build(bw_model *model, int ndim, const int64_t *shape, uint64_t seed);
+bw_status bwi_model_output(bw_node *node, const char *name);
 /* Back to a list of layers; `declared`: the input's shape is part of the expression. */
 void bwi_model_disconnect(bw_model *model, bool declared);
 /* Nodes and packed variables of a model that may not be built yet, for a look at its sizes. `connected`: this call made the nodes,

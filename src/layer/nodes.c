@@ -87,8 +87,8 @@ bw_node *bw_target(bw_model *model, const char *name, bw_dtype dtype, int ndim, 
 static bw_status begin_end(bw_node *node, const char *kind, int count)
 {
     bw_model *model = model_of(node);
-    bw_status status = bwi_pending(model->ctx);
-    if (status == BW_OK && model->initialized) {
+    bw_status status = BW_OK;
+    if (model->initialized) {
         status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "%s: the model is in use already", kind);
     }
     if (status == BW_OK && count == BWI_MAX_HEADS) {
@@ -118,11 +118,8 @@ static void name_output(bw_model *model, const char *name)
     }
 }
 
-bw_status bw_output(bw_node *node, const char *name)
+bw_status bwi_model_output(bw_node *node, const char *name)
 {
-    if (!node) {
-        return BW_INVALID_ARGUMENT;
-    }
     bw_model *model = model_of(node);
     bw_status status = begin_end(node, "output", model->output_count);
     if (status == BW_OK) {
@@ -132,11 +129,15 @@ bw_status bw_output(bw_node *node, const char *name)
     return status;
 }
 
-bw_status bw_add_loss(bw_node *loss, const char *name)
+bw_status bw_output(bw_node *node, const char *name)
 {
-    if (!loss) {
-        return BW_INVALID_ARGUMENT;
-    }
+    bw_context *ctx = node ? model_of(node)->ctx : NULL;
+    bw_status status = node ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(ctx, bwi_model_output(node, name)) : status;
+}
+
+static bw_status add_loss(bw_node *loss, const char *name)
+{
     bw_model *model = model_of(loss);
     bw_status status = begin_end(loss, "loss", model->loss_count);
     if (status == BW_OK && bwi_shape_count(&loss->shape) != 1) {
@@ -149,6 +150,13 @@ bw_status bw_add_loss(bw_node *loss, const char *name)
         model->losses[model->loss_count++] = loss;
     }
     return status;
+}
+
+bw_status bw_add_loss(bw_node *loss, const char *name)
+{
+    bw_context *ctx = loss ? model_of(loss)->ctx : NULL;
+    bw_status status = loss ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(ctx, add_loss(loss, name)) : status;
 }
 
 /* ---- Layers ---- */

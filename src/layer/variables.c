@@ -32,9 +32,6 @@ int bw_variable_shape(const bw_model *model, int index, int64_t *shape)
 static bw_status check_variable(const bw_model *model, int index, size_t count)
 {
     const bwi_variable *variable = variable_at(model, index);
-    if (!model) {
-        return BW_INVALID_ARGUMENT;
-    }
     if (!variable) {
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "there is no variable %d: the model has %d", index,
                         model->graph.variable_count);
@@ -49,23 +46,39 @@ static bw_status check_variable(const bw_model *model, int index, size_t count)
     return BW_OK;
 }
 
-bw_status bw_variable_get(const bw_model *model, int index, float *values, size_t count)
+static bw_status check_values(const bw_model *model, int index, const float *values, size_t count)
 {
     bw_status status = check_variable(model, index, count);
+    return status == BW_OK && !values ? bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "%s: the pointer to its values is NULL",
+                                                 model->graph.variables[index]->name)
+                                      : status;
+}
+
+bw_status bw_variable_get(const bw_model *model, int index, float *values, size_t count)
+{
+    bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
+    if (status != BW_OK) {
+        return status;
+    }
+    status = check_values(model, index, values, count);
     if (status == BW_OK) {
         bwi_variable_read(model->graph.variables[index], values);
     }
-    return status;
+    return bwi_call_end(model->ctx, status);
 }
 
 bw_status bw_variable_set(bw_model *model, int index, const float *values, size_t count)
 {
-    bw_status status = check_variable(model, index, count);
+    bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
+    if (status != BW_OK) {
+        return status;
+    }
+    status = check_values(model, index, values, count);
     if (status == BW_OK) {
         bwi_variable_write(model->graph.variables[index], values);
         model->graph.variables[index]->given = true;
     }
-    return status;
+    return bwi_call_end(model->ctx, status);
 }
 
 /* In Keras's order, so that it does not depend on how kernels like it stored. False if there is no memory to bring it into it. */

@@ -371,7 +371,7 @@ static bw_status build(bw_model *model, const bw_dataset *dataset, uint64_t seed
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the data has no input");
     }
     const bwi_field *field = bwi_dataset_field(dataset, x);
-    return bw_build(model, field->ndim, field->shape, seed);
+    return bwi_model_build(model, field->ndim, field->shape, seed);
 }
 
 bw_status bwi_adapt(bw_model *model, bw_dataset *dataset, uint64_t seed)

@@ -201,7 +201,7 @@ static void look_to_reduce(bwi_watch *w, const bw_history *history)
     }
     double rate = bw_learning_rate(w->model);
     if (rate > v[RATE_LEAST].number) {
-        bw_set_learning_rate(w->model, fmax(rate * v[RATE_FACTOR].number, v[RATE_LEAST].number));
+        bwi_training_set_rate(w->model, fmax(rate * v[RATE_FACTOR].number, v[RATE_LEAST].number));
         w->cooldown = v[RATE_COOLDOWN].integer;
         w->rate_wait = 0;
     }

@@ -39,13 +39,7 @@ bwi_training *bwi_training_of(bw_model *model)
  * of it was read. */
 static bw_status compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics, bool keep)
 {
-    if (!model) {
-        return BW_INVALID_ARGUMENT;
-    }
-    bw_status status = bwi_pending(model->ctx);
-    if (status != BW_OK) {
-        return status;
-    }
+    bw_status status = BW_OK;
     bwi_training *t = bwi_training_of(model);
     if (!t) {
         return BW_RESOURCE_EXHAUSTED;
@@ -78,7 +72,7 @@ static bw_status compile(bw_model *model, const char *optimizer, const char *los
         fresh.compiles++;
         *t = fresh;
     } else {
-        snprintf(t->refusal, sizeof t->refusal, "%s", bw_message(t->ctx));
+        snprintf(t->refusal, sizeof t->refusal, "%.255s", t->ctx->message);
     }
     t->refused = status == BW_OK && t->unread ? t->refused : status;
     return status;
@@ -91,14 +85,21 @@ void bwi_training_leave_out(bwi_training *t, unsigned parts, bw_status status, c
     snprintf(t->refusal, sizeof t->refusal, "%s", message);
 }
 
-bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics)
+bw_status bwi_model_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics)
 {
     return compile(model, optimizer, loss, metrics, false);
 }
 
+bw_status bw_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics)
+{
+    bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(model->ctx, compile(model, optimizer, loss, metrics, false)) : status;
+}
+
 bw_status bw_recompile(bw_model *model, const char *optimizer, const char *loss, const char *metrics)
 {
-    return compile(model, optimizer, loss, metrics, true);
+    bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(model->ctx, compile(model, optimizer, loss, metrics, true)) : status;
 }
 
 static void get_variable(void *object, void *values)

@@ -23,13 +23,9 @@ static bw_status evaluate(bwi_session *s, bw_dataset *dataset, bw_history **resu
     return status == BW_OK ? take_values(s, result) : status;
 }
 
-bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
+static bw_status run(bw_context *ctx, bw_model *model, bw_dataset *dataset, bw_history **result)
 {
-    bw_context *ctx;
-    if (result) {
-        *result = NULL;
-    }
-    bw_status status = bwi_run_begin("evaluate", model, dataset, &ctx);
+    bw_status status = bwi_run_begin(ctx, "evaluate", model, dataset);
     if (status == BW_OK && !result) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "evaluate: there is no place for the result: the pointer to it is NULL");
     }
@@ -48,4 +44,14 @@ bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
     status = evaluate(&s, dataset, result);
     bwi_session_close(&s);
     return bwi_run_end(ctx, status);
+}
+
+bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
+{
+    bw_context *ctx = bwi_run_context(model, dataset);
+    if (result) {
+        *result = NULL;
+    }
+    bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(ctx, run(ctx, model, dataset, result)) : status;
 }

@@ -64,7 +64,7 @@ static bw_status split_data(fitting *f, bw_dataset *dataset)
         status = bwi_dataset_finish(dataset);
     }
     if (status == BW_OK && f->options.validation_split > 0) {
-        status = bw_split(dataset, f->options.validation_split, &f->split[0], &f->split[1]);
+        status = bwi_dataset_split(dataset, f->options.validation_split, &f->split[0], &f->split[1]);
         f->training = f->split[0];
         f->validation = f->split[1];
     }
@@ -426,13 +426,10 @@ static void release(fitting *f)
     bw_dataset_free(f->split[1]);
 }
 
-bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *options, bw_history **history)
+static bw_status fit_model(bw_context *ctx, bw_model *model, bw_dataset *dataset, const bw_fit_options *options,
+                           bw_history **history)
 {
-    bw_context *ctx;
-    if (history) {
-        *history = NULL;
-    }
-    bw_status status = bwi_run_begin("fit", model, dataset, &ctx);
+    bw_status status = bwi_run_begin(ctx, "fit", model, dataset);
     fitting f = {.ctx = ctx, .model = model, .options = BW_FIT_OPTIONS_DEFAULT};
     if (status == BW_OK) {
         status = bwi_options_copy(ctx, &f.options, sizeof f.options, options, "bw_fit_options");
@@ -448,4 +445,14 @@ bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *opt
     }
     release(&f);
     return bwi_run_end(ctx, status);
+}
+
+bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *options, bw_history **history)
+{
+    bw_context *ctx = bwi_run_context(model, dataset);
+    if (history) {
+        *history = NULL;
+    }
+    bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(ctx, fit_model(ctx, model, dataset, options, history)) : status;
 }

@@ -125,13 +125,11 @@ static bw_status look_at_loss(bwi_session *s, double *loss)
     return status;
 }
 
-bw_status bw_gradients_add(bw_gradients *g, bw_batch *batch, double *loss)
+/* The first batch opens the session; a model that was compiled anew since has another optimizer, whose slots these sums do not fit. */
+static bw_status add(bw_gradients *g, bw_batch *batch, double *loss)
 {
-    if (!g) {
-        return BW_INVALID_ARGUMENT;
-    }
-    bw_status status = bwi_pending(g->ctx);
-    if (status == BW_OK && !batch) {
+    bw_status status = BW_OK;
+    if (!batch) {
         status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "gradients: there is no batch");
     }
     if (status == BW_OK) {
@@ -156,6 +154,12 @@ bw_status bw_gradients_add(bw_gradients *g, bw_batch *batch, double *loss)
     return status == BW_CANCELLED ? bwi_cancel_report(g->ctx) : status;
 }
 
+bw_status bw_gradients_add(bw_gradients *g, bw_batch *batch, double *loss)
+{
+    bw_status status = g ? bwi_call_begin(g->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(g->ctx, add(g, batch, loss)) : status;
+}
+
 int64_t bw_gradients_samples(const bw_gradients *g)
 {
     return g && g->open ? bwi_exec_samples(g->session.exec) : 0;
@@ -168,14 +172,14 @@ void bw_gradients_clear(bw_gradients *g)
     }
 }
 
-bw_status bw_gradients_norm(bw_gradients *g, double *norm)
+static bw_status find_norm(bw_gradients *g, double *norm)
 {
-    if (!g || !norm) {
-        return bwi_fail(g ? g->ctx : NULL, BW_INVALID_ARGUMENT, "bw_gradients_norm: the pointer to the norm is NULL");
+    if (!norm) {
+        return bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "bw_gradients_norm: the pointer to the norm is NULL");
     }
-    bw_status status = bwi_pending(g->ctx);
+    bw_status status = BW_OK;
     *norm = 0;
-    if (status == BW_OK && bw_gradients_samples(g) > 0) {
+    if (bw_gradients_samples(g) > 0) {
         double squared, count = g->session.window_count;
         status = bwi_exec_norm(g->session.exec, &squared);
         g->session.window_count = status == BW_OK ? count : 0;
@@ -184,13 +188,16 @@ bw_status bw_gradients_norm(bw_gradients *g, double *norm)
     return status;
 }
 
-bw_status bw_gradients_scale(bw_gradients *g, double factor)
+bw_status bw_gradients_norm(bw_gradients *g, double *norm)
 {
-    if (!g) {
-        return BW_INVALID_ARGUMENT;
-    }
-    bw_status status = bwi_pending(g->ctx);
-    if (status == BW_OK && !(fabs(factor) <= (double)FLT_MAX)) {
+    bw_status status = g ? bwi_call_begin(g->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(g->ctx, find_norm(g, norm)) : status;
+}
+
+static bw_status scale(bw_gradients *g, double factor)
+{
+    bw_status status = BW_OK;
+    if (!(fabs(factor) <= (double)FLT_MAX)) {
         status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "gradients: expected a finite factor, got %g", factor);
     }
     if (status == BW_OK && g->open) {
@@ -199,14 +206,18 @@ bw_status bw_gradients_scale(bw_gradients *g, double factor)
     return status;
 }
 
-bw_status bw_apply(bw_model *model, bw_gradients *g)
+bw_status bw_gradients_scale(bw_gradients *g, double factor)
 {
-    if (!model || !g) {
-        return BW_INVALID_ARGUMENT;
-    }
-    bw_status status = bwi_pending(g->ctx);
-    if (status == BW_OK && model != g->model) {
-        status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "apply: the gradients are of another model");
+    bw_status status = g ? bwi_call_begin(g->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(g->ctx, scale(g, factor)) : status;
+}
+
+static bw_status apply(bw_model *model, bw_gradients *g)
+{
+    bw_status status = BW_OK;
+    if (model != g->model) {
+        status =
+            bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "apply: %s", model ? "the gradients are of another model" : "there is no model");
     }
     if (status == BW_OK && !g->open) {
         status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "nothing to apply: no sample's gradient was added");
@@ -219,18 +230,31 @@ bw_status bw_apply(bw_model *model, bw_gradients *g)
     return status;
 }
 
-bw_status bw_apply_averages(bw_model *model)
+bw_status bw_apply(bw_model *model, bw_gradients *g)
 {
-    if (!model) {
-        return BW_INVALID_ARGUMENT;
+    bw_status status = g ? bwi_call_begin(g->ctx) : model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
+    if (status != BW_OK) {
+        return status;
     }
-    bw_status status = bwi_pending(model->ctx);
+    return g ? bwi_call_end(g->ctx, apply(model, g))
+             : bwi_call_end(model->ctx, bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "apply: there are no gradients"));
+}
+
+static bw_status apply_averages(bw_model *model)
+{
+    bw_status status = BW_OK;
     const bwi_training *t = model->training;
-    if (status == BW_OK && !(t && t->optimizer.averages)) {
+    if (!(t && t->optimizer.averages)) {
         status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "there are no averages: the optimizer was not told use_ema=true");
     }
     if (status == BW_OK) {
         bwi_training_finalize(model->training);
     }
     return status;
+}
+
+bw_status bw_apply_averages(bw_model *model)
+{
+    bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(model->ctx, apply_averages(model)) : status;
 }

@@ -119,8 +119,10 @@ bw_status bwi_session_add_moments(bwi_session *session, bool all);
 
 /* ---- Runs: fit, evaluate, predict ---- */
 
-/* The context, if model and dataset are there and no builder has failed. `what` begins messages (run.c). */
-bw_status bwi_run_begin(const char *what, bw_model *model, bw_dataset *dataset, bw_context **ctx);
+/* That of the model or, without one, of the dataset; NULL without both (run.c). */
+bw_context *bwi_run_context(const bw_model *model, const bw_dataset *dataset);
+/* Fails if one of them is missing. `what` begins the message. */
+bw_status bwi_run_begin(bw_context *ctx, const char *what, const bw_model *model, const bw_dataset *dataset);
 /* Reports a cancellation, also one that came after the last tile: or it would stop the next run instead. */
 bw_status bwi_run_end(bw_context *ctx, bw_status status);
 
@@ -198,6 +200,8 @@ typedef struct bwi_watch {
 bool bwi_watch_restores(bw_context *ctx, const bw_fit_options *options);
 bw_status bwi_watch_open(bwi_watch *watch, bw_model *model, const bw_fit_options *options, const bw_history *history);
 void bwi_watch_close(bwi_watch *watch);
+/* As bw_set_learning_rate, for calls from inside. */
+bw_status bwi_training_set_rate(bw_model *model, double rate);
 bool bwi_watch_epoch(bwi_watch *watch, const bw_history *history, int epoch); /* true: stop */
 bool bwi_watch_end(bwi_watch *watch); /* restores the best weights if asked; true: the variables changed */
 

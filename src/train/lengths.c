@@ -74,7 +74,7 @@ static bw_status build_use(builder *b, int number)
     }
     bw_status status = bwi_pending(graph->ctx);
     return bwi_fail_again(graph->ctx, status, bwi_in_layer(layer->name), "buckets: at length %lld: %s", (long long)b->length,
-                          bw_message(graph->ctx));
+                          graph->ctx->message);
 }
 
 /* Targets have one shape, so an output's must not depend on the length. */

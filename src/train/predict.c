@@ -23,10 +23,10 @@ static bw_status predict(bwi_session *s, bw_dataset *dataset, float *const *pred
     return status == BW_OK ? bwi_session_feed(s, BWI_PROGRAM_PREDICT, &piece, predictions) : status;
 }
 
-bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *predictions, const size_t *counts, int outputs)
+static bw_status run(bw_context *ctx, bw_model *model, bw_dataset *dataset, float *const *predictions, const size_t *counts,
+                     int outputs)
 {
-    bw_context *ctx;
-    bw_status status = bwi_run_begin("predict", model, dataset, &ctx);
+    bw_status status = bwi_run_begin(ctx, "predict", model, dataset);
     if (status == BW_OK) {
         status = bwi_dataset_finish(dataset);
     }
@@ -42,6 +42,13 @@ bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *pre
     status = predict(&s, dataset, predictions, counts, outputs);
     bwi_session_close(&s);
     return bwi_run_end(ctx, status);
+}
+
+bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *predictions, const size_t *counts, int outputs)
+{
+    bw_context *ctx = bwi_run_context(model, dataset);
+    bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(ctx, run(ctx, model, dataset, predictions, counts, outputs)) : status;
 }
 
 bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predictions, size_t count)

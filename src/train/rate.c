@@ -9,11 +9,8 @@ double bw_learning_rate(const bw_model *model)
     return t ? bwi_optimizer_rate(&t->optimizer) : (double)NAN;
 }
 
-bw_status bw_set_learning_rate(bw_model *model, double rate)
+bw_status bwi_training_set_rate(bw_model *model, double rate)
 {
-    if (!model) {
-        return BW_INVALID_ARGUMENT;
-    }
     bwi_training *t = bwi_training_of(model);
     if (!t) {
         return BW_RESOURCE_EXHAUSTED;
@@ -24,4 +21,10 @@ bw_status bw_set_learning_rate(bw_model *model, double rate)
     t->optimizer.schedule = (bwi_schedule){0};
     t->optimizer.learning_rate = (float)rate;
     return BW_OK;
+}
+
+bw_status bw_set_learning_rate(bw_model *model, double rate)
+{
+    bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(model->ctx, bwi_training_set_rate(model, rate)) : status;
 }

@@ -1,17 +1,15 @@
 /* How every run of a model on data begins and ends: fit, evaluate, predict. */
 #include "train/internal.h"
 
-bw_status bwi_run_begin(const char *what, bw_model *model, bw_dataset *dataset, bw_context **ctx)
+bw_context *bwi_run_context(const bw_model *model, const bw_dataset *dataset)
 {
-    *ctx = model ? model->ctx : bwi_dataset_context(dataset);
-    if (!*ctx) {
-        return BW_INVALID_ARGUMENT;
-    }
-    bw_status status = bwi_pending(*ctx);
-    if (status == BW_OK && (!model || !dataset)) {
-        status = bwi_fail(*ctx, BW_INVALID_ARGUMENT, "%s: there is no %s", what, model ? "dataset" : "model");
-    }
-    return status;
+    return model ? model->ctx : bwi_dataset_context(dataset);
+}
+
+bw_status bwi_run_begin(bw_context *ctx, const char *what, const bw_model *model, const bw_dataset *dataset)
+{
+    bool complete = model && dataset;
+    return complete ? BW_OK : bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: there is no %s", what, model ? "dataset" : "model");
 }
 
 bw_status bwi_run_end(bw_context *ctx, bw_status status)

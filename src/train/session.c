@@ -107,7 +107,7 @@ static bw_status order_uses(const bwi_session *s, const bw_model *model)
 static bw_status open_variables(const bwi_session *s, const bwi_session_options *options)
 {
     bw_model *model = s->training->model;
-    bw_status status = bwi_model_built(model) ? BW_OK : bw_build(model, 0, NULL, options->seed);
+    bw_status status = bwi_model_built(model) ? BW_OK : bwi_model_build(model, 0, NULL, options->seed);
     return status == BW_OK && options->train ? bwi_optimizer_open_slots(s->training) : status;
 }
 

@@ -196,6 +196,8 @@ enum { BWI_PART_OPTIMIZER = 1, BWI_PART_LOSS = 2, BWI_PART_METRICS = 4, BWI_PART
 void bwi_training_leave_out(bwi_training *training, unsigned parts, bw_status status, const char *message);
 /* The model's training part, made (with Adam) if it is not there yet; NULL: no memory. */
 bwi_training *bwi_training_of(bw_model *model);
+/* As bw_compile, for calls from inside. */
+bw_status bwi_model_compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics);
 /* Takes the recipe (NULL: none) in place of the one before. */
 void bwi_training_set_data(bwi_training *training, bw_dataset *recipe);
 bw_status bwi_optimizer_open_slots(bwi_training *training);

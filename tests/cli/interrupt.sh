@@ -40,4 +40,35 @@ interrupt --json
 expect_code 130 'interrupted, --json'
 expect_equal interrupted "$(value stopped)" 'stopped'
 expect_equal 1 "$(wc -l <out)" 'interrupted, --json: lines'
+
+# A stream that never ends, while its first epoch is under way: records that come as fast as they are read, or slowly.
+for pause in 0 0.05; do
+    rm -f pipe
+    mkfifo pipe
+    records=$(printf '1.5,2.25,3.125,4\n%.0s' $(seq 500))
+    (
+        trap '' PIPE
+        while printf '%s\n' "$records" 2>/dev/null; do
+            [ "$pause" = 0 ] || sleep "$pause"
+        done
+    ) >pipe &
+    feeder=$!
+    "$BATCHWISE" train --data - --model 'dense(8,relu) dense(1)' --epochs 1 --quiet --batch 64 <pipe >out 2>err &
+    process=$!
+    sleep 1
+    kill -INT "$process"
+    waited=0
+    while kill -0 "$process" 2>/dev/null && [ "$waited" -lt 200 ]; do
+        sleep 0.1
+        waited=$((waited + 1))
+    done
+    [ "$waited" -lt 200 ] || fail "a stream: Ctrl-C was ignored for 20 seconds"
+    kill -KILL "$process" 2>/dev/null || :
+    code=0
+    wait "$process" || code=$?
+    kill "$feeder" 2>/dev/null || :
+    wait "$feeder" || :
+    expect_code 130 'a stream'
+    expect_text err 'interrupted' 'a stream'
+done
 finish

@@ -19,7 +19,7 @@
 /* The status is `expected`, and the message has each of the texts that `parts` separates by '|'. */
 #define check_fails(ctx, status, expected, parts) check_fails_at(ctx, status, expected, parts, __FILE__, __LINE__)
 
-static inline void check_ok_at(const bw_context *ctx, bw_status status, const char *file, int line)
+static inline void check_ok_at(bw_context *ctx, bw_status status, const char *file, int line)
 {
     if (status != BW_OK) {
         print_error("%s:%d: %s: %s\n", file, line, bw_status_name(status), bw_message(ctx));
@@ -27,20 +27,21 @@ static inline void check_ok_at(const bw_context *ctx, bw_status status, const ch
     }
 }
 
-static inline void check_fails_at(const bw_context *ctx, bw_status status, bw_status expected, const char *parts, const char *file,
+static inline void check_fails_at(bw_context *ctx, bw_status status, bw_status expected, const char *parts, const char *file,
                                   int line)
 {
     bool right = status == expected;
+    const char *message = bw_message(ctx);
     for (const char *at = parts; *at && right;) {
         char part[256];
         size_t length = strcspn(at, "|");
         snprintf(part, sizeof part, "%.*s", (int)length, at);
-        right = strstr(bw_message(ctx), part);
+        right = strstr(message, part);
         at += length + (at[length] == '|');
     }
     if (!right) {
         print_error("%s:%d: expected %s with '%s', got %s: %s\n", file, line, bw_status_name(expected), parts,
-                    bw_status_name(status), bw_message(ctx));
+                    bw_status_name(status), message);
         fail();
     }
 }

@@ -10,6 +10,10 @@
 bw_status bwi_prefetcher_attach(bw_dataset *dataset);
 void bwi_prefetcher_close(bwi_prefetcher *prefetcher); /* ends its threads; NULL is fine */
 bw_status bwi_prefetcher_begin(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule);
+/* On a thread of a prefetcher: whether it is to end, so that the sample which is being made is not wanted any more. */
+bool bwi_prefetcher_stopping(void);
+/* Tells the threads to end; false if one is still making a sample after a second, and may be for ever: what it works with must stay. */
+bool bwi_prefetcher_quit(bwi_prefetcher *prefetcher);
 bool bwi_prefetcher_runs(const bwi_prefetcher *prefetcher);
 bw_status bwi_prefetcher_gather(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_demand *demand);
 

@@ -18,11 +18,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define BYTES_AHEAD ((size_t)64 << 20)
 #define SAMPLES_AHEAD 4096
 #define POLL_SECONDS 0.02 /* how often a waiting worker looks at the cancel flag */
 #define SECONDS_DEFAULT 60
+#define SECONDS_TO_STOP 1.0 /* that threads are given before the dataset is left to bw_close */
 
 typedef enum state { FREE, MAKING, READY } state;
 
@@ -48,11 +50,13 @@ struct bwi_prefetcher {
     bw_context *ctx;
     const bw_dataset *dataset;
     bwi_prefetch settings;
-    bool runs, stop, reserved;
+    bool runs, reserved;
+    pid_t process; /* that has the threads: a child of fork has none of them */
+    atomic_bool stop;
     pthread_mutex_t mutex;
     pthread_cond_t work, done; /* for threads: something to make; for workers: something was made */
 
-    int threads;
+    int threads, running; /* running: those that have not left yet */
     pthread_t *thread;
     int slots, kept, workers; /* kept: used ones that stay; workers: that may request */
     slot *slot;
@@ -205,13 +209,22 @@ static void make(bwi_prefetcher *prefetcher, int at)
     one->status = bwi_content_make(prefetcher->dataset, one->epoch, one->number, values, one->error);
 }
 
+/* Of the prefetcher whose thread this is; NULL: of none. */
+static _Thread_local const atomic_bool *stopping;
+
+bool bwi_prefetcher_stopping(void)
+{
+    return stopping && atomic_load_explicit(stopping, memory_order_relaxed);
+}
+
 /* A thread of the prefetcher. The mutex is held except while a sample is made. */
 static void *run(void *argument)
 {
     bwi_prefetcher *prefetcher = argument;
+    stopping = &prefetcher->stop;
     bwi_float_begin();
     pthread_mutex_lock(&prefetcher->mutex);
-    while (!prefetcher->stop) {
+    while (!atomic_load_explicit(&prefetcher->stop, memory_order_relaxed)) {
         int at = choose(prefetcher);
         if (at < 0) {
             pthread_cond_wait(&prefetcher->work, &prefetcher->mutex);
@@ -226,8 +239,22 @@ static void *run(void *argument)
         }
         pthread_cond_broadcast(&prefetcher->done);
     }
+    prefetcher->running--;
+    pthread_cond_broadcast(&prefetcher->done);
     pthread_mutex_unlock(&prefetcher->mutex);
     return NULL;
+}
+
+static void wait_a_little(bwi_prefetcher *prefetcher)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)(POLL_SECONDS * 1e9);
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_cond_timedwait(&prefetcher->done, &prefetcher->mutex, &until);
 }
 
 /* ---- Opening and closing ---- */
@@ -260,15 +287,34 @@ static void release(bwi_prefetcher *prefetcher)
     prefetcher->requests = NULL;
 }
 
+/* In a child of fork nothing is there to be told, and what the parent's threads may hold is not touched. */
+bool bwi_prefetcher_quit(bwi_prefetcher *prefetcher)
+{
+    if (prefetcher->runs && prefetcher->process != getpid()) {
+        release(prefetcher);
+        prefetcher->runs = false;
+    }
+    if (!prefetcher->runs) {
+        return true;
+    }
+    double begin = bwi_now();
+    pthread_mutex_lock(&prefetcher->mutex);
+    atomic_store(&prefetcher->stop, true);
+    pthread_cond_broadcast(&prefetcher->work);
+    while (prefetcher->running > 0 && bwi_now() - begin < SECONDS_TO_STOP) {
+        wait_a_little(prefetcher);
+    }
+    bool all = prefetcher->running == 0;
+    pthread_mutex_unlock(&prefetcher->mutex);
+    return all;
+}
+
 static void stop(bwi_prefetcher *prefetcher)
 {
+    bwi_prefetcher_quit(prefetcher);
     if (!prefetcher->runs) {
         return;
     }
-    pthread_mutex_lock(&prefetcher->mutex);
-    prefetcher->stop = true;
-    pthread_cond_broadcast(&prefetcher->work);
-    pthread_mutex_unlock(&prefetcher->mutex);
     for (int i = 0; i < prefetcher->threads; i++) {
         pthread_join(prefetcher->thread[i], NULL);
     }
@@ -276,7 +322,8 @@ static void stop(bwi_prefetcher *prefetcher)
     pthread_cond_destroy(&prefetcher->done);
     pthread_mutex_destroy(&prefetcher->mutex);
     release(prefetcher);
-    prefetcher->runs = prefetcher->stop = false;
+    prefetcher->runs = false;
+    atomic_store(&prefetcher->stop, false);
 }
 
 void bwi_prefetcher_close(bwi_prefetcher *prefetcher)
@@ -445,11 +492,15 @@ static bw_status start(bwi_prefetcher *prefetcher, const bw_dataset *dataset, co
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_mutex_lock(&prefetcher->mutex); /* they begin when all are there */
     for (prefetcher->threads = 0; prefetcher->threads < wanted && result == 0; prefetcher->threads += result == 0) {
         result = pthread_create(&prefetcher->thread[prefetcher->threads], NULL, run, prefetcher);
     }
+    prefetcher->running = prefetcher->threads;
+    pthread_mutex_unlock(&prefetcher->mutex);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     prefetcher->runs = true;
+    prefetcher->process = getpid();
     if (prefetcher->threads > 0) {
         return BW_OK;
     }
@@ -475,6 +526,9 @@ bw_status bwi_prefetcher_begin(bwi_prefetcher *prefetcher, const bw_dataset *dat
         (schedule->workers > prefetcher->workers || 2 * schedule->workers * schedule->tile > prefetcher->kept + 1) &&
         prefetcher->kept < dataset->count) {
         stop(prefetcher); /* a session with other tiles */
+    }
+    if (prefetcher->process != getpid()) {
+        stop(prefetcher);
     }
     bool fresh = !prefetcher->runs;
     if (fresh) {
@@ -502,18 +556,6 @@ bw_status bwi_prefetcher_begin(bwi_prefetcher *prefetcher, const bw_dataset *dat
 }
 
 /* ---- Workers ---- */
-
-static void wait_a_little(bwi_prefetcher *prefetcher)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)(POLL_SECONDS * 1e9);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    pthread_cond_timedwait(&prefetcher->done, &prefetcher->mutex, &until);
-}
 
 /* Names what the source is busy with: the sample itself if it is being made, otherwise the one that has taken longest so far. */
 static bw_status fail_stalled(const bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_demand *demand, int64_t number,

@@ -72,10 +72,14 @@ int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at)
     return left < 0 ? 0 : left < BWI_BATCH_DEFAULT ? left : BWI_BATCH_DEFAULT;
 }
 
+/* A stream that fails, or is cancelled, does so again when the samples of this batch are gathered, which reports it. */
 int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position)
 {
     if (dataset->live) {
-        (void)bwi_stream_pull(dataset, *position + (dataset->largest < BWI_LIVE ? dataset->largest : BWI_LIVE));
+        bw_status status = bwi_stream_pull(dataset, *position + (dataset->largest < BWI_LIVE ? dataset->largest : BWI_LIVE));
+        if (status == BW_CANCELLED) { /* reporting it has cleared the flag */
+            bw_cancel(dataset->owned.ctx);
+        }
     }
     bwi_stretch at = {.end = dataset->count, .position = *position};
     int64_t count = bwi_batch_within(dataset, epoch, &at);

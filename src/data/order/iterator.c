@@ -48,20 +48,10 @@ bw_iterator *bw_iterate(bw_dataset *dataset, int epoch)
 
 /* The state may have come from a file, so epoch and position are checked. Numbers that another thread has made ahead are only
  * copied. */
-bw_status bw_next(bw_iterator *iterator, bw_batch **batch)
+static bw_status next(bw_iterator *iterator, bw_batch **batch)
 {
-    if (batch) {
-        *batch = NULL;
-    }
-    if (!iterator) {
-        return BW_INVALID_ARGUMENT;
-    }
     bw_context *ctx = iterator->owned.ctx;
     const bw_dataset *dataset = iterator->dataset;
-    bw_status status = bwi_pending(ctx);
-    if (status != BW_OK) {
-        return status;
-    }
     if (!batch) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_next needs a place for the batch; it is NULL");
     }
@@ -86,6 +76,24 @@ bw_status bw_next(bw_iterator *iterator, bw_batch **batch)
     iterator->position += iterator->batch.count;
     *batch = &iterator->batch;
     return BW_OK;
+}
+
+/* The end of the data is no failure: every loop comes to it. */
+bw_status bw_next(bw_iterator *iterator, bw_batch **batch)
+{
+    if (batch) {
+        *batch = NULL;
+    }
+    if (!iterator) {
+        return BW_INVALID_ARGUMENT;
+    }
+    bw_context *ctx = iterator->owned.ctx;
+    bw_status status = bwi_call_begin(ctx);
+    if (status != BW_OK) {
+        return status;
+    }
+    status = next(iterator, batch);
+    return status == BW_OUT_OF_RANGE ? status : bwi_call_end(ctx, status);
 }
 
 int64_t bw_batch_count(const bw_batch *batch)

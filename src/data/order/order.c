@@ -243,12 +243,9 @@ static bw_dataset *part(bw_dataset *dataset, int64_t first, int64_t count, bool 
 
 /* Of a shuffled dataset both parts are cut from one frozen order, or the epochs would mix them; the training part is then
  * shuffled anew within itself. */
-bw_status bw_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation)
+bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation)
 {
     *training = *validation = NULL;
-    if (!dataset) {
-        return BW_INVALID_ARGUMENT;
-    }
     bw_context *ctx = dataset->owned.ctx;
     if (!(share > 0 && share < 1)) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "a validation share of %g; expected more than 0 and less than 1", share);
@@ -276,4 +273,20 @@ bw_status bw_split(bw_dataset *dataset, double share, bw_dataset **training, bw_
     *training = *validation = NULL;
     bw_status pending = bwi_pending(ctx);
     return pending == BW_OK ? BW_RESOURCE_EXHAUSTED : pending;
+}
+
+bw_status bw_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation)
+{
+    bw_context *ctx = bwi_dataset_context(dataset);
+    bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
+    if (status == BW_OK && !(training && validation)) {
+        return bwi_call_end(ctx, bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_split: the pointer to a part is NULL"));
+    }
+    if (status != BW_OK) {
+        if (training && validation) {
+            *training = *validation = NULL;
+        }
+        return status;
+    }
+    return bwi_call_end(ctx, bwi_dataset_split(dataset, share, training, validation));
 }

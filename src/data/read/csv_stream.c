@@ -177,7 +177,7 @@ static bw_status pull(bw_dataset *root, int64_t upto)
     }
     if (status != BW_CANCELLED) {
         state->status = status;
-        snprintf(state->message, sizeof state->message, "%s", bw_message(ctx));
+        snprintf(state->message, sizeof state->message, "%.511s", ctx->message);
     }
     return status;
 }

@@ -1,11 +1,12 @@
 /* Samples made by a program's function, by number. The function runs on several threads at once. */
+#include "data/ahead/ahead.h"
 #include "data/read/read.h"
 
 #include <string.h>
 
 bool bw_sample_cancelled(const bw_sample *sample)
 {
-    return bwi_cancelled(sample->context);
+    return bwi_cancelled(sample->context) || bwi_prefetcher_stopping();
 }
 
 bw_sample bwi_sample(const bw_dataset *dataset, uint64_t seed, int epoch, int64_t number, char *error)

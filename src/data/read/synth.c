@@ -164,7 +164,7 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     (void)epoch, (void)error;
     for (double left = o->s.delay; left > 0; left -= STEP_SECONDS) {
         double seconds = left < STEP_SECONDS ? left : STEP_SECONDS;
-        if (bwi_cancelled(dataset->owned.ctx)) {
+        if (bwi_cancelled(dataset->owned.ctx) || bwi_prefetcher_stopping()) {
             return BW_CANCELLED;
         }
         nanosleep(&(struct timespec){.tv_nsec = (long)(seconds * 1e9)}, NULL);

@@ -31,10 +31,10 @@ static const bwi_loss_row *row_of(const bw_model *model, int index, bool *logits
 
 /* Where the last layer is a softmax or a sigmoid it says what the output means; otherwise the loss does, and whether numbers are
  * logits. */
-bw_status bw_output_describe(const bw_model *model, int index, bw_output_facts *facts)
+static bw_status describe(const bw_model *model, int index, bw_output_facts *facts)
 {
-    if (!model || !facts) {
-        return bwi_fail(model ? model->ctx : NULL, BW_INVALID_ARGUMENT, "bw_output_describe: the pointer to the facts is NULL");
+    if (!facts) {
+        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "bw_output_describe: the pointer to the facts is NULL");
     }
     if (index < 0 || index >= model->output_count) {
         return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "there is no output %d: the model has %d", index, model->output_count);
@@ -53,4 +53,10 @@ bw_status bw_output_describe(const bw_model *model, int index, bw_output_facts *
     }
     facts->logits = facts->kind != BW_OUTPUT_NUMBERS && logits && !softmax && !sigmoid;
     return BW_OK;
+}
+
+bw_status bw_output_describe(const bw_model *model, int index, bw_output_facts *facts)
+{
+    bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(model->ctx, describe(model, index, facts)) : status;
 }

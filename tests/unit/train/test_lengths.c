@@ -62,7 +62,7 @@ typedef struct result {
     uint64_t hash;
 } result;
 
-static size_t read_weights(const bw_context *ctx, const bw_model *model, float *to)
+static size_t read_weights(bw_context *ctx, const bw_model *model, float *to)
 {
     size_t total = 0;
     for (int v = 0; v < bw_variable_count(model); v++) {

@@ -109,7 +109,7 @@ static void train_reference(reference *r, rule update)
     }
 }
 
-static void compare(const bw_context *ctx, const bw_model *model, const reference *r)
+static void compare(bw_context *ctx, const bw_model *model, const reference *r)
 {
     float w[IN * OUT];
     check_ok(ctx, bw_variable_get(model, 0, w, IN * OUT));
