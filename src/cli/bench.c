@@ -1,5 +1,6 @@
 /*
- * batchwise bench: the speed of training on built-in workloads. Random samples in memory go through bw_fit as
+ * batchwise bench: the speed of training on built-in workloads, or of a user's model on its data or on random samples of a shape.
+ * Random samples in memory go through bw_fit as
  * anybody's would; the first epochs warm up, and the others are timed by what on_epoch reports, so that making the
  * data and the plan is not counted. Each workload gets its own context.
  */
@@ -24,7 +25,7 @@ typedef struct workload {
     const char *name;
     int64_t samples;
     int ndim; /* of one sample */
-    int64_t shape[3];
+    int64_t shape[BW_MAX_NDIM - 1];
     const char *model;
     const task *task;
 } workload;
@@ -47,7 +48,8 @@ static const workload workloads[] = {
 enum { WORKLOADS = sizeof workloads / sizeof workloads[0] };
 
 typedef struct arguments {
-    const char *workload;
+    const char *workload, *model, *optimizer, *loss;
+    cli_data data;
     int64_t batch, tile;
     int epochs, warmup, workers, lanes;
     uint64_t seed;
@@ -58,7 +60,12 @@ typedef struct arguments {
 #define AT(member) offsetof(arguments, member)
 
 static const cli_option options[] = {
-    {"workload", &cli_text, AT(workload), "NAME[:B],...", "one or several, each with its batch or that of --batch\n(required)"},
+    {"workload", &cli_text, AT(workload), "NAME[:B],...", "one or several, each with its batch or that of --batch"},
+    {"model", &cli_text, AT(model), "M",
+     "in place of workloads: an expression or a file of Keras, with\n--data, or with --shape: random samples"},
+    CLI_DATA_OPTIONS(arguments, data),
+    {CLI_OPTIMIZER_OPTION},
+    {CLI_LOSS_OPTION},
     {"batch", &cli_batch, AT(batch), "N|full", "samples per update (32)"},
     {"epochs", &cli_count, AT(epochs), "N", "measured passes over the data (1)"},
     {"warmup", &cli_number, AT(warmup), "N", "passes before them, in the same training (1)"},
@@ -84,15 +91,15 @@ static void print_workloads(void)
         printf("  %-12s %-7d %-10s %s\n", workloads[i].name, (int)workloads[i].samples, shape, workloads[i].model);
     }
     puts("\nexample:\n"
-         "  batchwise bench --workload conv28:1,conv28:16,mlp1024:256");
+         "  batchwise bench --workload conv28:1,conv28:16,mlp1024:256\n"
+         "  batchwise bench --shape 28x28x1 --batch 64 --model 'conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)'");
 }
 
 static const cli_usage usage = {
     .command = "bench",
-    .synopsis = "--workload NAME[:BATCH],... [options]",
-    .purpose = "Measures the speed of training on random samples in memory, with Adam.",
+    .synopsis = "--workload NAME[:BATCH],... | --model M (--data D | --shape HxWxC) [options]",
+    .purpose = "Measures the speed of training: of built-in workloads on random samples, or of a model of yours.",
     .options = options,
-    .required = "workload",
     .print_more = print_workloads,
 };
 
@@ -124,8 +131,8 @@ static void samples_free(samples *made)
     free(made->y);
 }
 
-/* The sizes are the table's own: no product can overflow. */
-static bool samples_make(samples *made, const workload *work, uint64_t seed)
+/* Targets that are no class numbers have `outputs` of them. The sizes are the table's own, or were checked: no product can overflow. */
+static bool samples_make(samples *made, const workload *work, int64_t outputs, uint64_t seed)
 {
     uint64_t state = seed;
     size_t count = (size_t)work->samples, values = count;
@@ -136,7 +143,7 @@ static bool samples_make(samples *made, const workload *work, uint64_t seed)
         values *= (size_t)work->shape[i];
     }
     float *x = malloc(values * sizeof *x);
-    void *y = malloc(count * sizeof(int32_t));
+    void *y = malloc(count * (size_t)outputs * sizeof(int32_t));
     made->inputs.data = made->x = x;
     made->targets.data = made->y = y;
     if (!x || !y) {
@@ -148,9 +155,9 @@ static bool samples_make(samples *made, const workload *work, uint64_t seed)
     }
     if (work->task->dtype == BW_F32) { /* one column, as the model's output has */
         made->targets.ndim = 2;
-        made->targets.shape[1] = 1;
+        made->targets.shape[1] = outputs;
     }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count * (size_t)outputs; i++) {
         int32_t choice = work->task->choices > 0 ? (int32_t)(draw(&state) % (uint64_t)work->task->choices) : 0;
         if (work->task->dtype == BW_I32) {
             ((int32_t *)y)[i] = choice;
@@ -217,16 +224,29 @@ static double count_flops(const bw_model *model, const workload *work, int64_t *
     return sum;
 }
 
-/* One workload through the public API, as a user's program would train it; warm-up epochs run first and are not measured. */
-static bw_status fit(result *measured, const arguments *given, bw_context *ctx, const samples *made)
+/* The same of any model, from the profile, which counts by the layers' definitions; NaN if no step was timed. */
+static double profiled_flops(const bw_history *history)
+{
+    bw_profile_facts facts = bw_history_profile(history);
+    double sum = 0;
+    for (int i = 0; i < facts.parts; i++) {
+        bw_part part;
+        sum += bw_history_part(history, i, &part) == BW_OK ? part.flops : 0;
+    }
+    return facts.parts > 0 && facts.samples > 0 ? sum / facts.samples : (double)NAN;
+}
+
+static int64_t count_parameters(const bw_model *model)
+{
+    bw_model_facts facts = {.name = NULL};
+    return bw_model_describe(model, &facts) == BW_OK ? facts.trainable + facts.non_trainable : 0;
+}
+
+/* Through the public API, as a user's program would train; warm-up epochs run first and are not measured. */
+static bw_status fit(result *measured, const arguments *given, bw_model *model, bw_dataset *data)
 {
     bw_fit_options fitting = BW_FIT_OPTIONS_DEFAULT;
     bw_history *history = NULL;
-    bw_model *model = bw_model_parse(ctx, measured->work->model);
-    bw_status status = bw_compile(model, "adam", measured->work->task->loss, NULL);
-    if (status != BW_OK) {
-        return status;
-    }
     fitting.epochs = given->warmup + given->epochs;
     fitting.batch = measured->batch;
     fitting.seed = given->seed;
@@ -235,9 +255,14 @@ static bw_status fit(result *measured, const arguments *given, bw_context *ctx, 
     fitting.lanes = given->lanes;
     fitting.on_epoch = on_epoch;
     fitting.user = measured;
-    status = bw_fit(model, bw_from_arrays(ctx, &made->inputs, &made->targets, NULL), &fitting, &history);
+    bw_status status = bw_fit(model, data, &fitting, &history);
     if (status == BW_OK) {
-        measured->sample_flops = count_flops(model, measured->work, &measured->parameters);
+        if (given->model) {
+            measured->sample_flops = profiled_flops(history);
+            measured->parameters = count_parameters(model);
+        } else {
+            measured->sample_flops = count_flops(model, measured->work, &measured->parameters);
+        }
         measured->hash = bw_model_hash(model);
         measured->facts = bw_history_facts(history);
     }
@@ -247,19 +272,124 @@ static bw_status fit(result *measured, const arguments *given, bw_context *ctx, 
 static int measure(result *measured, const arguments *given)
 {
     samples made;
-    if (!samples_make(&made, measured->work, given->seed)) {
+    if (!samples_make(&made, measured->work, 1, given->seed)) {
         return cli_fail("no memory for the samples of workload '%s'", measured->work->name);
     }
     int code = CLI_FAILURE;
     bw_context *ctx = cli_session_open((cli_session){.workers = given->workers, .exact_kernels = given->exact_kernels});
     if (ctx) {
-        bw_status status = fit(measured, given, ctx, &made);
+        bw_model *model = bw_model_parse(ctx, measured->work->model);
+        bw_dataset *data = bw_from_arrays(ctx, &made.inputs, &made.targets, NULL);
+        bw_status status = bw_compile(model, "adam", measured->work->task->loss, NULL);
+        status = status == BW_OK ? fit(measured, given, model, data) : status;
         code = status == BW_OK ? CLI_SUCCESS : CLI_FAILURE;
         if (status != BW_OK) {
             cli_fail("%s: %s", measured->work->name, status == BW_CANCELLED ? "interrupted" : bw_message(ctx));
         }
         code = cli_session_close(ctx, code);
     }
+    samples_free(&made);
+    return code;
+}
+
+/* ---- A model of the user's ------------------------------------------------------------------------------ */
+
+enum { OWN_SAMPLES = 1024 };
+
+/* Targets that suit the output: class numbers, or as many 0 and 1, or real numbers, as it has (*outputs, 1 before). */
+static int choose_targets(workload *work, task *chosen, int64_t *outputs, bw_context *ctx, bw_model *model, const arguments *given)
+{
+    bw_output_facts facts;
+    bw_model_facts built;
+    const cli_extents *shape = &given->data.shape;
+    work->samples = OWN_SAMPLES;
+    work->ndim = shape->ndim;
+    memcpy(work->shape, shape->extent, sizeof work->shape);
+    bw_status status = bw_model_describe(model, &built);
+    if (status != BW_OK) { /* it has no shapes yet */
+        (void)bw_message(ctx);
+        status = bw_build(model, shape->ndim, shape->extent, given->seed);
+    }
+    if (status == BW_OK && bw_output_count(model) != 1) {
+        return cli_fail("random samples are made for models with one output; this one has %d: give --data", bw_output_count(model));
+    }
+    status = status == BW_OK ? bw_output_describe(model, 0, &facts) : status;
+    if (status != BW_OK) {
+        return cli_fail("%s", bw_message(ctx));
+    }
+    bool classes_out = facts.kind == BW_OUTPUT_CLASSES && facts.ndim == 1;
+    *chosen = facts.kind == BW_OUTPUT_BINARY ? binary : classes_out ? classes : real;
+    chosen->choices = classes_out ? facts.shape[0] : chosen->choices;
+    for (int i = 0; i < facts.ndim && !classes_out; i++) {
+        *outputs *= facts.shape[i];
+    }
+    return CLI_SUCCESS;
+}
+
+static bool fits_memory(const workload *work)
+{
+    size_t values = (size_t)work->samples * sizeof(float);
+    for (int i = 0; i < work->ndim; i++) {
+        if (__builtin_mul_overflow(values, (size_t)work->shape[i], &values)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* With --data its samples, with --shape random ones of this shape. */
+static int measure_own(result *measured, const arguments *given, bw_context *ctx, samples *made)
+{
+    static workload work = {.name = "model"};
+    static task chosen;
+    int64_t outputs = 1;
+    bw_model *model;
+    bw_dataset *data = NULL;
+    bool loaded;
+    int code = cli_model_open(&model, &loaded, ctx, usage.command, given->model);
+    if (code != CLI_SUCCESS) {
+        return code;
+    }
+    bw_status status = BW_OK;
+    if (!loaded || given->optimizer || given->loss) {
+        status = loaded ? bw_recompile(model, given->optimizer, given->loss, NULL)
+                        : bw_compile(model, given->optimizer, given->loss, NULL);
+    }
+    if (status != BW_OK) {
+        return cli_report(ctx, usage.command);
+    }
+    work.task = &chosen;
+    if (given->data.path) {
+        data = cli_data_read(ctx, &given->data, given->data.path, model, NULL);
+        code = data ? CLI_SUCCESS : CLI_FAILURE;
+    } else {
+        code = choose_targets(&work, &chosen, &outputs, ctx, model, given);
+        if (code == CLI_SUCCESS && !(fits_memory(&work) && samples_make(made, &work, outputs, given->seed))) {
+            code = cli_fail("no memory for %lld samples of this shape", (long long)work.samples);
+        }
+        data = code == CLI_SUCCESS ? bw_from_arrays(ctx, &made->inputs, &made->targets, NULL) : NULL;
+    }
+    if (code != CLI_SUCCESS) {
+        return code;
+    }
+    int64_t count = bw_dataset_count(data);
+    *measured =
+        (result){.work = &work, .batch = count >= 0 && count < given->batch ? count : given->batch, .warmup = given->warmup};
+    status = fit(measured, given, model, data);
+    if (status != BW_OK) {
+        cli_fail("%s", status == BW_CANCELLED ? "interrupted" : bw_message(ctx));
+    }
+    return status == BW_OK ? CLI_SUCCESS : CLI_FAILURE;
+}
+
+static int measure_model(result *measured, const arguments *given)
+{
+    samples made = {.x = NULL};
+    bw_context *ctx = cli_session_open((cli_session){.workers = given->workers, .exact_kernels = given->exact_kernels});
+    if (!ctx) {
+        return CLI_FAILURE;
+    }
+    int code = cli_session_close(ctx, measure_own(measured, given, ctx, &made));
     samples_free(&made);
     return code;
 }
@@ -372,7 +502,7 @@ static int bench(const arguments *given, result *list, size_t count)
         printf("%-12s %7s %12s %11s %8s %11s %11s\n", "workload", "batch", "samples/s", "step us", "GFLOP/s", "peak", "planned");
     }
     for (size_t i = 0; i < count; i++) {
-        int code = measure(&list[i], given);
+        int code = given->model ? measure_model(&list[i], given) : measure(&list[i], given);
         if (code != CLI_SUCCESS) {
             return code;
         }
@@ -397,10 +527,26 @@ static int bench(const arguments *given, result *list, size_t count)
     return CLI_SUCCESS;
 }
 
+/* A workload has its own data, loss and optimizer; a model needs data, or the shape of random samples. */
+static int check(const arguments *given)
+{
+    if (!given->workload == !given->model) {
+        return cli_mistake(usage.command, given->model ? "--workload and --model exclude each other; give one of them"
+                                                       : "expected --workload NAME, or --model M with --data or --shape");
+    }
+    if (given->workload && (given->data.path || given->data.shape.ndim > 0 || given->optimizer || given->loss)) {
+        return cli_mistake(usage.command, "--data, --shape, --optimizer and --loss belong to --model; a workload has its own");
+    }
+    if (given->model && !given->data.path && given->data.shape.ndim == 0) {
+        return cli_mistake(usage.command, "--model: expected --data D beside it, or --shape 28x28x1 for random samples");
+    }
+    return given->model && given->data.path ? cli_data_check(usage.command, &given->data) : CLI_SUCCESS;
+}
+
 /* The number of workloads is known before any runs, so that a misspelt one is refused at once and not after minutes. */
 int cli_bench(int argc, char **argv)
 {
-    arguments given = {.batch = 32, .epochs = 1, .warmup = 1};
+    arguments given = {.data = CLI_DATA_DEFAULT, .batch = 32, .epochs = 1, .warmup = 1};
     int code;
     if (!cli_options_read(&code, &usage, argc, argv, &given)) {
         return code;
@@ -408,17 +554,21 @@ int cli_bench(int argc, char **argv)
     if (given.epochs > INT32_MAX - given.warmup) {
         return cli_mistake(usage.command, "--epochs and --warmup: expected a sum of at most %d", INT32_MAX);
     }
+    code = check(&given);
+    if (code != CLI_SUCCESS) {
+        return code;
+    }
     size_t count = 1;
-    for (const char *s = given.workload; *s != 0; s++) {
+    for (const char *s = given.workload ? given.workload : ""; *s != 0; s++) {
         count += *s == ',';
     }
-    char *text = strdup(given.workload);
+    char *text = strdup(given.workload ? given.workload : "");
     result *list = calloc(count, sizeof *list);
     code = CLI_FAILURE;
     if (!text || !list) {
         cli_fail("no memory for the list of workloads");
     } else {
-        code = read_list(list, count, &given, text);
+        code = given.model ? CLI_SUCCESS : read_list(list, count, &given, text);
     }
     if (code == CLI_SUCCESS) {
         code = bench(&given, list, count);

@@ -250,6 +250,19 @@ char *cli_run_path(const cli_run *run, const char *file);
 
 enum { CLI_FAILURE_TEXT = 1024 };
 
+/* What --log-steps keeps of each update that it logs: its number, the epoch from 0, and the values of the epoch so far. */
+typedef struct cli_steps {
+    int64_t count, capacity;
+    int columns;
+    double *rows; /* [count][2 + columns] */
+    char names[32][64];
+} cli_steps;
+
+/* Prints a line on standard error, and keeps the values; without memory for them it only prints. */
+void cli_steps_add(cli_steps *steps, const bw_progress *progress);
+void cli_steps_json(cli_json *json, const char *key, const cli_steps *steps);
+void cli_steps_free(cli_steps *steps);
+
 typedef struct cli_result {
     bw_context *ctx;
     bw_model *model;
@@ -261,6 +274,7 @@ typedef struct cli_result {
     bw_plan_options planning; /* as the training was planned, but for accumulation, which is in the batch */
     const char *history_path, *model_path;
     cli_run run;
+    cli_steps steps;                /* of --log-steps */
     const char *stopped;            /* "interrupted", "early stopping", "failed"; NULL: it was not */
     char failure[CLI_FAILURE_TEXT]; /* the message of what failed, in training or in saving; "": nothing did */
 } cli_result;

@@ -3,7 +3,9 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 double cli_result_speed(const cli_result *result)
 {
@@ -26,6 +28,80 @@ static size_t whole_batch(const cli_result *result, int64_t *batch)
     size_t bytes = bw_plan_facts(plan).whole_batch_bytes;
     bw_plan_free(plan);
     return bytes;
+}
+
+/* ---- Single steps ---- */
+
+static void print_step(const bw_progress *progress)
+{
+    const bw_history *logs = progress->logs;
+    bool terminal = isatty(STDERR_FILENO); /* the progress bar stands in this line */
+    fprintf(stderr, "%sstep %" PRId64 ", epoch %d/%d:", terminal ? "\r\033[K" : "", progress->update, progress->epoch + 1,
+            progress->epochs);
+    for (int c = 0, shown = 0; c < bw_history_columns(logs); c++) {
+        double value = bw_history_last(logs, bw_history_column(logs, c));
+        if (!isnan(value)) { /* validation has no values yet */
+            fprintf(stderr, "%s %s %.6g", shown++ ? "," : "", bw_history_column(logs, c), value);
+        }
+    }
+    fputc('\n', stderr);
+}
+
+/* Which columns there are is known from the first step: those of validation have no values yet. */
+static bool grow_steps(cli_steps *steps, const bw_history *logs)
+{
+    if (steps->count == 0) {
+        for (int c = 0; c < bw_history_columns(logs) && steps->columns < (int)(sizeof steps->names / sizeof steps->names[0]); c++) {
+            if (!isnan(bw_history_last(logs, bw_history_column(logs, c)))) {
+                snprintf(steps->names[steps->columns++], sizeof steps->names[0], "%s", bw_history_column(logs, c));
+            }
+        }
+    }
+    if (steps->count < steps->capacity) {
+        return true;
+    }
+    int64_t capacity = steps->capacity > 0 ? 2 * steps->capacity : 64;
+    double *rows = realloc(steps->rows, (size_t)capacity * (size_t)(2 + steps->columns) * sizeof *rows);
+    if (rows) {
+        steps->rows = rows;
+        steps->capacity = capacity;
+    }
+    return rows;
+}
+
+void cli_steps_add(cli_steps *steps, const bw_progress *progress)
+{
+    print_step(progress);
+    if (!grow_steps(steps, progress->logs)) {
+        return;
+    }
+    double *row = steps->rows + steps->count++ * (2 + steps->columns);
+    row[0] = (double)progress->update;
+    row[1] = progress->epoch;
+    for (int c = 0; c < steps->columns; c++) {
+        row[2 + c] = bw_history_last(progress->logs, steps->names[c]);
+    }
+}
+
+void cli_steps_json(cli_json *json, const char *key, const cli_steps *steps)
+{
+    cli_json_array(json, key);
+    for (int64_t i = 0; i < steps->count; i++) {
+        const double *row = steps->rows + i * (2 + steps->columns);
+        cli_json_object(json, NULL);
+        cli_json_whole(json, "step", (int64_t)row[0]);
+        cli_json_whole(json, "epoch", (int64_t)row[1]);
+        for (int c = 0; c < steps->columns; c++) {
+            cli_json_real(json, steps->names[c], row[2 + c]);
+        }
+        cli_json_object_end(json);
+    }
+    cli_json_array_end(json);
+}
+
+void cli_steps_free(cli_steps *steps)
+{
+    free(steps->rows);
 }
 
 /* Scripts rely on these names. */
@@ -57,6 +133,9 @@ void cli_result_json(const cli_result *result)
     cli_json_whole(&json, "workers", facts.workers);
     cli_json_flag(&json, "exact_kernels", facts.exact_kernels);
     cli_json_text(&json, "run", result->run.folder);
+    if (result->steps.columns > 0) {
+        cli_steps_json(&json, "log", &result->steps);
+    }
     cli_json_object_end(&json);
     putchar('\n');
 }

@@ -14,7 +14,7 @@ typedef struct arguments {
     const char *history, *save_model, *save_best, *run;
     double rate, validation_split;
     const char *batch, *augment, *cache;
-    int64_t tile, prefetch;
+    int64_t tile, prefetch, log_steps;
     double bad;
     int epochs, accumulate, workers, lanes, parallel;
     uint64_t seed;
@@ -63,6 +63,7 @@ static const cli_option options[] = {
     {"history", &cli_text, AT(history), "F", "write loss and metrics of each epoch to F (.json or .csv)"},
     {"run", &cli_text, AT(run), "DIR",
      "write run.json, history.json, history.csv, model.keras and\nreport.html to a new folder DIR"},
+    {"log-steps", &cli_extent, AT(log_steps), "N", "every N updates, a line with the epoch's loss and metrics so far"},
     {"quiet", &cli_flag, AT(quiet), NULL, "no progress"},
     {CLI_JSON_OPTION},
     {.name = NULL},
@@ -232,6 +233,9 @@ typedef struct watch {
 static bool on_step(void *user, const bw_progress *progress)
 {
     const watch *w = user;
+    if (w->given->log_steps > 0 && progress->update % w->given->log_steps == 0) {
+        cli_steps_add(&w->result->steps, progress);
+    }
     cli_session_stepping(progress->steps == 0 || progress->step < progress->steps || !w->validates);
     if (cli_session_interrupted()) {
         bw_cancel(w->result->ctx);
@@ -319,12 +323,14 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     bw_status status = bw_fit(model, training, &fitting, &result.history);
     cli_session_stepping(false);
     if (status != BW_OK && bw_last_error(ctx)->argument) { /* --early-stop and --plateau are read by bw_fit */
+        cli_steps_free(&result.steps);
         return cli_report(ctx, usage.command);
     }
     int code = cli_result_finish(&result, status);
     if (result.history && code != CLI_FAILURE) {
         (given->json ? cli_result_json : cli_result_print)(&result);
     }
+    cli_steps_free(&result.steps);
     return watched.failed && code == CLI_SUCCESS ? CLI_FAILURE : code;
 }
 

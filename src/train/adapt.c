@@ -384,11 +384,11 @@ bw_status bwi_adapt(bw_model *model, bw_dataset *dataset, uint64_t seed)
     return status == BW_OK && found ? adapt(model, dataset, false, seed) : status;
 }
 
-bw_status bw_adapt(bw_model *model, bw_dataset *dataset)
+/* A model that has nothing to fit is a mistake here: bw_fit passes over it. */
+static bw_status adapt_model(bw_context *ctx, bw_model *model, bw_dataset *dataset)
 {
-    bw_context *ctx;
     bool found = false;
-    bw_status status = bwi_run_begin("adapt", model, dataset, &ctx);
+    bw_status status = bwi_run_begin(ctx, "adapt", model, dataset);
     if (status == BW_OK) {
         status = build(model, dataset, 0);
     }
@@ -408,4 +408,11 @@ bw_status bw_adapt(bw_model *model, bw_dataset *dataset)
         bwi_adapted(model);
     }
     return bwi_run_end(ctx, status);
+}
+
+bw_status bw_adapt(bw_model *model, bw_dataset *dataset)
+{
+    bw_context *ctx = bwi_run_context(model, dataset);
+    bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(ctx, adapt_model(ctx, model, dataset)) : status;
 }

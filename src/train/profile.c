@@ -232,10 +232,10 @@ bw_profile_facts bw_history_profile(const bw_history *history)
     return history && history->profile ? history->profile->facts : (bw_profile_facts){0};
 }
 
-bw_status bw_history_part(const bw_history *history, int index, bw_part *part)
+static bw_status find_part(const bw_history *history, int index, bw_part *part)
 {
-    if (!history || !part) {
-        return BW_INVALID_ARGUMENT;
+    if (!part) {
+        return bwi_fail(history->ctx, BW_INVALID_ARGUMENT, "bw_history_part: the pointer to the part is NULL");
     }
     *part = (bw_part){.op = "", .pass = ""};
     if (!history->profile || index < 0 || index >= history->profile->facts.parts) {
@@ -244,6 +244,12 @@ bw_status bw_history_part(const bw_history *history, int index, bw_part *part)
     }
     *part = history->profile->parts[index];
     return BW_OK;
+}
+
+bw_status bw_history_part(const bw_history *history, int index, bw_part *part)
+{
+    bw_status status = history ? bwi_call_begin(history->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(history->ctx, find_part(history, index, part)) : status;
 }
 
 double bw_history_part_seconds(const bw_history *history, int index, int worker)

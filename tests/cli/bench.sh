@@ -50,4 +50,19 @@ run bench --workload logistic10 --json --workers 1
 hash=$(value hash)
 run bench --workload logistic10 --json --workers 2
 expect_equal "$hash" "$(value hash)" 'bench: the hash on two workers'
+
+# A model of the user's: on random samples of a shape, and on data.
+run bench --model 'flatten dense(16,relu) dense(3,softmax)' --shape 8x8x1 --batch 64 --json
+expect_code 0 'bench --model --shape'
+expect_pattern out '^\{"workload": "model", "batch": 64, "samples": 1024, "steps": 16, ' 'bench --model --shape'
+expect_equal $((64 * 16 + 16 + 16 * 3 + 3)) "$(value parameters)" 'bench --model: parameters'
+run bench --model 'flatten dense(4)' --shape 8x8x1 --json
+expect_code 0 'bench --model with four numbers'
+run bench --model "$model" --data "$digits" --scale 1/16 --batch 100 --optimizer sgd
+expect_code 0 'bench --model --data'
+expect_pattern out '^model +100 +[0-9]+ ' 'bench --model --data'
+expect_usage 'expected --workload NAME, or --model M with --data or --shape' bench
+expect_usage '--workload and --model exclude each other' bench --workload linear2 --model 'dense(1)'
+expect_usage '--model: expected --data D beside it, or --shape' bench --model 'dense(1)'
+expect_usage '--data, --shape, --optimizer and --loss belong to --model' bench --workload linear2 --shape 3
 finish

@@ -67,7 +67,7 @@ until [ -s gone/best.keras ] || [ "$waited" -ge 200 ]; do
     sleep 0.1
     waited=$((waited + 1))
 done
-rm -rf gone
+until rm -rf gone 2>/dev/null; do :; done # the training may write to it meanwhile
 code=0
 wait "$process" || code=$?
 expect_code 1 'the best model cannot be saved'

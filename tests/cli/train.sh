@@ -145,4 +145,13 @@ expect_code 1 'a bad record'
 run train --model 'dense(2,softmax)' --data bad.csv --epochs 1 --quiet --json --bad-records 25%
 expect_code 0 '--bad-records 25%'
 expect_equal 3 "$(value samples)" '--bad-records 25%: samples'
+
+# Single steps: as lines, and in JSON.
+train --epochs 2 --batch 100 --quiet --log-steps 6
+expect_code 0 '--log-steps'
+expect_equal 6 "$(grep -cE '^step [0-9]+, epoch [12]/2: accuracy [0-9.]+, loss [0-9.]+$' err)" '--log-steps: lines (36 updates, every sixth)'
+expect_text err 'step 36, epoch 2/2:' '--log-steps: the last'
+train --epochs 2 --batch 100 --quiet --log-steps 18 --validation-split 0.5 --json
+expect_pattern out '"log": \[\{"step": 18, "epoch": 1, "accuracy": [0-9.]+, "loss": [0-9.]+\}\]' '--log-steps --json'
+expect_usage '--log-steps: expected' train --model "$model" --data "$digits" --log-steps 0
 finish

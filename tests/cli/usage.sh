@@ -128,7 +128,7 @@ expect_usage '--target and --no-target exclude each other' predict --model m.ker
 expect_usage "unknown option '--out'" eval --model m.keras --data d.csv --out p.csv
 
 # bench
-expect_usage '--workload is required' bench
+expect_usage 'expected --workload NAME, or --model M' bench
 expect_usage "unknown option '--worklaod'; did you mean '--workload'?" bench --worklaod conv28
 expect_usage "unknown workload 'conv29'; did you mean 'conv28'?" bench --workload conv29
 expect_usage "unknown workload 'xyzzy'" bench --workload linear2,xyzzy
@@ -140,7 +140,7 @@ expect_usage '--warmup: expected a whole number from 0' bench --workload linear2
 expect_usage '--epochs: expected a whole number from 1' bench --workload linear2 --epochs 0
 expect_usage '--epochs and --warmup' bench --workload linear2 --epochs 2147483647 --warmup 1
 expect_usage '--batch: expected' bench --workload linear2 --batch 0
-expect_usage "unknown option '--model'" bench --model x
+expect_usage "unknown option '--validation'" bench --validation x
 for text in 0 0% -1% 101% x ''; do
     t '--bad-records: expected a share above 0 up to 1, or a percentage such as 1%' "--bad-records=$text"
 done

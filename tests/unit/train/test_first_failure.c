@@ -10,6 +10,7 @@ typedef struct objects {
     bw_batch *batch;
     bw_gradients *gradients;
     bw_node *node;
+    bw_history *history;
 } objects;
 
 static float values[8 * 10];
@@ -90,6 +91,18 @@ static bw_status call_layer_input(objects *o)
 static bw_status call_fit(objects *o)
 {
     return bw_fit(o->p.model, o->p.data, NULL, NULL);
+}
+
+static bw_status call_adapt(objects *o)
+{
+    bw_model *model = bw_model_parse(o->p.ctx, "normalization dense(2)");
+    return bw_adapt(model, o->p.data);
+}
+
+static bw_status call_history_part(objects *o)
+{
+    bw_part part;
+    return bw_history_part(o->history, 0, &part);
 }
 
 static bw_status call_set_learning_rate(objects *o)
@@ -184,6 +197,8 @@ static const struct {
     {"bw_layer_describe", call_layer_describe},
     {"bw_layer_input", call_layer_input},
     {"bw_fit", call_fit},
+    {"bw_adapt", call_adapt},
+    {"bw_history_part", call_history_part},
     {"bw_set_learning_rate", call_set_learning_rate},
     {"bw_evaluate", call_evaluate},
     {"bw_predict", call_predict},
@@ -207,7 +222,10 @@ static void open_objects(objects *o)
     planned_model(&o->p, "flatten dense(10,softmax)", 8, 2, 2, 1, 1);
     bw_context *ctx = o->p.ctx;
     check_ok(ctx, bw_compile(o->p.model, "adam(use_ema=true)", NULL, NULL));
-    check_ok(ctx, bw_fit(o->p.model, o->p.data, NULL, NULL));
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.batch = 1;
+    options.epochs = 20;
+    check_ok(ctx, bw_fit(o->p.model, o->p.data, &options, &o->history));
     check_ok(ctx, bw_save(o->p.model, "first_failure.safetensors"));
     o->plan = bw_plan_make(o->p.model, o->p.data, 8, NULL);
     o->iterator = bw_iterate(o->p.data, 0);
