@@ -257,6 +257,8 @@ typedef struct bw_read_options {
     int64_t skip_rows;       /* lines before a table's header or first record, such as a title */
     const char *part;        /* of a file with parts: "train", "validation" or "test"; of the last two, one stands for the other if
                                 that is not there; NULL: "train". A file without parts is read as a whole */
+    bool scale_given;        /* of bw_read_for: the scale is meant although it is the default of 1, so that a model that was trained
+                                with another one refuses it */
 } bw_read_options;
 
 #define BW_READ_OPTIONS_DEFAULT                     \
@@ -474,6 +476,9 @@ BW_API bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_
 
 /* Returns the name of a class by its number, where the targets are text in a CSV file or class folders; NULL if it has none. Lent. */
 BW_API const char *bw_dataset_class(const bw_dataset *dataset, int number);
+/* Writes the path of the file that a sample is, the one at this position in the dataset's order, to `text`: of images. False: samples
+ * are no files, or there are fewer. */
+BW_API bool bw_dataset_file(const bw_dataset *dataset, int64_t position, char *text, size_t size);
 
 /* Returns whether the file that the dataset was read from has a part, "train", "validation" or "test", as in bw_read_options. */
 BW_API bool bw_dataset_has_part(const bw_dataset *dataset, const char *part);
@@ -680,6 +685,7 @@ typedef struct bw_fit_options {
     bool drop_remainder;     /* drop a last batch that is smaller than its size */
     const char *spill; /* folder for a file with what BatchNormalization must keep of a batch and the budget does not hold; not
                                 a file system in memory; kept during the call; NULL: $TMPDIR or /tmp */
+    bool saves;        /* a callback saves the model: what that takes is part of the plan and of the budget */
 } bw_fit_options;
 
 #define BW_FIT_OPTIONS_DEFAULT                                                    \

@@ -234,6 +234,12 @@ int64_t bwi_file_read_small(bw_context *ctx, const char *path, char *text, size_
 int64_t bwi_file_read_whole(bw_context *ctx, const char *path, size_t limit, bwi_buffer *to);
 /* Writes to a temporary name beside `path`, syncs, renames, syncs the folder: the old file or the new, never a part. */
 bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, size_t size);
+/* The same of several pieces, one after another: nobody has to put a large file together in memory. */
+typedef struct bwi_piece_of_file {
+    const void *data;
+    size_t size;
+} bwi_piece_of_file;
+bw_status bwi_file_write_pieces(bw_context *ctx, const char *path, const bwi_piece_of_file *pieces, int count);
 
 /* Standard input, read forwards (pipe.c). */
 typedef struct bwi_pipe {

@@ -142,11 +142,11 @@ int64_t bwi_file_read_whole(bw_context *ctx, const char *path, size_t limit, bwi
 
 /* ---- Writing ---- */
 
-static int write_all(bw_context *ctx, int file, const void *data, size_t size)
+static int write_all(bw_context *ctx, int file, const void *data, size_t size, int64_t at)
 {
     size_t done = 0;
     while (done < size) {
-        int64_t put = ctx->io.write(ctx->io.user, file, (const char *)data + done, size - done, (int64_t)done);
+        int64_t put = ctx->io.write(ctx->io.user, file, (const char *)data + done, size - done, at + (int64_t)done);
         if (put == -EINTR) {
             continue;
         }
@@ -175,7 +175,7 @@ static int open_temporary(bw_context *ctx, const char *path, bwi_text *name)
 }
 
 /* A temporary name, written, synced and renamed: a reader sees the old file or the new one, never a part of either. */
-static bw_status write_and_rename(bw_context *ctx, const char *path, const void *data, size_t size)
+static bw_status write_and_rename(bw_context *ctx, const char *path, const bwi_piece_of_file *pieces, int count)
 {
     bwi_text name = {.ctx = ctx};
     int file = open_temporary(ctx, path, &name);
@@ -185,7 +185,12 @@ static bw_status write_and_rename(bw_context *ctx, const char *path, const void 
         return status;
     }
     const char *what = "write";
-    int result = write_all(ctx, file, data, size);
+    int result = 0;
+    int64_t at = 0;
+    for (int i = 0; i < count && result >= 0; i++) {
+        result = write_all(ctx, file, pieces[i].data, pieces[i].size, at);
+        at += (int64_t)pieces[i].size;
+    }
     if (result >= 0) {
         what = "sync";
         result = sync_file(ctx, file);
@@ -224,7 +229,7 @@ static int open_folder(bw_context *ctx, const char *path)
 
 /* The folder is opened first: what can fail shall fail while the old file is there. A folder that may be written but
  * not read cannot be synced, and some file systems cannot sync folders at all; neither is a reason to refuse. */
-bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, size_t size)
+bw_status bwi_file_write_pieces(bw_context *ctx, const char *path, const bwi_piece_of_file *pieces, int count)
 {
     if (strlen(path) > INT32_MAX / 2) {
         return fail_file(ctx, -ENAMETOOLONG, "write", "a file");
@@ -233,7 +238,7 @@ bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, si
     if (folder < 0 && folder != -EACCES) {
         return fail_file(ctx, folder, "open the folder of", path);
     }
-    bw_status status = write_and_rename(ctx, path, data, size);
+    bw_status status = write_and_rename(ctx, path, pieces, count);
     if (folder < 0) {
         return status;
     }
@@ -245,4 +250,9 @@ bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, si
     }
     (void)close_file(ctx, folder);
     return status;
+}
+
+bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, size_t size)
+{
+    return bwi_file_write_pieces(ctx, path, &(bwi_piece_of_file){.data = data, .size = size}, 1);
 }

@@ -169,6 +169,10 @@ static bw_status save(bw_model *model, const char *path)
     if (status == BW_OK && !row->bare && !bwi_model_built(model)) {
         status = bwi_fail_file(model->ctx, BW_INVALID_ARGUMENT, path, "the model has no variables yet: build or train it first");
     }
+    bw_status written = status == BW_OK && row->write ? row->write(model, path) : BW_UNIMPLEMENTED;
+    if (status == BW_OK && written != BW_UNIMPLEMENTED) {
+        return name_file(model->ctx, written, path);
+    }
     if (status == BW_OK) {
         status = row->save(model, path, &file, &size);
     }

@@ -73,6 +73,8 @@ void bwi_keras_put_compile(bw_model *model, bwi_json_writer *writer);
 /* Checks all shapes, gives the model's variables their storage, reads them; and the optimizer's, if the model is compiled and
  * they are wanted. */
 bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bool optimizer);
+/* The writer is to be dropped. */
+bw_status bwi_weights_put(bw_model *model, const bwi_wiring *wiring, bwi_hdf5_writer **writer);
 /* *image is to be released. */
 bw_status bwi_weights_write(bw_model *model, const bwi_wiring *wiring, void **image, size_t *size);
 /* Of a dataset: does it have the variable's shape? DATA_LOSS if not. */
@@ -93,6 +95,8 @@ typedef struct bwi_file_row {
     /* *file is to be released. */
     bw_status (*save)(bw_model *model, const char *path, void **file, size_t *size);
     bool bare; /* saved without the variables' values: they need not have any */
+    /* Saves in pieces, as a large file should; UNIMPLEMENTED: it is too large for that, so `save` is tried. May be NULL. */
+    bw_status (*write)(bw_model *model, const char *path);
 } bwi_file_row;
 
 extern const bwi_file_row bwi_file_keras, bwi_file_json, bwi_file_weights, bwi_file_legacy, bwi_file_safetensors, bwi_file_onnx,

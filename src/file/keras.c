@@ -205,11 +205,77 @@ static bw_status write_config(bw_model *model, const bwi_wiring *wiring, bwi_jso
     return bwi_keras_write_model(model, wiring, writer);
 }
 
+/* Keras reads the version only to show it; this one's files look like ours. */
+static const char metadata[] = "{\"keras_version\": \"3.0.0\", \"date_saved\": \"1980-01-01@00:00:00\"}";
+
+/* The image of the weights is the only large thing, and it is written from where it is made. */
+static bw_status write_pieces(bw_model *model, const char *path, const bwi_wiring *wiring, bwi_hdf5_writer *writer)
+{
+    enum { PARTS = 4 };
+    bwi_json_writer config, data = {.text = {.ctx = model->ctx}};
+    bwi_piece_of_file pieces[2 * PARTS + 1];
+    const void *image = NULL;
+    void *heads = NULL;
+    size_t size = 0;
+    bw_status status = write_config(model, wiring, &config);
+    if (status == BW_OK) {
+        status = bwi_export_preparation(model, &data);
+    }
+    if (status == BW_OK) {
+        status = bwi_hdf5_look(writer, &image, &size);
+    }
+    if (status == BW_OK) {
+        const bwi_zip_part parts[PARTS] = {{metadata_name, metadata, sizeof metadata - 1},
+                                           {config_name, config.text.bytes, config.text.length},
+                                           {weights_name, image, size},
+                                           {data_name, data.text.bytes, data.text.length}};
+        int count = PARTS - (data.text.length == 0);
+        status = bwi_zip_pieces(model->ctx, parts, count, pieces, &heads);
+        status = status == BW_OK ? bwi_file_write_pieces(model->ctx, path, pieces, 2 * count + 1) : status;
+    }
+    bwi_release(model->ctx, heads);
+    bwi_text_free(&config.text);
+    bwi_text_free(&data.text);
+    return status;
+}
+
+static bw_status write_image(bw_model *model, const char *path, bwi_hdf5_writer *writer)
+{
+    bwi_piece_of_file image;
+    bw_status status = bwi_hdf5_look(writer, &image.data, &image.size);
+    return status == BW_OK ? bwi_file_write_pieces(model->ctx, path, &image, 1) : status;
+}
+
+static bw_status write_file(bw_model *model, const char *path, bool whole)
+{
+    bwi_wiring wiring;
+    bwi_hdf5_writer *writer = NULL;
+    bw_status status = bwi_wiring_open(&wiring, model);
+    if (status != BW_OK) {
+        return status;
+    }
+    status = bwi_weights_put(model, &wiring, &writer);
+    if (status == BW_OK) {
+        status = whole ? write_pieces(model, path, &wiring, writer) : write_image(model, path, writer);
+    }
+    bwi_hdf5_drop(writer);
+    bwi_wiring_close(&wiring);
+    return status;
+}
+
+static bw_status write_keras(bw_model *model, const char *path)
+{
+    return write_file(model, path, true);
+}
+
+static bw_status write_weights(bw_model *model, const char *path)
+{
+    return write_file(model, path, false);
+}
+
 /* Everything is made in memory and put into the archive at once, without times: the same model gives the same bytes. */
 static bw_status write_members(bw_model *model, const bwi_wiring *wiring, void **file, size_t *size)
 {
-    /* Keras reads the version only to show it; this one's files look like ours. */
-    static const char metadata[] = "{\"keras_version\": \"3.0.0\", \"date_saved\": \"1980-01-01@00:00:00\"}";
     bwi_json_writer config, data = {.text = {.ctx = model->ctx}};
     void *image = NULL;
     size_t image_size = 0;
@@ -277,7 +343,9 @@ static bw_status save_weights(bw_model *model, const char *path, void **file, si
     return with_wiring(model, file, size, bwi_weights_write);
 }
 
-const bwi_file_row bwi_file_keras = {".keras", "a model of Keras 3 with its optimizer", load_keras, load_keras_weights, save_keras,
-                                     false};
-const bwi_file_row bwi_file_json = {".json", "a model without weights, as to_json gives it", load_json, NULL, save_json, true};
-const bwi_file_row bwi_file_weights = {".weights.h5", "weights as Keras saves them", NULL, load_weights, save_weights, false};
+const bwi_file_row bwi_file_keras = {
+    ".keras", "a model of Keras 3 with its optimizer", load_keras, load_keras_weights, save_keras, false, write_keras};
+const bwi_file_row bwi_file_json = {".json", "a model without weights, as to_json gives it", load_json, NULL, save_json, true,
+                                    NULL};
+const bwi_file_row bwi_file_weights = {".weights.h5", "weights as Keras saves them", NULL, load_weights, save_weights, false,
+                                       write_weights};

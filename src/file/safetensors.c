@@ -320,4 +320,4 @@ static bw_status save(bw_model *model, const char *path, void **file, size_t *si
     return made ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
-const bwi_file_row bwi_file_safetensors = {".safetensors", "weights by name", NULL, load_weights, save, false};
+const bwi_file_row bwi_file_safetensors = {".safetensors", "weights by name", NULL, load_weights, save, false, NULL};

@@ -405,23 +405,29 @@ static bw_status put_all(bw_model *model, bwi_hdf5_writer *writer, const place *
     return status;
 }
 
-bw_status bwi_weights_write(bw_model *model, const bwi_wiring *wiring, void **image, size_t *size)
+bw_status bwi_weights_put(bw_model *model, const bwi_wiring *wiring, bwi_hdf5_writer **writer)
 {
     place *places = NULL;
-    bwi_hdf5_writer *writer = NULL;
     int count = 0;
+    *writer = NULL;
     bw_status status = make_places(wiring, &places, &count);
     if (status == BW_OK) {
-        status = bwi_hdf5_begin(model->ctx, &writer);
+        status = bwi_hdf5_begin(model->ctx, writer);
     }
     if (status == BW_OK) {
-        status = put_all(model, writer, places, count);
+        status = put_all(model, *writer, places, count);
     }
-    if (status == BW_OK) {
-        status = bwi_hdf5_finish(writer, image, size);
-    } else {
-        bwi_hdf5_drop(writer);
+    if (status != BW_OK) {
+        bwi_hdf5_drop(*writer);
+        *writer = NULL;
     }
     bwi_release(model->ctx, places);
     return status;
+}
+
+bw_status bwi_weights_write(bw_model *model, const bwi_wiring *wiring, void **image, size_t *size)
+{
+    bwi_hdf5_writer *writer;
+    bw_status status = bwi_weights_put(model, wiring, &writer);
+    return status == BW_OK ? bwi_hdf5_finish(writer, image, size) : status;
 }

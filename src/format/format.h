@@ -117,6 +117,8 @@ typedef struct bwi_hdf5_writer bwi_hdf5_writer;
 bw_status bwi_hdf5_begin(bw_context *ctx, bwi_hdf5_writer **writer);
 bw_status bwi_hdf5_put(bwi_hdf5_writer *writer, const bwi_hdf5_part *part);
 bw_status bwi_hdf5_finish(bwi_hdf5_writer *writer, void **image, size_t *size);
+/* The image where the writer has it, until `drop`: nothing is copied, and nothing more is put. UNIMPLEMENTED: `finish` must do. */
+bw_status bwi_hdf5_look(bwi_hdf5_writer *writer, const void **image, size_t *size);
 void bwi_hdf5_drop(bwi_hdf5_writer *writer); /* NULL is fine */
 
 /* ---- npy headers, versions 1 to 3 (npy.c) ---- */
@@ -175,6 +177,9 @@ typedef struct bwi_zip_part {
     size_t size;
 } bwi_zip_part;
 
+/* The same as pieces of a file, those of the members where they are: `pieces` has 2 * count + 1 places, *heads is to be released
+ * after them. */
+bw_status bwi_zip_pieces(bw_context *ctx, const bwi_zip_part *parts, int count, bwi_piece_of_file *pieces, void **heads);
 /* *file is to be released. */
 bw_status bwi_zip_write(bw_context *ctx, const bwi_zip_part *parts, int count, void **file, size_t *size);
 

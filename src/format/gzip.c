@@ -23,6 +23,11 @@ struct bwi_gzip {
     bool drained;
 };
 
+uint32_t bwi_crc32(const void *bytes, size_t size)
+{
+    return (uint32_t)crc32_z(0, bytes, size);
+}
+
 static voidpf take(voidpf user, uInt count, uInt size)
 {
     return bwi_allocate(user, count, size);

@@ -65,6 +65,30 @@ bw_status bwi_hdf5_put(bwi_hdf5_writer *w, const bwi_hdf5_part *part)
     return written ? BW_OK : fail_writing(w->ctx, part->name);
 }
 
+/* The driver that keeps files in memory gives the address of its pointer to the bytes. Up to version 1 of the file's head, its byte 20
+ * says that the file is open; a copy of the image would have it cleared. */
+bw_status bwi_hdf5_look(bwi_hdf5_writer *w, const void **image, size_t *size)
+{
+    bwi_hdf5_host h;
+    void *handle = NULL;
+    bwi_hdf5_enter(&h);
+    ssize_t bytes = H5Fflush(w->file, H5F_SCOPE_GLOBAL) < 0 ? -1 : H5Fget_file_image(w->file, NULL, 0);
+    bool found = bytes > 0 && H5Fget_vfd_handle(w->file, H5P_DEFAULT, &handle) >= 0 && handle;
+    bwi_hdf5_leave(&h);
+    if (!found) {
+        return fail_writing(w->ctx, "it cannot be finished");
+    }
+    enum { VERSION = 8, IS_OPEN = 20 };
+    unsigned char *head = *(void *const *)handle;
+    if (head[VERSION] > 1) {
+        return bwi_fail(w->ctx, BW_UNIMPLEMENTED, "an HDF5 file with a head of version %d is copied", head[VERSION]);
+    }
+    head[IS_OPEN] = 0;
+    *image = head;
+    *size = (size_t)bytes;
+    return BW_OK;
+}
+
 bw_status bwi_hdf5_finish(bwi_hdf5_writer *w, void **image, size_t *size)
 {
     bwi_hdf5_host h;

@@ -11,6 +11,8 @@ bw_status bwi_hdf5_read_text(bw_context *ctx, const void *image, size_t size, ui
 /* Unpacks bytes of zlib's format as a whole; the number of bytes, or 0: damaged, or more than `capacity`. For workers. */
 size_t bwi_inflate(bw_context *ctx, const void *from, size_t size, void *to, size_t capacity);
 
+uint32_t bwi_crc32(const void *bytes, size_t size); /* gzip's and zip's (gzip.c) */
+
 /* ---- CRC-32C, Castagnoli's (crc32c.c) ---- */
 
 uint32_t bwi_crc32c(const void *bytes, size_t size);

@@ -4,7 +4,7 @@
  * were compared with what libzip reads. libzip's memory grows with the number of members, which is bounded here
  * before libzip sees the file. Files are written in memory.
  */
-#include "format/format.h"
+#include "format/internal.h"
 
 #include <string.h>
 #include <zip.h>
@@ -435,4 +435,94 @@ bw_status bwi_zip_write(bw_context *ctx, const bwi_zip_part *parts, int count, v
     }
     zip_error_fini(&error);
     return status;
+}
+
+/* ---- Pieces ---- */
+
+enum { LOCAL_HEAD = 30, CENTRAL_HEAD = 46, TAIL = 22, VERSION_NEEDED = 10, MADE_BY_UNIX = 3 << 8 | 63 };
+#define ZIP_LIMIT ((size_t)0xFFFF0000) /* beyond it heads have other fields */
+
+static unsigned char *put(unsigned char *at, int bytes, uint64_t value)
+{
+    for (int i = 0; i < bytes; i++) {
+        *at++ = (unsigned char)(value >> (8 * i));
+    }
+    return at;
+}
+
+/* What the heads before a member and in the directory have in common. */
+static unsigned char *put_facts(unsigned char *at, const bwi_zip_part *part, uint32_t sum)
+{
+    at = put(at, 2, VERSION_NEEDED);
+    at = put(at, 2 + 2 + 2, 0); /* flags, stored, no time */
+    at = put(at, 2, DOS_DATE);
+    at = put(at, 4, sum);
+    at = put(at, 4, part->size);
+    at = put(at, 4, part->size);
+    at = put(at, 2, strlen(part->name));
+    return put(at, 2, 0);
+}
+
+static unsigned char *put_name(unsigned char *at, const char *name)
+{
+    memcpy(at, name, strlen(name));
+    return at + strlen(name);
+}
+
+static unsigned char *put_central(unsigned char *at, const bwi_zip_part *part, uint32_t sum, size_t offset)
+{
+    at = put(at, 4, 0x02014b50);
+    at = put(at, 2, MADE_BY_UNIX);
+    at = put_facts(at, part, sum);
+    at = put(at, 2 + 2 + 2, 0); /* no comment, the first disk, binary */
+    at = put(at, 4, 0100644u << 16);
+    at = put(at, 4, offset);
+    return put_name(at, part->name);
+}
+
+static size_t heads_bytes(const bwi_zip_part *parts, int count, size_t *total)
+{
+    size_t bytes = TAIL;
+    *total = 0;
+    for (int i = 0; i < count; i++) {
+        bytes += LOCAL_HEAD + CENTRAL_HEAD + 2 * strlen(parts[i].name);
+        *total = bwi_size_add(*total, parts[i].size);
+    }
+    *total = bwi_size_add(*total, bytes);
+    return bytes;
+}
+
+/* The bytes are those that bwi_zip_write gives. */
+bw_status bwi_zip_pieces(bw_context *ctx, const bwi_zip_part *parts, int count, bwi_piece_of_file *pieces, void **heads)
+{
+    size_t total, bytes = heads_bytes(parts, count, &total), offset = 0;
+    *heads = NULL;
+    if (total > ZIP_LIMIT) {
+        return bwi_fail(ctx, BW_UNIMPLEMENTED, "a zip file of %zu bytes is not written in pieces", total);
+    }
+    unsigned char *at = bwi_allocate(ctx, bytes, 1);
+    if (!at) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    *heads = at;
+    unsigned char *central = at + bytes - TAIL;
+    for (int i = count - 1; i >= 0; i--) {
+        central -= CENTRAL_HEAD + strlen(parts[i].name);
+    }
+    unsigned char *next = central;
+    for (int i = 0; i < count; i++) {
+        uint32_t sum = bwi_crc32(parts[i].data, parts[i].size);
+        unsigned char *head = at;
+        next = put_central(next, &parts[i], sum, offset);
+        at = put_name(put_facts(put(at, 4, 0x04034b50), &parts[i], sum), parts[i].name);
+        pieces[2 * i] = (bwi_piece_of_file){.data = head, .size = (size_t)(at - head)};
+        pieces[2 * i + 1] = (bwi_piece_of_file){.data = parts[i].data, .size = parts[i].size};
+        offset += (size_t)(at - head) + parts[i].size;
+    }
+    size_t listed = (size_t)(next - central);
+    next = put(put(next, 4, 0x06054b50), 4, 0);
+    next = put(put(next, 2, (uint64_t)count), 2, (uint64_t)count);
+    next = put(put(put(next, 4, listed), 4, offset), 2, 0);
+    pieces[2 * count] = (bwi_piece_of_file){.data = central, .size = (size_t)(next - central)};
+    return BW_OK;
 }

@@ -139,7 +139,8 @@ static bw_status open_session(fitting *f)
                                    .epochs = o->epochs,
                                    .rates = o->reduce_lr_on_plateau,
                                    .noise = o->noise_every > 0,
-                                   .copies = bwi_watch_restores(f->ctx, o)};
+                                   .copies = bwi_watch_restores(f->ctx, o),
+                                   .saves = o->saves};
     bw_status status = bwi_pool_open(f->ctx);
     if (status != BW_OK) {
         return status;

@@ -81,6 +81,19 @@ static size_t data_bytes(const void *user, const bwi_plan *plan)
     return bwi_size_add(part_bytes(a, a->dataset, a->batch, plan), part_bytes(a, a->validation, validation, plan));
 }
 
+/* A .keras file is made as one image of its weights and slots, beside which one variable at a time is brought into Keras's order. */
+static size_t saving_bytes(const bwi_session *s)
+{
+    enum { REST = 9 << 18 }; /* the configuration, and what the library that writes HDF5 takes for itself when it is first used */
+    size_t largest = 0;
+    for (int v = 0; v < s->graph.variable_count; v++) {
+        size_t bytes = bwi_size_multiply((size_t)s->graph.variables[v]->count, sizeof(float));
+        largest = bytes > largest ? bytes : largest;
+    }
+    size_t image = bwi_size_add(bwi_session_parameter_bytes(s), bwi_optimizer_bytes(s->training));
+    return bwi_size_add(bwi_size_add(image, largest), REST);
+}
+
 /* 0: what the system gives. */
 static size_t find_budget(const bw_context *ctx, const bwi_session_options *o)
 {
@@ -149,6 +162,7 @@ bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, cons
     size_t history = o->epochs ? bwi_session_history_bytes(s, o->evaluate, o->epochs) : 0;
     size_t others = bwi_size_add(history, o->copies ? bwi_session_parameter_bytes(s) : 0);
     others = bwi_size_add(others, o->noise ? bwi_allocation_bytes(bwi_noise_bytes(s->graph.variable_count)) : 0);
+    others = bwi_size_add(others, o->saves ? saving_bytes(s) : 0);
     request.outside_bytes = bwi_size_add(request.outside_bytes, others);
     request.held_bytes = bwi_held_bytes(s->training->model);
     return bwi_plan_make(ctx, plan, &request);

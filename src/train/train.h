@@ -263,6 +263,7 @@ typedef struct bwi_session_options {
     bool rates;                   /* that has the learning rate too */
     bool noise;                   /* the history has the gradient noise scale */
     bool copies;                  /* the caller makes a copy of all variables */
+    bool saves;                   /* the caller saves the model while the session is open */
     uint64_t seed;
     const float *class_weight; /* borrowed while the session is opened */
     int class_count;           /* 0: none */

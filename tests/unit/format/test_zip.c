@@ -238,12 +238,34 @@ static void test_written(void **state)
     bw_close(ctx);
 }
 
+/* In pieces, nothing is copied, and put together they are the file that libzip makes. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    const bwi_zip_part parts[] = {{"a.json", "{}", 2}, {"empty", "", 0}, {"b/c", "0123456789", 10}};
+    bwi_piece_of_file pieces[7];
+    void *file, *heads;
+    size_t size, at = 0;
+    assert_int_equal(bwi_zip_write(ctx, parts, 3, &file, &size), BW_OK);
+    assert_int_equal(bwi_zip_pieces(ctx, parts, 3, pieces, &heads), BW_OK);
+    for (int i = 0; i < 7; i++) {
+        assert_true(at + pieces[i].size <= size);
+        assert_memory_equal(pieces[i].data, (unsigned char *)file + at, pieces[i].size);
+        at += pieces[i].size;
+    }
+    assert_int_equal(at, size);
+    assert_ptr_equal(pieces[5].data, parts[2].data);
+    assert_int_equal(bwi_zip_pieces(ctx, &(bwi_zip_part){"x", "", (size_t)1 << 32}, 1, pieces, &file), BW_UNIMPLEMENTED);
+    bw_close(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_written),       cmocka_unit_test(test_members), cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_place_unknown), cmocka_unit_test(test_sum),     cmocka_unit_test(test_claims),
-        cmocka_unit_test(test_earlier_end),
+        cmocka_unit_test(test_written),  cmocka_unit_test(test_pieces),        cmocka_unit_test(test_members),
+        cmocka_unit_test(test_in_place), cmocka_unit_test(test_place_unknown), cmocka_unit_test(test_sum),
+        cmocka_unit_test(test_claims),   cmocka_unit_test(test_earlier_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
