@@ -143,7 +143,7 @@ void cli_explanation_json(cli_json *json, const cli_explanation *explanation);
 
 typedef struct cli_data {
     const char *path;
-    double scale;
+    double scale; /* 0: not given */
     cli_extents shape;
     const char *target, *categorical, *ignore, *input, *na, *separator;
     int missing; /* bw_missing */
@@ -156,7 +156,7 @@ typedef struct cli_data {
 
 #define CLI_DATA_DEFAULT \
     {                    \
-        .scale = 1       \
+        .path = NULL     \
     }
 
 /* Rows of a command's table whose arguments have a cli_data at `member`. */
@@ -203,8 +203,10 @@ typedef struct cli_predictions {
     const bw_dataset *dataset;
 } cli_predictions;
 
-/* Of all outputs, `capacity` at most; logits become probabilities. Returns their count, or -1 after a message. Free each. */
+/* Of all outputs, `capacity` at most, as the model gives them. Returns their count, or -1 after a message. Free each. */
 int cli_predictions_make(cli_predictions *made, int capacity, bw_context *ctx, bw_model *model, bw_dataset *dataset);
+/* Logits become probabilities; what are no logits stays. */
+void cli_predictions_normalise(cli_predictions *made);
 void cli_predictions_free(cli_predictions *made, int count);
 /* How many classes the output tells apart, each sample by one of them; 0: it does not. */
 int cli_predictions_classes(const cli_predictions *made);

@@ -208,7 +208,8 @@ void cli_confusion_print(FILE *file, const cli_confusion *made)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------ */
 
-/* Four members of the object at hand: classes and, in their order, the matrix by rows, precision and recall. */
+/* Four members of the object at hand: classes and, in their order, the matrix by rows, precision and recall. The latter are metrics
+ * too, whose names these must not take. */
 void cli_confusion_json(cli_json *json, const cli_confusion *made)
 {
     char text[CLI_CLASS_TEXT];
@@ -226,12 +227,12 @@ void cli_confusion_json(cli_json *json, const cli_confusion *made)
         cli_json_array_end(json);
     }
     cli_json_array_end(json);
-    cli_json_array(json, "precision");
+    cli_json_array(json, "precision_by_class");
     for (int i = 0; i < made->classes; i++) {
         cli_json_real(json, NULL, cli_confusion_precision(made, i));
     }
     cli_json_array_end(json);
-    cli_json_array(json, "recall");
+    cli_json_array(json, "recall_by_class");
     for (int i = 0; i < made->classes; i++) {
         cli_json_real(json, NULL, cli_confusion_recall(made, i));
     }

@@ -15,7 +15,8 @@ int cli_data_check(const char *command, const cli_data *data)
 bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *path, bw_model *model, const bw_dataset *like)
 {
     bw_read_options options = BW_READ_OPTIONS_DEFAULT;
-    options.scale = data->scale;
+    options.scale_given = data->scale < 0 || data->scale > 0;
+    options.scale = options.scale_given ? data->scale : 1;
     options.ndim = data->shape.ndim;
     for (int i = 0; i < data->shape.ndim; i++) {
         options.shape[i] = data->shape.extent[i];

@@ -1,6 +1,8 @@
 /* batchwise eval: loss and metrics of a trained model over samples, and, of a classifier, what it takes for what. */
 #include "cli/cli.h"
 
+#include <string.h>
+
 typedef struct arguments {
     cli_data data;
     const char *model;
@@ -37,13 +39,26 @@ static const cli_usage usage = {
     .print_more = print_example,
 };
 
+/* Keys of the object itself. A metric that a file gives such a name is left to the text. */
+static bool is_own(const char *name)
+{
+    static const char *const keys[] = {"samples", "classes", "confusion", "precision_by_class", "recall_by_class"};
+    bool own = false;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        own = own || strcmp(name, keys[i]) == 0;
+    }
+    return own;
+}
+
 static void print_json(const bw_history *result, int64_t samples, const cli_confusion *confusion)
 {
     cli_json json = {.file = stdout};
     cli_json_object(&json, NULL);
     for (int c = 0; c < bw_history_columns(result); c++) {
         const char *name = bw_history_column(result, c);
-        cli_json_real(&json, name, bw_history_last(result, name));
+        if (!is_own(name)) {
+            cli_json_real(&json, name, bw_history_last(result, name));
+        }
     }
     cli_json_whole(&json, "samples", samples);
     if (confusion->counts) {

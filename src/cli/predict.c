@@ -6,14 +6,14 @@
 
 #include <string.h>
 
-enum { OUTPUTS = 16 };
+enum { OUTPUTS = 16, PATH_TEXT = 4096 };
 
 typedef struct arguments {
     cli_data data;
     const char *model, *out;
     int workers;
     size_t memory;
-    bool no_target, quiet, json;
+    bool no_target, probabilities, quiet, json;
 } arguments;
 
 #define AT(member) offsetof(arguments, member)
@@ -23,6 +23,7 @@ static const cli_option options[] = {
     CLI_DATA_OPTIONS(arguments, data),
     {"no-target", &cli_flag, AT(no_target), NULL, "all columns of a CSV file are inputs"},
     {"out", &cli_text, AT(out), "F", "write the predictions to F, .npy or .csv; default: as CSV\nto standard output"},
+    {"probabilities", &cli_flag, AT(probabilities), NULL, "of a model that gives logits: what softmax or sigmoid\nmakes of them"},
     {CLI_MEMORY_OPTION},
     {CLI_WORKERS_OPTION},
     {"quiet", &cli_flag, AT(quiet), NULL, "no messages"},
@@ -39,7 +40,7 @@ static void print_example(void)
 static const cli_usage usage = {
     .command = "predict",
     .synopsis = "--model M --data D [options]",
-    .purpose = "Predicts samples with a trained model: numbers, or classes with their probabilities.",
+    .purpose = "Predicts samples with a trained model: what it gives, and of a classifier the class.",
     .options = options,
     .required = "model",
     .print_more = print_example,
@@ -95,7 +96,10 @@ static void write_names(FILE *file, const cli_predictions *made, bool several, b
     }
     for (int64_t i = 0; i < made->each; i++) {
         if (made->each == 1) {
-            snprintf(name, sizeof name, "%s%s%s", begin, joint, classes > 0 ? "probability" : "prediction");
+            snprintf(name, sizeof name, "%s%s%s", begin, joint,
+                     classes == 0         ? "prediction"
+                     : made->facts.logits ? "logit"
+                                          : "probability");
         } else if (classes > 0) {
             snprintf(name, sizeof name, "%s%s%s", begin, joint, cli_class_name(text, made->model, made->dataset, (int)i));
         } else {
@@ -120,15 +124,24 @@ static void write_row(FILE *file, const cli_predictions *made, int64_t sample, b
     }
 }
 
+/* Where samples are files, such as images, the first column says which. */
 static void write_csv(FILE *file, const cli_predictions *made, int count)
 {
+    char path[PATH_TEXT];
+    bool files = bw_dataset_file(made[0].dataset, 0, path, sizeof path);
+    if (files) {
+        fputs("file", file);
+    }
     for (int k = 0; k < count; k++) {
-        write_names(file, &made[k], count > 1, k == 0);
+        write_names(file, &made[k], count > 1, k == 0 && !files);
     }
     fputc('\n', file);
     for (int64_t i = 0; i < made[0].samples; i++) {
+        if (files && bw_dataset_file(made[0].dataset, i, path, sizeof path)) {
+            write_field(file, "", path);
+        }
         for (int k = 0; k < count; k++) {
-            write_row(file, &made[k], i, k == 0);
+            write_row(file, &made[k], i, k == 0 && !files);
         }
         fputc('\n', file);
     }
@@ -199,6 +212,18 @@ static void put_classes(cli_json *json, const cli_predictions *made)
     cli_json_array_end(json);
 }
 
+static void put_files(cli_json *json, const bw_dataset *dataset)
+{
+    char path[PATH_TEXT];
+    if (bw_dataset_file(dataset, 0, path, sizeof path)) {
+        cli_json_array(json, "files");
+        for (int64_t i = 0; bw_dataset_file(dataset, i, path, sizeof path); i++) {
+            cli_json_text(json, NULL, path);
+        }
+        cli_json_array_end(json);
+    }
+}
+
 /* Values are left out where --out has written them to a file: millions of numbers as text are of no use. */
 static void print_json(const arguments *given, const cli_predictions *made, int count)
 {
@@ -206,6 +231,7 @@ static void print_json(const arguments *given, const cli_predictions *made, int 
     cli_json_object(&json, NULL);
     cli_json_whole(&json, "samples", made[0].samples);
     cli_json_text(&json, "out", given->out);
+    put_files(&json, made[0].dataset);
     cli_json_array(&json, "outputs");
     for (int k = 0; k < count; k++) {
         cli_json_object(&json, NULL);
@@ -215,6 +241,7 @@ static void print_json(const arguments *given, const cli_predictions *made, int 
             cli_json_whole(&json, NULL, made[k].facts.shape[i]);
         }
         cli_json_array_end(&json);
+        cli_json_truth(&json, "logits", made[k].facts.logits);
         if (cli_predictions_classes(&made[k]) > 0) {
             put_classes(&json, &made[k]);
         }
@@ -230,6 +257,19 @@ static void print_json(const arguments *given, const cli_predictions *made, int 
 
 /* ---- The command ---------------------------------------------------------------------------------------- */
 
+/* Keras's predict gives logits as they are, and so do the exported files; who takes them for probabilities is told. */
+static void tell_logits(const arguments *given, cli_predictions *made, int count)
+{
+    for (int k = 0; k < count; k++) {
+        if (made[k].facts.logits && given->probabilities) {
+            cli_predictions_normalise(&made[k]);
+        } else if (made[k].facts.logits && !given->quiet) {
+            fprintf(stderr, "batchwise: output %s gives logits, as in Keras; --probabilities gives probabilities\n",
+                    made[k].facts.name);
+        }
+    }
+}
+
 static int predict(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *dataset)
 {
     cli_predictions made[OUTPUTS];
@@ -237,6 +277,7 @@ static int predict(const arguments *given, bw_context *ctx, bw_model *model, bw_
     if (count < 0) {
         return CLI_FAILURE;
     }
+    tell_logits(given, made, count);
     int code = !given->out ? CLI_SUCCESS : write_file(given->out, made, count);
     if (code == CLI_SUCCESS && given->json) {
         print_json(given, made, count);

@@ -14,10 +14,14 @@ static int64_t values_of(const bw_output_facts *facts)
 }
 
 /* Softmax over the last axis, or the sigmoid of each. */
-static void make_probabilities(cli_predictions *made)
+void cli_predictions_normalise(cli_predictions *made)
 {
     int64_t total = made->samples * made->each;
     int64_t last = made->facts.ndim > 0 ? made->facts.shape[made->facts.ndim - 1] : 1;
+    if (!made->facts.logits) {
+        return;
+    }
+    made->facts.logits = false;
     if (made->facts.kind == BW_OUTPUT_BINARY) {
         for (int64_t i = 0; i < total; i++) {
             made->values[i] = (float)(1 / (1 + exp(-(double)made->values[i])));
@@ -78,11 +82,6 @@ int cli_predictions_make(cli_predictions *made, int capacity, bw_context *ctx, b
         cli_fail("%s", bw_message(ctx));
         return -1;
     }
-    for (int k = 0; k < outputs; k++) {
-        if (made[k].facts.logits) {
-            make_probabilities(&made[k]);
-        }
-    }
     return outputs;
 }
 
@@ -102,12 +101,13 @@ int cli_predictions_classes(const cli_predictions *made)
     return made->facts.kind == BW_OUTPUT_BINARY && made->each == 1 ? 2 : 0;
 }
 
-/* The first of the largest; of one probability, whether it is above one half: as Keras's accuracies count. */
+/* The first of the largest; of one probability, whether it is above one half: as Keras's accuracies count. The sigmoid of 0 is one
+ * half. */
 int cli_predictions_class(const cli_predictions *made, int64_t sample)
 {
     const float *row = made->values + sample * made->each;
     if (made->facts.kind == BW_OUTPUT_BINARY) {
-        return row[0] > 0.5f;
+        return row[0] > (made->facts.logits ? 0 : 0.5f);
     }
     int64_t best = 0;
     for (int64_t i = 1; i < made->each; i++) {

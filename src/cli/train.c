@@ -20,7 +20,7 @@ typedef struct arguments {
     uint64_t seed;
     size_t memory;
     char **words; /* of the command line */
-    bool no_shuffle, drop_remainder, exact_kernels, quiet, json;
+    bool standardise, normalise, no_shuffle, drop_remainder, exact_kernels, quiet, json;
 } arguments;
 
 #define AT(member) offsetof(arguments, member)
@@ -32,6 +32,9 @@ static const cli_option options[] = {
      "samples per update (32): N, full, 32,64 (by turns), 32/64 (all by\n32, next epoch all by 64) or 32@0,128@5 (128 from epoch 5 "
      "on)"},
     {"drop-remainder", &cli_flag, AT(drop_remainder), NULL, "skip a last batch that is smaller than the others"},
+    {"standardise", &cli_flag, AT(standardise), NULL,
+     "bring each column or channel to mean 0 and deviation 1,\nfitted to the training part and kept with the model"},
+    {"normalise", &cli_flag, AT(normalise), NULL, "likewise, to the range 0 to 1"},
     {"augment", &cli_text, AT(augment), "A", "change images at random while training, e.g.\n'flip,shift=0.1,rotate=15'"},
     {"bad-records", &cli_percent, AT(bad), "P", "share of the samples that may be bad and are left out: 1%"},
     {"cache", &cli_text, AT(cache), "WHERE", "cache prepared samples in memory, or in a file that later runs reuse"},
@@ -131,6 +134,13 @@ static int make_model(const arguments *given, bw_context *ctx, bw_model **model)
     return code == CLI_SUCCESS ? compile(given, ctx, *model, loaded) : code;
 }
 
+/* Inputs by statistics of the training part, which bw_fit fits; `like`: by those of that dataset. */
+static bw_dataset *standardise(const arguments *given, bw_dataset *dataset, const bw_dataset *like)
+{
+    dataset = given->standardise ? bw_standardise(dataset, like) : dataset;
+    return given->normalise ? bw_normalise(dataset, like) : dataset;
+}
+
 /* What comes between reading and batches. */
 static bw_dataset *prepare(const arguments *given, bw_dataset *dataset)
 {
@@ -140,6 +150,7 @@ static bw_dataset *prepare(const arguments *given, bw_dataset *dataset)
     if (given->augment) {
         dataset = bw_augment(dataset, given->augment, given->seed);
     }
+    dataset = standardise(given, dataset, NULL);
     if (!given->no_shuffle) {
         dataset = bw_shuffle(dataset, given->seed);
     }
@@ -157,6 +168,11 @@ static int make_datasets(const arguments *given, bw_context *ctx, bw_model *mode
 {
     cli_data data = given->data;
     data.bad = given->bad;
+    bool again = bw_model_data(model);
+    if (again && (given->standardise || given->normalise)) {
+        return cli_mistake(usage.command, "--%s: the model's file says how its data is prepared; leave the option out",
+                           given->standardise ? "standardise" : "normalise");
+    }
     *training = cli_data_read(ctx, &data, data.path, model, NULL);
     const char *path = given->validation;
     if (*training && !path && !(given->validation_split > 0) && bw_dataset_has_part(*training, "validation")) {
@@ -165,13 +181,16 @@ static int make_datasets(const arguments *given, bw_context *ctx, bw_model *mode
     if (*training && path) {
         data.part = "validation";
         data.bad = 0;
-        *validation = cli_data_read(ctx, &data, path, NULL, *training);
+        *validation = cli_data_read(ctx, &data, path, again ? model : NULL, again ? NULL : *training);
     }
     if (!*training || (path && !*validation)) {
         return CLI_FAILURE;
     }
     *training = prepare(given, *training);
-    return *training ? CLI_SUCCESS : cli_fail("%s", bw_message(ctx));
+    if (*validation) {
+        *validation = standardise(given, *validation, *training);
+    }
+    return *training && (*validation || !path) ? CLI_SUCCESS : cli_fail("%s", bw_message(ctx));
 }
 
 /* ---- Class weights -------------------------------------------------------------------------------------- */
@@ -275,6 +294,7 @@ static bw_fit_options make_options(const arguments *given)
     fitting.accumulate = given->accumulate;
     fitting.early_stopping = given->early_stop;
     fitting.reduce_lr_on_plateau = given->plateau;
+    fitting.saves = given->save_best;
     fitting.progress = given->quiet ? NULL : stderr;
     return fitting;
 }

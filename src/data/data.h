@@ -93,11 +93,24 @@ bw_dataset *bwi_recipe_make(const bw_dataset *dataset);
 bool bwi_recipe_is_empty(const bw_dataset *recipe); /* there is nothing to keep */
 /* Reads samples in the way in which those of the recipe were read. NULL as a builder. */
 bw_dataset *bwi_recipe_read(const bw_dataset *recipe, const char *path, const bw_read_options *options);
+/* Whether a path is read as images: by its name, or as a folder. */
+bool bwi_path_has_images(bw_context *ctx, const char *path);
 /* As JSON, for a model's file. What is read is checked; `where` begins messages. */
 struct bwi_json;
 struct bwi_json_writer;
 bw_status bwi_recipe_write(const bw_dataset *recipe, struct bwi_json_writer *writer);
 bw_dataset *bwi_recipe_parse(bw_context *ctx, const struct bwi_json *json, const char *where);
+/* What a recipe does to an input's values, one step after another: x becomes (x - offset) * factor, each by the index of its last axis;
+ * `count` 1: the same for all. False: there are no more steps. */
+typedef struct bwi_preparation {
+    const float *offset, *factor;
+    int64_t count;
+} bwi_preparation;
+bool bwi_recipe_step(const bw_dataset *recipe, int input, int step, bwi_preparation *preparation);
+double bwi_recipe_scale(const bw_dataset *recipe); /* what the inputs are multiplied by before the first step */
+/* A function of the program is among the steps: nobody but the program can do what it does. */
+bool bwi_recipe_has_function(const bw_dataset *recipe);
+int bwi_recipe_categorical(const bw_dataset *recipe); /* columns of categories, each of which became several inputs */
 /* Fits statistics to the samples that the dataset is used with; needed before a recipe is made. */
 bw_status bwi_dataset_prepare(const bw_dataset *dataset);
 

@@ -108,6 +108,7 @@ typedef struct bwi_dataset_kind {
     bool whole; /* make wants a place for every field */
     /* On workers: where a sample comes from. NULL: the upstream says, by the same number. */
     void (*place)(const bw_dataset *dataset, int64_t number, char *text, size_t size);
+    bool files; /* a sample is a file, and its place the path */
     /* On the caller's thread before samples of `top`, which stands on the dataset, are gathered; after the upstream's; any number
      * of times. */
     bw_status (*begin)(const bw_dataset *dataset, const bw_dataset *top);

@@ -111,7 +111,57 @@ bool bwi_recipe_is_empty(const bw_dataset *recipe)
     return !recipe->upstream && !(facts->ndim > 0 || facts->scale < 1 || facts->scale > 1 || facts->classes || facts->features);
 }
 
+/* ---- For exported models ---- */
+
+/* Stages from the lowest on: a chain is walked from above, so they are counted first. */
+bool bwi_recipe_step(const bw_dataset *recipe, int input, int step, bwi_preparation *p)
+{
+    int above = -step - 1;
+    for (const bw_dataset *stage = recipe; stage; stage = stage->upstream) {
+        above += stage->kind->keeps == BWI_KEEPS_STATISTICS;
+    }
+    for (; recipe && above >= 0; recipe = recipe->upstream) {
+        bool statistics = recipe->kind->keeps == BWI_KEEPS_STATISTICS;
+        if (statistics && above == 0) {
+            return bwi_dataset_statistics(recipe, bwi_dataset_find(recipe, BWI_ROLE_INPUT, input), &p->offset, &p->factor,
+                                          &p->count);
+        }
+        above -= statistics;
+    }
+    return false;
+}
+
+double bwi_recipe_scale(const bw_dataset *recipe)
+{
+    return bwi_dataset_facts(recipe)->scale;
+}
+
+bool bwi_recipe_has_function(const bw_dataset *recipe)
+{
+    bool found = false;
+    for (; recipe && !found; recipe = recipe->upstream) {
+        found = recipe->kind->keeps == BWI_KEEPS_UNKNOWN;
+    }
+    return found;
+}
+
+int bwi_recipe_categorical(const bw_dataset *recipe)
+{
+    const bwi_facts *facts = bwi_dataset_facts(recipe);
+    int count = 0;
+    for (int i = 0; i < facts->features; i++) {
+        count += facts->feature[i].categories > 0;
+    }
+    return count;
+}
+
 /* ---- Reading as the recipe was ---- */
+
+/* Whether the scale is part of how the training data was read: arrays of a program have none, so that its files may need one. */
+static bool is_scaled(const bwi_facts *facts)
+{
+    return facts->ndim > 0 || facts->scale < 1 || facts->scale > 1;
+}
 
 /* Options that were chosen for training cannot be chosen again. */
 static bw_status check_given(bw_context *ctx, const bwi_facts *facts, const bw_read_options *given)
@@ -120,16 +170,15 @@ static bw_status check_given(bw_context *ctx, const bwi_facts *facts, const bw_r
     if (given->like) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "like: data is read as the model was trained; give no other");
     }
-    if (facts->ndim == 0) {
-        return BW_OK;
-    }
     double ratio = given->scale / facts->scale;
-    if (given->scale != 1 && !(ratio > 1 - 1e-9 && ratio < 1 + 1e-9)) {
+    bool asked = given->scale_given || given->scale != 1;
+    if (asked && is_scaled(facts) && !(ratio > 1 - 1e-9 && ratio < 1 + 1e-9)) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "scale: the model was trained with %g, found %g; leave it out", facts->scale,
                         given->scale);
     }
-    if (given->ndim > 0 && (given->ndim != facts->ndim || given->ndim > BW_MAX_NDIM ||
-                            memcmp(given->shape, facts->shape, (size_t)facts->ndim * sizeof *facts->shape) != 0)) {
+    if (facts->ndim > 0 && given->ndim > 0 &&
+        (given->ndim != facts->ndim || given->ndim > BW_MAX_NDIM ||
+         memcmp(given->shape, facts->shape, (size_t)facts->ndim * sizeof *facts->shape) != 0)) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "shape: the model was trained with %s, found %s; leave it out",
                         bwi_format_shape(expected, facts->ndim, facts->shape),
                         bwi_format_shape(found, given->ndim > BW_MAX_NDIM ? 0 : given->ndim, given->shape));
@@ -140,10 +189,10 @@ static bw_status check_given(bw_context *ctx, const bwi_facts *facts, const bw_r
 static void choose(bw_read_options *options, const bw_dataset *recipe, const bwi_facts *facts)
 {
     options->like = recipe;
+    options->scale = is_scaled(facts) ? facts->scale : options->scale;
     if (facts->ndim == 0) {
         return;
     }
-    options->scale = facts->scale;
     options->ndim = facts->ndim;
     memcpy(options->shape, facts->shape, sizeof facts->shape);
     if (facts->features > 0 && options->missing == BW_MISSING_ERROR) {

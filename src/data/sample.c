@@ -20,6 +20,19 @@ char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, s
     return text;
 }
 
+bool bw_dataset_file(const bw_dataset *dataset, int64_t position, char *text, size_t size)
+{
+    const bw_dataset *source = dataset;
+    while (source && !source->kind->place && source->upstream) {
+        source = source->upstream;
+    }
+    if (!source || !source->kind->files || bwi_dataset_live(dataset) || position < 0 || position >= dataset->count || size == 0) {
+        return false;
+    }
+    bwi_dataset_place(source, bwi_dataset_number(dataset, 0, position), text, size);
+    return true;
+}
+
 bw_status bwi_sample_error(const bw_dataset *dataset, int64_t number, char *error, bw_status status, const char *format, ...)
 {
     if (!error || error[0]) {

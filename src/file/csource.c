@@ -317,7 +317,9 @@ static void output_name(const bwi_csource *s, int64_t k, char name[96])
 static void put_place(const bwi_csource *s, const bw_node *node, char text[128])
 {
     const bwi_csource_place *place = &s->places[s->places[node->number].value];
-    if (place->home == BWI_HOME_INPUT) {
+    if (place->home == BWI_HOME_INPUT && bwi_export_is_prepared(s->model, (int)place->at)) {
+        print(text, 128, "prepared_%lld", (long long)place->at);
+    } else if (place->home == BWI_HOME_INPUT) {
         input_name(s, place->at, text);
     } else if (place->home == BWI_HOME_OUTPUT) {
         output_name(s, place->at, text);
@@ -415,6 +417,63 @@ static void put_rest(bwi_csource *s)
     }
 }
 
+/* Raw values become what the model was trained on, in memory of their own: the caller's are not touched. */
+static void put_prepared(bwi_csource *s, int input)
+{
+    const bw_dataset *recipe = bw_model_data(s->model);
+    int64_t count = bwi_shape_count(&s->model->inputs[input]->shape);
+    char name[96], number[32], offset[160], factor[160];
+    bwi_preparation step;
+    input_name(s, input, name);
+    bwi_text_add(&s->arrays, "\nstatic float prepared_%d[%lld];\n", input, (long long)count);
+    bwi_csource_line(s, 1, "/* as the samples were prepared that it was trained on */");
+    bwi_csource_line(s, 1, "for (int i = 0; i < %lld; i++) {", (long long)count);
+    bwi_csource_line(s, 2, "prepared_%d[i] = %s[i] * %s;", input, name,
+                     bwi_csource_number(number, (float)bwi_export_scale(s->model)));
+    for (int k = 0; bwi_recipe_step(recipe, input, k, &step); k++) {
+        bwi_csource_array(s, "prepared", "offset", step.offset, step.count, offset);
+        bwi_csource_array(s, "prepared", "factor", step.factor, step.count, factor);
+        bwi_csource_line(s, 2, "prepared_%d[i] = (prepared_%d[i] - %s[i %% %lld]) * %s[i %% %lld];", input, input, offset,
+                         (long long)step.count, factor, (long long)step.count);
+    }
+    bwi_csource_line(s, 1, "}");
+}
+
+/* As a text of C: what is not plain goes by its number, and no two question marks follow each other. */
+static void put_class(bwi_text *text, const char *name)
+{
+    bwi_text_add(text, "    \"");
+    for (; *name; name++) {
+        if (*name >= ' ' && *name < 127 && !strchr("\"\\?", *name)) {
+            bwi_text_add(text, "%c", *name);
+        } else {
+            bwi_text_add(text, "\\%03o", (unsigned)(unsigned char)*name);
+        }
+    }
+    bwi_text_add(text, "\",\n");
+}
+
+static int class_count(const bwi_csource *s)
+{
+    int count = 0;
+    while (bw_model_class(s->model, count)) {
+        count++;
+    }
+    return count;
+}
+
+static void put_classes(const bwi_csource *s, bwi_text *text)
+{
+    int count = class_count(s);
+    if (count > 0) {
+        bwi_text_add(text, "\nconst char *const %s_classes[%d] = {\n", s->name, count);
+        for (int i = 0; i < count; i++) {
+            put_class(text, bw_model_class(s->model, i));
+        }
+        bwi_text_add(text, "};\n");
+    }
+}
+
 static void put_signature(const bwi_csource *s, bwi_text *text)
 {
     char name[96];
@@ -446,7 +505,10 @@ static void put_preparation(const bwi_csource *s, bwi_text *text)
         text->failed = true;
     }
     if (json.text.length) {
-        bwi_text_add(text, " *\n * The samples that it was trained on were prepared, and others must be, too:\n");
+        bwi_text_add(text, " *\n * How the samples were read that it was trained on; %s:\n",
+                     bwi_recipe_has_function(bw_model_data(s->model))
+                         ? "others must be prepared likewise, also by the program's function"
+                         : "scale and statistics are applied in the function, so it takes raw values");
     }
     for (size_t i = 0; i < json.text.length && i < MOST; i++) {
         bwi_text_add(text, "%s%s%c", i % WIDTH ? "" : " *   ", json.text.bytes[i] == '/' ? "\\" : "", json.text.bytes[i]);
@@ -482,11 +544,15 @@ static void put_comment(const bwi_csource *s, bwi_text *text)
                  (long long)s->weights, (long long)s->memory);
     put_signature(s, text);
     bwi_text_add(text, ";\n");
+    if (class_count(s) > 0) {
+        bwi_text_add(text, "extern const char *const %s_classes[%d];\n", s->name, class_count(s));
+    }
 }
 
 static void join(bwi_csource *s, bwi_text *text)
 {
     put_comment(s, text);
+    put_classes(s, text);
     bwi_text_add(text, "%s\n", s->arrays.bytes ? s->arrays.bytes : "");
     if (s->memory) {
         bwi_text_add(text, "static float memory[%lld];\n\n", (long long)s->memory);
@@ -501,6 +567,11 @@ static bw_status write_nodes(bwi_csource *s)
     find_lives(s);
     bw_status status = share_memory(s);
     s->status = status == BW_OK ? check_sizes(s) : status;
+    for (int k = 0; k < s->model->input_count && s->status == BW_OK; k++) {
+        if (bwi_export_is_prepared(s->model, k)) {
+            put_prepared(s, k);
+        }
+    }
     for (int n = 0; n < graph->count && s->status == BW_OK; n++) {
         if (s->needed[n]) {
             put_node(s, graph->nodes[n]);
@@ -536,6 +607,7 @@ static bw_status save(bw_model *model, const char *path, void **file, size_t *si
     bw_status status = s.written ? write_nodes(&s) : model->ctx->error.status;
     if (status == BW_OK) {
         join(&s, &text);
+        bwi_export_warn(model, path);
         status = s.arrays.failed || s.body.failed || text.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
     }
     if (status == BW_OK) {
@@ -552,5 +624,5 @@ static bw_status save(bw_model *model, const char *path, void **file, size_t *si
     return status;
 }
 
-const bwi_file_row bwi_file_csource = {extension, "what a model predicts, as one C file without dependencies", NULL, NULL, save,
-                                       false};
+const bwi_file_row bwi_file_csource = {
+    extension, "what a model predicts, as one C file without dependencies", NULL, NULL, save, false, NULL};

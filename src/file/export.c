@@ -67,6 +67,41 @@ bw_status bwi_export_preparation(const bw_model *model, bwi_json_writer *writer)
     return recipe ? bwi_recipe_write(recipe, writer) : BW_OK;
 }
 
+/* Statistics above a function of the program would be applied to values that it has not changed. */
+double bwi_export_scale(const bw_model *model)
+{
+    const bw_dataset *recipe = bw_model_data(model);
+    return recipe && !bwi_recipe_has_function(recipe) ? bwi_recipe_scale(recipe) : 1;
+}
+
+/* Numbers that are looked up are never scaled. */
+bool bwi_export_is_prepared(const bw_model *model, int input)
+{
+    const bw_dataset *recipe = bw_model_data(model);
+    bwi_preparation step;
+    double scale = bwi_export_scale(model);
+    bool scaled = scale < 1 || scale > 1;
+    return recipe && model->inputs[input]->dtype == BW_F32 && !bwi_recipe_has_function(recipe) &&
+           (scaled || bwi_recipe_step(recipe, input, 0, &step));
+}
+
+void bwi_export_warn(const bw_model *model, const char *path)
+{
+    const bw_dataset *recipe = bw_model_data(model);
+    if (recipe && bwi_recipe_has_function(recipe)) {
+        bwi_log(
+            model->ctx, BW_LOG_WARNING,
+            "%s: the model was trained on samples that a function of the program changed, which no file keeps: change and scale "
+            "samples likewise before they go in",
+            path);
+    } else if (recipe && bwi_recipe_categorical(recipe) > 0) {
+        bwi_log(
+            model->ctx, BW_LOG_WARNING,
+            "%s: %d columns of the training data were categories, each of which is an input of 0 or 1 here; the file says which",
+            path, bwi_recipe_categorical(recipe));
+    }
+}
+
 bwi_sliding bwi_export_convolution(const bw_node *node)
 {
     const bwi_conv2d_attributes *a = node->attributes;

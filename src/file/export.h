@@ -21,6 +21,13 @@ float *bwi_export_values(bw_context *ctx, const bwi_variable *variable);
 /* How the training data was read and prepared, as JSON: the samples must come in the same way. Nothing if nothing was done. */
 bw_status bwi_export_preparation(const bw_model *model, bwi_json_writer *writer);
 
+/* What the recipe of the training data does to an input, so that the exported model takes raw values: a factor, then steps as of
+ * bwi_recipe_step. */
+bool bwi_export_is_prepared(const bw_model *model, int input);
+double bwi_export_scale(const bw_model *model);
+/* Tells what of the preparation cannot be written. */
+void bwi_export_warn(const bw_model *model, const char *path);
+
 /* A window that slides over a sequence or an image: sizes along the height (1 of a sequence) and the width. */
 typedef struct bwi_sliding {
     int64_t in[2], out[2], size[2], strides[2], dilation[2], before[2], after[2];

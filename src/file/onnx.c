@@ -298,12 +298,38 @@ static void put_value(bwi_wire *w, int field, const char *name, const bw_node *n
     bwi_wire_end(w);
 }
 
+/* What the training data's recipe does to raw values, each operation under a new name: the last is the node's. */
+static void write_preparation(bwi_onnx *o, const bw_node *node, int input)
+{
+    const bw_dataset *recipe = bw_model_data(o->model);
+    bwi_onnx_name from, to, number;
+    bwi_preparation step;
+    double scale = bwi_export_scale(o->model);
+    input_name(o->model, input, from);
+    if (scale < 1 || scale > 1) {
+        bwi_onnx_add(o, "Mul", bwi_onnx_new(o, to), from, bwi_onnx_float(o, number, (float)scale), NULL);
+        memcpy(from, to, sizeof from);
+    }
+    for (int k = 0; bwi_recipe_step(recipe, input, k, &step); k++) {
+        bwi_onnx_name offset = "", factor = "";
+        bwi_onnx_floats(o, offset, 1, &step.count, step.offset);
+        bwi_onnx_floats(o, factor, 1, &step.count, step.factor);
+        bwi_onnx_add(o, "Sub", bwi_onnx_new(o, to), from, offset, NULL);
+        bwi_onnx_add(o, "Mul", bwi_onnx_new(o, from), to, factor, NULL);
+    }
+    bwi_onnx_add(o, "Identity", bwi_onnx_result(o, node, BWI_ONNX_LAST), from, NULL);
+}
+
 /* The same field may be wanted as numbers and as indices. */
 static void write_input(bwi_onnx *o, const bw_node *node)
 {
     int k = bwi_export_input(o->model, node);
     bwi_onnx_name name;
     input_name(o->model, k, name);
+    if (o->model->inputs[k] == node && bwi_export_is_prepared(o->model, k)) {
+        write_preparation(o, node, k);
+        return;
+    }
     if (o->model->inputs[k] == node) {
         memcpy(o->names[node->number][BWI_ONNX_LAST], name, sizeof name);
         return;
@@ -376,16 +402,34 @@ static void write_model(const bwi_onnx *o, bwi_wire *w)
     bwi_wire_end(w);
 }
 
-/* How the samples were prepared that the model was trained on. */
-static bw_status write_preparation(const bwi_onnx *o, bwi_wire *w)
+static void put_property(bwi_wire *w, const char *key, const bwi_json_writer *json)
+{
+    if (json->text.length) {
+        bwi_wire_begin(w, MODEL_PROPERTY);
+        bwi_wire_put_text(w, PROPERTY_KEY, key);
+        bwi_wire_put_bytes(w, PROPERTY_VALUE, json->text.bytes, json->text.length);
+        bwi_wire_end(w);
+    }
+}
+
+/* How the samples were prepared that the model was trained on, and what its classes are called. */
+static bw_status write_properties(const bwi_onnx *o, bwi_wire *w)
 {
     bwi_json_writer json;
     bw_status status = bwi_export_preparation(o->model, &json);
-    if (status == BW_OK && json.text.length) {
-        bwi_wire_begin(w, MODEL_PROPERTY);
-        bwi_wire_put_text(w, PROPERTY_KEY, "batchwise_data");
-        bwi_wire_put_bytes(w, PROPERTY_VALUE, json.text.bytes, json.text.length);
-        bwi_wire_end(w);
+    if (status == BW_OK) {
+        put_property(w, "batchwise_data", &json);
+    }
+    bwi_text_free(&json.text);
+    json = (bwi_json_writer){.text = {.ctx = o->ctx}};
+    if (status == BW_OK && bw_model_class(o->model, 0)) {
+        bwi_json_begin(&json, NULL, '[');
+        for (int i = 0; bw_model_class(o->model, i); i++) {
+            bwi_json_put_text(&json, NULL, bw_model_class(o->model, i));
+        }
+        bwi_json_end(&json);
+        put_property(w, "class_names", &json);
+        status = json.text.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
     }
     bwi_text_free(&json.text);
     return status;
@@ -402,7 +446,8 @@ static bw_status save(bw_model *model, const char *path, void **file, size_t *si
     bw_status status = o.written ? write_nodes(&o, needed) : model->ctx->error.status;
     if (status == BW_OK) {
         write_model(&o, &w);
-        status = write_preparation(&o, &w);
+        status = write_properties(&o, &w);
+        bwi_export_warn(model, path);
         status = status == BW_OK && w.failed ? BW_RESOURCE_EXHAUSTED : status;
     }
     if (status == BW_OK && w.length > INT_MAX) {
@@ -422,4 +467,4 @@ static bw_status save(bw_model *model, const char *path, void **file, size_t *si
     return status;
 }
 
-const bwi_file_row bwi_file_onnx = {extension, "what a model predicts, by operator set 17", NULL, NULL, save, false};
+const bwi_file_row bwi_file_onnx = {extension, "what a model predicts, by operator set 17", NULL, NULL, save, false, NULL};

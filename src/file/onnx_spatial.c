@@ -101,14 +101,31 @@ static void put_global_maxpool(bwi_onnx *o, const bw_node *node)
     bwi_onnx_add(o, "GlobalMaxPool", result(o, node), x, NULL);
 }
 
-/* Negative amounts cut off. */
+/* Does anything but a convolution take the node's values? */
+static bool feeds_others(const bwi_onnx *o, const bw_node *node)
+{
+    bool others = false;
+    for (int n = node->number + 1; n < o->model->graph.count && !others; n++) {
+        const bw_node *to = o->model->graph.nodes[n];
+        for (int k = 0; k < to->inputs && !others; k++) {
+            others = to->input[k] == node && to->op != &bwi_op_conv2d && to->op != &bwi_op_depthwise;
+        }
+    }
+    return others;
+}
+
+/* Negative amounts cut off. Before a pool ONNX Runtime would take the zeros for the pool's own padding, which is no value at all: it
+ * does so where Pad stands right before it, so channels stay last, and the change of order comes between the two. */
 static void put_pad(bwi_onnx *o, const bw_node *node)
 {
     const bwi_pad2d_attributes *a = node->attributes;
     const int64_t amounts[8] = {0, 0, a->amount[0][0], a->amount[1][0], 0, 0, a->amount[0][1], a->amount[1][1]};
+    const int64_t last[8] = {0, a->amount[0][0], a->amount[1][0], 0, 0, a->amount[0][1], a->amount[1][1], 0};
+    bwi_onnx_order order = feeds_others(o, node) ? BWI_ONNX_LAST : BWI_ONNX_FIRST;
     bwi_onnx_name pads;
-    const char *x = first(o, node);
-    bwi_onnx_add(o, "Pad", result(o, node), x, bwi_onnx_wholes(o, pads, 8, amounts), NULL);
+    const char *x = bwi_onnx_of(o, node->input[0], order);
+    bwi_onnx_wholes(o, pads, 8, order == BWI_ONNX_LAST ? last : amounts);
+    bwi_onnx_add(o, "Pad", bwi_onnx_result(o, node, order), x, pads, NULL);
 }
 
 static void put_upsample(bwi_onnx *o, const bw_node *node)

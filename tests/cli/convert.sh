@@ -52,6 +52,22 @@ if command -v cc >/dev/null; then
     cc -std=c99 -Wall -Wextra -Wpedantic -Werror -o predict main.c m.c -lm && ./predict || fail 'm.c does not predict'
 fi
 
+# What was done to the samples before training is part of exported files, and so are names of classes: raw values go in.
+awk -v OFS=, 'BEGIN { print "a,b,y"; for (i = 0; i < 40; i++) print 1000 + i, i * i / 100, (i > 20 ? "b?\"g" : "small") }' | sed 's/b?"g/"b?""g"/' >raw.csv
+run train --model 'dense(3,relu) dense(2,softmax)' --data raw.csv --scale 1/10 --standardise --epochs 5 --quiet --save-model s.keras
+run convert s.keras s.onnx
+expect_code 0 'convert s.onnx'
+expect_text s.onnx '["b?\"g", "small"]' 's.onnx: names of classes'
+run convert s.keras s.c
+expect_code 0 'convert s.c'
+if command -v cc >/dev/null; then
+    printf '#include <stdio.h>\nvoid s_predict(const float *, float *);\nextern const char *const s_classes[2];\nint main(void)\n{\n    float x[2], y[2];\n    while (scanf("%%f,%%f,%%*[^\\n]", &x[0], &x[1]) == 2) {\n        s_predict(x, y);\n        printf("%%s %%.4f %%.4f\\n", s_classes[y[1] > y[0]], y[0], y[1]);\n    }\n    return 0;\n}\n' >main.c
+    cc -std=c99 -Wall -Wextra -Wpedantic -Werror -o predict main.c s.c -lm || fail 's.c does not compile'
+    sed 1d raw.csv | ./predict >by_c
+    run predict --model s.keras --data raw.csv --quiet
+    sed -E '1d; s/^"b\?""g"/b?"g/' out | awk -F, '{ printf "%s %.4f %.4f\n", $1, $2, $3 }' | cmp -s - by_c || fail 's.c: expected what predict gives for raw values'
+fi
+
 # Wrong usage.
 expect_usage 'expected two files, IN and OUT, found none' convert
 expect_usage 'expected two files, IN and OUT, found one' convert m.keras

@@ -1,5 +1,5 @@
 /*
- * A folder of class folders of images: photos/cat/1.jpg, photos/dog/2.png. Names are listed once; an image is read and decoded
+ * Images: a folder of class folders, photos/cat/1.jpg, photos/dog/2.png; or, without targets, a folder of images or a list of them. Names are listed once; an image is read and decoded
  * when it is gathered, on the worker that wants it. Classes are the sorted names of the folders, files follow in the order of
  * their names, so that numbers are the same on every machine. Symbolic links are refused: nothing outside the folder is opened.
  */
@@ -29,12 +29,19 @@ typedef struct images {
 
 /* ---- On workers ---- */
 
+/* Names in a list are paths already. */
+static void path_of(const images *state, int64_t number, char path[PATH_BYTES])
+{
+    bool inside = state->folder[0];
+    snprintf(path, PATH_BYTES, "%s%s%s", state->folder, inside ? "/" : "", state->names + state->pictures[number].at);
+}
+
 static bw_status decode(const bw_dataset *dataset, bwi_decode_buffer *buffer, int64_t number, void *to, char *error)
 {
     const images *state = dataset->state;
     bw_context *ctx = dataset->owned.ctx;
     char path[PATH_BYTES], what[BWI_IMAGE_ERROR];
-    snprintf(path, sizeof path, "%s/%s", state->folder, state->names + state->pictures[number].at);
+    path_of(state, number, path);
     int64_t size = bwi_file_read_whole(ctx, path, FILE_BYTES, &buffer->file);
     if (size < 0) {
         return bwi_sample_error(dataset, number, error, bwi_errno_status((int)-size), "cannot read it: %s",
@@ -48,7 +55,7 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
 {
     images *state = dataset->state;
     (void)epoch;
-    if (values[1]) {
+    if (dataset->column_count > 1 && values[1]) {
         memcpy(values[1], &state->pictures[number].label, sizeof state->pictures[number].label);
     }
     if (!values[0]) {
@@ -67,7 +74,7 @@ static void place(const bw_dataset *dataset, int64_t number, char *text, size_t 
 {
     const images *state = dataset->state;
     const char *name = state->names + state->pictures[number].at;
-    if (strlen(state->folder) + strlen(name) + 2 <= size) {
+    if (state->folder[0] && strlen(state->folder) + strlen(name) + 2 <= size) {
         snprintf(text, size, "%s/%s", state->folder, name);
     } else {
         snprintf(text, size, "%s", name);
@@ -89,7 +96,7 @@ static void close_images(bw_dataset *dataset)
     bwi_decode_buffers_close(ctx, &state->buffers);
 }
 
-static const bwi_dataset_kind kind = {.name = "images", .make = make, .place = place, .close = close_images};
+static const bwi_dataset_kind kind = {.name = "images", .make = make, .place = place, .files = true, .close = close_images};
 
 /* ---- Listing ---- */
 
@@ -100,6 +107,7 @@ typedef struct listing {
     images *state;
     const bwi_facts *like; /* NULL: classes are numbered as they come */
     bwi_names classes;
+    bool flat;              /* no targets: images in one folder, or a list of them */
     int64_t ignored, loose; /* names in class folders that are no images; images beside the class folders */
 } listing;
 
@@ -147,9 +155,9 @@ static bw_status add_picture(listing *l, const char *folder, const char *name, i
         state->pictures = larger;
         state->capacity = capacity;
     }
-    snprintf(state->names + state->length, bytes, "%s/%s", folder, name);
+    snprintf(state->names + state->length, bytes, "%s%s%s", folder, folder[0] ? "/" : "", name);
     state->pictures[state->count++] = (picture){.at = state->length, .label = label};
-    state->length += bytes;
+    state->length += strlen(state->names + state->length) + 1;
     return BW_OK;
 }
 
@@ -159,7 +167,7 @@ static bw_status list_class(listing *l, const char *folder, int label)
     bwi_names names;
     char path[PATH_BYTES];
     int64_t before = l->state->count;
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", l->state->folder, folder) >= sizeof path) {
+    if ((size_t)snprintf(path, sizeof path, "%s%s%s", l->state->folder, folder[0] ? "/" : "", folder) >= sizeof path) {
         return bwi_fail(l->ctx, BW_INVALID_ARGUMENT, "%s/%s: a path of more than %d bytes", l->path, folder, PATH_BYTES);
     }
     bw_status status = bwi_folder_list(l->ctx, path, &names);
@@ -213,7 +221,8 @@ static bw_status find_classes(listing *l)
         }
     }
     names->count = kept;
-    if (status == BW_OK && kept == 0) {
+    l->flat = kept == 0 && l->loose > 0;
+    if (status == BW_OK && kept == 0 && !l->flat) {
         return bwi_fail(l->ctx, BW_NOT_FOUND, "%s: no class folders in it; expected %s/<class>/<image>.png or .jpg", l->path,
                         l->path);
     }
@@ -224,9 +233,14 @@ static bw_status find_classes(listing *l)
     return status;
 }
 
+/* Folders in the order of their names, so that numbers are the same everywhere; without folders the images are samples to predict. */
 static bw_status list_classes(listing *l)
 {
     bw_status status = find_classes(l);
+    if (status == BW_OK && l->flat) {
+        l->loose = 0;
+        return list_class(l, "", 0);
+    }
     for (int64_t i = 0; status == BW_OK && i < l->classes.count; i++) {
         const char *name = l->classes.text + l->classes.name[i].at;
         int label = l->like ? find_class(l->like, name) : (int)i;
@@ -247,12 +261,16 @@ static bw_status list_classes(listing *l)
     return status;
 }
 
+/* Names by number: those of the data that a model was trained on, or those of the folders. */
 static bw_status keep_classes(listing *l)
 {
     bwi_facts facts = {.scale = 1};
     if (l->like) {
         return bwi_facts_copy(l->ctx, &l->root->facts,
                               &(bwi_facts){.scale = 1, .classes = l->like->classes, .class_name = l->like->class_name});
+    }
+    if (l->classes.count == 0) {
+        return BW_OK;
     }
     const char **names = bwi_allocate(l->ctx, (size_t)l->classes.count, sizeof *names);
     if (!names) {
@@ -277,7 +295,7 @@ static bw_status find_size(listing *l)
     const char *name = state->names + state->pictures[0].at;
     char path[PATH_BYTES], what[BWI_IMAGE_ERROR];
     bwi_buffer file = {.memory = NULL};
-    snprintf(path, sizeof path, "%s/%s", state->folder, name);
+    path_of(state, 0, path);
     int64_t size = bwi_file_read_whole(l->ctx, path, FILE_BYTES, &file);
     bw_status status;
     if (size < 0) {
@@ -317,14 +335,13 @@ static bw_status declare(listing *l, const bw_read_options *options)
     l->root->count = l->root->numbers = state->count;
     l->root->slow = true;
     bw_status status = bwi_dataset_declare(l->root, &x, l->path);
-    if (status == BW_OK) {
+    if (status == BW_OK && !l->flat) {
         status = bwi_dataset_declare(l->root, &y, l->path);
     }
     return status == BW_OK ? bwi_scratch_open(l->root) : status;
 }
 
-/* Names, classes and one size are found now, pixels are decoded when a tile is gathered. */
-static bw_status read_folder(listing *l, const bw_read_options *options)
+static bw_status list_folder(listing *l)
 {
     l->state->folder = bwi_copy_text(l->ctx, l->path);
     if (!l->state->folder) {
@@ -333,7 +350,36 @@ static bw_status read_folder(listing *l, const bw_read_options *options)
     for (size_t end = strlen(l->state->folder); end > 1 && l->state->folder[end - 1] == '/';) {
         l->state->folder[--end] = 0;
     }
-    bw_status status = list_classes(l);
+    return list_classes(l);
+}
+
+static bw_status list_files(listing *l, const char *const *paths, int count)
+{
+    l->flat = true;
+    l->state->folder = bwi_copy_text(l->ctx, "");
+    bw_status status = l->state->folder ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    for (int i = 0; i < count && status == BW_OK; i++) {
+        status = add_picture(l, "", paths[i], 0);
+    }
+    return status;
+}
+
+/* What there are no targets for can be predicted, not trained on. */
+static void tell_count(const listing *l)
+{
+    if (l->flat) {
+        bwi_log(l->ctx, BW_LOG_INFO, "%s: %lld image%s without class folders, so without targets", l->path,
+                (long long)l->state->count, l->state->count == 1 ? "" : "s");
+    } else {
+        bwi_log(l->ctx, BW_LOG_INFO, "%s: %lld images of %lld classes", l->path, (long long)l->state->count,
+                (long long)l->classes.count);
+    }
+}
+
+/* Names, classes and one size are found now, pixels are decoded when a tile is gathered. */
+static bw_status read_all(listing *l, const char *const *paths, int count, const bw_read_options *options)
+{
+    bw_status status = is_picture(paths[0]) && !bwi_folder_is(l->ctx, paths[0]) ? list_files(l, paths, count) : list_folder(l);
     if (status == BW_OK) {
         status = keep_classes(l);
     }
@@ -346,9 +392,8 @@ static bw_status read_folder(listing *l, const bw_read_options *options)
     if (status != BW_OK) {
         return status;
     }
-    bwi_log(l->ctx, BW_LOG_INFO, "%s: %lld images of %lld classes", l->path, (long long)l->state->count,
-            (long long)l->classes.count);
-    if (l->ignored + l->loose > 0) {
+    tell_count(l);
+    if (l->ignored + l->loose > 0 && !l->flat) {
         bwi_log(l->ctx, BW_LOG_WARNING,
                 "%s: left out: %lld names in class folders that are no .png, .jpg or .jpeg, %lld images "
                 "beside the class folders",
@@ -362,7 +407,6 @@ static bw_status read_folder(listing *l, const bw_read_options *options)
 bw_status bwi_images_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     listing l = {.ctx = ctx, .path = paths[0], .classes.ctx = ctx};
-    (void)count;
     *root = NULL;
     bw_status status = bwi_read_options_check(ctx, l.path, options, 0);
     if (status != BW_OK) {
@@ -377,7 +421,7 @@ bw_status bwi_images_read(bw_context *ctx, bw_dataset **root, const char *const 
     }
     l.state = l.root->state;
     bwi_decode_buffers_open(&l.state->buffers);
-    status = read_folder(&l, options);
+    status = read_all(&l, paths, count, options);
     bwi_names_free(&l.classes);
     if (status == BW_OK) {
         *root = l.root;

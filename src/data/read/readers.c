@@ -42,6 +42,9 @@ static const struct {
     {.extension = ".hdf5", .read = bwi_hdf5_samples},
     {.prefix = "synth:", .read = bwi_synth_read},
     {.is = bwi_idx_is, .lists = true, .read = bwi_idx_read},
+    {.extension = ".png", .lists = true, .read = bwi_images_read},
+    {.extension = ".jpg", .lists = true, .read = bwi_images_read},
+    {.extension = ".jpeg", .lists = true, .read = bwi_images_read},
     {.extension = "/", .read = bwi_images_read},
     {.is = bwi_folder_is, .read = bwi_images_read},
 };
@@ -134,6 +137,12 @@ static int find_reader(bw_context *ctx, const char *path)
         }
     }
     return -1;
+}
+
+bool bwi_path_has_images(bw_context *ctx, const char *path)
+{
+    int reader = find_reader(ctx, path);
+    return reader >= 0 && readers[reader].read == bwi_images_read;
 }
 
 /* A comma separates files, unless the path as a whole is one. */
