@@ -40,6 +40,9 @@ double bwi_metric_mean(const bw_node *node, const double *sums);
 /* Losses and metrics as text, separated by commas or blanks, are added to those that the training has. */
 bw_status bwi_losses_read(bwi_training *training, const char *text);
 bw_status bwi_metrics_read(bwi_training *training, const char *text);
+/* Fails if targets of `values` numbers are classes with names, and the output cannot tell as many apart. */
+bw_status bwi_class_targets_check(const bwi_session *s, const bw_dataset *dataset, bw_node *prediction, int64_t values,
+                                  const bwi_loss_row *row);
 /* Adds all heads to a session's graph: targets, weights, losses and metrics. */
 bw_status bwi_session_add_heads(bwi_session *session, const bw_dataset *dataset, const bwi_session_options *options);
 

@@ -179,6 +179,11 @@ static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, const bwi_s
     if (status != BW_OK) {
         return status;
     }
+    bwi_shape target = head->target->shape;
+    status = bwi_class_targets_check(s, dataset, head->prediction, bwi_shape_count(&target), row);
+    if (status != BW_OK) {
+        return status;
+    }
     head->classes = row->classes;
     bwi_head own = *head;
     bw_node *mask = head->prediction->mask;

@@ -1,0 +1,56 @@
+/*
+ * Targets that are classes with names, as texts in a table and folders of images have them, and what an output makes of them. Their
+ * numbers are an order of names, nothing else: an output of one number that is fitted to them learns that a cat lies between an ape
+ * and a dog. So it is refused, unless there are two classes and output or loss are made for two.
+ */
+#include "train/internal.h"
+
+#include <string.h>
+
+enum { LISTED = 3 };
+
+static int count_classes(const bw_dataset *dataset)
+{
+    int count = 0;
+    while (bw_dataset_class(dataset, count)) {
+        count++;
+    }
+    return count;
+}
+
+static bool tells_two_apart(bw_node *prediction, const bwi_loss_row *row)
+{
+    return row->kind == BWI_LOSS_BINARY || row->kind == BWI_LOSS_HINGE || row->kind == BWI_LOSS_SQUARED_HINGE ||
+           bwi_binary_logits_of(prediction);
+}
+
+static bw_status refuse(const bwi_session *s, const bw_dataset *dataset, int classes, int64_t outputs, const bwi_loss_row *row)
+{
+    bw_context *ctx = s->training->ctx;
+    bwi_text names = {.ctx = ctx};
+    for (int i = 0; i < classes && i < LISTED; i++) {
+        bwi_text_add(&names, "%s%.40s", i ? ", " : "", bw_dataset_class(dataset, i));
+    }
+    bw_status status = names.failed
+                           ? BW_RESOURCE_EXHAUSTED
+                           : bwi_fail(ctx, BW_INVALID_ARGUMENT,
+                                      "the targets are %d classes (%s%s), but %s has %lld output%s with the loss %.*s; expected "
+                                      "%sdense(%d,softmax) with sparse_categorical_crossentropy",
+                                      classes, names.bytes, classes > LISTED ? ", ..." : "", bwi_output_name(s->training->model, 0),
+                                      (long long)outputs, outputs == 1 ? "" : "s", (int)strcspn(row->names, " "), row->names,
+                                      classes == 2 ? "dense(1,sigmoid), or " : "", classes);
+    bwi_text_free(&names);
+    return status;
+}
+
+bw_status bwi_class_targets_check(const bwi_session *s, const bw_dataset *dataset, bw_node *prediction, int64_t values,
+                                  const bwi_loss_row *row)
+{
+    int classes = s->output_count == 1 && values == 1 && prediction->shape.ndim == 1 ? count_classes(dataset) : 0;
+    int64_t outputs = prediction->shape.extent[0];
+    if (classes < 2) {
+        return BW_OK;
+    }
+    bool fits = outputs == 1 ? classes == 2 && tells_two_apart(prediction, row) : row->target == BW_I32 && outputs >= classes;
+    return fits ? BW_OK : refuse(s, dataset, classes, outputs, row);
+}
