@@ -76,11 +76,11 @@ int64_t bwi_permute(uint64_t seed, uint64_t epoch, int64_t count, int64_t i)
 #if defined(__x86_64__)
 
 #define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl")))
-#define LANES 8
+#define WIDTH 8
 #define SMALL 2 /* vectors side by side: each round waits for the one before, so one alone would be idle most of the time */
 #define LARGE 8
 
-typedef uint64_t vector __attribute__((vector_size(8 * LANES)));
+typedef uint64_t vector __attribute__((vector_size(8 * WIDTH)));
 
 /* x / b: the estimate in doubles is at most one off, as x / b is below 2^32. */
 AVX512 static inline vector divide(vector x, vector b, __m512d inverse, vector *rest)
@@ -104,7 +104,7 @@ AVX512 static inline vector turn(vector half, vector other, vector extent)
     return (vector)_mm512_min_epu64((__m512i)half, (__m512i)(half - extent));
 }
 
-/* Walks once around for `vectors` * LANES positions. */
+/* Walks once around for `vectors` * WIDTH positions. */
 AVX512 static inline __attribute__((always_inline)) void turn_block(const network *w, int vectors, int64_t *positions)
 {
     vector a = (vector){0} + w->a, b = (vector){0} + w->b;
@@ -113,7 +113,7 @@ AVX512 static inline __attribute__((always_inline)) void turn_block(const networ
 #pragma GCC unroll 8
     for (int k = 0; k < vectors; k++) {
         vector x;
-        memcpy(&x, positions + k * LANES, sizeof x);
+        memcpy(&x, positions + k * WIDTH, sizeof x);
         l[k] = divide(x, b, inverse, &r[k]);
     }
     uint64_t key = w->key;
@@ -132,7 +132,7 @@ AVX512 static inline __attribute__((always_inline)) void turn_block(const networ
 #pragma GCC unroll 8
     for (int k = 0; k < vectors; k++) {
         vector x = l[k] * b + r[k];
-        memcpy(positions + k * LANES, &x, sizeof x);
+        memcpy(positions + k * WIDTH, &x, sizeof x);
     }
 }
 
@@ -150,10 +150,10 @@ AVX512 static void turn_small(const network *w, int64_t *positions)
 static int64_t permute_vectors(const network *w, int64_t *positions, int64_t n)
 {
     int64_t done = 0;
-    for (; n - done >= LARGE * LANES; done += LARGE * LANES) {
+    for (; n - done >= LARGE * WIDTH; done += LARGE * WIDTH) {
         turn_large(w, positions + done);
     }
-    for (; n - done >= SMALL * LANES; done += SMALL * LANES) {
+    for (; n - done >= SMALL * WIDTH; done += SMALL * WIDTH) {
         turn_small(w, positions + done);
     }
     for (int64_t i = 0; i < done; i++) {

@@ -399,12 +399,13 @@ static bw_status open_blocks(bwi_exec *exec)
     return BW_OK;
 }
 
-/* The OpenMP runtime allocates its settings of a thread when the thread first names any: here, not in a step. */
+/* OpenMP allocates a thread's settings when the thread first changes one: that happens here, so that a step allocates nothing. */
 static void warm_thread(void *user, int worker)
 {
-    (void)user;
     (void)worker;
-    bwi_onednn_end(bwi_onednn_begin());
+    const bwi_exec *exec = user;
+    const bwi_convolution_kernels *convolution = exec->plan->kernels->convolution;
+    convolution->end(convolution->begin());
 }
 
 /* Of one phase: its table of bound instructions, and what each of them holds. */
@@ -478,7 +479,7 @@ bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
         bwi_exec_close(exec);
         return status;
     }
-    bwi_pool_run(ctx, plan->workers, warm_thread, NULL);
+    bwi_pool_run(ctx, plan->workers, warm_thread, exec);
     *result = exec;
     return BW_OK;
 }

@@ -63,7 +63,7 @@ static void run_lanes(void *user, int worker)
 {
     bwi_exec *exec = user;
     int64_t lanes = exec->plan->lanes;
-    int setting = exec->foreign ? bwi_onednn_begin() : 0;
+    int setting = exec->foreign ? exec->plan->kernels->convolution->begin() : 0;
     uint64_t begin = bwi_exec_clock(exec);
     int turn = 0;
     for (int64_t n; (n = bwi_exec_next(exec, worker, &turn)) >= 0;) {
@@ -75,7 +75,7 @@ static void run_lanes(void *user, int worker)
     }
     bwi_exec_timed(exec, worker, BWI_PART_SHARE, begin);
     if (exec->foreign) {
-        bwi_onednn_end(setting);
+        exec->plan->kernels->convolution->end(setting);
     }
 }
 

@@ -105,7 +105,7 @@ struct bwi_exec {
     bwi_bound_phase **phases; /* [program][phase] */
     bwi_moving *moving;       /* in the order of their turns */
     int moving_count;
-    bool foreign;      /* some op binds kernels of oneDNN, which look at OpenMP's settings */
+    bool foreign;      /* some op runs kernels of `convolution`: they run between its begin and end */
     bwi_block *blocks; /* of all trained dense variables, in their order */
     int64_t block_count;
     bwi_worker *workers;

@@ -57,7 +57,7 @@ static void run_units(void *user, int worker)
 {
     const units *u = user;
     bwi_exec *exec = u->exec;
-    int setting = exec->foreign ? bwi_onednn_begin() : 0;
+    int setting = exec->foreign ? exec->plan->kernels->convolution->begin() : 0;
     uint64_t begin = bwi_exec_clock(exec);
     int turn = 0;
     for (int64_t unit; (unit = bwi_exec_next(exec, worker, &turn)) >= 0;) {
@@ -71,7 +71,7 @@ static void run_units(void *user, int worker)
         bwi_exec_timed(exec, worker, BWI_PART_SHARE, begin);
     }
     if (exec->foreign) {
-        bwi_onednn_end(setting);
+        exec->plan->kernels->convolution->end(setting);
     }
 }
 

@@ -196,9 +196,10 @@ static bw_status replay_last(bwi_exec *exec)
     exec->phase = exec->plan->programs[exec->program].phase_count - 1;
     int64_t samples = exec->samples;
     exec->samples -= exec->piece.count;
-    int setting = bwi_onednn_begin();
+    const bwi_convolution_kernels *convolution = exec->plan->kernels->convolution;
+    int setting = convolution->begin();
     bw_status status = bwi_exec_replay(exec, true);
-    bwi_onednn_end(setting);
+    convolution->end(setting);
     exec->samples = samples;
     return status;
 }

@@ -9,5 +9,9 @@ extern const bwi_convolution_kernels bwi_convolution_onednn; /* onednn/convoluti
 
 /* Keeps oneDNN to the instruction set of the table of that name. Without effect once oneDNN has compiled anything. */
 void bwi_onednn_limit(const char *instruction_set);
+/* oneDNN computes with OpenMP, which gets one thread on the calling thread from `begin` to `end`. `begin` returns the setting that
+ * `end` restores. */
+int bwi_onednn_begin(void);
+void bwi_onednn_end(int setting);
 
 #endif

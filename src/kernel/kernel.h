@@ -92,14 +92,14 @@ struct bwi_kernels {
                                const float *bias, float *y);
     void (*dense_backward_data_part)(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *dy, const float *w,
                                      float *dx);
-    /* The weights' gradient by blocks of a panel: x and dy of n samples are laid out in `room` (packing->dense_staging floats) first, which
+    /* The weights' gradient by blocks of a panel: x and dy of n samples are laid out in `staging` (packing->dense_staging floats) first, which
      * gives a bound of what any element of the gradient can be; NaN: something is not finite. A block has rows `first` to
      * first + rows - 1 of a panel (`first` is a multiple of 8), the bias a panel's outputs (zero beyond `out`). Meanwhile as many
      * floats as a block has are fetched to the nearest cache from each address of `ahead`, unless it is NULL. */
-    double (*dense_gradient_pack)(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *room);
-    void (*dense_gradient_block)(int64_t n, int64_t in, int64_t out, const float *room, int64_t panel, int64_t first, int64_t rows,
-                                 float *block, const float *const ahead[BWI_FETCHED]);
-    void (*dense_gradient_bias)(int64_t n, int64_t in, int64_t out, const float *room, int64_t panel, float *db);
+    double (*dense_gradient_pack)(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *staging);
+    void (*dense_gradient_block)(int64_t n, int64_t in, int64_t out, const float *staging, int64_t panel, int64_t first,
+                                 int64_t rows, float *block, const void *const ahead[BWI_FETCHED]);
+    void (*dense_gradient_bias)(int64_t n, int64_t in, int64_t out, const float *staging, int64_t panel, float *db);
 
     /* y = max(x, 0); dx = y > 0 ? dy : 0. In place allowed. NaN passes through forward. */
     void (*relu_forward)(int64_t count, const float *x, float *y);
@@ -338,10 +338,11 @@ struct bwi_convolution_kernels {
     bw_status (*bind)(bw_context *ctx, bwi_conv_run **run, const bwi_conv *conv, bwi_conv_pass pass, const bwi_conv_memory *memory);
     void (*unbind)(bwi_conv_run *run);             /* NULL is fine */
     bw_status (*execute)(const bwi_conv_run *run); /* no message: called by workers */
-};
 
-/* oneDNN computes with OpenMP: one thread while `begin` holds on this thread; returns the setting to give back. */
-int bwi_onednn_begin(void);
-void bwi_onednn_end(int setting);
+    /* A thread calls `execute` between begin and end: a library with threads of its own must use this one alone. `end` is given what
+     * `begin` returned. */
+    int (*begin)(void);
+    void (*end)(int setting);
+};
 
 #endif

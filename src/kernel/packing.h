@@ -13,7 +13,7 @@
 /* Up to this number of inputs, layers in panels have special passes; they have no ranges and blocks. */
 #define BWI_DENSE_FEW 4
 /* Extents of a tile's x are rounded up to it where the weights' gradient is made by blocks. */
-#define BWI_DENSE_ROOM 16
+#define BWI_DENSE_STAGED 16
 
 /* relu_maxpool keeps four bits for each element of its output; channels count in groups of this size. */
 #define BWI_MASK_CHANNELS 16

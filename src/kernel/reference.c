@@ -89,19 +89,19 @@ static void dense_backward_weights(int64_t n, int64_t in, int64_t out, const flo
     }
 }
 
-/* The room holds x [in][n] and dy [out][n] one after the other. */
-static double dense_gradient_pack(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *room)
+/* The staging holds x [in][n] and dy [out][n] one after the other. */
+static double dense_gradient_pack(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *staging)
 {
     double most_x = 1, most_dy = 0;
     bool finite = true;
     for (int64_t r = 0; r < n; r++) {
         for (int64_t i = 0; i < in; i++) {
-            room[i * n + r] = x[r * in + i];
+            staging[i * n + r] = x[r * in + i];
             most_x = fmax(most_x, fabs((double)x[r * in + i]));
             finite = finite && isfinite(x[r * in + i]);
         }
         for (int64_t o = 0; o < out; o++) {
-            room[(in + o) * n + r] = dy[r * out + o];
+            staging[(in + o) * n + r] = dy[r * out + o];
             most_dy = fmax(most_dy, fabs((double)dy[r * out + o]));
             finite = finite && isfinite(dy[r * out + o]);
         }
@@ -109,8 +109,8 @@ static double dense_gradient_pack(int64_t n, int64_t in, int64_t out, const floa
     return finite ? (double)n * most_x * most_dy : (double)NAN;
 }
 
-static void dense_gradient_block(int64_t n, int64_t in, int64_t out, const float *room, int64_t panel, int64_t first, int64_t rows,
-                                 float *block, const float *const ahead[BWI_FETCHED])
+static void dense_gradient_block(int64_t n, int64_t in, int64_t out, const float *staging, int64_t panel, int64_t first,
+                                 int64_t rows, float *block, const void *const ahead[BWI_FETCHED])
 {
     (void)ahead;
     for (int64_t i = 0; i < rows; i++) {
@@ -118,20 +118,20 @@ static void dense_gradient_block(int64_t n, int64_t in, int64_t out, const float
             int64_t o = panel * BWI_DENSE_PANEL + q;
             double sum = 0;
             for (int64_t r = 0; r < n && o < out; r++) {
-                sum += (double)room[(first + i) * n + r] * (double)room[(in + o) * n + r];
+                sum += (double)staging[(first + i) * n + r] * (double)staging[(in + o) * n + r];
             }
             block[i * BWI_DENSE_PANEL + q] = (float)sum;
         }
     }
 }
 
-static void dense_gradient_bias(int64_t n, int64_t in, int64_t out, const float *room, int64_t panel, float *db)
+static void dense_gradient_bias(int64_t n, int64_t in, int64_t out, const float *staging, int64_t panel, float *db)
 {
     for (int64_t q = 0; q < BWI_DENSE_PANEL; q++) {
         int64_t o = panel * BWI_DENSE_PANEL + q;
         double sum = 0;
         for (int64_t r = 0; r < n && o < out; r++) {
-            sum += (double)room[(in + o) * n + r];
+            sum += (double)staging[(in + o) * n + r];
         }
         db[q] = (float)sum;
     }

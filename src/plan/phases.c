@@ -167,7 +167,7 @@ bool bwi_plan_defers(const bwi_plan *plan, const bwi_program *program, const bwi
 }
 
 /* Gradients that may be deferred come last, so that their factors live until then. */
-static bw_status move_waiting(cutter *c, bwi_phase *phase)
+static bw_status move_deferred(cutter *c, bwi_phase *phase)
 {
     const bwi_program *p = &c->program->program;
     bwi_instruction *moved = bwi_allocate(c->plan->ctx, (size_t)phase->count, sizeof *moved);
@@ -275,7 +275,7 @@ static bw_status cut(cutter *c)
         status = add_stores(c);
     }
     if (status == BW_OK && c->plan->group) {
-        status = move_waiting(c, &c->program->phases[0]);
+        status = move_deferred(c, &c->program->phases[0]);
     }
     for (int level = 0; level < p->levels && status == BW_OK && c->plan->segments > 1; level++) {
         status = bwi_plan_segment(c->plan, c->program, &c->program->phases[level]);

@@ -188,4 +188,6 @@ const bwi_convolution_kernels bwi_convolution_onednn = {.create = create,
                                                         .reorder_backward = bwi_conv_reorder_backward,
                                                         .bind = bwi_conv_bind,
                                                         .unbind = bwi_conv_run_free,
-                                                        .execute = bwi_conv_execute};
+                                                        .execute = bwi_conv_execute,
+                                                        .begin = bwi_onednn_begin,
+                                                        .end = bwi_onednn_end};
