@@ -16,8 +16,8 @@
 #define BWI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define BWI_CACHE_LINE 64
 
-/* The one way to cast const away: where an outside library's parameter lacks it, and where an object's life ends. Nothing is ever
- * written through the result. */
+/* The one way to cast const away: where an outside library's parameter lacks it, where one struct describes memory to read as
+ * well as to write, and where an object's life ends. Nothing is ever written through the result. */
 static inline void *bwi_unconst(const void *pointer)
 {
     return (void *)(uintptr_t)pointer;

@@ -1,7 +1,7 @@
 /*
- * Every kernel once more, slow and obvious, for tests to compare with: one loop per index, sums in double, no regard for
- * the machine. Indices of images go through at(). Those of windows over images are in reference_window.inc,
- * those along an axis in reference_axis.inc, losses in reference_loss.inc.
+ * The reference of every vector kernel, slow and obvious, for tests to compare with: one loop per index, sums in double, no regard
+ * for the machine. at() computes the indices of images. reference_window.inc has the kernels with windows over images,
+ * reference_axis.inc those along an axis, reference_loss.inc the losses.
  */
 #define ISA portable
 #include "kernel/internal.h"
@@ -16,7 +16,7 @@ static int64_t at(const bwi_image *i, int64_t n, int64_t h, int64_t w, int64_t c
     return (((n * bwi_image_blocks(i) + c / i->block) * i->h + h) * i->w + w) * i->block + c % i->block;
 }
 
-/* Weight index of input i and output o. */
+/* The index of the weight from input i to output o. */
 static int64_t weight_at(int64_t in, int64_t out, int64_t i, int64_t o)
 {
     if (out <= BWI_DENSE_NARROW) {
@@ -89,7 +89,7 @@ static void dense_backward_weights(int64_t n, int64_t in, int64_t out, const flo
     }
 }
 
-/* The staging holds x [in][n] and dy [out][n] one after the other. */
+/* The staging holds x as [in][n], then dy as [out][n]. */
 static double dense_gradient_pack(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *staging)
 {
     double most_x = 1, most_dy = 0;
@@ -161,7 +161,7 @@ static double below_normal(double x)
     return 0.5 * erfc(-x * 0.70710678118654752);
 }
 
-/* The formulas of kernel.h, in double. */
+/* Computes the formulas of kernel.h in double. */
 static double activation_of(bwi_activation kind, const float *p, double x)
 {
     double a = (double)p[0], b = (double)p[1], c = (double)p[2];
@@ -194,7 +194,7 @@ static double activation_of(bwi_activation kind, const float *p, double x)
     return (double)NAN;
 }
 
-/* Their derivatives, from y or from x as kernel.h says, in double. */
+/* Computes their derivatives in double, from y or from x as kernel.h says. */
 static double slope_of(bwi_activation kind, const float *p, double v)
 {
     double a = (double)p[0], b = (double)p[1], s = 1 / (1 + exp(-v));

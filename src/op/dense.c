@@ -147,9 +147,9 @@ static double fill_staging(const bwi_call *call, void *staging)
                                               staging);
 }
 
-/* Adds the tiles' gradients of a block as a binary tree: after tile t, two finished sums become one for each of the 1 bits in which t
- * ends. The result is the first of the sums. `first` is the block's first row; below 0, the biases are meant. While the last tile is
- * added, what is read next (`ahead`, or NULL) is fetched. */
+/* Adds the tiles' gradients of a block as a binary tree: after tile t, two finished sums become one for each of the 1 bits in
+ * which t ends. The result is the first of the sums. `first` is the block's first row; below 0, the biases are meant. While the
+ * last tile is added, what is read next (`ahead`, or NULL) is fetched. */
 static void sum_tiles(const bwi_deferred_tile *tiles, int count, int64_t panel, int64_t first, int64_t rows,
                       const void *const *ahead, void *sums)
 {
@@ -177,8 +177,8 @@ static void sum_tiles(const bwi_deferred_tile *tiles, int count, int64_t panel, 
 
 _Static_assert((int)BWI_SINK_READS == (int)BWI_FETCHED, "what a sink reads is fetched by a kernel");
 
-/* A panel goes to the sink in blocks of rows, each as soon as it is summed over all tiles, while it is in the nearest cache; the panel's
- * biases follow. The arrays that the sink reads for a block are fetched while the block before it is summed. */
+/* A panel goes to the sink in blocks of rows, each as soon as it is summed over all tiles, while it is in the nearest cache; the
+ * panel's biases follow. The arrays that the sink reads for a block are fetched while the block before it is summed. */
 static void deferred_part(const bwi_deferred_tile *tiles, int count, int64_t panel, void *sums, const bwi_sink *sink)
 {
     const bw_node *node = tiles[0].call->node;

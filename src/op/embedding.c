@@ -51,7 +51,8 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
     return BW_INVALID_ARGUMENT;
 }
 
-/* The records of a sample stand together, those of the next sample `per_sample` behind them: other nodes may write between. */
+/* A sample's records stand together. Those of the next sample follow after `per_sample` places, because other nodes may write
+ * between them. */
 static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 {
     int64_t places = places_of(call->node), width = call->node->variable[0]->shape.extent[1];
