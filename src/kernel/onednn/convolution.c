@@ -14,8 +14,8 @@ bw_status bwi_conv_fail(bw_context *ctx, const bwi_conv_shape *s, dnnl_status_t 
 /* Whether the output extent follows from the others: the last window ends within the padded input. */
 static bool extents_fit(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t before, int64_t after)
 {
-    int64_t room = in + before + after - ((kernel - 1) * dilation + 1);
-    return room >= 0 && out == room / stride + 1;
+    int64_t slack = in + before + after - ((kernel - 1) * dilation + 1);
+    return slack >= 0 && out == slack / stride + 1;
 }
 
 /* Extents are at most 2^31 each, and byte counts must fit; oneDNN itself refuses what it cannot do beyond that. */
