@@ -329,7 +329,7 @@ bw_status bwi_call_end(bw_context *ctx, bw_status status)
     return status;
 }
 
-/* What a caller can do about it decides: look for the file, free something, distrust the disk, or change the path. */
+/* Chosen by what a caller can do about it: look for the file, free something, distrust the disk, or change the path. */
 bw_status bwi_errno_status(int code)
 {
     switch (code) {

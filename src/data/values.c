@@ -27,7 +27,7 @@ int bw_dataset_field(const bw_dataset *dataset, const char *name, int64_t *shape
     return field->ndim;
 }
 
-/* A few at a time: cancelling is noticed in between. */
+/* Gathers a few samples at a time, so that cancelling is noticed in between. */
 static bw_status gather(bw_dataset *dataset, int field, int64_t first, int64_t count, int64_t values, float *to)
 {
     enum { AT_ONCE = 256 };

@@ -104,8 +104,8 @@ typedef struct bwi_ignore_attributes {
     int32_t class_number;
 } bwi_ignore_attributes;
 
-/* Where a window of `size` (dilated) starts when it slides over `extent` with Keras's padding: output extent, and the
- * padding before and after. */
+/* How a window of `size` (dilated) slides over `extent` with Keras's padding: the output's extent, and the padding before and
+ * after. */
 void bwi_pool_extent(int64_t extent, int64_t size, int64_t stride, bool same, int64_t *out, int64_t *before, int64_t *after);
 
 /* The same for a convolution, along the height (0) or the width (1), over an extent of `in`. */

@@ -16,7 +16,7 @@ typedef struct bwi_lanes_kernels {
     void (*add_floats)(int64_t count, const float *host, float *values);
     void (*add_doubles)(int64_t count, const double *host, double *values);
     void (*scale)(int64_t count, float factor, float *values);   /* values *= factor */
-    bwi_finiteness (*finiteness)(int64_t count, const float *x); /* of the first that is not finite */
+    bwi_finiteness (*finiteness)(int64_t count, const float *x); /* the kind of the first element that is not finite */
     /* For the gradient noise scale: adds to squares[l] the squared norm of the l-th of `lanes` vectors, `stride` floats apart, and to
      * squares[lanes] that of their sum. With v every element is first divided by sqrt(correction v) + epsilon, as Adam does; v may be
      * NULL. */
