@@ -174,7 +174,8 @@ static int open_temporary(bw_context *ctx, const char *path, bwi_text *name)
     return file;
 }
 
-/* A temporary name, written, synced and renamed: a reader sees the old file or the new one, never a part of either. */
+/* Writes the file under a temporary name, syncs and renames it: a reader sees the old file or the new one, never a part of
+ * either. */
 static bw_status write_and_rename(bw_context *ctx, const char *path, const bwi_piece_of_file *pieces, int count)
 {
     bwi_text name = {.ctx = ctx};

@@ -97,7 +97,7 @@ bool bwi_recipe_is_empty(const bw_dataset *recipe); /* there is nothing to keep 
 bw_dataset *bwi_recipe_read(const bw_dataset *recipe, const char *path, const bw_read_options *options);
 /* Whether a path is read as images: by its name, or as a folder. */
 bool bwi_path_has_images(bw_context *ctx, const char *path);
-/* As JSON, for a model's file. What is read is checked; `where` begins messages. */
+/* Write and parse a recipe as JSON, for a model's file. What is read is checked; `where` begins messages. */
 struct bwi_json;
 struct bwi_json_writer;
 bw_status bwi_recipe_write(const bw_dataset *recipe, struct bwi_json_writer *writer);

@@ -109,8 +109,8 @@ typedef struct bwi_dataset_kind {
     /* On workers: describes where a sample comes from. NULL: the upstream does, by the same number. */
     void (*place)(const bw_dataset *dataset, int64_t number, char *text, size_t size);
     bool files; /* a sample is a file, and its place the path */
-    /* On the caller's thread before samples of `top`, which stands on the dataset, are gathered; after the upstream's; any number
-     * of times. */
+    /* Called on the caller's thread, any number of times, before samples of `top`, which stands on this dataset, are gathered;
+     * the upstream's is called first. */
     bw_status (*begin)(const bw_dataset *dataset, const bw_dataset *top);
     bwi_keeps keeps;
     void (*close)(bw_dataset *dataset); /* frees what `state` refers to; `state` itself is released after it */
