@@ -244,8 +244,8 @@ static void put_result(cli_json *json, const cli_result *result, const bw_run_fa
 {
     const bw_history *history = result->history;
     cli_json_object(json, "result");
-    cli_json_text(json, "stopped", result->stopped);
     cli_json_text(json, "failure", result->failure[0] ? result->failure : NULL);
+    cli_json_text(json, "stopped", result->stopped);
     cli_json_whole(json, "epochs", bw_history_epochs(history));
     cli_json_whole(json, "steps", facts->updates);
     cli_json_whole(json, "samples", facts->samples);

@@ -320,6 +320,7 @@ static int build(const arguments *given, bw_context *ctx, bw_model *model)
     if (bw_model_describe(model, &facts) == BW_OK) {
         return CLI_SUCCESS;
     }
+    (void)bw_message(ctx); /* it is no failure: the model is built now */
     if (given->data.path) {
         const bw_dataset *dataset = cli_data_read(ctx, &given->data, given->data.path, NULL, NULL);
         if (!dataset) {
@@ -333,10 +334,12 @@ static int build(const arguments *given, bw_context *ctx, bw_model *model)
     return cli_fail("%s%s", bw_message(ctx), known ? "" : ", or give --shape or --data");
 }
 
-static bool needs_shape(const arguments *given, const bw_model *model)
+static bool needs_shape(const arguments *given, bw_context *ctx, const bw_model *model)
 {
     bw_model_facts facts;
-    return !given->data.path && given->data.shape.ndim == 0 && bw_model_describe(model, &facts) != BW_OK;
+    bool needs = !given->data.path && given->data.shape.ndim == 0 && bw_model_describe(model, &facts) != BW_OK;
+    (void)bw_message(ctx); /* it is no failure */
+    return needs;
 }
 
 static int summarise(const arguments *given, bw_context *ctx, bw_model *model)
@@ -368,7 +371,7 @@ static int run(const arguments *given, bw_context *ctx)
     if (!given->expression) {
         return summarise(given, ctx, model);
     }
-    if (!needs_shape(given, model)) {
+    if (!needs_shape(given, ctx, model)) {
         code = build(given, ctx, model);
     }
     const char *expression = code == CLI_SUCCESS ? bw_model_expression(model) : NULL;

@@ -19,7 +19,7 @@ mkdir 'a new one'
 train --epochs 1 --quiet --run 'a new one'
 expect_code 0 'an empty folder'
 expect_equal 'history.csv history.json model.keras report.html run.json' "$(ls -A 'a new one' | tr '\n' ' ' | sed 's/ $//')" 'files of a run'
-expect_text 'a new one/run.json' '"stopped": null, "failure": null' 'a run that was not stopped'
+expect_text 'a new one/run.json' '"failure": null, "stopped": null' 'a run that was not stopped'
 
 # Three at once.
 codes=
@@ -72,6 +72,6 @@ code=0
 wait "$process" || code=$?
 expect_code 1 'the best model cannot be saved'
 expect_text err 'gone/best.keras: ' 'the best model cannot be saved'
-expect_pattern failed/run.json '"stopped": "failed", "failure": "[^"]*gone/best.keras' 'the best model cannot be saved'
+expect_pattern failed/run.json '"failure": "[^"]*gone/best.keras[^"]*", "stopped": "failed"' 'the best model cannot be saved'
 expect_text failed/report.html '<html' 'the report of a failed run'
 finish

@@ -13,6 +13,11 @@ pkgconfig=$(dirname "$(find "$prefix" -name batchwise.pc)")
 export PKG_CONFIG_PATH=$pkgconfig
 library=$(pkg-config --variable=libdir batchwise)
 
+# Into a folder with a blank in its name, by CMake and by make.
+DESTDIR="$work/a b" cmake --install "$1" --prefix /usr >"$work/log"
+"$work/a b/usr/bin/batchwise" --version >"$work/log"
+make -C "$top" -n install SETUP=no DESTDIR='a b' PREFIX='/c d' | grep -qF 'DESTDIR="a b" cmake --install build --prefix "/c d"'
+
 for file in bin/batchwise include/batchwise.h share/batchwise/digits.npz share/bash-completion/completions/batchwise \
     share/zsh/site-functions/_batchwise share/fish/vendor_completions.d/batchwise.fish; do
     [ -s "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }

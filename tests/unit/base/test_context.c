@@ -37,8 +37,8 @@ static void expect_refused(const bw_context_options *options, bw_status status, 
 {
     bw_context *ctx = bw_open(options);
     assert_non_null(ctx);
-    assert_non_null(strstr(bw_message(ctx), words));
     assert_int_equal(bwi_pending(ctx), status);
+    assert_non_null(strstr(bw_message(ctx), words));
     assert_int_equal(bwi_pending(ctx), BW_OK);
     assert_true(ctx->workers >= 1);
     bw_close(ctx);

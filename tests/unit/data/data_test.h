@@ -209,8 +209,8 @@ static inline void assert_contains(const char *text, const char *part)
 static inline void assert_failed(bw_context *ctx, const void *object, bw_status status, const char *part)
 {
     assert_null(object);
-    assert_contains(bw_message(ctx), part);
     assert_int_equal(bwi_pending(ctx), status);
+    assert_contains(bw_message(ctx), part);
 }
 
 /* Files that do not open. */

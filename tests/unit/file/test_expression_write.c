@@ -138,8 +138,8 @@ static void test_refusals(void **state)
                  {own_loss, "a custom loss"}};
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {
         assert_null(bw_model_expression(cases[i].make()));
-        assert_non_null(strstr(bw_message(ctx), cases[i].reason));
         assert_int_equal(bwi_pending(ctx), BW_UNIMPLEMENTED); /* reported once */
+        assert_non_null(strstr(bw_message(ctx), cases[i].reason));
     }
 }
 

@@ -139,7 +139,7 @@ static void test_columns(void **state)
     /* The same bytes when written again. */
     check_ok(ctx, bw_save(model, inside("n.keras")));
     char command[4096];
-    snprintf(command, sizeof command, "cmp %s/m.keras %s/n.keras", folder, folder);
+    snprintf(command, sizeof command, "cmp '%s/m.keras' '%s/n.keras'", folder, folder);
     assert_int_equal(system(command), 0);
     bw_close(ctx);
 }
@@ -271,7 +271,7 @@ static void test_functions(void **state)
 static void copy_file(const char *from, const char *to)
 {
     char command[512];
-    snprintf(command, sizeof command, "cp %s %s", from, inside(to));
+    snprintf(command, sizeof command, "cp '%s' '%s'", from, inside(to));
     assert_int_equal(system(command), 0);
 }
 

@@ -71,6 +71,7 @@ static void test_errors_name_the_layer(void **state)
         check_fails(ctx, bw_build(model, 3, image, 1), cases[i].status, cases[i].message);
         float value;
         assert_int_equal(bw_variable_get(model, 0, &value, 1), BW_INVALID_ARGUMENT); /* there is none, or it has no values */
+        (void)bw_message(ctx);
         (void)bw_model_hash(model);
         check_fails(ctx, bw_build(model, 3, image, 1), cases[i].status, cases[i].message);
         bw_model_free(model);

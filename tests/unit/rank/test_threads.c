@@ -62,8 +62,8 @@ static void test_group(void **state)
 static void expect_refused(bw_ranks *ranks, int rank, const char *words)
 {
     bw_context *ctx = open_rank(&(party){.ranks = ranks, .rank = rank});
-    assert_non_null(strstr(bw_message(ctx), words));
     assert_int_equal(bwi_pending(ctx), BW_INVALID_ARGUMENT);
+    assert_non_null(strstr(bw_message(ctx), words));
     assert_string_equal(bwi_rank_of(ctx)->name, "one");
     bw_close(ctx);
 }
