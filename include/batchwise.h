@@ -593,6 +593,7 @@ BW_API void bw_model_free(bw_model *model);
 BW_API int bw_variable_count(const bw_model *model);
 BW_API const char *bw_variable_name(const bw_model *model, int index);
 BW_API int bw_variable_shape(const bw_model *model, int index, int64_t *shape);
+BW_API bool bw_variable_trainable(const bw_model *model, int index); /* false also if there is no such variable */
 BW_API bw_status bw_variable_get(const bw_model *model, int index, float *values, size_t count);
 BW_API bw_status bw_variable_set(bw_model *model, int index, const float *values, size_t count);
 
@@ -949,6 +950,15 @@ BW_API bw_status bw_next(bw_iterator *iterator, bw_batch **batch);
 BW_API int64_t bw_batch_count(const bw_batch *batch);
 BW_API void bw_iterator_free(bw_iterator *iterator);
 
+/* Returns the numbers of the batch's samples, each one's place in its source. Lent with the batch. */
+BW_API const int64_t *bw_batch_numbers(const bw_batch *batch);
+/* Gets a field's values by its name as in bw_field ("x", "y", "w", "y_<output>"): float32, row-major, one sample after another,
+ * augmented as training sees them. `count` is the number of floats and must be exactly what the batch has. */
+BW_API bw_status bw_batch_values(bw_batch *batch, const char *name, float *values, size_t count);
+/* Lends a batch of some of its samples, by their indices in it (from 0; one may come several times), for example of a single one. Valid
+ * until samples are selected from the same batch again, or until the next bw_next. A builder. */
+BW_API bw_batch *bw_batch_select(bw_batch *batch, const int64_t *indices, int64_t count);
+
 /* Makes a sum of per-sample gradients over batches of any size. The model must be compiled and built. The batches may come from several
  * datasets whose fields have the same names and sizes. A builder. */
 BW_API bw_gradients *bw_gradients_new(bw_model *model, const bw_fit_options *options);
@@ -962,6 +972,18 @@ BW_API void bw_gradients_clear(bw_gradients *gradients);
 BW_API bw_status bw_gradients_norm(bw_gradients *gradients, double *norm);
 /* Multiplies the gradient so far by a factor; the number of samples stays. */
 BW_API bw_status bw_gradients_scale(bw_gradients *gradients, double factor);
+/* Gets the gradient so far of a variable, by its index as in bw_variable_get and in the same order: the mean over the samples that were
+ * added, before penalties and clipping. Setting replaces it, for example by a clipped one, and bw_apply uses what was set; samples that
+ * are added later add to it. Only trainable variables have a gradient; that of an embedding's table can be read and scaled, not
+ * set. As with bw_gradients_norm, what is added later is no longer summed bit for bit as without. */
+BW_API bw_status bw_gradients_get(bw_gradients *gradients, int variable, float *values, size_t count);
+BW_API bw_status bw_gradients_set(bw_gradients *gradients, int variable, const float *values, size_t count);
+/* Computes an output (by number, from 0) for each sample of a batch, and each sample's loss, with its weight and without penalties. The
+ * layers behave as in prediction, and neither the model nor the gradient so far changes. A sample's gradient is that of a batch of one
+ * (bw_batch_select), added to gradients that were cleared. Batches of bw_bucket, and losses that are reduced differently, are
+ * refused. */
+BW_API bw_status bw_gradients_predict(bw_gradients *gradients, bw_batch *batch, int output, float *predictions, size_t count);
+BW_API bw_status bw_gradients_losses(bw_gradients *gradients, bw_batch *batch, float *losses, size_t count);
 /* Divides the sum once by the number of samples, updates the model, and clears the sum. */
 BW_API bw_status bw_apply(bw_model *model, bw_gradients *gradients);
 /* With use_ema, makes the averaged weights the model's weights. bw_fit does this at its end. */

@@ -27,21 +27,29 @@ int bw_dataset_field(const bw_dataset *dataset, const char *name, int64_t *shape
     return field->ndim;
 }
 
-/* Gathers a few samples at a time, so that cancelling is noticed in between. */
-static bw_status gather(bw_dataset *dataset, int field, int64_t first, int64_t count, int64_t values, float *to)
+/* Samples by their numbers, or, if these are NULL, by position in the order of epoch 0. */
+typedef struct wanted {
+    bw_dataset *dataset;
+    int field, epoch;
+    const int64_t *numbers;
+    int64_t first, count, each; /* each: numbers of a sample */
+} wanted;
+
+/* A few at a time: cancelling is noticed in between. */
+static bw_status gather(const wanted *w, float *to)
 {
     enum { AT_ONCE = 256 };
-    bw_context *ctx = dataset->owned.ctx;
+    bw_context *ctx = w->dataset->owned.ctx;
     int64_t numbers[AT_ONCE];
     char error[BWI_GATHER_ERROR] = "";
-    for (int64_t done = 0; done < count; done += AT_ONCE) {
-        int64_t n = count - done < AT_ONCE ? count - done : AT_ONCE;
+    for (int64_t done = 0; done < w->count; done += AT_ONCE) {
+        int64_t n = w->count - done < AT_ONCE ? w->count - done : AT_ONCE;
         for (int64_t i = 0; i < n; i++) {
-            numbers[i] = bwi_dataset_number(dataset, 0, first + done + i);
+            numbers[i] = w->numbers ? w->numbers[done + i] : bwi_dataset_number(w->dataset, 0, w->first + done + i);
         }
-        bwi_destination place = bwi_host_destination(to + done * values, BW_F32, values);
-        bwi_demand demand = {.field = field, .numbers = numbers, .n = n, .to = &place, .error = error};
-        bw_status status = bwi_content_gather(dataset, &demand);
+        bwi_destination place = bwi_host_destination(to + done * w->each, BW_F32, w->each);
+        bwi_demand demand = {.field = w->field, .epoch = w->epoch, .numbers = numbers, .n = n, .to = &place, .error = error};
+        bw_status status = bwi_content_gather(w->dataset, &demand);
         if (status != BW_OK) {
             return bwi_fail(ctx, status, "%s", error[0] ? error : "the values cannot be read");
         }
@@ -52,32 +60,45 @@ static bw_status gather(bw_dataset *dataset, int field, int64_t first, int64_t c
     return BW_OK;
 }
 
+/* The field, and whether the caller's array has room for exactly its values. */
+static bw_status find_wanted(wanted *w, const char *what, const char *name, const float *values, size_t capacity)
+{
+    bw_context *ctx = w->dataset->owned.ctx;
+    if (!name) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: the name of the field is NULL", what);
+    }
+    w->field = find_field(w->dataset, name);
+    if (w->field < 0) {
+        return bwi_fail(ctx, BW_NOT_FOUND, "the data has no field %.60s", name);
+    }
+    const bwi_field *field = bwi_dataset_field(w->dataset, w->field);
+    w->each = 1;
+    for (int i = 0; i < field->ndim; i++) {
+        w->each *= field->shape[i];
+    }
+    size_t expected = bwi_size_multiply((size_t)w->count, (size_t)w->each);
+    if (capacity != expected || (capacity > 0 && !values)) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: expected room for %zu numbers, got %zu", name, expected,
+                        values ? capacity : 0);
+    }
+    return BW_OK;
+}
+
 /* Range and capacity are checked before anything is prepared, which may read all of the data. */
 static bw_status read_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, float *values, size_t capacity)
 {
     bw_context *ctx = dataset->owned.ctx;
-    if (!name) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_dataset_values: the name of the field is NULL");
-    }
-    int f = find_field(dataset, name);
-    if (f < 0) {
-        return bwi_fail(ctx, BW_NOT_FOUND, "the data has no field %.60s", name);
-    }
-    if (first < 0 || count < 0 || first > dataset->count || count > dataset->count - first) {
+    if (name && find_field(dataset, name) >= 0 &&
+        (first < 0 || count < 0 || first > dataset->count || count > dataset->count - first)) {
         return bwi_fail(ctx, BW_OUT_OF_RANGE, "%s: expected samples among %lld, got %lld from %lld on", name,
                         (long long)dataset->count, (long long)count, (long long)first);
     }
-    const bwi_field *field = bwi_dataset_field(dataset, f);
-    int64_t each = 1;
-    for (int i = 0; i < field->ndim; i++) {
-        each *= field->shape[i];
+    wanted w = {.dataset = dataset, .first = first, .count = count};
+    bw_status status = find_wanted(&w, "bw_dataset_values", name, values, capacity);
+    if (status == BW_OK) {
+        status = bwi_dataset_begin_below(dataset); /* such as statistics that are fitted first */
     }
-    if (capacity != bwi_size_multiply((size_t)count, (size_t)each) || (capacity > 0 && !values)) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: expected room for %zu numbers, got %zu", name,
-                        bwi_size_multiply((size_t)count, (size_t)each), capacity);
-    }
-    bw_status status = bwi_dataset_begin_below(dataset); /* such as statistics that are fitted first */
-    return status == BW_OK ? gather(dataset, f, first, count, each, values) : status;
+    return status == BW_OK ? gather(&w, values) : status;
 }
 
 bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, float *values, size_t capacity)
@@ -85,4 +106,21 @@ bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_t first
     bw_context *ctx = bwi_dataset_context(dataset);
     bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
     return status == BW_OK ? bwi_call_end(ctx, read_values(dataset, name, first, count, values, capacity)) : status;
+}
+
+static bw_status read_batch(const bw_batch *batch, const char *name, float *values, size_t count)
+{
+    wanted w = {.dataset = batch->dataset, .epoch = batch->epoch, .numbers = batch->numbers, .count = batch->count};
+    bw_status status = find_wanted(&w, "bw_batch_values", name, values, count);
+    if (status == BW_OK) {
+        status = bwi_dataset_begin_below(batch->dataset);
+    }
+    return status == BW_OK ? gather(&w, values) : status;
+}
+
+bw_status bw_batch_values(bw_batch *batch, const char *name, float *values, size_t count)
+{
+    bw_context *ctx = batch ? batch->dataset->owned.ctx : NULL;
+    bw_status status = batch ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(ctx, read_batch(batch, name, values, count)) : status;
 }

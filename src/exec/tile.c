@@ -27,7 +27,7 @@ int64_t bwi_piece_number(const bwi_piece *piece, int64_t index)
     return piece->numbers ? piece->numbers[index] : bwi_dataset_number(piece->dataset, piece->epoch, piece->first + index);
 }
 
-/* Returns the numbers from the list, or finds them and leaves them in `buffer`. */
+/* From the list, or found and left in `buffer`. */
 static const int64_t *piece_numbers(const bwi_piece *piece, int64_t first, int64_t n, int64_t *buffer)
 {
     if (piece->numbers) {
@@ -53,8 +53,7 @@ static bw_status gather(const bwi_tile *tile, const bwi_call *call)
     return status;
 }
 
-/* Moves a kept value, which lies in the store or in the file, tile after tile. `place` says where in the tile's value the bytes
- * are. */
+/* Kept values lie in the store, or in the file, tile after tile; `place` is where in the tile's value the bytes are. */
 static bw_status move_stored(const bwi_exec *exec, const bwi_bound *b, int64_t k, size_t place, size_t bytes, char *error)
 {
     const bwi_plan *plan = exec->plan;
@@ -111,7 +110,7 @@ static void keep_predictions(const bwi_exec *exec, const bwi_bound *list, int co
         const bwi_call *call = &list[n].call;
         for (int t = 0; list[n].instruction->pass == BWI_PASS_FORWARD && t < program->target_count; t++) {
             int64_t floats = bwi_shape_count(&call->node->shape);
-            if (call->node == program->targets[t]) {
+            if (call->node == program->targets[t] && exec->predictions[t]) {
                 size_t bytes = (size_t)(call->samples * floats) * sizeof(float);
                 bwi_exec_memory(exec)->read(exec->predictions[t] + first * floats, call->dst, bytes);
             }
@@ -214,8 +213,7 @@ static bw_status look(bwi_exec *exec, const bwi_bound *b, int64_t number)
     return BW_OK;
 }
 
-/* Names layer and sample as the location, unless a value could not be stored or loaded, which is no sample's fault, or an input
- * failed, which is not a layer. */
+/* A value that could not be stored or loaded is no sample's fault, and an input is no layer. */
 static void locate(bw_context *ctx, const bwi_bound *b, int64_t number)
 {
     bwi_location here = bwi_at_sample(number);
@@ -225,8 +223,8 @@ static void locate(bw_context *ctx, const bwi_bound *b, int64_t number)
     }
 }
 
-/* Runs one sample of the piece through one phase on worker 0; what it adds to lane 0 is lost with the window. It stores values,
- * too, since later phases have overwritten those that were no longer needed. */
+/* One sample of the piece through one phase on worker 0; what it adds to lane 0 is lost with the window. It stores too: later
+ * phases have put other values in the places of those that were not needed any more. */
 static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t k, int64_t inside, bool find_nonfinite)
 {
     const bwi_plan *plan = exec->plan;
@@ -249,7 +247,7 @@ static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t
         if (b->run) {
             status = b->run(&b->call, &tile);
         } else {
-            /* A workspace is laid out by samples, too. */
+            /* A workspace too is laid out by samples. */
             size_t one = bwi_plan_value_bytes(plan, &program->values[b->instruction->dst], plan->tile) / (size_t)plan->tile;
             status = move_stored(exec, b, k, one * (size_t)inside, one, tile.error);
         }

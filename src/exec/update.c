@@ -1,16 +1,17 @@
 /*
- * The update: the lanes are added as a binary tree, in fixed blocks that the workers share; ranks continue the same tree; the
- * result is checked for NaN and infinity; then comes the commit, which cannot fail.
+ * The update: lanes added as a binary tree, in fixed blocks shared by the workers; ranks go on with the same tree; the
+ * result is checked for NaN and infinity; then the commit, which cannot fail.
  */
 #include "exec/internal.h"
 
 #include <math.h>
+#include <string.h>
 
-/* Below this many floats the caller's thread is faster alone. The larger number is for a gradient that it computed alone: as
- * long as the weights and two slots stay in its second-level cache, nothing has to come from another's. */
+/* Below this many floats the caller's thread is quicker alone. The larger number is for a gradient that it made alone: as long as the
+ * weights and two slots stay in its second cache, nothing has to come from another's. */
 enum { WORTH_SHARING = 4 * BWI_UPDATE_BLOCK, WORTH_MOVING = 16 * BWI_UPDATE_BLOCK };
 
-/* The number of this rank's lanes that hold anything. */
+/* Lanes of this rank that hold anything. */
 static int used_lanes(const bwi_exec *exec)
 {
     int64_t used = exec->tiles - (int64_t)exec->ctx->rank * exec->plan->own_lanes;
@@ -53,7 +54,7 @@ static void reduce_block(bwi_exec *exec, int worker, int64_t number)
     exec->norms[number] = sum_block(exec, block->count, lanes ? lanes : 1, gradient);
 }
 
-/* Once the lanes are added, finds the norm of their sum, or whether it is finite. */
+/* Once the lanes are added: the norm or the finiteness of their sum. */
 static void check_block(bwi_exec *exec, int worker, int64_t number)
 {
     (void)worker;
@@ -61,7 +62,7 @@ static void check_block(bwi_exec *exec, int worker, int64_t number)
     exec->norms[number] = sum_block(exec, block->count, 1, gradient_at(exec, 0, block->gradient));
 }
 
-/* Whether all gradients may be added at once: they are few, and only their finiteness is asked for. */
+/* Whether all gradients may be added at once: few, and nothing but that they are finite has to be known. */
 static bool is_whole(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
@@ -138,7 +139,7 @@ static bool is_shared(const bwi_exec *exec, int64_t floats)
     return floats >= (exec->tiles == 1 ? WORTH_MOVING : WORTH_SHARING);
 }
 
-/* Shares out all blocks of dense variables, then `more`. */
+/* All blocks of dense variables, then `more`. */
 static void share_blocks(bwi_exec *exec, void (*work)(bwi_exec *exec, int worker, int64_t number), int64_t more, int part)
 {
     int64_t floats = (int64_t)(exec->plan->lane_sums / sizeof(float)) + more * BWI_UPDATE_BLOCK;
@@ -196,10 +197,9 @@ static bw_status replay_last(bwi_exec *exec)
     exec->phase = exec->plan->programs[exec->program].phase_count - 1;
     int64_t samples = exec->samples;
     exec->samples -= exec->piece.count;
-    const bwi_convolution_kernels *convolution = exec->plan->kernels->convolution;
-    int setting = convolution->begin();
+    int setting = bwi_onednn_begin();
     bw_status status = bwi_exec_replay(exec, true);
-    convolution->end(setting);
+    bwi_onednn_end(setting);
     exec->samples = samples;
     return status;
 }
@@ -244,7 +244,7 @@ void bwi_exec_forget(bwi_exec *exec)
     exec->ahead.dataset = NULL;
 }
 
-/* Runs the last piece again, if its samples are still there. If no tensor is at fault, the sum of finite gradients overflowed. */
+/* The last piece again, if it is still there; if no tensor shows it, the sum of finite gradients overflowed. */
 static bw_status name_nonfinite(bwi_exec *exec)
 {
     bw_status status = exec->piece.dataset ? replay_last(exec) : BW_OK;
@@ -326,17 +326,72 @@ bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm)
     return reduce(exec, squared_norm, true);
 }
 
-/* The sum stays in the first lane of the first rank, and all others become zero, so that nothing is counted twice. */
+/* The sum is left in the first lane of the first rank; zeros elsewhere, and so nothing is counted twice. */
+static void resume(bwi_exec *exec)
+{
+    for (int lane = exec->ctx->rank == 0 ? 1 : 0; lane < used_lanes(exec); lane++) {
+        bwi_exec_memory(exec)->clear(bwi_exec_lane(exec, lane), exec->plan->lane_sums);
+    }
+    bwi_records_resume(exec);
+}
+
 bw_status bwi_exec_norm(bwi_exec *exec, double *squared_norm)
 {
     bw_status status = reduce(exec, squared_norm, false);
-    for (int lane = exec->ctx->rank == 0 ? 1 : 0; status == BW_OK && lane < used_lanes(exec); lane++) {
-        bwi_exec_memory(exec)->clear(bwi_exec_lane(exec, lane), exec->plan->lane_sums);
-    }
     if (status == BW_OK) {
-        bwi_records_resume(exec);
+        resume(exec);
     }
     return status;
+}
+
+typedef struct table_reading {
+    const bwi_exec *exec;
+    const bwi_variable *variable;
+    float *values;
+} table_reading;
+
+static void read_rows(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
+{
+    const table_reading *r = user;
+    if (variable == r->variable) {
+        bwi_exec_memory(r->exec)->read(r->values + first, gradient, (size_t)count * sizeof(float));
+    }
+}
+
+static void read_table(bwi_exec *exec, const bwi_variable *variable, float *values)
+{
+    table_reading r = {.exec = exec, .variable = variable, .values = values};
+    exec->updater = (bwi_sink){.take = read_rows, .user = &r};
+    for (int64_t block = 0; block < bwi_records_blocks(exec); block++) {
+        bwi_records_update(exec, 0, block);
+    }
+}
+
+/* A gradient is stored as its variable is, so what brings that into Keras's order does so with it. */
+bw_status bwi_exec_gradient(bwi_exec *exec, const bwi_variable *variable, float *values, const float *replacement)
+{
+    double squared;
+    bw_status status = reduce(exec, &squared, false);
+    if (status != BW_OK) {
+        return status;
+    }
+    unsigned state = bwi_float_begin();
+    if (exec->plan->gradients[variable->index] != SIZE_MAX) {
+        bwi_variable view = *variable;
+        view.data = variable_gradient(exec, 0, variable);
+        if (values) {
+            bwi_variable_read(&view, values);
+        }
+        if (replacement) {
+            bwi_variable_write(&view, replacement);
+        }
+    } else if (values) {
+        memset(values, 0, (size_t)bwi_shape_count(&variable->shape) * sizeof *values);
+        read_table(exec, variable, values);
+    }
+    resume(exec);
+    bwi_float_restore(state);
+    return BW_OK;
 }
 
 void bwi_exec_scale(bwi_exec *exec, float factor)

@@ -29,6 +29,12 @@ int bw_variable_shape(const bw_model *model, int index, int64_t *shape)
     return variable->shape.ndim;
 }
 
+bool bw_variable_trainable(const bw_model *model, int index)
+{
+    const bwi_variable *variable = variable_at(model, index);
+    return variable && variable->trainable;
+}
+
 static bw_status check_variable(const bw_model *model, int index, size_t count)
 {
     const bwi_variable *variable = variable_at(model, index);

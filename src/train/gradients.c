@@ -14,6 +14,8 @@ struct bw_gradients {
     bw_fit_options options;
     bwi_session session; /* opened by the first batch: the targets' shape comes from the data */
     bool open;
+    bwi_session view; /* of predictions and each sample's losses; opened when they are first asked for */
+    bool viewing;
     bwi_field *fields; /* of the first batch, by whose numbers the session knows them: those of all others */
     int field_count;
     bw_dataset *recipe; /* of the first batch's dataset, until it is the model's */
@@ -24,6 +26,9 @@ static void destroy(bwi_owned *object)
     bw_gradients *g = (bw_gradients *)(void *)object;
     if (g->open) {
         bwi_session_close(&g->session);
+    }
+    if (g->viewing) {
+        bwi_session_close(&g->view);
     }
     bwi_release(g->ctx, g->fields);
     if (!g->ctx->closing) {
@@ -126,24 +131,36 @@ static bw_status look_at_loss(bwi_session *s, double *loss)
 }
 
 /* The first batch opens the session; a model that was compiled anew since has another optimizer, whose slots these sums do not fit. */
-static bw_status add(bw_gradients *g, bw_batch *batch, double *loss)
+static bw_status begin(bw_gradients *g, bw_batch *batch)
 {
-    bw_status status = BW_OK;
     if (!batch) {
-        status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "gradients: there is no batch");
+        return bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "gradients: there is no batch");
     }
-    if (status == BW_OK) {
-        status = g->open ? check_alike(g, batch->dataset) : open_session(g, batch->dataset);
-    }
+    bw_status status = g->open ? check_alike(g, batch->dataset) : open_session(g, batch->dataset);
     if (status == BW_OK && g->session.compiles != g->session.training->compiles) {
         status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "the model was compiled after these gradients were begun: begin anew");
     }
+    return status;
+}
+
+static bwi_piece piece_of(const bw_batch *batch)
+{
+    return (bwi_piece){.dataset = batch->dataset,
+                       .numbers = batch->numbers,
+                       .epoch = batch->epoch,
+                       .first = batch->first,
+                       .count = batch->count,
+                       .scattered = batch->scattered};
+}
+
+static bw_status add(bw_gradients *g, bw_batch *batch, double *loss)
+{
+    bw_status status = begin(g, batch);
     if (status != BW_OK) {
         return status;
     }
     bwi_session *s = &g->session;
-    bwi_piece piece = {
-        .dataset = batch->dataset, .numbers = batch->numbers, .epoch = batch->epoch, .first = batch->first, .count = batch->count};
+    bwi_piece piece = piece_of(batch);
     bwi_exec_touch(s->exec); /* the program may have set variables since the last piece */
     bwi_exec_set_seed(s->exec, g->options.seed, (uint64_t)s->training->optimizer.iterations);
     status = bwi_session_feed(s, BWI_PROGRAM_TRAIN, &piece, NULL);
@@ -211,6 +228,188 @@ bw_status bw_gradients_scale(bw_gradients *g, double factor)
     bw_status status = g ? bwi_call_begin(g->ctx) : BW_INVALID_ARGUMENT;
     return status == BW_OK ? bwi_call_end(g->ctx, scale(g, factor)) : status;
 }
+
+/* ---- One variable's gradient ---- */
+
+static bw_status find_variable(const bw_gradients *g, int index, const float *values, size_t count, const bwi_variable **found)
+{
+    const bwi_graph *graph = &g->model->graph;
+    if (index < 0 || index >= graph->variable_count) {
+        return bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "there is no variable %d: the model has %d", index, graph->variable_count);
+    }
+    const bwi_variable *variable = graph->variables[index];
+    size_t expected = (size_t)bwi_shape_count(&variable->shape);
+    if (!variable->trainable) {
+        return bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "%s has no gradient: it is not trained", variable->name);
+    }
+    if (count != expected || !values) {
+        return bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "the gradient of %s: expected %zu values, got %zu", variable->name, expected,
+                        values ? count : 0);
+    }
+    if (bw_gradients_samples(g) == 0) {
+        return bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "the gradient of %s: no sample's gradient was added", variable->name);
+    }
+    *found = variable;
+    return BW_OK;
+}
+
+/* The window holds sums; what a program sees is divided by what the loss counted, as the update is. */
+static bw_status get(bw_gradients *g, int index, float *values, size_t count)
+{
+    const bwi_variable *variable;
+    bw_status status = find_variable(g, index, values, count, &variable);
+    if (status == BW_OK) {
+        status = bwi_exec_gradient(g->session.exec, variable, values, NULL);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        values[i] = g->session.window_count > 0 ? (float)((double)values[i] / g->session.window_count) : 0;
+    }
+    return BW_OK;
+}
+
+/* A value that is not finite would only be found by the update, and then blamed on a sample. */
+static bw_status set(bw_gradients *g, int index, const float *values, size_t count)
+{
+    const bwi_variable *variable;
+    bw_status status = find_variable(g, index, values, count, &variable);
+    if (status == BW_OK && bwi_exec_plan(g->session.exec)->gradients[variable->index] == SIZE_MAX) {
+        return bwi_fail(g->ctx, BW_UNIMPLEMENTED,
+                        "the gradient of %s is a list of rows, which cannot be replaced; bw_gradients_scale changes it",
+                        variable->name);
+    }
+    float *sums = status == BW_OK ? bwi_allocate(g->ctx, count, sizeof *sums) : NULL;
+    status = status == BW_OK && !sums ? BW_RESOURCE_EXHAUSTED : status;
+    for (size_t i = 0; i < count && status == BW_OK; i++) {
+        sums[i] = (float)((double)values[i] * g->session.window_count);
+        if (!isfinite(sums[i])) {
+            status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "the gradient of %s: value %zu is not finite", variable->name, i);
+        }
+    }
+    if (status == BW_OK) {
+        status = bwi_exec_gradient(g->session.exec, variable, NULL, sums);
+    }
+    bwi_release(g->ctx, sums);
+    return status;
+}
+
+bw_status bw_gradients_get(bw_gradients *g, int variable, float *values, size_t count)
+{
+    bw_status status = g ? bwi_call_begin(g->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(g->ctx, get(g, variable, values, count)) : status;
+}
+
+bw_status bw_gradients_set(bw_gradients *g, int variable, const float *values, size_t count)
+{
+    bw_status status = g ? bwi_call_begin(g->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(g->ctx, set(g, variable, values, count)) : status;
+}
+
+/* ---- Predictions and losses of a batch ---- */
+
+static bw_status open_view(bw_gradients *g, bw_dataset *dataset)
+{
+    if (g->viewing && g->view.compiles == g->view.training->compiles) {
+        return BW_OK;
+    }
+    if (g->viewing) {
+        bwi_session_close(&g->view);
+    }
+    bwi_session_options options = {.evaluate = true,
+                                   .predict = true,
+                                   .losses = true,
+                                   .memory = g->options.memory,
+                                   .class_weight = g->options.class_weight,
+                                   .class_count = g->options.class_count};
+    bw_status status = bwi_session_open(&g->view, g->model, dataset, &options);
+    g->viewing = status == BW_OK;
+    return status;
+}
+
+/* As the layers predict: dropout does nothing, and BatchNormalization uses its moving statistics. `targets`: as of the plan. */
+static bw_status view(bw_gradients *g, bw_batch *batch, float *const *targets)
+{
+    bwi_piece piece = piece_of(batch);
+    bwi_exec_touch(g->view.exec); /* the weights are others than the last time */
+    bw_status status = bwi_session_feed(&g->view, BWI_PROGRAM_PREDICT, &piece, targets);
+    bwi_exec_forget(g->view.exec);
+    return status == BW_CANCELLED ? bwi_cancel_report(g->ctx) : status;
+}
+
+static bw_status begin_view(bw_gradients *g, bw_batch *batch)
+{
+    bw_status status = begin(g, batch);
+    if (status == BW_OK && g->session.variant_count > 0) {
+        status = bwi_fail(g->ctx, BW_UNIMPLEMENTED, "predictions and losses of batches are not offered for bw_bucket");
+    }
+    if (status == BW_OK && g->session.balanced) {
+        status = bwi_fail(g->ctx, BW_UNIMPLEMENTED,
+                          "predictions and losses of batches are not offered where outputs reduce their losses differently");
+    }
+    return status == BW_OK ? open_view(g, batch->dataset) : status;
+}
+
+static bw_status predict(bw_gradients *g, bw_batch *batch, int output, float *predictions, size_t count)
+{
+    float *targets[3 * BWI_MAX_HEADS] = {NULL};
+    bw_status status = begin_view(g, batch);
+    if (status == BW_OK && (output < 0 || output >= g->view.output_count)) {
+        status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "there is no output %d: the model has %d", output, g->view.output_count);
+    }
+    if (status != BW_OK) {
+        return status;
+    }
+    size_t expected = bwi_size_multiply((size_t)batch->count, (size_t)bwi_shape_count(&g->view.outputs[output]->shape));
+    if (count != expected || !predictions) {
+        return bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "predictions of a batch: expected an array of %zu numbers, got %zu", expected,
+                        predictions ? count : 0);
+    }
+    targets[output] = predictions;
+    return view(g, batch, targets);
+}
+
+/* Of several outputs, the sum of their losses; each is read into a row of its own first. */
+static bw_status find_losses(bw_gradients *g, bw_batch *batch, float *losses, size_t count)
+{
+    float *targets[3 * BWI_MAX_HEADS] = {NULL};
+    bw_status status = begin_view(g, batch);
+    if (status == BW_OK && (!losses || count != (size_t)batch->count)) {
+        status = bwi_fail(g->ctx, BW_INVALID_ARGUMENT, "losses of a batch: expected an array of %lld numbers, got %zu",
+                          (long long)batch->count, losses ? count : 0);
+    }
+    float *sums = status == BW_OK ? bwi_allocate(g->ctx, bwi_size_multiply((size_t)g->view.loss_count, count), sizeof *sums) : NULL;
+    if (!sums) {
+        return status == BW_OK ? BW_RESOURCE_EXHAUSTED : status;
+    }
+    for (int k = 0; k < g->view.loss_count; k++) {
+        targets[g->view.output_count + k] = sums + (size_t)k * count;
+    }
+    status = view(g, batch, targets);
+    for (size_t i = 0; i < count && status == BW_OK; i++) {
+        losses[i] = 0;
+        for (int k = 0; k < g->view.loss_count; k++) {
+            losses[i] += sums[(size_t)k * count + i];
+        }
+    }
+    bwi_release(g->ctx, sums);
+    return status;
+}
+
+bw_status bw_gradients_predict(bw_gradients *g, bw_batch *batch, int output, float *predictions, size_t count)
+{
+    bw_status status = g ? bwi_call_begin(g->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(g->ctx, predict(g, batch, output, predictions, count)) : status;
+}
+
+bw_status bw_gradients_losses(bw_gradients *g, bw_batch *batch, float *losses, size_t count)
+{
+    bw_status status = g ? bwi_call_begin(g->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(g->ctx, find_losses(g, batch, losses, count)) : status;
+}
+
+/* ---- Applying ---- */
 
 static bw_status apply(bw_model *model, bw_gradients *g)
 {

@@ -44,7 +44,18 @@ static void add_programs(const bwi_session *s, const bwi_session_options *o, int
     }
     if (o->predict) {
         numbers[BWI_PROGRAM_PREDICT] = *count;
-        programs[(*count)++] = (bwi_program_request){outputs, s->output_count, NULL, 0};
+        programs[(*count)++] = (bwi_program_request){outputs, s->output_count + (o->losses ? s->loss_count : 0), NULL, 0};
+    }
+}
+
+/* What predicting is to give: the outputs, and the losses after them. */
+static void list_targets(const bwi_session *s, bw_node *targets[3 * BWI_MAX_HEADS])
+{
+    for (int k = 0; k < s->output_count; k++) {
+        targets[k] = s->outputs[k];
+    }
+    for (int k = 0; k < s->loss_count; k++) {
+        targets[s->output_count + k] = s->losses[k];
     }
 }
 
@@ -140,9 +151,11 @@ bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, cons
         bwi_variant *v = &s->variants[k];
         add_programs(s, o, v->program, v->columns, s->column_count, v->losses, v->outputs, programs, &count);
     }
+    bw_node *targets[3 * BWI_MAX_HEADS];
     if (!s->variant_count) {
         int trained = o->train ? add_untrained(s, sums, s->column_count) : 0;
-        add_programs(s, o, s->program, sums, trained, s->losses, s->outputs, programs, &count);
+        list_targets(s, targets);
+        add_programs(s, o, s->program, sums, trained, s->losses, targets, programs, &count);
     }
     bwi_plan_request request = {.graph = &s->graph,
                                 .own_nodes = s->own_nodes,

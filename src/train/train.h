@@ -251,6 +251,7 @@ typedef struct bwi_session {
 
 typedef struct bwi_session_options {
     bool train, evaluate, predict;
+    bool losses;    /* with predict and evaluate: the predictions are those of the outputs, then each sample's losses */
     bool adapt;     /* sums that Normalization layers are fitted by (adapt.c), in the place of all of these */
     bool adapt_all; /* also those whose values are a file's or the user's */
     int64_t batch;  /* 0: not known */

@@ -17,7 +17,13 @@ struct bw_iterator {
 
 static void destroy(bwi_owned *object)
 {
-    bwi_release(object->ctx, ((bw_iterator *)object)->batch.numbers);
+    bw_iterator *iterator = (bw_iterator *)object;
+    bwi_release(object->ctx, iterator->batch.numbers);
+    for (bw_batch *batch = iterator->batch.chosen, *next; batch; batch = next) {
+        next = batch->chosen;
+        bwi_release(object->ctx, batch->numbers);
+        bwi_release(object->ctx, batch);
+    }
 }
 
 bw_iterator *bw_iterate(bw_dataset *dataset, int epoch)
@@ -99,6 +105,56 @@ bw_status bw_next(bw_iterator *iterator, bw_batch **batch)
 int64_t bw_batch_count(const bw_batch *batch)
 {
     return batch ? batch->count : -1;
+}
+
+const int64_t *bw_batch_numbers(const bw_batch *batch)
+{
+    return batch ? batch->numbers : NULL;
+}
+
+/* A batch has one place for what is chosen from it, made when it is first needed. */
+static bw_batch *place_to_choose(bw_context *ctx, bw_batch *batch)
+{
+    if (!batch->chosen) {
+        bw_batch *made = bwi_allocate(ctx, 1, sizeof *made);
+        int64_t *numbers = made ? bwi_allocate(ctx, (size_t)batch->capacity, sizeof *numbers) : NULL;
+        if (!numbers) {
+            bwi_release(ctx, made);
+            return NULL;
+        }
+        *made = (bw_batch){.dataset = batch->dataset, .capacity = batch->capacity, .numbers = numbers, .scattered = true};
+        batch->chosen = made;
+    }
+    return batch->chosen;
+}
+
+bw_batch *bw_batch_select(bw_batch *batch, const int64_t *indices, int64_t count)
+{
+    if (!batch) {
+        return NULL;
+    }
+    bw_context *ctx = batch->dataset->owned.ctx;
+    if (!indices || count < 1 || count > batch->capacity) {
+        return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "bw_batch_select: expected 1 to %lld indices, got %lld",
+                              (long long)batch->capacity, (long long)(indices ? count : 0));
+    }
+    for (int64_t i = 0; i < count; i++) {
+        if (indices[i] < 0 || indices[i] >= batch->count) {
+            return bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "bw_batch_select: index %lld of a batch of %lld samples",
+                                  (long long)indices[i], (long long)batch->count);
+        }
+    }
+    bw_batch *chosen = place_to_choose(ctx, batch);
+    if (!chosen) {
+        return bwi_pass_on(ctx);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        chosen->numbers[i] = batch->numbers[indices[i]];
+    }
+    chosen->epoch = batch->epoch;
+    chosen->first = batch->first;
+    chosen->count = count;
+    return chosen;
 }
 
 void bw_iterator_free(bw_iterator *iterator)

@@ -171,6 +171,33 @@ static bw_status call_gradients_scale(objects *o)
     return bw_gradients_scale(o->gradients, 0.5);
 }
 
+static bw_status call_gradients_get(objects *o)
+{
+    float bias[10];
+    return bw_gradients_get(o->gradients, 1, bias, 10);
+}
+
+static bw_status call_gradients_set(objects *o)
+{
+    float bias[10] = {0};
+    return bw_gradients_set(o->gradients, 1, bias, 10);
+}
+
+static bw_status call_gradients_predict(objects *o)
+{
+    return bw_gradients_predict(o->gradients, o->batch, 0, values, 80);
+}
+
+static bw_status call_gradients_losses(objects *o)
+{
+    return bw_gradients_losses(o->gradients, o->batch, values, 8);
+}
+
+static bw_status call_batch_values(objects *o)
+{
+    return bw_batch_values(o->batch, "x", values, 32);
+}
+
 static bw_status call_apply(objects *o)
 {
     return bw_apply(o->p.model, o->gradients);
@@ -210,6 +237,11 @@ static const struct {
     {"bw_gradients_add", call_gradients_add},
     {"bw_gradients_norm", call_gradients_norm},
     {"bw_gradients_scale", call_gradients_scale},
+    {"bw_gradients_get", call_gradients_get},
+    {"bw_gradients_set", call_gradients_set},
+    {"bw_gradients_predict", call_gradients_predict},
+    {"bw_gradients_losses", call_gradients_losses},
+    {"bw_batch_values", call_batch_values},
     {"bw_apply", call_apply},
     {"bw_apply_averages", call_apply_averages},
     {"bw_compile", call_compile}, /* the last ones: gradients that were begun before them are refused */
