@@ -89,6 +89,7 @@ void cli_output_discard(cli_output *output);
 /* "1.5 MiB"; `text` has CLI_BYTES_TEXT places. */
 enum { CLI_BYTES_TEXT = 32 };
 const char *cli_bytes_text(char *text, size_t bytes);
+const char *cli_plural(int64_t count); /* "s", or "" of one */
 
 /* "3.8 ms", "12.34 s"; `text` has CLI_SECONDS_TEXT places. */
 enum { CLI_SECONDS_TEXT = 32 };

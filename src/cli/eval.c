@@ -74,7 +74,7 @@ static void print_text(const bw_history *result, int64_t samples, const cli_conf
         const char *name = bw_history_column(result, c);
         printf("%s%s %.4f", c > 0 ? ", " : "", name, bw_history_last(result, name));
     }
-    printf(" over %lld samples\n", (long long)samples);
+    printf(" over %lld sample%s\n", (long long)samples, cli_plural(samples));
     if (confusion->counts) {
         putchar('\n');
         cli_confusion_print(stdout, confusion);

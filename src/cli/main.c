@@ -14,7 +14,7 @@ static const struct command {
     const char *purpose;
 } commands[] = {
     {"train", cli_train, "train a model on a file of samples"},
-    {"plan", cli_plan, "tell every byte of a run before it starts, and what a whole batch would need"},
+    {"plan", cli_plan, "tell the memory of a run before it starts, and what a whole batch would need"},
     {"verify", cli_verify, "prove on a model and its data that splitting changes nothing"},
     {"eval", cli_eval, "loss, metrics and a confusion matrix of a trained model"},
     {"predict", cli_predict, "predict samples with a trained model"},

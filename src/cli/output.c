@@ -99,6 +99,11 @@ bool cli_output_commit(cli_output *output)
     return true;
 }
 
+const char *cli_plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 const char *cli_bytes_text(char *text, size_t bytes)
 {
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};

@@ -48,7 +48,8 @@ static void print_example(void)
 static const cli_usage usage = {
     .command = "plan",
     .synopsis = "--model M [--data D] [options]",
-    .purpose = "Tells every byte of a training run before it starts, and what a system that holds the whole batch would need.",
+    .purpose = "Tells the memory of a training run before it starts, item by item, and what a system that holds the whole batch "
+               "would need.",
     .options = options,
     .required = "model",
     .print_more = print_example,

@@ -151,7 +151,8 @@ void cli_profile_print(const cli_profile *made)
     printf("A step of %.4g samples takes %.4g us: %.0f samples/s on %d worker%s (tile %lld, %d lane%s).\n", f->samples,
            f->step_seconds * 1e6, f->samples / f->step_seconds, f->workers, f->workers == 1 ? "" : "s", (long long)made->run.tile,
            made->run.lanes, made->run.lanes == 1 ? "" : "s");
-    printf("%lld of %lld steps were timed.\n\n", (long long)f->timed_steps, (long long)f->steps);
+    printf("%lld of %lld step%s %s timed.\n\n", (long long)f->timed_steps, (long long)f->steps, cli_plural(f->steps),
+           f->timed_steps == 1 ? "was" : "were");
     printf("%-48s %10s %7s %8s %9s %8s\n", "part (all workers)", "us a step", "share", "calls", "GFLOP/s", "GB/s");
     for (int kind = 0; kind < CLI_PART_KINDS; kind++) {
         print_kind(made, kind, list);

@@ -81,8 +81,9 @@ static void put_about(FILE *file, const cli_result *result)
         cli_html_text(file, result->run.about);
         return;
     }
-    fprintf(file, "%d of %d epochs, %" PRId64 " samples in the data%s%s", bw_history_epochs(result->history), result->epochs,
-            bw_dataset_count(result->training), result->stopped ? "; ended by " : "",
+    fprintf(file, "%d of %d epoch%s, %" PRId64 " sample%s in the data%s%s", bw_history_epochs(result->history), result->epochs,
+            cli_plural(result->epochs), bw_dataset_count(result->training), cli_plural(bw_dataset_count(result->training)),
+            result->stopped ? "; ended by " : "",
             !result->stopped                              ? ""
             : strcmp(result->stopped, "interrupted") == 0 ? "an interruption"
             : strcmp(result->stopped, "failed") == 0      ? "a failure"

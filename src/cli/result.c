@@ -171,14 +171,15 @@ void cli_result_print(const cli_result *result)
     }
     printf("%" PRId64 " step%s in %s, %.0f samples/s\n", facts.updates, facts.updates == 1 ? "" : "s",
            cli_seconds_text(seconds, facts.seconds), cli_result_speed(result));
-    printf("peak memory %s, planned %s", cli_bytes_text(peak, facts.peak_bytes), cli_bytes_text(planned, facts.planned_bytes));
+    printf("peak memory %s, planned %s", facts.peak_bytes > 0 ? cli_bytes_text(peak, facts.peak_bytes) : "too small to be measured",
+           cli_bytes_text(planned, facts.planned_bytes));
     if (bytes > 0) {
         printf("; a system that holds a whole batch of %" PRId64 " needs %s", batch, cli_bytes_text(whole, bytes));
     }
     putchar('\n');
     printf("weights %016" PRIx64 " (the same on any number of workers)\n", bw_model_hash(result->model));
     if (result->stopped && strcmp(result->stopped, "early stopping") == 0) {
-        printf("stopped early after %d of %d epochs\n", bw_history_epochs(history), result->epochs);
+        printf("stopped early after %d of %d epoch%s\n", bw_history_epochs(history), result->epochs, cli_plural(result->epochs));
     }
     if (result->run.folder) {
         printf("run %s\n", result->run.folder);
@@ -202,10 +203,10 @@ static void report_interruption(const cli_result *result, bool history_written, 
 {
     int epochs = !result->history ? 0 : bw_history_epochs(result->history);
     int64_t steps = !result->history ? 0 : bw_history_facts(result->history).updates;
-    cli_fail("interrupted after %" PRId64 " step%s, %d of %d epochs%s%s%s%s%s%s", steps, steps == 1 ? "" : "s", epochs,
-             result->epochs, history_written ? "; their history is in " : "", history_written ? result->history_path : "",
-             model_written ? "; the model is in " : "", model_written ? result->model_path : "",
-             result->run.folder && result->history ? "; the run is in " : "",
+    cli_fail("interrupted after %" PRId64 " step%s, %d of %d epoch%s%s%s%s%s%s%s", steps, cli_plural(steps), epochs, result->epochs,
+             cli_plural(result->epochs), history_written ? "; their history is in " : "",
+             history_written ? result->history_path : "", model_written ? "; the model is in " : "",
+             model_written ? result->model_path : "", result->run.folder && result->history ? "; the run is in " : "",
              result->run.folder && result->history ? result->run.folder : "");
 }
 

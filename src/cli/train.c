@@ -61,7 +61,8 @@ static const cli_option options[] = {
     {CLI_EXACT_KERNELS_OPTION},
     {"seed", &cli_seed, AT(seed), "N", "of the weights, the order and random layers (0)"},
     {"save-model", &cli_text, AT(save_model), "F",
-     "write the trained model to F: .keras, or weights only:\n.safetensors, .weights.h5"},
+     "write the trained model to F: .keras; weights only:\n.safetensors, .weights.h5; without weights: .json; for\nprediction: "
+     ".onnx, .c"},
     {"save-best", &cli_text, AT(save_best), "F", "after each epoch that is the best so far, write the model to F"},
     {"history", &cli_text, AT(history), "F", "write loss and metrics of each epoch to F (.json or .csv)"},
     {"run", &cli_text, AT(run), "DIR",

@@ -396,9 +396,11 @@ static bool is_proven(const proof *p)
 static void print_lines(const proof *p)
 {
     static const char *const names[KINDS] = {"workers", "ranks", "accumulation", "tile"};
-    printf("compared: all %zu weights after %" PRId64 " updates of %" PRId64 " samples; tile %" PRId64 ", %d lanes, %d workers\n",
-           p->reference.count, p->reference.facts.updates, p->reference.batch, p->reference.facts.tile, p->reference.facts.lanes,
-           p->reference.facts.workers);
+    printf("compared: all %zu weights after %" PRId64 " update%s of %" PRId64 " sample%s; tile %" PRId64
+           ", %d lane%s, %d worker%s\n",
+           p->reference.count, p->reference.facts.updates, cli_plural(p->reference.facts.updates), p->reference.batch,
+           cli_plural(p->reference.batch), p->reference.facts.tile, p->reference.facts.lanes, cli_plural(p->reference.facts.lanes),
+           p->reference.facts.workers, cli_plural(p->reference.facts.workers));
     for (int k = 0; k < KINDS; k++) {
         const comparison *c = &p->results[k];
         if (!c->made) {
