@@ -682,6 +682,7 @@ typedef struct bw_fit_options {
     const float *class_weight;
     int class_count;
     const char *batch_sizes; /* as in bw_batch_sizes: "full", "32,64", "32/64", "32@0,128@5"; NULL: `batch` counts */
+    int trace_steps;         /* steps, 1000 at most, of which every part is recorded with its time; default 0: none */
     int noise_every;         /* updates from one measurement of the gradient noise scale to the next; default 0: none */
     bool drop_remainder;     /* drop a last batch that is smaller than its size */
     const char *spill; /* folder for a file with what BatchNormalization must keep of a batch and the budget does not hold; not
@@ -747,6 +748,22 @@ BW_API bw_profile_facts bw_history_profile(const bw_history *history);
 BW_API bw_status bw_history_part(const bw_history *history, int index, bw_part *part);
 /* Returns the seconds of a part on one worker. */
 BW_API double bw_history_part_seconds(const bw_history *history, int index, int worker);
+/* A call of a part in a traced step (`trace_steps` of bw_fit_options). The parts of a worker's share of the tiles lie within it, and
+ * everything within the step. A trace has at most 32,768 events of a worker, and is cut off there. */
+enum { BW_EVENT_STEP = -1, BW_EVENT_SHARE = -2 };
+
+typedef struct bw_event {
+    int worker;
+    int part;              /* of the profile, or one of BW_EVENT */
+    double begin, seconds; /* since the first event */
+} bw_event;
+
+BW_API int64_t bw_history_events(const bw_history *history);
+/* Gets an event: worker by worker, in the order in which they ended. OUT_OF_RANGE: there is no such event. */
+BW_API bw_status bw_history_event(const bw_history *history, int64_t index, bw_event *event);
+/* Writes the trace as JSON that Perfetto (ui.perfetto.dev) and Chrome open, packed by gzip if the path ends in .gz. Workers are rows;
+ * loss and memory are counters. INVALID_ARGUMENT: nothing was traced. */
+BW_API bw_status bw_history_save_trace(const bw_history *history, const char *path);
 /* Returns the name of a kind of part: "forward", "data wait". */
 BW_API const char *bw_part_kind_name(bw_part_kind kind);
 

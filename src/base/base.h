@@ -423,13 +423,17 @@ typedef struct bwi_ledger {
     uint64_t clock;  /* ticks that reading the clock takes, which are no part's */
     uint64_t opened; /* ticks and seconds at which it was opened: from them, how long a tick is */
     double opened_seconds;
-    int64_t capacity;  /* events of one worker; 0: none are recorded */
+    bool records;      /* events are recorded */
+    int64_t capacity;  /* events of one worker */
     bwi_event *events; /* [worker][capacity] */
     int64_t *recorded; /* [worker * stride]: events of each; those beyond the capacity are lost */
 } bwi_ledger;
 
-size_t bwi_ledger_bytes(int parts, int workers, int64_t events); /* that bwi_ledger_open allocates */
-bw_status bwi_ledger_open(bw_context *ctx, bwi_ledger *ledger, int parts, int workers, int64_t events);
+size_t bwi_ledger_bytes(int parts, int workers); /* that bwi_ledger_open allocates */
+bw_status bwi_ledger_open(bw_context *ctx, bwi_ledger *ledger, int parts, int workers);
+/* From now on events are recorded, that many of each worker. */
+size_t bwi_ledger_record_bytes(int parts, int workers, int64_t events);
+bw_status bwi_ledger_record(bw_context *ctx, bwi_ledger *ledger, int64_t events);
 void bwi_ledger_close(bw_context *ctx, bwi_ledger *ledger);
 void bwi_ledger_add(bwi_ledger *ledger, int worker, int part, uint64_t begin, uint64_t end);
 /* Takes ticks from a part that were counted in it and belong to another. */

@@ -14,16 +14,20 @@ static size_t stride_of(int parts)
     return bwi_size_align((size_t)parts, SLOTS_IN_A_LINE);
 }
 
-size_t bwi_ledger_bytes(int parts, int workers, int64_t events)
+static size_t slots_bytes(int parts, int workers)
 {
-    size_t slots = bwi_size_multiply(stride_of(parts), (size_t)workers);
-    size_t bytes = bwi_size_multiply(2, bwi_allocation_bytes(bwi_size_multiply(slots, sizeof(uint64_t))));
-    if (events > 0) {
-        size_t recorded = bwi_size_multiply((size_t)events, (size_t)workers);
-        bytes = bwi_size_add(bytes, bwi_allocation_bytes(bwi_size_multiply(recorded, sizeof(bwi_event))));
-        bytes = bwi_size_add(bytes, bwi_allocation_bytes(bwi_size_multiply(slots, sizeof(int64_t))));
-    }
-    return bytes;
+    return bwi_allocation_bytes(bwi_size_multiply(bwi_size_multiply(stride_of(parts), (size_t)workers), sizeof(uint64_t)));
+}
+
+size_t bwi_ledger_bytes(int parts, int workers)
+{
+    return bwi_size_multiply(2, slots_bytes(parts, workers));
+}
+
+size_t bwi_ledger_record_bytes(int parts, int workers, int64_t events)
+{
+    size_t all = bwi_size_multiply(bwi_size_multiply((size_t)events, (size_t)workers), sizeof(bwi_event));
+    return bwi_size_add(bwi_allocation_bytes(all), slots_bytes(parts, workers));
 }
 
 /* The shortest of many readings: anything else that runs only adds time. */
@@ -38,29 +42,33 @@ static uint64_t clock_ticks(void)
     return least;
 }
 
-bw_status bwi_ledger_open(bw_context *ctx, bwi_ledger *ledger, int parts, int workers, int64_t events)
+bw_status bwi_ledger_open(bw_context *ctx, bwi_ledger *ledger, int parts, int workers)
 {
     *ledger = (bwi_ledger){0};
-    if (parts < 0 || workers < 1 || events < 0) {
+    if (parts < 0 || workers < 1) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "a ledger of %d parts for %d workers is not possible", parts, workers);
     }
     size_t stride = stride_of(parts), slots = bwi_size_multiply(stride, (size_t)workers);
-    *ledger = (bwi_ledger){.parts = parts, .workers = workers, .stride = stride, .capacity = events, .clock = clock_ticks()};
+    *ledger = (bwi_ledger){.parts = parts, .workers = workers, .stride = stride, .clock = clock_ticks()};
     ledger->ticks = bwi_allocate(ctx, slots, sizeof *ledger->ticks);
     ledger->calls = ledger->ticks ? bwi_allocate(ctx, slots, sizeof *ledger->calls) : NULL;
-    bool made = ledger->calls;
-    if (made && events > 0) {
-        ledger->events = bwi_allocate(ctx, bwi_size_multiply((size_t)events, (size_t)workers), sizeof *ledger->events);
-        ledger->recorded = ledger->events ? bwi_allocate(ctx, slots, sizeof *ledger->recorded) : NULL;
-        made = ledger->recorded;
-    }
-    if (!made) {
+    if (!ledger->calls) {
         bwi_ledger_close(ctx, ledger);
         return BW_RESOURCE_EXHAUSTED;
     }
     ledger->opened = bwi_ticks();
     ledger->opened_seconds = bwi_now();
     return BW_OK;
+}
+
+bw_status bwi_ledger_record(bw_context *ctx, bwi_ledger *ledger, int64_t events)
+{
+    size_t workers = (size_t)ledger->workers;
+    ledger->events = bwi_allocate(ctx, bwi_size_multiply((size_t)events, workers), sizeof *ledger->events);
+    ledger->recorded = ledger->events ? bwi_allocate(ctx, ledger->stride * workers, sizeof *ledger->recorded) : NULL;
+    ledger->capacity = ledger->recorded ? events : 0;
+    ledger->records = ledger->recorded;
+    return ledger->recorded ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
 void bwi_ledger_close(bw_context *ctx, bwi_ledger *ledger)
@@ -83,7 +91,7 @@ void bwi_ledger_add(bwi_ledger *ledger, int worker, int part, uint64_t begin, ui
     uint64_t ticks = end - begin;
     ledger->ticks[slot] += ticks > ledger->clock ? ticks - ledger->clock : 0;
     ledger->calls[slot]++;
-    if (ledger->capacity) {
+    if (ledger->records) {
         int64_t *recorded = &ledger->recorded[slot_of(ledger, worker, 0)];
         if (*recorded < ledger->capacity) {
             ledger->events[(int64_t)worker * ledger->capacity + *recorded] = (bwi_event){.begin = begin, .end = end, .part = part};

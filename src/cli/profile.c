@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct arguments {
-    const char *model, *optimizer, *loss, *compare, *batch;
+    const char *model, *optimizer, *loss, *compare, *batch, *trace;
     cli_data data;
     int64_t tile;
     int steps, workers, lanes;
@@ -21,11 +21,14 @@ typedef struct arguments {
 
 #define AT(member) offsetof(arguments, member)
 
+enum { TRACED = 50 }; /* steps: enough to see what repeats */
+
 static const cli_option options[] = {
     {CLI_MODEL_OPTION},
     CLI_DATA_OPTIONS(arguments, data),
     {"batch", &cli_text, AT(batch), "N|full", "samples per update (32)"},
     {"compare", &cli_text, AT(compare), "A,B", "two batch sizes: why a sample takes longer with one of them"},
+    {"trace", &cli_text, AT(trace), "F", "write the parts of some steps as .json or .json.gz, which\nui.perfetto.dev shows"},
     {"seconds", &cli_rate, AT(seconds), "S", "how long to train (2)"},
     {"steps", &cli_count, AT(steps), "N", "steps in a row over the same samples, at most (64)"},
     {CLI_OPTIMIZER_OPTION},
@@ -95,10 +98,14 @@ static int fit(cli_profile *made, const arguments *given, bw_context *ctx, int64
     fitting.memory = given->memory;
     fitting.tile = given->tile;
     fitting.lanes = given->lanes;
+    fitting.trace_steps = TRACED;
     fitting.on_epoch = on_epoch;
     fitting.user = &c;
     bw_history *history = NULL;
     if (bw_fit(model, dataset, &fitting, &history) != BW_OK) {
+        return cli_report(ctx, usage.command);
+    }
+    if (given->trace && bw_history_save_trace(history, given->trace) != BW_OK) {
         return cli_report(ctx, usage.command);
     }
     return cli_profile_take(made, history) ? CLI_SUCCESS : cli_fail("no step was timed: a run of one step tells nothing");
@@ -149,6 +156,9 @@ int cli_profile_command(int argc, char **argv)
     }
     if (given.compare && given.batch) {
         return cli_mistake(usage.command, "--compare names the batch sizes: leave --batch out");
+    }
+    if (given.compare && given.trace) {
+        return cli_mistake(usage.command, "--trace is of one batch size: leave --compare out");
     }
     int count = read_batches(&given, batches);
     code = count > 0 ? CLI_SUCCESS : CLI_USAGE;

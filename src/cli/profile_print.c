@@ -50,6 +50,7 @@ bool cli_profile_take(cli_profile *made, const bw_history *history)
             made->seconds[k * workers + worker] = bw_history_part_seconds(history, (int)k, (int)worker);
         }
     }
+    cli_profile_find_gaps(made, history);
     return true;
 }
 
@@ -140,6 +141,26 @@ static void print_bar(const cli_profile *made, int worker)
     printf("| computes %.0f%% of the time\n", 100 * cli_profile_busy(made, worker));
 }
 
+static void print_gaps(const cli_profile *made)
+{
+    for (int k = 0; k < CLI_GAPS && made->gaps[k].worker >= 0; k++) {
+        const cli_gap *gap = &made->gaps[k];
+        printf("%s worker %d idle for %.1f us", k == 0 ? "Longest gaps:" : "             ", gap->worker, gap->seconds * 1e6);
+        if (gap->part >= 0) {
+            const bw_part *part = &made->parts[gap->part];
+            printf(", waiting for worker %d: ", gap->other);
+            cli_print_name(stdout, part->name[0] ? part->name : bw_part_kind_name(part->kind), 0);
+            printf("%s%s", part->pass[0] ? " " : "", part->pass);
+        } else {
+            fputs(", while no worker computed: the threads themselves waited for a CPU, or to be woken", stdout);
+        }
+        putchar('\n');
+    }
+    if (made->gaps[0].worker >= 0) {
+        putchar('\n');
+    }
+}
+
 /* The sentence that matters first, then what it consists of. */
 void cli_profile_print(const cli_profile *made)
 {
@@ -168,6 +189,7 @@ void cli_profile_print(const cli_profile *made)
         }
     }
     puts("\n");
+    print_gaps(made);
     free(list);
 }
 
@@ -236,6 +258,17 @@ static void put_profile(cli_json *json, const cli_profile *made)
     cli_json_array(json, "utilisation");
     for (int worker = 0; worker < made->facts.workers; worker++) {
         cli_json_real(json, NULL, cli_profile_busy(made, worker));
+    }
+    cli_json_array_end(json);
+    cli_json_array(json, "gaps");
+    for (int k = 0; k < CLI_GAPS && made->gaps[k].worker >= 0; k++) {
+        const cli_gap *gap = &made->gaps[k];
+        const bw_part *part = gap->part >= 0 ? &made->parts[gap->part] : NULL;
+        cli_json_object(json, NULL);
+        cli_json_whole(json, "worker", gap->worker);
+        cli_json_real(json, "us", gap->seconds * 1e6);
+        cli_json_text(json, "waits_for", !part ? NULL : part->name[0] ? part->name : bw_part_kind_name(part->kind));
+        cli_json_object_end(json);
     }
     cli_json_array_end(json);
     cli_json_array(json, "ops");

@@ -429,7 +429,7 @@ size_t bwi_exec_bookkeeping(const bwi_plan *plan)
         bwi_allocation_bytes(bounds_of(plan) * sizeof(double)) + bwi_allocation_bytes(plan->lane_bytes - plan->lane_sums) +
         bwi_allocation_bytes(blocks_of(plan) * sizeof(double)) +
         bwi_allocation_bytes((size_t)bwi_moving_count(plan) * sizeof(bwi_moving));
-    bytes = bwi_size_add(bytes, bwi_ledger_bytes(bwi_exec_parts(plan), plan->workers, 0));
+    bytes = bwi_size_add(bytes, bwi_ledger_bytes(bwi_exec_parts(plan), plan->workers));
     bytes += bwi_allocation_bytes((size_t)plan->program_count * sizeof(bwi_bound_phase *));
     for (int p = 0; p < plan->program_count; p++) {
         bytes += bwi_allocation_bytes((size_t)plan->programs[p].phase_count * sizeof(bwi_bound_phase));
@@ -463,7 +463,7 @@ bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
         status = bwi_records_open(exec);
     }
     if (status == BW_OK) {
-        status = bwi_ledger_open(ctx, &exec->times, bwi_exec_parts(plan), plan->workers, 0);
+        status = bwi_ledger_open(ctx, &exec->times, bwi_exec_parts(plan), plan->workers);
     }
     if (status == BW_OK) {
         status = bwi_exec_open_spill(exec);

@@ -28,6 +28,7 @@ typedef struct bwi_timing {
     int64_t turn;   /* how many of them begin before the stretch is looked at again */
     int64_t left;   /* steps that are not to be timed before the next that is */
     uint64_t begin; /* ticks at its beginning */
+    int64_t traced; /* steps that are to be traced */
     uint64_t random;
     bwi_timing_sums sums;
 } bwi_timing;

@@ -10,8 +10,9 @@ static const double COST = 0.004;
 enum {
     WARM_UP = 1, /* steps that are left out */
     MOST_APART = 1 << 13,
-    READING = 30, /* ticks to add a part to the ledger, besides those of the clock */
-    TURNING = 400 /* ticks to begin and end a timed step */
+    MOST_EVENTS = 1 << 15, /* of a worker in a trace */
+    READING = 30,          /* ticks to add a part to the ledger, besides those of the clock */
+    TURNING = 400          /* ticks to begin and end a timed step */
 };
 
 int bwi_exec_part(const bw_node *lowered, bwi_pass pass)
@@ -58,6 +59,10 @@ static int64_t distance(bwi_exec *exec)
     bwi_timing *t = &exec->timing;
     const bwi_timing_sums *s = &t->sums;
     int64_t calls = 0;
+    if (exec->times.records) {
+        exec->times.records = s->timed_steps < t->traced;
+        return 0;
+    }
     for (int part = 0; part < exec->times.parts; part++) {
         calls += bwi_ledger_calls(&exec->times, 0, part);
     }
@@ -75,6 +80,9 @@ static void end_stretch(bwi_exec *exec, int64_t steps, uint64_t now)
     exec->ledger = NULL;
     if (steps == 0) {
         return;
+    }
+    if (t->timed && exec->times.records) {
+        bwi_ledger_add(&exec->times, 0, bwi_exec_fixed_part(exec->plan, BWI_PART_STEP), t->begin, now);
     }
     if (t->warm) {
         t->sums.steps += steps;
@@ -117,6 +125,37 @@ void bwi_exec_pause(bwi_exec *exec, bool made)
         end_stretch(exec, t->begun - !made, bwi_ticks());
     }
     t->begun = t->turn = 0;
+}
+
+bw_status bwi_exec_trace(bwi_exec *exec, int64_t steps)
+{
+    exec->timing.traced = steps;
+    return bwi_ledger_record(exec->ctx, &exec->times, MOST_EVENTS);
+}
+
+size_t bwi_exec_trace_bytes(const bwi_plan *plan)
+{
+    return bwi_ledger_record_bytes(bwi_exec_parts(plan), plan->workers, MOST_EVENTS);
+}
+
+bool bwi_exec_tracing(const bwi_exec *exec)
+{
+    return exec->ledger && exec->times.records;
+}
+
+void bwi_exec_take_trace(bwi_exec *exec, bwi_ledger *trace)
+{
+    bwi_ledger *times = &exec->times;
+    *trace = (bwi_ledger){.workers = times->workers,
+                          .stride = times->stride,
+                          .opened = times->opened,
+                          .capacity = times->capacity,
+                          .events = times->events,
+                          .recorded = times->recorded};
+    times->records = false;
+    times->capacity = 0;
+    times->events = NULL;
+    times->recorded = NULL;
 }
 
 const bwi_ledger *bwi_exec_times(const bwi_exec *exec, bwi_timing_sums *sums)

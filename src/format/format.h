@@ -196,6 +196,8 @@ bool bwi_gzip_is(const bwi_bytes *file);
 bw_status bwi_gzip_open(bw_context *ctx, bwi_gzip **gzip, const bwi_bytes *file, const char *path);
 void bwi_gzip_close(bwi_gzip *gzip); /* NULL is fine */
 /* Unpacks the next bytes; fewer than `size` at the end only, where the checksum was right. */
+/* Packs bytes into a buffer that the caller releases with bwi_release; the same bytes give the same file. */
+bw_status bwi_gzip_pack(bw_context *ctx, const void *data, size_t size, void **packed, size_t *packed_size);
 bw_status bwi_gzip_read(bwi_gzip *gzip, void *to, size_t size, size_t *got);
 
 /* Standard input, plain or packed: gzip is known by its first two bytes. */

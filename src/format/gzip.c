@@ -241,3 +241,37 @@ bw_status bwi_input_read(bw_context *ctx, bwi_input *input, void *to, size_t siz
     input->ahead -= *got;
     return BW_OK;
 }
+
+/* ---- Packing ---- */
+
+/* One piece, into as much memory as it may take at worst. The header has no time. */
+bw_status bwi_gzip_pack(bw_context *ctx, const void *data, size_t size, void **packed, size_t *packed_size)
+{
+    z_stream stream = {.zalloc = try_take, .zfree = give, .opaque = ctx};
+    *packed = NULL;
+    if (size > LARGEST_PIECE) {
+        return bwi_fail(ctx, BW_UNIMPLEMENTED, "gzip: %zu bytes are more than are packed at once", size);
+    }
+    if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+        return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "no memory to pack %zu bytes", size);
+    }
+    size_t most = deflateBound(&stream, (uLong)size);
+    void *to = bwi_allocate(ctx, 1, most);
+    if (!to) {
+        deflateEnd(&stream);
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    stream.next_in = data;
+    stream.avail_in = (uInt)size;
+    stream.next_out = to;
+    stream.avail_out = (uInt)most;
+    int result = deflate(&stream, Z_FINISH);
+    *packed_size = most - stream.avail_out;
+    deflateEnd(&stream);
+    if (result != Z_STREAM_END) {
+        bwi_release(ctx, to);
+        return bwi_fail(ctx, BW_INTERNAL, "gzip: packing ended with %d", result);
+    }
+    *packed = to;
+    return BW_OK;
+}

@@ -36,6 +36,10 @@ static bw_status check_options(bw_context *ctx, const bw_fit_options *o)
     if (!o->batch_sizes && o->batch < 1 && o->batch != -1) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "batch: expected at least 1 sample, got %lld", (long long)o->batch);
     }
+    if (o->trace_steps < 0 || o->trace_steps > BWI_MOST_TRACED) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "trace_steps: expected at most %d steps, got %d", BWI_MOST_TRACED,
+                        o->trace_steps);
+    }
     if (o->noise_every < 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "noise_every: expected a number of updates, or 0 for none, got %d",
                         o->noise_every);
@@ -138,6 +142,7 @@ static bw_status open_session(fitting *f)
                                    .class_count = o->class_count,
                                    .epochs = o->epochs,
                                    .rates = o->reduce_lr_on_plateau,
+                                   .trace = o->trace_steps > 0,
                                    .noise = o->noise_every > 0,
                                    .copies = bwi_watch_restores(f->ctx, o),
                                    .saves = o->saves};
@@ -182,8 +187,11 @@ static bw_status open_history(fitting *f)
     if (!f->history || !f->logs) {
         return bwi_pending(f->ctx);
     }
-    f->history->profile = bwi_profile_new(f->ctx, bwi_exec_plan(s->exec));
+    f->history->profile = bwi_profile_new(f->ctx, bwi_exec_plan(s->exec), f->options.trace_steps);
     if (!f->history->profile) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    if (f->options.trace_steps > 0 && bwi_exec_trace(s->exec, f->options.trace_steps) != BW_OK) {
         return BW_RESOURCE_EXHAUSTED;
     }
     f->history->noise = f->options.noise_every > 0 ? bwi_noise_new(f->ctx, s) : NULL;
@@ -278,6 +286,9 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
             break;
         }
         count_update(f, p, piece.count);
+        if (bwi_exec_tracing(s->exec)) {
+            bwi_profile_count(f->history->profile, bwi_session_value(s, 0), bwi_memory_resident(f->ctx));
+        }
         piece.first += piece.count;
         if (f->painter.file || f->options.on_step) {
             uint64_t part = bwi_exec_begin_part(s->exec);

@@ -8,7 +8,7 @@ static void destroy(bwi_owned *object)
 {
     bw_history *history = (bw_history *)(void *)object;
     bwi_release(history->ctx, history->values);
-    bwi_release(history->ctx, history->profile);
+    bwi_profile_free(history->ctx, history->profile);
     bwi_release(history->ctx, history->noise);
 }
 

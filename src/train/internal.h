@@ -144,10 +144,13 @@ enum { BWI_MAX_VALUES = 2 * (BWI_MAX_COLUMNS + 1) + 1 };
 
 /* Where the time of a run's steps went (profile.c): one allocation. */
 typedef struct bwi_profile bwi_profile;
-bwi_profile *bwi_profile_new(bw_context *ctx, const bwi_plan *plan);
-size_t bwi_profile_bytes(const bwi_plan *plan); /* that bwi_profile_new allocates */
+bwi_profile *bwi_profile_new(bw_context *ctx, const bwi_plan *plan, int traced);
+size_t bwi_profile_bytes(const bwi_plan *plan, int traced);   /* that bwi_profile_new allocates */
+void bwi_profile_free(bw_context *ctx, bwi_profile *profile); /* NULL is fine */
 /* `samples`: of a mean step. */
-void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples);
+void bwi_profile_take(bwi_profile *profile, bwi_exec *exec, double samples);
+/* At the end of a traced step: what its counters are. */
+void bwi_profile_count(bwi_profile *profile, double loss, size_t bytes);
 
 /* The gradient noise scale (noise.c): one allocation. */
 typedef struct bwi_noise bwi_noise;

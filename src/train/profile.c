@@ -12,6 +12,17 @@ struct bwi_profile {
     bw_part *parts;
     int *numbers;    /* in the ledger; -1: overhead */
     double *seconds; /* [part][worker] */
+
+    bwi_ledger trace; /* its events; none if nothing was to be traced */
+    int64_t events;
+    uint64_t origin;  /* ticks of the first event */
+    double tick;      /* seconds */
+    int marked, most; /* counters of traced steps, and how many there may be */
+    struct mark {
+        uint64_t at; /* ticks */
+        double loss;
+        size_t bytes;
+    } *marks;
 };
 
 static const struct {
@@ -98,30 +109,49 @@ static void add_instruction(bwi_profile *profile, const bwi_instruction *i)
     }
 }
 
-static size_t bytes_of(int parts, int workers)
+static size_t bytes_of(int parts, int workers, int traced)
 {
     size_t part = sizeof(bw_part) + sizeof(int) + (size_t)workers * sizeof(double);
-    return bwi_size_add(sizeof(bwi_profile), bwi_size_multiply((size_t)parts, part));
+    size_t marks = bwi_size_multiply((size_t)traced, sizeof(struct mark));
+    return bwi_size_add(sizeof(bwi_profile), bwi_size_add(marks, bwi_size_multiply((size_t)parts, part)));
 }
 
-size_t bwi_profile_bytes(const bwi_plan *plan)
+size_t bwi_profile_bytes(const bwi_plan *plan, int traced)
 {
-    return bwi_allocation_bytes(bytes_of(most_parts(plan), plan->workers));
+    size_t events = traced > 0 ? bwi_exec_trace_bytes(plan) : 0;
+    return bwi_size_add(events, bwi_allocation_bytes(bytes_of(most_parts(plan), plan->workers, traced)));
 }
 
-bwi_profile *bwi_profile_new(bw_context *ctx, const bwi_plan *plan)
+bwi_profile *bwi_profile_new(bw_context *ctx, const bwi_plan *plan, int traced)
 {
     int capacity = most_parts(plan);
-    bwi_profile *profile = bwi_allocate(ctx, 1, bytes_of(capacity, plan->workers));
+    bwi_profile *profile = bwi_allocate(ctx, 1, bytes_of(capacity, plan->workers, traced));
     if (!profile) {
         return NULL;
     }
     profile->facts.workers = plan->workers;
     profile->capacity = capacity;
-    profile->parts = (bw_part *)(void *)(profile + 1);
+    profile->most = traced;
+    profile->marks = (struct mark *)(void *)(profile + 1);
+    profile->parts = (bw_part *)(void *)(profile->marks + traced);
     profile->seconds = (double *)(void *)(profile->parts + capacity);
     profile->numbers = (int *)(void *)(profile->seconds + (size_t)capacity * (size_t)plan->workers);
     return profile;
+}
+
+void bwi_profile_free(bw_context *ctx, bwi_profile *profile)
+{
+    if (profile) {
+        bwi_ledger_close(ctx, &profile->trace);
+    }
+    bwi_release(ctx, profile);
+}
+
+void bwi_profile_count(bwi_profile *profile, double loss, size_t bytes)
+{
+    if (profile->marked < profile->most) {
+        profile->marks[profile->marked++] = (struct mark){.at = bwi_ticks(), .loss = loss, .bytes = bytes};
+    }
 }
 
 static void add_parts(bwi_profile *profile, const bwi_plan *plan)
@@ -190,7 +220,25 @@ static void take_work(bw_part *part, const bwi_plan *plan, int number, double sa
     part->bytes = sizeof(float) * (samples * floats + part->calls * weights);
 }
 
-void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples)
+/* Events that did not fit are lost, so a trace is cut off at the end and has no holes. */
+static void take_trace(bwi_profile *profile, bwi_exec *exec)
+{
+    bwi_ledger *trace = &profile->trace;
+    bwi_exec_take_trace(exec, trace);
+    profile->origin = UINT64_MAX;
+    for (int worker = 0; trace->events && worker < trace->workers; worker++) {
+        int64_t *recorded = &trace->recorded[(size_t)worker * trace->stride];
+        *recorded = *recorded < trace->capacity ? *recorded : trace->capacity;
+        profile->events += *recorded;
+        for (int64_t k = 0; k < *recorded; k++) {
+            uint64_t begin = trace->events[worker * trace->capacity + k].begin;
+            profile->origin = begin < profile->origin ? begin : profile->origin;
+        }
+    }
+}
+
+/* Ticks become seconds of a mean step, and what is missing becomes idle time and overhead. */
+void bwi_profile_take(bwi_profile *profile, bwi_exec *exec, double samples)
 {
     const bwi_plan *plan = bwi_exec_plan(exec);
     bwi_timing_sums sums;
@@ -203,6 +251,8 @@ void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples
     }
     add_parts(profile, plan);
     double tick = bwi_ledger_tick_seconds(ledger), unit = tick / (double)sums.timed_steps;
+    profile->tick = tick;
+    take_trace(profile, exec);
     profile->facts.step_seconds = tick * (double)sums.ticks / (double)sums.steps;
     profile->facts.samples = samples;
     for (int worker = 0; worker < profile->facts.workers; worker++) {
@@ -257,6 +307,59 @@ double bw_history_part_seconds(const bw_history *history, int index, int worker)
     const bwi_profile *profile = history ? history->profile : NULL;
     bool known = profile && index >= 0 && index < profile->facts.parts && worker >= 0 && worker < profile->facts.workers;
     return known ? *seconds_at(profile, index, worker) : 0;
+}
+
+int64_t bw_history_events(const bw_history *history)
+{
+    return history && history->profile ? history->profile->events : 0;
+}
+
+static int part_of(const bwi_profile *profile, int number)
+{
+    int at = find(profile, number);
+    int step = profile->numbers[profile->facts.parts - 1 - FIXED_COUNT] - BWI_PART_PREPARE + BWI_PART_STEP;
+    return at >= 0 ? at : number == step ? BW_EVENT_STEP : BW_EVENT_SHARE;
+}
+
+bw_status bw_history_event(const bw_history *history, int64_t index, bw_event *event)
+{
+    const bwi_profile *profile = history ? history->profile : NULL;
+    if (!history || !event) {
+        return BW_INVALID_ARGUMENT;
+    }
+    *event = (bw_event){0};
+    for (int worker = 0; profile && index >= 0 && worker < profile->trace.workers; worker++) {
+        int64_t count = profile->events > 0 ? profile->trace.recorded[(size_t)worker * profile->trace.stride] : 0;
+        if (index < count) {
+            const bwi_event *found = &profile->trace.events[worker * profile->trace.capacity + index];
+            *event = (bw_event){.worker = worker,
+                                .part = part_of(profile, found->part),
+                                .begin = (double)(found->begin - profile->origin) * profile->tick,
+                                .seconds = (double)(found->end - found->begin) * profile->tick};
+            return BW_OK;
+        }
+        index -= count;
+    }
+    return bwi_fail(history->ctx, BW_OUT_OF_RANGE, "the trace has %lld events, and none of that number",
+                    (long long)bw_history_events(history));
+}
+
+int bwi_history_marks(const bw_history *history)
+{
+    return history->profile ? history->profile->marked : 0;
+}
+
+void bwi_history_mark(const bw_history *history, int index, double *seconds, double *loss, size_t *bytes)
+{
+    const struct mark *mark = &history->profile->marks[index];
+    *seconds = mark->at > history->profile->origin ? (double)(mark->at - history->profile->origin) * history->profile->tick : 0;
+    *loss = mark->loss;
+    *bytes = mark->bytes;
+}
+
+bw_context *bwi_history_context(const bw_history *history)
+{
+    return history->ctx;
 }
 
 const char *bw_part_kind_name(bw_part_kind kind)

@@ -127,7 +127,13 @@ bwi_made_ahead bwi_session_made_ahead(const bwi_session *s, const bw_dataset *da
 /* Of the exec, and of the profile that a history of training has. */
 static size_t bookkeeping_bytes(const bwi_plan *plan)
 {
-    return bwi_size_add(bwi_exec_bookkeeping(plan), bwi_profile_bytes(plan));
+    return bwi_size_add(bwi_exec_bookkeeping(plan), bwi_profile_bytes(plan, 0));
+}
+
+/* The same with a trace. */
+static size_t traced_bytes(const bwi_plan *plan)
+{
+    return bwi_size_add(bwi_exec_bookkeeping(plan), bwi_profile_bytes(plan, BWI_MOST_TRACED));
 }
 
 /* One program for each use (training, evaluation, prediction) and, with sequences of several lengths, for each length. What the run
@@ -167,7 +173,7 @@ bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, cons
                                 .lanes = o->lanes,
                                 .memory = find_budget(ctx, o),
                                 .spill = folder,
-                                .bookkeeping = bookkeeping_bytes,
+                                .bookkeeping = o->trace ? traced_bytes : bookkeeping_bytes,
                                 .data = data_bytes,
                                 .data_user = data,
                                 .ranks = ctx->ranks ? bwi_rank_of(ctx)->count(ctx->ranks) : 1};

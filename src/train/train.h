@@ -249,6 +249,8 @@ typedef struct bwi_session {
     double fed_total, penalty_total; /* since bwi_session_reset; penalties times samples */
 } bwi_session;
 
+enum { BWI_MOST_TRACED = 1000 };
+
 typedef struct bwi_session_options {
     bool train, evaluate, predict;
     bool losses;    /* with predict and evaluate: the predictions are those of the outputs, then each sample's losses */
@@ -262,6 +264,7 @@ typedef struct bwi_session_options {
     const bw_dataset *validation; /* besides the session's own; NULL: none */
     int epochs;                   /* of the history that the caller keeps besides: it is in the plan; 0: none */
     bool rates;                   /* that has the learning rate too */
+    bool trace;                   /* the history has a trace of at most BWI_MOST_TRACED steps */
     bool noise;                   /* the history has the gradient noise scale */
     bool copies;                  /* the caller makes a copy of all variables */
     bool saves;                   /* the caller saves the model while the session is open */
@@ -278,5 +281,12 @@ void bwi_session_close(bwi_session *session);
 size_t bwi_session_parameter_bytes(const bwi_session *session); /* as stored */
 /* The memory of a history of that many epochs and of the present epoch's values; with those of a validation, if there is one. */
 size_t bwi_session_history_bytes(const bwi_session *session, bool validates, int epochs);
+
+/* ---- Histories, for what is told about them (profile.c) ---- */
+
+bw_context *bwi_history_context(const bw_history *history);
+/* Counters at the end of traced steps. */
+int bwi_history_marks(const bw_history *history);
+void bwi_history_mark(const bw_history *history, int index, double *seconds, double *loss, size_t *bytes);
 
 #endif

@@ -29,6 +29,32 @@ p = json.load(open("out"))
 assert p["parts"]["data wait"] + p["parts"]["gather"] > 0.8 * p["step_us"], p["parts"]
 EOF
 
+# The trace nests: parts in shares, shares in steps.
+profile --batch 200 --workers 2 --trace trace.json.gz
+expect_code 0 'profile --trace'
+python3 - <<'EOF' || fail 'profile --trace: events'
+import gzip, json
+events = json.load(gzip.open("trace.json.gz"))["traceEvents"]
+names = {e["args"]["name"] for e in events if e["ph"] == "M"}
+assert {"steps", "worker 0", "worker 1"} <= names, names
+steps = [e for e in events if e["ph"] == "X" and e["tid"] == 0]
+assert 10 <= len(steps) <= 50, len(steps)
+for worker in (1, 2):
+    open_until = []
+    for e in sorted((e for e in events if e["ph"] == "X" and e["tid"] == worker), key=lambda e: (e["ts"], -e["dur"])):
+        while open_until and open_until[-1] <= e["ts"] + 1e-3:
+            open_until.pop()
+        end = e["ts"] + e["dur"]
+        assert not open_until or end <= open_until[-1] + 1e-3, e
+        open_until.append(end)
+assert any(e["name"] == "dense forward" for e in events)
+assert sum(e["ph"] == "C" and e["name"] == "loss" for e in events) == len(steps)
+EOF
+run profile --model "$model" --data "$digits" --batch 200 --seconds 0.1 --trace none/trace.json
+expect_code 1 'profile --trace into a folder that is not there'
+expect_text err 'none/trace.json' 'profile --trace into a folder that is not there'
+expect_usage '--trace is of one batch size' profile --model "$model" --data "$digits" --compare 16,32 --trace t.json
+
 profile --batch 32
 expect_code 0 profile
 expect_pattern out '^A step of [0-9.]+ samples takes [0-9.e+]+ us: [0-9]+ samples/s on' profile

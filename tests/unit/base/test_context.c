@@ -172,7 +172,7 @@ static bw_status use_everything(bw_context *ctx)
         bwi_state_add(&values, BW_I32, 0, NULL, &status, "value%d", i);
     }
     bwi_ledger ledger;
-    bw_status ledger_status = bwi_ledger_open(ctx, &ledger, 5, 2, 0);
+    bw_status ledger_status = bwi_ledger_open(ctx, &ledger, 5, 2);
     bw_status pool_status = bwi_pool_open(ctx);
     thing *made = make_thing(ctx, 1);
     void *arena = bwi_arena_allocate(ctx, 10000);

@@ -10,7 +10,7 @@ static void test_totals(void **state)
     faults memory = {0};
     bw_context *ctx = faults_context(&memory, NULL, 1);
     bwi_ledger ledger;
-    assert_int_equal(bwi_ledger_open(ctx, &ledger, 3, 4, 0), BW_OK);
+    assert_int_equal(bwi_ledger_open(ctx, &ledger, 3, 4), BW_OK);
     ledger.clock = 10;
     for (int worker = 0; worker < 4; worker++) {
         bwi_ledger_add(&ledger, worker, 0, 100, 110 + (1ull << worker));
@@ -46,7 +46,9 @@ static void test_events(void **state)
     faults memory = {0};
     bw_context *ctx = faults_context(&memory, NULL, 1);
     bwi_ledger ledger;
-    assert_int_equal(bwi_ledger_open(ctx, &ledger, 3, 2, 2), BW_OK);
+    assert_int_equal(bwi_ledger_open(ctx, &ledger, 3, 2), BW_OK);
+    bwi_ledger_add(&ledger, 1, 0, 0, 50); /* not yet */
+    assert_int_equal(bwi_ledger_record(ctx, &ledger, 2), BW_OK);
     for (uint64_t k = 0; k < 3; k++) {
         bwi_ledger_add(&ledger, 1, (int)k, 100 * k, 100 * k + 50);
     }
@@ -68,7 +70,7 @@ static void test_seconds(void **state)
     faults memory = {0};
     bw_context *ctx = faults_context(&memory, NULL, 1);
     bwi_ledger ledger;
-    assert_int_equal(bwi_ledger_open(ctx, &ledger, 1, 1, 0), BW_OK);
+    assert_int_equal(bwi_ledger_open(ctx, &ledger, 1, 1), BW_OK);
     double begin = bwi_now();
     uint64_t ticks = bwi_ticks();
     while (bwi_now() - begin < 0.05) {
@@ -85,11 +87,14 @@ static void test_refused(void **state)
     faults memory = {0};
     bw_context *ctx = faults_context(&memory, NULL, 1);
     bwi_ledger ledger;
-    assert_int_equal(bwi_ledger_open(ctx, &ledger, -1, 1, 0), BW_INVALID_ARGUMENT);
-    assert_int_equal(bwi_ledger_open(ctx, &ledger, 1, 0, 0), BW_INVALID_ARGUMENT);
+    assert_int_equal(bwi_ledger_open(ctx, &ledger, -1, 1), BW_INVALID_ARGUMENT);
+    assert_int_equal(bwi_ledger_open(ctx, &ledger, 1, 0), BW_INVALID_ARGUMENT);
     for (int at = 1; at <= 4; at++) {
         memory.fail_at = memory.calls + at;
-        assert_int_equal(bwi_ledger_open(ctx, &ledger, 3, 4, 5), BW_RESOURCE_EXHAUSTED);
+        bw_status status = bwi_ledger_open(ctx, &ledger, 3, 4);
+        status = status == BW_OK ? bwi_ledger_record(ctx, &ledger, 5) : status;
+        assert_int_equal(status, BW_RESOURCE_EXHAUSTED);
+        bwi_ledger_close(ctx, &ledger);
         assert_int_equal(memory.blocks, 1); /* the context */
         bwi_ledger_close(ctx, &ledger);
     }

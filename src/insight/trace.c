@@ -1,0 +1,120 @@
+/*
+ * A trace as Chrome and Perfetto read it: a list of complete events ("X") with times in microseconds, counters ("C") and names ("M").
+ * A step is a row of its own, so that steps are found at once; below it each worker has a row on which parts lie within its
+ * share of the tiles.
+ */
+#include "insight/internal.h"
+
+#include "format/format.h"
+
+#include <string.h>
+
+enum { PROCESS = 1, STEPS = 0, FIRST_WORKER = 1 };
+
+static void put_name(bwi_json_writer *json, const char *what, int thread, const char *name)
+{
+    bwi_json_begin(json, NULL, '{');
+    bwi_json_put_text(json, "name", what);
+    bwi_json_put_text(json, "ph", "M");
+    bwi_json_put_whole(json, "pid", PROCESS);
+    bwi_json_put_whole(json, "tid", thread);
+    bwi_json_begin(json, "args", '{');
+    bwi_json_put_text(json, "name", name);
+    bwi_json_end(json);
+    bwi_json_end(json);
+}
+
+/* "dense_1 backward weights", or the kind of a part that is no layer's. */
+static void put_event(bwi_json_writer *json, const bw_history *history, const bw_event *event, int64_t step)
+{
+    char name[128];
+    bw_part part = {.op = "", .pass = ""};
+    if (event->part >= 0) {
+        (void)bw_history_part(history, event->part, &part);
+        snprintf(name, sizeof name, "%s%s%s", part.name, part.name[0] ? " " : "",
+                 part.name[0] ? part.pass : bw_part_kind_name(part.kind));
+    } else if (event->part == BW_EVENT_STEP) {
+        snprintf(name, sizeof name, "step %lld", (long long)step);
+    } else {
+        snprintf(name, sizeof name, "tiles");
+    }
+    bwi_json_begin(json, NULL, '{');
+    bwi_json_put_text(json, "name", name);
+    bwi_json_put_text(json, "cat", event->part >= 0 ? bw_part_kind_name(part.kind) : "step");
+    bwi_json_put_text(json, "ph", "X");
+    bwi_json_put_real(json, "ts", event->begin * 1e6);
+    bwi_json_put_real(json, "dur", event->seconds * 1e6);
+    bwi_json_put_whole(json, "pid", PROCESS);
+    bwi_json_put_whole(json, "tid", event->part == BW_EVENT_STEP ? STEPS : FIRST_WORKER + event->worker);
+    bwi_json_end(json);
+}
+
+static void put_counter(bwi_json_writer *json, const char *name, double seconds, double value)
+{
+    bwi_json_begin(json, NULL, '{');
+    bwi_json_put_text(json, "name", name);
+    bwi_json_put_text(json, "ph", "C");
+    bwi_json_put_real(json, "ts", seconds * 1e6);
+    bwi_json_put_whole(json, "pid", PROCESS);
+    bwi_json_begin(json, "args", '{');
+    bwi_json_put_real(json, name, value);
+    bwi_json_end(json);
+    bwi_json_end(json);
+}
+
+/* Names first, so that a viewer that reads only the beginning knows the rows. */
+static void put_trace(bwi_json_writer *json, const bw_history *history)
+{
+    char name[32];
+    int64_t steps = 0;
+    bwi_json_begin(json, NULL, '{');
+    bwi_json_put_text(json, "displayTimeUnit", "ns");
+    bwi_json_begin(json, "traceEvents", '[');
+    put_name(json, "process_name", STEPS, "batchwise");
+    put_name(json, "thread_name", STEPS, "steps");
+    for (int worker = 0; worker < bw_history_profile(history).workers; worker++) {
+        snprintf(name, sizeof name, "worker %d", worker);
+        put_name(json, "thread_name", FIRST_WORKER + worker, name);
+    }
+    for (int64_t k = 0; k < bw_history_events(history); k++) {
+        bw_event event;
+        (void)bw_history_event(history, k, &event);
+        steps += event.part == BW_EVENT_STEP;
+        put_event(json, history, &event, steps);
+    }
+    for (int k = 0; k < bwi_history_marks(history); k++) {
+        double seconds, loss;
+        size_t bytes;
+        bwi_history_mark(history, k, &seconds, &loss, &bytes);
+        put_counter(json, "loss", seconds, loss);
+        put_counter(json, "memory", seconds, (double)bytes);
+    }
+    bwi_json_end(json);
+    bwi_json_end(json);
+}
+
+bw_status bw_history_save_trace(const bw_history *history, const char *path)
+{
+    if (!history || !path) {
+        return BW_INVALID_ARGUMENT;
+    }
+    bw_context *ctx = bwi_history_context(history);
+    if (bw_history_events(history) == 0) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: no step was traced; trace_steps of bw_fit_options asks for it", path);
+    }
+    bwi_json_writer json = {.text = {.ctx = ctx}};
+    put_trace(&json, history);
+    size_t length = strlen(path), size = json.text.length;
+    void *packed = NULL;
+    bw_status status = json.text.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
+    bool packs = length > 3 && strcmp(path + length - 3, ".gz") == 0;
+    if (status == BW_OK && packs) {
+        status = bwi_gzip_pack(ctx, json.text.bytes, json.text.length, &packed, &size);
+    }
+    if (status == BW_OK) {
+        status = bwi_file_write(ctx, path, packs ? packed : json.text.bytes, size);
+    }
+    bwi_release(ctx, packed);
+    bwi_text_free(&json.text);
+    return status;
+}
