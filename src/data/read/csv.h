@@ -108,7 +108,7 @@ typedef struct csv_found {
     int numbers, dates, dressed, texts, empty; /* other missing values are none of them */
     int64_t line;                              /* of the first that is no number; 0: none */
     char text[CSV_SHOWN];
-    bool counts; /* 0,1,2,... or 1,2,3,... */
+    bool counts; /* 1,2,3,... from any number on */
     double last;
 } csv_found;
 

@@ -154,6 +154,17 @@ static bool text_over_number(const csv_dialect *dialect, const char *first, cons
     return false;
 }
 
+/* Tabs are shown as blanks. */
+static void quote_line(char quoted[BWI_QUOTE_SIZE], const char *line, size_t size)
+{
+    char text[BWI_QUOTE_SIZE];
+    size_t shown = size < sizeof text ? size : sizeof text;
+    for (size_t i = 0; i < shown; i++) {
+        text[i] = line[i] == '\t' ? ' ' : line[i];
+    }
+    bwi_quote(quoted, text, shown);
+}
+
 /* A first line of texts above numbers is a header. Where neither line decides, guessing would turn a name into a class or a
  * sample into a name, so it is refused. */
 static bw_status find_header(csv_table *table, const char *first, const char *end)
@@ -164,7 +175,7 @@ static bw_status find_header(csv_table *table, const char *first, const char *en
     const char *second = csv_record_end(dialect, first, end);
     size_t size = (size_t)(second - first) - 1;
     int64_t line = 0;
-    bwi_quote(quoted, first, size > 0 && first[size - 1] == '\r' ? size - 1 : size);
+    quote_line(quoted, first, size > 0 && first[size - 1] == '\r' ? size - 1 : size);
     table->header = wanted == BW_HEADER_YES;
     if (wanted != BW_HEADER_DETECT) {
         return BW_OK;

@@ -11,7 +11,7 @@
 
 enum { SAMPLED = 32 }; /* records that are looked at */
 
-static const char candidates[] = {',', ';', '\t', ' '};
+static const char candidates[] = {',', ';', '\t', '|', ' '};
 
 /* ---- Comments ---- */
 

@@ -117,7 +117,7 @@ static void note_number(csv_found *found, double value)
 {
     bool first = found->numbers == 0;
     double step = value - found->last;
-    found->counts = first ? value >= 0 && value <= 1 : found->counts && step > 0.5 && step < 1.5;
+    found->counts = first || (found->counts && step > 0.5 && step < 1.5);
     found->last = value;
     found->numbers++;
 }

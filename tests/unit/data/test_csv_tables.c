@@ -26,6 +26,7 @@ static void test_separators(void **state)
     /* A comma stays one where texts hold other marks, and one column has none. */
     expect("1,a;b,2\n3,c;d,4\n", NULL, "1 1 0 -> 2; 3 0 1 -> 4; ");
     expect("petal length\n1.5\n2.5\n", NULL, "1.5 ; 2.5 ; ");
+    expect("a|b|y\n1|2|3\n4|5|6\n", NULL, "1 2 -> 3; 4 5 -> 6; ");
     options.separator = "|";
     expect("1|2,5|3\n4|5,5|6\n", &options, "1 2.5 -> 3; 4 5.5 -> 6; ");
     options.separator = "tab";
@@ -169,6 +170,8 @@ static void test_no_numbers(void **state)
     assert_contains(logged, "a.csv: column 0 counts the rows and says nothing about them; leave it out with --ignore 0");
     width_of("Id,a,y\n1,4.5,0\n2,3,1\n3,9,0\n", NULL);
     assert_contains(logged, "leave it out with --ignore Id");
+    width_of("id,a,y\n842302,4.5,0\n842303,3,1\n842304,9,0\n", NULL);
+    assert_contains(logged, "leave it out with --ignore id");
     width_of("t,a,y\n1,4.5,0\n2,3,1\n3,9,0\n", NULL);
     assert_null(strstr(logged, "counts the rows"));
 }
