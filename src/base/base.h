@@ -16,8 +16,8 @@
 #define BWI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define BWI_CACHE_LINE 64
 
-/* The one way to cast const away: where an outside library's parameter lacks it, and where an object's life ends. Nothing is ever
- * written through the result. */
+/* The one way to cast const away: where an outside library's parameter lacks it, where one struct describes memory to read as
+ * well as to write, and where an object's life ends. Nothing is ever written through the result. */
 static inline void *bwi_unconst(const void *pointer)
 {
     return (void *)(uintptr_t)pointer;
@@ -86,31 +86,31 @@ void bwi_log(bw_context *ctx, bw_log_level level, const char *format, ...) __att
 /* Memory from the context's allocator, zeroed, aligned to a cache line. NULL and a RESOURCE_EXHAUSTED message if
  * there is none, or if count * size overflows. A size of zero gives a pointer that may be released. */
 void *bwi_allocate(bw_context *ctx, size_t count, size_t size);
-/* The same without a message: for workers, which leave the context's message alone. */
+/* Does the same without a message, for workers, which must leave the context's message alone. */
 void *bwi_try_allocate(bw_context *ctx, size_t count, size_t size);
-/* The same again; large memory takes its pages when they are first written, by whoever writes them. */
+/* Also without a message; large memory gets its pages when they are first written, by whoever writes them. */
 void *bwi_try_allocate_lazily(bw_context *ctx, size_t bytes);
-/* Needs no size: it is kept in front of the memory. NULL is fine. What is const may be released: that ends its life. */
+/* Needs no size, which is kept in front of the memory. NULL is fine. Memory that is const may be released: that ends its life. */
 void bwi_release(bw_context *ctx, const void *memory);
 /* Grows to `count` elements, keeping what is there; NULL (and the old memory still valid) on failure. */
 void *bwi_grow(bw_context *ctx, void *memory, size_t old_count, size_t count, size_t size);
 char *bwi_copy_text(bw_context *ctx, const char *text);
 
-/* Memory that is used again and only grows; zeroed in the beginning. */
+/* Memory that is reused and only grows; it begins zeroed. */
 typedef struct bwi_buffer {
     unsigned char *memory;
     size_t capacity;
 } bwi_buffer;
 
-/* At least that many bytes; the old content is lost if it grows. False without a message: for workers. */
+/* Makes it at least `bytes` large; the old content is lost if it grows. False without a message: for workers. */
 bool bwi_buffer_reserve(bw_context *ctx, bwi_buffer *buffer, size_t bytes);
 void bwi_buffer_free(bw_context *ctx, bwi_buffer *buffer);
-/* Bytes now taken from the allocator, the context itself not counted; and what one allocation of `bytes` adds to them. */
+/* The bytes now taken from the allocator, without the context itself; and what one allocation of `bytes` adds to them. */
 size_t bwi_allocated_bytes(const bw_context *ctx);
 size_t bwi_allocation_bytes(size_t bytes);
 
-/* Memory for data that may be larger than the machine's (backing.c): beyond a limit it is a temporary file without a name in $TMPDIR
- * or /var/tmp, mapped. Begins zeroed. */
+/* Memory for data that may be larger than the machine's (backing.c). Beyond a limit it is a mapped temporary file without a name
+ * in $TMPDIR or /var/tmp. It begins zeroed. */
 typedef struct bwi_backing {
     void *memory;
     size_t bytes;
@@ -127,12 +127,12 @@ void bwi_backing_free(bw_context *ctx, bwi_backing *backing);
 void *bwi_arena_allocate(bw_context *ctx, size_t bytes);
 void bwi_arena_release(bw_context *ctx, void *arena, size_t bytes);
 
-/* Sizes that cannot overflow unnoticed: the sum or product, or SIZE_MAX for "too large", which sticks. */
+/* Sums and products of sizes that cannot overflow unnoticed: SIZE_MAX means "too large", and sticks. */
 size_t bwi_size_add(size_t a, size_t b);
 size_t bwi_size_multiply(size_t a, size_t b);
 size_t bwi_size_align(size_t bytes, size_t alignment);
 
-/* Resident bytes of the process now, and its largest since bwi_memory_reset_peak (0 where the system does not tell). */
+/* The resident bytes of the process now, and the most since bwi_memory_reset_peak (0 where the system does not tell). */
 size_t bwi_memory_resident(bw_context *ctx);
 size_t bwi_memory_peak(bw_context *ctx);
 /* Bytes of the process that are swapped out now; pages that it had to wait for from a disk so far. */
@@ -141,7 +141,7 @@ int64_t bwi_memory_faults(void);
 /* Of the resident bytes now, those of files: code, libraries, mapped data. */
 size_t bwi_memory_of_files(bw_context *ctx);
 void bwi_memory_reset_peak(bw_context *ctx);
-/* What this process may still take: the least of what the machine has and what its cgroup (v1, v2) allows. */
+/* How much memory this process may still take: the least of what the machine has and what its cgroup (v1, v2) allows. */
 size_t bwi_memory_available(bw_context *ctx);
 
 /* The file system of a folder. */
@@ -167,7 +167,7 @@ typedef struct bwi_owned {
 
 /* Allocates a zeroed object of `size` bytes whose first member is a bwi_owned. NULL on failure (as a builder). */
 void *bwi_own(bw_context *ctx, size_t size, void (*destroy)(bwi_owned *object));
-/* Destroys and releases one object now. NULL is fine. */
+/* Destroys and releases one object at once. NULL is fine. */
 void bwi_disown(void *object);
 
 typedef struct bwi_pool bwi_pool;
@@ -283,9 +283,9 @@ typedef void (*bwi_work)(void *user, int worker);
 
 /* Starts the threads if they are not there yet. RESOURCE_EXHAUSTED if the system gives none. */
 bw_status bwi_pool_open(bw_context *ctx);
-/* Runs `work` once on each of `workers` workers (at most ctx->workers) and waits for all. Waits spin for a few
- * tens of microseconds, then sleep. With one worker it is a plain call. All workers, the caller too, run with flush-to-zero. Allocates nothing. Without a
- * bwi_pool_open the caller does everybody's work in order. Not to be called from within work. */
+/* Runs `work` once on each of `workers` workers (at most ctx->workers) and waits for all of them. Waits spin for a few tens of
+ * microseconds, then sleep. With one worker this is a function call. All workers, including the caller, run with flush-to-zero.
+ * Allocates nothing. Without bwi_pool_open the caller does everybody's work in order. Not to be called from within work. */
 void bwi_pool_run(bw_context *ctx, int workers, bwi_work work, void *user);
 
 /* For tests: called by each worker before its work, if it is not NULL. Change it only between runs. */
@@ -316,7 +316,7 @@ bw_status bwi_parallel_for(bw_context *ctx, int64_t count, bwi_item item, void *
 
 /* ---- Random numbers (random.c, permute.c): Philox 4x32-10, no state ---- */
 
-/* Four 32-bit words, a function of key and counter alone. */
+/* Four random 32-bit words, a function of key and counter alone. */
 typedef struct bwi_random {
     uint32_t word[4];
 } bwi_random;
@@ -324,11 +324,12 @@ typedef struct bwi_random {
 bwi_random bwi_random_at(uint64_t seed, uint64_t stream, uint64_t counter);
 float bwi_random_uniform(uint32_t word);                            /* [0,1), 24 bits */
 void bwi_random_normal(uint32_t a, uint32_t b, float *x, float *y); /* two standard normals, the same bits everywhere */
-/* Position i of the exact permutation of 0..count-1 that (seed, epoch) names; constant memory (cycle walking). */
+/* The element at position i of the exact permutation of 0 ... count - 1 that (seed, epoch) selects, in constant memory (cycle
+ * walking). */
 int64_t bwi_permute(uint64_t seed, uint64_t epoch, int64_t count, int64_t i);
-/* The same for n positions in place, several at a time where the processor can: from 64 on a tenth of the cost each. */
+/* The same for n positions in place; from 64 on, each costs a tenth where the processor has the vectors for it. */
 void bwi_permute_all(uint64_t seed, uint64_t epoch, int64_t count, int64_t *positions, int64_t n);
-/* 64-bit hash of bytes; stable across versions and machines. */
+/* A 64-bit hash of bytes, the same across versions and machines. */
 uint64_t bwi_hash(uint64_t seed, const void *bytes, size_t size);
 
 /* ---- Text (text.c): the locale never matters ---- */
@@ -355,8 +356,8 @@ bool bwi_parse_int(const char *text, const char *end, int64_t *value);
 char *bwi_format_bytes(char *buffer, size_t bytes);
 /* A shape such as "(28, 28, 1)" into a buffer of at least 160 bytes; returns it. */
 char *bwi_format_shape(char *buffer, int ndim, const int64_t *shape);
-/* Whether `name` is similar to the word of `size` bytes, and nearer to it than *least slips, which it becomes (SIZE_MAX at the
- * beginning): the last name of a list for which it is true is the one that was probably meant (nearest.c). */
+/* Whether `name` is similar to the word of `size` bytes, and nearer to it than *least edits, which is then lowered (it begins as
+ * SIZE_MAX): the last name of a list for which this is true is the one that was probably meant (nearest.c). */
 bool bwi_nearer(size_t *least, const char *word, size_t size, const char *name);
 
 /* ---- State (state.c): every value that must survive a kill, by name ---- */
@@ -414,7 +415,7 @@ typedef struct bwi_event {
     int part;
 } bwi_event;
 
-/* Each worker adds to its own slots; nothing is shared while a step runs. */
+/* Each worker adds to its own slots, so that nothing is shared while a step runs. */
 typedef struct bwi_ledger {
     int parts, workers;
     size_t stride;   /* slots of one worker: whole cache lines */

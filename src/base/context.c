@@ -50,7 +50,7 @@ static void join_ranks(bw_context *ctx, const bw_context_options *options)
     }
 }
 
-/* What is wrong with the options is kept for the next status. */
+/* An error in the options is kept for the next call that returns a status. */
 static void apply(bw_context *ctx, const bw_context_options *options)
 {
     if (options->io && complete_io(options->io)) {
@@ -141,7 +141,7 @@ void *bwi_own(bw_context *ctx, size_t size, void (*destroy)(bwi_owned *object))
     return object;
 }
 
-/* Taken out of the list first: destroying may free other objects, and closing must not meet this one again. */
+/* The object leaves the list first, because destroying it may free other objects, and closing must not meet it again. */
 void bwi_disown(void *object)
 {
     bwi_owned *owned = object;
@@ -175,7 +175,7 @@ bool bwi_cancelled(const bw_context *ctx)
     return atomic_load_explicit(&ctx->cancelled, memory_order_relaxed);
 }
 
-/* Without the flag it was another rank that stopped the call, and its message stands. */
+/* If the flag is not set, another rank stopped the call, and its message stands. */
 bw_status bwi_cancel_report(bw_context *ctx)
 {
     if (atomic_exchange(&ctx->cancelled, false) || ctx->error.status != BW_CANCELLED) {

@@ -53,7 +53,8 @@ const bw_error *bw_last_error(bw_context *ctx)
     return ctx && ctx->error.status != BW_OK ? &ctx->error : &none;
 }
 
-/* One line: names out of files may hold control characters. A cut text ends in "..." and not within a character. */
+/* Makes the text one line, since names from files may hold control characters. A text that is cut ends in "...", and not within
+ * a character. */
 static void make_line(char *line, size_t capacity, int length)
 {
     if (length < 0) {
@@ -107,7 +108,7 @@ bwi_location bwi_at_sample(int64_t sample)
     return location;
 }
 
-/* What `inner` does not know is taken from `outer`. A line or an offset counts in its own file or text only. */
+/* Takes what `inner` does not know from `outer`. A line or an offset counts only within its own file or text. */
 static bwi_location join(bwi_location inner, bwi_location outer)
 {
     bool elsewhere = inner.path || inner.argument;
@@ -146,14 +147,14 @@ static bw_error_kind kind_of(bw_status status, const bwi_location *l)
     }
 }
 
-/* Where the context keeps its copy; NULL if there is nothing to keep, or if it would have to be cut. */
+/* Copies a text into the context and returns it; NULL if there is nothing to keep, or if it would have to be cut. */
 static const char *keep(char *to, size_t capacity, const char *text)
 {
     size_t length = text ? strlen(text) : capacity;
     return length < capacity ? memmove(to, text, length + 1) : NULL;
 }
 
-/* All but the message, which is there. */
+/* Keeps everything but the message, which is there already. */
 static void keep_error(bw_context *ctx, bw_status status, bwi_location location)
 {
     ctx->error = (bw_error){
@@ -172,7 +173,7 @@ static void keep_error(bw_context *ctx, bw_status status, bwi_location location)
 
 /* ---- Failing ---- */
 
-/* The text is made apart first: the context's own message may be among the arguments. */
+/* The text is formatted into a buffer first, because the context's message may be among the arguments. */
 static void __attribute__((format(printf, 5, 0)))
 set_error(bw_context *ctx, bw_status status, bwi_location location, const char *prefix, const char *format, va_list arguments)
 {
@@ -257,7 +258,7 @@ bw_status bwi_fail_text(bw_context *ctx, bw_status status, const char *what, con
     return status;
 }
 
-/* The location of the failure at hand, completed by `outer`. */
+/* The location of the present failure, completed by `outer`. */
 static bwi_location complete(const bw_error *e, bwi_location outer)
 {
     bwi_location inner = {.path = e->path,
@@ -328,7 +329,7 @@ bw_status bwi_call_end(bw_context *ctx, bw_status status)
     return status;
 }
 
-/* What a caller can do about it decides: look for the file, free something, distrust the disk, or change the path. */
+/* Chosen by what a caller can do about it: look for the file, free something, distrust the disk, or change the path. */
 bw_status bwi_errno_status(int code)
 {
     switch (code) {

@@ -35,7 +35,7 @@ static int sync_file(bw_context *ctx, int file)
     return result;
 }
 
-/* Never made again: after an interrupted close the number may belong to another file already. */
+/* An interrupted close is not repeated: the number may belong to another file already. */
 static int close_file(bw_context *ctx, int file)
 {
     int result = ctx->io.close(ctx->io.user, file);
@@ -49,7 +49,7 @@ bw_status bwi_file_map(bw_context *ctx, bwi_bytes *bytes, const char *path)
 {
     bytes->data = (const unsigned char *)"";
     bytes->size = 0;
-    /* Without O_NONBLOCK a named pipe would wait for a writer. */
+    /* Without O_NONBLOCK, opening a named pipe would wait for a writer. */
     int file = open_file(ctx, path, O_RDONLY | O_NONBLOCK, 0);
     if (file < 0) {
         return fail_file(ctx, file, "open", path);
@@ -102,7 +102,7 @@ int64_t bwi_file_read_small(bw_context *ctx, const char *path, char *text, size_
     return got < 0 ? -1 : (int64_t)done;
 }
 
-/* The size is asked for first, so that a file beyond the limit costs no memory; it may shrink while it is read. */
+/* Asks for the size first, so that a file beyond the limit costs no memory; it may shrink while it is read. */
 static int64_t read_opened(bw_context *ctx, int file, size_t limit, bwi_buffer *to)
 {
     int64_t size = ctx->io.size(ctx->io.user, file);
@@ -174,7 +174,8 @@ static int open_temporary(bw_context *ctx, const char *path, bwi_text *name)
     return file;
 }
 
-/* A temporary name, written, synced and renamed: a reader sees the old file or the new one, never a part of either. */
+/* Writes the file under a temporary name, syncs and renames it: a reader sees the old file or the new one, never a part of
+ * either. */
 static bw_status write_and_rename(bw_context *ctx, const char *path, const bwi_piece_of_file *pieces, int count)
 {
     bwi_text name = {.ctx = ctx};
@@ -227,7 +228,7 @@ static int open_folder(bw_context *ctx, const char *path)
     return file;
 }
 
-/* The folder is opened first: what can fail shall fail while the old file is there. A folder that may be written but
+/* The folder is opened first, so that what can fail does so while the old file is still there. A folder that may be written but
  * not read cannot be synced, and some file systems cannot sync folders at all; neither is a reason to refuse. */
 bw_status bwi_file_write_pieces(bw_context *ctx, const char *path, const bwi_piece_of_file *pieces, int count)
 {

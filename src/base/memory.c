@@ -46,7 +46,8 @@ typedef struct header {
 
 _Static_assert(sizeof(header) == BWI_CACHE_LINE, "the memory behind a header is aligned to a cache line");
 
-/* From two huge pages on, those that lie within; what is left over would be resident beyond the request. */
+/* Blocks of two huge pages or more get those that lie within them; a huge page that reaches beyond the block would make more
+ * resident than was asked for. */
 static void *allocate_pages(bw_context *ctx, size_t whole, size_t alignment)
 {
     bool large = whole >= 2 * HUGE_PAGE;
@@ -59,7 +60,7 @@ static void *allocate_pages(bw_context *ctx, size_t whole, size_t alignment)
     return memory;
 }
 
-/* Zeroed; `lazily`: pages that come zeroed from the system are not touched. */
+/* Allocates zeroed memory. `lazily`: pages that come zeroed from the system are not touched. */
 static void *allocate_zeroed(bw_context *ctx, size_t bytes, bool lazily)
 {
     size_t whole = bwi_size_add(bytes, sizeof(header));
@@ -297,8 +298,8 @@ static int64_t folder_number(bw_context *ctx, const char *root, int path_length,
     return number_after(text, key);
 }
 
-/* The least that a folder and those above it, up to the root, still allow. A folder that is not there (a container may
- * see its own as the root) or that has no limit ("max") allows everything. */
+/* Returns the least that a folder and those above it, up to the root, still allow. A folder that is not there (a container may
+ * see its own as the root), or that has no limit ("max"), allows everything. */
 static size_t cgroup_available(bw_context *ctx, const cgroup_files *files, const char *root, const char *path, size_t length)
 {
     size_t least = SIZE_MAX;

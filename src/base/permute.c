@@ -1,10 +1,10 @@
 /*
- * Exact permutations in constant memory: one position, or many at once. The vectors give the same numbers as the plain way.
+ * Exact permutations in constant memory: one position, or many at once. Vectors give the same numbers as scalars.
  *
  * A Feistel network on pairs (l, r), l < a, r < b, with a*b just above count: each round adds a keyed function of one half to the
- * other, modulo its extent, which can be undone; so the whole is a bijection of a*b numbers. Walking its cycle until the number
- * is below count makes it one of count numbers; as a*b < count + a, that rarely takes a second turn. a and b are below 2^32 for
- * every count.
+ * other, modulo its extent, which can be undone; so the whole is a bijection of a*b numbers. Walking its cycle until the number is
+ * below count makes it a bijection of count numbers; as a*b < count + a, this rarely takes a second turn. a and b are below 2^32
+ * for every count.
  */
 #include "base/base.h"
 
@@ -20,7 +20,7 @@
 #define MIX_1 0xBF58476D1CE4E5B9u
 #define MIX_2 0x94D049BB133111EBu
 
-/* A bijection of 64 bits in which each bit depends on each; of vectors too. */
+/* A bijection of 64 bits in which each bit depends on every other, for numbers and for vectors. */
 #define MIX(x) ((x) = ((x) ^ ((x) >> 30)) * MIX_1, (x) = ((x) ^ ((x) >> 27)) * MIX_2, (x) ^ ((x) >> 31))
 
 typedef struct network {
@@ -43,7 +43,7 @@ static network open_network(uint64_t seed, uint64_t epoch, int64_t count)
     return w;
 }
 
-/* The half less its extent, unless that is negative. */
+/* Subtracts the extent from the half, unless that is negative. */
 static uint64_t wrap(uint64_t half, uint64_t extent)
 {
     return half - (half >= extent ? extent : 0);
@@ -76,11 +76,11 @@ int64_t bwi_permute(uint64_t seed, uint64_t epoch, int64_t count, int64_t i)
 #if defined(__x86_64__)
 
 #define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl")))
-#define LANES 8
+#define WIDTH 8
 #define SMALL 2 /* vectors side by side: each round waits for the one before, so one alone would be idle most of the time */
 #define LARGE 8
 
-typedef uint64_t vector __attribute__((vector_size(8 * LANES)));
+typedef uint64_t vector __attribute__((vector_size(8 * WIDTH)));
 
 /* x / b: the estimate in doubles is at most one off, as x / b is below 2^32. */
 AVX512 static inline vector divide(vector x, vector b, __m512d inverse, vector *rest)
@@ -104,7 +104,7 @@ AVX512 static inline vector turn(vector half, vector other, vector extent)
     return (vector)_mm512_min_epu64((__m512i)half, (__m512i)(half - extent));
 }
 
-/* Walks once around for `vectors` * LANES positions. */
+/* Applies the network once to `vectors` * WIDTH positions. */
 AVX512 static inline __attribute__((always_inline)) void turn_block(const network *w, int vectors, int64_t *positions)
 {
     vector a = (vector){0} + w->a, b = (vector){0} + w->b;
@@ -113,7 +113,7 @@ AVX512 static inline __attribute__((always_inline)) void turn_block(const networ
 #pragma GCC unroll 8
     for (int k = 0; k < vectors; k++) {
         vector x;
-        memcpy(&x, positions + k * LANES, sizeof x);
+        memcpy(&x, positions + k * WIDTH, sizeof x);
         l[k] = divide(x, b, inverse, &r[k]);
     }
     uint64_t key = w->key;
@@ -132,7 +132,7 @@ AVX512 static inline __attribute__((always_inline)) void turn_block(const networ
 #pragma GCC unroll 8
     for (int k = 0; k < vectors; k++) {
         vector x = l[k] * b + r[k];
-        memcpy(positions + k * LANES, &x, sizeof x);
+        memcpy(positions + k * WIDTH, &x, sizeof x);
     }
 }
 
@@ -146,14 +146,14 @@ AVX512 static void turn_small(const network *w, int64_t *positions)
     turn_block(w, SMALL, positions);
 }
 
-/* The number of positions that were done. */
+/* Permutes as many positions as fill vectors, and returns their number. */
 static int64_t permute_vectors(const network *w, int64_t *positions, int64_t n)
 {
     int64_t done = 0;
-    for (; n - done >= LARGE * LANES; done += LARGE * LANES) {
+    for (; n - done >= LARGE * WIDTH; done += LARGE * WIDTH) {
         turn_large(w, positions + done);
     }
-    for (; n - done >= SMALL * LANES; done += SMALL * LANES) {
+    for (; n - done >= SMALL * WIDTH; done += SMALL * WIDTH) {
         turn_small(w, positions + done);
     }
     for (int64_t i = 0; i < done; i++) {

@@ -51,7 +51,7 @@ struct bwi_pool {
 
 void (*bwi_pool_delay)(int worker);
 
-/* Of all pools in the process: ranks in threads have a pool each. */
+/* The workers of all pools in the process: each rank in a thread has a pool. */
 static atomic_int all_workers;
 
 /* How often this process is a child of the one that first opened a pool. */
@@ -84,8 +84,8 @@ int bwi_cpus(void)
 
 /* ---- Floating point ---- */
 
-/* Masked exceptions, rounding to nearest, flush-to-zero and denormals-are-zero. The lowest six bits tell what has
- * happened so far; among nested calls only the outermost puts them back. Writing the register costs much more than reading it. */
+/* Masked exceptions, rounding to nearest, flush-to-zero and denormals-are-zero. The lowest six bits record which exceptions have
+ * occurred; among nested calls only the outermost restores them. Writing the register costs much more than reading it. */
 #define FLOAT_STATE 0x9FC0u
 #define FLOAT_FLAGS 0x3Fu
 
@@ -198,7 +198,7 @@ static void do_work(const bwi_pool *pool, int worker)
     pool->work(pool->user, worker);
 }
 
-/* Runs are counted for each helper apart, since a run may leave it out. */
+/* Each helper counts its own runs, since a run may leave it out. */
 static void *helper_main(void *argument)
 {
     helper *self = argument;

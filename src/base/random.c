@@ -70,7 +70,7 @@ void bwi_random_normal(uint32_t a, uint32_t b, float *x, float *y)
     *y = (float)(radius * sine);
 }
 
-/* A bijection of 64 bits in which each bit depends on each. */
+/* A bijection of 64 bits in which each bit depends on every other. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -90,8 +90,8 @@ static uint64_t little_endian(const unsigned char *bytes, size_t count)
     return word;
 }
 
-/* Each word is mixed before it joins: without that, a few flipped bits in neighbouring words (signs of weights) can
- * cancel, because a product carries bits only upwards. */
+/* Mixes each word before it joins the hash: otherwise a few flipped bits in neighbouring words (signs of weights) could cancel,
+ * because a product carries bits only upwards. */
 static uint64_t join_word(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ mix(word)) * 0x9FB21C651E98DF25u;

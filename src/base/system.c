@@ -179,7 +179,7 @@ static int system_unmap(void *user, void *memory, size_t bytes)
     return result_of(munmap(memory, bytes));
 }
 
-/* Some file systems do not tell the kind while listing. */
+/* Some file systems do not report the kind of an entry while listing. */
 static bw_entry kind_of(DIR *folder, const struct dirent *entry)
 {
     struct stat facts;

@@ -34,7 +34,7 @@ extern const cli_kind cli_batches; /* const char *: sizes as bw_batch_sizes read
 extern const cli_kind cli_shape;   /* cli_extents: 28x28x1 */
 extern const cli_kind cli_missing; /* int, a bw_missing: error, mean, zero, skip */
 
-/* Extents of one sample; rank 0: none were given. */
+/* Extents of one sample; no axes: none were given. */
 typedef struct cli_extents {
     int ndim;
     int64_t extent[BW_MAX_NDIM];

@@ -1,14 +1,14 @@
 /*
- * data: datasets. A dataset yields samples by number; an order (a chain of index maps: range, permutation) says
- * which sample stands at a position in an epoch. The batch is never assembled: a worker gathers the rows of its
- * tile itself, converted into the layout the first layer wants.
+ * data: datasets. A dataset yields samples by number; an order (a chain of index maps: range, permutation) says which sample stands
+ * at a position of an epoch. The batch is never assembled: a worker gathers the rows of its own tile, converted into the layout
+ * that the first layer needs.
  */
 #ifndef BWI_DATA_H
 #define BWI_DATA_H
 
 #include "kernel/kernel.h"
 
-/* One named array of the samples: "x", "y", "w", or "x_<input>" and so on without the prefix. */
+/* One named array of the samples: "x", "y" or "w", or "x_<input>" and so on; the name here has no prefix. */
 typedef struct bwi_field {
     char name[64]; /* the input's or output's name; "" if there is only one */
     bwi_role role;
@@ -20,12 +20,12 @@ typedef struct bwi_field {
 bw_context *bwi_dataset_context(const bw_dataset *dataset); /* NULL for NULL */
 int bwi_dataset_fields(const bw_dataset *dataset);
 const bwi_field *bwi_dataset_field(const bw_dataset *dataset, int field);
-/* The field with this role, the `index`th of them in order; -1 if there is none. */
+/* The field with this role, number `index` among them; -1 if there is none. */
 int bwi_dataset_find(const bw_dataset *dataset, bwi_role role, int index);
 
 /* The sample number that stands at `position` (0 <= position < count) in `epoch`. */
 int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t position);
-/* The numbers at first to first + n - 1. For 64 and more of a shuffled dataset each costs a tenth of a single one. */
+/* The numbers at positions first to first + n - 1. In a shuffled dataset, each of 64 or more costs a tenth of a single one. */
 void bwi_dataset_numbers(const bw_dataset *dataset, int epoch, int64_t first, int64_t n, int64_t *numbers);
 
 /* A stream that has not ended has no count: bw_dataset_count is -1. Finishing reads it to its end, into a temporary file if it is
@@ -35,7 +35,8 @@ bw_status bwi_dataset_finish(const bw_dataset *dataset);
 /* As bw_split, for calls from inside. */
 bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation);
 
-/* Small batches that follow each other: their numbers are found for many batches at once. Begins zeroed; on the caller's thread. */
+/* For small batches that follow each other: sample numbers are found for many batches at once. Begins zeroed; for the caller's
+ * thread. */
 enum { BWI_AHEAD = 256 };
 typedef struct bwi_ahead {
     const bw_dataset *dataset;
@@ -44,33 +45,34 @@ typedef struct bwi_ahead {
     int64_t numbers[BWI_AHEAD];
 } bwi_ahead;
 
-/* The numbers at first to first + n - 1, valid until the next call; NULL if there are too many, or a stream has not ended. */
+/* The numbers at positions first to first + n - 1, valid until the next call; NULL if they are too many, or a stream has not
+ * ended. */
 const int64_t *bwi_numbers_ahead(bwi_ahead *ahead, const bw_dataset *dataset, int epoch, int64_t first, int64_t n);
 
 enum { BWI_GATHER_ERROR = BWI_ITEM_ERROR };
 
-/* Samples as they are when a model is used, not trained: without augmentation. */
+/* The epoch of samples for a model that is used, not trained: they are not augmented. */
 #define BWI_EPOCH_NONE (-1)
 
-/* Gathers n samples of a field by number, as they are in `epoch`. Converts the type; inputs are scaled as bw_read_options says.
- * Runs on workers, at the same time as others: the context's message stays as it is; `error` (NULL, or BWI_GATHER_ERROR
- * bytes) gets a text that names the sample, the place it comes from and what is wrong. Values that int32 cannot hold are
+/* Gathers n samples of a field by number, with their values in `epoch`. Converts the type; inputs are scaled as bw_read_options
+ * says. Several workers may call this at once, so the context's message is left alone; `error` (NULL, or BWI_GATHER_ERROR bytes)
+ * receives a text that names the sample, where it comes from and what is wrong. Values that int32 cannot hold are
  * INVALID_ARGUMENT. */
 bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, const int64_t *numbers, int64_t n,
                              const bwi_destination *to, char *error);
 
-/* A gather schedule says what is gathered next: the positions first to first + count - 1 of an epoch, in tiles, and in which order
- * workers will take them (tile t belongs to lane t mod lanes; a worker takes a lane's tiles one after another). Datasets that
- * make their samples prefetch by it; the others have no use for it. On the caller's thread. */
+/* A gather schedule says what is gathered next: the positions first to first + count - 1 of an epoch, in tiles, and the order in
+ * which workers will take them (tile t belongs to lane t mod lanes; a worker takes a lane's tiles one after another). Datasets
+ * whose samples are slow to make prefetch by it; others ignore it. For the caller's thread. */
 typedef struct bwi_gather_schedule {
     int epoch;
-    bool unaugmented; /* values are those of BWI_EPOCH_NONE, in the epoch's order */
+    bool unaugmented; /* the values are those of BWI_EPOCH_NONE, the order is the epoch's */
     int64_t first, count;
     int64_t tile;
     int lanes, workers;
-    int first_lane, own_lanes; /* of this rank; 0 own ones: all are */
-    bool again;                /* the piece is gathered more than once: its samples stay as far as the budget goes */
-    size_t budget;             /* bytes that prefetching should stay within; 0: no limit is given */
+    int first_lane, own_lanes; /* of this rank; no own lanes: all are its own */
+    bool again;                /* the piece is gathered more than once, so its samples are kept as far as the budget allows */
+    size_t budget;             /* bytes that prefetching should not exceed; 0: no limit */
 } bwi_gather_schedule;
 
 bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_gather_schedule *schedule);
@@ -83,19 +85,19 @@ enum { BWI_MOST_LENGTHS = 16 };
 int bwi_dataset_lengths(const bw_dataset *dataset, const int64_t **lengths);
 int bwi_dataset_bucket(const bw_dataset *dataset, int64_t number);
 
-/* Bytes that prefetching takes for such pieces, for the plan; 0 if nothing is prefetched. They exceed the schedule's budget only if
- * one sample for each thread and two tiles for each worker do not fit. */
+/* The bytes that prefetching takes for such pieces, for the plan; 0 if nothing is prefetched. They exceed the schedule's budget
+ * only if one sample for each thread and two tiles for each worker do not fit it. */
 size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_gather_schedule *schedule);
 
-/* A recipe: a dataset without samples that keeps what was found, chosen or fitted while the given one was read and prepared. It can
- * stand wherever an option asks for a dataset to be `like`. NULL as a builder. */
+/* A recipe is a dataset without samples that keeps what was found, chosen or fitted while the given one was read and prepared.
+ * It can be used wherever an option asks for a dataset to be `like`. A builder. */
 bw_dataset *bwi_recipe_make(const bw_dataset *dataset);
 bool bwi_recipe_is_empty(const bw_dataset *recipe); /* there is nothing to keep */
-/* Reads samples in the way in which those of the recipe were read. NULL as a builder. */
+/* Reads samples in the way in which those of the recipe were read. A builder. */
 bw_dataset *bwi_recipe_read(const bw_dataset *recipe, const char *path, const bw_read_options *options);
 /* Whether a path is read as images: by its name, or as a folder. */
 bool bwi_path_has_images(bw_context *ctx, const char *path);
-/* As JSON, for a model's file. What is read is checked; `where` begins messages. */
+/* Write and parse a recipe as JSON, for a model's file. What is read is checked; `where` begins messages. */
 struct bwi_json;
 struct bwi_json_writer;
 bw_status bwi_recipe_write(const bw_dataset *recipe, struct bwi_json_writer *writer);
@@ -114,8 +116,8 @@ int bwi_recipe_categorical(const bw_dataset *recipe); /* columns of categories, 
 /* Fits statistics to the samples that the dataset is used with; needed before a recipe is made. */
 bw_status bwi_dataset_prepare(const bw_dataset *dataset);
 
-/* Samples of the batch that begins at a position of an epoch, which is moved over samples that are dropped; 0: the end. Reads a
- * stream that far; if that fails, bwi_dataset_begin reports it. On the caller's thread. */
+/* The number of samples in the batch that begins at a position of an epoch, which is moved over samples that are dropped; 0: the
+ * end. Reads a stream that far; if that fails, bwi_dataset_begin reports it. For the caller's thread. */
 int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position);
 int64_t bwi_dataset_batch_count(const bw_dataset *dataset, int epoch);
 /* A hash of the batches of the first `epochs` epochs: equal for equal batches, however they were asked for. */
@@ -123,9 +125,9 @@ uint64_t bwi_dataset_batch_hash(const bw_dataset *dataset, int epochs);
 bool bwi_dataset_batch_varies(const bw_dataset *dataset); /* by the epoch */
 int64_t bwi_dataset_largest_batch(const bw_dataset *dataset);
 
-/* The samples of each update, as batches of *made, which keeps the dataset. */
+/* How samples are grouped into updates: each is a batch of *made, which keeps the dataset. */
 typedef struct bwi_batching {
-    const char *sizes; /* as of bw_batch_sizes; NULL: `batch` */
+    const char *sizes; /* as bw_batch_sizes takes them; NULL: `batch` */
     int64_t batch;     /* -1: the sizes that the dataset has */
     int accumulate;    /* batches per update */
     bool drop;         /* drops a remainder that is smaller than its batch would be */
@@ -133,7 +135,7 @@ typedef struct bwi_batching {
 
 bw_status bwi_dataset_windows(bw_dataset *dataset, const bwi_batching *how, bw_dataset **made);
 
-/* A batch of the iterator: sample numbers. */
+/* A batch of an iterator: a list of sample numbers. */
 struct bw_batch {
     bw_dataset *dataset;
     int epoch;

@@ -208,7 +208,7 @@ static bw_status check_view(bw_context *ctx, const bw_array *view, const char *w
     return BW_OK;
 }
 
-/* Name, role and the extents of one sample, and with them `values`. */
+/* Sets name, role and the extents of one sample, and with them `values`. */
 static void describe(bwi_column *column, bwi_role role, const char *name, bw_dtype dtype, int ndim, const int64_t *shape)
 {
     column->rows.values = 1;
@@ -320,7 +320,7 @@ bw_status bwi_dataset_map_file(bw_dataset *root, const char *path, bwi_bytes **b
     return status;
 }
 
-/* "x", "y_age" and so on, as in a file. */
+/* Makes the name that the column would have in a file: "x", "y_age" and so on. */
 static char *column_name(char buffer[72], const bwi_column *column)
 {
     buffer[0] = "xyw"[column->field.role];

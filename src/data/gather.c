@@ -32,7 +32,7 @@ bw_status bwi_rows_gather(const bw_dataset *dataset, const bwi_host_rows *rows, 
 
 /* ---- Samples that are made ---- */
 
-/* One sample in row-major order, as the only row of its array. */
+/* Puts one sample, in row-major order, as the only row of its array. */
 static bw_status put(const bw_dataset *content, int field, bw_dtype dtype, double scale, const void *values, int64_t number,
                      const bwi_destination *to, char *error)
 {

@@ -17,12 +17,12 @@
 #define BWI_FIELD_LIMIT 64
 #define BWI_EPOCH_FROZEN UINT64_MAX /* the order that a split is cut from: not that of any epoch */
 
-/* What was found or chosen while reading and must be applied again when the model is used: it goes into the model's files. */
+/* What was found or chosen while reading and must be applied again when the model is used; it is kept in the model's files. */
 typedef struct bwi_feature {
     const char *name; /* of the column; "" if it has none */
     int categories;   /* 0: a number. Otherwise the feature is that many inputs, one for each category */
     const char *const *category;
-    double fill; /* stands for missing values, if `filled` */
+    double fill; /* replaces missing values, if `filled` */
     bool filled;
     int column; /* its number in the table, if bwi_facts.columns > 0 */
 } bwi_feature;
@@ -43,16 +43,16 @@ typedef struct bwi_facts {
     const bwi_feature *feature;
 } bwi_facts;
 
-/* One field of the samples. If they stand in memory, sample s is row s. */
+/* One field of the samples. If they are in memory, sample s is row s. */
 typedef struct bwi_column {
     bwi_field field;
     bwi_host_rows rows;
     int64_t samples;
-    void *memory;        /* released with the dataset; NULL if the values stand elsewhere */
+    void *memory;        /* released with the dataset; NULL if the values are elsewhere */
     bwi_backing backing; /* the same */
 } bwi_column;
 
-/* A demand for n samples of one field (see bwi_dataset_gather). */
+/* A request for n samples of one field (see bwi_dataset_gather). */
 typedef struct bwi_demand {
     int field, epoch;
     const int64_t *numbers;
@@ -61,17 +61,17 @@ typedef struct bwi_demand {
     char *error; /* may be NULL */
 } bwi_demand;
 
-/* Positions from `begin` on, up to `end`, of which batches are made. */
+/* The positions from `begin` up to `end`, which are grouped into batches. */
 typedef struct bwi_stretch {
     int64_t begin, end, position;
 } bwi_stretch;
 
 /* What a model's file keeps of a kind that changes values. */
 typedef enum bwi_keeps {
-    BWI_KEEPS_NOTHING,    /* it changes none, or in training only */
+    BWI_KEEPS_NOTHING,    /* it changes no values, or only those for training */
     BWI_KEEPS_STATISTICS, /* standardise, normalise */
     BWI_KEEPS_CLASSES,    /* one_hot */
-    BWI_KEEPS_UNKNOWN     /* how is not known: a function */
+    BWI_KEEPS_UNKNOWN     /* it is a function, which cannot be described */
 } bwi_keeps;
 
 /*
@@ -79,38 +79,38 @@ typedef enum bwi_keeps {
  * kind fills in what it has: a source or a transformation has values (gather, make, or both), an index map an order.
  */
 
-/* Of kinds that choose which sample stands where. */
+/* For kinds that choose which sample stands at which position. */
 typedef struct bwi_kind_order {
-    /* On workers: the number at a position, or those of n positions in their place. Neither: the position itself, or the
-     * upstream's at the same position if there is one. */
+    /* On workers: the number at a position, or those of n positions, in place. If both are NULL, it is the position itself or,
+     * with an upstream, the upstream's number at the same position. */
     int64_t (*number)(const bw_dataset *dataset, uint64_t epoch, int64_t position);
     void (*numbers)(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n);
-    bool renumbers; /* a sample's number is not that of the upstream; `second` is another upstream */
-    /* The batch that begins at a position, which is moved over what is dropped; 0: the end. NULL: the upstream's. */
+    bool renumbers; /* a sample's number differs from the upstream's; `second` is another upstream */
+    /* The size of the batch that begins at a position, which is moved over what is dropped; 0: the end. NULL: the upstream's. */
     int64_t (*batch)(const bw_dataset *dataset, int epoch, bwi_stretch *at);
 } bwi_kind_order;
 
-/* Of kinds that can do without knowing how many samples there are. */
+/* For kinds that need not know how many samples there are. */
 typedef struct bwi_kind_stream {
     bool follows; /* may stand on a stream that has not ended, or is one */
-    /* Of a stream, on the caller's thread while nobody gathers: reads until `numbers` is `upto`, or to the end, where it sets
+    /* For a stream, on the caller's thread while nobody gathers: reads until `numbers` is `upto`, or to the end, where it sets
      * `count` and is no longer live. */
     bw_status (*pull)(bw_dataset *root, int64_t upto);
 } bwi_kind_stream;
 
 typedef struct bwi_dataset_kind {
     const char *name;
-    /* On workers: values of a field into a tile, by the destination's kernels. */
+    /* On workers: gathers values of a field into a tile, by the destination's kernels. */
     bw_status (*gather)(const bw_dataset *dataset, const bwi_demand *demand);
-    /* On workers: one sample; values[f] gets field f in row-major order and in the type of the field, unless it is NULL (not
-     * wanted). Without gather and make values are the upstream's, by the same numbers. */
+    /* On workers: makes one sample; values[f] receives field f in row-major order and in the field's type, unless it is NULL
+     * (not needed). A kind without gather and make has the upstream's values, by the same numbers. */
     bw_status (*make)(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
-    bool whole; /* make wants a place for every field */
-    /* On workers: where a sample comes from. NULL: the upstream says, by the same number. */
+    bool whole; /* make needs memory for every field */
+    /* On workers: describes where a sample comes from. NULL: the upstream does, by the same number. */
     void (*place)(const bw_dataset *dataset, int64_t number, char *text, size_t size);
     bool files; /* a sample is a file, and its place the path */
-    /* On the caller's thread before samples of `top`, which stands on the dataset, are gathered; after the upstream's; any number
-     * of times. */
+    /* Called on the caller's thread, any number of times, before samples of `top`, which stands on this dataset, are gathered;
+     * the upstream's is called first. */
     bw_status (*begin)(const bw_dataset *dataset, const bw_dataset *top);
     bwi_keeps keeps;
     void (*close)(bw_dataset *dataset); /* frees what `state` refers to; `state` itself is released after it */
@@ -123,32 +123,32 @@ typedef struct bwi_prefetcher bwi_prefetcher;
 
 struct bw_dataset {
     bwi_owned owned;
-    bw_dataset *self; /* for those who found it through a const pointer and keep it */
+    bw_dataset *self; /* itself, not const: for those who reach it through a const pointer, and keep it or read a stream further */
     const bwi_dataset_kind *kind;
-    int references;                /* the user's, if not taken, and one from each dataset and iterator that stands on this one */
+    int references;                /* the user's, if it was not taken, and one from each dataset and iterator that uses this one */
     bool taken;                    /* the user's reference is gone: a builder took it, or it was freed */
     bw_dataset *upstream, *second; /* with a reference; NULL: none */
     const bw_dataset *content;     /* the nearest dataset, from this one down, that has values */
     int64_t count;
     int64_t batch, largest; /* the first size and the largest */
     int64_t numbers;        /* sample numbers are below it */
-    bool batched;           /* sizes were chosen for it */
-    bool scheduled;         /* and some of them by the epoch */
-    bool moving;            /* the order is another one in each epoch */
+    bool batched;           /* batch sizes were chosen */
+    bool scheduled;         /* some of them depend on the epoch */
+    bool moving;            /* the order differs from epoch to epoch */
     bool slow;              /* samples are worth prefetching */
 
-    /* Of index maps: position p stands for first + p * stride. */
+    /* For index maps: position p stands for first + p * stride. */
     int64_t first, stride;
     bool frozen; /* the order below is the same in every epoch */
     uint64_t seed;
 
-    /* Of streams and what stands on them. */
+    /* For streams, and the datasets that stand on them. */
     bool live;     /* the end is not known: `count` is the most there can be, `numbers` is what has come */
     bool begun;    /* samples have been handed out */
     int64_t block; /* samples that are shuffled with each other; 0: all */
     int64_t limit; /* samples that are taken; 0: all */
 
-    /* Of datasets with values. */
+    /* For datasets with values. */
     bwi_column *columns;
     int column_count;
     bwi_bytes *files; /* mapped while columns use them */
@@ -159,47 +159,47 @@ struct bw_dataset {
     unsigned parts;       /* of a root: those that its file has */
     void *state;          /* of the kind */
 
-    bwi_prefetcher *prefetcher; /* of samples that are gathered from this dataset; NULL: it is not slow */
+    bwi_prefetcher *prefetcher; /* for samples that are gathered from this dataset; NULL: it is not slow */
 };
 
 /* ---- dataset.c ---- */
 
-/* A dataset without upstream, with space for `columns`; NULL on failure (as a builder). `state_bytes` are allocated if not 0. */
+/* Makes a dataset without an upstream, with space for `columns`, and a zeroed state if `state_bytes` is not 0. A builder. */
 bw_dataset *bwi_dataset_root(bw_context *ctx, const bwi_dataset_kind *kind, int columns, size_t state_bytes);
-/* A dataset over `upstream`, which gets one more reference, with its count, batch and numbers; NULL on failure (as a builder).
- * A kind with values gets space for `columns`. */
+/* Makes a dataset over `upstream`, which gets one more reference, with its count, batch and numbers. A kind with values gets
+ * space for `columns`. A builder. */
 bw_dataset *bwi_dataset_over(bw_dataset *upstream, const bwi_dataset_kind *kind, int columns, size_t state_bytes);
 /* Hands the user's reference on to what a builder made of the dataset, or drops it if that failed. Returns `made`. */
 bw_dataset *bwi_dataset_take(bw_dataset *dataset, bw_dataset *made);
 /* Adds a column from a view, whose data must outlive the root. `where` names it in messages. */
 bw_status bwi_dataset_add(bw_dataset *root, bwi_role role, const char *name, const bw_array *view, const char *where);
-/* Adds a column without data, of samples that are made; the field is checked. */
+/* Adds a column without data, for samples that are made. Checks the field. */
 bw_status bwi_dataset_declare(bw_dataset *dataset, const bwi_field *field, const char *where);
-/* After the last column: every field has the same number of samples. `where` is put before the message. */
+/* To be called after the last column: checks that every field has the same number of samples. `where` begins the message. */
 bw_status bwi_dataset_settle(bw_dataset *root, const char *where);
-/* Inputs are multiplied by it while they are gathered. */
+/* Sets the factor by which inputs are multiplied while they are gathered. */
 void bwi_dataset_set_scale(bw_dataset *root, double scale);
 /* Gives the inputs another shape with the same number of values in a sample. */
 bw_status bwi_dataset_reshape(bw_dataset *root, int ndim, const int64_t *shape, const char *where);
 int64_t bwi_dataset_batch(const bw_dataset *dataset); /* the first size that bw_batches set; 32 */
 void bwi_dataset_keep(bw_dataset *dataset);
-void bwi_dataset_release(bw_dataset *dataset); /* frees it and what it stands on when the last reference goes */
+void bwi_dataset_release(bw_dataset *dataset); /* drops a reference; the last one frees the dataset */
 /* Maps a file that is unmapped with the dataset. */
 bw_status bwi_dataset_map_file(bw_dataset *root, const char *path, bwi_bytes **bytes);
 
 /* ---- gather.c ---- */
 
-/* As bwi_dataset_gather, without looking at a prefetcher. */
+/* Does what bwi_dataset_gather does, without a prefetcher. */
 bw_status bwi_content_gather(const bw_dataset *dataset, const bwi_demand *demand);
-/* Samples whose numbers are those of rows in memory. */
+/* Gathers samples whose numbers are those of rows in memory. */
 bw_status bwi_rows_gather(const bw_dataset *dataset, const bwi_host_rows *rows, const bwi_demand *demand);
-/* A sample as its kind made it, in row-major order, into a tile. */
+/* Puts a sample, in row-major order as its kind made it, into a tile. */
 bw_status bwi_made_put(const bw_dataset *content, int field, const void *values, int64_t number, const bwi_destination *to,
                        char *error);
-/* What bwi_content_make gave, into a tile. */
+/* Puts what bwi_content_make gave into a tile. */
 bw_status bwi_content_put(const bw_dataset *dataset, int field, const void *values, int64_t number, const bwi_destination *to,
                           char *error);
-/* Host memory for `values` of each sample in row-major order, float32 or int32. */
+/* A destination in host memory, for `values` values of each sample in row-major order, float32 or int32. */
 bwi_destination bwi_host_destination(void *data, bw_dtype dtype, int64_t values);
 /* Reports a sample with values that the destination cannot hold. */
 bw_status bwi_gather_fail(const bw_dataset *dataset, int field, int64_t number, const bwi_destination *to, char *error);
@@ -208,22 +208,22 @@ bw_status bwi_gather_fail(const bw_dataset *dataset, int field, int64_t number, 
 
 /* Where a sample comes from, e.g. "digits.csv, line 17"; "" if nothing more than its number is known. Returns the buffer. */
 char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t size);
-/* One sample; values[f] gets field f in row-major order, of type bwi_make_dtype, unless it is NULL. */
+/* Makes one sample; values[f] receives field f in row-major order, of type bwi_make_dtype, unless it is NULL. */
 bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
 bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field);
-/* The same in the types that transformations see: float32, or int32 for whole numbers other than scaled or 8-bit inputs. */
+/* Does the same in the types that transformations see: float32, or int32 for integers other than scaled or 8-bit inputs. */
 bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
 bw_dtype bwi_work_dtype(const bw_dataset *dataset, int field);
 /* "sample 17 (digits.csv, line 19): " and the text, in `error` unless it is NULL or says something already. Returns `status`. */
 bw_status bwi_sample_error(const bw_dataset *dataset, int64_t number, char *error, bw_status status, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-/* The last step of building a kind whose samples take work to make: scratch, and a prefetcher unless there is one. If `status`, of
- * what went before, or one of these is a failure, the dataset is freed. A builder. */
+/* The last step of building a kind whose samples take work to make: adds scratch, and a prefetcher unless there is one. If that
+ * fails, or `status`, which is that of the steps before, is a failure, the dataset is freed. A builder. */
 bw_dataset *bwi_dataset_working(bw_dataset *made, bw_status status);
 
 /* ---- scratch.c ---- */
 
-/* A place for one sample of a dataset that has scratch: values[f] for each field. It must be given back. */
+/* Memory for one sample of a dataset that has scratch: values[f] for each field. It must be given back. */
 typedef struct bwi_scratch_slot {
     unsigned char *at;
     atomic_bool *busy;
@@ -231,10 +231,10 @@ typedef struct bwi_scratch_slot {
 
 bwi_scratch_slot bwi_scratch_slot_take(const bw_dataset *dataset, void **values);
 void bwi_scratch_slot_give(bwi_scratch_slot slot);
-/* For a kind with make, after its columns were declared: slots for the context's workers. */
+/* For a kind with make, after its columns are declared: allocates slots for the context's workers. */
 bw_status bwi_scratch_open(bw_dataset *dataset);
 size_t bwi_scratch_bytes(const bw_dataset *dataset); /* for each thread, in this dataset and those below it */
-/* Slots for `threads` more that gather at the same time, in this dataset and those below it. */
+/* Adds slots for `threads` more threads that gather at the same time, in this dataset and those below it. */
 bw_status bwi_scratch_reserve(const bw_dataset *dataset, int threads);
 void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch);
 
@@ -247,7 +247,7 @@ bw_status bwi_dataset_begin_below(const bw_dataset *dataset);
 
 const bwi_facts *bwi_dataset_facts(const bw_dataset *dataset); /* of the root */
 void bwi_facts_free(bw_context *ctx, bwi_facts *facts);
-/* A deep copy. */
+/* Makes a deep copy. */
 bw_status bwi_facts_copy(bw_context *ctx, bwi_facts *to, const bwi_facts *from);
 
 #endif

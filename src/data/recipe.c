@@ -201,7 +201,7 @@ static void choose(bw_read_options *options, const bw_dataset *recipe, const bwi
     options->na = options->na ? options->na : facts->na;
 }
 
-/* The recipe's stages again, the lowest first. */
+/* Applies the recipe's stages again, the lowest first. */
 static bw_dataset *apply(bw_dataset *dataset, const bw_dataset *stage)
 {
     if (!stage->upstream) {

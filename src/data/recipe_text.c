@@ -21,7 +21,7 @@ static const char *const missing_names[] = {"error", "mean", "zero", "skip"};
 
 /* ---- Writing ---- */
 
-/* How many bytes follow a first byte `c` in UTF-8; -1: it begins nothing. */
+/* How many bytes follow a first byte `c` in UTF-8; -1: it cannot begin a character. */
 static int followers(unsigned char c)
 {
     return c < 0x80 ? 0 : c < 0xC2 ? -1 : c < 0xE0 ? 1 : c < 0xF0 ? 2 : c < 0xF5 ? 3 : -1;
@@ -446,7 +446,7 @@ static int64_t last_extent(const bw_dataset *dataset, int field)
     return of->ndim > 0 ? of->shape[of->ndim - 1] : 1;
 }
 
-/* Before memory is allocated for them. */
+/* Checks the counts before memory is allocated for them. */
 static bool suits(const bwi_json *list, const bw_dataset *below)
 {
     int k = 0;

@@ -35,7 +35,7 @@ typedef struct wanted {
     int64_t first, count, each; /* each: numbers of a sample */
 } wanted;
 
-/* A few at a time: cancelling is noticed in between. */
+/* Gathers a few samples at a time, so that cancelling is noticed in between. */
 static bw_status gather(const wanted *w, float *to)
 {
     enum { AT_ONCE = 256 };

@@ -1,4 +1,5 @@
-/* Opening: the arena, and every instruction of every phase bound to addresses, for each worker and number of samples. */
+/* Opening an executor: allocates the arena, and binds every instruction of every phase to addresses, for each worker and number
+ * of samples. */
 #include "exec/internal.h"
 
 static bw_status run_seed(const bwi_call *call, const bwi_tile *tile)
@@ -8,7 +9,7 @@ static bw_status run_seed(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-/* src holds as many differences as the instruction adds; `bound` carries their number. */
+/* src holds the differences that the instruction adds; `bound` points to their number. */
 static bw_status run_add(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
@@ -61,7 +62,7 @@ static void *shared_address(const binder *b, size_t offset)
     return offset == SIZE_MAX ? NULL : b->exec->arena + offset;
 }
 
-/* The nodes that write records for a variable in one phase share a sample's stretch, in the order of the instructions. */
+/* In one phase, all nodes that write records for a variable share a sample's stretch of them, in the order of the instructions. */
 static bwi_record_use record_use(const binder *b, const bwi_instruction *i, const bwi_variable *variable)
 {
     bwi_record_use use = {.store = i->pass == BWI_PASS_BACKWARD_WEIGHTS ? bwi_records_of(b->exec, variable) : NULL};
@@ -83,7 +84,7 @@ static size_t list_bytes(const bwi_instruction *i)
     return variables * (sizeof(bwi_record_use) + sizeof(void *) + sizeof(size_t)) + 2 * inputs * sizeof(void *);
 }
 
-/* Everything a pass needs is looked up here, once, so that a step only follows pointers. */
+/* Looks up, once, everything that a pass needs, so that a step only follows pointers. */
 static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, bwi_call *call)
 {
     bwi_exec *exec = b->exec;
@@ -149,8 +150,8 @@ static void find_sums(const binder *b, const bwi_instruction *i, bwi_bound *boun
     }
 }
 
-/* What a call carries besides addresses depends on its pass: a stored value's place, the number of terms of a sum, where an input
- * is gathered to, or the op's own kernels. */
+/* What a call carries besides addresses depends on its pass: the place of a stored value, the number of terms of a sum, the
+ * destination of an input, or the op's own kernels. */
 static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int size, bwi_bound *bound)
 {
     bwi_exec *exec = b->exec;
@@ -213,7 +214,7 @@ static bool computes(const bwi_bound *b, const bw_node *node)
     return b->call.node == node && (b->instruction->pass == BWI_PASS_FORWARD || b->instruction->pass == BWI_PASS_STATISTICS);
 }
 
-/* A phase before phase k, or an instruction before n in it, computes the node. */
+/* Whether a phase before phase k, or an instruction before n in it, computes the node. */
 static bool computed_before(const bwi_exec *exec, int program, int k, int n, const bw_node *node)
 {
     int last = exec->plan->sizes - 1;
@@ -228,7 +229,7 @@ static bool computed_before(const bwi_exec *exec, int program, int k, int n, con
     return false;
 }
 
-/* In worker 0's list for full tiles: each node's prologue once, whichever phase the node comes first in. */
+/* Marks, in worker 0's list for full tiles, where each node is first computed, so that its prologue runs once. */
 static void find_prologues(const bwi_exec *exec, int program)
 {
     for (int k = 0; k < exec->plan->programs[program].phase_count; k++) {
@@ -242,7 +243,7 @@ static void find_prologues(const bwi_exec *exec, int program)
     }
 }
 
-/* A failure leaves what is bound so far to bwi_exec_unbind. */
+/* After a failure, bwi_exec_unbind releases what has been bound so far. */
 bw_status bwi_exec_bind(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
@@ -295,7 +296,7 @@ void bwi_exec_unbind(bwi_exec *exec)
     exec->moving = NULL;
 }
 
-/* Also closes an executor whose opening has failed half-way: what is missing is NULL. */
+/* Also closes an executor whose opening failed half-way; what is missing is NULL. */
 void bwi_exec_close(bwi_exec *exec)
 {
     if (!exec) {
@@ -374,7 +375,7 @@ static bool defers(const bwi_plan *plan, const bwi_variable *variable)
     return false;
 }
 
-/* Blocks do not depend on workers: norms are summed over them, in their order. */
+/* Blocks do not depend on the number of workers, because norms are summed over them in their order. */
 static bw_status open_blocks(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
@@ -399,15 +400,16 @@ static bw_status open_blocks(bwi_exec *exec)
     return BW_OK;
 }
 
-/* The OpenMP runtime allocates its settings of a thread when the thread first names any: here, not in a step. */
+/* OpenMP allocates a thread's settings when the thread first changes one: that happens here, so that a step allocates nothing. */
 static void warm_thread(void *user, int worker)
 {
-    (void)user;
     (void)worker;
-    bwi_onednn_end(bwi_onednn_begin());
+    const bwi_exec *exec = user;
+    const bwi_convolution_kernels *convolution = exec->plan->kernels->convolution;
+    convolution->end(convolution->begin());
 }
 
-/* Of one phase: its table of bound instructions, and what each of them holds. */
+/* The bytes of one phase: its table of bound instructions, and what each of them holds. */
 static size_t phase_bookkeeping(const bwi_plan *plan, const bwi_phase *phase)
 {
     size_t copies = (size_t)plan->regions * (size_t)plan->sizes, bytes = 0;
@@ -478,7 +480,7 @@ bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
         bwi_exec_close(exec);
         return status;
     }
-    bwi_pool_run(ctx, plan->workers, warm_thread, NULL);
+    bwi_pool_run(ctx, plan->workers, warm_thread, exec);
     *result = exec;
     return BW_OK;
 }

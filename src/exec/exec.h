@@ -1,7 +1,7 @@
 /*
- * exec: runs a plan. A window is the set of samples of one update; it may be fed in pieces. Tile t of the window is
- * added to lane t mod lanes, in order of t; a lane is taken through by one worker; lanes stay apart until the update and are
- * then added as a binary tree, which ranks continue. So bits depend on the plan alone, never on workers, ranks or timing.
+ * exec: runs a plan. A window is the set of samples of one update; it may be fed in pieces. Tile t of the window is added to lane t
+ * mod lanes, in the order of t. One worker takes a lane through; lanes stay apart until the update and are then added as a binary
+ * tree, which ranks continue. So the bits depend on the plan alone, never on workers, ranks or timing.
  *
  * Nothing here allocates after bwi_exec_open, and nothing changes the model before bwi_exec_update.
  */
@@ -57,13 +57,13 @@ const bwi_ledger *bwi_exec_times(const bwi_exec *exec, bwi_timing_sums *sums);
 
 /* ---- Opening ---- */
 
-/* What bwi_exec_open allocates besides the arena: for bwi_plan_request. */
+/* The bytes that bwi_exec_open allocates besides the arena, for bwi_plan_request. */
 size_t bwi_exec_bookkeeping(const bwi_plan *plan);
-/* Allocates the arena and binds every instruction. Takes the plan. */
+/* Allocates the arena and binds every instruction. Takes ownership of the plan. */
 bw_status bwi_exec_open(bw_context *ctx, bwi_exec **exec, bwi_plan *plan);
 void bwi_exec_close(bwi_exec *exec);
 const bwi_plan *bwi_exec_plan(const bwi_exec *exec);
-/* Bytes for samples that are made ahead; 0: as many as the data wants. */
+/* Limits the bytes of samples that are made ahead; 0: as many as the data asks for. */
 void bwi_exec_set_data_budget(bwi_exec *exec, size_t bytes);
 void bwi_exec_set_seed(bwi_exec *exec, uint64_t seed, uint64_t update);
 
@@ -84,49 +84,49 @@ typedef struct bwi_piece {
     const int64_t *numbers; /* NULL: by position */
     int epoch;
     int64_t first, count;
-    bool scattered;   /* the numbers are in no order that the data knows: nothing is made ahead */
-    bool unaugmented; /* samples are not augmented: not for training */
+    bool scattered;   /* the numbers follow no order that the data knows, so nothing is made ahead */
+    bool unaugmented; /* samples are used without augmentation, since they are not for training */
 } bwi_piece;
 
 int64_t bwi_piece_number(const bwi_piece *piece, int64_t index); /* of its index-th sample */
 
-/* Takes samples through a program. A training program adds to the window. If it fails the window is lost (and
- * cleared); the model is as it was. `predictions` (it, and each of its places, may be NULL) gets each target's output, sample
- * by sample. */
+/* Takes samples through a program. A training program adds to the window. If it fails, the window is lost (and cleared), and the
+ * model is unchanged. `predictions` receives each target's output, sample by sample; it may be NULL, and so may each of its places. */
 bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, float *const *predictions);
-/* The sums of a SUMS node (of the model's graph) over the last feed. */
+/* The sums of a node (of the model's graph) over the last feed. */
 const double *bwi_exec_sums(const bwi_exec *exec, const bw_node *node);
 
-/* After a piece whose loss is not finite: if the gradient is not either, names layer and sample (INVALID_ARGUMENT) and clears the
- * window. */
+/* To be called after a piece whose loss is not finite: if its gradient is not finite either, names layer and sample
+ * (INVALID_ARGUMENT) and clears the window. */
 bw_status bwi_exec_examine(bwi_exec *exec);
-/* The last piece's samples are about to be freed: what is found later is reported without them. */
+/* The last piece's samples are about to be freed: a failure that is found later cannot name one of them. */
 void bwi_exec_forget(bwi_exec *exec);
 
 int64_t bwi_exec_samples(const bwi_exec *exec); /* of the window */
 void bwi_exec_clear(bwi_exec *exec);
-/* Adds the lanes, then the ranks; the squared norm of the window's gradient sum (NULL: no norm is wanted, here or of a variable).
- * Checks that it is finite: if not, names the cause (INVALID_ARGUMENT) and clears the window. */
+/* Adds the lanes, then the ranks, and gives the squared norm of the window's gradient sum (NULL: no norm is needed, neither here
+ * nor of a variable). Checks that the sum is finite; if not, names the cause (INVALID_ARGUMENT) and clears the window. */
 bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm);
-/* Does the same, but the window goes on: it may be fed, read again, applied. Its lanes have become one sum, so further pieces give
- * the whole batch's gradient within rounding, no longer in bits. */
+/* Does the same, but the window continues: it may be fed, examined again, or applied. Its lanes have become one sum, so with
+ * further pieces the gradient equals the whole batch's within rounding, and no longer bit for bit. */
 bw_status bwi_exec_norm(bwi_exec *exec, double *squared_norm);
 /* Reduces likewise, and reads (unless it is NULL) and then replaces (likewise) the gradient sum of one variable, in Keras's order. That
  * of a table cannot be replaced. */
 bw_status bwi_exec_gradient(bwi_exec *exec, const bwi_variable *variable, float *values, const float *replacement);
 /* Multiplies the window's gradient. */
 void bwi_exec_scale(bwi_exec *exec, float factor);
-/* Between reduce and update, for a part of a variable, on a worker: the squared norm of what it makes of the gradient. */
+/* Called between reduce and update, on a worker, for a part of a variable. Returns the squared norm of what it makes of the
+ * gradient. */
 typedef double (*bwi_visit)(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient);
 void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user);
 /* After reduce (with a norm) or visit: the squared norm of a variable; NULL: of all. */
 double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable);
-/* The commit: `sink` updates every trained variable from gradient sums of the window, in parts that are fixed blocks; then what
- * else a step changes; clears the window. Cannot fail. */
+/* The commit: `sink` updates every trained variable from the gradient sums of the window, in fixed blocks; then everything else
+ * that a step changes is changed, and the window is cleared. Cannot fail. */
 void bwi_exec_update(bwi_exec *exec, const bwi_sink *sink);
-/* Does the same for an update on which a zero gradient has no effect: rows of tables that were not touched are passed over. */
+/* Does the same for an optimizer that does nothing where the gradient is zero: rows of tables that were not touched are skipped. */
 void bwi_exec_update_touched(bwi_exec *exec, const bwi_sink *sink);
-/* The variables were changed from outside: prologues must run again. */
+/* To be called when variables were changed from outside, so that prologues run again. */
 void bwi_exec_touch(bwi_exec *exec);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A piece of samples through a program: phase after phase, each with its tiles shared out by lanes, and an epilogue
- * where lanes, then ranks, meet and whole-batch ops finish their statistics.
+ * Takes a piece of samples through a program, phase after phase. Each phase has tiles, which are shared out by lanes, and an
+ * epilogue, in which lanes, then ranks, meet and whole-batch ops finish their statistics.
  */
 #include "exec/internal.h"
 
@@ -25,7 +25,7 @@ static void fail_worker(bwi_exec *exec, int worker, bw_status status)
     atomic_store(&exec->failed, 1);
 }
 
-/* Tiles k, k + lanes, ...: those of one lane. The first `lanes` tiles of a piece are the first of their lanes. */
+/* Runs tiles k, k + lanes, ..., which are those of one lane. The first `lanes` tiles of a piece are the first of their lanes. */
 static void run_lane(bwi_exec *exec, int worker, int lane, int64_t k, int64_t step)
 {
     const bwi_plan *plan = exec->plan;
@@ -48,7 +48,7 @@ static void run_lane(bwi_exec *exec, int worker, int lane, int64_t k, int64_t st
     }
 }
 
-/* The lane of tile k of the piece; below 0 or beyond own_lanes: another rank's. */
+/* The lane of tile k of the piece, counted from this rank's first; below 0, or own_lanes or more, it is another rank's. */
 static int lane_at(const bwi_exec *exec, int64_t k)
 {
     return (int)((exec->tiles + k) & (exec->plan->lanes - 1)) - first_own_lane(exec);
@@ -63,7 +63,7 @@ static void run_lanes(void *user, int worker)
 {
     bwi_exec *exec = user;
     int64_t lanes = exec->plan->lanes;
-    int setting = exec->foreign ? bwi_onednn_begin() : 0;
+    int setting = exec->foreign ? exec->plan->kernels->convolution->begin() : 0;
     uint64_t begin = bwi_exec_clock(exec);
     int turn = 0;
     for (int64_t n; (n = bwi_exec_next(exec, worker, &turn)) >= 0;) {
@@ -75,7 +75,7 @@ static void run_lanes(void *user, int worker)
     }
     bwi_exec_timed(exec, worker, BWI_PART_SHARE, begin);
     if (exec->foreign) {
-        bwi_onednn_end(setting);
+        exec->plan->kernels->convolution->end(setting);
     }
 }
 
@@ -93,8 +93,8 @@ static int workers_for(const bwi_exec *exec)
     return tiles < plan->workers ? (int)tiles : plan->workers;
 }
 
-/* The worst status of this rank's workers; a message comes from running the piece again one sample at a time, so that
- * the first sample at fault is named, whichever worker met it. */
+/* Returns the worst status of this rank's workers. The message comes from running the piece again, one sample at a time, so that
+ * it names the first sample at fault, whichever worker met it. */
 static bw_status collect(bwi_exec *exec)
 {
     bw_status worst = BW_OK;
@@ -118,8 +118,8 @@ static bw_status collect(bwi_exec *exec)
     return again != BW_OK ? again : bwi_fail(exec->ctx, worst, "%s", error);
 }
 
-/* Adds the lanes' sums as a binary tree into the first, and goes on over ranks; lanes without a tile in this piece hold
- * nothing. A single tile's sums are the sum. The result is the lane that has them. */
+/* Adds the lanes' sums as a binary tree into the first lane, and continues over ranks; lanes without a tile in this piece are
+ * cleared first. The sums of a single tile need no adding. `result` is the lane that has them. */
 static bw_status sum_lanes(bwi_exec *exec, int64_t tiles, int *result)
 {
     const bwi_plan *plan = exec->plan;
@@ -144,7 +144,7 @@ static bw_status sum_lanes(bwi_exec *exec, int64_t tiles, int *result)
     return status;
 }
 
-/* Each node's sums belong to the phase that made them: there they are finished, or, if nobody but the host wants them, read. */
+/* A node's sums belong to the phase that made them: there they are turned into statistics or, if only the host needs them, read. */
 static void finish_phase(bwi_exec *exec, int from)
 {
     const bwi_plan *plan = exec->plan;
@@ -165,7 +165,7 @@ static void finish_phase(bwi_exec *exec, int from)
     }
 }
 
-/* The tiles from exec->begin to exec->end. */
+/* Runs the tiles from exec->begin to exec->end. */
 static bw_status run_tiles(bwi_exec *exec)
 {
     int workers = workers_for(exec);
@@ -211,7 +211,7 @@ static bw_status run_phase(bwi_exec *exec)
     return status;
 }
 
-/* Once per update: what ops derive from their variables. */
+/* Computes, once per update, what ops derive from their variables. */
 static bw_status run_prologues(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
@@ -284,7 +284,7 @@ static bw_status feed_piece(bwi_exec *exec, int program, const bwi_piece *piece,
     exec->piece = *piece;
     exec->predictions = predictions;
     bw_status status = begin_data(exec);
-    /* Numbers found ahead are the window's own: a feed in between leaves them alone. */
+    /* Numbers that were found ahead belong to the window: a feed in between leaves them alone. */
     if (status == BW_OK && exec->plan->programs[program].program.training && !piece->numbers) {
         exec->piece.numbers = bwi_numbers_ahead(&exec->ahead, piece->dataset, piece->epoch, piece->first, piece->count);
     }
@@ -296,7 +296,7 @@ static bw_status feed_piece(bwi_exec *exec, int program, const bwi_piece *piece,
     return status;
 }
 
-/* Not for training: the window stays as it is. */
+/* Feeds samples that do not train, so the window stays as it is. */
 static bw_status feed_aside(bwi_exec *exec, int program, const bwi_piece *piece, float *const *predictions)
 {
     int64_t samples = exec->samples, tiles = exec->tiles;
@@ -311,7 +311,7 @@ static bw_status feed_aside(bwi_exec *exec, int program, const bwi_piece *piece,
     return status;
 }
 
-/* Samples that do not train leave the window as it is; a failure while training loses it, since its sums are no longer those of
+/* Samples that do not train leave the window as it is. A failure in training loses it, since its sums are no longer those of
  * whole samples. */
 bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, float *const *predictions)
 {

@@ -4,13 +4,13 @@
 
 #include "exec/exec.h"
 
-/* Called while running, if set. */
+/* Functions that are called during a run, if they are set. */
 typedef struct bwi_hooks {
     void *user;
-    /* On the worker's thread: the lane has all of this piece's gradient of a variable. */
+    /* On the worker's thread, when a lane has all of this piece's gradient of a variable. */
     void (*lane_gradient)(void *user, int lane, const bwi_variable *variable, const void *gradient);
-    /* On the caller's thread, from the reduction: squared norm of a lane's gradient, and how many samples it sums. Of sparse
-     * variables the records of the last piece count, if the plan had the capacity for them. They have no lane_gradient. */
+    /* On the caller's thread, from the reduction: the squared norm of a lane's gradient, and how many samples it sums. For
+     * sparse variables the records of the last piece count, if the plan had the capacity for them. They have no lane_gradient. */
     void (*lane_norm)(void *user, int lane, double squared, int64_t samples);
     /* On the worker's thread: a tile begins. */
     void (*tile)(void *user, int worker, int lane, int64_t tile);
@@ -40,16 +40,16 @@ static inline void bwi_exec_timed(bwi_exec *exec, int worker, int part, uint64_t
 /* One bound instruction. */
 typedef struct bwi_bound {
     bwi_call call;
-    bwi_destination to[2]; /* of an input, whose call.bound they are: for whole samples, and for those that have lengths */
+    bwi_destination to[2]; /* of an input, as its call.bound: for whole samples, and for sequences of several lengths */
     bwi_pass_function run;
     const bwi_instruction *instruction;
     size_t stored;                                                           /* STORE and LOAD: offset in the tile's slot */
     size_t bytes;                                                            /* STORE and LOAD */
     bool spilled;                                                            /* STORE and LOAD: in the file */
     int64_t summed;                                                          /* sums that this phase completes */
-    void (*finish)(const bwi_call *call, const void *sums, int64_t samples); /* with them; NULL: nothing to do */
+    void (*finish)(const bwi_call *call, const void *sums, int64_t samples); /* turns them into statistics; NULL: nothing to do */
     int part;
-    bool opens; /* the first of its program to compute its node, which has a prologue: that runs with this call */
+    bool opens; /* the first in its program to compute its node, so that the node's prologue runs with this call */
 } bwi_bound;
 
 typedef struct bwi_bound_phase {
@@ -80,9 +80,9 @@ typedef struct bwi_worker {
     int64_t *numbers; /* of the samples of its tile */
     char error[BWI_ERROR_TEXT];
     bw_status status;
-    int64_t tiles;     /* run so far: tests ask that more than one worker took part */
+    int64_t tiles;     /* run so far; tests check that more than one worker took part */
     uint64_t ended;    /* ticks at which its share was done; of a timed step */
-    atomic_llong next; /* of its stretch of what is being shared out */
+    atomic_llong next; /* the next number of its stretch (share.c) */
     int64_t end;
     unsigned char pad[BWI_CACHE_LINE];
 } bwi_worker;
@@ -91,7 +91,7 @@ typedef struct bwi_worker {
 typedef struct bwi_table {
     bwi_records records;
     int64_t capacity, count;
-    int64_t settled;      /* of them, those that ranks have added */
+    int64_t settled;      /* of them, those that the ranks have added */
     void *sorted, *spare; /* lists of pairs (kernel/loops/records.h); the spare one holds squared norms while rows are summed */
     int64_t touched;      /* rows; heads in the sorted list, once it is summed */
     double squared;       /* norm of the sum */
@@ -106,7 +106,7 @@ struct bwi_exec {
     bwi_bound_phase **phases; /* [program][phase] */
     bwi_moving *moving;       /* in the order of their turns */
     int moving_count;
-    bool foreign;      /* some op binds kernels of oneDNN, which look at OpenMP's settings */
+    bool foreign;      /* some op runs kernels of `convolution`: they run between its begin and end */
     bwi_block *blocks; /* of all trained dense variables, in their order */
     int64_t block_count;
     bwi_worker *workers;
@@ -124,26 +124,26 @@ struct bwi_exec {
     int deferred;   /* one of BWI_DEFERRED */
     uint64_t fresh; /* a bit for each program whose prologues have run since the variables last changed */
 
-    /* The feed at hand. */
+    /* The present feed. */
     int program, phase;
     bwi_piece piece;
     bwi_ahead ahead;
     float *const *predictions;
     atomic_int failed;
-    int stretches; /* of what is being shared out */
+    int stretches; /* into which the present work is divided (share.c) */
     bwi_sink updater;
     bwi_visit visitor;
     void *visit_user;
-    bool norms_wanted;  /* by the reduction at hand */
-    float factor;       /* what the window is being multiplied by */
+    bool norms_wanted;  /* by the present reduction */
+    float factor;       /* by which the window is being multiplied */
     int64_t begin, end; /* the tiles being run */
     bwi_tile *group;    /* the tiles that run together */
     double *bounds;     /* of deferred gradients: [instruction][tile] */
-    double *totals;     /* of the last feed: the sums of all SUMS nodes, laid out as in a lane */
+    double *totals;     /* the sums of the last feed, laid out as in a lane */
     double *norms;      /* [block]: its squared norm, or zero if no norms are wanted; not finite if an element is not */
     bwi_table *tables;  /* one for each of the plan's */
     int table;          /* the one being summed */
-    bool touched_only;  /* the update at hand passes over rows that were not touched, in lazy tables or not */
+    bool touched_only;  /* the present update skips rows that were not touched, in all tables */
 };
 
 static inline uint64_t bwi_exec_clock(const bwi_exec *exec)
@@ -174,7 +174,7 @@ static inline unsigned char *bwi_exec_lane(const bwi_exec *exec, int lane)
 {
     return exec->arena + exec->plan->lanes_offset + (size_t)lane * exec->plan->lane_bytes;
 }
-/* The k-th tile of a piece of `count` samples: where it begins, and which size it has. */
+/* The number of tiles of `count` samples; and where tile k of them begins, and its size. */
 static inline int64_t bwi_tiles_of(int64_t count, int64_t tile) /* a power of two: no division */
 {
     int64_t tiles = count >> __builtin_ctzll((unsigned long long)tile);
@@ -185,25 +185,27 @@ static inline int64_t bwi_tiles_of(int64_t count, int64_t tile) /* a power of tw
 }
 void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size);
 bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k);
-/* The k-th tile of the piece, with the numbers of its samples in those of a region. */
+/* Describes tile k of the piece; the numbers of its samples go to a region's list. */
 bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k);
-/* Shares the numbers below `count` out (share.c). With as many stretches as workers, each worker begins with its own, the same in
- * every step, so that what it touches stays in its cache, and then helps the others; with one stretch all begin with the lowest
- * number. `next` gives a worker, whose `turn` begins with 0, its next number; -1: there is none left. */
+/* Shares the numbers below `count` out (share.c). With as many stretches as workers, each worker begins with its own stretch,
+ * the same in every step, so that what it touches stays in its cache, and then helps the others; with one stretch, all begin
+ * with the lowest number. `next` returns a worker's next number, or -1 if there is none left; the worker's `turn` begins with 0. */
 void bwi_exec_share_out(bwi_exec *exec, int stretches, int64_t count);
 int64_t bwi_exec_next(bwi_exec *exec, int worker, int *turn);
-/* Layers split over workers (split.c): whether the piece at hand runs so; runs it, failures as run_lanes. */
+/* Layers split over workers (split.c): whether the present piece runs that way; and runs it, with failures reported as by
+ * run_lanes. */
 bool bwi_split_fit(const bwi_exec *exec);
 void bwi_split_run(bwi_exec *exec);
-/* Deferred gradients: whether all of them are known to be finite; in parts, each a sum over the tiles; stored in the lanes, so that
- * none is deferred any more. */
+/* Deferred gradients: whether all of them are known to be finite; the number of their parts; one part, a sum over the tiles; and
+ * storing them in the lanes, after which none is deferred. */
 bool bwi_split_bounded(bwi_exec *exec);
 int64_t bwi_split_parts(const bwi_exec *exec);
 void bwi_split_part(bwi_exec *exec, int worker, int64_t number, const bwi_sink *sink);
 void bwi_split_settle(bwi_exec *exec);
-/* Runs the piece again one sample at a time through phases up to the present one; names what is wrong. */
+/* Runs the piece again, one sample at a time, through the phases up to the present one, and names what is wrong. */
 bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite);
-/* The file of spilled values (spill.c): made in the plan's folder and unlinked at once; a value to or from it, on a worker. */
+/* The file of spilled values (spill.c): creates it in the plan's folder and unlinks it at once; moves a value to or from it, on
+ * a worker. */
 bw_status bwi_exec_open_spill(bwi_exec *exec);
 void bwi_exec_close_spill(bwi_exec *exec);
 bw_status bwi_exec_spill(const bwi_exec *exec, bool store, void *value, size_t bytes, size_t offset, char *error);
@@ -212,13 +214,14 @@ int bwi_moving_count(const bwi_plan *plan);
 bw_status bwi_moving_open(bwi_exec *exec);
 void bwi_moving_advance(const bwi_exec *exec);
 void bwi_moving_commit(const bwi_exec *exec);
-/* Records (records.c): of the variable, or NULL. */
+/* The records of a variable (records.c), or NULL if it has none. */
 const bwi_records *bwi_records_of(const bwi_exec *exec, const bwi_variable *variable);
 bw_status bwi_records_open(bwi_exec *exec);
 void bwi_records_clear(bwi_exec *exec);
-/* Makes space for the records of the present phase from tile `begin` on; `end`: up to where the capacity reaches. */
+/* Makes space for the records of the present phase, from tile `begin` up to tile `end`, as far as the capacity reaches. */
 bw_status bwi_records_begin(bwi_exec *exec, int64_t begin, int64_t *end);
-/* At the update: adds the ranks' and sorts them; a lane's share, before they are summed; sums them: the squared norm. */
+/* At the update: adds the ranks' records and sorts them; computes a lane's share, before they are summed; sums them and gives
+ * the squared norm. */
 bw_status bwi_records_sort(bwi_exec *exec);
 double bwi_records_lane_norm(const bwi_exec *exec, int lane);
 bool bwi_records_are_finite(const bwi_exec *exec);

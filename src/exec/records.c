@@ -23,7 +23,7 @@ static const bwi_records_kernels *kernels_of(const bwi_exec *exec)
     return exec->plan->kernels->records;
 }
 
-/* The address of a record's row, and of its values. */
+/* The addresses of a record's row and of its values. */
 static void *row_at(const bwi_table *table, int64_t place)
 {
     return (unsigned char *)table->records.rows + (size_t)place * sizeof(double);
@@ -110,7 +110,7 @@ static void sum_shares(void *user, int worker)
     }
 }
 
-/* What is left of the sorted list is the head of each touched row. */
+/* Sums the records; of the sorted list, the head of each touched row remains. */
 static void sum(bwi_exec *exec, int t)
 {
     bwi_table *table = &exec->tables[t];
@@ -122,7 +122,7 @@ static void sum(bwi_exec *exec, int t)
     table->touched = kernels_of(exec)->heads(table->count, table->sorted, table->records.rows, table->spare, &table->squared);
 }
 
-/* Of summed records: one a touched row remains, in the order of first touch. */
+/* Keeps one record for each touched row, in the order of first touch. */
 static void keep_heads(const bwi_exec *exec, bwi_table *table)
 {
     const bwi_records *r = &table->records;
@@ -178,7 +178,7 @@ static int64_t samples_before(const bwi_exec *exec, int64_t tile)
     return first;
 }
 
-/* Where other ranks will write: row 0, and differences that change no sum. */
+/* Fills the places where other ranks will write: row 0, and differences that change no sum. */
 static void blank(const bwi_exec *exec, const bwi_table *table, int64_t samples)
 {
     const bwi_records *r = &table->records;
@@ -323,7 +323,7 @@ int64_t bwi_records_blocks(const bwi_exec *exec)
     return blocks;
 }
 
-/* Row by row; the host reads a few pairs of the list at a time. */
+/* Updates row by row; the host reads a few pairs of the list at a time. */
 static void update_touched(const bwi_exec *exec, const bwi_table *table, int64_t block)
 {
     enum { PAIRS = 64 };
@@ -341,7 +341,7 @@ static void update_touched(const bwi_exec *exec, const bwi_table *table, int64_t
     }
 }
 
-/* A block of the whole gradient: touched rows are put among zeros, in the worker's buffer, and taken out again. */
+/* Updates a block of the whole gradient: touched rows are put among zeros in the worker's buffer, and taken out again. */
 void bwi_records_update(const bwi_exec *exec, int worker, int64_t block)
 {
     const bwi_table *table = exec->tables;

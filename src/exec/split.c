@@ -32,7 +32,7 @@ static bwi_bound *bound_at(const bwi_exec *exec, int tile, int instruction)
     return &bwi_exec_bound(exec, exec->program, 0, tile, size)[instruction];
 }
 
-/* Data that is made ahead comes in the order of tiles. */
+/* Data that is made ahead comes in the order of tiles, so it is not split. */
 bool bwi_split_fit(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
@@ -57,7 +57,7 @@ static void run_units(void *user, int worker)
 {
     const units *u = user;
     bwi_exec *exec = u->exec;
-    int setting = exec->foreign ? bwi_onednn_begin() : 0;
+    int setting = exec->foreign ? exec->plan->kernels->convolution->begin() : 0;
     uint64_t begin = bwi_exec_clock(exec);
     int turn = 0;
     for (int64_t unit; (unit = bwi_exec_next(exec, worker, &turn)) >= 0;) {
@@ -71,7 +71,7 @@ static void run_units(void *user, int worker)
         bwi_exec_timed(exec, worker, BWI_PART_SHARE, begin);
     }
     if (exec->foreign) {
-        bwi_onednn_end(setting);
+        exec->plan->kernels->convolution->end(setting);
     }
 }
 
@@ -146,7 +146,7 @@ static void *staging_of(const bwi_exec *exec, int tile, int instruction)
     return exec->arena + offset;
 }
 
-/* Each worker has its own, for the sums of a block over tiles. */
+/* The worker's scratch memory for the sums of a block over tiles. */
 static void *scratch_of(const bwi_exec *exec, int worker)
 {
     return exec->arena + exec->plan->deferred_offset + (size_t)worker * exec->plan->deferred_bytes;
@@ -180,7 +180,8 @@ bool bwi_split_bounded(bwi_exec *exec)
     return bounded;
 }
 
-/* The instruction, and which of its parts, that a number counted over all parts stands for; false: it is beyond the last. */
+/* Finds the instruction, and which of its parts, for a number that counts the parts of all instructions; false: it is beyond the
+ * last. */
 static bool part_at(const bwi_exec *exec, int64_t *number, int *instruction)
 {
     const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];

@@ -27,7 +27,7 @@ int64_t bwi_piece_number(const bwi_piece *piece, int64_t index)
     return piece->numbers ? piece->numbers[index] : bwi_dataset_number(piece->dataset, piece->epoch, piece->first + index);
 }
 
-/* From the list, or found and left in `buffer`. */
+/* Returns the numbers from the list, or finds them and leaves them in `buffer`. */
 static const int64_t *piece_numbers(const bwi_piece *piece, int64_t first, int64_t n, int64_t *buffer)
 {
     if (piece->numbers) {
@@ -53,7 +53,8 @@ static bw_status gather(const bwi_tile *tile, const bwi_call *call)
     return status;
 }
 
-/* Kept values lie in the store, or in the file, tile after tile; `place` is where in the tile's value the bytes are. */
+/* Moves a kept value, which lies in the store or in the file, tile after tile. `place` says where in the tile's value the bytes
+ * are. */
 static bw_status move_stored(const bwi_exec *exec, const bwi_bound *b, int64_t k, size_t place, size_t bytes, char *error)
 {
     const bwi_plan *plan = exec->plan;
@@ -213,7 +214,8 @@ static bw_status look(bwi_exec *exec, const bwi_bound *b, int64_t number)
     return BW_OK;
 }
 
-/* A value that could not be stored or loaded is no sample's fault, and an input is no layer. */
+/* Names layer and sample as the location, unless a value could not be stored or loaded, which is no sample's fault, or an input
+ * failed, which is not a layer. */
 static void locate(bw_context *ctx, const bwi_bound *b, int64_t number)
 {
     bwi_location here = bwi_at_sample(number);
@@ -223,8 +225,8 @@ static void locate(bw_context *ctx, const bwi_bound *b, int64_t number)
     }
 }
 
-/* One sample of the piece through one phase on worker 0; what it adds to lane 0 is lost with the window. It stores too: later
- * phases have put other values in the places of those that were not needed any more. */
+/* Runs one sample of the piece through one phase on worker 0; what it adds to lane 0 is lost with the window. It stores values,
+ * too, since later phases have overwritten those that were no longer needed. */
 static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t k, int64_t inside, bool find_nonfinite)
 {
     const bwi_plan *plan = exec->plan;
@@ -247,7 +249,7 @@ static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t
         if (b->run) {
             status = b->run(&b->call, &tile);
         } else {
-            /* A workspace too is laid out by samples. */
+            /* A workspace is laid out by samples, too. */
             size_t one = bwi_plan_value_bytes(plan, &program->values[b->instruction->dst], plan->tile) / (size_t)plan->tile;
             status = move_stored(exec, b, k, one * (size_t)inside, one, tile.error);
         }

@@ -1,17 +1,17 @@
 /*
- * The update: lanes added as a binary tree, in fixed blocks shared by the workers; ranks go on with the same tree; the
- * result is checked for NaN and infinity; then the commit, which cannot fail.
+ * The update: the lanes are added as a binary tree, in fixed blocks that the workers share; ranks continue the same tree; the
+ * result is checked for NaN and infinity; then comes the commit, which cannot fail.
  */
 #include "exec/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Below this many floats the caller's thread is quicker alone. The larger number is for a gradient that it made alone: as long as the
- * weights and two slots stay in its second cache, nothing has to come from another's. */
+/* Below this many floats the caller's thread is faster alone. The larger number is for a gradient that it computed alone: as
+ * long as the weights and two slots stay in its second-level cache, nothing has to come from another's. */
 enum { WORTH_SHARING = 4 * BWI_UPDATE_BLOCK, WORTH_MOVING = 16 * BWI_UPDATE_BLOCK };
 
-/* Lanes of this rank that hold anything. */
+/* The number of this rank's lanes that hold anything. */
 static int used_lanes(const bwi_exec *exec)
 {
     int64_t used = exec->tiles - (int64_t)exec->ctx->rank * exec->plan->own_lanes;
@@ -54,7 +54,7 @@ static void reduce_block(bwi_exec *exec, int worker, int64_t number)
     exec->norms[number] = sum_block(exec, block->count, lanes ? lanes : 1, gradient);
 }
 
-/* Once the lanes are added: the norm or the finiteness of their sum. */
+/* Once the lanes are added, finds the norm of their sum, or whether it is finite. */
 static void check_block(bwi_exec *exec, int worker, int64_t number)
 {
     (void)worker;
@@ -62,7 +62,7 @@ static void check_block(bwi_exec *exec, int worker, int64_t number)
     exec->norms[number] = sum_block(exec, block->count, 1, gradient_at(exec, 0, block->gradient));
 }
 
-/* Whether all gradients may be added at once: few, and nothing but that they are finite has to be known. */
+/* Whether all gradients may be added at once: they are few, and only their finiteness is asked for. */
 static bool is_whole(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
@@ -139,7 +139,7 @@ static bool is_shared(const bwi_exec *exec, int64_t floats)
     return floats >= (exec->tiles == 1 ? WORTH_MOVING : WORTH_SHARING);
 }
 
-/* All blocks of dense variables, then `more`. */
+/* Shares out all blocks of dense variables, then `more`. */
 static void share_blocks(bwi_exec *exec, void (*work)(bwi_exec *exec, int worker, int64_t number), int64_t more, int part)
 {
     int64_t floats = (int64_t)(exec->plan->lane_sums / sizeof(float)) + more * BWI_UPDATE_BLOCK;
@@ -197,9 +197,10 @@ static bw_status replay_last(bwi_exec *exec)
     exec->phase = exec->plan->programs[exec->program].phase_count - 1;
     int64_t samples = exec->samples;
     exec->samples -= exec->piece.count;
-    int setting = bwi_onednn_begin();
+    const bwi_convolution_kernels *convolution = exec->plan->kernels->convolution;
+    int setting = convolution->begin();
     bw_status status = bwi_exec_replay(exec, true);
-    bwi_onednn_end(setting);
+    convolution->end(setting);
     exec->samples = samples;
     return status;
 }
@@ -244,7 +245,7 @@ void bwi_exec_forget(bwi_exec *exec)
     exec->ahead.dataset = NULL;
 }
 
-/* The last piece again, if it is still there; if no tensor shows it, the sum of finite gradients overflowed. */
+/* Runs the last piece again, if its samples are still there. If no tensor is at fault, the sum of finite gradients overflowed. */
 static bw_status name_nonfinite(bwi_exec *exec)
 {
     bw_status status = exec->piece.dataset ? replay_last(exec) : BW_OK;
@@ -326,7 +327,7 @@ bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm)
     return reduce(exec, squared_norm, true);
 }
 
-/* The sum is left in the first lane of the first rank; zeros elsewhere, and so nothing is counted twice. */
+/* The sum stays in the first lane of the first rank, and all others become zero, so that nothing is counted twice. */
 static void resume(bwi_exec *exec)
 {
     for (int lane = exec->ctx->rank == 0 ? 1 : 0; lane < used_lanes(exec); lane++) {

@@ -150,7 +150,7 @@ static bool next_field(wire *w, wire_field *field)
     }
 }
 
-/* The next part of the message: a field of that number which is bytes. */
+/* Finds the next field with this number whose value is bytes. */
 static bool next_part(wire *w, uint64_t number, bwi_bytes *bytes)
 {
     wire_field field;
@@ -165,7 +165,7 @@ static bool next_part(wire *w, uint64_t number, bwi_bytes *bytes)
 
 /* ---- Lists ---- */
 
-/* Values of the list's kind in a part of it; -1: damaged. */
+/* Counts the values of the list's kind in a part of it; -1: it is damaged. */
 static int64_t count_part(bwi_list_kind kind, const wire_field *field)
 {
     bool packed = field->type == WIRE_BYTES;
@@ -260,7 +260,7 @@ static bool read_feature(const bwi_bytes *feature, bwi_list *list)
     return !w.damaged && (list->kind == BWI_LIST_NONE || count_list(list));
 }
 
-/* A feature's name and value; false: damaged. */
+/* Reads a feature's name and value; false: they are damaged. */
 static bool read_entry(const bwi_bytes *entry, bwi_bytes *key, bwi_bytes *value)
 {
     wire w = wire_of(entry);

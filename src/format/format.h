@@ -31,15 +31,15 @@ typedef enum bwi_json_kind {
     BWI_JSON_OBJECT
 } bwi_json_kind;
 
-/* A tree of values; free it. Bounded in depth and size. Keys are unique; texts are UTF-8 without NUL. All functions below take
- * NULL as a value that is not there. */
+/* Parses a tree of values, to be freed. It is bounded in depth and size. Keys are unique; texts are UTF-8 without NUL. All
+ * functions below take NULL for a value that is not there. */
 bw_status bwi_json_parse(bw_context *ctx, bwi_json **json, const void *text, size_t size, const char *where);
 void bwi_json_free(bwi_json *json); /* NULL is fine */
 bwi_json_kind bwi_json_kind_of(const bwi_json *json);
 const bwi_json *bwi_json_get(const bwi_json *object, const char *key); /* NULL: none */
 int bwi_json_count(const bwi_json *json);                              /* of a list or an object; 0 of others */
 const bwi_json *bwi_json_at(const bwi_json *list, int index);
-/* Members one after another, in the file's order: *key is NULL before the first. NULL: no more. */
+/* Returns the members one after another, in the file's order: *key is NULL before the first. NULL: no more. */
 const bwi_json *bwi_json_next(const bwi_json *object, const char **key);
 const char *bwi_json_text(const bwi_json *json); /* NULL: no text */
 bool bwi_json_true(const bwi_json *json);
@@ -65,7 +65,7 @@ void bwi_json_put_whole(bwi_json_writer *writer, const char *key, int64_t value)
 void bwi_json_put_real(bwi_json_writer *writer, const char *key, double value); /* NaN and infinities: null */
 void bwi_json_put_bool(bwi_json_writer *writer, const char *key, bool value);
 void bwi_json_put_null(bwi_json_writer *writer, const char *key);
-/* The fewest digits that read back as the same double, with a point or an exponent; returns the buffer. */
+/* Writes the fewest digits that read back as the same double, with a point or an exponent; returns the buffer. */
 char *bwi_shortest(char buffer[BWI_SHORTEST_SIZE], double value);
 
 /* ---- HDF5 files in memory (hdf5.c, hdf5_write.c) ---- */
@@ -80,9 +80,9 @@ typedef struct bwi_hdf5_entry {
     bool stored;         /* the file can hold that many values: a reader may allocate them */
     bool chunked;        /* in pieces */
     const char *refused; /* why it cannot be read, if that is known; NULL: it is stored, or damaged */
-    uint64_t header;     /* where its header is, and whether its bytes are in the other order: within the module */
+    uint64_t header;     /* where its header is, and whether its bytes are in the other order; for this module only */
     bool swapped;
-    int64_t place; /* where they stand in the image, without gaps and as this machine has them; -1: they must be read */
+    int64_t place; /* where the values lie in the image, if without gaps and in this machine's order; -1: they must be read */
 } bwi_hdf5_entry;
 
 /* Lists the datasets of an image of an HDF5 file, which is kept until bwi_hdf5_close and not copied: it may be larger than
@@ -93,15 +93,15 @@ void bwi_hdf5_close(bwi_hdf5 *file); /* NULL is fine */
 int bwi_hdf5_count(const bwi_hdf5 *file);
 const bwi_hdf5_entry *bwi_hdf5_at(const bwi_hdf5 *file, int index);
 const bwi_hdf5_entry *bwi_hdf5_find(const bwi_hdf5 *file, const char *name); /* NULL: none */
-/* `count` elements of the first axis from `offset` on (of a scalar: 1 from 0), converted to float32 or int64. */
+/* Reads `count` elements of the first axis from `offset` on (of a scalar: 1 from 0), converted to float32 or int64. */
 bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t offset, int64_t count, bw_dtype dtype, void *to);
-/* All values of a chunked dataset, of its own type and in this machine's byte order. */
+/* Reads all values of a chunked dataset, in its own type and this machine's byte order. */
 bw_status bwi_hdf5_read_chunks(bwi_hdf5 *file, const bwi_hdf5_entry *entry, void *to);
-/* A text attribute of a group ("" is the root), or a list of them, one after another, each ended by NUL: *texts is to be
- * released, *count is 0 and *texts NULL if there is no such attribute, or nothing in it. */
+/* Reads a text attribute of a group ("" is the root), or a list of texts, one after another, each ended by NUL. *texts is to be
+ * released; if there is no such attribute, or nothing in it, *count is 0 and *texts NULL. */
 bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name, char **texts, int *count);
 
-/* A dataset to be written: float32, int64 or int32. Groups on the way are made. */
+/* A dataset to be written: float32, int64 or int32. The groups in its path are created. */
 typedef struct bwi_hdf5_part {
     const char *name;
     bw_dtype dtype;
@@ -112,7 +112,7 @@ typedef struct bwi_hdf5_part {
 
 typedef struct bwi_hdf5_writer bwi_hdf5_writer;
 
-/* begin, put any number of times, finish; the same parts in the same order give the same bytes. `finish` frees the writer;
+/* Begin, put any number of times, finish. The same parts in the same order give the same bytes. `finish` frees the writer;
  * *image is to be released. `drop` frees it without a file. */
 bw_status bwi_hdf5_begin(bw_context *ctx, bwi_hdf5_writer **writer);
 bw_status bwi_hdf5_put(bwi_hdf5_writer *writer, const bwi_hdf5_part *part);
@@ -124,14 +124,14 @@ void bwi_hdf5_drop(bwi_hdf5_writer *writer); /* NULL is fine */
 /* ---- npy headers, versions 1 to 3 (npy.c) ---- */
 
 #define BWI_NPY_PREFIX 12              /* bytes that bwi_npy_begin needs; no npy file is shorter */
-#define BWI_NPY_HEADER_LIMIT (1 << 16) /* a longer header is refused: those of plain arrays have about 100 bytes */
+#define BWI_NPY_HEADER_LIMIT (1 << 16) /* a longer header is refused; those of simple arrays have about 100 bytes */
 
 typedef struct bwi_npy {
     size_t offset; /* where the values begin */
     size_t bytes;  /* of all values */
     bw_dtype dtype;
     bool swapped; /* the file has the other byte order */
-    bool fortran; /* the first axis runs fastest */
+    bool fortran; /* the first axis varies fastest */
     int ndim;
     int64_t shape[BW_MAX_NDIM]; /* extents of 0 or more */
 } bwi_npy;
@@ -140,9 +140,9 @@ typedef struct bwi_npy {
 bw_status bwi_npy_begin(bw_context *ctx, bwi_npy *npy, const unsigned char *bytes, size_t size, const char *where);
 /* Parses the header; `bytes` are the file's first npy->offset ones. */
 bw_status bwi_npy_parse(bw_context *ctx, bwi_npy *npy, const unsigned char *bytes, const char *where);
-/* The strides in bytes that go with the order of the axes. */
+/* Computes the strides in bytes that follow from the order of the axes. */
 void bwi_npy_strides(const bwi_npy *npy, int64_t *strides);
-/* Turns values of the other byte order into this machine's. */
+/* Converts values of the other byte order to this machine's. */
 void bwi_npy_swap(const bwi_npy *npy, void *values);
 
 /* ---- Members of a zip file (zip.c) ---- */
@@ -170,7 +170,7 @@ bw_status bwi_zip_begin(bwi_zip *zip, int64_t index);
 bw_status bwi_zip_read(bwi_zip *zip, void *to, size_t size);
 bw_status bwi_zip_end(bwi_zip *zip);
 
-/* A zip file of stored members without time stamps: the same members give the same bytes. */
+/* A member of a zip file to be written, stored and without a time stamp: the same members give the same bytes. */
 typedef struct bwi_zip_part {
     const char *name;
     const void *data;
@@ -183,7 +183,7 @@ bw_status bwi_zip_pieces(bw_context *ctx, const bwi_zip_part *parts, int count, 
 /* *file is to be released. */
 bw_status bwi_zip_write(bw_context *ctx, const bwi_zip_part *parts, int count, void **file, size_t *size);
 
-/* Where a stored member's bytes stand in the mapped file, compared with what libzip reads and checked by its checksum;
+/* Finds where a stored member's bytes lie in the mapped file; they are compared with what libzip reads, and with the checksum.
  * *data is NULL if they cannot be used in place. */
 bw_status bwi_zip_in_place(bwi_zip *zip, int64_t index, const unsigned char **data);
 
@@ -195,12 +195,12 @@ bool bwi_gzip_is(const bwi_bytes *file);
 /* Keeps `file` (mapped) and `path` until bwi_gzip_close. */
 bw_status bwi_gzip_open(bw_context *ctx, bwi_gzip **gzip, const bwi_bytes *file, const char *path);
 void bwi_gzip_close(bwi_gzip *gzip); /* NULL is fine */
-/* Unpacks the next bytes; fewer than `size` at the end only, where the checksum was right. */
 /* Packs bytes into a buffer that the caller releases with bwi_release; the same bytes give the same file. */
 bw_status bwi_gzip_pack(bw_context *ctx, const void *data, size_t size, void **packed, size_t *packed_size);
+/* Unpacks the next bytes: fewer than `size` only at the end, once the checksum has proved right. */
 bw_status bwi_gzip_read(bwi_gzip *gzip, void *to, size_t size, size_t *got);
 
-/* Standard input, plain or packed: gzip is known by its first two bytes. */
+/* Standard input, as it is or compressed by gzip, which is recognised by its first two bytes. */
 typedef struct bwi_input {
     bwi_pipe pipe;
     bwi_gzip *gzip;
@@ -211,7 +211,7 @@ typedef struct bwi_input {
 
 bw_status bwi_input_open(bw_context *ctx, bwi_input *input);
 void bwi_input_close(bw_context *ctx, bwi_input *input);
-/* What has come, at least one byte; 0 at the end. */
+/* Reads what has arrived, at least one byte; 0 at the end. */
 bw_status bwi_input_read(bw_context *ctx, bwi_input *input, void *to, size_t size, size_t *got);
 
 /* ---- Messages of protobuf, written (wire_write.c) ---- */
@@ -224,24 +224,24 @@ typedef struct bwi_wire {
     size_t length, capacity;
     size_t begun[BWI_WIRE_DEPTH]; /* messages not ended yet */
     int depth;
-    bool failed; /* an allocation failed; everything after is nothing */
+    bool failed; /* an allocation failed, and nothing more is written */
 } bwi_wire;
 
 void bwi_wire_put(bwi_wire *wire, int field, int64_t value);
 void bwi_wire_put_float(bwi_wire *wire, int field, float value);
 void bwi_wire_put_bytes(bwi_wire *wire, int field, const void *bytes, size_t size);
 void bwi_wire_put_text(bwi_wire *wire, int field, const char *text);
-/* Fields that were written elsewhere. */
+/* Adds fields that were written elsewhere. */
 void bwi_wire_add(bwi_wire *wire, const bwi_wire *fields);
-/* A message within the message: what follows, up to its end. At most BWI_WIRE_DEPTH deep. */
+/* Begins a message within the message, up to its end. At most BWI_WIRE_DEPTH deep. */
 void bwi_wire_begin(bwi_wire *wire, int field);
 void bwi_wire_end(bwi_wire *wire);
 void bwi_wire_free(bwi_wire *wire);
 
 /* ---- Numbers in text (number.c) ---- */
 
-/* Eight characters as a little-endian word, xored with BWI_DIGIT_ZEROS: a digit is its value. What is none has its highest bit in
- * bwi_digits_others; of these bits the lowest is surely right. */
+/* Eight characters as a little-endian word, xored with BWI_DIGIT_ZEROS: each digit becomes its value. In bwi_digits_others, a
+ * character that is not a digit has its highest bit set; of these bits only the lowest is certain. */
 #define BWI_DIGIT_ZEROS 0x3030303030303030u
 
 static inline uint64_t bwi_digits_others(uint64_t digits)
@@ -249,15 +249,16 @@ static inline uint64_t bwi_digits_others(uint64_t digits)
     return ((digits + 0x7676767676767676u) | digits) & 0x8080808080808080u;
 }
 
-/* The number of eight digits, the first of which weighs most: pairs, then fours, then all of them. */
+/* The number that eight digits form, the first of them the most significant: computed in pairs, then fours, then all of them. */
 static inline uint64_t bwi_digits_value(uint64_t digits)
 {
     uint64_t pairs = digits * 10 + (digits >> 8), mask = 0x000000FF000000FFu;
     return ((pairs & mask) * 0x000F424000000064u + ((pairs >> 16) & mask) * 0x0000271000000001u) >> 32;
 }
 
-/* The decimal number that begins at `text`, rounded correctly to double, whatever the locale; returns what follows it, or NULL
- * if there is none or it is too large. Before `end` something must follow that belongs to no number, such as a newline. */
+/* Reads the decimal number that begins at `text`, rounded correctly to double, whatever the locale. Returns what follows it, or
+ * NULL if there is none or it is too large. Before `end` there must be a character that cannot be part of a number, such as a
+ * newline. */
 const char *bwi_number_scan(const char *text, const char *end, double *value);
 
 /* ---- Images: PNG and JPEG, distinguished by their first bytes (image.c, png.c, jpeg.c) ---- */
@@ -271,10 +272,10 @@ typedef struct bwi_picture {
 
 /* These run on workers: the context's message stays as it is; `error` (BWI_IMAGE_ERROR bytes) says what is wrong. */
 bool bwi_picture_is(const void *file, size_t size);
-/* What the header declares, checked against limits and the file's size. */
+/* Reads what the header declares, and checks it against limits and the file's size. */
 bw_status bwi_picture_look(bw_context *ctx, const void *file, size_t size, bwi_picture *found, char *error);
-/* The pixels, brought to the size and channels that are wanted (shrunk by areas, enlarged on lines between pixels), 8 bits, row by
- * row. `scratch` is the caller's, for one thread at a time. */
+/* Decodes the pixels, resized and converted to the requested size and channels (reduced by area, enlarged by interpolation), 8
+ * bits, row by row. `scratch` belongs to the caller, for one thread at a time. */
 bw_status bwi_picture_decode(bw_context *ctx, bwi_buffer *scratch, const void *file, size_t size, const bwi_picture *wanted,
                              unsigned char *to, char *error);
 
@@ -282,30 +283,30 @@ bw_status bwi_picture_decode(bw_context *ctx, bwi_buffer *scratch, const void *f
 
 enum { BWI_EXAMPLE_ERROR = 128 };
 
-/* For workers, as those of images: `error` (BWI_EXAMPLE_ERROR bytes) says what is wrong. The record that begins at *offset,
- * which then goes behind it; the length's checksum was right. OUT_OF_RANGE at the end of the file. */
+/* For workers, like the functions for images: `error` (BWI_EXAMPLE_ERROR bytes) says what is wrong. Finds the record that begins
+ * at *offset, which is moved behind it; the checksum of its length was right. OUT_OF_RANGE at the end of the file. */
 bw_status bwi_record_next(const bwi_bytes *file, size_t *offset, bwi_bytes *record, char *error);
-/* How many bytes the record at an offset takes, if its head is there and intact; otherwise as many as a head has. */
+/* How many bytes the record at an offset takes, if its header is there and intact; otherwise the size of a header. */
 size_t bwi_record_size(const bwi_bytes *file, size_t offset);
-/* Whether the checksum behind a record is right. */
+/* Whether the checksum that follows a record is right. */
 bool bwi_record_intact(const bwi_bytes *record);
 
 typedef enum bwi_list_kind { BWI_LIST_NONE, BWI_LIST_BYTES, BWI_LIST_FLOAT, BWI_LIST_INT64 } bwi_list_kind;
 
-/* The values of a feature, as they stand in the record. */
+/* The values of a feature, as they are encoded in the record. */
 typedef struct bwi_list {
     bwi_list_kind kind; /* NONE: the feature has no values */
     int64_t count;
     bwi_bytes bytes; /* the encoded list */
 } bwi_list;
 
-/* A feature by name; NOT_FOUND without a text if there is none. DATA_LOSS if the record is no Example. */
+/* Finds a feature by name; NOT_FOUND without a text if there is none, DATA_LOSS if the record is not an Example. */
 bw_status bwi_example_find(const bwi_bytes *record, const char *name, bwi_list *list, char *error);
-/* The names of its features, for a message. */
+/* Lists the names of the record's features, for a message. */
 void bwi_example_names(const bwi_bytes *record, char *text, size_t capacity);
-/* All values: float32 of floats, int64 of whole numbers. */
+/* Reads all values: floats as float32, integers as int64. */
 void bwi_list_read(const bwi_list *list, void *to);
-/* The first bytes value of one or more. */
+/* The first value of a list of bytes, which must not be empty. */
 bwi_bytes bwi_list_bytes(const bwi_list *list);
 
 #endif

@@ -107,7 +107,7 @@ static bw_status fail_damaged(bwi_gzip *gzip, const char *what)
                          (unsigned long long)gzip->stream.total_out, what);
 }
 
-/* More of a pipe, if all that has come is unpacked. */
+/* Reads more from a pipe, once everything that has arrived is unpacked. */
 static bw_status refill(bwi_gzip *gzip)
 {
     size_t got = 0;
@@ -173,7 +173,7 @@ bw_status bwi_gzip_read(bwi_gzip *gzip, void *to, size_t size, size_t *got)
     while (status == BW_OK && *got < size && !gzip->ended) {
         size_t more = 0;
         if (gzip->pipe && *got > 0 && gzip->next == gzip->end) {
-            break; /* what has come is not kept waiting */
+            break; /* what has arrived is handed out at once */
         }
         status = refill(gzip);
         if (status == BW_OK && gzip->between) {
@@ -201,7 +201,7 @@ void bwi_input_close(bw_context *ctx, bwi_input *input)
     input->gzip = NULL;
 }
 
-/* Two bytes, or all there are. */
+/* Reads the first two bytes, or fewer if there are no more. */
 static bw_status begin_input(bw_context *ctx, bwi_input *input)
 {
     bw_status status = BW_OK;

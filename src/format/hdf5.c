@@ -47,7 +47,7 @@ static bool is_half(hid_t type)
            sign == 15 && exponent == 10 && exponent_bits == 5 && mantissa == 0 && mantissa_bits == 10;
 }
 
-/* The usual types, in either byte order; false: another. */
+/* Recognises the usual types, in either byte order; false: it is another. */
 static bool plain_type(hid_t type, bw_dtype *dtype)
 {
     static const bw_dtype whole[2][4] = {{BW_U8, BW_U16, BW_U32, BW_U64}, {BW_I8, BW_I16, BW_I32, BW_I64}};
@@ -94,7 +94,7 @@ static size_t entry_bytes(const bwi_hdf5_entry *entry)
     return bytes;
 }
 
-/* What would lead outside or expand is refused; NULL: nothing. */
+/* Returns what would lead outside or expand, and is refused; NULL: nothing does. */
 static const char *outside(hid_t plan)
 {
     if (H5Pget_layout(plan) == H5D_VIRTUAL) {
@@ -106,7 +106,7 @@ static const char *outside(hid_t plan)
     return NULL;
 }
 
-/* Where the values stand in the image, one after another and in this machine's byte order; -1: nowhere. */
+/* Returns where the values lie in the image, if they are contiguous and in this machine's byte order; -1: nowhere. */
 static int64_t find_place(const bwi_hdf5 *file, const bwi_hdf5_entry *entry, hid_t dataset, hid_t type, hid_t plan)
 {
     if (!entry->stored || H5Pget_layout(plan) != H5D_CONTIGUOUS || H5Tget_order(type) != H5Tget_order(H5T_NATIVE_INT)) {
@@ -117,7 +117,7 @@ static int64_t find_place(const bwi_hdf5 *file, const bwi_hdf5_entry *entry, hid
     return place == HADDR_UNDEF || place > file->size || bytes > file->size - place ? -1 : (int64_t)place;
 }
 
-/* The file's bytes without what stands before them; false if its numbers are short, as in files older than the library. */
+/* Finds the file's bytes after a user block; false if its numbers are short, as in files older than the library. */
 static bool find_bytes(const bwi_hdf5 *file, h5_part *bytes)
 {
     static const unsigned char signature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
@@ -221,7 +221,7 @@ static void visit_group(walk *w, hid_t group)
     }
 }
 
-/* Asked for its type first: the library loses track of objects that it fails to open. */
+/* An object is asked for its type first, because the library loses track of objects that it fails to open. */
 static void visit_object(walk *w, hid_t group, const char *name)
 {
     H5O_info_t facts;
@@ -405,7 +405,7 @@ static void swap_bytes(unsigned char *at, size_t size, size_t count)
     }
 }
 
-/* The part of the dataset's space that is wanted, and one of its size in memory. */
+/* Selects the requested part of the dataset's space, and a space of that size in memory. */
 static bool select_part(const bwi_hdf5_entry *entry, int64_t offset, int64_t count, hid_t space, hid_t *memory)
 {
     hsize_t first[BW_MAX_NDIM] = {0}, extents[BW_MAX_NDIM];
@@ -439,7 +439,7 @@ bw_status bwi_hdf5_read_chunks(bwi_hdf5 *file, const bwi_hdf5_entry *entry, void
     return status;
 }
 
-/* Into float32 or int64 through the library's conversions, which see no more of the file. */
+/* Converts to float32 or int64 by the library's conversions, which see nothing else of the file. */
 static bw_status read_chunked(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t offset, int64_t count, bw_dtype dtype, void *to)
 {
     const hid_t types[] = {H5T_NATIVE_UINT8,  H5T_NATIVE_INT8,   H5T_NATIVE_UINT16,

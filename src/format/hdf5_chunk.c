@@ -141,7 +141,7 @@ static bool read_place(const h5_chunks *c, const unsigned char *key, const unsig
     return c->chunk_bytes / DEFLATE_RATIO <= place->size && h5_cut(&c->file, place->address, place->size, &data);
 }
 
-/* Levels fall by one from node to child, so there are no circles. */
+/* Levels fall by one from node to child, so there can be no cycles. */
 static bool walk_node(tree_walk *w, uint64_t address, int level)
 {
     const h5_chunks *c = w->chunks;
@@ -260,7 +260,7 @@ typedef struct unpacking {
     unsigned char *seen; /* [chunk] */
 } unpacking;
 
-/* The chunk's values; NULL: damaged. */
+/* Returns the chunk's values; NULL: they are damaged. */
 static const unsigned char *unpack(unpacking *u, const chunk_place *place)
 {
     const h5_chunks *c = u->chunks;

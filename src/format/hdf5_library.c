@@ -1,4 +1,4 @@
-/* Entering and leaving the HDF5 library, and files of it that are in memory only. */
+/* Entering and leaving the HDF5 library, and its files that exist in memory only. */
 #include "format/hdf5_library.h"
 
 #include <pthread.h>

@@ -7,14 +7,14 @@
 
 #include <hdf5.h>
 
-/* What is put back. */
+/* The host program's settings, which are put back. */
 typedef struct bwi_hdf5_host {
     H5E_auto2_t print;
     void *print_data;
     unsigned plugins;
 } bwi_hdf5_host;
 
-/* Before and after calls of the library. */
+/* To be called before and after calls of the library. */
 void bwi_hdf5_enter(bwi_hdf5_host *host);
 void bwi_hdf5_leave(const bwi_hdf5_host *host);
 /* Properties for a file that is in memory only, and a name for it; negative: it failed. */

@@ -82,7 +82,7 @@ static bw_status add_values(search *s, const h5_part *data, bool variable, size_
 
 /* ---- Attributes ---- */
 
-/* The number of elements; false if it cannot be. */
+/* Reads the number of elements; false if it is impossible. */
 static bool read_space(const h5_part *space, uint64_t *count)
 {
     if (space->size < 4) {
@@ -110,7 +110,7 @@ static bool cut_attribute(const h5_part *message, h5_part parts[4])
     }
     int version = message->data[0];
     uint64_t at = version == 3 ? 9 : 8;
-    if (version < 1 || version > 3 || (version > 1 && message->data[1] != 0)) { /* shared types stand elsewhere */
+    if (version < 1 || version > 3 || (version > 1 && message->data[1] != 0)) { /* shared types are stored elsewhere */
         return false;
     }
     for (int i = 0; i < 3; i++) {
@@ -132,7 +132,7 @@ static bw_status read_attribute(search *s, const h5_part *message, bool *found)
     uint64_t count = 0;
     *found = false;
     if (!cut_attribute(message, parts)) {
-        return BW_OK; /* of another name, perhaps */
+        return BW_OK; /* it may be another attribute */
     }
     if (parts[0].size < length + 1 || memcmp(parts[0].data, s->name, length + 1) != 0) {
         return BW_OK;

@@ -31,14 +31,14 @@ typedef struct bwi_canvas {
     float *line, *sums;    /* a row of the wanted width; the result before it is rounded */
 } bwi_canvas;
 
-/* Leaves the text and returns the status. */
+/* Leaves the text in `error` and returns the status. */
 bw_status bwi_image_fail(char *error, bw_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Whether sizes are within limits; `densest` is the number of pixels that a byte of the file can stand for at most. */
 bw_status bwi_image_check(const bwi_picture *image, size_t size, int64_t densest, char *error);
 /* `from` is what the rows have: any size within limits, 1 or 3 channels. */
 bw_status bwi_canvas_begin(bwi_canvas *canvas, const bwi_picture *from);
 void bwi_canvas_row(bwi_canvas *canvas, const unsigned char *row);
-/* Where the next row may be written before it is handed over, if it is wanted just as it is; otherwise NULL. */
+/* Where the next row may be written before it is handed over, if it needs no change; otherwise NULL. */
 unsigned char *bwi_canvas_place(const bwi_canvas *canvas);
 
 bool bwi_png_is(const void *file, size_t size);

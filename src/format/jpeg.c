@@ -7,7 +7,7 @@
 #include "format/image.h"
 
 #include <jpeglib.h>
-/* After it. */
+/* This must follow jpeglib.h. */
 #include <jerror.h>
 #include <setjmp.h>
 #include <string.h>
@@ -115,7 +115,7 @@ static void choose_scale(reading *r, const bwi_picture *wanted)
     r->jpeg.scale_denom = 8;
 }
 
-/* Inks: files with Adobe's mark hold them inverted, as what is left of the light. */
+/* Converts inks (CMYK) to RGB. Files with Adobe's marker store them inverted. */
 static void print_inks(const reading *r, unsigned char *row, int64_t width)
 {
     unsigned invert = r->jpeg.saw_Adobe_marker ? 0 : 255;
@@ -129,8 +129,8 @@ static void print_inks(const reading *r, unsigned char *row, int64_t width)
     }
 }
 
-/* The library shrinks while it decodes where that still leaves enough pixels, which is several times quicker than shrinking
- * afterwards. */
+/* The library reduces the image while it decodes, as far as that leaves enough pixels, which is several times faster than
+ * resizing afterwards. */
 static void decode(reading *r, bwi_canvas *canvas)
 {
     bool inks = r->jpeg.num_components == 4;

@@ -8,14 +8,14 @@
 #include <jansson.h>
 #include <string.h>
 
-/* Far beyond what a model of thousands of layers has; together they bound the memory to some 60 MiB. */
+/* These limits are far beyond what a model of thousands of layers has; together they bound the memory to some 60 MiB. */
 enum { TEXT_LIMIT = 1 << 24, DEPTH_LIMIT = 64, OBJECT_LIMIT = 1 << 16, LIST_LIMIT = 1 << 17, VALUE_LIMIT = 1 << 19 };
 
 typedef struct tally {
     int depth, deepest, objects, lists, values;
 } tally;
 
-/* Structure outside strings. Of a text that is no JSON the counts mean nothing, and Jansson refuses it. */
+/* Counts the structure outside strings. If the text is not JSON, the counts mean nothing, and Jansson refuses it. */
 static tally count(const char *text, size_t size)
 {
     tally t = {0};
@@ -79,7 +79,7 @@ void bwi_json_free(bwi_json *json)
     json_decref((json_t *)json);
 }
 
-/* Jansson's reading functions take const, but for iterators. */
+/* Jansson's reading functions take const pointers, except for iterators. */
 static const json_t *tree(const bwi_json *json)
 {
     return (const json_t *)json;

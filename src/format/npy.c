@@ -48,7 +48,7 @@ static bool accept_word(cursor *c, const char *word)
     return true;
 }
 
-/* A text in single or double quotes, without escapes. */
+/* Accepts a text in single or double quotes, without escapes. */
 static bool accept_text(cursor *c, const unsigned char **text, size_t *length)
 {
     skip_space(c);
@@ -191,7 +191,7 @@ static const struct {
     bw_status (*parse)(cursor *c, bwi_npy *npy);
 } keys[] = {{"descr", parse_type}, {"fortran_order", parse_order}, {"shape", parse_shape}};
 
-/* A key may stand once only: two shapes in one header would be a trap. */
+/* A key may occur only once: two shapes in one header would be a trap. */
 static bw_status parse_entry(cursor *c, bwi_npy *npy, unsigned *seen)
 {
     cursor start = *c;

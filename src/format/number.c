@@ -88,7 +88,7 @@ static double scale_exactly(uint64_t m, int exponent)
     return exponent < 0 ? divide(m, -exponent) : rounded((wide)m * power_of_five(exponent), false, exponent);
 }
 
-/* Eight digits at a time, with three multiplications instead of eight. */
+/* Scans eight digits at a time, with three multiplications instead of eight. */
 static const char *scan_digits(const char *at, const char *end, uint64_t *m)
 {
     static const uint64_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
@@ -115,7 +115,7 @@ static const char *scan_digits(const char *at, const char *end, uint64_t *m)
     return at;
 }
 
-/* The digits of an exponent; NULL if there are none. */
+/* Scans the digits of an exponent; NULL if there are none. */
 static const char *scan_exponent(const char *at, int64_t *exponent)
 {
     bool negative = *at == '-';

@@ -88,7 +88,7 @@ static void close_reading(reading *r)
     bwi_release(r->ctx, r->memory);
 }
 
-/* The header, and with it what rows will be like. */
+/* Reads the header, which decides what rows will look like. */
 static void look(reading *r)
 {
     size_t size = r->left;
@@ -116,7 +116,7 @@ static void prepare(reading *r)
     }
 }
 
-/* Interlaced: seven passes, each over the rows of the whole image. */
+/* Reads an interlaced file: seven passes, each over the rows of the whole image. */
 static void read_passes(reading *r, bwi_canvas *canvas)
 {
     size_t row = (size_t)(r->image.width * r->image.channels);

@@ -10,7 +10,7 @@
 #include <zip.h>
 
 #define END_SIZE 22   /* end of the central directory */
-#define END64_SIZE 56 /* the same of zip64 */
+#define END64_SIZE 56 /* end of the central directory, for zip64 */
 #define LOCATOR_SIZE 20
 #define ENTRY_SIZE 46 /* of the central directory */
 #define LOCAL_SIZE 30
@@ -80,7 +80,7 @@ static bool find_end(const bwi_bytes *file, uint64_t from, uint64_t *end)
     return false;
 }
 
-/* libzip chooses among all ends that it finds: bound each. */
+/* libzip chooses among all ends of a directory that it finds, so each is bounded. */
 static bw_status check_counts(bw_context *ctx, const bwi_bytes *file, const char *path)
 {
     uint64_t end = 0;
@@ -98,8 +98,8 @@ static bw_status check_counts(bw_context *ctx, const bwi_bytes *file, const char
     return BW_OK;
 }
 
-/* Where the local header of the entry at `at` stands; zip64 keeps large numbers in an extra field (id 1), only those
- * that are all ones in the entry, in the order size, packed size, place. */
+/* Returns where the local header of the entry at `at` lies. zip64 keeps large numbers in an extra field (id 1): only those that
+ * are all ones in the entry, in the order size, packed size, place. */
 static uint64_t local_offset(const bwi_bytes *file, uint64_t at)
 {
     const unsigned char *entry = file->data + at;
@@ -126,7 +126,7 @@ static uint64_t local_offset(const bwi_bytes *file, uint64_t at)
     return UINT64_MAX;
 }
 
-/* Where the bytes of member `index` seem to stand; NULL if `size` bytes cannot be there. */
+/* Returns where the bytes of member `index` seem to lie; NULL if `size` bytes cannot be there. */
 static const unsigned char *find_bytes(const bwi_bytes *file, int64_t index, size_t size)
 {
     uint64_t end = 0;
@@ -375,7 +375,7 @@ static bw_status fail_writing(bw_context *ctx, zip_error_t *error)
                     "cannot make a zip file: %s", zip_error_strerror(error));
 }
 
-/* What the archive left in its source. */
+/* Takes the bytes that the archive left in its source. */
 static bw_status take_bytes(bw_context *ctx, zip_source_t *source, void **file, size_t *size)
 {
     zip_stat_t facts;

@@ -138,7 +138,7 @@ void bwi_graph_free(bwi_graph *graph)
     *graph = (bwi_graph){.ctx = graph->ctx};
 }
 
-/* A copy of `count` pointers; never NULL on success, also for none. */
+/* Copies `count` pointers. On success the result is never NULL, even for none. */
 static void *copy_pointers(bw_context *ctx, const void *from, int count)
 {
     void *copy = bwi_allocate(ctx, (size_t)count, sizeof(void *));
@@ -163,8 +163,7 @@ static bool append(bw_context *ctx, void ***list, int *count, int *capacity, voi
     return true;
 }
 
-/* A failure is the context's: builders are called without a look at what they return, and the first function with a status reports
- * it. */
+/* A failure is left in the context: nobody checks what builders return, and the first function with a status reports it. */
 bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, const void *attributes, size_t attribute_bytes,
                        bw_node *const *inputs, int input_count, bwi_variable *const *variables, int variable_count)
 {
@@ -224,7 +223,7 @@ bw_node *bwi_graph_add(bwi_graph *graph, const bwi_op *op, const char *name, con
     return node;
 }
 
-/* A shared layer that is built again gets the variables of the first time, in the order in which it asked for them. */
+/* A shared layer that is built again gets its variables from the first time, in the order in which it asked for them. */
 bwi_variable *bwi_graph_variable(bwi_graph *graph, const char *layer, const char *name, const bwi_shape *shape, bool trainable,
                                  const char *initializer, int64_t fan_in, int64_t fan_out)
 {

@@ -1,15 +1,15 @@
 /*
- * Autodiff: from a graph to the list of instructions that computes it, and for training its gradients.
+ * Autodiff: turns a graph into the list of instructions that computes it and, for training, its gradients.
  *
- * Forward instructions come in the graph's order, backward ones in reverse. A value's level is the number of times
- * all tiles must have passed before it can be known: statistics of a whole-batch op lie one level above what they are
- * computed from. Instructions of one level can run tile by tile in one phase.
+ * Forward instructions come in the graph's order, backward ones in reverse. A value's level is the number of times that all tiles
+ * must have passed before it can be known: the statistics of a whole-batch op lie one level above what they are computed from.
+ * Instructions of one level can run tile by tile in one phase.
  */
 #include "graph/graph.h"
 
 #include <string.h>
 
-/* What is known about a node while the program is being made; values are numbers, -1: none. */
+/* What is known about a node while the program is being made. Values are given by their numbers; -1: none. */
 typedef struct node_facts {
     bool needed; /* some target depends on it */
     bool flows;  /* a trainable variable lies at or before it */
@@ -50,7 +50,7 @@ static int add_value(maker *m, bwi_value_kind kind, const bw_node *node, int vie
     return p->value_count++;
 }
 
-/* An instruction and, in one block, its lists: src, diff_src, reads, writes. */
+/* Adds an instruction, with its lists (src, diff_src, reads, writes) in one block. */
 static bwi_instruction *add_instruction(maker *m, const bw_node *node, bwi_pass pass, int adds)
 {
     bwi_program *p = m->program;
@@ -102,7 +102,7 @@ static void reads(maker *m, bwi_instruction *i, int value)
     }
 }
 
-/* Statistics are no tile values: they only raise the level. */
+/* Statistics are not values of a tile: they only raise the level. */
 static void depends_on(maker *m, bwi_instruction *i, int statistics)
 {
     if (statistics >= 0) {
@@ -118,7 +118,7 @@ static void read_sources(maker *m, bwi_instruction *i)
     }
 }
 
-/* Everything the instruction reads has been named: its level is final, and what it writes has it. */
+/* By now everything that the instruction reads has been named, so its level is final, and what it writes has that level. */
 static void writes(maker *m, bwi_instruction *i, int value)
 {
     if (value >= 0) {
@@ -189,7 +189,7 @@ static void contribute(maker *m, const bw_node *to, int value)
     f->contributions[f->contribution_count++] = value;
 }
 
-/* The node's difference: its users' contributions, added if there are several. */
+/* Returns the node's difference: the contributions of its users, added if there are several. */
 static int collect_difference(maker *m, const bw_node *node)
 {
     node_facts *f = &m->facts[node->number];
@@ -247,8 +247,8 @@ static bool input_flows(const maker *m, const bw_node *node)
     return false;
 }
 
-/* Gradients of variables first, then the differences of inputs: an input's difference may take the place of the node's own. A
- * whole-batch op finds its gradients among its backward statistics. */
+/* Gradients of variables come first, then the differences of inputs, because an input's difference may be written over the
+ * node's. A whole-batch op finds its gradients among its backward statistics. */
 static void make_backward(maker *m, const bw_node *node)
 {
     node_facts *f = &m->facts[node->number];
@@ -324,7 +324,8 @@ static bool touches(const bwi_instruction *i, const bwi_variable *variable)
     return false;
 }
 
-/* Of all instructions that touch a variable's gradient, the first in the order of phases writes, the others add. */
+/* Of all instructions that touch a variable's gradient, the first in the order of phases overwrites it, and the others add to
+ * it. */
 static void find_overwriters(const bwi_program *p)
 {
     for (int n = 0; n < p->count; n++) {
@@ -367,7 +368,7 @@ static void find_facts(maker *m)
     }
 }
 
-/* Forward in the graph's order, then, for training, ones as the difference of each loss, and backward in reverse. */
+/* Forward comes in the graph's order; then, for training, ones as the difference of each loss, and backward in reverse. */
 bw_status bwi_program_make(bw_context *ctx, bwi_program *program, const bwi_graph *graph, bw_node *const *targets, int target_count,
                            bw_node *const *losses, int loss_count)
 {

@@ -13,7 +13,7 @@ static void count_variables(const bw_model *model, int first, int count, int64_t
     }
 }
 
-/* Nothing before the first training, when slots are made. */
+/* Counts zero before the first training, which makes the slots. */
 static int64_t count_optimizer(const bw_model *model)
 {
     bwi_training *training = model->training;

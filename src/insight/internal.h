@@ -1,6 +1,6 @@
 /*
- * insight: what users are told about models and runs: facts about layers, and plans as tables, beside what a whole-batch system
- * would need.
+ * insight: what users are told about models and runs: facts about layers, and plans as tables, compared with what a whole-batch
+ * system would need.
  */
 #ifndef BWI_INSIGHT_INTERNAL_H
 #define BWI_INSIGHT_INTERNAL_H
@@ -12,7 +12,7 @@
 typedef struct bwi_whole_batch {
     size_t fixed;  /* parameters, gradients, optimizer slots */
     size_t sample; /* for each sample of the batch, at the fullest moment */
-    size_t *nodes; /* of `sample`, by node of the session's graph; the caller's, graph.count places, zeroed */
+    size_t *nodes; /* the parts of `sample` by node of the session's graph; the caller provides graph.count zeros */
 } bwi_whole_batch;
 
 bw_status bwi_whole_batch_measure(bwi_whole_batch *whole, const bwi_session *session);
@@ -37,7 +37,7 @@ struct bw_plan {
     char reason[BWI_REASON];
 };
 
-/* A dataset with the model's fields and no samples that could be read, for plans without data. NULL as a builder. */
+/* Makes a dataset with the model's fields, whose samples cannot be read, for plans without data. A builder. */
 bw_dataset *bwi_sketch_data(bw_model *model);
 
 #endif

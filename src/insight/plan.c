@@ -2,8 +2,8 @@
  * Plans for users: a plan is made as bw_fit would make it, its bytes are sorted into items and layers, and it is dropped again.
  * Nothing is allocated for training; the model is left as it was.
  *
- * Items add up to the peak exactly: what a worker's region holds at its fullest moment is split by kind, gaps count as activations,
- * and the arena's rest, padding included, as scratch.
+ * The items add up to the peak exactly: what a worker's region holds at its fullest moment is split by kind, gaps count as
+ * activations, and what remains of the arena, padding included, counts as scratch.
  */
 #include "insight/internal.h"
 
@@ -28,7 +28,7 @@ const char *bw_plan_item_name(bw_plan_item item)
     return (unsigned)item < BW_PLAN_ITEMS ? item_names[item] : NULL;
 }
 
-/* What is looked at while a plan for users is made. */
+/* What is known while a plan for users is made. */
 typedef struct study {
     bw_context *ctx;
     bw_model *model;
@@ -43,7 +43,7 @@ typedef struct study {
 
 /* ---- Which layer a node belongs to ---- */
 
-/* By the name that a layer's nodes have, for each length; ends belong to the last row. */
+/* Finds the row by the name that a layer's nodes have, for each length; losses and metrics belong to the last row. */
 static int row_of_node(const study *s, int number)
 {
     int last = s->plan->row_count - 1;
@@ -57,7 +57,7 @@ static int row_of_node(const study *s, int number)
     return last;
 }
 
-/* Of a lowered node: that of the source it was made from; reorders belong to what they reorder. */
+/* The row of a lowered node is that of the node it was made from; reorders belong to what they reorder. */
 static int row_of_lowered(const study *s, const bw_node *node)
 {
     for (;;) {
@@ -88,7 +88,7 @@ static int row_of_variable(const study *s, const bwi_variable *variable)
 
 /* ---- Rows ---- */
 
-/* Inputs and layers in the order of their nodes, then the ends. */
+/* Makes rows for inputs and layers in the order of their nodes, then one for losses and metrics. */
 static bw_status open_rows(study *s)
 {
     bw_plan *plan = s->plan;
@@ -174,7 +174,7 @@ static void fill_items(const study *s)
 
 /* ---- Why this tile ---- */
 
-/* Of one sample: what its values and the weights that each tile reads take. */
+/* Describes the bytes of one sample's values, and of the weights that each tile reads. */
 static void explain_model(const study *s, char *text)
 {
     size_t sample = 0, weights = 0;
@@ -219,7 +219,7 @@ static void destroy(bwi_owned *object)
     bwi_release(plan->ctx, plan->rows);
 }
 
-/* Everything a plan tells, from the plan inside: when memory is fullest, who uses it then, and what a whole batch would need. */
+/* Fills in everything that a plan reports: when memory is fullest, what uses it then, and what a whole batch would need. */
 static bw_status fill(study *s, const bw_plan_options *options)
 {
     bw_memory_facts *facts = &s->plan->facts;
@@ -299,7 +299,7 @@ static bw_status check(bw_context *ctx, const bw_model *model, const bw_dataset 
     return BW_OK;
 }
 
-/* The shape the model is looked at with: the data's, or its own. */
+/* Gives the model the shape that it is planned with: the data's, or its own. */
 static bw_status sketch_model(bw_model *model, const bw_dataset *dataset, bool *connected)
 {
     int x = dataset ? bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0) : -1;
@@ -356,7 +356,7 @@ bw_plan *bw_plan_make(bw_model *model, bw_dataset *dataset, int64_t batch, const
     }
     s.plan->ctx = s.ctx;
     void (*log)(void *, bw_log_level, const char *) = s.ctx->log;
-    s.ctx->log = NULL; /* which loss the data would choose is said when it is trained with */
+    s.ctx->log = NULL; /* training logs which loss the data chooses */
     bw_status status = make(&s, dataset, batch, &chosen);
     s.ctx->log = log;
     if (status != BW_OK) {

@@ -7,7 +7,7 @@ enum { BAR = 24, SHAPE_TEXT = 160 };
 
 enum { BAR_TEXT = 2 + 3 * BAR + 1 };
 
-/* Two blanks and a bar: BAR pieces for `most`, at least one for what is there at all; "" for nothing. */
+/* Makes two blanks and a bar, of BAR pieces for `most` and at least one for anything that is not zero; "" for zero. */
 static const char *bar(char text[BAR_TEXT], size_t bytes, size_t most)
 {
     int pieces = most ? (int)((double)bytes / (double)most * BAR + 0.5) : 0;
@@ -30,7 +30,7 @@ static const char *shape_text(char text[SHAPE_TEXT], const bw_layer_memory *fact
     return facts->ndim ? text : "1";
 }
 
-/* "-" for nothing. */
+/* Formats bytes; "-" for zero. */
 static const char *cell(char text[32], size_t bytes)
 {
     if (bytes == 0) {
@@ -97,7 +97,7 @@ static void print_layers(const bw_plan *plan, FILE *file)
     }
 }
 
-/* Which layer to make smaller. */
+/* Names the layer to make smaller. */
 static void print_largest(const bw_plan *plan, FILE *file)
 {
     const bw_layer_memory *here = &plan->rows[0].facts, *there = here;

@@ -1,4 +1,4 @@
-/* Data for plans without data: fields as the model's inputs, outputs and loss want them. They have no samples behind them. */
+/* A dataset for plans without data: the fields that the model's inputs, outputs and loss need, without values. */
 #include "insight/internal.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct sketch {
 
 static void add(sketch *s, char role, const char *name, bw_dtype dtype, const bwi_shape *shape)
 {
-    static const double nothing; /* fields must stand somewhere; nobody reads them */
+    static const double nothing; /* fields need an address; nobody reads it */
     if (s->count == MOST_FIELDS || shape->ndim >= BW_MAX_NDIM) {
         return;
     }

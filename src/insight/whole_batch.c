@@ -1,11 +1,11 @@
 /*
- * What a system needs that takes the whole batch through one op before the next, as TensorFlow and PyTorch do: the program of the
- * model's own graph, nothing fused, is simulated with one sample; a value lives from its first writing to its
- * last reading; the fullest moment counts. Every value takes the same bytes for each sample, so the need is a straight line over
- * the batch. bench/peers/memory.py compares it with what TensorFlow took.
+ * The memory that a system needs if it takes the whole batch through one op before the next, as TensorFlow and PyTorch do. The
+ * program of the model's own graph, without fusions, is simulated with one sample: a value lives from the first instruction that
+ * writes it to the last that reads it, and the fullest moment counts. Every value takes the same bytes for each sample, so the
+ * memory is a linear function of the batch. bench/peers/memory.py compares it with what TensorFlow took.
  *
- * An elementwise op writes over its input if nobody reads that later, there as here. Where such systems differ is stated below:
- * pooling keeps its input and output for backward, dropout its mask, and some backward passes need extra memory.
+ * An elementwise op writes over its input if nobody reads that later, there as here. The table below states where such systems
+ * differ: pooling keeps its input and output for backward, dropout its mask, and some backward passes need extra memory.
  */
 #include "insight/internal.h"
 
@@ -24,7 +24,7 @@ static const struct habit {
     {&bwi_op_batchnorm, false, 3, false}, {&bwi_op_dropout, false, 1, true},   {&bwi_op_spatial_dropout, false, 1, true},
 };
 
-/* Bytes that are no value of the program, by instructions from first to last. */
+/* Bytes beside the program's values that are in use from the first to the last of these instructions. */
 typedef struct span {
     const bw_node *node;
     int first, last;
@@ -74,7 +74,7 @@ static void add_habit(walk *w, int number)
     }
 }
 
-/* A backward pass that reads our workspace reads source and result there. */
+/* Where our backward pass reads a workspace, theirs reads source and result. */
 static void touch_instruction(const walk *w, const bwi_instruction *i, int when)
 {
     bool backward = is_backward(i);
@@ -113,7 +113,7 @@ static void find_lives(walk *w)
     }
 }
 
-/* The result of an elementwise op begins to count when its source is gone. */
+/* The result of an elementwise op counts only once its source is gone. */
 static void replace(const walk *w, int result, int source, int when)
 {
     if (result < 0 || source < 0) {

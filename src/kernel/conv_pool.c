@@ -1,5 +1,5 @@
 /*
- * conv_pool and winograd: which convolutions have a kernel, how the weights are arranged, and the reference.
+ * conv_pool, thin and winograd: which convolutions they can compute, how they arrange the weights, and their references.
  */
 #include "kernel/kernel.h"
 #include "kernel/packing.h"
@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Of Winograd's weights there are four times as many as of the layer's, twice; the larger they are, the less they stay in
- * the cache: at 256x256 channels it is no faster than a direct convolution. */
+/* Winograd's weights take eight times the memory of the layer's: they are four times as many, and stored in two orders. The
+ * larger they are, the less they stay in the cache; at 256x256 channels a direct convolution is as fast. */
 enum { MOST_CHANNELS = 4, TALLEST = 7, WINOGRAD_PAIRS = 128 * 128 };
 
 static bool conv_pool_fits(const bwi_conv_pool *k)
@@ -68,7 +68,7 @@ static int64_t thin_floats(const bwi_conv_pool *k)
     return (BWI_WINOGRAD_POINTS * k->x.c + 1) * bwi_conv_pool_filters(k);
 }
 
-/* Rows in quarters and one row as it is. */
+/* The scratch memory holds rows in quarters, and one row as it is. */
 static size_t thin_scratch_bytes(const bwi_conv_pool *k)
 {
     size_t row = bwi_size_multiply((size_t)k->x.c, bwi_size_multiply((size_t)bwi_thin_quarter(k), 4 * sizeof(float)));
@@ -112,7 +112,7 @@ static int64_t image_at(const bwi_image *i, int64_t n, int64_t h, int64_t w, int
     return (((n * bwi_image_blocks(i) + c / i->block) * i->h + h) * i->w + w) * i->block + c % i->block;
 }
 
-/* The place in x that tap t of the output at (h, w) meets, or -1 in the padding. */
+/* The index in x that tap t of the output at (h, w) reads; -1: it lies in the padding. */
 static int64_t met(const bwi_conv_pool *k, int64_t n, int64_t h, int64_t w, int64_t t)
 {
     int64_t taps = k->kh * k->kw;
@@ -132,7 +132,7 @@ static float convolved(const bwi_conv_pool *k, const float *x, const float *weig
     return (float)sum;
 }
 
-/* Masks are as the reference of relu_maxpool has them: the winner, or 4 if it is not positive, in four bits. */
+/* Masks have the form of relu_maxpool's reference: four bits with the winner's number, or 4 if it is not positive. */
 void bwi_reference_conv_pool_forward(const bwi_conv_pool *k, const float *x, const float *weights, float *y, void *masks,
                                      void *scratch)
 {
@@ -164,7 +164,7 @@ void bwi_reference_conv_pool_forward(const bwi_conv_pool *k, const float *x, con
 
 typedef struct visit {
     const bwi_conv_pool *k;
-    int64_t n, h, w, o; /* of the convolution's output that won */
+    int64_t n, h, w, o; /* the element of the convolution's output that won */
     float value;        /* its difference */
 } visit;
 

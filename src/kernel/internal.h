@@ -1,4 +1,4 @@
-/* What the files of kernel share: parts that all tables here have in common. */
+/* What the files of kernel share: the parts that the tables for all instruction sets have in common. */
 #ifndef BWI_KERNEL_INTERNAL_H
 #define BWI_KERNEL_INTERNAL_H
 
@@ -7,7 +7,11 @@
 extern const bwi_packing_kernels bwi_packing_host;           /* packing.c; of all tables here */
 extern const bwi_convolution_kernels bwi_convolution_onednn; /* onednn/convolution.c; of all tables here */
 
-/* Keeps oneDNN to the instruction set of the table of that name. Without effect once oneDNN has compiled anything. */
+/* Limits oneDNN to the instruction set of the table with that name. It has no effect once oneDNN has compiled anything. */
 void bwi_onednn_limit(const char *instruction_set);
+/* oneDNN computes with OpenMP, which is limited to the calling thread from `begin` to `end`. `begin` returns the setting that
+ * `end` restores. */
+int bwi_onednn_begin(void);
+void bwi_onednn_end(int setting);
 
 #endif

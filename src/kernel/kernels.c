@@ -1,6 +1,6 @@
 /*
- * Which table of kernels to use: the one asked for, by the context or by $BATCHWISE_ISA, or the best this CPU runs.
- * A table that was asked for also limits oneDNN, so that the whole program computes with one instruction set.
+ * Chooses the table of kernels: the one that the context or $BATCHWISE_ISA asks for, or the best that this CPU runs. A table that
+ * was asked for also limits oneDNN, so that the whole program computes with one instruction set.
  */
 #include "kernel/internal.h"
 
@@ -29,7 +29,7 @@ static bool has_portable(void)
     return true;
 }
 
-/* Best first. */
+/* The best table comes first. */
 static const struct {
     const bwi_kernels *kernels;
     bool (*runs_here)(void);
@@ -43,7 +43,7 @@ static const struct {
 
 enum { MAX_ADDED = 8 };
 
-/* Tables from outside the library, by name only: never chosen as the best. */
+/* Tables from outside the library. They are found by name only, and never chosen as the best. */
 static const bwi_kernels *added[MAX_ADDED];
 static size_t added_count;
 

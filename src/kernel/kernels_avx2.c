@@ -1,4 +1,4 @@
-/* The kernels for AVX2 and FMA: 8 floats at once, 16 registers. */
+/* The kernels for AVX2 and FMA, with vectors of 8 floats and 16 registers. */
 #define ISA avx2
 #define USE_AVX2
 #define WIDTH 8

@@ -1,4 +1,4 @@
-/* The kernels for AVX-512 (F, DQ, BW, VL): 16 floats at once, 32 registers. */
+/* The kernels for AVX-512 (F, DQ, BW, VL), with vectors of 16 floats and 32 registers. */
 #define ISA avx512
 #define USE_AVX512
 #define WIDTH 16

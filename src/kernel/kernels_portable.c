@@ -1,4 +1,4 @@
-/* The kernels for any CPU: 4 floats at once, which is what x86-64 and most others have from the start. */
+/* The kernels for any CPU, with vectors of 4 floats, which every x86-64 and most other processors have. */
 #define ISA portable
 #define WIDTH 4
 #define REGISTERS 16

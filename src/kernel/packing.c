@@ -28,8 +28,8 @@ static int64_t dense_panel(int64_t out)
 
 static int64_t dense_staging(int64_t n, int64_t in, int64_t out)
 {
-    int64_t high = (n + BWI_DENSE_ROOM - 1) / BWI_DENSE_ROOM * BWI_DENSE_ROOM;
-    int64_t wide = (in + BWI_DENSE_ROOM - 1) / BWI_DENSE_ROOM * BWI_DENSE_ROOM;
+    int64_t high = (n + BWI_DENSE_STAGED - 1) / BWI_DENSE_STAGED * BWI_DENSE_STAGED;
+    int64_t wide = (in + BWI_DENSE_STAGED - 1) / BWI_DENSE_STAGED * BWI_DENSE_STAGED;
     return wide * high + (out + BWI_DENSE_PANEL - 1) / BWI_DENSE_PANEL * BWI_DENSE_PANEL * n;
 }
 

@@ -1,7 +1,7 @@
 /*
- * Every kernel once more, slow and obvious, for tests to compare with: one loop per index, sums in double, no regard for
- * the machine. Indices of images go through at(). Those of windows over images are in reference_window.inc,
- * those along an axis in reference_axis.inc, losses in reference_loss.inc.
+ * The reference of every vector kernel, slow and obvious, for tests to compare with: one loop per index, sums in double, no regard
+ * for the machine. at() computes the indices of images. reference_window.inc has the kernels with windows over images,
+ * reference_axis.inc those along an axis, reference_loss.inc the losses.
  */
 #define ISA portable
 #include "kernel/internal.h"
@@ -16,7 +16,7 @@ static int64_t at(const bwi_image *i, int64_t n, int64_t h, int64_t w, int64_t c
     return (((n * bwi_image_blocks(i) + c / i->block) * i->h + h) * i->w + w) * i->block + c % i->block;
 }
 
-/* Weight index of input i and output o. */
+/* The index of the weight from input i to output o. */
 static int64_t weight_at(int64_t in, int64_t out, int64_t i, int64_t o)
 {
     if (out <= BWI_DENSE_NARROW) {
@@ -89,19 +89,19 @@ static void dense_backward_weights(int64_t n, int64_t in, int64_t out, const flo
     }
 }
 
-/* The room holds x [in][n] and dy [out][n] one after the other. */
-static double dense_gradient_pack(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *room)
+/* The staging holds x as [in][n], then dy as [out][n]. */
+static double dense_gradient_pack(int64_t n, int64_t in, int64_t out, const float *x, const float *dy, float *staging)
 {
     double most_x = 1, most_dy = 0;
     bool finite = true;
     for (int64_t r = 0; r < n; r++) {
         for (int64_t i = 0; i < in; i++) {
-            room[i * n + r] = x[r * in + i];
+            staging[i * n + r] = x[r * in + i];
             most_x = fmax(most_x, fabs((double)x[r * in + i]));
             finite = finite && isfinite(x[r * in + i]);
         }
         for (int64_t o = 0; o < out; o++) {
-            room[(in + o) * n + r] = dy[r * out + o];
+            staging[(in + o) * n + r] = dy[r * out + o];
             most_dy = fmax(most_dy, fabs((double)dy[r * out + o]));
             finite = finite && isfinite(dy[r * out + o]);
         }
@@ -109,8 +109,8 @@ static double dense_gradient_pack(int64_t n, int64_t in, int64_t out, const floa
     return finite ? (double)n * most_x * most_dy : (double)NAN;
 }
 
-static void dense_gradient_block(int64_t n, int64_t in, int64_t out, const float *room, int64_t panel, int64_t first, int64_t rows,
-                                 float *block, const float *const ahead[BWI_FETCHED])
+static void dense_gradient_block(int64_t n, int64_t in, int64_t out, const float *staging, int64_t panel, int64_t first,
+                                 int64_t rows, float *block, const void *const ahead[BWI_FETCHED])
 {
     (void)ahead;
     for (int64_t i = 0; i < rows; i++) {
@@ -118,20 +118,20 @@ static void dense_gradient_block(int64_t n, int64_t in, int64_t out, const float
             int64_t o = panel * BWI_DENSE_PANEL + q;
             double sum = 0;
             for (int64_t r = 0; r < n && o < out; r++) {
-                sum += (double)room[(first + i) * n + r] * (double)room[(in + o) * n + r];
+                sum += (double)staging[(first + i) * n + r] * (double)staging[(in + o) * n + r];
             }
             block[i * BWI_DENSE_PANEL + q] = (float)sum;
         }
     }
 }
 
-static void dense_gradient_bias(int64_t n, int64_t in, int64_t out, const float *room, int64_t panel, float *db)
+static void dense_gradient_bias(int64_t n, int64_t in, int64_t out, const float *staging, int64_t panel, float *db)
 {
     for (int64_t q = 0; q < BWI_DENSE_PANEL; q++) {
         int64_t o = panel * BWI_DENSE_PANEL + q;
         double sum = 0;
         for (int64_t r = 0; r < n && o < out; r++) {
-            sum += (double)room[(in + o) * n + r];
+            sum += (double)staging[(in + o) * n + r];
         }
         db[q] = (float)sum;
     }
@@ -161,7 +161,7 @@ static double below_normal(double x)
     return 0.5 * erfc(-x * 0.70710678118654752);
 }
 
-/* The formulas of kernel.h, in double. */
+/* Computes the formulas of kernel.h in double. */
 static double activation_of(bwi_activation kind, const float *p, double x)
 {
     double a = (double)p[0], b = (double)p[1], c = (double)p[2];
@@ -194,7 +194,7 @@ static double activation_of(bwi_activation kind, const float *p, double x)
     return (double)NAN;
 }
 
-/* Their derivatives, from y or from x as kernel.h says, in double. */
+/* Computes their derivatives in double, from y or from x as kernel.h says. */
 static double slope_of(bwi_activation kind, const float *p, double v)
 {
     double a = (double)p[0], b = (double)p[1], s = 1 / (1 + exp(-v));

@@ -17,10 +17,10 @@ extern const bwi_layer_row bwi_layer_embedding;
 
 /* A pair given as one number or as two; `standard` (may be NULL) if it was not given. False: neither one nor two. */
 bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, const int64_t *standard, int64_t pair[2]);
-/* Sizes along the height and the width of an image (rank 3), as bwi_layer_pair, or along the length of a sequence (rank 2),
+/* Sizes along the height and the width of an image (three axes), as bwi_layer_pair, or along the length of a sequence (two axes),
  * which is one number: its height's is 1. */
 bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int argument, const int64_t *standard, int64_t pair[2]);
-/* False, and a message, unless x is a sequence (rank 2: length, channels) or an image (rank 3). */
+/* False, and a message, unless x is a sequence (length, channels) or an image (height, width, channels). */
 bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x, int ndim);
 /* An axis as Keras counts them (the batch is 0, negative from the end) as one of the sample's, from 0. False, and a message, if
  * there is none. */

@@ -1,6 +1,6 @@
 /*
- * Ops that move values. broadcast: repeats a smaller array over a larger shape; its difference is the sum over the repeats.
- * slice: a part along one axis. concatenate: inputs one behind another along one axis.
+ * Ops that move values. broadcast repeats a smaller array over a larger shape; its difference is the sum over the repeats. slice
+ * takes a part along one axis. concatenate joins its inputs along one axis.
  */
 #include "op/internal.h"
 
@@ -107,7 +107,7 @@ static int axis_of(const bw_node *node)
     return ((const bwi_axis_attributes *)node->attributes)->axis;
 }
 
-/* Does `other` differ along the axis only? */
+/* Whether `other` differs along the axis only. */
 static bool fits(const bwi_shape *shape, const bwi_shape *other, int axis)
 {
     bwi_shape alike = *other;
@@ -117,7 +117,7 @@ static bool fits(const bwi_shape *shape, const bwi_shape *other, int axis)
     return bwi_shape_equal(&alike, shape);
 }
 
-/* Shapes agree but for the axis, along which the extents add up. */
+/* The shapes agree except along the axis, where the extents add up. */
 static bw_status concatenate_shape(bwi_graph *graph, bw_node *node)
 {
     bw_status status = bwi_shape_like_input(graph, node);
@@ -142,7 +142,7 @@ static bw_status concatenate_shape(bwi_graph *graph, bw_node *node)
     return status;
 }
 
-/* Copies input k's runs, which begin at `start` along the axis, from `part` into the whole, or if `back` out of it. */
+/* Copies input k's runs, which begin at `start` along the axis, from `part` into the whole or, with `back`, out of it. */
 static void copy_runs(const bwi_call *call, int k, int64_t start, void *part, void *whole, bool back)
 {
     bwi_around own = bwi_shape_around(&call->node->input[k]->shape, axis_of(call->node));

@@ -10,7 +10,7 @@
  */
 #include "op/internal.h"
 
-/* Rows of `channels` floats in the forward statistics. */
+/* The rows of `channels` floats in the forward statistics. */
 enum { MEAN, VARIANCE, INVERSE, SCALE, SHIFT, MOVING_MEAN, MOVING_VARIANCE, STATISTICS_ROWS };
 /* dx = A (dy - D) + B (x - mean). */
 enum { A, B, D, BACKWARD_ROWS };
@@ -77,7 +77,7 @@ static bw_status statistics(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-/* Of a variance, which may lie in the place of `inverse`. */
+/* Computes the affine map from a variance, which may be stored in `inverse`. */
 static void make_affine(const bwi_call *call, const void *variance, void *inverse, void *scale, void *shift)
 {
     const bw_node *node = call->node;
@@ -125,7 +125,7 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-/* The affine map of the moving values: scale, shift and the inverse, in the scratch memory. */
+/* Applies the affine map of the moving values: its scale, shift and inverse are in the scratch memory. */
 static bw_status inference(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;
@@ -143,7 +143,7 @@ static void *after_doubles(void *base, int64_t doubles)
     return (char *)base + (size_t)doubles * sizeof(double);
 }
 
-/* dbeta and dgamma from the sums of dy and dy x_hat. */
+/* Adds dbeta and dgamma, which are the sums of dy and of dy x_hat. */
 static void add_gradients(const bwi_call *call, const bwi_tile *tile, void *sums)
 {
     const bw_node *node = call->node;
@@ -243,7 +243,7 @@ const bwi_op bwi_op_batchnorm_frozen = {.name = "batchnorm_frozen",
  * a batch forms groups of powers of two, as its tiles do, so that no group depends on the tile. The moving values change once per
  * update, by the means over groups, weighted by their samples. Statistics are computed again where they are needed. ---- */
 
-/* Of one group, in the scratch memory. */
+/* What belongs to one group, in the scratch memory. */
 typedef struct group {
     bwi_image image;
     int64_t samples;
@@ -261,7 +261,7 @@ static int64_t ghost_group(const bw_node *node)
 static bw_status ghost_prepare(bwi_prepare *p)
 {
     size_t channels = (size_t)channels_of(p->node);
-    /* Sums of all groups behind those of one. */
+    /* The sums of one group, then those of all groups. */
     p->scratch_bytes = channels * (2 * GROUP_DOUBLES * sizeof(double) + GROUP_FLOATS * sizeof(float));
     return BW_OK;
 }
@@ -281,13 +281,13 @@ static group open_group(const bwi_call *call)
     return g;
 }
 
-/* The group's part of a tile's tensor. */
+/* The part of a tile's tensor that belongs to the group. */
 static void *part(const group *g, void *tensor, int64_t first)
 {
     return bwi_floats_at(tensor, first / g->samples * bwi_image_floats(&g->image));
 }
 
-/* Mean and variance; the variance takes the place of `d`. */
+/* Computes the group's mean, and its variance in the place of `d`. */
 static void find_statistics(const bwi_call *call, const group *g, const void *x)
 {
     int64_t channels = channels_of(call->node);
@@ -310,7 +310,7 @@ static bw_status ghost_statistics(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-/* Means over groups take the place of what the whole batch's would be. */
+/* The means over groups serve as the statistics of the whole batch; those of the variance follow those of the mean. */
 static void ghost_finish(const bwi_call *call, const void *sums, int64_t samples)
 {
     const bw_node *node = call->node;
@@ -329,7 +329,7 @@ static bw_status ghost_forward(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-/* S1 and S2 of a group, in its sums. */
+/* Computes S1 and S2 of a group, in its sums. */
 static void find_backward_sums(const bwi_call *call, const group *g, const void *x, const void *dy)
 {
     find_statistics(call, g, x);

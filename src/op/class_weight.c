@@ -5,7 +5,7 @@
  */
 #include "op/op.h"
 
-/* Numbers of a row of the target: 1 where it holds labels. */
+/* The number of numbers in a row of the target; 1 if it holds labels. */
 static int64_t width_of(const bw_node *node)
 {
     const bw_node *target = node->input[0];

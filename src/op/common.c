@@ -89,7 +89,7 @@ bw_node *bwi_op_broadcast_to(bwi_graph *graph, const char *name, bw_node *node, 
     return bwi_graph_add(graph, &bwi_op_broadcast, name, &a, sizeof a, &node, 1, NULL, 0);
 }
 
-/* Neighbouring axes that are both repeated, or both there, are one. Axes of extent 1 vanish. */
+/* Joins neighbouring axes that are both repeated, or both not. Axes of extent 1 vanish. */
 bwi_spread bwi_spread_over(const bwi_shape *large, const bwi_shape *small)
 {
     bwi_spread s = {.rows = 1, .width = 1, .count = bwi_shape_count(small)};
@@ -112,7 +112,7 @@ bwi_spread bwi_spread_over(const bwi_shape *large, const bwi_shape *small)
         }
         stride *= own;
     }
-    /* Innermost first so far. */
+    /* So far the axes are listed innermost first. */
     if (s.ndim > 0) {
         s.width = s.extent[0];
         s.step = s.stride[0];

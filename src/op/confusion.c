@@ -1,7 +1,7 @@
 /*
- * confusion: how predictions meet yes-or-no targets, at one threshold or by buckets of thresholds (bwi_confusion in
- * kernel/loops/metric.h). Inputs: prediction, target, and optionally weights. Sums are true positives, false positives and false
- * negatives, or with buckets the weights of yes, then of no, by bucket.
+ * confusion: how predictions compare with binary targets, at one threshold or by buckets of thresholds (bwi_confusion in
+ * kernel/loops/metric.h). Inputs: prediction, target, and optionally weights. The sums are true positives, false positives and
+ * false negatives or, with buckets, the weights of yes, then of no, by bucket.
  */
 #include "op/internal.h"
 

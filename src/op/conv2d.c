@@ -1,8 +1,9 @@
 /*
- * conv2d, through oneDNN. Variables: kernel (kh, kw, in/groups, filters), stored as the convolution likes it, and bias if
- * there is one. The prototype made when the model is built (one sample) fixes all layouts; every number of samples follows it.
- * A sequence (length, channels) is an image of height 1, its kernel (kw, in/groups, filters); a depthwise kernel (kh, kw, in,
- * multiplier) has the order in memory of groups = in, filters = in * multiplier.
+ * conv2d, by the device's convolution (oneDNN on the host). Variables: kernel (kh, kw, in/groups, filters), stored in the layout
+ * that the convolution prefers, and bias if there is one. A prototype for one sample, made when the model is built, fixes all
+ * layouts; every other number of samples follows it. A sequence (length, channels) is an image of height 1 with the kernel (kw,
+ * in/groups, filters). A depthwise kernel (kh, kw, in, multiplier) has the order in memory of groups = in, filters = in *
+ * multiplier.
  */
 #include "op/internal.h"
 
@@ -114,7 +115,7 @@ static bw_status prepare(bwi_prepare *p)
     size_t weights = bwi_size_align((size_t)facts->weights_floats * sizeof(float), BWI_CACHE_LINE);
     p->prepared = conv;
     p->bound_bytes = facts->run_bytes;
-    /* The tile's own weight gradient lies behind the convolution's scratch, its bias gradient behind that. */
+    /* The tile's gradient of the weights follows the convolution's scratch, and that of the bias follows it. */
     p->scratch_bytes = bwi_size_align(facts->scratch_bytes, BWI_CACHE_LINE);
     if (p->training) {
         p->scratch_bytes += weights + bwi_size_align((size_t)s.oc * sizeof(float), BWI_CACHE_LINE);
@@ -144,7 +145,7 @@ static void *tile_bias_gradient(const bwi_call *call)
     return (char *)tile_gradient(call) + weights;
 }
 
-/* Each pass names its operands as it has them: backward writes diff_src where forward reads src. */
+/* Each pass has its own operands: backward writes diff_src where forward reads src. */
 static bw_status bind(bw_context *ctx, bwi_call *call, int pass)
 {
     bool bias = call->node->variables > 1;

@@ -1,9 +1,9 @@
 /*
- * A convolution, its bias, ReLU and 2x2 pooling in one pass; attributes and variables are the convolution's.
+ * A convolution, its bias, ReLU and 2x2 pooling in one pass. Attributes and variables are the convolution's.
  *
- * conv_relu_maxpool is for images with few channels (the first layer of most networks), thin_relu_maxpool the same with a 3x3
- * kernel's forward pass by Winograd's algorithm, winograd_relu_maxpool for 3x3 kernels and many channels. What their kernels make of the weights is made once per update; a tile's gradient is put back into
- * the order in which the variable is stored.
+ * conv_relu_maxpool is for images with few channels (the first layer of most networks); thin_relu_maxpool is the same, but the
+ * forward pass of a 3x3 kernel uses Winograd's algorithm; winograd_relu_maxpool is for 3x3 kernels and many channels. The weights
+ * are rearranged for the kernels once per update; a tile's gradient is put back into the order in which the variable is stored.
  */
 #include "op/internal.h"
 
@@ -61,7 +61,8 @@ static size_t floats_bytes(int64_t count)
     return bwi_size_align((size_t)count * sizeof(float), BWI_CACHE_LINE);
 }
 
-/* Weights as the kernels have them; thin's forward pass has its own, behind those of conv_pool, which its backward passes use. */
+/* The bytes of the weights as the kernels read them. thin's forward pass has its own, which follow those of conv_pool that its
+ * backward passes use. */
 static size_t made_bytes(const bw_node *node, const bwi_conv_pool *k)
 {
     size_t bytes = floats_bytes(storage_of(node)->floats(k));
@@ -74,7 +75,7 @@ static size_t kernel_scratch(const bw_node *node, const bwi_conv_pool *k)
     return bytes > backward ? bytes : backward;
 }
 
-/* The scratch memory: the kernels', then in training the gradient as they arrange it, in Keras's order, and as it is stored. */
+/* The scratch memory: the kernels' own, and in training the gradient as they arrange it, in Keras's order, and as it is stored. */
 typedef struct places {
     size_t arranged, keras_order, bias, stored, bytes;
 } places;
@@ -96,7 +97,7 @@ static bw_status prepare(bwi_prepare *p)
     places at = places_of(p->node, &k);
     p->workspace_bytes = bwi_kernels_of(p->ctx)->packing->relu_maxpool_mask_bytes(&k.y);
     p->scratch_bytes = p->training ? at.bytes : at.arranged;
-    /* Behind what the kernels have is room for Keras's order on the way. */
+    /* The kernels' weights are followed by a buffer for Keras's order, which they pass through. */
     p->shared_bytes = made_bytes(p->node, &k) + floats_bytes(bwi_shape_count(&p->node->variable[0]->shape));
     return BW_OK;
 }
@@ -189,7 +190,7 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-/* Of the convolution, also for the row and the column that pooling may leave out. */
+/* Counts the whole convolution, including a row or column that pooling leaves out. */
 static double flops(const bw_node *node)
 {
     bw_node convolution = *node;

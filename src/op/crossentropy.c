@@ -1,7 +1,7 @@
 /*
- * crossentropy: categorical crossentropy from logits, one number a sample: the mean over its rows of
- * weight * sum t (log sum exp x - x). Inputs: logits; class numbers (int32), or a number for each class (float32), which may be
- * smoothed: t = y (1 - p) + p / classes; and optionally weights. Forward keeps T softmax - t for backward, T = sum t.
+ * crossentropy: categorical crossentropy from logits, one number per sample: the mean over its rows of weight * sum t (log sum exp
+ * x - x). Inputs: logits; class numbers (int32), or a number for each class (float32), which may be smoothed, t = y (1 - p) + p /
+ * classes; and optionally weights. Forward keeps T softmax - t for backward, where T = sum t.
  */
 #include "op/internal.h"
 

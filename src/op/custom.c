@@ -50,7 +50,7 @@ static size_t bytes_of(const bwi_call *call, const bw_node *node)
     return (size_t)(call->samples * bwi_shape_count(&node->shape)) * sizeof(float);
 }
 
-/* A tensor like the node's output, which may be NULL. */
+/* Opens a tensor that is laid out like the node's output; it may be NULL. */
 static void *open_tensor(const bwi_call *call, const bw_node *node, void *tensor)
 {
     return tensor ? call->kernels->memory->open(tensor, bytes_of(call, node)) : NULL;

@@ -1,5 +1,5 @@
 /* dense over the last axis: y = x w + b. Variables: kernel [in][units] (stored packed), and bias if there is one. */
-#include "op/op.h"
+#include "op/internal.h"
 
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
@@ -81,7 +81,7 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 /* ---- In parts ---- */
 
 /* Below it, sharing a pass costs more than it saves. */
-enum { WORTH_SHARING = 1 << 16, FEWEST_INPUTS = 16, INPUTS_OF_PART = 128, ROWS_OF_BLOCK = 32 };
+enum { WORTH_SHARING = 1 << 16, FEWEST_INPUTS = 16, INPUTS_OF_PART = 128 };
 
 /* Outputs of a panel of the stored weights; 0: no panels. */
 static int64_t panel_of(const bw_node *node)
@@ -124,11 +124,21 @@ static void part(const bwi_call *call, int pass, int64_t number)
 
 /* ---- Deferred gradient ---- */
 
+/* A block of the gradient, and at least as many sums of a block as a tree over BWI_MAX_DEFERRED tiles holds at once. */
+enum { ROWS_OF_BLOCK = 32, WIDEST_PANEL = 32, BLOCK_FLOATS = ROWS_OF_BLOCK * WIDEST_PANEL, TREE_SUMS = 6 };
+
+static void *sum_at(void *sums, int depth)
+{
+    return bwi_floats_at(sums, (int64_t)depth * BLOCK_FLOATS);
+}
+
+/* Where a device stores wider panels than a block has, nothing is deferred. */
 static int64_t deferred_floats(const bw_node *node, int64_t samples)
 {
     int64_t rows = samples * (bwi_shape_count(&node->shape) / out_of(node));
     const bwi_packing_kernels *packing = node->variable[0]->packing.kernels->packing;
-    return parts(node, BWI_PASS_FORWARD) ? packing->dense_staging(rows, in_of(node), out_of(node)) : 0;
+    return parts(node, BWI_PASS_FORWARD) && panel_of(node) <= WIDEST_PANEL ? packing->dense_staging(rows, in_of(node), out_of(node))
+                                                                           : 0;
 }
 
 static double fill_staging(const bwi_call *call, void *staging)
@@ -137,10 +147,11 @@ static double fill_staging(const bwi_call *call, void *staging)
                                               staging);
 }
 
-/* The sum over tiles as a binary tree: after tile t, for each one bit at the end of t, two finished sums become one. `first` below 0
- * is the bias. The result is in sums[0]. What is read next (`ahead`, or NULL) is fetched beside the last tile's. */
+/* Adds the tiles' gradients of a block as a binary tree: after tile t, two finished sums become one for each of the 1 bits in
+ * which t ends. The result is the first of the sums. `first` is the block's first row; below 0, the biases are meant. While the
+ * last tile is added, what is read next (`ahead`, or NULL) is fetched. */
 static void sum_tiles(const bwi_deferred_tile *tiles, int count, int64_t panel, int64_t first, int64_t rows,
-                      const float *const *ahead, float (*sums)[ROWS_OF_BLOCK * 32])
+                      const void *const *ahead, void *sums)
 {
     const bwi_kernels *k = tiles[0].call->kernels;
     const bw_node *node = tiles[0].call->node;
@@ -149,35 +160,31 @@ static void sum_tiles(const bwi_deferred_tile *tiles, int count, int64_t panel, 
     for (int t = 0; t < count; t++) {
         int64_t n = rows_of(tiles[t].call);
         if (first < 0) {
-            k->dense_gradient_bias(n, in, out, tiles[t].staging, panel, sums[depth++]);
+            k->dense_gradient_bias(n, in, out, tiles[t].staging, panel, sum_at(sums, depth++));
         } else {
-            k->dense_gradient_block(n, in, out, tiles[t].staging, panel, first, rows, sums[depth++], t == count - 1 ? ahead : NULL);
+            k->dense_gradient_block(n, in, out, tiles[t].staging, panel, first, rows, sum_at(sums, depth++),
+                                    t == count - 1 ? ahead : NULL);
         }
         for (int odd = t; odd & 1; odd >>= 1) {
             depth--;
-            k->add(floats, sums[depth], sums[depth - 1]);
+            k->add(floats, sum_at(sums, depth), sum_at(sums, depth - 1));
         }
     }
     for (; depth > 1; depth--) {
-        k->add(floats, sums[depth - 1], sums[depth - 2]);
+        k->add(floats, sum_at(sums, depth - 1), sum_at(sums, depth - 2));
     }
 }
 
 _Static_assert((int)BWI_SINK_READS == (int)BWI_FETCHED, "what a sink reads is fetched by a kernel");
 
-typedef float block_sum[ROWS_OF_BLOCK * 32];
-
-enum { TREE_LEVELS = 6 }; /* of a tree over BWI_MAX_DEFERRED, and one more */
-
-/* A panel in blocks of rows, each summed over all tiles and handed over while it is in the nearest cache; then the panel's biases. The
- * arrays that the sink reads for a block are fetched while the block before it is summed. */
-static void deferred_part(const bwi_deferred_tile *tiles, int count, int64_t panel, void *scratch, const bwi_sink *sink)
+/* A panel goes to the sink in blocks of rows, each as soon as it is summed over all tiles, while it is in the nearest cache; the
+ * panel's biases follow. The arrays that the sink reads for a block are fetched while the block before it is summed. */
+static void deferred_part(const bwi_deferred_tile *tiles, int count, int64_t panel, void *sums, const bwi_sink *sink)
 {
-    block_sum *sums = scratch;
     const bw_node *node = tiles[0].call->node;
     int64_t in = in_of(node), out = out_of(node), wide = panel_of(node);
     const void *arrays[BWI_SINK_READS];
-    const float *ahead[BWI_SINK_READS];
+    const void *ahead[BWI_SINK_READS];
     if (sink->reads) {
         sink->reads(sink->user, node->variable[0], arrays);
     }
@@ -185,15 +192,15 @@ static void deferred_part(const bwi_deferred_tile *tiles, int count, int64_t pan
         int64_t rows = in - first < ROWS_OF_BLOCK ? in - first : ROWS_OF_BLOCK, at = (panel * in + first) * wide;
         bool fetches = sink->reads && first + 2 * ROWS_OF_BLOCK <= in;
         for (int i = 0; fetches && i < BWI_SINK_READS; i++) {
-            ahead[i] = (const float *)arrays[i] + at + ROWS_OF_BLOCK * wide;
+            ahead[i] = (const unsigned char *)arrays[i] + (size_t)(at + ROWS_OF_BLOCK * wide) * sizeof(float);
         }
         sum_tiles(tiles, count, panel, first, rows, fetches ? ahead : NULL, sums);
-        sink->take(sink->user, node->variable[0], at, rows * wide, sums[0]);
+        sink->take(sink->user, node->variable[0], at, rows * wide, sums);
     }
     if (node->variables > 1) {
         int64_t rest = out - panel * wide;
         sum_tiles(tiles, count, panel, -1, 1, NULL, sums);
-        sink->take(sink->user, node->variable[1], panel * wide, rest < wide ? rest : wide, sums[0]);
+        sink->take(sink->user, node->variable[1], panel * wide, rest < wide ? rest : wide, sums);
     }
 }
 
@@ -206,7 +213,7 @@ static const bwi_op_split split = {.parts = parts, .part = part};
 static const bwi_op_deferred deferred = {.floats = deferred_floats,
                                          .fill = fill_staging,
                                          .parts = panels_of,
-                                         .scratch_bytes = TREE_LEVELS * sizeof(block_sum),
+                                         .scratch_bytes = (size_t)TREE_SUMS * BLOCK_FLOATS * sizeof(float),
                                          .part = deferred_part};
 
 const bwi_op bwi_op_dense = {.name = "dense",

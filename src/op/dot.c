@@ -1,6 +1,6 @@
 /*
- * dot: the sum over one axis of each of two inputs, sample by sample. With the first as [a][K][b] around its axis and the
- * second as [c][K][d]: y[a][b][c][d] = sum over k of x[a][k][b] z[c][k][d]. The product of two matrices is one of them.
+ * dot: the sum over one axis of each of two inputs, sample by sample. With the first as [a][K][b] around its axis and the second as
+ * [c][K][d], y[a][b][c][d] = sum over k of x[a][k][b] z[c][k][d]. The matrix product is a special case.
  */
 #include "op/op.h"
 
@@ -18,8 +18,8 @@ static void left_over(const bwi_shape *in, int axis, bwi_shape *out)
     }
 }
 
-/* Both axes go, and what is left of x comes before what is left of z. Two vectors give one number, which keeps an axis of 1 as in
- * Keras. */
+/* Both axes vanish, and the remaining ones of x come before those of z. Two vectors give one number, which keeps an axis of
+ * extent 1, as in Keras. */
 static bw_status shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_dot_attributes *a = attributes_of(node);

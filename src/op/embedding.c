@@ -4,7 +4,7 @@
  *
  * index_mask: 1 where an index is not zero, 0 elsewhere, for embeddings with mask_zero.
  */
-#include "op/op.h"
+#include "op/internal.h"
 
 static int64_t places_of(const bw_node *node)
 {
@@ -23,15 +23,18 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     return BW_OK;
 }
 
-/* What the i-th index is, as a number for the message. */
+/* The i-th index as a number, for a message. An int32 has as many bytes as a float. */
 static double index_at(const bwi_call *call, int64_t i)
 {
-    union {
-        int32_t whole;
-        float real;
-    } index;
-    call->kernels->memory->read(&index, (const unsigned char *)call->src[0] + (size_t)i * sizeof index, sizeof index);
-    return call->node->input[0]->dtype == BW_I32 ? (double)index.whole : (double)index.real;
+    const void *at = bwi_floats_at(call->src[0], i);
+    int32_t whole = 0;
+    float real = 0;
+    if (call->node->input[0]->dtype == BW_I32) {
+        call->kernels->memory->read(&whole, at, sizeof whole);
+        return whole;
+    }
+    call->kernels->memory->read(&real, at, sizeof real);
+    return (double)real;
 }
 
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)
@@ -48,7 +51,8 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
     return BW_INVALID_ARGUMENT;
 }
 
-/* The records of a sample stand together, those of the next sample `per_sample` behind them: other nodes may write between. */
+/* A sample's records stand together. Those of the next sample follow after `per_sample` places, because other nodes may write
+ * between them. */
 static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 {
     int64_t places = places_of(call->node), width = call->node->variable[0]->shape.extent[1];

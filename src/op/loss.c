@@ -1,6 +1,6 @@
 /*
- * loss: one number a sample: the mean over its rows (positions) of weight * f(x, y), x a row of the prediction, y of the
- * target. The formulas are kernels (kernel/loops/loss.inc).
+ * loss: one number per sample: the mean over its rows (positions) of weight * f(x, y), where x is a row of the prediction and y a
+ * row of the target. The formulas are kernels (kernel/loops/loss.inc).
  */
 #include "op/internal.h"
 

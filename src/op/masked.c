@@ -1,10 +1,11 @@
 /*
- * masked_average: of the positions (first axis) that a mask lets count: y[c] = sum_t m[t] x[t][c] / sum_t m[t]; zero if none
- * does. Inputs: x (positions, channels), mask (positions).
+ * masked_average: the mean over those positions (first axis) that a mask counts: y[c] = sum_t m[t] x[t][c] / sum_t m[t]; zero if it
+ * counts none. Inputs: x (positions, channels), mask (positions).
  *
- * mask_any: of several masks: 1 where one of them is.
+ * mask_any: 1 where one of several masks is 1.
  *
- * mask_weights: one weight for each position: mask, times the sample weight if there is one (one number, or one a position).
+ * mask_weights: a weight for each position: the mask, times the sample weight if there is one (one for the sample, or one for each
+ * position).
  */
 #include "op/op.h"
 

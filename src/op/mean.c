@@ -1,6 +1,6 @@
 /*
- * mean: over the batch, of one number a sample: sums[0] adds them, sums[1] counts samples. A second input holds weights that
- * the numbers have in them already: then sums[1] adds each sample's mean weight.
+ * mean: the mean over the batch of one number per sample: sums[0] adds the numbers, sums[1] counts samples. If a second input holds
+ * the weights that the numbers already contain, sums[1] adds each sample's mean weight instead.
  */
 #include "op/op.h"
 

@@ -1,6 +1,6 @@
 /*
- * Inputs of one shape, element by element. add: (x0 + x1 + ...) scale, or (x0 - x1 - ...) scale. binary: the product, quotient,
- * larger or smaller of two; where two are equal, each gets half of the difference, as in JAX and PyTorch.
+ * Ops that combine inputs of one shape, element by element. add: (x0 + x1 + ...) scale, or (x0 - x1 - ...) scale. binary: the
+ * product, quotient, larger or smaller of two; where the two are equal, each gets half of the difference, as in JAX and PyTorch.
  */
 #include "op/internal.h"
 
@@ -14,7 +14,7 @@ static bw_status add_forward(const bwi_call *call, const bwi_tile *tile)
     return BW_OK;
 }
 
-/* The first last: it may take the difference's place. */
+/* The first input comes last, because its difference may be written over the output's. */
 static bw_status add_backward(const bwi_call *call, const bwi_tile *tile)
 {
     (void)tile;

@@ -18,7 +18,7 @@ static uint64_t stream_of(const bwi_call *call, const bwi_tile *tile)
     return attributes_of(call)->stream + tile->update * 0x9E3779B97F4A7C15u;
 }
 
-/* Words below the limit are dropped. Nothing is left of a rate of 1. */
+/* Elements whose random word is below the limit are dropped. A rate of 1 drops everything. */
 static uint32_t limit_of(float rate)
 {
     double limit = (double)rate * 0x1p32;
@@ -89,7 +89,7 @@ static bw_status spatial_shape(bwi_graph *graph, bw_node *node)
     return status;
 }
 
-/* Factors of the channels, zeros, ones. */
+/* The scratch memory holds the channels' factors, zeros, and ones. */
 static bw_status spatial_prepare(bwi_prepare *p)
 {
     int64_t channels = p->node->shape.extent[p->node->shape.ndim - 1];

@@ -1,5 +1,5 @@
 /*
- * op: the operators. One operator is one file and one row; a fusion row fuses several nodes into one.
+ * op: the operators. Each is a file and a row in bwi_ops; a row in bwi_fusions replaces several nodes by one operator.
  */
 #ifndef BWI_OP_H
 #define BWI_OP_H
@@ -7,7 +7,7 @@
 #include "graph/graph.h"
 #include "kernel/kernel.h"
 
-/* Every operator, for the gradient checker, benchmarks and documentation; ends with NULL. */
+/* Every operator, for tests and benchmarks; ends with NULL. */
 extern const bwi_op *const bwi_ops[];
 
 extern const bwi_op bwi_op_input, bwi_op_conv2d, bwi_op_maxpool2d, bwi_op_relu, bwi_op_relu_maxpool, bwi_op_conv_relu_maxpool,
@@ -33,7 +33,7 @@ typedef struct bwi_input_attributes {
 typedef struct bwi_conv2d_attributes {
     int64_t filters, kernel[2], strides[2], dilation[2], groups;
     bool same;
-    int64_t pad[2][2]; /* rows, columns; zeros before and after, besides those of `same` */
+    int64_t pad[2][2]; /* of rows, of columns: zeros before and after, besides those of `same` */
 } bwi_conv2d_attributes;
 
 typedef struct bwi_pool2d_attributes {
@@ -42,20 +42,20 @@ typedef struct bwi_pool2d_attributes {
 } bwi_pool2d_attributes;
 
 typedef struct bwi_pad2d_attributes {
-    int64_t amount[2][2]; /* rows, columns; before, after; negative: cut off */
+    int64_t amount[2][2]; /* of rows, of columns: before and after; negative: cut off */
 } bwi_pad2d_attributes;
 
-/* What the node pads, if it does; NULL: it does something else. */
+/* The node's attributes if it pads; NULL: it is another op. */
 const bwi_pad2d_attributes *bwi_pad2d_of(const bw_node *node);
 
 typedef bwi_upsampling bwi_upsample2d_attributes;
 
 typedef struct bwi_permute_attributes {
-    int ndim, axes[BW_MAX_NDIM]; /* from 0; of the input, by axis of the output */
+    int ndim, axes[BW_MAX_NDIM]; /* of the input, from 0, by axis of the output */
 } bwi_permute_attributes;
 
 typedef struct bwi_reshape_attributes {
-    bwi_shape shape; /* rank -1: flatten */
+    bwi_shape shape; /* ndim -1: flatten */
 } bwi_reshape_attributes;
 
 typedef struct bwi_dense_attributes {
@@ -85,13 +85,13 @@ typedef enum bwi_summation { BWI_SUMMATION_INTERPOLATION, BWI_SUMMATION_MINORING
 
 typedef struct bwi_confusion_attributes {
     bwi_confusion confusion;
-    bwi_curve curve; /* what is to be made of the buckets */
+    bwi_curve curve; /* what is computed from the buckets */
     bwi_summation summation;
 } bwi_confusion_attributes;
 
-/* variation: what R2 is to be made of it. */
+/* variation: how R2 is computed from it. */
 typedef struct bwi_variation_attributes {
-    bool by_variance; /* scores weighted by the targets' variance, not averaged */
+    bool by_variance; /* scores are weighted by the targets' variance instead of averaged */
     int64_t regressors;
 } bwi_variation_attributes;
 
@@ -104,14 +104,14 @@ typedef struct bwi_ignore_attributes {
     int32_t class_number;
 } bwi_ignore_attributes;
 
-/* Where a window of `size` (dilated) starts when it slides over `extent` with Keras's padding: output extent, and the
- * padding before and after. */
+/* How a window of `size` (dilated) slides over `extent` with Keras's padding: the output's extent, and the padding before and
+ * after. */
 void bwi_pool_extent(int64_t extent, int64_t size, int64_t stride, bool same, int64_t *out, int64_t *before, int64_t *after);
 
-/* The same of a convolution, along the height (0) or the width (1) of an extent of `in`. */
+/* The same for a convolution, along the height (0) or the width (1), over an extent of `in`. */
 void bwi_conv2d_extents(const bwi_conv2d_attributes *a, int i, int64_t in, int64_t *out, int64_t *before, int64_t *after);
 
-/* The output of a node as kernels see it, for n samples. */
+/* The output of a node as an image of n samples, as kernels see it. */
 bwi_image bwi_node_image(const bw_node *node, int64_t n);
 
 /* ---- Elementwise ops, merging, reducing ---- */
@@ -141,15 +141,15 @@ typedef struct bwi_noise_attributes {
 } bwi_noise_attributes;
 
 typedef struct bwi_layernorm_attributes {
-    int axes; /* normalised together: the last ones */
+    int axes; /* how many of the last axes are normalised together */
     float epsilon;
     bool center, scale; /* variables: gamma if scale, beta if center */
 } bwi_layernorm_attributes;
 
-/* normalization: (x - mean) / max(sqrt(variance), 1e-7), or its inverse. Variables: mean, variance, and any more that only
+/* normalization: (x - mean) / max(sqrt(variance), 1e-7), or its inverse. Variables: mean, variance, and any others that only
  * belong to the layer. */
 typedef struct bwi_normalization_attributes {
-    bwi_shape spread; /* of mean and variance as x's axes, 1 along those that share them */
+    bwi_shape spread; /* the shape of mean and variance by x's axes: 1 along those that share them */
     bool invert;
 } bwi_normalization_attributes;
 
@@ -170,7 +170,7 @@ typedef struct bwi_add_attributes {
     float scale;
 } bwi_add_attributes;
 
-/* binary: likewise, of two inputs of one shape. */
+/* binary: a formula of kernel/loops/elementwise.h for two inputs of one shape. */
 typedef struct bwi_binary_attributes {
     bwi_binary_kind kind;
 } bwi_binary_attributes;
@@ -189,8 +189,8 @@ typedef struct bwi_reduce_attributes {
     bool keepdims; /* reduced axes stay, with extent 1 */
 } bwi_reduce_attributes;
 
-/* dot: sums over one axis of each; what is left of the first's axes, then of the second's. Two vectors give one number, as
- * shape (1). The product of two matrices has axis {1, 0}. */
+/* dot: sums over one axis of each input. The output has the remaining axes of the first input, then those of the second. Two
+ * vectors give one number, of shape (1). The product of two matrices has axis {1, 0}. */
 typedef struct bwi_dot_attributes {
     int axis[2];
 } bwi_dot_attributes;
@@ -200,30 +200,31 @@ typedef struct bwi_slice_attributes {
     int64_t start, count;
 } bwi_slice_attributes;
 
-/* A node of the broadcast shape of both, or the node itself if it has that shape already. NULL as a builder. */
+/* A node with the shape to which both broadcast, or the node itself if it has that shape already. A builder. */
 bw_node *bwi_op_broadcast_to(bwi_graph *graph, const char *name, bw_node *node, const bwi_shape *shape);
 /* The shape to which both broadcast; false if there is none. */
 bool bwi_shape_broadcast(const bwi_shape *a, const bwi_shape *b, bwi_shape *result);
 
-/* Descriptions for kernels (kernel/loops/shapes.h): around an axis; of a smaller array that is repeated over a larger one. */
+/* Descriptions for kernels (kernel/loops/shapes.h): of a shape around an axis, and of a smaller array repeated over a larger
+ * one. */
 bwi_around bwi_shape_around(const bwi_shape *shape, int axis);
 bwi_spread bwi_spread_over(const bwi_shape *large, const bwi_shape *small);
 
 /* ---- Fusions ---- */
 
-/* Nodes in a chain, each the only user of the one before, that one operator does in one pass. Its inputs and variables are
- * the first's. */
+/* A chain of nodes, each the only user of the one before, that one operator computes in one pass. Its inputs and variables are
+ * those of the first node. */
 enum { BWI_CHAIN = 3 };
 
 typedef struct bwi_fusion {
     const bwi_op *chain[BWI_CHAIN];
     int length;
-    int attributes; /* which of them it has its attributes and name from */
+    int attributes; /* which of the nodes gives it attributes and name */
     const bwi_op *fused;
     bool (*fits)(const bw_node *const *chain);
-    bool inexact; /* it rounds more than the nodes do by themselves: not with exact kernels */
+    bool inexact; /* it rounds more than the separate nodes do: not used with exact kernels */
 } bwi_fusion;
 
-extern const bwi_fusion bwi_fusions[]; /* the first that fits is taken; ends with a row of NULLs */
+extern const bwi_fusion bwi_fusions[]; /* the first that fits is used; ends with a row of NULLs */
 
 #endif

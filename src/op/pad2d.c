@@ -1,5 +1,5 @@
 /*
- * pad2d: zeros around an image, or, where an amount is negative, rows or columns cut off. Backward is the same with the
+ * pad2d: adds zeros around an image or, where an amount is negative, cuts rows or columns off. Backward is the same with the
  * amounts negated. Rows are copied as they lie, in any block.
  */
 #include "op/internal.h"

@@ -27,7 +27,7 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     return BW_OK;
 }
 
-/* Which element won is kept in a byte. */
+/* The number of the element that won is kept in a byte. */
 static bw_status max_shape(bwi_graph *graph, bw_node *node)
 {
     const bwi_pool2d_attributes *a = node->attributes;

@@ -1,6 +1,6 @@
 /*
- * Along one axis or all. reduce: sum or mean; reduce_extreme: largest or smallest, where equal ones share the difference
- * evenly. l2_normalize: columns of length one.
+ * Reductions along one axis or all. reduce: sum or mean; reduce_extreme: largest or smallest, where equal ones share the difference
+ * evenly. l2_normalize: scales columns to length one.
  */
 #include "op/internal.h"
 
@@ -31,7 +31,7 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     return BW_OK;
 }
 
-/* All samples of a tile. */
+/* The axis, seen over all samples of a tile. */
 static bwi_around around_of(const bwi_call *call)
 {
     const bwi_shape *in = &call->node->input[0]->shape;

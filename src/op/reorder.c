@@ -1,4 +1,4 @@
-/* reorder: the same image in another channel block; put between ops that disagree by the plan's lowering. */
+/* reorder: the same image in another channel block. The plan's lowering puts it between ops that disagree about the block. */
 #include "op/op.h"
 
 static bw_status shape(bwi_graph *graph, bw_node *node)

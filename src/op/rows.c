@@ -21,7 +21,7 @@ bwi_rows bwi_rows_of(const bwi_call *call)
     return rows;
 }
 
-/* Extents of one at the end mean nothing: labels may be (n) or (n, 1). */
+/* Extents of 1 at the end are dropped, since labels may be (n) or (n, 1). */
 static bwi_shape trimmed(const bwi_shape *shape, int drop)
 {
     bwi_shape result = *shape;
@@ -38,7 +38,7 @@ static bool is_categorical(const bw_node *node)
     return node->op == &bwi_op_crossentropy || (a && a->kind == BWI_LOSS_CATEGORICAL);
 }
 
-/* The usual reason for targets of another shape, and what helps; "" if it is none of these. */
+/* The usual reason for targets of another shape, and the remedy; "" if it is none of these. */
 static const char *remedy(const bw_node *node, bool labels)
 {
     const bwi_shape *prediction = &node->input[0]->shape;
@@ -106,7 +106,7 @@ bw_status bwi_labels_check(const bwi_call *call, const bwi_tile *tile)
     return BW_INVALID_ARGUMENT;
 }
 
-/* Where the numbers are not shares, the formula still gives one: labels 0, 1 and 2 train to a loss below 0. */
+/* Without this check the formula would still give a number: labels 0, 1 and 2 train to a loss below 0. */
 bw_status bwi_shares_check(const bwi_call *call, const bwi_tile *tile)
 {
     bwi_rows rows = bwi_rows_of(call);
@@ -123,7 +123,7 @@ bw_status bwi_shares_check(const bwi_call *call, const bwi_tile *tile)
     return BW_INVALID_ARGUMENT;
 }
 
-/* A sample that weighs less than nothing makes the model worse at it without a bound. */
+/* A negative weight would make the model worse at that sample without a bound. */
 bw_status bwi_sample_weights_check(const bwi_call *call, const bwi_tile *tile)
 {
     bwi_rows rows = {.samples = call->samples, .count = 1, .width = bwi_shape_count(&call->node->shape)};

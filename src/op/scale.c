@@ -46,7 +46,7 @@ static bw_status normalization_shape(bwi_graph *graph, bw_node *node)
     return status;
 }
 
-/* What x is multiplied by, for each mean. */
+/* The scratch memory holds the factor that belongs to each mean. */
 static bw_status normalization_prepare(bwi_prepare *p)
 {
     p->scratch_bytes = (size_t)p->node->variable[0]->count * sizeof(float);

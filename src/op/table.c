@@ -1,4 +1,4 @@
-/* The tables of operators and of fusions that fuse them. */
+/* The tables of operators and of fusions. */
 #include "op/internal.h"
 
 const bwi_op *const bwi_ops[] = {&bwi_op_activation,

@@ -10,7 +10,7 @@ static bw_status shape(bwi_graph *graph, bw_node *node)
     const bwi_shape *prediction = &node->input[0]->shape;
     if (prediction->ndim != 1) {
         char found[160];
-        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "%s: expected an output of rank 1, got %s", node->name,
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "%s: expected an output with one axis, got %s", node->name,
                         bwi_format_shape(found, prediction->ndim, prediction->extent));
     }
     return bwi_rows_check(graph, node, false);

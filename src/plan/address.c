@@ -1,7 +1,7 @@
 /*
- * Addresses: each value of a phase lives from its first writing to its last reading; values that do not live at the
- * same time may share bytes. Where an op allows it, its result takes the place of its dying source. Placing is greedy:
- * the largest first, each at the lowest offset that is free for its whole life.
+ * Addresses: each value of a phase lives from the first instruction that writes it to the last that reads it; values that do not
+ * live at the same time may share bytes. Where an op allows it, its result is written over its source, if that dies. Placing is
+ * greedy: the largest first, each at the lowest offset that is free for its whole life.
  */
 #include "plan/internal.h"
 
@@ -13,7 +13,7 @@ typedef struct placer {
     bwi_plan *plan;
     const bwi_program *program;
     bwi_phase *phase;
-    int *home;   /* per value: the value whose place it takes (itself, or in place of another) */
+    int *home;   /* per value: the value whose place it has, often its own */
     life *lives; /* per value */
     const bool *ends;
 } placer;
@@ -39,8 +39,8 @@ static void touch(placer *p, int value, int when)
     l->last = when;
 }
 
-/* A value lives from the first instruction that touches it to the last; one that the phase hands on lives to the end. Views count
- * as what they show. */
+/* A value lives from the first instruction that touches it to the last; one that the phase hands on lives to the end. A view
+ * counts as the value that it shows. */
 static void find_lives(placer *p)
 {
     for (int v = 0; v < p->program->value_count; v++) {
@@ -104,7 +104,7 @@ static int larger_first(const void *a, const void *b)
     return x->value - y->value;
 }
 
-/* The lowest offset at which nothing that lives at the same time lies. */
+/* The lowest offset that is free of everything that lives at the same time. */
 static size_t lowest_free(life *const *order, int placed, const life *l)
 {
     size_t offset = 0;

@@ -1,14 +1,14 @@
 /*
- * What a plan chooses between: tile, lanes, workers, segments, and whether a window's tiles run together. The default follows from
- * the model alone, by a cost model with a fixed reference machine, so that two machines agree; a budget asks for ever more frugal
- * ones.
+ * What a plan chooses: tile, lanes, workers, segments, and whether a window's tiles run together. The default follows from the
+ * model alone, by a cost model with a fixed reference machine, so that two machines agree; a budget asks for ever more frugal
+ * choices.
  */
 #include "plan/internal.h"
 
 enum {
     REFERENCE_CACHE = 1 << 20,
     TILE_BYTES = 32 << 20,
-    SMALL_TILE = 4, /* below it kernels have too few samples for the weights that they read */
+    SMALL_TILE = 4, /* with fewer samples, kernels spend their time reading weights */
     LARGEST_TILE = 64,
     MOST_LANES = 16,
     SOME_LANES = 8,
@@ -27,7 +27,7 @@ static int64_t power_of_two_below(int64_t value)
     return power;
 }
 
-/* What lanes hold. */
+/* The bytes of gradients that a lane holds. */
 static size_t trainable_bytes(const bwi_graph *graph)
 {
     size_t bytes = 0;
@@ -39,9 +39,10 @@ static size_t trainable_bytes(const bwi_graph *graph)
     return bytes;
 }
 
-/* What a tile should be: its activations stay in the cache; the traffic of the weights, which every tile reads and whose gradient it
- * adds to, is at most a quarter of the activations'; and there are a few samples. The last two may lead out of the cache, where more
- * samples cost little more, up to a bound. Values that fusions fuse away are counted: the tile is the same without them. */
+/* A tile's activations should stay in the cache; the traffic of the weights, which every tile reads and whose gradient it adds
+ * to, should be at most a quarter of the activations'; and there should be a few samples. The last two may lead out of the
+ * cache, where more samples cost little more, up to a bound. Values that fusions remove are counted, so that the tile is the
+ * same without fusions. */
 static int64_t default_tile(const bwi_plan_request *request)
 {
     size_t bytes = 1, weights = trainable_bytes(request->graph);
@@ -59,7 +60,7 @@ static int64_t default_tile(const bwi_plan_request *request)
     return tile > LARGEST_TILE ? LARGEST_TILE : tile;
 }
 
-/* Groups lie within a tile. */
+/* A group of samples (BatchNormalization's) must lie within a tile. */
 int64_t bwi_choice_least_tile(const bwi_graph *graph)
 {
     int64_t least = 1;
@@ -71,7 +72,7 @@ int64_t bwi_choice_least_tile(const bwi_graph *graph)
     return least;
 }
 
-/* Sums that stay in a core's cache until they are added, or at least do not outgrow a small machine's. */
+/* The lanes' sums should stay in a core's cache until they are added, or at least not outgrow that of a small machine. */
 static int default_lanes(const bwi_plan_request *request)
 {
     size_t bytes = trainable_bytes(request->graph);
@@ -110,7 +111,7 @@ bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_
 
 /* ---- More frugal ---- */
 
-/* Segments that are tried, each as long as fewer do not suffice. */
+/* The numbers of segments that are tried, until one suffices. */
 static const int segment_counts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 
 int bwi_choice_more_segments(int segments)

@@ -10,8 +10,8 @@ typedef struct look {
     const bwi_plan *plan;
     const bwi_plan_program *program;
     const bwi_phase *phase;
-    int *first, *last; /* instructions that touch a value, by its root; -1: none */
-    bool *counted;     /* per value, at the moment at hand */
+    int *first, *last; /* the instructions that first and last touch a value, by its root; -1: none */
+    bool *counted;     /* per value, at the present moment */
 } look;
 
 static void touch(const look *l, int value, int when)
@@ -43,7 +43,7 @@ static void find_lives(const look *l)
     }
 }
 
-/* A value that took the place of another during the instruction shares its bytes: they count once. */
+/* Whether a value took the place of another during the instruction: the bytes that they share count once. */
 static bool shares(const look *l, int value)
 {
     for (int v = 0; v < value; v++) {
@@ -54,7 +54,7 @@ static bool shares(const look *l, int value)
     return false;
 }
 
-/* The bytes in use during instruction n, added up in `values` and `workspaces` unless they are NULL. */
+/* The bytes in use during instruction n, also added to `values` and `workspaces` unless these are NULL. */
 static size_t bytes_at(const look *l, int n, size_t *values, size_t *workspaces)
 {
     const bwi_program *p = &l->program->program;
@@ -89,7 +89,7 @@ static void find_largest(look *l)
     }
 }
 
-/* The largest phase decides how large a region is; within it the instruction with most bytes in use. */
+/* The largest phase decides how large a region is; within it, the instruction with the most bytes in use is the fullest moment. */
 bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspaces)
 {
     bw_context *ctx = plan->ctx;

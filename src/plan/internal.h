@@ -4,44 +4,44 @@
 
 #include "plan/plan.h"
 
-/* choice.c: what the budget is met by. */
+/* choice.c: the choices that a budget may change. */
 typedef struct bwi_choice {
     int64_t tile;
     int lanes, workers, segments;
     bool split; /* a window's tiles may run together, their layers split over workers */
 } bwi_choice;
 
-/* What is not asked for follows from the model. */
+/* Makes the default choice: what the request leaves open follows from the model. */
 bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_choice *choice);
-/* The next more frugal one, down to `frugal`; false if there is none. */
+/* Makes the choice more frugal by one step, down to `frugal`; false if that is not possible. */
 bool bwi_choice_save(bwi_choice *choice, const bwi_choice *frugal);
 int64_t bwi_choice_least_tile(const bwi_graph *graph);
 int bwi_choice_more_segments(int segments); /* 0: no more are tried */
-/* layout.c: prepares all kernels for the tile at hand; `scratch` is the most that one of them needs. */
+/* layout.c: prepares all kernels for the present tile; `scratch` receives the most that one of them needs. */
 bw_status bwi_plan_prepare(bwi_plan *plan, size_t *scratch);
 /* Frees those for numbers of samples from 2^from_size on. */
 void bwi_plan_unprepare(bwi_plan *plan, int from_size);
-/* Gives everything its place in the arena, and counts its bytes. */
+/* Gives everything its place in the arena, and counts the bytes. */
 void bwi_plan_lay(bwi_plan *plan, size_t scratch);
 /* Whether the instruction's gradient may be deferred to the update. */
 bool bwi_plan_defers(const bwi_plan *plan, const bwi_program *program, const bwi_instruction *instruction);
 /* lower.c: fills plan->graph and plan->lowered. */
 bw_status bwi_plan_lower(bwi_plan *plan, const bwi_plan_request *request);
-/* phases.c: cuts a program into phases, by the fates of its values; again after they changed. */
+/* phases.c: cuts a program into phases, according to the fates of its values; may be called again after these have changed. */
 bw_status bwi_plan_cut(bwi_plan *plan, bwi_plan_program *program);
 void bwi_plan_uncut(bwi_plan *plan, bwi_plan_program *program);
 /* Whether its phase runs for the instruction's sake: it makes sums, or a target. */
 bool bwi_plan_is_wanted(const bwi_plan_program *program, const bwi_instruction *instruction);
-/* For each value, the instruction that writes it; -1: none. `writer` has program->value_count places. */
+/* Finds the instruction that writes each value; -1: none. `writer` has program->value_count entries. */
 void bwi_plan_find_writers(const bwi_program *program, int *writer);
-/* store.c: the fates of values that later phases need, as they are quickest; then with at least `bytes` less kept in memory, at the
- * least cost. `changed` is false if nothing can be saved any more. */
+/* store.c: chooses the fates of values that later phases need, at first for the least time; then with at least `bytes` less kept
+ * in memory, at the least cost. `changed` is false if nothing more can be saved. */
 bw_status bwi_plan_fates(bwi_plan *plan, bwi_plan_program *program);
 bw_status bwi_plan_save_store(bwi_plan *plan, bwi_plan_program *program, size_t bytes, bool *changed);
 /* segments.c: makes a phase compute its forward pass again, a segment at a time, when its backward pass needs it. */
 bw_status bwi_plan_segment(bwi_plan *plan, bwi_plan_program *program, bwi_phase *phase);
 
-/* Bytes that are needed from one time to another, and where they are put. */
+/* Bytes that are needed from one time to another, and the offset that they get. */
 typedef struct bwi_life {
     int value;
     int first, last;
@@ -50,7 +50,8 @@ typedef struct bwi_life {
 
 /* address.c: places a phase's values; `ends` marks values that must live to its end. */
 bw_status bwi_plan_place(bwi_plan *plan, const bwi_program *program, bwi_phase *phase, const bool *ends);
-/* Gives lives their offsets, the largest first, each the lowest that is free for its whole time; the end of all. Sorts the list. */
+/* Gives each life the lowest offset that is free for its whole time, the largest first, and returns the end of all. Sorts the
+ * list. */
 size_t bwi_plan_pack(bwi_life **lives, int count);
 
 #endif

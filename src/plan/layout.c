@@ -1,10 +1,10 @@
 /*
- * What a plan's nodes need, and where everything lies in the arena: lanes, a region for each worker's tile with its scratch, the store
- * of a whole batch, records of tables. Kernels are prepared once for each number of samples, whatever is tried.
+ * What a plan's nodes need, and where everything lies in the arena: lanes, a region for each worker's tile with its scratch, the
+ * store of a whole batch, records of tables. Kernels are prepared once for each number of samples, whatever choices are tried.
  */
 #include "plan/internal.h"
 
-/* A table's capacity exceeds what it must be by at most this many records. */
+/* A table's capacity exceeds the least that is necessary by at most this many records. */
 enum { EAGER_ROWS = 1 << 16 };
 
 enum { PAGE = 4096 };
@@ -41,7 +41,8 @@ static bool has_pass(const bwi_plan *plan, const bw_node *node, bwi_pass pass)
     return false;
 }
 
-/* Kernels are kept for every number of samples that was tried, with the bytes they took, since a budget comes back to some. */
+/* Kernels are kept for every number of samples that was tried, with the bytes they took, since the search for a budget comes
+ * back to some. */
 static bw_status prepare_node(bwi_plan *plan, bw_node *node, int size)
 {
     const bwi_op *op = node->op;
@@ -145,7 +146,7 @@ static void lay_shared(bwi_plan *plan, size_t *end)
     }
 }
 
-/* Of the program that makes the most of them. */
+/* The records per sample in the program that makes the most of them. */
 static int64_t records_of_sample(const bwi_plan *plan, const bwi_variable *variable)
 {
     int64_t most = 0;

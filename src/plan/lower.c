@@ -1,6 +1,6 @@
 /*
- * Lowering: a private copy of the model's graph in which fusions are fused, every output has a channel block, and
- * reorders stand where two ops disagree about it.
+ * Lowering: makes a private copy of the model's graph in which fusions replace chains of nodes, every output has a channel block,
+ * and reorders stand where two ops disagree about it.
  */
 #include "plan/internal.h"
 
@@ -50,7 +50,7 @@ static void find_needed(lowering *l, const bwi_plan_request *request)
     }
 }
 
-/* The nodes of a chain that ends at `node`, if each but the last has no other user. */
+/* Finds the nodes of a chain that ends at `node`; false if one before the last has another user. */
 static bool chain_ending_at(const lowering *l, const bw_node *node, const bwi_fusion *fusion, const bw_node **chain)
 {
     for (int k = fusion->length - 1; k >= 0; k--, node = node->input[0]) {
@@ -67,7 +67,7 @@ static bool chain_ending_at(const lowering *l, const bw_node *node, const bwi_fu
     return fusion->fits(chain);
 }
 
-/* From the last node on, so that a chain is found before a part of it. */
+/* Goes from the last node to the first, so that a chain is found before a part of it. */
 static void find_fusions(lowering *l)
 {
     for (int n = l->from->count - 1; n >= 0; n--) {
@@ -112,8 +112,8 @@ static int64_t channels_last_block(const bw_node *node)
     return c;
 }
 
-/* What each node's users would like its block to be; 0: they do not mind. The last user asked for wins, which for a
- * chain is the only one. */
+/* Finds the block that each node's users would like it to have; 0: any. The last user that asks wins, which for a chain is the
+ * only one. */
 static void find_wanted(const bwi_graph *graph, int64_t *wanted)
 {
     for (int n = graph->count - 1; n >= 0; n--) {
@@ -140,14 +140,14 @@ static void find_wanted(const bwi_graph *graph, int64_t *wanted)
     }
 }
 
-/* The block a node gives, and the one it wants from each input (0: any). */
+/* Decides the block that a node gives, and the one that it needs from each input (0: any). */
 static void settle(const bw_node *node, int64_t wanted, int64_t *wants, int64_t *gives)
 {
     int64_t first = node->inputs ? node->input[0]->block : 0;
     *wants = 0;
     switch (node->op->layout) {
     case BWI_LAYOUT_CHANNELS_LAST:
-        *wants = -1; /* each input's own plain block */
+        *wants = -1; /* each input's channels-last block */
         *gives = channels_last_block(node);
         break;
     case BWI_LAYOUT_SAME:
@@ -164,7 +164,7 @@ static void settle(const bw_node *node, int64_t wanted, int64_t *wants, int64_t 
     }
 }
 
-/* `node` in the given block, through a reorder if need be; an existing one is used again. */
+/* Returns `node` in the given block, through a reorder if necessary; an existing one is reused. */
 static bw_node *in_block(bwi_graph *graph, bw_node *node, int64_t block)
 {
     if (node->block == block) {
@@ -183,7 +183,8 @@ static bw_node *in_block(bwi_graph *graph, bw_node *node, int64_t block)
     return made;
 }
 
-/* The node whose forward pass leaves a target's numbers in Keras's order: a view writes nothing, so it is what lies behind. */
+/* Returns the node whose forward pass leaves a target's numbers in Keras's order. A view writes nothing, so that is the node
+ * behind it. */
 static bw_node *in_the_open(bwi_graph *graph, bw_node *node)
 {
     while (node->op->flags & BWI_OP_VIEW) {
@@ -192,7 +193,7 @@ static bw_node *in_the_open(bwi_graph *graph, bw_node *node)
     return node->dtype == BW_F32 ? in_block(graph, node, channels_last_block(node)) : node;
 }
 
-/* A copy of the node whose inputs have the block it wants, by a reorder where they have not. */
+/* Copies the node, with inputs in the block that it needs, by a reorder where they have another. */
 static bw_node *lay_out_node(bwi_plan *plan, const bw_node *node, int64_t wanted, bw_node *const *to_final)
 {
     bwi_graph *graph = &plan->graph;
@@ -267,7 +268,7 @@ static bw_status lower(lowering *l, const bwi_plan_request *request)
     return status;
 }
 
-/* The lists belong to the lowering, the graph that fusions make too; the plan keeps the lowered graph. */
+/* The lists, and the graph between fusions and layouts, belong to the lowering; the plan keeps the lowered graph. */
 bw_status bwi_plan_lower(bwi_plan *plan, const bwi_plan_request *request)
 {
     bw_context *ctx = plan->ctx;

@@ -11,7 +11,7 @@ typedef struct cutter {
     bwi_plan *plan;
     bwi_plan_program *program;
     int *writer;   /* per value: the instruction that writes it; -1 for views */
-    bool *include; /* per instruction, for the phase at hand */
+    bool *include; /* per instruction, for the present phase */
     bool *load;    /* per value */
     bool *kept;    /* per value: some later phase loads it */
 } cutter;
@@ -98,7 +98,7 @@ static bwi_instruction move(bwi_pass pass, const bw_node *node, int value)
     return (bwi_instruction){.node = node, .pass = pass, .dst = value, .diff_dst = -1, .workspace = -1};
 }
 
-/* What the phase runs for, and all that this needs: loads first, then instructions in the program's order. */
+/* Collects what the phase runs for and everything that this needs: loads first, then instructions in the program's order. */
 static bw_status fill_phase(cutter *c, int level)
 {
     const bwi_program *p = &c->program->program;
@@ -129,7 +129,7 @@ static bw_status fill_phase(cutter *c, int level)
     return BW_OK;
 }
 
-/* From the end of the phase that first knows a kept value to the beginning of the last one that loads it. */
+/* A kept value lives from the end of the phase that first knows it to the beginning of the last one that loads it. */
 static bwi_life life_in_store(const cutter *c, int value)
 {
     const bwi_program *p = &c->program->program;
@@ -166,8 +166,8 @@ bool bwi_plan_defers(const bwi_plan *plan, const bwi_program *program, const bwi
     return defers;
 }
 
-/* Gradients that may be deferred come last, so that their factors live until then. */
-static bw_status move_waiting(cutter *c, bwi_phase *phase)
+/* Moves gradients that may be deferred to the end, so that their factors live until then. */
+static bw_status move_deferred(cutter *c, bwi_phase *phase)
 {
     const bwi_program *p = &c->program->program;
     bwi_instruction *moved = bwi_allocate(c->plan->ctx, (size_t)phase->count, sizeof *moved);
@@ -267,7 +267,7 @@ static bw_status cut(cutter *c)
     const bwi_program *p = &c->program->program;
     bw_status status = BW_OK;
     bwi_plan_find_writers(p, c->writer);
-    /* The last first: what it loads, earlier phases must know and keep. */
+    /* The last phase comes first, because earlier phases must compute and keep what it loads. */
     for (int level = p->levels - 1; level >= 0 && status == BW_OK; level--) {
         status = fill_phase(c, level);
     }
@@ -275,7 +275,7 @@ static bw_status cut(cutter *c)
         status = add_stores(c);
     }
     if (status == BW_OK && c->plan->group) {
-        status = move_waiting(c, &c->program->phases[0]);
+        status = move_deferred(c, &c->program->phases[0]);
     }
     for (int level = 0; level < p->levels && status == BW_OK && c->plan->segments > 1; level++) {
         status = bwi_plan_segment(c->plan, c->program, &c->program->phases[level]);

@@ -1,14 +1,15 @@
 /*
- * Makes a plan: tile, lanes and workers from the model (choice.c), then everything's bytes (layout.c); if they do not fit the budget,
- * the next more frugal choice. Values that would be kept for a whole batch go first, as far as everything else leaves no space for them:
- * they are computed again, or spilled to a file, whichever costs less (store.c). What remains is met by no groups of tiles, smaller tiles, fewer
- * workers, computing a tile's activations again in segments (segments.c), fewer lanes, in this order.
+ * Makes a plan: chooses tile, lanes and workers from the model (choice.c), then counts everything's bytes (layout.c); if they do
+ * not fit the budget, tries the next more frugal choice. Values kept for a whole batch go first, as far as everything else leaves
+ * no space for them: they are computed again or spilled to a file, whichever costs less (store.c). If this does not suffice, the
+ * plan gives up groups of tiles, then takes smaller tiles, fewer workers, segments, which compute a tile's activations again
+ * (segments.c), and last fewer lanes.
  */
 #include "plan/internal.h"
 
-enum { SPLIT_BYTES = 1 << 20 /* of weights: from there on sharing layers beats sharing tiles */ };
+enum { SPLIT_BYTES = 1 << 20 /* of weights, from which on splitting layers is faster than sharing out tiles */ };
 
-/* With less than this the most frugal plan is tried first. */
+/* With a smaller budget the most frugal plan is tried first. */
 static const size_t TIGHT_BYTES = (size_t)1 << 30;
 static const size_t SYSTEM_MARGIN = (size_t)2 << 20;
 
@@ -61,7 +62,7 @@ static bw_status allocate_tables(bwi_plan *plan)
     return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
-/* The tiles of a window that run together, where they are few and the weights are many. Bits are those of tile by tile. */
+/* How many tiles of a window run together, where tiles are few and weights many. The bits are those of tile by tile. */
 static int group_of(bwi_plan *plan)
 {
     const bwi_program *program = &plan->programs[0].program;
@@ -82,7 +83,7 @@ static int group_of(bwi_plan *plan)
     return plan->ranks == 1 && plan->window > 0 && weights >= SPLIT_BYTES && tiles <= most ? (int)tiles : 0;
 }
 
-/* What no choice changes. */
+/* Makes what no choice changes. */
 static bw_status begin(bwi_plan *plan, const bwi_plan_request *request)
 {
     bw_status status = bwi_plan_lower(plan, request);
@@ -118,7 +119,7 @@ typedef struct attempt {
     bool system; /* the budget is what the system gives: less once kernels have been prepared */
 } attempt;
 
-/* What the plan itself has allocated, but for kernels of larger tiles that were tried. */
+/* What the plan itself has allocated, except for kernels of larger tiles that were tried. */
 static size_t own_bytes(const attempt *a)
 {
     size_t bytes = bwi_allocated_bytes(a->plan->ctx) - a->held;
@@ -148,7 +149,7 @@ static bw_status lay(attempt *a)
     return status;
 }
 
-/* Programs for several lengths of a sample take turns in one store: the largest must become smaller. */
+/* Programs for several lengths of a sample share one store in turn, so the largest must become smaller. */
 static bw_status save_store(attempt *a, bool *changed)
 {
     bwi_plan *plan = a->plan;
@@ -183,8 +184,8 @@ static bw_status refill_store(attempt *a, bwi_plan_program *program)
     return status;
 }
 
-/* What the system gives, and what of the plan is there already. A run takes a little besides that counts for the system: page tables,
- * the depth of stacks, pages of a file that are being written. */
+/* Adds what the system can give to what of the plan is allocated already. A run takes a little more that the system counts: page
+ * tables, the depth of stacks, pages of a file that are being written. */
 static void find_budget(attempt *a)
 {
     if (a->system) {
@@ -233,8 +234,8 @@ static bw_status refuse(const attempt *a, size_t needed)
                     bwi_format_bytes(have, a->budget), bwi_format_bytes(need, needed), needed);
 }
 
-/* One sample, one worker, as few lanes as can be, and the number of segments with which the `least` is needed. Only kernels for one
- * sample are prepared for it, so that a refusal comes soon. */
+/* Tries one sample, one worker and as few lanes as possible, with the number of segments that needs the `least`. Only kernels
+ * for one sample are prepared for it, so that a refusal comes soon. */
 static bw_status try_frugal(attempt *a, bwi_choice *c, size_t *least)
 {
     bool training = false;
@@ -284,7 +285,7 @@ static bw_status search(attempt *a, bwi_choice c)
     }
 }
 
-/* What the request or the model asks for is remembered beside what the budget leaves of it, so that a user can be told. */
+/* Remembers what the request or the model asks for beside what the budget leaves of it, so that a user can be told. */
 bw_status bwi_plan_make(bw_context *ctx, bwi_plan **result, const bwi_plan_request *request)
 {
     bwi_choice c;
@@ -333,7 +334,7 @@ static void free_program(bwi_plan *plan, bwi_plan_program *program)
     bwi_program_free(&program->program);
 }
 
-/* Also frees a plan whose making has failed half-way: what is missing is NULL. */
+/* Also frees a plan that could be made only in part; what is missing is NULL. */
 void bwi_plan_free(bwi_plan *plan)
 {
     if (!plan) {

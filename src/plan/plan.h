@@ -1,10 +1,9 @@
 /*
- * plan: everything that is decided before the first step. Lowering (fusions fused, layouts settled, reorders put in),
- * phases, liveness and addresses, tile, lanes and workers under a budget. The plan counts every byte; exec allocates
- * them as one arena and runs it.
+ * plan: everything that is decided before the first step: lowering (fusions, layouts, reorders), phases, liveness and addresses,
+ * tile, lanes and workers under a budget. The plan counts every byte; exec allocates them as one arena and runs the plan.
  *
- * Tile, lanes and the order of sums follow from the model alone unless the caller or the budget says otherwise, so
- * that two machines agree.
+ * Tile, lanes and the order of sums follow from the model alone unless the caller or the budget says otherwise, so that two
+ * machines agree.
  */
 #ifndef BWI_PLAN_H
 #define BWI_PLAN_H
@@ -15,7 +14,7 @@ typedef struct bwi_plan bwi_plan;
 
 /* What one program of the plan computes. */
 typedef struct bwi_program_request {
-    bw_node *const *targets; /* outputs wanted, and SUMS nodes */
+    bw_node *const *targets; /* outputs, and nodes with sums */
     int target_count;
     bw_node *const *losses; /* none: inference */
     int loss_count;
@@ -23,7 +22,7 @@ typedef struct bwi_program_request {
 
 typedef struct bwi_plan_request {
     const bwi_graph *graph;
-    int own_nodes; /* the model once: the tile follows from these; what comes after is the same at other lengths. 0: all nodes */
+    int own_nodes; /* how many are the model itself, and decide the tile; others are the model at other lengths. 0: all nodes */
     const bwi_program_request *programs;
     int program_count;
     int64_t batch;        /* samples fed at once, at most; 0: not known, then nothing is kept for a whole batch */
@@ -34,26 +33,26 @@ typedef struct bwi_plan_request {
     int ranks;            /* they share the lanes */
     size_t memory;        /* budget; 0: what the system gives */
     const char *spill;    /* folder for boundary values that the budget cannot hold; NULL: none may be spilled */
-    size_t outside_bytes; /* planned by others: parameters, optimizer slots, history */
-    size_t held_bytes;    /* of them, those that are there already */
-    size_t (*bookkeeping)(const bwi_plan *plan); /* bytes of what runs the plan, the arena not counted; may be NULL */
-    /* Bytes of samples that are made ahead, for the plan's tile and workers; may be NULL. */
+    size_t outside_bytes; /* that others have planned: parameters, optimizer slots, history */
+    size_t held_bytes;    /* of them, those that are allocated already */
+    size_t (*bookkeeping)(const bwi_plan *plan); /* the bytes of what runs the plan, without the arena; may be NULL */
+    /* The bytes of samples that are made ahead, for the plan's tile and workers; may be NULL. */
     size_t (*data)(const void *user, const bwi_plan *plan);
     const void *data_user;
 } bwi_plan_request;
 
-/* How a value of one phase comes to a later one. Bits do not depend on it. */
+/* How a value of one phase reaches a later one. The bits do not depend on it. */
 typedef enum bwi_fate {
     BWI_FATE_COMPUTE, /* computed again */
     BWI_FATE_KEEP,    /* kept in memory for the whole batch */
-    BWI_FATE_SPILL    /* the same in a file */
+    BWI_FATE_SPILL    /* kept in a file */
 } bwi_fate;
 
 /* One phase: instructions that run for each tile, between two meetings of the whole batch. */
 typedef struct bwi_phase {
     bwi_instruction *instructions; /* copies; their lists belong to the program, or to `lists` */
     int count;
-    int deferred;    /* of the instructions, the last ones, whose gradients may be deferred to the update */
+    int deferred;    /* how many of the instructions, the last ones, have gradients that may be deferred to the update */
     int *lists;      /* of instructions that segments.c has changed; NULL: none */
     size_t *offsets; /* of each value in the worker's tile region; SIZE_MAX: not in this phase */
     size_t bytes;    /* of the tile region */
@@ -67,10 +66,10 @@ typedef struct bwi_plan_program {
     int target_count;
     bwi_fate *fate; /* per value */
     size_t *stored; /* per value: offset in a tile's slot of the store, or of the file; SIZE_MAX: in neither */
-    int own_values; /* of the program itself: those behind them are made by segments.c */
+    int own_values; /* how many of the values are the program's own; segments.c adds others after them */
 } bwi_plan_program;
 
-/* What a node asks for, for one number of samples. */
+/* What a node needs for one number of samples. */
 typedef struct bwi_plan_needs {
     bool known;
     size_t workspace, scratch, shared, bound;
@@ -83,7 +82,7 @@ typedef struct bwi_plan_table {
     size_t rows, values, sorted; /* offsets in the arena */
 } bwi_plan_table;
 
-/* Bytes by what they are for, in the arena and outside it. */
+/* Bytes by purpose, in the arena and outside of it. */
 typedef struct bwi_plan_items {
     size_t lanes, activations, scratch, statistics, store, records;
     size_t data;        /* outside the arena: samples that are made ahead */
@@ -98,20 +97,20 @@ struct bwi_plan {
     const bwi_kernels *kernels;
     const bwi_graph *source; /* the model's graph */
     bwi_graph graph;         /* lowered; its variables are the source's */
-    bw_node **lowered;       /* by number of the source's node; NULL: fused away or not needed */
+    bw_node **lowered;       /* by the number of the source's node; NULL: it was fused away, or is not needed */
     bwi_plan_program *programs;
     int program_count;
 
     int64_t tile;
     int sizes; /* numbers of samples with kernels: 1, 2, 4, ... tile */
     int lanes, own_lanes, workers, ranks;
-    int segments; /* in which a tile's forward pass is computed again in its backward pass; 1: it is not */
+    int segments; /* by which a tile's backward pass computes the forward pass again; 1: it does not */
     int64_t batch, window, store_tiles;
-    int64_t requested_tile; /* what the request or the model asked for, before the budget was looked at */
+    int64_t requested_tile; /* what the request or the model asked for, before the budget was applied */
     int requested_lanes, requested_workers;
     int group;   /* tiles that run together, their layers split over workers; 0: none */
     int regions; /* of tile values: one for each worker, and for each tile of a group */
-    bool keep;   /* boundary values may be kept for the whole batch, whose size is known */
+    bool keep;   /* values between phases may be kept for the whole batch, whose size is known */
 
     void **prepared;                                   /* [node][size] */
     bwi_plan_needs *needs;                             /* [node][size] */
@@ -136,18 +135,19 @@ struct bwi_plan {
 };
 
 bw_status bwi_plan_make(bw_context *ctx, bwi_plan **plan, const bwi_plan_request *request);
-/* Every byte of a run: arena, bookkeeping, data and what others planned. */
+/* All bytes of a run: arena, bookkeeping, data and what others have planned. */
 size_t bwi_plan_total(const bwi_plan *plan);
 void bwi_plan_free(bwi_plan *plan);
 
-/* Bytes of a value for n samples. */
+/* The bytes of a value for n samples. */
 size_t bwi_plan_value_bytes(const bwi_plan *plan, const bwi_value *value, int64_t samples);
-/* The value that holds the bytes of `value` (views followed). */
+/* The value that holds the bytes of `value`: itself, or the one that it is a view of. */
 int bwi_plan_root(const bwi_program *program, int value);
-/* What lies in a worker's tile region at the fullest moment of its largest phase, by node of the lowered graph: outputs and
- * differences, and workspaces. Both lists have plan->graph.count places; a failure is RESOURCE_EXHAUSTED. */
+/* What lies in a worker's tile region at the fullest moment of its largest phase, by node of the lowered graph: in `values`
+ * outputs and differences, in `workspaces` workspaces. Both lists have plan->graph.count entries. The only failure is
+ * RESOURCE_EXHAUSTED. */
 bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspaces);
-/* Number of fixed blocks a variable is updated in. */
+/* The number of fixed blocks in which a variable is updated. */
 int64_t bwi_update_blocks(const bwi_variable *variable);
 
 #endif

@@ -20,7 +20,7 @@ typedef struct segmenter {
     int *segment;  /* per value of the program: the one that computes it again; -1: it stays */
     bool *needed;  /* per value: the backward pass reads it, or what is computed again for it does */
     int *again;    /* per value: the second one; -1: none */
-    bool *present; /* per segment: computed again */
+    bool *present; /* per segment: it is computed again */
     bwi_instruction *made;
     int made_count;
     int *next_list;
@@ -134,7 +134,7 @@ static int add_value(segmenter *s, int like, int view_of)
     return p->value_count++;
 }
 
-/* The value to read in place of one that went: the second one, or a view of it. */
+/* Returns the value to read in place of one that was let go: the second one, or a view of it. */
 static int second(segmenter *s, int value)
 {
     int root = value < 0 ? -1 : bwi_plan_root(s->p, value);

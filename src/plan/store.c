@@ -1,11 +1,11 @@
 /*
- * What becomes of values that later phases need: computed again, kept in memory for the whole batch, or spilled to a file. Each
- * is weighed by the seconds it costs on a reference machine, so that the choice follows from the model, the batch and the
+ * What becomes of values that later phases need: they are computed again, kept in memory for the whole batch, or spilled to a file.
+ * Each is weighed by the seconds that it costs on a reference machine, so that the choice follows from the model, the batch and the
  * budget alone; no choice changes a bit.
  *
- * For a set of fates the flow says which phases run an instruction and which load a value: as phases.c will cut them. A phase
- * is one bit. The price of computing a value again in some phases is that of its instruction in those which do not run it
- * yet, and, for what it reads, of having that there too.
+ * For a set of fates, the flow says which phases run an instruction and which load a value, as phases.c will cut them. A phase is
+ * one bit. The price of computing a value again in some phases is that of its instruction in those that do not run it yet plus, for
+ * everything that it reads, the price of having that there too.
  */
 #include "plan/internal.h"
 
@@ -25,10 +25,10 @@ typedef struct flow {
     int *writer;     /* [value] */
     uint64_t *runs;  /* [instruction][words] */
     uint64_t *loads; /* [value][words] */
-    uint64_t *asked; /* [instruction][words]: what the price at hand has counted already */
+    uint64_t *asked; /* [instruction][words]: what the present price has counted already */
     int *touched;    /* instructions with anything in `asked` */
     int touched_count;
-    size_t added; /* bytes that the price at hand keeps besides */
+    size_t added; /* bytes of other values that the present price keeps */
     bwi_life *lives, **order;
     uint64_t *sets; /* scratch: one set for each depth of the recursion */
     int depth;
@@ -139,7 +139,7 @@ static double seconds_of(const flow *f, const bwi_instruction *i)
 
 static double price_of_running(flow *f, int instruction, const uint64_t *phases);
 
-/* The price of having a value at hand in some phases. */
+/* The price of having a value in some phases. */
 static double price_of_having(flow *f, int value, const uint64_t *phases)
 {
     int root = bwi_plan_root(f->p, value), writer = f->writer[root];
@@ -156,8 +156,8 @@ static double price_of_having(flow *f, int value, const uint64_t *phases)
     return (more + (first ? 1 : 0)) * 2 * bytes_of(f, root) / MEMORY;
 }
 
-/* The price of an instruction in phases where it does not run yet: its own seconds there, and those of having what it reads. What
- * was asked in this question is paid for once. */
+/* The price of running an instruction in phases where it does not run yet: its own seconds there, and the price of having what
+ * it reads. What one question asks for several times is paid for once. */
 static double price_of_running(flow *f, int instruction, const uint64_t *phases)
 {
     const bwi_instruction *i = &f->p->instructions[instruction];
@@ -225,7 +225,7 @@ static void keep_nothing(flow *f)
     }
 }
 
-/* Values that no phase loads yet and that are light to make are not stored for others' sake either. */
+/* Values that no phase loads yet and that are cheap to compute are not stored for the sake of others either. */
 static void drop_light(flow *f)
 {
     for (int v = 0; v < f->p->value_count; v++) {
@@ -236,7 +236,7 @@ static void drop_light(flow *f)
     }
 }
 
-/* What is quicker computed again than kept, if no more bytes are kept for it. */
+/* Drops what is faster to compute again than to keep, if no more bytes must be kept for it. */
 static void drop_cheap(flow *f)
 {
     bool changed = true;
@@ -368,8 +368,8 @@ bw_status bwi_plan_fates(bwi_plan *plan, bwi_plan_program *program)
     return status;
 }
 
-/* Greedy: the value that costs the fewest seconds for a byte leaves the store first, until the slot is small enough or nothing is
- * left to offer. */
+/* Greedy: the value that costs the fewest seconds per byte leaves the store first, until the slot is small enough or nothing is
+ * left to drop. */
 bw_status bwi_plan_save_store(bwi_plan *plan, bwi_plan_program *program, size_t bytes, bool *changed)
 {
     flow f;

@@ -1,5 +1,5 @@
 /*
- * The row of a context, and the row of one rank, which has nobody to add to or to wait for.
+ * The row of a context, and the row for a single rank, which has nobody to add to or to wait for.
  */
 #include "rank/rank.h"
 

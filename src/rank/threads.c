@@ -27,7 +27,7 @@
 
 typedef enum kind { KIND_FLOATS, KIND_DOUBLES, KIND_AGREE } kind;
 
-/* What a rank shows to the others at a meeting. */
+/* What a rank shows the others at a meeting. */
 typedef struct place {
     alignas(BWI_CACHE_LINE) kind call;
     bw_status status;
@@ -68,7 +68,7 @@ static group *group_of(bw_ranks *ranks)
 
 /* ---- Meeting ---- */
 
-/* The word has changed so that sleepers have a reason to go on; see pool.c for why none is missed. */
+/* The word has changed in a way that lets sleepers go on; pool.c explains why no wake-up is lost. */
 static void wake_all(group *all)
 {
     if (atomic_load(&all->asleep) == 0) {
@@ -79,7 +79,7 @@ static void wake_all(group *all)
     pthread_mutex_unlock(&all->mutex);
 }
 
-/* Leaves, unless meeting `number` has taken place: then it is false. Leaving again is fine. */
+/* Leaves, unless meeting `number` has taken place, which returns false. Leaving again is fine. */
 static bool leave_before(group *all, int rank, uint64_t number)
 {
     uint64_t word = atomic_load(&all->word);
@@ -180,7 +180,7 @@ static place *place_of(group *all, int rank, unsigned meeting)
     return &all->members[rank].places[meeting & 1];
 }
 
-/* What all ranks see alike: that they make the same call with the same count. */
+/* Checks that all ranks make the same call with the same count, which all of them see alike. */
 static bw_status check_same(bw_context *ctx, group *all, unsigned meeting)
 {
     static const char *const names[] = {[KIND_FLOATS] = "sum_floats", [KIND_DOUBLES] = "sum_doubles", [KIND_AGREE] = "agree"};
@@ -211,7 +211,7 @@ static void add(const sum *how, void *values, const void *others, int64_t count)
     }
 }
 
-/* One level for one block of values. */
+/* Adds one level of the butterfly for one block of values. */
 static bw_status exchange(bw_context *ctx, group *all, const sum *how, void *values, size_t block, int64_t count, int level)
 {
     unsigned meeting = all->members[ctx->rank].meetings;
@@ -231,7 +231,7 @@ static bw_status exchange(bw_context *ctx, group *all, const sum *how, void *val
     return BW_OK;
 }
 
-/* Block by block, all levels of each: a block is still in the cache when its next level comes. */
+/* Goes block by block, through all levels of each, so that a block is still in the cache when its next level comes. */
 static bw_status add_all(bw_context *ctx, const sum *how, void *values, int64_t count)
 {
     group *all = group_of(ctx->ranks);
@@ -264,8 +264,8 @@ static bw_status threads_sum_doubles(bw_context *ctx, void *values, int64_t coun
     return add_all(ctx, &how, values, count);
 }
 
-/* All ranks end with the worst status of all, and so leave a step together; the message of a rank that did not fail names one
- * that did. */
+/* All ranks return the worst status of all, and so leave a step together. The message of a rank that did not fail names one that
+ * did. */
 static bw_status threads_agree(bw_context *ctx, bw_status mine)
 {
     group *all = group_of(ctx->ranks);
@@ -321,7 +321,7 @@ static bool join(bw_ranks *ranks, int rank)
     return !atomic_exchange(&group_of(ranks)->members[rank].taken, true);
 }
 
-/* A number stays taken: the others may not have noticed yet that its rank has left. */
+/* A number stays taken, because the others may not have noticed yet that its rank has left. */
 static void part(bw_ranks *ranks, int rank)
 {
     leave(group_of(ranks), rank);

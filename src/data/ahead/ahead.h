@@ -35,7 +35,7 @@ extern const bwi_dataset_kind bwi_kind_prefetch; /* changes nothing; `state` is 
 typedef struct bwi_prefetch_order {
     int64_t count;                /* samples of an epoch */
     int step;                     /* from one epoch to the next; -1: not known, so the order ends with the epoch */
-    bwi_gather_schedule schedule; /* the piece at hand */
+    bwi_gather_schedule schedule; /* the present piece */
     bool open;                    /* there is one */
     int expected_epoch;
     int64_t expected_first;           /* of the piece after the one that was begun last */
@@ -45,7 +45,7 @@ typedef struct bwi_prefetch_order {
 
 /* A piece begins. True if it was expected: the order goes on; otherwise it begins with the piece. */
 bool bwi_prefetch_order_begin(bwi_prefetch_order *order, const bwi_gather_schedule *schedule);
-/* The position to come; false if none is known. */
+/* The next position; false if none is known. */
 bool bwi_prefetch_order_peek(bwi_prefetch_order *order, int *epoch, int64_t *position);
 void bwi_prefetch_order_next(bwi_prefetch_order *order);
 

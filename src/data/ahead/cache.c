@@ -31,7 +31,7 @@ static void copy_out(const bw_dataset *dataset, int64_t number, void *const *val
     }
 }
 
-/* Fills the place of a sample unless somebody else has or does; FULL or FILLING, and EMPTY if it failed. */
+/* Fills the place of a sample unless another thread has done so or is doing it. Returns FULL or FILLING, or EMPTY if it failed. */
 static int fill(const bw_dataset *dataset, int64_t number, char *error, bw_status *status)
 {
     cache *state = dataset->state;
@@ -78,7 +78,7 @@ static bw_status gather_one(const bw_dataset *dataset, const bwi_demand *one)
     return status;
 }
 
-/* Runs of samples that are there are gathered as rows of the cache's memory. */
+/* Runs of samples that are cached are gathered as rows of the cache's memory. */
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 {
     const cache *state = dataset->state;

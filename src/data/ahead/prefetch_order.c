@@ -1,4 +1,4 @@
-/* In which order samples will be asked for. A wrong guess costs time, never a wrong sample. */
+/* Predicts the order in which samples will be asked for. A wrong guess costs time, and never gives a wrong sample. */
 #include "data/ahead/ahead.h"
 
 static void rewind_piece(bwi_prefetch_order *order)
@@ -38,7 +38,7 @@ bool bwi_prefetch_order_begin(bwi_prefetch_order *order, const bwi_gather_schedu
     return expected;
 }
 
-/* The piece after the one at hand. */
+/* Goes on to the piece after the present one. */
 static void next_piece(bwi_prefetch_order *order)
 {
     bwi_gather_schedule *schedule = &order->schedule;

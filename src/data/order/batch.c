@@ -101,7 +101,7 @@ bool bwi_dataset_batch_varies(const bw_dataset *dataset)
     return dataset->scheduled;
 }
 
-/* The first epoch after `epoch` in which sizes may be others; INT64_MAX: none. */
+/* The first epoch after `epoch` in which sizes may differ; INT64_MAX: none. */
 static int64_t next_change(const bw_dataset *dataset, int64_t epoch)
 {
     int64_t change = INT64_MAX;
@@ -144,7 +144,7 @@ typedef struct window {
     bool drop; /* drops a remainder that is smaller than its batch would be */
 } window;
 
-/* The batches of one window, as long as they follow each other: it ends where samples are dropped. */
+/* A window is made of batches that follow each other; it ends where samples are dropped. */
 static int64_t window_at(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 {
     const window *state = dataset->state;
@@ -225,7 +225,7 @@ static bool parse(const char *text, int64_t samples, sizes *s)
     return false;
 }
 
-/* Sizes by text over a dataset, which is kept and not taken. */
+/* Sets sizes by a text over a dataset, which is kept and not taken. */
 static bw_dataset *build_by_text(bw_dataset *dataset, const char *text, bool drop)
 {
     sizes s = {.drop = drop};

@@ -105,7 +105,7 @@ static int64_t concatenated_number(const bw_dataset *dataset, uint64_t epoch, in
     return dataset->upstream->numbers + bwi_number_at(dataset->second, epoch, position - first);
 }
 
-/* Blocks of one and of the other by turns, as long as both have whole ones; then what remains of each. */
+/* Alternates blocks of one and of the other, as long as both have whole ones; then comes what remains of each. */
 static int64_t interleaved_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
     const turns *state = dataset->state;
@@ -144,7 +144,7 @@ static int64_t repeated_number(const bw_dataset *dataset, uint64_t epoch, int64_
     return turn * dataset->upstream->numbers + bwi_number_at(dataset->upstream, epoch, position % count);
 }
 
-/* A part of the stretch, from position `first` on. */
+/* The size of a batch in a part of the stretch, from position `first` on. */
 static int64_t batch_of_part(const bw_dataset *part, int epoch, bwi_stretch *at, int64_t first, int64_t end)
 {
     bwi_stretch within = {.begin = at->begin > first ? at->begin - first : 0, .end = end - first, .position = at->position - first};
@@ -169,7 +169,7 @@ static int64_t concatenated_batch(const bw_dataset *dataset, int epoch, bwi_stre
     return at->position < at->end ? batch_of_part(dataset->second, epoch, at, seam, at->end) : 0;
 }
 
-/* Nor over the end of a turn. */
+/* A batch does not reach over the end of a repetition either. */
 static int64_t repeated_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 {
     int64_t count = dataset->upstream->count;
@@ -227,7 +227,7 @@ static const bwi_dataset_kind repetition = {.name = "repeat",
 
 /* ---- Building ---- */
 
-/* Both user's references go. */
+/* Drops the user's references to both. */
 static bw_dataset *take_both(bw_dataset *a, bw_dataset *b, bw_dataset *made)
 {
     bw_dataset_free(a);
@@ -256,7 +256,7 @@ static bw_dataset *over_both(bw_dataset *a, bw_dataset *b, const bwi_dataset_kin
     return made;
 }
 
-/* A field as it is gathered: float32 or int32. */
+/* Declares a field in the type in which it is gathered: float32 or int32. */
 static bw_status declare(bw_dataset *made, const bw_dataset *part, int field, bwi_role role)
 {
     bwi_field state = *bwi_dataset_field(part, field);

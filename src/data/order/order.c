@@ -171,7 +171,7 @@ bw_dataset *bw_take(bw_dataset *dataset, int64_t count)
     return made;
 }
 
-/* The count is needed now; false if the stream failed, and the dataset is gone. */
+/* Reads a stream to its end, since its count is needed now; false if that failed, and the dataset is freed. */
 static bool finish(bw_dataset *dataset)
 {
     if (bwi_dataset_finish(dataset) == BW_OK) {

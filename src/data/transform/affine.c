@@ -42,7 +42,7 @@ static bw_status read_sample(const fitting *f, int64_t index, float *to, char *e
     return bwi_content_gather(f->dataset->upstream, &demand);
 }
 
-/* Sums of one block of samples. Differences from the first sample keep the squares small where values are large and vary little. */
+/* Sums one block of samples. Differences from the first sample keep the squares small where values are large and vary little. */
 static bw_status add_block(void *user, int64_t block, int worker, char *error)
 {
     const fitting *f = user;

@@ -47,7 +47,7 @@ typedef struct augment {
     step steps[MOST_ROWS];
 } augment;
 
-/* From -1 to 1. */
+/* Draws a number from -1 to 1. */
 static double draw(bw_random *random)
 {
     return 2 * (double)bw_random_uniform(random) - 1;
@@ -55,7 +55,7 @@ static double draw(bw_random *random)
 
 /* ---- Geometry ---- */
 
-/* First the outer map, then the inner one. */
+/* Applies the outer map first, then the inner one. */
 static view compose(const view *inner, const view *outer)
 {
     const double *a = inner->m, *b = outer->m;
@@ -72,14 +72,14 @@ static view about_centre(const image *size, double xx, double xy, double yx, dou
 
 enum { FLIP_HORIZONTAL, FLIP_VERTICAL };
 
-/* With probability 1/2 each. */
+/* Flips along each axis with probability 1/2. */
 static view look_flip(const step *s, const image *size, bw_random *random)
 {
     bool x = bw_random_uniform(random) < 0.5F, y = bw_random_uniform(random) < 0.5F;
     return about_centre(size, x && s->word != FLIP_VERTICAL ? -1 : 1, 0, 0, y && s->word != FLIP_HORIZONTAL ? -1 : 1);
 }
 
-/* By whole pixels: below 1 a share of the side, otherwise that many. */
+/* Shifts by whole pixels. A number below 1 is a share of the side, otherwise a number of pixels. */
 static view look_shift(const step *s, const image *size, bw_random *random)
 {
     double x = draw(random), y = draw(random);
@@ -88,7 +88,7 @@ static view look_shift(const step *s, const image *size, bw_random *random)
     return (view){{1, 0, round(x * wide), 0, 1, round(y * high)}};
 }
 
-/* A window of the given share of each side or more, anywhere, becomes the whole. */
+/* Takes a random window with at least the given share of each side, and makes it the whole image. */
 static view look_crop(const step *s, const image *size, bw_random *random)
 {
     double share = s->number + (1 - s->number) * (double)bw_random_uniform(random);
@@ -146,7 +146,7 @@ static void change_brightness(const step *s, const image *p, bw_random *random)
     }
 }
 
-/* Differences from the channel's mean. */
+/* Scales the differences from the channel's mean. */
 static void change_contrast(const step *s, const image *p, bw_random *random)
 {
     float factor = (float)(1 + draw(random) * s->number);
@@ -170,7 +170,7 @@ static void change_noise(const step *s, const image *p, bw_random *random)
     }
 }
 
-/* A square around a random pixel; what reaches over the edge is cut off. */
+/* Clears a square around a random pixel; what reaches over the edge is cut off. */
 static void change_cutout(const step *s, const image *p, bw_random *random)
 {
     int64_t side = (int64_t)s->number, x = bw_random_below(random, p->w) - side / 2, y = bw_random_below(random, p->h) - side / 2;

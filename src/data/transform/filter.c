@@ -111,7 +111,7 @@ static bw_status look_at(looking *l, int64_t position, bool *keep)
     return status == BW_CANCELLED || bwi_cancelled(l->stage->owned.ctx) ? BW_CANCELLED : BW_OK;
 }
 
-/* The samples of one word of bits. */
+/* Looks at the samples of one word of bits. */
 static bw_status look(void *user, int64_t word, int worker, char *error)
 {
     looking *l = user;

@@ -1,7 +1,7 @@
 /*
- * The families of kernels that are written as loops over elements, which compilers vectorise: each has a header with its struct, bwi_<family>_kernels, and a file
- * <family>.inc with the functions. loops_<isa>.c compiles all of them once for each instruction set, never contracting a
- * product and a sum into one rounding, so that every set gives the same bits.
+ * The families of kernels that are written as loops over elements, which compilers vectorise. Each has a header with its struct,
+ * bwi_<family>_kernels, and a file <family>.inc with the functions. loops_<isa>.c compiles all of them for one instruction set, and
+ * never contracts a product and a sum into one rounding, so that every set gives the same bits.
  */
 #ifndef BWI_KERNEL_FAMILIES_H
 #define BWI_KERNEL_FAMILIES_H

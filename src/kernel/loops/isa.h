@@ -1,4 +1,4 @@
-/* The families' tables of the instruction set ISA, which the including file defines: FAMILY(loss) is bwi_loss_avx2. */
+/* Names the families' tables of the instruction set ISA, which the including file defines: FAMILY(loss) is bwi_loss_avx2. */
 #ifndef BWI_KERNEL_ISA_H
 #define BWI_KERNEL_ISA_H
 

@@ -1,6 +1,6 @@
 /*
- * lanes: sums of gradients and of doubles over lanes and ranks, and what an update asks of them. The vector kernels `lanes_sum` and
- * `add` (kernel.h) are for floats; these are the others.
+ * lanes: sums over lanes and ranks, and the checks that an update makes. The vector kernels lanes_sum and add (kernel.h) sum
+ * floats; these are the others.
  */
 #ifndef BWI_KERNEL_LANES_H
 #define BWI_KERNEL_LANES_H
@@ -12,11 +12,11 @@ typedef enum bwi_finiteness { BWI_FINITE, BWI_NAN, BWI_INFINITE } bwi_finiteness
 typedef struct bwi_lanes_kernels {
     /* Adds `lanes` vectors, a power of two, `stride` doubles apart, as a binary tree over their numbers into the first. */
     void (*sum_doubles)(int64_t count, int lanes, int64_t stride, double *first);
-    /* values += host, which lies in the host's memory: what another rank has. */
+    /* values += host, where `host` lies in host memory and is what another rank has. */
     void (*add_floats)(int64_t count, const float *host, float *values);
     void (*add_doubles)(int64_t count, const double *host, double *values);
     void (*scale)(int64_t count, float factor, float *values);   /* values *= factor */
-    bwi_finiteness (*finiteness)(int64_t count, const float *x); /* of the first that is not finite */
+    bwi_finiteness (*finiteness)(int64_t count, const float *x); /* the kind of the first element that is not finite */
     /* For the gradient noise scale: adds to squares[l] the squared norm of the l-th of `lanes` vectors, `stride` floats apart, and to
      * squares[lanes] that of their sum. With v every element is first divided by sqrt(correction v) + epsilon, as Adam does; v may be
      * NULL. */

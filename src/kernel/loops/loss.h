@@ -1,12 +1,13 @@
 /*
- * loss: formulas that compare a prediction x with a target y, one number a sample, and their gradients in x.
+ * loss: formulas that compare a prediction x with a target y and give one number for each sample, and their gradients with respect
+ * to x.
  */
 #ifndef BWI_KERNEL_LOSS_H
 #define BWI_KERNEL_LOSS_H
 
 #include "kernel/loops/rows.h"
 
-/* The formulas are in loss.inc. Those down to BWI_LOSS_BINARY are means over the numbers of a row; p is the parameter. */
+/* The formulas are in loss.inc, where p is the parameter. Those up to BWI_LOSS_BINARY are means over the numbers of a row. */
 typedef enum bwi_loss_kind {
     BWI_LOSS_SQUARE,
     BWI_LOSS_ABSOLUTE,
@@ -36,16 +37,16 @@ typedef struct bwi_loss_kernels {
     void (*backward)(bwi_loss_kind kind, float p, const bwi_rows *rows, const float *x, const void *target, const float *weight,
                      const float *diff, float *dx);
 
-    /* The first of the class numbers that is not in 0 ... classes - 1; -1: there is none. */
+    /* Returns the index of the first class number outside 0 ... classes - 1, or -1 if there is none. */
     int64_t (*bad_label)(int64_t count, int64_t classes, const int32_t *labels);
-    /* The first of the rows' numbers that is below `low` or above `high`; -1: there is none. Rows that weigh 0 may hold anything, such
-     * as the -1 that fills sequences up; NaN is not looked for. */
+    /* Returns the index of the first number of the rows that is below `low` or above `high`, or -1 if there is none. Rows of
+     * weight 0 may hold anything, such as the -1 that pads sequences; NaN is not looked for. */
     int64_t (*bad_number)(const bwi_rows *rows, float low, float high, const float *y, const float *weight);
 
-    /* Categorical crossentropy from logits, around the kernel `crossentropy` that knows class numbers alone: labels[r] is where the
-     * target's row r is largest; then the loss and the difference (softmax - one-hot, or NULL) of that label l become those of the
-     * whole target, t = y (1 - smoothing) + smoothing / width and T = sum t:
-     * loss = T loss_l + sum t (x_l - x), difference = T difference_l + [l] T - t: exact for targets that are one-hot. */
+    /* Categorical crossentropy from logits, built on the kernel `crossentropy`, which knows class numbers only. labels_of finds
+     * where row r of the target is largest. The loss and the difference (softmax - one-hot, or NULL) of that label l then become
+     * those of the whole target: with t = y (1 - smoothing) + smoothing / width and T = sum t, loss = T loss_l + sum t (x_l - x)
+     * and difference = T difference_l + [l] T - t. This is exact for one-hot targets. */
     void (*labels_of)(int64_t rows, int64_t width, const float *y, int32_t *labels);
     void (*spread_target)(int64_t rows, int64_t width, float smoothing, const float *x, const float *y, const int32_t *labels,
                           float *loss, float *difference);

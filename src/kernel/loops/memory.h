@@ -1,6 +1,6 @@
 /*
- * memory: where a device keeps tensors, and the only ways in and out. An address that `allocate` gave, or one within it, is
- * good for kernels alone: the host may add an offset to it, and must not look behind it except between open and close.
+ * memory: where a device keeps tensors, and the only ways in and out. An address from `allocate`, or one within its arena, is for
+ * kernels alone: the host may add an offset to it, but must not dereference it except between open and close.
  */
 #ifndef BWI_KERNEL_MEMORY_H
 #define BWI_KERNEL_MEMORY_H
@@ -8,7 +8,7 @@
 #include "base/base.h"
 
 typedef struct bwi_memory_kernels {
-    /* An arena: zeros, aligned to BWI_CACHE_LINE, its pages touched. NULL, and a message, if there is no memory. */
+    /* Allocates an arena: zeroed, aligned to BWI_CACHE_LINE, all its pages touched. NULL and a message if there is no memory. */
     void *(*allocate)(bw_context *ctx, size_t bytes);
     void (*release)(bw_context *ctx, void *arena, size_t bytes); /* NULL is fine */
 
@@ -18,7 +18,7 @@ typedef struct bwi_memory_kernels {
     void (*clear)(void *to, size_t bytes);                  /* all bits zero */
     void (*fill)(int64_t count, float value, float *to);
 
-    /* Between the two the host may use the bytes, at the address that open returns: for functions of the user. */
+    /* Between open and close the host may use the bytes, at the address that open returns. This is for functions of the user. */
     void *(*open)(void *memory, size_t bytes);
     void (*close)(void *memory, size_t bytes);
 } bwi_memory_kernels;

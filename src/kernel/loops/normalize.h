@@ -1,6 +1,6 @@
 /*
- * normalize: what batch normalisation makes of its sums, channel by channel. The sums themselves and the affine maps over images are
- * written with vectors (channel_sums, channel_affine in kernel.h).
+ * normalize: what batch normalisation computes from its sums, channel by channel. The sums themselves and the affine maps over
+ * images are vector kernels (channel_sums, channel_affine in kernel.h).
  */
 #ifndef BWI_KERNEL_NORMALIZE_H
 #define BWI_KERNEL_NORMALIZE_H
@@ -12,13 +12,13 @@ typedef struct bwi_normalize_kernels {
      * rounding must not make negative. */
     void (*moments)(int64_t channels, double count, const double *sums, float *mean, float *variance);
 
-    /* y = (x - mean) scale + shift: inverse = 1 / sqrt(variance + epsilon), scale = gamma inverse, shift = beta. gamma and beta may be
-     * NULL: 1 and 0; inverse may be the variance's place. */
+    /* The factors of y = (x - mean) scale + shift: inverse = 1 / sqrt(variance + epsilon), scale = gamma inverse, shift = beta.
+     * gamma and beta may be NULL, which means 1 and 0; `inverse` may be written over `variance`. */
     void (*affine)(int64_t channels, float epsilon, const float *variance, const float *gamma, const float *beta, float *inverse,
                    float *scale, float *shift);
 
-    /* dx = a (dy - d) + b (x - mean), with the sums of dy and dy x_hat over `count` values:
-     * a = scale, b = -scale inverse sums[channels + c] / count, d = sums[c] / count. */
+    /* The factors of dx = a (dy - d) + b (x - mean), from the sums of dy and dy x_hat over `count` values: a = scale, b = -scale
+     * inverse sums[channels + c] / count, d = sums[c] / count. */
     void (*backward_factors)(int64_t channels, double count, const double *sums, const float *inverse, const float *scale, float *a,
                              float *b, float *d);
 

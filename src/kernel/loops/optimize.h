@@ -9,8 +9,8 @@
 
 #include "base/base.h"
 
-/* How weights follow a gradient g; s[0], s[1], s[2] are the rule's slots, b1 and b2 `beta1` and `beta2`, eps `epsilon`. Where g, w
- * and all slots are zero, w stays zero: the padding of packed variables. */
+/* The rules by which weights w follow a gradient g. s[0], s[1], s[2] are a rule's slots, b1 and b2 are `beta1` and `beta2`, eps
+ * is `epsilon`. Where g, w and all slots are zero, w must stay zero: this is the padding of packed variables. */
 typedef enum bwi_rule {
     BWI_RULE_SGD,     /* the vector kernel sgd: momentum needs s[0] */
     BWI_RULE_ADAM,    /* the vector kernel adam: m in s[0], v in s[1] */
@@ -47,10 +47,10 @@ typedef struct bwi_step {
 
 enum { BWI_RULE_SLOTS = 3 };
 
-/* What the update of one variable has besides. */
+/* What differs from one variable to another. */
 typedef struct bwi_step_part {
     float l1, l2;                          /* penalties; 0: none */
-    float clip;                            /* what clipping by a norm leaves of the gradient */
+    float clip;                            /* the factor of clipping by a norm */
     void *slots[BWI_RULE_SLOTS], *average; /* where this part of each begins; NULL: there is none */
 } bwi_step_part;
 

@@ -1,6 +1,6 @@
 /*
- * The shapes that kernels are told about: plain descriptions, which an op computes from its node and hands over with the
- * addresses. All counts are of floats.
+ * The shapes that kernels are given: descriptions that an op computes from its node and passes with the addresses. All counts are
+ * of floats.
  */
 #ifndef BWI_KERNEL_SHAPES_H
 #define BWI_KERNEL_SHAPES_H
@@ -22,13 +22,14 @@ static inline int64_t bwi_image_floats(const bwi_image *i)
     return i->n * bwi_image_blocks(i) * i->block * i->h * i->w;
 }
 
-/* A tensor as [outer][extent][inner] around an axis. A column runs along the axis: its elements are `inner` apart. */
+/* A tensor as [outer][extent][inner] around an axis. A column runs along the axis, so its elements are `inner` apart. */
 typedef struct bwi_around {
     int64_t outer, extent, inner;
 } bwi_around;
 
-/* How a smaller array is repeated over a larger shape: rows of `width` elements of the large one; a row begins at bwi_spread_at
- * in the small one and goes on by `step` (0 or 1). Axes are kept innermost first, neighbours of one kind as one. */
+/* How a smaller array is repeated over a larger shape. The large one has rows of `width` elements; a row begins at bwi_spread_at
+ * in the small array, and advances in it by `step` (0 or 1). Axes are listed innermost first, and neighbouring axes of one kind
+ * are joined. */
 typedef struct bwi_spread {
     int ndim;
     int64_t extent[BW_MAX_NDIM], stride[BW_MAX_NDIM];

@@ -11,11 +11,11 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <oneapi/dnnl/dnnl_debug.h>
 
-/* What is made once for the process, and never freed: oneDNN has global state of its own. */
+/* What is made once for the process and never freed, because oneDNN itself has global state. */
 typedef struct bwi_dnnl_library {
     dnnl_status_t status; /* of making it; nothing else is valid unless dnnl_success */
     dnnl_engine_t engine;
-    dnnl_primitive_attr_t attributes; /* scratchpads are the caller's; float32 stays float32 */
+    dnnl_primitive_attr_t attributes; /* the caller provides scratchpads; float32 stays float32 */
 } bwi_dnnl_library;
 
 const bwi_dnnl_library *bwi_dnnl_library_of(void);
@@ -35,18 +35,18 @@ typedef struct bwi_dnnl_blocking {
 
 dnnl_status_t bwi_dnnl_layout_make(bwi_dnnl_layout *layout, int ndim, const int64_t *extents, dnnl_format_tag_t tag);
 dnnl_status_t bwi_dnnl_layout_copy(bwi_dnnl_layout *copy, const bwi_dnnl_layout *from);
-/* A copy of what the primitive has; a descriptor of nothing gives a layout that is not there. */
+/* Copies the layout of a primitive's operand; if it has no such operand, the copy is a layout of nothing. */
 dnnl_status_t bwi_dnnl_layout_query(bwi_dnnl_layout *layout, const_dnnl_primitive_desc_t primitive, dnnl_query_t what);
 void bwi_dnnl_layout_free(bwi_dnnl_layout *layout);
 bool bwi_dnnl_layout_equal(const bwi_dnnl_layout *a, const bwi_dnnl_layout *b);
-size_t bwi_dnnl_layout_bytes(const bwi_dnnl_layout *layout); /* 0 if not there */
-/* False if the layout is of another kind than blocked. */
+size_t bwi_dnnl_layout_bytes(const bwi_dnnl_layout *layout); /* 0 for a layout of nothing */
+/* False if the layout is not a blocked one. */
 bool bwi_dnnl_layout_blocking(const bwi_dnnl_layout *layout, bwi_dnnl_blocking *blocking);
 
 dnnl_status_t bwi_dnnl_memory_create(dnnl_memory_t *memory, const bwi_dnnl_layout *layout, void *data);
 
-/* A pass of a convolution over these layouts (or their differences); bias may be NULL. `forward` is the hint that
- * backward passes need. */
+/* One pass of a convolution over these layouts (or their differences); bias may be NULL. `forward` is the hint that backward
+ * passes need. */
 typedef struct bwi_dnnl_problem {
     dnnl_alg_kind_t algorithm;
     dnnl_dims_t strides, dilation, pad_before, pad_after; /* dilation 0: none */

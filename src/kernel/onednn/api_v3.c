@@ -1,4 +1,4 @@
-/* api for oneDNN 3: memory descriptors are opaque objects that are asked for their parts. */
+/* api for oneDNN 3, whose memory descriptors are opaque objects with functions to query them. */
 #include "kernel/onednn/api.h"
 
 #include <string.h>

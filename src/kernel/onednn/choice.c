@@ -1,7 +1,7 @@
 /*
- * choice: which layouts and implementations a convolution gets. oneDNN is asked with `any` first, then with explicit
- * layouts; each answer is graded by the implementations of all wanted passes, and the best is taken, the first of
- * equals. Only describing happens here (microseconds); compiling follows for the choice alone.
+ * choice: which layouts and implementations a convolution gets. oneDNN is asked with `any` first, then with explicit layouts; each
+ * answer is graded by the implementations of all passes that are needed, and the best is taken, the first of equals. All of this
+ * only describes primitives, which takes microseconds; only the choice is compiled.
  */
 #include "kernel/onednn/convolution.h"
 
@@ -16,7 +16,7 @@ enum {
     GRADE_DIRECT = 9,
     MOVES_IMAGES = 4,
     MOVES_WEIGHTS = 1,
-    CHANNELS_LAST = 1 /* for the whole choice: the other kernels prefer blocks */
+    CHANNELS_LAST = 1 /* taken from the grade of the whole choice: the other kernels prefer blocks */
 };
 
 static const int result_of_pass[BWI_PASSES] = {BWI_DST, BWI_SRC, BWI_WEIGHTS};
@@ -27,7 +27,7 @@ static const dnnl_query_t layout_of_operand[BWI_PASSES][BWI_OPERANDS] = {
     {dnnl_query_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_dst_md},
 };
 
-/* What to ask of an operand in one attempt: this layout, or (NULL) any. */
+/* The layouts to ask for in one attempt, by operand; NULL: any. */
 typedef const bwi_dnnl_layout *bwi_request[BWI_OPERANDS];
 
 int bwi_conv_result(bwi_conv_pass pass)
@@ -106,7 +106,7 @@ static dnnl_status_t layout_of_tag(bwi_dnnl_layout *layout, const bwi_conv_shape
     return bwi_dnnl_layout_make(layout, ndim, extents, tag);
 }
 
-/* Finds the block of an image's layout; false if it is none that kernel.h knows. */
+/* Finds the block of an image's layout; false if it is not one that kernel.h describes. */
 static bool image_block(const bwi_conv_shape *shape, int operand, const bwi_dnnl_layout *layout, dnnl_format_tag_t *tag,
                         int64_t *block)
 {
@@ -146,7 +146,7 @@ static size_t scratchpad_bytes(const bwi_conv_primitive *p)
     return bytes;
 }
 
-/* Describes what moves operands between their outer and inner layouts, and divides the scratch memory. */
+/* Describes the reorders between outer and inner layouts of operands, and divides the scratch memory among them. */
 static dnnl_status_t describe_moves(bwi_conv_stage *stage, bwi_conv_pass pass, const bwi_request outer)
 {
     size_t bytes = scratchpad_bytes(&stage->convolution);
@@ -179,8 +179,8 @@ static dnnl_status_t describe_moves(bwi_conv_stage *stage, bwi_conv_pass pass, c
     return dnnl_success;
 }
 
-/* One attempt: asks for `request`, to be used with `outer` (an entry of NULL: with whatever comes). A lower grade than
- * the stage has already leaves it as it is. Not being implemented is no failure. */
+/* Makes one attempt: asks for the layouts of `request`, to be used with those of `outer` (a NULL entry: whatever comes). The
+ * stage is left as it is if its grade is already better. It is no failure if nothing is implemented. */
 static dnnl_status_t attempt(const bwi_conv *conv, bwi_conv_choice *choice, bwi_conv_pass pass, const bwi_request request,
                              const bwi_request outer)
 {
@@ -225,7 +225,8 @@ static dnnl_status_t attempt(const bwi_conv *conv, bwi_conv_choice *choice, bwi_
     return status == dnnl_unimplemented ? dnnl_success : status;
 }
 
-/* Forward with free layouts: what comes becomes the outer layouts. Leaves the grade at NONE if they are not usable. */
+/* Chooses forward with free layouts: those that oneDNN picks become the outer layouts. The grade stays NONE if they are not
+ * usable. */
 static dnnl_status_t choose_forward(const bwi_conv *conv, bwi_conv_choice *choice, dnnl_format_tag_t src_tag,
                                     dnnl_format_tag_t dst_tag)
 {
@@ -262,7 +263,7 @@ static dnnl_status_t choose_forward(const bwi_conv *conv, bwi_conv_choice *choic
     return status;
 }
 
-/* Forward with the layouts of another convolution. */
+/* Chooses forward with the layouts of another convolution. */
 static dnnl_status_t forward_like(const bwi_conv *conv, bwi_conv_choice *choice, const bwi_conv_choice *like)
 {
     choice->src_tag = like->src_tag;
@@ -291,7 +292,7 @@ static dnnl_status_t forward_like(const bwi_conv *conv, bwi_conv_choice *choice,
     return status;
 }
 
-/* The difference of the weights is wanted in the packed layout: at best the primitive writes it. */
+/* The difference of the weights must end in the packed layout; at best the primitive writes it so. */
 static dnnl_status_t choose_backward_weights(const bwi_conv *conv, bwi_conv_choice *choice)
 {
     bwi_request outer = {&choice->outer[BWI_SRC], &choice->outer[BWI_WEIGHTS], &choice->outer[BWI_DST]};
@@ -306,8 +307,8 @@ static dnnl_status_t choose_backward_weights(const bwi_conv *conv, bwi_conv_choi
     return status;
 }
 
-/* Takes the weights as it likes them best, because reordering them once for each update is cheap; but the packed ones
- * if the same implementation takes those, too. */
+/* Takes the weights in the layout that oneDNN prefers, because reordering them once per update is cheap; but the packed ones if
+ * the same implementation takes those as well. */
 static dnnl_status_t choose_backward_data(const bwi_conv *conv, bwi_conv_choice *choice)
 {
     bwi_request images = {&choice->outer[BWI_SRC], NULL, &choice->outer[BWI_DST]};
@@ -356,7 +357,7 @@ static dnnl_status_t backward_data_like(const bwi_conv *conv, bwi_conv_choice *c
     return status;
 }
 
-/* The backward passes of a choice whose forward pass is decided. */
+/* Chooses the backward passes once the forward pass is decided. */
 static dnnl_status_t choose_backward(const bwi_conv *conv, bwi_conv_choice *choice, const bwi_conv_choice *like)
 {
     dnnl_status_t status = dnnl_success;
@@ -390,7 +391,7 @@ static dnnl_status_t choice_begin(const bwi_conv *conv, bwi_conv_choice *choice)
     return bwi_dnnl_layout_make(&choice->bias, 1, &conv->shape.oc, dnnl_a);
 }
 
-/* src and dst to ask for, in this order. */
+/* The layouts of src and dst to ask for, in this order. */
 static const dnnl_format_tag_t candidates[][2] = {
     {dnnl_format_tag_any, dnnl_format_tag_any},
     {dnnl_aBcd16b, dnnl_aBcd16b},
@@ -401,8 +402,8 @@ static const dnnl_format_tag_t candidates[][2] = {
     {dnnl_acdb, dnnl_acdb},
 };
 
-/* oneDNN picks an implementation only after layouts are given, so each pair of layouts is tried until all passes have a direct
- * one; the best grade wins. */
+/* oneDNN picks an implementation only when the layouts are given, so each pair of layouts is tried until all passes have a
+ * direct implementation; the best grade wins. */
 static dnnl_status_t choose_freely(bwi_conv *conv)
 {
     int wanted = 0;

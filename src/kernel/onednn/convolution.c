@@ -1,5 +1,5 @@
 /*
- * convolution: making and freeing a bwi_conv: checks, the choice of layouts (choice.c), compiling, facts.
+ * convolution: making and freeing a bwi_conv: its checks, the choice of layouts (choice.c), compilation and facts.
  */
 #include "kernel/onednn/convolution.h"
 
@@ -11,14 +11,14 @@ bw_status bwi_conv_fail(bw_context *ctx, const bwi_conv_shape *s, dnnl_status_t 
                     (long long)s->oc, (long long)s->kh, (long long)s->kw, dnnl_status2str(status));
 }
 
-/* The output extent that follows from the others: the last window ends within the padded input. */
+/* Whether the output extent follows from the others: the last window ends within the padded input. */
 static bool extents_fit(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t dilation, int64_t before, int64_t after)
 {
-    int64_t room = in + before + after - ((kernel - 1) * dilation + 1);
-    return room >= 0 && out == room / stride + 1;
+    int64_t slack = in + before + after - ((kernel - 1) * dilation + 1);
+    return slack >= 0 && out == slack / stride + 1;
 }
 
-/* Extents up to 2^31 each and byte counts that fit; what oneDNN refuses beyond that it reports itself. */
+/* Extents are at most 2^31 each, and byte counts must fit; oneDNN itself refuses what it cannot do beyond that. */
 static bool shape_possible(const bwi_conv_shape *s)
 {
     const int64_t positive[] = {s->n,  s->ih, s->iw,       s->ic,       s->oh,         s->ow,         s->oc,
@@ -98,7 +98,7 @@ static bw_status make_maps(bw_context *ctx, bwi_conv *conv)
     return status;
 }
 
-/* Passes share one scratchpad, so the largest counts. The reference is many times slower, which must not go unnoticed. */
+/* The passes share one scratchpad, so the largest counts. The reference is many times slower, which is logged. */
 static void collect_facts(bwi_conv *conv)
 {
     static const char *const names[BWI_PASSES] = {"forward", "backward data", "backward weights"};
@@ -188,4 +188,6 @@ const bwi_convolution_kernels bwi_convolution_onednn = {.create = create,
                                                         .reorder_backward = bwi_conv_reorder_backward,
                                                         .bind = bwi_conv_bind,
                                                         .unbind = bwi_conv_run_free,
-                                                        .execute = bwi_conv_execute};
+                                                        .execute = bwi_conv_execute,
+                                                        .begin = bwi_onednn_begin,
+                                                        .end = bwi_onednn_end};

@@ -1,12 +1,12 @@
 /*
  * convolution: what the files of this folder share about a bwi_conv.
  *
- * Outside, a convolution has one layout each for src, dst (blocks of channels, see kernel.h) and weights ("packed":
- * what forward likes), and a second layout of the weights for backward data where oneDNN wants another. A pass whose
- * primitive computes in yet other layouts moves its operands through the scratch memory ("inner" layouts).
+ * Outside, a convolution has one layout each for src, dst (blocks of channels, see kernel.h) and weights ("packed", as forward
+ * prefers them), and a second layout of the weights for backward data where oneDNN prefers another. A pass whose primitive computes
+ * in yet other layouts moves its operands through the scratch memory ("inner" layouts).
  *
- * oneDNN's weights are [g][oc/g][ic/g][kh][kw]. A depthwise layer with Keras's kernel (kh, kw, in, multiplier) is
- * groups = in, oc = in * multiplier: its kernel (kh, kw, in/groups = 1, out) has the same order in memory.
+ * oneDNN's weights are [g][oc/g][ic/g][kh][kw]. A depthwise layer with Keras's kernel (kh, kw, in, multiplier) is groups = in, oc =
+ * in * multiplier: its kernel (kh, kw, in/groups = 1, out) has the same order in memory.
  */
 #ifndef BWI_KERNEL_ONEDNN_CONVOLUTION_H
 #define BWI_KERNEL_ONEDNN_CONVOLUTION_H
@@ -29,7 +29,7 @@ typedef struct bwi_conv_stage {
     bwi_dnnl_layout inner[BWI_OPERANDS];
     size_t temporary[BWI_OPERANDS]; /* where in the scratch memory an operand that is moved lies */
     size_t scratch_bytes;           /* the primitives' scratchpads share the beginning */
-    int grade;                      /* see choice.c */
+    int grade;                      /* of the implementations (choice.c) */
     char name[64];
 } bwi_conv_stage;
 
@@ -72,7 +72,7 @@ void bwi_weights_map_close(bw_context *ctx, bwi_weights_map *map);
 /* Whether such a map exists for the layout. */
 bool bwi_weights_map_possible(const bwi_conv_shape *shape, const bwi_dnnl_layout *layout);
 
-/* What bwi_convolution_onednn has of weights.c and run.c. */
+/* The functions of bwi_convolution_onednn that weights.c and run.c define. */
 void bwi_conv_pack(const bwi_conv *conv, const float *weights, float *packed);
 void bwi_conv_unpack(const bwi_conv *conv, const float *packed, float *weights);
 void bwi_conv_reorder_backward(const bwi_conv *conv, const float *packed, float *backward);
@@ -81,7 +81,7 @@ bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *con
 void bwi_conv_run_free(bwi_conv_run *run);
 bw_status bwi_conv_execute(const bwi_conv_run *run);
 
-/* "convolution ...: oneDNN says ..." as the context's message. */
+/* Leaves "convolution ...: oneDNN says ..." as the context's message, and returns a status. */
 bw_status bwi_conv_fail(bw_context *ctx, const bwi_conv_shape *shape, dnnl_status_t status);
 
 #endif

@@ -1,14 +1,14 @@
 /*
- * library: what of oneDNN belongs to the process: the engine, the instruction set it may use, and the number of
- * OpenMP threads. A tile is computed by one thread, so oneDNN gets one: its scratchpads and its division of work
- * depend on the number that is set when a primitive is described, and results must not depend on it.
+ * library: the parts of oneDNN that belong to the process: the engine, the instruction set it may use, and the number of OpenMP
+ * threads. A tile is computed by one thread, so oneDNN gets one: its scratchpads and its division of work depend on the number that
+ * is set when a primitive is described, and results must not depend on it.
  */
 #include "kernel/onednn/api.h"
 
 #include <pthread.h>
 #include <string.h>
 
-/* Of the OpenMP runtime that oneDNN itself is linked with; omp.h belongs to a compiler, which need not be that one. */
+/* Functions of the OpenMP runtime that oneDNN itself is linked with; omp.h belongs to a compiler, which may come with another. */
 extern int omp_get_max_threads(void);
 extern void omp_set_num_threads(int threads);
 
@@ -24,7 +24,7 @@ static void library_open(void)
     if (status == dnnl_success) {
         status = dnnl_primitive_attr_set_scratchpad_mode(library.attributes, dnnl_scratchpad_mode_user);
     }
-    /* Without it an environment variable could lower the precision. */
+    /* Otherwise an environment variable could lower the precision. */
     if (status == dnnl_success) {
         status = dnnl_primitive_attr_set_fpmath_mode(library.attributes, dnnl_fpmath_mode_strict);
     }

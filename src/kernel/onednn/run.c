@@ -49,7 +49,7 @@ static void add_argument(bwi_conv_call *call, int argument, dnnl_memory_t memory
     call->arguments[call->count++] = (dnnl_exec_arg_t){argument, memory};
 }
 
-/* The next call, with its scratchpad as the first argument if it has one. */
+/* Adds a call, with its scratchpad as the first argument if it needs one. */
 static dnnl_status_t add_call(bwi_conv_run *run, bwi_conv_call **call, const bwi_conv_primitive *primitive, void *scratch)
 {
     *call = &run->calls[run->call_count++];
@@ -84,7 +84,7 @@ static const bwi_dnnl_layout *outer_layout(const bwi_conv *conv, bwi_conv_pass p
     return operand == BWI_WEIGHTS && pass == BWI_CONV_BACKWARD_DATA ? &conv->choice.backward_weights : &conv->choice.outer[operand];
 }
 
-/* Operands in their outer layouts, and in their inner ones where those differ (elsewhere both are the same memory). */
+/* Adds the operands in their outer layouts, and in their inner ones where those differ (elsewhere both are the same memory). */
 static dnnl_status_t add_operands(bwi_conv_run *run, const bwi_conv *conv, bwi_conv_pass pass, const bwi_conv_memory *memory,
                                   dnnl_memory_t outer[BWI_OPERANDS], dnnl_memory_t inner[BWI_OPERANDS])
 {
@@ -146,7 +146,7 @@ static dnnl_status_t prepare(bwi_conv_run *run, const bwi_conv *conv, bwi_conv_p
     return status;
 }
 
-/* Addresses are checked here, once, so that execute can run on workers without a message to give. */
+/* Addresses are checked here, once, because workers, which call execute, cannot leave a message. */
 bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *conv, bwi_conv_pass pass,
                         const bwi_conv_memory *memory)
 {

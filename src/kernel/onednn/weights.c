@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The term of dimension d for index x. Inner blocks are listed outermost first. */
+/* The term of the offset that index x in dimension d adds. Inner blocks are listed outermost first. */
 static int64_t offset_term(const bwi_dnnl_blocking *b, int d, int64_t x)
 {
     int64_t term = 0, distance = 1;
@@ -121,7 +121,7 @@ void bwi_conv_unpack(const bwi_conv *conv, const float *packed, float *weights)
 
 enum { SIDE = 16 };
 
-/* Four rows of four, `from` and `to` SIDE apart, transposed. */
+/* Transposes four rows of four floats; rows are SIDE floats apart in `from` and `to`. */
 static void transpose_four(const float *from, float *to)
 {
     typedef float four __attribute__((vector_size(16)));
@@ -142,7 +142,7 @@ static void transpose_four(const float *from, float *to)
     }
 }
 
-/* Whether the entries first .. first + SIDE - 1 rise by `step`. */
+/* Whether the entries first ... first + SIDE - 1 rise by `step`. */
 static bool rises_by(const int64_t *table, int64_t first, int64_t step)
 {
     for (int64_t k = first; k < first + SIDE - 1; k++) {
@@ -153,8 +153,8 @@ static bool rises_by(const int64_t *table, int64_t first, int64_t step)
     return true;
 }
 
-/* One square of at most SIDE x SIDE channels, which both layouts usually keep together: the whole squares of
- * AVX-512's layouts are each other's transpose. */
+/* Moves one square of at most SIDE x SIDE channels, which both layouts usually keep together. Whole squares of AVX-512's layouts
+ * are each other's transpose. */
 static void move_square(const bwi_weights_map *from, const float *x, const bwi_weights_map *to, float *y, int64_t o0, int64_t o1,
                         int64_t i0, int64_t i1, bool transpose)
 {
@@ -175,7 +175,8 @@ static void move_square(const bwi_weights_map *from, const float *x, const bwi_w
     }
 }
 
-/* By squares, which lie in a few cache lines on both sides; a square that is a transposition is moved by vectors. */
+/* Moves the weights square by square, since a square lies in a few cache lines on both sides. Squares that are transposed are
+ * moved by vectors. */
 void bwi_conv_reorder_backward(const bwi_conv *conv, const float *packed, float *backward)
 {
     const bwi_conv_shape *s = &conv->shape;

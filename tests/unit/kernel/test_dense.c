@@ -127,16 +127,16 @@ static void check_ranges(const bwi_kernels *k, int64_t n, int64_t in, int64_t ou
     }
     k->dense_backward_data(n, in, out, dy, w, whole);
     assert_memory_equal(dx, whole, (size_t)(n * in) * sizeof *dx);
-    float *room = output_floats(bwi_packing_host.dense_staging(n, in, out));
+    float *staging = output_floats(bwi_packing_host.dense_staging(n, in, out));
     float *dw = output_floats(count), *db = output_floats(padded), *expected = output_floats(count), *sums = output_floats(out);
-    double bound = k->dense_gradient_pack(n, in, out, x, dy, room);
-    const float *const ahead[BWI_FETCHED] = {w, w};
+    double bound = k->dense_gradient_pack(n, in, out, x, dy, staging);
+    const void *const ahead[BWI_FETCHED] = {w, w};
     for (int64_t p = 0; p < padded / panel; p++) {
         for (int64_t first = 0; first < in; first += 24) {
-            k->dense_gradient_block(n, in, out, room, p, first, in - first < 24 ? in - first : 24, dw + (p * in + first) * panel,
+            k->dense_gradient_block(n, in, out, staging, p, first, in - first < 24 ? in - first : 24, dw + (p * in + first) * panel,
                                     first % 48 ? ahead : NULL);
         }
-        k->dense_gradient_bias(n, in, out, room, p, db + p * panel);
+        k->dense_gradient_bias(n, in, out, staging, p, db + p * panel);
     }
     k->dense_backward_weights(n, in, out, x, dy, expected, sums, false);
     assert_memory_equal(dw, expected, (size_t)count * sizeof *dw);
@@ -144,11 +144,11 @@ static void check_ranges(const bwi_kernels *k, int64_t n, int64_t in, int64_t ou
     for (int64_t i = 0; i < count; i++) {
         assert_true(fabs((double)dw[i]) <= bound);
     }
-    output_floats_free(room, bwi_packing_host.dense_staging(n, in, out));
+    output_floats_free(staging, bwi_packing_host.dense_staging(n, in, out));
     x[n * in - 1] = -(float)INFINITY;
-    room = output_floats(bwi_packing_host.dense_staging(n, in, out));
-    assert_true(isnan(k->dense_gradient_pack(n, in, out, x, dy, room)));
-    output_floats_free(room, bwi_packing_host.dense_staging(n, in, out));
+    staging = output_floats(bwi_packing_host.dense_staging(n, in, out));
+    assert_true(isnan(k->dense_gradient_pack(n, in, out, x, dy, staging)));
+    output_floats_free(staging, bwi_packing_host.dense_staging(n, in, out));
     output_floats_free(y, n * out);
     output_floats_free(dx, n * in);
     output_floats_free(whole, n * (in > out ? in : out));
