@@ -217,10 +217,22 @@ static bw_status add_end(ends *e, const bwi_json *json, int output)
 }
 
 /* What an object says of an output: by the name it has here, or that of its layer, which two outputs may share. */
+static bool is_output(const char *name, const bw_model *model, int output)
+{
+    char local[BWI_LOCAL_NAME];
+    bwi_keras_local_name(local, "", name);
+    return strcmp(local, bwi_output_name(model, output)) == 0;
+}
+
 static const bwi_json *get_output(const bwi_json *json, const bw_model *model, int output)
 {
-    const bwi_json *value = bwi_json_get(json, bwi_output_name(model, output));
-    return value ? value : bwi_json_get(json, model->outputs[output]->name);
+    const char *name = NULL;
+    for (const bwi_json *value; (value = bwi_json_next(json, &name));) {
+        if (is_output(name, model, output)) {
+            return value;
+        }
+    }
+    return bwi_json_get(json, model->outputs[output]->name);
 }
 
 static bool is_object(const bwi_json *json)
@@ -235,7 +247,7 @@ static bw_status check_names(const ends *e, const bwi_json *json)
     while (is_object(json) && bwi_json_next(json, &name)) {
         bool known = outputs_of(e->model) == 1;
         for (int k = 0; k < outputs_of(e->model); k++) {
-            known = known || strcmp(name, bwi_output_name(e->model, k)) == 0 || strcmp(name, e->model->outputs[k]->name) == 0;
+            known = known || is_output(name, e->model, k) || strcmp(name, e->model->outputs[k]->name) == 0;
         }
         if (!known) {
             return bwi_fail_file(e->k->ctx, BW_INVALID_ARGUMENT, e->k->path, "compile_config: %s: the model has no output '%.60s'",

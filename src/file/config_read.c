@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { LAYER_LIMIT = 1 << 12, NAME_LIMIT = 63 };
+enum { LAYER_LIMIT = 1 << 12 };
 
 /* ---- One layer ---- */
 
@@ -85,9 +85,6 @@ static bw_status refuse_class(const bwi_keras *k, const bwi_json *layer)
         const char *class_name, *why;
     } known[] = {
         {"Lambda", "is a Lambda, which carries code: it is never run"},
-        {"Sequential", "is a nested model, which is not supported"},
-        {"Functional", "is a nested model, which is not supported"},
-        {"Model", "is a nested model, which is not supported"},
     };
     const char *class_name = bwi_json_text(bwi_json_get(layer, "class_name"));
     char quoted[BWI_QUOTE_SIZE];
@@ -99,6 +96,24 @@ static bw_status refuse_class(const bwi_keras *k, const bwi_json *layer)
     bwi_quote(quoted, class_name ? class_name : "", class_name ? strlen(class_name) : 0);
     return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%s: the class %s is %s", k->what, quoted,
                          class_name && !bwi_keras_is_own(layer) ? "custom, which is not supported" : "not supported");
+}
+
+bw_status bwi_keras_check_class(const bwi_keras *k, const bwi_json *layer)
+{
+    const char *class_name = bwi_json_text(bwi_json_get(layer, "class_name"));
+    return class_name && bwi_keras_is_own(layer) && bwi_keras_layer_row(class_name) ? BW_OK : refuse_class(k, layer);
+}
+
+bool bwi_keras_is_nested(const bwi_json *layer)
+{
+    static const char *const models[] = {"Sequential", "Functional", "Model"};
+    const char *class_name = bwi_json_text(bwi_json_get(layer, "class_name"));
+    for (size_t i = 0; class_name && i < BWI_COUNT(models); i++) {
+        if (strcmp(class_name, models[i]) == 0) {
+            return bwi_keras_is_own(layer);
+        }
+    }
+    return false;
 }
 
 /* Our options, which Keras does not know, are stored beside Keras's. */
@@ -145,20 +160,58 @@ const char *bwi_keras_layer_name(const bwi_json *layer)
     return name ? name : bwi_json_text(bwi_json_get(layer, "name"));
 }
 
-/* Names go into messages, files and paths: short, printable, without slashes. */
+/* Keras's names have no slashes. */
 bw_status bwi_keras_check_name(bwi_keras *k, const char *name)
 {
-    char quoted[BWI_QUOTE_SIZE];
-    bool right = name && name[0] && strlen(name) <= NAME_LIMIT && !strchr(name, '/');
-    for (const char *at = name; right && *at; at++) {
-        right = (unsigned char)*at >= 0x20 && *at != 0x7f;
+    char quoted[BWI_QUOTE_SIZE], local[BWI_LOCAL_NAME];
+    if (!name || !name[0] || strchr(name, '/')) {
+        return bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "layer %s: expected a name without slashes",
+                             bwi_quote(quoted, name ? name : "", name ? strlen(name) : 0));
     }
-    if (!right) {
-        return bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "layer %s: expected a name of 1 to %d characters without slashes",
-                             bwi_quote(quoted, name ? name : "", name ? strlen(name) : 0), NAME_LIMIT);
-    }
-    snprintf(k->what, sizeof k->what, "layer %s", name);
+    bwi_keras_local_name(local, "", name);
+    snprintf(k->what, sizeof k->what, "layer %s", local);
     return BW_OK;
+}
+
+/* Bytes of a character that a terminal would obey, or that turns the direction of text: controls, U+0080 to U+009F, U+200E, U+200F,
+ * U+202A to U+202E, U+2066 to U+2069. 0: none. */
+static int unprintable(const char *at)
+{
+    const unsigned char *c = (const unsigned char *)at;
+    if (c[0] < 0x20 || c[0] == 0x7f || c[0] == '"') {
+        return 1;
+    }
+    if (c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0) {
+        return 2;
+    }
+    bool general = c[0] == 0xE2 && c[1] == 0x80 && (c[2] == 0x8E || c[2] == 0x8F || (c[2] >= 0xAA && c[2] <= 0xAE));
+    return general || (c[0] == 0xE2 && c[1] == 0x81 && c[2] >= 0xA6 && c[2] <= 0xA9) ? 3 : 0;
+}
+
+/* Names go into messages, terminals, fields of data and expressions; a file that is written has them as they were. */
+void bwi_keras_local_name(char local[BWI_LOCAL_NAME], const char *prefix, const char *name)
+{
+    enum { CUT = BWI_LOCAL_NAME - 18 };
+    size_t length = (size_t)snprintf(local, BWI_LOCAL_NAME, "%s", prefix);
+    bool changed = length >= BWI_LOCAL_NAME;
+    length = changed ? BWI_LOCAL_NAME - 1 : length;
+    for (const char *at = name; *at;) {
+        int skipped = unprintable(at);
+        changed = changed || skipped || length + 1 >= BWI_LOCAL_NAME;
+        if (length + 1 < BWI_LOCAL_NAME) {
+            local[length++] = skipped ? '_' : *at;
+        }
+        at += skipped ? skipped : 1;
+    }
+    local[length] = 0;
+    if (changed) {
+        uint64_t hash = bwi_hash(bwi_hash(1, prefix, strlen(prefix)), name, strlen(name));
+        length = length < CUT ? length : CUT;
+        while (length > 0 && ((unsigned char)local[length] & 0xC0) == 0x80) {
+            length--;
+        }
+        snprintf(local + length, BWI_LOCAL_NAME - length, "~%016llx", (unsigned long long)hash);
+    }
 }
 
 /* ---- Shapes ---- */
@@ -230,7 +283,7 @@ static bw_status add_listed(bw_model *model, const bwi_keras *k, const bwi_json 
     if (status != BW_OK) {
         return status;
     }
-    snprintf(layer->name, sizeof layer->name, "%s", bwi_keras_layer_name(json));
+    bwi_keras_local_name(layer->name, "", bwi_keras_layer_name(json));
     layer->inputs = 1;
     layer->input[0] = model->layer_count++ - 1;
     return BW_OK;
@@ -238,8 +291,10 @@ static bw_status add_listed(bw_model *model, const bwi_keras *k, const bwi_json 
 
 static bool name_is_taken(const bw_model *model, const char *name)
 {
+    char local[BWI_LOCAL_NAME];
+    bwi_keras_local_name(local, "", name);
     for (int i = 0; i < model->layer_count; i++) {
-        if (strcmp(model->layers[i].name, name) == 0) {
+        if (strcmp(model->layers[i].name, local) == 0) {
             return true;
         }
     }
@@ -296,18 +351,27 @@ static bw_status read_sequential(bw_model *model, bwi_keras *k, const bwi_json *
 
 /* ---- Models ---- */
 
-/* Names of outputs that are not their layers': as labels of losses they must be words. */
+/* Names of outputs that are not their layers'. */
 static bw_status read_output_names(bw_model *model, const bwi_keras *k, const bwi_json *names)
 {
     for (int i = 0; i < bwi_json_count(names) && i < model->output_count; i++) {
         const char *name = bwi_json_text(bwi_json_at(names, i));
-        if (name && name[0] && strlen(name) <= NAME_LIMIT && strspn(name, BWI_OUTPUT_LETTERS) == strlen(name)) {
-            snprintf(model->output_names[i], sizeof model->output_names[i], "%s", name);
-        } else {
+        if (!name || !name[0]) {
             return bwi_fail_file(k->ctx, BW_DATA_LOSS, k->path, "batchwise: the name of output %d is not a word", i);
         }
+        bwi_keras_local_name(model->output_names[i], "", name);
     }
     return BW_OK;
+}
+
+static bool any_nested(const bwi_json *layers)
+{
+    for (int i = 0; i < bwi_json_count(layers); i++) {
+        if (bwi_keras_is_nested(bwi_json_at(layers, i))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Custom classes cannot be known, and other types than float32 would predict other numbers: both are refused before anything is
@@ -328,31 +392,98 @@ static bw_status read_model(bw_model **model, bwi_keras *k, const bwi_json *json
     if (!bwi_keras_is_float32(bwi_json_get(config, "dtype"))) {
         return bwi_keras_refuse(k, "dtype", bwi_json_get(config, "dtype"));
     }
-    if (bwi_json_count(bwi_json_get(config, "layers")) > LAYER_LIMIT) {
-        return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%d layers; at most %d are possible",
-                             bwi_json_count(bwi_json_get(config, "layers")), LAYER_LIMIT);
+    const bwi_json *layers = bwi_json_kind_of(config) == BWI_JSON_LIST ? config : bwi_json_get(config, "layers");
+    bool graph = functional || any_nested(layers);
+    if (bwi_json_count(layers) > LAYER_LIMIT) {
+        return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%d layers; at most %d are possible", bwi_json_count(layers),
+                             LAYER_LIMIT);
     }
-    *model = functional ? bw_model_new(k->ctx) : bwi_model_open(k->ctx);
+    *model = graph ? bw_model_new(k->ctx) : bwi_model_open(k->ctx);
     if (!*model) {
         return bwi_pending(k->ctx);
     }
     const char *name = bwi_json_text(bwi_json_get(config, "name"));
-    (*model)->name = name ? bwi_copy_text(k->ctx, name) : NULL;
+    char local[BWI_LOCAL_NAME];
+    bwi_keras_local_name(local, "", name ? name : "");
+    (*model)->name = name ? bwi_copy_text(k->ctx, local) : NULL;
     if (name && !(*model)->name) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    if (sequential) {
+    if (!graph) {
         return read_sequential(*model, k, json, frozen);
     }
-    bw_status status = bwi_keras_read_graph(*model, k, config, frozen);
+    bw_status status = bwi_keras_read_graph(*model, k, json, frozen);
     return status == BW_OK ? read_output_names(*model, k, bwi_json_get(bwi_json_get(json, "batchwise"), "outputs")) : status;
+}
+
+/* ---- The configuration as it was ---- */
+
+/* A tree of values as text again. Its depth was bounded when it was read. */
+static void put_json(bwi_json_writer *w, const char *key, const bwi_json *value)
+{
+    int64_t whole = 0;
+    double number = 0;
+    const char *member = NULL;
+    switch (bwi_json_kind_of(value)) {
+    case BWI_JSON_OBJECT:
+        bwi_json_begin(w, key, '{');
+        for (const bwi_json *one; (one = bwi_json_next(value, &member));) {
+            put_json(w, member, one);
+        }
+        bwi_json_end(w);
+        break;
+    case BWI_JSON_LIST:
+        bwi_json_begin(w, key, '[');
+        for (int i = 0; i < bwi_json_count(value); i++) {
+            put_json(w, NULL, bwi_json_at(value, i));
+        }
+        bwi_json_end(w);
+        break;
+    case BWI_JSON_TEXT:
+        bwi_json_put_text(w, key, bwi_json_text(value));
+        break;
+    case BWI_JSON_WHOLE:
+        bwi_json_whole(value, &whole);
+        bwi_json_put_whole(w, key, whole);
+        break;
+    case BWI_JSON_REAL:
+        bwi_json_number(value, &number);
+        bwi_json_put_real(w, key, number);
+        break;
+    case BWI_JSON_BOOL:
+        bwi_json_put_bool(w, key, bwi_json_true(value));
+        break;
+    case BWI_JSON_NULL:
+    case BWI_JSON_MISSING:
+        bwi_json_put_null(w, key);
+        break;
+    }
+}
+
+/* Names, models within models and operators have no other place here than this text: it is written as it was read. Files of versions
+ * before Keras 3, whose objects have no modules, are written anew, and so are lists of layers without an input shape. */
+static bw_status keep_config(bw_model *model, const bwi_json *json)
+{
+    bwi_json_writer w = {.text = {.ctx = model->ctx}};
+    const char *key = NULL;
+    if (!bwi_json_text(bwi_json_get(json, "module")) || model->output_count == 0) {
+        return BW_OK;
+    }
+    bwi_json_begin(&w, NULL, '{');
+    for (const bwi_json *value; (value = bwi_json_next(json, &key));) {
+        if (strcmp(key, "compile_config") != 0) {
+            put_json(&w, key, value);
+        }
+    }
+    model->config = w.text.bytes; /* without the brace that ends it: compile_config follows */
+    return w.text.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
 }
 
 bw_model *bwi_keras_read_model(bw_context *ctx, const char *path, const bwi_json *json)
 {
     bwi_keras k = {.ctx = ctx, .path = path, .what = "model"};
     bw_model *model = NULL;
-    if (read_model(&model, &k, json) != BW_OK) {
+    if (read_model(&model, &k, json) != BW_OK || keep_config(model, json) != BW_OK) {
         bwi_disown(model);
         return bwi_pass_on(ctx);
     }

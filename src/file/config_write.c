@@ -268,8 +268,35 @@ static void put_output_names(bwi_json_writer *w, const bw_model *model, const bw
     bwi_json_end(w);
 }
 
+static bool has_operator(const bw_model *model)
+{
+    for (int i = 0; i < model->layer_count; i++) {
+        if (model->layers[i].row->flags & BWI_LAYER_OPERATOR) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What came from a file goes into one as it was. */
+static bw_status write_again(bw_model *model, bwi_json_writer *w)
+{
+    bwi_json_begin(w, NULL, '{');
+    bwi_text_add(&w->text, "%s", model->config + 1);
+    w->filled[0] = true;
+    bwi_keras_put_compile(model, w);
+    bwi_json_end(w);
+    return w->text.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
+}
+
 bw_status bwi_keras_write_model(bw_model *model, const bwi_wiring *wiring, bwi_json_writer *w)
 {
+    if (model->config) {
+        return write_again(model, w);
+    }
+    if (has_operator(model)) {
+        return bwi_fail(model->ctx, BW_UNIMPLEMENTED, "operators of older files cannot be written");
+    }
     begin_object(w, "keras", wiring->sequential ? "Sequential" : "Model");
     bwi_json_begin(w, "config", '{');
     bwi_json_put_text(w, "name", bwi_wiring_model_name(wiring));

@@ -30,6 +30,9 @@ static bw_status check_use(const writer *w, int use)
         return refuse(w, "it has several inputs", "");
     }
     const bwi_layer *layer = &w->model->layers[u->layer];
+    if (layer->row->flags & BWI_LAYER_OPERATOR) {
+        return refuse(w, "it has an operator: ", layer->name);
+    }
     for (int v = 1; v < use; v++) {
         if (w->uses[v].layer == u->layer) {
             return refuse(w, "it uses a layer more than once: ", layer->name);

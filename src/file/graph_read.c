@@ -1,139 +1,204 @@
 /*
  * The graph of a Functional model: each layer of the file has the nodes it is called at, each node the layers it takes. Layers
- * are made when their inputs are there. Operations that are no layers are known only where they make masks, which follow from
- * the layers here.
+ * are made when their inputs are there. A model within the model is a level of its own, whose layers are made in the one model there is
+ * here, under names that begin with the inner model's, at each of its calls; what Keras's files need of the levels (places of weights)
+ * is computed from them and kept. Operations that make masks are passed over, since masks follow from the layers here.
  */
-#include "file/internal.h"
+#include "file/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Keras writes layers before those that take them, but for shared ones: a few turns suffice. */
-enum { MOST_NODES = 64, TURN_LIMIT = 64 };
-
-/* A layer of the file: where it is here, and which uses its nodes became. */
-typedef struct entry {
-    const bwi_json *json, *nodes;
-    const char *name;
-    int layer, input; /* -1: not made yet, or none */
-    bool operation;   /* no layer: it makes a mask */
-    int done, use[MOST_NODES];
-} entry;
-
-typedef struct graph_reader {
-    bwi_keras k;
-    bw_model *model;
-    entry *entries; /* as in the file */
-    entry **sorted; /* by name */
-    int count;
-    bool frozen;
-} graph_reader;
+/* ---- Names ---- */
 
 static int compare_names(const void *a, const void *b)
 {
     return strcmp((*(entry *const *)a)->name, (*(entry *const *)b)->name);
 }
 
-static entry *find_entry(const graph_reader *r, const char *name)
+static entry *find_entry(const level *l, const char *name)
 {
     entry wanted = {.name = name}, *key = &wanted;
-    entry **found = name ? bsearch(&key, (void *)r->sorted, (size_t)r->count, sizeof *r->sorted, compare_names) : NULL;
+    entry **found = name ? bsearch(&key, (void *)l->sorted, (size_t)l->count, sizeof *l->sorted, compare_names) : NULL;
     return found ? *found : NULL;
 }
 
-static bw_status sort_entries(graph_reader *r)
+static bw_status sort_entries(const graph_reader *r, level *l)
 {
-    r->sorted = bwi_allocate(r->k.ctx, (size_t)r->count, sizeof *r->sorted);
-    if (!r->sorted) {
+    l->sorted = bwi_allocate(r->k.ctx, (size_t)l->count, sizeof *l->sorted);
+    if (!l->sorted) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    for (int i = 0; i < r->count; i++) {
-        r->sorted[i] = &r->entries[i];
+    for (int i = 0; i < l->count; i++) {
+        l->sorted[i] = &l->entries[i];
     }
-    qsort((void *)r->sorted, (size_t)r->count, sizeof *r->sorted, compare_names);
-    for (int i = 1; i < r->count; i++) {
-        if (strcmp(r->sorted[i]->name, r->sorted[i - 1]->name) == 0) {
-            return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "layer %s appears twice", r->sorted[i]->name);
+    qsort((void *)l->sorted, (size_t)l->count, sizeof *l->sorted, compare_names);
+    for (int i = 1; i < l->count; i++) {
+        if (strcmp(l->sorted[i]->name, l->sorted[i - 1]->name) == 0) {
+            return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "layer %s appears twice", l->sorted[i]->name);
         }
     }
     return BW_OK;
 }
+
+static void begin_messages(graph_reader *r, const level *l, const entry *e)
+{
+    char local[BWI_LOCAL_NAME];
+    bwi_keras_local_name(local, l->prefix, e->name);
+    snprintf(r->k.what, sizeof r->k.what, "layer %s", local);
+}
+
+/* ---- Tensors ---- */
 
 static bw_status fail_tensor(const graph_reader *r)
 {
     return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "%s: one of its inputs is not the output of another layer", r->k.what);
 }
 
-/* ["layer", node, tensor] or an object that holds it. *use is -1 if that node is not made yet. */
-static bw_status read_tensor(const graph_reader *r, const bwi_json *json, int *use)
+static const bwi_json *history_of(const bwi_json *tensor)
 {
-    const bwi_json *history = bwi_json_get(bwi_json_get(json, "config"), "keras_history");
+    const bwi_json *history = bwi_json_get(bwi_json_get(tensor, "config"), "keras_history");
+    return history ? history : tensor;
+}
+
+static const entry *entry_of(const level *l, const bwi_json *tensor)
+{
+    return find_entry(l, bwi_json_text(bwi_json_at(history_of(tensor), 0)));
+}
+
+/* A functional model has a node of its own before its first call, which is not written, but is counted in lists such as ["f", 1, 0]; of
+ * Sequential models this was so in older versions. */
+static int skipped_nodes(const entry *e)
+{
+    bool older = !bwi_json_text(bwi_json_get(e->json, "module"));
+    return !e->inner->list || (older && e->inner->inputs[0].from->json) ? 1 : 0;
+}
+
+/* ["layer", node, tensor] or an object that holds it. */
+bw_status bwi_graph_end(const graph_reader *r, const level *l, const bwi_json *json, end *found)
+{
+    const bwi_json *history = history_of(json);
     int64_t node = 0, tensor = 0;
-    history = history ? history : json;
-    const entry *e = find_entry(r, bwi_json_text(bwi_json_at(history, 0)));
-    if (e && e->operation) {
-        return bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path,
-                             "%s: takes the output of the operation %s, which is not a layer: not supported", r->k.what, e->name);
-    }
-    if (!e || !bwi_json_whole(bwi_json_at(history, 1), &node) || !bwi_json_whole(bwi_json_at(history, 2), &tensor) || tensor != 0 ||
-        node < 0 || node >= (e->input >= 0 ? 1 : bwi_json_count(e->nodes)) || node >= MOST_NODES) {
+    entry *e = find_entry(l, bwi_json_text(bwi_json_at(history, 0)));
+    bool whole = bwi_json_whole(bwi_json_at(history, 1), &node) && bwi_json_whole(bwi_json_at(history, 2), &tensor);
+    node -= e && e->kind == NESTED && history == json ? skipped_nodes(e) : 0;
+    if (!e || !whole || node < 0 || node >= (e->kind == INPUT ? 1 : e->node_count) || node >= MOST_NODES || tensor < 0 ||
+        tensor >= (e->kind == NESTED ? e->inner->output_count : 1)) {
         return fail_tensor(r);
     }
-    *use = e->input >= 0 ? e->use[0] : node < e->done ? e->use[node] : -1;
+    *found = (end){.key = e->name, .from = e, .node = (int)node, .tensor = (int)tensor};
     return BW_OK;
 }
 
-static const entry *entry_of(const graph_reader *r, const bwi_json *tensor)
+/* -1: that node is not made yet. */
+static int use_of(const end *at)
 {
-    const bwi_json *history = bwi_json_get(bwi_json_get(tensor, "config"), "keras_history");
-    return find_entry(r, bwi_json_text(bwi_json_at(history ? history : tensor, 0)));
+    const entry *e = at->from;
+    return e->kind == INPUT ? e->use[0] : at->node < e->done ? e->use[at->node * e->width + at->tensor] : -1;
+}
+
+static bw_status read_tensor(const graph_reader *r, const level *l, const bwi_json *json, int *use)
+{
+    end at;
+    bw_status status = bwi_graph_end(r, l, json, &at);
+    if (status == BW_OK && at.from->kind == MASK) {
+        return bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path,
+                             "%s: takes the output of the operation %s, which is not a layer: not supported", r->k.what,
+                             at.from->name);
+    }
+    *use = status == BW_OK ? use_of(&at) : -1;
+    return status;
 }
 
 /* A mask, or a list of masks and nulls, that operations make. What they make follows from the layers here, too. */
-static bool is_mask(const graph_reader *r, const bwi_json *value)
+static bool is_mask(const level *l, const bwi_json *value)
 {
     if (bwi_json_kind_of(value) == BWI_JSON_LIST) {
         for (int i = 0; i < bwi_json_count(value); i++) {
-            if (bwi_json_kind_of(bwi_json_at(value, i)) != BWI_JSON_NULL && !is_mask(r, bwi_json_at(value, i))) {
+            if (bwi_json_kind_of(bwi_json_at(value, i)) != BWI_JSON_NULL && !is_mask(l, bwi_json_at(value, i))) {
                 return false;
             }
         }
         return true;
     }
-    const entry *e = entry_of(r, value);
-    return e && e->operation;
+    const entry *e = entry_of(l, value);
+    return e && e->kind == MASK;
 }
 
 static bool is_tensor(const bwi_json *json)
 {
-    return bwi_json_kind_of(json) == BWI_JSON_OBJECT || bwi_json_text(bwi_json_at(json, 0));
+    const char *class_name = bwi_json_text(bwi_json_get(json, "class_name"));
+    return class_name ? strcmp(class_name, "__keras_tensor__") == 0
+                      : bwi_json_text(bwi_json_at(json, 0)) && bwi_json_kind_of(bwi_json_at(json, 1)) == BWI_JSON_WHOLE;
 }
 
-/* The tensors of a call: {"args": [T or [T, ...]], "kwargs": {}}, or [T, ...] in older files; NULL: none. */
-static const bwi_json *tensors_of(const bwi_json *node)
+static int compare_keys(const void *a, const void *b)
 {
-    const bwi_json *args = bwi_json_get(node, "args");
-    if (bwi_json_kind_of(node) == BWI_JSON_LIST) {
-        return node;
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* All tensors in a value, those of objects in the order of their keys, as Keras flattens them. The depth is that of JSON. */
+void bwi_graph_collect(const bwi_json *value, const char *key, tensors *found)
+{
+    if (is_tensor(value)) {
+        found->more = found->more || found->count == MOST_TENSORS;
+        if (!found->more) {
+            found->key[found->count] = key;
+            found->at[found->count++] = value;
+        }
+        return;
     }
-    return bwi_json_count(args) == 0 ? NULL : is_tensor(bwi_json_at(args, 0)) ? args : bwi_json_at(args, 0);
+    if (bwi_json_kind_of(value) == BWI_JSON_LIST) {
+        for (int i = 0; i < bwi_json_count(value); i++) {
+            bwi_graph_collect(bwi_json_at(value, i), key, found);
+        }
+        return;
+    }
+    const char *keys[MOST_TENSORS], *next = NULL;
+    int count = 0;
+    if (bwi_json_kind_of(value) != BWI_JSON_OBJECT || bwi_json_get(value, "class_name")) {
+        return;
+    }
+    while (bwi_json_next(value, &next)) {
+        found->more = found->more || count == MOST_TENSORS;
+        if (count < MOST_TENSORS) {
+            keys[count++] = next;
+        }
+    }
+    qsort((void *)keys, (size_t)count, sizeof *keys, compare_keys);
+    for (int i = 0; i < count; i++) {
+        bwi_graph_collect(bwi_json_get(value, keys[i]), keys[i], found);
+    }
 }
 
-static int tensor_count(const bwi_json *node)
+/* Of a call: {"args": [...], "kwargs": {}}, or [T, ...] in older files. */
+const bwi_json *bwi_graph_arguments(const bwi_json *node)
 {
-    const bwi_json *args = bwi_json_get(node, "args"), *tensors = tensors_of(node);
-    return args && tensors == args ? 1 : bwi_json_count(tensors);
+    return bwi_json_kind_of(node) == BWI_JSON_LIST ? node : bwi_json_get(node, "args");
+}
+
+/* The inputs of a layer are its first argument, those of an operator all of them. */
+static void collect_inputs(const entry *e, const bwi_json *node, tensors *found)
+{
+    const bwi_json *args = bwi_graph_arguments(node);
+    bool all = e->kind == OPERATOR || bwi_json_kind_of(node) == BWI_JSON_LIST;
+    found->count = 0;
+    found->more = false;
+    bwi_graph_collect(all ? args : bwi_json_at(args, 0), NULL, found);
 }
 
 /* Other arguments that are not null change what the layer does. */
-static bw_status check_call(const graph_reader *r, const bwi_json *node)
+static bw_status check_call(const graph_reader *r, const level *l, const entry *e, const bwi_json *node)
 {
     const bwi_json *args = bwi_json_get(node, "args"), *kwargs = bwi_json_get(node, "kwargs");
     const char *key = NULL;
+    if (e->kind == OPERATOR) {
+        return BW_OK;
+    }
     for (const bwi_json *value; (value = bwi_json_next(kwargs, &key));) {
         /* Keras 3 replaces `training` by whether it trains at all. */
         bool neutral = bwi_json_kind_of(value) == BWI_JSON_NULL || strcmp(key, "training") == 0;
-        if (!neutral && (strcmp(key, "mask") != 0 || !is_mask(r, value))) {
+        if (!neutral && (strcmp(key, "mask") != 0 || !is_mask(l, value))) {
             return bwi_keras_refuse(&r->k, key, value);
         }
     }
@@ -150,41 +215,86 @@ static bw_status check_call(const graph_reader *r, const bwi_json *node)
     return BW_OK;
 }
 
-/* *ready is false if an input is still to come. */
-static bw_status find_inputs(const graph_reader *r, const bwi_json *node, int uses[BWI_MAX_POINTS], int *count, bool *ready)
+/* Where an input of a nested model goes that was passed under a key. */
+static int input_place(const level *inner, const char *key, int place)
 {
-    bw_status status = check_call(r, node);
+    for (int k = 0; key && k < inner->input_count; k++) {
+        if (strcmp(inner->inputs[k].key, key) == 0 || strcmp(inner->inputs[k].from->name, key) == 0) {
+            return k;
+        }
+    }
+    return key ? -1 : place;
+}
+
+/* *ready is false if an input is still to come. */
+static bw_status find_inputs(const graph_reader *r, const level *l, const entry *e, const bwi_json *node, int *uses, int *count,
+                             bool *ready)
+{
+    int most = e->kind == NESTED ? BWI_MAX_HEADS : BWI_MAX_POINTS;
+    tensors found;
+    bw_status status = check_call(r, l, e, node);
     if (status != BW_OK) {
         return status;
     }
-    *count = tensor_count(node);
+    collect_inputs(e, node, &found);
+    *count = found.count;
     *ready = true;
-    if (*count < 1 || *count > BWI_MAX_POINTS) {
+    if (*count < 1 || *count > most || found.more) {
         return bwi_fail_file(r->k.ctx, *count < 1 ? BW_DATA_LOSS : BW_UNIMPLEMENTED, r->k.path,
-                             "%s: %d inputs; from 1 to %d are possible", r->k.what, *count, BWI_MAX_POINTS);
+                             "%s: %d inputs; from 1 to %d are possible", r->k.what, *count, most);
     }
     for (int i = 0; i < *count && status == BW_OK; i++) {
-        status = read_tensor(r, bwi_json_at(tensors_of(node), i), &uses[i]);
-        *ready = *ready && status == BW_OK && uses[i] >= 0;
+        int use = -1, place = e->kind == NESTED ? input_place(e->inner, found.key[i], i) : i;
+        status = place >= 0 && place < *count ? read_tensor(r, l, found.at[i], &use) : fail_tensor(r);
+        if (status == BW_OK) {
+            uses[place] = use;
+            *ready = *ready && use >= 0;
+        }
     }
     return status;
 }
 
-static bw_status make_layer(graph_reader *r, entry *e)
+/* ---- Calls ---- */
+
+static bw_status make_layer(graph_reader *r, const level *l, entry *e)
 {
     bwi_text text = {.ctx = r->k.ctx};
+    char local[BWI_LOCAL_NAME];
+    bwi_keras_local_name(local, l->prefix, e->name);
     bw_status status = bwi_keras_layer_text(&r->k, e->json, r->frozen, &text);
     if (status == BW_OK) {
-        e->layer = bwi_model_add_layer(r->model, text.bytes, e->name);
+        e->layer = bwi_model_add_layer(r->model, text.bytes, local);
         status = e->layer >= 0 ? BW_OK : bwi_pending(r->k.ctx);
     }
     bwi_text_free(&text);
     return status;
 }
 
+/* Numbers and slices belong to the call, so that each call is an operator of its own here. */
+static bw_status make_operator(graph_reader *r, const level *l, entry *e, int first)
+{
+    bwi_layer layer;
+    char local[BWI_LOCAL_NAME], number[96];
+    bw_status status =
+        bwi_keras_read_operator(&r->k, e->json, bwi_json_at(e->nodes, e->done), &r->model->uses[first].node->shape, &layer);
+    if (status != BW_OK) {
+        return status;
+    }
+    bwi_keras_local_name(local, l->prefix, e->name);
+    if (e->done) {
+        snprintf(number, sizeof number, "%s:%d", local, e->done);
+        bwi_keras_local_name(local, "", number);
+    }
+    memcpy(layer.name, local, sizeof layer.name);
+    e->layer = bwi_model_append_layer(r->model, &layer);
+    return e->layer >= 0 ? BW_OK : bwi_pending(r->k.ctx);
+}
+
 static bool has_mask(const bwi_json *node)
 {
-    return bwi_json_kind_of(bwi_json_get(bwi_json_get(node, "kwargs"), "mask")) > BWI_JSON_NULL;
+    tensors found = {.count = 0};
+    bwi_graph_collect(bwi_json_get(bwi_json_get(node, "kwargs"), "mask"), NULL, &found);
+    return found.count > 0;
 }
 
 static bool any_masked(const bw_model *model, const int *uses, int count)
@@ -197,26 +307,48 @@ static bool any_masked(const bw_model *model, const int *uses, int count)
     return false;
 }
 
-/* Makes as many of a layer's nodes, in their order, as have their inputs. */
-static bw_status advance(graph_reader *r, entry *e, bool *moved)
+static bw_status call_level(graph_reader *r, level *l, const int *inputs, int count, int *outputs);
+
+/* Calls an entry on what other uses give. Calls are counted: a file of a few bytes could ask for any number of them. */
+static bw_status call_entry(graph_reader *r, const level *l, entry *e, const int *uses, int count)
 {
-    while (e->done < bwi_json_count(e->nodes)) {
-        int uses[BWI_MAX_POINTS], count;
+    bw_status status = BW_OK;
+    int *use = &e->use[e->done * e->width];
+    if (++r->calls > MOST_CALLS) {
+        return bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path, "%s: more than %d calls of layers", r->k.what, MOST_CALLS);
+    }
+    if (e->kind == NESTED) {
+        return call_level(r, e->inner, uses, count, use);
+    }
+    if (e->kind == OPERATOR) {
+        status = make_operator(r, l, e, uses[0]);
+    } else if (e->layer < 0) {
+        status = make_layer(r, l, e);
+    }
+    if (status == BW_OK) {
+        *use = bwi_model_use(r->model, e->layer, uses, count);
+        status = *use >= 0 ? BW_OK : bwi_pending(r->k.ctx);
+    }
+    return status;
+}
+
+/* Makes as many of a layer's nodes, in their order, as have their inputs. */
+static bw_status advance(graph_reader *r, const level *l, entry *e, bool *moved)
+{
+    while (e->done < e->node_count) {
+        int uses[BWI_MAX_HEADS], count;
         bool ready;
-        snprintf(r->k.what, sizeof r->k.what, "layer %s", e->name);
-        bw_status status = find_inputs(r, bwi_json_at(e->nodes, e->done), uses, &count, &ready);
+        const bwi_json *node = bwi_json_at(e->nodes, e->done);
+        begin_messages(r, l, e);
+        bw_status status = find_inputs(r, l, e, node, uses, &count, &ready);
         if (status == BW_OK && !ready) {
             return BW_OK;
         }
-        if (status == BW_OK && has_mask(bwi_json_at(e->nodes, e->done)) && !any_masked(r->model, uses, count)) {
-            status = bwi_keras_refuse(&r->k, "mask", bwi_json_get(bwi_json_get(bwi_json_at(e->nodes, e->done), "kwargs"), "mask"));
-        }
-        if (status == BW_OK && e->layer < 0) {
-            status = make_layer(r, e);
+        if (status == BW_OK && has_mask(node) && !any_masked(r->model, uses, count)) {
+            status = bwi_keras_refuse(&r->k, "mask", bwi_json_get(bwi_json_get(node, "kwargs"), "mask"));
         }
         if (status == BW_OK) {
-            e->use[e->done] = bwi_model_use(r->model, e->layer, uses, count);
-            status = e->use[e->done] >= 0 ? BW_OK : bwi_pending(r->k.ctx);
+            status = call_entry(r, l, e, uses, count);
         }
         if (status != BW_OK) {
             return status;
@@ -227,180 +359,392 @@ static bw_status advance(graph_reader *r, entry *e, bool *moved)
     return BW_OK;
 }
 
-static bw_status make_uses(graph_reader *r)
+static bw_status make_uses(graph_reader *r, level *l)
 {
     bool moved = true;
     for (int turn = 0; turn < TURN_LIMIT && moved; turn++) {
         moved = false;
-        for (int i = 0; i < r->count; i++) {
-            entry *e = &r->entries[i];
-            bw_status status = e->input >= 0 || e->operation ? BW_OK : advance(r, e, &moved);
+        for (int i = 0; i < l->count; i++) {
+            entry *e = &l->entries[i];
+            bw_status status = e->kind == INPUT || e->kind == MASK ? BW_OK : advance(r, l, e, &moved);
             if (status != BW_OK) {
                 return status;
             }
         }
     }
-    for (int i = 0; i < r->count; i++) {
-        const entry *e = &r->entries[i];
-        if (e->input < 0 && !e->operation && e->done < bwi_json_count(e->nodes)) {
-            return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "layer %s: its inputs do not precede it, or form a cycle",
-                                 e->name);
+    for (int i = 0; i < l->count; i++) {
+        const entry *e = &l->entries[i];
+        if (e->kind != INPUT && e->kind != MASK && e->done < e->node_count) {
+            begin_messages(r, l, e);
+            return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "%s: its inputs do not precede it, or form a cycle", r->k.what);
         }
     }
     return BW_OK;
 }
 
-/* Operations by which an embedding and merging layers make masks. */
-static bool is_operation(const bwi_json *json)
+/* A list of layers: each takes what the one before it gives. */
+static bw_status make_list(graph_reader *r, level *l, int use)
 {
-    static const char *const known[] = {"NotEqual", "LogicalOr",  "Concatenate", "All",
-                                        "Any",      "ExpandDims", "OnesLike",    "BroadcastTo"};
+    for (int i = 0; i < l->count; i++) {
+        entry *e = &l->entries[i];
+        if (e->kind == INPUT) {
+            continue;
+        }
+        begin_messages(r, l, e);
+        bw_status status = call_entry(r, l, e, &use, 1);
+        if (status != BW_OK) {
+            return status;
+        }
+        use = e->use[0];
+        e->done = 1;
+    }
+    return BW_OK;
+}
+
+static bw_status call_level(graph_reader *r, level *l, const int *inputs, int count, int *outputs)
+{
+    if (count != l->input_count) {
+        return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "%s: expected %d inputs, found %d", r->k.what, l->input_count,
+                             count);
+    }
+    for (int i = 0; i < l->count; i++) {
+        l->entries[i].done = 0;
+    }
+    for (int i = 0; i < count; i++) {
+        l->inputs[i].from->use[0] = inputs[i];
+    }
+    bw_status status = l->list ? make_list(r, l, inputs[0]) : make_uses(r, l);
+    for (int i = 0; i < l->output_count && status == BW_OK; i++) {
+        outputs[i] = use_of(&l->outputs[i]);
+        snprintf(r->k.what, sizeof r->k.what, "an output of the model");
+        status = outputs[i] >= 0 ? BW_OK : fail_tensor(r);
+    }
+    return status;
+}
+
+/* ---- Levels ---- */
+
+/* Operations by which an embedding and merging layers make masks: of truth values, which nothing else here has. */
+static bool is_mask_operation(const bwi_json *json)
+{
+    static const char *const always[] = {"LogicalOr", "LogicalAnd", "All", "Any", "OnesLike", "ZerosLike"};
+    static const char *const maybe[] = {"Concatenate", "ExpandDims", "BroadcastTo"};
     const char *module = bwi_json_text(bwi_json_get(json, "module")), *name = bwi_json_text(bwi_json_get(json, "class_name"));
     double other = 1;
     /* Older files have no modules; there Concatenate is the layer. */
-    if (!name || (module ? strncmp(module, "keras.src.ops.", 14) != 0 : strcmp(name, "Concatenate") == 0)) {
+    if (!name || (module ? !bwi_keras_is_operator(json) : strcmp(name, "Concatenate") == 0)) {
         return false;
     }
+    const bwi_json *args = bwi_json_get(bwi_json_at(bwi_json_get(json, "inbound_nodes"), 0), "args");
     if (strcmp(name, "NotEqual") == 0) {
-        const bwi_json *args = bwi_json_get(bwi_json_at(bwi_json_get(json, "inbound_nodes"), 0), "args");
         return bwi_json_number(bwi_json_at(args, 1), &other) && other == 0;
     }
-    for (size_t i = 1; i < BWI_COUNT(known); i++) {
-        if (strcmp(name, known[i]) == 0) {
+    for (size_t i = 0; i < BWI_COUNT(always); i++) {
+        if (strcmp(name, always[i]) == 0) {
             return true;
+        }
+    }
+    tensors found = {.count = 0};
+    bwi_graph_collect(args, NULL, &found);
+    const char *dtype = found.count ? bwi_json_text(bwi_json_get(bwi_json_get(found.at[0], "config"), "dtype")) : NULL;
+    for (size_t i = 0; i < BWI_COUNT(maybe); i++) {
+        if (strcmp(name, maybe[i]) == 0) {
+            return !dtype || strcmp(dtype, "bool") == 0;
         }
     }
     return false;
 }
 
-static bw_status read_entry(graph_reader *r, const bwi_json *json)
+static entry_kind kind_of(const bwi_json *json)
+{
+    return bwi_keras_is_input(json)      ? INPUT
+           : is_mask_operation(json)     ? MASK
+           : bwi_keras_is_operator(json) ? OPERATOR
+           : bwi_keras_is_nested(json)   ? NESTED
+                                         : LAYER;
+}
+
+static void close_level(graph_reader *r, level *l)
+{
+    for (int i = 0; l && i < l->count; i++) {
+        close_level(r, l->entries[i].inner);
+        bwi_release(r->k.ctx, l->entries[i].use);
+    }
+    if (l) {
+        bwi_release(r->k.ctx, (void *)l->sorted);
+        bwi_release(r->k.ctx, l->entries);
+    }
+    bwi_release(r->k.ctx, l);
+}
+
+static bw_status open_level(graph_reader *r, level **opened, const bwi_json *json, const char *prefix);
+
+/* Its class is looked at before its calls: a layer that is not offered is refused by its name, whatever it is called with. */
+static bw_status read_entry(graph_reader *r, level *l, const bwi_json *json)
 {
     const char *name = bwi_json_text(bwi_json_get(json, "name"));
-    entry e = {.json = json, .nodes = bwi_json_get(json, "inbound_nodes"), .layer = -1, .input = -1};
-    e.name = name ? name : bwi_keras_layer_name(json);
-    e.operation = is_operation(json);
-    bw_status status = bwi_keras_check_name(&r->k, e.name);
-    if (status == BW_OK && bwi_json_count(e.nodes) > MOST_NODES) {
-        status = bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path, "%s is used %d times; at most %d are possible", r->k.what,
-                               bwi_json_count(e.nodes), MOST_NODES);
+    entry *e = &l->entries[l->count++];
+    *e = (entry){.json = json, .nodes = bwi_json_get(json, "inbound_nodes"), .layer = -1, .width = 1, .kind = kind_of(json)};
+    e->name = name && !l->list ? name : bwi_keras_layer_name(json);
+    e->node_count = l->list ? 1 : bwi_json_count(e->nodes);
+    bw_status status = bwi_keras_check_name(&r->k, e->name);
+    if (status == BW_OK) {
+        begin_messages(r, l, e);
     }
-    if (status == BW_OK && !bwi_keras_is_input(json) && bwi_json_count(e.nodes) == 0) {
+    if (status == BW_OK && e->node_count > MOST_NODES) {
+        status = bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path, "%s is used %d times; at most %d are possible", r->k.what,
+                               e->node_count, MOST_NODES);
+    }
+    if (status == BW_OK && e->kind != INPUT && e->node_count == 0) {
         status = bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "%s is never used", r->k.what);
     }
-    r->entries[r->count] = e;
-    r->count += status == BW_OK;
+    if (status == BW_OK && e->kind == LAYER) {
+        status = bwi_keras_check_class(&r->k, json);
+    }
+    if (status == BW_OK && e->kind == NESTED) {
+        char inner[BWI_LOCAL_NAME];
+        bwi_keras_local_name(inner, l->prefix, e->name);
+        status = open_level(r, &e->inner, json, inner);
+        e->width = BWI_MAX_HEADS;
+    }
+    if (status == BW_OK) {
+        e->use = bwi_allocate(r->k.ctx, (size_t)(e->node_count + 1) * (size_t)e->width, sizeof *e->use);
+        status = e->use ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    }
     return status;
 }
 
-/* Does a layer that takes whole numbers take this input? All that take it must. */
-static bw_status find_dtype(const graph_reader *r, const entry *input, bw_dtype *dtype)
+/* ["x", 0, 0], a list of them, or an object of them, which Keras takes in the order of its keys. */
+static bw_status read_ends(graph_reader *r, const level *l, const char *what, const char *key, end *ends, int *count)
 {
-    int indices = 0, others = 0;
-    for (int i = 0; i < r->count; i++) {
-        const char *class_name = bwi_json_text(bwi_json_get(r->entries[i].json, "class_name"));
-        const bwi_layer_row *row = class_name ? bwi_keras_layer_row(class_name) : NULL;
-        for (int n = 0; !r->entries[i].operation && n < bwi_json_count(r->entries[i].nodes); n++) {
-            const bwi_json *node = bwi_json_at(r->entries[i].nodes, n);
-            for (int t = 0; t < tensor_count(node); t++) {
-                bool takes = entry_of(r, bwi_json_at(tensors_of(node), t)) == input;
-                indices += takes && row && (row->flags & BWI_LAYER_INDICES);
-                others += takes && !(row && (row->flags & BWI_LAYER_INDICES));
+    tensors found = {.count = 0};
+    bwi_graph_collect(bwi_json_get(l->config, key), NULL, &found);
+    bw_status status = BW_OK;
+    if (found.count < 1 || found.count > BWI_MAX_HEADS || found.more) {
+        return bwi_fail_file(r->k.ctx, found.count < 1 ? BW_DATA_LOSS : BW_UNIMPLEMENTED, r->k.path,
+                             "expected a list of the model's %s, 1 to %d", what, BWI_MAX_HEADS);
+    }
+    for (int i = 0; i < found.count && status == BW_OK; i++) {
+        snprintf(r->k.what, sizeof r->k.what, "an %.*s of the model", (int)strlen(what) - 1, what);
+        status = bwi_graph_end(r, l, found.at[i], &ends[i]);
+        ends[i].key = status == BW_OK && found.key[i] ? found.key[i] : ends[i].key;
+    }
+    *count = found.count;
+    return status;
+}
+
+static bw_status check_inputs(const graph_reader *r, const level *l)
+{
+    for (int i = 0; i < l->input_count; i++) {
+        bool right = l->inputs[i].from->kind == INPUT;
+        for (int k = 0; k < i; k++) {
+            right = right && l->inputs[k].from != l->inputs[i].from;
+        }
+        if (!right) {
+            return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path,
+                                 "an input of the model is not an input layer, or appears twice");
+        }
+    }
+    return BW_OK;
+}
+
+/* Of a list, the input is what the first layer takes, whether it has an input layer or not. */
+static bw_status end_list(graph_reader *r, level *l)
+{
+    entry *first = l->count ? &l->entries[0] : NULL, *last = l->count ? &l->entries[l->count - 1] : NULL;
+    if (!last || last->kind == INPUT || (last->kind == NESTED && last->inner->output_count != 1)) {
+        return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "%s: the model has no layers, or its last one no single output",
+                             r->k.what);
+    }
+    for (int i = 0; i < l->count; i++) {
+        if (i > 0 && l->entries[i].kind == INPUT) {
+            begin_messages(r, l, &l->entries[i]);
+            return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "%s: an input follows other layers", r->k.what);
+        }
+    }
+    l->inputs[0] = (end){.key = first->name, .from = first->kind == INPUT ? first : &r->first};
+    l->outputs[0] = (end){.key = last->name, .from = last};
+    l->input_count = l->output_count = 1;
+    return BW_OK;
+}
+
+static bw_status read_level(graph_reader *r, level *l, const bwi_json *layers)
+{
+    int count = bwi_json_count(layers);
+    l->entries = bwi_allocate(r->k.ctx, (size_t)count, sizeof *l->entries);
+    bw_status status = l->entries ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    for (int i = 0; i < count && status == BW_OK; i++) {
+        status = read_entry(r, l, bwi_json_at(layers, i));
+    }
+    if (status == BW_OK) {
+        status = sort_entries(r, l);
+    }
+    if (status == BW_OK && l->list) {
+        return end_list(r, l);
+    }
+    if (status == BW_OK) {
+        status = read_ends(r, l, "inputs", "input_layers", l->inputs, &l->input_count);
+    }
+    if (status == BW_OK) {
+        status = check_inputs(r, l);
+    }
+    return status == BW_OK ? read_ends(r, l, "outputs", "output_layers", l->outputs, &l->output_count) : status;
+}
+
+/* Layers of all levels are counted together. */
+static bw_status open_level(graph_reader *r, level **opened, const bwi_json *json, const char *prefix)
+{
+    const bwi_json *config = bwi_json_get(json, "config");
+    const bwi_json *layers = bwi_json_kind_of(config) == BWI_JSON_LIST ? config : bwi_json_get(config, "layers");
+    const char *class_name = bwi_json_text(bwi_json_get(json, "class_name"));
+    r->layers += bwi_json_count(layers);
+    if (r->depth == MOST_LEVELS || r->layers > LAYER_LIMIT) {
+        return bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path, "%s: %s %d are possible", r->k.what,
+                             r->depth == MOST_LEVELS ? "of models within models at most" : "of layers at most",
+                             r->depth == MOST_LEVELS ? MOST_LEVELS : LAYER_LIMIT);
+    }
+    if (!bwi_keras_is_float32(bwi_json_get(config, "dtype"))) {
+        return bwi_keras_refuse(&r->k, "dtype", bwi_json_get(config, "dtype"));
+    }
+    *opened = bwi_allocate(r->k.ctx, 1, sizeof **opened);
+    if (!*opened) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    (*opened)->config = config;
+    (*opened)->list = class_name && strcmp(class_name, "Sequential") == 0;
+    if (prefix[0]) {
+        snprintf((*opened)->prefix, BWI_LOCAL_NAME, "%.*s/", BWI_LOCAL_NAME - 2, prefix);
+    }
+    r->depth++;
+    bw_status status = read_level(r, *opened, layers);
+    r->depth--;
+    return status;
+}
+
+/* ---- The model ---- */
+
+static void count_takers(const level *l, const entry *input, int *indices, int *others);
+
+static void count_taker(const entry *e, int place, int *indices, int *others)
+{
+    const char *class_name = bwi_json_text(bwi_json_get(e->json, "class_name"));
+    const bwi_layer_row *row = class_name && e->kind == LAYER ? bwi_keras_layer_row(class_name) : NULL;
+    if (e->kind == NESTED) {
+        const level *inner = e->inner;
+        if (place < inner->input_count && inner->inputs[place].from->kind == INPUT) {
+            count_takers(inner, inner->inputs[place].from, indices, others);
+        } else if (inner->list && inner->count) {
+            count_taker(&inner->entries[0], 0, indices, others);
+        }
+        return;
+    }
+    *indices += row && (row->flags & BWI_LAYER_INDICES);
+    *others += !(row && (row->flags & BWI_LAYER_INDICES));
+}
+
+/* How many layers take an input as indices, and how many as numbers. */
+static void count_takers(const level *l, const entry *input, int *indices, int *others)
+{
+    if (l->list) {
+        for (int i = 0; i < l->count; i++) {
+            if (l->entries[i].kind != INPUT) {
+                count_taker(&l->entries[i], 0, indices, others);
+                return;
+            }
+        }
+        return;
+    }
+    for (int i = 0; i < l->count; i++) {
+        const entry *e = &l->entries[i];
+        for (int n = 0; e->kind != MASK && e->kind != INPUT && n < e->node_count; n++) {
+            tensors found;
+            collect_inputs(e, bwi_json_at(e->nodes, n), &found);
+            for (int t = 0; t < found.count; t++) {
+                if (entry_of(l, found.at[t]) == input) {
+                    int place = e->kind == NESTED ? input_place(e->inner, found.key[t], t) : t;
+                    count_taker(e, place < 0 ? 0 : place, indices, others);
+                }
             }
         }
     }
-    *dtype = indices ? BW_I32 : BW_F32;
-    return indices && others
-               ? bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path,
-                               "input %s: both indices of an embedding and numbers of other layers are not supported", input->name)
-               : BW_OK;
 }
 
-/* The model's list of inputs refers to layers by name, and each must be an input layer that was not used before. */
-static bw_status make_input(graph_reader *r, const bwi_json *reference)
+/* Where the input's shape stands: in the input layer or, of a list without one, in the configuration or the first model within. */
+static const bwi_json *shape_of(const level *l, const bwi_json *json, const entry *e)
 {
-    entry *e = find_entry(r, bwi_json_text(bwi_json_at(reference, 0)));
-    if (!e || !bwi_keras_is_input(e->json) || e->input >= 0) {
-        return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "an input of the model is not an input layer, or appears twice");
+    const bwi_json *shape = bwi_keras_shape_of(bwi_json_get(e->json, "config"));
+    if (bwi_json_kind_of(shape) != BWI_JSON_LIST) {
+        shape = bwi_json_get(l->config, "build_input_shape");
     }
-    const bwi_json *config = bwi_json_get(e->json, "config");
+    if (bwi_json_kind_of(shape) != BWI_JSON_LIST) {
+        shape = bwi_json_get(bwi_json_get(json, "build_config"), "input_shape");
+    }
+    if (bwi_json_kind_of(shape) != BWI_JSON_LIST && l->list && l->count && l->entries[0].inner) {
+        const level *inner = l->entries[0].inner;
+        return inner->input_count == 1 ? shape_of(inner, l->entries[0].json, inner->inputs[0].from) : shape;
+    }
+    return shape;
+}
+
+/* An input of the model: its type follows from the layers that take it, in this level and in others. */
+static bw_status make_input(graph_reader *r, const level *l, const bwi_json *json, int number, int *use)
+{
+    const end *at = &l->inputs[number];
+    const bwi_json *config = bwi_json_get(at->from->json, "config");
     bwi_shape shape;
-    bw_dtype dtype = BW_F32;
-    snprintf(r->k.what, sizeof r->k.what, "layer %s", e->name);
+    char local[BWI_LOCAL_NAME];
+    int indices = 0, others = 0;
+    bwi_keras_local_name(local, "", at->from->json ? at->key : "input_layer");
+    snprintf(r->k.what, sizeof r->k.what, "layer %s", local);
     bw_status status = bwi_keras_check_input(&r->k, config);
     if (status == BW_OK) {
-        status = bwi_keras_input_shape(&r->k, bwi_keras_shape_of(config), &shape);
+        status = bwi_keras_input_shape(&r->k, shape_of(l, json, at->from), &shape);
+    }
+    count_takers(l, at->from, &indices, &others);
+    if (status == BW_OK && indices && others) {
+        status = bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path,
+                               "input %s: both indices of an embedding and numbers of other layers are not supported", local);
     }
     if (status == BW_OK) {
-        status = find_dtype(r, e, &dtype);
-    }
-    if (status == BW_OK) {
-        bw_node *node = bw_input(r->model, e->name, dtype, shape.ndim, shape.extent);
+        const bw_node *node = bw_input(r->model, local, indices ? BW_I32 : BW_F32, shape.ndim, shape.extent);
         status = node ? BW_OK : bwi_pending(r->k.ctx);
-        e->input = r->model->input_count - 1;
-        e->use[0] = r->model->use_count - 1;
-    }
-    return status;
-}
-
-static bw_status make_output(graph_reader *r, const bwi_json *reference)
-{
-    int use = -1;
-    const char *name = bwi_json_text(bwi_json_at(reference, 0));
-    snprintf(r->k.what, sizeof r->k.what, "an output of the model");
-    bw_status status = read_tensor(r, reference, &use);
-    if (status == BW_OK) {
-        status = use >= 0 ? bwi_model_output(r->model->uses[use].node, name) : fail_tensor(r);
-    }
-    return status;
-}
-
-/* ["x", 0, 0], a list of them, or an object of them. */
-static bw_status for_each(graph_reader *r, const bwi_json *json, const char *what,
-                          bw_status (*make)(graph_reader *, const bwi_json *))
-{
-    bw_status status = BW_OK;
-    if (bwi_json_kind_of(json) != BWI_JSON_LIST || bwi_json_count(json) == 0) {
-        return bwi_fail_file(r->k.ctx, bwi_json_kind_of(json) == BWI_JSON_OBJECT ? BW_UNIMPLEMENTED : BW_DATA_LOSS, r->k.path,
-                             "expected a list of the model's %s", what);
-    }
-    if (bwi_json_text(bwi_json_at(json, 0))) {
-        return make(r, json);
-    }
-    for (int i = 0; i < bwi_json_count(json) && status == BW_OK; i++) {
-        status = make(r, bwi_json_at(json, i));
+        *use = r->model->use_count - 1;
     }
     return status;
 }
 
 /* Layers may stand in any order in the file: all are read, then connected from the inputs on. */
-static bw_status read_graph(graph_reader *r, const bwi_json *config)
+static bw_status make_model(graph_reader *r, level *l, const bwi_json *json)
 {
-    const bwi_json *layers = bwi_json_get(config, "layers");
-    int count = bwi_json_count(layers);
-    r->entries = bwi_allocate(r->k.ctx, (size_t)count, sizeof *r->entries);
-    bw_status status = r->entries ? BW_OK : BW_RESOURCE_EXHAUSTED;
-    for (int i = 0; i < count && status == BW_OK; i++) {
-        status = read_entry(r, bwi_json_at(layers, i));
+    int inputs[BWI_MAX_HEADS], outputs[BWI_MAX_HEADS];
+    bw_status status = BW_OK;
+    for (int i = 0; i < l->input_count && status == BW_OK; i++) {
+        status = make_input(r, l, json, i, &inputs[i]);
     }
     if (status == BW_OK) {
-        status = sort_entries(r);
+        status = call_level(r, l, inputs, l->input_count, outputs);
+    }
+    for (int i = 0; i < l->output_count && status == BW_OK; i++) {
+        char local[BWI_LOCAL_NAME];
+        bwi_keras_local_name(local, "", l->outputs[i].key);
+        status = bwi_model_output(r->model->uses[outputs[i]].node, local);
     }
     if (status == BW_OK) {
-        status = for_each(r, bwi_json_get(config, "input_layers"), "inputs", make_input);
+        r->model->stored = bwi_allocate(r->k.ctx, (size_t)r->model->layer_count + 1, sizeof *r->model->stored);
+        status = r->model->stored ? bwi_graph_places(r, l, "") : BW_RESOURCE_EXHAUSTED;
     }
-    if (status == BW_OK) {
-        status = make_uses(r);
-    }
-    if (status == BW_OK) {
-        status = for_each(r, bwi_json_get(config, "output_layers"), "outputs", make_output);
-    }
-    bwi_release(r->k.ctx, (void *)r->sorted);
-    bwi_release(r->k.ctx, r->entries);
     return status;
 }
 
-bw_status bwi_keras_read_graph(bw_model *model, const bwi_keras *k, const bwi_json *config, bool frozen)
+bw_status bwi_keras_read_graph(bw_model *model, const bwi_keras *k, const bwi_json *json, bool frozen)
 {
-    graph_reader r = {.k = *k, .model = model, .frozen = frozen};
-    return read_graph(&r, config);
+    int first = -1;
+    graph_reader r = {.k = *k, .model = model, .frozen = frozen, .first = {.name = "input_layer", .kind = INPUT, .use = &first}};
+    level *top = NULL;
+    bw_status status = open_level(&r, &top, json, "");
+    if (status == BW_OK) {
+        status = make_model(&r, top, json);
+    }
+    close_level(&r, top);
+    return status;
 }

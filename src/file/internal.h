@@ -47,6 +47,8 @@ bool bwi_argument_is_standard(bw_context *ctx, const bwi_argument *argument, con
 /* Of one layer in a configuration. */
 const bwi_layer_row *bwi_keras_layer_row(const char *class_name); /* NULL: none */
 const char *bwi_keras_layer_name(const bwi_json *layer);
+/* Is its class offered? */
+bw_status bwi_keras_check_class(const bwi_keras *keras, const bwi_json *layer);
 /* Checks that it can be a layer's, and begins messages with it. */
 bw_status bwi_keras_check_name(bwi_keras *keras, const char *name);
 /* The layer as in an expression; `frozen`: not trainable whatever it says. */
@@ -56,7 +58,29 @@ bw_status bwi_keras_check_input(const bwi_keras *keras, const bwi_json *config);
 /* [null, 28, 28, 1]: where it stands, and what stands in it behind the batch. */
 const bwi_json *bwi_keras_shape_of(const bwi_json *config);
 bw_status bwi_keras_input_shape(const bwi_keras *keras, const bwi_json *list, bwi_shape *shape);
-bw_status bwi_keras_read_graph(bw_model *model, const bwi_keras *keras, const bwi_json *config, bool frozen);
+/* Of a functional model, or of a list of layers with models among them. */
+bw_status bwi_keras_read_graph(bw_model *model, const bwi_keras *keras, const bwi_json *json, bool frozen);
+
+/* Operators of functional models (operator_read.c). */
+bool bwi_keras_is_operator(const bwi_json *json);
+bw_status bwi_keras_read_operator(const bwi_keras *keras, const bwi_json *json, const bwi_json *node, const bwi_shape *shape,
+                                  bwi_layer *layer);
+
+/* A graph of uses of operations, for Keras's order of these (order.c). Inputs of use u: input[begin[u]] to input[begin[u + 1] - 1]. */
+typedef struct bwi_order {
+    int uses, operations;
+    const int *operation; /* of each use */
+    const int *begin, *input;
+    const int *outputs; /* uses */
+    int output_count;
+} bwi_order;
+/* order[]: operations that lead to an output; it has room for all. */
+bw_status bwi_keras_order(bw_context *ctx, const bwi_order *graph, int *order, int *count);
+
+/* A name as it is used here: printable, and short enough; one that had to be changed ends in a hash of what it was. */
+enum { BWI_LOCAL_NAME = 64 };
+void bwi_keras_local_name(char local[BWI_LOCAL_NAME], const char *prefix, const char *name);
+bool bwi_keras_is_nested(const bwi_json *layer);
 
 /* A model from a Keras configuration: nodes and variables without values if its input's shape is known. NULL as a builder. */
 bw_model *bwi_keras_read_model(bw_context *ctx, const char *path, const bwi_json *json);

@@ -11,7 +11,7 @@
 
 /* A variable and its place in a file. */
 typedef struct place {
-    char path[120]; /* "layers/conv2d_1/vars/0" */
+    char path[256]; /* "layers/conv2d_1/vars/0" */
     bwi_variable *variable;
 } place;
 
@@ -25,6 +25,19 @@ static int same_before(const bwi_wiring *w, int count)
     return same;
 }
 
+/* As the reader of the model's file found them. */
+static void copy_places(const bw_model *model, place *places, int *count)
+{
+    for (int i = 0; i < model->stored_count; i++) {
+        int first, variables = bwi_layer_variables(model, model->stored[i].layer, &first);
+        for (int v = 0; v < variables; v++) {
+            place *one = &places[(*count)++];
+            one->variable = model->graph.variables[first + v];
+            snprintf(one->path, sizeof one->path, "%s/vars/%d", model->stored[i].path, v);
+        }
+    }
+}
+
 /* All variables in Keras's order. *places is to be released. */
 static bw_status make_places(const bwi_wiring *w, place **places, int *count)
 {
@@ -33,6 +46,10 @@ static bw_status make_places(const bwi_wiring *w, place **places, int *count)
     *places = bwi_allocate(w->ctx, (size_t)model->graph.variable_count, sizeof **places);
     if (!*places) {
         return BW_RESOURCE_EXHAUSTED;
+    }
+    if (model->stored) {
+        copy_places(model, *places, count);
+        return BW_OK;
     }
     for (int i = 0; i < w->order_count; i++) {
         int layer = w->order[i], first = 0;

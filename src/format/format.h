@@ -48,7 +48,7 @@ bool bwi_json_number(const bwi_json *json, double *value); /* whole or real */
 
 /* ---- JSON, written (json_write.c) ---- */
 
-enum { BWI_JSON_DEPTH = 32, BWI_SHORTEST_SIZE = 40 };
+enum { BWI_JSON_DEPTH = 80, BWI_SHORTEST_SIZE = 40 };
 
 typedef struct bwi_json_writer {
     bwi_text text; /* set its ctx; free it */

@@ -126,6 +126,17 @@ static void parse_quoted(parser *p, bwi_term *term)
     term->end = term->text + term->length;
 }
 
+/* What was read is the label of what follows. */
+static void parse_labelled(parser *p, bwi_term *term, const char *label, int length, int depth)
+{
+    term->label = label;
+    term->label_length = length;
+    term->label_column = term->column;
+    term->quoted = false;
+    p->at = behind_blanks(p->at) + 1;
+    parse_term(p, term, depth);
+}
+
 /* A word, or a quotient of numbers such as 1./255. */
 static void skip_word(parser *p)
 {
@@ -144,16 +155,15 @@ static void parse_term(parser *p, bwi_term *term, int depth)
     term->column = (int)(p->at - p->begin) + 1;
     if (*p->at == '"' || *p->at == '\'') {
         parse_quoted(p, term);
+        if (p->status == BW_OK && *behind_blanks(p->at) == '=' && !term->label) {
+            parse_labelled(p, term, term->text, term->length, depth);
+        }
         return;
     }
     const char *start = p->at;
     skip_word(p);
     if (*behind_blanks(p->at) == '=' && p->at > start && !term->label) {
-        term->label = start;
-        term->label_length = (int)(p->at - start);
-        term->label_column = term->column;
-        p->at = behind_blanks(p->at) + 1;
-        parse_term(p, term, depth);
+        parse_labelled(p, term, start, (int)(p->at - start), depth);
         return;
     }
     bool list = *p->at == '(' || (p->at == start && *p->at == '[');

@@ -95,9 +95,15 @@ enum {
     BWI_LAYER_PASSES_MASK = 1 << 2,  /* its output has its input's mask; without any of these three the mask is dropped */
     BWI_LAYER_TAKES_MASK = 1 << 3,   /* looks at its input's mask itself, and gives its output one if need be */
     BWI_LAYER_REFUSES_MASK = 1 << 4, /* Keras computes something else under a mask, which is not supported */
+    BWI_LAYER_OPERATOR = 1 << 5,     /* an operator of Keras's, which only its files have */
 };
 
 extern const bwi_layer_row *const bwi_layer_rows[]; /* ends with NULL */
+
+/* Operators (operators.c): their values by place, since they have no arguments in expressions. Of GetItem: AXES are first indices,
+ * COUNTS how many, DROPS whether the axis goes. */
+enum { BWI_OPERATOR_NUMBER, BWI_OPERATOR_OTHER, BWI_OPERATOR_AXES, BWI_OPERATOR_KEEP, BWI_OPERATOR_COUNTS, BWI_OPERATOR_DROPS };
+const bwi_layer_row *bwi_operator_find(const char *class_name); /* NULL: none */
 
 enum { BWI_MAX_POINTS = 8, BWI_FROM_INPUT = -1 };
 
@@ -121,12 +127,21 @@ typedef struct bwi_use {
     int inputs, input[BWI_MAX_POINTS]; /* uses whose nodes it takes; -1: a node that no layer made */
 } bwi_use;
 
+/* A layer's group in Keras's files: "layers/functional/layers/dense". */
+typedef struct bwi_stored {
+    int layer;
+    char path[232];
+} bwi_stored;
+
 /* A model is a list of layers from an expression, made into nodes when the input's shape is known; or a graph made by
  * calls, whose nodes are there at once. */
 struct bw_model {
     bwi_owned owned;
     bw_context *ctx;
-    char *name; /* that a file gave it; NULL: Keras's */
+    char *name;         /* that a file gave it; NULL: Keras's */
+    char *config;       /* of the file that it came from, as JSON, which is written again; NULL: none */
+    bwi_stored *stored; /* where a file has its variables, in Keras's order, if models are nested or operators among its layers */
+    int stored_count;
     bwi_layer *layers;
     int layer_count, layer_capacity;
     bwi_use *uses; /* in the order of calls, or of the expression once it is connected */
@@ -153,6 +168,8 @@ bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term
 bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count);
 /* Appends a layer to a model made by calls, as in an expression; not used yet. `name` NULL: Keras's. -1 as a builder. */
 int bwi_model_add_layer(bw_model *model, const char *text, const char *name);
+/* The same with a layer that is there; its name is to be unique. */
+int bwi_model_append_layer(bw_model *model, const bwi_layer *layer);
 /* Uses a layer, again if it was used before, on what other uses give. The new use, or -1 as a builder. */
 int bwi_model_use(bw_model *model, int layer, const int *uses, int count);
 /* The nodes and variables, without values, of a model from an expression; bw_build goes on from there. */

@@ -14,6 +14,8 @@ static void destroy(bwi_owned *object)
     bwi_release(model->ctx, model->uses);
     bwi_release(model->ctx, model->expression);
     bwi_release(model->ctx, model->name);
+    bwi_release(model->ctx, model->config);
+    bwi_release(model->ctx, model->stored);
 }
 
 void bw_model_free(bw_model *model)

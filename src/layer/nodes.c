@@ -263,6 +263,15 @@ int bwi_model_add_layer(bw_model *model, const char *text, const char *name)
     return model->layer_count++;
 }
 
+int bwi_model_append_layer(bw_model *model, const bwi_layer *layer)
+{
+    if (!grow_layers(model)) {
+        return -1;
+    }
+    model->layers[model->layer_count] = *layer;
+    return model->layer_count++;
+}
+
 int bwi_model_use(bw_model *model, int layer, const int *uses, int count)
 {
     bw_node *inputs[BWI_MAX_POINTS];

@@ -1,0 +1,66 @@
+/* What the reader of functional graphs and the places of their weights share: levels of models within models, and their calls. */
+#ifndef BWI_FILE_GRAPH_H
+#define BWI_FILE_GRAPH_H
+
+#include "file/internal.h"
+
+/* Keras writes layers before those that take them, but for shared ones: a few turns suffice. */
+enum { MOST_NODES = 64, TURN_LIMIT = 64, MOST_LEVELS = 8, MOST_CALLS = 1 << 14, MOST_TENSORS = 64, LAYER_LIMIT = 1 << 12 };
+
+typedef enum entry_kind { INPUT, LAYER, OPERATOR, MASK, NESTED } entry_kind;
+
+typedef struct level level;
+
+/* A layer of the file: where it is here, and which uses its nodes became. */
+typedef struct entry {
+    const bwi_json *json, *nodes; /* without nodes in a list of layers, where each takes what the one before it gives */
+    const char *name;
+    entry_kind kind;
+    int layer;    /* -1: not made yet, or none */
+    level *inner; /* of a nested model */
+    int node_count, done;
+    int width, *use; /* of each node: as many as it has outputs */
+} entry;
+
+/* What an input or an output of a model refers to. */
+typedef struct end {
+    const char *key; /* in an object of ends, or the layer's name */
+    entry *from;
+    int node, tensor;
+} end;
+
+struct level {
+    char prefix[BWI_LOCAL_NAME]; /* of its layers' names */
+    const bwi_json *config;
+    bool list; /* a Sequential model */
+    entry *entries, **sorted;
+    int count;
+    end inputs[BWI_MAX_HEADS], outputs[BWI_MAX_HEADS];
+    int input_count, output_count;
+};
+
+typedef struct graph_reader {
+    bwi_keras k;
+    bw_model *model;
+    bool frozen;
+    int depth, calls, layers;
+    entry first; /* of a list without an input layer */
+} graph_reader;
+
+typedef struct tensors {
+    const bwi_json *at[MOST_TENSORS];
+    const char *key[MOST_TENSORS]; /* of those in an object */
+    int count;
+    bool more;
+} tensors;
+
+/* ["layer", node, tensor] or an object that holds it. */
+bw_status bwi_graph_end(const graph_reader *r, const level *l, const bwi_json *json, end *found);
+/* Adds all tensors in a value, those of objects in the order of their keys, as Keras flattens them. */
+void bwi_graph_collect(const bwi_json *value, const char *key, tensors *found);
+/* Of a call: {"args": [...], "kwargs": {}}, or [T, ...] in older files. */
+const bwi_json *bwi_graph_arguments(const bwi_json *node);
+/* Where Keras's files have the variables of a level's layers, behind `path`, in their order, into the model. */
+bw_status bwi_graph_places(graph_reader *r, const level *l, const char *path);
+
+#endif
