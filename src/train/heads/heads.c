@@ -239,7 +239,7 @@ static void name_column(const bwi_session *s, int output, const bwi_chosen_metri
         snprintf(name, BWI_COLUMN_NAME, "%sweighted_%s", begin, metric->name);
     }
     for (int k = 1; is_column(s, name); k++) {
-        snprintf(name, BWI_COLUMN_NAME, "%s%s%s_%d", begin, renamed ? "weighted_" : "", metric->name, k);
+        snprintf(name, BWI_COLUMN_NAME, "%s%s%.32s_%d", begin, renamed ? "weighted_" : "", metric->name, k);
     }
 }
 
