@@ -17,7 +17,7 @@ enum { BATCH = 29, TILE = 4, LANES = 8, WORKERS = 3, VARIABLES = 6 };
 static void take(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     float **gradients = user;
-    memcpy(gradients[variable->index] + first, gradient, (size_t)count * sizeof(float));
+    variable->kernels->memory->read(gradients[variable->index] + first, gradient, (size_t)count * sizeof(float));
 }
 
 static void open_model(planned *p, int64_t samples, float **gradients)

@@ -28,7 +28,7 @@ typedef struct taken {
 static void take(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
 {
     taken *t = user;
-    memcpy(t->gradient[variable->index] + first, gradient, (size_t)count * sizeof(float));
+    variable->kernels->memory->read(t->gradient[variable->index] + first, gradient, (size_t)count * sizeof(float));
     for (int64_t i = 0; i < count; i++) {
         t->times[variable->index][first + i]++;
     }
