@@ -105,13 +105,28 @@ void csv_target_add(csv_table *table, int column)
     table->targets++;
 }
 
+/* A target is one column: a name that several have is none's. */
+static bw_status check_single(const csv_table *table, int column)
+{
+    const char *name = table->columns[column].name;
+    char named[CSV_COLUMN_TEXT];
+    for (int i = 0; *name && i < table->count; i++) {
+        if (i != column && strcmp(table->columns[i].name, name) == 0) {
+            return bwi_fail(table->ctx, BW_INVALID_ARGUMENT,
+                            "%s: the option 'target' names %s, as columns %d and %d are called; give its number", table->path,
+                            csv_column_text(table, column, named), i < column ? i : column, i < column ? column : i);
+        }
+    }
+    return BW_OK;
+}
+
 /* A name with a comma can be given as it is; otherwise a comma stands between several. */
 bw_status csv_targets_choose(csv_table *table, const char *list)
 {
     int whole = csv_column_find(table, list, strlen(list));
     if (whole >= 0) {
         csv_target_add(table, whole);
-        return BW_OK;
+        return is_named(table, whole, list, strlen(list)) ? check_single(table, whole) : BW_OK;
     }
     while (*list) {
         size_t size = strcspn(list, ",");
@@ -123,6 +138,10 @@ bw_status csv_targets_choose(csv_table *table, const char *list)
         if (table->columns[column].target >= 0) {
             return bwi_fail(table->ctx, BW_INVALID_ARGUMENT, "%s: the option 'target' names %s twice", table->path,
                             csv_column_text(table, column, named));
+        }
+        bw_status single = is_named(table, column, list, size) ? check_single(table, column) : BW_OK;
+        if (single != BW_OK) {
+            return single;
         }
         csv_target_add(table, column);
         list += size + (list[size] == ',');

@@ -205,6 +205,11 @@ static void test_several_targets(void **state)
     refuse(text, &options, BW_INVALID_ARGUMENT, "the option 'target' names column 'y1' twice");
     options.target = "y1,y3";
     refuse(text, &options, BW_NOT_FOUND, "the option 'target' names a column 'y3', which is not there; did you mean 'y1'?");
+    options.target = "a";
+    refuse("a,b,a\n1,2,3\n4,5,6\n", &options, BW_INVALID_ARGUMENT,
+           "the option 'target' names column 'a', as columns 0 and 2 are called; give its number");
+    options.target = "0";
+    expect("a,b,a\n1,2,3\n4,5,6\n", &options, "2 3 -> 1; 5 6 -> 4; ");
     options.target = "y1,c";
     refuse("a,y1,c\n1,2,x\n5,6,y\n", &options, BW_INVALID_ARGUMENT, "line 2: column 'c', one of 2 targets, is text");
     options.target = "y1,b";

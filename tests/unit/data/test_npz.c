@@ -294,8 +294,8 @@ static void test_checksum(void **state)
         }
         assert_true(world_begin(&w, bytes, size));
         bw_dataset *dataset = bw_read(w.ctx, "sum.npz", NULL);
-        assert_contains(bw_message(w.ctx), "sum.npz: member 'x.npy' is damaged");
         assert_failed(w.ctx, dataset, BW_DATA_LOSS, "CRC");
+        assert_contains(bw_message(w.ctx), "sum.npz: member 'x.npy' is damaged");
         world_end(&w);
         free(bytes);
     }
