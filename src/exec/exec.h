@@ -121,6 +121,11 @@ typedef double (*bwi_visit)(void *user, const bwi_variable *variable, int64_t fi
 void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user);
 /* After reduce (with a norm) or visit: the squared norm of a variable; NULL: of all. */
 double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable);
+/* Whether a sum of the window, once it is reduced, is beyond BWI_MODERATE. */
+bool bwi_exec_large(const bwi_exec *exec);
+/* Before the commit: `rehearse` is called for all parts that the commit will update, and returns NaN where that must not be. Then it
+ * fails with the sample or the variable that is at fault, and the window is lost. */
+bw_status bwi_exec_rehearse(bwi_exec *exec, bwi_visit rehearse, void *user);
 /* The commit: `sink` updates every trained variable from the gradient sums of the window, in fixed blocks; then everything else
  * that a step changes is changed, and the window is cleared. Cannot fail. */
 void bwi_exec_update(bwi_exec *exec, const bwi_sink *sink);

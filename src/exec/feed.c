@@ -234,6 +234,22 @@ static bw_status run_prologues(bwi_exec *exec)
     return BW_OK;
 }
 
+/* The sample that made a layer's statistics infinite or NaN, if one shows it. */
+static bw_status name_statistics(bwi_exec *exec, const bw_node *node)
+{
+    exec->phase = exec->plan->programs[exec->program].phase_count - 1;
+    exec->beyond = 0x1p60;
+    int setting = exec->plan->kernels->convolution->begin();
+    bw_status status = bwi_exec_replay(exec, true);
+    exec->plan->kernels->convolution->end(setting);
+    exec->beyond = 0;
+    if (status == BW_OK) {
+        status = bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "layer %s: the mean or variance of the batch is not finite", node->name);
+        bwi_locate(exec->ctx, bwi_in_layer(node->name));
+    }
+    return status;
+}
+
 static bw_status feed(bwi_exec *exec)
 {
     const bwi_plan_program *program = &exec->plan->programs[exec->program];
@@ -241,10 +257,8 @@ static bw_status feed(bwi_exec *exec)
     for (exec->phase = 0; status == BW_OK && exec->phase < program->phase_count; exec->phase++) {
         status = run_phase(exec);
     }
-    if (status == BW_OK && exec->moving_count) {
-        bwi_moving_advance(exec);
-    }
-    return status;
+    const bw_node *bad = status == BW_OK && exec->moving_count ? bwi_moving_advance(exec) : NULL;
+    return bad ? name_statistics(exec, bad) : status;
 }
 
 /* Tells the data which samples come next, so that slow ones are made ahead. */

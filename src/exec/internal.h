@@ -143,6 +143,8 @@ struct bwi_exec {
     double *norms;      /* [block]: its squared norm, or zero if no norms are wanted; not finite if an element is not */
     bwi_table *tables;  /* one for each of the plan's */
     int table;          /* the one being summed */
+    bool large;         /* the reduced sums are not moderate */
+    double beyond;      /* a replay names numbers beyond it too; 0: only what is not finite */
     bool touched_only;  /* the present update skips rows that were not touched, in all tables */
 };
 
@@ -212,7 +214,7 @@ bw_status bwi_exec_spill(const bwi_exec *exec, bool store, void *value, size_t b
 /* Moving statistics (moving.c): how many nodes have them; after a piece; at the commit. */
 int bwi_moving_count(const bwi_plan *plan);
 bw_status bwi_moving_open(bwi_exec *exec);
-void bwi_moving_advance(const bwi_exec *exec);
+const bw_node *bwi_moving_advance(const bwi_exec *exec); /* NULL, or a node whose statistics are not finite */
 void bwi_moving_commit(const bwi_exec *exec);
 /* The records of a variable (records.c), or NULL if it has none. */
 const bwi_records *bwi_records_of(const bwi_exec *exec, const bwi_variable *variable);

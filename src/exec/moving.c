@@ -76,14 +76,16 @@ bw_status bwi_moving_open(bwi_exec *exec)
     return BW_OK;
 }
 
-void bwi_moving_advance(const bwi_exec *exec)
+const bw_node *bwi_moving_advance(const bwi_exec *exec)
 {
     for (int m = 0; m < exec->moving_count; m++) {
         const bwi_moving *own = &exec->moving[m];
-        if (own->program == exec->program) {
-            own->call->node->op->sums->advance(own->call, own->owner, own->call == own->owner && exec->samples == 0);
+        const bwi_op_sums *sums = own->call->node->op->sums;
+        if (own->program == exec->program && !sums->advance(own->call, own->owner, own->call == own->owner && exec->samples == 0)) {
+            return own->call->node;
         }
     }
+    return NULL;
 }
 
 void bwi_moving_commit(const bwi_exec *exec)

@@ -175,7 +175,7 @@ bool bwi_split_bounded(bwi_exec *exec)
         for (int t = 0; t < tiles; t++) {
             sum += exec->bounds[n * tiles + t];
         }
-        bounded = bounded && sum < (double)FLT_MAX / 2; /* not if it is NaN */
+        bounded = bounded && sum < BWI_MODERATE; /* not if it is NaN */
     }
     return bounded;
 }

@@ -181,7 +181,7 @@ bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
 
 /* ---- Replay ---- */
 
-static const char *nonfinite(const bwi_bound *b, int value, const bwi_program *program)
+static const char *nonfinite(const bwi_bound *b, int value, const bwi_program *program, double beyond)
 {
     const bwi_value *v = &program->values[value];
     if (v->kind == BWI_VALUE_WORKSPACE || v->node->dtype != BW_F32) {
@@ -193,14 +193,16 @@ static const char *nonfinite(const bwi_bound *b, int value, const bwi_program *p
     }
     static const char *const names[] = {[BWI_FINITE] = NULL, [BWI_NAN] = "NaN", [BWI_INFINITE] = "infinity"};
     bwi_image image = bwi_node_image(v->node, b->call.samples);
-    return x ? names[b->call.kernels->lanes->finiteness(bwi_image_floats(&image), x)] : NULL;
+    const char *what = x ? names[b->call.kernels->lanes->finiteness(bwi_image_floats(&image), x)] : NULL;
+    bool far = x && !what && beyond > 0 && b->call.kernels->sum_of_squares(bwi_image_floats(&image), x) > beyond * beyond;
+    return far ? "numbers beyond 1e18, whose squares overflow in the update" : what;
 }
 
 static bw_status look(bwi_exec *exec, const bwi_bound *b, int64_t number)
 {
     const bwi_program *program = &exec->plan->programs[exec->program].program;
     for (int k = 0; k < b->instruction->write_count; k++) {
-        const char *what = nonfinite(b, b->instruction->writes[k], program);
+        const char *what = nonfinite(b, b->instruction->writes[k], program, exec->beyond);
         if (!what) {
             continue;
         }

@@ -35,7 +35,8 @@ static double sum_block(const bwi_exec *exec, int64_t count, int lanes, void *gr
     if (exec->norms_wanted) {
         return plan->kernels->lanes_sum(count, lanes, stride, gradient);
     }
-    return plan->kernels->lanes_sum_finite(count, lanes, stride, gradient) ? 0 : (double)NAN;
+    bool moderate = plan->kernels->lanes_sum_moderate(count, lanes, stride, gradient);
+    return moderate ? 0 : plan->kernels->sum_of_squares(count, gradient);
 }
 
 static void reduce_block(bwi_exec *exec, int worker, int64_t number)
@@ -62,7 +63,7 @@ static void check_block(bwi_exec *exec, int worker, int64_t number)
     exec->norms[number] = sum_block(exec, block->count, 1, gradient_at(exec, 0, block->gradient));
 }
 
-/* Whether all gradients may be added at once: they are few, and only their finiteness is asked for. */
+/* Whether all gradients may be added at once: few, and nothing but that they are moderate has to be known. */
 static bool is_whole(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
@@ -75,9 +76,9 @@ static bool reduce_whole(bwi_exec *exec)
     const bwi_plan *plan = exec->plan;
     int64_t floats = (int64_t)(plan->lane_sums / sizeof(float)), stride = (int64_t)(plan->lane_bytes / sizeof(float));
     uint64_t begin = bwi_exec_clock(exec);
-    bool finite = plan->kernels->lanes_sum_finite(floats, used_lanes(exec), stride, gradient_at(exec, 0, 0));
+    bool moderate = plan->kernels->lanes_sum_moderate(floats, used_lanes(exec), stride, gradient_at(exec, 0, 0));
     bwi_exec_timed(exec, 0, BWI_PART_REDUCE, begin);
-    return finite;
+    return moderate;
 }
 
 static void update_block(bwi_exec *exec, int worker, int64_t number)
@@ -267,6 +268,20 @@ static bw_status name_nonfinite(bwi_exec *exec)
     return bwi_fail(exec->ctx, BW_INTERNAL, "a gradient is not finite");
 }
 
+/* A sample whose numbers are far beyond what squares of floats can hold is at fault, if there is one; otherwise it is the step. */
+static bw_status name_overflow(bwi_exec *exec, const bwi_variable *variable)
+{
+    exec->beyond = 0x1p60;
+    bw_status status = exec->piece.dataset ? replay_last(exec) : BW_OK;
+    exec->beyond = 0;
+    return status != BW_OK
+               ? status
+               : bwi_fail(exec->ctx, BW_INVALID_ARGUMENT,
+                          "the update of %s would not be finite; nothing was changed: lower the learning rate, clip the "
+                          "gradients or scale the inputs",
+                          variable->name);
+}
+
 double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable)
 {
     double squared = 0;
@@ -290,6 +305,7 @@ static bw_status reduce_blocks(bwi_exec *exec, bool added, double *squared_norm)
     if (status == BW_OK && !isfinite(squared)) {
         status = name_nonfinite(exec);
     }
+    exec->large = !(squared <= BWI_MODERATE * BWI_MODERATE);
     if (squared_norm) {
         *squared_norm = squared;
     }
@@ -312,6 +328,7 @@ static bw_status reduce(bwi_exec *exec, double *squared_norm, bool report)
         report_lane_norms(exec);
     }
     bool whole = is_whole(exec);
+    exec->large = false;
     if (status == BW_OK && !(whole && reduce_whole(exec))) {
         status = reduce_blocks(exec, whole, squared_norm); /* if the whole is not finite, the blocks show where */
     }
@@ -429,6 +446,38 @@ void bwi_exec_visit(bwi_exec *exec, bwi_visit visit, void *user)
         bwi_records_update(exec, 0, block);
     }
     bwi_float_restore(state);
+}
+
+bool bwi_exec_large(const bwi_exec *exec)
+{
+    return exec->large;
+}
+
+/* Deferred gradients are stored first, and their blocks reduced as the others were. */
+bw_status bwi_exec_rehearse(bwi_exec *exec, bwi_visit rehearse, void *user)
+{
+    bool deferred = exec->deferred;
+    unsigned state = bwi_float_begin();
+    bwi_split_settle(exec);
+    for (int64_t number = 0; deferred && number < exec->block_count; number++) {
+        if (exec->blocks[number].defers) {
+            reduce_block(exec, 0, number);
+        }
+    }
+    bwi_float_restore(state);
+    bwi_exec_visit(exec, rehearse, user);
+    const bwi_variable *bad = NULL;
+    for (int64_t number = 0; number < exec->block_count && !bad; number++) {
+        bad = isfinite(exec->norms[number]) ? NULL : exec->blocks[number].variable;
+    }
+    for (int t = 0; t < exec->plan->table_count && !bad; t++) {
+        bad = isfinite(exec->tables[t].squared) ? NULL : exec->tables[t].records.variable;
+    }
+    bw_status status = bad ? name_overflow(exec, bad) : BW_OK;
+    if (status != BW_OK) {
+        bwi_exec_clear(exec);
+    }
+    return status;
 }
 
 void bwi_exec_update_touched(bwi_exec *exec, const bwi_sink *sink)

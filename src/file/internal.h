@@ -106,7 +106,9 @@ bw_status bwi_weights_check(bw_context *ctx, const char *path, const char *name,
                             const bwi_shape *shape);
 /* Builds what is not built yet, and reads one variable's values. */
 bw_status bwi_weights_build(bw_model *model);
-bw_status bwi_weights_take(bw_context *ctx, bwi_hdf5 *file, const bwi_hdf5_entry *entry, bwi_variable *variable);
+bw_status bwi_weights_take(bw_context *ctx, bwi_hdf5 *file, const char *path, const bwi_hdf5_entry *entry, bwi_variable *variable);
+/* DATA_LOSS, with layer and variable, if a value that the file has for it is NaN or infinite. */
+bw_status bwi_weights_finite(bw_context *ctx, const char *path, const bwi_variable *variable, int64_t count, const float *values);
 
 /* ---- Kinds of files (keras.c, legacy.c, safetensors.c) ---- */
 

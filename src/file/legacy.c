@@ -112,7 +112,7 @@ static bw_status read_weights(const legacy *l, bw_model *model)
         status = bwi_weights_build(model);
     }
     for (int v = 0; v < variables && status == BW_OK; v++) {
-        status = bwi_weights_take(l->ctx, l->file, entries[v], model->graph.variables[v]);
+        status = bwi_weights_take(l->ctx, l->file, l->path, entries[v], model->graph.variables[v]);
     }
     bwi_release(l->ctx, (void *)entries);
     return status;

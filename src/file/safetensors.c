@@ -186,7 +186,18 @@ static bw_status read_header(reader *r, const bwi_json *header)
                : bwi_fail_file(r->model->ctx, BW_DATA_LOSS, r->path, "%zu bytes of data, but the header names %zu", r->size, total);
 }
 
-/* One buffer, as large as the largest tensor: loading takes the memory of one variable besides the model's. */
+static int64_t tensor_values(const reader *r, int v, float *values)
+{
+    const unsigned char *from = r->data + r->tensors[v].begin;
+    int64_t count = bwi_shape_count(&r->model->graph.variables[v]->shape);
+    for (int64_t i = 0; i < count; i++) {
+        values[i] = types[r->tensors[v].type].read(from + (size_t)i * types[r->tensors[v].type].size);
+    }
+    return count;
+}
+
+/* One buffer, as large as the largest tensor: loading takes the memory of one variable besides the model's. All are looked at before
+ * the first one changes. */
 static bw_status take_values(const reader *r)
 {
     const bwi_graph *graph = &r->model->graph;
@@ -199,17 +210,17 @@ static bw_status take_values(const reader *r)
     if (!values) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    for (int v = 0; v < graph->variable_count; v++) {
-        const unsigned char *from = r->data + r->tensors[v].begin;
-        int64_t count = bwi_shape_count(&graph->variables[v]->shape);
-        for (int64_t i = 0; i < count; i++) {
-            values[i] = types[r->tensors[v].type].read(from + (size_t)i * types[r->tensors[v].type].size);
-        }
+    bw_status status = BW_OK;
+    for (int v = 0; v < graph->variable_count && status == BW_OK; v++) {
+        status = bwi_weights_finite(r->model->ctx, r->path, graph->variables[v], tensor_values(r, v, values), values);
+    }
+    for (int v = 0; v < graph->variable_count && status == BW_OK; v++) {
+        tensor_values(r, v, values);
         bwi_variable_write(graph->variables[v], values);
         graph->variables[v]->given = true;
     }
     bwi_release(r->model->ctx, values);
-    return BW_OK;
+    return status;
 }
 
 /* The header is checked against the model as a whole before a single value changes. */

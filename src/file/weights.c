@@ -5,6 +5,7 @@
  */
 #include "file/internal.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- Places ---- */
@@ -162,17 +163,38 @@ bw_status bwi_weights_build(bw_model *model)
     return status;
 }
 
-bw_status bwi_weights_take(bw_context *ctx, bwi_hdf5 *file, const bwi_hdf5_entry *entry, bwi_variable *variable)
+/* A model with such a weight predicts nothing, and training it would blame the data. */
+bw_status bwi_weights_finite(bw_context *ctx, const char *path, const bwi_variable *variable, int64_t count, const float *values)
 {
-    int64_t rows = entry->ndim ? entry->shape[0] : 1;
+    int64_t i = 0;
+    while (i < count && isfinite(values[i])) {
+        i++;
+    }
+    if (i == count) {
+        return BW_OK;
+    }
+    char layer[sizeof variable->name];
+    snprintf(layer, sizeof layer, "%.*s", (int)strcspn(variable->name, "/"), variable->name);
+    bw_status status = bwi_fail_file(ctx, BW_DATA_LOSS, path, "layer %s: %s holds %s at position %lld; expected finite numbers",
+                                     layer, variable->name, isnan(values[i]) ? "NaN" : "infinity", (long long)i);
+    bwi_locate(ctx, bwi_in_layer(layer));
+    return status;
+}
+
+bw_status bwi_weights_take(bw_context *ctx, bwi_hdf5 *file, const char *path, const bwi_hdf5_entry *entry, bwi_variable *variable)
+{
+    int64_t rows = entry->ndim ? entry->shape[0] : 1, count = bwi_shape_count(&variable->shape);
     variable->given = true;
     if (!variable->packing.pack) {
-        bw_status status = bwi_hdf5_read(file, entry, 0, rows, BW_F32, bwi_variable_open(variable));
+        float *values = bwi_variable_open(variable);
+        bw_status status = bwi_hdf5_read(file, entry, 0, rows, BW_F32, values);
+        status = status == BW_OK ? bwi_weights_finite(ctx, path, variable, count, values) : status;
         bwi_variable_close(variable);
         return status;
     }
-    float *values = bwi_allocate(ctx, (size_t)bwi_shape_count(&variable->shape), sizeof *values);
+    float *values = bwi_allocate(ctx, (size_t)count, sizeof *values);
     bw_status status = values ? bwi_hdf5_read(file, entry, 0, rows, BW_F32, values) : BW_RESOURCE_EXHAUSTED;
+    status = status == BW_OK ? bwi_weights_finite(ctx, path, variable, count, values) : status;
     if (status == BW_OK) {
         bwi_variable_write(variable, values);
     }
@@ -258,7 +280,8 @@ static bw_status check_values(const bwi_training *t, const bwi_hdf5 *file, const
     return BW_OK;
 }
 
-static bw_status take_value(const bwi_training *t, bwi_hdf5 *file, const bwi_hdf5_entry *entry, const optimizer_value *value)
+static bw_status take_value(const bwi_training *t, bwi_hdf5 *file, const char *path, const bwi_hdf5_entry *entry,
+                            const optimizer_value *value)
 {
     if (value->whole) {
         return bwi_hdf5_read(file, entry, 0, 1, BW_I64, value->whole);
@@ -268,7 +291,8 @@ static bw_status take_value(const bwi_training *t, bwi_hdf5 *file, const bwi_hdf
     }
     bwi_variable stored = *value->slot->variable;
     stored.data = value->slot->data;
-    return bwi_weights_take(t->ctx, file, entry, &stored);
+    snprintf(stored.name, sizeof stored.name, "%.60s, a slot of the optimizer,", value->slot->variable->name);
+    return bwi_weights_take(t->ctx, file, path, entry, &stored);
 }
 
 /* Keras numbers the optimizer's values without naming them, so their number must be exactly right; an optimizer that has not been
@@ -291,7 +315,7 @@ static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *pat
         status = check_values(t, file, path, &list, there);
     }
     for (int i = 0; i < there && status == BW_OK; i++) {
-        status = take_value(t, file, entry_at(file, i, name), &list.values[i]);
+        status = take_value(t, file, path, entry_at(file, i, name), &list.values[i]);
     }
     if (status == BW_OK && t->optimizer.iterations < 0) {
         status = bwi_fail_file(t->ctx, BW_DATA_LOSS, path, "optimizer/vars/0: %lld is not a number of updates",
@@ -302,7 +326,7 @@ static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *pat
 }
 
 /* Into a model that is in use: all values are read before the first one changes. */
-static bw_status replace_all(const bw_model *model, bwi_hdf5 *file, const place *places, int count)
+static bw_status replace_all(const bw_model *model, bwi_hdf5 *file, const char *path, const place *places, int count)
 {
     size_t total = 0;
     for (int i = 0; i < count; i++) {
@@ -312,8 +336,10 @@ static bw_status replace_all(const bw_model *model, bwi_hdf5 *file, const place 
     bw_status status = values ? BW_OK : BW_RESOURCE_EXHAUSTED;
     for (int i = 0; i < count && status == BW_OK; i++) {
         const bwi_hdf5_entry *entry = bwi_hdf5_find(file, places[i].path);
+        int64_t own = bwi_shape_count(&places[i].variable->shape);
         status = bwi_hdf5_read(file, entry, 0, entry->ndim ? entry->shape[0] : 1, BW_F32, next);
-        next += bwi_shape_count(&places[i].variable->shape);
+        status = status == BW_OK ? bwi_weights_finite(model->ctx, path, places[i].variable, own, next) : status;
+        next += own;
     }
     next = values;
     for (int i = 0; i < count && status == BW_OK; i++) {
@@ -325,14 +351,14 @@ static bw_status replace_all(const bw_model *model, bwi_hdf5 *file, const place 
     return status;
 }
 
-static bw_status take_all(bw_model *model, bwi_hdf5 *file, const place *places, int count)
+static bw_status take_all(bw_model *model, bwi_hdf5 *file, const char *path, const place *places, int count)
 {
     if (bwi_model_built(model)) {
-        return replace_all(model, file, places, count);
+        return replace_all(model, file, path, places, count);
     }
     bw_status status = bwi_weights_build(model);
     for (int i = 0; i < count && status == BW_OK; i++) {
-        status = bwi_weights_take(model->ctx, file, bwi_hdf5_find(file, places[i].path), places[i].variable);
+        status = bwi_weights_take(model->ctx, file, path, bwi_hdf5_find(file, places[i].path), places[i].variable);
     }
     return status;
 }
@@ -351,7 +377,7 @@ bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bo
         status = check_places(model, file, path, places, count);
     }
     if (status == BW_OK) {
-        status = take_all(model, file, places, count);
+        status = take_all(model, file, path, places, count);
     }
     bwi_training *t = model->training;
     if (status == BW_OK && optimizer && t && t->compiled && !(t->unread & BWI_PART_OPTIMIZER)) {

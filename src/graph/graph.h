@@ -270,7 +270,7 @@ typedef struct bwi_op_sums {
     /* What training changes besides trainable variables, the last of its own; both NULL: nothing. `advance` follows each piece: the
      * values that `owner` holds, the first use of the same variables, go on with the statistics of this one; `begins`: they are
      * still the variables'. `commit`, of an owner, writes them. */
-    void (*advance)(const bwi_call *call, const bwi_call *owner, bool begins);
+    bool (*advance)(const bwi_call *call, const bwi_call *owner, bool begins); /* false: they are not finite */
     void (*commit)(const bwi_call *call);
 } bwi_op_sums;
 

@@ -64,6 +64,10 @@ typedef struct bwi_convolution_kernels bwi_convolution_kernels;
 
 enum { BWI_FETCHED = 2 };
 
+/* Gradient sums below this move no weight and no slot of an ordinary optimizer out of a float's range; larger ones are looked at before
+ * they do. */
+#define BWI_MODERATE 0x1p48
+
 struct bwi_kernels {
     const char *name; /* "avx512", "avx2", "portable" */
     int64_t block;    /* the channel block that suits its vectors: 16, 8 or 4 */
@@ -234,8 +238,8 @@ struct bwi_kernels {
      * then (0,2) (4,6) ..., in log2(lanes) rounds. The number of lanes need not be a power of two: a lane without a partner is
      * passed on. Returns the sum of squares of the result in double, in a fixed order. */
     double (*lanes_sum)(int64_t count, int lanes, int64_t stride, float *first);
-    /* Computes the same sums, but returns only whether all of them are finite, which is several times cheaper. */
-    bool (*lanes_sum_finite)(int64_t count, int lanes, int64_t stride, float *first);
+    /* The same sums, but it only says whether all of them are below BWI_MODERATE: several times cheaper. */
+    bool (*lanes_sum_moderate)(int64_t count, int lanes, int64_t stride, float *first);
     double (*sum_of_squares)(int64_t count, const float *x); /* fixed order */
     void (*sgd)(int64_t count, float rate, float momentum, bool nesterov, float scale, const float *gradient, float *velocity,
                 float *w); /* velocity may be NULL when momentum is 0 */

@@ -416,14 +416,14 @@ static double lanes_sum(int64_t count, int lanes, int64_t stride, float *first)
     return sum_of_squares(count, first);
 }
 
-static bool lanes_sum_finite(int64_t count, int lanes, int64_t stride, float *first)
+static bool lanes_sum_moderate(int64_t count, int lanes, int64_t stride, float *first)
 {
     lanes_sum(count, lanes, stride, first);
-    bool finite = true;
+    bool moderate = true;
     for (int64_t i = 0; i < count; i++) {
-        finite = finite && isfinite(first[i]);
+        moderate = moderate && fabs((double)first[i]) < BWI_MODERATE;
     }
-    return finite;
+    return moderate;
 }
 
 static void sgd(int64_t count, float rate, float momentum, bool nesterov, float scale, const float *gradient, float *velocity,
@@ -513,7 +513,7 @@ const bwi_kernels bwi_kernels_reference = {
     .reorder = reorder,
     .add = add,
     .lanes_sum = lanes_sum,
-    .lanes_sum_finite = lanes_sum_finite,
+    .lanes_sum_moderate = lanes_sum_moderate,
     .sum_of_squares = sum_of_squares,
     .sgd = sgd,
     .adam = adam,

@@ -101,7 +101,7 @@ static void finish(const bwi_call *call, const void *sums, int64_t samples)
 }
 
 /* A mean and its variance lie side by side, those of the batch and the moving ones. */
-static void advance(const bwi_call *call, const bwi_call *owner, bool begins)
+static bool advance(const bwi_call *call, const bwi_call *owner, bool begins)
 {
     const bw_node *node = call->node;
     float momentum = ((const bwi_batchnorm_attributes *)node->attributes)->momentum;
@@ -113,6 +113,7 @@ static void advance(const bwi_call *call, const bwi_call *owner, bool begins)
                                     bytes);
     }
     call->kernels->normalize->blend(2 * channels_of(node), momentum, row(call->statistics, node, MEAN), moving);
+    return call->kernels->lanes->finiteness(2 * channels_of(node), moving) == BWI_FINITE;
 }
 
 static bw_status forward(const bwi_call *call, const bwi_tile *tile)

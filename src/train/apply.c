@@ -4,8 +4,9 @@
  * workers.
  *
  * Norms of gradients are known from the reduction; only clipping by the norm of gradients with penalties needs a pass before.
- * Nothing fails once the gradients are reduced, so the model is either as before or updated as a whole; norms are summed over fixed
- * blocks, so bits do not depend on workers or ranks.
+ * Nothing fails once the update has begun, so the model is either as before or updated as a whole; norms are summed over fixed
+ * blocks, so bits do not depend on workers or ranks. Moderate gradients, weights and constants, as almost all are, cannot leave a float's
+ * range; where one is not moderate, the update is rehearsed on copies before, and refused if anything would not be finite.
  */
 #include "train/optimizers/rows.h"
 
@@ -26,9 +27,8 @@ void bwi_optimizer_begin(bwi_optimizer *o, float scale)
     o->row->begin(o);
 }
 
-void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
+static bwi_step_part part_of(const bwi_optimizer *o, const bwi_variable *variable, int64_t first)
 {
-    const bwi_optimizer *o = optimizer;
     const bwi_slot *slots = &o->slots[variable->index * BWI_MAX_SLOTS];
     size_t offset = (size_t)first * sizeof(float);
     bwi_step_part part = {.l1 = variable->l1, .l2 = variable->l2, .clip = o->clips[variable->index]};
@@ -38,6 +38,13 @@ void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t
     if (o->averages) {
         part.average = (char *)slots[o->slot_count].data + offset;
     }
+    return part;
+}
+
+void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
+{
+    const bwi_optimizer *o = optimizer;
+    bwi_step_part part = part_of(o, variable, first);
     o->kernels->optimize->update(&o->step, &part, count, gradient, bwi_variable_at(variable, first));
 }
 
@@ -105,6 +112,49 @@ static bool stays(const bwi_optimizer *o, const bwi_graph *graph)
     return o->slot_count == 0 && o->weight_decay <= 0 && !o->averages && !has_penalties(graph);
 }
 
+/* ---- Updates that might overflow ---- */
+
+/* Constants with which moderate gradients cannot carry weights or slots out of range. */
+static bool is_calm(const bwi_step *s)
+{
+    if (!(fabsf(s->rate) <= 0x1p10F && s->decay <= 1 && s->scale <= 2)) {
+        return false;
+    }
+    if (s->rule == BWI_RULE_SGD) {
+        return s->momentum <= 1;
+    }
+    bool nadam =
+        s->rule != BWI_RULE_NADAM || (fabsf(s->of_mean) <= 0x1p30F && fabsf(s->of_gradient) <= 0x1p30F && s->of_square <= 0x1p30F);
+    return s->momentum <= 1 && nadam && (s->epsilon >= 0x1p-40F || s->rule == BWI_RULE_LION);
+}
+
+static double rehearse(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
+{
+    const bwi_optimizer *o = optimizer;
+    bwi_step_part part = part_of(o, variable, first);
+    return o->kernels->optimize->rehearse(&o->step, &part, count, gradient, bwi_variable_at(variable, first)) ? 0 : (double)NAN;
+}
+
+bool bwi_training_is_moderate(const bwi_training *t)
+{
+    const bwi_optimizer *o = &t->optimizer;
+    const bwi_graph *graph = &t->model->graph;
+    const bwi_kernels *k = bwi_kernels_of(t->ctx);
+    double most = 0;
+    for (int v = 0; v < graph->variable_count; v++) {
+        const bwi_variable *variable = graph->variables[v];
+        const bwi_slot *slots = o->slots ? &o->slots[variable->index * BWI_MAX_SLOTS] : NULL;
+        double squared = k->sum_of_squares(variable->count, variable->data);
+        for (int n = 0; slots && n < BWI_MAX_SLOTS; n++) {
+            double slot = slots[n].data ? k->sum_of_squares(variable->count, slots[n].data) : 0;
+            squared += slot / BWI_MODERATE / BWI_MODERATE; /* second moments are squares */
+        }
+        most = squared <= most ? most : squared; /* NaN stays */
+    }
+    return most <= BWI_MODERATE * BWI_MODERATE;
+}
+
+/* After a failure all is as before: of what `begin` changes, only Nadam's product is more than a matter of the iteration. */
 bw_status bwi_session_apply(bwi_session *s)
 {
     bwi_optimizer *o = &s->training->optimizer;
@@ -119,8 +169,17 @@ bw_status bwi_session_apply(bwi_session *s)
         return status;
     }
     unsigned state = bwi_float_begin(); /* the step's constants do not depend on the caller's rounding */
+    float product = o->momentum_product;
     bwi_optimizer_begin(o, count > 0 ? (float)(1 / count) : 0);
     take_clips(s);
+    if (bwi_exec_large(s->exec) || !s->moderate || !is_calm(&o->step)) {
+        status = bwi_exec_rehearse(s->exec, rehearse, o);
+    }
+    if (status != BW_OK) {
+        o->momentum_product = product;
+        bwi_float_restore(state);
+        return status;
+    }
     bwi_sink sink = {.take = bwi_optimizer_update, .reads = tell_reads, .user = o};
     if (stays(o, &s->training->model->graph)) {
         bwi_exec_update_touched(s->exec, &sink);

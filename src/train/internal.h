@@ -59,6 +59,8 @@ void bwi_optimizer_begin(bwi_optimizer *optimizer, float scale);
 void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient);
 /* Variables, optimizer slots and counters as named values. */
 void bwi_training_state(bw_model *model, bwi_state *state);
+/* Whether weights and slots are far from a float's limits. */
+bool bwi_training_is_moderate(const bwi_training *training);
 /* Averages become weights (use_ema, once there was an update). */
 void bwi_training_finalize(bwi_training *training);
 

@@ -127,6 +127,7 @@ static bw_status open_exec(bwi_session *s, const bw_dataset *dataset, const bwi_
     if (status == BW_OK) {
         status = bwi_exec_open(s->training->ctx, &s->exec, plan);
     }
+    s->moderate = status == BW_OK && options->train && bwi_training_is_moderate(s->training);
     if (status == BW_OK) {
         bwi_exec_set_data_budget(s->exec, data.budget);
         bwi_exec_set_seed(s->exec, options->seed, (uint64_t)s->training->optimizer.iterations);

@@ -242,6 +242,7 @@ typedef struct bwi_session {
     unsigned compiles;               /* the training's when this was opened */
     bool rates;                      /* the learning rate is logged */
     bool penalized;                  /* a variable has a regularizer */
+    bool moderate;                   /* weights and slots were far from a float's limits when this was opened */
     bool summed;                     /* all losses are sums: gradients are not divided */
     bool balanced;                   /* losses that are divided by something else than samples have that in their nodes */
     bool by_batches;                 /* a loss of the whole data is not the mean of its batches' */

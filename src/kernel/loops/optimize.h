@@ -56,6 +56,8 @@ typedef struct bwi_step_part {
 
 typedef struct bwi_optimize_kernels {
     void (*update)(const bwi_step *step, const bwi_step_part *part, int64_t count, const float *sum, float *w);
+    /* Whether `update` would leave weights, slots and averages finite; it changes nothing. */
+    bool (*rehearse)(const bwi_step *step, const bwi_step_part *part, int64_t count, const float *sum, const float *w);
     /* The sum of squares of scale sum + l1 sign(w) + 2 l2 w, in a fixed order. */
     double (*penalized_norm)(float scale, float l1, float l2, int64_t count, const float *sum, const float *w);
     double (*sum_of_absolutes)(int64_t count, const float *x); /* in their order */
