@@ -320,6 +320,8 @@ typedef bool (*cli_history_format)(FILE *file, const bw_history *history);
 cli_history_format cli_history_find(const char *path);
 /* Tries, before hours of training, whether a file can be made at `path`; false after a message. */
 bool cli_history_probe(const char *path);
+/* Of a plan: tables and scratch memory, which no figure for whole batches counts. */
+size_t cli_tables_bytes(const bw_memory_facts *memory);
 /* False after a message. */
 bool cli_history_write(const char *path, cli_history_format format, const bw_history *history);
 /* An object of lists, as Keras's History.history. */

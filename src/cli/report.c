@@ -194,6 +194,12 @@ static void put_memory(FILE *file, const page *p)
           "through each layer.</p>\n",
           file);
     cli_chart_batches(file, p->plans, p->plan_count);
+    if (p->plans[0].whole_batch_bytes < p->plans[0].peak_bytes && cli_tables_bytes(&p->plans[0]) > p->plans[0].peak_bytes / 2) {
+        fprintf(file,
+                "<p>That is weights, slots and values alone. Of the plan %s are tables and scratch memory, which such a system has "
+                "too, and which do not grow with the batch.</p>\n",
+                cli_bytes_text(measured, cli_tables_bytes(&p->plans[0])));
+    }
     fputs("</section>\n", file);
 }
 

@@ -13,9 +13,14 @@ double cli_result_speed(const cli_result *result)
     return facts.seconds > 0 ? (double)facts.samples / facts.seconds : (double)NAN;
 }
 
-/* What a system needs that takes the whole batch through each layer; 0: not known. A failure here is none of the training's:
- * describing takes what is pending. */
-static size_t whole_batch(const cli_result *result, int64_t *batch)
+size_t cli_tables_bytes(const bw_memory_facts *memory)
+{
+    return memory->items[BW_PLAN_BOOKKEEPING] + memory->items[BW_PLAN_SCRATCH];
+}
+
+/* What a system needs that takes the whole batch through each layer, its own tables not counted; 0: not known. *tables: what these are
+ * here. A failure here is none of the training's: describing takes what is pending. */
+static size_t whole_batch(const cli_result *result, int64_t *batch, size_t *tables)
 {
     int64_t samples = bw_dataset_count(result->training);
     *batch = result->batch > 0 && result->batch < samples ? result->batch : samples;
@@ -25,9 +30,10 @@ static size_t whole_batch(const cli_result *result, int64_t *batch)
         (void)bw_model_describe(result->model, &facts);
         return 0;
     }
-    size_t bytes = bw_plan_facts(plan).whole_batch_bytes;
+    bw_memory_facts memory = bw_plan_facts(plan);
+    *tables = cli_tables_bytes(&memory);
     bw_plan_free(plan);
-    return bytes;
+    return memory.whole_batch_bytes;
 }
 
 /* ---- Single steps ---- */
@@ -108,6 +114,7 @@ void cli_steps_free(cli_steps *steps)
 void cli_result_json(const cli_result *result)
 {
     int64_t batch;
+    size_t tables;
     bw_run_facts facts = bw_history_facts(result->history);
     cli_json json = {.file = stdout};
     cli_json_object(&json, NULL);
@@ -118,7 +125,7 @@ void cli_result_json(const cli_result *result)
     cli_json_real(&json, "samples_per_s", cli_result_speed(result));
     cli_json_bytes(&json, "peak_bytes", facts.peak_bytes);
     cli_json_bytes(&json, "planned_bytes", facts.planned_bytes);
-    cli_json_bytes(&json, "whole_batch_bytes", whole_batch(result, &batch));
+    cli_json_bytes(&json, "whole_batch_bytes", whole_batch(result, &batch, &tables));
     cli_json_bytes(&json, "process_bytes", facts.process_bytes);
     cli_json_bytes(&json, "code_bytes", facts.code_bytes);
     cli_json_bytes(&json, "mapped_bytes", facts.mapped_bytes);
@@ -165,7 +172,7 @@ void cli_result_print(const cli_result *result)
     bw_run_facts facts = bw_history_facts(history);
     char peak[CLI_BYTES_TEXT], planned[CLI_BYTES_TEXT], whole[CLI_BYTES_TEXT], seconds[CLI_SECONDS_TEXT];
     int64_t batch;
-    size_t bytes = whole_batch(result, &batch);
+    size_t tables = 0, bytes = whole_batch(result, &batch, &tables);
     if (bw_history_epochs(history) > 0) {
         print_last_epoch(history);
     }
@@ -175,6 +182,10 @@ void cli_result_print(const cli_result *result)
            cli_bytes_text(planned, facts.planned_bytes));
     if (bytes > 0) {
         printf("; a system that holds a whole batch of %" PRId64 " needs %s", batch, cli_bytes_text(whole, bytes));
+    }
+    if (bytes > 0 && bytes < facts.planned_bytes &&
+        tables > facts.planned_bytes / 2) { /* of a small model: like is compared with like */
+        printf(" without its tables, which are %s of the plan here and do not grow with the batch", cli_bytes_text(whole, tables));
     }
     putchar('\n');
     printf("weights %016" PRIx64 " (the same on any number of workers)\n", bw_model_hash(result->model));

@@ -92,7 +92,8 @@ static size_t data_bytes(const void *user, const bwi_plan *plan)
     return bwi_size_add(part_bytes(a, a->dataset, a->batch, plan), part_bytes(a, a->validation, validation, plan));
 }
 
-/* A .keras file is made as one image of its weights and slots, beside which one variable at a time is brought into Keras's order. */
+/* A .keras file is made as one image of its weights and slots, beside which one variable at a time is brought into Keras's order;
+ * the C library keeps the place of the one before for a while. */
 static size_t saving_bytes(const bwi_session *s)
 {
     enum { REST = 9 << 18 }; /* the configuration, and what the library that writes HDF5 takes for itself when it is first used */
@@ -102,7 +103,7 @@ static size_t saving_bytes(const bwi_session *s)
         largest = bytes > largest ? bytes : largest;
     }
     size_t image = bwi_size_add(bwi_session_parameter_bytes(s), bwi_optimizer_bytes(s->training));
-    return bwi_size_add(bwi_size_add(image, largest), REST);
+    return bwi_size_add(bwi_size_add(image, bwi_size_multiply(2, largest)), REST);
 }
 
 /* 0: what the system gives. */
@@ -124,16 +125,36 @@ bwi_made_ahead bwi_session_made_ahead(const bwi_session *s, const bw_dataset *da
     return a;
 }
 
-/* Of the exec, and of the profile that a history of training has. */
+/* Nodes, which the model and the session have each. */
+static size_t graph_bytes(const bwi_graph *graph)
+{
+    size_t bytes = 0;
+    for (int n = 0; n < graph->count; n++) {
+        const bw_node *node = graph->nodes[n];
+        bytes += bwi_allocation_bytes(sizeof *node) + bwi_allocation_bytes(node->attribute_bytes) +
+                 bwi_allocation_bytes((size_t)node->inputs * sizeof(bw_node *)) +
+                 bwi_allocation_bytes((size_t)node->variables * sizeof(bwi_variable *));
+    }
+    return 2 * bytes;
+}
+
+/* Of the exec, of the profile that a history of training has, and of the nodes. */
+static size_t tables_bytes(const bwi_plan *plan, int traced)
+{
+    enum { BEGUN = 6 << 12 }; /* pages that arenas, stacks and the allocator begin and do not fill */
+    size_t run = bwi_size_add(bwi_exec_bookkeeping(plan), bwi_profile_bytes(plan, traced));
+    return bwi_size_add(bwi_size_add(run, graph_bytes(plan->source)), BEGUN);
+}
+
 static size_t bookkeeping_bytes(const bwi_plan *plan)
 {
-    return bwi_size_add(bwi_exec_bookkeeping(plan), bwi_profile_bytes(plan, 0));
+    return tables_bytes(plan, 0);
 }
 
 /* The same with a trace. */
 static size_t traced_bytes(const bwi_plan *plan)
 {
-    return bwi_size_add(bwi_exec_bookkeeping(plan), bwi_profile_bytes(plan, BWI_MOST_TRACED));
+    return tables_bytes(plan, BWI_MOST_TRACED);
 }
 
 /* One program for each use (training, evaluation, prediction) and, with sequences of several lengths, for each length. What the run
