@@ -200,8 +200,12 @@ const char *csv_column_text(const csv_table *table, int column, char text[CSV_CO
 const char *csv_column_word(const csv_table *table, int column, char text[CSV_COLUMN_TEXT])
 {
     const char *name = table->columns[column].name;
-    if (name && name[0] && !strchr(name, ',')) {
-        snprintf(text, CSV_COLUMN_TEXT, strpbrk(name, " ()'&;|<>*?$") ? "\"%.80s\"" : "%.80s", name);
+    char quoted[BWI_QUOTE_SIZE];
+    size_t size = name ? strlen(name) : 0;
+    bwi_quote(quoted, name ? name : "", size);
+    bool whole = size > 0 && strlen(quoted) == size + 2 && memcmp(quoted + 1, name, size) == 0; /* printable, and not cut */
+    if (whole && !strpbrk(name, ",\"`$\\!")) {
+        snprintf(text, CSV_COLUMN_TEXT, strpbrk(name, " ()'&;|<>*?#~") ? "\"%s\"" : "%s", name);
     } else {
         snprintf(text, CSV_COLUMN_TEXT, "%d", column);
     }

@@ -18,6 +18,20 @@ static int count_classes(const bw_dataset *dataset)
     return count;
 }
 
+/* Names come from files: what is not ASCII may be meant for the terminal. */
+static void add_name(bwi_text *names, const char *name, int number)
+{
+    bool plain = true;
+    for (const char *c = name; *c; c++) {
+        plain = plain && (unsigned char)*c < 0x80;
+    }
+    if (plain) {
+        bwi_text_add(names, "%s%.40s", number ? ", " : "", name);
+    } else {
+        bwi_text_add(names, "%sclass %d", number ? ", " : "", number);
+    }
+}
+
 static bool tells_two_apart(bw_node *prediction, const bwi_loss_row *row)
 {
     return row->kind == BWI_LOSS_BINARY || row->kind == BWI_LOSS_HINGE || row->kind == BWI_LOSS_SQUARED_HINGE ||
@@ -29,7 +43,7 @@ static bw_status refuse(const bwi_session *s, const bw_dataset *dataset, int cla
     bw_context *ctx = s->training->ctx;
     bwi_text names = {.ctx = ctx};
     for (int i = 0; i < classes && i < LISTED; i++) {
-        bwi_text_add(&names, "%s%.40s", i ? ", " : "", bw_dataset_class(dataset, i));
+        add_name(&names, bw_dataset_class(dataset, i), i);
     }
     bw_status status = names.failed
                            ? BW_RESOURCE_EXHAUSTED

@@ -200,6 +200,25 @@ static void test_quote(void **state)
                                                               "?"
                                                               "?''");
     assert_string_equal(bwi_quote(buffer, "", 0), "''");
+    /* Letters of other languages; a C1 control character, one that turns the direction of text, a surrogate, an overlong form. */
+    assert_string_equal(bwi_quote(buffer,
+                                  "gr\xc3\xb6\xc3\x9f"
+                                  "e \xe6\x97\xa5",
+                                  11),
+                        "'gr\xc3\xb6\xc3\x9f"
+                        "e \xe6\x97\xa5'");
+    assert_string_equal(bwi_quote(buffer,
+                                  "a\xc2\x9b"
+                                  "b\xe2\x80\xae"
+                                  "c",
+                                  8),
+                        "'a?b?c'");
+    assert_string_equal(bwi_quote(buffer,
+                                  "\xed\xa0\x80"
+                                  "x\xc0\xaf",
+                                  6),
+                        "'?x?"
+                        "?'");
     bwi_quote(buffer, many, sizeof many);
     assert_int_equal(strlen(buffer), 65);
     assert_string_equal(buffer + 60, "a'...");
