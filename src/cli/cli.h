@@ -53,7 +53,8 @@ typedef struct cli_session {
     int workers;
     size_t memory;
     bool exact_kernels;
-    bool quiet; /* the log goes nowhere; else to standard error */
+    bool quiet;    /* the log goes nowhere; else to standard error */
+    bool warnings; /* of the log only these */
 } cli_session;
 
 /* Opens a context that Ctrl-C cancels: the first one ends what the library is doing with BW_CANCELLED, a second one ends the

@@ -37,13 +37,20 @@ static void on_log(void *user, bw_log_level level, const char *message)
     fprintf(stderr, "batchwise: %s%s\n", level == BW_LOG_WARNING ? "warning: " : "", message);
 }
 
+static void on_warning(void *user, bw_log_level level, const char *message)
+{
+    if (level == BW_LOG_WARNING) {
+        on_log(user, level, message);
+    }
+}
+
 bw_context *cli_session_open(cli_session session)
 {
     bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
     options.workers = session.workers;
     options.memory = session.memory;
     options.exact_kernels = session.exact_kernels;
-    options.log = session.quiet ? NULL : on_log;
+    options.log = session.quiet ? NULL : session.warnings ? on_warning : on_log;
     bw_context *ctx = bw_open(&options);
     if (!ctx) {
         cli_fail("no memory for a context");

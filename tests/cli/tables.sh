@@ -61,6 +61,13 @@ for option in ignore categorical target; do
     done
 done
 
+# A plan warns, too; its table goes to standard output as ever.
+{ echo 'a,name,y'; for i in $(seq 1 60); do echo "$i.5,car $i,1"; done; } >cars.csv
+run plan --model 'dense(1)' --data cars.csv
+expect_code 0 'plan of cars.csv'
+expect_text err "column 'name' is text (line 2 has 'car 1') and becomes 60 inputs" 'plan of cars.csv'
+expect_equal 1 "$(wc -l <err)" 'plan of cars.csv: lines'
+
 # A file of validation need not have what training left out.
 printf 'kind,a\nno,2\nyes,1\n' >less.csv
 run train --model 'dense(2,softmax)' --data two.csv --ignore b --validation less.csv --epochs 1
