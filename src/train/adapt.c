@@ -106,6 +106,37 @@ void bwi_adapt_warn(const bw_model *model)
     }
 }
 
+/* Mean 0 and variance 1, as before Keras's adapt. What cannot be looked at counts as fitted. */
+static bool is_identity(const bw_node *node)
+{
+    int64_t count = bwi_shape_count(&node->variable[0]->shape);
+    float *mean = bwi_allocate(node->graph->ctx, (size_t)count, 2 * sizeof *mean), *variance = mean + count;
+    bool same = mean;
+    if (mean) {
+        bwi_variable_read(node->variable[0], mean);
+        bwi_variable_read(node->variable[1], variance);
+    }
+    for (int64_t i = 0; i < count && same; i++) {
+        same = !(mean[i] < 0 || mean[i] > 0) && !(variance[i] < 1 || variance[i] > 1);
+    }
+    bwi_release(node->graph->ctx, mean);
+    return same;
+}
+
+void bwi_adapt_tell_given(const bw_model *model)
+{
+    for (int n = 0; n < model->graph.count && bwi_model_built(model); n++) {
+        const bw_node *node = model->graph.nodes[n];
+        if (is_normalization(node) && has_given(node) && is_identity(node)) {
+            bwi_log(model->ctx, BW_LOG_WARNING,
+                    "layer %s has mean 0 and variance 1, as if it had never been fitted, and is left so since they were given: "
+                    "bw_adapt, or "
+                    "adapt in Keras, fits it",
+                    node->name);
+        }
+    }
+}
+
 /* A layer that stays as it is although nobody gave it values. */
 static void tell_unfitted(const survey *v, const bw_node *node)
 {

@@ -173,6 +173,9 @@ static bw_status prepare(fitting *f, bw_dataset *dataset)
     if (bwi_adapt_wanted(f->model)) {
         status = fit_layers(f, status);
     }
+    if (status == BW_OK) {
+        bwi_adapt_tell_given(f->model);
+    }
     return status == BW_OK ? open_session(f) : status;
 }
 

@@ -117,6 +117,8 @@ int bwi_session_columns(const bwi_session *session, bool validates); /* of the h
 bw_status bwi_adapt(bw_model *model, bw_dataset *dataset, uint64_t seed);
 bool bwi_adapt_wanted(const bw_model *model); /* there may be such a layer */
 void bwi_adapted(bw_model *model);            /* an update was made with what was fitted: it stays */
+/* Tells of layers to which a file or the user gave the values of one that was never fitted. */
+void bwi_adapt_tell_given(const bw_model *model);
 /* Tells of layers that are trained with while they are not fitted. */
 void bwi_adapt_warn(const bw_model *model);
 /* A column for each layer that can be fitted. */

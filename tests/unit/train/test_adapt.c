@@ -131,6 +131,23 @@ static void test_given(void **state)
     bw_close(ctx);
 }
 
+/* Of a file of Keras whose layer was never adapted: what is loaded stays, and that is said. */
+static void test_given_identity(void **state)
+{
+    (void)state;
+    static const float zeros[] = {0, 0, 0}, ones[] = {1, 1, 1};
+    told t;
+    bw_context *ctx = open_told(&t, 1);
+    bw_model *model = bw_model_parse(ctx, "normalization dense(2,softmax)");
+    check_ok(ctx, bw_build(model, 1, (const int64_t[]){3}, 0));
+    check_ok(ctx, bw_variable_set(model, 0, zeros, 3));
+    check_ok(ctx, bw_variable_set(model, 1, ones, 3));
+    check_ok(ctx, bw_fit(model, table(ctx), NULL, NULL));
+    assert_values(model, "normalization/mean", zeros, 3);
+    assert_int_equal(t.warnings, 1);
+    bw_close(ctx);
+}
+
 /* What cannot be fitted is told of; what is not finite is refused with its sample, and leaves the layer as it was. */
 static void test_others(void **state)
 {
@@ -174,8 +191,9 @@ static void test_loop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keras), cmocka_unit_test(test_images), cmocka_unit_test(test_training_part),
-        cmocka_unit_test(test_given), cmocka_unit_test(test_others), cmocka_unit_test(test_loop),
+        cmocka_unit_test(test_keras), cmocka_unit_test(test_images),         cmocka_unit_test(test_training_part),
+        cmocka_unit_test(test_given), cmocka_unit_test(test_given_identity), cmocka_unit_test(test_others),
+        cmocka_unit_test(test_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
