@@ -35,7 +35,7 @@ class Run:
     def __init__(self, model, x, y, w=None, fields=None, validation=None, batch=8, epochs=2, **callbacks):
         self.model, self.x, self.y, self.w, self.fields, self.validation = model, x, y, w, fields, validation
         self.batch, self.epochs, self.callbacks = batch, epochs, callbacks
-        self.unnamed = []  # columns that Keras gives one name to
+        self.unnamed = []  # columns that are left out: Keras gives two of them one name, or its backends disagree
 
 
 def numbers(r, *shape):
@@ -189,6 +189,21 @@ def masked(name, loss, last, steps):
 
 masked("masked_mse", "mse", lambda: L.Dense(2, name="o"), False)
 masked("masked_steps", "sparse_categorical_crossentropy", lambda: L.Dense(4, activation="softmax", name="o"), True)
+
+
+@case
+def masked_metrics(r):
+    """Of training Keras's metrics know masks on TensorFlow and PyTorch, not on JAX; of validation on all."""
+    i = keras.Input((6,), dtype="int32")
+    m = keras.Model(i, L.Dense(4, activation="softmax", name="o")(L.Embedding(9, 5, mask_zero=True, name="e")(i)))
+    m.compile(keras.optimizers.SGD(0.3), "sparse_categorical_crossentropy", metrics=["accuracy"], weighted_metrics=["accuracy"])
+    x, y = r.integers(0, 9, (44, 6)).astype("i4"), r.integers(0, 4, (44, 6)).astype("i4")
+    x[r.random((44, 6)) < 0.4] = 0
+    w = rounded(r.uniform(0.1, 2, (44, 6)))
+    fields = {"x": x, "y": y, "w": w}
+    run = Run(m, x, y, w, fields=fields, validation=((x, y, w), fields), batch=16)
+    run.unnamed = ["accuracy", "weighted_accuracy"]
+    return run
 
 
 def deflate(path):
