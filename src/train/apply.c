@@ -27,7 +27,8 @@ void bwi_optimizer_begin(bwi_optimizer *o, float scale)
     o->row->begin(o);
 }
 
-static bwi_step_part part_of(const bwi_optimizer *o, const bwi_variable *variable, int64_t first)
+static inline __attribute__((always_inline)) bwi_step_part part_of(const bwi_optimizer *o, const bwi_variable *variable,
+                                                                   int64_t first)
 {
     const bwi_slot *slots = &o->slots[variable->index * BWI_MAX_SLOTS];
     size_t offset = (size_t)first * sizeof(float);
