@@ -164,6 +164,61 @@ def frozen():
 
 
 @row
+def nested():
+    """A shared list, a shared functional model of two inputs and outputs, one within another, and names that appear on each level."""
+    make = lambda norm: keras.Sequential([keras.Input((4,)), L.Dense(3, "tanh", name="dense"), norm], name="inner")
+    a, b = keras.Input((4,)), keras.Input((3,))
+    two = keras.Model([a, b], [L.Dense(2, name="dense")(a), L.Dense(2, name="other")(L.Add()([make(L.LayerNormalization())(a), b]))], name="two")
+    i, inner = keras.Input((4,), name="i"), make(L.BatchNormalization(momentum=0.9, name="norm"))
+    first, second = two([i, inner(i)])
+    third, _ = two([L.Dense(4, name="dense")(i), L.Dense(3, name="side")(i * 2)])
+    m = keras.Model(i, L.Dense(1, name="last")(L.Concatenate()([first, second, third])))
+    return compiled(m, O.Adam(0.01)), *data((4,))
+
+
+@row
+def transfer():
+    """A list whose first layer is a frozen model."""
+    base = keras.Sequential([keras.Input((6, 6, 2)), L.Conv2D(3, 3, activation="relu"), L.BatchNormalization(), L.GlobalAveragePooling2D()], name="base")
+    base.trainable = False
+    return compiled(keras.Sequential([keras.Input((6, 6, 2)), base, L.Dense(4, "relu"), L.Dense(2)])), *data((6, 6, 2), outputs=2)
+
+
+@row
+def operators():
+    k, q = keras.ops, keras.Input((4, 3), name="q")
+    a, b = q[:, 0], q[:, 1]
+    parts = [k.mean(q, axis=1), k.sum(q, axis=(1, 2), keepdims=True)[:, 0], k.max(q, axis=-1), k.min(q, axis=1), k.reshape(k.transpose(q, (0, 2, 1)), (-1, 12)),
+             k.sqrt(k.abs(q) + 1.0)[:, 0], k.log(k.square(q) + 1.0)[..., 0], k.exp(a * 0.5), k.relu(q)[:, 1], k.softmax(q, axis=1)[:, 2],
+             k.leaky_relu(q, negative_slope=0.1)[:, -1, :2], k.clip(q, -0.5, 0.5)[:, 3], k.maximum(a, 0.2), k.minimum(b, -0.1)]
+    more = [1 - a, 2 / (b ** 2 + 1.0), a - b, -a, a / 2, k.squeeze(k.expand_dims(a, 1), 1), k.reshape(k.stack([a, b], axis=1), (-1, 6)),
+            k.reshape(k.matmul(q, k.transpose(q, (0, 2, 1))), (-1, 16)), k.rsqrt(k.abs(q[:, 2]) + 1.0), k.sigmoid(a) * k.tanh(b), k.silu(q[:, 2]) + k.elu(b)]
+    h = k.concatenate([k.concatenate(p, axis=-1) for p in (parts[:7], parts[7:], more[:6], more[6:])], axis=1)
+    return compiled(keras.Model(q, L.Dense(1)(L.Dense(5, "tanh")(h))), O.SGD(0.02)), *data((4, 3))
+
+
+@row
+def joined_masks():
+    i = keras.Input((6,), dtype="int32", name="i")
+    e = [L.Embedding(9, n, mask_zero=True)(i) for n in (3, 2)]
+    h = L.Concatenate()([L.Dense(3)(e[0]), e[1]])
+    x = data((6,), kind="words")[0]
+    x[:, 0] = 1
+    return compiled(keras.Model(i, L.Dense(1)(L.GlobalAveragePooling1D()(h)))), x, data((6,))[1]
+
+
+@row
+def dictionaries():
+    """Ends by keys, which are sorted; names that no identifier has."""
+    b, a = keras.Input((3,), name="b in"), keras.Input((4,), name="a in")
+    h = L.Dense(5, "relu", name="h" * 90)(L.Concatenate(name="say \"hi\"")([a, b]))
+    m = keras.Model({"b in": b, "a in": a}, {"z out": L.Dense(1, name="first")(h), "a out": L.Dense(2, name="second")(h)})
+    m.compile("adam", {"a out": "mse", "z out": "mae"}, metrics={"a out": ["mae"]})
+    r = np.random.RandomState(5)
+    return m, {"a in": data((4,))[0], "b in": data((3,))[0]}, {"a out": r.randn(24, 2).astype("float32"), "z out": data((4,))[1]}
+
+
+@row
 def untrained():
     return compiled(keras.Sequential([keras.Input((4,)), L.Dense(5, "relu"), L.Dense(2)])), *data((4,), outputs=2), "untrained"
 
@@ -214,7 +269,9 @@ def input_names(model):
 def arrays(model, x, y):
     out = {}
     for names, values, prefix in ((input_names(model), x, "x"), (getattr(model, "output_names", []), y, "y")):
-        if isinstance(values, list):
+        if isinstance(values, dict):
+            out.update({f"{prefix}_{n}": v for n, v in values.items()})
+        elif isinstance(values, list):
             out.update({f"{prefix}_{n}": v for n, v in zip(names, values)})
         else:
             out[prefix] = values
@@ -222,7 +279,7 @@ def arrays(model, x, y):
 
 
 def listed(p):
-    return p if isinstance(p, list) else [p]
+    return [p[k] for k in sorted(p)] if isinstance(p, dict) else p if isinstance(p, list) else [p]
 
 
 def make(name):
@@ -269,6 +326,8 @@ def check(folder):
         why = [str(w.message)[:200] for w in caught]
         x = [a["x_" + n] for n in input_names(m)] if "x" not in a else a["x"]
         y = [a["y_" + n] for n in m.output_names] if "y" not in a else a["y"]
+        if name == "dictionaries":
+            x, y = dict(zip(input_names(m), x)), dict(zip(m.output_names, y))
         for i, p in enumerate(listed(m.predict(x, verbose=0))):
             off = float(np.abs(p - a[f"p{i}"]).max())
             why += [f"prediction {i} off by {off:.1e}"] if not off <= 1e-5 * max(1, np.abs(p).max()) else []
