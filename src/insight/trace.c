@@ -93,12 +93,12 @@ static void put_trace(bwi_json_writer *json, const bw_history *history)
     bwi_json_end(json);
 }
 
-bw_status bw_history_save_trace(const bw_history *history, const char *path)
+/* The whole text is made first: a trace has at most a few MB, and a file is written as a whole or not at all. */
+static bw_status save(bw_context *ctx, const bw_history *history, const char *path)
 {
-    if (!history || !path) {
-        return BW_INVALID_ARGUMENT;
+    if (!path) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_history_save_trace: there is no file name");
     }
-    bw_context *ctx = bwi_history_context(history);
     if (bw_history_events(history) == 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: no step was traced; trace_steps of bw_fit_options asks for it", path);
     }
@@ -117,4 +117,11 @@ bw_status bw_history_save_trace(const bw_history *history, const char *path)
     bwi_release(ctx, packed);
     bwi_text_free(&json.text);
     return status;
+}
+
+bw_status bw_history_save_trace(const bw_history *history, const char *path)
+{
+    bw_context *ctx = history ? bwi_history_context(history) : NULL;
+    bw_status status = history ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(ctx, save(ctx, history, path)) : status;
 }

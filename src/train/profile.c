@@ -321,11 +321,11 @@ static int part_of(const bwi_profile *profile, int number)
     return at >= 0 ? at : number == step ? BW_EVENT_STEP : BW_EVENT_SHARE;
 }
 
-bw_status bw_history_event(const bw_history *history, int64_t index, bw_event *event)
+static bw_status find_event(const bw_history *history, int64_t index, bw_event *event)
 {
-    const bwi_profile *profile = history ? history->profile : NULL;
-    if (!history || !event) {
-        return BW_INVALID_ARGUMENT;
+    const bwi_profile *profile = history->profile;
+    if (!event) {
+        return bwi_fail(history->ctx, BW_INVALID_ARGUMENT, "bw_history_event: the pointer to the event is NULL");
     }
     *event = (bw_event){0};
     for (int worker = 0; profile && index >= 0 && worker < profile->trace.workers; worker++) {
@@ -342,6 +342,12 @@ bw_status bw_history_event(const bw_history *history, int64_t index, bw_event *e
     }
     return bwi_fail(history->ctx, BW_OUT_OF_RANGE, "the trace has %lld events, and none of that number",
                     (long long)bw_history_events(history));
+}
+
+bw_status bw_history_event(const bw_history *history, int64_t index, bw_event *event)
+{
+    bw_status status = history ? bwi_call_begin(history->ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(history->ctx, find_event(history, index, event)) : status;
 }
 
 int bwi_history_marks(const bw_history *history)

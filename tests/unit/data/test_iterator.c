@@ -130,6 +130,7 @@ static void test_refused(void **state)
     assert_int_equal(bw_next(NULL, &batch), BW_INVALID_ARGUMENT);
     assert_null(batch);
     assert_int_equal(bw_next(iterator, NULL), BW_INVALID_ARGUMENT);
+    assert_contains(bw_message(w.ctx), "needs a place for the batch");
     assert_int_equal(bw_batch_count(NULL), -1);
     /* A builder's failure is reported first, once. */
     assert_null(bw_take(bw_from_arrays(w.ctx, &x, NULL, NULL), -7));

@@ -343,7 +343,8 @@ static void test_old_file_stays(void **state)
             if (kept && status == BW_OK) {
                 fail_msg("%s: call %d failed unnoticed", kinds[k], fail_at);
             }
-            if (!kept) { /* the new one, then, and not a part of it */
+            (void)bw_message(ctx); /* the failure was meant */
+            if (!kept) {           /* the new one, then, and not a part of it */
                 f.fail_at = 0;
                 unsigned char *data;
                 size_t size;

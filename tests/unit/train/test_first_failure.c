@@ -105,6 +105,17 @@ static bw_status call_history_part(objects *o)
     return bw_history_part(o->history, 0, &part);
 }
 
+static bw_status call_history_event(objects *o)
+{
+    bw_event event;
+    return bw_history_event(o->history, 0, &event);
+}
+
+static bw_status call_history_save_trace(objects *o)
+{
+    return bw_history_save_trace(o->history, "first_failure.json");
+}
+
 static bw_status call_set_learning_rate(objects *o)
 {
     return bw_set_learning_rate(o->p.model, 0.5);
@@ -226,6 +237,8 @@ static const struct {
     {"bw_fit", call_fit},
     {"bw_adapt", call_adapt},
     {"bw_history_part", call_history_part},
+    {"bw_history_event", call_history_event},
+    {"bw_history_save_trace", call_history_save_trace},
     {"bw_set_learning_rate", call_set_learning_rate},
     {"bw_evaluate", call_evaluate},
     {"bw_predict", call_predict},
@@ -257,6 +270,7 @@ static void open_objects(objects *o)
     bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
     options.batch = 1;
     options.epochs = 20;
+    options.trace_steps = 2;
     check_ok(ctx, bw_fit(o->p.model, o->p.data, &options, &o->history));
     check_ok(ctx, bw_save(o->p.model, "first_failure.safetensors"));
     o->plan = bw_plan_make(o->p.model, o->p.data, 8, NULL);
