@@ -162,6 +162,10 @@ static void put_loss_weights(bwi_json_writer *w, const bw_model *model)
     }
     for (int k = 0; k < model->output_count; k++) {
         const bwi_chosen_loss *chosen = bwi_loss_of(model, k);
+        if (chosen && !chosen->row) { /* Keras compares the two lists */
+            bwi_json_put_null(w, NULL);
+            continue;
+        }
         bwi_json_put_real(w, several ? NULL : "loss_weights", chosen ? chosen->weight : 1);
     }
     if (several) {
