@@ -35,9 +35,11 @@ static const bwi_optimizer_row *find_optimizer(const char *name)
 static bw_status optimizer_text(bwi_keras *k, const bwi_json *json, bwi_text *text)
 {
     const char *name = bwi_json_text(json) ? bwi_json_text(json) : bwi_json_text(bwi_json_get(json, "class_name"));
-    const bwi_optimizer_row *row = find_optimizer(name);
+    /* Some versions before Keras 3 registered their own optimizers as they do a user's; a user's has a module then. */
+    bool registered = name && strncmp(name, "Custom>", 7) == 0 && !bwi_json_get(json, "module");
+    const bwi_optimizer_row *row = find_optimizer(registered ? name + 7 : name);
     snprintf(k->what, sizeof k->what, "compile_config");
-    if (!row || (bwi_json_kind_of(json) == BWI_JSON_OBJECT && !bwi_keras_is_own(json))) {
+    if (!row || (bwi_json_kind_of(json) == BWI_JSON_OBJECT && !registered && !bwi_keras_is_own(json))) {
         return bwi_keras_refuse(k, "optimizer", json);
     }
     snprintf(k->what, sizeof k->what, "optimizer %s", row->class_name);
@@ -143,9 +145,12 @@ static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, c
 {
     const bwi_json *config = bwi_json_get(json, "config");
     const char *class_name = bwi_json_text(bwi_json_get(json, "class_name"));
-    bool function = class_name && strcmp(class_name, "function") == 0;
-    const char *name = function ? bwi_json_text(config) : class_name ? class_name : bwi_json_text(json);
-    const char *given = function ? NULL : bwi_json_text(bwi_json_get(config, "name"));
+    /* Before Keras 3 a metric by function was an object that wraps it. */
+    const char *wrapped =
+        metric && class_name && strcmp(class_name, "MeanMetricWrapper") == 0 ? bwi_json_text(bwi_json_get(config, "fn")) : NULL;
+    bool function = wrapped || (class_name && strcmp(class_name, "function") == 0);
+    const char *name = wrapped ? wrapped : function ? bwi_json_text(config) : class_name ? class_name : bwi_json_text(json);
+    const char *given = function && !wrapped ? NULL : bwi_json_text(bwi_json_get(config, "name"));
     end found;
     snprintf(k->what, sizeof k->what, "%s", place);
     if (!name || (class_name && !bwi_keras_is_own(json)) || !find_end(name, metric, &found) ||
@@ -159,7 +164,9 @@ static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, c
     snprintf(k->what, sizeof k->what, "%s: %s %s", place, key, word);
     bw_status status =
         bwi_keras_call_text(k, word, function ? NULL : config, found.arguments, found.argument_count, end_neutral, text);
-    if (status == BW_OK && !metric && bwi_json_get(config, "reduction")) {
+    const char *reduction = bwi_json_text(bwi_json_get(config, "reduction"));
+    bool standard = reduction && strcmp(reduction, "auto") == 0; /* of older versions */
+    if (status == BW_OK && !metric && bwi_json_get(config, "reduction") && !standard) {
         status = add_reduction(k, bwi_json_get(config, "reduction"), text);
     }
     if (status == BW_OK && metric && given && strcmp(given, word) != 0) {
@@ -278,6 +285,9 @@ static bw_status add_metrics(ends *e, const bwi_json *json)
     }
     for (int k = 0; k < outputs_of(model) && status == BW_OK; k++) {
         const bwi_json *own = several || is_object(json) ? of_output(model, json, k) : json;
+        if (!several && bwi_json_count(own) == 1 && bwi_json_kind_of(bwi_json_at(own, 0)) == BWI_JSON_LIST) {
+            own = bwi_json_at(own, 0); /* of older versions */
+        }
         bool list = bwi_json_kind_of(own) == BWI_JSON_LIST;
         for (int i = 0; own && i < (list ? bwi_json_count(own) : 1) && status == BW_OK; i++) {
             status = add_end(e, list ? bwi_json_at(own, i) : own, several ? k : -1);

@@ -5,6 +5,7 @@
 #include "file/internal.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LENGTH_BYTES = 8, HEADER_LIMIT = 1 << 24 };
@@ -151,7 +152,35 @@ static int find_variable(const bw_model *model, const char *name)
     return -1;
 }
 
-/* Every tensor is a variable's, and together they are all of the data: then their bytes add up only without overlaps. */
+static int compare_begins(const void *a, const void *b)
+{
+    const tensor *x = a, *y = b;
+    return x->begin != y->begin ? (x->begin > y->begin) - (x->begin < y->begin) : (x->end > y->end) - (x->end < y->end);
+}
+
+/* In the order of their bytes, each tensor begins where the one before it ends. */
+static bw_status check_overlaps(const reader *r)
+{
+    size_t count = (size_t)r->model->graph.variable_count, end = 0;
+    tensor *sorted = bwi_allocate(r->model->ctx, count, sizeof *sorted);
+    if (!sorted) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    memcpy(sorted, r->tensors, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, compare_begins);
+    bw_status status = BW_OK;
+    for (size_t i = 0; i < count && status == BW_OK; i++) {
+        if (sorted[i].begin != end) {
+            status = bwi_fail_file(r->model->ctx, BW_DATA_LOSS, r->path, "tensors overlap or leave a gap at byte %zu of the data",
+                                   sorted[i].begin < end ? sorted[i].begin : end);
+        }
+        end = sorted[i].end;
+    }
+    bwi_release(r->model->ctx, sorted);
+    return status;
+}
+
+/* Every tensor is a variable's, and together they are all of the data. */
 static bw_status read_header(reader *r, const bwi_json *header)
 {
     const bwi_graph *graph = &r->model->graph;
@@ -182,7 +211,7 @@ static bw_status read_header(reader *r, const bwi_json *header)
         }
     }
     return total == r->size
-               ? BW_OK
+               ? check_overlaps(r)
                : bwi_fail_file(r->model->ctx, BW_DATA_LOSS, r->path, "%zu bytes of data, but the header names %zu", r->size, total);
 }
 

@@ -230,6 +230,11 @@ static void visit_object(walk *w, hid_t group, const char *name)
         w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged, or neither group nor dataset");
         return;
     }
+    /* A few groups that hold each other several times over are more ways than can be gone. */
+    if (facts.type == H5O_TYPE_GROUP && facts.rc > 1) {
+        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is a group with several names: refused");
+        return;
+    }
     if (facts.type == H5O_TYPE_GROUP) {
         visit_group(w, H5Gopen2(group, name, H5P_DEFAULT));
         return;

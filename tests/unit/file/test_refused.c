@@ -317,6 +317,27 @@ static void refuse_compile(const char *config, bw_status status, const char *par
     assert_int_equal(unlink(path), 0);
 }
 
+/* As versions before Keras 3 wrote it. */
+static void test_compile_of_older_versions(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"class_name\":\"Sequential\",\"config\":{\"layers\":[{\"class_name\":\"Dense\",\"config\":{\"name\":\"d\",\"units\":2,"
+        "\"batch_input_shape\":[null,2]}}]},\"compile_config\":{\"optimizer\":{\"class_name\":\"Custom>SGD\",\"config\":"
+        "{\"learning_rate\":0.5}},\"loss\":{\"class_name\":\"MeanSquaredError\",\"config\":{\"reduction\":\"auto\"}},\"metrics\":"
+        "[[{\"class_name\":\"MeanMetricWrapper\",\"config\":{\"name\":\"error\",\"fn\":\"mae\"}}]]}}";
+    put_file("m.json", text, strlen(text));
+    bw_model *model = bw_load(ctx, path);
+    assert_non_null(model);
+    const bwi_training *t = model->training;
+    assert_int_equal(t->unread, 0);
+    assert_string_equal(t->optimizer.row->name, "sgd");
+    assert_int_equal(t->metric_count, 1);
+    assert_string_equal(t->metrics[0].name, "error");
+    bw_model_free(model);
+    assert_int_equal(unlink(path), 0);
+}
+
 /* What can be read is kept, and only what cannot must be given; it is not needed to evaluate. */
 static void test_compile_in_part(void **state)
 {
@@ -579,6 +600,15 @@ static void test_offsets_that_lie(void **state)
         assert_true(bw_model_hash(model) == hash);
         assert_int_equal(unlink(path), 0);
     }
+    /* Sizes add up, and the bytes are used twice. */
+    unsigned char file[1024] = {0};
+    int length = snprintf((char *)file + 8, 900,
+                          "{\"dense/kernel\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
+                          "\"dense/bias\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[12,24]}}");
+    file[0] = (unsigned char)length;
+    put_file("m.safetensors", file, 8 + (size_t)length + 36);
+    check_fails(ctx, bw_load_weights(model, path), BW_DATA_LOSS, "m.safetensors: tensors overlap or leave a gap at byte 12");
+    assert_int_equal(unlink(path), 0);
     bw_model_free(model);
 }
 
@@ -612,13 +642,11 @@ static void test_extensions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes),         cmocka_unit_test(test_options),
-        cmocka_unit_test(test_values),          cmocka_unit_test(test_inputs),
-        cmocka_unit_test(test_texts),           cmocka_unit_test(test_graphs),
-        cmocka_unit_test(test_compile),         cmocka_unit_test(test_compile_in_part),
-        cmocka_unit_test(test_weights),         cmocka_unit_test(test_extensions),
-        cmocka_unit_test(test_images),          cmocka_unit_test(test_bomb),
-        cmocka_unit_test(test_shapes_that_lie), cmocka_unit_test(test_offsets_that_lie),
+        cmocka_unit_test(test_classes), cmocka_unit_test(test_options),         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_inputs),  cmocka_unit_test(test_texts),           cmocka_unit_test(test_graphs),
+        cmocka_unit_test(test_compile), cmocka_unit_test(test_compile_in_part), cmocka_unit_test(test_compile_of_older_versions),
+        cmocka_unit_test(test_weights), cmocka_unit_test(test_extensions),      cmocka_unit_test(test_images),
+        cmocka_unit_test(test_bomb),    cmocka_unit_test(test_shapes_that_lie), cmocka_unit_test(test_offsets_that_lie),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
