@@ -1,8 +1,7 @@
 /*
- * batchwise bench: the speed of training on built-in workloads, or of a user's model on its data or on random samples of a shape.
- * Random samples in memory go through bw_fit as
- * anybody's would; the first epochs warm up, and the others are timed by what on_epoch reports, so that making the
- * data and the plan is not counted. Each workload gets its own context.
+ * batchwise bench: measures the speed of training on built-in workloads, or of a user's model on its data or on random samples of
+ * a given shape. Random samples in memory go through bw_fit as a user's would. The first epochs warm up and the others are timed
+ * by what on_epoch reports, so that making the data and the plan is not counted. Each workload has a separate context.
  */
 #include "cli/cli.h"
 
@@ -10,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a workload is trained for: its targets, and the loss on them. */
+/* What a workload is trained for: its targets and its loss. */
 typedef struct task {
     const char *loss;
     bw_dtype dtype;
@@ -24,7 +23,7 @@ static const task real = {"mean_squared_error", BW_F32, 0};
 typedef struct workload {
     const char *name;
     int64_t samples;
-    int ndim; /* of one sample */
+    int ndim; /* the axes of one sample */
     int64_t shape[BW_MAX_NDIM - 1];
     const char *model;
     const task *task;
@@ -110,7 +109,7 @@ typedef struct samples {
     bw_array inputs, targets;
 } samples;
 
-/* The generator SplitMix64: a counter with an odd step, mixed. */
+/* Steps the generator SplitMix64: a counter with an odd increment, whose bits are mixed. */
 static uint64_t draw(uint64_t *state)
 {
     uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
@@ -119,7 +118,7 @@ static uint64_t draw(uint64_t *state)
     return z ^ (z >> 31);
 }
 
-/* Uniform in [0,1): 24 bits fill a float's fraction. */
+/* Draws a number uniformly from [0,1): 24 bits fill a float's fraction. */
 static float draw_real(uint64_t *state)
 {
     return (float)(draw(state) >> 40) * 0x1p-24f;
@@ -131,7 +130,8 @@ static void samples_free(samples *made)
     free(made->y);
 }
 
-/* Targets that are no class numbers have `outputs` of them. The sizes are the table's own, or were checked: no product can overflow. */
+/* A sample has one class number, or `outputs` values, as its target. The sizes come from the table or were checked: no product can
+ * overflow. */
 static bool samples_make(samples *made, const workload *work, int64_t outputs, uint64_t seed)
 {
     uint64_t state = seed;
@@ -153,7 +153,7 @@ static bool samples_make(samples *made, const workload *work, int64_t outputs, u
     for (size_t i = 0; i < values; i++) {
         x[i] = draw_real(&state);
     }
-    if (work->task->dtype == BW_F32) { /* one column, as the model's output has */
+    if (work->task->dtype == BW_F32) { /* the shape of the model's output */
         made->targets.ndim = 2;
         made->targets.shape[1] = outputs;
     }
@@ -174,7 +174,7 @@ typedef struct result {
     const workload *work;
     int64_t batch;
     int warmup;
-    double seconds; /* of the measured epochs, as the next two */
+    double seconds; /* in the measured epochs, like the next two */
     int64_t samples, steps;
     double sample_flops;
     int64_t parameters;
@@ -193,9 +193,9 @@ static bool on_epoch(void *user, const bw_progress *progress)
     return true;
 }
 
-/* Floating-point operations of training on one sample, two for each multiply-add, from the kernels the model really
- * has: forward, the weights' gradient, and the input's gradient, which the first layer does not need. A convolution of
- * the table has no padding and a pooling by two behind it. Adds up the parameters on the way. */
+/* Counts the floating-point operations of training on one sample, two for each multiply-add, from the model's actual kernels:
+ * forward, the weights' gradient, and the input's gradient, which the first layer does not need. Each convolution in the table has
+ * no padding and is followed by pooling by two. Adds up the parameters on the way. */
 static double count_flops(const bw_model *model, const workload *work, int64_t *parameters)
 {
     int64_t height = work->shape[0], width = work->ndim == 3 ? work->shape[1] : 1;
@@ -216,7 +216,7 @@ static double count_flops(const bw_model *model, const workload *work, int64_t *
             height /= 2;
             width /= 2;
         }
-        if (ndim >= 2) { /* else a bias */
+        if (ndim >= 2) { /* otherwise it is a bias */
             sum += 2 * products * (first ? 2 : 3);
             first = false;
         }
@@ -224,7 +224,7 @@ static double count_flops(const bw_model *model, const workload *work, int64_t *
     return sum;
 }
 
-/* The same of any model, from the profile, which counts by the layers' definitions; NaN if no step was timed. */
+/* Counts the operations of any model from the profile, which counts by the layers' definitions; NaN if no step was timed. */
 static double profiled_flops(const bw_history *history)
 {
     bw_profile_facts facts = bw_history_profile(history);
@@ -242,7 +242,7 @@ static int64_t count_parameters(const bw_model *model)
     return bw_model_describe(model, &facts) == BW_OK ? facts.trainable + facts.non_trainable : 0;
 }
 
-/* Through the public API, as a user's program would train; warm-up epochs run first and are not measured. */
+/* Trains through the public API, as a user's program would; the warm-up epochs run first and are not measured. */
 static bw_status fit(result *measured, const arguments *given, bw_model *model, bw_dataset *data)
 {
     bw_fit_options fitting = BW_FIT_OPTIONS_DEFAULT;
@@ -292,11 +292,12 @@ static int measure(result *measured, const arguments *given)
     return code;
 }
 
-/* ---- A model of the user's ------------------------------------------------------------------------------ */
+/* ---- The user's model ----------------------------------------------------------------------------------- */
 
 enum { OWN_SAMPLES = 1024 };
 
-/* Targets that suit the output: class numbers, or as many 0 and 1, or real numbers, as it has (*outputs, 1 before). */
+/* Chooses targets that suit the output: class numbers, or as many zeros and ones, or real numbers, as the output has values.
+ * *outputs must be 1 and is multiplied by that count. */
 static int choose_targets(workload *work, task *chosen, int64_t *outputs, bw_context *ctx, bw_model *model, const arguments *given)
 {
     bw_output_facts facts;
@@ -306,7 +307,7 @@ static int choose_targets(workload *work, task *chosen, int64_t *outputs, bw_con
     work->ndim = shape->ndim;
     memcpy(work->shape, shape->extent, sizeof work->shape);
     bw_status status = bw_model_describe(model, &built);
-    if (status != BW_OK) { /* it has no shapes yet */
+    if (status != BW_OK) { /* its shapes are not known yet */
         (void)bw_message(ctx);
         status = bw_build(model, shape->ndim, shape->extent, given->seed);
     }
@@ -337,7 +338,7 @@ static bool fits_memory(const workload *work)
     return true;
 }
 
-/* With --data its samples, with --shape random ones of this shape. */
+/* Measures the user's model on the samples of --data, or on random ones of the shape that --shape gives. */
 static int measure_own(result *measured, const arguments *given, bw_context *ctx, samples *made)
 {
     static workload work = {.name = "model"};
@@ -455,7 +456,7 @@ static const workload *find_workload(const char *name)
     return NULL;
 }
 
-/* Reads NAME or NAME:BATCH from `item`, which is changed. */
+/* Reads NAME or NAME:BATCH from `item`, which is modified. */
 static int read_item(result *measured, const arguments *given, char *item)
 {
     char *colon = strchr(item, ':');
@@ -477,7 +478,7 @@ static int read_item(result *measured, const arguments *given, char *item)
     return CLI_SUCCESS;
 }
 
-/* Splits the list at its commas, in place; `list` gets `count` results to be measured. */
+/* Splits the text at its commas, in place; `list` gets the `count` workloads to measure. */
 static int read_list(result *list, size_t count, const arguments *given, char *text)
 {
     for (size_t i = 0; i < count; i++) {
@@ -494,7 +495,7 @@ static int read_list(result *list, size_t count, const arguments *given, char *t
     return CLI_SUCCESS;
 }
 
-/* Rows appear as they are measured, but JSON only at the end: after a failure nothing may stand on standard output. */
+/* Prints rows as they are measured, but JSON only at the end: after a failure nothing may be on standard output. */
 static int bench(const arguments *given, result *list, size_t count)
 {
     cli_json json = {.file = stdout};
@@ -510,7 +511,7 @@ static int bench(const arguments *given, result *list, size_t count)
             print_row(&list[i]);
         }
     }
-    if (given->json) { /* only now: after a failure nothing stands on standard output */
+    if (given->json) { /* only now, since all measurements have succeeded */
         if (count > 1) {
             cli_json_object(&json, NULL);
             cli_json_array(&json, "results");
@@ -527,7 +528,8 @@ static int bench(const arguments *given, result *list, size_t count)
     return CLI_SUCCESS;
 }
 
-/* A workload has its own data, loss and optimizer; a model needs data, or the shape of random samples. */
+/* Checks the combination of options: a workload brings data, loss and optimizer; a model needs data, or the shape of random
+ * samples. */
 static int check(const arguments *given)
 {
     if (!given->workload == !given->model) {
@@ -543,7 +545,7 @@ static int check(const arguments *given)
     return given->model && given->data.path ? cli_data_check(usage.command, &given->data) : CLI_SUCCESS;
 }
 
-/* The number of workloads is known before any runs, so that a misspelt one is refused at once and not after minutes. */
+/* All workloads are read before any runs, so that a misspelt name is refused at once and not after minutes. */
 int cli_bench(int argc, char **argv)
 {
     arguments given = {.data = CLI_DATA_DEFAULT, .batch = 32, .epochs = 1, .warmup = 1};

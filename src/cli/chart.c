@@ -1,4 +1,4 @@
-/* Drawings of a report as inline SVG: curves of a training, and bars of bytes. Colours are the page's (report.c). */
+/* Draws a report's charts as inline SVG: the curves of a training, and bars of bytes. The page defines the colours (report.c). */
 #include "cli/report.h"
 
 #include <math.h>
@@ -46,7 +46,7 @@ static double y_of(const axes *a, double value)
     return TOP + (HEIGHT - TOP - BOTTOM) * (a->high - value) / (a->high - a->low);
 }
 
-/* The step of 1, 2 or 5 times a power of ten that makes about five ticks. */
+/* Returns the step of 1, 2 or 5 times a power of ten that makes about five ticks. */
 static double nice_tick(double span)
 {
     double power = pow(10, floor(log10(span / 4))), rest = span / 4 / power;
@@ -163,7 +163,7 @@ void cli_chart_items(FILE *file, const bw_memory_facts *plan)
     fputs("</ul>\n", file);
 }
 
-/* One after the other, in the same scale; a bar that is too small to be seen still has a pixel. */
+/* All bars have the same scale; a bar that is too small to see still gets one pixel. */
 void cli_chart_batches(FILE *file, const bw_memory_facts *plans, int count)
 {
     char text[CLI_BYTES_TEXT];

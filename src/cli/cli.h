@@ -1,9 +1,9 @@
 /*
- * cli: the command. It uses batchwise.h and the C library only. One subcommand is one file, one declaration here
- * and one row in main.c.
+ * The command-line program. It uses batchwise.h and the C library only, so that it is also an example of the library. A subcommand
+ * is one file, one declaration here and one row in main.c.
  *
- * Standard output carries results, standard error everything else. A command returns its exit code; it never
- * calls exit, so that main can tell whether standard output was written completely.
+ * Standard output carries results, standard error everything else. A command returns its exit code and never calls exit, so that
+ * main can check that standard output was written completely.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -13,7 +13,7 @@
 #include "cli/json.h"
 #include "cli/options.h"
 
-/* Subcommands; argv[0] is the subcommand's name. */
+/* Each subcommand's main function; argv[0] is the subcommand's name. */
 int cli_train(int argc, char **argv);
 int cli_plan(int argc, char **argv);
 int cli_verify(int argc, char **argv);
@@ -25,7 +25,7 @@ int cli_bench(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 int cli_demo(int argc, char **argv);
 
-/* ---- Options that mean the same in several commands: rows for a table about the command's `arguments` ------- */
+/* ---- Options that several commands share: rows for a table over the command's `arguments` ------------------- */
 
 #define CLI_MODEL_OPTION                                 \
     "model", &cli_text, offsetof(arguments, model), "M", \
@@ -48,28 +48,30 @@ int cli_demo(int argc, char **argv);
 
 /* ---- session.c: the context of a command, its messages and its interruption ----------------------------- */
 
-/* What a command wants of its context, as in bw_context_options. */
+/* What a command needs from its context, as in bw_context_options. */
 typedef struct cli_session {
     int workers;
     size_t memory;
     bool exact_kernels;
-    bool quiet;    /* the log goes nowhere; else to standard error */
-    bool warnings; /* of the log only these */
+    bool quiet;    /* logs nothing; otherwise the log goes to standard error */
+    bool warnings; /* logs warnings only */
 } cli_session;
 
-/* Opens a context that Ctrl-C cancels: the first one ends what the library is doing with BW_CANCELLED, a second one ends the
- * process. NULL after a message. */
+/* Opens a context that Ctrl-C cancels: the first Ctrl-C makes the running library call return BW_CANCELLED, a second one ends the
+ * process. Returns NULL after a message. */
 bw_context *cli_session_open(cli_session session);
-/* Closes it. Returns the command's exit code: `code`, or CLI_INTERRUPTED if that is a failure after Ctrl-C. */
+/* Closes the context. Returns the command's exit code: `code`, or CLI_INTERRUPTED if `code` is a failure after Ctrl-C. */
 int cli_session_close(bw_context *ctx, int code);
-/* While steps are made Ctrl-C only counts, so that the one at hand is finished: whoever makes them looks after each. */
+/* While `stepping` is set, Ctrl-C is only counted, so that the current step can finish: the training callbacks check for it after
+ * each step. */
 void cli_session_stepping(bool stepping);
-/* True once Ctrl-C was pressed. */
+/* Returns true once Ctrl-C was pressed. */
 bool cli_session_interrupted(void);
 
 /* Writes "batchwise: ..." as one line to standard error and returns CLI_FAILURE. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Reports the library's last failure: as a mistake of usage where a text or an option was wrong, else as a failure. */
+/* Reports the library's last failure: as wrong usage if a text or an option was wrong, otherwise as a failure. Returns the exit
+ * code. */
 int cli_report(bw_context *ctx, const char *command);
 
 /* ---- output.c: files that appear complete or not at all ------------------------------------------------- */
@@ -80,68 +82,71 @@ typedef struct cli_output {
     char *temporary;
 } cli_output;
 
-/* Opens a temporary file beside `path`; false after a message that names the path. */
+/* Opens a temporary file beside `path`. Returns false after a message that names the path. */
 bool cli_output_open(cli_output *output, const char *path);
-/* Flushes, syncs and renames it to its path; false after a message. The output is closed either way. */
+/* Flushes and syncs the file and renames it to its path. Returns false after a message. The output is closed either way. */
 bool cli_output_commit(cli_output *output);
-/* Removes it again. */
+/* Closes and removes the temporary file. */
 void cli_output_discard(cli_output *output);
 
-/* "1.5 MiB"; `text` has CLI_BYTES_TEXT places. */
+/* Formats a size such as "1.5 MiB"; `text` holds CLI_BYTES_TEXT characters. */
 enum { CLI_BYTES_TEXT = 32 };
 const char *cli_bytes_text(char *text, size_t bytes);
-const char *cli_plural(int64_t count); /* "s", or "" of one */
+const char *cli_plural(int64_t count); /* the plural's ending: "" for a count of 1, otherwise "s" */
 
-/* "3.8 ms", "12.34 s"; `text` has CLI_SECONDS_TEXT places. */
+/* Formats a time such as "3.8 ms" or "12.34 s"; `text` holds CLI_SECONDS_TEXT characters. */
 enum { CLI_SECONDS_TEXT = 32 };
 const char *cli_seconds_text(char *text, double seconds);
 
-/* A name from a file in `width` columns (negative: at their left), cut if it is longer; control characters become '?'. */
+/* Prints a name that came from a file, padded to `width` columns (left-aligned if negative) and cut if it is longer. Control
+ * characters become '?'. */
 void cli_print_name(FILE *file, const char *name, int width);
-/* Columns that a name takes, at most `most`. */
+/* Returns how many columns a name takes, at most `most`. */
 int cli_name_width(const char *name, int most);
 
-/* ---- model.c: what --model and --optimizer say ---------------------------------------------------------- */
+/* ---- model.c: the values of --model and --optimizer ----------------------------------------------------- */
 
-/* The model that `argument` says: a file of Keras (*loaded: it may be compiled, and has its input's shape), an expression, or a
- * text file that holds one. A wrong expression is shown with a caret. Returns CLI_SUCCESS, or an exit code after a message. */
+/* Opens the model that `argument` gives: a Keras file (*loaded is set: it may be compiled, and has its input's shape), an
+ * expression, or a text file that holds an expression. An error in an expression is shown with a caret. Returns CLI_SUCCESS, or an
+ * exit code after a message. */
 int cli_model_open(bw_model **model, bool *loaded, bw_context *ctx, const char *command, const char *argument);
-/* The same, compiled; what is NULL stays as the file has it. */
+/* Opens the model and compiles it. An optimizer or loss that is NULL stays as the file has it. */
 int cli_model_make(bw_model **model, bw_context *ctx, const char *command, const char *argument, const char *optimizer,
                    const char *loss);
-/* The extensions of those kinds of files: ".keras, .h5 or .c"; `text` has CLI_ENDINGS_TEXT places. */
+/* Lists the extensions of the kinds of files that are `wanted`, such as ".keras, .h5 or .c"; `text` holds CLI_ENDINGS_TEXT
+ * characters. */
 enum { CLI_ENDINGS_TEXT = 128 };
 const char *cli_model_endings(char *text, bool (*wanted)(const bw_file_kind *kind));
 bool cli_model_is_saved(const bw_file_kind *kind);
-bool cli_model_is_trained(const bw_file_kind *kind); /* bw_load reads it, and it has weights */
+bool cli_model_is_trained(const bw_file_kind *kind); /* bw_load reads it, and it holds weights */
 
-/* The optimizer's text with its learning rate replaced by `rate`, a number or a schedule; `optimizer` may be NULL (Adam). The
- * caller frees it; NULL: no memory. */
+/* Returns the optimizer's text with its learning rate replaced by `rate`, a number or a schedule; `optimizer` may be NULL (Adam).
+ * The caller frees the text. Returns NULL if there is no memory. */
 char *cli_optimizer_text(const char *optimizer, const char *rate);
 
 /* ---- explain.c: out-of-memory messages of other systems -------------------------------------------------- */
 
 typedef struct cli_explanation {
-    const char *model, *data; /* as given; data may be NULL */
-    /* What the message says: bytes, known to `slack`, and a shape if rank > 0. */
+    const char *model, *data; /* as given on the command line; data may be NULL */
+    /* What the message says: a number of bytes, exact to within `slack`, and a shape if ndim > 0. */
     size_t bytes, slack;
     int ndim;
     int64_t shape[BW_MAX_NDIM];
-    /* What it is about. */
+    /* What the message is about. */
     bool found;
     int64_t batch; /* 0: not known */
     bw_layer_memory layer;
-    bw_memory_facts facts; /* of the plan for this batch */
+    bw_memory_facts facts; /* the memory of the plan for this batch */
 } cli_explanation;
 
-/* False if the text names neither a shape nor bytes. */
+/* Reads a message. Returns false if it names neither a shape nor a number of bytes. */
 bool cli_explanation_read(cli_explanation *explanation, const char *text);
-/* Looks for the layer; a message without a shape is assumed to be of the plan's batch if that was given. */
+/* Looks for the layer. A message without a shape is assumed to be about the plan's batch if one was given. */
 void cli_explanation_find(cli_explanation *explanation, const bw_plan *plan, bool batch_given);
 void cli_explanation_print(FILE *file, const cli_explanation *explanation);
 void cli_explanation_json(cli_json *json, const cli_explanation *explanation);
 
-/* ---- data.c: what --data and the options beside it say --------------------------------------------------- */
+/* ---- data.c: the values of --data and the options that go with it ---------------------------------------- */
 
 typedef struct cli_data {
     const char *path;
@@ -151,9 +156,9 @@ typedef struct cli_data {
     int missing; /* bw_missing */
     int skip_rows;
     bool header, no_header;
-    int64_t take;     /* 0: all */
-    double bad;       /* share of records that may be wrong */
-    const char *part; /* of a file with parts; NULL: that for training */
+    int64_t take;     /* samples to use; 0: all */
+    double bad;       /* share of records that may be invalid */
+    const char *part; /* which part of a file that has several; NULL: the training part */
 } cli_data;
 
 #define CLI_DATA_DEFAULT \
@@ -161,7 +166,7 @@ typedef struct cli_data {
         .path = NULL     \
     }
 
-/* Rows of a command's table whose arguments have a cli_data at `member`. */
+/* Rows for the option table of a command whose arguments have a cli_data as `member`. */
 #define CLI_DATA_OPTIONS(arguments, member)                                                                                        \
     {"data", &cli_text, offsetof(arguments, member.path), "D",                                                                     \
      "samples: .npz, x.npy,y.npy, .csv (.tsv, .data, .txt), IDX, .h5,\n.tfrecord, a folder of images, synth:NAME, or - (CSV "      \
@@ -186,75 +191,79 @@ typedef struct cli_data {
         "ignore", &cli_text, offsetof(arguments, member.ignore), "A,B", "columns to leave out"                                     \
     }
 
-/* What is wrong with the options together; CLI_SUCCESS if nothing is. */
+/* Checks that the options are consistent. Returns CLI_SUCCESS, or an exit code after a message. */
 int cli_data_check(const char *command, const cli_data *data);
-/* Samples; prepared as those that the model was trained on, or like others (both may be NULL). NULL after a message. */
+/* Reads samples and prepares them as the model's training data was, or like another dataset (both may be NULL). Returns NULL after
+ * a message. */
 bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *path, bw_model *model, const bw_dataset *like);
 
-/* A trained model, from a file that holds weights, and samples for it. Returns CLI_SUCCESS, or an exit code after a message. */
+/* Opens a trained model from a file that holds weights, and reads samples for it. Returns CLI_SUCCESS, or an exit code after a
+ * message. */
 int cli_model_open_trained(bw_model **model, bw_dataset **dataset, bw_context *ctx, const char *command, const char *argument,
                            const cli_data *data);
 
-/* ---- predictions.c: what a model says about samples ------------------------------------------------------- */
+/* ---- predictions.c: a model's predictions for samples ----------------------------------------------------- */
 
 typedef struct cli_predictions {
-    int64_t samples, each; /* numbers for each sample */
+    int64_t samples, each; /* each: values per sample */
     float *values;
     bw_output_facts facts;
-    const bw_model *model; /* for class names; kept, as the next */
+    const bw_model *model; /* for class names; kept, like the dataset */
     const bw_dataset *dataset;
 } cli_predictions;
 
-/* Of all outputs, `capacity` at most, as the model gives them. Returns their count, or -1 after a message. Free each. */
+/* Predicts with all outputs of the model, at most `capacity`, and keeps the values unchanged. Returns the number of outputs, or -1
+ * after a message. The caller frees each. */
 int cli_predictions_make(cli_predictions *made, int capacity, bw_context *ctx, bw_model *model, bw_dataset *dataset);
-/* Logits become probabilities; what are no logits stays. */
+/* Turns logits into probabilities; other outputs stay unchanged. */
 void cli_predictions_normalise(cli_predictions *made);
 void cli_predictions_free(cli_predictions *made, int count);
-/* How many classes the output tells apart, each sample by one of them; 0: it does not. */
+/* Returns the number of classes if the output assigns each sample to one of them, otherwise 0. */
 int cli_predictions_classes(const cli_predictions *made);
 int cli_predictions_class(const cli_predictions *made, int64_t sample);
-/* The class's name where the model or the data has one (both may be NULL), else its number; `text` has CLI_CLASS_TEXT places. */
+/* Returns the class's name if the model or the data has one (both may be NULL), otherwise its number as text; `text` holds
+ * CLI_CLASS_TEXT characters. */
 enum { CLI_CLASS_TEXT = 16 };
 const char *cli_class_name(char *text, const bw_model *model, const bw_dataset *dataset, int number);
-/* The shortest text that reads back as the same float. */
+/* Formats the value as the shortest text that reads back as the same float. */
 const char *cli_float_text(char *text, float value);
 
-/* ---- weights.c: classes that weigh more ------------------------------------------------------------------- */
+/* ---- weights.c: class weights ----------------------------------------------------------------------------- */
 
 enum { CLI_MAX_CLASSES = 1 << 16 };
 
 typedef struct cli_weights {
-    float *weight; /* CLI_MAX_CLASSES places; NULL: none */
+    float *weight; /* CLI_MAX_CLASSES values; NULL: none */
     int count;
 } cli_weights;
 
-/* samples / (classes * samples of the class): as many samples of each class would weigh the same. CLI_SUCCESS, or an exit code after
- * a message. */
+/* Sets each class's weight to samples / (classes * samples of the class), so that every class contributes equally to the loss.
+ * Returns CLI_SUCCESS, or an exit code after a message. */
 int cli_weights_balance(cli_weights *weights, bw_context *ctx, bw_dataset *dataset);
 void cli_weights_print(FILE *file, const cli_weights *weights, const bw_dataset *dataset);
 
 /* ---- run.c: the directory of a run ------------------------------------------------------------------------ */
 
 typedef struct cli_run {
-    const char *folder; /* NULL: none is wanted */
-    char **arguments;   /* the command's own words, ends with NULL */
+    const char *folder; /* NULL: no run directory was requested */
+    char **arguments;   /* the command line's arguments; ends with NULL */
     uint64_t seed;
     const char *data;
-    const char *title, *about; /* of its report, a heading and a sentence; NULL: made from data and result */
+    const char *title, *about; /* the report's heading and its first sentence; NULL: made from data and result */
 } cli_run;
 
-/* Makes the folder and claims it for this process. It must be empty, or hold what a killed run has left, or, if it may be replaced, a
- * run; false after a message. */
+/* Makes the folder and claims it for this process. The folder must be empty, hold what a killed run left, or, if `replace` is set,
+ * hold a run. Returns false after a message. */
 bool cli_run_open(const char *folder, bool replace);
-void cli_run_close(void); /* gives up the claim on the folder, if there is one */
-/* The path of a file of the run; the caller frees it; NULL: no memory. */
+void cli_run_close(void); /* releases the claim on the folder, if there is one */
+/* Returns the path of a file of the run, which the caller frees; NULL if there is no memory. */
 char *cli_run_path(const cli_run *run, const char *file);
 
-/* ---- result.c: what a training leaves --------------------------------------------------------------------- */
+/* ---- result.c: the results of a training ------------------------------------------------------------------ */
 
 enum { CLI_FAILURE_TEXT = 1024 };
 
-/* What --log-steps keeps of each update that it logs: its number, the epoch from 0, and the values of the epoch so far. */
+/* What --log-steps keeps for each update that it logs: its number, the epoch (from 0), and the epoch's values so far. */
 typedef struct cli_steps {
     int64_t count, capacity;
     int columns;
@@ -262,7 +271,7 @@ typedef struct cli_steps {
     char names[32][64];
 } cli_steps;
 
-/* Prints a line on standard error, and keeps the values; without memory for them it only prints. */
+/* Prints a line on standard error and keeps the values. If there is no memory for them, it only prints. */
 void cli_steps_add(cli_steps *steps, const bw_progress *progress);
 void cli_steps_json(cli_json *json, const char *key, const cli_steps *steps);
 void cli_steps_free(cli_steps *steps);
@@ -271,28 +280,28 @@ typedef struct cli_result {
     bw_context *ctx;
     bw_model *model;
     bw_dataset *training;
-    bw_dataset *validation;   /* NULL: none, or a part of the other */
-    bw_history *history;      /* NULL: there was no step */
-    int epochs;               /* that were asked for */
+    bw_dataset *validation;   /* NULL: none, or a part of the training data */
+    bw_history *history;      /* NULL: no step was made */
+    int epochs;               /* the number requested */
     int64_t batch;            /* the largest per update; INT64_MAX: all samples */
-    bw_plan_options planning; /* as the training was planned, but for accumulation, which is in the batch */
+    bw_plan_options planning; /* the training's plan, except accumulation, which `batch` includes */
     const char *history_path, *model_path;
     cli_run run;
-    cli_steps steps;                /* of --log-steps */
-    const char *stopped;            /* "interrupted", "early stopping", "failed"; NULL: it was not */
-    char failure[CLI_FAILURE_TEXT]; /* the message of what failed, in training or in saving; "": nothing did */
+    cli_steps steps;                /* filled by --log-steps */
+    const char *stopped;            /* "interrupted", "early stopping", "failed"; NULL: training ran to its end */
+    char failure[CLI_FAILURE_TEXT]; /* the message of the failure in training or in saving; "": nothing failed */
 } cli_result;
 
-/* Writes the model; false after a message, which `failure` (NULL: nobody) gets. */
+/* Writes the model. Returns false after a message, which is copied to `failure` unless that is NULL. */
 bool cli_result_save(const cli_result *result, const char *path, char *failure);
 
-/* Writes history, model and run directory, of a failed training the history only, and says what an interruption left. Returns
- * the exit code. */
+/* Writes the history, the model and the run directory. After a failed training no model is written; after an interruption a
+ * message says what was saved. Returns the exit code. */
 int cli_result_finish(cli_result *result, bw_status status);
 void cli_result_json(const cli_result *result);
 void cli_result_print(const cli_result *result);
-double cli_result_speed(const cli_result *result); /* samples a second; NaN: not measured */
-/* Writes the run's files; false after a message. */
+double cli_result_speed(const cli_result *result); /* samples per second; NaN: not measured */
+/* Writes the run's files. Returns false after a message. */
 bool cli_run_write(const cli_result *result);
 
 /* ---- confusion.c ------------------------------------------------------------------------------------------ */
@@ -304,8 +313,8 @@ typedef struct cli_confusion {
     const bw_dataset *dataset;
 } cli_confusion;
 
-/* Predicts and counts; counts stay NULL where the model does not tell classes apart or the targets are none of them. False after a
- * message. Free it. */
+/* Predicts and counts. `counts` stays NULL if the model is not a classifier or the targets are not its classes. Returns false
+ * after a message. The caller frees the matrix. */
 bool cli_confusion_make(cli_confusion *made, bw_context *ctx, bw_model *model, bw_dataset *dataset);
 void cli_confusion_free(cli_confusion *made);
 double cli_confusion_precision(const cli_confusion *made, int number); /* NaN: never predicted */
@@ -317,15 +326,15 @@ void cli_confusion_json(cli_json *json, const cli_confusion *made);
 
 typedef bool (*cli_history_format)(FILE *file, const bw_history *history);
 
-/* The writer for the path's extension (.json, .csv); NULL: there is none. */
+/* Returns the writer for the path's extension (.json, .csv), or NULL if there is none. */
 cli_history_format cli_history_find(const char *path);
-/* Tries, before hours of training, whether a file can be made at `path`; false after a message. */
+/* Checks, before hours of training, that a file can be made at `path`. Returns false after a message. */
 bool cli_history_probe(const char *path);
-/* Of a plan: tables and scratch memory, which no figure for whole batches counts. */
+/* Returns how much of a plan is tables and scratch memory, which figures for whole batches do not include. */
 size_t cli_tables_bytes(const bw_memory_facts *memory);
-/* False after a message. */
+/* Writes the history. Returns false after a message. */
 bool cli_history_write(const char *path, cli_history_format format, const bw_history *history);
-/* An object of lists, as Keras's History.history. */
+/* Writes an object of lists, like Keras's History.history. */
 void cli_history_json(cli_json *json, const char *key, const bw_history *history);
 
 #endif

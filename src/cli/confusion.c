@@ -1,6 +1,6 @@
 /*
- * The confusion matrix: rows are the true classes, columns those predicted. Beside it each class's recall (the share of
- * its samples that was found) and below it the precision (the share of its predictions that was right).
+ * Counts and shows the confusion matrix: rows are the true classes, columns the predicted ones. Each class's recall (the share of
+ * its samples that was found) is beside it, its precision (the share of its predictions that was right) below it.
  */
 #include "cli/cli.h"
 
@@ -14,7 +14,8 @@ static int64_t *cell(const cli_confusion *made, int row, int column)
     return &made->counts[(size_t)row * (size_t)made->classes + (size_t)column];
 }
 
-/* The class that a row of targets stands for: a number, or the place of the one; -1: neither. */
+/* Returns the class that a row of targets stands for: its number, or the index of the largest value of a one-hot row; -1: it is
+ * not a class. */
 static int true_class(const float *row, int64_t each, int classes)
 {
     if (each == 1) {
@@ -47,7 +48,7 @@ static bool count_all(cli_confusion *made, bw_dataset *dataset, const cli_predic
     return counted;
 }
 
-/* False if the targets are no classes of the output's. */
+/* Counts the predictions for each true class. Returns false if the targets are not classes of the output. */
 static bool count(cli_confusion *made, bw_dataset *dataset, const cli_predictions *predictions)
 {
     int64_t shape[BW_MAX_NDIM], each = 1;
@@ -168,7 +169,7 @@ static void print_matrix(FILE *file, const cli_confusion *made)
     fputc('\n', file);
 }
 
-/* Of many classes, those that are taken for each other most often. */
+/* Prints only the most frequent confusions, since a matrix of many classes would not fit on a screen. */
 static void print_worst(FILE *file, const cli_confusion *made)
 {
     int64_t last = INT64_MAX;
@@ -208,8 +209,8 @@ void cli_confusion_print(FILE *file, const cli_confusion *made)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------ */
 
-/* Four members of the object at hand: classes and, in their order, the matrix by rows, precision and recall. The latter are metrics
- * too, whose names these must not take. */
+/* Writes four members of the current object: classes and, in their order, the rows of the matrix, precision and recall. Precision
+ * and recall are also names of metrics, so the keys here differ from these. */
 void cli_confusion_json(cli_json *json, const cli_confusion *made)
 {
     char text[CLI_CLASS_TEXT];

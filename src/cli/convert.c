@@ -1,6 +1,6 @@
 /*
- * batchwise convert: a model or its weights from one file to another, by the extensions. Files of weights alone need a model
- * to belong to.
+ * batchwise convert: copies a model or its weights from one file format to another, chosen by the extensions. A file of weights
+ * alone needs a model that they belong to.
  */
 #include "cli/cli.h"
 
@@ -23,7 +23,7 @@ static const cli_option options[] = {
     {.name = NULL},
 };
 
-/* With --model it may hold weights alone. */
+/* With --model, IN may hold weights alone. */
 static bool is_read(const bw_file_kind *kind)
 {
     return kind->loads || kind->loads_weights;
@@ -47,7 +47,7 @@ static const cli_usage usage = {
     .print_more = print_formats,
 };
 
-/* Takes the words that are neither options nor their values out of argv; how many there were. */
+/* Removes the words that are neither options nor their values from argv, and returns how many there were. */
 static int take_words(int *argc, char **argv, const char *words[2])
 {
     int kept = 1, found = 0;
@@ -123,7 +123,7 @@ static int convert(const arguments *a, const char *const *words)
     return cli_session_close(ctx, code);
 }
 
-/* Both names are judged before anything is read: a misspelt ending of OUT must not cost the reading of IN. */
+/* Both names are checked before anything is read: a misspelt extension of OUT must not cost the time of reading IN. */
 int cli_convert(int argc, char **argv)
 {
     arguments a = {.model = NULL};

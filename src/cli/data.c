@@ -1,4 +1,4 @@
-/* What --data and the options beside it say: a dataset. */
+/* Turns --data and the options that go with it into a dataset. */
 #include "cli/cli.h"
 
 int cli_data_check(const char *command, const cli_data *data)
@@ -31,10 +31,10 @@ bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *pat
     options.ignore = data->ignore;
     options.bad_records = data->bad;
     options.input = data->input;
-    options.take = like ? 0 : data->take; /* of validation all are taken */
+    options.take = like ? 0 : data->take; /* validation uses all samples */
     options.like = like;
     options.part = data->part;
-    if (like) { /* which says what the columns are; a file of validation need not have those that were left out */
+    if (like) { /* `like` knows the columns; validation data need not have the ignored ones */
         options.target = options.categorical = options.ignore = NULL;
     }
     bw_dataset *dataset = !model ? bw_read(ctx, path, &options) : bw_read_for(model, path, &options);

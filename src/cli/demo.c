@@ -1,5 +1,6 @@
 /*
- * batchwise demo: the built-in handwritten digits, from the plan to a report, in seconds. Every fifth digit is kept for validation.
+ * batchwise demo: trains on the built-in handwritten digits and shows everything from the plan to the report, in seconds. Every
+ * fifth digit is kept for validation.
  */
 #include "cli/cli.h"
 
@@ -48,7 +49,8 @@ static const cli_usage usage = {
 
 /* ---- The digits ----------------------------------------------------------------------------------------- */
 
-/* Beside the program in the tree it was built in (build/, or build/PRESET/), or where it was installed; the caller frees it; NULL after a message. */
+/* Looks beside the program in the tree where it was built (build/ or build/PRESET/), or where it was installed. The caller frees
+ * the path; NULL after a message. */
 static char *find_digits(void)
 {
     static const char *const places[] = {"../share/batchwise/digits.npz", "../data/digits.npz", "../../data/digits.npz"};
@@ -152,8 +154,8 @@ static int train(const arguments *given, cli_result *result)
     return code;
 }
 
-/* The run directory is opened after all that can be refused and before the first epoch: no demo trains and then cannot write its
- * report. */
+/* The run directory is opened after everything that can be refused and before the first epoch, so that no demo trains and then
+ * cannot write its report. */
 static int run(const arguments *given, bw_context *ctx, const char *digits)
 {
     cli_result result = {.ctx = ctx,

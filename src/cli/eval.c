@@ -1,4 +1,4 @@
-/* batchwise eval: loss and metrics of a trained model over samples, and, of a classifier, what it takes for what. */
+/* batchwise eval: computes the loss and metrics of a trained model over samples and, for a classifier, the confusion matrix. */
 #include "cli/cli.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ typedef struct arguments {
 
 static const cli_option options[] = {
     {CLI_TRAINED_MODEL_OPTION},
-    /* What is not given of these is as in the model's training. */
+    /* Options that are not given are as in the model's training. */
     CLI_DATA_OPTIONS(arguments, data),
     {CLI_MEMORY_OPTION},
     {CLI_WORKERS_OPTION},
@@ -39,7 +39,8 @@ static const cli_usage usage = {
     .print_more = print_example,
 };
 
-/* Keys of the object itself. A metric that a file gives such a name is left to the text. */
+/* Tells whether the object already has a key of this name. A metric to which a file gives such a name appears in the text output
+ * only. */
 static bool is_own(const char *name)
 {
     static const char *const keys[] = {"samples", "classes", "confusion", "precision_by_class", "recall_by_class"};

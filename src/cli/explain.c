@@ -1,6 +1,6 @@
 /*
- * Out-of-memory messages of other systems: the shape or the bytes that they name, the layer of the user's model whose output that
- * is, and what to do. Texts that are understood:
+ * Explains out-of-memory messages of other systems: reads the shape or the bytes that they name, finds the layer of the user's model
+ * whose output that is, and says what to do. These texts are understood:
  *   OOM when allocating tensor with shape[128,126,126,32] and type float on ...        TensorFlow, Keras
  *   Out of memory (while trying to allocate | allocating) 1073741824 bytes             XLA: Keras, JAX
  *   Tried to allocate 2.00 GiB; you tried to allocate 260112384 bytes                  PyTorch
@@ -24,7 +24,7 @@ static const struct element {
     {"int8", 1},     {"uint16", 2},  {"int16", 2},   {"uint32", 4},  {"int32", 4},  {"uint64", 8}, {"int64", 8}, {"bool", 1},
 };
 
-/* The numbers behind "shape[" or "shape (", up to the closing bracket. */
+/* Reads the numbers after "shape[" or "shape (", up to the closing bracket. */
 static bool read_shape(cli_explanation *e, const char *text)
 {
     const char *at = text;
@@ -59,8 +59,8 @@ static size_t element_bytes(const char *text)
     return sizeof(float);
 }
 
-/* A number with its unit behind "allocat...": bytes, KiB, MiB, GiB, or as PyTorch's older ones KB, MB, GB for the same. Rounded
- * texts are known to half of their last digit. */
+/* Reads a number with its unit after "allocat...": bytes, KiB, MiB, GiB, or KB, MB, GB, by which older PyTorch means the same. A
+ * rounded number is exact to half a unit of its last digit. */
 static bool read_bytes(cli_explanation *e, const char *text)
 {
     static const char units[] = "KMGT";
@@ -115,7 +115,7 @@ static int64_t values_of(const bw_layer_memory *layer)
     return count;
 }
 
-/* The layer's output, channels last or first. */
+/* Tells whether the shape is that of the layer's output, with channels last or first. */
 static bool is_output(const cli_explanation *e, const bw_layer_memory *layer)
 {
     if (e->ndim != layer->ndim + 1) {
@@ -129,7 +129,7 @@ static bool is_output(const cli_explanation *e, const bw_layer_memory *layer)
     return last || first;
 }
 
-/* How far the bytes are from the layer's output for a batch: that of the plan, or, if none was given, any power of two. */
+/* Tells whether the bytes match the layer's output for a batch: the plan's, or, if none was given, any power of two. */
 static bool fits(const cli_explanation *e, const bw_layer_memory *layer, int64_t batch, int64_t *found)
 {
     double one = (double)values_of(layer) * sizeof(float), low = (double)(e->bytes - e->slack),
@@ -146,7 +146,7 @@ static bool fits(const cli_explanation *e, const bw_layer_memory *layer, int64_t
     return false;
 }
 
-/* Of several layers that fit, the largest comes first in the model: the first one that keeps such an output. */
+/* If several layers match, the first one is reported. */
 void cli_explanation_find(cli_explanation *e, const bw_plan *plan, bool batch_given)
 {
     bw_memory_facts facts = bw_plan_facts(plan);
@@ -166,7 +166,7 @@ void cli_explanation_find(cli_explanation *e, const bw_plan *plan, bool batch_gi
 
 /* ---- Telling -------------------------------------------------------------------------------------------- */
 
-/* Text for a POSIX shell. */
+/* Quotes text for a POSIX shell. */
 static void print_quoted(FILE *file, const char *text)
 {
     fputc('\'', file);
@@ -200,8 +200,8 @@ static const char *shape_text(char *text, size_t capacity, const cli_explanation
     return text;
 }
 
-/* The answer to an out-of-memory message: which tensor it was, what the whole batch needs there, what it takes here, and the
- * command. */
+/* Answers an out-of-memory message: which tensor it was, what the whole batch needs, what Batchwise needs, and the command to
+ * run. */
 void cli_explanation_print(FILE *file, const cli_explanation *e)
 {
     char bytes[CLI_BYTES_TEXT], whole[CLI_BYTES_TEXT], budget[CLI_BYTES_TEXT], peak[CLI_BYTES_TEXT], shape[160];

@@ -1,6 +1,6 @@
 /*
- * A training's history in the two forms Keras knows: a JSON object of lists (History.history) and the table of its
- * CSVLogger ("epoch", then the names in alphabetical order, epochs from 0). One row for each extension.
+ * Writes a training's history in the two forms that Keras knows: a JSON object of lists (History.history) and the table of its
+ * CSVLogger ("epoch", then the names in alphabetical order, epochs from 0). Each extension has one row in a table.
  */
 #include "cli/cli.h"
 
@@ -35,7 +35,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Columns in the order of Keras's CSVLogger: the epoch, then the names sorted. */
+/* Writes the columns in the order of Keras's CSVLogger: the epoch, then the sorted names. */
 static bool write_csv(FILE *file, const bw_history *history)
 {
     int columns = bw_history_columns(history);

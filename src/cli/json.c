@@ -1,6 +1,6 @@
 /*
- * The JSON writer and the text of a double. The process stays in the C locale (setlocale is never called), so the
- * decimal point is a point.
+ * Writes JSON and formats doubles. The process stays in the C locale (setlocale is never called), so the decimal separator is
+ * always a point.
  */
 #include "cli/json.h"
 
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The length of the well-formed UTF-8 character at `s`, 0 if there is none (RFC 3629: no overlong forms, no
- * surrogates, nothing above U+10FFFF). */
+/* Returns the length of the well-formed UTF-8 character at `s`, or 0 if there is none (RFC 3629: no overlong forms, no surrogates,
+ * nothing above U+10FFFF). */
 static size_t character_length(const unsigned char *s)
 {
     if (s[0] < 0x80) {
@@ -34,7 +34,7 @@ static void write_string(FILE *file, const char *value)
     while (*s != 0) {
         size_t length = character_length(s);
         if (length == 0) {
-            fputs("\\ufffd", file); /* bytes that are no UTF-8 cannot stand in JSON */
+            fputs("\\ufffd", file); /* JSON must be valid UTF-8 */
             length = 1;
         } else if (*s == '"' || *s == '\\') {
             fprintf(file, "\\%c", *s);
@@ -157,7 +157,7 @@ const char *cli_real_text(char *text, double value)
         snprintf(text, CLI_REAL_TEXT, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
         return text;
     }
-    int digits = 1; /* 17 always suffice */
+    int digits = 1; /* 17 digits always suffice */
     while (digits < 17 && (snprintf(text, CLI_REAL_TEXT, "%.*e", digits - 1, value), strtod(text, NULL)) != value) {
         digits++;
     }

@@ -1,6 +1,6 @@
 /*
- * A streaming JSON writer: members appear in the order of the calls, nothing is kept but the nesting. Errors are
- * the FILE's (ferror), to be looked at once at the end.
+ * A streaming JSON writer. Members are written in the order of the calls, and only the nesting is kept in memory. Errors are left
+ * to the FILE: check ferror once at the end.
  */
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
@@ -29,10 +29,10 @@ void cli_json_flag(cli_json *json, const char *key, bool value);
 void cli_json_seed(cli_json *json, const char *key, uint64_t value);
 void cli_json_bytes(cli_json *json, const char *key, size_t value);
 void cli_json_real(cli_json *json, const char *key, double value);   /* NaN and infinities: null */
-void cli_json_hash(cli_json *json, const char *key, uint64_t value); /* a string: a double cannot hold 64 bits */
+void cli_json_hash(cli_json *json, const char *key, uint64_t value); /* as a string, since a double cannot hold 64 bits */
 
-/* The shortest decimal text that reads back as the same double, with a point or an exponent ("1.0", "nan"). `text`
- * has CLI_REAL_TEXT places. */
+/* Formats the value as the shortest decimal text that reads back as the same double, with a point or an exponent ("1.0", "nan").
+ * `text` holds CLI_REAL_TEXT characters. */
 const char *cli_real_text(char *text, double value);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The command `batchwise`: finds the subcommand's row and runs it. Standard output is closed here, so that a full
- * disk behind it is a failure and not a silently shortened result.
+ * The program `batchwise`: finds the subcommand's row and runs it. Standard output is closed here, so that a full disk is reported
+ * as a failure instead of silently truncating the result.
  */
 #include "cli/cli.h"
 

@@ -1,7 +1,7 @@
 /*
- * What --model, --save-model and --optimizer say. A model is a file that the library knows, or an expression, or the name of a
- * text file that holds one; the library parses it. Only the learning rate inside an optimizer's text is looked at here, for
- * --lr.
+ * Interprets --model, --save-model and --optimizer. A model is a file of a kind that the library reads, an expression, or the name
+ * of a text file that holds an expression; the library parses it. The only thing parsed here is the learning rate within an
+ * optimizer's text, for --lr.
  */
 #include "cli/cli.h"
 
@@ -10,12 +10,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Longer than any expression a person writes; keeps a wrong file (a data set) from being read whole. */
+/* This is longer than any expression that a person writes, and keeps a wrong file (such as a dataset) from being read
+ * completely. */
 enum { LONGEST = 1 << 20 };
 
 static const char white[] = " \t\r\n";
 
-/* A file of another kind by mistake is the common case, so binary data and great length are refused with what was expected. */
+/* A file of another kind, given by mistake, is the common case, so binary data and long files are refused with what was
+ * expected. */
 static int read_text(char **expression, const char *command, const char *path)
 {
     FILE *file = fopen(path, "rb");
@@ -49,7 +51,7 @@ static int read_text(char **expression, const char *command, const char *path)
     return CLI_SUCCESS;
 }
 
-/* The expression that `argument` is, or that the text file of this name holds. The caller frees it. */
+/* Gives the expression that `argument` is, or that the text file of this name holds. The caller frees it. */
 static int read_expression(char **expression, const char *command, const char *argument)
 {
     struct stat status;
@@ -68,7 +70,7 @@ static int read_expression(char **expression, const char *command, const char *a
     return *expression ? CLI_SUCCESS : cli_fail("no memory for the model's text");
 }
 
-/* The line of the expression in which the error lies, and a caret below its place. */
+/* Shows the line of the expression that has the error, and a caret below the place. */
 static void show_place(const char *expression, const bw_error *error)
 {
     enum { BEFORE = 60, SHOWN = 100 };
@@ -177,7 +179,7 @@ int cli_model_make(bw_model **model, bw_context *ctx, const char *command, const
     return status == BW_OK ? CLI_SUCCESS : cli_report(ctx, command);
 }
 
-/* The end of the argument at `text`: a comma outside parentheses, or `end`. */
+/* Finds the end of the argument at `text`: a comma outside parentheses, or `end`. */
 static const char *argument_end(const char *text, const char *end)
 {
     int depth = 0;
@@ -190,7 +192,7 @@ static const char *argument_end(const char *text, const char *end)
     return end;
 }
 
-/* Whether the argument from `text` to `end` is the learning rate: by its name, or as the first without one. */
+/* Tells whether the argument from `text` to `end` is the learning rate: by its name, or as the first one without a name. */
 static bool is_rate(const char *text, const char *end, bool first)
 {
     static const char *const names[] = {"lr", "learning_rate"};
@@ -218,7 +220,7 @@ char *cli_optimizer_text(const char *optimizer, const char *rate)
     }
     const char *open = memchr(optimizer, '(', (size_t)(end - optimizer));
     if (open && end[-1] != ')') {
-        return strdup(optimizer); /* malformed: bw_compile says what is wrong */
+        return strdup(optimizer); /* malformed: bw_compile will report what is wrong */
     }
     size_t length = (size_t)(end - optimizer) + strlen(rate) + sizeof "(lr=,)";
     char *text = malloc(length);

@@ -1,6 +1,6 @@
 /*
- * The option table's reader. Numbers are read strictly: decimal digits only, the whole text, no white space, no
- * hexadecimal, no "inf", nothing outside the type.
+ * Reads options by their table. Numbers are read strictly: the whole text must be a decimal number within the type's range,
+ * without white space, hexadecimal or "inf".
  */
 #include "cli/options.h"
 
@@ -114,7 +114,8 @@ static bool parse_share(void *target, const char *text)
     return read_real(target, text) && *(double *)target >= 0 && *(double *)target < 1;
 }
 
-/* A number or a fraction such as 1/255, which no decimal number equals; the numerator is copied since it is not terminated. */
+/* Reads a number or a fraction such as 1/255, which no decimal number equals. The numerator is copied since it is not
+ * terminated. */
 static bool parse_ratio(void *target, const char *text)
 {
     const char *slash = strchr(text, '/');
@@ -170,7 +171,8 @@ static bool parse_batch(void *target, const char *text)
     return parse_extent(target, text);
 }
 
-/* N or full, several with commas, or with slashes; all of them with @ and an epoch (0, then later and later ones), or none. */
+/* Checks batch sizes: N or full, or several, separated by commas or slashes. Either all of them have an epoch after @ (0, then
+ * increasing), or none has. */
 static bool parse_batches(void *target, const char *text)
 {
     int64_t last = -1;
@@ -282,7 +284,7 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* The least number of insertions, deletions, replacements and swaps of neighbours that turn a into b. */
+/* Returns the smallest number of insertions, deletions, replacements and swaps of neighbours that turn a into b. */
 static size_t distance(const char *a, const char *b)
 {
     size_t rows[3][WORD + 1];
@@ -311,7 +313,7 @@ static size_t distance(const char *a, const char *b)
 const char *cli_nearest(const char *word, const char *const *names, size_t count, size_t stride)
 {
     const char *nearest = NULL;
-    size_t least = strlen(word) / 3 + 1; /* further away is another word, not a slip */
+    size_t least = strlen(word) / 3 + 1; /* a word that differs more is not a typing error */
     for (size_t i = 0; i < count; i++) {
         const char *name = *(const char *const *)(const void *)((const char *)(const void *)names + i * stride);
         size_t away = distance(word, name);
@@ -323,7 +325,8 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
     return nearest;
 }
 
-/* An option that is planned but absent is named as such; for others the nearest one of the table is suggested. */
+/* An option that is planned but not supported yet is reported as such; for others the most similar option of the table is
+ * suggested. */
 static void report_unknown(const cli_usage *usage, const char *argument, size_t length)
 {
     char word[WORD + 1];
@@ -389,7 +392,7 @@ static const cli_option *find_option(const cli_option *options, const char *name
     return NULL;
 }
 
-/* Whether the option has a value among the arguments before `end`: the second one would replace the first without a word. */
+/* Tells whether the option was already given before `end`: a second value would silently replace the first. */
 static bool is_given(const cli_option *option, char **argv, int end)
 {
     size_t length = strlen(option->name);
@@ -403,7 +406,7 @@ static bool is_given(const cli_option *option, char **argv, int end)
     return false;
 }
 
-/* Reads the option at argv[*at], and its value; *at stays at the last argument used. False after a message. */
+/* Reads the option at argv[*at] and its value; *at ends at the last argument used. Returns false after a message. */
 static bool read_option(const cli_usage *usage, int argc, char **argv, int *at, void *target)
 {
     const char *argument = argv[*at], *equals = strchr(argument, '=');
@@ -420,7 +423,7 @@ static bool read_option(const cli_usage *usage, int argc, char **argv, int *at, 
         return false;
     }
     if (option->kind->expected && !value) {
-        /* A value that looks like the next option is a forgotten value. */
+        /* What looks like another option means that the value was forgotten. */
         if (*at + 1 >= argc || strncmp(argv[*at + 1], "--", 2) == 0) {
             cli_mistake(usage->command, "--%s needs a value: expected %s", option->name, option->kind->expected);
             return false;

@@ -1,7 +1,7 @@
 /*
- * Options of the command line, read by a table: a row names the option, the kind of its value and the place in the
- * command's own struct where the value goes. `--name value` and `--name=value` are the same; given twice, the last
- * counts. An option that is no row is wrong usage: nothing is accepted and ignored.
+ * Reads the command line by a table: a row names the option, the kind of its value and the member of the command's struct where
+ * the value goes. `--name value` and `--name=value` are the same. An option that has no row, or a value that is given twice, is
+ * wrong usage: nothing is accepted and then ignored.
  */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
@@ -11,7 +11,7 @@
 /* Exit codes of commands. */
 enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 
-/* A kind of value. `parse` writes to `target` and returns false if the text is no such value. */
+/* A kind of value. `parse` writes to `target` and returns false if the text is not such a value. */
 typedef struct cli_kind {
     const char *expected; /* completes "expected ..., found ..."; NULL: the option has no value */
     bool (*parse)(void *target, const char *text);
@@ -34,7 +34,7 @@ extern const cli_kind cli_batches; /* const char *: sizes as bw_batch_sizes read
 extern const cli_kind cli_shape;   /* cli_extents: 28x28x1 */
 extern const cli_kind cli_missing; /* int, a bw_missing: error, mean, zero, skip */
 
-/* Extents of one sample; no axes: none were given. */
+/* The extents of one sample; ndim is 0 if none were given. */
 typedef struct cli_extents {
     int ndim;
     int64_t extent[BW_MAX_NDIM];
@@ -44,28 +44,29 @@ typedef struct cli_option {
     const char *name; /* without the dashes; NULL ends the table */
     const cli_kind *kind;
     size_t offset;
-    const char *value; /* its name in the help; NULL for a flag */
+    const char *value; /* the value's name in the help; NULL for a flag */
     const char *help;  /* lines separated by \n */
 } cli_option;
 
 typedef struct cli_usage {
     const char *command;
-    const char *synopsis; /* what stands after the command's name */
+    const char *synopsis; /* what follows the command's name */
     const char *purpose;
     const cli_option *options;
-    const char *required;      /* the text that must be given, by its option's name; NULL: none */
-    const char *const *absent; /* options that are not supported yet, refused as such; NULL: none */
-    void (*print_more)(void);  /* the help's end: lists, examples */
+    const char *required;      /* the option of kind cli_text that must be given, by name; NULL: none */
+    const char *const *absent; /* options that are not supported yet, which the message says; NULL: none */
+    void (*print_more)(void);  /* prints the end of the help: lists, examples */
 } cli_usage;
 
-/* Reads argv[1] and on into `target`. False if the command ends here, with this exit code: --help printed the help on standard
- * output, or a mistake was reported in one line on standard error. */
+/* Reads the arguments from argv[1] on into `target`. Returns false if the command ends here with exit code *code: either --help
+ * printed the help on standard output, or a mistake was reported in one line on standard error. */
 bool cli_options_read(int *code, const cli_usage *usage, int argc, char **argv, void *target);
 
 /* Writes "batchwise COMMAND: ..." as one line to standard error and returns CLI_USAGE. */
 int cli_mistake(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The most similar of `count` names, each found at `names` + i * `stride`; NULL if none is near. */
+/* Returns the most similar of `count` names, the ith of which is at `names` + i * `stride` bytes; NULL if none is similar
+ * enough. */
 const char *cli_nearest(const char *word, const char *const *names, size_t count, size_t stride);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Files that appear complete or not at all: written under a temporary name in the same folder, flushed, synced,
- * renamed, and the folder synced. Each of these can fail (a full disk often only in the flush), and each failure
+ * Writes files that appear complete or not at all: each is written under a temporary name in the same folder, flushed, synced and
+ * renamed, and the folder is synced. Each of these steps can fail (a full disk often shows only in the flush), and each failure
  * names the path and removes the temporary file.
  */
 #include "cli/cli.h"
@@ -57,8 +57,8 @@ void cli_output_discard(cli_output *output)
     *output = (cli_output){.path = output->path};
 }
 
-/* After this a crash of the machine keeps the new name. Some file systems cannot sync a folder; the file is whole
- * then as well, so that is no failure. */
+/* After this, the new name survives a crash of the machine. Some file systems cannot sync a folder; the file is complete even
+ * then, so this is not a failure. */
 static void sync_folder(char *path)
 {
     char *slash = strrchr(path, '/');
@@ -74,7 +74,7 @@ static void sync_folder(char *path)
 
 bool cli_output_commit(cli_output *output)
 {
-    bool failed = ferror(output->file) != 0; /* an earlier write; its errno is gone */
+    bool failed = ferror(output->file) != 0; /* an earlier write failed, and its errno is lost */
     int error = 0;
     if (!failed && (fflush(output->file) != 0 || fsync(fileno(output->file)) != 0)) {
         failed = true;
@@ -133,7 +133,7 @@ const char *cli_seconds_text(char *text, double seconds)
 
 static bool continues(char c)
 {
-    return ((unsigned char)c & 0xC0) == 0x80; /* a further byte of a UTF-8 character */
+    return ((unsigned char)c & 0xC0) == 0x80; /* a continuation byte of UTF-8 */
 }
 
 int cli_name_width(const char *name, int most)

@@ -1,6 +1,6 @@
 /*
- * batchwise plan: every byte of a run before it, for one or several batches, beside what a system that holds the whole batch
- * needs; and what another system's out-of-memory message means.
+ * batchwise plan: shows every byte of a run before it starts, for one or several batch sizes, beside what a system that holds the
+ * whole batch needs. It also explains another system's out-of-memory message.
  */
 #include "cli/cli.h"
 
@@ -86,7 +86,7 @@ static int add_batch(batches *list, const char *text, size_t length, int64_t sam
     return CLI_SUCCESS;
 }
 
-/* `samples` is -1 without data. */
+/* Reads the list of batch sizes. `samples` is -1 if there is no data. */
 static int read_batches(batches *list, const char *text, int64_t samples)
 {
     for (;;) {
@@ -111,7 +111,7 @@ static void print_bar(size_t bytes, size_t most)
     }
 }
 
-/* All batches beside each other; then the largest in full. */
+/* Prints all batch sizes in one table, then the plan of the largest in full. */
 static void print_tables(const batches *list)
 {
     size_t most = 1;
@@ -173,7 +173,7 @@ static void print_layers(cli_json *json, const bw_plan *plan)
     cli_json_array_end(json);
 }
 
-/* The plan of the largest batch at the top, and what changes with the batch for each in a list. */
+/* Writes the plan of the largest batch at the top, and, in a list, what changes with the batch size. */
 static void print_json(const batches *list, const cli_explanation *explanation)
 {
     const bw_plan *plan = list->plan[list->largest];
@@ -230,7 +230,7 @@ static int make_plans(const arguments *given, bw_context *ctx, bw_model *model, 
     return CLI_SUCCESS;
 }
 
-/* Without --batch the message's own batch is planned for. */
+/* Explains the message; without --batch, plans for the message's batch size. */
 static int explain(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *dataset, batches *list,
                    cli_explanation *explanation)
 {
@@ -252,7 +252,7 @@ static int explain(const arguments *given, bw_context *ctx, bw_model *model, bw_
     return CLI_SUCCESS;
 }
 
-/* Model, data, plans, explanation: each needs the one before. Nothing is printed until all have succeeded. */
+/* Makes the model, data, plans and explanation, each of which needs the one before. Nothing is printed until all have succeeded. */
 static int plan(const arguments *given, bw_context *ctx)
 {
     bw_model *model = NULL;

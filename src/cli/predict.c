@@ -1,6 +1,6 @@
 /*
- * batchwise predict: predict samples with a trained model, to a NumPy file (the numbers as they are), to CSV (with class
- * names where there are some), or to standard output.
+ * batchwise predict: predicts samples with a trained model and writes the predictions to a NumPy file (the numbers alone), to CSV
+ * (with class names if there are any), or to standard output.
  */
 #include "cli/cli.h"
 
@@ -48,7 +48,8 @@ static const cli_usage usage = {
 
 /* ---- NumPy ---------------------------------------------------------------------------------------------- */
 
-/* Version 1.0: the magic, the length of the header, a Python dictionary padded with blanks to a multiple of 64. */
+/* Writes version 1.0 of the format: the magic, the length of the header, and a Python dictionary padded with blanks to a multiple
+ * of 64 bytes. */
 static void write_npy(FILE *file, const cli_predictions *made, int count)
 {
     enum { HEADER = 256 };
@@ -83,7 +84,7 @@ static void write_field(FILE *file, const char *before, const char *text)
     fputc('"', file);
 }
 
-/* Of several outputs each column begins with its output's name. */
+/* Writes the column names. If there are several outputs, each begins with its output's name. */
 static void write_names(FILE *file, const cli_predictions *made, bool several, bool first)
 {
     char text[CLI_CLASS_TEXT], name[160];
@@ -124,7 +125,7 @@ static void write_row(FILE *file, const cli_predictions *made, int64_t sample, b
     }
 }
 
-/* Where samples are files, such as images, the first column says which. */
+/* Writes a row for each sample. If samples are files, such as images, the first column names the file. */
 static void write_csv(FILE *file, const cli_predictions *made, int count)
 {
     char path[PATH_TEXT];
@@ -224,7 +225,7 @@ static void put_files(cli_json *json, const bw_dataset *dataset)
     }
 }
 
-/* Values are left out where --out has written them to a file: millions of numbers as text are of no use. */
+/* Values are left out if --out has written them to a file: nobody needs millions of numbers as text as well. */
 static void print_json(const arguments *given, const cli_predictions *made, int count)
 {
     cli_json json = {.file = stdout};
@@ -257,7 +258,8 @@ static void print_json(const arguments *given, const cli_predictions *made, int 
 
 /* ---- The command ---------------------------------------------------------------------------------------- */
 
-/* Keras's predict gives logits as they are, and so do the exported files; who takes them for probabilities is told. */
+/* Keras's predict returns logits unchanged, and so do the exported files; a message tells those who might mistake them for
+ * probabilities. */
 static void tell_logits(const arguments *given, cli_predictions *made, int count)
 {
     for (int k = 0; k < count; k++) {

@@ -1,4 +1,4 @@
-/* What a model says about samples: its outputs as numbers, probabilities and classes by name. */
+/* Computes a model's predictions for samples: its outputs as numbers, as probabilities, and as named classes. */
 #include "cli/cli.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static int64_t values_of(const bw_output_facts *facts)
     return values;
 }
 
-/* Softmax over the last axis, or the sigmoid of each. */
+/* Applies softmax over the last axis, or the sigmoid to each value. */
 void cli_predictions_normalise(cli_predictions *made)
 {
     int64_t total = made->samples * made->each;
@@ -101,8 +101,8 @@ int cli_predictions_classes(const cli_predictions *made)
     return made->facts.kind == BW_OUTPUT_BINARY && made->each == 1 ? 2 : 0;
 }
 
-/* The first of the largest; of one probability, whether it is above one half: as Keras's accuracies count. The sigmoid of 0 is one
- * half. */
+/* Chooses as Keras's accuracies do: the first of the largest values or, for a single probability, whether it is above one half.
+ * The sigmoid of a logit of 0 is one half. */
 int cli_predictions_class(const cli_predictions *made, int64_t sample)
 {
     const float *row = made->values + sample * made->each;

@@ -1,7 +1,7 @@
 /*
- * batchwise profile: where each microsecond of a training step goes. The model is trained for a few seconds as `train` would, and
- * what the library's ledger says is shown as a table, as a bar for each worker, and, for two batch sizes, as sentences that say why
- * a sample takes longer with the one than with the other.
+ * batchwise profile: shows where each microsecond of a training step goes. The model is trained for a few seconds as `train` would
+ * train it. The measured times are shown as a table, as a bar for each worker and, for two batch sizes, as sentences that explain
+ * why a sample takes longer with one of them.
  */
 #include "cli/profile.h"
 
@@ -21,7 +21,7 @@ typedef struct arguments {
 
 #define AT(member) offsetof(arguments, member)
 
-enum { TRACED = 50 }; /* steps: enough to see what repeats */
+enum { TRACED = 50 }; /* steps; enough to show what repeats */
 
 static const cli_option options[] = {
     {CLI_MODEL_OPTION},
@@ -73,7 +73,8 @@ static bool on_epoch(void *user, const bw_progress *progress)
     return c->spent < c->most && !cli_session_interrupted();
 }
 
-/* Epochs of a few steps, so that training can stop in time without a callback in every step, which would be part of it. */
+/* Trains in epochs of a few steps, so that training can stop in time without a callback in every step, whose time would be
+ * measured too. */
 static int fit(cli_profile *made, const arguments *given, bw_context *ctx, int64_t batch)
 {
     bw_model *model = NULL;
@@ -119,7 +120,7 @@ static int measure(cli_profile *made, const arguments *given, int64_t batch)
 
 /* ---- Options -------------------------------------------------------------------------------------------- */
 
-/* One batch size, or the two to be compared; the number of them, or 0 after a message. */
+/* Reads one batch size, or the two to compare. Returns how many there are, or 0 after a message. */
 static int read_batches(const arguments *given, int64_t batches[2])
 {
     if (!given->compare) {
@@ -141,7 +142,7 @@ static int read_batches(const arguments *given, int64_t batches[2])
     return 0;
 }
 
-/* Each batch size is measured in a context of its own; nothing is printed before all are. */
+/* Each batch size is measured in a separate context, and nothing is printed before all are measured. */
 int cli_profile_command(int argc, char **argv)
 {
     arguments given = {.data = CLI_DATA_DEFAULT, .steps = 64, .seconds = 2};

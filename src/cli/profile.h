@@ -1,4 +1,4 @@
-/* What a training's profile says, taken out of its history, and how it is shown: a table, bars, sentences, JSON. */
+/* The profile of a training, taken from its history, and the ways to show it: a table, bars, sentences, JSON. */
 #ifndef CLI_PROFILE_H
 #define CLI_PROFILE_H
 
@@ -8,11 +8,11 @@ enum { CLI_PART_KINDS = BW_PART_OVERHEAD + 1 };
 
 enum { CLI_GAPS = 3 };
 
-/* A stretch of a traced step in which a worker did nothing, and what another did meanwhile. */
+/* A stretch of a traced step in which a worker was idle, and what another worker did meanwhile. */
 typedef struct cli_gap {
-    int worker; /* -1: none */
+    int worker; /* -1: no gap */
     double seconds;
-    int other, part; /* the part that took most of it, on which worker; part -1: nothing that was timed */
+    int other, part; /* the part that took most of the gap, and on which worker; part -1: nothing that was timed */
 } cli_gap;
 
 typedef struct cli_profile {
@@ -23,14 +23,14 @@ typedef struct cli_profile {
     struct cli_gap gaps[CLI_GAPS];
 } cli_profile;
 
-/* False if no step was timed, or there is no memory. */
+/* Takes the profile from a history. Returns false if no step was timed, or there is no memory. */
 bool cli_profile_take(cli_profile *made, const bw_history *history);
 void cli_profile_free(cli_profile *made);
-/* The longest gaps of the trace (profile_gaps.c). */
+/* Finds the longest gaps of the trace (profile_gaps.c). */
 void cli_profile_find_gaps(cli_profile *made, const bw_history *history);
-/* Seconds of a kind of part in a step, on one worker; -1: on all. */
+/* Returns the seconds per step of a kind of part, on one worker, or on all for -1. */
 double cli_profile_kind(const cli_profile *made, int kind, int worker);
-/* The share of the workers' time in which they compute. */
+/* Returns the share of its time in which a worker computes; -1: of all workers. */
 double cli_profile_busy(const cli_profile *made, int worker);
 
 void cli_profile_print(const cli_profile *made);

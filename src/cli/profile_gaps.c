@@ -1,17 +1,18 @@
 /*
- * The longest idle gaps of a trace. A worker is busy in its shares of the tiles and in parts outside of them; what lies between two of
- * these within a step is a gap. It waited for what took the longest on another worker meanwhile.
+ * Finds the longest idle gaps of a trace. A worker is busy in its shares of the tiles and in parts outside of them; the time
+ * between two of these within a step is a gap. The worker is assumed to have waited for the part that took the longest on another
+ * worker meanwhile.
  */
 #include "cli/profile.h"
 
 #include <stdlib.h>
 
 typedef struct events {
-    bw_event *list; /* worker by worker, in the order in which they ended */
+    bw_event *list; /* sorted by worker, then by the time at which they ended */
     int64_t count;
 } events;
 
-/* Parts within a share are covered by it; idle time is no work. */
+/* A share covers the parts within it, so these need not count; idle time is not work. */
 static bool is_busy(const cli_profile *made, const bw_event *e)
 {
     return e->part == BW_EVENT_SHARE || (e->part >= 0 && made->parts[e->part].kind != BW_PART_IDLE);
@@ -23,7 +24,7 @@ static double overlap(const bw_event *e, double begin, double end)
     return to > from ? to - from : 0;
 }
 
-/* Which part of another worker fills the gap best. */
+/* Finds the part of another worker that overlaps the gap most, and for at least a tenth of it. */
 static void find_cause(const cli_profile *made, const events *all, cli_gap *gap, double begin)
 {
     double most = 0.1 * gap->seconds;
@@ -39,7 +40,7 @@ static void find_cause(const cli_profile *made, const events *all, cli_gap *gap,
     }
 }
 
-/* Keeps the longest ones, the longest first; `begins` has where each begins. */
+/* Inserts the gap among the longest ones, which are sorted from the longest down; `begins` holds where each begins. */
 static void keep(cli_profile *made, double *begins, cli_gap gap, double begin)
 {
     int at = CLI_GAPS;
@@ -62,7 +63,7 @@ static int by_begin(const void *a, const void *b)
     return x->worker != y->worker ? x->worker - y->worker : x->begin < y->begin ? -1 : x->begin > y->begin ? 1 : 0;
 }
 
-/* The gaps of one worker in one step. */
+/* Finds the gaps of one worker in one step. */
 static void find_in_step(cli_profile *made, double *begins, const events *all, int worker, const bw_event *step)
 {
     double covered = step->begin, end = step->begin + step->seconds;
@@ -81,7 +82,7 @@ static void find_in_step(cli_profile *made, double *begins, const events *all, i
     }
 }
 
-/* Only the first steps are searched: what repeats is there. With no memory there are no gaps to show. */
+/* Only the first steps are searched, since what repeats is there. If there is no memory, no gaps are shown. */
 void cli_profile_find_gaps(cli_profile *made, const bw_history *history)
 {
     enum { STEPS = 20 };

@@ -1,6 +1,6 @@
 /*
- * A profile for people. The table has the kinds of parts, and below each the layers that took the most of it. A bar for each worker
- * has the same in proportion. Two profiles are compared by the time of one sample, since that is what a batch size changes.
+ * Prints a profile. The table lists the kinds of parts and, below each, the layers that took most of it. A bar for each worker
+ * shows the same in proportion. Two profiles are compared by the time per sample, since that is what a batch size changes.
  */
 #include "cli/profile.h"
 
@@ -9,7 +9,7 @@
 
 enum { BAR = 60, MOST_LAYERS = 6 };
 
-/* A letter for each kind in the bars, and why a sample pays more of it in a smaller batch. */
+/* Each kind has a letter for the bars, and a reason why it costs a sample more in a smaller batch. */
 static const struct {
     char letter;
     const char *reason;
@@ -104,7 +104,7 @@ static void print_layer(const cli_profile *made, const bw_part *part)
     putchar('\n');
 }
 
-/* A kind, and the layers that take the most of it. */
+/* Prints a kind, and the layers that take most of it. */
 static void print_kind(const cli_profile *made, int kind, const bw_part **list)
 {
     double all = made->facts.step_seconds * made->facts.workers, seconds = cli_profile_kind(made, kind, -1);
@@ -126,7 +126,7 @@ static void print_kind(const cli_profile *made, int kind, const bw_part **list)
 
 /* ---- Bars ----------------------------------------------------------------------------------------------- */
 
-/* Each kind has its share of the bar, rounded so that the whole bar is filled. */
+/* Gives each kind its share of the bar, rounded so that the whole bar is filled. */
 static void print_bar(const cli_profile *made, int worker)
 {
     double sum = 0;
@@ -161,7 +161,7 @@ static void print_gaps(const cli_profile *made)
     }
 }
 
-/* The sentence that matters first, then what it consists of. */
+/* Prints the most important sentence first, then the details. */
 void cli_profile_print(const cli_profile *made)
 {
     const bw_profile_facts *f = &made->facts;
@@ -195,14 +195,14 @@ void cli_profile_print(const cli_profile *made)
 
 /* ---- Two batch sizes ------------------------------------------------------------------------------------ */
 
-/* Worker time of a sample: all workers' seconds of a step, divided by its samples. */
+/* Returns the worker time per sample: the seconds of a step, summed over workers, divided by its samples. */
 static double per_sample(const cli_profile *made, int kind)
 {
     return cli_profile_kind(made, kind, -1) / made->facts.samples;
 }
 
-/* The time that one of them takes longer for a sample, attributed to kinds of parts, the largest first; what makes up less than
- * 3 percent of it is left out. */
+/* Attributes the additional time per sample of the slower profile to kinds of parts, the largest first; those that account for
+ * less than 3 percent are left out. */
 void cli_profile_compare(const cli_profile *a, const cli_profile *b)
 {
     double of_a = a->facts.step_seconds / a->facts.samples, of_b = b->facts.step_seconds / b->facts.samples;
@@ -238,7 +238,7 @@ void cli_profile_compare(const cli_profile *a, const cli_profile *b)
 
 /* ---- JSON ----------------------------------------------------------------------------------------------- */
 
-/* Kinds of parts are keys, so that a reader finds "data wait" whatever the model; layers are a list, since names may repeat. */
+/* Kinds of parts are keys, so that a reader finds "data wait" in every model; layers are a list, since names may repeat. */
 static void put_profile(cli_json *json, const cli_profile *made)
 {
     cli_json_object(json, NULL);
@@ -250,7 +250,7 @@ static void put_profile(cli_json *json, const cli_profile *made)
     cli_json_whole(json, "workers", made->facts.workers);
     cli_json_whole(json, "tile", made->run.tile);
     cli_json_whole(json, "lanes", made->run.lanes);
-    cli_json_object(json, "parts"); /* microseconds of a step, all workers together */
+    cli_json_object(json, "parts"); /* microseconds per step, summed over workers */
     for (int kind = 0; kind < CLI_PART_KINDS; kind++) {
         cli_json_real(json, bw_part_kind_name((bw_part_kind)kind), cli_profile_kind(made, kind, -1) * 1e6);
     }

@@ -1,4 +1,4 @@
-/* The report of a run: one HTML page, in the reader's light or dark. Nothing is loaded from anywhere. */
+/* Writes the report of a run: one HTML page that follows the reader's light or dark theme and loads nothing from elsewhere. */
 #include "cli/report.h"
 
 #include <inttypes.h>
@@ -9,9 +9,9 @@ enum { MOST_PLANS = 3 };
 
 typedef struct page {
     const cli_result *result;
-    cli_confusion confusion; /* of the validation samples; without counts: there is none */
+    cli_confusion confusion; /* of the validation samples; `counts` is NULL if there is none */
     bw_memory_facts plans[MOST_PLANS];
-    int plan_count; /* the first is for the run's own batch */
+    int plan_count; /* the first is for the run's batch size */
 } page;
 
 static const char style[] =
@@ -56,7 +56,7 @@ static const char table_style[] =
     "8px;text-align:right;white-space:nowrap}td{min-width:42px;height:34px;text-align:center;border-radius:"
     "6px;font-size:13px}td.side{color:var(--soft)}footer{margin-top:22px;color:var(--soft);font-size:13px}\n";
 
-/* One colour for each item of a plan, around the circle. */
+/* Defines a colour for each item of a plan, spread around the colour circle. */
 static void put_item_colours(FILE *file)
 {
     for (int i = 0; i < BW_PLAN_ITEMS; i++) {
@@ -147,7 +147,7 @@ static void put_model(FILE *file, bw_model *model)
 {
     bw_model_facts facts;
     const char *expression = bw_model_expression(model);
-    if (bw_model_describe(model, &facts) != BW_OK) { /* what the expression left */
+    if (bw_model_describe(model, &facts) != BW_OK) { /* clears a failure that the expression left */
         expression = NULL;
     }
     fputs("<section><h2>Model</h2>\n", file);
@@ -244,7 +244,7 @@ static void put_row(FILE *file, const cli_confusion *confusion, int row)
     fputs("</tr>\n", file);
 }
 
-/* More classes than this make no readable table. */
+/* A table of more classes than this would be unreadable. */
 static void put_confusion(FILE *file, const cli_confusion *confusion)
 {
     enum { MOST_SHOWN = 40 };
@@ -281,8 +281,8 @@ static void put_footer(FILE *file, const cli_result *result)
             facts.lanes, facts.lanes == 1 ? "" : "s", facts.workers, facts.workers == 1 ? "" : "s");
 }
 
-/* The run's own batch first, then larger ones, in the same memory. Without a plan the page says less: that is no failure, and
- * describing takes the one that is pending. */
+/* Plans for the run's batch size first, then for larger ones, in the same memory. If a plan fails, the page shows less, which is
+ * not a failure of the run: bw_model_describe clears the pending one. */
 static void make_plans(page *p)
 {
     const cli_result *result = p->result;

@@ -1,4 +1,4 @@
-/* What a training leaves: files, a JSON object, or a few lines for people. */
+/* Writes the results of a training: as files, as a JSON object, or as a few lines of text. */
 #include "cli/cli.h"
 
 #include <inttypes.h>
@@ -18,8 +18,9 @@ size_t cli_tables_bytes(const bw_memory_facts *memory)
     return memory->items[BW_PLAN_BOOKKEEPING] + memory->items[BW_PLAN_SCRATCH];
 }
 
-/* What a system needs that takes the whole batch through each layer, its own tables not counted; 0: not known. *tables: what these are
- * here. A failure here is none of the training's: describing takes what is pending. */
+/* Returns the bytes needed by a system that takes the whole batch through each layer, not counting its tables; 0: not known.
+ * *tables is the size of Batchwise's tables. A failure here must not fail the training: bw_model_describe clears the pending
+ * one. */
 static size_t whole_batch(const cli_result *result, int64_t *batch, size_t *tables)
 {
     int64_t samples = bw_dataset_count(result->training);
@@ -41,19 +42,19 @@ static size_t whole_batch(const cli_result *result, int64_t *batch, size_t *tabl
 static void print_step(const bw_progress *progress)
 {
     const bw_history *logs = progress->logs;
-    bool terminal = isatty(STDERR_FILENO); /* the progress bar stands in this line */
+    bool terminal = isatty(STDERR_FILENO); /* the progress bar is in this line */
     fprintf(stderr, "%sstep %" PRId64 ", epoch %d/%d:", terminal ? "\r\033[K" : "", progress->update, progress->epoch + 1,
             progress->epochs);
     for (int c = 0, shown = 0; c < bw_history_columns(logs); c++) {
         double value = bw_history_last(logs, bw_history_column(logs, c));
-        if (!isnan(value)) { /* validation has no values yet */
+        if (!isnan(value)) { /* columns of validation have no values yet */
             fprintf(stderr, "%s %s %.6g", shown++ ? "," : "", bw_history_column(logs, c), value);
         }
     }
     fputc('\n', stderr);
 }
 
-/* Which columns there are is known from the first step: those of validation have no values yet. */
+/* The columns are fixed by the first step; those of validation are left out, since they have no values yet. */
 static bool grow_steps(cli_steps *steps, const bw_history *logs)
 {
     if (steps->count == 0) {
@@ -110,7 +111,7 @@ void cli_steps_free(cli_steps *steps)
     free(steps->rows);
 }
 
-/* Scripts rely on these names. */
+/* Scripts rely on these names, so they must not change. */
 void cli_result_json(const cli_result *result)
 {
     int64_t batch;
@@ -147,7 +148,7 @@ void cli_result_json(const cli_result *result)
     putchar('\n');
 }
 
-/* The last epoch's values by name: what others were measured by first, the losses after them. */
+/* Prints the last epoch's values by name: the metrics first, since a user asks for them, then the losses. */
 static void print_last_epoch(const bw_history *history)
 {
     const char *separator = "";
@@ -164,7 +165,7 @@ static void print_last_epoch(const bw_history *history)
     putchar('\n');
 }
 
-/* What a user asks first stands first: the result, its time, its memory beside what a whole batch takes, and a hash to compare
+/* Prints first what a user asks first: the result, its time, its memory beside what a whole batch takes, and a hash to compare
  * runs by. */
 void cli_result_print(const cli_result *result)
 {
@@ -184,7 +185,7 @@ void cli_result_print(const cli_result *result)
         printf("; a system that holds a whole batch of %" PRId64 " needs %s", batch, cli_bytes_text(whole, bytes));
     }
     if (bytes > 0 && bytes < facts.planned_bytes &&
-        tables > facts.planned_bytes / 2) { /* of a small model: like is compared with like */
+        tables > facts.planned_bytes / 2) { /* a small model, where the comparison would be unfair */
         printf(" without its tables, which are %s of the plan here and do not grow with the batch", cli_bytes_text(whole, tables));
     }
     putchar('\n');
@@ -221,7 +222,7 @@ static void report_interruption(const cli_result *result, bool history_written, 
              result->run.folder && result->history ? result->run.folder : "");
 }
 
-/* The run comes last: what failed in saving the others stands in it. */
+/* Saves the run last, since it records what failed in saving the other files. */
 static int save(cli_result *result, int code)
 {
     const bw_history *history = result->history;

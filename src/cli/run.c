@@ -1,6 +1,6 @@
 /*
- * The directory of a run (docs/reference/run-directory.md): what was asked for and what came of it, for other commands, other
- * programs and people. run.json is written last: if it is there, the others are complete.
+ * Writes the directory of a run (docs/reference/run-directory.md): what was requested and what came of it, for other commands,
+ * programs and people. run.json is written last: if it exists, the other files are complete.
  */
 #include "cli/report.h"
 
@@ -29,7 +29,7 @@ char *cli_run_path(const cli_run *run, const char *file)
     return join(run->folder, file);
 }
 
-/* With its parents. */
+/* Makes the folder and its parents. */
 static bool make_folder(const char *folder)
 {
     char *path = strdup(folder);
@@ -51,25 +51,25 @@ static bool make_folder(const char *folder)
 /* ---- Claiming -------------------------------------------------------------------------------------------- */
 
 /*
- * The claim of a folder is a lock on the file run.lock in it, which the system takes back when the process ends, however it ends. A
- * lock file with a process in it that nobody has locked is what a killed run has left, and its folder may be taken.
+ * A folder is claimed by locking the file run.lock in it. The system releases the lock when the process ends, however it ends. A
+ * lock file that holds a process number but is not locked was left by a killed run, so its folder may be claimed.
  */
 static const char lock_name[] = "run.lock";
 
 static struct {
     char *path; /* NULL: no folder is claimed */
     int file;
-    bool fresh; /* no run has left it there */
+    bool fresh; /* the lock file is new: no killed run left it */
 } claimed;
 
-/* Whether the file that is open is still the one of that name: whoever had the claim before may have removed it meanwhile. */
+/* Tells whether the open file still has this name: the previous owner of the claim may have removed it meanwhile. */
 static bool is_current(int file, const char *path)
 {
     struct stat opened, named;
     return fstat(file, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
 }
 
-/* Opens and locks the file; false after a message. */
+/* Opens and locks the file. Returns false after a message. */
 static bool lock(const char *folder)
 {
     struct stat status;
@@ -87,7 +87,7 @@ static bool lock(const char *folder)
     return locked;
 }
 
-/* False after a message. */
+/* Claims the folder. Returns false after a message. */
 static bool claim(const char *folder)
 {
     claimed.path = join(folder, lock_name);
@@ -112,7 +112,7 @@ void cli_run_close(void)
     }
 }
 
-/* A run that was killed leaves the lock file and some of its files; nothing else may be overwritten. False after a message. */
+/* A killed run leaves the lock file and some of its files; nothing else may be overwritten. Returns false after a message. */
 static bool check_content(const char *folder, bool replace)
 {
     char other[256] = "";
@@ -163,7 +163,8 @@ bool cli_run_open(const char *folder, bool replace)
 
 /* ---- run.json ------------------------------------------------------------------------------------------- */
 
-/* FNV-1a over the values of some samples, spread over all: enough to notice other data, cheap for large ones. */
+/* Computes FNV-1a over the values of at most 64 samples, spread evenly: enough to notice other data, and cheap for large
+ * datasets. */
 static bool hash_field(uint64_t *hash, bw_dataset *dataset, const char *field)
 {
     enum { LOOKED_AT = 64 };
@@ -188,7 +189,7 @@ static bool hash_field(uint64_t *hash, bw_dataset *dataset, const char *field)
     return true;
 }
 
-/* The fingerprint hashes all inputs and targets, so that a run can be told from one on other data of the same name and size. */
+/* The fingerprint hashes inputs and targets, so that a run can be told from one on other data of the same name and size. */
 static void put_data(cli_json *json, const cli_result *result)
 {
     int64_t shape[BW_MAX_NDIM], samples = bw_dataset_count(result->training);
@@ -210,7 +211,7 @@ static void put_data(cli_json *json, const cli_result *result)
     if (hash_field(&hash, result->training, "x") && hash_field(&hash, result->training, "y")) {
         cli_json_hash(json, "fingerprint", hash);
     } else {
-        (void)bw_message(result->ctx); /* it is no failure here */
+        (void)bw_message(result->ctx); /* not a failure of the run */
         cli_json_text(json, "fingerprint", NULL);
     }
     cli_json_object_end(json);
@@ -262,7 +263,7 @@ static void put_result(cli_json *json, const cli_result *result, const bw_run_fa
     cli_json_object_end(json);
 }
 
-/* NULL if it has none, which is no failure here: describing takes the one that is pending. */
+/* Returns NULL if the model has no expression, which is not a failure of the run: bw_model_describe clears the pending one. */
 static const char *expression_of(bw_model *model)
 {
     bw_model_facts facts;
@@ -305,7 +306,7 @@ static bool write_run(const cli_result *result, const char *path)
     return cli_output_commit(&output);
 }
 
-/* ---- The whole ------------------------------------------------------------------------------------------ */
+/* ---- All files ------------------------------------------------------------------------------------------ */
 
 static bool write_history(const cli_result *result, const char *path)
 {

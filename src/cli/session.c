@@ -1,7 +1,7 @@
 /*
- * The context of a command, its messages, and Ctrl-C. The handler touches only lock-free atomics and bw_cancel,
- * which is safe in a signal handler. It is installed even where SIGINT was ignored at the start, so that
- * `kill -INT` reaches a command in the background of a script as well.
+ * Manages the context of a command, its messages, and Ctrl-C. The signal handler touches only lock-free atomics and bw_cancel,
+ * which is safe in a signal handler. It is installed even if SIGINT was ignored at the start, so that `kill -INT` also reaches a
+ * command in the background of a script.
  */
 #include "cli/cli.h"
 
@@ -12,7 +12,7 @@
 
 static _Atomic(bw_context *) current;
 static atomic_int interruptions;
-static atomic_bool in_steps; /* the step at hand is finished before the library is told */
+static atomic_bool in_steps; /* the current step is finished before training stops */
 
 static void on_interrupt(int number)
 {
@@ -60,7 +60,7 @@ bw_context *cli_session_open(cli_session session)
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
-    if (cli_session_interrupted()) { /* while an earlier context of the same command was current */
+    if (cli_session_interrupted()) { /* Ctrl-C came during an earlier context of the same command */
         bw_cancel(ctx);
     }
     return ctx;

@@ -1,4 +1,4 @@
-/* batchwise summary: the table that Keras draws of a model, with bytes; or the model as an expression. */
+/* batchwise summary: prints the table that Keras draws of a model, with bytes, or the model as an expression. */
 #include "cli/cli.h"
 
 #include <stdlib.h>
@@ -55,7 +55,7 @@ typedef struct table {
     int width[COLUMNS];
 } table;
 
-/* 1234567 as 1,234,567. */
+/* Formats 1234567 as 1,234,567. */
 static const char *grouped(char *text, int64_t value)
 {
     char digits[32];
@@ -70,7 +70,7 @@ static const char *grouped(char *text, int64_t value)
     return text;
 }
 
-/* As Keras writes sizes: powers of 1024, two digits. */
+/* Formats a size as Keras does: powers of 1024, two decimals. */
 static const char *size_text(char *text, int64_t parameters)
 {
     static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
@@ -83,7 +83,7 @@ static const char *size_text(char *text, int64_t parameters)
     return text;
 }
 
-/* Inputs of a mere chain are not worth a column: each layer takes what the one before it gives. */
+/* A chain needs no column for inputs, since each layer takes the output of the one before it. */
 static bool is_chain(const table *t)
 {
     for (int i = 0; i < t->facts.layers; i++) {
@@ -141,7 +141,7 @@ static void measure(table *t)
     }
 }
 
-/* Returns CLI_SUCCESS, or an exit code after a message. */
+/* Makes the table. Returns CLI_SUCCESS, or an exit code after a message. */
 static int make_table(table *t, bw_context *ctx, const bw_model *model)
 {
     static const char *const headings[COLUMNS] = {"Layer (type)", "Output Shape", "Param #", "Bytes", "Connected to"};
@@ -187,7 +187,7 @@ static void print_line(const table *t, const char *left, const char *stroke, con
     printf("%s\n", right);
 }
 
-/* What does not fit into a cell goes on below, cut at a comma if there is one. */
+/* Returns how much of the text fits into a line of a cell; what remains goes on below, after a comma if there is one. */
 static size_t fitting(const char *text, int width)
 {
     size_t length = strlen(text);
@@ -202,7 +202,7 @@ static size_t fitting(const char *text, int width)
     return (size_t)width;
 }
 
-/* A row of the table has as many lines as its fullest cell needs. */
+/* Prints a row of the table, which has as many lines as its fullest cell needs. */
 static void print_row(const table *t, const row *r, const char *bar)
 {
     const char *rest[COLUMNS];
@@ -233,7 +233,7 @@ static void print_total(const char *name, int64_t parameters)
     printf(" %s params: %s (%s)\n", name, grouped(count, parameters), size_text(size, parameters));
 }
 
-/* Keras's table, character by character, with bytes as one more column. */
+/* Prints Keras's table, character by character, with one more column for bytes. */
 static void print_table(const table *t)
 {
     const bw_model_facts *facts = &t->facts;
@@ -260,7 +260,8 @@ static void print_table(const table *t)
 
 /* ---- JSON ----------------------------------------------------------------------------------------------- */
 
-/* The inputs of a layer are the names of others; those of the model's inputs have none. */
+/* A layer's inputs are listed by the names of the layers that they come from; inputs of the model have no such name and are left
+ * out. */
 static void put_layer(cli_json *json, const table *t, int number)
 {
     const bw_layer_facts *layer = &t->layers[number];
@@ -309,7 +310,7 @@ static void print_json(const table *t, const char *expression)
 
 /* ---- The command ---------------------------------------------------------------------------------------- */
 
-/* Files know their input's shape mostly, expressions sometimes. */
+/* Builds the model unless its shapes are known already: most files have the input's shape, and some expressions do. */
 static int build(const arguments *given, bw_context *ctx, bw_model *model)
 {
     bw_model_facts facts;
@@ -320,7 +321,7 @@ static int build(const arguments *given, bw_context *ctx, bw_model *model)
     if (bw_model_describe(model, &facts) == BW_OK) {
         return CLI_SUCCESS;
     }
-    (void)bw_message(ctx); /* it is no failure: the model is built now */
+    (void)bw_message(ctx); /* not a failure: the model is built now */
     if (given->data.path) {
         const bw_dataset *dataset = cli_data_read(ctx, &given->data, given->data.path, NULL, NULL);
         if (!dataset) {
@@ -338,7 +339,7 @@ static bool needs_shape(const arguments *given, bw_context *ctx, const bw_model 
 {
     bw_model_facts facts;
     bool needs = !given->data.path && given->data.shape.ndim == 0 && bw_model_describe(model, &facts) != BW_OK;
-    (void)bw_message(ctx); /* it is no failure */
+    (void)bw_message(ctx); /* not a failure */
     return needs;
 }
 
@@ -359,7 +360,7 @@ static int summarise(const arguments *given, bw_context *ctx, bw_model *model)
     return code;
 }
 
-/* An expression needs no shapes unless the model has learnt them from its file, so it is built only where they are known. */
+/* An expression can be printed without shapes, so the model is built only if they are known: from the file, --shape or --data. */
 static int run(const arguments *given, bw_context *ctx)
 {
     bw_model *model;

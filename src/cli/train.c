@@ -1,7 +1,7 @@
 /*
- * batchwise train: a model, a file of samples, and bw_fit. What the texts on the command line say is checked before
- * the data is read, and whether model and history can be written before the first step. A model from a file that was
- * compiled keeps its optimizer, loss and metrics, but for what options say otherwise.
+ * batchwise train: trains a model on a file of samples with bw_fit. Texts on the command line are checked before the data is read,
+ * and the paths of model and history before the first step. A compiled model from a file keeps its optimizer, loss and metrics,
+ * except where options replace them.
  */
 #include "cli/cli.h"
 
@@ -19,7 +19,7 @@ typedef struct arguments {
     int epochs, accumulate, workers, lanes, parallel;
     uint64_t seed;
     size_t memory;
-    char **words; /* of the command line */
+    char **words; /* the command line */
     bool standardise, normalise, no_shuffle, drop_remainder, exact_kernels, quiet, json;
 } arguments;
 
@@ -80,7 +80,7 @@ static void print_example(void)
          "      --batch 32 --epochs 10 --validation-split 0.2 --history digits.csv");
 }
 
-/* Known, and no part of this version. */
+/* Options that are known but not supported in this version. */
 static const char *const absent[] = {"tensorboard", "live", "watch", "resume", "checkpoint-every", "profile", NULL};
 
 static const cli_usage usage = {
@@ -95,7 +95,7 @@ static const cli_usage usage = {
 
 /* ---- Training ------------------------------------------------------------------------------------------- */
 
-/* `loaded`: what is not given stays as the file has it. */
+/* Compiles the model. If it is `loaded`, everything that is not given stays as the file has it. */
 static int compile(const arguments *given, bw_context *ctx, bw_model *model, bool loaded)
 {
     char *rewritten = NULL;
@@ -135,14 +135,14 @@ static int make_model(const arguments *given, bw_context *ctx, bw_model **model)
     return code == CLI_SUCCESS ? compile(given, ctx, *model, loaded) : code;
 }
 
-/* Inputs by statistics of the training part, which bw_fit fits; `like`: by those of that dataset. */
+/* Scales inputs by statistics of the training part, which bw_fit fits, or by those of `like`. */
 static bw_dataset *standardise(const arguments *given, bw_dataset *dataset, const bw_dataset *like)
 {
     dataset = given->standardise ? bw_standardise(dataset, like) : dataset;
     return given->normalise ? bw_normalise(dataset, like) : dataset;
 }
 
-/* What comes between reading and batches. */
+/* Adds the stages between reading and batches. */
 static bw_dataset *prepare(const arguments *given, bw_dataset *dataset)
 {
     if (given->cache) {
@@ -164,7 +164,7 @@ static bw_dataset *prepare(const arguments *given, bw_dataset *dataset)
     return dataset;
 }
 
-/* A model from a file goes on with data that is prepared as before; validation data is prepared as the training data. */
+/* A model from a file continues with data that is prepared as before; validation data is prepared like the training data. */
 static int make_datasets(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset **training, bw_dataset **validation)
 {
     cli_data data = given->data;
@@ -177,7 +177,7 @@ static int make_datasets(const arguments *given, bw_context *ctx, bw_model *mode
     *training = cli_data_read(ctx, &data, data.path, model, NULL);
     const char *path = given->validation;
     if (*training && !path && !(given->validation_split > 0) && bw_dataset_has_part(*training, "validation")) {
-        path = data.path; /* Keras's mnist.npz and the like: the part for tests validates */
+        path = data.path; /* in files such as Keras's mnist.npz, the test part is used for validation */
     }
     if (*training && path) {
         data.part = "validation";
@@ -221,7 +221,7 @@ static int make_weights(const arguments *given, bw_context *ctx, bw_dataset *tra
         return cli_fail("no memory for the weights of classes");
     }
     if (strcmp(given->class_weight, "auto") == 0) {
-        bw_dataset *part = NULL, *rest = NULL; /* what is kept for validation does not count */
+        bw_dataset *part = NULL, *rest = NULL; /* samples kept for validation do not count */
         if (given->validation_split > 0 && bw_split(training, given->validation_split, &part, &rest) != BW_OK) {
             return cli_fail("%s", bw_message(ctx));
         }
@@ -247,7 +247,7 @@ typedef struct watch {
     cli_result *result;
     bool validates;
     double best;
-    bool failed; /* to save the best model */
+    bool failed; /* saving the best model failed */
 } watch;
 
 static bool on_step(void *user, const bw_progress *progress)
@@ -263,7 +263,7 @@ static bool on_step(void *user, const bw_progress *progress)
     return true;
 }
 
-/* The best is the one with the least loss, of validation if there is any. */
+/* The best model has the smallest loss, on the validation data if there is any. */
 static bool on_epoch(void *user, const bw_progress *progress)
 {
     watch *w = user;
@@ -279,7 +279,7 @@ static bool on_epoch(void *user, const bw_progress *progress)
     return !w->failed;
 }
 
-/* ---- The whole ------------------------------------------------------------------------------------------ */
+/* ---- The command ---------------------------------------------------------------------------------------- */
 
 static bw_fit_options make_options(const arguments *given)
 {
@@ -300,7 +300,7 @@ static bw_fit_options make_options(const arguments *given)
     return fitting;
 }
 
-/* Of the sizes in --batch, which its kind has checked; batches of one update count together. */
+/* Returns the largest of the sizes in --batch, whose syntax was checked; batches that share an update count together. */
 static int64_t largest_batch(const arguments *given)
 {
     int64_t largest = 0, window;
@@ -312,7 +312,7 @@ static int64_t largest_batch(const arguments *given)
     return __builtin_mul_overflow(largest, (int64_t)given->accumulate, &window) ? INT64_MAX : window;
 }
 
-/* Ctrl-C ends training after the step at hand, and what there is then is saved and reported like any other result. */
+/* Ctrl-C ends training after the current step, and the result so far is saved and reported like any other. */
 static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *training, bw_dataset *validation,
                const cli_weights *weights)
 {
@@ -343,7 +343,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     cli_session_stepping(true);
     bw_status status = bw_fit(model, training, &fitting, &result.history);
     cli_session_stepping(false);
-    if (status != BW_OK && bw_last_error(ctx)->argument) { /* --early-stop and --plateau are read by bw_fit */
+    if (status != BW_OK && bw_last_error(ctx)->argument) { /* bw_fit checks --early-stop and --plateau */
         cli_steps_free(&result.steps);
         return cli_report(ctx, usage.command);
     }
@@ -355,7 +355,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     return watched.failed && code == CLI_SUCCESS ? CLI_FAILURE : code;
 }
 
-/* Places that cannot be written to are found before hours of training. */
+/* Checks the paths before hours of training rather than after. */
 static bool can_write(const arguments *given)
 {
     const char *const files[] = {given->history, given->save_model, given->save_best};
@@ -367,7 +367,8 @@ static bool can_write(const arguments *given)
     return !given->run || cli_run_open(given->run, false);
 }
 
-/* Whatever can be refused is refused before the first step: hours of training must not end at a path that cannot be written. */
+/* Everything that can be refused is refused before the first step: hours of training must not end at a path that cannot be
+ * written. */
 static int train(const arguments *given, bw_context *ctx)
 {
     bw_model *model = NULL;
@@ -395,7 +396,7 @@ static int train(const arguments *given, bw_context *ctx)
     return code;
 }
 
-/* Options that contradict each other are mistakes of usage; none is silently preferred. */
+/* Options that contradict each other are wrong usage: neither is silently preferred. */
 static int check(const arguments *given)
 {
     int code = cli_data_check(usage.command, &given->data);

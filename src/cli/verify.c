@@ -1,8 +1,8 @@
 /*
- * batchwise verify: proves on the user's own model and samples that splitting changes nothing. The same few updates are made
- * again and again from the same first weights, each time split otherwise: over other numbers of workers, over ranks, in pieces that
- * are accumulated, and by other tiles. All but the tiles must give the same bits; by how much other tiles round differently is
- * measured.
+ * batchwise verify: proves on the user's model and samples that splitting changes nothing. The same few updates are made
+ * repeatedly from the same initial weights, each time split differently: over other numbers of workers, over ranks, in pieces that
+ * are accumulated, and by other tile sizes. All but the tile sizes must give the same bits; how much rounding differs with another
+ * tile size is measured.
  */
 #include "cli/cli.h"
 
@@ -59,15 +59,15 @@ static const cli_usage usage = {
 
 typedef struct trial {
     const arguments *given;
-    /* What is done otherwise. */
+    /* What this trial does differently. */
     int workers;     /* 0: as given */
-    bw_ranks *ranks; /* NULL: one */
+    bw_ranks *ranks; /* NULL: one rank */
     int rank;
-    int64_t tile; /* 0: as given, with the budget; else the plan is fixed by tile and lanes */
+    int64_t tile; /* 0: as given, within the memory budget; otherwise tile and lanes fix the plan */
     int lanes;
-    int64_t piece;  /* > 0: each batch is fed as one piece of that many samples and the remainder, gradients accumulated */
-    int accumulate; /* > 1: bw_fit does, with batches as many times smaller */
-    /* What comes of it. */
+    int64_t piece;  /* > 0: each batch is fed as a piece of that many samples and the remainder, accumulated */
+    int accumulate; /* > 1: bw_fit accumulates that many batches, each as many times smaller */
+    /* Its results. */
     int code;
     uint64_t hash;
     float *weights;
@@ -77,7 +77,7 @@ typedef struct trial {
     int phases;
 } trial;
 
-/* All weights as one vector, in the order of the variables: the first pass counts, the second reads. */
+/* Reads all weights into one vector, in the order of the variables: the first pass counts, the second reads. */
 static bw_status read_weights(trial *t, const bw_model *model)
 {
     bw_status status = BW_OK;
@@ -103,7 +103,7 @@ static bw_status read_weights(trial *t, const bw_model *model)
     return status;
 }
 
-/* A custom loop: pieces, then the update. */
+/* Trains with a custom loop, which adds the pieces' gradients and then applies the update. */
 static bw_status feed_pieces(const trial *t, bw_model *model, bw_dataset *dataset, const bw_fit_options *fitting)
 {
     bw_gradients *gradients = bw_gradients_new(model, fitting);
@@ -145,7 +145,7 @@ static bw_status train(trial *t, bw_model *model, bw_dataset *dataset)
     return status;
 }
 
-/* The samples of all updates, shuffled as train does it. */
+/* Takes the samples for all updates, shuffled as in `batchwise train`. */
 static bw_dataset *take_samples(trial *t, bw_context *ctx, bw_model *model)
 {
     const arguments *given = t->given;
@@ -165,7 +165,7 @@ static bw_dataset *take_samples(trial *t, bw_context *ctx, bw_model *model)
     return dataset;
 }
 
-/* Every trial has a context, a model and a dataset of its own, made from the same seed: nothing can carry over from one to the
+/* Every trial has a separate context, model and dataset, made from the same seed, so that nothing can carry over from one to the
  * next. */
 static int try(trial *t, bw_context *ctx)
 {
@@ -181,7 +181,7 @@ static int try(trial *t, bw_context *ctx)
     }
     t->phases = bw_plan_facts(bw_plan_make(model, dataset, t->batch, NULL)).phases;
     int64_t shape[BW_MAX_NDIM];
-    if (t->piece > 0 && bw_variable_count(model) == 0) { /* gradients want a model that is built */
+    if (t->piece > 0 && bw_variable_count(model) == 0) { /* bw_gradients_new needs a built model */
         int rank = bw_dataset_shape(dataset, shape);
         status = bw_build(model, rank, shape, t->given->seed);
     }
@@ -198,7 +198,7 @@ static int try(trial *t, bw_context *ctx)
     return status == BW_OK ? CLI_SUCCESS : cli_fail("%s", bw_message(ctx));
 }
 
-/* A thread's function, or called as it is. */
+/* Runs a trial, in a thread or called directly. */
 static void *run(void *argument)
 {
     trial *t = argument;
@@ -227,9 +227,9 @@ typedef enum kind { WORKERS, RANKS, ACCUMULATION, TILE, KINDS } kind;
 
 typedef struct comparison {
     bool made;         /* something was compared */
-    bool equal;        /* all of them, in bits */
-    double difference; /* the largest of any weight */
-    char what[160];    /* what was compared, for people */
+    bool equal;        /* all comparisons gave the same bits */
+    double difference; /* the largest difference of any weight */
+    char what[160];    /* what was compared, as text */
 } comparison;
 
 typedef struct proof {
@@ -243,7 +243,7 @@ static double largest_difference(const trial *a, const trial *b)
     double largest = 0;
     for (size_t i = 0; i < a->count && i < b->count; i++) {
         double difference = fabs((double)a->weights[i] - (double)b->weights[i]);
-        largest = difference <= largest ? largest : difference; /* NaN counts */
+        largest = difference <= largest ? largest : difference; /* NaN counts as the largest */
     }
     return largest;
 }
@@ -284,7 +284,7 @@ static int compare_workers(proof *p)
     return code;
 }
 
-/* Each rank is a thread with its own context. A rank that cannot be started parts from the group, so that the others do not
+/* Each rank is a thread with a separate context. A rank whose thread cannot be started leaves the group, so that the others do not
  * wait for it. */
 static int compare_ranks(proof *p)
 {
@@ -326,7 +326,7 @@ static int compare_ranks(proof *p)
     return code;
 }
 
-/* The largest power of two that is at most half of the batch: a piece of whole tiles with samples left for another. */
+/* Returns the largest power of two that is at most half of the batch, so that a piece of whole tiles leaves samples for another. */
 static int64_t half(int64_t batch)
 {
     int64_t power = 1;
@@ -336,9 +336,9 @@ static int64_t half(int64_t batch)
     return power;
 }
 
-/* Pieces equal the whole in bits if all but the last are whole tiles: where the tile is too large for that, whole and pieces are both
- * trained with a smaller one. Pieces that are fed by hand have their own statistics in whole-batch layers: there only bw_fit's
- * accumulation is the same by definition. */
+/* Pieces give the same bits as the whole batch if all but the last consist of whole tiles; if the tile is too large for that, both
+ * are trained with a smaller one. Pieces that a custom loop feeds have separate statistics in whole-batch layers; for such models
+ * only bw_fit's accumulation is the same by definition. */
 static int compare_pieces(proof *p)
 {
     const trial *reference = &p->reference;

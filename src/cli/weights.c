@@ -1,4 +1,4 @@
-/* Weights of classes from how often they are in the data. */
+/* Computes class weights from the frequency of the classes in the data. */
 #include "cli/cli.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ static int refuse(const char *found)
     return cli_fail("--class-weight auto: expected targets that are class numbers below %d, found %s", CLI_MAX_CLASSES, found);
 }
 
-/* One sample's class: its number, or the place of the largest of several. -1: neither. */
+/* Returns one sample's class: its number, or the index of the largest of several values; -1: it is not a class. */
 static int class_of(const float *row, int64_t each)
 {
     int64_t best = 0;
