@@ -1,10 +1,14 @@
-/* A custom loop: one update after every four batches, including the remainder of the epoch: accumulate [FILE.npz] */
+/*
+ * Trains with a custom loop that makes one update after every four batches, and one for the remainder of the epoch.
+ *
+ * Usage: accumulate [FILE.npz]
+ */
 #include <batchwise.h>
 #include <stdio.h>
 
 enum { EPOCHS = 3, BATCHES_PER_UPDATE = 4 };
 
-/* One pass over the data; *mean is the mean loss of its batches. */
+/* Makes one pass over the data; *mean is the mean loss of its batches. */
 static bw_status train_epoch(bw_model *model, bw_dataset *data, bw_gradients *gradients, int epoch, double *mean)
 {
     bw_iterator *batches = bw_iterate(data, epoch);
@@ -23,7 +27,7 @@ static bw_status train_epoch(bw_model *model, bw_dataset *data, bw_gradients *gr
         }
         sum += loss;
     }
-    if (status == BW_OUT_OF_RANGE) { /* the end of the data */
+    if (status == BW_OUT_OF_RANGE) { /* the end of the data: apply the remainder */
         status = bw_gradients_samples(gradients) > 0 ? bw_apply(model, gradients) : BW_OK;
     }
     bw_iterator_free(batches);
@@ -35,7 +39,7 @@ int main(int argc, char **argv)
 {
     bw_context *ctx = bw_open(NULL);
     bw_read_options reading = BW_READ_OPTIONS_DEFAULT;
-    reading.scale = 1.0 / 16; /* grey values from 0 to 16 */
+    reading.scale = 1.0 / 16; /* grey values are from 0 to 16 */
     bw_dataset *data = bw_read(ctx, argc > 1 ? argv[1] : "data/digits.npz", &reading);
     data = bw_batches(bw_shuffle(data, 1), 16);
     bw_model *model = bw_model_parse(ctx, "flatten dense(32,relu) dense(10,softmax)");

@@ -1,8 +1,9 @@
 /*
- * A custom loop that learns from the hardest half of each batch, with gradients that it clips itself: mining [FILE.npz]
+ * Trains with a custom loop that learns from the hardest half of each batch and clips the gradients itself. It computes every
+ * sample's loss, selects the samples with the largest losses, and scales each variable's gradient to a norm of at most 1 before
+ * the update.
  *
- * Of each batch every sample's loss is computed, the samples with the largest ones are selected, and their gradient is scaled to a norm
- * of at most 1, variable by variable, before the update.
+ * Usage: mining [FILE.npz]
  */
 #include <batchwise.h>
 #include <math.h>
@@ -13,7 +14,7 @@ enum { EPOCHS = 5, BATCH = 32, HARD = BATCH / 2, MOST_VALUES = 64 * 32 };
 
 static const double most_norm = 1;
 
-/* The indices of the `count` largest losses come first. */
+/* Sorts the indices so that those of the `count` largest losses come first. */
 static void find_hardest(const float *losses, int64_t samples, int64_t *indices, int64_t count)
 {
     for (int64_t i = 0; i < samples; i++) {
@@ -30,7 +31,7 @@ static void find_hardest(const float *losses, int64_t samples, int64_t *indices,
     }
 }
 
-/* What Keras's clipnorm does, by hand. */
+/* Does by hand what Keras's clipnorm does. */
 static bw_status clip(bw_model *model, bw_gradients *gradients)
 {
     static float values[MOST_VALUES];
@@ -61,7 +62,7 @@ static bw_status clip(bw_model *model, bw_gradients *gradients)
     return status;
 }
 
-/* One update from the hardest samples of a batch; *easy and *hard are the smallest and the largest loss in it. */
+/* Makes one update from the hardest samples of a batch; *easy and *hard are the smallest and the largest loss in it. */
 static bw_status learn(bw_model *model, bw_gradients *gradients, bw_batch *batch, float *easy, float *hard)
 {
     float losses[BATCH];
@@ -104,7 +105,7 @@ int main(int argc, char **argv)
 {
     bw_context *ctx = bw_open(NULL);
     bw_read_options reading = BW_READ_OPTIONS_DEFAULT;
-    reading.scale = 1.0 / 16; /* grey values from 0 to 16 */
+    reading.scale = 1.0 / 16; /* grey values are from 0 to 16 */
     bw_dataset *data = bw_read(ctx, argc > 1 ? argv[1] : "data/digits.npz", &reading);
     data = bw_batches(bw_shuffle(data, 1), BATCH);
     bw_model *model = bw_model_parse(ctx, "input(8,8,1) flatten dense(32,relu) dense(10,softmax)");

@@ -1,6 +1,8 @@
 /*
- * Sequences of varying length: each is computed at its own length, not at that of the longest in its batch. Trains the same model on
- * the same batches with all padding and in buckets, and prints both times: sequences
+ * Trains on sequences of varying length: with buckets, each is computed at the shortest bucket length that holds it, not at the
+ * longest of all. Trains the same model on the same batches with all padding and in buckets, and prints both speeds.
+ *
+ * Usage: sequences
  */
 #include <batchwise.h>
 #include <stdio.h>
@@ -11,7 +13,7 @@ enum { SAMPLES = 4000, LONGEST = 256, WORDS = 5000 };
 static int32_t steps[SAMPLES * LONGEST], labels[SAMPLES];
 static int64_t offsets[SAMPLES + 1];
 
-/* Most are short: a quarter of the longest in the mean. The label is whether a rare word occurs. */
+/* Most sequences are short: the mean length is a quarter of the longest. The label tells whether a rare word occurs. */
 static void make_samples(void)
 {
     bw_random random = {.seed = 1};

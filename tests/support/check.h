@@ -1,4 +1,4 @@
-/* Checks that several tests share: statuses with their messages, and samples made up in memory. */
+/* Checks of statuses and their messages, which most tests share. */
 #ifndef BW_TEST_CHECK_H
 #define BW_TEST_CHECK_H
 

@@ -1,4 +1,4 @@
-/* A context for each test of a file: cmocka_unit_test_setup_teardown(test, open_context, close_context). */
+/* Opens a context for each test of a file: cmocka_unit_test_setup_teardown(test, open_context, close_context). */
 #ifndef BW_TEST_CONTEXT_H
 #define BW_TEST_CONTEXT_H
 

@@ -1,6 +1,6 @@
 /*
- * A temporary folder for the tests of a file: make_folder and remove_folder, or remove_empty_folder, are setup and teardown of a
- * test or of a group.
+ * Makes a temporary folder for the tests of a file: make_folder and remove_folder, or remove_empty_folder, are the setup and
+ * teardown of a test or of a group.
  */
 #ifndef BW_TEST_FOLDER_H
 #define BW_TEST_FOLDER_H

@@ -1,7 +1,6 @@
 /*
- * For tests of kernels: the tables that this CPU runs (or the one that $BATCHWISE_ISA names), random numbers, and arrays
- * that know when they were written outside. Inputs end where their memory ends, so that the address sanitizer sees what
- * is read beyond.
+ * Supports tests of kernels with the tables that this CPU runs (or the one that $BATCHWISE_ISA names), random numbers, and arrays
+ * that detect writes beyond their ends. Inputs end where their memory ends, so that the address sanitizer sees reads beyond it.
  */
 #ifndef BWI_TEST_KERNEL_CHECK_H
 #define BWI_TEST_KERNEL_CHECK_H

@@ -1,4 +1,4 @@
-/* A model from an expression with made-up samples, opened as a session: its plan and its programs, for a look inside. */
+/* Opens a session for a model from an expression, with made-up samples, so that tests can look inside its plan and its programs. */
 #ifndef BW_TEST_PLANNED_H
 #define BW_TEST_PLANNED_H
 

@@ -1,4 +1,4 @@
-/* Random bits for tests, the same in every run: xorshift. */
+/* Draws random bits for tests with xorshift, the same in every run. */
 #ifndef BWI_TEST_RANDOM_H
 #define BWI_TEST_RANDOM_H
 

@@ -1,5 +1,7 @@
-/* Smaller shapes that are repeated over larger ones, for tests of kernels that take a bwi_spread, and where an element of the large
- * one lies in the small one, by its index along each axis. */
+/*
+ * Pairs of shapes, the smaller of which is repeated over the larger, for tests of kernels that take a bwi_spread. An obvious
+ * formula finds where an element of the large array lies in the small one, by its index along each axis.
+ */
 #ifndef BWI_TEST_SPREADS_H
 #define BWI_TEST_SPREADS_H
 

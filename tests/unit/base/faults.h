@@ -1,6 +1,4 @@
-/*
- * An allocator and an I/O table that count, and that fail at a chosen call. What they do otherwise is the system's.
- */
+/* An allocator and an I/O table that count their calls and fail at a chosen one. Otherwise they do what the system does. */
 #ifndef BW_TEST_FAULTS_H
 #define BW_TEST_FAULTS_H
 

@@ -1,4 +1,4 @@
-/* What tests of CSV share: contexts that keep their log, fixtures, and text in memory. */
+/* Tests of CSV share this: contexts that keep their log, fixtures, and text in memory. */
 #ifndef CSV_TEST_H
 #define CSV_TEST_H
 

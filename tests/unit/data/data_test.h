@@ -1,6 +1,6 @@
 /*
- * What the tests of data share: an allocator and a file system in memory that count, and that fail when told to. Mapped bytes
- * stand in memory of exactly their size, so that the address sanitizer sees reading beyond it.
+ * Tests of data share this: an allocator and a file system in memory that count their calls and fail when told to. Mapped bytes
+ * are in memory of exactly their size, so that the address sanitizer sees reads beyond it.
  */
 #ifndef DATA_TEST_H
 #define DATA_TEST_H

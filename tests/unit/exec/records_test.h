@@ -1,4 +1,4 @@
-/* Tables that are trained, for tests of their records: samples, runs with hooks and ranks. */
+/* Trains tables for tests of their records: makes samples, and runs trainings with hooks and ranks. */
 #ifndef BW_TEST_RECORDS_H
 #define BW_TEST_RECORDS_H
 

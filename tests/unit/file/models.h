@@ -1,7 +1,7 @@
 /*
- * Models for the tests of files that other programs run: every layer and activation of the recorded cases (tests/keras/cases,
- * with their trained weights), the files of the real Keras, and models by calls with operators that no layer has. Each comes with
- * some samples and what bw_predict makes of them.
+ * Makes models for the tests of files that other programs run: every layer and activation of the recorded cases
+ * (tests/keras/cases, with their trained weights), the files of the real Keras, and models made by calls, with operators that no
+ * layer has. Each comes with some samples and the values that bw_predict gives for them.
  */
 #ifndef BW_TEST_MODELS_H
 #define BW_TEST_MODELS_H

@@ -1,6 +1,6 @@
 /*
- * What tests of losses and metrics share: a model that gives its input (a dense layer with the unit matrix), predictions
- * that reach the edges of the formulas, targets and weights.
+ * Tests of losses and metrics share this: a model that returns its input (a dense layer with the identity matrix), predictions
+ * that reach the limits of the formulas, targets and weights.
  */
 #ifndef HEADS_TEST_H
 #define HEADS_TEST_H
