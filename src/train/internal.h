@@ -36,7 +36,7 @@ bw_node *bwi_head_target(const bwi_head *head, bw_dtype dtype);
 bool bwi_head_ignore(const bwi_loss_row *row, const bwi_argument_value *values, bwi_head *head, bw_node **mask);
 /* Finds the logits that feed a final sigmoid; NULL if there are none. */
 bw_node *bwi_binary_logits_of(bw_node *prediction);
-/* Makes a metric of any loss: a SUMS node whose value is bwi_metric_mean, sums[0] / sums[1]. */
+/* Makes a metric from any loss: a SUMS node whose value is bwi_metric_mean, sums[0] / sums[1]. */
 bw_node *bwi_metric_of_loss(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values);
 double bwi_metric_mean(const bw_node *node, const double *sums);
 /* Reads losses and metrics, separated by commas or blanks, and adds them to those that the training has. */
@@ -166,7 +166,7 @@ typedef struct bwi_noise bwi_noise;
 bwi_noise *bwi_noise_new(bw_context *ctx, const bwi_session *session);
 size_t bwi_noise_bytes(int variables);                       /* allocated by bwi_noise_new */
 void bwi_noise_take(bwi_noise *noise, bwi_session *session); /* to be called between feed and apply */
-/* Estimates from the squared norms of the lanes' sums, which are followed by that of the sum of all lanes. */
+/* Estimates trace and signal from the squared norms of the lanes' sums, which are followed by that of the sum of all lanes. */
 void bwi_noise_estimate(int lanes, const int64_t *samples, const double *squares, double *trace, double *signal);
 
 struct bw_history {

@@ -146,7 +146,7 @@ struct bwi_optimizer {
     float weight_decay, clipnorm, clipvalue, global_clipnorm;
     bool averages; /* Keras's use_ema */
     float average_momentum;
-    int64_t overwrite_every; /* each time after this many updates, weights become their averages; 0: never during training */
+    int64_t overwrite_every; /* weights become their averages once per this many updates; 0: never during training */
 
     int64_t iterations;     /* updates so far */
     float learning_rate;    /* used unless there is a schedule */
@@ -178,7 +178,7 @@ typedef struct bwi_training {
     unsigned unread;   /* the BWI_PART_... of a file's configuration that are not supported and have not been given since */
     bw_status refused; /* the status of the last compile */
     char refusal[256]; /* its message, if it failed */
-    unsigned compiles; /* counted so far; a session belongs to one of them */
+    unsigned compiles; /* compilations so far; a session belongs to one of them */
     bwi_optimizer optimizer;
     bwi_chosen_loss losses[BWI_MAX_HEADS];
     int loss_count;                           /* 0: the data decides */
@@ -207,7 +207,7 @@ void bwi_optimizer_state(bwi_training *training, bwi_state *state);
 
 /* ---- Sessions: a model with its heads, and a running plan ---- */
 
-/* A column of the history: sums over the batch, and the function that makes its value of them. */
+/* A column of the history: sums over the batch, and the function that turns them into its value. */
 enum { BWI_COLUMN_NAME = 128 };
 
 typedef struct bwi_logged {
@@ -216,7 +216,7 @@ typedef struct bwi_logged {
     double (*value)(const bw_node *node, const double *sums);
     bool loss;      /* one of the losses whose weighted sum is the first column */
     double weight;  /* its weight in that sum */
-    double summed;  /* for a loss that is a sum over the batch: a factor of that sum; 0: the loss is a mean */
+    double summed;  /* for a loss that is a sum over the batch: the factor of that sum; 0: the loss is a mean */
     double *totals; /* sums over the feeds since bwi_session_reset */
     double *fed;    /* sums of the last feed if it was made length by length; NULL: exec has them */
 } bwi_logged;

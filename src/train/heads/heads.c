@@ -127,7 +127,7 @@ static bw_status add_column(bwi_session *s, bw_node *node, bool loss, const char
     return BW_OK;
 }
 
-/* What the sum of a loss is divided by: nothing, the number of samples, or the sum of weights. */
+/* What the sum of a loss is divided by: nothing, the number of samples, or the sum of weights or of a mask. */
 typedef struct division {
     bool summed;
     bw_node *over; /* NULL: the number of samples */

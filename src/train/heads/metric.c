@@ -1,5 +1,5 @@
 /*
- * The metrics, by Keras's names. Each is a node that sums over the batch, and a formula that makes a number of the sums, so that
+ * The metrics, by Keras's names. Each is a node that sums over the batch, and a formula that turns the sums into a number, so that
  * batches and ranks can be added before the formula is applied. Any loss can be a metric, too.
  */
 #include "train/internal.h"
