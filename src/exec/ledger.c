@@ -1,7 +1,8 @@
 /*
- * Which steps are timed, and what their parts are. Reading the clock twice for each part takes longer than the whole step of a
- * small model, so steps are sampled: after each timed one the next is drawn at random, at a mean distance at which the readings cost
- * COST of the run. A step that is not timed pays for a comparison. The first steps are left out: they meet cold caches and fresh pages.
+ * Decides which steps are timed, and what their parts are. Reading the clock twice for each part takes longer than the whole step
+ * of a small model, so steps are sampled: after each timed step the next one is drawn at random, at a mean distance at which the
+ * readings cost a share of COST of the run. A step that is not timed costs one comparison. The first steps are left out, since they
+ * meet cold caches and fresh pages.
  */
 #include "exec/internal.h"
 
@@ -10,8 +11,8 @@ static const double COST = 0.004;
 enum {
     WARM_UP = 1, /* steps that are left out */
     MOST_APART = 1 << 13,
-    MOST_EVENTS = 1 << 15, /* of a worker in a trace */
-    READING = 30,          /* ticks to add a part to the ledger, besides those of the clock */
+    MOST_EVENTS = 1 << 15, /* of one worker in a trace */
+    READING = 30,          /* ticks to add a part to the ledger, besides those to read the clock */
     TURNING = 400          /* ticks to begin and end a timed step */
 };
 
@@ -53,7 +54,7 @@ void bwi_exec_share(bwi_exec *exec, int workers, bwi_work work, void *user)
     }
 }
 
-/* How many steps are to pass before the next timed one: as many as make the timing's cost a share of COST of them all. */
+/* How many steps pass before the next timed one: enough of them that timing costs a share of COST of all. */
 static int64_t distance(bwi_exec *exec)
 {
     bwi_timing *t = &exec->timing;

@@ -1,7 +1,7 @@
 /*
- * What training changes besides trained variables: moving statistics. Each use of a layer moves them once for each piece, and a
- * layer that is used twice moves them twice, in Keras's order of its uses (a node's turn), whatever the phases in which their statistics
- * became known. The first use holds the moving values of the window; they become the variables' at the commit.
+ * Moving statistics, which training changes besides trained variables. Each use of a layer moves them once for each piece, and a
+ * layer that is used twice moves them twice, in Keras's order of its uses (a node's turn), no matter in which phases their
+ * statistics became known. The first use holds the moving values of the window; the commit writes them to the variables.
  */
 #include "exec/internal.h"
 
@@ -36,7 +36,7 @@ static int compare(const void *a, const void *b)
     return m->turn != n->turn ? (m->turn > n->turn) - (m->turn < n->turn) : (m->number > n->number) - (m->number < n->number);
 }
 
-/* The moving variables come last among a node's: who has the same ones shares them. */
+/* A node's moving variables are its last ones; nodes with the same variables share the values of the first. */
 static const bwi_call *owner_of(const bwi_exec *exec, int which)
 {
     const bwi_moving *own = &exec->moving[which];
@@ -49,7 +49,7 @@ static const bwi_call *owner_of(const bwi_exec *exec, int which)
     return own->call;
 }
 
-/* The calls of worker 0's full tiles stand for their nodes: statistics are shared by all. */
+/* Statistics are shared by all workers and tiles, so the calls of worker 0's full tiles stand for their nodes. */
 bw_status bwi_moving_open(bwi_exec *exec)
 {
     int count = bwi_moving_count(exec->plan);

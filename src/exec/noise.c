@@ -1,7 +1,7 @@
-/* What the gradient noise scale needs: the lanes' gradients of a window, while they are apart. */
+/* Gives the gradient noise scale what it needs: the gradients of a window's lanes, as long as they are separate. */
 #include "exec/internal.h"
 
-/* Tile t has its samples in lane t mod lanes; only the last tiles of a window are smaller than the others. */
+/* The samples of tile t are in lane t mod lanes; only the last tiles of a window are smaller than the others. */
 int bwi_exec_lane_samples(const bwi_exec *exec, int64_t samples[BWI_MAX_LANES])
 {
     const bwi_plan *plan = exec->plan;

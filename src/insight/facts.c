@@ -1,4 +1,4 @@
-/* Facts about a built model and its layers, in Keras's order. */
+/* Facts about a built model and its layers, which are listed in Keras's order. */
 #include "insight/internal.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static void count_variables(const bw_model *model, int first, int count, int64_t
     }
 }
 
-/* Counts zero before the first training, which makes the slots. */
+/* The count is zero before the first training, which makes the slots. */
 static int64_t count_optimizer(const bw_model *model)
 {
     bwi_training *training = model->training;
@@ -56,7 +56,7 @@ bw_status bw_model_describe(const bw_model *model, bw_model_facts *facts)
     return status == BW_OK ? bwi_call_end(model->ctx, describe_model(model, facts)) : status;
 }
 
-/* The use of an operation in Keras's order from which on `from` counts; -1: there is none. */
+/* Finds the first use of an operation from use `from` on, in Keras's order; -1 if there is none. */
 static int next_use(const bwi_wiring *w, int operation, int from)
 {
     int input = operation - w->model->layer_count;
@@ -81,7 +81,7 @@ static bw_status open_layer(bwi_wiring *w, const bw_model *model, int layer)
     return status;
 }
 
-/* A shared layer is described once, by its last use; its inputs are those of all uses. */
+/* A shared layer is described once, by its last use, but with the inputs of all uses. */
 static bw_status describe_layer(const bw_model *model, int layer, bw_layer_facts *facts)
 {
     bwi_wiring w;
@@ -126,10 +126,10 @@ static int place_of(const bwi_wiring *w, int use)
     while (place < w->order_count && w->order[place] != operation) {
         place++;
     }
-    return place < w->order_count ? place : -1; /* the input of a list stands in no place */
+    return place < w->order_count ? place : -1; /* the input of a list of layers has no place in the order */
 }
 
-/* Inputs count over all uses of a layer, in their order. */
+/* Inputs are counted over all uses of a layer, in their order. */
 static bw_status find_input(const bw_model *model, int layer, int input, int *from, int *use)
 {
     bwi_wiring w;

@@ -1,5 +1,5 @@
 /*
- * insight: what users are told about models and runs: facts about layers, and plans as tables, compared with what a whole-batch
+ * insight: tells users about models and runs: facts about layers, and plans as tables that are compared with what a whole-batch
  * system would need.
  */
 #ifndef BWI_INSIGHT_INTERNAL_H
@@ -11,8 +11,8 @@
 
 typedef struct bwi_whole_batch {
     size_t fixed;  /* parameters, gradients, optimizer slots */
-    size_t sample; /* for each sample of the batch, at the fullest moment */
-    size_t *nodes; /* the parts of `sample` by node of the session's graph; the caller provides graph.count zeros */
+    size_t sample; /* for each sample of the batch, when most memory is in use */
+    size_t *nodes; /* the share of each node of the session's graph in `sample`; the caller provides graph.count zeros */
 } bwi_whole_batch;
 
 bw_status bwi_whole_batch_measure(bwi_whole_batch *whole, const bwi_session *session);
@@ -32,12 +32,12 @@ struct bw_plan {
     bwi_owned owned;
     bw_context *ctx;
     bw_memory_facts facts;
-    bwi_plan_row *rows; /* layers in their order, then what loss and metrics take */
+    bwi_plan_row *rows; /* layers in their order, then one row for loss and metrics */
     int row_count;
     char reason[BWI_REASON];
 };
 
-/* Makes a dataset with the model's fields, whose samples cannot be read, for plans without data. A builder. */
+/* Builds a dataset with the model's fields, whose samples cannot be read, for plans without data. */
 bw_dataset *bwi_sketch_data(bw_model *model);
 
 #endif

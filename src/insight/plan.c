@@ -1,9 +1,9 @@
 /*
- * Plans for users: a plan is made as bw_fit would make it, its bytes are sorted into items and layers, and it is dropped again.
- * Nothing is allocated for training; the model is left as it was.
+ * Plans for users: a plan is made as bw_fit would make it, its bytes are sorted into items and layers, and it is discarded. Nothing
+ * is allocated for training, and the model is left as it was.
  *
- * The items add up to the peak exactly: what a worker's region holds at its fullest moment is split by kind, gaps count as
- * activations, and what remains of the arena, padding included, counts as scratch.
+ * The items add up to the peak exactly: what a worker's region holds when it is fullest is split by kind, gaps count as
+ * activations, and what remains of the arena, including padding, counts as scratch.
  */
 #include "insight/internal.h"
 
@@ -28,7 +28,7 @@ const char *bw_plan_item_name(bw_plan_item item)
     return (unsigned)item < BW_PLAN_ITEMS ? item_names[item] : NULL;
 }
 
-/* What is known while a plan for users is made. */
+/* What is gathered while a plan for users is made. */
 typedef struct study {
     bw_context *ctx;
     bw_model *model;
@@ -36,14 +36,14 @@ typedef struct study {
     bwi_plan *inner;
     bw_plan *plan;
     bwi_whole_batch whole;
-    size_t *values, *workspaces; /* by lowered node, of one worker */
-    int *layer_of;               /* row of each node of the session's graph */
+    size_t *values, *workspaces; /* for each lowered node, of one worker */
+    int *layer_of;               /* the row of each node of the session's graph */
     size_t other_bytes;          /* outside the arena: the history */
 } study;
 
 /* ---- Which layer a node belongs to ---- */
 
-/* Finds the row by the name that a layer's nodes have, for each length; losses and metrics belong to the last row. */
+/* Finds the row by the name of a layer's nodes, which is the same at every length; losses and metrics belong to the last row. */
 static int row_of_node(const study *s, int number)
 {
     int last = s->plan->row_count - 1;
@@ -57,7 +57,7 @@ static int row_of_node(const study *s, int number)
     return last;
 }
 
-/* The row of a lowered node is that of the node it was made from; reorders belong to what they reorder. */
+/* The row of a lowered node is that of the node it was made from; a reorder belongs to the node that it reorders. */
 static int row_of_lowered(const study *s, const bw_node *node)
 {
     for (;;) {
@@ -102,7 +102,7 @@ static bw_status open_rows(study *s)
     for (int n = 0; n < graph->count; n++) {
         const bw_node *node = graph->nodes[n];
         int row = row_of_node(s, n);
-        if (row == plan->row_count - 1) { /* a new one, in front of the last */
+        if (row == plan->row_count - 1) { /* a new row, before the last */
             row = plan->row_count++ - 1;
             snprintf(plan->rows[row].name, sizeof plan->rows[row].name, "%s", node->name);
         }
@@ -144,7 +144,7 @@ static void fill_rows(const study *s)
 
 /* ---- Items ---- */
 
-/* The items sum up to the peak: what no other item claims is the kernels' scratch memory. */
+/* The items add up to the peak, because what no other item claims is counted as the kernels' scratch memory. */
 static void fill_items(const study *s)
 {
     const bwi_plan *inner = s->inner;
@@ -219,7 +219,7 @@ static void destroy(bwi_owned *object)
     bwi_release(plan->ctx, plan->rows);
 }
 
-/* Fills in everything that a plan reports: when memory is fullest, what uses it then, and what a whole batch would need. */
+/* Fills in everything that a plan reports: when most memory is in use, what uses it then, and what a whole batch would need. */
 static bw_status fill(study *s, const bw_plan_options *options)
 {
     bw_memory_facts *facts = &s->plan->facts;
@@ -299,7 +299,7 @@ static bw_status check(bw_context *ctx, const bw_model *model, const bw_dataset 
     return BW_OK;
 }
 
-/* Gives the model the shape that it is planned with: the data's, or its own. */
+/* Gives the model the shape for which it is planned: that of the data, or its declared one. */
 static bw_status sketch_model(bw_model *model, const bw_dataset *dataset, bool *connected)
 {
     int x = dataset ? bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0) : -1;
@@ -356,7 +356,7 @@ bw_plan *bw_plan_make(bw_model *model, bw_dataset *dataset, int64_t batch, const
     }
     s.plan->ctx = s.ctx;
     void (*log)(void *, bw_log_level, const char *) = s.ctx->log;
-    s.ctx->log = NULL; /* training logs which loss the data chooses */
+    s.ctx->log = NULL; /* no logging here: training logs which loss the data decides on */
     bw_status status = make(&s, dataset, batch, &chosen);
     s.ctx->log = log;
     if (status != BW_OK) {

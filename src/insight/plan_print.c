@@ -1,4 +1,4 @@
-/* A plan as tables: the items with bars, the whole batch beside them, the layers. */
+/* Prints a plan as tables: the items with bars, the memory of a whole batch for comparison, and the layers. */
 #include "insight/internal.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@ enum { BAR = 24, SHAPE_TEXT = 160 };
 
 enum { BAR_TEXT = 2 + 3 * BAR + 1 };
 
-/* Makes two blanks and a bar, of BAR pieces for `most` and at least one for anything that is not zero; "" for zero. */
+/* Makes two blanks and a bar, which has BAR pieces for `most` and at least one for anything but zero; "" for zero. */
 static const char *bar(char text[BAR_TEXT], size_t bytes, size_t most)
 {
     int pieces = most ? (int)((double)bytes / (double)most * BAR + 0.5) : 0;
@@ -97,7 +97,7 @@ static void print_layers(const bw_plan *plan, FILE *file)
     }
 }
 
-/* Names the layer to make smaller. */
+/* Names the layer that is worth making smaller. */
 static void print_largest(const bw_plan *plan, FILE *file)
 {
     const bw_layer_memory *here = &plan->rows[0].facts, *there = here;

@@ -1,4 +1,4 @@
-/* A dataset for plans without data: the fields that the model's inputs, outputs and loss need, without values. */
+/* A dataset for plans without data. It has the fields that the model's inputs, outputs and loss need, but no values. */
 #include "insight/internal.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct sketch {
 
 static void add(sketch *s, char role, const char *name, bw_dtype dtype, const bwi_shape *shape)
 {
-    static const double nothing; /* fields need an address; nobody reads it */
+    static const double nothing; /* fields need an address, which nobody reads */
     if (s->count == MOST_FIELDS || shape->ndim >= BW_MAX_NDIM) {
         return;
     }
@@ -57,12 +57,12 @@ static void add_targets(sketch *s, const bw_model *model)
         const char *name = model->output_names[k][0] ? model->output_names[k] : output->name;
         const bwi_chosen_loss *chosen = bwi_loss_of(model, k);
         if (chosen && !chosen->row) {
-            continue; /* it is not trained */
+            continue; /* the output is not trained */
         }
         const bwi_loss_row *row = chosen ? chosen->row : NULL;
         bool classes = row ? row->target == BW_I32 : !!bwi_logits_of(output);
         bwi_shape shape = output->shape;
-        shape.ndim -= classes && shape.ndim > 0; /* class numbers: one for each distribution */
+        shape.ndim -= classes && shape.ndim > 0; /* class numbers, one for each distribution */
         if (!known(s, 'y', model->output_count > 1 ? name : "")) {
             add(s, 'y', model->output_count > 1 ? name : "", classes ? BW_I32 : BW_F32, &shape);
         }

@@ -1,7 +1,7 @@
 /*
- * A trace as Chrome and Perfetto read it: a list of complete events ("X") with times in microseconds, counters ("C") and names ("M").
- * A step is a row of its own, so that steps are found at once; below it each worker has a row on which parts lie within its
- * share of the tiles.
+ * Writes a trace in the format of Chrome and Perfetto: a list of complete events ("X") with times in microseconds, counters ("C")
+ * and names ("M"). Steps have a separate row, so that they are easy to find; below it each worker has a row, on which parts lie
+ * within its share of the tiles.
  */
 #include "insight/internal.h"
 
@@ -24,7 +24,7 @@ static void put_name(bwi_json_writer *json, const char *what, int thread, const 
     bwi_json_end(json);
 }
 
-/* "dense_1 backward weights", or the kind of a part that is no layer's. */
+/* Names an event "dense_1 backward weights" or, for a part that belongs to no layer, by its kind. */
 static void put_event(bwi_json_writer *json, const bw_history *history, const bw_event *event, int64_t step)
 {
     char name[128];
@@ -62,7 +62,7 @@ static void put_counter(bwi_json_writer *json, const char *name, double seconds,
     bwi_json_end(json);
 }
 
-/* Names first, so that a viewer that reads only the beginning knows the rows. */
+/* Names come first, so that a viewer that reads only the beginning knows the rows. */
 static void put_trace(bwi_json_writer *json, const bw_history *history)
 {
     char name[32];
@@ -93,7 +93,7 @@ static void put_trace(bwi_json_writer *json, const bw_history *history)
     bwi_json_end(json);
 }
 
-/* The whole text is made first: a trace has at most a few MB, and a file is written as a whole or not at all. */
+/* The whole text is made in memory, since a trace has at most a few MB, and a file is written completely or not at all. */
 static bw_status save(bw_context *ctx, const bw_history *history, const char *path)
 {
     if (!path) {

@@ -1,30 +1,29 @@
 /*
  * The memory that a system needs if it takes the whole batch through one op before the next, as TensorFlow and PyTorch do. The
- * program of the model's own graph, without fusions, is simulated with one sample: a value lives from the first instruction that
- * writes it to the last that reads it, and the fullest moment counts. Every value takes the same bytes for each sample, so the
- * memory is a linear function of the batch. bench/peers/memory.py compares it with what TensorFlow took.
+ * program of the model's graph, without fusions, is simulated with one sample: a value lives from the first instruction that writes
+ * it to the last that reads it, and the moment with most bytes counts. Every value takes the same bytes for each sample, so the
+ * memory is a linear function of the batch size. bench/peers/memory.py compares it with what TensorFlow took.
  *
- * An elementwise op writes over its input if nobody reads that later, there as here. The table below states where such systems
- * differ: pooling keeps its input and output for backward, dropout its mask, and some backward passes need extra memory.
+ * An elementwise op overwrites its input if nothing reads that later, in those systems as in ours. The table below states where
+ * they differ: pooling keeps its input and output for backward, dropout keeps its mask, and some backward passes need extra memory.
  */
 #include "insight/internal.h"
 
 #include <string.h>
 
-/* What TensorFlow 2.21 was found to take on CPUs besides values: pooling's difference in a second layout, a transposed copy of a
- * dense layer's input for the gradient of its weights, the difference of BatchNormalization and two copies
- * of it. */
+/* What TensorFlow 2.21 was found to allocate on CPUs besides values: pooling's difference in a second layout, a transposed copy of
+ * a dense layer's input for the gradient of its weights, the difference of BatchNormalization and two copies of it. */
 static const struct habit {
     const bwi_op *op;
-    bool of_input;   /* as large as its input; else as its output */
-    size_t times;    /* this many times, during its backward passes */
-    bool in_between; /* and from forward on */
+    bool of_input;   /* as large as its input; otherwise as its output */
+    size_t times;    /* this number of times, during its backward passes */
+    bool in_between; /* from the forward pass on */
 } habits[] = {
     {&bwi_op_maxpool2d, true, 1, false},  {&bwi_op_avgpool2d, true, 1, false}, {&bwi_op_dense, true, 1, false},
     {&bwi_op_batchnorm, false, 3, false}, {&bwi_op_dropout, false, 1, true},   {&bwi_op_spatial_dropout, false, 1, true},
 };
 
-/* Bytes beside the program's values that are in use from the first to the last of these instructions. */
+/* Bytes, besides the program's values, that are in use from instruction `first` to `last`. */
 typedef struct span {
     const bw_node *node;
     int first, last;
@@ -34,9 +33,9 @@ typedef struct span {
 typedef struct walk {
     const bwi_session *session;
     bwi_program program;
-    int *first, *last; /* by value, views by their root; -1: none */
-    int *output;       /* by node: the value of its output; -1: none */
-    int *forward;      /* by node: its instruction */
+    int *first, *last; /* for each value, views by their root; -1: none */
+    int *output;       /* for each node: the value of its output; -1: none */
+    int *forward;      /* for each node: its instruction */
     span *spans;
     int span_count;
 } walk;
@@ -74,7 +73,7 @@ static void add_habit(walk *w, int number)
     }
 }
 
-/* Where our backward pass reads a workspace, theirs reads source and result. */
+/* Where our backward pass reads a workspace, that of other systems reads source and result. */
 static void touch_instruction(const walk *w, const bwi_instruction *i, int when)
 {
     bool backward = is_backward(i);
@@ -113,7 +112,7 @@ static void find_lives(walk *w)
     }
 }
 
-/* The result of an elementwise op counts only once its source is gone. */
+/* The result of an elementwise op counts only after its source is gone. */
 static void replace(const walk *w, int result, int source, int when)
 {
     if (result < 0 || source < 0) {
@@ -172,8 +171,8 @@ static size_t fixed_bytes(const bwi_session *s)
     return bytes;
 }
 
-/* A system that runs op by op on the whole batch holds, at each instruction, every value that a later one reads; the fullest
- * instruction decides. */
+/* A system that runs op by op on the whole batch holds, at each instruction, every value that a later one reads; the instruction
+ * with most bytes decides. */
 bw_status bwi_whole_batch_measure(bwi_whole_batch *whole, const bwi_session *session)
 {
     bw_context *ctx = session->graph.ctx;

@@ -1,10 +1,10 @@
 /*
- * Fitting Normalization layers, as Keras's adapt: mean and variance over all samples of what the layer takes, for each index of the
- * axes that it keeps apart. The sums are a program like that of an evaluation, so they stream through tiles and have the same bits on
- * any number of workers and ranks.
+ * Fits Normalization layers, as Keras's adapt does: mean and variance over all samples of the layer's input, for each index of the
+ * axes that have separate statistics. The sums are a program like that of an evaluation, so they stream through tiles and have the
+ * same bits on any number of workers and ranks.
  *
- * A layer can be fitted if nothing that is trained comes before it: behind an input, or behind layers that only prepare it. Layers
- * behind each other are fitted one after the other, since a later one sees what an earlier one gives.
+ * A layer can be fitted if nothing before it is trained: it follows an input, or layers that only prepare one. Layers that follow
+ * each other are fitted one after the other, since a later one sees the output of an earlier one.
  */
 #include "train/internal.h"
 
@@ -26,10 +26,10 @@ static bool has_given(const bw_node *node)
     return node->variable[0]->given || node->variable[1]->given;
 }
 
-/* What comes before each node of a graph. Inputs have lower numbers than what takes them, so one walk finds it. */
+/* What comes before each node of a graph. A node's inputs have lower numbers than the node, so one pass finds it. */
 typedef struct survey {
-    const bw_node **trained; /* a layer before it that is trained; NULL: none is */
-    int *depth;              /* Normalization layers before it, on the way that has most of them */
+    const bw_node **trained; /* a trained layer before the node; NULL: there is none */
+    int *depth;              /* the number of Normalization layers before the node, on the path that has most of them */
 } survey;
 
 static bw_status survey_open(survey *v, const bwi_graph *graph)
@@ -106,7 +106,8 @@ void bwi_adapt_warn(const bw_model *model)
     }
 }
 
-/* Mean 0 and variance 1, as before Keras's adapt. What cannot be looked at counts as fitted. */
+/* Whether mean is 0 and variance 1, as before Keras's adapt. A layer whose values cannot be read, for lack of memory, counts as
+ * fitted. */
 static bool is_identity(const bw_node *node)
 {
     int64_t count = bwi_shape_count(&node->variable[0]->shape);
@@ -137,7 +138,7 @@ void bwi_adapt_tell_given(const bw_model *model)
     }
 }
 
-/* A layer that stays as it is although nobody gave it values. */
+/* Warns of a layer that is not fitted although it was given no values. */
 static void tell_unfitted(const survey *v, const bw_node *node)
 {
     const bw_node *before = v->trained[node->number];
@@ -154,7 +155,7 @@ static void tell_unfitted(const survey *v, const bw_node *node)
     }
 }
 
-/* `found`: there is a layer to fit. The others are told of. */
+/* Sets `found` if there is a layer to fit, and warns of layers that cannot be fitted. */
 static bw_status find_layers(const bwi_graph *graph, bool all, bool *found)
 {
     survey v;
@@ -172,7 +173,7 @@ static bw_status find_layers(const bwi_graph *graph, bool all, bool *found)
     return status;
 }
 
-/* A column of sums for each layer: the node takes what the layer takes, and the mean that the layer has so far. */
+/* Adds a column of sums for each layer. Its node takes the layer's input, and the mean that the layer has so far. */
 static bw_status add_moments(bwi_session *s, const survey *v, bool all)
 {
     int count = s->graph.count;
@@ -214,10 +215,10 @@ typedef struct adapting {
     bwi_session session;
     int64_t samples;
     survey survey; /* of the session's graph */
-    float *old;    /* all means and variances before; put back after a failure */
+    float *old;    /* all means and variances from before, which are restored after a failure */
 } adapting;
 
-/* The layer's variables of a column: its mean, and behind it its variance. */
+/* Returns the mean (0) or the variance (1) of a column's layer; the variance follows the mean among the variables. */
 static bwi_variable *variable_of(const adapting *a, int column, int which)
 {
     const bwi_graph *graph = &a->session.graph;
@@ -241,7 +242,7 @@ static bool is_finite(const adapting *a, int column)
     return finite;
 }
 
-/* Halves what holds the sample at fault until it is alone. */
+/* Finds the sample at fault by bisection. */
 static bw_status name_sample(adapting *a, int column)
 {
     int64_t first = 0, count = a->samples;
@@ -284,7 +285,8 @@ static bw_status settle(const adapting *a, int column, int64_t samples)
     return BW_OK;
 }
 
-/* Layers of one depth. The first samples give a mean that is nearly right, all samples the final one. */
+/* Fits the layers of one depth. The first samples give a mean that is nearly right, which keeps differences from it small; all
+ * samples give the final one. */
 static bw_status fit_depth(adapting *a, int depth)
 {
     enum { SOME = 64 };
@@ -366,7 +368,7 @@ static bw_status fit_all(adapting *a)
     return lacking ? BW_RESOURCE_EXHAUSTED : status;
 }
 
-/* A stream is read to its end first: mean and variance are those of all samples. */
+/* A stream is first read to its end, because mean and variance are those of all samples. */
 static bw_status adapt(bw_model *model, bw_dataset *dataset, bool all, uint64_t seed)
 {
     adapting a = {.ctx = model->ctx, .dataset = dataset};
@@ -391,7 +393,7 @@ static bw_status adapt(bw_model *model, bw_dataset *dataset, bool all, uint64_t 
     return status;
 }
 
-/* Which layers there are is known from the nodes, so a model that has none yet is built. */
+/* The nodes show which layers there are, so a model that has no nodes yet is built. */
 static bw_status build(bw_model *model, const bw_dataset *dataset, uint64_t seed)
 {
     int x = bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0);
@@ -415,7 +417,7 @@ bw_status bwi_adapt(bw_model *model, bw_dataset *dataset, uint64_t seed)
     return status == BW_OK && found ? adapt(model, dataset, false, seed) : status;
 }
 
-/* A model that has nothing to fit is a mistake here: bw_fit passes over it. */
+/* A caller who asks for fitting and has nothing to fit made a mistake, which is reported; bw_fit ignores such a model. */
 static bw_status adapt_model(bw_context *ctx, bw_model *model, bw_dataset *dataset)
 {
     bool found = false;

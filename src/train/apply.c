@@ -1,12 +1,12 @@
 /*
- * The update of a window. Gradient sums are reduced and checked, the constants of the step are decided, and a kernel takes every
- * part of every variable through all that Keras does in an update (kernel/loops/optimize.h), in one pass over memory shared by the
- * workers.
+ * The update of a window. Gradient sums are reduced and checked, the constants of the step are set, and a kernel takes every part
+ * of every variable through all that Keras does in an update (kernel/loops/optimize.h), in one pass over memory that the workers
+ * share.
  *
- * Norms of gradients are known from the reduction; only clipping by the norm of gradients with penalties needs a pass before.
- * Nothing fails once the update has begun, so the model is either as before or updated as a whole; norms are summed over fixed
- * blocks, so bits do not depend on workers or ranks. Moderate gradients, weights and constants, as almost all are, cannot leave a float's
- * range; where one is not moderate, the update is rehearsed on copies before, and refused if anything would not be finite.
+ * The reduction gives the norms of gradients; only clipping by the norm of gradients with penalties needs an extra pass. Nothing
+ * fails once the update has begun, so the model is either unchanged or updated as a whole. Norms are summed over fixed blocks, so
+ * bits do not depend on workers or ranks. Moderate gradients, weights and constants, as almost all are, cannot leave a float's
+ * range. If one is not moderate, the update is first rehearsed on copies, and refused if anything would not be finite.
  */
 #include "train/optimizers/rows.h"
 
@@ -49,7 +49,7 @@ void bwi_optimizer_update(void *optimizer, const bwi_variable *variable, int64_t
     o->kernels->optimize->update(&o->step, &part, count, gradient, bwi_variable_at(variable, first));
 }
 
-/* Slots: the weights are needed last, and come while the slots are computed. */
+/* Lists the slots first: weights are needed last, and are fetched while the slots are computed. */
 static void tell_reads(void *optimizer, const bwi_variable *variable, const void *arrays[BWI_SINK_READS])
 {
     const bwi_optimizer *o = optimizer;
@@ -76,7 +76,7 @@ static bool has_penalties(const bwi_graph *graph)
     return found;
 }
 
-/* What is left of a gradient of this norm. */
+/* The factor that clips a gradient of this norm. */
 static double clipped(double norm, float most)
 {
     return most > 0 && norm > (double)most ? (double)most / norm : 1;
@@ -87,8 +87,8 @@ static bool clips_by_norm(const bwi_optimizer *o)
     return o->clipnorm > 0 || o->global_clipnorm > 0;
 }
 
-/* What clipping by norms leaves of each variable's gradient. Norms of penalised gradients are those of the mean; others are of the
- * sum, and `scale` makes means of them. */
+/* Sets the factors by which norms clip each variable's gradient. Norms of gradients with penalties are those of the mean; others
+ * are those of the sum, which `scale` turns into means. */
 static void take_clips(bwi_session *s)
 {
     bwi_optimizer *o = &s->training->optimizer;
@@ -107,7 +107,7 @@ static void take_clips(bwi_session *s)
     }
 }
 
-/* Whether a weight without a gradient stays as it is. */
+/* Whether a weight whose gradient is zero stays unchanged. */
 static bool stays(const bwi_optimizer *o, const bwi_graph *graph)
 {
     return o->slot_count == 0 && o->weight_decay <= 0 && !o->averages && !has_penalties(graph);
@@ -115,7 +115,7 @@ static bool stays(const bwi_optimizer *o, const bwi_graph *graph)
 
 /* ---- Updates that might overflow ---- */
 
-/* Constants with which moderate gradients cannot carry weights or slots out of range. */
+/* Whether these constants keep moderate gradients from carrying weights or slots out of range. */
 static bool is_calm(const bwi_step *s)
 {
     if (!(fabsf(s->rate) <= 0x1p10F && s->decay <= 1 && s->scale <= 2)) {
@@ -150,12 +150,13 @@ bool bwi_training_is_moderate(const bwi_training *t)
             double slot = slots[n].data ? k->sum_of_squares(variable->count, slots[n].data) : 0;
             squared += slot / BWI_MODERATE / BWI_MODERATE; /* second moments are squares */
         }
-        most = squared <= most ? most : squared; /* NaN stays */
+        most = squared <= most ? most : squared; /* NaN is kept */
     }
     return most <= BWI_MODERATE * BWI_MODERATE;
 }
 
-/* After a failure all is as before: of what `begin` changes, only Nadam's product is more than a matter of the iteration. */
+/* A failure leaves everything unchanged. Of what `begin` changes, only Nadam's product must be restored, since the other constants
+ * follow from the iteration. */
 bw_status bwi_session_apply(bwi_session *s)
 {
     bwi_optimizer *o = &s->training->optimizer;
@@ -169,7 +170,7 @@ bw_status bwi_session_apply(bwi_session *s)
     if (status != BW_OK) {
         return status;
     }
-    unsigned state = bwi_float_begin(); /* the step's constants do not depend on the caller's rounding */
+    unsigned state = bwi_float_begin(); /* the step's constants must not depend on the caller's rounding */
     float product = o->momentum_product;
     bwi_optimizer_begin(o, count > 0 ? (float)(1 / count) : 0);
     take_clips(s);

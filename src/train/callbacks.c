@@ -1,6 +1,6 @@
 /*
- * Keras's EarlyStopping and ReduceLROnPlateau, by their arguments as text. Both watch a column of the history: lower is
- * better for losses and errors, higher for what Keras knows to be so (accuracy, AUC, ...), unless `mode` says otherwise.
+ * Keras's EarlyStopping and ReduceLROnPlateau, with their arguments as text. Both watch a column of the history. Lower is better
+ * for losses and errors, higher for the columns that Keras knows to be so (accuracy, AUC, ...), unless `mode` says otherwise.
  */
 #include "train/internal.h"
 
@@ -151,7 +151,7 @@ static bool better(double value, double best, double delta, bool higher)
     return isnan(best) ? !isnan(value) : higher ? value - delta > best : value + delta < best;
 }
 
-/* Keras's EarlyStopping after an epoch, with its order of comparisons; true: stop now. */
+/* Does what Keras's EarlyStopping does after an epoch, with its order of comparisons. Returns true if training stops now. */
 static bool look_to_stop(bwi_watch *w, const bw_history *history, int epoch)
 {
     const bwi_argument_value *v = w->stop;
@@ -160,7 +160,7 @@ static bool look_to_stop(bwi_watch *w, const bw_history *history, int epoch)
     if (epoch < v[START].integer) {
         return false;
     }
-    /* Weights are kept from the first epoch on, so that there is something to restore. */
+    /* The weights of the first epoch are kept, so that there is always something to restore. */
     if (w->weights && !w->kept) {
         copy_weights(w, false);
         w->kept = true;
@@ -181,7 +181,7 @@ static bool look_to_stop(bwi_watch *w, const bw_history *history, int epoch)
     return w->wait >= v[PATIENCE].integer && epoch > 0;
 }
 
-/* Keras's ReduceLROnPlateau after an epoch. */
+/* Does what Keras's ReduceLROnPlateau does after an epoch. */
 static void look_to_reduce(bwi_watch *w, const bw_history *history)
 {
     const bwi_argument_value *v = w->rate;

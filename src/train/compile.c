@@ -1,4 +1,4 @@
-/* compile: optimizer, loss and metrics by name; and what train keeps with a model. */
+/* compile: reads optimizer, loss and metrics by name, and manages what train keeps with a model. */
 #include "train/internal.h"
 
 #include <stdio.h>
@@ -35,8 +35,8 @@ bwi_training *bwi_training_of(bw_model *model)
     return t;
 }
 
-/* An argument that is NULL means the default or, if `keep`, what the model has already. The training part changes only when all
- * of it was read. */
+/* A NULL argument stands for the default or, if `keep`, for what the model has already. The training part changes only after
+ * everything has been read. */
 static bw_status compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics, bool keep)
 {
     bw_status status = BW_OK;

@@ -1,4 +1,4 @@
-/* evaluate: the loss and the metrics of a model on data, each a column of a history with one epoch. */
+/* evaluate: computes the loss and the metrics of a model on data. Each is a column of a history with one epoch. */
 #include "train/internal.h"
 
 static bw_status take_values(bwi_session *s, bw_history **result)
@@ -9,7 +9,7 @@ static bw_status take_values(bwi_session *s, bw_history **result)
         return bwi_pending(s->graph.ctx);
     }
     history->epochs = 1;
-    for (int k = 1; k <= values; k++) { /* the loss comes last, as Keras prints it */
+    for (int k = 1; k <= values; k++) { /* the loss comes last, as in Keras's output */
         int column = bwi_history_add_column(history, "", bwi_session_value_name(s, k % values));
         history->values[column] = bwi_session_value(s, k % values);
     }

@@ -1,6 +1,7 @@
 /*
- * The fields of a dataset as a model knows them: inputs, targets and sample weights, by name or by being the only one of their role.
- * Samples are gathered as rows of numbers, so data fits where the roles, the names and the count of numbers per sample are the same.
+ * Matches the fields of a dataset with a model: inputs, targets and sample weights are found by name, or as the only one of their
+ * role. Samples are gathered as rows of numbers, so data fits if the roles, the names and the count of numbers per sample are the
+ * same.
  */
 #include "train/internal.h"
 
@@ -39,7 +40,7 @@ const char *bwi_role_describe(char text[96], bwi_role role, const char *name)
     return text;
 }
 
-/* NULL stands for none; fields are in the order of their roles. */
+/* NULL stands for a missing field. Fields are ordered by role, so the roles tell which of the two is missing. */
 static bw_status refuse(bw_context *ctx, const bwi_field *expected, const bwi_field *found, const char *what, const char *like)
 {
     char name[96], other[96], shape[160], other_shape[160];

@@ -1,6 +1,6 @@
 /*
- * fit: epochs of updates over a dataset, in the order and the batches that its options ask for, with validation, callbacks, a history
- * and progress. A failure leaves the model as after the last update.
+ * fit: epochs of updates over a dataset, in the order and the batches that its options ask for, with validation, callbacks, a
+ * history and progress. A failure leaves the model as it was after the last update.
  */
 #include "train/internal.h"
 
@@ -12,11 +12,11 @@ typedef struct fitting {
     bw_model *model;
     bw_fit_options options;
     bw_dataset *training, *validation;
-    bw_dataset *split[2]; /* made here from one dataset; NULL: none */
-    bw_dataset *recipe;   /* of the training part; the model's from the first update on */
+    bw_dataset *split[2]; /* made here from one dataset; NULL: not split */
+    bw_dataset *recipe;   /* of the training part; the model takes it at the first update */
     bw_dataset *windows;  /* the training part with its batches: the samples of each update */
     bwi_session session;
-    bool open; /* the session is */
+    bool open; /* the session is open */
     bw_history *history, *logs;
     bwi_painter painter;
     bwi_watch watch;
@@ -27,7 +27,7 @@ typedef struct fitting {
 
 /* ---- Before the first epoch ---- */
 
-/* Before anything is read or allocated: an option that is wrong by itself is named first. */
+/* Options are checked before anything is read or allocated, so that one that is wrong by itself is reported first. */
 static bw_status check_options(bw_context *ctx, const bw_fit_options *o)
 {
     if (o->epochs < 1) {
@@ -57,8 +57,8 @@ static bw_status check_options(bw_context *ctx, const bw_fit_options *o)
     return BW_OK;
 }
 
-/* The training part and the validation part, and the windows of the first. Ranks agree on counts before they begin, so there the
- * end of the data must be known. */
+/* Makes the training part, the validation part, and the windows of the training part. Ranks agree on counts before they begin, so
+ * the end of their data must be known. */
 static bw_status split_data(fitting *f, bw_dataset *dataset)
 {
     f->training = dataset;
@@ -84,7 +84,7 @@ static bw_status split_data(fitting *f, bw_dataset *dataset)
     return status;
 }
 
-/* The session knows fields by their position. */
+/* The session knows fields by their position, so validation data must have the same fields in the same places. */
 static bw_status check_validation(const fitting *f)
 {
     int trained = bwi_dataset_fields(f->training), count = f->validation ? bwi_dataset_fields(f->validation) : 0;
@@ -96,7 +96,7 @@ static bw_status check_validation(const fitting *f)
     return status;
 }
 
-/* What is fitted to the data is fitted now, to the training part alone. */
+/* Preprocessing that is fitted to data is fitted now, to the training part alone. */
 static bw_status prepare_data(fitting *f)
 {
     bw_status status = bwi_dataset_prepare(f->training);
@@ -115,7 +115,7 @@ static bwi_alike alike_of(const fitting *f)
                        .variables = f->model->graph.variable_count};
 }
 
-/* Normalization layers, to the training part. Ranks sum over it together, so all of them come here or none goes on. */
+/* Fits Normalization layers to the training part. Ranks sum over it together, so either all of them come here or none continues. */
 static bw_status fit_layers(const fitting *f, bw_status status)
 {
     if (f->ctx->ranks) {
@@ -157,7 +157,7 @@ static bw_status open_session(fitting *f)
     return status;
 }
 
-/* Everything up to the session, which has the plan: what can be refused is refused before anything large is taken. */
+/* Does everything up to the session, which has the plan. What can be refused is refused before anything large is allocated. */
 static bw_status prepare(fitting *f, bw_dataset *dataset)
 {
     bw_status status = check_options(f->ctx, &f->options);
@@ -179,8 +179,8 @@ static bw_status prepare(fitting *f, bw_dataset *dataset)
     return status == BW_OK ? open_session(f) : status;
 }
 
-/* Columns as Keras orders them: metrics, the loss, the same of validation, the learning rate. The values of the epoch at hand (`logs`)
- * have the same columns. */
+/* Orders columns as Keras does: metrics, the loss, both again for validation, the learning rate. The values of the present epoch
+ * (`logs`) have the same columns. */
 static bw_status open_history(fitting *f)
 {
     const bwi_session *s = &f->session;
@@ -209,7 +209,7 @@ static bw_status open_history(fitting *f)
             bwi_history_add_column(f->logs, part ? "val_" : "", name);
         }
     }
-    if (s->rates) { /* Keras's callback logs it */
+    if (s->rates) { /* as Keras's callback does */
         bwi_history_add_column(f->history, "", "learning_rate");
         bwi_history_add_column(f->logs, "", "learning_rate");
     }
@@ -218,7 +218,7 @@ static bw_status open_history(fitting *f)
 
 /* ---- Epochs ---- */
 
-/* The loss comes last, as Keras prints it. */
+/* The loss comes last, as in Keras's output. */
 static void take_values(fitting *f, int first)
 {
     const bwi_session *s = &f->session;
@@ -234,7 +234,7 @@ static void forget_values(fitting *f)
     }
 }
 
-/* After an update: counts, and from the first one on the data's recipe is the model's. */
+/* Counts an update. The first one makes the data's recipe the model's. */
 static void count_update(fitting *f, bw_progress *p, int64_t samples)
 {
     bwi_training *training = f->session.training;
@@ -259,7 +259,7 @@ static void report_step(fitting *f, bw_progress *p, double begin)
     f->stopped = f->options.on_step && !f->options.on_step(f->options.user, p);
 }
 
-/* The next batch of the epoch, for which a stream may have to be waited for; false: there is none. */
+/* Finds the next batch of the epoch, which may have to wait for a stream; false if there is none. */
 static bool find_batch(fitting *f, int epoch, bwi_piece *piece)
 {
     bwi_exec_step(f->session.exec);
@@ -269,7 +269,7 @@ static bool find_batch(fitting *f, int epoch, bwi_piece *piece)
     return piece->count > 0;
 }
 
-/* The floating-point state is set once, not in every call below; callbacks run with the caller's. */
+/* The floating-point state is set once here instead of in every call below; callbacks run with the caller's state. */
 static bw_status run_steps(fitting *f, bw_progress *p, double begin)
 {
     bwi_session *s = &f->session;
@@ -329,7 +329,7 @@ static bw_status run_validation(fitting *f)
     return status;
 }
 
-/* Updates of an epoch; a stream's are not known (0), and its epoch ends where it does. */
+/* Counts the updates of an epoch. Those of a stream are not known (0), since its epoch ends when the stream does. */
 static bw_status count_steps(const fitting *f, int epoch, int64_t *steps)
 {
     bool live = bwi_dataset_live(f->training);
@@ -454,7 +454,7 @@ static bw_status fit_model(bw_context *ctx, bw_model *model, bw_dataset *dataset
     }
     f.painter.file = f.options.progress;
     status = fit(&f, dataset);
-    if (history) { /* also of a training that failed: the epochs before */
+    if (history) { /* a run that failed has one, too, with the epochs before the failure */
         *history = f.history;
         f.history = NULL;
     }

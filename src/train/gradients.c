@@ -1,6 +1,6 @@
 /*
- * Gradients for custom training loops: sums over batches of any size, until they are applied. The plan keeps nothing for a whole
- * batch, so each may have another size.
+ * Gradients for custom training loops: sums over batches of any size, until they are applied. The plan holds nothing of the size of
+ * a batch, so every batch may have a different size.
  */
 #include "train/internal.h"
 
@@ -12,13 +12,13 @@ struct bw_gradients {
     bw_context *ctx;
     bw_model *model;
     bw_fit_options options;
-    bwi_session session; /* opened by the first batch: the targets' shape comes from the data */
+    bwi_session session; /* opened by the first batch, since the shape of the targets comes from the data */
     bool open;
-    bwi_session view; /* of predictions and each sample's losses; opened when they are first asked for */
+    bwi_session view; /* computes predictions and the losses of each sample; opened when they are first asked for */
     bool viewing;
-    bwi_field *fields; /* of the first batch, by whose numbers the session knows them: those of all others */
+    bwi_field *fields; /* of the first batch; the session knows fields by their number, so all batches must have the same */
     int field_count;
-    bw_dataset *recipe; /* of the first batch's dataset, until it is the model's */
+    bw_dataset *recipe; /* of the first batch's dataset, until the model takes it */
 };
 
 static void destroy(bwi_owned *object)
@@ -60,11 +60,11 @@ void bw_gradients_free(bw_gradients *gradients)
     bwi_disown(gradients);
 }
 
-/* ---- Batches that are alike ---- */
+/* ---- Batches with the same fields ---- */
 
 static bw_status keep_fields(bw_gradients *g, const bw_dataset *dataset)
 {
-    bwi_release(g->ctx, g->fields); /* of a first batch that was refused */
+    bwi_release(g->ctx, g->fields); /* from a first batch that was refused */
     g->field_count = bwi_dataset_fields(dataset);
     g->fields = bwi_allocate(g->ctx, (size_t)g->field_count, sizeof *g->fields);
     for (int f = 0; g->fields && f < g->field_count; f++) {
@@ -86,7 +86,7 @@ static bw_status check_alike(const bw_gradients *g, const bw_dataset *dataset)
 
 /* ---- Adding ---- */
 
-/* The first batch decides what the others must be like: what is fitted to data is fitted to its dataset, and its fields are kept. */
+/* The first batch decides what the others must look like: preprocessing is fitted to its dataset, and its fields are kept. */
 static bw_status open_session(bw_gradients *g, bw_dataset *dataset)
 {
     bwi_session_options options = {.train = true,
@@ -115,7 +115,7 @@ static bw_status open_session(bw_gradients *g, bw_dataset *dataset)
     return status;
 }
 
-/* The batch is lent for this call only, so a sample whose loss is not finite is named now. */
+/* The batch is lent for this call only, so a sample whose loss is not finite must be named now. */
 static bw_status look_at_loss(bwi_session *s, double *loss)
 {
     bwi_session_reset(s);
@@ -130,7 +130,8 @@ static bw_status look_at_loss(bwi_session *s, double *loss)
     return status;
 }
 
-/* The first batch opens the session; a model that was compiled anew since has another optimizer, whose slots these sums do not fit. */
+/* The first batch opens the session. A model that has been compiled again since then has a different optimizer, whose slots these
+ * sums do not fit. */
 static bw_status begin(bw_gradients *g, bw_batch *batch)
 {
     if (!batch) {
@@ -161,7 +162,7 @@ static bw_status add(bw_gradients *g, bw_batch *batch, double *loss)
     }
     bwi_session *s = &g->session;
     bwi_piece piece = piece_of(batch);
-    bwi_exec_touch(s->exec); /* the program may have set variables since the last piece */
+    bwi_exec_touch(s->exec); /* the program may have changed variables since the last piece */
     bwi_exec_set_seed(s->exec, g->options.seed, (uint64_t)s->training->optimizer.iterations);
     status = bwi_session_feed(s, BWI_PROGRAM_TRAIN, &piece, NULL);
     if (status == BW_OK) {
@@ -253,7 +254,7 @@ static bw_status find_variable(const bw_gradients *g, int index, const float *va
     return BW_OK;
 }
 
-/* The window holds sums; what a program sees is divided by what the loss counted, as the update is. */
+/* The window holds sums. A program sees them as the update does, divided by what the loss counted. */
 static bw_status get(bw_gradients *g, int index, float *values, size_t count)
 {
     const bwi_variable *variable;
@@ -270,7 +271,7 @@ static bw_status get(bw_gradients *g, int index, float *values, size_t count)
     return BW_OK;
 }
 
-/* A value that is not finite would only be found by the update, and then blamed on a sample. */
+/* A value that is not finite is refused now, since the update would find it later and blame a sample. */
 static bw_status set(bw_gradients *g, int index, const float *values, size_t count)
 {
     const bwi_variable *variable;
@@ -328,11 +329,12 @@ static bw_status open_view(bw_gradients *g, bw_dataset *dataset)
     return status;
 }
 
-/* As the layers predict: dropout does nothing, and BatchNormalization uses its moving statistics. `targets`: as of the plan. */
+/* Computes as layers do in prediction: dropout does nothing, and BatchNormalization uses its moving statistics. `targets` are those
+ * of the plan. */
 static bw_status view(bw_gradients *g, bw_batch *batch, float *const *targets)
 {
     bwi_piece piece = piece_of(batch);
-    bwi_exec_touch(g->view.exec); /* the weights are others than the last time */
+    bwi_exec_touch(g->view.exec); /* the weights have changed since the last time */
     bw_status status = bwi_session_feed(&g->view, BWI_PROGRAM_PREDICT, &piece, targets);
     bwi_exec_forget(g->view.exec);
     return status == BW_CANCELLED ? bwi_cancel_report(g->ctx) : status;
@@ -370,7 +372,7 @@ static bw_status predict(bw_gradients *g, bw_batch *batch, int output, float *pr
     return view(g, batch, targets);
 }
 
-/* Of several outputs, the sum of their losses; each is read into a row of its own first. */
+/* With several outputs, a sample's loss is the sum over them; each output's losses are first read into a separate row. */
 static bw_status find_losses(bw_gradients *g, bw_batch *batch, float *losses, size_t count)
 {
     float *targets[3 * BWI_MAX_HEADS] = {NULL};

@@ -1,4 +1,4 @@
-/* History: named columns with one value per epoch, and the facts of a run. */
+/* A history has named columns with one value per epoch, and facts about the run. */
 #include "train/internal.h"
 
 #include <math.h>

@@ -1,14 +1,14 @@
 /*
- * Sequences of several lengths (bw_bucket). The model is built once more for each shorter length, from its layers and with the
- * same variables, into the same graph; each length has programs of its own in the plan. A piece is fed in blocks of bounded size,
- * and a block length by length: its samples keep their order within a length. So a window is the same set of samples as without
- * buckets, its sums are those over all of them, and nothing is computed for padding beyond a sample's own length.
+ * Sequences of several lengths (bw_bucket). The model is built once more for each shorter length, from its layers and with the same
+ * variables, into the same graph, and each length has separate programs in the plan. A piece is fed in blocks of bounded size, and
+ * a block is fed length by length, with samples of one length in their order. So a window is the same set of samples as without
+ * buckets, its sums are those over all of them, and nothing is computed for padding beyond a sample's length.
  */
 #include "train/internal.h"
 
 #include <string.h>
 
-/* Samples that are sorted by length at a time: a bound on memory, for any batch. */
+/* The number of samples that are sorted by length at a time, which bounds the memory for any batch size. */
 enum { BLOCK = 1024 };
 
 /* ---- Building ---- */
@@ -18,7 +18,7 @@ typedef struct builder {
     const bw_model *model;
     const bw_dataset *dataset;
     int64_t length, longest;
-    bw_node **nodes; /* by use */
+    bw_node **nodes; /* one for each use */
 } builder;
 
 static bw_node *add_input(const builder *b, const bw_node *node, bw_dtype dtype)
@@ -32,7 +32,7 @@ static bw_node *add_input(const builder *b, const bw_node *node, bw_dtype dtype)
     return bwi_graph_add(&b->session->graph, &bwi_op_input, node->name, &a, sizeof a, NULL, 0, NULL, 0);
 }
 
-/* An expression's input may serve as numbers and as indices: each use is a node of the type that its layer takes. */
+/* An expression's input may serve as numbers and as indices, so each use gets a node of the type that its layer takes. */
 static bw_node *input_for(builder *b, const bwi_use *use, int k)
 {
     bw_node **node = &b->nodes[use->input[k]];
@@ -48,14 +48,14 @@ static bw_node *input_for(builder *b, const bwi_use *use, int k)
     return *node;
 }
 
-/* A layer of the model once more, on inputs of this length and with the variables that it has already. */
+/* Builds a layer of the model once more, on inputs of this length and with the variables that it already has. */
 static bw_status build_use(builder *b, int number)
 {
     const bwi_use *use = &b->model->uses[number];
     bwi_graph *graph = &b->session->graph;
     bw_node *inputs[BWI_MAX_POINTS];
     if (use->layer < 0) {
-        return BW_OK; /* made where it is used */
+        return BW_OK; /* inputs are made where they are used */
     }
     bwi_layer *layer = &b->model->layers[use->layer];
     for (int k = 0; k < use->inputs; k++) {
@@ -77,7 +77,7 @@ static bw_status build_use(builder *b, int number)
                           graph->ctx->message);
 }
 
-/* Targets have one shape, so an output's must not depend on the length. */
+/* Targets have one shape, so the shape of an output must not depend on the length. */
 static bw_status find_outputs(const builder *b)
 {
     bwi_session *s = b->session;
@@ -115,7 +115,7 @@ static bw_status build_length(bwi_session *s, const bw_dataset *dataset, const b
     return status == BW_OK && (options->train || options->evaluate) ? bwi_session_add_heads(s, dataset, options) : status;
 }
 
-/* The session's own heads are put back once the other lengths have theirs. */
+/* Keeps the heads of one length. The session's heads are restored once all lengths have theirs. */
 static void keep_heads(bwi_variant *to, const bwi_session *s)
 {
     memcpy((void *)to->outputs, (const void *)s->outputs, sizeof to->outputs);
@@ -146,7 +146,7 @@ static bw_status build_lengths(bwi_session *s, const bw_dataset *dataset, const 
     return status;
 }
 
-/* A whole-batch op needs all samples of a batch in one program; here they are spread over several. */
+/* A whole-batch op needs all samples of a batch in one program, but here they are spread over several. */
 static bw_status check_layers(const bwi_session *s, bool train)
 {
     for (int n = 0; train && n < s->graph.count; n++) {
@@ -226,7 +226,7 @@ static void put_predictions(const bwi_session *s, const bwi_piece *part, float *
     }
 }
 
-/* Feeds the samples of one length among those from `first` to before `end`. */
+/* Feeds the samples of one length among those from `first` up to `end`. */
 static bw_status feed_length(bwi_session *s, int which, const bwi_piece *piece, int64_t first, int64_t end, int length,
                              float *const *predictions)
 {

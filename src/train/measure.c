@@ -1,7 +1,7 @@
 /*
- * The memory that a run takes, measured, so that the plan can be compared with it. Three parts of the resident size are not the
- * library's own: the process before the plan was made, with the workers' stacks; what oneDNN took for itself while the plan was made
- * (the growth, less what the context's allocator gave, which is touched as a whole); and pages of files, which mapped data and
+ * Measures the memory that a run takes, so that the plan can be compared with it. Three parts of the resident size do not belong to
+ * the run: the process before the plan was made, with the workers' stacks; what oneDNN allocated while the plan was made (the
+ * growth, minus what the context's allocator gave, which is touched as a whole); and pages of files, which mapped data and
  * libraries bring in as they are used.
  */
 #include "train/internal.h"
@@ -39,10 +39,10 @@ void bwi_measure_opened(bwi_measure *m, bw_context *ctx)
     m->code = less(less(bwi_memory_resident(ctx), m->resident), own + files);
 }
 
-/* A step that waits for a disk page by page takes a thousand times as long, and nothing else would say why. */
+/* A step that waits for the disk page by page takes a thousand times as long, and nothing else would tell the user why. */
 static void tell_pressure(bw_context *ctx, const bw_run_facts *facts)
 {
-    enum { FEW = 100 }; /* as code brings in that runs for the first time */
+    enum { FEW = 100 }; /* code that runs for the first time causes about as many */
     char swapped[32];
     if (facts->swapped_bytes > 0) {
         bwi_log(ctx, BW_LOG_WARNING, "memory was short: %s were swapped out while training, %lld pages came back from disk",

@@ -1,34 +1,35 @@
 /*
- * The gradient noise scale, from the lanes of a step. A batch of N samples falls into L lanes; lane l has n_l samples and the gradient
- * sum s_l. With per-sample gradients of mean g and covariance trace S these are unbiased, whatever the n_l:
+ * The gradient noise scale, estimated from the lanes of a step. A batch of N samples is spread over L lanes; lane l has n_l samples
+ * and the gradient sum s_l. For per-sample gradients with mean g and covariance trace S, these estimates are unbiased, whatever the
+ * n_l:
  *
  *     S     = (sum_l |s_l|^2 / n_l - |sum_l s_l|^2 / N) / (L - 1)
  *     |g|^2 = |sum_l s_l|^2 / N^2 - S / N
  *
- * The scale S / |g|^2 is the batch size at which noise and signal of a step are alike. Numerators and denominators are averaged over
- * steps before they are divided, since a mean of ratios would be biased. The interval is Fieller's: all ratios r for which the
- * mean of S - r |g|^2 does not differ from zero by more than its error. If the error of |g|^2 reaches zero, no ratio is excluded, and
- * the scale is undetermined: that is the answer then.
+ * The scale S / |g|^2 is the batch size at which the noise of a step equals its signal. Numerators and denominators are averaged
+ * over steps before they are divided, since a mean of ratios would be biased. The interval is Fieller's: all ratios r for which the
+ * mean of S - r |g|^2 does not differ from zero by more than its error. If the error of |g|^2 reaches zero, no ratio is excluded,
+ * and the scale is reported as undetermined.
  *
- * An optimizer that divides by the root of the gradients' mean square sees other noise; the same is estimated with every element
- * divided so.
+ * An optimizer that divides by the root mean square of the gradients sees different noise, so the scale is also estimated with
+ * every element divided in this way.
  */
 #include "train/optimizers/rows.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Sums over the steps of a = S and b = |g|^2. */
+/* Sums over the steps, of a = S and b = |g|^2, their squares and their product. */
 typedef struct tally {
     double n, a, b, aa, ab, bb;
 } tally;
 
 struct bwi_noise {
-    const char *refusal; /* why there is no estimate; NULL: there may be one */
+    const char *refusal; /* why there is no estimate; NULL: there can be one */
     int64_t steps;
     int variables;
-    tally raw, seen; /* of all variables */
-    tally layers[];  /* of each */
+    tally raw, seen; /* over all variables */
+    tally layers[];  /* for each variable */
 };
 
 size_t bwi_noise_bytes(int variables)
@@ -36,7 +37,8 @@ size_t bwi_noise_bytes(int variables)
     return sizeof(bwi_noise) + (size_t)variables * sizeof(tally);
 }
 
-/* With whole-batch statistics a sample's gradient depends on the others of its batch; the gradient of a table is kept as records. */
+/* There is no estimate with whole-batch statistics, since a sample's gradient then depends on the others in its batch, nor with
+ * tables, whose gradients are kept as records, nor over several ranks. */
 static const char *refusal_of(const bwi_session *s)
 {
     for (int n = 0; n < s->graph.count; n++) {
@@ -83,7 +85,8 @@ static void count_step(tally *t, int lanes, const int64_t *samples, const double
     t->bb += b * b;
 }
 
-/* The slot that holds the mean of squared gradients, and what the optimizer multiplies it by and adds to its root. */
+/* Finds the slot that holds the mean of squared gradients, the factor that the optimizer applies to it, and what it adds to the
+ * root. */
 static const void *second_moment(const bwi_optimizer *o, const bwi_variable *variable, double *correction, double *epsilon)
 {
     const char *names[BWI_MAX_SLOTS];
@@ -137,7 +140,7 @@ void bwi_noise_take(bwi_noise *noise, bwi_session *session)
     }
 }
 
-/* Student's quantile for 95 percent, by Cornish and Fisher's expansion around the normal one. */
+/* Student's quantile for 95 percent, by the Cornish-Fisher expansion around the normal one. */
 static double student(double freedom)
 {
     double z = 1.959963985, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
@@ -145,8 +148,8 @@ static double student(double freedom)
            (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * freedom * freedom * freedom);
 }
 
-/* Fieller's interval: the roots of (b^2 - q s_bb) r^2 - 2 (a b - q s_ab) r + (a^2 - q s_aa), where q is the squared quantile and s are
- * the (co)variances of the means. */
+/* The ends of Fieller's interval are the roots of (b^2 - q s_bb) r^2 - 2 (a b - q s_ab) r + (a^2 - q s_aa), where q is the squared
+ * quantile and s are the (co)variances of the means. */
 static bw_noise_scale scale_of(const tally *t)
 {
     bw_noise_scale scale = {.trace = (double)NAN, .signal = (double)NAN, .scale = (double)NAN, .low = 0, .high = (double)INFINITY};

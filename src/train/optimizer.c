@@ -1,6 +1,6 @@
 /*
- * What all optimizers share: the table, reading one from text, slots and state. Slots lie in one arena and are stored like their
- * variables (packed where these are), since every update is elementwise; outside they are seen in Keras's order.
+ * What all optimizers share: the table, reading an optimizer from text, slots and state. Slots lie in one arena and are stored like
+ * their variables (packed if these are), since every update is elementwise; outside they appear in Keras's order.
  */
 #include "train/optimizers/rows.h"
 
@@ -37,7 +37,7 @@ static bool is_rate(const bwi_term *item, int position)
     return item->label ? bwi_term_is(&label, "learning_rate") || bwi_term_is(&label, "lr") : position == 0;
 }
 
-/* A schedule is read from its own term, which may be long; a word takes its place among the arguments. */
+/* A schedule is read from its term, which may be long; among the arguments, a word takes its place. */
 static bw_status read_arguments(bw_context *ctx, bwi_optimizer *o, const bwi_term *term)
 {
     static const char word[] = "schedule";
@@ -159,7 +159,7 @@ size_t bwi_optimizer_bytes(const bwi_training *t)
     return bytes;
 }
 
-/* The arena begins as zeros; averages begin as the weights, since rows of a lazy table may never be touched. */
+/* The arena is filled with zeros at first. Averages start as the weights, since rows of a lazy table may never be touched. */
 static void fill_slot(const bwi_optimizer *o, const bwi_slot *slot, int s)
 {
     const bwi_variable *variable = slot->variable;

@@ -1,4 +1,4 @@
-/* predict: a model's outputs for each sample, into arrays of the caller. */
+/* predict: writes a model's outputs for each sample into the caller's arrays. */
 #include "train/internal.h"
 
 static bw_status check_arrays(const bwi_session *s, int64_t samples, const size_t *counts, int outputs)

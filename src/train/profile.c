@@ -1,6 +1,6 @@
 /*
- * Where the time of a run's steps went: the ledger's ticks as seconds of a mean step, by part and worker. Every worker's parts sum
- * up to the step. What a worker does between the parts that are timed is overhead; what it does not do at all is idle time.
+ * Where the time of a run's steps went: the ledger's ticks as seconds of a mean step, by part and worker. The parts of every worker
+ * add up to the step. What a worker does between the parts that are timed is overhead; when it does nothing, it is idle.
  */
 #include "train/internal.h"
 
@@ -8,18 +8,18 @@
 
 struct bwi_profile {
     bw_profile_facts facts;
-    int capacity; /* of parts; facts.parts of them are used once there is something to tell */
+    int capacity; /* of parts; facts.parts of them are used once there is something to report */
     bw_part *parts;
-    int *numbers;    /* in the ledger; -1: overhead */
+    int *numbers;    /* in the ledger; -1 for overhead */
     double *seconds; /* [part][worker] */
 
-    bwi_ledger trace; /* its events; none if nothing was to be traced */
+    bwi_ledger trace; /* its events; none if no trace was requested */
     int64_t events;
     uint64_t origin;  /* ticks of the first event */
-    double tick;      /* seconds */
-    int marked, most; /* counters of traced steps, and how many there may be */
+    double tick;      /* in seconds */
+    int marked, most; /* the number of traced steps with counters, and its maximum */
     struct mark {
-        uint64_t at; /* ticks */
+        uint64_t at; /* in ticks */
         double loss;
         size_t bytes;
     } *marks;
@@ -37,7 +37,7 @@ enum { FIXED_COUNT = sizeof FIXED / sizeof FIXED[0] };
 
 /* ---- Which parts there are ---- */
 
-/* Whether a node computes with targets or sample weights: a loss or a metric. */
+/* Whether a node computes with targets or sample weights, and is thus a loss or a metric. */
 static bool is_loss(const bw_node *node)
 {
     if (node->op->flags & BWI_OP_INPUT) {
@@ -97,7 +97,7 @@ static bw_part *add(bwi_profile *profile, int number, bw_part_kind kind)
     return &profile->parts[at];
 }
 
-/* An instruction that several phases or programs have (an input, a layer at several lengths) is one part. */
+/* An instruction that occurs in several phases or programs (an input, a layer at several lengths) is one part. */
 static void add_instruction(bwi_profile *profile, const bwi_instruction *i)
 {
     int number = bwi_exec_part(i->node, i->pass);
@@ -177,9 +177,9 @@ static double *seconds_at(const bwi_profile *profile, int part, int worker)
     return &profile->seconds[(size_t)part * (size_t)profile->facts.workers + (size_t)worker];
 }
 
-/* The caller's parts are all timed, so what is missing is overhead. Another worker is idle outside of its shares, and its overhead is
- * what its share of the tiles has beyond the instructions. If the timed steps happened to be slower than the mean, all parts are
- * taken down in proportion. */
+/* The caller's parts are all timed, so the time that is missing is overhead. Any other worker is idle outside its shares, and its
+ * overhead is the time of its share of the tiles that no instruction accounts for. If the timed steps happened to be slower than
+ * the mean, all parts are scaled down in proportion. */
 static void settle_worker(bwi_profile *profile, int worker, double share, double step)
 {
     int overhead = profile->facts.parts - 1, idle = overhead - 1;
@@ -200,9 +200,9 @@ static void settle_worker(bwi_profile *profile, int worker, double share, double
     }
 }
 
-/* Counted as the definition counts: a pass over a layer's weights or inputs costs as much as the forward pass. Bytes are those that
- * must move at least: inputs and outputs of each sample, and the weights for each call. A gradient that may be deferred to the update
- * is not counted, since its products are the optimizer's part then. */
+/* Counts as the definition does: a pass over a layer's weights or inputs costs as much as the forward pass. Bytes are the least
+ * that must move: inputs and outputs of each sample, and the weights for each call. A gradient that may be deferred to the update
+ * is not counted, since its products then belong to the optimizer's part. */
 static void take_work(bw_part *part, const bwi_plan *plan, int number, double samples)
 {
     const bw_node *node = plan->graph.nodes[number / BWI_PASS_COUNT];
@@ -220,7 +220,7 @@ static void take_work(bw_part *part, const bwi_plan *plan, int number, double sa
     part->bytes = sizeof(float) * (samples * floats + part->calls * weights);
 }
 
-/* Events that did not fit are lost, so a trace is cut off at the end and has no holes. */
+/* Events that did not fit are lost, so a trace may be cut off at its end, but has no gaps. */
 static void take_trace(bwi_profile *profile, bwi_exec *exec)
 {
     bwi_ledger *trace = &profile->trace;
@@ -237,7 +237,7 @@ static void take_trace(bwi_profile *profile, bwi_exec *exec)
     }
 }
 
-/* Ticks become seconds of a mean step, and what is missing becomes idle time and overhead. */
+/* Turns ticks into seconds of a mean step, and the time that is missing into idle time and overhead. */
 void bwi_profile_take(bwi_profile *profile, bwi_exec *exec, double samples)
 {
     const bwi_plan *plan = bwi_exec_plan(exec);
@@ -275,7 +275,7 @@ void bwi_profile_take(bwi_profile *profile, bwi_exec *exec, double samples)
     }
 }
 
-/* ---- For everybody ---- */
+/* ---- Public functions ---- */
 
 bw_profile_facts bw_history_profile(const bw_history *history)
 {

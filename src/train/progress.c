@@ -1,7 +1,7 @@
 /*
- * Keras's progress. On a terminal a bar that is redrawn at most every 0.05 seconds:
+ * Shows progress as Keras does. On a terminal this is a bar that is redrawn at most every 0.05 seconds,
  *   12/32 ━━━━━━━━━━━━━━━━━━━━ 3s 12ms/step - accuracy: 0.8765 - loss: 0.4321
- * in Keras's colours unless NO_COLOR is set; elsewhere one line per epoch.
+ * in Keras's colours unless NO_COLOR is set; elsewhere it is one line per epoch.
  */
 #include "train/internal.h"
 
@@ -55,7 +55,7 @@ static void draw_bar(FILE *file, const bw_progress *p)
     fputs(colourful ? "\033[0m " : " ", file);
 }
 
-/* The line of the step at hand: count, bar (on a terminal), time left or, at the end, taken, time per step, values. */
+/* Draws the line of the present step: count, bar (on a terminal), the time left or, at the end, taken, time per step, values. */
 static void draw(const bwi_painter *painter, const bw_progress *p, bool end)
 {
     FILE *file = painter->file;

@@ -1,13 +1,13 @@
 /*
- * Ranks that begin a training. If one were refused, or trained with other numbers, the others would wait for it without end: so all of
- * them begin, or none does.
+ * How ranks begin to train. If one were refused, or trained with different numbers, the others would wait for it forever, so either
+ * all of them begin or none does.
  */
 #include "train/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Each rank compares the sum over all ranks with its own number times the ranks; if one of them finds a difference, all stop. */
+/* Each rank compares the sum over all ranks with its number times the count of ranks. If one rank finds a difference, all stop. */
 static bw_status compare(bw_context *ctx, const bwi_alike *a)
 {
     static const char *const names[] = {"samples", "samples per update", "updates", "epochs", "validation samples", "variables"};

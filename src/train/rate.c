@@ -1,4 +1,4 @@
-/* The learning rate, as a program reads and sets it. */
+/* Lets a program read and set the learning rate. */
 #include "train/internal.h"
 
 #include <math.h>

@@ -1,5 +1,7 @@
-/* How the data that a model was trained on was read and prepared: the recipe is kept with the model, and applied again when other
- * data is read for it. */
+/*
+ * The recipe of the data that a model was trained on: how it was read and prepared. It is kept with the model, and applied again
+ * when other data is read for it.
+ */
 #include "train/internal.h"
 
 void bwi_training_set_data(bwi_training *t, bw_dataset *recipe)
@@ -23,7 +25,7 @@ const char *bw_model_class(const bw_model *model, int number)
     return bw_dataset_class(bw_model_data(model), number);
 }
 
-/* A model that no recipe came with, such as one of Keras: images are brought to the size of its input. */
+/* Reads data for a model that has no recipe, such as one from Keras; images are resized to its input. */
 static bw_dataset *read_plain(const bw_model *model, const char *path, const bw_read_options *options)
 {
     bw_read_options chosen = BW_READ_OPTIONS_DEFAULT;

@@ -1,4 +1,4 @@
-/* How every run of a model on data begins and ends: fit, evaluate, predict. */
+/* What fit, evaluate and predict have in common: how a run of a model on data begins and ends. */
 #include "train/internal.h"
 
 bw_context *bwi_run_context(const bw_model *model, const bw_dataset *dataset)

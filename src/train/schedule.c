@@ -1,4 +1,4 @@
-/* Schedules of the learning rate, by Keras's formulas. */
+/* Schedules of the learning rate, with Keras's formulas. */
 #include "train/internal.h"
 
 #include <math.h>
@@ -45,7 +45,7 @@ static float inverse_time(const bwi_schedule *s, float step)
     return number(s, DECAY_RATE0) / (1 + number(s, DECAY_RATE) * decay_periods(s, step));
 }
 
-/* ---- (rate0 - end) (1 - step / steps)^power + end; cycle: `steps` becomes the next multiple that the step has not passed ---- */
+/* ---- (rate0 - end) (1 - step / steps)^power + end; cycle: `steps` grows to the next multiple that is not below the step ---- */
 
 enum { POLY_RATE0, POLY_STEPS, POLY_END, POLY_POWER, POLY_CYCLE, POLY_COUNT };
 
@@ -111,13 +111,13 @@ static const bwi_argument restart_arguments[RESTART_COUNT] = {
     [RESTART_ALPHA] = {"alpha", NULL, BWI_FLOAT, "0", 0, 1e9, NULL},
 };
 
-/* Where period r begins, in units of the first: 1 + t + ... + t^(r-1). */
+/* The step at which period r begins, in units of the first period: 1 + t + ... + t^(r-1). */
 static double period_begin(double t, double r)
 {
     return (pow(t, r) - 1) / (t - 1);
 }
 
-/* The quotient of logarithms may be rounded to either side where a period begins. */
+/* At the start of a period the quotient of logarithms may be rounded either way, so it is corrected. */
 static float restarts(const bwi_schedule *s, float step)
 {
     double periods = (double)step / s->values[RESTART_STEPS].number, t = s->values[RESTART_T].number, restart;
@@ -186,7 +186,7 @@ static bw_status check_pieces(bw_context *ctx, const char *what, const bwi_sched
     return BW_OK;
 }
 
-/* Its lists may have any length, which the general reader of arguments does not know. */
+/* The lists may have any length, which the general reader of arguments cannot handle. */
 static bw_status read_pieces(bw_context *ctx, bwi_schedule *s, const char *what, const bwi_term *term)
 {
     const bwi_term *lists[2] = {NULL, NULL};

@@ -1,6 +1,6 @@
 /*
- * A session: the model's graph with the heads that data gives it (targets, weights, losses, metrics), planned and running. The
- * model's own graph is never changed.
+ * A session is the model's graph with the heads that data gives it (targets, weights, losses, metrics), planned and running. It
+ * works on a copy, so the model's graph never changes.
  */
 #include "train/internal.h"
 
@@ -24,7 +24,7 @@ static bw_status bind_field(bw_context *ctx, const bw_dataset *dataset, bwi_inpu
     return BW_OK;
 }
 
-/* To predict, the data need not have targets: nodes that need them are not planned. */
+/* Prediction needs no targets, so the data may lack them; nodes that need them are not planned. */
 static bw_status copy_node(bwi_session *s, const bw_dataset *dataset, const bw_node *node, bool predict)
 {
     bw_context *ctx = s->graph.ctx;
@@ -51,7 +51,7 @@ static bw_status copy_node(bwi_session *s, const bw_dataset *dataset, const bw_n
     return copy ? BW_OK : bwi_pending(ctx);
 }
 
-/* Nodes keep their numbers, so inputs, masks and outputs are found by them; the copies have the same variables. */
+/* Copied nodes keep their numbers, by which inputs, masks and outputs are found, and share the variables. */
 static bw_status copy_graph(bwi_session *s, const bw_model *model, const bw_dataset *dataset, bool predict)
 {
     const bwi_graph *from = &model->graph;
@@ -84,7 +84,7 @@ static bool is_used_again(const bwi_graph *graph, const bw_node *node)
     return false;
 }
 
-/* A layer that moves statistics and is used several times moves them in Keras's order of uses. */
+/* A layer that updates moving statistics and is used several times updates them in Keras's order of uses. */
 static bw_status order_uses(const bwi_session *s, const bw_model *model)
 {
     bool again = false;
@@ -111,7 +111,7 @@ static bw_status open_variables(const bwi_session *s, const bwi_session_options 
     return status == BW_OK && options->train ? bwi_optimizer_open_slots(s->training) : status;
 }
 
-/* The plan comes first: a budget that is too small is refused before anything large is taken. */
+/* The plan comes first, so that a budget that is too small is refused before anything large is allocated. */
 static bw_status open_exec(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options)
 {
     bwi_made_ahead data = bwi_session_made_ahead(s, dataset, options);
@@ -135,7 +135,7 @@ static bw_status open_exec(bwi_session *s, const bw_dataset *dataset, const bwi_
     return status;
 }
 
-/* Gives a model that is not built yet its nodes and shapes; `connected`: it had none before. */
+/* Gives a model that is not built yet its nodes and shapes; `connected` tells that it had none before. */
 static bw_status connect_model(bw_model *model, const bw_dataset *dataset, bool *connected)
 {
     int x = bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0);
@@ -150,7 +150,7 @@ static bw_status connect_model(bw_model *model, const bw_dataset *dataset, bool 
     return bwi_model_sketch(model, field->ndim, field->shape, connected);
 }
 
-/* The graph with its heads, for each length. */
+/* Makes the graph with its heads, for each length. */
 static bw_status make_graph(bwi_session *s, bw_model *model, bw_dataset *dataset, const bwi_session_options *options)
 {
     bw_status status = copy_graph(s, model, dataset, !options->train && !options->evaluate);
@@ -168,13 +168,13 @@ static bw_status make_graph(bwi_session *s, bw_model *model, bw_dataset *dataset
     return status == BW_OK ? bwi_session_add_lengths(s, dataset, options) : status;
 }
 
-/* A model whose only compiling failed would be trained with defaults that its user has not chosen. */
+/* A model whose only compilation failed is refused, since it would be trained with defaults that its user has not chosen. */
 static bw_status check_compiled(const bwi_training *t, const bwi_session_options *options)
 {
     if (!t) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    /* Nothing is evaluated by an optimizer. */
+    /* Evaluation needs no optimizer. */
     bool unread = t->unread & (options->train ? BWI_PART_ALL : BWI_PART_LOSS | BWI_PART_METRICS);
     if ((t->compiled && !unread) || t->refused == BW_OK || !(options->train || options->evaluate)) {
         return BW_OK;
@@ -203,7 +203,8 @@ bw_status bwi_session_plan(bwi_session *s, bw_model *model, bw_dataset *dataset,
     return status;
 }
 
-/* The plan comes before everything that is as large as the model, so that a budget that is too small is refused before it is spent. */
+/* The plan is made before anything as large as the model is allocated, so that a budget that is too small is refused before it is
+ * spent. */
 bw_status bwi_session_open(bwi_session *s, bw_model *model, bw_dataset *dataset, const bwi_session_options *options)
 {
     *s = (bwi_session){.training = bwi_training_of(model), .graph = {.ctx = model->ctx}};
@@ -237,14 +238,14 @@ void bwi_session_close(bwi_session *s)
     bwi_release(s->graph.ctx, s->totals_block);
     s->totals_block = NULL;
     bwi_session_free_lengths(s);
-    s->graph.variables = NULL; /* the model's */
+    s->graph.variables = NULL; /* they belong to the model */
     s->graph.variable_count = 0;
     bwi_graph_free(&s->graph);
 }
 
 /* ---- Running ---- */
 
-/* What regularizers add to the loss, with the variables as they are before the update. */
+/* What regularizers add to the loss, from the variables before the update. */
 static double penalty(const bwi_session *s)
 {
     const bwi_kernels *kernels = bwi_exec_plan(s->exec)->kernels;
@@ -260,7 +261,7 @@ static double penalty(const bwi_session *s)
     return sum;
 }
 
-/* Of the last feed: what its gradients are to be divided by. */
+/* The number by which the gradients of the last feed are divided. */
 static double divisor(const bwi_session *s)
 {
     return s->balanced ? s->fed : bwi_session_fed_sums(s, &s->columns[0])[1];
@@ -278,8 +279,8 @@ bw_status bwi_session_feed(bwi_session *s, int which, const bwi_piece *piece, fl
     return status;
 }
 
-/* At once where the mean over all samples is the mean of their batches'. It is not where a batch's loss is divided by what its masks or
- * weights let count: there batches are as Keras's. */
+/* Feeds all samples at once if the mean over them equals the mean over their batches. It does not if the loss of a batch is divided
+ * by what its masks or weights let count; then the batches are those of Keras. */
 bw_status bwi_session_evaluate(bwi_session *s, const bw_dataset *dataset, int64_t batch)
 {
     int64_t count = bw_dataset_count(dataset);

@@ -1,6 +1,6 @@
 /*
- * The plan of a session: what it asks for (programs, batch, budget, spilling), and the bytes that lie outside the plan's arena and
- * still belong to the run: variables, slots, history, samples that are made ahead.
+ * The plan of a session: its requests (programs, batch, budget, spilling), and the bytes that the run needs outside the plan's
+ * arena: variables, slots, history, and samples that are made ahead.
  */
 #include "train/internal.h"
 
@@ -15,7 +15,7 @@ size_t bwi_session_parameter_bytes(const bwi_session *s)
     return bytes;
 }
 
-/* An output without a loss is computed in training if layers before it may move statistics, as they do in Keras. */
+/* An output without a loss is computed in training if layers before it may update moving statistics, as they do in Keras. */
 static int add_untrained(const bwi_session *s, bw_node **targets, int count)
 {
     bool moves = false;
@@ -48,7 +48,7 @@ static void add_programs(const bwi_session *s, const bwi_session_options *o, int
     }
 }
 
-/* What predicting is to give: the outputs, and the losses after them. */
+/* Lists the targets of prediction: the outputs, followed by the losses. */
 static void list_targets(const bwi_session *s, bw_node *targets[3 * BWI_MAX_HEADS])
 {
     for (int k = 0; k < s->output_count; k++) {
@@ -59,7 +59,7 @@ static void list_targets(const bwi_session *s, bw_node *targets[3 * BWI_MAX_HEAD
     }
 }
 
-/* The folder to spill to. One that was asked for must be fit for it; without a fit one nothing is spilled. */
+/* Finds the folder to spill to. A folder that was asked for must be suitable; if the default one is not, nothing is spilled. */
 static bw_status spill_folder(bw_context *ctx, const char *asked, const char **folder)
 {
     const char *set = getenv("TMPDIR");
@@ -92,11 +92,11 @@ static size_t data_bytes(const void *user, const bwi_plan *plan)
     return bwi_size_add(part_bytes(a, a->dataset, a->batch, plan), part_bytes(a, a->validation, validation, plan));
 }
 
-/* A .keras file is made as one image of its weights and slots, beside which one variable at a time is brought into Keras's order;
- * the C library keeps the place of the one before for a while. */
+/* A .keras file is made as one image of its weights and slots. Beside it, one variable at a time is brought into Keras's order,
+ * while the C library still holds the memory of the previous one. */
 static size_t saving_bytes(const bwi_session *s)
 {
-    enum { REST = 9 << 18 }; /* the configuration, and what the library that writes HDF5 takes for itself when it is first used */
+    enum { REST = 9 << 18 }; /* the configuration, and what the library that writes HDF5 allocates when it is first used */
     size_t largest = 0;
     for (int v = 0; v < s->graph.variable_count; v++) {
         size_t bytes = bwi_size_multiply((size_t)s->graph.variables[v]->count, sizeof(float));
@@ -106,7 +106,7 @@ static size_t saving_bytes(const bwi_session *s)
     return bwi_size_add(bwi_size_add(image, bwi_size_multiply(2, largest)), REST);
 }
 
-/* 0: what the system gives. */
+/* Returns 0 if the system decides. */
 static size_t find_budget(const bw_context *ctx, const bwi_session_options *o)
 {
     return o->memory ? o->memory : ctx->memory;
@@ -125,7 +125,7 @@ bwi_made_ahead bwi_session_made_ahead(const bwi_session *s, const bw_dataset *da
     return a;
 }
 
-/* Nodes, which the model and the session have each. */
+/* The bytes of the nodes, which the model and the session both have. */
 static size_t graph_bytes(const bwi_graph *graph)
 {
     size_t bytes = 0;
@@ -138,10 +138,10 @@ static size_t graph_bytes(const bwi_graph *graph)
     return 2 * bytes;
 }
 
-/* Of the exec, of the profile that a history of training has, and of the nodes. */
+/* The bytes of the exec, of the profile that a history of training has, and of the nodes. */
 static size_t tables_bytes(const bwi_plan *plan, int traced)
 {
-    enum { BEGUN = 6 << 12 }; /* pages that arenas, stacks and the allocator begin and do not fill */
+    enum { BEGUN = 6 << 12 }; /* pages that arenas, stacks and the allocator use only in part */
     size_t run = bwi_size_add(bwi_exec_bookkeeping(plan), bwi_profile_bytes(plan, traced));
     return bwi_size_add(bwi_size_add(run, graph_bytes(plan->source)), BEGUN);
 }
@@ -151,14 +151,14 @@ static size_t bookkeeping_bytes(const bwi_plan *plan)
     return tables_bytes(plan, 0);
 }
 
-/* The same with a trace. */
+/* Counts a trace as well. */
 static size_t traced_bytes(const bwi_plan *plan)
 {
     return tables_bytes(plan, BWI_MOST_TRACED);
 }
 
-/* One program for each use (training, evaluation, prediction) and, with sequences of several lengths, for each length. What the run
- * allocates outside the plan's arena is counted against the budget; what is already allocated is told besides. */
+/* Requests one program for each use (training, evaluation, prediction) and, with sequences of several lengths, for each length.
+ * What the run allocates outside the plan's arena counts against the budget; what is already allocated is reported separately. */
 bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, const bwi_session_options *o, bwi_plan **plan)
 {
     bw_context *ctx = s->training->ctx;

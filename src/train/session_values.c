@@ -32,7 +32,7 @@ void bwi_session_reset(bwi_session *s)
     }
 }
 
-/* An epoch's loss is the mean of its feeds' by their samples; metrics add up over all of them. */
+/* An epoch's loss is the mean over its feeds, weighted by their samples; a metric is computed from sums over all of them. */
 void bwi_session_count(bwi_session *s)
 {
     s->penalty_total += s->penalty * s->fed;
@@ -57,7 +57,7 @@ static double column_value(const bwi_logged *column)
     return column->value(column->node, column->totals);
 }
 
-/* Values are the total loss, then the columns; with one loss its column is the total. */
+/* Values are the total loss, then the columns. With one loss the total is its column, which is skipped. */
 static int skipped(const bwi_session *s)
 {
     return s->loss_count > 1 ? 0 : s->loss_count;

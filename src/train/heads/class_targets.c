@@ -1,7 +1,7 @@
 /*
- * Targets that are classes with names, as texts in a table and folders of images have them, and what an output makes of them. Their
- * numbers are an order of names, nothing else: an output of one number that is fitted to them learns that a cat lies between an ape
- * and a dog. So it is refused, unless there are two classes and output or loss are made for two.
+ * Checks targets that are classes with names, such as texts in a table or folders of images. Their numbers only give the names
+ * an order: an output of one number that is fitted to them learns that a cat lies between an ape and a dog. So that is refused,
+ * unless there are two classes and the output or the loss is made for two.
  */
 #include "train/internal.h"
 
@@ -18,7 +18,7 @@ static int count_classes(const bw_dataset *dataset)
     return count;
 }
 
-/* Names come from files: what is not ASCII may be meant for the terminal. */
+/* Names come from files, so bytes that are not ASCII may be meant to control the terminal. */
 static void add_name(bwi_text *names, const char *name, int number)
 {
     bool plain = true;

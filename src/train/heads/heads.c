@@ -1,7 +1,7 @@
 /*
- * The heads of a session's graph: for each output of the model the target and weight that the data gives it, the loss, and
- * the metrics. Weights are the samples' times the classes'; losses have them, metrics only where they are asked for. Positions
- * that the output's mask hides have no weight in either, and the mean does not count them.
+ * Adds the heads to a session's graph: for each output of the model, the target and weight that the data has for it, the loss, and
+ * the metrics. Weights are the samples' times the classes'. Losses are always weighted, metrics only on request. Positions that the
+ * output's mask hides have no weight in either, and means do not count them.
  */
 #include "train/internal.h"
 
@@ -13,7 +13,8 @@ static const char *name_of(const bwi_session *s, int output)
     return bwi_output_name(s->training->model, output);
 }
 
-/* The data's field for an output: by the output's name or, as with Keras's dictionaries, by its layer's, which outputs may share. */
+/* Finds the data's field for an output, by the output's name or, as with Keras's dictionaries, by the name of its layer, which
+ * several outputs may share. */
 static int find_field(const bwi_session *s, const bw_dataset *dataset, int output, bwi_input_attributes *a)
 {
     snprintf(a->name, sizeof a->name, "%s", s->output_count > 1 ? name_of(s, output) : "");
@@ -25,7 +26,7 @@ static int find_field(const bwi_session *s, const bw_dataset *dataset, int outpu
     return field;
 }
 
-/* A target or weight for an output. NULL without a message: the data has none. */
+/* Adds the target or weight of an output. NULL without a message means that the data has none. */
 static bw_node *add_field(bwi_session *s, const bw_dataset *dataset, bwi_role role, int output, bw_dtype dtype)
 {
     bwi_input_attributes a = {.dtype = dtype, .role = role};
@@ -90,7 +91,7 @@ static bw_status add_mask(bwi_session *s, bwi_head *head)
 
 /* ---- Losses ---- */
 
-/* Without a given loss the last layer and the targets choose one, which is logged. */
+/* If no loss is given, the last layer and the targets decide on one, which is logged. */
 static const bwi_loss_row *choose_loss(bwi_session *s, const bw_dataset *dataset, int output)
 {
     bool classes = bwi_logits_of(s->outputs[output]), binary = bwi_binary_logits_of(s->outputs[output]);
@@ -126,10 +127,10 @@ static bw_status add_column(bwi_session *s, bw_node *node, bool loss, const char
     return BW_OK;
 }
 
-/* What the numbers of a loss are divided by: nothing, samples, or the sum of weights. */
+/* What the sum of a loss is divided by: nothing, the number of samples, or the sum of weights or of a mask. */
 typedef struct division {
     bool summed;
-    bw_node *over; /* NULL: samples */
+    bw_node *over; /* NULL: the number of samples */
 } division;
 
 static bw_node *add_scale(bwi_session *s, bw_node *loss, double factor)
@@ -138,7 +139,7 @@ static bw_node *add_scale(bwi_session *s, bw_node *loss, double factor)
     return !loss || factor == 1 ? loss : bwi_graph_add(&s->graph, &bwi_op_scale, "loss", &a, sizeof a, &loss, 1, NULL, 0);
 }
 
-/* The target in the type that the loss wants, and the weight, of samples, classes and mask. */
+/* Adds the target in the type that the loss needs, and the weight, which combines samples, classes and mask. */
 static bw_status add_ends(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options, int output,
                           bw_dtype target, bwi_head *head)
 {
@@ -156,8 +157,8 @@ static bw_status add_ends(bwi_session *s, const bw_dataset *dataset, const bwi_s
     return status == BW_OK && head->prediction->mask ? add_mask(s, head) : status;
 }
 
-/* The head of one output, up to its loss: target and weight, the loss itself, and the mean that is logged, which Keras logs before
- * loss_weights. */
+/* Adds the head of one output up to its loss: target and weight, the loss itself, and its mean for the history, which Keras takes
+ * before it applies loss_weights. */
 static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options, int output, bwi_head *head,
                           division *divided)
 {
@@ -224,8 +225,8 @@ static bool is_column(const bwi_session *s, const char *name)
     return false;
 }
 
-/* Keras's names: with several outputs the output's comes first. Where a name is taken, a weighted metric is called so; a name that is
- * taken even then is numbered. */
+/* Names a column as Keras does: with several outputs, the output's name comes first. If a weighted metric's name is taken, it gets
+ * the prefix "weighted_"; a name that is still taken gets a number. */
 static void name_column(const bwi_session *s, int output, const bwi_chosen_metric *metric, char name[BWI_COLUMN_NAME])
 {
     char begin[72] = "";
@@ -285,7 +286,7 @@ static bool has_output(const bwi_session *s, const char *name)
     return !name[0];
 }
 
-/* A loss or metric for an output that the model does not have is refused, not left out silently. */
+/* A loss or metric for an output that the model does not have is refused, since it would otherwise be ignored silently. */
 static bw_status check_outputs(const bwi_session *s)
 {
     const bwi_training *t = s->training;
@@ -308,8 +309,8 @@ static bw_status check_outputs(const bwi_session *s)
     return BW_OK;
 }
 
-/* One number divides the window's gradients. Where losses are divided by several, or some not at all, it is the number of samples,
- * and each other loss is balanced against it. */
+/* All gradients of the window are divided by one number. If the losses have different divisors, it is the number of samples, and
+ * every loss with another divisor is balanced against it. */
 static bw_status balance(bwi_session *s, const division *divided, int count)
 {
     bool alike = true;
@@ -336,7 +337,7 @@ bw_status bwi_session_add_heads(bwi_session *s, const bw_dataset *dataset, const
     division divided[2 * BWI_MAX_HEADS] = {{0}};
     bw_status status = check_outputs(s);
     const bw_model *model = s->training->model;
-    /* A model that was given losses by calls needs no others, unless they are asked for. */
+    /* A model whose losses were added by calls needs no others, unless they are requested. */
     int outputs = model->loss_count && !s->training->loss_count ? 0 : s->output_count;
     for (int k = 0; k < outputs && status == BW_OK; k++) {
         heads[k] = (bwi_head){.graph = &s->graph, .prediction = s->outputs[k]};

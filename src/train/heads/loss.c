@@ -1,4 +1,4 @@
-/* Losses by Keras's names: each becomes a node with one number per sample. */
+/* The losses, by Keras's names. Each becomes a node with one number per sample, so that all of them are reduced in the same way. */
 #include "train/internal.h"
 
 #include <string.h>
@@ -60,7 +60,7 @@ static bw_node *add_formula(const bwi_loss_row *row, const bwi_head *head, bwi_l
     return add(row, head, &bwi_op_loss, prediction, &a, sizeof a);
 }
 
-/* A loss that is a formula; its only option, if it has one, is the formula's parameter. */
+/* Builds a loss that is a formula. Its only option, if it has one, is the formula's parameter. */
 static bw_node *formula(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values)
 {
     return add_formula(row, head, row->kind, row->argument_count ? values[0].number : 0, head->prediction);
@@ -83,7 +83,7 @@ static bw_node *binary_crossentropy(const bwi_loss_row *row, const bwi_head *hea
                        logits ? logits : head->prediction);
 }
 
-/* As in Keras: a softmax is traced back to its logits, other outputs are divided by their sum and clipped. */
+/* As in Keras, a softmax is traced back to its logits, and other outputs are divided by their sum and clipped. */
 static bw_node *categorical_crossentropy(const bwi_loss_row *row, const bwi_head *head, const bwi_argument_value *values)
 {
     bwi_crossentropy_attributes a = {.smoothing = row->target == BW_I32 ? 0 : (float)values[LABEL_SMOOTHING].number};

@@ -1,11 +1,13 @@
-/* Metrics by Keras's names: each becomes a node that sums over the batch, and a formula that makes a number of the sums. Any loss is
- * a metric too. */
+/*
+ * The metrics, by Keras's names. Each is a node that sums over the batch, and a formula that turns the sums into a number, so that
+ * batches and ranks can be added before the formula is applied. Any loss can be a metric, too.
+ */
 #include "train/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Keras's divide_no_nan. */
+/* Divides as Keras's divide_no_nan does. */
 static double ratio(double a, double b)
 {
     return b == 0 ? 0 : a / b;
@@ -40,7 +42,7 @@ static bw_node *of_loss(const char *name, const bwi_head *head, const bwi_argume
     return bwi_metric_of_loss(bwi_loss_row_find(name, strlen(name)), head, values);
 }
 
-/* ---- Accuracies: where a softmax is last its logits serve as well, since their order is the same ---- */
+/* ---- Accuracies: after a final softmax its logits serve as well, since they have the same order ---- */
 
 static bw_node *add_accuracy(const bwi_head *head, const char *name, const bwi_accuracy_attributes *a)
 {
@@ -49,7 +51,7 @@ static bw_node *add_accuracy(const bwi_head *head, const char *name, const bwi_a
     return add(head, &bwi_op_accuracy, logits ? logits : head->prediction, labels ? BW_I32 : BW_F32, name, a, sizeof *a);
 }
 
-/* Which accuracy the word means follows from the shapes, as in Keras. */
+/* As in Keras, the shapes decide which accuracy the word means. */
 static bw_node *accuracy(const bwi_head *head, const bwi_argument_value *values)
 {
     (void)values;
@@ -142,7 +144,8 @@ static bw_node *auc(const bwi_head *head, const bwi_argument_value *values)
     return add(head, &bwi_op_confusion, head->prediction, BW_F32, "auc", &a, sizeof a);
 }
 
-/* The confusion matrix at one threshold: summed weights of positive (yes) and negative (no) targets, above it and in all. */
+/* The confusion matrix at one threshold: summed weights of positive (yes) and negative (no) targets, those above the threshold and
+ * all of them. */
 typedef struct confusion {
     double yes, no, all_yes, all_no;
 } confusion;
@@ -161,8 +164,8 @@ static void curve_point(const confusion *c, bwi_curve curve, double *x, double *
     *y = curve == BWI_CURVE_ROC ? recall_here : ratio(c->yes, c->yes + c->no);
 }
 
-/* Between two thresholds true positives are assumed to be linear in all positives p (Davis and Goadrich), so that the area is
- * slope (dtp + intercept log(p_low / p_high)) / all positives. */
+/* Between two thresholds, true positives are assumed to be linear in all positives p (Davis and Goadrich), so the area is slope
+ * (dtp + intercept log(p_low / p_high)) / all positives. */
 static double pr_area(const confusion *low, const confusion *high)
 {
     double dtp = low->yes - high->yes, p_low = low->yes + low->no, p_high = high->yes + high->no, dp = p_low - p_high;
@@ -220,7 +223,7 @@ static double root_value(const bw_node *node, const double *sums)
     return sqrt(ratio(sums[0], sums[1]));
 }
 
-/* As a metric the similarity is not negated, as it is as a loss. */
+/* The similarity is negated as a loss, but not as a metric. */
 static bw_node *cosine_similarity(const bwi_head *head, const bwi_argument_value *values)
 {
     return of_loss("cosine_similarity", head, values);
@@ -246,8 +249,8 @@ static bw_node *r2_score(const bwi_head *head, const bwi_argument_value *values)
     return add(head, &bwi_op_variation, head->prediction, BW_F32, "r2_score", &a, sizeof a);
 }
 
-/* The mean over outputs of 1 - residual / total, where total = sum w y^2 - (sum w y)^2 / sum w; adjusted for the number of
- * regressors if that is given. */
+/* R2 is the mean over outputs of 1 - residual / total, where total = sum w y^2 - (sum w y)^2 / sum w; it is adjusted for the number
+ * of regressors if that is given. */
 static double r2_value(const bw_node *node, const double *sums)
 {
     const bwi_variation_attributes *a = node->attributes;

@@ -1,4 +1,4 @@
-/* What a model's outputs mean: from the last layer, and from the loss where it is compiled with one. */
+/* Tells what a model's outputs mean, from the last layer and, if the model is compiled with a loss, from the loss. */
 #include "train/internal.h"
 
 #include <string.h>
@@ -20,16 +20,16 @@ const bwi_chosen_loss *bwi_loss_of(const bw_model *model, int output)
     return NULL;
 }
 
-/* As given or as last chosen from data; NULL: none yet. */
+/* Returns the loss that was given, or the one that the data last decided on; NULL if there is none yet. */
 static const bwi_loss_row *row_of(const bw_model *model, int index, bool *logits)
 {
     const bwi_chosen_loss *loss = bwi_loss_of(model, index);
-    *logits = loss && loss->row && loss->row->classes && loss->values[0].flag; /* from_logits comes first */
+    *logits = loss && loss->row && loss->row->classes && loss->values[0].flag; /* from_logits is the first option */
     const bwi_training *t = model->training;
     return loss ? loss->row : t ? t->found[index] : NULL;
 }
 
-/* Where the last layer is a softmax or a sigmoid it says what the output means; otherwise the loss does, and whether numbers are
+/* A final softmax or sigmoid says what the output means. Otherwise the loss does, and it also says whether the numbers are
  * logits. */
 static bw_status describe(const bw_model *model, int index, bw_output_facts *facts)
 {

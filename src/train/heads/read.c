@@ -1,9 +1,9 @@
-/* Losses and metrics as text: names with options, each for an output, as in "mse(...)" or "classes=accuracy". */
+/* Reads losses and metrics from text: names with options, each for an output, as in "mse(...)" or "classes=accuracy". */
 #include "train/internal.h"
 
 #include <string.h>
 
-/* The first of each row's names: for messages. Losses are metrics too. */
+/* Lists the first name of each row in the message. Losses are listed with the metrics, since they can be metrics, too. */
 static bw_status refuse(bw_context *ctx, const char *what, const bwi_term *term, bool metrics)
 {
     bwi_text known = {.ctx = ctx};
@@ -29,7 +29,7 @@ const char *const bwi_reduction_names[BWI_REDUCTIONS] = {[BWI_LOSS_MEAN] = "sum_
                                                          [BWI_LOSS_SUM] = "sum",
                                                          [BWI_LOSS_WEIGHTED] = "mean_with_sample_weight"};
 
-/* Every loss and every metric takes two options besides its own. */
+/* Every loss and every metric has two options besides its specific ones. */
 enum { WEIGHT, REDUCTION, WEIGHTED = 0, NAME, COMMON_OPTIONS };
 
 static const bwi_argument loss_arguments[COMMON_OPTIONS] = {[WEIGHT] = {"weight", NULL, BWI_FLOAT, "1", -1e30, 1e30, NULL},
@@ -45,7 +45,7 @@ static int by_position(const bwi_term *term)
     return count;
 }
 
-/* Options that all losses have are given by name only. */
+/* The options that all losses have can only be given by name. */
 static bw_status read_loss_options(bwi_training *t, bwi_chosen_loss *loss, const bwi_term *term)
 {
     int own = loss->row->argument_count;
@@ -129,7 +129,7 @@ static bw_status read_metric(bwi_training *t, const bwi_term *term)
     return read_metric_options(t, metric, term);
 }
 
-/* Terms separated by commas or blanks. */
+/* Reads terms that are separated by commas or blanks. */
 static bw_status read_list(bwi_training *t, const char *what, const char *text, bw_status (*take)(bwi_training *, const bwi_term *))
 {
     char *list = bwi_copy_text(t->ctx, text);

@@ -1,4 +1,4 @@
-/* Adagrad: s += g g; w -= lr g / sqrt(s + eps). The sum of squares begins at initial_accumulator_value. */
+/* Adagrad: s += g g; w -= lr g / sqrt(s + eps). The sum of squares starts at initial_accumulator_value. */
 #include "train/optimizers/rows.h"
 
 enum { RATE, START, EPSILON, DECAY, COMMON, COUNT = COMMON + BWI_COMMON_COUNT };

@@ -1,11 +1,11 @@
 /*
- * Adam and AdamW, which differ in the order and the defaults of their arguments only (AdamW decays weights unless told not to):
- *   m += (1 - b1)(g - m); v += (1 - b2)(g g - v); w -= a m / (sqrt(v) + eps), a = lr sqrt(1 - b2^t) / (1 - b1^t);
- * AMSGrad takes the largest v so far.
+ * Adam and AdamW, which differ only in the order and the defaults of their arguments (AdamW decays weights unless told not to):
+ *   m += (1 - b1)(g - m); v += (1 - b2)(g g - v); w -= a m / (sqrt(v) + eps), a = lr sqrt(1 - b2^t) / (1 - b1^t).
+ * AMSGrad replaces v by the largest v so far.
  */
 #include "train/optimizers/rows.h"
 
-/* From each row's own first on. */
+/* Counted from the first of these arguments in each row. */
 enum { BETA1, BETA2, EPSILON, AMSGRAD };
 
 enum { ADAM_RATE, ADAM_FIRST, ADAM_DECAY = ADAM_FIRST + AMSGRAD + 1, ADAM_COMMON, ADAM_COUNT = ADAM_COMMON + BWI_COMMON_COUNT };
@@ -45,7 +45,7 @@ static int slots_from(const bwi_optimizer *o, const char *names[BWI_MAX_SLOTS], 
     return o->values[first + AMSGRAD].flag ? 3 : 2;
 }
 
-/* By squaring: the C library's pow would touch pages of tables in the middle of a training. */
+/* Computes the power by squaring, since the C library's pow would touch pages of tables in the middle of training. */
 static double power(double base, int64_t exponent)
 {
     double product = 1;
@@ -55,8 +55,8 @@ static double power(double base, int64_t exponent)
     return product;
 }
 
-/* b1^t and b2^t: by one product from the last update's, but anew at every multiple of ANEW, so that they depend on t alone,
- * wherever the training began. */
+/* Gets b1^t and b2^t from those of the last update by one multiplication, and computes them afresh at every multiple of ANEW, so
+ * that they depend on t alone, no matter where training began. */
 static void take_powers(bwi_optimizer *o, double b1, double b2)
 {
     enum { ANEW = 64 };

@@ -1,7 +1,7 @@
 /*
  * RMSprop: v = rho v + (1 - rho) g g; step = lr g / sqrt(v + eps); w -= step, or with momentum b = mu b + step; w -= b.
- * Centered: a = rho a + (1 - rho) g, and v - a a in the root's place of v; the difference is a variance, and held at zero where
- * rounding makes it negative.
+ * Centered: a = rho a + (1 - rho) g, and v - a a replaces v under the root. The difference is a variance, so it is set to zero
+ * where rounding makes it negative.
  */
 #include "train/optimizers/rows.h"
 

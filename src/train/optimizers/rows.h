@@ -1,8 +1,9 @@
 /*
- * What the optimizers' files share: declarations of their rows, the arguments that all of them have, and the loop.
+ * What the files of the optimizers share: declarations of their rows, the arguments that all of them have, and the limits that keep
+ * divisors away from zero.
  *
- * An update is elementwise and works on variables as they are stored, so that the padding of a packed variable, whose
- * gradient is zero, must stay zero: an epsilon of zero is taken as the smallest normal number, so that 0 / 0 does not come up.
+ * An update is elementwise and works on variables as they are stored, so the padding of a packed variable, whose gradient is zero,
+ * must stay zero. An epsilon of zero is therefore replaced by the smallest normal number, which prevents 0 / 0.
  */
 #ifndef BWI_OPTIMIZER_ROWS_H
 #define BWI_OPTIMIZER_ROWS_H
@@ -15,7 +16,8 @@
 extern const bwi_optimizer_row bwi_optimizer_sgd, bwi_optimizer_adam, bwi_optimizer_adamw, bwi_optimizer_rmsprop,
     bwi_optimizer_adagrad, bwi_optimizer_adadelta, bwi_optimizer_adamax, bwi_optimizer_nadam, bwi_optimizer_lion;
 
-/* Keras's order: the optimizer's own arguments, weight_decay (AdamW has it second), then BWI_COMMON_COUNT from `at` on. */
+/* Keras's order is: the optimizer's specific arguments, weight_decay (which comes second in AdamW), then BWI_COMMON_COUNT common
+ * ones, which begin at `at`. */
 #define RATE_ARGUMENT(standard)                               \
     {                                                         \
         "learning_rate", "lr", BWI_CALL, standard, 0, 0, NULL \
@@ -34,7 +36,7 @@ extern const bwi_optimizer_row bwi_optimizer_sgd, bwi_optimizer_adam, bwi_optimi
             [(at) + BWI_COMMON_LOSS_SCALE] = {"loss_scale_factor", NULL, BWI_FLOAT, "", 0, 1e30, NULL},        \
             [(at) + BWI_COMMON_ACCUMULATION] = {"gradient_accumulation_steps", NULL, BWI_INT, "", 2, 1e9, NULL}
 
-/* 1 - beta^t divides: it must not be zero. */
+/* 1 - beta^t is a divisor, so it must not be zero. */
 #define BETA_MOST 0.999999
 
 static inline float bwi_positive_epsilon(double epsilon)
