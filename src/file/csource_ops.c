@@ -234,7 +234,7 @@ static void put_concatenate(bwi_csource *s, const bw_node *node)
 /* Loops over all axes but one, and the index of element i along that one. */
 typedef struct along {
     bwi_around around;
-    int depth;   /* of what is inside the loops */
+    int depth;   /* depth of the code inside the loops */
     char at[48]; /* index of element i */
     char one[4]; /* index of the only element if the axis is removed; otherwise of the first one */
 } along;

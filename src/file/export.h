@@ -32,7 +32,7 @@ void bwi_export_warn(const bw_model *model, const char *path);
 /* A window that slides over a sequence or an image, with sizes along the height (1 for a sequence) and the width. */
 typedef struct bwi_sliding {
     int64_t in[2], out[2], size[2], strides[2], dilation[2], before[2], after[2];
-    int64_t channels; /* of the input */
+    int64_t channels; /* channels of the input */
 } bwi_sliding;
 
 bwi_sliding bwi_export_convolution(const bw_node *node);

@@ -88,7 +88,7 @@ static const struct {
 
 typedef struct tensor {
     int type;
-    size_t begin, end; /* offsets after the header */
+    size_t begin, end; /* counted from the end of the header */
 } tensor;
 
 typedef struct reader {
