@@ -1,6 +1,6 @@
 /*
- * Keras's compile_config as texts for bw_compile: optimizer with schedule, losses, metrics, for one output or several. What has
- * no name in the tables of train is refused.
+ * Translates Keras's compile_config (optimizer with schedule, losses, metrics, for one output or several) into texts for
+ * bw_compile. Anything that has no name in the tables of train is refused.
  */
 #include "file/internal.h"
 
@@ -17,7 +17,7 @@ static bool optimizer_neutral(const char *key, const bwi_json *value)
         }
     }
     double number = 0;
-    /* decay of 0 stands in files of older versions. */
+    /* Files of older versions state a decay of 0. */
     return bwi_json_kind_of(value) == BWI_JSON_NULL ||
            (strcmp(key, "decay") == 0 && bwi_json_number(value, &number) && number == 0);
 }
@@ -35,7 +35,8 @@ static const bwi_optimizer_row *find_optimizer(const char *name)
 static bw_status optimizer_text(bwi_keras *k, const bwi_json *json, bwi_text *text)
 {
     const char *name = bwi_json_text(json) ? bwi_json_text(json) : bwi_json_text(bwi_json_get(json, "class_name"));
-    /* Some versions before Keras 3 registered their own optimizers as they do a user's; a user's has a module then. */
+    /* Some versions before Keras 3 registered their own optimizers in the way they register a user's; a user's optimizer also
+     * has a module. */
     bool registered = name && strncmp(name, "Custom>", 7) == 0 && !bwi_json_get(json, "module");
     const bwi_optimizer_row *row = find_optimizer(registered ? name + 7 : name);
     snprintf(k->what, sizeof k->what, "compile_config");
@@ -49,14 +50,14 @@ static bw_status optimizer_text(bwi_keras *k, const bwi_json *json, bwi_text *te
 
 /* ---- Losses and metrics ---- */
 
-/* Classes of metrics are named as in texts but for the case; only these are something else under Keras's class name. */
+/* Texts name metrics as Keras names their classes, apart from case. These are the only class names that mean a different metric
+ * here. */
 static bool is_another(const char *class_name)
 {
     return strcmp(class_name, "Accuracy") == 0;
 }
 
-/* Options that Keras writes whatever they are, and that mean nothing at these values; any other value must be refused, not
- * ignored. */
+/* Keras always writes these options, and at these values they have no effect. Any other value must be refused, not ignored. */
 static bool end_neutral(const char *key, const bwi_json *value)
 {
     static const struct {
@@ -65,7 +66,7 @@ static bool end_neutral(const char *key, const bwi_json *value)
     } standard[] = {{"axis", NULL, -1}, {"fn", NULL, 0}, {"thresholds", NULL, 0.5}, {"num_labels", NULL, 0}};
     double number = 0;
     const char *text = bwi_json_text(value);
-    if (strcmp(key, "reduction") == 0) { /* end_text has it */
+    if (strcmp(key, "reduction") == 0) { /* end_text reads it */
         return true;
     }
     if (bwi_json_kind_of(value) == BWI_JSON_NULL || strcmp(key, "name") == 0) {
@@ -87,7 +88,7 @@ static bool end_neutral(const char *key, const bwi_json *value)
 }
 
 typedef struct end {
-    const char *name; /* the row's first */
+    const char *name; /* the first name of the row */
     int name_length;
     const bwi_argument *arguments;
     int argument_count;
@@ -122,7 +123,7 @@ static void add_option(bwi_text *text, const char *key, const char *value)
     bwi_text_add(text, "%s%s=%s)", text->bytes[text->length - 1] == '(' ? "" : ",", key, value);
 }
 
-/* Without a reduction (null or none) a loss is not one number, which Keras refuses to train. */
+/* A loss without a reduction (null or none) is not a single number, and Keras refuses to train it. */
 static bw_status add_reduction(const bwi_keras *k, const bwi_json *json, bwi_text *text)
 {
     const char *word = bwi_json_text(json);
@@ -139,13 +140,13 @@ static bw_status add_reduction(const bwi_keras *k, const bwi_json *json, bwi_tex
     return BW_OK;
 }
 
-/* One loss or metric: a name, a function or an object. */
+/* Reads one loss or metric, which may be a name, a function or an object. */
 static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, const char *place, bool metric, bool weighted,
                           bwi_text *text)
 {
     const bwi_json *config = bwi_json_get(json, "config");
     const char *class_name = bwi_json_text(bwi_json_get(json, "class_name"));
-    /* Before Keras 3 a metric by function was an object that wraps it. */
+    /* Before Keras 3, a metric given as a function was an object that wraps it. */
     const char *wrapped =
         metric && class_name && strcmp(class_name, "MeanMetricWrapper") == 0 ? bwi_json_text(bwi_json_get(config, "fn")) : NULL;
     bool function = wrapped || (class_name && strcmp(class_name, "function") == 0);
@@ -157,7 +158,7 @@ static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, c
         (!function && class_name && metric && is_another(name))) {
         return bwi_keras_refuse(k, key, json);
     }
-    /* A word keeps its form: it is the name of the history's column. */
+    /* A word keeps its spelling, because it becomes the name of the history's column. */
     char word[64];
     snprintf(word, sizeof word, "%.*s", class_name && !function ? found.name_length : 63,
              class_name && !function ? found.name : name);
@@ -165,7 +166,7 @@ static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, c
     bw_status status =
         bwi_keras_call_text(k, word, function ? NULL : config, found.arguments, found.argument_count, end_neutral, text);
     const char *reduction = bwi_json_text(bwi_json_get(config, "reduction"));
-    bool standard = reduction && strcmp(reduction, "auto") == 0; /* of older versions */
+    bool standard = reduction && strcmp(reduction, "auto") == 0; /* older versions write this */
     if (status == BW_OK && !metric && bwi_json_get(config, "reduction") && !standard) {
         status = add_reduction(k, bwi_json_get(config, "reduction"), text);
     }
@@ -183,7 +184,7 @@ static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, c
     return status;
 }
 
-/* A list of layers whose input is not known yet will have one output. */
+/* A list of layers will have one output even if its input is not known yet. */
 static int outputs_of(const bw_model *model)
 {
     return model->output_count > 1 ? model->output_count : 1;
@@ -195,10 +196,10 @@ typedef struct ends {
     const char *key;
     bool metric, weighted;
     bwi_text *text;
-    int *outputs, count; /* of metrics: which output each is for; -1: for the only one */
+    int *outputs, count; /* the output of each metric; -1: the only one */
 } ends;
 
-/* `output` -1: the only one. Messages name the others. */
+/* Adds one loss or metric. `output` is -1 for a model with one output; with several, messages name the output. */
 static bw_status add_end(ends *e, const bwi_json *json, int output)
 {
     if (bwi_json_kind_of(json) == BWI_JSON_NULL) {
@@ -223,7 +224,7 @@ static bw_status add_end(ends *e, const bwi_json *json, int output)
     return status;
 }
 
-/* What an object says of an output: by the name it has here, or that of its layer, which two outputs may share. */
+/* An object may refer to an output by its name here, or by its layer's name, which two outputs may share. */
 static bool is_output(const char *name, const bw_model *model, int output)
 {
     char local[BWI_LOCAL_NAME];
@@ -247,7 +248,7 @@ static bool is_object(const bwi_json *json)
     return bwi_json_kind_of(json) == BWI_JSON_OBJECT && !bwi_json_get(json, "class_name");
 }
 
-/* An object's names must be the outputs'. */
+/* Checks that every name in an object is an output's. */
 static bw_status check_names(const ends *e, const bwi_json *json)
 {
     const char *name = NULL;
@@ -264,7 +265,7 @@ static bw_status check_names(const ends *e, const bwi_json *json)
     return BW_OK;
 }
 
-/* Of a list: one for each output; of an object: by the outputs' names; of anything else: the same for all. */
+/* A list has one element for each output and an object has the outputs' names as keys; anything else applies to all outputs. */
 static const bwi_json *of_output(const bw_model *model, const bwi_json *json, int output)
 {
     if (is_object(json)) {
@@ -274,7 +275,7 @@ static const bwi_json *of_output(const bw_model *model, const bwi_json *json, in
     return bwi_json_kind_of(json) == BWI_JSON_LIST ? bwi_json_at(json, output) : json;
 }
 
-/* Metrics: all of a list are for the only output. */
+/* If there is only one output, all metrics of a list belong to it. */
 static bw_status add_metrics(ends *e, const bwi_json *json)
 {
     const bw_model *model = e->model;
@@ -286,7 +287,7 @@ static bw_status add_metrics(ends *e, const bwi_json *json)
     for (int k = 0; k < outputs_of(model) && status == BW_OK; k++) {
         const bwi_json *own = several || is_object(json) ? of_output(model, json, k) : json;
         if (!several && bwi_json_count(own) == 1 && bwi_json_kind_of(bwi_json_at(own, 0)) == BWI_JSON_LIST) {
-            own = bwi_json_at(own, 0); /* of older versions */
+            own = bwi_json_at(own, 0); /* older versions nest the list once more */
         }
         bool list = bwi_json_kind_of(own) == BWI_JSON_LIST;
         for (int i = 0; own && i < (list ? bwi_json_count(own) : 1) && status == BW_OK; i++) {
@@ -296,7 +297,7 @@ static bw_status add_metrics(ends *e, const bwi_json *json)
     return status;
 }
 
-/* Losses by place, "none" where there is none; each with its weight. */
+/* Adds the losses in the order of the outputs, each with its weight, and "none" for an output without a loss. */
 static bw_status add_losses(ends *e, const bwi_json *json, const bwi_json *weights)
 {
     const bw_model *model = e->model;
@@ -327,7 +328,7 @@ static bw_status add_losses(ends *e, const bwi_json *json, const bwi_json *weigh
     return status;
 }
 
-/* What remains of the configuration is how Keras calls its functions, not what they compute. */
+/* The remaining keys say how Keras calls its functions, not what they compute. */
 static bw_status check_rest(bwi_keras *k, const bwi_json *config)
 {
     static const char *const known[] = {"optimizer",           "loss",
@@ -349,7 +350,7 @@ static bw_status check_rest(bwi_keras *k, const bwi_json *config)
     return BW_OK;
 }
 
-/* All parts, or those that `left_out` (BWI_PART_...) does not name, which have their defaults. */
+/* Reads all parts except those in `left_out` (BWI_PART_...), which get their defaults. */
 static bw_status read_parts(bw_model *model, const char *path, const bwi_json *config, const bwi_json *optimizer, unsigned left_out)
 {
     bwi_keras k = {.ctx = model->ctx, .path = path, .what = "compile_config"};
@@ -373,12 +374,12 @@ static bw_status read_parts(bw_model *model, const char *path, const bwi_json *c
     for (int i = 0; i < 3 && status == BW_OK; i++) {
         status = texts[i].failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
     }
-    if (status == BW_OK) { /* no metrics are none, not the default */
+    if (status == BW_OK) { /* an empty list means no metrics, not the default ones */
         const char *none = with_metrics ? "" : NULL;
         status = bwi_model_compile(model, texts[0].bytes, texts[1].bytes, texts[2].bytes ? texts[2].bytes : none);
     }
     bwi_training *t = model->training;
-    for (int m = 0; status == BW_OK && m < listed.count; m++) { /* names of any letters, which no text could label */
+    for (int m = 0; status == BW_OK && m < listed.count; m++) { /* names may have letters that a label in a text may not */
         if (outputs[m] >= 0) {
             snprintf(t->metrics[m].output, sizeof t->metrics[m].output, "%s", bwi_output_name(model, outputs[m]));
         }
@@ -394,8 +395,8 @@ static bool is_refusal(bw_status status)
     return status == BW_UNIMPLEMENTED || status == BW_INVALID_ARGUMENT;
 }
 
-/* A metric that is not offered does not keep anybody from predicting, so that what cannot be read is remembered and refused when
- * it is needed. Each part is tried by itself, so that what can be read is kept. */
+/* An unsupported metric should not prevent anyone from predicting. So a part that cannot be read is remembered, and refused only
+ * when it is needed; each part is tried separately, so that the readable ones are kept. */
 bw_status bwi_keras_read_training(bw_model *model, const char *path, const bwi_json *config, const bwi_json *optimizer)
 {
     bwi_text message = {.ctx = model->ctx};

@@ -1,6 +1,6 @@
 /*
- * Optimizer, losses and metrics as Keras's compile_config. A metric that Keras has no name or class for is left out, and that is
- * said: a model that took hours must be saved.
+ * Writes optimizer, losses and metrics as Keras's compile_config. A metric that has no name or class in Keras is left out with a
+ * warning, because a model that took hours to train must be saved in any case.
  */
 #include "file/internal.h"
 
@@ -145,7 +145,7 @@ static void put_losses(bwi_json_writer *w, const bwi_training *t, const bw_model
     }
 }
 
-/* Keras wants as many as there are losses: a number for one output, otherwise a list. */
+/* Keras expects as many weights as losses: a number for one output, otherwise a list. */
 static void put_loss_weights(bwi_json_writer *w, const bw_model *model)
 {
     bool any = false, several = model->output_count > 1;
@@ -162,7 +162,7 @@ static void put_loss_weights(bwi_json_writer *w, const bw_model *model)
     }
     for (int k = 0; k < model->output_count; k++) {
         const bwi_chosen_loss *chosen = bwi_loss_of(model, k);
-        if (chosen && !chosen->row) { /* Keras compares the two lists */
+        if (chosen && !chosen->row) { /* Keras requires both lists to match */
             bwi_json_put_null(w, NULL);
             continue;
         }
@@ -173,18 +173,18 @@ static void put_loss_weights(bwi_json_writer *w, const bw_model *model)
     }
 }
 
-/* The class of a metric; "" if Keras has none. */
+/* Finds Keras's class of a metric; "" if there is none. */
 static void metric_class(const char *names, char class_name[64])
 {
     class_of(names, class_name);
     if (strcmp(class_name, "LogCosh") == 0) {
-        snprintf(class_name, 64, "LogCoshError"); /* the same under another name */
+        snprintf(class_name, 64, "LogCoshError"); /* the same metric under a different name */
     } else if (strcmp(class_name, "Huber") == 0 || strcmp(class_name, "Accuracy") == 0) {
-        class_name[0] = 0; /* no metric, or another one */
+        class_name[0] = 0; /* a loss that is no metric, or is a different one */
     }
 }
 
-/* Words that Keras takes for a metric. */
+/* Whether Keras accepts the word as a metric. */
 static bool is_metric_word(const char *names, const char *word)
 {
     static const char not_there[] = "huber Huber log_cosh LogCosh logcosh kld KLD kullback_leibler_divergence Accuracy";
@@ -206,7 +206,7 @@ static void put_metric(bwi_json_writer *w, const bwi_training *t, const bwi_chos
         put_options(t->ctx, w, class_name, arguments, count, metric->values);
         end_object(w);
     } else if (metric->row == &bwi_metric_rows[0]) {
-        bwi_json_put_text(w, NULL, "accuracy"); /* under its own name only */
+        bwi_json_put_text(w, NULL, "accuracy"); /* Keras knows it by this name only */
     } else {
         bwi_log(t->ctx, BW_LOG_WARNING, "metric %s: Keras has no such metric: it is not in the file", metric->name);
     }
@@ -217,7 +217,7 @@ static bool is_for(const bwi_chosen_metric *metric, const bw_model *model, int o
     return metric->weighted == weighted && (!metric->output[0] || strcmp(metric->output, bwi_output_name(model, output)) == 0);
 }
 
-/* Keras has one list for each output, without the outer list if there is only one output, and null where there are none. */
+/* Keras has one list of metrics for each output, and null where there are none. With a single output there is no outer list. */
 static void put_metrics(bwi_json_writer *w, const bwi_training *t, const bw_model *model, const char *key, bool weighted)
 {
     bool any = false;
@@ -228,7 +228,7 @@ static void put_metrics(bwi_json_writer *w, const bwi_training *t, const bw_mode
     const bwi_loss_row *row = loss ? loss->row : t->found[0];
     if (t->metric_count < 0 && !weighted && row && row->classes && model->output_count == 1) {
         bwi_json_begin(w, key, '[');
-        bwi_json_put_text(w, NULL, "accuracy"); /* what training reports by itself */
+        bwi_json_put_text(w, NULL, "accuracy"); /* training reports it by default */
         bwi_json_end(w);
         return;
     }

@@ -1,7 +1,7 @@
 /*
- * Keras's configuration of a model becomes one made here: a list of layers (Sequential) or a graph (Functional). A layer is
- * known by its class in the table of layers, its options by their names there; an option that has no name there must have the
- * value that changes nothing. Everything else is refused with the layer's name.
+ * Makes a model from Keras's configuration: a list of layers (Sequential) or a graph (Functional). A layer is found by its class in
+ * the table of layers, and its options by their names there; an option that is not in the table must have the value that has no
+ * effect. Everything else is refused with the layer's name.
  */
 #include "file/internal.h"
 
@@ -11,7 +11,7 @@ enum { LAYER_LIMIT = 1 << 12 };
 
 /* ---- One layer ---- */
 
-/* Options without an argument here: bookkeeping, or the value that is as if they were not there. */
+/* These options have no argument here: they are bookkeeping, or have no effect at the value given. */
 static const struct {
     const char *key, *value; /* NULL: any */
 } neutral_options[] = {
@@ -36,7 +36,7 @@ static const struct {
     {"seed", NULL},
 };
 
-/* An option that is not supported may stand in a file as long as it has the value at which it changes nothing. */
+/* A file may state an unsupported option as long as its value is the one at which it has no effect. */
 static bool neutral(const char *key, const bwi_json *value)
 {
     int64_t whole = 0;
@@ -116,7 +116,7 @@ bool bwi_keras_is_nested(const bwi_json *layer)
     return false;
 }
 
-/* Our options, which Keras does not know, are stored beside Keras's. */
+/* Options that only this library has are stored beside Keras's. */
 static bw_status add_own_options(const bwi_keras *k, const bwi_layer_row *row, const bwi_json *own, bwi_text *text)
 {
     if (bwi_json_count(own) == 0) {
@@ -125,14 +125,14 @@ static bw_status add_own_options(const bwi_keras *k, const bwi_layer_row *row, c
     bwi_text options = {.ctx = k->ctx};
     bw_status status = bwi_keras_call_text(k, "", own, row->arguments, row->argument_count, nothing_neutral, &options);
     if (status == BW_OK) {
-        text->length--; /* the closing parenthesis */
+        text->length--; /* drops the closing parenthesis */
         bwi_text_add(text, "%s%s", text->bytes[text->length - 1] == '(' ? "" : ",", options.bytes + 1);
     }
     bwi_text_free(&options);
     return status;
 }
 
-/* The layer as in an expression. */
+/* Writes the layer as it would appear in an expression. */
 bw_status bwi_keras_layer_text(const bwi_keras *k, const bwi_json *layer, bool frozen, bwi_text *text)
 {
     const char *class_name = bwi_json_text(bwi_json_get(layer, "class_name"));
@@ -160,7 +160,7 @@ const char *bwi_keras_layer_name(const bwi_json *layer)
     return name ? name : bwi_json_text(bwi_json_get(layer, "name"));
 }
 
-/* Keras's names have no slashes. */
+/* Keras allows no slashes in names. */
 bw_status bwi_keras_check_name(bwi_keras *k, const char *name)
 {
     char quoted[BWI_QUOTE_SIZE], local[BWI_LOCAL_NAME];
@@ -173,8 +173,8 @@ bw_status bwi_keras_check_name(bwi_keras *k, const char *name)
     return BW_OK;
 }
 
-/* Bytes of a character that a terminal would obey, or that turns the direction of text: controls, U+0080 to U+009F, U+200E, U+200F,
- * U+202A to U+202E, U+2066 to U+2069. 0: none. */
+/* Returns the length in bytes of a character that a terminal would obey, or that changes the direction of text: controls, U+0080
+ * to U+009F, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069. 0: the character is harmless. */
 static int unprintable(const char *at)
 {
     const unsigned char *c = (const unsigned char *)at;
@@ -188,7 +188,8 @@ static int unprintable(const char *at)
     return general || (c[0] == 0xE2 && c[1] == 0x81 && c[2] >= 0xA6 && c[2] <= 0xA9) ? 3 : 0;
 }
 
-/* Names go into messages, terminals, fields of data and expressions; a file that is written has them as they were. */
+/* Names appear in messages, terminals, fields of data and expressions, so they are made safe here. When the model is written,
+ * its file has the original names. */
 void bwi_keras_local_name(char local[BWI_LOCAL_NAME], const char *prefix, const char *name)
 {
     enum { CUT = BWI_LOCAL_NAME - 18 };
@@ -216,7 +217,7 @@ void bwi_keras_local_name(char local[BWI_LOCAL_NAME], const char *prefix, const 
 
 /* ---- Shapes ---- */
 
-/* [null, 28, 28, 1]: what follows the batch. */
+/* Reads the extents that follow the batch in [null, 28, 28, 1]. */
 bw_status bwi_keras_input_shape(const bwi_keras *k, const bwi_json *list, bwi_shape *shape)
 {
     int count = bwi_json_count(list);
@@ -323,7 +324,7 @@ static bw_status read_list(bw_model *model, bwi_keras *k, const bwi_json *layers
     return status;
 }
 
-/* Where the input's shape stands depends on Keras's version: in the first layer, in the model's config, or beside it. */
+/* Keras's version decides where the input's shape is found: in the first layer, in the model's config, or beside it. */
 static bw_status read_sequential(bw_model *model, bwi_keras *k, const bwi_json *json, bool frozen)
 {
     const bwi_json *config = bwi_json_get(json, "config");
@@ -351,7 +352,7 @@ static bw_status read_sequential(bw_model *model, bwi_keras *k, const bwi_json *
 
 /* ---- Models ---- */
 
-/* Names of outputs that are not their layers'. */
+/* Reads the names of outputs that differ from their layers' names. */
 static bw_status read_output_names(bw_model *model, const bwi_keras *k, const bwi_json *names)
 {
     for (int i = 0; i < bwi_json_count(names) && i < model->output_count; i++) {
@@ -374,8 +375,8 @@ static bool any_nested(const bwi_json *layers)
     return false;
 }
 
-/* Custom classes cannot be known, and other types than float32 would predict other numbers: both are refused before anything is
- * made. */
+/* Custom classes are unknown here, and types other than float32 would predict other numbers. Both are refused before anything is
+ * built. */
 static bw_status read_model(bw_model **model, bwi_keras *k, const bwi_json *json)
 {
     const char *class_name = bwi_json_text(bwi_json_get(json, "class_name"));
@@ -418,7 +419,7 @@ static bw_status read_model(bw_model **model, bwi_keras *k, const bwi_json *json
 
 /* ---- The configuration as it was ---- */
 
-/* A tree of values as text again. Its depth was bounded when it was read. */
+/* Writes a tree of values as text again. Recursion is safe, because the depth was bounded when the tree was read. */
 static void put_json(bwi_json_writer *w, const char *key, const bwi_json *value)
 {
     int64_t whole = 0;
@@ -460,8 +461,9 @@ static void put_json(bwi_json_writer *w, const char *key, const bwi_json *value)
     }
 }
 
-/* Names, models within models and operators have no other place here than this text: it is written as it was read. Files of versions
- * before Keras 3, whose objects have no modules, are written anew, and so are lists of layers without an input shape. */
+/* Original names, nested models and operators are kept only in this text, so it is written exactly as it was read. Files of
+ * versions before Keras 3, whose objects have no modules, are written from scratch, and so are lists of layers without an input
+ * shape. */
 static bw_status keep_config(bw_model *model, const bwi_json *json)
 {
     bwi_json_writer w = {.text = {.ctx = model->ctx}};
@@ -475,7 +477,7 @@ static bw_status keep_config(bw_model *model, const bwi_json *json)
             put_json(&w, key, value);
         }
     }
-    model->config = w.text.bytes; /* without the brace that ends it: compile_config follows */
+    model->config = w.text.bytes; /* without the closing brace, since compile_config follows */
     return w.text.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
 }
 

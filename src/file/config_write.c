@@ -1,25 +1,26 @@
 /*
- * A model as Keras's config.json. Only keys that Keras has had for long are written, and every default of the tables in full, so
- * that older and newer versions read the same model; our options are stored beside Keras's configuration, where Keras does not look.
+ * Writes a model as Keras's config.json. Only keys that Keras has had for a long time are written, and every default of the tables
+ * is stated, so that older and newer versions read the same model. Options that only this library has are stored beside Keras's
+ * configuration, where Keras does not look.
  */
 #include "file/internal.h"
 
 #include <string.h>
 
-/* Arguments that are not Keras's. */
+/* Whether Keras does not have the argument. */
 static bool is_private(const bwi_layer_row *row, const bwi_argument *argument)
 {
     return (strcmp(row->class_name, "Embedding") == 0 && strcmp(argument->name, "lazy") == 0) ||
            (strcmp(row->class_name, "BatchNormalization") == 0 && strcmp(argument->name, "ghost") == 0);
 }
 
-/* Arguments that some versions do not have: written only if they say something. */
+/* Some versions of Keras do not have these arguments, so they are written only if they differ from their defaults. */
 static bool is_recent(const bwi_argument *argument)
 {
     return strcmp(argument->name, "rms_scaling") == 0;
 }
 
-/* Layers whose order of axes would follow the reader's own settings. */
+/* Whether the layer's order of axes would otherwise depend on the settings of whoever reads the file. */
 static bool has_data_format(const bwi_layer_row *row)
 {
     static const char *const starts[] = {"Conv",          "DepthwiseConv", "MaxPooling",   "AveragePooling", "Global",
@@ -32,7 +33,7 @@ static bool has_data_format(const bwi_layer_row *row)
     return false;
 }
 
-/* `trainable` says something of variables only, and not all layers of Keras take it. */
+/* `trainable` only matters for layers with variables, and not every layer of Keras accepts it. */
 static bw_status put_config(bw_context *ctx, bwi_json_writer *w, const bwi_layer *layer, int variables)
 {
     const bwi_layer_row *row = layer->row;
@@ -210,7 +211,8 @@ static bw_status put_sequential(bwi_json_writer *w, const bw_model *model, const
     return status;
 }
 
-/* Keras numbers layers by the order of its own list, so inputs and layers are written in that order, and calls name them. */
+/* Keras numbers layers by their order in its own list, so inputs and layers are written in that order, and calls refer to them
+ * by name. */
 static bw_status put_functional(bwi_json_writer *w, const bw_model *model, const bwi_wiring *wiring)
 {
     int inputs[BWI_MAX_HEADS], input_count = 0;
@@ -246,7 +248,7 @@ static bw_status put_functional(bwi_json_writer *w, const bw_model *model, const
     return status;
 }
 
-/* Keras calls outputs by their layers; given names are stored beside them, where Keras does not look. */
+/* Keras names outputs after their layers; names that the user gave are stored beside them, where Keras does not look. */
 static void put_output_names(bwi_json_writer *w, const bw_model *model, const bwi_wiring *wiring)
 {
     bool own = false, words = true;
@@ -278,7 +280,7 @@ static bool has_operator(const bw_model *model)
     return false;
 }
 
-/* What came from a file goes into one as it was. */
+/* A configuration that was read from a file is written back unchanged. */
 static bw_status write_again(bw_model *model, bwi_json_writer *w)
 {
     bwi_json_begin(w, NULL, '{');

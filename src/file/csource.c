@@ -1,6 +1,6 @@
 /*
- * A model as one C file that predicts one sample at a time: its weights, plain loops, and static memory for the values between
- * layers, which share it where they do not live at the same time. Nothing is needed but math.h.
+ * Writes a model as one C file that predicts one sample at a time. It has the weights, simple loops, and static memory for the
+ * values between layers; values that are not needed at the same time share memory. The file depends on nothing but math.h.
  */
 #include "file/csource.h"
 
@@ -31,7 +31,7 @@ static int __attribute__((format(printf, 3, 4))) print(char *text, size_t size, 
     return length;
 }
 
-/* A word of C from a name of any kind. */
+/* Makes a C identifier from any name. */
 static void make_word(char *word, size_t size, const char *text)
 {
     size_t n = 0;
@@ -50,7 +50,7 @@ const char *bwi_csource_number(char text[32], float value)
     if (isinf(value)) {
         return value > 0 ? "INFINITY" : "-INFINITY";
     }
-    /* Subnormal numbers are computed as zero here, too; compilers warn of such constants. */
+    /* Subnormal numbers count as zero, as they do in the library; compilers would warn of such constants. */
     print(text, 28, "%.9g", fpclassify(value) == FP_SUBNORMAL ? 0 : (double)value);
     strcat(text, strpbrk(text, ".e") ? "f" : ".0f");
     return text;
@@ -58,7 +58,8 @@ const char *bwi_csource_number(char text[32], float value)
 
 /* ---- Arrays ---- */
 
-/* Unlike the words in the functions, all of these have an underscore, and not first. */
+/* All of these identifiers contain an underscore that is not their first character, so they cannot clash with those in the
+ * functions. */
 static void variable_word(const bwi_variable *variable, char word[128])
 {
     char plain[100];
@@ -179,7 +180,7 @@ static bool is_view(const bw_node *node)
     return (node->op->flags & BWI_OP_VIEW) || bwi_export_is_identity(node);
 }
 
-/* Whose values each node has, and who reads a value last. */
+/* Finds the node whose values each node has, and the last node that reads each value. */
 static void find_lives(bwi_csource *s)
 {
     const bwi_graph *graph = &s->model->graph;
@@ -213,7 +214,8 @@ static bool in_memory(const bwi_csource *s, int n)
     return s->needed[n] && s->places[n].value == n && s->places[n].home == BWI_HOME_MEMORY;
 }
 
-/* The lowest place for `count` floats that none of the living values has. `live` holds them in the order of their places. */
+/* Finds the lowest place for `count` floats that overlaps none of the living values, which `live` holds in the order of their
+ * places. */
 static int find_room(const bwi_csource *s, const int *live, int count, int64_t floats, int64_t *at)
 {
     int i = 0;
@@ -224,7 +226,7 @@ static int find_room(const bwi_csource *s, const int *live, int count, int64_t f
     return i;
 }
 
-/* Element by element, where the input's values are read for the last time: in their place. */
+/* An element-wise operator that is the last reader of its input's values overwrites them. */
 static int overwritten_by(const bwi_csource *s, const bw_node *node)
 {
     const bwi_csource_row *row = find_row(node->op);
@@ -236,7 +238,8 @@ static int overwritten_by(const bwi_csource *s, const bw_node *node)
     return fits && in_memory(s, x) && s->places[x].last == node->number ? x : -1;
 }
 
-/* Values that are never needed at the same time share memory: each takes the first gap among the live ones that holds it. */
+/* Values that are never needed at the same time share memory: each takes the first gap between the live ones that is large
+ * enough. */
 static bw_status share_memory(bwi_csource *s)
 {
     const bwi_graph *graph = &s->model->graph;
@@ -273,7 +276,7 @@ static bw_status share_memory(bwi_csource *s)
     return BW_OK;
 }
 
-/* Counters are ints. */
+/* Counters in the file are ints, so no array may have more elements than an int can count. */
 static bw_status check_sizes(const bwi_csource *s)
 {
     const bwi_graph *graph = &s->model->graph;
@@ -289,7 +292,7 @@ static bw_status check_sizes(const bwi_csource *s)
 
 /* ---- The function ---- */
 
-/* "input", or "in_NAME" if there are several; `k` beside it if two would be the same. */
+/* Makes "input", or "in_NAME" if there are several; `k` is appended where two names would be equal. */
 static void end_name(char name[96], const char *one, const char *prefix, int count, int k, const char *given)
 {
     char word[64];
@@ -335,7 +338,7 @@ static const char *type_of(const bw_node *node)
     return node->dtype == BW_I32 ? "int" : "float";
 }
 
-/* Comments cannot be closed by a layer's name. */
+/* Makes sure that a layer's name cannot close the comment. */
 static void put_heading(bwi_csource *s, const bw_node *node)
 {
     char name[64], from[160] = "", to[160];
@@ -350,7 +353,8 @@ static void put_heading(bwi_csource *s, const bw_node *node)
     bwi_csource_line(s, 1, "/* %s: %s, %s -> %s */", name, node->op->name, from, to);
 }
 
-/* The node of an input as the parameter has it: the other one of two is converted while it is read. */
+/* Finds the node whose type the input's parameter has. If an input has two nodes, the other one's values are converted as they
+ * are read. */
 static const bw_node *parameter_of(const bwi_csource *s, const bw_node *node)
 {
     const bw_node *value = s->model->graph.nodes[s->places[node->number].value];
@@ -362,7 +366,7 @@ bool bwi_csource_reads_ints(const bwi_csource *s, const bw_node *node)
     return parameter_of(s, node->input[0])->dtype == BW_I32;
 }
 
-/* Each node is a block with its own x and y, so that rows write the same formulas whatever the node's place. */
+/* Each node becomes a block with its own x and y, so that rows write the same formulas wherever the node is. */
 static void put_node(bwi_csource *s, const bw_node *node)
 {
     const bwi_csource_row *row = find_row(node->op);
@@ -390,7 +394,7 @@ static void put_node(bwi_csource *s, const bw_node *node)
     bwi_csource_line(s, 1, "}");
 }
 
-/* Outputs that are an input, or another output, are copied; inputs that nothing reads are named. */
+/* Copies outputs that are also an input or another output, and mentions unused inputs so that compilers do not warn. */
 static void put_rest(bwi_csource *s)
 {
     char name[96], place[128];
@@ -417,7 +421,8 @@ static void put_rest(bwi_csource *s)
     }
 }
 
-/* Raw values become what the model was trained on, in memory of their own: the caller's are not touched. */
+/* Prepares raw values as the training data was prepared. The results go to separate memory, because the caller's arrays must not
+ * change. */
 static void put_prepared(bwi_csource *s, int input)
 {
     const bw_dataset *recipe = bw_model_data(s->model);
@@ -439,7 +444,8 @@ static void put_prepared(bwi_csource *s, int input)
     bwi_csource_line(s, 1, "}");
 }
 
-/* As a text of C: what is not plain goes by its number, and no two question marks follow each other. */
+/* Writes a name as a C string. Quotes, backslashes, question marks (which could form trigraphs) and anything but printable ASCII
+ * are escaped as octal numbers. */
 static void put_class(bwi_text *text, const char *name)
 {
     bwi_text_add(text, "    \"");
@@ -496,7 +502,7 @@ static void put_end(bwi_text *text, const char *name, const bw_node *node, const
                  bwi_format_shape(shape, node->shape.ndim, node->shape.extent));
 }
 
-/* In lines; slashes escaped as JSON may have them, so that no comment begins or ends there. */
+/* Writes the preparation as lines of a comment. Slashes are escaped, which JSON allows, so that no comment begins or ends there. */
 static void put_preparation(const bwi_csource *s, bwi_text *text)
 {
     enum { WIDTH = 112, MOST = 4000 };
@@ -519,7 +525,7 @@ static void put_preparation(const bwi_csource *s, bwi_text *text)
     bwi_text_free(&json.text);
 }
 
-/* The file is read without this program at hand, so it says how to call it and what must be done to samples first. */
+/* The file may be read where this library is not installed, so it explains how to call it and how samples must be prepared. */
 static void put_comment(const bwi_csource *s, bwi_text *text)
 {
     char name[96];
@@ -583,7 +589,7 @@ static bw_status write_nodes(bwi_csource *s)
     return s->status;
 }
 
-/* The function is named as the file. */
+/* The function is named after the file. */
 static void name_function(const char *path, char name[64])
 {
     const char *slash = strrchr(path, '/');
@@ -594,7 +600,7 @@ static void name_function(const char *path, char name[64])
     print(name, 64, "%s%.55s", own ? "model_" : "", word);
 }
 
-/* The body is written first, since only then the weights and the memory are known that must be declared before it. */
+/* The body is written first, because the weights and the memory that must be declared before it are known only then. */
 static bw_status save(bw_model *model, const char *path, void **file, size_t *size)
 {
     bwi_csource s = {.ctx = model->ctx, .model = model, .arrays = {.ctx = model->ctx}, .body = {.ctx = model->ctx}};

@@ -1,4 +1,4 @@
-/* C source of operators: element by element, along an axis, over all of a sample. */
+/* Writes C source for operators that work element by element, along an axis, or on a whole sample. */
 #include "file/csource.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ static long long count_of(const bw_node *node)
 
 /* ---- Element by element ---- */
 
-/* y[i] = formula of v, which is x[i]. */
+/* Writes y[i] = formula, in which v is x[i]. */
 static void put_each(bwi_csource *s, const bw_node *node, const char *formula)
 {
     LINE(2, "for (int i = 0; i < %lld; i++) {", count_of(node));
@@ -37,7 +37,7 @@ static void __attribute__((format(printf, 3, 0))) put_each_of(bwi_csource *s, co
     put_each(s, node, formula);
 }
 
-/* Formulas as in kernel.h; those with parameters are in put_activation. */
+/* The formulas are those of kernel.h; put_activation writes those that have parameters. */
 static const char *const formulas[BWI_ACTIVATIONS] = {
     [BWI_SIGMOID] = "1.0f / (1.0f + expf(-v))",
     [BWI_TANH] = "tanhf(v)",
@@ -124,7 +124,7 @@ static void put_binary(bwi_csource *s, const bw_node *node)
 
 /* ---- Smaller arrays repeated over a larger one ---- */
 
-/* Opens loops over `large`, in which n counts its elements; `at` is the place in `small`. */
+/* Opens loops over `large`, in which n counts its elements; `at` receives the index in `small`. */
 static int open_spread(bwi_csource *s, const bwi_shape *large, const bwi_shape *small, char at[256])
 {
     bwi_spread spread = bwi_spread_over(large, small);
@@ -231,12 +231,12 @@ static void put_concatenate(bwi_csource *s, const bw_node *node)
 
 /* ---- Along an axis ---- */
 
-/* A walk along an axis: loops over what lies around it, and where its element i is. */
+/* Loops over all axes but one, and the index of element i along that one. */
 typedef struct along {
     bwi_around around;
-    int depth;   /* inside the loops */
-    char at[48]; /* of element i */
-    char one[4]; /* of the only element, where the axis is gone; of the first one otherwise */
+    int depth;   /* depth of the code inside the loops */
+    char at[48]; /* index of element i */
+    char one[4]; /* index of the only element if the axis is removed; otherwise of the first one */
 } along;
 
 static along open_along(bwi_csource *s, bwi_around around, bool kept)
@@ -348,8 +348,8 @@ static void put_extreme(bwi_csource *s, const bw_node *node)
 
 /* ---- Normalising ---- */
 
-/* y = (x - mean) / sqrt(variance + epsilon) gamma + beta over the last axes; mean and variance in two passes, as the kernel does
- * it. */
+/* y = (x - mean) / sqrt(variance + epsilon) gamma + beta over the last axes. Mean and variance take two passes, as in the
+ * kernel. */
 static void put_layernorm(bwi_csource *s, const bw_node *node)
 {
     const bwi_layernorm_attributes *a = node->attributes;
@@ -382,7 +382,7 @@ static void put_layernorm(bwi_csource *s, const bw_node *node)
     LINE(2, "}");
 }
 
-/* gamma / sqrt(variance + epsilon) by channel; to be released. */
+/* Computes gamma / sqrt(variance + epsilon) for each channel. The caller releases the array. */
 static float *batchnorm_scales(const bwi_csource *s, const bw_node *node)
 {
     const bwi_batchnorm_attributes *a = node->attributes;
@@ -461,7 +461,7 @@ static void put_dot(bwi_csource *s, const bw_node *node)
 
 /* ---- Indices and masks ---- */
 
-/* An index that is no row of the table gives NaN: nothing outside of it is read. */
+/* An index that is not a row of the table gives NaN, so that nothing outside the table is read. */
 static void put_embedding(bwi_csource *s, const bw_node *node)
 {
     long long rows = (long long)node->variable[0]->shape.extent[0], width = (long long)node->variable[0]->shape.extent[1];

@@ -1,9 +1,12 @@
-/* C source of operators on images and sequences: convolutions, pooling, padding, enlarging. A sequence is an image of one row. */
+/*
+ * Writes C source for operators on images and sequences: convolutions, pooling, padding, upsampling. A sequence is an image with
+ * one row.
+ */
 #include "file/csource.h"
 
 #define LINE(depth, ...) bwi_csource_line(s, depth, __VA_ARGS__)
 
-/* "i * 2 + k - 1": the place in the input of element k of the window at i. */
+/* Writes the position in the input of element k of window i, such as "i * 2 + k - 1". */
 static void put_position(bwi_csource *s, int depth, const char *name, const char *window, const char *element, const bwi_sliding *w,
                          int axis)
 {
@@ -29,14 +32,14 @@ static void put_bounds(bwi_csource *s, int depth, const char *name, const bwi_sl
     }
 }
 
-/* Over the outputs (i, j), channels in `c`-th places of y. */
+/* Opens loops over the outputs (i, j), in which y points to the channels of the present one. */
 static void open_outputs(bwi_csource *s, const bwi_sliding *w, int64_t channels)
 {
     LINE(2, "for (int i = 0; i < %lld; i++) {", (long long)w->out[0]);
     LINE(3, "for (int j = 0; j < %lld; j++, y += %lld) {", (long long)w->out[1], (long long)channels);
 }
 
-/* Over the elements (k, l) of the window at (i, j) that lie inside; `from` is the pixel there. */
+/* Opens loops over those elements (k, l) of window (i, j) that lie inside the input; `from` is the pixel there. */
 static void open_elements(bwi_csource *s, int depth, const bwi_sliding *w)
 {
     LINE(depth, "for (int k = 0; k < %lld; k++) {", (long long)w->size[0]);
@@ -57,7 +60,7 @@ static void close_loops(bwi_csource *s, int from, int to)
 
 /* ---- Convolutions ---- */
 
-/* kernel [height][width][channels of a group][filters] */
+/* The kernel is [height][width][channels of a group][filters]. */
 static void put_conv(bwi_csource *s, const bw_node *node)
 {
     const bwi_conv2d_attributes *a = node->attributes;
@@ -144,7 +147,7 @@ static void put_pad(bwi_csource *s, const bw_node *node)
     close_loops(s, 4, 2);
 }
 
-/* Output i lies at (i + 1/2) / size - 1/2 of the input, between two pixels that end at the border. */
+/* Output i lies at (i + 1/2) / size - 1/2 of the input, between two pixels, neither of which is beyond the border. */
 static void put_between(bwi_csource *s, int depth, const char *name, const char *counter, int64_t size, int64_t extent)
 {
     LINE(depth, "const float %s = ((float)%s + 0.5f) / %lld.0f - 0.5f, %s_floor = floorf(%s);", name, counter, (long long)size,

@@ -1,4 +1,4 @@
-/* What the exporters ask about nodes. */
+/* Answers the questions that all exporters ask about nodes and about the preparation of the training data. */
 #include "file/export.h"
 
 #include <string.h>
@@ -67,14 +67,15 @@ bw_status bwi_export_preparation(const bw_model *model, bwi_json_writer *writer)
     return recipe ? bwi_recipe_write(recipe, writer) : BW_OK;
 }
 
-/* Statistics above a function of the program would be applied to values that it has not changed. */
+/* If the recipe calls a function of the program, statistics that come after it would be applied to values which it has not
+ * changed. */
 double bwi_export_scale(const bw_model *model)
 {
     const bw_dataset *recipe = bw_model_data(model);
     return recipe && !bwi_recipe_has_function(recipe) ? bwi_recipe_scale(recipe) : 1;
 }
 
-/* Numbers that are looked up are never scaled. */
+/* Numbers that are looked up in a table are never scaled. */
 bool bwi_export_is_prepared(const bw_model *model, int input)
 {
     const bw_dataset *recipe = bw_model_data(model);

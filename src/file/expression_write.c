@@ -1,7 +1,7 @@
 /*
- * A model as an expression: its layers in the order of their uses, each with the arguments that are not defaults, by position as
- * long as none is left out. A layer takes what stands before it, or from(point); a merging layer names its further inputs.
- * Points are the letters a, b, ...; the model's input is the point `input`.
+ * Writes a model as an expression: its layers in the order of their uses, each with the arguments that differ from their defaults,
+ * by position as long as none is skipped. A layer takes the output of the one before it, or from(point); a merging layer names its
+ * further inputs. Points are the letters a, b, ...; the model's input is the point `input`.
  */
 #include "file/internal.h"
 
@@ -10,9 +10,9 @@
 typedef struct writer {
     bw_context *ctx;
     const bw_model *model;
-    bwi_use *uses; /* the input is the first */
+    bwi_use *uses; /* the first one is the input */
     int use_count;
-    int *point; /* of each use: its letter, from 1; 0: nothing names it */
+    int *point; /* of each use: number of its letter, from 1; 0: no other use names it */
     bwi_text text;
 } writer;
 
@@ -46,7 +46,7 @@ static bw_status check_use(const writer *w, int use)
     return BW_OK;
 }
 
-/* Whether another layer takes it, or it is the output. */
+/* Whether another layer takes the use's values, or they are the output. */
 static bool is_taken(const writer *w, int use)
 {
     bool taken = use + 1 == w->use_count;
@@ -94,7 +94,7 @@ static void number_points(writer *w)
         for (int k = 0; k < w->uses[u].inputs; k++) {
             int from = w->uses[u].input[k];
             if (k > 0 || from != u - 1) {
-                w->point[from] = 1; /* a number follows in the order of uses */
+                w->point[from] = 1; /* replaced by a number in the order of uses */
             }
         }
     }
@@ -103,7 +103,7 @@ static void number_points(writer *w)
     }
 }
 
-/* a to z, then a1 to z1, and so on. */
+/* Points are named a to z, then a1 to z1, and so on. */
 static const char *point_name(const writer *w, int use, char name[16])
 {
     int number = w->point[use] - 1;
@@ -116,7 +116,7 @@ static const char *point_name(const writer *w, int use, char name[16])
 
 /* ---- Arguments ---- */
 
-/* Extents in two directions: one number stands for both. */
+/* Extents in two directions may be written as one number if they are equal. */
 static bool is_pair(const bwi_argument *a)
 {
     static const char *const names[] = {"kernel_size", "strides", "dilation_rate", "pool_size", "size"};
@@ -143,7 +143,7 @@ static bool same_integers(const bwi_argument_value *a, const bwi_argument_value 
     return a->count == b->count && memcmp(a->integers, b->integers, sizeof a->integers) == 0;
 }
 
-/* Pooling moves by its size by default; files always state it. */
+/* The default stride of a pooling layer is its size; files always state it. */
 static bool moves_by_size(const bwi_layer *layer, int argument, const bwi_argument_value *value)
 {
     const bwi_argument *arguments = layer->row->arguments;
@@ -227,7 +227,7 @@ static void put_arguments(writer *w, const bwi_layer *layer, bool *open)
 
 /* ---- Layers ---- */
 
-/* Keras numbers layers that were given no name; those numbers are made anew. */
+/* Keras numbers layers that were given no name. Such numbers need not be written, since they will be assigned again. */
 static bool is_numbered(const bwi_layer *layer)
 {
     size_t length = strlen(layer->row->base_name);
@@ -244,7 +244,8 @@ static bool is_word(const char *name)
     return *name && strspn(name, letters) == strlen(name);
 }
 
-/* Shortest first: what follows from the layer's place or its defaults is left out, so that a chain reads as it was typed. */
+/* Whatever follows from the layer's position or its defaults is left out, so that a chain of layers reads as a user would type
+ * it. */
 static bw_status put_layer(writer *w, int use)
 {
     const bwi_use *u = &w->uses[use];
@@ -283,7 +284,7 @@ static void put_input(writer *w)
 {
     const bwi_shape *shape = w->uses[0].node ? &w->uses[0].node->shape : &w->model->input_shape;
     if (shape->ndim < 1) {
-        return; /* from the data, or a single number per sample, which expressions cannot say */
+        return; /* the shape comes from the data, or is a single number per sample, which expressions cannot state */
     }
     bwi_text_add(&w->text, "input(");
     for (int i = 0; i < shape->ndim; i++) {
@@ -294,7 +295,7 @@ static void put_input(writer *w)
 
 /* ---- The whole ---- */
 
-/* The uses of a model from an expression are made when it is connected; before that they follow from its layers. */
+/* A model from an expression gets its uses when it is connected; before that they follow from its layers. */
 static bw_status copy_uses(writer *w)
 {
     const bw_model *model = w->model;

@@ -1,9 +1,9 @@
-/* Models to and from files, by the file's extension. */
+/* Saves models to files and loads them, in the format that the file's extension names. */
 #include "file/internal.h"
 
 #include <string.h>
 
-/* Looked through in order: .weights.h5 comes before .h5. */
+/* The rows are searched in order, so .weights.h5 comes before .h5. */
 static const bwi_file_row *const rows[] = {&bwi_file_keras,       &bwi_file_weights, &bwi_file_legacy, &bwi_file_json,
                                            &bwi_file_safetensors, &bwi_file_onnx,    &bwi_file_csource};
 
@@ -85,7 +85,7 @@ static bw_status begin(bw_context *ctx, const char *path, task what, const bwi_f
     return *row && can(*row, what) ? BW_OK : refuse(ctx, path, what, *row);
 }
 
-/* What went wrong in a model or in memory does not know the file's name. */
+/* A failure in the model or in an allocation does not know the file's name, so it is added here. */
 static bw_status name_file(bw_context *ctx, bw_status status, const char *path)
 {
     if (status != BW_OK && !ctx->error.path) {
@@ -116,7 +116,7 @@ bw_model *bw_load(bw_context *ctx, const char *path)
     return model;
 }
 
-/* Variables without values again, and an expression without nodes: weights that failed to come leave none. */
+/* Undoes a failed load: variables have no values again, and a model from an expression has no nodes. */
 static void take_back(bw_model *model, bool connected)
 {
     bwi_graph_close_variables(&model->graph);
@@ -127,7 +127,8 @@ static void take_back(bw_model *model, bool connected)
     }
 }
 
-/* The model is connected first, since shapes in the file are compared with its own, and disconnected again if loading fails. */
+/* The model is connected first, because the shapes in the file are compared with its shapes; it is disconnected again if loading
+ * fails. */
 static bw_status load_weights(bw_model *model, const char *path)
 {
     const bwi_file_row *row;

@@ -1,36 +1,39 @@
-/* What the reader of functional graphs and the places of their weights share: levels of models within models, and their calls. */
+/*
+ * Shared by the reader of functional graphs (graph_read.c) and the places of their weights (graph_places.c): levels, which are
+ * models nested in models, and their calls.
+ */
 #ifndef BWI_FILE_GRAPH_H
 #define BWI_FILE_GRAPH_H
 
 #include "file/internal.h"
 
-/* Keras writes layers before those that take them, but for shared ones: a few turns suffice. */
+/* Keras writes most layers before those that take their outputs, shared layers excepted, so a few passes suffice. */
 enum { MOST_NODES = 64, TURN_LIMIT = 64, MOST_LEVELS = 8, MOST_CALLS = 1 << 14, MOST_TENSORS = 64, LAYER_LIMIT = 1 << 12 };
 
 typedef enum entry_kind { INPUT, LAYER, OPERATOR, MASK, NESTED } entry_kind;
 
 typedef struct level level;
 
-/* A layer of the file: where it is here, and which uses its nodes became. */
+/* A layer of the file, its index in the model, and the uses that its nodes became. */
 typedef struct entry {
-    const bwi_json *json, *nodes; /* without nodes in a list of layers, where each takes what the one before it gives */
+    const bwi_json *json, *nodes; /* no nodes in a list of layers, where each layer takes the output of the one before it */
     const char *name;
     entry_kind kind;
-    int layer;    /* -1: not made yet, or none */
+    int layer;    /* -1: not made yet, or no layer */
     level *inner; /* of a nested model */
     int node_count, done;
-    int width, *use; /* of each node: as many as it has outputs */
+    int width, *use; /* uses of all nodes, `width` for each: one per output */
 } entry;
 
-/* What an input or an output of a model refers to. */
+/* The tensor that an input or an output of a model refers to. */
 typedef struct end {
-    const char *key; /* in an object of ends, or the layer's name */
+    const char *key; /* its key in an object, or the layer's name */
     entry *from;
     int node, tensor;
 } end;
 
 struct level {
-    char prefix[BWI_LOCAL_NAME]; /* of its layers' names */
+    char prefix[BWI_LOCAL_NAME]; /* prefix of its layers' names */
     const bwi_json *config;
     bool list; /* a Sequential model */
     entry *entries, **sorted;
@@ -44,23 +47,23 @@ typedef struct graph_reader {
     bw_model *model;
     bool frozen;
     int depth, calls, layers;
-    entry first; /* of a list without an input layer */
+    entry first; /* the input of a list without an input layer */
 } graph_reader;
 
 typedef struct tensors {
     const bwi_json *at[MOST_TENSORS];
-    const char *key[MOST_TENSORS]; /* of those in an object */
+    const char *key[MOST_TENSORS]; /* keys of tensors in an object */
     int count;
     bool more;
 } tensors;
 
-/* ["layer", node, tensor] or an object that holds it. */
+/* Reads ["layer", node, tensor], or an object that holds it. */
 bw_status bwi_graph_end(const graph_reader *r, const level *l, const bwi_json *json, end *found);
 /* Adds all tensors in a value, those of objects in the order of their keys, as Keras flattens them. */
 void bwi_graph_collect(const bwi_json *value, const char *key, tensors *found);
-/* Of a call: {"args": [...], "kwargs": {}}, or [T, ...] in older files. */
+/* Returns the arguments of a call: {"args": [...], "kwargs": {}}, or [T, ...] in older files. */
 const bwi_json *bwi_graph_arguments(const bwi_json *node);
-/* Where Keras's files have the variables of a level's layers, behind `path`, in their order, into the model. */
+/* Adds to the model where Keras's files, below `path`, have the variables of a level's layers, in Keras's order. */
 bw_status bwi_graph_places(graph_reader *r, const level *l, const char *path);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Where Keras's files have the variables of a functional model's layers: groups are named by class and numbered by Keras's order, those
- * of a model within the model in a group of its own.
+ * Computes where Keras's files have the variables of a functional model's layers. Groups are named by class and numbered in Keras's
+ * order; the groups of a nested model lie within that model's own group.
  */
 #include "file/graph.h"
 
@@ -13,7 +13,7 @@ static const char *base_name(const graph_reader *r, const entry *e)
                              : "";
 }
 
-/* Layers of one class are numbered in their order, models by their class, too. */
+/* Layers of one class are numbered in their order; nested models are numbered by class, too. */
 static bw_status add_place(graph_reader *r, const level *l, const int *order, int turn, const char *path)
 {
     const entry *e = &l->entries[order[turn]];
@@ -49,7 +49,7 @@ static int calls_of(const entry *e)
     return e->kind == INPUT ? 1 : e->node_count;
 }
 
-/* What a call takes, masks among it. */
+/* Collects everything that a call takes, including masks. */
 static void collect_all(const entry *e, int number, tensors *found)
 {
     const bwi_json *node = e->kind == INPUT ? NULL : bwi_json_at(e->nodes, number);
@@ -59,7 +59,7 @@ static void collect_all(const entry *e, int number, tensors *found)
     bwi_graph_collect(bwi_json_get(node, "kwargs"), NULL, found);
 }
 
-/* Of a functional level: its uses as a graph. */
+/* Orders a functional level by treating its uses as a graph. */
 static bw_status order_level(graph_reader *r, const level *l, int *order, int *count)
 {
     int uses = 0, inputs = 0, outputs[BWI_MAX_HEADS];

@@ -1,8 +1,8 @@
 /*
- * The graph of a Functional model: each layer of the file has the nodes it is called at, each node the layers it takes. Layers
- * are made when their inputs are there. A model within the model is a level of its own, whose layers are made in the one model there is
- * here, under names that begin with the inner model's, at each of its calls; what Keras's files need of the levels (places of weights)
- * is computed from them and kept. Operations that make masks are passed over, since masks follow from the layers here.
+ * Reads the graph of a Functional model. Each layer of the file has the nodes at which it is called, and each node names the layers
+ * it takes; a layer is made once its inputs exist. A nested model is a level: at each of its calls its layers are added to the one
+ * flat model, under names that begin with the nested model's. Where Keras's files have the weights follows from the levels, so it
+ * is computed here and kept. Operations that make masks are skipped, because masks follow from the layers here.
  */
 #include "file/graph.h"
 
@@ -66,15 +66,15 @@ static const entry *entry_of(const level *l, const bwi_json *tensor)
     return find_entry(l, bwi_json_text(bwi_json_at(history_of(tensor), 0)));
 }
 
-/* A functional model has a node of its own before its first call, which is not written, but is counted in lists such as ["f", 1, 0]; of
- * Sequential models this was so in older versions. */
+/* A functional model has a node from before its first call, which is not written but counts in lists such as ["f", 1, 0]. In
+ * older versions the same was true of Sequential models. */
 static int skipped_nodes(const entry *e)
 {
     bool older = !bwi_json_text(bwi_json_get(e->json, "module"));
     return !e->inner->list || (older && e->inner->inputs[0].from->json) ? 1 : 0;
 }
 
-/* ["layer", node, tensor] or an object that holds it. */
+/* Reads ["layer", node, tensor], or an object that holds it. */
 bw_status bwi_graph_end(const graph_reader *r, const level *l, const bwi_json *json, end *found)
 {
     const bwi_json *history = history_of(json);
@@ -90,7 +90,7 @@ bw_status bwi_graph_end(const graph_reader *r, const level *l, const bwi_json *j
     return BW_OK;
 }
 
-/* -1: that node is not made yet. */
+/* Returns the use of a node's tensor; -1: that node is not made yet. */
 static int use_of(const end *at)
 {
     const entry *e = at->from;
@@ -110,7 +110,8 @@ static bw_status read_tensor(const graph_reader *r, const level *l, const bwi_js
     return status;
 }
 
-/* A mask, or a list of masks and nulls, that operations make. What they make follows from the layers here, too. */
+/* Whether the value is a mask that operations make, or a list of such masks and nulls. Their result follows from the layers
+ * here, too. */
 static bool is_mask(const level *l, const bwi_json *value)
 {
     if (bwi_json_kind_of(value) == BWI_JSON_LIST) {
@@ -137,7 +138,8 @@ static int compare_keys(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* All tensors in a value, those of objects in the order of their keys, as Keras flattens them. The depth is that of JSON. */
+/* Adds all tensors in a value; those of objects are added in the order of their keys, as Keras flattens them. The depth is
+ * bounded by that of JSON. */
 void bwi_graph_collect(const bwi_json *value, const char *key, tensors *found)
 {
     if (is_tensor(value)) {
@@ -171,13 +173,13 @@ void bwi_graph_collect(const bwi_json *value, const char *key, tensors *found)
     }
 }
 
-/* Of a call: {"args": [...], "kwargs": {}}, or [T, ...] in older files. */
+/* Returns the arguments of a call: {"args": [...], "kwargs": {}}, or [T, ...] in older files. */
 const bwi_json *bwi_graph_arguments(const bwi_json *node)
 {
     return bwi_json_kind_of(node) == BWI_JSON_LIST ? node : bwi_json_get(node, "args");
 }
 
-/* The inputs of a layer are its first argument, those of an operator all of them. */
+/* A layer's inputs are its first argument, an operator's inputs are all of its arguments. */
 static void collect_inputs(const entry *e, const bwi_json *node, tensors *found)
 {
     const bwi_json *args = bwi_graph_arguments(node);
@@ -187,7 +189,7 @@ static void collect_inputs(const entry *e, const bwi_json *node, tensors *found)
     bwi_graph_collect(all ? args : bwi_json_at(args, 0), NULL, found);
 }
 
-/* Other arguments that are not null change what the layer does. */
+/* Any other argument that is not null would change what the layer does. */
 static bw_status check_call(const graph_reader *r, const level *l, const entry *e, const bwi_json *node)
 {
     const bwi_json *args = bwi_json_get(node, "args"), *kwargs = bwi_json_get(node, "kwargs");
@@ -196,7 +198,7 @@ static bw_status check_call(const graph_reader *r, const level *l, const entry *
         return BW_OK;
     }
     for (const bwi_json *value; (value = bwi_json_next(kwargs, &key));) {
-        /* Keras 3 replaces `training` by whether it trains at all. */
+        /* Keras 3 overrides `training` by whether the model is being trained. */
         bool neutral = bwi_json_kind_of(value) == BWI_JSON_NULL || strcmp(key, "training") == 0;
         if (!neutral && (strcmp(key, "mask") != 0 || !is_mask(l, value))) {
             return bwi_keras_refuse(&r->k, key, value);
@@ -215,7 +217,7 @@ static bw_status check_call(const graph_reader *r, const level *l, const entry *
     return BW_OK;
 }
 
-/* Where an input of a nested model goes that was passed under a key. */
+/* Finds the input of a nested model that was passed under a key, -1 if there is none; without a key it is the one at `place`. */
 static int input_place(const level *inner, const char *key, int place)
 {
     for (int k = 0; key && k < inner->input_count; k++) {
@@ -226,7 +228,7 @@ static int input_place(const level *inner, const char *key, int place)
     return key ? -1 : place;
 }
 
-/* *ready is false if an input is still to come. */
+/* Finds the uses that a call takes; *ready is false if one of them is not made yet. */
 static bw_status find_inputs(const graph_reader *r, const level *l, const entry *e, const bwi_json *node, int *uses, int *count,
                              bool *ready)
 {
@@ -270,7 +272,7 @@ static bw_status make_layer(graph_reader *r, const level *l, entry *e)
     return status;
 }
 
-/* Numbers and slices belong to the call, so that each call is an operator of its own here. */
+/* Numbers and slices belong to the call, so each call of an operator becomes a separate operator here. */
 static bw_status make_operator(graph_reader *r, const level *l, entry *e, int first)
 {
     bwi_layer layer;
@@ -309,7 +311,7 @@ static bool any_masked(const bw_model *model, const int *uses, int count)
 
 static bw_status call_level(graph_reader *r, level *l, const int *inputs, int count, int *outputs);
 
-/* Calls an entry on what other uses give. Calls are counted: a file of a few bytes could ask for any number of them. */
+/* Calls an entry on the values of other uses. Calls are counted, because a file of a few bytes could ask for any number of them. */
 static bw_status call_entry(graph_reader *r, const level *l, entry *e, const int *uses, int count)
 {
     bw_status status = BW_OK;
@@ -332,7 +334,7 @@ static bw_status call_entry(graph_reader *r, const level *l, entry *e, const int
     return status;
 }
 
-/* Makes as many of a layer's nodes, in their order, as have their inputs. */
+/* Makes a layer's nodes in their order, as long as their inputs exist. */
 static bw_status advance(graph_reader *r, const level *l, entry *e, bool *moved)
 {
     while (e->done < e->node_count) {
@@ -382,7 +384,7 @@ static bw_status make_uses(graph_reader *r, level *l)
     return BW_OK;
 }
 
-/* A list of layers: each takes what the one before it gives. */
+/* In a list of layers, each takes the output of the one before it. */
 static bw_status make_list(graph_reader *r, level *l, int use)
 {
     for (int i = 0; i < l->count; i++) {
@@ -424,14 +426,14 @@ static bw_status call_level(graph_reader *r, level *l, const int *inputs, int co
 
 /* ---- Levels ---- */
 
-/* Operations by which an embedding and merging layers make masks: of truth values, which nothing else here has. */
+/* Embeddings and merging layers make masks by these operations, which work on truth values. Nothing else here does. */
 static bool is_mask_operation(const bwi_json *json)
 {
     static const char *const always[] = {"LogicalOr", "LogicalAnd", "All", "Any", "OnesLike", "ZerosLike"};
     static const char *const maybe[] = {"Concatenate", "ExpandDims", "BroadcastTo"};
     const char *module = bwi_json_text(bwi_json_get(json, "module")), *name = bwi_json_text(bwi_json_get(json, "class_name"));
     double other = 1;
-    /* Older files have no modules; there Concatenate is the layer. */
+    /* Older files have no modules; there, Concatenate is the layer. */
     if (!name || (module ? !bwi_keras_is_operator(json) : strcmp(name, "Concatenate") == 0)) {
         return false;
     }
@@ -479,7 +481,7 @@ static void close_level(graph_reader *r, level *l)
 
 static bw_status open_level(graph_reader *r, level **opened, const bwi_json *json, const char *prefix);
 
-/* Its class is looked at before its calls: a layer that is not offered is refused by its name, whatever it is called with. */
+/* The class is checked before the calls, so that an unsupported layer is refused by its name whatever it is called with. */
 static bw_status read_entry(graph_reader *r, level *l, const bwi_json *json)
 {
     const char *name = bwi_json_text(bwi_json_get(json, "name"));
@@ -514,7 +516,7 @@ static bw_status read_entry(graph_reader *r, level *l, const bwi_json *json)
     return status;
 }
 
-/* ["x", 0, 0], a list of them, or an object of them, which Keras takes in the order of its keys. */
+/* Reads ["x", 0, 0], a list of these, or an object of them, which Keras takes in the order of its keys. */
 static bw_status read_ends(graph_reader *r, const level *l, const char *what, const char *key, end *ends, int *count)
 {
     tensors found = {.count = 0};
@@ -548,7 +550,7 @@ static bw_status check_inputs(const graph_reader *r, const level *l)
     return BW_OK;
 }
 
-/* Of a list, the input is what the first layer takes, whether it has an input layer or not. */
+/* The input of a list is what its first layer takes, whether or not that is an input layer. */
 static bw_status end_list(graph_reader *r, level *l)
 {
     entry *first = l->count ? &l->entries[0] : NULL, *last = l->count ? &l->entries[l->count - 1] : NULL;
@@ -591,7 +593,7 @@ static bw_status read_level(graph_reader *r, level *l, const bwi_json *layers)
     return status == BW_OK ? read_ends(r, l, "outputs", "output_layers", l->outputs, &l->output_count) : status;
 }
 
-/* Layers of all levels are counted together. */
+/* The limit on layers applies to all levels together. */
 static bw_status open_level(graph_reader *r, level **opened, const bwi_json *json, const char *prefix)
 {
     const bwi_json *config = bwi_json_get(json, "config");
@@ -642,7 +644,7 @@ static void count_taker(const entry *e, int place, int *indices, int *others)
     *others += !(row && (row->flags & BWI_LAYER_INDICES));
 }
 
-/* How many layers take an input as indices, and how many as numbers. */
+/* Counts the layers that take an input as indices, and those that take it as numbers. */
 static void count_takers(const level *l, const entry *input, int *indices, int *others)
 {
     if (l->list) {
@@ -669,7 +671,7 @@ static void count_takers(const level *l, const entry *input, int *indices, int *
     }
 }
 
-/* Where the input's shape stands: in the input layer or, of a list without one, in the configuration or the first model within. */
+/* The input's shape is in the input layer; if a list has none, it is in the configuration or in the first nested model. */
 static const bwi_json *shape_of(const level *l, const bwi_json *json, const entry *e)
 {
     const bwi_json *shape = bwi_keras_shape_of(bwi_json_get(e->json, "config"));
@@ -686,7 +688,7 @@ static const bwi_json *shape_of(const level *l, const bwi_json *json, const entr
     return shape;
 }
 
-/* An input of the model: its type follows from the layers that take it, in this level and in others. */
+/* Makes an input of the model. Its type follows from the layers that take it, at this level and at others. */
 static bw_status make_input(graph_reader *r, const level *l, const bwi_json *json, int number, int *use)
 {
     const end *at = &l->inputs[number];
@@ -713,7 +715,7 @@ static bw_status make_input(graph_reader *r, const level *l, const bwi_json *jso
     return status;
 }
 
-/* Layers may stand in any order in the file: all are read, then connected from the inputs on. */
+/* A file may have its layers in any order, so all are read first, and then connected, beginning at the inputs. */
 static bw_status make_model(graph_reader *r, level *l, const bwi_json *json)
 {
     int inputs[BWI_MAX_HEADS], outputs[BWI_MAX_HEADS];

@@ -1,10 +1,11 @@
 /*
- * file: models in files. Keras's own (.keras, to_json, .weights.h5, the older .h5) and safetensors. What is read is hostile: a
- * model's shapes come from its configuration, and what a file holds must match them exactly before memory is allocated for it; names
- * become layers, options and numbers only through the tables of layer and train; nothing found in a file is ever run or opened.
+ * file: models in files, which are Keras's formats (.keras, to_json, .weights.h5, the older .h5) and safetensors. Files are
+ * hostile: a model's shapes come from its configuration, and the contents of a file must match them exactly before memory is
+ * allocated; names become layers, options and numbers only through the tables of layer and train; nothing found in a file is ever
+ * run or opened.
  *
- * Between a configuration and a model stand the texts of expressions: an object of Keras's is written as such a text
- * ("dense(units=3,activation=relu)") and read by the same code that reads what users write.
+ * A configuration becomes a model by way of expressions: an object of Keras is written as a text
+ * ("dense(units=3,activation=relu)"), which the code that reads users' expressions reads.
  */
 #ifndef BWI_FILE_INTERNAL_H
 #define BWI_FILE_INTERNAL_H
@@ -14,51 +15,51 @@
 
 /* ---- Keras's objects and texts (objects.c) ---- */
 
-/* The file and the thing in it that messages begin with. */
+/* The file, and the part of it that messages name. */
 typedef struct bwi_keras {
     bw_context *ctx;
     const char *path;
     char what[256]; /* "layer conv2d" */
 } bwi_keras;
 
-/* "path: what: key=value is not supported" */
+/* Fails with "path: what: key=value is not supported". */
 bw_status bwi_keras_refuse(const bwi_keras *keras, const char *key, const bwi_json *value);
 /* Appends a number, a word, a list of them or an object with a class ("l2(l2=0.01)") as text; UNIMPLEMENTED, with a message,
  * for anything else. */
 bw_status bwi_keras_value_text(const bwi_keras *keras, const char *key, const bwi_json *value, bwi_text *text);
-/* Appends "name(key=value,...)" for the members of `config` that are arguments of a table; others must be neutral, which
+/* Appends "name(key=value,...)" for the members of `config` that are arguments of a table. All others must have no effect, which
  * `neutral` decides. */
 typedef bool (*bwi_keras_neutral)(const char *key, const bwi_json *value);
 bw_status bwi_keras_call_text(const bwi_keras *keras, const char *name, const bwi_json *config, const bwi_argument *arguments,
                               int count, bwi_keras_neutral neutral, bwi_text *text);
-/* float32 is the only type that is supported. */
+/* Whether the type is float32, the only one that is supported. */
 bool bwi_keras_is_float32(const bwi_json *dtype);
-/* False: an object that is not of Keras's own making. */
+/* False if the object's class is not one of Keras's own. */
 bool bwi_keras_is_own(const bwi_json *object);
 
-/* An argument's value as Keras writes it; nothing if it has none. */
+/* Writes an argument's value as Keras does; writes nothing if it has none. */
 bw_status bwi_keras_put_argument(bw_context *ctx, bwi_json_writer *writer, const char *class_name, const bwi_argument *argument,
                                  const bwi_argument_value *value);
-/* Is it the argument's default? */
+/* Whether the value is the argument's default. */
 bool bwi_argument_is_standard(bw_context *ctx, const bwi_argument *argument, const bwi_argument_value *value);
 
 /* ---- Configurations (config_read.c, graph_read.c, config_write.c, compile_read.c, compile_write.c) ---- */
 
-/* Of one layer in a configuration. */
+/* These read one layer of a configuration. */
 const bwi_layer_row *bwi_keras_layer_row(const char *class_name); /* NULL: none */
 const char *bwi_keras_layer_name(const bwi_json *layer);
-/* Is its class offered? */
+/* Fails unless the layer's class is supported. */
 bw_status bwi_keras_check_class(const bwi_keras *keras, const bwi_json *layer);
-/* Checks that it can be a layer's, and begins messages with it. */
+/* Checks that the name is a valid layer's name, and makes messages begin with it. */
 bw_status bwi_keras_check_name(bwi_keras *keras, const char *name);
-/* The layer as in an expression; `frozen`: not trainable whatever it says. */
+/* Writes the layer as it would appear in an expression. If `frozen`, it is not trainable whatever the file says. */
 bw_status bwi_keras_layer_text(const bwi_keras *keras, const bwi_json *layer, bool frozen, bwi_text *text);
 bool bwi_keras_is_input(const bwi_json *layer);
 bw_status bwi_keras_check_input(const bwi_keras *keras, const bwi_json *config);
-/* [null, 28, 28, 1]: where it stands, and what stands in it behind the batch. */
+/* Finds a shape such as [null, 28, 28, 1], and reads the extents that follow the batch. */
 const bwi_json *bwi_keras_shape_of(const bwi_json *config);
 bw_status bwi_keras_input_shape(const bwi_keras *keras, const bwi_json *list, bwi_shape *shape);
-/* Of a functional model, or of a list of layers with models among them. */
+/* Reads a functional model, or a list of layers that contains models. */
 bw_status bwi_keras_read_graph(bw_model *model, const bwi_keras *keras, const bwi_json *json, bool frozen);
 
 /* Operators of functional models (operator_read.c). */
@@ -66,7 +67,8 @@ bool bwi_keras_is_operator(const bwi_json *json);
 bw_status bwi_keras_read_operator(const bwi_keras *keras, const bwi_json *json, const bwi_json *node, const bwi_shape *shape,
                                   bwi_layer *layer);
 
-/* A graph of uses of operations, for Keras's order of these (order.c). Inputs of use u: input[begin[u]] to input[begin[u + 1] - 1]. */
+/* A graph of uses of operations, for which order.c computes Keras's order. The inputs of use u are input[begin[u]] to
+ * input[begin[u + 1] - 1]. */
 typedef struct bwi_order {
     int uses, operations;
     const int *operation; /* of each use */
@@ -74,54 +76,56 @@ typedef struct bwi_order {
     const int *outputs; /* uses */
     int output_count;
 } bwi_order;
-/* order[]: operations that lead to an output; it has room for all. */
+/* Fills order[], which has space for all operations, with those that lead to an output. */
 bw_status bwi_keras_order(bw_context *ctx, const bwi_order *graph, int *order, int *count);
 
-/* A name as it is used here: printable, and short enough; one that had to be changed ends in a hash of what it was. */
+/* A name as it is used here: printable, and short enough. A name that had to be changed ends in a hash of the original. */
 enum { BWI_LOCAL_NAME = 64 };
 void bwi_keras_local_name(char local[BWI_LOCAL_NAME], const char *prefix, const char *name);
 bool bwi_keras_is_nested(const bwi_json *layer);
 
-/* A model from a Keras configuration: nodes and variables without values if its input's shape is known. NULL as a builder. */
+/* Makes a model from a Keras configuration. If its input's shape is known, it has nodes, and variables without values. NULL as a
+ * builder. */
 bw_model *bwi_keras_read_model(bw_context *ctx, const char *path, const bwi_json *json);
-/* Optimizer, loss and metrics, if `config` has any. */
+/* Reads optimizer, loss and metrics, if `config` has any. */
 bw_status bwi_keras_read_compile(bw_model *model, const char *path, const bwi_json *config);
-/* The same of older files, which have the optimizer under another key. */
+/* Does the same for older files, which have the optimizer under a different key. */
 bw_status bwi_keras_read_training(bw_model *model, const char *path, const bwi_json *config, const bwi_json *optimizer);
-/* The whole of config.json. */
+/* Writes the whole of config.json. */
 bw_status bwi_keras_write_model(bw_model *model, const bwi_wiring *wiring, bwi_json_writer *writer);
 void bwi_keras_put_compile(bw_model *model, bwi_json_writer *writer);
 
 /* ---- Weights in HDF5 (weights.c) ---- */
 
-/* Checks all shapes, gives the model's variables their storage, reads them; and the optimizer's, if the model is compiled and
- * they are wanted. */
+/* Checks all shapes, allocates the model's variables and reads their values. Reads the optimizer's variables, too, if
+ * `optimizer` is set and the model is compiled. */
 bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bool optimizer);
-/* The writer is to be dropped. */
+/* The caller drops the writer. */
 bw_status bwi_weights_put(bw_model *model, const bwi_wiring *wiring, bwi_hdf5_writer **writer);
-/* *image is to be released. */
+/* The caller releases *image. */
 bw_status bwi_weights_write(bw_model *model, const bwi_wiring *wiring, void **image, size_t *size);
-/* Of a dataset: does it have the variable's shape? DATA_LOSS if not. */
+/* Fails with DATA_LOSS unless the dataset has the variable's shape. */
 bw_status bwi_weights_check(bw_context *ctx, const char *path, const char *name, const bwi_hdf5_entry *entry,
                             const bwi_shape *shape);
-/* Builds what is not built yet, and reads one variable's values. */
+/* Build whatever is not built yet, and read one variable's values. */
 bw_status bwi_weights_build(bw_model *model);
 bw_status bwi_weights_take(bw_context *ctx, bwi_hdf5 *file, const char *path, const bwi_hdf5_entry *entry, bwi_variable *variable);
-/* DATA_LOSS, with layer and variable, if a value that the file has for it is NaN or infinite. */
+/* Fails with DATA_LOSS, naming layer and variable, if one of the values in the file is NaN or infinite. */
 bw_status bwi_weights_finite(bw_context *ctx, const char *path, const bwi_variable *variable, int64_t count, const float *values);
 
 /* ---- Kinds of files (keras.c, legacy.c, safetensors.c) ---- */
 
-/* A kind of file: what it can do is not NULL. `bytes` is the mapped file. */
+/* A kind of file. A function is NULL if this kind does not support it; `bytes` is the mapped file. */
 typedef struct bwi_file_row {
     const char *extension;
     const char *holds; /* for messages */
     bw_model *(*load)(bw_context *ctx, const char *path, const bwi_bytes *bytes);
     bw_status (*load_weights)(bw_model *model, const char *path, const bwi_bytes *bytes);
-    /* *file is to be released. */
+    /* The caller releases *file. */
     bw_status (*save)(bw_model *model, const char *path, void **file, size_t *size);
-    bool bare; /* saved without the variables' values: they need not have any */
-    /* Saves in pieces, as a large file should; UNIMPLEMENTED: it is too large for that, so `save` is tried. May be NULL. */
+    bool bare; /* saved without the variables' values, which need not exist */
+    /* Saves in pieces, which suits large files; UNIMPLEMENTED if the file is too large for that, and then `save` is tried. May
+     * be NULL. */
     bw_status (*write)(bw_model *model, const char *path);
 } bwi_file_row;
 

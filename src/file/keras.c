@@ -1,7 +1,7 @@
 /*
- * Keras's files: .keras (a zip of config.json, metadata.json and model.weights.h5), to_json's text, and .weights.h5. Of a zip's
- * members only these are looked at, and one of our own that Keras passes over: how the training data was read and prepared, which is
- * applied again when the model is used. What is written has no time stamps: the same model gives the same bytes.
+ * Keras's files: .keras (a zip of config.json, metadata.json and model.weights.h5), the text of to_json, and .weights.h5. Of a
+ * zip's members only these are read, and one that Keras ignores: how the training data was read and prepared, which is applied
+ * again when the model is used. Written files have no time stamps, so that the same model gives the same bytes.
  */
 #include "file/export.h"
 
@@ -10,13 +10,14 @@
 static const char config_name[] = "config.json", weights_name[] = "model.weights.h5", metadata_name[] = "metadata.json";
 static const char data_name[] = "batchwise_data.json";
 
-/* Unpacked, a configuration has at most this. Weights are usually not packed, so that the file limits them; packed, they have
- * at most as much, or that many times their packed bytes: numbers do not compress further. */
+/* An unpacked configuration has at most CONFIG_LIMIT bytes. Weights are usually stored without compression, so the file's size
+ * bounds them; compressed ones may unpack to the larger of WEIGHTS_PACKED_LIMIT and WEIGHTS_RATIO times their packed size,
+ * because numbers do not compress further. */
 enum { CONFIG_LIMIT = 1 << 24, WEIGHTS_PACKED_LIMIT = 1 << 24, WEIGHTS_RATIO = 8 };
 
 /* ---- Reading ---- */
 
-/* The only member of that name; -1: none. */
+/* Finds the one member with this name; -1: there is none. */
 static int64_t find_member(bwi_zip *zip, const char *name)
 {
     for (int64_t i = 0; i < bwi_zip_count(zip); i++) {
@@ -27,7 +28,7 @@ static int64_t find_member(bwi_zip *zip, const char *name)
     return -1;
 }
 
-/* A member's bytes, in the mapped file or unpacked into *copy, which is to be released. */
+/* Finds a member's bytes, in the mapped file or unpacked into *copy, which the caller releases. */
 static bw_status read_member(bw_context *ctx, bwi_zip *zip, const char *path, const char *name, size_t limit, bwi_bytes *bytes,
                              void **copy)
 {
@@ -93,7 +94,7 @@ static bw_status read_weights(bw_model *model, const char *path, const char *whe
     return status;
 }
 
-/* The recipe of the training data, if the file has one. */
+/* Reads the recipe of the training data, if the file has one. */
 static bw_status load_data(bw_model *model, bwi_zip *zip, const char *path)
 {
     bw_context *ctx = model->ctx;
@@ -122,7 +123,8 @@ static bw_status load_data(bw_model *model, bwi_zip *zip, const char *path)
     return status;
 }
 
-/* The config is read and built before the weights, whose shapes are compared with it before memory is taken. */
+/* The model is built from the configuration before the weights are read, so that their shapes can be checked before memory is
+ * allocated. */
 static bw_model *load_members(bw_context *ctx, bwi_zip *zip, const char *path)
 {
     bwi_bytes bytes;
@@ -178,7 +180,7 @@ static bw_status load_weights(bw_model *model, const char *path, const bwi_bytes
     return read_weights(model, path, path, bytes, false);
 }
 
-/* The weights of a whole model's file. */
+/* Loads only the weights from the file of a whole model. */
 static bw_status load_keras_weights(bw_model *model, const char *path, const bwi_bytes *bytes)
 {
     bwi_zip *zip;
@@ -205,10 +207,10 @@ static bw_status write_config(bw_model *model, const bwi_wiring *wiring, bwi_jso
     return bwi_keras_write_model(model, wiring, writer);
 }
 
-/* Keras reads the version only to show it; this one's files look like ours. */
+/* Keras reads the version only to display it; files of this version have the same layout as ours. */
 static const char metadata[] = "{\"keras_version\": \"3.0.0\", \"date_saved\": \"1980-01-01@00:00:00\"}";
 
-/* The image of the weights is the only large thing, and it is written from where it is made. */
+/* Only the image of the weights is large, so it is written from where it is made, without a copy. */
 static bw_status write_pieces(bw_model *model, const char *path, const bwi_wiring *wiring, bwi_hdf5_writer *writer)
 {
     enum { PARTS = 4 };
@@ -273,7 +275,7 @@ static bw_status write_weights(bw_model *model, const char *path)
     return write_file(model, path, false);
 }
 
-/* Everything is made in memory and put into the archive at once, without times: the same model gives the same bytes. */
+/* Everything is made in memory and put into the archive at once, without times, so that the same model gives the same bytes. */
 static bw_status write_members(bw_model *model, const bwi_wiring *wiring, void **file, size_t *size)
 {
     bwi_json_writer config, data = {.text = {.ctx = model->ctx}};

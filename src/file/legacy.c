@@ -1,6 +1,6 @@
 /*
- * The older .h5 files: the configuration as JSON in the attributes model_config and training_config, weights in
- * model_weights/<layer>/<weight names>. Read only.
+ * Reads the older .h5 files, which have the configuration as JSON in the attributes model_config and training_config, and the
+ * weights in model_weights/<layer>/<weight names>. They are never written.
  */
 #include "file/internal.h"
 
@@ -12,7 +12,7 @@ typedef struct legacy {
     bwi_hdf5 *file;
 } legacy;
 
-/* An attribute with JSON; *json is NULL if it is not there. */
+/* Reads an attribute that holds JSON; *json is NULL if there is no such attribute. */
 static bw_status read_json(const legacy *l, const char *name, bwi_json **json)
 {
     char *text;
@@ -26,7 +26,7 @@ static bw_status read_json(const legacy *l, const char *name, bwi_json **json)
     return status;
 }
 
-/* The names of a layer's weights; long lists are cut into weight_names0, weight_names1, ... */
+/* Reads the names of a layer's weights. Long lists are split into weight_names0, weight_names1, ... */
 static bw_status next_names(const legacy *l, const char *group, int chunk, char **names, int *count)
 {
     char name[32];
@@ -40,11 +40,11 @@ static bw_status next_names(const legacy *l, const char *group, int chunk, char 
 
 typedef struct found {
     const bwi_hdf5_entry **entries; /* one for each variable of the graph */
-    int first, count, taken;        /* of the layer at hand */
+    int first, count, taken;        /* variables of the current layer */
 } found;
 
-/* A layer's weights have no names that could be trusted across versions, so they are taken in their order, each checked against
- * its variable's shape. */
+/* The names of a layer's weights differ between versions, so weights are taken in their order, each checked against its
+ * variable's shape. */
 static bw_status add_names(const legacy *l, const char *group, const char *names, int count, const bwi_graph *graph, found *f)
 {
     for (int i = 0; i < count; i++, names += strlen(names) + 1) {
@@ -71,8 +71,8 @@ static bw_status add_names(const legacy *l, const char *group, const char *names
     return BW_OK;
 }
 
-/* An attribute of HDF5 holds 64 KiB, so Keras splits long lists of names: weight_names, or weight_names0, weight_names1 and so
- * on. */
+/* An attribute of HDF5 holds at most 64 KiB, so Keras splits long lists of names: weight_names, or weight_names0, weight_names1
+ * and so on. */
 static bw_status find_layer(const legacy *l, const bw_model *model, int layer, const bwi_hdf5_entry **entries)
 {
     found f = {.entries = entries};

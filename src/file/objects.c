@@ -1,7 +1,7 @@
 /*
- * Keras's objects as texts of expressions, and back: numbers, words, lists, and initializers, regularizers and schedules, which
- * are objects with a class and a configuration. A word from a file is taken only if it is one: letters, digits and a few signs,
- * so that no text can smuggle in arguments.
+ * Translates Keras's objects into texts of expressions, and back: numbers, words, lists, and initializers, regularizers and
+ * schedules, which are objects with a class and a configuration. A word from a file is accepted only if it consists of letters,
+ * digits and a few signs, so that no text can smuggle in arguments.
  */
 #include "file/internal.h"
 
@@ -11,12 +11,12 @@
 typedef struct object_row {
     const char *class_name, *name;
     const char *module;
-    const char *arguments; /* by position in texts */
+    const char *arguments; /* in the order of their positions in texts */
 } object_row;
 
 static const char initializers[] = "keras.initializers", regularizers[] = "keras.regularizers";
 
-/* Schedules have a table in train. */
+/* Schedules are not listed here, because train has a table of them. */
 static const object_row objects[] = {
     {"Zeros", "zeros", initializers, ""},
     {"Ones", "ones", initializers, ""},
@@ -44,7 +44,7 @@ static const object_row objects[] = {
 
 /* ---- Reading ---- */
 
-/* For messages: what was found, short enough for a line. */
+/* Describes for a message what was found, short enough for a line. */
 static const char *describe(const bwi_json *value, char buffer[BWI_QUOTE_SIZE])
 {
     double number;
@@ -91,7 +91,7 @@ bool bwi_keras_is_float32(const bwi_json *dtype)
     return bwi_json_kind_of(dtype) <= BWI_JSON_NULL || (text && strcmp(text, "float32") == 0);
 }
 
-/* Keras writes its modules, or in older files none; a registered name is the class's own or that of the user's package. */
+/* Keras writes its own modules, or none in older files. A registered name is the class's own, or begins with the user's package. */
 bool bwi_keras_is_own(const bwi_json *object)
 {
     static const char *const modules[] = {"keras", "keras.", "builtins", "tensorflow.keras", "tf_keras"};
@@ -121,7 +121,7 @@ static const char *name_of_class(const char *class_name)
     return NULL;
 }
 
-/* "name(key=value,...)"; a function is its name. */
+/* Writes an object as "name(key=value,...)", and a function as its name. */
 static bw_status object_text(const bwi_keras *k, const char *key, const bwi_json *object, bwi_text *text)
 {
     const char *class_name = bwi_json_text(bwi_json_get(object, "class_name"));
@@ -207,7 +207,7 @@ bw_status bwi_keras_value_text(const bwi_keras *k, const char *key, const bwi_js
     return bwi_keras_refuse(k, key, value);
 }
 
-/* Whole numbers may be written as 2.0, and one axis as a list. */
+/* An integer may be written as 2.0, and a single axis as a list. */
 static bw_status argument_text(const bwi_keras *k, const bwi_argument *argument, const bwi_json *value, bwi_text *text)
 {
     double number = 0;
@@ -233,7 +233,7 @@ static const bwi_argument *find_argument(const bwi_argument *arguments, int coun
     return NULL;
 }
 
-/* Of an argument: null is "none", which is not the same as "not given" if something else is the default. */
+/* Whether null is the argument's default. null means "none", which differs from "not given" if the default is something else. */
 static bool null_is_standard(const bwi_argument *argument)
 {
     const char *standard = argument->standard;
@@ -241,7 +241,7 @@ static bool null_is_standard(const bwi_argument *argument)
                         strcmp(argument->name, "thresholds") == 0);
 }
 
-/* A config of Keras becomes the text of an expression, so that one parser with one set of checks reads both. */
+/* Keras's config becomes the text of an expression, so that one parser with one set of checks reads both. */
 bw_status bwi_keras_call_text(const bwi_keras *k, const char *name, const bwi_json *config, const bwi_argument *arguments,
                               int count, bwi_keras_neutral neutral, bwi_text *text)
 {
@@ -296,7 +296,7 @@ static const object_row *find_object(const bwi_term *term)
     return NULL;
 }
 
-/* The k-th of the words. */
+/* Copies the k-th of the words. */
 static bool word_at(const char *words, int k, char word[32])
 {
     for (; k > 0 && *words; k--) {
@@ -307,7 +307,7 @@ static bool word_at(const char *words, int k, char word[32])
     return word[0] != 0;
 }
 
-/* A word such as "zeros" stays a text, as Keras reads it too; a call becomes an object with its class and config. */
+/* A word such as "zeros" stays a string, which Keras accepts; a call becomes an object with its class and config. */
 static bw_status put_object(bw_context *ctx, bwi_json_writer *w, const char *key, const char *text)
 {
     bwi_expression e;
@@ -340,7 +340,7 @@ static bw_status put_object(bw_context *ctx, bwi_json_writer *w, const char *key
     return BW_OK;
 }
 
-/* Arguments that Keras wants as a list even if there is one number, and those of four that are two pairs. */
+/* Whether Keras requires a list even for a single number. */
 static bool is_list(const char *class_name, const char *argument)
 {
     return strcmp(argument, "target_shape") == 0 || strcmp(argument, "dims") == 0 || strcmp(argument, "shared_axes") == 0 ||

@@ -1,6 +1,6 @@
 /*
- * A model as ONNX (operator set 17, IR version 8): its inputs with a free batch, the nodes that its outputs need as they predict,
- * its weights. Numbers below are the fields of onnx.proto.
+ * Writes a model as ONNX (operator set 17, IR version 8): its inputs with a variable batch size, the nodes that its outputs need
+ * for prediction, and its weights. The numbers below are field numbers of onnx.proto.
  */
 #include "file/onnx.h"
 
@@ -217,7 +217,7 @@ static bool is_taken(const bwi_onnx *o, int outputs, const char *name)
     return taken;
 }
 
-/* Names of inputs, outputs and variables differ in a file, though not always in a model. */
+/* Names of inputs, outputs and variables must differ in a file, although they need not in a model. */
 static void name_outputs(bwi_onnx *o)
 {
     for (int k = 0; k < o->model->output_count; k++) {
@@ -298,7 +298,8 @@ static void put_value(bwi_wire *w, int field, const char *name, const bw_node *n
     bwi_wire_end(w);
 }
 
-/* What the training data's recipe does to raw values, each operation under a new name: the last is the node's. */
+/* Applies the recipe of the training data to raw values. Each operation's result gets a new name, and the last one gets the
+ * node's. */
 static void write_preparation(bwi_onnx *o, const bw_node *node, int input)
 {
     const bw_dataset *recipe = bw_model_data(o->model);
@@ -320,7 +321,7 @@ static void write_preparation(bwi_onnx *o, const bw_node *node, int input)
     bwi_onnx_add(o, "Identity", bwi_onnx_result(o, node, BWI_ONNX_LAST), from, NULL);
 }
 
-/* The same field may be wanted as numbers and as indices. */
+/* The same field may be needed as numbers and as indices. */
 static void write_input(bwi_onnx *o, const bw_node *node)
 {
     int k = bwi_export_input(o->model, node);
@@ -412,7 +413,7 @@ static void put_property(bwi_wire *w, const char *key, const bwi_json_writer *js
     }
 }
 
-/* How the samples were prepared that the model was trained on, and what its classes are called. */
+/* Writes how the model's training data was prepared, and the names of its classes. */
 static bw_status write_properties(const bwi_onnx *o, bwi_wire *w)
 {
     bwi_json_writer json;
@@ -435,7 +436,7 @@ static bw_status write_properties(const bwi_onnx *o, bwi_wire *w)
     return status;
 }
 
-/* Nodes first, since they decide which constants are needed. Protobuf's own limit is 2 GiB. */
+/* Nodes are written first, because they decide which constants are needed. Protobuf itself limits a file to 2 GiB. */
 static bw_status save(bw_model *model, const char *path, void **file, size_t *size)
 {
     bwi_onnx o = {.ctx = model->ctx, .model = model, .nodes = {.ctx = model->ctx}, .constants = {.ctx = model->ctx}};

@@ -1,5 +1,7 @@
-/* ONNX of operators: element by element, along an axis, over all of a sample. Those element by element keep the order of
- * channels that they get. */
+/*
+ * Writes ONNX for operators that work element by element, along an axis, or on a whole sample. Element-wise operators keep the
+ * order of channels that their input has.
+ */
 #include "file/onnx.h"
 
 #include <math.h>
@@ -7,7 +9,7 @@
 
 /* ---- Element by element ---- */
 
-/* The input and the name of the result in the order at hand. */
+/* Finds the input and the name of the result, in the order in which the input's values exist. */
 static const char *begin_each(bwi_onnx *o, const bw_node *node, const char **x)
 {
     bwi_onnx_order order = bwi_onnx_at_hand(o, node->input[0]);
@@ -26,7 +28,7 @@ static void put_relu(bwi_onnx *o, const bw_node *node)
     put_each(o, node, "Relu");
 }
 
-/* One operator with at most two numbers. */
+/* Adds one operator with at most two numbers. */
 static void put_with(bwi_onnx *o, const bw_node *node, const char *type, const char *first, float a, const char *second, float b)
 {
     const char *x, *y = begin_each(o, node, &x);
@@ -71,7 +73,7 @@ static void put_gelu(bwi_onnx *o, const bw_node *node)
     bwi_onnx_add(o, "Mul", y, less, more, NULL);
 }
 
-/* Those that are one operator without numbers. */
+/* These activations are a single operator without parameters. */
 static const char *const plain[BWI_ACTIVATIONS] = {[BWI_SIGMOID] = "Sigmoid",
                                                    [BWI_TANH] = "Tanh",
                                                    [BWI_SOFTPLUS] = "Softplus",
@@ -108,7 +110,7 @@ static void put_scale(bwi_onnx *o, const bw_node *node)
     bwi_onnx_add(o, "Add", y, product, bwi_onnx_float(o, offset, a->offset), NULL);
 }
 
-/* ONNX has an operator for each but the square, which is a product. */
+/* ONNX has an operator for each function except the square, which is a product. */
 static void put_unary(bwi_onnx *o, const bw_node *node)
 {
     const bwi_unary_attributes *a = node->attributes;
@@ -138,7 +140,7 @@ static void put_unary(bwi_onnx *o, const bw_node *node)
     }
 }
 
-/* Channels first if all inputs are: then nothing is moved. */
+/* The order is channels first if all inputs have it, since nothing must be converted then. */
 static bwi_onnx_order common_order(const bwi_onnx *o, const bw_node *node)
 {
     for (int k = 0; k < node->inputs; k++) {
@@ -149,7 +151,7 @@ static bwi_onnx_order common_order(const bwi_onnx *o, const bw_node *node)
     return BWI_ONNX_FIRST;
 }
 
-/* All inputs at once, or two by two. */
+/* Adds all inputs, or subtracts the sum of the others from the first. */
 static void put_sum(bwi_onnx *o, const bw_node *node, const char *y, bool subtract, bwi_onnx_order order)
 {
     const char *inputs[BWI_MAX_POINTS + 1];
@@ -204,7 +206,7 @@ static const char *result(bwi_onnx *o, const bw_node *node)
     return bwi_onnx_result(o, node, BWI_ONNX_LAST);
 }
 
-/* Axes are aligned at the last: missing ones must stand before the others, behind the batch. */
+/* ONNX aligns axes at the last one, so missing axes must be inserted after the batch, before the others. */
 static void put_broadcast(bwi_onnx *o, const bw_node *node)
 {
     const bwi_shape *in = &node->input[0]->shape;
@@ -325,7 +327,7 @@ static void put_l2_normalize(bwi_onnx *o, const bw_node *node)
     bwi_onnx_add(o, "Div", result(o, node), x, divisor, NULL);
 }
 
-/* Operator set 17 has the axes as an input of ReduceSum and as an attribute of the others. */
+/* In operator set 17 the axes are an input of ReduceSum, but an attribute of the others. */
 static void put_reduce(bwi_onnx *o, const bw_node *node)
 {
     static const char *const types[] = {[BWI_REDUCE_SUM] = "ReduceSum",
@@ -354,7 +356,7 @@ static void put_reduce(bwi_onnx *o, const bw_node *node)
 
 /* ---- Normalising ---- */
 
-/* A variable, or as many equal values. */
+/* Returns the variable, or an array of its shape filled with one value. */
 static const char *variable_or(bwi_onnx *o, const bwi_variable *variable, bwi_onnx_name name, const bwi_shape *shape, float value)
 {
     if (variable) {
@@ -388,7 +390,7 @@ static void put_layernorm(bwi_onnx *o, const bw_node *node)
     bwi_onnx_end(o);
 }
 
-/* Over the channels, which come first; a vector has nothing else. */
+/* ONNX normalises over the channels, which come first; a vector has no other axis. */
 static void put_batchnorm(bwi_onnx *o, const bw_node *node)
 {
     const bwi_batchnorm_attributes *a = node->attributes;
@@ -422,7 +424,7 @@ static void put_dense(bwi_onnx *o, const bw_node *node)
     }
 }
 
-/* Letters of an Einstein sum: z the batch, s the axis that is summed over, others from a on. */
+/* The letters of the Einstein sum are z for the batch, s for the axis that is summed over, and a, b, ... for all others. */
 static void put_dot(bwi_onnx *o, const bw_node *node)
 {
     const bwi_dot_attributes *a = node->attributes;
@@ -442,7 +444,7 @@ static void put_dot(bwi_onnx *o, const bw_node *node)
     snprintf(equation, sizeof equation, "%s,%s->%s", sides[0], sides[1], out);
     const char *x = last(o, node, 0), *z = last(o, node, 1), *y = result(o, node);
     bwi_onnx_name sum;
-    bool vectors = !out[1]; /* their product is an axis of one */
+    bool vectors = !out[1]; /* the product of two vectors has one axis of extent 1 */
     bwi_onnx_begin(o, "Einsum", (const char *[]){x, z, NULL}, vectors ? bwi_onnx_new(o, sum) : y);
     bwi_onnx_put_text(o, "equation", equation);
     bwi_onnx_end(o);
@@ -481,7 +483,7 @@ static void put_index_mask(bwi_onnx *o, const bw_node *node)
     cast(o, truth, result(o, node), TYPE_FLOAT);
 }
 
-/* sum(m x) / max(sum m, 1): zero if nothing counts */
+/* sum(m x) / max(sum m, 1), which is zero if no position counts. */
 static void put_masked_average(bwi_onnx *o, const bw_node *node)
 {
     const bwi_shape *x_shape = &node->input[0]->shape;

@@ -1,4 +1,4 @@
-/* ONNX of operators on images and sequences: convolutions, pooling, padding, enlarging. Channels come first. */
+/* Writes ONNX for operators on images and sequences: convolutions, pooling, padding, upsampling. Channels come first. */
 #include "file/onnx.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static const char *result(bwi_onnx *o, const bw_node *node)
     return bwi_onnx_result(o, node, BWI_ONNX_FIRST);
 }
 
-/* A sequence has a width only: sizes from the second on. */
+/* A sequence has only a width, so its sizes begin at the second. */
 static int from_axis(const bw_node *node)
 {
     return node->input[0]->shape.ndim == 2 ? 1 : 0;
@@ -35,7 +35,7 @@ static void put_sizes(bwi_onnx *o, const bwi_sliding *w, int from, bool dilated)
     bwi_onnx_put_list(o, "pads", 2 * axes, pads);
 }
 
-/* Keras's [positions][channels of a group][filters] as [filters][channels of a group][positions]. */
+/* Writes Keras's [positions][channels of a group][filters] as [filters][channels of a group][positions]. */
 static const char *put_kernel(bwi_onnx *o, const bw_node *node, const bwi_sliding *w, int from)
 {
     const bwi_conv2d_attributes *a = node->attributes;
@@ -92,7 +92,7 @@ static void put_maxpool(bwi_onnx *o, const bw_node *node)
 
 static void put_avgpool(bwi_onnx *o, const bw_node *node)
 {
-    put_pool(o, node, "AveragePool"); /* padding is not counted unless asked for */
+    put_pool(o, node, "AveragePool"); /* by default, padding is not counted */
 }
 
 static void put_global_maxpool(bwi_onnx *o, const bw_node *node)
@@ -101,7 +101,7 @@ static void put_global_maxpool(bwi_onnx *o, const bw_node *node)
     bwi_onnx_add(o, "GlobalMaxPool", result(o, node), x, NULL);
 }
 
-/* Does anything but a convolution take the node's values? */
+/* Whether anything but a convolution takes the node's values. */
 static bool feeds_others(const bwi_onnx *o, const bw_node *node)
 {
     bool others = false;
@@ -114,8 +114,8 @@ static bool feeds_others(const bwi_onnx *o, const bw_node *node)
     return others;
 }
 
-/* Negative amounts cut off. Before a pool ONNX Runtime would take the zeros for the pool's own padding, which is no value at all: it
- * does so where Pad stands right before it, so channels stay last, and the change of order comes between the two. */
+/* Negative amounts crop. If Pad is directly before a pool, ONNX Runtime treats its zeros as the pool's own padding, which counts
+ * as no value at all. So channels stay last there, and the change of order separates the two. */
 static void put_pad(bwi_onnx *o, const bw_node *node)
 {
     const bwi_pad2d_attributes *a = node->attributes;

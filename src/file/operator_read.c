@@ -1,6 +1,6 @@
 /*
- * Operators in Keras's functional models: entries of the module keras.src.ops, whose options stand in their configuration, and whose
- * numbers and slices stand among the arguments of the call. What is not offered is refused by the operator's name.
+ * Reads operators of Keras's functional models: entries of the module keras.src.ops, whose options are in their configuration, and
+ * whose numbers and slices are among the arguments of the call. An unsupported operator is refused by its name.
  */
 #include "file/internal.h"
 
@@ -41,7 +41,7 @@ static bool read_wholes(const bwi_json *json, bwi_argument_value *value)
     return true;
 }
 
-/* One member of an operator's configuration. False: it changes something that is not offered. */
+/* Reads one member of an operator's configuration; false if it changes something that is not supported. */
 static bool read_option(const char *key, const bwi_json *json, bwi_layer *layer)
 {
     static const struct {
@@ -87,7 +87,7 @@ static int64_t bounded(int64_t index, int64_t extent)
     return index < 0 ? 0 : index > extent ? extent : index;
 }
 
-/* Python's: a bound counts from the end if it is negative, and is the nearest that there is. Only steps of 1. */
+/* Reads a slice as Python does: a negative bound counts from the end, and bounds are clamped to the extent. The step must be 1. */
 static bool read_slice(const bwi_json *json, int64_t extent, int64_t *start, int64_t *count)
 {
     const bwi_json *config = bwi_json_get(json, "config");
@@ -110,7 +110,7 @@ static bool is_whole_slice(const bwi_json *json)
     return is_class(json, "__slice__") && read_slice(json, 7, &start, &count) && start == 0 && count == 7;
 }
 
-/* The first index is the batch's and takes all of it; an ellipsis stands for as many as are missing. */
+/* The first index belongs to the batch, and must take all of it. An ellipsis stands for all indices that are missing. */
 static bw_status read_items(const bwi_keras *k, const bwi_json *json, const bwi_json *items, const bwi_shape *shape,
                             bwi_layer *layer)
 {
@@ -149,7 +149,7 @@ static bw_status read_items(const bwi_keras *k, const bwi_json *json, const bwi_
 
 /* ---- All of it ---- */
 
-/* Numbers stand among the arguments, before or behind the tensor. */
+/* Numbers are among the arguments, before or after the tensor. */
 static bw_status read_numbers(const bwi_keras *k, const bwi_json *json, const bwi_json *args, bwi_layer *layer)
 {
     bwi_argument_value *number = &layer->values[BWI_OPERATOR_NUMBER];
@@ -168,7 +168,7 @@ static bw_status read_numbers(const bwi_keras *k, const bwi_json *json, const bw
     return BW_OK;
 }
 
-/* Without its inputs, the first of which has this shape. */
+/* Reads an operator but not its inputs; `shape` is the first input's. */
 bw_status bwi_keras_read_operator(const bwi_keras *k, const bwi_json *json, const bwi_json *node, const bwi_shape *shape,
                                   bwi_layer *layer)
 {
@@ -180,7 +180,7 @@ bw_status bwi_keras_read_operator(const bwi_keras *k, const bwi_json *json, cons
         return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%s: the operator %s is not supported", k->what,
                              bwi_quote(quoted, class_name ? class_name : "", class_name ? strlen(class_name) : 0));
     }
-    if (strcmp(class_name, "Clip") == 0) { /* where None is no bound */
+    if (strcmp(class_name, "Clip") == 0) { /* None means no bound there */
         layer->values[BWI_OPERATOR_NUMBER].number = (double)-FLT_MAX;
         layer->values[BWI_OPERATOR_OTHER].number = (double)FLT_MAX;
     }

@@ -1,6 +1,7 @@
 /*
- * Keras's order of the layers of a functional model, as it numbers the groups of weights: by the longest way to an output, descending,
- * then by a walk from the outputs over inputs in their order. Operators and masks, which have no weights, count in ways.
+ * Computes Keras's order of a functional model's layers, by which it numbers the groups of weights: by the longest path to an
+ * output, descending, then by a depth-first search from the outputs that visits inputs in their order. Operators and masks have no
+ * weights, but count in the lengths of paths.
  */
 #include "file/internal.h"
 
@@ -8,10 +9,10 @@
 
 typedef struct walk {
     const bwi_order *g;
-    int *first, seen;          /* of each operation: when the walk met it; -1: not yet */
+    int *first, seen;          /* of each operation: when the search first met it; -1: not yet */
     int *depth, *deepest;      /* of each use; of each operation */
     int *finished, done;       /* uses, inputs before their users */
-    int *stack, *next, height; /* uses on the way, and which of their inputs comes next */
+    int *stack, *next, height; /* uses on the current path, and which of their inputs comes next */
     int *reached;
 } walk;
 

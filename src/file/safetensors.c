@@ -1,6 +1,7 @@
 /*
- * safetensors: a length, a header in JSON that names each array with its type, shape and place, and the bytes. Weights only, by
- * the names of the model's variables. The header must account for every byte: no gaps, no overlaps, nothing behind.
+ * safetensors: a length, a JSON header that gives each array's name, type, shape and place, and the bytes. Such a file holds only
+ * weights, under the names of the model's variables. The header must account for every byte: there are no gaps, no overlaps and
+ * nothing after the last array.
  */
 #include "file/internal.h"
 
@@ -65,7 +66,7 @@ static float read_f64(const unsigned char *at)
     return (float)value;
 }
 
-/* Whole numbers that Keras counts with. */
+/* Keras has integer counters among its variables. */
 static float read_i32(const unsigned char *at)
 {
     return (float)(int32_t)read_word(at, 4);
@@ -87,7 +88,7 @@ static const struct {
 
 typedef struct tensor {
     int type;
-    size_t begin, end; /* behind the header */
+    size_t begin, end; /* counted from the end of the header */
 } tensor;
 
 typedef struct reader {
@@ -158,7 +159,7 @@ static int compare_begins(const void *a, const void *b)
     return x->begin != y->begin ? (x->begin > y->begin) - (x->begin < y->begin) : (x->end > y->end) - (x->end < y->end);
 }
 
-/* In the order of their bytes, each tensor begins where the one before it ends. */
+/* Sorted by the position of their bytes, each tensor must begin where the one before it ends. */
 static bw_status check_overlaps(const reader *r)
 {
     size_t count = (size_t)r->model->graph.variable_count, end = 0;
@@ -180,7 +181,7 @@ static bw_status check_overlaps(const reader *r)
     return status;
 }
 
-/* Every tensor is a variable's, and together they are all of the data. */
+/* Every tensor must be a variable's, and together they must cover all of the data. */
 static bw_status read_header(reader *r, const bwi_json *header)
 {
     const bwi_graph *graph = &r->model->graph;
@@ -225,8 +226,8 @@ static int64_t tensor_values(const reader *r, int v, float *values)
     return count;
 }
 
-/* One buffer, as large as the largest tensor: loading takes the memory of one variable besides the model's. All are looked at before
- * the first one changes. */
+/* One buffer of the largest tensor's size is used for all, so that loading needs little memory besides the model's. All values
+ * are checked before the first variable changes. */
 static bw_status take_values(const reader *r)
 {
     const bwi_graph *graph = &r->model->graph;
@@ -252,7 +253,7 @@ static bw_status take_values(const reader *r)
     return status;
 }
 
-/* The header is checked against the model as a whole before a single value changes. */
+/* The whole header is checked against the model before a single value changes. */
 static bw_status load_weights(bw_model *model, const char *path, const bwi_bytes *bytes)
 {
     bw_context *ctx = model->ctx;
@@ -308,7 +309,7 @@ static void put_header(const bwi_graph *graph, bwi_json_writer *w, size_t *total
         bwi_json_end(w);
     }
     bwi_json_end(w);
-    while (w->text.length % LENGTH_BYTES && !w->text.failed) { /* the data is aligned */
+    while (w->text.length % LENGTH_BYTES && !w->text.failed) { /* aligns the data */
         bwi_text_add(&w->text, " ");
     }
 }
@@ -328,7 +329,7 @@ static void put_values(const bwi_graph *graph, unsigned char *at, float *values)
     }
 }
 
-/* Eight bytes of length, the header, then all values in Keras's order. */
+/* The file is eight bytes of length, the header, then all values in Keras's order. */
 static bw_status save(bw_model *model, const char *path, void **file, size_t *size)
 {
     (void)path;

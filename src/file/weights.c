@@ -1,7 +1,7 @@
 /*
- * A model's variables, and its optimizer's, in Keras's HDF5 layout: layers/<class>[_n]/vars/<i> and optimizer/vars/<i>. Every
- * shape is compared before the first byte is allocated for a variable; what is in the file and not in the model is refused too,
- * since it shows that they do not belong together.
+ * Reads and writes a model's variables, and its optimizer's, in Keras's HDF5 layout: layers/<class>[_n]/vars/<i> and
+ * optimizer/vars/<i>. Every shape is compared before the first byte is allocated for a variable. Anything in the file that the
+ * model does not have is refused, too, since it shows that the two do not belong together.
  */
 #include "file/internal.h"
 
@@ -16,7 +16,7 @@ typedef struct place {
     bwi_variable *variable;
 } place;
 
-/* How many of the first `count` operations in Keras's order have the same class. */
+/* Counts those of the first `count` operations in Keras's order that have the same class. */
 static int same_before(const bwi_wiring *w, int count)
 {
     int layers = w->model->layer_count, same = 0;
@@ -26,7 +26,7 @@ static int same_before(const bwi_wiring *w, int count)
     return same;
 }
 
-/* As the reader of the model's file found them. */
+/* Copies the places that were computed when the model's file was read. */
 static void copy_places(const bw_model *model, place *places, int *count)
 {
     for (int i = 0; i < model->stored_count; i++) {
@@ -39,7 +39,7 @@ static void copy_places(const bw_model *model, place *places, int *count)
     }
 }
 
-/* All variables in Keras's order. *places is to be released. */
+/* Lists all variables in Keras's order. The caller releases *places. */
 static bw_status make_places(const bwi_wiring *w, place **places, int *count)
 {
     const bw_model *model = w->model;
@@ -93,7 +93,7 @@ bw_status bwi_weights_check(bw_context *ctx, const char *path, const char *name,
     return BW_OK;
 }
 
-/* Names in order, for looking them up. */
+/* Finds the place with this path; NULL: there is none. */
 static const place *find_place(const place *places, int count, const char *path)
 {
     for (int i = 0; i < count; i++) {
@@ -104,14 +104,14 @@ static const place *find_place(const place *places, int count, const char *path)
     return NULL;
 }
 
-/* Some versions keep the state of random layers, which is not a variable here. */
+/* Some versions store the state of random layers, which is not a variable here. */
 static bool is_seed(const char *name)
 {
     return strstr(name, "/seed_generator/");
 }
 
-/* Every variable must be in the file, and nothing else: a weight that belongs to no layer means that the file is another model's.
- */
+/* Every variable must be in the file, and nothing else: a weight that belongs to no layer means that the file is of another
+ * model. */
 static bw_status check_places(const bw_model *model, const bwi_hdf5 *file, const char *path, const place *places, int count)
 {
     int found = 0;
@@ -144,7 +144,7 @@ bw_status bwi_weights_build(bw_model *model)
     if (bwi_model_built(model)) {
         return BW_OK;
     }
-    /* The values come from the file: none need be drawn. */
+    /* The values come from the file, so no initial values are drawn. */
     const bwi_graph *graph = &model->graph;
     enum { TEXT = sizeof graph->variables[0]->initializer };
     char(*texts)[TEXT] = bwi_allocate(model->ctx, (size_t)graph->variable_count, TEXT);
@@ -163,7 +163,7 @@ bw_status bwi_weights_build(bw_model *model)
     return status;
 }
 
-/* A model with such a weight predicts nothing, and training it would blame the data. */
+/* A model with such a weight predicts nothing useful, and training it would blame the data. */
 bw_status bwi_weights_finite(bw_context *ctx, const char *path, const bwi_variable *variable, int64_t count, const float *values)
 {
     int64_t i = 0;
@@ -204,7 +204,7 @@ bw_status bwi_weights_take(bw_context *ctx, bwi_hdf5 *file, const char *path, co
 
 /* ---- The optimizer's variables ---- */
 
-/* One of them: a slot, or a number. */
+/* One value of the optimizer: a slot, or a number. */
 typedef struct optimizer_value {
     bwi_slot *slot;
     int64_t *whole;
@@ -213,7 +213,7 @@ typedef struct optimizer_value {
 
 typedef struct optimizer_list {
     optimizer_value *values;
-    int count, plain; /* the first `plain` are there before the first update */
+    int count, plain; /* the first `plain` exist before the first update */
 } optimizer_list;
 
 static void add_slots(optimizer_list *list, const bwi_optimizer *o, const place *places, int count, int first, int last)
@@ -228,7 +228,8 @@ static void add_slots(optimizer_list *list, const bwi_optimizer *o, const place 
     }
 }
 
-/* In Keras's order; as in bwi_optimizer_state, but for the variables' order. Opens the slots. */
+/* Lists the values in Keras's order, which differs from that of bwi_optimizer_state only in the order of variables. Opens the
+ * slots. */
 static bw_status list_values(bwi_training *t, const place *places, int count, optimizer_list *list)
 {
     bwi_optimizer *o = &t->optimizer;
@@ -295,14 +296,15 @@ static bw_status take_value(const bwi_training *t, bwi_hdf5 *file, const char *p
     return bwi_weights_take(t->ctx, file, path, entry, &stored);
 }
 
-/* Keras numbers the optimizer's values without naming them, so their number must be exactly right; an optimizer that has not been
+/* Keras numbers the optimizer's values without naming them, so their count must match exactly. An optimizer that has not been
  * built has fewer. */
 static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *path, const place *places, int count)
 {
     optimizer_list list;
     char name[48];
     bw_status status = list_values(t, places, count, &list);
-    /* A model that was never trained has no slots yet; one without an optimizer's group, nothing. */
+    /* A model that was never trained has no slots in its file yet, and a file without the optimizer's group has no values at
+     * all. */
     int there = 0;
     while (status == BW_OK && there <= list.count && entry_at(file, there, name)) {
         there++;
@@ -325,7 +327,7 @@ static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *pat
     return status;
 }
 
-/* Into a model that is in use: all values are read before the first one changes. */
+/* The model may be in use, so all values are read before the first one changes. */
 static bw_status replace_all(const bw_model *model, bwi_hdf5 *file, const char *path, const place *places, int count)
 {
     size_t total = 0;

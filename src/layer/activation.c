@@ -1,4 +1,4 @@
-/* Activations by name, and the layers that are nothing else: Activation, ReLU, LeakyReLU, ELU, PReLU, Softmax. */
+/* Activations by name, and the layers that consist of nothing else: Activation, ReLU, LeakyReLU, ELU, PReLU, Softmax. */
 #include "layer/internal.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 typedef struct activation_row {
     const char *name;
-    const bwi_op *op; /* NULL: nothing to do */
+    const bwi_op *op; /* NULL: no op is needed */
     bool bare;        /* the op has no attributes */
     bwi_activation_attributes attributes;
 } activation_row;

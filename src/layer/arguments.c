@@ -1,4 +1,4 @@
-/* Arguments of a call, by position or by Keras's names, checked against a table. */
+/* Reads the arguments of a call, by position or by Keras's names, and checks them against a table. */
 #include "layer/internal.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static bool same_word(const char *a, int length, const char *b)
     return strlen(b) == (size_t)length && memcmp(a, b, (size_t)length) == 0;
 }
 
-/* Is the word one of those listed, separated by blanks? */
+/* Whether the word is one of those listed, which blanks separate. */
 static bool listed(const char *list, const char *word, int length)
 {
     for (const char *at = list; *at;) {
@@ -54,7 +54,7 @@ static bw_status read_bool(const reader *r, const bwi_term *term, const bwi_argu
     return listed("false False 0 off", term->text, term->length) ? BW_OK : refuse(r, term, a, "true or false");
 }
 
-/* Keras lowers words of a fixed set ("SAME"); others are taken as they are. */
+/* Keras accepts words of a fixed set in any case ("SAME"); other words are kept unchanged. */
 static bw_status read_text(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
 {
     char small[BWI_TEXT_BYTES];
@@ -119,7 +119,7 @@ static bw_status read_call(const reader *r, const bwi_term *term, const bwi_argu
     return BW_OK;
 }
 
-/* A number, or the quotient of two: Keras's users scale images by 1./255. */
+/* Reads a number, or the quotient of two, since Keras's users scale images by 1./255. */
 static bool read_number(const bwi_term *term, double *value)
 {
     const char *end = term->text + term->length, *slash = memchr(term->text, '/', (size_t)term->length);
@@ -135,7 +135,7 @@ static bool read_number(const bwi_term *term, double *value)
     return true;
 }
 
-/* The kind of the argument, not the look of the text, says how it is read: 1 is a number, a count or a word as the table has it. */
+/* The kind of the argument decides how its text is read, not the look of the text: 1 may be a number, a count or a word. */
 static bw_status read_value(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
 {
     if (term->called && a->kind != BWI_CALL) {
@@ -157,7 +157,7 @@ static bw_status read_value(const reader *r, const bwi_term *term, const bwi_arg
     case BWI_TEXT:
         return read_text(r, term, a, v);
     case BWI_INTS:
-        /* Of an argument with a default, none is a list without numbers. */
+        /* For an argument with a default, None is a list without numbers. */
         return a->standard && bwi_term_is_none(term) ? BW_OK : read_ints(r, term, a, v);
     case BWI_CALL:
         break;
@@ -175,7 +175,7 @@ static int find(const bwi_argument *arguments, int count, const char *name, int 
     return -1;
 }
 
-/* Keras's None, where a number may be left out, or where it is what nothing given means. */
+/* Keras's None is accepted where a number is optional, or where it means the same as the default. */
 static bool is_none(const bwi_term *term, const bwi_argument *a)
 {
     bool number = a->kind == BWI_INT || a->kind == BWI_FLOAT, word = a->kind == BWI_TEXT || a->kind == BWI_CALL;
@@ -200,7 +200,7 @@ static bw_status refuse_name(const reader *r, const bwi_term *item, const bwi_ar
                          nearest ? nearest : "", nearest ? "'?" : "");
 }
 
-/* As in Python: arguments by position first, then by name, each once. */
+/* As in Python, arguments by position come first, then those by name, and each is given only once. */
 static bw_status read_given(const reader *r, const bwi_term *term, const bwi_argument *arguments, int count,
                             bwi_argument_value *values)
 {
@@ -232,7 +232,7 @@ static bw_status read_given(const reader *r, const bwi_term *term, const bwi_arg
     return BW_OK;
 }
 
-/* A default is text like any other; an empty one leaves the value zero. */
+/* A default is read like any other text; an empty one leaves the value zero. */
 static bw_status read_standard(const reader *r, const bwi_argument *a, bwi_argument_value *v)
 {
     if (!*a->standard) {
@@ -260,7 +260,7 @@ bw_status bwi_arguments_read(bw_context *ctx, const char *what, const bwi_term *
 {
     reader r = {.ctx = ctx, .what = what};
     memset(values, 0, (size_t)count * sizeof *values);
-    /* A list that is the only argument may stand without its parentheses: reshape(4,9). */
+    /* If a list is the only argument, its parentheses may be left out: reshape(4,9). */
     bwi_term list = {.items = term->items, .count = term->count, .column = term->column}, one = *term;
     if (count == 1 && arguments[0].kind == BWI_INTS && term->count > 1 && !any_labelled(term)) {
         one.items = &list;

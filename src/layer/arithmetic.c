@@ -1,7 +1,7 @@
-/* Arithmetic by calls: nodes element by element, with broadcasting, and over axes. */
+/* Arithmetic by calls: builders of nodes that work element by element, with broadcasting, or over axes. */
 #include "layer/layer.h"
 
-/* Both nodes broadcast to their common shape; false (a builder's failure) if there is none. */
+/* Broadcasts both nodes to their common shape; false, as a builder's failure, if there is none. */
 static bool broadcast(const char *name, bw_node **a, bw_node **b)
 {
     bwi_graph *graph = (*a)->graph;
@@ -120,7 +120,7 @@ bw_node *bw_affine(bw_node *x, double scale, double offset)
 
 /* ---- Over axes ---- */
 
-/* The axis from 0; -1 for all of them; false (a builder's failure) if there is no such axis. */
+/* Finds the axis, counted from 0, or -1 for all of them; false, as a builder's failure, if there is no such axis. */
 static bool find_axis(const bw_node *x, int axis, const char *name, int *found)
 {
     *found = axis == BW_ALL ? -1 : axis < 0 ? axis + x->shape.ndim : axis;

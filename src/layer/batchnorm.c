@@ -1,5 +1,7 @@
-/* BatchNormalization over the last axis, with the statistics of the whole batch, or of groups of samples (`ghost`); not trained: with
- * its moving values. */
+/*
+ * BatchNormalization over the last axis. Training uses the statistics of the whole batch, or of groups of samples (`ghost`); a
+ * frozen layer, and every prediction, uses the moving statistics.
+ */
 #include "layer/internal.h"
 
 enum {
@@ -39,8 +41,8 @@ static bwi_variable *moving(bwi_graph *graph, const bwi_layer *layer, const char
                               shape->extent[0]);
 }
 
-/* Variables come in Keras's order: gamma, beta, moving mean, moving variance. A frozen layer normalises by its moving statistics,
- * also in training. */
+/* The variables are in Keras's order: gamma, beta, moving mean, moving variance. A frozen layer normalises by its moving
+ * statistics even in training. */
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;

@@ -1,4 +1,4 @@
-/* Building: layers become nodes and variables, variables get their storage and initial values. */
+/* Builds models: layers become nodes and variables, and variables get storage and initial values. */
 #include "layer/internal.h"
 
 bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
@@ -15,7 +15,7 @@ bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inp
     if (!(layer->row->flags & BWI_LAYER_MERGES) && input_count != 1) {
         return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected one input, got %d", layer->name, input_count);
     }
-    unsigned state = bwi_float_begin(); /* arguments become floats whatever the caller's rounding */
+    unsigned state = bwi_float_begin(); /* arguments are rounded to floats in the same way whatever the caller's rounding mode */
     bw_node *node = layer->row->build(layer, graph, inputs, input_count);
     bwi_float_restore(state);
     for (int v = before; !layer->trainable && v < graph->variable_count; v++) {
@@ -28,7 +28,7 @@ bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inp
     return node;
 }
 
-/* The model's input, as float32 or, for indices, as int32: two nodes for one field if both are wanted. */
+/* Returns the model's input as float32 or, for indices, as int32. One field gets two nodes if both are needed. */
 static bw_node *input_of(const bw_model *model, bwi_graph *graph, bw_dtype dtype, bw_node *made[2])
 {
     bw_node **node = &made[dtype == BW_I32];
@@ -37,7 +37,7 @@ static bw_node *input_of(const bw_model *model, bwi_graph *graph, bw_dtype dtype
     return *node;
 }
 
-/* What calls record by themselves. */
+/* Records the uses of layers; a model made by calls has recorded them already. */
 static bw_status record_uses(bw_model *model, bw_node *const *outputs)
 {
     bwi_use *uses = bwi_allocate(model->ctx, (size_t)model->layer_count + 1, sizeof *uses);
@@ -59,7 +59,7 @@ static bw_status record_uses(bw_model *model, bw_node *const *outputs)
     return BW_OK;
 }
 
-/* An input may be read as numbers by one layer and as indices by another, so there are up to two nodes for the one field. */
+/* One layer may read an input as numbers and another as indices, so one field has up to two nodes. */
 static bw_status build_nodes(bw_model *model)
 {
     bw_context *ctx = model->ctx;
@@ -88,7 +88,8 @@ static bw_status build_nodes(bw_model *model)
     return status;
 }
 
-/* Variables are as large as the model says: what the system cannot give is refused before any of it is taken. */
+/* Variables are as large as the model demands, so a size that the system cannot provide is refused before any of it is
+ * allocated. */
 static bw_status check_memory(const bw_model *model)
 {
     size_t needed = 0, left = bwi_memory_available(model->ctx);
@@ -103,7 +104,7 @@ static bw_status check_memory(const bw_model *model)
                                      bwi_format_bytes(need, needed), bwi_format_bytes(have, left));
 }
 
-/* How variables are stored: their packings and counts, without storage. */
+/* Decides how variables are stored: their packings and counts, but no storage yet. */
 static bw_status pack(bw_model *model)
 {
     const bwi_graph *graph = &model->graph;
@@ -116,11 +117,11 @@ static bw_status pack(bw_model *model)
     return status;
 }
 
-/* Storage and initial values for all variables; a failure leaves none, so that another try begins anew. */
+/* Gives all variables storage and initial values. A failure leaves none, so that it can be tried again. */
 static bw_status initialize(bw_model *model, uint64_t seed)
 {
     bwi_graph *graph = &model->graph;
-    unsigned state = bwi_float_begin(); /* initial values do not depend on the caller's rounding */
+    unsigned state = bwi_float_begin(); /* initial values do not depend on the caller's rounding mode */
     bw_status status = pack(model);
     status = status == BW_OK ? check_memory(model) : status;
     status = status == BW_OK && graph->variable_count ? bwi_graph_open_variables(graph, bwi_kernels_of(model->ctx)) : status;
@@ -134,8 +135,8 @@ static bw_status initialize(bw_model *model, uint64_t seed)
     return status;
 }
 
-/* A shape that the model declared may be fed by data of another shape with as many values: a row of 784 columns for an image of
- * 28x28. */
+/* The data may have a different shape than the model declares if the number of values is equal, such as rows of 784 columns for
+ * images of 28x28. */
 static bw_status read_shape(bw_model *model, int ndim, const int64_t *shape)
 {
     bw_context *ctx = model->ctx;
@@ -164,7 +165,7 @@ static bw_status read_shape(bw_model *model, int ndim, const int64_t *shape)
     return BW_OK;
 }
 
-/* A model made by calls has its nodes: its ends are checked. */
+/* A model made by calls has its nodes already, so only its inputs and outputs are checked. */
 static bw_status check_ends(const bw_model *model)
 {
     if (model->output_count + model->loss_count == 0) {

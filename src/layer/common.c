@@ -1,4 +1,4 @@
-/* What the layers' files share. */
+/* Functions that several layers share: pairs and sizes, axes, checks of input shapes, and variables. */
 #include "layer/internal.h"
 
 bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, const int64_t *standard, int64_t pair[2])

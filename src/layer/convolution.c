@@ -1,6 +1,6 @@
 /*
- * Conv1D and Conv2D: kernel (size, in/groups, filters), glorot_uniform; bias, zeros.
- * DepthwiseConv2D: kernel (height, width, in, multiplier): every channel is convolved by itself into `multiplier` outputs.
+ * Conv1D and Conv2D have a kernel (size, in/groups, filters), initialised by glorot_uniform, and a bias of zeros.
+ * DepthwiseConv2D has a kernel (height, width, in, multiplier): every channel is convolved separately into `multiplier` outputs.
  */
 #include "layer/internal.h"
 
@@ -41,7 +41,7 @@ enum {
 static const bwi_argument line_arguments[COUNT] = {ARGUMENTS("valid same causal")};
 static const bwi_argument image_arguments[COUNT] = {ARGUMENTS("valid same")};
 
-/* Arguments that differ in their places only. */
+/* The places of arguments that all of these layers have; nothing else about them differs. */
 typedef struct places {
     int activation, strides, padding, dilation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
         bias_regularizer;
@@ -65,7 +65,7 @@ static bool read_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int k
     return true;
 }
 
-/* Zeros that a layer before puts around the image can be the convolution's own padding, which costs nothing; that layer's
+/* Zeros that the layer before puts around the image can become the convolution's own padding, which costs nothing. That layer's
  * node is then computed only if something else takes it, too. */
 static bw_node *take_padding(bw_node *x, bwi_conv2d_attributes *a)
 {
@@ -185,7 +185,7 @@ static bw_node *build_depthwise(const bwi_layer *layer, bwi_graph *graph, bw_nod
     a.groups = channels;
     a.filters = channels * multiplier;
     bwi_shape kernel = {.ndim = 4, .extent = {a.kernel[0], a.kernel[1], channels, multiplier}};
-    /* oneDNN's gradient of the weights of large or dilated depthwise kernels is 15 times slower than its other passes. */
+    /* For large or dilated depthwise kernels, oneDNN's gradient of the weights is 15 times slower than its other passes. */
     bool large = a.kernel[0] > 3 || a.kernel[1] > 3 || a.dilation[0] > 1 || a.dilation[1] > 1;
     const bwi_op *op = multiplier == 1 && large ? &bwi_op_depthwise : &bwi_op_conv2d;
     return convolve(layer, graph, op, x, &a, &kernel, &depthwise_places);

@@ -1,4 +1,4 @@
-/* Dense over the last axis: kernel (in, units), glorot_uniform; bias, zeros. */
+/* Dense works on the last axis; it has a kernel (in, units), initialised by glorot_uniform, and a bias of zeros. */
 #include "layer/internal.h"
 
 enum { UNITS, ACTIVATION, USE_BIAS, KERNEL_INITIALIZER, BIAS_INITIALIZER, KERNEL_REGULARIZER, BIAS_REGULARIZER, COUNT };

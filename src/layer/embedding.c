@@ -1,6 +1,7 @@
 /*
- * Embedding: embeddings (input_dim, output_dim), uniform in +-0.05. Its gradient is sparse, its update dense, as Keras's, unless
- * it is lazy. With mask_zero index 0 is padding: positions that hold it do not count (mask.c).
+ * Embedding has the variable embeddings (input_dim, output_dim), initialised uniformly in +-0.05. Its gradient is sparse, but its
+ * update is dense, as in Keras, unless it is lazy. With mask_zero, index 0 is padding, and positions that hold it do not count
+ * (mask.c).
  */
 #include "layer/internal.h"
 

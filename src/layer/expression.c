@@ -2,8 +2,8 @@
  * The grammar of expressions:
  *   sequence := term { separator term }    term  := [ name "=" ] value
  *   value    := number | text | word [ "(" [ term { "," term } ] ")" ] | "(" [ term { "," term } ] ")" | "[" ... "]"
- * A separator is blanks, a comma or both; a text stands in quotes of either kind; # begins a comment, as in Python, so that what was
- * written for Keras can be pasted. For the same reason modules before a word (keras.layers.) are passed over. Messages give the column.
+ * A separator is blanks, a comma or both; a text has quotes of either kind around it. So that code written for Keras can be pasted,
+ * # begins a comment, as in Python, and modules before a word (keras.layers.) are skipped. Messages give the column.
  */
 #include "layer/internal.h"
 
@@ -39,7 +39,7 @@ static void skip_blanks(parser *p)
     p->at = behind_blanks(p->at);
 }
 
-/* The word without the modules that Keras's users write before it. */
+/* Skips the modules that Keras's users write before a word. */
 static const char *behind_modules(const char *word, const char *end)
 {
     static const char *const modules[] = {"tf.",           "tensorflow.",  "keras.",        "layers.",     "models.",
@@ -87,7 +87,7 @@ static void append_term(parser *p, bwi_term **terms, int *count, int depth)
     parse_term(p, term, depth);
 }
 
-/* Behind "(" or "[": terms up to `close`. */
+/* Parses terms after "(" or "[", up to `close`. */
 static void parse_items(parser *p, bwi_term *term, int depth, char close)
 {
     if (depth > DEEPEST) {
@@ -110,7 +110,7 @@ static void parse_items(parser *p, bwi_term *term, int depth, char close)
     }
 }
 
-/* A text in quotes, up to the same quote on the same line. */
+/* Parses a quoted text, which ends at the same quote on the same line. */
 static void parse_quoted(parser *p, bwi_term *term)
 {
     const char stops[] = {*p->at, '\n', 0};
@@ -126,7 +126,7 @@ static void parse_quoted(parser *p, bwi_term *term)
     term->end = term->text + term->length;
 }
 
-/* What was read is the label of what follows. */
+/* The text that was just read turned out to be the label of the term that follows. */
 static void parse_labelled(parser *p, bwi_term *term, const char *label, int length, int depth)
 {
     term->label = label;
@@ -137,7 +137,7 @@ static void parse_labelled(parser *p, bwi_term *term, const char *label, int len
     parse_term(p, term, depth);
 }
 
-/* A word, or a quotient of numbers such as 1./255. */
+/* Skips a word, or a quotient of numbers such as 1./255. */
 static void skip_word(parser *p)
 {
     double number;
@@ -147,7 +147,7 @@ static void skip_word(parser *p)
     }
 }
 
-/* label=word, word, number, "text", word(items), (items) or [items]. A label is only known to be one once its '=' has been seen. */
+/* Parses label=word, word, number, "text", word(items), (items) or [items]. Only its '=' shows that a word is a label. */
 static void parse_term(parser *p, bwi_term *term, int depth)
 {
     skip_blanks(p);
@@ -181,7 +181,7 @@ static void parse_term(parser *p, bwi_term *term, int depth)
     term->end = p->at;
 }
 
-/* The expression's source; columns count from behind its first `prefix` characters. */
+/* Parses the expression's source. Columns are counted after its first `prefix` characters. */
 static bw_status parse_source(bwi_expression *expression, const char *what, size_t prefix)
 {
     bw_context *ctx = expression->ctx;

@@ -1,4 +1,4 @@
-/* GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalAveragePooling1D, GlobalAveragePooling2D: one number of each channel. */
+/* GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalAveragePooling1D, GlobalAveragePooling2D: each channel becomes one number. */
 #include "layer/internal.h"
 
 enum { KEEPDIMS, COUNT };
@@ -22,7 +22,7 @@ static bw_node *build_max(const bwi_layer *layer, bwi_graph *graph, bw_node *x, 
     return without_positions(layer, graph, bwi_graph_add(graph, &bwi_op_global_maxpool, layer->name, NULL, 0, &x, 1, NULL, 0));
 }
 
-/* The mean over one window, which is all of the image. */
+/* The average is that of a single window, which covers the whole image. */
 static bw_node *build_average(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim)
 {
     if (!bwi_layer_expect(graph, layer, x, ndim)) {
@@ -48,7 +48,7 @@ static bw_node *build_max2d(const bwi_layer *layer, bwi_graph *graph, bw_node *c
     return build_max(layer, graph, inputs[0], 3);
 }
 
-/* Under a mask the mean is over the positions that count. */
+/* Under a mask, the average includes only the positions that count. */
 static bw_node *build_masked(const bwi_layer *layer, bwi_graph *graph, bw_node *x)
 {
     bw_node *both[2] = {x, x->mask};

@@ -1,13 +1,13 @@
 /*
- * Keras's initialisers, by name and arguments. A value is a function of the seed, the variable's place in the model and the
- * element alone; values are in Keras's order, packing comes after.
+ * Keras's initializers, by name and arguments. A value depends only on the seed, the variable's place in the model and the element.
+ * Values are drawn in Keras's order, and packed afterwards.
  */
 #include "layer/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* What is drawn: `values` has `count` elements of the variable's plain order. */
+/* A request for initial values: `values` has `count` elements in the variable's unpacked order. */
 typedef struct draw {
     bw_context *ctx;
     const bwi_variable *variable;
@@ -18,10 +18,10 @@ typedef struct draw {
 } draw;
 
 typedef struct initializer_row {
-    const char *names; /* the first is the usual one */
+    const char *names; /* the first one is preferred */
     const bwi_argument *arguments;
     int argument_count;
-    int seed; /* which argument that is; -1: none */
+    int seed; /* index of the argument; -1: none */
     bw_status (*fill)(const draw *d);
 } initializer_row;
 
@@ -45,7 +45,7 @@ static bwi_random words(const draw *d, int64_t counter)
     return bwi_random_at(d->seed, (uint64_t)d->variable->index, (uint64_t)counter);
 }
 
-/* Four standard normals. */
+/* Draws four standard normals. */
 static void normals(const draw *d, int64_t counter, float *four)
 {
     bwi_random r = words(d, counter);
@@ -65,7 +65,7 @@ static bw_status fill_uniform(const draw *d, double low, double high)
     return BW_OK;
 }
 
-/* A standard normal within two deviations, for an element whose first draw was beyond them. */
+/* Draws a standard normal within two deviations, for an element whose first draw was beyond them. */
 static float redraw(const draw *d, int64_t element)
 {
     for (int64_t turn = 1;; turn++) {
@@ -151,7 +151,7 @@ static bw_status truncated_normal(const draw *d)
 
 /* ---- variance_scaling: variance scale / fan; and the six that are named after their authors ---- */
 
-/* A layer that names no fans has them from the shape: inputs and outputs times the receptive field. */
+/* If the layer names no fans, they follow from the shape: inputs and outputs, times the receptive field. */
 static void fans(const bwi_variable *variable, double *in, double *out)
 {
     const bwi_shape *shape = &variable->shape;
@@ -171,7 +171,7 @@ static void fans(const bwi_variable *variable, double *in, double *out)
 typedef enum distribution { UNIFORM, TRUNCATED, UNTRUNCATED } distribution;
 typedef enum fan { FAN_IN, FAN_OUT, FAN_AVERAGE } fan;
 
-/* The deviation of a standard normal that is cut off at two deviations. */
+/* The deviation of a standard normal that is truncated at two deviations. */
 static const double TRUNCATED_DEVIATION = 0.87962566103423978;
 
 static bw_status fill_scaled(const draw *d, double scale, fan mode, distribution kind)
@@ -282,8 +282,8 @@ static double product(int64_t length, const double *a, const double *b)
     return sum;
 }
 
-/* Gram and Schmidt, each vector twice so that rounding does not matter: the Q of a QR factorisation whose R has a positive
- * diagonal, which makes Q uniform among orthogonal matrices. */
+/* Gram-Schmidt, applied twice to each vector so that rounding does not matter. It gives the Q of a QR factorisation whose R has
+ * a positive diagonal, which makes Q uniform among orthogonal matrices. */
 static void orthogonalize(int64_t vectors, int64_t length, double *q)
 {
     for (int64_t v = 0; v < vectors; v++) {
@@ -302,7 +302,7 @@ static void orthogonalize(int64_t vectors, int64_t length, double *q)
     }
 }
 
-/* All axes but the last are rows. The longer side's vectors are normals, made orthonormal. */
+/* All axes but the last are rows. The vectors of the longer side are drawn as normals and made orthonormal. */
 static bw_status orthogonal(const draw *d)
 {
     const bwi_shape *shape = &d->variable->shape;
@@ -380,8 +380,8 @@ static bw_status refuse_name(bw_context *ctx, const bwi_variable *variable, cons
     return status;
 }
 
-/* Values are drawn in Keras's order, whatever the order in which the variable is stored, so that kernels do not change a seed's
- * values. */
+/* Values are drawn in Keras's order, whatever order the variable is stored in, so that a seed gives the same values with all
+ * kernels. */
 static bw_status fill(bw_context *ctx, bwi_variable *variable, const initializer_row *row, const bwi_argument_value *arguments,
                       uint64_t seed)
 {
@@ -389,7 +389,7 @@ static bw_status fill(bw_context *ctx, bwi_variable *variable, const initializer
     bool own_seed = row->seed >= 0 && arguments[row->seed].given;
     draw d = {.ctx = ctx, .variable = variable, .arguments = arguments, .count = count};
     d.seed = own_seed ? (uint64_t)arguments[row->seed].integer : seed;
-    /* What is stored in Keras's order is filled in place: a table may be most of the memory there is. */
+    /* A variable that is stored in Keras's order is filled in place, because a table may take most of the memory there is. */
     bool packed = variable->packing.pack;
     d.values = packed ? bwi_allocate(ctx, (size_t)count, sizeof *d.values) : bwi_variable_open(variable);
     if (!d.values) {

@@ -1,4 +1,4 @@
-/* What the files of layer share: the layers' rows, and how they become nodes and variables. */
+/* Shared by the files of layer: the layers' rows, and the functions by which they become nodes and variables. */
 #ifndef BWI_LAYER_INTERNAL_H
 #define BWI_LAYER_INTERNAL_H
 
@@ -15,48 +15,50 @@ extern const bwi_layer_row bwi_layer_conv1d, bwi_layer_depthwise_conv2d, bwi_lay
     bwi_layer_upsampling2d;
 extern const bwi_layer_row bwi_layer_embedding;
 
-/* A pair given as one number or as two; `standard` (may be NULL) if it was not given. False: neither one nor two. */
+/* Reads a pair given as one number or as two; `standard` (may be NULL) is used if it was not given. False, after a message, if
+ * there are neither one nor two. */
 bool bwi_layer_pair(bwi_graph *graph, const bwi_layer *layer, int argument, const int64_t *standard, int64_t pair[2]);
-/* Sizes along the height and the width of an image (three axes), as bwi_layer_pair, or along the length of a sequence (two axes),
- * which is one number: its height's is 1. */
+/* Reads sizes along the height and the width of an image (three axes), as bwi_layer_pair does, or the one size along the length
+ * of a sequence (two axes), whose height gets 1. */
 bool bwi_layer_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int argument, const int64_t *standard, int64_t pair[2]);
-/* False, and a message, unless x is a sequence (length, channels) or an image (height, width, channels). */
+/* False, after a message, unless x is a sequence (length, channels) or an image (height, width, channels). */
 bool bwi_layer_expect(bwi_graph *graph, const bwi_layer *layer, const bw_node *x, int ndim);
-/* An axis as Keras counts them (the batch is 0, negative from the end) as one of the sample's, from 0. False, and a message, if
- * there is none. */
+/* Converts an axis from Keras's count (the batch is 0, negative ones count from the end) to the sample's, from 0. False, after a
+ * message, if there is no such axis. */
 bool bwi_layer_axis(bwi_graph *graph, const bwi_layer *layer, int argument, int64_t axis, int ndim, int *result);
-/* A variable whose initializer and regularizer (may be -1: none) are arguments of the layer. NULL as a builder. */
+/* Makes a variable whose initializer and regularizer (-1: none) are arguments of the layer. NULL as a builder. */
 bwi_variable *bwi_layer_variable(bwi_graph *graph, const bwi_layer *layer, const char *name, const bwi_shape *shape,
                                  int initializer, int regularizer, int64_t fan_in, int64_t fan_out);
 
 /* ---- Terms ---- */
 
 bool bwi_term_resembles_any(const bwi_term *term, const char *words); /* separated by blanks */
-/* Is it Keras's None, or none? */
+/* Whether the term is Keras's None, or none. */
 bool bwi_term_is_none(const bwi_term *term);
 
 /* ---- Tables and variables ---- */
 
 const bwi_layer_row *bwi_layer_row_find(const bwi_term *term);
-/* Is it written as Keras's classes are, with capitals? */
+/* Whether the word is written with capitals, as Keras's classes are. */
 bool bwi_layer_is_class(const bwi_term *term);
-/* Keras's order of arguments, separated by blanks, if it is not the row's; NULL: it is. */
+/* Keras's order of arguments, separated by blanks; NULL if the row has the same order. */
 const char *bwi_layer_order(const bwi_layer_row *row);
-/* Says why there is no such layer: unknown, or known and not supported. */
+/* Says why there is no such layer: it is unknown, or known and not supported. */
 bw_status bwi_layer_row_refuse(bw_context *ctx, const bwi_term *term);
 
-/* What becomes of the inputs' masks at a layer's output `node`; returns it, or one in its place. NULL as a builder. */
+/* Decides what becomes of the inputs' masks at a layer's output `node`. Returns that node, or one that replaces it. NULL as a
+ * builder. */
 bw_node *bwi_layer_mask(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count, bw_node *node);
 
-/* The node's activation by Keras's name ("" or "linear": none). */
+/* Adds an activation by Keras's name; "" or "linear" adds none. */
 bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, const char *activation);
 
-/* Names in the tables, for documentation and tests; NULL behind the last. */
+/* Names in the tables, for documentation and tests; NULL after the last. */
 const char *bwi_activation_name(int index);
 const char *bwi_initializer_names(int index);
 const char *bwi_regularizer_name(int index);
 
-/* Fills a variable with its initial values, a function of the seed and its place in the model alone. */
+/* Fills a variable with its initial values, which depend only on the seed and on its place in the model. */
 bw_status bwi_initialize(bw_context *ctx, bwi_variable *variable, uint64_t seed);
 
 /* Reads "l1(0.01)", "l2", "l1_l2(l1=0.01,l2=0.01)" into the variable's factors. */

@@ -1,5 +1,5 @@
 /*
- * layer: Keras's layers. One layer is one file and one row: its names, its arguments (Keras's names and defaults), and
+ * layer: Keras's layers. One layer is one file and one row, which has its names, its arguments (Keras's names and defaults), and
  * how it becomes nodes and variables. Models are built from an expression such as
  *   conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)
  * whose grammar (expression.c) also serves optimizers, losses and metrics.
@@ -11,15 +11,15 @@
 
 /* ---- Expressions ---- */
 
-/* A parsed piece of text: a number, a word, a call word(...), or a list (...). Points into the text it came from. */
+/* A parsed piece of text: a number, a word, a call word(...), or a list (...). It points into the text that was parsed. */
 typedef struct bwi_term {
-    const char *label; /* label=term, or an argument's name; NULL: none */
+    const char *label; /* of label=term, or an argument's name; NULL: none */
     int label_length, label_column;
-    const char *text; /* the word or number; a list has none */
+    const char *text; /* the word or number; NULL for a list */
     int length;
-    const char *end;      /* behind the whole term, before a quote */
-    const char *argument; /* that the text is: "model", "optimizer"; NULL: none of a caller's */
-    int column;           /* in it, from 1 */
+    const char *end;      /* end of the whole term, before a closing quote */
+    const char *argument; /* the caller's argument that holds the text: "model", "optimizer"; NULL: none */
+    int column;           /* in that argument, from 1 */
     bool called, quoted;
     struct bwi_term *items; /* arguments of a call, elements of a list */
     int count;
@@ -32,25 +32,25 @@ typedef struct bwi_expression {
     int count;
 } bwi_expression;
 
-/* Parses a sequence of terms; `what` ("model", "optimizer") begins every message. */
+/* Parses a sequence of terms; every message begins with `what` ("model", "optimizer"). */
 bw_status bwi_expression_parse(bw_context *ctx, bwi_expression *expression, const char *what, const char *text);
 void bwi_expression_free(bwi_expression *expression);
 bool bwi_term_is(const bwi_term *term, const char *word);
-/* Is it the word but for capitals and underscores? So that HeNormal is he_normal. */
+/* Whether the term is this word, apart from capitals and underscores, so that HeNormal is he_normal. */
 bool bwi_term_resembles(const bwi_term *term, const char *word);
 
 /* ---- Arguments ---- */
 
-/* BWI_INTS: one number, or a list (of lists) of them, flattened. BWI_CALL: a word or a call, kept as text. */
+/* BWI_INTS is one number, or a list (of lists) of them, flattened. BWI_CALL is a word or a call, kept as text. */
 typedef enum bwi_kind { BWI_INT, BWI_FLOAT, BWI_BOOL, BWI_TEXT, BWI_INTS, BWI_CALL } bwi_kind;
 
 typedef struct bwi_argument {
-    const char *name; /* Keras's */
+    const char *name; /* Keras's name */
     const char *also; /* another name, or NULL */
     bwi_kind kind;
-    const char *standard; /* default, as text; NULL: must be given; "": none */
+    const char *standard; /* default, as text; NULL: required; "": none */
     double least, most;   /* bounds of numbers; both 0: none */
-    const char *choices;  /* words allowed, separated by blanks; NULL: any */
+    const char *choices;  /* allowed words, separated by blanks; NULL: any */
 } bwi_argument;
 
 enum { BWI_TEXT_BYTES = 128, BWI_MAX_INTS = BW_MAX_NDIM };
@@ -58,19 +58,19 @@ enum { BWI_TEXT_BYTES = 128, BWI_MAX_INTS = BW_MAX_NDIM };
 typedef struct bwi_argument_value {
     bool given;
     bool flag;
-    int64_t integer; /* also the first of integers */
+    int64_t integer; /* also the first of the integers */
     double number;
-    int count; /* of integers */
+    int count; /* of the integers */
     int64_t integers[BWI_MAX_INTS];
     char text[BWI_TEXT_BYTES];
 } bwi_argument_value;
 
-/* Fills values[] from a call's arguments, by position or name, then from the defaults. `what` names it in messages. */
+/* Fills values[] from a call's arguments, by position or name, and then from the defaults. Messages call it `what`. */
 bw_status bwi_arguments_read(bw_context *ctx, const char *what, const bwi_term *term, const bwi_argument *arguments, int count,
                              bwi_argument_value *values);
-/* Parses `text` as one term, finds nothing else behind it. Free the expression. */
+/* Parses `text` as one term with nothing after it. The caller frees the expression. */
 bw_status bwi_term_parse(bw_context *ctx, bwi_expression *expression, const char *what, const char *text);
-/* Parses `text` as what stands in the parentheses of a call by this name, which is the one term; columns are the text's. */
+/* Parses `text` as the arguments of a call by this name, which becomes the one term. Columns are those of the text. */
 bw_status bwi_arguments_parse(bw_context *ctx, bwi_expression *expression, const char *name, const char *text);
 
 /* ---- Layers ---- */
@@ -80,9 +80,9 @@ typedef struct bwi_layer bwi_layer;
 enum { BWI_MAX_ARGUMENTS = 24 };
 
 typedef struct bwi_layer_row {
-    const char *class_name; /* Keras's: "Conv2D" */
+    const char *class_name; /* Keras's class: "Conv2D" */
     const char *base_name;  /* Keras's automatic name: "conv2d" */
-    const char *names;      /* in expressions, separated by blanks; the first is the usual one */
+    const char *names;      /* in expressions, separated by blanks; the first one is preferred */
     const bwi_argument *arguments;
     int argument_count;
     bw_node *(*build)(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count);
@@ -91,17 +91,17 @@ typedef struct bwi_layer_row {
 
 enum {
     BWI_LAYER_MERGES = 1,            /* takes several inputs: in expressions the current value, then the points named by position */
-    BWI_LAYER_INDICES = 1 << 1,      /* its input holds whole numbers: gathered as int32 */
-    BWI_LAYER_PASSES_MASK = 1 << 2,  /* its output has its input's mask; without any of these three the mask is dropped */
-    BWI_LAYER_TAKES_MASK = 1 << 3,   /* looks at its input's mask itself, and gives its output one if need be */
+    BWI_LAYER_INDICES = 1 << 1,      /* its input holds integers, which are gathered as int32 */
+    BWI_LAYER_PASSES_MASK = 1 << 2,  /* its output has its input's mask; without any of these three flags the mask is dropped */
+    BWI_LAYER_TAKES_MASK = 1 << 3,   /* handles its input's mask itself, and gives its output one if necessary */
     BWI_LAYER_REFUSES_MASK = 1 << 4, /* Keras computes something else under a mask, which is not supported */
-    BWI_LAYER_OPERATOR = 1 << 5,     /* an operator of Keras's, which only its files have */
+    BWI_LAYER_OPERATOR = 1 << 5,     /* one of Keras's operators, which only its files have */
 };
 
 extern const bwi_layer_row *const bwi_layer_rows[]; /* ends with NULL */
 
-/* Operators (operators.c): their values by place, since they have no arguments in expressions. Of GetItem: AXES are first indices,
- * COUNTS how many, DROPS whether the axis goes. */
+/* Places of the values of operators (operators.c), which have no arguments in expressions. For GetItem, AXES are the first
+ * indices, COUNTS the numbers of elements, and DROPS says whether the axis is removed. */
 enum { BWI_OPERATOR_NUMBER, BWI_OPERATOR_OTHER, BWI_OPERATOR_AXES, BWI_OPERATOR_KEEP, BWI_OPERATOR_COUNTS, BWI_OPERATOR_DROPS };
 const bwi_layer_row *bwi_operator_find(const char *class_name); /* NULL: none */
 
@@ -111,7 +111,7 @@ struct bwi_layer {
     const bwi_layer_row *row;
     char name[64]; /* unique in the model */
     bool trainable;
-    int first_variable;                /* of the graph, once it is built */
+    int first_variable;                /* in the graph, once it is built */
     int inputs, input[BWI_MAX_POINTS]; /* layers whose outputs it takes; BWI_FROM_INPUT: the model's input */
     bwi_argument_value values[BWI_MAX_ARGUMENTS];
 };
@@ -120,11 +120,12 @@ struct bwi_layer {
 
 enum { BWI_MAX_HEADS = 16 };
 
-/* One use of a layer, or an input of the model: what nodes do not tell, since a layer may do nothing or be folded into another. */
+/* One use of a layer, or an input of the model. Nodes do not show this, since a layer may do nothing or be folded into another
+ * one. */
 typedef struct bwi_use {
     int layer; /* -1: an input of the model */
     bw_node *node;
-    int inputs, input[BWI_MAX_POINTS]; /* uses whose nodes it takes; -1: a node that no layer made */
+    int inputs, input[BWI_MAX_POINTS]; /* uses whose nodes it takes; -1: no layer made the node */
 } bwi_use;
 
 /* A layer's group in Keras's files: "layers/functional/layers/dense". */
@@ -133,14 +134,14 @@ typedef struct bwi_stored {
     char path[232];
 } bwi_stored;
 
-/* A model is a list of layers from an expression, made into nodes when the input's shape is known; or a graph made by
- * calls, whose nodes are there at once. */
+/* A model is a list of layers from an expression, which becomes nodes when the input's shape is known, or a graph made by calls,
+ * whose nodes exist at once. */
 struct bw_model {
     bwi_owned owned;
     bw_context *ctx;
-    char *name;         /* that a file gave it; NULL: Keras's */
-    char *config;       /* of the file that it came from, as JSON, which is written again; NULL: none */
-    bwi_stored *stored; /* where a file has its variables, in Keras's order, if models are nested or operators among its layers */
+    char *name;         /* given by a file; NULL: Keras's default */
+    char *config;       /* JSON of the file that it was read from, to be written back; NULL: none */
+    bwi_stored *stored; /* where a file has its variables, in Keras's order, if it has nested models or operators */
     int stored_count;
     bwi_layer *layers;
     int layer_count, layer_capacity;
@@ -148,51 +149,53 @@ struct bw_model {
     int use_count, use_capacity;
     bool by_calls;
     bool initialized;      /* variables have values */
-    bwi_shape input_shape; /* rank -1: from the data */
+    bwi_shape input_shape; /* ndim -1: from the data */
     bwi_graph graph;
     bw_node *inputs[BWI_MAX_HEADS], *outputs[BWI_MAX_HEADS];
     int input_count, output_count;
-    bw_node *losses[BWI_MAX_HEADS]; /* of the user's own, by calls */
+    bw_node *losses[BWI_MAX_HEADS]; /* the user's losses, made by calls */
     char output_names[BWI_MAX_HEADS][64], loss_names[BWI_MAX_HEADS][64];
     int loss_count;
-    char *expression; /* what bw_model_expression lends; NULL: none yet */
-    void *training;   /* what train keeps with the model */
+    char *expression; /* lent by bw_model_expression; NULL: none yet */
+    void *training;   /* state that train keeps with the model */
     void (*training_destroy)(void *training);
 };
 
 bool bwi_model_built(const bw_model *model);
-bw_model *bwi_model_open(bw_context *ctx); /* an empty one; NULL as a builder */
-/* Reads one layer of an expression into `layer`: row, name, arguments; not its inputs. */
+bw_model *bwi_model_open(bw_context *ctx); /* an empty model; NULL as a builder */
+/* Reads one layer of an expression into `layer`: its row, name and arguments, but not its inputs. */
 bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term *term);
-/* Its nodes and variables. NULL as a builder. */
+/* Makes the layer's nodes and variables. NULL as a builder. */
 bw_node *bwi_layer_build(bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count);
-/* Appends a layer to a model made by calls, as in an expression; not used yet. `name` NULL: Keras's. -1 as a builder. */
+/* Appends a layer, written as in an expression, to a model made by calls, without using it yet. If `name` is NULL, Keras's name
+ * is used. -1 as a builder. */
 int bwi_model_add_layer(bw_model *model, const char *text, const char *name);
-/* The same with a layer that is there; its name is to be unique. */
+/* Appends a layer that has been read already; its name must be unique. */
 int bwi_model_append_layer(bw_model *model, const bwi_layer *layer);
-/* Uses a layer, again if it was used before, on what other uses give. The new use, or -1 as a builder. */
+/* Uses a layer, once more if it was used before, on the values of other uses. Returns the new use, or -1 as a builder. */
 int bwi_model_use(bw_model *model, int layer, const int *uses, int count);
-/* The nodes and variables, without values, of a model from an expression; bw_build goes on from there. */
+/* Makes the nodes, and the variables without values, of a model from an expression. bw_build continues from there. */
 bw_status bwi_model_connect(bw_model *model, int ndim, const int64_t *shape);
-/* As bw_build and bw_output, for calls from inside. */
+/* The same as bw_build and bw_output, for calls from within the library. */
 bw_status bwi_model_build(bw_model *model, int ndim, const int64_t *shape, uint64_t seed);
 bw_status bwi_model_output(bw_node *node, const char *name);
-/* Back to a list of layers; `declared`: the input's shape is part of the expression. */
+/* Makes the model a list of layers again; `declared`: the input's shape is part of the expression. */
 void bwi_model_disconnect(bw_model *model, bool declared);
-/* Nodes and packed variables of a model that may not be built yet, for a look at its sizes. `connected`: this call made the nodes,
- * bwi_model_disconnect takes them away. */
+/* Makes the nodes and packed variables of a model that may not be built yet, so that its sizes are known. If `connected` is set,
+ * this call made the nodes, and bwi_model_disconnect removes them. */
 bw_status bwi_model_sketch(bw_model *model, int ndim, const int64_t *shape, bool *connected);
 
 /* ---- Wiring (wiring.c): how layers are connected, and Keras's order of them ---- */
 
 /*
- * Keras orders the layers of a functional model by their depth (the longest way to an output) descending, then by a walk
- * from the outputs over inputs in their order; that order numbers the groups of weights and the optimizer's variables.
+ * Keras orders the layers of a functional model by their depth (the longest path to an output), descending, then by a depth-first
+ * search from the outputs that visits inputs in their order. That order numbers the groups of weights and the optimizer's
+ * variables.
  */
 typedef struct bwi_wiring {
     bw_context *ctx;
     const bw_model *model;
-    bool sequential; /* a list of layers behind one input */
+    bool sequential; /* a list of layers after one input */
     bwi_use *uses;   /* as in a model made by calls; inputs come before their users */
     int use_count;
     int outputs[BWI_MAX_HEADS], output_count; /* uses */
@@ -200,21 +203,21 @@ typedef struct bwi_wiring {
     bool *reached;                            /* uses that lead to an output */
 } bwi_wiring;
 
-/* INVALID_ARGUMENT if the model has operators that are no layers. */
+/* Fails with INVALID_ARGUMENT if the model has operators that are no layers. */
 bw_status bwi_wiring_open(bwi_wiring *wiring, const bw_model *model);
 void bwi_wiring_close(bwi_wiring *wiring);
-/* When Keras comes to each of the model's uses; those that lead to no output have any turn. */
+/* Finds the turn at which Keras runs each of the model's uses; the turns of those that lead to no output are arbitrary. */
 bw_status bwi_wiring_turns(const bw_model *model, int *turns);
-/* Which of its layer's uses it is, as Keras counts them. */
+/* Returns which of its layer's uses this is, as Keras counts them. */
 int bwi_wiring_node(const bwi_wiring *wiring, int use);
-/* The model's own name, or as Keras names the first of its kind. */
+/* Returns the model's own name, or the one that Keras gives the first model of its kind. */
 const char *bwi_wiring_model_name(const bwi_wiring *wiring);
-/* The name of a layer or input in `order`. */
+/* Finds the name of a layer or input in `order`. */
 void bwi_wiring_name(const bwi_wiring *wiring, int operation, char name[64]);
-/* What losses, metrics and targets call an output; where it is a label, it has these letters only. */
+/* The name by which losses, metrics and targets refer to an output. As a label, it consists of these characters only. */
 #define BWI_OUTPUT_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 const char *bwi_output_name(const bw_model *model, int output);
-/* A layer's variables: their count, and the first's number in the graph. */
+/* Counts a layer's variables, and finds the number of the first one in the graph. */
 int bwi_layer_variables(const bw_model *model, int layer, int *first);
 
 #endif

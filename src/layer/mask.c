@@ -1,10 +1,10 @@
 /*
- * Masks: which positions of a sequence count. An embedding makes one; what a layer does with its input's mask is Keras's
- * choice, and stands in the layer's row. Losses, metrics and GlobalAveragePooling1D leave out what is masked.
+ * Masks say which positions of a sequence count. An embedding makes one; what a layer does with its input's mask follows Keras, and
+ * is stated in the layer's row. Losses, metrics and GlobalAveragePooling1D leave out masked positions.
  */
 #include "layer/internal.h"
 
-/* Of a merging layer: a position counts if it does in one of the inputs; all do if an input has no mask. */
+/* At a merging layer, a position counts if it does in any of the inputs; all positions count if an input has no mask. */
 static bool join(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count, bw_node **mask)
 {
     bw_node *masks[BWI_MAX_POINTS];
@@ -42,7 +42,7 @@ static bw_node *pass_on(const bwi_layer *layer, bwi_graph *graph, bw_node *const
     return node;
 }
 
-/* A layer that does nothing gives its input: without the mask it is another node. */
+/* A layer that does nothing returns its input's node, so dropping the mask requires another node. */
 static bw_node *without_mask(const bwi_layer *layer, bwi_graph *graph, bw_node *node)
 {
     bwi_reshape_attributes a = {.shape = node->shape};

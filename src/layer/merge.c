@@ -1,7 +1,7 @@
 /*
- * Merging layers: Add, Subtract, Multiply, Average, Maximum, Minimum, Concatenate, Dot. Inputs of the first six broadcast: axes
- * are aligned at the last, extents of 1 and missing axes are repeated. Of several inputs, products and extremes are taken two by
- * two from the first on, as Keras does.
+ * Merging layers: Add, Subtract, Multiply, Average, Maximum, Minimum, Concatenate, Dot. Inputs of the first six broadcast: axes are
+ * aligned at the last one, and extents of 1 and missing axes are repeated. Products and extremes of several inputs are computed
+ * pairwise from the first one on, as Keras does.
  */
 #include "layer/internal.h"
 
@@ -15,7 +15,7 @@ static bool expect(const bwi_layer *layer, bwi_graph *graph, int count, int leas
     return false;
 }
 
-/* The inputs, each repeated to the shape that all have in common. */
+/* Repeats each input to the shape that all have in common. */
 static bool align(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count, bw_node **aligned)
 {
     bwi_shape shape = inputs[0]->shape;
@@ -144,7 +144,7 @@ static const bwi_argument dot_arguments[DOT_COUNT] = {
     [NORMALIZE] = {"normalize", NULL, BWI_BOOL, "false", 0, 0, NULL},
 };
 
-/* One axis stands for both inputs. Normalising first makes the product a cosine. */
+/* A single axis applies to both inputs. Normalising first makes the product a cosine. */
 static bw_node *build_dot(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count)
 {
     const bwi_argument_value *axes = &layer->values[AXES];

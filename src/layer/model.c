@@ -1,4 +1,4 @@
-/* Models: a list of layers from an expression, made into a graph with variables when the input's shape is known. */
+/* Reads models from expressions: a list of layers that becomes a graph with variables when the input's shape is known. */
 #include "layer/internal.h"
 
 #include <string.h>
@@ -35,7 +35,8 @@ static bool labelled(const bwi_term *term, const char *name)
     return term->label && strlen(name) == (size_t)term->label_length && memcmp(term->label, name, (size_t)term->label_length) == 0;
 }
 
-/* The shape of one sample, as numbers or as a list of them; `batched`: behind Keras's None, which stands for the batch. */
+/* Reads the shape of one sample, as numbers or as a list of them. If `batched`, it follows Keras's None, which stands for the
+ * batch. */
 static bw_status read_shape(bw_model *model, bwi_term *items, int count, const bwi_term *at, bool batched)
 {
     static const bwi_argument extents = {"shape", NULL, BWI_INTS, NULL, 1, 1e9, NULL};
@@ -63,7 +64,7 @@ static bw_status read_shape(bw_model *model, bwi_term *items, int count, const b
     return status;
 }
 
-/* input(28,28,1), or Keras's Input(shape=(28, 28, 1), name="x"), whose other arguments change nothing here. */
+/* Reads input(28,28,1), or Keras's Input(shape=(28, 28, 1), name="x"), whose other arguments have no effect here. */
 static bw_status read_input(bw_model *model, const bwi_term *term)
 {
     static const char *const shapes[] = {"shape", "input_shape", "batch_shape", "batch_input_shape"};
@@ -96,7 +97,7 @@ static bw_status read_input(bw_model *model, const bwi_term *term)
     return status == BW_OK && (bare > 0 || !shaped) ? read_shape(model, term->items, bare, term, false) : status;
 }
 
-/* Keras numbers layers of one kind: conv2d, conv2d_1, ... */
+/* Keras numbers layers of the same kind: conv2d, conv2d_1, ... */
 static void name_layer(const bw_model *model, bwi_layer *layer)
 {
     int same = 0;
@@ -110,7 +111,7 @@ static void name_layer(const bw_model *model, bwi_layer *layer)
     }
 }
 
-/* A name of the user's own, as any layer of Keras has one. */
+/* Reads a name that the user chose, which every layer of Keras accepts. */
 static bw_status read_name(const bw_model *model, bwi_layer *layer, const bwi_term *item)
 {
     if (item->called || item->length == 0 || item->count || item->length >= (int)sizeof layer->name ||
@@ -138,11 +139,11 @@ static bool is_argument(const bwi_layer_row *row, const bwi_term *item)
     return false;
 }
 
-/* Arguments of Keras's layers that stand at the value at which they change nothing. */
+/* Accepts arguments of Keras's layers that have the value at which they have no effect. */
 static bw_status read_neutral(const bw_model *model, const bwi_layer_row *row, const bwi_term *item, bool *taken)
 {
     static const struct {
-        const char *name, *value; /* NULL: only None */
+        const char *name, *value; /* NULL: None only */
     } neutral[] = {{"data_format", "channels_last"}, {"dtype", "float32"},       {"activity_regularizer", NULL},
                    {"kernel_constraint", NULL},      {"bias_constraint", NULL},  {"depthwise_constraint", NULL},
                    {"embeddings_constraint", NULL},  {"alpha_constraint", NULL}, {"beta_constraint", NULL},
@@ -163,7 +164,7 @@ static bw_status read_neutral(const bw_model *model, const bwi_layer_row *row, c
     return BW_OK;
 }
 
-/* `trainable` and `name` are arguments of every layer; a merging layer's words by position are points, not arguments. */
+/* `trainable` and `name` are arguments of every layer. For a merging layer, words by position are points, not arguments. */
 static bw_status read_common(const bw_model *model, bwi_layer *layer, const bwi_term *item, bool *taken)
 {
     static const bwi_argument trainable = {"trainable", NULL, BWI_BOOL, NULL, 0, 0, NULL};
@@ -183,7 +184,7 @@ static bw_status read_common(const bw_model *model, bwi_layer *layer, const bwi_
     return status;
 }
 
-/* An argument by position of a merging layer that is no point: Concatenate(1). */
+/* Whether an argument by position of a merging layer is not a point: Concatenate(1). */
 static bool is_axis(const bwi_layer_row *row, const bwi_term *item)
 {
     int64_t axis;
@@ -191,7 +192,8 @@ static bool is_axis(const bwi_layer_row *row, const bwi_term *item)
            (item->length == 0 || bwi_parse_int(item->text, item->text + item->length, &axis));
 }
 
-/* Keras's class by Keras's order: its arguments by position get their names. Of a merging layer, words are points. */
+/* A layer named by Keras's class has its arguments in Keras's order, so those by position get their names here. For a merging
+ * layer, words are points. */
 static bwi_term in_keras_order(const bwi_layer_row *row, const bwi_term *term, const bwi_term *item, int position)
 {
     bwi_term named = *item;
@@ -248,14 +250,14 @@ bw_status bwi_layer_read(const bw_model *model, bwi_layer *layer, const bwi_term
 
 /* ---- Points ---- */
 
-/* An expression that is being read: what each of its terms stands for, and what the next layer takes. */
+/* The state of reading an expression: what each of its terms stands for, and what the next layer takes. */
 typedef struct reading {
     bw_model *model;
     bwi_expression e;
-    const bwi_term **terms; /* of the layers: those of the expression, or of the lists in it */
+    const bwi_term **terms; /* terms of layers, in the expression or in the lists in it */
     int count, capacity;
-    int *layer;  /* of each term; BWI_FROM_INPUT: the model's input */
-    int current; /* layer */
+    int *layer;  /* of each term: its layer; BWI_FROM_INPUT: the model's input */
+    int current; /* layer that the next one takes */
 } reading;
 
 static bool ends_with(const bwi_term *term, const char *end)
@@ -264,14 +266,14 @@ static bool ends_with(const bwi_term *term, const char *end)
     return term->length > length && memcmp(term->text + term->length - length, end, (size_t)length) == 0;
 }
 
-/* Sequential([...]), a list of layers, and x.add(layer) are the layers in them. */
+/* Sequential([...]), a list of layers, and x.add(layer) stand for the layers that they contain. */
 static bool holds_layers(const bwi_term *term)
 {
     bool list = term->length == 0 && !term->label;
     return list || (term->called && (bwi_term_is(term, "Sequential") || ends_with(term, ".add")));
 }
 
-/* Depth is bounded by the parser. */
+/* Recursion is safe, because the parser bounds the depth. */
 static bw_status collect_terms(reading *r, const bwi_term *items, int count)
 {
     bw_status status = BW_OK;
@@ -281,7 +283,7 @@ static bw_status collect_terms(reading *r, const bwi_term *items, int count)
             continue;
         }
         if (labelled(&items[i], "name") && !items[i].called && items != r->e.terms) {
-            continue; /* Sequential's own */
+            continue; /* arguments of Sequential itself */
         }
         if (r->count == r->capacity) {
             int larger = r->capacity ? 2 * r->capacity : 16;
@@ -298,7 +300,8 @@ static bw_status collect_terms(reading *r, const bwi_term *items, int count)
     return status;
 }
 
-/* The layer that a point names, looked for from the last: a name may be used again. `input` is always there. */
+/* Finds the layer that a point names. The search begins at the last one, because a name may be used again; `input` always
+ * exists. */
 static bw_status find_point(const reading *r, int before, const bwi_term *word, int *layer)
 {
     for (int t = before - 1; t >= 0 && !word->label; t--) {
@@ -316,7 +319,7 @@ static bw_status find_point(const reading *r, int before, const bwi_term *word, 
                          "there is no point '%.*s' before it", word->length, word->text);
 }
 
-/* from(a): what follows takes what stands at the point. */
+/* After from(a), the next layer takes the output at point a. */
 static bw_status read_from(reading *r, int number)
 {
     const bwi_term *term = r->terms[number];
@@ -348,7 +351,7 @@ static bw_status connect(reading *r, int number)
     return status;
 }
 
-/* What a layer gives must be taken by another, or be the output: from() can leave it behind. */
+/* Another layer must take each layer's output, or it must be the model's, because from() can leave a layer unused. */
 static bw_status check_ends(const reading *r)
 {
     const bw_model *model = r->model;
@@ -367,7 +370,7 @@ static bw_status check_ends(const reading *r)
     return BW_OK;
 }
 
-/* Older programs of Keras give the first layer the shape of the input. */
+/* Older Keras programs give the input's shape to the first layer. */
 static bool is_input_shape(const bwi_layer_row *row, const bwi_term *item)
 {
     static const char *const names[] = {"input_shape", "batch_input_shape", "input_dim", "input_length"};
@@ -379,7 +382,7 @@ static bool is_input_shape(const bwi_layer_row *row, const bwi_term *item)
     return false;
 }
 
-/* The shape goes to the model, the other arguments to the layer. */
+/* The input's shape goes to the model, and all other arguments go to the layer. */
 static bw_status read_layer(reading *r, int number)
 {
     bw_model *model = r->model;
@@ -409,7 +412,7 @@ static bw_status read_layer(reading *r, int number)
     return status;
 }
 
-/* The input, a way back to a point, or a layer: each changes what the next layer takes. */
+/* A term is the input, a return to a point, or a layer; each changes what the next layer takes. */
 static bw_status read_term(reading *r, int number)
 {
     bw_model *model = r->model;

@@ -1,6 +1,6 @@
 /*
- * Models by calls: inputs, layers, operators and outputs as nodes. Every builder passes NULL on; a node knows its graph,
- * and the graph its model.
+ * Models by calls: inputs, layers, operators and outputs as nodes. Every builder passes NULL on. A node knows its graph, and the
+ * graph knows its model.
  */
 #include "layer/internal.h"
 
@@ -83,7 +83,7 @@ bw_node *bw_target(bw_model *model, const char *name, bw_dtype dtype, int ndim, 
     return model ? add_field(model, BWI_ROLE_TARGET, name ? name : "", dtype, ndim, shape) : NULL;
 }
 
-/* What bw_output and bw_add_loss ask of a node. */
+/* Checks what bw_output and bw_add_loss both require of a node's model. */
 static bw_status begin_end(bw_node *node, const char *kind, int count)
 {
     bw_model *model = model_of(node);
@@ -107,8 +107,8 @@ static bool is_output(const bw_model *model, const char *name)
     return false;
 }
 
-/* Losses, metrics and targets know outputs by their names, so the second of a name, from a shared layer or of the same node, is
- * numbered: "d", "d_1". */
+/* Losses, metrics and targets refer to outputs by name, so if two outputs, from a shared layer or the same node, have one name,
+ * the second is numbered: "d", "d_1". */
 static void name_output(bw_model *model, const char *name)
 {
     char *own = model->output_names[model->output_count];
@@ -177,7 +177,7 @@ static bool grow_layers(bw_model *model)
     return true;
 }
 
-/* The last use that gives the node: one that does nothing gives its input's. */
+/* Finds the last use that gives the node, because a layer that does nothing gives its input's node. */
 static int find_use(const bw_model *model, const bw_node *node)
 {
     int use = model->use_count - 1;
@@ -217,7 +217,8 @@ static bool is_used(const bw_model *model, int layer)
     return false;
 }
 
-/* `uses` says where the inputs come from. Variables have values and optimizer slots once the model is in use: none may follow. */
+/* `uses` says where the inputs come from. Variables get values and optimizer slots once the model is in use, so no layer may be
+ * added after that. */
 static bw_node *call_layer(bw_model *model, int number, bw_node *const *inputs, const int *uses, int count)
 {
     if (!grow_uses(model)) {

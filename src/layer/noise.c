@@ -1,6 +1,6 @@
 /*
- * Dropout, SpatialDropout2D, GaussianNoise: active in training only. Their random stream is the hash of the layer's name and of
- * its own seed, if it has one; a layer that is applied again draws again.
+ * Dropout, SpatialDropout2D and GaussianNoise are active in training only. Their random stream is the hash of the layer's name and
+ * of its seed, if it has one; a layer that is used again draws other numbers.
  */
 #include "layer/internal.h"
 
@@ -26,7 +26,7 @@ static uint64_t stream_of(const bwi_layer *layer, const bwi_graph *graph, const 
     return bwi_hash(seed, layer->name, strlen(layer->name)) + times;
 }
 
-/* Nothing to draw: nothing to do. */
+/* A layer that draws nothing does nothing. */
 static bw_node *add(const bwi_layer *layer, bwi_graph *graph, bw_node *x, const bwi_op *op)
 {
     bwi_noise_attributes a = {.amount = (float)layer->values[AMOUNT].number, .stream = stream_of(layer, graph, op)};

@@ -1,4 +1,7 @@
-/* LayerNormalization, Normalization, Rescaling. */
+/*
+ * LayerNormalization normalises by statistics of the sample itself, Normalization by a mean and variance that are stored or given,
+ * and Rescaling by a given scale and offset.
+ */
 #include "layer/internal.h"
 
 #include <math.h>
@@ -30,7 +33,7 @@ static const bwi_argument layernorm_arguments[LAYERNORM_COUNT] = {
     [RMS_SCALING] = {"rms_scaling", NULL, BWI_BOOL, "false", 0, 0, NULL},
 };
 
-/* Which of the sample's axes are named. */
+/* Finds which of the sample's axes are named. */
 static bool read_axes(bwi_graph *graph, const bwi_layer *layer, const bwi_shape *shape, bool *named)
 {
     const bwi_argument_value *v = &layer->values[AXIS];
@@ -44,7 +47,7 @@ static bool read_axes(bwi_graph *graph, const bwi_layer *layer, const bwi_shape 
     return true;
 }
 
-/* The named axes, which must be the last ones. */
+/* Finds the named axes, which must be the last ones. */
 static int last_axes(bwi_graph *graph, const bwi_layer *layer, const bwi_shape *in, bwi_shape *shape)
 {
     bool named[BW_MAX_NDIM] = {false};
@@ -67,7 +70,7 @@ static int last_axes(bwi_graph *graph, const bwi_layer *layer, const bwi_shape *
     return shape->ndim;
 }
 
-/* Gamma and beta have the shape of what is normalised together, the last axes. */
+/* Gamma and beta have the shape of the last axes, which are normalised together. */
 static bw_node *build_layernorm(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;
@@ -133,7 +136,7 @@ static const bwi_argument normalization_arguments[NORMALIZATION_COUNT] = {
     [INVERT] = {"invert", NULL, BWI_BOOL, "false", 0, 0, NULL},
 };
 
-/* One mean and variance for all values; Keras's least deviation is 1e-7. */
+/* All values share one mean and variance; Keras's least deviation is 1e-7. */
 static bw_node *normalize_by_numbers(const bwi_layer *layer, bwi_graph *graph, bw_node *x)
 {
     const bwi_argument_value *v = layer->values;
@@ -142,7 +145,7 @@ static bw_node *normalize_by_numbers(const bwi_layer *layer, bwi_graph *graph, b
                           : add_scale(layer, graph, x, 1 / deviation, -mean / deviation);
 }
 
-/* mean and variance have the extents of the named axes; count is what Keras keeps beside them. None is trained. */
+/* The mean and the variance have the extents of the named axes; Keras stores a count beside them. None of them is trained. */
 static bw_node *build_normalization(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;

@@ -1,6 +1,6 @@
 /*
- * Operators of Keras as they stand in its functional models: a + b, x * 2, x[:, 1:3], keras.ops.mean. They are layers without a name
- * in expressions: rows with nodes and without variables, whose values come from a file. As in Keras, masks end at them.
+ * Keras's operators in functional models: a + b, x * 2, x[:, 1:3], keras.ops.mean. They are layers that expressions cannot name:
+ * rows with nodes and without variables, whose values come from a file. As in Keras, masks end at them.
  */
 #include "layer/internal.h"
 
@@ -25,7 +25,7 @@ static bw_node *clip(const bwi_layer *layer, bwi_graph *graph, bw_node *x, float
     return bwi_graph_add(graph, &bwi_op_unary, layer->name, &a, sizeof a, &x, 1, NULL, 0);
 }
 
-/* c - x = -x + c; c / x = c x^-1; the larger of x and c is x without what is below c. */
+/* c - x = -x + c; c / x = c x^-1; the maximum of x and c is x clipped from below at c. */
 static bw_node *with_number(const bwi_layer *layer, bwi_graph *graph, bw_node *x)
 {
     const char *name = layer->row->class_name;
@@ -54,7 +54,8 @@ static bw_node *with_number(const bwi_layer *layer, bwi_graph *graph, bw_node *x
     return first ? bw_affine(bw_power(x, -1), c, 0) : bw_affine(x, 1 / c, 0);
 }
 
-/* Extents of 1 are repeated. Keras would align axes from the last on, the batch with them, so that the numbers of axes must agree. */
+/* Extents of 1 are repeated. Keras would align axes from the last one on, including the batch, so both must have the same number
+ * of axes. */
 static bw_node *build_pair(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count)
 {
     static const struct {
@@ -93,7 +94,7 @@ static bw_node *reciprocal_root(bw_node *x)
     return bw_power(x, -0.5);
 }
 
-/* Functions of each element: by calls, or the activations of that name. */
+/* Functions of each element are built by the corresponding call, or as the activation of that name. */
 static bw_node *build_one(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count)
 {
     static const struct {
@@ -129,7 +130,7 @@ static bw_node *build_one(const bwi_layer *layer, bwi_graph *graph, bw_node *con
     return refuse(layer, graph, "takes one tensor");
 }
 
-/* The slope of LeakyRelu, the factor of Elu. */
+/* The number is the slope of LeakyRelu, or the factor of Elu. */
 static bw_node *build_sloped(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count)
 {
     (void)count;
@@ -166,10 +167,11 @@ static bw_node *build_softmax(const bwi_layer *layer, bwi_graph *graph, bw_node 
                                        : bwi_graph_add(graph, &bwi_op_softmax_axis, layer->name, &a, sizeof a, &x, 1, NULL, 0);
 }
 
-/* Axis by axis with their extents kept, then without them: means of means are means, since all parts are of one size. */
+/* Reduces one axis after another, keeping their extents, and then removes them. Means of means are means, because all parts have
+ * the same size. */
 static bw_node *build_reduction(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count)
 {
-    static const char *const names[] = {"Sum", "Mean", "Max", "Min"}; /* as bwi_reduce_kind */
+    static const char *const names[] = {"Sum", "Mean", "Max", "Min"}; /* in the order of bwi_reduce_kind */
     const bwi_argument_value *axes = &layer->values[BWI_OPERATOR_AXES];
     bwi_reduce_attributes a = {.keepdims = true};
     bw_node *x = inputs[0];
@@ -216,7 +218,7 @@ static bw_node *build_transpose(const bwi_layer *layer, bwi_graph *graph, bw_nod
 
 /* ---- Shapes ---- */
 
-/* The first extent is the batch's: -1, with all others given, or anything if another is -1. */
+/* The first extent is the batch's and must be -1; all others must be given. */
 static bw_node *build_reshape(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count)
 {
     (void)count;
@@ -290,7 +292,7 @@ static bw_node *build_joint(const bwi_layer *layer, bwi_graph *graph, bw_node *c
     return count == 1 ? parts[0] : bwi_graph_add(graph, &bwi_op_concatenate, layer->name, &a, sizeof a, parts, count, NULL, 0);
 }
 
-/* x[...]: of each axis a range, which may be the whole; one index takes the axis away. */
+/* x[...] takes a range of each axis, which may be all of it; a single index removes the axis. */
 static bw_node *build_item(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count)
 {
     (void)count;

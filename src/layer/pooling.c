@@ -1,4 +1,4 @@
-/* MaxPooling1D, MaxPooling2D, AveragePooling1D, AveragePooling2D. Padding is never the largest and not counted in a mean. */
+/* MaxPooling1D, MaxPooling2D, AveragePooling1D, AveragePooling2D. Padding is never a maximum, and does not count in an average. */
 #include "layer/internal.h"
 
 enum { POOL_SIZE, STRIDES, PADDING, COUNT };
@@ -7,7 +7,7 @@ enum { POOL_SIZE, STRIDES, PADDING, COUNT };
     [POOL_SIZE] = {"pool_size", NULL, BWI_INTS, size, 1, 1e4, NULL}, [STRIDES] = {"strides", NULL, BWI_INTS, "", 1, 1e4, NULL}, \
     [PADDING] = {"padding", NULL, BWI_TEXT, "valid", 0, 0, "valid same"}
 
-/* Strides that are not given are the size. */
+/* Strides default to the size. */
 static const bwi_argument max_arguments[COUNT] = {ARGUMENTS("2")};
 static const bwi_argument average_arguments[COUNT] = {ARGUMENTS(NULL)};
 

@@ -1,4 +1,4 @@
-/* Keras's regularizers, as penalties of a variable: l1 sum |w| + l2 sum w^2. */
+/* Keras's regularizers, as penalties on a variable: l1 sum |w| + l2 sum w^2. */
 #include "layer/internal.h"
 
 static const bwi_argument l1_arguments[] = {{"l1", NULL, BWI_FLOAT, "0.01", 0, 1e9, NULL}};
@@ -6,7 +6,7 @@ static const bwi_argument l2_arguments[] = {{"l2", NULL, BWI_FLOAT, "0.01", 0, 1
 static const bwi_argument both_arguments[] = {{"l1", NULL, BWI_FLOAT, "0", 0, 1e9, NULL},
                                               {"l2", NULL, BWI_FLOAT, "0", 0, 1e9, NULL}};
 
-/* Which argument is which penalty; -1: it has none. */
+/* l1 and l2 say which argument is that penalty's factor; -1: there is none. */
 static const struct {
     const char *name;
     const bwi_argument *arguments;

@@ -1,4 +1,4 @@
-/* Flatten, Reshape and Permute: the same numbers, in Keras's order (channels last). */
+/* Flatten, Reshape and Permute keep the numbers, in Keras's order (channels last), and change the shape. */
 #include "layer/internal.h"
 
 static bw_node *build_flatten(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
@@ -15,7 +15,7 @@ enum { SHAPE, SHAPE_COUNT };
 
 static const bwi_argument reshape_arguments[SHAPE_COUNT] = {[SHAPE] = {"target_shape", NULL, BWI_INTS, NULL, -1, 1e9, NULL}};
 
-/* The product of all extents that are given; at most one is not (-1). 0: it cannot be. */
+/* Multiplies all extents that are given; at most one may be open (-1). 0: the shape is impossible. */
 static int64_t given_elements(const bwi_argument_value *v, int *open)
 {
     int64_t total = 1;

@@ -1,4 +1,4 @@
-/* ZeroPadding2D, Cropping2D, UpSampling2D: images of another height and width. */
+/* ZeroPadding2D, Cropping2D, UpSampling2D change the height and width of images. */
 #include "layer/internal.h"
 
 enum { AMOUNT, COUNT };
@@ -6,7 +6,7 @@ enum { AMOUNT, COUNT };
 static const bwi_argument padding_arguments[COUNT] = {[AMOUNT] = {"padding", NULL, BWI_INTS, "1", 0, 1e6, NULL}};
 static const bwi_argument cropping_arguments[COUNT] = {[AMOUNT] = {"cropping", NULL, BWI_INTS, "0", 0, 1e6, NULL}};
 
-/* As Keras has it: one number for all sides, two for rows and columns, or four: ((top, bottom), (left, right)). */
+/* Keras accepts one number for all sides, two for rows and columns, or four: ((top, bottom), (left, right)). */
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int64_t sign)
 {
     const bwi_argument_value *v = &layer->values[AMOUNT];

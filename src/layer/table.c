@@ -1,4 +1,4 @@
-/* The table of layers. */
+/* The table of layers, and the names under which they are found: ours, Keras's, and Keras's other names. */
 #include "layer/internal.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ const bwi_layer_row *const bwi_layer_rows[] = {&bwi_layer_conv2d,
                                                &bwi_layer_embedding,
                                                NULL};
 
-/* Keras's class, its other names for it, and ours: Conv2D, Convolution2D, conv2d. */
+/* Accepts Keras's class, its other names for it, and ours: Conv2D, Convolution2D, conv2d. */
 const bwi_layer_row *bwi_layer_row_find(const bwi_term *term)
 {
     static const struct {
@@ -74,7 +74,7 @@ bool bwi_layer_is_class(const bwi_term *term)
     return false;
 }
 
-/* Layers whose arguments by position are in another order here, where the usual ones come first. */
+/* For these layers, arguments by position have a different order here, with the usual ones first. */
 const char *bwi_layer_order(const bwi_layer_row *row)
 {
     static const char convolution[] = "filters kernel_size strides padding data_format dilation_rate groups activation use_bias "
@@ -105,7 +105,7 @@ const char *bwi_layer_order(const bwi_layer_row *row)
     return NULL;
 }
 
-/* Names of Keras that are known and not supported, so that they are refused as what they are. */
+/* These names of Keras are known but not supported, so that the message can say so. */
 static const struct {
     const char *names, *kind;
 } absent[] = {

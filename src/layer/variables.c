@@ -1,4 +1,4 @@
-/* A model's variables, in Keras's order and layout. */
+/* Access to a model's variables, in Keras's order and layout. */
 #include "layer/layer.h"
 
 #include <string.h>
@@ -87,7 +87,8 @@ bw_status bw_variable_set(bw_model *model, int index, const float *values, size_
     return bwi_call_end(model->ctx, status);
 }
 
-/* In Keras's order, so that it does not depend on how kernels like it stored. False if there is no memory to bring it into it. */
+/* The hash is taken in Keras's order, so that it does not depend on how kernels store the variable. False if there is no memory
+ * for that. */
 static bool add_hash(bw_context *ctx, const bwi_variable *variable, uint64_t *hash)
 {
     size_t count = (size_t)bwi_shape_count(&variable->shape);
@@ -114,7 +115,7 @@ uint64_t bw_model_hash(const bw_model *model)
             continue;
         }
         if (!add_hash(model->ctx, variable, &hash)) {
-            bwi_pass_on(model->ctx); /* the next status reports it: a hash of the others would pass for one of all */
+            bwi_pass_on(model->ctx); /* the next status reports it; a hash of only some variables would look valid */
             return 0;
         }
     }

@@ -1,6 +1,6 @@
 /*
- * How a model's layers are connected, from an expression or from calls alike, and the order in which Keras will have them once
- * it has rebuilt the model. Walks keep their own stack: a model may be as deep as it has layers.
+ * Finds how a model's layers are connected, whether it comes from an expression or from calls, and the order in which Keras has
+ * them once it has rebuilt the model. Searches use an explicit stack, because a model may be as deep as it has layers.
  */
 #include "layer/internal.h"
 
@@ -17,7 +17,7 @@ static bool is_list(const bw_model *model)
     return true;
 }
 
-/* -1: no layer made the node. */
+/* Finds the use that made the node; -1: no layer did. */
 static int find_use(const bwi_wiring *w, const bw_node *node)
 {
     int use = w->use_count - 1;
@@ -27,7 +27,7 @@ static int find_use(const bwi_wiring *w, const bw_node *node)
     return use;
 }
 
-/* Keras's files know layers only, so each output must be what some layer made. */
+/* Keras's files contain only layers, so each output must come from a layer. */
 static bw_status copy_uses(bwi_wiring *w)
 {
     const bw_model *model = w->model;
@@ -59,12 +59,12 @@ static bw_status copy_uses(bwi_wiring *w)
 typedef struct walk {
     bwi_wiring *w;
     int *operation;            /* of each use: its layer, or layer_count + k for input k */
-    int *first, seen;          /* of each operation: when the walk met it first; -1: not yet */
+    int *first, seen;          /* of each operation: when the search first met it; -1: not yet */
     int *depth, *deepest;      /* of each use; of each operation */
-    int *mention, mentioned;   /* of each use: when depths came to it, from 1; 0: not yet */
+    int *mention, mentioned;   /* of each use: when measuring depths reached it, from 1; 0: not yet */
     int *finished, done;       /* uses, inputs before their users */
-    int *stack, *next, height; /* uses on the way down, and which of their inputs comes next */
-    bool only_layers;          /* what is no layer's is refused; otherwise the walk ends there */
+    int *stack, *next, height; /* uses on the current path, and which of their inputs comes next */
+    bool only_layers;          /* a node that no layer made is refused; otherwise the search ends there */
 } walk;
 
 static bw_status push(walk *k, int use)
@@ -141,7 +141,7 @@ static int compare(const void *a, const void *b)
     return x->depth != y->depth ? (x->depth < y->depth) - (x->depth > y->depth) : (x->first > y->first) - (x->first < y->first);
 }
 
-/* Inputs that lead to no output come last, before the outputs at depth 0. */
+/* Inputs that lead to no output come at the end, just before the outputs, whose depth is 0. */
 static bw_status sort_operations(walk *k, int operations)
 {
     bwi_wiring *w = k->w;
@@ -174,7 +174,7 @@ static int number_operations(walk *k)
     return operations;
 }
 
-/* From the outputs, with depths; `k` has one block of memory, its `operation`, which the caller releases. */
+/* Searches from the outputs and measures depths. `k` has one block of memory, `operation`, which the caller releases. */
 static bw_status walk_outputs(walk *k, bwi_wiring *w, bool only_layers, int *operations)
 {
     size_t uses = (size_t)w->use_count, most = uses + (size_t)w->model->layer_count;
@@ -201,8 +201,8 @@ static bw_status walk_outputs(walk *k, bwi_wiring *w, bool only_layers, int *ope
     return status;
 }
 
-/* Keras orders layers by their depth, the longest way to an output, and among equals by the order in which it meets them from the
- * outputs: weights are stored by that order. */
+/* Keras orders layers by their depth, the longest path to an output, and among equals by when a search from the outputs meets
+ * them. Weights are stored in that order. */
 static bw_status order_functional(bwi_wiring *w)
 {
     walk k;
@@ -215,7 +215,7 @@ static bw_status order_functional(bwi_wiring *w)
     return status;
 }
 
-/* Keras runs uses by their depth, and among equals in the order in which it came to them when it measured depths. */
+/* Keras runs uses by their depth, and among equals in the order in which it reached them when it measured depths. */
 bw_status bwi_wiring_turns(const bw_model *model, int *turns)
 {
     bwi_wiring w = {.ctx = model->ctx, .model = model, .uses = model->uses, .use_count = model->use_count};
@@ -310,7 +310,7 @@ const char *bwi_wiring_model_name(const bwi_wiring *w)
     return w->model->name ? w->model->name : w->sequential ? "sequential" : "functional";
 }
 
-/* Keras's names have no slashes, and a layer's and an input's differ. */
+/* Keras allows no slashes in names, and a layer and an input must have different names. */
 void bwi_wiring_name(const bwi_wiring *w, int operation, char name[64])
 {
     int input = operation - w->model->layer_count;
