@@ -344,11 +344,11 @@ static bw_status begin_view(bw_gradients *g, bw_batch *batch)
 {
     bw_status status = begin(g, batch);
     if (status == BW_OK && g->session.variant_count > 0) {
-        status = bwi_fail(g->ctx, BW_UNIMPLEMENTED, "predictions and losses of batches are not offered for bw_bucket");
+        status = bwi_fail(g->ctx, BW_UNIMPLEMENTED, "predictions and losses of batches are not supported for bw_bucket");
     }
     if (status == BW_OK && g->session.balanced) {
         status = bwi_fail(g->ctx, BW_UNIMPLEMENTED,
-                          "predictions and losses of batches are not offered where outputs reduce their losses differently");
+                          "predictions and losses of batches are not supported where outputs reduce their losses differently");
     }
     return status == BW_OK ? open_view(g, batch->dataset) : status;
 }

@@ -270,7 +270,7 @@ static void test_graphs(void **state)
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "")), x, "[\"gone\",0,0]", BW_DATA_LOSS, "an output of the model");
     refuse_graph(INPUT "," NODE("d", CALL(TENSOR("x", 0, 0), "")), x, "{\"a\":[\"d\",1,0]}", BW_DATA_LOSS,
                  "an output of the model");
-    /* A layer that is not offered is refused by its name, whatever it is called with. */
+    /* A layer that is not supported is refused by its name, whatever it is called with. */
     refuse_graph(INPUT ",{\"module\":\"keras.layers\",\"class_name\":\"MultiHeadAttention\",\"config\":{\"name\":\"mha\"},\"name\":"
                        "\"mha\",\"inbound_nodes\":[{\"args\":[" TENSOR("x", 0, 0) "," TENSOR("x", 0, 0) "],\"kwargs\":{}}]}",
                  x, "[\"mha\",0,0]", BW_UNIMPLEMENTED, "layer mha: the class 'MultiHeadAttention' is not supported");
