@@ -326,7 +326,7 @@ static bw_status place_columns(csv_table *table)
         }
         column->place = column->target >= 0 || column->kind == CSV_IGNORED ? -1 : table->width++;
         if (csv_like_facts(table)) {
-            continue; /* its kinds follow */
+            continue; /* csv_like_follow sets the kinds */
         }
         if (column->kind == CSV_ODD) {
             csv_column_word(table, i, word);
