@@ -14,7 +14,7 @@
 
 enum { FIELDS = 3, CANCEL_EVERY = 1 << 16 };
 
-#define PIECE ((size_t)1 << 16) /* unpacked or read at once, or as much as there was */
+#define PIECE ((size_t)1 << 16) /* bytes of a first piece that is unpacked or read; later pieces double */
 
 /* A field of the samples, and the feature that it comes from. */
 typedef struct feature {
