@@ -25,11 +25,12 @@ int bwi_dataset_find(const bw_dataset *dataset, bwi_role role, int index);
 
 /* The number of the sample at `position` (0 <= position < count) in `epoch`. */
 int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t position);
-/* The numbers at positions first to first + n - 1. In a shuffled dataset, each of 64 or more costs a tenth of a single one. */
+/* The numbers at positions first to first + n - 1. In a shuffled dataset, finding 64 or more at once costs a tenth per number of
+ * finding single ones. */
 void bwi_dataset_numbers(const bw_dataset *dataset, int epoch, int64_t first, int64_t n, int64_t *numbers);
 
-/* A stream that has not ended has no count: bw_dataset_count is -1. Finishing reads it to its end, into a temporary file if it is
- * large. */
+/* A stream that has not ended has no count: bw_dataset_count is -1. bwi_dataset_finish reads it to its end, into a temporary file
+ * if it is large. */
 bool bwi_dataset_live(const bw_dataset *dataset);
 bw_status bwi_dataset_finish(const bw_dataset *dataset);
 /* Does what bw_split does, for calls from within the library. */
@@ -62,7 +63,7 @@ bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, co
 
 /* A gather schedule says what is gathered next: the positions first to first + count - 1 of an epoch, in tiles, and the order in
  * which workers will take them (tile t belongs to lane t mod lanes; a worker takes a lane's tiles one after another). Datasets
- * whose samples are slow to make prefetch by it; others ignore it. For the caller's thread. */
+ * whose samples are slow to make use it for prefetching; others ignore it. For the caller's thread only. */
 typedef struct bwi_gather_schedule {
     int epoch;
     bool unaugmented; /* values are those of BWI_EPOCH_NONE, in the order of the epoch */
@@ -92,9 +93,9 @@ size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_gather_schedule *s
  * It can be used wherever an option asks for a dataset to be `like`. A builder. */
 bw_dataset *bwi_recipe_make(const bw_dataset *dataset);
 bool bwi_recipe_is_empty(const bw_dataset *recipe); /* whether there is nothing to keep */
-/* Reads samples in the way in which those of the recipe were read. A builder. */
+/* Reads samples in the same way as those of the recipe were read. A builder. */
 bw_dataset *bwi_recipe_read(const bw_dataset *recipe, const char *path, const bw_read_options *options);
-/* Whether a path is read as images: by its name, or as a folder. */
+/* Whether a path is read as images, judging by its name or because it is a folder. */
 bool bwi_path_has_images(bw_context *ctx, const char *path);
 /* Write and parse a recipe as JSON, for a model's file. What is read is checked; `where` begins messages. */
 struct bwi_json;
@@ -111,8 +112,7 @@ bool bwi_recipe_step(const bw_dataset *recipe, int input, int step, bwi_preparat
 double bwi_recipe_scale(const bw_dataset *recipe); /* what the inputs are multiplied by before the first step */
 /* Whether a function of the program is among the steps, so that only the program can prepare samples. */
 bool bwi_recipe_has_function(const bw_dataset *recipe);
-int bwi_recipe_categorical(
-    const bw_dataset *recipe); /* the number of columns with categories, each of which became several inputs */
+int bwi_recipe_categorical(const bw_dataset *recipe); /* columns with categories, each of which became several inputs */
 /* Fits statistics to the samples that the dataset is used with; needed before a recipe is made. */
 bw_status bwi_dataset_prepare(const bw_dataset *dataset);
 
@@ -120,12 +120,12 @@ bw_status bwi_dataset_prepare(const bw_dataset *dataset);
  * dropped. A stream is read that far; if that fails, bwi_dataset_begin reports it. For the caller's thread only. */
 int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position);
 int64_t bwi_dataset_batch_count(const bw_dataset *dataset, int epoch);
-/* A hash of the batches of the first `epochs` epochs: equal for equal batches, however they were asked for. */
+/* A hash of the batches of the first `epochs` epochs. It is equal for equal batches, however they were specified. */
 uint64_t bwi_dataset_batch_hash(const bw_dataset *dataset, int epochs);
 bool bwi_dataset_batch_varies(const bw_dataset *dataset); /* whether sizes differ between epochs */
 int64_t bwi_dataset_largest_batch(const bw_dataset *dataset);
 
-/* How samples are grouped into updates: each is a batch of *made, which keeps the dataset. */
+/* How samples are grouped into updates. Each update is a batch of *made, which keeps the dataset. */
 typedef struct bwi_batching {
     const char *sizes; /* as bw_batch_sizes takes them; NULL: `batch` */
     int64_t batch;     /* -1: the sizes that the dataset has */

@@ -1,11 +1,11 @@
 /*
- * Inside of data: what a dataset is made of. Datasets form chains: at the bottom a source, which has values; above it index
- * maps, which only choose the order (shuffle, take, ...), and transformations, which give other values. Every kind is a row: a
- * bwi_dataset_kind. Nothing here is seen by other modules; what a folder shares with the others is in its header (read/read.h,
- * transform/transform.h, order/order.h, ahead/ahead.h).
+ * What the files of data share: what a dataset is made of. Datasets form chains: at the bottom is a source, which has values;
+ * above it are index maps, which only choose the order (shuffle, take, ...), and transformations, which change values. Every kind
+ * is a row: a bwi_dataset_kind. Other modules see nothing of this; what a folder shares with the others is in its header
+ * (read/read.h, transform/transform.h, order/order.h, ahead/ahead.h).
  *
- * Numbers. A sample's number names its values for good: values are a function of (number, epoch) alone, whatever the order and
- * the thread. An order is a function from (epoch, position) to a number. A kind whose numbers are not those of the dataset
+ * Numbers. A sample's number identifies its values permanently: values are a function of (number, epoch) alone, whatever the order
+ * and the thread. An order is a function from (epoch, position) to a number. A kind whose numbers are not those of the dataset
  * below it (repeat, concatenate, zip) translates them.
  */
 #ifndef BWI_DATA_INTERNAL_H
@@ -17,7 +17,7 @@
 #define BWI_FIELD_LIMIT 64
 #define BWI_EPOCH_FROZEN UINT64_MAX /* the order from which a split is cut, which is not that of any epoch */
 
-/* What was found or chosen while reading and must be applied again when the model is used; it is kept in the model's files. */
+/* What was found or chosen while reading and must be applied again when the model is used. It is kept in the model's files. */
 typedef struct bwi_feature {
     const char *name; /* of its column; "" if it has none */
     int categories;   /* 0: a number. Otherwise the feature is that many inputs, one for each category */
@@ -29,7 +29,7 @@ typedef struct bwi_feature {
 
 typedef struct bwi_facts {
     double scale;               /* of the inputs */
-    int ndim;                   /* of `shape`; 0: samples that were not read from a file, or have several inputs */
+    int ndim;                   /* of `shape`; 0: samples were not read from a file, or have several inputs */
     int64_t shape[BW_MAX_NDIM]; /* of an input, as it was read */
     bw_missing missing;         /* the rule for missing values */
     const char *na;             /* further texts that mean a missing value; NULL: none */
@@ -207,7 +207,7 @@ bw_status bwi_gather_fail(const bw_dataset *dataset, int field, int64_t number, 
 
 /* ---- sample.c ---- */
 
-/* Where a sample comes from, e.g. "digits.csv, line 17"; "" if nothing more than its number is known. Returns the buffer. */
+/* Writes where a sample comes from, e.g. "digits.csv, line 17"; "" if nothing but its number is known. Returns the buffer. */
 char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t size);
 /* Makes one sample; values[f] receives field f in row-major order, of type bwi_make_dtype, unless it is NULL. */
 bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
@@ -220,7 +220,7 @@ bw_dtype bwi_work_dtype(const bw_dataset *dataset, int field);
 bw_status bwi_sample_error(const bw_dataset *dataset, int64_t number, char *error, bw_status status, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 /* The last step of building a kind whose samples take work to make: adds scratch, and a prefetcher unless there is one. If that
- * fails, or `status`, which is that of the steps before, is a failure, the dataset is freed. A builder. */
+ * fails, or if `status`, the result of the steps before, is a failure, the dataset is freed. A builder. */
 bw_dataset *bwi_dataset_working(bw_dataset *made, bw_status status);
 
 /* ---- scratch.c ---- */

@@ -1,12 +1,12 @@
 /*
- * Recipes as JSON, in a model's file:
+ * Writes and reads recipes as JSON, in a model's file:
  *   {"version": 1, "scale": 1.0, "shape": [4], "missing": "mean", "na": "-,unknown", "target": "kind", "classes": ["a", "b"],
  *    "columns": 4, "target_columns": [3],
  *    "features": [{"name": "city", "column": 0, "categories": ["x", "y"]}, {"name": "age", "column": 2, "fill": 41.5}],
  *    "fields": [{"role": "x", "name": "", "dtype": "float32", "shape": [4]}, ...],
  *    "stages": [{"kind": "standardise", "inputs": [{"offset": [...], "factor": [...]}]}, {"kind": "one_hot", "classes": 3},
  *               {"kind": "function", "fields": [...]}]}
- * The same recipe gives the same text, and numbers come back as the same. What is read is hostile: everything is checked.
+ * The same recipe always gives the same text, and numbers are read back exactly. The text may be hostile, so everything is checked.
  */
 #include "data/recipe.h"
 #include "data/transform/transform.h"

@@ -27,7 +27,7 @@ int bw_dataset_field(const bw_dataset *dataset, const char *name, int64_t *shape
     return field->ndim;
 }
 
-/* Samples by their numbers, or, if these are NULL, by position in the order of epoch 0. */
+/* Samples that are chosen by their numbers or, if these are NULL, by position in the order of epoch 0. */
 typedef struct wanted {
     bw_dataset *dataset;
     int field, epoch;

@@ -1,10 +1,11 @@
 /*
- * Datasets made of others: one after the other (concatenate), by turns (interleave), side by side (zip), several times (repeat).
- * Nothing is copied: numbers are translated, and each part gathers its own samples into the tile.
+ * Datasets made of others: one after the other (concatenate), in alternating blocks (interleave), side by side (zip), or several
+ * times (repeat). Nothing is copied: numbers are translated, and each part gathers its own samples into the tile. A sample's
+ * number is
  *
- *   concatenate, interleave   numbers of the first, then those of the second
- *   zip                       number in the first times the numbers of the second, plus number in the second
- *   repeat                    turn times the numbers, plus the number; each turn is another epoch for the dataset below
+ *   concatenate, interleave   its number in the first dataset, or after all of those its number in the second
+ *   zip                       its number in the first times the count of numbers of the second, plus its number in the second
+ *   repeat                    the repetition times the count of numbers, plus its number; each repetition is another epoch below
  */
 #include "data/ahead/ahead.h"
 #include "data/order/order.h"

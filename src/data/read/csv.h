@@ -23,7 +23,7 @@
 /* ---- How a table is written ---- */
 
 typedef struct csv_dialect {
-    char separator; /* 0: to be found; ' ': any number of blanks and tabs */
+    char separator; /* 0: not known yet; ' ': any number of blanks and tabs */
     char decimal;   /* '.' or ',' */
     int fields;     /* per record, in the first records; 0: not known, or they differ */
     const char *na; /* further texts that stand for missing values, "-,unknown"; NULL: none */
@@ -36,7 +36,7 @@ void csv_dialect_find(csv_dialect *dialect, const char *at, const char *end);
 const char *csv_separator_text(char separator, char text[8]);
 /* Counts the fields of a record, up to a mistake if there is one. */
 int csv_count_fields(const csv_dialect *dialect, const char *at, const char *end);
-bool csv_is_comment(const csv_dialect *dialect, const char *at, const char *end); /* begins with # and is no record */
+bool csv_is_comment(const csv_dialect *dialect, const char *at, const char *end); /* begins with # and is not a record */
 bool csv_is_blank_line(const csv_dialect *dialect, const char *at);
 /* Skips blank lines and comments, and adds them to *line. */
 const char *csv_skip_notes(const csv_dialect *dialect, const char *at, const char *end, int64_t *line);
@@ -86,7 +86,7 @@ const char *csv_record_end(const csv_dialect *dialect, const char *at, const cha
 typedef struct csv_field {
     const char *at;
     size_t size;
-    bool quoted, doubled; /* in quotes; "" stands in it for a quote */
+    bool quoted, doubled; /* it is in quotes; it contains "", which means one quote */
 } csv_field;
 
 /* Reads the field that begins at *at, without its quotes and outer blanks. *at moves past the separator, or to the newline that
@@ -104,9 +104,9 @@ typedef enum csv_kind { CSV_IGNORED, CSV_NUMBER, CSV_CATEGORY, CSV_ODD } csv_kin
 
 enum { CSV_SHOWN = 40 }; /* bytes of a value that is shown */
 
-/* What the first records of a column hold. */
+/* What was found in a column's first records. */
 typedef struct csv_found {
-    int numbers, dates, dressed, texts, empty; /* other missing values are none of them */
+    int numbers, dates, dressed, texts, empty; /* how many values are what; missing values that are not empty are not counted */
     int64_t line;                              /* of the first value that is not a number; 0: none */
     char text[CSV_SHOWN];
     bool counts; /* values count up by one, from any first number */
@@ -156,7 +156,7 @@ typedef struct csv_table {
     size_t first_size;
 } csv_table;
 
-/* "column 'name'", or "column 3" if it has none. */
+/* Writes "column 'name'", or "column 3" if the column has no name. */
 #define CSV_COLUMN_TEXT (BWI_QUOTE_SIZE + 16)
 const char *csv_column_text(const csv_table *table, int column, char text[CSV_COLUMN_TEXT]);
 /* The column as a user writes it after an option: its name, or its number. */
@@ -183,7 +183,7 @@ void csv_types_report(const csv_table *table, int column, int categories, int64_
 bw_status csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text, const bw_read_options *options);
 void csv_table_close(csv_table *table);
 
-/* Whether a list such as "city,3" names the column. */
+/* Whether a list such as "city,3" contains the column. */
 bool csv_column_listed(const csv_table *table, int column, const char *list);
 /* Returns the column that a word of `size` bytes names; -1: there is none. */
 int csv_column_find(const csv_table *table, const char *word, size_t size);

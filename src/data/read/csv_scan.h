@@ -101,8 +101,7 @@ static inline bool csv_scan_number(const char *at, const char *end, double *valu
             return false;
         }
         uint64_t whole = digits & (((uint64_t)1 << point) - 1);
-        digits = (digits >> point >> 8 << 8 << point) |
-                 whole << 8; /* the digits before the point move up by one place and close the gap */
+        digits = (digits >> point >> 8 << 8 << point) | whole << 8; /* digits before the point move into its place */
         fraction = 7 - point / 8;
     }
     *value = (double)(int64_t)bwi_digits_value(digits) / tens[negative][fraction];

@@ -98,8 +98,7 @@ bool csv_field_infinite(const csv_field *field)
 static bool is_meant_as_number(const csv_field *field)
 {
     for (size_t i = 0; i < field->size; i++) {
-        if (!memchr("0123456789+-.eE", field->at[i],
-                    sizeof "0123456789+-.eE")) { /* the list includes its NUL, which is not text either */
+        if (!memchr("0123456789+-.eE", field->at[i], sizeof "0123456789+-.eE")) { /* NUL is not text either */
             return csv_field_infinite(field);
         }
     }
@@ -125,7 +124,7 @@ static void note_number(csv_found *found, double value)
     found->numbers++;
 }
 
-/* Dates are tried first, since one that is made of digits and dots looks like a number. */
+/* Dates are tried before texts that are only meant as numbers, since a date may consist of digits and dots. */
 static void note(const csv_table *table, csv_found *found, const csv_field *field, int64_t line)
 {
     double value;
@@ -206,8 +205,7 @@ const char *csv_column_word(const csv_table *table, int column, char text[CSV_CO
     char quoted[BWI_QUOTE_SIZE];
     size_t size = name ? strlen(name) : 0;
     bwi_quote(quoted, name ? name : "", size);
-    bool whole = size > 0 && strlen(quoted) == size + 2 &&
-                 memcmp(quoted + 1, name, size) == 0; /* quoting changed nothing: it is printable and was not shortened */
+    bool whole = size > 0 && strlen(quoted) == size + 2 && memcmp(quoted + 1, name, size) == 0; /* printable and not shortened */
     if (whole && !strpbrk(name, ",\"`$\\!")) {
         snprintf(text, CSV_COLUMN_TEXT, strpbrk(name, " ()'&;|<>*?#~") ? "\"%s\"" : "%s", name);
     } else {

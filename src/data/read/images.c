@@ -108,7 +108,7 @@ typedef struct listing {
     images *state;
     const bwi_facts *like; /* NULL: classes are numbered in the order of their names */
     bwi_names classes;
-    bool flat;              /* no targets: images in one folder, or a list of them */
+    bool flat;              /* there are no targets: images in one folder, or a list of them */
     int64_t ignored, loose; /* files in class folders that are not images; images beside the class folders */
 } listing;
 

@@ -62,7 +62,7 @@ static void list_members(const bwi_zip *zip, char *text, size_t size)
     }
 }
 
-/* A file has parts if its inputs are named after them, with a part for training, and have no other names. */
+/* A file has parts if all of its inputs are named after parts, and one of these is for training. */
 static bw_status find_parts(reading *r)
 {
     unsigned found = 0;

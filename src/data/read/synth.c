@@ -1,13 +1,13 @@
 /*
- * Samples that are computed from their number, not stored: synth:NAME?key=value&key=value.
+ * Synthetic samples, which are computed from their number and not stored: synth:NAME?key=value&key=value.
  *
- *   images   noise over a pattern of dots, another one for each class: n, shape, classes, seed
- *   ordered  the same, sorted by class
- *   shapes   a disc, a square, a triangle or a cross of any place and size: n, shape, classes (at most 4), seed
- *   line     x of -1 to 1, y = slope * x + intercept + noise * normal: n, slope, intercept, noise, seed
+ *   images   noise over a pattern of dots that depends on the class: n, shape, classes, seed
+ *   ordered  as images, but sorted by class
+ *   shapes   a disc, a square, a triangle or a cross at a random place and size: n, shape, classes (at most 4), seed
+ *   line     x from -1 to 1, y = slope * x + intercept + noise * normal: n, slope, intercept, noise, seed
  *   range    x = y = the number: n
  *
- * delay=1ms makes each sample take that long, asleep.
+ * With delay=1ms the thread that makes a sample sleeps for that long, which simulates slow storage.
  */
 #include "data/ahead/ahead.h"
 #include "data/read/read.h"

@@ -26,8 +26,7 @@ typedef struct affine {
 /* ---- Fitting ---- */
 
 typedef struct fitting {
-    const bw_dataset *dataset,
-        *top; /* samples of `top`, whose numbers are the dataset's; or, with `all`, every sample of the dataset */
+    const bw_dataset *dataset, *top; /* fits to samples of `top`, or with `all` to every sample of the dataset */
     bool all;
     int field;
     int64_t samples, values, width, blocks;

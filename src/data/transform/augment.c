@@ -30,8 +30,7 @@ typedef struct step step;
 typedef struct row {
     const char *name;
     double least, most; /* limits of its number; both 0: it has none */
-    const char
-        *words; /* words that it takes instead, separated by blanks; the first is the default; NULL: a number must be given */
+    const char *words;  /* or one of these, separated by blanks; the first is the default; NULL: it needs a number */
     view (*look)(const step *step, const image *size, bw_random *random); /* for a geometric row */
     void (*change)(const step *step, const image *p, bw_random *random);  /* for other rows */
 } row;

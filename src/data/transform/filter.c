@@ -71,7 +71,7 @@ typedef struct looking {
     int64_t count, words;
     atomic_llong bad;
     pthread_mutex_t mutex;
-    mistake first[LISTED]; /* the first bad ones by position */
+    mistake first[LISTED]; /* the bad samples with the lowest positions */
     int listed;
 } looking;
 
@@ -144,7 +144,7 @@ static int64_t count_kept(filter *state, int64_t words)
     return sum;
 }
 
-/* Bad samples fail the filter, unless their share is allowed. */
+/* Bad samples make the filter fail, unless their share is within the limit. */
 static bw_status judge(looking *l, double share)
 {
     bw_context *ctx = l->stage->owned.ctx;
