@@ -1,6 +1,6 @@
 /*
- * Before samples are gathered: every dataset of a chain is prepared, from the source upwards (statistics are fitted, a stream is
- * read as far as it is needed), and the prefetcher is told what comes next. On the caller's thread.
+ * Prepares a chain of datasets before samples are gathered: each is prepared, from the source upwards (statistics are fitted, a
+ * stream is read as far as it is needed), and the prefetcher is told what comes next. This happens on the caller's thread.
  */
 #include "data/ahead/ahead.h"
 #include "data/read/read.h"
@@ -46,6 +46,6 @@ bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_gather_schedule
     if (status == BW_OK) {
         status = begin_chain(dataset, dataset);
     }
-    /* The prefetcher would look for samples that the stream has not given yet. */
+    /* While a stream is live the prefetcher is not used, because it would look for samples that have not arrived yet. */
     return status == BW_OK && dataset->prefetcher && !live ? bwi_prefetcher_begin(dataset->prefetcher, dataset, schedule) : status;
 }

@@ -1,6 +1,6 @@
 /*
- * data: datasets. A dataset yields samples by number; an order (a chain of index maps: range, permutation) says which sample stands
- * at a position of an epoch. The batch is never assembled: a worker gathers the rows of its own tile, converted into the layout
+ * data: datasets. A dataset yields samples by number; an order (a chain of index maps: range, permutation) says which sample is at
+ * which position of an epoch. The batch is never assembled: a worker gathers the rows of its own tile, converted into the layout
  * that the first layer needs.
  */
 #ifndef BWI_DATA_H
@@ -20,23 +20,23 @@ typedef struct bwi_field {
 bw_context *bwi_dataset_context(const bw_dataset *dataset); /* NULL for NULL */
 int bwi_dataset_fields(const bw_dataset *dataset);
 const bwi_field *bwi_dataset_field(const bw_dataset *dataset, int field);
-/* The field with this role, number `index` among them; -1 if there is none. */
+/* Returns the field that is number `index` among those with this role; -1 if there is none. */
 int bwi_dataset_find(const bw_dataset *dataset, bwi_role role, int index);
 
-/* The sample number that stands at `position` (0 <= position < count) in `epoch`. */
+/* The number of the sample at `position` (0 <= position < count) in `epoch`. */
 int64_t bwi_dataset_number(const bw_dataset *dataset, int epoch, int64_t position);
-/* The numbers at positions first to first + n - 1. In a shuffled dataset, each of 64 or more costs a tenth of a single one. */
+/* The numbers at positions first to first + n - 1. In a shuffled dataset, finding 64 or more at once costs a tenth per number of
+ * finding single ones. */
 void bwi_dataset_numbers(const bw_dataset *dataset, int epoch, int64_t first, int64_t n, int64_t *numbers);
 
-/* A stream that has not ended has no count: bw_dataset_count is -1. Finishing reads it to its end, into a temporary file if it is
- * large. */
+/* A stream that has not ended has no count: bw_dataset_count is -1. bwi_dataset_finish reads it to its end, into a temporary file
+ * if it is large. */
 bool bwi_dataset_live(const bw_dataset *dataset);
 bw_status bwi_dataset_finish(const bw_dataset *dataset);
-/* As bw_split, for calls from inside. */
+/* Does what bw_split does, for calls from within the library. */
 bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation);
 
-/* For small batches that follow each other: sample numbers are found for many batches at once. Begins zeroed; for the caller's
- * thread. */
+/* Sample numbers that were found for many small batches at once. Zeroed at first; for the caller's thread only. */
 enum { BWI_AHEAD = 256 };
 typedef struct bwi_ahead {
     const bw_dataset *dataset;
@@ -51,7 +51,7 @@ const int64_t *bwi_numbers_ahead(bwi_ahead *ahead, const bw_dataset *dataset, in
 
 enum { BWI_GATHER_ERROR = BWI_ITEM_ERROR };
 
-/* The epoch of samples for a model that is used, not trained: they are not augmented. */
+/* The epoch of samples for a model that is used, not trained. Such samples are not augmented. */
 #define BWI_EPOCH_NONE (-1)
 
 /* Gathers n samples of a field by number, with their values in `epoch`. Converts the type; inputs are scaled as bw_read_options
@@ -63,14 +63,14 @@ bw_status bwi_dataset_gather(const bw_dataset *dataset, int field, int epoch, co
 
 /* A gather schedule says what is gathered next: the positions first to first + count - 1 of an epoch, in tiles, and the order in
  * which workers will take them (tile t belongs to lane t mod lanes; a worker takes a lane's tiles one after another). Datasets
- * whose samples are slow to make prefetch by it; others ignore it. For the caller's thread. */
+ * whose samples are slow to make use it for prefetching; others ignore it. For the caller's thread only. */
 typedef struct bwi_gather_schedule {
     int epoch;
-    bool unaugmented; /* the values are those of BWI_EPOCH_NONE, the order is the epoch's */
+    bool unaugmented; /* values are those of BWI_EPOCH_NONE, in the order of the epoch */
     int64_t first, count;
     int64_t tile;
     int lanes, workers;
-    int first_lane, own_lanes; /* of this rank; no own lanes: all are its own */
+    int first_lane, own_lanes; /* lanes of this rank; own_lanes 0: all lanes */
     bool again;                /* the piece is gathered more than once, so its samples are kept as far as the budget allows */
     size_t budget;             /* bytes that prefetching should not exceed; 0: no limit */
 } bwi_gather_schedule;
@@ -80,52 +80,52 @@ bool bwi_dataset_begins(const bw_dataset *dataset); /* whether the call above do
 
 enum { BWI_MOST_LENGTHS = 16 };
 
-/* Sequences (bw_bucket): the lengths at which samples are computed, from the shortest to that of the data's inputs; 0: all samples
- * have one length. The bucket of a sample is the place of its length in that list. */
+/* For sequences (bw_bucket): the lengths at which samples are computed, from the shortest to that of the data's inputs; 0: all
+ * samples have one length. A sample's bucket is the index of its length in that list. */
 int bwi_dataset_lengths(const bw_dataset *dataset, const int64_t **lengths);
 int bwi_dataset_bucket(const bw_dataset *dataset, int64_t number);
 
-/* The bytes that prefetching takes for such pieces, for the plan; 0 if nothing is prefetched. They exceed the schedule's budget
+/* The bytes that prefetching needs for such pieces, for the plan; 0 if nothing is prefetched. They exceed the schedule's budget
  * only if one sample for each thread and two tiles for each worker do not fit it. */
 size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_gather_schedule *schedule);
 
 /* A recipe is a dataset without samples that keeps what was found, chosen or fitted while the given one was read and prepared.
  * It can be used wherever an option asks for a dataset to be `like`. A builder. */
 bw_dataset *bwi_recipe_make(const bw_dataset *dataset);
-bool bwi_recipe_is_empty(const bw_dataset *recipe); /* there is nothing to keep */
-/* Reads samples in the way in which those of the recipe were read. A builder. */
+bool bwi_recipe_is_empty(const bw_dataset *recipe); /* whether there is nothing to keep */
+/* Reads samples in the same way as those of the recipe were read. A builder. */
 bw_dataset *bwi_recipe_read(const bw_dataset *recipe, const char *path, const bw_read_options *options);
-/* Whether a path is read as images: by its name, or as a folder. */
+/* Whether a path is read as images, judging by its name or because it is a folder. */
 bool bwi_path_has_images(bw_context *ctx, const char *path);
 /* Write and parse a recipe as JSON, for a model's file. What is read is checked; `where` begins messages. */
 struct bwi_json;
 struct bwi_json_writer;
 bw_status bwi_recipe_write(const bw_dataset *recipe, struct bwi_json_writer *writer);
 bw_dataset *bwi_recipe_parse(bw_context *ctx, const struct bwi_json *json, const char *where);
-/* What a recipe does to an input's values, one step after another: x becomes (x - offset) * factor, each by the index of its last axis;
- * `count` 1: the same for all. False: there are no more steps. */
+/* What a recipe does to an input's values, one step after another: x becomes (x - offset) * factor, each by the index of its last
+ * axis; `count` 1: the same for all. False: there are no more steps. */
 typedef struct bwi_preparation {
     const float *offset, *factor;
     int64_t count;
 } bwi_preparation;
 bool bwi_recipe_step(const bw_dataset *recipe, int input, int step, bwi_preparation *preparation);
 double bwi_recipe_scale(const bw_dataset *recipe); /* what the inputs are multiplied by before the first step */
-/* A function of the program is among the steps: nobody but the program can do what it does. */
+/* Whether a function of the program is among the steps, so that only the program can prepare samples. */
 bool bwi_recipe_has_function(const bw_dataset *recipe);
-int bwi_recipe_categorical(const bw_dataset *recipe); /* columns of categories, each of which became several inputs */
+int bwi_recipe_categorical(const bw_dataset *recipe); /* columns with categories, each of which became several inputs */
 /* Fits statistics to the samples that the dataset is used with; needed before a recipe is made. */
 bw_status bwi_dataset_prepare(const bw_dataset *dataset);
 
-/* The number of samples in the batch that begins at a position of an epoch, which is moved over samples that are dropped; 0: the
- * end. Reads a stream that far; if that fails, bwi_dataset_begin reports it. For the caller's thread. */
+/* The number of samples in the batch that begins at a position of an epoch; 0: the end. The position moves over samples that are
+ * dropped. A stream is read that far; if that fails, bwi_dataset_begin reports it. For the caller's thread only. */
 int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position);
 int64_t bwi_dataset_batch_count(const bw_dataset *dataset, int epoch);
-/* A hash of the batches of the first `epochs` epochs: equal for equal batches, however they were asked for. */
+/* A hash of the batches of the first `epochs` epochs. It is equal for equal batches, however they were specified. */
 uint64_t bwi_dataset_batch_hash(const bw_dataset *dataset, int epochs);
-bool bwi_dataset_batch_varies(const bw_dataset *dataset); /* by the epoch */
+bool bwi_dataset_batch_varies(const bw_dataset *dataset); /* whether sizes differ between epochs */
 int64_t bwi_dataset_largest_batch(const bw_dataset *dataset);
 
-/* How samples are grouped into updates: each is a batch of *made, which keeps the dataset. */
+/* How samples are grouped into updates. Each update is a batch of *made, which keeps the dataset. */
 typedef struct bwi_batching {
     const char *sizes; /* as bw_batch_sizes takes them; NULL: `batch` */
     int64_t batch;     /* -1: the sizes that the dataset has */
@@ -142,8 +142,8 @@ struct bw_batch {
     int64_t first; /* position of the first sample */
     int64_t count, capacity;
     int64_t *numbers;
-    bool scattered;   /* chosen by the program: the numbers are in no order that the data knows */
-    bw_batch *chosen; /* what bw_batch_select lends; NULL: nothing was chosen yet */
+    bool scattered;   /* chosen by the program, so the numbers follow no order of the dataset */
+    bw_batch *chosen; /* the selection that bw_batch_select lends; NULL: none was made yet */
 };
 
 #endif

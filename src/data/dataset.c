@@ -1,6 +1,7 @@
 /*
- * Datasets as objects: roots, columns, who keeps whom. A dataset lives while it has references; the user's own reference
- * goes when a builder takes the dataset. Destroying one never touches another, so a closing context may free in any order.
+ * Datasets as objects: how roots and columns are made, and who keeps whom. A dataset lives while it has references; the user's
+ * reference is dropped when a builder takes the dataset. Destroying a dataset never touches another, so a closing context may free
+ * them in any order.
  */
 #include "data/ahead/ahead.h"
 
@@ -10,7 +11,7 @@ static void destroy(bwi_owned *object)
 {
     bw_dataset *dataset = (bw_dataset *)object;
     bw_context *ctx = object->ctx;
-    bwi_prefetcher_close(dataset->prefetcher); /* first: its threads use everything else */
+    bwi_prefetcher_close(dataset->prefetcher); /* closed first, because its threads use everything else */
     if (dataset->state && dataset->kind->close) {
         dataset->kind->close(dataset);
     }
@@ -28,7 +29,7 @@ static void destroy(bwi_owned *object)
     bwi_facts_free(ctx, &dataset->facts);
 }
 
-/* What every dataset begins with: one reference, the default batch, and memory for columns and state. */
+/* Makes what every dataset begins with: one reference, the default batch, and memory for columns and state. */
 static bw_dataset *make(bw_context *ctx, const bwi_dataset_kind *kind, int columns, size_t state_bytes)
 {
     bw_dataset *dataset = bwi_own(ctx, sizeof *dataset, destroy);
@@ -105,8 +106,8 @@ void bwi_dataset_keep(bw_dataset *dataset)
     dataset->references++;
 }
 
-/* A dataset with a thread that does not come back from a stalled source stays, with what it is made of, until bw_close waits for
- * that thread: the call that found the stall must not. */
+/* A thread may be stuck in a stalled source. Its dataset, with everything it is made of, then stays until bw_close waits for the
+ * thread, because the call that found the stall must not wait. */
 void bwi_dataset_release(bw_dataset *dataset)
 {
     while (dataset && --dataset->references == 0) {
@@ -129,7 +130,7 @@ void bw_dataset_free(bw_dataset *dataset)
     bwi_dataset_release(dataset);
 }
 
-/* Joins axes that follow each other without a gap; those of extent 1 vanish. */
+/* Joins axes that follow each other without a gap, and drops those of extent 1. */
 static void join_axes(bwi_column *column, const int64_t *strides)
 {
     int axes = 0;
@@ -155,7 +156,7 @@ static void join_axes(bwi_column *column, const int64_t *strides)
     column->rows.axes = axes;
 }
 
-/* Strides as given, or row-major if all are zero; false if the array would not fit the address space. */
+/* Takes the strides that are given, or row-major ones if all are zero; false if the array would not fit the address space. */
 static bool find_strides(const bw_array *view, int64_t *strides)
 {
     int64_t dense = (int64_t)bwi_dtype_size(view->dtype), span = 0;
@@ -181,7 +182,7 @@ static bool find_strides(const bw_array *view, int64_t *strides)
     return true;
 }
 
-/* An array of samples has a known type, at least one sample, and extents that are all positive. */
+/* An array of samples must have a known type, at least one sample, and only positive extents. */
 static bw_status check_view(bw_context *ctx, const bw_array *view, const char *where)
 {
     char shape[256];

@@ -1,4 +1,4 @@
-/* What was found or chosen while reading, copied, since it outlives the file and goes with the model. */
+/* Copies what was found or chosen while reading, since these facts outlive the file and belong to the model. */
 #include "data/internal.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
- * Gathering: from samples to a tile, whatever the kind of dataset. Kinds that hold their values hand rows of host memory to the
- * destination's kernels; kinds that make a sample at a time make it in scratch, from where the kernels take it. Nothing else
- * writes a tile. Runs on several threads at once.
+ * Gathers samples into a tile, whatever the kind of dataset. Kinds that hold their values hand rows of host memory to the
+ * destination's kernels; kinds that make one sample at a time make it in scratch, from which the kernels take it. Nothing else
+ * writes a tile. This runs on several threads at once.
  */
 #include "data/ahead/ahead.h"
 
@@ -83,7 +83,8 @@ static bw_status gather_made(const bw_dataset *content, const bwi_demand *demand
 
 /* ---- Any kind ---- */
 
-/* Whether 0 <= number < limit: the sign of number or of limit - 1 - number says if not. */
+/* Whether 0 <= number < limit for all numbers. If not, the sign of number or of limit - 1 - number is set, so two numbers are
+ * tested at a time without a branch. */
 static bool all_below(int64_t limit, const int64_t *numbers, int64_t n)
 {
     typedef int64_t pair __attribute__((vector_size(16)));

@@ -1,11 +1,11 @@
 /*
- * Inside of data: what a dataset is made of. Datasets form chains: at the bottom a source, which has values; above it index
- * maps, which only choose the order (shuffle, take, ...), and transformations, which give other values. Every kind is a row: a
- * bwi_dataset_kind. Nothing here is seen by other modules; what a folder shares with the others is in its header (read/read.h,
- * transform/transform.h, order/order.h, ahead/ahead.h).
+ * What the files of data share: what a dataset is made of. Datasets form chains: at the bottom is a source, which has values;
+ * above it are index maps, which only choose the order (shuffle, take, ...), and transformations, which change values. Every kind
+ * is a row: a bwi_dataset_kind. Other modules see nothing of this; what a folder shares with the others is in its header
+ * (read/read.h, transform/transform.h, order/order.h, ahead/ahead.h).
  *
- * Numbers. A sample's number names its values for good: values are a function of (number, epoch) alone, whatever the order and
- * the thread. An order is a function from (epoch, position) to a number. A kind whose numbers are not those of the dataset
+ * Numbers. A sample's number identifies its values permanently: values are a function of (number, epoch) alone, whatever the order
+ * and the thread. An order is a function from (epoch, position) to a number. A kind whose numbers are not those of the dataset
  * below it (repeat, concatenate, zip) translates them.
  */
 #ifndef BWI_DATA_INTERNAL_H
@@ -15,11 +15,11 @@
 
 #define BWI_BATCH_DEFAULT 32
 #define BWI_FIELD_LIMIT 64
-#define BWI_EPOCH_FROZEN UINT64_MAX /* the order that a split is cut from: not that of any epoch */
+#define BWI_EPOCH_FROZEN UINT64_MAX /* the order from which a split is cut, which is not that of any epoch */
 
-/* What was found or chosen while reading and must be applied again when the model is used; it is kept in the model's files. */
+/* What was found or chosen while reading and must be applied again when the model is used. It is kept in the model's files. */
 typedef struct bwi_feature {
-    const char *name; /* of the column; "" if it has none */
+    const char *name; /* of its column; "" if it has none */
     int categories;   /* 0: a number. Otherwise the feature is that many inputs, one for each category */
     const char *const *category;
     double fill; /* replaces missing values, if `filled` */
@@ -29,13 +29,13 @@ typedef struct bwi_feature {
 
 typedef struct bwi_facts {
     double scale;               /* of the inputs */
-    int ndim;                   /* of `shape`; 0: samples that were not read from a file, or have several inputs */
+    int ndim;                   /* of `shape`; 0: samples were not read from a file, or have several inputs */
     int64_t shape[BW_MAX_NDIM]; /* of an input, as it was read */
     bw_missing missing;         /* the rule for missing values */
-    const char *na;             /* further texts that stand for them; NULL: none */
-    const char *target;         /* NULL: there is none; of several a list with commas */
+    const char *na;             /* further texts that mean a missing value; NULL: none */
+    const char *target;         /* NULL: there is none; several are separated by commas */
     int columns;                /* of the table; 0: not known */
-    int targets;                /* numbers of columns that follow */
+    int targets;                /* length of `target_column` */
     const int *target_column;
     int classes; /* 0: the target is a number, or classes have no names */
     const char *const *class_name;
@@ -49,7 +49,7 @@ typedef struct bwi_column {
     bwi_host_rows rows;
     int64_t samples;
     void *memory;        /* released with the dataset; NULL if the values are elsewhere */
-    bwi_backing backing; /* the same */
+    bwi_backing backing; /* likewise released with the dataset */
 } bwi_column;
 
 /* A request for n samples of one field (see bwi_dataset_gather). */
@@ -79,21 +79,22 @@ typedef enum bwi_keeps {
  * kind fills in what it has: a source or a transformation has values (gather, make, or both), an index map an order.
  */
 
-/* For kinds that choose which sample stands at which position. */
+/* For kinds that choose which sample is at which position. */
 typedef struct bwi_kind_order {
     /* On workers: the number at a position, or those of n positions, in place. If both are NULL, it is the position itself or,
      * with an upstream, the upstream's number at the same position. */
     int64_t (*number)(const bw_dataset *dataset, uint64_t epoch, int64_t position);
     void (*numbers)(const bw_dataset *dataset, uint64_t epoch, int64_t *at, int64_t n);
-    bool renumbers; /* a sample's number differs from the upstream's; `second` is another upstream */
-    /* The size of the batch that begins at a position, which is moved over what is dropped; 0: the end. NULL: the upstream's. */
+    bool renumbers; /* a sample's number differs from the upstream's; `second`, if there is one, is another upstream */
+    /* The size of the batch that begins at a position; 0: the end. The position moves over samples that are dropped. NULL: the
+     * upstream's. */
     int64_t (*batch)(const bw_dataset *dataset, int epoch, bwi_stretch *at);
 } bwi_kind_order;
 
 /* For kinds that need not know how many samples there are. */
 typedef struct bwi_kind_stream {
-    bool follows; /* may stand on a stream that has not ended, or is one */
-    /* For a stream, on the caller's thread while nobody gathers: reads until `numbers` is `upto`, or to the end, where it sets
+    bool follows; /* may be used over a stream that has not ended, or is one */
+    /* For a stream, on the caller's thread while no thread gathers: reads until `numbers` is `upto`, or to the end, where it sets
      * `count` and is no longer live. */
     bw_status (*pull)(bw_dataset *root, int64_t upto);
 } bwi_kind_stream;
@@ -108,9 +109,9 @@ typedef struct bwi_dataset_kind {
     bool whole; /* make needs memory for every field */
     /* On workers: describes where a sample comes from. NULL: the upstream does, by the same number. */
     void (*place)(const bw_dataset *dataset, int64_t number, char *text, size_t size);
-    bool files; /* a sample is a file, and its place the path */
-    /* Called on the caller's thread, any number of times, before samples of `top`, which stands on this dataset, are gathered;
-     * the upstream's is called first. */
+    bool files; /* a sample is a file, and its place is the path */
+    /* Called on the caller's thread, any number of times, before samples of `top`, which is above this dataset, are gathered; the
+     * upstream's is called first. */
     bw_status (*begin)(const bw_dataset *dataset, const bw_dataset *top);
     bwi_keeps keeps;
     void (*close)(bw_dataset *dataset); /* frees what `state` refers to; `state` itself is released after it */
@@ -123,27 +124,27 @@ typedef struct bwi_prefetcher bwi_prefetcher;
 
 struct bw_dataset {
     bwi_owned owned;
-    bw_dataset *self; /* itself, not const: for those who reach it through a const pointer, and keep it or read a stream further */
+    bw_dataset *self; /* itself, not const, for code with a const pointer that keeps it or reads a stream further */
     const bwi_dataset_kind *kind;
     int references;                /* the user's, if it was not taken, and one from each dataset and iterator that uses this one */
     bool taken;                    /* the user's reference is gone: a builder took it, or it was freed */
-    bw_dataset *upstream, *second; /* with a reference; NULL: none */
+    bw_dataset *upstream, *second; /* each with a reference; NULL: none */
     const bw_dataset *content;     /* the nearest dataset, from this one down, that has values */
     int64_t count;
     int64_t batch, largest; /* the first size and the largest */
-    int64_t numbers;        /* sample numbers are below it */
+    int64_t numbers;        /* all sample numbers are below it */
     bool batched;           /* batch sizes were chosen */
     bool scheduled;         /* some of them depend on the epoch */
     bool moving;            /* the order differs from epoch to epoch */
     bool slow;              /* samples are worth prefetching */
 
-    /* For index maps: position p stands for first + p * stride. */
+    /* For index maps: position p is position first + p * stride below. */
     int64_t first, stride;
     bool frozen; /* the order below is the same in every epoch */
     uint64_t seed;
 
-    /* For streams, and the datasets that stand on them. */
-    bool live;     /* the end is not known: `count` is the most there can be, `numbers` is what has come */
+    /* For streams and the datasets above them. */
+    bool live;     /* the end is not known: `count` is the most there can be, `numbers` how many have arrived */
     bool begun;    /* samples have been handed out */
     int64_t block; /* samples that are shuffled with each other; 0: all */
     int64_t limit; /* samples that are taken; 0: all */
@@ -153,10 +154,10 @@ struct bw_dataset {
     int column_count;
     bwi_bytes *files; /* mapped while columns use them */
     int file_count;
-    double scale;         /* that of the inputs' rows */
-    bwi_scratch *scratch; /* for make; NULL: has gather */
+    double scale;         /* of the inputs' rows */
+    bwi_scratch *scratch; /* for kinds with make; NULL: none */
     bwi_facts facts;      /* of a root */
-    unsigned parts;       /* of a root: those that its file has */
+    unsigned parts;       /* of a root: the parts that its file has */
     void *state;          /* of the kind */
 
     bwi_prefetcher *prefetcher; /* for samples that are gathered from this dataset; NULL: it is not slow */
@@ -175,7 +176,7 @@ bw_dataset *bwi_dataset_take(bw_dataset *dataset, bw_dataset *made);
 bw_status bwi_dataset_add(bw_dataset *root, bwi_role role, const char *name, const bw_array *view, const char *where);
 /* Adds a column without data, for samples that are made. Checks the field. */
 bw_status bwi_dataset_declare(bw_dataset *dataset, const bwi_field *field, const char *where);
-/* To be called after the last column: checks that every field has the same number of samples. `where` begins the message. */
+/* Called after the last column: checks that every field has the same number of samples. `where` begins the message. */
 bw_status bwi_dataset_settle(bw_dataset *root, const char *where);
 /* Sets the factor by which inputs are multiplied while they are gathered. */
 void bwi_dataset_set_scale(bw_dataset *root, double scale);
@@ -206,7 +207,7 @@ bw_status bwi_gather_fail(const bw_dataset *dataset, int field, int64_t number, 
 
 /* ---- sample.c ---- */
 
-/* Where a sample comes from, e.g. "digits.csv, line 17"; "" if nothing more than its number is known. Returns the buffer. */
+/* Writes where a sample comes from, e.g. "digits.csv, line 17"; "" if nothing but its number is known. Returns the buffer. */
 char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t size);
 /* Makes one sample; values[f] receives field f in row-major order, of type bwi_make_dtype, unless it is NULL. */
 bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
@@ -214,11 +215,12 @@ bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field);
 /* Does the same in the types that transformations see: float32, or int32 for integers other than scaled or 8-bit inputs. */
 bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
 bw_dtype bwi_work_dtype(const bw_dataset *dataset, int field);
-/* "sample 17 (digits.csv, line 19): " and the text, in `error` unless it is NULL or says something already. Returns `status`. */
+/* Writes "sample 17 (digits.csv, line 19): " and the text to `error`, unless it is NULL or says something already. Returns
+ * `status`. */
 bw_status bwi_sample_error(const bw_dataset *dataset, int64_t number, char *error, bw_status status, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 /* The last step of building a kind whose samples take work to make: adds scratch, and a prefetcher unless there is one. If that
- * fails, or `status`, which is that of the steps before, is a failure, the dataset is freed. A builder. */
+ * fails, or if `status`, the result of the steps before, is a failure, the dataset is freed. A builder. */
 bw_dataset *bwi_dataset_working(bw_dataset *made, bw_status status);
 
 /* ---- scratch.c ---- */

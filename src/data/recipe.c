@@ -1,9 +1,9 @@
 /*
  * Recipes. What was found, chosen or fitted while training data was read and prepared (columns, categories, fill values, class
  * names, scale, shape, statistics) must be applied again when the model is used. A recipe is a chain of datasets without samples
- * that mirrors the one a model was trained with: a root with its fields and facts, and above it the stages that change values.
- * Whatever takes a dataset to be `like` takes a recipe. What only chooses or orders samples is left out of it; a function of the
- * program is a stage of which only the presence is known.
+ * that mirrors the one a model was trained with: a root with its fields and facts, and above it the stages that change values. It
+ * can be used wherever an option asks for a dataset to be `like`. Stages that only choose or order samples are left out; of a
+ * function of the program, only its presence is known.
  */
 #include "data/read/read.h"
 #include "data/recipe.h"
@@ -74,7 +74,7 @@ static bw_dataset *copy_statistics(bw_dataset *below, const bw_dataset *stage)
     return bwi_pass_on(ctx);
 }
 
-/* Fields of the root are those that its samples have above all that only orders them: bw_read gives shapes there. */
+/* The root's fields are taken above all stages that only order samples, because that is where bw_read sets shapes. */
 static bw_dataset *mirror(const bw_dataset *dataset)
 {
     const bw_dataset *stage = dataset;
@@ -113,7 +113,7 @@ bool bwi_recipe_is_empty(const bw_dataset *recipe)
 
 /* ---- For exported models ---- */
 
-/* Stages from the lowest on: a chain is walked from above, so they are counted first. */
+/* Steps are numbered from the lowest stage, but a chain is walked from the top, so they are counted first. */
 bool bwi_recipe_step(const bw_dataset *recipe, int input, int step, bwi_preparation *p)
 {
     int above = -step - 1;
@@ -157,13 +157,14 @@ int bwi_recipe_categorical(const bw_dataset *recipe)
 
 /* ---- Reading as the recipe was ---- */
 
-/* Whether the scale is part of how the training data was read: arrays of a program have none, so that its files may need one. */
+/* Whether the scale is part of how the training data was read. Arrays of a program have none, but files that are read later may
+ * need one. */
 static bool is_scaled(const bwi_facts *facts)
 {
     return facts->ndim > 0 || facts->scale < 1 || facts->scale > 1;
 }
 
-/* Options that were chosen for training cannot be chosen again. */
+/* Refuses options that contradict those chosen for training. */
 static bw_status check_given(bw_context *ctx, const bwi_facts *facts, const bw_read_options *given)
 {
     char expected[256], found[256];

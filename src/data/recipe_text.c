@@ -1,12 +1,12 @@
 /*
- * Recipes as JSON, in a model's file:
+ * Writes and reads recipes as JSON, in a model's file:
  *   {"version": 1, "scale": 1.0, "shape": [4], "missing": "mean", "na": "-,unknown", "target": "kind", "classes": ["a", "b"],
  *    "columns": 4, "target_columns": [3],
  *    "features": [{"name": "city", "column": 0, "categories": ["x", "y"]}, {"name": "age", "column": 2, "fill": 41.5}],
  *    "fields": [{"role": "x", "name": "", "dtype": "float32", "shape": [4]}, ...],
  *    "stages": [{"kind": "standardise", "inputs": [{"offset": [...], "factor": [...]}]}, {"kind": "one_hot", "classes": 3},
  *               {"kind": "function", "fields": [...]}]}
- * The same recipe gives the same text, and numbers come back as the same. What is read is hostile: everything is checked.
+ * The same recipe always gives the same text, and numbers are read back exactly. The text may be hostile, so everything is checked.
  */
 #include "data/recipe.h"
 #include "data/transform/transform.h"
@@ -32,7 +32,7 @@ static bool is_utf8(const char *text)
     for (const unsigned char *at = (const unsigned char *)text; *at;) {
         unsigned char first = *at++;
         int more = followers(first);
-        /* Overlong forms, surrogates, and what lies beyond U+10FFFF. */
+        /* Overlong forms, surrogates and code points beyond U+10FFFF are not valid. */
         if (more < 0 || (first == 0xE0 && *at < 0xA0) || (first == 0xED && *at > 0x9F) || (first == 0xF0 && *at < 0x90) ||
             (first == 0xF4 && *at > 0x8F)) {
             return false;
@@ -46,7 +46,7 @@ static bool is_utf8(const char *text)
     return true;
 }
 
-/* JSON holds UTF-8 only; other bytes are written as numbers. */
+/* JSON holds only UTF-8, so a name with other bytes is written as a list of numbers. */
 static void put_name(bwi_json_writer *w, const char *key, const char *name)
 {
     if (is_utf8(name)) {
@@ -124,7 +124,7 @@ static void put_floats(bwi_json_writer *w, const char *key, const float *values,
     bwi_json_end(w);
 }
 
-/* From the root upwards, in the order in which they are applied. */
+/* Writes the stages from the root upwards, in the order in which they are applied. */
 static void put_stages(bwi_json_writer *w, const bw_dataset *stage)
 {
     if (!stage->upstream) {
@@ -170,8 +170,8 @@ static bw_status check_size(const bw_dataset *root)
                     (long long)names, (int)MOST_FEATURES, (int)MOST_NAMES);
 }
 
-/* What must be done to other data so that the model sees what it was trained on: facts of the root, its fields, and the stages
- * above it. */
+/* Writes what must be done to other data so that the model sees what it was trained on: facts of the root, its fields, and the
+ * stages above it. */
 bw_status bwi_recipe_write(const bw_dataset *recipe, bwi_json_writer *w)
 {
     const bw_dataset *root = recipe;
@@ -224,7 +224,7 @@ static bw_status damaged(const reading *r, const char *key, const char *expected
     return bwi_fail_file(r->ctx, BW_DATA_LOSS, r->where, "%s: expected %s", key, expected);
 }
 
-/* *name is to be released. */
+/* Reads a name, which put_name wrote as text or as numbers. The caller releases *name. */
 static bw_status take_name(const reading *r, const char *key, const bwi_json *json, const char **name)
 {
     int count = bwi_json_count(json);
@@ -310,7 +310,7 @@ static bw_status take_features(const reading *r, const bwi_json *list, bwi_facts
     return status;
 }
 
-/* Where the columns were: files of earlier versions do not say. */
+/* Reads where the columns were, which files of earlier versions do not say. */
 static bw_status take_columns(const reading *r, const bwi_json *json, bwi_facts *facts)
 {
     const bwi_json *count = bwi_json_get(json, "columns"), *list = bwi_json_get(json, "target_columns");
@@ -335,7 +335,7 @@ static bw_status take_columns(const reading *r, const bwi_json *json, bwi_facts 
     return each ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
-/* The text comes from a file and may say anything; each member is checked as it is read. */
+/* The text comes from a file and may say anything, so each member is checked when it is read. */
 static bw_status take_facts(const reading *r, const bwi_json *json, bwi_facts *facts)
 {
     const char *missing = bwi_json_text(bwi_json_get(json, "missing"));
@@ -367,7 +367,7 @@ static bw_status take_facts(const reading *r, const bwi_json *json, bwi_facts *f
     return status == BW_OK ? take_features(r, bwi_json_get(json, "features"), facts) : status;
 }
 
-/* Role, type, name and shape, each checked: a name that is too long for its place is damage, not a shorter name. */
+/* Reads role, type, name and shape, and checks each. A name that is too long is an error and is not shortened. */
 static bw_status take_field(const reading *r, const bwi_json *json, bwi_field *field)
 {
     const char *role = bwi_json_text(bwi_json_get(json, "role")), *dtype = bwi_json_text(bwi_json_get(json, "dtype"));
@@ -394,7 +394,7 @@ static bw_status take_field(const reading *r, const bwi_json *json, bwi_field *f
     return status;
 }
 
-/* Fields, of the root with facts or of an unknown stage over `below`, which is taken. */
+/* Reads the fields of the root with its facts, or of an unknown stage over `below`, which is taken. */
 static bw_dataset *take_fields(const reading *r, const bwi_json *list, bw_dataset *below, const bwi_facts *facts)
 {
     int count = bwi_json_count(list);
@@ -419,7 +419,7 @@ static bw_dataset *take_fields(const reading *r, const bwi_json *list, bw_datase
     return made;
 }
 
-/* A number for each index of the last axis; what is not finite was written as null. */
+/* Whether there is a number for each index of the last axis; numbers that are not finite were written as null. */
 static bool is_floats(const bwi_json *list, int64_t count)
 {
     bool right = list && bwi_json_kind_of(list) == BWI_JSON_LIST && bwi_json_count(list) == count;
@@ -510,7 +510,8 @@ static bw_dataset *take_stage(const reading *r, const bwi_json *json, bw_dataset
     return bwi_pass_on(r->ctx);
 }
 
-/* Another version is refused rather than half understood. Stages are put on one by one, and a failure in one frees all below it. */
+/* Another version is refused, since it might be misunderstood. Stages are added one by one, and a failure in one frees all below
+ * it. */
 bw_dataset *bwi_recipe_parse(bw_context *ctx, const bwi_json *json, const char *where)
 {
     reading r = {ctx, where};

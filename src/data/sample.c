@@ -1,6 +1,6 @@
 /*
- * One sample in host memory, whatever the kind of dataset: kinds that make samples write it themselves, from the others its fields
- * are gathered. Runs on several threads at once. Also how a message names a sample.
+ * Makes one sample in host memory, whatever the kind of dataset: kinds that make samples write it themselves; from the others its
+ * fields are gathered. This runs on several threads at once. The file also knows how a message names a sample.
  */
 #include "data/ahead/ahead.h"
 
@@ -73,7 +73,7 @@ bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field)
 
 /* ---- Making ---- */
 
-/* A kind that makes all fields at once needs places also for those that are not wanted. */
+/* A kind that makes all fields at once needs memory even for those that are not needed. */
 static bw_status make_sample(const bw_dataset *content, int epoch, int64_t number, void *const *values, char *error)
 {
     bool all = true;
@@ -93,7 +93,7 @@ static bw_status make_sample(const bw_dataset *content, int epoch, int64_t numbe
     return status;
 }
 
-/* Fields one after another, each gathered in row-major order. */
+/* Gathers the fields one after another, each in row-major order. */
 static bw_status gather_fields(const bw_dataset *content, int epoch, int64_t number, void *const *values, char *error)
 {
     bw_status status = BW_OK;
@@ -116,7 +116,8 @@ bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number,
     return bwi_content_work(dataset, epoch, number, values, error);
 }
 
-/* Samples are made where they are wanted if no field changes its type, and in scratch otherwise, from where each is converted. */
+/* A sample is made directly at its destination if no field changes its type; otherwise it is made in scratch and converted from
+ * there. */
 bw_status bwi_content_work(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
     const bw_dataset *content = dataset->content;

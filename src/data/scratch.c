@@ -1,6 +1,6 @@
 /*
- * Scratch: host memory for the samples that are being made, one slot for each thread. All slots are there before the first sample
- * is asked for, so that nothing is allocated while samples are gathered.
+ * Scratch: host memory for samples that are being made, with one slot for each thread. All slots are allocated before the first
+ * sample is asked for, so that nothing is allocated while samples are gathered.
  */
 #include "data/internal.h"
 
@@ -15,7 +15,7 @@ typedef struct group {
 } group;
 
 struct bwi_scratch {
-    size_t bytes; /* of a slot: one sample */
+    size_t bytes; /* of a slot, which holds one sample */
     _Atomic(group *) first;
 };
 
@@ -98,7 +98,7 @@ void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch)
     bwi_release(ctx, scratch);
 }
 
-/* There are as many slots as threads of the library; a wait is only needed if a program gathers on more threads. */
+/* There are as many slots as the library has threads, so waiting is needed only if a program gathers on more threads. */
 static bwi_scratch_slot take_slot(bwi_scratch *scratch)
 {
     for (;; sched_yield()) {

@@ -1,4 +1,4 @@
-/* Values of a dataset's fields, for those who look at the data itself: class counts, a confusion matrix. */
+/* Values of a dataset's fields, for callers that look at the data themselves, e.g. to count classes or make a confusion matrix. */
 #include "data/internal.h"
 
 #include <string.h>
@@ -27,12 +27,12 @@ int bw_dataset_field(const bw_dataset *dataset, const char *name, int64_t *shape
     return field->ndim;
 }
 
-/* Samples by their numbers, or, if these are NULL, by position in the order of epoch 0. */
+/* Samples that are chosen by their numbers or, if these are NULL, by position in the order of epoch 0. */
 typedef struct wanted {
     bw_dataset *dataset;
     int field, epoch;
     const int64_t *numbers;
-    int64_t first, count, each; /* each: numbers of a sample */
+    int64_t first, count, each; /* each: values of a sample */
 } wanted;
 
 /* Gathers a few samples at a time, so that cancelling is noticed in between. */
@@ -60,7 +60,7 @@ static bw_status gather(const wanted *w, float *to)
     return BW_OK;
 }
 
-/* The field, and whether the caller's array has room for exactly its values. */
+/* Finds the field, and checks that the caller's array has room for exactly its values. */
 static bw_status find_wanted(wanted *w, const char *what, const char *name, const float *values, size_t capacity)
 {
     bw_context *ctx = w->dataset->owned.ctx;
@@ -84,7 +84,7 @@ static bw_status find_wanted(wanted *w, const char *what, const char *name, cons
     return BW_OK;
 }
 
-/* Range and capacity are checked before anything is prepared, which may read all of the data. */
+/* Range and capacity are checked before anything is prepared, because preparing may read all of the data. */
 static bw_status read_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, float *values, size_t capacity)
 {
     bw_context *ctx = dataset->owned.ctx;
@@ -96,7 +96,7 @@ static bw_status read_values(bw_dataset *dataset, const char *name, int64_t firs
     wanted w = {.dataset = dataset, .first = first, .count = count};
     bw_status status = find_wanted(&w, "bw_dataset_values", name, values, capacity);
     if (status == BW_OK) {
-        status = bwi_dataset_begin_below(dataset); /* such as statistics that are fitted first */
+        status = bwi_dataset_begin_below(dataset); /* e.g. fits statistics */
     }
     return status == BW_OK ? gather(&w, values) : status;
 }

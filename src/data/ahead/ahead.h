@@ -1,4 +1,5 @@
-/* ahead: samples that are prefetched, in the order in which workers will ask for them, or kept after they were made once. */
+/* ahead: samples that are prefetched in the order in which workers will ask for them, and samples that are cached once they were
+ * made. */
 #ifndef BWI_DATA_AHEAD_H
 #define BWI_DATA_AHEAD_H
 
@@ -6,13 +7,14 @@
 
 /* ---- prefetcher.c ---- */
 
-/* Marks the dataset as slow: its samples are prefetched. */
+/* Marks the dataset as slow, so that its samples are prefetched. */
 bw_status bwi_prefetcher_attach(bw_dataset *dataset);
 void bwi_prefetcher_close(bwi_prefetcher *prefetcher); /* ends its threads; NULL is fine */
 bw_status bwi_prefetcher_begin(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule);
-/* On a thread of a prefetcher: whether it is to end, so that the sample which is being made is not wanted any more. */
+/* On a thread of a prefetcher: whether the thread is to end, so that the sample it is making is no longer needed. */
 bool bwi_prefetcher_stopping(void);
-/* Tells the threads to end; false if one is still making a sample after a second, and may be for ever: what it works with must stay. */
+/* Tells the threads to end. False if one is still making a sample after a second; it may never end, so what it works with must
+ * stay. */
 bool bwi_prefetcher_quit(bwi_prefetcher *prefetcher);
 bool bwi_prefetcher_runs(const bwi_prefetcher *prefetcher);
 bw_status bwi_prefetcher_gather(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_demand *demand);
@@ -29,21 +31,21 @@ typedef struct bwi_prefetch {
 extern const bwi_dataset_kind bwi_kind_prefetch; /* changes nothing; `state` is a bwi_prefetch */
 
 /*
- * The order: the positions that workers will ask for, in their order. Within a piece the tiles are shared out by lanes, and as
- * many lanes as there are workers are taken at the same time; pieces follow each other to the end of the epoch.
+ * The positions that workers will ask for, in their order. Within a piece the tiles are distributed over lanes, and workers
+ * process as many lanes at the same time as there are workers; pieces follow each other to the end of the epoch.
  */
 typedef struct bwi_prefetch_order {
     int64_t count;                /* samples of an epoch */
     int step;                     /* from one epoch to the next; -1: not known, so the order ends with the epoch */
     bwi_gather_schedule schedule; /* the present piece */
-    bool open;                    /* there is one */
+    bool open;                    /* there is a present piece */
     int expected_epoch;
     int64_t expected_first;           /* of the piece after the one that was begun last */
-    int64_t group, round, lane, tile; /* tile: samples of it that were handed out */
-    int64_t ahead;                    /* epochs begun before the schedule says so */
+    int64_t group, round, lane, tile; /* indices of the next tile; `tile` counts its samples that were handed out */
+    int64_t ahead;                    /* epochs that the order has begun before the schedule says so */
 } bwi_prefetch_order;
 
-/* A piece begins. True if it was expected: the order goes on; otherwise it begins with the piece. */
+/* Begins a piece. True if it was expected and the order continues; otherwise the order starts anew with the piece. */
 bool bwi_prefetch_order_begin(bwi_prefetch_order *order, const bwi_gather_schedule *schedule);
 /* The next position; false if none is known. */
 bool bwi_prefetch_order_peek(bwi_prefetch_order *order, int *epoch, int64_t *position);

@@ -1,6 +1,6 @@
 /*
- * Cache: samples are made once, as in epoch 0, and kept in memory. Whoever is first to ask for a sample fills its place; others who
- * want it meanwhile make it for themselves. Samples that are there are gathered as from arrays.
+ * Cache: samples are made once, as in epoch 0, and kept in memory. The first thread that asks for a sample fills its place;
+ * threads that need it meanwhile make it for themselves, so that nobody waits. Cached samples are gathered like arrays.
  */
 #include "data/transform/transform.h"
 
@@ -65,7 +65,7 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     return status;
 }
 
-/* A sample that another thread is filling is made once more, in scratch. */
+/* A sample that another thread is just filling is made a second time, in scratch. */
 static bw_status gather_one(const bw_dataset *dataset, const bwi_demand *one)
 {
     void *places[BWI_FIELD_LIMIT];

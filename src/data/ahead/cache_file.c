@@ -1,7 +1,8 @@
 /*
- * Cache in a file: samples are made once, as in epoch 0, and stand in a mapped file from then on, also for later runs. The file
- * begins with what it holds (fields, counts), a fingerprint of the dataset it was made from, and a hash of all values.
- * It is written as a whole or not at all; one that is damaged, or holds other samples, is refused: it is never overwritten.
+ * Cache in a file: samples are made once, as in epoch 0, and from then on lie in a mapped file, for later runs too. The file
+ * begins with a description of what it holds (fields, counts), a fingerprint of the dataset it was made from, and a hash of all
+ * values. It is written completely or not at all. A file that is damaged, or holds other samples, is refused and never
+ * overwritten.
  */
 #include "data/ahead/ahead.h"
 #include "data/order/order.h"
@@ -15,7 +16,7 @@ enum { HEADER = 64 << 10, PROBES = 16 };
 
 typedef struct entry {
     bwi_field field;
-    uint64_t offset; /* in a sample */
+    uint64_t offset; /* within a sample */
 } entry;
 
 typedef struct header {
@@ -66,7 +67,7 @@ static bw_status run(bw_context *ctx, filling *f)
     return error[0] ? bwi_fail(ctx, status, "cache: %s", error) : status;
 }
 
-/* A hash of what the samples are, and of a few of them spread over the whole. */
+/* Hashes the description of the samples, and the values of a few that are spread over all of them. */
 static bw_status find_fingerprint(const bw_dataset *below, header *h)
 {
     bw_context *ctx = below->owned.ctx;
@@ -89,7 +90,7 @@ static bw_status find_fingerprint(const bw_dataset *below, header *h)
 static bw_status describe(bw_dataset *made, header *h)
 {
     bw_status status = BW_OK;
-    memset(h, 0, sizeof *h); /* also between the members: it is hashed */
+    memset(h, 0, sizeof *h); /* the padding is cleared too, because it is hashed */
     memcpy(h->magic, MAGIC, sizeof h->magic);
     h->count = made->upstream->count;
     h->numbers = made->numbers;
@@ -118,7 +119,7 @@ static bw_status write_cache(const bw_dataset *made, header *h, const char *path
     if (status != BW_OK) {
         return status;
     }
-    unsigned char *bytes = backing.memory; /* zero: also what is never reached */
+    unsigned char *bytes = backing.memory; /* zero, and stays so for numbers that no position has */
     filling f = {.below = made->upstream, .h = h, .to = bytes + HEADER, .step = 1};
     status = run(ctx, &f);
     if (status == BW_OK) {
@@ -154,7 +155,7 @@ static bool exists(bw_context *ctx, const char *path)
     return bwi_file_read_small(ctx, path, &first, 1) >= 0;
 }
 
-/* The fingerprint is computed first: it decides whether a file that exists holds these samples. */
+/* The fingerprint is computed first, because it decides whether an existing file holds these samples. */
 static bw_status open_cache(bw_dataset *made, const char *path)
 {
     bw_context *ctx = made->owned.ctx;
@@ -181,7 +182,8 @@ static bw_status open_cache(bw_dataset *made, const char *path)
     return status;
 }
 
-/* Statistics are fitted later, to what is trained with; augmented samples would stay as they are in the first epoch. */
+/* Statistics cannot be cached, because they are fitted later, to the training samples; nor can augmented samples, which would stay
+ * as they were in the first epoch. */
 static bw_status check(const bw_dataset *dataset, const char *path)
 {
     bw_context *ctx = dataset->owned.ctx;
@@ -205,7 +207,7 @@ bw_dataset *bw_cache_file(bw_dataset *dataset, const char *path)
     bw_context *ctx = dataset->owned.ctx;
     bw_dataset *made = check(dataset, path) == BW_OK ? bwi_dataset_over(dataset, &kind, bwi_dataset_fields(dataset), 0) : NULL;
     if (made && open_cache(made, path) == BW_OK) {
-        bwi_prefetcher_close(made->prefetcher); /* nothing is slow any more */
+        bwi_prefetcher_close(made->prefetcher); /* the samples are no longer slow */
         made->prefetcher = NULL;
         made->slow = false;
         return bwi_dataset_take(dataset, made);

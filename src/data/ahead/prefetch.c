@@ -1,4 +1,4 @@
-/* How slow samples are prefetched: the number of threads and samples, and the time limit. Order and values do not change. */
+/* Sets how slow samples are prefetched: the number of threads and samples, and the time limit. Order and values do not change. */
 #include "data/ahead/ahead.h"
 
 #include <math.h>

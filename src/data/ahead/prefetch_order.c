@@ -6,7 +6,7 @@ static void rewind_piece(bwi_prefetch_order *order)
     order->group = order->round = order->lane = order->tile = 0;
 }
 
-/* Whether the piece is the current one, or one that was passed on the way to it. */
+/* Whether the piece is the present one, or one that the order has already passed. */
 static bool is_before(const bwi_prefetch_order *order, const bwi_gather_schedule *schedule)
 {
     const bwi_gather_schedule *now = &order->schedule;
@@ -38,7 +38,7 @@ bool bwi_prefetch_order_begin(bwi_prefetch_order *order, const bwi_gather_schedu
     return expected;
 }
 
-/* Goes on to the piece after the present one. */
+/* Continues with the piece after the present one. */
 static void next_piece(bwi_prefetch_order *order)
 {
     bwi_gather_schedule *schedule = &order->schedule;
@@ -62,7 +62,7 @@ static int64_t own_lanes(const bwi_gather_schedule *schedule)
     return schedule->own_lanes > 0 ? schedule->own_lanes : schedule->lanes;
 }
 
-/* Where the tile that the indices stand for begins in the piece. */
+/* Returns where the tile of the present indices begins in the piece. */
 static int64_t tile_of(const bwi_prefetch_order *order)
 {
     const bwi_gather_schedule *schedule = &order->schedule;
@@ -70,7 +70,7 @@ static int64_t tile_of(const bwi_prefetch_order *order)
            schedule->tile;
 }
 
-/* The sample of the piece that the indices stand for; -1 if there is none. The remainder after the full tiles counts as one
+/* Returns the sample of the piece at the present indices; -1 if there is none. The remainder after the full tiles counts as one
  * tile. */
 static int64_t sample_of(const bwi_prefetch_order *order)
 {

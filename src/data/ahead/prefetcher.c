@@ -1,11 +1,11 @@
 /*
  * The prefetcher: samples that are slow to make (decoded, mapped, loaded) are made by threads of the prefetcher, in the order in
  * which workers will ask for them. A worker never makes a sample itself, so it can be cancelled and can time out whatever the
- * source does; it requests one that is not there yet, and requests come first.
+ * source does. It requests a sample that is not ready yet, and requests are served first.
  *
- * Slots are free, making, or ready. A ready slot that was gathered from is used, and used slots are taken again, oldest first, once
- * more of them are left than workers hold in their tiles (input and target are gathered one after the other). Threads leave
- * one slot for each worker's request, so a request can always be served and no two sides ever wait for each other.
+ * Slots are free, making, or ready. A ready slot from which a sample was gathered is used. Used slots are reused, oldest first, as
+ * long as more of them remain than workers hold in their tiles (input and target are gathered one after the other). Prefetching
+ * leaves one slot for each worker's request, so a request can always be served and there is no deadlock.
  *
  * Values depend on (epoch, number) alone, never on which thread makes them or when.
  */
@@ -24,7 +24,7 @@
 #define SAMPLES_AHEAD 4096
 #define POLL_SECONDS 0.02 /* how often a waiting worker looks at the cancel flag */
 #define SECONDS_DEFAULT 60
-#define SECONDS_TO_STOP 1.0 /* that threads are given before the dataset is left to bw_close */
+#define SECONDS_TO_STOP 1.0 /* how long threads may take before the dataset is left to bw_close */
 
 typedef enum state { FREE, MAKING, READY } state;
 
@@ -32,18 +32,18 @@ typedef struct slot {
     state state;
     int64_t number;
     int epoch;
-    int next; /* in its bucket, or in the list of free ones; -1: the last */
+    int next; /* the next slot in its bucket, or in the list of free ones; -1: none */
     int pins; /* workers that copy from it */
     bool used;
     bw_status status;
-    double since; /* MAKING */
+    double since; /* when making it began */
     char error[BWI_GATHER_ERROR];
 } slot;
 
 typedef struct request {
     int epoch;
     int64_t number;
-    bool open; /* nobody makes it yet */
+    bool open; /* no thread makes it yet */
 } request;
 
 struct bwi_prefetcher {
@@ -51,24 +51,24 @@ struct bwi_prefetcher {
     const bw_dataset *dataset;
     bwi_prefetch settings;
     bool runs, reserved;
-    pid_t process; /* that has the threads: a child of fork has none of them */
+    pid_t process; /* the process that has the threads; a child of fork has none of them */
     atomic_bool stop;
     pthread_mutex_t mutex;
-    pthread_cond_t work, done; /* for threads: something to make; for workers: something was made */
+    pthread_cond_t work, done; /* threads wait for work, workers for samples that are done */
 
-    int threads, running; /* running: those that have not left yet */
+    int threads, running; /* running: those that have not ended yet */
     pthread_t *thread;
-    int slots, kept, workers; /* kept: used ones that stay; workers: that may request */
+    int slots, kept, workers; /* kept: used slots that are not reused; workers: the most that may request */
     slot *slot;
     unsigned char *memory;
     size_t bytes; /* of a sample */
     size_t offset[BWI_FIELD_LIMIT];
-    int *bucket, buckets; /* a power of two */
+    int *bucket, buckets; /* their number is a power of two */
     int free, free_count;
     int *used, used_first, used_count; /* a queue */
     request *requests;
 
-    /* What comes next. */
+    /* What is made next. */
     bwi_prefetch_order order;
     int last_epoch;
 };
@@ -108,7 +108,7 @@ static void mark_used(bwi_prefetcher *prefetcher, int at)
     prefetcher->used[(prefetcher->used_first + prefetcher->used_count++) % prefetcher->slots] = at;
 }
 
-/* The oldest used slot that nobody copies from; -1 if there is none. */
+/* Takes the oldest used slot that no worker copies from; -1 if there is none. */
 static int take_used(bwi_prefetcher *prefetcher)
 {
     for (int i = prefetcher->used_count; i > 0; i--) {
@@ -124,7 +124,7 @@ static int take_used(bwi_prefetcher *prefetcher)
     return -1;
 }
 
-/* A slot for a sample, which is being made from now on; -1 if there is none. Prefetching leaves one for each worker. */
+/* Claims a slot for a sample that is about to be made; -1 if there is none. Prefetching leaves one for each worker. */
 static int claim(bwi_prefetcher *prefetcher, int epoch, int64_t number, bool ahead)
 {
     int spare = prefetcher->used_count > prefetcher->kept ? prefetcher->used_count - prefetcher->kept : 0;
@@ -170,7 +170,7 @@ static void grant_requests(bwi_prefetcher *prefetcher, int epoch, int64_t number
     }
 }
 
-/* The slot to make next: for a request, or for the next sample of the order; -1: there is nothing to do. */
+/* Chooses the slot to fill next, for a request or for the next sample of the order; -1: there is nothing to do. */
 static int choose(bwi_prefetcher *prefetcher)
 {
     int epoch, at;
@@ -209,7 +209,7 @@ static void make(bwi_prefetcher *prefetcher, int at)
     one->status = bwi_content_make(prefetcher->dataset, one->epoch, one->number, values, one->error);
 }
 
-/* Of the prefetcher whose thread this is; NULL: of none. */
+/* The flag of the prefetcher to which this thread belongs; NULL: none. */
 static _Thread_local const atomic_bool *stopping;
 
 bool bwi_prefetcher_stopping(void)
@@ -217,7 +217,7 @@ bool bwi_prefetcher_stopping(void)
     return stopping && atomic_load_explicit(stopping, memory_order_relaxed);
 }
 
-/* A thread of the prefetcher. The mutex is held except while a sample is made. */
+/* The function of the prefetcher's threads. The mutex is held except while a sample is made. */
 static void *run(void *argument)
 {
     bwi_prefetcher *prefetcher = argument;
@@ -235,7 +235,7 @@ static void *run(void *argument)
         pthread_mutex_lock(&prefetcher->mutex);
         prefetcher->slot[at].state = READY;
         if (prefetcher->slot[at].status != BW_OK) {
-            mark_used(prefetcher, at); /* made again if it is asked for again */
+            mark_used(prefetcher, at); /* so a failed sample is made again when it is asked for again */
         }
         pthread_cond_broadcast(&prefetcher->done);
     }
@@ -287,7 +287,7 @@ static void release(bwi_prefetcher *prefetcher)
     prefetcher->requests = NULL;
 }
 
-/* In a child of fork nothing is there to be told, and what the parent's threads may hold is not touched. */
+/* In a child of fork there are no threads to be told, and locks that the parent's threads may hold are not touched. */
 bool bwi_prefetcher_quit(bwi_prefetcher *prefetcher)
 {
     if (prefetcher->runs && prefetcher->process != getpid()) {
@@ -366,7 +366,7 @@ static size_t sample_bytes(const bw_dataset *dataset, size_t *offset)
     return bytes;
 }
 
-/* Bytes of a sample with its slot and its places in the buckets and the queue. */
+/* The bytes of a sample with its slot and its entries in the buckets and the queue. */
 static size_t slot_bytes(const bw_dataset *dataset)
 {
     return bwi_size_add(sample_bytes(dataset, NULL), sizeof(slot) + 5 * sizeof(int));
@@ -376,8 +376,9 @@ typedef struct sizes {
     int threads, slots, kept;
 } sizes;
 
-/* Slots are those that are prefetched, those that stay after use (two tiles for each worker, or the whole piece if it is gathered
- * again), one for each worker's request, and one more. A budget shrinks the first, but never below two for each thread. */
+/* There are slots for prefetched samples, for samples that stay after use (two tiles for each worker, or the whole piece if it is
+ * gathered again), one for each worker's request, and one more. A budget reduces the prefetched ones, but never below two for each
+ * thread. */
 static sizes find_sizes(const bw_dataset *dataset, const bwi_gather_schedule *schedule)
 {
     bwi_prefetch settings = find_settings(dataset);
@@ -412,12 +413,12 @@ size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_gather_schedule *s
         return 0;
     }
     sizes s = find_sizes(dataset, schedule);
-    size_t lists = 4096; /* of threads, requests and scratch */
+    size_t lists = 4096; /* an allowance for the lists of threads, requests and scratch */
     return bwi_size_add(bwi_size_add(bwi_size_multiply((size_t)s.slots, slot_bytes(dataset)), lists),
                         bwi_size_multiply((size_t)s.threads, bwi_scratch_bytes(dataset)));
 }
 
-/* Everything is allocated before the threads start; while they run nothing is. */
+/* Everything is allocated before the threads start, and nothing while they run. */
 static bw_status allocate(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule)
 {
     bw_context *ctx = prefetcher->ctx;
@@ -476,7 +477,7 @@ static bool open_locks(bwi_prefetcher *prefetcher)
     return made;
 }
 
-/* Starts the threads. Fewer than wanted are enough, but not none. */
+/* Starts the threads. Fewer than requested are enough, as long as there is one. */
 static bw_status start(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule)
 {
     bw_status status = allocate(prefetcher, dataset, schedule);
@@ -492,7 +493,7 @@ static bw_status start(bwi_prefetcher *prefetcher, const bw_dataset *dataset, co
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_mutex_lock(&prefetcher->mutex); /* they begin when all are there */
+    pthread_mutex_lock(&prefetcher->mutex); /* the threads begin when all have been created */
     for (prefetcher->threads = 0; prefetcher->threads < wanted && result == 0; prefetcher->threads += result == 0) {
         result = pthread_create(&prefetcher->thread[prefetcher->threads], NULL, run, prefetcher);
     }
@@ -508,7 +509,7 @@ static bw_status start(bwi_prefetcher *prefetcher, const bw_dataset *dataset, co
     return bwi_fail(prefetcher->ctx, BW_RESOURCE_EXHAUSTED, "cannot start a thread that makes samples: %s", bwi_errno_text(result));
 }
 
-/* Slots that were filled for another order may be taken again. */
+/* Marks slots that were filled for another order as used, so that they can be reused. */
 static void drop_unused(bwi_prefetcher *prefetcher)
 {
     for (int i = 0; i < prefetcher->slots; i++) {
@@ -518,21 +519,21 @@ static void drop_unused(bwi_prefetcher *prefetcher)
     }
 }
 
-/* A schedule with larger tiles or more workers needs more slots: the prefetcher then starts again. An unexpected piece begins
- * another order, and slots that were filled for the old one may be taken. */
+/* A schedule with larger tiles or more workers needs more slots, so the prefetcher starts again. An unexpected piece begins
+ * another order, and slots that were filled for the old one may be reused. */
 bw_status bwi_prefetcher_begin(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_gather_schedule *schedule)
 {
     if (prefetcher->runs &&
         (schedule->workers > prefetcher->workers || 2 * schedule->workers * schedule->tile > prefetcher->kept + 1) &&
         prefetcher->kept < dataset->count) {
-        stop(prefetcher); /* a session with other tiles */
+        stop(prefetcher); /* this is a session with other tiles */
     }
     if (prefetcher->process != getpid()) {
         stop(prefetcher);
     }
     bool fresh = !prefetcher->runs;
     if (fresh) {
-        /* Epochs follow each other while training, which shuffles; otherwise nothing is known yet. */
+        /* A shuffled dataset is being trained with, so epochs follow each other; otherwise nothing is known yet. */
         prefetcher->order = (bwi_prefetch_order){.count = dataset->count, .step = dataset->moving ? 1 : -1};
         prefetcher->last_epoch = -1;
         bw_status status = start(prefetcher, dataset, schedule);
@@ -557,7 +558,8 @@ bw_status bwi_prefetcher_begin(bwi_prefetcher *prefetcher, const bw_dataset *dat
 
 /* ---- Workers ---- */
 
-/* Names what the source is busy with: the sample itself if it is being made, otherwise the one that has taken longest so far. */
+/* Names the sample with which the source is busy: the requested one if it is being made, otherwise the one that has taken longest
+ * so far. */
 static bw_status fail_stalled(const bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_demand *demand, int64_t number,
                               double seconds)
 {
@@ -580,7 +582,7 @@ static bw_status fail_stalled(const bwi_prefetcher *prefetcher, const bw_dataset
                             now - prefetcher->slot[at].since);
 }
 
-/* Requests a sample: the index of the request; -1 if all are taken by workers that are waiting too. */
+/* Requests a sample. Returns the index of the request; -1 if other waiting workers have taken all. */
 static int post(bwi_prefetcher *prefetcher, int epoch, int64_t number)
 {
     for (int i = 0; i < prefetcher->workers; i++) {
@@ -625,7 +627,7 @@ static bw_status await(bwi_prefetcher *prefetcher, const bw_dataset *dataset, co
     return BW_OK;
 }
 
-/* A pinned slot is not taken again while its sample is copied, which happens without the mutex. */
+/* A slot is pinned while its sample is copied, which happens without the mutex, so that it is not reused meanwhile. */
 bw_status bwi_prefetcher_gather(bwi_prefetcher *prefetcher, const bw_dataset *dataset, const bwi_demand *demand)
 {
     if (demand->field < 0 || demand->field >= dataset->content->column_count) {

@@ -1,7 +1,8 @@
 /*
- * Batch sizes: one, several by turns within or between epochs, others from an epoch on, or all samples; a remainder is a smaller batch, or dropped. The
- * batch that begins at a position is a function of (epoch, position), so resuming needs nothing else. Of samples that were cut out
- * of others (take, skip, a split) sizes count from the first one left. Training puts windows above them: the batches of one update.
+ * Batch sizes: a single one, several that alternate within or between epochs, others from an epoch on, or all samples. A remainder
+ * is a smaller batch, or it is dropped. The batch that begins at a position is a function of (epoch, position), so resuming needs
+ * nothing else. Among samples that were cut out of others (take, skip, a split) sizes count from the first sample that is left.
+ * Training puts windows above the sizes: a window is the batches of one update.
  */
 #include "data/order/order.h"
 #include "data/read/read.h"
@@ -13,13 +14,13 @@
 
 typedef struct sizes {
     int count;
-    bool schedule; /* size[i] from epoch[i] on; otherwise by turns */
-    bool passes;   /* by turns from epoch to epoch */
+    bool schedule; /* size[i] applies from epoch[i] on; otherwise sizes alternate */
+    bool passes;   /* sizes alternate from epoch to epoch */
     int64_t size[SIZE_LIMIT], epoch[SIZE_LIMIT];
     bool drop;
 } sizes;
 
-/* Sizes by turns repeat with the period of their sum, so the size at a position needs no history: resuming anywhere gives the
+/* Alternating sizes repeat with the period of their sum, so the size at a position needs no history: resuming anywhere gives the
  * same batches. */
 static int64_t size_at(const sizes *s, int epoch, int64_t position)
 {
@@ -42,7 +43,7 @@ static int64_t size_at(const sizes *s, int epoch, int64_t position)
     position %= sum;
     for (int i = 0; i < s->count; i++) {
         if (position < s->size[i]) {
-            return s->size[i] - position; /* less than the size: within a batch, after resuming */
+            return s->size[i] - position; /* what remains of a batch, if training resumed within it */
         }
         position -= s->size[i];
     }
@@ -72,12 +73,13 @@ int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at)
     return left < 0 ? 0 : left < BWI_BATCH_DEFAULT ? left : BWI_BATCH_DEFAULT;
 }
 
-/* A stream that fails, or is cancelled, does so again when the samples of this batch are gathered, which reports it. */
+/* The status is ignored: a stream that fails, or is cancelled, does so again when the samples of this batch are gathered, and that
+ * is where it is reported. */
 int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position)
 {
     if (dataset->live) {
         bw_status status = bwi_stream_pull(dataset, *position + (dataset->largest < BWI_LIVE ? dataset->largest : BWI_LIVE));
-        if (status == BW_CANCELLED) { /* reporting it has cleared the flag */
+        if (status == BW_CANCELLED) { /* the pull has cleared the flag by reporting it */
             bw_cancel(dataset->owned.ctx);
         }
     }
@@ -167,7 +169,7 @@ static int64_t window_at(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 
 static const bwi_dataset_kind windows = {.name = "windows", .order = {.batch = window_at}, .stream = {.follows = true}};
 
-/* Keeps the dataset, without taking it. */
+/* The dataset is kept and not taken. */
 static bw_dataset *build(bw_dataset *dataset, const sizes *s)
 {
     bw_dataset *made = bwi_dataset_over(dataset, &batches, 0, sizeof *s);
@@ -197,7 +199,7 @@ bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch)
     return bwi_dataset_take(dataset, build(dataset, &(sizes){.count = 1, .size = {batch}}));
 }
 
-/* "32", "full", "32,64", "32/64", "32@0,128@5". */
+/* Parses sizes such as "32", "full", "32,64", "32/64" and "32@0,128@5". */
 static bool parse(const char *text, int64_t samples, sizes *s)
 {
     bool turns = false;

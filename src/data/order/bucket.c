@@ -1,7 +1,7 @@
 /*
- * Sequences of varying length: inputs whose first axis is padded with zeros at the end. A sample's bucket is the shortest of the
- * given lengths that holds all of it; it is found once, when the dataset is built, by looking at each sample on all workers.
- * Values and order are those of the dataset below; whoever computes with the samples asks for their bucket by number.
+ * Buckets of sequences by length: inputs whose first axis is padded with zeros at the end. A sample's bucket is the shortest of
+ * the given lengths that holds all of it; it is found once, when the dataset is built, by looking at each sample on all workers.
+ * Values and order are those of the dataset below; code that computes with the samples asks for their bucket by number.
  */
 #include "data/order/order.h"
 
@@ -21,7 +21,7 @@ static void close_bucket(bw_dataset *dataset)
 
 static const bwi_dataset_kind kind = {.name = "bucket", .close = close_bucket};
 
-/* A transformation above the buckets may give samples other lengths. */
+/* The search ends at a transformation, because one above the buckets may give samples other lengths. */
 static const bucket *find(const bw_dataset *dataset)
 {
     while (dataset && dataset->kind != &kind) {
@@ -64,7 +64,7 @@ static int64_t length_of(const float *values, int64_t count, int64_t width)
     return (count + width - 1) / width;
 }
 
-/* The bucket of one sample: the longest of its sequences decides. */
+/* Finds the bucket of one sample, which its longest sequence decides. */
 static bw_status look(void *user, int64_t position, int worker, char *error)
 {
     const looking *l = user;
@@ -116,7 +116,8 @@ static bw_status look_at_all(bw_dataset *dataset)
 
 /* ---- Building ---- */
 
-/* The longest length is the first extent of the inputs. Statistics are refused: they would turn the padding into other values. */
+/* The longest length must be the first extent of the inputs. Statistics are refused, because they would turn the padding into
+ * other values. */
 static bw_status check(const bw_dataset *dataset, const int64_t *lengths, int count)
 {
     bw_context *ctx = dataset->owned.ctx;

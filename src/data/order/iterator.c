@@ -1,6 +1,6 @@
 /*
- * Batches of a dataset one after another, as lists of sample numbers. The list is made with the iterator; going on allocates
- * nothing. Epoch and position are all there is to save.
+ * Iterates over the batches of a dataset, as lists of sample numbers. The list is allocated with the iterator, so going to the
+ * next batch allocates nothing. Epoch and position are its complete state.
  */
 #include "data/order/order.h"
 
@@ -9,7 +9,7 @@
 
 struct bw_iterator {
     bwi_owned owned;
-    bw_dataset *dataset; /* with a reference */
+    bw_dataset *dataset; /* holds a reference */
     int64_t epoch, position;
     bw_batch batch;
     bwi_ahead ahead;
@@ -52,8 +52,8 @@ bw_iterator *bw_iterate(bw_dataset *dataset, int epoch)
     return iterator;
 }
 
-/* The state may have come from a file, so epoch and position are checked. Numbers that another thread has made ahead are only
- * copied. */
+/* The state may have come from a file, so epoch and position are checked. Numbers that were found ahead, for several small batches
+ * at once, are only copied. */
 static bw_status next(bw_iterator *iterator, bw_batch **batch)
 {
     bw_context *ctx = iterator->owned.ctx;
@@ -84,7 +84,7 @@ static bw_status next(bw_iterator *iterator, bw_batch **batch)
     return BW_OK;
 }
 
-/* The end of the data is no failure: every loop comes to it. */
+/* The end of the data is not treated as a failure, since every loop reaches it. */
 bw_status bw_next(bw_iterator *iterator, bw_batch **batch)
 {
     if (batch) {
@@ -112,7 +112,7 @@ const int64_t *bw_batch_numbers(const bw_batch *batch)
     return batch ? batch->numbers : NULL;
 }
 
-/* A batch has one place for what is chosen from it, made when it is first needed. */
+/* A batch has one place for a selection of its samples, which is made when it is first needed. */
 static bw_batch *place_to_choose(bw_context *ctx, bw_batch *batch)
 {
     if (!batch->chosen) {

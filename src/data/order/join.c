@@ -1,10 +1,11 @@
 /*
- * Datasets made of others: one after the other (concatenate), by turns (interleave), side by side (zip), several times (repeat).
- * Nothing is copied: numbers are translated, and each part gathers its own samples into the tile.
+ * Datasets made of others: one after the other (concatenate), in alternating blocks (interleave), side by side (zip), or several
+ * times (repeat). Nothing is copied: numbers are translated, and each part gathers its own samples into the tile. A sample's
+ * number is
  *
- *   concatenate, interleave   numbers of the first, then those of the second
- *   zip                       number in the first times the numbers of the second, plus number in the second
- *   repeat                    turn times the numbers, plus the number; each turn is another epoch for the dataset below
+ *   concatenate, interleave   its number in the first dataset, or after all of those its number in the second
+ *   zip                       its number in the first times the count of numbers of the second, plus its number in the second
+ *   repeat                    the repetition times the count of numbers, plus its number; each repetition is another epoch below
  */
 #include "data/ahead/ahead.h"
 #include "data/order/order.h"
@@ -15,12 +16,12 @@
 #define RUN 64
 
 typedef struct turns {
-    int64_t times; /* repeat */
-    int64_t block; /* interleave */
-    int split;     /* zip: fields from here on are the second's */
+    int64_t times; /* of repeat */
+    int64_t block; /* of interleave */
+    int split;     /* of zip: the first field that belongs to the second */
 } turns;
 
-/* Where a sample comes from. */
+/* The part that a sample comes from, with its field, epoch and number there. */
 typedef struct origin {
     const bw_dataset *part;
     int field, epoch;
@@ -105,7 +106,7 @@ static int64_t concatenated_number(const bw_dataset *dataset, uint64_t epoch, in
     return dataset->upstream->numbers + bwi_number_at(dataset->second, epoch, position - first);
 }
 
-/* Alternates blocks of one and of the other, as long as both have whole ones; then comes what remains of each. */
+/* Alternates blocks of the two datasets, as long as both have whole ones; then comes what remains of each. */
 static int64_t interleaved_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
     const turns *state = dataset->state;
@@ -153,7 +154,7 @@ static int64_t batch_of_part(const bw_dataset *part, int epoch, bwi_stretch *at,
     return count;
 }
 
-/* If sizes were chosen for the parts, a batch never reaches over the end of one. */
+/* If batch sizes were chosen for the parts, a batch never extends over the end of a part. */
 static int64_t concatenated_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 {
     int64_t seam = dataset->upstream->count;
@@ -169,7 +170,7 @@ static int64_t concatenated_batch(const bw_dataset *dataset, int epoch, bwi_stre
     return at->position < at->end ? batch_of_part(dataset->second, epoch, at, seam, at->end) : 0;
 }
 
-/* A batch does not reach over the end of a repetition either. */
+/* A batch does not extend over the end of a repetition either. */
 static int64_t repeated_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 {
     int64_t count = dataset->upstream->count;
@@ -273,7 +274,7 @@ static bw_status check_context(const bw_dataset *a, const bw_dataset *b, const c
     return bwi_fail(a->owned.ctx, BW_INVALID_ARGUMENT, "%s: the datasets belong to different contexts", kind);
 }
 
-/* Datasets are joined if all fields agree in role, name and shape; of two types float32 holds both. */
+/* Datasets can be joined if all fields agree in role, name and shape; if types differ, float32 holds both. */
 static bw_status match_fields(bw_dataset *made, const bw_dataset *a, const bw_dataset *b)
 {
     bw_context *ctx = made->owned.ctx;
@@ -343,7 +344,7 @@ bw_dataset *bw_interleave(bw_dataset *first, bw_dataset *second, int64_t block)
     return take_both(first, second, join(first, second, &interleaving, block));
 }
 
-/* If both have inputs only, those of the second are the targets. */
+/* If both datasets have only inputs, those of the second become the targets. */
 static bw_status zip_fields(bw_dataset *made, const bw_dataset *a, const bw_dataset *b)
 {
     bool targets = bwi_dataset_find(a, BWI_ROLE_TARGET, 0) < 0 && bwi_dataset_find(b, BWI_ROLE_TARGET, 0) < 0;
@@ -367,7 +368,7 @@ static bw_status zip_fields(bw_dataset *made, const bw_dataset *a, const bw_data
     return status;
 }
 
-/* Numbers of a zip are pairs, so there are as many as the product of both. */
+/* The number of a zipped sample stands for a pair, so there are as many as the product of both. */
 static bw_dataset *zip(bw_dataset *a, bw_dataset *b)
 {
     bw_context *ctx = a->owned.ctx;
@@ -400,7 +401,7 @@ bw_dataset *bw_zip(bw_dataset *first, bw_dataset *second)
     return take_both(first, second, first && second ? zip(first, second) : NULL);
 }
 
-/* A repeated sample has another number each time, so that random augmentation differs between the turns. */
+/* A repeated sample has another number each time, so that random augmentation differs between repetitions. */
 bw_dataset *bw_repeat(bw_dataset *dataset, int64_t times)
 {
     if (!dataset) {

@@ -1,6 +1,6 @@
 /*
- * Orders: a chain of index maps from a position in an epoch to a sample's number, evaluated anew for each position, so that
- * no order is ever stored. Each map is a bijection onto its range, hence so is the chain.
+ * An order is a chain of index maps from a position in an epoch to a sample's number. It is evaluated anew for each position, so
+ * that no order is ever stored. Each map is a bijection onto its range, hence so is the chain.
  */
 #include "data/ahead/ahead.h"
 #include "data/order/order.h"
@@ -67,7 +67,7 @@ const int64_t *bwi_numbers_ahead(bwi_ahead *ahead, const bw_dataset *dataset, in
 
 static int64_t range_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 {
-    int64_t first = dataset->stride == 1 ? dataset->first : 0; /* a shard's neighbours come from anywhere */
+    int64_t first = dataset->stride == 1 ? dataset->first : 0; /* samples that are neighbours in a shard are not neighbours below */
     bwi_stretch below = {.begin = at->begin + first, .position = at->position + first};
     if (__builtin_add_overflow(at->end, first, &below.end)) {
         below.end = INT64_MAX;
@@ -85,7 +85,7 @@ static void range_numbers(const bw_dataset *dataset, uint64_t epoch, int64_t *at
     bwi_numbers_at(dataset->upstream, dataset->frozen ? BWI_EPOCH_FROZEN : epoch, at, n);
 }
 
-/* A stream is shuffled block by block, each with another seed; the last block may be smaller. */
+/* A stream is shuffled within blocks, each with its own seed; the last block may be smaller. */
 static int64_t permute_block(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
     int64_t block = position / dataset->block, first = block * dataset->block, left = dataset->count - first;
@@ -241,8 +241,8 @@ static bw_dataset *part(bw_dataset *dataset, int64_t first, int64_t count, bool 
     return made;
 }
 
-/* Of a shuffled dataset both parts are cut from one frozen order, or the epochs would mix them; the training part is then
- * shuffled anew within itself. */
+/* If the dataset is shuffled, both parts are cut from one frozen order, because otherwise epochs would mix them; the training part
+ * is then shuffled anew within itself. */
 bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation)
 {
     *training = *validation = NULL;

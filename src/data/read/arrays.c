@@ -1,4 +1,4 @@
-/* Samples from arrays in memory: views, used where they stand. */
+/* Samples from arrays in memory. The arrays are views and are used in place, so nothing is copied. */
 #include "data/read/read.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ unsigned bwi_part_of(const char *name, size_t length)
     return 0;
 }
 
-/* The parts that an asked one stands for, the first first. */
+/* Returns the part that was asked for, or the other one that can stand in for it. */
 static unsigned either(unsigned found, unsigned asked, unsigned other)
 {
     return found & asked ? asked : found & other;

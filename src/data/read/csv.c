@@ -1,16 +1,17 @@
-/* The CSV reader: files, gzip files and standard input, one after another, region by region, on all workers. */
+/* The CSV reader. It reads files, gzip files and standard input one after another, region by region, and parses each region on all
+ * workers. */
 #include "data/read/csv.h"
 
 #include <string.h>
 
 #define BLOCK ((size_t)1 << 20)
-#define STREAM_BLOCK (BLOCK / 8) /* of standard input, whose regions are smaller */
+#define STREAM_BLOCK (BLOCK / 8) /* for standard input, whose regions are smaller */
 
 typedef struct work {
     csv_reading *r;
     csv_block *blocks;
-    bool guessed;        /* where there are quotes: whether the blocks begin with records */
-    int64_t *row, *line; /* where each block begins; of lines also where the last one ends */
+    bool guessed;        /* there are quotes, so it is a guess that the blocks begin with records */
+    int64_t *row, *line; /* where each block begins; for lines also where the last one ends */
     csv_span *spans;     /* of this region */
     int64_t count;
 } work;
@@ -26,7 +27,7 @@ static bw_status count_block(void *user, int64_t i, int worker, char *error)
     return BW_OK;
 }
 
-/* Mistakes are kept in the result: if they come from a wrong guess they are not reported. */
+/* Mistakes are kept in the result rather than reported, because they may come from a wrong guess about the blocks. */
 static bw_status parse_block(void *user, int64_t i, int worker, char *error)
 {
     work *w = user;
@@ -41,7 +42,8 @@ static bw_status parse_block(void *user, int64_t i, int worker, char *error)
 
 /* ---- Capacity ---- */
 
-/* A mapped file is counted as a whole and gets exactly what it needs; for what comes piece by piece the capacity doubles. */
+/* A mapped file has been counted completely and gets exactly what it needs; for text that arrives in pieces the capacity
+ * doubles. */
 static bw_status reserve_rows(csv_reading *r, int64_t records, bool whole)
 {
     if (records <= r->capacity) {
@@ -64,7 +66,7 @@ static bw_status reserve_rows(csv_reading *r, int64_t records, bool whole)
     return status;
 }
 
-/* One span for each block, with places for the texts of its columns if there are categories. */
+/* Appends a span for each block, with room for the texts of its columns if there are categories. */
 static bw_status make_spans(csv_reading *r, int64_t count, int file)
 {
     if (r->span_count + count > r->span_capacity) {
@@ -96,7 +98,7 @@ static bw_status make_spans(csv_reading *r, int64_t count, int file)
 
 /* ---- Regions ---- */
 
-/* Rows that were left out make gaps between the blocks. */
+/* Moves the rows of the blocks together, since rows that were left out make gaps between them. */
 static void close_gaps(csv_reading *r, work *w)
 {
     int64_t width = r->table.width, depth = r->table.stride;
@@ -122,8 +124,8 @@ static size_t block_size(const csv_text *text)
     return text->input.pipe.open ? STREAM_BLOCK : BLOCK;
 }
 
-/* Cuts the region at newlines. One that stands in quotes ends no record: those with an odd number of quotes before them are assumed
- * to, which is a guess. */
+/* Cuts the region at newlines. A newline within quotes does not end a record; one with an odd number of quotes before it is
+ * assumed to be such, which is a guess. */
 static bw_status guess_blocks(work *w, const csv_text *text)
 {
     bw_status status = csv_blocks_cut(text, block_size(text), false, &w->blocks, &w->count);
@@ -160,7 +162,7 @@ static bw_status cut_blocks(work *w, const csv_text *text)
     return status;
 }
 
-/* Counted records give each block its first row and line, so that all of them can be parsed at the same time. */
+/* Counts records first: that gives each block its first row and line, so that all blocks can be parsed at the same time. */
 static bw_status run_blocks(csv_reading *r, work *w, const csv_text *text, int file)
 {
     int64_t records = r->rows, line = text->line;
@@ -188,7 +190,7 @@ static bw_status run_blocks(csv_reading *r, work *w, const csv_text *text, int f
     return status == BW_CANCELLED ? status : BW_OK;
 }
 
-/* Without a mistake every quote was closed within its block: the guess was right. */
+/* The guess was right if there is no mistake, because every quote was then closed within its block. */
 static bool right(const work *w)
 {
     bool good = true;
@@ -207,7 +209,7 @@ static bw_status take_blocks(csv_reading *r, work *w, csv_text *text)
     if (failed < w->count) {
         const csv_result *result = &w->spans[failed].result;
         if (result->bad == 0) {
-            return result->status; /* no memory: the message is there */
+            return result->status; /* no memory; the message has been written */
         }
         const csv_mistake *first = &result->mistakes[0];
         return bwi_fail_line(r->ctx, result->status, text->path, first->line, first->column, "%s", first->text);
@@ -274,11 +276,11 @@ static bw_status skip_header(csv_reading *r, csv_text *text, int file)
     return BW_OK;
 }
 
-/* The first region, and what it tells of the columns. */
+/* Reads the first region, which tells what the columns are. */
 static bw_status begin_file(csv_reading *r, int file)
 {
     csv_text *text = &r->text;
-    csv_dialect dialect = r->table.dialect; /* of the first file, if this is another one */
+    csv_dialect dialect = r->table.dialect; /* a later file is written like the first */
     bw_status status = file == 0 ? csv_dialect_choose(r->ctx, &dialect, &r->options) : BW_OK;
     if (status == BW_OK) {
         status = csv_text_open(r->ctx, text, r->paths[file], &dialect, r->options.skip_rows);
@@ -345,8 +347,8 @@ static bw_status check_options(bw_context *ctx, const bw_read_options *options)
     return BW_OK;
 }
 
-/* Files of a list are read one after another into one table. A single pipe becomes a stream instead, which goes on reading while
- * samples are used. */
+/* The files of a list are read one after another into one table. A single pipe becomes a stream instead, which goes on reading
+ * while samples are being used. */
 bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     *root = NULL;
@@ -369,7 +371,7 @@ bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *pa
             status = csv_stream_make(r, root);
         }
         if (*root) {
-            return BW_OK; /* it keeps r */
+            return BW_OK; /* the stream keeps r */
         }
         if (status == BW_OK) {
             status = read_file(r, i);

@@ -1,7 +1,7 @@
 /*
- * Header and columns of a CSV file, from its first records. The first record is a header if it has text where the second has a
- * number, or counts the columns 0,1,2,... as pandas does for arrays without names. What was decided is logged. A file
- * that holds text only could be either way: then the user must say.
+ * Finds the header and the columns of a CSV file by looking at its first records. The first record is a header if it has text
+ * where the second has a number, or if it counts the columns 0,1,2,... as pandas does for arrays without names. What was decided
+ * is logged. A file that holds only text could be read either way, so there the user must say.
  */
 #include "data/read/csv.h"
 
@@ -36,7 +36,8 @@ static bool grow_slots(bw_context *ctx, csv_words *words)
     return true;
 }
 
-/* A word's number is the order of its first appearance. Keys lie apart from the texts, since looking a word up compares keys first. */
+/* Words are numbered in the order of their first appearance. Keys lie apart from the texts, since looking a word up compares keys
+ * first. */
 static int add_word(bw_context *ctx, csv_words *words, const char *text, const csv_key *key)
 {
     if (words->count == words->capacity) {
@@ -63,7 +64,7 @@ static int add_word(bw_context *ctx, csv_words *words, const char *text, const c
     return words->count++;
 }
 
-/* The slot where it is or would be. There is a free one. */
+/* Returns the slot where the word is or would be. The search ends because there is always a free slot. */
 static int *find_slot(const csv_words *words, const char *text, const csv_key *key)
 {
     uint64_t mask = (uint64_t)words->slot_count - 1;
@@ -112,7 +113,7 @@ void csv_words_free(bw_context *ctx, csv_words *words)
 typedef struct look {
     int fields;
     int numbers, texts, missing;
-    bool counts; /* 0,1,2,... */
+    bool counts; /* the fields are 0,1,2,... */
 } look;
 
 static look look_at(const csv_dialect *dialect, const char *at, const char *end)
@@ -154,7 +155,7 @@ static bool text_over_number(const csv_dialect *dialect, const char *first, cons
     return false;
 }
 
-/* Tabs are shown as blanks. */
+/* Quotes a line for a message, with tabs shown as blanks. */
 static void quote_line(char quoted[BWI_QUOTE_SIZE], const char *line, size_t size)
 {
     char text[BWI_QUOTE_SIZE];
@@ -165,8 +166,8 @@ static void quote_line(char quoted[BWI_QUOTE_SIZE], const char *line, size_t siz
     bwi_quote(quoted, text, shown);
 }
 
-/* A first line of texts above numbers is a header. Where neither line decides, guessing would turn a name into a class or a
- * sample into a name, so it is refused. */
+/* A first line with text above numbers is a header. Where neither line decides, guessing would turn a name into a class or a
+ * sample into a name, so the file is refused. */
 static bw_status find_header(csv_table *table, const char *first, const char *end)
 {
     bw_header wanted = table->options->header;
@@ -201,7 +202,7 @@ static bw_status find_header(csv_table *table, const char *first, const char *en
     return BW_OK;
 }
 
-/* Of "# a,b" the first name is a. */
+/* Removes the mark of a header that is written as a comment: in "# a,b" the first name is a. */
 static void strip_mark(char *name)
 {
     size_t marks = strspn(name, "#"), blanks = strspn(name + marks, " \t");
@@ -235,7 +236,7 @@ static bw_status name_columns(csv_table *table, const char *at, const char *end)
 
 /* ---- Columns ---- */
 
-/* Every line ends with a separator: what would stand behind it is no column. */
+/* Drops the last column if every line ends with a separator, because what would follow it is not a column. */
 static void drop_last(csv_table *table)
 {
     csv_column *column = &table->columns[table->count - 1];
@@ -249,7 +250,7 @@ static void drop_last(csv_table *table)
             csv_separator_text(table->dialect.separator, mark));
 }
 
-/* If none is asked for, a model that was trained before decides, then the last column. */
+/* If no target is asked for, the model that was trained before decides; without one, the last column is the target. */
 static bw_status find_targets(csv_table *table)
 {
     const char *wanted = table->options->target;
@@ -289,8 +290,8 @@ static bw_status check_names(const csv_table *table)
     return facts ? csv_like_check(table, facts) : BW_OK;
 }
 
-/* Pandas and R write the numbers of rows as a first column, and many tables have one. It says nothing about the target, and a model
- * that learns it by heart seems to learn. */
+/* Pandas and R write row numbers as a first column, and many tables have one. It says nothing about the target, and a model that
+ * memorises it only seems to learn. */
 static void warn_of_index(const csv_table *table)
 {
     static const char *const names[] = {"", "id", "index", "no", "nr", "row", "#", "Unnamed: 0"};
@@ -311,7 +312,7 @@ static void warn_of_index(const csv_table *table)
     }
 }
 
-/* Kinds that options choose go before those that were found. A column of dates is none of them, and is refused. */
+/* Kinds that options choose take precedence over those that were found. A column of dates has no usable kind, and is refused. */
 static bw_status place_columns(csv_table *table)
 {
     char named[CSV_COLUMN_TEXT], word[CSV_COLUMN_TEXT], quoted[BWI_QUOTE_SIZE];
@@ -325,7 +326,7 @@ static bw_status place_columns(csv_table *table)
         }
         column->place = column->target >= 0 || column->kind == CSV_IGNORED ? -1 : table->width++;
         if (csv_like_facts(table)) {
-            continue; /* its kinds follow */
+            continue; /* csv_like_follow sets the kinds */
         }
         if (column->kind == CSV_ODD) {
             csv_column_word(table, i, word);
@@ -345,7 +346,7 @@ static bw_status place_columns(csv_table *table)
     return BW_OK;
 }
 
-/* A line that differs from all others is at fault itself, not the one after it. */
+/* If the first line has another number of fields than all others, the mistake is reported for it, not for the line after it. */
 static bw_status check_first(const csv_table *table, int64_t line)
 {
     int others = table->dialect.fields;
@@ -373,8 +374,8 @@ static void report_dialect(const csv_table *table)
     }
 }
 
-/* The columns from their names and first records, in an order in which each step knows what it needs: the header names the columns,
- * options choose among the names, and what is left is judged by its values. */
+/* Settles the columns in an order in which each step knows what it needs: the header names the columns, options choose among the
+ * names, and the remaining columns are judged by their values. */
 static bw_status open_columns(csv_table *table, const char *first, const char *end, int64_t line)
 {
     const char *second = csv_record_end(&table->dialect, first, end);

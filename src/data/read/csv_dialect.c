@@ -1,9 +1,10 @@
 /*
- * How a table is written: what separates fields, and whether numbers have a decimal comma. Both are found from the first records,
- * since nobody remembers which program wrote a file, and told in the log where they are not what the name of the format says.
+ * Finds out how a table is written: what separates fields, and whether numbers have a decimal comma. Both are found from the first
+ * records, since nobody remembers which program wrote a file, and are logged where they are not what the name of the format says.
  *
- * A separator is one that gives all records the same number of fields, two or more. If several do ("1,5;2,5"), it is the one whose
- * fields are numbers more often; then the one that stands first below. The first record does not count: it may be a title.
+ * A separator is a character that gives all records the same number of fields, two or more. If several do ("1,5;2,5"), the one
+ * whose fields are numbers more often wins, and then the one that comes first below. The first record does not count, because it
+ * may be a title.
  */
 #include "data/read/csv.h"
 
@@ -27,7 +28,8 @@ int csv_count_fields(const csv_dialect *dialect, const char *at, const char *end
     return count;
 }
 
-/* "#,Name,Type" is a header and "#ff0000,3,4" may be a record: a comment has other fields than the records. */
+/* "#,Name,Type" is a header and "#ff0000,3,4" may be a record, so a comment is recognised by having another number of fields than
+ * the records. */
 bool csv_is_comment(const csv_dialect *dialect, const char *at, const char *end)
 {
     return *at == '#' && (dialect->fields < 2 || csv_count_fields(dialect, at, end) != dialect->fields);
@@ -58,7 +60,7 @@ typedef struct sample {
     const char *record[SAMPLED];
 } sample;
 
-/* Records without those that begin with #, which may be comments, unless there are no others. */
+/* Collects the first records. Those that begin with # may be comments and are left out, unless there are no others. */
 static sample take_sample(const csv_dialect *dialect, const char *at, const char *end, bool notes)
 {
     sample taken = {.records = 0};
@@ -73,7 +75,7 @@ static sample take_sample(const csv_dialect *dialect, const char *at, const char
         }
         const char *next = csv_record_end(dialect, at, end);
         if (next == end && end[-1] != '\n') {
-            break; /* cut short */
+            break; /* the record is cut short */
         }
         taken.record[taken.records++] = at;
         at = next;
@@ -82,10 +84,10 @@ static sample take_sample(const csv_dialect *dialect, const char *at, const char
 }
 
 typedef struct score {
-    int fields; /* of all records but the first; 0: they differ */
-    int most;   /* of any record */
+    int fields; /* per record, in all but the first; 0: they differ */
+    int most;   /* the most that any record has */
     int records;
-    int agreeing; /* records with as many as the first one */
+    int agreeing; /* records with as many fields as the first one */
     double numbers;
     bool comma; /* there is a number with a decimal comma, and none with a point */
 } score;
@@ -100,11 +102,11 @@ static bool is_comma_number(const csv_field *field)
     }
     memcpy(text, field->at, field->size);
     text[comma - field->at] = '.';
-    text[field->size] = '\n'; /* numbers are read up to what is none */
+    text[field->size] = '\n'; /* reading a number stops at the first byte that cannot belong to it */
     return bwi_number_scan(text, text + field->size, &value) == text + field->size;
 }
 
-/* The first record counts for nothing but agreement, unless it is the only one. */
+/* The first record counts only for agreement, unless it is the only one, since it may be a title. */
 static score rate(const csv_dialect *dialect, const char *at, const char *end)
 {
     sample taken = take_sample(dialect, at, end, false);
@@ -146,13 +148,14 @@ static score rate(const csv_dialect *dialect, const char *at, const char *end)
     return found;
 }
 
-/* Blanks separate numbers only: a column of names has blanks, too. */
+/* Blanks are accepted as separators only where most fields are numbers, because names contain blanks too. */
 static bool is_likely(char separator, const score *found)
 {
     return found->fields > 1 && (separator != ' ' || found->numbers >= 0.5);
 }
 
-/* Where records differ in any case, one that occurs and that most records agree about: messages are about its fields then. */
+/* If no separator makes all records agree, this chooses one that occurs and about which most records agree, so that messages are
+ * about its fields. */
 static char separator_of_most(const score *scores)
 {
     int best = -1;
@@ -185,7 +188,7 @@ void csv_dialect_find(csv_dialect *dialect, const char *at, const char *end)
     }
     score chosen = rate(&tried, at, end);
     *dialect = tried;
-    bool open = chosen.records == 2 && chosen.agreeing < 2; /* which of two that differ is right is not known */
+    bool open = chosen.records == 2 && chosen.agreeing < 2; /* of two records that differ, either may be right */
     dialect->fields = open ? 0 : chosen.fields;
     dialect->decimal = chosen.comma && tried.separator != ',' ? ',' : '.';
 }

@@ -1,7 +1,8 @@
 /*
- * From parsed rows to samples. Categories are numbered in order (of size, if all are numbers), whatever the blocks met first;
- * each category of an input column becomes an input that is 1 for it and 0 otherwise. Missing numbers get their column's mean or
- * zero; a missing category is zero everywhere. Classes and whole-number targets are int32, other targets float32.
+ * Makes samples from parsed rows. Categories are numbered in sorted order (by value, if all are numbers), so that the result does
+ * not depend on which block met them first; each category of an input column becomes an input that is 1 for it and 0 otherwise.
+ * Missing numbers become their column's mean or zero; a missing category is zero everywhere. Classes and whole-number targets are
+ * int32, other targets float32.
  */
 #include "data/read/csv.h"
 
@@ -10,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_CATEGORIES 1000 /* of an input column: each becomes a column */
+#define MOST_CATEGORIES 1000 /* of an input column, since each becomes an input */
 #define MOST_CLASSES 10000
 
 /* ---- Places ---- */
 
 struct csv_place {
-    int64_t first; /* row */
+    int64_t first; /* its first row */
     int file, shift_count;
     csv_shift *shifts;
 };
@@ -67,7 +68,7 @@ static bw_status copy_paths(csv_reading *r, csv_places *to)
     return to->paths ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
-/* Empty spans are left out, so that no two spans begin with the same row. */
+/* Empty spans are left out, so that no two places begin with the same row. */
 bw_status csv_places_add(csv_reading *r, csv_places *to)
 {
     bw_status status = to->paths ? BW_OK : copy_paths(r, to);
@@ -114,7 +115,7 @@ static const bwi_dataset_kind csv = {.name = "csv", .gather = gather, .place = t
 
 /* ---- What was left out ---- */
 
-/* The share of bad records is known only now, after all files were read; the first bad ones are listed either way. */
+/* The share of bad records is known only after all files have been read; the first bad ones are listed either way. */
 static bw_status check_bad(csv_reading *r)
 {
     int64_t bad = 0, lacking = 0, told = 0, comments = 0;
@@ -183,7 +184,7 @@ static double category_at(const csv_reading *r, int column, int64_t row)
     return one->target >= 0 ? r->y[row * table->stride + one->target] : (double)r->x[row * table->width + one->place];
 }
 
-/* Adds the categories of a block; not those that stand only in records that were left out. */
+/* Adds the categories of a block, except for those that occur only in records that were left out. */
 static bw_status unite_span(csv_reading *r, const csv_span *part, int column, csv_words *all)
 {
     const csv_words *words = &part->result.words[column];
@@ -205,7 +206,7 @@ static bw_status unite_span(csv_reading *r, const csv_span *part, int column, cs
     return status;
 }
 
-/* The categories of a column over all blocks, in order. */
+/* Unites a column's categories of all blocks, and sorts them. */
 static bw_status unite(csv_reading *r, int column, csv_words *all)
 {
     bool numbers = true;
@@ -225,7 +226,8 @@ static bw_status unite(csv_reading *r, int column, csv_words *all)
     return BW_OK;
 }
 
-/* Texts of a block that are none of the categories: as an input they count as missing, if missing values are allowed. */
+/* Counts the values of a block that are none of the categories. In an input they count as missing, if missing values are
+ * allowed. */
 static bw_status count_unknown(const csv_reading *r, const csv_span *part, int column, int categories, int64_t *unknown)
 {
     const csv_words *words = &part->result.words[column];
@@ -248,7 +250,7 @@ static bw_status count_unknown(const csv_reading *r, const csv_span *part, int c
     return BW_OK;
 }
 
-/* Gives the texts of each block their places in `words`. */
+/* Finds the index in `words` of each text of each block. */
 static bw_status place_words(csv_reading *r, int column, const char *const *words, int count)
 {
     csv_words index = {.count = 0};
@@ -282,7 +284,7 @@ static bw_status place_words(csv_reading *r, int column, const char *const *word
     return status;
 }
 
-/* The categories are those of the dataset that this one is like, or all texts that were found. */
+/* The categories are those of the dataset given as `like`, or else all texts that were found. */
 static bw_status settle_categories(csv_reading *r, int column, const bwi_facts *like, int feature, const char *const **words,
                                    int *count)
 {
@@ -321,7 +323,7 @@ static bw_status settle_categories(csv_reading *r, int column, const bwi_facts *
 
 /* ---- Missing values ---- */
 
-/* The fill value is the mean of what is there, zero, or the one that the training data had. */
+/* The fill value is the mean of the values that are present, zero, or the value that was used for the training data. */
 static void fill_missing(csv_reading *r, int place, const bwi_feature *like, bwi_feature *feature)
 {
     int width = r->table.width;
@@ -348,7 +350,7 @@ static void fill_missing(csv_reading *r, int place, const bwi_feature *like, bwi
 
 /* ---- The root ---- */
 
-/* Of several targets the names stand in a list, as in the option. */
+/* Writes the names of several targets as a list, as in the option. */
 static bw_status name_targets(const csv_table *table, bwi_facts *facts)
 {
     bwi_text list = {.ctx = table->ctx};
@@ -381,7 +383,7 @@ bw_status csv_columns_settle(csv_reading *r, bwi_facts *facts)
     const bwi_facts *like = table->options->like ? bwi_dataset_facts(table->options->like) : NULL;
     like = like && like->features > 0 ? like : NULL;
     bwi_feature *features = bwi_allocate(r->ctx, (size_t)table->width, sizeof *features);
-    /* Also where nothing is missing now: it may be when the model is used. */
+    /* A fill value is kept even if nothing is missing now, since values may be missing when the model is used. */
     bool fill = table->options->missing == BW_MISSING_MEAN || table->options->missing == BW_MISSING_ZERO;
     facts->feature = features;
     if (!features) {
@@ -426,13 +428,13 @@ bw_status csv_columns_settle(csv_reading *r, bwi_facts *facts)
 
 typedef struct widening {
     const csv_reading *r;
-    const int *column; /* [feature]: of a category; -1: a number */
+    const int *column; /* [feature]: the table's column if it has categories; -1: a number */
     const bwi_facts *facts;
-    float *to; /* zero */
+    float *to; /* zero at first */
     int64_t width;
 } widening;
 
-/* A category becomes ones and zeros; the memory is zero already. */
+/* Writes the ones of categories; the memory is zero already. */
 static bw_status widen_span(void *user, int64_t span, int worker, char *error)
 {
     const widening *w = user;
@@ -459,7 +461,7 @@ static bw_status widen_span(void *user, int64_t span, int worker, char *error)
     return BW_OK;
 }
 
-/* A column with categories becomes one column for each of them. */
+/* Replaces a column with categories by one column for each category. */
 static bw_status widen(csv_reading *r, const bwi_facts *facts, int64_t *width)
 {
     char what[512];
@@ -496,7 +498,7 @@ static bw_status widen(csv_reading *r, const bwi_facts *facts, int64_t *width)
     return status;
 }
 
-/* Numbers of classes, as the blocks met them, become their places. */
+/* Replaces class numbers, which each block assigned by itself, by indices of the sorted classes. */
 static void place_targets(csv_reading *r)
 {
     const csv_table *table = &r->table;
@@ -508,10 +510,10 @@ static void place_targets(csv_reading *r)
     }
 }
 
-/* Whole numbers as int32, others and several targets as float32, in memory that is allocated here. */
+/* A single target of whole numbers is stored as int32, anything else as float32, in memory that is allocated here. */
 static bw_status add_target(csv_reading *r, bw_dataset *root)
 {
-    int64_t depth = r->table.stride, count = r->rows * depth; /* the rows were allocated with as many */
+    int64_t depth = r->table.stride, count = r->rows * depth; /* cannot overflow, since y has that many doubles */
     bool whole = depth == 1;
     place_targets(r);
     for (int64_t i = 0; i < count && whole; i++) {
@@ -540,7 +542,7 @@ static bw_status add_target(csv_reading *r, bw_dataset *root)
     return status;
 }
 
-/* The memory of the parsed rows goes over to the root, so that nothing is copied unless there are categories. */
+/* The root takes over the memory of the parsed rows, so that nothing is copied unless there are categories. */
 static bw_status fill_root(csv_reading *r, bw_dataset *root)
 {
     int64_t width;

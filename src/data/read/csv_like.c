@@ -1,7 +1,7 @@
 /*
- * Columns of a table that is read as other data was, with which a model was trained. They correspond by their names where both tables
- * have some. Otherwise by their places: the same columns are left out and the same ones are targets, in a table that has all columns
- * of the other, lacks the targets, or has neither targets nor what was left out.
+ * Finds the columns of a table that is read like the data with which a model was trained. Columns correspond by name where both
+ * tables have names. Otherwise they correspond by position: the same columns are left out and the same ones are targets, in a
+ * table that has all columns of the other, lacks the targets, or has neither the targets nor the columns that were left out.
  */
 #include "data/read/csv.h"
 
@@ -24,7 +24,7 @@ static bool follows_names(const csv_table *table, const bwi_facts *facts)
 
 /* ---- By names ---- */
 
-/* The targets are there, or the samples are to be predicted. */
+/* Finds the targets by name. If they are absent, the samples are to be predicted. */
 static bw_status targets_by_name(csv_table *table, const bwi_facts *facts)
 {
     const char *list = facts->target;
@@ -38,7 +38,7 @@ static bw_status targets_by_name(csv_table *table, const bwi_facts *facts)
     return all && *list ? csv_targets_choose(table, list) : BW_OK;
 }
 
-/* The column of a feature by its name, the first that has no place yet; -1: none. */
+/* Returns the first column with a feature's name that has no place yet; -1: none. */
 static int column_named(const csv_table *table, const char *name)
 {
     for (int i = 0; i < table->count; i++) {
@@ -81,10 +81,10 @@ static bw_status follow_names(csv_table *table, const bwi_facts *facts)
 
 /* ---- By places ---- */
 
-/* What the column of the other table was: a feature's number, -1 a target, -2 left out. */
+/* Returns what a column of the other table was: a feature's number, -1 for a target, -2 for one that was left out. */
 static int role_of(const bwi_facts *facts, int column)
 {
-    for (int k = column < facts->features ? column : facts->features - 1; k >= 0; k--) { /* mostly the first or second */
+    for (int k = column < facts->features ? column : facts->features - 1; k >= 0; k--) { /* usually found in one or two steps */
         if (facts->feature[k].column == column) {
             return k;
         }
@@ -100,8 +100,8 @@ static int role_of(const bwi_facts *facts, int column)
     return -2;
 }
 
-/* Which columns of the other table this one has: all of them, or those without targets, without what was left out, or without
- * both. Two answers are none. */
+/* Finds which columns of the other table this one has: all of them, or all but the targets, all but those that were left out, or
+ * all but both. Their number decides; if two answers fit, it fails. */
 static bool find_places(const csv_table *table, const bwi_facts *facts, bool *targets, bool *others)
 {
     int left = facts->columns - facts->features - facts->targets, answers = 0;
@@ -120,7 +120,7 @@ static bool find_places(const csv_table *table, const bwi_facts *facts, bool *ta
     return answers == 1;
 }
 
-/* Whether places tell everything: the other table's are known, and no option says otherwise. */
+/* Whether columns can be matched by position: those of the other table are known, and no option says otherwise. */
 static bool follows_places(const csv_table *table, const bwi_facts *facts)
 {
     const bw_read_options *options = table->options;
@@ -137,7 +137,7 @@ static bw_status fail_places(const csv_table *table, const bwi_facts *facts)
         facts->columns - facts->features - facts->targets);
 }
 
-/* One target that is not named is the last column, if there is one more than inputs. */
+/* A single target without a name is the last column, if the table has more columns than there are inputs. */
 static bw_status targets_by_place(csv_table *table, const bwi_facts *facts)
 {
     bool targets, others;
@@ -182,7 +182,7 @@ static bw_status follow_places(csv_table *table, const bwi_facts *facts)
     return BW_OK;
 }
 
-/* What options leave of the columns, one after the other. */
+/* Matches the columns that options leave, in their order. */
 static bw_status follow_order(csv_table *table, const bwi_facts *facts)
 {
     int feature = 0;
@@ -213,7 +213,7 @@ bw_status csv_like_targets(csv_table *table, const bwi_facts *facts)
     return follows_names(table, facts) ? targets_by_name(table, facts) : targets_by_place(table, facts);
 }
 
-/* A column that the model needs cannot be left out, nor become something else than it was. */
+/* A column that the model needs cannot be left out, nor can it become something other than it was. */
 bw_status csv_like_check(const csv_table *table, const bwi_facts *facts)
 {
     const bw_read_options *options = table->options;
@@ -238,7 +238,7 @@ bw_status csv_like_check(const csv_table *table, const bwi_facts *facts)
     return BW_OK;
 }
 
-/* Columns, kinds and categories are those of the dataset that the model was trained with. */
+/* Columns, kinds and categories follow the dataset that the model was trained with. */
 bw_status csv_like_follow(csv_table *table, const bwi_facts *facts)
 {
     for (int i = 0; i < table->count; i++) {

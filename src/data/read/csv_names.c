@@ -1,6 +1,7 @@
 /*
- * Columns that options name: by name first, so that a column named "0" can be reached, then by number from 0 (negative: from the
- * end). A name that no column has is a mistake, never a column less: what was meant would be trained on, or not, without a word.
+ * Finds the columns that options name: by name first, so that a column named "0" can be reached, then by number from 0 (negative:
+ * from the end). A name that no column has is a mistake and is never ignored, because the model would then silently be trained
+ * with a column that was meant to be left out, or without one that was meant to be used.
  */
 #include "data/read/csv.h"
 
@@ -48,7 +49,7 @@ int csv_column_find(const csv_table *table, const char *word, size_t size)
     return found;
 }
 
-/* "; did you mean 'name'?" if a column has a similar name, otherwise which columns there are. */
+/* Adds "; did you mean 'name'?" if a column has a similar name, otherwise a list of the columns. */
 static void add_hint(const csv_table *table, bwi_text *text, const char *word, size_t size)
 {
     char quoted[BWI_QUOTE_SIZE];
@@ -105,7 +106,7 @@ void csv_target_add(csv_table *table, int column)
     table->targets++;
 }
 
-/* A target is one column: a name that several have is none's. */
+/* A target is one column, so a name that several columns have is refused. */
 static bw_status check_single(const csv_table *table, int column)
 {
     const char *name = table->columns[column].name;
@@ -120,7 +121,7 @@ static bw_status check_single(const csv_table *table, int column)
     return BW_OK;
 }
 
-/* A name with a comma can be given as it is; otherwise a comma stands between several. */
+/* A list that is itself the name of a column means that column, so a name may contain commas; otherwise commas separate names. */
 bw_status csv_targets_choose(csv_table *table, const char *list)
 {
     int whole = csv_column_find(table, list, strlen(list));

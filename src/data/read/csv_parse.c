@@ -1,7 +1,7 @@
 /*
- * A block of records into rows. The inner loop meets a number and a separator: everything else (blanks, quotes, categories, missing
- * values, mistakes) takes the other way. A record that is left out, because it is bad and that is allowed or because a value
- * is missing, is written over by the next.
+ * Parses a block of records into rows. The inner loop expects a number and a separator; everything else (blanks, quotes,
+ * categories, missing values, mistakes) takes a slower path. A record that is left out, because bad records or missing values are
+ * to be skipped, is overwritten by the next one.
  */
 #include "data/read/csv.h"
 #include "data/read/csv_scan.h"
@@ -14,16 +14,16 @@
 typedef struct parsing {
     const csv_table *table;
     const char *begin, *at, *end;
-    csv_scan scan; /* stands at `at` between records */
+    csv_scan scan; /* between records its position is `at` */
     int64_t line;
     float *x;
     double *y;
     csv_result *result;
-    bool lacking; /* the record has a missing value that makes it be left out */
-    bool folded;  /* the record may have more than one line: in a field with quotes there is a separator or newline */
+    bool lacking; /* the record is left out because a value is missing */
+    bool folded;  /* the record may span several lines, since a quoted field holds a separator or newline */
 } parsing;
 
-/* A worker's failing allocation writes the context's message: one at a time. */
+/* A failing allocation on a worker writes the context's message, so only one may allocate at a time. */
 static void lock(const csv_table *table)
 {
     pthread_mutex_lock(table->lock);
@@ -36,7 +36,8 @@ static void unlock(const csv_table *table)
 
 static bool mistake(parsing *p, int column, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Notes it among the first ones; the column is -1 if it is about the whole record. False. */
+/* Counts a mistake and keeps it if it is among the first; the column is -1 if it concerns the whole record. Always returns
+ * false. */
 static bool mistake(parsing *p, int column, const char *format, ...)
 {
     csv_result *result = p->result;
@@ -76,7 +77,7 @@ static bool put_missing(parsing *p, int column, double *value)
     return true;
 }
 
-/* A text that is new to the block, or has quotes in the file. */
+/* Adds a text that is new to the block, or that has doubled quotes in the file. */
 static int add_category(parsing *p, int column, const csv_field *field)
 {
     char small[256], *text = small;
@@ -108,8 +109,8 @@ static bool put_category(parsing *p, int column, const csv_field *field, const c
     return number >= 0;
 }
 
-/* Whether a text may be one that stands for a missing value. No branch on a letter, and 'no' excepted: both would cost every other
- * field of a column of answers. */
+/* Whether a text may stand for a missing value. It does not branch on a letter, and excludes 'no': either would slow down every
+ * second field in a column of yes and no. */
 static bool may_be_missing(const csv_key *key)
 {
     uint64_t first = key->word[0] & 255;
@@ -117,7 +118,8 @@ static bool may_be_missing(const csv_key *key)
     return (key->size <= 4) & begins & (key->word[0] != ('n' | 'o' << 8));
 }
 
-/* Numbers are kept as float32, except for one target: what that cannot hold would be infinite. */
+/* Numbers are stored as float32, except for a single target; a number too large for that is refused, since it would become
+ * infinite. */
 static bool put_number(parsing *p, int column, double value)
 {
     char where[CSV_COLUMN_TEXT];
@@ -127,7 +129,8 @@ static bool put_number(parsing *p, int column, double value)
     return mistake(p, column, "%s: %g is too large for float32", csv_column_text(p->table, column, where), value);
 }
 
-/* What is missing comes first, since a number may stand for it as well; what is no number is told with what may have been meant. */
+/* Missing values are looked for first, since a number may stand for one. For a text that is not a number, the message says what
+ * may have been meant. */
 static bool put_field(parsing *p, int column, const csv_field *field, double *value)
 {
     char quoted[BWI_QUOTE_SIZE], where[CSV_COLUMN_TEXT];
@@ -177,7 +180,8 @@ static bool wrong_fields(parsing *p, const char *record)
     return mistake(p, -1, "%lld field%s, expected %d", (long long)count, count == 1 ? "" : "s", p->table->count);
 }
 
-/* As csv_field_next. `mark` is the next separator or newline: the end of the field, unless there are quotes around it. */
+/* Does what csv_field_next does. `mark` is the next separator or newline, which is the end of the field unless the field is
+ * quoted. */
 static bool next_field(parsing *p, csv_scan *scan, const char **at, const char *mark, csv_field *field, bool *last)
 {
     if ((unsigned char)**at <= ' ' || **at == '"') {
@@ -198,7 +202,7 @@ static bool next_field(parsing *p, csv_scan *scan, const char **at, const char *
     return true;
 }
 
-/* What is no short number: the field at *at. False if the record is bad. */
+/* Parses the field at *at if it is not a short number. False if the record is bad. */
 static bool parse_field(parsing *p, csv_scan *scan, const char **at, const char *mark, int column, double *value)
 {
     csv_kind kind = p->table->columns[column].kind;
@@ -218,7 +222,7 @@ static bool parse_field(parsing *p, csv_scan *scan, const char **at, const char 
     return kind == CSV_IGNORED || put_field(p, column, &field, value);
 }
 
-/* Any number of blanks stand between fields: each is found by itself. */
+/* Parses a record whose fields are separated by any number of blanks, so that the scan for separators does not help. */
 static bool parse_blanks(parsing *p)
 {
     const csv_table *table = p->table;
@@ -252,13 +256,13 @@ static bool parse_blanks(parsing *p)
     return true;
 }
 
-/* False if the record is bad. */
+/* Parses a record, with short numbers in the inner loop. False if the record is bad. */
 static bool parse_record(parsing *p)
 {
     const csv_table *table = p->table;
     const char *at = p->at;
     csv_scan scan = p->scan;
-    bool quick = !table->dialect.na; /* a number may be one of the texts that stand for missing values */
+    bool quick = !table->dialect.na; /* otherwise a number may be a text that stands for a missing value */
     p->lacking = p->folded = false;
     for (int c = 0; c < table->count; c++) {
         const csv_column *column = &table->columns[c];
@@ -268,7 +272,7 @@ static bool parse_record(parsing *p)
         if (column->kind == CSV_NUMBER && quick && at - p->begin > 8 && csv_scan_number(at, mark - (mark[-1] == '\r'), &value)) {
             at = mark + 1;
         } else {
-            csv_scan other = scan; /* copies, so that these stay in registers */
+            csv_scan other = scan; /* copied, so that the originals stay in registers */
             const char *next = at;
             double slow = 0;
             if (!parse_field(p, &other, &next, mark, c, &slow)) {
@@ -294,7 +298,7 @@ static bool parse_record(parsing *p)
 
 /* ---- The block ---- */
 
-/* Notes that row `row` stands on the present line, if that does not follow from the notes before. */
+/* Notes that the present row stands on the present line, unless that follows from the notes before. */
 static void note_line(parsing *p)
 {
     csv_result *result = p->result;

@@ -1,6 +1,7 @@
 /*
- * The inner loop of CSV: where fields end, 64 bytes at a time, and the value of a short decimal number between two ends, without
- * a branch that depends on its digits or sign. What does not fit is left to the caller, who has another way for everything.
+ * The inner loop of CSV. It finds the ends of fields, 64 bytes at a time, and the value of a short decimal number between two
+ * ends, without a branch that depends on its digits or sign. Everything else is left to the caller, which has a slower path for
+ * all fields.
  */
 #ifndef BWI_DATA_CSV_SCAN_H
 #define BWI_DATA_CSV_SCAN_H
@@ -16,15 +17,15 @@
 
 #define CSV_STRIDE 64
 
-/* Text that ends with a newline; `marks` has a bit for each separator and newline of the CSV_STRIDE bytes at `base` that was not
- * asked for yet. Quotes are not heeded: whoever meets one goes on after its field with csv_scan_go. */
+/* Scans text that ends with a newline; `marks` has a bit for each separator and newline among the CSV_STRIDE bytes at `base` that
+ * has not been returned yet. Quotes are not recognised: a caller that meets one continues after its field with csv_scan_go. */
 typedef struct csv_scan {
     const char *base, *end;
     uint64_t marks;
     char separator;
 } csv_scan;
 
-/* A bit for each of CSV_STRIDE bytes that is one of two. */
+/* Returns a mask of CSV_STRIDE bits, set where the byte is one of two. */
 #ifdef __SSE2__
 static inline uint64_t csv_scan_sixteen(const char *text, char one, char other)
 {
@@ -49,7 +50,7 @@ static inline uint64_t csv_scan_either(const char *text, char one, char other)
 }
 #endif
 
-/* Goes on at `at`. */
+/* Continues the scan at `at`. */
 static inline void csv_scan_go(csv_scan *scan, const char *at)
 {
     scan->base = at;
@@ -62,7 +63,7 @@ static inline void csv_scan_go(csv_scan *scan, const char *at)
     scan->marks = csv_scan_either(rest, scan->separator, '\n');
 }
 
-/* The next separator or newline. There must be one. */
+/* Returns the next separator or newline. There must be one. */
 static inline const char *csv_scan_next(csv_scan *scan)
 {
     while (!scan->marks) {
@@ -76,9 +77,9 @@ static inline const char *csv_scan_next(csv_scan *scan)
 /* ---- Numbers ---- */
 
 /*
- * The number that is all of the text from `at` to `end`: a sign or none, and up to eight digits with or without a point. So it is
- * an integer divided by a power of ten, both of them doubles, and that rounds once. The eight bytes before `end` are read: no less
- * must be there. False if it is not such a number.
+ * Reads the number that fills the text from `at` to `end`: an optional sign, and up to eight digits with or without a point. Such
+ * a number is an integer divided by a power of ten; both are exact as doubles, so the result is rounded only once. The eight bytes
+ * before `end` are read and must be readable. False if the text is not such a number.
  */
 static inline bool csv_scan_number(const char *at, const char *end, double *value)
 {
@@ -89,18 +90,18 @@ static inline bool csv_scan_number(const char *at, const char *end, double *valu
     if (size - 1 > 7 || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) {
         return false;
     }
-    unsigned before = 64 - 8 * (unsigned)size; /* bits that are not the number's */
+    unsigned before = 64 - 8 * (unsigned)size; /* bits that precede the number */
     memcpy(&text, end - 8, sizeof text);
     uint64_t digits = (text ^ BWI_DIGIT_ZEROS) >> before << before;
     uint64_t others = bwi_digits_others(digits);
     unsigned fraction = 0;
     if (others) {
-        unsigned point = (unsigned)__builtin_ctzll(others) & 56; /* its lowest bit */
+        unsigned point = (unsigned)__builtin_ctzll(others) & 56; /* position of the point's lowest bit */
         if ((others & (others - 1)) || (digits >> point & 255) != ('.' ^ '0') || size == 1) {
             return false;
         }
         uint64_t whole = digits & (((uint64_t)1 << point) - 1);
-        digits = (digits >> point >> 8 << 8 << point) | whole << 8; /* what stands before the point moves into its place */
+        digits = (digits >> point >> 8 << 8 << point) | whole << 8; /* digits before the point move into its place */
         fraction = 7 - point / 8;
     }
     *value = (double)(int64_t)bwi_digits_value(digits) / tens[negative][fraction];

@@ -1,11 +1,11 @@
 /*
- * Standard input as a stream of CSV records: the first region, of 1 MiB, tells what the columns are; then rows are parsed region by
- * region, as samples are asked for. What has come stays in its backing, in the order of the records; so resuming, lines in messages
- * and all epochs after the first are those of a file.
+ * Standard input as a stream of CSV records. The first region, of 1 MiB, tells what the columns are; then rows are parsed region
+ * by region, as samples are asked for. Rows that have arrived stay in a backing, in the order of the records, so that resuming,
+ * lines in messages and all epochs after the first work as they do with a file.
  *
- * If something about all records must be known before the first sample, the stream is read to its end first, which is logged:
- * categories, which are numbered in order; the means of columns; the share of bad records. A target of whole numbers in the first
- * region is one of whole numbers in all.
+ * If something about all records must be known before the first sample, the stream is read to its end first, which is logged. That
+ * is so for categories, which are numbered in sorted order, for the means of columns, and for the share of bad records. If all
+ * targets of the first region are whole numbers, those of all later regions must be too.
  */
 #include "data/read/csv.h"
 
@@ -20,7 +20,7 @@ typedef struct flow {
     const char *path;
     bool whole; /* targets are whole numbers */
     int64_t lacking;
-    bw_status status; /* of a mistake, which is reported again */
+    bw_status status; /* of a failure, which is reported again */
     char message[MESSAGE];
 } flow;
 
@@ -31,7 +31,7 @@ static bool is_whole(double value)
     return value >= INT32_MIN && value <= INT32_MAX && value == (double)(int32_t)value;
 }
 
-/* What needs all records; NULL: nothing. */
+/* Says what needs all records; NULL: nothing does. */
 static const char *needs_all(const csv_reading *r, char text[MESSAGE])
 {
     char quoted[BWI_QUOTE_SIZE];
@@ -55,7 +55,7 @@ static const char *needs_all(const csv_reading *r, char text[MESSAGE])
 
 /* ---- Rows ---- */
 
-/* The type of the targets was fixed by the first region, so a later one that does not fit is an error. */
+/* The first region has fixed the type of the targets, so a later target that does not fit is an error. */
 static bw_status add_targets(bw_dataset *root, const csv_reading *r)
 {
     flow *state = root->state;
@@ -68,7 +68,7 @@ static bw_status add_targets(bw_dataset *root, const csv_reading *r)
         return status;
     }
     column->rows.data = column->backing.memory;
-    for (int64_t row = root->numbers * depth; row < r->rows * depth; row++) { /* several targets are never whole */
+    for (int64_t row = root->numbers * depth; row < r->rows * depth; row++) { /* `whole` is never set for several targets */
         if (state->whole && !is_whole(r->y[row])) {
             char place[128] = "";
             csv_places_tell(&state->places, row, place, sizeof place);
@@ -95,7 +95,7 @@ static void fill_zeros(const csv_reading *r, int64_t first)
     }
 }
 
-/* The inputs' memory is the reader's while it reads. */
+/* Hands the inputs' memory from the reader to the root; the reader gets it back while it reads, since it may move. */
 static void give_inputs(bw_dataset *root, csv_reading *r)
 {
     root->columns[0].backing = r->x_backing;
@@ -103,7 +103,7 @@ static void give_inputs(bw_dataset *root, csv_reading *r)
     r->x_backing = (bwi_backing){.bytes = 0};
 }
 
-/* Makes the rows that were parsed samples. */
+/* Turns the rows that were parsed into samples. */
 static bw_status take_rows(bw_dataset *root)
 {
     flow *state = root->state;
@@ -157,7 +157,7 @@ static bool ended(const flow *state)
     return state->r->text.finished && state->r->text.at == state->r->text.end;
 }
 
-/* A failure is kept and reported again by each later call, except being cancelled: then reading may go on. */
+/* A failure is kept and reported again by each later call, except for cancelling, after which reading may continue. */
 static bw_status pull(bw_dataset *root, int64_t upto)
 {
     bw_context *ctx = root->owned.ctx;
@@ -207,7 +207,7 @@ static const bwi_dataset_kind kind = {
 
 /* ---- The root ---- */
 
-/* The first region decides the types and the columns, before any sample is handed out. */
+/* The first region decides the columns and their types, before any sample is handed out. */
 static bw_status fill_root(bw_dataset *root)
 {
     flow *state = root->state;
@@ -243,7 +243,7 @@ bw_status csv_stream_make(csv_reading *r, bw_dataset **root)
     static const char *const name[] = {"standard input"};
     char text[MESSAGE];
     if (r->text.finished || r->options.like) {
-        return BW_OK; /* all of it has come; or categories and means are those of other data, and it is not for training */
+        return BW_OK; /* everything has arrived; or the data are to be predicted, with the categories and means of other data */
     }
     const char *reason = needs_all(r, text);
     if (reason) {
@@ -256,7 +256,7 @@ bw_status csv_stream_make(csv_reading *r, bw_dataset **root)
     }
     r->paths = name;
     r->options.target = r->options.categorical = r->options.ignore = r->options.input = r->options.separator =
-        NULL; /* the caller's; the table is made */
+        NULL; /* these belong to the caller, and are no longer needed */
     *(flow *)made->state = (flow){.r = r, .path = name[0]};
     made->live = true;
     made->count = BWI_LIVE;
@@ -268,7 +268,7 @@ bw_status csv_stream_make(csv_reading *r, bw_dataset **root)
         *root = made;
         return BW_OK;
     }
-    ((flow *)made->state)->r = NULL; /* it stays the caller's */
+    ((flow *)made->state)->r = NULL; /* r still belongs to the caller */
     bw_dataset_free(made);
     return status;
 }

@@ -1,12 +1,12 @@
-/* Where CSV text comes from: regions that end with a whole record, blocks of them, and fields. */
+/* Supplies CSV text: regions that end with a whole record, the blocks into which they are cut, and fields. */
 #include "data/read/csv.h"
 #include "data/read/csv_scan.h"
 
 #include <string.h>
 
 #define REGION ((size_t)8 << 20)
-#define INPUT_REGION ((size_t)1 << 20)    /* of standard input: all of one is waited for, so that nothing depends on the time */
-#define LONGEST_RECORD ((size_t)16 << 20) /* of text that does not stand in memory */
+#define INPUT_REGION ((size_t)1 << 20)    /* of standard input; always filled, so that nothing depends on timing */
+#define LONGEST_RECORD ((size_t)16 << 20) /* of text that is not mapped */
 
 /* ---- Records ---- */
 
@@ -31,7 +31,7 @@ const char *csv_record_end(const csv_dialect *dialect, const char *at, const cha
     return at + 1;
 }
 
-/* Past the last record that ends in the text; `at` if none does. There is a newline at `end`. */
+/* Returns the end of the last record that ends within the text; `at` if none does. There is a newline at `end`. */
 static const char *last_record_end(const csv_dialect *dialect, const char *at, const char *end)
 {
     const char *newline = memrchr(at, '\n', (size_t)(end - at));
@@ -74,7 +74,7 @@ bw_status csv_blocks_cut(const csv_text *text, size_t size, bool quotes, csv_blo
     return BW_OK;
 }
 
-/* Two bytes stand before the text. */
+/* Counts the lines, records and quotes of CSV_STRIDE bytes. The two bytes before the text are read as well. */
 static void count_stride(csv_block *block, const char *text)
 {
     for (uint64_t found = csv_scan_either(text, '\n', '"'); found; found &= found - 1) {
@@ -88,10 +88,10 @@ static void count_stride(csv_block *block, const char *text)
     }
 }
 
-/* Blank lines are no records. */
+/* Blank lines are not counted as records. */
 void csv_block_count(csv_block *block)
 {
-    char piece[CSV_STRIDE + 2] = "\n\n"; /* as if a line had ended before */
+    char piece[CSV_STRIDE + 2] = "\n\n"; /* as if a line had ended before the block */
     const char *at = block->at;
     size_t size = block->end - at < CSV_STRIDE ? (size_t)(block->end - at) : CSV_STRIDE;
     memcpy(piece + 2, at, size);
@@ -145,8 +145,8 @@ static bw_status read_input(csv_text *text, char *to, size_t size, size_t *got)
     return status;
 }
 
-/* Moves past what stands before the first record: UTF-8's byte order mark, and lines that are to be skipped. Text that is not
- * bytes of ASCII's kind would be read as one line of nonsense. */
+/* Skips what comes before the first record: UTF-8's byte order mark, and the lines that the user wants to skip. Refuses encodings
+ * that do not contain ASCII, since their text would be read as one line of nonsense. */
 static bw_status skip_beginning(csv_text *text)
 {
     if (text->end - text->at >= 3 && memcmp(text->at, "\xEF\xBB\xBF", 3) == 0) {
@@ -172,7 +172,8 @@ static bw_status skip_beginning(csv_text *text)
     return BW_OK;
 }
 
-/* Of the first region: what stands before the records, and how they are written. A cut record at the end does no harm. */
+/* In the first region, skips what comes before the records and finds out how they are written. A cut record at the end does no
+ * harm. */
 static bw_status begin_text(csv_text *text)
 {
     if (text->begun) {
@@ -186,7 +187,7 @@ static bw_status begin_text(csv_text *text)
     return status;
 }
 
-/* The last line of a file may lack its newline: it is copied, so that every region ends with one. */
+/* The last line of a file may lack its newline. It is then copied, so that every region ends with one. */
 static bw_status next_mapped(csv_text *text)
 {
     const char *data = (const char *)text->file.data + text->taken, *end = (const char *)text->file.data + text->file.size;
@@ -224,7 +225,7 @@ static bw_status grow_buffer(csv_text *text)
         return bwi_fail_line(text->ctx, BW_DATA_LOSS, text->path, text->line, -1, "a record of more than %s",
                              bwi_format_bytes(size, LONGEST_RECORD));
     }
-    char *larger = bwi_grow(text->ctx, text->buffer, text->kept, capacity + 2, 1); /* two for newlines */
+    char *larger = bwi_grow(text->ctx, text->buffer, text->kept, capacity + 2, 1); /* two more for newlines */
     if (!larger) {
         return BW_RESOURCE_EXHAUSTED;
     }
@@ -233,12 +234,12 @@ static bw_status grow_buffer(csv_text *text)
     return BW_OK;
 }
 
-/* What follows the last whole record is kept and moved to the front of the next region; a record that is longer than the buffer
- * makes it grow. */
+/* The bytes after the last whole record are kept and moved to the front of the next region. The buffer grows for a record that is
+ * longer than it. */
 static bw_status next_streamed(csv_text *text)
 {
     bool ended = false;
-    size_t filled = text->buffer ? (size_t)(text->end - text->buffer) : 0; /* behind it stands what is kept */
+    size_t filled = text->buffer ? (size_t)(text->end - text->buffer) : 0; /* the kept bytes follow it */
     if (text->kept) {
         memmove(text->buffer, text->buffer + filled, text->kept);
     }
@@ -251,7 +252,7 @@ static bw_status next_streamed(csv_text *text)
         } else if (status == BW_OK) {
             status = read_input(text, text->buffer + text->kept, left, &got);
         }
-        if (status != BW_OK) { /* what has come stays, in case it is asked for again */
+        if (status != BW_OK) { /* bytes that have arrived are kept, in case of another attempt */
             text->kept += got;
             text->at = text->end = text->buffer;
             return status;
@@ -276,7 +277,7 @@ static bw_status next_streamed(csv_text *text)
             break;
         }
         text->kept = filled;
-        text->begun = !first; /* with more of its first record it begins again */
+        text->begun = !first; /* once there is more of the first record, the beginning is examined again */
         text->line = first ? 1 : text->line;
     }
     return BW_OK;
@@ -298,7 +299,7 @@ bw_status csv_text_next(csv_text *text)
 
 /* ---- Fields ---- */
 
-/* What may stand around a field. A tab does not where it separates. */
+/* Whether a character may surround a field. A tab may not if it is the separator. */
 static bool blank(const csv_dialect *dialect, char c)
 {
     return c == ' ' || (c == '\t' && dialect->separator != '\t');
@@ -309,7 +310,7 @@ static bool ends(const csv_dialect *dialect, char c)
     return c == dialect->separator || c == '\n' || (dialect->separator == ' ' && c == '\t');
 }
 
-/* From the end of a field to what follows it: any number of blanks separate two fields, but not the last one from its line's end. */
+/* Moves from the end of a field to the next one. Where blanks separate fields, blanks at the end of a line separate nothing. */
 static const char *past_separator(const csv_dialect *dialect, const char *c, bool *last)
 {
     if (dialect->separator == ' ') {
@@ -323,7 +324,7 @@ static const char *past_separator(const csv_dialect *dialect, const char *c, boo
     return *last ? c : c + 1;
 }
 
-/* A doubled quote stands for one quote; the field ends with the first single one. */
+/* A doubled quote stands for one quote; the first single one ends the field. */
 static bool quoted_field(const csv_dialect *dialect, const char **at, const char *end, csv_field *field, bool *last)
 {
     const char *begin = *at + 1, *c = begin;
@@ -401,7 +402,7 @@ bool csv_field_missing(const csv_dialect *dialect, const csv_field *field)
     return field->size == 0;
 }
 
-/* A decimal comma is read as the point it stands for; a point beside it would separate thousands, and is refused. */
+/* A decimal comma is read as a point. A point beside it would separate thousands, and is refused. */
 bool csv_field_number(const csv_dialect *dialect, const csv_field *field, double *value)
 {
     char text[64];
@@ -414,7 +415,7 @@ bool csv_field_number(const csv_dialect *dialect, const csv_field *field, double
         }
         memcpy(text, at, field->size);
         text[comma - at] = '.';
-        text[field->size] = '\n'; /* numbers are read up to what is none */
+        text[field->size] = '\n'; /* reading a number stops at the first byte that cannot belong to it */
         at = text;
         end = text + field->size;
     }

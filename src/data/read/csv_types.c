@@ -1,20 +1,21 @@
 /*
- * What the columns of a table hold: numbers, categories, or dates and the like, judged by the first records. Most values decide, so
- * that one word among hundreds of numbers is a mistake that the parser names, not a reason to make an input of every number. Dates
- * are neither: one input for each day would be learned by heart, and no other day could be predicted. Nor are 1,234 and 12%.
+ * Finds what the columns of a table hold: numbers, categories, or dates and the like, judged by the first records. The majority of
+ * values decides, so that one word among hundreds of numbers is a mistake that the parser reports, not a reason to make an input
+ * of every number. Dates are neither numbers nor categories: with one input per day a model would memorise days and could predict
+ * no other. Nor are 1,234 and 12%.
  */
 #include "data/read/csv.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK 1000      /* records */
-#define FEW 20         /* categories that are never too many */
-#define SAMPLES_EACH 5 /* below this number of samples for each category there are too many of them */
+#define LOOK 1000      /* records from which columns are judged */
+#define FEW 20         /* this many categories are never too many */
+#define SAMPLES_EACH 5 /* with fewer samples per category there are too many categories */
 
 /* ---- Values ---- */
 
-/* Reads up to `most` digits; how many there are. */
+/* Reads up to `most` digits, and returns how many there are. */
 static int take_digits(const char **at, const char *end, int most, int *value)
 {
     int count = 0;
@@ -24,7 +25,7 @@ static int take_digits(const char **at, const char *end, int most, int *value)
     return count;
 }
 
-/* 2020-01-31, 31.1.2020, 1/31/20, with or without a time behind it. */
+/* Recognises 2020-01-31, 31.1.2020 and 1/31/20, with or without a time after them. */
 static bool is_date(const csv_field *field)
 {
     const char *at = field->at, *end = at + field->size;
@@ -46,7 +47,8 @@ static bool is_date(const csv_field *field)
     return (year_first || year_last) && month >= 1 && day >= 1 && month <= 31 && day <= 31 && (month <= 12 || day <= 12);
 }
 
-/* 1,234 in quotes, 12%, $5.50: a number for people. What the comma means is not known here, and what it was meant as is not text. */
+/* Recognises numbers that are written for people: 1,234 in quotes, 12%, $5.50. They are not text, and what the comma means is not
+ * known here. */
 static bool is_dressed(const csv_field *field)
 {
     static const char *const signs[] = {"$", "\xE2\x82\xAC", "\xC2\xA3"}; /* dollar, euro, pound */
@@ -67,7 +69,7 @@ static bool is_dressed(const csv_field *field)
         }
     }
     double value;
-    text[size] = '\n'; /* numbers are read up to what is none */
+    text[size] = '\n'; /* reading a number stops at the first byte that cannot belong to it */
     return size > 0 && bwi_number_scan(text, text + size, &value) == text + size;
 }
 
@@ -92,11 +94,11 @@ bool csv_field_infinite(const csv_field *field)
     return false;
 }
 
-/* What is made of the characters of numbers is meant as one, also if it is none, as 1e999 is. */
+/* A text made only of characters that numbers have is meant as a number, even if it is not a valid one, such as 1e999. */
 static bool is_meant_as_number(const csv_field *field)
 {
     for (size_t i = 0; i < field->size; i++) {
-        if (!memchr("0123456789+-.eE", field->at[i], sizeof "0123456789+-.eE")) { /* NUL is no text either */
+        if (!memchr("0123456789+-.eE", field->at[i], sizeof "0123456789+-.eE")) { /* NUL is not text either */
             return csv_field_infinite(field);
         }
     }
@@ -122,7 +124,7 @@ static void note_number(csv_found *found, double value)
     found->numbers++;
 }
 
-/* A date made of digits and dots is tried before what only looks like a number. */
+/* Dates are tried before texts that are only meant as numbers, since a date may consist of digits and dots. */
 static void note(const csv_table *table, csv_found *found, const csv_field *field, int64_t line)
 {
     double value;
@@ -203,7 +205,7 @@ const char *csv_column_word(const csv_table *table, int column, char text[CSV_CO
     char quoted[BWI_QUOTE_SIZE];
     size_t size = name ? strlen(name) : 0;
     bwi_quote(quoted, name ? name : "", size);
-    bool whole = size > 0 && strlen(quoted) == size + 2 && memcmp(quoted + 1, name, size) == 0; /* printable, and not cut */
+    bool whole = size > 0 && strlen(quoted) == size + 2 && memcmp(quoted + 1, name, size) == 0; /* printable and not shortened */
     if (whole && !strpbrk(name, ",\"`$\\!")) {
         snprintf(text, CSV_COLUMN_TEXT, strpbrk(name, " ()'&;|<>*?#~") ? "\"%s\"" : "%s", name);
     } else {
@@ -219,7 +221,7 @@ const char *csv_found_text(const csv_found *found)
                                                          : "holds numbers with signs or separated thousands";
 }
 
-/* "is text (line 34 has 'abc')", or that an option says so. */
+/* Writes "is text (line 34 has 'abc')", or that an option says so. */
 static void say_why(const csv_table *table, int column, char *text, size_t size)
 {
     char quoted[BWI_QUOTE_SIZE];

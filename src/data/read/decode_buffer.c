@@ -1,11 +1,11 @@
 /*
- * What kinds of images share: the size that is asked for, and what a thread needs while it decodes: buffers that are handed from
- * sample to sample, so that nothing is allocated once they fit.
+ * What the readers of images share: the size that is asked for, and the buffers that a thread needs while it decodes. Buffers are
+ * handed from sample to sample, so that nothing is allocated once they are large enough.
  */
 #include "data/read/read.h"
 #include "format/format.h"
 
-/* Height, width and channels; or height and width of gray images without an axis of channels. */
+/* Takes a size from a shape: height, width and channels, or height and width of gray images without an axis for channels. */
 static bool take_size(bwi_picture *size, int ndim, const int64_t *shape)
 {
     int64_t channels = ndim == 3 ? shape[2] : 1;

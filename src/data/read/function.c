@@ -1,4 +1,4 @@
-/* Samples made by a program's function, by number. The function runs on several threads at once. */
+/* Samples that a function of the program makes, given their number. The function runs on several threads at once. */
 #include "data/ahead/ahead.h"
 #include "data/read/read.h"
 

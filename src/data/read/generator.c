@@ -1,4 +1,5 @@
-/* A generator: a function that gives one sample after the other; the source of a stream. It is called when samples are wanted. */
+/* A generator is a function of the program that returns one sample after another: the source of a stream. It is called only when
+ * samples are needed. */
 #include "data/read/read.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@ typedef struct generator {
     bw_generator_function next;
     void *user;
     int64_t capacity;
-    bw_status status; /* of a failure of the function, which is reported again */
+    bw_status status; /* the function's failure, which is reported again */
     char error[BWI_GATHER_ERROR];
 } generator;
 
@@ -18,7 +19,7 @@ static size_t column_bytes(const bwi_column *column)
     return (size_t)column->rows.values * bwi_dtype_size(column->field.dtype);
 }
 
-/* Capacity doubles; beyond a limit the backing is a temporary file, which is logged once. */
+/* The capacity doubles; beyond a limit the backing is a temporary file, which is logged once. */
 static bw_status grow(bw_dataset *root)
 {
     generator *state = root->state;
@@ -73,7 +74,7 @@ static bw_status next(bw_dataset *root, bool *ended)
     return result < 0 ? bwi_sample_failed(root, &sample, "the generator failed", state->error) : BW_OK;
 }
 
-/* A failure of the function is final and reported again by each later call; being cancelled and a lack of memory are not. */
+/* A failure of the function is final and reported again by each later call; cancelling and a lack of memory are not. */
 static bw_status pull(bw_dataset *root, int64_t upto)
 {
     bw_context *ctx = root->owned.ctx;
@@ -88,14 +89,14 @@ static bw_status pull(bw_dataset *root, int64_t upto)
     for (int f = 0; f < root->column_count; f++) {
         root->columns[f].samples = root->numbers;
     }
-    if (state->status == BW_CANCELLED) { /* it may be asked again */
+    if (state->status == BW_CANCELLED) { /* the next call may ask again */
         state->status = BW_OK;
         return bwi_cancel_report(ctx);
     }
     if (state->error[0]) {
         return bwi_fail(ctx, state->status, "%s", state->error);
     }
-    if (state->status != BW_OK) { /* no memory: there may be later */
+    if (state->status != BW_OK) { /* there may be memory later */
         bw_status status = state->status;
         state->status = BW_OK;
         return status;

@@ -1,7 +1,7 @@
 /*
- * HDF5 files with datasets x, y and optionally w, or x_<input> and so on. Datasets that are stored without gaps are used where
- * they stand in the mapped file, whatever its size; those in chunks and those of the other byte order are read once, into a
- * backing, which may be larger than memory.
+ * HDF5 files with datasets x, y and optionally w, or x_<input> and so on. Contiguous datasets are used in place in the mapped
+ * file, whatever its size. Chunked ones and those in the other byte order are read once, into a backing, which may be larger than
+ * memory.
  */
 #include "data/read/read.h"
 #include "format/format.h"
@@ -16,7 +16,7 @@ typedef struct reading {
     bwi_bytes *bytes;
     const bw_read_options *options;
     const char *path;
-    unsigned part; /* that is read; 0: all is */
+    unsigned part; /* the part that is read; 0: everything is */
 } reading;
 
 static bw_status fail_names(reading *r, const char *wanted)
@@ -30,7 +30,7 @@ static bw_status fail_names(reading *r, const char *wanted)
     return bwi_fail(r->ctx, BW_NOT_FOUND, "%s: no dataset %s; found %s", r->path, wanted, used ? names : "none");
 }
 
-/* Values that cannot be used in place: chunks keep their type, otherwise whole numbers become int64 and others float32. */
+/* Reads values that cannot be used in place. Chunks keep their type; otherwise whole numbers become int64 and others float32. */
 static bw_status read_values(reading *r, const bwi_hdf5_entry *entry, bwi_column *column, bw_dtype dtype, const char *where)
 {
     size_t bytes =
@@ -46,7 +46,7 @@ static bw_status read_values(reading *r, const bwi_hdf5_entry *entry, bwi_column
     return bwi_hdf5_read(r->file, entry, 0, column->samples, dtype, column->backing.memory);
 }
 
-/* Values that are stored in one piece stay in the mapped file; the others are read into a backing. */
+/* Contiguous values stay in the mapped file; others are read into a backing. */
 static bw_status add(reading *r, bwi_role role, const char *name, const bwi_hdf5_entry *entry)
 {
     char where[1024], quoted[BWI_QUOTE_SIZE];
@@ -82,7 +82,7 @@ static bw_status add_asked(reading *r, bwi_role role, const char *asked)
     return entry ? add(r, role, "", entry) : fail_names(r, bwi_quote(quoted, asked, strlen(asked)));
 }
 
-/* "x" alone, or all of "x_<name>". */
+/* Adds "x" alone, or else every "x_<name>". */
 static bw_status add_role(reading *r, bwi_role role)
 {
     char letter = "xyw"[role], alone[2] = {letter, 0};
@@ -107,7 +107,7 @@ static bw_status add_role(reading *r, bwi_role role)
     return status;
 }
 
-/* As of an npz file: x_train, x_test and the like are parts, unless inputs have other names. */
+/* As in an npz file, x_train, x_test and the like are parts, unless there are inputs with other names. */
 static bw_status find_parts(reading *r)
 {
     unsigned found = 0;

@@ -1,7 +1,7 @@
 /*
- * Samples from IDX files, as MNIST comes: images and labels, uncompressed or packed by gzip, as a list of two files in either order
- * or as the folder that holds them by their usual names. Images of two axes get a third, the channel. Bytes of uncompressed files
- * stay mapped; what is packed, or wider than a byte (IDX is big-endian), is copied once.
+ * Samples from IDX files, the format of MNIST: images and labels, uncompressed or packed by gzip, given as a list of two files in
+ * either order or as the folder that holds them under their usual names. Images of two axes get a third, the channel. The bytes of
+ * uncompressed files stay mapped; packed values, and those wider than a byte (IDX is big-endian), are copied once.
  */
 #include "data/read/read.h"
 #include "format/format.h"
@@ -17,7 +17,7 @@ typedef struct idx {
     int64_t shape[BW_MAX_NDIM];
     size_t offset, bytes;
     const unsigned char *data; /* of an uncompressed file */
-    void *memory;              /* packed or swapped */
+    void *memory;              /* values that were unpacked or swapped */
 } idx;
 
 /* IDX begins with two zero bytes, a code of the type and the number of axes. */
@@ -69,7 +69,7 @@ static bw_status fail_size(bw_context *ctx, const idx *x, const char *path, cons
                     bwi_format_shape(shape, x->ndim, x->shape), bwi_dtype_name(x->dtype), x->bytes, found);
 }
 
-/* Unpacks in pieces of doubled size: what the header claims is believed only as far as bytes come. */
+/* Unpacks into memory whose size doubles, because the size that the header claims is trusted only as far as bytes arrive. */
 static bw_status unpack(bw_context *ctx, idx *x, bwi_gzip *gzip, const char *path)
 {
     size_t capacity = (size_t)1 << 20, filled = 0;
@@ -97,7 +97,8 @@ static bw_status unpack(bw_context *ctx, idx *x, bwi_gzip *gzip, const char *pat
     return status == BW_OK && got ? fail_size(ctx, x, path, "more") : status;
 }
 
-/* The header is unpacked first: only once the shape is known can the size of the values be checked while they are unpacked. */
+/* The header is unpacked first, because the size of the values can be checked while they are unpacked only if the shape is
+ * known. */
 static bw_status read_packed(bw_context *ctx, idx *x, const bwi_bytes *file, const char *path)
 {
     unsigned char head[PREFIX + 4 * BW_MAX_NDIM];
@@ -130,7 +131,7 @@ static bw_status read_packed(bw_context *ctx, idx *x, const bwi_bytes *file, con
     return status;
 }
 
-/* Bytes are used where they are mapped; wider values are copied, since they must be swapped. */
+/* Bytes are used in place; wider values are copied, since their bytes must be swapped. */
 static bw_status read_unpacked(bw_context *ctx, idx *x, const bwi_bytes *file, const char *path)
 {
     char found[32];
@@ -167,7 +168,7 @@ static bw_status read_unpacked(bw_context *ctx, idx *x, const bwi_bytes *file, c
     return BW_OK;
 }
 
-/* Of two files the one with a single axis holds the labels, in whatever order they were given. */
+/* The file with a single axis holds the labels, in whatever order the two files were given. */
 static bw_status add_file(bw_dataset *root, const char *path, int count)
 {
     bw_context *ctx = root->owned.ctx;
@@ -199,7 +200,7 @@ static bw_status add_file(bw_dataset *root, const char *path, int count)
     return status;
 }
 
-/* Inputs come first. */
+/* Checks that there are images and labels, and puts the images first. */
 static bw_status settle(bw_dataset *root, const char *const *paths)
 {
     if (root->column_count == 2 && root->columns[0].field.role == root->columns[1].field.role) {
@@ -253,7 +254,7 @@ static bool is_file(bw_context *ctx, const char *path)
     return bwi_file_read_small(ctx, path, &byte, 1) >= 0;
 }
 
-/* The two files below a folder, each uncompressed or packed; false if they are not there. */
+/* Finds the two files in a folder, each uncompressed or packed; false if they are not there. */
 static bool find_pair(bw_context *ctx, const char *folder, char paths[2][4096])
 {
     for (size_t i = 0; i < BWI_COUNT(names); i++) {

@@ -1,7 +1,8 @@
 /*
- * Images: a folder of class folders, photos/cat/1.jpg, photos/dog/2.png; or, without targets, a folder of images or a list of them. Names are listed once; an image is read and decoded
- * when it is gathered, on the worker that wants it. Classes are the sorted names of the folders, files follow in the order of
- * their names, so that numbers are the same on every machine. Symbolic links are refused: nothing outside the folder is opened.
+ * Images: a folder of class folders, photos/cat/1.jpg, photos/dog/2.png; or, without targets, a folder of images or a list of
+ * them. Names are listed once; an image is read and decoded when it is gathered, on the worker that needs it. Classes are the
+ * sorted names of the folders, and files follow in the order of their names, so that numbers are the same on every machine.
+ * Symbolic links are refused, so that nothing outside the folder is opened.
  */
 #include "data/read/read.h"
 #include "format/format.h"
@@ -9,11 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FILE_BYTES ((size_t)48 << 20) /* of one image's file */
+#define FILE_BYTES ((size_t)48 << 20) /* limit for the file of one image */
 enum { PATH_BYTES = 4096, CLASS_LIMIT = 1 << 20 };
 
 typedef struct picture {
-    size_t at; /* of its name "class/file" in `names` */
+    size_t at; /* where its name "class/file" begins in `names` */
     int32_t label;
 } picture;
 
@@ -29,7 +30,7 @@ typedef struct images {
 
 /* ---- On workers ---- */
 
-/* Names in a list are paths already. */
+/* Makes the path of an image. Names from a list are paths already. */
 static void path_of(const images *state, int64_t number, char path[PATH_BYTES])
 {
     bool inside = state->folder[0];
@@ -105,10 +106,10 @@ typedef struct listing {
     const char *path;
     bw_dataset *root;
     images *state;
-    const bwi_facts *like; /* NULL: classes are numbered as they come */
+    const bwi_facts *like; /* NULL: classes are numbered in the order of their names */
     bwi_names classes;
-    bool flat;              /* no targets: images in one folder, or a list of them */
-    int64_t ignored, loose; /* names in class folders that are no images; images beside the class folders */
+    bool flat;              /* there are no targets: images in one folder, or a list of them */
+    int64_t ignored, loose; /* files in class folders that are not images; images beside the class folders */
 } listing;
 
 static bool is_picture(const char *name)
@@ -129,7 +130,7 @@ static bw_status fail_link(listing *l, const char *folder, const char *name)
                     l->path, folder[0] ? "/" : "", folder, name);
 }
 
-/* All names share one block of text: a million files are two allocations that grow, not a million. */
+/* All names share one block of text, so that a million files need two growing allocations and not a million. */
 static bw_status add_picture(listing *l, const char *folder, const char *name, int label)
 {
     images *state = l->state;
@@ -161,7 +162,7 @@ static bw_status add_picture(listing *l, const char *folder, const char *name, i
     return BW_OK;
 }
 
-/* What is no image is counted, and left out with one warning. A link might lead out of the folder, so it is refused. */
+/* Files that are not images are counted, and left out with one warning. A link might lead out of the folder, so it is refused. */
 static bw_status list_class(listing *l, const char *folder, int label)
 {
     bwi_names names;
@@ -233,7 +234,8 @@ static bw_status find_classes(listing *l)
     return status;
 }
 
-/* Folders in the order of their names, so that numbers are the same everywhere; without folders the images are samples to predict. */
+/* Lists the folders in the order of their names, so that numbers are the same everywhere. Without folders the images are samples
+ * to predict. */
 static bw_status list_classes(listing *l)
 {
     bw_status status = find_classes(l);
@@ -261,7 +263,7 @@ static bw_status list_classes(listing *l)
     return status;
 }
 
-/* Names by number: those of the data that a model was trained on, or those of the folders. */
+/* Keeps the classes' names by number: those of the data that a model was trained on, or those of the folders. */
 static bw_status keep_classes(listing *l)
 {
     bwi_facts facts = {.scale = 1};
@@ -288,7 +290,7 @@ static bw_status keep_classes(listing *l)
 
 /* ---- Size ---- */
 
-/* The first image's size, which is logged. */
+/* Without a size that was asked for, all images get the size of the first one, which is logged. */
 static bw_status find_size(listing *l)
 {
     images *state = l->state;
@@ -364,7 +366,7 @@ static bw_status list_files(listing *l, const char *const *paths, int count)
     return status;
 }
 
-/* What there are no targets for can be predicted, not trained on. */
+/* Logs how many images there are, and whether they have targets: without them they can be predicted, but not trained on. */
 static void tell_count(const listing *l)
 {
     if (l->flat) {
@@ -376,7 +378,7 @@ static void tell_count(const listing *l)
     }
 }
 
-/* Names, classes and one size are found now, pixels are decoded when a tile is gathered. */
+/* Names, classes and the common size are found now; pixels are decoded when a tile is gathered. */
 static bw_status read_all(listing *l, const char *const *paths, int count, const bw_read_options *options)
 {
     bw_status status = is_picture(paths[0]) && !bwi_folder_is(l->ctx, paths[0]) ? list_files(l, paths, count) : list_folder(l);
@@ -402,8 +404,8 @@ static bw_status read_all(listing *l, const char *const *paths, int count, const
     return BW_OK;
 }
 
-/* Classes are numbered like those of the data that the model was trained on, where there is such data; else in the order of their
- * names. */
+/* Classes are numbered like those of the data that the model was trained on, if there are such data; otherwise in the order of
+ * their names. */
 bw_status bwi_images_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     listing l = {.ctx = ctx, .path = paths[0], .classes.ctx = ctx};

@@ -1,8 +1,8 @@
 /*
  * Samples from LibSVM text: a line holds a target and pairs index:value of the inputs that are not zero. Indices count from 1, or
- * from 0 if there is a 0 in the file, and rise within a line. Two passes over the mapped text: the first finds the rows and the
- * largest index, so that nothing is allocated before it is known to fit; the second fills rows. Lines are those of the file: blank
- * ones and comments (#) are no samples.
+ * from 0 if there is a 0 in the file, and rise within a line. There are two passes over the mapped text: the first finds the rows
+ * and the largest index, so that nothing is allocated before it is known to fit; the second fills rows. Blank lines and comments
+ * (#) are not samples, but they count in the line numbers of messages.
  */
 #include "data/read/read.h"
 #include "format/format.h"
@@ -15,7 +15,7 @@ typedef struct reading {
     const char *path;
     char *text; /* the file, followed by a newline */
     size_t size;
-    int64_t rows, least, largest; /* indices */
+    int64_t rows, least, largest; /* number of rows; smallest and largest index */
     float *x;
     double *y;
     int64_t width;
@@ -46,7 +46,7 @@ static bool ends(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '#';
 }
 
-/* One pair; what follows it, or NULL. */
+/* Reads one pair. Returns what follows it, or NULL if it is not a pair. */
 static const char *scan_pair(const char *at, const char *end, int64_t *index, double *value)
 {
     const char *colon = at;
@@ -60,7 +60,7 @@ static const char *scan_pair(const char *at, const char *end, int64_t *index, do
     return at && ends(*at) ? at : NULL;
 }
 
-/* Fills the row, or, while there is none, finds the indices. */
+/* Fills the row in the second pass; in the first, when there is no memory for rows, it only finds the indices. */
 static bw_status scan_line(reading *r, const char *at, const char *end, int64_t line)
 {
     double target, value;
@@ -207,7 +207,7 @@ static bw_status fill(reading *r, bw_dataset *root)
     return bwi_dataset_settle(root, "");
 }
 
-/* A newline is put behind the text, so that scanning needs no bounds: every line ends. */
+/* A newline is appended to the text, so that every line ends and scanning needs no bounds. */
 bw_status bwi_libsvm_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     reading r = {.ctx = ctx, .path = paths[0], .least = INT64_MAX, .largest = -1};

@@ -1,4 +1,4 @@
-/* Samples from npy files: "x.npy", "x.npy,y.npy" or "x.npy,y.npy,w.npy". The files stay mapped; of the other byte order they are
+/* Samples from npy files: "x.npy", "x.npy,y.npy" or "x.npy,y.npy,w.npy". The files stay mapped; those in the other byte order are
  * copied once. */
 #include "data/read/read.h"
 #include "format/format.h"
@@ -52,7 +52,7 @@ static bw_status add_file(bw_dataset *root, const char *path, bwi_role role)
     return BW_OK;
 }
 
-/* The place in the list says what a file is: inputs, targets, weights. */
+/* The position in the list says what a file holds: inputs, targets, weights. */
 bw_status bwi_npy_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     if (count > 3) {

@@ -1,16 +1,15 @@
 /*
- * Samples from an npz file: members x.npy, y.npy, w.npy, or x_<name>.npy and so on; of x_train.npy, x_test.npy and the like one part.
- * Stored members are used where they stand
- * in the mapped file; deflated ones, and those of the other byte order, are unpacked once. Nothing is allocated before the
- * member's declared size agrees exactly with its header.
+ * Samples from an npz file: members x.npy, y.npy, w.npy, or x_<name>.npy and so on; if it has x_train.npy, x_test.npy and the
+ * like, one of these parts. Stored members are used in place in the mapped file; deflated ones, and those in the other byte order,
+ * are unpacked once. Nothing is allocated before the member's declared size agrees exactly with its header.
  */
 #include "data/read/read.h"
 #include "format/format.h"
 
 #include <string.h>
 
-/* What unpacks to more than FREE_BYTES must not unpack to more than EXPANSION times its packed size: one-hot targets of
- * 1,000 classes reach 605, of 10,000 classes 936, an array of zeros 1,028. */
+/* A file that unpacks to more than FREE_BYTES must not expand by more than EXPANSION: one-hot targets of 1,000 classes reach 605,
+ * of 10,000 classes 936, an array of zeros 1,028. */
 #define FREE_BYTES ((size_t)32 << 20)
 #define EXPANSION 960
 
@@ -21,7 +20,7 @@ typedef struct reading {
     bwi_zip *zip;
     bw_dataset *root;
     const bw_read_options *options;
-    unsigned parts, part; /* that the file has, and the one that is read; 0: all is */
+    unsigned parts, part; /* the parts in the file, and the one that is read; 0: everything is */
     int fields;
     int64_t members[BWI_FIELD_LIMIT]; /* the zip's index of each field */
     bool in_place;                    /* a column uses the mapped file */
@@ -42,7 +41,7 @@ static bool is_field(const char *member, bwi_role *role, const char **name, size
     return true;
 }
 
-/* The members' names for a message. */
+/* Lists the members' names for a message. */
 static void list_members(const bwi_zip *zip, char *text, size_t size)
 {
     char quoted[BWI_QUOTE_SIZE];
@@ -63,7 +62,7 @@ static void list_members(const bwi_zip *zip, char *text, size_t size)
     }
 }
 
-/* A file has parts if its inputs are named after them, with a part for training, and have no other names. */
+/* A file has parts if all of its inputs are named after parts, and one of these is for training. */
 static bw_status find_parts(reading *r)
 {
     unsigned found = 0;
@@ -125,7 +124,7 @@ static bw_status find_members(reading *r)
     return bwi_fail(r->ctx, BW_NOT_FOUND, "%s: no member 'x.npy' or 'x_<name>.npy'; found %s", r->path, found);
 }
 
-/* A file of a few bytes must not unpack to gigabytes. */
+/* A file of a few bytes must not unpack to gigabytes, so the declared sizes are compared with the packed ones. */
 static bw_status check_expansion(reading *r)
 {
     size_t unpacked = 0, packed = 0;
@@ -197,7 +196,7 @@ static bw_status unpack(reading *r, int field, const bwi_zip_member *member, con
     if (!memory) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    column->memory = memory; /* released with the root, also after a failure */
+    column->memory = memory; /* released with the root, even after a failure */
     column->rows.data = memory + npy->offset;
     bw_status status = bwi_zip_begin(r->zip, r->members[field]);
     if (status == BW_OK) {
@@ -261,7 +260,7 @@ static bw_status read_field(reading *r, int field)
     return status == BW_OK ? find_values(r, field, &member, &npy) : status;
 }
 
-/* All members are checked before the first is read. */
+/* Checks all members before the first is read. */
 static bw_status read_fields(reading *r)
 {
     bw_status status = find_parts(r);
@@ -290,7 +289,7 @@ static bw_status read_fields(reading *r)
     return bwi_dataset_settle(r->root, where);
 }
 
-/* The file stays mapped while a column uses it. */
+/* Gives the mapped file to the root, which keeps it while a column uses it. */
 static bw_status keep_file(reading *r)
 {
     r->root->files = bwi_allocate(r->ctx, 1, sizeof *r->root->files);
@@ -302,7 +301,7 @@ static bw_status keep_file(reading *r)
     return BW_OK;
 }
 
-/* The file stays mapped only if a stored member is used in place; what was packed has been copied by then. */
+/* The file stays mapped only if a stored member is used in place; everything else has been copied by then. */
 bw_status bwi_npz_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     reading r = {.ctx = ctx, .path = paths[0], .options = options};

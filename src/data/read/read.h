@@ -1,5 +1,5 @@
 /*
- * read: where samples come from. A reader for each kind of file fills an empty place with a root of samples; arrays, functions and
+ * read: where samples come from. There is a reader for each kind of file, which makes a root of samples; arrays, functions and
  * generators of the program are roots too.
  */
 #ifndef BWI_DATA_READ_H
@@ -11,52 +11,53 @@
 
 /* ---- Readers ---- */
 
-/* `paths` are the parts of a list "a,b,c". Readers leave `scale` and `shape` of the options to bw_read. */
+/* `paths` are the parts of a list "a,b,c". A reader ignores the options `scale` and `shape`, which bw_read applies. */
 typedef bw_status bwi_reader(bw_context *ctx, bw_dataset **root, const char *const *paths, int count,
                              const bw_read_options *options);
 bwi_reader bwi_csv_read, bwi_hdf5_samples, bwi_idx_read, bwi_images_read, bwi_libsvm_read, bwi_npy_read, bwi_npz_read,
     bwi_synth_read, bwi_tfrecord_read;
-bool bwi_idx_is(bw_context *ctx, const char *path); /* a folder of such files */
+bool bwi_idx_is(bw_context *ctx, const char *path); /* whether it is a folder of such files */
 
-/* Refuses options that only other kinds of files have; `known` lists those that this kind has too. */
+/* Refuses options that only other kinds of files have; `known` lists the ones that this kind has as well. */
 enum { BWI_READ_TARGET = 1, BWI_READ_INPUT = 2 };
 bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_read_options *options, unsigned known);
 
 /* ---- arrays.c ---- */
 
-/* Parts of a file: x_train, y_train, x_test, y_test, as Keras's own data sets have them; x_val, too. */
+/* Parts of a file: x_train, y_train, x_test and y_test, as in the data sets that come with Keras, and x_val. */
 enum { BWI_PART_TRAIN = 1, BWI_PART_VALIDATION = 2, BWI_PART_TEST = 4 };
-/* Of what follows "x_" in a name; 0: it names no part. */
+/* The part that is named by what follows "x_" in a name; 0: none. */
 unsigned bwi_part_of(const char *name, size_t length);
-/* The part that is to be read, of those that the inputs of the file have; 0: the inputs are none, and all is read. */
+/* Chooses which of the parts that the file's inputs have is read; 0: the inputs are not divided into parts, and everything is
+ * read. */
 bw_status bwi_part_choose(bw_context *ctx, const char *path, const bw_read_options *options, unsigned found, unsigned *chosen);
 
-/* Role and name of a field called x, y_<name> and so on; a message says what is expected if it is none of them. */
+/* Finds role and name of a field called x, y_<name> and so on; if it is none of them, the message says what is expected. */
 bw_status bwi_field_parse(bw_context *ctx, const char *text, bwi_role *role, const char **name);
 
-extern const bwi_dataset_kind bwi_kind_arrays; /* columns that stand in memory */
+extern const bwi_dataset_kind bwi_kind_arrays; /* columns that lie in memory */
 
 /* ---- function.c: functions of programs that make or change samples ---- */
 
-/* The sample as it is described to a function of the program; `error` has BW_ERROR_TEXT bytes. */
+/* Describes the sample to a function of the program; `error` has BW_ERROR_TEXT bytes. */
 bw_sample bwi_sample(const bw_dataset *dataset, uint64_t seed, int epoch, int64_t number, char *error);
-/* After a function returned false: the status, and a text that names the sample. */
+/* Called after a function returned false: returns the status, and writes a text that names the sample. */
 bw_status bwi_sample_failed(const bw_dataset *dataset, const bw_sample *sample, const char *what, char *error);
-/* Columns without data, inputs first; the first extent of an array counts samples and is not looked at. */
+/* Declares columns without data, inputs first. The first extent of an array counts samples and is ignored. */
 bw_status bwi_dataset_declare_fields(bw_dataset *dataset, const bw_field *fields, int count);
 
 /* ---- stream.c ---- */
 
 #define BWI_LIVE (INT64_MAX / 4) /* the count of a stream that has not ended */
 
-/* Positions below `upto` can be gathered from now on, or the end is known. */
+/* Pulls samples until positions below `upto` can be gathered, or the end of the stream is known. */
 bw_status bwi_stream_pull(const bw_dataset *dataset, int64_t upto);
 int64_t bwi_stream_block(const bw_dataset *dataset); /* samples that are shuffled with each other in the first epoch */
 
 /* ---- decode_buffer.c ---- */
 
 struct bwi_picture;
-/* The size of images that the options' shape, or else the dataset that they are to be like, asks for; *asked: there is one. */
+/* The image size that the options ask for, by their shape or else by the dataset of `like`. *asked: there is such a size. */
 bw_status bwi_picture_asked(bw_context *ctx, const bw_read_options *options, const char *path, struct bwi_picture *size,
                             bool *asked);
 

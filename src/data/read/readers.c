@@ -1,5 +1,5 @@
 /*
- * Which reader opens a path. A new kind of file is one source file and one row here.
+ * Chooses the reader that opens a path. A new kind of file is one source file and one row here.
  */
 #include "data/ahead/ahead.h"
 #include "data/read/read.h"
@@ -10,12 +10,12 @@
 
 #define LIST_LIMIT 1024
 
-/* Rows that know a path by its beginning or its end come first; the others look at what is there. */
+/* Rows that recognise a path by its beginning or its end come first; the others look at the file or folder itself. */
 static const struct {
     const char *prefix, *extension;
     bool (*is)(bw_context *ctx, const char *path);
-    bool lists; /* takes a list "a,b,c" as a whole; otherwise the files are read one by one and put one after the other */
-    bool skips; /* leaves bad records out itself; those of other kinds are found when their samples are made */
+    bool lists; /* takes a list "a,b,c" as a whole; otherwise the files are read one by one and concatenated */
+    bool skips; /* skips bad records itself; with other kinds they are found when their samples are made */
     bwi_reader *read;
 } readers[] = {
     {.extension = ".npz", .read = bwi_npz_read},
@@ -54,7 +54,7 @@ static char lower(char letter)
     return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
 }
 
-/* Without what numbers a shard: train.tfrecord-00001-of-00010. */
+/* Returns the length without the number of a shard: train.tfrecord-00001-of-00010. */
 static size_t name_length(const char *path)
 {
     size_t length = strlen(path);
@@ -100,11 +100,11 @@ static bw_status find_options(bw_context *ctx, bw_read_options *options, const b
     return BW_OK;
 }
 
-/* An option that a kind of file does not have would be passed over without a word. */
+/* An option that a kind of file does not have is refused, because it would be ignored silently. */
 bw_status bwi_read_options_check(bw_context *ctx, const char *path, const bw_read_options *options, unsigned known)
 {
     const bwi_facts *like =
-        options->like ? bwi_dataset_facts(options->like) : NULL; /* a model's table says nothing of other files */
+        options->like ? bwi_dataset_facts(options->like) : NULL; /* facts about a table say nothing about other kinds of files */
     const struct {
         bool set;
         const char *name;
@@ -145,7 +145,7 @@ bool bwi_path_has_images(bw_context *ctx, const char *path)
     return reader >= 0 && readers[reader].read == bwi_images_read;
 }
 
-/* A comma separates files, unless the path as a whole is one. */
+/* Splits a path at its commas. (A path that is itself the name of a file is not split.) */
 static bw_status split(bw_context *ctx, char *text, const char **paths, int *count)
 {
     *count = 0;
@@ -167,7 +167,8 @@ static bool is_file(bw_context *ctx, const char *path)
     return bwi_file_read_small(ctx, path, &byte, 1) >= 0;
 }
 
-/* What is not there has no kind: a mistyped folder is not found. */
+/* Reports a path that does not exist as not found before its kind is questioned, so that a mistyped folder gets the right
+ * message. */
 static bw_status fail_kind(bw_context *ctx, const char *path)
 {
     bwi_names names = {.count = 0};
@@ -188,7 +189,7 @@ static bw_status fail_kind(bw_context *ctx, const char *path)
     return bwi_fail(ctx, BW_UNIMPLEMENTED, "%s: no reader for this kind of file; known are%s", path, known);
 }
 
-/* One file after the other, each read by itself. */
+/* Reads each file separately and concatenates their samples. */
 static bw_status read_each(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options,
                            bwi_reader *reader)
 {
@@ -211,7 +212,7 @@ static bw_status read_each(bw_context *ctx, bw_dataset **root, const char *const
     return BW_OK;
 }
 
-/* *skips: the reader has left bad records out. */
+/* *skips: the reader has skipped bad records itself. */
 static bw_status read_list(bw_context *ctx, bw_dataset **root, bool *skips, const char *const *paths, int count,
                            const bw_read_options *options)
 {
@@ -241,7 +242,7 @@ static bw_status read_list(bw_context *ctx, bw_dataset **root, bool *skips, cons
 
 /* ---- Patterns ---- */
 
-/* * stands for any text, ? for any byte; hidden names are named in full. */
+/* In a glob, * matches any text and ? any byte. As in a shell, neither matches the dot at the beginning of a hidden name. */
 static bool matches(const char *glob, const char *name)
 {
     const char *star = NULL, *from = name;
@@ -265,7 +266,7 @@ static bool matches(const char *glob, const char *name)
     return !glob[strspn(glob, "*")];
 }
 
-/* The files of a folder whose names match, one after another, each after a comma. */
+/* Appends the files of a folder whose names match, each after a comma. */
 static bw_status match(bw_context *ctx, const char *path, bwi_text *list)
 {
     const char *slash = strrchr(path, '/'), *glob = slash ? slash + 1 : path;
@@ -295,7 +296,7 @@ static bw_status match(bw_context *ctx, const char *path, bwi_text *list)
     return status;
 }
 
-/* A glob stands for the list of files that match it; a file whose name has a comma or a star is opened as it is. */
+/* A glob stands for the list of files that match it. A file whose name contains a comma or a star is opened under that name. */
 static bw_status read_any(bw_context *ctx, bw_dataset **root, bool *skips, const char *path, const bw_read_options *options)
 {
     bool made = strncmp(path, "synth:", 6) == 0;
@@ -332,7 +333,7 @@ static bw_status reshape(bw_dataset *root, const char *path, const bw_read_optio
     return bwi_dataset_reshape(root, options->ndim, options->shape, where);
 }
 
-/* Facts that are applied again when the model is used. */
+/* Keeps the choices that are applied again when the model is used. */
 static void keep_choices(bw_dataset *root, const bw_read_options *options)
 {
     bw_dataset *base = root;

@@ -1,5 +1,5 @@
-/* Sequences of varying length that stand one after another in one array. As samples they have the longest one's length, followed by
- * zeros; gathered at a shorter length (bucket.c) those zeros are never written. */
+/* Sequences of varying length that lie one after another in one array. As samples they have the length of the longest one, padded
+ * with zeros; when they are gathered at a shorter length (bucket.c), the zeros beyond it are never written. */
 #include "data/read/read.h"
 
 typedef struct sequences {
@@ -50,7 +50,7 @@ static bw_status check(bw_context *ctx, const bw_array *values, const int64_t *o
     return *longest > 0 ? BW_OK : bwi_fail(ctx, BW_INVALID_ARGUMENT, "sequences: all of them are empty");
 }
 
-/* The field is declared as samples of the longest one's length; its data are the steps. */
+/* Declares samples of the longest sequence's length, whose data are the steps of all sequences. */
 static bw_status add_steps(bw_dataset *root, const bw_array *values, const int64_t *offsets, int64_t longest)
 {
     sequences *state = root->state;

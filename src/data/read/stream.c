@@ -1,12 +1,12 @@
 /*
- * Streams: samples that come one after the other, of which it is not known how many there are. What has come is kept in a backing,
- * where it is reached by number; so every order is possible of what is there, memory is bounded, and each epoch after the first is
+ * Streams are samples that arrive one after another, and whose number is not known. Samples that have arrived are kept in a
+ * backing and reached by number, so that every order of them is possible, memory is bounded, and each epoch after the first is
  * like that of any other data.
  *
- * While a stream has not ended its datasets are live: `count` is the most there can be, and samples are pulled on the caller's
- * thread, between batches, when nobody gathers: the backing may move. Shuffling needs a choice of samples: in the first epoch a
- * live dataset is shuffled exactly within blocks of as many samples as fit into BLOCK_BYTES, which is a function of the position
- * alone, as every order is.
+ * While a stream has not ended its datasets are live: `count` is the most there can be. Samples are pulled on the caller's thread,
+ * between batches, when no thread gathers, because the backing may move. Shuffling needs samples to choose from: in the first
+ * epoch a live dataset is shuffled exactly within blocks of as many samples as fit into BLOCK_BYTES. So the order is a function of
+ * the position alone, as every order is.
  */
 #include "data/read/read.h"
 
@@ -37,7 +37,7 @@ static void report(const bw_dataset *dataset)
     }
 }
 
-/* The end of what is below may have been found. */
+/* Takes over the numbers of the dataset below, whose end may have been found. */
 static void settle(bw_dataset *dataset, int64_t wanted)
 {
     const bw_dataset *below = dataset->upstream;
@@ -97,7 +97,7 @@ bw_status bwi_dataset_finish(const bw_dataset *dataset)
         return BW_OK;
     }
     for (bw_dataset *at = dataset->self; at && at->live && !at->begun; at = at->upstream) {
-        at->block = 0; /* no sample has been handed out: all epochs can be exact */
+        at->block = 0; /* no sample has been handed out, so every epoch can be shuffled exactly */
     }
     return pull(dataset->self, BWI_LIVE);
 }

@@ -1,13 +1,13 @@
 /*
- * Samples that are computed from their number, not stored: synth:NAME?key=value&key=value.
+ * Synthetic samples, which are computed from their number and not stored: synth:NAME?key=value&key=value.
  *
- *   images   noise over a pattern of dots, another one for each class: n, shape, classes, seed
- *   ordered  the same, sorted by class
- *   shapes   a disc, a square, a triangle or a cross of any place and size: n, shape, classes (at most 4), seed
- *   line     x of -1 to 1, y = slope * x + intercept + noise * normal: n, slope, intercept, noise, seed
+ *   images   noise over a pattern of dots that depends on the class: n, shape, classes, seed
+ *   ordered  as images, but sorted by class
+ *   shapes   a disc, a square, a triangle or a cross at a random place and size: n, shape, classes (at most 4), seed
+ *   line     x from -1 to 1, y = slope * x + intercept + noise * normal: n, slope, intercept, noise, seed
  *   range    x = y = the number: n
  *
- * delay=1ms makes each sample take that long, asleep.
+ * With delay=1ms the thread that makes a sample sleeps for that long, which simulates slow storage.
  */
 #include "data/ahead/ahead.h"
 #include "data/read/read.h"
@@ -17,10 +17,10 @@
 #include <string.h>
 #include <time.h>
 
-#define PATTERN UINT64_C(0x70617474) /* keys of random streams */
+#define PATTERN UINT64_C(0x70617474) /* these are keys of random streams */
 #define LABEL UINT64_C(0x6c616265)
 #define NOISE UINT64_C(0x6e6f6973)
-#define STEP_SECONDS 0.02 /* a sleeper looks at the cancel flag */
+#define STEP_SECONDS 0.02 /* how often a sleeping thread looks at the cancel flag */
 
 typedef struct settings {
     int64_t n, classes, seed;
@@ -78,7 +78,7 @@ static void make_ordered(const settings *s, int64_t number, float *x, void *y)
     }
 }
 
-/* Whether a point, in units of the figure's half width from its middle, is part of it. */
+/* Whether a point lies in the figure. Coordinates are relative to its middle, in units of half its width. */
 static bool inside(int64_t figure, float u, float v)
 {
     float a = u < 0 ? -u : u, b = v < 0 ? -v : v;
@@ -201,7 +201,7 @@ static bool parse_shape(const char *text, const char *end, settings *s)
     return false;
 }
 
-/* 1ms, 0.5s, 20us. */
+/* Reads a time such as 1ms, 0.5s or 20us. */
 static bool parse_seconds(const char *text, const char *end, double *seconds)
 {
     static const struct {
@@ -242,7 +242,7 @@ static bool parse_setting(const char *key, size_t size, const char *text, const 
     return false;
 }
 
-/* synth:name?key=value&key=value, in the manner of a URL. */
+/* Parses synth:name?key=value&key=value, which is written like a URL. */
 static bw_status parse(bw_context *ctx, const char *path, const synth **row, settings *s)
 {
     const char *name = path + strlen("synth:");
@@ -269,7 +269,7 @@ static bw_status parse(bw_context *ctx, const char *path, const synth **row, set
     return BW_OK;
 }
 
-/* Sizes come from a user's text: products are checked, and shapes of figures need at least 4 pixels to be told apart. */
+/* Sizes come from a user's text, so products are checked; and figures need at least 4 pixels to be told apart. */
 static bw_status check(bw_context *ctx, const char *path, const synth *row, settings *s)
 {
     bool figures = row->make == make_shapes;
@@ -295,7 +295,7 @@ static bw_status check(bw_context *ctx, const char *path, const synth *row, sett
     return BW_OK;
 }
 
-/* Samples are computed from seed and number when they are gathered; a delay, which stands for slow storage, makes a prefetcher
+/* Samples are computed from seed and number when they are gathered. A delay simulates slow storage and makes a prefetcher
  * worthwhile. */
 bw_status bwi_synth_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {

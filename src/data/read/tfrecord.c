@@ -1,9 +1,10 @@
 /*
- * TFRecord files of tf.train.Example. A scan of the records' heads finds where each begins; from then on samples are reached by
- * number, in the mapped files, their checksums compared each time. What a feature is, is decided by the first record: floats, whole
- * numbers, bytes, or an encoded image; every other record must have the same.
+ * TFRecord files of tf.train.Example. A scan of the records' headers finds where each begins; from then on samples are reached by
+ * number, in the mapped files, and their checksums are verified each time. The first record decides what a feature is: floats,
+ * whole numbers, bytes, or an encoded image; every other record must have the same.
  *
- * gzip files are unpacked into a backing. Standard input, packed or not, goes into one too, as far as samples are wanted: a stream.
+ * gzip files are unpacked into a backing. Standard input, packed or not, is a stream that goes into a backing too, as far as
+ * samples are needed.
  */
 #include "data/read/read.h"
 #include "format/format.h"
@@ -13,19 +14,19 @@
 
 enum { FIELDS = 3, CANCEL_EVERY = 1 << 16 };
 
-#define PIECE ((size_t)1 << 16) /* that is unpacked or read at once, or as much as there was */
+#define PIECE ((size_t)1 << 16) /* bytes of a first piece that is unpacked or read; later pieces double */
 
 /* A field of the samples, and the feature that it comes from. */
 typedef struct feature {
     char *name;
     bwi_list_kind kind;
-    int64_t count; /* values, or of bytes their length */
+    int64_t count; /* of values, or the length of bytes */
     bool image;
 } feature;
 
 typedef struct record_file {
     char *path;
-    int64_t first;   /* record's number */
+    int64_t first;   /* number of its first record */
     bwi_bytes bytes; /* mapped, or in the backing */
     size_t scanned;  /* bytes whose records are known */
     bwi_backing backing;
@@ -36,7 +37,7 @@ typedef struct record_file {
 typedef struct records {
     record_file *file;
     int files;
-    uint64_t *offset; /* [number]: in its file */
+    uint64_t *offset; /* [number]: where the record begins in its file */
     int64_t count, capacity;
     feature feature[FIELDS];
     bwi_picture size;
@@ -86,7 +87,7 @@ static bw_status put_image(const bw_dataset *dataset, int64_t number, const bwi_
     return status == BW_OK ? BW_OK : bwi_sample_error(dataset, number, error, status, "%s", what);
 }
 
-/* Every record may lack a feature or have another kind or length of it, so each is compared with what the first one had. */
+/* Any record may lack a feature, or have it with another kind or length, so each is compared with what the first one had. */
 static bw_status put_feature(const bw_dataset *dataset, int64_t number, const bwi_bytes *record, const feature *f, void *to,
                              char *error)
 {
@@ -175,7 +176,7 @@ static bw_status add_record(bw_context *ctx, records *state, size_t offset)
     return BW_OK;
 }
 
-/* More of what is unpacked or piped; *got is 0 at its end. */
+/* Unpacks or reads more from a gzip file or a pipe; *got is 0 at its end. */
 static bw_status read_more(bw_context *ctx, record_file *file, size_t *got)
 {
     bwi_backing *backing = &file->backing;
@@ -194,7 +195,7 @@ static bw_status read_more(bw_context *ctx, record_file *file, size_t *got)
     return status;
 }
 
-/* Makes sure that a record is there as a whole, unless the file ends before. */
+/* Reads until the next record is complete, unless the file ends before. */
 static bw_status read_record(bw_context *ctx, record_file *file)
 {
     bw_status status = BW_OK;
@@ -205,7 +206,7 @@ static bw_status read_record(bw_context *ctx, record_file *file)
     return status;
 }
 
-/* The next record's place; OUT_OF_RANGE at the end. */
+/* Finds the place of the next record; OUT_OF_RANGE at the end. */
 static bw_status scan_record(bw_dataset *root, record_file *file)
 {
     bw_context *ctx = root->owned.ctx;
@@ -253,7 +254,7 @@ static bw_status open_file(bw_dataset *root, const char *path)
     return bwi_gzip_open(ctx, &file->gzip, mapped, file->path);
 }
 
-/* Files are read to their ends, standard input only as far as samples are wanted. */
+/* Files are scanned to their ends, standard input only as far as samples are needed. */
 static bw_status scan_file(bw_dataset *root, const char *path)
 {
     records *state = root->state;
@@ -326,7 +327,7 @@ typedef struct reading {
     bwi_bytes record;
 } reading;
 
-/* The feature that was asked for, or the first of the usual names. *name is NULL if there is none. */
+/* Finds the feature that was asked for, or else the first with one of the usual names. *name is NULL if there is none. */
 static bw_status find_name(reading *r, const char *asked, const char *const *usual, const char **name, bwi_list *list)
 {
     char what[BWI_EXAMPLE_ERROR], names[256];
@@ -381,7 +382,7 @@ static bw_status describe_image(reading *r, feature *f, bwi_field *field, const 
     return status;
 }
 
-/* One value of a target or a weight is a number, not a list of one. */
+/* Describes the field of a feature. A target or weight with one value is a number, not a list of one. */
 static bw_status describe(reading *r, feature *f, const bwi_list *list, bwi_field *field)
 {
     bwi_bytes bytes = list->kind == BWI_LIST_BYTES ? bwi_list_bytes(list) : (bwi_bytes){.size = 0};
@@ -404,7 +405,7 @@ static bw_status describe(reading *r, feature *f, const bwi_list *list, bwi_fiel
     return BW_OK;
 }
 
-/* The first record decides what a field is; an empty --target means that there is none. */
+/* Adds the field of a role, if the first record has one; an empty --target means that there is no target. */
 static bw_status add_field(reading *r, bwi_role role)
 {
     static const char *const usual[FIELDS][4] = {{"x", "image"}, {"y", "label"}, {"w", "weight"}};
@@ -451,7 +452,8 @@ static bw_status find_features(reading *r)
     return status;
 }
 
-/* Records have no index, so the files are read through once for their places; standard input is read only as far as it is needed. */
+/* TFRecord files have no index, so they are scanned once to find the records; standard input is read only as far as it is
+ * needed. */
 bw_status bwi_tfrecord_read(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, const bw_read_options *options)
 {
     *root = NULL;

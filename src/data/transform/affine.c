@@ -1,8 +1,8 @@
 /*
  * Standardise and normalise: inputs become (x - offset) * factor, with an offset and a factor for each index of the last axis, as
- * Keras's Normalization has them. They are fitted once, when samples are first gathered, to exactly the samples that are then
- * used: bw_fit begins with its training part, so what is held back for validation never counts. Sums run over fixed blocks of
- * samples, hence are the same for any number of workers.
+ * in Keras's Normalization. They are fitted once, when samples are first gathered, to exactly the samples that are then used:
+ * bw_fit begins with its training part, so samples that are held back for validation never count. Sums run over fixed blocks of
+ * samples, so they are the same for any number of workers.
  */
 #include "data/transform/transform.h"
 
@@ -13,12 +13,12 @@
 #define LEAST_DEVIATION 1e-7 /* Keras's epsilon */
 
 typedef struct fitted {
-    int64_t count; /* of the last axis */
+    int64_t count; /* extent of the last axis */
     float *offset, *factor;
 } fitted;
 
 typedef struct affine {
-    bool range; /* to 0..1; otherwise to mean 0 and deviation 1 */
+    bool range; /* scales to 0..1; otherwise to mean 0 and deviation 1 */
     bool ready;
     fitted field[BWI_FIELD_LIMIT];
 } affine;
@@ -26,12 +26,12 @@ typedef struct affine {
 /* ---- Fitting ---- */
 
 typedef struct fitting {
-    const bw_dataset *dataset, *top; /* numbers of `top` are those of the dataset, or all are taken */
+    const bw_dataset *dataset, *top; /* fits to samples of `top`, or with `all` to every sample of the dataset */
     bool all;
     int field;
     int64_t samples, values, width, blocks;
     float *first, *buffer; /* [worker][values] */
-    double *memory;        /* [block][4][width]: sum and sum of squares of differences from the first sample; least; largest */
+    double *memory;        /* [block][4][width]: sum and sum of squares of differences from the first sample; minimum; maximum */
 } fitting;
 
 static bw_status read_sample(const fitting *f, int64_t index, float *to, char *error)
@@ -111,7 +111,7 @@ static bw_status run(fitting *f, bool range, fitted *to)
     return status;
 }
 
-/* Whether numbers of `top` are numbers of the dataset: no kind in between renumbers. */
+/* Whether `top` numbers samples as the dataset does, because no kind in between renumbers them. */
 static bool same_numbers(const bw_dataset *dataset, const bw_dataset *top)
 {
     for (; top && top != dataset; top = top->upstream) {
@@ -156,13 +156,13 @@ static bw_status begin(const bw_dataset *dataset, const bw_dataset *top)
 
 /* ---- Gathering ---- */
 
-/* The statistics are those of this dataset, or of the one that it is like. */
+/* The statistics belong to this dataset, or to the one given as `like`. */
 static const affine *fitted_by(const bw_dataset *dataset)
 {
     return dataset->second ? dataset->second->state : dataset->state;
 }
 
-/* Inputs correspond by their order; besides them the datasets may differ: what is predicted has no targets. */
+/* Inputs correspond by their order. The datasets may differ in other fields: samples to predict have no targets. */
 static const fitted *fitted_to(const bw_dataset *dataset, int field)
 {
     int index = 0;
@@ -256,7 +256,7 @@ static bw_status declare(bw_dataset *made)
     return status;
 }
 
-/* Follows the dataset whose statistics `like` uses; they must suit the inputs. */
+/* Uses the statistics that `like` uses, which must suit the inputs. */
 static bw_status follow(bw_dataset *made, const bw_dataset *like)
 {
     bw_dataset *found = NULL;

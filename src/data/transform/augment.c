@@ -1,11 +1,11 @@
 /*
- * Augmentation of images while training. A text lists rows of the table below, which are applied in its order, e.g.
+ * Augments images while training. A text lists rows of the table below, which are applied in its order, e.g.
  * "flip,shift=0.1,rotate=15,noise=0.05". What happens to a sample is a function of seed, epoch and the sample's number alone. In
- * validation, evaluation and prediction nothing happens.
+ * validation, evaluation and prediction images are left unchanged.
  *
- * Geometry. Each geometric row is an affine map from a pixel of its result to a place in its source; rows that follow each other
- * are composed and the image is sampled once: bilinear between the four neighbours, places outside take the nearest pixel of the
- * edge. Pixels count from 0, the centre is ((w - 1) / 2, (h - 1) / 2). Flips and shifts meet pixels exactly and change no value.
+ * Geometry. Each geometric row is an affine map from a pixel of its result to a place in its source. Consecutive rows are composed
+ * and the image is sampled once: bilinearly between the four neighbours, where places outside take the nearest pixel of the edge.
+ * Pixels count from 0, the centre is ((w - 1) / 2, (h - 1) / 2). Flips and shifts meet pixels exactly and change no value.
  */
 #include "data/read/read.h"
 #include "data/transform/transform.h"
@@ -29,10 +29,10 @@ typedef struct step step;
 
 typedef struct row {
     const char *name;
-    double least, most; /* of its number; both 0: it has none */
-    const char *words;  /* or one of these, separated by blanks; the first is the default; NULL: a number must be given */
-    view (*look)(const step *step, const image *size, bw_random *random); /* of a geometric row */
-    void (*change)(const step *step, const image *p, bw_random *random);  /* of others */
+    double least, most; /* limits of its number; both 0: it has none */
+    const char *words;  /* or one of these, separated by blanks; the first is the default; NULL: it needs a number */
+    view (*look)(const step *step, const image *size, bw_random *random); /* for a geometric row */
+    void (*change)(const step *step, const image *p, bw_random *random);  /* for other rows */
 } row;
 
 struct step {
@@ -63,7 +63,7 @@ static view compose(const view *inner, const view *outer)
                    a[3] * b[0] + a[4] * b[3], a[3] * b[1] + a[4] * b[4], a[3] * b[2] + a[4] * b[5] + a[5]}};
 }
 
-/* A linear map about the centre. */
+/* Makes a linear map about the image's centre. */
 static view about_centre(const image *size, double xx, double xy, double yx, double yy)
 {
     double x = (double)(size->w - 1) / 2, y = (double)(size->h - 1) / 2;
@@ -108,7 +108,7 @@ static view look_zoom(const step *s, const image *size, bw_random *random)
     return about_centre(size, factor, 0, 0, factor);
 }
 
-/* A place between two pixels: the left one, and the share of the right one. */
+/* Returns the left one of the two pixels around a place, and the share of the right one. */
 static int64_t between(double place, int64_t extent, float *share)
 {
     double last = (double)(extent - 1);
@@ -196,7 +196,7 @@ static const row rows[] = {
 
 /* ---- Samples ---- */
 
-/* Moves the image from one buffer to the other and back, as often as it is sampled; the result ends in `to`. */
+/* Each sampling moves the image from one buffer to the other; in the end the result is in `to`. */
 static void apply(const augment *state, image size, float *from, float *to, bw_random *random)
 {
     static const view still = {{1, 0, 0, 0, 1, 0}};
@@ -244,7 +244,7 @@ static void to_floats(void *values, int64_t count)
     }
 }
 
-/* Without an epoch, when a model is used, images pass unchanged. */
+/* Images pass unchanged when there is no epoch, because the model is used and not trained. */
 static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error)
 {
     const augment *state = dataset->state;

@@ -1,9 +1,11 @@
 /*
- * Filter: the samples that a function keeps, or that can be made at all. Which ones they are is found once, when the dataset is
- * built, by looking at each sample, on all workers; so numbers, order, batches and resuming stay exact. A bit for each position of
- * the dataset below, and the count of kept ones before each block of bits: position p is found by searching the blocks.
+ * Filter: keeps the samples that a function chooses, or those that can be made at all. Which ones they are is found once, when the
+ * dataset is built, by looking at each sample on all workers; so numbers, order, batches and resuming stay exact. There is a bit
+ * for each position of the dataset below, and for each block of bits the count of kept samples before it: a position is found by
+ * searching the blocks.
  *
- * A shuffle below would change which position is which: shuffles at the top are taken off and put on again above the filter.
+ * A shuffle below would change which sample is at which position, so shuffles at the top are taken off and put on again above the
+ * filter.
  */
 #include "data/order/order.h"
 #include "data/read/read.h"
@@ -16,8 +18,8 @@
 #define LISTED 10
 
 typedef struct filter {
-    uint64_t *kept;  /* bits */
-    int64_t *before; /* [block]: kept ones in front of it */
+    uint64_t *kept;  /* a bit for each position */
+    int64_t *before; /* [block]: kept samples before it */
     int64_t blocks;
 } filter;
 
@@ -62,18 +64,18 @@ typedef struct mistake {
 } mistake;
 
 typedef struct looking {
-    bw_dataset *stage; /* the samples as functions see them */
+    bw_dataset *stage; /* samples in the types that functions see */
     filter *state;
-    bw_filter_function keep; /* NULL: what can be made is kept */
+    bw_filter_function keep; /* NULL: every sample that can be made is kept */
     void *user;
     int64_t count, words;
     atomic_llong bad;
     pthread_mutex_t mutex;
-    mistake first[LISTED]; /* the first bad ones by position */
+    mistake first[LISTED]; /* the bad samples with the lowest positions */
     int listed;
 } looking;
 
-/* Lists the first bad samples by position, whichever worker meets them first. */
+/* Lists the bad samples with the lowest positions, so that the list does not depend on which worker meets them first. */
 static void note(looking *l, int64_t position, bw_status status, const char *text)
 {
     pthread_mutex_lock(&l->mutex);
@@ -92,7 +94,7 @@ static void note(looking *l, int64_t position, bw_status status, const char *tex
     atomic_fetch_add(&l->bad, 1);
 }
 
-/* A sample that cannot be made is noted and not kept; only being cancelled is a failure. */
+/* A sample that cannot be made is noted and not kept; only cancelling is a failure. */
 static bw_status look_at(looking *l, int64_t position, bool *keep)
 {
     void *values[BWI_FIELD_LIMIT];
@@ -142,7 +144,7 @@ static int64_t count_kept(filter *state, int64_t words)
     return sum;
 }
 
-/* Bad samples fail the filter, unless their share is allowed. */
+/* Bad samples make the filter fail, unless their share is within the limit. */
 static bw_status judge(looking *l, double share)
 {
     bw_context *ctx = l->stage->owned.ctx;
@@ -165,7 +167,7 @@ static bw_status judge(looking *l, double share)
     return BW_OK;
 }
 
-/* All samples are looked at once; afterwards a position is found from the counts alone. */
+/* Looks at all samples once; afterwards a position is found from the bits and counts alone. */
 static bw_status find_kept(bw_dataset *made, bw_dataset *stage, bw_filter_function keep, void *user, double share)
 {
     bw_context *ctx = made->owned.ctx;
@@ -204,7 +206,7 @@ static bw_dataset *over_still(bw_dataset *dataset, bw_filter_function keep, void
     bw_dataset *made = bwi_dataset_over(dataset, &kind, 0, sizeof(filter));
     bw_dataset *stage = made ? bwi_dataset_stage(dataset) : NULL;
     bw_status status = stage ? BW_OK : BW_RESOURCE_EXHAUSTED;
-    /* The datasets below may have to be prepared, such as by fitting statistics. */
+    /* The datasets below may need preparation, such as fitting statistics. */
     if (status == BW_OK) {
         status = bwi_dataset_begin_below(dataset);
     }

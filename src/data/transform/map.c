@@ -1,7 +1,7 @@
 /*
- * Map: a program's function changes samples, one at a time, on several threads. What it sees are float32 and int32 in row-major
- * order, whatever the source holds. A stage below the map holds the sample as it comes; the function writes the
- * fields of the map, which begin as copies of those below where they agree.
+ * Map: a program's function changes samples, one at a time, on several threads. It sees float32 and int32 in row-major order,
+ * whatever types the source has. A stage below the map holds the original sample; the function writes the fields of the map, which
+ * begin as copies of the stage's fields where they agree.
  */
 #include "data/read/read.h"
 #include "data/transform/transform.h"
@@ -12,7 +12,7 @@ typedef struct mapping {
     bw_map_function run;
     void *user;
     uint64_t seed;
-    int same[BWI_FIELD_LIMIT]; /* for each field the one of the stage that it begins as a copy of; -1: none */
+    int same[BWI_FIELD_LIMIT]; /* [field]: the stage's field of which it begins as a copy; -1: none */
 } mapping;
 
 /* ---- The stage ---- */
@@ -90,7 +90,7 @@ static bw_status declare(bw_dataset *made, const bw_map_options *options)
     return status;
 }
 
-/* Fields that agree with one of the stage's are copied from it. */
+/* Finds the stage's field that each field agrees with and is copied from. */
 static bw_status match(bw_dataset *made)
 {
     mapping *state = made->state;

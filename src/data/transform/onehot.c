@@ -7,7 +7,7 @@ typedef struct onehot {
     int64_t classes;
 } onehot;
 
-/* Classes are gathered to the host, where they are checked, and the kernel writes their rows. */
+/* Classes are gathered into host memory, where they are checked; then the kernel writes their rows. */
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 {
     const onehot *state = dataset->state;
