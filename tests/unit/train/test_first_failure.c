@@ -1,5 +1,6 @@
 /* The first failure stays until somebody has been told of it, whichever function comes next: every one of batchwise.h that returns a
  * status, by name. */
+#include "support/folder.h"
 #include "support/planned.h"
 
 /* One object of each kind, and a dataset of one batch. */
@@ -113,7 +114,7 @@ static bw_status call_history_event(objects *o)
 
 static bw_status call_history_save_trace(objects *o)
 {
-    return bw_history_save_trace(o->history, "first_failure.json");
+    return bw_history_save_trace(o->history, inside("first_failure.json"));
 }
 
 static bw_status call_set_learning_rate(objects *o)
@@ -141,12 +142,12 @@ static bw_status call_predict_all(objects *o)
 
 static bw_status call_save(objects *o)
 {
-    return bw_save(o->p.model, "first_failure.json");
+    return bw_save(o->p.model, inside("first_failure.json"));
 }
 
 static bw_status call_load_weights(objects *o)
 {
-    return bw_load_weights(o->p.model, "first_failure.safetensors");
+    return bw_load_weights(o->p.model, inside("first_failure.safetensors"));
 }
 
 static bw_status call_plan_print(objects *o)
@@ -272,7 +273,7 @@ static void open_objects(objects *o)
     options.epochs = 20;
     options.trace_steps = 2;
     check_ok(ctx, bw_fit(o->p.model, o->p.data, &options, &o->history));
-    check_ok(ctx, bw_save(o->p.model, "first_failure.safetensors"));
+    check_ok(ctx, bw_save(o->p.model, inside("first_failure.safetensors")));
     o->plan = bw_plan_make(o->p.model, o->p.data, 8, NULL);
     o->iterator = bw_iterate(o->p.data, 0);
     o->gradients = bw_gradients_new(o->p.model, NULL);
@@ -285,8 +286,6 @@ static void open_objects(objects *o)
 static void close_objects(objects *o)
 {
     planned_close(&o->p);
-    remove("first_failure.safetensors");
-    remove("first_failure.json");
 }
 
 static void test_every_function_returns_it(void **state)
@@ -394,5 +393,5 @@ int main(void)
         cmocka_unit_test(test_in_a_callback),
         cmocka_unit_test(test_all_are_here),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
