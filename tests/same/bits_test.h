@@ -53,7 +53,7 @@ static const model_row models[] = {
     {"a=conv2d(8,3,silu,padding=same) spatial_dropout2d(0.2) conv2d(8,3,padding=same) layernorm add(a) flatten gaussian_noise(0.1) "
      "dense(33,tanh) dropout(0.4) dense(10,softmax)",
      false, 0},
-    {"normalization(axis=(1,3)) flatten normalization dense(10,softmax)", false, 0},
+    {"normalization(axis=(1,3)) flatten normalization dense(64,relu) dense(10,softmax)", false, 0},
     {"flatten dense(960,relu) dense(97,relu) dense(10,softmax)", false, 16}, /* by ranges */
 };
 
