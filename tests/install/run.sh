@@ -16,7 +16,8 @@ library=$(pkg-config --variable=libdir batchwise)
 # Into a folder with a blank in its name, by CMake and by make.
 DESTDIR="$work/a b" cmake --install "$1" --prefix /usr >"$work/log"
 "$work/a b/usr/bin/batchwise" --version >"$work/log"
-make -C "$top" -n install SETUP=no DESTDIR='a b' PREFIX='/c d' | grep -qF 'DESTDIR="a b" cmake --install build --prefix "/c d"'
+make -C "$top" -n install SETUP=no DESTDIR='a b' PREFIX='/c d' >"$work/log" # not piped: grep -q would not read to the end
+grep -qF 'DESTDIR="a b" cmake --install build --prefix "/c d"' "$work/log"
 
 for file in bin/batchwise include/batchwise.h share/batchwise/digits.npz share/bash-completion/completions/batchwise \
     share/zsh/site-functions/_batchwise share/fish/vendor_completions.d/batchwise.fish; do
