@@ -1,6 +1,6 @@
 /*
- * Shared by the reader of functional graphs (graph_read.c) and the places of their weights (graph_places.c): levels, which are
- * models nested in models, and their calls.
+ * Shared by the files that read functional graphs: levels, which are models nested in models (graph_levels.c), their calls
+ * (graph_read.c), and the places of their weights (graph_places.c).
  */
 #ifndef BWI_FILE_GRAPH_H
 #define BWI_FILE_GRAPH_H
@@ -57,6 +57,13 @@ typedef struct tensors {
     bool more;
 } tensors;
 
+/* Reads a model and those nested in it. `opened` must be closed even after a failure; NULL is fine. `prefix` begins the names of its
+ * layers. */
+bw_status bwi_graph_open(graph_reader *r, level **opened, const bwi_json *json, const char *prefix);
+void bwi_graph_close(graph_reader *r, level *l);
+entry *bwi_graph_find(const level *l, const char *name); /* NULL: there is no such layer */
+/* Messages name this layer from now on. */
+void bwi_graph_begin_messages(graph_reader *r, const level *l, const entry *e);
 /* Reads ["layer", node, tensor], or an object that holds it. */
 bw_status bwi_graph_end(const graph_reader *r, const level *l, const bwi_json *json, end *found);
 /* Adds all tensors in a value, those of objects in the order of their keys, as Keras flattens them. */

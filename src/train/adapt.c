@@ -396,15 +396,12 @@ static bw_status adapt(bw_model *model, bw_dataset *dataset, bool all, uint64_t 
 /* The nodes show which layers there are, so a model that has no nodes yet is built. */
 static bw_status build(bw_model *model, const bw_dataset *dataset, uint64_t seed)
 {
-    int x = bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0);
+    const bwi_field *field;
     if (bwi_model_built(model)) {
         return BW_OK;
     }
-    if (x < 0) {
-        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the data has no input");
-    }
-    const bwi_field *field = bwi_dataset_field(dataset, x);
-    return bwi_model_build(model, field->ndim, field->shape, seed);
+    bw_status status = bwi_fields_input(model->ctx, dataset, &field);
+    return status == BW_OK ? bwi_model_build(model, field->ndim, field->shape, seed) : status;
 }
 
 bw_status bwi_adapt(bw_model *model, bw_dataset *dataset, uint64_t seed)

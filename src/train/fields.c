@@ -67,3 +67,10 @@ bw_status bwi_field_check(bw_context *ctx, const bwi_field *expected, const bwi_
                  bwi_field_values(expected) == bwi_field_values(found);
     return alike ? BW_OK : refuse(ctx, expected, found, what, like);
 }
+
+bw_status bwi_fields_input(bw_context *ctx, const bw_dataset *dataset, const bwi_field **input)
+{
+    int at = bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0);
+    *input = at >= 0 ? bwi_dataset_field(dataset, at) : NULL;
+    return *input ? BW_OK : bwi_fail(ctx, BW_INVALID_ARGUMENT, "the data has no input");
+}

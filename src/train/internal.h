@@ -12,6 +12,8 @@
 int64_t bwi_field_values(const bwi_field *field); /* numbers per sample */
 /* Finds the dataset's field for an input node, by its name or as the only one of its role; -1 if there is none. */
 int bwi_fields_find(const bw_dataset *dataset, const bwi_input_attributes *input);
+/* Finds the first input, whose shape a model that has none takes. INVALID_ARGUMENT: the data has no input. */
+bw_status bwi_fields_input(bw_context *ctx, const bw_dataset *dataset, const bwi_field **input);
 /* Writes "target", or "target NAME". */
 const char *bwi_role_describe(char text[96], bwi_role role, const char *name);
 /* Compares a field with the one that must be in its place (NULL: there is none): the role, the name and the count of numbers per

@@ -138,16 +138,13 @@ static bw_status open_exec(bwi_session *s, const bw_dataset *dataset, const bwi_
 /* Gives a model that is not built yet its nodes and shapes; `connected` tells that it had none before. */
 static bw_status connect_model(bw_model *model, const bw_dataset *dataset, bool *connected)
 {
-    int x = bwi_dataset_find(dataset, BWI_ROLE_INPUT, 0);
+    const bwi_field *field;
     *connected = false;
     if (bwi_model_built(model)) {
         return BW_OK;
     }
-    if (x < 0) {
-        return bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "the data has no input");
-    }
-    const bwi_field *field = bwi_dataset_field(dataset, x);
-    return bwi_model_sketch(model, field->ndim, field->shape, connected);
+    bw_status status = bwi_fields_input(model->ctx, dataset, &field);
+    return status == BW_OK ? bwi_model_sketch(model, field->ndim, field->shape, connected) : status;
 }
 
 /* Makes the graph with its heads, for each length. */
