@@ -582,6 +582,11 @@ BW_API bw_status bw_compile(bw_model *model, const char *optimizer, const char *
  * state. */
 BW_API bw_status bw_recompile(bw_model *model, const char *optimizer, const char *loss, const char *metrics);
 
+/* Returns the optimizer's name as bw_compile takes it, for example "adam"; NULL before compiling. Lent for ever. */
+BW_API const char *bw_optimizer_name(const bw_model *model);
+/* Copies the name of an output's loss likewise. Returns false, and makes `text` empty, if there is none or the data is yet to decide. */
+BW_API bool bw_loss_name(const bw_model *model, int output, char *text, size_t size);
+
 /* Sets the shape of one input sample and creates the variables with their initial values. bw_fit does both from the data. A model made
  * by calls, or from an expression that begins with input(...), knows its shapes: pass ndim 0 and a NULL shape. */
 BW_API bw_status bw_build(bw_model *model, int ndim, const int64_t *shape, uint64_t seed);
@@ -652,6 +657,7 @@ typedef struct bw_progress {
     int64_t samples;        /* seen in this epoch */
     double seconds;         /* since the epoch began */
     const bw_history *logs; /* its last row has the running means of this epoch; lent */
+    bw_history *history;    /* the run so far: its complete epochs and, after bw_history_refresh, its facts and profile; lent */
 } bw_progress;
 
 /* Returns true to go on, or false to stop training after this step. Runs on the calling thread. */
@@ -748,6 +754,10 @@ BW_API bw_profile_facts bw_history_profile(const bw_history *history);
 BW_API bw_status bw_history_part(const bw_history *history, int index, bw_part *part);
 /* Returns the seconds of a part on one worker. */
 BW_API double bw_history_part_seconds(const bw_history *history, int index, int worker);
+/* For callbacks: brings the facts and the profile of a running training up to the present, for programs that show them while it runs.
+ * Costs some microseconds, mostly for asking the system about memory. A trace is there only at the end. Does nothing if the training is
+ * over. */
+BW_API bw_status bw_history_refresh(bw_history *history);
 /* A call of a part in a traced step (`trace_steps` of bw_fit_options). The parts of a worker's share of the tiles lie within it, and
  * everything within the step. A trace has at most 32,768 events of a worker, and is cut off there. */
 enum { BW_EVENT_STEP = -1, BW_EVENT_SHARE = -2 };

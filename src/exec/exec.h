@@ -48,8 +48,8 @@ uint64_t bwi_exec_begin_part(const bwi_exec *exec);
 void bwi_exec_end_part(bwi_exec *exec, int fixed_part, uint64_t begin);
 /* The first `steps` steps that are timed follow one another, and every call of a part in them is recorded. */
 bw_status bwi_exec_trace(bwi_exec *exec, int64_t steps);
-size_t bwi_exec_trace_bytes(const bwi_plan *plan); /* that bwi_exec_trace allocates */
-bool bwi_exec_tracing(const bwi_exec *exec);       /* the step at hand is recorded */
+size_t bwi_exec_trace_bytes(const bwi_plan *plan, int64_t steps); /* that bwi_exec_trace allocates */
+bool bwi_exec_tracing(const bwi_exec *exec);                      /* the step at hand is recorded */
 /* Moves what was recorded into a ledger of the caller's, which has nothing else. */
 void bwi_exec_take_trace(bwi_exec *exec, bwi_ledger *trace);
 /* The steps so far. The ledger is the exec's. */

@@ -128,15 +128,30 @@ void bwi_exec_pause(bwi_exec *exec, bool made)
     t->begun = t->turn = 0;
 }
 
+/* One worker may run all tiles of a step, each with all instructions. Where the batch is not known, many tiles are assumed: what does
+ * not fit is only missing in the trace. */
+static int64_t most_events(const bwi_plan *plan, int64_t steps)
+{
+    enum { MANY_TILES = 64 };
+    int64_t each = BWI_PART_FIXED, tiles = plan->batch > 0 ? (plan->batch + plan->tile - 1) / plan->tile : MANY_TILES;
+    for (int p = 0; p < plan->program_count; p++) {
+        for (int k = 0; plan->programs[p].program.training && k < plan->programs[p].phase_count; k++) {
+            each += plan->programs[p].phases[k].count + 1;
+        }
+    }
+    tiles = tiles < MOST_EVENTS ? tiles : MOST_EVENTS;
+    return steps * tiles < MOST_EVENTS / each ? steps * tiles * each : MOST_EVENTS;
+}
+
 bw_status bwi_exec_trace(bwi_exec *exec, int64_t steps)
 {
     exec->timing.traced = steps;
-    return bwi_ledger_record(exec->ctx, &exec->times, MOST_EVENTS);
+    return bwi_ledger_record(exec->ctx, &exec->times, most_events(exec->plan, steps));
 }
 
-size_t bwi_exec_trace_bytes(const bwi_plan *plan)
+size_t bwi_exec_trace_bytes(const bwi_plan *plan, int64_t steps)
 {
-    return bwi_ledger_record_bytes(bwi_exec_parts(plan), plan->workers, MOST_EVENTS);
+    return bwi_ledger_record_bytes(bwi_exec_parts(plan), plan->workers, most_events(plan, steps));
 }
 
 bool bwi_exec_tracing(const bwi_exec *exec)

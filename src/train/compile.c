@@ -102,6 +102,12 @@ bw_status bw_recompile(bw_model *model, const char *optimizer, const char *loss,
     return status == BW_OK ? bwi_call_end(model->ctx, compile(model, optimizer, loss, metrics, true)) : status;
 }
 
+const char *bw_optimizer_name(const bw_model *model)
+{
+    const bwi_training *training = model ? model->training : NULL;
+    return training && training->optimizer.row ? training->optimizer.row->name : NULL;
+}
+
 static void get_variable(void *object, void *values)
 {
     const bwi_variable *variable = object;

@@ -142,7 +142,7 @@ static bw_status open_session(fitting *f)
                                    .class_count = o->class_count,
                                    .epochs = o->epochs,
                                    .rates = o->reduce_lr_on_plateau,
-                                   .trace = o->trace_steps > 0,
+                                   .traced = o->trace_steps,
                                    .noise = o->noise_every > 0,
                                    .copies = bwi_watch_restores(f->ctx, o),
                                    .saves = o->saves};
@@ -364,7 +364,7 @@ static bw_status run_epoch(fitting *f, int epoch, int64_t *steps)
     if (status != BW_OK) {
         return status;
     }
-    bw_progress p = {.epoch = epoch, .epochs = f->options.epochs, .steps = *steps, .logs = f->logs};
+    bw_progress p = {.epoch = epoch, .epochs = f->options.epochs, .steps = *steps, .logs = f->logs, .history = f->history};
     forget_values(f);
     bwi_painter_epoch(&f->painter, &p);
     status = run_training(f, &p);
@@ -378,8 +378,9 @@ static bw_status run_epoch(fitting *f, int epoch, int64_t *steps)
     return status;
 }
 
-static void take_facts(fitting *f)
+static void take_facts(void *run)
 {
+    fitting *f = run;
     bw_run_facts *facts = &f->history->facts;
     const bwi_plan *plan = bwi_exec_plan(f->session.exec);
     facts->seconds = bwi_now() - f->begin;
@@ -392,7 +393,7 @@ static void take_facts(fitting *f)
     facts->kept_bytes = plan->items.store;
     facts->spilled_bytes = plan->spill_bytes;
     bwi_profile_take(f->history->profile, f->session.exec, facts->updates ? (double)facts->samples / (double)facts->updates : 0);
-    bwi_measure_end(&f->measure, f->ctx, facts);
+    bwi_measure_take(&f->measure, f->ctx, facts);
 }
 
 static bw_status run(fitting *f)
@@ -400,6 +401,8 @@ static bw_status run(fitting *f)
     bw_status status = BW_OK;
     int64_t steps = 0;
     f->begin = bwi_now();
+    f->history->refresh = take_facts;
+    f->history->run = f;
     for (int epoch = 0; epoch < f->options.epochs && !f->stopped && status == BW_OK; epoch++) {
         status = run_epoch(f, epoch, &steps);
     }
@@ -407,6 +410,9 @@ static bw_status run(fitting *f)
         bwi_training_finalize(f->session.training);
     }
     take_facts(f);
+    bwi_profile_take_trace(f->history->profile, f->session.exec);
+    bwi_measure_warn(f->ctx, &f->history->facts);
+    f->history->refresh = NULL;
     if (status == BW_OK && bwi_watch_end(&f->watch)) {
         bwi_exec_touch(f->session.exec);
     }

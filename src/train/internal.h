@@ -158,8 +158,9 @@ typedef struct bwi_profile bwi_profile;
 bwi_profile *bwi_profile_new(bw_context *ctx, const bwi_plan *plan, int traced);
 size_t bwi_profile_bytes(const bwi_plan *plan, int traced);   /* allocated by bwi_profile_new */
 void bwi_profile_free(bw_context *ctx, bwi_profile *profile); /* may be NULL */
-/* `samples` is the number of samples in a mean step. */
-void bwi_profile_take(bwi_profile *profile, bwi_exec *exec, double samples);
+/* Takes what the ledger has so far; `samples` is the number of samples in a mean step. */
+void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples);
+void bwi_profile_take_trace(bwi_profile *profile, bwi_exec *exec); /* to be called once, at the end */
 /* Records the counters at the end of a traced step. */
 void bwi_profile_count(bwi_profile *profile, double loss, size_t bytes);
 
@@ -179,8 +180,10 @@ struct bw_history {
     int width;      /* the largest number of columns */
     double *values; /* [epoch][width] */
     bw_run_facts facts;
-    bwi_profile *profile; /* of a training; NULL: the history is of an evaluation */
-    bwi_noise *noise;     /* NULL: it was not requested */
+    bwi_profile *profile;       /* of a training; NULL: the history is of an evaluation */
+    bwi_noise *noise;           /* NULL: it was not requested */
+    void (*refresh)(void *run); /* brings facts and profile up to the present; NULL: the training is over */
+    void *run;
 };
 
 /* Makes a history for that many epochs and columns; the pages of a long one are used only as epochs are written. */
@@ -199,7 +202,8 @@ typedef struct bwi_measure {
 size_t bwi_held_bytes(const bw_model *model);                   /* of its variables and slots */
 void bwi_measure_begin(bwi_measure *measure, bw_model *model);  /* to be called once workers have been started */
 void bwi_measure_opened(bwi_measure *measure, bw_context *ctx); /* to be called when the session is open and nothing has run */
-void bwi_measure_end(const bwi_measure *measure, bw_context *ctx, bw_run_facts *facts);
+void bwi_measure_take(const bwi_measure *measure, bw_context *ctx, bw_run_facts *facts);
+void bwi_measure_warn(bw_context *ctx, const bw_run_facts *facts); /* if the run waited for the disk */
 
 /* Early stopping and reduction on plateaus: what fit's options ask for, and what has been seen so far. */
 typedef struct bwi_watch {

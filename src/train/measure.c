@@ -40,7 +40,7 @@ void bwi_measure_opened(bwi_measure *m, bw_context *ctx)
 }
 
 /* A step that waits for the disk page by page takes a thousand times as long, and nothing else would tell the user why. */
-static void tell_pressure(bw_context *ctx, const bw_run_facts *facts)
+void bwi_measure_warn(bw_context *ctx, const bw_run_facts *facts)
 {
     enum { FEW = 100 }; /* code that runs for the first time causes about as many */
     char swapped[32];
@@ -53,11 +53,10 @@ static void tell_pressure(bw_context *ctx, const bw_run_facts *facts)
     }
 }
 
-void bwi_measure_end(const bwi_measure *m, bw_context *ctx, bw_run_facts *facts)
+void bwi_measure_take(const bwi_measure *m, bw_context *ctx, bw_run_facts *facts)
 {
     facts->swapped_bytes = less(bwi_memory_swapped(ctx), m->swapped);
     facts->major_faults = bwi_memory_faults() - m->faults;
-    tell_pressure(ctx, facts);
     facts->process_bytes = less(m->resident, m->held);
     facts->code_bytes = m->code;
     facts->mapped_bytes = less(bwi_memory_of_files(ctx), m->files);

@@ -118,7 +118,7 @@ static size_t bytes_of(int parts, int workers, int traced)
 
 size_t bwi_profile_bytes(const bwi_plan *plan, int traced)
 {
-    size_t events = traced > 0 ? bwi_exec_trace_bytes(plan) : 0;
+    size_t events = traced > 0 ? bwi_exec_trace_bytes(plan, traced) : 0;
     return bwi_size_add(events, bwi_allocation_bytes(bytes_of(most_parts(plan), plan->workers, traced)));
 }
 
@@ -220,10 +220,13 @@ static void take_work(bw_part *part, const bwi_plan *plan, int number, double sa
     part->bytes = sizeof(float) * (samples * floats + part->calls * weights);
 }
 
-/* Events that did not fit are lost, so a trace may be cut off at its end, but has no gaps. */
-static void take_trace(bwi_profile *profile, bwi_exec *exec)
+/* Ends the trace. Events that did not fit are lost, so a trace may be cut off at its end, but has no gaps. */
+void bwi_profile_take_trace(bwi_profile *profile, bwi_exec *exec)
 {
     bwi_ledger *trace = &profile->trace;
+    if (profile->facts.parts == 0) {
+        return;
+    }
     bwi_exec_take_trace(exec, trace);
     profile->origin = UINT64_MAX;
     for (int worker = 0; trace->events && worker < trace->workers; worker++) {
@@ -238,7 +241,7 @@ static void take_trace(bwi_profile *profile, bwi_exec *exec)
 }
 
 /* Turns ticks into seconds of a mean step, and the time that is missing into idle time and overhead. */
-void bwi_profile_take(bwi_profile *profile, bwi_exec *exec, double samples)
+void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples)
 {
     const bwi_plan *plan = bwi_exec_plan(exec);
     bwi_timing_sums sums;
@@ -252,7 +255,6 @@ void bwi_profile_take(bwi_profile *profile, bwi_exec *exec, double samples)
     add_parts(profile, plan);
     double tick = bwi_ledger_tick_seconds(ledger), unit = tick / (double)sums.timed_steps;
     profile->tick = tick;
-    take_trace(profile, exec);
     profile->facts.step_seconds = tick * (double)sums.ticks / (double)sums.steps;
     profile->facts.samples = samples;
     for (int worker = 0; worker < profile->facts.workers; worker++) {

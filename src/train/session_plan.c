@@ -151,7 +151,13 @@ static size_t bookkeeping_bytes(const bwi_plan *plan)
     return tables_bytes(plan, 0);
 }
 
-/* Counts a trace as well. */
+/* Counts a trace as well. A plan asks without knowing how long it is, so there are two: one of a few steps must not make a small run
+ * large. */
+static size_t briefly_traced_bytes(const bwi_plan *plan)
+{
+    return tables_bytes(plan, BWI_BRIEFLY_TRACED);
+}
+
 static size_t traced_bytes(const bwi_plan *plan)
 {
     return tables_bytes(plan, BWI_MOST_TRACED);
@@ -194,7 +200,9 @@ bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, cons
                                 .lanes = o->lanes,
                                 .memory = find_budget(ctx, o),
                                 .spill = folder,
-                                .bookkeeping = o->trace ? traced_bytes : bookkeeping_bytes,
+                                .bookkeeping = o->traced > BWI_BRIEFLY_TRACED ? traced_bytes
+                                               : o->traced > 0                ? briefly_traced_bytes
+                                                                              : bookkeeping_bytes,
                                 .data = data_bytes,
                                 .data_user = data,
                                 .ranks = ctx->ranks ? bwi_rank_of(ctx)->count(ctx->ranks) : 1};

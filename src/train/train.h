@@ -250,7 +250,7 @@ typedef struct bwi_session {
     double fed_total, penalty_total; /* sums since bwi_session_reset; each penalty is multiplied by its samples */
 } bwi_session;
 
-enum { BWI_MOST_TRACED = 1000 };
+enum { BWI_MOST_TRACED = 1000, BWI_BRIEFLY_TRACED = 4 };
 
 typedef struct bwi_session_options {
     bool train, evaluate, predict;
@@ -265,7 +265,7 @@ typedef struct bwi_session_options {
     const bw_dataset *validation; /* besides the session's own; NULL: none */
     int epochs;                   /* of the history that the caller keeps, which the plan counts; 0: none */
     bool rates;                   /* the history has the learning rate, too */
-    bool trace;                   /* the history has a trace of at most BWI_MOST_TRACED steps */
+    int traced;                   /* steps, at most BWI_MOST_TRACED, of which the history has a trace */
     bool noise;                   /* the history has the gradient noise scale */
     bool copies;                  /* the caller makes a copy of all variables */
     bool saves;                   /* the caller saves the model while the session is open */

@@ -29,6 +29,16 @@ static const bwi_loss_row *row_of(const bw_model *model, int index, bool *logits
     return loss ? loss->row : t ? t->found[index] : NULL;
 }
 
+bool bw_loss_name(const bw_model *model, int output, char *text, size_t size)
+{
+    bool logits;
+    const bwi_loss_row *row = model && output >= 0 && output < model->output_count ? row_of(model, output, &logits) : NULL;
+    if (text && size > 0) {
+        snprintf(text, size, "%.*s", row ? (int)strcspn(row->names, " ") : 0, row ? row->names : "");
+    }
+    return row;
+}
+
 /* A final softmax or sigmoid says what the output means. Otherwise the loss does, and it also says whether the numbers are
  * logits. */
 static bw_status describe(const bw_model *model, int index, bw_output_facts *facts)

@@ -112,6 +112,11 @@ static bw_status call_history_event(objects *o)
     return bw_history_event(o->history, 0, &event);
 }
 
+static bw_status call_history_refresh(objects *o)
+{
+    return bw_history_refresh(o->history);
+}
+
 static bw_status call_history_save_trace(objects *o)
 {
     return bw_history_save_trace(o->history, inside("first_failure.json"));
@@ -239,6 +244,7 @@ static const struct {
     {"bw_adapt", call_adapt},
     {"bw_history_part", call_history_part},
     {"bw_history_event", call_history_event},
+    {"bw_history_refresh", call_history_refresh},
     {"bw_history_save_trace", call_history_save_trace},
     {"bw_set_learning_rate", call_set_learning_rate},
     {"bw_evaluate", call_evaluate},

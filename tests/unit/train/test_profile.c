@@ -100,6 +100,74 @@ static void test_slow_callback(void **state)
     planned_close(&p);
 }
 
+typedef struct seen {
+    int refreshed;
+    double updates, workers, sum; /* sum: of the first worker's parts in the last profile, as a share of the step */
+} seen;
+
+static bool refresh(void *user, const bw_progress *progress)
+{
+    seen *s = user;
+    assert_int_equal(bw_history_refresh(progress->history), BW_OK);
+    bw_profile_facts facts = bw_history_profile(progress->history);
+    s->refreshed++;
+    s->updates = (double)bw_history_facts(progress->history).updates;
+    assert_true(s->updates == s->refreshed);
+    assert_true(bw_history_facts(progress->history).planned_bytes > 0);
+    if (facts.parts > 0) {
+        s->workers = facts.workers;
+        s->sum = sum_of(progress->history, -1, 0) / facts.step_seconds;
+    }
+    return true;
+}
+
+/* A callback sees the run so far; looking at it changes neither the result nor the trace. */
+static void test_refresh(void **state)
+{
+    (void)state;
+    uint64_t hash[2];
+    for (int k = 0; k < 2; k++) {
+        planned p;
+        seen s = {0};
+        planned_model(&p, "conv2d(8,3,relu) flatten dense(10,softmax)", 600, 12, 12, 1, 2);
+        bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+        options.epochs = 2;
+        options.batch = 50;
+        options.trace_steps = 3;
+        options.on_step = k == 1 ? refresh : NULL;
+        options.user = &s;
+        bw_history *history = NULL;
+        check_ok(p.ctx, bw_fit(p.model, p.data, &options, &history));
+        assert_int_equal(s.refreshed, k == 1 ? 24 : 0);
+        assert_true(k == 0 || (s.workers == 2 && s.sum > 0.999 && s.sum < 1.001));
+        assert_true(bw_history_events(history) > 0);
+        hash[k] = bw_model_hash(p.model);
+        double seconds = bw_history_facts(history).seconds;
+        check_ok(p.ctx, bw_history_refresh(history));
+        assert_true(bw_history_facts(history).seconds == seconds);
+        planned_close(&p);
+    }
+    assert_true(hash[0] == hash[1]);
+    assert_int_equal(bw_history_refresh(NULL), BW_INVALID_ARGUMENT);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    planned p;
+    char text[64];
+    planned_model(&p, "flatten dense(10,softmax)", 8, 4, 4, 1, 1);
+    check_ok(p.ctx, bw_compile(p.model, NULL, NULL, NULL));
+    assert_true(!bw_loss_name(p.model, 0, text, sizeof text));
+    (void)fit(&p, 1, 8, NULL);
+    assert_string_equal(bw_optimizer_name(p.model), "adam");
+    assert_true(bw_loss_name(p.model, 0, text, sizeof text));
+    assert_string_equal(text, "sparse_categorical_crossentropy");
+    assert_true(!bw_loss_name(p.model, 1, text, sizeof text) && text[0] == 0);
+    assert_null(bw_optimizer_name(NULL));
+    planned_close(&p);
+}
+
 /* A step of microseconds is timed now and then, and most steps pay nothing. */
 static void test_small_steps_are_sampled(void **state)
 {
@@ -135,8 +203,8 @@ static void test_nothing_to_tell(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts_sum_up),    cmocka_unit_test(test_work),
-        cmocka_unit_test(test_slow_callback),   cmocka_unit_test(test_small_steps_are_sampled),
+        cmocka_unit_test(test_parts_sum_up),    cmocka_unit_test(test_work),  cmocka_unit_test(test_slow_callback),
+        cmocka_unit_test(test_refresh),         cmocka_unit_test(test_names), cmocka_unit_test(test_small_steps_are_sampled),
         cmocka_unit_test(test_nothing_to_tell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
