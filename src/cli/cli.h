@@ -252,6 +252,8 @@ typedef struct cli_run {
     const char *title, *about; /* the report's heading and its first sentence; NULL: made from data and result */
 } cli_run;
 
+enum { CLI_RUN_TRACED = 3 }; /* steps that a run traces, for the timeline of one of them */
+
 /* Makes the folder and claims it for this process. The folder must be empty, hold what a killed run left, or, if `replace` is set,
  * hold a run. Returns false after a message. */
 bool cli_run_open(const char *folder, bool replace);

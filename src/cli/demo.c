@@ -139,6 +139,7 @@ static int train(const arguments *given, cli_result *result)
     fitting.batch = BATCH;
     fitting.validation = result->validation;
     fitting.seed = given->seed;
+    fitting.trace_steps = CLI_RUN_TRACED;
     fitting.progress = given->quiet ? NULL : stderr;
     bw_status status = bw_fit(result->model, result->training, &fitting, &result->history);
     int code = cli_result_finish(result, status);

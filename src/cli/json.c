@@ -145,6 +145,16 @@ void cli_json_real(cli_json *json, const char *key, double value)
     fputs(isfinite(value) ? cli_real_text(text, value) : "null", json->file);
 }
 
+void cli_json_rounded(cli_json *json, const char *key, double value)
+{
+    begin_value(json, key);
+    if (isfinite(value)) {
+        fprintf(json->file, "%.6g", value);
+    } else {
+        fputs("null", json->file);
+    }
+}
+
 void cli_json_hash(cli_json *json, const char *key, uint64_t value)
 {
     begin_value(json, key);

@@ -28,8 +28,9 @@ void cli_json_whole(cli_json *json, const char *key, int64_t value);
 void cli_json_flag(cli_json *json, const char *key, bool value);
 void cli_json_seed(cli_json *json, const char *key, uint64_t value);
 void cli_json_bytes(cli_json *json, const char *key, size_t value);
-void cli_json_real(cli_json *json, const char *key, double value);   /* NaN and infinities: null */
-void cli_json_hash(cli_json *json, const char *key, uint64_t value); /* as a string, since a double cannot hold 64 bits */
+void cli_json_real(cli_json *json, const char *key, double value);    /* NaN and infinities: null */
+void cli_json_rounded(cli_json *json, const char *key, double value); /* likewise, to six digits: for measurements */
+void cli_json_hash(cli_json *json, const char *key, uint64_t value);  /* as a string, since a double cannot hold 64 bits */
 
 /* Formats the value as the shortest decimal text that reads back as the same double, with a point or an exponent ("1.0", "nan").
  * `text` holds CLI_REAL_TEXT characters. */

@@ -36,5 +36,7 @@ double cli_profile_busy(const cli_profile *made, int worker);
 void cli_profile_print(const cli_profile *made);
 void cli_profile_compare(const cli_profile *a, const cli_profile *b);
 void cli_profile_json(const cli_profile *made, int count);
+/* Writes the members of the current object: the parts of a mean step, the utilisation of each worker, gaps and layers. */
+void cli_profile_members(cli_json *json, const cli_profile *made);
 
 #endif

@@ -239,9 +239,8 @@ void cli_profile_compare(const cli_profile *a, const cli_profile *b)
 /* ---- JSON ----------------------------------------------------------------------------------------------- */
 
 /* Kinds of parts are keys, so that a reader finds "data wait" in every model; layers are a list, since names may repeat. */
-static void put_profile(cli_json *json, const cli_profile *made)
+void cli_profile_members(cli_json *json, const cli_profile *made)
 {
-    cli_json_object(json, NULL);
     cli_json_real(json, "batch", made->facts.samples);
     cli_json_real(json, "step_us", made->facts.step_seconds * 1e6);
     cli_json_real(json, "samples_per_s", made->facts.samples / made->facts.step_seconds);
@@ -288,7 +287,6 @@ static void put_profile(cli_json *json, const cli_profile *made)
         }
     }
     cli_json_array_end(json);
-    cli_json_object_end(json);
 }
 
 void cli_profile_json(const cli_profile *made, int count)
@@ -299,7 +297,9 @@ void cli_profile_json(const cli_profile *made, int count)
         cli_json_array(&json, "compared");
     }
     for (int k = 0; k < count; k++) {
-        put_profile(&json, &made[k]);
+        cli_json_object(&json, NULL);
+        cli_profile_members(&json, &made[k]);
+        cli_json_object_end(&json);
     }
     if (count > 1) {
         cli_json_array_end(&json);

@@ -323,11 +323,8 @@ bool cli_run_write(const cli_result *result)
     static const struct {
         const char *name;
         bool (*write)(const cli_result *result, const char *path);
-    } files[] = {{"history.json", write_history},
-                 {"history.csv", write_history},
-                 {"model.keras", write_model},
-                 {"report.html", cli_report_write},
-                 {"run.json", write_run}};
+    } files[] = {{"history.json", write_history},   {"history.csv", write_history},    {"model.keras", write_model},
+                 {"ledger.json", cli_ledger_write}, {"report.html", cli_report_write}, {"run.json", write_run}};
     bool written = true;
     for (size_t i = 0; i < sizeof files / sizeof files[0] && written; i++) {
         char *path = cli_run_path(&result->run, files[i].name);

@@ -296,6 +296,7 @@ static bw_fit_options make_options(const arguments *given)
     fitting.early_stopping = given->early_stop;
     fitting.reduce_lr_on_plateau = given->plateau;
     fitting.saves = given->save_best;
+    fitting.trace_steps = given->run ? CLI_RUN_TRACED : 0;
     fitting.progress = given->quiet ? NULL : stderr;
     return fitting;
 }
