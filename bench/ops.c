@@ -9,14 +9,11 @@
  */
 #include "kernel/internal.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-enum { MOST_THREADS = 256 };
 static const double enough = 0.02; /* seconds for one measurement */
 
 static double now(void)
@@ -61,135 +58,6 @@ static float *numbers(int64_t count)
         x[i] = (float)(int32_t)state * 0x1p-32f;
     }
     return x;
-}
-
-/* ---- Limits ---- */
-
-enum { ROUNDS = 20000, SUMS = 12 };
-
-#define TWELVE(do) \
-    do             \
-    (0) do(1) do(2) do(3) do(4) do(5) do(6) do(7) do(8) do(9) do(10) do(11)
-#define DECLARE(i) vector s##i = {0};
-#define MULTIPLY_ADD(i)  \
-    s##i = s##i * x + y; \
-    __asm__ volatile("" : "+x"(s##i));
-#define TOTAL(i) +s##i[0]
-
-/* Multiply-adds into SUMS registers, more than are under way at a time. */
-#define PEAK(name, isa, width)                                        \
-    __attribute__((target(isa))) static void name(void *user)         \
-    {                                                                 \
-        typedef float vector __attribute__((vector_size((width)*4))); \
-        vector x = {1.0f}, y = {0.5f};                                \
-        TWELVE(DECLARE)                                               \
-        for (int k = 0; k < ROUNDS; k++) {                            \
-            TWELVE(MULTIPLY_ADD)                                      \
-        }                                                             \
-        *(float *)user = 0 TWELVE(TOTAL);                             \
-    }
-
-#if defined(__x86_64__)
-PEAK(peak_avx512, "avx512f,fma", 16)
-PEAK(peak_avx2, "avx2,fma", 8)
-PEAK(peak_portable, "sse2", 4)
-#else
-PEAK(peak_portable, "default", 4)
-#endif
-
-typedef struct limit_run {
-    work run;
-    void *user;
-    double seconds;
-    pthread_barrier_t *start;
-} limit_run;
-
-static void *limit_thread(void *user)
-{
-    limit_run *l = user;
-    pthread_barrier_wait(l->start);
-    l->seconds = best_of(l->run, l->user);
-    return NULL;
-}
-
-/* Units a second of all threads together, each doing `units` a run. */
-static double rate_of_all(work run, void **users, int threads, double units)
-{
-    pthread_t thread[MOST_THREADS];
-    limit_run runs[MOST_THREADS];
-    pthread_barrier_t start;
-    double rate = 0;
-    int begun = 0;
-    pthread_barrier_init(&start, NULL, (unsigned)threads);
-    for (int t = 0; t < threads; t++) {
-        runs[t] = (limit_run){run, users[t], 0, &start};
-        if (pthread_create(&thread[t], NULL, limit_thread, &runs[t]) != 0) {
-            fputs("bench/ops: no more threads\n", stderr);
-            exit(1);
-        }
-        begun++;
-    }
-    for (int t = 0; t < begun; t++) {
-        pthread_join(thread[t], NULL);
-        rate += units / runs[t].seconds;
-    }
-    pthread_barrier_destroy(&start);
-    return rate;
-}
-
-/* Floats of all threads' arrays of one kind: more than caches hold. */
-enum { STREAM = 64 << 20 };
-
-typedef struct stream {
-    float *a, *b;
-    size_t count, at;
-} stream;
-
-enum { CHUNK = 1 << 20 };
-
-static void add_stream(void *user)
-{
-    stream *s = user;
-    for (size_t i = s->at; i < s->at + CHUNK; i++) {
-        s->a[i] += s->b[i];
-    }
-    s->at = s->at + 2 * CHUNK <= s->count ? s->at + CHUNK : 0;
-}
-
-typedef struct limits {
-    double peak, peak_all, bandwidth, bandwidth_all;
-    int cpus;
-} limits;
-
-static limits measure_limits(const bwi_kernels *k)
-{
-    limits l = {.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN)};
-    l.cpus = l.cpus < 1 ? 1 : l.cpus > MOST_THREADS ? MOST_THREADS : l.cpus;
-    work peak = peak_portable;
-#if defined(__x86_64__)
-    peak = strcmp(k->name, "avx512") == 0 ? peak_avx512 : strcmp(k->name, "avx2") == 0 ? peak_avx2 : peak_portable;
-#endif
-    static float sink[MOST_THREADS];
-    void *sinks[MOST_THREADS], *streams[MOST_THREADS];
-    stream pairs[MOST_THREADS];
-    for (int t = 0; t < l.cpus; t++) {
-        sinks[t] = &sink[t];
-    }
-    double flops = 2.0 * ROUNDS * SUMS * (double)k->block * 1e-9, bytes = 3.0 * CHUNK * sizeof(float) * 1e-9;
-    size_t count = STREAM / (size_t)l.cpus < CHUNK ? CHUNK : STREAM / (size_t)l.cpus;
-    l.peak = rate_of_all(peak, sinks, 1, flops);
-    l.peak_all = rate_of_all(peak, sinks, l.cpus, flops);
-    for (int t = 0; t < l.cpus; t++) {
-        pairs[t] = (stream){room(count * sizeof(float)), room(count * sizeof(float)), count, 0};
-        streams[t] = &pairs[t];
-    }
-    l.bandwidth = rate_of_all(add_stream, streams, 1, bytes);
-    l.bandwidth_all = rate_of_all(add_stream, streams, l.cpus, bytes);
-    for (int t = 0; t < l.cpus; t++) {
-        free(pairs[t].a);
-        free(pairs[t].b);
-    }
-    return l;
 }
 
 /* ---- Rows ---- */
@@ -584,16 +452,21 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench/ops: %s\n", ctx ? bw_message(ctx) : "no memory");
         return 1;
     }
-    unsigned state = bwi_float_begin();
-    limits l = measure_limits(k);
+    bw_machine l; /* measured now, not as kept from another time */
+    if (bwi_limits_measure(ctx, &l) != BW_OK) {
+        fprintf(stderr, "bench/ops: %s\n", bw_message(ctx));
+        return 1;
+    }
     if (argc > 1 && strcmp(argv[1], "limits") == 0) {
-        printf("%.1f %.1f %.1f %.1f\n", l.peak, l.peak_all, l.bandwidth, l.bandwidth_all);
+        printf("%.1f %.1f %.1f %.1f\n", l.core_flops * 1e-9, l.flops * 1e-9, l.core_bandwidth * 1e-9, l.bandwidth * 1e-9);
         bw_close(ctx);
         return 0;
     }
-    peak_of_core = l.peak;
-    printf("%s, %d CPUs: multiply-adds %.0f GFLOP/s on one, %.0f on all; memory %.1f GB/s and %.1f\n\n", k->name, l.cpus, l.peak,
-           l.peak_all, l.bandwidth, l.bandwidth_all);
+    unsigned state = bwi_float_begin();
+    peak_of_core = l.core_flops * 1e-9;
+    printf("%s, %d CPUs: multiply-adds %.0f GFLOP/s on one, %.0f on all; memory %.1f GB/s and %.1f; caches %.0f on one\n\n",
+           k->name, l.cores, l.core_flops * 1e-9, l.flops * 1e-9, l.core_bandwidth * 1e-9, l.bandwidth * 1e-9,
+           l.cache_bandwidth * 1e-9);
     printf("%-44s %10s %9s %7s %12s %12s\n", "one thread", "us", "GFLOP/s", "of peak", "reference us", "oneDNN us");
     bench_conv(ctx, k, 8, 28, 1, 32);
     bench_conv(ctx, k, 8, 64, 3, 32);

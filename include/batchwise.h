@@ -120,6 +120,8 @@ typedef struct bw_io {
     /* Makes the file `bytes` long, with its blocks reserved on the disk, and maps it for reading and writing. If this is NULL,
      * data larger than memory is refused. */
     int (*map_shared)(void *user, int file, size_t bytes, void **memory);
+    /* Makes a folder in one that exists, with a mode as in mkdir(2). If this is NULL, folders must exist. */
+    int (*make_folder)(void *user, const char *path, int mode);
 } bw_io;
 
 typedef enum bw_log_level { BW_LOG_INFO, BW_LOG_WARNING } bw_log_level;
@@ -776,6 +778,25 @@ BW_API bw_status bw_history_event(const bw_history *history, int64_t index, bw_e
 BW_API bw_status bw_history_save_trace(const bw_history *history, const char *path);
 /* Returns the name of a kind of part: "forward", "data wait". */
 BW_API const char *bw_part_kind_name(bw_part_kind kind);
+
+/* What this machine can do at best: what the parts of a profile are compared with. */
+typedef struct bw_machine {
+    char cpu[64];             /* the processor's name */
+    char instruction_set[16]; /* of the kernels: "avx512", "avx2", "portable" */
+    int cores;                /* that this process may use */
+    /* Floating-point operations a second of one core and of all, two for each multiply-add; bytes a second to and from memory. */
+    double core_flops, flops;
+    double core_bandwidth, bandwidth;
+    double cache_bandwidth; /* bytes a second of one core to and from its nearest caches */
+    double meeting_seconds; /* that all cores take to begin a piece of work together and to end it */
+    bool busy;              /* other programs took the cores meanwhile: all of this may be too low, and was not kept */
+} bw_machine;
+
+/* Measures what the machine can do, which takes less than a second, with the kernels of this context and all cores that the process
+ * may use. The result is kept for the next time, also of other programs, in $XDG_CACHE_HOME/batchwise or ~/.cache/batchwise, for this
+ * processor, number of cores, instruction set and version of the library. If that folder cannot be written, it is measured each
+ * time. */
+BW_API bw_status bw_machine_limits(bw_context *ctx, bw_machine *machine);
 
 /* The gradient noise scale: the batch size at which the noise of a step's gradient is as large as the gradient itself. Far below it
  * a larger batch saves steps, far above it costs samples. It belongs to a moment of training, and mostly rises. bw_fit measures it from the

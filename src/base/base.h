@@ -270,6 +270,8 @@ typedef struct bwi_names {
 } bwi_names;
 
 bool bwi_folder_is(bw_context *ctx, const char *path);
+/* Makes the folder and its parents, as far as they are not there. */
+bw_status bwi_folder_make(bw_context *ctx, const char *path);
 /* Free it also after a failure. */
 bw_status bwi_folder_list(bw_context *ctx, const char *path, bwi_names *names);
 void bwi_names_free(bwi_names *names);

@@ -88,3 +88,42 @@ bool bwi_folder_is(bw_context *ctx, const char *path)
     } while (result == -EINTR);
     return result >= 0;
 }
+
+/* A parent that exists is no failure, whoever made it; whether the last one is a folder shows when it is listed. */
+static int make_each(bw_context *ctx, char *path)
+{
+    int result = 0;
+    for (char *at = path; at && result >= 0;) {
+        at = strchr(at + 1, '/');
+        if (at) {
+            *at = 0;
+        }
+        do {
+            result = ctx->io.make_folder(ctx->io.user, path, 0777);
+        } while (result == -EINTR);
+        result = result == -EEXIST ? 0 : result;
+        if (at) {
+            *at = '/';
+        }
+    }
+    return result;
+}
+
+bw_status bwi_folder_make(bw_context *ctx, const char *path)
+{
+    if (bwi_folder_is(ctx, path)) {
+        return BW_OK;
+    }
+    char *copy = bwi_copy_text(ctx, path);
+    if (!copy) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    int result = ctx->io.make_folder ? make_each(ctx, copy) : -ENOENT;
+    bwi_release(ctx, copy);
+    if (result >= 0 && !bwi_folder_is(ctx, path)) {
+        result = -ENOTDIR;
+    }
+    return result >= 0 ? BW_OK
+                       : bwi_fail_at(ctx, bwi_errno_status(-result), bwi_in_file(path), "cannot make the folder %s: %s", path,
+                                     bwi_errno_text(-result));
+}

@@ -179,6 +179,12 @@ static int system_unmap(void *user, void *memory, size_t bytes)
     return result_of(munmap(memory, bytes));
 }
 
+static int system_make_folder(void *user, const char *path, int mode)
+{
+    (void)user;
+    return result_of(mkdir(path, (mode_t)mode));
+}
+
 /* Some file systems do not report the kind of an entry while listing. */
 static bw_entry kind_of(DIR *folder, const struct dirent *entry)
 {
@@ -226,4 +232,5 @@ const bw_io bwi_system_io = {
     .unmap = system_unmap,
     .list = system_list,
     .map_shared = system_map_shared,
+    .make_folder = system_make_folder,
 };

@@ -114,7 +114,7 @@ static void put_workers(cli_json *json, const cli_profile *made)
 bool cli_ledger_put(cli_json *json, const char *key, const bw_history *history)
 {
     cli_profile made;
-    if (!cli_profile_take(&made, history)) {
+    if (!cli_profile_take(&made, history, NULL)) {
         return false;
     }
     cli_json_object(json, key);

@@ -109,7 +109,11 @@ static int fit(cli_profile *made, const arguments *given, bw_context *ctx, int64
     if (given->trace && bw_history_save_trace(history, given->trace) != BW_OK) {
         return cli_report(ctx, usage.command);
     }
-    return cli_profile_take(made, history) ? CLI_SUCCESS : cli_fail("no step was timed: a run of one step tells nothing");
+    bw_machine machine;
+    if (bw_machine_limits(ctx, &machine) != BW_OK) {
+        return cli_report(ctx, usage.command);
+    }
+    return cli_profile_take(made, history, &machine) ? CLI_SUCCESS : cli_fail("no step was timed: a run of one step tells nothing");
 }
 
 static int measure(cli_profile *made, const arguments *given, int64_t batch)

@@ -18,13 +18,14 @@ typedef struct cli_gap {
 typedef struct cli_profile {
     bw_profile_facts facts;
     bw_run_facts run;
+    bw_machine machine; /* without cores: not known */
     bw_part *parts;
     double *seconds; /* [part][worker] */
     struct cli_gap gaps[CLI_GAPS];
 } cli_profile;
 
-/* Takes the profile from a history. Returns false if no step was timed, or there is no memory. */
-bool cli_profile_take(cli_profile *made, const bw_history *history);
+/* Takes the profile from a history; `machine` may be NULL. Returns false if no step was timed, or there is no memory. */
+bool cli_profile_take(cli_profile *made, const bw_history *history, const bw_machine *machine);
 void cli_profile_free(cli_profile *made);
 /* Finds the longest gaps of the trace (profile_gaps.c). */
 void cli_profile_find_gaps(cli_profile *made, const bw_history *history);
@@ -32,6 +33,10 @@ void cli_profile_find_gaps(cli_profile *made, const bw_history *history);
 double cli_profile_kind(const cli_profile *made, int kind, int worker);
 /* Returns the share of its time in which a worker computes; -1: of all workers. */
 double cli_profile_busy(const cli_profile *made, int worker);
+
+/* What one of the run's workers can do at best while all of them work, a second. */
+double cli_profile_flops_limit(const cli_profile *made);
+double cli_profile_bytes_limit(const cli_profile *made);
 
 void cli_profile_print(const cli_profile *made);
 void cli_profile_compare(const cli_profile *a, const cli_profile *b);

@@ -30,11 +30,12 @@ static const struct {
 
 /* ---- Taking it out of a history ------------------------------------------------------------------------- */
 
-bool cli_profile_take(cli_profile *made, const bw_history *history)
+bool cli_profile_take(cli_profile *made, const bw_history *history, const bw_machine *machine)
 {
     bw_profile_facts facts = bw_history_profile(history);
     size_t parts = (size_t)facts.parts, workers = (size_t)facts.workers;
-    *made = (cli_profile){.facts = facts, .run = bw_history_facts(history)};
+    *made =
+        (cli_profile){.facts = facts, .run = bw_history_facts(history), .machine = machine ? *machine : (bw_machine){.cores = 0}};
     if (parts == 0) {
         return false;
     }
@@ -83,10 +84,44 @@ double cli_profile_busy(const cli_profile *made, int worker)
 
 /* ---- The table ------------------------------------------------------------------------------------------ */
 
+/* Cores that work at the same time share what all of them can do together. */
+static double worker_limit(int workers, double core, double all)
+{
+    return core * workers < all ? core : all / workers;
+}
+
+double cli_profile_flops_limit(const cli_profile *made)
+{
+    return worker_limit(made->facts.workers, made->machine.core_flops, made->machine.flops);
+}
+
+double cli_profile_bytes_limit(const cli_profile *made)
+{
+    return worker_limit(made->facts.workers, made->machine.core_bandwidth, made->machine.bandwidth);
+}
+
 static int by_seconds(const void *a, const void *b)
 {
     double x = (*(const bw_part *const *)a)->seconds, y = (*(const bw_part *const *)b)->seconds;
     return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* Prints a rate in billions, and its share of what a worker can do at best. */
+static void print_rate(double amount, double seconds, double limit)
+{
+    if (amount > 0 && seconds > 0) {
+        printf(" %8.2f %4.0f%%", amount / seconds * 1e-9, 100 * amount / seconds / limit);
+    } else {
+        printf(" %8s %5s", "", "");
+    }
+}
+
+static void print_rates(const cli_profile *made, const bw_part *part)
+{
+    if (part->flops > 0 || part->bytes > 0) {
+        print_rate(part->flops, part->seconds, cli_profile_flops_limit(made));
+        print_rate(part->bytes, part->seconds, cli_profile_bytes_limit(made));
+    }
 }
 
 static void print_layer(const cli_profile *made, const bw_part *part)
@@ -98,9 +133,7 @@ static void print_layer(const cli_profile *made, const bw_part *part)
     fputs("    ", stdout);
     cli_print_name(stdout, part->name, -24);
     printf(" %-18s %11.2f %6.1f%% %8.1f", part->pass, part->seconds * 1e6, 100 * part->seconds / all, part->calls);
-    if (part->flops > 0) {
-        printf(" %9.2f %8.2f", part->flops / part->seconds * 1e-9, part->bytes / part->seconds * 1e-9);
-    }
+    print_rates(made, part);
     putchar('\n');
 }
 
@@ -112,12 +145,20 @@ static void print_kind(const cli_profile *made, int kind, const bw_part **list)
     if (seconds <= 0) {
         return;
     }
-    printf("%-48s %10.2f %6.1f%%\n", bw_part_kind_name((bw_part_kind)kind), seconds * 1e6, 100 * seconds / all);
+    const bw_part *alone = NULL; /* the part of a kind that is no layer's */
     for (int k = 0; k < made->facts.parts; k++) {
         if ((int)made->parts[k].kind == kind && made->parts[k].name[0]) {
             list[count++] = &made->parts[k];
+        } else if ((int)made->parts[k].kind == kind) {
+            alone = &made->parts[k];
         }
     }
+    printf("%-48s %10.2f %6.1f%%", bw_part_kind_name((bw_part_kind)kind), seconds * 1e6, 100 * seconds / all);
+    if (alone && (alone->flops > 0 || alone->bytes > 0)) {
+        printf(" %8.1f", alone->calls);
+        print_rates(made, alone);
+    }
+    putchar('\n');
     qsort(list, (size_t)count, sizeof *list, by_seconds);
     for (int k = 0; k < count && k < MOST_LAYERS; k++) {
         print_layer(made, list[k]);
@@ -149,7 +190,8 @@ static void print_gaps(const cli_profile *made)
         if (gap->part >= 0) {
             const bw_part *part = &made->parts[gap->part];
             printf(", waiting for worker %d: ", gap->other);
-            cli_print_name(stdout, part->name[0] ? part->name : bw_part_kind_name(part->kind), 0);
+            const char *name = part->name[0] ? part->name : bw_part_kind_name(part->kind);
+            cli_print_name(stdout, name, -cli_name_width(name, (int)sizeof part->name));
             printf("%s%s", part->pass[0] ? " " : "", part->pass);
         } else {
             fputs(", while no worker computed: the threads themselves waited for a CPU, or to be woken", stdout);
@@ -159,6 +201,21 @@ static void print_gaps(const cli_profile *made)
     if (made->gaps[0].worker >= 0) {
         putchar('\n');
     }
+}
+
+/* Says what the shares are shares of. Both can exceed 100 percent, for reasons that are not obvious. */
+static void print_limits(const cli_profile *made)
+{
+    const bw_machine *m = &made->machine;
+    printf("\nThe percentages are of what a worker can do here%s: %.1f GFLOP/s, %.1f GB/s of memory.\n",
+           made->facts.workers > 1 ? " while the others work too" : "", cli_profile_flops_limit(made) * 1e-9,
+           cli_profile_bytes_limit(made) * 1e-9);
+    puts(
+        "Operations are counted by definition, which Winograd's algorithm beats; bytes may come from caches, which memory does not "
+        "limit.");
+    printf("This machine, %s, %d core%s, %s: %.1f GFLOP/s, %.1f GB/s%s.\n\n", m->cpu, m->cores, m->cores == 1 ? "" : "s",
+           m->instruction_set, m->flops * 1e-9, m->bandwidth * 1e-9,
+           m->busy ? ", or more: other programs ran while this was measured" : "");
 }
 
 /* Prints the most important sentence first, then the details. */
@@ -174,11 +231,12 @@ void cli_profile_print(const cli_profile *made)
            made->run.lanes, made->run.lanes == 1 ? "" : "s");
     printf("%lld of %lld step%s %s timed.\n\n", (long long)f->timed_steps, (long long)f->steps, cli_plural(f->steps),
            f->timed_steps == 1 ? "was" : "were");
-    printf("%-48s %10s %7s %8s %9s %8s\n", "part (all workers)", "us a step", "share", "calls", "GFLOP/s", "GB/s");
+    printf("%-48s %10s %7s %8s %8s %5s %8s %5s\n", "part (all workers)", "us a step", "share", "calls", "GFLOP/s", "of", "GB/s",
+           "of");
     for (int kind = 0; kind < CLI_PART_KINDS; kind++) {
         print_kind(made, kind, list);
     }
-    putchar('\n');
+    print_limits(made);
     for (int worker = 0; worker < f->workers; worker++) {
         print_bar(made, worker);
     }
@@ -238,6 +296,30 @@ void cli_profile_compare(const cli_profile *a, const cli_profile *b)
 
 /* ---- JSON ----------------------------------------------------------------------------------------------- */
 
+static void put_machine(cli_json *json, const bw_machine *m)
+{
+    cli_json_object(json, "machine");
+    cli_json_text(json, "cpu", m->cpu);
+    cli_json_text(json, "instruction_set", m->instruction_set);
+    cli_json_whole(json, "cores", m->cores);
+    cli_json_real(json, "core_gflops", m->core_flops * 1e-9);
+    cli_json_real(json, "gflops", m->flops * 1e-9);
+    cli_json_real(json, "core_gb_per_s", m->core_bandwidth * 1e-9);
+    cli_json_real(json, "gb_per_s", m->bandwidth * 1e-9);
+    cli_json_real(json, "core_cache_gb_per_s", m->cache_bandwidth * 1e-9);
+    cli_json_real(json, "meeting_us", m->meeting_seconds * 1e6);
+    cli_json_truth(json, "busy", m->busy);
+    cli_json_object_end(json);
+}
+
+/* Shares of what a worker can do at best. */
+static void put_shares(cli_json *json, const cli_profile *made, const bw_part *part)
+{
+    double seconds = part->seconds;
+    cli_json_real(json, "of_peak", seconds > 0 ? part->flops / seconds / cli_profile_flops_limit(made) : 0);
+    cli_json_real(json, "of_memory", seconds > 0 ? part->bytes / seconds / cli_profile_bytes_limit(made) : 0);
+}
+
 /* Kinds of parts are keys, so that a reader finds "data wait" in every model; layers are a list, since names may repeat. */
 void cli_profile_members(cli_json *json, const cli_profile *made)
 {
@@ -249,6 +331,9 @@ void cli_profile_members(cli_json *json, const cli_profile *made)
     cli_json_whole(json, "workers", made->facts.workers);
     cli_json_whole(json, "tile", made->run.tile);
     cli_json_whole(json, "lanes", made->run.lanes);
+    if (made->machine.cores > 0) {
+        put_machine(json, &made->machine);
+    }
     cli_json_object(json, "parts"); /* microseconds per step, summed over workers */
     for (int kind = 0; kind < CLI_PART_KINDS; kind++) {
         cli_json_real(json, bw_part_kind_name((bw_part_kind)kind), cli_profile_kind(made, kind, -1) * 1e6);
@@ -273,9 +358,9 @@ void cli_profile_members(cli_json *json, const cli_profile *made)
     cli_json_array(json, "ops");
     for (int k = 0; k < made->facts.parts; k++) {
         const bw_part *part = &made->parts[k];
-        if (part->name[0]) {
+        if (part->name[0] || part->bytes > 0) {
             cli_json_object(json, NULL);
-            cli_json_text(json, "layer", part->name);
+            cli_json_text(json, "layer", part->name[0] ? part->name : NULL);
             cli_json_text(json, "op", part->op);
             cli_json_text(json, "pass", part->pass);
             cli_json_text(json, "kind", bw_part_kind_name(part->kind));
@@ -283,6 +368,9 @@ void cli_profile_members(cli_json *json, const cli_profile *made)
             cli_json_real(json, "calls", part->calls);
             cli_json_real(json, "gflops", part->seconds > 0 ? part->flops / part->seconds * 1e-9 : 0);
             cli_json_real(json, "gb_per_s", part->seconds > 0 ? part->bytes / part->seconds * 1e-9 : 0);
+            if (made->machine.cores > 0) {
+                put_shares(json, made, part);
+            }
             cli_json_object_end(json);
         }
     }

@@ -62,7 +62,7 @@ typedef enum bwi_activation {
 typedef struct bwi_packing_kernels bwi_packing_kernels;
 typedef struct bwi_convolution_kernels bwi_convolution_kernels;
 
-enum { BWI_FETCHED = 2 };
+enum { BWI_FETCHED = 2, BWI_LIMIT_SUMS = 12 };
 
 /* Gradient sums below this move no weight and no slot of an ordinary optimizer out of a float's range; larger ones are looked at before
  * they do. */
@@ -244,6 +244,9 @@ struct bwi_kernels {
     void (*sgd)(int64_t count, float rate, float momentum, bool nesterov, float scale, const float *gradient, float *velocity,
                 float *w); /* velocity may be NULL when momentum is 0 */
     void (*adam)(int64_t count, const bwi_adam *adam, const float *gradient, float *m, float *v, float *w);
+
+    /* sums = sums * factor + added, `rounds` times, of BWI_LIMIT_SUMS * block numbers: only to measure how fast that is at best. */
+    void (*multiply_adds)(int64_t rounds, float factor, float added, float *sums);
 };
 
 /* The table of this context: the one that its instruction_set names, or $BATCHWISE_ISA, or the best that this CPU runs. NULL and
@@ -258,6 +261,10 @@ bool bwi_kernels_add(const bwi_kernels *kernels);
 /* The CPU's best table, for host memory, whichever device a context computes on. */
 const bwi_kernels *bwi_kernels_host(void);
 extern const bwi_kernels bwi_kernels_reference; /* reference.c */
+
+/* Measures what the machine does at best with the context's table and all its workers: everything in `machine` but the processor's
+ * name. Takes half a second, and memory of four times the last cache. */
+bw_status bwi_limits_measure(bw_context *ctx, bw_machine *machine);
 
 /* ---- How tensors are stored, which is the device's choice ---- */
 

@@ -397,6 +397,15 @@ static void add(int64_t count, const float *x, float *sum)
     }
 }
 
+static void multiply_adds(int64_t rounds, float factor, float term, float *sums)
+{
+    for (int k = 0; k < BWI_LIMIT_SUMS; k++) { /* vectors of one number */
+        for (int64_t round = 0; round < rounds; round++) {
+            sums[k] = sums[k] * factor + term;
+        }
+    }
+}
+
 static double sum_of_squares(int64_t count, const float *x)
 {
     double sum = 0;
@@ -517,4 +526,5 @@ const bwi_kernels bwi_kernels_reference = {
     .sum_of_squares = sum_of_squares,
     .sgd = sgd,
     .adam = adam,
+    .multiply_adds = multiply_adds,
 };

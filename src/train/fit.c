@@ -392,7 +392,9 @@ static void take_facts(void *run)
     facts->segments = plan->segments;
     facts->kept_bytes = plan->items.store;
     facts->spilled_bytes = plan->spill_bytes;
-    bwi_profile_take(f->history->profile, f->session.exec, facts->updates ? (double)facts->samples / (double)facts->updates : 0);
+    const bwi_optimizer *optimizer = &f->session.training->optimizer;
+    bwi_profile_take(f->history->profile, f->session.exec, facts->updates ? (double)facts->samples / (double)facts->updates : 0,
+                     optimizer->slot_count + optimizer->averages);
     bwi_measure_take(&f->measure, f->ctx, facts);
 }
 

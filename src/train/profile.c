@@ -200,24 +200,62 @@ static void settle_worker(bwi_profile *profile, int worker, double share, double
     }
 }
 
-/* Counts as the definition does: a pass over a layer's weights or inputs costs as much as the forward pass. Bytes are the least
- * that must move: inputs and outputs of each sample, and the weights for each call. A gradient that may be deferred to the update
- * is not counted, since its products then belong to the optimizer's part. */
-static void take_work(bw_part *part, const bwi_plan *plan, int number, double samples)
+/* What a step has to do, for the counts of its parts. */
+typedef struct step_work {
+    const bwi_plan *plan;
+    double samples;
+    int slots;       /* of the optimizer, for each weight */
+    bool split;      /* layers are split over workers, and their gradients deferred to the update */
+    double deferred; /* operations of these gradients */
+} step_work;
+
+static int64_t tiles_of(const bwi_plan *plan, double samples)
 {
-    const bw_node *node = plan->graph.nodes[number / BWI_PASS_COUNT];
-    if (plan->group && node->op->deferred && number % BWI_PASS_COUNT == BWI_PASS_BACKWARD_WEIGHTS) {
+    return ((int64_t)(samples + 0.5) + plan->tile - 1) / plan->tile;
+}
+
+static step_work work_of(const bwi_plan *plan, double samples, int slots)
+{
+    step_work work = {.plan = plan, .samples = samples, .slots = slots};
+    work.split = plan->group && plan->programs[0].phases[0].deferred && tiles_of(plan, samples) <= plan->group;
+    return work;
+}
+
+/* Counts as the definition does: a pass over a layer's weights or inputs costs as much as the forward pass. Bytes are the least
+ * that must move: inputs and outputs of each sample, and the weights for each call. The operations of a gradient that is deferred to
+ * the update belong to the optimizer's part. */
+static void take_work(bw_part *part, step_work *work, int number)
+{
+    const bw_node *node = work->plan->graph.nodes[number / BWI_PASS_COUNT];
+    double floats = (double)bwi_shape_count(&node->shape), weights = 0;
+    double flops = node->op->flops ? work->samples * node->op->flops(node) : 0;
+    if (work->split && node->op->deferred && number % BWI_PASS_COUNT == BWI_PASS_BACKWARD_WEIGHTS) {
+        work->deferred += flops;
         return;
     }
-    double floats = (double)bwi_shape_count(&node->shape), weights = 0;
     for (int k = 0; k < node->inputs; k++) {
         floats += (double)bwi_shape_count(&node->input[k]->shape);
     }
     for (int k = 0; k < node->variables; k++) {
         weights += (double)node->variable[k]->count;
     }
-    part->flops = node->op->flops ? samples * node->op->flops(node) : 0;
-    part->bytes = sizeof(float) * (samples * floats + part->calls * weights);
+    part->flops = flops;
+    part->bytes = sizeof(float) * (work->samples * floats + part->calls * weights);
+}
+
+/* The lanes of a step are read and the first one written; an update reads the gradient, and reads and writes weights and slots. With
+ * deferred gradients there is nothing to add up, and none to read. */
+static void take_fixed(bw_part *part, const step_work *work)
+{
+    double weights = (double)work->plan->lane_sums;
+    int64_t tiles = tiles_of(work->plan, work->samples);
+    int64_t lanes = tiles < work->plan->own_lanes ? tiles : work->plan->own_lanes;
+    if (part->kind == BW_PART_UPDATE) {
+        part->flops = work->deferred;
+        part->bytes = weights * (2 * (1 + work->slots) + !work->split);
+    } else if (part->kind == BW_PART_REDUCE && !work->split && lanes > 1) {
+        part->bytes = weights * (double)(lanes + 1);
+    }
 }
 
 /* Ends the trace. Events that did not fit are lost, so a trace may be cut off at its end, but has no gaps. */
@@ -241,7 +279,7 @@ void bwi_profile_take_trace(bwi_profile *profile, bwi_exec *exec)
 }
 
 /* Turns ticks into seconds of a mean step, and the time that is missing into idle time and overhead. */
-void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples)
+void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples, int slots)
 {
     const bwi_plan *plan = bwi_exec_plan(exec);
     bwi_timing_sums sums;
@@ -264,6 +302,7 @@ void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples
         double share = unit * (double)bwi_ledger_ticks(ledger, worker, bwi_exec_fixed_part(plan, BWI_PART_SHARE));
         settle_worker(profile, worker, share, profile->facts.step_seconds);
     }
+    step_work work = work_of(plan, samples, slots);
     for (int k = 0; k < profile->facts.parts; k++) {
         bw_part *part = &profile->parts[k];
         for (int worker = 0; worker < profile->facts.workers; worker++) {
@@ -272,7 +311,9 @@ void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples
         part->calls =
             k < profile->facts.parts - 1 ? (double)bwi_ledger_calls(ledger, -1, profile->numbers[k]) / (double)sums.timed_steps : 0;
         if (k < profile->facts.parts - 1 - FIXED_COUNT) {
-            take_work(part, plan, profile->numbers[k], profile->facts.samples);
+            take_work(part, &work, profile->numbers[k]);
+        } else {
+            take_fixed(part, &work);
         }
     }
 }

@@ -1,6 +1,8 @@
 # profile: the keys that others read, parts that sum up to the step, a slow source that is found, two batch sizes compared.
 . "$(dirname "$0")/run.sh"
 
+export XDG_CACHE_HOME=$PWD/cache
+
 profile() {
     run profile --model "$model" --data "$digits" --scale 1/16 --seconds 0.2 "$@"
 }
@@ -17,6 +19,14 @@ assert p["workers"] == 2 and len(p["utilisation"]) == 2
 names = {(o["layer"], o["kind"]) for o in p["ops"]}
 assert ("dense", "forward") in names and ("dense_1", "backward") in names, names
 assert all(o["us"] >= 0 for o in p["ops"])
+m = p["machine"]
+assert m["gflops"] >= m["core_gflops"] > 0 and m["gb_per_s"] >= m["core_gb_per_s"] > 0, m
+peak = min(m["core_gflops"], m["gflops"] / 2)
+for o in p["ops"]:
+    assert abs(o["of_peak"] * peak - o["gflops"]) < 1e-6 * peak, o
+dense = next(o for o in p["ops"] if o["layer"] == "dense_1" and o["pass"] == "forward")
+assert dense["gflops"] > 0 and dense["of_memory"] > 0, dense
+assert any(o["layer"] is None and o["kind"] == "optimizer" and o["gb_per_s"] > 0 for o in p["ops"])
 EOF
 
 # The source takes a millisecond a sample, one thread makes them: the step is waiting.
@@ -60,6 +70,8 @@ expect_code 0 profile
 expect_pattern out '^A step of [0-9.]+ samples takes [0-9.e+]+ us: [0-9]+ samples/s on' profile
 expect_pattern out '^forward +[0-9.]+ +[0-9.]+%' profile
 expect_pattern out '^worker 0 +\|' profile
+expect_pattern out '^ +dense +forward .* [0-9]+% +[0-9.]+ +[0-9]+%$' 'profile: shares of the limits'
+expect_pattern out '^This machine, .* cores?, .*: [0-9.]+ GFLOP/s, [0-9.]+ GB/s' 'profile: the machine'
 
 profile --compare 4,256
 expect_code 0 'profile --compare'

@@ -125,6 +125,11 @@ static inline int faults_list(void *user, const char *path, int (*add)(void *nam
     return faults_now(user) ? -((faults *)user)->error : bwi_system_io.list(NULL, path, add, names);
 }
 
+static inline int faults_make_folder(void *user, const char *path, int mode)
+{
+    return faults_now(user) ? -((faults *)user)->error : bwi_system_io.make_folder(NULL, path, mode);
+}
+
 static inline bw_io faults_io(faults *f)
 {
     return (bw_io){.user = f,
@@ -139,7 +144,8 @@ static inline bw_io faults_io(faults *f)
                    .map = faults_map,
                    .unmap = faults_unmap,
                    .list = faults_list,
-                   .map_shared = faults_map_shared};
+                   .map_shared = faults_map_shared,
+                   .make_folder = faults_make_folder};
 }
 
 /* A context of `workers` workers with these tables; NULL: the system's. */

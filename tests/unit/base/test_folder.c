@@ -52,6 +52,24 @@ static void test_list(void **state)
     bw_close(ctx);
 }
 
+/* With its parents, once and again; a file in the way is named, and so is a table that cannot make folders. */
+static void test_make(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    assert_int_equal(bwi_folder_make(ctx, inside("x/y/z")), BW_OK);
+    assert_true(bwi_folder_is(ctx, inside("x/y/z")));
+    assert_int_equal(bwi_folder_make(ctx, inside("x/y/z/")), BW_OK);
+    assert_int_equal(bwi_folder_make(ctx, inside("file-1")), BW_NOT_FOUND);
+    assert_non_null(strstr(bw_message(ctx), "cannot make the folder"));
+    assert_int_equal(bwi_folder_make(ctx, inside("file-1/x")), BW_NOT_FOUND);
+    (void)bw_message(ctx);
+    ctx->io.make_folder = NULL;
+    assert_int_equal(bwi_folder_make(ctx, inside("x/new")), BW_NOT_FOUND);
+    bw_close(ctx);
+    assert_int_equal(rmdir(inside("x/y/z")) | rmdir(inside("x/y")) | rmdir(inside("x")), 0);
+}
+
 static void test_failures(void **state)
 {
     (void)state;
@@ -112,6 +130,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_list),
+        cmocka_unit_test(test_make),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_read_whole),
     };

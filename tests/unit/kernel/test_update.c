@@ -122,6 +122,30 @@ static void test_tree_by_hand(void **state)
     check_tree_by_hand(&bwi_kernels_reference);
 }
 
+/* 12 vectors whose elements are all different; three rounds are exact in float. */
+static void check_multiply_adds(const bwi_kernels *k)
+{
+    int64_t count = BWI_LIMIT_SUMS * k->block;
+    float *start = input_floats(count);
+    for (int64_t i = 0; i < count; i++) {
+        start[i] = (float)i;
+    }
+    float *sums = output_copy(start, count);
+    k->multiply_adds(3, 0.5f, 1, sums);
+    for (int64_t i = 0; i < count; i++) {
+        assert_true(sums[i] == (float)i / 8 + 1.75f);
+    }
+    output_floats_free(sums, count);
+    free(start);
+}
+
+static void test_multiply_adds(void **state)
+{
+    (void)state;
+    each_table(check_multiply_adds);
+    check_multiply_adds(&bwi_kernels_reference);
+}
+
 static void check_sgd(const bwi_kernels *k)
 {
     for (size_t i = 0; i < BWI_COUNT(counts); i++) {
@@ -225,13 +249,10 @@ static void test_extreme_adam(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_relu),
-        cmocka_unit_test(test_add),
-        cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_tree_by_hand),
-        cmocka_unit_test(test_sgd),
-        cmocka_unit_test(test_adam),
-        cmocka_unit_test(test_first_adam_step),
+        cmocka_unit_test(test_relu),          cmocka_unit_test(test_add),
+        cmocka_unit_test(test_lanes),         cmocka_unit_test(test_tree_by_hand),
+        cmocka_unit_test(test_multiply_adds), cmocka_unit_test(test_sgd),
+        cmocka_unit_test(test_adam),          cmocka_unit_test(test_first_adam_step),
         cmocka_unit_test(test_extreme_adam),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

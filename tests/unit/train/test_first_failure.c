@@ -122,6 +122,13 @@ static bw_status call_history_save_trace(objects *o)
     return bw_history_save_trace(o->history, inside("first_failure.json"));
 }
 
+static bw_status call_machine_limits(objects *o)
+{
+    bw_machine machine;
+    setenv("XDG_CACHE_HOME", folder, 1);
+    return bw_machine_limits(o->p.ctx, &machine);
+}
+
 static bw_status call_set_learning_rate(objects *o)
 {
     return bw_set_learning_rate(o->p.model, 0.5);
@@ -246,6 +253,7 @@ static const struct {
     {"bw_history_event", call_history_event},
     {"bw_history_refresh", call_history_refresh},
     {"bw_history_save_trace", call_history_save_trace},
+    {"bw_machine_limits", call_machine_limits},
     {"bw_set_learning_rate", call_set_learning_rate},
     {"bw_evaluate", call_evaluate},
     {"bw_predict", call_predict},

@@ -1,0 +1,148 @@
+/*
+ * Measures what the machine can do at best: arithmetic in registers, memory, the nearest caches, and how long workers take to meet.
+ * Each is measured in rounds of a tenth of a millisecond in which all workers begin and end together, and the best round counts, since
+ * anything else that runs on the machine only adds time.
+ */
+#include "kernel/internal.h"
+
+#include <math.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    ROUNDS = 1 << 15,      /* of multiply-adds */
+    CHUNK = 1 << 17,       /* floats of each of two arrays that are streamed in a round */
+    NEAR = 1 << 14,        /* floats of each of two arrays that stay in a core's own caches */
+    NEAR_TIMES = 16,       /* how often these are read and written in a round */
+    MEETINGS = 100,        /* in a round */
+    SUMS_STRIDE = 16 * 32, /* floats, so that no two workers' sums share a cache line, or a pair of them */
+    LEAST_TIMES = 8
+};
+static const double SECONDS = 0.08;    /* of one measurement */
+static const double UNDISTURBED = 0.9; /* the share of the cores that the process has while nothing else runs; it never sleeps */
+static const size_t LEAST_STREAM = (size_t)64 << 20, MOST_STREAM = (size_t)1 << 30; /* bytes of both arrays */
+
+typedef struct limits_run {
+    bw_context *ctx;
+    const bwi_kernels *kernels;
+    int workers; /* that take part now */
+    float *sums; /* [worker][SUMS_STRIDE] */
+    float *from, *to;
+    int64_t chunks; /* of each of these arrays */
+    int64_t at;     /* the round's first chunk; each worker has the next */
+    bool busy;      /* other programs took the cores */
+} limits_run;
+
+static void compute(void *user, int worker)
+{
+    limits_run *run = user;
+    run->kernels->multiply_adds(ROUNDS, 0.5f, 1, run->sums + (size_t)worker * SUMS_STRIDE);
+}
+
+static void stream(void *user, int worker)
+{
+    limits_run *run = user;
+    size_t at = (size_t)((run->at + worker) % run->chunks) * CHUNK;
+    run->kernels->add(CHUNK, run->from + at, run->to + at);
+}
+
+static void stay_near(void *user, int worker)
+{
+    limits_run *run = user;
+    size_t at = (size_t)(worker % run->chunks) * CHUNK;
+    for (int k = 0; k < NEAR_TIMES; k++) {
+        run->kernels->add(NEAR, run->from + at, run->to + at);
+    }
+}
+
+static void nothing(void *user, int worker)
+{
+    (void)user, (void)worker;
+}
+
+static double cpu_seconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* The seconds of the best round of work on that many workers, which is made `times` times in a round. All of them together need more
+ * time, since a round counts only if none of them is disturbed. */
+static double best_round(limits_run *run, int workers, bwi_work work, int times)
+{
+    double best = HUGE_VAL, begin = bwi_now(), last = begin, used = cpu_seconds(), enough = workers > 1 ? 2 * SECONDS : SECONDS;
+    for (int k = 0; k < LEAST_TIMES || last - begin < enough; k++) {
+        for (int t = 0; t < times; t++) {
+            bwi_pool_run(run->ctx, workers, work, run);
+        }
+        double now = bwi_now();
+        best = now - last < best ? now - last : best;
+        last = now;
+        run->at = (run->at + workers) % run->chunks;
+    }
+    used = cpu_seconds() - used;
+    run->busy = run->busy || used < UNDISTURBED * workers * (last - begin);
+    return best > 0 ? best : 1e-9;
+}
+
+/* Streams need arrays that no cache holds: four times the last one, and a quarter of what memory there is at most. */
+static size_t stream_bytes(bw_context *ctx)
+{
+    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    size_t bytes = cache > 0 ? 4 * (size_t)cache : LEAST_STREAM, most = bwi_memory_available(ctx) / 4;
+    bytes = bytes < LEAST_STREAM ? LEAST_STREAM : bytes > MOST_STREAM ? MOST_STREAM : bytes;
+    return bytes < most ? bytes : most;
+}
+
+static double at_least(double least, double value)
+{
+    return value > least ? value : least;
+}
+
+static void measure(limits_run *run, bw_machine *machine)
+{
+    int cores = run->ctx->workers;
+    double flops = 2.0 * ROUNDS * BWI_LIMIT_SUMS * (double)run->kernels->block;
+    double streamed = 3.0 * CHUNK * sizeof(float), near = 3.0 * NEAR * NEAR_TIMES * sizeof(float);
+    machine->core_flops = flops / best_round(run, 1, compute, 1);
+    machine->core_bandwidth = streamed / best_round(run, 1, stream, 1);
+    machine->cache_bandwidth = near / best_round(run, 1, stay_near, 1);
+    machine->flops = machine->core_flops;
+    machine->bandwidth = machine->core_bandwidth;
+    if (cores > 1) {
+        machine->flops = at_least(machine->core_flops, cores * flops / best_round(run, cores, compute, 1));
+        machine->bandwidth = at_least(machine->core_bandwidth, cores * streamed / best_round(run, cores, stream, 1));
+    }
+    machine->meeting_seconds = best_round(run, cores, nothing, MEETINGS) / MEETINGS;
+    machine->busy = run->busy;
+}
+
+/* The arrays are an arena of the kernels' own, whose values never matter: they only must not be denormal. */
+bw_status bwi_limits_measure(bw_context *ctx, bw_machine *machine)
+{
+    limits_run run = {.ctx = ctx, .kernels = bwi_kernels_of(ctx)};
+    bw_status status = run.kernels ? bwi_pool_open(ctx) : BW_INVALID_ARGUMENT;
+    if (status != BW_OK) {
+        return status;
+    }
+    const bwi_memory_kernels *memory = run.kernels->memory;
+    size_t sums = (size_t)ctx->workers * SUMS_STRIDE;
+    run.chunks = (int64_t)(stream_bytes(ctx) / (2 * CHUNK * sizeof(float)));
+    run.chunks = run.chunks < ctx->workers ? ctx->workers : run.chunks;
+    size_t count = (size_t)run.chunks * CHUNK, bytes = (sums + 2 * count) * sizeof(float);
+    run.sums = memory->allocate(ctx, bytes);
+    if (!run.sums) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    run.from = run.sums + sums;
+    run.to = run.from + count;
+    for (size_t k = 0; k < sums; k++) {
+        memory->fill(1, (float)(k % SUMS_STRIDE), run.sums + k);
+    }
+    machine->cores = ctx->workers;
+    bwi_print(machine->instruction_set, sizeof machine->instruction_set, "%s", run.kernels->name);
+    measure(&run, machine);
+    memory->release(ctx, run.sums, bytes);
+    return BW_OK;
+}

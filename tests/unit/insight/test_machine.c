@@ -1,0 +1,135 @@
+/* The machine's limits: that they are sensible, where they are kept, and that a damaged or foreign file is not believed. */
+#include "support/context.h"
+#include "support/folder.h"
+
+#include "insight/internal.h"
+
+#include <ctype.h>
+
+static int open_all(void **state)
+{
+    return make_folder(state) != 0 || setenv("XDG_CACHE_HOME", folder, 1) != 0 ? -1 : open_context(state);
+}
+
+static int close_all(void **state)
+{
+    return close_context(state) != 0 ? -1 : remove_folder(state);
+}
+
+/* Where the limits of this machine belong. */
+static const char *file_of(const bw_machine *machine)
+{
+    static char path[2048];
+    char cpu[sizeof machine->cpu];
+    snprintf(cpu, sizeof cpu, "%s", machine->cpu);
+    for (char *at = cpu; *at; at++) {
+        *at = isalnum((unsigned char)*at) ? *at : '_';
+    }
+    snprintf(path, sizeof path, "%s/batchwise/limits-%s-%d-%s-%s.json", folder, cpu, machine->cores, machine->instruction_set,
+             bw_version());
+    return path;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void write_limits(const bw_machine *machine, const char *cpu, const char *flops)
+{
+    char text[1024];
+    snprintf(
+        text, sizeof text,
+        "{\"cpu\": \"%s\", \"instruction_set\": \"%s\", \"cores\": %d, \"version\": \"%s\", \"core_flops\": %s, \"flops\": 2e9, "
+        "\"core_bandwidth\": 3e9, \"bandwidth\": 4e9, \"cache_bandwidth\": 5e9, \"meeting_seconds\": 1e-6}",
+        cpu, machine->instruction_set, machine->cores, bw_version(), flops);
+    write_text(file_of(machine), text);
+}
+
+static void check_sensible(const bw_machine *machine)
+{
+    assert_int_equal(machine->cores, bwi_cpus());
+    assert_true(machine->cpu[0] != 0);
+    assert_true(machine->core_flops > 1e6 && machine->core_flops < 1e13);
+    assert_true(machine->flops >= machine->core_flops);
+    assert_true(machine->core_bandwidth > 1e6 && machine->bandwidth >= machine->core_bandwidth);
+    assert_true(machine->cache_bandwidth > 1e6);
+    assert_true(machine->meeting_seconds > 0 && machine->meeting_seconds < 1);
+}
+
+/* A measurement that was not disturbed is kept, and what is kept is given, whatever it says. */
+static void test_kept(void **state)
+{
+    (void)state;
+    bw_machine machine, again;
+    check_ok(ctx, bw_machine_limits(ctx, &machine));
+    check_sensible(&machine);
+    assert_int_equal(access(file_of(&machine), R_OK) == 0, !machine.busy);
+    if (machine.busy) {
+        check_ok(ctx, bwi_folder_make(ctx, inside("batchwise")));
+    } else {
+        check_ok(ctx, bw_machine_limits(ctx, &again));
+        assert_memory_equal(&again, &machine, sizeof machine);
+    }
+    write_limits(&machine, machine.cpu, "1e9");
+    check_ok(ctx, bw_machine_limits(ctx, &again));
+    assert_true(again.core_flops == 1e9 && again.flops == 2e9 && again.core_bandwidth == 3e9 && again.bandwidth == 4e9);
+    assert_true(again.cache_bandwidth == 5e9 && again.meeting_seconds == 1e-6 && !again.busy);
+    assert_string_equal(again.cpu, machine.cpu);
+}
+
+/* Of another processor, not a number that can be, not JSON, empty: each is measured again. */
+static void test_damaged(void **state)
+{
+    (void)state;
+    bw_machine machine, again;
+    check_ok(ctx, bw_machine_limits(ctx, &machine));
+    check_ok(ctx, bwi_folder_make(ctx, inside("batchwise")));
+    write_limits(&machine, "another", "1e9");
+    check_ok(ctx, bw_machine_limits(ctx, &again));
+    assert_true(again.core_flops != 1e9 && again.meeting_seconds != 1e-6);
+    write_limits(&machine, machine.cpu, "-1e9");
+    check_ok(ctx, bw_machine_limits(ctx, &again));
+    check_sensible(&again);
+    static const char *const texts[] = {"", "{", "[1]", "{\"cpu\": 3}", "\x01\xff"};
+    for (size_t i = 0; i < BWI_COUNT(texts); i++) {
+        write_text(file_of(&machine), texts[i]);
+        check_ok(ctx, bw_machine_limits(ctx, &again));
+        check_sensible(&again);
+    }
+}
+
+/* A folder that cannot be made is no failure, nor is one that is not named at all. */
+static void test_nowhere(void **state)
+{
+    (void)state;
+    bw_machine machine;
+    write_text(inside("file"), "");
+    assert_int_equal(setenv("XDG_CACHE_HOME", inside("file"), 1), 0);
+    check_ok(ctx, bw_machine_limits(ctx, &machine));
+    check_sensible(&machine);
+    const char *home = getenv("HOME");
+    char *before = home ? strdup(home) : NULL;
+    assert_int_equal(setenv("XDG_CACHE_HOME", "relative", 1), 0);
+    assert_int_equal(unsetenv("HOME"), 0);
+    check_ok(ctx, bw_machine_limits(ctx, &machine));
+    check_sensible(&machine);
+    if (before) {
+        assert_int_equal(setenv("HOME", before, 1), 0);
+    }
+    free(before);
+    check_fails(ctx, bw_machine_limits(ctx, NULL), BW_INVALID_ARGUMENT, "NULL");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_kept, open_all, close_all),
+        cmocka_unit_test_setup_teardown(test_damaged, open_all, close_all),
+        cmocka_unit_test_setup_teardown(test_nowhere, open_all, close_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
