@@ -1,65 +1,27 @@
 /*
- * batchwise train: trains a model on a file of samples with bw_fit. Texts on the command line are checked before the data is read,
- * and the paths of model and history before the first step. A compiled model from a file keeps its optimizer, loss and metrics,
- * except where options replace them.
+ * batchwise train: trains a model on a file of samples with bw_fit. The paths of model and history are checked before the first step.
  */
-#include "cli/cli.h"
+#include "cli/training.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct arguments {
-    cli_data data;
-    const char *model, *validation, *optimizer, *schedule, *loss, *metrics, *early_stop, *plateau, *class_weight;
-    const char *history, *save_model, *save_best, *run;
-    double rate, validation_split;
-    const char *batch, *augment, *cache;
-    int64_t tile, prefetch, log_steps;
-    double bad;
-    int epochs, accumulate, workers, lanes, parallel;
-    uint64_t seed;
-    size_t memory;
+    cli_training training;
+    const char *early_stop, *plateau, *history, *save_model, *save_best, *run;
+    int64_t log_steps;
+    int epochs;
     char **words; /* the command line */
-    bool standardise, normalise, no_shuffle, drop_remainder, exact_kernels, quiet, json;
+    bool quiet, json;
 } arguments;
 
 #define AT(member) offsetof(arguments, member)
 
 static const cli_option options[] = {
-    {CLI_MODEL_OPTION},
-    CLI_DATA_OPTIONS(arguments, data),
-    {"batch", &cli_batches, AT(batch), "B",
-     "samples per update (32): N, full, 32,64 (by turns), 32/64 (all by\n32, next epoch all by 64) or 32@0,128@5 (128 from epoch 5 "
-     "on)"},
-    {"drop-remainder", &cli_flag, AT(drop_remainder), NULL, "skip a last batch that is smaller than the others"},
-    {"standardise", &cli_flag, AT(standardise), NULL,
-     "bring each column or channel to mean 0 and deviation 1,\nfitted to the training part and kept with the model"},
-    {"normalise", &cli_flag, AT(normalise), NULL, "likewise, to the range 0 to 1"},
-    {"augment", &cli_text, AT(augment), "A", "change images at random while training, e.g.\n'flip,shift=0.1,rotate=15'"},
-    {"bad-records", &cli_percent, AT(bad), "P", "share of the samples that may be bad and are left out: 1%"},
-    {"cache", &cli_text, AT(cache), "WHERE", "cache prepared samples in memory, or in a file that later runs reuse"},
-    {"prefetch", &cli_extent, AT(prefetch), "N", "samples prepared ahead (two batches)"},
-    {"parallel", &cli_count, AT(parallel), "N", "threads that prepare samples (one per CPU)"},
+    CLI_TRAINING_OPTIONS(arguments, training),
     {"epochs", &cli_count, AT(epochs), "N", "passes over the data (10)"},
-    {CLI_OPTIMIZER_OPTION},
-    {"lr", &cli_rate, AT(rate), "X", "the learning rate, in place of the optimizer's"},
-    {"schedule", &cli_text, AT(schedule), "S", "of the learning rate, e.g. 'cosine_decay(0.01,1000)'"},
-    {CLI_LOSS_OPTION},
-    {"metrics", &cli_text, AT(metrics), "A,B", "by Keras's names; default: accuracy for classes"},
-    {"validation-split", &cli_share, AT(validation_split), "F",
-     "share of the samples kept for validation: a random one\nby the seed; with --no-shuffle the last ones"},
-    {"validation", &cli_text, AT(validation), "D", "samples for validation, a file like --data"},
-    {"no-shuffle", &cli_flag, AT(no_shuffle), NULL, "take the samples in the order of the file"},
-    {"accumulate", &cli_count, AT(accumulate), "K", "batches per update (1)"},
-    {"class-weight", &cli_text, AT(class_weight), "W", "auto: rare classes weigh more; or a weight for each: 1,2.5"},
     {"early-stop", &cli_text, AT(early_stop), "E", "e.g. 'patience=3,restore_best_weights=true'"},
     {"plateau", &cli_text, AT(plateau), "P", "lower the rate when learning stops, e.g. 'factor=0.2,patience=5'"},
-    {CLI_MEMORY_OPTION},
-    {CLI_WORKERS_OPTION},
-    {CLI_TILE_OPTION},
-    {CLI_LANES_OPTION},
-    {CLI_EXACT_KERNELS_OPTION},
-    {"seed", &cli_seed, AT(seed), "N", "of the weights, the order and random layers (0)"},
     {"save-model", &cli_text, AT(save_model), "F",
      "write the trained model to F: .keras; weights only:\n.safetensors, .weights.h5; without weights: .json; for\nprediction: "
      ".onnx, .c"},
@@ -92,153 +54,6 @@ static const cli_usage usage = {
     .absent = absent,
     .print_more = print_example,
 };
-
-/* ---- Training ------------------------------------------------------------------------------------------- */
-
-/* Compiles the model. If it is `loaded`, everything that is not given stays as the file has it. */
-static int compile(const arguments *given, bw_context *ctx, bw_model *model, bool loaded)
-{
-    char *rewritten = NULL;
-    char number[CLI_REAL_TEXT];
-    const char *rate = given->rate > 0 ? cli_real_text(number, given->rate) : given->schedule;
-    bool rate_alone = loaded && given->rate > 0 && !given->optimizer;
-    if (loaded && given->schedule && !given->optimizer) {
-        return cli_mistake(usage.command, "--schedule: the model has an optimizer with its state; give --optimizer to begin anew");
-    }
-    if (rate && !rate_alone) {
-        rewritten = cli_optimizer_text(given->optimizer, rate);
-        if (!rewritten) {
-            return cli_fail("no memory for the optimizer's text");
-        }
-    }
-    const char *optimizer = rewritten ? rewritten : given->optimizer;
-    bw_status status = BW_OK;
-    if (!loaded) {
-        status = bw_compile(model, optimizer, given->loss, given->metrics);
-    } else if (optimizer || given->loss || given->metrics) {
-        status = bw_recompile(model, optimizer, given->loss, given->metrics);
-    }
-    if (status == BW_OK && rate_alone) {
-        status = bw_set_learning_rate(model, given->rate);
-    }
-    free(rewritten);
-    if (status == BW_OK) {
-        return CLI_SUCCESS;
-    }
-    return cli_report(ctx, usage.command);
-}
-
-static int make_model(const arguments *given, bw_context *ctx, bw_model **model)
-{
-    bool loaded;
-    int code = cli_model_open(model, &loaded, ctx, usage.command, given->model);
-    return code == CLI_SUCCESS ? compile(given, ctx, *model, loaded) : code;
-}
-
-/* Scales inputs by statistics of the training part, which bw_fit fits, or by those of `like`. */
-static bw_dataset *standardise(const arguments *given, bw_dataset *dataset, const bw_dataset *like)
-{
-    dataset = given->standardise ? bw_standardise(dataset, like) : dataset;
-    return given->normalise ? bw_normalise(dataset, like) : dataset;
-}
-
-/* Adds the stages between reading and batches. */
-static bw_dataset *prepare(const arguments *given, bw_dataset *dataset)
-{
-    if (given->cache) {
-        dataset = strcmp(given->cache, "memory") == 0 ? bw_cache(dataset) : bw_cache_file(dataset, given->cache);
-    }
-    if (given->augment) {
-        dataset = bw_augment(dataset, given->augment, given->seed);
-    }
-    dataset = standardise(given, dataset, NULL);
-    if (!given->no_shuffle) {
-        dataset = bw_shuffle(dataset, given->seed);
-    }
-    if (given->prefetch > 0 || given->parallel > 0) {
-        bw_prefetch_options ahead = BW_PREFETCH_OPTIONS_DEFAULT;
-        ahead.samples = given->prefetch;
-        ahead.threads = given->parallel;
-        dataset = bw_prefetch(dataset, &ahead);
-    }
-    return dataset;
-}
-
-/* A model from a file continues with data that is prepared as before; validation data is prepared like the training data. */
-static int make_datasets(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset **training, bw_dataset **validation)
-{
-    cli_data data = given->data;
-    data.bad = given->bad;
-    bool again = bw_model_data(model);
-    if (again && (given->standardise || given->normalise)) {
-        return cli_mistake(usage.command, "--%s: the model's file says how its data is prepared; leave the option out",
-                           given->standardise ? "standardise" : "normalise");
-    }
-    *training = cli_data_read(ctx, &data, data.path, model, NULL);
-    const char *path = given->validation;
-    if (*training && !path && !(given->validation_split > 0) && bw_dataset_has_part(*training, "validation")) {
-        path = data.path; /* in files such as Keras's mnist.npz, the test part is used for validation */
-    }
-    if (*training && path) {
-        data.part = "validation";
-        data.bad = 0;
-        *validation = cli_data_read(ctx, &data, path, again ? model : NULL, again ? NULL : *training);
-    }
-    if (!*training || (path && !*validation)) {
-        return CLI_FAILURE;
-    }
-    *training = prepare(given, *training);
-    if (*validation) {
-        *validation = standardise(given, *validation, *training);
-    }
-    return *training && (*validation || !path) ? CLI_SUCCESS : cli_fail("%s", bw_message(ctx));
-}
-
-/* ---- Class weights -------------------------------------------------------------------------------------- */
-
-static bool read_weights(cli_weights *weights, const char *text)
-{
-    for (const char *item = text; *item != 0; item += *item == ',') {
-        char *end;
-        float weight = strtof(item, &end);
-        if (end == item || (*end != ',' && *end != 0) || !(weight >= 0 && weight <= 1e30f) || weights->count == CLI_MAX_CLASSES) {
-            return false;
-        }
-        weights->weight[weights->count++] = weight;
-        item = end;
-    }
-    return weights->count > 0;
-}
-
-/* "auto" counts the classes of the training part alone, as validation samples must not influence training. */
-static int make_weights(const arguments *given, bw_context *ctx, bw_dataset *training, cli_weights *weights)
-{
-    if (!given->class_weight) {
-        return CLI_SUCCESS;
-    }
-    weights->weight = calloc(CLI_MAX_CLASSES, sizeof *weights->weight);
-    if (!weights->weight) {
-        return cli_fail("no memory for the weights of classes");
-    }
-    if (strcmp(given->class_weight, "auto") == 0) {
-        bw_dataset *part = NULL, *rest = NULL; /* samples kept for validation do not count */
-        if (given->validation_split > 0 && bw_split(training, given->validation_split, &part, &rest) != BW_OK) {
-            return cli_fail("%s", bw_message(ctx));
-        }
-        int code = cli_weights_balance(weights, ctx, part ? part : training);
-        bw_dataset_free(part);
-        bw_dataset_free(rest);
-        if (code == CLI_SUCCESS && !given->quiet) {
-            cli_weights_print(stderr, weights, training);
-        }
-        return code;
-    }
-    if (!read_weights(weights, given->class_weight)) {
-        return cli_mistake(usage.command, "--class-weight: expected auto, or weights such as 1,2.5, found '%s'",
-                           given->class_weight);
-    }
-    return CLI_SUCCESS;
-}
 
 /* ---- Epochs --------------------------------------------------------------------------------------------- */
 
@@ -281,47 +96,19 @@ static bool on_epoch(void *user, const bw_progress *progress)
 
 /* ---- The command ---------------------------------------------------------------------------------------- */
 
-static bw_fit_options make_options(const arguments *given)
+/* Ctrl-C ends training after the current step, and the result so far is saved and reported like any other. */
+static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *training, bw_dataset *validation,
+               const cli_weights *weights)
 {
-    bw_fit_options fitting = BW_FIT_OPTIONS_DEFAULT;
+    const cli_training *how = &given->training;
+    bw_fit_options fitting = cli_training_fitting(how, validation, weights);
+    watch watched = {.given = given, .validates = validation || how->validation_split > 0};
     fitting.epochs = given->epochs;
-    fitting.batch_sizes = given->batch;
-    fitting.drop_remainder = given->drop_remainder;
-    fitting.validation_split = given->validation_split;
-    fitting.seed = given->seed;
-    fitting.memory = given->memory;
-    fitting.tile = given->tile;
-    fitting.lanes = given->lanes;
-    fitting.accumulate = given->accumulate;
     fitting.early_stopping = given->early_stop;
     fitting.reduce_lr_on_plateau = given->plateau;
     fitting.saves = given->save_best;
     fitting.trace_steps = given->run ? CLI_RUN_TRACED : 0;
     fitting.progress = given->quiet ? NULL : stderr;
-    return fitting;
-}
-
-/* Returns the largest of the sizes in --batch, whose syntax was checked; batches that share an update count together. */
-static int64_t largest_batch(const arguments *given)
-{
-    int64_t largest = 0, window;
-    for (const char *item = !given->batch ? "32" : given->batch; item; item = strpbrk(item, ",/")) {
-        item += *item == ',' || *item == '/';
-        int64_t size = strncmp(item, "full", 4) == 0 ? INT64_MAX : strtoll(item, NULL, 10);
-        largest = size > largest ? size : largest;
-    }
-    return __builtin_mul_overflow(largest, (int64_t)given->accumulate, &window) ? INT64_MAX : window;
-}
-
-/* Ctrl-C ends training after the current step, and the result so far is saved and reported like any other. */
-static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *training, bw_dataset *validation,
-               const cli_weights *weights)
-{
-    bw_fit_options fitting = make_options(given);
-    watch watched = {.given = given, .validates = validation || given->validation_split > 0};
-    fitting.validation = validation;
-    fitting.class_weight = weights->weight;
-    fitting.class_count = weights->count;
     fitting.on_step = on_step;
     fitting.on_epoch = on_epoch;
     fitting.user = &watched;
@@ -330,15 +117,15 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
                          .training = training,
                          .validation = validation,
                          .epochs = given->epochs,
-                         .batch = largest_batch(given),
+                         .batch = cli_training_batch(how),
                          .history_path = given->history,
                          .model_path = given->save_model,
                          .planning = BW_PLAN_OPTIONS_DEFAULT,
-                         .run = {.folder = given->run, .arguments = given->words, .seed = given->seed, .data = given->data.path}};
+                         .run = {.folder = given->run, .arguments = given->words, .seed = how->seed, .data = how->data.path}};
     watched.result = &result;
-    result.planning.memory = given->memory;
-    result.planning.tile = given->tile;
-    result.planning.lanes = given->lanes;
+    result.planning.memory = how->memory;
+    result.planning.tile = how->tile;
+    result.planning.lanes = how->lanes;
     result.planning.epochs = given->epochs;
     result.planning.validation = watched.validates;
     cli_session_stepping(true);
@@ -375,12 +162,12 @@ static int train(const arguments *given, bw_context *ctx)
     bw_model *model = NULL;
     bw_dataset *training = NULL, *validation = NULL;
     cli_weights weights = {.weight = NULL};
-    int code = make_model(given, ctx, &model);
+    int code = cli_training_model(&given->training, ctx, &model);
     if (code == CLI_SUCCESS) {
-        code = make_datasets(given, ctx, model, &training, &validation);
+        code = cli_training_data(&given->training, ctx, model, &training, &validation);
     }
     if (code == CLI_SUCCESS) {
-        code = make_weights(given, ctx, training, &weights);
+        code = cli_training_weights(&given->training, ctx, training, &weights, given->quiet);
     }
     if (code == CLI_SUCCESS && !can_write(given)) {
         code = CLI_FAILURE;
@@ -400,15 +187,9 @@ static int train(const arguments *given, bw_context *ctx)
 /* Options that contradict each other are wrong usage: neither is silently preferred. */
 static int check(const arguments *given)
 {
-    int code = cli_data_check(usage.command, &given->data);
+    int code = cli_training_check(&given->training);
     if (code != CLI_SUCCESS) {
         return code;
-    }
-    if (given->validation && given->validation_split > 0) {
-        return cli_mistake(usage.command, "--validation and --validation-split exclude each other; give one of them");
-    }
-    if (given->rate > 0 && given->schedule) {
-        return cli_mistake(usage.command, "--lr and --schedule exclude each other; give one of them");
     }
     if (given->history && !cli_history_find(given->history)) {
         return cli_mistake(usage.command, "--history: expected a name that ends in .json or .csv, found '%s'", given->history);
@@ -427,7 +208,7 @@ static int check(const arguments *given)
 
 int cli_train(int argc, char **argv)
 {
-    arguments given = {.data = CLI_DATA_DEFAULT, .epochs = 10, .accumulate = 1, .words = argv};
+    arguments given = {.training = CLI_TRAINING_DEFAULT("train"), .epochs = 10, .words = argv};
     int code;
     if (!cli_options_read(&code, &usage, argc, argv, &given)) {
         return code;
@@ -436,7 +217,7 @@ int cli_train(int argc, char **argv)
     if (code != CLI_SUCCESS) {
         return code;
     }
-    bw_context *ctx =
-        cli_session_open((cli_session){.workers = given.workers, .quiet = given.quiet, .exact_kernels = given.exact_kernels});
+    bw_context *ctx = cli_session_open(
+        (cli_session){.workers = given.training.workers, .quiet = given.quiet, .exact_kernels = given.training.exact_kernels});
     return !ctx ? CLI_FAILURE : cli_session_close(ctx, train(&given, ctx));
 }
