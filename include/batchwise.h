@@ -31,8 +31,8 @@
  * bw_cancel may be called from another thread or from a signal handler. A child of fork may use its copy of a context unless another
  * thread was using it; it starts threads of its own.
  *
- * Contents: status, context, arrays, random numbers, data, models, training, files, history, memory before running, custom loops,
- * ranks. Longer explanations are in docs/reference.
+ * Contents: status, context, arrays, random numbers, data, models, training, files, history, memory before running, diagnosis,
+ * custom loops, ranks. Longer explanations are in docs/reference.
  */
 #ifndef BATCHWISE_H
 #define BATCHWISE_H
@@ -84,6 +84,7 @@ typedef struct bw_model bw_model;
 typedef struct bw_dataset bw_dataset;
 typedef struct bw_history bw_history;
 typedef struct bw_plan bw_plan;
+typedef struct bw_findings bw_findings;
 typedef struct bw_gradients bw_gradients;
 typedef struct bw_iterator bw_iterator;
 typedef struct bw_batch bw_batch;
@@ -988,6 +989,56 @@ BW_API bw_layer_memory bw_plan_layer(const bw_plan *plan, int index);
 /* Writes the plan as tables with small bars. */
 BW_API bw_status bw_plan_print(const bw_plan *plan, FILE *file);
 BW_API void bw_plan_free(bw_plan *plan);
+
+/* ---- Diagnosis ---------------------------------------------------------------------------------------- */
+
+/* How much a finding matters. */
+typedef enum bw_severity {
+    BW_SEVERITY_NOTE,    /* it costs time or memory, but the result is not worse for it */
+    BW_SEVERITY_WARNING, /* the result is probably worse than it could be, or better than it should be */
+    BW_SEVERITY_ERROR    /* training fails, or its result means nothing */
+} bw_severity;
+
+/* Something that is wrong with data, model or training. Texts are lent by the findings. */
+typedef struct bw_finding {
+    const char *id; /* "unshuffled-labels"; docs/reference/doctor.md lists all of them */
+    bw_severity severity;
+    const char *evidence; /* what was found, in numbers */
+    const char *reason;   /* why it matters, in one sentence */
+    const char *fix;      /* what helps, with the option of the command */
+    const char *code;     /* the same in C; "": nothing to write */
+} bw_finding;
+
+typedef struct bw_doctor_options {
+    size_t size;
+    const bw_fit_options *training; /* how the model would be trained, with its validation data; NULL: all defaults */
+    double seconds;                 /* for training on trial; default 2; 0: only data and model are looked at */
+} bw_doctor_options;
+
+#define BW_DOCTOR_OPTIONS_DEFAULT                       \
+    {                                                   \
+        .size = sizeof(bw_doctor_options), .seconds = 2 \
+    }
+
+/* Looks for what is wrong: in the samples, which are read once and never held, in the model, and in some updates on trial. Afterwards
+ * the model is as before, except that it is built. Findings come with the most severe first, and each id at most once. A failure is one
+ * to look at all, for example a file that cannot be read; that training would fail is a finding. The context owns the findings. */
+BW_API bw_status bw_doctor(bw_model *model, bw_dataset *dataset, const bw_doctor_options *options, bw_findings **findings);
+
+/* Tells what a training showed by itself, without a pass over the data: from its history, from a few samples, which are read only if
+ * they lie in memory, and from the model's output for them. `training` are the options that bw_fit was given. */
+BW_API bw_status bw_review(bw_model *model, bw_dataset *dataset, const bw_fit_options *training, const bw_history *history,
+                           bw_findings **findings);
+
+BW_API int bw_findings_count(const bw_findings *findings);
+/* Gets a finding by its number, from 0; returns false after the last. */
+BW_API bool bw_findings_at(const bw_findings *findings, int number, bw_finding *finding);
+BW_API void bw_findings_free(bw_findings *findings);
+
+/* Returns the id of each kind of finding by number, from 0; NULL after the last. */
+BW_API const char *bw_finding_id(int number);
+/* Returns "note", "warning" or "error". */
+BW_API const char *bw_severity_name(bw_severity severity);
 
 /* ---- Custom loops ------------------------------------------------------------------------------------- */
 

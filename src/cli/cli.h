@@ -21,6 +21,7 @@ int cli_eval(int argc, char **argv);
 int cli_predict(int argc, char **argv);
 int cli_summary(int argc, char **argv);
 int cli_profile_command(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 int cli_demo(int argc, char **argv);
@@ -305,6 +306,11 @@ void cli_result_print(const cli_result *result);
 double cli_result_speed(const cli_result *result); /* samples per second; NaN: not measured */
 /* Writes the run's files. Returns false after a message. */
 bool cli_run_write(const cli_result *result);
+
+/* ---- findings.c ------------------------------------------------------------------------------------------- */
+
+void cli_findings_print(FILE *file, const bw_findings *findings);
+void cli_findings_json(cli_json *json, const char *key, const bw_findings *findings); /* an array */
 
 /* ---- confusion.c ------------------------------------------------------------------------------------------ */
 

@@ -170,6 +170,20 @@ static bw_status call_plan_print(objects *o)
     return status;
 }
 
+static bw_status call_doctor(objects *o)
+{
+    bw_findings *findings;
+    bw_doctor_options options = BW_DOCTOR_OPTIONS_DEFAULT;
+    options.seconds = 0.01;
+    return bw_doctor(o->p.model, o->p.data, &options, &findings);
+}
+
+static bw_status call_review(objects *o)
+{
+    bw_findings *findings;
+    return bw_review(o->p.model, o->p.data, NULL, o->history, &findings);
+}
+
 static bw_status call_next(objects *o)
 {
     bw_iterator *iterator = bw_iterate(o->p.data, 0);
@@ -261,6 +275,8 @@ static const struct {
     {"bw_save", call_save},
     {"bw_load_weights", call_load_weights},
     {"bw_plan_print", call_plan_print},
+    {"bw_doctor", call_doctor},
+    {"bw_review", call_review},
     {"bw_next", call_next},
     {"bw_gradients_add", call_gradients_add},
     {"bw_gradients_norm", call_gradients_norm},

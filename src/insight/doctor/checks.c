@@ -1,0 +1,31 @@
+/* The table of checks. A new check is a row here, a function of the facts, and a row in docs/reference/doctor.md. */
+#include "insight/doctor/doctor.h"
+
+const bwi_check bwi_checks[] = {
+    {"not-a-number", "One value that is NaN or infinite makes the loss, and with it every weight, NaN.", bwi_check_not_a_number,
+     false},
+    {"label-out-of-range", "A loss over classes has no output to compare such a target with.", bwi_check_label_out_of_range, false},
+    {"wrong-loss-for-output", "The loss measures something else than what the last layer produces, or can produce.",
+     bwi_check_wrong_loss, false},
+    {"unshuffled-labels", "Batches of similar labels pull the weights to and fro, and the model forgets what came before.",
+     bwi_check_unshuffled_labels, true},
+    {"class-imbalance", "A model that always answers with the common class has a small loss, so rare classes are learnt last.",
+     bwi_check_class_imbalance, false},
+    {"unscaled-inputs", "Initial weights and learning rates assume inputs around 1; others make gradients of very different sizes.",
+     bwi_check_unscaled_inputs, true},
+    {"constant-feature", "An input that never changes tells the model nothing.", bwi_check_constant_feature, false},
+    {"duplicate-samples", "Copies weigh more in training than other samples, and may lie in training and validation at once.",
+     bwi_check_duplicate_samples, false},
+    {"leak-into-validation", "The model has seen these samples, so validation promises more than new samples will keep.",
+     bwi_check_leak, false},
+    {"inconsistent-preprocessing", "A model can only use what it learnt if all samples are prepared in the same way.",
+     bwi_check_inconsistent_preprocessing, false},
+    {"tiny-last-batch", "Each update counts the same, so the few samples of a tiny batch weigh many times as much as others.",
+     bwi_check_tiny_last_batch, false},
+    {"batchnorm-small-batch", "BatchNormalization estimates mean and variance from the batch, and few values make poor estimates.",
+     bwi_check_batchnorm_small_batch, false},
+    {"learning-rate-too-high", "Steps that are too long jump over the minimum, and the loss rises or swings where it should fall.",
+     bwi_check_rate_too_high, true},
+    {"dead-units", "A unit whose gradient is zero for every sample never learns again.", bwi_check_dead_units, true},
+    {NULL, NULL, NULL, false},
+};
