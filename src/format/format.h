@@ -68,7 +68,7 @@ void bwi_json_put_null(bwi_json_writer *writer, const char *key);
 /* Writes the fewest digits that read back as the same double, with a point or an exponent; returns the buffer. */
 char *bwi_shortest(char buffer[BWI_SHORTEST_SIZE], double value);
 
-/* ---- HDF5 files in memory (hdf5.c, hdf5_write.c) ---- */
+/* ---- HDF5 files in memory (hdf5*.c) ---- */
 
 typedef struct bwi_hdf5 bwi_hdf5;
 
@@ -80,14 +80,14 @@ typedef struct bwi_hdf5_entry {
     bool stored;         /* the file can hold that many values: a reader may allocate them */
     bool chunked;        /* in pieces */
     const char *refused; /* why it cannot be read, if that is known; NULL: it is stored, or damaged */
-    uint64_t header;     /* where its header is, and whether its bytes are in the other order; for this module only */
-    bool swapped;
-    int64_t place; /* where the values lie in the image, if without gaps and in this machine's order; -1: they must be read */
+    uint64_t header;     /* where its header is (in pieces) or its values, and whether they are in the other order; for this */
+    bool swapped;        /* module only */
+    int64_t place;       /* where the values lie in the image, if without gaps and in this machine's order; -1: they must be read */
 } bwi_hdf5_entry;
 
 /* Lists the datasets of an image of an HDF5 file, which is kept until bwi_hdf5_close and not copied: it may be larger than
- * memory. Refuses links that are not hard, virtual and external datasets and filters. No file is ever opened. Calls are made one
- * at a time, whatever the thread: the library below is not for several. */
+ * memory. Refuses links that are not hard, virtual and external datasets. No file is ever opened, and the time is bounded by the
+ * image's size. */
 bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, size_t size, const char *where);
 void bwi_hdf5_close(bwi_hdf5 *file); /* NULL is fine */
 int bwi_hdf5_count(const bwi_hdf5 *file);

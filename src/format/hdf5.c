@@ -1,88 +1,83 @@
 /*
- * HDF5 files in memory, listed and read. An image of a file is opened by the core driver, which has no file behind it; whatever could
- * lead outside (soft, external and user-defined links, virtual and external datasets, filters that are plugins) is refused when the
- * datasets are listed, before one is opened for its values.
- *
- * The library is never let near what it follows without looking: texts of attributes are read by hdf5_text.c, chunks and their
- * index by hdf5_chunk.c.
+ * HDF5 files in memory, listed and read. This is a reader of what Keras and h5py write, not of all that the format allows, and no
+ * library is behind it: an image of a file is looked at with every place, size and count checked first, no file is ever opened, and
+ * the bytes that are looked at are bounded (hdf5_bytes.c). Whatever could lead outside (soft, external and user-defined links, virtual
+ * and external datasets) is refused when the datasets are listed.
  */
-#include "format/internal.h"
 #include "format/hdf5_bytes.h"
-#include "format/hdf5_library.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_LIMIT = 16, ENTRY_LIMIT = 1 << 16, NAME_LIMIT = 512 };
+enum { DEPTH_LIMIT = 16, OBJECT_LIMIT = 1 << 16, NAME_LIMIT = 512 };
+
+typedef struct group {
+    const char *name; /* "" is the root */
+    uint64_t header;
+    int depth;
+} group;
 
 struct bwi_hdf5 {
     bw_context *ctx;
     char *where;
-    const unsigned char *image; /* used where it stands */
-    size_t size;
-    hid_t file;
+    h5_file file;
+    size_t before; /* bytes of the image before the file's signature */
+    uint64_t root;
     bwi_hdf5_entry *entries;
     int count, capacity;
+    group *groups;
+    int group_count, group_capacity;
+    uint64_t *seen; /* the groups' headers, at places that follow from their hash; 0: none */
+    size_t seen_capacity;
 };
 
-/* ---- Listing ---- */
+/* ---- The file's head ---- */
 
-typedef struct walk {
-    bwi_hdf5 *file;
-    char path[NAME_LIMIT];
-    int depth;
-    bw_status status;
-} walk;
+/* Finds the signature, which may stand behind 512, 1024, ... bytes of something else. */
+static bool find_signature(bwi_hdf5 *file, const h5_part *image)
+{
+    static const unsigned char signature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
+    for (size_t at = 0; at < image->size; at = at ? 2 * at : 512) {
+        if (image->size - at > 96 && memcmp(image->data + at, signature, sizeof signature) == 0) {
+            file->before = at;
+            file->file.bytes = (h5_part){image->data + at, image->size - at};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reads the superblock: sizes of numbers, where the file ends and where its root is. NULL, or what is wrong. */
+static const char *read_head(bwi_hdf5 *file)
+{
+    enum { HEAD = 48 };
+    const unsigned char *at = file->file.bytes.data;
+    bool newer = at[8] >= 2;
+    h5_part head = {at, HEAD};
+    if (at[8] > 3) {
+        return "has a head of no known version";
+    }
+    if (newer ? at[9] != 8 || at[10] != 8 : at[13] != 8 || at[14] != 8) {
+        return "has numbers of another size than 8 bytes, which is not read";
+    }
+    if (newer && !h5_intact(&head)) {
+        return "has a damaged head";
+    }
+    size_t more = at[8] == 1 ? 4 : 0;
+    uint64_t end = h5_number(newer ? at + 28 : at + 40 + more, 8);
+    file->root = h5_number(newer ? at + 36 : at + 64 + more, 8);
+    return end > file->file.bytes.size + file->before ? "is cut short" : NULL;
+}
+
+/* ---- Datasets ---- */
 
 static bw_status fail_at(const bwi_hdf5 *file, bw_status status, const char *path, const char *what)
 {
     char quoted[BWI_QUOTE_SIZE];
+    if (bwi_cancelled(file->ctx)) {
+        return bwi_cancel_report(file->ctx);
+    }
     return bwi_fail_file(file->ctx, status, file->where, "%s %s", bwi_quote(quoted, path, strlen(path)), what);
-}
-
-static bool is_half(hid_t type)
-{
-    size_t sign, exponent, exponent_bits, mantissa, mantissa_bits;
-    return H5Tget_size(type) == 2 && H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) >= 0 &&
-           sign == 15 && exponent == 10 && exponent_bits == 5 && mantissa == 0 && mantissa_bits == 10;
-}
-
-/* Recognises the usual types, in either byte order; false: it is another. */
-static bool plain_type(hid_t type, bw_dtype *dtype)
-{
-    static const bw_dtype whole[2][4] = {{BW_U8, BW_U16, BW_U32, BW_U64}, {BW_I8, BW_I16, BW_I32, BW_I64}};
-    size_t size = H5Tget_size(type);
-    if (H5Tget_class(type) == H5T_FLOAT) {
-        *dtype = size == 2 ? BW_F16 : size == 4 ? BW_F32 : BW_F64;
-        return is_half(type) || H5Tequal(type, H5T_IEEE_F32LE) > 0 || H5Tequal(type, H5T_IEEE_F32BE) > 0 ||
-               H5Tequal(type, H5T_IEEE_F64LE) > 0 || H5Tequal(type, H5T_IEEE_F64BE) > 0;
-    }
-    if (H5Tget_class(type) != H5T_INTEGER || (size != 1 && size != 2 && size != 4 && size != 8) ||
-        H5Tget_precision(type) != 8 * size || H5Tget_offset(type) != 0) {
-        return false;
-    }
-    *dtype = whole[H5Tget_sign(type) == H5T_SGN_2][size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3];
-    return true;
-}
-
-static bool read_shape(hid_t space, bwi_hdf5_entry *entry)
-{
-    hsize_t extents[H5S_MAX_RANK];
-    if (H5Sget_simple_extent_type(space) == H5S_SCALAR) {
-        entry->ndim = 0;
-        return true;
-    }
-    if (H5Sget_simple_extent_type(space) != H5S_SIMPLE) {
-        return false;
-    }
-    entry->ndim = H5Sget_simple_extent_dims(space, extents, NULL);
-    for (int i = 0; i < entry->ndim && i < BW_MAX_NDIM; i++) {
-        entry->shape[i] = (int64_t)extents[i];
-        if (extents[i] > INT64_MAX) {
-            return false;
-        }
-    }
-    return entry->ndim >= 0 && entry->ndim <= BW_MAX_NDIM;
 }
 
 static size_t entry_bytes(const bwi_hdf5_entry *entry)
@@ -94,176 +89,238 @@ static size_t entry_bytes(const bwi_hdf5_entry *entry)
     return bytes;
 }
 
-/* Returns what would lead outside or expand, and is refused; NULL: nothing does. */
-static const char *outside(hid_t plan)
+/* What the messages of an object's header say. */
+typedef struct object {
+    bool is_group, is_dataset;
+    bool external, shared, typed, shaped;
+    h5_part layout;
+} object;
+
+/* An object says by its messages what it is: a group has links, a dataset a layout, and a type alone is neither. */
+static bool read_object(bwi_hdf5 *file, uint64_t address, object *found, bwi_hdf5_entry *entry)
 {
-    if (H5Pget_layout(plan) == H5D_VIRTUAL) {
+    h5_header header;
+    h5_message message;
+    *found = (object){0};
+    if (!h5_header_open(&header, &file->file, address)) {
+        return false;
+    }
+    while (h5_header_next(&header, &message)) {
+        switch (message.type) {
+        case H5_MESSAGE_SYMBOLS:
+        case H5_MESSAGE_LINKS:
+            found->is_group = true;
+            break;
+        case H5_MESSAGE_TYPE:
+            found->shared = found->shared || message.shared;
+            found->typed = h5_type_read(&message.data, &entry->dtype, &entry->swapped);
+            break;
+        case H5_MESSAGE_SPACE:
+            found->shared = found->shared || message.shared;
+            found->shaped = h5_space_read(&message.data, &entry->ndim, entry->shape);
+            break;
+        case H5_MESSAGE_LAYOUT:
+            found->is_dataset = true;
+            found->layout = message.data;
+            break;
+        case H5_MESSAGE_EXTERNAL:
+            found->external = true;
+            break;
+        default:
+            break;
+        }
+    }
+    return !header.damaged;
+}
+
+/* Values without gaps: in the header itself, or elsewhere in the file. All versions of the layout that are read agree on these. */
+static void describe_contiguous(const bwi_hdf5 *file, const h5_part *layout, bool compact, bwi_hdf5_entry *entry)
+{
+    const h5_part *bytes = &file->file.bytes;
+    h5_part values = {0};
+    size_t size = entry_bytes(entry), element = bwi_dtype_size(entry->dtype);
+    if (layout->size < (compact ? 4u : 18u)) {
+        entry->refused = "has a damaged layout";
+        return;
+    }
+    uint64_t address = compact ? 0 : h5_number(layout->data + 2, 8);
+    if (size == 0) { /* nothing has no place */
+        entry->stored = true;
+        return;
+    }
+    if (!compact && address == H5_NOWHERE) {
+        entry->refused = "has no values: nothing was written to it";
+        return;
+    }
+    bool found = compact ? h5_cut(layout, 4, h5_number(layout->data + 2, 2), &values)
+                         : h5_cut(bytes, address, h5_number(layout->data + 10, 8), &values);
+    if (!found || values.size < size) {
+        entry->refused = "is not all in the file";
+        return;
+    }
+    entry->stored = true;
+    entry->header = (uint64_t)(values.data - bytes->data);
+    entry->place = entry->swapped || (uintptr_t)values.data % element ? -1 : (int64_t)(entry->header + file->before);
+}
+
+static void describe_chunks(bwi_hdf5 *file, uint64_t address, bwi_hdf5_entry *entry)
+{
+    h5_chunks chunks;
+    entry->chunked = true;
+    entry->refused = h5_chunks_open(&chunks, &file->file, address, entry->ndim, entry->shape, bwi_dtype_size(entry->dtype));
+    entry->header = entry->refused ? 0 : address;
+    entry->stored = !entry->refused;
+}
+
+/* Returns what would lead outside; NULL: nothing does. What cannot be read is only noted: nobody may want it. */
+static const char *describe(bwi_hdf5 *file, uint64_t address, const object *found, bwi_hdf5_entry *entry)
+{
+    enum { COMPACT, CONTIGUOUS, CHUNKED, VIRTUAL };
+    int version = found->layout.size >= 2 ? found->layout.data[0] : 0, kind = version ? found->layout.data[1] : 0;
+    if (found->external) {
+        return "has its values in another file: refused";
+    }
+    if (version >= 4 && kind == VIRTUAL) {
         return "is a virtual dataset, which refers to other files: refused";
     }
-    if (H5Pget_external_count(plan) != 0) {
-        return "has its values in another file: refused";
+    if (found->shared) {
+        entry->refused = "has a type that is described elsewhere, which is not read";
+    } else if (!found->typed || !found->shaped) {
+        entry->refused = "is not stored as plain numbers";
+    } else if (version < 3 || version > 5) {
+        entry->refused = "has a layout of no known version";
+    } else if (kind == CHUNKED) {
+        describe_chunks(file, address, entry);
+    } else {
+        describe_contiguous(file, &found->layout, kind == COMPACT, entry);
     }
     return NULL;
 }
 
-/* Returns where the values lie in the image, if they are contiguous and in this machine's byte order; -1: nowhere. */
-static int64_t find_place(const bwi_hdf5 *file, const bwi_hdf5_entry *entry, hid_t dataset, hid_t type, hid_t plan)
+/* ---- Listing: groups are listed one after another, and put those that they hold at the end of the list ---- */
+
+typedef struct listing {
+    bwi_hdf5 *file;
+    int group; /* whose links are visited */
+    bw_status status;
+} listing;
+
+static size_t place_of(const bwi_hdf5 *file, uint64_t address)
 {
-    if (!entry->stored || H5Pget_layout(plan) != H5D_CONTIGUOUS || H5Tget_order(type) != H5Tget_order(H5T_NATIVE_INT)) {
-        return -1;
+    size_t at = (size_t)(address * 0x9e3779b97f4a7c15u >> 20) & (file->seen_capacity - 1);
+    while (file->seen[at] && file->seen[at] != address) {
+        at = (at + 1) & (file->seen_capacity - 1);
     }
-    haddr_t place = H5Dget_offset(dataset);
-    size_t bytes = entry_bytes(entry);
-    return place == HADDR_UNDEF || place > file->size || bytes > file->size - place ? -1 : (int64_t)place;
+    return at;
 }
 
-/* Finds the file's bytes after a user block; false if its numbers are short, as in files older than the library. */
-static bool find_bytes(const bwi_hdf5 *file, h5_part *bytes)
+/* Grows the table of groups, which is never more than half full. */
+static bool grow_seen(bwi_hdf5 *file)
 {
-    static const unsigned char signature[] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n'};
-    for (size_t at = 0; at < file->size; at = at ? 2 * at : 512) {
-        *bytes = (h5_part){file->image + at, file->size - at};
-        if (bytes->size > 16 && memcmp(bytes->data, signature, sizeof signature) == 0) {
-            return bytes->data[8] < 2 ? bytes->data[13] == 8 && bytes->data[14] == 8 : bytes->data[9] == 8 && bytes->data[10] == 8;
-        }
-    }
-    return false;
-}
-
-static void describe_chunks(const bwi_hdf5 *file, hid_t dataset, bwi_hdf5_entry *entry)
-{
-    H5O_info_t facts;
-    h5_part bytes;
-    h5_chunks chunks;
-    entry->chunked = true;
-    if (H5Oget_info(dataset, &facts) < 0 || !find_bytes(file, &bytes)) {
-        entry->refused = "is damaged, or its numbers are too short";
-    } else {
-        entry->refused = h5_chunks_open(&chunks, &bytes, facts.addr, entry->ndim, entry->shape, bwi_dtype_size(entry->dtype));
-    }
-    entry->header = entry->refused ? 0 : facts.addr;
-    entry->stored = !entry->refused;
-}
-
-static void describe(walk *w, hid_t dataset, bwi_hdf5_entry *entry)
-{
-    hid_t type = H5Dget_type(dataset), space = H5Dget_space(dataset), plan = H5Dget_create_plist(dataset);
-    const char *refused = plan < 0 ? "is damaged" : outside(plan);
-    if (refused) {
-        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, refused);
-    } else if (type < 0 || space < 0 || !plain_type(type, &entry->dtype) || !read_shape(space, entry)) {
-        entry->refused = "is not stored as plain numbers";
-    } else if (H5Pget_layout(plan) == H5D_CHUNKED) {
-        entry->swapped = H5Tget_order(type) != H5Tget_order(H5T_NATIVE_INT) && bwi_dtype_size(entry->dtype) > 1;
-        describe_chunks(w->file, dataset, entry);
-    } else if (H5Pget_nfilters(plan) != 0) {
-        entry->refused = "has filters without chunks";
-    } else {
-        size_t storage = H5Dget_storage_size(dataset), bytes = entry_bytes(entry);
-        entry->stored = bytes <= storage && bytes <= w->file->size;
-        entry->place = find_place(w->file, entry, dataset, type, plan);
-    }
-    H5Pclose(plan);
-    H5Sclose(space);
-    H5Tclose(type);
-}
-
-static bool grow(bwi_hdf5 *file)
-{
-    if (file->count < file->capacity) {
+    uint64_t *old = file->seen;
+    size_t capacity = file->seen_capacity;
+    if (2 * ((size_t)file->group_count + 1) <= capacity) {
         return true;
     }
-    int capacity = file->capacity ? 2 * file->capacity : 64;
-    bwi_hdf5_entry *larger = bwi_grow(file->ctx, file->entries, (size_t)file->count, (size_t)capacity, sizeof *larger);
-    if (!larger) {
+    file->seen = bwi_allocate(file->ctx, capacity ? 2 * capacity : 64, sizeof *file->seen);
+    if (!file->seen) {
+        file->seen = old;
         return false;
     }
-    file->entries = larger;
-    file->capacity = capacity;
+    file->seen_capacity = capacity ? 2 * capacity : 64;
+    for (size_t i = 0; i < capacity; i++) {
+        if (old[i]) {
+            file->seen[place_of(file, old[i])] = old[i];
+        }
+    }
+    bwi_release(file->ctx, old);
     return true;
 }
 
-static void add_dataset(walk *w, hid_t dataset)
+/* Grows a list so that it holds one more. */
+static bool grow_list(bw_context *ctx, void **list, int count, int *capacity, size_t size)
 {
-    bwi_hdf5 *file = w->file;
+    if (count < *capacity) {
+        return true;
+    }
+    int larger = *capacity ? 2 * *capacity : 64;
+    void *grown = bwi_grow(ctx, *list, (size_t)count, (size_t)larger, size);
+    if (!grown) {
+        return false;
+    }
+    *list = grown;
+    *capacity = larger;
+    return true;
+}
+
+/* A few groups that hold each other several times over would be more ways than can be gone. */
+static bw_status add_group(bwi_hdf5 *file, const char *name, uint64_t address, int depth)
+{
+    void *groups = file->groups;
+    if (depth > DEPTH_LIMIT) {
+        return fail_at(file, BW_DATA_LOSS, name, "is nested too deeply");
+    }
+    if (file->group_count == OBJECT_LIMIT) {
+        return fail_at(file, BW_DATA_LOSS, name, "and others: more groups than are supported");
+    }
+    if (!grow_seen(file) || !grow_list(file->ctx, &groups, file->group_count, &file->group_capacity, sizeof *file->groups)) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    file->groups = groups;
+    uint64_t *seen = &file->seen[place_of(file, address + 1)];
+    if (*seen) {
+        return fail_at(file, BW_DATA_LOSS, name, "is a group with several names: refused");
+    }
+    *seen = address + 1;
+    file->groups[file->group_count] = (group){bwi_copy_text(file->ctx, name), address, depth};
+    return file->groups[file->group_count++].name ? BW_OK : BW_RESOURCE_EXHAUSTED;
+}
+
+static bw_status add_dataset(bwi_hdf5 *file, const char *name, uint64_t address, const object *found, bwi_hdf5_entry *entry)
+{
+    void *entries = file->entries;
+    const char *refused = describe(file, address, found, entry);
+    if (refused) {
+        return fail_at(file, BW_DATA_LOSS, name, refused);
+    }
+    if (file->count == OBJECT_LIMIT) {
+        return fail_at(file, BW_DATA_LOSS, name, "and others: more datasets than are supported");
+    }
+    if (!grow_list(file->ctx, &entries, file->count, &file->capacity, sizeof *file->entries)) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    file->entries = entries;
+    entry->name = bwi_copy_text(file->ctx, name);
+    file->entries[file->count++] = *entry;
+    return entry->name ? BW_OK : BW_RESOURCE_EXHAUSTED;
+}
+
+/* A link of the group that is being listed. Its name counts as bytes that are looked at: long paths are not for free. */
+static bool visit(void *user, const h5_link *link)
+{
+    listing *l = user;
+    bwi_hdf5 *file = l->file;
+    const char *parent = file->groups[l->group].name;
+    size_t before = strlen(parent);
+    char name[NAME_LIMIT];
+    object found;
     bwi_hdf5_entry entry = {.place = -1};
-    describe(w, dataset, &entry);
-    if (w->status != BW_OK) {
-        return;
+    if (before + link->length + 2 > sizeof name) {
+        l->status = fail_at(file, BW_DATA_LOSS, parent, "holds a name that is too long");
+        return false;
     }
-    if (file->count == ENTRY_LIMIT) {
-        w->status = fail_at(file, BW_DATA_LOSS, w->path, "and others: more datasets than are supported");
-        return;
-    }
-    entry.name = bwi_copy_text(file->ctx, w->path);
-    if (!entry.name || !grow(file)) {
-        bwi_release(file->ctx, entry.name);
-        w->status = BW_RESOURCE_EXHAUSTED;
-        return;
-    }
-    file->entries[file->count++] = entry;
-}
-
-static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user);
-
-static void visit_group(walk *w, hid_t group)
-{
-    if (group < 0) {
-        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged");
-    } else if (++w->depth > DEPTH_LIMIT) {
-        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is nested too deeply");
-    } else if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, w) < 0 && w->status == BW_OK) {
-        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged");
-    }
-    w->depth--;
-    if (group >= 0) {
-        H5Gclose(group);
-    }
-}
-
-/* An object is asked for its type first, because the library loses track of objects that it fails to open. */
-static void visit_object(walk *w, hid_t group, const char *name)
-{
-    H5O_info_t facts;
-    if (H5Oget_info_by_name(group, name, &facts, H5P_DEFAULT) < 0 ||
-        (facts.type != H5O_TYPE_GROUP && facts.type != H5O_TYPE_DATASET)) {
-        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged, or neither group nor dataset");
-        return;
-    }
-    /* A few groups that hold each other several times over are more ways than can be gone. */
-    if (facts.type == H5O_TYPE_GROUP && facts.rc > 1) {
-        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is a group with several names: refused");
-        return;
-    }
-    if (facts.type == H5O_TYPE_GROUP) {
-        visit_group(w, H5Gopen2(group, name, H5P_DEFAULT));
-        return;
-    }
-    hid_t dataset = H5Dopen2(group, name, H5P_DEFAULT);
-    if (dataset < 0) {
-        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is damaged");
-        return;
-    }
-    add_dataset(w, dataset);
-    H5Dclose(dataset);
-}
-
-static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *user)
-{
-    walk *w = user;
-    size_t before = strlen(w->path), length = strlen(name);
-    if (before + length + 2 > sizeof w->path) {
-        w->status = fail_at(w->file, BW_DATA_LOSS, name, "has a name that is too long");
-        return -1;
-    }
-    snprintf(w->path + before, sizeof w->path - before, "%s%s", before ? "/" : "", name);
-    if (info->type != H5L_TYPE_HARD) {
-        w->status = fail_at(w->file, BW_DATA_LOSS, w->path, "is a link to elsewhere: refused");
+    snprintf(name, sizeof name, "%s%s%.*s", parent, before ? "/" : "", (int)link->length, link->name);
+    file->file.looked += before;
+    if (!link->hard) {
+        l->status = fail_at(file, BW_DATA_LOSS, name, "is a link to elsewhere: refused");
+    } else if (!read_object(file, link->address, &found, &entry) || found.is_group == found.is_dataset) {
+        l->status = fail_at(file, BW_DATA_LOSS, name, "is damaged, or neither group nor dataset");
+    } else if (found.is_group) {
+        l->status = add_group(file, name, link->address, file->groups[l->group].depth + 1);
     } else {
-        visit_object(w, group, name);
+        l->status = add_dataset(file, name, link->address, &found, &entry);
     }
-    w->path[before] = 0;
-    return w->status == BW_OK ? 0 : -1;
+    return l->status == BW_OK;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -271,78 +328,48 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const bwi_hdf5_entry *)a)->name, ((const bwi_hdf5_entry *)b)->name);
 }
 
-/* An image that is used where it stands: what the library takes for its copies is always the image itself. Read-only: it
- * neither writes to it nor makes it longer. */
-static void *lend_image(size_t size, H5FD_file_image_op_t op, void *image)
+static int compare_groups(const void *a, const void *b)
 {
-    (void)size, (void)op;
-    return image;
+    return strcmp(((const group *)a)->name, ((const group *)b)->name);
 }
 
-static void *copy_image(void *to, const void *from, size_t size, H5FD_file_image_op_t op, void *image)
+/* Lists all groups once, and sorts what was found by name. */
+static bw_status list(bwi_hdf5 *file)
 {
-    (void)from, (void)size, (void)op, (void)image;
-    return to;
-}
-
-static void *grow_image(void *at, size_t size, H5FD_file_image_op_t op, void *image)
-{
-    (void)at, (void)size, (void)op, (void)image;
-    return NULL;
-}
-
-static herr_t free_image(void *at, H5FD_file_image_op_t op, void *image)
-{
-    (void)at, (void)op, (void)image;
-    return 0;
-}
-
-static void *copy_user(void *image)
-{
-    return image;
-}
-
-static herr_t free_user(void *image)
-{
-    (void)image;
-    return 0;
-}
-
-static bool give_image(const bwi_hdf5 *file, hid_t access, void *image)
-{
-    H5FD_file_image_callbacks_t callbacks = {lend_image, copy_image, grow_image, free_image, copy_user, free_user, image};
-    return H5Pset_file_image_callbacks(access, &callbacks) >= 0 && H5Pset_file_image(access, image, file->size) >= 0;
-}
-
-/* The whole file lies in memory, so the library gets an image and never opens a path; all groups are listed once, sorted by name.
- */
-static bw_status open_image(bwi_hdf5 *file)
-{
-    char name[64];
-    hid_t access = bwi_hdf5_memory(name);
-    /* The library promises not to write to the image. */
-    if (access >= 0 && give_image(file, access, bwi_unconst(file->image))) {
-        file->file = H5Fopen(name, H5F_ACC_RDONLY, access);
+    listing l = {.file = file};
+    l.status = add_group(file, "", file->root, 0);
+    for (; l.group < file->group_count && l.status == BW_OK; l.group++) {
+        const char *wrong = h5_links_walk(&file->file, file->groups[l.group].header, visit, &l);
+        if (wrong && l.status == BW_OK) {
+            l.status =
+                l.group ? fail_at(file, BW_DATA_LOSS, file->groups[l.group].name, wrong) : fail_at(file, BW_DATA_LOSS, "/", wrong);
+        }
     }
-    if (access >= 0) {
-        H5Pclose(access);
-    }
-    if (file->file < 0) {
-        return bwi_fail_file(file->ctx, BW_DATA_LOSS, file->where, "is not an HDF5 file, or is damaged");
-    }
-    walk w = {.file = file};
-    if (H5Literate(file->file, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, &w) < 0 && w.status == BW_OK) {
-        w.status = bwi_fail_file(file->ctx, BW_DATA_LOSS, file->where, "its list of groups is damaged");
-    }
-    if (file->count) {
+    if (l.status == BW_OK && file->count) {
         qsort(file->entries, (size_t)file->count, sizeof *file->entries, compare_names);
     }
-    return w.status;
+    if (l.status == BW_OK) {
+        qsort(file->groups, (size_t)file->group_count, sizeof *file->groups, compare_groups);
+    }
+    bwi_release(file->ctx, file->seen);
+    file->seen = NULL;
+    return l.status;
+}
+
+static bw_status open_image(bwi_hdf5 *file, const h5_part *image)
+{
+    if (image->size == 0) {
+        return bwi_fail_file(file->ctx, BW_DATA_LOSS, file->where, "is empty");
+    }
+    if (!find_signature(file, image)) {
+        return bwi_fail_file(file->ctx, BW_DATA_LOSS, file->where, "is not an HDF5 file, or is damaged");
+    }
+    const char *wrong = read_head(file);
+    return wrong ? bwi_fail_file(file->ctx, BW_DATA_LOSS, file->where, "%s", wrong) : list(file);
 }
 
 bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, size_t size, const char *where)
 {
-    bwi_hdf5_host h;
     *file = NULL;
     bwi_hdf5 *made = bwi_allocate(ctx, 1, sizeof *made);
     char *copy = made ? bwi_copy_text(ctx, where) : NULL;
@@ -350,10 +377,8 @@ bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, siz
         bwi_release(ctx, made);
         return BW_RESOURCE_EXHAUSTED;
     }
-    *made = (bwi_hdf5){.ctx = ctx, .where = copy, .image = image, .size = size, .file = -1};
-    bwi_hdf5_enter(&h);
-    bw_status status = size ? open_image(made) : bwi_fail_file(ctx, BW_DATA_LOSS, where, "is empty");
-    bwi_hdf5_leave(&h);
+    *made = (bwi_hdf5){.ctx = ctx, .where = copy, .file = {.ctx = ctx}};
+    bw_status status = open_image(made, &(h5_part){image, size});
     if (status == BW_OK) {
         *file = made;
     } else {
@@ -364,19 +389,18 @@ bw_status bwi_hdf5_open(bw_context *ctx, bwi_hdf5 **file, const void *image, siz
 
 void bwi_hdf5_close(bwi_hdf5 *file)
 {
-    bwi_hdf5_host h;
     if (!file) {
         return;
-    }
-    if (file->file >= 0) {
-        bwi_hdf5_enter(&h);
-        H5Fclose(file->file);
-        bwi_hdf5_leave(&h);
     }
     for (int i = 0; i < file->count; i++) {
         bwi_release(file->ctx, file->entries[i].name);
     }
+    for (int i = 0; i < file->group_count; i++) {
+        bwi_release(file->ctx, file->groups[i].name);
+    }
     bwi_release(file->ctx, file->entries);
+    bwi_release(file->ctx, file->groups);
+    bwi_release(file->ctx, file->seen);
     bwi_release(file->ctx, file->where);
     bwi_release(file->ctx, file);
 }
@@ -399,78 +423,34 @@ const bwi_hdf5_entry *bwi_hdf5_find(const bwi_hdf5 *file, const char *name)
 
 /* ---- Reading ---- */
 
-static void swap_bytes(unsigned char *at, size_t size, size_t count)
-{
-    for (; count > 0; count--, at += size) {
-        for (size_t i = 0; i < size / 2; i++) {
-            unsigned char byte = at[i];
-            at[i] = at[size - 1 - i];
-            at[size - 1 - i] = byte;
-        }
-    }
-}
-
-/* Selects the requested part of the dataset's space, and a space of that size in memory. */
-static bool select_part(const bwi_hdf5_entry *entry, int64_t offset, int64_t count, hid_t space, hid_t *memory)
-{
-    hsize_t first[BW_MAX_NDIM] = {0}, extents[BW_MAX_NDIM];
-    if (entry->ndim == 0) {
-        *memory = H5Screate(H5S_SCALAR);
-        return *memory >= 0;
-    }
-    for (int i = 0; i < entry->ndim; i++) {
-        extents[i] = (hsize_t)(i ? entry->shape[i] : count);
-    }
-    first[0] = (hsize_t)offset;
-    *memory = H5Screate_simple(entry->ndim, extents, NULL);
-    return *memory >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, first, NULL, extents, NULL) >= 0;
-}
-
 bw_status bwi_hdf5_read_chunks(bwi_hdf5 *file, const bwi_hdf5_entry *entry, void *to)
 {
-    h5_part bytes;
     h5_chunks chunks;
     char where[NAME_LIMIT + 256], quoted[BWI_QUOTE_SIZE];
     size_t size = bwi_dtype_size(entry->dtype);
-    if (!entry->header || !find_bytes(file, &bytes) ||
-        h5_chunks_open(&chunks, &bytes, entry->header, entry->ndim, entry->shape, size)) {
+    file->file.looked = 0;
+    if (!entry->chunked || !entry->stored || h5_chunks_open(&chunks, &file->file, entry->header, entry->ndim, entry->shape, size)) {
         return fail_at(file, BW_DATA_LOSS, entry->name, "is not stored in chunks");
     }
     snprintf(where, sizeof where, "%.240s: %s", file->where, bwi_quote(quoted, entry->name, strlen(entry->name)));
     bw_status status = h5_chunks_read(file->ctx, &chunks, where, to);
     if (status == BW_OK && entry->swapped) {
-        swap_bytes(to, size, entry_bytes(entry) / size);
+        h5_swap(to, size, entry_bytes(entry) / size);
     }
     return status;
 }
 
-/* Converts to float32 or int64 by the library's conversions, which see nothing else of the file. */
-static bw_status read_chunked(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t offset, int64_t count, bw_dtype dtype, void *to)
+/* Unpacks everything, then converts what was asked for. */
+static bw_status read_chunked(bwi_hdf5 *file, const bwi_hdf5_entry *entry, size_t first, size_t count, bw_dtype dtype, void *to)
 {
-    const hid_t types[] = {H5T_NATIVE_UINT8,  H5T_NATIVE_INT8,   H5T_NATIVE_UINT16,
-                           H5T_NATIVE_INT16,  H5T_NATIVE_UINT32, H5T_NATIVE_INT32,
-                           H5T_NATIVE_UINT64, H5T_NATIVE_INT64,  -1,
-                           H5T_NATIVE_FLOAT,  H5T_NATIVE_DOUBLE};
-    hid_t type = (size_t)entry->dtype < BWI_COUNT(types) ? types[entry->dtype] : -1;
-    size_t all = entry_bytes(entry), row = all / (size_t)entry->shape[0], size = bwi_dtype_size(entry->dtype);
-    size_t target = bwi_dtype_size(dtype), values = row / size * (size_t)count;
-    if (type < 0) {
-        return fail_at(file, BW_UNIMPLEMENTED, entry->name, "is half precision in chunks; only contiguous storage is supported");
-    }
-    unsigned char *memory = bwi_allocate(file->ctx, bwi_size_add(all, bwi_size_multiply(values, 8)), 1);
+    size_t size = bwi_dtype_size(entry->dtype);
+    unsigned char *memory = bwi_allocate(file->ctx, entry_bytes(entry), 1);
     if (!memory) {
         return BW_RESOURCE_EXHAUSTED;
     }
     bw_status status = bwi_hdf5_read_chunks(file, entry, memory);
     if (status == BW_OK) {
-        unsigned char *first = memory + (size_t)offset * row;
-        memmove(memory, first, values * size);
-        bwi_hdf5_host h;
-        bwi_hdf5_enter(&h);
-        bool made = H5Tconvert(type, dtype == BW_F32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64, values, memory, NULL, H5P_DEFAULT) >= 0;
-        bwi_hdf5_leave(&h);
-        status = made ? BW_OK : fail_at(file, BW_DATA_LOSS, entry->name, "is damaged");
-        memcpy(to, memory, values * target);
+        h5_convert(memory + first * size, entry->dtype, false, count, dtype, to);
     }
     bwi_release(file->ctx, memory);
     return status;
@@ -485,41 +465,27 @@ bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t off
     if (offset < 0 || count < 0 || offset > rows || count > rows - offset || (dtype != BW_F32 && dtype != BW_I64)) {
         return fail_at(file, BW_INTERNAL, entry->name, "was asked for values that it does not have");
     }
-    if (count == 0) {
+    size_t bytes = entry_bytes(entry), size = bwi_dtype_size(entry->dtype);
+    if (count == 0 || bytes == 0) {
         return BW_OK;
     }
+    size_t in_row = bytes / size / (size_t)rows, first = in_row * (size_t)offset, values = in_row * (size_t)count;
     if (entry->chunked) {
-        return read_chunked(file, entry, offset, count, dtype, to);
+        return read_chunked(file, entry, first, values, dtype, to);
     }
-    bwi_hdf5_host h;
-    bwi_hdf5_enter(&h);
-    hid_t dataset = H5Dopen2(file->file, entry->name, H5P_DEFAULT), space = H5Dget_space(dataset), memory = -1;
-    bool read = dataset >= 0 && space >= 0 && select_part(entry, offset, count, space, &memory) &&
-                H5Dread(dataset, dtype == BW_F32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64, memory, space, H5P_DEFAULT, to) >= 0;
-    H5Sclose(memory);
-    H5Sclose(space);
-    H5Dclose(dataset);
-    bwi_hdf5_leave(&h);
-    return read ? BW_OK : fail_at(file, BW_DATA_LOSS, entry->name, "is damaged");
+    h5_convert(file->file.bytes.data + entry->header + first * size, entry->dtype, entry->swapped, values, dtype, to);
+    return BW_OK;
 }
 
 /* ---- Attributes ---- */
 
-bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name, char **texts, int *count)
+bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *name_of_group, const char *name, char **texts, int *count)
 {
-    bwi_hdf5_host h;
-    H5O_info_t facts;
+    group wanted = {.name = name_of_group};
+    const group *found = bsearch(&wanted, file->groups, (size_t)file->group_count, sizeof wanted, compare_groups);
     *texts = NULL;
     *count = 0;
-    bwi_hdf5_enter(&h);
-    bool found = H5Oget_info_by_name(file->file, group[0] ? group : "/", &facts, H5P_DEFAULT) >= 0;
-    bwi_hdf5_leave(&h);
-    if (!found) {
-        return BW_OK;
-    }
-    h5_part bytes;
-    if (!find_bytes(file, &bytes)) {
-        return fail_at(file, BW_DATA_LOSS, name, "cannot be read: the file's numbers are too short");
-    }
-    return bwi_hdf5_read_text(file->ctx, bytes.data, bytes.size, facts.addr, file->where, name, texts, count);
+    file->file.looked = 0;
+    bw_status status = found ? h5_text_read(&file->file, found->header, file->where, name, texts, count) : BW_OK;
+    return status == BW_DATA_LOSS && bwi_cancelled(file->ctx) ? bwi_cancel_report(file->ctx) : status;
 }

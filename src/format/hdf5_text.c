@@ -1,22 +1,24 @@
 /*
- * Texts in attributes of HDF5 objects, read from the file's bytes without the library, which follows damaged references to texts
- * of variable length wherever they point. Only what h5py writes is known: attributes within the object's header (versions 1 and
- * 2), of fixed or variable length. Every place is checked against the file's size before it is looked at.
+ * Texts in attributes of HDF5 objects, of fixed or variable length. Attributes stand in the object's header or, if there are many, in
+ * a heap (hdf5_dense.c).
  */
-#include "format/internal.h"
 #include "format/hdf5_bytes.h"
 
 #include <string.h>
 
-enum { TEXT_LIMIT = 1 << 24, MESSAGE_ATTRIBUTE = 0x0c };
+enum { TEXT_LIMIT = 1 << 24 };
 enum { CLASS_TEXT = 3, CLASS_VARIABLE = 9, REFERENCE_SIZE = 16 };
 
 typedef struct search {
     bw_context *ctx;
     const char *where, *name;
-    h5_part file;
+    h5_file *file;
     bwi_text out;
     int count;
+    bool found;
+    bw_status status;
+    /* Texts are mostly referred to in their order: the collection that was used last, and where its search ended. */
+    uint64_t collection, next_at;
 } search;
 
 static bw_status damaged(const search *s)
@@ -26,24 +28,35 @@ static bw_status damaged(const search *s)
 
 /* ---- Texts of variable length stand in collections ---- */
 
-static bool find_in_collection(const h5_part *file, uint64_t address, uint64_t index, h5_part *found)
+/* Finds an object of a collection from the byte `at` on. */
+static bool find_from(search *s, const h5_part *collection, uint64_t at, uint64_t index, h5_part *found)
 {
-    h5_part head, collection;
-    if (!h5_cut(file, address, 16, &head) || memcmp(head.data, "GCOL", 4) != 0 || head.data[4] != 1 ||
-        !h5_cut(file, address, h5_number(head.data + 8, 8), &collection)) {
-        return false;
-    }
-    for (uint64_t at = 16; h5_cut(&collection, at, 16, &head) && h5_number(head.data, 2) != 0;) {
-        uint64_t size = h5_number(head.data + 8, 8);
-        if (h5_number(head.data, 2) == index) {
-            return h5_cut(&collection, at + 16, size, found);
-        }
-        if (size > collection.size) {
+    h5_part head;
+    while (h5_cut(collection, at, 16, &head) && h5_number(head.data, 2) != 0) {
+        uint64_t size = h5_number(head.data + 8, 8), next = at + 16 + (size + 7) / 8 * 8;
+        s->file->looked += 16;
+        if (size > collection->size) {
             return false;
         }
-        at += 16 + (size + 7) / 8 * 8;
+        if (h5_number(head.data, 2) == index) {
+            s->next_at = next;
+            return h5_cut(collection, at + 16, size, found);
+        }
+        at = next;
     }
     return false;
+}
+
+static bool find_in_collection(search *s, uint64_t address, uint64_t index, h5_part *found)
+{
+    h5_part head, collection;
+    if (!h5_look(s->file, address, 16, &head) || memcmp(head.data, "GCOL", 4) != 0 || head.data[4] != 1 ||
+        !h5_cut(&s->file->bytes, address, h5_number(head.data + 8, 8), &collection)) {
+        return false;
+    }
+    bool again = s->next_at && s->collection == address;
+    s->collection = address;
+    return (again && find_from(s, &collection, s->next_at, index, found)) || find_from(s, &collection, 16, index, found);
 }
 
 static bw_status add_text(search *s, const h5_part *text)
@@ -63,7 +76,7 @@ static bw_status add_variable(search *s, const unsigned char *reference)
     uint64_t length = h5_number(reference, 4);
     h5_part text = {nothing, 0};
     if (length > 0 &&
-        (!find_in_collection(&s->file, h5_number(reference + 4, 8), h5_number(reference + 12, 4), &text) || length > text.size)) {
+        (!find_in_collection(s, h5_number(reference + 4, 8), h5_number(reference + 12, 4), &text) || length > text.size)) {
         return damaged(s);
     }
     text.size = length;
@@ -156,28 +169,51 @@ static bw_status read_attribute(search *s, const h5_part *message, bool *found)
     return add_values(s, &parts[3], variable, size, count);
 }
 
-bw_status bwi_hdf5_read_text(bw_context *ctx, const void *image, size_t size, uint64_t address, const char *where, const char *name,
-                             char **texts, int *count)
+/* As the visit of a heap: false stops, when it was found or something failed. */
+static bool visit(void *user, const h5_part *message)
 {
-    search s = {.ctx = ctx, .where = where, .name = name, .file = {image, size}, .out = {.ctx = ctx}};
-    bw_status status = BW_OK;
-    bool found = false;
+    search *s = user;
+    s->status = read_attribute(s, message, &s->found);
+    return !s->found && s->status == BW_OK;
+}
+
+static void search_heap(search *s, const h5_part *message)
+{
+    uint64_t at = 2 + (message->size > 1 && message->data[1] & 1 ? 2u : 0u);
+    if (message->size < at + 16 || message->data[0] != 0) {
+        s->status = damaged(s);
+        return;
+    }
+    uint64_t heap = h5_number(message->data + at, 8), tree = h5_number(message->data + at + 8, 8);
+    const char *wrong = heap == H5_NOWHERE ? NULL : h5_dense_walk(s->file, heap, tree, H5_DENSE_ATTRIBUTES, visit, s);
+    if (wrong && s->status == BW_OK) {
+        s->status = bwi_fail_file(s->ctx, BW_DATA_LOSS, s->where, "what holds the attribute %s %s", s->name, wrong);
+    }
+}
+
+bw_status h5_text_read(h5_file *file, uint64_t address, const char *where, const char *name, char **texts, int *count)
+{
+    search s = {.ctx = file->ctx, .where = where, .name = name, .file = file, .out = {.ctx = file->ctx}};
     *texts = NULL;
     *count = 0;
     h5_header header;
-    h5_part message;
-    int type;
-    if (!h5_header_open(&header, &s.file, address)) {
+    h5_message message;
+    if (!h5_header_open(&header, file, address)) {
         return damaged(&s);
     }
-    while (!found && status == BW_OK && h5_header_next(&header, &type, &message)) {
-        if (type == MESSAGE_ATTRIBUTE) {
-            status = read_attribute(&s, &message, &found);
+    while (!s.found && s.status == BW_OK && h5_header_next(&header, &message)) {
+        if (message.type == H5_MESSAGE_ATTRIBUTE && !message.shared) {
+            (void)visit(&s, &message.data);
+        } else if (message.type == H5_MESSAGE_ATTRIBUTES) {
+            search_heap(&s, &message.data);
         }
     }
-    if (status != BW_OK) {
+    if (s.status == BW_OK && !s.found && header.damaged) {
+        s.status = damaged(&s);
+    }
+    if (s.status != BW_OK) {
         bwi_text_free(&s.out);
-        return status;
+        return s.status;
     }
     *texts = s.out.bytes;
     *count = s.count;

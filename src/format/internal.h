@@ -1,12 +1,8 @@
-/* What the files of format share: pieces of HDF5, zlib's format and checksums. */
+/* What the files of format share: zlib's format and checksums. */
 #ifndef BWI_FORMAT_INTERNAL_H
 #define BWI_FORMAT_INTERNAL_H
 
 #include "format/format.h"
-
-/* A text attribute of the object whose header is at `address` (hdf5_text.c), as bwi_hdf5_attribute. */
-bw_status bwi_hdf5_read_text(bw_context *ctx, const void *image, size_t size, uint64_t address, const char *where, const char *name,
-                             char **texts, int *count);
 
 /* Unpacks bytes of zlib's format as a whole; the number of bytes, or 0: damaged, or more than `capacity`. For workers. */
 size_t bwi_inflate(bw_context *ctx, const void *from, size_t size, void *to, size_t capacity);

@@ -38,3 +38,28 @@ with h5py.File("circle.h5", "w") as f:
     f["a/again"] = f["a"]
 with h5py.File("datatype.h5", "w") as f:
     f["a"] = np.dtype("f4")
+# What newer versions of the library write. Values are 0, 1, 2, ... everywhere.
+with h5py.File("dense.h5", "w", libver="latest", track_order=True) as f:
+    group = f.create_group("layers", track_order=True)
+    for i in range(300):
+        group[f"v{i}"] = np.arange(i % 3 + 1, dtype="f4")
+    for i in range(40):
+        group.attrs[f"text{i}"] = "t" * i
+    f["few/a"] = np.arange(3, dtype="f4")
+with h5py.File("latest.h5", "w", libver="latest") as f:
+    numbers = np.arange(2100, dtype="f4")
+    f.create_dataset("single", data=numbers, chunks=(2100,))
+    f.create_dataset("single_packed", data=numbers, chunks=(2100,), compression="gzip", shuffle=True)
+    f.create_dataset("array", data=numbers[:99].reshape(9, 11), chunks=(4, 4))
+    f.create_dataset("array_packed", data=numbers[:99].reshape(9, 11), chunks=(4, 4), compression="gzip", fletcher32=True)
+    f.create_dataset("array_pages", data=numbers, chunks=(2,))
+    f.create_dataset("tree", data=numbers[:99].reshape(9, 11), chunks=(4, 4), maxshape=(None, None))
+    early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    early.set_chunk((4, 4))
+    early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    made = h5py.h5d.create(f.id, b"implicit", h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((9, 11)), early)
+    made.write(h5py.h5s.ALL, h5py.h5s.ALL, numbers[:99].reshape(9, 11))
+    compact = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    compact.set_layout(h5py.h5d.COMPACT)
+    made = h5py.h5d.create(f.id, b"compact", h5py.h5t.IEEE_F32BE, h5py.h5s.create_simple((7,)), compact)
+    made.write(h5py.h5s.ALL, h5py.h5s.ALL, numbers[:7])

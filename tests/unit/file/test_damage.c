@@ -11,13 +11,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The library below loses memory of its own when it gives up on some damaged files. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:libhdf5";
-}
-
 static const char *fixture(const char *name)
 {
     static char path[4096];

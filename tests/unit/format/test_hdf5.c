@@ -110,7 +110,11 @@ static void test_places(void **state)
     assert_int_equal(empty->shape[0], 0);
     assert_int_equal(bwi_hdf5_read(file, empty, 0, 0, BW_F32, values), BW_OK);
     assert_false(bwi_hdf5_find(file, "text")->stored);
-    assert_false(bwi_hdf5_find(file, "flags")->stored);
+    const bwi_hdf5_entry *flags = bwi_hdf5_find(file, "flags");
+    assert_int_equal(flags->dtype, BW_BOOL);
+    assert_int_equal(bwi_hdf5_read(file, flags, 0, 2, BW_F32, values), BW_OK);
+    assert_float_equal(values[0], 1, 0);
+    assert_float_equal(values[1], 0, 0);
     assert_int_equal(bwi_hdf5_read(file, bwi_hdf5_find(file, "text"), 0, 1, BW_F32, values), BW_DATA_LOSS);
     assert_null(bwi_hdf5_find(file, "deep"));
     assert_int_equal(bwi_hdf5_count(file), 15);
@@ -151,6 +155,97 @@ static void test_attributes(void **state)
     assert_null(texts);
     assert_int_equal(bwi_hdf5_attribute(file, "", "number", &texts, &count), BW_DATA_LOSS);
     bwi_hdf5_close(file);
+    bw_close(ctx);
+}
+
+/* Every dataset of these files counts 0, 1, 2, ... */
+static void compare_counts(bwi_hdf5 *file, const char *name, size_t count)
+{
+    float values[2100];
+    const bwi_hdf5_entry *entry = bwi_hdf5_find(file, name);
+    assert_non_null(entry);
+    if (!entry->stored) {
+        fail_msg("%s %s", name, entry->refused);
+    }
+    assert_int_equal(bwi_hdf5_read(file, entry, 0, entry->shape[0], BW_F32, values), BW_OK);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(values[i] == (float)i);
+    }
+}
+
+/* With libver='latest' and track_order, h5py keeps many links and attributes in heaps, and chunks in other indexes. */
+static void test_latest(void **state)
+{
+    static const struct {
+        const char *name;
+        size_t count;
+    } rows[] = {{"single", 2100},      {"single_packed", 2100}, {"array", 99}, {"array_packed", 99},
+                {"array_pages", 2100}, {"implicit", 99},        {"compact", 7}};
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    bwi_hdf5 *file = open_file(ctx, "dense.h5");
+    assert_int_equal(bwi_hdf5_count(file), 301);
+    for (int i = 0; i < 300; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "layers/v%d", i);
+        compare_counts(file, name, (size_t)i % 3 + 1);
+    }
+    compare_counts(file, "few/a", 3);
+    for (int i = 0; i < 40; i++) {
+        char name[32], *texts;
+        int count;
+        snprintf(name, sizeof name, "text%d", i);
+        assert_int_equal(bwi_hdf5_attribute(file, "layers", name, &texts, &count), BW_OK);
+        assert_int_equal(count, 1);
+        assert_int_equal(strlen(texts), i);
+        bwi_release(ctx, texts);
+    }
+    bwi_hdf5_close(file);
+    file = open_file(ctx, "latest.h5");
+    for (size_t i = 0; i < BWI_COUNT(rows); i++) {
+        compare_counts(file, rows[i].name, rows[i].count);
+    }
+    assert_false(bwi_hdf5_find(file, "tree")->stored);
+    assert_non_null(strstr(bwi_hdf5_find(file, "tree")->refused, "B-tree of version 2"));
+    bwi_hdf5_close(file);
+    bw_close(ctx);
+}
+
+/* Newer files have checksums: a byte of the heap, of its index or of a header that differs is noticed, unless nothing is kept there. */
+static void test_checksums(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    size_t size;
+    unsigned char *image = load("dense.h5", &size);
+    int refused = 0, changed = 0;
+    for (size_t at = 0; at < size; at += 211) {
+        bwi_hdf5 *file;
+        image[at] ^= 4;
+        bw_status status = bwi_hdf5_open(ctx, &file, image, size, "f.h5");
+        refused += status != BW_OK;
+        changed++;
+        bwi_hdf5_close(file);
+        image[at] ^= 4;
+    }
+    assert_true(4 * refused > changed);
+    free(image);
+    bw_close(ctx);
+}
+
+/* A cancelled listing ends with this status, and the next one works. */
+static void test_cancelled(void **state)
+{
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    size_t size;
+    unsigned char *image = load("dense.h5", &size);
+    bwi_hdf5 *file;
+    bw_cancel(ctx);
+    assert_int_equal(bwi_hdf5_open(ctx, &file, image, size, "f.h5"), BW_CANCELLED);
+    assert_int_equal(bwi_hdf5_open(ctx, &file, image, size, "f.h5"), BW_OK);
+    bwi_hdf5_close(file);
+    free(image);
     bw_close(ctx);
 }
 
@@ -314,7 +409,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),       cmocka_unit_test(test_places),    cmocka_unit_test(test_attributes),
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_truncated), cmocka_unit_test(test_written),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_allocations), cmocka_unit_test(test_latest),    cmocka_unit_test(test_checksums),
+        cmocka_unit_test(test_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, free_kept);
 }
