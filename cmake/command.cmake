@@ -4,6 +4,20 @@ file(GLOB command_sources CONFIGURE_DEPENDS src/cli/*.c)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/cli ${PROJECT_BINARY_DIR}/include/cli SYMBOLIC)
 
+# The report's style and script are files, which the command holds as text.
+function(bw_embed name)
+    set(output ${PROJECT_BINARY_DIR}/embedded/${name}.c)
+    list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/)
+    add_custom_command(OUTPUT ${output}
+        COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DNAME=${name} "-DINPUTS=${ARGN}" -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
+        DEPENDS ${ARGN} cmake/embed.cmake
+        COMMENT "Embedding ${name}"
+        VERBATIM)
+endfunction()
+bw_embed(cli_page_style src/cli/page/page.css)
+bw_embed(cli_page_script src/cli/page/chart.js src/cli/page/page.js)
+list(APPEND command_sources ${PROJECT_BINARY_DIR}/embedded/cli_page_style.c ${PROJECT_BINARY_DIR}/embedded/cli_page_script.c)
+
 add_executable(batchwise_command ${command_sources})
 target_include_directories(batchwise_command PRIVATE ${PROJECT_BINARY_DIR}/include)
 target_link_libraries(batchwise_command PRIVATE batchwise_flags batchwise_static)

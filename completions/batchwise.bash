@@ -25,7 +25,7 @@ _batchwise()
         case $current in
         -*) words="$("$program" "$command" --help 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" ;;
         *)
-            if [ "$command" = convert ]; then
+            if [ "$command" = convert ] || [ "$command" = report ]; then
                 compopt -o filenames
                 mapfile -t COMPREPLY < <(compgen -f -- "$current")
                 return

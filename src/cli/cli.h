@@ -23,6 +23,7 @@ int cli_summary(int argc, char **argv);
 int cli_profile_command(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_bench(int argc, char **argv);
+int cli_report_command(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 int cli_demo(int argc, char **argv);
 
@@ -253,7 +254,8 @@ typedef struct cli_run {
     const char *title, *about; /* the report's heading and its first sentence; NULL: made from data and result */
 } cli_run;
 
-enum { CLI_RUN_TRACED = 3 }; /* steps that a run traces, for the timeline of one of them */
+/* Steps that a run traces, for the timeline of one of them, and from one measurement of the noise scale to the next. */
+enum { CLI_RUN_TRACED = 3, CLI_RUN_NOISE = 16 };
 
 /* Makes the folder and claims it for this process. The folder must be empty, hold what a killed run left, or, if `replace` is set,
  * hold a run. Returns false after a message. */
@@ -279,6 +281,30 @@ void cli_steps_add(cli_steps *steps, const bw_progress *progress);
 void cli_steps_json(cli_json *json, const char *key, const cli_steps *steps);
 void cli_steps_free(cli_steps *steps);
 
+/* What a run keeps of its course: points at equal distances, of which every second is dropped when there are too many (record.c). */
+enum { CLI_RECORD_POINTS = 512, CLI_RECORD_COLUMNS = 16 };
+
+typedef struct cli_record {
+    int64_t updates, next, every; /* so far; the next one that is kept; from one to the next */
+    int count, columns;
+    struct cli_point *points;
+    char names[CLI_RECORD_COLUMNS][64]; /* of metrics */
+    /* The last point: its epoch, and what that had summed up until then. */
+    int epoch;
+    double samples, loss, seconds;
+    double noise_steps, noise_trace, noise_signal;
+    int64_t *epoch_ends; /* [epoch]: the updates so far at its end */
+    int epochs, epoch_capacity;
+} cli_record;
+
+/* To be called before the training. If there is no memory, the run has no points. */
+void cli_record_open(cli_record *record);
+/* Looks at a step; keeps it if it is due. */
+void cli_record_step(cli_record *record, const bw_model *model, const bw_progress *progress);
+void cli_record_epoch(cli_record *record, const bw_progress *progress);
+void cli_record_json(cli_json *json, const char *key, const cli_record *record);
+void cli_record_free(cli_record *record);
+
 typedef struct cli_result {
     bw_context *ctx;
     bw_model *model;
@@ -291,6 +317,9 @@ typedef struct cli_result {
     const char *history_path, *model_path;
     cli_run run;
     cli_steps steps;                /* filled by --log-steps */
+    cli_record record;              /* filled if there is a run directory */
+    double validation_split;        /* of the training data; 0: none */
+    const char *batch_text;         /* as given; NULL: `batch` */
     const char *stopped;            /* "interrupted", "early stopping", "failed"; NULL: training ran to its end */
     char failure[CLI_FAILURE_TEXT]; /* the message of the failure in training or in saving; "": nothing failed */
 } cli_result;
@@ -324,6 +353,11 @@ typedef struct cli_confusion {
 /* Predicts and counts. `counts` stays NULL if the model is not a classifier or the targets are not its classes. Returns false
  * after a message. The caller frees the matrix. */
 bool cli_confusion_make(cli_confusion *made, bw_context *ctx, bw_model *model, bw_dataset *dataset);
+/* Counts predictions that are there already. Returns false, with `counts` NULL, if the targets are not classes of the output. */
+bool cli_confusion_count(cli_confusion *made, bw_dataset *dataset, const cli_predictions *predictions);
+/* Returns the class that a row of `each` targets stands for: its number, or the index of the largest value of a one-hot row; -1: it
+ * is not a class. */
+int cli_class_of_target(const float *row, int64_t each, int classes);
 void cli_confusion_free(cli_confusion *made);
 double cli_confusion_precision(const cli_confusion *made, int number); /* NaN: never predicted */
 double cli_confusion_recall(const cli_confusion *made, int number);    /* NaN: not in the data */

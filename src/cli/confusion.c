@@ -14,9 +14,7 @@ static int64_t *cell(const cli_confusion *made, int row, int column)
     return &made->counts[(size_t)row * (size_t)made->classes + (size_t)column];
 }
 
-/* Returns the class that a row of targets stands for: its number, or the index of the largest value of a one-hot row; -1: it is
- * not a class. */
-static int true_class(const float *row, int64_t each, int classes)
+int cli_class_of_target(const float *row, int64_t each, int classes)
 {
     if (each == 1) {
         return row[0] >= 0 && row[0] < (float)classes && row[0] == floorf(row[0]) ? (int)row[0] : -1;
@@ -37,7 +35,7 @@ static bool count_all(cli_confusion *made, bw_dataset *dataset, const cli_predic
         int64_t n = predictions->samples - first < AT_ONCE ? predictions->samples - first : AT_ONCE;
         counted = bw_dataset_values(dataset, "y", first, n, targets, (size_t)(n * each)) == BW_OK;
         for (int64_t i = 0; counted && i < n; i++) {
-            int number = true_class(targets + i * each, each, made->classes);
+            int number = cli_class_of_target(targets + i * each, each, made->classes);
             counted = number >= 0;
             if (counted) {
                 ++*cell(made, number, cli_predictions_class(predictions, first + i));
@@ -48,8 +46,7 @@ static bool count_all(cli_confusion *made, bw_dataset *dataset, const cli_predic
     return counted;
 }
 
-/* Counts the predictions for each true class. Returns false if the targets are not classes of the output. */
-static bool count(cli_confusion *made, bw_dataset *dataset, const cli_predictions *predictions)
+bool cli_confusion_count(cli_confusion *made, bw_dataset *dataset, const cli_predictions *predictions)
 {
     int64_t shape[BW_MAX_NDIM], each = 1;
     int ndim = bw_dataset_field(dataset, "y", shape);
@@ -79,7 +76,7 @@ bool cli_confusion_make(cli_confusion *made, bw_context *ctx, bw_model *model, b
     if (cli_predictions_make(&predictions, 1, ctx, model, dataset) < 0) {
         return false;
     }
-    (void)count(made, dataset, &predictions);
+    (void)cli_confusion_count(made, dataset, &predictions);
     cli_predictions_free(&predictions, 1);
     return true;
 }

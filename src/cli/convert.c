@@ -47,29 +47,6 @@ static const cli_usage usage = {
     .print_more = print_formats,
 };
 
-/* Removes the words that are neither options nor their values from argv, and returns how many there were. */
-static int take_words(int *argc, char **argv, const char *words[2])
-{
-    int kept = 1, found = 0;
-    for (int i = 1; i < *argc; i++) {
-        const cli_option *option = options;
-        while (option->name && (strncmp(argv[i], "--", 2) != 0 || strcmp(argv[i] + 2, option->name) != 0)) {
-            option++;
-        }
-        bool word = argv[i][0] != '-' && argv[i][0] != 0;
-        if (word && found < 2) {
-            words[found++] = argv[i];
-            continue;
-        }
-        argv[kept++] = argv[i];
-        if (option->name && option->kind->expected && i + 1 < *argc) {
-            argv[kept++] = argv[++i];
-        }
-    }
-    *argc = kept;
-    return found;
-}
-
 static int64_t parameters_of(const bw_model *model)
 {
     int64_t sum = 0;
@@ -84,7 +61,7 @@ static int64_t parameters_of(const bw_model *model)
     return sum;
 }
 
-static void report(const arguments *a, const bw_model *model, const char *const *words)
+static void report(const arguments *a, const bw_model *model, char *const *words)
 {
     struct stat status;
     int64_t parameters = parameters_of(model), bytes = stat(words[1], &status) == 0 ? (int64_t)status.st_size : 0;
@@ -102,7 +79,7 @@ static void report(const arguments *a, const bw_model *model, const char *const 
     }
 }
 
-static int convert(const arguments *a, const char *const *words)
+static int convert(const arguments *a, char *const *words)
 {
     bw_context *ctx = cli_session_open((cli_session){.workers = 1, .quiet = a->quiet || a->json});
     if (!ctx) {
@@ -127,9 +104,8 @@ static int convert(const arguments *a, const char *const *words)
 int cli_convert(int argc, char **argv)
 {
     arguments a = {.model = NULL};
-    const char *words[2] = {NULL, NULL};
-    int found = take_words(&argc, argv, words);
-    int code;
+    char *words[2] = {NULL, NULL};
+    int code, found = cli_options_words(&usage, &argc, argv, words, 2);
     if (!cli_options_read(&code, &usage, argc, argv, &a)) {
         return code;
     }

@@ -132,6 +132,21 @@ static int print_text(const cli_result *result, const char *report)
 
 /* ---- The command ---------------------------------------------------------------------------------------- */
 
+static bool on_step(void *user, const bw_progress *progress)
+{
+    cli_result *result = user;
+    cli_record_step(&result->record, result->model, progress);
+    return true;
+}
+
+static bool on_epoch(void *user, const bw_progress *progress)
+{
+    cli_result *result = user;
+    cli_record_epoch(&result->record, progress);
+    return true;
+}
+
+/* Whatever came of the training, its record is released here; the context owns all else. */
 static int train(const arguments *given, cli_result *result)
 {
     bw_fit_options fitting = BW_FIT_OPTIONS_DEFAULT;
@@ -140,7 +155,12 @@ static int train(const arguments *given, cli_result *result)
     fitting.validation = result->validation;
     fitting.seed = given->seed;
     fitting.trace_steps = CLI_RUN_TRACED;
+    fitting.noise_every = CLI_RUN_NOISE;
+    fitting.on_step = on_step;
+    fitting.on_epoch = on_epoch;
+    fitting.user = result;
     fitting.progress = given->quiet ? NULL : stderr;
+    cli_record_open(&result->record);
     bw_status status = bw_fit(result->model, result->training, &fitting, &result->history);
     int code = cli_result_finish(result, status);
     char *report = cli_run_path(&result->run, "report.html");
@@ -152,6 +172,7 @@ static int train(const arguments *given, cli_result *result)
         code = print_text(result, report);
     }
     free(report);
+    cli_record_free(&result->record);
     return code;
 }
 

@@ -9,16 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the length of the well-formed UTF-8 character at `s`, or 0 if there is none (RFC 3629: no overlong forms, no surrogates,
- * nothing above U+10FFFF). */
-static size_t character_length(const unsigned char *s)
+/* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
+size_t cli_json_character(const char *text, size_t most)
 {
+    const unsigned char *s = (const unsigned char *)text;
     if (s[0] < 0x80) {
         return 1;
     }
     size_t length = s[0] >= 0xC2 && s[0] <= 0xDF ? 2 : (s[0] & 0xF0) == 0xE0 ? 3 : s[0] >= 0xF0 && s[0] <= 0xF4 ? 4 : 0;
     for (size_t i = 1; i < length; i++) {
-        if ((s[i] & 0xC0) != 0x80) {
+        if (i >= most || (s[i] & 0xC0) != 0x80) {
             return 0;
         }
     }
@@ -27,18 +27,19 @@ static size_t character_length(const unsigned char *s)
     return overlong || outside ? 0 : length;
 }
 
-static void write_string(FILE *file, const char *value)
+static void write_string(const cli_json *json, const char *value)
 {
+    FILE *file = json->file;
     const unsigned char *s = (const unsigned char *)value;
     fputc('"', file);
     while (*s != 0) {
-        size_t length = character_length(s);
+        size_t length = cli_json_character((const char *)s, 4); /* the zero at the end stops it before */
         if (length == 0) {
             fputs("\\ufffd", file); /* JSON must be valid UTF-8 */
             length = 1;
         } else if (*s == '"' || *s == '\\') {
             fprintf(file, "\\%c", *s);
-        } else if (*s < 0x20 || *s == 0x7F) {
+        } else if (*s < 0x20 || *s == 0x7F || (json->script && *s == '<')) {
             fprintf(file, "\\u%04x", *s);
         } else {
             fwrite(s, 1, length, file);
@@ -55,7 +56,7 @@ static void begin_value(cli_json *json, const char *key)
     }
     json->filled[json->depth] = true;
     if (key) {
-        write_string(json->file, key);
+        write_string(json, key);
         fputs(": ", json->file);
     }
 }
@@ -104,7 +105,7 @@ void cli_json_text(cli_json *json, const char *key, const char *value)
     if (!value) {
         fputs("null", json->file);
     } else {
-        write_string(json->file, value);
+        write_string(json, value);
     }
 }
 

@@ -13,6 +13,7 @@ enum { CLI_JSON_DEPTH = 16, CLI_REAL_TEXT = 40 };
 
 typedef struct cli_json {
     FILE *file;
+    bool script; /* '<' is escaped, since the text will stand in a script element */
     int depth;
     bool filled[CLI_JSON_DEPTH]; /* whether a comma is due before the next member */
 } cli_json;
@@ -31,6 +32,9 @@ void cli_json_bytes(cli_json *json, const char *key, size_t value);
 void cli_json_real(cli_json *json, const char *key, double value);    /* NaN and infinities: null */
 void cli_json_rounded(cli_json *json, const char *key, double value); /* likewise, to six digits: for measurements */
 void cli_json_hash(cli_json *json, const char *key, uint64_t value);  /* as a string, since a double cannot hold 64 bits */
+
+/* Returns the length of the well-formed UTF-8 character at `text`, of which `most` bytes may be read, or 0 if there is none. */
+size_t cli_json_character(const char *text, size_t most);
 
 /* Formats the value as the shortest decimal text that reads back as the same double, with a point or an exponent ("1.0", "nan").
  * `text` holds CLI_REAL_TEXT characters. */

@@ -475,3 +475,25 @@ bool cli_options_read(int *code, const cli_usage *usage, int argc, char **argv, 
     }
     return has_required(usage, target);
 }
+
+int cli_options_words(const cli_usage *usage, int *argc, char **argv, char **words, int capacity)
+{
+    int kept = 1, found = 0;
+    for (int i = 1; i < *argc; i++) {
+        const cli_option *option = usage->options;
+        while (option->name && (strncmp(argv[i], "--", 2) != 0 || strcmp(argv[i] + 2, option->name) != 0)) {
+            option++;
+        }
+        bool word = argv[i][0] != '-' && argv[i][0] != 0;
+        if (word && found < capacity) {
+            words[found++] = argv[i];
+            continue;
+        }
+        argv[kept++] = argv[i];
+        if (option->name && option->kind->expected && i + 1 < *argc) {
+            argv[kept++] = argv[++i];
+        }
+    }
+    *argc = kept;
+    return found;
+}

@@ -1,7 +1,8 @@
 /*
- * Writes the directory of a run (docs/reference/run-directory.md): what was requested and what came of it, for other commands,
- * programs and people. run.json is written last: if it exists, the other files are complete.
+ * Claims and writes the directory of a run (docs/reference/run-directory.md): what was requested and what came of it, for other
+ * commands, programs and people. run.json is written last: if it exists, the other files are complete.
  */
+#include "cli/page.h"
 #include "cli/report.h"
 
 #include <dirent.h>
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 static char *join(const char *folder, const char *file)
@@ -161,151 +161,6 @@ bool cli_run_open(const char *folder, bool replace)
     return opened;
 }
 
-/* ---- run.json ------------------------------------------------------------------------------------------- */
-
-/* Computes FNV-1a over the values of at most 64 samples, spread evenly: enough to notice other data, and cheap for large
- * datasets. */
-static bool hash_field(uint64_t *hash, bw_dataset *dataset, const char *field)
-{
-    enum { LOOKED_AT = 64 };
-    int64_t shape[BW_MAX_NDIM], each = 1, samples = bw_dataset_count(dataset);
-    int ndim = bw_dataset_field(dataset, field, shape);
-    for (int i = 0; i < ndim; i++) {
-        each *= shape[i];
-    }
-    float *values = ndim < 0 ? NULL : calloc((size_t)each, sizeof *values);
-    for (int64_t i = 0; values && i < LOOKED_AT && i < samples; i++) {
-        int64_t number = samples <= LOOKED_AT ? i : i * (samples / LOOKED_AT);
-        if (bw_dataset_values(dataset, field, number, 1, values, (size_t)each) != BW_OK) {
-            free(values);
-            return false;
-        }
-        const unsigned char *bytes = (const unsigned char *)values;
-        for (size_t b = 0; b < (size_t)each * sizeof *values; b++) {
-            *hash = (*hash ^ bytes[b]) * UINT64_C(0x100000001B3);
-        }
-    }
-    free(values);
-    return true;
-}
-
-/* The fingerprint hashes inputs and targets, so that a run can be told from one on other data of the same name and size. */
-static void put_data(cli_json *json, const cli_result *result)
-{
-    int64_t shape[BW_MAX_NDIM], samples = bw_dataset_count(result->training);
-    int ndim = bw_dataset_shape(result->training, shape);
-    uint64_t hash = UINT64_C(0xCBF29CE484222325) ^ (uint64_t)samples;
-    cli_json_object(json, "data");
-    cli_json_text(json, "path", result->run.data);
-    cli_json_whole(json, "samples", samples);
-    cli_json_array(json, "shape");
-    for (int i = 0; i < ndim; i++) {
-        cli_json_whole(json, NULL, shape[i]);
-    }
-    cli_json_array_end(json);
-    cli_json_array(json, "classes");
-    for (int i = 0; bw_dataset_class(result->training, i); i++) {
-        cli_json_text(json, NULL, bw_dataset_class(result->training, i));
-    }
-    cli_json_array_end(json);
-    if (hash_field(&hash, result->training, "x") && hash_field(&hash, result->training, "y")) {
-        cli_json_hash(json, "fingerprint", hash);
-    } else {
-        (void)bw_message(result->ctx); /* not a failure of the run */
-        cli_json_text(json, "fingerprint", NULL);
-    }
-    cli_json_object_end(json);
-}
-
-static void put_machine(cli_json *json)
-{
-    struct utsname names;
-    bool named = uname(&names) == 0;
-    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    cli_json_object(json, "machine");
-    cli_json_text(json, "system", named ? names.sysname : NULL);
-    cli_json_text(json, "architecture", named ? names.machine : NULL);
-    cli_json_whole(json, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
-    cli_json_bytes(json, "memory_bytes", pages > 0 && size > 0 ? (size_t)pages * (size_t)size : 0);
-    cli_json_object_end(json);
-}
-
-static void put_plan(cli_json *json, const bw_run_facts *facts)
-{
-    cli_json_object(json, "plan");
-    cli_json_whole(json, "tile", facts->tile);
-    cli_json_whole(json, "lanes", facts->lanes);
-    cli_json_whole(json, "workers", facts->workers);
-    cli_json_flag(json, "exact_kernels", facts->exact_kernels);
-    cli_json_bytes(json, "planned_bytes", facts->planned_bytes);
-    cli_json_object_end(json);
-}
-
-static void put_result(cli_json *json, const cli_result *result, const bw_run_facts *facts)
-{
-    const bw_history *history = result->history;
-    cli_json_object(json, "result");
-    cli_json_text(json, "failure", result->failure[0] ? result->failure : NULL);
-    cli_json_text(json, "stopped", result->stopped);
-    cli_json_whole(json, "epochs", bw_history_epochs(history));
-    cli_json_whole(json, "steps", facts->updates);
-    cli_json_whole(json, "samples", facts->samples);
-    cli_json_real(json, "seconds", facts->seconds);
-    cli_json_real(json, "samples_per_s", cli_result_speed(result));
-    cli_json_bytes(json, "peak_bytes", facts->peak_bytes);
-    cli_json_hash(json, "hash", bw_model_hash(result->model));
-    cli_json_object(json, "last");
-    for (int c = 0; c < bw_history_columns(history) && bw_history_epochs(history) > 0; c++) {
-        const char *name = bw_history_column(history, c);
-        cli_json_real(json, name, bw_history_last(history, name));
-    }
-    cli_json_object_end(json);
-    cli_json_object_end(json);
-}
-
-/* Returns NULL if the model has no expression, which is not a failure of the run: bw_model_describe clears the pending one. */
-static const char *expression_of(bw_model *model)
-{
-    bw_model_facts facts;
-    const char *expression = bw_model_expression(model);
-    if (!expression) {
-        (void)bw_model_describe(model, &facts);
-    }
-    return expression;
-}
-
-static void put_run(cli_json *json, const cli_result *result)
-{
-    bw_run_facts facts = bw_history_facts(result->history);
-    cli_json_object(json, NULL);
-    cli_json_whole(json, "format", 1);
-    cli_json_text(json, "version", bw_version());
-    cli_json_array(json, "command");
-    for (char **word = result->run.arguments; *word; word++) {
-        cli_json_text(json, NULL, *word);
-    }
-    cli_json_array_end(json);
-    cli_json_seed(json, "seed", result->run.seed);
-    cli_json_text(json, "model", expression_of(result->model));
-    put_data(json, result);
-    put_plan(json, &facts);
-    put_machine(json);
-    put_result(json, result, &facts);
-    cli_json_object_end(json);
-}
-
-static bool write_run(const cli_result *result, const char *path)
-{
-    cli_output output;
-    if (!cli_output_open(&output, path)) {
-        return false;
-    }
-    cli_json json = {.file = output.file};
-    put_run(&json, result);
-    fputc('\n', output.file);
-    return cli_output_commit(&output);
-}
-
 /* ---- All files ------------------------------------------------------------------------------------------ */
 
 static bool write_history(const cli_result *result, const char *path)
@@ -318,13 +173,80 @@ static bool write_model(const cli_result *result, const char *path)
     return cli_result_save(result, path, NULL);
 }
 
+static bool write_steps(const cli_result *result, const char *path)
+{
+    cli_output output;
+    if (!cli_output_open(&output, path)) {
+        return false;
+    }
+    cli_json json = {.file = output.file};
+    cli_record_json(&json, NULL, &result->record);
+    fputc('\n', output.file);
+    return cli_output_commit(&output);
+}
+
+/* The text of run.json, which the caller frees; NULL after a message. */
+static char *make_text(const cli_result *result, size_t *length)
+{
+    char *text = NULL;
+    FILE *memory = open_memstream(&text, length);
+    if (memory) {
+        cli_json json = {.file = memory};
+        cli_run_json(&json, result);
+        fputc('\n', memory);
+    }
+    if (!memory || fclose(memory) != 0) {
+        free(text);
+        cli_fail("no memory for the text of run.json");
+        return NULL;
+    }
+    return text;
+}
+
+/* The page is made from the files, as `batchwise report` makes it; run.json is written last, so it is taken from memory. */
+static bool write_page(const cli_result *result, const char *path, const char *text, size_t length)
+{
+    cli_page_run run = {.name = result->run.folder};
+    run.texts[CLI_PAGE_RUN] = strdup(text);
+    run.lengths[CLI_PAGE_RUN] = length;
+    bool written = cli_page_read(&run, result->run.folder) && cli_page_write(path, &run, 1);
+    cli_page_free(&run);
+    return written;
+}
+
+static bool write_text(const char *path, const char *text, size_t length)
+{
+    cli_output output;
+    if (!cli_output_open(&output, path)) {
+        return false;
+    }
+    fwrite(text, 1, length, output.file);
+    return cli_output_commit(&output);
+}
+
+static bool finish(const cli_result *result)
+{
+    size_t length;
+    char *text = make_text(result, &length), *page = cli_run_path(&result->run, "report.html");
+    char *path = cli_run_path(&result->run, "run.json");
+    bool named = page && path;
+    if (!named) {
+        cli_fail("no memory for the names of the run's files");
+    }
+    bool written = named && text && write_page(result, page, text, length) && write_text(path, text, length);
+    free(text);
+    free(page);
+    free(path);
+    return written;
+}
+
 bool cli_run_write(const cli_result *result)
 {
     static const struct {
         const char *name;
         bool (*write)(const cli_result *result, const char *path);
-    } files[] = {{"history.json", write_history},   {"history.csv", write_history},    {"model.keras", write_model},
-                 {"ledger.json", cli_ledger_write}, {"report.html", cli_report_write}, {"run.json", write_run}};
+    } files[] = {{"history.json", write_history},   {"history.csv", write_history}, {"model.keras", write_model},
+                 {"ledger.json", cli_ledger_write}, {"steps.json", write_steps},    {"evaluation.json", cli_evaluation_write}};
     bool written = true;
     for (size_t i = 0; i < sizeof files / sizeof files[0] && written; i++) {
         char *path = cli_run_path(&result->run, files[i].name);
@@ -334,5 +256,5 @@ bool cli_run_write(const cli_result *result)
         written = path && files[i].write(result, path);
         free(path);
     }
-    return written;
+    return written && finish(result);
 }

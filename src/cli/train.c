@@ -28,7 +28,7 @@ static const cli_option options[] = {
     {"save-best", &cli_text, AT(save_best), "F", "after each epoch that is the best so far, write the model to F"},
     {"history", &cli_text, AT(history), "F", "write loss and metrics of each epoch to F (.json or .csv)"},
     {"run", &cli_text, AT(run), "DIR",
-     "write run.json, history.json, history.csv, model.keras and\nreport.html to a new folder DIR"},
+     "write the run to a new folder DIR: history, model, where the time\nwent, and report.html, a page that shows all of it"},
     {"log-steps", &cli_extent, AT(log_steps), "N", "every N updates, a line with the epoch's loss and metrics so far"},
     {"quiet", &cli_flag, AT(quiet), NULL, "no progress"},
     {CLI_JSON_OPTION},
@@ -68,6 +68,9 @@ typedef struct watch {
 static bool on_step(void *user, const bw_progress *progress)
 {
     const watch *w = user;
+    if (w->given->run) {
+        cli_record_step(&w->result->record, w->result->model, progress);
+    }
     if (w->given->log_steps > 0 && progress->update % w->given->log_steps == 0) {
         cli_steps_add(&w->result->steps, progress);
     }
@@ -84,6 +87,7 @@ static bool on_epoch(void *user, const bw_progress *progress)
     watch *w = user;
     double loss = bw_history_last(progress->logs, w->validates ? "val_loss" : "loss");
     cli_session_stepping(true);
+    cli_record_epoch(&w->result->record, progress);
     if (cli_session_interrupted()) {
         bw_cancel(w->result->ctx);
     }
@@ -108,6 +112,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     fitting.reduce_lr_on_plateau = given->plateau;
     fitting.saves = given->save_best;
     fitting.trace_steps = given->run ? CLI_RUN_TRACED : 0;
+    fitting.noise_every = given->run ? CLI_RUN_NOISE : 0;
     fitting.progress = given->quiet ? NULL : stderr;
     fitting.on_step = on_step;
     fitting.on_epoch = on_epoch;
@@ -118,6 +123,8 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
                          .validation = validation,
                          .epochs = given->epochs,
                          .batch = cli_training_batch(how),
+                         .batch_text = how->batch,
+                         .validation_split = how->validation_split,
                          .history_path = given->history,
                          .model_path = given->save_model,
                          .planning = BW_PLAN_OPTIONS_DEFAULT,
@@ -128,11 +135,15 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     result.planning.lanes = how->lanes;
     result.planning.epochs = given->epochs;
     result.planning.validation = watched.validates;
+    if (given->run) {
+        cli_record_open(&result.record);
+    }
     cli_session_stepping(true);
     bw_status status = bw_fit(model, training, &fitting, &result.history);
     cli_session_stepping(false);
     if (status != BW_OK && bw_last_error(ctx)->argument) { /* bw_fit checks --early-stop and --plateau */
         cli_steps_free(&result.steps);
+        cli_record_free(&result.record);
         return cli_report(ctx, usage.command);
     }
     int code = cli_result_finish(&result, status);
@@ -140,6 +151,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
         (given->json ? cli_result_json : cli_result_print)(&result);
     }
     cli_steps_free(&result.steps);
+    cli_record_free(&result.record);
     return watched.failed && code == CLI_SUCCESS ? CLI_FAILURE : code;
 }
 

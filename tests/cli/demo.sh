@@ -8,14 +8,15 @@ for text in 'batch 32: tile ' '  parameters ' 'confusion (rows: true, columns: p
     expect_text out "$text" demo
 done
 expect_pattern out '^accuracy (0\.9[89]|1\.0)[0-9]*, val_accuracy (0\.9[89]|1\.0)' demo
-expect_equal 'history.csv history.json ledger.json model.keras report.html run.json' "$(cd first && echo *)" 'the files of the run'
+expect_equal 'evaluation.json history.csv history.json ledger.json model.keras report.html run.json steps.json' "$(cd first && echo *)" 'the files of the run'
 
 # The report: one page without outside parts.
 page=first/report.html
-for text in '<!doctype html>' 'Handwritten digits' '<svg' 'polyline class="validation"' 'holding the whole batch' '<th>precision</th>' '</html>'; do
+for text in '<!doctype html>' '"title":"Handwritten digits"' '"confusion":[[' '"worst":[{"sample":' '"timeline":{' '</html>'; do
     expect_text $page "$text" 'report.html'
 done
-expect_equal '' "$(grep -oE '(src|href)=|https?://|<script|@import|url\(' $page || true)" 'outside parts of the report'
+expect_equal '' "$(grep -oE '(src|href)=|https?://[^ ;'"'"']+|@import|url\(|import\(|fetch\(' $page | grep -v '^http://www.w3.org/2000/svg$' || true)" 'outside parts of the report'
+[ "$(wc -c <$page)" -lt 1000000 ] || fail 'report.html: expected less than 1 MB'
 
 run demo --run first --json --quiet --workers 1
 expect_code 0 'demo --json, again'

@@ -25,7 +25,7 @@ expect_equal $((${epochs:-0} + 1)) "$(wc -l <h.csv)" 'interrupted: lines of h.cs
 [ "${epochs:-0}" -ge 2 ] || fail 'interrupted: expected at least two epochs'
 expect_equal '' "$(find . -name '*.tmp')" 'temporary files'
 expect_text run/run.json '"stopped": "interrupted"' 'run.json'
-expect_text run/report.html 'ended by an interruption' 'report.html'
+expect_text run/report.html '"stopped":"interrupted"' 'report.html'
 cmp -s m.keras run/model.keras || fail 'interrupted: expected the same model in the run'
 hash=$(sed -nE 's/^weights ([0-9a-f]+).*/\1/p' out)
 expect_text run/run.json "\"hash\": \"$hash\"" 'run.json'

@@ -107,24 +107,29 @@ expect_equal 200000 "$(value samples)" '--take of an input without an end: sampl
 train --epochs 2 --quiet --validation-split 0.2 --seed 7 --run runs/first
 expect_code 0 '--run'
 expect_text out 'run runs/first' '--run'
-expect_equal 'history.csv history.json ledger.json model.keras report.html run.json' "$(cd runs/first && echo *)" 'the files of a run'
+expect_equal 'evaluation.json history.csv history.json ledger.json model.keras report.html run.json steps.json' "$(cd runs/first && echo *)" 'the files of a run'
 for text in '"format": 1' '"seed": 7' '"command": ["train", "--model", ' '"path": "' '"samples": 1797, "shape": [8, 8, 1]' '"fingerprint": "' \
     '"tile": ' '"machine": {"system": "' '"stopped": null, "epochs": 2, "steps": 90' '"last": {"accuracy": ' '"model": "input(8,8,1) flatten'; do
     expect_text runs/first/run.json "$text" 'run.json'
 done
-for text in '<h1>Training on digits.npz</h1>' '2 of 2 epochs, 1797 samples' '<h2>Learning</h2>' 'batch 1797' '1210 parameters' ', seed 7, '; do
-    expect_text runs/first/report.html "$text" 'report.html'
+for text in '"title": null, "about": null, "seed": 7, "epochs": 2' '"training": {"optimizer": "adam", "learning_rate": 0.001' \
+    '"losses": ["sparse_categorical_crossentropy"], "batch": "32", "parameters": 1210' '"layers": [{"name": "flatten", "class": "Flatten", "shape": [64], "parameters": 0}' \
+    '"memory": {"plans": [{"batch": 32, ' '"batch": 1797, '; do
+    expect_text runs/first/run.json "$text" 'run.json'
 done
-expect_equal '' "$(grep -oE '(src|href)=|https?://|<script|@import|url\(' runs/first/report.html || true)" 'outside parts of the report'
-expect_equal 0 "$(grep -c 'taken for what' runs/first/report.html)" 'no samples to draw a matrix of'
+expect_text runs/first/steps.json '"epoch_end": [45, 90]' 'steps.json'
+expect_text runs/first/evaluation.json '{"samples": 360, "classes": ["0", "1", ' 'evaluation.json after --validation-split'
+# The matrix is of the samples that validation used: its diagonal is the accuracy.
+expect_equal "$(sed -E 's/.*"val_accuracy": ([0-9.]+).*/\1/' runs/first/run.json | cut -c1-8)" "$(sed -E 's/.*"confusion": \[\[(.*)\]\], "precision.*/\1/; s/\], \[/\n/g' runs/first/evaluation.json |
+    awk -F', ' '{ right += $NR; for (i = 1; i <= NF; i++) all += $i } END { printf "%.6f", right / all }')" 'evaluation.json: accuracy'
 hash=$(sed -nE 's/^weights ([0-9a-f]+).*/\1/p' out)
 expect_text runs/first/run.json "\"hash\": \"$hash\"" 'run.json'
 train --epochs 2 --quiet --validation-split 0.2 --seed 7 --history h.json --save-model again.keras
 cmp -s h.json runs/first/history.json || fail 'history.json: expected that of --history'
 cmp -s again.keras runs/first/model.keras || fail 'model.keras: expected that of --save-model'
 train --epochs 5 --quiet --validation "$digits" --early-stop 'patience=0,min_delta=100' --run runs/second
-expect_text runs/second/report.html '<h2>Confusion matrix</h2>' 'report.html with --validation'
-expect_text runs/second/report.html 'ended by early stopping' 'report.html'
+expect_text runs/second/evaluation.json '"confusion": [[' 'evaluation.json with --validation'
+expect_text runs/second/run.json '"stopped": "early stopping"' 'run.json'
 train --epochs 1 --quiet --run runs/first
 expect_code 1 'a run that is there'
 expect_text err 'runs/first: expected a new folder, found a run in it' 'a run that is there'
