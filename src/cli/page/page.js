@@ -143,7 +143,7 @@ function findingsSection(runs) {
     return section('Findings', el('ul', { class: 'findings' }, findings.map(object).map(f => el('li',
         { class: ['error', 'warning'].includes(f.severity) ? f.severity : 'note' },
         el('b', {}, text(f.id)), ' ', el('span', { class: 'soft' }, text(f.severity)),
-        el('p', {}, text(f.evidence)), f.fix ? el('p', {}, el('code', {}, text(f.fix))) : null))));
+        el('p', {}, text(f.evidence)), f.reason ? el('p', { class: 'soft' }, text(f.reason)) : null, f.fix ? el('p', {}, el('code', {}, text(f.fix))) : null))));
 }
 
 /* ---- Curves ---- */
