@@ -283,6 +283,16 @@ size_t bwi_session_parameter_bytes(const bwi_session *session); /* in the layout
 /* The memory of a history of that many epochs and of the present epoch's values, with those of validation if `validates`. */
 size_t bwi_session_history_bytes(const bwi_session *session, bool validates, int epochs);
 
+/* ---- Runs that are made to learn about a model ---- */
+
+/* What training changes in a built model (snapshot.c). Rewinding brings everything back except what was fitted to the data since, so
+ * that it need not be fitted again; restoring brings back that, too, and ends the snapshot's use. */
+typedef struct bwi_snapshot bwi_snapshot;
+bw_status bwi_snapshot_take(bw_model *model, bwi_snapshot **snapshot);
+void bwi_snapshot_rewind(const bwi_snapshot *snapshot);
+void bwi_snapshot_restore(bwi_snapshot *snapshot);
+void bwi_snapshot_free(bwi_snapshot *snapshot); /* NULL is fine */
+
 /* ---- What other modules read from a history (profile.c) ---- */
 
 bw_context *bwi_history_context(const bw_history *history);

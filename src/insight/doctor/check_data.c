@@ -25,15 +25,12 @@ bool bwi_check_not_a_number(const bwi_doctor *d, bwi_finding *found)
     return false;
 }
 
-/* Pixels at the edge of pictures and rare words are always zero, like the least value of all others: that is no mistake. */
-static bool is_floor(const bwi_field_facts *field, float value)
+/* Pixels at the edge of pictures and rare words always have the least of all values, or the largest on white paper: that is no
+ * mistake. */
+static bool is_background(const bwi_field_facts *field, float value)
 {
     enum { MANY = 32 };
-    int64_t same = 0;
-    for (int64_t k = 0; k < field->features; k++) {
-        same += !(field->feature[k].least < value || field->feature[k].least > value);
-    }
-    return field->features >= MANY && same == field->features;
+    return field->features >= MANY && (value <= field->all.least || value >= field->all.most);
 }
 
 /* A feature is a column of a table or a channel of an image: single pixels are often constant, and nobody could leave them out. */
@@ -44,7 +41,7 @@ bool bwi_check_constant_feature(const bwi_doctor *d, bwi_finding *found)
         int64_t constant = 0, first = 0;
         for (int64_t k = 0; k < field->features && field->role == BWI_ROLE_INPUT; k++) {
             const bwi_feature_facts *one = &field->feature[k];
-            if (one->count > 0 && !(one->least < one->most) && !is_floor(field, one->least)) {
+            if (one->count > 0 && !(one->least < one->most) && !is_background(field, one->least)) {
                 first = constant++ == 0 ? k : first;
             }
         }

@@ -198,9 +198,7 @@ static bw_status collect(bwi_doctor *d, double seconds)
         find_losses(d);
         status = bwi_doctor_read(d, 0);
     }
-    (void)seconds;
-    (void)has_errors;
-    return status;
+    return status == BW_OK && seconds > 0 && !has_errors(d) ? bwi_step_facts_find(d, seconds) : status;
 }
 
 /* ---- The calls ---- */
@@ -209,6 +207,8 @@ void bwi_doctor_close(bwi_doctor *d, bw_dataset *const split[2])
 {
     bwi_data_facts_free(&d->data);
     bwi_data_facts_free(&d->held);
+    bwi_gradient_facts_free(d->ctx, &d->steps.before);
+    bwi_gradient_facts_free(d->ctx, &d->steps.after);
     bw_dataset_free(split[0]);
     bw_dataset_free(split[1]);
 }

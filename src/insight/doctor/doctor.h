@@ -117,12 +117,13 @@ const bwi_loss_row *bwi_model_loss(const bw_model *model, int output, bool *logi
 const bw_node *bwi_model_find(const bw_model *model, const bwi_op *const *ops,
                               int count); /* the first node with one of these ops */
 
-/* ---- Updates on trial (step_facts.c) ---- */
+/* ---- Updates on trial (step_facts.c, gradient_facts.c, speed_facts.c) ---- */
 
 typedef struct bwi_layer_gradient {
     char name[64];
-    double size;           /* root mean square of the gradient of its weights */
-    double weights;        /* of the weights */
+    double size;           /* root mean square of the gradient of its kernel */
+    double weights;        /* of the kernel itself */
+    double bias;           /* of the gradient of its other variables */
     int64_t units, silent; /* units, and those that get no gradient from any sample */
     bool output;           /* nothing that is trained comes after it */
 } bwi_layer_gradient;
@@ -132,39 +133,48 @@ typedef struct bwi_gradient_facts {
     int count;
     int64_t samples;
     int64_t updates; /* before it was measured */
+    double loss;     /* mean over these samples */
 } bwi_gradient_facts;
 
+bw_status bwi_gradient_facts_find(bwi_gradient_facts *facts, bw_model *model, bw_dataset *dataset, const bw_fit_options *options);
+void bwi_gradient_facts_free(bw_context *ctx, bwi_gradient_facts *facts);
+
 typedef struct bwi_trial_facts {
-    int64_t updates;
+    int64_t updates; /* that were looked at; 0: there was no trial */
     double rate;
-    double first, last; /* mean loss of the first and of the last tenth of the updates, five at least */
-    double error;       /* standard error of their difference */
+    double first, last; /* the loss before the first update, and the mean of the last tenth of the updates, five at least */
+    double error;       /* standard error of the latter */
     bool failed;        /* a loss or gradient was not finite */
     char message[256];
 } bwi_trial_facts;
 
-/* Shares of a mean step's time, over all workers. */
+/* Where the time of a mean step goes, as shares over all workers, and what the machine could do. */
 typedef struct bwi_speed_facts {
     bool known;
     double step_seconds, samples;
     double data, overhead, idle, compute;
-    double flops, bytes;  /* of a step */
-    double flops_limit;   /* per second, of the workers together; 0: not known */
-    double bytes_limit;   /* likewise */
-    char slowest[64];     /* the layer that takes most of the time */
-    double slowest_share; /* of the step */
+    double flops, bytes;             /* of a step */
+    double flops_limit, bytes_limit; /* per second, of the workers together; 0: not known */
+    int workers;
 } bwi_speed_facts;
+
+void bwi_speed_facts_find(bwi_speed_facts *facts, bw_context *ctx, const bw_history *history);
 
 typedef struct bwi_step_facts {
     bool ran;
-    bwi_trial_facts trial, slower, faster; /* as given, with a tenth and with ten times the rate; updates 0: not tried */
+    bwi_trial_facts trial, slower, faster; /* as given, and at a tenth and ten times the rate, or more */
     bwi_gradient_facts before, after;
-    bool noisy; /* the noise scale was measured */
+    int64_t noise_steps; /* at which the noise scale was measured */
     bw_noise_scale noise;
     bw_run_facts run;
+    int64_t tile_wanted; /* the tile without a budget; 0: not known */
+    size_t wanted_bytes; /* the plan without a budget */
     bwi_speed_facts speed;
-    int64_t tile_wanted; /* the tile without a budget */
 } bwi_step_facts;
+
+struct bwi_doctor;
+/* Trains on trial for at most that many seconds, and leaves the model as it was. */
+bw_status bwi_step_facts_find(struct bwi_doctor *d, double seconds);
 
 /* ---- Checks ---- */
 
@@ -233,6 +243,17 @@ bool bwi_check_inconsistent_preprocessing(const bwi_doctor *d, bwi_finding *foun
 bool bwi_check_tiny_last_batch(const bwi_doctor *d, bwi_finding *found);
 bool bwi_check_batchnorm_small_batch(const bwi_doctor *d, bwi_finding *found);
 bool bwi_check_rate_too_high(const bwi_doctor *d, bwi_finding *found);
+bool bwi_check_rate_too_low(const bwi_doctor *d, bwi_finding *found);
 bool bwi_check_dead_units(const bwi_doctor *d, bwi_finding *found);
+bool bwi_check_vanishing_gradient(const bwi_doctor *d, bwi_finding *found);
+bool bwi_check_exploding_gradient(const bwi_doctor *d, bwi_finding *found);
+bool bwi_check_below_noise(const bwi_doctor *d, bwi_finding *found);
+bool bwi_check_past_noise(const bwi_doctor *d, bwi_finding *found);
+bool bwi_check_overhead_bound(const bwi_doctor *d, bwi_finding *found);
+bool bwi_check_data_bound(const bwi_doctor *d, bwi_finding *found);
+bool bwi_check_bandwidth_bound(const bwi_doctor *d, bwi_finding *found);
+bool bwi_check_compute_bound(const bwi_doctor *d, bwi_finding *found);
+bool bwi_check_capacity_bound(const bwi_doctor *d, bwi_finding *found);
+bool bwi_check_swapping(const bwi_doctor *d, bwi_finding *found);
 
 #endif

@@ -1,0 +1,239 @@
+/*
+ * Facts from updates on trial: the model is trained as its options say, for at most some seconds, and then given back as it was. Where
+ * the loss does not fall as it should, the same updates are made again from the same state with another learning rate: what helps is
+ * found by trying it.
+ */
+#include "insight/doctor/doctor.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LOOKED_AT = 200, MOST_UPDATES = 1000, FEWEST = 20, NOISE_UPDATES = 100 };
+
+/* ---- One trial ---- */
+
+typedef struct trial {
+    double until;
+    int64_t updates, most;
+    int epoch;
+    double before, samples; /* of the epoch: sum of losses so far, and samples */
+    double loss[LOOKED_AT];
+} trial;
+
+/* A row has the running mean of its epoch, weighted by samples, so the loss of one update is a difference of sums. */
+static bool on_step(void *user, const bw_progress *progress)
+{
+    trial *t = user;
+    if (progress->epoch != t->epoch || progress->step == 1) {
+        t->epoch = progress->epoch;
+        t->before = t->samples = 0;
+    }
+    double sum = bw_history_last(progress->logs, "loss") * (double)progress->samples,
+           samples = (double)progress->samples - t->samples;
+    if (t->updates < LOOKED_AT) {
+        t->loss[t->updates] = samples > 0 ? (sum - t->before) / samples : 0;
+    }
+    t->before = sum;
+    t->samples = (double)progress->samples;
+    t->updates++;
+    return t->updates < t->most && (t->updates < 2 || bwi_now() < t->until);
+}
+
+/* The mean of the last losses, and how far chance may move it. */
+static void summarise(bwi_trial_facts *facts, const trial *t)
+{
+    int64_t count = t->updates < LOOKED_AT ? t->updates : LOOKED_AT, part = count / 10 > 5 ? count / 10 : 5;
+    double sum = 0, squares = 0, n = (double)part;
+    facts->updates = count;
+    if (count < 2 * part) {
+        return;
+    }
+    for (int64_t i = count - part; i < count; i++) {
+        sum += t->loss[i];
+        squares += t->loss[i] * t->loss[i];
+    }
+    facts->last = sum / n;
+    facts->error = sqrt(fmax(0, squares / n - facts->last * facts->last) / (n - 1));
+}
+
+/* How the model is trained on trial: without validation, callbacks and files. */
+static bw_fit_options options_of(const bwi_doctor *d, trial *t)
+{
+    bw_fit_options options = d->options;
+    int64_t per_epoch = d->updates_per_epoch > 0 ? d->updates_per_epoch : 1;
+    options.validation = NULL;
+    options.validation_split = 0;
+    options.early_stopping = options.reduce_lr_on_plateau = NULL;
+    options.progress = NULL;
+    options.on_epoch = NULL;
+    options.on_step = on_step;
+    options.user = t;
+    options.trace_steps = options.noise_every = 0;
+    options.saves = false;
+    options.epochs = (int)(t->most / per_epoch + 1);
+    return options;
+}
+
+/* A loss or gradient that is not finite is what was looked for; every other failure is passed on. */
+static bw_status train(bwi_doctor *d, trial *t, const bw_fit_options *options, bwi_trial_facts *facts, bw_history **history)
+{
+    facts->rate = bw_learning_rate(d->model);
+    bw_status status = bw_fit(d->model, d->training, options, history);
+    if (status == BW_INVALID_ARGUMENT && (t->updates > 0 || strstr(d->ctx->message, "finite") || strstr(d->ctx->message, "NaN"))) {
+        facts->failed = true;
+        snprintf(facts->message, sizeof facts->message, "%s", bw_message(d->ctx));
+        status = BW_OK;
+    }
+    summarise(facts, t);
+    facts->updates = facts->failed && facts->updates == 0 ? 1 : facts->updates;
+    return status;
+}
+
+/* The same updates from the same state with another rate. */
+static bw_status try_rate(bwi_doctor *d, const bwi_snapshot *start, double rate, double seconds, bwi_trial_facts *facts)
+{
+    bwi_snapshot_rewind(start);
+    trial t = {.until = bwi_now() + seconds, .most = d->steps.trial.failed ? LOOKED_AT : d->steps.trial.updates};
+    bw_fit_options options = options_of(d, &t);
+    bw_status status = bw_set_learning_rate(d->model, rate);
+    facts->first = d->steps.trial.first;
+    return status == BW_OK ? train(d, &t, &options, facts, NULL) : status;
+}
+
+/* ---- The gradient noise scale ---- */
+
+/* A batch of one tile shows no noise; with smaller tiles it does, so some updates are made with those. */
+static bw_status find_noise(bwi_doctor *d, const bwi_snapshot *start, const bw_history *history, double seconds)
+{
+    bw_noise_facts noise = bw_history_noise(history);
+    bw_status status = BW_OK;
+    bw_history *again = NULL;
+    if (2 * noise.steps < d->steps.trial.updates && !noise.refusal && d->batch >= 8 && !d->steps.trial.failed) {
+        bwi_snapshot_rewind(start);
+        trial t = {.until = bwi_now() + seconds, .most = NOISE_UPDATES};
+        bwi_trial_facts unused = {.updates = 0};
+        bw_fit_options options = options_of(d, &t);
+        options.noise_every = 1;
+        options.tile = d->batch / 8;
+        status = train(d, &t, &options, &unused, &again);
+        noise = bw_history_noise(again);
+    }
+    d->steps.noise_steps = noise.refusal ? 0 : noise.steps;
+    d->steps.noise = noise.raw;
+    bw_history_free(again);
+    return status;
+}
+
+/* ---- All trials ---- */
+
+/* Whether the loss fell so little, or rose, that another rate should be tried. */
+static bool is_doubtful(const bwi_trial_facts *facts)
+{
+    return facts->failed || (facts->updates >= FEWEST && !(facts->last < 0.95 * facts->first));
+}
+
+/* Rates that are a tenth, a hundredth and a thousandth, until one helps; or as many times as large. */
+static bw_status try_direction(bwi_doctor *d, const bwi_snapshot *start, double factor, double until, bwi_trial_facts *facts)
+{
+    const bwi_trial_facts *given = &d->steps.trial;
+    bw_status status = BW_OK;
+    double rate = given->rate;
+    for (int k = 0; k < 3 && status == BW_OK && (k == 0 || bwi_now() < until); k++) {
+        bwi_trial_facts other = {.updates = 0};
+        rate *= factor;
+        status = try_rate(d, start, rate, until - bwi_now(), &other);
+        bool better = !other.failed && (facts->updates == 0 || facts->failed || other.last < facts->last);
+        *facts = facts->updates == 0 || better ? other : *facts;
+        if (!facts->failed && facts->last < 0.8 * fmin(given->first, given->failed ? given->first : given->last)) {
+            break;
+        }
+    }
+    return status;
+}
+
+static bw_status try_rates(bwi_doctor *d, const bwi_snapshot *start, double seconds)
+{
+    bwi_step_facts *s = &d->steps;
+    if (!is_doubtful(&s->trial) || !(s->trial.rate > 0)) {
+        return BW_OK;
+    }
+    bw_status status = try_direction(d, start, 0.1, bwi_now() + seconds, &s->slower);
+    if (status == BW_OK && !s->trial.failed) {
+        status = try_direction(d, start, 10, bwi_now() + seconds, &s->faster);
+    }
+    return status;
+}
+
+/* Without a budget the plan has the tile that suits the model, and keeps all that it would like to keep. */
+static void find_wanted(bwi_doctor *d)
+{
+    bw_plan_options options = BW_PLAN_OPTIONS_DEFAULT;
+    options.memory = SIZE_MAX / 4;
+    options.lanes = d->options.lanes;
+    options.tile = d->options.tile;
+    bw_plan *plan = bw_plan_make(d->model, d->training, d->batch > 0 ? d->batch : 1, &options);
+    if (plan) {
+        d->steps.tile_wanted = bw_plan_facts(plan).tile;
+        d->steps.wanted_bytes = bw_plan_facts(plan).peak_bytes;
+    } else {
+        (void)bwi_pending(d->ctx);
+    }
+    bw_plan_free(plan);
+}
+
+/* The gradients before the first update, with layers that the trial has fitted. One that is not finite is known from the trial. */
+static bw_status find_before(bwi_doctor *d, const bwi_snapshot *start, const bw_fit_options *options)
+{
+    bwi_snapshot_rewind(start);
+    bw_status status = bwi_gradient_facts_find(&d->steps.before, d->model, d->training, options);
+    d->steps.trial.first = status == BW_OK ? d->steps.before.loss : 0;
+    if (status == BW_INVALID_ARGUMENT && d->steps.trial.failed) {
+        (void)bwi_pending(d->ctx);
+        status = BW_OK;
+    }
+    return status;
+}
+
+/* What depends on the state comes first, then the trials that change it again. */
+static bw_status run_trials(bwi_doctor *d, const bwi_snapshot *start, double seconds)
+{
+    bwi_step_facts *s = &d->steps;
+    trial t = {.until = bwi_now() + seconds / 2, .most = MOST_UPDATES};
+    bw_fit_options options = options_of(d, &t);
+    bw_history *history = NULL;
+    options.noise_every = 1;
+    bw_status status = train(d, &t, &options, &s->trial, &history);
+    if (status == BW_OK && history) {
+        s->run = bw_history_facts(history);
+        bwi_speed_facts_find(&s->speed, d->ctx, history);
+        s->after.updates = t.updates;
+    }
+    if (status == BW_OK && !s->trial.failed) {
+        status = bwi_gradient_facts_find(&s->after, d->model, d->training, &options);
+    }
+    if (status == BW_OK) {
+        status = find_before(d, start, &options);
+    }
+    if (status == BW_OK && history) {
+        status = find_noise(d, start, history, seconds / 4);
+    }
+    bw_history_free(history);
+    return status == BW_OK ? try_rates(d, start, seconds / 4) : status;
+}
+
+bw_status bwi_step_facts_find(bwi_doctor *d, double seconds)
+{
+    bwi_snapshot *start = NULL;
+    bw_status status = bwi_snapshot_take(d->model, &start);
+    if (status != BW_OK) {
+        return status;
+    }
+    d->steps.ran = true;
+    status = run_trials(d, start, seconds);
+    bwi_snapshot_restore(start);
+    bwi_snapshot_free(start);
+    if (status == BW_OK) {
+        find_wanted(d);
+    }
+    return status;
+}
