@@ -311,6 +311,7 @@ typedef struct cli_result {
     bw_dataset *training;
     bw_dataset *validation;   /* NULL: none, or a part of the training data */
     bw_history *history;      /* NULL: no step was made */
+    bw_findings *findings;    /* what is wrong, as far as it is known; NULL: nobody looked */
     int epochs;               /* the number requested */
     int64_t batch;            /* the largest per update; INT64_MAX: all samples */
     bw_plan_options planning; /* the training's plan, except accumulation, which `batch` includes */
@@ -340,6 +341,10 @@ bool cli_run_write(const cli_result *result);
 
 void cli_findings_print(FILE *file, const bw_findings *findings);
 void cli_findings_json(cli_json *json, const char *key, const bw_findings *findings); /* an array */
+/* Prints the most severe finding in one line, and how to see more; nothing if there is none. */
+void cli_findings_line(FILE *file, const bw_findings *findings);
+/* Writes the first finding as an object, or null. */
+void cli_finding_json(cli_json *json, const char *key, const bw_findings *findings);
 
 /* ---- confusion.c ------------------------------------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 /*
- * batchwise demo: trains on the built-in handwritten digits and shows everything from the plan to the report, in seconds. Every
- * fifth digit is kept for validation.
+ * batchwise demo: trains on the built-in handwritten digits and shows everything from the plan and the doctor to the report, in
+ * seconds. Every fifth digit is kept for validation.
  */
 #include "cli/cli.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EPOCHS = 20, BATCH = 32, EVERY = 5 };
+enum { EPOCHS = 20, BATCH = 32, EVERY = 5, LOOKED = 1 /* second */ };
 
 static const char model_text[] = "rescaling(0.0625) conv2d(32,3,relu,padding=same) maxpool2d(2) conv2d(64,3,relu,padding=same) "
                                  "maxpool2d(2) flatten dropout(0.3) dense(10,softmax)";
@@ -42,7 +42,7 @@ static void print_more(void)
 static const cli_usage usage = {
     .command = "demo",
     .synopsis = "[options]",
-    .purpose = "Learns to read handwritten digits: plan, training, and a report as an HTML page.",
+    .purpose = "Learns to read handwritten digits: plan, training, doctor, and a report as an HTML page.",
     .options = options,
     .print_more = print_more,
 };
@@ -107,6 +107,7 @@ static void print_json(const cli_result *result, const char *report)
     cli_json_real(&json, "accuracy", bw_history_last(result->history, "val_accuracy"));
     cli_json_text(&json, "report", report);
     cli_json_text(&json, "run", result->run.folder);
+    cli_findings_json(&json, "findings", result->findings);
     cli_json_real(&json, "seconds", facts.seconds);
     cli_json_real(&json, "samples_per_s", cli_result_speed(result));
     cli_json_bytes(&json, "peak_bytes", facts.peak_bytes);
@@ -125,6 +126,8 @@ static int print_text(const cli_result *result, const char *report)
     cli_confusion_print(stdout, &confusion);
     putchar('\n');
     cli_result_print(result);
+    fputs("doctor: ", stdout);
+    cli_findings_print(stdout, result->findings);
     printf("report %s\n", report);
     cli_confusion_free(&confusion);
     return CLI_SUCCESS;
@@ -160,6 +163,12 @@ static int train(const arguments *given, cli_result *result)
     fitting.on_epoch = on_epoch;
     fitting.user = result;
     fitting.progress = given->quiet ? NULL : stderr;
+    bw_doctor_options looking = BW_DOCTOR_OPTIONS_DEFAULT;
+    looking.training = &fitting;
+    looking.seconds = LOOKED;
+    if (bw_doctor(result->model, result->training, &looking, &result->findings) != BW_OK) {
+        return cli_fail("%s", bw_message(result->ctx));
+    }
     cli_record_open(&result->record);
     bw_status status = bw_fit(result->model, result->training, &fitting, &result->history);
     int code = cli_result_finish(result, status);

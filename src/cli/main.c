@@ -24,7 +24,7 @@ static const struct command {
     {"report", cli_report_command, "make one HTML page of a run, or compare several"},
     {"bench", cli_bench, "measure the speed of training on built-in workloads"},
     {"convert", cli_convert, "convert a model from one file to another"},
-    {"demo", cli_demo, "learn to read handwritten digits, with plan and report"},
+    {"demo", cli_demo, "learn to read handwritten digits, with plan, doctor and report"},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

@@ -135,6 +135,7 @@ void cli_result_json(const cli_result *result)
     cli_json_whole(&json, "segments", facts.segments);
     cli_json_text(&json, "stopped", result->stopped);
     cli_json_text(&json, "failure", result->failure[0] ? result->failure : NULL);
+    cli_finding_json(&json, "finding", result->findings);
     cli_json_hash(&json, "hash", bw_model_hash(result->model));
     cli_json_whole(&json, "tile", facts.tile);
     cli_json_whole(&json, "lanes", facts.lanes);

@@ -240,13 +240,26 @@ static bool finish(const cli_result *result)
     return written;
 }
 
+static bool write_findings(const cli_result *result, const char *path)
+{
+    cli_output output;
+    if (!cli_output_open(&output, path)) {
+        return false;
+    }
+    cli_json json = {.file = output.file};
+    cli_findings_json(&json, NULL, result->findings);
+    fputc('\n', output.file);
+    return cli_output_commit(&output);
+}
+
 bool cli_run_write(const cli_result *result)
 {
     static const struct {
         const char *name;
         bool (*write)(const cli_result *result, const char *path);
     } files[] = {{"history.json", write_history},   {"history.csv", write_history}, {"model.keras", write_model},
-                 {"ledger.json", cli_ledger_write}, {"steps.json", write_steps},    {"evaluation.json", cli_evaluation_write}};
+                 {"ledger.json", cli_ledger_write}, {"steps.json", write_steps},    {"evaluation.json", cli_evaluation_write},
+                 {"findings.json", write_findings}};
     bool written = true;
     for (size_t i = 0; i < sizeof files / sizeof files[0] && written; i++) {
         char *path = cli_run_path(&result->run, files[i].name);

@@ -146,9 +146,15 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
         cli_record_free(&result.record);
         return cli_report(ctx, usage.command);
     }
+    if (status == BW_OK && bw_review(model, training, &fitting, result.history, &result.findings) != BW_OK) {
+        (void)bw_message(ctx); /* not a failure of the training */
+    }
     int code = cli_result_finish(&result, status);
     if (result.history && code != CLI_FAILURE) {
         (given->json ? cli_result_json : cli_result_print)(&result);
+    }
+    if (code == CLI_SUCCESS && !given->json) {
+        cli_findings_line(stdout, result.findings);
     }
     cli_steps_free(&result.steps);
     cli_record_free(&result.record);

@@ -8,7 +8,7 @@ for text in 'batch 32: tile ' '  parameters ' 'confusion (rows: true, columns: p
     expect_text out "$text" demo
 done
 expect_pattern out '^accuracy (0\.9[89]|1\.0)[0-9]*, val_accuracy (0\.9[89]|1\.0)' demo
-expect_equal 'evaluation.json history.csv history.json ledger.json model.keras report.html run.json steps.json' "$(cd first && echo *)" 'the files of the run'
+expect_equal 'evaluation.json findings.json history.csv history.json ledger.json model.keras report.html run.json steps.json' "$(cd first && echo *)" 'the files of the run'
 
 # The report: one page without outside parts.
 page=first/report.html

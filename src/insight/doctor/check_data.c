@@ -69,20 +69,35 @@ static double size_of(const bwi_feature_facts *feature, const bwi_entry *entry)
     return hypot(entry->scale * bwi_feature_mean(feature) + entry->offset, entry->scale * bwi_feature_deviation(feature));
 }
 
-static void fix_scale(bwi_finding *found, const bwi_field_facts *field, double largest)
+/* The scale that the samples were read with, and that a new one replaces. */
+static double scale_of(const bwi_doctor *d)
 {
-    double range =
-        fabs((double)field->all.least) > (double)field->all.most ? fabs((double)field->all.least) : (double)field->all.most;
-    bool bytes = field->whole && field->all.least >= 0 && field->all.most > 127 && field->all.most <= 255;
-    if (bytes || (field->ndim > 1 && largest >= LARGE)) {
-        bwi_fix(found, "options.scale = 1.0 / 255; /* of bw_read_options */", "--scale 1/%g", bytes ? 255 : range);
-        if (!bytes) {
-            bwi_print(found->code, sizeof found->code, "options.scale = 1 / %g; /* of bw_read_options */", range);
-        }
-    } else {
+    bw_dataset *recipe = d->training ? bwi_recipe_make(d->training) : NULL;
+    double scale = recipe ? bwi_recipe_scale(recipe) : 1;
+    if (d->training && !recipe) {
+        (void)bwi_pending(d->ctx);
+    }
+    bw_dataset_free(recipe);
+    return fabs(scale) > 0 ? scale : 1;
+}
+
+/* Images get a scale that brings them to 0 to 1, as 1/N if they were read without one; columns are standardised, each by itself. */
+static void fix_scale(const bwi_doctor *d, bwi_finding *found, const bwi_field_facts *field)
+{
+    double range = fmax(fabs((double)field->all.least), fabs((double)field->all.most)), scale = scale_of(d);
+    if (field->ndim <= 1) {
         bwi_fix(found, "dataset = bw_standardise(dataset, NULL);",
                 "--standardise, or a layer normalization() in front of the model");
+        return;
     }
+    range = field->whole && range > 127 && range <= 255 ? 255 : range;
+    double over = range / scale;
+    if (fabs(over - round(over)) < 1e-3 * over) {
+        bwi_fix(found, "", "--scale 1/%.0f", over);
+    } else {
+        bwi_fix(found, "", "--scale %.4g", 1 / over);
+    }
+    bwi_print(found->code, sizeof found->code, "options.scale = %.6g; /* of bw_read_options */", 1 / over);
 }
 
 /* What counts is the root mean square of a feature as the first trained layer sees it: too large is one alone, too small all
@@ -107,7 +122,7 @@ bool bwi_check_unscaled_inputs(const bwi_doctor *d, bwi_finding *found)
         const bwi_feature_facts *one = &field->feature[worst];
         const char *what = field->ndim == 1 ? "column" : "channel";
         if (largest > LARGE) {
-            fix_scale(found, field, largest);
+            fix_scale(d, found, field);
             return bwi_found(found, BW_SEVERITY_WARNING,
                              "%lld of %lld %ss of %s have a root mean square above %d; %s %lld has %.4g, with values from %g to %g",
                              (long long)large, (long long)field->features, what, field->name, LARGE, what, (long long)worst,

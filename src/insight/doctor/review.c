@@ -16,12 +16,15 @@ static bool is_slow(const bw_dataset *dataset)
     return bwi_dataset_live(dataset) || bwi_dataset_bytes(dataset, &schedule) > 0;
 }
 
-/* Whether the loss fell by less than a tenth in two or more epochs. */
-static bool went_nowhere(const bw_history *history)
+/* Whether the loss fell by less than a tenth in two or more epochs, or is about that of a guess among the classes. */
+static bool went_nowhere(const bwi_doctor *d)
 {
-    int epochs = bw_history_epochs(history);
-    double first = epochs > 1 ? bw_history_value(history, "loss", 0) : 0, last = bw_history_last(history, "loss");
-    return epochs > 1 && !(last < first - 0.1 * fabs(first));
+    int epochs = bw_history_epochs(d->history);
+    double first = epochs > 1 ? bw_history_value(d->history, "loss", 0) : 0, last = bw_history_last(d->history, "loss");
+    const bwi_shape *shape = &d->model->outputs[0]->shape;
+    double classes = shape->ndim > 0 ? (double)shape->extent[shape->ndim - 1] : 1;
+    bool guess = bwi_model_ending(d->model, 0) == BWI_ENDS_SOFTMAX && last > 0.95 * log(classes);
+    return guess || (epochs > 1 && !(last < first - 0.1 * fabs(first)));
 }
 
 /* Compares the outputs of all samples with those of the first. */
@@ -41,7 +44,7 @@ static bw_status look_at_outputs(bwi_doctor *d)
 {
     int64_t count = bw_dataset_count(d->training), each = bwi_shape_count(&d->model->outputs[0]->shape);
     bw_dataset *some = NULL, *others = NULL;
-    if (d->model->output_count != 1 || count <= PREDICTED || each > 4096) {
+    if (count <= PREDICTED || each > 4096) {
         return BW_OK;
     }
     bw_status status = bwi_dataset_split(d->training, 1 - (PREDICTED + 0.5) / (double)count, &some, &others);
@@ -76,7 +79,7 @@ static bw_status look(bwi_doctor *d)
     if (status == BW_OK) {
         status = bwi_doctor_read(d, SAMPLES);
     }
-    return status == BW_OK && went_nowhere(d->history) ? look_at_outputs(d) : status;
+    return status == BW_OK && d->model->output_count == 1 && went_nowhere(d) ? look_at_outputs(d) : status;
 }
 
 static bw_status review(bw_model *model, bw_dataset *dataset, const bw_fit_options *training, const bw_history *history,
