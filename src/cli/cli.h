@@ -302,6 +302,8 @@ void cli_record_open(cli_record *record);
 /* Looks at a step; keeps it if it is due. */
 void cli_record_step(cli_record *record, const bw_model *model, const bw_progress *progress);
 void cli_record_epoch(cli_record *record, const bw_progress *progress);
+/* Fills in the losses of the points, averaged over neighbours so that there are at most `most`. Returns how many there are. */
+int cli_record_losses(const cli_record *record, double *losses, int most);
 void cli_record_json(cli_json *json, const char *key, const cli_record *record);
 void cli_record_free(cli_record *record);
 

@@ -136,6 +136,21 @@ void cli_record_free(cli_record *record)
     *record = (cli_record){0};
 }
 
+int cli_record_losses(const cli_record *record, double *losses, int most)
+{
+    int count = record->count < most ? record->count : most;
+    for (int k = 0; k < count; k++) {
+        int first = (int)((int64_t)k * record->count / count), end = (int)(((int64_t)k + 1) * record->count / count);
+        double sum = 0, samples = 0;
+        for (int j = first; j < end; j++) {
+            sum += record->points[j].loss * record->points[j].samples;
+            samples += record->points[j].samples;
+        }
+        losses[k] = samples > 0 ? sum / samples : (double)NAN;
+    }
+    return count;
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------------------ */
 
 /* The noise scale of one point would be a ratio of two rough estimates, so sums over a window of points before it are divided. */

@@ -1,5 +1,5 @@
 /* Writes the results of a training: as files, as a JSON object, or as a few lines of text. */
-#include "cli/cli.h"
+#include "cli/live.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -43,6 +43,7 @@ static void print_step(const bw_progress *progress)
 {
     const bw_history *logs = progress->logs;
     bool terminal = isatty(STDERR_FILENO); /* the progress bar is in this line */
+    cli_live_clear();
     fprintf(stderr, "%sstep %" PRId64 ", epoch %d/%d:", terminal ? "\r\033[K" : "", progress->update, progress->epoch + 1,
             progress->epochs);
     for (int c = 0, shown = 0; c < bw_history_columns(logs); c++) {

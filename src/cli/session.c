@@ -3,7 +3,7 @@
  * which is safe in a signal handler. It is installed even if SIGINT was ignored at the start, so that `kill -INT` also reaches a
  * command in the background of a script.
  */
-#include "cli/cli.h"
+#include "cli/live.h"
 
 #include <signal.h>
 #include <stdarg.h>
@@ -34,6 +34,7 @@ void cli_session_stepping(bool stepping)
 static void on_log(void *user, bw_log_level level, const char *message)
 {
     (void)user;
+    cli_live_clear();
     fprintf(stderr, "batchwise: %s%s\n", level == BW_LOG_WARNING ? "warning: " : "", message);
 }
 
@@ -88,6 +89,7 @@ int cli_report(bw_context *ctx, const char *command)
 int cli_fail(const char *format, ...)
 {
     va_list arguments;
+    cli_live_clear();
     fputs("batchwise: ", stderr);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);

@@ -1,6 +1,7 @@
 /*
  * batchwise train: trains a model on a file of samples with bw_fit. The paths of model and history are checked before the first step.
  */
+#include "cli/live.h"
 #include "cli/training.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@ typedef struct arguments {
     int64_t log_steps;
     int epochs;
     char **words; /* the command line */
-    bool quiet, json;
+    bool live, quiet, json;
 } arguments;
 
 #define AT(member) offsetof(arguments, member)
@@ -30,6 +31,8 @@ static const cli_option options[] = {
     {"run", &cli_text, AT(run), "DIR",
      "write the run to a new folder DIR: history, model, where the time\nwent, and report.html, a page that shows all of it"},
     {"log-steps", &cli_extent, AT(log_steps), "N", "every N updates, a line with the epoch's loss and metrics so far"},
+    {"live", &cli_flag, AT(live), NULL,
+     "in place of the progress bar, a panel with loss, speed, memory and\nthe utilisation of each worker"},
     {"quiet", &cli_flag, AT(quiet), NULL, "no progress"},
     {CLI_JSON_OPTION},
     {.name = NULL},
@@ -43,7 +46,7 @@ static void print_example(void)
 }
 
 /* Options that are known but not supported in this version. */
-static const char *const absent[] = {"tensorboard", "live", "watch", "resume", "checkpoint-every", "profile", NULL};
+static const char *const absent[] = {"tensorboard", "watch", "resume", "checkpoint-every", "profile", NULL};
 
 static const cli_usage usage = {
     .command = "train",
@@ -61,6 +64,7 @@ typedef struct watch {
     const arguments *given;
     cli_result *result;
     bool validates;
+    bool records, live; /* points are recorded; a panel is shown */
     double best;
     bool failed; /* saving the best model failed */
 } watch;
@@ -68,11 +72,14 @@ typedef struct watch {
 static bool on_step(void *user, const bw_progress *progress)
 {
     const watch *w = user;
-    if (w->given->run) {
+    if (w->records) {
         cli_record_step(&w->result->record, w->result->model, progress);
     }
     if (w->given->log_steps > 0 && progress->update % w->given->log_steps == 0) {
         cli_steps_add(&w->result->steps, progress);
+    }
+    if (w->live) {
+        cli_live_step(progress);
     }
     cli_session_stepping(progress->steps == 0 || progress->step < progress->steps || !w->validates);
     if (cli_session_interrupted()) {
@@ -88,6 +95,9 @@ static bool on_epoch(void *user, const bw_progress *progress)
     double loss = bw_history_last(progress->logs, w->validates ? "val_loss" : "loss");
     cli_session_stepping(true);
     cli_record_epoch(&w->result->record, progress);
+    if (w->live) {
+        cli_live_epoch(progress);
+    }
     if (cli_session_interrupted()) {
         bw_cancel(w->result->ctx);
     }
@@ -106,14 +116,17 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
 {
     const cli_training *how = &given->training;
     bw_fit_options fitting = cli_training_fitting(how, validation, weights);
-    watch watched = {.given = given, .validates = validation || how->validation_split > 0};
+    watch watched = {.given = given,
+                     .validates = validation || how->validation_split > 0,
+                     .records = given->run || given->live,
+                     .live = given->live && cli_live_possible()};
     fitting.epochs = given->epochs;
     fitting.early_stopping = given->early_stop;
     fitting.reduce_lr_on_plateau = given->plateau;
     fitting.saves = given->save_best;
     fitting.trace_steps = given->run ? CLI_RUN_TRACED : 0;
     fitting.noise_every = given->run ? CLI_RUN_NOISE : 0;
-    fitting.progress = given->quiet ? NULL : stderr;
+    fitting.progress = given->quiet || watched.live ? NULL : stderr;
     fitting.on_step = on_step;
     fitting.on_epoch = on_epoch;
     fitting.user = &watched;
@@ -135,12 +148,18 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     result.planning.lanes = how->lanes;
     result.planning.epochs = given->epochs;
     result.planning.validation = watched.validates;
-    if (given->run) {
+    if (watched.records) {
         cli_record_open(&result.record);
+    }
+    if (watched.live) {
+        cli_live_open(&result, watched.validates);
+    } else if (given->live) {
+        fputs("batchwise: --live needs a terminal; plain lines instead\n", stderr);
     }
     cli_session_stepping(true);
     bw_status status = bw_fit(model, training, &fitting, &result.history);
     cli_session_stepping(false);
+    cli_live_close();
     if (status != BW_OK && bw_last_error(ctx)->argument) { /* bw_fit checks --early-stop and --plateau */
         cli_steps_free(&result.steps);
         cli_record_free(&result.record);
@@ -208,6 +227,9 @@ static int check(const arguments *given)
     int code = cli_training_check(&given->training);
     if (code != CLI_SUCCESS) {
         return code;
+    }
+    if (given->live && given->quiet) {
+        return cli_mistake(usage.command, "--live and --quiet exclude each other; give one of them");
     }
     if (given->history && !cli_history_find(given->history)) {
         return cli_mistake(usage.command, "--history: expected a name that ends in .json or .csv, found '%s'", given->history);
