@@ -479,6 +479,11 @@ BW_API bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_
 
 /* Returns the name of a class by its number, where the targets are text in a CSV file or class folders; NULL if it has none. Lent. */
 BW_API const char *bw_dataset_class(const bw_dataset *dataset, int number);
+/* Columns of a table that are inputs, from 0 on: the column's name ("" if the table has no header), and the number of its categories, each
+ * of which is an input of 0 or 1; 0: the column is one number. False: there are fewer. A category by its number; NULL: there are fewer.
+ * Lent. */
+BW_API bool bw_dataset_column(const bw_dataset *dataset, int column, const char **name, int *categories);
+BW_API const char *bw_dataset_category(const bw_dataset *dataset, int column, int number);
 /* Writes the path of the file that a sample is, the one at this position in the dataset's order, to `text`: of images. False: samples
  * are no files, or there are fewer. */
 BW_API bool bw_dataset_file(const bw_dataset *dataset, int64_t position, char *text, size_t size);
@@ -647,7 +652,7 @@ BW_API bw_status bw_layer_input(const bw_model *model, int layer, int input, int
  * written that way because it has several inputs or outputs, shared layers or custom operators. Lent. */
 BW_API const char *bw_model_expression(bw_model *model);
 
-/* Returns a hash of all variables in Keras's order, which is equal for equal bits; 0 if there is no memory to compute it. */
+/* Returns a hash of all variables in Keras's order, which is equal for equal bits. */
 BW_API uint64_t bw_model_hash(const bw_model *model);
 
 /* ---- Training ----------------------------------------------------------------------------------------- */
@@ -696,7 +701,7 @@ typedef struct bw_fit_options {
     bool drop_remainder;     /* drop a last batch that is smaller than its size */
     const char *spill; /* folder for a file with what BatchNormalization must keep of a batch and the budget does not hold; not
                                 a file system in memory; kept during the call; NULL: $TMPDIR or /tmp */
-    bool saves;        /* a callback saves the model: what that takes is part of the plan and of the budget */
+    bool saves;        /* a callback saves the model, or the program does so afterwards: what that takes is part of the plan */
 } bw_fit_options;
 
 #define BW_FIT_OPTIONS_DEFAULT                                                    \

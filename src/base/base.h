@@ -234,12 +234,27 @@ int64_t bwi_file_read_small(bw_context *ctx, const char *path, char *text, size_
 int64_t bwi_file_read_whole(bw_context *ctx, const char *path, size_t limit, bwi_buffer *to);
 /* Writes to a temporary name beside `path`, syncs, renames, syncs the folder: the old file or the new, never a part. */
 bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, size_t size);
-/* The same of several pieces, one after another: nobody has to put a large file together in memory. */
-typedef struct bwi_piece_of_file {
-    const void *data;
-    size_t size;
-} bwi_piece_of_file;
-bw_status bwi_file_write_pieces(bw_context *ctx, const char *path, const bwi_piece_of_file *pieces, int count);
+/* Takes bytes, one piece after another. */
+typedef struct bwi_byte_sink {
+    bw_status (*put)(void *user, const void *data, size_t size);
+    void *user;
+} bwi_byte_sink;
+
+/* The same of a file that is too large to be put together in memory: begin, put any number of times, and end, also after a failure.
+ * `path` is kept until the end, which makes the file only if `status` is OK, and otherwise gives it back. */
+typedef struct bwi_file_out {
+    bw_context *ctx;
+    const char *path;
+    char *name; /* the temporary one */
+    int file, folder;
+    int64_t size; /* so far */
+} bwi_file_out;
+bw_status bwi_file_begin(bw_context *ctx, bwi_file_out *out, const char *path);
+bw_status bwi_file_put(bwi_file_out *out, const void *data, size_t size);
+/* Replaces bytes that were put before. */
+bw_status bwi_file_replace(bwi_file_out *out, int64_t at, const void *data, size_t size);
+bw_status bwi_file_end(bwi_file_out *out, bw_status status);
+bwi_byte_sink bwi_file_sink(bwi_file_out *out);
 
 /* Standard input, read forwards (pipe.c). */
 typedef struct bwi_pipe {
@@ -333,6 +348,10 @@ int64_t bwi_permute(uint64_t seed, uint64_t epoch, int64_t count, int64_t i);
 void bwi_permute_all(uint64_t seed, uint64_t epoch, int64_t count, int64_t *positions, int64_t n);
 /* A 64-bit hash of bytes, the same across versions and machines. */
 uint64_t bwi_hash(uint64_t seed, const void *bytes, size_t size);
+/* The same of `size` bytes that come in pieces, each but the last a multiple of 8 bytes. */
+uint64_t bwi_hash_begin(uint64_t seed, size_t size);
+uint64_t bwi_hash_add(uint64_t hash, const void *bytes, size_t size);
+uint64_t bwi_hash_end(uint64_t hash);
 
 /* ---- Text (text.c): the locale never matters ---- */
 

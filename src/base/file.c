@@ -174,46 +174,6 @@ static int open_temporary(bw_context *ctx, const char *path, bwi_text *name)
     return file;
 }
 
-/* Writes the file under a temporary name, syncs and renames it: a reader sees the old file or the new one, never a part of
- * either. */
-static bw_status write_and_rename(bw_context *ctx, const char *path, const bwi_piece_of_file *pieces, int count)
-{
-    bwi_text name = {.ctx = ctx};
-    int file = open_temporary(ctx, path, &name);
-    if (file < 0) {
-        bw_status status = fail_file(ctx, file, "create a file beside", path);
-        bwi_text_free(&name);
-        return status;
-    }
-    const char *what = "write";
-    int result = 0;
-    int64_t at = 0;
-    for (int i = 0; i < count && result >= 0; i++) {
-        result = write_all(ctx, file, pieces[i].data, pieces[i].size, at);
-        at += (int64_t)pieces[i].size;
-    }
-    if (result >= 0) {
-        what = "sync";
-        result = sync_file(ctx, file);
-    }
-    int closed = close_file(ctx, file);
-    if (result >= 0 && closed < 0) {
-        what = "close";
-        result = closed;
-    }
-    if (result >= 0) {
-        what = "rename a new file to";
-        result = ctx->io.rename(ctx->io.user, name.bytes, path);
-    }
-    bw_status status = BW_OK;
-    if (result < 0) {
-        status = fail_file(ctx, result, what, path);
-        (void)ctx->io.remove(ctx->io.user, name.bytes);
-    }
-    bwi_text_free(&name);
-    return status;
-}
-
 static int open_folder(bw_context *ctx, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -229,31 +189,99 @@ static int open_folder(bw_context *ctx, const char *path)
 }
 
 /* The folder is opened first, so that what can fail does so while the old file is still there. A folder that may be written but
- * not read cannot be synced, and some file systems cannot sync folders at all; neither is a reason to refuse. */
-bw_status bwi_file_write_pieces(bw_context *ctx, const char *path, const bwi_piece_of_file *pieces, int count)
+ * not read cannot be synced. */
+bw_status bwi_file_begin(bw_context *ctx, bwi_file_out *out, const char *path)
 {
+    *out = (bwi_file_out){.ctx = ctx, .path = path, .file = -1, .folder = -1};
     if (strlen(path) > INT32_MAX / 2) {
         return fail_file(ctx, -ENAMETOOLONG, "write", "a file");
     }
-    int folder = open_folder(ctx, path);
-    if (folder < 0 && folder != -EACCES) {
-        return fail_file(ctx, folder, "open the folder of", path);
+    out->folder = open_folder(ctx, path);
+    if (out->folder < 0 && out->folder != -EACCES) {
+        return fail_file(ctx, out->folder, "open the folder of", path);
     }
-    bw_status status = write_and_rename(ctx, path, pieces, count);
-    if (folder < 0) {
-        return status;
+    bwi_text name = {.ctx = ctx};
+    out->file = open_temporary(ctx, path, &name);
+    out->name = name.bytes;
+    return out->file < 0 ? fail_file(ctx, out->file, "create a file beside", path) : BW_OK;
+}
+
+bw_status bwi_file_replace(bwi_file_out *out, int64_t at, const void *data, size_t size)
+{
+    int result = write_all(out->ctx, out->file, data, size, at);
+    return result < 0 ? fail_file(out->ctx, result, "write", out->path) : BW_OK;
+}
+
+bw_status bwi_file_put(bwi_file_out *out, const void *data, size_t size)
+{
+    bw_status status = bwi_file_replace(out, out->size, data, size);
+    out->size += status == BW_OK ? (int64_t)size : 0;
+    return status;
+}
+
+static bw_status put_to_file(void *user, const void *data, size_t size)
+{
+    return bwi_file_put(user, data, size);
+}
+
+bwi_byte_sink bwi_file_sink(bwi_file_out *out)
+{
+    return (bwi_byte_sink){.put = put_to_file, .user = out};
+}
+
+/* Syncs and renames the file: a reader sees the old file or the new one, never a part of either. The file is closed in any case. */
+static bw_status make_file(bwi_file_out *out)
+{
+    bw_context *ctx = out->ctx;
+    const char *what = "sync";
+    int result = sync_file(ctx, out->file), closed = close_file(ctx, out->file);
+    if (result >= 0 && closed < 0) {
+        what = "close";
+        result = closed;
     }
-    if (status == BW_OK) {
-        int result = sync_file(ctx, folder);
+    if (result >= 0) {
+        what = "rename a new file to";
+        result = ctx->io.rename(ctx->io.user, out->name, out->path);
+    }
+    if (result >= 0) {
+        return BW_OK;
+    }
+    bw_status status = fail_file(ctx, result, what, out->path);
+    (void)ctx->io.remove(ctx->io.user, out->name);
+    return status;
+}
+
+/* Some file systems cannot sync folders at all, which is no reason to fail. */
+bw_status bwi_file_end(bwi_file_out *out, bw_status status)
+{
+    bw_context *ctx = out->ctx;
+    bool opened = out->file >= 0;
+    if (opened && status == BW_OK) {
+        status = make_file(out);
+    } else if (opened) {
+        (void)close_file(ctx, out->file);
+        (void)ctx->io.remove(ctx->io.user, out->name);
+    }
+    if (opened && status == BW_OK && out->folder >= 0) {
+        int result = sync_file(ctx, out->folder);
         if (result < 0 && result != -EINVAL && result != -ENOTSUP) {
-            status = fail_file(ctx, result, "sync the folder of", path);
+            status = fail_file(ctx, result, "sync the folder of", out->path);
         }
     }
-    (void)close_file(ctx, folder);
+    if (out->folder >= 0) {
+        (void)close_file(ctx, out->folder);
+    }
+    bwi_release(ctx, out->name);
+    *out = (bwi_file_out){.file = -1, .folder = -1};
     return status;
 }
 
 bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, size_t size)
 {
-    return bwi_file_write_pieces(ctx, path, &(bwi_piece_of_file){.data = data, .size = size}, 1);
+    bwi_file_out out;
+    bw_status status = bwi_file_begin(ctx, &out, path);
+    if (status == BW_OK) {
+        status = bwi_file_put(&out, data, size);
+    }
+    return bwi_file_end(&out, status);
 }

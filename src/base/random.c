@@ -98,16 +98,27 @@ static uint64_t join_word(uint64_t hash, uint64_t word)
     return hash ^ (hash >> 32);
 }
 
-uint64_t bwi_hash(uint64_t seed, const void *bytes, size_t size)
+uint64_t bwi_hash_begin(uint64_t seed, size_t size)
+{
+    return mix(mix(seed + GOLDEN) + (uint64_t)size);
+}
+
+uint64_t bwi_hash_add(uint64_t hash, const void *bytes, size_t size)
 {
     const unsigned char *next = bytes;
-    uint64_t hash = mix(mix(seed + GOLDEN) + (uint64_t)size);
     size_t rest = size;
     for (; rest >= 8; rest -= 8, next += 8) {
         hash = join_word(hash, little_endian(next, 8));
     }
-    if (rest) {
-        hash = join_word(hash, little_endian(next, rest));
-    }
+    return rest ? join_word(hash, little_endian(next, rest)) : hash;
+}
+
+uint64_t bwi_hash_end(uint64_t hash)
+{
     return mix(hash);
+}
+
+uint64_t bwi_hash(uint64_t seed, const void *bytes, size_t size)
+{
+    return bwi_hash_end(bwi_hash_add(bwi_hash_begin(seed, size), bytes, size));
 }

@@ -123,7 +123,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     fitting.epochs = given->epochs;
     fitting.early_stopping = given->early_stop;
     fitting.reduce_lr_on_plateau = given->plateau;
-    fitting.saves = given->save_best;
+    fitting.saves = given->save_best || given->save_model || given->run;
     fitting.trace_steps = given->run ? CLI_RUN_TRACED : 0;
     fitting.noise_every = given->run ? CLI_RUN_NOISE : 0;
     fitting.progress = given->quiet || watched.live ? NULL : stderr;

@@ -101,6 +101,8 @@ bool bwi_path_has_images(bw_context *ctx, const char *path);
 struct bwi_json;
 struct bwi_json_writer;
 bw_status bwi_recipe_write(const bw_dataset *recipe, struct bwi_json_writer *writer);
+/* The most bytes that this takes while it is done; NULL: 0. */
+size_t bwi_recipe_bytes(const bw_dataset *recipe);
 bw_dataset *bwi_recipe_parse(bw_context *ctx, const struct bwi_json *json, const char *where);
 /* What a recipe does to an input's values, one step after another: x becomes (x - offset) * factor, each by the index of its last
  * axis; `count` 1: the same for all. False: there are no more steps. */

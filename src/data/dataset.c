@@ -390,6 +390,28 @@ const char *bw_dataset_class(const bw_dataset *dataset, int number)
     return facts && number >= 0 && number < facts->classes ? facts->class_name[number] : NULL;
 }
 
+static const bwi_feature *find_feature(const bw_dataset *dataset, int column)
+{
+    const bwi_facts *facts = dataset ? bwi_dataset_facts(dataset) : NULL;
+    return facts && column >= 0 && column < facts->features ? &facts->feature[column] : NULL;
+}
+
+bool bw_dataset_column(const bw_dataset *dataset, int column, const char **name, int *categories)
+{
+    const bwi_feature *feature = find_feature(dataset, column);
+    if (feature) {
+        *name = feature->name;
+        *categories = feature->categories;
+    }
+    return feature;
+}
+
+const char *bw_dataset_category(const bw_dataset *dataset, int column, int number)
+{
+    const bwi_feature *feature = find_feature(dataset, column);
+    return feature && number >= 0 && number < feature->categories ? feature->category[number] : NULL;
+}
+
 bw_context *bwi_dataset_context(const bw_dataset *dataset)
 {
     return dataset ? dataset->owned.ctx : NULL;

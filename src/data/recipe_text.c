@@ -212,6 +212,18 @@ bw_status bwi_recipe_write(const bw_dataset *recipe, bwi_json_writer *w)
     return w->text.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
 }
 
+/* A text that grows is held twice for a moment, and the new one is at most twice as large. */
+size_t bwi_recipe_bytes(const bw_dataset *recipe)
+{
+    if (!recipe) {
+        return 0;
+    }
+    bwi_json_writer w = {.text = {.ctx = recipe->owned.ctx}};
+    size_t bytes = bwi_recipe_write(recipe, &w) == BW_OK ? bwi_size_multiply(3, w.text.length) : 0;
+    bwi_text_free(&w.text);
+    return bytes;
+}
+
 /* ---- Reading ---- */
 
 typedef struct reading {

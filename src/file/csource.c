@@ -68,20 +68,47 @@ static void variable_word(const bwi_variable *variable, char word[128])
     print(word, 128, "%s%s", own ? "w_" : "", plain);
 }
 
-static void put_array(bwi_csource *s, const char *name, const char *comment, const float *values, int64_t count)
+static void begin_array(bwi_csource *s, const char *name, const char *comment, int64_t count)
+{
+    bwi_text_add(&s->arrays, "\n%sstatic const float %s[%lld] = {", comment, name, (long long)count);
+    s->weights += count;
+}
+
+static void end_array(bwi_csource *s)
+{
+    bwi_text_add(&s->arrays, "\n};\n");
+}
+
+/* Appends numbers in lines; `column` is 0 before the first. */
+static void put_numbers(bwi_text *text, const float *values, int64_t count, int *column)
 {
     char number[32];
-    int column = 0;
-    bwi_text_add(&s->arrays, "\n%sstatic const float %s[%lld] = {", comment, name, (long long)count);
-    for (int64_t i = 0; i < count && !s->arrays.failed; i++) {
-        const char *text = bwi_csource_number(number, values[i]);
-        int width = (int)strlen(text) + 2;
-        column = i == 0 || column + width > 120 ? 4 : column;
-        bwi_text_add(&s->arrays, "%s%s,", column == 4 ? "\n    " : " ", text);
-        column += width;
+    for (int64_t i = 0; i < count && !text->failed; i++) {
+        const char *one = bwi_csource_number(number, values[i]);
+        int width = (int)strlen(one) + 2;
+        *column = *column == 0 || *column + width > 120 ? 4 : *column;
+        bwi_text_add(text, "%s%s,", *column == 4 ? "\n    " : " ", one);
+        *column += width;
     }
-    bwi_text_add(&s->arrays, "\n};\n");
-    s->weights += count;
+}
+
+/* Values of variables are left out until the file is written, when they come piece by piece. */
+static bw_status put_late(const bwi_csource *s, const bwi_variable *variable, bwi_file_out *out)
+{
+    enum { BLOCK = 512 };
+    float values[BLOCK];
+    bwi_text text = {.ctx = s->ctx};
+    int64_t total = bwi_shape_count(&variable->shape);
+    bw_status status = BW_OK;
+    int column = 0;
+    for (int64_t first = 0, count; first < total && status == BW_OK; first += count) {
+        count = bwi_values_read(&(bwi_values){.variable = variable}, first, BLOCK, values);
+        text.length = 0;
+        put_numbers(&text, values, count, &column);
+        status = text.failed ? BW_RESOURCE_EXHAUSTED : bwi_file_put(out, text.bytes, text.length);
+    }
+    bwi_text_free(&text);
+    return status;
 }
 
 const char *bwi_csource_variable(bwi_csource *s, const bwi_variable *variable, char name[160])
@@ -102,14 +129,11 @@ const char *bwi_csource_variable(bwi_csource *s, const bwi_variable *variable, c
         return name;
     }
     s->written[variable->index] = true;
-    float *values = bwi_export_values(s->ctx, variable);
-    if (!values) {
-        s->status = BW_RESOURCE_EXHAUSTED;
-        return name;
-    }
     print(comment, sizeof comment, "/* %s */\n", bwi_format_shape(shape, variable->shape.ndim, variable->shape.extent));
-    put_array(s, name, comment, values, bwi_shape_count(&variable->shape));
-    bwi_release(s->ctx, values);
+    begin_array(s, name, comment, bwi_shape_count(&variable->shape));
+    s->late_at[s->late_count] = s->arrays.length;
+    s->late[s->late_count++] = variable;
+    end_array(s);
     return name;
 }
 
@@ -120,7 +144,10 @@ const char *bwi_csource_array(bwi_csource *s, const char *layer, const char *wha
     make_word(word, sizeof word, layer);
     print(name, 160, "w_%s_%s_m%d", word, what, s->made++);
     if (values) {
-        put_array(s, name, "", values, count);
+        int column = 0;
+        begin_array(s, name, "", count);
+        put_numbers(&s->arrays, values, count, &column);
+        end_array(s);
     } else {
         s->status = s->status == BW_OK ? BW_RESOURCE_EXHAUSTED : s->status;
     }
@@ -555,16 +582,52 @@ static void put_comment(const bwi_csource *s, bwi_text *text)
     }
 }
 
-static void join(bwi_csource *s, bwi_text *text)
+/* What comes before the arrays, and what comes after them. */
+static void put_first(bwi_csource *s, bwi_text *text)
 {
     put_comment(s, text);
     put_classes(s, text);
-    bwi_text_add(text, "%s\n", s->arrays.bytes ? s->arrays.bytes : "");
+}
+
+static void put_last(bwi_csource *s, bwi_text *text)
+{
+    bwi_text_add(text, "\n");
     if (s->memory) {
         bwi_text_add(text, "static float memory[%lld];\n\n", (long long)s->memory);
     }
     put_signature(s, text);
     bwi_text_add(text, "\n{\n%s}\n", s->body.bytes ? s->body.bytes : "");
+}
+
+static bw_status put_text(bwi_csource *s, void (*put)(bwi_csource *, bwi_text *), bwi_file_out *out)
+{
+    bwi_text text = {.ctx = s->ctx};
+    put(s, &text);
+    bw_status status = text.failed ? BW_RESOURCE_EXHAUSTED : bwi_file_put(out, text.bytes, text.length);
+    bwi_text_free(&text);
+    return status;
+}
+
+static bw_status put_arrays(const bwi_csource *s, bwi_file_out *out)
+{
+    size_t at = 0;
+    bw_status status = BW_OK;
+    for (int i = 0; i < s->late_count && status == BW_OK; i++) {
+        status = bwi_file_put(out, s->arrays.bytes + at, s->late_at[i] - at);
+        status = status == BW_OK ? put_late(s, s->late[i], out) : status;
+        at = s->late_at[i];
+    }
+    return status == BW_OK ? bwi_file_put(out, s->arrays.bytes + at, s->arrays.length - at) : status;
+}
+
+static bw_status write_file(bwi_csource *s, bwi_file_out *out)
+{
+    if (s->arrays.failed || s->body.failed) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    bw_status status = put_text(s, put_first, out);
+    status = status == BW_OK && s->arrays.length ? put_arrays(s, out) : status;
+    return status == BW_OK ? put_text(s, put_last, out) : status;
 }
 
 static bw_status write_nodes(bwi_csource *s)
@@ -601,34 +664,31 @@ static void name_function(const char *path, char name[64])
 }
 
 /* The body is written first, because the weights and the memory that must be declared before it are known only then. */
-static bw_status save(bw_model *model, const char *path, void **file, size_t *size)
+static bw_status save(bw_model *model, const char *path, bwi_file_out *out)
 {
-    bwi_csource s = {.ctx = model->ctx, .model = model, .arrays = {.ctx = model->ctx}, .body = {.ctx = model->ctx}};
-    bwi_text text = {.ctx = model->ctx};
+    bw_context *ctx = model->ctx;
+    bwi_csource s = {.ctx = ctx, .model = model, .arrays = {.ctx = ctx}, .body = {.ctx = ctx}};
     size_t nodes = (size_t)model->graph.count + 1, variables = (size_t)model->graph.variable_count + 1;
     name_function(path, s.name);
     s.needed = bwi_export_needed(model);
-    s.places = s.needed ? bwi_allocate(model->ctx, nodes, sizeof *s.places) : NULL;
-    s.written = s.places ? bwi_allocate(model->ctx, variables, sizeof *s.written) : NULL;
-    bw_status status = s.written ? write_nodes(&s) : model->ctx->error.status;
+    s.places = s.needed ? bwi_allocate(ctx, nodes, sizeof *s.places) : NULL;
+    s.written = s.places ? bwi_allocate(ctx, variables, sizeof *s.written) : NULL;
+    s.late_at = s.written ? bwi_allocate(ctx, variables, sizeof *s.late_at) : NULL;
+    s.late = s.late_at ? bwi_allocate(ctx, variables, sizeof *s.late) : NULL;
+    bw_status status = s.late ? write_nodes(&s) : ctx->error.status;
     if (status == BW_OK) {
-        join(&s, &text);
         bwi_export_warn(model, path);
-        status = s.arrays.failed || s.body.failed || text.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
-    }
-    if (status == BW_OK) {
-        *file = text.bytes;
-        *size = text.length;
-    } else {
-        bwi_text_free(&text);
+        status = write_file(&s, out);
     }
     bwi_text_free(&s.arrays);
     bwi_text_free(&s.body);
-    bwi_release(model->ctx, s.needed);
-    bwi_release(model->ctx, s.places);
-    bwi_release(model->ctx, s.written);
+    bwi_release(ctx, s.needed);
+    bwi_release(ctx, s.places);
+    bwi_release(ctx, s.written);
+    bwi_release(ctx, s.late_at);
+    bwi_release(ctx, (void *)s.late);
     return status;
 }
 
-const bwi_file_row bwi_file_csource = {
-    extension, "what a model predicts, as one C file without dependencies", NULL, NULL, save, false, NULL};
+const bwi_file_row bwi_file_csource = {extension, "what a model predicts, as one C file without dependencies", NULL, NULL, save,
+                                       false};

@@ -22,7 +22,10 @@ typedef struct bwi_csource {
     bw_context *ctx;
     bw_model *model;
     char name[64];   /* prefix of the function's name */
-    bwi_text arrays; /* weights */
+    bwi_text arrays; /* weights; where those of variables belong there */
+    size_t *late_at;
+    const bwi_variable **late;
+    int late_count;
     bwi_text body;
     bwi_csource_place *places; /* indexed by the node's number */
     bool *needed;

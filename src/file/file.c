@@ -164,23 +164,15 @@ bw_status bw_load_weights(bw_model *model, const char *path)
 static bw_status save(bw_model *model, const char *path)
 {
     const bwi_file_row *row;
-    void *file = NULL;
-    size_t size = 0;
     bw_status status = begin(model->ctx, path, SAVE, &row);
     if (status == BW_OK && !row->bare && !bwi_model_built(model)) {
         status = bwi_fail_file(model->ctx, BW_INVALID_ARGUMENT, path, "the model has no variables yet: build or train it first");
     }
-    bw_status written = status == BW_OK && row->write ? row->write(model, path) : BW_UNIMPLEMENTED;
-    if (status == BW_OK && written != BW_UNIMPLEMENTED) {
-        return name_file(model->ctx, written, path);
-    }
     if (status == BW_OK) {
-        status = row->save(model, path, &file, &size);
+        bwi_file_out out;
+        status = bwi_file_begin(model->ctx, &out, path);
+        status = bwi_file_end(&out, status == BW_OK ? row->save(model, path, &out) : status);
     }
-    if (status == BW_OK) {
-        status = bwi_file_write(model->ctx, path, file, size);
-    }
-    bwi_release(model->ctx, file);
     return path ? name_file(model->ctx, status, path) : status;
 }
 

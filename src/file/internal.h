@@ -100,10 +100,12 @@ void bwi_keras_put_compile(bw_model *model, bwi_json_writer *writer);
 /* Checks all shapes, allocates the model's variables and reads their values. Reads the optimizer's variables, too, if
  * `optimizer` is set and the model is compiled. */
 bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bool optimizer);
-/* The caller drops the writer. */
-bw_status bwi_weights_put(bw_model *model, const bwi_wiring *wiring, bwi_hdf5_writer **writer);
-/* The caller releases *image. */
-bw_status bwi_weights_write(bw_model *model, const bwi_wiring *wiring, void **image, size_t *size);
+/* A file of weights that is about to be written: open, put, and close in any case. */
+typedef struct bwi_weights_out bwi_weights_out;
+bw_status bwi_weights_open(bw_model *model, const bwi_wiring *wiring, bwi_weights_out **out);
+size_t bwi_weights_size(const bwi_weights_out *out);
+bw_status bwi_weights_put(const bwi_weights_out *out, bwi_byte_sink sink);
+void bwi_weights_close(bwi_weights_out *out); /* NULL is fine */
 /* Fails with DATA_LOSS unless the dataset has the variable's shape. */
 bw_status bwi_weights_check(bw_context *ctx, const char *path, const char *name, const bwi_hdf5_entry *entry,
                             const bwi_shape *shape);
@@ -113,6 +115,21 @@ bw_status bwi_weights_take(bw_context *ctx, bwi_hdf5 *file, const char *path, co
 /* Fails with DATA_LOSS, naming layer and variable, if one of the values in the file is NaN or infinite. */
 bw_status bwi_weights_finite(bw_context *ctx, const char *path, const bwi_variable *variable, int64_t count, const float *values);
 
+/* ---- Values of variables (values.c) ---- */
+
+enum { BWI_VALUES_BLOCK = 1 << 14 }; /* floats that are held at a time */
+
+/* A variable's values in Keras's order; or, if `filters` is set, those of a convolution's kernel with the filters first, then the
+ * channels, then the positions. */
+typedef struct bwi_values {
+    const bwi_variable *variable;
+    int64_t filters, channels;
+} bwi_values;
+
+/* Reads at most `most` values from the one at `first` on; returns their number. */
+int64_t bwi_values_read(const bwi_values *values, int64_t first, int64_t most, float *to);
+bw_status bwi_values_put(bw_context *ctx, const bwi_values *values, bwi_byte_sink sink);
+
 /* ---- Kinds of files (keras.c, legacy.c, safetensors.c) ---- */
 
 /* A kind of file. A function is NULL if this kind does not support it; `bytes` is the mapped file. */
@@ -121,12 +138,8 @@ typedef struct bwi_file_row {
     const char *holds; /* for messages */
     bw_model *(*load)(bw_context *ctx, const char *path, const bwi_bytes *bytes);
     bw_status (*load_weights)(bw_model *model, const char *path, const bwi_bytes *bytes);
-    /* The caller releases *file. */
-    bw_status (*save)(bw_model *model, const char *path, void **file, size_t *size);
+    bw_status (*save)(bw_model *model, const char *path, bwi_file_out *out);
     bool bare; /* saved without the variables' values, which need not exist */
-    /* Saves in pieces, which suits large files; UNIMPLEMENTED if the file is too large for that, and then `save` is tried. May
-     * be NULL. */
-    bw_status (*write)(bw_model *model, const char *path);
 } bwi_file_row;
 
 extern const bwi_file_row bwi_file_keras, bwi_file_json, bwi_file_weights, bwi_file_legacy, bwi_file_safetensors, bwi_file_onnx,

@@ -210,144 +210,100 @@ static bw_status write_config(bw_model *model, const bwi_wiring *wiring, bwi_jso
 /* Keras reads the version only to display it; files of this version have the same layout as ours. */
 static const char metadata[] = "{\"keras_version\": \"3.0.0\", \"date_saved\": \"1980-01-01@00:00:00\"}";
 
-/* Only the image of the weights is large, so it is written from where it is made, without a copy. */
-static bw_status write_pieces(bw_model *model, const char *path, const bwi_wiring *wiring, bwi_hdf5_writer *writer)
+static bw_status put_text(bwi_zip_out *zip, const char *name, const char *text, size_t size)
 {
-    enum { PARTS = 4 };
+    bw_status status = bwi_zip_out_begin(zip, name, size);
+    status = status == BW_OK ? bwi_zip_out_put(zip, text, size) : status;
+    return status == BW_OK ? bwi_zip_out_end(zip) : status;
+}
+
+static bw_status put_weights(bw_model *model, const bwi_wiring *wiring, bwi_zip_out *zip)
+{
+    bwi_weights_out *weights;
+    bw_status status = bwi_weights_open(model, wiring, &weights);
+    if (status == BW_OK) {
+        status = bwi_zip_out_begin(zip, weights_name, bwi_weights_size(weights));
+    }
+    status = status == BW_OK ? bwi_weights_put(weights, bwi_zip_out_sink(zip)) : status;
+    bwi_weights_close(weights);
+    return status == BW_OK ? bwi_zip_out_end(zip) : status;
+}
+
+static bw_status put_members(bw_model *model, const bwi_wiring *wiring, bwi_zip_out *zip)
+{
     bwi_json_writer config, data = {.text = {.ctx = model->ctx}};
-    bwi_piece_of_file pieces[2 * PARTS + 1];
-    const void *image = NULL;
-    void *heads = NULL;
-    size_t size = 0;
     bw_status status = write_config(model, wiring, &config);
     if (status == BW_OK) {
         status = bwi_export_preparation(model, &data);
     }
-    if (status == BW_OK) {
-        status = bwi_hdf5_look(writer, &image, &size);
-    }
-    if (status == BW_OK) {
-        const bwi_zip_part parts[PARTS] = {{metadata_name, metadata, sizeof metadata - 1},
-                                           {config_name, config.text.bytes, config.text.length},
-                                           {weights_name, image, size},
-                                           {data_name, data.text.bytes, data.text.length}};
-        int count = PARTS - (data.text.length == 0);
-        status = bwi_zip_pieces(model->ctx, parts, count, pieces, &heads);
-        status = status == BW_OK ? bwi_file_write_pieces(model->ctx, path, pieces, 2 * count + 1) : status;
-    }
-    bwi_release(model->ctx, heads);
+    status = status == BW_OK ? put_text(zip, metadata_name, metadata, sizeof metadata - 1) : status;
+    status = status == BW_OK ? put_text(zip, config_name, config.text.bytes, config.text.length) : status;
     bwi_text_free(&config.text);
+    status = status == BW_OK ? put_weights(model, wiring, zip) : status;
+    if (status == BW_OK && data.text.length) {
+        status = put_text(zip, data_name, data.text.bytes, data.text.length);
+    }
     bwi_text_free(&data.text);
+    return status == BW_OK ? bwi_zip_out_finish(zip) : status;
+}
+
+static bw_status write_zip(bw_model *model, const bwi_wiring *wiring, bwi_file_out *out)
+{
+    bwi_zip_out zip = {.file = out};
+    bw_status status = put_members(model, wiring, &zip);
+    bwi_zip_out_free(&zip);
     return status;
 }
 
-static bw_status write_image(bw_model *model, const char *path, bwi_hdf5_writer *writer)
+static bw_status write_weights(bw_model *model, const bwi_wiring *wiring, bwi_file_out *out)
 {
-    bwi_piece_of_file image;
-    bw_status status = bwi_hdf5_look(writer, &image.data, &image.size);
-    return status == BW_OK ? bwi_file_write_pieces(model->ctx, path, &image, 1) : status;
-}
-
-static bw_status write_file(bw_model *model, const char *path, bool whole)
-{
-    bwi_wiring wiring;
-    bwi_hdf5_writer *writer = NULL;
-    bw_status status = bwi_wiring_open(&wiring, model);
-    if (status != BW_OK) {
-        return status;
-    }
-    status = bwi_weights_put(model, &wiring, &writer);
-    if (status == BW_OK) {
-        status = whole ? write_pieces(model, path, &wiring, writer) : write_image(model, path, writer);
-    }
-    bwi_hdf5_drop(writer);
-    bwi_wiring_close(&wiring);
+    bwi_weights_out *weights;
+    bw_status status = bwi_weights_open(model, wiring, &weights);
+    status = status == BW_OK ? bwi_weights_put(weights, bwi_file_sink(out)) : status;
+    bwi_weights_close(weights);
     return status;
 }
 
-static bw_status write_keras(bw_model *model, const char *path)
-{
-    return write_file(model, path, true);
-}
-
-static bw_status write_weights(bw_model *model, const char *path)
-{
-    return write_file(model, path, false);
-}
-
-/* Everything is made in memory and put into the archive at once, without times, so that the same model gives the same bytes. */
-static bw_status write_members(bw_model *model, const bwi_wiring *wiring, void **file, size_t *size)
-{
-    bwi_json_writer config, data = {.text = {.ctx = model->ctx}};
-    void *image = NULL;
-    size_t image_size = 0;
-    bw_status status = write_config(model, wiring, &config);
-    if (status == BW_OK) {
-        status = bwi_export_preparation(model, &data);
-    }
-    if (status == BW_OK) {
-        status = bwi_weights_write(model, wiring, &image, &image_size);
-    }
-    if (status == BW_OK) {
-        const bwi_zip_part parts[] = {{metadata_name, metadata, sizeof metadata - 1},
-                                      {config_name, config.text.bytes, config.text.length},
-                                      {weights_name, image, image_size},
-                                      {data_name, data.text.bytes, data.text.length}};
-        status = bwi_zip_write(model->ctx, parts, (int)BWI_COUNT(parts) - (data.text.length == 0), file, size);
-    }
-    bwi_release(model->ctx, image);
-    bwi_text_free(&config.text);
-    bwi_text_free(&data.text);
-    return status;
-}
-
-static bw_status with_wiring(bw_model *model, void **file, size_t *size,
-                             bw_status (*make)(bw_model *, const bwi_wiring *, void **, size_t *))
-{
-    bwi_wiring wiring;
-    bw_status status = bwi_wiring_open(&wiring, model);
-    if (status != BW_OK) {
-        return status;
-    }
-    status = make(model, &wiring, file, size);
-    bwi_wiring_close(&wiring);
-    return status;
-}
-
-static bw_status save_keras(bw_model *model, const char *path, void **file, size_t *size)
-{
-    (void)path;
-    return with_wiring(model, file, size, write_members);
-}
-
-static bw_status write_text(bw_model *model, const bwi_wiring *wiring, void **file, size_t *size)
+static bw_status write_text(bw_model *model, const bwi_wiring *wiring, bwi_file_out *out)
 {
     bwi_json_writer config;
     bw_status status = write_config(model, wiring, &config);
+    status = status == BW_OK ? bwi_file_put(out, config.text.bytes, config.text.length) : status;
+    bwi_text_free(&config.text);
+    return status;
+}
+
+static bw_status with_wiring(bw_model *model, bwi_file_out *out, bw_status (*write)(bw_model *, const bwi_wiring *, bwi_file_out *))
+{
+    bwi_wiring wiring;
+    bw_status status = bwi_wiring_open(&wiring, model);
     if (status != BW_OK) {
-        bwi_text_free(&config.text);
         return status;
     }
-    *file = config.text.bytes;
-    *size = config.text.length;
-    return BW_OK;
+    status = write(model, &wiring, out);
+    bwi_wiring_close(&wiring);
+    return status;
 }
 
-static bw_status save_json(bw_model *model, const char *path, void **file, size_t *size)
+static bw_status save_keras(bw_model *model, const char *path, bwi_file_out *out)
 {
     (void)path;
-    return with_wiring(model, file, size, write_text);
+    return with_wiring(model, out, write_zip);
 }
 
-static bw_status save_weights(bw_model *model, const char *path, void **file, size_t *size)
+static bw_status save_json(bw_model *model, const char *path, bwi_file_out *out)
 {
     (void)path;
-    return with_wiring(model, file, size, bwi_weights_write);
+    return with_wiring(model, out, write_text);
 }
 
-const bwi_file_row bwi_file_keras = {
-    ".keras", "a model of Keras 3 with its optimizer", load_keras, load_keras_weights, save_keras, false, write_keras};
-const bwi_file_row bwi_file_json = {".json", "a model without weights, as to_json gives it", load_json, NULL, save_json, true,
-                                    NULL};
-const bwi_file_row bwi_file_weights = {".weights.h5", "weights as Keras saves them", NULL, load_weights, save_weights, false,
-                                       write_weights};
+static bw_status save_weights(bw_model *model, const char *path, bwi_file_out *out)
+{
+    (void)path;
+    return with_wiring(model, out, write_weights);
+}
+
+const bwi_file_row bwi_file_keras = {".keras", "a model of Keras 3 with its optimizer", load_keras, load_keras_weights, save_keras,
+                                     false};
+const bwi_file_row bwi_file_json = {".json", "a model without weights, as to_json gives it", load_json, NULL, save_json, true};
+const bwi_file_row bwi_file_weights = {".weights.h5", "weights as Keras saves them", NULL, load_weights, save_weights, false};

@@ -165,4 +165,4 @@ static bw_model *load(bw_context *ctx, const char *path, const bwi_bytes *bytes)
     return model;
 }
 
-const bwi_file_row bwi_file_legacy = {".h5", "a model of older versions of Keras", load, NULL, NULL, false, NULL};
+const bwi_file_row bwi_file_legacy = {".h5", "a model of older versions of Keras", load, NULL, NULL, false};

@@ -23,7 +23,7 @@ static const char extension[] = ".onnx";
 
 /* ---- Constants ---- */
 
-static void put_constant(bwi_onnx *o, const char *name, int type, int ndim, const int64_t *shape, const void *data, size_t size)
+static void begin_constant(bwi_onnx *o, const char *name, int type, int ndim, const int64_t *shape)
 {
     bwi_wire *w = &o->constants;
     bwi_wire_begin(w, GRAPH_CONSTANT);
@@ -32,8 +32,13 @@ static void put_constant(bwi_onnx *o, const char *name, int type, int ndim, cons
     }
     bwi_wire_put(w, TENSOR_TYPE, type);
     bwi_wire_put_text(w, TENSOR_NAME, name);
-    bwi_wire_put_bytes(w, TENSOR_DATA, data, size);
-    bwi_wire_end(w);
+}
+
+static void put_constant(bwi_onnx *o, const char *name, int type, int ndim, const int64_t *shape, const void *data, size_t size)
+{
+    begin_constant(o, name, type, ndim, shape);
+    bwi_wire_put_bytes(&o->constants, TENSOR_DATA, data, size);
+    bwi_wire_end(&o->constants);
 }
 
 const char *bwi_onnx_new(bwi_onnx *o, bwi_onnx_name name)
@@ -84,17 +89,23 @@ const char *bwi_onnx_shape(bwi_onnx *o, bwi_onnx_name name, int64_t first, const
     return bwi_onnx_wholes(o, name, shape->ndim + 1, extents);
 }
 
-const char *bwi_onnx_variable(bwi_onnx *o, const bwi_variable *variable)
+const char *bwi_onnx_values(bwi_onnx *o, const bwi_values *values, int ndim, const int64_t *shape)
 {
-    if (!o->written[variable->index] && o->status == BW_OK) {
-        bwi_onnx_name name;
-        float *values = bwi_export_values(o->ctx, variable);
-        snprintf(name, sizeof name, "%s", variable->name);
-        bwi_onnx_floats(o, name, variable->shape.ndim, variable->shape.extent, values);
-        bwi_release(o->ctx, values);
+    const bwi_variable *variable = values->variable;
+    if (!o->written[variable->index]) {
+        size_t size = (size_t)bwi_shape_count(&variable->shape) * sizeof(float);
+        o->late[o->late_count] = *values;
         o->written[variable->index] = true;
+        begin_constant(o, variable->name, TYPE_FLOAT, ndim, shape);
+        bwi_wire_put_gap(&o->constants, TENSOR_DATA, size, o->late_count++);
+        bwi_wire_end(&o->constants);
     }
     return variable->name;
+}
+
+const char *bwi_onnx_variable(bwi_onnx *o, const bwi_variable *variable)
+{
+    return bwi_onnx_values(o, &(bwi_values){.variable = variable}, variable->shape.ndim, variable->shape.extent);
 }
 
 /* ---- Operators ---- */
@@ -436,36 +447,53 @@ static bw_status write_properties(const bwi_onnx *o, bwi_wire *w)
     return status;
 }
 
+/* Writes the message with the values of variables in its gaps. */
+static bw_status put_file(const bwi_onnx *o, const bwi_wire *w, bwi_file_out *out)
+{
+    size_t at = 0;
+    bw_status status = BW_OK;
+    for (int i = 0; i < w->gap_count && status == BW_OK; i++) {
+        const bwi_wire_gap *gap = &w->gaps[i];
+        status = bwi_file_put(out, w->bytes + at, gap->at - at);
+        status = status == BW_OK ? bwi_values_put(o->ctx, &o->late[gap->number], bwi_file_sink(out)) : status;
+        at = gap->at;
+    }
+    return status == BW_OK ? bwi_file_put(out, w->bytes + at, w->length - at) : status;
+}
+
+static bw_status write_file(const bwi_onnx *o, const char *path, bwi_file_out *out)
+{
+    bwi_wire w = {.ctx = o->ctx};
+    write_model(o, &w);
+    bw_status status = write_properties(o, &w);
+    bwi_export_warn(o->model, path);
+    status = status == BW_OK && w.failed ? BW_RESOURCE_EXHAUSTED : status;
+    if (status == BW_OK && bwi_wire_size(&w) > INT_MAX) {
+        status = bwi_fail_file(o->ctx, BW_UNIMPLEMENTED, path, "%zu bytes; an ONNX file has at most 2 GiB", bwi_wire_size(&w));
+    }
+    status = status == BW_OK ? put_file(o, &w, out) : status;
+    bwi_wire_free(&w);
+    return status;
+}
+
 /* Nodes are written first, because they decide which constants are needed. Protobuf itself limits a file to 2 GiB. */
-static bw_status save(bw_model *model, const char *path, void **file, size_t *size)
+static bw_status save(bw_model *model, const char *path, bwi_file_out *out)
 {
     bwi_onnx o = {.ctx = model->ctx, .model = model, .nodes = {.ctx = model->ctx}, .constants = {.ctx = model->ctx}};
-    bwi_wire w = {.ctx = model->ctx};
+    size_t variables = (size_t)model->graph.variable_count + 1;
     bool *needed = bwi_export_needed(model);
     o.names = needed ? bwi_allocate(model->ctx, (size_t)model->graph.count + 1, sizeof *o.names) : NULL;
-    o.written = o.names ? bwi_allocate(model->ctx, (size_t)model->graph.variable_count + 1, sizeof *o.written) : NULL;
-    bw_status status = o.written ? write_nodes(&o, needed) : model->ctx->error.status;
-    if (status == BW_OK) {
-        write_model(&o, &w);
-        status = write_properties(&o, &w);
-        bwi_export_warn(model, path);
-        status = status == BW_OK && w.failed ? BW_RESOURCE_EXHAUSTED : status;
-    }
-    if (status == BW_OK && w.length > INT_MAX) {
-        status = bwi_fail_file(model->ctx, BW_UNIMPLEMENTED, path, "%zu bytes; an ONNX file has at most 2 GiB", w.length);
-    }
-    if (status == BW_OK) {
-        *file = w.bytes;
-        *size = w.length;
-    } else {
-        bwi_wire_free(&w);
-    }
+    o.written = o.names ? bwi_allocate(model->ctx, variables, sizeof *o.written) : NULL;
+    o.late = o.written ? bwi_allocate(model->ctx, variables, sizeof *o.late) : NULL;
+    bw_status status = o.late ? write_nodes(&o, needed) : model->ctx->error.status;
+    status = status == BW_OK ? write_file(&o, path, out) : status;
     bwi_wire_free(&o.nodes);
     bwi_wire_free(&o.constants);
     bwi_release(model->ctx, needed);
     bwi_release(model->ctx, (void *)o.names);
     bwi_release(model->ctx, o.written);
+    bwi_release(model->ctx, o.late);
     return status;
 }
 
-const bwi_file_row bwi_file_onnx = {extension, "what a model predicts, by operator set 17", NULL, NULL, save, false, NULL};
+const bwi_file_row bwi_file_onnx = {extension, "what a model predicts, by operator set 17", NULL, NULL, save, false};

@@ -18,6 +18,8 @@ typedef struct bwi_onnx {
     bw_context *ctx;
     bw_model *model;
     bwi_wire nodes, constants;
+    bwi_values *late; /* values of variables, which are put into the constants' gaps when the file is written */
+    int late_count;
     bwi_onnx_name (*names)[2]; /* names of each node's values in both orders; "": they do not exist in that order */
     bwi_onnx_name outputs[BWI_MAX_HEADS];
     bool *written;       /* indexed by variable: whether it is among the constants */
@@ -39,6 +41,8 @@ const char *bwi_onnx_new(bwi_onnx *o, bwi_onnx_name name);
 /* ---- Constants ---- */
 
 const char *bwi_onnx_variable(bwi_onnx *o, const bwi_variable *variable);
+/* Adds a variable under its name once, in a shape that holds its values in the order that `values` has. */
+const char *bwi_onnx_values(bwi_onnx *o, const bwi_values *values, int ndim, const int64_t *shape);
 /* Adds values that have a different shape than the variable, under `name`, or under a new name if that is empty. */
 const char *bwi_onnx_floats(bwi_onnx *o, bwi_onnx_name name, int ndim, const int64_t *shape, const float *values);
 const char *bwi_onnx_float(bwi_onnx *o, bwi_onnx_name name, float value);

@@ -39,28 +39,9 @@ static void put_sizes(bwi_onnx *o, const bwi_sliding *w, int from, bool dilated)
 static const char *put_kernel(bwi_onnx *o, const bw_node *node, const bwi_sliding *w, int from)
 {
     const bwi_conv2d_attributes *a = node->attributes;
-    const bwi_variable *kernel = node->variable[0];
-    if (o->written[kernel->index]) {
-        return kernel->name;
-    }
-    int64_t inner = w->channels / a->groups, positions = w->size[0] * w->size[1];
-    int64_t shape[4] = {a->filters, inner, w->size[from], w->size[1]};
-    float *values = bwi_export_values(o->ctx, kernel);
-    float *turned = values ? bwi_allocate(o->ctx, (size_t)bwi_shape_count(&kernel->shape), sizeof *turned) : NULL;
-    for (int64_t f = 0; turned && f < a->filters; f++) {
-        for (int64_t c = 0; c < inner; c++) {
-            for (int64_t p = 0; p < positions; p++) {
-                turned[(f * inner + c) * positions + p] = values[(p * inner + c) * a->filters + f];
-            }
-        }
-    }
-    bwi_onnx_name name;
-    snprintf(name, sizeof name, "%s", kernel->name);
-    bwi_onnx_floats(o, name, 4 - from, shape, turned);
-    bwi_release(o->ctx, values);
-    bwi_release(o->ctx, turned);
-    o->written[kernel->index] = true;
-    return kernel->name;
+    bwi_values values = {.variable = node->variable[0], .filters = a->filters, .channels = w->channels / a->groups};
+    const int64_t shape[4] = {values.filters, values.channels, w->size[from], w->size[1]};
+    return bwi_onnx_values(o, &values, 4 - from, shape);
 }
 
 static void put_conv(bwi_onnx *o, const bw_node *node)

@@ -314,51 +314,25 @@ static void put_header(const bwi_graph *graph, bwi_json_writer *w, size_t *total
     }
 }
 
-static void put_values(const bwi_graph *graph, unsigned char *at, float *values)
-{
-    for (int v = 0; v < graph->variable_count; v++) {
-        int64_t count = bwi_shape_count(&graph->variables[v]->shape);
-        bwi_variable_read(graph->variables[v], values);
-        for (int64_t i = 0; i < count; i++, at += sizeof(float)) {
-            uint32_t bits;
-            memcpy(&bits, &values[i], sizeof bits);
-            for (int b = 0; b < 4; b++) {
-                at[b] = (unsigned char)(bits >> 8 * b);
-            }
-        }
-    }
-}
-
 /* The file is eight bytes of length, the header, then all values in Keras's order. */
-static bw_status save(bw_model *model, const char *path, void **file, size_t *size)
+static bw_status save(bw_model *model, const char *path, bwi_file_out *out)
 {
     (void)path;
     const bwi_graph *graph = &model->graph;
     bwi_json_writer w = {.text = {.ctx = model->ctx}};
+    unsigned char length[LENGTH_BYTES];
     size_t data;
     put_header(graph, &w, &data);
-    int64_t most = 0;
-    for (int v = 0; v < graph->variable_count; v++) {
-        int64_t count = bwi_shape_count(&graph->variables[v]->shape);
-        most = count > most ? count : most;
+    for (int i = 0; i < LENGTH_BYTES; i++) {
+        length[i] = (unsigned char)((uint64_t)w.text.length >> 8 * i);
     }
-    *size = bwi_size_add(bwi_size_add(data, w.text.length), LENGTH_BYTES);
-    unsigned char *bytes = w.text.failed ? NULL : bwi_allocate(model->ctx, *size, 1);
-    float *values = bytes ? bwi_allocate(model->ctx, (size_t)most, sizeof *values) : NULL;
-    if (values) {
-        for (int i = 0; i < LENGTH_BYTES; i++) {
-            bytes[i] = (unsigned char)((uint64_t)w.text.length >> 8 * i);
-        }
-        memcpy(bytes + LENGTH_BYTES, w.text.bytes, w.text.length);
-        put_values(graph, bytes + LENGTH_BYTES + w.text.length, values);
-        *file = bytes;
-    } else {
-        bwi_release(model->ctx, bytes);
-    }
-    bool made = values;
-    bwi_release(model->ctx, values);
+    bw_status status = w.text.failed ? BW_RESOURCE_EXHAUSTED : bwi_file_put(out, length, sizeof length);
+    status = status == BW_OK ? bwi_file_put(out, w.text.bytes, w.text.length) : status;
     bwi_text_free(&w.text);
-    return made ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    for (int v = 0; v < graph->variable_count && status == BW_OK; v++) {
+        status = bwi_values_put(model->ctx, &(bwi_values){.variable = graph->variables[v]}, bwi_file_sink(out));
+    }
+    return status;
 }
 
-const bwi_file_row bwi_file_safetensors = {".safetensors", "weights by name", NULL, load_weights, save, false, NULL};
+const bwi_file_row bwi_file_safetensors = {".safetensors", "weights by name", NULL, load_weights, save, false};

@@ -392,87 +392,128 @@ bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bo
 
 /* ---- Writing ---- */
 
-static bw_status put_variable(bw_context *ctx, bwi_hdf5_writer *writer, const char *name, const bwi_variable *variable)
+struct bwi_weights_out {
+    bw_context *ctx;
+    place *places;
+    int place_count;
+    optimizer_list list;
+    bwi_hdf5_part *parts; /* the places, then the optimizer's values */
+    int count;
+    char (*names)[48]; /* of the optimizer's values */
+    bwi_hdf5_head head;
+};
+
+static void name_parts(bwi_weights_out *out)
 {
-    bwi_hdf5_part part = {.name = name, .dtype = BW_F32, .ndim = variable->shape.ndim, .shape = variable->shape.extent};
-    if (!variable->packing.pack) {
-        part.data = bwi_variable_open(variable);
-        bw_status status = bwi_hdf5_put(writer, &part);
-        bwi_variable_close(variable);
+    for (int i = 0; i < out->place_count; i++) {
+        const bwi_shape *shape = &out->places[i].variable->shape;
+        out->parts[out->count++] =
+            (bwi_hdf5_part){.name = out->places[i].path, .dtype = BW_F32, .ndim = shape->ndim, .shape = shape->extent};
+    }
+    for (int i = 0; i < out->list.count; i++) {
+        const optimizer_value *value = &out->list.values[i];
+        const bwi_shape *shape = value->slot ? &value->slot->variable->shape : NULL;
+        snprintf(out->names[i], sizeof out->names[i], "optimizer/vars/%d", i);
+        out->parts[out->count++] = (bwi_hdf5_part){.name = out->names[i],
+                                                   .dtype = value->whole ? BW_I64 : BW_F32,
+                                                   .ndim = shape ? shape->ndim : 0,
+                                                   .shape = shape ? shape->extent : NULL};
+    }
+}
+
+/* The optimizer is written if there is anything to continue from. */
+static bw_status find_parts(bw_model *model, const bwi_wiring *wiring, bwi_weights_out *out)
+{
+    bwi_training *t = model->training;
+    bw_status status = make_places(wiring, &out->places, &out->place_count);
+    if (status == BW_OK && t && !t->unread && (t->compiled || t->optimizer.iterations > 0)) {
+        status = list_values(t, out->places, out->place_count, &out->list);
+    }
+    if (status != BW_OK) {
         return status;
     }
-    float *values = bwi_allocate(ctx, (size_t)bwi_shape_count(&variable->shape), sizeof *values);
-    if (!values) {
+    size_t total = (size_t)out->place_count + (size_t)out->list.count;
+    out->parts = bwi_allocate(out->ctx, total, sizeof *out->parts);
+    out->names = out->parts ? bwi_allocate(out->ctx, (size_t)out->list.count, sizeof *out->names) : NULL;
+    if (!out->names) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    bwi_variable_read(variable, values);
-    part.data = values;
-    bw_status status = bwi_hdf5_put(writer, &part);
-    bwi_release(ctx, values);
+    name_parts(out);
+    return bwi_hdf5_lay_out(out->ctx, out->parts, out->count, &out->head);
+}
+
+bw_status bwi_weights_open(bw_model *model, const bwi_wiring *wiring, bwi_weights_out **out)
+{
+    *out = NULL;
+    bwi_weights_out *made = bwi_allocate(model->ctx, 1, sizeof *made);
+    if (!made) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    made->ctx = model->ctx;
+    bw_status status = find_parts(model, wiring, made);
+    if (status == BW_OK) {
+        *out = made;
+    } else {
+        bwi_weights_close(made);
+    }
     return status;
 }
 
-static bw_status put_value(bw_context *ctx, bwi_hdf5_writer *writer, int index, const optimizer_value *value)
+void bwi_weights_close(bwi_weights_out *out)
 {
-    char name[48];
-    snprintf(name, sizeof name, "optimizer/vars/%d", index);
+    if (out) {
+        bwi_release(out->ctx, out->places);
+        bwi_release(out->ctx, out->list.values);
+        bwi_release(out->ctx, out->parts);
+        bwi_release(out->ctx, out->names);
+        bwi_release(out->ctx, out->head.bytes);
+        bwi_release(out->ctx, out);
+    }
+}
+
+size_t bwi_weights_size(const bwi_weights_out *out)
+{
+    return out->head.total;
+}
+
+/* A number of the optimizer, in little-endian order. */
+static bw_status put_number(const optimizer_value *value, bwi_byte_sink sink)
+{
+    uint64_t bits = 0;
+    unsigned char bytes[8];
+    memcpy(&bits, value->whole ? (const void *)value->whole : (const void *)value->number, value->whole ? 8 : 4);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    bits = value->whole ? bits : bits >> 32;
+#endif
+    for (int i = 0; i < 8; i++) {
+        bytes[i] = (unsigned char)(bits >> 8 * i);
+    }
+    return sink.put(sink.user, bytes, value->whole ? 8 : 4);
+}
+
+static bw_status put_part(const bwi_weights_out *out, int index, bwi_byte_sink sink)
+{
+    if (index < out->place_count) {
+        return bwi_values_put(out->ctx, &(bwi_values){.variable = out->places[index].variable}, sink);
+    }
+    const optimizer_value *value = &out->list.values[index - out->place_count];
     if (!value->slot) {
-        bwi_hdf5_part part = {.name = name, .dtype = value->whole ? BW_I64 : BW_F32};
-        part.data = value->whole ? (const void *)value->whole : (const void *)value->number;
-        return bwi_hdf5_put(writer, &part);
+        return put_number(value, sink);
     }
     bwi_variable stored = *value->slot->variable;
     stored.data = value->slot->data;
-    return put_variable(ctx, writer, name, &stored);
+    return bwi_values_put(out->ctx, &(bwi_values){.variable = &stored}, sink);
 }
 
-static bw_status put_optimizer(bwi_training *t, bwi_hdf5_writer *writer, const place *places, int count)
+bw_status bwi_weights_put(const bwi_weights_out *out, bwi_byte_sink sink)
 {
-    optimizer_list list;
-    bw_status status = list_values(t, places, count, &list);
-    for (int i = 0; i < list.count && status == BW_OK; i++) {
-        status = put_value(t->ctx, writer, i, &list.values[i]);
-    }
-    bwi_release(t->ctx, list.values);
-    return status;
-}
-
-static bw_status put_all(bw_model *model, bwi_hdf5_writer *writer, const place *places, int count)
-{
-    bw_status status = BW_OK;
-    for (int i = 0; i < count && status == BW_OK; i++) {
-        status = put_variable(model->ctx, writer, places[i].path, places[i].variable);
-    }
-    bwi_training *t = model->training;
-    if (status == BW_OK && t && !t->unread && (t->compiled || t->optimizer.iterations > 0)) {
-        status = put_optimizer(t, writer, places, count);
+    static const unsigned char zeros[8];
+    bw_status status = sink.put(sink.user, out->head.bytes, out->head.size);
+    for (int i = 0; i < out->count && status == BW_OK; i++) {
+        size_t end = out->parts[i].offset + out->parts[i].bytes;
+        size_t next = i + 1 < out->count ? out->parts[i + 1].offset : out->head.total;
+        status = put_part(out, i, sink);
+        status = status == BW_OK ? sink.put(sink.user, zeros, next - end) : status;
     }
     return status;
-}
-
-bw_status bwi_weights_put(bw_model *model, const bwi_wiring *wiring, bwi_hdf5_writer **writer)
-{
-    place *places = NULL;
-    int count = 0;
-    *writer = NULL;
-    bw_status status = make_places(wiring, &places, &count);
-    if (status == BW_OK) {
-        status = bwi_hdf5_begin(model->ctx, writer);
-    }
-    if (status == BW_OK) {
-        status = put_all(model, *writer, places, count);
-    }
-    if (status != BW_OK) {
-        bwi_hdf5_drop(*writer);
-        *writer = NULL;
-    }
-    bwi_release(model->ctx, places);
-    return status;
-}
-
-bw_status bwi_weights_write(bw_model *model, const bwi_wiring *wiring, void **image, size_t *size)
-{
-    bwi_hdf5_writer *writer;
-    bw_status status = bwi_weights_put(model, wiring, &writer);
-    return status == BW_OK ? bwi_hdf5_finish(writer, image, size) : status;
 }

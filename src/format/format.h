@@ -101,25 +101,24 @@ bw_status bwi_hdf5_read_chunks(bwi_hdf5 *file, const bwi_hdf5_entry *entry, void
  * released; if there is no such attribute, or nothing in it, *count is 0 and *texts NULL. */
 bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *group, const char *name, char **texts, int *count);
 
-/* A dataset to be written: float32, int64 or int32. The groups in its path are created. */
+/* A dataset to be written: float32, int64 or int32, little-endian. The groups in its path are created. */
 typedef struct bwi_hdf5_part {
     const char *name;
     bw_dtype dtype;
     int ndim;
     const int64_t *shape;
-    const void *data;
+    size_t bytes, offset; /* of its values in the file: set by bwi_hdf5_lay_out, in the order of the parts */
 } bwi_hdf5_part;
 
-typedef struct bwi_hdf5_writer bwi_hdf5_writer;
+typedef struct bwi_hdf5_head {
+    void *bytes; /* to be released */
+    size_t size;
+    size_t total; /* of the whole file */
+} bwi_hdf5_head;
 
-/* Begin, put any number of times, finish. The same parts in the same order give the same bytes. `finish` frees the writer;
- * *image is to be released. `drop` frees it without a file. */
-bw_status bwi_hdf5_begin(bw_context *ctx, bwi_hdf5_writer **writer);
-bw_status bwi_hdf5_put(bwi_hdf5_writer *writer, const bwi_hdf5_part *part);
-bw_status bwi_hdf5_finish(bwi_hdf5_writer *writer, void **image, size_t *size);
-/* The image where the writer has it, until `drop`: nothing is copied, and nothing more is put. UNIMPLEMENTED: `finish` must do. */
-bw_status bwi_hdf5_look(bwi_hdf5_writer *writer, const void **image, size_t *size);
-void bwi_hdf5_drop(bwi_hdf5_writer *writer); /* NULL is fine */
+/* Makes all of a file but its values. It consists of the head, then of the values of each part at its offset; bytes between them are 0.
+ * The same parts in the same order give the same bytes. */
+bw_status bwi_hdf5_lay_out(bw_context *ctx, bwi_hdf5_part *parts, int count, bwi_hdf5_head *head);
 
 /* ---- npy headers, versions 1 to 3 (npy.c) ---- */
 
@@ -170,22 +169,33 @@ bw_status bwi_zip_begin(bwi_zip *zip, int64_t index);
 bw_status bwi_zip_read(bwi_zip *zip, void *to, size_t size);
 bw_status bwi_zip_end(bwi_zip *zip);
 
-/* A member of a zip file to be written, stored and without a time stamp: the same members give the same bytes. */
-typedef struct bwi_zip_part {
-    const char *name;
-    const void *data;
-    size_t size;
-} bwi_zip_part;
-
-/* The same as pieces of a file, those of the members where they are: `pieces` has 2 * count + 1 places, *heads is to be released
- * after them. */
-bw_status bwi_zip_pieces(bw_context *ctx, const bwi_zip_part *parts, int count, bwi_piece_of_file *pieces, void **heads);
-/* *file is to be released. */
-bw_status bwi_zip_write(bw_context *ctx, const bwi_zip_part *parts, int count, void **file, size_t *size);
-
 /* Finds where a stored member's bytes lie in the mapped file; they are compared with what libzip reads, and with the checksum.
  * *data is NULL if they cannot be used in place. */
 bw_status bwi_zip_in_place(bwi_zip *zip, int64_t index, const unsigned char **data);
+
+/* ---- Zip files, written (zip_write.c) ---- */
+
+enum { BWI_ZIP_NAME = 64 }; /* no name of a member is longer */
+
+/* Set `file`; begin a member, put its bytes, end it; finish after the last one; free in any case. */
+typedef struct bwi_zip_out {
+    bwi_file_out *file;
+    unsigned char *central;
+    size_t central_bytes;
+    int count;
+    const char *name; /* and so on: of the member that is being written */
+    size_t size, put;
+    uint64_t begin;
+    uint32_t sum;
+} bwi_zip_out;
+
+/* Keeps `name` until the member's end; `size` bytes must be put. */
+bw_status bwi_zip_out_begin(bwi_zip_out *out, const char *name, size_t size);
+bw_status bwi_zip_out_put(bwi_zip_out *out, const void *data, size_t size);
+bwi_byte_sink bwi_zip_out_sink(bwi_zip_out *out);
+bw_status bwi_zip_out_end(bwi_zip_out *out);
+bw_status bwi_zip_out_finish(bwi_zip_out *out);
+void bwi_zip_out_free(bwi_zip_out *out);
 
 /* ---- gzip (gzip.c) ---- */
 
@@ -222,20 +232,32 @@ typedef struct bwi_wire {
     bw_context *ctx;
     unsigned char *bytes;
     size_t length, capacity;
-    size_t begun[BWI_WIRE_DEPTH]; /* messages not ended yet */
+    struct bwi_wire_gap *gaps;
+    int gap_count, gap_capacity;
+    size_t begun[BWI_WIRE_DEPTH]; /* messages not ended yet, and the first gap of each */
+    int begun_gap[BWI_WIRE_DEPTH];
     int depth;
     bool failed; /* an allocation failed, and nothing more is written */
 } bwi_wire;
+
+/* Bytes that are not in the message yet: whoever writes it puts them in at `at`, which counts without gaps. */
+typedef struct bwi_wire_gap {
+    size_t at, size;
+    int number; /* the caller's */
+} bwi_wire_gap;
 
 void bwi_wire_put(bwi_wire *wire, int field, int64_t value);
 void bwi_wire_put_float(bwi_wire *wire, int field, float value);
 void bwi_wire_put_bytes(bwi_wire *wire, int field, const void *bytes, size_t size);
 void bwi_wire_put_text(bwi_wire *wire, int field, const char *text);
+void bwi_wire_put_gap(bwi_wire *wire, int field, size_t size, int number);
 /* Adds fields that were written elsewhere. */
 void bwi_wire_add(bwi_wire *wire, const bwi_wire *fields);
 /* Begins a message within the message, up to its end. At most BWI_WIRE_DEPTH deep. */
 void bwi_wire_begin(bwi_wire *wire, int field);
 void bwi_wire_end(bwi_wire *wire);
+/* With its gaps. */
+size_t bwi_wire_size(const bwi_wire *wire);
 void bwi_wire_free(bwi_wire *wire);
 
 /* ---- Numbers in text (number.c) ---- */

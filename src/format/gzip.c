@@ -23,9 +23,9 @@ struct bwi_gzip {
     bool drained;
 };
 
-uint32_t bwi_crc32(const void *bytes, size_t size)
+uint32_t bwi_crc32(uint32_t sum, const void *bytes, size_t size)
 {
-    return (uint32_t)crc32_z(0, bytes, size);
+    return (uint32_t)crc32_z(sum, bytes, size);
 }
 
 static voidpf take(voidpf user, uInt count, uInt size)

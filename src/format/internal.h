@@ -7,7 +7,8 @@
 /* Unpacks bytes of zlib's format as a whole; the number of bytes, or 0: damaged, or more than `capacity`. For workers. */
 size_t bwi_inflate(bw_context *ctx, const void *from, size_t size, void *to, size_t capacity);
 
-uint32_t bwi_crc32(const void *bytes, size_t size); /* gzip's and zip's (gzip.c) */
+/* gzip's and zip's sum (gzip.c) of the bytes before, at first 0, and of these. */
+uint32_t bwi_crc32(uint32_t sum, const void *bytes, size_t size);
 
 /* ---- CRC-32C, Castagnoli's (crc32c.c) ---- */
 

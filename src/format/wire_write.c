@@ -1,6 +1,7 @@
 /*
  * Messages in protobuf's wire format: a field is a key (number and type), then a number of 7 bits a byte, four bytes, or a length
- * and that many bytes. A message within a message is written in place, and moved by its length's bytes at its end.
+ * and that many bytes. A message within a message is written in place, and moved by its length's bytes at its end. Large fields can be
+ * left out as gaps, which count in the lengths.
  */
 #include "format/format.h"
 
@@ -85,24 +86,70 @@ void bwi_wire_put_text(bwi_wire *w, int field, const char *text)
     bwi_wire_put_bytes(w, field, text, strlen(text));
 }
 
+static void add_gap(bwi_wire *w, bwi_wire_gap gap)
+{
+    if (w->gap_count == w->gap_capacity && !w->failed) {
+        int capacity = w->gap_capacity ? 2 * w->gap_capacity : 16;
+        bwi_wire_gap *larger = bwi_grow(w->ctx, w->gaps, (size_t)w->gap_count, (size_t)capacity, sizeof *larger);
+        w->failed = !larger;
+        w->gaps = larger ? larger : w->gaps;
+        w->gap_capacity = larger ? capacity : w->gap_capacity;
+    }
+    if (!w->failed) {
+        w->gaps[w->gap_count++] = gap;
+    }
+}
+
+void bwi_wire_put_gap(bwi_wire *w, int field, size_t size, int number)
+{
+    put_key(w, field, WIRE_BYTES);
+    put_varint(w, size);
+    add_gap(w, (bwi_wire_gap){.at = w->length, .size = size, .number = number});
+}
+
 void bwi_wire_add(bwi_wire *w, const bwi_wire *fields)
 {
+    for (int i = 0; i < fields->gap_count; i++) {
+        bwi_wire_gap gap = fields->gaps[i];
+        gap.at += w->length;
+        add_gap(w, gap);
+    }
     put_raw(w, fields->bytes, fields->length);
     w->failed = w->failed || fields->failed;
+}
+
+static size_t gap_bytes(const bwi_wire *w, int first)
+{
+    size_t bytes = 0;
+    for (int i = first; i < w->gap_count; i++) {
+        bytes = bwi_size_add(bytes, w->gaps[i].size);
+    }
+    return bytes;
+}
+
+size_t bwi_wire_size(const bwi_wire *w)
+{
+    return bwi_size_add(w->length, gap_bytes(w, 0));
 }
 
 void bwi_wire_begin(bwi_wire *w, int field)
 {
     put_key(w, field, WIRE_BYTES);
+    w->begun_gap[w->depth] = w->gap_count;
     w->begun[w->depth++] = w->length;
 }
 
 void bwi_wire_end(bwi_wire *w)
 {
     unsigned char bytes[VARINT_BYTES];
-    size_t begun = w->begun[--w->depth], size = w->length - begun, n = encode(bytes, size);
+    size_t begun = w->begun[--w->depth], size = w->length - begun;
+    int gap = w->begun_gap[w->depth];
+    size_t n = encode(bytes, bwi_size_add(size, gap_bytes(w, gap)));
     if (!reserve(w, n)) {
         return;
+    }
+    for (; gap < w->gap_count; gap++) {
+        w->gaps[gap].at += n;
     }
     memmove(w->bytes + begun + n, w->bytes + begun, size);
     memcpy(w->bytes + begun, bytes, n);
@@ -112,5 +159,6 @@ void bwi_wire_end(bwi_wire *w)
 void bwi_wire_free(bwi_wire *w)
 {
     bwi_release(w->ctx, w->bytes);
+    bwi_release(w->ctx, w->gaps);
     *w = (bwi_wire){.ctx = w->ctx};
 }

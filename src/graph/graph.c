@@ -60,13 +60,18 @@ void bwi_variable_close(const bwi_variable *variable)
     variable->kernels->memory->close(variable->data, bytes_of(variable));
 }
 
-void bwi_variable_read(const bwi_variable *variable, float *values)
+void bwi_variable_read_part(const bwi_variable *variable, int64_t first, int64_t count, float *values)
 {
     if (variable->packing.unpack) {
-        variable->packing.unpack(&variable->packing, variable->data, values);
+        variable->packing.unpack(&variable->packing, variable->data, first, count, values);
     } else {
-        variable->kernels->memory->read(values, variable->data, bytes_of(variable));
+        variable->kernels->memory->read(values, bwi_variable_at(variable, first), (size_t)count * sizeof *values);
     }
+}
+
+void bwi_variable_read(const bwi_variable *variable, float *values)
+{
+    bwi_variable_read_part(variable, 0, bwi_shape_count(&variable->shape), values);
 }
 
 void bwi_variable_write(const bwi_variable *variable, const float *values)

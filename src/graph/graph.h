@@ -40,7 +40,8 @@ struct bwi_packing {
     const bwi_kernels *kernels;
     void *object; /* private to the op */
     void (*pack)(const bwi_packing *packing, const float *keras_order, void *stored);
-    void (*unpack)(const bwi_packing *packing, const void *stored, float *keras_order);
+    /* Gives `count` values from the one at `first` on, so that a large variable can be read in pieces. */
+    void (*unpack)(const bwi_packing *packing, const void *stored, int64_t first, int64_t count, float *keras_order);
     void (*release)(const bwi_packing *packing); /* may be NULL */
 };
 
@@ -71,6 +72,8 @@ static inline void *bwi_variable_at(const bwi_variable *variable, int64_t first)
 /* Read and write values in Keras's order, however the variable is stored. */
 void bwi_variable_read(const bwi_variable *variable, float *values);
 void bwi_variable_write(const bwi_variable *variable, const float *values);
+/* Reads `count` values from the one at `first` on. */
+void bwi_variable_read_part(const bwi_variable *variable, int64_t first, int64_t count, float *values);
 /* Between open and close the host may read and write the stored values in place. */
 float *bwi_variable_open(const bwi_variable *variable);
 void bwi_variable_close(const bwi_variable *variable);

@@ -284,7 +284,8 @@ struct bwi_packing_kernels {
     int64_t (*dense_panel)(int64_t out); /* outputs of a panel; 0: no panels. Gradients are deferred for panels of up to 32 */
     int64_t (*dense_staging)(int64_t n, int64_t in, int64_t out); /* floats that dense_gradient_pack fills */
     void (*dense_pack)(int64_t in, int64_t out, const float *keras_order, float *packed);
-    void (*dense_unpack)(int64_t in, int64_t out, const float *packed, float *keras_order);
+    /* Gives `count` of the values in Keras's order, from the one at `first` on. */
+    void (*dense_unpack)(int64_t in, int64_t out, const float *packed, int64_t first, int64_t count, float *keras_order);
 
     /* Bytes of the masks that relu_maxpool and conv_pool keep for an output. */
     size_t (*relu_maxpool_mask_bytes)(const bwi_image *y_image);
@@ -345,10 +346,11 @@ struct bwi_convolution_kernels {
     const bwi_conv_facts *(*facts)(const bwi_conv *conv);
     void (*release)(bwi_conv *conv); /* NULL is fine */
 
-    /* From Keras's (kh, kw, in/groups, out) on the host to packed weights on the device, and back. */
+    /* From Keras's (kh, kw, in/groups, out) on the host to packed weights on the device, and back: `count` values from the one at
+     * `first` on. */
     void (*pack)(const bwi_conv *conv, const float *keras_order, float *packed);
-    void (*unpack)(const bwi_conv *conv, const float *packed, float *keras_order);
-    /* The same with Keras's order on the device. */
+    void (*unpack)(const bwi_conv *conv, const float *packed, int64_t first, int64_t count, float *keras_order);
+    /* The same of all values, with Keras's order on the device. */
     void (*store)(const bwi_conv *conv, const float *weights, float *packed);
     void (*restore)(const bwi_conv *conv, const float *packed, float *weights);
     /* Copies packed weights into the layout of backward data, once per update. */

@@ -51,11 +51,15 @@ static void dense_pack(int64_t in, int64_t out, const float *keras_order, float 
     }
 }
 
-static void dense_unpack(int64_t in, int64_t out, const float *packed, float *keras_order)
+static void dense_unpack(int64_t in, int64_t out, const float *packed, int64_t first, int64_t count, float *keras_order)
 {
-    for (int64_t i = 0; i < in; i++) {
-        for (int64_t o = 0; o < out; o++) {
-            keras_order[i * out + o] = packed[packed_index(in, out, i, o)];
+    int64_t i = first / out, o = first % out;
+    for (int64_t k = 0; k < count; k++) {
+        keras_order[k] = packed[packed_index(in, out, i, o)];
+        o++;
+        if (o == out) {
+            o = 0;
+            i++;
         }
     }
 }

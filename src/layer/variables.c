@@ -87,23 +87,19 @@ bw_status bw_variable_set(bw_model *model, int index, const float *values, size_
     return bwi_call_end(model->ctx, status);
 }
 
-/* The hash is taken in Keras's order, so that it does not depend on how kernels store the variable. False if there is no memory
- * for that. */
-static bool add_hash(bw_context *ctx, const bwi_variable *variable, uint64_t *hash)
+/* The hash is taken in Keras's order, so that it does not depend on how kernels store the variable, and in pieces, so that it needs
+ * no copy of it. */
+static uint64_t add_hash(const bwi_variable *variable, uint64_t seed)
 {
-    size_t count = (size_t)bwi_shape_count(&variable->shape);
-    if (!variable->packing.unpack) {
-        *hash = bwi_hash(*hash, bwi_variable_open(variable), count * sizeof(float));
-        bwi_variable_close(variable);
-        return true;
+    float values[1024];
+    int64_t total = bwi_shape_count(&variable->shape);
+    uint64_t hash = bwi_hash_begin(seed, (size_t)total * sizeof *values);
+    for (int64_t first = 0; first < total; first += (int64_t)BWI_COUNT(values)) {
+        int64_t count = total - first < (int64_t)BWI_COUNT(values) ? total - first : (int64_t)BWI_COUNT(values);
+        bwi_variable_read_part(variable, first, count, values);
+        hash = bwi_hash_add(hash, values, (size_t)count * sizeof *values);
     }
-    float *values = bwi_allocate(ctx, count, sizeof *values);
-    if (values) {
-        bwi_variable_read(variable, values);
-        *hash = bwi_hash(*hash, values, count * sizeof *values);
-    }
-    bwi_release(ctx, values);
-    return values;
+    return bwi_hash_end(hash);
 }
 
 uint64_t bw_model_hash(const bw_model *model)
@@ -111,13 +107,7 @@ uint64_t bw_model_hash(const bw_model *model)
     uint64_t hash = 0;
     for (int v = 0; model && v < model->graph.variable_count; v++) {
         const bwi_variable *variable = model->graph.variables[v];
-        if (!variable->data) {
-            continue;
-        }
-        if (!add_hash(model->ctx, variable, &hash)) {
-            bwi_pass_on(model->ctx); /* the next status reports it; a hash of only some variables would look valid */
-            return 0;
-        }
+        hash = variable->data ? add_hash(variable, hash) : hash;
     }
     return hash;
 }

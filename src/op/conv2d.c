@@ -61,9 +61,9 @@ static void pack_weights(const bwi_packing *packing, const float *keras_order, v
 {
     packing->kernels->convolution->pack(packing->object, keras_order, stored);
 }
-static void unpack_weights(const bwi_packing *packing, const void *stored, float *keras_order)
+static void unpack_weights(const bwi_packing *packing, const void *stored, int64_t first, int64_t count, float *keras_order)
 {
-    packing->kernels->convolution->unpack(packing->object, stored, keras_order);
+    packing->kernels->convolution->unpack(packing->object, stored, first, count, keras_order);
 }
 static void release_packing(const bwi_packing *packing)
 {

@@ -20,10 +20,10 @@ static void pack_weights(const bwi_packing *packing, const float *keras_order, v
     packing->kernels->packing->dense_pack(kernel->shape.extent[0], kernel->shape.extent[1], keras_order, stored);
 }
 
-static void unpack_weights(const bwi_packing *packing, const void *stored, float *keras_order)
+static void unpack_weights(const bwi_packing *packing, const void *stored, int64_t first, int64_t count, float *keras_order)
 {
     const bwi_variable *kernel = packing->object;
-    packing->kernels->packing->dense_unpack(kernel->shape.extent[0], kernel->shape.extent[1], stored, keras_order);
+    packing->kernels->packing->dense_unpack(kernel->shape.extent[0], kernel->shape.extent[1], stored, first, count, keras_order);
 }
 
 static bw_status pack(bw_context *ctx, const bw_node *node)

@@ -145,7 +145,8 @@ static bw_status open_session(fitting *f)
                                    .traced = o->trace_steps,
                                    .noise = o->noise_every > 0,
                                    .copies = bwi_watch_restores(f->ctx, o),
-                                   .saves = o->saves};
+                                   .saves = o->saves,
+                                   .recipe = f->recipe};
     bw_status status = bwi_pool_open(f->ctx);
     if (status != BW_OK) {
         return status;

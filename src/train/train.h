@@ -268,7 +268,8 @@ typedef struct bwi_session_options {
     int traced;                   /* steps, at most BWI_MOST_TRACED, of which the history has a trace */
     bool noise;                   /* the history has the gradient noise scale */
     bool copies;                  /* the caller makes a copy of all variables */
-    bool saves;                   /* the caller saves the model while the session is open */
+    bool saves;                   /* the caller saves the model while the session is open or afterwards */
+    const bw_dataset *recipe;     /* that is saved with it */
     uint64_t seed;
     const float *class_weight; /* borrowed until the session is open */
     int class_count;           /* 0: none */

@@ -33,12 +33,14 @@ for workers in 1 2; do
     run train --model 'dense(8,relu) dense(2,softmax)' --data 'synth:images?n=256&shape=16&classes=2' --workers $workers --epochs 3 --quiet --json
     expect_code 0 'a small model'
     [ "$(value peak_bytes)" -le "$(value planned_bytes)" ] || fail "a small model: $(value peak_bytes) bytes, planned $(value planned_bytes)"
-    run train --model 'dense(1500,relu) dense(10,softmax)' --data 'synth:images?n=256&shape=1000&classes=10' --workers $workers --epochs 2 \
-        --quiet --json --save-best best.keras
-    expect_code 0 --save-best
-    [ "$(wc -c <best.keras)" -gt 17000000 ] || fail 'best.keras: expected weights and slots'
-    [ "$(value peak_bytes)" -le "$(value planned_bytes)" ] || fail "--save-best: $(value peak_bytes) bytes, planned $(value planned_bytes)"
 done
+for save in '--save-best best.keras' '--save-best best.safetensors' '--save-model best.onnx' '--run best'; do
+    rm -rf best best.*
+    run train --model 'dense(1500,relu) dense(10,softmax)' --data 'synth:images?n=64&shape=1000&classes=10' --epochs 2 --quiet --json $save
+    expect_code 0 "$save"
+    [ "$(value peak_bytes)" -le "$(value planned_bytes)" ] || fail "$save: $(value peak_bytes) bytes, planned $(value planned_bytes)"
+done
+[ "$(wc -c <best/model.keras)" -gt 17000000 ] || fail 'model.keras: expected weights and slots'
 run train --model 'dense(2,softmax)' --data 'synth:images?n=64&shape=4&classes=2' --epochs 1 --quiet
 expect_pattern out '^peak memory .* needs .* without its tables, which are .* of the plan here and do not grow with the batch$' 'a tiny model'
 

@@ -74,7 +74,8 @@ bool bwi_weights_map_possible(const bwi_conv_shape *shape, const bwi_dnnl_layout
 
 /* The functions of bwi_convolution_onednn that weights.c and run.c define. */
 void bwi_conv_pack(const bwi_conv *conv, const float *weights, float *packed);
-void bwi_conv_unpack(const bwi_conv *conv, const float *packed, float *weights);
+void bwi_conv_unpack(const bwi_conv *conv, const float *packed, int64_t first, int64_t count, float *weights);
+void bwi_conv_restore(const bwi_conv *conv, const float *packed, float *weights); /* all */
 void bwi_conv_reorder_backward(const bwi_conv *conv, const float *packed, float *backward);
 bw_status bwi_conv_bind(bw_context *ctx, bwi_conv_run **run, const bwi_conv *conv, bwi_conv_pass pass,
                         const bwi_conv_memory *memory);

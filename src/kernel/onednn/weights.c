@@ -101,7 +101,7 @@ void bwi_conv_pack(const bwi_conv *conv, const float *weights, float *packed)
     }
 }
 
-void bwi_conv_unpack(const bwi_conv *conv, const float *packed, float *weights)
+void bwi_conv_restore(const bwi_conv *conv, const float *packed, float *weights)
 {
     const bwi_conv_shape *s = &conv->shape;
     const bwi_weights_map *map = &conv->packed;
@@ -116,6 +116,24 @@ void bwi_conv_unpack(const bwi_conv *conv, const float *packed, float *weights)
                 }
             }
         }
+    }
+}
+
+/* The position in Keras's order is taken apart once for each run of outputs of a group. */
+void bwi_conv_unpack(const bwi_conv *conv, const float *packed, int64_t first, int64_t count, float *weights)
+{
+    const bwi_conv_shape *s = &conv->shape;
+    const bwi_weights_map *map = &conv->packed;
+    int64_t ic = s->ic / s->groups, oc = s->oc / s->groups;
+    for (int64_t done = 0; done < count;) {
+        int64_t o = (first + done) % oc, row = (first + done) / oc, g = row % s->groups, at = row / s->groups;
+        int64_t i = at % ic, x = at / ic % s->kw, y = at / ic / s->kw;
+        int64_t run = oc - o < count - done ? oc - o : count - done;
+        const float *from = packed + y * map->row + x * map->column + map->in[i] + map->group[g];
+        for (int64_t k = 0; k < run; k++) {
+            weights[done + k] = from[map->out[o + k]];
+        }
+        done += run;
     }
 }
 

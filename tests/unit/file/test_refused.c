@@ -4,6 +4,7 @@
  */
 #include "support/check.h"
 #include "support/folder.h"
+#include "support/written.h"
 
 #include "file/internal.h"
 
@@ -413,24 +414,16 @@ static const char huge[] =
 
 static void put_keras(const char *config, size_t size, const void *image, size_t image_size)
 {
-    bwi_zip_part parts[] = {{"config.json", config, size}, {"model.weights.h5", image, image_size}};
-    void *file;
-    size_t bytes;
-    check_ok(ctx, bwi_zip_write(ctx, parts, image ? 2 : 1, &file, &bytes));
-    put_file("m.keras", file, bytes);
-    bwi_release(ctx, file);
+    const zip_values members[] = {{"config.json", config, size}, {"model.weights.h5", image, image_size}};
+    snprintf(path, sizeof path, "%s", inside("m.keras"));
+    check_ok(ctx, write_zip(ctx, path, members, image ? 2 : 1));
 }
 
-static void put_weights(const char *config, const bwi_hdf5_part *parts, int count)
+static void put_weights(const char *config, const hdf5_values *parts, int count)
 {
-    bwi_hdf5_writer *writer;
     void *image;
     size_t size;
-    check_ok(ctx, bwi_hdf5_begin(ctx, &writer));
-    for (int i = 0; i < count; i++) {
-        check_ok(ctx, bwi_hdf5_put(writer, &parts[i]));
-    }
-    check_ok(ctx, bwi_hdf5_finish(writer, &image, &size));
+    check_ok(ctx, make_hdf5(ctx, parts, count, &image, &size));
     put_keras(config, strlen(config), image, size);
     bwi_release(ctx, image);
 }
@@ -440,9 +433,9 @@ static void test_weights(void **state)
     (void)state;
     static const int64_t kernel[] = {2, 3}, other[] = {3, 2}, bias[] = {3};
     static const float values[6];
-    bwi_hdf5_part parts[] = {{"layers/dense/vars/0", BW_F32, 2, kernel, values},
-                             {"layers/dense/vars/1", BW_F32, 1, bias, values},
-                             {"layers/dense_1/vars/0", BW_F32, 1, bias, values}};
+    hdf5_values parts[] = {{"layers/dense/vars/0", BW_F32, 2, kernel, values},
+                           {"layers/dense/vars/1", BW_F32, 1, bias, values},
+                           {"layers/dense_1/vars/0", BW_F32, 1, bias, values}};
     put_weights(small, parts, 2);
     bw_model *model = bw_load(ctx, path);
     assert_non_null(model);

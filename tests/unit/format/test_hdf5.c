@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "format/format.h"
+#include "support/written.h"
 #include "unit/base/faults.h"
 
 static unsigned char *load(const char *name, size_t *size)
@@ -309,18 +310,10 @@ static bw_status write_file(bw_context *ctx, void **image, size_t *size)
 {
     static const float values[] = {1, 2, 3, 4, 5, 6};
     static const int64_t shape[] = {2, 3}, count = 41;
-    bwi_hdf5_writer *writer;
-    bwi_hdf5_part parts[] = {{"layers/dense/vars/0", BW_F32, 2, shape, values},
-                             {"layers/dense/vars/1", BW_F32, 1, shape, values},
-                             {"optimizer/vars/0", BW_I64, 0, NULL, &count}};
-    bw_status status = bwi_hdf5_begin(ctx, &writer);
-    for (size_t i = 0; i < BWI_COUNT(parts) && status == BW_OK; i++) {
-        status = bwi_hdf5_put(writer, &parts[i]);
-        if (status != BW_OK) {
-            bwi_hdf5_drop(writer);
-        }
-    }
-    return status == BW_OK ? bwi_hdf5_finish(writer, image, size) : status;
+    const hdf5_values parts[] = {{"layers/dense/vars/0", BW_F32, 2, shape, values},
+                                 {"layers/dense/vars/1", BW_F32, 1, shape, values},
+                                 {"optimizer/vars/0", BW_I64, 0, NULL, &count}};
+    return make_hdf5(ctx, parts, (int)BWI_COUNT(parts), image, size);
 }
 
 static void test_written(void **state)
@@ -351,13 +344,54 @@ static void test_written(void **state)
         bwi_hdf5_close(file[i]);
         bwi_release(ctx, image[i]);
     }
-    /* A name that is there already. */
-    bwi_hdf5_writer *writer;
-    bwi_hdf5_part part = {"a", BW_F32, 0, NULL, values};
-    assert_int_equal(bwi_hdf5_begin(ctx, &writer), BW_OK);
-    assert_int_equal(bwi_hdf5_put(writer, &part), BW_OK);
-    assert_int_equal(bwi_hdf5_put(writer, &part), BW_RESOURCE_EXHAUSTED);
-    bwi_hdf5_drop(writer);
+    /* A name that is there already, as a dataset and as a group. */
+    const hdf5_values twice[] = {{"a", BW_F32, 0, NULL, values}, {"a", BW_F32, 0, NULL, values}};
+    const hdf5_values both[] = {{"b/a", BW_F32, 0, NULL, values}, {"b/a/c", BW_F32, 0, NULL, values}};
+    assert_int_equal(make_hdf5(ctx, twice, 2, &image[0], &size[0]), BW_INTERNAL);
+    assert_int_equal(make_hdf5(ctx, both, 2, &image[0], &size[0]), BW_INTERNAL);
+    assert_non_null(strstr(bw_message(ctx), "b/a"));
+    bw_close(ctx);
+}
+
+/* Groups of so many links that their trees have one, two and three levels; names whose order is not that of their bytes. */
+static void test_many_written(void **state)
+{
+    (void)state;
+    enum { MOST = 9000 };
+    static const int counts[] = {1, 8, 9, 256, 257, MOST};
+    static char names[MOST][32];
+    static bwi_hdf5_part parts[MOST];
+    static const int64_t two[] = {2};
+    bw_context *ctx = bw_open(NULL);
+    for (size_t c = 0; c < BWI_COUNT(counts); c++) {
+        bwi_hdf5_head head;
+        for (int i = 0; i < counts[c]; i++) {
+            snprintf(names[i], sizeof names[i], i % 3 ? "vars/%d" : i % 2 ? "vars-%d/x" : "vars/%d_/x", i);
+            parts[i] = (bwi_hdf5_part){.name = names[i], .dtype = BW_F32, .ndim = i % 2, .shape = two};
+        }
+        assert_int_equal(bwi_hdf5_lay_out(ctx, parts, counts[c], &head), BW_OK);
+        unsigned char *image = bwi_allocate(ctx, head.total, 1);
+        memcpy(image, head.bytes, head.size);
+        for (int i = 0; i < counts[c]; i++) {
+            float values[] = {(float)i, (float)-i};
+            memcpy(image + parts[i].offset, values, parts[i].bytes);
+        }
+        bwi_hdf5 *file;
+        assert_int_equal(bwi_hdf5_open(ctx, &file, image, head.total, "f.h5"), BW_OK);
+        assert_int_equal(bwi_hdf5_count(file), counts[c]);
+        for (int i = 0; i < counts[c]; i += 1 + i / 50) {
+            float values[2] = {0, (float)-i};
+            const bwi_hdf5_entry *entry = bwi_hdf5_find(file, names[i]);
+            assert_non_null(entry);
+            assert_int_equal(entry->ndim, i % 2);
+            assert_int_equal(bwi_hdf5_read(file, entry, 0, 1 + i % 2, BW_F32, values), BW_OK);
+            assert_true(values[0] == (float)i && values[1] == (float)-i);
+        }
+        bwi_hdf5_close(file);
+        bwi_release(ctx, image);
+        bwi_release(ctx, head.bytes);
+    }
+    assert_int_equal(bwi_allocated_bytes(ctx), 0);
     bw_close(ctx);
 }
 
@@ -410,7 +444,7 @@ int main(void)
         cmocka_unit_test(test_types),       cmocka_unit_test(test_places),    cmocka_unit_test(test_attributes),
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_truncated), cmocka_unit_test(test_written),
         cmocka_unit_test(test_allocations), cmocka_unit_test(test_latest),    cmocka_unit_test(test_checksums),
-        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_cancelled),   cmocka_unit_test(test_many_written),
     };
     return cmocka_run_group_tests(tests, NULL, free_kept);
 }

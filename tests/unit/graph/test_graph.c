@@ -119,9 +119,11 @@ static void pack(const bwi_packing *packing, const float *keras_order, void *sto
     reverse(*(const int *)packing->object, keras_order, stored);
 }
 
-static void unpack(const bwi_packing *packing, const void *stored, float *keras_order)
+static void unpack(const bwi_packing *packing, const void *stored, int64_t first, int64_t count, float *keras_order)
 {
-    reverse(*(const int *)packing->object, stored, keras_order);
+    float all[3];
+    reverse(*(const int *)packing->object, stored, all);
+    memcpy(keras_order, all + first, (size_t)count * sizeof *all);
 }
 
 static void test_variables(void **state)
@@ -149,6 +151,10 @@ static void test_variables(void **state)
     bwi_variable_close(packed);
     bwi_variable_read(packed, out);
     assert_memory_equal(in, out, sizeof in);
+    for (int i = 0; i < 2; i++) { /* parts of them */
+        bwi_variable_read_part(i ? packed : plain, 1, 2, out);
+        assert_memory_equal(in + 1, out, 2 * sizeof *out);
+    }
     bwi_graph_free(&graph);
 }
 

@@ -346,7 +346,7 @@ static void try_backward_weights(bw_context *ctx, const trial *t)
     to_blocks(&t->dst, t->dy, dst.data);
     bwi_conv_memory memory = {.src = src.data, .dst = dst.data, .weights = weights.data, .bias = t->s.with_bias ? bias.data : NULL};
     run_twice(ctx, t->conv, BWI_CONV_BACKWARD_WEIGHTS, memory, &weights, &bias);
-    bwi_convolution_onednn.unpack(t->conv, weights.data, unpacked.data);
+    bwi_convolution_onednn.unpack(t->conv, weights.data, 0, count, unpacked.data);
     for (int64_t i = 0; i < count; i++) {
         check_value(&t->s, "backward weights", unpacked.data[i], t->p.dw[i], t->p.dw_size[i]);
     }
@@ -372,7 +372,13 @@ static void try_packing(const trial *t, buffer *packed)
     size_t count = (size_t)(t->s.kh * t->s.kw * (t->s.ic / t->s.groups) * t->s.oc);
     buffer back = buffer_make(count);
     bwi_convolution_onednn.pack(t->conv, t->w, packed->data);
-    bwi_convolution_onednn.unpack(t->conv, packed->data, back.data);
+    bwi_convolution_onednn.restore(t->conv, packed->data, back.data);
+    assert_memory_equal(back.data, t->w, count * sizeof(float));
+    memset(back.data, 0, count * sizeof(float));
+    for (size_t first = 0, size = 1; first < count; first += size, size = 3 * size + 1) { /* in pieces of any size */
+        size = size < count - first ? size : count - first;
+        bwi_convolution_onednn.unpack(t->conv, packed->data, (int64_t)first, (int64_t)size, back.data + first);
+    }
     assert_memory_equal(back.data, t->w, count * sizeof(float));
     size_t zeros = 0;
     for (size_t i = 0; i < packed->floats; i++) {

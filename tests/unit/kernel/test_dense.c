@@ -190,7 +190,7 @@ static void check_by_hand(const bwi_kernels *k)
     k->dense_forward(1, 2, 2, x, w, bias, y);
     k->dense_backward_data(1, 2, 2, dy, w, dx);
     k->dense_backward_weights(1, 2, 2, x, dy, dw, db, false);
-    bwi_packing_host.dense_unpack(2, 2, dw, gradient);
+    bwi_packing_host.dense_unpack(2, 2, dw, 0, 4, gradient);
     assert_close("y", y, (const float[]){17, 30}, 2, 0);
     assert_close("dx", dx, (const float[]){-1, -1}, 2, 0);
     assert_close("dw", gradient, (const float[]){1, -1, 2, -2}, 4, 0);
@@ -247,7 +247,10 @@ static void test_packing(void **state)
             int64_t in = widths[i], out = widths[o], count = bwi_packing_host.dense_floats(in, out);
             float *weights = input_floats(in * out), *packed = output_floats(count), *back = output_floats(in * out);
             bwi_packing_host.dense_pack(in, out, weights, packed);
-            bwi_packing_host.dense_unpack(in, out, packed, back);
+            for (int64_t first = 0, size = 1; first < in * out; first += size, size = 3 * size + 1) { /* in pieces of any size */
+                size = size < in * out - first ? size : in * out - first;
+                bwi_packing_host.dense_unpack(in, out, packed, first, size, back + first);
+            }
             assert_memory_equal(back, weights, (size_t)(in * out) * sizeof *back);
             double sum = 0, packed_sum = 0;
             for (int64_t j = 0; j < in * out; j++) {

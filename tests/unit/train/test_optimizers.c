@@ -57,10 +57,10 @@ static void pack(const bwi_packing *packing, const float *keras_order, void *sto
     bwi_packing_host.dense_pack(IN, OUT, keras_order, stored);
 }
 
-static void unpack(const bwi_packing *packing, const void *stored, float *keras_order)
+static void unpack(const bwi_packing *packing, const void *stored, int64_t first, int64_t count, float *keras_order)
 {
     (void)packing;
-    bwi_packing_host.dense_unpack(IN, OUT, stored, keras_order);
+    bwi_packing_host.dense_unpack(IN, OUT, stored, first, count, keras_order);
 }
 
 static void open_moved(bw_context *ctx, moved *m, const char *text, bool packed, const float *w)
