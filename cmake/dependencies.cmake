@@ -32,13 +32,11 @@ pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
 pkg_check_modules(JPEG REQUIRED IMPORTED_TARGET libjpeg) # libjpeg-turbo, or another with its interface of version 6 and jpeg_mem_src
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
-# Debian names the serial library's file so, others plainly.
-pkg_search_module(HDF5 REQUIRED IMPORTED_TARGET hdf5-serial hdf5)
 
 add_library(batchwise_dependencies INTERFACE)
 target_include_directories(batchwise_dependencies SYSTEM INTERFACE ${BW_ONEDNN_INCLUDE})
 target_link_libraries(batchwise_dependencies INTERFACE
-    ${BW_ONEDNN_LIBRARY} ${BW_GOMP_LIBRARY} PkgConfig::ZIP PkgConfig::ZLIB PkgConfig::PNG PkgConfig::JPEG PkgConfig::JANSSON PkgConfig::HDF5 Threads::Threads m)
+    ${BW_ONEDNN_LIBRARY} ${BW_GOMP_LIBRARY} PkgConfig::ZIP PkgConfig::ZLIB PkgConfig::PNG PkgConfig::JPEG PkgConfig::JANSSON Threads::Threads m)
 
 # The same for those who link to the installed static library.
-set(BW_PRIVATE_LIBRARIES -ldnnl -l:libgomp.so.1 -lzip -lz -lpng -ljpeg -ljansson ${HDF5_LDFLAGS} -pthread -lm)
+set(BW_PRIVATE_LIBRARIES -ldnnl -l:libgomp.so.1 -lzip -lz -lpng -ljpeg -ljansson -pthread -lm)

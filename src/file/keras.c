@@ -273,14 +273,14 @@ static bw_status write_text(bw_model *model, const bwi_wiring *wiring, bwi_file_
     return status;
 }
 
-static bw_status with_wiring(bw_model *model, bwi_file_out *out, bw_status (*write)(bw_model *, const bwi_wiring *, bwi_file_out *))
+static bw_status with_wiring(bw_model *model, bwi_file_out *out, bw_status (*put)(bw_model *, const bwi_wiring *, bwi_file_out *))
 {
     bwi_wiring wiring;
     bw_status status = bwi_wiring_open(&wiring, model);
     if (status != BW_OK) {
         return status;
     }
-    status = write(model, &wiring, out);
+    status = put(model, &wiring, out);
     bwi_wiring_close(&wiring);
     return status;
 }

@@ -441,9 +441,9 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),       cmocka_unit_test(test_places),    cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_truncated), cmocka_unit_test(test_written),
-        cmocka_unit_test(test_allocations), cmocka_unit_test(test_latest),    cmocka_unit_test(test_checksums),
+        cmocka_unit_test(test_types),       cmocka_unit_test(test_places),       cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_truncated),    cmocka_unit_test(test_written),
+        cmocka_unit_test(test_allocations), cmocka_unit_test(test_latest),       cmocka_unit_test(test_checksums),
         cmocka_unit_test(test_cancelled),   cmocka_unit_test(test_many_written),
     };
     return cmocka_run_group_tests(tests, NULL, free_kept);

@@ -260,7 +260,7 @@ static void test_announced(void **state)
 static void test_large(void **state)
 {
     (void)state;
-    const size_t size = ((size_t)1 << 32) + 5;
+    size_t size = ((size_t)1 << 32) + 5;
     bw_context *ctx = bw_open(NULL);
     bwi_file_out out;
     assert_int_equal(bwi_file_begin(ctx, &out, inside("large.zip")), BW_OK);
