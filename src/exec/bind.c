@@ -48,8 +48,9 @@ typedef struct binder {
     bwi_exec *exec;
     const bwi_plan_program *program;
     const bwi_phase *phase;
-    int number;            /* of the phase */
-    unsigned char *region; /* the worker's */
+    int number;                                        /* of the phase */
+    unsigned char *region;                             /* the worker's */
+    unsigned char *variables, *sources, *destinations; /* where the next lists lie */
 } binder;
 
 static void *address(const binder *b, int value)
@@ -77,15 +78,42 @@ static int inputs_of(const bwi_instruction *i)
     return i->pass == BWI_PASS_ADD ? i->adds : i->node->inputs;
 }
 
-/* The lists of a call lie in one block: records, weights and gradients by variable, then src and diff_src. */
-static size_t list_bytes(const bwi_instruction *i)
+/* The lists of all calls of a phase lie in one block, without copies where they are the same: records, weights and gradients by variable
+ * are those of every worker and number of samples; src and diff_src belong to a worker; an input has two destinations, for whole samples
+ * and for sequences of several lengths, for each pair. */
+typedef struct list_sizes {
+    size_t variables, sources, destinations;
+} list_sizes;
+
+static list_sizes sizes_of(const bwi_instruction *i)
 {
-    size_t variables = (size_t)i->node->variables, inputs = (size_t)inputs_of(i);
-    return variables * (sizeof(bwi_record_use) + sizeof(void *) + sizeof(size_t)) + 2 * inputs * sizeof(void *);
+    list_sizes s = {.variables = (size_t)i->node->variables * (sizeof(bwi_record_use) + sizeof(void *) + sizeof(size_t)),
+                    .sources = 2 * (size_t)inputs_of(i) * sizeof(void *)};
+    s.destinations = i->node->op->flags & BWI_OP_INPUT ? 2 * sizeof(bwi_destination) : 0;
+    return s;
+}
+
+static list_sizes sizes_of_phase(const bwi_phase *phase)
+{
+    list_sizes all = {0};
+    for (int k = 0; k < phase->count; k++) {
+        list_sizes one = sizes_of(&phase->instructions[k]);
+        all.variables += one.variables;
+        all.sources += one.sources;
+        all.destinations += one.destinations;
+    }
+    return all;
+}
+
+static size_t lists_bytes(const bwi_plan *plan, const bwi_phase *phase)
+{
+    list_sizes all = sizes_of_phase(phase);
+    size_t regions = (size_t)plan->regions;
+    return all.variables + regions * (all.sources + (size_t)plan->sizes * all.destinations);
 }
 
 /* Looks up, once, everything that a pass needs, so that a step only follows pointers. */
-static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, bwi_call *call)
+static void fill_call(binder *b, const bwi_instruction *i, int size, bwi_call *call)
 {
     bwi_exec *exec = b->exec;
     const bwi_plan *plan = exec->plan;
@@ -107,14 +135,13 @@ static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, 
                        .backward_statistics = shared_address(b, plan->backward_statistics[n]),
                        .shared = shared_address(b, plan->shared[n]),
                        .overwrites = i->overwrites};
-    call->records = bwi_allocate(exec->ctx, list_bytes(i), 1);
-    if (!call->records) {
-        return BW_RESOURCE_EXHAUSTED;
-    }
+    call->records = (bwi_record_use *)(void *)b->variables;
     call->weights = (void **)(void *)(call->records + node->variables);
     call->gradient = (size_t *)(void *)(call->weights + node->variables);
-    call->src = (void **)(void *)(call->gradient + node->variables);
+    call->src = (void **)(void *)b->sources;
     call->diff_src = call->src + inputs;
+    b->variables += sizes_of(i).variables;
+    b->sources += sizes_of(i).sources;
     for (int k = 0; i->src && k < inputs; k++) {
         call->src[k] = address(b, i->src[k]);
         call->diff_src[k] = i->pass == BWI_PASS_ADD ? NULL : address(b, i->diff_src[k]);
@@ -124,7 +151,6 @@ static bw_status fill_call(const binder *b, const bwi_instruction *i, int size, 
         call->gradient[k] = plan->gradients[node->variable[k]->index];
         call->records[k] = record_use(b, i, node->variable[k]);
     }
-    return BW_OK;
 }
 
 static bwi_destination destination_of(const bwi_call *call)
@@ -152,17 +178,17 @@ static void find_sums(const binder *b, const bwi_instruction *i, bwi_bound *boun
 
 /* What a call carries besides addresses depends on its pass: the place of a stored value, the number of terms of a sum, the
  * destination of an input, or the op's own kernels. */
-static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int size, bwi_bound *bound)
+static bw_status bind_instruction(binder *b, const bwi_instruction *i, int size, bwi_bound *bound)
 {
     bwi_exec *exec = b->exec;
     bound->instruction = i;
     bound->part = bwi_exec_part(i->node, i->pass);
     bound->run = function_of(i, b->program->program.training);
     find_sums(b, i, bound);
-    bw_status status = fill_call(b, i, size, &bound->call);
-    if (status != BW_OK) {
-        return status;
-    }
+    fill_call(b, i, size, &bound->call);
+    bwi_destination *to = (bwi_destination *)(void *)b->destinations;
+    b->destinations += sizes_of(i).destinations;
+    bw_status status = BW_OK;
     if (i->pass == BWI_PASS_STORE || i->pass == BWI_PASS_LOAD) {
         bound->stored = b->program->stored[i->dst];
         bound->spilled = b->program->fate[i->dst] == BWI_FATE_SPILL;
@@ -170,9 +196,9 @@ static bw_status bind_instruction(const binder *b, const bwi_instruction *i, int
     } else if (i->pass == BWI_PASS_ADD) {
         bound->call.bound = bwi_unconst(&i->adds); /* it only reads them */
     } else if (i->node->op->flags & BWI_OP_INPUT) {
-        bound->to[0] = bound->to[1] = destination_of(&bound->call);
-        bound->to[1].sequence = true;
-        bound->call.bound = bound->to;
+        to[0] = to[1] = destination_of(&bound->call);
+        to[1].sequence = true;
+        bound->call.bound = to;
     } else if (i->node->op->kernels && i->node->op->kernels->bind && i->pass != BWI_PASS_SEED) {
         exec->foreign = true;
         status = i->node->op->kernels->bind(exec->ctx, &bound->call, (int)i->pass);
@@ -185,8 +211,10 @@ static bw_status bind_phase(bwi_exec *exec, const bwi_plan_program *program, int
 {
     const bwi_plan *plan = exec->plan;
     const bwi_phase *phase = &program->phases[number];
+    list_sizes all = sizes_of_phase(phase);
     bound->list = bwi_allocate(exec->ctx, (size_t)phase->count * (size_t)plan->regions * (size_t)plan->sizes, sizeof *bound->list);
-    if (!bound->list) {
+    bound->lists = bound->list ? bwi_allocate(exec->ctx, lists_bytes(plan, phase), 1) : NULL;
+    if (!bound->lists) {
         return BW_RESOURCE_EXHAUSTED;
     }
     bound->count = phase->count;
@@ -195,7 +223,11 @@ static bw_status bind_phase(bwi_exec *exec, const bwi_plan_program *program, int
     for (int w = 0; w < plan->regions; w++) {
         binder b = {.exec = exec, .program = program, .phase = phase, .number = number};
         b.region = exec->arena + plan->workers_offset + (size_t)w * plan->worker_bytes;
+        b.destinations =
+            bound->lists + all.variables + (size_t)plan->regions * all.sources + (size_t)w * (size_t)plan->sizes * all.destinations;
         for (int s = 0; s < plan->sizes; s++) {
+            b.variables = bound->lists;
+            b.sources = bound->lists + all.variables + (size_t)w * all.sources;
             for (int k = 0; k < phase->count; k++) {
                 bw_status status = bind_instruction(&b, &phase->instructions[k], s, next);
                 if (status != BW_OK) {
@@ -277,8 +309,8 @@ static void unbind_phase(bwi_exec *exec, bwi_bound_phase *phase)
         if (kernels && kernels->unbind && b->instruction->pass != BWI_PASS_ADD && b->call.bound) {
             kernels->unbind(b->call.kernels, b->call.bound);
         }
-        bwi_release(exec->ctx, b->call.records);
     }
+    bwi_release(exec->ctx, phase->lists);
     bwi_release(exec->ctx, phase->list);
 }
 
@@ -415,9 +447,10 @@ static size_t phase_bookkeeping(const bwi_plan *plan, const bwi_phase *phase)
     size_t copies = (size_t)plan->regions * (size_t)plan->sizes, bytes = 0;
     for (int k = 0; k < phase->count; k++) {
         const bwi_instruction *i = &phase->instructions[k];
-        bytes += bwi_allocation_bytes(list_bytes(i)) + plan->bound_bytes[i->node->number];
+        bytes += plan->bound_bytes[i->node->number];
     }
     size_t table = bwi_allocation_bytes(bwi_size_multiply((size_t)phase->count * sizeof(bwi_bound), copies));
+    table = bwi_size_add(table, bwi_allocation_bytes(lists_bytes(plan, phase)));
     return bwi_size_add(table, bwi_size_multiply(bytes, copies));
 }
 

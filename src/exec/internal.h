@@ -40,7 +40,6 @@ static inline void bwi_exec_timed(bwi_exec *exec, int worker, int part, uint64_t
 /* One bound instruction. */
 typedef struct bwi_bound {
     bwi_call call;
-    bwi_destination to[2]; /* of an input, as its call.bound: for whole samples, and for sequences of several lengths */
     bwi_pass_function run;
     const bwi_instruction *instruction;
     size_t stored;                                                           /* STORE and LOAD: offset in the tile's slot */
@@ -53,7 +52,8 @@ typedef struct bwi_bound {
 } bwi_bound;
 
 typedef struct bwi_bound_phase {
-    bwi_bound *list; /* [worker][size][instruction] */
+    bwi_bound *list;      /* [worker][size][instruction] */
+    unsigned char *lists; /* what their calls point to (bind.c) */
     int count;
     int first_summed; /* the first that completes sums; `count`: none does */
     bool opens;       /* one of them has a prologue to run */
