@@ -173,6 +173,7 @@ static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, c
     if (status == BW_OK && metric && given && strcmp(given, word) != 0) {
         bwi_text shown = {.ctx = k->ctx};
         status = bwi_keras_value_text(k, "name", bwi_json_get(config, "name"), &shown);
+        text->failed = text->failed || shown.failed;
         if (status == BW_OK) {
             add_option(text, "name", shown.bytes);
         }
@@ -181,7 +182,7 @@ static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, c
     if (status == BW_OK && weighted) {
         add_option(text, "weighted", "true");
     }
-    return status;
+    return status == BW_OK && text->failed ? BW_RESOURCE_EXHAUSTED : status;
 }
 
 /* A list of layers will have one output even if its input is not known yet. */
@@ -410,11 +411,14 @@ bw_status bwi_keras_read_training(bw_model *model, const char *path, const bwi_j
     }
     bool named = strncmp(model->ctx->message, path, strlen(path)) == 0;
     bwi_text_add(&message, "%s%s%s", named ? "" : path, named ? "" : ": ", model->ctx->message);
-    for (unsigned part = 1; part < BWI_PART_ALL; part <<= 1) {
-        unread |= is_refusal(read_parts(model, path, config, optimizer, BWI_PART_ALL & ~part)) ? part : 0;
+    status = message.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
+    for (unsigned part = 1; part < BWI_PART_ALL && status == BW_OK; part <<= 1) {
+        status = read_parts(model, path, config, optimizer, BWI_PART_ALL & ~part);
+        unread |= is_refusal(status) ? part : 0;
+        status = is_refusal(status) ? BW_OK : status;
     }
     unread = unread ? unread : BWI_PART_ALL;
-    status = message.failed ? BW_RESOURCE_EXHAUSTED : read_parts(model, path, config, optimizer, unread);
+    status = status == BW_OK ? read_parts(model, path, config, optimizer, unread) : status;
     if (status == BW_OK) {
         bwi_training_leave_out(model->training, unread, refused, message.bytes);
         bwi_log(model->ctx, BW_LOG_WARNING, "%s: the model can predict, but not be trained as it is", message.bytes);
