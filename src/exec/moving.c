@@ -1,6 +1,6 @@
 /*
  * Moving statistics, which training changes besides trained variables. Each use of a layer moves them once for each piece, and a
- * layer that is used twice moves them twice, in Keras's order of its uses (a node's turn), no matter in which phases their
+ * layer that is used twice moves them twice, in Keras's order of its uses (a node's `run_at`), no matter in which phases their
  * statistics became known. The first use holds the moving values of the window; the commit writes them to the variables.
  */
 #include "exec/internal.h"
@@ -33,7 +33,8 @@ static int compare(const void *a, const void *b)
     if (x->program != y->program) {
         return x->program < y->program ? -1 : 1;
     }
-    return m->turn != n->turn ? (m->turn > n->turn) - (m->turn < n->turn) : (m->number > n->number) - (m->number < n->number);
+    return m->run_at != n->run_at ? (m->run_at > n->run_at) - (m->run_at < n->run_at)
+                                  : (m->number > n->number) - (m->number < n->number);
 }
 
 /* A node's moving variables are its last ones; nodes with the same variables share the values of the first. */

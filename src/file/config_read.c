@@ -160,6 +160,11 @@ const char *bwi_keras_layer_name(const bwi_json *layer)
     return name ? name : bwi_json_text(bwi_json_get(layer, "name"));
 }
 
+const bwi_json *bwi_keras_layers_of(const bwi_json *config)
+{
+    return bwi_json_kind_of(config) == BWI_JSON_LIST ? config : bwi_json_get(config, "layers");
+}
+
 /* Keras allows no slashes in names. */
 bw_status bwi_keras_check_name(bwi_keras *k, const char *name)
 {
@@ -328,7 +333,7 @@ static bw_status read_list(bw_model *model, bwi_keras *k, const bwi_json *layers
 static bw_status read_sequential(bw_model *model, bwi_keras *k, const bwi_json *json, bool frozen)
 {
     const bwi_json *config = bwi_json_get(json, "config");
-    const bwi_json *layers = bwi_json_kind_of(config) == BWI_JSON_LIST ? config : bwi_json_get(config, "layers");
+    const bwi_json *layers = bwi_keras_layers_of(config);
     const bwi_json *shape = bwi_json_get(config, "build_input_shape");
     if (bwi_json_kind_of(shape) != BWI_JSON_LIST) {
         shape = bwi_json_get(bwi_json_get(json, "build_config"), "input_shape");
@@ -393,7 +398,7 @@ static bw_status read_model(bw_model **model, bwi_keras *k, const bwi_json *json
     if (!bwi_keras_is_float32(bwi_json_get(config, "dtype"))) {
         return bwi_keras_refuse(k, "dtype", bwi_json_get(config, "dtype"));
     }
-    const bwi_json *layers = bwi_json_kind_of(config) == BWI_JSON_LIST ? config : bwi_json_get(config, "layers");
+    const bwi_json *layers = bwi_keras_layers_of(config);
     bool graph = functional || any_nested(layers);
     if (bwi_json_count(layers) > LAYER_LIMIT) {
         return bwi_fail_file(k->ctx, BW_UNIMPLEMENTED, k->path, "%d layers; at most %d are possible", bwi_json_count(layers),
@@ -461,17 +466,37 @@ static void put_json(bwi_json_writer *w, const char *key, const bwi_json *value)
     }
 }
 
-/* Original names, nested models and operators are kept only in this text, so it is written exactly as it was read. Files of
- * versions before Keras 3, whose objects have no modules, are written from scratch, and so are lists of layers without an input
- * shape. */
+/* Whether only the configuration knows what a file must say: nested models, or names that are too long here. */
+static bool is_only_in_config(const bwi_json *layers)
+{
+    for (int i = 0; i < bwi_json_count(layers); i++) {
+        char local[BWI_LOCAL_NAME];
+        const char *name = bwi_keras_layer_name(bwi_json_at(layers, i));
+        bwi_keras_local_name(local, "", name ? name : "");
+        if (bwi_keras_is_nested(bwi_json_at(layers, i)) || (name && strcmp(local, name) != 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Original names, nested models and operators are kept only in this text, so it is written exactly as it was read. The older files,
+ * whose objects have no modules, are written from scratch where that loses nothing, and so are lists of layers without an input
+ * shape. If it would, Keras needs to know the module of the model; it finds those of the layers. */
 static bw_status keep_config(bw_model *model, const bwi_json *json)
 {
     bwi_json_writer w = {.text = {.ctx = model->ctx}};
     const char *key = NULL;
-    if (!bwi_json_text(bwi_json_get(json, "module")) || model->output_count == 0) {
+    bool older = !bwi_json_text(bwi_json_get(json, "module"));
+    if (model->output_count == 0 || (older && !is_only_in_config(bwi_keras_layers_of(bwi_json_get(json, "config"))))) {
         return BW_OK;
     }
     bwi_json_begin(&w, NULL, '{');
+    if (older) {
+        const char *class_name = bwi_json_text(bwi_json_get(json, "class_name"));
+        bwi_json_put_text(&w, "module", strcmp(class_name, "Functional") == 0 ? "keras.src.models.functional" : "keras");
+        bwi_json_put_null(&w, "registered_name");
+    }
     for (const bwi_json *value; (value = bwi_json_next(json, &key));) {
         if (strcmp(key, "compile_config") != 0) {
             put_json(&w, key, value);

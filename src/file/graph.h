@@ -1,6 +1,6 @@
 /*
- * Shared by the files that read functional graphs: levels, which are models nested in models (graph_levels.c), their calls
- * (graph_read.c), and the places of their weights (graph_places.c).
+ * Shared by the files that read functional graphs: levels, which are models nested in models (graph_levels.c), the
+ * order of their layers and calls (graph_order.c), the calls (graph_read.c), and the places of their weights (graph_places.c).
  */
 #ifndef BWI_FILE_GRAPH_H
 #define BWI_FILE_GRAPH_H
@@ -23,6 +23,7 @@ typedef struct entry {
     level *inner; /* of a nested model */
     int node_count, done;
     int width, *use; /* uses of all nodes, `width` for each: one per output */
+    int *run_at;     /* of each node: how many calls of layers Keras runs before it at this level; -1: Keras does not run it */
 } entry;
 
 /* The tensor that an input or an output of a model refers to. */
@@ -40,6 +41,9 @@ struct level {
     int count;
     end inputs[BWI_MAX_HEADS], outputs[BWI_MAX_HEADS];
     int input_count, output_count;
+    int *order, order_count; /* entries, as Keras numbers them */
+    int size;                /* calls of layers that one call of this level runs */
+    int run_at;              /* of the current call: how many calls of layers Keras runs before it; -1: Keras does not run it */
 };
 
 typedef struct graph_reader {
@@ -64,13 +68,18 @@ void bwi_graph_close(graph_reader *r, level *l);
 entry *bwi_graph_find(const level *l, const char *name); /* NULL: there is no such layer */
 /* Messages name this layer from now on. */
 void bwi_graph_begin_messages(graph_reader *r, const level *l, const entry *e);
-/* Reads ["layer", node, tensor], or an object that holds it. */
+/* Computes the order of the layers and calls of a level and of those nested in it. */
+bw_status bwi_graph_order(const graph_reader *r, level *l);
+/* Finds what ["layer", node, tensor], or an object that holds it, refers to. */
+bool bwi_graph_find_end(const level *l, const bwi_json *json, end *found);
+/* Does the same, and refuses what refers to nothing. */
 bw_status bwi_graph_end(const graph_reader *r, const level *l, const bwi_json *json, end *found);
 /* Adds all tensors in a value, those of objects in the order of their keys, as Keras flattens them. */
 void bwi_graph_collect(const bwi_json *value, const char *key, tensors *found);
 /* Returns the arguments of a call: {"args": [...], "kwargs": {}}, or [T, ...] in older files. */
 const bwi_json *bwi_graph_arguments(const bwi_json *node);
-/* Adds to the model where Keras's files, below `path`, have the variables of a level's layers, in Keras's order. */
-bw_status bwi_graph_places(graph_reader *r, const level *l, const char *path);
+/* Adds to the model where Keras's files, below `path`, have the variables of a level's layers, in Keras's order. `top` is the entry
+ * of the outermost level that holds this one; -1: this is the outermost. */
+bw_status bwi_graph_places(graph_reader *r, const level *l, const char *path, int top);
 
 #endif

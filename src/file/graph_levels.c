@@ -95,10 +95,12 @@ void bwi_graph_close(graph_reader *r, level *l)
     for (int i = 0; l && i < l->count; i++) {
         bwi_graph_close(r, l->entries[i].inner);
         bwi_release(r->k.ctx, l->entries[i].use);
+        bwi_release(r->k.ctx, l->entries[i].run_at);
     }
     if (l) {
         bwi_release(r->k.ctx, (void *)l->sorted);
         bwi_release(r->k.ctx, l->entries);
+        bwi_release(r->k.ctx, l->order);
     }
     bwi_release(r->k.ctx, l);
 }
@@ -133,7 +135,8 @@ static bw_status read_entry(graph_reader *r, level *l, const bwi_json *json)
     }
     if (status == BW_OK) {
         e->use = bwi_allocate(r->k.ctx, (size_t)(e->node_count + 1) * (size_t)e->width, sizeof *e->use);
-        status = e->use ? BW_OK : BW_RESOURCE_EXHAUSTED;
+        e->run_at = bwi_allocate(r->k.ctx, (size_t)e->node_count + 1, sizeof *e->run_at);
+        status = e->use && e->run_at ? BW_OK : BW_RESOURCE_EXHAUSTED;
     }
     return status;
 }
@@ -219,7 +222,7 @@ static bw_status read_level(graph_reader *r, level *l, const bwi_json *layers)
 bw_status bwi_graph_open(graph_reader *r, level **opened, const bwi_json *json, const char *prefix)
 {
     const bwi_json *config = bwi_json_get(json, "config");
-    const bwi_json *layers = bwi_json_kind_of(config) == BWI_JSON_LIST ? config : bwi_json_get(config, "layers");
+    const bwi_json *layers = bwi_keras_layers_of(config);
     const char *class_name = bwi_json_text(bwi_json_get(json, "class_name"));
     r->layers += bwi_json_count(layers);
     if (r->depth == MOST_LEVELS || r->layers > LAYER_LIMIT) {

@@ -35,8 +35,7 @@ static int skipped_nodes(const entry *e)
     return !e->inner->list || (older && e->inner->inputs[0].from->json) ? 1 : 0;
 }
 
-/* Reads ["layer", node, tensor], or an object that holds it. */
-bw_status bwi_graph_end(const graph_reader *r, const level *l, const bwi_json *json, end *found)
+bool bwi_graph_find_end(const level *l, const bwi_json *json, end *found)
 {
     const bwi_json *history = history_of(json);
     int64_t node = 0, tensor = 0;
@@ -45,10 +44,15 @@ bw_status bwi_graph_end(const graph_reader *r, const level *l, const bwi_json *j
     node -= e && e->kind == NESTED && history == json ? skipped_nodes(e) : 0;
     if (!e || !whole || node < 0 || node >= (e->kind == INPUT ? 1 : e->node_count) || node >= MOST_NODES || tensor < 0 ||
         tensor >= (e->kind == NESTED ? e->inner->output_count : 1)) {
-        return fail_tensor(r);
+        return false;
     }
     *found = (end){.key = e->name, .from = e, .node = (int)node, .tensor = (int)tensor};
-    return BW_OK;
+    return true;
+}
+
+bw_status bwi_graph_end(const graph_reader *r, const level *l, const bwi_json *json, end *found)
+{
+    return bwi_graph_find_end(l, json, found) ? BW_OK : fail_tensor(r);
 }
 
 /* Returns the use of a node's tensor; -1: that node is not made yet. */
@@ -270,18 +274,19 @@ static bool any_masked(const bw_model *model, const int *uses, int count)
     return false;
 }
 
-static bw_status call_level(graph_reader *r, level *l, const int *inputs, int count, int *outputs);
+static bw_status call_level(graph_reader *r, level *l, const int *inputs, int count, int run_at, int *outputs);
 
 /* Calls an entry on the values of other uses. Calls are counted, because a file of a few bytes could ask for any number of them. */
 static bw_status call_entry(graph_reader *r, const level *l, entry *e, const int *uses, int count)
 {
     bw_status status = BW_OK;
     int *use = &e->use[e->done * e->width];
+    int run_at = l->run_at < 0 || e->run_at[e->done] < 0 ? -1 : l->run_at + e->run_at[e->done];
     if (++r->calls > MOST_CALLS) {
         return bwi_fail_file(r->k.ctx, BW_UNIMPLEMENTED, r->k.path, "%s: more than %d calls of layers", r->k.what, MOST_CALLS);
     }
     if (e->kind == NESTED) {
-        return call_level(r, e->inner, uses, count, use);
+        return call_level(r, e->inner, uses, count, run_at, use);
     }
     if (e->kind == OPERATOR) {
         status = make_operator(r, l, e, uses[0]);
@@ -291,6 +296,9 @@ static bw_status call_entry(graph_reader *r, const level *l, entry *e, const int
     if (status == BW_OK) {
         *use = bwi_model_use(r->model, e->layer, uses, count);
         status = *use >= 0 ? BW_OK : bwi_pending(r->k.ctx);
+    }
+    if (status == BW_OK) {
+        r->model->uses[*use].run_at = run_at < 0 ? -1 : run_at + 1;
     }
     return status;
 }
@@ -364,12 +372,13 @@ static bw_status make_list(graph_reader *r, level *l, int use)
     return BW_OK;
 }
 
-static bw_status call_level(graph_reader *r, level *l, const int *inputs, int count, int *outputs)
+static bw_status call_level(graph_reader *r, level *l, const int *inputs, int count, int run_at, int *outputs)
 {
     if (count != l->input_count) {
         return bwi_fail_file(r->k.ctx, BW_DATA_LOSS, r->k.path, "%s: expected %d inputs, found %d", r->k.what, l->input_count,
                              count);
     }
+    l->run_at = run_at;
     for (int i = 0; i < l->count; i++) {
         l->entries[i].done = 0;
     }
@@ -486,7 +495,7 @@ static bw_status make_model(graph_reader *r, level *l, const bwi_json *json)
         status = make_input(r, l, json, i, &inputs[i]);
     }
     if (status == BW_OK) {
-        status = call_level(r, l, inputs, l->input_count, outputs);
+        status = call_level(r, l, inputs, l->input_count, 0, outputs);
     }
     for (int i = 0; i < l->output_count && status == BW_OK; i++) {
         char local[BWI_LOCAL_NAME];
@@ -495,7 +504,7 @@ static bw_status make_model(graph_reader *r, level *l, const bwi_json *json)
     }
     if (status == BW_OK) {
         r->model->stored = bwi_allocate(r->k.ctx, (size_t)r->model->layer_count + 1, sizeof *r->model->stored);
-        status = r->model->stored ? bwi_graph_places(r, l, "") : BW_RESOURCE_EXHAUSTED;
+        status = r->model->stored ? bwi_graph_places(r, l, "", -1) : BW_RESOURCE_EXHAUSTED;
     }
     return status;
 }
@@ -506,6 +515,9 @@ bw_status bwi_keras_read_graph(bw_model *model, const bwi_keras *k, const bwi_js
     graph_reader r = {.k = *k, .model = model, .frozen = frozen, .first = {.name = "input_layer", .kind = INPUT, .use = &first}};
     level *top = NULL;
     bw_status status = bwi_graph_open(&r, &top, json, "");
+    if (status == BW_OK) {
+        status = bwi_graph_order(&r, top);
+    }
     if (status == BW_OK) {
         status = make_model(&r, top, json);
     }

@@ -48,6 +48,8 @@ bool bwi_argument_is_standard(bw_context *ctx, const bwi_argument *argument, con
 /* These read one layer of a configuration. */
 const bwi_layer_row *bwi_keras_layer_row(const char *class_name); /* NULL: none */
 const char *bwi_keras_layer_name(const bwi_json *layer);
+/* Returns a model's list of layers; old configurations of Sequential models are that list. */
+const bwi_json *bwi_keras_layers_of(const bwi_json *config);
 /* Fails unless the layer's class is supported. */
 bw_status bwi_keras_check_class(const bwi_keras *keras, const bwi_json *layer);
 /* Checks that the name is a valid layer's name, and makes messages begin with it. */
@@ -66,18 +68,6 @@ bw_status bwi_keras_read_graph(bw_model *model, const bwi_keras *keras, const bw
 bool bwi_keras_is_operator(const bwi_json *json);
 bw_status bwi_keras_read_operator(const bwi_keras *keras, const bwi_json *json, const bwi_json *node, const bwi_shape *shape,
                                   bwi_layer *layer);
-
-/* A graph of uses of operations, for which order.c computes Keras's order. The inputs of use u are input[begin[u]] to
- * input[begin[u + 1] - 1]. */
-typedef struct bwi_order {
-    int uses, operations;
-    const int *operation; /* of each use */
-    const int *begin, *input;
-    const int *outputs; /* uses */
-    int output_count;
-} bwi_order;
-/* Fills order[], which has space for all operations, with those that lead to an output. */
-bw_status bwi_keras_order(bw_context *ctx, const bwi_order *graph, int *order, int *count);
 
 /* A name as it is used here: printable, and short enough. A name that had to be changed ends in a hash of the original. */
 enum { BWI_LOCAL_NAME = 64 };

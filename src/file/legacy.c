@@ -10,6 +10,7 @@ typedef struct legacy {
     bw_context *ctx;
     const char *path;
     bwi_hdf5 *file;
+    const bwi_json *layers; /* of the configuration */
 } legacy;
 
 /* Reads an attribute that holds JSON; *json is NULL if there is no such attribute. */
@@ -38,30 +39,32 @@ static bw_status next_names(const legacy *l, const char *group, int chunk, char 
     return bwi_hdf5_attribute(l->file, group, name, names, count);
 }
 
-typedef struct found {
-    const bwi_hdf5_entry **entries; /* one for each variable of the graph */
-    int first, count, taken;        /* variables of the current layer */
-} found;
+/* The weights of one of the configuration's layers, which may be a model: variables of the graph, in the file's order. */
+typedef struct group {
+    const char *path;
+    const int *variables;
+    int count, taken;
+} group;
 
 /* The names of a layer's weights differ between versions, so weights are taken in their order, each checked against its
  * variable's shape. */
-static bw_status add_names(const legacy *l, const char *group, const char *names, int count, const bwi_graph *graph, found *f)
+static bw_status add_names(const legacy *l, group *g, const char *names, int count, const bwi_graph *graph,
+                           const bwi_hdf5_entry **entries)
 {
     for (int i = 0; i < count; i++, names += strlen(names) + 1) {
         bwi_text path = {.ctx = l->ctx};
-        bwi_text_add(&path, "%s/%s", group, names);
+        bwi_text_add(&path, "%s/%s", g->path, names);
         if (path.failed) {
             bwi_text_free(&path);
             return BW_RESOURCE_EXHAUSTED;
         }
-        bw_status status = f->taken < f->count ? BW_OK
+        bw_status status = g->taken < g->count ? BW_OK
                                                : bwi_fail_file(l->ctx, BW_DATA_LOSS, l->path,
-                                                               "%s has more weights than the layer's %d", group, f->count);
+                                                               "%s has more weights than the layer's %d", g->path, g->count);
         if (status == BW_OK) {
-            const bwi_hdf5_entry *entry = bwi_hdf5_find(l->file, path.bytes);
-            int variable = f->first + f->taken++;
-            f->entries[variable] = entry;
-            status = bwi_weights_check(l->ctx, l->path, path.bytes, entry, &graph->variables[variable]->shape);
+            int variable = g->variables[g->taken++];
+            entries[variable] = bwi_hdf5_find(l->file, path.bytes);
+            status = bwi_weights_check(l->ctx, l->path, path.bytes, entries[variable], &graph->variables[variable]->shape);
         }
         bwi_text_free(&path);
         if (status != BW_OK) {
@@ -73,30 +76,74 @@ static bw_status add_names(const legacy *l, const char *group, const char *names
 
 /* An attribute of HDF5 holds at most 64 KiB, so Keras splits long lists of names: weight_names, or weight_names0, weight_names1
  * and so on. */
-static bw_status find_layer(const legacy *l, const bw_model *model, int layer, const bwi_hdf5_entry **entries)
+static bw_status find_group(const legacy *l, group *g, const bwi_graph *graph, const bwi_hdf5_entry **entries)
 {
-    found f = {.entries = entries};
-    char group[96];
-    f.count = bwi_layer_variables(model, layer, &f.first);
-    snprintf(group, sizeof group, "model_weights/%s", model->layers[layer].name);
     bw_status status = BW_OK;
     bool more = true;
     for (int chunk = -1; more && status == BW_OK; chunk++) {
         char *names = NULL;
         int count = 0;
-        status = next_names(l, group, chunk, &names, &count);
+        status = next_names(l, g->path, chunk, &names, &count);
         if (status == BW_OK) {
-            status = add_names(l, group, names, count, &model->graph, &f);
+            status = add_names(l, g, names, count, graph, entries);
         }
         bwi_release(l->ctx, names);
         more = !names == (chunk < 0);
     }
-    if (status == BW_OK && f.taken != f.count) {
-        status = bwi_fail_file(l->ctx, BW_DATA_LOSS, l->path, "%s: expected %d weights, found %d", group, f.count, f.taken);
+    if (status == BW_OK && g->taken != g->count) {
+        status = bwi_fail_file(l->ctx, BW_DATA_LOSS, l->path, "%s: expected %d weights, found %d", g->path, g->count, g->taken);
     }
     return status;
 }
 
+static int list_layer(const bw_model *model, int layer, bool trainable, bool all, int *list)
+{
+    int first, count = 0, variables = bwi_layer_variables(model, layer, &first);
+    for (int v = first; v < first + variables; v++) {
+        if (all || model->graph.variables[v]->trainable == trainable) {
+            list[count++] = v;
+        }
+    }
+    return count;
+}
+
+/* Keras lists a model's trainable variables before the others, unless the model as a whole is not trainable. */
+static int list_variables(const bw_model *model, const bwi_json *json, int top, int *list)
+{
+    const bwi_json *trainable = bwi_json_get(bwi_json_get(json, "config"), "trainable");
+    bool all = bwi_json_kind_of(trainable) == BWI_JSON_BOOL && !bwi_json_true(trainable);
+    int count = 0;
+    for (int pass = 0; pass < (all ? 1 : 2); pass++) {
+        for (int i = 0; i < model->stored_count; i++) {
+            if (model->stored[i].top == top) {
+                count += list_layer(model, model->stored[i].layer, pass == 0, all, list + count);
+            }
+        }
+    }
+    return count;
+}
+
+/* Finds the weights of the configuration's layers. `list` has space for all variables; `next` is the layer of a list of layers. */
+static bw_status find_weights(const legacy *l, const bw_model *model, const bwi_hdf5_entry **entries, int *list)
+{
+    bw_status status = BW_OK;
+    for (int top = 0, next = 0; top < bwi_json_count(l->layers) && status == BW_OK; top++) {
+        const bwi_json *json = bwi_json_at(l->layers, top);
+        if (bwi_keras_is_input(json)) {
+            continue;
+        }
+        group g = {.variables = list};
+        g.count = model->stored ? list_variables(model, json, top, list) : list_layer(model, next++, true, true, list);
+        bwi_text path = {.ctx = l->ctx};
+        bwi_text_add(&path, "model_weights/%s", bwi_keras_layer_name(json));
+        g.path = path.bytes;
+        status = path.failed ? BW_RESOURCE_EXHAUSTED : find_group(l, &g, &model->graph, entries);
+        bwi_text_free(&path);
+    }
+    return status;
+}
+
+/* A layer that leads to no output has no weights in the file. */
 static bw_status read_weights(const legacy *l, bw_model *model)
 {
     if (model->use_count == 0) {
@@ -104,17 +151,18 @@ static bw_status read_weights(const legacy *l, bw_model *model)
     }
     int variables = model->graph.variable_count;
     const bwi_hdf5_entry **entries = bwi_allocate(l->ctx, (size_t)variables, sizeof *entries);
-    bw_status status = entries ? BW_OK : BW_RESOURCE_EXHAUSTED;
-    for (int i = 0; i < model->layer_count && status == BW_OK; i++) {
-        status = find_layer(l, model, i, entries);
-    }
+    int *list = bwi_allocate(l->ctx, (size_t)variables, sizeof *list);
+    bw_status status = entries && list ? find_weights(l, model, entries, list) : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
         status = bwi_weights_build(model);
     }
     for (int v = 0; v < variables && status == BW_OK; v++) {
-        status = bwi_weights_take(l->ctx, l->file, l->path, entries[v], model->graph.variables[v]);
+        if (entries[v]) {
+            status = bwi_weights_take(l->ctx, l->file, l->path, entries[v], model->graph.variables[v]);
+        }
     }
     bwi_release(l->ctx, (void *)entries);
+    bwi_release(l->ctx, list);
     return status;
 }
 
@@ -131,7 +179,8 @@ static bw_status read_training(const legacy *l, bw_model *model)
     return status;
 }
 
-static bw_model *load_open(const legacy *l)
+/* The configuration stays until the weights are read, since the file has them by its layers' names. */
+static bw_model *load_open(legacy *l)
 {
     bwi_json *json;
     bw_status status = read_json(l, "model_config", &json);
@@ -139,11 +188,14 @@ static bw_model *load_open(const legacy *l)
         status = bwi_fail_file(l->ctx, BW_DATA_LOSS, l->path, "does not hold a model: it has no attribute model_config");
     }
     bw_model *model = status == BW_OK ? bwi_keras_read_model(l->ctx, l->path, json) : bwi_pass_on(l->ctx);
+    if (model) {
+        l->layers = bwi_keras_layers_of(bwi_json_get(json, "config"));
+        status = read_weights(l, model);
+    }
     bwi_json_free(json);
     if (!model) {
         return NULL;
     }
-    status = read_weights(l, model);
     if (status == BW_OK) {
         status = read_training(l, model);
     }

@@ -95,7 +95,7 @@ struct bw_node {
     bw_node *mask;  /* this shape without the last axis: 1 for positions that count, 0 for others. NULL: all count */
     int64_t block;  /* channel block of its output (kernel.h); set by the plan's lowering */
     int number;     /* position in the graph: inputs come before their users */
-    int turn;       /* among the uses of a layer: when Keras comes to it */
+    int run_at;     /* its number in the order in which Keras runs the uses of layers */
 };
 
 struct bwi_graph {

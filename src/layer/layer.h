@@ -126,11 +126,13 @@ typedef struct bwi_use {
     int layer; /* -1: an input of the model */
     bw_node *node;
     int inputs, input[BWI_MAX_POINTS]; /* uses whose nodes it takes; -1: no layer made the node */
+    int run_at; /* if a file says when Keras runs it: a number from 1; -1: it does not. 0: it follows from the uses */
 } bwi_use;
 
 /* A layer's group in Keras's files: "layers/functional/layers/dense". */
 typedef struct bwi_stored {
     int layer;
+    int top; /* which of the configuration's layers holds it: itself, or the model in which it is nested */
     char path[232];
 } bwi_stored;
 
@@ -185,13 +187,29 @@ void bwi_model_disconnect(bw_model *model, bool declared);
  * this call made the nodes, and bwi_model_disconnect removes them. */
 bw_status bwi_model_sketch(bw_model *model, int ndim, const int64_t *shape, bool *connected);
 
-/* ---- Wiring (wiring.c): how layers are connected, and Keras's order of them ---- */
+/* ---- Keras's order (order.c) ---- */
 
-/*
- * Keras orders the layers of a functional model by their depth (the longest path to an output), descending, then by a depth-first
- * search from the outputs that visits inputs in their order. That order numbers the groups of weights and the optimizer's
- * variables.
- */
+/* A model as Keras orders it: operations, which are layers, inputs or whole models, and their uses. The uses whose values use u
+ * takes are input[begin[u]] to input[begin[u + 1] - 1]; -1: no operation made the value. */
+typedef struct bwi_calls {
+    int uses, operations;
+    const int *operation; /* of each use */
+    const int *begin, *input;
+    const int *outputs; /* uses; -1: no operation made it */
+    int output_count;
+} bwi_calls;
+
+/* Keras numbers the groups of weights and the optimizer's variables in the order of operations. */
+typedef struct bwi_call_order {
+    int *operations, count; /* those that lead to an output, and the inputs that do not */
+    int *run_at;            /* of each use: its number in the order in which Keras runs them; -1: Keras does not run it */
+} bwi_call_order;
+
+bw_status bwi_call_order_open(bw_context *ctx, const bwi_calls *calls, bwi_call_order *order);
+void bwi_call_order_close(bw_context *ctx, bwi_call_order *order);
+
+/* ---- Wiring (wiring.c): how layers are connected ---- */
+
 typedef struct bwi_wiring {
     bw_context *ctx;
     const bw_model *model;
@@ -206,8 +224,8 @@ typedef struct bwi_wiring {
 /* Fails with INVALID_ARGUMENT if the model has operators that are no layers. */
 bw_status bwi_wiring_open(bwi_wiring *wiring, const bw_model *model);
 void bwi_wiring_close(bwi_wiring *wiring);
-/* Finds the turn at which Keras runs each of the model's uses; the turns of those that lead to no output are arbitrary. */
-bw_status bwi_wiring_turns(const bw_model *model, int *turns);
+/* Finds the number of each of the model's uses in the order in which Keras runs them; -1: Keras does not run it. */
+bw_status bwi_wiring_run_order(const bw_model *model, int *run_at);
 /* Returns which of its layer's uses this is, as Keras counts them. */
 int bwi_wiring_node(const bwi_wiring *wiring, int use);
 /* Returns the model's own name, or the one that Keras gives the first model of its kind. */

@@ -1,10 +1,9 @@
 /*
  * Finds how a model's layers are connected, whether it comes from an expression or from calls, and the order in which Keras has
- * them once it has rebuilt the model. Searches use an explicit stack, because a model may be as deep as it has layers.
+ * them once it has rebuilt the model.
  */
 #include "layer/internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static bool is_list(const bw_model *model)
@@ -56,189 +55,99 @@ static bw_status copy_uses(bwi_wiring *w)
 
 /* ---- Keras's order ---- */
 
-typedef struct walk {
-    bwi_wiring *w;
-    int *operation;            /* of each use: its layer, or layer_count + k for input k */
-    int *first, seen;          /* of each operation: when the search first met it; -1: not yet */
-    int *depth, *deepest;      /* of each use; of each operation */
-    int *mention, mentioned;   /* of each use: when measuring depths reached it, from 1; 0: not yet */
-    int *finished, done;       /* uses, inputs before their users */
-    int *stack, *next, height; /* uses on the current path, and which of their inputs comes next */
-    bool only_layers;          /* a node that no layer made is refused; otherwise the search ends there */
-} walk;
-
-static bw_status push(walk *k, int use)
+/* Describes the uses for order.c; operations are layers, and layer_count + k for input k. The caller releases *block. */
+static bw_status open_calls(const bwi_wiring *w, bwi_calls *calls, int **block)
 {
-    if (k->w->reached[use]) {
-        return BW_OK;
+    size_t uses = (size_t)w->use_count, inputs = 0;
+    for (int u = 0; u < w->use_count; u++) {
+        inputs += (size_t)w->uses[u].inputs;
     }
-    k->w->reached[use] = true;
-    int operation = k->operation[use];
-    if (k->first[operation] < 0) {
-        k->first[operation] = k->seen++;
+    *block = bwi_allocate(w->ctx, 2 * uses + 1 + inputs, sizeof **block);
+    if (!*block) {
+        return BW_RESOURCE_EXHAUSTED;
     }
-    k->next[k->height] = 0;
-    k->stack[k->height++] = use;
+    int *operation = *block, *begin = operation + uses, *input = begin + uses + 1, operations = w->model->layer_count;
+    for (int u = 0; u < w->use_count; u++) {
+        const bwi_use *use = &w->uses[u];
+        operation[u] = use->layer >= 0 ? use->layer : operations++;
+        begin[u + 1] = begin[u] + use->inputs;
+        memcpy(input + begin[u], use->input, (size_t)use->inputs * sizeof *input);
+    }
+    *calls = (bwi_calls){.uses = w->use_count, .operations = operations, .operation = operation, .begin = begin, .input = input};
+    calls->outputs = w->outputs;
+    calls->output_count = w->output_count;
     return BW_OK;
 }
 
-static bw_status visit(walk *k, int output)
+static bw_status order_calls(const bwi_wiring *w, bwi_call_order *order)
 {
-    bwi_wiring *w = k->w;
-    bw_status status = push(k, output);
-    while (status == BW_OK && k->height > 0) {
-        int use = k->stack[k->height - 1];
-        if (k->next[k->height - 1] == w->uses[use].inputs) {
-            k->finished[k->done++] = use;
-            k->height--;
-            continue;
-        }
-        int input = w->uses[use].input[k->next[k->height - 1]++];
-        if (input >= 0) {
-            status = push(k, input);
-        } else if (k->only_layers) {
-            status = bwi_fail(w->ctx, BW_INVALID_ARGUMENT,
-                              "layer %s takes the output of an operator, not of a layer: Keras's files cannot hold it",
-                              w->model->layers[w->uses[use].layer].name);
-        }
+    bwi_calls calls;
+    int *block = NULL;
+    bw_status status = open_calls(w, &calls, &block);
+    if (status == BW_OK) {
+        status = bwi_call_order_open(w->ctx, &calls, order);
     }
+    bwi_release(w->ctx, block);
     return status;
 }
 
-static int larger(int a, int b)
+static bw_status check_made_by_layers(const bwi_wiring *w)
 {
-    return a > b ? a : b;
-}
-
-static void mention(walk *k, int use)
-{
-    k->mention[use] = k->mention[use] ? k->mention[use] : ++k->mentioned;
-}
-
-static void measure_depths(walk *k)
-{
-    for (int i = k->done - 1; i >= 0; i--) {
-        int use = k->finished[i], operation = k->operation[use];
-        const bwi_use *u = &k->w->uses[use];
-        k->deepest[operation] = k->depth[use] = larger(k->depth[use], k->deepest[operation]);
-        mention(k, use);
-        for (int n = 0; n < u->inputs; n++) {
-            if (u->input[n] >= 0) {
-                k->depth[u->input[n]] = larger(k->depth[use] + 1, k->depth[u->input[n]]);
-                mention(k, u->input[n]);
+    for (int u = 0; u < w->use_count; u++) {
+        for (int n = 0; w->reached[u] && n < w->uses[u].inputs; n++) {
+            if (w->uses[u].input[n] < 0) {
+                return bwi_fail(w->ctx, BW_INVALID_ARGUMENT,
+                                "layer %s takes the output of an operator, not of a layer: Keras's files cannot hold it",
+                                w->model->layers[w->uses[u].layer].name);
             }
         }
     }
-}
-
-typedef struct turn {
-    int depth, first, operation;
-} turn;
-
-static int compare(const void *a, const void *b)
-{
-    const turn *x = a, *y = b;
-    return x->depth != y->depth ? (x->depth < y->depth) - (x->depth > y->depth) : (x->first > y->first) - (x->first < y->first);
-}
-
-/* Inputs that lead to no output come at the end, just before the outputs, whose depth is 0. */
-static bw_status sort_operations(walk *k, int operations)
-{
-    bwi_wiring *w = k->w;
-    turn *turns = bwi_allocate(w->ctx, (size_t)operations, sizeof *turns);
-    if (!turns) {
-        return BW_RESOURCE_EXHAUSTED;
-    }
-    for (int i = 0; i < operations; i++) {
-        if (k->first[i] >= 0 || i >= w->model->layer_count) {
-            turns[w->order_count++] = (turn){.depth = k->deepest[i], .first = k->first[i], .operation = i};
-        }
-    }
-    qsort(turns, (size_t)w->order_count, sizeof *turns, compare);
-    for (int i = 0; i < w->order_count; i++) {
-        w->order[i] = turns[i].operation;
-    }
-    bwi_release(w->ctx, turns);
     return BW_OK;
 }
 
-static int number_operations(walk *k)
-{
-    int operations = k->w->model->layer_count;
-    for (int u = 0; u < k->w->use_count; u++) {
-        k->operation[u] = k->w->uses[u].layer >= 0 ? k->w->uses[u].layer : operations++;
-    }
-    for (int i = 0; i < operations; i++) {
-        k->first[i] = -1;
-    }
-    return operations;
-}
-
-/* Searches from the outputs and measures depths. `k` has one block of memory, `operation`, which the caller releases. */
-static bw_status walk_outputs(walk *k, bwi_wiring *w, bool only_layers, int *operations)
-{
-    size_t uses = (size_t)w->use_count, most = uses + (size_t)w->model->layer_count;
-    int *block = bwi_allocate(w->ctx, 6 * uses + 2 * most, sizeof *block);
-    *k = (walk){.w = w, .operation = block, .only_layers = only_layers};
-    if (!block) {
-        return BW_RESOURCE_EXHAUSTED;
-    }
-    k->depth = block + uses;
-    k->finished = block + 2 * uses;
-    k->stack = block + 3 * uses;
-    k->next = block + 4 * uses;
-    k->mention = block + 5 * uses;
-    k->first = block + 6 * uses;
-    k->deepest = k->first + most;
-    *operations = number_operations(k);
-    bw_status status = BW_OK;
-    for (int i = 0; i < w->output_count && status == BW_OK; i++) {
-        status = w->outputs[i] >= 0 ? visit(k, w->outputs[i]) : BW_OK;
-    }
-    if (status == BW_OK) {
-        measure_depths(k);
-    }
-    return status;
-}
-
-/* Keras orders layers by their depth, the longest path to an output, and among equals by when a search from the outputs meets
- * them. Weights are stored in that order. */
 static bw_status order_functional(bwi_wiring *w)
 {
-    walk k;
-    int operations;
-    bw_status status = walk_outputs(&k, w, true, &operations);
-    if (status == BW_OK) {
-        status = sort_operations(&k, operations);
+    bwi_call_order order;
+    bw_status status = order_calls(w, &order);
+    if (status != BW_OK) {
+        return status;
     }
-    bwi_release(w->ctx, k.operation);
-    return status;
+    w->order_count = order.count;
+    memcpy(w->order, order.operations, (size_t)order.count * sizeof *w->order);
+    for (int u = 0; u < w->use_count; u++) {
+        w->reached[u] = order.run_at[u] >= 0;
+    }
+    bwi_call_order_close(w->ctx, &order);
+    return check_made_by_layers(w);
 }
 
-/* Keras runs uses by their depth, and among equals in the order in which it reached them when it measured depths. */
-bw_status bwi_wiring_turns(const bw_model *model, int *turns)
+/* A file knows more than the uses show: where nested models begin and end, and the operations that make masks. */
+static bool copy_run_order(const bw_model *model, int *run_at)
 {
+    for (int u = 0; u < model->use_count; u++) {
+        run_at[u] = model->uses[u].run_at > 0 ? model->uses[u].run_at - 1 : -1;
+        if (model->uses[u].layer >= 0 && !model->uses[u].run_at) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bw_status bwi_wiring_run_order(const bw_model *model, int *run_at)
+{
+    if (copy_run_order(model, run_at)) {
+        return BW_OK;
+    }
     bwi_wiring w = {.ctx = model->ctx, .model = model, .uses = model->uses, .use_count = model->use_count};
     for (; w.output_count < model->output_count; w.output_count++) {
         w.outputs[w.output_count] = find_use(&w, model->outputs[w.output_count]);
     }
-    w.reached = bwi_allocate(w.ctx, (size_t)w.use_count, sizeof *w.reached);
-    turn *order = bwi_allocate(w.ctx, (size_t)w.use_count, sizeof *order);
-    walk k = {.operation = NULL};
-    int operations;
-    bw_status status = w.reached && order ? walk_outputs(&k, &w, false, &operations) : BW_RESOURCE_EXHAUSTED;
-    for (int u = 0; status == BW_OK && u < w.use_count; u++) {
-        order[u] = (turn){.depth = k.depth[u], .first = k.mention[u], .operation = u};
+    bwi_call_order order;
+    bw_status status = order_calls(&w, &order);
+    if (status == BW_OK) {
+        memcpy(run_at, order.run_at, (size_t)model->use_count * sizeof *run_at);
+        bwi_call_order_close(w.ctx, &order);
     }
-    if (status == BW_OK && w.use_count) {
-        qsort(order, (size_t)w.use_count, sizeof *order, compare);
-    }
-    for (int u = 0; status == BW_OK && u < w.use_count; u++) {
-        turns[order[u].operation] = u;
-    }
-    bwi_release(w.ctx, k.operation);
-    bwi_release(w.ctx, order);
-    bwi_release(w.ctx, w.reached);
     return status;
 }
 

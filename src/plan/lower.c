@@ -25,7 +25,7 @@ static bw_node *copy(bwi_graph *to, const bwi_op *op, const bw_node *node, bw_no
     bw_node *made =
         bwi_graph_add(to, op, node->name, node->attributes, node->attribute_bytes, inputs, input_count, variables, variable_count);
     if (made) {
-        made->turn = node->turn;
+        made->run_at = node->run_at;
     }
     return made;
 }

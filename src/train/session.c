@@ -91,15 +91,15 @@ static bw_status order_uses(const bwi_session *s, const bw_model *model)
     for (int n = 0; n < model->graph.count; n++) {
         again = again || is_used_again(&model->graph, model->graph.nodes[n]);
     }
-    int *turns = again ? bwi_allocate(model->ctx, (size_t)model->use_count, sizeof *turns) : NULL;
-    if (!turns) {
+    int *run_at = again ? bwi_allocate(model->ctx, (size_t)model->use_count, sizeof *run_at) : NULL;
+    if (!run_at) {
         return again ? BW_RESOURCE_EXHAUSTED : BW_OK;
     }
-    bw_status status = bwi_wiring_turns(model, turns);
+    bw_status status = bwi_wiring_run_order(model, run_at);
     for (int u = 0; status == BW_OK && u < model->use_count; u++) {
-        s->graph.nodes[model->uses[u].node->number]->turn = turns[u];
+        s->graph.nodes[model->uses[u].node->number]->run_at = run_at[u];
     }
-    bwi_release(model->ctx, turns);
+    bwi_release(model->ctx, run_at);
     return status;
 }
 

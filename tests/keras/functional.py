@@ -57,6 +57,34 @@ def shared_batchnorm(r):
 
 
 @case
+def nested_batchnorm(r):
+    """Within models that are called several times: all uses of one call come before those of the next, whatever their depths."""
+    a, bn = keras.Input((4,)), L.BatchNormalization(name="bn", momentum=0.6)
+    low = keras.Model(a, L.Add(name="sum")([bn(L.Dense(4, name="x")(a)), bn(a)]), name="low")
+    b, c = keras.Input((4,)), keras.Input((4,))
+    high = keras.Model([b, c], [low(low(b)), low(c), low(L.Dense(4, name="m")(c))], name="high")
+    i, j = keras.Input((4,), name="i"), keras.Input((4,), name="j")
+    u, v, w = high([i, j])
+    x, y, z = high([L.Dense(4, name="g")(v), u])
+    m = keras.Model([i, j], L.Dense(2, name="o")(L.Concatenate(name="all")([u, z, x, w, y])))
+    m.compile(keras.optimizers.SGD(0.002), "mse")
+    p, q, t = numbers(r, 44, 4), numbers(r, 44, 4) + 1, numbers(r, 44, 2)
+    return Run(m, [p, q], t, fields={"x_i": p, "x_j": q, "y": t}, batch=16)
+
+
+@case
+def nested_list(r):
+    """A list of layers that is called at several depths."""
+    inner = keras.Sequential([keras.Input((4,)), L.Dense(4, "tanh", name="d"), L.BatchNormalization(name="bn", momentum=0.7)], name="list")
+    i, j = keras.Input((4,), name="i"), keras.Input((4,), name="j")
+    early, late = inner(j), inner(L.Dense(4, "relu", name="k")(inner(i)))
+    m = keras.Model([i, j], L.Dense(2, name="o")(L.Concatenate(name="all")([early, late])))
+    m.compile(keras.optimizers.SGD(0.05), "mse")
+    p, q, t = numbers(r, 44, 4), numbers(r, 44, 4) + 1, numbers(r, 44, 2)
+    return Run(m, [p, q], t, fields={"x_i": p, "x_j": q, "y": t}, batch=16)
+
+
+@case
 def loss_ignored_class(r):
     """Labels of one class do not count, in the sum nor in what divides it; here with a label that is no class and with masks."""
     i = keras.Input((6,), dtype="int32")
@@ -216,6 +244,17 @@ def deflate(path):
             z.writestr(zipfile.ZipInfo(member, (2000, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)
 
 
+def variable_names(model, prefix=""):
+    """By id, with the models in which the layer is nested: Keras names only some of those."""
+    names = {}
+    for layer in model.layers:
+        if isinstance(layer, keras.Model):
+            names |= variable_names(layer, prefix + layer.name + "/")
+        else:
+            names |= {id(v): f"{prefix}{layer.name}/{v.name}" for v in layer.weights}
+    return names
+
+
 def record(name):
     import zlib
     keras.utils.set_random_seed(zlib.crc32(name.encode()) & 0x7fffffff)
@@ -238,8 +277,9 @@ def record(name):
                     validation_data=validation, callbacks=calls).history
     history = {k: v for k, v in history.items() if k not in run.unnamed}
     arrays |= {"history_" + k: np.array(v, "f8") for k, v in history.items()}
+    names = variable_names(m)
     for i, v in enumerate(m.weights):
-        text.append(f"variable_{i}={v.path}")
+        text.append(f"variable_{i}={names[id(v)]}")
         arrays[f"final_{i}"] = keras.ops.convert_to_numpy(v).astype("f4")
     arrays["case"] = np.frombuffer("\n".join(text).encode(), "u1")
     np.savez_compressed(os.path.join(HERE, name + ".npz"), **arrays)

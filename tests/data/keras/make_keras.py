@@ -6,7 +6,8 @@
   make_keras.py make tensors        writes untrained_F32.safetensors and those of other types: the weights of untrained.keras by the
                                     real package; needs safetensors and ml_dtypes
   make_keras.py check FOLDER        loads every NAME.keras that the C test wrote to FOLDER (BW_KERAS_OUT=FOLDER) on the backend at
-                                    hand: no warning, the predictions of NAME.npz within 1e-5, and it goes on training
+                                    hand: no warning, the predictions of NAME.npz within 1e-5, and it goes on training;
+                                    NAME_h5.keras, made from NAME.h5, must have the layers of NAME.keras by their names, too
 
 MAKE_KERAS_IN=FOLDER: there in place of this folder.
 
@@ -185,6 +186,19 @@ def transfer():
 
 
 @row
+def long_names():
+    """Names that need more than 63 bytes at each level; in the older files a model's trainable variables come first."""
+    a = keras.Input((4,))
+    bn = L.BatchNormalization(momentum=0.8, name="bn" * 40)
+    inner = keras.Model(a, L.Dense(4, name="w" * 64)(bn(L.Dense(4, "tanh", trainable=False, name="d" * 70)(bn(a)))), name="m" * 90)
+    fixed = keras.Sequential([keras.Input((4,)), L.Dense(4), L.BatchNormalization(), L.Dense(4)], name="fixed")
+    fixed.trainable = False
+    i = keras.Input((4,), name="i" * 80)
+    m = keras.Model(i, L.Dense(1, name="o" * 80)(L.Add(name="\u00e9" * 40)([inner(i), inner(fixed(i)), L.Dense(4, name="d" * 71)(i)])))
+    return compiled(m, O.SGD(0.05)), *data((4,))
+
+
+@row
 def operators():
     k, q = keras.ops, keras.Input((4, 3), name="q")
     a, b = q[:, 0], q[:, 1]
@@ -282,6 +296,9 @@ def listed(p):
     return [p[k] for k in sorted(p)] if isinstance(p, dict) else p if isinstance(p, list) else [p]
 
 
+OLDER = ("cnn", "shared", "text", "transfer", "long_names")  # also as older files, .h5
+
+
 def make(name):
     keras.utils.set_random_seed(len(name))
     keras.backend.clear_session()
@@ -292,7 +309,7 @@ def make(name):
     model.save(os.path.join(HERE, name + ".keras"))
     out = arrays(model, x, y)
     out.update({f"p{i}": p for i, p in enumerate(listed(model.predict(x, verbose=0)))})
-    if name in ("cnn", "shared", "text"):
+    if name in OLDER:
         model.save(os.path.join(HERE, name + ".h5"))
     if kind not in ("random", "uncompiled"):
         model = keras.models.load_model(os.path.join(HERE, name + ".keras"))
@@ -312,8 +329,9 @@ def make_ends():
 
 def check(folder):
     failed = 0
-    for name in sorted(ROWS):
-        file = os.path.join(folder, name + ".keras")
+    for file in [name for name in sorted(ROWS)] + [name + "_h5" for name in OLDER]:
+        name = file.removesuffix("_h5")
+        file = os.path.join(folder, file + ".keras")
         a = np.load(os.path.join(HERE, name + ".npz"))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -324,10 +342,11 @@ def check(folder):
                 failed += 1
                 continue
         why = [str(w.message)[:200] for w in caught]
+        wanted = [l.name for l in keras.models.load_model(os.path.join(HERE, name + ".keras"))._flatten_layers()]
+        why += ["other layers"] if sorted(wanted) != sorted(l.name for l in m._flatten_layers()) else []
         x = [a["x_" + n] for n in input_names(m)] if "x" not in a else a["x"]
-        y = [a["y_" + n] for n in m.output_names] if "y" not in a else a["y"]
-        if name == "dictionaries":
-            x, y = dict(zip(input_names(m), x)), dict(zip(m.output_names, y))
+        y = a["y"] if "y" in a else [a["y_" + n] for n in m.output_names] if name != "dictionaries" else {k[2:]: a[k] for k in a if k[0] == "y"}
+        x = {k[2:]: a[k] for k in a if k[0] == "x"} if name == "dictionaries" else x
         for i, p in enumerate(listed(m.predict(x, verbose=0))):
             off = float(np.abs(p - a[f"p{i}"]).max())
             why += [f"prediction {i} off by {off:.1e}"] if not off <= 1e-5 * max(1, np.abs(p).max()) else []
@@ -339,7 +358,7 @@ def check(folder):
         elif name != "uncompiled":
             why.append("not compiled")
         failed += bool(why)
-        print(name, why or "ok", flush=True)
+        print(os.path.basename(file), why or "ok", flush=True)
     return failed > 0
 
 

@@ -29,6 +29,7 @@ static const char *const names[] = {
     "frozen",
     "nested",
     "transfer",
+    "long_names",
     "operators",
     "joined_masks",
     "dictionaries",
@@ -243,12 +244,17 @@ static void test_weights(void **state)
 static void test_older_files(void **state)
 {
     (void)state;
-    static const char *const some[] = {"cnn", "shared", "text"};
+    static const char *const some[] = {"cnn", "shared", "text", "transfer", "long_names"};
     for (size_t n = 0; n < BWI_COUNT(some); n++) {
         case_file file;
         read_case(some[n], &file);
         bw_model *model = load(fixture(some[n], ".h5")), *same = load(fixture(some[n], ".keras"));
         check_predictions(model, some[n], &file, 'p', 1e-5);
+        check_ok(ctx, bw_save(model, output(some[n], "_h5.keras")));
+        bw_model *back = load(output(some[n], "_h5.keras"));
+        check_predictions(back, some[n], &file, 'p', 1e-5);
+        bw_model_free(back);
+        drop(output(some[n], "_h5.keras"));
         bwi_training *a = model->training, *b = same->training;
         assert_ptr_equal(a->optimizer.row, b->optimizer.row);
         assert_int_equal(a->loss_count, b->loss_count);
