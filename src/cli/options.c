@@ -227,6 +227,11 @@ static bool parse_missing(void *target, const char *text)
     return false;
 }
 
+static bool parse_port(void *target, const char *text)
+{
+    return parse_number(target, text) && *(int *)target <= 65535;
+}
+
 static bool parse_percent(void *target, const char *text)
 {
     char number[32];
@@ -249,6 +254,7 @@ const cli_kind cli_flag = {NULL, parse_flag};
 const cli_kind cli_text = {"a text", parse_text};
 const cli_kind cli_count = {"a whole number from 1 to 2147483647", parse_count};
 const cli_kind cli_number = {"a whole number from 0 to 2147483647", parse_number};
+const cli_kind cli_port = {"a port from 0 to 65535", parse_port};
 const cli_kind cli_extent = {"a whole number of 1 or more", parse_extent};
 const cli_kind cli_power = {"a power of two", parse_power};
 const cli_kind cli_seed = {"a whole number from 0 to 18446744073709551615", parse_seed};

@@ -21,6 +21,7 @@ extern const cli_kind cli_flag;    /* bool */
 extern const cli_kind cli_text;    /* const char *: not empty, borrowed from argv */
 extern const cli_kind cli_count;   /* int from 1 */
 extern const cli_kind cli_number;  /* int from 0 */
+extern const cli_kind cli_port;    /* int from 0 to 65535 */
 extern const cli_kind cli_extent;  /* int64_t from 1 */
 extern const cli_kind cli_power;   /* int, a power of two */
 extern const cli_kind cli_seed;    /* uint64_t */

@@ -174,7 +174,8 @@ void cli_page_put_data(FILE *file, const cli_page_run *runs, int count, cli_page
     fputs("]}", file);
 }
 
-void cli_page_put(FILE *file, const cli_page_run *runs, int count, cli_page_kind kind)
+/* Everything before the data: the policy allows inline style and script and, for a live page, events from its own server. */
+void cli_page_open(FILE *file, cli_page_kind kind)
 {
     fprintf(file,
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -189,7 +190,10 @@ void cli_page_put(FILE *file, const cli_page_run *runs, int count, cli_page_kind
           "not allow. The numbers are in the files history.csv and run.json of the run.</p></noscript>\n</main>\n"
           "<script type=\"application/json\" id=\"data\">",
           file);
-    cli_page_put_data(file, runs, count, kind);
+}
+
+void cli_page_close(FILE *file)
+{
     fputs("</script>\n<script>\n'use strict';\n{\n", file);
     fputs((const char *)cli_page_script, file);
     fputs("}\n</script>\n</body>\n</html>\n", file);
@@ -201,6 +205,8 @@ bool cli_page_write(const char *path, const cli_page_run *runs, int count)
     if (!cli_output_open(&output, path)) {
         return false;
     }
-    cli_page_put(output.file, runs, count, CLI_PAGE_FINAL);
+    cli_page_open(output.file, CLI_PAGE_FINAL);
+    cli_page_put_data(output.file, runs, count, CLI_PAGE_FINAL);
+    cli_page_close(output.file);
     return cli_output_commit(&output);
 }

@@ -33,9 +33,11 @@ void cli_page_free(cli_page_run *run);
 
 typedef enum cli_page_kind { CLI_PAGE_FINAL, CLI_PAGE_LIVE, CLI_PAGE_OVER } cli_page_kind;
 
-/* Writes the page. A live one asks the server that it came from for events, until one says that the training is over. */
-void cli_page_put(FILE *file, const cli_page_run *runs, int count, cli_page_kind kind);
-/* Writes what the page is drawn from as one line of JSON. What is too large for a page of 1 MB is left out. */
+/* Write the page before and after its data. A live one asks the server that it came from for events, until one says that the training
+ * is over. */
+void cli_page_open(FILE *file, cli_page_kind kind);
+void cli_page_close(FILE *file);
+/* Writes the data, which the page is drawn from, as one line of JSON. What is too large for a page of 1 MB is left out. */
 void cli_page_put_data(FILE *file, const cli_page_run *runs, int count, cli_page_kind kind);
 /* Writes the page to a file. Returns false after a message. */
 bool cli_page_write(const char *path, const cli_page_run *runs, int count);

@@ -87,9 +87,11 @@ static void put_plan(cli_json *json, const bw_run_facts *facts)
     cli_json_object_end(json);
 }
 
-static void put_result(cli_json *json, const cli_result *result, const bw_run_facts *facts)
+/* A training that runs has no hash: it reads all weights. */
+static void put_result(cli_json *json, const cli_result *result, const bw_run_facts *facts, bool hashed)
 {
     const bw_history *history = result->history;
+    double speed = facts->seconds > 0 ? (double)facts->samples / facts->seconds : (double)NAN;
     cli_json_object(json, "result");
     cli_json_text(json, "failure", result->failure[0] ? result->failure : NULL);
     cli_json_text(json, "stopped", result->stopped);
@@ -97,9 +99,11 @@ static void put_result(cli_json *json, const cli_result *result, const bw_run_fa
     cli_json_whole(json, "steps", facts->updates);
     cli_json_whole(json, "samples", facts->samples);
     cli_json_real(json, "seconds", facts->seconds);
-    cli_json_real(json, "samples_per_s", cli_result_speed(result));
+    cli_json_real(json, "samples_per_s", speed);
     cli_json_bytes(json, "peak_bytes", facts->peak_bytes);
-    cli_json_hash(json, "hash", bw_model_hash(result->model));
+    if (hashed) {
+        cli_json_hash(json, "hash", bw_model_hash(result->model));
+    }
     cli_json_object(json, "last");
     for (int c = 0; c < bw_history_columns(history) && bw_history_epochs(history) > 0; c++) {
         const char *name = bw_history_column(history, c);
@@ -216,10 +220,8 @@ static void put_memory(cli_json *json, const cli_result *result)
     cli_json_object_end(json);
 }
 
-void cli_run_json(cli_json *json, const cli_result *result)
+void cli_run_json_before(cli_json *json, const cli_result *result)
 {
-    bw_run_facts facts = bw_history_facts(result->history);
-    cli_json_object(json, NULL);
     cli_json_whole(json, "format", 1);
     cli_json_text(json, "version", bw_version());
     cli_json_array(json, "command");
@@ -234,11 +236,30 @@ void cli_run_json(cli_json *json, const cli_result *result)
     cli_json_text(json, "model", expression_of(result->model));
     put_layers(json, result->model);
     put_training(json, result);
+    put_machine(json);
+}
+
+void cli_run_json_so_far(cli_json *json, const cli_result *result)
+{
+    bw_run_facts facts = bw_history_facts(result->history);
+    cli_json_object(json, "data");
+    cli_json_text(json, "path", result->run.data);
+    cli_json_whole(json, "samples", bw_dataset_count(result->training));
+    cli_json_object_end(json);
+    put_plan(json, &facts);
+    put_noise(json, result->history);
+    put_result(json, result, &facts, false);
+}
+
+void cli_run_json(cli_json *json, const cli_result *result)
+{
+    bw_run_facts facts = bw_history_facts(result->history);
+    cli_json_object(json, NULL);
+    cli_run_json_before(json, result);
     put_data(json, result);
     put_plan(json, &facts);
     put_memory(json, result);
     put_noise(json, result->history);
-    put_machine(json);
-    put_result(json, result, &facts);
+    put_result(json, result, &facts, true);
     cli_json_object_end(json);
 }

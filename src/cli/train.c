@@ -3,6 +3,7 @@
  */
 #include "cli/live.h"
 #include "cli/training.h"
+#include "cli/watch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,8 @@ typedef struct arguments {
     cli_training training;
     const char *early_stop, *plateau, *history, *save_model, *save_best, *run;
     int64_t log_steps;
-    int epochs;
-    char **words; /* the command line */
+    int epochs, watch; /* watch: a port; -1: not given */
+    char **words;      /* the command line */
     bool live, quiet, json;
 } arguments;
 
@@ -33,6 +34,7 @@ static const cli_option options[] = {
     {"log-steps", &cli_extent, AT(log_steps), "N", "every N updates, a line with the epoch's loss and metrics so far"},
     {"live", &cli_flag, AT(live), NULL,
      "in place of the progress bar, a panel with loss, speed, memory and\nthe utilisation of each worker"},
+    {"watch", &cli_port, AT(watch), "PORT", "show the training in a browser, at this port of 127.0.0.1 only; 0\nchooses one"},
     {"quiet", &cli_flag, AT(quiet), NULL, "no progress"},
     {CLI_JSON_OPTION},
     {.name = NULL},
@@ -46,7 +48,7 @@ static void print_example(void)
 }
 
 /* Options that are known but not supported in this version. */
-static const char *const absent[] = {"tensorboard", "watch", "resume", "checkpoint-every", "profile", NULL};
+static const char *const absent[] = {"tensorboard", "resume", "checkpoint-every", "profile", NULL};
 
 static const cli_usage usage = {
     .command = "train",
@@ -80,6 +82,9 @@ static bool on_step(void *user, const bw_progress *progress)
     }
     if (w->live) {
         cli_live_step(progress);
+    }
+    if (w->given->watch >= 0) {
+        cli_watch_step(progress);
     }
     cli_session_stepping(progress->steps == 0 || progress->step < progress->steps || !w->validates);
     if (cli_session_interrupted()) {
@@ -115,17 +120,18 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
                const cli_weights *weights)
 {
     const cli_training *how = &given->training;
+    bool reports = given->run || given->watch >= 0;
     bw_fit_options fitting = cli_training_fitting(how, validation, weights);
     watch watched = {.given = given,
                      .validates = validation || how->validation_split > 0,
-                     .records = given->run || given->live,
+                     .records = given->run || given->live || given->watch >= 0,
                      .live = given->live && cli_live_possible()};
     fitting.epochs = given->epochs;
     fitting.early_stopping = given->early_stop;
     fitting.reduce_lr_on_plateau = given->plateau;
     fitting.saves = given->save_best || given->save_model || given->run;
-    fitting.trace_steps = given->run ? CLI_RUN_TRACED : 0;
-    fitting.noise_every = given->run ? CLI_RUN_NOISE : 0;
+    fitting.trace_steps = reports ? CLI_RUN_TRACED : 0;
+    fitting.noise_every = reports ? CLI_RUN_NOISE : 0;
     fitting.progress = given->quiet || watched.live ? NULL : stderr;
     fitting.on_step = on_step;
     fitting.on_epoch = on_epoch;
@@ -151,6 +157,10 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     if (watched.records) {
         cli_record_open(&result.record);
     }
+    if (given->watch >= 0 && !cli_watch_open(&result, given->watch)) {
+        cli_record_free(&result.record);
+        return CLI_FAILURE;
+    }
     if (watched.live) {
         cli_live_open(&result, watched.validates);
     } else if (given->live) {
@@ -161,6 +171,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     cli_session_stepping(false);
     cli_live_close();
     if (status != BW_OK && bw_last_error(ctx)->argument) { /* bw_fit checks --early-stop and --plateau */
+        cli_watch_close();
         cli_steps_free(&result.steps);
         cli_record_free(&result.record);
         return cli_report(ctx, usage.command);
@@ -175,6 +186,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     if (code == CLI_SUCCESS && !given->json) {
         cli_findings_line(stdout, result.findings);
     }
+    cli_watch_close();
     cli_steps_free(&result.steps);
     cli_record_free(&result.record);
     return watched.failed && code == CLI_SUCCESS ? CLI_FAILURE : code;
@@ -248,7 +260,7 @@ static int check(const arguments *given)
 
 int cli_train(int argc, char **argv)
 {
-    arguments given = {.training = CLI_TRAINING_DEFAULT("train"), .epochs = 10, .words = argv};
+    arguments given = {.training = CLI_TRAINING_DEFAULT("train"), .epochs = 10, .watch = -1, .words = argv};
     int code;
     if (!cli_options_read(&code, &usage, argc, argv, &given)) {
         return code;

@@ -16,7 +16,7 @@ t() {
 t "unknown option '--epoch'; did you mean '--epochs'?" --epoch 3
 t "unknown option '--bacth'; did you mean '--batch'?" --bacth=3
 t "unknown option '-epochs'; did you mean '--epochs'?" -epochs 3
-for option in --tensorboard --watch --resume --checkpoint-every --profile; do
+for option in --tensorboard --resume --checkpoint-every --profile; do
     t "$option is not supported yet" $option 1
     t "$option is not supported yet" $option
 done

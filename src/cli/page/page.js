@@ -181,11 +181,16 @@ function learningSection(runs) {
         return it;
     });
     learningSection.refresh = updated => {
+        const present = new Set(updated.flatMap(r => Object.keys(curvesOf(r)).map(n => n.replace(/^val_/, ''))));
+        if (updated.length !== runs.length || [...present].some(n => !names.has(n))) {
+            return false; /* there is another curve now */
+        }
         updated.forEach((r, k) => {
             runs[k] = r;
             all[k] = curvesOf(r);
         });
         charts.forEach(c => c.draw());
+        return true;
     };
     const redraw = () => charts.forEach(c => c.draw());
     const choice = x => el('label', {}, el('input', { type: 'radio', name: 'x', value: x, checked: view.x === x, change: () => {
@@ -469,6 +474,9 @@ function section(title, ...children) {
 const SECTIONS = [headSection, compareSection, findingsSection, learningSection, predictionSection, timeSection, memorySection, modelSection, runSection];
 
 function draw(make) {
+    if (!data.runs.length) {
+        return make === headSection ? [el('h1', {}, 'The training has not begun yet.')] : [];
+    }
     try {
         return [make(data.runs)].flat().filter(Boolean);
     } catch (error) {
@@ -480,8 +488,7 @@ const places = SECTIONS.map(() => el('div', {}));
 
 function drawAll(keep) {
     SECTIONS.forEach((make, k) => {
-        if (keep && make === learningSection && learningSection.refresh && places[k].children.length) {
-            learningSection.refresh(data.runs);
+        if (keep && make === learningSection && learningSection.refresh && places[k].children.length && learningSection.refresh(data.runs)) {
             return;
         }
         const open = new Set([...places[k].querySelectorAll('details[open]')].map(d => d.dataset.key));
@@ -503,6 +510,7 @@ function watch() {
     const source = new EventSource('events');
     source.onmessage = e => {
         data = Object.assign(JSON.parse(e.data), { live: true });
+        data.runs = list(data.runs).values.map(object);
         drawAll(true);
         if (data.over) {
             source.close();

@@ -1,0 +1,15 @@
+/* train --watch: the report as a page that follows the training, on 127.0.0.1 (watch.c, server.c). */
+#ifndef CLI_WATCH_H
+#define CLI_WATCH_H
+
+#include "cli/cli.h"
+
+/* Starts to serve a training, whose record must be open, and prints the page's address. `result` is kept until cli_watch_close. Returns
+ * false after a message. */
+bool cli_watch_open(const cli_result *result, int port);
+/* Publishes the training's state, about once a second and only if somebody listens. */
+void cli_watch_step(const bw_progress *progress);
+/* Publishes the finished training, lets listeners have it, and stops. Does nothing if nothing is served. */
+void cli_watch_close(void);
+
+#endif

@@ -1,0 +1,53 @@
+# train --watch: the page and its events on 127.0.0.1 only, for this machine's names only; no reader holds up the training.
+. "$(dirname "$0")/run.sh"
+
+here=$(cd "$(dirname "$0")" && pwd)
+expect_usage '--watch: expected a port from 0 to 65535' train --model "$model" --data "$digits" --watch 65536
+expect_usage '--watch: expected a port' train --model "$model" --data "$digits" --watch -1
+train --epochs 1 --quiet --watch 0
+if grep -q 'not part of this build' err; then
+    expect_code 1 'a build without a server'
+    finish
+    exit 77
+fi
+expect_code 0 '--watch 0'
+expect_pattern err '^batchwise: the training is at http://127\.0\.0\.1:[0-9]+/$' '--watch 0'
+hash=$(sed -nE 's/^weights ([0-9a-f]+).*/\1/p' out)
+train --epochs 1 --quiet
+expect_equal "$(sed -nE 's/^weights ([0-9a-f]+).*/\1/p' out)" "$hash" 'the same weights'
+command -v python3 >/dev/null || exit 77
+
+# Until the file `stop` is there: an endless training, with samples that come slowly.
+"$BATCHWISE" train --model "$model" --data 'synth:images?n=2000&shape=8x8x1&classes=10&delay=200us' --batch 10 --epochs 100000 \
+    --validation-split 0.1 --watch 0 --quiet --run watched >log 2>&1 &
+training=$!
+for _ in $(seq 600); do
+    port=$(sed -nE 's|.*http://127.0.0.1:([0-9]+)/.*|\1|p' log)
+    [ -z "$port" ] || break
+    sleep 0.1
+done
+cp log err
+[ -n "$port" ] || fail 'no address was printed'
+
+# A port that is taken.
+train --epochs 1 --quiet --watch "$port"
+expect_code 1 'a port that is taken'
+expect_pattern err "--watch: cannot serve at port $port of 127.0.0.1: " 'a port that is taken'
+
+python3 "$here/watch.py" "$port" "$training" >talk 2>&1 &
+talk=$!
+for _ in $(seq 3000); do
+    [ ! -e ready ] || break
+    kill -0 $talk 2>/dev/null || break
+    sleep 0.1
+done
+kill -INT $training
+code=0
+wait $training || code=$?
+cp log err
+expect_code 130 'Ctrl-C ends the training and the server'
+code=0
+wait $talk || code=$?
+cp talk out
+expect_code 0 'the talk with the server'
+finish
