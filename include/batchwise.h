@@ -260,6 +260,8 @@ typedef struct bw_read_options {
     int64_t skip_rows;       /* lines before a table's header or first record, such as a title */
     const char *part;        /* of a file with parts: "train", "validation" or "test"; of the last two, one stands for the other if
                                 that is not there; NULL: "train". A file without parts is read as a whole */
+    bool unpack_any;         /* packed files (npz, gzip, chunks of HDF5) may unpack to more than 32 MiB and 960 times their size,
+                                which is otherwise refused */
     bool scale_given;        /* of bw_read_for: the scale is meant although it is the default of 1, so that a model that was trained
                                 with another one refuses it */
 } bw_read_options;

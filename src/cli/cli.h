@@ -157,7 +157,7 @@ typedef struct cli_data {
     const char *target, *categorical, *ignore, *input, *na, *separator;
     int missing; /* bw_missing */
     int skip_rows;
-    bool header, no_header;
+    bool header, no_header, unpack_any;
     int64_t take;     /* samples to use; 0: all */
     double bad;       /* share of records that may be invalid */
     const char *part; /* which part of a file that has several; NULL: the training part */
@@ -188,6 +188,8 @@ typedef struct cli_data {
         {"skip-rows", &cli_number, offsetof(arguments, member.skip_rows), "N",                                                     \
          "lines before a CSV file's header or first record"},                                                                      \
         {"take", &cli_extent, offsetof(arguments, member.take), "N", "only the first N samples, e.g. of an endless input"},        \
+        {"unpack-any", &cli_flag, offsetof(arguments, member.unpack_any), NULL,                                                    \
+         "also unpack what becomes more than 960 times as large"},                                                                 \
         {"categorical", &cli_text, offsetof(arguments, member.categorical), "A,B", "columns whose numbers are categories"},        \
     {                                                                                                                              \
         "ignore", &cli_text, offsetof(arguments, member.ignore), "A,B", "columns to leave out"                                     \

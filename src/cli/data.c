@@ -24,6 +24,7 @@ bw_dataset *cli_data_read(bw_context *ctx, const cli_data *data, const char *pat
     options.na = data->na;
     options.separator = data->separator;
     options.skip_rows = data->skip_rows;
+    options.unpack_any = data->unpack_any;
     options.target = data->target;
     options.header = data->header ? BW_HEADER_YES : data->no_header ? BW_HEADER_NO : BW_HEADER_DETECT;
     options.missing = (bw_missing)data->missing;

@@ -82,6 +82,7 @@ typedef struct bwi_hdf5_entry {
     const char *refused; /* why it cannot be read, if that is known; NULL: it is stored, or damaged */
     uint64_t header;     /* where its header is (in pieces) or its values, and whether they are in the other order; for this */
     bool swapped;        /* module only */
+    uint64_t packed;     /* bytes of all pieces in the file */
     int64_t place;       /* where the values lie in the image, if without gaps and in this machine's order; -1: they must be read */
 } bwi_hdf5_entry;
 
@@ -197,13 +198,18 @@ bw_status bwi_zip_out_end(bwi_zip_out *out);
 bw_status bwi_zip_out_finish(bwi_zip_out *out);
 void bwi_zip_out_free(bwi_zip_out *out);
 
+/* ---- How much larger a packed file may become (expand.c) ---- */
+
+/* Fails if that is more than the rule allows. `where` is the file, or begins with its path. */
+bw_status bwi_expansion_check(bw_context *ctx, const char *where, uint64_t packed, uint64_t unpacked);
+
 /* ---- gzip (gzip.c) ---- */
 
 typedef struct bwi_gzip bwi_gzip;
 
 bool bwi_gzip_is(const bwi_bytes *file);
-/* Keeps `file` (mapped) and `path` until bwi_gzip_close. */
-bw_status bwi_gzip_open(bw_context *ctx, bwi_gzip **gzip, const bwi_bytes *file, const char *path);
+/* Keeps `file` (mapped) and `path` until bwi_gzip_close. `any`: it may expand by any factor. */
+bw_status bwi_gzip_open(bw_context *ctx, bwi_gzip **gzip, const bwi_bytes *file, bool any, const char *path);
 void bwi_gzip_close(bwi_gzip *gzip); /* NULL is fine */
 /* Packs bytes into a buffer that the caller releases with bwi_release; the same bytes give the same file. */
 bw_status bwi_gzip_pack(bw_context *ctx, const void *data, size_t size, void **packed, size_t *packed_size);
@@ -217,9 +223,10 @@ typedef struct bwi_input {
     unsigned char first[2];
     size_t ahead; /* bytes of `first` that were read and not handed out */
     bool begun;
+    bool any; /* it may expand by any factor */
 } bwi_input;
 
-bw_status bwi_input_open(bw_context *ctx, bwi_input *input);
+bw_status bwi_input_open(bw_context *ctx, bwi_input *input, bool any);
 void bwi_input_close(bw_context *ctx, bwi_input *input);
 /* Reads what has arrived, at least one byte; 0 at the end. */
 bw_status bwi_input_read(bw_context *ctx, bwi_input *input, void *to, size_t size, size_t *got);

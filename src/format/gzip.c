@@ -21,6 +21,8 @@ struct bwi_gzip {
     bwi_pipe *pipe;            /* where more comes from, or NULL */
     unsigned char *piece;      /* of it */
     bool drained;
+    uint64_t packed; /* bytes so far */
+    bool any;        /* it may expand by any factor */
 };
 
 uint32_t bwi_crc32(uint32_t sum, const void *bytes, size_t size)
@@ -62,7 +64,7 @@ bool bwi_gzip_is(const bwi_bytes *file)
     return file->size >= 2 && file->data[0] == 0x1f && file->data[1] == 0x8b;
 }
 
-static bw_status open_gzip(bw_context *ctx, bwi_gzip **gzip, const unsigned char *data, size_t size, bwi_pipe *pipe,
+static bw_status open_gzip(bw_context *ctx, bwi_gzip **gzip, const unsigned char *data, size_t size, bwi_pipe *pipe, bool any,
                            const char *path)
 {
     *gzip = NULL;
@@ -70,7 +72,7 @@ static bw_status open_gzip(bw_context *ctx, bwi_gzip **gzip, const unsigned char
     if (!made) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    *made = (bwi_gzip){.ctx = ctx, .path = path, .next = data, .end = data + size, .pipe = pipe};
+    *made = (bwi_gzip){.ctx = ctx, .path = path, .next = data, .end = data + size, .pipe = pipe, .any = any};
     made->stream.zalloc = take;
     made->stream.zfree = give;
     made->stream.opaque = ctx;
@@ -84,9 +86,9 @@ static bw_status open_gzip(bw_context *ctx, bwi_gzip **gzip, const unsigned char
     return BW_OK;
 }
 
-bw_status bwi_gzip_open(bw_context *ctx, bwi_gzip **gzip, const bwi_bytes *file, const char *path)
+bw_status bwi_gzip_open(bw_context *ctx, bwi_gzip **gzip, const bwi_bytes *file, bool any, const char *path)
 {
-    return open_gzip(ctx, gzip, file->data, file->size, NULL, path);
+    return open_gzip(ctx, gzip, file->data, file->size, NULL, any, path);
 }
 
 void bwi_gzip_close(bwi_gzip *gzip)
@@ -151,6 +153,7 @@ static bw_status unpack(bwi_gzip *gzip, unsigned char *to, size_t size, size_t *
     stream->avail_out = (uInt)(size < LARGEST_PIECE ? size : LARGEST_PIECE);
     uInt before = stream->avail_out;
     int result = inflate(stream, Z_NO_FLUSH);
+    gzip->packed += (uint64_t)(stream->next_in - gzip->next);
     gzip->next = stream->next_in;
     *got = before - stream->avail_out;
     gzip->between = result == Z_STREAM_END;
@@ -163,7 +166,7 @@ static bw_status unpack(bwi_gzip *gzip, unsigned char *to, size_t size, size_t *
     if (result != Z_STREAM_END && gzip->next == gzip->end && *got == 0 && (!gzip->pipe || gzip->drained)) {
         return fail_damaged(gzip, "it ends early");
     }
-    return BW_OK;
+    return gzip->any ? BW_OK : bwi_expansion_check(gzip->ctx, gzip->path, gzip->packed, stream->total_out);
 }
 
 bw_status bwi_gzip_read(bwi_gzip *gzip, void *to, size_t size, size_t *got)
@@ -188,9 +191,9 @@ bw_status bwi_gzip_read(bwi_gzip *gzip, void *to, size_t size, size_t *got)
 
 /* ---- Standard input ---- */
 
-bw_status bwi_input_open(bw_context *ctx, bwi_input *input)
+bw_status bwi_input_open(bw_context *ctx, bwi_input *input, bool any)
 {
-    *input = (bwi_input){.begun = false};
+    *input = (bwi_input){.any = any};
     return bwi_pipe_open(ctx, &input->pipe);
 }
 
@@ -219,7 +222,7 @@ static bw_status begin_input(bw_context *ctx, bwi_input *input)
         return BW_OK;
     }
     input->ahead = 0;
-    return open_gzip(ctx, &input->gzip, input->first, sizeof input->first, &input->pipe, "standard input");
+    return open_gzip(ctx, &input->gzip, input->first, sizeof input->first, &input->pipe, input->any, "standard input");
 }
 
 bw_status bwi_input_read(bw_context *ctx, bwi_input *input, void *to, size_t size, size_t *got)

@@ -169,6 +169,7 @@ static void describe_chunks(bwi_hdf5 *file, uint64_t address, bwi_hdf5_entry *en
     entry->chunked = true;
     entry->refused = h5_chunks_open(&chunks, &file->file, address, entry->ndim, entry->shape, bwi_dtype_size(entry->dtype));
     entry->header = entry->refused ? 0 : address;
+    entry->packed = chunks.packed;
     entry->stored = !entry->refused;
 }
 
@@ -444,11 +445,15 @@ bw_status bwi_hdf5_read_chunks(bwi_hdf5 *file, const bwi_hdf5_entry *entry, void
 static bw_status read_chunked(bwi_hdf5 *file, const bwi_hdf5_entry *entry, size_t first, size_t count, bw_dtype dtype, void *to)
 {
     size_t size = bwi_dtype_size(entry->dtype);
+    bw_status status = bwi_expansion_check(file->ctx, file->where, entry->packed, entry_bytes(entry));
+    if (status != BW_OK) {
+        return status;
+    }
     unsigned char *memory = bwi_allocate(file->ctx, entry_bytes(entry), 1);
     if (!memory) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    bw_status status = bwi_hdf5_read_chunks(file, entry, memory);
+    status = bwi_hdf5_read_chunks(file, entry, memory);
     if (status == BW_OK) {
         h5_convert(memory + first * size, entry->dtype, false, count, dtype, to);
     }

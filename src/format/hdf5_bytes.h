@@ -120,7 +120,8 @@ typedef struct h5_chunks {
     int ndim;
     int64_t shape[BW_MAX_NDIM], chunk[BW_MAX_NDIM];
     size_t element, chunk_bytes;
-    int64_t count; /* of chunks */
+    int64_t count;   /* of chunks */
+    uint64_t packed; /* bytes of all of them in the file */
     int filters;
     int filter[H5_FILTER_LIMIT];
     uint64_t single_size; /* of a single chunk, packed */

@@ -280,26 +280,27 @@ static bool walk_array(index_walk *w)
     return good;
 }
 
+static bool walk_index(index_walk *walk)
+{
+    const h5_chunks *c = walk->chunks;
+    h5_chunk_place single = {c->address, c->single_size, c->single_skipped, {0}};
+    switch (c->index) {
+    case H5_INDEX_SINGLE:
+        return c->count == 1 && visit_chunk(walk, &single);
+    case H5_INDEX_IMPLICIT:
+        return c->filters == 0 && walk_implicit(walk);
+    case H5_INDEX_ARRAY:
+        return walk_array(walk);
+    case H5_INDEX_TREE:
+        return walk_node(walk, c->address, -1);
+    }
+    return false;
+}
+
 bool h5_chunks_walk(const h5_chunks *chunks, h5_chunk_visit *visit, void *user, int64_t *found)
 {
     index_walk walk = {.chunks = chunks, .visit = visit, .user = user};
-    bool good = false;
-    switch (chunks->index) {
-    case H5_INDEX_SINGLE: {
-        h5_chunk_place place = {chunks->address, chunks->single_size, chunks->single_skipped, {0}};
-        good = chunks->count == 1 && visit_chunk(&walk, &place);
-        break;
-    }
-    case H5_INDEX_IMPLICIT:
-        good = chunks->filters == 0 && walk_implicit(&walk);
-        break;
-    case H5_INDEX_ARRAY:
-        good = walk_array(&walk);
-        break;
-    case H5_INDEX_TREE:
-        good = walk_node(&walk, chunks->address, -1);
-        break;
-    }
+    bool good = walk_index(&walk);
     *found = walk.found;
     return good;
 }
@@ -339,12 +340,13 @@ const char *h5_chunks_open(h5_chunks *chunks, h5_file *file, uint64_t address, i
     if (wrong) {
         return wrong;
     }
-    int64_t found;
+    index_walk walk = {.chunks = chunks};
     if (chunks->address == H5_NOWHERE) {
         return "has no chunks: nothing was written to it";
     }
-    if (!h5_chunks_walk(chunks, NULL, NULL, &found)) {
+    if (!walk_index(&walk)) {
         return "has a damaged index of chunks";
     }
-    return found < chunks->count ? "lacks chunks: not all of it was written" : NULL;
+    chunks->packed = walk.bytes;
+    return walk.found < chunks->count ? "lacks chunks: not all of it was written" : NULL;
 }

@@ -55,3 +55,5 @@ with h5py.File(os.path.join(here, "unwritten.h5"), "w") as file:
     file.create_dataset("x", (1 << 40,), "f4")
 with h5py.File(os.path.join(here, "link.h5"), "w") as file:
     file["x"] = h5py.ExternalLink("plain.h5", "x")
+# 40 KB that unpack to 40 MiB: nobody has asked for that.
+write("bomb.h5", x=(np.zeros(10 << 20, "f4"), {"chunks": (5 << 20,), "compression": 9}))

@@ -283,7 +283,7 @@ static bw_status begin_file(csv_reading *r, int file)
     csv_dialect dialect = r->table.dialect; /* a later file is written like the first */
     bw_status status = file == 0 ? csv_dialect_choose(r->ctx, &dialect, &r->options) : BW_OK;
     if (status == BW_OK) {
-        status = csv_text_open(r->ctx, text, r->paths[file], &dialect, r->options.skip_rows);
+        status = csv_text_open(r->ctx, text, r->paths[file], &dialect, &r->options);
     }
     if (status == BW_OK) {
         status = csv_text_next(text);

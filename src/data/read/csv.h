@@ -62,7 +62,8 @@ typedef struct csv_text {
     bool begun;
 } csv_text;
 
-bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path, const csv_dialect *dialect, int64_t skip);
+bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path, const csv_dialect *dialect,
+                        const bw_read_options *options);
 void csv_text_close(csv_text *text);
 /* Goes to the next region; at == end if there is none. */
 bw_status csv_text_next(csv_text *text);

@@ -110,16 +110,17 @@ void csv_block_count(csv_block *block)
 
 /* ---- Regions ---- */
 
-bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path, const csv_dialect *dialect, int64_t skip)
+bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path, const csv_dialect *dialect,
+                        const bw_read_options *options)
 {
-    *text = (csv_text){.ctx = ctx, .path = path, .line = 1, .dialect = *dialect, .skip = skip};
+    *text = (csv_text){.ctx = ctx, .path = path, .line = 1, .dialect = *dialect, .skip = options->skip_rows};
     if (strcmp(path, "-") == 0) {
         text->path = "standard input";
-        return bwi_input_open(ctx, &text->input);
+        return bwi_input_open(ctx, &text->input, options->unpack_any);
     }
     bw_status status = bwi_file_map(ctx, &text->file, path);
     if (status == BW_OK && bwi_gzip_is(&text->file)) {
-        status = bwi_gzip_open(ctx, &text->gzip, &text->file, path);
+        status = bwi_gzip_open(ctx, &text->gzip, &text->file, options->unpack_any, path);
     }
     return status;
 }

@@ -35,7 +35,9 @@ static bw_status read_values(reading *r, const bwi_hdf5_entry *entry, bwi_column
 {
     size_t bytes =
         bwi_size_multiply(bwi_size_multiply((size_t)column->rows.values, (size_t)column->samples), bwi_dtype_size(dtype));
-    bw_status status = bwi_backing_grow(r->ctx, &column->backing, 0, bytes, where);
+    bool checked = entry->chunked && !r->options->unpack_any;
+    bw_status status = checked ? bwi_expansion_check(r->ctx, where, entry->packed, bytes) : BW_OK;
+    status = status == BW_OK ? bwi_backing_grow(r->ctx, &column->backing, 0, bytes, where) : status;
     if (status != BW_OK) {
         return status;
     }

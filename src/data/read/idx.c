@@ -99,12 +99,12 @@ static bw_status unpack(bw_context *ctx, idx *x, bwi_gzip *gzip, const char *pat
 
 /* The header is unpacked first, because the size of the values can be checked while they are unpacked only if the shape is
  * known. */
-static bw_status read_packed(bw_context *ctx, idx *x, const bwi_bytes *file, const char *path)
+static bw_status read_packed(bw_context *ctx, idx *x, const bwi_bytes *file, bool any, const char *path)
 {
     unsigned char head[PREFIX + 4 * BW_MAX_NDIM];
     bwi_gzip *gzip;
     size_t got;
-    bw_status status = bwi_gzip_open(ctx, &gzip, file, path);
+    bw_status status = bwi_gzip_open(ctx, &gzip, file, any, path);
     if (status == BW_OK) {
         status = bwi_gzip_read(gzip, head, PREFIX, &got);
     }
@@ -169,14 +169,14 @@ static bw_status read_unpacked(bw_context *ctx, idx *x, const bwi_bytes *file, c
 }
 
 /* The file with a single axis holds the labels, in whatever order the two files were given. */
-static bw_status add_file(bw_dataset *root, const char *path, int count)
+static bw_status add_file(bw_dataset *root, const char *path, int count, bool any)
 {
     bw_context *ctx = root->owned.ctx;
     bwi_bytes *file;
     idx x = {.ndim = 0};
     bw_status status = bwi_dataset_map_file(root, path, &file);
     if (status == BW_OK) {
-        status = bwi_gzip_is(file) ? read_packed(ctx, &x, file, path) : read_unpacked(ctx, &x, file, path);
+        status = bwi_gzip_is(file) ? read_packed(ctx, &x, file, any, path) : read_unpacked(ctx, &x, file, path);
     }
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     if (status == BW_OK && bwi_dtype_size(x.dtype) > 1) {
@@ -215,7 +215,7 @@ static bw_status settle(bw_dataset *root, const char *const *paths)
     return bwi_dataset_settle(root, "");
 }
 
-static bw_status read_files(bw_context *ctx, bw_dataset **root, const char *const *paths, int count)
+static bw_status read_files(bw_context *ctx, bw_dataset **root, const char *const *paths, int count, bool any)
 {
     if (count > 2) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s and %d more: expected a file of images and one of labels", paths[0],
@@ -224,7 +224,7 @@ static bw_status read_files(bw_context *ctx, bw_dataset **root, const char *cons
     bw_dataset *made = bwi_dataset_root(ctx, &bwi_kind_arrays, count, 0);
     bw_status status = made ? BW_OK : BW_RESOURCE_EXHAUSTED;
     for (int i = 0; i < count && status == BW_OK; i++) {
-        status = add_file(made, paths[i], count);
+        status = add_file(made, paths[i], count, any);
     }
     if (status == BW_OK) {
         status = settle(made, paths);
@@ -286,7 +286,7 @@ bw_status bwi_idx_read(bw_context *ctx, bw_dataset **root, const char *const *pa
         return status;
     }
     if (count == 1 && bwi_folder_is(ctx, paths[0]) && find_pair(ctx, paths[0], pair)) {
-        return read_files(ctx, root, (const char *const[]){pair[0], pair[1]}, 2);
+        return read_files(ctx, root, (const char *const[]){pair[0], pair[1]}, 2, options->unpack_any);
     }
-    return read_files(ctx, root, paths, count);
+    return read_files(ctx, root, paths, count, options->unpack_any);
 }

@@ -42,6 +42,7 @@ typedef struct records {
     feature feature[FIELDS];
     bwi_picture size;
     bwi_decode_buffers buffers;
+    bool unpack_any;
 } records;
 
 /* ---- On workers ---- */
@@ -244,14 +245,14 @@ static bw_status open_file(bw_dataset *root, const char *path)
         return BW_RESOURCE_EXHAUSTED;
     }
     if (pipe) {
-        return bwi_input_open(ctx, &file->input);
+        return bwi_input_open(ctx, &file->input, state->unpack_any);
     }
     bw_status status = bwi_dataset_map_file(root, path, &mapped);
     if (status != BW_OK || !bwi_gzip_is(mapped)) {
         file->bytes = status == BW_OK ? *mapped : file->bytes;
         return status;
     }
-    return bwi_gzip_open(ctx, &file->gzip, mapped, file->path);
+    return bwi_gzip_open(ctx, &file->gzip, mapped, state->unpack_any, file->path);
 }
 
 /* Files are scanned to their ends, standard input only as far as samples are needed. */
@@ -468,6 +469,7 @@ bw_status bwi_tfrecord_read(bw_context *ctx, bw_dataset **root, const char *cons
     }
     r.state = r.root->state;
     bwi_decode_buffers_open(&r.state->buffers);
+    r.state->unpack_any = options->unpack_any;
     status = scan_all(r.root, paths, count);
     if (status == BW_OK) {
         status = find_features(&r);
