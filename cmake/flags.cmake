@@ -19,3 +19,9 @@ if(BW_SANITIZE)
     target_compile_options(batchwise_flags INTERFACE ${sanitize} -g -UNDEBUG)
     target_link_options(batchwise_flags INTERFACE ${sanitize})
 endif()
+
+# What the fuzzer sees of the program; checksums that it could never guess are not compared.
+if(BW_FUZZ)
+    target_compile_options(batchwise_flags INTERFACE -fsanitize=fuzzer-no-link)
+    target_compile_definitions(batchwise_flags INTERFACE FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION)
+endif()

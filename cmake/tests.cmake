@@ -5,6 +5,7 @@
 #   tests/bits                          bits                     label same
 #   tests/checked/test_<name>.c         checked/<name>           label checked
 #   tests/cli/<name>.sh                 cli/<name>               label cli
+#   tests/fuzz (fuzz.cmake)             fuzz/<target>            label fuzz
 #   examples/<name>.c                   example/<name>           label example
 #   tests/tools/check_<name>.sh         tools/check_<name>       label tools
 #   tests/tools/newcomer.sh             tools/newcomer           label tools
