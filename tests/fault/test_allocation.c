@@ -257,6 +257,24 @@ static bw_status step_by_hand(program *p)
     return status;
 }
 
+/* Looks at data and model, and makes updates on trial if there is time for them. */
+static bw_status examine(program *p, double seconds)
+{
+    bw_fit_options fitting = fit_options();
+    bw_doctor_options options = BW_DOCTOR_OPTIONS_DEFAULT;
+    bw_findings *findings = NULL;
+    options.training = &fitting;
+    options.seconds = seconds;
+    bw_status status = bw_doctor(p->model, p->data, &options, &findings);
+    bw_findings_free(findings);
+    return status;
+}
+
+static bw_status examine_data(program *p)
+{
+    return examine(p, 0);
+}
+
 static void open_program(program *p, const char *text)
 {
     *p = (program){.memory = {.busy = ATOMIC_FLAG_INIT}};
@@ -321,13 +339,40 @@ static void test_programs_go_on(void **state)
     static const struct {
         const char *name;
         bw_status (*call)(program *p);
-    } calls[] = {{"fit", fit}, {"predict", predict}, {"evaluate", evaluate}, {"gradients", step_by_hand}};
+    } calls[] = {{"fit", fit}, {"predict", predict}, {"evaluate", evaluate}, {"gradients", step_by_hand}, {"doctor", examine_data}};
     for (size_t m = 0; m < BWI_COUNT(models); m++) {
         for (size_t c = 0; c < BWI_COUNT(calls); c++) {
             fail_each(models[m], calls[c].name, calls[c].call, false);
             fail_each(models[m], calls[c].name, calls[c].call, true);
         }
     }
+}
+
+/* Updates on trial take thousands of allocations, so only some of them fail here. The model stays as it was in any case. */
+static void test_trials(void **state)
+{
+    (void)state;
+    enum { STEP = 61 };
+    program p;
+    open_program(&p, models[1]);
+    assert_int_equal(examine(&p, 60), BW_OK);
+    assert_true(hash_of(p.model) == p.committed);
+    bool failed = true;
+    for (int n = 1; failed; n += STEP) {
+        size_t held = bwi_allocated_bytes(p.ctx);
+        p.memory.faults = (faults){.blocks = p.memory.faults.blocks, .bytes = p.memory.faults.bytes, .fail_at = n};
+        bw_status status = examine(&p, 60);
+        failed = p.memory.faults.failed;
+        p.memory.faults.fail_at = 0;
+        (void)bw_message(p.ctx);
+        if (status != (failed ? BW_RESOURCE_EXHAUSTED : BW_OK) || bwi_allocated_bytes(p.ctx) != held) {
+            fail_msg("allocation %d: %s; held %zu bytes before, %zu after", n, bw_status_name(status), held,
+                     bwi_allocated_bytes(p.ctx));
+        }
+        assert_true(hash_of(p.model) == p.committed);
+        assert_true(n < MOST);
+    }
+    close_program(&p);
 }
 
 static bw_status compile_and_build(bw_model *model)
@@ -388,9 +433,8 @@ static void test_hash(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_runs),     cmocka_unit_test(test_whole_runs_with_workers),
-        cmocka_unit_test(test_programs_go_on), cmocka_unit_test(test_compile_and_build),
-        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_whole_runs), cmocka_unit_test(test_whole_runs_with_workers), cmocka_unit_test(test_programs_go_on),
+        cmocka_unit_test(test_trials),     cmocka_unit_test(test_compile_and_build),       cmocka_unit_test(test_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ bool bwi_check_constant_feature(const bwi_doctor *d, bwi_finding *found)
 
 /* ---- Scale ---- */
 
-enum { LARGE = 10 };
+enum { LARGE = 16, PIXELS = 32 };
 static const double small = 0.01;
 
 /* The size of a feature as the first trained layer sees it. */
@@ -69,23 +69,14 @@ static double size_of(const bwi_feature_facts *feature, const bwi_entry *entry)
     return hypot(entry->scale * bwi_feature_mean(feature) + entry->offset, entry->scale * bwi_feature_deviation(feature));
 }
 
-/* The scale that the samples were read with, and that a new one replaces. */
-static double scale_of(const bwi_doctor *d)
-{
-    bw_dataset *recipe = d->training ? bwi_recipe_make(d->training) : NULL;
-    double scale = recipe ? bwi_recipe_scale(recipe) : 1;
-    if (d->training && !recipe) {
-        (void)bwi_pending(d->ctx);
-    }
-    bw_dataset_free(recipe);
-    return fabs(scale) > 0 ? scale : 1;
-}
-
-/* Images get a scale that brings them to 0 to 1, as 1/N if they were read without one; columns are standardised, each by itself. */
+/* Images, also as many columns of bytes, get a scale that brings them to 0 to 1; other columns are standardised, each by itself. A
+ * new scale replaces the one that the samples were read with. */
 static void fix_scale(const bwi_doctor *d, bwi_finding *found, const bwi_field_facts *field)
 {
-    double range = fmax(fabs((double)field->all.least), fabs((double)field->all.most)), scale = scale_of(d);
-    if (field->ndim <= 1) {
+    double range = fmax(fabs((double)field->all.least), fabs((double)field->all.most));
+    double scale = fabs(d->scale) > 0 ? d->scale : 1;
+    bool pixels = field->features >= PIXELS && field->whole && field->all.least >= 0 && field->all.most <= 255;
+    if (field->ndim <= 1 && !pixels) {
         bwi_fix(found, "dataset = bw_standardise(dataset, NULL);",
                 "--standardise, or a layer normalization() in front of the model");
         return;

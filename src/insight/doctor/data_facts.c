@@ -73,19 +73,25 @@ static bool is_whole(float value)
     return !(cut < value || cut > value);
 }
 
-static void count_sample(bwi_field_facts *field, const float *values, int64_t number)
+static void count_row(bwi_field_facts *field, const float *values, int64_t number)
 {
-    for (int64_t k = 0; k < field->each; k++) {
-        int64_t feature = k % field->features;
+    for (int64_t k = 0; k < field->features; k++) {
         if (!isfinite(values[k])) {
             field->first_unfinite = field->unfinite++ == 0 ? number : field->first_unfinite;
             continue;
         }
-        count_value(&field->feature[feature], values[k]);
+        count_value(&field->feature[k], values[k]);
         field->whole = field->whole && is_whole(values[k]);
-        if (field->few && field->few_count[feature] <= BWI_FEW_VALUES) {
-            list_value(field, feature, values[k]);
+        if (field->few && field->few_count[k] <= BWI_FEW_VALUES) {
+            list_value(field, k, values[k]);
         }
+    }
+}
+
+static void count_sample(bwi_field_facts *field, const float *values, int64_t number)
+{
+    for (int64_t first = 0; first < field->each; first += field->features) {
+        count_row(field, values + first, number);
     }
 }
 
@@ -116,6 +122,8 @@ typedef struct pass {
     const bwi_data_facts *training;
     float *values;
     size_t capacity;
+    int64_t chunk; /* samples that are read at once */
+    int64_t number[CHUNK_SAMPLES];
     uint64_t hash[CHUNK_SAMPLES];
     float label[CHUNK_SAMPLES];
 } pass;
@@ -142,15 +150,26 @@ static bool keep_sample(pass *p, int64_t number, int64_t i)
     return true;
 }
 
-/* Reads a field of some samples, and adds it to what is known of them. */
-static bw_status read_field(pass *p, int f, int64_t first, int64_t count)
+/* Reads a field of some samples, as they are without augmentation, and adds it to what is known of them. */
+static bw_status read_field(pass *p, int f, int64_t count)
 {
     bwi_field_facts *field = &p->facts->field[f];
-    size_t values = (size_t)(count * field->each);
-    bw_status status = bw_dataset_values(p->dataset, field->name, first, count, p->values, values);
-    for (int64_t i = 0; i < count && status == BW_OK; i++) {
+    char error[BWI_GATHER_ERROR] = "";
+    bwi_destination to = {.kernels = bwi_kernels_host()->gather,
+                          .data = p->values,
+                          .dtype = BW_F32,
+                          .h = 1,
+                          .w = 1,
+                          .c = field->each,
+                          .block = field->each};
+    bw_status status = bwi_dataset_gather(p->dataset, f, BWI_EPOCH_NONE, p->number, count, &to, error);
+    if (status != BW_OK) {
+        return status == BW_CANCELLED ? bwi_cancel_report(p->facts->ctx)
+                                      : bwi_fail(p->facts->ctx, status, "%s", error[0] ? error : "the samples cannot be read");
+    }
+    for (int64_t i = 0; i < count; i++) {
         const float *sample = p->values + i * field->each;
-        count_sample(field, sample, bwi_dataset_number(p->dataset, 0, first + i));
+        count_sample(field, sample, p->number[i]);
         if (field->role == BWI_ROLE_INPUT) {
             p->hash[i] = bwi_hash(p->hash[i], sample, (size_t)field->each * sizeof *sample);
         } else if (field->role == BWI_ROLE_TARGET) {
@@ -158,22 +177,35 @@ static bw_status read_field(pass *p, int f, int64_t first, int64_t count)
             p->label[i] = field == bwi_data_facts_find(p->facts, BWI_ROLE_TARGET, 0) ? label : p->label[i];
         }
     }
-    return status;
+    return BW_OK;
 }
 
 static bw_status read_chunk(pass *p, int64_t first, int64_t count)
 {
-    bw_status status = BW_OK;
+    bw_status status = bwi_cancelled(p->facts->ctx) ? bwi_cancel_report(p->facts->ctx) : BW_OK;
     memset(p->hash, 0, sizeof p->hash);
     memset(p->label, 0, sizeof p->label);
+    bwi_dataset_numbers(p->dataset, 0, first, count, p->number);
     for (int f = 0; f < p->facts->fields && status == BW_OK; f++) {
-        status = read_field(p, f, first, count);
+        status = read_field(p, f, count);
     }
     for (int64_t i = 0; i < count && status == BW_OK; i++) {
         keep_label(p->facts, first + i, p->label[i]);
-        status = keep_sample(p, bwi_dataset_number(p->dataset, 0, first + i), i) ? BW_OK : BW_RESOURCE_EXHAUSTED;
+        status = keep_sample(p, p->number[i], i) ? BW_OK : BW_RESOURCE_EXHAUSTED;
     }
     p->facts->samples += status == BW_OK ? count : 0;
+    return status;
+}
+
+/* Reads consecutive samples. The schedule lets threads make slow ones ahead, as in training. */
+static bw_status read_samples(pass *p, int64_t first, int64_t count)
+{
+    bwi_gather_schedule schedule = {
+        .unaugmented = true, .first = first, .count = count, .tile = p->chunk, .lanes = 1, .workers = 1};
+    bw_status status = bwi_dataset_begin(p->dataset, &schedule);
+    for (int64_t done = 0; done < count && status == BW_OK; done += p->chunk) {
+        status = read_chunk(p, first + done, p->chunk < count - done ? p->chunk : count - done);
+    }
     return status;
 }
 
@@ -255,32 +287,41 @@ static void close_field(bwi_field_facts *field)
     }
 }
 
+/* As many samples as fit the memory; of those that threads make ahead only a few, since each holds some of their places. */
 static int64_t chunk_of(const pass *p)
 {
-    int64_t count = CHUNK_SAMPLES;
+    enum { MADE = 16 };
+    bwi_gather_schedule schedule = {.count = 1, .tile = 1, .lanes = 1, .workers = 1};
+    int64_t count = bwi_dataset_bytes(p->dataset, &schedule) > 0 ? MADE : CHUNK_SAMPLES;
     for (int f = 0; f < p->facts->fields; f++) {
         int64_t fit = (int64_t)p->capacity / (p->facts->field[f].each > 0 ? p->facts->field[f].each : 1);
         count = fit < count ? fit : count;
     }
-    return count;
+    return count > 0 ? count : 1;
 }
 
-/* Reads everything, or, if that is more than `most`, windows of the data that are spread over it. */
+/* Takes windows that are spread over the data and make up at most `most` samples. */
+static void spread_windows(bwi_data_facts *facts, int64_t samples, int64_t most)
+{
+    int64_t windows = most / facts->window > 1 ? most / facts->window : 1;
+    facts->windows = windows < facts->windows ? windows : facts->windows;
+    facts->every = facts->windows > 0 ? samples / facts->window / facts->windows : 1;
+}
+
 static bw_status run(pass *p, int64_t most)
 {
-    int64_t samples = bw_dataset_count(p->dataset), chunk = chunk_of(p);
-    bool some = most > 0 && samples > most && p->facts->window <= chunk;
+    enum { PIECE = 1 << 12 };
+    int64_t samples = bw_dataset_count(p->dataset), step = PIECE, read = PIECE, end = samples;
     bw_status status = BW_OK;
-    if (some) {
-        int64_t windows = most / p->facts->window > 1 ? most / p->facts->window : 1;
-        windows = windows < p->facts->windows ? windows : p->facts->windows;
-        p->facts->every = samples / p->facts->window / windows;
-        p->facts->windows = windows;
+    p->chunk = chunk_of(p);
+    if (most > 0 && samples > most) {
+        spread_windows(p->facts, samples, most);
+        step = p->facts->every * p->facts->window;
+        read = p->facts->window < most ? p->facts->window : most;
+        end = p->facts->windows * step;
     }
-    int64_t step = some ? p->facts->every * p->facts->window : chunk, read = some ? p->facts->window : chunk;
-    int64_t end = some ? p->facts->windows * step : samples;
     for (int64_t first = 0; first < end && status == BW_OK; first += step) {
-        status = read_chunk(p, first, read < samples - first ? read : samples - first);
+        status = read_samples(p, first, read < samples - first ? read : samples - first);
     }
     return status;
 }

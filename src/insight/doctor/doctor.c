@@ -157,13 +157,24 @@ static bw_status find_batches(bwi_doctor *d)
 
 /* A plan decides on the losses that were left to the data. One that is refused tells nothing new: the checks of losses come to it, or
  * training on trial does. */
-static void find_losses(const bwi_doctor *d)
+static bw_status find_losses(const bwi_doctor *d)
 {
-    bw_plan *plan = bw_plan_make(d->model, d->training, d->batch > 0 ? d->batch : 1, NULL);
-    if (!plan) {
-        (void)bwi_pending(d->ctx);
-    }
+    bw_plan_options options = BW_PLAN_OPTIONS_DEFAULT;
+    options.memory = BWI_NO_BUDGET;
+    bw_plan *plan = bw_plan_make(d->model, d->training, d->batch > 0 ? d->batch : 1, &options);
+    bw_status status = plan ? BW_OK : bwi_pending(d->ctx);
     bw_plan_free(plan);
+    return status == BW_RESOURCE_EXHAUSTED ? status : BW_OK;
+}
+
+/* The scale that the samples were read with, which a fix may replace. */
+static bw_status find_scale(bwi_doctor *d)
+{
+    bw_dataset *recipe = bwi_recipe_make(d->training);
+    d->scale = recipe ? bwi_recipe_scale(recipe) : 1;
+    bw_status status = recipe ? BW_OK : bwi_pending(d->ctx);
+    bw_dataset_free(recipe);
+    return status;
 }
 
 /* About a batch of consecutive labels belongs together; for tiny batches those of several updates, which pull together. */
@@ -175,6 +186,9 @@ static int64_t window_of(const bwi_doctor *d)
 bw_status bwi_doctor_read(bwi_doctor *d, int64_t most)
 {
     bw_status status = bwi_dataset_prepare(d->training);
+    if (status == BW_OK) {
+        status = find_scale(d);
+    }
     if (status == BW_OK) {
         status = bwi_data_facts_read(&d->data, d->training, window_of(d), NULL, most);
     }
@@ -195,7 +209,9 @@ static bw_status collect(bwi_doctor *d, double seconds)
         status = find_batches(d);
     }
     if (status == BW_OK) {
-        find_losses(d);
+        status = find_losses(d);
+    }
+    if (status == BW_OK) {
         status = bwi_doctor_read(d, 0);
     }
     return status == BW_OK && seconds > 0 && !has_errors(d) ? bwi_step_facts_find(d, seconds) : status;
@@ -220,6 +236,9 @@ bw_status bwi_doctor_open(bwi_doctor *d, bw_dataset *dataset, const bw_fit_optio
     bw_status status = bwi_options_copy(d->ctx, &d->options, sizeof d->options, training, "bw_fit_options");
     d->training = dataset;
     d->validation = d->options.validation;
+    if (status == BW_OK && d->ctx->ranks) {
+        status = bwi_fail(d->ctx, BW_UNIMPLEMENTED, "doctor: ranks are not supported; look with a context of its own");
+    }
     if (status == BW_OK) {
         status = bwi_dataset_finish(dataset);
     }

@@ -192,6 +192,9 @@ struct bw_findings {
     bwi_finding *finding;
 };
 
+/* A budget for plans that only tell what a model would like to have. */
+#define BWI_NO_BUDGET (SIZE_MAX / 4)
+
 /* Everything that checks look at. */
 typedef struct bwi_doctor {
     bw_context *ctx;
@@ -200,6 +203,7 @@ typedef struct bwi_doctor {
     bw_fit_options options;
     int64_t batch;                         /* samples of the largest update */
     int64_t last_batch, updates_per_epoch; /* of the first epoch */
+    double scale;                          /* that the samples were read with */
     bwi_data_facts data, held;             /* of both parts */
     bwi_order order;
     bwi_step_facts steps;

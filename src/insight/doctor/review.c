@@ -65,6 +65,18 @@ static bw_status look_at_outputs(bwi_doctor *d)
     return status;
 }
 
+/* Fewer large samples, so that looking at them takes no time. */
+static int64_t samples_of(const bw_dataset *dataset)
+{
+    enum { VALUES = 1 << 20 };
+    int64_t shape[BW_MAX_NDIM], each = 1;
+    int ndim = bw_dataset_shape(dataset, shape);
+    for (int i = 0; i < ndim; i++) {
+        each *= shape[i];
+    }
+    return each > VALUES ? 1 : VALUES / (each > 0 ? each : 1) < SAMPLES ? VALUES / (each > 0 ? each : 1) : SAMPLES;
+}
+
 static bw_status look(bwi_doctor *d)
 {
     bw_status status = BW_OK;
@@ -77,7 +89,7 @@ static bw_status look(bwi_doctor *d)
     d->batch = status == BW_OK ? bwi_dataset_largest_batch(windows) : 0;
     bw_dataset_free(windows);
     if (status == BW_OK) {
-        status = bwi_doctor_read(d, SAMPLES);
+        status = bwi_doctor_read(d, samples_of(d->training));
     }
     return status == BW_OK && d->model->output_count == 1 && went_nowhere(d) ? look_at_outputs(d) : status;
 }

@@ -165,20 +165,20 @@ static bw_status try_rates(bwi_doctor *d, const bwi_snapshot *start, double seco
 }
 
 /* Without a budget the plan has the tile that suits the model, and keeps all that it would like to keep. */
-static void find_wanted(bwi_doctor *d)
+static bw_status find_wanted(bwi_doctor *d)
 {
     bw_plan_options options = BW_PLAN_OPTIONS_DEFAULT;
-    options.memory = SIZE_MAX / 4;
+    options.memory = BWI_NO_BUDGET;
     options.lanes = d->options.lanes;
     options.tile = d->options.tile;
     bw_plan *plan = bw_plan_make(d->model, d->training, d->batch > 0 ? d->batch : 1, &options);
-    if (plan) {
-        d->steps.tile_wanted = bw_plan_facts(plan).tile;
-        d->steps.wanted_bytes = bw_plan_facts(plan).peak_bytes;
-    } else {
-        (void)bwi_pending(d->ctx);
+    if (!plan) {
+        return bwi_pending(d->ctx);
     }
+    d->steps.tile_wanted = bw_plan_facts(plan).tile;
+    d->steps.wanted_bytes = bw_plan_facts(plan).peak_bytes;
     bw_plan_free(plan);
+    return BW_OK;
 }
 
 /* The gradients before the first update, with layers that the trial has fitted. One that is not finite is known from the trial. */
@@ -232,8 +232,5 @@ bw_status bwi_step_facts_find(bwi_doctor *d, double seconds)
     status = run_trials(d, start, seconds);
     bwi_snapshot_restore(start);
     bwi_snapshot_free(start);
-    if (status == BW_OK) {
-        find_wanted(d);
-    }
-    return status;
+    return status == BW_OK ? find_wanted(d) : status;
 }
