@@ -699,7 +699,8 @@ typedef struct bw_fit_options {
     int class_count;
     const char *batch_sizes; /* as in bw_batch_sizes: "full", "32,64", "32/64", "32@0,128@5"; NULL: `batch` counts */
     int trace_steps;         /* steps, 1000 at most, of which every part is recorded with its time; default 0: none */
-    int noise_every;         /* updates from one measurement of the gradient noise scale to the next; default 0: none */
+    int noise_every;         /* updates from one measurement of the gradient noise scale to the next; the history then has a
+                                column noise_scale; default 0: none */
     bool drop_remainder;     /* drop a last batch that is smaller than its size */
     const char *spill; /* folder for a file with what BatchNormalization must keep of a batch and the budget does not hold; not
                                 a file system in memory; kept during the call; NULL: $TMPDIR or /tmp */
@@ -829,10 +830,132 @@ BW_API bw_noise_facts bw_history_noise(const bw_history *history);
 /* Returns the noise scale of one variable, by its number in the model. */
 BW_API bw_noise_scale bw_history_noise_of(const bw_history *history, int variable);
 
+/* The noise scale over training: each point is the estimate of a stretch of it. There are at most 64 points, which join in pairs as
+ * training goes on, so that a long run has no more of them than a short one. */
+typedef struct bw_noise_point {
+    int64_t updates; /* of the run, up to the end of the stretch; 0: there is no such point */
+    int64_t steps;   /* at which it was measured */
+    bw_noise_scale raw, seen;
+} bw_noise_point;
+
+BW_API int bw_history_noise_points(const bw_history *history);
+BW_API bw_noise_point bw_history_noise_point(const bw_history *history, int index);
+
 /* Gets and sets the optimizer's learning rate; with a schedule, it is that of the next update. Setting it replaces the schedule.
  * Callbacks may call both. */
 BW_API double bw_learning_rate(const bw_model *model);
 BW_API bw_status bw_set_learning_rate(bw_model *model, double rate);
+
+/* ---- Choosing a batch size ----
+ * The time to a target is the number of steps times the time of a step. A step's time is measured; the number of steps follows from the
+ * gradient noise scale: steps(B) is proportional to 1 + scale / B. A rate belongs to a batch, so the two are chosen together. */
+
+typedef struct bw_tuning bw_tuning;
+
+typedef struct bw_tune_options {
+    size_t size;
+    double seconds;            /* how long to measure, about; default 15; what `confirm` takes comes on top */
+    const bw_fit_options *fit; /* how the model will be trained: epochs, validation, seed, memory, tile, lanes, class weights; batch
+                                  sizes, accumulation, callbacks and progress are ignored; NULL: defaults, and 10 epochs */
+    int64_t reference;         /* the batch size to which the optimizer's rate and averages belong; default 32 */
+    int64_t largest;           /* the largest batch size that is tried; default 4096 */
+    bool keep_rate;            /* the optimizer's rate is right for the reference; otherwise it is searched for */
+    bool tiles;                /* also measure tiles, at the batch size that was chosen */
+    double confirm;            /* seconds of training for each candidate, from the same state; default 0: none */
+} bw_tune_options;
+
+#define BW_TUNE_OPTIONS_DEFAULT                                                          \
+    {                                                                                    \
+        .size = sizeof(bw_tune_options), .seconds = 15, .reference = 32, .largest = 4096 \
+    }
+
+/* Finds a batch size and the learning rate that goes with it. Trains the model for a while, with several batch sizes and rates, and
+ * then gives it back as it was, bit for bit: variables, optimizer, counters. Builds and compiles it first if that was not done. The
+ * result belongs to the context. Data that does not decide is no failure (`decided`). Ranks are not supported. */
+BW_API bw_status bw_tune(bw_model *model, bw_dataset *dataset, const bw_tune_options *options, bw_tuning **tuning);
+
+/* A number with the interval in which it lies with a probability of 95 percent. */
+typedef struct bw_estimate {
+    double value, low, high;
+} bw_estimate;
+
+typedef struct bw_tune_facts {
+    bool decided;  /* false: the data do not decide */
+    int64_t batch; /* what is recommended; 0: nothing is */
+    double rate;   /* the learning rate for that batch; NaN: nothing is recommended */
+    const char
+        *optimizer; /* the optimizer with that rate and with its averages adapted, as bw_compile reads it; NULL likewise; lent */
+    const char *reason;   /* why, in a sentence; lent */
+    int64_t knee;         /* the smallest batch size with 90 percent of the best throughput */
+    bw_noise_scale noise; /* as the optimizer sees it if it scales gradients (Adam) */
+    bool noise_seen;      /* it does */
+    const char *refusal;  /* why the noise cannot be measured; NULL: it can. Lent for ever */
+    int64_t reference;    /* the batch size with which noise and rate were measured, and its rate */
+    double reference_rate;
+    double target_loss; /* what the reference reaches in the samples below: the target of all predictions */
+    int64_t target_samples;
+    int rows, rates, points, tiles, branches; /* for the functions below */
+    int64_t tile;                             /* the quickest of the tiles; 0: they were not measured */
+    int64_t default_tile;                     /* the one that is used otherwise */
+    bool confirmed;                           /* the batch is the one whose branch was the first to reach the target */
+    double seconds;                           /* that tuning took */
+} bw_tune_facts;
+
+BW_API bw_tune_facts bw_tuning_facts(const bw_tuning *tuning);
+
+/* A batch size that was measured, and what it needs to reach the target. */
+typedef struct bw_tune_row {
+    int64_t batch; /* 0: there is no such row */
+    double samples_per_s;
+    bw_estimate step_seconds;            /* the median of several rounds, and the range of the middle half of them */
+    size_t peak_bytes;                   /* measured, as in bw_run_facts */
+    double rate;                         /* by rule, from the reference or from the recommended batch */
+    bw_estimate steps, samples, seconds; /* predicted; NaN if the noise scale was not measured */
+} bw_tune_row;
+
+BW_API bw_tune_row bw_tuning_row(const bw_tuning *tuning, int index);
+
+/* A learning rate that was tried, from the same state, and what came of it. */
+typedef struct bw_tune_rate {
+    int64_t batch; /* 0: there is no such rate */
+    double rate;
+    double loss;     /* the running mean at the end; infinite: it diverged */
+    int64_t samples; /* until it reached the target; 0: it did not */
+} bw_tune_rate;
+
+BW_API bw_tune_rate bw_tuning_rate(const bw_tuning *tuning, int index);
+
+/* A point of the range test, in which the rate rises from step to step: the rate, and the running mean of the loss. */
+typedef struct bw_tune_point {
+    double x, loss;
+} bw_tune_point;
+
+BW_API bw_tune_point bw_tuning_point(const bw_tuning *tuning, int index);
+
+typedef struct bw_tune_tile {
+    int64_t tile; /* 0: there is no such tile */
+    double samples_per_s;
+    size_t peak_bytes;
+} bw_tune_tile;
+
+BW_API bw_tune_tile bw_tuning_tile(const bw_tuning *tuning, int index);
+
+/* A candidate that was trained to confirm the choice. */
+typedef struct bw_tune_branch {
+    int64_t batch; /* 0: there is no such branch */
+    double rate;
+    double seconds;         /* until it reached the target; NaN: it did not in its time */
+    double loss;            /* the running mean at the end */
+    double validation_loss; /* at the end; NaN without validation samples */
+    int points;             /* of its curve: x is seconds of training */
+} bw_tune_branch;
+
+BW_API bw_tune_branch bw_tuning_branch(const bw_tuning *tuning, int index);
+BW_API bw_tune_point bw_tuning_branch_point(const bw_tuning *tuning, int branch, int index);
+
+/* Sets the model's learning rate and its optimizer's averages as recommended; its state stays. INVALID_ARGUMENT if nothing is. */
+BW_API bw_status bw_tuning_apply(const bw_tuning *tuning, bw_model *model);
+BW_API void bw_tuning_free(bw_tuning *tuning);
 
 /* Computes loss and metrics over a dataset: a history of one row, with the names that bw_fit uses. */
 BW_API bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result);

@@ -394,7 +394,7 @@ static bw_status adapt(bw_model *model, bw_dataset *dataset, bool all, uint64_t 
 }
 
 /* The nodes show which layers there are, so a model that has no nodes yet is built. */
-static bw_status build(bw_model *model, const bw_dataset *dataset, uint64_t seed)
+bw_status bwi_model_build_for(bw_model *model, const bw_dataset *dataset, uint64_t seed)
 {
     const bwi_field *field;
     if (bwi_model_built(model)) {
@@ -407,7 +407,7 @@ static bw_status build(bw_model *model, const bw_dataset *dataset, uint64_t seed
 bw_status bwi_adapt(bw_model *model, bw_dataset *dataset, uint64_t seed)
 {
     bool found = false;
-    bw_status status = build(model, dataset, seed);
+    bw_status status = bwi_model_build_for(model, dataset, seed);
     if (status == BW_OK) {
         status = find_layers(&model->graph, false, &found);
     }
@@ -420,7 +420,7 @@ static bw_status adapt_model(bw_context *ctx, bw_model *model, bw_dataset *datas
     bool found = false;
     bw_status status = bwi_run_begin(ctx, "adapt", model, dataset);
     if (status == BW_OK) {
-        status = build(model, dataset, 0);
+        status = bwi_model_build_for(model, dataset, 0);
     }
     if (status == BW_OK) {
         status = find_layers(&model->graph, true, &found);

@@ -23,8 +23,10 @@ static bw_status evaluate(bwi_session *s, bw_dataset *dataset, bw_history **resu
     return status == BW_OK ? take_values(s, result) : status;
 }
 
-static bw_status run(bw_context *ctx, bw_model *model, bw_dataset *dataset, bw_history **result)
+/* A stream is read to its end first, since all samples count. */
+bw_status bwi_model_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
 {
+    bw_context *ctx = bwi_run_context(model, dataset);
     bw_status status = bwi_run_begin(ctx, "evaluate", model, dataset);
     if (status == BW_OK && !result) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "evaluate: there is no place for the result: the pointer to it is NULL");
@@ -53,5 +55,5 @@ bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
         *result = NULL;
     }
     bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
-    return status == BW_OK ? bwi_call_end(ctx, run(ctx, model, dataset, result)) : status;
+    return status == BW_OK ? bwi_call_end(ctx, bwi_model_evaluate(model, dataset, result)) : status;
 }

@@ -180,7 +180,7 @@ static bw_status prepare(fitting *f, bw_dataset *dataset)
     return status == BW_OK ? open_session(f) : status;
 }
 
-/* Orders columns as Keras does: metrics, the loss, both again for validation, the learning rate. The values of the present epoch
+/* Orders columns as Keras does: metrics, the loss, both again for validation, the learning rate; then the noise scale. The values of the present epoch
  * (`logs`) have the same columns. */
 static bw_status open_history(fitting *f)
 {
@@ -213,6 +213,10 @@ static bw_status open_history(fitting *f)
     if (s->rates) { /* as Keras's callback does */
         bwi_history_add_column(f->history, "", "learning_rate");
         bwi_history_add_column(f->logs, "", "learning_rate");
+    }
+    if (s->noise) {
+        bwi_history_add_column(f->history, "", "noise_scale");
+        bwi_history_add_column(f->logs, "", "noise_scale");
     }
     return BW_OK;
 }
@@ -281,7 +285,7 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
         bwi_exec_set_seed(s->exec, f->options.seed, (uint64_t)s->training->optimizer.iterations);
         status = bwi_session_feed(s, BWI_PROGRAM_TRAIN, &piece, NULL);
         if (status == BW_OK && f->history->noise && f->history->facts.updates % f->options.noise_every == 0) {
-            bwi_noise_take(f->history->noise, s);
+            bwi_noise_take(f->history->noise, s, f->history->facts.updates + 1);
         }
         if (status == BW_OK) {
             status = bwi_session_apply(s);
@@ -346,8 +350,12 @@ static bw_status count_steps(const fitting *f, int epoch, int64_t *steps)
 
 static void record_epoch(fitting *f, const bw_progress *p)
 {
+    int last = f->logs->columns - 1;
+    if (f->session.noise) {
+        f->logs->values[last--] = bwi_noise_end_epoch(f->history->noise);
+    }
     if (f->session.rates) {
-        f->logs->values[f->logs->columns - 1] = bw_learning_rate(f->model);
+        f->logs->values[last] = bw_learning_rate(f->model);
     }
     size_t width = (size_t)f->history->width;
     memcpy(f->history->values + (size_t)p->epoch * width, f->logs->values, width * sizeof(double));
@@ -450,9 +458,9 @@ static void release(fitting *f)
     bw_dataset_free(f->split[1]);
 }
 
-static bw_status fit_model(bw_context *ctx, bw_model *model, bw_dataset *dataset, const bw_fit_options *options,
-                           bw_history **history)
+bw_status bwi_model_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *options, bw_history **history)
 {
+    bw_context *ctx = bwi_run_context(model, dataset);
     bw_status status = bwi_run_begin(ctx, "fit", model, dataset);
     fitting f = {.ctx = ctx, .model = model, .options = BW_FIT_OPTIONS_DEFAULT};
     if (status == BW_OK) {
@@ -478,5 +486,5 @@ bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *opt
         *history = NULL;
     }
     bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
-    return status == BW_OK ? bwi_call_end(ctx, fit_model(ctx, model, dataset, options, history)) : status;
+    return status == BW_OK ? bwi_call_end(ctx, bwi_model_fit(model, dataset, options, history)) : status;
 }

@@ -55,8 +55,6 @@ bw_status bwi_session_add_heads(bwi_session *session, const bw_dataset *dataset,
 bw_status bwi_schedule_read(bw_context *ctx, bwi_schedule *schedule, const char *what, const bwi_term *term);
 /* Reads "adam(lr=0.01)". The optimizer starts afresh. */
 bw_status bwi_optimizer_read(bw_context *ctx, bwi_optimizer *optimizer, const char *text);
-/* The learning rate of the next update. */
-double bwi_optimizer_rate(const bwi_optimizer *optimizer);
 void bwi_optimizer_free_slots(bwi_training *training);
 /* Sets the constants of an update whose gradient sums are multiplied by `scale`; then bwi_optimizer_update takes one part of a
  * variable through all of it. */
@@ -133,10 +131,6 @@ bw_status bwi_session_add_moments(bwi_session *session, bool all);
 
 /* ---- Runs: fit, evaluate, predict ---- */
 
-/* The context of the model or, without a model, of the dataset; NULL if both are missing (run.c). */
-bw_context *bwi_run_context(const bw_model *model, const bw_dataset *dataset);
-/* Fails if one of them is missing; the message begins with `what`. */
-bw_status bwi_run_begin(bw_context *ctx, const char *what, const bw_model *model, const bw_dataset *dataset);
 /* Reports a cancellation, even one that came after the last tile, since otherwise it would stop the next run. */
 bw_status bwi_run_end(bw_context *ctx, bw_status status);
 
@@ -151,7 +145,7 @@ bw_status bwi_ranks_begin(bw_context *ctx, const bwi_alike *alike, bw_status sta
 
 /* ---- History and progress ---- */
 
-enum { BWI_MAX_VALUES = 2 * (BWI_MAX_COLUMNS + 1) + 1 };
+enum { BWI_MAX_VALUES = 2 * (BWI_MAX_COLUMNS + 1) + 2 };
 
 /* Where the time of a run's steps went (profile.c), in one allocation. */
 typedef struct bwi_profile bwi_profile;
@@ -167,8 +161,11 @@ void bwi_profile_count(bwi_profile *profile, double loss, size_t bytes);
 /* The gradient noise scale (noise.c), in one allocation. */
 typedef struct bwi_noise bwi_noise;
 bwi_noise *bwi_noise_new(bw_context *ctx, const bwi_session *session);
-size_t bwi_noise_bytes(int variables);                       /* allocated by bwi_noise_new */
-void bwi_noise_take(bwi_noise *noise, bwi_session *session); /* to be called between feed and apply */
+size_t bwi_noise_bytes(int variables); /* allocated by bwi_noise_new */
+/* To be called between feed and apply; `updates` are those of the run, with the present one. */
+void bwi_noise_take(bwi_noise *noise, bwi_session *session, int64_t updates);
+/* Returns the scale of the epoch that ends, NaN if it is not determined, and begins the next one. */
+double bwi_noise_end_epoch(bwi_noise *noise);
 /* Estimates trace and signal from the squared norms of the lanes' sums, which are followed by that of the sum of all lanes. */
 void bwi_noise_estimate(int lanes, const int64_t *samples, const double *squares, double *trace, double *signal);
 
@@ -221,8 +218,6 @@ typedef struct bwi_watch {
 bool bwi_watch_restores(bw_context *ctx, const bw_fit_options *options);
 bw_status bwi_watch_open(bwi_watch *watch, bw_model *model, const bw_fit_options *options, const bw_history *history);
 void bwi_watch_close(bwi_watch *watch);
-/* Does what bw_set_learning_rate does, for calls from within the library. */
-bw_status bwi_training_set_rate(bw_model *model, double rate);
 bool bwi_watch_epoch(bwi_watch *watch, const bw_history *history, int epoch); /* true: training stops */
 bool bwi_watch_end(bwi_watch *watch); /* restores the best weights if that was requested; true: the variables changed */
 

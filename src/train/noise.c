@@ -24,12 +24,28 @@ typedef struct tally {
     double n, a, b, aa, ab, bb;
 } tally;
 
+/* Raw, and as the optimizer sees it, over all variables. */
+typedef struct both {
+    tally raw, seen;
+} both;
+
+/* A stretch of training. */
+typedef struct stretch {
+    int64_t updates; /* of the run, up to its last measurement */
+    both tallies;
+} stretch;
+
+enum { MOST_STRETCHES = 64 };
+
 struct bwi_noise {
     const char *refusal; /* why there is no estimate; NULL: there can be one */
     int64_t steps;
     int variables;
-    tally raw, seen; /* over all variables */
-    tally layers[];  /* for each variable */
+    both all, epoch;
+    int stretches;
+    int64_t each; /* measurements of a full stretch; the last one may have fewer */
+    stretch stretch[MOST_STRETCHES];
+    tally layers[]; /* for each variable */
 };
 
 size_t bwi_noise_bytes(int variables)
@@ -57,6 +73,7 @@ bwi_noise *bwi_noise_new(bw_context *ctx, const bwi_session *session)
     bwi_noise *noise = bwi_allocate(ctx, 1, bwi_noise_bytes(session->graph.variable_count));
     if (noise) {
         noise->variables = session->graph.variable_count;
+        noise->each = 1;
         noise->refusal = refusal_of(session);
     }
     return noise;
@@ -85,6 +102,42 @@ static void count_step(tally *t, int lanes, const int64_t *samples, const double
     t->bb += b * b;
 }
 
+static void add_tally(tally *to, const tally *t)
+{
+    to->n += t->n;
+    to->a += t->a;
+    to->b += t->b;
+    to->aa += t->aa;
+    to->ab += t->ab;
+    to->bb += t->bb;
+}
+
+static void add_both(both *to, const both *b)
+{
+    add_tally(&to->raw, &b->raw);
+    add_tally(&to->seen, &b->seen);
+}
+
+/* When there is no place for another stretch, neighbours join, and stretches are twice as long from then on. */
+static void log_step(bwi_noise *noise, const both *step, int64_t updates)
+{
+    if (noise->stretches == 0 || noise->stretch[noise->stretches - 1].tallies.raw.n >= (double)noise->each) {
+        if (noise->stretches == MOST_STRETCHES) {
+            for (int k = 0; k < MOST_STRETCHES / 2; k++) {
+                stretch joined = noise->stretch[2 * k + 1];
+                add_both(&joined.tallies, &noise->stretch[2 * k].tallies);
+                noise->stretch[k] = joined;
+            }
+            noise->stretches = MOST_STRETCHES / 2;
+            noise->each *= 2;
+        }
+        noise->stretch[noise->stretches++] = (stretch){0};
+    }
+    stretch *last = &noise->stretch[noise->stretches - 1];
+    last->updates = updates;
+    add_both(&last->tallies, step);
+}
+
 /* Finds the slot that holds the mean of squared gradients, the factor that the optimizer applies to it, and what it adds to the
  * root. */
 static const void *second_moment(const bwi_optimizer *o, const bwi_variable *variable, double *correction, double *epsilon)
@@ -106,7 +159,7 @@ static const void *second_moment(const bwi_optimizer *o, const bwi_variable *var
     return NULL;
 }
 
-void bwi_noise_take(bwi_noise *noise, bwi_session *session)
+void bwi_noise_take(bwi_noise *noise, bwi_session *session, int64_t updates)
 {
     const bwi_optimizer *o = &session->training->optimizer;
     int64_t samples[BWI_MAX_LANES];
@@ -133,11 +186,15 @@ void bwi_noise_take(bwi_noise *noise, bwi_session *session)
             scaled = true;
         }
     }
+    both step = {.raw = {0}};
     noise->steps++;
-    count_step(&noise->raw, lanes, samples, raw);
+    count_step(&step.raw, lanes, samples, raw);
     if (scaled) {
-        count_step(&noise->seen, lanes, samples, seen);
+        count_step(&step.seen, lanes, samples, seen);
     }
+    add_both(&noise->all, &step);
+    add_both(&noise->epoch, &step);
+    log_step(noise, &step, updates);
 }
 
 /* Student's quantile for 95 percent, by the Cornish-Fisher expansion around the normal one. */
@@ -149,7 +206,8 @@ static double student(double freedom)
 }
 
 /* The ends of Fieller's interval are the roots of (b^2 - q s_bb) r^2 - 2 (a b - q s_ab) r + (a^2 - q s_aa), where q is the squared
- * quantile and s are the (co)variances of the means. */
+ * quantile and s are the (co)variances of the means. If the signal may be zero, the leading factor is negative and all ratios outside
+ * of the roots are possible; a scale is not negative, so the larger root is then the least that it may be. */
 static bw_noise_scale scale_of(const tally *t)
 {
     bw_noise_scale scale = {.trace = (double)NAN, .signal = (double)NAN, .scale = (double)NAN, .low = 0, .high = (double)INFINITY};
@@ -163,6 +221,9 @@ static bw_noise_scale scale_of(const tally *t)
     scale.signal = b;
     double square = b * b - q * bb, middle = a * b - q * ab, rest = a * a - q * aa;
     double root = middle * middle - square * rest;
+    if (square < 0 && root > 0 && (middle + sqrt(root)) / square < 0 && (middle - sqrt(root)) / square > 0) {
+        scale.low = (middle - sqrt(root)) / square;
+    }
     if (b <= 0 || square <= 0 || root < 0) {
         return scale;
     }
@@ -180,8 +241,8 @@ bw_noise_facts bw_history_noise(const bw_history *history)
     tally none = {0};
     return (bw_noise_facts){.steps = noise ? noise->steps : 0,
                             .variables = noise ? noise->variables : 0,
-                            .raw = scale_of(noise ? &noise->raw : &none),
-                            .seen = scale_of(noise ? &noise->seen : &none),
+                            .raw = scale_of(noise ? &noise->all.raw : &none),
+                            .seen = scale_of(noise ? &noise->all.seen : &none),
                             .refusal = noise ? noise->refusal : "the noise scale was not asked for"};
 }
 
@@ -190,4 +251,44 @@ bw_noise_scale bw_history_noise_of(const bw_history *history, int variable)
     const bwi_noise *noise = history ? history->noise : NULL;
     tally none = {0};
     return scale_of(noise && variable >= 0 && variable < noise->variables ? &noise->layers[variable] : &none);
+}
+
+int bw_history_noise_points(const bw_history *history)
+{
+    return history && history->noise ? history->noise->stretches : 0;
+}
+
+bw_noise_point bw_history_noise_point(const bw_history *history, int index)
+{
+    if (index < 0 || index >= bw_history_noise_points(history)) {
+        tally none = {0};
+        return (bw_noise_point){.raw = scale_of(&none), .seen = scale_of(&none)};
+    }
+    const stretch *at = &history->noise->stretch[index];
+    return (bw_noise_point){.updates = at->updates,
+                            .steps = (int64_t)at->tallies.raw.n,
+                            .raw = scale_of(&at->tallies.raw),
+                            .seen = scale_of(&at->tallies.seen)};
+}
+
+bw_noise_scale bwi_history_noise_between(const bw_history *history, double from, double to, bool seen)
+{
+    both sum = {.raw = {0}};
+    double done = 0, all = (double)(history && history->noise ? history->noise->steps : 0);
+    for (int k = 0; k < bw_history_noise_points(history); k++) {
+        const both *tallies = &history->noise->stretch[k].tallies;
+        double middle = done + tallies->raw.n / 2;
+        if (middle >= from * all && middle < to * all) {
+            add_both(&sum, tallies);
+        }
+        done += tallies->raw.n;
+    }
+    return scale_of(seen ? &sum.seen : &sum.raw);
+}
+
+double bwi_noise_end_epoch(bwi_noise *noise)
+{
+    bw_noise_scale scale = scale_of(noise->epoch.seen.n > 0 ? &noise->epoch.seen : &noise->epoch.raw);
+    noise->epoch = (both){.raw = {0}};
+    return scale.scale;
 }

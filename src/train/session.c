@@ -152,6 +152,7 @@ static bw_status make_graph(bwi_session *s, bw_model *model, bw_dataset *dataset
 {
     bw_status status = copy_graph(s, model, dataset, !options->train && !options->evaluate);
     s->rates = options->rates;
+    s->noise = options->noise;
     status = status == BW_OK && options->train ? order_uses(s, model) : status;
     for (int v = 0; status == BW_OK && v < s->graph.variable_count; v++) {
         s->penalized |= s->graph.variables[v]->l1 > 0 || s->graph.variables[v]->l2 > 0;

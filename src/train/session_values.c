@@ -70,7 +70,7 @@ int bwi_session_values(const bwi_session *s)
 
 int bwi_session_columns(const bwi_session *s, bool validates)
 {
-    return bwi_session_values(s) * (validates ? 2 : 1) + s->rates;
+    return bwi_session_values(s) * (validates ? 2 : 1) + s->rates + s->noise;
 }
 
 size_t bwi_session_history_bytes(const bwi_session *s, bool validates, int epochs)

@@ -241,6 +241,7 @@ typedef struct bwi_session {
     double *totals_block;            /* holds the columns' totals */
     unsigned compiles;               /* the training's count when this session was opened */
     bool rates;                      /* the learning rate is logged */
+    bool noise;                      /* the noise scale is logged */
     bool penalized;                  /* a variable has a regularizer */
     bool moderate;                   /* weights and slots were far from a float's limits when this session was opened */
     bool summed;                     /* all losses are sums, so gradients are not divided */
@@ -286,6 +287,19 @@ size_t bwi_session_history_bytes(const bwi_session *session, bool validates, int
 
 /* ---- Runs that are made to learn about a model ---- */
 
+/* Do what bw_fit, bw_evaluate and bw_set_learning_rate do, for calls from within the library. */
+bw_status bwi_model_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *options, bw_history **history);
+bw_status bwi_model_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result);
+bw_status bwi_training_set_rate(bw_model *model, double rate);
+/* The learning rate of the next update. */
+double bwi_optimizer_rate(const bwi_optimizer *optimizer);
+/* Builds the model for the dataset's first input, unless it is built. */
+bw_status bwi_model_build_for(bw_model *model, const bw_dataset *dataset, uint64_t seed);
+/* Fails if the model or the dataset is missing; the message begins with `what` (run.c). */
+bw_status bwi_run_begin(bw_context *ctx, const char *what, const bw_model *model, const bw_dataset *dataset);
+/* The context of the model or, without a model, of the dataset; NULL if both are missing. */
+bw_context *bwi_run_context(const bw_model *model, const bw_dataset *dataset);
+
 /* What training changes in a built model (snapshot.c). Rewinding brings everything back except what was fitted to the data since, so
  * that it need not be fitted again; restoring brings back that, too, and ends the snapshot's use. */
 typedef struct bwi_snapshot bwi_snapshot;
@@ -293,6 +307,9 @@ bw_status bwi_snapshot_take(bw_model *model, bwi_snapshot **snapshot);
 void bwi_snapshot_rewind(const bwi_snapshot *snapshot);
 void bwi_snapshot_restore(bwi_snapshot *snapshot);
 void bwi_snapshot_free(bwi_snapshot *snapshot); /* NULL is fine */
+
+/* The noise scale over a part of the run, from one share of its measurements to another (noise.c). */
+bw_noise_scale bwi_history_noise_between(const bw_history *history, double from, double to, bool seen);
 
 /* ---- What other modules read from a history (profile.c) ---- */
 
