@@ -22,6 +22,7 @@ int cli_predict(int argc, char **argv);
 int cli_summary(int argc, char **argv);
 int cli_profile_command(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_tune_command(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_report_command(int argc, char **argv);
 int cli_convert(int argc, char **argv);
@@ -125,6 +126,7 @@ bool cli_model_is_trained(const bw_file_kind *kind); /* bw_load reads it, and it
 /* Returns the optimizer's text with its learning rate replaced by `rate`, a number or a schedule; `optimizer` may be NULL (Adam).
  * The caller frees the text. Returns NULL if there is no memory. */
 char *cli_optimizer_text(const char *optimizer, const char *rate);
+bool cli_optimizer_has_rate(const char *optimizer); /* whether the text (NULL: Adam) gives a learning rate */
 
 /* ---- explain.c: out-of-memory messages of other systems -------------------------------------------------- */
 
@@ -320,6 +322,7 @@ typedef struct cli_result {
     int64_t batch;            /* the largest per update; INT64_MAX: all samples */
     bw_plan_options planning; /* the training's plan, except accumulation, which `batch` includes */
     const char *history_path, *model_path;
+    const bw_tuning *tuning; /* of --batch auto; NULL: none */
     cli_run run;
     cli_steps steps;                /* filled by --log-steps */
     cli_record record;              /* filled if there is a run directory */
@@ -349,6 +352,13 @@ void cli_findings_json(cli_json *json, const char *key, const bw_findings *findi
 void cli_findings_line(FILE *file, const bw_findings *findings);
 /* Writes the first finding as an object, or null. */
 void cli_finding_json(cli_json *json, const char *key, const bw_findings *findings);
+
+/* ---- tune_print.c: a tuning, for people and as JSON -------------------------------------------------------- */
+
+void cli_tuning_print(const bw_tuning *tuning);
+void cli_tuning_json(cli_json *json, const char *key, const bw_tuning *tuning);
+/* Prints the choice in one line on standard error. */
+void cli_tuning_tell(const bw_tuning *tuning, bool kept_rate);
 
 /* ---- confusion.c ------------------------------------------------------------------------------------------ */
 

@@ -93,6 +93,9 @@ int cli_doctor(int argc, char **argv)
         return code;
     }
     code = cli_training_check(&given.training);
+    if (code == CLI_SUCCESS && cli_training_is_auto(&given.training)) {
+        code = cli_mistake(usage.command, "--batch auto is for train; give the size that 'batchwise tune' recommends");
+    }
     if (code != CLI_SUCCESS) {
         return code;
     }

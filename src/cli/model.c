@@ -241,3 +241,17 @@ char *cli_optimizer_text(const char *optimizer, const char *rate)
     snprintf(text + at, length - (size_t)at, ")");
     return text;
 }
+
+bool cli_optimizer_has_rate(const char *optimizer)
+{
+    const char *open = !optimizer ? NULL : strchr(optimizer, '('), *end = !open ? NULL : strrchr(open, ')');
+    bool first = true, found = false;
+    for (const char *from = open; from && end && from < end && !found; first = false) {
+        from++;
+        const char *to = argument_end(from, end);
+        from += strspn(from, white);
+        found = from < to && is_rate(from, to, first);
+        from = to;
+    }
+    return found;
+}

@@ -196,6 +196,36 @@ static bool parse_batches(void *target, const char *text)
     return true;
 }
 
+static bool parse_batches_or_auto(void *target, const char *text)
+{
+    *(const char **)target = text;
+    return strcmp(text, "auto") == 0 || parse_batches(target, text);
+}
+
+/* Reads a number with a unit; without one it is seconds. */
+static bool parse_duration(void *target, const char *text)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}, {"", 1}};
+    char number[32];
+    size_t length = strspn(text, "0123456789.");
+    if (length == 0 || length >= sizeof number) {
+        return false;
+    }
+    memcpy(number, text, length);
+    number[length] = 0;
+    double value;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strcmp(text + length, units[i].name) == 0 && read_real(&value, number) && value > 0) {
+            *(double *)target = value * units[i].seconds;
+            return value * units[i].seconds <= 1e6;
+        }
+    }
+    return false;
+}
+
 static bool parse_shape(void *target, const char *text)
 {
     cli_extents *shape = target;
@@ -250,25 +280,27 @@ static bool parse_percent(void *target, const char *text)
     return *(double *)target > 0 && *(double *)target <= 1;
 }
 
-const cli_kind cli_flag = {NULL, parse_flag};
-const cli_kind cli_text = {"a text", parse_text};
-const cli_kind cli_count = {"a whole number from 1 to 2147483647", parse_count};
-const cli_kind cli_number = {"a whole number from 0 to 2147483647", parse_number};
-const cli_kind cli_port = {"a port from 0 to 65535", parse_port};
-const cli_kind cli_extent = {"a whole number of 1 or more", parse_extent};
-const cli_kind cli_power = {"a power of two", parse_power};
-const cli_kind cli_seed = {"a whole number from 0 to 18446744073709551615", parse_seed};
-const cli_kind cli_rate = {"a number above 0", parse_rate};
-const cli_kind cli_percent = {"a share above 0 up to 1, or a percentage such as 1%", parse_percent};
-const cli_kind cli_share = {"a share from 0 up to, not including, 1", parse_share};
-const cli_kind cli_ratio = {"a number other than 0, or a fraction such as 1/255", parse_ratio};
-const cli_kind cli_size = {"a size such as 512M or 2G", parse_size};
-const cli_kind cli_batch = {"a whole number of 1 or more, or full", parse_batch};
-const cli_kind cli_batches = {
-    "a whole number of 1 or more, full, 32,64 (by turns), 32/64 (by turns from epoch to epoch) or 32@0,128@5 (from epoch 5 on)",
-    parse_batches};
-const cli_kind cli_shape = {"extents such as 28x28x1", parse_shape};
-const cli_kind cli_missing = {"error, mean, zero or skip", parse_missing};
+const cli_kind cli_flag = {NULL, parse_flag, NULL};
+const cli_kind cli_text = {"a text", parse_text, NULL};
+const cli_kind cli_count = {"a whole number from 1 to 2147483647", parse_count, NULL};
+const cli_kind cli_number = {"a whole number from 0 to 2147483647", parse_number, NULL};
+const cli_kind cli_port = {"a port from 0 to 65535", parse_port, NULL};
+const cli_kind cli_extent = {"a whole number of 1 or more", parse_extent, NULL};
+const cli_kind cli_power = {"a power of two", parse_power, NULL};
+const cli_kind cli_seed = {"a whole number from 0 to 18446744073709551615", parse_seed, NULL};
+const cli_kind cli_rate = {"a number above 0", parse_rate, NULL};
+const cli_kind cli_percent = {"a share above 0 up to 1, or a percentage such as 1%", parse_percent, NULL};
+const cli_kind cli_share = {"a share from 0 up to, not including, 1", parse_share, NULL};
+const cli_kind cli_ratio = {"a number other than 0, or a fraction such as 1/255", parse_ratio, NULL};
+const cli_kind cli_size = {"a size such as 512M or 2G", parse_size, NULL};
+const cli_kind cli_batch = {"a whole number of 1 or more, or full", parse_batch, NULL};
+const cli_kind cli_batches_or_auto = {"a whole number of 1 or more, full, auto, 32,64 (by turns), 32/64 (by turns from epoch to "
+                                      "epoch) or 32@0,128@5 (from epoch 5 on)",
+                                      parse_batches_or_auto, NULL};
+const cli_kind cli_duration = {"a time such as 10s, 500ms or 2m", parse_duration, NULL};
+const cli_kind cli_some_seconds = {"a time such as 10s, 500ms or 2m", parse_duration, "5s"};
+const cli_kind cli_shape = {"extents such as 28x28x1", parse_shape, NULL};
+const cli_kind cli_missing = {"error, mean, zero or skip", parse_missing, NULL};
 
 /* ---- Messages ------------------------------------------------------------------------------------------- */
 
@@ -430,11 +462,12 @@ static bool read_option(const cli_usage *usage, int argc, char **argv, int *at, 
     }
     if (option->kind->expected && !value) {
         /* What looks like another option means that the value was forgotten. */
-        if (*at + 1 >= argc || strncmp(argv[*at + 1], "--", 2) == 0) {
+        bool missing = *at + 1 >= argc || strncmp(argv[*at + 1], "--", 2) == 0;
+        if (missing && !option->kind->standard) {
             cli_mistake(usage->command, "--%s needs a value: expected %s", option->name, option->kind->expected);
             return false;
         }
-        value = argv[++*at];
+        value = missing ? option->kind->standard : argv[++*at];
     }
     if (!option->kind->parse((char *)target + option->offset, value)) {
         cli_mistake(usage->command, "--%s: expected %s, found '%s'", option->name, option->kind->expected, value);

@@ -15,25 +15,28 @@ enum { CLI_SUCCESS = 0, CLI_FAILURE = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 typedef struct cli_kind {
     const char *expected; /* completes "expected ..., found ..."; NULL: the option has no value */
     bool (*parse)(void *target, const char *text);
+    const char *standard; /* the value if another option, or nothing, follows; NULL: a value is required */
 } cli_kind;
 
-extern const cli_kind cli_flag;    /* bool */
-extern const cli_kind cli_text;    /* const char *: not empty, borrowed from argv */
-extern const cli_kind cli_count;   /* int from 1 */
-extern const cli_kind cli_number;  /* int from 0 */
-extern const cli_kind cli_port;    /* int from 0 to 65535 */
-extern const cli_kind cli_extent;  /* int64_t from 1 */
-extern const cli_kind cli_power;   /* int, a power of two */
-extern const cli_kind cli_seed;    /* uint64_t */
-extern const cli_kind cli_rate;    /* double, positive */
-extern const cli_kind cli_percent; /* double, 0 < share <= 1: 0.01, 1% */
-extern const cli_kind cli_share;   /* double, 0 <= share < 1 */
-extern const cli_kind cli_ratio;   /* double, finite and not zero: 0.5, 1/255 */
-extern const cli_kind cli_size;    /* size_t from 1: 4096, 512M, 2G (powers of 1024) */
-extern const cli_kind cli_batch;   /* int64_t from 1, or INT64_MAX for "full" */
-extern const cli_kind cli_batches; /* const char *: sizes as bw_batch_sizes reads them */
-extern const cli_kind cli_shape;   /* cli_extents: 28x28x1 */
-extern const cli_kind cli_missing; /* int, a bw_missing: error, mean, zero, skip */
+extern const cli_kind cli_flag;            /* bool */
+extern const cli_kind cli_text;            /* const char *: not empty, borrowed from argv */
+extern const cli_kind cli_count;           /* int from 1 */
+extern const cli_kind cli_number;          /* int from 0 */
+extern const cli_kind cli_port;            /* int from 0 to 65535 */
+extern const cli_kind cli_extent;          /* int64_t from 1 */
+extern const cli_kind cli_power;           /* int, a power of two */
+extern const cli_kind cli_seed;            /* uint64_t */
+extern const cli_kind cli_rate;            /* double, positive */
+extern const cli_kind cli_percent;         /* double, 0 < share <= 1: 0.01, 1% */
+extern const cli_kind cli_share;           /* double, 0 <= share < 1 */
+extern const cli_kind cli_ratio;           /* double, finite and not zero: 0.5, 1/255 */
+extern const cli_kind cli_size;            /* size_t from 1: 4096, 512M, 2G (powers of 1024) */
+extern const cli_kind cli_batch;           /* int64_t from 1, or INT64_MAX for "full" */
+extern const cli_kind cli_batches_or_auto; /* const char *: sizes as bw_batch_sizes reads them, or "auto" */
+extern const cli_kind cli_duration;        /* double, seconds above 0: 10s, 500ms, 2m, 10 */
+extern const cli_kind cli_some_seconds;    /* likewise; 5 seconds if no value follows */
+extern const cli_kind cli_shape;           /* cli_extents: 28x28x1 */
+extern const cli_kind cli_missing;         /* int, a bw_missing: error, mean, zero, skip */
 
 /* The extents of one sample; ndim is 0 if none were given. */
 typedef struct cli_extents {

@@ -143,6 +143,9 @@ void cli_result_json(const cli_result *result)
     cli_json_whole(&json, "workers", facts.workers);
     cli_json_flag(&json, "exact_kernels", facts.exact_kernels);
     cli_json_text(&json, "run", result->run.folder);
+    if (result->tuning) {
+        cli_tuning_json(&json, "tuning", result->tuning);
+    }
     if (result->steps.columns > 0) {
         cli_steps_json(&json, "log", &result->steps);
     }
@@ -158,7 +161,7 @@ static void print_last_epoch(const bw_history *history)
         for (int c = 0; c < bw_history_columns(history); c++) {
             const char *name = bw_history_column(history, c);
             bool is_loss = strcmp(name, "loss") == 0 || strcmp(name, "val_loss") == 0;
-            if (is_loss == (losses == 1)) {
+            if (is_loss == (losses == 1) && strcmp(name, "noise_scale") != 0) {
                 printf("%s%s %.4f", separator, name, bw_history_last(history, name));
                 separator = ", ";
             }

@@ -260,6 +260,9 @@ void cli_run_json(cli_json *json, const cli_result *result)
     put_plan(json, &facts);
     put_memory(json, result);
     put_noise(json, result->history);
+    if (result->tuning) {
+        cli_tuning_json(json, "tuning", result->tuning);
+    }
     put_result(json, result, &facts, true);
     cli_json_object_end(json);
 }

@@ -12,6 +12,7 @@ typedef struct arguments {
     cli_training training;
     const char *early_stop, *plateau, *history, *save_model, *save_best, *run;
     int64_t log_steps;
+    double budget;
     int epochs, watch; /* watch: a port; -1: not given */
     char **words;      /* the command line */
     bool live, quiet, json;
@@ -21,6 +22,7 @@ typedef struct arguments {
 
 static const cli_option options[] = {
     CLI_TRAINING_OPTIONS(arguments, training),
+    {"budget", &cli_duration, AT(budget), "TIME", "how long --batch auto measures (5s)"},
     {"epochs", &cli_count, AT(epochs), "N", "passes over the data (10)"},
     {"early-stop", &cli_text, AT(early_stop), "E", "e.g. 'patience=3,restore_best_weights=true'"},
     {"plateau", &cli_text, AT(plateau), "P", "lower the rate when learning stops, e.g. 'factor=0.2,patience=5'"},
@@ -115,9 +117,48 @@ static bool on_epoch(void *user, const bw_progress *progress)
 
 /* ---- The command ---------------------------------------------------------------------------------------- */
 
+/* A rate that the user or the model's file gives belongs to batch 32, and is adapted by rule; otherwise one is searched for. */
+static bool has_rate(const cli_training *how)
+{
+    bw_file_kind kind;
+    bool loaded = bw_file_kind_of(how->model, &kind) && kind.loads;
+    return how->rate > 0 || cli_optimizer_has_rate(how->optimizer) || (loaded && !how->optimizer);
+}
+
+enum { BATCH_TEXT = 24 };
+
+/* Tunes from the state in which training will begin, and sets the optimizer as recommended. Where the data do not decide, the batch size
+ * is that to which the optimizer's rate belongs. `batch` holds BATCH_TEXT characters. */
+static int choose_batch(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *training, bw_fit_options fitting,
+                        char *batch, bw_tuning **tuning)
+{
+    bw_tune_options how = BW_TUNE_OPTIONS_DEFAULT;
+    fitting.epochs = given->epochs;
+    how.fit = &fitting;
+    how.seconds = given->budget > 0 ? given->budget : 5;
+    how.keep_rate = has_rate(&given->training);
+    bw_status status = bw_tune(model, training, &how, tuning);
+    if (status == BW_CANCELLED) {
+        cli_fail("interrupted before the first step");
+        return CLI_INTERRUPTED;
+    }
+    bw_tune_facts facts = bw_tuning_facts(*tuning);
+    if (status == BW_OK && facts.decided) {
+        status = bw_tuning_apply(*tuning, model);
+    }
+    if (status != BW_OK) {
+        return cli_report(ctx, usage.command);
+    }
+    snprintf(batch, BATCH_TEXT, "%lld", (long long)(facts.decided ? facts.batch : facts.reference));
+    if (!given->quiet) {
+        cli_tuning_tell(*tuning, how.keep_rate);
+    }
+    return CLI_SUCCESS;
+}
+
 /* Ctrl-C ends training after the current step, and the result so far is saved and reported like any other. */
 static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *training, bw_dataset *validation,
-               const cli_weights *weights)
+               const cli_weights *weights, const bw_tuning *tuning)
 {
     const cli_training *how = &given->training;
     bool reports = given->run || given->watch >= 0;
@@ -143,6 +184,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
                          .epochs = given->epochs,
                          .batch = cli_training_batch(how),
                          .batch_text = how->batch,
+                         .tuning = tuning,
                          .validation_split = how->validation_split,
                          .history_path = given->history,
                          .model_path = given->save_model,
@@ -225,8 +267,16 @@ static int train(const arguments *given, bw_context *ctx)
         cli_fail("interrupted before the first step");
         code = CLI_INTERRUPTED;
     }
+    arguments chosen = *given;
+    char batch[BATCH_TEXT];
+    bw_tuning *tuning = NULL;
+    if (code == CLI_SUCCESS && cli_training_is_auto(&given->training)) {
+        bw_fit_options fitting = cli_training_fitting(&given->training, validation, &weights);
+        code = choose_batch(given, ctx, model, training, fitting, batch, &tuning);
+        chosen.training.batch = batch;
+    }
     if (code == CLI_SUCCESS) {
-        code = fit(given, ctx, model, training, validation, &weights);
+        code = fit(&chosen, ctx, model, training, validation, &weights, tuning);
     }
     cli_run_close();
     free(weights.weight);
@@ -242,6 +292,9 @@ static int check(const arguments *given)
     }
     if (given->live && given->quiet) {
         return cli_mistake(usage.command, "--live and --quiet exclude each other; give one of them");
+    }
+    if (given->budget > 0 && !cli_training_is_auto(&given->training)) {
+        return cli_mistake(usage.command, "--budget belongs to --batch auto");
     }
     if (given->history && !cli_history_find(given->history)) {
         return cli_mistake(usage.command, "--history: expected a name that ends in .json or .csv, found '%s'", given->history);

@@ -159,10 +159,15 @@ int cli_training_weights(const cli_training *given, bw_context *ctx, bw_dataset 
 
 /* ---- Fitting -------------------------------------------------------------------------------------------- */
 
+bool cli_training_is_auto(const cli_training *given)
+{
+    return given->batch && strcmp(given->batch, "auto") == 0;
+}
+
 bw_fit_options cli_training_fitting(const cli_training *given, bw_dataset *validation, const cli_weights *weights)
 {
     bw_fit_options fitting = BW_FIT_OPTIONS_DEFAULT;
-    fitting.batch_sizes = given->batch;
+    fitting.batch_sizes = cli_training_is_auto(given) ? NULL : given->batch;
     fitting.drop_remainder = given->drop_remainder;
     fitting.validation = validation;
     fitting.validation_split = given->validation_split;
@@ -199,6 +204,12 @@ int cli_training_check(const cli_training *given)
     }
     if (given->rate > 0 && given->schedule) {
         return cli_mistake(given->command, "--lr and --schedule exclude each other; give one of them");
+    }
+    if (cli_training_is_auto(given) && (given->accumulate > 1 || given->schedule)) {
+        bool schedule = given->schedule;
+        return cli_mistake(given->command, "--batch auto and --%s exclude each other: %s", schedule ? "schedule" : "accumulate",
+                           schedule ? "a schedule counts steps of a batch size; choose one with 'batchwise tune' first"
+                                    : "it chooses the samples of an update");
     }
     return CLI_SUCCESS;
 }

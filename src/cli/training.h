@@ -31,9 +31,10 @@ typedef struct cli_training {
     {"model", &cli_text, CLI_TRAINING_AT(arguments, member, model), "M",                                                           \
      "an expression, a text file that holds one, or a file of\nKeras: .keras, .json, .h5 (required)"},                             \
         CLI_DATA_OPTIONS(arguments, member.data),                                                                                  \
-        {"batch", &cli_batches, CLI_TRAINING_AT(arguments, member, batch), "B",                                                    \
-         "samples per update (32): N, full, 32,64 (by turns), 32/64 (all by\n32, next epoch all by 64) or 32@0,128@5 (128 from "   \
-         "epoch 5 on)"},                                                                                                           \
+        {"batch", &cli_batches_or_auto, CLI_TRAINING_AT(arguments, member, batch), "B",                                            \
+         "samples per update (32): N, full, 32,64 (by turns), 32/64 (all by\n32, next epoch all by 64), 32@0,128@5 (128 from "     \
+         "epoch 5 on),\nor "                                                                                                       \
+         "auto (train): what tune recommends, with its learning rate"},                                                            \
         {"drop-remainder", &cli_flag, CLI_TRAINING_AT(arguments, member, drop_remainder), NULL,                                    \
          "skip a last batch that is smaller than the others"},                                                                     \
         {"standardise", &cli_flag, CLI_TRAINING_AT(arguments, member, standardise), NULL,                                          \
@@ -85,6 +86,7 @@ int cli_training_data(const cli_training *given, bw_context *ctx, bw_model *mode
 /* Finds the weights of classes, which the caller frees; they are printed unless `quiet`. */
 int cli_training_weights(const cli_training *given, bw_context *ctx, bw_dataset *training, cli_weights *weights, bool quiet);
 bw_fit_options cli_training_fitting(const cli_training *given, bw_dataset *validation, const cli_weights *weights);
+bool cli_training_is_auto(const cli_training *given); /* tune is to choose the batch size */
 /* Returns the largest of the sizes in --batch; batches that share an update count together. */
 int64_t cli_training_batch(const cli_training *given);
 

@@ -350,15 +350,16 @@ static bw_status count_steps(const fitting *f, int epoch, int64_t *steps)
 
 static void record_epoch(fitting *f, const bw_progress *p)
 {
-    int last = f->logs->columns - 1;
-    if (f->session.noise) {
-        f->logs->values[last--] = bwi_noise_end_epoch(f->history->noise);
-    }
+    int noise = f->logs->columns - 1, rate = noise - f->session.noise;
     if (f->session.rates) {
-        f->logs->values[last] = bw_learning_rate(f->model);
+        f->logs->values[rate] = bw_learning_rate(f->model);
     }
     size_t width = (size_t)f->history->width;
-    memcpy(f->history->values + (size_t)p->epoch * width, f->logs->values, width * sizeof(double));
+    double *values = f->history->values + (size_t)p->epoch * width;
+    memcpy(values, f->logs->values, width * sizeof(double));
+    if (f->session.noise) { /* no metric, so the progress bar does not show it */
+        values[noise] = bwi_noise_end_epoch(f->history->noise);
+    }
     f->history->epochs = p->epoch + 1;
     bwi_painter_end(&f->painter, p);
     f->stopped = bwi_watch_epoch(&f->watch, f->history, p->epoch) || f->stopped;

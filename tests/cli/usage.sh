@@ -39,8 +39,8 @@ for text in 0 -1 1.5 1e3 0x10 '' ' 1' '1 ' x 2147483648 99999999999999999999; do
     t "--workers: expected a whole number from 1" --workers "$text"
     t "--lanes: expected a power of two" --lanes "$text"
 done
-for text in 0 -1 x '' 9223372036854775808 32, ,32 32,0 32,64@5 32@1 32@0,64@0 32@0,64@-1 32@ auto Full; do
-    t "--batch: expected a whole number of 1 or more, full, 32,64 (by turns), 32/64 (by turns from epoch to epoch) or 32@0,128@5 (from epoch 5 on), found '$text'" \
+for text in 0 -1 x '' 9223372036854775808 32, ,32 32,0 32,64@5 32@1 32@0,64@0 32@0,64@-1 32@ Auto Full; do
+    t "--batch: expected a whole number of 1 or more, full, auto, 32,64 (by turns), 32/64 (by turns from epoch to epoch) or 32@0,128@5 (from epoch 5 on), found '$text'" \
         "--batch=$text"
 done
 for text in 0 -1 x full 9223372036854775808; do
@@ -156,7 +156,9 @@ for command in $("$BATCHWISE" --help | sed -nE '/^commands:/,/^options:/s/^  ([a
         case $option in
         --help) continue ;;
         esac
-        if [ -n "$value" ]; then
+        if [[ $value == \[* ]]; then # it may be left out
+            expect_usage "$option: expected" "$command" "$option=no"
+        elif [ -n "$value" ]; then
             expect_usage "$option needs a value" "$command" "$option"
         else
             expect_usage "$option takes no value" "$command" "$option=yes"

@@ -3,6 +3,8 @@
 #include "support/folder.h"
 #include "support/planned.h"
 
+#include "insight/tune/tune.h"
+
 /* One object of each kind, and a dataset of one batch. */
 typedef struct objects {
     planned p;
@@ -127,6 +129,24 @@ static bw_status call_machine_limits(objects *o)
     bw_machine machine;
     setenv("XDG_CACHE_HOME", folder, 1);
     return bw_machine_limits(o->p.ctx, &machine);
+}
+
+static bw_status call_tune(objects *o)
+{
+    bw_tune_options options = BW_TUNE_OPTIONS_DEFAULT;
+    bw_tuning *tuning = NULL;
+    options.seconds = 0.02;
+    bw_status status = bw_tune(o->p.model, o->p.data, &options, &tuning);
+    bw_tuning_free(tuning);
+    return status;
+}
+
+static bw_status call_tuning_apply(objects *o)
+{
+    const bwi_training *training = o->p.model->training;
+    bw_tuning tuning = {.ctx = o->p.ctx, .facts = {.decided = true, .rate = 0.1}, .row = training->optimizer.row};
+    memcpy(tuning.values, training->optimizer.values, sizeof tuning.values);
+    return bw_tuning_apply(&tuning, o->p.model);
 }
 
 static bw_status call_set_learning_rate(objects *o)
@@ -268,6 +288,8 @@ static const struct {
     {"bw_history_refresh", call_history_refresh},
     {"bw_history_save_trace", call_history_save_trace},
     {"bw_machine_limits", call_machine_limits},
+    {"bw_tune", call_tune},
+    {"bw_tuning_apply", call_tuning_apply},
     {"bw_set_learning_rate", call_set_learning_rate},
     {"bw_evaluate", call_evaluate},
     {"bw_predict", call_predict},
