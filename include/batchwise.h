@@ -112,7 +112,7 @@ typedef struct bw_io {
     int (*sync)(void *user, int file);
     int (*close)(void *user, int file);
     int (*rename)(void *user, const char *from, const char *to);
-    int (*remove)(void *user, const char *path);
+    int (*remove)(void *user, const char *path);                   /* a file, or an empty folder */
     int (*map)(void *user, int file, size_t bytes, void **memory); /* for reading only */
     int (*unmap)(void *user, void *memory, size_t bytes);
     /* Calls `add` for each name in a folder, in any order, without . and .. . If `add` returns something other than 0, listing
@@ -673,6 +673,12 @@ typedef struct bw_progress {
 /* Returns true to go on, or false to stop training after this step. Runs on the calling thread. */
 typedef bool (*bw_callback)(void *user, const bw_progress *progress);
 
+/* What happens to a step whose gradient, statistics or update would hold NaN or infinity. Nothing of it reaches the model either way. */
+typedef enum bw_on_nan {
+    BW_NAN_STOP, /* training stops with INVALID_ARGUMENT, which names layer and sample */
+    BW_NAN_SKIP  /* the step is left out, logged and counted; an epoch of which no step is left stops training */
+} bw_on_nan;
+
 typedef struct bw_fit_options {
     size_t size;
     int epochs;              /* default 1 */
@@ -705,6 +711,17 @@ typedef struct bw_fit_options {
     const char *spill; /* folder for a file with what BatchNormalization must keep of a batch and the budget does not hold; not
                                 a file system in memory; kept during the call; NULL: $TMPDIR or /tmp */
     bool saves;        /* a callback saves the model, or the program does so afterwards: what that takes is part of the plan */
+    /* Checkpoints, from which a run that was killed continues as if nothing had happened (docs/reference/run-directory.md). The folder
+     * is made if need be; NULL: none are written. Data whose end is not known (a stream) cannot be resumed and is refused. Kept
+     * during the call, like the next one. */
+    const char *checkpoint_dir;
+    const char *checkpoint_every; /* "100" (updates), "epoch" or "30s"; NULL: "epoch". One more is written when training ends */
+    int checkpoint_keep;          /* the newest checkpoints that stay; 0: 3 */
+    /* Continues from the newest checkpoint in checkpoint_dir that is whole, or begins anew if there is none. The model, the samples and
+     * the options must be those of the run that wrote it, except for epochs, memory, callbacks, workers and ranks; otherwise it is
+     * refused, naming what differs. */
+    bool resume;
+    bw_on_nan on_nan;
 } bw_fit_options;
 
 #define BW_FIT_OPTIONS_DEFAULT                                                    \
@@ -717,6 +734,35 @@ typedef struct bw_fit_options {
  * complete update. RESOURCE_EXHAUSTED comes before the first step, with the smallest budget that would do; INVALID_ARGUMENT names
  * the sample or layer that is at fault. */
 BW_API bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *options, bw_history **history);
+
+/* A value of the program itself that a checkpoint keeps for a custom loop. */
+typedef struct bw_checkpoint_value {
+    const char *name; /* unique, at most 63 bytes */
+    void *data;
+    size_t bytes;
+} bw_checkpoint_value;
+
+typedef struct bw_checkpoint_options {
+    size_t size;
+    int keep; /* the newest checkpoints that stay; 0: 3 */
+    const bw_checkpoint_value *values;
+    int value_count;
+} bw_checkpoint_options;
+
+#define BW_CHECKPOINT_OPTIONS_DEFAULT         \
+    {                                         \
+        .size = sizeof(bw_checkpoint_options) \
+    }
+
+/* For custom loops: writes a checkpoint of a model that is built: its variables, the optimizer's state and the program's own values, such
+ * as the epoch and the iterator's position. It is on the disk as a whole when the call returns, and its name in the folder, which
+ * is made if need be, is the number `step`. Gradients that were added and not applied yet are no part of it: write checkpoints after
+ * bw_apply. */
+BW_API bw_status bw_checkpoint(bw_model *model, const char *folder, int64_t step, const bw_checkpoint_options *options);
+/* Loads the newest checkpoint of the folder that is whole into a model like the one it was written from, built and compiled alike, and
+ * into the program's values, which must have the same names and sizes. *step is its number, or -1 if there is none, and then nothing
+ * changes. A model that differs is refused, naming what differs. After a failure everything is as before. */
+BW_API bw_status bw_resume(bw_model *model, const char *folder, int64_t *step, const bw_checkpoint_options *options);
 
 /* Fits all Normalization layers to the samples, as Keras's adapt: mean and variance of what each takes, over all axes but its own.
  * bw_fit does it by itself, with its training part, for layers without values: those that no file, no bw_variable_set and no earlier
@@ -1041,6 +1087,13 @@ typedef struct bw_run_facts {
     size_t spilled_bytes; /* of the file that held what the budget did not */
     size_t swapped_bytes; /* by how much the swapped-out memory grew */
     int64_t major_faults; /* pages that a thread had to wait for from a disk, because of mapped data or swapping */
+
+    int64_t skipped_steps;      /* left out because of NaN or infinity (`on_nan` of bw_fit_options) */
+    int64_t resumed_step;       /* the checkpoint that the run continued from; -1: none */
+    int64_t checkpoints;        /* that were written; those of before are not counted */
+    int64_t failed_checkpoints; /* that could not be written; each was logged as a warning */
+    int64_t last_checkpoint;    /* the step of the last one that is whole on the disk; -1: none */
+    double checkpoint_seconds;  /* for which training stood still: copying the state, and waiting for the last one */
 } bw_run_facts;
 
 BW_API bw_run_facts bw_history_facts(const bw_history *history);
@@ -1178,6 +1231,9 @@ BW_API bw_iterator *bw_iterate(bw_dataset *dataset, int epoch);
 BW_API bw_status bw_next(bw_iterator *iterator, bw_batch **batch);
 BW_API int64_t bw_batch_count(const bw_batch *batch);
 BW_API void bw_iterator_free(bw_iterator *iterator);
+/* The position in the epoch, in samples, of the next batch; and going on from such a position, for example that of a checkpoint. */
+BW_API int64_t bw_iterator_position(const bw_iterator *iterator);
+BW_API bw_status bw_iterator_seek(bw_iterator *iterator, int64_t position);
 
 /* Returns the numbers of the batch's samples, each one's place in its source. Lent with the batch. */
 BW_API const int64_t *bw_batch_numbers(const bw_batch *batch);

@@ -291,6 +291,16 @@ bw_status bwi_folder_make(bw_context *ctx, const char *path);
 bw_status bwi_folder_list(bw_context *ctx, const char *path, bwi_names *names);
 void bwi_names_free(bwi_names *names);
 
+/* ---- Files that survive a kill, from any thread (durable.c) ---- */
+
+/* They allocate nothing and leave the context's message alone: 0, or a negative errno, and *what then says what could not be done
+ * ("write"). Paths of up to 4,000 bytes; one thread at a time in a folder. */
+enum { BWI_DURABLE_PATH = 4096 };
+/* Writes to PATH.tmp, syncs, renames it to PATH, syncs the folder. What a killed process left as PATH.tmp is replaced. */
+int bwi_durable_write(bw_context *ctx, const char *path, const void *data, size_t size, const char **what);
+/* Makes one folder, which may be there already, and syncs the one that holds it. */
+int bwi_durable_folder(bw_context *ctx, const char *path, const char **what);
+
 /* ---- Workers (pool.c) ---- */
 
 /* Worker 0 is the caller. */

@@ -144,7 +144,7 @@ static int system_rename(void *user, const char *from, const char *to)
 static int system_remove(void *user, const char *path)
 {
     (void)user;
-    return result_of(unlink(path));
+    return result_of(remove(path));
 }
 
 static int system_map(void *user, int file, size_t bytes, void **memory)

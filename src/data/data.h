@@ -118,6 +118,13 @@ int bwi_recipe_categorical(const bw_dataset *recipe); /* columns with categories
 /* Fits statistics to the samples that the dataset is used with; needed before a recipe is made. */
 bw_status bwi_dataset_prepare(const bw_dataset *dataset);
 
+/* Hashes by which data is recognised when a run is resumed (fingerprint.c): of the samples' values, of the order of the first two
+ * epochs, and of what augmentation makes of a few samples. The count of samples must be known. */
+typedef struct bwi_fingerprint {
+    uint64_t values, order, augmented;
+} bwi_fingerprint;
+bw_status bwi_dataset_fingerprint(const bw_dataset *dataset, bwi_fingerprint *print);
+
 /* The number of samples in the batch that begins at a position of an epoch; 0: the end. The position moves over samples that are
  * dropped. A stream is read that far; if that fails, bwi_dataset_begin reports it. For the caller's thread only. */
 int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position);

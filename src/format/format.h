@@ -68,6 +68,10 @@ void bwi_json_put_null(bwi_json_writer *writer, const char *key);
 /* Writes the fewest digits that read back as the same double, with a point or an exponent; returns the buffer. */
 char *bwi_shortest(char buffer[BWI_SHORTEST_SIZE], double value);
 
+/* ---- CRC-32C, Castagnoli's (crc32c.c) ---- */
+
+uint32_t bwi_crc32c(const void *bytes, size_t size);
+
 /* ---- HDF5 files in memory (hdf5*.c) ---- */
 
 typedef struct bwi_hdf5 bwi_hdf5;

@@ -12,7 +12,6 @@ uint32_t bwi_crc32(uint32_t sum, const void *bytes, size_t size);
 
 /* ---- CRC-32C, Castagnoli's (crc32c.c) ---- */
 
-uint32_t bwi_crc32c(const void *bytes, size_t size);
 uint32_t bwi_crc32c_tables(const void *bytes, size_t size); /* the same, whatever the processor */
 
 #endif

@@ -167,6 +167,29 @@ void bw_iterator_free(bw_iterator *iterator)
     bwi_dataset_release(dataset);
 }
 
+int64_t bw_iterator_position(const bw_iterator *iterator)
+{
+    return iterator ? iterator->position : -1;
+}
+
+static bw_status seek(bw_iterator *iterator, int64_t position)
+{
+    const bw_dataset *dataset = iterator->dataset;
+    if (position < 0 || (!dataset->live && position > dataset->count)) {
+        return bwi_fail(iterator->owned.ctx, BW_OUT_OF_RANGE, "position: expected 0 to %lld, got %lld", (long long)dataset->count,
+                        (long long)position);
+    }
+    iterator->position = position;
+    return BW_OK;
+}
+
+bw_status bw_iterator_seek(bw_iterator *iterator, int64_t position)
+{
+    bw_context *ctx = iterator ? iterator->owned.ctx : NULL;
+    bw_status status = iterator ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
+    return status == BW_OK ? bwi_call_end(ctx, seek(iterator, position)) : status;
+}
+
 void bwi_iterator_state(bw_iterator *iterator, bwi_state *state)
 {
     bwi_state_add(state, BW_I64, 0, NULL, &iterator->epoch, "iterator/epoch");
