@@ -102,6 +102,10 @@ bw_status bwi_exec_examine(bwi_exec *exec);
 /* The last piece's samples are about to be freed: a failure that is found later cannot name one of them. */
 void bwi_exec_forget(bwi_exec *exec);
 
+/* Whether the last failure of a feed, a reduction or a rehearsal was NaN or infinity, so that the window may be left out. To be asked
+ * once, after a failure. */
+bool bwi_exec_was_nonfinite(bwi_exec *exec);
+
 int64_t bwi_exec_samples(const bwi_exec *exec); /* of the window */
 void bwi_exec_clear(bwi_exec *exec);
 /* Adds the lanes, then the ranks, and gives the squared norm of the window's gradient sum (NULL: no norm is needed, neither here

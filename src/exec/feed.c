@@ -237,6 +237,7 @@ static bw_status run_prologues(bwi_exec *exec)
 /* The sample that made a layer's statistics infinite or NaN, if one shows it. */
 static bw_status name_statistics(bwi_exec *exec, const bw_node *node)
 {
+    exec->nonfinite = true;
     exec->phase = exec->plan->programs[exec->program].phase_count - 1;
     exec->beyond = 0x1p60;
     int setting = exec->plan->kernels->convolution->begin();

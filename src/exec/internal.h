@@ -145,6 +145,7 @@ struct bwi_exec {
     int table;          /* the one being summed */
     bool large;         /* the reduced sums are not moderate */
     double beyond;      /* a replay names numbers beyond it too; 0: only what is not finite */
+    bool nonfinite;     /* the last failure was NaN or infinity */
     bool touched_only;  /* the present update skips rows that were not touched, in all tables */
 };
 

@@ -249,6 +249,7 @@ void bwi_exec_forget(bwi_exec *exec)
 /* Runs the last piece again, if its samples are still there. If no tensor is at fault, the sum of finite gradients overflowed. */
 static bw_status name_nonfinite(bwi_exec *exec)
 {
+    exec->nonfinite = true;
     bw_status status = exec->piece.dataset ? replay_last(exec) : BW_OK;
     if (status != BW_OK) {
         return status;
@@ -271,6 +272,7 @@ static bw_status name_nonfinite(bwi_exec *exec)
 /* A sample whose numbers are far beyond what squares of floats can hold is at fault, if there is one; otherwise it is the step. */
 static bw_status name_overflow(bwi_exec *exec, const bwi_variable *variable)
 {
+    exec->nonfinite = true;
     exec->beyond = 0x1p60;
     bw_status status = exec->piece.dataset ? replay_last(exec) : BW_OK;
     exec->beyond = 0;
@@ -280,6 +282,13 @@ static bw_status name_overflow(bwi_exec *exec, const bwi_variable *variable)
                           "the update of %s would not be finite; nothing was changed: lower the learning rate, clip the "
                           "gradients or scale the inputs",
                           variable->name);
+}
+
+bool bwi_exec_was_nonfinite(bwi_exec *exec)
+{
+    bool was = exec->nonfinite;
+    exec->nonfinite = false;
+    return was;
 }
 
 double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable)

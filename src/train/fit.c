@@ -2,7 +2,7 @@
  * fit: epochs of updates over a dataset, in the order and the batches that its options ask for, with validation, callbacks, a
  * history and progress. A failure leaves the model as it was after the last update.
  */
-#include "train/internal.h"
+#include "train/checkpoint/fit_checkpoints.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,6 +22,8 @@ typedef struct fitting {
     bwi_watch watch;
     double begin;
     bwi_measure measure;
+    bwi_fit_checkpoints checkpoints;
+    double waited; /* seconds, for the last checkpoint */
     bool stopped;
 } fitting;
 
@@ -43,6 +45,15 @@ static bw_status check_options(bw_context *ctx, const bw_fit_options *o)
     if (o->noise_every < 0) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "noise_every: expected a number of updates, or 0 for none, got %d",
                         o->noise_every);
+    }
+    if (o->on_nan != BW_NAN_STOP && o->on_nan != BW_NAN_SKIP) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "on_nan: expected BW_NAN_STOP or BW_NAN_SKIP, got %d", (int)o->on_nan);
+    }
+    if (!o->checkpoint_dir && (o->resume || o->checkpoint_every || o->checkpoint_keep)) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: there is no checkpoint_dir",
+                        o->resume             ? "resume"
+                        : o->checkpoint_every ? "checkpoint_every"
+                                              : "checkpoint_keep");
     }
     if (o->accumulate < 1) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "accumulate: expected at least 1, got %d", o->accumulate);
@@ -112,7 +123,8 @@ static bwi_alike alike_of(const fitting *f)
     return (bwi_alike){.training = f->training,
                        .validation = f->validation,
                        .epochs = f->options.epochs,
-                       .variables = f->model->graph.variable_count};
+                       .variables = f->model->graph.variable_count,
+                       .from = bwi_fit_checkpoints_step_found(&f->checkpoints)};
 }
 
 /* Fits Normalization layers to the training part. Ranks sum over it together, so either all of them come here or none continues. */
@@ -146,7 +158,8 @@ static bw_status open_session(fitting *f)
                                    .noise = o->noise_every > 0,
                                    .copies = bwi_watch_restores(f->ctx, o),
                                    .saves = o->saves,
-                                   .recipe = f->recipe};
+                                   .recipe = f->recipe,
+                                   .checkpoints = f->checkpoints.asked && f->ctx->rank == 0};
     bw_status status = bwi_pool_open(f->ctx);
     if (status != BW_OK) {
         return status;
@@ -170,6 +183,9 @@ static bw_status prepare(fitting *f, bw_dataset *dataset)
     }
     if (status == BW_OK) {
         status = prepare_data(f);
+    }
+    if (status == BW_OK && f->checkpoints.asked) {
+        status = bwi_fit_checkpoints_find(&f->checkpoints, &f->options, f->training, f->validation);
     }
     if (bwi_adapt_wanted(f->model)) {
         status = fit_layers(f, status);
@@ -202,6 +218,7 @@ static bw_status open_history(fitting *f)
     if (f->options.noise_every > 0 && !f->history->noise) {
         return BW_RESOURCE_EXHAUSTED;
     }
+    f->history->facts.resumed_step = f->history->facts.last_checkpoint = -1;
     f->logs->epochs = 1;
     for (int part = 0; part < (f->validation ? 2 : 1); part++) {
         for (int k = 1; k <= bwi_session_values(s); k++) {
@@ -219,6 +236,26 @@ static bw_status open_history(fitting *f)
         bwi_history_add_column(f->logs, "", "noise_scale");
     }
     return BW_OK;
+}
+
+/* What a checkpoint holds is loaded when everything that it holds is open. */
+static bw_status open_checkpoints(fitting *f)
+{
+    bwi_fit_checkpoints *c = &f->checkpoints;
+    bwi_session *s = &f->session;
+    c->state = (bwi_fit_state){.model = f->model, .session = s, .watch = &f->watch, .history = f->history};
+    bw_status status = bwi_fit_checkpoints_open(c, &f->options);
+    if (status == BW_OK && c->found.step >= 0) {
+        s->moderate = bwi_training_is_moderate(s->training);
+        bwi_exec_touch(s->exec);
+        f->stopped = c->state.place.stopped != 0;
+        if (f->recipe && c->state.place.all_updates > 0) {
+            bwi_training_set_data(s->training, f->recipe);
+            f->recipe = NULL;
+            bwi_adapted(f->model);
+        }
+    }
+    return status;
 }
 
 /* ---- Epochs ---- */
@@ -264,6 +301,45 @@ static void report_step(fitting *f, bw_progress *p, double begin)
     f->stopped = f->options.on_step && !f->options.on_step(f->options.user, p);
 }
 
+/* The state that a checkpoint holds is that between two steps. */
+static void mark_place(fitting *f, const bw_progress *p, int64_t position)
+{
+    const bw_run_facts *facts = &f->history->facts;
+    bwi_place *place = &f->checkpoints.state.place;
+    place->epoch = p->epoch;
+    place->position = position;
+    place->step = p->step;
+    place->samples = p->samples;
+    place->all_updates = facts->updates;
+    place->all_samples = facts->samples;
+    place->all_skipped = facts->skipped_steps;
+}
+
+static void end_step(fitting *f, const bw_progress *p, int64_t position)
+{
+    if (f->checkpoints.writer) {
+        mark_place(f, p, position);
+        bwi_fit_checkpoints_step(&f->checkpoints, &f->history->facts);
+    }
+}
+
+/* Leaves out a step that NaN or infinity would have made. The model is as before it, and the random draws of the next step are those
+ * that this one would have had. */
+static bw_status skip_step(fitting *f, bw_progress *p, int64_t samples, bw_status status)
+{
+    bool chosen = f->options.on_nan == BW_NAN_SKIP, nonfinite = bwi_exec_was_nonfinite(f->session.exec);
+    if (!chosen || !nonfinite || (status != BW_INVALID_ARGUMENT && status != BW_INTERNAL)) {
+        return status;
+    }
+    bwi_session_clear(&f->session);
+    f->history->facts.skipped_steps++;
+    f->checkpoints.state.place.skipped++;
+    p->step++;
+    p->samples += samples;
+    bwi_log(f->ctx, BW_LOG_WARNING, "epoch %d, step %lld is left out: %s", p->epoch + 1, (long long)p->step, f->ctx->message);
+    return BW_OK;
+}
+
 /* Finds the next batch of the epoch, which may have to wait for a stream; false if there is none. */
 static bool find_batch(fitting *f, int epoch, bwi_piece *piece)
 {
@@ -278,7 +354,7 @@ static bool find_batch(fitting *f, int epoch, bwi_piece *piece)
 static bw_status run_steps(fitting *f, bw_progress *p, double begin)
 {
     bwi_session *s = &f->session;
-    bwi_piece piece = {.dataset = f->training, .epoch = p->epoch};
+    bwi_piece piece = {.dataset = f->training, .epoch = p->epoch, .first = f->checkpoints.state.place.position};
     unsigned state = bwi_float_begin();
     bw_status status = BW_OK;
     while (!f->stopped && find_batch(f, p->epoch, &piece)) {
@@ -291,7 +367,13 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
             status = bwi_session_apply(s);
         }
         if (status != BW_OK) {
-            break;
+            status = skip_step(f, p, piece.count, status);
+            if (status != BW_OK) {
+                break;
+            }
+            piece.first += piece.count;
+            end_step(f, p, piece.first);
+            continue;
         }
         count_update(f, p, piece.count);
         if (bwi_exec_tracing(s->exec)) {
@@ -305,6 +387,7 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
             state = bwi_float_begin();
             bwi_exec_end_part(s->exec, BWI_PART_CALLBACKS, part);
         }
+        end_step(f, p, piece.first);
     }
     bwi_exec_pause(s->exec, f->stopped);
     bwi_float_restore(state);
@@ -313,9 +396,17 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
 
 static bw_status run_training(fitting *f, bw_progress *p)
 {
-    bwi_session_reset(&f->session);
+    if (p->step == 0) { /* otherwise a checkpoint had the sums */
+        bwi_session_reset(&f->session);
+    }
     double begin = bwi_now();
     bw_status status = run_steps(f, p, begin);
+    if (status == BW_OK && p->step > 0 && f->checkpoints.state.place.skipped == p->step) {
+        char last[sizeof f->ctx->message];
+        memcpy(last, f->ctx->message, sizeof last);
+        status = bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "epoch %d: all of its %lld steps were left out; the last one: %s",
+                          p->epoch + 1, (long long)p->step, last);
+    }
     if (status == BW_OK) {
         p->seconds = bwi_now() - begin;
         take_values(f, 0);
@@ -327,6 +418,9 @@ static bw_status run_validation(fitting *f)
 {
     bwi_session *s = &f->session;
     int64_t batch = f->options.batch > 0 ? f->options.batch : bwi_dataset_largest_batch(f->training) / f->options.accumulate;
+    if (f->checkpoints.writer) {
+        bwi_fit_state_validating(&f->checkpoints.state, true);
+    }
     bw_status status = bwi_session_evaluate(s, f->validation, batch > 0 ? batch : 1);
     if (status == BW_OK) {
         take_values(f, bwi_session_values(s));
@@ -362,19 +456,44 @@ static void record_epoch(fitting *f, const bw_progress *p)
     }
     f->history->epochs = p->epoch + 1;
     bwi_painter_end(&f->painter, p);
-    f->stopped = bwi_watch_epoch(&f->watch, f->history, p->epoch) || f->stopped;
+    bool stops = bwi_watch_epoch(&f->watch, f->history, p->epoch);
+    f->checkpoints.state.place.stopped = stops;
+    f->stopped = stops || f->stopped;
     if (f->options.on_epoch && !f->options.on_epoch(f->options.user, p)) {
         f->stopped = true;
     }
 }
 
+/* The next epoch begins with nothing seen of it. */
+static void end_epoch(fitting *f, bw_progress *p)
+{
+    bwi_place *place = &f->checkpoints.state.place;
+    p->epoch++;
+    p->step = p->samples = 0;
+    mark_place(f, p, 0);
+    place->skipped = 0;
+    if (f->checkpoints.writer) {
+        bwi_session_reset(&f->session);
+        bwi_fit_state_validating(&f->checkpoints.state, false);
+        bwi_fit_checkpoints_epoch(&f->checkpoints, &f->history->facts);
+    }
+}
+
+/* An epoch begins where the place says: at its first sample, or, in the epoch of a checkpoint, after the steps that were made. */
 static bw_status run_epoch(fitting *f, int epoch, int64_t *steps)
 {
     bw_status status = count_steps(f, epoch, steps);
     if (status != BW_OK) {
         return status;
     }
-    bw_progress p = {.epoch = epoch, .epochs = f->options.epochs, .steps = *steps, .logs = f->logs, .history = f->history};
+    const bwi_place *place = &f->checkpoints.state.place;
+    bw_progress p = {.epoch = epoch,
+                     .epochs = f->options.epochs,
+                     .step = place->step,
+                     .steps = *steps,
+                     .samples = place->samples,
+                     .logs = f->logs,
+                     .history = f->history};
     forget_values(f);
     bwi_painter_epoch(&f->painter, &p);
     status = run_training(f, &p);
@@ -384,6 +503,7 @@ static bw_status run_epoch(fitting *f, int epoch, int64_t *steps)
     }
     if (status == BW_OK) {
         record_epoch(f, &p);
+        end_epoch(f, &p);
     }
     return status;
 }
@@ -393,7 +513,7 @@ static void take_facts(void *run)
     fitting *f = run;
     bw_run_facts *facts = &f->history->facts;
     const bwi_plan *plan = bwi_exec_plan(f->session.exec);
-    facts->seconds = bwi_now() - f->begin;
+    facts->seconds = f->checkpoints.seconds_before + bwi_now() - f->begin - f->waited;
     facts->tile = plan->tile;
     facts->lanes = plan->lanes;
     facts->workers = plan->workers;
@@ -408,6 +528,8 @@ static void take_facts(void *run)
     bwi_measure_take(&f->measure, f->ctx, facts);
 }
 
+/* The last checkpoint holds the weights that training changes, so it is taken before averages or those of the best epoch replace
+ * them. */
 static bw_status run(fitting *f)
 {
     bw_status status = BW_OK;
@@ -415,8 +537,13 @@ static bw_status run(fitting *f)
     f->begin = bwi_now();
     f->history->refresh = take_facts;
     f->history->run = f;
-    for (int epoch = 0; epoch < f->options.epochs && !f->stopped && status == BW_OK; epoch++) {
+    for (int epoch = (int)f->checkpoints.state.place.epoch; epoch < f->options.epochs && !f->stopped && status == BW_OK; epoch++) {
         status = run_epoch(f, epoch, &steps);
+    }
+    if (f->checkpoints.writer) {
+        double begin = bwi_now();
+        bwi_fit_checkpoints_end(&f->checkpoints, &f->history->facts);
+        f->waited = bwi_now() - begin;
     }
     if (status == BW_OK) {
         bwi_training_finalize(f->session.training);
@@ -442,11 +569,17 @@ static bw_status fit(fitting *f, bw_dataset *dataset)
     if (status == BW_OK) {
         status = bwi_watch_open(&f->watch, f->model, &f->options, f->history);
     }
+    if (f->checkpoints.asked) {
+        status = status == BW_OK ? open_checkpoints(f) : status;
+        alike = alike_of(f);
+        status = bwi_ranks_begin(f->ctx, &alike, status);
+    }
     return status == BW_OK ? run(f) : status;
 }
 
 static void release(fitting *f)
 {
+    bwi_fit_checkpoints_close(&f->checkpoints);
     bwi_watch_close(&f->watch);
     if (f->open) {
         bwi_session_close(&f->session);
@@ -471,6 +604,8 @@ bw_status bwi_model_fit(bw_model *model, bw_dataset *dataset, const bw_fit_optio
         return status;
     }
     f.painter.file = f.options.progress;
+    f.checkpoints.ctx = ctx;
+    f.checkpoints.asked = f.options.checkpoint_dir;
     status = fit(&f, dataset);
     if (history) { /* a run that failed has one, too, with the epochs before the failure */
         *history = f.history;

@@ -109,6 +109,10 @@ bw_status bwi_session_apply(bwi_session *session);
 bw_status bwi_session_open_totals(bwi_session *session);
 void bwi_session_reset(bwi_session *session); /* clears the totals */
 void bwi_session_count(bwi_session *session); /* adds the last feed's sums to the totals */
+/* All totals as one list of numbers, for checkpoints. */
+int64_t bwi_session_total_count(const bwi_session *session);
+void bwi_session_get_totals(const bwi_session *session, double *totals);
+void bwi_session_set_totals(bwi_session *session, const double *totals);
 const double *bwi_session_fed_sums(const bwi_session *session, const bwi_logged *column);
 int bwi_session_values(const bwi_session *session);
 const char *bwi_session_value_name(const bwi_session *session, int index);
@@ -138,6 +142,7 @@ bw_status bwi_run_end(bw_context *ctx, bw_status status);
 typedef struct bwi_alike {
     const bw_dataset *training, *validation; /* validation may be NULL */
     int epochs, variables;
+    int64_t from; /* the step that training continues from; -1: it begins */
 } bwi_alike;
 
 /* Makes sure that all ranks begin, or none does, and that all train alike. `status` is that of this rank's preparations. */

@@ -10,14 +10,16 @@
 /* Each rank compares the sum over all ranks with its number times the count of ranks. If one rank finds a difference, all stop. */
 static bw_status compare(bw_context *ctx, const bwi_alike *a)
 {
-    static const char *const names[] = {"samples", "samples per update", "updates", "epochs", "validation samples", "variables"};
-    enum { FACTS = 7, SIZES = 6 };
+    static const char *const names[] = {"samples",   "samples per update", "updates", "epochs", "validation samples",
+                                        "variables", "steps so far"};
+    enum { FACTS = 8, SIZES = 7 };
     const double mine[FACTS] = {(double)bw_dataset_count(a->training),
                                 (double)bwi_dataset_largest_batch(a->training),
                                 (double)bwi_dataset_batch_count(a->training, 0),
                                 a->epochs,
                                 a->validation ? (double)bw_dataset_count(a->validation) : 0,
                                 a->variables,
+                                (double)a->from,
                                 (double)(uint32_t)bwi_dataset_batch_hash(a->training, a->epochs)};
     double ranks = bwi_rank_of(ctx)->count(ctx->ranks);
     double sums[FACTS];

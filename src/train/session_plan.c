@@ -107,6 +107,17 @@ static size_t saving_bytes(const bwi_session *s, const bw_dataset *recipe)
     return FIXED + (largest < BLOCK ? largest : BLOCK) + (size_t)s->graph.count * PER_NODE + places + bwi_recipe_bytes(recipe);
 }
 
+/* A checkpoint is a copy of everything that a run changes, with names and checksums; a kilobyte is enough for those of a variable. */
+static size_t checkpoint_bytes(const bwi_session *s, const bwi_session_options *o)
+{
+    enum { EACH = 1 << 10, REST = 3 << 16 }; /* of one value; the stack of the thread that writes, and tables */
+    size_t parameters = bwi_size_multiply(bwi_session_parameter_bytes(s), o->copies ? 2 : 1);
+    size_t names = bwi_size_multiply((size_t)(s->graph.variable_count + s->graph.count), (BWI_MAX_SLOTS + 2) * EACH);
+    size_t values = bwi_size_add(parameters, bwi_optimizer_bytes(s->training));
+    size_t history = bwi_size_multiply((size_t)o->epochs * (size_t)bwi_session_columns(s, o->evaluate), sizeof(double));
+    return bwi_size_add(bwi_size_add(values, history), bwi_size_add(names, REST));
+}
+
 /* Returns 0 if the system decides. */
 static size_t find_budget(const bw_context *ctx, const bwi_session_options *o)
 {
@@ -212,6 +223,7 @@ bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, cons
     size_t others = bwi_size_add(history, o->copies ? bwi_session_parameter_bytes(s) : 0);
     others = bwi_size_add(others, o->noise ? bwi_allocation_bytes(bwi_noise_bytes(s->graph.variable_count)) : 0);
     others = bwi_size_add(others, o->saves ? saving_bytes(s, o->recipe) : 0);
+    others = bwi_size_add(others, o->checkpoints ? checkpoint_bytes(s, o) : 0);
     request.outside_bytes = bwi_size_add(request.outside_bytes, others);
     request.held_bytes = bwi_held_bytes(s->training->model);
     return bwi_plan_make(ctx, plan, &request);

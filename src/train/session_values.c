@@ -32,6 +32,36 @@ void bwi_session_reset(bwi_session *s)
     }
 }
 
+static int64_t sums_of(const bwi_session *s)
+{
+    int64_t count = 0;
+    for (int c = 0; c < s->column_count; c++) {
+        count += s->columns[c].node->op->sums->count(s->columns[c].node);
+    }
+    return count;
+}
+
+int64_t bwi_session_total_count(const bwi_session *s)
+{
+    return sums_of(s) + 2;
+}
+
+void bwi_session_get_totals(const bwi_session *s, double *totals)
+{
+    int64_t count = sums_of(s);
+    memcpy(totals, s->totals_block, (size_t)count * sizeof *totals);
+    totals[count] = s->penalty_total;
+    totals[count + 1] = s->fed_total;
+}
+
+void bwi_session_set_totals(bwi_session *s, const double *totals)
+{
+    int64_t count = sums_of(s);
+    memcpy(s->totals_block, totals, (size_t)count * sizeof *totals);
+    s->penalty_total = totals[count];
+    s->fed_total = totals[count + 1];
+}
+
 /* An epoch's loss is the mean over its feeds, weighted by their samples; a metric is computed from sums over all of them. */
 void bwi_session_count(bwi_session *s)
 {
