@@ -21,6 +21,8 @@ _batchwise()
     --optimizer) words="adam sgd" ;;
     --class-weight) words="auto" ;;
     --missing) words="error mean zero skip" ;;
+    --checkpoint-every) words="epoch 30s 1000" ;;
+    --on-nan) words="stop skip" ;;
     *)
         case $current in
         -*) words="$("$program" "$command" --help 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p')" ;;

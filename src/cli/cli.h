@@ -63,7 +63,8 @@ typedef struct cli_session {
 /* Opens a context that Ctrl-C cancels: the first Ctrl-C makes the running library call return BW_CANCELLED, a second one ends the
  * process. Returns NULL after a message. */
 bw_context *cli_session_open(cli_session session);
-/* Closes the context. Returns the command's exit code: `code`, or CLI_INTERRUPTED if `code` is a failure after Ctrl-C. */
+/* Closes the context. Returns the command's exit code: `code`, or 128 and the number of the
+ * signal (130 after Ctrl-C, 143 after SIGTERM) if that ended it. */
 int cli_session_close(bw_context *ctx, int code);
 /* While `stepping` is set, Ctrl-C is only counted, so that the current step can finish: the training callbacks check for it after
  * each step. */

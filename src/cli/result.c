@@ -112,6 +112,27 @@ void cli_steps_free(cli_steps *steps)
     free(steps->rows);
 }
 
+/* Null if there is none. */
+static void put_step(cli_json *json, const char *key, int64_t step)
+{
+    if (step < 0) {
+        cli_json_text(json, key, NULL);
+    } else {
+        cli_json_whole(json, key, step);
+    }
+}
+
+static void put_checkpoints(cli_json *json, const bw_run_facts *facts)
+{
+    cli_json_object(json, "checkpoints");
+    cli_json_whole(json, "written", facts->checkpoints);
+    cli_json_whole(json, "failed", facts->failed_checkpoints);
+    put_step(json, "last", facts->last_checkpoint);
+    put_step(json, "resumed_from", facts->resumed_step);
+    cli_json_real(json, "seconds", facts->checkpoint_seconds);
+    cli_json_object_end(json);
+}
+
 /* Scripts rely on these names, so they must not change. */
 void cli_result_json(const cli_result *result)
 {
@@ -134,6 +155,8 @@ void cli_result_json(const cli_result *result)
     cli_json_bytes(&json, "kept_bytes", facts.kept_bytes);
     cli_json_bytes(&json, "spilled_bytes", facts.spilled_bytes);
     cli_json_whole(&json, "segments", facts.segments);
+    cli_json_whole(&json, "skipped_steps", facts.skipped_steps);
+    put_checkpoints(&json, &facts);
     cli_json_text(&json, "stopped", result->stopped);
     cli_json_text(&json, "failure", result->failure[0] ? result->failure : NULL);
     cli_finding_json(&json, "finding", result->findings);

@@ -120,7 +120,8 @@ static bool check_content(const char *folder, bool replace)
     DIR *names = opendir(folder);
     for (const struct dirent *entry = names ? readdir(names) : NULL; entry; entry = readdir(names)) {
         const char *name = entry->d_name;
-        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, lock_name) != 0) {
+        bool own = strcmp(name, lock_name) == 0 || (replace && strcmp(name, "checkpoints") == 0);
+        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && !own) {
             complete = complete || strcmp(name, "run.json") == 0;
             snprintf(other, sizeof other, "%s", name);
         }

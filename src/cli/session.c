@@ -1,7 +1,7 @@
 /*
- * Manages the context of a command, its messages, and Ctrl-C. The signal handler touches only lock-free atomics and bw_cancel,
- * which is safe in a signal handler. It is installed even if SIGINT was ignored at the start, so that `kill -INT` also reaches a
- * command in the background of a script.
+ * Manages the context of a command, its messages, and the signals that end it: Ctrl-C (SIGINT) and SIGTERM, as service managers and
+ * batch systems send it. The signal handler touches only lock-free atomics, alarm and bw_cancel, which are safe in a signal handler. It
+ * is installed even if SIGINT was ignored at the start, so that `kill -INT` also reaches a command in the background of a script.
  */
 #include "cli/live.h"
 
@@ -12,23 +12,53 @@
 
 static _Atomic(bw_context *) current;
 static atomic_int interruptions;
+static atomic_int ended_by;  /* the signal; 0: none */
 static atomic_bool in_steps; /* the current step is finished before training stops */
 
+/* The step is finished before training stops, unless it takes longer than a second. The second signal ends the process at once:
+ * files appear complete or not at all, so nothing is damaged. */
 static void on_interrupt(int number)
 {
-    (void)number;
     if (atomic_fetch_add(&interruptions, 1) > 0) {
-        _exit(CLI_INTERRUPTED);
+        _exit(128 + number);
     }
+    atomic_store(&ended_by, number);
     bw_context *ctx = atomic_load(&current);
     if (ctx && !atomic_load(&in_steps)) {
         bw_cancel(ctx);
+    } else {
+        alarm(1);
     }
+}
+
+static void on_alarm(int number)
+{
+    (void)number;
+    bw_context *ctx = atomic_load(&current);
+    if (ctx) {
+        bw_cancel(ctx);
+    }
+}
+
+/* A file that reaches a limit of size is a failure to write it, as a full disk is, and not the end of the process. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    action.sa_handler = on_alarm;
+    sigaction(SIGALRM, &action, NULL);
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGXFSZ, &action, NULL);
 }
 
 void cli_session_stepping(bool stepping)
 {
     atomic_store(&in_steps, stepping);
+    if (!stepping) {
+        alarm(0);
+    }
 }
 
 static void on_log(void *user, bw_log_level level, const char *message)
@@ -58,9 +88,7 @@ bw_context *cli_session_open(cli_session session)
         return NULL;
     }
     atomic_store(&current, ctx);
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
+    catch_signals();
     if (cli_session_interrupted()) { /* Ctrl-C came during an earlier context of the same command */
         bw_cancel(ctx);
     }
@@ -71,7 +99,8 @@ int cli_session_close(bw_context *ctx, int code)
 {
     atomic_store(&current, NULL);
     bw_close(ctx);
-    return code == CLI_FAILURE && cli_session_interrupted() ? CLI_INTERRUPTED : code;
+    bool interrupted = cli_session_interrupted() && (code == CLI_FAILURE || code == CLI_INTERRUPTED);
+    return interrupted ? 128 + atomic_load(&ended_by) : code;
 }
 
 bool cli_session_interrupted(void)

@@ -10,12 +10,12 @@
 
 typedef struct arguments {
     cli_training training;
-    const char *early_stop, *plateau, *history, *save_model, *save_best, *run;
+    const char *early_stop, *plateau, *history, *save_model, *save_best, *run, *checkpoint_every, *on_nan;
     int64_t log_steps;
     double budget;
-    int epochs, watch; /* watch: a port; -1: not given */
-    char **words;      /* the command line */
-    bool live, quiet, json;
+    int epochs, keep, watch; /* watch: a port; -1: not given */
+    char **words;            /* the command line */
+    bool resume, live, quiet, json;
 } arguments;
 
 #define AT(member) offsetof(arguments, member)
@@ -33,6 +33,11 @@ static const cli_option options[] = {
     {"history", &cli_text, AT(history), "F", "write loss and metrics of each epoch to F (.json or .csv)"},
     {"run", &cli_text, AT(run), "DIR",
      "write the run to a new folder DIR: history, model, where the time\nwent, and report.html, a page that shows all of it"},
+    {"checkpoint-every", &cli_text, AT(checkpoint_every), "N",
+     "with --run: write a checkpoint every N updates, each epoch\n(epoch) or each time (30s, 5m), while training goes on"},
+    {"keep", &cli_count, AT(keep), "K", "checkpoints that stay, the newest (3)"},
+    {"resume", &cli_flag, AT(resume), NULL, "go on from the newest checkpoint in --run, as if never stopped"},
+    {"on-nan", &cli_text, AT(on_nan), "DO", "a step that gives NaN or infinity: stop, or skip it (stop)"},
     {"log-steps", &cli_extent, AT(log_steps), "N", "every N updates, a line with the epoch's loss and metrics so far"},
     {"live", &cli_flag, AT(live), NULL,
      "in place of the progress bar, a panel with loss, speed, memory and\nthe utilisation of each worker"},
@@ -50,7 +55,7 @@ static void print_example(void)
 }
 
 /* Options that are known but not supported in this version. */
-static const char *const absent[] = {"tensorboard", "resume", "checkpoint-every", "profile", NULL};
+static const char *const absent[] = {"tensorboard", "profile", NULL};
 
 static const cli_usage usage = {
     .command = "train",
@@ -69,8 +74,7 @@ typedef struct watch {
     cli_result *result;
     bool validates;
     bool records, live; /* points are recorded; a panel is shown */
-    double best;
-    bool failed; /* saving the best model failed */
+    bool failed;        /* saving the best model failed */
 } watch;
 
 static bool on_step(void *user, const bw_progress *progress)
@@ -95,11 +99,22 @@ static bool on_step(void *user, const bw_progress *progress)
     return true;
 }
 
-/* The best model has the smallest loss, on the validation data if there is any. */
+/* The best model has the smallest loss, on the validation data if there is any. A run that was resumed has its earlier epochs in the
+ * history, too. */
+static bool is_best(const watch *w, const bw_progress *progress)
+{
+    const char *column = w->validates ? "val_loss" : "loss";
+    double loss = bw_history_last(progress->logs, column);
+    bool best = true;
+    for (int e = 0; e < progress->epoch; e++) {
+        best = best && loss < bw_history_value(progress->history, column, e);
+    }
+    return best;
+}
+
 static bool on_epoch(void *user, const bw_progress *progress)
 {
     watch *w = user;
-    double loss = bw_history_last(progress->logs, w->validates ? "val_loss" : "loss");
     cli_session_stepping(true);
     cli_record_epoch(&w->result->record, progress);
     if (w->live) {
@@ -108,8 +123,7 @@ static bool on_epoch(void *user, const bw_progress *progress)
     if (cli_session_interrupted()) {
         bw_cancel(w->result->ctx);
     }
-    if (w->given->save_best && (progress->epoch == 0 || loss < w->best)) {
-        w->best = loss;
+    if (w->given->save_best && is_best(w, progress)) {
         w->failed = !cli_result_save(w->result, w->given->save_best, w->result->failure);
     }
     return !w->failed;
@@ -174,6 +188,10 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     fitting.trace_steps = reports ? CLI_RUN_TRACED : 0;
     fitting.noise_every = reports ? CLI_RUN_NOISE : 0;
     fitting.progress = given->quiet || watched.live ? NULL : stderr;
+    fitting.checkpoint_every = given->checkpoint_every;
+    fitting.checkpoint_keep = given->keep;
+    fitting.resume = given->resume;
+    fitting.on_nan = given->on_nan && strcmp(given->on_nan, "skip") == 0 ? BW_NAN_SKIP : BW_NAN_STOP;
     fitting.on_step = on_step;
     fitting.on_epoch = on_epoch;
     fitting.user = &watched;
@@ -208,9 +226,12 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     } else if (given->live) {
         fputs("batchwise: --live needs a terminal; plain lines instead\n", stderr);
     }
+    char *checkpoints = given->checkpoint_every || given->resume ? cli_run_path(&result.run, "checkpoints") : NULL;
+    fitting.checkpoint_dir = checkpoints;
     cli_session_stepping(true);
     bw_status status = bw_fit(model, training, &fitting, &result.history);
     cli_session_stepping(false);
+    free(checkpoints);
     cli_live_close();
     if (status != BW_OK && bw_last_error(ctx)->argument) { /* bw_fit checks --early-stop and --plateau */
         cli_watch_close();
@@ -243,7 +264,7 @@ static bool can_write(const arguments *given)
             return false;
         }
     }
-    return !given->run || cli_run_open(given->run, false);
+    return !given->run || cli_run_open(given->run, given->resume);
 }
 
 /* Everything that can be refused is refused before the first step: hours of training must not end at a path that cannot be
@@ -299,6 +320,16 @@ static int check(const arguments *given)
     if (given->history && !cli_history_find(given->history)) {
         return cli_mistake(usage.command, "--history: expected a name that ends in .json or .csv, found '%s'", given->history);
     }
+    if (!given->run && (given->checkpoint_every || given->resume)) {
+        return cli_mistake(usage.command, "--%s: checkpoints are in the folder of a run; give --run, too",
+                           given->resume ? "resume" : "checkpoint-every");
+    }
+    if (given->keep > 0 && !given->checkpoint_every && !given->resume) {
+        return cli_mistake(usage.command, "--keep: there are no checkpoints; give --checkpoint-every, too");
+    }
+    if (given->on_nan && strcmp(given->on_nan, "stop") != 0 && strcmp(given->on_nan, "skip") != 0) {
+        return cli_mistake(usage.command, "--on-nan: expected stop or skip, found '%s'", given->on_nan);
+    }
     const char *const models[] = {given->save_model, given->save_best}, *const names[] = {"save-model", "save-best"};
     for (size_t i = 0; i < 2; i++) {
         bw_file_kind kind;
@@ -322,7 +353,9 @@ int cli_train(int argc, char **argv)
     if (code != CLI_SUCCESS) {
         return code;
     }
-    bw_context *ctx = cli_session_open(
-        (cli_session){.workers = given.training.workers, .quiet = given.quiet, .exact_kernels = given.training.exact_kernels});
+    bw_context *ctx = cli_session_open((cli_session){.workers = given.training.workers,
+                                                     .quiet = given.quiet && !given.checkpoint_every && !given.resume,
+                                                     .warnings = given.quiet, /* a checkpoint that fails is told even then */
+                                                     .exact_kernels = given.training.exact_kernels});
     return !ctx ? CLI_FAILURE : cli_session_close(ctx, train(&given, ctx));
 }

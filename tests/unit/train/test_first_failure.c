@@ -182,6 +182,22 @@ static bw_status call_load_weights(objects *o)
     return bw_load_weights(o->p.model, inside("first_failure.safetensors"));
 }
 
+static bw_status call_checkpoint(objects *o)
+{
+    return bw_checkpoint(o->p.model, inside("checkpoints"), 1, NULL);
+}
+
+static bw_status call_resume(objects *o)
+{
+    int64_t step;
+    return bw_resume(o->p.model, inside("checkpoints"), &step, NULL);
+}
+
+static bw_status call_iterator_seek(objects *o)
+{
+    return bw_iterator_seek(o->iterator, 0);
+}
+
 static bw_status call_plan_print(objects *o)
 {
     FILE *file = tmpfile();
@@ -296,6 +312,9 @@ static const struct {
     {"bw_predict_all", call_predict_all},
     {"bw_save", call_save},
     {"bw_load_weights", call_load_weights},
+    {"bw_checkpoint", call_checkpoint},
+    {"bw_resume", call_resume},
+    {"bw_iterator_seek", call_iterator_seek},
     {"bw_plan_print", call_plan_print},
     {"bw_doctor", call_doctor},
     {"bw_review", call_review},

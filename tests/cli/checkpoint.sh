@@ -1,0 +1,121 @@
+# Checkpoints: a run that is killed goes on as if it had never stopped, signals end it with everything saved, and what is not that run
+# is refused by name. $CHECKPOINT_KILLS: how often it is killed (10).
+. "$(dirname "$0")/run.sh"
+
+net='flatten batchnorm dense(24,relu) dropout(0.2) dense(10,softmax)'
+options='--validation-split 0.2 --epochs 12 --early-stop patience=4,restore_best_weights=true --plateau factor=0.5,patience=1'
+
+# resumable ARGUMENT...: the run that is killed and resumed below
+resumable() {
+    # shellcheck disable=SC2086
+    run train --model "$net" --data "$digits" --scale 1/16 $options --quiet "$@"
+}
+
+same_files() {
+    cmp -s whole.keras "$1" || fail "$2: expected the model of the run that was never stopped"
+    cmp -s whole.json "$3" || fail "$2: expected its history"
+}
+
+resumable --save-model whole.keras --history whole.json
+expect_code 0 'a run without checkpoints'
+
+# Killed at random moments, some of them within a save, again and again in one run; then it comes to its end.
+kills=${CHECKPOINT_KILLS:-10}
+begin=$(date +%s%N)
+resumable --run timed --checkpoint-every 5
+expect_code 0 'a run with checkpoints'
+same_files timed/model.keras 'with checkpoints' timed/history.json
+microseconds=$((($(date +%s%N) - begin) / 1000))
+done=0
+series=0
+while [ "$done" -lt "$kills" ]; do
+    rm -rf killed
+    series=$((series + 1))
+    once=0
+    while [ "$once" -lt 5 ] && [ "$done" -lt "$kills" ]; do
+        # shellcheck disable=SC2086
+        "$BATCHWISE" train --model "$net" --data "$digits" --scale 1/16 $options --quiet --run killed --resume \
+            --checkpoint-every 5 --workers $((done % 3 + 1)) >out 2>err &
+        process=$!
+        after=$(((RANDOM * 32768 + RANDOM) % (microseconds + 1)))
+        sleep "$(printf '%d.%06d' $((after / 1000000)) $((after % 1000000)))"
+        kill -KILL "$process" 2>/dev/null || :
+        code=0
+        wait "$process" 2>/dev/null || code=$?
+        [ "$code" = 137 ] || [ "$code" = 0 ] || fail "kill $done after $after us: expected a killed run"
+        once=$((once + 1))
+        done=$((done + 1))
+    done
+    resumable --run killed --resume --checkpoint-every 5
+    expect_code 0 "series $series"
+    same_files killed/model.keras "series $series" killed/history.json
+done
+echo "$done kills in $series runs: all ended with the same model and history"
+
+# A signal: everything is saved, the code names the signal, and the run goes on from the very step.
+for signal in TERM INT; do
+    rm -rf ended
+    : >err
+    "$BATCHWISE" train --model "$net" --data "$digits" --scale 1/16 --epochs 1000000 --run ended --checkpoint-every 1h >out 2>err &
+    process=$!
+    waited=0
+    until grep -q 'Epoch 3/1000000' err || [ "$waited" -ge 300 ]; do
+        sleep 0.1
+        waited=$((waited + 1))
+    done
+    kill -"$signal" "$process"
+    code=0
+    wait "$process" || code=$?
+    expect_code "$([ "$signal" = TERM ] && echo 143 || echo 130)" "SIG$signal"
+    steps=$(sed -nE 's/.*interrupted after ([0-9]+) steps.*/\1/p' err)
+    [ -f "ended/checkpoints/$steps/manifest.json" ] || fail "SIG$signal: expected a checkpoint of step $steps"
+    expect_text ended/run.json '"stopped": "interrupted"' "SIG$signal"
+done
+run train --model "$net" --data "$digits" --scale 1/16 --epochs $((steps / 57 + 2)) --run ended --resume --json
+expect_code 0 'after a signal'
+expect_equal "$steps" "$(value resumed_from)" 'after a signal: the step'
+
+# Not that run.
+resumable --run timed --checkpoint-every 5
+expect_code 1 'a folder with a run in it'
+for change in '--seed 7|seed' '--batch 16|batch' '--optimizer sgd|optimizer' '--no-shuffle|order of samples' '--class-weight auto|class_weight'; do
+    # shellcheck disable=SC2086
+    resumable --run timed --resume ${change%|*}
+    expect_code 1 "resumed with ${change%|*}"
+    expect_pattern err "timed/checkpoints/[0-9]+: it cannot be resumed with another .*${change#*|}" "resumed with ${change%|*}"
+done
+run train --model "$model" --data "$digits" --scale 1/16 --run timed --resume --quiet
+expect_code 1 'another model'
+run train --model "$net" --data - --run stream --checkpoint-every 5 <"$BW_DATA/digits.npz"
+[ "$code" != 0 ] || fail 'a stream: expected a refusal'
+
+# A limit of size is a full disk: training goes on, and says so even if it is quiet.
+rm -rf limited
+(
+    ulimit -f 8
+    exec "$BATCHWISE" train --model "$net" --data "$digits" --scale 1/16 --epochs 3 --quiet --run limited --checkpoint-every 20 --json
+) >out 2>err || code=$?
+expect_text err 'CHECKPOINT FAILED: cannot write' 'a limit of size'
+expect_text err 'training goes on' 'a limit of size'
+
+# NaN.
+printf 'a,b,y\n' >nan.csv
+for i in $(seq 64); do
+    [ "$i" = 40 ] && printf 'inf,1,0\n' >>nan.csv || printf '%s,1,%s\n' "$((i % 5))" "$((i % 2))" >>nan.csv
+done
+run train --model 'dense(2,softmax)' --data nan.csv --batch 8 --epochs 2 --no-shuffle --on-nan skip --json
+if [ "$code" = 0 ]; then
+    expect_equal 2 "$(value skipped_steps)" '--on-nan skip'
+    expect_text err 'is left out' '--on-nan skip'
+else
+    expect_text err 'inf' 'a table with infinity'
+fi
+
+# Wrong usage.
+expect_usage '--checkpoint-every: checkpoints are in the folder of a run' train --model "$model" --data "$digits" --checkpoint-every 5
+expect_usage '--resume: checkpoints are in the folder of a run' train --model "$model" --data "$digits" --resume
+expect_usage '--keep: there are no checkpoints' train --model "$model" --data "$digits" --keep 3
+expect_usage "--on-nan: expected stop or skip, found 'go'" train --model "$model" --data "$digits" --on-nan go
+expect_usage "checkpoint_every: expected a number of updates (100), epoch, or a time (30s, 5m, 1h), found 'often'" \
+    train --model "$model" --data "$digits" --run new --checkpoint-every often
+finish
