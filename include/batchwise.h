@@ -842,9 +842,11 @@ typedef struct bw_machine {
     /* Floating-point operations a second of one core and of all, two for each multiply-add; bytes a second to and from memory. */
     double core_flops, flops;
     double core_bandwidth, bandwidth;
-    double cache_bandwidth; /* bytes a second of one core to and from its nearest caches */
-    double meeting_seconds; /* that all cores take to begin a piece of work together and to end it */
-    bool busy;              /* other programs took the cores meanwhile: all of this may be too low, and was not kept */
+    double cache_bandwidth;    /* bytes a second of one core to and from its nearest caches */
+    int64_t cache_bytes;       /* of the last cache before memory; 0: not known */
+    double exchange_bandwidth; /* bytes a second that each core fetches from another one's caches, beyond what its own take */
+    double meeting_seconds;    /* that all cores take to begin a piece of work together and to end it */
+    bool busy;                 /* other programs took the cores meanwhile: all of this may be too low, and was not kept */
 } bw_machine;
 
 /* Measures what the machine can do, which takes less than a second, with the kernels of this context and all cores that the process
@@ -852,6 +854,36 @@ typedef struct bw_machine {
  * processor, number of cores, instruction set and version of the library. If that folder cannot be written, it is measured each
  * time. */
 BW_API bw_status bw_machine_limits(bw_context *ctx, bw_machine *machine);
+
+/* Other hardware, compared with the machine of a run: how many times as fast it computes (also from caches), moves data to and from
+ * memory, and reads and makes samples. */
+typedef struct bw_hardware {
+    size_t size;
+    int cores; /* that train, each with a worker; 0: as many as in the run */
+    double compute, bandwidth, data;
+} bw_hardware;
+
+#define BW_HARDWARE_DEFAULT                                                  \
+    {                                                                        \
+        .size = sizeof(bw_hardware), .compute = 1, .bandwidth = 1, .data = 1 \
+    }
+
+/* The seconds of a mean step, by what bounds them. */
+typedef struct bw_prediction {
+    double step_seconds; /* the sum of the next four */
+    double compute;      /* arithmetic, and data in caches */
+    double bandwidth;    /* memory */
+    double
+        serial; /* what one worker does while the others wait: callbacks, overhead, unequal shares; and meeting and exchanging weights */
+    double data; /* waiting for samples */
+} bw_prediction;
+
+/* Predicts how long a step of this run would take on other hardware. It is a prediction from the profile: work that workers share is
+ * divided among them as far as there are tiles, what is bound by memory shares the memory, and everything else stays. With
+ * BW_HARDWARE_DEFAULT the result is what was measured, by what bounds it. A plan has at most as many workers as
+ * lanes. INVALID_ARGUMENT: no step was timed. */
+BW_API bw_status bw_history_predict(const bw_history *history, const bw_machine *machine, const bw_hardware *hardware,
+                                    bw_prediction *prediction);
 
 /* The gradient noise scale: the batch size at which the noise of a step's gradient is as large as the gradient itself. Far below it
  * a larger batch saves steps, far above it costs samples. It belongs to a moment of training, and mostly rises. bw_fit measures it from the

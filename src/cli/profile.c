@@ -9,7 +9,8 @@
 #include <string.h>
 
 typedef struct arguments {
-    const char *model, *optimizer, *loss, *compare, *batch, *trace;
+    bw_hardware other; /* what --what-if says */
+    const char *model, *optimizer, *loss, *compare, *batch, *trace, *what_if;
     cli_data data;
     int64_t tile;
     int steps, workers, lanes;
@@ -29,6 +30,8 @@ static const cli_option options[] = {
     {"batch", &cli_text, AT(batch), "N|full", "samples per update (32)"},
     {"compare", &cli_text, AT(compare), "A,B", "two batch sizes: why a sample takes longer with one of them"},
     {"trace", &cli_text, AT(trace), "F", "write the parts of some steps as .json or .json.gz, which\nui.perfetto.dev shows"},
+    {"what-if", &cli_text, AT(what_if), "CHANGE,...",
+     "predict the step on other hardware: cores=8, compute=2x,\nbandwidth=2x (of memory), data=2x (reading samples)"},
     {"seconds", &cli_rate, AT(seconds), "S", "how long to train (2)"},
     {"steps", &cli_count, AT(steps), "N", "steps in a row over the same samples, at most (64)"},
     {CLI_OPTIMIZER_OPTION},
@@ -113,7 +116,15 @@ static int fit(cli_profile *made, const arguments *given, bw_context *ctx, int64
     if (bw_machine_limits(ctx, &machine) != BW_OK) {
         return cli_report(ctx, usage.command);
     }
-    return cli_profile_take(made, history, &machine) ? CLI_SUCCESS : cli_fail("no step was timed: a run of one step tells nothing");
+    if (!cli_profile_take(made, history, &machine)) {
+        return cli_fail("no step was timed: a run of one step tells nothing");
+    }
+    made->other = given->other;
+    if (given->what_if && (bw_history_predict(history, &machine, NULL, &made->now) != BW_OK ||
+                           bw_history_predict(history, &machine, &given->other, &made->then) != BW_OK)) {
+        return cli_report(ctx, usage.command);
+    }
+    return CLI_SUCCESS;
 }
 
 static int measure(cli_profile *made, const arguments *given, int64_t batch)
@@ -164,6 +175,11 @@ int cli_profile_command(int argc, char **argv)
     }
     if (given.compare && given.trace) {
         return cli_mistake(usage.command, "--trace is of one batch size: leave --compare out");
+    }
+    if (given.what_if && !cli_what_if_parse(&given.other, given.what_if)) {
+        return cli_mistake(usage.command,
+                           "--what-if: expected changes such as cores=8,compute=1.5x,bandwidth=2x,data=2x, found '%s'",
+                           given.what_if);
     }
     int count = read_batches(&given, batches);
     code = count > 0 ? CLI_SUCCESS : CLI_USAGE;

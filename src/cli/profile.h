@@ -22,6 +22,8 @@ typedef struct cli_profile {
     bw_part *parts;
     double *seconds; /* [part][worker] */
     struct cli_gap gaps[CLI_GAPS];
+    bw_hardware other; /* without size: no prediction was requested */
+    bw_prediction now, then;
 } cli_profile;
 
 /* Takes the profile from a history; `machine` may be NULL. Returns false if no step was timed, or there is no memory. */
@@ -37,6 +39,12 @@ double cli_profile_busy(const cli_profile *made, int worker);
 /* What one of the run's workers can do at best while all of them work, a second. */
 double cli_profile_flops_limit(const cli_profile *made);
 double cli_profile_bytes_limit(const cli_profile *made);
+
+/* Reads "cores=8,bandwidth=2x". Returns false if it is anything else. */
+bool cli_what_if_parse(bw_hardware *other, const char *text);
+/* Prints the prediction in sentences, or as a member of the current object (profile_what_if.c). */
+void cli_what_if_print(const cli_profile *made);
+void cli_what_if_put(cli_json *json, const cli_profile *made);
 
 void cli_profile_print(const cli_profile *made);
 void cli_profile_compare(const cli_profile *a, const cli_profile *b);

@@ -248,6 +248,9 @@ void cli_profile_print(const cli_profile *made)
     }
     puts("\n");
     print_gaps(made);
+    if (made->other.size > 0) {
+        cli_what_if_print(made);
+    }
     free(list);
 }
 
@@ -307,6 +310,7 @@ static void put_machine(cli_json *json, const bw_machine *m)
     cli_json_real(json, "core_gb_per_s", m->core_bandwidth * 1e-9);
     cli_json_real(json, "gb_per_s", m->bandwidth * 1e-9);
     cli_json_real(json, "core_cache_gb_per_s", m->cache_bandwidth * 1e-9);
+    cli_json_real(json, "exchange_gb_per_s", m->exchange_bandwidth * 1e-9);
     cli_json_real(json, "meeting_us", m->meeting_seconds * 1e6);
     cli_json_truth(json, "busy", m->busy);
     cli_json_object_end(json);
@@ -333,6 +337,9 @@ void cli_profile_members(cli_json *json, const cli_profile *made)
     cli_json_whole(json, "lanes", made->run.lanes);
     if (made->machine.cores > 0) {
         put_machine(json, &made->machine);
+    }
+    if (made->other.size > 0) {
+        cli_what_if_put(json, made);
     }
     cli_json_object(json, "parts"); /* microseconds per step, summed over workers */
     for (int kind = 0; kind < CLI_PART_KINDS; kind++) {

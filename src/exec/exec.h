@@ -52,6 +52,19 @@ size_t bwi_exec_trace_bytes(const bwi_plan *plan, int64_t steps); /* that bwi_ex
 bool bwi_exec_tracing(const bwi_exec *exec);                      /* the step at hand is recorded */
 /* Moves what was recorded into a ledger of the caller's, which has nothing else. */
 void bwi_exec_take_trace(bwi_exec *exec, bwi_ledger *trace);
+/* What the workers share in a training step of that many samples. */
+typedef struct bwi_sharing {
+    double samples;
+    int64_t tile;
+    int lanes, phases;
+    size_t weights; /* bytes of a lane's gradient: as many as the weights that are trained */
+    bool tiles;     /* by tiles: there are two or more, and enough to do */
+    bool split;     /* layers instead, instruction by instruction, with their gradients deferred to the update */
+    bool update;    /* adding lanes, and the update, by blocks */
+    int meetings;   /* of all workers, if there are several */
+} bwi_sharing;
+
+bwi_sharing bwi_exec_shares(const bwi_exec *exec, double samples);
 /* The steps so far. The ledger is the exec's. */
 const bwi_ledger *bwi_exec_times(const bwi_exec *exec, bwi_timing_sums *sums);
 

@@ -79,18 +79,38 @@ static void run_lanes(void *user, int worker)
     }
 }
 
+/* Whether waking others costs less than they save; training takes three times the work of the forward pass. */
+static bool is_worth_waking(const bwi_exec *exec, int64_t tiles, double samples, bool training)
+{
+    return tiles > 1 && exec->flops * samples * (training ? 3 : 1) >= WORTH_WAKING;
+}
+
 static int workers_for(const bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     int64_t tiles = exec->end - exec->begin;
-    if (tiles < 2) {
-        return 1;
-    }
-    double work = exec->flops * (double)exec->piece.count * (plan->programs[exec->program].program.training ? 3 : 1);
-    if (work < WORTH_WAKING) {
+    if (!is_worth_waking(exec, tiles, (double)exec->piece.count, plan->programs[exec->program].program.training)) {
         return 1;
     }
     return tiles < plan->workers ? (int)tiles : plan->workers;
+}
+
+/* Splitting, as bwi_split_fit decides it, as far as it depends on the plan: samples that are made ahead are not split. */
+bwi_sharing bwi_exec_shares(const bwi_exec *exec, double samples)
+{
+    const bwi_plan *plan = exec->plan;
+    const bwi_phase *first = &plan->programs[0].phases[0];
+    int64_t tiles = bwi_tiles_of((int64_t)(samples + 0.5), plan->tile);
+    bwi_sharing s = {.samples = samples,
+                     .tile = plan->tile,
+                     .lanes = plan->own_lanes,
+                     .phases = plan->programs[0].phase_count,
+                     .weights = plan->lane_sums};
+    s.split = plan->group && first->deferred && tiles <= plan->group;
+    s.tiles = s.split ? tiles > 1 : is_worth_waking(exec, tiles, samples, true);
+    s.update = bwi_update_is_shared(exec, tiles);
+    s.meetings = (s.split ? first->count : s.tiles ? s.phases : 0) + 2 * s.update;
+    return s;
 }
 
 /* Returns the worst status of this rank's workers. The message comes from running the piece again, one sample at a time, so that

@@ -195,6 +195,8 @@ bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k);
  * with the lowest number. `next` returns a worker's next number, or -1 if there is none left; the worker's `turn` begins with 0. */
 void bwi_exec_share_out(bwi_exec *exec, int stretches, int64_t count);
 int64_t bwi_exec_next(bwi_exec *exec, int worker, int *turn);
+/* Whether workers share the update of a window of that many tiles (update.c). */
+bool bwi_update_is_shared(const bwi_exec *exec, int64_t tiles);
 /* Layers split over workers (split.c): whether the present piece runs that way; and runs it, with failures reported as by
  * run_lanes. */
 bool bwi_split_fit(const bwi_exec *exec);

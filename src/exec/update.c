@@ -135,9 +135,14 @@ static void share(void *user, int worker)
     bwi_exec_timed(exec, worker, s->part, begin);
 }
 
-static bool is_shared(const bwi_exec *exec, int64_t floats)
+static bool is_shared(int64_t tiles, int64_t floats)
 {
-    return floats >= (exec->tiles == 1 ? WORTH_MOVING : WORTH_SHARING);
+    return floats >= (tiles == 1 ? WORTH_MOVING : WORTH_SHARING);
+}
+
+bool bwi_update_is_shared(const bwi_exec *exec, int64_t tiles)
+{
+    return is_shared(tiles, (int64_t)(exec->plan->lane_sums / sizeof(float)));
 }
 
 /* Shares out all blocks of dense variables, then `more`. */
@@ -145,7 +150,7 @@ static void share_blocks(bwi_exec *exec, void (*work)(bwi_exec *exec, int worker
 {
     int64_t floats = (int64_t)(exec->plan->lane_sums / sizeof(float)) + more * BWI_UPDATE_BLOCK;
     sharing s = {.exec = exec, .work = work, .count = exec->block_count + more, .part = part};
-    if (!is_shared(exec, floats)) {
+    if (!is_shared(exec->tiles, floats)) {
         uint64_t begin = bwi_exec_clock(exec);
         for (int64_t number = 0; number < s.count; number++) {
             work(exec, 0, number);

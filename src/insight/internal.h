@@ -19,6 +19,25 @@ bw_status bwi_whole_batch_measure(bwi_whole_batch *whole, const bwi_session *ses
 size_t bwi_whole_batch_bytes(const bwi_whole_batch *whole, int64_t batch);
 int64_t bwi_whole_batch_largest(const bwi_whole_batch *whole, size_t memory);
 
+/* ---- Other hardware (what_if.c) ---- */
+
+typedef struct bwi_measured_part {
+    bw_part_kind kind;
+    bwi_way way;
+    double seconds, flops, bytes; /* of all workers together */
+} bwi_measured_part;
+
+typedef struct bwi_measured_step {
+    double step_seconds;
+    int workers;
+    bwi_sharing sharing;
+    size_t bytes; /* that a step touches, but the data */
+    int parts;
+    const bwi_measured_part *list;
+} bwi_measured_step;
+
+bw_prediction bwi_predict(const bwi_measured_step *step, const bw_machine *machine, const bw_hardware *to);
+
 /* ---- Plans for users (plan.c, plan_print.c) ---- */
 
 enum { BWI_REASON = 256 };

@@ -19,7 +19,8 @@ static const struct {
 } NUMBERS[] = {
     {"core_flops", offsetof(bw_machine, core_flops)},           {"flops", offsetof(bw_machine, flops)},
     {"core_bandwidth", offsetof(bw_machine, core_bandwidth)},   {"bandwidth", offsetof(bw_machine, bandwidth)},
-    {"cache_bandwidth", offsetof(bw_machine, cache_bandwidth)}, {"meeting_seconds", offsetof(bw_machine, meeting_seconds)},
+    {"cache_bandwidth", offsetof(bw_machine, cache_bandwidth)}, {"exchange_bandwidth", offsetof(bw_machine, exchange_bandwidth)},
+    {"meeting_seconds", offsetof(bw_machine, meeting_seconds)},
 };
 
 static double get_number(const bw_machine *machine, size_t k)
@@ -89,9 +90,10 @@ static bool take(bw_machine *machine, const bwi_json *json)
 {
     bw_machine found = *machine;
     int64_t cores;
-    const bwi_json *of_cores = bwi_json_get(json, "cores");
+    const bwi_json *of_cores = bwi_json_get(json, "cores"), *of_cache = bwi_json_get(json, "cache_bytes");
     bool same = says(json, "cpu", machine->cpu) && says(json, "instruction_set", machine->instruction_set) &&
-                says(json, "version", bw_version()) && of_cores && bwi_json_whole(of_cores, &cores) && cores == machine->cores;
+                says(json, "version", bw_version()) && of_cores && bwi_json_whole(of_cores, &cores) && cores == machine->cores &&
+                of_cache && bwi_json_whole(of_cache, &found.cache_bytes) && found.cache_bytes >= 0;
     for (size_t k = 0; k < BWI_COUNT(NUMBERS) && same; k++) {
         const bwi_json *value = bwi_json_get(json, NUMBERS[k].key);
         double number = 0;
@@ -120,6 +122,7 @@ static void write_file(bw_context *ctx, const bw_machine *machine, const char *f
     bwi_json_put_text(&json, "instruction_set", machine->instruction_set);
     bwi_json_put_whole(&json, "cores", machine->cores);
     bwi_json_put_text(&json, "version", bw_version());
+    bwi_json_put_whole(&json, "cache_bytes", machine->cache_bytes);
     for (size_t k = 0; k < BWI_COUNT(NUMBERS); k++) {
         bwi_json_put_real(&json, NUMBERS[k].key, get_number(machine, k));
     }
@@ -134,7 +137,7 @@ static void write_file(bw_context *ctx, const bw_machine *machine, const char *f
 /* ---- Public function ---- */
 
 /* What is kept counts; otherwise the machine is measured, and the result kept unless other programs disturbed it. */
-static bw_status find(bw_context *own, bw_machine *machine)
+static bw_status find(bw_context *own, bw_context *measures, bw_machine *machine)
 {
     const bwi_kernels *kernels = bwi_kernels_of(own);
     if (!kernels) {
@@ -152,7 +155,7 @@ static bw_status find(bw_context *own, bw_machine *machine)
     keeps = keeps && !path.failed;
     bw_status status = BW_OK;
     if (!keeps || !read_file(own, machine, path.bytes)) {
-        status = bwi_limits_measure(own, machine);
+        status = bwi_limits_measure(measures, machine);
         if (status == BW_OK && keeps && !machine->busy) {
             write_file(own, machine, folder.bytes, path.bytes);
         }
@@ -162,7 +165,8 @@ static bw_status find(bw_context *own, bw_machine *machine)
     return status;
 }
 
-/* A context of its own has a worker for every core, whatever the caller's, and keeps the failures that are none to itself. */
+/* A context of its own has a worker for every core, whatever the caller's, and keeps the failures that are none to itself. Only where the
+ * caller's has all these workers already, they measure: with more threads than cores, threads sleep while they wait. */
 static bw_status find_alone(bw_context *ctx, bw_machine *machine)
 {
     if (!machine) {
@@ -181,7 +185,7 @@ static bw_status find_alone(bw_context *ctx, bw_machine *machine)
     if (!own) {
         return bwi_fail(ctx, BW_RESOURCE_EXHAUSTED, "bw_machine_limits: no memory for a context");
     }
-    bw_status status = find(own, machine);
+    bw_status status = find(own, ctx->pool && ctx->workers == own->workers ? ctx : own, machine);
     if (status != BW_OK) {
         bwi_fail(ctx, status, "the machine's limits cannot be measured: %s", bw_message(own));
     }

@@ -6,6 +6,7 @@
 #include "kernel/internal.h"
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,18 +15,20 @@ enum {
     CHUNK = 1 << 17,       /* floats of each of two arrays that are streamed in a round */
     NEAR = 1 << 14,        /* floats of each of two arrays that stay in a core's own caches */
     NEAR_TIMES = 16,       /* how often these are read and written in a round */
+    EXCHANGED = 1 << 15,   /* floats that a core takes over from another one in a round */
     MEETINGS = 100,        /* in a round */
     SUMS_STRIDE = 16 * 32, /* floats, so that no two workers' sums share a cache line, or a pair of them */
     LEAST_TIMES = 8
 };
 static const double SECONDS = 0.08;    /* of one measurement */
 static const double UNDISTURBED = 0.9; /* the share of the cores that the process has while nothing else runs; it never sleeps */
-static const size_t LEAST_STREAM = (size_t)64 << 20, MOST_STREAM = (size_t)1 << 30; /* bytes of both arrays */
+static const size_t LEAST_STREAM = (size_t)64 << 20, MOST_STREAM = (size_t)512 << 20; /* bytes of both arrays */
 
 typedef struct limits_run {
     bw_context *ctx;
     const bwi_kernels *kernels;
-    int workers; /* that take part now */
+    int workers;
+    int turn;    /* the number of the round */
     float *sums; /* [worker][SUMS_STRIDE] */
     float *from, *to;
     int64_t chunks; /* of each of these arrays */
@@ -55,6 +58,21 @@ static void stay_near(void *user, int worker)
     }
 }
 
+/* Each worker adds to what it had in the last round, or to what the one before it had. */
+static void add_own(void *user, int worker)
+{
+    limits_run *run = user;
+    size_t at = (size_t)(worker % run->chunks) * CHUNK;
+    run->kernels->add(EXCHANGED, run->from + at, run->to + at);
+}
+
+static void add_other(void *user, int worker)
+{
+    limits_run *run = user;
+    size_t at = (size_t)(worker % run->chunks) * CHUNK, to = (size_t)((worker + run->turn) % run->workers) * CHUNK;
+    run->kernels->add(EXCHANGED, run->from + at, run->to + to);
+}
+
 static void nothing(void *user, int worker)
 {
     (void)user, (void)worker;
@@ -80,17 +98,30 @@ static double best_round(limits_run *run, int workers, bwi_work work, int times)
         best = now - last < best ? now - last : best;
         last = now;
         run->at = (run->at + workers) % run->chunks;
+        run->turn = (run->turn + 1) % run->workers;
     }
     used = cpu_seconds() - used;
     run->busy = run->busy || used < UNDISTURBED * workers * (last - begin);
     return best > 0 ? best : 1e-9;
 }
 
+/* Linux knows the caches, "32768K"; elsewhere the C library may. */
+static int64_t last_cache(bw_context *ctx)
+{
+    char text[32];
+    int64_t size = bwi_file_read_small(ctx, "/sys/devices/system/cpu/cpu0/cache/index3/size", text, sizeof text), kilobytes;
+    const char *unit = size > 0 ? memchr(text, 'K', (size_t)size) : NULL;
+    if (unit && bwi_parse_int(text, unit, &kilobytes) && kilobytes > 0 && kilobytes < INT32_MAX) {
+        return 1024 * kilobytes;
+    }
+    long third = sysconf(_SC_LEVEL3_CACHE_SIZE), second = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return third > 0 ? third : second > 0 ? second : 0;
+}
+
 /* Streams need arrays that no cache holds: four times the last one, and a quarter of what memory there is at most. */
 static size_t stream_bytes(bw_context *ctx)
 {
-    long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-    size_t bytes = cache > 0 ? 4 * (size_t)cache : LEAST_STREAM, most = bwi_memory_available(ctx) / 4;
+    size_t bytes = 4 * (size_t)last_cache(ctx), most = bwi_memory_available(ctx) / 4;
     bytes = bytes < LEAST_STREAM ? LEAST_STREAM : bytes > MOST_STREAM ? MOST_STREAM : bytes;
     return bytes < most ? bytes : most;
 }
@@ -98,6 +129,15 @@ static size_t stream_bytes(bw_context *ctx)
 static double at_least(double least, double value)
 {
     return value > least ? value : least;
+}
+
+/* What exchanging adds to a round. It is no faster than a core's own caches. */
+static double exchange_rate(limits_run *run, const bw_machine *machine, int cores)
+{
+    double bytes = EXCHANGED * sizeof(float), own = best_round(run, cores, add_own, 1),
+           other = best_round(run, cores, add_other, 1);
+    double rate = bytes / at_least(other - own, 1e-9);
+    return rate < machine->cache_bandwidth ? rate : machine->cache_bandwidth;
 }
 
 static void measure(limits_run *run, bw_machine *machine)
@@ -110,9 +150,11 @@ static void measure(limits_run *run, bw_machine *machine)
     machine->cache_bandwidth = near / best_round(run, 1, stay_near, 1);
     machine->flops = machine->core_flops;
     machine->bandwidth = machine->core_bandwidth;
+    machine->exchange_bandwidth = machine->cache_bandwidth;
     if (cores > 1) {
         machine->flops = at_least(machine->core_flops, cores * flops / best_round(run, cores, compute, 1));
         machine->bandwidth = at_least(machine->core_bandwidth, cores * streamed / best_round(run, cores, stream, 1));
+        machine->exchange_bandwidth = exchange_rate(run, machine, cores);
     }
     machine->meeting_seconds = best_round(run, cores, nothing, MEETINGS) / MEETINGS;
     machine->busy = run->busy;
@@ -121,7 +163,7 @@ static void measure(limits_run *run, bw_machine *machine)
 /* The arrays are an arena of the kernels' own, whose values never matter: they only must not be denormal. */
 bw_status bwi_limits_measure(bw_context *ctx, bw_machine *machine)
 {
-    limits_run run = {.ctx = ctx, .kernels = bwi_kernels_of(ctx)};
+    limits_run run = {.ctx = ctx, .kernels = bwi_kernels_of(ctx), .workers = ctx->workers};
     bw_status status = run.kernels ? bwi_pool_open(ctx) : BW_INVALID_ARGUMENT;
     if (status != BW_OK) {
         return status;
@@ -141,6 +183,7 @@ bw_status bwi_limits_measure(bw_context *ctx, bw_machine *machine)
         memory->fill(1, (float)(k % SUMS_STRIDE), run.sums + k);
     }
     machine->cores = ctx->workers;
+    machine->cache_bytes = last_cache(ctx);
     bwi_print(machine->instruction_set, sizeof machine->instruction_set, "%s", run.kernels->name);
     measure(&run, machine);
     memory->release(ctx, run.sums, bytes);

@@ -10,7 +10,10 @@ struct bwi_profile {
     bw_profile_facts facts;
     int capacity; /* of parts; facts.parts of them are used once there is something to report */
     bw_part *parts;
-    int *numbers;    /* in the ledger; -1 for overhead */
+    int *numbers; /* in the ledger; -1 for overhead */
+    int *ways;    /* how workers share each part: a bwi_way */
+    bwi_sharing sharing;
+    double within;   /* seconds of overhead within the workers' shares of the tiles */
     double *seconds; /* [part][worker] */
 
     bwi_ledger trace; /* its events; none if no trace was requested */
@@ -111,7 +114,7 @@ static void add_instruction(bwi_profile *profile, const bwi_instruction *i)
 
 static size_t bytes_of(int parts, int workers, int traced)
 {
-    size_t part = sizeof(bw_part) + sizeof(int) + (size_t)workers * sizeof(double);
+    size_t part = sizeof(bw_part) + 2 * sizeof(int) + (size_t)workers * sizeof(double);
     size_t marks = bwi_size_multiply((size_t)traced, sizeof(struct mark));
     return bwi_size_add(sizeof(bwi_profile), bwi_size_add(marks, bwi_size_multiply((size_t)parts, part)));
 }
@@ -136,6 +139,7 @@ bwi_profile *bwi_profile_new(bw_context *ctx, const bwi_plan *plan, int traced)
     profile->parts = (bw_part *)(void *)(profile->marks + traced);
     profile->seconds = (double *)(void *)(profile->parts + capacity);
     profile->numbers = (int *)(void *)(profile->seconds + (size_t)capacity * (size_t)plan->workers);
+    profile->ways = profile->numbers + capacity;
     return profile;
 }
 
@@ -194,6 +198,7 @@ static void settle_worker(bwi_profile *profile, int worker, double share, double
     for (int k = 0; k < overhead; k++) {
         *seconds_at(profile, k, worker) *= scale;
     }
+    profile->within += scale * (busy - tiles);
     *seconds_at(profile, overhead, worker) = worker == 0 ? step - scale * (tiles + others) : scale * (busy - tiles);
     if (worker > 0) {
         *seconds_at(profile, idle, worker) += step - scale * (busy + others);
@@ -203,23 +208,10 @@ static void settle_worker(bwi_profile *profile, int worker, double share, double
 /* What a step has to do, for the counts of its parts. */
 typedef struct step_work {
     const bwi_plan *plan;
-    double samples;
+    const bwi_sharing *sharing;
     int slots;       /* of the optimizer, for each weight */
-    bool split;      /* layers are split over workers, and their gradients deferred to the update */
-    double deferred; /* operations of these gradients */
+    double deferred; /* operations of gradients that are deferred to the update */
 } step_work;
-
-static int64_t tiles_of(const bwi_plan *plan, double samples)
-{
-    return ((int64_t)(samples + 0.5) + plan->tile - 1) / plan->tile;
-}
-
-static step_work work_of(const bwi_plan *plan, double samples, int slots)
-{
-    step_work work = {.plan = plan, .samples = samples, .slots = slots};
-    work.split = plan->group && plan->programs[0].phases[0].deferred && tiles_of(plan, samples) <= plan->group;
-    return work;
-}
 
 /* Counts as the definition does: a pass over a layer's weights or inputs costs as much as the forward pass. Bytes are the least
  * that must move: inputs and outputs of each sample, and the weights for each call. The operations of a gradient that is deferred to
@@ -228,8 +220,8 @@ static void take_work(bw_part *part, step_work *work, int number)
 {
     const bw_node *node = work->plan->graph.nodes[number / BWI_PASS_COUNT];
     double floats = (double)bwi_shape_count(&node->shape), weights = 0;
-    double flops = node->op->flops ? work->samples * node->op->flops(node) : 0;
-    if (work->split && node->op->deferred && number % BWI_PASS_COUNT == BWI_PASS_BACKWARD_WEIGHTS) {
+    double samples = work->sharing->samples, flops = node->op->flops ? samples * node->op->flops(node) : 0;
+    if (work->sharing->split && node->op->deferred && number % BWI_PASS_COUNT == BWI_PASS_BACKWARD_WEIGHTS) {
         work->deferred += flops;
         return;
     }
@@ -240,22 +232,33 @@ static void take_work(bw_part *part, step_work *work, int number)
         weights += (double)node->variable[k]->count;
     }
     part->flops = flops;
-    part->bytes = sizeof(float) * (work->samples * floats + part->calls * weights);
+    part->bytes = sizeof(float) * (samples * floats + part->calls * weights);
 }
 
 /* The lanes of a step are read and the first one written; an update reads the gradient, and reads and writes weights and slots. With
  * deferred gradients there is nothing to add up, and none to read. */
 static void take_fixed(bw_part *part, const step_work *work)
 {
+    const bwi_sharing *s = work->sharing;
     double weights = (double)work->plan->lane_sums;
-    int64_t tiles = tiles_of(work->plan, work->samples);
-    int64_t lanes = tiles < work->plan->own_lanes ? tiles : work->plan->own_lanes;
+    int64_t tiles = ((int64_t)(s->samples + 0.5) + s->tile - 1) / s->tile, lanes = tiles < s->lanes ? tiles : s->lanes;
     if (part->kind == BW_PART_UPDATE) {
         part->flops = work->deferred;
-        part->bytes = weights * (2 * (1 + work->slots) + !work->split);
-    } else if (part->kind == BW_PART_REDUCE && !work->split && lanes > 1) {
+        part->bytes = weights * (2 * (1 + work->slots) + !s->split);
+    } else if (part->kind == BW_PART_REDUCE && !s->split && lanes > 1) {
         part->bytes = weights * (double)(lanes + 1);
     }
+}
+
+/* Layers that are split, and blocks of weights, are divided evenly; everything else of a layer goes tile by tile. */
+static bwi_way way_of(const bwi_profile *profile, const bwi_plan *plan, int part)
+{
+    bw_part_kind kind = profile->parts[part].kind;
+    if (part < profile->facts.parts - 1 - FIXED_COUNT) {
+        const bwi_op *op = plan->graph.nodes[profile->numbers[part] / BWI_PASS_COUNT]->op;
+        return profile->sharing.split && (op->split || op->deferred) ? BWI_WAY_BLOCKS : BWI_WAY_TILES;
+    }
+    return profile->sharing.update && (kind == BW_PART_UPDATE || kind == BW_PART_REDUCE) ? BWI_WAY_BLOCKS : BWI_WAY_ALONE;
 }
 
 /* Ends the trace. Events that did not fit are lost, so a trace may be cut off at its end, but has no gaps. */
@@ -295,6 +298,7 @@ void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples
     profile->tick = tick;
     profile->facts.step_seconds = tick * (double)sums.ticks / (double)sums.steps;
     profile->facts.samples = samples;
+    profile->within = 0;
     for (int worker = 0; worker < profile->facts.workers; worker++) {
         for (int k = 0; k < profile->facts.parts - 1; k++) {
             *seconds_at(profile, k, worker) = unit * (double)bwi_ledger_ticks(ledger, worker, profile->numbers[k]);
@@ -302,7 +306,8 @@ void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples
         double share = unit * (double)bwi_ledger_ticks(ledger, worker, bwi_exec_fixed_part(plan, BWI_PART_SHARE));
         settle_worker(profile, worker, share, profile->facts.step_seconds);
     }
-    step_work work = work_of(plan, samples, slots);
+    profile->sharing = bwi_exec_shares(exec, samples);
+    step_work work = {.plan = plan, .sharing = &profile->sharing, .slots = slots};
     for (int k = 0; k < profile->facts.parts; k++) {
         bw_part *part = &profile->parts[k];
         for (int worker = 0; worker < profile->facts.workers; worker++) {
@@ -315,6 +320,7 @@ void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples
         } else {
             take_fixed(part, &work);
         }
+        profile->ways[k] = (int)way_of(profile, plan, k);
     }
 }
 
@@ -404,6 +410,26 @@ void bwi_history_mark(const bw_history *history, int index, double *seconds, dou
     *seconds = mark->at > history->profile->origin ? (double)(mark->at - history->profile->origin) * history->profile->tick : 0;
     *loss = mark->loss;
     *bytes = mark->bytes;
+}
+
+double bwi_history_within(const bw_history *history)
+{
+    return history->profile->within;
+}
+
+const bwi_sharing *bwi_history_sharing(const bw_history *history)
+{
+    return &history->profile->sharing;
+}
+
+bw_part bwi_history_part(const bw_history *history, int part)
+{
+    return history->profile->parts[part];
+}
+
+bwi_way bwi_history_way(const bw_history *history, int part)
+{
+    return (bwi_way)history->profile->ways[part];
 }
 
 bw_context *bwi_history_context(const bw_history *history)

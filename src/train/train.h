@@ -315,6 +315,14 @@ bw_noise_scale bwi_history_noise_between(const bw_history *history, double from,
 /* ---- What other modules read from a history (profile.c) ---- */
 
 bw_context *bwi_history_context(const bw_history *history);
+/* What workers share of the steps, and of one part: nothing, tiles, or blocks of weights and panels of layers, which are many. Only of
+ * a profile that has parts. */
+typedef enum bwi_way { BWI_WAY_ALONE, BWI_WAY_TILES, BWI_WAY_BLOCKS } bwi_way;
+const bwi_sharing *bwi_history_sharing(const bw_history *history);
+bwi_way bwi_history_way(const bw_history *history, int part);
+bw_part bwi_history_part(const bw_history *history, int part);
+/* Seconds of overhead within the shares of the tiles, which more workers share too; of all workers. */
+double bwi_history_within(const bw_history *history);
 /* The counters that were recorded at the end of each traced step. */
 int bwi_history_marks(const bw_history *history);
 void bwi_history_mark(const bw_history *history, int index, double *seconds, double *loss, size_t *bytes);

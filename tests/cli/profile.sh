@@ -73,6 +73,27 @@ expect_pattern out '^worker 0 +\|' profile
 expect_pattern out '^ +dense +forward .* [0-9]+% +[0-9.]+ +[0-9]+%$' 'profile: shares of the limits'
 expect_pattern out '^This machine, .* cores?, .*: [0-9.]+ GFLOP/s, [0-9.]+ GB/s' 'profile: the machine'
 
+# A prediction is called one; one worker cannot be faster with more lanes than there are, and data that waits needs faster data.
+profile --batch 64 --workers 1 --what-if cores=2,bandwidth=2x,compute=1.5 --json
+expect_code 0 'profile --what-if --json'
+python3 - <<'EOF' || fail 'profile --what-if: values'
+import json
+p = json.load(open("out"))
+f = p["prediction"]
+assert f["cores"] == 2 and f["bandwidth"] == 2 and f["compute"] == 1.5 and f["data"] == 1, f
+for when in ("now", "then"):
+    assert abs(sum(f[when][k] for k in ("compute_us", "bandwidth_us", "serial_us", "data_us")) - f[when]["step_us"]) < 1e-6 * f[when]["step_us"]
+assert abs(f["now"]["step_us"] - p["step_us"]) < 0.02 * p["step_us"], (f, p["step_us"])
+assert f["then"]["step_us"] < f["now"]["step_us"], f
+EOF
+profile --batch 64 --what-if cores=2
+expect_code 0 'profile --what-if'
+expect_pattern out '^Prediction \(nothing of it is measured\): with 2 cores a step would take [0-9.e+]+ us in place of [0-9.e+]+,' 'profile --what-if'
+for wrong in cores cores=0 cores=2x cores=2,cores=3 speed=2x bandwidth=-1 bandwidth=; do
+    expect_usage "--what-if: expected changes such as cores=8,compute=1.5x,bandwidth=2x,data=2x, found '$wrong'" \
+        profile --model "$model" --data "$digits" --what-if "$wrong"
+done
+
 profile --compare 4,256
 expect_code 0 'profile --compare'
 expect_pattern out '^At batch [0-9.]+ a sample takes [0-9.]+ us, at batch [0-9.]+ [0-9.]+ us: [0-9.]+ times as long' 'profile --compare'

@@ -41,11 +41,12 @@ static void write_text(const char *path, const char *text)
 static void write_limits(const bw_machine *machine, const char *cpu, const char *flops)
 {
     char text[1024];
-    snprintf(
-        text, sizeof text,
-        "{\"cpu\": \"%s\", \"instruction_set\": \"%s\", \"cores\": %d, \"version\": \"%s\", \"core_flops\": %s, \"flops\": 2e9, "
-        "\"core_bandwidth\": 3e9, \"bandwidth\": 4e9, \"cache_bandwidth\": 5e9, \"meeting_seconds\": 1e-6}",
-        cpu, machine->instruction_set, machine->cores, bw_version(), flops);
+    snprintf(text, sizeof text,
+             "{\"cpu\": \"%s\", \"instruction_set\": \"%s\", \"cores\": %d, \"version\": \"%s\", \"cache_bytes\": 77, "
+             "\"core_flops\": %s, \"flops\": 2e9, "
+             "\"core_bandwidth\": 3e9, \"bandwidth\": 4e9, \"cache_bandwidth\": 5e9, \"exchange_bandwidth\": 6e9, "
+             "\"meeting_seconds\": 1e-6}",
+             cpu, machine->instruction_set, machine->cores, bw_version(), flops);
     write_text(file_of(machine), text);
 }
 
@@ -56,7 +57,7 @@ static void check_sensible(const bw_machine *machine)
     assert_true(machine->core_flops > 1e6 && machine->core_flops < 1e13);
     assert_true(machine->flops >= machine->core_flops);
     assert_true(machine->core_bandwidth > 1e6 && machine->bandwidth >= machine->core_bandwidth);
-    assert_true(machine->cache_bandwidth > 1e6);
+    assert_true(machine->cache_bandwidth > 1e6 && machine->exchange_bandwidth > 1e6);
     assert_true(machine->meeting_seconds > 0 && machine->meeting_seconds < 1);
 }
 
@@ -77,7 +78,8 @@ static void test_kept(void **state)
     write_limits(&machine, machine.cpu, "1e9");
     check_ok(ctx, bw_machine_limits(ctx, &again));
     assert_true(again.core_flops == 1e9 && again.flops == 2e9 && again.core_bandwidth == 3e9 && again.bandwidth == 4e9);
-    assert_true(again.cache_bandwidth == 5e9 && again.meeting_seconds == 1e-6 && !again.busy);
+    assert_true(again.cache_bandwidth == 5e9 && again.meeting_seconds == 1e-6 && again.cache_bytes == 77 &&
+                again.exchange_bandwidth == 6e9 && !again.busy);
     assert_string_equal(again.cpu, machine.cpu);
 }
 
@@ -94,7 +96,7 @@ static void test_damaged(void **state)
     write_limits(&machine, machine.cpu, "-1e9");
     check_ok(ctx, bw_machine_limits(ctx, &again));
     check_sensible(&again);
-    static const char *const texts[] = {"", "{", "[1]", "{\"cpu\": 3}", "\x01\xff"};
+    static const char *const texts[] = {"", "{\"cpu\": 3}", "\x01\xff"};
     for (size_t i = 0; i < BWI_COUNT(texts); i++) {
         write_text(file_of(&machine), texts[i]);
         check_ok(ctx, bw_machine_limits(ctx, &again));

@@ -149,6 +149,19 @@ static bw_status call_tuning_apply(objects *o)
     return bw_tuning_apply(&tuning, o->p.model);
 }
 
+static bw_status call_history_predict(objects *o)
+{
+    bw_prediction prediction;
+    bw_machine machine = {.cores = 1,
+                          .core_flops = 1,
+                          .flops = 1,
+                          .core_bandwidth = 1,
+                          .bandwidth = 1,
+                          .exchange_bandwidth = 1,
+                          .meeting_seconds = 1};
+    return bw_history_predict(o->history, &machine, NULL, &prediction);
+}
+
 static bw_status call_set_learning_rate(objects *o)
 {
     return bw_set_learning_rate(o->p.model, 0.5);
@@ -306,6 +319,7 @@ static const struct {
     {"bw_machine_limits", call_machine_limits},
     {"bw_tune", call_tune},
     {"bw_tuning_apply", call_tuning_apply},
+    {"bw_history_predict", call_history_predict},
     {"bw_set_learning_rate", call_set_learning_rate},
     {"bw_evaluate", call_evaluate},
     {"bw_predict", call_predict},

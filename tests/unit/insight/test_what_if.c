@@ -1,0 +1,174 @@
+/* The rule that predicts a step on other hardware, on given numbers whose answers are worked out by hand; and through a real run. */
+#include "support/context.h"
+
+#include "insight/internal.h"
+
+#include <math.h>
+
+/* Two cores that do not disturb each other, and a memory that is enough for one and a half of them. */
+static const bw_machine MACHINE = {.cores = 2,
+                                   .core_flops = 100e9,
+                                   .flops = 200e9,
+                                   .core_bandwidth = 20e9,
+                                   .bandwidth = 30e9,
+                                   .cache_bandwidth = 100e9,
+                                   .exchange_bandwidth = 10e9,
+                                   .meeting_seconds = 1e-6,
+                                   .cache_bytes = 1000000};
+
+enum { FORWARD, UPDATE, CALLBACKS, PARTS };
+
+/* 64 samples in 8 tiles on 4 lanes: 600 us forward at 50 GFLOP/s, an update of 300 us that moves 20 GB/s, 100 us of callbacks. */
+static bwi_measured_part parts[PARTS];
+static bwi_measured_step step_of(void)
+{
+    parts[FORWARD] =
+        (bwi_measured_part){.kind = BW_PART_FORWARD, .way = BWI_WAY_TILES, .seconds = 600e-6, .flops = 30e6, .bytes = 1};
+    parts[UPDATE] = (bwi_measured_part){.kind = BW_PART_UPDATE, .way = BWI_WAY_BLOCKS, .seconds = 300e-6, .bytes = 6e6};
+    parts[CALLBACKS] = (bwi_measured_part){.kind = BW_PART_CALLBACKS, .way = BWI_WAY_ALONE, .seconds = 100e-6};
+    return (bwi_measured_step){
+        .step_seconds = 1000e-6,
+        .workers = 1,
+        .sharing = {.samples = 64, .tile = 8, .lanes = 4, .phases = 1, .tiles = true, .update = true, .meetings = 3},
+        .bytes = 2000000,
+        .parts = PARTS,
+        .list = parts};
+}
+
+static bw_hardware cores(int count)
+{
+    bw_hardware other = BW_HARDWARE_DEFAULT;
+    other.cores = count;
+    return other;
+}
+
+static void check_us(double seconds, double us)
+{
+    if (fabs(seconds * 1e6 - us) > 1e-6 * us + 1e-9) {
+        fail_msg("expected %.9g us, found %.9g", us, seconds * 1e6);
+    }
+}
+
+static void check_prediction(bw_prediction p, double compute, double bandwidth, double serial, double data)
+{
+    check_us(p.compute, compute);
+    check_us(p.bandwidth, bandwidth);
+    check_us(p.serial, serial);
+    check_us(p.data, data);
+    check_us(p.step_seconds, compute + bandwidth + serial + data);
+}
+
+/* The same hardware gives what was measured. */
+static void test_same(void **state)
+{
+    (void)state;
+    bwi_measured_step step = step_of();
+    bw_hardware same = BW_HARDWARE_DEFAULT;
+    check_prediction(bwi_predict(&step, &MACHINE, &same), 600, 300, 100, 0);
+    step.step_seconds = 1100e-6; /* 100 us that nothing explains are serial */
+    check_prediction(bwi_predict(&step, &MACHINE, &same), 600, 300, 200, 0);
+}
+
+/* Two workers halve the tiles; they have 15 GB/s each, so the update takes 300 * 20/15 / 2 us; and they meet three times. */
+static void test_cores(void **state)
+{
+    (void)state;
+    bwi_measured_step step = step_of();
+    bw_hardware two = cores(2), eight = cores(8);
+    check_prediction(bwi_predict(&step, &MACHINE, &two), 300, 200, 103, 0);
+    /* Lanes are the most workers that there can be: 4, with 7.5 GB/s each. */
+    check_prediction(bwi_predict(&step, &MACHINE, &eight), 150, 200, 103, 0);
+    /* 400,000 bytes of weights: each of two workers fetches all of them, and half of them for each of its two lanes, twice. */
+    step.sharing.weights = 400000;
+    check_prediction(bwi_predict(&step, &MACHINE, &two), 300, 200, 103 + (400000 + 200000.0 * 2 * 4 / 2) / 10e9 * 1e6, 0);
+}
+
+/* Three lanes for two workers: one has two of them. The last tile is half as large as the others. */
+static void test_uneven(void **state)
+{
+    (void)state;
+    bwi_measured_step step = step_of();
+    bw_hardware two = cores(2);
+    step.sharing.samples = 24;
+    check_prediction(bwi_predict(&step, &MACHINE, &two), 300, 200, 103 + 600 * (2 / 3.0 - 0.5), 0);
+    step.sharing.samples = 20; /* tiles of 8, 8 and 4: 12 of 20 on one worker */
+    check_prediction(bwi_predict(&step, &MACHINE, &two), 300, 200, 103 + 600 * (12 / 20.0 - 0.5), 0);
+    step.sharing.samples = 8; /* a single tile cannot be shared */
+    step.sharing.tiles = false;
+    check_prediction(bwi_predict(&step, &MACHINE, &two), 0, 200, 703, 0);
+}
+
+/* Factors act on what they are about: memory only where what a step touches does not fit the caches. */
+static void test_factors(void **state)
+{
+    (void)state;
+    bwi_measured_step step = step_of();
+    bw_hardware other = BW_HARDWARE_DEFAULT;
+    other.compute = 2;
+    check_prediction(bwi_predict(&step, &MACHINE, &other), 300, 300, 50, 0);
+    other.bandwidth = 3;
+    check_prediction(bwi_predict(&step, &MACHINE, &other), 300, 100, 50, 0);
+    step.bytes = 500000;
+    check_prediction(bwi_predict(&step, &MACHINE, &other), 450, 0, 50, 0);
+}
+
+/* A step that waits for data takes as long as its samples are made, unless that becomes quicker than the rest. */
+static void test_data(void **state)
+{
+    (void)state;
+    bwi_measured_step step = step_of();
+    bwi_measured_part waiting[PARTS + 1];
+    memcpy(waiting, parts, sizeof parts);
+    waiting[PARTS] = (bwi_measured_part){.kind = BW_PART_DATA, .way = BWI_WAY_ALONE, .seconds = 500e-6};
+    step.list = waiting;
+    step.parts = PARTS + 1;
+    step.step_seconds = 1500e-6;
+    bw_hardware other = BW_HARDWARE_DEFAULT;
+    check_prediction(bwi_predict(&step, &MACHINE, &other), 600, 300, 100, 500);
+    other.compute = 2;
+    check_prediction(bwi_predict(&step, &MACHINE, &other), 300, 300, 50, 850);
+    other.data = 10;
+    check_prediction(bwi_predict(&step, &MACHINE, &other), 300, 300, 50, 0);
+}
+
+/* A run with all lanes busy: the prediction of the same hardware is the measured step, and more of everything is no slower. */
+static void test_run(void **state)
+{
+    (void)state;
+    static float x[256 * 20], y[256];
+    for (size_t i = 0; i < BWI_COUNT(x); i++) {
+        x[i] = (float)(i % 7) - 3;
+    }
+    bw_array inputs = {.data = x, .dtype = BW_F32, .ndim = 2, .shape = {256, 20}};
+    bw_array targets = {.data = y, .dtype = BW_F32, .ndim = 2, .shape = {256, 1}};
+    bw_model *model = bw_model_parse(ctx, "dense(64,relu) dense(1)");
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.epochs = 20;
+    options.batch = 64;
+    bw_history *history = NULL;
+    check_ok(ctx, bw_fit(model, bw_from_arrays(ctx, &inputs, &targets, NULL), &options, &history));
+    bw_prediction now, then;
+    bw_hardware other = cores(1);
+    check_ok(ctx, bw_history_predict(history, &MACHINE, NULL, &now));
+    check_us(now.step_seconds, bw_history_profile(history).step_seconds * 1e6);
+    other.compute = other.bandwidth = other.data = 2;
+    check_ok(ctx, bw_history_predict(history, &MACHINE, &other, &then));
+    assert_true(then.step_seconds > 0);
+    other.compute = 0;
+    check_fails(ctx, bw_history_predict(history, &MACHINE, &other, &then), BW_INVALID_ARGUMENT, "above 0");
+    check_fails(ctx, bw_history_predict(history, NULL, NULL, &then), BW_INVALID_ARGUMENT, "machine");
+    options.epochs = 1;
+    options.batch = 256;
+    check_ok(ctx, bw_fit(model, bw_from_arrays(ctx, &inputs, &targets, NULL), &options, &history));
+    check_fails(ctx, bw_history_predict(history, &MACHINE, NULL, &then), BW_INVALID_ARGUMENT, "no step was timed");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same),   cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_uneven), cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_data),   cmocka_unit_test_setup_teardown(test_run, open_context, close_context),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
