@@ -234,6 +234,33 @@ def masked_metrics(r):
     return run
 
 
+def watched(r, **callbacks):
+    """A net with moving statistics and a validation whose loss and accuracy go up and down."""
+    m = keras.Sequential([keras.Input((5,)), L.Dense(8, "tanh", name="h"), L.BatchNormalization(momentum=0.7, name="bn"),
+                          L.Dense(3, "softmax", name="o")])
+    m.compile(keras.optimizers.SGD(0.5), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    x, y = numbers(r, 60, 5), r.integers(0, 3, 60).astype("i4")
+    vx, vy = numbers(r, 24, 5), r.integers(0, 3, 24).astype("i4")
+    return Run(m, x, y, fields={"x": x, "y": y}, validation=((vx, vy), {"x": vx, "y": vy}), batch=16, epochs=9, **callbacks)
+
+
+@case
+def restore_best_weights(r):
+    """The last epoch's val_loss is that of the weights before the best ones came back."""
+    return watched(r, early_stopping=dict(monitor="val_loss", patience=2, restore_best_weights=True))
+
+
+@case
+def plateau_of_accuracy(r):
+    return watched(r, reduce_lr_on_plateau=dict(monitor="val_accuracy", patience=1, factor=0.3))
+
+
+@case
+def plateau_and_best(r):
+    return watched(r, early_stopping=dict(monitor="val_accuracy", patience=9, restore_best_weights=True),
+                   reduce_lr_on_plateau=dict(monitor="accuracy", patience=1, factor=0.5, cooldown=1))
+
+
 def deflate(path):
     """The same members, compressed: most of them are zeros between HDF5's tables."""
     import zipfile

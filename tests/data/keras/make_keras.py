@@ -353,7 +353,8 @@ def check(folder):
         if getattr(m, "compiled", False):
             m.fit(x, y, batch_size=8, epochs=1, shuffle=False, verbose=0)
             for i, p in enumerate(listed(m.predict(x, verbose=0))):
-                off = float(np.abs(p - a[f"q{i}"]).max()) if f"q{i}" in a else 0
+                goes_on = f"q{i}" in a and not file.endswith("_h5.keras")  # an older file's optimizer begins anew
+                off = float(np.abs(p - a[f"q{i}"]).max()) if goes_on else 0
                 why += [f"prediction {i} after training off by {off:.1e}"] if not off <= 1e-3 * max(1, np.abs(p).max()) else []
         elif name != "uncompiled":
             why.append("not compiled")
