@@ -11,7 +11,10 @@ good src/op/relu.c 'void *x = call->src[0]; kernels->relu_forward(call->floats, 
 good src/op/relu.c 'unsigned char *at = (unsigned char *)x + offset; int64_t *rows; const char *text; float f(float, double);'
 good src/op/relu.c '/* float *x is' '   memcpy(x, y) */ f("float *x, memset(x, 0, 4)"); float x[3]; kernels->memory->copy(to, from, bytes);'
 good src/kernel/relu.c 'float *x = y; memcpy(x, y, 4);'
-good src/data/read/csv.c 'double *x = y; memset(x, 0, 4);'
+good src/format/npy.c 'float *x = y; memset(x, 0, 4);'
+good src/base/sums.c 'double *x = y;'
+good src/cli/show.c 'float *x = y;'
+good src/data/gather.c 'to->kernels->rows(&rows, numbers, n, to); file->data = x; bwi_destination to = {.data = data};'
 good src/exec/relu.md 'float *x'
 
 bad 'relu.c:1: x points' src/op/relu.c 'float *x = call->src[0];'
@@ -25,6 +28,11 @@ bad 'relu.c:1: a cast' src/op/relu.c 'x = ((const int32_t *)y)[3];'
 bad 'graph.h:1: memcpy to dst' src/graph/graph.h 'memcpy(call->dst, call->src[0], 4);'
 bad 'relu.c:1: memset to lane' src/plan/relu.c '    memset(tile->lane + offset, 0, bytes);'
 bad 'relu.c:1: names points' src/op/relu.c 'float *names;'
+bad 'csv.c:1: x points' src/data/read/csv.c 'double *x = y;'
+bad 'initializer.c:1: memset to values' src/layer/initializer.c 'memset(values, 0, 4);'
+bad 'weights.c:1: a cast' src/file/weights.c 'x = (float *)p;'
+bad 'gather.c:1: the address of a destination' src/data/gather.c 'unsigned char *at = demand->to->data;'
+bad 'gather.c:1: the address of a destination' src/data/transform/gather.c 'copy_samples(to.data, from, n);'
 
 echo 'src/op/gone.c  names  was removed' >>"$work/tools/host-arrays.txt"
 bad 'host-arrays.txt:2: no names in src/op/gone.c' src/op/relu.c ''
