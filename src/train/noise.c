@@ -271,7 +271,27 @@ bw_noise_point bw_history_noise_point(const bw_history *history, int index)
                             .seen = scale_of(&at->tallies.seen)};
 }
 
-bw_noise_scale bwi_history_noise_between(const bw_history *history, double from, double to, bool seen)
+/* Fieller's interval again, of b / c with c = b + a / batch. */
+static bw_estimate share_of(const tally *t, double batch)
+{
+    bw_estimate share = {.value = (double)NAN, .low = 0, .high = 1};
+    if (t->n < 2) {
+        return share;
+    }
+    double n = t->n, a = t->a / n, b = t->b / n, c = b + a / batch;
+    double unit = 1 / (n * (n - 1)), q = student(n - 1) * student(n - 1);
+    double aa = (t->aa - n * a * a) * unit, ab = (t->ab - n * a * b) * unit, bb = (t->bb - n * b * b) * unit;
+    double bc = bb + ab / batch, cc = bb + 2 * ab / batch + aa / (batch * batch);
+    double square = c * c - q * cc, middle = b * c - q * bc, root = middle * middle - square * (b * b - q * bb);
+    share.value = c > 0 ? fmin(fmax(b / c, 0), 1) : 0;
+    if (square > 0 && root >= 0) {
+        share.low = fmin(fmax((middle - sqrt(root)) / square, 0), 1);
+        share.high = fmin(fmax((middle + sqrt(root)) / square, 0), 1);
+    }
+    return share;
+}
+
+bw_estimate bwi_history_signal_share(const bw_history *history, double from, double to, bool seen, double batch)
 {
     both sum = {.raw = {0}};
     double done = 0, all = (double)(history && history->noise ? history->noise->steps : 0);
@@ -283,7 +303,7 @@ bw_noise_scale bwi_history_noise_between(const bw_history *history, double from,
         }
         done += tallies->raw.n;
     }
-    return scale_of(seen ? &sum.seen : &sum.raw);
+    return share_of(seen ? &sum.seen : &sum.raw, batch);
 }
 
 double bwi_noise_end_epoch(bwi_noise *noise)

@@ -309,8 +309,9 @@ void bwi_snapshot_rewind(const bwi_snapshot *snapshot);
 void bwi_snapshot_restore(bwi_snapshot *snapshot);
 void bwi_snapshot_free(bwi_snapshot *snapshot); /* NULL is fine */
 
-/* The noise scale over a part of the run, from one share of its measurements to another (noise.c). */
-bw_noise_scale bwi_history_noise_between(const bw_history *history, double from, double to, bool seen);
+/* The share of the squared norm of a batch's gradient that is signal, |g|^2 / (|g|^2 + S / batch), over a part of the run, from one share
+ * of its measurements to another (noise.c). Its denominator is never zero, so that it is known also where noise drowns the signal. */
+bw_estimate bwi_history_signal_share(const bw_history *history, double from, double to, bool seen, double batch);
 
 /* ---- What other modules read from a history (profile.c) ---- */
 

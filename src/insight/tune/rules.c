@@ -14,6 +14,19 @@ double bwi_tune_steps(double scale, int64_t batch, int64_t reference)
     return isinf(scale) ? r / b : (1 + scale / b) / (1 + scale / r);
 }
 
+static double scale_of(double share, int64_t reference)
+{
+    return share > 0 ? (double)reference * (1 / fmin(share, 1) - 1) : (double)INFINITY;
+}
+
+void bwi_tune_scale(bw_noise_scale *scale, double share, double below, double above, int64_t reference)
+{
+    scale->low = scale_of(share + above, reference);
+    scale->high = scale_of(share - below, reference);
+    scale->determined = share > below;
+    scale->scale = scale->determined ? scale_of(share, reference) : (double)NAN;
+}
+
 /* More noise makes large batches need fewer steps and small ones more, so the ends of the scale's interval give the ends of the
  * prediction's, in one order or the other. */
 static bw_estimate between(double value, double one, double other)

@@ -189,7 +189,7 @@ bw_status bwi_tune_rate_for(bwi_tuner *tuner, int64_t batch)
         return BW_OK;
     }
     bw_status status = run_climb(tuner, &c);
-    if (status == BW_OK && !c.best.diverged) {
+    if (status == BW_OK && c.best.reached) {
         facts->rate = c.best.rate;
     }
     return status;

@@ -104,30 +104,26 @@ static void ask_for_noise(const bwi_tuner *tuner, bw_fit_options *fit, const bwi
     fit->tile = t->batch / lanes > 0 ? t->batch / lanes : 1;
 }
 
-/* The scale belongs to a moment of training; the number of steps to a target follows from its mean over them. The first quarter is left
- * out, since there the scale is near zero and the loss falls in any case. Errors of stretches are independent. */
+/* The scale belongs to a moment of training. With u = 1 / (1 + S / R), the share of signal in steps of the reference R, the steps of a batch
+ * B relative to it are u + (1 - u) R / B at that moment, and so they are over all moments with the mean of u. The scale that belongs to
+ * this mean is what predictions need: R (1 / u - 1). The very beginning is left out, and errors of stretches are independent. */
 static void take_noise(bwi_trial *t, const bw_history *history)
 {
-    enum { STRETCHES = 3 };
+    enum { STRETCHES = 6 };
     bw_noise_facts facts = bw_history_noise(history);
-    int determined = 0;
-    double scale = 0, below = 0, above = 0;
+    double share = 0, below = 0, above = 0, r = (double)t->batch;
     t->refusal = facts.refusal;
     t->seen = !isnan(facts.seen.signal);
-    t->scale = bwi_history_noise_between(history, 0.25, 1, t->seen);
+    t->scale = t->seen ? facts.seen : facts.raw;
     for (int k = 0; k < STRETCHES; k++) {
-        double from = 0.25 + 0.75 * k / STRETCHES;
-        bw_noise_scale s = bwi_history_noise_between(history, from, from + 0.75 / STRETCHES, t->seen);
-        determined += s.determined;
-        scale += s.scale / STRETCHES;
-        below += (s.scale - s.low) * (s.scale - s.low);
-        above += (s.high - s.scale) * (s.high - s.scale);
+        double from = 0.1 + 0.9 * k / STRETCHES;
+        bw_estimate u = bwi_history_signal_share(history, from, from + 0.9 / STRETCHES, t->seen, r);
+        share += u.value / STRETCHES;
+        below += (u.value - u.low) * (u.value - u.low);
+        above += (u.high - u.value) * (u.high - u.value);
     }
-    if (determined == STRETCHES) {
-        t->scale.determined = true;
-        t->scale.scale = scale;
-        t->scale.low = fmax(scale - sqrt(below) / STRETCHES, 0);
-        t->scale.high = scale + sqrt(above) / STRETCHES;
+    if (!isnan(share)) {
+        bwi_tune_scale(&t->scale, share, sqrt(below) / STRETCHES, sqrt(above) / STRETCHES, t->batch);
     }
 }
 

@@ -54,6 +54,8 @@ double bwi_tuner_left(const bwi_tuner *tuner); /* seconds of the budget */
 
 /* The number of steps that `batch` needs, as a multiple of what `reference` needs: (1 + scale / batch) / (1 + scale / reference). */
 double bwi_tune_steps(double scale, int64_t batch, int64_t reference);
+/* Sets the noise scale whose share of signal in steps of the reference is `share`, from `below` less to `above` more than that. */
+void bwi_tune_scale(bw_noise_scale *scale, double share, double below, double above, int64_t reference);
 /* Fills the predictions of a row; `steps` are those of the reference. */
 void bwi_tune_predict(bw_tune_row *row, const bw_noise_scale *noise, int64_t reference, double steps);
 /* The smallest batch size with 90 percent of the best throughput. */

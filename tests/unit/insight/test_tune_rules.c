@@ -39,6 +39,17 @@ static void test_steps(void **state)
     assert_true(near(bwi_tune_steps((double)INFINITY, 512, 32), 1.0 / 16));
 }
 
+/* Half of a step of batch 32 is signal where the scale is 32, and a quarter where it is 96. */
+static void test_scale(void **state)
+{
+    (void)state;
+    bw_noise_scale scale = {.trace = 1};
+    bwi_tune_scale(&scale, 0.25, 0.05, 0.25, 32);
+    assert_true(scale.determined && near(scale.scale, 96) && near(scale.low, 32) && near(scale.high, 128));
+    bwi_tune_scale(&scale, 0.25, 0.3, 0.9, 32);
+    assert_true(!scale.determined && isnan(scale.scale) && scale.low == 0 && isinf(scale.high));
+}
+
 static void test_predictions(void **state)
 {
     (void)state;
@@ -157,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_scale),
         cmocka_unit_test(test_predictions),
         cmocka_unit_test(test_knee),
         cmocka_unit_test(test_choice),
