@@ -18,7 +18,7 @@ import statistics
 import subprocess
 import tempfile
 
-BATCHES = [4, 8, 16, 32, 64, 128, 256, 512]
+BATCHES = [4, 8, 16, 32, 64, 128, 256]
 RATES = [0.0003, 0.001, 0.003, 0.01, 0.03]
 SPLIT = 0.2
 
