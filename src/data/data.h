@@ -114,6 +114,9 @@ bool bwi_recipe_step(const bw_dataset *recipe, int input, int step, bwi_preparat
 double bwi_recipe_scale(const bw_dataset *recipe); /* what the inputs are multiplied by before the first step */
 /* Whether a function of the program is among the steps, so that only the program can prepare samples. */
 bool bwi_recipe_has_function(const bw_dataset *recipe);
+/* The name of the table's column that an input of a dataset or recipe comes from, and its category if the column has some (otherwise
+ * NULL); NULL: nothing is known of it. */
+const char *bwi_recipe_column(const bw_dataset *recipe, int64_t input, const char **category);
 int bwi_recipe_categorical(const bw_dataset *recipe); /* columns with categories, each of which became several inputs */
 /* Fits statistics to the samples that the dataset is used with; needed before a recipe is made. */
 bw_status bwi_dataset_prepare(const bw_dataset *dataset);

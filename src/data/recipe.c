@@ -145,6 +145,22 @@ bool bwi_recipe_has_function(const bw_dataset *recipe)
     return found;
 }
 
+const char *bwi_recipe_column(const bw_dataset *recipe, int64_t input, const char **category)
+{
+    const bwi_facts *facts = bwi_dataset_facts(recipe);
+    *category = NULL;
+    for (int i = 0; i < facts->features && input >= 0; i++) {
+        const bwi_feature *feature = &facts->feature[i];
+        int inputs = feature->categories > 0 ? feature->categories : 1;
+        if (input < inputs) {
+            *category = feature->categories > 0 ? feature->category[input] : NULL;
+            return feature->name[0] ? feature->name : NULL;
+        }
+        input -= inputs;
+    }
+    return NULL;
+}
+
 int bwi_recipe_categorical(const bw_dataset *recipe)
 {
     const bwi_facts *facts = bwi_dataset_facts(recipe);

@@ -46,6 +46,16 @@ expect_text out '"id": "tiny-last-batch"' 'a batch that leaves one sample'
 run doctor --model 'dense(8,relu) dense(3,softmax)' --data sorted.csv --batch 299 --drop-remainder --json
 expect_equal '' "$(ids)" 'a batch that leaves one sample, which is dropped'
 
+# Columns are named; ages are whole numbers, so that some come again by themselves.
+awk 'BEGIN { srand(5); print "age,colour,flat,label"; for (i = 0; i < 200; i++) printf "%d,%s,7,%d\n", 20 + 60 * rand(), rand() < 0.5 ? "red" : "blue", 2 * rand() }' >people.csv
+run doctor --model 'dense(8,relu) dense(2,softmax)' --data people.csv --json
+expect_equal 'unscaled-inputs constant-feature' "$(ids)" 'a table with ages'
+expect_text out 'column 0 (age) has ' 'a table with ages'
+expect_text out "column 3 (flat) is always 7" 'a constant column'
+expect_text out "\"fix\": \"--ignore 'flat'\"" 'a constant column'
+run doctor --model 'dense(8,relu) dense(2,softmax)' --data people.csv --standardise --ignore flat --json
+expect_equal '' "$(ids)" 'a table with ages that is prepared'
+
 expect_usage "doctor: --data" doctor --model "$model"
 expect_usage 'exclude each other' doctor --model "$model" --data "$digits" --validation "$digits" --validation-split 0.1
 run doctor --model "$model" --data missing.npz

@@ -3,6 +3,21 @@
 
 #include <math.h>
 
+/* Names a feature: "column 3 (age)" or "channel 0". */
+enum { FEATURE_TEXT = 160 };
+
+static const char *feature_text(char text[FEATURE_TEXT], const bwi_doctor *d, const bwi_field_facts *field, int64_t feature)
+{
+    const char *category = NULL, *name = NULL;
+    bool column = field->ndim == 1;
+    if (column && field == bwi_data_facts_find(&d->data, BWI_ROLE_INPUT, 0)) {
+        name = bwi_recipe_column(d->training, feature, &category);
+    }
+    snprintf(text, FEATURE_TEXT, "%s %lld%s%.60s%s%.60s%s", column ? "column" : "channel", (long long)feature, name ? " (" : "",
+             name ? name : "", name && category ? "=" : "", name && category ? category : "", name ? ")" : "");
+    return text;
+}
+
 /* ---- Values ---- */
 
 bool bwi_check_not_a_number(const bwi_doctor *d, bwi_finding *found)
@@ -33,6 +48,17 @@ static bool is_background(const bwi_field_facts *field, float value)
     return field->features >= MANY && (value <= field->all.least || value >= field->all.most);
 }
 
+static void fix_constant(const bwi_doctor *d, bwi_finding *found, const bwi_field_facts *field, int64_t feature)
+{
+    const char *category = NULL, *name = field->ndim == 1 ? bwi_recipe_column(d->training, feature, &category) : NULL;
+    if (name && !category) {
+        bwi_fix(found, "", "--ignore '%.100s'", name);
+        bwi_print(found->code, sizeof found->code, "options.ignore = \"%.100s\"; /* of bw_read_options */", name);
+    } else {
+        bwi_fix(found, "", "remove the %s from the data", field->ndim == 1 ? "column" : "channel");
+    }
+}
+
 /* A feature is a column of a table or a channel of an image: single pixels are often constant, and nobody could leave them out. */
 bool bwi_check_constant_feature(const bwi_doctor *d, bwi_finding *found)
 {
@@ -47,12 +73,11 @@ bool bwi_check_constant_feature(const bwi_doctor *d, bwi_finding *found)
         }
         if (constant > 0) {
             bool columns = field->ndim == 1;
-            bwi_fix(found, "options.ignore = \"NAME\"; /* of bw_read_options */",
-                    columns ? "--ignore COLUMN leaves it out of a CSV file" : "remove the channel from the data");
-            return bwi_found(found, BW_SEVERITY_NOTE, "%lld of %lld %s of %s never change%s; %s %lld is always %g",
-                             (long long)constant, (long long)field->features, columns ? "columns" : "channels", field->name,
-                             constant == 1 ? "s" : "", columns ? "column" : "channel", (long long)first,
-                             (double)field->feature[first].least);
+            char text[FEATURE_TEXT];
+            fix_constant(d, found, field, first);
+            return bwi_found(found, BW_SEVERITY_NOTE, "%lld of %lld %s of %s never change%s; %s is always %g", (long long)constant,
+                             (long long)field->features, columns ? "columns" : "channels", field->name, constant == 1 ? "s" : "",
+                             feature_text(text, d, field, first), (double)field->feature[first].least);
         }
     }
     return false;
@@ -102,22 +127,22 @@ bool bwi_check_unscaled_inputs(const bwi_doctor *d, bwi_finding *found)
             continue;
         }
         int64_t large = 0, worst = 0;
-        double largest = 0, least = INFINITY;
+        double largest = 0;
         for (int64_t k = 0; k < field->features; k++) {
             double size = size_of(&field->feature[k], &entry);
             worst = size > largest ? k : worst;
             largest = size > largest ? size : largest;
-            least = size < least && field->feature[k].least < field->feature[k].most ? size : least;
             large += size > LARGE;
         }
         const bwi_feature_facts *one = &field->feature[worst];
         const char *what = field->ndim == 1 ? "column" : "channel";
+        char text[FEATURE_TEXT];
         if (largest > LARGE) {
             fix_scale(d, found, field);
             return bwi_found(found, BW_SEVERITY_WARNING,
-                             "%lld of %lld %ss of %s have a root mean square above %d; %s %lld has %.4g, with values from %g to %g",
-                             (long long)large, (long long)field->features, what, field->name, LARGE, what, (long long)worst,
-                             largest, (double)one->least, (double)one->most);
+                             "%lld of %lld %ss of %s have a root mean square above %d; %s has %.4g, with values from %g to %g",
+                             (long long)large, (long long)field->features, what, field->name, LARGE,
+                             feature_text(text, d, field, worst), largest, (double)one->least, (double)one->most);
         }
         if (largest < small && largest > 0 && fabs(entry.scale) >= 0.1) {
             bwi_fix(found, "dataset = bw_standardise(dataset, NULL);", "--standardise, or a larger --scale");

@@ -52,19 +52,28 @@ static void count_value(bwi_feature_facts *feature, float value)
     feature->count++;
 }
 
+/* Values are listed in their order, up to the limit. */
 static void list_value(bwi_field_facts *field, int64_t feature, float value)
 {
     float *few = field->few[feature];
-    int count = field->few_count[feature];
-    for (int k = 0; k < count && k < BWI_FEW_VALUES; k++) {
-        if (!(few[k] < value || few[k] > value)) {
-            return;
+    int low = 0, high = field->few_count[feature];
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (few[middle] < value) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
-    if (count < BWI_FEW_VALUES) {
-        few[count] = value;
+    int count = field->few_count[feature];
+    if (low < count && !(few[low] > value)) {
+        return;
     }
-    field->few_count[feature] += count <= BWI_FEW_VALUES;
+    if (count < BWI_FEW_VALUES) {
+        memmove(few + low + 1, few + low, (size_t)(count - low) * sizeof *few);
+        few[low] = value;
+    }
+    field->few_count[feature]++;
 }
 
 static bool is_whole(float value)

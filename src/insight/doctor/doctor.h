@@ -58,7 +58,7 @@ double bwi_feature_mean(const bwi_feature_facts *feature);
 double bwi_feature_deviation(const bwi_feature_facts *feature);
 double bwi_feature_size(const bwi_feature_facts *feature); /* root mean square */
 
-enum { BWI_MOST_CLASSES = 1 << 16, BWI_FEW_VALUES = 16, BWI_DISCRETE_FEATURES = 64 };
+enum { BWI_MOST_CLASSES = 1 << 16, BWI_FEW_VALUES = 256, BWI_DISCRETE_FEATURES = 64 };
 
 typedef struct bwi_field_facts {
     char name[72]; /* "x", "y_digit" */

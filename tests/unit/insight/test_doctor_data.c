@@ -332,7 +332,7 @@ static const struct {
     {"unscaled-inputs", shrink, "below 0.01", "--scale"},
     {"unscaled-inputs", enlarge_and_normalise, NULL, NULL},
     {"unscaled-inputs", leave_order, NULL, NULL},
-    {"constant-feature", freeze_column, "column 2 is always 5", "--ignore"},
+    {"constant-feature", freeze_column, "column 2 is always 5", "remove the column"},
     {"constant-feature", leave_order, NULL, NULL},
     {"duplicate-samples", repeat_samples, "10.0% of 400 samples", "copies"},
     {"duplicate-samples", make_discrete, NULL, NULL},
