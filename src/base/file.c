@@ -2,10 +2,11 @@
  * Files through the context's I/O table. Interrupted calls are made again, short counts are completed. A file is
  * replaced as a whole or not at all.
  */
-#include "base/base.h"
+#include "base/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -158,6 +159,21 @@ static int write_all(bw_context *ctx, int file, const void *data, size_t size, i
     return 0;
 }
 
+/* The name of the file that is replaced: that of the temporary one without what open_temporary has added. */
+static const char *final_name(const bwi_file_out *out, char target[PATH_MAX])
+{
+    size_t length = out->name ? strlen(out->name) : 0;
+    for (int dots = 0; length > 0 && dots < 2;) {
+        dots += out->name[--length] == '.';
+    }
+    if (length == 0 || length >= PATH_MAX) {
+        return out->path;
+    }
+    memcpy(target, out->name, length);
+    target[length] = 0;
+    return target;
+}
+
 /* A name beside `path` that no other process or thread uses. `name` keeps it, to be freed by the caller. */
 static int open_temporary(bw_context *ctx, const char *path, bwi_text *name)
 {
@@ -189,20 +205,31 @@ static int open_folder(bw_context *ctx, const char *path)
 }
 
 /* The folder is opened first, so that what can fail does so while the old file is still there. A folder that may be written but
- * not read cannot be synced. */
+ * not read cannot be synced. A file that is replaced gives the new one its permissions; a symbolic link stays, and the file that it
+ * names is replaced. */
 bw_status bwi_file_begin(bw_context *ctx, bwi_file_out *out, const char *path)
 {
     *out = (bwi_file_out){.ctx = ctx, .path = path, .file = -1, .folder = -1};
     if (strlen(path) > INT32_MAX / 2) {
         return fail_file(ctx, -ENAMETOOLONG, "write", "a file");
     }
-    out->folder = open_folder(ctx, path);
+    char target[PATH_MAX];
+    const char *replaced = path;
+    int mode = -1;
+    if (ctx->io.open == bwi_system_io.open && strlen(path) < sizeof target) {
+        bwi_system_find(path, target, sizeof target, &mode);
+        replaced = target;
+    }
+    out->folder = open_folder(ctx, replaced);
     if (out->folder < 0 && out->folder != -EACCES) {
         return fail_file(ctx, out->folder, "open the folder of", path);
     }
     bwi_text name = {.ctx = ctx};
-    out->file = open_temporary(ctx, path, &name);
+    out->file = open_temporary(ctx, replaced, &name);
     out->name = name.bytes;
+    if (out->file >= 0 && mode >= 0) {
+        (void)bwi_system_set_mode(out->file, mode); /* some file systems have no permissions */
+    }
     return out->file < 0 ? fail_file(ctx, out->file, "create a file beside", path) : BW_OK;
 }
 
@@ -240,8 +267,9 @@ static bw_status make_file(bwi_file_out *out)
         result = closed;
     }
     if (result >= 0) {
+        char target[PATH_MAX];
         what = "rename a new file to";
-        result = ctx->io.rename(ctx->io.user, out->name, out->path);
+        result = ctx->io.rename(ctx->io.user, out->name, final_name(out, target));
     }
     if (result >= 0) {
         return BW_OK;

@@ -9,6 +9,11 @@ bool bwi_system_zeroes(size_t bytes);
 /* Files of the system, for a context that was given no table. */
 extern const bw_io bwi_system_io;
 
+/* The file that is to be replaced: `path`, or what it is a symbolic link to (at most `size` bytes), and its permissions; *mode is -1 if
+ * there is no such file yet. */
+void bwi_system_find(const char *path, char *target, size_t size, int *mode);
+int bwi_system_set_mode(int file, int mode);
+
 void bwi_pool_close(bw_context *ctx); /* ends the threads; without effect if there are none */
 
 #endif

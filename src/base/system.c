@@ -7,6 +7,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -217,6 +219,39 @@ static int system_list(void *user, const char *path, int (*add)(void *names, con
     }
     closedir(folder);
     return result;
+}
+
+/* Links are followed one by one, because the file that the last one names need not exist yet. */
+void bwi_system_find(const char *path, char *target, size_t size, int *mode)
+{
+    enum { LINKS = 40 };
+    char link[PATH_MAX];
+    struct stat facts;
+    *mode = -1;
+    if ((size_t)snprintf(target, size, "%s", path) >= size) {
+        return;
+    }
+    for (int i = 0; i < LINKS; i++) {
+        ssize_t length = readlink(target, link, sizeof link - 1);
+        if (length <= 0) {
+            break;
+        }
+        link[length] = 0;
+        const char *slash = link[0] == '/' ? NULL : strrchr(target, '/');
+        size_t kept = slash ? (size_t)(slash - target) + 1 : 0;
+        if (kept + (size_t)length >= size) {
+            break;
+        }
+        memcpy(target + kept, link, (size_t)length + 1);
+    }
+    if (stat(target, &facts) == 0 && S_ISREG(facts.st_mode)) {
+        *mode = (int)(facts.st_mode & 0777);
+    }
+}
+
+int bwi_system_set_mode(int file, int mode)
+{
+    return fchmod(file, (mode_t)mode) == 0 ? 0 : -errno;
 }
 
 const bw_io bwi_system_io = {

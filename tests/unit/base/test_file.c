@@ -280,6 +280,53 @@ static void test_write_beside_leftovers(void **state)
     bw_close(ctx);
 }
 
+/* A file that is replaced keeps its permissions, whatever the mask of the process. */
+static void test_write_keeps_mode(void **state)
+{
+    (void)state;
+    struct stat facts;
+    bw_context *ctx = bw_open(NULL);
+    mode_t mask = umask(022);
+    put("old");
+    assert_int_equal(chmod(path, 0660), 0);
+    assert_int_equal(bwi_file_write(ctx, path, "new", 3), BW_OK);
+    expect("new");
+    assert_int_equal(stat(path, &facts), 0);
+    assert_int_equal(facts.st_mode & 0777, 0660);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(bwi_file_write(ctx, path, "first", 5), BW_OK);
+    assert_int_equal(stat(path, &facts), 0);
+    assert_int_equal(facts.st_mode & 0777, 0644);
+    umask(mask);
+    bw_close(ctx);
+}
+
+/* Links stay, relative and absolute ones and links to links; the file that they name is made or replaced. */
+static void test_write_through_links(void **state)
+{
+    (void)state;
+    struct stat facts;
+    char first[2048], second[2048];
+    bw_context *ctx = bw_open(NULL);
+    snprintf(first, sizeof first, "%s", inside("first"));
+    snprintf(second, sizeof second, "%s", inside("second"));
+    unlink(path);
+    assert_int_equal(symlink("file", first), 0);
+    assert_int_equal(symlink(first, second), 0);
+    assert_int_equal(bwi_file_write(ctx, second, "made", 4), BW_OK);
+    expect("made");
+    assert_int_equal(bwi_file_write(ctx, first, "again", 5), BW_OK);
+    expect("again");
+    assert_int_equal(lstat(first, &facts), 0);
+    assert_true(S_ISLNK(facts.st_mode));
+    assert_int_equal(lstat(second, &facts), 0);
+    assert_true(S_ISLNK(facts.st_mode));
+    assert_int_equal(entries(), 3);
+    unlink(first);
+    unlink(second);
+    bw_close(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -294,6 +341,8 @@ int main(void)
         cmocka_unit_test(test_write_every_call_interrupted),
         cmocka_unit_test(test_write_every_allocation_fails),
         cmocka_unit_test(test_write_beside_leftovers),
+        cmocka_unit_test(test_write_keeps_mode),
+        cmocka_unit_test(test_write_through_links),
     };
     return cmocka_run_group_tests(tests, open_folder, close_folder);
 }
