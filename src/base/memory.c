@@ -211,7 +211,7 @@ void bwi_arena_release(bw_context *ctx, void *arena, size_t bytes)
 
 /* ---- What the system says ---- */
 
-#define SMALL_FILE 16384
+#define SMALL_FILE 8192
 
 static bool read_text(bw_context *ctx, const char *path, char *text)
 {
@@ -290,7 +290,7 @@ static const cgroup_files cgroup_2 = {"memory.max", "memory.current", "inactive_
 static int64_t folder_number(bw_context *ctx, const char *root, int path_length, const char *path, const char *file,
                              const char *key)
 {
-    char name[4096], text[SMALL_FILE];
+    char name[2560], text[SMALL_FILE]; /* cgroup_line allows paths of 2048 bytes */
     int length = snprintf(name, sizeof name, "%s%.*s/%s", root, path_length, path, file);
     if (length < 0 || (size_t)length >= sizeof name || !read_text(ctx, name, text)) {
         return -1;

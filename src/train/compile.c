@@ -35,46 +35,54 @@ bwi_training *bwi_training_of(bw_model *model)
     return t;
 }
 
-/* A NULL argument stands for the default or, if `keep`, for what the model has already. The training part changes only after
- * everything has been read. */
-static bw_status compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics, bool keep)
+/* Reads into `fresh`, a copy of the training part. */
+static bw_status read_into(bwi_training *fresh, const char *optimizer, const char *loss, const char *metrics, bool keep)
 {
     bw_status status = BW_OK;
-    bwi_training *t = bwi_training_of(model);
-    if (!t) {
-        return BW_RESOURCE_EXHAUSTED;
-    }
-    bwi_training fresh = *t;
     if (loss || !keep) {
-        fresh.loss_count = 0;
-        memset((void *)fresh.found, 0, sizeof fresh.found);
+        fresh->loss_count = 0;
+        memset((void *)fresh->found, 0, sizeof fresh->found);
     }
     if (metrics || !keep) {
-        fresh.metric_count = metrics ? 0 : -1;
+        fresh->metric_count = metrics ? 0 : -1;
     }
-    bool replaced = optimizer || !keep;
-    if (replaced) {
-        status = bwi_optimizer_read(t->ctx, &fresh.optimizer, optimizer ? optimizer : "adam");
+    if (optimizer || !keep) {
+        status = bwi_optimizer_read(fresh->ctx, &fresh->optimizer, optimizer ? optimizer : "adam");
     }
     if (status == BW_OK && loss) {
-        status = bwi_losses_read(&fresh, loss);
+        status = bwi_losses_read(fresh, loss);
     }
     if (status == BW_OK && metrics) {
-        status = bwi_metrics_read(&fresh, metrics);
+        status = bwi_metrics_read(fresh, metrics);
     }
+    return status;
+}
+
+/* A NULL argument stands for the default or, if `keep`, for what the model has already. The training part changes only after
+ * everything has been read; its copy is too large for small stacks. */
+static bw_status compile(bw_model *model, const char *optimizer, const char *loss, const char *metrics, bool keep)
+{
+    bwi_training *t = bwi_training_of(model);
+    bwi_training *fresh = t ? bwi_allocate(t->ctx, 1, sizeof *fresh) : NULL;
+    if (!fresh) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    *fresh = *t;
+    bw_status status = read_into(fresh, optimizer, loss, metrics, keep);
     unsigned given = (optimizer ? BWI_PART_OPTIMIZER : 0U) | (loss ? BWI_PART_LOSS : 0U) | (metrics ? BWI_PART_METRICS : 0U);
     if (status == BW_OK) {
-        if (replaced) {
+        if (optimizer || !keep) {
             bwi_optimizer_free_slots(t);
         }
-        fresh.compiled = true;
-        fresh.unread = keep ? fresh.unread & ~given : 0;
-        fresh.compiles++;
-        *t = fresh;
+        fresh->compiled = true;
+        fresh->unread = keep ? fresh->unread & ~given : 0;
+        fresh->compiles++;
+        *t = *fresh;
     } else {
         snprintf(t->refusal, sizeof t->refusal, "%.255s", t->ctx->message);
     }
     t->refused = status == BW_OK && t->unread ? t->refused : status;
+    bwi_release(t->ctx, fresh);
     return status;
 }
 
