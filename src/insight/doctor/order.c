@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PERMUTATIONS = 999, MOST_GROUPS = 256, TENTHS = 10 };
+enum { PERMUTATIONS = 999, ENOUGH = 10, MOST_GROUPS = 256, TENTHS = 10 };
 
 static int compare(const void *a, const void *b)
 {
@@ -89,6 +89,8 @@ static void permute(uint16_t *group, int64_t count, uint64_t *random)
     }
 }
 
+/* Once ENOUGH permutations are as alike, chance explains the order, and their share estimates p (Besag and Clifford, 1991): mostly that
+ * takes a few permutations only. */
 static void test(uint16_t *group, int64_t count, bwi_order *order)
 {
     int64_t found = count_pairs(group, count, order->window), as_alike = 0, pairs = 0;
@@ -98,15 +100,16 @@ static void test(uint16_t *group, int64_t count, bwi_order *order)
         int64_t n = first + order->window < count ? order->window : count - first;
         pairs += n * (n - 1);
     }
-    for (int k = 0; k < PERMUTATIONS; k++) {
+    int made = 0;
+    for (; made < PERMUTATIONS && as_alike < ENOUGH; made++) {
         permute(group, count, &random);
         int64_t chance = count_pairs(group, count, order->window);
         as_alike += chance >= found;
         sum += (double)chance;
     }
-    order->p = (double)(1 + as_alike) / (1 + PERMUTATIONS);
+    order->p = as_alike < ENOUGH ? (double)(1 + as_alike) / (1 + made) : (double)as_alike / made;
     order->same = pairs > 0 ? (double)found / (double)pairs : 0;
-    order->by_luck = pairs > 0 ? sum / PERMUTATIONS / (double)pairs : 0;
+    order->by_luck = pairs > 0 ? sum / made / (double)pairs : 0;
 }
 
 bw_status bwi_order_test(bw_context *ctx, const float *labels, int64_t count, int64_t window, bwi_order *order)

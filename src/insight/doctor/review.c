@@ -68,7 +68,7 @@ static bw_status look_at_outputs(bwi_doctor *d)
 /* Fewer large samples, so that looking at them takes no time. */
 static int64_t samples_of(const bw_dataset *dataset)
 {
-    enum { VALUES = 1 << 20 };
+    enum { VALUES = 1 << 16 };
     int64_t shape[BW_MAX_NDIM], each = 1;
     int ndim = bw_dataset_shape(dataset, shape);
     for (int i = 0; i < ndim; i++) {
