@@ -206,7 +206,7 @@ static int open_folder(bw_context *ctx, const char *path)
 
 /* The folder is opened first, so that what can fail does so while the old file is still there. A folder that may be written but
  * not read cannot be synced. A file that is replaced gives the new one its permissions; a symbolic link stays, and the file that it
- * names is replaced. */
+ * names is replaced. What a killed process has left beside it is removed. */
 bw_status bwi_file_begin(bw_context *ctx, bwi_file_out *out, const char *path)
 {
     *out = (bwi_file_out){.ctx = ctx, .path = path, .file = -1, .folder = -1};
@@ -218,6 +218,7 @@ bw_status bwi_file_begin(bw_context *ctx, bwi_file_out *out, const char *path)
     int mode = -1;
     if (ctx->io.open == bwi_system_io.open && strlen(path) < sizeof target) {
         bwi_system_find(path, target, sizeof target, &mode);
+        bwi_system_sweep(target);
         replaced = target;
     }
     out->folder = open_folder(ctx, replaced);
@@ -227,6 +228,9 @@ bw_status bwi_file_begin(bw_context *ctx, bwi_file_out *out, const char *path)
     bwi_text name = {.ctx = ctx};
     out->file = open_temporary(ctx, replaced, &name);
     out->name = name.bytes;
+    if (out->file >= 0 && replaced == target) {
+        bwi_system_hold(out->file);
+    }
     if (out->file >= 0 && mode >= 0) {
         (void)bwi_system_set_mode(out->file, mode); /* some file systems have no permissions */
     }

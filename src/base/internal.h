@@ -14,6 +14,11 @@ extern const bw_io bwi_system_io;
 void bwi_system_find(const char *path, char *target, size_t size, int *mode);
 int bwi_system_set_mode(int file, int mode);
 
+/* Marks a temporary file as one that is being written, until it is closed or the process ends. */
+void bwi_system_hold(int file);
+/* Removes the temporary files beside `path` that nobody writes any more, as a process leaves them that is killed. */
+void bwi_system_sweep(const char *path);
+
 void bwi_pool_close(bw_context *ctx); /* ends the threads; without effect if there are none */
 
 #endif

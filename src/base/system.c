@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Large blocks are mapped by themselves: advice about huge pages then never touches the heap, and release gives all of
@@ -252,6 +254,63 @@ void bwi_system_find(const char *path, char *target, size_t size, int *mode)
 int bwi_system_set_mode(int file, int mode)
 {
     return fchmod(file, (mode_t)mode) == 0 ? 0 : -errno;
+}
+
+/* ---- What a killed process leaves ---- */
+
+void bwi_system_hold(int file)
+{
+    (void)flock(file, LOCK_EX | LOCK_NB); /* where there are no locks, nothing is swept, either */
+}
+
+/* Whether a name is `base`, the number of a process, another number and ".tmp", as open_temporary makes them. */
+static bool is_temporary(const char *name, const char *base)
+{
+    size_t length = strlen(base);
+    if (strncmp(name, base, length) != 0 || name[length] != '.') {
+        return false;
+    }
+    name += length + 1;
+    size_t process = strspn(name, "0123456789"),
+           serial = process && name[process] == '-' ? strspn(name + process + 1, "0123456789") : 0;
+    return serial && strcmp(name + process + 1 + serial, ".tmp") == 0;
+}
+
+/* A file that is being written is locked, which holds across containers where numbers of processes do not. Between creating and
+ * locking it passes a moment, so young files are left alone. */
+static void remove_abandoned(int folder, const char *name)
+{
+    enum { YOUNG = 60 };
+    struct stat facts;
+    int file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) {
+        return;
+    }
+    if (fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_mtime + YOUNG < time(NULL) &&
+        flock(file, LOCK_EX | LOCK_NB) == 0) {
+        (void)unlinkat(folder, name, 0);
+    }
+    (void)close(file);
+}
+
+void bwi_system_sweep(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    int length = slash ? (int)(slash - path) + 1 : 0;
+    if ((size_t)snprintf(folder, sizeof folder, "%.*s.", length, path) >= sizeof folder) {
+        return;
+    }
+    DIR *names = opendir(folder);
+    if (!names) {
+        return;
+    }
+    for (const struct dirent *entry; (entry = readdir(names));) {
+        if (is_temporary(entry->d_name, path + length)) {
+            remove_abandoned(dirfd(names), entry->d_name);
+        }
+    }
+    closedir(names);
 }
 
 const bw_io bwi_system_io = {

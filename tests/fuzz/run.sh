@@ -28,8 +28,8 @@ for target in "${targets[@]}"; do
     done
     dictionary=tests/fuzz/$target.dict
     log=$folder/fuzz/$target.log
-    # A second for a file would do; with sanitizers, and on a machine that does other things, too, it takes ten times as long.
-    if "$fuzz" --target="$target" -max_total_time="$seconds" -timeout=10 -malloc_limit_mb=64 -rss_limit_mb=1024 -max_len=65536 \
+    # A second for a file would do; with sanitizers, and on a machine that does other things, too, it takes twenty times as long.
+    if "$fuzz" --target="$target" -max_total_time="$seconds" -timeout=25 -malloc_limit_mb=64 -rss_limit_mb=1024 -max_len=65536 \
         $([ ! -f "$dictionary" ] || echo "-dict=$dictionary") -print_final_stats=1 -artifact_prefix="$folder/fuzz/failed/$target-" "$corpus" >"$log" 2>&1; then
         printf '%-12s %s runs, %s files\n' "$target" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" \
             "$(find "$corpus" -type f | wc -l)"

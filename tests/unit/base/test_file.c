@@ -3,9 +3,11 @@
 #include "support/folder.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -280,6 +282,39 @@ static void test_write_beside_leftovers(void **state)
     bw_close(ctx);
 }
 
+/* What a process that was killed has left is removed with the next save, unless it is young, is still being written, or has another
+ * name. */
+static void test_write_sweeps(void **state)
+{
+    static const struct {
+        const char *name;
+        bool old, locked, stays;
+    } rows[] = {
+        {"file.1-0.tmp", true, false, false}, {"file.999999-12.tmp", true, false, false}, {"file.2-0.tmp", false, false, true},
+        {"file.3-0.tmp", true, true, true},   {"other.1-0.tmp", true, false, true},       {"file.tmp", true, false, true},
+        {"file.1-0.tmp2", true, false, true}, {"file.1-.tmp", true, false, true},         {"file.a.1-0.tmp", true, false, true}};
+    (void)state;
+    bw_context *ctx = bw_open(NULL);
+    int files[BWI_COUNT(rows)];
+    for (size_t i = 0; i < BWI_COUNT(rows); i++) {
+        const struct timespec old[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+        files[i] = open(inside(rows[i].name), O_WRONLY | O_CREAT, 0600);
+        assert_true(files[i] >= 0);
+        assert_int_equal(rows[i].old ? futimens(files[i], old) : 0, 0);
+        assert_int_equal(rows[i].locked ? flock(files[i], LOCK_EX | LOCK_NB) : 0, 0);
+    }
+    assert_int_equal(bwi_file_write(ctx, path, "new", 3), BW_OK);
+    for (size_t i = 0; i < BWI_COUNT(rows); i++) {
+        if ((access(inside(rows[i].name), F_OK) == 0) != rows[i].stays) {
+            fail_msg("%s", rows[i].name);
+        }
+        close(files[i]);
+        unlink(inside(rows[i].name));
+    }
+    assert_int_equal(entries(), 1);
+    bw_close(ctx);
+}
+
 /* A file that is replaced keeps its permissions, whatever the mask of the process. */
 static void test_write_keeps_mode(void **state)
 {
@@ -341,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_write_every_call_interrupted),
         cmocka_unit_test(test_write_every_allocation_fails),
         cmocka_unit_test(test_write_beside_leftovers),
+        cmocka_unit_test(test_write_sweeps),
         cmocka_unit_test(test_write_keeps_mode),
         cmocka_unit_test(test_write_through_links),
     };
