@@ -85,7 +85,7 @@ void bwi_exec_set_seed(bwi_exec *exec, uint64_t seed, uint64_t update);
 enum { BWI_MAX_LANES = 64 };
 
 /* Between a feed that is a whole window and bwi_exec_reduce: the samples of every lane that has any; the number of those lanes. */
-int bwi_exec_lane_samples(const bwi_exec *exec, int64_t samples[BWI_MAX_LANES]);
+int bwi_exec_lane_samples(bwi_exec *exec, int64_t samples[BWI_MAX_LANES]);
 /* Adds the squared norms of the lanes' gradients of a dense variable, and after them that of their sum. `v` is like the variable, or
  * NULL: see the kernel. */
 void bwi_exec_lane_squares(bwi_exec *exec, const bwi_variable *variable, const void *v, double correction, double epsilon,

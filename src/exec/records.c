@@ -282,10 +282,28 @@ double bwi_records_lane_norm(const bwi_exec *exec, int lane)
     for (int t = 0; t < exec->plan->table_count; t++) {
         const bwi_table *table = &exec->tables[t];
         bwi_record_lanes lanes = lanes_of(exec, table);
-        squared +=
-            kernels_of(exec)->lane_norm(&lanes, number, table->count, table->records.width, table->sorted, table->records.values);
+        squared += kernels_of(exec)->lane_norm(&lanes, number, table->count, table->records.width, table->sorted,
+                                               table->records.values, NULL, 1, 0);
     }
     return squared;
+}
+
+double bwi_records_square(const bwi_exec *exec, const bwi_table *table, int lane, const void *v, double correction, double epsilon)
+{
+    bwi_record_lanes lanes = lanes_of(exec, table);
+    lanes.lanes = lane < 0 ? 1 : lanes.lanes;
+    return kernels_of(exec)->lane_norm(&lanes, lane < 0 ? 0 : lane, table->count, table->records.width, table->sorted,
+                                       table->records.values, v, correction, epsilon);
+}
+
+bool bwi_records_are_whole(const bwi_exec *exec)
+{
+    bool whole = true;
+    for (int t = 0; t < exec->plan->table_count; t++) {
+        const bwi_table *table = &exec->tables[t];
+        whole = whole && table->records.first == 0 && table->count == exec->piece.count * table->records.per_sample;
+    }
+    return whole;
 }
 
 bool bwi_records_are_finite(const bwi_exec *exec)

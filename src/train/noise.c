@@ -53,17 +53,14 @@ size_t bwi_noise_bytes(int variables)
     return sizeof(bwi_noise) + (size_t)variables * sizeof(tally);
 }
 
-/* There is no estimate with whole-batch statistics, since a sample's gradient then depends on the others in its batch, nor with
- * tables, whose gradients are kept as records, nor over several ranks. */
+/* There is no estimate with whole-batch statistics, since a sample's gradient then depends on the others in its batch, nor over several
+ * ranks. */
 static const char *refusal_of(const bwi_session *s)
 {
     for (int n = 0; n < s->graph.count; n++) {
         if (s->graph.nodes[n]->op->flags & BWI_OP_WHOLE_BATCH) {
             return "with BatchNormalization the gradient of a sample depends on its batch";
         }
-    }
-    if (bwi_exec_plan(s->exec)->table_count > 0) {
-        return "the noise scale of embeddings is not supported";
     }
     return bwi_exec_plan(s->exec)->ranks > 1 ? "the noise scale of several ranks is not supported" : NULL;
 }

@@ -150,6 +150,7 @@ static void check_lane_norms(const bwi_kernels *k)
 {
     static fixture f;
     static const int64_t lane_of_tile[] = {3, 0, 1, 2};
+    float v[7 * 3];
     bwi_record_lanes lanes = {
         .first = 3, .per_sample = 2, .tile = 8, .full = 2, .last = 2, .begins = {16, 20}, .lane = 3, .lanes = 4};
     fill(&f, 3 + 21 * 2, 3, 7);
@@ -166,8 +167,20 @@ static void check_lane_norms(const bwi_kernels *k)
                 expected += sum * sum;
             }
         }
-        double found = k->records->lane_norm(&lanes, lane, f.count, 3, f.sorted, f.values);
+        double found = k->records->lane_norm(&lanes, lane, f.count, 3, f.sorted, f.values, NULL, 1, 0);
         assert_true(fabs(found - expected) <= 1e-12 * expected);
+        for (int64_t i = 0; i < 7 * 3; i++) {
+            v[i] = i == 5 ? 4.0F : 100.0F; /* row 1, column 2 */
+        }
+        double single = 0;
+        for (int64_t i = 3; i < f.count; i++) {
+            int64_t sample = (i - 3) / 2, tile = sample < 8 ? 0 : sample < 16 ? 1 : sample < 20 ? 2 : 3;
+            single += f.rows[i] == 1 && lane_of_tile[tile] == lane ? (double)f.before[i * 3 + 2] : 0;
+        }
+        /* sqrt(0.25 v) + 1 is 6 everywhere and 2 there */
+        double scaled = (expected - single * single) / 36 + single * single / 4;
+        found = k->records->lane_norm(&lanes, lane, f.count, 3, f.sorted, f.values, v, 0.25, 1);
+        assert_true(fabs(found - scaled) <= 1e-12 * scaled);
     }
 }
 

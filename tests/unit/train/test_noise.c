@@ -245,6 +245,65 @@ static void test_no_bit_changes(void **state)
     assert_true(measured == wide);
 }
 
+/* A table with one row for each of two words is a dense layer without a bias over their one-hot codes: the same samples, weights and
+ * gradients, hence the same noise, raw and as Adam sees it. */
+static bw_noise_facts fit_words(const char *expression, bool codes, int every, uint64_t *hash)
+{
+    enum { WORDS = 5, COUNT = 128 };
+    static float hot[COUNT][WORDS], y[COUNT][1];
+    static int32_t words[COUNT][1];
+    uint64_t random = 17;
+    memset(hot, 0, sizeof hot);
+    for (int i = 0; i < COUNT; i++) {
+        words[i][0] = (int32_t)(uniform(&random) * WORDS);
+        hot[i][words[i][0]] = 1;
+        y[i][0] = (float)(0.3 * words[i][0] + normal(&random));
+    }
+    bw_context *ctx = bw_open(NULL);
+    bw_array inputs = {.data = words, .dtype = BW_I32, .ndim = 2, .shape = {COUNT, 1}};
+    bw_array coded = {.data = hot, .dtype = BW_F32, .ndim = 2, .shape = {COUNT, WORDS}};
+    bw_array targets = {.data = y, .dtype = BW_F32, .ndim = 2, .shape = {COUNT, 1}};
+    bw_model *model = bw_model_parse(ctx, expression);
+    check_ok(ctx, bw_compile(model, "adam(lr=0.01)", "mse", NULL));
+    int64_t shape = codes ? WORDS : 1;
+    check_ok(ctx, bw_build(model, 1, &shape, 0));
+    float table[WORDS * 2] = {1, -1, 0.5F, 0.25F, 0, 0.75F, -0.5F, 1, 2, 0};
+    check_ok(ctx, bw_variable_set(model, 0, table, WORDS * 2));
+    float head[2] = {0.5F, -0.25F};
+    check_ok(ctx, bw_variable_set(model, 1, head, 2));
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    bw_history *history = NULL;
+    options.epochs = 4;
+    options.tile = 4;
+    options.lanes = 8;
+    options.noise_every = every;
+    check_ok(ctx, bw_fit(model, bw_from_arrays(ctx, codes ? &coded : &inputs, &targets, NULL), &options, &history));
+    bw_noise_facts facts = bw_history_noise(history);
+    assert_true(every == 0 || bw_history_noise_of(history, 0).trace > 0);
+    *hash = bw_model_hash(model);
+    bw_close(ctx);
+    return facts;
+}
+
+static bool near(double a, double b)
+{
+    return fabs(a - b) <= 1e-3 * fabs(b) + 1e-9;
+}
+
+static void test_tables(void **state)
+{
+    (void)state;
+    uint64_t measured, plain, other;
+    bw_noise_facts table = fit_words("embedding(5,2) flatten dense(1,use_bias=false)", false, 1, &measured);
+    bw_noise_facts dense = fit_words("dense(2,use_bias=false) dense(1,use_bias=false)", true, 1, &other);
+    (void)fit_words("embedding(5,2) flatten dense(1,use_bias=false)", false, 0, &plain);
+    assert_true(measured == plain);
+    assert_null(table.refusal);
+    assert_int_equal(table.steps, dense.steps);
+    assert_true(near(table.raw.trace, dense.raw.trace) && near(table.raw.signal, dense.raw.signal));
+    assert_true(near(table.seen.trace, dense.seen.trace) && near(table.seen.signal, dense.seen.signal));
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -257,9 +316,10 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_finite_set),   cmocka_unit_test(test_linear_regression), cmocka_unit_test(test_coverage),
-        cmocka_unit_test(test_undetermined), cmocka_unit_test(test_as_adam_sees_it),   cmocka_unit_test(test_no_bit_changes),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_finite_set),      cmocka_unit_test(test_linear_regression),
+        cmocka_unit_test(test_coverage),        cmocka_unit_test(test_undetermined),
+        cmocka_unit_test(test_as_adam_sees_it), cmocka_unit_test(test_no_bit_changes),
+        cmocka_unit_test(test_refused),         cmocka_unit_test(test_tables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
