@@ -10,3 +10,9 @@ add_executable(bench_data bench/data.c)
 target_include_directories(bench_data PRIVATE include src)
 target_link_libraries(bench_data PRIVATE batchwise_flags batchwise_static)
 set_target_properties(bench_data PROPERTIES OUTPUT_NAME data RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+
+# What checkpoints cost a training.
+add_executable(bench_checkpoint bench/checkpoint.c)
+target_include_directories(bench_checkpoint PRIVATE include src)
+target_link_libraries(bench_checkpoint PRIVATE batchwise_flags batchwise_static)
+set_target_properties(bench_checkpoint PROPERTIES OUTPUT_NAME checkpoint RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)

@@ -136,6 +136,11 @@ foreach(script IN LISTS cli_tests)
     bw_add_test(NAME cli/${name} COMMAND bash ${script} LABELS cli)
 endforeach()
 
+if(BW_SOAK)
+    bw_add_test(NAME cli/checkpoint/soak COMMAND bash ${PROJECT_SOURCE_DIR}/tests/cli/checkpoint.sh LABELS soak
+        ENVIRONMENT CHECKPOINT_KILLS=200)
+endif()
+
 # The checks in tools must find what they look for.
 file(GLOB tool_tests CONFIGURE_DEPENDS tests/tools/check_*.sh)
 foreach(script IN LISTS tool_tests)

@@ -129,7 +129,7 @@ static void put_checkpoints(cli_json *json, const bw_run_facts *facts)
     cli_json_whole(json, "failed", facts->failed_checkpoints);
     put_step(json, "last", facts->last_checkpoint);
     put_step(json, "resumed_from", facts->resumed_step);
-    cli_json_real(json, "seconds", facts->checkpoint_seconds);
+    cli_json_real(json, "waited_seconds", facts->checkpoint_seconds);
     cli_json_object_end(json);
 }
 

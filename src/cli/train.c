@@ -231,6 +231,9 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     cli_session_stepping(true);
     bw_status status = bw_fit(model, training, &fitting, &result.history);
     cli_session_stepping(false);
+    fitting.checkpoint_dir = fitting.checkpoint_every = NULL; /* what follows looks at the training, and does not go on with it */
+    fitting.checkpoint_keep = 0;
+    fitting.resume = false;
     free(checkpoints);
     cli_live_close();
     if (status != BW_OK && bw_last_error(ctx)->argument) { /* bw_fit checks --early-stop and --plateau */
@@ -323,6 +326,11 @@ static int check(const arguments *given)
     if (!given->run && (given->checkpoint_every || given->resume)) {
         return cli_mistake(usage.command, "--%s: checkpoints are in the folder of a run; give --run, too",
                            given->resume ? "resume" : "checkpoint-every");
+    }
+    if (given->resume && cli_training_is_auto(&given->training)) {
+        return cli_mistake(usage.command,
+                           "--resume and --batch auto exclude each other: give the batch and the learning rate that the "
+                           "run has chosen (\"batch\" in its checkpoints' manifest.json)");
     }
     if (given->keep > 0 && !given->checkpoint_every && !given->resume) {
         return cli_mistake(usage.command, "--keep: there are no checkpoints; give --checkpoint-every, too");

@@ -171,6 +171,10 @@ size_t bwi_noise_bytes(int variables); /* allocated by bwi_noise_new */
 void bwi_noise_take(bwi_noise *noise, bwi_session *session, int64_t updates);
 /* Returns the scale of the epoch that ends, NaN if it is not determined, and begins the next one. */
 double bwi_noise_end_epoch(bwi_noise *noise);
+/* For checkpoints: its numbers, as those of a state's value. */
+size_t bwi_noise_state_bytes(const bwi_noise *noise);
+void bwi_noise_get(void *noise, void *values);
+void bwi_noise_set(void *noise, const void *values);
 /* Estimates trace and signal from the squared norms of the lanes' sums, which are followed by that of the sum of all lanes. */
 void bwi_noise_estimate(int lanes, const int64_t *samples, const double *squares, double *trace, double *signal);
 

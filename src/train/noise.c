@@ -76,6 +76,31 @@ bwi_noise *bwi_noise_new(bw_context *ctx, const bwi_session *session)
     return noise;
 }
 
+/* Everything but why there is no estimate, which is known anew, is numbers. */
+enum { BEGIN = offsetof(bwi_noise, steps) };
+
+size_t bwi_noise_state_bytes(const bwi_noise *noise)
+{
+    return bwi_noise_bytes(noise->variables) - BEGIN;
+}
+
+void bwi_noise_get(void *object, void *values)
+{
+    const bwi_noise *noise = object;
+    memcpy(values, (const char *)noise + BEGIN, bwi_noise_state_bytes(noise));
+}
+
+void bwi_noise_set(void *object, const void *values)
+{
+    bwi_noise *noise = object;
+    int variables = noise->variables;
+    char *numbers = (char *)noise + BEGIN;
+    memcpy(numbers, values, bwi_noise_bytes(variables) - BEGIN);
+    noise->variables = variables;
+    noise->stretches = noise->stretches < 0 ? 0 : noise->stretches > MOST_STRETCHES ? MOST_STRETCHES : noise->stretches;
+    noise->each = noise->each > 0 ? noise->each : 1;
+}
+
 void bwi_noise_estimate(int lanes, const int64_t *samples, const double *squares, double *trace, double *signal)
 {
     double between = 0, count = 0;
@@ -91,6 +116,9 @@ static void count_step(tally *t, int lanes, const int64_t *samples, const double
 {
     double a, b;
     bwi_noise_estimate(lanes, samples, squares, &a, &b);
+    if (!isfinite(a) || !isfinite(b)) { /* the update is about to be refused */
+        return;
+    }
     t->n++;
     t->a += a;
     t->b += b;

@@ -115,7 +115,8 @@ static size_t checkpoint_bytes(const bwi_session *s, const bwi_session_options *
     size_t names = bwi_size_multiply((size_t)(s->graph.variable_count + s->graph.count), (BWI_MAX_SLOTS + 2) * EACH);
     size_t values = bwi_size_add(parameters, bwi_optimizer_bytes(s->training));
     size_t history = bwi_size_multiply((size_t)o->epochs * (size_t)bwi_session_columns(s, o->evaluate), sizeof(double));
-    return bwi_size_add(bwi_size_add(values, history), bwi_size_add(names, REST));
+    size_t noise = o->noise ? bwi_noise_bytes(s->graph.variable_count) : 0;
+    return bwi_size_add(bwi_size_add(values, history), bwi_size_add(bwi_size_add(names, noise), REST));
 }
 
 /* Returns 0 if the system decides. */

@@ -138,6 +138,19 @@ static void forget(bwi_state *state, const char *name)
     }
 }
 
+/* ---- The gradient noise scale ---- */
+
+static void add_noise(bwi_noise *noise, bwi_state *state)
+{
+    int64_t words = (int64_t)(bwi_noise_state_bytes(noise) / sizeof(int64_t));
+    bwi_state_value *value = bwi_state_add(state, BW_I64, 1, &words, NULL, "fit/noise");
+    if (value) {
+        value->object = noise;
+        value->get = bwi_noise_get;
+        value->set = bwi_noise_set;
+    }
+}
+
 /* ---- All of it ---- */
 
 static void list_place(bwi_place *place, bwi_state *state)
@@ -187,7 +200,13 @@ int bwi_fit_state_list(bwi_fit_state *s, int64_t rows, bwi_state *state)
     forget(state, "optimizer/learning_rate");
     bwi_state_add(state, BW_F32, 0, NULL, &o->learning_rate, "fit/learning_rate");
     add_counters(state, s, 1, "fit/scheduled", get_schedule, set_schedule);
+    bwi_state_add(state, BW_I64, 0, NULL, &o->powers.t, "fit/powers");
+    bwi_state_add(state, BW_F64, 0, NULL, &o->powers.first, "fit/first_power");
+    bwi_state_add(state, BW_F64, 0, NULL, &o->powers.second, "fit/second_power");
     list_place(&s->place, state);
+    if (s->history->noise) {
+        add_noise(s->history->noise, state);
+    }
     bwi_state_value *sums = bwi_state_add(state, BW_F64, 1, &totals, NULL, "fit/totals");
     if (sums) {
         sums->object = s;

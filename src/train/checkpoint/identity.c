@@ -224,6 +224,7 @@ void bwi_identity_add_options(bwi_identity *identity, const bw_fit_options *o)
     bwi_identity_add(identity, "early_stopping", "%s", o->early_stopping ? o->early_stopping : "none");
     bwi_identity_add(identity, "reduce_lr_on_plateau", "%s", o->reduce_lr_on_plateau ? o->reduce_lr_on_plateau : "none");
     bwi_identity_add(identity, "on_nan", "%s", o->on_nan == BW_NAN_SKIP ? "skip" : "stop");
+    bwi_identity_add(identity, "noise_every", "%d", o->noise_every);
     bwi_identity_add(identity, "exact_kernels", "%s", identity->ctx->exact_kernels ? "true" : "false");
     uint64_t weights = o->class_weight ? bwi_hash(1, o->class_weight, (size_t)o->class_count * sizeof *o->class_weight) : 0;
     bwi_identity_add(identity, "class_weight", "%d with hash %016" PRIx64, o->class_count, weights);

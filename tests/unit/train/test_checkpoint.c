@@ -21,7 +21,7 @@ static int32_t y[SAMPLES];
 /* What a run is, and when it ends too early. */
 typedef struct trial {
     const char *model, *optimizer, *early_stopping, *plateau, *every, *sizes;
-    int epochs, accumulate, workers;
+    int epochs, accumulate, workers, noise;
     double split;
     bool shuffled;
     uint64_t seed;
@@ -116,6 +116,7 @@ static void fit_in(bw_context *ctx, outcome *o, const trial *t)
     options.on_step = on_step;
     options.user = &w;
     options.on_nan = t->on_nan;
+    options.noise_every = t->noise;
     options.tile = t->tile;
     options.memory = t->memory;
     options.checkpoint_dir = t->every ? inside("run") : NULL;
@@ -172,7 +173,13 @@ static void begin_anew(void)
 }
 
 static const trial trials[] = {
-    {.model = "dense(5,relu) dense(3,softmax)", .optimizer = "adam", .every = "2", .epochs = 4, .shuffled = true},
+    {.model = "dense(5,relu) dense(3,softmax)",
+     .optimizer = "adam",
+     .every = "2",
+     .epochs = 4,
+     .shuffled = true,
+     .tile = 2,
+     .noise = 3},
     {.model = "batchnorm dense(5,relu) dropout(0.3) dense(3,softmax)",
      .optimizer = "adamw(use_ema=true,ema_momentum=0.9)",
      .every = "3",
