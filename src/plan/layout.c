@@ -214,10 +214,13 @@ void bwi_plan_lay(bwi_plan *plan, size_t scratch)
             region = bytes > region ? bytes : region;
         }
     }
-    plan->scratch_offset = bwi_size_align(region, PAGE);
-    /* A page apart from a power of two, so that two workers' buffers do not share cache sets. */
-    plan->worker_bytes = bwi_size_add(bwi_size_align(bwi_size_add(plan->scratch_offset, scratch), PAGE), PAGE);
-    plan->workers_offset = end = bwi_size_align(end, PAGE);
+    /* A page apart from a power of two, so that two workers' buffers do not share cache sets. Regions that fit a page compete for none:
+     * they are two cache lines apart, as processors fetch lines in pairs. */
+    bool small = bwi_size_add(region, scratch) <= PAGE;
+    size_t alignment = small ? 2 * BWI_CACHE_LINE : PAGE;
+    plan->scratch_offset = bwi_size_align(region, alignment);
+    plan->worker_bytes = bwi_size_add(bwi_size_align(bwi_size_add(plan->scratch_offset, scratch), alignment), alignment);
+    plan->workers_offset = end = bwi_size_align(end, alignment);
     take(&end, bwi_size_multiply(plan->worker_bytes, (size_t)plan->regions));
     plan->staging_offset = take(&end, bwi_size_multiply(plan->staging_bytes, (size_t)plan->group));
     size_t deferred = plan->group ? bwi_size_multiply(plan->deferred_bytes, (size_t)plan->workers) : 0;

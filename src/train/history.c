@@ -12,9 +12,14 @@ static void destroy(bwi_owned *object)
     bwi_release(history->ctx, history->noise);
 }
 
+static size_t own_bytes(int width)
+{
+    return sizeof(bw_history) + (size_t)width * (BWI_COLUMN_NAME + 8);
+}
+
 bw_history *bwi_history_new(bw_context *ctx, int capacity, int width)
 {
-    bw_history *history = bwi_own(ctx, sizeof *history, destroy);
+    bw_history *history = bwi_own(ctx, own_bytes(width), destroy);
     if (!history) {
         return NULL;
     }
@@ -31,7 +36,7 @@ bw_history *bwi_history_new(bw_context *ctx, int capacity, int width)
 size_t bwi_history_bytes(int capacity, int width)
 {
     size_t values = bwi_size_multiply((size_t)capacity, (size_t)width * sizeof(double));
-    return bwi_size_add(bwi_allocation_bytes(sizeof(bw_history)), bwi_allocation_bytes(values));
+    return bwi_size_add(bwi_allocation_bytes(own_bytes(width)), bwi_allocation_bytes(values));
 }
 
 int bwi_history_add_column(bw_history *history, const char *prefix, const char *name)

@@ -150,8 +150,6 @@ bw_status bwi_ranks_begin(bw_context *ctx, const bwi_alike *alike, bw_status sta
 
 /* ---- History and progress ---- */
 
-enum { BWI_MAX_VALUES = 2 * (BWI_MAX_COLUMNS + 1) + 2 };
-
 /* Where the time of a run's steps went (profile.c), in one allocation. */
 typedef struct bwi_profile bwi_profile;
 bwi_profile *bwi_profile_new(bw_context *ctx, const bwi_plan *plan, int traced);
@@ -181,7 +179,6 @@ void bwi_noise_estimate(int lanes, const int64_t *samples, const double *squares
 struct bw_history {
     bwi_owned owned;
     bw_context *ctx;
-    char names[BWI_MAX_VALUES][BWI_COLUMN_NAME + 8];
     int columns, epochs;
     int width;      /* the largest number of columns */
     double *values; /* [epoch][width] */
@@ -190,6 +187,7 @@ struct bw_history {
     bwi_noise *noise;           /* NULL: it was not requested */
     void (*refresh)(void *run); /* brings facts and profile up to the present; NULL: the training is over */
     void *run;
+    char names[][BWI_COLUMN_NAME + 8]; /* of the columns; there is space for `width` */
 };
 
 /* Makes a history for that many epochs and columns; the pages of a long one are used only as epochs are written. */

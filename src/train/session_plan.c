@@ -96,7 +96,7 @@ static size_t data_bytes(const void *user, const bwi_plan *plan)
  * (which a buffer holds twice while it grows), the place of each variable and slot, and the recipe of the data. */
 static size_t saving_bytes(const bwi_session *s, const bw_dataset *recipe)
 {
-    enum { FIXED = 1 << 14, BLOCK = 1 << 16, PER_NODE = 6 << 10, PER_VARIABLE = 1 << 10 };
+    enum { FIXED = 1 << 14, BLOCK = 1 << 16, PER_NODE = 4 << 10, PER_VARIABLE = 1 << 10 };
     const bwi_optimizer *o = &s->training->optimizer;
     size_t largest = 0, variables = (size_t)s->graph.variable_count;
     for (int v = 0; v < s->graph.variable_count; v++) {

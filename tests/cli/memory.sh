@@ -41,6 +41,25 @@ for save in '--save-best best.keras' '--save-best best.safetensors' '--save-mode
     [ "$(value peak_bytes)" -le "$(value planned_bytes)" ] || fail "$save: $(value peak_bytes) bytes, planned $(value planned_bytes)"
 done
 [ "$(wc -c <best/model.keras)" -gt 17000000 ] || fail 'model.keras: expected weights and slots'
+
+# Ten tiny models, of which the tables are nearly all there is.
+while read -r samples text; do
+    run train --model "$text" --data "synth:$samples" --epochs 3 --quiet --json
+    expect_code 0 "$text"
+    [ "$(value peak_bytes)" -le "$(value planned_bytes)" ] || fail "$text: $(value peak_bytes) bytes, planned $(value planned_bytes)"
+    [ "$(value planned_bytes)" -le 300000 ] || fail "$text: $(value planned_bytes) bytes are planned"
+done <<'END'
+line dense(1)
+line?n=10 dense(1)
+line dense(1) dense(1)
+images?n=64&shape=4&classes=2 dense(2,softmax)
+images?n=64&shape=4&classes=3 dense(4,tanh) dense(3,softmax)
+images?n=64&shape=4&classes=2 dense(4,tanh) dense(4,tanh) dense(4,tanh) dense(2,softmax)
+images?n=64&shape=4&classes=2 dense(8) batchnorm relu dense(2,softmax)
+images?n=64&shape=4&classes=2 dense(16,relu) dropout(0.5) dense(2,softmax)
+images?n=64&shape=4x4x1&classes=2 flatten dense(2,softmax)
+images?n=64&shape=4x4x1&classes=2 maxpool2d(2) flatten dense(2,softmax)
+END
 run train --model 'dense(2,softmax)' --data 'synth:images?n=64&shape=4&classes=2' --epochs 1 --quiet
 expect_pattern out '^peak memory .* needs .* without its tables, which are .* of the plan here and do not grow with the batch$' 'a tiny model'
 
