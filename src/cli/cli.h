@@ -56,8 +56,8 @@ typedef struct cli_session {
     int workers;
     size_t memory;
     bool exact_kernels;
-    bool quiet;    /* logs nothing; otherwise the log goes to standard error */
-    bool warnings; /* logs warnings only */
+    bool quiet;  /* logs warnings only; otherwise the whole log goes to standard error */
+    bool silent; /* logs nothing, as others have logged it */
 } cli_session;
 
 /* Opens a context that Ctrl-C cancels: the first Ctrl-C makes the running library call return BW_CANCELLED, a second one ends the
@@ -340,6 +340,8 @@ bool cli_result_save(const cli_result *result, const char *path, char *failure);
  * message says what was saved. Returns the exit code. */
 int cli_result_finish(cli_result *result, bw_status status);
 void cli_result_json(const cli_result *result);
+/* Writes the list "text_columns": the columns of a table that became categories, and these. */
+void cli_result_text_columns(cli_json *json, const bw_dataset *dataset);
 void cli_result_print(const cli_result *result);
 double cli_result_speed(const cli_result *result); /* samples per second; NaN: not measured */
 /* Writes the run's files. Returns false after a message. */

@@ -18,7 +18,7 @@ typedef struct arguments {
 static const cli_option options[] = {
     {"model", &cli_text, AT(model), "M",
      "whose weights IN has, if it has nothing else: a file, or an\nexpression that begins with input(...)"},
-    {"quiet", &cli_flag, AT(quiet), NULL, "no warnings, no summary"},
+    {"quiet", &cli_flag, AT(quiet), NULL, "no summary"},
     {CLI_JSON_OPTION},
     {.name = NULL},
 };

@@ -102,6 +102,6 @@ int cli_doctor(int argc, char **argv)
     bw_context *ctx = cli_session_open((cli_session){.workers = given.training.workers,
                                                      .memory = given.training.memory,
                                                      .exact_kernels = given.training.exact_kernels,
-                                                     .warnings = true});
+                                                     .quiet = true});
     return !ctx ? CLI_FAILURE : cli_session_close(ctx, run(&given, ctx));
 }

@@ -19,7 +19,7 @@ static const cli_option options[] = {
     CLI_DATA_OPTIONS(arguments, data),
     {CLI_MEMORY_OPTION},
     {CLI_WORKERS_OPTION},
-    {"quiet", &cli_flag, AT(quiet), NULL, "no messages"},
+    {"quiet", &cli_flag, AT(quiet), NULL, "no messages but warnings"},
     {CLI_JSON_OPTION},
     {.name = NULL},
 };

@@ -26,7 +26,7 @@ static const cli_option options[] = {
     {"probabilities", &cli_flag, AT(probabilities), NULL, "of a model that gives logits: what softmax or sigmoid\nmakes of them"},
     {CLI_MEMORY_OPTION},
     {CLI_WORKERS_OPTION},
-    {"quiet", &cli_flag, AT(quiet), NULL, "no messages"},
+    {"quiet", &cli_flag, AT(quiet), NULL, "no messages but warnings"},
     {CLI_JSON_OPTION},
     {.name = NULL},
 };

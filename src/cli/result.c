@@ -133,6 +133,26 @@ static void put_checkpoints(cli_json *json, const bw_run_facts *facts)
     cli_json_object_end(json);
 }
 
+void cli_result_text_columns(cli_json *json, const bw_dataset *dataset)
+{
+    const char *name;
+    cli_json_array(json, "text_columns");
+    for (int c = 0, categories; bw_dataset_column(dataset, c, &name, &categories); c++) {
+        if (categories == 0) {
+            continue;
+        }
+        cli_json_object(json, NULL);
+        cli_json_text(json, "name", name);
+        cli_json_array(json, "categories");
+        for (int k = 0; k < categories; k++) {
+            cli_json_text(json, NULL, bw_dataset_category(dataset, c, k));
+        }
+        cli_json_array_end(json);
+        cli_json_object_end(json);
+    }
+    cli_json_array_end(json);
+}
+
 /* Scripts rely on these names, so they must not change. */
 void cli_result_json(const cli_result *result)
 {
@@ -166,6 +186,9 @@ void cli_result_json(const cli_result *result)
     cli_json_whole(&json, "workers", facts.workers);
     cli_json_flag(&json, "exact_kernels", facts.exact_kernels);
     cli_json_text(&json, "run", result->run.folder);
+    cli_json_object(&json, "data");
+    cli_result_text_columns(&json, result->training);
+    cli_json_object_end(&json);
     if (result->tuning) {
         cli_tuning_json(&json, "tuning", result->tuning);
     }

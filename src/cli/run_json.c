@@ -54,6 +54,7 @@ static void put_data(cli_json *json, const cli_result *result)
         cli_json_text(json, NULL, bw_dataset_class(result->training, i));
     }
     cli_json_array_end(json);
+    cli_result_text_columns(json, result->training);
     if (hash_field(&hash, result->training, "x") && hash_field(&hash, result->training, "y")) {
         cli_json_hash(json, "fingerprint", hash);
     } else {

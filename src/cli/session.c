@@ -81,7 +81,7 @@ bw_context *cli_session_open(cli_session session)
     options.workers = session.workers;
     options.memory = session.memory;
     options.exact_kernels = session.exact_kernels;
-    options.log = session.quiet ? NULL : session.warnings ? on_warning : on_log;
+    options.log = session.silent ? NULL : session.quiet ? on_warning : on_log;
     bw_context *ctx = bw_open(&options);
     if (!ctx) {
         cli_fail("no memory for a context");

@@ -16,7 +16,7 @@ static const cli_option options[] = {
     {CLI_MODEL_OPTION},
     {"expression", &cli_flag, AT(expression), NULL, "print the model as an expression instead"},
     CLI_DATA_OPTIONS(arguments, data),
-    {"quiet", &cli_flag, AT(quiet), NULL, "no messages"},
+    {"quiet", &cli_flag, AT(quiet), NULL, "no messages but warnings"},
     {CLI_JSON_OPTION},
     {.name = NULL},
 };

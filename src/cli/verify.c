@@ -206,7 +206,7 @@ static void *run(void *argument)
     opening.workers = t->workers > 0 ? t->workers : t->given->workers;
     opening.ranks = t->ranks;
     opening.rank = t->rank;
-    bw_context *ctx = !t->ranks ? cli_session_open((cli_session){.workers = opening.workers, .quiet = true}) : bw_open(&opening);
+    bw_context *ctx = !t->ranks ? cli_session_open((cli_session){.workers = opening.workers, .silent = true}) : bw_open(&opening);
     t->code = CLI_FAILURE;
     if (!ctx) {
         cli_fail("no memory for a context");

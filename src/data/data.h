@@ -118,6 +118,7 @@ bool bwi_recipe_has_function(const bw_dataset *recipe);
  * NULL); NULL: nothing is known of it. */
 const char *bwi_recipe_column(const bw_dataset *recipe, int64_t input, const char **category);
 int bwi_recipe_categorical(const bw_dataset *recipe); /* columns with categories, each of which became several inputs */
+int bwi_recipe_filled(const bw_dataset *recipe);      /* columns whose missing values are replaced */
 /* Fits statistics to the samples that the dataset is used with; needed before a recipe is made. */
 bw_status bwi_dataset_prepare(const bw_dataset *dataset);
 

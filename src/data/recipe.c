@@ -171,6 +171,16 @@ int bwi_recipe_categorical(const bw_dataset *recipe)
     return count;
 }
 
+int bwi_recipe_filled(const bw_dataset *recipe)
+{
+    const bwi_facts *facts = bwi_dataset_facts(recipe);
+    int count = 0;
+    for (int i = 0; i < facts->features; i++) {
+        count += facts->feature[i].filled;
+    }
+    return count;
+}
+
 /* ---- Reading as the recipe was ---- */
 
 /* Whether the scale is part of how the training data was read. Arrays of a program have none, but files that are read later may

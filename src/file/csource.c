@@ -473,7 +473,7 @@ static void put_prepared(bwi_csource *s, int input)
 
 /* Writes a name as a C string. Quotes, backslashes, question marks (which could form trigraphs) and anything but printable ASCII
  * are escaped as octal numbers. */
-static void put_class(bwi_text *text, const char *name)
+static void put_name(bwi_text *text, const char *name)
 {
     bwi_text_add(text, "    \"");
     for (; *name; name++) {
@@ -501,10 +501,36 @@ static void put_classes(const bwi_csource *s, bwi_text *text)
     if (count > 0) {
         bwi_text_add(text, "\nconst char *const %s_classes[%d] = {\n", s->name, count);
         for (int i = 0; i < count; i++) {
-            put_class(text, bw_model_class(s->model, i));
+            put_name(text, bw_model_class(s->model, i));
         }
         bwi_text_add(text, "};\n");
     }
+}
+
+/* What the inputs are is known if the model was trained on a table. */
+static int64_t label_count(const bwi_csource *s)
+{
+    bwi_text label = {.ctx = s->ctx};
+    int64_t count = bwi_export_label(s->model, 0, &label) ? bwi_shape_count(&s->model->inputs[0]->shape) : 0;
+    bwi_text_free(&label);
+    return count;
+}
+
+static void put_labels(const bwi_csource *s, bwi_text *text)
+{
+    int64_t count = label_count(s);
+    if (count == 0) {
+        return;
+    }
+    bwi_text_add(text, "\nconst char *const %s_inputs[%lld] = {\n", s->name, (long long)count);
+    for (int64_t i = 0; i < count; i++) {
+        bwi_text label = {.ctx = s->ctx};
+        bwi_export_label(s->model, i, &label);
+        text->failed = text->failed || label.failed;
+        put_name(text, label.bytes ? label.bytes : "");
+        bwi_text_free(&label);
+    }
+    bwi_text_add(text, "};\n");
 }
 
 static void put_signature(const bwi_csource *s, bwi_text *text)
@@ -580,6 +606,9 @@ static void put_comment(const bwi_csource *s, bwi_text *text)
     if (class_count(s) > 0) {
         bwi_text_add(text, "extern const char *const %s_classes[%d];\n", s->name, class_count(s));
     }
+    if (label_count(s) > 0) {
+        bwi_text_add(text, "extern const char *const %s_inputs[%lld];\n", s->name, (long long)label_count(s));
+    }
 }
 
 /* What comes before the arrays, and what comes after them. */
@@ -587,6 +616,7 @@ static void put_first(bwi_csource *s, bwi_text *text)
 {
     put_comment(s, text);
     put_classes(s, text);
+    put_labels(s, text);
 }
 
 static void put_last(bwi_csource *s, bwi_text *text)

@@ -86,6 +86,36 @@ bool bwi_export_is_prepared(const bw_model *model, int input)
            (scaled || bwi_recipe_step(recipe, input, 0, &step));
 }
 
+/* The labels must be as many as the inputs: a transform may have changed their number. */
+static bool has_labels(const bw_model *model, const bw_dataset *recipe)
+{
+    const char *name;
+    int64_t inputs = 0;
+    for (int c = 0, categories; bw_dataset_column(recipe, c, &name, &categories); c++) {
+        inputs += categories > 0 ? categories : 1;
+    }
+    return model->input_count == 1 && inputs > 0 && inputs == bwi_shape_count(&model->inputs[0]->shape);
+}
+
+bool bwi_export_label(const bw_model *model, int64_t i, bwi_text *text)
+{
+    const bw_dataset *recipe = bw_model_data(model);
+    const char *name;
+    if (!recipe || !has_labels(model, recipe)) {
+        return false;
+    }
+    for (int c = 0, categories; bw_dataset_column(recipe, c, &name, &categories); c++) {
+        int own = categories > 0 ? categories : 1;
+        if (i < own) {
+            bwi_text_add(text, "%s%s%s", name, categories > 0 ? "=" : "",
+                         categories > 0 ? bw_dataset_category(recipe, c, (int)i) : "");
+            return true;
+        }
+        i -= own;
+    }
+    return false;
+}
+
 void bwi_export_warn(const bw_model *model, const char *path)
 {
     const bw_dataset *recipe = bw_model_data(model);
@@ -95,11 +125,21 @@ void bwi_export_warn(const bw_model *model, const char *path)
             "%s: the model was trained on samples that a function of the program changed, which no file keeps: change and scale "
             "samples likewise before they go in",
             path);
-    } else if (recipe && bwi_recipe_categorical(recipe) > 0) {
+        return;
+    }
+    int categorical = recipe ? bwi_recipe_categorical(recipe) : 0, filled = recipe ? bwi_recipe_filled(recipe) : 0;
+    if (categorical > 0) {
         bwi_log(
             model->ctx, BW_LOG_WARNING,
-            "%s: %d columns of the training data were categories, each of which is an input of 0 or 1 here; the file says which",
-            path, bwi_recipe_categorical(recipe));
+            "%s: %d column%s of the training data %s categories, each of which is an input of 0 or 1 here; the file lists what its "
+            "inputs are",
+            path, categorical, categorical == 1 ? "" : "s", categorical == 1 ? "has" : "have");
+    }
+    if (filled > 0) {
+        bwi_log(model->ctx, BW_LOG_WARNING,
+                "%s: missing values of %d column%s were replaced in the training data, which this file does not do; it names the "
+                "values",
+                path, filled, filled == 1 ? "" : "s");
     }
 }
 

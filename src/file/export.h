@@ -26,6 +26,9 @@ bw_status bwi_export_preparation(const bw_model *model, bwi_json_writer *writer)
  * exported model accepts raw values. */
 bool bwi_export_is_prepared(const bw_model *model, int input);
 double bwi_export_scale(const bw_model *model);
+/* Appends what input number i of the only input stands for: a column of the table that the model was trained on ("age"), or one of a
+ * column's categories ("city=Rome"). False: there is no such number, or no table. */
+bool bwi_export_label(const bw_model *model, int64_t i, bwi_text *text);
 /* Warns of those parts of the preparation that cannot be written. */
 void bwi_export_warn(const bw_model *model, const char *path);
 

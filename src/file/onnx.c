@@ -424,7 +424,42 @@ static void put_property(bwi_wire *w, const char *key, const bwi_json_writer *js
     }
 }
 
-/* Writes how the model's training data was prepared, and the names of its classes. */
+static void list_classes(const bwi_onnx *o, bwi_json_writer *json)
+{
+    for (int i = 0; bw_model_class(o->model, i); i++) {
+        bwi_json_put_text(json, NULL, bw_model_class(o->model, i));
+    }
+}
+
+static void list_labels(const bwi_onnx *o, bwi_json_writer *json)
+{
+    bwi_text label = {.ctx = o->ctx};
+    for (int64_t i = 0; bwi_export_label(o->model, i, &label); i++) {
+        bwi_json_put_text(json, NULL, label.bytes ? label.bytes : "");
+        label.length = 0;
+    }
+    json->text.failed = json->text.failed || label.failed;
+    bwi_text_free(&label);
+}
+
+/* Writes a list of names, if there are any. */
+static bw_status put_names(const bwi_onnx *o, bwi_wire *w, const char *key, void (*list)(const bwi_onnx *, bwi_json_writer *))
+{
+    bwi_json_writer json = {.text = {.ctx = o->ctx}};
+    bwi_json_begin(&json, NULL, '[');
+    size_t empty = json.text.length;
+    list(o, &json);
+    bool any = json.text.length > empty;
+    bwi_json_end(&json);
+    if (any) {
+        put_property(w, key, &json);
+    }
+    bw_status status = json.text.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
+    bwi_text_free(&json.text);
+    return status;
+}
+
+/* Writes how the model's training data was prepared, the names of its classes, and what its inputs are. */
 static bw_status write_properties(const bwi_onnx *o, bwi_wire *w)
 {
     bwi_json_writer json;
@@ -433,18 +468,8 @@ static bw_status write_properties(const bwi_onnx *o, bwi_wire *w)
         put_property(w, "batchwise_data", &json);
     }
     bwi_text_free(&json.text);
-    json = (bwi_json_writer){.text = {.ctx = o->ctx}};
-    if (status == BW_OK && bw_model_class(o->model, 0)) {
-        bwi_json_begin(&json, NULL, '[');
-        for (int i = 0; bw_model_class(o->model, i); i++) {
-            bwi_json_put_text(&json, NULL, bw_model_class(o->model, i));
-        }
-        bwi_json_end(&json);
-        put_property(w, "class_names", &json);
-        status = json.text.failed ? BW_RESOURCE_EXHAUSTED : BW_OK;
-    }
-    bwi_text_free(&json.text);
-    return status;
+    status = status == BW_OK ? put_names(o, w, "class_names", list_classes) : status;
+    return status == BW_OK ? put_names(o, w, "input_names", list_labels) : status;
 }
 
 /* Writes the message with the values of variables in its gaps. */

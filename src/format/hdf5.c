@@ -60,12 +60,12 @@ static const char *read_head(bwi_hdf5 *file)
     if (newer ? at[9] != 8 || at[10] != 8 : at[13] != 8 || at[14] != 8) {
         return "has numbers of another size than 8 bytes, which is not read";
     }
-    if (newer && !h5_intact(&head)) {
+    if (newer && !bwi_h5_intact(&head)) {
         return "has a damaged head";
     }
     size_t more = at[8] == 1 ? 4 : 0;
-    uint64_t end = h5_number(newer ? at + 28 : at + 40 + more, 8);
-    file->root = h5_number(newer ? at + 36 : at + 64 + more, 8);
+    uint64_t end = bwi_h5_number(newer ? at + 28 : at + 40 + more, 8);
+    file->root = bwi_h5_number(newer ? at + 36 : at + 64 + more, 8);
     return end > file->file.bytes.size + file->before ? "is cut short" : NULL;
 }
 
@@ -102,10 +102,10 @@ static bool read_object(bwi_hdf5 *file, uint64_t address, object *found, bwi_hdf
     h5_header header;
     h5_message message;
     *found = (object){0};
-    if (!h5_header_open(&header, &file->file, address)) {
+    if (!bwi_h5_header_open(&header, &file->file, address)) {
         return false;
     }
-    while (h5_header_next(&header, &message)) {
+    while (bwi_h5_header_next(&header, &message)) {
         switch (message.type) {
         case H5_MESSAGE_SYMBOLS:
         case H5_MESSAGE_LINKS:
@@ -113,11 +113,11 @@ static bool read_object(bwi_hdf5 *file, uint64_t address, object *found, bwi_hdf
             break;
         case H5_MESSAGE_TYPE:
             found->shared = found->shared || message.shared;
-            found->typed = h5_type_read(&message.data, &entry->dtype, &entry->swapped);
+            found->typed = bwi_h5_type_read(&message.data, &entry->dtype, &entry->swapped);
             break;
         case H5_MESSAGE_SPACE:
             found->shared = found->shared || message.shared;
-            found->shaped = h5_space_read(&message.data, &entry->ndim, entry->shape);
+            found->shaped = bwi_h5_space_read(&message.data, &entry->ndim, entry->shape);
             break;
         case H5_MESSAGE_LAYOUT:
             found->is_dataset = true;
@@ -143,7 +143,7 @@ static void describe_contiguous(const bwi_hdf5 *file, const h5_part *layout, boo
         entry->refused = "has a damaged layout";
         return;
     }
-    uint64_t address = compact ? 0 : h5_number(layout->data + 2, 8);
+    uint64_t address = compact ? 0 : bwi_h5_number(layout->data + 2, 8);
     if (size == 0) { /* nothing has no place */
         entry->stored = true;
         return;
@@ -152,8 +152,8 @@ static void describe_contiguous(const bwi_hdf5 *file, const h5_part *layout, boo
         entry->refused = "has no values: nothing was written to it";
         return;
     }
-    bool found = compact ? h5_cut(layout, 4, h5_number(layout->data + 2, 2), &values)
-                         : h5_cut(bytes, address, h5_number(layout->data + 10, 8), &values);
+    bool found = compact ? bwi_h5_cut(layout, 4, bwi_h5_number(layout->data + 2, 2), &values)
+                         : bwi_h5_cut(bytes, address, bwi_h5_number(layout->data + 10, 8), &values);
     if (!found || values.size < size) {
         entry->refused = "is not all in the file";
         return;
@@ -167,7 +167,7 @@ static void describe_chunks(bwi_hdf5 *file, uint64_t address, bwi_hdf5_entry *en
 {
     h5_chunks chunks;
     entry->chunked = true;
-    entry->refused = h5_chunks_open(&chunks, &file->file, address, entry->ndim, entry->shape, bwi_dtype_size(entry->dtype));
+    entry->refused = bwi_h5_chunks_open(&chunks, &file->file, address, entry->ndim, entry->shape, bwi_dtype_size(entry->dtype));
     entry->header = entry->refused ? 0 : address;
     entry->packed = chunks.packed;
     entry->stored = !entry->refused;
@@ -340,7 +340,7 @@ static bw_status list(bwi_hdf5 *file)
     listing l = {.file = file};
     l.status = add_group(file, "", file->root, 0);
     for (; l.group < file->group_count && l.status == BW_OK; l.group++) {
-        const char *wrong = h5_links_walk(&file->file, file->groups[l.group].header, visit, &l);
+        const char *wrong = bwi_h5_links_walk(&file->file, file->groups[l.group].header, visit, &l);
         if (wrong && l.status == BW_OK) {
             l.status =
                 l.group ? fail_at(file, BW_DATA_LOSS, file->groups[l.group].name, wrong) : fail_at(file, BW_DATA_LOSS, "/", wrong);
@@ -430,13 +430,14 @@ bw_status bwi_hdf5_read_chunks(bwi_hdf5 *file, const bwi_hdf5_entry *entry, void
     char where[NAME_LIMIT + 256], quoted[BWI_QUOTE_SIZE];
     size_t size = bwi_dtype_size(entry->dtype);
     file->file.looked = 0;
-    if (!entry->chunked || !entry->stored || h5_chunks_open(&chunks, &file->file, entry->header, entry->ndim, entry->shape, size)) {
+    if (!entry->chunked || !entry->stored ||
+        bwi_h5_chunks_open(&chunks, &file->file, entry->header, entry->ndim, entry->shape, size)) {
         return fail_at(file, BW_DATA_LOSS, entry->name, "is not stored in chunks");
     }
     snprintf(where, sizeof where, "%.240s: %s", file->where, bwi_quote(quoted, entry->name, strlen(entry->name)));
-    bw_status status = h5_chunks_read(file->ctx, &chunks, where, to);
+    bw_status status = bwi_h5_chunks_read(file->ctx, &chunks, where, to);
     if (status == BW_OK && entry->swapped) {
-        h5_swap(to, size, entry_bytes(entry) / size);
+        bwi_h5_swap(to, size, entry_bytes(entry) / size);
     }
     return status;
 }
@@ -455,7 +456,7 @@ static bw_status read_chunked(bwi_hdf5 *file, const bwi_hdf5_entry *entry, size_
     }
     status = bwi_hdf5_read_chunks(file, entry, memory);
     if (status == BW_OK) {
-        h5_convert(memory + first * size, entry->dtype, false, count, dtype, to);
+        bwi_h5_convert(memory + first * size, entry->dtype, false, count, dtype, to);
     }
     bwi_release(file->ctx, memory);
     return status;
@@ -478,7 +479,7 @@ bw_status bwi_hdf5_read(bwi_hdf5 *file, const bwi_hdf5_entry *entry, int64_t off
     if (entry->chunked) {
         return read_chunked(file, entry, first, values, dtype, to);
     }
-    h5_convert(file->file.bytes.data + entry->header + first * size, entry->dtype, entry->swapped, values, dtype, to);
+    bwi_h5_convert(file->file.bytes.data + entry->header + first * size, entry->dtype, entry->swapped, values, dtype, to);
     return BW_OK;
 }
 
@@ -491,6 +492,6 @@ bw_status bwi_hdf5_attribute(bwi_hdf5 *file, const char *name_of_group, const ch
     *texts = NULL;
     *count = 0;
     file->file.looked = 0;
-    bw_status status = found ? h5_text_read(&file->file, found->header, file->where, name, texts, count) : BW_OK;
+    bw_status status = found ? bwi_h5_text_read(&file->file, found->header, file->where, name, texts, count) : BW_OK;
     return status == BW_DATA_LOSS && bwi_cancelled(file->ctx) ? bwi_cancel_report(file->ctx) : status;
 }

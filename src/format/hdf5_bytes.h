@@ -23,16 +23,16 @@ typedef struct h5_file {
 /* An address that refers to nothing. */
 #define H5_NOWHERE UINT64_MAX
 
-uint64_t h5_number(const unsigned char *at, int bytes); /* at most 8 */
+uint64_t bwi_h5_number(const unsigned char *at, int bytes); /* at most 8 */
 /* `size` bytes from `offset` on; false if they are not all there. */
-bool h5_cut(const h5_part *whole, uint64_t offset, uint64_t size, h5_part *cut_out);
+bool bwi_h5_cut(const h5_part *whole, uint64_t offset, uint64_t size, h5_part *cut_out);
 /* The same of a file, counted. False also if the file was looked at too often, or the context is cancelled. */
-bool h5_look(h5_file *file, uint64_t address, uint64_t size, h5_part *found);
+bool bwi_h5_look(h5_file *file, uint64_t address, uint64_t size, h5_part *found);
 /* The same of a block that begins with a signature of four letters and a version of 0 and ends with a checksum. */
-bool h5_look_block(h5_file *file, uint64_t address, uint64_t size, const char *signature, h5_part *found);
+bool bwi_h5_look_block(h5_file *file, uint64_t address, uint64_t size, const char *signature, h5_part *found);
 /* Bob Jenkins's lookup3, which newer parts of files end with. */
-uint32_t h5_checksum(const unsigned char *at, size_t size);
-bool h5_intact(const h5_part *block); /* whether its last four bytes are the checksum of all others */
+uint32_t bwi_h5_checksum(const unsigned char *at, size_t size);
+bool bwi_h5_intact(const h5_part *block); /* whether its last four bytes are the checksum of all others */
 
 /* ---- Object headers: messages, in several blocks ---- */
 
@@ -69,19 +69,19 @@ typedef struct h5_header {
     uint64_t at;
 } h5_header;
 
-bool h5_header_open(h5_header *header, h5_file *file, uint64_t address);
+bool bwi_h5_header_open(h5_header *header, h5_file *file, uint64_t address);
 /* The next message; blocks that continue the header are followed. False: no more, or what follows is damaged. */
-bool h5_header_next(h5_header *header, h5_message *message);
+bool bwi_h5_header_next(h5_header *header, h5_message *message);
 
 /* ---- Many links or attributes of one object (hdf5_dense.c) ---- */
 
 enum { H5_DENSE_LINKS = 5, H5_DENSE_ATTRIBUTES = 8 };
 
 /* With each object of the heap, in the order of the tree that lists them; false stops. */
-typedef bool h5_dense_visit(void *user, const h5_part *object);
+typedef bool bwi_h5_dense_visit(void *user, const h5_part *object);
 
 /* NULL, or what is wrong. A visit that stops is nothing wrong. */
-const char *h5_dense_walk(h5_file *file, uint64_t heap, uint64_t tree, int kind, h5_dense_visit *visit, void *user);
+const char *bwi_h5_dense_walk(h5_file *file, uint64_t heap, uint64_t tree, int kind, bwi_h5_dense_visit *visit, void *user);
 
 /* ---- Groups (hdf5_group.c) ---- */
 
@@ -92,20 +92,20 @@ typedef struct h5_link {
     uint64_t address; /* of the object's header, of a hard link */
 } h5_link;
 
-typedef bool h5_link_visit(void *user, const h5_link *link); /* false stops */
+typedef bool bwi_h5_link_visit(void *user, const h5_link *link); /* false stops */
 
 /* NULL, or what is wrong with the group whose header is at `address`. A visit that stops is nothing wrong. */
-const char *h5_links_walk(h5_file *file, uint64_t address, h5_link_visit *visit, void *user);
+const char *bwi_h5_links_walk(h5_file *file, uint64_t address, bwi_h5_link_visit *visit, void *user);
 
 /* ---- What a dataset holds (hdf5_type.c) ---- */
 
 /* Recognises the usual numbers and h5py's booleans, in either byte order; false: it is another type. */
-bool h5_type_read(const h5_part *message, bw_dtype *dtype, bool *swapped);
+bool bwi_h5_type_read(const h5_part *message, bw_dtype *dtype, bool *swapped);
 /* False: it has more axes than arrays do, or is damaged. */
-bool h5_space_read(const h5_part *message, int *ndim, int64_t *shape);
+bool bwi_h5_space_read(const h5_part *message, int *ndim, int64_t *shape);
 /* Converts `count` values to float32 or int64, those that are out of range to the nearest. */
-void h5_convert(const unsigned char *from, bw_dtype dtype, bool swapped, size_t count, bw_dtype wanted, void *to);
-void h5_swap(unsigned char *values, size_t size, size_t count);
+void bwi_h5_convert(const unsigned char *from, bw_dtype dtype, bool swapped, size_t count, bw_dtype wanted, void *to);
+void bwi_h5_swap(unsigned char *values, size_t size, size_t count);
 
 /* ---- Chunks (hdf5_index.c, hdf5_chunk.c) ---- */
 
@@ -135,18 +135,18 @@ typedef struct h5_chunk_place {
     int64_t first[BW_MAX_NDIM];
 } h5_chunk_place;
 
-typedef bool h5_chunk_visit(void *user, const h5_chunk_place *place); /* false: it is damaged */
+typedef bool bwi_h5_chunk_visit(void *user, const h5_chunk_place *place); /* false: it is damaged */
 
 /* What the header at `address` says of a dataset of this shape, and whether all chunks are there. NULL, or what is wrong. */
-const char *h5_chunks_open(h5_chunks *chunks, h5_file *file, uint64_t address, int ndim, const int64_t *shape, size_t element);
+const char *bwi_h5_chunks_open(h5_chunks *chunks, h5_file *file, uint64_t address, int ndim, const int64_t *shape, size_t element);
 /* Calls `visit` with each chunk, if it is not NULL. False: the index is damaged, or a visit returned false. */
-bool h5_chunks_walk(const h5_chunks *chunks, h5_chunk_visit *visit, void *user, int64_t *found);
+bool bwi_h5_chunks_walk(const h5_chunks *chunks, bwi_h5_chunk_visit *visit, void *user, int64_t *found);
 /* All values in row-major order, as the file has them. */
-bw_status h5_chunks_read(bw_context *ctx, const h5_chunks *chunks, const char *where, void *to);
+bw_status bwi_h5_chunks_read(bw_context *ctx, const h5_chunks *chunks, const char *where, void *to);
 
 /* ---- Texts in attributes (hdf5_text.c) ---- */
 
 /* A text attribute of the object whose header is at `address`, as bwi_hdf5_attribute. */
-bw_status h5_text_read(h5_file *file, uint64_t address, const char *where, const char *name, char **texts, int *count);
+bw_status bwi_h5_text_read(h5_file *file, uint64_t address, const char *where, const char *name, char **texts, int *count);
 
 #endif

@@ -65,7 +65,7 @@ static const unsigned char *unpack(unpacking *u, const h5_chunk_place *place)
             continue;
         }
         if (c->filter[i] == H5_FILTER_FLETCHER) {
-            if (size < CHECKSUM || !same_sum(fletcher(at, size - CHECKSUM), (uint32_t)h5_number(at + size - CHECKSUM, 4))) {
+            if (size < CHECKSUM || !same_sum(fletcher(at, size - CHECKSUM), (uint32_t)bwi_h5_number(at + size - CHECKSUM, 4))) {
                 return NULL;
             }
             size -= CHECKSUM;
@@ -132,7 +132,7 @@ static bool read_chunk(void *user, const h5_chunk_place *place)
     return from;
 }
 
-bw_status h5_chunks_read(bw_context *ctx, const h5_chunks *chunks, const char *where, void *to)
+bw_status bwi_h5_chunks_read(bw_context *ctx, const h5_chunks *chunks, const char *where, void *to)
 {
     unpacking u = {.chunks = chunks, .ctx = ctx, .to = to, .capacity = chunks->chunk_bytes + CHECKSUM * (size_t)chunks->filters};
     int64_t found;
@@ -145,7 +145,7 @@ bw_status h5_chunks_read(bw_context *ctx, const h5_chunks *chunks, const char *w
         u.buffers[1] = bwi_allocate(ctx, u.capacity, 1);
     }
     if (u.seen && (chunks->filters == 0 || u.buffers[1])) {
-        status = h5_chunks_walk(chunks, read_chunk, &u, &found) && found == chunks->count
+        status = bwi_h5_chunks_walk(chunks, read_chunk, &u, &found) && found == chunks->count
                      ? BW_OK
                      : bwi_fail_file(ctx, BW_DATA_LOSS, where, "chunk %lld of %lld is damaged", (long long)found,
                                      (long long)chunks->count);

@@ -42,23 +42,24 @@ static int bytes_for(uint64_t largest)
 static const char *open_heap(heap *h, h5_file *file, uint64_t address)
 {
     h5_part head;
-    if (!h5_look(file, address, 9, &head) || memcmp(head.data, "FRHP", 4) != 0) {
+    if (!bwi_h5_look(file, address, 9, &head) || memcmp(head.data, "FRHP", 4) != 0) {
         return damaged_heap;
     }
-    if (h5_number(head.data + 7, 2) != 0) {
+    if (bwi_h5_number(head.data + 7, 2) != 0) {
         return "has a compressed heap of links or attributes, which is not read";
     }
-    if (!h5_look_block(file, address, HEAP_HEAD, "FRHP", &head)) {
+    if (!bwi_h5_look_block(file, address, HEAP_HEAD, "FRHP", &head)) {
         return damaged_heap;
     }
     const unsigned char *at = head.data;
-    uint64_t largest = h5_number(at + 10, 4);
-    *h = (heap){.file = file, .address = address, .id_size = (int)h5_number(at + 5, 2), .bits = (int)h5_number(at + 128, 2)};
-    h->width = logarithm(h5_number(at + 110, 2));
-    h->start = logarithm(h5_number(at + 112, 8));
-    h->most = logarithm(h5_number(at + 120, 8));
-    h->root = h5_number(at + 132, 8);
-    h->rows = (int)h5_number(at + 140, 2);
+    uint64_t largest = bwi_h5_number(at + 10, 4);
+    *h =
+        (heap){.file = file, .address = address, .id_size = (int)bwi_h5_number(at + 5, 2), .bits = (int)bwi_h5_number(at + 128, 2)};
+    h->width = logarithm(bwi_h5_number(at + 110, 2));
+    h->start = logarithm(bwi_h5_number(at + 112, 8));
+    h->most = logarithm(bwi_h5_number(at + 120, 8));
+    h->root = bwi_h5_number(at + 132, 8);
+    h->rows = (int)bwi_h5_number(at + 140, 2);
     if (h->width < 0 || h->start < 0 || h->most < h->start || h->most > 32 || h->bits < h->start || h->bits > 63 || largest == 0 ||
         h->rows > h->bits - h->start) {
         return damaged_heap;
@@ -102,11 +103,11 @@ static bool find_block(const heap *h, uint64_t *offset, uint64_t *address, int *
         heap_place p = find_in_rows(h, *offset);
         uint64_t head = 13 + (uint64_t)h->offset_size, entries = (uint64_t)rows << h->width;
         h5_part block;
-        if (level == LEVEL_LIMIT || p.row >= rows || !h5_look_block(h->file, at, head + 8 * entries + 4, "FHIB", &block) ||
-            h5_number(block.data + 5, 8) != h->address) {
+        if (level == LEVEL_LIMIT || p.row >= rows || !bwi_h5_look_block(h->file, at, head + 8 * entries + 4, "FHIB", &block) ||
+            bwi_h5_number(block.data + 5, 8) != h->address) {
             return false;
         }
-        at = h5_number(block.data + head + 8 * (((uint64_t)p.row << h->width) + p.number), 8);
+        at = bwi_h5_number(block.data + head + 8 * (((uint64_t)p.row << h->width) + p.number), 8);
         *offset = p.within;
         *size = p.size;
         rows = p.size <= h->most ? 0 : p.size - (h->start + h->width) + 1;
@@ -136,11 +137,11 @@ static const char *find_object(const heap *h, const unsigned char *id, h5_part *
     if (id[0] & KIND) {
         return "has a link or an attribute outside of its heap, which is not read";
     }
-    uint64_t offset = h5_number(id + 1, h->offset_size), length = h5_number(id + 1 + h->offset_size, h->length_size);
+    uint64_t offset = bwi_h5_number(id + 1, h->offset_size), length = bwi_h5_number(id + 1 + h->offset_size, h->length_size);
     if (!find_block(h, &offset, &address, &size) || offset + length > (uint64_t)1 << size ||
-        !h5_look(h->file, address, 13, &block) || memcmp(block.data, "FHDB", 4) != 0 ||
-        h5_number(block.data + 5, 8) != h->address || address + offset < address ||
-        !h5_look(h->file, address + offset, length, object)) {
+        !bwi_h5_look(h->file, address, 13, &block) || memcmp(block.data, "FHDB", 4) != 0 ||
+        bwi_h5_number(block.data + 5, 8) != h->address || address + offset < address ||
+        !bwi_h5_look(h->file, address + offset, length, object)) {
         return damaged_heap;
     }
     return NULL;
@@ -155,7 +156,7 @@ typedef struct tree {
     uint64_t node_size;
     int count_size;              /* of a child's number of records */
     int below_size[LEVEL_LIMIT]; /* of the number of records below a child, by the child's level */
-    h5_dense_visit *visit;
+    bwi_h5_dense_visit *visit;
     void *user;
     bool stopped;
 } tree;
@@ -179,14 +180,15 @@ static const char *walk_node(tree *t, uint64_t address, uint64_t count, int leve
         child += (uint64_t)t->below_size[level - 1];
     }
     uint64_t size = NODE_FRAME + records + (level ? (count + 1) * child : 0);
-    if (size > t->node_size || !h5_look_block(t->file, address, size, level ? "BTIN" : "BTLF", &node) || node.data[5] != t->kind) {
+    if (size > t->node_size || !bwi_h5_look_block(t->file, address, size, level ? "BTIN" : "BTLF", &node) ||
+        node.data[5] != t->kind) {
         return damaged_tree;
     }
     const unsigned char *record = node.data + 6, *pointer = record + records;
     const char *wrong = NULL;
     for (uint64_t i = 0; i <= count && !wrong && !t->stopped; i++, record += t->record_size, pointer += child) {
         if (level) {
-            wrong = walk_node(t, h5_number(pointer, 8), h5_number(pointer + 8, t->count_size), level - 1);
+            wrong = walk_node(t, bwi_h5_number(pointer, 8), bwi_h5_number(pointer + 8, t->count_size), level - 1);
         }
         if (i < count && !wrong && !t->stopped) {
             wrong = visit_record(t, record);
@@ -219,7 +221,8 @@ static bool measure(tree *t, int depth)
     return true;
 }
 
-const char *h5_dense_walk(h5_file *file, uint64_t heap_address, uint64_t tree_address, int kind, h5_dense_visit *visit, void *user)
+const char *bwi_h5_dense_walk(h5_file *file, uint64_t heap_address, uint64_t tree_address, int kind, bwi_h5_dense_visit *visit,
+                              void *user)
 {
     heap h;
     h5_part head;
@@ -230,15 +233,15 @@ const char *h5_dense_walk(h5_file *file, uint64_t heap_address, uint64_t tree_ad
     if (wrong) {
         return wrong;
     }
-    if (!h5_look_block(file, tree_address, TREE_HEAD, "BTHD", &head) || head.data[5] != kind) {
+    if (!bwi_h5_look_block(file, tree_address, TREE_HEAD, "BTHD", &head) || head.data[5] != kind) {
         return damaged_tree;
     }
     /* A link's record is a hash and its id; an attribute's is its id, flags, its place in time and a hash. */
-    int id_at = kind == H5_DENSE_LINKS ? 4 : 0, depth = (int)h5_number(head.data + 12, 2);
+    int id_at = kind == H5_DENSE_LINKS ? 4 : 0, depth = (int)bwi_h5_number(head.data + 12, 2);
     tree t = {.heap = &h, .file = file, .kind = kind, .id_at = id_at, .visit = visit, .user = user};
-    t.node_size = h5_number(head.data + 6, 4);
-    t.record_size = (int)h5_number(head.data + 10, 2);
-    uint64_t root = h5_number(head.data + 16, 8), count = h5_number(head.data + 24, 2);
+    t.node_size = bwi_h5_number(head.data + 6, 4);
+    t.record_size = (int)bwi_h5_number(head.data + 10, 2);
+    uint64_t root = bwi_h5_number(head.data + 16, 8), count = bwi_h5_number(head.data + 24, 2);
     if (t.record_size < id_at + h.id_size || t.node_size <= NODE_FRAME || depth >= LEVEL_LIMIT || !measure(&t, depth)) {
         return damaged_tree;
     }

@@ -11,7 +11,7 @@ enum { LEVEL_LIMIT = 16, TREE_HEAD = 24, NODE_SYMBOLS = 0, SYMBOL_HEAD = 8, SYMB
 typedef struct walk {
     h5_file *file;
     h5_part names; /* of a table of symbols */
-    h5_link_visit *visit;
+    bwi_h5_link_visit *visit;
     void *user;
     bool stopped;
     const char *wrong;
@@ -27,19 +27,19 @@ static void visit_link(walk *w, const h5_link *link)
 static bool open_names(walk *w, uint64_t address)
 {
     h5_part head;
-    return h5_look(w->file, address, 32, &head) && memcmp(head.data, "HEAP", 4) == 0 && head.data[4] == 0 &&
-           h5_cut(&w->file->bytes, h5_number(head.data + 24, 8), h5_number(head.data + 8, 8), &w->names);
+    return bwi_h5_look(w->file, address, 32, &head) && memcmp(head.data, "HEAP", 4) == 0 && head.data[4] == 0 &&
+           bwi_h5_cut(&w->file->bytes, bwi_h5_number(head.data + 24, 8), bwi_h5_number(head.data + 8, 8), &w->names);
 }
 
 static bool visit_symbol(walk *w, const unsigned char *symbol)
 {
-    uint64_t at = h5_number(symbol, 8);
+    uint64_t at = bwi_h5_number(symbol, 8);
     if (at >= w->names.size) {
         return false;
     }
     const char *name = (const char *)w->names.data + at;
     size_t length = strnlen(name, w->names.size - at);
-    h5_link link = {name, length, h5_number(symbol + 16, 4) != SOFT, h5_number(symbol + 8, 8)};
+    h5_link link = {name, length, bwi_h5_number(symbol + 16, 4) != SOFT, bwi_h5_number(symbol + 8, 8)};
     w->file->looked += length;
     if (length == 0 || length == w->names.size - at) {
         return false;
@@ -51,11 +51,11 @@ static bool visit_symbol(walk *w, const unsigned char *symbol)
 static bool walk_symbols(walk *w, uint64_t address)
 {
     h5_part head, symbols;
-    if (!h5_look(w->file, address, SYMBOL_HEAD, &head) || memcmp(head.data, "SNOD", 4) != 0 || head.data[4] != 1) {
+    if (!bwi_h5_look(w->file, address, SYMBOL_HEAD, &head) || memcmp(head.data, "SNOD", 4) != 0 || head.data[4] != 1) {
         return false;
     }
-    uint64_t count = h5_number(head.data + 6, 2);
-    if (!h5_look(w->file, address + SYMBOL_HEAD, count * SYMBOL, &symbols)) {
+    uint64_t count = bwi_h5_number(head.data + 6, 2);
+    if (!bwi_h5_look(w->file, address + SYMBOL_HEAD, count * SYMBOL, &symbols)) {
         return false;
     }
     for (uint64_t i = 0; i < count && !w->stopped; i++) {
@@ -71,16 +71,16 @@ static bool walk_symbols(walk *w, uint64_t address)
 static bool walk_tree(walk *w, uint64_t address, int level)
 {
     h5_part head, node;
-    if (!h5_look(w->file, address, TREE_HEAD, &head) || memcmp(head.data, "TREE", 4) != 0 || head.data[4] != NODE_SYMBOLS ||
+    if (!bwi_h5_look(w->file, address, TREE_HEAD, &head) || memcmp(head.data, "TREE", 4) != 0 || head.data[4] != NODE_SYMBOLS ||
         (level >= 0 && head.data[5] != level) || head.data[5] > LEVEL_LIMIT) {
         return false;
     }
-    uint64_t count = h5_number(head.data + 6, 2);
-    if (!h5_look(w->file, address + TREE_HEAD, 16 * count + 8, &node)) {
+    uint64_t count = bwi_h5_number(head.data + 6, 2);
+    if (!bwi_h5_look(w->file, address + TREE_HEAD, 16 * count + 8, &node)) {
         return false;
     }
     for (uint64_t i = 0; i < count && !w->stopped; i++) {
-        uint64_t child = h5_number(node.data + 16 * i + 8, 8);
+        uint64_t child = bwi_h5_number(node.data + 16 * i + 8, 8);
         if (head.data[5] ? !walk_tree(w, child, head.data[5] - 1) : !walk_symbols(w, child)) {
             return false;
         }
@@ -91,7 +91,7 @@ static bool walk_tree(walk *w, uint64_t address, int level)
 static void walk_table(walk *w, const h5_message *message)
 {
     const unsigned char *at = message->data.data;
-    if (message->data.size < 16 || !open_names(w, h5_number(at + 8, 8)) || !walk_tree(w, h5_number(at, 8), -1)) {
+    if (message->data.size < 16 || !open_names(w, bwi_h5_number(at + 8, 8)) || !walk_tree(w, bwi_h5_number(at, 8), -1)) {
         w->wrong = "has a damaged list of names";
     }
 }
@@ -116,19 +116,19 @@ static bool read_link(void *user, const h5_part *message)
         link.hard = at[next++] == 0;
     }
     next += (flags & 4 ? 8u : 0u) + (flags & 16 ? 1u : 0u);
-    if (!h5_cut(message, next, (uint64_t)width, &length)) {
+    if (!bwi_h5_cut(message, next, (uint64_t)width, &length)) {
         return false;
     }
     next += (uint64_t)width;
-    uint64_t size = h5_number(length.data, width);
-    if (size == 0 || size > message->size || !h5_cut(message, next, size, &name)) {
+    uint64_t size = bwi_h5_number(length.data, width);
+    if (size == 0 || size > message->size || !bwi_h5_cut(message, next, size, &name)) {
         return false;
     }
     if (link.hard) {
-        if (!h5_cut(message, next + size, 8, &address)) {
+        if (!bwi_h5_cut(message, next + size, 8, &address)) {
             return false;
         }
-        link.address = h5_number(address.data, 8);
+        link.address = bwi_h5_number(address.data, 8);
     }
     if (memchr(name.data, 0, name.size)) {
         return false;
@@ -148,23 +148,23 @@ static void walk_heap(walk *w, const h5_message *message)
         w->wrong = "has a damaged list of links";
         return;
     }
-    uint64_t heap = h5_number(data->data + at, 8), tree = h5_number(data->data + at + 8, 8);
+    uint64_t heap = bwi_h5_number(data->data + at, 8), tree = bwi_h5_number(data->data + at + 8, 8);
     if (heap == H5_NOWHERE) { /* its links are in its header */
         return;
     }
-    const char *wrong = h5_dense_walk(w->file, heap, tree, H5_DENSE_LINKS, read_link, w);
+    const char *wrong = bwi_h5_dense_walk(w->file, heap, tree, H5_DENSE_LINKS, read_link, w);
     w->wrong = wrong ? wrong : w->wrong;
 }
 
-const char *h5_links_walk(h5_file *file, uint64_t address, h5_link_visit *visit, void *user)
+const char *bwi_h5_links_walk(h5_file *file, uint64_t address, bwi_h5_link_visit *visit, void *user)
 {
     walk w = {.file = file, .visit = visit, .user = user};
     h5_header header;
     h5_message message;
-    if (!h5_header_open(&header, file, address)) {
+    if (!bwi_h5_header_open(&header, file, address)) {
         return "is damaged";
     }
-    while (!w.stopped && !w.wrong && h5_header_next(&header, &message)) {
+    while (!w.stopped && !w.wrong && bwi_h5_header_next(&header, &message)) {
         if (message.type == H5_MESSAGE_SYMBOLS) {
             walk_table(&w, &message);
         } else if (message.type == H5_MESSAGE_LINKS) {

@@ -19,7 +19,7 @@ static const char *read_extents(h5_chunks *c, const unsigned char *at, int width
     c->chunk_bytes = c->element;
     c->count = 1;
     for (int i = 0; i < c->ndim; i++) {
-        uint64_t extent = h5_number(at + width * i, width);
+        uint64_t extent = bwi_h5_number(at + width * i, width);
         if (extent == 0 || extent > INT64_MAX) {
             return "has chunks of no size";
         }
@@ -29,7 +29,7 @@ static const char *read_extents(h5_chunks *c, const unsigned char *at, int width
             return "has more chunks than can be counted";
         }
     }
-    if (h5_number(at + width * c->ndim, width) != c->element) {
+    if (bwi_h5_number(at + width * c->ndim, width) != c->element) {
         return "has chunks of another type";
     }
     return c->chunk_bytes > CHUNK_LIMIT ? "has chunks of more than 256 MiB" : NULL;
@@ -50,7 +50,7 @@ static const char *read_new_layout(h5_chunks *c, const h5_part *message)
     const unsigned char *at = message->data;
     h5_part rest;
     int flags = at[2], width = at[4];
-    if (at[3] != c->ndim + 1 || width < 1 || width > 8 || !h5_cut(message, 5 + (uint64_t)at[3] * (uint64_t)width, 1, &rest)) {
+    if (at[3] != c->ndim + 1 || width < 1 || width > 8 || !bwi_h5_cut(message, 5 + (uint64_t)at[3] * (uint64_t)width, 1, &rest)) {
         return "has chunks of another number of axes";
     }
     int kind = rest.data[0];
@@ -65,13 +65,13 @@ static const char *read_new_layout(h5_chunks *c, const h5_part *message)
     }
     bool packed = kind == H5_INDEX_SINGLE && flags & SINGLE_FILTERED;
     uint64_t more = packed ? 12 : kind == H5_INDEX_ARRAY ? 1 : 0;
-    if (!h5_cut(message, used, more + 8, &rest)) {
+    if (!bwi_h5_cut(message, used, more + 8, &rest)) {
         return "has a damaged layout";
     }
     c->index = (h5_index)kind;
-    c->single_size = packed ? h5_number(rest.data, 8) : c->chunk_bytes;
-    c->single_skipped = packed ? (uint32_t)h5_number(rest.data + 8, 4) : ~(uint32_t)0;
-    c->address = h5_number(rest.data + more, 8);
+    c->single_size = packed ? bwi_h5_number(rest.data, 8) : c->chunk_bytes;
+    c->single_skipped = packed ? (uint32_t)bwi_h5_number(rest.data + 8, 4) : ~(uint32_t)0;
+    c->address = bwi_h5_number(rest.data + more, 8);
     return NULL;
 }
 
@@ -89,7 +89,7 @@ static const char *read_layout(h5_chunks *c, const h5_part *message)
         return "has chunks of another number of axes";
     }
     c->index = H5_INDEX_TREE;
-    c->address = h5_number(at + 3, 8);
+    c->address = bwi_h5_number(at + 3, 8);
     return read_extents(c, at + 11, 4);
 }
 
@@ -123,20 +123,20 @@ static const char *read_filters(h5_chunks *c, const h5_part *message)
     bool old = message->data[0] == 1;
     uint64_t at = old ? 8 : 2;
     for (c->filters = 0; c->filters < message->data[1]; c->filters++) {
-        if (!h5_cut(message, at, 8, &head) && !h5_cut(message, at, 6, &head)) {
+        if (!bwi_h5_cut(message, at, 8, &head) && !bwi_h5_cut(message, at, 6, &head)) {
             return "has a damaged list of filters";
         }
-        int id = (int)h5_number(head.data, 2);
+        int id = (int)bwi_h5_number(head.data, 2);
         bool named = old || id >= 256;
         if (named && head.size < 8) {
             return "has a damaged list of filters";
         }
-        uint64_t name = named ? h5_number(head.data + 2, 2) : 0, values = h5_number(head.data + (named ? 6 : 4), 2);
+        uint64_t name = named ? bwi_h5_number(head.data + 2, 2) : 0, values = bwi_h5_number(head.data + (named ? 6 : 4), 2);
         uint64_t size = (named ? 8u : 6u) + name + 4 * (values + (old ? values % 2 : 0));
         if (filter_refused(id)) {
             return filter_refused(id);
         }
-        if (!h5_cut(message, at, size, &rest)) {
+        if (!bwi_h5_cut(message, at, size, &rest)) {
             return "has a damaged list of filters";
         }
         at += size;
@@ -151,7 +151,7 @@ typedef struct index_walk {
     const h5_chunks *chunks;
     int64_t found;
     uint64_t bytes; /* of all chunks: they do not overlap, so they are not more than the file's */
-    h5_chunk_visit *visit;
+    bwi_h5_chunk_visit *visit;
     void *user;
 } index_walk;
 
@@ -160,7 +160,7 @@ static bool visit_chunk(index_walk *w, const h5_chunk_place *place)
     const h5_chunks *c = w->chunks;
     h5_part data;
     if (++w->found > c->count || c->chunk_bytes / DEFLATE_RATIO > place->size ||
-        !h5_cut(&c->file->bytes, place->address, place->size, &data)) {
+        !bwi_h5_cut(&c->file->bytes, place->address, place->size, &data)) {
         return false;
     }
     w->bytes += place->size;
@@ -170,9 +170,10 @@ static bool visit_chunk(index_walk *w, const h5_chunk_place *place)
 static bool visit_key(index_walk *w, const unsigned char *key, const unsigned char *child)
 {
     const h5_chunks *c = w->chunks;
-    h5_chunk_place place = {.address = h5_number(child, 8), .size = h5_number(key, 4), .skipped = (uint32_t)h5_number(key + 4, 4)};
+    h5_chunk_place place = {
+        .address = bwi_h5_number(child, 8), .size = bwi_h5_number(key, 4), .skipped = (uint32_t)bwi_h5_number(key + 4, 4)};
     for (int i = 0; i < c->ndim; i++) {
-        uint64_t first = h5_number(key + 8 + 8 * i, 8);
+        uint64_t first = bwi_h5_number(key + 8 + 8 * i, 8);
         if (first >= (uint64_t)c->shape[i] || first % (uint64_t)c->chunk[i] != 0) {
             return false;
         }
@@ -187,17 +188,17 @@ static bool walk_node(index_walk *w, uint64_t address, int level)
     const h5_chunks *c = w->chunks;
     uint64_t key = 8 + 8 * ((uint64_t)c->ndim + 1), step = key + 8;
     h5_part head, node;
-    if (!h5_look(c->file, address, 24, &head) || memcmp(head.data, "TREE", 4) != 0 || head.data[4] != NODE_CHUNKS ||
+    if (!bwi_h5_look(c->file, address, 24, &head) || memcmp(head.data, "TREE", 4) != 0 || head.data[4] != NODE_CHUNKS ||
         (level >= 0 && head.data[5] != level) || head.data[5] > LEVEL_LIMIT) {
         return false;
     }
-    uint64_t entries = h5_number(head.data + 6, 2);
-    if (!h5_look(c->file, address + 24, entries * step + key, &node)) {
+    uint64_t entries = bwi_h5_number(head.data + 6, 2);
+    if (!bwi_h5_look(c->file, address + 24, entries * step + key, &node)) {
         return false;
     }
     for (uint64_t i = 0; i < entries; i++) {
         const unsigned char *at = node.data + i * step;
-        if (head.data[5] > 0 ? !walk_node(w, h5_number(at + key, 8), head.data[5] - 1) : !visit_key(w, at, at + key)) {
+        if (head.data[5] > 0 ? !walk_node(w, bwi_h5_number(at + key, 8), head.data[5] - 1) : !visit_key(w, at, at + key)) {
             return false;
         }
     }
@@ -233,10 +234,10 @@ static bool walk_elements(index_walk *w, const unsigned char *at, int64_t first,
     const h5_chunks *c = w->chunks;
     bool good = true;
     for (int64_t i = 0; i < count && good; i++, at += size) {
-        h5_chunk_place place = {h5_number(at, 8), c->chunk_bytes, ~(uint32_t)0, {0}};
+        h5_chunk_place place = {bwi_h5_number(at, 8), c->chunk_bytes, ~(uint32_t)0, {0}};
         if (c->filters) {
-            place.size = h5_number(at + 8, size - 12);
-            place.skipped = (uint32_t)h5_number(at + size - 4, 4);
+            place.size = bwi_h5_number(at + 8, size - 12);
+            place.skipped = (uint32_t)bwi_h5_number(at + size - 4, 4);
         }
         good = place.address == H5_NOWHERE || visit_number(w, first + i, &place);
     }
@@ -250,18 +251,18 @@ static bool walk_array(index_walk *w)
     enum { HEAD = 28, BLOCK_HEAD = 14 };
     const h5_chunks *c = w->chunks;
     h5_part head, block, page;
-    if (!h5_look_block(c->file, c->address, HEAD, "FAHD", &head) || head.data[5] != (c->filters > 0)) {
+    if (!bwi_h5_look_block(c->file, c->address, HEAD, "FAHD", &head) || head.data[5] != (c->filters > 0)) {
         return false;
     }
     int size = head.data[6], bits = head.data[7];
-    uint64_t count = h5_number(head.data + 8, 8), at = h5_number(head.data + 16, 8);
+    uint64_t count = bwi_h5_number(head.data + 8, 8), at = bwi_h5_number(head.data + 16, 8);
     if (count != (uint64_t)c->count || count > c->file->bytes.size / 8 || bits > 31 || at == H5_NOWHERE ||
         (c->filters ? size < 13 || size > 20 : size != 8)) {
         return false;
     }
     uint64_t in_page = (uint64_t)1 << bits, pages = count > in_page ? (count + in_page - 1) / in_page : 0;
     uint64_t block_size = BLOCK_HEAD + (pages ? (pages + 7) / 8 : count * (uint64_t)size) + 4;
-    if (!h5_look_block(c->file, at, block_size, "FADB", &block)) {
+    if (!bwi_h5_look_block(c->file, at, block_size, "FADB", &block)) {
         return false;
     }
     if (!pages) {
@@ -271,9 +272,9 @@ static bool walk_array(index_walk *w)
     at += block_size;
     for (uint64_t i = 0; i < pages && good; i++) {
         uint64_t first = i * in_page, elements = count - first < in_page ? count - first : in_page;
-        good = h5_look(c->file, at, elements * (uint64_t)size + 4, &page);
+        good = bwi_h5_look(c->file, at, elements * (uint64_t)size + 4, &page);
         if (good && block.data[BLOCK_HEAD + i / 8] >> (7 - i % 8) & 1) {
-            good = h5_intact(&page) && walk_elements(w, page.data, (int64_t)first, (int64_t)elements, size);
+            good = bwi_h5_intact(&page) && walk_elements(w, page.data, (int64_t)first, (int64_t)elements, size);
         }
         at += in_page * (uint64_t)size + 4;
     }
@@ -297,7 +298,7 @@ static bool walk_index(index_walk *walk)
     return false;
 }
 
-bool h5_chunks_walk(const h5_chunks *chunks, h5_chunk_visit *visit, void *user, int64_t *found)
+bool bwi_h5_chunks_walk(const h5_chunks *chunks, bwi_h5_chunk_visit *visit, void *user, int64_t *found)
 {
     index_walk walk = {.chunks = chunks, .visit = visit, .user = user};
     bool good = walk_index(&walk);
@@ -310,10 +311,10 @@ static const char *read_messages(h5_chunks *chunks, uint64_t address)
     h5_header header;
     h5_message message;
     const char *wrong = "has no layout", *filters = NULL;
-    if (!h5_header_open(&header, chunks->file, address)) {
+    if (!bwi_h5_header_open(&header, chunks->file, address)) {
         return "has a damaged header";
     }
-    while (h5_header_next(&header, &message)) {
+    while (bwi_h5_header_next(&header, &message)) {
         if (message.type == H5_MESSAGE_LAYOUT) {
             wrong = read_layout(chunks, &message.data);
         } else if (message.type == H5_MESSAGE_FILTERS) {
@@ -324,7 +325,7 @@ static const char *read_messages(h5_chunks *chunks, uint64_t address)
     return wrong ? wrong : header.damaged ? "has a damaged header" : filters;
 }
 
-const char *h5_chunks_open(h5_chunks *chunks, h5_file *file, uint64_t address, int ndim, const int64_t *shape, size_t element)
+const char *bwi_h5_chunks_open(h5_chunks *chunks, h5_file *file, uint64_t address, int ndim, const int64_t *shape, size_t element)
 {
     *chunks = (h5_chunks){.file = file, .ndim = ndim, .element = element};
     if (ndim < 1 || ndim > BW_MAX_NDIM) {

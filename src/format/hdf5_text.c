@@ -32,15 +32,15 @@ static bw_status damaged(const search *s)
 static bool find_from(search *s, const h5_part *collection, uint64_t at, uint64_t index, h5_part *found)
 {
     h5_part head;
-    while (h5_cut(collection, at, 16, &head) && h5_number(head.data, 2) != 0) {
-        uint64_t size = h5_number(head.data + 8, 8), next = at + 16 + (size + 7) / 8 * 8;
+    while (bwi_h5_cut(collection, at, 16, &head) && bwi_h5_number(head.data, 2) != 0) {
+        uint64_t size = bwi_h5_number(head.data + 8, 8), next = at + 16 + (size + 7) / 8 * 8;
         s->file->looked += 16;
         if (size > collection->size) {
             return false;
         }
-        if (h5_number(head.data, 2) == index) {
+        if (bwi_h5_number(head.data, 2) == index) {
             s->next_at = next;
-            return h5_cut(collection, at + 16, size, found);
+            return bwi_h5_cut(collection, at + 16, size, found);
         }
         at = next;
     }
@@ -50,8 +50,8 @@ static bool find_from(search *s, const h5_part *collection, uint64_t at, uint64_
 static bool find_in_collection(search *s, uint64_t address, uint64_t index, h5_part *found)
 {
     h5_part head, collection;
-    if (!h5_look(s->file, address, 16, &head) || memcmp(head.data, "GCOL", 4) != 0 || head.data[4] != 1 ||
-        !h5_cut(&s->file->bytes, address, h5_number(head.data + 8, 8), &collection)) {
+    if (!bwi_h5_look(s->file, address, 16, &head) || memcmp(head.data, "GCOL", 4) != 0 || head.data[4] != 1 ||
+        !bwi_h5_cut(&s->file->bytes, address, bwi_h5_number(head.data + 8, 8), &collection)) {
         return false;
     }
     bool again = s->next_at && s->collection == address;
@@ -73,10 +73,10 @@ static bw_status add_text(search *s, const h5_part *text)
 static bw_status add_variable(search *s, const unsigned char *reference)
 {
     static const unsigned char nothing[1];
-    uint64_t length = h5_number(reference, 4);
+    uint64_t length = bwi_h5_number(reference, 4);
     h5_part text = {nothing, 0};
     if (length > 0 &&
-        (!find_in_collection(s, h5_number(reference + 4, 8), h5_number(reference + 12, 4), &text) || length > text.size)) {
+        (!find_in_collection(s, bwi_h5_number(reference + 4, 8), bwi_h5_number(reference + 12, 4), &text) || length > text.size)) {
         return damaged(s);
     }
     text.size = length;
@@ -108,7 +108,7 @@ static bool read_space(const h5_part *space, uint64_t *count)
         return false;
     }
     for (int i = 0; i < ndim; i++) {
-        if (__builtin_mul_overflow(*count, h5_number(space->data + first + 8 * i, 8), count)) {
+        if (__builtin_mul_overflow(*count, bwi_h5_number(space->data + first + 8 * i, 8), count)) {
             return false;
         }
     }
@@ -127,13 +127,13 @@ static bool cut_attribute(const h5_part *message, h5_part parts[4])
         return false;
     }
     for (int i = 0; i < 3; i++) {
-        uint64_t size = h5_number(message->data + 2 + 2 * i, 2);
-        if (!h5_cut(message, at, size, &parts[i])) {
+        uint64_t size = bwi_h5_number(message->data + 2 + 2 * i, 2);
+        if (!bwi_h5_cut(message, at, size, &parts[i])) {
             return false;
         }
         at += version == 1 ? (size + 7) / 8 * 8 : size;
     }
-    return at <= message->size && h5_cut(message, at, message->size - at, &parts[3]);
+    return at <= message->size && bwi_h5_cut(message, at, message->size - at, &parts[3]);
 }
 
 /* An attribute of another name is no error. Texts have a fixed size, or are references into a heap; empty lists may have any
@@ -156,7 +156,7 @@ static bw_status read_attribute(search *s, const h5_part *message, bool *found)
     }
     int class_number = parts[1].data[0] & 15;
     bool variable = class_number == CLASS_VARIABLE && (parts[1].data[1] & 15) == 1;
-    size_t size = (size_t)h5_number(parts[1].data + 4, 4);
+    size_t size = (size_t)bwi_h5_number(parts[1].data + 4, 4);
     if (count == 0) { /* of any type: h5py's empty lists are of numbers */
         return BW_OK;
     }
@@ -184,24 +184,24 @@ static void search_heap(search *s, const h5_part *message)
         s->status = damaged(s);
         return;
     }
-    uint64_t heap = h5_number(message->data + at, 8), tree = h5_number(message->data + at + 8, 8);
-    const char *wrong = heap == H5_NOWHERE ? NULL : h5_dense_walk(s->file, heap, tree, H5_DENSE_ATTRIBUTES, visit, s);
+    uint64_t heap = bwi_h5_number(message->data + at, 8), tree = bwi_h5_number(message->data + at + 8, 8);
+    const char *wrong = heap == H5_NOWHERE ? NULL : bwi_h5_dense_walk(s->file, heap, tree, H5_DENSE_ATTRIBUTES, visit, s);
     if (wrong && s->status == BW_OK) {
         s->status = bwi_fail_file(s->ctx, BW_DATA_LOSS, s->where, "what holds the attribute %s %s", s->name, wrong);
     }
 }
 
-bw_status h5_text_read(h5_file *file, uint64_t address, const char *where, const char *name, char **texts, int *count)
+bw_status bwi_h5_text_read(h5_file *file, uint64_t address, const char *where, const char *name, char **texts, int *count)
 {
     search s = {.ctx = file->ctx, .where = where, .name = name, .file = file, .out = {.ctx = file->ctx}};
     *texts = NULL;
     *count = 0;
     h5_header header;
     h5_message message;
-    if (!h5_header_open(&header, file, address)) {
+    if (!bwi_h5_header_open(&header, file, address)) {
         return damaged(&s);
     }
-    while (!s.found && s.status == BW_OK && h5_header_next(&header, &message)) {
+    while (!s.found && s.status == BW_OK && bwi_h5_header_next(&header, &message)) {
         if (message.type == H5_MESSAGE_ATTRIBUTE && !message.shared) {
             (void)visit(&s, &message.data);
         } else if (message.type == H5_MESSAGE_ATTRIBUTES) {

@@ -30,9 +30,9 @@ static bool read_real(const unsigned char *at, size_t size, bw_dtype *dtype)
     for (size_t i = 0; i < BWI_COUNT(rows); i++) {
         const real_row *row = &rows[i];
         const unsigned char *more = at + HEAD;
-        if (size == row->size && (at[1] >> 4 & 3) == IMPLIED_ONE && at[2] == row->sign && h5_number(more, 2) == 0 &&
-            h5_number(more + 2, 2) == 8 * size && more[4] == row->exponent && more[5] == row->exponent_bits && more[6] == 0 &&
-            more[7] == row->mantissa_bits && h5_number(more + 8, 4) == row->bias) {
+        if (size == row->size && (at[1] >> 4 & 3) == IMPLIED_ONE && at[2] == row->sign && bwi_h5_number(more, 2) == 0 &&
+            bwi_h5_number(more + 2, 2) == 8 * size && more[4] == row->exponent && more[5] == row->exponent_bits && more[6] == 0 &&
+            more[7] == row->mantissa_bits && bwi_h5_number(more + 8, 4) == row->bias) {
             *dtype = row->dtype;
             return true;
         }
@@ -43,8 +43,8 @@ static bool read_real(const unsigned char *at, size_t size, bw_dtype *dtype)
 static bool read_whole(const unsigned char *at, size_t size, bw_dtype *dtype)
 {
     static const bw_dtype types[2][4] = {{BW_U8, BW_U16, BW_U32, BW_U64}, {BW_I8, BW_I16, BW_I32, BW_I64}};
-    if ((size != 1 && size != 2 && size != 4 && size != 8) || h5_number(at + HEAD, 2) != 0 ||
-        h5_number(at + HEAD + 2, 2) != 8 * size) {
+    if ((size != 1 && size != 2 && size != 4 && size != 8) || bwi_h5_number(at + HEAD, 2) != 0 ||
+        bwi_h5_number(at + HEAD + 2, 2) != 8 * size) {
         return false;
     }
     *dtype = types[at[1] >> 3 & 1][__builtin_ctz((unsigned)size)];
@@ -61,8 +61,8 @@ static bool read_flag(const h5_part *message, bw_dtype *dtype)
     const char *expected = padded ? names : newer;
     size_t size = padded ? sizeof names : sizeof newer;
     bw_dtype of_number;
-    if (message->size < base + size + 2 || h5_number(at + 1, 2) != 2 || (at[HEAD] & 15) != CLASS_WHOLE ||
-        h5_number(at + HEAD + 4, 4) != 1 || !read_whole(at + HEAD, 1, &of_number)) {
+    if (message->size < base + size + 2 || bwi_h5_number(at + 1, 2) != 2 || (at[HEAD] & 15) != CLASS_WHOLE ||
+        bwi_h5_number(at + HEAD + 4, 4) != 1 || !read_whole(at + HEAD, 1, &of_number)) {
         return false;
     }
     at += base;
@@ -70,14 +70,14 @@ static bool read_flag(const h5_part *message, bw_dtype *dtype)
     return memcmp(at, expected, size) == 0 && at[size] == 0 && at[size + 1] == 1;
 }
 
-bool h5_type_read(const h5_part *message, bw_dtype *dtype, bool *swapped)
+bool bwi_h5_type_read(const h5_part *message, bw_dtype *dtype, bool *swapped)
 {
     const unsigned char *at = message->data;
     *swapped = false;
     if (message->size < HEAD + 4) {
         return false;
     }
-    size_t size = (size_t)h5_number(at + 4, 4);
+    size_t size = (size_t)bwi_h5_number(at + 4, 4);
     int kind = at[0] & 15;
     if (kind == CLASS_ENUM) {
         return size == 1 && read_flag(message, dtype);
@@ -92,7 +92,7 @@ bool h5_type_read(const h5_part *message, bw_dtype *dtype, bool *swapped)
 
 /* ---- Shapes ---- */
 
-bool h5_space_read(const h5_part *message, int *ndim, int64_t *shape)
+bool bwi_h5_space_read(const h5_part *message, int *ndim, int64_t *shape)
 {
     enum { NOTHING = 2 };
     const unsigned char *at = message->data;
@@ -105,7 +105,7 @@ bool h5_space_read(const h5_part *message, int *ndim, int64_t *shape)
         return false;
     }
     for (int i = 0; i < at[1]; i++) {
-        uint64_t extent = h5_number(at + first + 8 * i, 8);
+        uint64_t extent = bwi_h5_number(at + first + 8 * i, 8);
         if (extent > INT64_MAX) {
             return false;
         }
@@ -117,7 +117,7 @@ bool h5_space_read(const h5_part *message, int *ndim, int64_t *shape)
 
 /* ---- Values ---- */
 
-void h5_swap(unsigned char *values, size_t size, size_t count)
+void bwi_h5_swap(unsigned char *values, size_t size, size_t count)
 {
     for (; count > 0; count--, values += size) {
         for (size_t i = 0; i < size / 2; i++) {
@@ -200,7 +200,7 @@ static int64_t whole_of(const number *n)
     return n->magnitude > INT64_MAX ? INT64_MAX : (int64_t)n->magnitude;
 }
 
-void h5_convert(const unsigned char *from, bw_dtype dtype, bool swapped, size_t count, bw_dtype wanted, void *to)
+void bwi_h5_convert(const unsigned char *from, bw_dtype dtype, bool swapped, size_t count, bw_dtype wanted, void *to)
 {
     size_t size = bwi_dtype_size(dtype);
     unsigned char one[8];
@@ -211,7 +211,7 @@ void h5_convert(const unsigned char *from, bw_dtype dtype, bool swapped, size_t 
     for (size_t i = 0; i < count; i++, from += size) {
         memcpy(one, from, size);
         if (swapped) {
-            h5_swap(one, size, 1);
+            bwi_h5_swap(one, size, 1);
         }
         number n = number_at(one, dtype);
         if (wanted == BW_F32) {

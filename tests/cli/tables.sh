@@ -40,6 +40,22 @@ run predict --model several.keras --data new.csv
 expect_equal 'prediction_0,prediction_1' "$(head -n 1 out)" 'predict of two targets'
 expect_pattern out '^(3\.0|2\.9)[0-9]*,(1\.0|0\.9)[0-9]*$' 'predict of two targets'
 
+# Columns of text become inputs: the JSON names them, C and ONNX files list what their inputs are, and warn even when told to be quiet.
+printf 'age,city,y\n20,Rome,1\n30,"New ""York""",2\n40,Rome,3\n,Oslo,4\n' >cities.csv
+run train --model 'dense(1)' --data cities.csv --missing mean --standardise --epochs 1 --quiet --json --save-model cities.keras
+expect_code 0 'text columns'
+expect_text out '"data": {"text_columns": [{"name": "city", "categories": ["New \"York\"", "Oslo", "Rome"]}]}' 'text columns in JSON'
+run convert cities.keras cities.c --quiet
+expect_text err 'warning: cities.c: 1 column of the training data has categories, each of which is an input of 0 or 1 here; the file lists' 'convert to C'
+expect_text err 'warning: cities.c: missing values of 1 column were replaced in the training data, which this file does not do' 'convert to C'
+tr '\n' ' ' <cities.c >flat
+expect_text flat 'const char *const cities_inputs[4] = {     "age",     "city=New \042York\042",     "city=Oslo",     "city=Rome", };' 'inputs in C'
+cc -std=c99 -Wall -Werror -c cities.c -o cities.o || fail 'cities.c does not compile'
+run convert cities.keras cities.onnx --json
+expect_text err 'warning: cities.onnx: 1 column' 'convert to ONNX'
+LC_ALL=C tr -d '\000' <cities.onnx >flat
+expect_text flat '["age", "city=New \"York\"", "city=Oslo", "city=Rome"]' 'input_names in ONNX'
+
 # Columns without names keep their places.
 printf '1,5,0,2\n2,6,1,3\n3,7,0,4\n4,8,1,1\n' >places.csv
 run train --model 'dense(1,sigmoid)' --data places.csv --target 2 --ignore 1 --epochs 1 --save-model places.keras

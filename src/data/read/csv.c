@@ -23,7 +23,7 @@ static bw_status count_block(void *user, int64_t i, int worker, char *error)
     work *w = user;
     (void)worker;
     (void)error;
-    csv_block_count(&w->blocks[i]);
+    bwi_csv_block_count(&w->blocks[i]);
     return BW_OK;
 }
 
@@ -35,8 +35,8 @@ static bw_status parse_block(void *user, int64_t i, int worker, char *error)
     csv_result *result = &w->spans[i].result;
     (void)worker;
     (void)error;
-    csv_block_parse(&r->table, &w->blocks[i], w->line[i], r->x + w->row[i] * r->table.width, r->y + w->row[i] * r->table.stride,
-                    result);
+    bwi_csv_block_parse(&r->table, &w->blocks[i], w->line[i], r->x + w->row[i] * r->table.width, r->y + w->row[i] * r->table.stride,
+                        result);
     return result->status;
 }
 
@@ -128,7 +128,7 @@ static size_t block_size(const csv_text *text)
  * assumed to be such, which is a guess. */
 static bw_status guess_blocks(work *w, const csv_text *text)
 {
-    bw_status status = csv_blocks_cut(text, block_size(text), false, &w->blocks, &w->count);
+    bw_status status = bwi_csv_blocks_cut(text, block_size(text), false, &w->blocks, &w->count);
     if (status == BW_OK) {
         status = for_blocks(w, count_block);
     }
@@ -154,7 +154,7 @@ static bw_status guess_blocks(work *w, const csv_text *text)
 
 static bw_status cut_blocks(work *w, const csv_text *text)
 {
-    bw_status status = csv_blocks_cut(text, block_size(text), true, &w->blocks, &w->count);
+    bw_status status = bwi_csv_blocks_cut(text, block_size(text), true, &w->blocks, &w->count);
     if (status == BW_OK) {
         status = for_blocks(w, count_block);
     }
@@ -228,10 +228,10 @@ static void drop_blocks(csv_reading *r, work *w)
     *w = (work){.r = r};
 }
 
-void csv_spans_drop(csv_reading *r, int64_t count)
+void bwi_csv_spans_drop(csv_reading *r, int64_t count)
 {
     while (r->span_count > count) {
-        csv_result_free(r->ctx, &r->table, &r->spans[--r->span_count].result);
+        bwi_csv_result_free(r->ctx, &r->table, &r->spans[--r->span_count].result);
     }
 }
 
@@ -245,7 +245,7 @@ static bw_status parse_region(csv_reading *r, csv_text *text, int file)
     }
     if (status == BW_OK && !right(&w)) {
         drop_blocks(r, &w);
-        csv_spans_drop(r, spans);
+        bwi_csv_spans_drop(r, spans);
         status = cut_blocks(&w, text);
         if (status == BW_OK) {
             status = run_blocks(r, &w, text, file);
@@ -265,8 +265,8 @@ static bw_status skip_header(csv_reading *r, csv_text *text, int file)
     if (!table->header) {
         return BW_OK;
     }
-    text->at = csv_skip_notes(&text->dialect, text->at, text->end, &text->line);
-    const char *next = csv_record_end(&text->dialect, text->at, text->end);
+    text->at = bwi_csv_skip_notes(&text->dialect, text->at, text->end, &text->line);
+    const char *next = bwi_csv_record_end(&text->dialect, text->at, text->end);
     if (file > 0 && ((size_t)(next - text->at) != table->first_size || memcmp(text->at, table->first, table->first_size) != 0)) {
         return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: its header is not that of %s", text->path, r->paths[0]);
     }
@@ -281,22 +281,22 @@ static bw_status begin_file(csv_reading *r, int file)
 {
     csv_text *text = &r->text;
     csv_dialect dialect = r->table.dialect; /* a later file is written like the first */
-    bw_status status = file == 0 ? csv_dialect_choose(r->ctx, &dialect, &r->options) : BW_OK;
+    bw_status status = file == 0 ? bwi_csv_dialect_choose(r->ctx, &dialect, &r->options) : BW_OK;
     if (status == BW_OK) {
-        status = csv_text_open(r->ctx, text, r->paths[file], &dialect, &r->options);
+        status = bwi_csv_text_open(r->ctx, text, r->paths[file], &dialect, &r->options);
     }
     if (status == BW_OK) {
-        status = csv_text_next(text);
+        status = bwi_csv_text_next(text);
     }
     if (status == BW_OK && file == 0) {
-        status = csv_table_open(&r->table, r->ctx, text, &r->options);
+        status = bwi_csv_table_open(&r->table, r->ctx, text, &r->options);
     }
     return status == BW_OK ? skip_header(r, text, file) : status;
 }
 
-bw_status csv_read_region(csv_reading *r, int file)
+bw_status bwi_csv_read_region(csv_reading *r, int file)
 {
-    bw_status status = r->text.at == r->text.end ? csv_text_next(&r->text) : BW_OK;
+    bw_status status = r->text.at == r->text.end ? bwi_csv_text_next(&r->text) : BW_OK;
     if (status != BW_OK || r->text.at == r->text.end) {
         return status;
     }
@@ -315,19 +315,19 @@ static bw_status read_file(csv_reading *r, int file)
 {
     bw_status status = BW_OK;
     while (status == BW_OK && !enough(r) && !(r->text.finished && r->text.at == r->text.end)) {
-        status = csv_read_region(r, file);
+        status = bwi_csv_read_region(r, file);
     }
     return status;
 }
 
-void csv_reading_free(csv_reading *r)
+void bwi_csv_reading_free(csv_reading *r)
 {
-    csv_spans_drop(r, 0);
-    csv_text_close(&r->text);
+    bwi_csv_spans_drop(r, 0);
+    bwi_csv_text_close(&r->text);
     bwi_release(r->ctx, r->spans);
     bwi_backing_free(r->ctx, &r->x_backing);
     bwi_backing_free(r->ctx, &r->y_backing);
-    csv_table_close(&r->table);
+    bwi_csv_table_close(&r->table);
     bwi_release(r->ctx, r->na);
     pthread_mutex_destroy(&r->mutex);
     bwi_release(r->ctx, r);
@@ -368,7 +368,7 @@ bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *pa
     for (int i = 0; i < count && status == BW_OK && !*root && !enough(r); i++) {
         status = begin_file(r, i);
         if (status == BW_OK && count == 1 && r->text.input.pipe.open) {
-            status = csv_stream_make(r, root);
+            status = bwi_csv_stream_make(r, root);
         }
         if (*root) {
             return BW_OK; /* the stream keeps r */
@@ -376,11 +376,11 @@ bw_status bwi_csv_read(bw_context *ctx, bw_dataset **root, const char *const *pa
         if (status == BW_OK) {
             status = read_file(r, i);
         }
-        csv_text_close(&r->text);
+        bwi_csv_text_close(&r->text);
     }
     if (status == BW_OK) {
-        status = csv_finish(r, root);
+        status = bwi_csv_finish(r, root);
     }
-    csv_reading_free(r);
+    bwi_csv_reading_free(r);
     return status;
 }

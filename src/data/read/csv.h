@@ -30,16 +30,16 @@ typedef struct csv_dialect {
 } csv_dialect;
 
 /* Sets what the options say about the dialect. */
-bw_status csv_dialect_choose(bw_context *ctx, csv_dialect *dialect, const bw_read_options *options);
+bw_status bwi_csv_dialect_choose(bw_context *ctx, csv_dialect *dialect, const bw_read_options *options);
 /* Finds what the options leave open by looking at the first records, the last of which may be cut short. */
-void csv_dialect_find(csv_dialect *dialect, const char *at, const char *end);
-const char *csv_separator_text(char separator, char text[8]);
+void bwi_csv_dialect_find(csv_dialect *dialect, const char *at, const char *end);
+const char *bwi_csv_separator_text(char separator, char text[8]);
 /* Counts the fields of a record, up to a mistake if there is one. */
-int csv_count_fields(const csv_dialect *dialect, const char *at, const char *end);
-bool csv_is_comment(const csv_dialect *dialect, const char *at, const char *end); /* begins with # and is not a record */
-bool csv_is_blank_line(const csv_dialect *dialect, const char *at);
+int bwi_csv_count_fields(const csv_dialect *dialect, const char *at, const char *end);
+bool bwi_csv_is_comment(const csv_dialect *dialect, const char *at, const char *end); /* begins with # and is not a record */
+bool bwi_csv_is_blank_line(const csv_dialect *dialect, const char *at);
 /* Skips blank lines and comments, and adds them to *line. */
-const char *csv_skip_notes(const csv_dialect *dialect, const char *at, const char *end, int64_t *line);
+const char *bwi_csv_skip_notes(const csv_dialect *dialect, const char *at, const char *end, int64_t *line);
 
 /* ---- Text ---- */
 
@@ -62,11 +62,11 @@ typedef struct csv_text {
     bool begun;
 } csv_text;
 
-bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path, const csv_dialect *dialect,
-                        const bw_read_options *options);
-void csv_text_close(csv_text *text);
+bw_status bwi_csv_text_open(bw_context *ctx, csv_text *text, const char *path, const csv_dialect *dialect,
+                            const bw_read_options *options);
+void bwi_csv_text_close(csv_text *text);
 /* Goes to the next region; at == end if there is none. */
-bw_status csv_text_next(csv_text *text);
+bw_status bwi_csv_text_next(csv_text *text);
 
 typedef struct csv_block {
     const char *at, *end;
@@ -76,11 +76,11 @@ typedef struct csv_block {
 
 /* Cuts the text's region into blocks of about `size` bytes. Returns their number and an array that the caller releases. With
  * `quotes` a newline may belong to a field, so the region is scanned from its beginning. */
-bw_status csv_blocks_cut(const csv_text *text, size_t size, bool quotes, csv_block **blocks, int64_t *count);
+bw_status bwi_csv_blocks_cut(const csv_text *text, size_t size, bool quotes, csv_block **blocks, int64_t *count);
 /* Counts the lines, records and quotes of a block, whose counts are 0 before. */
-void csv_block_count(csv_block *block);
+void bwi_csv_block_count(csv_block *block);
 /* Returns what follows the newline that ends the record at `at`, taking quotes into account; `end` if the record is cut short. */
-const char *csv_record_end(const csv_dialect *dialect, const char *at, const char *end);
+const char *bwi_csv_record_end(const csv_dialect *dialect, const char *at, const char *end);
 
 /* ---- Fields ---- */
 
@@ -92,12 +92,12 @@ typedef struct csv_field {
 
 /* Reads the field that begins at *at, without its quotes and outer blanks. *at moves past the separator, or to the newline that
  * follows the field (*last). False if a quote is not closed or something follows a closing quote. */
-bool csv_field_next(const csv_dialect *dialect, const char **at, const char *end, csv_field *field, bool *last);
-bool csv_field_missing(const csv_dialect *dialect, const csv_field *field); /* empty, NA, NaN, null, ? and the like */
-bool csv_field_number(const csv_dialect *dialect, const csv_field *field, double *value);
-bool csv_field_infinite(const csv_field *field);
+bool bwi_csv_field_next(const csv_dialect *dialect, const char **at, const char *end, csv_field *field, bool *last);
+bool bwi_csv_field_missing(const csv_dialect *dialect, const csv_field *field); /* empty, NA, NaN, null, ? and the like */
+bool bwi_csv_field_number(const csv_dialect *dialect, const csv_field *field, double *value);
+bool bwi_csv_field_infinite(const csv_field *field);
 /* Copies the text with quotes undoubled and NUL-terminated to `to`, which has field->size + 1 bytes. Returns its length. */
-size_t csv_field_text(const csv_field *field, char *to);
+size_t bwi_csv_field_text(const csv_field *field, char *to);
 
 /* ---- Columns ---- */
 
@@ -159,42 +159,42 @@ typedef struct csv_table {
 
 /* Writes "column 'name'", or "column 3" if the column has no name. */
 #define CSV_COLUMN_TEXT (BWI_QUOTE_SIZE + 16)
-const char *csv_column_text(const csv_table *table, int column, char text[CSV_COLUMN_TEXT]);
+const char *bwi_csv_column_text(const csv_table *table, int column, char text[CSV_COLUMN_TEXT]);
 /* The column as a user writes it after an option: its name, or its number. */
-const char *csv_column_word(const csv_table *table, int column, char text[CSV_COLUMN_TEXT]);
+const char *bwi_csv_column_word(const csv_table *table, int column, char text[CSV_COLUMN_TEXT]);
 
 /* csv_like.c follows the columns, kinds and targets of the dataset that a model was trained with. NULL facts: there is no such
  * dataset. */
-const bwi_facts *csv_like_facts(const csv_table *table);
-bw_status csv_like_targets(csv_table *table, const bwi_facts *facts);
-bw_status csv_like_check(const csv_table *table, const bwi_facts *facts);
-bw_status csv_like_follow(csv_table *table, const bwi_facts *facts);
+const bwi_facts *bwi_csv_like_facts(const csv_table *table);
+bw_status bwi_csv_like_targets(csv_table *table, const bwi_facts *facts);
+bw_status bwi_csv_like_check(const csv_table *table, const bwi_facts *facts);
+bw_status bwi_csv_like_follow(csv_table *table, const bwi_facts *facts);
 
 /* Makes the columns of a list targets, in the order of the list. */
-bw_status csv_targets_choose(csv_table *table, const char *list);
-void csv_target_add(csv_table *table, int column);
+bw_status bwi_csv_targets_choose(csv_table *table, const char *list);
+void bwi_csv_target_add(csv_table *table, int column);
 
 /* csv_types.c: finds what the columns hold, judging by the records at `at`, the first of which is on line `line`. */
-void csv_types_find(csv_table *table, const char *at, const char *end, int64_t line);
-const char *csv_found_text(const csv_found *found); /* "is text", "holds dates" */
+void bwi_csv_types_find(csv_table *table, const char *at, const char *end, int64_t line);
+const char *bwi_csv_found_text(const csv_found *found); /* "is text", "holds dates" */
 /* Logs what became of a column with categories. */
-void csv_types_report(const csv_table *table, int column, int categories, int64_t rows);
+void bwi_csv_types_report(const csv_table *table, int column, int categories, int64_t rows);
 
 /* Finds header and columns by looking at the first region. */
-bw_status csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text, const bw_read_options *options);
-void csv_table_close(csv_table *table);
+bw_status bwi_csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text, const bw_read_options *options);
+void bwi_csv_table_close(csv_table *table);
 
 /* Whether a list such as "city,3" contains the column. */
-bool csv_column_listed(const csv_table *table, int column, const char *list);
+bool bwi_csv_column_listed(const csv_table *table, int column, const char *list);
 /* Returns the column that a word of `size` bytes names; -1: there is none. */
-int csv_column_find(const csv_table *table, const char *word, size_t size);
+int bwi_csv_column_find(const csv_table *table, const char *word, size_t size);
 /* Fails because the option names a column that does not exist. The message suggests the nearest name. */
-bw_status csv_column_missing(const csv_table *table, const char *option, const char *word, size_t size);
+bw_status bwi_csv_column_missing(const csv_table *table, const char *option, const char *word, size_t size);
 /* Fails for the first name of a list that no column has. */
-bw_status csv_columns_check(const csv_table *table, const char *option, const char *list);
+bw_status bwi_csv_columns_check(const csv_table *table, const char *option, const char *list);
 
 /* Eight bytes as a number, in little-endian order on every machine. */
-static inline uint64_t csv_key_word(const char *text)
+static inline uint64_t bwi_csv_key_word(const char *text)
 {
     uint64_t word;
     memcpy(&word, text, sizeof word);
@@ -202,7 +202,7 @@ static inline uint64_t csv_key_word(const char *text)
 }
 
 /* The key of a text, of which `readable` bytes (at least `size`) may be read. For short texts no branch depends on the size. */
-static inline csv_key csv_key_of(const char *text, size_t size, size_t readable)
+static inline csv_key bwi_csv_key_of(const char *text, size_t size, size_t readable)
 {
     csv_key key = {.size = size};
     char copy[16] = {0};
@@ -216,16 +216,16 @@ static inline csv_key csv_key_of(const char *text, size_t size, size_t readable)
     }
     size_t start = size > 8 ? size - 8 : 0;
     uint64_t mask = size ? UINT64_MAX >> (64 - 8 * (size - start)) : 0;
-    key.word[0] = csv_key_word(text) & mask;
-    key.word[1] = csv_key_word(text + start) & mask;
+    key.word[0] = bwi_csv_key_word(text) & mask;
+    key.word[1] = bwi_csv_key_word(text + start) & mask;
     return key;
 }
 
 /* Returns the number of a text, -1 if it is not among the words. */
-int csv_words_find(const csv_words *words, const char *text, const csv_key *key);
+int bwi_csv_words_find(const csv_words *words, const char *text, const csv_key *key);
 /* Returns the number of a text that need not end with NUL, and adds the text if it is new; -1: no memory. */
-int csv_words_add(bw_context *ctx, csv_words *words, const char *text, size_t size);
-void csv_words_free(bw_context *ctx, csv_words *words);
+int bwi_csv_words_add(bw_context *ctx, csv_words *words, const char *text, size_t size);
+void bwi_csv_words_free(bw_context *ctx, csv_words *words);
 
 /* ---- Parsing ---- */
 
@@ -252,8 +252,8 @@ typedef struct csv_result {
 } csv_result;
 
 /* Parses a block's records into rows of table->width floats at `x` and targets at `y`. */
-void csv_block_parse(const csv_table *table, const csv_block *block, int64_t line, float *x, double *y, csv_result *result);
-void csv_result_free(bw_context *ctx, const csv_table *table, csv_result *result);
+void bwi_csv_block_parse(const csv_table *table, const csv_block *block, int64_t line, float *x, double *y, csv_result *result);
+void bwi_csv_result_free(bw_context *ctx, const csv_table *table, csv_result *result);
 
 /* ---- The samples ---- */
 
@@ -282,16 +282,16 @@ typedef struct csv_reading {
 } csv_reading;
 
 /* Appends the next region's rows; at the end there are none. */
-bw_status csv_read_region(csv_reading *r, int file);
+bw_status bwi_csv_read_region(csv_reading *r, int file);
 /* Releases all spans except for the first `count`. */
-void csv_spans_drop(csv_reading *r, int64_t count);
+void bwi_csv_spans_drop(csv_reading *r, int64_t count);
 /* Releases everything, `r` included. */
-void csv_reading_free(csv_reading *r);
+void bwi_csv_reading_free(csv_reading *r);
 
 /* csv_finish.c: makes the root from the parsed rows: categories, missing values, one-hot inputs, targets. */
-bw_status csv_finish(csv_reading *r, bw_dataset **root);
+bw_status bwi_csv_finish(csv_reading *r, bw_dataset **root);
 /* Settles the columns' names, categories and fill values, using the rows that have been read. */
-bw_status csv_columns_settle(csv_reading *r, bwi_facts *facts);
+bw_status bwi_csv_columns_settle(csv_reading *r, bwi_facts *facts);
 
 /* Where rows stand in their files. This outlives the blocks, whose other results are dropped. */
 typedef struct csv_places {
@@ -302,12 +302,12 @@ typedef struct csv_places {
 } csv_places;
 
 /* Takes over the places of the spans that were read. */
-bw_status csv_places_add(csv_reading *r, csv_places *to);
-void csv_places_free(bw_context *ctx, csv_places *places);
-void csv_places_tell(const csv_places *places, int64_t row, char *text, size_t size);
+bw_status bwi_csv_places_add(csv_reading *r, csv_places *to);
+void bwi_csv_places_free(bw_context *ctx, csv_places *places);
+void bwi_csv_places_tell(const csv_places *places, int64_t row, char *text, size_t size);
 
 /* csv_stream.c: makes standard input a stream, unless something must be known about all of its rows first. The first region has
  * been read and not parsed. If a stream is possible, *root is made and owns `r`; otherwise *root is NULL. */
-bw_status csv_stream_make(csv_reading *r, bw_dataset **root);
+bw_status bwi_csv_stream_make(csv_reading *r, bw_dataset **root);
 
 #endif

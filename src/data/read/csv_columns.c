@@ -78,14 +78,14 @@ static int *find_slot(const csv_words *words, const char *text, const csv_key *k
     }
 }
 
-int csv_words_find(const csv_words *words, const char *text, const csv_key *key)
+int bwi_csv_words_find(const csv_words *words, const char *text, const csv_key *key)
 {
     return words->count ? *find_slot(words, text, key) - 1 : -1;
 }
 
-int csv_words_add(bw_context *ctx, csv_words *words, const char *text, size_t size)
+int bwi_csv_words_add(bw_context *ctx, csv_words *words, const char *text, size_t size)
 {
-    csv_key key = csv_key_of(text, size, size);
+    csv_key key = bwi_csv_key_of(text, size, size);
     if (2 * (words->count + 1) > words->slot_count && !grow_slots(ctx, words)) {
         return -1;
     }
@@ -96,7 +96,7 @@ int csv_words_add(bw_context *ctx, csv_words *words, const char *text, size_t si
     return *slot - 1;
 }
 
-void csv_words_free(bw_context *ctx, csv_words *words)
+void bwi_csv_words_free(bw_context *ctx, csv_words *words)
 {
     for (int i = 0; i < words->count; i++) {
         bwi_release(ctx, words->text[i]);
@@ -122,14 +122,14 @@ static look look_at(const csv_dialect *dialect, const char *at, const char *end)
     csv_field field;
     double value;
     for (bool last = false; !last && found.fields <= CSV_MOST_COLUMNS; found.fields++) {
-        if (!csv_field_next(dialect, &at, end, &field, &last)) {
+        if (!bwi_csv_field_next(dialect, &at, end, &field, &last)) {
             break;
         }
-        bool number = !field.quoted && csv_field_number(dialect, &field, &value);
+        bool number = !field.quoted && bwi_csv_field_number(dialect, &field, &value);
         found.counts = found.counts && number && value == found.fields;
         if (number) {
             found.numbers++;
-        } else if (csv_field_missing(dialect, &field)) {
+        } else if (bwi_csv_field_missing(dialect, &field)) {
             found.missing++;
         } else {
             found.texts++;
@@ -144,11 +144,11 @@ static bool text_over_number(const csv_dialect *dialect, const char *first, cons
     csv_field a, b;
     double value;
     for (bool last_a = false, last_b = false; !last_a && !last_b;) {
-        if (!csv_field_next(dialect, &first, end, &a, &last_a) || !csv_field_next(dialect, &second, end, &b, &last_b)) {
+        if (!bwi_csv_field_next(dialect, &first, end, &a, &last_a) || !bwi_csv_field_next(dialect, &second, end, &b, &last_b)) {
             return false;
         }
-        if (!csv_field_missing(dialect, &a) && !csv_field_number(dialect, &a, &value) && !csv_field_infinite(&a) &&
-            csv_field_number(dialect, &b, &value)) {
+        if (!bwi_csv_field_missing(dialect, &a) && !bwi_csv_field_number(dialect, &a, &value) && !bwi_csv_field_infinite(&a) &&
+            bwi_csv_field_number(dialect, &b, &value)) {
             return true;
         }
     }
@@ -173,7 +173,7 @@ static bw_status find_header(csv_table *table, const char *first, const char *en
     bw_header wanted = table->options->header;
     char quoted[BWI_QUOTE_SIZE];
     const csv_dialect *dialect = &table->dialect;
-    const char *second = csv_record_end(dialect, first, end);
+    const char *second = bwi_csv_record_end(dialect, first, end);
     size_t size = (size_t)(second - first) - 1;
     int64_t line = 0;
     quote_line(quoted, first, size > 0 && first[size - 1] == '\r' ? size - 1 : size);
@@ -182,7 +182,7 @@ static bw_status find_header(csv_table *table, const char *first, const char *en
         return BW_OK;
     }
     look one = look_at(dialect, first, end);
-    second = csv_skip_notes(dialect, second, end, &line);
+    second = bwi_csv_skip_notes(dialect, second, end, &line);
     if (one.texts == 0 && one.counts && one.fields > 2) {
         table->header = true;
         bwi_log(table->ctx, BW_LOG_WARNING,
@@ -216,7 +216,7 @@ static bw_status name_columns(csv_table *table, const char *at, const char *end)
     csv_field field;
     bool last = false;
     for (int i = 0; i < table->count; i++) {
-        if (table->header && !csv_field_next(&table->dialect, &at, end, &field, &last)) {
+        if (table->header && !bwi_csv_field_next(&table->dialect, &at, end, &field, &last)) {
             return bwi_fail(table->ctx, BW_DATA_LOSS, "%s: line 1: a quote in the header is not closed", table->path);
         }
         char *name = bwi_allocate(table->ctx, table->header ? field.size + 1 : 1, 1);
@@ -224,7 +224,7 @@ static bw_status name_columns(csv_table *table, const char *at, const char *end)
             return BW_RESOURCE_EXHAUSTED;
         }
         if (table->header) {
-            csv_field_text(&field, name);
+            bwi_csv_field_text(&field, name);
             if (i == 0) {
                 strip_mark(name);
             }
@@ -247,23 +247,23 @@ static void drop_last(csv_table *table)
     column->kind = CSV_IGNORED;
     column->dropped = true;
     bwi_log(table->ctx, BW_LOG_INFO, "%s: every line ends with %s; the empty column behind it is left out", table->path,
-            csv_separator_text(table->dialect.separator, mark));
+            bwi_csv_separator_text(table->dialect.separator, mark));
 }
 
 /* If no target is asked for, the model that was trained before decides; without one, the last column is the target. */
 static bw_status find_targets(csv_table *table)
 {
     const char *wanted = table->options->target;
-    const bwi_facts *facts = csv_like_facts(table);
+    const bwi_facts *facts = bwi_csv_like_facts(table);
     if (!wanted && facts) {
-        return csv_like_targets(table, facts);
+        return bwi_csv_like_targets(table, facts);
     }
     if (wanted) {
-        return *wanted ? csv_targets_choose(table, wanted) : BW_OK;
+        return *wanted ? bwi_csv_targets_choose(table, wanted) : BW_OK;
     }
     int last = table->count - 1 - table->columns[table->count - 1].dropped;
     if (last > 0) {
-        csv_target_add(table, last);
+        bwi_csv_target_add(table, last);
     }
     return BW_OK;
 }
@@ -271,23 +271,23 @@ static bw_status find_targets(csv_table *table)
 static bw_status check_names(const csv_table *table)
 {
     const bw_read_options *options = table->options;
-    const bwi_facts *facts = csv_like_facts(table);
-    bw_status status = csv_columns_check(table, "ignore", options->ignore);
+    const bwi_facts *facts = bwi_csv_like_facts(table);
+    bw_status status = bwi_csv_columns_check(table, "ignore", options->ignore);
     if (status == BW_OK) {
-        status = csv_columns_check(table, "categorical", options->categorical);
+        status = bwi_csv_columns_check(table, "categorical", options->categorical);
     }
     if (status != BW_OK) {
         return status;
     }
     for (int c = 0; c < table->count; c++) {
         char named[CSV_COLUMN_TEXT];
-        if (table->columns[c].target >= 0 && csv_column_listed(table, c, options->ignore)) {
+        if (table->columns[c].target >= 0 && bwi_csv_column_listed(table, c, options->ignore)) {
             return bwi_fail(table->ctx, BW_INVALID_ARGUMENT,
                             "%s: the option 'ignore' leaves out the target, %s; name another one with the option 'target'",
-                            table->path, csv_column_text(table, c, named));
+                            table->path, bwi_csv_column_text(table, c, named));
         }
     }
-    return facts ? csv_like_check(table, facts) : BW_OK;
+    return facts ? bwi_csv_like_check(table, facts) : BW_OK;
 }
 
 /* Pandas and R write row numbers as a first column, and many tables have one. It says nothing about the target, and a model that
@@ -308,7 +308,7 @@ static void warn_of_index(const csv_table *table)
     if (usual && first->kind == CSV_NUMBER && first->target < 0 && first->found.counts && first->found.numbers == table->looked &&
         table->looked > 2 && table->count > 2) {
         bwi_log(table->ctx, BW_LOG_WARNING, "%s: %s counts the rows and says nothing about them; leave it out with --ignore %s",
-                table->path, csv_column_text(table, 0, named), csv_column_word(table, 0, word));
+                table->path, bwi_csv_column_text(table, 0, named), bwi_csv_column_word(table, 0, word));
     }
 }
 
@@ -319,28 +319,28 @@ static bw_status place_columns(csv_table *table)
     for (int i = 0; i < table->count; i++) {
         csv_column *column = &table->columns[i];
         const csv_found *found = &column->found;
-        if (column->target < 0 && csv_column_listed(table, i, table->options->ignore)) {
+        if (column->target < 0 && bwi_csv_column_listed(table, i, table->options->ignore)) {
             column->kind = CSV_IGNORED;
-        } else if (csv_column_listed(table, i, table->options->categorical)) {
+        } else if (bwi_csv_column_listed(table, i, table->options->categorical)) {
             column->kind = CSV_CATEGORY;
         }
         column->place = column->target >= 0 || column->kind == CSV_IGNORED ? -1 : table->width++;
-        if (csv_like_facts(table)) {
-            continue; /* csv_like_follow sets the kinds */
+        if (bwi_csv_like_facts(table)) {
+            continue; /* bwi_csv_like_follow sets the kinds */
         }
         if (column->kind == CSV_ODD) {
-            csv_column_word(table, i, word);
+            bwi_csv_column_word(table, i, word);
             return bwi_fail_line(
                 table->ctx, BW_INVALID_ARGUMENT, table->path, found->line, i,
                 "%s %s (%s), which cannot be read as numbers; write them as numbers, leave the column out (--ignore "
                 "%s), or make each value a category (--categorical %s)",
-                csv_column_text(table, i, named), csv_found_text(found), bwi_quote(quoted, found->text, strlen(found->text)), word,
-                word);
+                bwi_csv_column_text(table, i, named), bwi_csv_found_text(found),
+                bwi_quote(quoted, found->text, strlen(found->text)), word, word);
         }
         if (column->kind == CSV_CATEGORY && column->target >= 0 && table->targets > 1) {
             return bwi_fail_line(table->ctx, BW_INVALID_ARGUMENT, table->path, found->line, i,
                                  "%s, one of %d targets, is text; of several targets all are numbers",
-                                 csv_column_text(table, i, named), table->targets);
+                                 bwi_csv_column_text(table, i, named), table->targets);
         }
     }
     return BW_OK;
@@ -356,7 +356,7 @@ static bw_status check_first(const csv_table *table, int64_t line)
     }
     return bwi_fail_line(table->ctx, BW_INVALID_ARGUMENT, table->path, line, -1,
                          "%d field%s, but the lines after it have %d (separated by %s); %s", table->count,
-                         table->count == 1 ? "" : "s", others, csv_separator_text(table->dialect.separator, mark),
+                         table->count == 1 ? "" : "s", others, bwi_csv_separator_text(table->dialect.separator, mark),
                          table->count + 1 == others ? "does the header lack a name, or is it a title (--skip-rows)?"
                                                     : "if it is a title, skip it (--skip-rows)");
 }
@@ -367,7 +367,7 @@ static void report_dialect(const csv_table *table)
     const csv_dialect *dialect = &table->dialect;
     if (dialect->separator != ',' && !table->options->separator) {
         bwi_log(table->ctx, BW_LOG_INFO, "%s: fields are separated by %s", table->path,
-                csv_separator_text(dialect->separator, mark));
+                bwi_csv_separator_text(dialect->separator, mark));
     }
     if (dialect->decimal == ',') {
         bwi_log(table->ctx, BW_LOG_INFO, "%s: numbers have a decimal comma", table->path);
@@ -378,7 +378,7 @@ static void report_dialect(const csv_table *table)
  * names, and the remaining columns are judged by their values. */
 static bw_status open_columns(csv_table *table, const char *first, const char *end, int64_t line)
 {
-    const char *second = csv_record_end(&table->dialect, first, end);
+    const char *second = bwi_csv_record_end(&table->dialect, first, end);
     bw_status status = find_header(table, first, end);
     if (status == BW_OK) {
         status = name_columns(table, first, end);
@@ -397,8 +397,8 @@ static bw_status open_columns(csv_table *table, const char *first, const char *e
     for (const char *at = first; table->header && at < second; at++) {
         line += *at == '\n';
     }
-    csv_types_find(table, table->header ? second : first, end, line);
-    if (!csv_like_facts(table)) {
+    bwi_csv_types_find(table, table->header ? second : first, end, line);
+    if (!bwi_csv_like_facts(table)) {
         drop_last(table);
     }
     status = find_targets(table);
@@ -409,10 +409,10 @@ static bw_status open_columns(csv_table *table, const char *first, const char *e
     return status == BW_OK ? place_columns(table) : status;
 }
 
-bw_status csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text, const bw_read_options *options)
+bw_status bwi_csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text, const bw_read_options *options)
 {
     int64_t line = text->line;
-    const char *end = text->end, *first = csv_skip_notes(&text->dialect, text->at, end, &line);
+    const char *end = text->end, *first = bwi_csv_skip_notes(&text->dialect, text->at, end, &line);
     *table = (csv_table){
         .ctx = ctx, .options = options, .path = text->path, .dialect = text->dialect, .target = -1, .lock = table->lock};
     if (first == end) {
@@ -447,14 +447,14 @@ bw_status csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: no column is left for the inputs%s", text->path,
                         table->count == 1 ? "; it has one" : "");
     }
-    if (csv_like_facts(table)) {
-        return csv_like_follow(table, csv_like_facts(table));
+    if (bwi_csv_like_facts(table)) {
+        return bwi_csv_like_follow(table, bwi_csv_like_facts(table));
     }
     warn_of_index(table);
     return BW_OK;
 }
 
-void csv_table_close(csv_table *table)
+void bwi_csv_table_close(csv_table *table)
 {
     for (int i = 0; table->columns && i < table->count; i++) {
         bwi_release(table->ctx, table->columns[i].name);

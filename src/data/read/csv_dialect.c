@@ -16,12 +16,12 @@ static const char candidates[] = {',', ';', '\t', '|', ' '};
 
 /* ---- Comments ---- */
 
-int csv_count_fields(const csv_dialect *dialect, const char *at, const char *end)
+int bwi_csv_count_fields(const csv_dialect *dialect, const char *at, const char *end)
 {
     csv_field field;
     int count = 0;
     for (bool last = false; !last && count <= CSV_MOST_COLUMNS; count++) {
-        if (!csv_field_next(dialect, &at, end, &field, &last)) {
+        if (!bwi_csv_field_next(dialect, &at, end, &field, &last)) {
             break;
         }
     }
@@ -30,12 +30,12 @@ int csv_count_fields(const csv_dialect *dialect, const char *at, const char *end
 
 /* "#,Name,Type" is a header and "#ff0000,3,4" may be a record, so a comment is recognised by having another number of fields than
  * the records. */
-bool csv_is_comment(const csv_dialect *dialect, const char *at, const char *end)
+bool bwi_csv_is_comment(const csv_dialect *dialect, const char *at, const char *end)
 {
-    return *at == '#' && (dialect->fields < 2 || csv_count_fields(dialect, at, end) != dialect->fields);
+    return *at == '#' && (dialect->fields < 2 || bwi_csv_count_fields(dialect, at, end) != dialect->fields);
 }
 
-bool csv_is_blank_line(const csv_dialect *dialect, const char *at)
+bool bwi_csv_is_blank_line(const csv_dialect *dialect, const char *at)
 {
     while (dialect->separator == ' ' && (*at == ' ' || *at == '\t')) {
         at++;
@@ -43,9 +43,9 @@ bool csv_is_blank_line(const csv_dialect *dialect, const char *at)
     return *at == '\n' || (*at == '\r' && at[1] == '\n');
 }
 
-const char *csv_skip_notes(const csv_dialect *dialect, const char *at, const char *end, int64_t *line)
+const char *bwi_csv_skip_notes(const csv_dialect *dialect, const char *at, const char *end, int64_t *line)
 {
-    while (at < end && (csv_is_blank_line(dialect, at) || csv_is_comment(dialect, at, end))) {
+    while (at < end && (bwi_csv_is_blank_line(dialect, at) || bwi_csv_is_comment(dialect, at, end))) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         at = newline ? newline + 1 : end;
         ++*line;
@@ -69,11 +69,11 @@ static sample take_sample(const csv_dialect *dialect, const char *at, const char
         if (!newline) {
             break;
         }
-        if (csv_is_blank_line(dialect, at) || (*at == '#' && !notes)) {
+        if (bwi_csv_is_blank_line(dialect, at) || (*at == '#' && !notes)) {
             at = newline + 1;
             continue;
         }
-        const char *next = csv_record_end(dialect, at, end);
+        const char *next = bwi_csv_record_end(dialect, at, end);
         if (next == end && end[-1] != '\n') {
             break; /* the record is cut short */
         }
@@ -122,15 +122,16 @@ static score rate(const csv_dialect *dialect, const char *at, const char *end)
         int count = 0;
         for (bool last = false; !last && count <= CSV_MOST_COLUMNS; count++) {
             double value;
-            if (!csv_field_next(dialect, &place, end, &field, &last)) {
+            if (!bwi_csv_field_next(dialect, &place, end, &field, &last)) {
                 same = same && i == 0;
                 break;
             }
             if (i == 0 && taken.records > 1) {
                 continue;
             }
-            bool number = csv_field_number(dialect, &field, &value), comma = dialect->separator != ',' && is_comma_number(&field);
-            numbers += number || comma || csv_field_missing(dialect, &field);
+            bool number = bwi_csv_field_number(dialect, &field, &value),
+                 comma = dialect->separator != ',' && is_comma_number(&field);
+            numbers += number || comma || bwi_csv_field_missing(dialect, &field);
             commas += comma;
             points += number && memchr(field.at, '.', field.size);
             fields++;
@@ -169,7 +170,7 @@ static char separator_of_most(const score *scores)
     return best < 0 ? candidates[0] : candidates[best];
 }
 
-void csv_dialect_find(csv_dialect *dialect, const char *at, const char *end)
+void bwi_csv_dialect_find(csv_dialect *dialect, const char *at, const char *end)
 {
     score scores[BWI_COUNT(candidates)];
     int best = -1;
@@ -193,7 +194,7 @@ void csv_dialect_find(csv_dialect *dialect, const char *at, const char *end)
     dialect->decimal = chosen.comma && tried.separator != ',' ? ',' : '.';
 }
 
-const char *csv_separator_text(char separator, char text[8])
+const char *bwi_csv_separator_text(char separator, char text[8])
 {
     if (separator == '\t' || separator == ' ') {
         return separator == ' ' ? "blanks" : "tabs";
@@ -202,7 +203,7 @@ const char *csv_separator_text(char separator, char text[8])
     return text;
 }
 
-bw_status csv_dialect_choose(bw_context *ctx, csv_dialect *dialect, const bw_read_options *options)
+bw_status bwi_csv_dialect_choose(bw_context *ctx, csv_dialect *dialect, const bw_read_options *options)
 {
     static const struct {
         const char *word;

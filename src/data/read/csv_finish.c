@@ -22,7 +22,7 @@ struct csv_place {
     csv_shift *shifts;
 };
 
-void csv_places_free(bw_context *ctx, csv_places *places)
+void bwi_csv_places_free(bw_context *ctx, csv_places *places)
 {
     for (int i = 0; places->paths && i < places->files; i++) {
         bwi_release(ctx, places->paths[i]);
@@ -34,7 +34,7 @@ void csv_places_free(bw_context *ctx, csv_places *places)
     bwi_release(ctx, places->places);
 }
 
-void csv_places_tell(const csv_places *places, int64_t row, char *text, size_t size)
+void bwi_csv_places_tell(const csv_places *places, int64_t row, char *text, size_t size)
 {
     int64_t low = 0, high = places->count;
     while (high - low > 1) {
@@ -69,7 +69,7 @@ static bw_status copy_paths(csv_reading *r, csv_places *to)
 }
 
 /* Empty spans are left out, so that no two places begin with the same row. */
-bw_status csv_places_add(csv_reading *r, csv_places *to)
+bw_status bwi_csv_places_add(csv_reading *r, csv_places *to)
 {
     bw_status status = to->paths ? BW_OK : copy_paths(r, to);
     if (status != BW_OK) {
@@ -98,12 +98,12 @@ bw_status csv_places_add(csv_reading *r, csv_places *to)
 
 static void close_places(bw_dataset *dataset)
 {
-    csv_places_free(dataset->owned.ctx, dataset->state);
+    bwi_csv_places_free(dataset->owned.ctx, dataset->state);
 }
 
 static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
-    csv_places_tell(dataset->state, number, text, size);
+    bwi_csv_places_tell(dataset->state, number, text, size);
 }
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
@@ -198,7 +198,7 @@ static bw_status unite_span(csv_reading *r, const csv_span *part, int column, cs
         }
     }
     for (int k = 0; status == BW_OK && k < words->count; k++) {
-        if ((complete || used[k]) && csv_words_add(r->ctx, all, words->text[k], words->keys[k].size) < 0) {
+        if ((complete || used[k]) && bwi_csv_words_add(r->ctx, all, words->text[k], words->keys[k].size) < 0) {
             status = BW_RESOURCE_EXHAUSTED;
         }
     }
@@ -257,14 +257,14 @@ static bw_status place_words(csv_reading *r, int column, const char *const *word
     int64_t unknown = 0;
     bw_status status = BW_OK;
     for (int k = 0; k < count && status == BW_OK; k++) {
-        status = csv_words_add(r->ctx, &index, words[k], strlen(words[k])) < 0 ? BW_RESOURCE_EXHAUSTED : BW_OK;
+        status = bwi_csv_words_add(r->ctx, &index, words[k], strlen(words[k])) < 0 ? BW_RESOURCE_EXHAUSTED : BW_OK;
     }
     for (int64_t i = 0; i < r->span_count && status == BW_OK; i++) {
         csv_words *state = &r->spans[i].result.words[column];
         bool all = true;
         state->places = bwi_allocate(r->ctx, (size_t)state->count + 1, sizeof *state->places);
         for (int k = 0; state->places && k < state->count; k++) {
-            state->places[k] = csv_words_find(&index, state->text[k], &state->keys[k]);
+            state->places[k] = bwi_csv_words_find(&index, state->text[k], &state->keys[k]);
             all = all && state->places[k] >= 0;
         }
         if (!state->places) {
@@ -273,7 +273,7 @@ static bw_status place_words(csv_reading *r, int column, const char *const *word
             status = count_unknown(r, &r->spans[i], column, count, &unknown);
         }
     }
-    csv_words_free(r->ctx, &index);
+    bwi_csv_words_free(r->ctx, &index);
     if (unknown > 0) {
         char named[BWI_QUOTE_SIZE];
         const char *name = r->table.columns[column].name;
@@ -305,7 +305,7 @@ static bw_status settle_categories(csv_reading *r, int column, const bwi_facts *
                      bwi_quote(quoted, name, strlen(name)), known_count, most, feature < 0 ? "" : "; leave it out (--ignore)");
     }
     if (status == BW_OK && !like) {
-        csv_types_report(&r->table, column, known_count, r->rows);
+        bwi_csv_types_report(&r->table, column, known_count, r->rows);
     }
     if (status == BW_OK) {
         status = place_words(r, column, known, known_count);
@@ -317,7 +317,7 @@ static bw_status settle_categories(csv_reading *r, int column, const bwi_facts *
         *words = copy.class_name;
         *count = copy.classes;
     }
-    csv_words_free(r->ctx, &all);
+    bwi_csv_words_free(r->ctx, &all);
     return status;
 }
 
@@ -377,7 +377,7 @@ static bw_status name_targets(const csv_table *table, bwi_facts *facts)
     return facts->target ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
-bw_status csv_columns_settle(csv_reading *r, bwi_facts *facts)
+bw_status bwi_csv_columns_settle(csv_reading *r, bwi_facts *facts)
 {
     const csv_table *table = &r->table;
     const bwi_facts *like = table->options->like ? bwi_dataset_facts(table->options->like) : NULL;
@@ -542,11 +542,29 @@ static bw_status add_target(csv_reading *r, bw_dataset *root)
     return status;
 }
 
+/* Of several targets each is a field by its column's name as well, without a copy, so that a model with an output of that name finds
+ * it. */
+static bw_status name_each_target(csv_reading *r, bw_dataset *root)
+{
+    const csv_table *table = &r->table;
+    const bwi_column *all = &root->columns[root->column_count - 1];
+    bw_status status = BW_OK;
+    for (int k = 0; k < root->facts.targets && root->facts.targets > 1 && status == BW_OK; k++) {
+        const char *name = table->columns[root->facts.target_column[k]].name;
+        bw_array one = {
+            .data = (const float *)all->rows.data + k, .dtype = BW_F32, .ndim = 1, .shape = {r->rows}, .strides = {all->rows.step}};
+        if (*name && strlen(name) < sizeof all->field.name && root->column_count < BWI_FIELD_LIMIT) {
+            status = bwi_dataset_add(root, BWI_ROLE_TARGET, name, &one, r->paths[0]);
+        }
+    }
+    return status;
+}
+
 /* The root takes over the memory of the parsed rows, so that nothing is copied unless there are categories. */
 static bw_status fill_root(csv_reading *r, bw_dataset *root)
 {
     int64_t width;
-    bw_status status = csv_columns_settle(r, &root->facts);
+    bw_status status = bwi_csv_columns_settle(r, &root->facts);
     if (status == BW_OK) {
         status = widen(r, &root->facts, &width);
     }
@@ -560,21 +578,22 @@ static bw_status fill_root(csv_reading *r, bw_dataset *root)
         r->x_backing = (bwi_backing){.bytes = 0};
         if (r->table.target >= 0) {
             status = add_target(r, root);
+            status = status == BW_OK ? name_each_target(r, root) : status;
         }
     }
     if (status == BW_OK) {
         status = bwi_dataset_settle(root, "");
     }
-    return status == BW_OK ? csv_places_add(r, root->state) : status;
+    return status == BW_OK ? bwi_csv_places_add(r, root->state) : status;
 }
 
-bw_status csv_finish(csv_reading *r, bw_dataset **root)
+bw_status bwi_csv_finish(csv_reading *r, bw_dataset **root)
 {
     bw_status bad = check_bad(r);
     if (bad != BW_OK) {
         return bad;
     }
-    bw_dataset *made = bwi_dataset_root(r->ctx, &csv, 2, sizeof(csv_places));
+    bw_dataset *made = bwi_dataset_root(r->ctx, &csv, 2 + (r->table.targets > 1 ? r->table.targets : 0), sizeof(csv_places));
     if (!made) {
         return BW_RESOURCE_EXHAUSTED;
     }

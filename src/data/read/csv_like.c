@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-const bwi_facts *csv_like_facts(const csv_table *table)
+const bwi_facts *bwi_csv_like_facts(const csv_table *table)
 {
     const bwi_facts *facts = table->options->like ? bwi_dataset_facts(table->options->like) : NULL;
     return facts && facts->features > 0 ? facts : NULL;
@@ -28,14 +28,14 @@ static bool follows_names(const csv_table *table, const bwi_facts *facts)
 static bw_status targets_by_name(csv_table *table, const bwi_facts *facts)
 {
     const char *list = facts->target;
-    int whole = csv_column_find(table, list, strlen(list));
+    int whole = bwi_csv_column_find(table, list, strlen(list));
     bool all = true;
     for (const char *at = list; whole < 0 && *at && all;) {
         size_t size = strcspn(at, ",");
-        all = csv_column_find(table, at, size) >= 0;
+        all = bwi_csv_column_find(table, at, size) >= 0;
         at += size + (at[size] == ',');
     }
-    return all && *list ? csv_targets_choose(table, list) : BW_OK;
+    return all && *list ? bwi_csv_targets_choose(table, list) : BW_OK;
 }
 
 /* Returns the first column with a feature's name that has no place yet; -1: none. */
@@ -143,7 +143,7 @@ static bw_status targets_by_place(csv_table *table, const bwi_facts *facts)
     bool targets, others;
     if (!follows_places(table, facts)) {
         if (table->count > facts->features) {
-            csv_target_add(table, table->count - 1);
+            bwi_csv_target_add(table, table->count - 1);
         }
         return BW_OK;
     }
@@ -155,7 +155,7 @@ static bw_status targets_by_place(csv_table *table, const bwi_facts *facts)
         for (int i = 0; i < facts->target_column[k]; i++) {
             column += others || role_of(facts, i) > -2;
         }
-        csv_target_add(table, column);
+        bwi_csv_target_add(table, column);
     }
     return BW_OK;
 }
@@ -205,7 +205,7 @@ static bw_status follow_order(csv_table *table, const bwi_facts *facts)
 
 /* ---- The whole ---- */
 
-bw_status csv_like_targets(csv_table *table, const bwi_facts *facts)
+bw_status bwi_csv_like_targets(csv_table *table, const bwi_facts *facts)
 {
     if (!facts->target) {
         return BW_OK;
@@ -214,32 +214,32 @@ bw_status csv_like_targets(csv_table *table, const bwi_facts *facts)
 }
 
 /* A column that the model needs cannot be left out, nor can it become something other than it was. */
-bw_status csv_like_check(const csv_table *table, const bwi_facts *facts)
+bw_status bwi_csv_like_check(const csv_table *table, const bwi_facts *facts)
 {
     const bw_read_options *options = table->options;
     char named[CSV_COLUMN_TEXT];
     for (int k = 0; k < facts->features && follows_names(table, facts); k++) {
         const bwi_feature *feature = &facts->feature[k];
-        int column = csv_column_find(table, feature->name, strlen(feature->name));
+        int column = bwi_csv_column_find(table, feature->name, strlen(feature->name));
         if (column < 0) {
             continue;
         }
-        if (csv_column_listed(table, column, options->ignore)) {
+        if (bwi_csv_column_listed(table, column, options->ignore)) {
             return bwi_fail(table->ctx, BW_INVALID_ARGUMENT,
                             "%s: the option 'ignore' leaves out %s, which the model was trained with", table->path,
-                            csv_column_text(table, column, named));
+                            bwi_csv_column_text(table, column, named));
         }
-        if (csv_column_listed(table, column, options->categorical) && feature->categories == 0) {
+        if (bwi_csv_column_listed(table, column, options->categorical) && feature->categories == 0) {
             return bwi_fail(table->ctx, BW_INVALID_ARGUMENT,
                             "%s: the option 'categorical' names %s, which holds numbers in the dataset given as `like`",
-                            table->path, csv_column_text(table, column, named));
+                            table->path, bwi_csv_column_text(table, column, named));
         }
     }
     return BW_OK;
 }
 
 /* Columns, kinds and categories follow the dataset that the model was trained with. */
-bw_status csv_like_follow(csv_table *table, const bwi_facts *facts)
+bw_status bwi_csv_like_follow(csv_table *table, const bwi_facts *facts)
 {
     for (int i = 0; i < table->count; i++) {
         if (table->columns[i].target >= 0) {

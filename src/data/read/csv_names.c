@@ -21,7 +21,7 @@ static bool is_numbered(const csv_table *table, int column, const char *word, si
     return bwi_parse_int(word, word + size, &value) && (value == column || value + table->count == column);
 }
 
-bool csv_column_listed(const csv_table *table, int column, const char *list)
+bool bwi_csv_column_listed(const csv_table *table, int column, const char *list)
 {
     while (list && *list) {
         size_t size = strcspn(list, ",");
@@ -33,7 +33,7 @@ bool csv_column_listed(const csv_table *table, int column, const char *list)
     return false;
 }
 
-int csv_column_find(const csv_table *table, const char *word, size_t size)
+int bwi_csv_column_find(const csv_table *table, const char *word, size_t size)
 {
     int found = -1;
     for (int i = 0; i < table->count; i++) {
@@ -74,7 +74,7 @@ static void add_hint(const csv_table *table, bwi_text *text, const char *word, s
     bwi_text_add(text, "%s", table->count > SHOWN ? ", ..." : "");
 }
 
-bw_status csv_column_missing(const csv_table *table, const char *option, const char *word, size_t size)
+bw_status bwi_csv_column_missing(const csv_table *table, const char *option, const char *word, size_t size)
 {
     char quoted[BWI_QUOTE_SIZE];
     bwi_text hint = {.ctx = table->ctx};
@@ -87,19 +87,19 @@ bw_status csv_column_missing(const csv_table *table, const char *option, const c
     return status;
 }
 
-bw_status csv_columns_check(const csv_table *table, const char *option, const char *list)
+bw_status bwi_csv_columns_check(const csv_table *table, const char *option, const char *list)
 {
     while (list && *list) {
         size_t size = strcspn(list, ",");
-        if (csv_column_find(table, list, size) < 0) {
-            return csv_column_missing(table, option, list, size);
+        if (bwi_csv_column_find(table, list, size) < 0) {
+            return bwi_csv_column_missing(table, option, list, size);
         }
         list += size + (list[size] == ',');
     }
     return BW_OK;
 }
 
-void csv_target_add(csv_table *table, int column)
+void bwi_csv_target_add(csv_table *table, int column)
 {
     table->columns[column].target = table->targets;
     table->target = table->targets == 0 ? column : table->target;
@@ -115,36 +115,36 @@ static bw_status check_single(const csv_table *table, int column)
         if (i != column && strcmp(table->columns[i].name, name) == 0) {
             return bwi_fail(table->ctx, BW_INVALID_ARGUMENT,
                             "%s: the option 'target' names %s, as columns %d and %d are called; give its number", table->path,
-                            csv_column_text(table, column, named), i < column ? i : column, i < column ? column : i);
+                            bwi_csv_column_text(table, column, named), i < column ? i : column, i < column ? column : i);
         }
     }
     return BW_OK;
 }
 
 /* A list that is itself the name of a column means that column, so a name may contain commas; otherwise commas separate names. */
-bw_status csv_targets_choose(csv_table *table, const char *list)
+bw_status bwi_csv_targets_choose(csv_table *table, const char *list)
 {
-    int whole = csv_column_find(table, list, strlen(list));
+    int whole = bwi_csv_column_find(table, list, strlen(list));
     if (whole >= 0) {
-        csv_target_add(table, whole);
+        bwi_csv_target_add(table, whole);
         return is_named(table, whole, list, strlen(list)) ? check_single(table, whole) : BW_OK;
     }
     while (*list) {
         size_t size = strcspn(list, ",");
-        int column = csv_column_find(table, list, size);
+        int column = bwi_csv_column_find(table, list, size);
         char named[CSV_COLUMN_TEXT];
         if (column < 0) {
-            return csv_column_missing(table, "target", list, size);
+            return bwi_csv_column_missing(table, "target", list, size);
         }
         if (table->columns[column].target >= 0) {
             return bwi_fail(table->ctx, BW_INVALID_ARGUMENT, "%s: the option 'target' names %s twice", table->path,
-                            csv_column_text(table, column, named));
+                            bwi_csv_column_text(table, column, named));
         }
         bw_status single = is_named(table, column, list, size) ? check_single(table, column) : BW_OK;
         if (single != BW_OK) {
             return single;
         }
-        csv_target_add(table, column);
+        bwi_csv_target_add(table, column);
         list += size + (list[size] == ',');
     }
     return BW_OK;

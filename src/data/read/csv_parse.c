@@ -69,10 +69,10 @@ static bool put_missing(parsing *p, int column, double *value)
     }
     if (rule == BW_MISSING_ERROR) {
         return mistake(p, column, "%s: a value is missing; what shall stand for it: --missing mean, zero, or skip such records?",
-                       csv_column_text(p->table, column, where));
+                       bwi_csv_column_text(p->table, column, where));
     }
     if (p->table->columns[column].target >= 0) {
-        return mistake(p, column, "%s: the target is missing", csv_column_text(p->table, column, where));
+        return mistake(p, column, "%s: the target is missing", bwi_csv_column_text(p->table, column, where));
     }
     return true;
 }
@@ -87,7 +87,7 @@ static int add_category(parsing *p, int column, const csv_field *field)
     }
     int number = -1;
     if (text) {
-        number = csv_words_add(p->table->ctx, &p->result->words[column], text, csv_field_text(field, text));
+        number = bwi_csv_words_add(p->table->ctx, &p->result->words[column], text, bwi_csv_field_text(field, text));
     }
     if (text != small) {
         bwi_release(p->table->ctx, text);
@@ -101,7 +101,7 @@ static int add_category(parsing *p, int column, const csv_field *field)
 
 static bool put_category(parsing *p, int column, const csv_field *field, const csv_key *key, double *value)
 {
-    int number = csv_words_find(&p->result->words[column], field->at, key);
+    int number = bwi_csv_words_find(&p->result->words[column], field->at, key);
     if (field->doubled || number < 0) {
         number = add_category(p, column, field);
     }
@@ -126,7 +126,7 @@ static bool put_number(parsing *p, int column, double value)
     if (value <= (double)FLT_MAX && value >= (double)-FLT_MAX) {
         return true;
     }
-    return mistake(p, column, "%s: %g is too large for float32", csv_column_text(p->table, column, where), value);
+    return mistake(p, column, "%s: %g is too large for float32", bwi_csv_column_text(p->table, column, where), value);
 }
 
 /* Missing values are looked for first, since a number may stand for one. For a text that is not a number, the message says what
@@ -134,20 +134,20 @@ static bool put_number(parsing *p, int column, double value)
 static bool put_field(parsing *p, int column, const csv_field *field, double *value)
 {
     char quoted[BWI_QUOTE_SIZE], where[CSV_COLUMN_TEXT];
-    csv_key key = csv_key_of(field->at, field->size, (size_t)(p->end - field->at));
+    csv_key key = bwi_csv_key_of(field->at, field->size, (size_t)(p->end - field->at));
     const csv_dialect *dialect = &p->table->dialect;
-    if ((dialect->na || may_be_missing(&key)) && csv_field_missing(dialect, field)) {
+    if ((dialect->na || may_be_missing(&key)) && bwi_csv_field_missing(dialect, field)) {
         return put_missing(p, column, value);
     }
     if (p->table->columns[column].kind == CSV_CATEGORY) {
         return put_category(p, column, field, &key, value);
     }
-    if (csv_field_number(dialect, field, value)) {
+    if (bwi_csv_field_number(dialect, field, value)) {
         return put_number(p, column, *value);
     }
-    csv_column_text(p->table, column, where);
+    bwi_csv_column_text(p->table, column, where);
     bwi_quote(quoted, field->at, field->size);
-    if (csv_field_infinite(field)) {
+    if (bwi_csv_field_infinite(field)) {
         return mistake(p, column, "%s: %s is not finite; if it stands for a missing value, say --na", where, quoted);
     }
     return mistake(p, column, "%s: %s is no number%s", where, quoted,
@@ -164,7 +164,7 @@ static int64_t count_fields(const parsing *p, const char *at)
     csv_field field;
     int64_t count = 0;
     for (bool last = false; !last; count++) {
-        if (!csv_field_next(&p->table->dialect, &at, p->end, &field, &last)) {
+        if (!bwi_csv_field_next(&p->table->dialect, &at, p->end, &field, &last)) {
             return -1;
         }
     }
@@ -180,14 +180,14 @@ static bool wrong_fields(parsing *p, const char *record)
     return mistake(p, -1, "%lld field%s, expected %d", (long long)count, count == 1 ? "" : "s", p->table->count);
 }
 
-/* Does what csv_field_next does. `mark` is the next separator or newline, which is the end of the field unless the field is
+/* Does what bwi_csv_field_next does. `mark` is the next separator or newline, which is the end of the field unless the field is
  * quoted. */
 static bool next_field(parsing *p, csv_scan *scan, const char **at, const char *mark, csv_field *field, bool *last)
 {
     if ((unsigned char)**at <= ' ' || **at == '"') {
-        bool good = csv_field_next(&p->table->dialect, at, scan->end, field, last);
+        bool good = bwi_csv_field_next(&p->table->dialect, at, scan->end, field, last);
         if (good && *at - !*last != mark) {
-            csv_scan_go(scan, *at + *last);
+            bwi_csv_scan_go(scan, *at + *last);
             p->folded = true;
         }
         return good;
@@ -234,7 +234,7 @@ static bool parse_blanks(parsing *p)
         const csv_column *column = &table->columns[c];
         csv_field field;
         double value = 0;
-        if (last || !csv_field_next(&table->dialect, &at, p->end, &field, &last)) {
+        if (last || !bwi_csv_field_next(&table->dialect, &at, p->end, &field, &last)) {
             return wrong_fields(p, p->at);
         }
         if (column->kind == CSV_IGNORED) {
@@ -266,10 +266,11 @@ static bool parse_record(parsing *p)
     p->lacking = p->folded = false;
     for (int c = 0; c < table->count; c++) {
         const csv_column *column = &table->columns[c];
-        const char *mark = csv_scan_next(&scan);
+        const char *mark = bwi_csv_scan_next(&scan);
         double value;
         at += *at == ' ';
-        if (column->kind == CSV_NUMBER && quick && at - p->begin > 8 && csv_scan_number(at, mark - (mark[-1] == '\r'), &value)) {
+        if (column->kind == CSV_NUMBER && quick && at - p->begin > 8 &&
+            bwi_csv_scan_number(at, mark - (mark[-1] == '\r'), &value)) {
             at = mark + 1;
         } else {
             csv_scan other = scan; /* copied, so that the originals stay in registers */
@@ -330,7 +331,7 @@ static int64_t lines_in(const char *at, const char *end)
     return count;
 }
 
-void csv_block_parse(const csv_table *table, const csv_block *block, int64_t line, float *x, double *y, csv_result *result)
+void bwi_csv_block_parse(const csv_table *table, const csv_block *block, int64_t line, float *x, double *y, csv_result *result)
 {
     parsing p = {
         .table = table, .begin = block->at, .at = block->at, .end = block->end, .line = line, .x = x, .y = y, .result = result};
@@ -339,13 +340,13 @@ void csv_block_parse(const csv_table *table, const csv_block *block, int64_t lin
     bool blanks = dialect->separator == ' ';
     p.scan.end = p.end;
     p.scan.separator = dialect->separator;
-    csv_scan_go(&p.scan, p.at);
+    bwi_csv_scan_go(&p.scan, p.at);
     while (p.at < p.end && result->status == BW_OK) {
         const char *record = p.at;
-        bool note = *record == '#' && csv_is_comment(dialect, record, p.end);
-        if (note || ((unsigned char)*record <= ' ' && csv_is_blank_line(dialect, record))) {
+        bool note = *record == '#' && bwi_csv_is_comment(dialect, record, p.end);
+        if (note || ((unsigned char)*record <= ' ' && bwi_csv_is_blank_line(dialect, record))) {
             p.at = (const char *)memchr(record, '\n', (size_t)(p.end - record)) + 1;
-            csv_scan_go(&p.scan, p.at);
+            bwi_csv_scan_go(&p.scan, p.at);
             result->comments += note;
             p.line++;
             continue;
@@ -355,8 +356,8 @@ void csv_block_parse(const csv_table *table, const csv_block *block, int64_t lin
             result->status = BW_INVALID_ARGUMENT;
         }
         if (!good) {
-            p.at = csv_record_end(dialect, record, p.end);
-            csv_scan_go(&p.scan, p.at);
+            p.at = bwi_csv_record_end(dialect, record, p.end);
+            bwi_csv_scan_go(&p.scan, p.at);
         }
         result->missing_rows += good && p.lacking;
         if (good && !p.lacking) {
@@ -369,11 +370,11 @@ void csv_block_parse(const csv_table *table, const csv_block *block, int64_t lin
     }
 }
 
-void csv_result_free(bw_context *ctx, const csv_table *table, csv_result *result)
+void bwi_csv_result_free(bw_context *ctx, const csv_table *table, csv_result *result)
 {
     bwi_release(ctx, result->shifts);
     for (int i = 0; result->words && i < table->count; i++) {
-        csv_words_free(ctx, &result->words[i]);
+        bwi_csv_words_free(ctx, &result->words[i]);
     }
     bwi_release(ctx, result->words);
 }

@@ -18,7 +18,7 @@
 #define CSV_STRIDE 64
 
 /* Scans text that ends with a newline; `marks` has a bit for each separator and newline among the CSV_STRIDE bytes at `base` that
- * has not been returned yet. Quotes are not recognised: a caller that meets one continues after its field with csv_scan_go. */
+ * has not been returned yet. Quotes are not recognised: a caller that meets one continues after its field with bwi_csv_scan_go. */
 typedef struct csv_scan {
     const char *base, *end;
     uint64_t marks;
@@ -27,20 +27,20 @@ typedef struct csv_scan {
 
 /* Returns a mask of CSV_STRIDE bits, set where the byte is one of two. */
 #ifdef __SSE2__
-static inline uint64_t csv_scan_sixteen(const char *text, char one, char other)
+static inline uint64_t bwi_csv_scan_sixteen(const char *text, char one, char other)
 {
     __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)text);
     __m128i found = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(one)), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(other)));
     return (unsigned)_mm_movemask_epi8(found);
 }
 
-static inline uint64_t csv_scan_either(const char *text, char one, char other)
+static inline uint64_t bwi_csv_scan_either(const char *text, char one, char other)
 {
-    return csv_scan_sixteen(text, one, other) | csv_scan_sixteen(text + 16, one, other) << 16 |
-           csv_scan_sixteen(text + 32, one, other) << 32 | csv_scan_sixteen(text + 48, one, other) << 48;
+    return bwi_csv_scan_sixteen(text, one, other) | bwi_csv_scan_sixteen(text + 16, one, other) << 16 |
+           bwi_csv_scan_sixteen(text + 32, one, other) << 32 | bwi_csv_scan_sixteen(text + 48, one, other) << 48;
 }
 #else
-static inline uint64_t csv_scan_either(const char *text, char one, char other)
+static inline uint64_t bwi_csv_scan_either(const char *text, char one, char other)
 {
     uint64_t found = 0;
     for (int i = 0; i < CSV_STRIDE; i++) {
@@ -51,23 +51,23 @@ static inline uint64_t csv_scan_either(const char *text, char one, char other)
 #endif
 
 /* Continues the scan at `at`. */
-static inline void csv_scan_go(csv_scan *scan, const char *at)
+static inline void bwi_csv_scan_go(csv_scan *scan, const char *at)
 {
     scan->base = at;
     if (scan->end - at >= CSV_STRIDE) {
-        scan->marks = csv_scan_either(at, scan->separator, '\n');
+        scan->marks = bwi_csv_scan_either(at, scan->separator, '\n');
         return;
     }
     char rest[CSV_STRIDE] = {0};
     memcpy(rest, at, (size_t)(scan->end - at));
-    scan->marks = csv_scan_either(rest, scan->separator, '\n');
+    scan->marks = bwi_csv_scan_either(rest, scan->separator, '\n');
 }
 
 /* Returns the next separator or newline. There must be one. */
-static inline const char *csv_scan_next(csv_scan *scan)
+static inline const char *bwi_csv_scan_next(csv_scan *scan)
 {
     while (!scan->marks) {
-        csv_scan_go(scan, scan->base + CSV_STRIDE);
+        bwi_csv_scan_go(scan, scan->base + CSV_STRIDE);
     }
     const char *found = scan->base + __builtin_ctzll(scan->marks);
     scan->marks &= scan->marks - 1;
@@ -81,7 +81,7 @@ static inline const char *csv_scan_next(csv_scan *scan)
  * a number is an integer divided by a power of ten; both are exact as doubles, so the result is rounded only once. The eight bytes
  * before `end` are read and must be readable. False if the text is not such a number.
  */
-static inline bool csv_scan_number(const char *at, const char *end, double *value)
+static inline bool bwi_csv_scan_number(const char *at, const char *end, double *value)
 {
     static const double tens[2][8] = {{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7}, {-1e0, -1e1, -1e2, -1e3, -1e4, -1e5, -1e6, -1e7}};
     bool negative = *at == '-';

@@ -71,7 +71,7 @@ static bw_status add_targets(bw_dataset *root, const csv_reading *r)
     for (int64_t row = root->numbers * depth; row < r->rows * depth; row++) { /* `whole` is never set for several targets */
         if (state->whole && !is_whole(r->y[row])) {
             char place[128] = "";
-            csv_places_tell(&state->places, row, place, sizeof place);
+            bwi_csv_places_tell(&state->places, row, place, sizeof place);
             return bwi_fail(
                 r->ctx, BW_INVALID_ARGUMENT,
                 "%s: the target %g is no whole number; all in the first MiB of the stream are: write one of them as 1.5, or "
@@ -114,8 +114,8 @@ static bw_status take_rows(bw_dataset *root)
     if (r->options.missing == BW_MISSING_ZERO) {
         fill_zeros(r, root->numbers);
     }
-    bw_status status = csv_places_add(r, &state->places);
-    csv_spans_drop(r, 0);
+    bw_status status = bwi_csv_places_add(r, &state->places);
+    bwi_csv_spans_drop(r, 0);
     if (status == BW_OK && r->table.target >= 0) {
         status = add_targets(root, r);
     }
@@ -128,10 +128,10 @@ static bw_status add_region(bw_dataset *root)
     flow *state = root->state;
     state->r->x_backing = root->columns[0].backing;
     root->columns[0].backing = (bwi_backing){.bytes = 0};
-    bw_status status = csv_read_region(state->r, 0);
+    bw_status status = bwi_csv_read_region(state->r, 0);
     give_inputs(root, state->r);
     if (status != BW_OK) {
-        csv_spans_drop(state->r, 0);
+        bwi_csv_spans_drop(state->r, 0);
     }
     return status == BW_OK ? take_rows(root) : status;
 }
@@ -139,7 +139,7 @@ static bw_status add_region(bw_dataset *root)
 static bw_status end(bw_dataset *root)
 {
     flow *state = root->state;
-    csv_text_close(&state->r->text);
+    bwi_csv_text_close(&state->r->text);
     if (state->lacking > 0) {
         bwi_log(root->owned.ctx, BW_LOG_INFO, "%s: %lld of %lld records have missing values and are left out", state->path,
                 (long long)state->lacking, (long long)(state->lacking + root->numbers));
@@ -185,7 +185,7 @@ static bw_status pull(bw_dataset *root, int64_t upto)
 static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
     const flow *state = dataset->state;
-    csv_places_tell(&state->places, number, text, size);
+    bwi_csv_places_tell(&state->places, number, text, size);
 }
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
@@ -196,9 +196,9 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 static void close_flow(bw_dataset *dataset)
 {
     flow *state = dataset->state;
-    csv_places_free(dataset->owned.ctx, &state->places);
+    bwi_csv_places_free(dataset->owned.ctx, &state->places);
     if (state->r) {
-        csv_reading_free(state->r);
+        bwi_csv_reading_free(state->r);
     }
 }
 
@@ -213,7 +213,7 @@ static bw_status fill_root(bw_dataset *root)
     flow *state = root->state;
     csv_reading *r = state->r;
     bwi_field x = {.role = BWI_ROLE_INPUT, .dtype = BW_F32, .ndim = 1, .shape = {r->table.width}};
-    bw_status status = csv_read_region(r, 0);
+    bw_status status = bwi_csv_read_region(r, 0);
     state->whole = r->table.targets == 1;
     for (int64_t i = 0; i < r->rows && state->whole; i++) {
         state->whole = state->whole && is_whole(r->y[i]);
@@ -223,7 +223,7 @@ static bw_status fill_root(bw_dataset *root)
                    .ndim = r->table.targets > 1,
                    .shape = {r->table.targets}};
     if (status == BW_OK) {
-        status = csv_columns_settle(r, &root->facts);
+        status = bwi_csv_columns_settle(r, &root->facts);
     }
     if (status == BW_OK) {
         status = bwi_dataset_declare(root, &x, state->path);
@@ -238,7 +238,7 @@ static bw_status fill_root(bw_dataset *root)
     return take_rows(root);
 }
 
-bw_status csv_stream_make(csv_reading *r, bw_dataset **root)
+bw_status bwi_csv_stream_make(csv_reading *r, bw_dataset **root)
 {
     static const char *const name[] = {"standard input"};
     char text[MESSAGE];

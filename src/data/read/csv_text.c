@@ -10,7 +10,7 @@
 
 /* ---- Records ---- */
 
-const char *csv_record_end(const csv_dialect *dialect, const char *at, const char *end)
+const char *bwi_csv_record_end(const csv_dialect *dialect, const char *at, const char *end)
 {
     const char *newline = memchr(at, '\n', (size_t)(end - at));
     const char *quote = newline ? memchr(at, '"', (size_t)(newline - at)) : NULL;
@@ -19,7 +19,7 @@ const char *csv_record_end(const csv_dialect *dialect, const char *at, const cha
     }
     csv_field field;
     for (bool last = false; !last;) {
-        if (csv_field_next(dialect, &at, end, &field, &last)) {
+        if (bwi_csv_field_next(dialect, &at, end, &field, &last)) {
             continue;
         }
         if (!field.at) {
@@ -39,7 +39,7 @@ static const char *last_record_end(const csv_dialect *dialect, const char *at, c
         return newline ? newline + 1 : at;
     }
     for (;;) {
-        const char *next = csv_record_end(dialect, at, end + 1);
+        const char *next = bwi_csv_record_end(dialect, at, end + 1);
         if (next > end) {
             return at;
         }
@@ -47,7 +47,7 @@ static const char *last_record_end(const csv_dialect *dialect, const char *at, c
     }
 }
 
-bw_status csv_blocks_cut(const csv_text *text, size_t size, bool quotes, csv_block **blocks, int64_t *count)
+bw_status bwi_csv_blocks_cut(const csv_text *text, size_t size, bool quotes, csv_block **blocks, int64_t *count)
 {
     const char *at = text->at, *end = text->end;
     size_t most = (size_t)(end - at) / size + 1;
@@ -65,7 +65,7 @@ bw_status csv_blocks_cut(const csv_text *text, size_t size, bool quotes, csv_blo
             cut = newline ? newline + 1 : end;
         } else {
             while (cut < end && (size_t)(cut - at) < size) {
-                cut = csv_record_end(&text->dialect, cut, end);
+                cut = bwi_csv_record_end(&text->dialect, cut, end);
             }
         }
         (*blocks)[(*count)++] = (csv_block){.at = at, .end = cut};
@@ -77,7 +77,7 @@ bw_status csv_blocks_cut(const csv_text *text, size_t size, bool quotes, csv_blo
 /* Counts the lines, records and quotes of CSV_STRIDE bytes. The two bytes before the text are read as well. */
 static void count_stride(csv_block *block, const char *text)
 {
-    for (uint64_t found = csv_scan_either(text, '\n', '"'); found; found &= found - 1) {
+    for (uint64_t found = bwi_csv_scan_either(text, '\n', '"'); found; found &= found - 1) {
         const char *end = text + __builtin_ctzll(found);
         if (*end == '"') {
             block->quotes++;
@@ -89,7 +89,7 @@ static void count_stride(csv_block *block, const char *text)
 }
 
 /* Blank lines are not counted as records. */
-void csv_block_count(csv_block *block)
+void bwi_csv_block_count(csv_block *block)
 {
     char piece[CSV_STRIDE + 2] = "\n\n"; /* as if a line had ended before the block */
     const char *at = block->at;
@@ -110,8 +110,8 @@ void csv_block_count(csv_block *block)
 
 /* ---- Regions ---- */
 
-bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path, const csv_dialect *dialect,
-                        const bw_read_options *options)
+bw_status bwi_csv_text_open(bw_context *ctx, csv_text *text, const char *path, const csv_dialect *dialect,
+                            const bw_read_options *options)
 {
     *text = (csv_text){.ctx = ctx, .path = path, .line = 1, .dialect = *dialect, .skip = options->skip_rows};
     if (strcmp(path, "-") == 0) {
@@ -125,7 +125,7 @@ bw_status csv_text_open(bw_context *ctx, csv_text *text, const char *path, const
     return status;
 }
 
-void csv_text_close(csv_text *text)
+void bwi_csv_text_close(csv_text *text)
 {
     bwi_input_close(text->ctx, &text->input);
     bwi_gzip_close(text->gzip);
@@ -183,7 +183,7 @@ static bw_status begin_text(csv_text *text)
     text->begun = true;
     bw_status status = skip_beginning(text);
     if (status == BW_OK && text->dialect.fields == 0) {
-        csv_dialect_find(&text->dialect, text->at, text->end);
+        bwi_csv_dialect_find(&text->dialect, text->at, text->end);
     }
     return status;
 }
@@ -284,7 +284,7 @@ static bw_status next_streamed(csv_text *text)
     return BW_OK;
 }
 
-bw_status csv_text_next(csv_text *text)
+bw_status bwi_csv_text_next(csv_text *text)
 {
     if (text->finished) {
         text->at = text->end;
@@ -352,7 +352,7 @@ static bool quoted_field(const csv_dialect *dialect, const char **at, const char
     return good;
 }
 
-bool csv_field_next(const csv_dialect *dialect, const char **at, const char *end, csv_field *field, bool *last)
+bool bwi_csv_field_next(const csv_dialect *dialect, const char **at, const char *end, csv_field *field, bool *last)
 {
     *field = (csv_field){.size = 0};
     while (blank(dialect, **at)) {
@@ -379,7 +379,7 @@ static bool is_word(const csv_field *field, const char *word, size_t size)
     return field->size == size && memcmp(field->at, word, size) == 0;
 }
 
-bool csv_field_missing(const csv_dialect *dialect, const csv_field *field)
+bool bwi_csv_field_missing(const csv_dialect *dialect, const csv_field *field)
 {
     static const char *const words[] = {"NA", "N/A", "NaN", "nan", "NAN", "null", "NULL", "None", "?"};
     for (const char *list = dialect->na; list && *list;) {
@@ -404,7 +404,7 @@ bool csv_field_missing(const csv_dialect *dialect, const csv_field *field)
 }
 
 /* A decimal comma is read as a point. A point beside it would separate thousands, and is refused. */
-bool csv_field_number(const csv_dialect *dialect, const csv_field *field, double *value)
+bool bwi_csv_field_number(const csv_dialect *dialect, const csv_field *field, double *value)
 {
     char text[64];
     const char *at = field->at, *end = at + field->size;
@@ -423,7 +423,7 @@ bool csv_field_number(const csv_dialect *dialect, const csv_field *field, double
     return field->size > 0 && bwi_number_scan(at, end, value) == end;
 }
 
-size_t csv_field_text(const csv_field *field, char *to)
+size_t bwi_csv_field_text(const csv_field *field, char *to)
 {
     size_t size = 0;
     for (size_t i = 0; i < field->size; i++) {

@@ -73,7 +73,7 @@ static bool is_dressed(const csv_field *field)
     return size > 0 && bwi_number_scan(text, text + size, &value) == text + size;
 }
 
-bool csv_field_infinite(const csv_field *field)
+bool bwi_csv_field_infinite(const csv_field *field)
 {
     static const char *const words[] = {"inf", "infinity"};
     const char *at = field->at;
@@ -99,7 +99,7 @@ static bool is_meant_as_number(const csv_field *field)
 {
     for (size_t i = 0; i < field->size; i++) {
         if (!memchr("0123456789+-.eE", field->at[i], sizeof "0123456789+-.eE")) { /* NUL is not text either */
-            return csv_field_infinite(field);
+            return bwi_csv_field_infinite(field);
         }
     }
     return field->size > 0 && field->at[0] != 'e' && field->at[0] != 'E';
@@ -128,11 +128,11 @@ static void note_number(csv_found *found, double value)
 static void note(const csv_table *table, csv_found *found, const csv_field *field, int64_t line)
 {
     double value;
-    if (csv_field_missing(&table->dialect, field)) {
+    if (bwi_csv_field_missing(&table->dialect, field)) {
         found->empty += field->size == 0;
         return;
     }
-    if (csv_field_number(&table->dialect, field, &value)) {
+    if (bwi_csv_field_number(&table->dialect, field, &value)) {
         note_number(found, value);
         return;
     }
@@ -150,16 +150,16 @@ static void note(const csv_table *table, csv_found *found, const csv_field *fiel
     }
 }
 
-void csv_types_find(csv_table *table, const char *at, const char *end, int64_t line)
+void bwi_csv_types_find(csv_table *table, const char *at, const char *end, int64_t line)
 {
     csv_field field;
     const csv_dialect *dialect = &table->dialect;
     for (table->looked = 0; table->looked < LOOK; table->looked++) {
-        at = csv_skip_notes(dialect, at, end, &line);
+        at = bwi_csv_skip_notes(dialect, at, end, &line);
         if (at >= end) {
             break;
         }
-        const char *next = csv_record_end(dialect, at, end), *record = at;
+        const char *next = bwi_csv_record_end(dialect, at, end), *record = at;
         bool last = false;
         for (int c = 0; c < table->count && !last; c++) {
             double value;
@@ -169,7 +169,7 @@ void csv_types_find(csv_table *table, const char *at, const char *end, int64_t l
                 at = number + 1;
                 continue;
             }
-            if (!csv_field_next(dialect, &at, end, &field, &last)) {
+            if (!bwi_csv_field_next(dialect, &at, end, &field, &last)) {
                 break;
             }
             note(table, &table->columns[c].found, &field, line);
@@ -187,7 +187,7 @@ void csv_types_find(csv_table *table, const char *at, const char *end, int64_t l
 
 /* ---- Words about columns ---- */
 
-const char *csv_column_text(const csv_table *table, int column, char text[CSV_COLUMN_TEXT])
+const char *bwi_csv_column_text(const csv_table *table, int column, char text[CSV_COLUMN_TEXT])
 {
     char quoted[BWI_QUOTE_SIZE];
     const char *name = table->columns[column].name;
@@ -199,7 +199,7 @@ const char *csv_column_text(const csv_table *table, int column, char text[CSV_CO
     return text;
 }
 
-const char *csv_column_word(const csv_table *table, int column, char text[CSV_COLUMN_TEXT])
+const char *bwi_csv_column_word(const csv_table *table, int column, char text[CSV_COLUMN_TEXT])
 {
     const char *name = table->columns[column].name;
     char quoted[BWI_QUOTE_SIZE];
@@ -214,7 +214,7 @@ const char *csv_column_word(const csv_table *table, int column, char text[CSV_CO
     return text;
 }
 
-const char *csv_found_text(const csv_found *found)
+const char *bwi_csv_found_text(const csv_found *found)
 {
     return found->dates + found->dressed <= found->texts ? "is text"
            : found->dates > found->dressed               ? "holds dates"
@@ -234,10 +234,10 @@ static void say_why(const csv_table *table, int column, char *text, size_t size)
     }
 }
 
-void csv_types_report(const csv_table *table, int column, int categories, int64_t rows)
+void bwi_csv_types_report(const csv_table *table, int column, int categories, int64_t rows)
 {
     char named[CSV_COLUMN_TEXT], word[CSV_COLUMN_TEXT], why[BWI_QUOTE_SIZE + 64];
-    csv_column_text(table, column, named);
+    bwi_csv_column_text(table, column, named);
     say_why(table, column, why, sizeof why);
     bool many = categories > FEW && rows / categories < SAMPLES_EACH;
     if (table->columns[column].target >= 0) {
@@ -255,5 +255,5 @@ void csv_types_report(const csv_table *table, int column, int categories, int64_
         table->ctx, BW_LOG_WARNING,
         "%s: %s %s and becomes %d inputs, one for each category, for %lld samples, which can only be learned by heart; leave it "
         "out with --ignore %s",
-        table->path, named, why, categories, (long long)rows, csv_column_word(table, column, word));
+        table->path, named, why, categories, (long long)rows, bwi_csv_column_word(table, column, word));
 }

@@ -24,10 +24,10 @@ static void test_marks(void **unused)
         text[size - 1] = '\n';
         for (size_t from = 0; from < size; from += 1 + size / 7) {
             csv_scan scan = {.end = text + size, .separator = ','};
-            csv_scan_go(&scan, text + from);
+            bwi_csv_scan_go(&scan, text + from);
             for (size_t i = from; i < size; i++) {
                 if (text[i] == ',' || text[i] == '\n') {
-                    assert_ptr_equal(csv_scan_next(&scan), text + i);
+                    assert_ptr_equal(bwi_csv_scan_next(&scan), text + i);
                 }
             }
         }
@@ -44,7 +44,7 @@ static bool check(const char *text)
     memset(line, '0' + (int)(random_bits() % 10), space);
     memcpy(line + space - size, text, size);
     double found, expected = strtod(text, NULL);
-    bool taken = csv_scan_number(line + space - size, line + space, &found);
+    bool taken = bwi_csv_scan_number(line + space - size, line + space, &found);
     if (taken && memcmp(&found, &expected, sizeof found) != 0) {
         fail_msg("'%s': expected %.17g, found %.17g", text, expected, found);
     }
