@@ -66,10 +66,10 @@ bw_status bwi_dataset_fingerprint(const bw_dataset *dataset, bwi_fingerprint *pr
     *print = (bwi_fingerprint){0};
     for (int f = 0; f < bwi_dataset_fields(dataset) && status == BW_OK; f++) {
         const bwi_field *field = bwi_dataset_field(dataset, f);
-        looking plain = {.dataset = dataset, .field = f, .epoch = BWI_EPOCH_NONE}, trained = {.dataset = dataset, .field = f};
-        status = look_at_field(&plain, MOST_SAMPLES);
+        looking unaugmented = {.dataset = dataset, .field = f, .epoch = BWI_EPOCH_NONE}, trained = {.dataset = dataset, .field = f};
+        status = look_at_field(&unaugmented, MOST_SAMPLES);
         status = status == BW_OK ? look_at_field(&trained, 0) : status;
-        print->values = bwi_hash(print->values, &plain.sum, sizeof plain.sum);
+        print->values = bwi_hash(print->values, &unaugmented.sum, sizeof unaugmented.sum);
         print->values = bwi_hash(print->values, field->name, strlen(field->name));
         print->augmented = bwi_hash(print->augmented, &trained.sum, sizeof trained.sum);
     }

@@ -109,10 +109,10 @@ static void put_options(bw_context *ctx, bwi_json_writer *w, const char *class_n
 
 static void put_loss(bw_context *ctx, bwi_json_writer *w, const char *key, const bwi_loss_row *row, const bwi_chosen_loss *chosen)
 {
-    bool plain = !chosen || chosen->reduction == BWI_LOSS_MEAN;
+    bool mean = !chosen || chosen->reduction == BWI_LOSS_MEAN;
     char name[64], class_name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(row->names, " "), row->names);
-    if (!chosen || (plain && all_standard(ctx, row->arguments, row->argument_count, chosen->values))) {
+    if (!chosen || (mean && all_standard(ctx, row->arguments, row->argument_count, chosen->values))) {
         bwi_json_put_text(w, key, name);
         return;
     }

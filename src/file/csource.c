@@ -62,10 +62,10 @@ const char *bwi_csource_number(char text[32], float value)
  * functions. */
 static void variable_word(const bwi_variable *variable, char word[128])
 {
-    char plain[100];
-    make_word(plain, sizeof plain, variable->name);
-    bool own = plain[0] == '_' || (plain[0] >= '0' && plain[0] <= '9') || !strchr(plain, '_');
-    print(word, 128, "%s%s", own ? "w_" : "", plain);
+    char made[100];
+    make_word(made, sizeof made, variable->name);
+    bool own = made[0] == '_' || (made[0] >= '0' && made[0] <= '9') || !strchr(made, '_');
+    print(word, 128, "%s%s", own ? "w_" : "", made);
 }
 
 static void begin_array(bwi_csource *s, const char *name, const char *comment, int64_t count)

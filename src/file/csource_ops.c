@@ -79,13 +79,13 @@ static void put_scale(bwi_csource *s, const bw_node *node)
 
 static void put_unary(bwi_csource *s, const bw_node *node)
 {
-    static const char *const plain[BWI_UNARIES] = {
+    static const char *const one_call[BWI_UNARIES] = {
         [BWI_ABS] = "fabsf(v)", [BWI_SQUARE] = "v * v", [BWI_SQRT] = "sqrtf(v)", [BWI_LOG] = "logf(v)"};
     const bwi_unary_attributes *u = node->attributes;
     char low[32], high[32];
     const char *a = bwi_csource_number(low, u->a), *b = bwi_csource_number(high, u->b);
-    if (plain[u->kind]) {
-        put_each(s, node, plain[u->kind]);
+    if (one_call[u->kind]) {
+        put_each(s, node, one_call[u->kind]);
     } else if (u->kind == BWI_POW) {
         put_each_of(s, node, "powf(v, %s)", a);
     } else {

@@ -263,7 +263,7 @@ const char *bwi_onnx_result(bwi_onnx *o, const bw_node *node, bwi_onnx_order ord
     return name;
 }
 
-bwi_onnx_order bwi_onnx_at_hand(const bwi_onnx *o, const bw_node *node)
+bwi_onnx_order bwi_onnx_order_of(const bwi_onnx *o, const bw_node *node)
 {
     return o->names[node->number][BWI_ONNX_LAST][0] ? BWI_ONNX_LAST : BWI_ONNX_FIRST;
 }

@@ -32,7 +32,7 @@ typedef struct bwi_onnx {
 /* Returns the name of an input's values in this order. */
 const char *bwi_onnx_of(bwi_onnx *o, const bw_node *node, bwi_onnx_order order);
 /* Returns the order in which the node's values already exist. */
-bwi_onnx_order bwi_onnx_at_hand(const bwi_onnx *o, const bw_node *node);
+bwi_onnx_order bwi_onnx_order_of(const bwi_onnx *o, const bw_node *node);
 /* Returns the name under which this node's values must be written. */
 const char *bwi_onnx_result(bwi_onnx *o, const bw_node *node, bwi_onnx_order order);
 /* Makes a new name for intermediate values. */

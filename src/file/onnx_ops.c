@@ -12,7 +12,7 @@
 /* Finds the input and the name of the result, in the order in which the input's values exist. */
 static const char *begin_each(bwi_onnx *o, const bw_node *node, const char **x)
 {
-    bwi_onnx_order order = bwi_onnx_at_hand(o, node->input[0]);
+    bwi_onnx_order order = bwi_onnx_order_of(o, node->input[0]);
     *x = bwi_onnx_of(o, node->input[0], order);
     return bwi_onnx_result(o, node, order);
 }
@@ -74,18 +74,18 @@ static void put_gelu(bwi_onnx *o, const bw_node *node)
 }
 
 /* These activations are a single operator without parameters. */
-static const char *const plain[BWI_ACTIVATIONS] = {[BWI_SIGMOID] = "Sigmoid",
-                                                   [BWI_TANH] = "Tanh",
-                                                   [BWI_SOFTPLUS] = "Softplus",
-                                                   [BWI_SOFTSIGN] = "Softsign",
-                                                   [BWI_EXPONENTIAL] = "Exp"};
+static const char *const one_operator[BWI_ACTIVATIONS] = {[BWI_SIGMOID] = "Sigmoid",
+                                                          [BWI_TANH] = "Tanh",
+                                                          [BWI_SOFTPLUS] = "Softplus",
+                                                          [BWI_SOFTSIGN] = "Softsign",
+                                                          [BWI_EXPONENTIAL] = "Exp"};
 
 /* Selu is gamma (x > 0: x, else alpha (e^x - 1)). */
 static void put_activation(bwi_onnx *o, const bw_node *node)
 {
     const bwi_activation_attributes *a = node->attributes;
-    if (plain[a->kind]) {
-        put_each(o, node, plain[a->kind]);
+    if (one_operator[a->kind]) {
+        put_each(o, node, one_operator[a->kind]);
     } else if (a->kind == BWI_ELU) {
         put_with(o, node, "Selu", "alpha", a->p[1] / a->p[0], "gamma", a->p[0]);
     } else if (a->kind == BWI_HARD_SIGMOID) {

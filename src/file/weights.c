@@ -213,7 +213,7 @@ typedef struct optimizer_value {
 
 typedef struct optimizer_list {
     optimizer_value *values;
-    int count, plain; /* the first `plain` exist before the first update */
+    int count, before; /* the first `before` exist before the first update */
 } optimizer_list;
 
 static void add_slots(optimizer_list *list, const bwi_optimizer *o, const place *places, int count, int first, int last)
@@ -246,7 +246,7 @@ static bw_status list_values(bwi_training *t, const place *places, int count, op
     if (!o->schedule.row) {
         list->values[list->count++] = (optimizer_value){.number = &o->learning_rate};
     }
-    list->plain = list->count;
+    list->before = list->count;
     if (o->averages) {
         add_slots(list, o, places, count, o->slot_count, o->slot_count + 1);
     }
@@ -309,9 +309,9 @@ static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *pat
     while (status == BW_OK && there <= list.count && entry_at(file, there, name)) {
         there++;
     }
-    if (status == BW_OK && there != 0 && there != list.plain && there != list.count) {
-        status = bwi_fail_file(t->ctx, BW_DATA_LOSS, path, "optimizer/vars: expected %d or %d values of %s, found %s%d", list.plain,
-                               list.count, t->optimizer.row->class_name, there > list.count ? "at least " : "", there);
+    if (status == BW_OK && there != 0 && there != list.before && there != list.count) {
+        status = bwi_fail_file(t->ctx, BW_DATA_LOSS, path, "optimizer/vars: expected %d or %d values of %s, found %s%d",
+                               list.before, list.count, t->optimizer.row->class_name, there > list.count ? "at least " : "", there);
     }
     if (status == BW_OK) {
         status = check_values(t, file, path, &list, there);

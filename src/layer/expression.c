@@ -23,7 +23,7 @@ static bool is_word(char c)
            c == '+';
 }
 
-static const char *behind_blanks(const char *at)
+static const char *after_blanks(const char *at)
 {
     for (;;) {
         at += strspn(at, " \t\n\r");
@@ -36,11 +36,11 @@ static const char *behind_blanks(const char *at)
 
 static void skip_blanks(parser *p)
 {
-    p->at = behind_blanks(p->at);
+    p->at = after_blanks(p->at);
 }
 
 /* Skips the modules that Keras's users write before a word. */
-static const char *behind_modules(const char *word, const char *end)
+static const char *after_modules(const char *word, const char *end)
 {
     static const char *const modules[] = {"tf.",           "tensorflow.",  "keras.",        "layers.",     "models.",
                                           "nn.",           "activations.", "initializers.", "optimizers.", "schedules.",
@@ -133,7 +133,7 @@ static void parse_labelled(parser *p, bwi_term *term, const char *label, int len
     term->label_length = length;
     term->label_column = term->column;
     term->quoted = false;
-    p->at = behind_blanks(p->at) + 1;
+    p->at = after_blanks(p->at) + 1;
     parse_term(p, term, depth);
 }
 
@@ -155,14 +155,14 @@ static void parse_term(parser *p, bwi_term *term, int depth)
     term->column = (int)(p->at - p->begin) + 1;
     if (*p->at == '"' || *p->at == '\'') {
         parse_quoted(p, term);
-        if (p->status == BW_OK && *behind_blanks(p->at) == '=' && !term->label) {
+        if (p->status == BW_OK && *after_blanks(p->at) == '=' && !term->label) {
             parse_labelled(p, term, term->text, term->length, depth);
         }
         return;
     }
     const char *start = p->at;
     skip_word(p);
-    if (*behind_blanks(p->at) == '=' && p->at > start && !term->label) {
+    if (*after_blanks(p->at) == '=' && p->at > start && !term->label) {
         parse_labelled(p, term, start, (int)(p->at - start), depth);
         return;
     }
@@ -171,7 +171,7 @@ static void parse_term(parser *p, bwi_term *term, int depth)
         complain(p, "a name, a number or '('");
         return;
     }
-    term->text = behind_modules(start, p->at);
+    term->text = after_modules(start, p->at);
     term->length = (int)(p->at - term->text);
     if (list) {
         char close = *p->at++ == '(' ? ')' : ']';

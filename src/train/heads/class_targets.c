@@ -21,11 +21,11 @@ static int count_classes(const bw_dataset *dataset)
 /* Names come from files, so bytes that are not ASCII may be meant to control the terminal. */
 static void add_name(bwi_text *names, const char *name, int number)
 {
-    bool plain = true;
+    bool ascii = true;
     for (const char *c = name; *c; c++) {
-        plain = plain && (unsigned char)*c < 0x80;
+        ascii = ascii && (unsigned char)*c < 0x80;
     }
-    if (plain) {
+    if (ascii) {
         bwi_text_add(names, "%s%.40s", number ? ", " : "", name);
     } else {
         bwi_text_add(names, "%sclass %d", number ? ", " : "", number);

@@ -140,8 +140,8 @@ static bw_node *add_scale(bwi_session *s, bw_node *loss, double factor)
 }
 
 /* Adds the target in the type that the loss needs, and the weight, which combines samples, classes and mask. */
-static bw_status add_ends(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options, int output,
-                          bw_dtype target, bwi_head *head)
+static bw_status add_target(bwi_session *s, const bw_dataset *dataset, const bwi_session_options *options, int output,
+                            bw_dtype target, bwi_head *head)
 {
     bw_context *ctx = s->training->ctx;
     head->target = add_field(s, dataset, BWI_ROLE_TARGET, output, target);
@@ -164,15 +164,15 @@ static bw_status add_loss(bwi_session *s, const bw_dataset *dataset, const bwi_s
 {
     bw_context *ctx = s->training->ctx;
     const char *name = name_of(s, output);
-    static const bwi_chosen_loss plain = {.weight = 1};
-    const bwi_chosen_loss *given = bwi_loss_of(s->training->model, output), *chosen = given ? given : &plain;
+    static const bwi_chosen_loss standard = {.weight = 1};
+    const bwi_chosen_loss *given = bwi_loss_of(s->training->model, output), *chosen = given ? given : &standard;
     if (given && !given->row) {
         s->training->found[output] = NULL;
-        return add_ends(s, dataset, options, output, BW_F32, head); /* for metrics, if the data has targets */
+        return add_target(s, dataset, options, output, BW_F32, head); /* for metrics, if the data has targets */
     }
     const bwi_loss_row *row = given ? given->row : choose_loss(s, dataset, output);
     s->training->found[output] = given ? NULL : row;
-    bw_status status = add_ends(s, dataset, options, output, row->target, head);
+    bw_status status = add_target(s, dataset, options, output, row->target, head);
     if (status == BW_OK && !head->target) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "the data has no targets (y%s%s) for %s", s->output_count > 1 ? "_" : "",
                         s->output_count > 1 ? name : "", name);

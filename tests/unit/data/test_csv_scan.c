@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "data/read/csv_scan.h"
+#include "data/read/csv/csv_scan.h"
 #include "support/random.h"
 
 /* Text of every length up to some strides, in memory of exactly its size. */

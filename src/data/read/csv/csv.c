@@ -1,6 +1,6 @@
 /* The CSV reader. It reads files, gzip files and standard input one after another, region by region, and parses each region on all
  * workers. */
-#include "data/read/csv.h"
+#include "data/read/csv/csv.h"
 
 #include <string.h>
 

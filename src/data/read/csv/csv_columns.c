@@ -3,7 +3,7 @@
  * where the second has a number, or if it counts the columns 0,1,2,... as pandas does for arrays without names. What was decided
  * is logged. A file that holds only text could be read either way, so there the user must say.
  */
-#include "data/read/csv.h"
+#include "data/read/csv/csv.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
  * is so for categories, which are numbered in sorted order, for the means of columns, and for the share of bad records. If all
  * targets of the first region are whole numbers, those of all later regions must be too.
  */
-#include "data/read/csv.h"
+#include "data/read/csv/csv.h"
 
 #include <math.h>
 #include <stdio.h>

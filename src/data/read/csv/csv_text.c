@@ -1,6 +1,6 @@
 /* Supplies CSV text: regions that end with a whole record, the blocks into which they are cut, and fields. */
-#include "data/read/csv.h"
-#include "data/read/csv_scan.h"
+#include "data/read/csv/csv.h"
+#include "data/read/csv/csv_scan.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * whose fields are numbers more often wins, and then the one that comes first below. The first record does not count, because it
  * may be a title.
  */
-#include "data/read/csv.h"
+#include "data/read/csv/csv.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * tables have names. Otherwise they correspond by position: the same columns are left out and the same ones are targets, in a
  * table that has all columns of the other, lacks the targets, or has neither the targets nor the columns that were left out.
  */
-#include "data/read/csv.h"
+#include "data/read/csv/csv.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * of every number. Dates are neither numbers nor categories: with one input per day a model would memorise days and could predict
  * no other. Nor are 1,234 and 12%.
  */
-#include "data/read/csv.h"
+#include "data/read/csv/csv.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * categories, missing values, mistakes) takes a slower path. A record that is left out, because bad records or missing values are
  * to be skipped, is overwritten by the next one.
  */
-#include "data/read/csv.h"
-#include "data/read/csv_scan.h"
+#include "data/read/csv/csv.h"
+#include "data/read/csv/csv_scan.h"
 
 #include <float.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  * from the end). A name that no column has is a mistake and is never ignored, because the model would then silently be trained
  * with a column that was meant to be left out, or without one that was meant to be used.
  */
-#include "data/read/csv.h"
+#include "data/read/csv/csv.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * Missing numbers become their column's mean or zero; a missing category is zero everywhere. Classes and whole-number targets are
  * int32, other targets float32.
  */
-#include "data/read/csv.h"
+#include "data/read/csv/csv.h"
 
 #include <math.h>
 #include <stdio.h>
