@@ -17,9 +17,9 @@ train --epochs 1 --quiet
 expect_equal "$(sed -nE 's/^weights ([0-9a-f]+).*/\1/p' out)" "$hash" 'the same weights'
 command -v python3 >/dev/null || exit 77
 
-# Until the file `stop` is there: an endless training, with samples that come slowly.
-"$BATCHWISE" train --model "$model" --data 'synth:images?n=2000&shape=8x8x1&classes=10&delay=200us' --batch 10 --epochs 100000 \
-    --validation-split 0.1 --watch 0 --quiet --run watched >log 2>&1 &
+# A training that goes on until it is interrupted.
+"$BATCHWISE" train --model 'conv2d(8,3,relu) flatten dense(10,softmax)' --data "$digits" --scale 1/16 --batch 8 --epochs 1000000 --validation-split 0.1 \
+    --watch 0 --quiet --run watched >log 2>&1 &
 training=$!
 for _ in $(seq 600); do
     port=$(sed -nE 's|.*http://127.0.0.1:([0-9]+)/.*|\1|p' log)
@@ -41,7 +41,7 @@ for _ in $(seq 3000); do
     kill -0 $talk 2>/dev/null || break
     sleep 0.1
 done
-kill -INT $training
+kill -INT $training || fail "the training ended by itself"
 code=0
 wait $training || code=$?
 cp log err

@@ -47,7 +47,7 @@ function number(value, digits = 4) {
 
 /* For axes: 25K in place of 25,000. */
 function short(value) {
-    return Math.abs(value) < 1e4 ? number(value, 3) : value.toLocaleString('en', { notation: 'compact', maximumSignificantDigits: 3 });
+    return Math.abs(value) < 1e3 ? number(value, 3) : value.toLocaleString('en', { notation: 'compact', maximumSignificantDigits: 3 });
 }
 
 function bytes(value) {
@@ -271,10 +271,15 @@ function tableOf(summary, key, head, rows) {
     return made;
 }
 
+function isLeft(rows, column) {
+    const cell = rows.length ? rows[0][column] : null;
+    return cell instanceof HTMLTableCellElement && cell.classList.contains('left');
+}
+
 function table(head, rows, caption) {
     return el('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': caption || head.join(', ') },
         el('table', {}, caption ? el('caption', {}, caption) : null,
-            el('thead', {}, el('tr', {}, head.map(h => el('th', { scope: 'col' }, h)))),
+            el('thead', {}, el('tr', {}, head.map((h, k) => el('th', { scope: 'col', class: isLeft(rows, k) ? 'left' : null }, h)))),
             el('tbody', {}, rows.map(row => el('tr', {}, row.map((cell, k) => k === 0 ? el('th', { scope: 'row', class: 'left' }, cell)
                 : cell instanceof HTMLTableCellElement ? cell : el('td', {}, cell)))))));
 }

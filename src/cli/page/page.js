@@ -363,24 +363,26 @@ function timeSection(runs) {
         el('div', { class: 'charts', style: 'margin-top:18px' },
             table(['part', 'per step', 'share'], parts.map(p => [el('span', {}, el('span', { class: 'box', style: 'background:' + p[2] }), p[0]), p[3], percent(p[1] / all)]),
                 'Parts of a step, all workers together'),
-            gaps.length ? table(['worker', 'idle for', 'while waiting for'], gaps.map(g => ['worker ' + text(g.worker), duration(g.us * 1e-6), text(g.waits_for) || 'nothing that was timed']),
+            gaps.length ? table(['worker', 'idle for', 'while waiting for'], gaps.map(g => ['worker ' + text(g.worker), duration(g.us * 1e-6), el('td', { class: 'left' }, text(g.waits_for) || 'nothing that was timed')]),
                 'The longest gaps') : null),
         el('h3', {}, 'Timeline'), timelineOf(ledger) || el('p', { class: 'soft' }, data.live && !data.over ? 'It is drawn at the end of the training.' : 'No step was traced.'),
-        tableOf('Layers', 'ops', ['layer', 'pass', 'per step', 'share', 'calls', 'GFLOP/s', 'GB/s'], () => ops.slice(0, 200).map(o => [text(o.layer),
+        tableOf('Layers', 'ops', ['layer', 'pass', 'per step', 'share', 'calls', 'GFLOP/s', 'GB/s'], () => ops.slice(0, 200).map(o => [text(o.layer) || text(o.kind),
             el('td', { class: 'left' }, text(o.pass)), duration(o.us * 1e-6), percent(o.us / all), number(o.calls, 3), o.gflops > 0 ? number(o.gflops, 3) : '', o.gb_per_s > 0 ? number(o.gb_per_s, 3) : ''])));
 }
 
 /* ---- Memory ---- */
 
 /* Small models need less when the whole batch is held: tables and lanes are then most of the plan. The page says so. */
-function verdictOf(plan) {
-    const ours = plan.peak_bytes, theirs = plan.whole_batch_bytes, items = object(plan.items), tables = (items.bookkeeping || 0) + (items.scratch || 0);
-    if (!(theirs > 0) || theirs >= ours) {
+function verdictOf(plans) {
+    const own = plans[0], items = object(own.items), tables = (items.bookkeeping || 0) + (items.scratch || 0);
+    if (!(own.whole_batch_bytes > 0) || own.whole_batch_bytes >= own.peak_bytes) {
         return null;
     }
-    return el('p', {}, el('b', {}, 'Here Batchwise takes more than holding the whole batch would: '), bytes(ours) + ' for a batch of ' + number(plan.batch, 9) +
-        ', in place of ' + bytes(theirs) + '. ' + (tables > 0 ? 'Of these, ' + bytes(tables) + ' are tables and scratch memory, which the other figure leaves out. ' : '') +
-        'The plan does not grow with the batch, so larger batches turn this around.');
+    const turn = plans.find(p => p.whole_batch_bytes > p.peak_bytes);
+    return el('p', {}, el('b', {}, 'Here Batchwise takes more than holding the whole batch would: '), bytes(own.peak_bytes) + ' for a batch of ' +
+        number(own.batch, 9) + ', in place of ' + bytes(own.whole_batch_bytes) + '. ' + (tables > 0 ? 'Of these, ' + bytes(tables) +
+        ' are tables and scratch memory, which the other figure leaves out. ' : '') + (turn ? 'The plan does not grow with the batch: for a batch of ' +
+        number(turn.batch, 12) + ' it is the smaller one.' : 'That is so even for all samples at once: the model is that small.'));
 }
 
 function memorySection(runs) {
@@ -393,7 +395,9 @@ function memorySection(runs) {
     const blocks = items.map(([name, size], k) => [name, size, colors[k % colors.length], bytes(size)]);
     const bar = (name, size, color, what) => el('tr', { class: name ? 'first' : null }, el('th', { scope: 'row', class: 'left' }, name), el('td', { class: 'left' }, what),
         el('td', { class: 'length' }, el('i', { style: 'background:' + color + ';width:' + (100 * size / most).toFixed(2) + '%' })), el('td', {}, bytes(size)));
-    return section('Memory', el('p', {}, 'Planned before the first step: ' + bytes(object(run.plan).planned_bytes) + '. Measured: ' + bytes(object(run.result).peak_bytes) + '.'),
+    const planned = object(run.plan).planned_bytes, more = planned - own.peak_bytes;
+    return section('Memory', el('p', {}, 'Planned before the first step: ' + bytes(planned) + (more > 0 ? ', of which ' + bytes(more) +
+            ' are for saving the model and for tracing steps' : '') + '. Measured: ' + bytes(object(run.result).peak_bytes) + '.'),
         stack('Plan for a batch of ' + own.batch, blocks),
         el('div', { class: 'charts', style: 'margin-top:16px' },
             table(['item', 'bytes', 'share'], blocks.map(b => [el('span', {}, el('span', { class: 'box', style: 'background:' + b[2] }), b[0]), b[3], percent(b[1] / own.peak_bytes)]), 'The plan for a batch of ' + number(own.batch, 9)),
@@ -401,7 +405,7 @@ function memorySection(runs) {
                 el('table', { class: 'bars' }, el('caption', { class: 'sr' }, 'Memory by batch size'), el('tbody', {}, plans.map(p => [
                     bar('batch ' + number(p.batch, 12), p.peak_bytes, 'var(--c0)', 'Batchwise'),
                     p.whole_batch_bytes > 0 ? bar('', p.whole_batch_bytes, 'var(--c1)', 'whole batch') : null]))),
-                plans.map(verdictOf).filter(Boolean).slice(0, 1))));
+                verdictOf(plans))));
 }
 
 /* ---- Model and run ---- */
