@@ -180,3 +180,25 @@ const char *cli_real_text(char *text, double value)
     }
     return text;
 }
+
+int64_t cli_json_spread(int64_t k, int64_t count, int64_t most)
+{
+    return count <= most ? k : (2 * k * (count - 1) + most - 1) / (2 * (most - 1));
+}
+
+void cli_json_spread_array(cli_json *json, const char *key, int64_t count, int64_t most)
+{
+    if (count > most) {
+        cli_json_object(json, key);
+        cli_json_whole(json, "of", count);
+    }
+    cli_json_array(json, count > most ? "values" : key);
+}
+
+void cli_json_spread_array_end(cli_json *json, int64_t count, int64_t most)
+{
+    cli_json_array_end(json);
+    if (count > most) {
+        cli_json_object_end(json);
+    }
+}

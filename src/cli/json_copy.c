@@ -271,7 +271,7 @@ static void copy_array(FILE *file, reader *r, int most)
     r->at++;
     fputc('[', file);
     for (int64_t i = 0; next(r, ']', i == 0); i++) {
-        if (thin && i != (2 * kept * (count - 1) + most - 1) / (2 * ((int64_t)most - 1))) {
+        if (thin && i != cli_json_spread(kept, count, most)) {
             (void)skip_value(r);
             continue;
         }

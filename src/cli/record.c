@@ -215,10 +215,10 @@ void cli_record_json(cli_json *json, const char *key, const cli_record *record)
         }
         cli_json_array_end(json);
     }
-    cli_json_array(json, "epoch_end");
-    for (int k = 0; k < record->epochs; k++) {
-        cli_json_whole(json, NULL, record->epoch_ends[k]);
+    cli_json_spread_array(json, "epoch_end", record->epochs, CLI_RECORD_POINTS);
+    for (int k = 0; k < record->epochs && k < CLI_RECORD_POINTS; k++) {
+        cli_json_whole(json, NULL, record->epoch_ends[cli_json_spread(k, record->epochs, CLI_RECORD_POINTS)]);
     }
-    cli_json_array_end(json);
+    cli_json_spread_array_end(json, record->epochs, CLI_RECORD_POINTS);
     cli_json_object_end(json);
 }

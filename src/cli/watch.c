@@ -19,10 +19,10 @@ static struct {
     char *head; /* the members of run.json that do not change; NULL: not made yet */
 } watched;
 
-static double now(void)
+static double now(clockid_t clock)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
@@ -63,9 +63,22 @@ static void write_run(cli_json *json, const cli_result *result)
     cli_json_object_end(json);
 }
 
+/* Some epochs of many, as in the report, so that a long training does not cost more and more. */
 static void write_history(cli_json *json, const cli_result *result)
 {
-    cli_history_json(json, NULL, result->history);
+    const bw_history *history = result->history;
+    int epochs = bw_history_epochs(history);
+    cli_json_object(json, NULL);
+    for (int c = 0; c < bw_history_columns(history); c++) {
+        const char *name = bw_history_column(history, c);
+        cli_json_spread_array(json, name, epochs, CLI_RECORD_POINTS);
+        for (int k = 0; k < epochs && k < CLI_RECORD_POINTS; k++) {
+            int epoch = (int)cli_json_spread(k, epochs, CLI_RECORD_POINTS);
+            cli_json_rounded(json, NULL, bw_history_value(history, name, epoch));
+        }
+        cli_json_spread_array_end(json, epochs, CLI_RECORD_POINTS);
+    }
+    cli_json_object_end(json);
 }
 
 static void write_steps(cli_json *json, const cli_result *result)
@@ -127,7 +140,7 @@ bool cli_watch_open(const cli_result *result, int port)
 void cli_watch_step(const bw_progress *progress)
 {
     static const double INTERVAL = 1, COST = 0.01, LOOK = 0.1;
-    double begin = now();
+    double begin = now(CLOCK_MONOTONIC);
     if (begin < watched.next) {
         return;
     }
@@ -135,11 +148,12 @@ void cli_watch_step(const bw_progress *progress)
         watched.next = begin + LOOK;
         return;
     }
+    double spent = now(CLOCK_THREAD_CPUTIME_ID);
     cli_result result = *watched.result;
     result.history = progress->history;
     (void)bw_history_refresh(progress->history);
     publish_now(&result, false);
-    double took = now() - begin;
+    double took = now(CLOCK_THREAD_CPUTIME_ID) - spent;
     watched.next = begin + (took / COST > INTERVAL ? took / COST : INTERVAL);
 }
 
