@@ -31,7 +31,8 @@ static bool loss_rose(const bwi_doctor *d, bwi_finding *found)
 /* A tenth of the rate helps: the loss is lower by a fifth at least, and by more than chance explains. */
 static bool is_better(const bwi_trial_facts *other, double than, double error)
 {
-    return other->updates > 0 && !other->failed && other->last < than - 0.2 * fabs(than) && other->last < than - 3 * error;
+    return other->updates >= BWI_FEWEST_UPDATES && !other->failed && other->last < than - 0.2 * fabs(than) &&
+           other->last < than - 3 * error;
 }
 
 bool bwi_check_rate_too_high(const bwi_doctor *d, bwi_finding *found)

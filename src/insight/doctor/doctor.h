@@ -179,6 +179,7 @@ bw_status bwi_step_facts_find(struct bwi_doctor *d, double seconds);
 /* ---- Checks ---- */
 
 enum { BWI_FINDING_TEXT = 512 };
+enum { BWI_FEWEST_UPDATES = 20 }; /* of a trial that tells something about a learning rate */
 
 typedef struct bwi_finding {
     const char *id, *reason;

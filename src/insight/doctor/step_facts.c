@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LOOKED_AT = 200, MOST_UPDATES = 1000, FEWEST = 20, NOISE_UPDATES = 100 };
+enum { LOOKED_AT = 200, MOST_UPDATES = 1000, NOISE_UPDATES = 100 };
 
 /* ---- One trial ---- */
 
@@ -129,7 +129,7 @@ static bw_status find_noise(bwi_doctor *d, const bwi_snapshot *start, const bw_h
 /* Whether the loss fell so little, or rose, that another rate should be tried. */
 static bool is_doubtful(const bwi_trial_facts *facts)
 {
-    return facts->failed || (facts->updates >= FEWEST && !(facts->last < 0.95 * facts->first));
+    return facts->failed || (facts->updates >= BWI_FEWEST_UPDATES && !(facts->last < 0.95 * facts->first));
 }
 
 /* Rates that are a tenth, a hundredth and a thousandth, until one helps; or as many times as large. */
@@ -142,6 +142,9 @@ static bw_status try_direction(bwi_doctor *d, const bwi_snapshot *start, double 
         bwi_trial_facts other = {.updates = 0};
         rate *= factor;
         status = try_rate(d, start, rate, until - bwi_now(), &other);
+        if (!other.failed && other.updates < BWI_FEWEST_UPDATES) {
+            break; /* there was no time for it */
+        }
         bool better = !other.failed && (facts->updates == 0 || facts->failed || other.last < facts->last);
         *facts = facts->updates == 0 || better ? other : *facts;
         if (!facts->failed && facts->last < 0.8 * fmin(given->first, given->failed ? given->first : given->last)) {

@@ -33,6 +33,13 @@ static void rate_high(bwi_doctor *d)
     set_trial(d, 2.6, 0.5, 9);
 }
 
+/* There was no time for the other rates. */
+static void rates_hardly_tried(bwi_doctor *d)
+{
+    set_trial(d, 2.6, 0, 0);
+    d->steps.slower.updates = d->steps.faster.updates = 3;
+}
+
 static void rate_fails(bwi_doctor *d)
 {
     set_trial(d, 0, 0.5, 9);
@@ -260,6 +267,8 @@ static const rule rules[] = {
     {"learning-rate-too-high", rate_low, NULL, BW_SEVERITY_NOTE},
     {"learning-rate-too-high", rate_means_nothing, NULL, BW_SEVERITY_NOTE},
     {"learning-rate-too-high", rate_noisy, NULL, BW_SEVERITY_NOTE},
+    {"learning-rate-too-high", rates_hardly_tried, NULL, BW_SEVERITY_NOTE},
+    {"learning-rate-too-low", rates_hardly_tried, NULL, BW_SEVERITY_NOTE},
     {"learning-rate-too-low", rate_low, "to 0.4 at a rate of 1", BW_SEVERITY_WARNING},
     {"learning-rate-too-low", rate_right, NULL, BW_SEVERITY_NOTE},
     {"learning-rate-too-low", rate_high, NULL, BW_SEVERITY_NOTE},
