@@ -176,6 +176,27 @@ static size_t traced_bytes(const bwi_plan *plan)
     return tables_bytes(plan, BWI_MOST_TRACED);
 }
 
+/* A default folder without room is as good as none: what would be spilled is computed again, to the same bits. A folder that was asked
+ * for is used or refused. */
+static bw_status make_with_disk(bw_context *ctx, bwi_plan **plan, bwi_plan_request *request, const char *asked)
+{
+    bw_status status = bwi_plan_make(ctx, plan, request);
+    if (status != BW_OK || asked || !(*plan)->spill_bytes) {
+        return status;
+    }
+    bwi_disk disk = bwi_disk_of(request->spill);
+    if (!disk.error && disk.free >= (*plan)->spill_bytes) {
+        return BW_OK;
+    }
+    char need[32], have[32];
+    bwi_log(ctx, BW_LOG_WARNING, "spill: %s has %s left, the plan would need %s; values are computed again instead", request->spill,
+            bwi_format_bytes(have, disk.free), bwi_format_bytes(need, (*plan)->spill_bytes));
+    bwi_plan_free(*plan);
+    *plan = NULL;
+    request->spill = NULL;
+    return bwi_plan_make(ctx, plan, request);
+}
+
 /* Requests one program for each use (training, evaluation, prediction) and, with sequences of several lengths, for each length.
  * What the run allocates outside the plan's arena counts against the budget; what is already allocated is reported separately. */
 bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, const bwi_session_options *o, bwi_plan **plan)
@@ -227,5 +248,5 @@ bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, cons
     others = bwi_size_add(others, o->checkpoints ? checkpoint_bytes(s, o) : 0);
     request.outside_bytes = bwi_size_add(request.outside_bytes, others);
     request.held_bytes = bwi_held_bytes(s->training->model);
-    return bwi_plan_make(ctx, plan, &request);
+    return make_with_disk(ctx, plan, &request, o->spill);
 }

@@ -28,6 +28,23 @@ expect_code 0 'the smallest budget'
 tight --memory $((least * 9 / 10))
 expect_code 1 'less than the smallest budget'
 
+# A $TMPDIR without room is as good as none: values are computed again, to the same bits. A full disk is made where that is allowed.
+mkdir disk
+if truncate -s 2M image && mkfs.ext4 -q image 2>mkfs.log && mount -o loop image disk 2>mount.log; then
+    export TMPDIR=$work/disk
+    tight --memory 3M
+    expect_code 0 'a full TMPDIR'
+    expect_equal 0 "$(value spilled_bytes)" 'what a full TMPDIR holds'
+    hash=$(value hash)
+    export TMPDIR=$work/there_is_none
+    tight --memory 3M
+    expect_equal "$hash" "$(value hash)" 'the weights with a full TMPDIR and with none'
+    unset TMPDIR
+    umount disk
+else
+    echo 'no disk can be mounted here: a full TMPDIR is not tested'
+fi
+
 # What is measured stays within the plan: of a small model, and while the best model is saved.
 for workers in 1 2; do
     run train --model 'dense(8,relu) dense(2,softmax)' --data 'synth:images?n=256&shape=16&classes=2' --workers $workers --epochs 3 --quiet --json
