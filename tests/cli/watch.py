@@ -87,9 +87,9 @@ for method in ("POST", "PUT", "DELETE", "HEAD", "OPTIONS"):
     expect(ask(method=method)[0].status == 405, method)
 for path in ("/../../etc/passwd", "/%2e%2e/etc/passwd", "//", "/run.json", "/events/", "/?x", "*"):
     expect(ask(path)[0].status == (200 if path == "/?x" else 404), "path " + path)
-# Not HTTP at all, and headers without an end: refused, and the server lives.
+# Not HTTP at all, and headers without an end: whatever the answer, the server lives.
 for rubbish in (b"\0\xff\r\n\r\n", b"GET / HTTP/1.1\r\nX: " + b"y" * 100000 + b"\r\n\r\n", b"GET " + b"/" * 100000):
-    with socket.create_connection(("127.0.0.1", port), 60) as plain:
+    with socket.create_connection(("127.0.0.1", port), 1) as plain:
         try:
             plain.sendall(rubbish)
             plain.shutdown(socket.SHUT_WR)
