@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static char *print_text(bw_context *ctx, const char *format, va_list arguments)
+static __attribute__((format(printf, 2, 0))) char *print_text(bw_context *ctx, const char *format, va_list arguments)
 {
     va_list again;
     va_copy(again, arguments);
