@@ -90,6 +90,7 @@ typedef struct bw_iterator bw_iterator;
 typedef struct bw_batch bw_batch;
 typedef struct bw_ranks bw_ranks;
 typedef struct bw_node bw_node;
+typedef struct bw_tensorboard bw_tensorboard;
 
 /* Where memory comes from. `allocate` returns NULL on failure; `release` is given the size that was allocated. Both may be
  * called from several threads at once. */
@@ -722,6 +723,7 @@ typedef struct bw_fit_options {
      * refused, naming what differs. */
     bool resume;
     bw_on_nan on_nan;
+    bw_tensorboard *tensorboard; /* writes what happens for TensorBoard; kept during the call; NULL: nothing is written */
 } bw_fit_options;
 
 #define BW_FIT_OPTIONS_DEFAULT                                                    \
@@ -1129,6 +1131,37 @@ typedef struct bw_run_facts {
 } bw_run_facts;
 
 BW_API bw_run_facts bw_history_facts(const bw_history *history);
+
+/* ---- TensorBoard -------------------------------------------------------------------------------------- */
+
+/* Writes event files that TensorBoard reads, with the names and folders that Keras's callback of that name has: train/ and validation/
+ * with epoch_loss, epoch_accuracy and so on, epoch_learning_rate, histograms of the weights, the graph. Besides: histograms of the
+ * gradients, images of some inputs, hyperparameters, and what the run takes: memory, utilisation, samples a second, waiting for data,
+ * the noise scale if it is measured. Files are complete after each epoch, whatever happens next. docs/reference/tensorboard.md lists
+ * all tags. */
+typedef struct bw_tensorboard_options {
+    size_t size;
+    int histograms;    /* epochs from one histogram of each variable and its gradient to the next; default 1; 0: none */
+    int64_t log_steps; /* updates from one point of batch_loss and so on to the next; default 0: none */
+    int images;        /* inputs to show, if they are images; default 4 */
+    bool graph;        /* the model as a graph; default true */
+} bw_tensorboard_options;
+
+#define BW_TENSORBOARD_OPTIONS_DEFAULT                                                      \
+    {                                                                                       \
+        .size = sizeof(bw_tensorboard_options), .histograms = 1, .images = 4, .graph = true \
+    }
+
+/* Makes the folder, if it is not there, and what is to be given to bw_fit in its options. A write that fails later (a full disk) is
+ * logged as a warning, nothing more is written, and training goes on. A builder. */
+BW_API bw_tensorboard *bw_tensorboard_new(bw_context *ctx, const char *folder, const bw_tensorboard_options *options);
+/* Adds a hyperparameter, or replaces it, before training: a number, or a text. bw_fit adds optimizer, learning rate, batch and the like
+ * by itself. */
+BW_API bw_status bw_tensorboard_number(bw_tensorboard *board, const char *name, double value);
+BW_API bw_status bw_tensorboard_text(bw_tensorboard *board, const char *name, const char *text);
+/* Writes a point of a curve at once, for programs with a loop of their own: into DIR/`run`, "train" for example. */
+BW_API bw_status bw_tensorboard_scalar(bw_tensorboard *board, const char *run, const char *tag, int64_t step, double value);
+BW_API void bw_tensorboard_free(bw_tensorboard *board);
 
 /* ---- Memory before running ---------------------------------------------------------------------------- */
 

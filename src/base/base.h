@@ -232,6 +232,8 @@ int64_t bwi_file_read_small(bw_context *ctx, const char *path, char *text, size_
 /* For workers: a whole file of at most `limit` bytes into a buffer. A path that is a symbolic link is refused. The number of
  * bytes, or a negative errno (-EFBIG: it is larger) without a message. */
 int64_t bwi_file_read_whole(bw_context *ctx, const char *path, size_t limit, bwi_buffer *to);
+/* Adds bytes to a file that only this program writes, at *at, which moves on; makes the file if it is not there. */
+bw_status bwi_file_append(bw_context *ctx, const char *path, int64_t *at, const void *data, size_t size);
 /* Writes to a temporary name beside `path`, syncs, renames, syncs the folder: the old file or the new, never a part. */
 bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, size_t size);
 /* Takes bytes, one piece after another. */

@@ -317,3 +317,19 @@ bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, si
     }
     return bwi_file_end(&out, status);
 }
+
+/* What was added is in the system's hands when this returns, so it outlives the process, if not the machine. */
+bw_status bwi_file_append(bw_context *ctx, const char *path, int64_t *at, const void *data, size_t size)
+{
+    int file = open_file(ctx, path, O_WRONLY | O_CREAT, 0666);
+    if (file < 0) {
+        return fail_file(ctx, file, "open", path);
+    }
+    int result = write_all(ctx, file, data, size, *at), closed = close_file(ctx, file);
+    result = result < 0 ? result : closed;
+    if (result < 0) {
+        return fail_file(ctx, result, "write", path);
+    }
+    *at += (int64_t)size;
+    return BW_OK;
+}

@@ -363,19 +363,12 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
     return nearest;
 }
 
-/* An option that is planned but not supported yet is reported as such; for others the most similar option of the table is
- * suggested. */
+/* The most similar option of the table is suggested. */
 static void report_unknown(const cli_usage *usage, const char *argument, size_t length)
 {
     char word[WORD + 1];
     size_t dashes = strspn(argument, "-"), count = 0;
     const char *nearest = NULL;
-    for (size_t i = 0; usage->absent && usage->absent[i]; i++) {
-        if (strlen(usage->absent[i]) == length - dashes && memcmp(usage->absent[i], argument + dashes, length - dashes) == 0) {
-            cli_mistake(usage->command, "--%s is not supported yet", usage->absent[i]);
-            return;
-        }
-    }
     while (usage->options[count].name) {
         count++;
     }

@@ -58,7 +58,6 @@ typedef struct cli_usage {
     const char *purpose;
     const cli_option *options;
     const char *required;      /* the option of kind cli_text that must be given, by name; NULL: none */
-    const char *const *absent; /* options that are not supported yet, which the message says; NULL: none */
     void (*print_more)(void);  /* prints the end of the help: lists, examples */
 } cli_usage;
 

@@ -47,6 +47,8 @@ void cli_what_if_print(const cli_profile *made);
 void cli_what_if_put(cli_json *json, const cli_profile *made);
 
 void cli_profile_print(const cli_profile *made);
+/* Prints where the time of a training's steps went, by kind of part and worker; nothing if no step was timed. */
+void cli_profile_print_short(const bw_history *history);
 void cli_profile_compare(const cli_profile *a, const cli_profile *b);
 void cli_profile_json(const cli_profile *made, int count);
 /* Writes the members of the current object: the parts of a mean step, the utilisation of each worker, gaps and layers. */

@@ -218,26 +218,19 @@ static void print_limits(const cli_profile *made)
            m->busy ? ", or more: other programs ran while this was measured" : "");
 }
 
-/* Prints the most important sentence first, then the details. */
-void cli_profile_print(const cli_profile *made)
+static void print_sentence(const cli_profile *made)
 {
     const bw_profile_facts *f = &made->facts;
-    const bw_part **list = calloc((size_t)f->parts, sizeof *list);
-    if (!list) {
-        return;
-    }
     printf("A step of %.4g samples takes %.4g us: %.0f samples/s on %d worker%s (tile %lld, %d lane%s).\n", f->samples,
            f->step_seconds * 1e6, f->samples / f->step_seconds, f->workers, f->workers == 1 ? "" : "s", (long long)made->run.tile,
            made->run.lanes, made->run.lanes == 1 ? "" : "s");
     printf("%lld of %lld step%s %s timed.\n\n", (long long)f->timed_steps, (long long)f->steps, cli_plural(f->steps),
            f->timed_steps == 1 ? "was" : "were");
-    printf("%-48s %10s %7s %8s %8s %5s %8s %5s\n", "part (all workers)", "us a step", "share", "calls", "GFLOP/s", "of", "GB/s",
-           "of");
-    for (int kind = 0; kind < CLI_PART_KINDS; kind++) {
-        print_kind(made, kind, list);
-    }
-    print_limits(made);
-    for (int worker = 0; worker < f->workers; worker++) {
+}
+
+static void print_bars(const cli_profile *made)
+{
+    for (int worker = 0; worker < made->facts.workers; worker++) {
         print_bar(made, worker);
     }
     fputs("           ", stdout);
@@ -247,11 +240,48 @@ void cli_profile_print(const cli_profile *made)
         }
     }
     puts("\n");
+}
+
+/* Prints the most important sentence first, then the details. */
+void cli_profile_print(const cli_profile *made)
+{
+    const bw_part **list = calloc((size_t)made->facts.parts, sizeof *list);
+    if (!list) {
+        return;
+    }
+    print_sentence(made);
+    printf("%-48s %10s %7s %8s %8s %5s %8s %5s\n", "part (all workers)", "us a step", "share", "calls", "GFLOP/s", "of", "GB/s",
+           "of");
+    for (int kind = 0; kind < CLI_PART_KINDS; kind++) {
+        print_kind(made, kind, list);
+    }
+    print_limits(made);
+    print_bars(made);
     print_gaps(made);
     if (made->other.size > 0) {
         cli_what_if_print(made);
     }
     free(list);
+}
+
+void cli_profile_print_short(const bw_history *history)
+{
+    cli_profile made;
+    if (!cli_profile_take(&made, history, NULL)) {
+        return;
+    }
+    double all = made.facts.step_seconds * made.facts.workers;
+    print_sentence(&made);
+    printf("%-16s %10s %7s\n", "part", "us a step", "share");
+    for (int kind = 0; kind < CLI_PART_KINDS; kind++) {
+        double seconds = cli_profile_kind(&made, kind, -1);
+        if (seconds > 0) {
+            printf("%-16s %10.2f %6.1f%%\n", bw_part_kind_name((bw_part_kind)kind), seconds * 1e6, 100 * seconds / all);
+        }
+    }
+    putchar('\n');
+    print_bars(&made);
+    cli_profile_free(&made);
 }
 
 /* ---- Two batch sizes ------------------------------------------------------------------------------------ */

@@ -2,6 +2,7 @@
  * batchwise train: trains a model on a file of samples with bw_fit. The paths of model and history are checked before the first step.
  */
 #include "cli/live.h"
+#include "cli/profile.h"
 #include "cli/training.h"
 #include "cli/watch.h"
 
@@ -10,12 +11,12 @@
 
 typedef struct arguments {
     cli_training training;
-    const char *early_stop, *plateau, *history, *save_model, *save_best, *run, *checkpoint_every, *on_nan;
+    const char *early_stop, *plateau, *history, *save_model, *save_best, *run, *tensorboard, *checkpoint_every, *on_nan;
     int64_t log_steps;
     double budget;
     int epochs, keep, watch; /* watch: a port; -1: not given */
     char **words;            /* the command line */
-    bool resume, live, quiet, json;
+    bool resume, live, profile, quiet, json;
 } arguments;
 
 #define AT(member) offsetof(arguments, member)
@@ -38,6 +39,9 @@ static const cli_option options[] = {
     {"keep", &cli_count, AT(keep), "K", "checkpoints that stay, the newest (3)"},
     {"resume", &cli_flag, AT(resume), NULL, "go on from the newest checkpoint in --run, as if never stopped"},
     {"on-nan", &cli_text, AT(on_nan), "DO", "a step that gives NaN or infinity: stop, or skip it (stop)"},
+    {"tensorboard", &cli_text, AT(tensorboard), "DIR",
+     "write event files for TensorBoard to DIR/train, DIR/validation\n(--run DIR does that too, into its folder)"},
+    {"profile", &cli_flag, AT(profile), NULL, "at the end, where the time of a step went"},
     {"log-steps", &cli_extent, AT(log_steps), "N", "every N updates, a line with the epoch's loss and metrics so far"},
     {"live", &cli_flag, AT(live), NULL,
      "in place of the progress bar, a panel with loss, speed, memory and\nthe utilisation of each worker"},
@@ -54,16 +58,12 @@ static void print_example(void)
          "      --batch 32 --epochs 10 --validation-split 0.2 --history digits.csv");
 }
 
-/* Options that are known but not supported in this version. */
-static const char *const absent[] = {"tensorboard", "profile", NULL};
-
 static const cli_usage usage = {
     .command = "train",
     .synopsis = "--model M --data D [options]",
     .purpose = "Trains a model on a file of samples. The result is the same on any number of workers.",
     .options = options,
     .required = "model",
-    .absent = absent,
     .print_more = print_example,
 };
 
@@ -194,6 +194,11 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     fitting.on_nan = given->on_nan && strcmp(given->on_nan, "skip") == 0 ? BW_NAN_SKIP : BW_NAN_STOP;
     fitting.on_step = on_step;
     fitting.on_epoch = on_epoch;
+    if (given->tensorboard || given->run) { /* if it fails, bw_fit tells */
+        bw_tensorboard_options board = BW_TENSORBOARD_OPTIONS_DEFAULT;
+        board.log_steps = given->log_steps;
+        fitting.tensorboard = bw_tensorboard_new(ctx, given->tensorboard ? given->tensorboard : given->run, &board);
+    }
     fitting.user = &watched;
     cli_result result = {.ctx = ctx,
                          .model = model,
@@ -248,6 +253,9 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     int code = cli_result_finish(&result, status);
     if (result.history && code != CLI_FAILURE) {
         (given->json ? cli_result_json : cli_result_print)(&result);
+    }
+    if (given->profile && result.history && !given->json) {
+        cli_profile_print_short(result.history);
     }
     if (code == CLI_SUCCESS && !given->json) {
         cli_findings_line(stdout, result.findings);

@@ -19,6 +19,9 @@ typedef struct bwi_field {
 
 bw_context *bwi_dataset_context(const bw_dataset *dataset); /* NULL for NULL */
 int bwi_dataset_fields(const bw_dataset *dataset);
+/* What bw_dataset_values does, for other modules. */
+bw_status bwi_dataset_read_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, void *values,
+                                  size_t capacity);
 const bwi_field *bwi_dataset_field(const bw_dataset *dataset, int field);
 /* Returns the field that is number `index` among those with this role; -1 if there is none. */
 int bwi_dataset_find(const bw_dataset *dataset, bwi_role role, int index);

@@ -85,7 +85,8 @@ static bw_status find_wanted(wanted *w, const char *what, const char *name, cons
 }
 
 /* Range and capacity are checked before anything is prepared, because preparing may read all of the data. */
-static bw_status read_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, float *values, size_t capacity)
+bw_status bwi_dataset_read_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, void *values,
+                                  size_t capacity)
 {
     bw_context *ctx = dataset->owned.ctx;
     if (name && find_field(dataset, name) >= 0 &&
@@ -105,7 +106,7 @@ bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_t first
 {
     bw_context *ctx = bwi_dataset_context(dataset);
     bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
-    return status == BW_OK ? bwi_call_end(ctx, read_values(dataset, name, first, count, values, capacity)) : status;
+    return status == BW_OK ? bwi_call_end(ctx, bwi_dataset_read_values(dataset, name, first, count, values, capacity)) : status;
 }
 
 static bw_status read_batch(const bw_batch *batch, const char *name, float *values, size_t count)

@@ -259,9 +259,16 @@ typedef struct bwi_wire_gap {
 
 void bwi_wire_put(bwi_wire *wire, int field, int64_t value);
 void bwi_wire_put_float(bwi_wire *wire, int field, float value);
+void bwi_wire_put_double(bwi_wire *wire, int field, double value);
 void bwi_wire_put_bytes(bwi_wire *wire, int field, const void *bytes, size_t size);
 void bwi_wire_put_text(bwi_wire *wire, int field, const char *text);
 void bwi_wire_put_gap(bwi_wire *wire, int field, size_t size, int number);
+/* Adds the bytes of a double as they are. */
+void bwi_wire_raw_double(bwi_wire *wire, double value);
+/* Adds a message without gaps as a record of TFRecord and event files: its length, the message, and a checksum of each. */
+void bwi_wire_record(bwi_wire *wire, const bwi_wire *message);
+/* Adds an image of 1 to 4 channels as PNG (png_write.c). */
+void bwi_png_write(bwi_wire *to, int height, int width, int channels, const unsigned char *pixels);
 /* Adds fields that were written elsewhere. */
 void bwi_wire_add(bwi_wire *wire, const bwi_wire *fields);
 /* Begins a message within the message, up to its end. At most BWI_WIRE_DEPTH deep. */

@@ -14,4 +14,7 @@ uint32_t bwi_crc32(uint32_t sum, const void *bytes, size_t size);
 
 uint32_t bwi_crc32c_tables(const void *bytes, size_t size); /* the same, whatever the processor */
 
+/* Adds bytes to a message as they are (wire_write.c). */
+void bwi_wire_raw(bwi_wire *wire, const void *bytes, size_t size);
+
 #endif

@@ -3,11 +3,11 @@
  * and that many bytes. A message within a message is written in place, and moved by its length's bytes at its end. Large fields can be
  * left out as gaps, which count in the lengths.
  */
-#include "format/format.h"
+#include "format/internal.h"
 
 #include <string.h>
 
-enum { WIRE_VARINT = 0, WIRE_BYTES = 2, WIRE_32 = 5, VARINT_BYTES = 10 };
+enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5, VARINT_BYTES = 10 };
 
 static bool reserve(bwi_wire *w, size_t more)
 {
@@ -72,6 +72,52 @@ void bwi_wire_put_float(bwi_wire *w, int field, float value)
                                     (unsigned char)(bits >> 24)};
     put_key(w, field, WIRE_32);
     put_raw(w, bytes, sizeof bytes);
+}
+
+static void put_little_endian(bwi_wire *w, uint64_t bits, int size)
+{
+    unsigned char bytes[8];
+    for (int i = 0; i < size; i++) {
+        bytes[i] = (unsigned char)(bits >> 8 * i);
+    }
+    put_raw(w, bytes, (size_t)size);
+}
+
+void bwi_wire_raw_double(bwi_wire *w, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    put_little_endian(w, bits, 8);
+}
+
+void bwi_wire_put_double(bwi_wire *w, int field, double value)
+{
+    put_key(w, field, WIRE_64);
+    bwi_wire_raw_double(w, value);
+}
+
+void bwi_wire_raw(bwi_wire *w, const void *bytes, size_t size)
+{
+    put_raw(w, bytes, size);
+}
+
+/* Checksums are masked, since that of bytes which contain a checksum would be weak. */
+static uint32_t masked(const void *bytes, size_t size)
+{
+    uint32_t crc = bwi_crc32c(bytes, size);
+    return (crc >> 15 | crc << 17) + UINT32_C(0xA282EAD8);
+}
+
+void bwi_wire_record(bwi_wire *w, const bwi_wire *message)
+{
+    size_t at = w->length;
+    put_little_endian(w, message->length, 8);
+    if (!w->failed) {
+        put_little_endian(w, masked(w->bytes + at, 8), 4);
+    }
+    put_raw(w, message->bytes, message->length);
+    put_little_endian(w, masked(message->bytes, message->length), 4);
+    w->failed = w->failed || message->failed;
 }
 
 void bwi_wire_put_bytes(bwi_wire *w, int field, const void *bytes, size_t size)

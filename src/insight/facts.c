@@ -30,7 +30,7 @@ static int64_t count_optimizer(const bw_model *model)
     return values;
 }
 
-static bw_status describe_model(const bw_model *model, bw_model_facts *facts)
+bw_status bwi_describe_model(const bw_model *model, bw_model_facts *facts)
 {
     bwi_wiring w;
     if (!facts) {
@@ -53,7 +53,7 @@ static bw_status describe_model(const bw_model *model, bw_model_facts *facts)
 bw_status bw_model_describe(const bw_model *model, bw_model_facts *facts)
 {
     bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
-    return status == BW_OK ? bwi_call_end(model->ctx, describe_model(model, facts)) : status;
+    return status == BW_OK ? bwi_call_end(model->ctx, bwi_describe_model(model, facts)) : status;
 }
 
 /* Finds the first use of an operation from use `from` on, in Keras's order; -1 if there is none. */
@@ -82,7 +82,7 @@ static bw_status open_layer(bwi_wiring *w, const bw_model *model, int layer)
 }
 
 /* A shared layer is described once, by its last use, but with the inputs of all uses. */
-static bw_status describe_layer(const bw_model *model, int layer, bw_layer_facts *facts)
+bw_status bwi_describe_layer(const bw_model *model, int layer, bw_layer_facts *facts)
 {
     bwi_wiring w;
     if (!facts) {
@@ -112,7 +112,7 @@ static bw_status describe_layer(const bw_model *model, int layer, bw_layer_facts
 bw_status bw_layer_describe(const bw_model *model, int layer, bw_layer_facts *facts)
 {
     bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
-    return status == BW_OK ? bwi_call_end(model->ctx, describe_layer(model, layer, facts)) : status;
+    return status == BW_OK ? bwi_call_end(model->ctx, bwi_describe_layer(model, layer, facts)) : status;
 }
 
 static int place_of(const bwi_wiring *w, int use)
@@ -130,7 +130,7 @@ static int place_of(const bwi_wiring *w, int use)
 }
 
 /* Inputs are counted over all uses of a layer, in their order. */
-static bw_status find_input(const bw_model *model, int layer, int input, int *from, int *use)
+bw_status bwi_layer_input(const bw_model *model, int layer, int input, int *from, int *use)
 {
     bwi_wiring w;
     if (!from || !use) {
@@ -160,5 +160,5 @@ static bw_status find_input(const bw_model *model, int layer, int input, int *fr
 bw_status bw_layer_input(const bw_model *model, int layer, int input, int *from, int *use)
 {
     bw_status status = model ? bwi_call_begin(model->ctx) : BW_INVALID_ARGUMENT;
-    return status == BW_OK ? bwi_call_end(model->ctx, find_input(model, layer, input, from, use)) : status;
+    return status == BW_OK ? bwi_call_end(model->ctx, bwi_layer_input(model, layer, input, from, use)) : status;
 }

@@ -5,6 +5,7 @@
 #ifndef BWI_INSIGHT_INTERNAL_H
 #define BWI_INSIGHT_INTERNAL_H
 
+#include "format/format.h"
 #include "train/train.h"
 
 /* ---- What a system that holds the whole batch needs (whole_batch.c) ---- */
@@ -18,6 +19,35 @@ typedef struct bwi_whole_batch {
 bw_status bwi_whole_batch_measure(bwi_whole_batch *whole, const bwi_session *session);
 size_t bwi_whole_batch_bytes(const bwi_whole_batch *whole, int64_t batch);
 int64_t bwi_whole_batch_largest(const bwi_whole_batch *whole, size_t memory);
+
+/* ---- Facts about layers, for insight itself (facts.c) ---- */
+
+bw_status bwi_describe_model(const bw_model *model, bw_model_facts *facts);
+bw_status bwi_describe_layer(const bw_model *model, int layer, bw_layer_facts *facts);
+bw_status bwi_layer_input(const bw_model *model, int layer, int input, int *from, int *use);
+
+/* ---- Events of TensorBoard (events.c), each a record at the end of `to` ---- */
+
+int64_t bwi_event_seconds(void); /* since 1970 */
+void bwi_event_version(bwi_wire *to);
+void bwi_event_scalar(bwi_wire *to, const char *tag, int64_t step, double value);
+/* The buckets divide the range evenly. */
+void bwi_event_histogram(bwi_wire *to, const char *tag, int64_t step, const bwi_value_range *range, double divisor, int buckets,
+                         const int64_t *counts);
+/* `count` images of equal size, one after another. */
+void bwi_event_images(bwi_wire *to, const char *tag, int64_t step, int count, int height, int width, int channels,
+                      const unsigned char *pixels);
+bw_status bwi_event_graph(bwi_wire *to, const bw_model *model);
+
+typedef struct bwi_hyperparameter {
+    char name[64], text[192]; /* without text: a number */
+    double number;
+} bwi_hyperparameter;
+
+/* The metrics are epoch_<column>, without val_, of the history's columns. */
+void bwi_event_experiment(bwi_wire *to, const bwi_hyperparameter *list, int count, const bw_history *history);
+void bwi_event_session(bwi_wire *to, const bwi_hyperparameter *list, int count);
+void bwi_event_session_end(bwi_wire *to, bool failed);
 
 /* ---- Other hardware (what_if.c) ---- */
 

@@ -262,6 +262,16 @@ bool bwi_kernels_add(const bwi_kernels *kernels);
 const bwi_kernels *bwi_kernels_host(void);
 extern const bwi_kernels bwi_kernels_reference; /* reference.c */
 
+/* Values on the host (values.c). The range is that of all finite values looked at so far; it begins as zeros. */
+typedef struct bwi_value_range {
+    double low, high;
+    int64_t count;
+} bwi_value_range;
+void bwi_values_look(const float *values, int64_t count, bwi_value_range *range);
+/* Adds how many finite values lie in each of equally wide buckets of the range. */
+void bwi_values_count(const float *values, int64_t count, const bwi_value_range *range, int buckets, int64_t *counts);
+void bwi_values_pixels(const float *values, int64_t count, const bwi_value_range *range, unsigned char *pixels);
+
 /* Measures what the machine does at best with the context's table and all its workers: everything in `machine` but the processor's
  * name. Takes half a second, and memory of four times the last cache. */
 bw_status bwi_limits_measure(bw_context *ctx, bw_machine *machine);

@@ -25,6 +25,7 @@ typedef struct fitting {
     bwi_fit_checkpoints checkpoints;
     double waited; /* seconds, for the last checkpoint */
     bool stopped;
+    int64_t every; /* updates from one to the next that TensorBoard sees; 0: none */
 } fitting;
 
 /* ---- Before the first epoch ---- */
@@ -157,7 +158,7 @@ static bw_status open_session(fitting *f)
                                    .traced = o->trace_steps,
                                    .noise = o->noise_every > 0,
                                    .copies = bwi_watch_restores(f->ctx, o),
-                                   .saves = o->saves,
+                                   .saves = o->saves || o->tensorboard,
                                    .recipe = f->recipe,
                                    .checkpoints = f->checkpoints.asked && f->ctx->rank == 0};
     bw_status status = bwi_pool_open(f->ctx);
@@ -298,6 +299,9 @@ static void report_step(fitting *f, bw_progress *p, double begin)
     p->seconds = bwi_now() - begin;
     take_values(f, 0);
     bwi_painter_step(&f->painter, p);
+    if (f->every > 0 && p->update % f->every == 0) {
+        f->options.tensorboard->calls->step(f->options.tensorboard, p);
+    }
     f->stopped = f->options.on_step && !f->options.on_step(f->options.user, p);
 }
 
@@ -340,6 +344,30 @@ static bw_status skip_step(fitting *f, bw_progress *p, int64_t samples, bw_statu
     return BW_OK;
 }
 
+/* The gradients of an epoch's first update go to who looks on, which adds up the lanes as the update would. */
+static bw_status show_gradients(fitting *f, int epoch)
+{
+    bw_tensorboard *board = f->options.tensorboard;
+    int64_t most = 0;
+    for (int v = 0; v < f->model->graph.variable_count; v++) {
+        const bwi_variable *variable = f->model->graph.variables[v];
+        int64_t count = variable->trainable && !variable->sparse ? bwi_shape_count(&variable->shape) : 0;
+        most = count > most ? count : most;
+    }
+    void *room = board->calls->room(board, epoch, most);
+    bw_status status = BW_OK;
+    for (int v = 0; room && v < f->model->graph.variable_count && status == BW_OK; v++) {
+        const bwi_variable *variable = f->model->graph.variables[v];
+        if (variable->trainable && !variable->sparse) {
+            status = bwi_exec_gradient(f->session.exec, variable, room, NULL);
+            if (status == BW_OK) {
+                board->calls->gradient(board, variable, room, bwi_shape_count(&variable->shape), f->session.window_count, epoch);
+            }
+        }
+    }
+    return status;
+}
+
 /* Finds the next batch of the epoch, which may have to wait for a stream; false if there is none. */
 static bool find_batch(fitting *f, int epoch, bwi_piece *piece)
 {
@@ -363,6 +391,9 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
         if (status == BW_OK && f->history->noise && f->history->facts.updates % f->options.noise_every == 0) {
             bwi_noise_take(f->history->noise, s, f->history->facts.updates + 1);
         }
+        if (status == BW_OK && f->options.tensorboard && p->step == 0) {
+            status = show_gradients(f, p->epoch);
+        }
         if (status == BW_OK) {
             status = bwi_session_apply(s);
         }
@@ -380,7 +411,7 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
             bwi_profile_count(f->history->profile, bwi_session_value(s, 0), bwi_memory_resident(f->ctx));
         }
         piece.first += piece.count;
-        if (f->painter.file || f->options.on_step) {
+        if (f->painter.file || f->options.on_step || f->every > 0) {
             uint64_t part = bwi_exec_begin_part(s->exec);
             bwi_float_restore(state);
             report_step(f, p, begin);
@@ -442,6 +473,7 @@ static bw_status count_steps(const fitting *f, int epoch, int64_t *steps)
     return BW_OK;
 }
 
+/* The onlookers come before the program's own callback, which may want what they wrote. */
 static void record_epoch(fitting *f, const bw_progress *p)
 {
     int noise = f->logs->columns - 1, rate = noise - f->session.noise;
@@ -456,6 +488,9 @@ static void record_epoch(fitting *f, const bw_progress *p)
     }
     f->history->epochs = p->epoch + 1;
     bwi_painter_end(&f->painter, p);
+    if (f->options.tensorboard) {
+        f->options.tensorboard->calls->epoch(f->options.tensorboard, p);
+    }
     bool stops = bwi_watch_epoch(&f->watch, f->history, p->epoch);
     f->checkpoints.state.place.stopped = stops;
     f->stopped = stops || f->stopped;
@@ -558,6 +593,7 @@ static bw_status run(fitting *f)
     return status;
 }
 
+/* Ranks begin together, or none does; whoever looks on is told of the beginning and of the end. */
 static bw_status fit(fitting *f, bw_dataset *dataset)
 {
     bw_status status = prepare(f, dataset);
@@ -574,7 +610,23 @@ static bw_status fit(fitting *f, bw_dataset *dataset)
         alike = alike_of(f);
         status = bwi_ranks_begin(f->ctx, &alike, status);
     }
-    return status == BW_OK ? run(f) : status;
+    bw_tensorboard *board = f->options.tensorboard;
+    if (status == BW_OK && board) {
+        bwi_observed observed = {.model = f->model,
+                                 .training = f->training,
+                                 .options = &f->options,
+                                 .history = f->history,
+                                 .batch = bwi_dataset_largest_batch(f->training)};
+        f->every = board->calls->every(board);
+        status = board->calls->begin(board, &observed);
+    }
+    if (status == BW_OK) {
+        status = run(f);
+        if (board) {
+            board->calls->end(board, status);
+        }
+    }
+    return status;
 }
 
 static void release(fitting *f)

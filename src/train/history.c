@@ -79,7 +79,7 @@ bw_run_facts bw_history_facts(const bw_history *history)
     return history ? history->facts : (bw_run_facts){0};
 }
 
-static bw_status refresh(bw_history *history)
+bw_status bwi_history_refresh(bw_history *history)
 {
     if (history->refresh) {
         history->refresh(history->run);
@@ -90,7 +90,7 @@ static bw_status refresh(bw_history *history)
 bw_status bw_history_refresh(bw_history *history)
 {
     bw_status status = history ? bwi_call_begin(history->ctx) : BW_INVALID_ARGUMENT;
-    return status == BW_OK ? bwi_call_end(history->ctx, refresh(history)) : status;
+    return status == BW_OK ? bwi_call_end(history->ctx, bwi_history_refresh(history)) : status;
 }
 
 void bw_history_free(bw_history *history)

@@ -313,9 +313,39 @@ void bwi_snapshot_free(bwi_snapshot *snapshot); /* NULL is fine */
  * of its measurements to another (noise.c). Its denominator is never zero, so that it is known also where noise drowns the signal. */
 bw_estimate bwi_history_signal_share(const bw_history *history, double from, double to, bool seen, double batch);
 
+/* ---- Who looks on while bw_fit trains (fit.c): TensorBoard, which is insight's ---- */
+
+/* The training part, and what bw_fit was asked for. */
+typedef struct bwi_observed {
+    bw_model *model;
+    bw_dataset *training;
+    const bw_fit_options *options;
+    bw_history *history;
+    int64_t batch;
+} bwi_observed;
+
+typedef struct bwi_observer_calls {
+    bw_status (*begin)(bw_tensorboard *board, const bwi_observed *run);
+    /* Whether the gradients of this epoch's first update are wanted; if so, each is given: a sum over the window in Keras's order on the
+     * host, which `divisor` makes the mean. `room` gives memory for the largest; NULL: there is none. */
+    void *(*room)(bw_tensorboard *board, int epoch, int64_t floats);
+    void (*gradient)(bw_tensorboard *board, const bwi_variable *variable, const void *sum, int64_t count, double divisor,
+                     int epoch);
+    int64_t (*every)(const bw_tensorboard *board); /* updates from one call of `step` to the next; 0: none */
+    void (*step)(bw_tensorboard *board, const bw_progress *progress);
+    void (*epoch)(bw_tensorboard *board, const bw_progress *progress);
+    void (*end)(bw_tensorboard *board, bw_status status);
+} bwi_observer_calls;
+
+struct bw_tensorboard {
+    bwi_owned owned;
+    const bwi_observer_calls *calls;
+};
+
 /* ---- What other modules read from a history (profile.c) ---- */
 
 bw_context *bwi_history_context(const bw_history *history);
+bw_status bwi_history_refresh(bw_history *history); /* brings facts and profile of a training that runs up to date */
 /* What workers share of the steps, and of one part: nothing, tiles, or blocks of weights and panels of layers, which are many. Only of
  * a profile that has parts. */
 typedef enum bwi_way { BWI_WAY_ALONE, BWI_WAY_TILES, BWI_WAY_BLOCKS } bwi_way;

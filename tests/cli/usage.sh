@@ -16,10 +16,6 @@ t() {
 t "unknown option '--epoch'; did you mean '--epochs'?" --epoch 3
 t "unknown option '--bacth'; did you mean '--batch'?" --bacth=3
 t "unknown option '-epochs'; did you mean '--epochs'?" -epochs 3
-for option in --tensorboard --resume --checkpoint-every --profile; do
-    t "$option is not supported yet" $option 1
-    t "$option is not supported yet" $option
-done
 t "unexpected argument 'extra'" extra
 t '--data is given twice; expected it once' --data other.npz
 t '--data is given twice; expected it once' --data=other.npz

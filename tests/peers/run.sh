@@ -34,6 +34,8 @@ step 'what they predict, and how they train' env BW_KERAS_IN="$work/made" BW_KER
 for backend in $backends; do
     step "the same written here, trained on by Keras on $backend" env KERAS_BACKEND="$backend" MAKE_KERAS_IN="$work/made" "$python" tests/data/keras/make_keras.py check "$work/written"
 done
+mkdir "$work/board"
+step 'event files in TensorBoard' "$python" tests/peers/check_tensorboard.py "$build/batchwise" data/digits.npz "$work/board"
 step 'random training, there and back' "$python" tests/peers/random_cases.py --batchwise "$build/batchwise" --count "$cases"
 printf '\n%s\n' "$([ $failures = 0 ] && echo 'All agree.' || echo "$failures steps failed.")"
 [ $failures = 0 ]

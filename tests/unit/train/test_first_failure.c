@@ -14,6 +14,7 @@ typedef struct objects {
     bw_gradients *gradients;
     bw_node *node;
     bw_history *history;
+    bw_tensorboard *board;
 } objects;
 
 static float values[8 * 10];
@@ -160,6 +161,21 @@ static bw_status call_history_predict(objects *o)
                           .exchange_bandwidth = 1,
                           .meeting_seconds = 1};
     return bw_history_predict(o->history, &machine, NULL, &prediction);
+}
+
+static bw_status call_tensorboard_number(objects *o)
+{
+    return bw_tensorboard_number(o->board, "rate", 1);
+}
+
+static bw_status call_tensorboard_text(objects *o)
+{
+    return bw_tensorboard_text(o->board, "note", "none");
+}
+
+static bw_status call_tensorboard_scalar(objects *o)
+{
+    return bw_tensorboard_scalar(o->board, "train", "mine", 1, 1);
 }
 
 static bw_status call_set_learning_rate(objects *o)
@@ -320,6 +336,9 @@ static const struct {
     {"bw_tune", call_tune},
     {"bw_tuning_apply", call_tuning_apply},
     {"bw_history_predict", call_history_predict},
+    {"bw_tensorboard_number", call_tensorboard_number},
+    {"bw_tensorboard_text", call_tensorboard_text},
+    {"bw_tensorboard_scalar", call_tensorboard_scalar},
     {"bw_set_learning_rate", call_set_learning_rate},
     {"bw_evaluate", call_evaluate},
     {"bw_predict", call_predict},
@@ -358,6 +377,7 @@ static void open_objects(objects *o)
     options.epochs = 20;
     options.trace_steps = 2;
     check_ok(ctx, bw_fit(o->p.model, o->p.data, &options, &o->history));
+    o->board = bw_tensorboard_new(ctx, inside("board"), NULL);
     check_ok(ctx, bw_save(o->p.model, inside("first_failure.safetensors")));
     o->plan = bw_plan_make(o->p.model, o->p.data, 8, NULL);
     o->iterator = bw_iterate(o->p.data, 0);
