@@ -18,7 +18,8 @@ expect_equal 'my page' "$(cat mine/report.html)" 'demo: a file that is not a run
 mkdir 'a new one'
 train --epochs 1 --quiet --run 'a new one'
 expect_code 0 'an empty folder'
-expect_equal 'findings.json history.csv history.json ledger.json model.keras report.html run.json steps.json' "$(ls -A 'a new one' | tr '\n' ' ' | sed 's/ $//')" 'files of a run'
+expect_equal 'events findings.json history.csv history.json ledger.json model.keras report.html run.json steps.json train' \
+    "$(ls -A 'a new one' | sed 's/^events\.out\.tfevents\..*/events/' | tr '\n' ' ' | sed 's/ $//')" 'files of a run'
 expect_text 'a new one/run.json' '"failure": null, "stopped": null' 'a run that was not stopped'
 
 # Three at once.
