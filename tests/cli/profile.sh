@@ -60,6 +60,31 @@ for worker in (1, 2):
 assert any(e["name"] == "dense forward" for e in events)
 assert sum(e["ph"] == "C" and e["name"] == "loss" for e in events) == len(steps)
 EOF
+
+# What Perfetto's reader asks for, strictly: known kinds of events with numbers for times, rows that have names, counters in the order
+# of time, no control character anywhere, and a size that a viewer can take.
+python3 - <<'EOF' || fail 'profile --trace: format'
+import gzip, json, math
+text = gzip.open("trace.json.gz").read()
+assert len(text) < 20_000_000 and all(byte >= 32 for byte in text.rstrip(b"\n")), len(text)
+top = json.loads(text.decode(), parse_constant=lambda word: 1 / 0)
+assert set(top) == {"displayTimeUnit", "traceEvents"} and top["displayTimeUnit"] == "ns"
+keys = {"M": {"name", "ph", "pid", "tid", "args"}, "X": {"name", "cat", "ph", "ts", "dur", "pid", "tid"}, "C": {"name", "ph", "ts", "pid", "args"}}
+rows, last = set(), {}
+for e in top["traceEvents"]:
+    assert set(e) == keys[e["ph"]] and isinstance(e["name"], str) and e["name"] and e["pid"] == 1, e
+    if e["ph"] == "M":
+        assert e["name"] in ("process_name", "thread_name") and isinstance(e["args"]["name"], str), e
+        rows.add(e["tid"])
+    else:
+        assert isinstance(e["ts"], (int, float)) and math.isfinite(e["ts"]) and e["ts"] >= 0, e
+    if e["ph"] == "X":
+        assert e["dur"] >= 0 and isinstance(e["cat"], str) and e["tid"] in rows, e
+    if e["ph"] == "C":
+        assert e["ts"] >= last.get(e["name"], 0) and isinstance(e["args"][e["name"]], (int, float)), e
+        last[e["name"]] = e["ts"]
+assert set(last) == {"loss", "memory"}, last
+EOF
 run profile --model "$model" --data "$digits" --batch 200 --seconds 0.1 --trace none/trace.json
 expect_code 1 'profile --trace into a folder that is not there'
 expect_text err 'none/trace.json' 'profile --trace into a folder that is not there'
