@@ -57,8 +57,8 @@ typedef struct cli_usage {
     const char *synopsis; /* what follows the command's name */
     const char *purpose;
     const cli_option *options;
-    const char *required;      /* the option of kind cli_text that must be given, by name; NULL: none */
-    void (*print_more)(void);  /* prints the end of the help: lists, examples */
+    const char *required;     /* the option of kind cli_text that must be given, by name; NULL: none */
+    void (*print_more)(void); /* prints the end of the help: lists, examples */
 } cli_usage;
 
 /* Reads the arguments from argv[1] on into `target`. Returns false if the command ends here with exit code *code: either --help
