@@ -370,7 +370,6 @@ int cli_train(int argc, char **argv)
         return code;
     }
     bw_context *ctx = cli_session_open((cli_session){.workers = given.training.workers,
-                                                     .quiet = given.quiet && !given.checkpoint_every && !given.resume,
                                                      .quiet = given.quiet, /* a checkpoint that fails is told even then */
                                                      .exact_kernels = given.training.exact_kernels});
     return !ctx ? CLI_FAILURE : cli_session_close(ctx, train(&given, ctx));

@@ -132,7 +132,7 @@ enum { WIDTH = 60, HEIGHT = 12 };
 static void print_curves(const bw_tuning *tuning, int branches)
 {
     char picture[HEIGHT][WIDTH + 1];
-    double low = INFINITY, high = 0, last = 0;
+    double low = HUGE_VAL, high = 0, last = 0;
     memset(picture, ' ', sizeof picture);
     for (int b = 0; b < branches; b++) {
         for (int i = 0; i < bw_tuning_branch(tuning, b).points; i++) {
