@@ -356,7 +356,7 @@ static void test_trials(void **state)
     program p;
     open_program(&p, models[1]);
     assert_int_equal(examine(&p, 60), BW_OK);
-    assert_true(hash_of(p.model) == p.committed);
+    assert_true(bw_model_hash(p.model) == p.committed);
     bool failed = true;
     for (int n = 1; failed; n += STEP) {
         size_t held = bwi_allocated_bytes(p.ctx);
@@ -369,7 +369,7 @@ static void test_trials(void **state)
             fail_msg("allocation %d: %s; held %zu bytes before, %zu after", n, bw_status_name(status), held,
                      bwi_allocated_bytes(p.ctx));
         }
-        assert_true(hash_of(p.model) == p.committed);
+        assert_true(bw_model_hash(p.model) == p.committed);
         assert_true(n < MOST);
     }
     close_program(&p);

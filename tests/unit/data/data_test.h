@@ -161,7 +161,7 @@ static inline bool world_begin(world *w, const unsigned char *bytes, size_t size
 {
     bw_allocator allocator = {.user = w, .allocate = world_allocate, .release = world_release};
     bw_io io = {w,         world_open,  world_read, world_write, world_size, world_sync, world_close, world_rename, world_remove,
-                world_map, world_unmap, world_list, NULL};
+                world_map, world_unmap, world_list, NULL,        NULL};
     bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
     options.allocator = &allocator;
     options.io = &io;
