@@ -31,6 +31,43 @@ static int add_untrained(const bwi_session *s, bw_node **targets, int count)
     return count;
 }
 
+static void mark_needed(const bwi_session *s, bool *needed)
+{
+    for (int k = 0; k < s->output_count; k++) {
+        needed[s->outputs[k]->number] = true;
+    }
+    for (int n = s->graph.count - 1; n >= 0; n--) {
+        for (int k = 0; needed[n] && k < s->graph.nodes[n]->inputs; k++) {
+            needed[s->graph.nodes[n]->input[k]->number] = true;
+        }
+    }
+}
+
+/* Keras runs all of a nested model, also what leads only to an output that nobody takes; if it moves statistics, so it must here. */
+static bw_status add_unused(const bwi_session *s, bw_node **targets, int most, int *count)
+{
+    const bw_model *model = s->training->model;
+    bool *needed = bwi_allocate(s->training->ctx, (size_t)s->graph.count, sizeof *needed);
+    bw_status status = needed ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    if (needed) {
+        mark_needed(s, needed);
+    }
+    for (int u = 0; u < model->use_count && status == BW_OK; u++) {
+        bw_node *node = s->graph.nodes[model->uses[u].node->number];
+        if (model->uses[u].run_at <= 0 || needed[node->number] || !node->op->sums || !node->op->sums->commit) {
+            continue;
+        }
+        if (*count == most) {
+            status = bwi_fail(s->training->ctx, BW_UNIMPLEMENTED, "layer %s: more than %d unused outputs of nested models",
+                              node->name, most - s->column_count);
+        } else {
+            targets[(*count)++] = node;
+        }
+    }
+    bwi_release(s->training->ctx, needed);
+    return status;
+}
+
 static void add_programs(const bwi_session *s, const bwi_session_options *o, int numbers[3], bw_node *const *sums, int trained,
                          bw_node *const *losses, bw_node *const *outputs, bwi_program_request *programs, int *count)
 {
@@ -221,6 +258,10 @@ bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, cons
     bw_node *targets[3 * BWI_MAX_HEADS];
     if (!s->variant_count) {
         int trained = o->train ? add_untrained(s, sums, s->column_count) : 0;
+        status = o->train ? add_unused(s, sums, (int)BWI_COUNT(sums), &trained) : BW_OK;
+        if (status != BW_OK) {
+            return status;
+        }
         list_targets(s, targets);
         add_programs(s, o, s->program, sums, trained, s->losses, targets, programs, &count);
     }

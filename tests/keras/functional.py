@@ -73,6 +73,21 @@ def nested_batchnorm(r):
 
 
 @case
+def nested_unused(r):
+    """Nobody takes one of the outputs, but Keras runs all of the nested model, and the statistics before that output move."""
+    a = keras.Input((4,))
+    d = L.Dense(4, name="d")(a)
+    inner = keras.Model(a, [d, L.BatchNormalization(name="bn", momentum=0.5)(d)], name="inner")
+    i = keras.Input((4,), name="i")
+    u, v = inner(i)
+    w, _ = inner(u)
+    m = keras.Model(i, L.Dense(2, name="o")(L.Concatenate(name="all")([v, w])))
+    m.compile(keras.optimizers.SGD(0.05), "mse")
+    x, y = numbers(r, 44, 4), numbers(r, 44, 2)
+    return Run(m, x, y, fields={"x": x, "y": y}, batch=16)
+
+
+@case
 def nested_list(r):
     """A list of layers that is called at several depths."""
     inner = keras.Sequential([keras.Input((4,)), L.Dense(4, "tanh", name="d"), L.BatchNormalization(name="bn", momentum=0.7)], name="list")
