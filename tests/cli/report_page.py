@@ -140,7 +140,7 @@ def look_at_anything(b):
             place.textContent = JSON.stringify(data);
             try {
                 draw();
-                if (document.querySelector('main').innerText.length < 50) {
+                if (document.querySelector('main').textContent.length < 50) {
                     wrong.push(what + ': nothing is drawn');
                 }
             } catch (error) {
