@@ -107,7 +107,8 @@ expect_equal 200000 "$(value samples)" '--take of an input without an end: sampl
 train --epochs 2 --quiet --validation-split 0.2 --seed 7 --run runs/first
 expect_code 0 '--run'
 expect_text out 'run runs/first' '--run'
-expect_equal 'evaluation.json findings.json history.csv history.json ledger.json model.keras report.html run.json steps.json' "$(cd runs/first && echo *)" 'the files of a run'
+expect_equal 'evaluation.json findings.json history.csv history.json ledger.json model.keras report.html run.json steps.json train validation' \
+    "$(cd runs/first && rm events.out.tfevents.* && echo *)" 'the files of a run'
 for text in '"format": 1' '"seed": 7' '"command": ["train", "--model", ' '"path": "' '"samples": 1797, "shape": [8, 8, 1]' '"fingerprint": "' \
     '"tile": ' '"machine": {"system": "' '"stopped": null, "epochs": 2, "steps": 90' '"last": {"accuracy": ' '"model": "input(8,8,1) flatten'; do
     expect_text runs/first/run.json "$text" 'run.json'
