@@ -41,7 +41,7 @@ static unsigned char *put_facts(unsigned char *at, const bwi_zip_out *out, size_
 static size_t extra_bytes(const bwi_zip_out *out, bool central)
 {
     bool size = out->size >= UINT32_MAX, place = central && out->begin >= UINT32_MAX;
-    return size || place ? EXTRA_HEAD + (size ? 16 : 0) + (place ? 8 : 0) : 0;
+    return size || place ? EXTRA_HEAD + (size ? 16u : 0u) + (place ? 8u : 0u) : 0;
 }
 
 static unsigned char *put_extra(unsigned char *at, const bwi_zip_out *out, bool central)
