@@ -159,6 +159,7 @@ static bw_status open_session(fitting *f)
                                    .noise = o->noise_every > 0,
                                    .copies = bwi_watch_restores(f->ctx, o),
                                    .saves = o->saves || o->tensorboard,
+                                   .shows_gradients = o->tensorboard,
                                    .recipe = f->recipe,
                                    .checkpoints = f->checkpoints.asked && f->ctx->rank == 0};
     bw_status status = bwi_pool_open(f->ctx);

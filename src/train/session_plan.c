@@ -129,17 +129,23 @@ static size_t data_bytes(const void *user, const bwi_plan *plan)
     return bwi_size_add(part_bytes(a, a->dataset, a->batch, plan), part_bytes(a, a->validation, validation, plan));
 }
 
+static size_t largest_variable_bytes(const bwi_session *s)
+{
+    size_t largest = 0;
+    for (int v = 0; v < s->graph.variable_count; v++) {
+        size_t bytes = bwi_size_multiply((size_t)s->graph.variables[v]->count, sizeof(float));
+        largest = bytes > largest ? bytes : largest;
+    }
+    return largest;
+}
+
 /* Files of models are written piece by piece: what is held at a time is a block of a variable, the description of each layer as text
  * (which a buffer holds twice while it grows), the place of each variable and slot, and the recipe of the data. */
 static size_t saving_bytes(const bwi_session *s, const bw_dataset *recipe)
 {
     enum { FIXED = 1 << 14, BLOCK = 1 << 16, PER_NODE = 4 << 10, PER_VARIABLE = 1 << 10 };
     const bwi_optimizer *o = &s->training->optimizer;
-    size_t largest = 0, variables = (size_t)s->graph.variable_count;
-    for (int v = 0; v < s->graph.variable_count; v++) {
-        size_t bytes = bwi_size_multiply((size_t)s->graph.variables[v]->count, sizeof(float));
-        largest = bytes > largest ? bytes : largest;
-    }
+    size_t largest = largest_variable_bytes(s), variables = (size_t)s->graph.variable_count;
     size_t places = variables * (size_t)(1 + o->slot_count + o->averages) * PER_VARIABLE;
     return FIXED + (largest < BLOCK ? largest : BLOCK) + (size_t)s->graph.count * PER_NODE + places + bwi_recipe_bytes(recipe);
 }
@@ -286,6 +292,7 @@ bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, cons
     size_t others = bwi_size_add(history, o->copies ? bwi_session_parameter_bytes(s) : 0);
     others = bwi_size_add(others, o->noise ? bwi_allocation_bytes(bwi_noise_bytes(s->graph.variable_count)) : 0);
     others = bwi_size_add(others, o->saves ? saving_bytes(s, o->recipe) : 0);
+    others = bwi_size_add(others, o->shows_gradients ? bwi_allocation_bytes(largest_variable_bytes(s)) : 0);
     others = bwi_size_add(others, o->checkpoints ? checkpoint_bytes(s, o) : 0);
     request.outside_bytes = bwi_size_add(request.outside_bytes, others);
     request.held_bytes = bwi_held_bytes(s->training->model);

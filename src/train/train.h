@@ -271,6 +271,7 @@ typedef struct bwi_session_options {
     bool copies;                  /* the caller makes a copy of all variables */
     bool saves;                   /* the caller saves the model while the session is open or afterwards */
     const bw_dataset *recipe;     /* that is saved with it */
+    bool shows_gradients;         /* the caller copies the gradient of one variable at a time */
     bool checkpoints;             /* the caller copies the state of the run to write it */
     uint64_t seed;
     const float *class_weight; /* borrowed until the session is open */
