@@ -35,8 +35,10 @@ static bw_status parse_block(void *user, int64_t i, int worker, char *error)
     csv_result *result = &w->spans[i].result;
     (void)worker;
     (void)error;
-    bwi_csv_block_parse(&r->table, &w->blocks[i], w->line[i], r->x + w->row[i] * r->table.width, r->y + w->row[i] * r->table.stride,
-                        result);
+    /* A table without inputs, targets or rows has no memory for them. */
+    float *x = r->x ? r->x + w->row[i] * r->table.width : NULL;
+    double *y = r->y ? r->y + w->row[i] * r->table.stride : NULL;
+    bwi_csv_block_parse(&r->table, &w->blocks[i], w->line[i], x, y, result);
     return result->status;
 }
 
