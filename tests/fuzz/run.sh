@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # run.sh FOLDER SECONDS [TARGET...]: fuzzes each target for so many seconds with the program in FOLDER, from its seeds and what was
-# found before. A file that fails lies in FOLDER/fuzz/failed: mend what it shows, and put it into tests/fuzz/found/TARGET.
+# found before. FUZZ_OPTIONS holds more options of libFuzzer. A file that fails lies in FOLDER/fuzz/failed: mend what it shows, and put
+# it into tests/fuzz/found/TARGET.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=$(realpath "$1") seconds=$2
@@ -30,7 +31,8 @@ for target in "${targets[@]}"; do
     log=$folder/fuzz/$target.log
     # A second for a file would do; with sanitizers, and on a machine that does other things, too, it takes twenty times as long.
     if "$fuzz" --target="$target" -max_total_time="$seconds" -timeout=25 -malloc_limit_mb=64 -rss_limit_mb=1024 -max_len=65536 \
-        $([ ! -f "$dictionary" ] || echo "-dict=$dictionary") -print_final_stats=1 -artifact_prefix="$folder/fuzz/failed/$target-" "$corpus" >"$log" 2>&1; then
+        ${FUZZ_OPTIONS:-} $([ ! -f "$dictionary" ] || echo "-dict=$dictionary") \
+        -print_final_stats=1 -artifact_prefix="$folder/fuzz/failed/$target-" "$corpus" >"$log" 2>&1; then
         printf '%-12s %s runs, %s files\n' "$target" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" \
             "$(find "$corpus" -type f | wc -l)"
     else
