@@ -49,11 +49,11 @@ static inline int remove_empty_folder(void **state)
     return rmdir(folder);
 }
 
-/* A path in the folder; of the last four calls. */
+/* A path in the folder; of the last four calls of a thread. */
 static inline const char *inside(const char *name)
 {
-    static char paths[4][2048];
-    static int turn;
+    static _Thread_local char paths[4][2048];
+    static _Thread_local int turn;
     turn = (turn + 1) % 4;
     snprintf(paths[turn], sizeof paths[turn], "%s/%s", folder, name);
     return paths[turn];
