@@ -2,60 +2,23 @@
  * Files that survive a kill at any moment, written from any thread: a reader sees the old file or the new one, and what was renamed is
  * on the disk. Nothing is allocated, and failures are numbers, because the context's message belongs to the caller's thread.
  */
-#include "base/base.h"
+#include "base/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
-static int open_file(bw_context *ctx, const char *path, int flags)
-{
-    int file;
-    do {
-        file = ctx->io.open(ctx->io.user, path, flags, 0666);
-    } while (file == -EINTR);
-    return file;
-}
-
-static int sync_file(bw_context *ctx, int file)
-{
-    int result;
-    do {
-        result = ctx->io.sync(ctx->io.user, file);
-    } while (result == -EINTR);
-    return result;
-}
-
-/* An interrupted close is not repeated: the number may belong to another file already. */
-static int close_file(bw_context *ctx, int file)
-{
-    int result = ctx->io.close(ctx->io.user, file);
-    return result == -EINTR ? 0 : result;
-}
-
-static int write_all(bw_context *ctx, int file, const void *data, size_t size)
-{
-    for (size_t done = 0; done < size;) {
-        int64_t put = ctx->io.write(ctx->io.user, file, (const char *)data + done, size - done, (int64_t)done);
-        if (put <= 0 && put != -EINTR) {
-            return put < 0 ? (int)put : -ENOSPC;
-        }
-        done += put > 0 ? (size_t)put : 0;
-    }
-    return 0;
-}
-
 /* Writes, syncs and closes a file that is open; it is closed whatever happens. */
 static int fill(bw_context *ctx, int file, const void *data, size_t size, const char **what)
 {
     *what = "write";
-    int result = write_all(ctx, file, data, size);
+    int result = bwi_io_write(ctx, file, data, size, 0);
     if (result >= 0) {
         *what = "sync";
-        result = sync_file(ctx, file);
+        result = bwi_io_sync(ctx, file);
     }
-    int closed = close_file(ctx, file);
+    int closed = bwi_io_close(ctx, file);
     if (result >= 0 && closed < 0) {
         *what = "close";
         result = closed;
@@ -69,12 +32,12 @@ static int sync_folder_of(bw_context *ctx, const char *path)
     char folder[BWI_DURABLE_PATH];
     const char *slash = strrchr(path, '/');
     snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : slash ? (int)(slash - path) : 1, slash ? path : ".");
-    int file = open_file(ctx, folder, O_RDONLY | O_DIRECTORY);
+    int file = bwi_io_open(ctx, folder, O_RDONLY | O_DIRECTORY, 0);
     if (file < 0) {
         return file == -EACCES ? 0 : file;
     }
-    int result = sync_file(ctx, file);
-    (void)close_file(ctx, file);
+    int result = bwi_io_sync(ctx, file);
+    (void)bwi_io_close(ctx, file);
     return result == -EINVAL || result == -ENOTSUP ? 0 : result;
 }
 
@@ -86,7 +49,7 @@ int bwi_durable_write(bw_context *ctx, const char *path, const void *data, size_
         return -ENAMETOOLONG;
     }
     snprintf(name, sizeof name, "%s.tmp", path);
-    int file = open_file(ctx, name, O_WRONLY | O_CREAT | O_TRUNC);
+    int file = bwi_io_open(ctx, name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (file < 0) {
         return file;
     }

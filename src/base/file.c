@@ -1,6 +1,5 @@
 /*
- * Files through the context's I/O table. Interrupted calls are made again, short counts are completed. A file is
- * replaced as a whole or not at all.
+ * Files through the context's I/O table. Short counts are completed. A file is replaced as a whole or not at all.
  */
 #include "base/internal.h"
 
@@ -18,31 +17,6 @@ static bw_status fail_file(bw_context *ctx, int64_t code, const char *what, cons
                        bwi_errno_text((int)-code));
 }
 
-static int open_file(bw_context *ctx, const char *path, int flags, int mode)
-{
-    int file;
-    do {
-        file = ctx->io.open(ctx->io.user, path, flags, mode);
-    } while (file == -EINTR);
-    return file;
-}
-
-static int sync_file(bw_context *ctx, int file)
-{
-    int result;
-    do {
-        result = ctx->io.sync(ctx->io.user, file);
-    } while (result == -EINTR);
-    return result;
-}
-
-/* An interrupted close is not repeated: the number may belong to another file already. */
-static int close_file(bw_context *ctx, int file)
-{
-    int result = ctx->io.close(ctx->io.user, file);
-    return result == -EINTR ? 0 : result;
-}
-
 /* ---- Reading ---- */
 
 /* An empty file cannot be mapped, and is no failure. The map outlives the descriptor, which is closed at once. */
@@ -51,7 +25,7 @@ bw_status bwi_file_map(bw_context *ctx, bwi_bytes *bytes, const char *path)
     bytes->data = (const unsigned char *)"";
     bytes->size = 0;
     /* Without O_NONBLOCK, opening a named pipe would wait for a writer. */
-    int file = open_file(ctx, path, O_RDONLY | O_NONBLOCK, 0);
+    int file = bwi_io_open(ctx, path, O_RDONLY | O_NONBLOCK, 0);
     if (file < 0) {
         return fail_file(ctx, file, "open", path);
     }
@@ -71,7 +45,7 @@ bw_status bwi_file_map(bw_context *ctx, bwi_bytes *bytes, const char *path)
             bytes->size = (size_t)size;
         }
     }
-    (void)close_file(ctx, file);
+    (void)bwi_io_close(ctx, file);
     return status;
 }
 
@@ -86,7 +60,7 @@ void bwi_file_unmap(bw_context *ctx, bwi_bytes *bytes)
 
 int64_t bwi_file_read_small(bw_context *ctx, const char *path, char *text, size_t capacity)
 {
-    int file = open_file(ctx, path, O_RDONLY | O_NONBLOCK, 0);
+    int file = bwi_io_open(ctx, path, O_RDONLY | O_NONBLOCK, 0);
     if (file < 0) {
         return -1;
     }
@@ -99,7 +73,7 @@ int64_t bwi_file_read_small(bw_context *ctx, const char *path, char *text, size_
         }
         done += got > 0 ? (size_t)got : 0;
     }
-    (void)close_file(ctx, file);
+    (void)bwi_io_close(ctx, file);
     return got < 0 ? -1 : (int64_t)done;
 }
 
@@ -132,32 +106,16 @@ static int64_t read_opened(bw_context *ctx, int file, size_t limit, bwi_buffer *
 
 int64_t bwi_file_read_whole(bw_context *ctx, const char *path, size_t limit, bwi_buffer *to)
 {
-    int file = open_file(ctx, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
+    int file = bwi_io_open(ctx, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
     if (file < 0) {
         return file;
     }
     int64_t size = read_opened(ctx, file, limit, to);
-    (void)close_file(ctx, file);
+    (void)bwi_io_close(ctx, file);
     return size;
 }
 
 /* ---- Writing ---- */
-
-static int write_all(bw_context *ctx, int file, const void *data, size_t size, int64_t at)
-{
-    size_t done = 0;
-    while (done < size) {
-        int64_t put = ctx->io.write(ctx->io.user, file, (const char *)data + done, size - done, at + (int64_t)done);
-        if (put == -EINTR) {
-            continue;
-        }
-        if (put <= 0) {
-            return put < 0 ? (int)put : -ENOSPC;
-        }
-        done += (size_t)put;
-    }
-    return 0;
-}
 
 /* The name of the file that is replaced: that of the temporary one without what open_temporary has added. */
 static const char *final_name(const bwi_file_out *out, char target[PATH_MAX])
@@ -185,7 +143,7 @@ static int open_temporary(bw_context *ctx, const char *path, bwi_text *name)
         if (name->failed) {
             return -ENOMEM;
         }
-        file = open_file(ctx, name->bytes, O_WRONLY | O_CREAT | O_EXCL, 0666);
+        file = bwi_io_open(ctx, name->bytes, O_WRONLY | O_CREAT | O_EXCL, 0666);
     }
     return file;
 }
@@ -199,7 +157,7 @@ static int open_folder(bw_context *ctx, const char *path)
     } else {
         bwi_text_add(&folder, ".");
     }
-    int file = folder.failed ? -ENOMEM : open_file(ctx, folder.bytes, O_RDONLY | O_DIRECTORY, 0);
+    int file = folder.failed ? -ENOMEM : bwi_io_open(ctx, folder.bytes, O_RDONLY | O_DIRECTORY, 0);
     bwi_text_free(&folder);
     return file;
 }
@@ -239,7 +197,7 @@ bw_status bwi_file_begin(bw_context *ctx, bwi_file_out *out, const char *path)
 
 bw_status bwi_file_replace(bwi_file_out *out, int64_t at, const void *data, size_t size)
 {
-    int result = write_all(out->ctx, out->file, data, size, at);
+    int result = bwi_io_write(out->ctx, out->file, data, size, at);
     return result < 0 ? fail_file(out->ctx, result, "write", out->path) : BW_OK;
 }
 
@@ -265,7 +223,7 @@ static bw_status make_file(bwi_file_out *out)
 {
     bw_context *ctx = out->ctx;
     const char *what = "sync";
-    int result = sync_file(ctx, out->file), closed = close_file(ctx, out->file);
+    int result = bwi_io_sync(ctx, out->file), closed = bwi_io_close(ctx, out->file);
     if (result >= 0 && closed < 0) {
         what = "close";
         result = closed;
@@ -291,17 +249,17 @@ bw_status bwi_file_end(bwi_file_out *out, bw_status status)
     if (opened && status == BW_OK) {
         status = make_file(out);
     } else if (opened) {
-        (void)close_file(ctx, out->file);
+        (void)bwi_io_close(ctx, out->file);
         (void)ctx->io.remove(ctx->io.user, out->name);
     }
     if (opened && status == BW_OK && out->folder >= 0) {
-        int result = sync_file(ctx, out->folder);
+        int result = bwi_io_sync(ctx, out->folder);
         if (result < 0 && result != -EINVAL && result != -ENOTSUP) {
             status = fail_file(ctx, result, "sync the folder of", out->path);
         }
     }
     if (out->folder >= 0) {
-        (void)close_file(ctx, out->folder);
+        (void)bwi_io_close(ctx, out->folder);
     }
     bwi_release(ctx, out->name);
     *out = (bwi_file_out){.file = -1, .folder = -1};
@@ -321,11 +279,11 @@ bw_status bwi_file_write(bw_context *ctx, const char *path, const void *data, si
 /* What was added is in the system's hands when this returns, so it outlives the process, if not the machine. */
 bw_status bwi_file_append(bw_context *ctx, const char *path, int64_t *at, const void *data, size_t size)
 {
-    int file = open_file(ctx, path, O_WRONLY | O_CREAT, 0666);
+    int file = bwi_io_open(ctx, path, O_WRONLY | O_CREAT, 0666);
     if (file < 0) {
         return fail_file(ctx, file, "open", path);
     }
-    int result = write_all(ctx, file, data, size, *at), closed = close_file(ctx, file);
+    int result = bwi_io_write(ctx, file, data, size, *at), closed = bwi_io_close(ctx, file);
     result = result < 0 ? result : closed;
     if (result < 0) {
         return fail_file(ctx, result, "write", path);

@@ -1,4 +1,4 @@
-/* What the files of base share: the system's tables, and the end of the workers. */
+/* What the files of base share: the system's tables, calls of the I/O table, and the end of the workers. */
 #ifndef BWI_BASE_INTERNAL_H
 #define BWI_BASE_INTERNAL_H
 
@@ -8,6 +8,12 @@
 bool bwi_system_zeroes(size_t bytes);
 /* Files of the system, for a context that was given no table. */
 extern const bw_io bwi_system_io;
+
+/* Calls of the I/O table that survive signals; bwi_io_write writes all of the data. Negative: an error number (calls.c). */
+int bwi_io_open(bw_context *ctx, const char *path, int flags, int mode);
+int bwi_io_sync(bw_context *ctx, int file);
+int bwi_io_close(bw_context *ctx, int file);
+int bwi_io_write(bw_context *ctx, int file, const void *data, size_t size, int64_t at);
 
 /* The file that is to be replaced: `path`, or what it is a symbolic link to (at most `size` bytes), and its permissions; *mode is -1 if
  * there is no such file yet. */
