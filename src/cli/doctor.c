@@ -68,20 +68,12 @@ static int examine(const arguments *given, bw_context *ctx, bw_model *model, bw_
 
 static int run(const arguments *given, bw_context *ctx)
 {
-    bw_model *model = NULL;
-    bw_dataset *training = NULL, *validation = NULL;
-    cli_weights weights = {.weight = NULL};
-    int code = cli_training_model(&given->training, ctx, &model);
+    cli_prepared made = {.model = NULL};
+    int code = cli_training_open(&given->training, ctx, true, &made);
     if (code == CLI_SUCCESS) {
-        code = cli_training_data(&given->training, ctx, model, &training, &validation);
+        code = examine(given, ctx, made.model, made.training, made.validation, &made.weights);
     }
-    if (code == CLI_SUCCESS) {
-        code = cli_training_weights(&given->training, ctx, training, &weights, true);
-    }
-    if (code == CLI_SUCCESS) {
-        code = examine(given, ctx, model, training, validation, &weights);
-    }
-    free(weights.weight);
+    free(made.weights.weight);
     return code;
 }
 

@@ -282,16 +282,8 @@ static bool can_write(const arguments *given)
  * written. */
 static int train(const arguments *given, bw_context *ctx)
 {
-    bw_model *model = NULL;
-    bw_dataset *training = NULL, *validation = NULL;
-    cli_weights weights = {.weight = NULL};
-    int code = cli_training_model(&given->training, ctx, &model);
-    if (code == CLI_SUCCESS) {
-        code = cli_training_data(&given->training, ctx, model, &training, &validation);
-    }
-    if (code == CLI_SUCCESS) {
-        code = cli_training_weights(&given->training, ctx, training, &weights, given->quiet);
-    }
+    cli_prepared made = {.model = NULL};
+    int code = cli_training_open(&given->training, ctx, given->quiet, &made);
     if (code == CLI_SUCCESS && !can_write(given)) {
         code = CLI_FAILURE;
     }
@@ -303,15 +295,15 @@ static int train(const arguments *given, bw_context *ctx)
     char batch[BATCH_TEXT];
     bw_tuning *tuning = NULL;
     if (code == CLI_SUCCESS && cli_training_is_auto(&given->training)) {
-        bw_fit_options fitting = cli_training_fitting(&given->training, validation, &weights);
-        code = choose_batch(given, ctx, model, training, fitting, batch, &tuning);
+        bw_fit_options fitting = cli_training_fitting(&given->training, made.validation, &made.weights);
+        code = choose_batch(given, ctx, made.model, made.training, fitting, batch, &tuning);
         chosen.training.batch = batch;
     }
     if (code == CLI_SUCCESS) {
-        code = fit(&chosen, ctx, model, training, validation, &weights, tuning);
+        code = fit(&chosen, ctx, made.model, made.training, made.validation, &made.weights, tuning);
     }
     cli_run_close();
-    free(weights.weight);
+    free(made.weights.weight);
     return code;
 }
 

@@ -43,7 +43,7 @@ static int compile(const cli_training *given, bw_context *ctx, bw_model *model, 
     return cli_report(ctx, given->command);
 }
 
-int cli_training_model(const cli_training *given, bw_context *ctx, bw_model **model)
+static int make_model(const cli_training *given, bw_context *ctx, bw_model **model)
 {
     bool loaded;
     int code = cli_model_open(model, &loaded, ctx, given->command, given->model);
@@ -82,7 +82,7 @@ static bw_dataset *prepare(const cli_training *given, bw_dataset *dataset)
 }
 
 /* A model from a file continues with data that is prepared as before; validation data is prepared like the training data. */
-int cli_training_data(const cli_training *given, bw_context *ctx, bw_model *model, bw_dataset **training, bw_dataset **validation)
+static int make_data(const cli_training *given, bw_context *ctx, bw_model *model, bw_dataset **training, bw_dataset **validation)
 {
     cli_data data = given->data;
     data.bad = given->bad;
@@ -128,7 +128,7 @@ static bool read_weights(cli_weights *weights, const char *text)
 }
 
 /* "auto" counts the classes of the training part alone, as validation samples must not influence training. */
-int cli_training_weights(const cli_training *given, bw_context *ctx, bw_dataset *training, cli_weights *weights, bool quiet)
+static int make_weights(const cli_training *given, bw_context *ctx, bw_dataset *training, cli_weights *weights, bool quiet)
 {
     if (!given->class_weight) {
         return CLI_SUCCESS;
@@ -191,6 +191,15 @@ int64_t cli_training_batch(const cli_training *given)
         largest = size > largest ? size : largest;
     }
     return __builtin_mul_overflow(largest, (int64_t)given->accumulate, &window) ? INT64_MAX : window;
+}
+
+int cli_training_open(const cli_training *given, bw_context *ctx, bool quiet, cli_prepared *made)
+{
+    int code = make_model(given, ctx, &made->model);
+    if (code == CLI_SUCCESS) {
+        code = make_data(given, ctx, made->model, &made->training, &made->validation);
+    }
+    return code == CLI_SUCCESS ? make_weights(given, ctx, made->training, &made->weights, quiet) : code;
 }
 
 int cli_training_check(const cli_training *given)

@@ -80,11 +80,16 @@ typedef struct cli_training {
 
 /* Options that contradict each other are wrong usage. Returns CLI_SUCCESS, or an exit code after a message, like those below. */
 int cli_training_check(const cli_training *given);
-int cli_training_model(const cli_training *given, bw_context *ctx, bw_model **model);
-/* Makes the training data and, if there is any besides a split, the validation data. */
-int cli_training_data(const cli_training *given, bw_context *ctx, bw_model *model, bw_dataset **training, bw_dataset **validation);
-/* Finds the weights of classes, which the caller frees; they are printed unless `quiet`. */
-int cli_training_weights(const cli_training *given, bw_context *ctx, bw_dataset *training, cli_weights *weights, bool quiet);
+
+/* What the options ask for. All zero: nothing yet. `validation` is NULL if there is none besides a split. */
+typedef struct cli_prepared {
+    bw_model *model;
+    bw_dataset *training, *validation;
+    cli_weights weights; /* of classes; the caller frees weights.weight, also after a failure */
+} cli_prepared;
+
+/* Weights that were computed from the samples are printed unless `quiet`. */
+int cli_training_open(const cli_training *given, bw_context *ctx, bool quiet, cli_prepared *made);
 bw_fit_options cli_training_fitting(const cli_training *given, bw_dataset *validation, const cli_weights *weights);
 bool cli_training_is_auto(const cli_training *given); /* tune is to choose the batch size */
 /* Returns the largest of the sizes in --batch; batches that share an update count together. */
