@@ -26,6 +26,12 @@ bw_status bwi_describe_model(const bw_model *model, bw_model_facts *facts);
 bw_status bwi_describe_layer(const bw_model *model, int layer, bw_layer_facts *facts);
 bw_status bwi_layer_input(const bw_model *model, int layer, int input, int *from, int *use);
 
+/* ---- Training on trial (trial_options.c) ---- */
+
+/* The options of a training that is only tried: without validation and callbacks, and leaving nothing behind. No file is written, no
+ * checkpoint is continued. */
+bw_fit_options bwi_trial_options(const bw_fit_options *training);
+
 /* ---- Events of TensorBoard (events.c), each a record at the end of `to` ---- */
 
 int64_t bwi_event_seconds(void); /* since 1970 */

@@ -333,6 +333,7 @@ static void end_step(fitting *f, const bw_progress *p, int64_t position)
 static bw_status skip_step(fitting *f, bw_progress *p, int64_t samples, bw_status status)
 {
     bool chosen = f->options.on_nan == BW_NAN_SKIP, nonfinite = bwi_exec_was_nonfinite(f->session.exec);
+    f->history->nonfinite = nonfinite && !chosen;
     if (!chosen || !nonfinite || (status != BW_INVALID_ARGUMENT && status != BW_INTERNAL)) {
         return status;
     }

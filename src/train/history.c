@@ -93,6 +93,11 @@ bw_status bw_history_refresh(bw_history *history)
     return status == BW_OK ? bwi_call_end(history->ctx, bwi_history_refresh(history)) : status;
 }
 
+bool bwi_history_is_nonfinite(const bw_history *history)
+{
+    return history && history->nonfinite;
+}
+
 void bw_history_free(bw_history *history)
 {
     bwi_disown(history);

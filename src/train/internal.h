@@ -185,6 +185,7 @@ struct bw_history {
     bw_run_facts facts;
     bwi_profile *profile;       /* of a training; NULL: the history is of an evaluation */
     bwi_noise *noise;           /* NULL: it was not requested */
+    bool nonfinite;             /* NaN or infinity ended the training */
     void (*refresh)(void *run); /* brings facts and profile up to the present; NULL: the training is over */
     void *run;
     char names[][BWI_COLUMN_NAME + 8]; /* of the columns; there is space for `width` */

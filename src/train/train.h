@@ -293,6 +293,7 @@ size_t bwi_session_history_bytes(const bwi_session *session, bool validates, int
 bw_status bwi_model_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *options, bw_history **history);
 bw_status bwi_model_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result);
 bw_status bwi_training_set_rate(bw_model *model, double rate);
+bool bwi_history_is_nonfinite(const bw_history *history); /* NaN or infinity ended the training; NULL: false */
 /* The learning rate of the next update. */
 double bwi_optimizer_rate(const bwi_optimizer *optimizer);
 /* Builds the model for the dataset's first input, unless it is built. */

@@ -56,20 +56,12 @@ static void summarise(bwi_trial_facts *facts, const trial *t)
     facts->error = sqrt(fmax(0, squares / n - facts->last * facts->last) / (n - 1));
 }
 
-/* How the model is trained on trial: without validation, callbacks and files. */
 static bw_fit_options options_of(const bwi_doctor *d, trial *t)
 {
-    bw_fit_options options = d->options;
+    bw_fit_options options = bwi_trial_options(&d->options);
     int64_t per_epoch = d->updates_per_epoch > 0 ? d->updates_per_epoch : 1;
-    options.validation = NULL;
-    options.validation_split = 0;
-    options.early_stopping = options.reduce_lr_on_plateau = NULL;
-    options.progress = NULL;
-    options.on_epoch = NULL;
     options.on_step = on_step;
     options.user = t;
-    options.trace_steps = options.noise_every = 0;
-    options.saves = false;
     options.epochs = (int)(t->most / per_epoch + 1);
     return options;
 }
@@ -78,8 +70,8 @@ static bw_fit_options options_of(const bwi_doctor *d, trial *t)
 static bw_status train(bwi_doctor *d, trial *t, const bw_fit_options *options, bwi_trial_facts *facts, bw_history **history)
 {
     facts->rate = bw_learning_rate(d->model);
-    bw_status status = bw_fit(d->model, d->training, options, history);
-    if (status == BW_INVALID_ARGUMENT && (t->updates > 0 || strstr(d->ctx->message, "finite") || strstr(d->ctx->message, "NaN"))) {
+    bw_status status = bwi_model_fit(d->model, d->training, options, history);
+    if (status == BW_INVALID_ARGUMENT && (t->updates > 0 || bwi_history_is_nonfinite(*history))) {
         facts->failed = true;
         snprintf(facts->message, sizeof facts->message, "%s", bw_message(d->ctx));
         status = BW_OK;
@@ -95,9 +87,12 @@ static bw_status try_rate(bwi_doctor *d, const bwi_snapshot *start, double rate,
     bwi_snapshot_rewind(start);
     trial t = {.until = bwi_now() + seconds, .most = d->steps.trial.failed ? LOOKED_AT : d->steps.trial.updates};
     bw_fit_options options = options_of(d, &t);
-    bw_status status = bw_set_learning_rate(d->model, rate);
+    bw_status status = bwi_training_set_rate(d->model, rate);
+    bw_history *history = NULL;
     facts->first = d->steps.trial.first;
-    return status == BW_OK ? train(d, &t, &options, facts, NULL) : status;
+    status = status == BW_OK ? train(d, &t, &options, facts, &history) : status;
+    bw_history_free(history);
+    return status;
 }
 
 /* ---- The gradient noise scale ---- */

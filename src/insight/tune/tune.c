@@ -192,23 +192,6 @@ static bw_status check_options(bw_context *ctx, const bw_tune_options *o)
     return ctx->ranks ? bwi_fail(ctx, BW_UNIMPLEMENTED, "tune: tuning over several ranks is not supported; tune on one") : BW_OK;
 }
 
-/* Runs train as the user would, with what concerns a single run left out. */
-static void prepare_fit(bw_fit_options *fit)
-{
-    fit->batch_sizes = NULL;
-    fit->accumulate = 1;
-    fit->validation = NULL;
-    fit->validation_split = 0;
-    fit->progress = NULL;
-    fit->on_step = NULL;
-    fit->on_epoch = NULL;
-    fit->early_stopping = NULL;
-    fit->reduce_lr_on_plateau = NULL;
-    fit->trace_steps = 0;
-    fit->noise_every = 0;
-    fit->saves = false;
-}
-
 static bw_status read_options(bwi_tuner *t, const bw_tune_options *options)
 {
     t->options = (bw_tune_options)BW_TUNE_OPTIONS_DEFAULT;
@@ -245,7 +228,9 @@ static bw_status tune(bwi_tuner *t, bw_dataset *dataset)
     bw_dataset *parts[2] = {NULL, NULL};
     void (*log)(void *user, bw_log_level level, const char *message) = t->ctx->log;
     bw_status status = open_data(t, dataset, parts);
-    prepare_fit(&t->fit);
+    t->fit = bwi_trial_options(&t->fit);
+    t->fit.batch_sizes = NULL;
+    t->fit.accumulate = 1;
     if (status == BW_OK) {
         status = bwi_model_build_for(t->model, t->training, t->fit.seed);
     }

@@ -1,5 +1,6 @@
 /* The doctor's updates on trial: what they find in real trainings, no false alarm on clean problems, and a model that stays as it was. */
 #include "support/context.h"
+#include "support/folder.h"
 
 #include "insight/doctor/doctor.h"
 
@@ -312,6 +313,28 @@ static void test_unchanged(void **state)
     assert_true(hashes[0] == hashes[1]);
 }
 
+/* The options may be those of the training itself, which writes checkpoints: trials of doctor and tune write none and continue none. */
+static void test_no_files(void **state)
+{
+    (void)state;
+    bw_fit_options fitting = BW_FIT_OPTIONS_DEFAULT;
+    fitting.checkpoint_dir = inside("checkpoints");
+    fitting.checkpoint_every = "1";
+    fitting.resume = true;
+    bw_doctor_options options = BW_DOCTOR_OPTIONS_DEFAULT;
+    options.training = &fitting;
+    options.seconds = seconds;
+    bw_findings *findings;
+    bw_model *model = bw_model_parse(ctx, "dense(3,softmax)");
+    check_ok(ctx, bw_doctor(model, bw_shuffle(table_classes(), 3), &options, &findings));
+    bw_tune_options tuning_options = BW_TUNE_OPTIONS_DEFAULT;
+    tuning_options.fit = &fitting;
+    tuning_options.seconds = 0.1;
+    bw_tuning *tuning;
+    check_ok(ctx, bw_tune(model, bw_shuffle(table_classes(), 3), &tuning_options, &tuning));
+    assert_int_not_equal(access(fitting.checkpoint_dir, F_OK), 0);
+}
+
 /* ---- Reviews ---- */
 
 static void review(const problem *p, int epochs, bool shuffled, const char *id)
@@ -379,7 +402,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_data_bound, make_data, close_context),
         cmocka_unit_test_setup_teardown(test_capacity, make_data, close_context),
         cmocka_unit_test_setup_teardown(test_unchanged, make_data, close_context),
+        cmocka_unit_test_setup_teardown(test_no_files, make_data, close_context),
         cmocka_unit_test_setup_teardown(test_review, make_data, close_context),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, remove_empty_folder);
 }
