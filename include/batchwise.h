@@ -1342,11 +1342,11 @@ BW_API void bw_gradients_free(bw_gradients *gradients);
 
 /* ---- Ranks -------------------------------------------------------------------------------------------- */
 
-/* Makes a group of ranks within one process, each of them a thread with its own context, that train one model together. `count` is a
- * power of two. Give each context the group and its own number, and all of them the same model, samples and options; their callbacks
- * must decide alike. bw_predict gives each rank the predictions of its own share of the tiles, and leaves the places of the others as
- * they are. A group serves once: when one of its contexts closes, fails or is cancelled alone, the calls of the others return
- * BW_CANCELLED. The group must outlive the contexts. */
+/* Makes a group of ranks within one process, each of them a thread with its own context, that train one model together. `count` is 1 to
+ * 64, and at most the number of lanes, which the ranks share. Give each context the group and its own number, and all of them the same
+ * model, samples and options; their callbacks must decide alike. bw_predict gives each rank the predictions of its own share of the
+ * tiles, and leaves the places of the others as they are. A group serves once: when one of its contexts closes, fails or is cancelled
+ * alone, the calls of the others return BW_CANCELLED. The group must outlive the contexts. */
 BW_API bw_ranks *bw_ranks_open(int count);
 BW_API void bw_ranks_close(bw_ranks *ranks);
 

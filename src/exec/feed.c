@@ -14,11 +14,6 @@ static size_t sums_bytes(const bwi_plan *plan)
     return plan->lane_bytes - plan->lane_sums;
 }
 
-static int first_own_lane(const bwi_exec *exec)
-{
-    return exec->ctx->rank * exec->plan->own_lanes;
-}
-
 static void fail_worker(bwi_exec *exec, int worker, bw_status status)
 {
     exec->workers[worker].status = status;
@@ -51,7 +46,7 @@ static void run_lane(bwi_exec *exec, int worker, int lane, int64_t k, int64_t st
 /* The lane of tile k of the piece, counted from this rank's first; below 0, or own_lanes or more, it is another rank's. */
 static int lane_at(const bwi_exec *exec, int64_t k)
 {
-    return (int)((exec->tiles + k) & (exec->plan->lanes - 1)) - first_own_lane(exec);
+    return (int)((exec->tiles + k) & (exec->plan->lanes - 1)) - exec->plan->first_lane;
 }
 
 static bool is_own(const bwi_exec *exec, int lane)
@@ -154,12 +149,18 @@ static bw_status sum_lanes(bwi_exec *exec, int64_t tiles, int *result)
         }
     }
     void *sums = bwi_exec_lane(exec, 0) + plan->lane_sums;
-    plan->kernels->lanes->sum_doubles(count, plan->own_lanes, stride, sums);
+    int first = plan->first_lane, end = first + plan->own_lanes;
+    for (int lane = first, size; lane < end; lane += size) {
+        size = bwi_subtree(lane, end);
+        void *own = bwi_exec_lane(exec, lane - first) + plan->lane_sums;
+        plan->kernels->lanes->sum_doubles(count, size, stride, own);
+    }
     if (plan->ranks == 1) {
         return BW_OK;
     }
     uint64_t begin = bwi_exec_clock(exec);
-    bw_status status = exec->rank->sum_doubles(exec->ctx, sums, count);
+    bwi_rank_sum sum = {.doubles = true, .lanes = plan->lanes, .used = plan->lanes, .stride = plan->lane_bytes, .count = count};
+    bw_status status = bwi_rank_sum_lanes(exec->ctx, sums, &sum);
     bwi_exec_timed(exec, 0, BWI_PART_RANKS, begin);
     return status;
 }
@@ -299,7 +300,7 @@ static bw_status begin_data(bwi_exec *exec)
                                     .tile = plan->tile,
                                     .lanes = plan->lanes,
                                     .workers = plan->workers,
-                                    .first_lane = first_own_lane(exec),
+                                    .first_lane = plan->first_lane,
                                     .own_lanes = plan->own_lanes};
     uint64_t begin = bwi_exec_clock(exec);
     bw_status status = bwi_dataset_begin(piece->dataset, &schedule);

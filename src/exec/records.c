@@ -278,7 +278,7 @@ _Static_assert((int)BWI_RECORD_TILES >= (int)BWI_MAX_SIZES, "a piece ends with a
 double bwi_records_lane_norm(const bwi_exec *exec, int lane)
 {
     double squared = 0;
-    int64_t number = exec->ctx->rank * exec->plan->own_lanes + lane;
+    int64_t number = exec->plan->first_lane + lane;
     for (int t = 0; t < exec->plan->table_count; t++) {
         const bwi_table *table = &exec->tables[t];
         bwi_record_lanes lanes = lanes_of(exec, table);

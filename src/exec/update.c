@@ -14,7 +14,7 @@ enum { WORTH_SHARING = 4 * BWI_UPDATE_BLOCK, WORTH_MOVING = 16 * BWI_UPDATE_BLOC
 /* The number of this rank's lanes that hold anything. */
 static int used_lanes(const bwi_exec *exec)
 {
-    int64_t used = exec->tiles - (int64_t)exec->ctx->rank * exec->plan->own_lanes;
+    int64_t used = exec->tiles - exec->plan->first_lane;
     return used < 0 ? 0 : used > exec->plan->own_lanes ? exec->plan->own_lanes : (int)used;
 }
 
@@ -39,6 +39,21 @@ static double sum_block(const bwi_exec *exec, int64_t count, int lanes, void *gr
     return moderate ? 0 : plan->kernels->sum_of_squares(count, gradient);
 }
 
+/* Each subtree of this rank's run of lanes is summed into its first lane; what is beyond the used lanes is passed over. */
+static void add_subtrees(const bwi_exec *exec, const bwi_block *block)
+{
+    const bwi_plan *plan = exec->plan;
+    int begin = plan->first_lane, end = begin + plan->own_lanes, used = used_lanes(exec);
+    int64_t stride = (int64_t)(plan->lane_bytes / sizeof(float));
+    for (int lane = begin, size; lane < begin + used; lane += size) {
+        size = bwi_subtree(lane, end);
+        int left = begin + used - lane, lanes = size < left ? size : left;
+        if (lanes > 1) {
+            (void)plan->kernels->lanes_sum_moderate(block->count, lanes, stride, gradient_at(exec, lane - begin, block->gradient));
+        }
+    }
+}
+
 static void reduce_block(bwi_exec *exec, int worker, int64_t number)
 {
     (void)worker;
@@ -52,7 +67,11 @@ static void reduce_block(bwi_exec *exec, int worker, int64_t number)
     if (lanes == 0) { /* A rank without tiles adds nothing: x + -0.0 is x for every x. */
         bwi_exec_memory(exec)->fill(block->count, -0.0F, gradient);
     }
-    exec->norms[number] = sum_block(exec, block->count, lanes ? lanes : 1, gradient);
+    if (exec->plan->ranks > 1) {
+        add_subtrees(exec, block);
+    } else {
+        exec->norms[number] = sum_block(exec, block->count, lanes ? lanes : 1, gradient);
+    }
 }
 
 /* Once the lanes are added, finds the norm of their sum, or whether it is finite. */
@@ -180,7 +199,7 @@ static void report_lane_norms(bwi_exec *exec)
             int64_t first;
             int size;
             bwi_tile_at(exec->piece.count, plan->tile, k, &first, &size);
-            samples += k % plan->lanes == exec->ctx->rank * plan->own_lanes + lane ? (int64_t)1 << size : 0;
+            samples += k % plan->lanes == plan->first_lane + lane ? (int64_t)1 << size : 0;
         }
         exec->hooks.lane_norm(exec->hooks.user, lane, squared, samples);
     }
@@ -190,10 +209,14 @@ static bw_status sum_ranks(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     uint64_t begin = bwi_exec_clock(exec);
-    bw_status status = exec->rank->sum_floats(exec->ctx, bwi_exec_lane(exec, 0), (int64_t)(plan->lane_sums / sizeof(float)));
+    bwi_rank_sum sum = {.lanes = plan->lanes,
+                        .used = exec->tiles < plan->lanes ? (int)exec->tiles : plan->lanes,
+                        .stride = plan->lane_bytes,
+                        .count = (int64_t)(plan->lane_sums / sizeof(float))};
+    bw_status status = bwi_rank_sum_lanes(exec->ctx, bwi_exec_lane(exec, 0), &sum);
     bwi_exec_timed(exec, 0, BWI_PART_RANKS, begin);
-    for (int64_t number = 0; status == BW_OK && number < exec->block_count; number++) {
-        check_block(exec, 0, number);
+    if (status == BW_OK) {
+        share_blocks(exec, check_block, 0, BWI_PART_REDUCE);
     }
     return status;
 }
@@ -358,11 +381,12 @@ bw_status bwi_exec_reduce(bwi_exec *exec, double *squared_norm)
     return reduce(exec, squared_norm, true);
 }
 
-/* The sum stays in the first lane of the first rank, and all others become zero, so that nothing is counted twice. */
+/* The sum stays in the first lane of the first rank. All others become -0.0, which changes no sum, so that nothing is counted twice. */
 static void resume(bwi_exec *exec)
 {
     for (int lane = exec->ctx->rank == 0 ? 1 : 0; lane < used_lanes(exec); lane++) {
-        bwi_exec_memory(exec)->clear(bwi_exec_lane(exec, lane), exec->plan->lane_sums);
+        void *gradients = bwi_exec_lane(exec, lane);
+        bwi_exec_memory(exec)->fill((int64_t)(exec->plan->lane_sums / sizeof(float)), -0.0F, gradients);
     }
     bwi_records_resume(exec);
 }

@@ -101,10 +101,17 @@ bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "lanes: expected a power of two from 1 to %d, got %d", LANES_LIMIT, c->lanes);
     }
     if (c->lanes < ranks) {
-        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "lanes: %d are too few for %d ranks", c->lanes, ranks);
+        int enough = c->lanes;
+        while (enough < ranks && enough < LANES_LIMIT) {
+            enough *= 2;
+        }
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT,
+                        "lanes: %d are too few for %d ranks, each of which needs one; ask for %d lanes or use up to %d ranks",
+                        c->lanes, ranks, enough, c->lanes);
     }
-    if (c->workers > c->lanes / ranks) {
-        c->workers = c->lanes / ranks;
+    int most = (c->lanes + ranks - 1) / ranks; /* on every rank, so that all plans are alike */
+    if (c->workers > most) {
+        c->workers = most;
     }
     return BW_OK;
 }

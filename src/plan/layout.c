@@ -206,7 +206,7 @@ void bwi_plan_lay(bwi_plan *plan, size_t scratch)
     lay_lane(plan);
     lay_shared(plan, &end);
     plan->items.statistics = end;
-    plan->lanes_offset = take(&end, bwi_size_multiply(plan->lane_bytes, (size_t)plan->own_lanes));
+    plan->lanes_offset = take(&end, bwi_size_multiply(plan->lane_bytes, (size_t)plan->lane_slots));
     plan->items.lanes = end - plan->lanes_offset;
     for (int p = 0; p < plan->program_count; p++) {
         for (int k = 0; k < plan->programs[p].phase_count; k++) {

@@ -201,7 +201,9 @@ static bw_status try_choice(attempt *a, const bwi_choice *c)
     bwi_plan *plan = a->plan;
     plan->tile = c->tile;
     plan->lanes = c->lanes;
-    plan->own_lanes = c->lanes / plan->ranks;
+    plan->first_lane = plan->ranks > 1 ? bwi_rank_lane(c->lanes, plan->ranks, plan->ctx->rank) : 0;
+    plan->own_lanes = (plan->ranks > 1 ? bwi_rank_lane(c->lanes, plan->ranks, plan->ctx->rank + 1) : c->lanes) - plan->first_lane;
+    plan->lane_slots = (c->lanes + plan->ranks - 1) / plan->ranks;
     plan->workers = c->workers;
     plan->segments = c->segments;
     plan->sizes = 64 - __builtin_clzll((unsigned long long)c->tile);
@@ -262,8 +264,11 @@ static bw_status try_frugal(attempt *a, bwi_choice *c, size_t *least)
 /* From the default choice to ever more frugal ones. */
 static bw_status search(attempt *a, bwi_choice c)
 {
-    bwi_choice frugal = {.tile = bwi_choice_least_tile(a->plan->source), .workers = 1, .lanes = a->plan->ranks, .segments = 1};
+    bwi_choice frugal = {.tile = bwi_choice_least_tile(a->plan->source), .workers = 1, .lanes = 1, .segments = 1};
     size_t least = 0;
+    while (frugal.lanes < a->plan->ranks) {
+        frugal.lanes *= 2;
+    }
     find_budget(a);
     bool tight = !a->system || a->budget < TIGHT_BYTES;
     for (bool known = false;;) {

@@ -103,7 +103,9 @@ struct bwi_plan {
 
     int64_t tile;
     int sizes; /* numbers of samples with kernels: 1, 2, 4, ... tile */
-    int lanes, own_lanes, workers, ranks;
+    int lanes, workers, ranks;
+    int first_lane, own_lanes; /* of this rank */
+    int lane_slots;            /* lanes that the arena has space for: those of the rank that owns the most */
     int segments; /* by which a tile's backward pass computes the forward pass again; 1: it does not */
     int64_t batch, window, store_tiles;
     int64_t requested_tile; /* what the request or the model asked for, before the budget was applied */

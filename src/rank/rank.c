@@ -45,3 +45,17 @@ const bwi_rank_row *bwi_rank_of(const bw_context *ctx)
 {
     return ctx->ranks ? ctx->ranks->row : &one_row;
 }
+
+/* Where each rank has one subtree, a sum in the order of ranks completes the tree. */
+bw_status bwi_rank_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *sum)
+{
+    const bwi_rank_row *row = bwi_rank_of(ctx);
+    if (!ctx->ranks || row->sum_lanes) {
+        return ctx->ranks ? row->sum_lanes(ctx, first, sum) : BW_OK;
+    }
+    int ranks = row->count(ctx->ranks);
+    if ((ranks & (ranks - 1)) != 0) {
+        return bwi_fail(ctx, BW_UNIMPLEMENTED, "ranks by %s: expected a power of two of them, got %d", row->name, ranks);
+    }
+    return sum->doubles ? row->sum_doubles(ctx, first, sum->count) : row->sum_floats(ctx, first, sum->count);
+}

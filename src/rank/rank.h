@@ -1,12 +1,21 @@
 /*
- * rank: the ranks that train one model together: a single one, or several in one process (threads.c). MPI would be one more row. A
- * rank owns an aligned block of lanes and continues the binary tree of sums over ranks. Every sum here is a butterfly of
- * commutative additions, so that all ranks get the same bits.
+ * rank: the ranks that train one model together: a single one, or several in one process (threads.c). A rank owns a run of the
+ * window's lanes and continues their binary tree of sums over ranks. A run that is no subtree of that tree consists of a few, whose
+ * sums stay apart until their siblings arrive from other ranks (tree.c), so every number of ranks gives the same bits.
  */
 #ifndef BWI_RANK_H
 #define BWI_RANK_H
 
 #include "kernel/kernel.h"
+
+/* A sum over lanes and ranks. */
+typedef struct bwi_rank_sum {
+    bool doubles;  /* or floats */
+    int lanes;     /* of all ranks; rank r owns those from bwi_rank_lane on */
+    int used;      /* lanes from this one on hold nothing, and the tree passes over them */
+    size_t stride; /* bytes from one lane of this rank to its next */
+    int64_t count; /* values of a lane */
+} bwi_rank_sum;
 
 typedef struct bwi_rank_row {
     const char *name;
@@ -15,6 +24,10 @@ typedef struct bwi_rank_row {
      * BW_CANCELLED if another rank has left. */
     bw_status (*sum_floats)(bw_context *ctx, void *values, int64_t count);
     bw_status (*sum_doubles)(bw_context *ctx, void *values, int64_t count);
+    /* Adds lanes: `first` is this rank's first lane, and those of its lanes with which a subtree of its run begins hold the sum of that
+     * subtree. The sum of all lanes of all ranks replaces the first lane; that of a rank without used lanes holds -0.0 before. NULL: the row takes
+     * powers of two only. */
+    bw_status (*sum_lanes)(bw_context *ctx, void *first, const bwi_rank_sum *sum);
     /* Returns the worst status of all ranks, so that either all commit a step or none does. */
     bw_status (*agree)(bw_context *ctx, bw_status mine);
     /* Ends this rank's part: the others' calls return BW_CANCELLED instead of waiting for ever. */
@@ -23,5 +36,7 @@ typedef struct bwi_rank_row {
 
 /* The row for this context (one rank if it has no group). */
 const bwi_rank_row *bwi_rank_of(const bw_context *ctx);
+/* As sum_lanes, for every row. */
+bw_status bwi_rank_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *sum);
 
 #endif

@@ -9,10 +9,10 @@
  * After somebody has left nobody arrives, so that every later meeting fails, and for ever. Hence all ranks get the
  * same answer from the same call.
  *
- * Sums are a butterfly: at level k rank r adds what rank r ^ 2^k has. Adding is commutative, so both get the same sum, and after
- * all levels each rank holds the same bits, those of a binary tree in order of rank.
+ * Every rank shows the sums of its subtrees and adds up those of all ranks (tree.c), so that all get the same bits from one meeting for
+ * each block. That is more additions than a butterfly needs, but they cost less than its meetings.
  */
-#include "rank/rank.h"
+#include "rank/internal.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -22,6 +22,7 @@
 
 #define MAX_RANKS 64
 #define PLACE_BYTES 65536
+#define SCRATCH_BYTES (3 * PLACE_BYTES)
 #define SPIN_SECONDS 50e-6
 #define NAP_NANOSECONDS 1000000 /* how late bw_cancel may be seen by who sleeps: it cannot signal */
 
@@ -31,13 +32,15 @@ typedef enum kind { KIND_FLOATS, KIND_DOUBLES, KIND_AGREE } kind;
 typedef struct place {
     alignas(BWI_CACHE_LINE) kind call;
     bw_status status;
+    int lanes, used;
     int64_t count;
     alignas(BWI_CACHE_LINE) unsigned char values[PLACE_BYTES];
 } place;
 
 typedef struct member {
     place places[2];
-    alignas(BWI_CACHE_LINE) unsigned meetings; /* that took place; only its own rank's thread uses it */
+    alignas(BWI_CACHE_LINE) unsigned char scratch[SCRATCH_BYTES]; /* its own rank's */
+    alignas(BWI_CACHE_LINE) unsigned meetings;                    /* that took place; only its own rank's thread uses it */
     atomic_bool taken;
 } member;
 
@@ -180,7 +183,7 @@ static place *place_of(group *all, int rank, unsigned meeting)
     return &all->members[rank].places[meeting & 1];
 }
 
-/* Checks that all ranks make the same call with the same count, which all of them see alike. */
+/* Checks that all ranks make the same call with the same counts, which all of them see alike. */
 static bw_status check_same(bw_context *ctx, group *all, unsigned meeting)
 {
     static const char *const names[] = {[KIND_FLOATS] = "sum_floats", [KIND_DOUBLES] = "sum_doubles", [KIND_AGREE] = "agree"};
@@ -192,76 +195,105 @@ static bw_status check_same(bw_context *ctx, group *all, unsigned meeting)
                             "ranks do not make the same calls: rank 0 calls %s of %lld values, rank %d %s of %lld",
                             names[first->call], (long long)first->count, rank, names[other->call], (long long)other->count);
         }
+        if (other->lanes != first->lanes || other->used != first->used) {
+            return bwi_fail(ctx, BW_INTERNAL,
+                            "ranks do not add the same lanes: rank 0 has %d, %d of them in use, rank %d %d and %d", first->lanes,
+                            first->used, rank, other->lanes, other->used);
+        }
     }
     return BW_OK;
 }
 
-typedef struct sum {
-    kind call;
-    size_t size; /* of a value */
-    const bwi_kernels *kernels;
-} sum;
-
-static void add(const sum *how, void *values, const void *others, int64_t count)
+/* Copies a block of what this rank has into its place: subtree by subtree. */
+static void show(bw_context *ctx, const bwi_rank_sum *sum, const unsigned char *first, size_t bytes, place *own)
 {
-    if (how->call == KIND_FLOATS) {
-        how->kernels->lanes->add_floats(count, others, values);
-    } else {
-        how->kernels->lanes->add_doubles(count, others, values);
+    int ranks = ctx->ranks->count, begin = bwi_rank_lane(sum->lanes, ranks, ctx->rank);
+    int end = bwi_rank_lane(sum->lanes, ranks, ctx->rank + 1);
+    unsigned char *next = own->values;
+    for (int lane = begin; lane < end && lane < sum->used; lane += bwi_subtree(lane, end)) {
+        bwi_kernels_of(ctx)->memory->read(next, first + (size_t)(lane - begin) * sum->stride, bytes);
+        next += bytes;
     }
+    own->call = sum->doubles ? KIND_DOUBLES : KIND_FLOATS;
+    own->lanes = sum->lanes;
+    own->used = sum->used;
+    own->count = sum->count;
 }
 
-/* Adds one level of the butterfly for one block of values. */
-static bw_status exchange(bw_context *ctx, group *all, const sum *how, void *values, size_t block, int64_t count, int level)
+/* Adds up what all ranks show. */
+static void add_places(const group *all, const bwi_rank_sum *sum, unsigned meeting, size_t bytes, bwi_tree *tree)
 {
-    unsigned meeting = all->members[ctx->rank].meetings;
-    place *own = place_of(all, ctx->rank, meeting);
-    own->call = how->call;
-    own->count = count;
-    how->kernels->memory->read(own->values, values, block * how->size);
-    bw_status status = meet(ctx, all);
-    if (status == BW_OK) {
-        status = check_same(ctx, all, meeting);
+    int ranks = all->ranks.count;
+    for (int rank = 0; rank < ranks; rank++) {
+        int end = bwi_rank_lane(sum->lanes, ranks, rank + 1);
+        const unsigned char *next = all->members[rank].places[meeting & 1].values;
+        for (int lane = bwi_rank_lane(sum->lanes, ranks, rank), size; lane < end && lane < sum->used; lane += size) {
+            size = bwi_subtree(lane, end);
+            bwi_tree_take(tree, next, size);
+            next += bytes;
+        }
     }
-    if (status != BW_OK) {
-        return status;
-    }
-    int partner = ctx->rank ^ (1 << level);
-    add(how, values, place_of(all, partner, meeting)->values, (int64_t)block);
-    return BW_OK;
+    bwi_tree_end(tree);
 }
 
-/* Goes block by block, through all levels of each, so that a block is still in the cache when its next level comes. */
-static bw_status add_all(bw_context *ctx, const sum *how, void *values, int64_t count)
+/* The bytes of one subtree's sum that go through a place at a time: those of a rank share it, and the tree's levels the scratch. */
+static size_t block_bytes(int ranks, const bwi_rank_sum *sum)
+{
+    int most = 1, all = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        int end = bwi_rank_lane(sum->lanes, ranks, rank + 1), parts = 0;
+        for (int lane = bwi_rank_lane(sum->lanes, ranks, rank); lane < end; lane += bwi_subtree(lane, end)) {
+            parts++;
+        }
+        most = parts > most ? parts : most;
+        all += parts;
+    }
+    int levels = bwi_tree_levels(sum->lanes, all);
+    size_t shown = PLACE_BYTES / (size_t)most, scratch = SCRATCH_BYTES / (size_t)(levels ? levels : 1);
+    return (shown < scratch ? shown : scratch) / BWI_CACHE_LINE * BWI_CACHE_LINE;
+}
+
+/* Goes block by block, so that a block is still in the cache when it is added. */
+static bw_status threads_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *sum)
 {
     group *all = group_of(ctx->ranks);
-    int64_t rest = count;
-    unsigned char *next = values;
+    member *own = &all->members[ctx->rank];
+    size_t size = sum->doubles ? sizeof(double) : sizeof(float);
+    size_t most = block_bytes(all->ranks.count, sum), rest = (size_t)sum->count * size;
+    unsigned char *next = first;
     bw_status status = BW_OK;
     unsigned state = bwi_float_begin();
     do {
-        int64_t most = (int64_t)(PLACE_BYTES / how->size);
-        size_t block = (size_t)(rest < most ? rest : most);
-        for (int level = 0; status == BW_OK && 1 << level < all->ranks.count; level++) {
-            status = exchange(ctx, all, how, next, block, count, level);
+        size_t block = rest < most ? rest : most;
+        unsigned meeting = own->meetings;
+        bwi_tree tree = {.kernels = bwi_kernels_of(ctx), .doubles = sum->doubles, .count = (int64_t)(block / size), .result = next};
+        tree.scratch = own->scratch;
+        show(ctx, sum, next, block, place_of(all, ctx->rank, meeting));
+        status = meet(ctx, all);
+        if (status == BW_OK) {
+            status = check_same(ctx, all, meeting);
         }
-        rest -= (int64_t)block;
-        next += block * how->size;
+        if (status == BW_OK) {
+            add_places(all, sum, meeting, block, &tree);
+        }
+        rest -= block;
+        next += block;
     } while (status == BW_OK && rest > 0);
     bwi_float_restore(state);
     return status;
 }
 
+/* Every rank is a lane. */
 static bw_status threads_sum_floats(bw_context *ctx, void *values, int64_t count)
 {
-    sum how = {KIND_FLOATS, sizeof(float), bwi_kernels_of(ctx)};
-    return add_all(ctx, &how, values, count);
+    bwi_rank_sum sum = {.lanes = ctx->ranks->count, .used = ctx->ranks->count, .count = count};
+    return threads_sum_lanes(ctx, values, &sum);
 }
 
 static bw_status threads_sum_doubles(bw_context *ctx, void *values, int64_t count)
 {
-    sum how = {KIND_DOUBLES, sizeof(double), bwi_kernels_of(ctx)};
-    return add_all(ctx, &how, values, count);
+    bwi_rank_sum sum = {.doubles = true, .lanes = ctx->ranks->count, .used = ctx->ranks->count, .count = count};
+    return threads_sum_lanes(ctx, values, &sum);
 }
 
 /* All ranks return the worst status of all, and so leave a step together. The message of a rank that did not fail names one that
@@ -272,6 +304,7 @@ static bw_status threads_agree(bw_context *ctx, bw_status mine)
     unsigned meeting = all->members[ctx->rank].meetings;
     place *own = place_of(all, ctx->rank, meeting);
     own->call = KIND_AGREE;
+    own->lanes = own->used = 0;
     own->count = 1;
     own->status = mine;
     bw_status status = meet(ctx, all);
@@ -310,6 +343,7 @@ static const bwi_rank_row threads_row = {
     .count = threads_count,
     .sum_floats = threads_sum_floats,
     .sum_doubles = threads_sum_doubles,
+    .sum_lanes = threads_sum_lanes,
     .agree = threads_agree,
     .leave = threads_leave,
 };
@@ -349,7 +383,7 @@ static size_t group_bytes(int count)
 
 bw_ranks *bw_ranks_open(int count)
 {
-    if (count < 1 || count > MAX_RANKS || (count & (count - 1)) != 0) {
+    if (count < 1 || count > MAX_RANKS) {
         return NULL;
     }
     size_t bytes = group_bytes(count);

@@ -7,12 +7,28 @@
 
 #include "base/base.h"
 
+/* Each rank owns a run of the window's lanes; the first lane of a rank's run. There are at least as many lanes as ranks. */
+static inline int bwi_rank_lane(int lanes, int ranks, int rank)
+{
+    return (int)((int64_t)lanes * rank / ranks);
+}
+/* A run of lanes consists of a few whole subtrees of the lanes' tree. The lanes of the largest one that begins with `first` and lies
+ * before `end`. */
+static inline int bwi_subtree(int first, int end)
+{
+    int size = 1;
+    while (first % (2 * size) == 0 && end - first >= 2 * size) {
+        size *= 2;
+    }
+    return size;
+}
+
 typedef enum bwi_finiteness { BWI_FINITE, BWI_NAN, BWI_INFINITE } bwi_finiteness;
 
 typedef struct bwi_lanes_kernels {
     /* Adds `lanes` vectors, a power of two, `stride` doubles apart, as a binary tree over their numbers into the first. */
     void (*sum_doubles)(int64_t count, int lanes, int64_t stride, double *first);
-    /* values += host, where `host` lies in host memory and is what another rank has. */
+    /* values += host, where `host` lies in host memory and is what another rank has; `values` may lie there, too. */
     void (*add_floats)(int64_t count, const float *host, float *values);
     void (*add_doubles)(int64_t count, const double *host, double *values);
     void (*scale)(int64_t count, float factor, float *values);   /* values *= factor */
