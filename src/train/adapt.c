@@ -431,6 +431,7 @@ static bw_status adapt_model(bw_context *ctx, bw_model *model, bw_dataset *datas
                      "adapt: the model has no Normalization layer that can be fitted: one without mean and variance, in front of "
                      "all layers that are trained");
     }
+    status = bwi_ranks_enter(ctx, status);
     if (status == BW_OK) {
         status = adapt(model, dataset, true, 0);
     }
@@ -444,5 +445,5 @@ bw_status bw_adapt(bw_model *model, bw_dataset *dataset)
 {
     bw_context *ctx = bwi_run_context(model, dataset);
     bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
-    return status == BW_OK ? bwi_call_end(ctx, adapt_model(ctx, model, dataset)) : status;
+    return status == BW_OK ? bwi_call_end(ctx, adapt_model(ctx, model, dataset)) : bwi_ranks_enter(ctx, status);
 }

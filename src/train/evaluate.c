@@ -23,7 +23,7 @@ static bw_status evaluate(bwi_session *s, bw_dataset *dataset, bw_history **resu
     return status == BW_OK ? take_values(s, result) : status;
 }
 
-/* A stream is read to its end first, since all samples count. */
+/* A stream is read to its end first, since all samples count. Ranks evaluate together, so either all of them begin or none does. */
 bw_status bwi_model_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
 {
     bw_context *ctx = bwi_run_context(model, dataset);
@@ -34,18 +34,21 @@ bw_status bwi_model_evaluate(bw_model *model, bw_dataset *dataset, bw_history **
     if (status == BW_OK) {
         status = bwi_dataset_finish(dataset);
     }
-    if (status != BW_OK) {
-        return status;
-    }
     bwi_session s;
     bwi_session_options options = {.evaluate = true};
-    status = bwi_session_open(&s, model, dataset, &options);
-    if (status != BW_OK) {
-        return status;
+    bool open = status == BW_OK;
+    if (open) {
+        status = bwi_session_open(&s, model, dataset, &options);
+        open = status == BW_OK;
     }
-    status = evaluate(&s, dataset, result);
-    bwi_session_close(&s);
-    return bwi_run_end(ctx, status);
+    status = bwi_ranks_enter(ctx, status);
+    if (status == BW_OK) {
+        status = evaluate(&s, dataset, result);
+    }
+    if (open) {
+        bwi_session_close(&s);
+    }
+    return open ? bwi_run_end(ctx, status) : status;
 }
 
 bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
@@ -55,5 +58,5 @@ bw_status bw_evaluate(bw_model *model, bw_dataset *dataset, bw_history **result)
         *result = NULL;
     }
     bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
-    return status == BW_OK ? bwi_call_end(ctx, bwi_model_evaluate(model, dataset, result)) : status;
+    return status == BW_OK ? bwi_call_end(ctx, bwi_model_evaluate(model, dataset, result)) : bwi_ranks_enter(ctx, status);
 }

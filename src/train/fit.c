@@ -391,7 +391,7 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
         bwi_exec_set_seed(s->exec, f->options.seed, (uint64_t)s->training->optimizer.iterations);
         status = bwi_session_feed(s, BWI_PROGRAM_TRAIN, &piece, NULL);
         if (status == BW_OK && f->history->noise && f->history->facts.updates % f->options.noise_every == 0) {
-            bwi_noise_take(f->history->noise, s, f->history->facts.updates + 1);
+            status = bwi_noise_take(f->history->noise, s, f->history->facts.updates + 1);
         }
         if (status == BW_OK && f->options.tensorboard && p->step == 0) {
             status = show_gradients(f, p->epoch);
@@ -655,7 +655,7 @@ bw_status bwi_model_fit(bw_model *model, bw_dataset *dataset, const bw_fit_optio
         status = bwi_options_copy(ctx, &f.options, sizeof f.options, options, "bw_fit_options");
     }
     if (status != BW_OK) {
-        return status;
+        return bwi_ranks_enter(ctx, status);
     }
     f.painter.file = f.options.progress;
     f.checkpoints.ctx = ctx;
@@ -676,5 +676,5 @@ bw_status bw_fit(bw_model *model, bw_dataset *dataset, const bw_fit_options *opt
         *history = NULL;
     }
     bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
-    return status == BW_OK ? bwi_call_end(ctx, bwi_model_fit(model, dataset, options, history)) : status;
+    return status == BW_OK ? bwi_call_end(ctx, bwi_model_fit(model, dataset, options, history)) : bwi_ranks_enter(ctx, status);
 }

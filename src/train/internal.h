@@ -145,6 +145,8 @@ typedef struct bwi_alike {
     int64_t from; /* the step that training continues from; -1: it begins */
 } bwi_alike;
 
+/* All ranks enter a call, or none does: returns this rank's status, or that of one that failed. */
+bw_status bwi_ranks_enter(bw_context *ctx, bw_status status);
 /* Makes sure that all ranks begin, or none does, and that all train alike. `status` is that of this rank's preparations. */
 bw_status bwi_ranks_begin(bw_context *ctx, const bwi_alike *alike, bw_status status);
 
@@ -166,7 +168,7 @@ typedef struct bwi_noise bwi_noise;
 bwi_noise *bwi_noise_new(bw_context *ctx, const bwi_session *session);
 size_t bwi_noise_bytes(int variables); /* allocated by bwi_noise_new */
 /* To be called between feed and apply; `updates` are those of the run, with the present one. */
-void bwi_noise_take(bwi_noise *noise, bwi_session *session, int64_t updates);
+bw_status bwi_noise_take(bwi_noise *noise, bwi_session *session, int64_t updates);
 /* Returns the scale of the epoch that ends, NaN if it is not determined, and begins the next one. */
 double bwi_noise_end_epoch(bwi_noise *noise);
 /* For checkpoints: its numbers, as those of a state's value. */

@@ -45,16 +45,26 @@ struct bwi_noise {
     int stretches;
     int64_t each; /* measurements of a full stretch; the last one may have fewer */
     stretch stretch[MOST_STRETCHES];
-    tally layers[]; /* for each variable */
+    tally layers[]; /* for each variable; then, for each, what a step needs in between */
 };
 
-size_t bwi_noise_bytes(int variables)
+/* Of one variable or of all in one step, raw and as the optimizer sees it. */
+typedef struct spread {
+    double between[2]; /* sum_l |s_l|^2 / n_l */
+    double sum[2];     /* |sum_l s_l|^2 */
+} spread;
+
+static size_t numbers_bytes(int variables)
 {
     return sizeof(bwi_noise) + (size_t)variables * sizeof(tally);
 }
 
-/* There is no estimate with whole-batch statistics, since a sample's gradient then depends on the others in its batch, nor over several
- * ranks. */
+size_t bwi_noise_bytes(int variables)
+{
+    return numbers_bytes(variables) + (size_t)variables * sizeof(spread);
+}
+
+/* There is no estimate with whole-batch statistics, since a sample's gradient then depends on the others in its batch. */
 static const char *refusal_of(const bwi_session *s)
 {
     for (int n = 0; n < s->graph.count; n++) {
@@ -62,7 +72,7 @@ static const char *refusal_of(const bwi_session *s)
             return "with BatchNormalization the gradient of a sample depends on its batch";
         }
     }
-    return bwi_exec_plan(s->exec)->ranks > 1 ? "the noise scale of several ranks is not supported" : NULL;
+    return NULL;
 }
 
 bwi_noise *bwi_noise_new(bw_context *ctx, const bwi_session *session)
@@ -81,7 +91,7 @@ enum { BEGIN = offsetof(bwi_noise, steps) };
 
 size_t bwi_noise_state_bytes(const bwi_noise *noise)
 {
-    return bwi_noise_bytes(noise->variables) - BEGIN;
+    return numbers_bytes(noise->variables) - BEGIN;
 }
 
 void bwi_noise_get(void *object, void *values)
@@ -95,27 +105,45 @@ void bwi_noise_set(void *object, const void *values)
     bwi_noise *noise = object;
     int variables = noise->variables;
     char *numbers = (char *)noise + BEGIN;
-    memcpy(numbers, values, bwi_noise_bytes(variables) - BEGIN);
+    memcpy(numbers, values, numbers_bytes(variables) - BEGIN);
     noise->variables = variables;
     noise->stretches = noise->stretches < 0 ? 0 : noise->stretches > MOST_STRETCHES ? MOST_STRETCHES : noise->stretches;
     noise->each = noise->each > 0 ? noise->each : 1;
 }
 
-void bwi_noise_estimate(int lanes, const int64_t *samples, const double *squares, double *trace, double *signal)
+static double between_lanes(int lanes, const int64_t *samples, const double *squares)
 {
-    double between = 0, count = 0;
+    double between = 0;
     for (int lane = 0; lane < lanes; lane++) {
         between += squares[lane] / (double)samples[lane];
-        count += (double)samples[lane];
     }
-    *trace = (between - squares[lanes] / count) / (lanes - 1);
-    *signal = squares[lanes] / (count * count) - *trace / count;
+    return between;
 }
 
-static void count_step(tally *t, int lanes, const int64_t *samples, const double *squares)
+static double sum_samples(int lanes, const int64_t *samples)
+{
+    double count = 0;
+    for (int lane = 0; lane < lanes; lane++) {
+        count += (double)samples[lane];
+    }
+    return count;
+}
+
+static void estimate(int lanes, double count, double between, double sum, double *trace, double *signal)
+{
+    *trace = (between - sum / count) / (lanes - 1);
+    *signal = sum / (count * count) - *trace / count;
+}
+
+void bwi_noise_estimate(int lanes, const int64_t *samples, const double *squares, double *trace, double *signal)
+{
+    estimate(lanes, sum_samples(lanes, samples), between_lanes(lanes, samples, squares), squares[lanes], trace, signal);
+}
+
+static void count_step(tally *t, int lanes, double count, double between, double sum)
 {
     double a, b;
-    bwi_noise_estimate(lanes, samples, squares, &a, &b);
+    estimate(lanes, count, between, sum, &a, &b);
     if (!isfinite(a) || !isfinite(b)) { /* the update is about to be refused */
         return;
     }
@@ -184,42 +212,99 @@ static const void *second_moment(const bwi_optimizer *o, const bwi_variable *var
     return NULL;
 }
 
-void bwi_noise_take(bwi_noise *noise, bwi_session *session, int64_t updates)
+/* How a variable's gradient is looked at: [0] raw, [1] as an optimizer such as Adam scales it. */
+typedef struct looks {
+    const void *v[2]; /* the second moment; v[1] is NULL if there is none */
+    double correction[2], epsilon[2];
+} looks;
+
+static looks looks_of(const bwi_optimizer *o, const bwi_variable *variable)
 {
-    const bwi_optimizer *o = &session->training->optimizer;
-    int64_t samples[BWI_MAX_LANES];
-    int lanes = noise->refusal ? 0 : bwi_exec_lane_samples(session->exec, samples);
-    if (lanes < 2) {
-        return;
+    looks l = {.correction = {1, 1}};
+    l.v[1] = second_moment(o, variable, &l.correction[1], &l.epsilon[1]);
+    return l;
+}
+
+static double sum_square(bwi_session *s, const bwi_variable *variable, const looks *l, int k)
+{
+    return bwi_exec_sum_square(s->exec, variable, l->v[k], l->correction[k], l->epsilon[k]);
+}
+
+/* While the lanes are separate: what lies between them. A table's records are all there, so their sum is known, too. */
+static bw_status look_at_lanes(bwi_session *s, const bwi_variable *variable, int lanes, const int64_t *samples, spread *to)
+{
+    looks l = looks_of(&s->training->optimizer, variable);
+    bw_status status = BW_OK;
+    *to = (spread){.between = {0}};
+    for (int k = 0; k < (l.v[1] ? 2 : 1) && status == BW_OK; k++) {
+        double squares[BWI_MAX_LANES] = {0};
+        status = bwi_exec_lane_squares(s->exec, variable, l.v[k], l.correction[k], l.epsilon[k], squares);
+        to->between[k] = between_lanes(lanes, samples, squares);
+        to->sum[k] = bwi_exec_is_dense(s->exec, variable) ? 0 : sum_square(s, variable, &l, k);
     }
-    double raw[BWI_MAX_LANES + 1] = {0}, seen[BWI_MAX_LANES + 1] = {0};
+    return status;
+}
+
+/* Once they are summed, as the update does. */
+static void look_at_sum(bwi_session *s, const bwi_variable *variable, spread *to, spread *all, bool *scaled)
+{
+    looks l = looks_of(&s->training->optimizer, variable);
+    for (int k = 0; k < (l.v[1] ? 2 : 1); k++) {
+        to->sum[k] += bwi_exec_is_dense(s->exec, variable) ? sum_square(s, variable, &l, k) : 0;
+        all->sum[k] += to->sum[k];
+        all->between[k] += to->between[k];
+    }
+    *scaled = *scaled || l.v[1];
+}
+
+static bw_status look(bwi_noise *noise, bwi_session *s, int lanes, const int64_t *samples, spread *spreads, spread *all,
+                      bool *scaled)
+{
+    const bwi_graph *graph = &s->graph;
+    double squared, count = sum_samples(lanes, samples);
+    bw_status status = BW_OK;
+    for (int v = 0; v < graph->variable_count && status == BW_OK; v++) {
+        if (graph->variables[v]->trainable) {
+            status = look_at_lanes(s, graph->variables[v], lanes, samples, &spreads[v]);
+        }
+    }
+    if (status == BW_OK) {
+        status = bwi_exec_norm(s->exec, &squared);
+    }
+    for (int v = 0; v < graph->variable_count && status == BW_OK; v++) {
+        if (graph->variables[v]->trainable) {
+            look_at_sum(s, graph->variables[v], &spreads[v], all, scaled);
+            count_step(&noise->layers[v], lanes, count, spreads[v].between[0], spreads[v].sum[0]);
+        }
+    }
+    return status;
+}
+
+bw_status bwi_noise_take(bwi_noise *noise, bwi_session *session, int64_t updates)
+{
+    int64_t samples[BWI_MAX_LANES];
+    int lanes = 0;
+    bw_status status = noise->refusal ? BW_OK : bwi_exec_lane_samples(session->exec, &lanes, samples);
+    if (status != BW_OK || lanes < 2) {
+        return status;
+    }
+    spread all = {.between = {0}};
     bool scaled = false;
-    for (int v = 0; v < session->graph.variable_count; v++) {
-        const bwi_variable *variable = session->graph.variables[v];
-        double own[BWI_MAX_LANES + 1] = {0}, correction, epsilon;
-        if (!variable->trainable) {
-            continue;
-        }
-        const void *moment = second_moment(o, variable, &correction, &epsilon);
-        bwi_exec_lane_squares(session->exec, variable, NULL, 1, 0, own);
-        for (int lane = 0; lane <= lanes; lane++) {
-            raw[lane] += own[lane];
-        }
-        count_step(&noise->layers[v], lanes, samples, own);
-        if (moment) {
-            bwi_exec_lane_squares(session->exec, variable, moment, correction, epsilon, seen);
-            scaled = true;
-        }
+    status = look(noise, session, lanes, samples, (spread *)(void *)&noise->layers[noise->variables], &all, &scaled);
+    if (status != BW_OK) {
+        return status;
     }
     both step = {.raw = {0}};
+    double count = sum_samples(lanes, samples);
     noise->steps++;
-    count_step(&step.raw, lanes, samples, raw);
+    count_step(&step.raw, lanes, count, all.between[0], all.sum[0]);
     if (scaled) {
-        count_step(&step.seen, lanes, samples, seen);
+        count_step(&step.seen, lanes, count, all.between[1], all.sum[1]);
     }
     add_both(&noise->all, &step);
     add_both(&noise->epoch, &step);
     log_step(noise, &step, updates);
+    return BW_OK;
 }
 
 /* Student's quantile for 95 percent, by the Cornish-Fisher expansion around the normal one. */

@@ -16,13 +16,7 @@ static bw_status check_arrays(const bwi_session *s, int64_t samples, const size_
     return BW_OK;
 }
 
-static bw_status predict(bwi_session *s, bw_dataset *dataset, float *const *predictions, const size_t *counts, int outputs)
-{
-    bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset), .unaugmented = true};
-    bw_status status = check_arrays(s, piece.count, counts, outputs);
-    return status == BW_OK ? bwi_session_feed(s, BWI_PROGRAM_PREDICT, &piece, predictions) : status;
-}
-
+/* Ranks predict together, so either all of them begin or none does. */
 static bw_status run(bw_context *ctx, bw_model *model, bw_dataset *dataset, float *const *predictions, const size_t *counts,
                      int outputs)
 {
@@ -30,25 +24,33 @@ static bw_status run(bw_context *ctx, bw_model *model, bw_dataset *dataset, floa
     if (status == BW_OK) {
         status = bwi_dataset_finish(dataset);
     }
-    if (status != BW_OK) {
-        return status;
-    }
     bwi_session s;
     bwi_session_options options = {.predict = true};
-    status = bwi_session_open(&s, model, dataset, &options);
-    if (status != BW_OK) {
-        return status;
+    bool open = status == BW_OK;
+    if (open) {
+        status = bwi_session_open(&s, model, dataset, &options);
+        open = status == BW_OK;
     }
-    status = predict(&s, dataset, predictions, counts, outputs);
-    bwi_session_close(&s);
-    return bwi_run_end(ctx, status);
+    if (open) {
+        status = check_arrays(&s, bw_dataset_count(dataset), counts, outputs);
+    }
+    status = bwi_ranks_enter(ctx, status);
+    if (status == BW_OK) {
+        bwi_piece piece = {.dataset = dataset, .count = bw_dataset_count(dataset), .unaugmented = true};
+        status = bwi_session_feed(&s, BWI_PROGRAM_PREDICT, &piece, predictions);
+    }
+    if (open) {
+        bwi_session_close(&s);
+    }
+    return open ? bwi_run_end(ctx, status) : status;
 }
 
 bw_status bw_predict_all(bw_model *model, bw_dataset *dataset, float *const *predictions, const size_t *counts, int outputs)
 {
     bw_context *ctx = bwi_run_context(model, dataset);
     bw_status status = ctx ? bwi_call_begin(ctx) : BW_INVALID_ARGUMENT;
-    return status == BW_OK ? bwi_call_end(ctx, run(ctx, model, dataset, predictions, counts, outputs)) : status;
+    return status == BW_OK ? bwi_call_end(ctx, run(ctx, model, dataset, predictions, counts, outputs))
+                           : bwi_ranks_enter(ctx, status);
 }
 
 bw_status bw_predict(bw_model *model, bw_dataset *dataset, float *predictions, size_t count)

@@ -36,6 +36,12 @@ static bw_status compare(bw_context *ctx, const bwi_alike *a)
     return status;
 }
 
+bw_status bwi_ranks_enter(bw_context *ctx, bw_status status)
+{
+    bw_status all = ctx && ctx->ranks ? bwi_rank_of(ctx)->agree(ctx, status) : BW_OK;
+    return status != BW_OK ? status : all;
+}
+
 bw_status bwi_ranks_begin(bw_context *ctx, const bwi_alike *alike, bw_status status)
 {
     if (!ctx->ranks) {

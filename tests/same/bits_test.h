@@ -108,6 +108,7 @@ typedef struct run {
     uint64_t hash;
     double loss;
     bw_run_facts facts;
+    bw_noise_facts noise;
     float *weights; /* all variables, if wanted */
     size_t weight_count;
 } run;
@@ -163,6 +164,7 @@ static inline void *train(void *user)
         r->hash = bw_model_hash(model);
         r->loss = bw_history_last(history, "loss");
         r->facts = bw_history_facts(history);
+        r->noise = bw_history_noise(history);
         keep_weights(r, model);
     }
     bw_close(ctx);

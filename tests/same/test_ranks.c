@@ -1,0 +1,155 @@
+/*
+ * The same bits for every number of ranks, also where their lanes are no subtree, where a batch has fewer tiles, or fewer samples, than
+ * there are ranks, and with everything that looks at a gradient as a whole.
+ * label: thread
+ */
+#include "same/bits_test.h"
+
+typedef struct way {
+    const char *name, *optimizer;
+    int batch, accumulate, lanes;
+} way;
+
+static const way ways[] = {
+    {"uneven batches", "adam(lr=0.01)", BATCH, 1, 8},
+    {"more ranks than samples", "sgd(lr=0.1,momentum=0.9)", 3, 1, 8},
+    {"norms", "adamw(lr=0.01,weight_decay=0.01,clipnorm=0.1)", 30, 1, 16},
+    {"averages of accumulated batches", "adam(lr=0.01,global_clipnorm=0.5,use_ema=true,ema_momentum=0.9)", 10, 3, 16},
+};
+
+#ifdef THREAD_SANITIZER
+static const int splits[][2] = {{3, 2}, {5, 1}};
+#else
+static const int splits[][2] = {{2, 1}, {3, 1}, {3, 2}, {4, 2}, {5, 1}, {6, 1}, {7, 1}, {8, 1}}; /* ranks, and workers of each */
+#endif
+
+static run run_way(const model_row *row, const way *w)
+{
+    run r = run_of(row);
+    r.optimizer = w->optimizer;
+    r.options.batch = w->batch;
+    r.options.accumulate = w->accumulate;
+    r.options.lanes = w->lanes;
+    r.options.epochs = w->batch < TILE ? 1 : EPOCHS;
+    return r;
+}
+
+static void test_ranks(void **state)
+{
+    (void)state;
+    static const int chosen[] = {1, 3, 5}; /* convolutions, whole-batch statistics, dense layers */
+    for (size_t m = 0; m < BWI_COUNT(chosen); m++) {
+        for (size_t k = 0; k < BWI_COUNT(ways); k++) {
+            run alone = run_way(&models[chosen[m]], &ways[k]);
+            execute(&alone);
+            for (size_t s = 0; s < BWI_COUNT(splits); s++) {
+                run shared = run_way(&models[chosen[m]], &ways[k]);
+                char what[96];
+                shared.ranks = splits[s][0];
+                shared.workers = splits[s][1];
+                snprintf(what, sizeof what, "%s, %d ranks of %d workers", ways[k].name, shared.ranks, shared.workers);
+                execute(&shared);
+                assert_same_bits(&alone, &shared, what);
+                release(&shared);
+            }
+            release(&alone);
+        }
+    }
+}
+
+/* ---- The noise scale ---- */
+
+static void test_noise(void **state)
+{
+    (void)state;
+    static const int ranks[] = {2, 3, 8};
+    run alone = run_way(&models[5], &ways[0]);
+    alone.options.noise_every = 1;
+    execute(&alone);
+    assert_true(isfinite(alone.noise.raw.trace) && alone.noise.raw.trace > 0 && alone.noise.seen.trace > 0);
+    for (size_t k = 0; k < BWI_COUNT(ranks); k++) {
+        run shared = run_way(&models[5], &ways[0]);
+        shared.options.noise_every = 1;
+        shared.ranks = ranks[k];
+        execute(&shared);
+        assert_same_bits(&alone, &shared, "with the noise scale");
+        assert_true(shared.noise.steps == alone.noise.steps);
+        assert_memory_equal(&shared.noise.raw.trace, &alone.noise.raw.trace, sizeof(double));
+        assert_memory_equal(&shared.noise.raw.signal, &alone.noise.raw.signal, sizeof(double));
+        assert_memory_equal(&shared.noise.seen.trace, &alone.noise.seen.trace, sizeof(double));
+        assert_memory_equal(&shared.noise.seen.signal, &alone.noise.seen.signal, sizeof(double));
+        release(&shared);
+    }
+    release(&alone);
+}
+
+/* ---- Refusals ---- */
+
+typedef struct refused {
+    bw_ranks *group;
+    int rank;
+    bool without; /* this rank has no dataset */
+    int lanes;
+    bw_status status;
+    char message[256];
+} refused;
+
+static void *fit_refused(void *user)
+{
+    refused *r = user;
+    run opening = {.workers = 1, .group = r->group, .rank = r->rank};
+    bw_context *ctx = open_context(&opening);
+    bw_dataset *dataset = samples_of(ctx);
+    bw_model *model = bw_model_parse(ctx, "flatten dense(10,softmax)");
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.lanes = r->lanes;
+    r->status = bw_fit(model, r->without ? NULL : dataset, &options, NULL);
+    snprintf(r->message, sizeof r->message, "%.255s", bw_message(ctx));
+    bw_close(ctx);
+    return NULL;
+}
+
+static void refuse(refused *all, int ranks)
+{
+    pthread_t threads[16];
+    bw_ranks *group = bw_ranks_open(ranks);
+    for (int k = 0; k < ranks; k++) {
+        all[k].group = group;
+        all[k].rank = k;
+        assert_int_equal(pthread_create(&threads[k], NULL, fit_refused, &all[k]), 0);
+    }
+    for (int k = 0; k < ranks; k++) {
+        pthread_join(threads[k], NULL);
+        assert_int_equal(all[k].status, BW_INVALID_ARGUMENT);
+    }
+    bw_ranks_close(group);
+}
+
+static void test_more_ranks_than_lanes(void **state)
+{
+    (void)state;
+    refused all[5] = {{.lanes = 4}, {.lanes = 4}, {.lanes = 4}, {.lanes = 4}, {.lanes = 4}};
+    refuse(all, 5);
+    assert_string_equal(all[0].message,
+                        "lanes: 4 are too few for 5 ranks, each of which needs one; ask for 8 lanes or use up to 4 ranks");
+}
+
+/* The others learn at once that one cannot begin, and not when its context closes. */
+static void test_missing_dataset(void **state)
+{
+    (void)state;
+    refused all[3] = {{.lanes = 8}, {.lanes = 8, .without = true}, {.lanes = 8}};
+    refuse(all, 3);
+    assert_string_equal(all[1].message, "fit: there is no dataset");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_more_ranks_than_lanes),
+        cmocka_unit_test(test_missing_dataset),
+    };
+    return cmocka_run_group_tests(tests, make_samples, NULL);
+}
