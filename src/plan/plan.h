@@ -106,7 +106,7 @@ struct bwi_plan {
     int lanes, workers, ranks;
     int first_lane, own_lanes; /* of this rank */
     int lane_slots;            /* lanes that the arena has space for: those of the rank that owns the most */
-    int segments; /* by which a tile's backward pass computes the forward pass again; 1: it does not */
+    int segments;              /* by which a tile's backward pass computes the forward pass again; 1: it does not */
     int64_t batch, window, store_tiles;
     int64_t requested_tile; /* what the request or the model asked for, before the budget was applied */
     int requested_lanes, requested_workers;
