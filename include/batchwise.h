@@ -243,8 +243,11 @@ typedef struct bw_read_options {
     double scale;               /* the inputs are multiplied by it; default 1 */
     int ndim;                   /* number of axes in `shape`; 0: the inputs keep their shape */
     int64_t shape[BW_MAX_NDIM]; /* the shape that each sample's input gets, for example 28, 28, 1 for 784 columns */
-    const char *target;         /* the target's column, by name or by number from 0 (negative: from the end); of several columns,
-                                   "y1,y2", a target is a row of numbers; NULL: the last one; "": there is none */
+    const char *target;         /* the target's column, by name or by number from 0 (negative: from the end). Several columns,
+                                   "y1,y2", are one target with that many numbers, for an output such as dense(2); a model with
+                                   several outputs (bw_output, or a file of Keras) takes for each the column of its name. Also
+                                   the name of the target in HDF5 and TFRecord files. NULL: the last column, or y or label; "":
+                                   there is none */
     bw_header header;
     bw_missing missing;
     const char *categorical; /* columns whose numbers are categories, "city,3"; text columns always are; NULL: none */
@@ -847,7 +850,7 @@ typedef struct bw_machine {
     double cache_bandwidth;    /* bytes a second of one core to and from its nearest caches */
     int64_t cache_bytes;       /* of the last cache before memory; 0: not known */
     double exchange_bandwidth; /* bytes a second that each core fetches from another one's caches, beyond what its own take */
-    double meeting_seconds;    /* that all cores take to begin a piece of work together and to end it */
+    double meeting_seconds;    /* that all cores take to begin work together and to end it */
     bool busy;                 /* other programs took the cores meanwhile: all of this may be too low, and was not kept */
 } bw_machine;
 
@@ -910,10 +913,10 @@ BW_API bw_noise_facts bw_history_noise(const bw_history *history);
 /* Returns the noise scale of one variable, by its number in the model. */
 BW_API bw_noise_scale bw_history_noise_of(const bw_history *history, int variable);
 
-/* The noise scale over training: each point is the estimate of a stretch of it. There are at most 64 points, which join in pairs as
+/* The noise scale over training: each point is the estimate of an interval of it. There are at most 64 points, which join in pairs as
  * training goes on, so that a long run has no more of them than a short one. */
 typedef struct bw_noise_point {
-    int64_t updates; /* of the run, up to the end of the stretch; 0: there is no such point */
+    int64_t updates; /* of the run, up to the end of the interval; 0: there is no such point */
     int64_t steps;   /* at which it was measured */
     bw_noise_scale raw, seen;
 } bw_noise_point;

@@ -3,7 +3,7 @@
  *
  * A Feistel network on pairs (l, r), l < a, r < b, with a*b just above count: each round adds a keyed function of one half to the
  * other, modulo its extent, which can be undone; so the whole is a bijection of a*b numbers. Walking its cycle until the number is
- * below count makes it a bijection of count numbers; as a*b < count + a, this rarely takes a second turn. a and b are below 2^32
+ * below count makes it a bijection of count numbers; as a*b < count + a, this rarely takes a second pass. a and b are below 2^32
  * for every count.
  */
 #include "base/base.h"
@@ -97,7 +97,7 @@ AVX512 static inline vector divide(vector x, vector b, __m512d inverse, vector *
     return (vector)q;
 }
 
-AVX512 static inline vector turn(vector half, vector other, vector extent)
+AVX512 static inline vector add_modulo(vector half, vector other, vector extent)
 {
     __m512i high = (__m512i)(MIX(other) >> 32);
     half += (vector)_mm512_mul_epu32(high, (__m512i)extent) >> 32;
@@ -105,7 +105,7 @@ AVX512 static inline vector turn(vector half, vector other, vector extent)
 }
 
 /* Applies the network once to `vectors` * WIDTH positions. */
-AVX512 static inline __attribute__((always_inline)) void turn_block(const network *w, int vectors, int64_t *positions)
+AVX512 static inline __attribute__((always_inline)) void permute_block(const network *w, int vectors, int64_t *positions)
 {
     vector a = (vector){0} + w->a, b = (vector){0} + w->b;
     __m512d inverse = _mm512_set1_pd(1 / (double)w->b);
@@ -121,12 +121,12 @@ AVX512 static inline __attribute__((always_inline)) void turn_block(const networ
         key += GOLDEN;
 #pragma GCC unroll 8
         for (int k = 0; k < vectors; k++) {
-            l[k] = turn(l[k], r[k] ^ key, a);
+            l[k] = add_modulo(l[k], r[k] ^ key, a);
         }
         key += GOLDEN;
 #pragma GCC unroll 8
         for (int k = 0; k < vectors; k++) {
-            r[k] = turn(r[k], l[k] ^ key, b);
+            r[k] = add_modulo(r[k], l[k] ^ key, b);
         }
     }
 #pragma GCC unroll 8
@@ -136,14 +136,14 @@ AVX512 static inline __attribute__((always_inline)) void turn_block(const networ
     }
 }
 
-AVX512 static void turn_large(const network *w, int64_t *positions)
+AVX512 static void permute_large(const network *w, int64_t *positions)
 {
-    turn_block(w, LARGE, positions);
+    permute_block(w, LARGE, positions);
 }
 
-AVX512 static void turn_small(const network *w, int64_t *positions)
+AVX512 static void permute_small(const network *w, int64_t *positions)
 {
-    turn_block(w, SMALL, positions);
+    permute_block(w, SMALL, positions);
 }
 
 /* Permutes as many positions as fill vectors, and returns their number. */
@@ -151,10 +151,10 @@ static int64_t permute_vectors(const network *w, int64_t *positions, int64_t n)
 {
     int64_t done = 0;
     for (; n - done >= LARGE * WIDTH; done += LARGE * WIDTH) {
-        turn_large(w, positions + done);
+        permute_large(w, positions + done);
     }
     for (; n - done >= SMALL * WIDTH; done += SMALL * WIDTH) {
-        turn_small(w, positions + done);
+        permute_small(w, positions + done);
     }
     for (int64_t i = 0; i < done; i++) {
         if ((uint64_t)positions[i] >= w->count) {

@@ -222,9 +222,9 @@ void cli_explanation_print(FILE *file, const cli_explanation *e)
     print_command(file, e);
     fputc('\n', file);
     if (f->whole_batch_largest > 0 && f->whole_batch_largest < f->batch) {
-        int64_t pieces = (f->batch + f->whole_batch_largest - 1) / f->whole_batch_largest;
-        fprintf(file, "There: %" PRId64 " batches of %" PRId64 " samples, their gradients accumulated.\n", pieces,
-                (f->batch + pieces - 1) / pieces);
+        int64_t batches = (f->batch + f->whole_batch_largest - 1) / f->whole_batch_largest;
+        fprintf(file, "There: %" PRId64 " batches of %" PRId64 " samples, their gradients accumulated.\n", batches,
+                (f->batch + batches - 1) / batches);
     }
 }
 

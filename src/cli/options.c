@@ -294,7 +294,7 @@ const cli_kind cli_share = {"a share from 0 up to, not including, 1", parse_shar
 const cli_kind cli_ratio = {"a number other than 0, or a fraction such as 1/255", parse_ratio, NULL};
 const cli_kind cli_size = {"a size such as 512M or 2G", parse_size, NULL};
 const cli_kind cli_batch = {"a whole number of 1 or more, or full", parse_batch, NULL};
-const cli_kind cli_batches_or_auto = {"a whole number of 1 or more, full, auto, 32,64 (by turns), 32/64 (by turns from epoch to "
+const cli_kind cli_batches_or_auto = {"a whole number of 1 or more, full, auto, 32,64 (alternating), 32/64 (alternating by "
                                       "epoch) or 32@0,128@5 (from epoch 5 on)",
                                       parse_batches_or_auto, NULL};
 const cli_kind cli_duration = {"a time such as 10s, 500ms or 2m", parse_duration, NULL};

@@ -105,8 +105,8 @@ enum { BAR = 20 };
 
 static void print_bar(size_t bytes, size_t most)
 {
-    int pieces = most > 0 ? (int)((double)bytes / (double)most * BAR + 0.5) : 0;
-    for (int i = 0; i < (pieces < 1 ? 1 : pieces); i++) {
+    int blocks = most > 0 ? (int)((double)bytes / (double)most * BAR + 0.5) : 0;
+    for (int i = 0; i < (blocks < 1 ? 1 : blocks); i++) {
         fputs("━", stdout);
     }
 }
@@ -128,9 +128,9 @@ static void print_tables(const batches *list)
         char peak[CLI_BYTES_TEXT], whole[CLI_BYTES_TEXT];
         printf("%10" PRId64 " %6" PRId64 " %12s %12s  ", facts.batch, facts.tile, cli_bytes_text(peak, facts.peak_bytes),
                cli_bytes_text(whole, facts.whole_batch_bytes));
-        int pieces = (int)((double)facts.peak_bytes / (double)most * BAR + 0.5);
+        int blocks = (int)((double)facts.peak_bytes / (double)most * BAR + 0.5);
         print_bar(facts.peak_bytes, most);
-        printf("%*s ", BAR - (pieces < 1 ? 1 : pieces), "");
+        printf("%*s ", BAR - (blocks < 1 ? 1 : blocks), "");
         print_bar(facts.whole_batch_bytes, most);
         putchar('\n');
     }

@@ -8,7 +8,7 @@ enum { CLI_PART_KINDS = BW_PART_OVERHEAD + 1 };
 
 enum { CLI_GAPS = 3 };
 
-/* A stretch of a traced step in which a worker was idle, and what another worker did meanwhile. */
+/* An interval of a traced step in which a worker was idle, and what another worker did meanwhile. */
 typedef struct cli_gap {
     int worker; /* -1: no gap */
     double seconds;

@@ -32,7 +32,7 @@ typedef struct cli_training {
      "an expression, a text file that holds one, or a file of\nKeras: .keras, .json, .h5 (required)"},                             \
         CLI_DATA_OPTIONS(arguments, member.data),                                                                                  \
         {"batch", &cli_batches_or_auto, CLI_TRAINING_AT(arguments, member, batch), "B",                                            \
-         "samples per update (32): N, full, 32,64 (by turns), 32/64 (all by\n32, next epoch all by 64), 32@0,128@5 (128 from "     \
+         "samples per update (32): N, full, 32,64 (alternating), 32/64 (all by\n32, next epoch all by 64), 32@0,128@5 (128 from "  \
          "epoch 5 on),\nor "                                                                                                       \
          "auto (train): what tune recommends, with its learning rate"},                                                            \
         {"drop-remainder", &cli_flag, CLI_TRAINING_AT(arguments, member, drop_remainder), NULL,                                    \

@@ -39,7 +39,7 @@ bool bwi_dataset_begins(const bw_dataset *dataset)
     return begins;
 }
 
-bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_gather_schedule *schedule)
+bw_status bwi_dataset_begin(bw_dataset *dataset, const bwi_gather_schedule *schedule)
 {
     bool live = dataset->live;
     bw_status status = live ? bwi_stream_pull(dataset, schedule->first + schedule->count) : BW_OK;

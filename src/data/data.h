@@ -35,7 +35,7 @@ void bwi_dataset_numbers(const bw_dataset *dataset, int epoch, int64_t first, in
 /* A stream that has not ended has no count: bw_dataset_count is -1. bwi_dataset_finish reads it to its end, into a temporary file
  * if it is large. */
 bool bwi_dataset_live(const bw_dataset *dataset);
-bw_status bwi_dataset_finish(const bw_dataset *dataset);
+bw_status bwi_dataset_finish(bw_dataset *dataset);
 /* Does what bw_split does, for calls from within the library. */
 bw_status bwi_dataset_split(bw_dataset *dataset, double share, bw_dataset **training, bw_dataset **validation);
 
@@ -78,7 +78,7 @@ typedef struct bwi_gather_schedule {
     size_t budget;             /* bytes that prefetching should not exceed; 0: no limit */
 } bwi_gather_schedule;
 
-bw_status bwi_dataset_begin(const bw_dataset *dataset, const bwi_gather_schedule *schedule);
+bw_status bwi_dataset_begin(bw_dataset *dataset, const bwi_gather_schedule *schedule);
 bool bwi_dataset_begins(const bw_dataset *dataset); /* whether the call above does anything */
 
 enum { BWI_MOST_LENGTHS = 16 };
@@ -134,10 +134,10 @@ bw_status bwi_dataset_fingerprint(const bw_dataset *dataset, bwi_fingerprint *pr
 
 /* The number of samples in the batch that begins at a position of an epoch; 0: the end. The position moves over samples that are
  * dropped. A stream is read that far; if that fails, bwi_dataset_begin reports it. For the caller's thread only. */
-int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position);
-int64_t bwi_dataset_batch_count(const bw_dataset *dataset, int epoch);
+int64_t bwi_dataset_batch_at(bw_dataset *dataset, int epoch, int64_t *position);
+int64_t bwi_dataset_batch_count(bw_dataset *dataset, int epoch);
 /* A hash of the batches of the first `epochs` epochs. It is equal for equal batches, however they were specified. */
-uint64_t bwi_dataset_batch_hash(const bw_dataset *dataset, int epochs);
+uint64_t bwi_dataset_batch_hash(bw_dataset *dataset, int epochs);
 bool bwi_dataset_batch_varies(const bw_dataset *dataset); /* whether sizes differ between epochs */
 int64_t bwi_dataset_largest_batch(const bw_dataset *dataset);
 

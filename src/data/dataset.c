@@ -36,7 +36,6 @@ static bw_dataset *make(bw_context *ctx, const bwi_dataset_kind *kind, int colum
     if (!dataset) {
         return NULL;
     }
-    dataset->self = dataset;
     dataset->kind = kind;
     dataset->references = 1;
     dataset->stride = 1;

@@ -62,9 +62,9 @@ typedef struct bwi_demand {
 } bwi_demand;
 
 /* The positions from `begin` up to `end`, which are grouped into batches. */
-typedef struct bwi_stretch {
+typedef struct bwi_span {
     int64_t begin, end, position;
-} bwi_stretch;
+} bwi_span;
 
 /* What a model's file keeps of a kind that changes values. */
 typedef enum bwi_keeps {
@@ -88,7 +88,7 @@ typedef struct bwi_kind_order {
     bool renumbers; /* a sample's number differs from the upstream's; `second`, if there is one, is another upstream */
     /* The size of the batch that begins at a position; 0: the end. The position moves over samples that are dropped. NULL: the
      * upstream's. */
-    int64_t (*batch)(const bw_dataset *dataset, int epoch, bwi_stretch *at);
+    int64_t (*batch)(const bw_dataset *dataset, int epoch, bwi_span *at);
 } bwi_kind_order;
 
 /* For kinds that need not know how many samples there are. */
@@ -108,8 +108,8 @@ typedef struct bwi_dataset_kind {
     bw_status (*make)(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
     bool whole; /* make needs memory for every field */
     /* On workers: describes where a sample comes from. NULL: the upstream does, by the same number. */
-    void (*place)(const bw_dataset *dataset, int64_t number, char *text, size_t size);
-    bool files; /* a sample is a file, and its place is the path */
+    void (*locate)(const bw_dataset *dataset, int64_t number, char *text, size_t size);
+    bool files; /* a sample is a file, and its location is the path */
     /* Called on the caller's thread, any number of times, before samples of `top`, which is above this dataset, are gathered; the
      * upstream's is called first. */
     bw_status (*begin)(const bw_dataset *dataset, const bw_dataset *top);
@@ -124,7 +124,6 @@ typedef struct bwi_prefetcher bwi_prefetcher;
 
 struct bw_dataset {
     bwi_owned owned;
-    bw_dataset *self; /* itself, not const, for code with a const pointer that keeps it or reads a stream further */
     const bwi_dataset_kind *kind;
     int references;                /* the user's, if it was not taken, and one from each dataset and iterator that uses this one */
     bool taken;                    /* the user's reference is gone: a builder took it, or it was freed */
@@ -208,7 +207,7 @@ bw_status bwi_gather_fail(const bw_dataset *dataset, int field, int64_t number, 
 /* ---- sample.c ---- */
 
 /* Writes where a sample comes from, e.g. "digits.csv, line 17"; "" if nothing but its number is known. Returns the buffer. */
-char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t size);
+char *bwi_dataset_location(const bw_dataset *dataset, int64_t number, char *text, size_t size);
 /* Makes one sample; values[f] receives field f in row-major order, of type bwi_make_dtype, unless it is NULL. */
 bw_status bwi_content_make(const bw_dataset *dataset, int epoch, int64_t number, void *const *values, char *error);
 bw_dtype bwi_make_dtype(const bw_dataset *dataset, int field);

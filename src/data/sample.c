@@ -8,12 +8,12 @@
 
 /* ---- Messages ---- */
 
-char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
+char *bwi_dataset_location(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
     text[0] = 0;
     for (; dataset; dataset = dataset->upstream) {
-        if (dataset->kind->place) {
-            dataset->kind->place(dataset, number, text, size);
+        if (dataset->kind->locate) {
+            dataset->kind->locate(dataset, number, text, size);
             break;
         }
     }
@@ -23,13 +23,13 @@ char *bwi_dataset_place(const bw_dataset *dataset, int64_t number, char *text, s
 bool bw_dataset_file(const bw_dataset *dataset, int64_t position, char *text, size_t size)
 {
     const bw_dataset *source = dataset;
-    while (source && !source->kind->place && source->upstream) {
+    while (source && !source->kind->locate && source->upstream) {
         source = source->upstream;
     }
     if (!source || !source->kind->files || bwi_dataset_live(dataset) || position < 0 || position >= dataset->count || size == 0) {
         return false;
     }
-    bwi_dataset_place(source, bwi_dataset_number(dataset, 0, position), text, size);
+    bwi_dataset_location(source, bwi_dataset_number(dataset, 0, position), text, size);
     return true;
 }
 
@@ -38,11 +38,11 @@ bw_status bwi_sample_error(const bw_dataset *dataset, int64_t number, char *erro
     if (!error || error[0]) {
         return status;
     }
-    char place[BWI_GATHER_ERROR / 2];
+    char location[BWI_GATHER_ERROR / 2];
     va_list arguments;
-    bwi_dataset_place(dataset, number, place, sizeof place);
-    int length = snprintf(error, BWI_GATHER_ERROR, "sample %lld%s%s%s: ", (long long)number, place[0] ? " (" : "", place,
-                          place[0] ? ")" : "");
+    bwi_dataset_location(dataset, number, location, sizeof location);
+    int length = snprintf(error, BWI_GATHER_ERROR, "sample %lld%s%s%s: ", (long long)number, location[0] ? " (" : "", location,
+                          location[0] ? ")" : "");
     va_start(arguments, format);
     bwi_format(error + length, (size_t)(BWI_GATHER_ERROR - length), format, arguments);
     va_end(arguments);

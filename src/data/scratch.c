@@ -6,17 +6,17 @@
 
 #include <sched.h>
 
-/* Slots come in groups; a group is added without touching the others, since threads may be using them. */
-typedef struct group {
-    _Atomic(struct group *) next;
+/* Slots come in slabs; a slab is added without touching the others, since threads may be using them. */
+typedef struct slab {
+    _Atomic(struct slab *) next;
     int slots;
     unsigned char *memory;
     atomic_bool *busy; /* [slot] */
-} group;
+} slab;
 
 struct bwi_scratch {
     size_t bytes; /* of a slot, which holds one sample */
-    _Atomic(group *) first;
+    _Atomic(slab *) first;
 };
 
 static size_t column_bytes(const bwi_column *column)
@@ -24,9 +24,9 @@ static size_t column_bytes(const bwi_column *column)
     return bwi_size_align((size_t)column->rows.values * bwi_dtype_size(column->field.dtype), BWI_CACHE_LINE);
 }
 
-static bw_status add_group(bw_context *ctx, bwi_scratch *scratch, int slots)
+static bw_status add_slab(bw_context *ctx, bwi_scratch *scratch, int slots)
 {
-    group *made = bwi_allocate(ctx, 1, sizeof *made);
+    slab *made = bwi_allocate(ctx, 1, sizeof *made);
     unsigned char *memory = made ? bwi_allocate(ctx, (size_t)slots, scratch->bytes) : NULL;
     atomic_bool *busy = memory ? bwi_allocate(ctx, (size_t)slots, sizeof *busy) : NULL;
     if (!busy) {
@@ -57,7 +57,7 @@ bw_status bwi_scratch_open(bw_dataset *dataset)
     for (int i = 0; i < dataset->column_count; i++) {
         scratch->bytes = bwi_size_add(scratch->bytes, column_bytes(&dataset->columns[i]));
     }
-    return add_group(ctx, scratch, ctx->workers);
+    return add_slab(ctx, scratch, ctx->workers);
 }
 
 size_t bwi_scratch_bytes(const bw_dataset *dataset)
@@ -75,7 +75,7 @@ bw_status bwi_scratch_reserve(const bw_dataset *dataset, int threads)
     bw_status status = BW_OK;
     for (; dataset && status == BW_OK; dataset = dataset->upstream) {
         if (dataset->scratch) {
-            status = add_group(dataset->owned.ctx, dataset->scratch, threads);
+            status = add_slab(dataset->owned.ctx, dataset->scratch, threads);
         }
         if (dataset->second && status == BW_OK) {
             status = bwi_scratch_reserve(dataset->second, threads);
@@ -89,7 +89,7 @@ void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch)
     if (!scratch) {
         return;
     }
-    for (group *at = atomic_load(&scratch->first), *next; at; at = next) {
+    for (slab *at = atomic_load(&scratch->first), *next; at; at = next) {
         next = atomic_load(&at->next);
         bwi_release(ctx, at->memory);
         bwi_release(ctx, at->busy);
@@ -102,7 +102,7 @@ void bwi_scratch_free(bw_context *ctx, bwi_scratch *scratch)
 static bwi_scratch_slot take_slot(bwi_scratch *scratch)
 {
     for (;; sched_yield()) {
-        for (group *at = atomic_load(&scratch->first); at; at = atomic_load(&at->next)) {
+        for (slab *at = atomic_load(&scratch->first); at; at = atomic_load(&at->next)) {
             for (int i = 0; i < at->slots; i++) {
                 if (!atomic_exchange_explicit(&at->busy[i], true, memory_order_acquire)) {
                     return (bwi_scratch_slot){at->memory + (size_t)i * scratch->bytes, &at->busy[i]};

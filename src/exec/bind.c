@@ -63,7 +63,7 @@ static void *shared_address(const binder *b, size_t offset)
     return offset == SIZE_MAX ? NULL : b->exec->arena + offset;
 }
 
-/* In one phase, all nodes that write records for a variable share a sample's stretch of them, in the order of the instructions. */
+/* In one phase, all nodes that write records for a variable share a sample's span of them, in the order of the instructions. */
 static bwi_record_use record_use(const binder *b, const bwi_instruction *i, const bwi_variable *variable)
 {
     bwi_record_use use = {.store = i->pass == BWI_PASS_BACKWARD_WEIGHTS ? bwi_records_of(b->exec, variable) : NULL};

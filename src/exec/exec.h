@@ -96,7 +96,7 @@ double bwi_exec_sum_square(bwi_exec *exec, const bwi_variable *variable, const v
 
 /* The samples of a piece: a list of numbers, or the positions first, first + 1, ... of an epoch's order. */
 typedef struct bwi_piece {
-    const bw_dataset *dataset;
+    bw_dataset *dataset;
     const int64_t *numbers; /* NULL: by position */
     int epoch;
     int64_t first, count;

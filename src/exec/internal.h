@@ -20,12 +20,12 @@ void bwi_exec_set_hooks(bwi_exec *exec, const bwi_hooks *hooks); /* copied; NULL
 
 int bwi_exec_parts(const bwi_plan *plan);
 
-/* Which steps are timed (ledger.c). A stretch is a run of steps that are all timed, or all not. */
+/* Which steps are timed (ledger.c). An interval is a run of steps that are all timed, or all not. */
 typedef struct bwi_timing {
     bool warm;      /* the first steps have passed */
-    bool timed;     /* the stretch at hand is */
+    bool timed;     /* the present interval is */
     int64_t begun;  /* its steps so far, the present one among them; 0: training pauses */
-    int64_t turn;   /* how many of them begin before the stretch is looked at again */
+    int64_t length; /* of the present interval: this many steps begin before another is chosen */
     int64_t left;   /* steps that are not to be timed before the next that is */
     uint64_t begin; /* ticks at its beginning */
     int64_t traced; /* steps that are to be traced */
@@ -82,7 +82,7 @@ typedef struct bwi_worker {
     bw_status status;
     int64_t tiles;     /* run so far; tests check that more than one worker took part */
     uint64_t ended;    /* ticks at which its share was done; of a timed step */
-    atomic_llong next; /* the next number of its stretch (share.c) */
+    atomic_llong next; /* the next number of its span (share.c) */
     int64_t end;
     unsigned char pad[BWI_CACHE_LINE];
 } bwi_worker;
@@ -130,7 +130,7 @@ struct bwi_exec {
     bwi_ahead ahead;
     float *const *predictions;
     atomic_int failed;
-    int stretches; /* into which the present work is divided (share.c) */
+    int spans; /* into which the present work is divided (share.c) */
     bwi_sink updater;
     bwi_visit visitor;
     void *visit_user;
@@ -190,10 +190,10 @@ void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *si
 bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k);
 /* Describes tile k of the piece; the numbers of its samples go to a region's list. */
 bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k);
-/* Shares the numbers below `count` out (share.c). With as many stretches as workers, each worker begins with its own stretch,
- * the same in every step, so that what it touches stays in its cache, and then helps the others; with one stretch, all begin
+/* Shares the numbers below `count` out (share.c). With as many spans as workers, each worker begins with its own span,
+ * the same in every step, so that what it touches stays in its cache, and then helps the others; with one span, all begin
  * with the lowest number. `next` returns a worker's next number, or -1 if there is none left; the worker's `turn` begins with 0. */
-void bwi_exec_share_out(bwi_exec *exec, int stretches, int64_t count);
+void bwi_exec_share_out(bwi_exec *exec, int spans, int64_t count);
 int64_t bwi_exec_next(bwi_exec *exec, int worker, int *turn);
 /* Whether workers share the update of a window of that many tiles (update.c). */
 bool bwi_update_is_shared(const bwi_exec *exec, int64_t tiles);

@@ -13,7 +13,7 @@ enum {
     MOST_APART = 1 << 13,
     MOST_EVENTS = 1 << 15, /* of one worker in a trace */
     READING = 30,          /* ticks to add a part to the ledger, besides those to read the clock */
-    TURNING = 400          /* ticks to begin and end a timed step */
+    STEP_TICKS = 400       /* ticks to begin and end a timed step */
 };
 
 int bwi_exec_part(const bw_node *lowered, bwi_pass pass)
@@ -67,7 +67,7 @@ static int64_t distance(bwi_exec *exec)
     for (int part = 0; part < exec->times.parts; part++) {
         calls += bwi_ledger_calls(&exec->times, 0, part);
     }
-    double cost = (double)calls / (double)s->timed_steps * (double)(2 * exec->times.clock + READING) + TURNING;
+    double cost = (double)calls / (double)s->timed_steps * (double)(2 * exec->times.clock + READING) + STEP_TICKS;
     double step = (double)s->ticks / (double)s->steps;
     double mean = cost / (COST * (step > 1 ? step : 1));
     int64_t most = mean < MOST_APART ? (int64_t)mean : MOST_APART;
@@ -75,7 +75,7 @@ static int64_t distance(bwi_exec *exec)
     return most / 2 + (most > 0 ? (int64_t)((t->random >> 33) % (uint64_t)(most + 1)) : 0);
 }
 
-static void end_stretch(bwi_exec *exec, int64_t steps, uint64_t now)
+static void end_interval(bwi_exec *exec, int64_t steps, uint64_t now)
 {
     bwi_timing *t = &exec->timing;
     exec->ledger = NULL;
@@ -94,12 +94,12 @@ static void end_stretch(bwi_exec *exec, int64_t steps, uint64_t now)
     t->warm = t->warm || t->left <= 0;
 }
 
-static void begin_stretch(bwi_exec *exec)
+static void begin_interval(bwi_exec *exec)
 {
     bwi_timing *t = &exec->timing;
     t->timed = t->left <= 0;
     t->begun = 1;
-    t->turn = t->timed ? 2 : t->left + 1;
+    t->length = t->timed ? 2 : t->left + 1;
     exec->ledger = t->timed ? &exec->times : NULL;
     t->begin = bwi_ticks();
 }
@@ -107,25 +107,25 @@ static void begin_stretch(bwi_exec *exec)
 void bwi_exec_step(bwi_exec *exec)
 {
     bwi_timing *t = &exec->timing;
-    if (++t->begun < t->turn) {
+    if (++t->begun < t->length) {
         return;
     }
     uint64_t now = bwi_ticks();
-    if (t->turn > 0) {
-        end_stretch(exec, t->begun - 1, now);
+    if (t->length > 0) {
+        end_interval(exec, t->begun - 1, now);
     } else if (!t->warm && t->left == 0) {
         t->left = WARM_UP;
     }
-    begin_stretch(exec);
+    begin_interval(exec);
 }
 
 void bwi_exec_pause(bwi_exec *exec, bool made)
 {
     bwi_timing *t = &exec->timing;
-    if (t->turn > 0) {
-        end_stretch(exec, t->begun - !made, bwi_ticks());
+    if (t->length > 0) {
+        end_interval(exec, t->begun - !made, bwi_ticks());
     }
-    t->begun = t->turn = 0;
+    t->begun = t->length = 0;
 }
 
 /* One worker may run all tiles of a step, each with all instructions. Where the batch is not known, many tiles are assumed: what does

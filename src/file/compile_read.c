@@ -141,7 +141,7 @@ static bw_status add_reduction(const bwi_keras *k, const bwi_json *json, bwi_tex
 }
 
 /* Reads one loss or metric, which may be a name, a function or an object. */
-static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, const char *place, bool metric, bool weighted,
+static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, const char *where, bool metric, bool weighted,
                           bwi_text *text)
 {
     const bwi_json *config = bwi_json_get(json, "config");
@@ -153,7 +153,7 @@ static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, c
     const char *name = wrapped ? wrapped : function ? bwi_json_text(config) : class_name ? class_name : bwi_json_text(json);
     const char *given = function && !wrapped ? NULL : bwi_json_text(bwi_json_get(config, "name"));
     end found;
-    snprintf(k->what, sizeof k->what, "%s", place);
+    snprintf(k->what, sizeof k->what, "%s", where);
     if (!name || (class_name && !bwi_keras_is_own(json)) || !find_end(name, metric, &found) ||
         (!function && class_name && metric && is_another(name))) {
         return bwi_keras_refuse(k, key, json);
@@ -162,7 +162,7 @@ static bw_status end_text(bwi_keras *k, const bwi_json *json, const char *key, c
     char word[64];
     snprintf(word, sizeof word, "%.*s", class_name && !function ? found.name_length : 63,
              class_name && !function ? found.name : name);
-    snprintf(k->what, sizeof k->what, "%s: %s %s", place, key, word);
+    snprintf(k->what, sizeof k->what, "%s: %s %s", where, key, word);
     bw_status status =
         bwi_keras_call_text(k, word, function ? NULL : config, found.arguments, found.argument_count, end_neutral, text);
     const char *reduction = bwi_json_text(bwi_json_get(config, "reduction"));
@@ -206,12 +206,12 @@ static bw_status add_end(ends *e, const bwi_json *json, int output)
     if (bwi_json_kind_of(json) == BWI_JSON_NULL) {
         return BW_OK;
     }
-    char place[128] = "compile_config";
+    char where[128] = "compile_config";
     if (output >= 0) {
-        snprintf(place, sizeof place, "compile_config: output %s", bwi_output_name(e->model, output));
+        snprintf(where, sizeof where, "compile_config: output %s", bwi_output_name(e->model, output));
     }
     bwi_text one = {.ctx = e->k->ctx};
-    bw_status status = end_text(e->k, json, e->key, place, e->metric, e->weighted, &one);
+    bw_status status = end_text(e->k, json, e->key, where, e->metric, e->weighted, &one);
     if (status == BW_OK && e->metric && e->count == BWI_MAX_METRICS) {
         status = bwi_keras_refuse(e->k, e->key, json);
     }

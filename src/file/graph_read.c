@@ -182,15 +182,15 @@ static bw_status check_call(const graph_reader *r, const level *l, const entry *
     return BW_OK;
 }
 
-/* Finds the input of a nested model that was passed under a key, -1 if there is none; without a key it is the one at `place`. */
-static int input_place(const level *inner, const char *key, int place)
+/* Finds the input of a nested model that was passed under a key, -1 if there is none; without a key it is the one at `index`. */
+static int input_index(const level *inner, const char *key, int index)
 {
     for (int k = 0; key && k < inner->input_count; k++) {
         if (strcmp(inner->inputs[k].key, key) == 0 || strcmp(inner->inputs[k].from->name, key) == 0) {
             return k;
         }
     }
-    return key ? -1 : place;
+    return key ? -1 : index;
 }
 
 /* Finds the uses that a call takes; *ready is false if one of them is not made yet. */
@@ -211,10 +211,10 @@ static bw_status find_inputs(const graph_reader *r, const level *l, const entry 
                              "%s: %d inputs; from 1 to %d are possible", r->k.what, *count, most);
     }
     for (int i = 0; i < *count && status == BW_OK; i++) {
-        int use = -1, place = e->kind == NESTED ? input_place(e->inner, found.key[i], i) : i;
-        status = place >= 0 && place < *count ? read_tensor(r, l, found.at[i], &use) : fail_tensor(r);
+        int use = -1, index = e->kind == NESTED ? input_index(e->inner, found.key[i], i) : i;
+        status = index >= 0 && index < *count ? read_tensor(r, l, found.at[i], &use) : fail_tensor(r);
         if (status == BW_OK) {
-            uses[place] = use;
+            uses[index] = use;
             *ready = *ready && use >= 0;
         }
     }
@@ -333,7 +333,7 @@ static bw_status advance(graph_reader *r, const level *l, entry *e, bool *moved)
 static bw_status make_uses(graph_reader *r, level *l)
 {
     bool moved = true;
-    for (int turn = 0; turn < TURN_LIMIT && moved; turn++) {
+    for (int pass = 0; pass < PASS_LIMIT && moved; pass++) {
         moved = false;
         for (int i = 0; i < l->count; i++) {
             entry *e = &l->entries[i];
@@ -398,14 +398,14 @@ static bw_status call_level(graph_reader *r, level *l, const int *inputs, int co
 
 static void count_takers(const level *l, const entry *input, int *indices, int *others);
 
-static void count_taker(const entry *e, int place, int *indices, int *others)
+static void count_taker(const entry *e, int index, int *indices, int *others)
 {
     const char *class_name = bwi_json_text(bwi_json_get(e->json, "class_name"));
     const bwi_layer_row *row = class_name && e->kind == LAYER ? bwi_keras_layer_row(class_name) : NULL;
     if (e->kind == NESTED) {
         const level *inner = e->inner;
-        if (place < inner->input_count && inner->inputs[place].from->kind == INPUT) {
-            count_takers(inner, inner->inputs[place].from, indices, others);
+        if (index < inner->input_count && inner->inputs[index].from->kind == INPUT) {
+            count_takers(inner, inner->inputs[index].from, indices, others);
         } else if (inner->list && inner->count) {
             count_taker(&inner->entries[0], 0, indices, others);
         }
@@ -434,8 +434,8 @@ static void count_takers(const level *l, const entry *input, int *indices, int *
             collect_inputs(e, bwi_json_at(e->nodes, n), &found);
             for (int t = 0; t < found.count; t++) {
                 if (entry_of(l, found.at[t]) == input) {
-                    int place = e->kind == NESTED ? input_place(e->inner, found.key[t], t) : t;
-                    count_taker(e, place < 0 ? 0 : place, indices, others);
+                    int index = e->kind == NESTED ? input_index(e->inner, found.key[t], t) : t;
+                    count_taker(e, index < 0 ? 0 : index, indices, others);
                 }
             }
         }

@@ -17,7 +17,7 @@ static void order_bytes(float *values, int64_t count)
 }
 
 /* Of weights [positions][channels][filters], which Keras has, gives those from `first` on in the order [filters][channels][positions]. */
-static void read_turned(const bwi_values *v, int64_t first, int64_t count, float *values)
+static void read_transposed(const bwi_values *v, int64_t first, int64_t count, float *values)
 {
     int64_t positions = bwi_shape_count(&v->variable->shape) / (v->channels * v->filters);
     for (int64_t k = 0; k < count; k++) {
@@ -30,7 +30,7 @@ int64_t bwi_values_read(const bwi_values *v, int64_t first, int64_t most, float 
 {
     int64_t total = bwi_shape_count(&v->variable->shape), count = total - first < most ? total - first : most;
     if (v->filters) {
-        read_turned(v, first, count, values);
+        read_transposed(v, first, count, values);
     } else {
         bwi_variable_read_part(v->variable, first, count, values);
     }

@@ -82,12 +82,12 @@ typedef struct bwi_hdf5_entry {
     int ndim;
     int64_t shape[BW_MAX_NDIM];
     bool stored;         /* the file can hold that many values: a reader may allocate them */
-    bool chunked;        /* in pieces */
+    bool chunked;        /* in chunks */
     const char *refused; /* why it cannot be read, if that is known; NULL: it is stored, or damaged */
-    uint64_t header;     /* where its header is (in pieces) or its values, and whether they are in the other order; for this */
+    uint64_t header;     /* where its header is (chunked) or its values, and whether they are in the other order; for this */
     bool swapped;        /* module only */
-    uint64_t packed;     /* bytes of all pieces in the file */
-    int64_t place;       /* where the values lie in the image, if without gaps and in this machine's order; -1: they must be read */
+    uint64_t packed;     /* bytes of all chunks in the file */
+    int64_t offset;      /* where the values lie in the image, if without gaps and in this machine's order; -1: they must be read */
 } bwi_hdf5_entry;
 
 /* Lists the datasets of an image of an HDF5 file, which is kept until bwi_hdf5_close and not copied: it may be larger than

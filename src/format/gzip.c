@@ -10,7 +10,7 @@
 
 #define GZIP_WINDOW (15 + 16)   /* zlib's code for gzip headers only */
 #define PIPED ((size_t)1 << 16) /* packed bytes that are read at once */
-#define LARGEST_PIECE ((size_t)1 << 30)
+#define LARGEST_PART ((size_t)1 << 30)
 
 struct bwi_gzip {
     bw_context *ctx;
@@ -19,7 +19,7 @@ struct bwi_gzip {
     z_stream stream;
     bool open, between, ended; /* between: a member has ended */
     bwi_pipe *pipe;            /* where more comes from, or NULL */
-    unsigned char *piece;      /* of it */
+    unsigned char *buffer;     /* of it */
     bool drained;
     uint64_t packed; /* bytes so far */
     bool any;        /* it may expand by any factor */
@@ -77,8 +77,8 @@ static bw_status open_gzip(bw_context *ctx, bwi_gzip **gzip, const unsigned char
     made->stream.zfree = give;
     made->stream.opaque = ctx;
     made->open = inflateInit2(&made->stream, GZIP_WINDOW) == Z_OK;
-    made->piece = made->open && pipe ? bwi_allocate(ctx, PIPED, 1) : NULL;
-    if (!made->open || (pipe && !made->piece)) {
+    made->buffer = made->open && pipe ? bwi_allocate(ctx, PIPED, 1) : NULL;
+    if (!made->open || (pipe && !made->buffer)) {
         bwi_gzip_close(made);
         return bwi_fail_file(ctx, BW_RESOURCE_EXHAUSTED, path, "no memory to unpack it");
     }
@@ -99,7 +99,7 @@ void bwi_gzip_close(bwi_gzip *gzip)
     if (gzip->open) {
         inflateEnd(&gzip->stream);
     }
-    bwi_release(gzip->ctx, gzip->piece);
+    bwi_release(gzip->ctx, gzip->buffer);
     bwi_release(gzip->ctx, gzip);
 }
 
@@ -116,9 +116,9 @@ static bw_status refill(bwi_gzip *gzip)
     if (!gzip->pipe || gzip->drained || gzip->next < gzip->end) {
         return BW_OK;
     }
-    bw_status status = bwi_pipe_read(gzip->ctx, gzip->pipe, gzip->piece, PIPED, &got);
-    gzip->next = gzip->piece;
-    gzip->end = gzip->piece + got;
+    bw_status status = bwi_pipe_read(gzip->ctx, gzip->pipe, gzip->buffer, PIPED, &got);
+    gzip->next = gzip->buffer;
+    gzip->end = gzip->buffer + got;
     gzip->drained = status == BW_OK && got == 0;
     return status;
 }
@@ -142,15 +142,15 @@ static bw_status begin_member(bwi_gzip *gzip)
     return BW_OK;
 }
 
-/* zlib counts in 32 bits, so large pieces are cut. Data that ends within a member is damage, unless a pipe may still bring more. */
+/* zlib counts in 32 bits, so large parts are cut. Data that ends within a member is damage, unless a pipe may still bring more. */
 static bw_status unpack(bwi_gzip *gzip, unsigned char *to, size_t size, size_t *got)
 {
     z_stream *stream = &gzip->stream;
     size_t left = (size_t)(gzip->end - gzip->next);
     stream->next_in = gzip->next;
-    stream->avail_in = (uInt)(left < LARGEST_PIECE ? left : LARGEST_PIECE);
+    stream->avail_in = (uInt)(left < LARGEST_PART ? left : LARGEST_PART);
     stream->next_out = to;
-    stream->avail_out = (uInt)(size < LARGEST_PIECE ? size : LARGEST_PIECE);
+    stream->avail_out = (uInt)(size < LARGEST_PART ? size : LARGEST_PART);
     uInt before = stream->avail_out;
     int result = inflate(stream, Z_NO_FLUSH);
     gzip->packed += (uint64_t)(stream->next_in - gzip->next);
@@ -247,12 +247,12 @@ bw_status bwi_input_read(bw_context *ctx, bwi_input *input, void *to, size_t siz
 
 /* ---- Packing ---- */
 
-/* One piece, into as much memory as it may take at worst. The header has no time. */
+/* All at once, into as much memory as it may take at worst. The header has no time. */
 bw_status bwi_gzip_pack(bw_context *ctx, const void *data, size_t size, void **packed, size_t *packed_size)
 {
     z_stream stream = {.zalloc = try_take, .zfree = give, .opaque = ctx};
     *packed = NULL;
-    if (size > LARGEST_PIECE) {
+    if (size > LARGEST_PART) {
         return bwi_fail(ctx, BW_UNIMPLEMENTED, "gzip: %zu bytes are more than are packed at once", size);
     }
     if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK) {

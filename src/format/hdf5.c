@@ -27,7 +27,7 @@ struct bwi_hdf5 {
     int count, capacity;
     group *groups;
     int group_count, group_capacity;
-    uint64_t *seen; /* the groups' headers, at places that follow from their hash; 0: none */
+    uint64_t *seen; /* the groups' headers, by their hash; 0: none */
     size_t seen_capacity;
 };
 
@@ -160,7 +160,7 @@ static void describe_contiguous(const bwi_hdf5 *file, const h5_part *layout, boo
     }
     entry->stored = true;
     entry->header = (uint64_t)(values.data - bytes->data);
-    entry->place = entry->swapped || (uintptr_t)values.data % element ? -1 : (int64_t)(entry->header + file->before);
+    entry->offset = entry->swapped || (uintptr_t)values.data % element ? -1 : (int64_t)(entry->header + file->before);
 }
 
 static void describe_chunks(bwi_hdf5 *file, uint64_t address, bwi_hdf5_entry *entry)
@@ -206,7 +206,7 @@ typedef struct listing {
     bw_status status;
 } listing;
 
-static size_t place_of(const bwi_hdf5 *file, uint64_t address)
+static size_t bucket_of(const bwi_hdf5 *file, uint64_t address)
 {
     size_t at = (size_t)(address * 0x9e3779b97f4a7c15u >> 20) & (file->seen_capacity - 1);
     while (file->seen[at] && file->seen[at] != address) {
@@ -231,7 +231,7 @@ static bool grow_seen(bwi_hdf5 *file)
     file->seen_capacity = capacity ? 2 * capacity : 64;
     for (size_t i = 0; i < capacity; i++) {
         if (old[i]) {
-            file->seen[place_of(file, old[i])] = old[i];
+            file->seen[bucket_of(file, old[i])] = old[i];
         }
     }
     bwi_release(file->ctx, old);
@@ -268,7 +268,7 @@ static bw_status add_group(bwi_hdf5 *file, const char *name, uint64_t address, i
         return BW_RESOURCE_EXHAUSTED;
     }
     file->groups = groups;
-    uint64_t *seen = &file->seen[place_of(file, address + 1)];
+    uint64_t *seen = &file->seen[bucket_of(file, address + 1)];
     if (*seen) {
         return fail_at(file, BW_DATA_LOSS, name, "is a group with several names: refused");
     }
@@ -305,7 +305,7 @@ static bool visit(void *user, const h5_link *link)
     size_t before = strlen(parent);
     char name[NAME_LIMIT];
     object found;
-    bwi_hdf5_entry entry = {.place = -1};
+    bwi_hdf5_entry entry = {.offset = -1};
     if (before + link->length + 2 > sizeof name) {
         l->status = fail_at(file, BW_DATA_LOSS, parent, "holds a name that is too long");
         return false;

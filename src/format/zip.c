@@ -17,7 +17,7 @@
 #define COMMENT_LIMIT 65535
 #define MEMBER_LIMIT 65536
 #define DEFLATE_LIMIT 1032 /* deflate expands no byte to more */
-#define PIECE 16384
+#define BLOCK 16384
 
 struct bwi_zip {
     bw_context *ctx;
@@ -323,7 +323,7 @@ bw_status bwi_zip_end(bwi_zip *zip)
 
 bw_status bwi_zip_in_place(bwi_zip *zip, int64_t index, const unsigned char **data)
 {
-    unsigned char piece[PIECE];
+    unsigned char block[BLOCK];
     bwi_zip_member member;
     *data = NULL;
     bw_status status = bwi_zip_member_at(zip, index, &member);
@@ -336,9 +336,9 @@ bw_status bwi_zip_in_place(bwi_zip *zip, int64_t index, const unsigned char **da
     }
     status = bwi_zip_begin(zip, index);
     for (size_t at = 0; status == BW_OK && at < member.size;) {
-        size_t size = member.size - at < PIECE ? member.size - at : PIECE;
-        status = bwi_zip_read(zip, piece, size);
-        if (status == BW_OK && memcmp(piece, found + at, size) != 0) {
+        size_t size = member.size - at < BLOCK ? member.size - at : BLOCK;
+        status = bwi_zip_read(zip, block, size);
+        if (status == BW_OK && memcmp(block, found + at, size) != 0) {
             drop_member(zip);
             return BW_OK;
         }

@@ -115,18 +115,18 @@ bw_status bw_layer_describe(const bw_model *model, int layer, bw_layer_facts *fa
     return status == BW_OK ? bwi_call_end(model->ctx, bwi_describe_layer(model, layer, facts)) : status;
 }
 
-static int place_of(const bwi_wiring *w, int use)
+static int order_of(const bwi_wiring *w, int use)
 {
     int operation = w->uses[use].layer, inputs = 0;
     for (int u = 0; operation < 0 && u < use; u++) {
         inputs += w->uses[u].layer < 0;
     }
     operation = operation < 0 ? w->model->layer_count + inputs : operation;
-    int place = 0;
-    while (place < w->order_count && w->order[place] != operation) {
-        place++;
+    int index = 0;
+    while (index < w->order_count && w->order[index] != operation) {
+        index++;
     }
-    return place < w->order_count ? place : -1; /* the input of a list of layers has no place in the order */
+    return index < w->order_count ? index : -1; /* the input of a list of layers is not in the order */
 }
 
 /* Inputs are counted over all uses of a layer, in their order. */
@@ -150,7 +150,7 @@ bw_status bwi_layer_input(const bw_model *model, int layer, int input, int *from
         bwi_wiring_name(&w, operation, name);
         status = bwi_fail(model->ctx, BW_INVALID_ARGUMENT, "layer %s has no input %d", name, input);
     } else {
-        *from = place_of(&w, found);
+        *from = order_of(&w, found);
         *use = bwi_wiring_node(&w, found);
     }
     bwi_wiring_close(&w);

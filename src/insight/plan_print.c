@@ -7,13 +7,13 @@ enum { BAR = 24, SHAPE_TEXT = 160 };
 
 enum { BAR_TEXT = 2 + 3 * BAR + 1 };
 
-/* Makes two blanks and a bar, which has BAR pieces for `most` and at least one for anything but zero; "" for zero. */
+/* Makes two blanks and a bar, which has BAR blocks for `most` and at least one for anything but zero; "" for zero. */
 static const char *bar(char text[BAR_TEXT], size_t bytes, size_t most)
 {
-    int pieces = most ? (int)((double)bytes / (double)most * BAR + 0.5) : 0;
-    pieces = bytes && pieces < 1 ? 1 : pieces;
-    int at = pieces ? snprintf(text, BAR_TEXT, "  ") : 0;
-    for (int k = 0; k < pieces; k++, at += 3) {
+    int blocks = most ? (int)((double)bytes / (double)most * BAR + 0.5) : 0;
+    blocks = bytes && blocks < 1 ? 1 : blocks;
+    int at = blocks ? snprintf(text, BAR_TEXT, "  ") : 0;
+    for (int k = 0; k < blocks; k++, at += 3) {
         memcpy(text + at, "━", 3);
     }
     text[at] = '\0';

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_HYPERPARAMETERS = 64, BUCKETS = 30, MOST_RUNS = 16, TAG = 224, MOST_IMAGE = 4096, PIECE = 4096 };
+enum { MOST_HYPERPARAMETERS = 64, BUCKETS = 30, MOST_RUNS = 16, TAG = 224, MOST_IMAGE = 4096, BLOCK = 4096 };
 
 typedef struct stream {
     char name[64]; /* the folder within the board's; "": that itself */
@@ -244,15 +244,15 @@ static void gradient(bw_tensorboard *base, const bwi_variable *variable, const v
     bwi_event_histogram(&find_stream(b, "train")->events, tag, epoch, &range, divisor > 0 ? divisor : 1, BUCKETS, counts);
 }
 
-/* Goes over a variable twice, piece by piece: for its range, then for its distribution. */
+/* Goes over a variable twice, block by block: for its range, then for its distribution. */
 static void add_weights(board *b, const bwi_variable *variable, int epoch)
 {
-    float values[PIECE];
+    float values[BLOCK];
     bwi_value_range range = {.count = 0};
     int64_t counts[BUCKETS] = {0}, all = bwi_shape_count(&variable->shape);
     for (int pass = 0; pass < 2; pass++) {
-        for (int64_t first = 0; first < all; first += PIECE) {
-            int64_t count = all - first < PIECE ? all - first : PIECE;
+        for (int64_t first = 0; first < all; first += BLOCK) {
+            int64_t count = all - first < BLOCK ? all - first : BLOCK;
             bwi_variable_read_part(variable, first, count, values);
             if (pass == 0) {
                 bwi_values_look(values, count, &range);

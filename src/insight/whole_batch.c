@@ -30,7 +30,7 @@ typedef struct span {
     size_t bytes;
 } span;
 
-typedef struct walk {
+typedef struct liveness {
     const bwi_session *session;
     bwi_program program;
     int *first, *last; /* for each value, views by their root; -1: none */
@@ -38,7 +38,7 @@ typedef struct walk {
     int *forward;      /* for each node: its instruction */
     span *spans;
     int span_count;
-} walk;
+} liveness;
 
 static size_t value_bytes(const bwi_value *value)
 {
@@ -46,7 +46,7 @@ static size_t value_bytes(const bwi_value *value)
     return tensor ? bwi_size_multiply((size_t)bwi_shape_count(&value->node->shape), sizeof(float)) : 0;
 }
 
-static void touch(const walk *w, int value, int when)
+static void touch(const liveness *w, int value, int when)
 {
     int root = bwi_plan_root(&w->program, value);
     if (root >= 0) {
@@ -60,7 +60,7 @@ static bool is_backward(const bwi_instruction *i)
     return i->pass == BWI_PASS_BACKWARD || i->pass == BWI_PASS_BACKWARD_WEIGHTS || i->pass == BWI_PASS_BACKWARD_STATISTICS;
 }
 
-static void add_habit(walk *w, int number)
+static void add_habit(liveness *w, int number)
 {
     const bwi_instruction *i = &w->program.instructions[number];
     for (size_t k = 0; k < BWI_COUNT(habits) && is_backward(i); k++) {
@@ -74,7 +74,7 @@ static void add_habit(walk *w, int number)
 }
 
 /* Where our backward pass reads a workspace, that of other systems reads source and result. */
-static void touch_instruction(const walk *w, const bwi_instruction *i, int when)
+static void touch_instruction(const liveness *w, const bwi_instruction *i, int when)
 {
     bool backward = is_backward(i);
     for (int k = 0; k < i->read_count; k++) {
@@ -91,7 +91,7 @@ static void touch_instruction(const walk *w, const bwi_instruction *i, int when)
     }
 }
 
-static void find_lives(walk *w)
+static void find_lives(liveness *w)
 {
     const bwi_program *p = &w->program;
     for (int n = 0; n < w->session->graph.count; n++) {
@@ -113,7 +113,7 @@ static void find_lives(walk *w)
 }
 
 /* The result of an elementwise op counts only after its source is gone. */
-static void replace(const walk *w, int result, int source, int when)
+static void replace(const liveness *w, int result, int source, int when)
 {
     if (result < 0 || source < 0) {
         return;
@@ -124,7 +124,7 @@ static void replace(const walk *w, int result, int source, int when)
     }
 }
 
-static void replace_sources(const walk *w)
+static void replace_sources(const liveness *w)
 {
     for (int n = 0; n < w->program.count; n++) {
         const bwi_instruction *i = &w->program.instructions[n];
@@ -137,7 +137,7 @@ static void replace_sources(const walk *w)
     }
 }
 
-static size_t bytes_at(const walk *w, int when, size_t *nodes)
+static size_t bytes_at(const liveness *w, int when, size_t *nodes)
 {
     size_t sum = 0;
     for (int v = 0; v < w->program.value_count; v++) {
@@ -176,7 +176,7 @@ static size_t fixed_bytes(const bwi_session *s)
 bw_status bwi_whole_batch_measure(bwi_whole_batch *whole, const bwi_session *session)
 {
     bw_context *ctx = session->graph.ctx;
-    walk w = {.session = session};
+    liveness w = {.session = session};
     bw_node *sums[BWI_MAX_COLUMNS];
     for (int c = 0; c < session->column_count; c++) {
         sums[c] = session->columns[c].node;

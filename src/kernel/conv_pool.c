@@ -89,8 +89,8 @@ static int64_t winograd_floats(const bwi_conv_pool *k)
 
 static size_t winograd_scratch_bytes(const bwi_conv_pool *k)
 {
-    int64_t pieces = BWI_WINOGRAD_PIECES * (bwi_winograd_piece(k->x.c) + bwi_winograd_piece(k->y.c));
-    return (size_t)(BWI_WINOGRAD_POINTS * k->x.c * k->y.c + pieces) * sizeof(float);
+    int64_t patches = BWI_WINOGRAD_PATCHES * (bwi_winograd_patch(k->x.c) + bwi_winograd_patch(k->y.c));
+    return (size_t)(BWI_WINOGRAD_POINTS * k->x.c * k->y.c + patches) * sizeof(float);
 }
 
 const bwi_conv_pool_storage bwi_conv_pool_storage_host = {
@@ -126,8 +126,8 @@ static float convolved(const bwi_conv_pool *k, const float *x, const float *weig
     int64_t filters = bwi_conv_pool_filters(k), taps = k->x.c * k->kh * k->kw;
     double sum = (double)weights[taps * filters + o];
     for (int64_t t = 0; t < taps; t++) {
-        int64_t place = met(k, n, h, w, t);
-        sum += place < 0 ? 0 : (double)x[place] * (double)weights[t * filters + o];
+        int64_t pixel = met(k, n, h, w, t);
+        sum += pixel < 0 ? 0 : (double)x[pixel] * (double)weights[t * filters + o];
     }
     return (float)sum;
 }
@@ -198,8 +198,8 @@ static void add_to_gradient(const visit *v, void *user)
     const operands *of = user;
     int64_t filters = bwi_conv_pool_filters(v->k), taps = v->k->x.c * v->k->kh * v->k->kw;
     for (int64_t t = 0; t < taps; t++) {
-        int64_t place = met(v->k, v->n, v->h, v->w, t);
-        of->sum[t * filters + v->o] += place < 0 ? 0 : v->value * of->read[place];
+        int64_t pixel = met(v->k, v->n, v->h, v->w, t);
+        of->sum[t * filters + v->o] += pixel < 0 ? 0 : v->value * of->read[pixel];
     }
     of->sum[taps * filters + v->o] += v->value;
 }
@@ -209,9 +209,9 @@ static void add_to_difference(const visit *v, void *user)
     const operands *of = user;
     int64_t filters = bwi_conv_pool_filters(v->k);
     for (int64_t t = 0; t < v->k->x.c * v->k->kh * v->k->kw; t++) {
-        int64_t place = met(v->k, v->n, v->h, v->w, t);
-        if (place >= 0) {
-            of->sum[place] += v->value * of->read[t * filters + v->o];
+        int64_t pixel = met(v->k, v->n, v->h, v->w, t);
+        if (pixel >= 0) {
+            of->sum[pixel] += v->value * of->read[t * filters + v->o];
         }
     }
 }

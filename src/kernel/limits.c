@@ -28,7 +28,7 @@ typedef struct limits_run {
     bw_context *ctx;
     const bwi_kernels *kernels;
     int workers;
-    int turn;    /* the number of the round */
+    int round;   /* the number of the round */
     float *sums; /* [worker][SUMS_STRIDE] */
     float *from, *to;
     int64_t chunks; /* of each of these arrays */
@@ -69,7 +69,7 @@ static void add_own(void *user, int worker)
 static void add_other(void *user, int worker)
 {
     limits_run *run = user;
-    size_t at = (size_t)(worker % run->chunks) * CHUNK, to = (size_t)((worker + run->turn) % run->workers) * CHUNK;
+    size_t at = (size_t)(worker % run->chunks) * CHUNK, to = (size_t)((worker + run->round) % run->workers) * CHUNK;
     run->kernels->add(EXCHANGED, run->from + at, run->to + to);
 }
 
@@ -98,7 +98,7 @@ static double best_round(limits_run *run, int workers, bwi_work work, int times)
         best = now - last < best ? now - last : best;
         last = now;
         run->at = (run->at + workers) % run->chunks;
-        run->turn = (run->turn + 1) % run->workers;
+        run->round = (run->round + 1) % run->workers;
     }
     used = cpu_seconds() - used;
     run->busy = run->busy || used < UNDISTURBED * workers * (last - begin);

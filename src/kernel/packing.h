@@ -27,7 +27,7 @@
 
 #define BWI_THIN_SLACK 64 /* floats behind rows in quarters that may be read */
 
-/* thin: the number of rows that pieces of 4x4 outputs reach, and the length of a quarter: every fourth element of a row. */
+/* thin: the number of rows that patches of 4x4 outputs reach, and the length of a quarter: every fourth element of a row. */
 static inline int64_t bwi_thin_rows(const bwi_conv_pool *k)
 {
     return (k->y.h + 1) / 2 * 4 + 2;
@@ -35,8 +35,8 @@ static inline int64_t bwi_thin_rows(const bwi_conv_pool *k)
 
 static inline int64_t bwi_thin_quarter(const bwi_conv_pool *k)
 {
-    int64_t pieces = (k->y.w + 1) / 2 + 1, image = (k->pad_left + k->x.w + 3) / 4;
-    return ((pieces > image ? pieces : image) + 3) / 4 * 4;
+    int64_t patches = (k->y.w + 1) / 2 + 1, image = (k->pad_left + k->x.w + 3) / 4;
+    return ((patches > image ? patches : image) + 3) / 4 * 4;
 }
 
 static inline int64_t bwi_conv_pool_filters(const bwi_conv_pool *k)
@@ -61,15 +61,15 @@ void bwi_reference_conv_pool_backward_data(const bwi_conv_pool *k, const float *
 /* The references of thin and winograd compute the same convolution without transforms. */
 void bwi_reference_thin_weights(const bwi_conv_pool *k, const float *arranged, float *to);
 
-/* winograd: the channel block of the images it reads, the pieces of 4x4 outputs it takes at a time, and the points of a
+/* winograd: the channel block of the images it reads, the patches of 4x4 outputs it takes at a time, and the points of a
  * transform. */
 #define BWI_WINOGRAD_BLOCK 16 /* of the images it reads */
-#define BWI_WINOGRAD_PIECES 48
+#define BWI_WINOGRAD_PATCHES 48
 #define BWI_WINOGRAD_POINTS 36
 
-/* Floats from one piece's transforms, [channels/16][36][16], to the next. The 16 more keep it away from multiples of large
- * powers of two, at which pieces would compete for the same cache lines. */
-static inline int64_t bwi_winograd_piece(int64_t channels)
+/* Floats from one patch's transforms, [channels/16][36][16], to the next. The 16 more keep it away from multiples of large
+ * powers of two, at which patches would compete for the same cache lines. */
+static inline int64_t bwi_winograd_patch(int64_t channels)
 {
     return BWI_WINOGRAD_POINTS * channels + 16;
 }

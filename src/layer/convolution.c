@@ -41,17 +41,17 @@ enum {
 static const bwi_argument line_arguments[COUNT] = {ARGUMENTS("valid same causal")};
 static const bwi_argument image_arguments[COUNT] = {ARGUMENTS("valid same")};
 
-/* The places of arguments that all of these layers have; nothing else about them differs. */
-typedef struct places {
+/* The indices of arguments that all of these layers have; nothing else about them differs. */
+typedef struct indices {
     int activation, strides, padding, dilation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
         bias_regularizer;
-} places;
+} indices;
 
-static const places conv_places = {
+static const indices conv_indices = {
     ACTIVATION,         STRIDES,         PADDING, DILATION_RATE, USE_BIAS, KERNEL_INITIALIZER, BIAS_INITIALIZER,
     KERNEL_REGULARIZER, BIAS_REGULARIZER};
 
-static bool read_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int kernel_size, const places *at,
+static bool read_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int kernel_size, const indices *at,
                        bwi_conv2d_attributes *a)
 {
     const char *padding = layer->values[at->padding].text;
@@ -88,7 +88,7 @@ static bw_node *take_padding(bw_node *x, bwi_conv2d_attributes *a)
 }
 
 static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, const bwi_op *op, bw_node *x, bwi_conv2d_attributes *a,
-                         const bwi_shape *kernel, const places *at)
+                         const bwi_shape *kernel, const indices *at)
 {
     const bwi_argument_value *v = layer->values;
     bwi_shape bias = {.ndim = 1, .extent = {a->filters}};
@@ -109,7 +109,7 @@ static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, const bwi_op 
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim)
 {
     bwi_conv2d_attributes a = {.filters = layer->values[FILTERS].integer, .groups = layer->values[GROUPS].integer};
-    if (!bwi_layer_expect(graph, layer, x, ndim) || !read_sizes(graph, layer, ndim, KERNEL_SIZE, &conv_places, &a)) {
+    if (!bwi_layer_expect(graph, layer, x, ndim) || !read_sizes(graph, layer, ndim, KERNEL_SIZE, &conv_indices, &a)) {
         return NULL;
     }
     int64_t channels = x->shape.extent[ndim - 1];
@@ -120,7 +120,7 @@ static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int 
     }
     bwi_shape line = {.ndim = 3, .extent = {a.kernel[1], channels / a.groups, a.filters}};
     bwi_shape image = {.ndim = 4, .extent = {a.kernel[0], a.kernel[1], channels / a.groups, a.filters}};
-    return convolve(layer, graph, &bwi_op_conv2d, x, &a, ndim == 2 ? &line : &image, &conv_places);
+    return convolve(layer, graph, &bwi_op_conv2d, x, &a, ndim == 2 ? &line : &image, &conv_indices);
 }
 
 static bw_node *build_line(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
@@ -167,18 +167,18 @@ static const bwi_argument depthwise_arguments[D_COUNT] = {
     [D_BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},
 };
 
-static const places depthwise_places = {D_ACTIVATION,       D_STRIDES,
-                                        D_PADDING,          D_DILATION_RATE,
-                                        D_USE_BIAS,         D_DEPTHWISE_INITIALIZER,
-                                        D_BIAS_INITIALIZER, D_DEPTHWISE_REGULARIZER,
-                                        D_BIAS_REGULARIZER};
+static const indices depthwise_indices = {D_ACTIVATION,       D_STRIDES,
+                                          D_PADDING,          D_DILATION_RATE,
+                                          D_USE_BIAS,         D_DEPTHWISE_INITIALIZER,
+                                          D_BIAS_INITIALIZER, D_DEPTHWISE_REGULARIZER,
+                                          D_BIAS_REGULARIZER};
 
 static bw_node *build_depthwise(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;
     bw_node *x = inputs[0];
     bwi_conv2d_attributes a = {.groups = 1};
-    if (!bwi_layer_expect(graph, layer, x, 3) || !read_sizes(graph, layer, 3, D_KERNEL_SIZE, &depthwise_places, &a)) {
+    if (!bwi_layer_expect(graph, layer, x, 3) || !read_sizes(graph, layer, 3, D_KERNEL_SIZE, &depthwise_indices, &a)) {
         return NULL;
     }
     int64_t channels = x->shape.extent[2], multiplier = layer->values[D_DEPTH_MULTIPLIER].integer;
@@ -188,7 +188,7 @@ static bw_node *build_depthwise(const bwi_layer *layer, bwi_graph *graph, bw_nod
     /* For large or dilated depthwise kernels, oneDNN's gradient of the weights is 15 times slower than its other passes. */
     bool large = a.kernel[0] > 3 || a.kernel[1] > 3 || a.dilation[0] > 1 || a.dilation[1] > 1;
     const bwi_op *op = multiplier == 1 && large ? &bwi_op_depthwise : &bwi_op_conv2d;
-    return convolve(layer, graph, op, x, &a, &kernel, &depthwise_places);
+    return convolve(layer, graph, op, x, &a, &kernel, &depthwise_indices);
 }
 
 const bwi_layer_row bwi_layer_depthwise_conv2d = {

@@ -68,9 +68,9 @@ static bw_status fill_uniform(const draw *d, double low, double high)
 /* Draws a standard normal within two deviations, for an element whose first draw was beyond them. */
 static float redraw(const draw *d, int64_t element)
 {
-    for (int64_t turn = 1;; turn++) {
+    for (int64_t attempt = 1;; attempt++) {
         float four[4];
-        normals(d, (int64_t)((uint64_t)turn << 48) | element, four);
+        normals(d, (int64_t)((uint64_t)attempt << 48) | element, four);
         for (int k = 0; k < 4; k++) {
             if (fabsf(four[k]) <= 2) {
                 return four[k];

@@ -11,7 +11,7 @@
 
 /* ---- Expressions ---- */
 
-/* A parsed piece of text: a number, a word, a call word(...), or a list (...). It points into the text that was parsed. */
+/* A parsed term: a number, a word, a call word(...), or a list (...). It points into the text that was parsed. */
 typedef struct bwi_term {
     const char *label; /* of label=term, or an argument's name; NULL: none */
     int label_length, label_column;

@@ -76,14 +76,14 @@ static size_t kernel_scratch(const bw_node *node, const bwi_conv_pool *k)
 }
 
 /* The scratch memory: the kernels' own, and in training the gradient as they arrange it, in Keras's order, and as it is stored. */
-typedef struct places {
+typedef struct offsets {
     size_t arranged, keras_order, bias, stored, bytes;
-} places;
+} offsets;
 
-static places places_of(const bw_node *node, const bwi_conv_pool *k)
+static offsets offsets_of(const bw_node *node, const bwi_conv_pool *k)
 {
     bool winograd = is_winograd(node);
-    places at = {.arranged = kernel_scratch(node, k)};
+    offsets at = {.arranged = kernel_scratch(node, k)};
     at.keras_order = at.arranged + (winograd ? 0 : floats_bytes(conv_pool_storage(node)->floats(k)));
     at.bias = at.keras_order + floats_bytes(bwi_shape_count(&node->variable[0]->shape));
     at.stored = at.bias + floats_bytes(k->y.c);
@@ -94,7 +94,7 @@ static places places_of(const bw_node *node, const bwi_conv_pool *k)
 static bw_status prepare(bwi_prepare *p)
 {
     bwi_conv_pool k = conv_pool_of(p->node, p->samples);
-    places at = places_of(p->node, &k);
+    offsets at = offsets_of(p->node, &k);
     p->workspace_bytes = bwi_kernels_of(p->ctx)->packing->relu_maxpool_mask_bytes(&k.y);
     p->scratch_bytes = p->training ? at.bytes : at.arranged;
     /* The kernels' weights are followed by a buffer for Keras's order, which they pass through. */
@@ -169,7 +169,7 @@ static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 {
     const bwi_kernels *kernels = call->kernels;
     bwi_conv_pool k = conv_pool_of(call->node, call->samples);
-    places at = places_of(call->node, &k);
+    offsets at = offsets_of(call->node, &k);
     void *arranged = bytes_at(call->scratch, at.arranged), *keras_order = bytes_at(call->scratch, at.keras_order);
     void *bias = bytes_at(call->scratch, at.bias), *stored = keras_order;
     if (is_winograd(call->node)) {

@@ -6,7 +6,7 @@
  */
 #include "op/internal.h"
 
-static int64_t places_of(const bw_node *node)
+static int64_t indices_of(const bw_node *node)
 {
     return bwi_shape_count(&node->input[0]->shape);
 }
@@ -41,27 +41,27 @@ static bw_status forward(const bwi_call *call, const bwi_tile *tile)
 {
     const bw_node *node = call->node;
     const bwi_shape *table = &node->variable[0]->shape;
-    int64_t bad = call->kernels->embedding->lookup(node->input[0]->dtype, call->samples * places_of(node), table->extent[0],
+    int64_t bad = call->kernels->embedding->lookup(node->input[0]->dtype, call->samples * indices_of(node), table->extent[0],
                                                    table->extent[1], call->src[0], call->weights[0], call->dst);
     if (bad < 0) {
         return BW_OK;
     }
     bwi_print(tile->error, BWI_ERROR_TEXT, "layer %.60s: index %.9g of sample %lld is not one of the table's rows 0..%lld",
-              node->name, index_at(call, bad), (long long)tile->numbers[bad / places_of(node)], (long long)table->extent[0] - 1);
+              node->name, index_at(call, bad), (long long)tile->numbers[bad / indices_of(node)], (long long)table->extent[0] - 1);
     return BW_INVALID_ARGUMENT;
 }
 
-/* A sample's records stand together. Those of the next sample follow after `per_sample` places, because other nodes may write
+/* A sample's records stand together. Those of the next sample follow after `per_sample` records, because other nodes may write
  * between them. */
 static bw_status backward_weights(const bwi_call *call, const bwi_tile *tile)
 {
-    int64_t places = places_of(call->node), width = call->node->variable[0]->shape.extent[1];
+    int64_t indices_each = indices_of(call->node), width = call->node->variable[0]->shape.extent[1];
     const bwi_records *store = call->records[0].store;
     const unsigned char *indices = call->src[0], *difference = call->diff_dst;
     unsigned char *rows = store->rows, *values = store->values;
     for (int64_t s = 0; tile->records && s < call->samples; s++) {
-        size_t at = (size_t)bwi_call_record(call, tile, 0, s), first = (size_t)(s * places);
-        call->kernels->embedding->record(call->node->input[0]->dtype, places, width, indices + first * sizeof(float),
+        size_t at = (size_t)bwi_call_record(call, tile, 0, s), first = (size_t)(s * indices_each);
+        call->kernels->embedding->record(call->node->input[0]->dtype, indices_each, width, indices + first * sizeof(float),
                                          (const void *)(difference + first * (size_t)width * sizeof(float)),
                                          (void *)(rows + at * sizeof(double)),
                                          (void *)(values + at * (size_t)width * sizeof(float)));
@@ -80,7 +80,7 @@ const bwi_op bwi_op_embedding = {.name = "embedding",
                                  .shape = shape,
                                  .forward = forward,
                                  .backward_weights = backward_weights,
-                                 .records = places_of,
+                                 .records = indices_of,
                                  .flops = flops};
 
 /* ---- index_mask ---- */

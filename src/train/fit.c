@@ -250,8 +250,8 @@ static bw_status open_checkpoints(fitting *f)
     if (status == BW_OK && c->found.step >= 0) {
         s->moderate = bwi_training_is_moderate(s->training);
         bwi_exec_touch(s->exec);
-        f->stopped = c->state.place.stopped != 0;
-        if (f->recipe && c->state.place.all_updates > 0) {
+        f->stopped = c->state.cursor.stopped != 0;
+        if (f->recipe && c->state.cursor.all_updates > 0) {
             bwi_training_set_data(s->training, f->recipe);
             f->recipe = NULL;
             bwi_adapted(f->model);
@@ -307,23 +307,23 @@ static void report_step(fitting *f, bw_progress *p, double begin)
 }
 
 /* The state that a checkpoint holds is that between two steps. */
-static void mark_place(fitting *f, const bw_progress *p, int64_t position)
+static void move_cursor(fitting *f, const bw_progress *p, int64_t position)
 {
     const bw_run_facts *facts = &f->history->facts;
-    bwi_place *place = &f->checkpoints.state.place;
-    place->epoch = p->epoch;
-    place->position = position;
-    place->step = p->step;
-    place->samples = p->samples;
-    place->all_updates = facts->updates;
-    place->all_samples = facts->samples;
-    place->all_skipped = facts->skipped_steps;
+    bwi_cursor *cursor = &f->checkpoints.state.cursor;
+    cursor->epoch = p->epoch;
+    cursor->position = position;
+    cursor->step = p->step;
+    cursor->samples = p->samples;
+    cursor->all_updates = facts->updates;
+    cursor->all_samples = facts->samples;
+    cursor->all_skipped = facts->skipped_steps;
 }
 
 static void end_step(fitting *f, const bw_progress *p, int64_t position)
 {
     if (f->checkpoints.writer) {
-        mark_place(f, p, position);
+        move_cursor(f, p, position);
         bwi_fit_checkpoints_step(&f->checkpoints, &f->history->facts);
     }
 }
@@ -339,7 +339,7 @@ static bw_status skip_step(fitting *f, bw_progress *p, int64_t samples, bw_statu
     }
     bwi_session_clear(&f->session);
     f->history->facts.skipped_steps++;
-    f->checkpoints.state.place.skipped++;
+    f->checkpoints.state.cursor.skipped++;
     p->step++;
     p->samples += samples;
     bwi_log(f->ctx, BW_LOG_WARNING, "epoch %d, step %lld is left out: %s", p->epoch + 1, (long long)p->step, f->ctx->message);
@@ -384,7 +384,7 @@ static bool find_batch(fitting *f, int epoch, bwi_piece *piece)
 static bw_status run_steps(fitting *f, bw_progress *p, double begin)
 {
     bwi_session *s = &f->session;
-    bwi_piece piece = {.dataset = f->training, .epoch = p->epoch, .first = f->checkpoints.state.place.position};
+    bwi_piece piece = {.dataset = f->training, .epoch = p->epoch, .first = f->checkpoints.state.cursor.position};
     unsigned state = bwi_float_begin();
     bw_status status = BW_OK;
     while (!f->stopped && find_batch(f, p->epoch, &piece)) {
@@ -434,7 +434,7 @@ static bw_status run_training(fitting *f, bw_progress *p)
     }
     double begin = bwi_now();
     bw_status status = run_steps(f, p, begin);
-    if (status == BW_OK && p->step > 0 && f->checkpoints.state.place.skipped == p->step) {
+    if (status == BW_OK && p->step > 0 && f->checkpoints.state.cursor.skipped == p->step) {
         char last[sizeof f->ctx->message];
         memcpy(last, f->ctx->message, sizeof last);
         status = bwi_fail(f->ctx, BW_INVALID_ARGUMENT, "epoch %d: all of its %lld steps were left out; the last one: %s",
@@ -494,7 +494,7 @@ static void record_epoch(fitting *f, const bw_progress *p)
         f->options.tensorboard->calls->epoch(f->options.tensorboard, p);
     }
     bool stops = bwi_watch_epoch(&f->watch, f->history, p->epoch);
-    f->checkpoints.state.place.stopped = stops;
+    f->checkpoints.state.cursor.stopped = stops;
     f->stopped = stops || f->stopped;
     if (f->options.on_epoch && !f->options.on_epoch(f->options.user, p)) {
         f->stopped = true;
@@ -504,11 +504,11 @@ static void record_epoch(fitting *f, const bw_progress *p)
 /* The next epoch begins with nothing seen of it. */
 static void end_epoch(fitting *f, bw_progress *p)
 {
-    bwi_place *place = &f->checkpoints.state.place;
+    bwi_cursor *cursor = &f->checkpoints.state.cursor;
     p->epoch++;
     p->step = p->samples = 0;
-    mark_place(f, p, 0);
-    place->skipped = 0;
+    move_cursor(f, p, 0);
+    cursor->skipped = 0;
     if (f->checkpoints.writer) {
         bwi_session_reset(&f->session);
         bwi_fit_state_validating(&f->checkpoints.state, false);
@@ -516,19 +516,19 @@ static void end_epoch(fitting *f, bw_progress *p)
     }
 }
 
-/* An epoch begins where the place says: at its first sample, or, in the epoch of a checkpoint, after the steps that were made. */
+/* An epoch begins where the cursor stands: at its first sample, or, in the epoch of a checkpoint, after the steps that were made. */
 static bw_status run_epoch(fitting *f, int epoch, int64_t *steps)
 {
     bw_status status = count_steps(f, epoch, steps);
     if (status != BW_OK) {
         return status;
     }
-    const bwi_place *place = &f->checkpoints.state.place;
+    const bwi_cursor *cursor = &f->checkpoints.state.cursor;
     bw_progress p = {.epoch = epoch,
                      .epochs = f->options.epochs,
-                     .step = place->step,
+                     .step = cursor->step,
                      .steps = *steps,
-                     .samples = place->samples,
+                     .samples = cursor->samples,
                      .logs = f->logs,
                      .history = f->history};
     forget_values(f);
@@ -574,7 +574,7 @@ static bw_status run(fitting *f)
     f->begin = bwi_now();
     f->history->refresh = take_facts;
     f->history->run = f;
-    for (int epoch = (int)f->checkpoints.state.place.epoch; epoch < f->options.epochs && !f->stopped && status == BW_OK; epoch++) {
+    for (int epoch = (int)f->checkpoints.state.cursor.epoch; epoch < f->options.epochs && !f->stopped && status == BW_OK; epoch++) {
         status = run_epoch(f, epoch, &steps);
     }
     if (f->checkpoints.writer) {

@@ -98,7 +98,7 @@ bw_status bwi_session_feed_lengths(bwi_session *session, int which, const bwi_pi
 /* Calls bwi_exec_feed and keeps the window's count. `which` is one of BWI_PROGRAM. */
 bw_status bwi_session_feed(bwi_session *session, int which, const bwi_piece *piece, float *const *predictions);
 /* Feeds all samples of the dataset and adds them to the totals, in batches of `batch` samples where the loss depends on that. */
-bw_status bwi_session_evaluate(bwi_session *session, const bw_dataset *dataset, int64_t batch);
+bw_status bwi_session_evaluate(bwi_session *session, bw_dataset *dataset, int64_t batch);
 void bwi_session_clear(bwi_session *session); /* clears the window */
 /* Reduces, checks and clips the gradients, updates the model and counts the iteration (apply.c). A failure leaves everything
  * unchanged. */
@@ -140,7 +140,7 @@ bw_status bwi_run_end(bw_context *ctx, bw_status status);
 
 /* What must be the same on all ranks that train together (ranks.c). */
 typedef struct bwi_alike {
-    const bw_dataset *training, *validation; /* validation may be NULL */
+    bw_dataset *training, *validation; /* validation may be NULL */
     int epochs, variables;
     int64_t from; /* the step that training continues from; -1: it begins */
 } bwi_alike;

@@ -172,8 +172,8 @@ bw_status bwi_session_add_lengths(bwi_session *s, const bw_dataset *dataset, con
     bw_status status = check_layers(s, options->train);
     s->variants = bwi_allocate(ctx, (size_t)count, sizeof *s->variants);
     s->numbers = bwi_allocate(ctx, BLOCK, sizeof *s->numbers);
-    s->places = bwi_allocate(ctx, BLOCK, sizeof *s->places);
-    if (!s->variants || !s->numbers || !s->places) {
+    s->indices = bwi_allocate(ctx, BLOCK, sizeof *s->indices);
+    if (!s->variants || !s->numbers || !s->indices) {
         return BW_RESOURCE_EXHAUSTED;
     }
     s->variant_count = count;
@@ -192,13 +192,13 @@ void bwi_session_free_lengths(bwi_session *s)
     bw_context *ctx = s->graph.ctx;
     bwi_release(ctx, s->variants);
     bwi_release(ctx, s->numbers);
-    bwi_release(ctx, s->places);
+    bwi_release(ctx, s->indices);
     for (int k = 0; k < s->output_count; k++) {
         bwi_release(ctx, s->predicted[k]);
         s->predicted[k] = NULL;
     }
     s->variants = NULL;
-    s->numbers = s->places = NULL;
+    s->numbers = s->indices = NULL;
     s->variant_count = 0;
 }
 
@@ -221,7 +221,7 @@ static void put_predictions(const bwi_session *s, const bwi_piece *part, float *
     for (int k = 0; k < s->output_count; k++) {
         int64_t floats = bwi_shape_count(&s->outputs[k]->shape);
         for (int64_t i = 0; i < part->count; i++) {
-            memcpy(predictions[k] + s->places[i] * floats, s->predicted[k] + i * floats, (size_t)floats * sizeof(float));
+            memcpy(predictions[k] + s->indices[i] * floats, s->predicted[k] + i * floats, (size_t)floats * sizeof(float));
         }
     }
 }
@@ -239,7 +239,7 @@ static bw_status feed_length(bwi_session *s, int which, const bwi_piece *piece, 
     for (int64_t i = first; i < end; i++) {
         int64_t number = bwi_piece_number(piece, i);
         if (bwi_dataset_bucket(piece->dataset, number) == length) {
-            s->places[part.count] = i;
+            s->indices[part.count] = i;
             s->numbers[part.count++] = number;
         }
     }

@@ -29,22 +29,22 @@ typedef struct both {
     tally raw, seen;
 } both;
 
-/* A stretch of training. */
-typedef struct stretch {
+/* An interval of training. */
+typedef struct interval {
     int64_t updates; /* of the run, up to its last measurement */
     both tallies;
-} stretch;
+} interval;
 
-enum { MOST_STRETCHES = 64 };
+enum { MOST_INTERVALS = 64 };
 
 struct bwi_noise {
     const char *refusal; /* why there is no estimate; NULL: there can be one */
     int64_t steps;
     int variables;
     both all, epoch;
-    int stretches;
-    int64_t each; /* measurements of a full stretch; the last one may have fewer */
-    stretch stretch[MOST_STRETCHES];
+    int intervals;
+    int64_t each; /* measurements of a full interval; the last one may have fewer */
+    interval interval[MOST_INTERVALS];
     tally layers[]; /* for each variable; then, for each, what a step needs in between */
 };
 
@@ -107,7 +107,7 @@ void bwi_noise_set(void *object, const void *values)
     char *numbers = (char *)noise + BEGIN;
     memcpy(numbers, values, numbers_bytes(variables) - BEGIN);
     noise->variables = variables;
-    noise->stretches = noise->stretches < 0 ? 0 : noise->stretches > MOST_STRETCHES ? MOST_STRETCHES : noise->stretches;
+    noise->intervals = noise->intervals < 0 ? 0 : noise->intervals > MOST_INTERVALS ? MOST_INTERVALS : noise->intervals;
     noise->each = noise->each > 0 ? noise->each : 1;
 }
 
@@ -171,22 +171,22 @@ static void add_both(both *to, const both *b)
     add_tally(&to->seen, &b->seen);
 }
 
-/* When there is no place for another stretch, neighbours join, and stretches are twice as long from then on. */
+/* When there is no place for another interval, neighbours join, and intervals are twice as long from then on. */
 static void log_step(bwi_noise *noise, const both *step, int64_t updates)
 {
-    if (noise->stretches == 0 || noise->stretch[noise->stretches - 1].tallies.raw.n >= (double)noise->each) {
-        if (noise->stretches == MOST_STRETCHES) {
-            for (int k = 0; k < MOST_STRETCHES / 2; k++) {
-                stretch joined = noise->stretch[2 * k + 1];
-                add_both(&joined.tallies, &noise->stretch[2 * k].tallies);
-                noise->stretch[k] = joined;
+    if (noise->intervals == 0 || noise->interval[noise->intervals - 1].tallies.raw.n >= (double)noise->each) {
+        if (noise->intervals == MOST_INTERVALS) {
+            for (int k = 0; k < MOST_INTERVALS / 2; k++) {
+                interval joined = noise->interval[2 * k + 1];
+                add_both(&joined.tallies, &noise->interval[2 * k].tallies);
+                noise->interval[k] = joined;
             }
-            noise->stretches = MOST_STRETCHES / 2;
+            noise->intervals = MOST_INTERVALS / 2;
             noise->each *= 2;
         }
-        noise->stretch[noise->stretches++] = (stretch){0};
+        noise->interval[noise->intervals++] = (interval){0};
     }
-    stretch *last = &noise->stretch[noise->stretches - 1];
+    interval *last = &noise->interval[noise->intervals - 1];
     last->updates = updates;
     add_both(&last->tallies, step);
 }
@@ -365,7 +365,7 @@ bw_noise_scale bw_history_noise_of(const bw_history *history, int variable)
 
 int bw_history_noise_points(const bw_history *history)
 {
-    return history && history->noise ? history->noise->stretches : 0;
+    return history && history->noise ? history->noise->intervals : 0;
 }
 
 bw_noise_point bw_history_noise_point(const bw_history *history, int index)
@@ -374,7 +374,7 @@ bw_noise_point bw_history_noise_point(const bw_history *history, int index)
         tally none = {0};
         return (bw_noise_point){.raw = scale_of(&none), .seen = scale_of(&none)};
     }
-    const stretch *at = &history->noise->stretch[index];
+    const interval *at = &history->noise->interval[index];
     return (bw_noise_point){.updates = at->updates,
                             .steps = (int64_t)at->tallies.raw.n,
                             .raw = scale_of(&at->tallies.raw),
@@ -406,7 +406,7 @@ bw_estimate bwi_history_signal_share(const bw_history *history, double from, dou
     both sum = {.raw = {0}};
     double done = 0, all = (double)(history && history->noise ? history->noise->steps : 0);
     for (int k = 0; k < bw_history_noise_points(history); k++) {
-        const both *tallies = &history->noise->stretch[k].tallies;
+        const both *tallies = &history->noise->interval[k].tallies;
         double middle = done + tallies->raw.n / 2;
         if (middle >= from * all && middle < to * all) {
             add_both(&sum, tallies);

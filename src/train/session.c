@@ -279,7 +279,7 @@ bw_status bwi_session_feed(bwi_session *s, int which, const bwi_piece *piece, fl
 
 /* Feeds all samples at once if the mean over them equals the mean over their batches. It does not if the loss of a batch is divided
  * by what its masks or weights let count; then the batches are those of Keras. */
-bw_status bwi_session_evaluate(bwi_session *s, const bw_dataset *dataset, int64_t batch)
+bw_status bwi_session_evaluate(bwi_session *s, bw_dataset *dataset, int64_t batch)
 {
     int64_t count = bw_dataset_count(dataset);
     bwi_piece piece = {.dataset = dataset, .unaugmented = true};

@@ -57,7 +57,7 @@ typedef struct bwi_chosen_loss {
     char output[64];
 } bwi_chosen_loss;
 
-/* Returns the loss that was chosen for an output, by the output's name or by its place; NULL if none was. */
+/* Returns the loss that was chosen for an output, by the output's name or by its index; NULL if none was. */
 const bwi_chosen_loss *bwi_loss_of(const bw_model *model, int output);
 
 typedef struct bwi_chosen_metric {
@@ -233,7 +233,7 @@ typedef struct bwi_session {
     int own_nodes;         /* the graph's first nodes; the others are the model again, at shorter lengths */
     bwi_variant *variants; /* one for each length, the longest last; NULL: all samples have one length */
     int variant_count;
-    int64_t *numbers, *places;       /* of the samples of one length in a block */
+    int64_t *numbers, *indices;      /* of the samples of one length in a block */
     float *predicted[BWI_MAX_HEADS]; /* their predictions, on the host */
     bwi_exec *exec;
     int program[3];                  /* the number in the plan of each BWI_PROGRAM; -1: not planned */

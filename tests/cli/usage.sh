@@ -36,7 +36,7 @@ for text in 0 -1 1.5 1e3 0x10 '' ' 1' '1 ' x 2147483648 99999999999999999999; do
     t "--lanes: expected a power of two" --lanes "$text"
 done
 for text in 0 -1 x '' 9223372036854775808 32, ,32 32,0 32,64@5 32@1 32@0,64@0 32@0,64@-1 32@ Auto Full; do
-    t "--batch: expected a whole number of 1 or more, full, auto, 32,64 (by turns), 32/64 (by turns from epoch to epoch) or 32@0,128@5 (from epoch 5 on), found '$text'" \
+    t "--batch: expected a whole number of 1 or more, full, auto, 32,64 (alternating), 32/64 (alternating by epoch) or 32@0,128@5 (from epoch 5 on), found '$text'" \
         "--batch=$text"
 done
 for text in 0 -1 x full 9223372036854775808; do

@@ -40,9 +40,10 @@ typedef struct bwi_prefetch_order {
     bwi_gather_schedule schedule; /* the present piece */
     bool open;                    /* there is a present piece */
     int expected_epoch;
-    int64_t expected_first;           /* of the piece after the one that was begun last */
-    int64_t group, round, lane, tile; /* indices of the next tile; `tile` counts its samples that were handed out */
-    int64_t ahead;                    /* epochs that the order has begun before the schedule says so */
+    int64_t expected_first;          /* of the piece after the one that was begun last */
+    int64_t wave, round, lane, tile; /* indices of the next tile, where a wave is the lanes processed at the same time; `tile`
+                                       * counts the samples of it that were handed out */
+    int64_t ahead;                   /* epochs that the order has begun before the schedule says so */
 } bwi_prefetch_order;
 
 /* Begins a piece. True if it was expected and the order continues; otherwise the order starts anew with the piece. */

@@ -184,7 +184,7 @@ static bw_status open_cache(bw_dataset *made, const char *path)
 
 /* Statistics cannot be cached, because they are fitted later, to the training samples; nor can augmented samples, which would stay
  * as they were in the first epoch. */
-static bw_status check(const bw_dataset *dataset, const char *path)
+static bw_status check(bw_dataset *dataset, const char *path)
 {
     bw_context *ctx = dataset->owned.ctx;
     if (!path || !path[0]) {

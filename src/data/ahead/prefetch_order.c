@@ -3,7 +3,7 @@
 
 static void rewind_piece(bwi_prefetch_order *order)
 {
-    order->group = order->round = order->lane = order->tile = 0;
+    order->wave = order->round = order->lane = order->tile = 0;
 }
 
 /* Whether the piece is the present one, or one that the order has already passed. */
@@ -66,8 +66,7 @@ static int64_t own_lanes(const bwi_gather_schedule *schedule)
 static int64_t tile_of(const bwi_prefetch_order *order)
 {
     const bwi_gather_schedule *schedule = &order->schedule;
-    return (schedule->first_lane + order->group * schedule->workers + order->lane + order->round * schedule->lanes) *
-           schedule->tile;
+    return (schedule->first_lane + order->wave * schedule->workers + order->lane + order->round * schedule->lanes) * schedule->tile;
 }
 
 /* Returns the sample of the piece at the present indices; -1 if there is none. The remainder after the full tiles counts as one
@@ -76,7 +75,7 @@ static int64_t sample_of(const bwi_prefetch_order *order)
 {
     const bwi_gather_schedule *schedule = &order->schedule;
     int64_t sample = tile_of(order) + order->tile;
-    return order->group * schedule->workers + order->lane < own_lanes(schedule) && sample < schedule->count ? sample : -1;
+    return order->wave * schedule->workers + order->lane < own_lanes(schedule) && sample < schedule->count ? sample : -1;
 }
 
 void bwi_prefetch_order_next(bwi_prefetch_order *order)
@@ -95,8 +94,8 @@ void bwi_prefetch_order_next(bwi_prefetch_order *order)
         return;
     }
     order->round = 0;
-    order->group++;
-    if (order->group * schedule->workers >= own_lanes(schedule) || tile_of(order) >= schedule->count) {
+    order->wave++;
+    if (order->wave * schedule->workers >= own_lanes(schedule) || tile_of(order) >= schedule->count) {
         next_piece(order);
     }
 }

@@ -574,11 +574,11 @@ static bw_status fail_stalled(const bwi_prefetcher *prefetcher, const bw_dataset
         return bwi_sample_error(dataset, number, demand->error, BW_RESOURCE_EXHAUSTED, "the source stalls: no sample for %.3g s",
                                 seconds);
     }
-    char place[BWI_GATHER_ERROR / 2];
-    bwi_dataset_place(dataset, prefetcher->slot[at].number, place, sizeof place);
+    char location[BWI_GATHER_ERROR / 2];
+    bwi_dataset_location(dataset, prefetcher->slot[at].number, location, sizeof location);
     return bwi_sample_error(dataset, number, demand->error, BW_RESOURCE_EXHAUSTED,
                             "the source stalls: no sample for %.3g s; it has been making sample %lld%s%s%s for %.3g s", seconds,
-                            (long long)prefetcher->slot[at].number, place[0] ? " (" : "", place, place[0] ? ")" : "",
+                            (long long)prefetcher->slot[at].number, location[0] ? " (" : "", location, location[0] ? ")" : "",
                             now - prefetcher->slot[at].since);
 }
 

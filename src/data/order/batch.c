@@ -50,7 +50,7 @@ static int64_t size_at(const sizes *s, int epoch, int64_t position)
     return s->size[0];
 }
 
-static int64_t batch_at(const bw_dataset *dataset, int epoch, bwi_stretch *at)
+static int64_t batch_at(const bw_dataset *dataset, int epoch, bwi_span *at)
 {
     const sizes *s = dataset->state;
     int64_t left = at->end - at->position, size = size_at(s, epoch, at->position - at->begin);
@@ -62,7 +62,7 @@ static int64_t batch_at(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 
 static const bwi_dataset_kind batches = {.name = "batches", .order = {.batch = batch_at}, .stream = {.follows = true}};
 
-int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at)
+int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_span *at)
 {
     for (const bw_dataset *below = dataset; below; below = below->upstream) {
         if (below->kind->order.batch) {
@@ -75,7 +75,7 @@ int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at)
 
 /* The status is ignored: a stream that fails, or is cancelled, does so again when the samples of this batch are gathered, and that
  * is where it is reported. */
-int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *position)
+int64_t bwi_dataset_batch_at(bw_dataset *dataset, int epoch, int64_t *position)
 {
     if (dataset->live) {
         bw_status status = bwi_stream_pull(dataset, *position + (dataset->largest < BWI_LIVE ? dataset->largest : BWI_LIVE));
@@ -83,13 +83,13 @@ int64_t bwi_dataset_batch_at(const bw_dataset *dataset, int epoch, int64_t *posi
             bw_cancel(dataset->owned.ctx);
         }
     }
-    bwi_stretch at = {.end = dataset->count, .position = *position};
+    bwi_span at = {.end = dataset->count, .position = *position};
     int64_t count = bwi_batch_within(dataset, epoch, &at);
     *position = at.position;
     return count;
 }
 
-int64_t bwi_dataset_batch_count(const bw_dataset *dataset, int epoch)
+int64_t bwi_dataset_batch_count(bw_dataset *dataset, int epoch)
 {
     int64_t batch_count = 0;
     for (int64_t position = 0, size; (size = bwi_dataset_batch_at(dataset, epoch, &position)) > 0; position += size) {
@@ -123,7 +123,7 @@ static int64_t next_change(const bw_dataset *dataset, int64_t epoch)
     return change;
 }
 
-uint64_t bwi_dataset_batch_hash(const bw_dataset *dataset, int epochs)
+uint64_t bwi_dataset_batch_hash(bw_dataset *dataset, int epochs)
 {
     uint64_t all = 0, before = 0;
     for (int64_t epoch = 0; epoch < epochs; epoch = next_change(dataset, epoch)) {
@@ -147,13 +147,13 @@ typedef struct window {
 } window;
 
 /* A window is made of batches that follow each other; it ends where samples are dropped. */
-static int64_t window_at(const bw_dataset *dataset, int epoch, bwi_stretch *at)
+static int64_t window_at(const bw_dataset *dataset, int epoch, bwi_span *at)
 {
     const window *state = dataset->state;
     int64_t end = at->end;
     int64_t total = 0;
     for (int i = 0; i < state->accumulate; i++) {
-        bwi_stretch next = {.begin = at->begin, .end = state->drop ? INT64_MAX : end, .position = at->position + total};
+        bwi_span next = {.begin = at->begin, .end = state->drop ? INT64_MAX : end, .position = at->position + total};
         int64_t count = bwi_batch_within(dataset->upstream, epoch, &next);
         if (count == 0 || count > end - next.position || (total > 0 && next.position != at->position + total)) {
             break;
@@ -202,7 +202,7 @@ bw_dataset *bw_batches(bw_dataset *dataset, int64_t batch)
 /* Parses sizes such as "32", "full", "32,64", "32/64" and "32@0,128@5". */
 static bool parse(const char *text, int64_t samples, sizes *s)
 {
-    bool turns = false;
+    bool alternates = false;
     s->passes = strchr(text, '/');
     for (s->count = 0; s->count < SIZE_LIMIT; s->count++) {
         size_t length = strcspn(text, s->passes ? "/" : ",");
@@ -213,14 +213,14 @@ static bool parse(const char *text, int64_t samples, sizes *s)
             return false;
         }
         s->schedule = s->schedule || at;
-        turns = turns || !at;
+        alternates = alternates || !at;
         if (at && (!bwi_parse_int(at + 1, end, &s->epoch[s->count]) || s->epoch[s->count] < 0 ||
                    (s->count > 0 ? s->epoch[s->count] <= s->epoch[s->count - 1] : s->epoch[0] != 0))) {
             return false;
         }
         if (!*end) {
             s->count++;
-            return !(s->schedule && (turns || s->passes));
+            return !(s->schedule && (alternates || s->passes));
         }
         text = end + 1;
     }
@@ -237,11 +237,10 @@ static bw_dataset *build_by_text(bw_dataset *dataset, const char *text, bool dro
     if (text && parse(text, dataset->count, &s)) {
         return build(dataset, &s);
     }
-    return bwi_fail_build(
-        dataset->owned.ctx, BW_INVALID_ARGUMENT,
-        "batch sizes '%s': expected a number, 'full', '32,64' (by turns), '32/64' (by turns from epoch to epoch) or "
-        "'32@0,128@5' (from epoch 5 on)",
-        text ? text : "");
+    return bwi_fail_build(dataset->owned.ctx, BW_INVALID_ARGUMENT,
+                          "batch sizes '%s': expected a number, 'full', '32,64' (alternating), '32/64' (alternating by epoch) or "
+                          "'32@0,128@5' (from epoch 5 on)",
+                          text ? text : "");
 }
 
 bw_dataset *bw_batch_sizes(bw_dataset *dataset, const char *text, bool drop_remainder)

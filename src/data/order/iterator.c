@@ -57,7 +57,7 @@ bw_iterator *bw_iterate(bw_dataset *dataset, int epoch)
 static bw_status next(bw_iterator *iterator, bw_batch **batch)
 {
     bw_context *ctx = iterator->owned.ctx;
-    const bw_dataset *dataset = iterator->dataset;
+    bw_dataset *dataset = iterator->dataset;
     if (!batch) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "bw_next needs a place for the batch; it is NULL");
     }
@@ -174,7 +174,7 @@ int64_t bw_iterator_position(const bw_iterator *iterator)
 
 static bw_status seek(bw_iterator *iterator, int64_t position)
 {
-    const bw_dataset *dataset = iterator->dataset;
+    bw_dataset *dataset = iterator->dataset;
     if (position < 0 || (!dataset->live && position > dataset->count)) {
         return bwi_fail(iterator->owned.ctx, BW_OUT_OF_RANGE, "position: expected 0 to %lld, got %lld", (long long)dataset->count,
                         (long long)position);

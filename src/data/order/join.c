@@ -15,11 +15,11 @@
 
 #define RUN 64
 
-typedef struct turns {
+typedef struct joined {
     int64_t times; /* of repeat */
     int64_t block; /* of interleave */
     int split;     /* of zip: the first field that belongs to the second */
-} turns;
+} joined;
 
 /* The part that a sample comes from, with its field, epoch and number there. */
 typedef struct origin {
@@ -39,7 +39,7 @@ static origin find_joined(const bw_dataset *dataset, int field, int epoch, int64
 
 static origin find_zipped(const bw_dataset *dataset, int field, int epoch, int64_t number)
 {
-    const turns *state = dataset->state;
+    const joined *state = dataset->state;
     int64_t width = dataset->second->numbers;
     if (field < state->split) {
         return (origin){dataset->upstream, field, epoch, number / width};
@@ -49,10 +49,10 @@ static origin find_zipped(const bw_dataset *dataset, int field, int epoch, int64
 
 static origin find_repeated(const bw_dataset *dataset, int field, int epoch, int64_t number)
 {
-    const turns *state = dataset->state;
+    const joined *state = dataset->state;
     int64_t width = dataset->upstream->numbers;
-    int64_t turn = (int64_t)epoch * state->times + number / width;
-    return (origin){dataset->upstream, field, epoch < 0 ? epoch : (int)(turn & INT32_MAX), number % width};
+    int64_t pass = (int64_t)epoch * state->times + number / width;
+    return (origin){dataset->upstream, field, epoch < 0 ? epoch : (int)(pass & INT32_MAX), number % width};
 }
 
 /* Runs of samples that come from one part, in one epoch, are gathered together. */
@@ -109,7 +109,7 @@ static int64_t concatenated_number(const bw_dataset *dataset, uint64_t epoch, in
 /* Alternates blocks of the two datasets, as long as both have whole ones; then comes what remains of each. */
 static int64_t interleaved_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
-    const turns *state = dataset->state;
+    const joined *state = dataset->state;
     int64_t a = dataset->upstream->count, b = dataset->second->count, block = state->block;
     int64_t rounds = (a < b ? a : b) / block, both = rounds * block;
     int64_t first = -1, second = -1;
@@ -137,25 +137,25 @@ static int64_t zipped_number(const bw_dataset *dataset, uint64_t epoch, int64_t 
 
 static int64_t repeated_number(const bw_dataset *dataset, uint64_t epoch, int64_t position)
 {
-    const turns *state = dataset->state;
-    int64_t count = dataset->upstream->count, turn = position / count;
+    const joined *state = dataset->state;
+    int64_t count = dataset->upstream->count, pass = position / count;
     if (epoch != BWI_EPOCH_FROZEN) {
-        epoch = epoch * (uint64_t)state->times + (uint64_t)turn;
+        epoch = epoch * (uint64_t)state->times + (uint64_t)pass;
     }
-    return turn * dataset->upstream->numbers + bwi_number_at(dataset->upstream, epoch, position % count);
+    return pass * dataset->upstream->numbers + bwi_number_at(dataset->upstream, epoch, position % count);
 }
 
-/* The size of a batch in a part of the stretch, from position `first` on. */
-static int64_t batch_of_part(const bw_dataset *part, int epoch, bwi_stretch *at, int64_t first, int64_t end)
+/* The size of a batch in a part of the span, from position `first` on. */
+static int64_t batch_of_part(const bw_dataset *part, int epoch, bwi_span *at, int64_t first, int64_t end)
 {
-    bwi_stretch within = {.begin = at->begin > first ? at->begin - first : 0, .end = end - first, .position = at->position - first};
+    bwi_span within = {.begin = at->begin > first ? at->begin - first : 0, .end = end - first, .position = at->position - first};
     int64_t count = bwi_batch_within(part, epoch, &within);
     at->position = within.position + first;
     return count;
 }
 
 /* If batch sizes were chosen for the parts, a batch never extends over the end of a part. */
-static int64_t concatenated_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
+static int64_t concatenated_batch(const bw_dataset *dataset, int epoch, bwi_span *at)
 {
     int64_t seam = dataset->upstream->count;
     if (!dataset->batched) {
@@ -171,7 +171,7 @@ static int64_t concatenated_batch(const bw_dataset *dataset, int epoch, bwi_stre
 }
 
 /* A batch does not extend over the end of a repetition either. */
-static int64_t repeated_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
+static int64_t repeated_batch(const bw_dataset *dataset, int epoch, bwi_span *at)
 {
     int64_t count = dataset->upstream->count;
     int64_t batch = 0;
@@ -179,51 +179,51 @@ static int64_t repeated_batch(const bw_dataset *dataset, int epoch, bwi_stretch 
         return bwi_batch_within(NULL, epoch, at);
     }
     while (batch == 0 && at->position < at->end && at->position < dataset->count) {
-        int64_t turn = at->position / count * count;
-        bool last = at->end - turn < count || turn + count >= dataset->count;
-        batch = batch_of_part(dataset->upstream, epoch, at, turn, last ? at->end : turn + count);
+        int64_t begin = at->position / count * count;
+        bool last = at->end - begin < count || begin + count >= dataset->count;
+        batch = batch_of_part(dataset->upstream, epoch, at, begin, last ? at->end : begin + count);
     }
     return batch;
 }
 
-static void place_by(finder find, const bw_dataset *dataset, int64_t number, char *text, size_t size)
+static void locate_by(finder find, const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
     origin found = find(dataset, 0, 0, number);
-    bwi_dataset_place(found.part, found.number, text, size);
+    bwi_dataset_location(found.part, found.number, text, size);
 }
 
-static void place_joined(const bw_dataset *dataset, int64_t number, char *text, size_t size)
+static void locate_joined(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
-    place_by(find_joined, dataset, number, text, size);
+    locate_by(find_joined, dataset, number, text, size);
 }
 
-static void place_zipped(const bw_dataset *dataset, int64_t number, char *text, size_t size)
+static void locate_zipped(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
-    place_by(find_zipped, dataset, number, text, size);
+    locate_by(find_zipped, dataset, number, text, size);
 }
 
-static void place_repeated(const bw_dataset *dataset, int64_t number, char *text, size_t size)
+static void locate_repeated(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
-    place_by(find_repeated, dataset, number, text, size);
+    locate_by(find_repeated, dataset, number, text, size);
 }
 
 static const bwi_dataset_kind concatenation = {
     .name = "concatenate",
     .gather = gather_joined,
-    .place = place_joined,
+    .locate = locate_joined,
     .order = {.number = concatenated_number, .renumbers = true, .batch = concatenated_batch}};
 static const bwi_dataset_kind interleaving = {.name = "interleave",
                                               .gather = gather_joined,
-                                              .place = place_joined,
+                                              .locate = locate_joined,
                                               .order = {.number = interleaved_number, .renumbers = true}};
 static const bwi_dataset_kind zipping = {.name = "zip",
                                          .gather = gather_zipped,
-                                         .place = place_zipped,
+                                         .locate = locate_zipped,
                                          .keeps = BWI_KEEPS_UNKNOWN,
                                          .order = {.number = zipped_number, .renumbers = true}};
 static const bwi_dataset_kind repetition = {.name = "repeat",
                                             .gather = gather_repeated,
-                                            .place = place_repeated,
+                                            .locate = locate_repeated,
                                             .order = {.number = repeated_number, .renumbers = true, .batch = repeated_batch}};
 
 /* ---- Building ---- */
@@ -240,7 +240,7 @@ static bw_dataset *take_both(bw_dataset *a, bw_dataset *b, bw_dataset *made)
 
 static bw_dataset *over_both(bw_dataset *a, bw_dataset *b, const bwi_dataset_kind *kind, int columns)
 {
-    bw_dataset *made = bwi_dataset_finish(b) == BW_OK ? bwi_dataset_over(a, kind, columns, sizeof(turns)) : NULL;
+    bw_dataset *made = bwi_dataset_finish(b) == BW_OK ? bwi_dataset_over(a, kind, columns, sizeof(joined)) : NULL;
     if (!made) {
         return bwi_pass_on(a->owned.ctx);
     }
@@ -308,7 +308,7 @@ static bw_dataset *join(bw_dataset *a, bw_dataset *b, const bwi_dataset_kind *ki
     if (!made) {
         return bwi_pass_on(ctx);
     }
-    ((turns *)made->state)->block = block;
+    ((joined *)made->state)->block = block;
     if (__builtin_add_overflow(a->numbers, b->numbers, &made->numbers) ||
         __builtin_add_overflow(a->count, b->count, &made->count)) {
         status = bwi_fail(ctx, BW_INVALID_ARGUMENT, "%s: more samples than can be counted", kind->name);
@@ -352,7 +352,7 @@ static bw_status zip_fields(bw_dataset *made, const bw_dataset *a, const bw_data
     for (int f = 0; f < bwi_dataset_fields(a) && status == BW_OK; f++) {
         status = declare(made, a, f, bwi_dataset_field(a, f)->role);
     }
-    ((turns *)made->state)->split = made->column_count;
+    ((joined *)made->state)->split = made->column_count;
     for (int f = 0; f < bwi_dataset_fields(b) && status == BW_OK; f++) {
         const bwi_field *field = bwi_dataset_field(b, f);
         bwi_role role = targets && field->role == BWI_ROLE_INPUT ? BWI_ROLE_TARGET : field->role;
@@ -415,12 +415,12 @@ bw_dataset *bw_repeat(bw_dataset *dataset, int64_t times)
         status =
             bwi_fail(ctx, BW_INVALID_ARGUMENT, "repeat(%lld): at least once, and not more than can be counted", (long long)times);
     }
-    bw_dataset *made = status == BW_OK ? bwi_dataset_over(dataset, &repetition, bwi_dataset_fields(dataset), sizeof(turns)) : NULL;
+    bw_dataset *made = status == BW_OK ? bwi_dataset_over(dataset, &repetition, bwi_dataset_fields(dataset), sizeof(joined)) : NULL;
     for (int f = 0; made && f < bwi_dataset_fields(dataset) && status == BW_OK; f++) {
         status = declare(made, dataset, f, bwi_dataset_field(dataset, f)->role);
     }
     if (made && status == BW_OK) {
-        ((turns *)made->state)->times = times;
+        ((joined *)made->state)->times = times;
         made->count = count;
         made->numbers = numbers;
         return bwi_dataset_take(dataset, made);

@@ -65,10 +65,10 @@ const int64_t *bwi_numbers_ahead(bwi_ahead *ahead, const bw_dataset *dataset, in
     return ahead->numbers + (first - ahead->first);
 }
 
-static int64_t range_batch(const bw_dataset *dataset, int epoch, bwi_stretch *at)
+static int64_t range_batch(const bw_dataset *dataset, int epoch, bwi_span *at)
 {
     int64_t first = dataset->stride == 1 ? dataset->first : 0; /* samples that are neighbours in a shard are not neighbours below */
-    bwi_stretch below = {.begin = at->begin + first, .position = at->position + first};
+    bwi_span below = {.begin = at->begin + first, .position = at->position + first};
     if (__builtin_add_overflow(at->end, first, &below.end)) {
         below.end = INT64_MAX;
     }

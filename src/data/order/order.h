@@ -6,7 +6,7 @@
 
 /* ---- batch.c ---- */
 
-int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_stretch *at);
+int64_t bwi_batch_within(const bw_dataset *dataset, int epoch, bwi_span *at);
 
 /* ---- order.c ---- */
 

@@ -65,13 +65,13 @@ static bw_status add(reading *r, bwi_role role, const char *name, const bwi_hdf5
         return bwi_fail(r->ctx, BW_INVALID_ARGUMENT, "%s: the name is too long, or there are more than %d datasets", where,
                         BWI_FIELD_LIMIT);
     }
-    if (entry->place >= 0) {
-        view.data = r->bytes->data + entry->place;
+    if (entry->offset >= 0) {
+        view.data = r->bytes->data + entry->offset;
     } else if (!entry->chunked) {
         view.dtype = whole ? BW_I64 : BW_F32;
     }
     bw_status status = bwi_dataset_add(r->root, role, name, &view, where);
-    if (status != BW_OK || entry->place >= 0) {
+    if (status != BW_OK || entry->offset >= 0) {
         return status;
     }
     return read_values(r, entry, &r->root->columns[r->root->column_count - 1], view.dtype, where);

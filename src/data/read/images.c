@@ -71,7 +71,7 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     return status;
 }
 
-static void place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
+static void locate(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
     const images *state = dataset->state;
     const char *name = state->names + state->pictures[number].at;
@@ -97,7 +97,7 @@ static void close_images(bw_dataset *dataset)
     bwi_decode_buffers_close(ctx, &state->buffers);
 }
 
-static const bwi_dataset_kind kind = {.name = "images", .make = make, .place = place, .files = true, .close = close_images};
+static const bwi_dataset_kind kind = {.name = "images", .make = make, .locate = locate, .files = true, .close = close_images};
 
 /* ---- Listing ---- */
 

@@ -121,21 +121,21 @@ static bw_status scan(reading *r)
 
 /* ---- The root ---- */
 
-typedef struct places {
+typedef struct locations {
     char *path;
     int64_t *line;
-} places;
+} locations;
 
-static void close_places(bw_dataset *dataset)
+static void close_locations(bw_dataset *dataset)
 {
-    places *state = dataset->state;
+    locations *state = dataset->state;
     bwi_release(dataset->owned.ctx, state->path);
     bwi_release(dataset->owned.ctx, state->line);
 }
 
-static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
+static void locate(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
-    const places *state = dataset->state;
+    const locations *state = dataset->state;
     snprintf(text, size, "%s, line %lld", state->path, (long long)state->line[number]);
 }
 
@@ -144,7 +144,7 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     return bwi_kind_arrays.gather(dataset, demand);
 }
 
-static const bwi_dataset_kind kind = {.name = "libsvm", .gather = gather, .place = tell_place, .close = close_places};
+static const bwi_dataset_kind kind = {.name = "libsvm", .gather = gather, .locate = locate, .close = close_locations};
 
 /* A few bytes of text can claim a huge index, so the size of the dense rows is compared with the file and with memory. */
 static bw_status find_width(reading *r, const bw_read_options *options)
@@ -178,7 +178,7 @@ static bw_status find_width(reading *r, const bw_read_options *options)
 static bw_status fill(reading *r, bw_dataset *root)
 {
     bw_context *ctx = r->ctx;
-    places *state = root->state;
+    locations *state = root->state;
     int64_t rows = r->rows;
     state->path = bwi_copy_text(ctx, r->path);
     r->line = state->line = state->path ? bwi_allocate(ctx, (size_t)rows, sizeof *state->line) : NULL;
@@ -235,7 +235,7 @@ bw_status bwi_libsvm_read(bw_context *ctx, bw_dataset **root, const char *const 
         status = find_width(&r, options);
     }
     if (status == BW_OK) {
-        made = bwi_dataset_root(ctx, &kind, 2, sizeof(places));
+        made = bwi_dataset_root(ctx, &kind, 2, sizeof(locations));
         status = made ? fill(&r, made) : BW_RESOURCE_EXHAUSTED;
     }
     bwi_release(ctx, r.text);

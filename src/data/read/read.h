@@ -51,7 +51,7 @@ bw_status bwi_dataset_declare_fields(bw_dataset *dataset, const bw_field *fields
 #define BWI_LIVE (INT64_MAX / 4) /* the count of a stream that has not ended */
 
 /* Pulls samples until positions below `upto` can be gathered, or the end of the stream is known. */
-bw_status bwi_stream_pull(const bw_dataset *dataset, int64_t upto);
+bw_status bwi_stream_pull(bw_dataset *dataset, int64_t upto);
 int64_t bwi_stream_block(const bw_dataset *dataset); /* samples that are shuffled with each other in the first epoch */
 
 /* ---- decode_buffer.c ---- */

@@ -76,30 +76,30 @@ static bw_status pull(bw_dataset *dataset, int64_t upto)
     return status;
 }
 
-bw_status bwi_stream_pull(const bw_dataset *dataset, int64_t upto)
+bw_status bwi_stream_pull(bw_dataset *dataset, int64_t upto)
 {
     if (!dataset->live) {
         return BW_OK;
     }
-    for (bw_dataset *at = dataset->self; at && at->live && !at->begun; at = at->upstream) {
+    for (bw_dataset *at = dataset; at && at->live && !at->begun; at = at->upstream) {
         at->begun = true;
         if (at->block > 0) {
             bwi_log(at->owned.ctx, BW_LOG_INFO, "stream: in the first epoch it is shuffled in blocks of %lld samples",
                     (long long)at->block);
         }
     }
-    return pull(dataset->self, upto);
+    return pull(dataset, upto);
 }
 
-bw_status bwi_dataset_finish(const bw_dataset *dataset)
+bw_status bwi_dataset_finish(bw_dataset *dataset)
 {
     if (!dataset->live) {
         return BW_OK;
     }
-    for (bw_dataset *at = dataset->self; at && at->live && !at->begun; at = at->upstream) {
+    for (bw_dataset *at = dataset; at && at->live && !at->begun; at = at->upstream) {
         at->block = 0; /* no sample has been handed out, so every epoch can be shuffled exactly */
     }
-    return pull(dataset->self, BWI_LIVE);
+    return pull(dataset, BWI_LIVE);
 }
 
 bool bwi_dataset_live(const bw_dataset *dataset)

@@ -173,14 +173,14 @@ static bw_status make(const bw_dataset *dataset, int epoch, int64_t number, void
     return BW_OK;
 }
 
-static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
+static void locate(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
     const state *o = dataset->state;
     (void)number;
     snprintf(text, size, "synth:%s", o->row->name);
 }
 
-static const bwi_dataset_kind kind = {.name = "synth", .make = make, .place = tell_place};
+static const bwi_dataset_kind kind = {.name = "synth", .make = make, .locate = locate};
 
 /* ---- Settings ---- */
 

@@ -14,7 +14,7 @@
 
 enum { FIELDS = 3, CANCEL_EVERY = 1 << 16 };
 
-#define PIECE ((size_t)1 << 16) /* bytes of a first piece that is unpacked or read; later pieces double */
+#define FIRST_READ ((size_t)1 << 16) /* bytes that are unpacked or read first; each later read doubles them */
 
 /* A field of the samples, and the feature that it comes from. */
 typedef struct feature {
@@ -61,7 +61,7 @@ static int file_of(const records *state, int64_t number)
     return low;
 }
 
-static void place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
+static void locate(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
     const records *state = dataset->state;
     const record_file *file = &state->file[file_of(state, number)];
@@ -184,7 +184,7 @@ static bw_status read_more(bw_context *ctx, record_file *file, size_t *got)
     size_t used = file->bytes.size;
     bw_status status = BW_OK;
     if (backing->bytes == used) {
-        status = bwi_backing_grow(ctx, backing, used, bwi_size_add(bwi_size_multiply(used, 2), PIECE), file->path);
+        status = bwi_backing_grow(ctx, backing, used, bwi_size_add(bwi_size_multiply(used, 2), FIRST_READ), file->path);
     }
     if (status != BW_OK) {
         return status;
@@ -315,7 +315,7 @@ static bw_status pull(bw_dataset *root, int64_t upto)
 }
 
 static const bwi_dataset_kind kind = {
-    .name = "tfrecord", .make = make, .place = place, .close = close_records, .stream = {.follows = true, .pull = pull}};
+    .name = "tfrecord", .make = make, .locate = locate, .close = close_records, .stream = {.follows = true, .pull = pull}};
 
 /* ---- What the features are: from the first record ---- */
 

@@ -17,11 +17,31 @@ typedef struct fitted {
     float *offset, *factor;
 } fitted;
 
+/* What was fitted. Stages that were built to be like another one share it, so that it is fitted by whichever begins first to have
+ * samples of its own to fit to: the one that made it. Inputs correspond by their order, since the datasets may differ in other
+ * fields: samples to predict have no targets. */
+typedef struct input_statistics {
+    int stages; /* that use it */
+    bool ready;
+    int inputs;
+    fitted input[BWI_FIELD_LIMIT];
+} input_statistics;
+
 typedef struct affine {
     bool range; /* scales to 0..1; otherwise to mean 0 and deviation 1 */
-    bool ready;
-    fitted field[BWI_FIELD_LIMIT];
+    bool fits;  /* the statistics are this stage's own, and not those of the one given as `like` */
+    input_statistics *statistics;
 } affine;
+
+/* The number of a field among the inputs. */
+static int input_of(const bw_dataset *dataset, int field)
+{
+    int input = 0;
+    for (int f = 0; f < field; f++) {
+        input += dataset->columns[f].field.role == BWI_ROLE_INPUT;
+    }
+    return input;
+}
 
 /* ---- Fitting ---- */
 
@@ -135,13 +155,13 @@ static bw_status fit_field(const bw_dataset *dataset, const bw_dataset *top, int
         bwi_log(dataset->owned.ctx, BW_LOG_WARNING, "%s: fitted to all %lld samples, since those in use are put together above it",
                 dataset->kind->name, (long long)f.samples);
     }
-    return run(&f, state->range, &state->field[field]);
+    return run(&f, state->range, &state->statistics->input[input_of(dataset, field)]);
 }
 
 static bw_status begin(const bw_dataset *dataset, const bw_dataset *top)
 {
     affine *state = dataset->state;
-    if (state->ready || dataset->second) {
+    if (state->statistics->ready || !state->fits) {
         return BW_OK;
     }
     bw_status status = BW_OK;
@@ -150,40 +170,20 @@ static bw_status begin(const bw_dataset *dataset, const bw_dataset *top)
             status = fit_field(dataset, top, f);
         }
     }
-    state->ready = status == BW_OK;
+    state->statistics->ready = status == BW_OK;
     return status;
 }
 
 /* ---- Gathering ---- */
 
-/* The statistics belong to this dataset, or to the one given as `like`. */
-static const affine *fitted_by(const bw_dataset *dataset)
-{
-    return dataset->second ? dataset->second->state : dataset->state;
-}
-
-/* Inputs correspond by their order. The datasets may differ in other fields: samples to predict have no targets. */
-static const fitted *fitted_to(const bw_dataset *dataset, int field)
-{
-    int index = 0;
-    if (!dataset->second) {
-        return &((const affine *)dataset->state)->field[field];
-    }
-    for (int f = 0; f < field; f++) {
-        index += dataset->columns[f].field.role == BWI_ROLE_INPUT;
-    }
-    int other = bwi_dataset_find(dataset->second, BWI_ROLE_INPUT, index);
-    return &((const affine *)dataset->second->state)->field[other];
-}
-
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 {
-    const affine *state = fitted_by(dataset);
+    const input_statistics *statistics = ((const affine *)dataset->state)->statistics;
     const bwi_column *column = &dataset->columns[demand->field];
     if (column->field.role != BWI_ROLE_INPUT) {
         return bwi_content_gather(dataset->upstream, demand);
     }
-    if (!state->ready) {
+    if (!statistics->ready) {
         return bwi_sample_error(dataset, demand->numbers[0], demand->error, BW_INVALID_ARGUMENT, "%s is not fitted yet",
                                 dataset->kind->name);
     }
@@ -193,19 +193,27 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     }
     bw_status status = bwi_content_gather(dataset->upstream, demand);
     if (status == BW_OK) {
-        const fitted *by = fitted_to(dataset, demand->field);
+        const fitted *by = &statistics->input[input_of(dataset, demand->field)];
         demand->to->kernels->affine(by->offset, by->factor, by->count, demand->n, demand->to);
     }
     return status;
 }
 
+static void leave(bw_context *ctx, input_statistics *statistics)
+{
+    if (!statistics || --statistics->stages > 0) {
+        return;
+    }
+    for (int k = 0; k < statistics->inputs; k++) {
+        bwi_release(ctx, statistics->input[k].offset);
+        bwi_release(ctx, statistics->input[k].factor);
+    }
+    bwi_release(ctx, statistics);
+}
+
 static void close_affine(bw_dataset *dataset)
 {
-    affine *state = dataset->state;
-    for (int f = 0; f < dataset->column_count; f++) {
-        bwi_release(dataset->owned.ctx, state->field[f].offset);
-        bwi_release(dataset->owned.ctx, state->field[f].factor);
-    }
+    leave(dataset->owned.ctx, ((affine *)dataset->state)->statistics);
 }
 
 static const bwi_dataset_kind standards = {
@@ -219,11 +227,12 @@ bool bwi_dataset_statistics(const bw_dataset *dataset, int field, const float **
         if (dataset->kind != &standards && dataset->kind != &ranges) {
             continue;
         }
-        if (!fitted_by(dataset)->ready || field < 0 || field >= dataset->column_count ||
+        const input_statistics *statistics = ((const affine *)dataset->state)->statistics;
+        if (!statistics->ready || field < 0 || field >= dataset->column_count ||
             dataset->columns[field].field.role != BWI_ROLE_INPUT) {
             return false;
         }
-        const fitted *found = fitted_to(dataset, field);
+        const fitted *found = &statistics->input[input_of(dataset, field)];
         *offset = found->offset;
         *factor = found->factor;
         *count = found->count;
@@ -237,50 +246,77 @@ bool bwi_dataset_statistics(const bw_dataset *dataset, int field, const float **
 static bw_status declare(bw_dataset *made)
 {
     const bw_dataset *below = made->upstream;
-    affine *state = made->state;
     bw_status status = BW_OK;
     for (int f = 0; f < bwi_dataset_fields(below) && status == BW_OK; f++) {
         bwi_field field = *bwi_dataset_field(below, f);
-        bool input = field.role == BWI_ROLE_INPUT;
-        field.dtype = input ? BW_F32 : bwi_work_dtype(below, f);
+        field.dtype = field.role == BWI_ROLE_INPUT ? BW_F32 : bwi_work_dtype(below, f);
         status = bwi_dataset_declare(made, &field, made->kind->name);
-        if (status != BW_OK || !input) {
-            continue;
-        }
-        fitted *to = &state->field[f];
-        to->count = field.ndim > 0 ? field.shape[field.ndim - 1] : 1;
-        to->offset = bwi_allocate(made->owned.ctx, (size_t)to->count, sizeof *to->offset);
-        to->factor = to->offset ? bwi_allocate(made->owned.ctx, (size_t)to->count, sizeof *to->factor) : NULL;
-        status = to->factor ? BW_OK : BW_RESOURCE_EXHAUSTED;
     }
     return status;
+}
+
+/* Makes statistics of its own for the stage, to be fitted when samples are first gathered. */
+static bw_status make_statistics(bw_dataset *made)
+{
+    bw_context *ctx = made->owned.ctx;
+    affine *state = made->state;
+    input_statistics *own = bwi_allocate(ctx, 1, sizeof *own);
+    if (!own) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    own->stages = 1;
+    state->statistics = own;
+    state->fits = true;
+    for (int f = 0; f < made->column_count; f++) {
+        const bwi_field *field = &made->columns[f].field;
+        if (field->role != BWI_ROLE_INPUT) {
+            continue;
+        }
+        fitted *to = &own->input[own->inputs++];
+        to->count = field->ndim > 0 ? field->shape[field->ndim - 1] : 1;
+        to->offset = bwi_allocate(ctx, (size_t)to->count, sizeof *to->offset);
+        to->factor = to->offset ? bwi_allocate(ctx, (size_t)to->count, sizeof *to->factor) : NULL;
+        if (!to->factor) {
+            return BW_RESOURCE_EXHAUSTED;
+        }
+    }
+    return BW_OK;
+}
+
+/* Whether each input of the stage has as many numbers to scale as the input that the statistics are of. */
+static bool suits(const bw_dataset *made, const input_statistics *statistics)
+{
+    int inputs = 0;
+    for (int f = 0; f < made->column_count; f++) {
+        const bwi_field *field = &made->columns[f].field;
+        if (field->role == BWI_ROLE_INPUT) {
+            int64_t count = field->ndim > 0 ? field->shape[field->ndim - 1] : 1;
+            if (inputs == statistics->inputs || statistics->input[inputs].count != count) {
+                return false;
+            }
+            inputs++;
+        }
+    }
+    return inputs == statistics->inputs;
 }
 
 /* Uses the statistics that `like` uses, which must suit the inputs. */
 static bw_status follow(bw_dataset *made, const bw_dataset *like)
 {
-    bw_dataset *found = NULL;
-    for (const bw_dataset *at = like; at && !found; at = at->upstream) {
-        if (at->kind == made->kind) {
-            found = at->second ? at->second : at->self;
-        }
+    const bw_dataset *found = like;
+    while (found && found->kind != made->kind) {
+        found = found->upstream;
     }
     if (!found) {
         return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "%s: the dataset given as `like` has no such stage",
                         made->kind->name);
     }
-    bool suits = true;
-    for (int k = 0, f = 0; suits && f >= 0; k++) {
-        int g = bwi_dataset_find(found, BWI_ROLE_INPUT, k);
-        f = bwi_dataset_find(made, BWI_ROLE_INPUT, k);
-        suits = f < 0 || g < 0 ? f == g
-                               : ((const affine *)found->state)->field[g].count == ((const affine *)made->state)->field[f].count;
-    }
-    if (!suits || found->owned.ctx != made->owned.ctx) {
+    input_statistics *shared = ((const affine *)found->state)->statistics;
+    if (!suits(made, shared) || found->owned.ctx != made->owned.ctx) {
         return bwi_fail(made->owned.ctx, BW_INVALID_ARGUMENT, "%s: the dataset given as `like` has other inputs", made->kind->name);
     }
-    made->second = found;
-    bwi_dataset_keep(found);
+    shared->stages++;
+    ((affine *)made->state)->statistics = shared;
     return BW_OK;
 }
 
@@ -296,8 +332,8 @@ static bw_dataset *build(bw_dataset *dataset, const bwi_dataset_kind *kind, cons
     }
     ((affine *)made->state)->range = kind == &ranges;
     bw_status status = declare(made);
-    if (status == BW_OK && like) {
-        status = follow(made, like);
+    if (status == BW_OK) {
+        status = like ? follow(made, like) : make_statistics(made);
     }
     if (status == BW_OK) {
         return bwi_dataset_take(dataset, made);
@@ -341,14 +377,14 @@ bw_dataset *bwi_affine_named(bw_dataset *dataset, const char *kind)
 
 bw_status bwi_affine_set(bw_dataset *dataset, int field, const float *offset, const float *factor, int64_t count)
 {
-    affine *state = dataset->state;
-    fitted *to = &state->field[field];
+    input_statistics *own = ((affine *)dataset->state)->statistics;
+    fitted *to = &own->input[input_of(dataset, field)];
     if (to->count != count) {
         return bwi_fail(dataset->owned.ctx, BW_INVALID_ARGUMENT, "%s: statistics for %lld values, expected %lld",
                         dataset->kind->name, (long long)count, (long long)to->count);
     }
     memcpy(to->offset, offset, (size_t)count * sizeof *offset);
     memcpy(to->factor, factor, (size_t)count * sizeof *factor);
-    state->ready = true;
+    own->ready = true;
     return BW_OK;
 }

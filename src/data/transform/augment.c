@@ -3,8 +3,8 @@
  * "flip,shift=0.1,rotate=15,noise=0.05". What happens to a sample is a function of seed, epoch and the sample's number alone. In
  * validation, evaluation and prediction images are left unchanged.
  *
- * Geometry. Each geometric row is an affine map from a pixel of its result to a place in its source. Consecutive rows are composed
- * and the image is sampled once: bilinearly between the four neighbours, where places outside take the nearest pixel of the edge.
+ * Geometry. Each geometric row is an affine map from a pixel of its result to a point of its source. Consecutive rows are composed
+ * and the image is sampled once: bilinearly between the four neighbours, where points outside take the nearest pixel of the edge.
  * Pixels count from 0, the centre is ((w - 1) / 2, (h - 1) / 2). Flips and shifts meet pixels exactly and change no value.
  */
 #include "data/read/read.h"
@@ -108,13 +108,13 @@ static view look_zoom(const step *s, const image *size, bw_random *random)
     return about_centre(size, factor, 0, 0, factor);
 }
 
-/* Returns the left one of the two pixels around a place, and the share of the right one. */
-static int64_t between(double place, int64_t extent, float *share)
+/* Returns the left one of the two pixels around a coordinate, and the share of the right one. */
+static int64_t between(double coordinate, int64_t extent, float *share)
 {
     double last = (double)(extent - 1);
-    place = place > 0 ? place < last ? place : last : 0;
-    int64_t left = (int64_t)place < extent - 2 ? (int64_t)place : extent - 2;
-    *share = (float)(place - (double)left);
+    coordinate = coordinate > 0 ? coordinate < last ? coordinate : last : 0;
+    int64_t left = (int64_t)coordinate < extent - 2 ? (int64_t)coordinate : extent - 2;
+    *share = (float)(coordinate - (double)left);
     return left;
 }
 

@@ -50,12 +50,12 @@ bool bwi_check_batchnorm_small_batch(const bwi_doctor *d, bwi_finding *found)
         if (d->batch >= FEW_SAMPLES && values >= FEW_VALUES) {
             continue;
         }
-        int64_t pieces = (32 + d->batch - 1) / d->batch;
+        int64_t batches = (32 + d->batch - 1) / d->batch;
         bwi_fix(found, "fitting.accumulate = 8; /* the batches of an update are normalised together */",
                 "--batch 32, or --accumulate %lld, whose batches are normalised together, or layernorm in place of batchnorm",
-                (long long)pieces);
+                (long long)batches);
         bwi_print(found->code, sizeof found->code,
-                  "fitting.accumulate = %lld; /* the batches of an update are normalised together */", (long long)pieces);
+                  "fitting.accumulate = %lld; /* the batches of an update are normalised together */", (long long)batches);
         return bwi_found(found, BW_SEVERITY_WARNING, "layer %s normalises over updates of %lld sample%s, that is %lld values",
                          node->name, (long long)d->batch, d->batch == 1 ? "" : "s", (long long)values);
     }

@@ -319,8 +319,8 @@ static void spread_windows(bwi_data_facts *facts, int64_t samples, int64_t most)
 
 static bw_status run(pass *p, int64_t most)
 {
-    enum { PIECE = 1 << 12 };
-    int64_t samples = bw_dataset_count(p->dataset), step = PIECE, read = PIECE, end = samples;
+    enum { BLOCK = 1 << 12 };
+    int64_t samples = bw_dataset_count(p->dataset), step = BLOCK, read = BLOCK, end = samples;
     bw_status status = BW_OK;
     p->chunk = chunk_of(p);
     if (most > 0 && samples > most) {

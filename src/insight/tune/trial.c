@@ -106,24 +106,24 @@ static void ask_for_noise(const bwi_tuner *tuner, bw_fit_options *fit, const bwi
 
 /* The scale belongs to a moment of training. With u = 1 / (1 + S / R), the share of signal in steps of the reference R, the steps of a batch
  * B relative to it are u + (1 - u) R / B at that moment, and so they are over all moments with the mean of u. The scale that belongs to
- * this mean is what predictions need: R (1 / u - 1). The very beginning is left out, and errors of stretches are independent. */
+ * this mean is what predictions need: R (1 / u - 1). The very beginning is left out, and errors of intervals are independent. */
 static void take_noise(bwi_trial *t, const bw_history *history)
 {
-    enum { STRETCHES = 6 };
+    enum { INTERVALS = 6 };
     bw_noise_facts facts = bw_history_noise(history);
     double share = 0, below = 0, above = 0, r = (double)t->batch;
     t->refusal = facts.refusal;
     t->seen = !isnan(facts.seen.signal);
     t->scale = t->seen ? facts.seen : facts.raw;
-    for (int k = 0; k < STRETCHES; k++) {
-        double from = 0.1 + 0.9 * k / STRETCHES;
-        bw_estimate u = bwi_history_signal_share(history, from, from + 0.9 / STRETCHES, t->seen, r);
-        share += u.value / STRETCHES;
+    for (int k = 0; k < INTERVALS; k++) {
+        double from = 0.1 + 0.9 * k / INTERVALS;
+        bw_estimate u = bwi_history_signal_share(history, from, from + 0.9 / INTERVALS, t->seen, r);
+        share += u.value / INTERVALS;
         below += (u.value - u.low) * (u.value - u.low);
         above += (u.high - u.value) * (u.high - u.value);
     }
     if (!isnan(share)) {
-        bwi_tune_scale(&t->scale, share, sqrt(below) / STRETCHES, sqrt(above) / STRETCHES, t->batch);
+        bwi_tune_scale(&t->scale, share, sqrt(below) / INTERVALS, sqrt(above) / INTERVALS, t->batch);
     }
 }
 

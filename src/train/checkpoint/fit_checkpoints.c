@@ -9,17 +9,17 @@
 
 /* ---- Taking one ---- */
 
-static int64_t step_of(const bwi_place *place)
+static int64_t step_of(const bwi_cursor *cursor)
 {
-    return place->all_updates + place->all_skipped;
+    return cursor->all_updates + cursor->all_skipped;
 }
 
 /* Takes one now, or as soon as the writer is free. */
 static void take(bwi_fit_checkpoints *c, bool between_epochs, bw_run_facts *facts)
 {
     double begin = bwi_now();
-    bwi_checkpoint_facts now = {.step = step_of(&c->state.place),
-                                .epoch = c->state.place.epoch,
+    bwi_checkpoint_facts now = {.step = step_of(&c->state.cursor),
+                                .epoch = c->state.cursor.epoch,
                                 .seconds = c->seconds_before + begin - c->begin,
                                 .between_epochs = between_epochs};
     bwi_writer_report(c->writer, facts);
@@ -80,8 +80,7 @@ static bw_status find(bwi_fit_checkpoints *c, bw_fit_options *o)
     return status;
 }
 
-bw_status bwi_fit_checkpoints_find(bwi_fit_checkpoints *c, bw_fit_options *o, const bw_dataset *training,
-                                   const bw_dataset *validation)
+bw_status bwi_fit_checkpoints_find(bwi_fit_checkpoints *c, bw_fit_options *o, bw_dataset *training, const bw_dataset *validation)
 {
     c->found.step = c->taken = -1;
     c->identity.ctx = c->ctx;
@@ -137,9 +136,9 @@ static bw_status load(bwi_fit_checkpoints *c, const bw_fit_options *o)
     }
     bwi_release(c->ctx, given);
     bwi_state_free(&values);
-    if (status == BW_OK && (c->state.place.epoch < rows || c->state.place.epoch > INT32_MAX)) {
+    if (status == BW_OK && (c->state.cursor.epoch < rows || c->state.cursor.epoch > INT32_MAX)) {
         status = bwi_fail_file(c->ctx, BW_DATA_LOSS, c->found.path, "epoch %" PRId64 " with a history of %" PRId64 " epochs",
-                               c->state.place.epoch, rows);
+                               c->state.cursor.epoch, rows);
     }
     c->state.history->epochs = status == BW_OK ? (int)rows : 0;
     return status;
@@ -195,9 +194,9 @@ bw_status bwi_fit_checkpoints_open(bwi_fit_checkpoints *c, const bw_fit_options 
     if (status == BW_OK && c->found.step >= 0) {
         c->seconds_before = c->found.seconds;
         c->taken = c->found.step;
-        c->taken_between = c->state.place.step == 0 && c->state.place.position == 0 && c->state.place.epoch > 0;
+        c->taken_between = c->state.cursor.step == 0 && c->state.cursor.position == 0 && c->state.cursor.epoch > 0;
         bwi_log(c->ctx, BW_LOG_INFO, "%s: training goes on from step %" PRId64 ", epoch %" PRId64, o->checkpoint_dir, c->found.step,
-                c->state.place.epoch + 1);
+                c->state.cursor.epoch + 1);
     }
     if (status == BW_OK && c->ctx->rank == 0) {
         bwi_store_cut(c->ctx, o->checkpoint_dir, c->found.step);
@@ -206,9 +205,9 @@ bw_status bwi_fit_checkpoints_open(bwi_fit_checkpoints *c, const bw_fit_options 
     c->next = c->begin + c->times.seconds;
     bw_run_facts *facts = &c->state.history->facts;
     facts->resumed_step = facts->last_checkpoint = c->found.step;
-    facts->updates = c->state.place.all_updates;
-    facts->samples = c->state.place.all_samples;
-    facts->skipped_steps = c->state.place.all_skipped;
+    facts->updates = c->state.cursor.all_updates;
+    facts->samples = c->state.cursor.all_samples;
+    facts->skipped_steps = c->state.cursor.all_skipped;
     if (status == BW_OK && c->writer && c->found.step < 0) {
         take(c, false, facts); /* also shows at once whether the folder can be written */
     }
@@ -232,7 +231,7 @@ void bwi_fit_checkpoints_close(bwi_fit_checkpoints *c)
 
 void bwi_fit_checkpoints_step(bwi_fit_checkpoints *c, bw_run_facts *facts)
 {
-    bool due = c->waiting || (c->times.steps > 0 && step_of(&c->state.place) % c->times.steps == 0) ||
+    bool due = c->waiting || (c->times.steps > 0 && step_of(&c->state.cursor) % c->times.steps == 0) ||
                (c->times.seconds > 0 && bwi_now() >= c->next);
     if (due) {
         take(c, false, facts);
@@ -252,12 +251,12 @@ void bwi_fit_checkpoints_epoch(bwi_fit_checkpoints *c, bw_run_facts *facts)
 /* A run ends with a checkpoint of its last state, from which more epochs can follow, unless the newest is of that state already. */
 void bwi_fit_checkpoints_end(bwi_fit_checkpoints *c, bw_run_facts *facts)
 {
-    const bwi_place *place = &c->state.place;
-    bool between = place->epoch > 0 && place->position == 0 && place->step == 0;
+    const bwi_cursor *cursor = &c->state.cursor;
+    bool between = cursor->epoch > 0 && cursor->position == 0 && cursor->step == 0;
     double begin = bwi_now();
     bwi_writer_wait(c->writer);
     bwi_writer_report(c->writer, facts);
-    if (c->taken != step_of(place) || c->taken_between != between || facts->last_checkpoint != c->taken) {
+    if (c->taken != step_of(cursor) || c->taken_between != between || facts->last_checkpoint != c->taken) {
         c->stood += bwi_now() - begin;
         take(c, between, facts);
         begin = bwi_now();

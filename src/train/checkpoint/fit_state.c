@@ -1,5 +1,5 @@
 /*
- * The state of a fit as named values: the model's variables, the optimizer's, the place in the data, counters, the epoch's sums so
+ * The state of a fit as named values: the model's variables, the optimizer's, the cursor in the data, counters, the epoch's sums so
  * far, what early stopping and plateaus have seen, and the history.
  */
 #include "train/checkpoint/fit_state.h"
@@ -153,21 +153,21 @@ static void add_noise(bwi_noise *noise, bwi_state *state)
 
 /* ---- All of it ---- */
 
-static void list_place(bwi_place *place, bwi_state *state)
+static void list_cursor(bwi_cursor *cursor, bwi_state *state)
 {
     const struct {
         const char *name;
         int64_t *value;
     } counters[] = {
-        {"epoch", &place->epoch},
-        {"position", &place->position},
-        {"step", &place->step},
-        {"samples", &place->samples},
-        {"skipped", &place->skipped},
-        {"all_updates", &place->all_updates},
-        {"all_samples", &place->all_samples},
-        {"all_skipped", &place->all_skipped},
-        {"stopped", &place->stopped},
+        {"epoch", &cursor->epoch},
+        {"position", &cursor->position},
+        {"step", &cursor->step},
+        {"samples", &cursor->samples},
+        {"skipped", &cursor->skipped},
+        {"all_updates", &cursor->all_updates},
+        {"all_samples", &cursor->all_samples},
+        {"all_skipped", &cursor->all_skipped},
+        {"stopped", &cursor->stopped},
     };
     for (size_t i = 0; i < BWI_COUNT(counters); i++) {
         bwi_state_add(state, BW_I64, 0, NULL, counters[i].value, "fit/%s", counters[i].name);
@@ -203,7 +203,7 @@ int bwi_fit_state_list(bwi_fit_state *s, int64_t rows, bwi_state *state)
     bwi_state_add(state, BW_I64, 0, NULL, &o->powers.t, "fit/powers");
     bwi_state_add(state, BW_F64, 0, NULL, &o->powers.first, "fit/first_power");
     bwi_state_add(state, BW_F64, 0, NULL, &o->powers.second, "fit/second_power");
-    list_place(&s->place, state);
+    list_cursor(&s->cursor, state);
     if (s->history->noise) {
         add_noise(s->history->noise, state);
     }

@@ -7,19 +7,19 @@
 #define BWI_STATE_HISTORY "fit/history"
 
 /* How far a fit has come. */
-typedef struct bwi_place {
+typedef struct bwi_cursor {
     int64_t epoch, position;                       /* of the next batch, in samples */
     int64_t step, samples, skipped;                /* of this epoch so far; skipped: steps that were left out */
     int64_t all_updates, all_samples, all_skipped; /* of the run */
     int64_t stopped;                               /* 1: early stopping has ended it */
-} bwi_place;
+} bwi_cursor;
 
 typedef struct bwi_fit_state {
     bw_model *model;
     bwi_session *session;
     bwi_watch *watch;
     bw_history *history;
-    bwi_place place;
+    bwi_cursor cursor;
     double *totals; /* the epoch's sums, while validation uses the session's */
     bool validating;
     bwi_variable *best; /* the weights of the best epoch as variables; NULL: they are not kept */

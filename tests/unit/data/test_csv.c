@@ -38,14 +38,14 @@ static void test_categories(void **state)
     assert_string_equal(facts->feature[1].category[2], "the \"big\" one");
     assert_true(facts->feature[0].filled && fabs(facts->feature[0].fill - 25.75 / 6) < 1e-6);
     char place[200];
-    assert_contains(bwi_dataset_place(dataset, 0, place, sizeof place), "table.csv, line 2");
-    assert_contains(bwi_dataset_place(dataset, 3, place, sizeof place), "table.csv, line 5");
-    assert_contains(bwi_dataset_place(dataset, 4, place, sizeof place), "table.csv, line 7"); /* after one of two lines */
+    assert_contains(bwi_dataset_location(dataset, 0, place, sizeof place), "table.csv, line 2");
+    assert_contains(bwi_dataset_location(dataset, 3, place, sizeof place), "table.csv, line 5");
+    assert_contains(bwi_dataset_location(dataset, 4, place, sizeof place), "table.csv, line 7"); /* after one of two lines */
     options.missing = BW_MISSING_SKIP;
     dataset = read_fixture(ctx, "table.csv", &options);
     assert_int_equal(bw_dataset_count(dataset), 6);
     assert_contains(logged, "1 of 7 records have missing values and are left out");
-    assert_contains(bwi_dataset_place(dataset, 2, place, sizeof place), "table.csv, line 5");
+    assert_contains(bwi_dataset_location(dataset, 2, place, sizeof place), "table.csv, line 5");
     bw_close(ctx);
 }
 
@@ -208,7 +208,7 @@ static void test_bad_records(void **state)
     assert_contains(logged, "a.csv: line 1105 is left out: a quote is not closed");
     assert_contains(logged, "3 of 1105 records are bad and left out");
     char place[200];
-    assert_string_equal(bwi_dataset_place(dataset, 1100, place, sizeof place), "a.csv, line 1103");
+    assert_string_equal(bwi_dataset_location(dataset, 1100, place, sizeof place), "a.csv, line 1103");
     int64_t n;
     float *x = gather_all(dataset, 0, &n);
     assert_true(x[1100] == 5 && x[1101] == 7);
@@ -359,7 +359,7 @@ static void check_large(bool quotes, bool inch)
         char place[200], expected[200];
         int line = sample + 2 + sample / 1000 + (quotes ? (sample + 6) / 7 : 0);
         snprintf(expected, sizeof expected, "%s, line %d", path, line);
-        assert_string_equal(bwi_dataset_place(dataset, sample, place, sizeof place), expected);
+        assert_string_equal(bwi_dataset_location(dataset, sample, place, sizeof place), expected);
         bw_close(ctx);
     }
     free(first[0]);
@@ -413,7 +413,7 @@ static void test_list(void **state)
     assert_int_equal(bw_dataset_count(both), 2 * count);
     same_values(bw_take(both, count), one);
     char place[4200];
-    bwi_dataset_place(one, count - 1, place, sizeof place);
+    bwi_dataset_location(one, count - 1, place, sizeof place);
     assert_contains(place, "numbers.csv, line 64");
     snprintf(path, sizeof path, "%s/numbers.csv,%s/table.csv", BW_TEST_DATA, BW_TEST_DATA);
     assert_failed(ctx, bw_read(ctx, path, NULL), BW_INVALID_ARGUMENT, "table.csv: its header is not that of");
@@ -434,7 +434,7 @@ static void test_standard_input(void **state)
     }
     assert_int_equal(bw_dataset_count(dataset), 20000);
     char place[200];
-    assert_string_equal(bwi_dataset_place(dataset, 0, place, sizeof place), "standard input, line 2");
+    assert_string_equal(bwi_dataset_location(dataset, 0, place, sizeof place), "standard input, line 2");
     bw_read_options options = BW_READ_OPTIONS_DEFAULT;
     options.take = 300;
     assert_int_equal(bw_dataset_count(bw_read(w.ctx, "-", &options)), 300);

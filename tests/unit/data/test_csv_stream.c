@@ -39,7 +39,7 @@ static void test_stream(void **state)
     assert_true(w.io_calls == calls);
     assert_int_equal(bwi_dataset_finish(batches), BW_OK);
     assert_int_equal(bw_dataset_count(batches), ROWS);
-    assert_string_equal(bwi_dataset_place(batches, 150000, place, sizeof place), "standard input, line 150002");
+    assert_string_equal(bwi_dataset_location(batches, 150000, place, sizeof place), "standard input, line 150002");
     world v;
     v = (world){0};
     same_values(batches, read_text(&v, text, NULL));

@@ -159,10 +159,10 @@ static void test_libsvm(void **state)
     assert_memory_equal(found, y, sizeof y);
     free(found);
     char place[4200];
-    assert_string_equal(bwi_dataset_place(dataset, 1, place, sizeof place), FILES "rows.libsvm, line 4");
+    assert_string_equal(bwi_dataset_location(dataset, 1, place, sizeof place), FILES "rows.libsvm, line 4");
     dataset = bw_read(ctx, FILES "rows.libsvm," FILES "rows.libsvm", NULL);
     assert_int_equal(bw_dataset_count(dataset), 8);
-    assert_string_equal(bwi_dataset_place(dataset, 5, place, sizeof place), FILES "rows.libsvm, line 4");
+    assert_string_equal(bwi_dataset_location(dataset, 5, place, sizeof place), FILES "rows.libsvm, line 4");
     bw_close(ctx);
     REFUSE("a.svm", "", BW_INVALID_ARGUMENT, "a.svm: holds no samples");
     REFUSE("a.svm", "1 1:2\nx 1:3\n", BW_INVALID_ARGUMENT, "a.svm: line 2: expected a number as the target, found 'x'");

@@ -60,7 +60,7 @@ static void test_values(void **state)
     assert_string_equal(bw_dataset_class(dataset, 0), "cat");
     assert_string_equal(bw_dataset_class(dataset, 1), "dog");
     assert_null(bw_dataset_class(dataset, 2));
-    assert_contains(bwi_dataset_place(dataset, 4, place, sizeof place), "classes/dog/1.png");
+    assert_contains(bwi_dataset_location(dataset, 4, place, sizeof place), "classes/dog/1.png");
     assert_contains(heard, "images are brought to 8x10x3, the size of cat/0.png");
     assert_contains(heard, "6 images of 2 classes");
     bw_close(ctx);
@@ -122,8 +122,8 @@ static void test_folder(void **state)
     char place[256];
     int64_t count;
     assert_int_equal(bw_dataset_count(dataset), 3);
-    assert_contains(bwi_dataset_place(dataset, 0, place, sizeof place), "/a/10.jpeg");
-    assert_contains(bwi_dataset_place(dataset, 1, place, sizeof place), "/a/2.PNG");
+    assert_contains(bwi_dataset_location(dataset, 0, place, sizeof place), "/a/10.jpeg");
+    assert_contains(bwi_dataset_location(dataset, 1, place, sizeof place), "/a/2.PNG");
     assert_string_equal(bw_dataset_class(dataset, 1), "b");
     free(gather_all(dataset, 0, &count));
     assert_contains(heard, "brought to 61x83x3, the size of a/10.jpeg");

@@ -31,8 +31,8 @@ static void test_numbers(void **state)
     assert_int_equal(y->ndim, 0);
     assert_int_equal(y->dtype, BW_I64);
     char place[300];
-    assert_contains(bwi_dataset_place(several, 3, place, sizeof place), "second.tfrecord, record 0 at byte 0");
-    assert_contains(bwi_dataset_place(several, 2, place, sizeof place), "first.tfrecord, record 2 at byte ");
+    assert_contains(bwi_dataset_location(several, 3, place, sizeof place), "second.tfrecord, record 0 at byte 0");
+    assert_contains(bwi_dataset_location(several, 2, place, sizeof place), "first.tfrecord, record 2 at byte ");
     bw_close(ctx);
 }
 
@@ -85,7 +85,7 @@ static void test_standard_input(void **state)
         compare(stream, right, (bwi_role)role);
     }
     char place[300];
-    assert_contains(bwi_dataset_place(stream, 2, place, sizeof place), "standard input, record 2 at byte ");
+    assert_contains(bwi_dataset_location(stream, 2, place, sizeof place), "standard input, record 2 at byte ");
     world_end(&w);
     size_t packed_size;
     unsigned char *packed = load(BW_TEST_DATA "/tfrecord", "numbers.tfrecord.gz", &packed_size);

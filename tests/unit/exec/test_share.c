@@ -1,4 +1,4 @@
-/* Numbers that are shared out: a worker has its own stretch first, then the others'; each number comes once. */
+/* Numbers that are shared out: a worker has its own span first, then the others'; each number comes once. */
 #include "exec/internal.h"
 
 #include "support/check.h"
@@ -22,16 +22,16 @@ static void takes_its_own_first(void **state)
 static void gives_each_number_once(void **state)
 {
     (void)state;
-    for (int stretches = 1; stretches <= WORKERS; stretches += 2) {
+    for (int spans = 1; spans <= WORKERS; spans += 2) {
         bwi_worker workers[WORKERS] = {0};
         bwi_exec exec = {.workers = workers};
         int turn[WORKERS] = {0}, seen[COUNT] = {0};
-        bwi_exec_share_out(&exec, stretches, COUNT);
+        bwi_exec_share_out(&exec, spans, COUNT);
         for (int i = 0; i < COUNT; i++) {
             int64_t number = bwi_exec_next(&exec, i % WORKERS, &turn[i % WORKERS]);
             assert_in_range(number, 0, COUNT - 1);
             assert_int_equal(seen[number]++, 0);
-            if (stretches == 1) { /* in order, whoever asks */
+            if (spans == 1) { /* in order, whoever asks */
                 assert_int_equal(number, i);
             }
         }

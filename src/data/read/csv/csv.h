@@ -117,7 +117,7 @@ typedef struct csv_found {
 typedef struct csv_column {
     char *name; /* "" without a header */
     csv_kind kind;
-    int place;    /* in the parsed row; -1 for a target */
+    int input;    /* its index in the parsed row; -1 for a target */
     int target;   /* index among the targets; -1: it is not a target */
     bool dropped; /* it is empty, after a separator at the end of each line */
     csv_found found;
@@ -137,7 +137,7 @@ typedef struct csv_words {
     int count, capacity;
     int *slots; /* open addressing: number + 1; 0: free */
     int slot_count;
-    int *places; /* index of each among the categories of all blocks; -1: it is none of them. NULL until they are known */
+    int *merged; /* index of each among the categories of all blocks; -1: it is none of them. NULL until they are known */
 } csv_words;
 
 typedef struct csv_table {
@@ -257,7 +257,7 @@ void bwi_csv_result_free(bw_context *ctx, const csv_table *table, csv_result *re
 
 /* ---- The samples ---- */
 
-/* The result of one block, and the place of its rows. */
+/* The result of one block, and the location of its rows. */
 typedef struct csv_span {
     int64_t first; /* row */
     int file;
@@ -294,17 +294,17 @@ bw_status bwi_csv_finish(csv_reading *r, bw_dataset **root);
 bw_status bwi_csv_columns_settle(csv_reading *r, bwi_facts *facts);
 
 /* Where rows stand in their files. This outlives the blocks, whose other results are dropped. */
-typedef struct csv_places {
+typedef struct csv_locations {
     char **paths;
     int files;
-    struct csv_place *places;
+    struct csv_location *location;
     int64_t count, capacity;
-} csv_places;
+} csv_locations;
 
-/* Takes over the places of the spans that were read. */
-bw_status bwi_csv_places_add(csv_reading *r, csv_places *to);
-void bwi_csv_places_free(bw_context *ctx, csv_places *places);
-void bwi_csv_places_tell(const csv_places *places, int64_t row, char *text, size_t size);
+/* Takes over the locations of the spans that were read. */
+bw_status bwi_csv_locations_add(csv_reading *r, csv_locations *to);
+void bwi_csv_locations_free(bw_context *ctx, csv_locations *locations);
+void bwi_csv_locate(const csv_locations *locations, int64_t row, char *text, size_t size);
 
 /* csv_stream.c: makes standard input a stream, unless something must be known about all of its rows first. The first region has
  * been read and not parsed. If a stream is possible, *root is made and owns `r`; otherwise *root is NULL. */

@@ -104,7 +104,7 @@ void bwi_csv_words_free(bw_context *ctx, csv_words *words)
     bwi_release(ctx, words->text);
     bwi_release(ctx, words->slots);
     bwi_release(ctx, words->keys);
-    bwi_release(ctx, words->places);
+    bwi_release(ctx, words->merged);
     *words = (csv_words){.count = 0};
 }
 
@@ -313,7 +313,7 @@ static void warn_of_index(const csv_table *table)
 }
 
 /* Kinds that options choose take precedence over those that were found. A column of dates has no usable kind, and is refused. */
-static bw_status place_columns(csv_table *table)
+static bw_status index_columns(csv_table *table)
 {
     char named[CSV_COLUMN_TEXT], word[CSV_COLUMN_TEXT], quoted[BWI_QUOTE_SIZE];
     for (int i = 0; i < table->count; i++) {
@@ -324,7 +324,7 @@ static bw_status place_columns(csv_table *table)
         } else if (bwi_csv_column_listed(table, i, table->options->categorical)) {
             column->kind = CSV_CATEGORY;
         }
-        column->place = column->target >= 0 || column->kind == CSV_IGNORED ? -1 : table->width++;
+        column->input = column->target >= 0 || column->kind == CSV_IGNORED ? -1 : table->width++;
         if (bwi_csv_like_facts(table)) {
             continue; /* bwi_csv_like_follow sets the kinds */
         }
@@ -406,7 +406,7 @@ static bw_status open_columns(csv_table *table, const char *first, const char *e
         status = check_names(table);
     }
     table->stride = table->targets > 1 ? table->targets : 1;
-    return status == BW_OK ? place_columns(table) : status;
+    return status == BW_OK ? index_columns(table) : status;
 }
 
 bw_status bwi_csv_table_open(csv_table *table, bw_context *ctx, const csv_text *text, const bw_read_options *options)

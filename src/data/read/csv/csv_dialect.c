@@ -117,12 +117,12 @@ static score rate(const csv_dialect *dialect, const char *at, const char *end)
     int fields = 0, numbers = 0, commas = 0, points = 0, first = 0;
     bool same = taken.records > 0;
     for (int i = 0; i < taken.records; i++) {
-        const char *place = taken.record[i];
+        const char *next = taken.record[i];
         csv_field field;
         int count = 0;
         for (bool last = false; !last && count <= CSV_MOST_COLUMNS; count++) {
             double value;
-            if (!bwi_csv_field_next(dialect, &place, end, &field, &last)) {
+            if (!bwi_csv_field_next(dialect, &next, end, &field, &last)) {
                 same = same && i == 0;
                 break;
             }

@@ -16,47 +16,47 @@
 
 /* ---- Places ---- */
 
-struct csv_place {
+struct csv_location {
     int64_t first; /* its first row */
     int file, shift_count;
     csv_shift *shifts;
 };
 
-void bwi_csv_places_free(bw_context *ctx, csv_places *places)
+void bwi_csv_locations_free(bw_context *ctx, csv_locations *locations)
 {
-    for (int i = 0; places->paths && i < places->files; i++) {
-        bwi_release(ctx, places->paths[i]);
+    for (int i = 0; locations->paths && i < locations->files; i++) {
+        bwi_release(ctx, locations->paths[i]);
     }
-    for (int64_t i = 0; i < places->count; i++) {
-        bwi_release(ctx, places->places[i].shifts);
+    for (int64_t i = 0; i < locations->count; i++) {
+        bwi_release(ctx, locations->location[i].shifts);
     }
-    bwi_release(ctx, places->paths);
-    bwi_release(ctx, places->places);
+    bwi_release(ctx, locations->paths);
+    bwi_release(ctx, locations->location);
 }
 
-void bwi_csv_places_tell(const csv_places *places, int64_t row, char *text, size_t size)
+void bwi_csv_locate(const csv_locations *locations, int64_t row, char *text, size_t size)
 {
-    int64_t low = 0, high = places->count;
+    int64_t low = 0, high = locations->count;
     while (high - low > 1) {
         int64_t middle = (low + high) / 2;
-        if (places->places[middle].first <= row) {
+        if (locations->location[middle].first <= row) {
             low = middle;
         } else {
             high = middle;
         }
     }
-    const struct csv_place *found = &places->places[low];
+    const struct csv_location *found = &locations->location[low];
     for (int i = found->shift_count; i-- > 0;) {
         const csv_shift *shift = &found->shifts[i];
         if (row - found->first >= shift->row) {
-            snprintf(text, size, "%s, line %lld", places->paths[found->file],
+            snprintf(text, size, "%s, line %lld", locations->paths[found->file],
                      (long long)(shift->line + (row - found->first - shift->row)));
             return;
         }
     }
 }
 
-static bw_status copy_paths(csv_reading *r, csv_places *to)
+static bw_status copy_paths(csv_reading *r, csv_locations *to)
 {
     to->paths = bwi_allocate(r->ctx, (size_t)r->files, sizeof *to->paths);
     for (int i = 0; to->paths && i < r->files; i++, to->files++) {
@@ -68,8 +68,8 @@ static bw_status copy_paths(csv_reading *r, csv_places *to)
     return to->paths ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
-/* Empty spans are left out, so that no two places begin with the same row. */
-bw_status bwi_csv_places_add(csv_reading *r, csv_places *to)
+/* Empty spans are left out, so that no two locations begin with the same row. */
+bw_status bwi_csv_locations_add(csv_reading *r, csv_locations *to)
 {
     bw_status status = to->paths ? BW_OK : copy_paths(r, to);
     if (status != BW_OK) {
@@ -77,11 +77,11 @@ bw_status bwi_csv_places_add(csv_reading *r, csv_places *to)
     }
     if (to->count + r->span_count > to->capacity) {
         int64_t capacity = to->count + r->span_count + to->capacity;
-        struct csv_place *larger = bwi_grow(r->ctx, to->places, (size_t)to->count, (size_t)capacity, sizeof *larger);
+        struct csv_location *larger = bwi_grow(r->ctx, to->location, (size_t)to->count, (size_t)capacity, sizeof *larger);
         if (!larger) {
             return BW_RESOURCE_EXHAUSTED;
         }
-        to->places = larger;
+        to->location = larger;
         to->capacity = capacity;
     }
     for (int64_t i = 0; i < r->span_count; i++) {
@@ -89,21 +89,21 @@ bw_status bwi_csv_places_add(csv_reading *r, csv_places *to)
         if (result->rows == 0) {
             continue;
         }
-        to->places[to->count++] = (struct csv_place){
+        to->location[to->count++] = (struct csv_location){
             .first = r->spans[i].first, .file = r->spans[i].file, .shifts = result->shifts, .shift_count = result->shift_count};
         result->shifts = NULL;
     }
     return BW_OK;
 }
 
-static void close_places(bw_dataset *dataset)
+static void close_locations(bw_dataset *dataset)
 {
-    bwi_csv_places_free(dataset->owned.ctx, dataset->state);
+    bwi_csv_locations_free(dataset->owned.ctx, dataset->state);
 }
 
-static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
+static void locate(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
-    bwi_csv_places_tell(dataset->state, number, text, size);
+    bwi_csv_locate(dataset->state, number, text, size);
 }
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
@@ -111,7 +111,7 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
     return bwi_kind_arrays.gather(dataset, demand);
 }
 
-static const bwi_dataset_kind csv = {.name = "csv", .gather = gather, .place = tell_place, .close = close_places};
+static const bwi_dataset_kind csv = {.name = "csv", .gather = gather, .locate = locate, .close = close_locations};
 
 /* ---- What was left out ---- */
 
@@ -181,7 +181,7 @@ static double category_at(const csv_reading *r, int column, int64_t row)
 {
     const csv_table *table = &r->table;
     const csv_column *one = &table->columns[column];
-    return one->target >= 0 ? r->y[row * table->stride + one->target] : (double)r->x[row * table->width + one->place];
+    return one->target >= 0 ? r->y[row * table->stride + one->target] : (double)r->x[row * table->width + one->input];
 }
 
 /* Adds the categories of a block, except for those that occur only in records that were left out. */
@@ -236,7 +236,7 @@ static bw_status count_unknown(const csv_reading *r, const csv_span *part, int c
     char quoted[BWI_QUOTE_SIZE], named[BWI_QUOTE_SIZE];
     for (int64_t row = part->first; row < part->first + part->result.rows; row++) {
         double number = category_at(r, column, row);
-        if (isnan(number) || words->places[(int)number] >= 0) {
+        if (isnan(number) || words->merged[(int)number] >= 0) {
             continue;
         }
         const char *text = words->text[(int)number];
@@ -251,7 +251,7 @@ static bw_status count_unknown(const csv_reading *r, const csv_span *part, int c
 }
 
 /* Finds the index in `words` of each text of each block. */
-static bw_status place_words(csv_reading *r, int column, const char *const *words, int count)
+static bw_status merge_words(csv_reading *r, int column, const char *const *words, int count)
 {
     csv_words index = {.count = 0};
     int64_t unknown = 0;
@@ -262,12 +262,12 @@ static bw_status place_words(csv_reading *r, int column, const char *const *word
     for (int64_t i = 0; i < r->span_count && status == BW_OK; i++) {
         csv_words *state = &r->spans[i].result.words[column];
         bool all = true;
-        state->places = bwi_allocate(r->ctx, (size_t)state->count + 1, sizeof *state->places);
-        for (int k = 0; state->places && k < state->count; k++) {
-            state->places[k] = bwi_csv_words_find(&index, state->text[k], &state->keys[k]);
-            all = all && state->places[k] >= 0;
+        state->merged = bwi_allocate(r->ctx, (size_t)state->count + 1, sizeof *state->merged);
+        for (int k = 0; state->merged && k < state->count; k++) {
+            state->merged[k] = bwi_csv_words_find(&index, state->text[k], &state->keys[k]);
+            all = all && state->merged[k] >= 0;
         }
-        if (!state->places) {
+        if (!state->merged) {
             status = BW_RESOURCE_EXHAUSTED;
         } else if (!all) {
             status = count_unknown(r, &r->spans[i], column, count, &unknown);
@@ -308,7 +308,7 @@ static bw_status settle_categories(csv_reading *r, int column, const bwi_facts *
         bwi_csv_types_report(&r->table, column, known_count, r->rows);
     }
     if (status == BW_OK) {
-        status = place_words(r, column, known, known_count);
+        status = merge_words(r, column, known, known_count);
     }
     if (status == BW_OK) {
         bwi_facts from = {.classes = known_count, .class_name = known};
@@ -324,12 +324,12 @@ static bw_status settle_categories(csv_reading *r, int column, const bwi_facts *
 /* ---- Missing values ---- */
 
 /* The fill value is the mean of the values that are present, zero, or the value that was used for the training data. */
-static void fill_missing(csv_reading *r, int place, const bwi_feature *like, bwi_feature *feature)
+static void fill_missing(csv_reading *r, int input, const bwi_feature *like, bwi_feature *feature)
 {
     int width = r->table.width;
     double sum = 0;
     int64_t count = 0;
-    float *x = r->x + place;
+    float *x = r->x + input;
     for (int64_t row = 0; row < r->rows; row++) {
         if (!isnan(x[row * width])) {
             sum += (double)x[row * width];
@@ -404,20 +404,20 @@ bw_status bwi_csv_columns_settle(csv_reading *r, bwi_facts *facts)
         if (column->kind == CSV_IGNORED) {
             continue;
         }
-        if (column->place >= 0) {
-            features[column->place].column = c;
-            features[column->place].name = bwi_copy_text(r->ctx, column->name);
-            if (!features[column->place].name) {
+        if (column->input >= 0) {
+            features[column->input].column = c;
+            features[column->input].name = bwi_copy_text(r->ctx, column->name);
+            if (!features[column->input].name) {
                 return BW_RESOURCE_EXHAUSTED;
             }
         }
         if (column->kind == CSV_CATEGORY && column->target >= 0) {
             status = settle_categories(r, c, like, -1, &facts->class_name, &facts->classes);
         } else if (column->kind == CSV_CATEGORY) {
-            status = settle_categories(r, c, like, column->place, &features[column->place].category,
-                                       &features[column->place].categories);
+            status = settle_categories(r, c, like, column->input, &features[column->input].category,
+                                       &features[column->input].categories);
         } else if (column->target < 0 && fill) {
-            fill_missing(r, column->place, like ? &like->feature[column->place] : NULL, &features[column->place]);
+            fill_missing(r, column->input, like ? &like->feature[column->input] : NULL, &features[column->input]);
         }
         if (status != BW_OK) {
             return status;
@@ -451,9 +451,9 @@ static bw_status widen_span(void *user, int64_t span, int worker, char *error)
                 *to++ = *from;
                 continue;
             }
-            int place = *from >= 0 ? part->result.words[column].places[(int)*from] : -1;
-            if (place >= 0) {
-                to[place] = 1;
+            int index = *from >= 0 ? part->result.words[column].merged[(int)*from] : -1;
+            if (index >= 0) {
+                to[index] = 1;
             }
             to += w->facts->feature[i].categories;
         }
@@ -480,8 +480,8 @@ static bw_status widen(csv_reading *r, const bwi_facts *facts, int64_t *width)
         return BW_RESOURCE_EXHAUSTED;
     }
     for (int c = 0; c < r->table.count; c++) {
-        if (r->table.columns[c].place >= 0) {
-            column[r->table.columns[c].place] = r->table.columns[c].kind == CSV_CATEGORY ? c : -1;
+        if (r->table.columns[c].input >= 0) {
+            column[r->table.columns[c].input] = r->table.columns[c].kind == CSV_CATEGORY ? c : -1;
         }
     }
     snprintf(what, sizeof what, "%.400s: the inputs with their categories", r->paths[0]);
@@ -499,13 +499,13 @@ static bw_status widen(csv_reading *r, const bwi_facts *facts, int64_t *width)
 }
 
 /* Replaces class numbers, which each block assigned by itself, by indices of the sorted classes. */
-static void place_targets(csv_reading *r)
+static void merge_targets(csv_reading *r)
 {
     const csv_table *table = &r->table;
     for (int64_t i = 0; table->columns[table->target].kind == CSV_CATEGORY && i < r->span_count; i++) {
         const csv_span *part = &r->spans[i];
         for (int64_t row = part->first; row < part->first + part->result.rows; row++) {
-            r->y[row] = part->result.words[table->target].places[(int)r->y[row]];
+            r->y[row] = part->result.words[table->target].merged[(int)r->y[row]];
         }
     }
 }
@@ -515,7 +515,7 @@ static bw_status add_target(csv_reading *r, bw_dataset *root)
 {
     int64_t depth = r->table.stride, count = r->rows * depth; /* cannot overflow, since y has that many doubles */
     bool whole = depth == 1;
-    place_targets(r);
+    merge_targets(r);
     for (int64_t i = 0; i < count && whole; i++) {
         whole = r->y[i] >= INT32_MIN && r->y[i] <= INT32_MAX && r->y[i] == (double)(int32_t)r->y[i];
     }
@@ -584,7 +584,7 @@ static bw_status fill_root(csv_reading *r, bw_dataset *root)
     if (status == BW_OK) {
         status = bwi_dataset_settle(root, "");
     }
-    return status == BW_OK ? bwi_csv_places_add(r, root->state) : status;
+    return status == BW_OK ? bwi_csv_locations_add(r, root->state) : status;
 }
 
 bw_status bwi_csv_finish(csv_reading *r, bw_dataset **root)
@@ -593,7 +593,7 @@ bw_status bwi_csv_finish(csv_reading *r, bw_dataset **root)
     if (bad != BW_OK) {
         return bad;
     }
-    bw_dataset *made = bwi_dataset_root(r->ctx, &csv, 2 + (r->table.targets > 1 ? r->table.targets : 0), sizeof(csv_places));
+    bw_dataset *made = bwi_dataset_root(r->ctx, &csv, 2 + (r->table.targets > 1 ? r->table.targets : 0), sizeof(csv_locations));
     if (!made) {
         return BW_RESOURCE_EXHAUSTED;
     }

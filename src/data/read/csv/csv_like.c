@@ -38,12 +38,12 @@ static bw_status targets_by_name(csv_table *table, const bwi_facts *facts)
     return all && *list ? bwi_csv_targets_choose(table, list) : BW_OK;
 }
 
-/* Returns the first column with a feature's name that has no place yet; -1: none. */
+/* Returns the first column with a feature's name that has no input yet; -1: none. */
 static int column_named(const csv_table *table, const char *name)
 {
     for (int i = 0; i < table->count; i++) {
         const csv_column *column = &table->columns[i];
-        if (column->target < 0 && column->place < 0 && strcmp(column->name, name) == 0) {
+        if (column->target < 0 && column->input < 0 && strcmp(column->name, name) == 0) {
             return i;
         }
     }
@@ -60,7 +60,7 @@ static bw_status follow_names(csv_table *table, const bwi_facts *facts)
 {
     char quoted[BWI_QUOTE_SIZE];
     for (int i = 0; i < table->count; i++) {
-        table->columns[i].place = -1;
+        table->columns[i].input = -1;
         if (table->columns[i].target < 0) {
             table->columns[i].kind = CSV_IGNORED;
         }
@@ -72,14 +72,14 @@ static bw_status follow_names(csv_table *table, const bwi_facts *facts)
             return bwi_fail(table->ctx, BW_NOT_FOUND, "%s: no column %s, which the dataset given as `like` has", table->path,
                             bwi_quote(quoted, name, strlen(name)));
         }
-        table->columns[found].place = k;
+        table->columns[found].input = k;
         table->columns[found].kind = kind_like(&facts->feature[k]);
     }
     table->width = facts->features;
     return BW_OK;
 }
 
-/* ---- By places ---- */
+/* ---- By positions ---- */
 
 /* Returns what a column of the other table was: a feature's number, -1 for a target, -2 for one that was left out. */
 static int role_of(const bwi_facts *facts, int column)
@@ -102,7 +102,7 @@ static int role_of(const bwi_facts *facts, int column)
 
 /* Finds which columns of the other table this one has: all of them, or all but the targets, all but those that were left out, or
  * all but both. Their number decides; if two answers fit, it fails. */
-static bool find_places(const csv_table *table, const bwi_facts *facts, bool *targets, bool *others)
+static bool find_positions(const csv_table *table, const bwi_facts *facts, bool *targets, bool *others)
 {
     int left = facts->columns - facts->features - facts->targets, answers = 0;
     const char *wanted = table->options->target;
@@ -121,13 +121,13 @@ static bool find_places(const csv_table *table, const bwi_facts *facts, bool *ta
 }
 
 /* Whether columns can be matched by position: those of the other table are known, and no option says otherwise. */
-static bool follows_places(const csv_table *table, const bwi_facts *facts)
+static bool follows_positions(const csv_table *table, const bwi_facts *facts)
 {
     const bw_read_options *options = table->options;
     return facts->columns > 0 && !options->ignore && (!options->target || !*options->target);
 }
 
-static bw_status fail_places(const csv_table *table, const bwi_facts *facts)
+static bw_status fail_positions(const csv_table *table, const bwi_facts *facts)
 {
     return bwi_fail(
         table->ctx, BW_INVALID_ARGUMENT,
@@ -138,17 +138,17 @@ static bw_status fail_places(const csv_table *table, const bwi_facts *facts)
 }
 
 /* A single target without a name is the last column, if the table has more columns than there are inputs. */
-static bw_status targets_by_place(csv_table *table, const bwi_facts *facts)
+static bw_status targets_by_position(csv_table *table, const bwi_facts *facts)
 {
     bool targets, others;
-    if (!follows_places(table, facts)) {
+    if (!follows_positions(table, facts)) {
         if (table->count > facts->features) {
             bwi_csv_target_add(table, table->count - 1);
         }
         return BW_OK;
     }
-    if (!find_places(table, facts, &targets, &others)) {
-        return fail_places(table, facts);
+    if (!find_positions(table, facts, &targets, &others)) {
+        return fail_positions(table, facts);
     }
     for (int k = 0; k < facts->targets && targets; k++) {
         int column = 0;
@@ -160,12 +160,12 @@ static bw_status targets_by_place(csv_table *table, const bwi_facts *facts)
     return BW_OK;
 }
 
-static bw_status follow_places(csv_table *table, const bwi_facts *facts)
+static bw_status follow_positions(csv_table *table, const bwi_facts *facts)
 {
     bool targets, others;
     int column = 0;
-    if (!find_places(table, facts, &targets, &others)) {
-        return fail_places(table, facts);
+    if (!find_positions(table, facts, &targets, &others)) {
+        return fail_positions(table, facts);
     }
     for (int i = 0; i < facts->columns; i++) {
         int role = role_of(facts, i);
@@ -173,7 +173,7 @@ static bw_status follow_places(csv_table *table, const bwi_facts *facts)
             continue;
         }
         csv_column *one = &table->columns[column++];
-        one->place = role >= 0 ? role : -1;
+        one->input = role >= 0 ? role : -1;
         if (role != -1) {
             one->kind = role >= 0 ? kind_like(&facts->feature[role]) : CSV_IGNORED;
         }
@@ -210,7 +210,7 @@ bw_status bwi_csv_like_targets(csv_table *table, const bwi_facts *facts)
     if (!facts->target) {
         return BW_OK;
     }
-    return follows_names(table, facts) ? targets_by_name(table, facts) : targets_by_place(table, facts);
+    return follows_names(table, facts) ? targets_by_name(table, facts) : targets_by_position(table, facts);
 }
 
 /* A column that the model needs cannot be left out, nor can it become something other than it was. */
@@ -249,5 +249,5 @@ bw_status bwi_csv_like_follow(csv_table *table, const bwi_facts *facts)
     if (follows_names(table, facts)) {
         return follow_names(table, facts);
     }
-    return follows_places(table, facts) ? follow_places(table, facts) : follow_order(table, facts);
+    return follows_positions(table, facts) ? follow_positions(table, facts) : follow_order(table, facts);
 }

@@ -243,8 +243,8 @@ static bool parse_blanks(parsing *p)
         if (!put_field(p, c, &field, &value)) {
             return false;
         }
-        if (column->place >= 0) {
-            p->x[column->place] = (float)value;
+        if (column->input >= 0) {
+            p->x[column->input] = (float)value;
         } else {
             p->y[column->target] = value;
         }
@@ -283,8 +283,8 @@ static bool parse_record(parsing *p)
             at = next;
             value = slow;
         }
-        if (column->place >= 0) {
-            p->x[column->place] = (float)value;
+        if (column->input >= 0) {
+            p->x[column->input] = (float)value;
         } else if (column->kind != CSV_IGNORED) {
             p->y[column->target] = value;
         }

@@ -16,7 +16,7 @@
 
 typedef struct flow {
     csv_reading *r;
-    csv_places places;
+    csv_locations locations;
     const char *path;
     bool whole; /* targets are whole numbers */
     int64_t lacking;
@@ -70,13 +70,13 @@ static bw_status add_targets(bw_dataset *root, const csv_reading *r)
     column->rows.data = column->backing.memory;
     for (int64_t row = root->numbers * depth; row < r->rows * depth; row++) { /* `whole` is never set for several targets */
         if (state->whole && !is_whole(r->y[row])) {
-            char place[128] = "";
-            bwi_csv_places_tell(&state->places, row, place, sizeof place);
+            char location[128] = "";
+            bwi_csv_locate(&state->locations, row, location, sizeof location);
             return bwi_fail(
                 r->ctx, BW_INVALID_ARGUMENT,
                 "%s: the target %g is no whole number; all in the first MiB of the stream are: write one of them as 1.5, or "
                 "read a file",
-                place, r->y[row]);
+                location, r->y[row]);
         }
         if (state->whole) {
             ((int32_t *)column->backing.memory)[row] = (int32_t)r->y[row];
@@ -114,7 +114,7 @@ static bw_status take_rows(bw_dataset *root)
     if (r->options.missing == BW_MISSING_ZERO) {
         fill_zeros(r, root->numbers);
     }
-    bw_status status = bwi_csv_places_add(r, &state->places);
+    bw_status status = bwi_csv_locations_add(r, &state->locations);
     bwi_csv_spans_drop(r, 0);
     if (status == BW_OK && r->table.target >= 0) {
         status = add_targets(root, r);
@@ -182,10 +182,10 @@ static bw_status pull(bw_dataset *root, int64_t upto)
     return status;
 }
 
-static void tell_place(const bw_dataset *dataset, int64_t number, char *text, size_t size)
+static void locate(const bw_dataset *dataset, int64_t number, char *text, size_t size)
 {
     const flow *state = dataset->state;
-    bwi_csv_places_tell(&state->places, number, text, size);
+    bwi_csv_locate(&state->locations, number, text, size);
 }
 
 static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
@@ -196,14 +196,14 @@ static bw_status gather(const bw_dataset *dataset, const bwi_demand *demand)
 static void close_flow(bw_dataset *dataset)
 {
     flow *state = dataset->state;
-    bwi_csv_places_free(dataset->owned.ctx, &state->places);
+    bwi_csv_locations_free(dataset->owned.ctx, &state->locations);
     if (state->r) {
         bwi_csv_reading_free(state->r);
     }
 }
 
 static const bwi_dataset_kind kind = {
-    .name = "csv", .gather = gather, .place = tell_place, .close = close_flow, .stream = {.pull = pull, .follows = true}};
+    .name = "csv", .gather = gather, .locate = locate, .close = close_flow, .stream = {.pull = pull, .follows = true}};
 
 /* ---- The root ---- */
 

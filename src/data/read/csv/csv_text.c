@@ -91,11 +91,11 @@ static void count_stride(csv_block *block, const char *text)
 /* Blank lines are not counted as records. */
 void bwi_csv_block_count(csv_block *block)
 {
-    char piece[CSV_STRIDE + 2] = "\n\n"; /* as if a line had ended before the block */
+    char padded[CSV_STRIDE + 2] = "\n\n"; /* as if a line had ended before the block */
     const char *at = block->at;
     size_t size = block->end - at < CSV_STRIDE ? (size_t)(block->end - at) : CSV_STRIDE;
-    memcpy(piece + 2, at, size);
-    count_stride(block, piece + 2);
+    memcpy(padded + 2, at, size);
+    count_stride(block, padded + 2);
     for (at += size; block->end - at >= CSV_STRIDE; at += CSV_STRIDE) {
         count_stride(block, at);
     }
@@ -103,9 +103,9 @@ void bwi_csv_block_count(csv_block *block)
     if (size == 0) {
         return;
     }
-    memset(piece, 0, sizeof piece);
-    memcpy(piece, at - 2, size + 2);
-    count_stride(block, piece + 2);
+    memset(padded, 0, sizeof padded);
+    memcpy(padded, at - 2, size + 2);
+    count_stride(block, padded + 2);
 }
 
 /* ---- Regions ---- */
