@@ -478,6 +478,17 @@ BW_API int bw_dataset_shape(const bw_dataset *dataset, int64_t *shape);
 /* The same for a field by its name as in bw_field ("x", "y_<output>"); -1 if there is no such field. */
 BW_API int bw_dataset_field(const bw_dataset *dataset, const char *name, int64_t *shape);
 
+/* A field of a dataset. */
+typedef struct bw_field_facts {
+    char name[72];              /* as in bw_field: "x", "y_<output>" */
+    bw_dtype dtype;             /* in which functions of bw_map and bw_filter see it: BW_F32 or BW_I32 */
+    int ndim;                   /* of one sample */
+    int64_t shape[BW_MAX_NDIM]; /* likewise */
+} bw_field_facts;
+
+/* Describes the fields by number, from 0, in the order inputs, targets, weights; returns false after the last. */
+BW_API bool bw_dataset_field_at(const bw_dataset *dataset, int number, bw_field_facts *facts);
+
 /* Writes a field's values of `count` samples from position `first` on, in the order of epoch 0, as float32 and row-major. `capacity` is
  * the number of floats, and must be exactly what these samples have. */
 BW_API bw_status bw_dataset_values(bw_dataset *dataset, const char *name, int64_t first, int64_t count, float *values,

@@ -3,9 +3,11 @@
 
 #include <string.h>
 
+/* By role: what a field's name in bw_field begins with. */
+static const char *const prefixes[] = {"x", "y", "w"};
+
 static int find_field(const bw_dataset *dataset, const char *name)
 {
-    static const char *const prefixes[] = {"x", "y", "w"};
     for (int f = 0; f < bwi_dataset_fields(dataset); f++) {
         const bwi_field *field = bwi_dataset_field(dataset, f);
         const char *prefix = prefixes[field->role];
@@ -25,6 +27,18 @@ int bw_dataset_field(const bw_dataset *dataset, const char *name, int64_t *shape
     const bwi_field *field = bwi_dataset_field(dataset, f);
     memcpy(shape, field->shape, (size_t)field->ndim * sizeof *shape);
     return field->ndim;
+}
+
+bool bw_dataset_field_at(const bw_dataset *dataset, int number, bw_field_facts *facts)
+{
+    if (!dataset || !facts || number < 0 || number >= bwi_dataset_fields(dataset)) {
+        return false;
+    }
+    const bwi_field *field = bwi_dataset_field(dataset, number);
+    *facts = (bw_field_facts){.dtype = bwi_work_dtype(dataset, number), .ndim = field->ndim};
+    snprintf(facts->name, sizeof facts->name, "%s%s%s", prefixes[field->role], field->name[0] ? "_" : "", field->name);
+    memcpy(facts->shape, field->shape, (size_t)field->ndim * sizeof *field->shape);
+    return true;
 }
 
 /* Samples that are chosen by their numbers or, if these are NULL, by position in the order of epoch 0. */

@@ -37,6 +37,15 @@ static void test_values(void **state)
     assert_int_equal(bw_dataset_field(data, "w", shape), -1);
     assert_int_equal(bw_dataset_field(data, "x_a", shape), -1);
     assert_int_equal(bw_dataset_field(NULL, "x", shape), -1);
+    bw_field_facts facts;
+    assert_true(bw_dataset_field_at(data, 0, &facts));
+    assert_string_equal(facts.name, "x");
+    assert_true(facts.dtype == BW_I32 && facts.ndim == 1 && facts.shape[0] == 2); /* of int16 */
+    assert_true(bw_dataset_field_at(data, 1, &facts));
+    assert_string_equal(facts.name, "y");
+    assert_true(facts.dtype == BW_I32 && facts.ndim == 0); /* of uint8: only inputs of 8 bits become float32 */
+    assert_false(bw_dataset_field_at(data, 2, &facts));
+    assert_false(bw_dataset_field_at(NULL, 0, &facts));
     check_ok(ctx, bw_dataset_values(data, "x", 0, COUNT, values, 2 * COUNT));
     for (int i = 0; i < COUNT; i++) {
         assert_true(values[2 * i] == (float)i && values[2 * i + 1] == (float)-i);
