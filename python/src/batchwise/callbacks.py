@@ -1,0 +1,193 @@
+"""Callbacks: the methods and the logs are Keras's, so Keras's own callbacks and those of its users work.
+
+The library calls back after a step and after an epoch, on the thread that trains. An exception in a callback stops training after
+that step and is raised by `fit`.
+"""
+
+import sys
+
+from . import _native as n
+
+_METHODS = [f"on_{what}_{when}" for what in ("train", "epoch", "train_batch", "test") for when in ("begin", "end")]
+
+
+class Callback:
+    """What `fit` calls. `self.model` is the model, `self.params` has epochs, steps and verbose; `self.model.stop_training = True`
+    stops after the step."""
+
+    model = None
+    params: dict = {}
+
+    def set_params(self, params):
+        self.params = params
+
+    def set_model(self, model):
+        self.model = model
+
+    def on_train_begin(self, logs=None):
+        """Before the first epoch."""
+
+    def on_train_end(self, logs=None):
+        """After the last epoch."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        """Before an epoch, from 0."""
+
+    def on_epoch_end(self, epoch, logs=None):
+        """After an epoch and its validation, with both's values."""
+
+    def on_train_batch_begin(self, batch, logs=None):
+        """Before an update, from 0 in each epoch."""
+
+    def on_train_batch_end(self, batch, logs=None):
+        """After an update, with the running means of the epoch."""
+
+    def on_test_begin(self, logs=None):
+        """Before validation."""
+
+    def on_test_end(self, logs=None):
+        """After validation, with its values."""
+
+
+class Function(Callback):
+    """A plain function as a callback: `function(epoch, logs)` after each epoch; True stops training."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self.function(epoch, logs) is True:
+            self.model.stop_training = True
+
+
+def _bases():
+    """The classes whose methods do nothing."""
+    found = [Callback]
+    keras = sys.modules.get("keras")
+    if keras is not None:
+        found.append(keras.callbacks.Callback)
+    return found
+
+
+def overrides(callback, name):
+    """Whether a callback does something in a method, in its class or, as Keras's LambdaCallback, in the object itself."""
+    method = getattr(callback, name, None)
+    if method is None:
+        return False
+    plain = getattr(method, "__func__", method)
+    return all(getattr(base, name, None) is not plain for base in _bases())
+
+
+class Caller:
+    """Calls callbacks from the library's two: after a step, and after an epoch.
+
+    `before` and `after` are called around the callbacks of a step or an epoch, for what must be brought up to date in between.
+    """
+
+    def __init__(self, model, callbacks, epochs, initial_epoch=0, steps=None, verbose=0):
+        self.model = model
+        self.callbacks = [one if hasattr(one, "on_epoch_end") else Function(one) for one in callbacks or []]
+        self.epochs, self.initial_epoch = epochs, initial_epoch
+        self.exception = None
+        self.columns = None
+        self.last = None
+        params = {"verbose": verbose, "epochs": epochs + initial_epoch, "steps": steps}
+        self.called = {}
+        for callback in self.callbacks:
+            callback.set_params(params)
+            callback.set_model(model)
+            for name in _METHODS:
+                if overrides(callback, name):
+                    self.called.setdefault(name, []).append(getattr(callback, name))
+            for when in ("begin", "end"):  # as in Keras, where on_train_batch_end calls on_batch_end unless it is overridden
+                if overrides(callback, f"on_batch_{when}") and not overrides(callback, f"on_train_batch_{when}"):
+                    self.called.setdefault(f"on_train_batch_{when}", []).append(getattr(callback, f"on_batch_{when}"))
+        self.wants_steps = "on_train_batch_begin" in self.called or "on_train_batch_end" in self.called
+        self.wants_epochs = bool(self.called)
+
+    def call(self, name, *arguments):
+        for method in self.called.get(name, ()):
+            method(*arguments)
+
+    def before(self):
+        """Hook: callbacks are about to be called."""
+
+    def after(self):
+        """Hook: callbacks have been called."""
+
+    def begin(self):
+        self.model.stop_training = False
+        self.call("on_train_begin", {})
+        self._begin_epoch(0)
+        self.after()
+
+    def _begin_epoch(self, epoch):
+        self.call("on_epoch_begin", epoch + self.initial_epoch, {})
+        self.call("on_train_batch_begin", 0, {})
+
+    def end(self):
+        self.before()
+        self.call("on_train_end", self.last or {})
+        self.after()
+
+    def logs(self, history, step):
+        """The columns of the library's logs that have a value; within an epoch without those of validation."""
+        if self.columns is None:
+            names = [n.lib.bw_history_column(history, i) for i in range(n.lib.bw_history_columns(history))]
+            self.columns = [(name.decode(), name) for name in names]
+            self.running = [one for one in self.columns if not one[0].startswith("val_") and one[0] not in ("learning_rate", "noise_scale")]
+        last = n.lib.bw_history_last
+        if step:
+            return {name: last(history, encoded) for name, encoded in self.running}
+        values = {name: last(history, encoded) for name, encoded in self.columns}
+        return {name: value for name, value in values.items() if value == value or name == "loss"}
+
+    def step(self, progress):
+        self.before()
+        logs = self.logs(progress.logs, True)
+        for method in self.called.get("on_train_batch_end", ()):
+            method(progress.step - 1, logs)
+        if progress.step < progress.steps and "on_train_batch_begin" in self.called:
+            self.call("on_train_batch_begin", progress.step, {})
+        self.after()
+        return not self.model.stop_training
+
+    def epoch(self, progress):
+        self.before()
+        logs = self.last = self.logs(progress.logs, False)
+        validation = {name[4:]: value for name, value in logs.items() if name.startswith("val_")}
+        if validation:
+            self.call("on_test_begin", {})
+            self.call("on_test_end", validation)
+        self.call("on_epoch_end", progress.epoch + self.initial_epoch, logs)
+        go_on = not self.model.stop_training
+        if go_on and progress.epoch + 1 < progress.epochs:
+            self._begin_epoch(progress.epoch + 1)
+        self.after()
+        return go_on
+
+    def install(self, options, more_steps=None, more_epochs=None):
+        """Puts the library's callbacks into its options. `more_...`: functions of our own, such as a progress bar, called first."""
+
+        def guarded(functions):
+            def run(_user, progress):
+                try:
+                    progress = progress.contents
+                    return all([function(progress) is not False for function in functions])
+                except BaseException as exception:
+                    self.exception = exception
+                    return False
+
+            return n.bw_callback(run)
+
+        steps = [one for one in (more_steps, self.step if self.wants_steps else None) if one]
+        epochs = [one for one in (more_epochs, self.epoch if self.wants_epochs else None) if one]
+        if steps:
+            options.on_step = guarded(steps)
+        if epochs:
+            options.on_epoch = guarded(epochs)
+
+    def reraise(self):
+        if self.exception is not None:
+            exception, self.exception = self.exception, None
+            raise exception

@@ -1,0 +1,281 @@
+"""Keras models: trained here, and given back with weights, optimizer state and a Keras History.
+
+A model travels as a .keras file in a temporary folder, there and back, since that holds everything that training needs: layers,
+weights, loss, metrics, the optimizer and its state. Callbacks see the Keras model. It is brought up to date when one asks for it
+(`self.model`), not after every step; what callbacks change (learning rate, weights, stop_training) is taken over.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import tempfile
+import zipfile
+
+import numpy as np
+
+from . import _errors, _training
+from .callbacks import Caller
+from .dataset import Dataset
+from .model import Model, split_arrays
+
+
+@contextlib.contextmanager
+def saved(model):
+    """A .keras file of a Keras model, for as long as the body runs."""
+    with tempfile.TemporaryDirectory(prefix="batchwise-") as folder:
+        path = pathlib.Path(folder) / "model.keras"
+        model.save(path)
+        yield path
+
+
+def fit(
+    model,
+    x=None,
+    y=None,
+    batch_size=None,
+    epochs=1,
+    verbose="auto",
+    callbacks=None,
+    validation_split=0.0,
+    validation_data=None,
+    shuffle=True,
+    class_weight=None,
+    sample_weight=None,
+    initial_epoch=0,
+    steps_per_epoch=None,
+    validation_steps=None,
+    validation_batch_size=None,
+    validation_freq=1,
+    *,
+    seed=None,
+    workers=None,
+    **options,
+):
+    """Trains a Keras model of any backend, and gives it back with weights and optimizer state: `model.fit` may go on.
+
+    The arguments and the History that is returned are Keras's. A model that is not compiled gets Adam, a loss that suits its last
+    layer and the targets, and accuracy for classes. `memory` (a budget in bytes) and the other options of `Model.fit` may be given.
+    What cannot be trained here is refused before training, by the name of the layer. A `batchwise.Model` is trained by its own `fit`.
+    """
+    if isinstance(model, Model):
+        return model.fit(
+            x, y, batch_size, epochs, verbose, callbacks, validation_split, validation_data, shuffle, class_weight,
+            sample_weight, initial_epoch, seed=seed, **options,
+        )  # fmt: skip
+    if validation_freq != 1:
+        raise _errors.Unimplemented("validation_freq: validation runs after each epoch here")
+    for name, value in (("steps_per_epoch", steps_per_epoch), ("validation_steps", validation_steps)):
+        if value is not None:
+            raise _errors.Unimplemented(f"{name}: an epoch is a pass over all samples here; use Dataset(...).take(count)")
+    del validation_batch_size  # changes neither the result nor memory
+    _build(model, x)
+    bridge = Bridge(model, workers)
+    native = bridge.native
+    epochs_left = native._epochs(epochs, initial_epoch)
+    own = isinstance(x, (Dataset, str, os.PathLike))
+    if validation_split and validation_data is None and not own:
+        x, y, sample_weight, validation_data = split_arrays(x, y, sample_weight, validation_split)
+        validation_split = 0.0
+    if seed is None:
+        seed = bridge.iterations()
+    dataset = native._dataset(x, y, sample_weight)
+    if shuffle and not isinstance(x, Dataset):
+        dataset = dataset.shuffle(seed)
+    keep = []
+    made = _training.fit_options(
+        native.context,
+        keep,
+        epochs=epochs_left,
+        batch_size=batch_size,
+        validation_split=0.0 if validation_data is not None else validation_split,
+        validation=None if validation_data is None else native._validation(validation_data),
+        class_weight=class_weight,
+        seed=seed,
+        saves=True,
+        **options,
+    )
+    return bridge.train(dataset, made, keep, callbacks, verbose, epochs_left, initial_epoch)
+
+
+def _build(model, x):
+    """Builds a Keras model that waits for its first samples, with Keras's own initial values."""
+    if model.built and all(layer.built for layer in getattr(model, "layers", ())):
+        return
+    if isinstance(x, Dataset):
+        model.build((None, *x.shape))
+    elif hasattr(x, "shape"):
+        model.build((None, *x.shape[1:]))
+    else:
+        raise _errors.InvalidArgument("the model is not built: call model.build(input_shape) first")
+
+
+class Bridge:
+    """A Keras model and its native twin."""
+
+    def __init__(self, model, workers=None):
+        self.model = model
+        self.native = Model(model, **({} if workers is None else {"workers": workers}))
+        self.rate = None  # the Keras optimizer's rate when it was last looked at
+
+    @property
+    def compiled(self):
+        return getattr(self.model, "compiled", False) and self.model.optimizer is not None
+
+    def iterations(self):
+        """The updates of the model so far, from which the order of samples follows: a second training is no repetition."""
+        return int(_numpy(self.model.optimizer.iterations)) if self.compiled else 0
+
+    def train(self, dataset, options, keep, callbacks, verbose, epochs, initial_epoch):
+        import keras
+
+        history = keras.callbacks.History()
+        flat = list(callbacks) if isinstance(callbacks, (list, tuple)) else [callbacks] if callbacks else []
+        caller = KerasCaller(self, [*flat, history], dataset, epochs, initial_epoch, verbose)
+        try:
+            caller.begin()
+            _training.run(self.native, dataset, options, keep, caller, verbose, initial_epoch)
+        finally:
+            if self.native.history is not None:  # training began: what it reached comes back, whatever ended it
+                self.bring(full=True)
+            caller.detach()
+        caller.end()
+        self.model.history = history
+        return history
+
+    def rate_of_keras(self):
+        """The learning rate that Keras's optimizer has, or None if a schedule decides or there is no optimizer yet."""
+        if not self.compiled:
+            return None
+        optimizer = self.model.optimizer
+        if not hasattr(optimizer._learning_rate, "assign"):
+            return None
+        return float(_numpy(optimizer._learning_rate))
+
+    def bring(self, full):
+        """Brings the Keras model up to date: weights, and with `full` the optimizer's state, compiled as training was."""
+        if not full:
+            self.model.set_weights(self.native.get_weights())
+        else:
+            with tempfile.TemporaryDirectory(prefix="batchwise-") as folder:
+                path = pathlib.Path(folder) / "model.keras"
+                self.native.save(path)
+                if not self.compiled:
+                    with zipfile.ZipFile(path) as archive:
+                        config = json.loads(archive.read("config.json"))
+                    self.model.compile_from_config(config["compile_config"])
+                if not self.model.optimizer.built:
+                    self.model.optimizer.build(self.model.trainable_variables)
+                self.model.load_weights(path)
+        self.rate = self.rate_of_keras()
+
+    def take_rate(self):
+        """Takes over a learning rate that a callback set in the Keras optimizer."""
+        rate = self.rate_of_keras()
+        if rate is not None and rate != self.rate:
+            self.native.learning_rate = rate
+            self.rate = rate
+
+
+class KerasCaller(Caller):
+    """Calls Keras's callbacks with the Keras model, which is up to date for those that ask for it."""
+
+    def __init__(self, bridge, callbacks, dataset, epochs, initial_epoch, verbose):
+        import keras
+
+        self.bridge, self.dataset = bridge, dataset
+        self.stale = False  # the Keras model lags behind its twin
+        self.asked = False  # a callback has looked at the model, and may have changed it
+        self.brought = None
+        bridge.rate = bridge.rate_of_keras()
+        module = keras.callbacks
+        plain = {module.History, module.CSVLogger, module.ProgbarLogger, module.TerminateOnNaN}
+        plain |= {module.LearningRateScheduler, module.ReduceLROnPlateau}
+        self.eager = any(isinstance(one, module.LambdaCallback) or not isinstance(one, module.Callback) for one in callbacks)
+        self.changed_classes = []
+        for one in callbacks:
+            if isinstance(one, module.Callback) and type(one) not in plain:
+                self._attach(one, full=type(one) is not module.EarlyStopping)
+        super().__init__(bridge.model, callbacks, epochs, initial_epoch, None, 0 if verbose == 0 else 1)
+
+    def _attach(self, callback, full):
+        """Lets the callback's `model` bring the model up to date first, by a subclass of its own for as long as training runs."""
+        original, caller = type(callback), self
+
+        def model(self):
+            caller.update(full)
+            return super(watched, self).model
+
+        watched = type(original.__name__, (original,), {"model": property(model), "__module__": original.__module__})
+        try:
+            callback.__class__ = watched
+            self.changed_classes.append((callback, original))
+        except TypeError:  # a class with a layout of its own
+            self.eager = True
+
+    def detach(self):
+        for callback, original in self.changed_classes:
+            callback.__class__ = original
+        self.changed_classes = []
+
+    def update(self, full):
+        self.asked = True
+        if self.stale:
+            self.bridge.take_rate()
+            self.bridge.bring(full)
+            self.stale = False
+            self.brought = self.bridge.model.get_weights()
+
+    def before(self):
+        self.stale, self.asked, self.brought = True, False, None
+
+    def epoch(self, progress):
+        if not self.bridge.compiled:
+            self.bridge.bring(full=True)
+        if progress.epoch == 0:
+            self._name_metrics()
+        go_on = super().epoch(progress)
+        self.bridge.take_rate()
+        return go_on
+
+    def begin(self):
+        super().begin()
+        self.bridge.take_rate()
+
+    def logs(self, history, step):
+        if self.eager and not step:
+            self.update(True)
+        return super().logs(history, step)
+
+    def _name_metrics(self):
+        """Lets Keras build its metrics, from a sample, as its own `fit` does at first: EarlyStopping and others learn from them
+        whether more is better."""
+        model = self.bridge.model
+        if any(hasattr(one, "monitor") for one in self.callbacks) and hasattr(model, "_symbolic_build"):
+            fields = next(iter(self.dataset.take(1)))
+            x = {name[2:]: value for name, value in fields.items() if name[0] == "x"}
+            y = {name[2:]: value for name, value in fields.items() if name[0] == "y"}
+            model._symbolic_build(data_batch=(_one_or_all(x), _one_or_all(y)))
+
+    def after(self):
+        if self.asked:
+            self.bridge.take_rate()
+        if self.brought is not None:
+            now = self.bridge.model.get_weights()
+            if any(not np.array_equal(a, b) for a, b in zip(self.brought, now)):
+                self.bridge.native.set_weights(now)
+            self.brought = None
+
+    def end(self):
+        """Training is over, and the Keras model has all of it: what callbacks do now is done to that one alone."""
+        self.call("on_train_end", self.last or {})
+
+
+def _one_or_all(fields):
+    return fields[""] if list(fields) == [""] else fields
+
+
+def _numpy(value):
+    import keras
+
+    return np.asarray(keras.ops.convert_to_numpy(value))

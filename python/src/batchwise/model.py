@@ -1,0 +1,498 @@
+"""Models: from an expression, a file or a Keras model; compiled, trained, evaluated and saved in Keras's words."""
+
+import ctypes
+import os
+import pathlib
+import tempfile
+
+import numpy as np
+
+from . import _errors, _training, sources
+from . import _native as n
+from ._context import Context
+from ._facts import Record, as_bytes, text_table
+from .callbacks import Caller
+from .dataset import Dataset, as_dataset
+
+
+def is_file(text):
+    """Whether a text names a file that holds a model, rather than being an expression."""
+    kind = n.bw_file_kind()
+    return bool(n.lib.bw_file_kind_of(os.fsencode(text), ctypes.byref(kind)) and kind.loads)
+
+
+def _listed(value):
+    """Keras's argument of several losses or metrics as the library's text: a list in order, or a dict by output."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return ",".join(f"{name}={one}" for name, one in value.items())
+    return ",".join(_listed(one) for one in value)
+
+
+class Model:
+    """A model that this library trains.
+
+    Model("conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)")    an expression
+    Model("digits.keras")                                                a file: .keras, .json, .h5
+    Model(keras_model)                                                   a copy of a Keras model, with its weights and optimizer
+
+    `workers`, `memory`, `instruction_set` and `exact_kernels` are as in `configure`, for this model alone.
+    """
+
+    def __init__(self, model, **settings):
+        self.context = Context(**settings)
+        self.stop_training = False
+        self.history = None
+        self._compiled = None
+        self._expression = None
+        self._fits = 0
+        self._pointer = None
+        with self.context as context:
+            if isinstance(model, (str, os.PathLike)):
+                path = os.fspath(model)
+                if isinstance(model, os.PathLike) or is_file(path):
+                    self._pointer = context.build(n.lib.bw_load, context.pointer, n.encoded(path))
+                else:
+                    self._expression = path
+                    self._pointer = context.build(n.lib.bw_model_parse, context.pointer, path.encode())
+            elif hasattr(model, "get_config") and hasattr(model, "save"):
+                from . import keras_bridge
+
+                with keras_bridge.saved(model) as path:
+                    self._pointer = context.build(n.lib.bw_load, context.pointer, n.encoded(path))
+            else:
+                raise TypeError(f"Model() takes an expression, a path or a Keras model, not {type(model).__name__}")
+
+    @property
+    def pointer(self):
+        """The native model."""
+        return self._pointer
+
+    @property
+    def optimizer(self):
+        """The optimizer's name and learning rate: `model.optimizer.learning_rate = 0.01` changes it while training, too."""
+        return Optimizer(self)
+
+    @property
+    def learning_rate(self):
+        return n.lib.bw_learning_rate(self.pointer)
+
+    @learning_rate.setter
+    def learning_rate(self, rate):
+        with self.context as context:
+            context.call(n.lib.bw_set_learning_rate, self.pointer, float(rate))
+
+    def cancel(self):
+        """Stops a training or another long call of this model, from another thread."""
+        self.context.cancel()
+
+    # ---- Compiling and building
+
+    def compile(self, optimizer=None, loss=None, metrics=None):
+        """Chooses optimizer, loss and metrics by Keras's names: "adam(lr=0.001)", "mse", ["accuracy"]. What is None is chosen by
+        `fit`: Adam, a loss that suits the last layer and the targets, accuracy for classes."""
+        with self.context as context:
+            texts = [None if one is None else str(one).encode() for one in (optimizer, _listed(loss), _listed(metrics))]
+            context.call(n.lib.bw_compile, self.pointer, *texts)
+        self._compiled = texts
+
+    def recompile(self, optimizer=None, loss=None, metrics=None):
+        """Changes what is given; the rest stays, an optimizer with its state."""
+        with self.context as context:
+            texts = [None if one is None else str(one).encode() for one in (optimizer, _listed(loss), _listed(metrics))]
+            context.call(n.lib.bw_recompile, self.pointer, *texts)
+
+    def build(self, input_shape=None, seed=0):
+        """Makes the variables for inputs of this shape (of one sample). A model that knows its inputs needs none."""
+        shape = np.array(input_shape if input_shape is not None else (), np.int64)
+        with self.context as context:
+            data = shape.ctypes.data if input_shape is not None else None
+            context.call(n.lib.bw_build, self.pointer, len(shape), data, int(seed))
+
+    def adapt(self, x):
+        """Fits all Normalization layers to the samples."""
+        with self.context as context:
+            native = self._dataset(x).native(context)
+            context.call(n.lib.bw_adapt, self.pointer, native.pointer)
+
+    def _dataset(self, x, y=None, sample_weight=None):
+        """Samples for this model: lists of arrays belong to its inputs and outputs in their order."""
+        x, y = _only(x), _only(y)
+        if isinstance(x, (list, tuple)) and x and all(hasattr(one, "shape") for one in x):
+            x = dict(zip(self.input_names, x)) if len(x) > 1 else x[0]
+        if isinstance(y, (list, tuple)) and y and all(hasattr(one, "shape") for one in y):
+            y = dict(zip(self.output_names, y)) if len(y) > 1 else y[0]
+        if isinstance(sample_weight, (list, tuple)) and sample_weight and all(hasattr(one, "shape") for one in sample_weight):
+            sample_weight = dict(zip(self.output_names, sample_weight))
+        return as_dataset(x, y, sample_weight)
+
+    # ---- Training
+
+    def fit(
+        self,
+        x,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        verbose="auto",
+        callbacks=None,
+        validation_split=0.0,
+        validation_data=None,
+        shuffle=True,
+        class_weight=None,
+        sample_weight=None,
+        initial_epoch=0,
+        *,
+        seed=None,
+        **options,
+    ):
+        """Trains the model, and returns a History.
+
+        x is an array, a dict of arrays by input, a path or a Dataset, whose own order, batches and targets count. shuffle: whether
+        arrays are shuffled in each epoch. validation_split: the last samples are held out, as in Keras (of a Dataset: the last in
+        the order of the first epoch). batch_size: a number, or a text such as "32@0,128@5". seed: of initial weights, order and
+        random layers; without it the first training has 0, the second 1 and so on.
+
+        Further options: memory (budget in bytes), accumulate, tile, lanes, drop_remainder, early_stopping and reduce_lr_on_plateau
+        (Keras's arguments as a dict or a text), on_nan ("stop", "skip"), noise_every, trace_steps, checkpoint_dir,
+        checkpoint_every, checkpoint_keep and resume, tensorboard (a folder), spill.
+        """
+        epochs = self._epochs(epochs, initial_epoch)
+        seed = self._fits if seed is None else seed
+        self._fits += 1
+        own = isinstance(x, (Dataset, str, os.PathLike))
+        split = 0.0 if own or validation_data is not None else validation_split
+        if split:
+            x, y, sample_weight, validation_data = split_arrays(x, y, sample_weight, split)
+        dataset = self._dataset(x, y, sample_weight)
+        if shuffle and not isinstance(x, Dataset):
+            dataset = dataset.shuffle(seed)
+        keep = []
+        with self.context:
+            validation = None if validation_data is None else self._validation(validation_data)
+            made = _training.fit_options(
+                self.context,
+                keep,
+                epochs=epochs,
+                batch_size=batch_size,
+                validation_split=0.0 if split or validation is not None else validation_split,
+                validation=validation,
+                class_weight=class_weight,
+                seed=seed,
+                saves=bool(callbacks),
+                **options,
+            )
+            caller = Caller(self, callbacks, epochs, initial_epoch, None, 0 if verbose == 0 else 1)
+            caller.begin()
+            history = _training.run(self, dataset, made, keep, caller, verbose, initial_epoch)
+            caller.end()
+        return history
+
+    @staticmethod
+    def _epochs(epochs, initial_epoch):
+        if epochs <= initial_epoch:
+            raise _errors.InvalidArgument(f"epochs={epochs}: training goes on at initial_epoch={initial_epoch}, so nothing is left")
+        return epochs - initial_epoch
+
+    def _validation(self, data):
+        if isinstance(data, tuple) and 2 <= len(data) <= 3:
+            return self._dataset(*data)
+        return self._dataset(data)
+
+    def evaluate(self, x, y=None, sample_weight=None, *, return_dict=False, batch_size=None, verbose=0):
+        """Loss and metrics over the samples: the loss, or a list with the metrics after it, as in Keras; or a dict. Neither the
+        result nor memory depends on a batch size."""
+        del batch_size, verbose
+        pointer = ctypes.c_void_p()
+        with self.context as context:
+            native = self._dataset(x, y, sample_weight).native(context)
+            status = context.run(n.lib.bw_evaluate, self.pointer, native.pointer, ctypes.byref(pointer))
+            sources.reraise(native.keep)
+            context.call(lambda: status)
+            from .history import History
+
+            columns = History.of(context, pointer.value).history
+        values = {name: column[0] for name, column in columns.items()}
+        if return_dict:
+            return values
+        ordered = [values.pop("loss"), *values.values()]
+        return ordered if len(ordered) > 1 else ordered[0]
+
+    def predict(self, x, *, batch_size=None, verbose=0):
+        """The model's output for each sample, as float32; a list of arrays if there are several outputs. Neither the result nor
+        memory depends on a batch size."""
+        del batch_size, verbose
+        with self.context as context:
+            dataset = self._dataset(x)
+            native = dataset.native(context)
+            self._build_for(dataset, context, native)
+            count = n.lib.bw_dataset_count(native.pointer)
+            if count < 0:
+                raise _errors.InvalidArgument("predict: the number of samples of a stream is not known; take some of it")
+            made = [np.empty((count, *facts.shape), np.float32) for facts in self.outputs]
+            places = (ctypes.c_void_p * len(made))(*(one.ctypes.data for one in made))
+            counts = (ctypes.c_size_t * len(made))(*(one.size for one in made))
+            status = context.run(n.lib.bw_predict_all, self.pointer, native.pointer, places, counts, len(made))
+            sources.reraise(native.keep)
+            context.call(lambda: status)
+        return made[0] if len(made) == 1 else made
+
+    def _build_for(self, dataset, context, native):
+        """Builds a model that is not built yet for the samples' shape, as training would, so that its outputs are known."""
+        if n.lib.bw_variable_count(self.pointer) > 0 or n.lib.bw_output_count(self.pointer) > 0:
+            return
+        shape = (ctypes.c_int64 * n.BW_MAX_NDIM)()
+        ndim = n.lib.bw_dataset_shape(native.pointer, shape)
+        context.call(n.lib.bw_build, self.pointer, ndim, shape, 0)
+
+    def read(self, path, **reading):
+        """The samples of a file, read as the training data was: scale, columns, categories, statistics."""
+        return Dataset._from_source(sources.ModelFileSource(self, os.fspath(path), reading))
+
+    # ---- Custom loops and checkpoints
+
+    def iterate(self, data, epoch=0):
+        """The batches of one epoch of a dataset, for custom loops."""
+        from .loop import iterate
+
+        return iterate(self.context, data if isinstance(data, Dataset) else self._dataset(data), epoch)
+
+    def gradients(self, **options):
+        """A sum of gradients for custom loops; options as in `fit`: memory, tile, lanes, seed, class_weight."""
+        from .loop import Gradients
+
+        return Gradients(self, options)
+
+    def checkpoint(self, folder, step, values=None, keep=3):
+        """Writes a checkpoint of a custom loop: variables, optimizer and `values`, a dict of arrays of the program's own."""
+        from .loop import checkpoint
+
+        checkpoint(self, folder, step, values, keep)
+
+    def resume(self, folder, values=None):
+        """Loads the newest checkpoint of a custom loop, and the arrays in `values` in their places. Returns its step, or None."""
+        from .loop import resume
+
+        return resume(self, folder, values)
+
+    def apply_averages(self):
+        """With use_ema: makes the averaged weights the model's."""
+        with self.context as context:
+            context.call(n.lib.bw_apply_averages, self.pointer)
+
+    # ---- Files
+
+    def save(self, path):
+        """Saves by the file's ending: .keras, .weights.h5, .safetensors, .json, .onnx, .c."""
+        with self.context as context:
+            context.call(n.lib.bw_save, self.pointer, n.encoded(path))
+
+    def load_weights(self, path):
+        """Loads weights from .keras, .weights.h5 or .safetensors."""
+        with self.context as context:
+            context.call(n.lib.bw_load_weights, self.pointer, n.encoded(path))
+
+    def __reduce__(self):
+        """Models that are built travel as .keras files; others as their expression."""
+        if self.built:
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / "model.keras"
+                self.save(path)
+                return _restored, (path.read_bytes(), None, self.context.settings)
+        return _restored, (None, (self.expression, self._compiled), self.context.settings)
+
+    # ---- Facts
+
+    @property
+    def built(self):
+        return n.lib.bw_variable_count(self.pointer) > 0
+
+    @property
+    def expression(self):
+        """The model as an expression, without weights."""
+        if self._expression is not None:
+            return self._expression
+        with self.context as context:
+            return n.text(context.build(n.lib.bw_model_expression, self.pointer))
+
+    @property
+    def hash(self):
+        """A hash of all variables, equal for equal bits."""
+        return n.lib.bw_model_hash(self.pointer)
+
+    @property
+    def facts(self):
+        """Name, parameters and number of layers."""
+        facts = n.bw_model_facts()
+        with self.context as context:
+            context.call(n.lib.bw_model_describe, self.pointer, ctypes.byref(facts))
+        return Record.of(facts)
+
+    @property
+    def layers(self):
+        """The layers in Keras's order: name, class_name, shape of one output sample, parameters."""
+        found, facts = [], n.bw_layer_facts()
+        with self.context as context:
+            for i in range(self.facts.layers):
+                context.call(n.lib.bw_layer_describe, self.pointer, i, ctypes.byref(facts))
+                found.append(Record.of(facts))
+        return found
+
+    @property
+    def outputs(self):
+        """The outputs: name, shape, what they mean."""
+        found, facts = [], n.bw_output_facts()
+        with self.context as context:
+            for i in range(n.lib.bw_output_count(self.pointer)):
+                context.call(n.lib.bw_output_describe, self.pointer, i, ctypes.byref(facts))
+                found.append(Record.of(facts))
+        return found
+
+    @property
+    def output_names(self):
+        return [one.name for one in self.outputs]
+
+    @property
+    def input_names(self):
+        return [layer.name for layer in self.layers if layer.class_name == "InputLayer"]
+
+    @property
+    def classes(self):
+        """The names of the classes that the model predicts, as far as its training data had them."""
+        names = []
+        while (name := n.lib.bw_model_class(self.pointer, len(names))) is not None:
+            names.append(n.text(name))
+        return names
+
+    def count_params(self):
+        facts = self.facts
+        return facts.trainable + facts.non_trainable
+
+    # ---- Variables
+
+    @property
+    def variables(self):
+        """The variables in Keras's order: name, shape, trainable."""
+        shape, found = (ctypes.c_int64 * n.BW_MAX_NDIM)(), []
+        for i in range(n.lib.bw_variable_count(self.pointer)):
+            ndim = n.lib.bw_variable_shape(self.pointer, i, shape)
+            name, trainable = n.text(n.lib.bw_variable_name(self.pointer, i)), n.lib.bw_variable_trainable(self.pointer, i)
+            found.append(Record(name=name, shape=tuple(shape[:ndim]), trainable=trainable))
+        return found
+
+    def get_weights(self):
+        """All variables as a list of arrays, in Keras's order."""
+        with self.context as context:
+            values = [np.empty(one.shape, np.float32) for one in self.variables]
+            for i, one in enumerate(values):
+                context.call(n.lib.bw_variable_get, self.pointer, i, one.ctypes.data, one.size)
+        return values
+
+    def set_weights(self, weights):
+        """Sets all variables, in Keras's order."""
+        variables = self.variables
+        if len(weights) != len(variables):
+            raise _errors.InvalidArgument(f"set_weights: {len(weights)} arrays for {len(variables)} variables")
+        given = [np.ascontiguousarray(one, np.float32) for one in weights]
+        for variable, one in zip(variables, given):
+            if one.shape != variable.shape:
+                raise _errors.InvalidArgument(f"{variable.name}: an array of shape {one.shape}, expected {variable.shape}")
+        with self.context as context:
+            for i, one in enumerate(given):
+                context.call(n.lib.bw_variable_set, self.pointer, i, one.ctypes.data, one.size)
+
+    # ---- Showing
+
+    def summary(self, print_fn=print):
+        """Prints the layers as a table."""
+        facts = self.facts
+        rows = [(one.name, one.class_name, one.shape, one.parameters) for one in self.layers]
+        total = facts.trainable + facts.non_trainable
+        print_fn(
+            f'Model "{facts.name}"\n\n{text_table(["layer", "type", "output", "parameters"], rows)}\n\n'
+            f"parameters: {total:,} ({as_bytes(4 * total)}), trainable {facts.trainable:,}, others {facts.non_trainable:,}; "
+            f"the optimizer keeps {facts.optimizer:,} numbers"
+        )
+
+    def __repr__(self):
+        if not self.built:
+            return f"Model({self.expression!r}, not built)"
+        facts = self.facts
+        return f"Model({facts.name!r}, {facts.layers} layers, {facts.trainable + facts.non_trainable:,} parameters)"
+
+
+class Optimizer:
+    """What callbacks ask of a model's optimizer."""
+
+    def __init__(self, model):
+        self._model = model
+
+    @property
+    def name(self):
+        return n.text(n.lib.bw_optimizer_name(self._model.pointer))
+
+    @property
+    def learning_rate(self):
+        return self._model.learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate):
+        self._model.learning_rate = rate
+
+    def __repr__(self):
+        return f"Optimizer({self.name!r}, learning_rate={self.learning_rate})"
+
+
+def _restored(content, unbuilt, settings):
+    """A model from what __reduce__ gave."""
+    if content is None:
+        expression, compiled = unbuilt
+        model = Model(expression, **settings)
+        if compiled:
+            model.compile(*(n.text(one) for one in compiled))
+        return model
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "model.keras"
+        path.write_bytes(content)
+        return Model(path, **settings)
+
+
+def _only(value):
+    """A dict or a list of a single array is that array."""
+    if isinstance(value, dict) and len(value) == 1:
+        return next(iter(value.values()))
+    return value
+
+
+def _sliced(value, part):
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        return {name: _sliced(one, part) for name, one in value.items()}
+    if isinstance(value, (list, tuple)) and value and all(hasattr(one, "shape") for one in value):
+        return [_sliced(one, part) for one in value]
+    if hasattr(value, "iloc"):
+        return value.iloc[part]
+    return (value if hasattr(value, "shape") else np.asarray(value))[part]
+
+
+def _count(value):
+    if isinstance(value, dict):
+        return _count(next(iter(value.values())))
+    if isinstance(value, (list, tuple)) and value and all(hasattr(one, "shape") for one in value):
+        return _count(value[0])
+    return len(value)
+
+
+def split_arrays(x, y, w, share):
+    """Keras's validation_split of arrays: the last samples, before any shuffling."""
+    if not 0 < share < 1:
+        raise _errors.InvalidArgument(f"validation_split={share}: expected a share between 0 and 1")
+    count = _count(x)
+    first = int(np.floor(count * (1 - share)))
+    if first in (0, count):
+        raise _errors.InvalidArgument(f"validation_split={share} of {count} samples leaves none for one of the two parts")
+    training, held = slice(None, first), slice(first, None)
+    validation = (_sliced(x, held), _sliced(y, held)) + ((_sliced(w, held),) if w is not None else ())
+    return _sliced(x, training), _sliced(y, training), _sliced(w, training), validation

@@ -1,0 +1,78 @@
+"""The table of the header: written anew it is the same, and the compiler agrees with every size, offset, value and type in it."""
+
+import ctypes
+import importlib.util
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from batchwise import _native_table as table
+from batchwise._native import lib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def maker():
+    spec = importlib.util.spec_from_file_location("make_native", ROOT / "python" / "tools" / "make_native.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def header(maker):
+    return maker.Header(maker.HEADER.read_text())
+
+
+def test_the_table_is_what_the_header_gives(maker, header):
+    assert maker.TABLE.read_text() == maker.table(header), "run python/tools/make_native.py"
+
+
+def _c_type(kind):
+    if isinstance(kind, tuple):
+        return f"{kind[1]} (*)({', '.join(_c_type(one) for _, one in kind[2])})"
+    return kind
+
+
+def test_the_compiler_agrees(header, tmp_path):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    assert compiler, "a C compiler is needed"
+    lines = ["#include <batchwise.h>", "int main(void) {"]
+    for name in header.structs:
+        lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
+        lines += [f'printf("{name}.{member[0]} %zu\\n", offsetof({name}, {member[0]}));' for member in header.structs[name]]
+    for values in header.enums.values():
+        lines += [f'printf("{one} %d\\n", (int){one});' for one in values]
+    lines += [f'printf("{one} %d\\n", {one});' for one in header.defines]
+    for name, (result, arguments) in header.functions.items():
+        kinds = ", ".join(_c_type(kind) for _, kind in arguments) or "void"
+        lines.append(f'_Static_assert(__builtin_types_compatible_p(__typeof__(&{name}), {result} (*)({kinds})), "{name}");')
+    source, program = tmp_path / "check.c", tmp_path / "check"
+    source.write_text("\n".join([*lines, "return 0; }", ""]))
+    subprocess.run([compiler, "-std=gnu11", "-c", f"-I{ROOT / 'include'}", source, "-o", tmp_path / "check.o"], check=True)
+    subprocess.run([compiler, tmp_path / "check.o", "-o", program], check=True)
+    told = dict(line.split() for line in subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines())
+    for name, value in told.items():
+        struct, _, member = name.partition(".")
+        mine = getattr(table, struct)
+        if member:
+            mine = getattr(mine, member).offset
+        elif isinstance(mine, type):
+            mine = ctypes.sizeof(mine)
+        assert mine == int(value), name
+
+
+def test_every_exported_function_is_in_the_table():
+    exported = subprocess.run(["nm", "-D", "--defined-only", lib.path], check=True, capture_output=True, text=True).stdout
+    names = {line.split()[-1] for line in exported.splitlines() if line.split()[-1].startswith("bw_")}
+    assert names == set(table.FUNCTIONS)
+
+
+def test_defaults(maker, header):
+    assert table.bw_fit_options._defaults_ == {"epochs": 1, "batch": -1, "accumulate": 1}
+    assert table.bw_tensorboard_options._defaults_ == {"histograms": 1, "images": 4, "graph": True}
+    with_size = {name for name, members in header.structs.items() if members[0][0] == "size"}
+    assert with_size - set(header.defaults) == {"bw_operator"}
