@@ -173,9 +173,9 @@ typedef struct cli_data {
 
 /* Rows for the option table of a command whose arguments have a cli_data as `member`. */
 #define CLI_DATA_OPTIONS(arguments, member)                                                                                        \
-    {"data", &cli_text, offsetof(arguments, member.path), "D",                                                                     \
+    {"data", &cli_paths, offsetof(arguments, member.path), "D...",                                                                 \
      "samples: .npz, x.npy,y.npy, .csv (.tsv, .data, .txt), IDX, .h5,\n.tfrecord, a folder of images, synth:NAME, or - (CSV "      \
-     "on\nstandard input)"},                                                                                                       \
+     "on\nstandard input); several files, as of *.png"},                                                                           \
         {"shape", &cli_shape, offsetof(arguments, member.shape), "HxWxC", "the shape of one input, e.g. 28x28x1 for 784 columns"}, \
         {"scale", &cli_ratio, offsetof(arguments, member.scale), "S", "multiply the inputs by S, e.g. 1/255"},                     \
         {"target", &cli_text, offsetof(arguments, member.target), "COLUMN",                                                        \

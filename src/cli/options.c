@@ -282,6 +282,7 @@ static bool parse_percent(void *target, const char *text)
 
 const cli_kind cli_flag = {NULL, parse_flag, NULL};
 const cli_kind cli_text = {"a text", parse_text, NULL};
+const cli_kind cli_paths = {"a file, a folder or several files", parse_text, NULL};
 const cli_kind cli_count = {"a whole number from 1 to 2147483647", parse_count, NULL};
 const cli_kind cli_number = {"a whole number from 0 to 2147483647", parse_number, NULL};
 const cli_kind cli_port = {"a port from 0 to 65535", parse_port, NULL};
@@ -437,6 +438,36 @@ static bool is_given(const cli_option *option, char **argv, int end)
     return false;
 }
 
+/* Joins the words from argv[first] to argv[last] to a list with commas, as the library takes several files. The text lives as long
+ * as those of argv do: `store` has space for all of them. Returns NULL after a message. */
+static const char *join_words(const cli_usage *usage, const cli_option *option, int argc, char **argv, int first, int last)
+{
+    static char *store;
+    static size_t used;
+    size_t bytes = 0;
+    for (int i = 1; i < argc; i++) {
+        bytes += strlen(argv[i]) + 1;
+    }
+    store = store ? store : malloc(bytes);
+    if (!store) {
+        cli_mistake(usage->command, "--%s: no memory for %d files", option->name, last - first + 1);
+        return NULL;
+    }
+    char *list = store + used;
+    for (int i = first; i <= last; i++) {
+        size_t length = strlen(argv[i]);
+        if (strchr(argv[i], ',')) {
+            cli_mistake(usage->command, "--%s: a name with a comma cannot be in a list, found '%s'; give its folder, or rename it",
+                        option->name, argv[i]);
+            return NULL;
+        }
+        memcpy(store + used, argv[i], length);
+        used += length;
+        store[used++] = i < last ? ',' : 0;
+    }
+    return list;
+}
+
 /* Reads the option at argv[*at] and its value; *at ends at the last argument used. Returns false after a message. */
 static bool read_option(const cli_usage *usage, int argc, char **argv, int *at, void *target)
 {
@@ -461,6 +492,16 @@ static bool read_option(const cli_usage *usage, int argc, char **argv, int *at, 
             return false;
         }
         value = missing ? option->kind->standard : argv[++*at];
+    }
+    int first = *at;
+    while (option->kind == &cli_paths && *at + 1 < argc && argv[*at + 1][0] != '-' && value == argv[first]) {
+        ++*at;
+    }
+    if (*at > first) {
+        value = join_words(usage, option, argc, argv, first, *at);
+        if (!value) {
+            return false;
+        }
     }
     if (!option->kind->parse((char *)target + option->offset, value)) {
         cli_mistake(usage->command, "--%s: expected %s, found '%s'", option->name, option->kind->expected, value);

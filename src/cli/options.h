@@ -20,6 +20,7 @@ typedef struct cli_kind {
 
 extern const cli_kind cli_flag;            /* bool */
 extern const cli_kind cli_text;            /* const char *: not empty, borrowed from argv */
+extern const cli_kind cli_paths;           /* const char *: likewise; all words up to the next option, as a list with commas */
 extern const cli_kind cli_count;           /* int from 1 */
 extern const cli_kind cli_number;          /* int from 0 */
 extern const cli_kind cli_port;            /* int from 0 to 65535 */

@@ -58,7 +58,7 @@ typedef struct cli_training {
          "by Keras's names; default: accuracy for classes"},                                                                       \
         {"validation-split", &cli_share, CLI_TRAINING_AT(arguments, member, validation_split), "F",                                \
          "share of the samples kept for validation: a random one\nby the seed; with --no-shuffle the last ones"},                  \
-        {"validation", &cli_text, CLI_TRAINING_AT(arguments, member, validation), "D",                                             \
+        {"validation", &cli_paths, CLI_TRAINING_AT(arguments, member, validation), "D...",                                         \
          "samples for validation, a file like --data"},                                                                            \
         {"no-shuffle", &cli_flag, CLI_TRAINING_AT(arguments, member, no_shuffle), NULL,                                            \
          "take the samples in the order of the file"},                                                                             \

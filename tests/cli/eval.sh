@@ -146,6 +146,17 @@ run predict --model i.keras --data new/z.png --quiet
 expect_equal "$(cat second)" "$(sed -n 2p out)" 'predict one image'
 run predict --model i.keras --data photos/gray/1.jpg,new/z.png --quiet --json
 expect_text out '"files": ["photos/gray/1.jpg", "new/z.png"]' 'predict a list'
+run predict --model i.keras --data photos/gray/1.jpg new/z.png --quiet
+expect_code 0 'predict several images'
+expect_equal "photos/gray/1.jpg new/z.png" "$(sed 1d out | cut -d, -f1 | tr '\n' ' ' | sed 's/ $//')" 'predict several images'
+expect_equal "$(cat second)" "$(sed -n 3p out)" 'predict several images'
+run predict --data new/*.png photos/*/*.jpg --model i.keras --quiet
+expect_equal "new/z.png photos/gray/1.jpg" "$(sed 1d out | cut -d, -f1 | tr '\n' ' ' | sed 's/ $//')" 'predict what a shell makes of globs'
+for i in $(seq 1100); do ln "new/z.png" "new/$i.png"; done
+run predict --model i.keras --data new/[0-9]*.png --quiet
+expect_code 0 'predict more than a thousand images'
+expect_equal 1101 "$(wc -l <out)" 'predict more than a thousand images'
+rm new/[0-9]*.png
 run predict --model i.keras --data new/none.png --quiet
 expect_code 1 'predict an image that is not there'
 expect_text err 'new/none.png' 'predict an image that is not there'

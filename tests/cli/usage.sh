@@ -16,7 +16,8 @@ t() {
 t "unknown option '--epoch'; did you mean '--epochs'?" --epoch 3
 t "unknown option '--bacth'; did you mean '--batch'?" --bacth=3
 t "unknown option '-epochs'; did you mean '--epochs'?" -epochs 3
-t "unexpected argument 'extra'" extra
+t "unexpected argument 'extra'" --quiet extra
+t "--data: a name with a comma cannot be in a list, found 'a,b.npz'; give its folder, or rename it" a,b.npz
 t '--data is given twice; expected it once' --data other.npz
 t '--data is given twice; expected it once' --data=other.npz
 t '--epochs is given twice; expected it once' --epochs 1 --epochs=2
@@ -71,7 +72,11 @@ t '--header and --no-header exclude each other' --header --no-header
 t '--header takes no value' --header=yes
 for option in model data target input categorical ignore optimizer schedule loss metrics validation history save-model save-best run \
     class-weight early-stop plateau; do
-    t "--$option: expected a text, found ''" --$option ''
+    case $option in
+    data | validation) expected='a file, a folder or several files' ;;
+    *) expected='a text' ;;
+    esac
+    t "--$option: expected $expected, found ''" --$option ''
 done
 for text in h h.txt h.json.gz .json/h; do
     t "--history: expected a name that ends in .json or .csv, found '$text'" --history "$text"

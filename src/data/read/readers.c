@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LIST_LIMIT 1024
+#define LIST_LIMIT (1 << 20)
 
 /* Rows that recognise a path by its beginning or its end come first; the others look at the file or folder itself. */
 static const struct {
@@ -145,20 +145,32 @@ bool bwi_path_has_images(bw_context *ctx, const char *path)
     return reader >= 0 && readers[reader].read == bwi_images_read;
 }
 
-/* Splits a path at its commas. (A path that is itself the name of a file is not split.) */
-static bw_status split(bw_context *ctx, char *text, const char **paths, int *count)
+/* Splits a list of files at its commas, in place. (A path that is itself the name of a file is not split.) The caller releases
+ * *paths. */
+static bw_status split(bw_context *ctx, char *text, const char ***paths, int *count)
 {
+    int64_t commas = 0;
+    for (const char *at = text; *at; at++) {
+        commas += *at == ',';
+    }
+    if (commas >= LIST_LIMIT) {
+        return bwi_fail(ctx, BW_INVALID_ARGUMENT, "a list of %lld files; expected at most %d, or a folder", (long long)commas + 1,
+                        LIST_LIMIT);
+    }
+    const char **list = bwi_allocate(ctx, (size_t)commas + 1, sizeof *list);
+    if (!list) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
     *count = 0;
-    for (char *at = text;; *at++ = 0) {
-        if (*count == LIST_LIMIT) {
-            return bwi_fail(ctx, BW_INVALID_ARGUMENT, "a list of more than %d files", LIST_LIMIT);
-        }
-        paths[(*count)++] = at;
-        at += strcspn(at, ",");
-        if (!*at) {
-            return BW_OK;
+    for (char *at = text, *comma; at; at = comma ? comma + 1 : NULL) {
+        list[(*count)++] = at;
+        comma = strchr(at, ',');
+        if (comma) {
+            *comma = 0;
         }
     }
+    *paths = list;
+    return BW_OK;
 }
 
 static bool is_file(bw_context *ctx, const char *path)
@@ -312,16 +324,17 @@ static bw_status read_any(bw_context *ctx, bw_dataset **root, bool *skips, const
     if (!strchr(path, ',') || made || is_file(ctx, path)) {
         return read_list(ctx, root, skips, &path, 1, options);
     }
-    const char *paths[LIST_LIMIT];
-    int count;
+    const char **paths = NULL;
+    int count = 0;
     char *text = bwi_copy_text(ctx, path);
     if (!text) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    bw_status status = split(ctx, text, paths, &count);
+    bw_status status = split(ctx, text, &paths, &count);
     if (status == BW_OK) {
         status = read_list(ctx, root, skips, paths, count, options);
     }
+    bwi_release(ctx, (void *)paths);
     bwi_release(ctx, text);
     return status;
 }

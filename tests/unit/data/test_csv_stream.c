@@ -48,6 +48,36 @@ static void test_stream(void **state)
     free(text);
 }
 
+/* Several targets are a row of numbers, and each is a field by its name, wherever the rows have moved to meanwhile. */
+static void test_stream_targets(void **state)
+{
+    (void)state;
+    enum { ROWS = 200000 };
+    char *text = stream_text(ROWS);
+    bw_read_options options = BW_READ_OPTIONS_DEFAULT;
+    options.target = "label,a";
+    world w;
+    bw_dataset *stream = read_stream(&w, text, &options);
+    assert_non_null(stream);
+    assert_int_equal(bw_dataset_count(stream), -1);
+    assert_int_equal(bwi_dataset_fields(stream), 4);
+    assert_string_equal(bwi_dataset_field(stream, 2)->name, "label");
+    assert_string_equal(bwi_dataset_field(stream, 3)->name, "a");
+    assert_int_equal(bwi_dataset_finish(stream), BW_OK);
+    int64_t n, rows;
+    float *both = gather_all(stream, 1, &n), *label = gather_all(stream, 2, &rows), *a = gather_all(stream, 3, &rows);
+    assert_int_equal(rows, ROWS);
+    for (int64_t i = 0; i < ROWS; i++) {
+        assert_true(both[2 * i] == (float)(i % 7) && both[2 * i + 1] == (float)i);
+        assert_true(label[i] == both[2 * i] && a[i] == both[2 * i + 1]);
+    }
+    free(both);
+    free(label);
+    free(a);
+    world_end(&w);
+    free(text);
+}
+
 static void test_stream_taken(void **state)
 {
     (void)state;
@@ -165,8 +195,8 @@ static void test_packed_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stream),    cmocka_unit_test(test_stream_taken), cmocka_unit_test(test_stream_mistakes),
-        cmocka_unit_test(test_no_stream), cmocka_unit_test(test_packed_input),
+        cmocka_unit_test(test_stream),          cmocka_unit_test(test_stream_targets), cmocka_unit_test(test_stream_taken),
+        cmocka_unit_test(test_stream_mistakes), cmocka_unit_test(test_no_stream),      cmocka_unit_test(test_packed_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,8 @@ typedef struct flow {
     csv_reading *r;
     csv_locations locations;
     const char *path;
-    bool whole; /* targets are whole numbers */
+    bool whole;                 /* targets are whole numbers */
+    int named[BWI_FIELD_LIMIT]; /* of field 2 and later: which of several targets it is */
     int64_t lacking;
     bw_status status; /* of a failure, which is reported again */
     char message[MESSAGE];
@@ -68,6 +69,9 @@ static bw_status add_targets(bw_dataset *root, const csv_reading *r)
         return status;
     }
     column->rows.data = column->backing.memory;
+    for (int f = 2; f < root->column_count; f++) {
+        root->columns[f].rows.data = (const unsigned char *)column->backing.memory + (size_t)state->named[f] * sizeof(float);
+    }
     for (int64_t row = root->numbers * depth; row < r->rows * depth; row++) { /* `whole` is never set for several targets */
         if (state->whole && !is_whole(r->y[row])) {
             char location[128] = "";
@@ -207,6 +211,28 @@ static const bwi_dataset_kind kind = {
 
 /* ---- The root ---- */
 
+/* Of several targets each is a field by its column's name as well, as of a file (csv_finish.c): a view of the rows of targets. */
+static bw_status name_each_target(bw_dataset *root)
+{
+    flow *state = root->state;
+    const csv_table *table = &state->r->table;
+    for (int k = 0; k < root->facts.targets && root->facts.targets > 1; k++) {
+        const char *name = table->columns[root->facts.target_column[k]].name;
+        bwi_field one = {.role = BWI_ROLE_TARGET, .dtype = BW_F32};
+        if (!*name || strlen(name) >= sizeof one.name || root->column_count == BWI_FIELD_LIMIT) {
+            continue;
+        }
+        snprintf(one.name, sizeof one.name, "%s", name);
+        state->named[root->column_count] = k;
+        bw_status status = bwi_dataset_declare(root, &one, state->path);
+        if (status != BW_OK) {
+            return status;
+        }
+        root->columns[root->column_count - 1].rows.step = root->columns[1].rows.step;
+    }
+    return BW_OK;
+}
+
 /* The first region decides the columns and their types, before any sample is handed out. */
 static bw_status fill_root(bw_dataset *root)
 {
@@ -230,6 +256,7 @@ static bw_status fill_root(bw_dataset *root)
     }
     if (status == BW_OK && r->table.target >= 0) {
         status = bwi_dataset_declare(root, &y, state->path);
+        status = status == BW_OK ? name_each_target(root) : status;
     }
     if (status != BW_OK) {
         return status;
@@ -250,7 +277,7 @@ bw_status bwi_csv_stream_make(csv_reading *r, bw_dataset **root)
         bwi_log(r->ctx, BW_LOG_INFO, "%s: is read to its end first: %s", name[0], reason);
         return BW_OK;
     }
-    bw_dataset *made = bwi_dataset_root(r->ctx, &kind, 2, sizeof(flow));
+    bw_dataset *made = bwi_dataset_root(r->ctx, &kind, 2 + (r->table.targets > 1 ? r->table.targets : 0), sizeof(flow));
     if (!made) {
         return BW_RESOURCE_EXHAUSTED;
     }
