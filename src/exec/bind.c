@@ -334,6 +334,7 @@ void bwi_exec_close(bwi_exec *exec)
     if (!exec) {
         return;
     }
+    bwi_overlap_close(exec);
     bwi_exec_close_spill(exec);
     if (exec->plan) {
         bwi_exec_unbind(exec);
@@ -465,6 +466,7 @@ size_t bwi_exec_bookkeeping(const bwi_plan *plan)
         bwi_allocation_bytes(blocks_of(plan) * sizeof(double)) +
         bwi_allocation_bytes((size_t)bwi_moving_count(plan) * sizeof(bwi_moving));
     bytes = bwi_size_add(bytes, bwi_ledger_bytes(bwi_exec_parts(plan), plan->workers));
+    bytes = bwi_size_add(bytes, bwi_overlap_bytes(plan));
     bytes += bwi_allocation_bytes((size_t)plan->program_count * sizeof(bwi_bound_phase *));
     for (int p = 0; p < plan->program_count; p++) {
         bytes += bwi_allocation_bytes((size_t)plan->programs[p].phase_count * sizeof(bwi_bound_phase));
@@ -505,6 +507,9 @@ bw_status bwi_exec_open(bw_context *ctx, bwi_exec **result, bwi_plan *plan)
     }
     if (status == BW_OK) {
         status = bwi_exec_bind(exec);
+    }
+    if (status == BW_OK) {
+        status = bwi_overlap_open(exec);
     }
     if (status == BW_OK) {
         status = bwi_pool_open(ctx);

@@ -56,7 +56,7 @@ void bwi_exec_take_trace(bwi_exec *exec, bwi_ledger *trace);
 typedef struct bwi_sharing {
     double samples;
     int64_t tile;
-    int lanes, phases;
+    int lanes, phases, ranks;
     size_t weights; /* bytes of a lane's gradient: as many as the weights that are trained */
     bool tiles;     /* by tiles: there are two or more, and enough to do */
     bool split;     /* layers instead, instruction by instruction, with their gradients deferred to the update */
@@ -102,6 +102,7 @@ typedef struct bwi_piece {
     int64_t first, count;
     bool scattered;   /* the numbers follow no order that the data knows, so nothing is made ahead */
     bool unaugmented; /* samples are used without augmentation, since they are not for training */
+    bool last;        /* only the update of the window follows, on all ranks, so that the sum over them may begin */
 } bwi_piece;
 
 int64_t bwi_piece_number(const bwi_piece *piece, int64_t index); /* of its index-th sample */

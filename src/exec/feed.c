@@ -100,6 +100,7 @@ bwi_sharing bwi_exec_shares(const bwi_exec *exec, double samples)
                      .tile = plan->tile,
                      .lanes = plan->own_lanes,
                      .phases = plan->programs[0].phase_count,
+                     .ranks = plan->ranks,
                      .weights = plan->lane_sums};
     s.split = plan->group && first->deferred && tiles <= plan->group;
     s.tiles = s.split ? tiles > 1 : is_worth_waking(exec, tiles, samples, true);
@@ -195,12 +196,17 @@ static bw_status run_tiles(bwi_exec *exec)
     bool in_order = workers == 1 || bwi_dataset_begins(exec->piece.dataset);
     bwi_exec_share_out(exec, in_order ? 1 : workers, tiles < lanes ? tiles : lanes);
     atomic_store_explicit(&exec->failed, 0, memory_order_relaxed);
+    exec->beside = exec->overlap && bwi_overlap_begin(exec);
     if (bwi_split_fit(exec)) {
         bwi_split_run(exec);
     } else {
         bwi_exec_share(exec, workers, run_lanes, exec);
     }
+    bw_status summed = exec->beside ? bwi_overlap_end(exec) : BW_OK;
     bw_status status = collect(exec);
+    if (status == BW_OK && summed != BW_OK) {
+        return summed;
+    }
     if (exec->plan->ranks > 1) {
         uint64_t begin = bwi_exec_clock(exec);
         bw_status all = exec->rank->agree(exec->ctx, status);
@@ -360,6 +366,9 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: the plan is for batches of at most %lld samples, got %lld",
                         (long long)plan->batch, (long long)piece->count);
     }
+    if (training && exec->overlap && !bwi_overlap_is_reset(exec)) {
+        return bwi_fail(exec->ctx, BW_INTERNAL, "a piece follows the last one of a window");
+    }
     bwi_split_settle(exec); /* its tiles' values are about to be overwritten */
     if (!training) {
         return feed_aside(exec, program, piece, predictions);
@@ -391,6 +400,9 @@ void bwi_exec_clear(bwi_exec *exec)
     exec->samples = exec->tiles = 0;
     exec->deferred = BWI_DEFERRED_NONE;
     exec->fresh = 0;
+    if (exec->overlap) {
+        bwi_overlap_reset(exec);
+    }
     bwi_records_clear(exec);
 }
 

@@ -97,6 +97,8 @@ typedef struct bwi_table {
     double squared;       /* norm of the sum */
 } bwi_table;
 
+typedef struct bwi_overlap bwi_overlap;
+
 struct bwi_exec {
     bw_context *ctx;
     bwi_plan *plan;
@@ -134,19 +136,23 @@ struct bwi_exec {
     bwi_sink updater;
     bwi_visit visitor;
     void *visit_user;
-    bool norms_wanted;  /* by the present reduction */
-    float factor;       /* by which the window is being multiplied */
-    int64_t begin, end; /* the tiles being run */
-    bwi_tile *group;    /* the tiles that run together */
-    double *bounds;     /* of deferred gradients: [instruction][tile] */
-    double *totals;     /* the sums of the last feed, laid out as in a lane */
-    double *norms;      /* [block]: its squared norm, or zero if no norms are wanted; not finite if an element is not */
-    bwi_table *tables;  /* one for each of the plan's */
-    int table;          /* the one being summed */
-    bool large;         /* the reduced sums are not moderate */
-    double beyond;      /* a replay names numbers beyond it too; 0: only what is not finite */
-    bool nonfinite;     /* the last failure was NaN or infinity */
-    bool touched_only;  /* the present update skips rows that were not touched, in all tables */
+    bool norms_wanted;    /* by the present reduction */
+    float factor;         /* by which the window is being multiplied */
+    int64_t begin, end;   /* the tiles being run */
+    bool beside;          /* their buckets are summed over ranks as they are complete */
+    bwi_tile *group;      /* the tiles that run together */
+    double *bounds;       /* of deferred gradients: [instruction][tile] */
+    double *totals;       /* the sums of the last feed, laid out as in a lane */
+    double *norms;        /* [block]: its squared norm, or zero if no norms are wanted; not finite if an element is not */
+    bwi_overlap *overlap; /* the sum over ranks beside the backward pass; NULL: it comes afterwards */
+    int64_t added_tiles;  /* of the window whose lanes are being added, and the first of the blocks */
+    int64_t added_first;
+    bwi_table *tables; /* one for each of the plan's */
+    int table;         /* the one being summed */
+    bool large;        /* the reduced sums are not moderate */
+    double beyond;     /* a replay names numbers beyond it too; 0: only what is not finite */
+    bool nonfinite;    /* the last failure was NaN or infinity */
+    bool touched_only; /* the present update skips rows that were not touched, in all tables */
 };
 
 static inline uint64_t bwi_exec_clock(const bwi_exec *exec)
@@ -197,6 +203,26 @@ void bwi_exec_share_out(bwi_exec *exec, int spans, int64_t count);
 int64_t bwi_exec_next(bwi_exec *exec, int worker, int *turn);
 /* Whether workers share the update of a window of that many tiles (update.c). */
 bool bwi_update_is_shared(const bwi_exec *exec, int64_t tiles);
+/* Adds the lanes of a window of that many tiles, of one block, as far as this rank's subtrees reach; and of the blocks from `first` to
+ * before `end`, shared by the workers. */
+void bwi_exec_add_lanes(const bwi_exec *exec, int64_t tiles, int64_t block);
+void bwi_update_add_lanes(bwi_exec *exec, int64_t tiles, int64_t first, int64_t end);
+/* The sum over ranks beside the backward pass (overlap.c). */
+size_t bwi_overlap_bytes(const bwi_plan *plan);
+bw_status bwi_overlap_open(bwi_exec *exec);
+void bwi_overlap_close(bwi_exec *exec);
+void bwi_overlap_reset(bwi_exec *exec); /* nothing of the window is summed over ranks */
+bool bwi_overlap_is_reset(const bwi_exec *exec);
+/* Before the last tiles of a phase: whether buckets are complete in it, and wait for their lanes. Then the tiles tell so, and after them
+ * `end` waits for the sums. */
+bool bwi_overlap_begin(bwi_exec *exec);
+bw_status bwi_overlap_end(bwi_exec *exec);
+/* The last tile of a lane: after how many instructions the turn-th bucket is complete in it (-1: there are no more), which one it is;
+ * and that it is. */
+int bwi_overlap_pause(const bwi_exec *exec, int turn, int *bucket);
+void bwi_overlap_lane_done(const bwi_exec *exec, int bucket);
+/* At the update: sums what has not been. */
+bw_status bwi_overlap_finish(bwi_exec *exec);
 /* Layers split over workers (split.c): whether the present piece runs that way; and runs it, with failures reported as by
  * run_lanes. */
 bool bwi_split_fit(const bwi_exec *exec);

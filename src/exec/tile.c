@@ -156,6 +156,24 @@ bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k)
                       .error = own->error};
 }
 
+/* The last tile of a lane tells which buckets of gradients are complete in it. */
+static bw_status run_last(bwi_exec *exec, const bwi_bound *list, int count, const bwi_tile *tile, int worker, int64_t k)
+{
+    int at = 0, bucket;
+    bw_status status = BW_OK;
+    for (int turn = 0, end; status == BW_OK && (end = bwi_overlap_pause(exec, turn, &bucket)) >= 0; turn++) {
+        if (end > at) {
+            status = run_list(exec, list + at, end - at, tile, worker, k);
+            at = end;
+        }
+        if (status == BW_OK) {
+            bwi_overlap_lane_done(exec, bucket);
+        }
+    }
+    return status == BW_OK ? run_list(exec, list + at, count - at, tile, worker, k) : status;
+}
+
+/* One tile through the present phase, on one worker. */
 bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
 {
     const bwi_plan *plan = exec->plan;
@@ -165,7 +183,8 @@ bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
     if (exec->hooks.tile) {
         exec->hooks.tile(exec->hooks.user, worker, lane, k);
     }
-    bw_status status = run_list(exec, list, count, &tile, worker, k);
+    bool tells = exec->beside && k + plan->lanes >= bwi_tiles_of(exec->piece.count, plan->tile);
+    bw_status status = tells ? run_last(exec, list, count, &tile, worker, k) : run_list(exec, list, count, &tile, worker, k);
     exec->workers[worker].tiles++;
     if (status != BW_OK) {
         return status;

@@ -11,11 +11,16 @@
  * long as the weights and two slots stay in its second-level cache, nothing has to come from another's. */
 enum { WORTH_SHARING = 4 * BWI_UPDATE_BLOCK, WORTH_MOVING = 16 * BWI_UPDATE_BLOCK };
 
-/* The number of this rank's lanes that hold anything. */
+/* The number of this rank's lanes that hold anything in a window of `tiles` tiles. */
+static int lanes_of(const bwi_exec *exec, int64_t tiles)
+{
+    int64_t used = tiles - exec->plan->first_lane;
+    return used < 0 ? 0 : used > exec->plan->own_lanes ? exec->plan->own_lanes : (int)used;
+}
+
 static int used_lanes(const bwi_exec *exec)
 {
-    int64_t used = exec->tiles - exec->plan->first_lane;
-    return used < 0 ? 0 : used > exec->plan->own_lanes ? exec->plan->own_lanes : (int)used;
+    return lanes_of(exec, exec->tiles);
 }
 
 static void *gradient_at(const bwi_exec *exec, int lane, size_t gradient)
@@ -39,12 +44,17 @@ static double sum_block(const bwi_exec *exec, int64_t count, int lanes, void *gr
     return moderate ? 0 : plan->kernels->sum_of_squares(count, gradient);
 }
 
-/* Each subtree of this rank's run of lanes is summed into its first lane; what is beyond the used lanes is passed over. */
-static void add_subtrees(const bwi_exec *exec, const bwi_block *block)
+/* Each subtree of this rank's run of lanes is summed into its first lane; what is beyond the used lanes is passed over. A rank without
+ * tiles adds nothing: x + -0.0 is x for every x. */
+void bwi_exec_add_lanes(const bwi_exec *exec, int64_t tiles, int64_t number)
 {
     const bwi_plan *plan = exec->plan;
-    int begin = plan->first_lane, end = begin + plan->own_lanes, used = used_lanes(exec);
+    const bwi_block *block = &exec->blocks[number];
+    int begin = plan->first_lane, end = begin + plan->own_lanes, used = lanes_of(exec, tiles);
     int64_t stride = (int64_t)(plan->lane_bytes / sizeof(float));
+    if (used == 0) {
+        bwi_exec_memory(exec)->fill(block->count, -0.0F, gradient_at(exec, 0, block->gradient));
+    }
     for (int lane = begin, size; lane < begin + used; lane += size) {
         size = bwi_subtree(lane, end);
         int left = begin + used - lane, lanes = size < left ? size : left;
@@ -64,14 +74,16 @@ static void reduce_block(bwi_exec *exec, int worker, int64_t number)
     }
     void *gradient = gradient_at(exec, 0, block->gradient);
     int lanes = used_lanes(exec);
-    if (lanes == 0) { /* A rank without tiles adds nothing: x + -0.0 is x for every x. */
+    if (lanes == 0) {
         bwi_exec_memory(exec)->fill(block->count, -0.0F, gradient);
     }
-    if (exec->plan->ranks > 1) {
-        add_subtrees(exec, block);
-    } else {
-        exec->norms[number] = sum_block(exec, block->count, lanes ? lanes : 1, gradient);
-    }
+    exec->norms[number] = sum_block(exec, block->count, lanes ? lanes : 1, gradient);
+}
+
+static void add_block(bwi_exec *exec, int worker, int64_t number)
+{
+    (void)worker;
+    bwi_exec_add_lanes(exec, exec->added_tiles, exec->added_first + number);
 }
 
 /* Once the lanes are added, finds the norm of their sum, or whether it is finite. */
@@ -164,21 +176,34 @@ bool bwi_update_is_shared(const bwi_exec *exec, int64_t tiles)
     return is_shared(tiles, (int64_t)(exec->plan->lane_sums / sizeof(float)));
 }
 
+static void share_work(bwi_exec *exec, sharing *s, bool shared)
+{
+    if (!shared) {
+        uint64_t begin = bwi_exec_clock(exec);
+        for (int64_t number = 0; number < s->count; number++) {
+            s->work(exec, 0, number);
+        }
+        bwi_exec_timed(exec, 0, s->part, begin);
+        return;
+    }
+    bwi_exec_share_out(exec, exec->plan->workers, s->count);
+    bwi_exec_share(exec, exec->plan->workers, share, s);
+}
+
 /* Shares out all blocks of dense variables, then `more`. */
 static void share_blocks(bwi_exec *exec, void (*work)(bwi_exec *exec, int worker, int64_t number), int64_t more, int part)
 {
     int64_t floats = (int64_t)(exec->plan->lane_sums / sizeof(float)) + more * BWI_UPDATE_BLOCK;
     sharing s = {.exec = exec, .work = work, .count = exec->block_count + more, .part = part};
-    if (!is_shared(exec->tiles, floats)) {
-        uint64_t begin = bwi_exec_clock(exec);
-        for (int64_t number = 0; number < s.count; number++) {
-            work(exec, 0, number);
-        }
-        bwi_exec_timed(exec, 0, part, begin);
-        return;
-    }
-    bwi_exec_share_out(exec, exec->plan->workers, s.count);
-    bwi_exec_share(exec, exec->plan->workers, share, &s);
+    share_work(exec, &s, is_shared(exec->tiles, floats));
+}
+
+void bwi_update_add_lanes(bwi_exec *exec, int64_t tiles, int64_t first, int64_t end)
+{
+    sharing s = {.exec = exec, .work = add_block, .count = end - first, .part = BWI_PART_REDUCE};
+    exec->added_tiles = tiles;
+    exec->added_first = first;
+    share_work(exec, &s, is_shared(tiles, (end - first) * BWI_UPDATE_BLOCK));
 }
 
 /* Tile t of the window has its samples in lane t mod lanes. Only whole pieces are known here: the last one may have
@@ -205,16 +230,23 @@ static void report_lane_norms(bwi_exec *exec)
     }
 }
 
+/* Adds the lanes, then the ranks, as far as that has not been done beside the backward pass. */
 static bw_status sum_ranks(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
-    uint64_t begin = bwi_exec_clock(exec);
-    bwi_rank_sum sum = {.lanes = plan->lanes,
-                        .used = exec->tiles < plan->lanes ? (int)exec->tiles : plan->lanes,
-                        .stride = plan->lane_bytes,
-                        .count = (int64_t)(plan->lane_sums / sizeof(float))};
-    bw_status status = bwi_rank_sum_lanes(exec->ctx, bwi_exec_lane(exec, 0), &sum);
-    bwi_exec_timed(exec, 0, BWI_PART_RANKS, begin);
+    bw_status status;
+    if (exec->overlap) {
+        status = bwi_overlap_finish(exec);
+    } else {
+        bwi_update_add_lanes(exec, exec->tiles, 0, exec->block_count);
+        uint64_t begin = bwi_exec_clock(exec);
+        bwi_rank_sum sum = {.lanes = plan->lanes,
+                            .used = exec->tiles < plan->lanes ? (int)exec->tiles : plan->lanes,
+                            .stride = plan->lane_bytes,
+                            .count = (int64_t)(plan->lane_sums / sizeof(float))};
+        status = bwi_rank_sum_lanes(exec->ctx, bwi_exec_lane(exec, 0), &sum);
+        bwi_exec_timed(exec, 0, BWI_PART_RANKS, begin);
+    }
     if (status == BW_OK) {
         share_blocks(exec, check_block, 0, BWI_PART_REDUCE);
     }
@@ -333,8 +365,12 @@ double bwi_exec_squared_norm(const bwi_exec *exec, const bwi_variable *variable)
 
 static bw_status reduce_blocks(bwi_exec *exec, bool added, double *squared_norm)
 {
-    share_blocks(exec, added ? check_block : reduce_block, 0, BWI_PART_REDUCE);
-    bw_status status = exec->plan->ranks > 1 ? sum_ranks(exec) : BW_OK;
+    bw_status status = BW_OK;
+    if (exec->plan->ranks > 1) {
+        status = sum_ranks(exec);
+    } else {
+        share_blocks(exec, added ? check_block : reduce_block, 0, BWI_PART_REDUCE);
+    }
     if (status == BW_OK) {
         bwi_records_sum(exec);
     }
@@ -388,6 +424,7 @@ static void resume(bwi_exec *exec)
         void *gradients = bwi_exec_lane(exec, lane);
         bwi_exec_memory(exec)->fill((int64_t)(exec->plan->lane_sums / sizeof(float)), -0.0F, gradients);
     }
+    bwi_overlap_reset(exec);
     bwi_records_resume(exec);
 }
 

@@ -32,11 +32,31 @@ typedef struct bwi_rank_row {
     bw_status (*agree)(bw_context *ctx, bw_status mine);
     /* Ends this rank's part: the others' calls return BW_CANCELLED instead of waiting for ever. */
     void (*leave)(bw_context *ctx);
+    /* Whether a thread beside the context's may make the calls, one at a time; the same on all ranks. NULL: it may not. */
+    bool (*beside)(bw_ranks *ranks);
 } bwi_rank_row;
 
 /* The row for this context (one rank if it has no group). */
 const bwi_rank_row *bwi_rank_of(const bw_context *ctx);
 /* As sum_lanes, for every row. */
 bw_status bwi_rank_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *sum);
+
+/* ---- A thread beside the context's (beside.c) ---- */
+
+typedef struct bwi_beside bwi_beside;
+
+/* Work that makes calls of the row, with a context of its own that stands for the rank's. */
+typedef bw_status (*bwi_beside_work)(void *user, bw_context *ctx);
+
+size_t bwi_beside_bytes(void); /* that it allocates */
+bw_status bwi_beside_open(bw_context *ctx, bwi_beside **beside);
+void bwi_beside_close(bwi_beside *beside); /* NULL is fine */
+/* Starts work, one at a time. The rank's thread makes no calls of the row until it has waited for the end; a failure's message is
+ * then its context's. */
+void bwi_beside_start(bwi_beside *beside, bwi_beside_work work, void *user);
+bw_status bwi_beside_wait(bwi_beside *beside);
+/* The work waits until a number is zero; whoever makes it zero wakes it. */
+void bwi_beside_await(bwi_beside *beside, atomic_int *number);
+void bwi_beside_wake(bwi_beside *beside);
 
 #endif

@@ -338,6 +338,12 @@ static int threads_count(bw_ranks *ranks)
     return ranks->count;
 }
 
+static bool threads_beside(bw_ranks *ranks)
+{
+    (void)ranks;
+    return true;
+}
+
 static const bwi_rank_row threads_row = {
     .name = "threads",
     .count = threads_count,
@@ -346,6 +352,7 @@ static const bwi_rank_row threads_row = {
     .sum_lanes = threads_sum_lanes,
     .agree = threads_agree,
     .leave = threads_leave,
+    .beside = threads_beside,
 };
 
 /* ---- The group ---- */

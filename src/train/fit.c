@@ -389,8 +389,10 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
     bw_status status = BW_OK;
     while (!f->stopped && find_batch(f, p->epoch, &piece)) {
         bwi_exec_set_seed(s->exec, f->options.seed, (uint64_t)s->training->optimizer.iterations);
+        bool measures = f->history->noise && f->history->facts.updates % f->options.noise_every == 0;
+        piece.last = !measures && !(f->options.tensorboard && p->step == 0);
         status = bwi_session_feed(s, BWI_PROGRAM_TRAIN, &piece, NULL);
-        if (status == BW_OK && f->history->noise && f->history->facts.updates % f->options.noise_every == 0) {
+        if (status == BW_OK && measures) {
             status = bwi_noise_take(f->history->noise, s, f->history->facts.updates + 1);
         }
         if (status == BW_OK && f->options.tensorboard && p->step == 0) {

@@ -236,7 +236,8 @@ static void take_work(bw_part *part, step_work *work, int number)
 }
 
 /* The lanes of a step are read and the first one written; an update reads the gradient, and reads and writes weights and slots. With
- * deferred gradients there is nothing to add up, and none to read. */
+ * deferred gradients there is nothing to add up, and none to read. A rank sends all of its gradient but one rank's share, so that each
+ * share is summed somewhere, and its own share of the sum to all others. */
 static void take_fixed(bw_part *part, const step_work *work)
 {
     const bwi_sharing *s = work->sharing;
@@ -247,6 +248,8 @@ static void take_fixed(bw_part *part, const step_work *work)
         part->bytes = weights * (2 * (1 + work->slots) + !s->split);
     } else if (part->kind == BW_PART_REDUCE && !s->split && lanes > 1) {
         part->bytes = weights * (double)(lanes + 1);
+    } else if (part->kind == BW_PART_RANKS) {
+        part->bytes = 2 * weights * (s->ranks - 1) / s->ranks;
     }
 }
 
