@@ -726,6 +726,8 @@ typedef struct bw_fit_options {
     const char *spill; /* folder for a file with what BatchNormalization must keep of a batch and the budget does not hold; not
                                 a file system in memory; kept during the call; NULL: $TMPDIR or /tmp */
     bool saves;        /* a callback saves the model, or the program does so afterwards: what that takes is part of the plan */
+    size_t
+        program_bytes; /* that the program's own callbacks take, such as for a page that they serve: part of the plan too; default 0 */
     /* Checkpoints, from which a run that was killed continues as if nothing had happened (docs/reference/run-directory.md). The folder
      * is made if need be; NULL: none are written. Data whose end is not known (a stream) cannot be resumed and is refused. Kept
      * during the call, like the next one. */
@@ -772,8 +774,8 @@ typedef struct bw_checkpoint_options {
 
 /* For custom loops: writes a checkpoint of a model that is built: its variables, the optimizer's state and the program's own values, such
  * as the epoch and the iterator's position. It is on the disk as a whole when the call returns, and its name in the folder, which
- * is made if need be, is the number `step`. Gradients that were added and not applied yet are no part of it: write checkpoints after
- * bw_apply. */
+ * is made if need be, is the number `step`. Gradients that were added and not applied yet are no part of it, so with them it is refused
+ * (INVALID_ARGUMENT): write checkpoints after bw_apply or bw_gradients_clear. */
 BW_API bw_status bw_checkpoint(bw_model *model, const char *folder, int64_t step, const bw_checkpoint_options *options);
 /* Loads the newest checkpoint of the folder that is whole into a model like the one it was written from, built and compiled alike, and
  * into the program's values, which must have the same names and sizes. *step is its number, or -1 if there is none, and then nothing
@@ -832,23 +834,36 @@ BW_API double bw_history_part_seconds(const bw_history *history, int index, int 
  * over. */
 BW_API bw_status bw_history_refresh(bw_history *history);
 /* A call of a part in a traced step (`trace_steps` of bw_fit_options). The parts of a worker's share of the tiles lie within it, and
- * everything within the step. A trace has at most 32,768 events of a worker, and is cut off there. */
-enum { BW_EVENT_STEP = -1, BW_EVENT_SHARE = -2 };
+ * everything within the step. Samples that are made ahead of the workers are events of the threads that make them. A trace has at most
+ * 32,768 events of a worker and 8,192 of such a thread, and is cut off there. */
+enum { BW_EVENT_STEP = -1, BW_EVENT_SHARE = -2, BW_EVENT_SAMPLE = -3 };
 
 typedef struct bw_event {
-    int worker;
+    int worker;            /* of BW_EVENT_SAMPLE: the data thread, from 0 */
     int part;              /* of the profile, or one of BW_EVENT */
     double begin, seconds; /* since the first event */
+    int64_t sample;        /* of BW_EVENT_SAMPLE: the number of the sample; otherwise -1 */
 } bw_event;
 
 BW_API int64_t bw_history_events(const bw_history *history);
-/* Gets an event: worker by worker, in the order in which they ended. OUT_OF_RANGE: there is no such event. */
+/* Gets an event: worker by worker, then data thread by data thread, in the order in which they ended. OUT_OF_RANGE: there is no such
+ * event. */
 BW_API bw_status bw_history_event(const bw_history *history, int64_t index, bw_event *event);
-/* Writes the trace as JSON that Perfetto (ui.perfetto.dev) and Chrome open, packed by gzip if the path ends in .gz. Workers are rows;
- * loss and memory are counters. INVALID_ARGUMENT: nothing was traced. */
+/* Writes the trace as JSON that Perfetto (ui.perfetto.dev) and Chrome open, packed by gzip if the path ends in .gz. Workers and
+ * data threads are rows; loss and memory are counters. INVALID_ARGUMENT: nothing was traced. */
 BW_API bw_status bw_history_save_trace(const bw_history *history, const char *path);
 /* Returns the name of a kind of part: "forward", "data wait". */
 BW_API const char *bw_part_kind_name(bw_part_kind kind);
+
+/* What several cores do together when they all work for a while, in multiples of what one does alone: cores share caches, power and,
+ * in a virtual machine, their time with others, so twice the cores are less than twice as fast. */
+typedef struct bw_growth {
+    int cores;
+    double compute;   /* arithmetic on data in the nearest caches */
+    double bandwidth; /* to and from memory */
+} bw_growth;
+
+enum { BW_MOST_GROWTHS = 16 };
 
 /* What this machine can do at best: what the parts of a profile are compared with. */
 typedef struct bw_machine {
@@ -862,10 +877,12 @@ typedef struct bw_machine {
     int64_t cache_bytes;       /* of the last cache before memory; 0: not known */
     double exchange_bandwidth; /* bytes a second that each core fetches from another one's caches, beyond what its own take */
     double meeting_seconds;    /* that all cores take to begin work together and to end it */
-    bool busy;                 /* other programs took the cores meanwhile: all of this may be too low, and was not kept */
+    int growths;               /* of the next; 0: not known, and cores are taken to be as fast together as `flops` says */
+    bw_growth growth[BW_MOST_GROWTHS]; /* of 1, 2, 4, ... cores, and last of all */
+    bool busy;                         /* other programs took the cores meanwhile: all of this may be too low, and was not kept */
 } bw_machine;
 
-/* Measures what the machine can do, which takes less than a second, with the kernels of this context and all cores that the process
+/* Measures what the machine can do, which takes about a second, with the kernels of this context and all cores that the process
  * may use. The result is kept for the next time, also of other programs, in $XDG_CACHE_HOME/batchwise or ~/.cache/batchwise, for this
  * processor, number of cores, instruction set and version of the library. If that folder cannot be written, it is measured each
  * time. */
@@ -895,7 +912,8 @@ typedef struct bw_prediction {
 } bw_prediction;
 
 /* Predicts how long a step of this run would take on other hardware. It is a prediction from the profile: work that workers share is
- * divided among them as far as there are tiles, what is bound by memory shares the memory, and everything else stays. With
+ * divided among them as far as there are tiles, what is bound by memory shares the memory, and everything else stays. Cores slow each
+ * other as they were measured to (`growth`); each of more cores than the machine has, as each of all that it has. With
  * BW_HARDWARE_DEFAULT the result is what was measured, by what bounds it. A plan has at most as many workers as
  * lanes. INVALID_ARGUMENT: no step was timed. */
 BW_API bw_status bw_history_predict(const bw_history *history, const bw_machine *machine, const bw_hardware *hardware,

@@ -324,6 +324,7 @@ typedef struct cli_result {
     bw_plan_options planning; /* the training's plan, except accumulation, which `batch` includes */
     const char *history_path, *model_path;
     const bw_tuning *tuning; /* of --batch auto; NULL: none */
+    bool profile;            /* --profile: the JSON has the profile, too */
     cli_run run;
     cli_steps steps;                /* filled by --log-steps */
     cli_record record;              /* filled if there is a run directory */

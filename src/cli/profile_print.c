@@ -329,6 +329,7 @@ void cli_profile_compare(const cli_profile *a, const cli_profile *b)
 
 /* ---- JSON ----------------------------------------------------------------------------------------------- */
 
+/* In the units that people use; rates of one core, then of all. */
 static void put_machine(cli_json *json, const bw_machine *m)
 {
     cli_json_object(json, "machine");
@@ -342,6 +343,15 @@ static void put_machine(cli_json *json, const bw_machine *m)
     cli_json_real(json, "core_cache_gb_per_s", m->cache_bandwidth * 1e-9);
     cli_json_real(json, "exchange_gb_per_s", m->exchange_bandwidth * 1e-9);
     cli_json_real(json, "meeting_us", m->meeting_seconds * 1e6);
+    cli_json_array(json, "growth");
+    for (int k = 0; k < m->growths; k++) {
+        cli_json_object(json, NULL);
+        cli_json_whole(json, "cores", m->growth[k].cores);
+        cli_json_rounded(json, "compute", m->growth[k].compute);
+        cli_json_rounded(json, "bandwidth", m->growth[k].bandwidth);
+        cli_json_object_end(json);
+    }
+    cli_json_array_end(json);
     cli_json_truth(json, "busy", m->busy);
     cli_json_object_end(json);
 }

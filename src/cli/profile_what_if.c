@@ -110,6 +110,17 @@ void cli_what_if_print(const cli_profile *made)
            made->facts.samples / made->then.step_seconds);
     print_bounds("now", &made->now);
     print_bounds("then", &made->then);
+    const bw_machine *m = &made->machine;
+    if (made->other.cores > 0 && m->busy) {
+        puts("  Other programs took the cores while this machine was measured: busy cores are assumed not to slow each other.");
+    } else if (made->other.cores > 0 && m->growths > 0) {
+        const bw_growth *all = &m->growth[m->growths - 1];
+        printf(
+            "  Busy cores slow each other: the %d of this machine were measured to compute %.2f times as much as one, and to move\n"
+            "  %.2f times as much%s.\n",
+            all->cores, all->compute, all->bandwidth,
+            made->other.cores > all->cores ? "; further ones are assumed to be like these, and to share the memory" : "");
+    }
     if (made->other.cores > made->run.lanes) {
         printf("  A plan has at most as many workers as lanes, here %d: more cores are of no use without --lanes.\n",
                made->run.lanes);
@@ -138,6 +149,7 @@ void cli_what_if_put(cli_json *json, const cli_profile *made)
     for (size_t k = 0; k < FACTOR_COUNT; k++) {
         cli_json_real(json, FACTORS[k].name, *factor_at(&other, k));
     }
+    cli_json_truth(json, "extrapolated", other.cores > made->machine.cores);
     put_bounds(json, "now", &made->now);
     put_bounds(json, "then", &made->then);
     cli_json_object_end(json);

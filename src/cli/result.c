@@ -1,5 +1,6 @@
 /* Writes the results of a training: as files, as a JSON object, or as a few lines of text. */
 #include "cli/live.h"
+#include "cli/report.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -191,6 +192,9 @@ void cli_result_json(const cli_result *result)
     cli_json_object_end(&json);
     if (result->tuning) {
         cli_tuning_json(&json, "tuning", result->tuning);
+    }
+    if (result->profile && !cli_ledger_put(&json, "profile", result->history)) {
+        cli_json_text(&json, "profile", NULL);
     }
     if (result->steps.columns > 0) {
         cli_steps_json(&json, "log", &result->steps);

@@ -186,6 +186,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     fitting.reduce_lr_on_plateau = given->plateau;
     fitting.saves = given->save_best || given->save_model || given->run;
     fitting.trace_steps = reports ? CLI_RUN_TRACED : 0;
+    fitting.program_bytes = given->watch >= 0 ? CLI_WATCH_BYTES : 0;
     fitting.noise_every = reports ? CLI_RUN_NOISE : 0;
     fitting.progress = given->quiet || watched.live ? NULL : stderr;
     fitting.checkpoint_every = given->checkpoint_every;
@@ -208,6 +209,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
                          .batch = cli_training_batch(how),
                          .batch_text = how->batch,
                          .tuning = tuning,
+                         .profile = given->profile,
                          .validation_split = how->validation_split,
                          .history_path = given->history,
                          .model_path = given->save_model,

@@ -92,6 +92,23 @@ int bwi_dataset_bucket(const bw_dataset *dataset, int64_t number);
  * only if one sample for each thread and two tiles for each worker do not fit it. */
 size_t bwi_dataset_bytes(const bw_dataset *dataset, const bwi_gather_schedule *schedule);
 
+/* What the threads that make samples ahead do while it is recorded: each keeps its newest samples, as many as `capacity`. */
+typedef struct bwi_making {
+    uint64_t begin, end; /* ticks */
+    int64_t number;
+} bwi_making;
+
+typedef struct bwi_makings {
+    int threads;
+    int64_t capacity;
+    bwi_making *list; /* [thread][capacity], each a ring */
+    int64_t *made;    /* by each thread, also those that are no longer in its ring */
+} bwi_makings;
+
+int bwi_dataset_threads(const bw_dataset *dataset); /* that make its samples ahead; 0: none do */
+/* From now on they are recorded, or, with NULL, no longer. The recording is kept. */
+void bwi_dataset_record(const bw_dataset *dataset, bwi_makings *makings);
+
 /* A recipe is a dataset without samples that keeps what was found, chosen or fitted while the given one was read and prepared.
  * It can be used wherever an option asks for a dataset to be `like`. A builder. */
 bw_dataset *bwi_recipe_make(const bw_dataset *dataset);

@@ -85,15 +85,36 @@ static bool says(const bwi_json *json, const char *key, const char *expected)
     return text && strcmp(text, expected) == 0;
 }
 
+/* Rows [cores, compute, bandwidth] for more and more cores, up to all of them. */
+static bool take_growths(bw_machine *machine, const bwi_json *rows)
+{
+    int count = rows && bwi_json_kind_of(rows) == BWI_JSON_LIST ? bwi_json_count(rows) : 0, last = 0;
+    bool fine = count > 0 && count <= BW_MOST_GROWTHS;
+    for (int k = 0; k < count && fine; k++) {
+        const bwi_json *row = bwi_json_at(rows, k);
+        int64_t cores = 0;
+        bw_growth *growth = &machine->growth[k];
+        fine = bwi_json_kind_of(row) == BWI_JSON_LIST && bwi_json_count(row) == 3 && bwi_json_whole(bwi_json_at(row, 0), &cores) &&
+               cores > last && cores <= machine->cores && bwi_json_number(bwi_json_at(row, 1), &growth->compute) &&
+               growth->compute >= 1 && growth->compute <= (double)cores &&
+               bwi_json_number(bwi_json_at(row, 2), &growth->bandwidth) && growth->bandwidth >= 1 &&
+               growth->bandwidth <= (double)cores;
+        growth->cores = last = (int)cores;
+    }
+    machine->growths = count;
+    return fine && last == machine->cores;
+}
+
 /* Whether the file is about this machine and complete; only then are the numbers taken. */
 static bool take(bw_machine *machine, const bwi_json *json)
 {
     bw_machine found = *machine;
     int64_t cores;
     const bwi_json *of_cores = bwi_json_get(json, "cores"), *of_cache = bwi_json_get(json, "cache_bytes");
-    bool same = says(json, "cpu", machine->cpu) && says(json, "instruction_set", machine->instruction_set) &&
-                says(json, "version", bw_version()) && of_cores && bwi_json_whole(of_cores, &cores) && cores == machine->cores &&
-                of_cache && bwi_json_whole(of_cache, &found.cache_bytes) && found.cache_bytes >= 0;
+    bool same = says(json, "cpu", machine->cpu) && take_growths(&found, bwi_json_get(json, "growth")) &&
+                says(json, "instruction_set", machine->instruction_set) && says(json, "version", bw_version()) && of_cores &&
+                bwi_json_whole(of_cores, &cores) && cores == machine->cores && of_cache &&
+                bwi_json_whole(of_cache, &found.cache_bytes) && found.cache_bytes >= 0;
     for (size_t k = 0; k < BWI_COUNT(NUMBERS) && same; k++) {
         const bwi_json *value = bwi_json_get(json, NUMBERS[k].key);
         double number = 0;
@@ -114,6 +135,7 @@ static bool read_file(bw_context *ctx, bw_machine *machine, const char *path)
     return taken;
 }
 
+/* What cannot be written is measured again the next time. */
 static void write_file(bw_context *ctx, const bw_machine *machine, const char *folder, const char *path)
 {
     bwi_json_writer json = {.text = {.ctx = ctx}};
@@ -126,6 +148,15 @@ static void write_file(bw_context *ctx, const bw_machine *machine, const char *f
     for (size_t k = 0; k < BWI_COUNT(NUMBERS); k++) {
         bwi_json_put_real(&json, NUMBERS[k].key, get_number(machine, k));
     }
+    bwi_json_begin(&json, "growth", '[');
+    for (int k = 0; k < machine->growths; k++) {
+        bwi_json_begin(&json, NULL, '[');
+        bwi_json_put_whole(&json, NULL, machine->growth[k].cores);
+        bwi_json_put_real(&json, NULL, machine->growth[k].compute);
+        bwi_json_put_real(&json, NULL, machine->growth[k].bandwidth);
+        bwi_json_end(&json);
+    }
+    bwi_json_end(&json);
     bwi_json_end(&json);
     bwi_text_add(&json.text, "\n");
     if (!json.text.failed && bwi_folder_make(ctx, folder) == BW_OK) {

@@ -281,7 +281,7 @@ static void step(bw_tensorboard *base, const bw_progress *progress)
         if (strncmp(column, "val_", 4) != 0 && !isnan(value)) {
             char tag[TAG];
             bwi_print(tag, sizeof tag, "batch_%s", column);
-            bwi_event_scalar(&s->events, tag, progress->update - 1, value);
+            bwi_event_scalar(&s->events, tag, progress->update, value);
         }
     }
 }

@@ -1,7 +1,7 @@
 /*
  * Writes a trace in the format of Chrome and Perfetto: a list of complete events ("X") with times in microseconds, counters ("C")
  * and names ("M"). Steps have a separate row, so that they are easy to find; below it each worker has a row, on which parts lie
- * within its share of the tiles.
+ * within its share of the tiles, and each thread that makes samples ahead of the workers has one.
  */
 #include "insight/internal.h"
 
@@ -24,9 +24,17 @@ static void put_name(bwi_json_writer *json, const char *what, int thread, const 
     bwi_json_end(json);
 }
 
+static int row_of(const bw_event *event, int workers)
+{
+    return event->part == BW_EVENT_STEP     ? STEPS
+           : event->part == BW_EVENT_SAMPLE ? FIRST_WORKER + workers + event->worker
+                                            : FIRST_WORKER + event->worker;
+}
+
 /* Names an event "dense_1 backward weights" or, for a part that belongs to no layer, by its kind. */
 static void put_event(bwi_json_writer *json, const bw_history *history, const bw_event *event, int64_t step)
 {
+    static const char *const kinds[] = {[-BW_EVENT_STEP] = "step", [-BW_EVENT_SHARE] = "step", [-BW_EVENT_SAMPLE] = "data"};
     char name[128];
     bw_part part = {.op = "", .pass = ""};
     if (event->part >= 0) {
@@ -35,17 +43,19 @@ static void put_event(bwi_json_writer *json, const bw_history *history, const bw
                  part.name[0] ? part.pass : bw_part_kind_name(part.kind));
     } else if (event->part == BW_EVENT_STEP) {
         snprintf(name, sizeof name, "step %lld", (long long)step);
+    } else if (event->part == BW_EVENT_SAMPLE) {
+        snprintf(name, sizeof name, "sample %lld", (long long)event->sample);
     } else {
         snprintf(name, sizeof name, "tiles");
     }
     bwi_json_begin(json, NULL, '{');
     bwi_json_put_text(json, "name", name);
-    bwi_json_put_text(json, "cat", event->part >= 0 ? bw_part_kind_name(part.kind) : "step");
+    bwi_json_put_text(json, "cat", event->part >= 0 ? bw_part_kind_name(part.kind) : kinds[-event->part]);
     bwi_json_put_text(json, "ph", "X");
     bwi_json_put_real(json, "ts", event->begin * 1e6);
     bwi_json_put_real(json, "dur", event->seconds * 1e6);
     bwi_json_put_whole(json, "pid", PROCESS);
-    bwi_json_put_whole(json, "tid", event->part == BW_EVENT_STEP ? STEPS : FIRST_WORKER + event->worker);
+    bwi_json_put_whole(json, "tid", row_of(event, bw_history_profile(history).workers));
     bwi_json_end(json);
 }
 
@@ -62,19 +72,31 @@ static void put_counter(bwi_json_writer *json, const char *name, double seconds,
     bwi_json_end(json);
 }
 
+static int data_threads(const bw_history *history)
+{
+    int threads = 0;
+    for (int64_t k = 0; k < bw_history_events(history); k++) {
+        bw_event event;
+        (void)bw_history_event(history, k, &event);
+        threads = event.part == BW_EVENT_SAMPLE && event.worker >= threads ? event.worker + 1 : threads;
+    }
+    return threads;
+}
+
 /* Names come first, so that a viewer that reads only the beginning knows the rows. */
 static void put_trace(bwi_json_writer *json, const bw_history *history)
 {
     char name[32];
+    int workers = bw_history_profile(history).workers, threads = data_threads(history);
     int64_t steps = 0;
     bwi_json_begin(json, NULL, '{');
     bwi_json_put_text(json, "displayTimeUnit", "ns");
     bwi_json_begin(json, "traceEvents", '[');
     put_name(json, "process_name", STEPS, "batchwise");
     put_name(json, "thread_name", STEPS, "steps");
-    for (int worker = 0; worker < bw_history_profile(history).workers; worker++) {
-        snprintf(name, sizeof name, "worker %d", worker);
-        put_name(json, "thread_name", FIRST_WORKER + worker, name);
+    for (int row = 0; row < workers + threads; row++) {
+        snprintf(name, sizeof name, row < workers ? "worker %d" : "data thread %d", row < workers ? row : row - workers);
+        put_name(json, "thread_name", FIRST_WORKER + row, name);
     }
     for (int64_t k = 0; k < bw_history_events(history); k++) {
         bw_event event;

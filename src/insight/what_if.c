@@ -40,15 +40,45 @@ static double largest_share(const bwi_sharing *s, int workers)
     return most / (double)samples;
 }
 
-/* What one of the workers can do: cores beyond those of the machine are like its own, but all share one memory. If other programs took
- * the cores while all of them were measured, that says nothing about how they share what they have. */
+/* How many times as much as one core that many do together, as measured and, between the measured numbers of cores, along a line. Beyond
+ * the machine's own cores each further one computes as much as each of these, but all share one memory. */
+static bw_growth growth_of(const bw_machine *m, int workers)
+{
+    const bw_growth *last = &m->growth[m->growths - 1];
+    if (workers > last->cores) {
+        return (bw_growth){.cores = workers, .compute = last->compute * workers / last->cores, .bandwidth = last->bandwidth};
+    }
+    int k = 0;
+    while (m->growth[k].cores < workers) {
+        k++;
+    }
+    bw_growth to = m->growth[k], from = k > 0 ? m->growth[k - 1] : to;
+    double part = to.cores > from.cores ? (double)(workers - from.cores) / (to.cores - from.cores) : 1;
+    return (bw_growth){.cores = workers,
+                       .compute = from.compute + part * (to.compute - from.compute),
+                       .bandwidth = from.bandwidth + part * (to.bandwidth - from.bandwidth)};
+}
+
+/* If other programs took the cores meanwhile, what was measured of several cores says more about these programs. */
+static bool knows_growth(const bw_machine *m)
+{
+    return m->growths > 0 && !m->busy;
+}
+
+/* What one of the workers can do. */
 static double compute_rate(const bw_machine *m, int workers)
 {
+    if (knows_growth(m)) {
+        return m->core_flops * growth_of(m, workers).compute / workers;
+    }
     return workers == 1 || m->busy ? m->core_flops : fmin(m->core_flops, m->flops / m->cores);
 }
 
 static double memory_rate(const bw_machine *m, int workers)
 {
+    if (knows_growth(m)) {
+        return m->core_bandwidth * growth_of(m, workers).bandwidth / workers;
+    }
     return fmin(m->core_bandwidth, m->bandwidth / workers);
 }
 
@@ -61,17 +91,23 @@ static bool by_memory(const bwi_measured_step *step, const bwi_measured_part *pa
     return leaves_caches && part->seconds > 0 && moved >= BY_MEMORY && moved >= computed;
 }
 
-/* Adds what a part takes with that many workers to what bounds it; the time in which others wait for one is serial. */
+/* The part of the work that the busiest worker has. */
+static double share_of(const bwi_measured_step *step, const bwi_measured_part *part, int workers)
+{
+    return part->way == BWI_WAY_TILES ? largest_share(&step->sharing, workers) : part->way == BWI_WAY_BLOCKS ? 1.0 / workers : 1;
+}
+
+/* Adds what a part takes with that many workers to what bounds it; the time in which others wait for one is serial, and that one is not
+ * slowed by them. */
 static void add_part(bw_prediction *sum, const bwi_measured_step *step, const bwi_measured_part *part, const bw_machine *m,
                      const bw_hardware *to, int workers)
 {
     bool memory = by_memory(step, part, m);
-    double more = memory ? memory_rate(m, step->workers) / memory_rate(m, workers) / to->bandwidth
-                         : compute_rate(m, step->workers) / compute_rate(m, workers) / to->compute;
+    double share = share_of(step, part, workers);
+    int before = share_of(step, part, step->workers) < 1 ? step->workers : 1, after = share < 1 ? workers : 1;
+    double more = memory ? memory_rate(m, before) / memory_rate(m, after) / to->bandwidth
+                         : compute_rate(m, before) / compute_rate(m, after) / to->compute;
     double seconds = part->seconds * more / (part->kind == BW_PART_GATHER ? to->data : 1);
-    double share = part->way == BWI_WAY_TILES    ? largest_share(&step->sharing, workers)
-                   : part->way == BWI_WAY_BLOCKS ? 1.0 / workers
-                                                 : 1;
     double even = part->way == BWI_WAY_ALONE || (workers > 1 && share >= 1) ? 0 : seconds / workers;
     *(memory ? &sum->bandwidth : &sum->compute) += even;
     sum->serial += seconds * share - even;
@@ -155,7 +191,12 @@ static bw_status check(bw_context *ctx, const bw_machine *machine, const bw_hard
                               to->compute,
                               to->bandwidth,
                               to->data};
-    bool fine = machine->cores > 0 && to->cores >= 0;
+    bool fine = machine->cores > 0 && to->cores >= 0 && machine->growths >= 0 && machine->growths <= BW_MOST_GROWTHS;
+    for (int k = 0; k < machine->growths && fine; k++) {
+        const bw_growth *g = &machine->growth[k];
+        fine = g->cores > (k > 0 ? g[-1].cores : 0) && isfinite(g->compute) && g->compute > 0 && isfinite(g->bandwidth) &&
+               g->bandwidth > 0;
+    }
     for (size_t k = 0; k < BWI_COUNT(numbers); k++) {
         fine = fine && isfinite(numbers[k]) && numbers[k] > 0;
     }

@@ -1,11 +1,13 @@
 /*
  * Measures what the machine can do at best: arithmetic in registers, memory, the nearest caches, and how long workers take to meet.
  * Each is measured in rounds of a tenth of a millisecond in which all workers begin and end together, and the best round counts, since
- * anything else that runs on the machine only adds time.
+ * anything else that runs on the machine only adds time. How much more several cores do than one is measured differently (measure_growth).
  */
 #include "kernel/internal.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,11 +19,13 @@ enum {
     NEAR_TIMES = 16,       /* how often these are read and written in a round */
     EXCHANGED = 1 << 15,   /* floats that a core takes over from another one in a round */
     MEETINGS = 100,        /* in a round */
+    TURNS = 9,             /* in which all numbers of cores are compared */
     SUMS_STRIDE = 16 * 32, /* floats, so that no two workers' sums share a cache line, or a pair of them */
     LEAST_TIMES = 8
 };
-static const double SECONDS = 0.08;    /* of one measurement */
-static const double UNDISTURBED = 0.9; /* the share of the cores that the process has while nothing else runs; it never sleeps */
+static const double SECONDS = 0.08;       /* of one measurement */
+static const double TURN_SECONDS = 0.008; /* of one number of cores in a turn */
+static const double UNDISTURBED = 0.9;    /* the share of the cores that the process has while nothing else runs; it never sleeps */
 static const size_t LEAST_STREAM = (size_t)64 << 20, MOST_STREAM = (size_t)512 << 20; /* bytes of both arrays */
 
 typedef struct limits_run {
@@ -31,9 +35,10 @@ typedef struct limits_run {
     int round;   /* the number of the round */
     float *sums; /* [worker][SUMS_STRIDE] */
     float *from, *to;
-    int64_t chunks; /* of each of these arrays */
-    int64_t at;     /* the round's first chunk; each worker has the next */
-    bool busy;      /* other programs took the cores */
+    int64_t chunks;    /* of each of these arrays */
+    int64_t at;        /* the round's first chunk; each worker has the next */
+    bool busy;         /* other programs took the cores */
+    double could, did; /* seconds of CPU time while growth was measured, at most and in fact */
 } limits_run;
 
 static void compute(void *user, int worker)
@@ -71,6 +76,13 @@ static void add_other(void *user, int worker)
     limits_run *run = user;
     size_t at = (size_t)(worker % run->chunks) * CHUNK, to = (size_t)((worker + run->round) % run->workers) * CHUNK;
     run->kernels->add(EXCHANGED, run->from + at, run->to + to);
+}
+
+/* What layers do: half of the time goes to arithmetic, half to the nearest caches. */
+static void compute_near(void *user, int worker)
+{
+    compute(user, worker);
+    stay_near(user, worker);
 }
 
 static void nothing(void *user, int worker)
@@ -140,6 +152,60 @@ static double exchange_rate(limits_run *run, const bw_machine *machine, int core
     return rate < machine->cache_bandwidth ? rate : machine->cache_bandwidth;
 }
 
+/* ---- How much more several cores do than one ---- */
+
+static double mean_round(limits_run *run, int workers, bwi_work work)
+{
+    double begin = bwi_now(), last = begin, used = cpu_seconds();
+    int rounds = 0;
+    for (; rounds == 0 || last - begin < TURN_SECONDS; rounds++) {
+        bwi_pool_run(run->ctx, workers, work, run);
+        run->at = (run->at + workers) % run->chunks;
+        last = bwi_now();
+    }
+    run->could += workers * (last - begin);
+    run->did += cpu_seconds() - used;
+    return at_least(1e-9, (last - begin) / rounds);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* A step takes as long as its slowest worker, over and over, so here means count and not the best round. Whatever else the machine does
+ * comes and goes: every number of cores is compared with one core in the same turn, and the median of the turns counts. */
+static void measure_growth(limits_run *run, bw_growth *growth, int count, bwi_work work, size_t place)
+{
+    double ratios[BW_MOST_GROWTHS][TURNS];
+    for (int turn = 0; turn < TURNS; turn++) {
+        double alone = mean_round(run, 1, work);
+        for (int k = 0; k < count; k++) {
+            ratios[k][turn] = growth[k].cores > 1 ? growth[k].cores * alone / mean_round(run, growth[k].cores, work) : 1;
+        }
+    }
+    for (int k = 0; k < count; k++) {
+        qsort(ratios[k], TURNS, sizeof ratios[k][0], by_size);
+        double median = at_least(1, ratios[k][TURNS / 2]);
+        median = median < growth[k].cores ? median : growth[k].cores;
+        memcpy((char *)&growth[k] + place, &median, sizeof median);
+    }
+}
+
+static void measure_growths(limits_run *run, bw_machine *machine)
+{
+    int cores = run->ctx->workers, count = 0;
+    for (int many = 1; many < cores && count < BW_MOST_GROWTHS - 1; many *= 2) {
+        machine->growth[count++].cores = many;
+    }
+    machine->growth[count++].cores = cores;
+    measure_growth(run, machine->growth, count, compute_near, offsetof(bw_growth, compute));
+    measure_growth(run, machine->growth, count, stream, offsetof(bw_growth, bandwidth));
+    machine->growths = count;
+    run->busy = run->busy || run->did < UNDISTURBED * run->could;
+}
+
 static void measure(limits_run *run, bw_machine *machine)
 {
     int cores = run->ctx->workers;
@@ -157,6 +223,7 @@ static void measure(limits_run *run, bw_machine *machine)
         machine->exchange_bandwidth = exchange_rate(run, machine, cores);
     }
     machine->meeting_seconds = best_round(run, cores, nothing, MEETINGS) / MEETINGS;
+    measure_growths(run, machine);
     machine->busy = run->busy;
 }
 

@@ -156,6 +156,7 @@ static bw_status open_session(fitting *f)
                                    .epochs = o->epochs,
                                    .rates = o->reduce_lr_on_plateau,
                                    .traced = o->trace_steps,
+                                   .program_bytes = o->program_bytes,
                                    .noise = o->noise_every > 0,
                                    .copies = bwi_watch_restores(f->ctx, o),
                                    .saves = o->saves || o->tensorboard,
@@ -213,7 +214,8 @@ static bw_status open_history(fitting *f)
     if (!f->history->profile) {
         return BW_RESOURCE_EXHAUSTED;
     }
-    if (f->options.trace_steps > 0 && bwi_exec_trace(s->exec, f->options.trace_steps) != BW_OK) {
+    if (f->options.trace_steps > 0 && (bwi_exec_trace(s->exec, f->options.trace_steps) != BW_OK ||
+                                       bwi_profile_follow(f->ctx, f->history->profile, f->training) != BW_OK)) {
         return BW_RESOURCE_EXHAUSTED;
     }
     f->history->noise = f->options.noise_every > 0 ? bwi_noise_new(f->ctx, s) : NULL;

@@ -183,6 +183,17 @@ int64_t bw_gradients_samples(const bw_gradients *g)
     return g && g->open ? bwi_exec_samples(g->session.exec) : 0;
 }
 
+/* The context knows all gradients that are alive; those of this file are told by their destructor. */
+int64_t bwi_gradients_pending(const bw_model *model)
+{
+    int64_t samples = 0;
+    for (const bwi_owned *object = model->ctx->owned; object; object = object->next) {
+        const bw_gradients *g = object->destroy == destroy ? (const bw_gradients *)(const void *)object : NULL;
+        samples += g && g->model == model ? bw_gradients_samples(g) : 0;
+    }
+    return samples;
+}
+
 void bw_gradients_clear(bw_gradients *g)
 {
     if (g && g->open) {

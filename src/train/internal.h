@@ -150,6 +150,9 @@ bw_status bwi_ranks_enter(bw_context *ctx, bw_status status);
 /* Makes sure that all ranks begin, or none does, and that all train alike. `status` is that of this rank's preparations. */
 bw_status bwi_ranks_begin(bw_context *ctx, const bwi_alike *alike, bw_status status);
 
+/* Samples whose gradients a custom loop has added to sums that are not applied yet (gradients.c). */
+int64_t bwi_gradients_pending(const bw_model *model);
+
 /* ---- History and progress ---- */
 
 /* Where the time of a run's steps went (profile.c), in one allocation. */
@@ -160,6 +163,9 @@ void bwi_profile_free(bw_context *ctx, bwi_profile *profile); /* may be NULL */
 /* Takes what the ledger has so far; `samples` is the number of samples in a mean step, `slots` what the optimizer keeps for each weight. */
 void bwi_profile_take(bwi_profile *profile, const bwi_exec *exec, double samples, int slots);
 void bwi_profile_take_trace(bwi_profile *profile, bwi_exec *exec); /* to be called once, at the end */
+/* Records the threads that make samples, too, until the last traced step has ended or bwi_profile_take_trace is called. */
+bw_status bwi_profile_follow(bw_context *ctx, bwi_profile *profile, const bw_dataset *dataset);
+size_t bwi_profile_follow_bytes(const bw_dataset *dataset); /* that it allocates */
 /* Records the counters at the end of a traced step. */
 void bwi_profile_count(bwi_profile *profile, double loss, size_t bytes);
 

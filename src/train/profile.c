@@ -16,11 +16,14 @@ struct bwi_profile {
     double within;   /* seconds of overhead within the workers' shares of the tiles */
     double *seconds; /* [part][worker] */
 
-    bwi_ledger trace; /* its events; none if no trace was requested */
-    int64_t events;
-    uint64_t origin;  /* ticks of the first event */
-    double tick;      /* in seconds */
-    int marked, most; /* the number of traced steps with counters, and its maximum */
+    bwi_ledger trace;           /* its events; none if no trace was requested */
+    const bw_dataset *followed; /* whose threads are being recorded; NULL: none are */
+    bwi_makings makings;        /* what they made */
+    int64_t *shown;             /* [thread]: how many of these, the last ones, were begun in the traced steps */
+    int64_t events;             /* of the workers and of these threads */
+    uint64_t origin;            /* ticks of the first event */
+    double tick;                /* in seconds */
+    int marked, most;           /* the number of traced steps with counters, and its maximum */
     struct mark {
         uint64_t at; /* in ticks */
         double loss;
@@ -147,14 +150,76 @@ void bwi_profile_free(bw_context *ctx, bwi_profile *profile)
 {
     if (profile) {
         bwi_ledger_close(ctx, &profile->trace);
+        bwi_release(ctx, profile->makings.list);
+        bwi_release(ctx, profile->makings.made);
+        bwi_release(ctx, profile->shown);
     }
     bwi_release(ctx, profile);
+}
+
+/* ---- Threads that make samples ---- */
+
+enum { MOST_MADE = 1 << 13 }; /* samples of one thread in a trace */
+
+size_t bwi_profile_follow_bytes(const bw_dataset *dataset)
+{
+    size_t threads = (size_t)bwi_dataset_threads(dataset);
+    return threads == 0 ? 0
+                        : bwi_size_add(bwi_allocation_bytes(bwi_size_multiply(threads, MOST_MADE * sizeof(bwi_making))),
+                                       2 * bwi_allocation_bytes(threads * sizeof(int64_t)));
+}
+
+bw_status bwi_profile_follow(bw_context *ctx, bwi_profile *profile, const bw_dataset *dataset)
+{
+    bwi_makings *m = &profile->makings;
+    int threads = bwi_dataset_threads(dataset);
+    if (threads == 0) {
+        return BW_OK;
+    }
+    *m = (bwi_makings){.threads = threads, .capacity = MOST_MADE};
+    m->list = bwi_allocate(ctx, (size_t)threads * MOST_MADE, sizeof *m->list);
+    m->made = m->list ? bwi_allocate(ctx, (size_t)threads, sizeof *m->made) : NULL;
+    profile->shown = m->made ? bwi_allocate(ctx, (size_t)threads, sizeof *profile->shown) : NULL;
+    if (!profile->shown) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    bwi_dataset_record(dataset, m);
+    profile->followed = dataset;
+    return BW_OK;
+}
+
+static void follow_no_longer(bwi_profile *profile)
+{
+    if (profile->followed) {
+        bwi_dataset_record(profile->followed, NULL);
+        profile->followed = NULL;
+    }
+}
+
+/* A sample that a thread made, counted backwards from its last one. */
+static const bwi_making *made_before(const bwi_makings *m, int thread, int64_t before)
+{
+    return &m->list[thread * m->capacity + (m->made[thread] - 1 - before) % m->capacity];
+}
+
+/* A thread makes one sample after the other, so those of the traced steps are its last ones. */
+static int64_t made_in_trace(const bwi_profile *profile, int thread)
+{
+    const bwi_makings *m = &profile->makings;
+    int64_t kept = m->made[thread] < m->capacity ? m->made[thread] : m->capacity, count = 0;
+    while (count < kept && made_before(m, thread, count)->begin >= profile->origin) {
+        count++;
+    }
+    return count;
 }
 
 void bwi_profile_count(bwi_profile *profile, double loss, size_t bytes)
 {
     if (profile->marked < profile->most) {
         profile->marks[profile->marked++] = (struct mark){.at = bwi_ticks(), .loss = loss, .bytes = bytes};
+    }
+    if (profile->marked == profile->most) {
+        follow_no_longer(profile);
     }
 }
 
@@ -268,6 +333,7 @@ static bwi_way way_of(const bwi_profile *profile, const bwi_plan *plan, int part
 void bwi_profile_take_trace(bwi_profile *profile, bwi_exec *exec)
 {
     bwi_ledger *trace = &profile->trace;
+    follow_no_longer(profile);
     if (profile->facts.parts == 0) {
         return;
     }
@@ -281,6 +347,10 @@ void bwi_profile_take_trace(bwi_profile *profile, bwi_exec *exec)
             uint64_t begin = trace->events[worker * trace->capacity + k].begin;
             profile->origin = begin < profile->origin ? begin : profile->origin;
         }
+    }
+    for (int thread = 0; thread < profile->makings.threads && profile->events > 0; thread++) {
+        profile->shown[thread] = made_in_trace(profile, thread);
+        profile->events += profile->shown[thread];
     }
 }
 
@@ -373,6 +443,7 @@ static int part_of(const bwi_profile *profile, int number)
     return at >= 0 ? at : number == step ? BW_EVENT_STEP : BW_EVENT_SHARE;
 }
 
+/* Events of the workers come first, then those of the threads that make samples. */
 static bw_status find_event(const bw_history *history, int64_t index, bw_event *event)
 {
     const bwi_profile *profile = history->profile;
@@ -387,7 +458,21 @@ static bw_status find_event(const bw_history *history, int64_t index, bw_event *
             *event = (bw_event){.worker = worker,
                                 .part = part_of(profile, found->part),
                                 .begin = (double)(found->begin - profile->origin) * profile->tick,
-                                .seconds = (double)(found->end - found->begin) * profile->tick};
+                                .seconds = (double)(found->end - found->begin) * profile->tick,
+                                .sample = -1};
+            return BW_OK;
+        }
+        index -= count;
+    }
+    for (int thread = 0; profile && profile->events > 0 && index >= 0 && thread < profile->makings.threads; thread++) {
+        int64_t count = profile->shown[thread];
+        if (index < count) {
+            const bwi_making *found = made_before(&profile->makings, thread, count - 1 - index);
+            *event = (bw_event){.worker = thread,
+                                .part = BW_EVENT_SAMPLE,
+                                .begin = (double)(found->begin - profile->origin) * profile->tick,
+                                .seconds = (double)(found->end - found->begin) * profile->tick,
+                                .sample = found->number};
             return BW_OK;
         }
         index -= count;

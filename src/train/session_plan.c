@@ -294,6 +294,8 @@ bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, cons
     others = bwi_size_add(others, o->saves ? saving_bytes(s, o->recipe) : 0);
     others = bwi_size_add(others, o->shows_gradients ? bwi_allocation_bytes(largest_variable_bytes(s)) : 0);
     others = bwi_size_add(others, o->checkpoints ? checkpoint_bytes(s, o) : 0);
+    others = bwi_size_add(others, o->traced > 0 ? bwi_profile_follow_bytes(data->dataset) : 0);
+    others = bwi_size_add(others, o->program_bytes);
     request.outside_bytes = bwi_size_add(request.outside_bytes, others);
     request.held_bytes = bwi_held_bytes(s->training->model);
     return make_with_disk(ctx, plan, &request, o->spill);

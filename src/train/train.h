@@ -267,6 +267,7 @@ typedef struct bwi_session_options {
     int epochs;                   /* of the history that the caller keeps, which the plan counts; 0: none */
     bool rates;                   /* the history has the learning rate, too */
     int traced;                   /* steps, at most BWI_MOST_TRACED, of which the history has a trace */
+    size_t program_bytes;         /* as in bw_fit_options */
     bool noise;                   /* the history has the gradient noise scale */
     bool copies;                  /* the caller makes a copy of all variables */
     bool saves;                   /* the caller saves the model while the session is open or afterwards */

@@ -20,6 +20,7 @@ names = {(o["layer"], o["kind"]) for o in p["ops"]}
 assert ("dense", "forward") in names and ("dense_1", "backward") in names, names
 assert all(o["us"] >= 0 for o in p["ops"])
 m = p["machine"]
+assert [g["cores"] for g in m["growth"]][-1] == m["cores"] and all(1 <= g["compute"] <= g["cores"] for g in m["growth"]), m
 assert m["gflops"] >= m["core_gflops"] > 0 and m["gb_per_s"] >= m["core_gb_per_s"] > 0, m
 peak = min(m["core_gflops"], m["gflops"] / 2)
 for o in p["ops"]:
@@ -85,6 +86,29 @@ for e in top["traceEvents"]:
         last[e["name"]] = e["ts"]
 assert set(last) == {"loss", "memory"}, last
 EOF
+
+# Threads that make samples are rows: a thread for each core, whose samples take a millisecond each, one after the other.
+run profile --model 'flatten dense(10,softmax)' --data 'synth:images?n=256&shape=8x8x1&classes=10&delay=1ms' --batch 16 --seconds 0.3 \
+    --workers 1 --trace made.json
+expect_code 0 'profile --trace of a slow source'
+python3 - <<'EOF' || fail 'profile --trace: data threads'
+import json
+events = json.load(open("made.json"))["traceEvents"]
+rows = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+assert sorted(set(rows.values()) - {f"data thread {k}" for k in range(1, 1024)}) == ["data thread 0", "steps", "worker 0"], rows
+steps = [e for e in events if e["ph"] == "X" and rows[e["tid"]] == "steps"]
+end = max(e["ts"] + e["dur"] for e in steps)
+made = 0
+for row in (r for r in rows if rows[r].startswith("data thread")):
+    last = 0
+    for e in (e for e in events if e["ph"] == "X" and e["tid"] == row):
+        number = int(e["name"].split()[1])
+        assert e["cat"] == "data" and e["name"].startswith("sample ") and 0 <= number < 256, e
+        assert e["dur"] >= 1000 and e["ts"] >= last - 1e-3 and e["ts"] <= end, (e, last, end)
+        last = e["ts"] + e["dur"]
+        made += 1
+assert made >= 16 * (len(steps) - 1) // 2, (made, len(steps))
+EOF
 run profile --model "$model" --data "$digits" --batch 200 --seconds 0.1 --trace none/trace.json
 expect_code 1 'profile --trace into a folder that is not there'
 expect_text err 'none/trace.json' 'profile --trace into a folder that is not there'
@@ -98,6 +122,23 @@ expect_pattern out '^worker 0 +\|' profile
 expect_pattern out '^ +dense +forward .* [0-9]+% +[0-9.]+ +[0-9]+%$' 'profile: shares of the limits'
 expect_pattern out '^This machine, .* cores?, .*: [0-9.]+ GFLOP/s, [0-9.]+ GB/s' 'profile: the machine'
 
+# train --profile: the same in short, and in the JSON.
+train --epochs 3 --batch 8 --quiet --profile --workers 2
+expect_code 0 'train --profile'
+expect_pattern out '^A step of [0-9.]+ samples takes [0-9.e+]+ us: [0-9]+ samples/s on 2 workers' 'train --profile'
+expect_pattern out '^forward +[0-9.]+ +[0-9.]+%$' 'train --profile'
+expect_pattern out '^worker 1 +\|' 'train --profile'
+train --epochs 3 --batch 8 --quiet --profile --json --workers 2
+expect_code 0 'train --profile --json'
+python3 - <<'EOF' || fail 'train --profile --json: values'
+import json
+p = json.load(open("out"))["profile"]
+assert abs(sum(p["parts"].values()) - 2 * p["step_us"]) < 0.02 * 2 * p["step_us"] and len(p["by_worker"]) == 2, p
+EOF
+train --epochs 1 --quiet --json
+expect_code 0 'train --json without --profile'
+expect_equal 0 "$(grep -c '"profile"' out)" 'train --json without --profile'
+
 # A prediction is called one; one worker cannot be faster with more lanes than there are, and data that waits needs faster data.
 profile --batch 64 --workers 1 --what-if cores=2,bandwidth=2x,compute=1.5 --json
 expect_code 0 'profile --what-if --json'
@@ -105,6 +146,7 @@ python3 - <<'EOF' || fail 'profile --what-if: values'
 import json
 p = json.load(open("out"))
 f = p["prediction"]
+assert f["extrapolated"] == (2 > p["machine"]["cores"]), f
 assert f["cores"] == 2 and f["bandwidth"] == 2 and f["compute"] == 1.5 and f["data"] == 1, f
 for when in ("now", "then"):
     assert abs(sum(f[when][k] for k in ("compute_us", "bandwidth_us", "serial_us", "data_us")) - f[when]["step_us"]) < 1e-6 * f[when]["step_us"]
@@ -113,6 +155,7 @@ assert f["then"]["step_us"] < f["now"]["step_us"], f
 EOF
 profile --batch 64 --what-if cores=2
 expect_code 0 'profile --what-if'
+expect_pattern out '^  (Busy cores slow each other: the [0-9]+ of this machine were measured to compute [0-9.]+ times as much as one|Other programs took the cores)' 'profile --what-if'
 expect_pattern out '^Prediction \(nothing of it is measured\): with 2 cores a step would take [0-9.e+]+ us in place of [0-9.e+]+,' 'profile --what-if'
 for wrong in cores cores=0 cores=2x cores=2,cores=3 speed=2x bandwidth=-1 bandwidth=; do
     expect_usage "--what-if: expected changes such as cores=8,compute=1.5x,bandwidth=2x,data=2x, found '$wrong'" \

@@ -108,6 +108,40 @@ def look_everywhere(b):
     expect(backs[0] == backs[1] != backs[2] == backs[3], "light and dark differ")
 
 
+def look_at_tuning(b):
+    """The batch size that was chosen: time to the target with its interval, throughput, the knee and the choice."""
+    captions = "[...document.querySelectorAll('figcaption')].map(f => f.firstChild.textContent)"
+    b.view()
+    b.open(url("tuned/report.html"))
+    no_errors(b, "a tuned run")
+    expect("Batch size" in b.evaluate(TEXT) and "Measured throughput" in b.evaluate(captions), "a tuned run has its curve")
+    b.open(url("curve/report.html"))
+    no_errors(b, "a known curve")
+    text = b.evaluate(TEXT)
+    for part in ("Chosen: batch 64 with learning rate 0.01. because", "40.5 samples (30 to 50, 95 %)", "a loss of 0.25, which batch 32 reached after 4,096 samples"):
+        expect(part in text, "the tuning has '%s'" % part)
+    figure = "document.querySelectorAll('figure.chart')[%s.indexOf('Predicted time to the target')]" % captions
+    letters = b.evaluate("[...%s.querySelectorAll('svg text')].map(t => t.textContent)" % figure)
+    for label in ("16", "32", "64", "128", "batch", "knee 64", "recommended 64"):
+        expect(label in letters, "the curve's '%s': %s" % (label, letters))
+    # Batch sizes that double are equally far apart; the interval without an upper end reaches the upper edge.
+    xs = b.evaluate("[...%s.querySelectorAll('circle')].map(c => Number(c.getAttribute('cx')))" % figure)
+    expect(len(xs) == 4 and max(abs(xs[k + 1] - xs[k] - (xs[1] - xs[0])) for k in range(3)) < 0.5, "batch sizes: %s" % xs)
+    corners = b.evaluate("%s.querySelector('path.band').getAttribute('d')" % figure)[1:-1].split("L")
+    ys = [float(c.split()[1]) for c in corners]
+    heights = b.evaluate("[...%s.querySelectorAll('circle')].map(c => Number(c.getAttribute('cy')))" % figure)
+    expect(len(ys) == 8 and all(ys[k] >= heights[k] >= ys[7 - k] for k in range(4)), "the interval holds the curve: %s %s" % (ys, heights))
+    expect(ys[5] == 8 and min(ys[4], ys[6], ys[7]) > 8, "the open end is the upper edge: %s" % ys)
+    expect(b.evaluate("%s.querySelectorAll('line.mark').length" % figure) == 2, "the marks")
+    box = b.evaluate("(() => { const e = %s.querySelector('svg'); e.scrollIntoView({ block: 'center' }); const r = e.getBoundingClientRect(); "
+                     "return [r.left, r.top, r.right, r.bottom]; })()" % figure)
+    b.move(box[2] - 12, (box[1] + box[3]) / 2)
+    tip = b.evaluate("%s.querySelector('.tip').innerText" % figure)
+    expect("batch 128" in tip and "900 ms" in tip and "700 ms to 2.5 s" in tip, "hover: " + tip)
+    shot(b, "tuning")
+    no_errors(b, "hovering over the curve")
+
+
 def look_at_several(b):
     b.view()
     b.open(url("several.html"))
@@ -134,6 +168,7 @@ def look_at_anything(b):
         const place = document.getElementById('data'), base = place.textContent, wrong = [];
         const draw = new Function(document.querySelectorAll('script')[1].textContent);
         const values = [null, -1e308, 'x', [null], { of: 1e9, values: [1] }, { a: { b: [1, '2', {}] } }];
+        const tuning = { knee_batch: 2, recommended_batch: 4, curve: [{ batch: 2, seconds: 1, samples_per_s: 1 }, { batch: 4, seconds: 2 }] };
         function attempt(change, what) {
             const data = JSON.parse(base);
             change(data.runs[0]);
@@ -148,6 +183,12 @@ def look_at_anything(b):
             }
         }
         for (const value of values) {
+            for (const key of Object.keys(tuning)) {
+                attempt(run => { run.run.tuning = { ...tuning, [key]: value }; }, 'tuning.' + key + ' = ' + JSON.stringify(value));
+            }
+            for (const key of Object.keys(tuning.curve[0])) {
+                attempt(run => { run.run.tuning = { ...tuning, curve: [{ ...tuning.curve[0], [key]: value }, tuning.curve[1]] }; }, 'row ' + key + ' = ' + JSON.stringify(value));
+            }
             for (const file of ['run', 'history', 'steps', 'ledger', 'evaluation', 'findings']) {
                 const shown = file + ' = ' + JSON.stringify(value);
                 attempt(run => { run[file] = value; }, shown);
@@ -167,6 +208,7 @@ def main():
     try:
         look(b)
         look_everywhere(b)
+        look_at_tuning(b)
         look_at_several(b)
         look_at_anything(b)
     finally:

@@ -50,4 +50,33 @@ code=0
 wait $talk || code=$?
 cp talk out
 expect_code 0 'the talk with the server'
+
+# Serving is part of the plan: with a page open, the training takes no more than was planned.
+"$BATCHWISE" train --model 'conv2d(8,3,relu) flatten dense(10,softmax)' --data "$digits" --scale 1/16 --batch 8 --epochs 1000000 --validation-split 0.1 \
+    --watch 0 --quiet --run planned >log 2>&1 &
+training=$!
+python3 - $training <<'EOF' || fail 'the memory of serving'
+import json, os, re, signal, sys, time, urllib.request
+training = int(sys.argv[1])
+for _ in range(600):
+    found = re.search(r"http://\S+", open("log").read())
+    if found:
+        break
+    time.sleep(0.1)
+page = urllib.request.urlopen(found.group(0)).read()
+events = urllib.request.urlopen(found.group(0) + "events")
+seen = 0
+while seen < 3:
+    seen += events.readline().startswith(b"data: ")
+os.kill(training, signal.SIGINT)
+while events.read(65536):
+    pass
+EOF
+wait $training || true
+python3 - <<'EOF' || fail 'serving is planned'
+import json
+run = json.load(open("planned/run.json"))
+peak, planned = run["result"]["peak_bytes"], run["plan"]["planned_bytes"]
+assert 0 < peak <= 1.03 * planned, (peak, planned)
+EOF
 finish

@@ -6,8 +6,10 @@ find histograms, images, the graph and hyperparameters.
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -39,7 +41,7 @@ for events, prefix in ((train, ""), (validation, "val_")):
         found = points(events, "epoch_" + name)
         assert [step for step, _ in found] == [0, 1, 2], found
         assert numpy.allclose([float(v) for _, v in found], logs[prefix + name], rtol=1e-6), (name, found)
-assert [step for step, _ in points(train, "batch_loss")] == [19, 39, 59, 79, 99, 119], points(train, "batch_loss")
+assert [step for step, _ in points(train, "batch_loss")] == [20, 40, 60, 80, 100, 120], points(train, "batch_loss")
 assert len(points(validation, "evaluation_loss_vs_iterations")) == 3
 assert abs(float(points(train, "epoch_learning_rate")[0][1]) - 0.001) < 1e-9
 for tag in ("memory_bytes", "planned_bytes", "samples_per_second", "utilisation", "data_wait"):
@@ -74,7 +76,42 @@ assert ("validation", "epoch_loss") in {(m.name.group, m.name.tag) for m in expe
 end = plugin_data_pb2.HParamsPluginData.FromString(root.SummaryMetadata("_hparams_/session_end_info").plugin_data.content)
 assert end.session_end_info.status == 1, end
 
-# Keras's own callback, where TensorFlow is there to write for it: all of its tags are among ours.
+# A training that is killed is read as far as it came: whole epochs, from the first on. So is what was written when the last record was cut
+# off anywhere, as by a disk that filled up.
+killed = os.path.join(folder, "killed")
+run = subprocess.Popen([command, "train", "--model", model, "--data", digits, "--scale", "1/16", "--epochs", "1000000", "--validation-split", "0.2",
+                        "--tensorboard", killed, "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def epochs_of(path):
+    events = EventAccumulator(path, size_guidance={"tensors": 0})
+    events.Reload()
+    return [e.step for e in events.Tensors("epoch_loss")] if "epoch_loss" in events.Tags()["tensors"] else []
+
+
+seen = []
+while len(seen) < 3 and run.poll() is None:
+    time.sleep(0.05)
+    seen = epochs_of(os.path.join(killed, "validation")) if os.path.isdir(os.path.join(killed, "validation")) else []
+run.kill()
+assert run.wait() == -signal.SIGKILL
+for part in ("train", "validation"):
+    found = epochs_of(os.path.join(killed, part))
+    assert len(found) >= 3 and found == list(range(len(found))), (part, found)
+(name,) = os.listdir(os.path.join(killed, "validation"))
+whole = open(os.path.join(killed, "validation", name), "rb").read()
+cut = os.path.join(folder, "cut")
+os.mkdir(cut)
+last = 0
+for length in list(range(0, min(len(whole), 400), 7)) + [len(whole) * k // 12 for k in range(1, 13)]:
+    open(os.path.join(cut, name), "wb").write(whole[:length])
+    found = epochs_of(cut)
+    assert found == list(range(len(found))), (length, found)
+    last = max(last, len(found))
+assert last >= 3, last
+
+# Keras's own callback, where TensorFlow is there to write for it: the same folders and, but for two tags that are about TensorFlow
+# itself, the same tags, each with the same number of points, of the same plugin.
 try:
     import tensorflow  # noqa: F401
 except ImportError:
@@ -82,16 +119,23 @@ except ImportError:
 else:
     own = os.path.join(folder, "keras")
     data = numpy.load(digits)
-    small = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Conv2D(8, 3, activation="relu"), keras.layers.Flatten(),
-                              keras.layers.Dense(16, activation="relu"), keras.layers.Dense(10, activation="softmax")], name="sequential")
-    small.compile("adam", "sparse_categorical_crossentropy", ["accuracy"])
-    small.fit(data["x"][:200].reshape(-1, 8, 8, 1) / 16, data["y"][:200], epochs=1, validation_split=0.2, verbose=0,
-              callbacks=[keras.callbacks.TensorBoard(own, histogram_freq=1, update_freq=2)])
+    small = keras.Sequential([keras.Input((8, 8, 1)), keras.layers.Conv2D(8, 3, activation="relu", name="conv2d"), keras.layers.Flatten(name="flatten"),
+                              keras.layers.Dense(16, activation="relu", name="dense"), keras.layers.Dense(10, activation="softmax", name="dense_1")],
+                             name="sequential")
+    small.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    small.fit(data["x"].reshape(-1, 8, 8, 1) / 16, data["y"], epochs=3, validation_split=0.2, verbose=0,
+              callbacks=[keras.callbacks.TensorBoard(own, histogram_freq=1, update_freq=20)])
+    assert {d for d in os.listdir(own)} <= {d for d in os.listdir(board) if os.path.isdir(os.path.join(board, d))}, os.listdir(own)
     for run, events in (("train", train), ("validation", validation)):
         theirs = EventAccumulator(os.path.join(own, run), size_guidance={"tensors": 0})
         theirs.Reload()
-        missing = {t for t in theirs.Tags()["tensors"] if t not in events.Tags()["tensors"] and t not in ("keras", "batch_steps_per_second")}
-        missing = {t for t in missing if not t.endswith("histogram")} | {
-            t for t in missing if t.endswith("histogram") and t.count("/") != 3}
-        assert not missing, (run, missing)
+        tags = set(theirs.Tags()["tensors"]) - {"keras", "batch_steps_per_second"}
+        assert tags and tags <= set(events.Tags()["tensors"]), (run, tags - set(events.Tags()["tensors"]))
+        for tag in tags:
+            assert [step for step, _ in points(theirs, tag)] == [step for step, _ in points(events, tag)], (
+                run, tag, [step for step, _ in points(theirs, tag)], [step for step, _ in points(events, tag)])
+            plugins = [e.SummaryMetadata(tag).plugin_data.plugin_name for e in (theirs, events)]
+            assert plugins[0] == plugins[1], (tag, plugins)
+        extra = set(events.Tags()["tensors"]) - tags
+        assert all(t == "inputs" or t.startswith("resources/") or t.endswith("/gradient") for t in extra), (run, extra)
 print("TensorBoard reads all of it")

@@ -36,6 +36,8 @@ for backend in $backends; do
 done
 mkdir "$work/board"
 step 'event files in TensorBoard' "$python" tests/peers/check_tensorboard.py "$build/batchwise" data/digits.npz "$work/board"
+mkdir "$work/trace"
+step 'a trace in Perfetto' "$python" tests/peers/check_trace.py "$build/batchwise" "$work/trace"
 step 'random training, there and back' "$python" tests/peers/random_cases.py --batchwise "$build/batchwise" --count "$cases"
 printf '\n%s\n' "$([ $failures = 0 ] && echo 'All agree.' || echo "$failures steps failed.")"
 [ $failures = 0 ]

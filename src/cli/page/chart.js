@@ -95,10 +95,10 @@ function ticks(low, high, wanted, whole) {
 function range(series, log) {
     let low = Infinity, high = -Infinity;
     for (const s of series) {
-        for (const p of s.points) {
-            if (!log || p[1] > 0) {
-                low = Math.min(low, p[1]);
-                high = Math.max(high, p[1]);
+        for (const y of s.points.flatMap(p => p.slice(1))) {
+            if (is(y) && (!log || y > 0)) {
+                low = Math.min(low, y);
+                high = Math.max(high, y);
             }
         }
     }
@@ -146,7 +146,9 @@ function nearest(points, x) {
 const chartsOfPage = [];
 const announcer = el('div', { class: 'sr', role: 'status', 'aria-live': 'polite' });
 
-/* spec(): { series: [{ name, color, dashed, faint, points: [[x, y], ...] }], x: 'epoch', log }. It is asked again at every drawing. */
+/* spec(): { series: [{ name, color, dashed, faint, points: [[x, y], ...] }], x: 'epoch', log }. It is asked again at every drawing. A series
+ * that is a band has points [x, low, high], where no high is the upper edge. Optional: ticks, [[x, text], ...]; where, which names an x;
+ * marks, [[x, text], ...], which are lines from the bottom to the top. */
 function chart(title, spec, format = number) {
     const plot = el('div', { class: 'plot' }), keys = el('span', { class: 'keys' });
     const figure = el('figure', { class: 'chart' }, el('figcaption', {}, title, keys), plot);
@@ -165,7 +167,7 @@ function chart(title, spec, format = number) {
         const px = x => M.left + (width - M.left - M.right) * (x - x0) / (x1 - x0);
         const share = log ? y => Math.log(y / y0) / Math.log(y1 / y0) : y => (y - y0) / (y1 - y0);
         const py = y => M.top + (H - M.top - M.bottom) * (1 - share(y));
-        const summary = series.filter(c => !c.faint).map(c => c.name + ': ' + format(c.points[0][1]) + ' to ' +
+        const summary = series.filter(c => !c.faint && !c.band).map(c => c.name + ': ' + format(c.points[0][1]) + ' to ' +
             format(c.points[c.points.length - 1][1])).join('; ');
         const drawing = svg('svg', { width, height: H, role: 'img', tabindex: 0,
             'aria-label': title + ' by ' + s.x + '. ' + summary + '. Arrow keys read the points.' });
@@ -174,11 +176,22 @@ function chart(title, spec, format = number) {
                 svg('text', { x: M.left - 8, y: py(y) + 4, 'text-anchor': 'end' }, short(Math.abs(y) < 1e-12 ? 0 : y)));
         }
         drawing.append(svg('line', { class: 'axis', x1: M.left, x2: width - M.right, y1: H - M.bottom, y2: H - M.bottom }));
-        for (const x of ticks(x0, x1, width / 90, true)) {
-            drawing.append(svg('text', { x: px(x), y: H - M.bottom + 16, 'text-anchor': 'middle' }, short(x)));
+        const every = s.ticks ? Math.ceil(s.ticks.length * 44 / (width - M.left - M.right)) : 1;
+        for (const [x, label] of s.ticks ? s.ticks.filter((_, k) => k % every === 0) : ticks(x0, x1, width / 90, true).map(t => [t, short(t)])) {
+            drawing.append(svg('text', { x: px(x), y: H - M.bottom + 16, 'text-anchor': 'middle' }, label));
         }
+        (s.marks || []).forEach(([x, label], k) => {
+            const right = px(x) > width / 2;
+            drawing.append(svg('line', { class: 'mark', x1: px(x), x2: px(x), y1: M.top, y2: H - M.bottom }),
+                svg('text', { x: px(x) + (right ? -5 : 5), y: M.top + 10 + 14 * k, 'text-anchor': right ? 'end' : 'start' }, label));
+        });
         drawing.append(svg('text', { x: (M.left + width - M.right) / 2, y: H - 3, 'text-anchor': 'middle' }, s.x));
-        for (const c of series) {
+        for (const c of series.filter(b => b.band)) {
+            const edge = y => is(y) ? py(y).toFixed(1) : M.top, to = (x, y) => px(x).toFixed(1) + ' ' + edge(y);
+            drawing.append(svg('path', { class: 'band', style: 'fill:' + c.color,
+                d: 'M' + [...c.points.map(p => to(p[0], p[1])), ...c.points.map(p => to(p[0], p[2])).reverse()].join('L') + 'Z' }));
+        }
+        for (const c of series.filter(b => !b.band)) {
             const d = c.points.map((p, k) => (k ? 'L' : 'M') + px(p[0]).toFixed(1) + ' ' + py(p[1]).toFixed(1)).join('');
             drawing.append(svg('path', { class: 'curve' + (c.faint ? ' faint' : '') + (c.dashed ? ' dashed' : ''), d,
                 style: 'stroke:' + c.color }));
@@ -188,7 +201,7 @@ function chart(title, spec, format = number) {
                 }
             }
         }
-        const over = svg('g', {}), shown = series.filter(c => !c.faint), lead = (shown.length ? shown : series)
+        const over = svg('g', {}), shown = series.filter(c => !c.faint && !c.band), lead = (shown.length ? shown : series)
             .reduce((a, b) => (b.points.length > a.points.length ? b : a), { points: [] });
         drawing.append(over);
         const tip = el('div', { class: 'tip', hidden: true });
@@ -206,7 +219,11 @@ function chart(title, spec, format = number) {
                 over.append(svg('circle', { class: 'dot', cx: px(p[0]), cy: py(p[1]), r: 4, style: 'fill:' + c.color }));
                 lines.push(el('span', {}, el('i', { style: 'background:' + c.color }), c.name, el('em', {}, format(p[1]))));
             }
-            const where = s.x + ' ' + number(x, 6);
+            for (const c of series.filter(b => b.band)) {
+                const p = c.points[nearest(c.points, x)];
+                lines.push(el('span', {}, el('i', { style: 'background:' + c.color }), c.name, el('em', {}, format(p[1]) + ' to ' + (is(p[2]) ? format(p[2]) : '?'))));
+            }
+            const where = s.where ? s.where(x) : s.x + ' ' + number(x, 6);
             tip.replaceChildren(el('b', {}, where), ...lines);
             tip.hidden = false;
             const left = px(x) + 14, flip = left + tip.offsetWidth > width;

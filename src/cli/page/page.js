@@ -408,6 +408,42 @@ function memorySection(runs) {
                 verdictOf(plans))));
 }
 
+/* ---- The choice of a batch size ---- */
+
+/* Batch sizes are powers of two, mostly, so they stand at their logarithms. The range of a time whose upper end is not known is open. */
+function tuneSection(runs) {
+    const tuning = runs.length === 1 ? object(object(runs[0].run).tuning) : {};
+    const rows = list(tuning.curve).values.map(object).filter(r => r.batch > 0 && is(r.batch)).sort((a, b) => a.batch - b.batch).slice(0, 64);
+    if (rows.length < 2) {
+        return null;
+    }
+    const at = r => Math.log2(r.batch), name = (r, what) => [at(r), what + ' ' + number(r.batch, 12)];
+    const find = batch => rows.find(r => r.batch === batch), knee = find(tuning.knee_batch), chosen = find(tuning.recommended_batch);
+    const marks = [knee && name(knee, 'knee'), chosen && name(chosen, 'recommended')].filter(Boolean);
+    const common = { x: 'batch', log: true, ticks: rows.map(r => [at(r), short(r.batch)]), where: x => 'batch ' + number(Math.round(2 ** x), 12), marks };
+    const timed = rows.filter(r => r.seconds > 0), points = key => timed.map(r => [at(r), r[key]]);
+    const charts = [];
+    if (timed.length) {
+        charts.push(chart('Predicted time to the target', () => ({ ...common, series: [
+            { name: '95 % interval', color: COLORS[0], band: true, points: timed.map(r => [at(r), r.seconds_low > 0 ? r.seconds_low : r.seconds, r.seconds_high]) },
+            { name: 'predicted', color: COLORS[0], points: points('seconds') }] }), duration));
+    }
+    charts.push(chart('Measured throughput', () => ({ ...common, log: false, series: [
+        { name: 'samples per second', color: COLORS[1], points: rows.filter(r => is(r.samples_per_s)).map(r => [at(r), r.samples_per_s]) }] })));
+    charts.forEach(it => observer.observe(it.figure));
+    const noise = is(tuning.noise_scale) ? 'Gradient noise scale: ' + number(tuning.noise_scale, 3) + ' samples (' + number(tuning.noise_scale_low, 3) + ' to ' +
+        number(tuning.noise_scale_high, 3) + ', 95 %). ' : text(tuning.noise_refusal) ? 'The gradient noise scale was not measured: ' + text(tuning.noise_refusal) + '. ' : '';
+    return section('Batch size', el('p', {}, tuning.decided === true ? 'Chosen: batch ' + number(tuning.recommended_batch, 12) + ' with learning rate ' +
+            number(tuning.recommended_lr, 3) + '. ' : '', text(tuning.reason)),
+        el('p', { class: 'soft' }, noise + (timed.length ? 'The target is a loss of ' + number(tuning.target_loss) + ', which batch ' + number(tuning.reference_batch, 12) +
+            ' reached after ' + number(tuning.target_samples, 12) + ' samples; times of other batch sizes are predictions. ' : '') +
+            (knee ? 'The knee is the smallest batch with 90 percent of the best throughput.' : '')),
+        el('div', { class: 'charts' }, charts.map(it => it.figure)),
+        tableOf('As a table', 'tuning', ['batch', 'samples/s', 'step', 'learning rate', 'steps', 'time', 'from', 'to', 'memory'], () => rows.map(r => [number(r.batch, 12),
+            number(r.samples_per_s, 3), duration(r.step_us * 1e-6), number(r.lr, 3), number(r.steps, 3), duration(r.seconds), duration(r.seconds_low), duration(r.seconds_high),
+            bytes(r.peak_bytes)])));
+}
+
 /* ---- Model and run ---- */
 
 function pairs(entries) {
@@ -475,7 +511,7 @@ function section(title, ...children) {
     return el('section', { 'aria-label': title }, title ? el('h2', {}, title) : null, children);
 }
 
-const SECTIONS = [headSection, compareSection, findingsSection, learningSection, predictionSection, timeSection, memorySection, modelSection, runSection];
+const SECTIONS = [headSection, compareSection, findingsSection, learningSection, predictionSection, tuneSection, timeSection, memorySection, modelSection, runSection];
 
 function draw(make) {
     if (!data.runs.length) {

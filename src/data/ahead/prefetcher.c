@@ -57,6 +57,8 @@ struct bwi_prefetcher {
     pthread_cond_t work, done; /* threads wait for work, workers for samples that are done */
 
     int threads, running; /* running: those that have not ended yet */
+    int begun;            /* threads that have begun, each of which takes the next number */
+    bwi_makings *makings; /* the recording; NULL: there is none */
     pthread_t *thread;
     int slots, kept, workers; /* kept: used slots that are not reused; workers: the most that may request */
     slot *slot;
@@ -217,6 +219,14 @@ bool bwi_prefetcher_stopping(void)
     return stopping && atomic_load_explicit(stopping, memory_order_relaxed);
 }
 
+static void note(bwi_makings *makings, int thread, const bwi_making *making)
+{
+    if (makings && thread < makings->threads) {
+        int64_t at = makings->made[thread]++ % makings->capacity;
+        makings->list[thread * makings->capacity + at] = *making;
+    }
+}
+
 /* The function of the prefetcher's threads. The mutex is held except while a sample is made. */
 static void *run(void *argument)
 {
@@ -224,15 +234,19 @@ static void *run(void *argument)
     stopping = &prefetcher->stop;
     bwi_float_begin();
     pthread_mutex_lock(&prefetcher->mutex);
+    int self = prefetcher->begun++;
     while (!atomic_load_explicit(&prefetcher->stop, memory_order_relaxed)) {
         int at = choose(prefetcher);
         if (at < 0) {
             pthread_cond_wait(&prefetcher->work, &prefetcher->mutex);
             continue;
         }
+        bwi_making making = {.number = prefetcher->slot[at].number, .begin = bwi_ticks()};
         pthread_mutex_unlock(&prefetcher->mutex);
         make(prefetcher, at);
+        making.end = bwi_ticks();
         pthread_mutex_lock(&prefetcher->mutex);
+        note(prefetcher->makings, self, &making);
         prefetcher->slot[at].state = READY;
         if (prefetcher->slot[at].status != BW_OK) {
             mark_used(prefetcher, at); /* so a failed sample is made again when it is asked for again */
@@ -340,6 +354,23 @@ bool bwi_prefetcher_runs(const bwi_prefetcher *prefetcher)
     return prefetcher->runs;
 }
 
+/* Threads look at it with the mutex held, so after this call none of them still writes to the one before. */
+void bwi_dataset_record(const bw_dataset *dataset, bwi_makings *makings)
+{
+    bwi_prefetcher *prefetcher = dataset->prefetcher;
+    if (!prefetcher) {
+        return;
+    }
+    bool locks = prefetcher->runs && prefetcher->process == getpid();
+    if (locks) {
+        pthread_mutex_lock(&prefetcher->mutex);
+    }
+    prefetcher->makings = makings;
+    if (locks) {
+        pthread_mutex_unlock(&prefetcher->mutex);
+    }
+}
+
 static bwi_prefetch find_settings(const bw_dataset *dataset)
 {
     bwi_prefetch chosen = {.threads = 0};
@@ -350,6 +381,12 @@ static bwi_prefetch find_settings(const bw_dataset *dataset)
         }
     }
     return chosen;
+}
+
+int bwi_dataset_threads(const bw_dataset *dataset)
+{
+    int chosen = find_settings(dataset).threads;
+    return !dataset->prefetcher ? 0 : chosen > 0 ? chosen : bwi_cpus();
 }
 
 static size_t sample_bytes(const bw_dataset *dataset, size_t *offset)
@@ -383,7 +420,7 @@ static sizes find_sizes(const bw_dataset *dataset, const bwi_gather_schedule *sc
 {
     bwi_prefetch settings = find_settings(dataset);
     size_t bytes = sample_bytes(dataset, NULL);
-    sizes s = {.threads = settings.threads > 0 ? settings.threads : bwi_cpus()};
+    sizes s = {.threads = bwi_dataset_threads(dataset)};
     int64_t ahead = settings.samples;
     if (ahead <= 0) {
         int64_t most = (int64_t)(BYTES_AHEAD / (bytes ? bytes : 1));
@@ -498,6 +535,7 @@ static bw_status start(bwi_prefetcher *prefetcher, const bw_dataset *dataset, co
         result = pthread_create(&prefetcher->thread[prefetcher->threads], NULL, run, prefetcher);
     }
     prefetcher->running = prefetcher->threads;
+    prefetcher->begun = 0;
     pthread_mutex_unlock(&prefetcher->mutex);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     prefetcher->runs = true;

@@ -6,6 +6,7 @@
 #include "train/checkpoint/checkpoint.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 static __attribute__((format(printf, 2, 0))) char *print_text(bw_context *ctx, const char *format, va_list arguments)
@@ -119,9 +120,47 @@ static void add_layer(bwi_identity *identity, const bwi_layer *layer)
     add_text(identity, name, &text);
 }
 
+/* What operators compute that a program calls without a layer (bw_affine, bw_slice, ...), member by member, since structs may have gaps.
+ * Arguments of layers are compared with these. */
+#define MEMBER(op, type, member)                                     \
+    {                                                                \
+        &op, offsetof(type, member), sizeof((const type *)0)->member \
+    }
+static const struct {
+    const bwi_op *op;
+    size_t offset, bytes;
+} MEMBERS[] = {
+    MEMBER(bwi_op_scale, bwi_scale_attributes, scale),
+    MEMBER(bwi_op_scale, bwi_scale_attributes, offset),
+    MEMBER(bwi_op_unary, bwi_unary_attributes, kind),
+    MEMBER(bwi_op_unary, bwi_unary_attributes, a),
+    MEMBER(bwi_op_unary, bwi_unary_attributes, b),
+    MEMBER(bwi_op_add, bwi_add_attributes, subtract),
+    MEMBER(bwi_op_add, bwi_add_attributes, scale),
+    MEMBER(bwi_op_binary, bwi_binary_attributes, kind),
+    MEMBER(bwi_op_reduce, bwi_reduce_attributes, kind),
+    MEMBER(bwi_op_reduce, bwi_reduce_attributes, axis),
+    MEMBER(bwi_op_reduce, bwi_reduce_attributes, keepdims),
+    MEMBER(bwi_op_reduce_extreme, bwi_reduce_attributes, kind),
+    MEMBER(bwi_op_reduce_extreme, bwi_reduce_attributes, axis),
+    MEMBER(bwi_op_reduce_extreme, bwi_reduce_attributes, keepdims),
+    MEMBER(bwi_op_dot, bwi_dot_attributes, axis),
+    MEMBER(bwi_op_slice, bwi_slice_attributes, axis),
+    MEMBER(bwi_op_slice, bwi_slice_attributes, start),
+    MEMBER(bwi_op_slice, bwi_slice_attributes, count),
+    MEMBER(bwi_op_activation, bwi_activation_attributes, kind),
+    MEMBER(bwi_op_activation, bwi_activation_attributes, p),
+};
+#undef MEMBER
+
 static uint64_t hash_node(uint64_t hash, const bw_node *node)
 {
     hash = bwi_hash(hash, node->op->name, strlen(node->op->name));
+    for (size_t k = 0; k < BWI_COUNT(MEMBERS); k++) {
+        if (MEMBERS[k].op == node->op && MEMBERS[k].offset + MEMBERS[k].bytes <= node->attribute_bytes) {
+            hash = bwi_hash(hash, (const char *)node->attributes + MEMBERS[k].offset, MEMBERS[k].bytes);
+        }
+    }
     hash = bwi_hash(hash, node->shape.extent, (size_t)node->shape.ndim * sizeof node->shape.extent[0]);
     for (int k = 0; k < node->inputs; k++) {
         hash = bwi_hash(hash, &node->input[k]->number, sizeof node->input[k]->number);

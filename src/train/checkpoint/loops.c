@@ -77,11 +77,20 @@ static bw_status write_image(const loop *l, bwi_checkpoint_image *image, int64_t
     return BW_OK;
 }
 
+/* Everything is looked at before the folder is touched, so that a refusal leaves nothing behind. */
 static bw_status write_checkpoint(loop *l, int64_t step, const bw_checkpoint_options *options)
 {
     bw_status status = begin(l, options);
     if (status == BW_OK && step < 0) {
         status = bwi_fail(l->ctx, BW_INVALID_ARGUMENT, "step: expected 0 or more, got %lld", (long long)step);
+    }
+    int64_t pending = bwi_gradients_pending(l->model);
+    if (status == BW_OK && pending > 0) {
+        status = bwi_fail(
+            l->ctx, BW_INVALID_ARGUMENT,
+            "the gradients of %lld samples were added and not applied, and a checkpoint does not hold them: call bw_apply or "
+            "bw_gradients_clear first",
+            (long long)pending);
     }
     if (status == BW_OK) {
         status = bwi_folder_make(l->ctx, l->folder);

@@ -38,16 +38,23 @@ static void write_text(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static void write_limits(const bw_machine *machine, const char *cpu, const char *flops)
+static void write_limits_with(const bw_machine *machine, const char *cpu, const char *flops, const char *growth)
 {
     char text[1024];
     snprintf(text, sizeof text,
              "{\"cpu\": \"%s\", \"instruction_set\": \"%s\", \"cores\": %d, \"version\": \"%s\", \"cache_bytes\": 77, "
              "\"core_flops\": %s, \"flops\": 2e9, "
              "\"core_bandwidth\": 3e9, \"bandwidth\": 4e9, \"cache_bandwidth\": 5e9, \"exchange_bandwidth\": 6e9, "
-             "\"meeting_seconds\": 1e-6}",
-             cpu, machine->instruction_set, machine->cores, bw_version(), flops);
+             "\"meeting_seconds\": 1e-6, \"growth\": [%s]}",
+             cpu, machine->instruction_set, machine->cores, bw_version(), flops, growth);
     write_text(file_of(machine), text);
+}
+
+static void write_limits(const bw_machine *machine, const char *cpu, const char *flops)
+{
+    char growth[64];
+    snprintf(growth, sizeof growth, "[%d, 1, 1]", machine->cores);
+    write_limits_with(machine, cpu, flops, growth);
 }
 
 static void check_sensible(const bw_machine *machine)
@@ -59,6 +66,12 @@ static void check_sensible(const bw_machine *machine)
     assert_true(machine->core_bandwidth > 1e6 && machine->bandwidth >= machine->core_bandwidth);
     assert_true(machine->cache_bandwidth > 1e6 && machine->exchange_bandwidth > 1e6);
     assert_true(machine->meeting_seconds > 0 && machine->meeting_seconds < 1);
+    assert_true(machine->growths > 0 && machine->growth[machine->growths - 1].cores == machine->cores);
+    for (int k = 0; k < machine->growths; k++) {
+        const bw_growth *g = &machine->growth[k];
+        assert_int_equal(g->cores, k < machine->growths - 1 ? 1 << k : machine->cores);
+        assert_true(g->compute >= 1 && g->compute <= g->cores && g->bandwidth >= 1 && g->bandwidth <= g->cores);
+    }
 }
 
 /* A measurement that was not disturbed is kept, and what is kept is given, whatever it says. */
@@ -96,6 +109,13 @@ static void test_damaged(void **state)
     write_limits(&machine, machine.cpu, "-1e9");
     check_ok(ctx, bw_machine_limits(ctx, &again));
     check_sensible(&again);
+    static const char *const growths[] = {"", "[1, 2, 1]"};
+    for (size_t i = 0; i < BWI_COUNT(growths); i++) {
+        write_limits_with(&machine, machine.cpu, "1e9", growths[i]);
+        check_ok(ctx, bw_machine_limits(ctx, &again));
+        assert_true(again.core_flops != 1e9);
+        check_sensible(&again);
+    }
     static const char *const texts[] = {"", "{\"cpu\": 3}", "\x01\xff"};
     for (size_t i = 0; i < BWI_COUNT(texts); i++) {
         write_text(file_of(&machine), texts[i]);

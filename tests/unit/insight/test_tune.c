@@ -140,6 +140,30 @@ static void test_mistakes(void **state)
     assert_null(tuning);
 }
 
+/* One of two ranks asks: it is told at once, and waits for nobody. */
+static void test_ranks(void **state)
+{
+    (void)state;
+    bw_ranks *ranks = bw_ranks_open(2);
+    bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+    options.ranks = ranks;
+    bw_context *alone = ctx;
+    ctx = bw_open(&options);
+    assert_non_null(ctx);
+    bw_tuning *tuning = NULL;
+    bw_findings *findings = NULL;
+    bw_model *model = bw_model_parse(ctx, "dense(3,softmax)");
+    bw_dataset *data = make_data();
+    check_fails(ctx, bw_tune(model, data, NULL, &tuning), BW_UNIMPLEMENTED,
+                "tune: tuning over several ranks is not supported; tune on one");
+    check_fails(ctx, bw_doctor(model, data, NULL, &findings), BW_UNIMPLEMENTED,
+                "doctor: ranks are not supported; look with a context of its own");
+    assert_true(!tuning && !findings);
+    bw_close(ctx);
+    bw_ranks_close(ranks);
+    ctx = alone;
+}
+
 /* Ctrl-C: the model is given back, and the flag is cleared. */
 static void test_cancelled(void **state)
 {
@@ -163,6 +187,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused_noise, open_context, close_context),
         cmocka_unit_test_setup_teardown(test_apply, open_context, close_context),
         cmocka_unit_test_setup_teardown(test_mistakes, open_context, close_context),
+        cmocka_unit_test_setup_teardown(test_ranks, open_context, close_context),
         cmocka_unit_test_setup_teardown(test_cancelled, open_context, close_context),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

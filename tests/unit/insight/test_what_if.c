@@ -83,6 +83,34 @@ static void test_cores(void **state)
     check_prediction(bwi_predict(&step, &MACHINE, &two), 300, 200, 103 + (400000 + 200000.0 * 2 * 4 / 2) / 10e9 * 1e6, 0);
 }
 
+/* Of four cores each is half as fast as one alone, of two 0.8 times; memory gives 1.5 and 2 times as much. Three lie on the line
+ * between, eight are like the four. Callbacks run alone, so they stay. */
+static void test_growth(void **state)
+{
+    (void)state;
+    bw_machine m = MACHINE;
+    m.cores = 4;
+    m.growths = 3;
+    m.growth[0] = (bw_growth){.cores = 1, .compute = 1, .bandwidth = 1};
+    m.growth[1] = (bw_growth){.cores = 2, .compute = 1.6, .bandwidth = 1.5};
+    m.growth[2] = (bw_growth){.cores = 4, .compute = 2, .bandwidth = 2};
+    bwi_measured_step step = step_of();
+    step.sharing.samples = 96; /* in 12 tiles on 12 lanes: as many for each of 1, 2, 3 and 4 workers */
+    step.sharing.lanes = 12;
+    bw_hardware one = cores(1), two = cores(2), three = cores(3), four = cores(4), six = cores(6);
+    check_prediction(bwi_predict(&step, &m, &one), 600, 300, 100, 0);
+    check_prediction(bwi_predict(&step, &m, &two), 600 / 1.6, 300 / 1.5, 103, 0);
+    check_prediction(bwi_predict(&step, &m, &three), 600 / 1.8, 300 / 1.75, 103, 0);
+    check_prediction(bwi_predict(&step, &m, &four), 600 / 2.0, 300 / 2.0, 103, 0);
+    check_prediction(bwi_predict(&step, &m, &six), 600 / 3.0, 300 / 2.0, 103, 0);
+    m.busy = true; /* then only the limits count */
+    check_prediction(bwi_predict(&step, &m, &two), 600 / 2.0, 300 / 1.5, 103, 0);
+    m.busy = false;
+    step.workers = 4; /* and back: parts are the seconds of all workers */
+    step.step_seconds = (600 / 4.0 + 300 / 4.0 + 103) * 1e-6;
+    check_prediction(bwi_predict(&step, &m, &one), 600 / 2.0, 300 / 2.0, 100, 0);
+}
+
 /* Three lanes for two workers: one has two of them. The last tile is half as large as the others. */
 static void test_uneven(void **state)
 {
@@ -166,9 +194,13 @@ static void test_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same),   cmocka_unit_test(test_cores),
-        cmocka_unit_test(test_uneven), cmocka_unit_test(test_factors),
-        cmocka_unit_test(test_data),   cmocka_unit_test_setup_teardown(test_run, open_context, close_context),
+        cmocka_unit_test(test_same),
+        cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_uneven),
+        cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_data),
+        cmocka_unit_test_setup_teardown(test_run, open_context, close_context),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -224,6 +224,136 @@ static void another_model_is_refused(void **state)
     bw_close(ctx);
 }
 
+/* Sums that no update has used yet would be lost. */
+static void pending_gradients_are_refused(void **state)
+{
+    (void)state;
+    int64_t step;
+    begin_anew();
+    bw_context *ctx = bw_open(NULL);
+    bw_model *model = built(ctx), *other = built(ctx);
+    bw_dataset *data = bw_batches(samples(ctx), 4);
+    bw_gradients *gradients = bw_gradients_new(model, NULL), *others = bw_gradients_new(other, NULL);
+    bw_iterator *batches = bw_iterate(data, 0);
+    bw_batch *batch = NULL;
+    check_ok(ctx, bw_next(batches, &batch));
+    check_ok(ctx, bw_gradients_add(others, batch, NULL)); /* of another model: no matter */
+    check_ok(ctx, bw_checkpoint(model, inside("run"), 1, NULL));
+    check_ok(ctx, bw_gradients_add(gradients, batch, NULL));
+    check_fails(ctx, bw_checkpoint(model, inside("run"), 2, NULL), BW_INVALID_ARGUMENT,
+                "the gradients of 4 samples were added and not applied, and a checkpoint does not hold them");
+    check_ok(ctx, bw_resume(model, inside("run"), &step, NULL));
+    assert_int_equal(step, 1);
+    bw_gradients_clear(gradients);
+    check_ok(ctx, bw_checkpoint(model, inside("run"), 2, NULL));
+    check_ok(ctx, bw_gradients_add(gradients, batch, NULL));
+    check_ok(ctx, bw_apply(model, gradients));
+    check_ok(ctx, bw_checkpoint(model, inside("run"), 3, NULL));
+    check_ok(ctx, bw_gradients_add(gradients, batch, NULL));
+    bw_gradients_free(gradients);
+    check_ok(ctx, bw_checkpoint(model, inside("run"), 4, NULL));
+    bw_close(ctx);
+}
+
+typedef bw_node *(*change)(bw_node *in);
+
+static bw_node *twice(bw_node *in)
+{
+    return bw_affine(in, 2, 0);
+}
+
+static bw_node *thrice(bw_node *in)
+{
+    return bw_affine(in, 3, 0);
+}
+
+static bw_node *squared(bw_node *in)
+{
+    return bw_power(in, 2);
+}
+
+static bw_node *cubed(bw_node *in)
+{
+    return bw_power(in, 3);
+}
+
+static bw_node *first_two(bw_node *in)
+{
+    return bw_slice(in, 0, 0, 2);
+}
+
+static bw_node *last_two(bw_node *in)
+{
+    return bw_slice(in, 0, 1, 2);
+}
+
+static bw_node *summed(bw_node *in)
+{
+    return bw_sum(in, 0);
+}
+
+static bw_node *averaged(bw_node *in)
+{
+    return bw_mean(in, 0);
+}
+
+static bw_node *larger(bw_node *in)
+{
+    return bw_maximum(in, in);
+}
+
+static bw_node *smaller(bw_node *in)
+{
+    return bw_minimum(in, in);
+}
+
+static bw_node *added(bw_node *in)
+{
+    return bw_add(in, in);
+}
+
+static bw_node *subtracted(bw_node *in)
+{
+    return bw_subtract(in, in);
+}
+
+static bw_node *bent(bw_node *in)
+{
+    return bw_activation(in, "tanh");
+}
+
+static bw_node *cut(bw_node *in)
+{
+    return bw_activation(in, "sigmoid");
+}
+
+static bw_model *changed(bw_context *ctx, change how)
+{
+    bw_model *model = bw_model_new(ctx);
+    bw_node *in = bw_input(model, "x", BW_F32, 2, (int64_t[]){3, 2});
+    check_ok(ctx, bw_output(bw_layer(how(in), "dense(1)"), NULL));
+    check_ok(ctx, bw_build(model, 0, NULL, 5));
+    return model;
+}
+
+/* Of two models that differ in a number within an operator, one does not resume the other; each resumes itself. */
+static void operators_are_compared(void **state)
+{
+    (void)state;
+    static const change pairs[][2] = {{twice, thrice},    {squared, cubed},  {first_two, last_two},
+                                      {summed, averaged}, {larger, smaller}, {added, subtracted},
+                                      {bent, cut}};
+    for (size_t i = 0; i < BWI_COUNT(pairs); i++) {
+        int64_t step;
+        begin_anew();
+        bw_context *ctx = bw_open(NULL);
+        check_ok(ctx, bw_checkpoint(changed(ctx, pairs[i][0]), inside("run"), 1, NULL));
+        check_ok(ctx, bw_resume(changed(ctx, pairs[i][0]), inside("run"), &step, NULL));
+        check_fails(ctx, bw_resume(changed(ctx, pairs[i][1]), inside("run"), &step, NULL), BW_INVALID_ARGUMENT, "connect");
+        bw_close(ctx);
+    }
+}
+
 /* ---- Ranks ---- */
 
 typedef struct member {
@@ -360,6 +490,8 @@ int main(void)
         cmocka_unit_test(loops_go_on),
         cmocka_unit_test(another_model_is_refused),
         cmocka_unit_test(ranks_go_on_in_other_numbers),
+        cmocka_unit_test(pending_gradients_are_refused),
+        cmocka_unit_test(operators_are_compared),
         cmocka_unit_test(failing_allocations_change_nothing),
     };
     return cmocka_run_group_tests(tests, make_quick_folder, remove_folder);
