@@ -10,6 +10,7 @@ test -x "$venv/bin/python" || python3 -m venv "$venv"
 rm -rf "$folder" && mkdir -p "$folder/plain"
 "$venv/bin/pip" wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir "$folder/plain" \
     ${BW_LIBRARY:+--config-settings=cmake.define.BW_LIBRARY="$BW_LIBRARY"} "$root/python"
-PATH="$(cd "$venv/bin" && pwd):$PATH" "$venv/bin/auditwheel" --quiet repair --wheel-dir "$folder" "$folder"/plain/*.whl 2>&1
+PATH="$(cd "$venv/bin" && pwd):$PATH" "$venv/bin/auditwheel" repair --wheel-dir "$folder" "$folder"/plain/*.whl >/dev/null 2>&1 ||
+    { "$venv/bin/auditwheel" show "$folder"/plain/*.whl; exit 1; }
 rm -r "$folder/plain"
 ls "$folder"

@@ -23,9 +23,14 @@ from ._errors import (
 from ._native import __version__
 from .callbacks import Callback
 from .dataset import Dataset
+from .doctor import doctor, review
 from .history import History
 from .keras_bridge import fit
 from .model import Model
+from .plan import plan
+from .profile import machine, profile
+from .tune import tune
+from .verify import verify
 
 __all__ = [
     "Callback",
@@ -44,5 +49,12 @@ __all__ = [
     "Unimplemented",
     "__version__",
     "configure",
+    "doctor",
     "fit",
+    "machine",
+    "plan",
+    "profile",
+    "review",
+    "tune",
+    "verify",
 ]

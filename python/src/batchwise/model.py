@@ -422,6 +422,11 @@ class Model:
         return f"Model({facts.name!r}, {facts.layers} layers, {facts.trainable + facts.non_trainable:,} parameters)"
 
 
+def as_model(model):
+    """A Model from what `plan`, `tune` and the others are given: a Model itself, an expression, a file or a Keras model."""
+    return model if isinstance(model, Model) else Model(model)
+
+
 class Optimizer:
     """What callbacks ask of a model's optimizer."""
 
