@@ -152,7 +152,9 @@ if(NOT BW_SANITIZE)
     bw_add_test(NAME tools/newcomer COMMAND bash ${PROJECT_SOURCE_DIR}/tests/tools/newcomer.sh LABELS tools)
 endif()
 
-# Examples are users' programs: public header, shared library.
+# Examples are users' programs: public header, shared library. Their argument is the file of digits, if it is nothing else.
+set(argument_of_image-large-batch 128)
+set(argument_of_utilisation ${PROJECT_BINARY_DIR}/examples)
 file(GLOB examples CONFIGURE_DEPENDS examples/*.c)
 foreach(source IN LISTS examples)
     get_filename_component(name ${source} NAME_WE)
@@ -161,7 +163,11 @@ foreach(source IN LISTS examples)
     set_target_properties(example_${name} PROPERTIES
         OUTPUT_NAME ${name}
         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
-    bw_add_test(NAME example/${name} COMMAND example_${name} ${PROJECT_SOURCE_DIR}/data/digits.npz LABELS example)
+    set(argument ${PROJECT_SOURCE_DIR}/data/digits.npz)
+    if(DEFINED argument_of_${name})
+        set(argument ${argument_of_${name}})
+    endif()
+    bw_add_test(NAME example/${name} COMMAND example_${name} ${argument} LABELS example)
 endforeach()
 
 if(NOT BW_SANITIZE)

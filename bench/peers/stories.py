@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""What TensorFlow does with the examples of docs/guide/stories.md, so that the figures there can be repeated.
+
+    python3 bench/peers/stories.py [STORY ...]
+
+Needs TensorFlow; each story runs in a process of its own. Memory is the largest resident size less that before the model was made.
+"""
+import os
+import resource
+import subprocess
+import sys
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+
+def load():
+    import numpy
+    import tensorflow
+
+    tensorflow.keras.utils.set_random_seed(1)
+    return numpy, tensorflow, tensorflow.keras
+
+
+def resident():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def image_net(keras, side, channels, filters, classes=10):
+    layers = [keras.Input((side, side, channels))]
+    for count in filters:
+        layers += [keras.layers.Conv2D(count, 3, activation="relu"), keras.layers.MaxPooling2D(2)]
+    return keras.Sequential(layers + [keras.layers.Flatten(), keras.layers.Dense(classes, activation="softmax")])
+
+
+def image_small_batch():
+    numpy, tf, keras = load()
+    x = numpy.random.uniform(size=(1000, 64, 64, 3)).astype("float32")
+    y = numpy.random.randint(0, 10, 1000)
+    model, optimizer = image_net(keras, 64, 3, [32]), keras.optimizers.Adam()
+    loss_of = keras.losses.SparseCategoricalCrossentropy()
+    for name, wrap in (("eager", lambda f: f), ("tf.function", tf.function)):
+
+        @wrap
+        def step(images, labels):
+            with tf.GradientTape() as tape:
+                loss = loss_of(labels, model(images, training=True))
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+            return loss
+
+        data = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(1000).batch(32)
+        for images, labels in data.take(2):
+            step(images, labels)
+        begin = time.perf_counter()
+        for images, labels in data:
+            step(images, labels)
+        print(f"a custom step, {name}: {1000 / (time.perf_counter() - begin):.0f} images/s")
+
+
+def image_large_batch():
+    numpy, tf, keras = load()
+    for batch in (16, 128, 512):
+        if len(sys.argv) < 3:
+            subprocess.run([sys.executable, __file__, "image_large_batch", str(batch)], check=False)
+            continue
+        if batch != int(sys.argv[2]):
+            continue
+        model = image_net(keras, 128, 3, [32, 64])
+        model.compile("adam", "sparse_categorical_crossentropy")
+        x = numpy.random.uniform(size=(batch, 128, 128, 3)).astype("float32")
+        before = resident()
+        model.fit(x, numpy.random.randint(0, 10, batch), batch_size=batch, epochs=2, verbose=0)
+        print(f"128x128x3, batch {batch}: {resident() - before:.0f} MiB")
+
+
+def ordered_classes():
+    numpy, tf, keras = load()
+    x = numpy.concatenate([numpy.random.uniform(0, 1, (100, 10)), numpy.random.uniform(2, 3, (100, 10))])
+    y = numpy.concatenate([numpy.zeros(100), numpy.ones(100)])
+    for name, options in (
+        ("in order, batch 32", {"batch_size": 32, "shuffle": False}),
+        ("shuffled, batch 32", {"batch_size": 32}),
+        ("no batch size", {}),
+        ("full batch", {"batch_size": 200}),
+    ):
+        results = []
+        for seed in range(5):
+            keras.utils.set_random_seed(seed)
+            model = keras.Sequential([keras.layers.Dense(1, activation="sigmoid")])
+            model.compile("adam", "binary_crossentropy", metrics=["accuracy"])
+            model.fit(x, y, epochs=10, verbose=0, **options)
+            results.append(model.evaluate(x, y, verbose=0)[1])
+        print(f"{name}: accuracy {numpy.median(results):.3f} ({min(results):.3f} to {max(results):.3f} over five seeds)")
+
+
+def noise_small_large():
+    numpy, tf, keras = load()
+    x = numpy.random.normal(size=(500, 2))
+    y = 2 * x[:, 0] + x[:, 1] + 0.5 * numpy.random.normal(size=500)
+
+    def fresh():
+        model = keras.Sequential([keras.layers.Dense(1)])
+        model.compile(keras.optimizers.Adam(0.01), "mse")
+        return model
+
+    model = fresh()
+    for name, model, batch, epochs in (
+        ("batch 16", model, 16, 50),
+        ("batch 128, continuing that model", model, 128, 50),
+        ("batch 128, fresh, as many epochs", fresh(), 128, 50),
+        ("batch 128, fresh, as many updates", fresh(), 128, 400),
+    ):
+        model.fit(x, y, batch_size=batch, epochs=epochs, verbose=0)
+        print(f"{name}: loss {model.evaluate(x, y, verbose=0):.4f}")
+
+
+def memory_exhaustion():
+    numpy, tf, keras = load()
+    x = numpy.random.uniform(size=(100000, 100))
+    y = (x[:, :10].sum(1) > 5).astype("int32")
+    model = keras.Sequential([keras.layers.Dense(32, activation="relu"), keras.layers.Dense(1, activation="sigmoid")])
+    model.compile("adam", "binary_crossentropy", metrics=["accuracy"])
+    before = resident()
+    for batch in (10000, 100000):
+        history = model.fit(x, y, batch_size=batch, epochs=5, verbose=0)
+        print(f"batch {batch}: {resident() - before:.0f} MiB, accuracy {history.history['accuracy'][-1]:.3f}")
+
+
+def varying_batches():
+    numpy, tf, keras = load()
+    x = numpy.arange(1000, dtype="float32").reshape(-1, 1)
+    parts = [tf.data.Dataset.from_tensor_slices((x, x)).batch(size) for size in (32, 64)]
+    model = keras.Sequential([keras.layers.Dense(64, activation="relu"), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    history = model.fit(parts[0].concatenate(parts[1]), epochs=10, verbose=0)
+    print("losses", " ".join(f"{loss:.4f}" for loss in history.history["loss"]))
+
+
+def small_batch_speed():
+    numpy, tf, keras = load()
+    x = numpy.random.normal(size=(1000, 28, 28, 1)).astype("float32")
+    y = keras.utils.to_categorical(numpy.random.randint(0, 10, 1000), 10)
+    for eager in (True, False):
+        for batch in (16, 128):
+            model = image_net(keras, 28, 1, [32])
+            model.compile("adam", "categorical_crossentropy", run_eagerly=eager)
+            model.fit(x, y, batch_size=batch, verbose=0)
+            begin = time.perf_counter()
+            model.fit(x, y, batch_size=batch, epochs=3 if eager else 10, verbose=0)
+            rate = (3000 if eager else 10000) / (time.perf_counter() - begin)
+            print(f"{'eager' if eager else 'compiled'}, batch {batch}: {rate:.0f} images/s")
+
+
+def slow_loading():
+    numpy, tf, keras = load()
+    x = numpy.random.normal(size=(1000, 28, 28, 1)).astype("float32")
+    y = numpy.random.randint(0, 10, 1000)
+    model = image_net(keras, 28, 1, [32])
+    model.compile("adam", "sparse_categorical_crossentropy")
+
+    def slowly(image, label):
+        def wait(image):
+            time.sleep(50e-6)
+            return image
+
+        made = tf.numpy_function(wait, [image], tf.float32)
+        made.set_shape((28, 28, 1))
+        return made, label
+
+    data = tf.data.Dataset.from_tensor_slices((x, y))
+    for name, ready in (
+        ("one by one", data.map(slowly).batch(16)),
+        ("parallel map and prefetch", data.map(slowly, num_parallel_calls=16).batch(16).prefetch(tf.data.AUTOTUNE)),
+        ("cache", data.map(slowly).cache().batch(16)),
+    ):
+        model.fit(ready, verbose=0)
+        begin = time.perf_counter()
+        model.fit(ready, epochs=3, verbose=0)
+        print(f"{name}: {3000 / (time.perf_counter() - begin):.0f} images/s")
+
+
+STORIES = [image_small_batch, image_large_batch, ordered_classes, noise_small_large, memory_exhaustion, varying_batches, small_batch_speed,
+           slow_loading]
+
+if __name__ == "__main__":
+    named = {story.__name__: story for story in STORIES}
+    wanted = sys.argv[1:2] or list(named)
+    for name in wanted:
+        if len(sys.argv) > 1:
+            named[name]()
+        else:
+            print(f"== {name}", flush=True)
+            subprocess.run([sys.executable, __file__, name], check=False)
