@@ -176,6 +176,11 @@ static void find_sums(const binder *b, const bwi_instruction *i, bwi_bound *boun
     }
 }
 
+static bool adds_to_lane(bwi_pass pass)
+{
+    return pass == BWI_PASS_STATISTICS || pass == BWI_PASS_BACKWARD_STATISTICS || pass == BWI_PASS_BACKWARD_WEIGHTS;
+}
+
 /* What a call carries besides addresses depends on its pass: the place of a stored value, the number of terms of a sum, the
  * destination of an input, or the op's own kernels. */
 static bw_status bind_instruction(binder *b, const bwi_instruction *i, int size, bwi_bound *bound)
@@ -183,6 +188,7 @@ static bw_status bind_instruction(binder *b, const bwi_instruction *i, int size,
     bwi_exec *exec = b->exec;
     bound->instruction = i;
     bound->part = bwi_exec_part(i->node, i->pass);
+    bound->adds = adds_to_lane(i->pass);
     bound->run = function_of(i, b->program->program.training);
     find_sums(b, i, bound);
     fill_call(b, i, size, &bound->call);
@@ -349,6 +355,7 @@ void bwi_exec_close(bwi_exec *exec)
     bwi_release(exec->ctx, exec->group);
     bwi_release(exec->ctx, exec->bounds);
     bwi_release(exec->ctx, exec->totals);
+    bwi_release(exec->ctx, exec->turns);
     bwi_release(exec->ctx, exec->norms);
     bwi_release(exec->ctx, exec->tables);
     bwi_ledger_close(exec->ctx, &exec->times);
@@ -365,9 +372,15 @@ static double flops_of(const bwi_plan *plan)
     return flops;
 }
 
+/* A worker that takes no tiles shares updates and split layers; a region without a worker belongs to a tile of a group. */
+static size_t workers_of(const bwi_plan *plan)
+{
+    return (size_t)(plan->workers > plan->regions ? plan->workers : plan->regions);
+}
+
 static bw_status open_workers(bwi_exec *exec)
 {
-    exec->workers = bwi_allocate(exec->ctx, (size_t)exec->plan->regions, sizeof *exec->workers);
+    exec->workers = bwi_allocate(exec->ctx, workers_of(exec->plan), sizeof *exec->workers);
     if (!exec->workers) {
         return BW_RESOURCE_EXHAUSTED;
     }
@@ -416,8 +429,9 @@ static bw_status open_blocks(bwi_exec *exec)
     exec->group = bwi_allocate(exec->ctx, (size_t)plan->group, sizeof *exec->group);
     exec->bounds = bwi_allocate(exec->ctx, bounds_of(plan), sizeof *exec->bounds);
     exec->totals = bwi_allocate(exec->ctx, 1, plan->lane_bytes - plan->lane_sums);
+    exec->turns = bwi_allocate(exec->ctx, bwi_turns_count(plan), sizeof *exec->turns);
     exec->norms = bwi_allocate(exec->ctx, blocks_of(plan), sizeof *exec->norms);
-    if (!exec->blocks || !exec->group || !exec->bounds || !exec->totals || !exec->norms) {
+    if (!exec->blocks || !exec->group || !exec->bounds || !exec->totals || !exec->norms || !exec->turns) {
         return BW_RESOURCE_EXHAUSTED;
     }
     for (int v = 0; v < plan->source->variable_count; v++) {
@@ -457,13 +471,14 @@ static size_t phase_bookkeeping(const bwi_plan *plan, const bwi_phase *phase)
 
 size_t bwi_exec_bookkeeping(const bwi_plan *plan)
 {
-    size_t workers = (size_t)plan->regions, tables = (size_t)plan->table_count;
+    size_t regions = (size_t)plan->regions, tables = (size_t)plan->table_count;
     size_t bytes =
-        bwi_allocation_bytes(sizeof(bwi_exec)) + bwi_allocation_bytes(workers * sizeof(bwi_worker)) +
-        workers * bwi_allocation_bytes((size_t)plan->tile * sizeof(int64_t)) + bwi_allocation_bytes(tables * sizeof(bwi_table)) +
+        bwi_allocation_bytes(sizeof(bwi_exec)) + bwi_allocation_bytes(workers_of(plan) * sizeof(bwi_worker)) +
+        regions * bwi_allocation_bytes((size_t)plan->tile * sizeof(int64_t)) + bwi_allocation_bytes(tables * sizeof(bwi_table)) +
         bwi_allocation_bytes(blocks_of(plan) * sizeof(bwi_block)) + bwi_allocation_bytes((size_t)plan->group * sizeof(bwi_tile)) +
         bwi_allocation_bytes(bounds_of(plan) * sizeof(double)) + bwi_allocation_bytes(plan->lane_bytes - plan->lane_sums) +
         bwi_allocation_bytes(blocks_of(plan) * sizeof(double)) +
+        bwi_allocation_bytes(bwi_turns_count(plan) * sizeof(atomic_llong)) +
         bwi_allocation_bytes((size_t)bwi_moving_count(plan) * sizeof(bwi_moving));
     bytes = bwi_size_add(bytes, bwi_ledger_bytes(bwi_exec_parts(plan), plan->workers));
     bytes = bwi_size_add(bytes, bwi_overlap_bytes(plan));

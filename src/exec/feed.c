@@ -57,18 +57,19 @@ static bool is_own(const bwi_exec *exec, int lane)
 static void run_lanes(void *user, int worker)
 {
     bwi_exec *exec = user;
-    int64_t lanes = exec->plan->lanes;
+    int64_t step = exec->by_turns ? exec->end : exec->plan->lanes;
     int setting = exec->foreign ? exec->plan->kernels->convolution->begin() : 0;
     uint64_t begin = bwi_exec_clock(exec);
     int turn = 0;
+    exec->workers[worker].waited = 0;
     for (int64_t n; (n = bwi_exec_next(exec, worker, &turn)) >= 0;) {
         int64_t k = exec->begin + n;
         int lane = lane_at(exec, k);
         if (is_own(exec, lane)) {
-            run_lane(exec, worker, lane, k, lanes);
+            run_lane(exec, worker, lane, k, step);
         }
     }
-    bwi_exec_timed(exec, worker, BWI_PART_SHARE, begin);
+    bwi_exec_timed(exec, worker, BWI_PART_SHARE, begin ? begin + exec->workers[worker].waited : 0);
     if (exec->foreign) {
         exec->plan->kernels->convolution->end(setting);
     }
@@ -87,7 +88,7 @@ static int workers_for(const bwi_exec *exec)
     if (!is_worth_waking(exec, tiles, (double)exec->piece.count, plan->programs[exec->program].program.training)) {
         return 1;
     }
-    return tiles < plan->workers ? (int)tiles : plan->workers;
+    return tiles < plan->tile_workers ? (int)tiles : plan->tile_workers;
 }
 
 /* Splitting, as bwi_split_fit decides it, as far as it depends on the plan: samples that are made ahead are not split. */
@@ -194,7 +195,13 @@ static bw_status run_tiles(bwi_exec *exec)
     int64_t tiles = exec->end - exec->begin, lanes = exec->plan->lanes;
     /* Samples that are made ahead come in the order of tiles. */
     bool in_order = workers == 1 || bwi_dataset_begins(exec->piece.dataset);
-    bwi_exec_share_out(exec, in_order ? 1 : workers, tiles < lanes ? tiles : lanes);
+    exec->by_turns = workers > exec->plan->own_lanes;
+    if (exec->by_turns) {
+        bwi_turns_begin(exec);
+        bwi_exec_share_out(exec, 1, tiles);
+    } else {
+        bwi_exec_share_out(exec, in_order ? 1 : workers, tiles < lanes ? tiles : lanes);
+    }
     atomic_store_explicit(&exec->failed, 0, memory_order_relaxed);
     exec->beside = exec->overlap && bwi_overlap_begin(exec);
     if (bwi_split_fit(exec)) {

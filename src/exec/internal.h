@@ -49,6 +49,7 @@ typedef struct bwi_bound {
     void (*finish)(const bwi_call *call, const void *sums, int64_t samples); /* turns them into statistics; NULL: nothing to do */
     int part;
     bool opens; /* the first in its program to compute its node, so that the node's prologue runs with this call */
+    bool adds;  /* to the tile's lane: gradients or sums */
 } bwi_bound;
 
 typedef struct bwi_bound_phase {
@@ -82,6 +83,7 @@ typedef struct bwi_worker {
     bw_status status;
     int64_t tiles;     /* run so far; tests check that more than one worker took part */
     uint64_t ended;    /* ticks at which its share was done; of a timed step */
+    uint64_t waited;   /* ticks of its present share in which it waited for its turns; of a timed step */
     atomic_llong next; /* the next number of its span (share.c) */
     int64_t end;
     unsigned char pad[BWI_CACHE_LINE];
@@ -133,6 +135,9 @@ struct bwi_exec {
     float *const *predictions;
     atomic_int failed;
     int spans; /* into which the present work is divided (share.c) */
+    /* [own lane][instruction]: whose turn it is to add to the lane (turns.c). */
+    atomic_llong *turns;
+    bool by_turns; /* the present tiles are shared out one by one */
     bwi_sink updater;
     bwi_visit visitor;
     void *visit_user;
@@ -193,6 +198,12 @@ static inline int64_t bwi_tiles_of(int64_t count, int64_t tile) /* a power of tw
     return tiles;
 }
 void bwi_tile_at(int64_t count, int64_t tile, int64_t k, int64_t *first, int *size);
+/* Turns (turns.c), where workers outnumber lanes: their number; begins the tiles at hand; waits until it is the turn of tile k to
+ * run an instruction that adds to the lane, false if another worker has failed meanwhile; and passes the turn on. */
+size_t bwi_turns_count(const bwi_plan *plan);
+void bwi_turns_begin(bwi_exec *exec);
+bool bwi_turn_wait(bwi_exec *exec, int worker, int lane, int instruction, int64_t k);
+void bwi_turn_pass(bwi_exec *exec, int lane, int instruction);
 bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k);
 /* Describes tile k of the piece; the numbers of its samples go to a region's list. */
 bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k);

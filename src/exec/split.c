@@ -5,7 +5,7 @@
  * updates the weights while the block is in the nearest cache: it is never stored.
  *
  * The bits are those of running tile by tile. A deferred gradient is stored in the lanes after all when more than the update needs
- * it: a norm, or another piece. Since an update must not fail, a bound on the gradient, computed from its factors, has to exclude
+ * it: a norm, or another piece. Until then its factors are staged there. Since an update must not fail, a bound on the gradient, computed from its factors, has to exclude
  * NaN and infinity beforehand; otherwise the gradient is stored and examined.
  */
 #include "exec/internal.h"
@@ -96,6 +96,15 @@ static void run_whole(bwi_exec *exec, int worker, int instruction, int64_t tile)
     }
 }
 
+/* Runs an instruction for all tiles in their order, as it adds to their one lane. */
+static void run_in_order(bwi_exec *exec, int worker, int instruction, int64_t unit)
+{
+    (void)unit;
+    for (int tile = 0; tile < tiles_of(exec) && !atomic_load(&exec->failed); tile++) {
+        run_whole(exec, worker, instruction, tile);
+    }
+}
+
 static void run_part(bwi_exec *exec, int worker, int instruction, int64_t part)
 {
     (void)worker;
@@ -109,8 +118,9 @@ static void open_tiles(bwi_exec *exec)
 {
     const bwi_plan *plan = exec->plan;
     for (int t = 0; t < tiles_of(exec); t++) {
-        exec->group[t] = bwi_exec_tile(exec, t, t, t);
-        bwi_exec_memory(exec)->clear(bwi_exec_lane(exec, t) + plan->lane_sums, plan->lane_bytes - plan->lane_sums);
+        int lane = t % plan->lanes;
+        exec->group[t] = bwi_exec_tile(exec, t, lane, t);
+        bwi_exec_memory(exec)->clear(bwi_exec_lane(exec, lane) + plan->lane_sums, plan->lane_bytes - plan->lane_sums);
     }
 }
 
@@ -126,7 +136,11 @@ void bwi_split_run(bwi_exec *exec)
             exec->workers[0].status = BW_CANCELLED;
             return;
         }
-        share_units(exec, parts ? run_part : run_whole, n, parts ? parts : tiles);
+        if (!parts && b->adds && tiles > exec->plan->lanes) {
+            run_in_order(exec, 0, n, 0);
+        } else {
+            share_units(exec, parts ? run_part : run_whole, n, parts ? parts : tiles);
+        }
     }
     exec->workers[0].tiles += tiles;
     exec->deferred = BWI_DEFERRED;
@@ -137,7 +151,7 @@ void bwi_split_run(bwi_exec *exec)
 static void *staging_of(const bwi_exec *exec, int tile, int instruction)
 {
     const bwi_plan *plan = exec->plan;
-    size_t offset = plan->staging_offset + (size_t)tile * plan->staging_bytes;
+    size_t offset = plan->staging_offset + (size_t)tile * plan->staging_step;
     const bwi_phase *phase = &plan->programs[exec->program].phases[0];
     for (int n = phase->count - phase->deferred; n < instruction; n++) {
         const bw_node *node = phase->instructions[n].node;
@@ -215,44 +229,31 @@ void bwi_split_part(bwi_exec *exec, int worker, int64_t number, const bwi_sink *
         for (int t = 0; t < tiles; t++) {
             deferred[t] = (bwi_deferred_tile){&bound_at(exec, t, instruction)->call, staging_of(exec, t, instruction)};
         }
-        deferred[0].call->node->op->deferred->part(deferred, tiles, number, scratch_of(exec, worker), sink);
+        deferred[0].call->node->op->deferred->part(deferred, tiles, exec->plan->lanes == 1, number, scratch_of(exec, worker), sink);
     }
 }
 
 /* ---- Stored in the lanes ---- */
 
-typedef struct lane_sink {
-    const bwi_exec *exec;
-    int lane;
-} lane_sink;
-
-static void store_in_lane(void *user, const bwi_variable *variable, int64_t first, int64_t count, const void *gradient)
+/* Runs what was deferred as it would have run by tiles: the tiles of a lane in their order. What is staged lies where the lanes'
+ * sums go, and is lost. */
+static void settle(bwi_exec *exec, int worker, int first, int64_t unit)
 {
-    const lane_sink *to = user;
-    unsigned char *lane = bwi_exec_lane(to->exec, to->lane) + to->exec->plan->gradients[variable->index];
-    bwi_exec_memory(to->exec)->copy(lane + (size_t)first * sizeof(float), gradient, (size_t)count * sizeof(float));
-}
-
-static void settle_part(bwi_exec *exec, int worker, int unused, int64_t number)
-{
-    (void)unused;
-    int instruction = 0;
-    if (part_at(exec, &number, &instruction)) {
-        for (int t = 0; t < tiles_of(exec); t++) {
-            bwi_deferred_tile one = {&bound_at(exec, t, instruction)->call, staging_of(exec, t, instruction)};
-            lane_sink to = {exec, t};
-            bwi_sink sink = {.take = store_in_lane, .user = &to};
-            one.call->node->op->deferred->part(&one, 1, number, scratch_of(exec, worker), &sink);
-        }
+    (void)worker;
+    int lanes = exec->plan->lanes, lane = (int)(unit % lanes), instruction = first + (int)(unit / lanes);
+    for (int t = lane; t < tiles_of(exec); t += lanes) {
+        const bwi_bound *b = bound_at(exec, t, instruction);
+        b->run(&b->call, &exec->group[t]);
     }
 }
 
 void bwi_split_settle(bwi_exec *exec)
 {
     if (exec->deferred) {
+        const bwi_phase *phase = &exec->plan->programs[exec->program].phases[0];
         unsigned state = bwi_float_begin();
-        bwi_split_bounded(exec);
-        share_units(exec, settle_part, phase_of(exec)->count - 1, bwi_split_parts(exec));
+        atomic_store(&exec->failed, 0);
+        share_units(exec, settle, phase->count - phase->deferred, (int64_t)phase->deferred * exec->plan->lanes);
         exec->deferred = BWI_DEFERRED_NONE;
         bwi_float_restore(state);
     }

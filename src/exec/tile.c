@@ -104,6 +104,35 @@ static bw_status run_list(bwi_exec *exec, const bwi_bound *list, int count, cons
     return status;
 }
 
+/* What tiles of one lane add to it they add in their order, though several workers take them through the model: the bits are those
+ * of one worker. If another worker fails, the tile is left unfinished. */
+static bw_status run_by_turns(bwi_exec *exec, const bwi_bound *list, int from, int to, const bwi_tile *tile, int worker, int lane,
+                              int64_t k)
+{
+    bw_status status = BW_OK;
+    for (int n = from; n < to && status == BW_OK; from = n) {
+        while (n < to && !list[n].adds) {
+            n++;
+        }
+        status = run_list(exec, list + from, n - from, tile, worker, k);
+        if (status == BW_OK && n < to) {
+            if (!bwi_turn_wait(exec, worker, lane, n, k)) {
+                return BW_OK;
+            }
+            status = run_list(exec, list + n, 1, tile, worker, k);
+            bwi_turn_pass(exec, lane, n++);
+        }
+    }
+    return status;
+}
+
+static bw_status run_some(bwi_exec *exec, const bwi_bound *list, int from, int to, const bwi_tile *tile, int worker, int lane,
+                          int64_t k)
+{
+    return exec->by_turns ? run_by_turns(exec, list, from, to, tile, worker, lane, k)
+                          : run_list(exec, list + from, to - from, tile, worker, k);
+}
+
 static void keep_predictions(const bwi_exec *exec, const bwi_bound *list, int count, int64_t first)
 {
     const bwi_plan_program *program = &exec->plan->programs[exec->program];
@@ -157,20 +186,20 @@ bwi_tile bwi_exec_tile(bwi_exec *exec, int region, int lane, int64_t k)
 }
 
 /* The last tile of a lane tells which buckets of gradients are complete in it. */
-static bw_status run_last(bwi_exec *exec, const bwi_bound *list, int count, const bwi_tile *tile, int worker, int64_t k)
+static bw_status run_last(bwi_exec *exec, const bwi_bound *list, int count, const bwi_tile *tile, int worker, int lane, int64_t k)
 {
     int at = 0, bucket;
     bw_status status = BW_OK;
     for (int turn = 0, end; status == BW_OK && (end = bwi_overlap_pause(exec, turn, &bucket)) >= 0; turn++) {
         if (end > at) {
-            status = run_list(exec, list + at, end - at, tile, worker, k);
+            status = run_some(exec, list, at, end, tile, worker, lane, k);
             at = end;
         }
-        if (status == BW_OK) {
+        if (status == BW_OK && !atomic_load_explicit(&exec->failed, memory_order_relaxed)) {
             bwi_overlap_lane_done(exec, bucket);
         }
     }
-    return status == BW_OK ? run_list(exec, list + at, count - at, tile, worker, k) : status;
+    return status == BW_OK ? run_some(exec, list, at, count, tile, worker, lane, k) : status;
 }
 
 /* One tile through the present phase, on one worker. */
@@ -184,7 +213,8 @@ bw_status bwi_exec_run_tile(bwi_exec *exec, int worker, int lane, int64_t k)
         exec->hooks.tile(exec->hooks.user, worker, lane, k);
     }
     bool tells = exec->beside && k + plan->lanes >= bwi_tiles_of(exec->piece.count, plan->tile);
-    bw_status status = tells ? run_last(exec, list, count, &tile, worker, k) : run_list(exec, list, count, &tile, worker, k);
+    bw_status status =
+        tells ? run_last(exec, list, count, &tile, worker, lane, k) : run_some(exec, list, 0, count, &tile, worker, lane, k);
     exec->workers[worker].tiles++;
     if (status != BW_OK) {
         return status;

@@ -284,15 +284,16 @@ typedef struct bwi_op_split {
     void (*part)(const bwi_call *call, int pass, int64_t part);
 } bwi_op_split;
 
-/* A gradient that is deferred to the update and never stored: its factors are staged, and its sum over the tiles, a binary tree
- * as over lanes, goes block by block to a sink. */
+/* A gradient that is deferred to the update and never stored: its factors are staged, and its sum over the tiles, in the order that
+ * lanes give it, goes block by block to a sink. */
 typedef struct bwi_op_deferred {
     int64_t (*floats)(const bw_node *node, int64_t samples); /* of the staging for this many samples; 0: it is not deferred */
     double (*fill)(const bwi_call *call,
                    void *staging); /* returns a bound on the gradient's elements; NaN: a factor is not finite */
     int64_t (*parts)(const bw_node *node);
     size_t scratch_bytes; /* that a part needs */
-    void (*part)(const bwi_deferred_tile *tiles, int count, int64_t part, void *scratch, const bwi_sink *sink);
+    /* Tiles of one lane are added one after another; otherwise each has a lane of its own. */
+    void (*part)(const bwi_deferred_tile *tiles, int count, bool one_lane, int64_t part, void *scratch, const bwi_sink *sink);
 } bwi_op_deferred;
 
 /* Kernels that are prepared before the first step, and what they derive from the weights. Each member may be NULL. */

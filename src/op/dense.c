@@ -147,10 +147,10 @@ static double fill_staging(const bwi_call *call, void *staging)
                                               staging);
 }
 
-/* Adds the tiles' gradients of a block as a binary tree: after tile t, two finished sums become one for each of the 1 bits in
- * which t ends. The result is the first of the sums. `first` is the block's first row; below 0, the biases are meant. While the
- * last tile is added, what is read next (`ahead`, or NULL) is fetched. */
-static void sum_tiles(const bwi_deferred_tile *tiles, int count, int64_t panel, int64_t first, int64_t rows,
+/* Adds the tiles' gradients of a block, those of one lane one after another, those of several as a binary tree: after tile t, two
+ * finished sums become one for each of the 1 bits in which t ends. The result is the first of the sums. `first` is the block's first
+ * row; below 0, the biases are meant. While the last tile is added, what is read next (`ahead`, or NULL) is fetched. */
+static void sum_tiles(const bwi_deferred_tile *tiles, int count, bool one_lane, int64_t panel, int64_t first, int64_t rows,
                       const void *const *ahead, void *sums)
 {
     const bwi_kernels *k = tiles[0].call->kernels;
@@ -165,7 +165,7 @@ static void sum_tiles(const bwi_deferred_tile *tiles, int count, int64_t panel, 
             k->dense_gradient_block(n, in, out, tiles[t].staging, panel, first, rows, sum_at(sums, depth++),
                                     t == count - 1 ? ahead : NULL);
         }
-        for (int odd = t; odd & 1; odd >>= 1) {
+        for (int odd = one_lane ? t > 0 : t; odd & 1; odd >>= 1) {
             depth--;
             k->add(floats, sum_at(sums, depth), sum_at(sums, depth - 1));
         }
@@ -179,7 +179,7 @@ _Static_assert((int)BWI_SINK_READS == (int)BWI_FETCHED, "what a sink reads is fe
 
 /* A panel goes to the sink in blocks of rows, each as soon as it is summed over all tiles, while it is in the nearest cache; the
  * panel's biases follow. The arrays that the sink reads for a block are fetched while the block before it is summed. */
-static void deferred_part(const bwi_deferred_tile *tiles, int count, int64_t panel, void *sums, const bwi_sink *sink)
+static void deferred_part(const bwi_deferred_tile *tiles, int count, bool one_lane, int64_t panel, void *sums, const bwi_sink *sink)
 {
     const bw_node *node = tiles[0].call->node;
     int64_t in = in_of(node), out = out_of(node), wide = panel_of(node);
@@ -194,12 +194,12 @@ static void deferred_part(const bwi_deferred_tile *tiles, int count, int64_t pan
         for (int i = 0; fetches && i < BWI_SINK_READS; i++) {
             ahead[i] = (const unsigned char *)arrays[i] + (size_t)(at + ROWS_OF_BLOCK * wide) * sizeof(float);
         }
-        sum_tiles(tiles, count, panel, first, rows, fetches ? ahead : NULL, sums);
+        sum_tiles(tiles, count, one_lane, panel, first, rows, fetches ? ahead : NULL, sums);
         sink->take(sink->user, node->variable[0], at, rows * wide, sums);
     }
     if (node->variables > 1) {
         int64_t rest = out - panel * wide;
-        sum_tiles(tiles, count, panel, -1, 1, NULL, sums);
+        sum_tiles(tiles, count, one_lane, panel, -1, 1, NULL, sums);
         sink->take(sink->user, node->variable[1], panel * wide, rest < wide ? rest : wide, sums);
     }
 }

@@ -12,9 +12,12 @@ enum {
     LARGEST_TILE = 64,
     MOST_LANES = 16,
     SOME_LANES = 8,
-    FEWEST_LANES = 4, /* by default */
+    FEW_LANES = 4,
     MOST_LANES_BYTES = 2 << 20,
     SOME_LANES_BYTES = 16 << 20,
+    SMALL_BATCH = 32,
+    FREE_LANES_BYTES = 1 << 20, /* that lanes may take in any case */
+    EVALUATION_TILE = 32,       /* the smallest, whatever the batch: evaluation feeds more than a batch at once */
     LANES_LIMIT = 4096
 };
 
@@ -39,19 +42,26 @@ static size_t trainable_bytes(const bwi_graph *graph)
     return bytes;
 }
 
-/* A tile's activations should stay in the cache; the traffic of the weights, which every tile reads and whose gradient it adds
- * to, should be at most a quarter of the activations'; and there should be a few samples. The last two may lead out of the
- * cache, where more samples cost little more, up to a bound. Values that fusions remove are counted, so that the tile is the
- * same without fusions. */
-static int64_t default_tile(const bwi_plan_request *request)
+/* The bytes of a sample's values. */
+static size_t sample_bytes(const bwi_plan_request *request)
 {
-    size_t bytes = 1, weights = trainable_bytes(request->graph);
+    size_t bytes = 1;
     for (int n = 0; n < (request->own_nodes ? request->own_nodes : request->graph->count); n++) {
         const bw_node *node = request->graph->nodes[n];
         if (!(node->op->flags & (BWI_OP_VIEW | BWI_OP_SUMS))) {
             bytes = bwi_size_add(bytes, bwi_size_multiply((size_t)bwi_shape_count(&node->shape), sizeof(float)));
         }
     }
+    return bytes;
+}
+
+/* A tile's activations should stay in the cache; the traffic of the weights, which every tile reads and whose gradient it adds
+ * to, should be at most a quarter of the activations'; and there should be a few samples. The last two may lead out of the
+ * cache, where more samples cost little more, up to a bound. Values that fusions remove are counted, so that the tile is the
+ * same without fusions. */
+static int64_t default_tile(const bwi_plan_request *request)
+{
+    size_t bytes = sample_bytes(request), weights = trainable_bytes(request->graph);
     int64_t tile = power_of_two_below((int64_t)(REFERENCE_CACHE / bytes));
     while (tile < LARGEST_TILE && (tile < SMALL_TILE || weights / (size_t)tile > bytes / 4) &&
            bwi_size_multiply(bytes, 2 * (size_t)tile) <= TILE_BYTES) {
@@ -72,24 +82,61 @@ int64_t bwi_choice_least_tile(const bwi_graph *graph)
     return least;
 }
 
-/* The lanes' sums should stay in a core's cache until they are added, or at least not outgrow that of a small machine. */
-static int default_lanes(const bwi_plan_request *request)
+/* The lanes' sums should stay in a core's cache until they are added, or at least not outgrow that of a small machine. And they
+ * should cost less than the samples that tiles save: those of a small batch without those of two workers' tiles. Where they cost more
+ * there are fewer lanes, down to one; workers then take tiles of the same lane, and add to it in turn (exec/turns.c). */
+static int default_lanes(const bwi_plan_request *request, int64_t tile)
 {
-    size_t bytes = trainable_bytes(request->graph);
+    size_t bytes = trainable_bytes(request->graph), saved = 2 * tile < SMALL_BATCH ? (size_t)(SMALL_BATCH - 2 * tile) : 0;
+    size_t most = bwi_size_multiply(sample_bytes(request), saved);
+    most = most > FREE_LANES_BYTES ? most : FREE_LANES_BYTES;
+    int lanes = FEW_LANES;
     if (bwi_size_multiply(bytes, MOST_LANES) <= MOST_LANES_BYTES) {
-        return MOST_LANES;
+        lanes = MOST_LANES;
+    } else if (bwi_size_multiply(bytes, SOME_LANES) <= SOME_LANES_BYTES) {
+        lanes = SOME_LANES;
     }
-    return bwi_size_multiply(bytes, SOME_LANES) <= SOME_LANES_BYTES ? SOME_LANES : FEWEST_LANES;
+    while (lanes > 1 && bwi_size_multiply(bytes, (size_t)lanes - 1) > most) {
+        lanes /= 2;
+    }
+    return lanes > request->least_lanes ? lanes : request->least_lanes;
 }
 
-/* Lanes are a power of two, so that their tree is complete, and at least one for each rank. */
+static bool only_trains(const bwi_plan_request *request)
+{
+    bool only = true;
+    for (int p = 0; p < request->program_count; p++) {
+        only = only && request->programs[p].loss_count > 0;
+    }
+    return only;
+}
+
+/* A batch that a tile would hold is cut as by the largest power of two in it. */
+static int64_t tile_of_batch(const bwi_plan_request *request, int64_t tile)
+{
+    int64_t least = only_trains(request) ? 1 : EVALUATION_TILE,
+            whole = request->batch > 0 ? power_of_two_below(request->batch) : tile;
+    whole = whole > least ? whole : least;
+    return whole < tile ? whole : tile;
+}
+
+static int lanes_for(int lanes, int ranks)
+{
+    while (lanes < ranks && lanes < LANES_LIMIT) {
+        lanes *= 2;
+    }
+    return lanes;
+}
+
+/* Lanes are a power of two, so that their tree is complete, and at least one for each rank. More workers than lanes pay where a
+ * tile's work is large. */
 bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_choice *c)
 {
     int ranks = request->ranks > 1 ? request->ranks : 1;
-    c->tile = request->tile ? request->tile : default_tile(request);
-    int64_t least = bwi_choice_least_tile(request->graph);
+    int64_t tile = request->tile ? request->tile : default_tile(request), least = bwi_choice_least_tile(request->graph);
+    c->lanes = request->lanes ? request->lanes : default_lanes(request, tile);
+    c->tile = request->tile ? tile : tile_of_batch(request, tile);
     c->tile = c->tile > 0 && c->tile < least ? least : c->tile;
-    c->lanes = request->lanes ? request->lanes : default_lanes(request);
     c->workers = request->workers ? request->workers : ctx->workers;
     c->segments = 1;
     c->split = true;
@@ -100,17 +147,14 @@ bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_
     if (c->lanes < 1 || (c->lanes & (c->lanes - 1)) || c->lanes > LANES_LIMIT) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT, "lanes: expected a power of two from 1 to %d, got %d", LANES_LIMIT, c->lanes);
     }
-    if (c->lanes < ranks) {
-        int enough = c->lanes;
-        while (enough < ranks && enough < LANES_LIMIT) {
-            enough *= 2;
-        }
+    if (request->lanes && c->lanes < ranks) {
         return bwi_fail(ctx, BW_INVALID_ARGUMENT,
                         "lanes: %d are too few for %d ranks, each of which needs one; ask for %d lanes or use up to %d ranks",
-                        c->lanes, ranks, enough, c->lanes);
+                        c->lanes, ranks, lanes_for(c->lanes, ranks), c->lanes);
     }
+    c->lanes = lanes_for(c->lanes, ranks);
     int most = (c->lanes + ranks - 1) / ranks; /* on every rank, so that all plans are alike */
-    if (c->workers > most) {
+    if (c->workers > most && c->lanes >= SOME_LANES) {
         c->workers = most;
     }
     return BW_OK;

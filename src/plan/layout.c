@@ -113,13 +113,32 @@ static size_t take(size_t *end, size_t bytes)
     return offset;
 }
 
-static void lay_lane(bwi_plan *plan)
+static void take_gradient(bwi_plan *plan, const bwi_variable *variable, size_t *end)
+{
+    if (plan->gradients[variable->index] == SIZE_MAX) {
+        plan->gradients[variable->index] = take(end, bwi_size_multiply((size_t)variable->count, sizeof(float)));
+    }
+}
+
+/* A lane begins with gradients that are deferred, and returns where they end: what is staged for them lies in their place. */
+static size_t lay_lane(bwi_plan *plan)
 {
     size_t end = 0;
+    const bwi_phase *phase = plan->programs[0].phases;
     for (int v = 0; v < plan->source->variable_count; v++) {
+        plan->gradients[v] = SIZE_MAX;
+    }
+    for (int n = plan->group ? phase->count - phase->deferred : phase->count; n < phase->count; n++) {
+        for (int k = 0; k < phase->instructions[n].node->variables; k++) {
+            take_gradient(plan, phase->instructions[n].node->variable[k], &end);
+        }
+    }
+    size_t deferred = end;
+    for (int v = 0; plan->programs[0].program.training && v < plan->source->variable_count; v++) {
         const bwi_variable *variable = plan->source->variables[v];
-        bool trained = variable->trainable && !variable->sparse && plan->programs[0].program.training;
-        plan->gradients[v] = trained ? take(&end, bwi_size_multiply((size_t)variable->count, sizeof(float))) : SIZE_MAX;
+        if (variable->trainable && !variable->sparse) {
+            take_gradient(plan, variable, &end);
+        }
     }
     plan->lane_sums = end;
     for (int n = 0; n < plan->graph.count; n++) {
@@ -128,6 +147,7 @@ static void lay_lane(bwi_plan *plan)
         plan->sums[n] = count ? take(&end, (size_t)count * sizeof(double)) : SIZE_MAX;
     }
     plan->lane_bytes = end;
+    return deferred;
 }
 
 static void lay_shared(bwi_plan *plan, size_t *end)
@@ -199,11 +219,24 @@ static void lay_tables(bwi_plan *plan, size_t *end)
     plan->items.records = *end - begin;
 }
 
+/* The factors of deferred gradients are staged in the place of these gradients, each tile's in its lane or, of one lane, one after
+ * another; or apart, if they are larger. */
+static void lay_staging(bwi_plan *plan, size_t deferred, size_t *end)
+{
+    size_t group = (size_t)plan->group, needed = bwi_size_multiply(plan->staging_bytes, plan->lanes == 1 ? group : 1);
+    plan->staging_offset = plan->lanes_offset;
+    plan->staging_step = plan->lanes == 1 ? plan->staging_bytes : plan->lane_bytes;
+    if (needed > deferred) {
+        plan->staging_offset = take(end, bwi_size_multiply(plan->staging_bytes, group));
+        plan->staging_step = plan->staging_bytes;
+        plan->items.activations = bwi_size_add(plan->items.activations, bwi_size_multiply(plan->staging_bytes, group));
+    }
+}
+
 /* In the order of the arena: what all workers share, lanes, the workers' regions, staging, the store, records. */
 void bwi_plan_lay(bwi_plan *plan, size_t scratch)
 {
-    size_t end = 0, region = 0;
-    lay_lane(plan);
+    size_t end = 0, region = 0, deferred_gradients = lay_lane(plan);
     lay_shared(plan, &end);
     plan->items.statistics = end;
     plan->lanes_offset = take(&end, bwi_size_multiply(plan->lane_bytes, (size_t)plan->lane_slots));
@@ -222,11 +255,10 @@ void bwi_plan_lay(bwi_plan *plan, size_t scratch)
     plan->worker_bytes = bwi_size_add(bwi_size_align(bwi_size_add(plan->scratch_offset, scratch), alignment), alignment);
     plan->workers_offset = end = bwi_size_align(end, alignment);
     take(&end, bwi_size_multiply(plan->worker_bytes, (size_t)plan->regions));
-    plan->staging_offset = take(&end, bwi_size_multiply(plan->staging_bytes, (size_t)plan->group));
+    plan->items.activations = bwi_size_multiply(region, (size_t)plan->regions);
+    lay_staging(plan, deferred_gradients, &end);
     size_t deferred = plan->group ? bwi_size_multiply(plan->deferred_bytes, (size_t)plan->workers) : 0;
     plan->deferred_offset = take(&end, deferred);
-    plan->items.activations =
-        bwi_size_add(bwi_size_multiply(region, (size_t)plan->regions), bwi_size_multiply(plan->staging_bytes, (size_t)plan->group));
     plan->items.scratch = bwi_size_add(bwi_size_multiply(plan->worker_bytes - region, (size_t)plan->regions), deferred);
     plan->store_offset = take(&end, bwi_size_multiply(plan->store_slot, (size_t)plan->store_tiles));
     plan->items.store = end - plan->store_offset;

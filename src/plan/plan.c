@@ -7,7 +7,10 @@
  */
 #include "plan/internal.h"
 
-enum { SPLIT_BYTES = 1 << 20 /* of weights, from which on splitting layers is faster than sharing out tiles */ };
+enum {
+    SPLIT_BYTES = 1 << 20, /* of weights, from which on splitting layers is faster than sharing out tiles */
+    ONE_LANE_GROUP = 8     /* tiles that run together, at most, where they share a lane */
+};
 
 /* With a smaller budget the most frugal plan is tried first. */
 static const size_t TIGHT_BYTES = (size_t)1 << 30;
@@ -62,11 +65,21 @@ static bw_status allocate_tables(bwi_plan *plan)
     return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
-/* How many tiles of a window run together, where tiles are few and weights many. The bits are those of tile by tile. */
+static int64_t tiles_of(int64_t count, int64_t tile)
+{
+    return count / tile + __builtin_popcountll((unsigned long long)(count % tile));
+}
+
+/* How many tiles of a window run together, where tiles are few and weights many. The bits are those of tile by tile. Tiles of one lane
+ * add to it in turn, which is for models whose gradients are nearly all deferred. */
 static int group_of(bwi_plan *plan)
 {
     const bwi_program *program = &plan->programs[0].program;
-    size_t weights = 0;
+    size_t weights = 0, trained = 0;
+    for (int v = 0; v < plan->source->variable_count; v++) {
+        const bwi_variable *variable = plan->source->variables[v];
+        trained = bwi_size_add(trained, variable->trainable && !variable->sparse ? (size_t)variable->count * sizeof(float) : 0);
+    }
     plan->staging_bytes = plan->deferred_bytes = 0;
     for (int n = 0; n < program->count; n++) {
         const bwi_instruction *i = &program->instructions[n];
@@ -78,8 +91,11 @@ static int group_of(bwi_plan *plan)
             plan->deferred_bytes = scratch > plan->deferred_bytes ? scratch : plan->deferred_bytes;
         }
     }
-    int64_t tiles = plan->window / plan->tile + __builtin_popcountll((unsigned long long)(plan->window % plan->tile));
+    int64_t tiles = tiles_of(plan->window, plan->tile);
     int64_t most = plan->lanes < BWI_MAX_DEFERRED ? plan->lanes : BWI_MAX_DEFERRED;
+    if (plan->lanes == 1 && weights >= trained - trained / 8) {
+        most = ONE_LANE_GROUP;
+    }
     return plan->ranks == 1 && plan->window > 0 && weights >= SPLIT_BYTES && tiles <= most ? (int)tiles : 0;
 }
 
@@ -195,6 +211,15 @@ static void find_budget(attempt *a)
     }
 }
 
+static bool only_trains(const bwi_plan *plan)
+{
+    bool only = true;
+    for (int p = 0; p < plan->program_count; p++) {
+        only = only && plan->programs[p].program.training;
+    }
+    return only;
+}
+
 /* Lays the plan out as chosen; what is kept for a whole batch gives way to everything else. */
 static bw_status try_choice(attempt *a, const bwi_choice *c)
 {
@@ -211,7 +236,9 @@ static bw_status try_choice(attempt *a, const bwi_choice *c)
     bw_status status = bwi_plan_prepare(plan, &a->scratch);
     find_budget(a);
     plan->group = status == BW_OK && c->split ? group_of(plan) : 0;
-    plan->regions = plan->group > plan->workers ? plan->group : plan->workers;
+    int64_t tiles = plan->keep && only_trains(plan) ? tiles_of(plan->batch, plan->tile) : plan->workers;
+    plan->tile_workers = tiles < plan->workers ? (int)tiles : plan->workers;
+    plan->regions = plan->group > plan->tile_workers ? plan->group : plan->tile_workers;
     for (int p = 0; p < plan->program_count && status == BW_OK; p++) {
         status = bwi_plan_fates(plan, &plan->programs[p]);
     }

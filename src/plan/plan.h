@@ -30,6 +30,7 @@ typedef struct bwi_plan_request {
     int64_t tile;         /* 0: from the model */
     int lanes;            /* 0: from the model */
     int workers;          /* at most; 0: the context's */
+    int least_lanes;      /* unless `lanes` says otherwise; 0: as many as the model wants */
     int ranks;            /* they share the lanes */
     size_t memory;        /* budget; 0: what the system gives */
     const char *spill;    /* folder for boundary values that the budget cannot hold; NULL: none may be spilled */
@@ -110,9 +111,10 @@ struct bwi_plan {
     int64_t batch, window, store_tiles;
     int64_t requested_tile; /* what the request or the model asked for, before the budget was applied */
     int requested_lanes, requested_workers;
-    int group;   /* tiles that run together, their layers split over workers; 0: none */
-    int regions; /* of tile values: one for each worker, and for each tile of a group */
-    bool keep;   /* values between phases may be kept for the whole batch, whose size is known */
+    int group;        /* tiles that run together, their layers split over workers; 0: none */
+    int tile_workers; /* how many workers take tiles: no more than there are */
+    int regions;      /* of tile values: one for each of them, and for each tile of a group */
+    bool keep;        /* values between phases may be kept for the whole batch, whose size is known */
 
     void **prepared;                                   /* [node][size] */
     bwi_plan_needs *needs;                             /* [node][size] */
@@ -127,6 +129,7 @@ struct bwi_plan {
 
     size_t lanes_offset, workers_offset, worker_bytes, scratch_offset, store_offset, store_slot;
     size_t staging_offset, staging_bytes;   /* of a tile's deferred gradients */
+    size_t staging_step;                    /* from one tile's to the next */
     size_t deferred_offset, deferred_bytes; /* of a worker's scratch when it sums them */
     size_t spill_slot;                      /* of a tile in the file of spilled values */
     size_t spill_bytes;                     /* of that file; 0: there is none */

@@ -6,6 +6,9 @@
 
 #include <stdlib.h>
 
+/* The noise scale comes from the differences between lanes, so that a model for which one would do needs some. */
+enum { NOISE_LANES = 4 };
+
 size_t bwi_session_parameter_bytes(const bwi_session *s)
 {
     size_t bytes = 0;
@@ -279,6 +282,7 @@ bw_status bwi_session_make_plan(bwi_session *s, const bwi_made_ahead *data, cons
                                 .window = o->train ? o->batch : 0,
                                 .tile = o->tile,
                                 .lanes = o->lanes,
+                                .least_lanes = o->noise ? NOISE_LANES : 0,
                                 .memory = find_budget(ctx, o),
                                 .spill = folder,
                                 .bookkeeping = o->traced > BWI_BRIEFLY_TRACED ? traced_bytes

@@ -46,7 +46,7 @@ expect_empty err 'plan'
 for text in 'batch 1024: tile 4' 'parameters ' 'together ' 'whole batch ' '126x126x32' 'Most bytes: of a tile ' '━'; do
     expect_text out "$text" 'plan'
 done
-expect_pattern out '^ +1 +4 ' 'plan: the row of batch 1'
+expect_pattern out '^ +1 +1 ' 'plan: the row of batch 1'
 run plan --model "$model" --data "$digits" --batch full
 expect_text out 'batch 1797:' 'plan --batch full'
 

@@ -34,6 +34,34 @@ static void test_workers(void **state)
     }
 }
 
+/* With fewer lanes than workers, what tiles of a lane add to it waits for its turn: the bits are those of one worker. */
+static void test_turns(void **state)
+{
+    (void)state;
+    static const int lanes[] = {1, 2};
+    for (size_t m = 0; m < 2 * BWI_COUNT(models); m++) {
+        run alone = run_of(&models[m / 2]);
+        alone.options.lanes = lanes[m % 2];
+        execute(&alone);
+        bwi_pool_delay = delay;
+        for (int workers = 2; workers <= 3; workers++) {
+            run shared = run_of(&models[m / 2]);
+            char what[48];
+            shared.options.lanes = lanes[m % 2];
+            shared.workers = workers;
+            snprintf(what, sizeof what, "%d workers of %d lanes", workers, lanes[m % 2]);
+            atomic_store(&workers_seen, 0);
+            execute(&shared);
+            assert_true(shared.facts.workers == workers && shared.facts.lanes == lanes[m % 2]);
+            assert_int_equal(atomic_load(&workers_seen), (1U << workers) - 1);
+            assert_same_bits(&alone, &shared, what);
+            release(&shared);
+        }
+        bwi_pool_delay = NULL;
+        release(&alone);
+    }
+}
+
 static void test_ranks(void **state)
 {
     (void)state;
@@ -147,14 +175,17 @@ static const model_row *ranged(void)
 static void test_ranges_and_lanes(void **state)
 {
     (void)state;
-    run deferred = run_of(ranged()), settled = run_of(ranged());
-    deferred.workers = settled.workers = 2;
-    settled.optimizer = "adam(lr=0.01, global_clipnorm=1e20)";
-    execute(&deferred);
-    execute(&settled);
-    assert_same_bits(&deferred, &settled, "gradients that wait for the update");
-    release(&deferred);
-    release(&settled);
+    for (int lanes = 1; lanes <= 16; lanes *= 16) {
+        run deferred = run_of(ranged()), settled = run_of(ranged());
+        deferred.workers = settled.workers = 2;
+        deferred.options.lanes = settled.options.lanes = lanes;
+        settled.optimizer = "adam(lr=0.01, global_clipnorm=1e20)";
+        execute(&deferred);
+        execute(&settled);
+        assert_same_bits(&deferred, &settled, "gradients that wait for the update");
+        release(&deferred);
+        release(&settled);
+    }
 }
 
 /* What is not finite is found before anything changes, also where gradients wait. */
@@ -343,6 +374,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_turns),
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_again),
         cmocka_unit_test(test_two_workers_run_tiles),
