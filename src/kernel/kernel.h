@@ -59,6 +59,45 @@ typedef enum bwi_activation {
     BWI_ACTIVATIONS
 } bwi_activation;
 
+/* Recurrent layers: what a step computes from the inputs' products x, the state h and the products q = h w of the state. s is the
+ * recurrent activation and f the other one; the gates stand in Keras's order, each `units` wide. */
+typedef enum bwi_cell {
+    BWI_CELL_SIMPLE,    /* h' = f(x + q) */
+    BWI_CELL_LSTM,      /* i, f, g, o: c' = s(f) c + s(i) f(g); h' = s(o) f(c') */
+    BWI_CELL_GRU_AFTER, /* z, r, g: g = f(x + s(r) q); h' = s(z) h + (1 - s(z)) g. With biases of x and of q */
+    BWI_CELL_GRU,       /* the same with g = f(x + (s(r) h) w) */
+    BWI_CELLS
+} bwi_cell;
+
+/* One of the activations above; `of_input`: its derivative is computed from x. */
+typedef struct bwi_cell_function {
+    bwi_activation kind;
+    float p[3];
+    bool of_input;
+} bwi_cell_function;
+
+typedef struct bwi_recurrent {
+    bwi_cell cell;
+    int64_t n, steps, units;
+    bwi_cell_function activation, recurrent_activation;
+    bool sequences;   /* y has every step, not only the last one */
+    bool backwards;   /* steps are taken from the last to the first; y has them in the order in which they are taken */
+    bool zero_masked; /* y is zero at masked steps, where it otherwise repeats */
+    bool drops;       /* some of the state is dropped before it is multiplied */
+} bwi_recurrent;
+
+/* Addresses of a recurrent layer's passes. */
+typedef struct bwi_recurrent_memory {
+    const float *x;       /* [n][steps][gates * units]: products of the inputs */
+    const float *mask;    /* [n][steps]: a step that is 0 leaves the state as it was; NULL: all count */
+    const float *weights; /* packing->recurrent_pack */
+    const float *turned;  /* recurrent_turn: only backward reads it */
+    const float *bias;    /* [2][gates * units], of x and of q; only BWI_CELL_GRU_AFTER has it; NULL: none */
+    const float *factors; /* [n][units], by which the state is multiplied first, if `drops` */
+    float *kept;          /* packing->recurrent_kept floats. NULL: inference, nothing is kept */
+    float *scratch;       /* packing->recurrent_scratch floats */
+} bwi_recurrent_memory;
+
 typedef struct bwi_packing_kernels bwi_packing_kernels;
 typedef struct bwi_convolution_kernels bwi_convolution_kernels;
 
@@ -105,6 +144,17 @@ struct bwi_kernels {
     void (*dense_gradient_block)(int64_t n, int64_t in, int64_t out, const float *staging, int64_t panel, int64_t first,
                                  int64_t rows, float *block, const void *const ahead[BWI_FETCHED]);
     void (*dense_gradient_bias)(int64_t n, int64_t in, int64_t out, const float *staging, int64_t panel, float *db);
+
+    /* Recurrent layers over whole sequences. y is [n][steps][units], or [n][units] without `sequences`. recurrent_turn transposes
+     * the weights for backward. recurrent_backward turns what forward kept into differences, which the other two read:
+     * recurrent_data gives dx, shaped like x, and recurrent_weights the gradients of the weights, as packed, and of the bias (may be
+     * NULL), each overwritten or added to. */
+    void (*recurrent_forward)(const bwi_recurrent *k, const bwi_recurrent_memory *m, float *y);
+    void (*recurrent_turn)(bwi_cell cell, int64_t units, const float *weights, float *turned);
+    void (*recurrent_backward)(const bwi_recurrent *k, const bwi_recurrent_memory *m, const float *dy);
+    void (*recurrent_data)(const bwi_recurrent *k, const bwi_recurrent_memory *m, float *dx);
+    void (*recurrent_weights)(const bwi_recurrent *k, const bwi_recurrent_memory *m, float *dw, bool add_weights, float *db,
+                              bool add_bias);
 
     /* y = max(x, 0); dx = y > 0 ? dy : 0. May work in place. Forward passes NaN through. */
     void (*relu_forward)(int64_t count, const float *x, float *y);
@@ -296,6 +346,15 @@ struct bwi_packing_kernels {
     void (*dense_pack)(int64_t in, int64_t out, const float *keras_order, float *packed);
     /* Gives `count` of the values in Keras's order, from the one at `first` on. */
     void (*dense_unpack)(int64_t in, int64_t out, const float *packed, int64_t first, int64_t count, float *keras_order);
+
+    /* Recurrent weights, in Keras [units][gates * units], are stored as dense weights; BWI_CELL_GRU's as two, of which the second has
+     * the last gate. */
+    int64_t (*recurrent_floats)(bwi_cell cell, int64_t units);
+    int64_t (*recurrent_turned)(bwi_cell cell, int64_t units); /* floats that recurrent_turn makes */
+    int64_t (*recurrent_kept)(const bwi_recurrent *k);
+    int64_t (*recurrent_scratch)(const bwi_recurrent *k);
+    void (*recurrent_pack)(bwi_cell cell, int64_t units, const float *keras_order, float *packed);
+    void (*recurrent_unpack)(bwi_cell cell, int64_t units, const float *packed, int64_t first, int64_t count, float *keras_order);
 
     /* Bytes of the masks that relu_maxpool and conv_pool keep for an output. */
     size_t (*relu_maxpool_mask_bytes)(const bwi_image *y_image);

@@ -15,6 +15,54 @@
 /* Where the weights' gradient is computed by blocks, the extents of the staged x are rounded up to this. */
 #define BWI_DENSE_STAGED 16
 
+/* The place of a dense weight as it is stored. */
+static inline int64_t bwi_dense_index(int64_t in, int64_t out, int64_t i, int64_t o)
+{
+    if (out <= BWI_DENSE_NARROW) {
+        return o * in + i;
+    }
+    return (o / BWI_DENSE_PANEL * in + i) * BWI_DENSE_PANEL + o % BWI_DENSE_PANEL;
+}
+
+/* A cell in numbers of gates: those of the inputs' products; those whose products with the state are taken first, and second; what
+ * is kept beside them; and whether it carries a second state. */
+typedef struct bwi_cell_widths {
+    int64_t gates, first, second, beside, carries;
+} bwi_cell_widths;
+
+static inline bwi_cell_widths bwi_cell_of(bwi_cell cell)
+{
+    static const bwi_cell_widths widths[BWI_CELLS] = {
+        [BWI_CELL_SIMPLE] = {1, 1, 0, 0, 0},
+        [BWI_CELL_LSTM] = {4, 4, 0, 0, 1},
+        [BWI_CELL_GRU_AFTER] = {3, 3, 0, 1, 0},
+        [BWI_CELL_GRU] = {3, 2, 1, 1, 0},
+    };
+    return widths[cell];
+}
+
+#define BWI_RECURRENT_ROWS 6 /* rows of a sample's values in the scratch memory, each `units` wide */
+
+/* Offsets, in floats, of what a recurrent layer keeps. Steps follow each other: [steps][n][...]. States have one step more, the
+ * first of which is zero. Without steps to keep, one is overwritten by the next, and of states there are two in turns. */
+typedef struct bwi_recurrent_places {
+    int64_t first, second, beside, dropped, h, c, floats;
+} bwi_recurrent_places;
+
+static inline bwi_recurrent_places bwi_recurrent_place(const bwi_recurrent *k, bool keeps)
+{
+    bwi_cell_widths w = bwi_cell_of(k->cell);
+    int64_t step = k->n * k->units, all = keeps ? k->steps : 1;
+    bwi_recurrent_places at = {.first = 0};
+    at.second = at.first + all * step * w.first;
+    at.beside = at.second + all * step * w.second;
+    at.dropped = at.beside + all * step * w.beside;
+    at.h = at.dropped + (k->drops ? all * step : 0);
+    at.c = at.h + (all + 1) * step;
+    at.floats = at.c + (w.carries ? (all + 1) * step : 0);
+    return at;
+}
+
 /* relu_maxpool keeps four bits for each element of its output; channels count in groups of this size. */
 #define BWI_MASK_CHANNELS 16
 

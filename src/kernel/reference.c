@@ -1,7 +1,7 @@
 /*
  * The reference of every vector kernel, slow and obvious, for tests to compare with: one loop per index, sums in double, no regard
  * for the machine. at() computes the indices of images. reference_window.inc has the kernels with windows over images,
- * reference_axis.inc those along an axis, reference_loss.inc the losses.
+ * reference_axis.inc those along an axis, reference_loss.inc the losses, reference_recurrent.inc the recurrent layers.
  */
 #define ISA portable
 #include "kernel/internal.h"
@@ -16,15 +16,6 @@ static int64_t at(const bwi_image *i, int64_t n, int64_t h, int64_t w, int64_t c
     return (((n * bwi_image_blocks(i) + c / i->block) * i->h + h) * i->w + w) * i->block + c % i->block;
 }
 
-/* The index of the weight from input i to output o. */
-static int64_t weight_at(int64_t in, int64_t out, int64_t i, int64_t o)
-{
-    if (out <= BWI_DENSE_NARROW) {
-        return o * in + i;
-    }
-    return (o / BWI_DENSE_PANEL * in + i) * BWI_DENSE_PANEL + o % BWI_DENSE_PANEL;
-}
-
 static void dense_forward_part(int64_t n, int64_t in, int64_t out, int64_t from, int64_t to, const float *x, const float *w,
                                const float *bias, float *y)
 {
@@ -32,7 +23,7 @@ static void dense_forward_part(int64_t n, int64_t in, int64_t out, int64_t from,
         for (int64_t o = from; o < to; o++) {
             double sum = bias ? (double)bias[o] : 0;
             for (int64_t i = 0; i < in; i++) {
-                sum += (double)x[r * in + i] * (double)w[weight_at(in, out, i, o)];
+                sum += (double)x[r * in + i] * (double)w[bwi_dense_index(in, out, i, o)];
             }
             y[r * out + o] = (float)sum;
         }
@@ -46,7 +37,7 @@ static void dense_backward_data_part(int64_t n, int64_t in, int64_t out, int64_t
         for (int64_t i = from; i < to; i++) {
             double sum = 0;
             for (int64_t o = 0; o < out; o++) {
-                sum += (double)dy[r * out + o] * (double)w[weight_at(in, out, i, o)];
+                sum += (double)dy[r * out + o] * (double)w[bwi_dense_index(in, out, i, o)];
             }
             dx[r * in + i] = (float)sum;
         }
@@ -72,11 +63,11 @@ static void dense_backward_weights(int64_t n, int64_t in, int64_t out, const flo
     }
     for (int64_t o = 0; o < out; o++) {
         for (int64_t i = 0; i < in; i++) {
-            double sum = (double)dw[weight_at(in, out, i, o)];
+            double sum = (double)dw[bwi_dense_index(in, out, i, o)];
             for (int64_t r = 0; r < n; r++) {
                 sum += (double)x[r * in + i] * (double)dy[r * out + o];
             }
-            dw[weight_at(in, out, i, o)] = (float)sum;
+            dw[bwi_dense_index(in, out, i, o)] = (float)sum;
         }
         if (!db) {
             continue;
@@ -251,6 +242,7 @@ static void dropout(int64_t count, uint64_t seed, uint64_t stream, uint64_t coun
 }
 
 #include "kernel/reference_axis.inc"
+#include "kernel/reference_recurrent.inc"
 #include "kernel/reference_window.inc"
 
 static double row_max(int64_t width, const float *x)
@@ -480,6 +472,11 @@ const bwi_kernels bwi_kernels_reference = {
     .dense_gradient_bias = dense_gradient_bias,
     .relu_forward = relu_forward,
     .relu_backward = relu_backward,
+    .recurrent_forward = recurrent_forward,
+    .recurrent_turn = recurrent_turn,
+    .recurrent_backward = recurrent_backward,
+    .recurrent_data = recurrent_data,
+    .recurrent_weights = recurrent_weights,
     .activate = activate,
     .activate_backward = activate_backward,
     .dropout = dropout,
