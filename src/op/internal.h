@@ -34,6 +34,10 @@ void bwi_call_clear_padding(const bwi_call *call, void *values);
 void bwi_call_add_gradient(const bwi_call *call, const bwi_tile *tile, int variable, const void *sums);
 void bwi_call_add_floats(const bwi_call *call, const bwi_tile *tile, int variable, const void *gradient);
 
+/* Dropout: elements whose random word is below the limit are dropped, the others scaled. A rate of 1 drops everything. */
+uint32_t bwi_dropout_limit(float rate);
+float bwi_dropout_scale(float rate);
+
 /* The address of a float, counted from `base`. */
 static inline void *bwi_floats_at(void *base, int64_t floats)
 {

@@ -18,14 +18,13 @@ static uint64_t stream_of(const bwi_call *call, const bwi_tile *tile)
     return attributes_of(call)->stream + tile->update * 0x9E3779B97F4A7C15u;
 }
 
-/* Elements whose random word is below the limit are dropped. A rate of 1 drops everything. */
-static uint32_t limit_of(float rate)
+uint32_t bwi_dropout_limit(float rate)
 {
     double limit = (double)rate * 0x1p32;
     return limit >= 0x1p32 ? UINT32_MAX : (uint32_t)limit;
 }
 
-static float scale_of(float rate)
+float bwi_dropout_scale(float rate)
 {
     return rate < 1 ? (float)(1 / (1 - (double)rate)) : 0;
 }
@@ -52,7 +51,8 @@ static void drop(const bwi_call *call, const bwi_tile *tile, void *x, void *y)
     int64_t count = bwi_shape_count(&call->node->shape), counters = (count + 63) / 64 * 16;
     for (int64_t s = 0; s < call->samples; s++) {
         call->kernels->dropout(count, tile->seed, stream_of(call, tile), (uint64_t)((tile->position + s) * counters),
-                               limit_of(rate), scale_of(rate), bwi_floats_at(x, s * count), bwi_floats_at(y, s * count));
+                               bwi_dropout_limit(rate), bwi_dropout_scale(rate), bwi_floats_at(x, s * count),
+                               bwi_floats_at(y, s * count));
     }
 }
 
@@ -107,7 +107,7 @@ static void drop_channels(const bwi_call *call, const bwi_tile *tile, void *x, v
     call->kernels->memory->fill(image.c, 1, ones);
     for (int64_t s = 0; s < call->samples; s++) {
         call->kernels->dropout(image.c, tile->seed, stream_of(call, tile), (uint64_t)((tile->position + s) * counters),
-                               limit_of(rate), scale_of(rate), ones, factors);
+                               bwi_dropout_limit(rate), bwi_dropout_scale(rate), ones, factors);
         call->kernels->channel_affine(&image, bwi_floats_at(x, s * floats), zeros, factors, zeros, bwi_floats_at(y, s * floats));
     }
 }

@@ -14,6 +14,7 @@ extern const bwi_op bwi_op_input, bwi_op_conv2d, bwi_op_maxpool2d, bwi_op_relu, 
     bwi_op_thin_relu_maxpool, bwi_op_winograd_relu_maxpool, bwi_op_softmax, bwi_op_reshape, bwi_op_dense, bwi_op_batchnorm,
     bwi_op_reorder, bwi_op_crossentropy, bwi_op_accuracy, bwi_op_mean, bwi_op_custom, bwi_op_custom_constant;
 extern const bwi_op bwi_op_avgpool2d, bwi_op_global_maxpool, bwi_op_pad2d, bwi_op_upsample2d, bwi_op_permute, bwi_op_depthwise;
+extern const bwi_op bwi_op_recurrent;
 extern const bwi_op bwi_op_embedding, bwi_op_index_mask, bwi_op_masked_average, bwi_op_mask_any, bwi_op_mask_weights;
 
 extern const bwi_op bwi_op_loss, bwi_op_confusion, bwi_op_variation, bwi_op_moments, bwi_op_class_weight;
@@ -61,6 +62,17 @@ typedef struct bwi_reshape_attributes {
 typedef struct bwi_dense_attributes {
     int64_t units;
 } bwi_dense_attributes;
+
+typedef struct bwi_recurrent_attributes {
+    bwi_cell cell;
+    int64_t units;
+    bwi_cell_function activation, recurrent_activation;
+    bool sequences, backwards, zero_masked; /* as in bwi_recurrent */
+    float dropout;                          /* of states, in training; draws are keyed as those of noise */
+    uint64_t stream;
+} bwi_recurrent_attributes;
+
+int64_t bwi_cell_gates(bwi_cell cell);
 
 typedef struct bwi_batchnorm_attributes {
     float momentum, epsilon;

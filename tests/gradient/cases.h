@@ -84,6 +84,23 @@ typedef struct op_case {
         }                                                                                                         \
     }
 
+/* Recurrent: cell, gates, units, steps, and other attributes. */
+#define RECURRENT_ATTRIBUTES(c, u, ...) \
+    ATTRIBUTES(bwi_recurrent_attributes, .cell = BWI_CELL_##c, .units = u, .activation = {.kind = BWI_TANH}, __VA_ARGS__)
+#define RECURRENT(c, g, u, t, ...)                                                                                       \
+    {                                                                                                                    \
+        .op = &bwi_op_recurrent, RECURRENT_ATTRIBUTES(c, u, __VA_ARGS__), .input = {VARIED(t, (g) * (u))}, .variable = { \
+            SHAPE(u, (g) * (u))                                                                                          \
+        }                                                                                                                \
+    }
+#define MASKED_RECURRENT(c, g, u, t, ...)                                          \
+    {                                                                              \
+        .op = &bwi_op_recurrent, RECURRENT_ATTRIBUTES(c, u, __VA_ARGS__),          \
+        .input = {VARIED(t, (g) * (u)), {CASE_W, SHAPE(t), BW_F32}}, .variable = { \
+            SHAPE(u, (g) * (u))                                                    \
+        }                                                                          \
+    }
+
 #define BATCHNORM_ATTRIBUTES(c, s) ATTRIBUTES(bwi_batchnorm_attributes, .momentum = 0.9F, .epsilon = 1e-3F, .center = c, .scale = s)
 #define BATCHNORM(channels, ...)                                                                      \
     {                                                                                                 \
@@ -146,6 +163,26 @@ typedef struct op_case {
     }
 
 static const op_case op_cases[] = {
+    RECURRENT(SIMPLE, 1, 5, 4, .sequences = false),
+    {.op = &bwi_op_recurrent,
+     ATTRIBUTES(bwi_recurrent_attributes, .cell = BWI_CELL_SIMPLE, .units = 3, .activation = {.kind = BWI_GELU, .of_input = true},
+                .sequences = true, .backwards = true),
+     .input = {VARIED(4, 3)},
+     .variable = {SHAPE(3, 3)}},
+    RECURRENT(LSTM, 4, 3, 4, .sequences = true),
+    RECURRENT(LSTM, 4, 5, 3, .backwards = true),
+    RECURRENT(LSTM, 4, 4, 3, .dropout = 0.4F, .stream = 5),
+    MASKED_RECURRENT(LSTM, 4, 3, 5, .sequences = true),
+    MASKED_RECURRENT(LSTM, 4, 3, 5, .sequences = true, .zero_masked = true, .backwards = true),
+    RECURRENT(GRU, 3, 3, 4, .sequences = true),
+    RECURRENT(GRU, 3, 3, 4, .dropout = 0.4F, .stream = 5, .recurrent_activation = {.kind = BWI_SILU, .of_input = true}),
+    MASKED_RECURRENT(GRU, 3, 4, 4, .sequences = true),
+    RECURRENT(GRU_AFTER, 3, 3, 4, .sequences = true),
+    MASKED_RECURRENT(GRU_AFTER, 3, 4, 4, .sequences = false),
+    {.op = &bwi_op_recurrent,
+     RECURRENT_ATTRIBUTES(GRU_AFTER, 3, .sequences = true, .dropout = 0.3F),
+     .input = {VARIED(4, 9)},
+     .variable = {SHAPE(3, 9), SHAPE(2, 9)}},
     ACTIVATION(BWI_SIGMOID, 0, 0, 0, false, 17),
     ACTIVATION(BWI_SIGMOID, 0, 0, 0, false, 3, 2, 5),
     ACTIVATION(BWI_TANH, 0, 0, 0, false, 17),
