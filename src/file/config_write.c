@@ -17,7 +17,7 @@ static bool is_private(const bwi_layer_row *row, const bwi_argument *argument)
 /* Some versions of Keras do not have these arguments, so they are written only if they differ from their defaults. */
 static bool is_recent(const bwi_argument *argument)
 {
-    return strcmp(argument->name, "rms_scaling") == 0;
+    return strcmp(argument->name, "rms_scaling") == 0 || strcmp(argument->name, "zero_output_for_mask") == 0;
 }
 
 /* Whether the layer's order of axes would otherwise depend on the settings of whoever reads the file. */

@@ -34,7 +34,8 @@ static void copy_places(const bw_model *model, place *places, int *count)
         for (int v = 0; v < variables; v++) {
             place *one = &places[(*count)++];
             one->variable = model->graph.variables[first + v];
-            snprintf(one->path, sizeof one->path, "%s/vars/%d", model->stored[i].path, v);
+            const char *inner = model->layers[model->stored[i].layer].row->flags & BWI_LAYER_CELL ? "/cell" : "";
+            snprintf(one->path, sizeof one->path, "%s%s/vars/%d", model->stored[i].path, inner, v);
         }
     }
 }
@@ -61,11 +62,12 @@ static bw_status make_places(const bwi_wiring *w, place **places, int *count)
         for (int v = 0; v < variables; v++) {
             place *one = &(*places)[(*count)++];
             const char *class_name = model->layers[layer].row->base_name;
+            const char *inner = model->layers[layer].row->flags & BWI_LAYER_CELL ? "/cell" : "";
             one->variable = model->graph.variables[first + v];
             if (same) {
-                snprintf(one->path, sizeof one->path, "layers/%s_%d/vars/%d", class_name, same, v);
+                snprintf(one->path, sizeof one->path, "layers/%s_%d%s/vars/%d", class_name, same, inner, v);
             } else {
-                snprintf(one->path, sizeof one->path, "layers/%s/vars/%d", class_name, v);
+                snprintf(one->path, sizeof one->path, "layers/%s%s/vars/%d", class_name, inner, v);
             }
         }
     }

@@ -53,8 +53,9 @@ typedef struct bwi_variable {
     bool fitted; /* to data, with which no update was made yet */
     bool sparse; /* a table: its gradient is kept as records of touched rows, and is never dense in a lane */
     bool lazy;   /* of a sparse variable: an update leaves the rows that its window did not touch, and their slots, unchanged */
-    char initializer[128]; /* as in an expression: "glorot_uniform", "random_normal(stddev=0.1)" */
-    float l1, l2;          /* penalties: l1 sum |w| + l2 sum w^2, added once per update */
+    char initializer[128];          /* as in an expression: "glorot_uniform", "random_normal(stddev=0.1)" */
+    int64_t ones_first, ones_count; /* these initial values are ones, whatever the initializer says (LSTM's unit_forget_bias) */
+    float l1, l2;                   /* penalties: l1 sum |w| + l2 sum w^2, added once per update */
     int64_t fan_in, fan_out;
     int index; /* in the graph; also the stream of its initial random numbers */
     bwi_packing packing;

@@ -59,6 +59,33 @@ bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, 
                           known);
 }
 
+/* The identity and ReLU are formulas with parameters, too. */
+bool bwi_activation_of_cell(bwi_graph *graph, const char *layer, const char *activation, bwi_cell_function *function)
+{
+    for (size_t i = 0; i < BWI_COUNT(activations); i++) {
+        const activation_row *row = &activations[i];
+        bool of_input = row->op == &bwi_op_activation_of_input, of_output = row->op == &bwi_op_activation;
+        if (strcmp(activation, row->name) != 0) {
+            continue;
+        }
+        if (!row->op) {
+            *function = (bwi_cell_function){.kind = BWI_LEAKY_RELU, .p = {1, 0, 0}};
+        } else if (row->op == &bwi_op_relu) {
+            *function = (bwi_cell_function){.kind = BWI_BENT_RELU, .p = {0, INFINITY, 0}};
+        } else if (of_input || of_output) {
+            const bwi_activation_attributes *a = &row->attributes;
+            *function = (bwi_cell_function){.kind = a->kind, .p = {a->p[0], a->p[1], a->p[2]}, .of_input = of_input};
+        } else {
+            bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: %s is not supported as an activation of a recurrent layer",
+                           layer, activation);
+            return false;
+        }
+        return true;
+    }
+    bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: there is no activation '%s'", layer, activation);
+    return false;
+}
+
 /* ---- Activation ---- */
 
 enum { ACTIVATION, ACTIVATION_COUNT };

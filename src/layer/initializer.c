@@ -396,6 +396,9 @@ static bw_status fill(bw_context *ctx, bwi_variable *variable, const initializer
         return BW_RESOURCE_EXHAUSTED;
     }
     bw_status status = row->fill(&d);
+    for (int64_t i = variable->ones_first; i < variable->ones_first + variable->ones_count; i++) {
+        d.values[i] = 1;
+    }
     if (packed && status == BW_OK) {
         bwi_variable_write(variable, d.values);
     }

@@ -14,6 +14,7 @@ extern const bwi_layer_row bwi_layer_conv1d, bwi_layer_depthwise_conv2d, bwi_lay
     bwi_layer_global_avgpool2d, bwi_layer_reshape, bwi_layer_permute, bwi_layer_zero_padding2d, bwi_layer_cropping2d,
     bwi_layer_upsampling2d;
 extern const bwi_layer_row bwi_layer_embedding;
+extern const bwi_layer_row bwi_layer_simple_rnn, bwi_layer_lstm, bwi_layer_gru;
 
 /* Reads a pair given as one number or as two; `standard` (may be NULL) is used if it was not given. False, after a message, if
  * there are neither one nor two. */
@@ -52,6 +53,10 @@ bw_node *bwi_layer_mask(const bwi_layer *layer, bwi_graph *graph, bw_node *const
 
 /* Adds an activation by Keras's name; "" or "linear" adds none. */
 bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, const char *activation);
+
+/* Finds an activation for the gates of a recurrent layer. False, after a message, if there is none, or if it does not look at each
+ * element alone. */
+bool bwi_activation_of_cell(bwi_graph *graph, const char *layer, const char *activation, bwi_cell_function *function);
 
 /* Names in the tables, for documentation and tests; NULL after the last. */
 const char *bwi_activation_name(int index);

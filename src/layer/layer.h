@@ -95,6 +95,7 @@ enum {
     BWI_LAYER_PASSES_MASK = 1 << 2,  /* its output has its input's mask; without any of these three flags the mask is dropped */
     BWI_LAYER_TAKES_MASK = 1 << 3,   /* handles its input's mask itself, and gives its output one if necessary */
     BWI_LAYER_REFUSES_MASK = 1 << 4, /* Keras computes something else under a mask, which is not supported */
+    BWI_LAYER_CELL = 1 << 6,         /* Keras's files have its variables in a group named cell */
     BWI_LAYER_OPERATOR = 1 << 5,     /* one of Keras's operators, which only its files have */
 };
 

@@ -43,6 +43,9 @@ const bwi_layer_row *const bwi_layer_rows[] = {&bwi_layer_conv2d,
                                                &bwi_layer_cropping2d,
                                                &bwi_layer_upsampling2d,
                                                &bwi_layer_embedding,
+                                               &bwi_layer_simple_rnn,
+                                               &bwi_layer_lstm,
+                                               &bwi_layer_gru,
                                                NULL};
 
 /* Accepts Keras's class, its other names for it, and ours: Conv2D, Convolution2D, conv2d. */
@@ -79,6 +82,18 @@ const char *bwi_layer_order(const bwi_layer_row *row)
 {
     static const char convolution[] = "filters kernel_size strides padding data_format dilation_rate groups activation use_bias "
                                       "kernel_initializer bias_initializer kernel_regularizer bias_regularizer";
+    static const char simple[] = "units activation use_bias kernel_initializer recurrent_initializer bias_initializer "
+                                 "kernel_regularizer recurrent_regularizer bias_regularizer activity_regularizer kernel_constraint "
+                                 "recurrent_constraint bias_constraint dropout recurrent_dropout return_sequences return_state "
+                                 "go_backwards stateful unroll seed";
+    static const char lstm[] = "units activation recurrent_activation use_bias kernel_initializer recurrent_initializer "
+                               "bias_initializer unit_forget_bias kernel_regularizer recurrent_regularizer bias_regularizer "
+                               "activity_regularizer kernel_constraint recurrent_constraint bias_constraint dropout "
+                               "recurrent_dropout seed return_sequences return_state go_backwards stateful unroll";
+    static const char gru[] = "units activation recurrent_activation use_bias kernel_initializer recurrent_initializer "
+                              "bias_initializer kernel_regularizer recurrent_regularizer bias_regularizer activity_regularizer "
+                              "kernel_constraint recurrent_constraint bias_constraint dropout recurrent_dropout seed "
+                              "return_sequences return_state go_backwards stateful unroll reset_after";
     static const char global[] = "data_format keepdims";
     static const struct {
         const char *class_name, *order;
@@ -92,6 +107,9 @@ const char *bwi_layer_order(const bwi_layer_row *row)
         {"GlobalAveragePooling1D", global},
         {"GlobalAveragePooling2D", global},
         {"UpSampling2D", "size data_format interpolation"},
+        {"SimpleRNN", simple},
+        {"LSTM", lstm},
+        {"GRU", gru},
         {"PReLU", "alpha_initializer alpha_regularizer alpha_constraint shared_axes"},
         {"Dropout", "rate noise_shape seed"},
         {"SpatialDropout2D", "rate data_format seed"},
@@ -109,7 +127,7 @@ const char *bwi_layer_order(const bwi_layer_row *row)
 static const struct {
     const char *names, *kind;
 } absent[] = {
-    {"lstm gru simple_rnn rnn bidirectional time_distributed conv_lstm2d", "recurrent layers are"},
+    {"rnn bidirectional time_distributed conv_lstm1d conv_lstm2d conv_lstm3d", "recurrent layers of this kind are"},
     {"multi_head_attention attention additive_attention group_query_attention", "attention layers are"},
     {"conv3d conv3d_transpose max_pooling3d maxpool3d average_pooling3d avgpool3d zero_padding3d cropping3d up_sampling3d",
      "3D layers are"},

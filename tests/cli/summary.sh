@@ -107,7 +107,7 @@ wrong 'dense(3) from(a) dense(2)' "model: column 15: there is no point 'a' befor
 wrong 'dense(3) from dense(2)' 'model: column 10: from: expected one point, as in from(a)' 'dense(3) from dense(2)' '           '
 wrong 'a=dense(3) dense(4) from(a) dense(2)' 'model: column 12: the output of dense_1 is not used' 'a=dense(3) dense(4) from(a) dense(2)' '             '
 wrong 'dense(3,name=a) dense(3,name=a)' 'model: column 30: there is already a layer a' 'dense(3,name=a) dense(3,name=a)' '                               '
-wrong 'lstm(3)' 'model: column 1: lstm: recurrent layers are not supported' 'lstm(3)' '  '
+wrong 'conv_lstm2d(3)' 'model: column 1: conv_lstm2d: recurrent layers of this kind are not supported' 'conv_lstm2d(3)' '  '
 wrong 'dense(3,relu) input(3)' "model: column 15: input stands before all layers only" 'dense(3,relu) input(3)' '                '
 wrong 'dense(4)
   dens(3)

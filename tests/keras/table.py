@@ -166,6 +166,34 @@ text("layer_embedding_mask_dense_average", "embedding(5,4,mask_zero=true) dense(
 text("layer_embedding_mask_loss", "embedding(5,4,mask_zero=true) dense(4,tanh)", x=("tokens", 5, 6))
 text("layer_embedding_mask_flatten", "embedding(5,4,mask_zero=true) flatten", x=("tokens", 5, 6))
 
+last = " dense(3,softmax)"
+for cell in ("simple_rnn", "lstm", "gru"):
+    line(f"layer_{cell}", f"{cell}(5)", head=last)
+    line(f"layer_{cell}_sequences", f"{cell}(4,return_sequences=true)")
+    line(f"layer_{cell}_backwards", f"{cell}(4,return_sequences=true,go_backwards=true)", optimizer="adam(lr=0.003)")
+    line(f"layer_{cell}_stacked", f"{cell}(6,return_sequences=true) {cell}(4)", head=last, n=15, batch=7)
+    line(f"layer_{cell}_plain", f"{cell}(5,use_bias=false,unroll=true)", head=last)
+    line(f"layer_{cell}_regularized",
+         f"{cell}(3,kernel_regularizer=l2(0.05),recurrent_regularizer=l1(0.02),bias_regularizer=l2(0.03))", head=last)
+    text(f"layer_{cell}_masked", f"embedding(5,4,mask_zero=true) {cell}(5)", x=("tokens", 5, 6))
+    text(f"layer_{cell}_masked_sequences", f"embedding(5,4,mask_zero=true) {cell}(5,return_sequences=true) {cell}(3,go_backwards=true)",
+         x=("tokens", 5, 6))
+    text(f"layer_{cell}_masked_zero", f"embedding(5,4,mask_zero=true) {cell}(5,return_sequences=true,zero_output_for_mask=true) flatten",
+         x=("tokens", 5, 6))
+    text(f"layer_{cell}_masked_loss", f"embedding(5,4,mask_zero=true) {cell}(5,return_sequences=true)", x=("tokens", 5, 6))
+line("layer_simple_rnn_relu", "simple_rnn(5,relu)", head=last)
+line("layer_lstm_wide", "lstm(33)", head=last, x=(6, 5), n=12)
+line("layer_lstm_activations", "lstm(5,softsign,recurrent_activation=hard_sigmoid,unit_forget_bias=false)", head=last)
+line("layer_lstm_of_input", "lstm(4,gelu,recurrent_activation=silu)", head=last)
+line("layer_lstm_linear", "lstm(4,linear)", head=last)
+line("layer_gru_wide", "gru(33)", head=last, x=(6, 5), n=12)
+line("layer_gru_before", "gru(5,reset_after=false)", head=last)
+line("layer_gru_before_wide", "gru(33,reset_after=false,return_sequences=true)", x=(4, 5), n=12)
+line("layer_gru_before_plain", "gru(5,reset_after=false,use_bias=false,go_backwards=true)", head=last)
+text("layer_gru_before_masked", "embedding(5,4,mask_zero=true) gru(5,reset_after=false)", x=("tokens", 5, 6))
+line("layer_gru_activations", "gru(5,elu,recurrent_activation=softplus)", head=last)
+line("layer_gru_of_input", "gru(4,gelu,recurrent_activation=silu,reset_after=false)", head=last)
+
 row("layer_activation", "dense(6) activation(tanh) dense(3) activation(softmax)")
 row("layer_relu_capped", "dense(12) relu(0.8,negative_slope=0.1,threshold=0.05) dense(3,softmax)")
 row("layer_leaky_relu", "dense(8) leaky_relu dense(8) leaky_relu(0.15) dense(3,softmax)")

@@ -144,7 +144,7 @@ static void test_initializers_and_regularizers(void **state)
 static void test_the_test_can_fail(void **state)
 {
     (void)state;
-    assert_false(stands("expression=", "lstm", 4));
+    assert_false(stands("expression=", "conv_lstm2d", 11));
     assert_false(stands("optimizer=", "dense", 5));
     assert_true(stands("expression=", "dense", 5));
 }

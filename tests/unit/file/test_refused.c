@@ -107,15 +107,15 @@ static void test_classes(void **state)
         BW_UNIMPLEMENTED, "layer mine|custom");
     refuse_layer("{\"module\":\"kerasx.layers\",\"class_name\":\"Dense\",\"config\":{\"name\":\"mine\"}}", BW_UNIMPLEMENTED,
                  "layer mine");
-    refuse_layer("{\"module\":\"keras.layers\",\"class_name\":\"LSTM\",\"config\":{\"name\":\"memory\",\"units\":3}}",
-                 BW_UNIMPLEMENTED, "layer memory|'LSTM'|not supported");
+    refuse_layer("{\"module\":\"keras.layers\",\"class_name\":\"ConvLSTM2D\",\"config\":{\"name\":\"memory\",\"units\":3}}",
+                 BW_UNIMPLEMENTED, "layer memory|'ConvLSTM2D'|not supported");
     refuse_layer("{\"module\":\"keras\",\"class_name\":\"Sequential\",\"config\":{\"name\":\"inner\",\"layers\":[]}}", BW_DATA_LOSS,
                  "layer inner|has no layers");
     refuse_layer("{\"module\":\"keras.layers\",\"class_name\":\"MultiHeadAttention\",\"config\":{\"name\":\"heads\"}}",
                  BW_UNIMPLEMENTED, "layer heads: the class 'MultiHeadAttention' is not supported");
     refuse_layer("{\"module\":\"keras\",\"class_name\":\"Sequential\",\"config\":{\"name\":\"inner\",\"layers\":["
-                 "{\"module\":\"keras.layers\",\"class_name\":\"LSTM\",\"config\":{\"name\":\"memory\"}}]}}",
-                 BW_UNIMPLEMENTED, "layer inner/memory: the class 'LSTM'");
+                 "{\"module\":\"keras.layers\",\"class_name\":\"ConvLSTM2D\",\"config\":{\"name\":\"memory\"}}]}}",
+                 BW_UNIMPLEMENTED, "layer inner/memory: the class 'ConvLSTM2D'");
     refuse_layer("{\"config\":{\"name\":\"nameless\"}}", BW_UNIMPLEMENTED, "layer nameless");
     refuse_layer("{\"module\":\"keras.layers\",\"class_name\":\"InputLayer\",\"config\":{\"name\":\"j\",\"batch_shape\":[null,3]}}",
                  BW_DATA_LOSS, "layer j|follows other layers");

@@ -416,7 +416,7 @@ static void test_mistakes(void **state)
     assert_non_null(strstr(bw_message(ctx), "no output"));
     assert_null(bw_layer_again(x, x));
     assert_int_equal(bw_output(x, NULL), BW_INVALID_ARGUMENT);
-    assert_null(bw_layer(x, "lstm(3)"));
+    assert_null(bw_layer(x, "conv_lstm2d(3)"));
     assert_int_equal(bw_output(x, NULL), BW_UNIMPLEMENTED);
     assert_int_equal(bw_add_loss(x, "wide"), BW_INVALID_ARGUMENT);
     bw_model *other = bw_model_new(ctx);

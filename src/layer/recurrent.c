@@ -1,0 +1,204 @@
+/*
+ * SimpleRNN, LSTM and GRU: a dense node multiplies the inputs of all steps with the kernel, and a recurrent node takes the steps. The
+ * variables are Keras's: kernel (in, gates * units), recurrent_kernel (units, gates * units) and a bias, which is the dense node's,
+ * except in a GRU that resets after the product: there it is (2, gates * units) and the recurrent node's.
+ *
+ * One mask drops the same inputs of a sample at every step, another one the same states, each for all gates.
+ */
+#include "layer/internal.h"
+
+#include <string.h>
+
+enum {
+    UNITS,
+    ACTIVATION,
+    USE_BIAS,
+    KERNEL_INITIALIZER,
+    RECURRENT_INITIALIZER,
+    BIAS_INITIALIZER,
+    KERNEL_REGULARIZER,
+    RECURRENT_REGULARIZER,
+    BIAS_REGULARIZER,
+    DROPOUT,
+    RECURRENT_DROPOUT,
+    SEED,
+    RETURN_SEQUENCES,
+    RETURN_STATE,
+    GO_BACKWARDS,
+    STATEFUL,
+    UNROLL,
+    ZERO_OUTPUT_FOR_MASK,
+    SIMPLE_COUNT,
+    RECURRENT_ACTIVATION = SIMPLE_COUNT,
+    OWN, /* unit_forget_bias or reset_after */
+    COUNT
+};
+
+#define COMMON                                                                                                                    \
+    [UNITS] = {"units", NULL, BWI_INT, NULL, 1, 1e6, NULL}, [ACTIVATION] = {"activation", NULL, BWI_TEXT, "tanh", 0, 0, NULL},    \
+    [USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL}, [KERNEL_INITIALIZER] = {"kernel_initializer",                  \
+                                                                                           NULL,                                  \
+                                                                                           BWI_CALL,                              \
+                                                                                           "glorot_uniform",                      \
+                                                                                           0,                                     \
+                                                                                           0,                                     \
+                                                                                           NULL},                                 \
+    [RECURRENT_INITIALIZER] = {"recurrent_initializer", NULL, BWI_CALL, "orthogonal", 0, 0, NULL},                                \
+    [BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL}, [KERNEL_REGULARIZER] = {"kernel_regularizer", \
+                                                                                                            NULL,                 \
+                                                                                                            BWI_CALL,             \
+                                                                                                            "none",               \
+                                                                                                            0,                    \
+                                                                                                            0,                    \
+                                                                                                            NULL},                \
+    [RECURRENT_REGULARIZER] = {"recurrent_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},                                      \
+    [BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL}, [DROPOUT] = {"dropout", NULL, BWI_FLOAT, "0",  \
+                                                                                                0,         1,    NULL},           \
+    [RECURRENT_DROPOUT] = {"recurrent_dropout", NULL, BWI_FLOAT, "0", 0, 1, NULL}, [SEED] = {"seed", NULL, BWI_INT, "",           \
+                                                                                             0,      1e15, NULL},                 \
+    [RETURN_SEQUENCES] = {"return_sequences", NULL, BWI_BOOL, "false", 0, 0, NULL}, [RETURN_STATE] = {"return_state",             \
+                                                                                                      NULL,                       \
+                                                                                                      BWI_BOOL,                   \
+                                                                                                      "false",                    \
+                                                                                                      0,                          \
+                                                                                                      0,                          \
+                                                                                                      NULL},                      \
+    [GO_BACKWARDS] = {"go_backwards", NULL, BWI_BOOL, "false", 0, 0, NULL}, [STATEFUL] = {"stateful", NULL, BWI_BOOL, "false",    \
+                                                                                          0,          0,    NULL},                \
+    [UNROLL] = {"unroll", NULL, BWI_BOOL, "false", 0, 0, NULL}, [ZERO_OUTPUT_FOR_MASK] = {"zero_output_for_mask",                 \
+                                                                                          NULL,                                   \
+                                                                                          BWI_BOOL,                               \
+                                                                                          "false",                                \
+                                                                                          0,                                      \
+                                                                                          0,                                      \
+                                                                                          NULL}
+
+#define GATED [RECURRENT_ACTIVATION] = {"recurrent_activation", NULL, BWI_TEXT, "sigmoid", 0, 0, NULL}
+
+static const bwi_argument simple_arguments[SIMPLE_COUNT] = {COMMON};
+static const bwi_argument lstm_arguments[COUNT] = {COMMON, GATED, [OWN] = {"unit_forget_bias", NULL, BWI_BOOL, "true", 0, 0, NULL}};
+static const bwi_argument gru_arguments[COUNT] = {COMMON, GATED, [OWN] = {"reset_after", NULL, BWI_BOOL, "true", 0, 0, NULL}};
+
+static bool refuse(const bwi_layer *layer, bwi_graph *graph)
+{
+    static const int refused[] = {RETURN_STATE, STATEFUL};
+    for (size_t i = 0; i < BWI_COUNT(refused); i++) {
+        if (layer->values[refused[i]].flag) {
+            bwi_fail_build(graph->ctx, BW_UNIMPLEMENTED, "layer %s: %s is not supported", layer->name,
+                           layer->row->arguments[refused[i]].name);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A layer that is used again draws other numbers; `what` keeps inputs and states apart. */
+static uint64_t stream_of(const bwi_layer *layer, const bwi_graph *graph, uint64_t what)
+{
+    uint64_t times = 0, seed = layer->values[SEED].given ? (uint64_t)layer->values[SEED].integer + 1 : 0;
+    for (int n = 0; n < graph->count; n++) {
+        times += graph->nodes[n]->op == &bwi_op_recurrent && strcmp(graph->nodes[n]->name, layer->name) == 0;
+    }
+    return bwi_hash(seed + (what << 60), layer->name, strlen(layer->name)) + times;
+}
+
+/* As in Keras, a rate of 1 drops nothing. */
+static float rate_of(const bwi_layer *layer, int argument)
+{
+    double rate = layer->values[argument].number;
+    return rate < 1 ? (float)rate : 0;
+}
+
+static bw_node *drop_inputs(const bwi_layer *layer, bwi_graph *graph, bw_node *x)
+{
+    bwi_noise_attributes a = {.amount = rate_of(layer, DROPOUT), .stream = stream_of(layer, graph, 1)};
+    return a.amount > 0 ? bwi_graph_add(graph, &bwi_op_spatial_dropout, layer->name, &a, sizeof a, &x, 1, NULL, 0) : x;
+}
+
+/* The variables that are not there are NULL; false: one could not be made. */
+typedef struct variables {
+    bwi_variable *kernel, *recurrent, *bias;
+} variables;
+
+/* In the order of Keras. An LSTM begins with open forget gates: their biases are ones. */
+static bool make_variables(const bwi_layer *layer, bwi_graph *graph, bwi_cell cell, int64_t in, variables *v)
+{
+    int64_t units = layer->values[UNITS].integer, columns = units * bwi_cell_gates(cell);
+    bwi_shape kernel = {.ndim = 2, .extent = {in, columns}}, recurrent = {.ndim = 2, .extent = {units, columns}};
+    bwi_shape bias = {.ndim = 1, .extent = {columns}};
+    bool biased = layer->values[USE_BIAS].flag;
+    if (cell == BWI_CELL_GRU_AFTER) {
+        bias = (bwi_shape){.ndim = 2, .extent = {2, columns}};
+    }
+    v->kernel = bwi_layer_variable(graph, layer, "kernel", &kernel, KERNEL_INITIALIZER, KERNEL_REGULARIZER, in, columns);
+    v->recurrent = bwi_layer_variable(graph, layer, "recurrent_kernel", &recurrent, RECURRENT_INITIALIZER, RECURRENT_REGULARIZER,
+                                      units, columns);
+    v->bias = biased ? bwi_layer_variable(graph, layer, "bias", &bias, BIAS_INITIALIZER, BIAS_REGULARIZER,
+                                          bias.ndim == 2 ? 2 : columns, columns)
+                     : NULL;
+    if (!v->kernel || !v->recurrent || (biased && !v->bias)) {
+        return false;
+    }
+    if (biased && cell == BWI_CELL_LSTM && layer->values[OWN].flag) {
+        v->bias->ones_first = units;
+        v->bias->ones_count = units;
+    }
+    return true;
+}
+
+/* The mask is that of the inputs, also where steps are taken backwards: so does Keras. */
+static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, bwi_cell cell)
+{
+    const bwi_argument_value *v = layer->values;
+    bwi_recurrent_attributes a = {.cell = cell,
+                                  .units = v[UNITS].integer,
+                                  .sequences = v[RETURN_SEQUENCES].flag,
+                                  .backwards = v[GO_BACKWARDS].flag,
+                                  .zero_masked = v[ZERO_OUTPUT_FOR_MASK].flag,
+                                  .dropout = rate_of(layer, RECURRENT_DROPOUT)};
+    bwi_dense_attributes d = {.units = a.units * bwi_cell_gates(cell)};
+    variables made;
+    const char *gates = cell == BWI_CELL_SIMPLE ? "linear" : v[RECURRENT_ACTIVATION].text;
+    if (refuse(layer, graph) || !bwi_layer_expect(graph, layer, x, 2) ||
+        !bwi_activation_of_cell(graph, layer->name, v[ACTIVATION].text, &a.activation) ||
+        !bwi_activation_of_cell(graph, layer->name, gates, &a.recurrent_activation) ||
+        !make_variables(layer, graph, cell, x->shape.extent[1], &made)) {
+        return NULL;
+    }
+    bool after = cell == BWI_CELL_GRU_AFTER;
+    a.stream = stream_of(layer, graph, 2);
+    bw_node *inputs[2] = {drop_inputs(layer, graph, x), x->mask};
+    inputs[0] = bwi_graph_add(graph, &bwi_op_dense, layer->name, &d, sizeof d, inputs, 1,
+                              (bwi_variable *const[]){made.kernel, made.bias}, made.bias && !after ? 2 : 1);
+    bw_node *node = bwi_graph_add(graph, &bwi_op_recurrent, layer->name, &a, sizeof a, inputs, x->mask ? 2 : 1,
+                                  (bwi_variable *const[]){made.recurrent, made.bias}, made.bias && after ? 2 : 1);
+    if (node && a.sequences) {
+        node->mask = x->mask;
+    }
+    return node;
+}
+
+static bw_node *build_simple(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build(layer, graph, inputs[0], BWI_CELL_SIMPLE);
+}
+
+static bw_node *build_lstm(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build(layer, graph, inputs[0], BWI_CELL_LSTM);
+}
+
+static bw_node *build_gru(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build(layer, graph, inputs[0], layer->values[OWN].flag ? BWI_CELL_GRU_AFTER : BWI_CELL_GRU);
+}
+
+enum { FLAGS = BWI_LAYER_TAKES_MASK | BWI_LAYER_CELL };
+
+const bwi_layer_row bwi_layer_simple_rnn = {"SimpleRNN",  "simple_rnn", "simple_rnn", simple_arguments,
+                                            SIMPLE_COUNT, build_simple, FLAGS};
+const bwi_layer_row bwi_layer_lstm = {"LSTM", "lstm", "lstm", lstm_arguments, COUNT, build_lstm, FLAGS};
+const bwi_layer_row bwi_layer_gru = {"GRU", "gru", "gru", gru_arguments, COUNT, build_gru, FLAGS};
