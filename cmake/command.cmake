@@ -42,7 +42,7 @@ if(SCDOC)
 endif()
 
 # What `make` builds: all that is installed, no tests.
-add_custom_target(main DEPENDS batchwise_shared batchwise_static batchwise_command)
+add_custom_target(main DEPENDS batchwise_shared batchwise_static batchwise_command batchwise_mpi)
 if(TARGET batchwise_man)
     add_dependencies(main batchwise_man)
 endif()

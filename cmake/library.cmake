@@ -1,7 +1,7 @@
 # The library: every module is compiled once, for the shared and the static library alike.
 file(STRINGS tools/modules.txt modules REGEX "^[a-z]+:")
 list(TRANSFORM modules REPLACE ":.*" "")
-list(REMOVE_ITEM modules cli)
+list(REMOVE_ITEM modules cli mpi) # mpi is a library of its own (mpi.cmake)
 list(TRANSFORM modules REPLACE "(.+)" "src/\\1/*.c" OUTPUT_VARIABLE patterns)
 file(GLOB_RECURSE library_sources CONFIGURE_DEPENDS ${patterns})
 
@@ -66,6 +66,11 @@ if(BW_ONE_STEP_OBJECT AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYP
     set_source_files_properties(${step_object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
     add_custom_target(batchwise_step_once DEPENDS ${step_object}) # or make would run it for each library
 endif()
+
+# Where libbatchwise_mpi is: below the libraries, seen from the programs' folder and from the root.
+file(RELATIVE_PATH from_programs /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
+set_property(SOURCE src/rank/mpi_load.c APPEND PROPERTY
+    COMPILE_DEFINITIONS BW_FROM_PROGRAMS="${from_programs}" BW_FULL_LIBDIR="${CMAKE_INSTALL_FULL_LIBDIR}")
 
 add_objects(batchwise_objects ${library_sources})
 add_library(batchwise_shared SHARED $<TARGET_OBJECTS:batchwise_objects> ${step_object})

@@ -5,6 +5,7 @@
 #   tests/bits                          bits                     label same
 #   tests/checked/test_<name>.c         checked/<name>           label checked
 #   tests/cli/<name>.sh                 cli/<name>               label cli
+#   tests/mpi/<name>.sh                 mpi/<name>/<mpi>         label mpi
 #   tests/fuzz (fuzz.cmake)             fuzz/<target>            label fuzz
 #   examples/<name>.c                   example/<name>           label example
 #   tests/tools/check_<name>.sh         tools/check_<name>       label tools
@@ -135,6 +136,23 @@ foreach(script IN LISTS cli_tests)
     get_filename_component(name ${script} NAME_WE)
     bw_add_test(NAME cli/${name} COMMAND bash ${script} LABELS cli)
 endforeach()
+
+# Real processes of each MPI that there is. The library for it is not sanitized, nor is MPI.
+if(NOT BW_SANITIZE)
+    add_executable(mpi_program tests/mpi/program.c)
+    target_link_libraries(mpi_program PRIVATE batchwise_flags batchwise_static)
+    set_target_properties(mpi_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    set(mpis ${mpi_libraries})
+    list(TRANSFORM mpis REPLACE ".*_(.*)\\.so$" "\\1")
+    foreach(mpi IN ITEMS openmpi ${mpis})
+        foreach(name IN ITEMS bits faults)
+            if(NOT TEST mpi/${name}/${mpi})
+                bw_add_test(NAME mpi/${name}/${mpi} COMMAND bash ${PROJECT_SOURCE_DIR}/tests/mpi/${name}.sh LABELS mpi
+                    ENVIRONMENT MPI=${mpi} PROGRAM=$<TARGET_FILE:mpi_program>)
+            endif()
+        endforeach()
+    endforeach()
+endif()
 
 if(BW_SOAK)
     bw_add_test(NAME cli/checkpoint/soak COMMAND bash ${PROJECT_SOURCE_DIR}/tests/cli/checkpoint.sh LABELS soak

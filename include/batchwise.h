@@ -71,6 +71,7 @@ typedef enum bw_status {
     BW_OUT_OF_RANGE = 11,      /* the end of the data was reached */
     BW_UNIMPLEMENTED = 12,     /* the request is understood, and not supported */
     BW_INTERNAL = 13,          /* a defect of this library or of one that it uses */
+    BW_UNAVAILABLE = 14,       /* another rank is gone, or gives no sign of life */
     BW_DATA_LOSS = 15          /* a file is damaged */
 } bw_status;
 
@@ -145,6 +146,8 @@ typedef struct bw_context_options {
     /* The budget in bytes of evaluation and prediction, and of training whose own options give none; 0: what the cgroup and the
      * machine allow. */
     size_t memory;
+    /* Seconds without a sign of life after which a rank of MPI is given up; 0: 60. */
+    double watchdog;
 } bw_context_options;
 
 #define BW_CONTEXT_OPTIONS_DEFAULT         \
@@ -1380,6 +1383,31 @@ BW_API void bw_gradients_free(bw_gradients *gradients);
  * tiles, and leaves the places of the others as they are. A group serves once: when one of its contexts closes, fails or is cancelled
  * alone, the calls of the others return BW_CANCELLED. The group must outlive the contexts. */
 BW_API bw_ranks *bw_ranks_open(int count);
+
+/* Takes this process's place among those that an MPI launcher (mpirun, mpiexec, srun) started, each with the same program, before
+ * bw_open: sets `ranks` and `rank`, and `workers` if it is 0, to this rank's share of its machine's CPUs. Without a launcher nothing
+ * changes, and the program trains alone. So these are the two lines that make a program train on many machines:
+ *
+ *     bw_ranks_mpi(&options);         before bw_open(&options)
+ *     bw_ranks_close(options.ranks);  after bw_close
+ *
+ * The library knows no MPI; it loads libbatchwise_mpi, which is installed beside it for each MPI. $BATCHWISE_MPI names another file, or
+ * one of "openmpi" and "mpich"; "none" lets every process train alone. What goes wrong here, the first call that uses the context
+ * returns. To be called once in a process; the ranks' number must be a power of two. */
+BW_API void bw_ranks_mpi(bw_context_options *options);
+
+BW_API int bw_ranks_count(const bw_ranks *ranks); /* 1 of NULL */
+
+/* Ends a context's part in its group: what it does from here on, it does alone. The others should do the same before they do anything
+ * together again. */
+BW_API void bw_ranks_part(bw_context *ctx);
+
+/* For ranks of MPI, at the end: tells the others why this one failed (NULL: it did not), waits for them, and returns the first rank
+ * that failed, with its reason, or -1. The reason lives as long as the group. */
+BW_API int bw_ranks_end(bw_ranks *ranks, const char *failure, const char **reason);
+
+/* Waits for the other processes of MPI to come here. If a rank of the group was lost, whoever comes here ends the job by MPI_Abort,
+ * since nothing else ends a process that does not answer. NULL is fine. */
 BW_API void bw_ranks_close(bw_ranks *ranks);
 
 #ifdef __cplusplus

@@ -181,8 +181,12 @@ typedef enum bwi_role { BWI_ROLE_INPUT, BWI_ROLE_TARGET, BWI_ROLE_WEIGHT } bwi_r
 struct bw_ranks {
     const struct bwi_rank_row *row;
     int count;
+    const char *failure; /* why no context can join; NULL: they can */
+    double watchdog;     /* seconds, as in bw_context_options */
     bool (*join)(bw_ranks *ranks, int rank);
     void (*part)(bw_ranks *ranks, int rank);
+    int (*end)(bw_ranks *ranks, const char *failure, const char **reason); /* NULL: ranks of one process */
+    void (*close)(bw_ranks *ranks);
 };
 
 struct bw_context {

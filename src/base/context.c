@@ -40,13 +40,18 @@ static void join_ranks(bw_context *ctx, const bw_context_options *options)
 {
     bw_ranks *ranks = options->ranks;
     int count = ranks ? ranks->count : 1;
-    if (options->rank < 0 || options->rank >= count) {
+    if (ranks && ranks->failure) {
+        bwi_fail_build(ctx, BW_UNAVAILABLE, "%s", ranks->failure);
+    } else if (options->rank < 0 || options->rank >= count) {
         bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "bw_context_options.rank is %d, expected 0 to %d", options->rank, count - 1);
     } else if (ranks && !ranks->join(ranks, options->rank)) {
         bwi_fail_build(ctx, BW_INVALID_ARGUMENT, "rank %d of the group of %d has or had a context already", options->rank, count);
     } else {
         ctx->ranks = ranks;
         ctx->rank = options->rank;
+        if (ranks && options->watchdog > 0) {
+            ranks->watchdog = options->watchdog;
+        }
     }
 }
 
@@ -104,14 +109,21 @@ bw_context *bw_open(const bw_context_options *options)
     return ctx;
 }
 
+void bw_ranks_part(bw_context *ctx)
+{
+    if (ctx && ctx->ranks) {
+        ctx->ranks->part(ctx->ranks, ctx->rank);
+        ctx->ranks = NULL;
+        ctx->rank = 0;
+    }
+}
+
 void bw_close(bw_context *ctx)
 {
     if (!ctx) {
         return;
     }
-    if (ctx->ranks) {
-        ctx->ranks->part(ctx->ranks, ctx->rank);
-    }
+    bw_ranks_part(ctx);
     ctx->closing = true;
     while (ctx->owned) {
         bwi_disown(ctx->owned);

@@ -34,6 +34,8 @@ const char *bw_status_name(bw_status status)
         return "UNIMPLEMENTED";
     case BW_INTERNAL:
         return "INTERNAL";
+    case BW_UNAVAILABLE:
+        return "UNAVAILABLE";
     case BW_DATA_LOSS:
         return "DATA_LOSS";
     }
@@ -132,6 +134,7 @@ static bw_error_kind kind_of(bw_status status, const bwi_location *l)
     case BW_CANCELLED:
         return BW_ERROR_CANCELLED;
     case BW_RESOURCE_EXHAUSTED:
+    case BW_UNAVAILABLE:
         return BW_ERROR_RESOURCES;
     case BW_INTERNAL:
         return BW_ERROR_INTERNAL;

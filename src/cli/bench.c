@@ -269,6 +269,7 @@ static bw_status fit(result *measured, const arguments *given, bw_model *model, 
     return status;
 }
 
+/* A workload has a context of its own, so that nothing of one is left for the next. */
 static int measure(result *measured, const arguments *given)
 {
     samples made;
@@ -276,7 +277,8 @@ static int measure(result *measured, const arguments *given)
         return cli_fail("no memory for the samples of workload '%s'", measured->work->name);
     }
     int code = CLI_FAILURE;
-    bw_context *ctx = cli_session_open((cli_session){.workers = given->workers, .exact_kernels = given->exact_kernels});
+    bw_context *ctx =
+        cli_session_open((cli_session){.workers = given->workers, .exact_kernels = given->exact_kernels, .ranks = true});
     if (ctx) {
         bw_model *model = bw_model_parse(ctx, measured->work->model);
         bw_dataset *data = bw_from_arrays(ctx, &made.inputs, &made.targets, NULL);
@@ -386,7 +388,8 @@ static int measure_own(result *measured, const arguments *given, bw_context *ctx
 static int measure_model(result *measured, const arguments *given)
 {
     samples made = {.x = NULL};
-    bw_context *ctx = cli_session_open((cli_session){.workers = given->workers, .exact_kernels = given->exact_kernels});
+    bw_context *ctx =
+        cli_session_open((cli_session){.workers = given->workers, .exact_kernels = given->exact_kernels, .ranks = true});
     if (!ctx) {
         return CLI_FAILURE;
     }

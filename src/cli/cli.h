@@ -12,6 +12,7 @@
 
 #include "cli/json.h"
 #include "cli/options.h"
+#include "cli/ranks.h"
 
 /* Each subcommand's main function; argv[0] is the subcommand's name. */
 int cli_train(int argc, char **argv);
@@ -58,6 +59,8 @@ typedef struct cli_session {
     bool exact_kernels;
     bool quiet;  /* logs warnings only; otherwise the whole log goes to standard error */
     bool silent; /* logs nothing, as others have logged it */
+    bool ranks;  /* trains together with the other ranks, if there are any */
+    double watchdog;
 } cli_session;
 
 /* Opens a context that Ctrl-C cancels: the first Ctrl-C makes the running library call return BW_CANCELLED, a second one ends the

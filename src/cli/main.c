@@ -12,20 +12,21 @@ static const struct command {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *purpose;
+    bool by_ranks; /* runs on all ranks of MPI; the others run on the first alone */
 } commands[] = {
-    {"train", cli_train, "train a model on a file of samples"},
-    {"plan", cli_plan, "tell the memory of a run before it starts, and what a whole batch would need"},
-    {"verify", cli_verify, "prove on a model and its data that splitting changes nothing"},
-    {"eval", cli_eval, "loss, metrics and a confusion matrix of a trained model"},
-    {"predict", cli_predict, "predict samples with a trained model"},
-    {"summary", cli_summary, "a model's layers, shapes, parameters and bytes"},
-    {"profile", cli_profile_command, "tell where each microsecond of a training step goes"},
-    {"doctor", cli_doctor, "look at data, model and some updates, and name what is wrong"},
-    {"report", cli_report_command, "make one HTML page of a run, or compare several"},
-    {"tune", cli_tune_command, "find a batch size and the learning rate that goes with it"},
-    {"bench", cli_bench, "measure the speed of training on built-in workloads"},
-    {"convert", cli_convert, "convert a model from one file to another"},
-    {"demo", cli_demo, "learn to read handwritten digits, with plan, doctor and report"},
+    {"train", cli_train, "train a model on a file of samples", true},
+    {"plan", cli_plan, "tell the memory of a run before it starts, and what a whole batch would need", false},
+    {"verify", cli_verify, "prove on a model and its data that splitting changes nothing", false},
+    {"eval", cli_eval, "loss, metrics and a confusion matrix of a trained model", false},
+    {"predict", cli_predict, "predict samples with a trained model", false},
+    {"summary", cli_summary, "a model's layers, shapes, parameters and bytes", false},
+    {"profile", cli_profile_command, "tell where each microsecond of a training step goes", false},
+    {"doctor", cli_doctor, "look at data, model and some updates, and name what is wrong", false},
+    {"report", cli_report_command, "make one HTML page of a run, or compare several", false},
+    {"tune", cli_tune_command, "find a batch size and the learning rate that goes with it", false},
+    {"bench", cli_bench, "measure the speed of training on built-in workloads", true},
+    {"convert", cli_convert, "convert a model from one file to another", false},
+    {"demo", cli_demo, "learn to read handwritten digits, with plan, doctor and report", false},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -68,7 +69,7 @@ static int run(int argc, char **argv)
     }
     for (size_t i = 0; i < COMMANDS; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
-            return commands[i].run(argc - 1, argv + 1);
+            return cli_rank() > 0 && !commands[i].by_ranks ? CLI_SUCCESS : commands[i].run(argc - 1, argv + 1);
         }
     }
     bool help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
@@ -79,7 +80,7 @@ static int run(int argc, char **argv)
     return help ? show_help() : version ? show_version() : report_unknown(argv[1]);
 }
 
-int main(int argc, char **argv)
+static int run_and_flush(int argc, char **argv)
 {
     int code = run(argc, argv);
     bool failed = ferror(stdout) != 0;
@@ -89,4 +90,10 @@ int main(int argc, char **argv)
         return code == CLI_SUCCESS ? failure : code;
     }
     return code;
+}
+
+int main(int argc, char **argv)
+{
+    cli_ranks_open();
+    return cli_ranks_close(run_and_flush(argc, argv));
 }

@@ -3,6 +3,7 @@
  * without white space, hexadecimal or "inf".
  */
 #include "cli/options.h"
+#include "cli/ranks.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -308,6 +309,9 @@ const cli_kind cli_missing = {"error, mean, zero or skip", parse_missing, NULL};
 int cli_mistake(const char *command, const char *format, ...)
 {
     va_list arguments;
+    va_start(arguments, format);
+    cli_ranks_keep(format, arguments);
+    va_end(arguments);
     fprintf(stderr, "batchwise%s%s: ", !command ? "" : " ", !command ? "" : command);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static _Atomic(bw_context *) current;
@@ -26,6 +27,9 @@ static void on_interrupt(int number)
     bw_context *ctx = atomic_load(&current);
     if (ctx && !atomic_load(&in_steps)) {
         bw_cancel(ctx);
+    } else if (cli_ranks_count() > 1) { /* launchers kill a second after they ask */
+        struct itimerval soon = {.it_value = {.tv_usec = 300000}};
+        setitimer(ITIMER_REAL, &soon, NULL);
     } else {
         alarm(1);
     }
@@ -82,6 +86,10 @@ bw_context *cli_session_open(cli_session session)
     options.memory = session.memory;
     options.exact_kernels = session.exact_kernels;
     options.log = session.silent ? NULL : session.quiet ? on_warning : on_log;
+    options.watchdog = session.watchdog;
+    if (session.ranks) {
+        cli_ranks_join(&options);
+    }
     bw_context *ctx = bw_open(&options);
     if (!ctx) {
         cli_fail("no memory for a context");
@@ -119,6 +127,9 @@ int cli_fail(const char *format, ...)
 {
     va_list arguments;
     cli_live_clear();
+    va_start(arguments, format);
+    cli_ranks_keep(format, arguments);
+    va_end(arguments);
     fputs("batchwise: ", stderr);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);

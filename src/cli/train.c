@@ -13,10 +13,11 @@ typedef struct arguments {
     cli_training training;
     const char *early_stop, *plateau, *history, *save_model, *save_best, *run, *tensorboard, *checkpoint_every, *on_nan;
     int64_t log_steps;
-    double budget;
+    double budget, watchdog;
     int epochs, keep, watch; /* watch: a port; -1: not given */
     char **words;            /* the command line */
     bool resume, live, profile, quiet, json;
+    bool reports; /* a run or a browser shows the training, on whichever rank */
 } arguments;
 
 #define AT(member) offsetof(arguments, member)
@@ -46,6 +47,8 @@ static const cli_option options[] = {
     {"live", &cli_flag, AT(live), NULL,
      "in place of the progress bar, a panel with loss, speed, memory and\nthe utilisation of each worker"},
     {"watch", &cli_port, AT(watch), "PORT", "show the training in a browser, at this port of 127.0.0.1 only; 0\nchooses one"},
+    {"watchdog", &cli_duration, AT(watchdog), "TIME",
+     "under mpirun: a rank that gives no sign of life for so long ends\nthe training (60s)"},
     {"quiet", &cli_flag, AT(quiet), NULL, "no progress"},
     {CLI_JSON_OPTION},
     {.name = NULL},
@@ -170,12 +173,56 @@ static int choose_batch(const arguments *given, bw_context *ctx, bw_model *model
     return CLI_SUCCESS;
 }
 
+/* ---- Several ranks ---- */
+
+/* Whether training ended because another rank did: that one's reason is told. */
+static bool is_of_other(bw_context *ctx, bw_status status)
+{
+    return status == BW_CANCELLED && !cli_session_interrupted() && strstr(bw_message(ctx), "has left the group");
+}
+
+/* The end of a rank that writes nothing. */
+static int end_other(bw_context *ctx, bw_status status)
+{
+    if (status == BW_OK || status == BW_CANCELLED) {
+        return status == BW_OK ? CLI_SUCCESS : CLI_INTERRUPTED;
+    }
+    return cli_fail("%s", bw_message(ctx));
+}
+
+static void print_word(const char *word)
+{
+    bool plain =
+        word[0] && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./%@") == strlen(word);
+    fputs(plain ? " " : " '", stderr);
+    for (const char *c = word; *c; c++) {
+        fputs(*c == '\'' ? "'\\''" : (char[]){*c, 0}, stderr);
+    }
+    fputs(plain ? "" : "'", stderr);
+}
+
+/* How to go on after a rank was lost, or the ranks were told to end. */
+static void tell_resume(const arguments *given, const bw_history *history)
+{
+    int64_t step = history ? bw_history_facts(history).last_checkpoint : -1;
+    if (step < 0) {
+        fprintf(stderr, "batchwise: there is no checkpoint to go on from; --run DIR --checkpoint-every epoch writes them\n");
+        return;
+    }
+    fprintf(stderr, "batchwise: to go on from the checkpoint of step %lld: mpirun -n %d batchwise", (long long)step,
+            cli_ranks_count());
+    for (char **word = given->words; *word; word++) {
+        print_word(*word);
+    }
+    fprintf(stderr, "%s\n", given->resume ? "" : " --resume");
+}
+
 /* Ctrl-C ends training after the current step, and the result so far is saved and reported like any other. */
 static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_dataset *training, bw_dataset *validation,
                const cli_weights *weights, const bw_tuning *tuning)
 {
     const cli_training *how = &given->training;
-    bool reports = given->run || given->watch >= 0;
+    bool reports = given->reports;
     bw_fit_options fitting = cli_training_fitting(how, validation, weights);
     watch watched = {.given = given,
                      .validates = validation || how->validation_split > 0,
@@ -195,7 +242,7 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     fitting.on_nan = given->on_nan && strcmp(given->on_nan, "skip") == 0 ? BW_NAN_SKIP : BW_NAN_STOP;
     fitting.on_step = on_step;
     fitting.on_epoch = on_epoch;
-    if (given->tensorboard || given->run) { /* if it fails, bw_fit tells */
+    if ((given->tensorboard || given->run) && cli_rank() == 0) { /* if it fails, bw_fit tells */
         bw_tensorboard_options board = BW_TENSORBOARD_OPTIONS_DEFAULT;
         board.log_steps = given->log_steps;
         fitting.tensorboard = bw_tensorboard_new(ctx, given->tensorboard ? given->tensorboard : given->run, &board);
@@ -243,6 +290,16 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
     fitting.resume = false;
     free(checkpoints);
     cli_live_close();
+    if (cli_ranks_count() > 1) {
+        bw_ranks_part(ctx); /* the first rank writes and tells what came of it, alone */
+        if (status != BW_OK && is_of_other(ctx, status)) {
+            cli_ranks_follow();
+        }
+        if (cli_rank() > 0) {
+            cli_record_free(&result.record);
+            return end_other(ctx, status);
+        }
+    }
     if (status != BW_OK && bw_last_error(ctx)->argument) { /* bw_fit checks --early-stop and --plateau */
         cli_watch_close();
         cli_steps_free(&result.steps);
@@ -253,6 +310,9 @@ static int fit(const arguments *given, bw_context *ctx, bw_model *model, bw_data
         (void)bw_message(ctx); /* not a failure of the training */
     }
     int code = cli_result_finish(&result, status);
+    if (cli_ranks_count() > 1 && (status == BW_UNAVAILABLE || status == BW_CANCELLED)) {
+        tell_resume(given, result.history);
+    }
     if (result.history && code != CLI_FAILURE) {
         (given->json ? cli_result_json : cli_result_print)(&result);
     }
@@ -286,7 +346,7 @@ static int train(const arguments *given, bw_context *ctx)
 {
     cli_prepared made = {.model = NULL};
     int code = cli_training_open(&given->training, ctx, given->quiet, &made);
-    if (code == CLI_SUCCESS && !can_write(given)) {
+    if (code == CLI_SUCCESS && cli_rank() == 0 && !can_write(given)) {
         code = CLI_FAILURE;
     }
     if (cli_session_interrupted()) {
@@ -315,6 +375,13 @@ static int check(const arguments *given)
     int code = cli_training_check(&given->training);
     if (code != CLI_SUCCESS) {
         return code;
+    }
+    if (cli_ranks_count() > 1 && cli_training_is_auto(&given->training)) {
+        return cli_mistake(usage.command,
+                           "--batch auto does not work with several ranks; choose a batch size with 'batchwise tune'");
+    }
+    if (cli_ranks_count() > 1 && given->training.data.path && strcmp(given->training.data.path, "-") == 0) {
+        return cli_mistake(usage.command, "--data -: ranks cannot share standard input; store the samples in a file");
     }
     if (given->live && given->quiet) {
         return cli_mistake(usage.command, "--live and --quiet exclude each other; give one of them");
@@ -363,8 +430,16 @@ int cli_train(int argc, char **argv)
     if (code != CLI_SUCCESS) {
         return code;
     }
+    given.reports = given.run || given.watch >= 0;
+    if (cli_rank() > 0) {
+        given.watch = -1;
+        given.live = false;
+        given.save_best = given.tensorboard = NULL;
+    }
     bw_context *ctx = cli_session_open((cli_session){.workers = given.training.workers,
                                                      .quiet = given.quiet, /* a checkpoint that fails is told even then */
-                                                     .exact_kernels = given.training.exact_kernels});
+                                                     .exact_kernels = given.training.exact_kernels,
+                                                     .ranks = true,
+                                                     .watchdog = given.watchdog});
     return !ctx ? CLI_FAILURE : cli_session_close(ctx, train(&given, ctx));
 }

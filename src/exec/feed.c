@@ -218,9 +218,7 @@ static bw_status run_tiles(bwi_exec *exec)
         uint64_t begin = bwi_exec_clock(exec);
         bw_status all = exec->rank->agree(exec->ctx, status);
         bwi_exec_timed(exec, 0, BWI_PART_RANKS, begin);
-        if (status == BW_OK && all != BW_OK) {
-            status = bwi_fail(exec->ctx, all, "another rank failed");
-        }
+        status = status != BW_OK ? status : all;
     }
     return status;
 }
@@ -320,9 +318,7 @@ static bw_status begin_data(bwi_exec *exec)
     bwi_exec_timed(exec, 0, BWI_PART_DATA, begin);
     if (plan->ranks > 1) {
         bw_status all = exec->rank->agree(exec->ctx, status);
-        if (status == BW_OK && all != BW_OK) {
-            status = bwi_fail(exec->ctx, all, "another rank failed");
-        }
+        status = status != BW_OK ? status : all;
     }
     return status;
 }

@@ -59,3 +59,21 @@ bw_status bwi_rank_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *s
     }
     return sum->doubles ? row->sum_doubles(ctx, first, sum->count) : row->sum_floats(ctx, first, sum->count);
 }
+
+int bw_ranks_count(const bw_ranks *ranks)
+{
+    return ranks ? ranks->count : 1;
+}
+
+int bw_ranks_end(bw_ranks *ranks, const char *failure, const char **reason)
+{
+    const char *unused;
+    return ranks && ranks->end ? ranks->end(ranks, failure, reason ? reason : &unused) : -1;
+}
+
+void bw_ranks_close(bw_ranks *ranks)
+{
+    if (ranks && ranks->close) {
+        ranks->close(ranks);
+    }
+}

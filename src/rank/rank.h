@@ -1,6 +1,6 @@
 /*
- * rank: the ranks that train one model together: a single one, or several in one process (threads.c). A rank owns a run of the
- * window's lanes and continues their binary tree of sums over ranks. A run that is no subtree of that tree consists of a few, whose
+ * rank: the ranks that train one model together: a single one, several in one process (threads.c), or processes of MPI (mpi.c). A
+ * rank owns a run of the window's lanes and continues their binary tree of sums over ranks. A run that is no subtree of that tree consists of a few, whose
  * sums stay apart until their siblings arrive from other ranks (tree.c), so every number of ranks gives the same bits.
  */
 #ifndef BWI_RANK_H
@@ -21,14 +21,14 @@ typedef struct bwi_rank_row {
     const char *name;
     int (*count)(bw_ranks *ranks);
     /* Replace values, in the memory of the context's kernels, by their sum over all ranks, a binary tree in the order of ranks.
-     * BW_CANCELLED if another rank has left. */
+     * BW_CANCELLED if another rank has left, BW_UNAVAILABLE if one is lost. */
     bw_status (*sum_floats)(bw_context *ctx, void *values, int64_t count);
     bw_status (*sum_doubles)(bw_context *ctx, void *values, int64_t count);
     /* Adds lanes: `first` is this rank's first lane, and those of its lanes with which a subtree of its run begins hold the sum of that
      * subtree. The sum of all lanes of all ranks replaces the first lane; that of a rank without used lanes holds -0.0 before. NULL: the row takes
      * powers of two only. */
     bw_status (*sum_lanes)(bw_context *ctx, void *first, const bwi_rank_sum *sum);
-    /* Returns the worst status of all ranks, so that either all commit a step or none does. */
+    /* Returns the worst status of all ranks, so that either all commit a step or none does; its message is that rank's. */
     bw_status (*agree)(bw_context *ctx, bw_status mine);
     /* Ends this rank's part: the others' calls return BW_CANCELLED instead of waiting for ever. */
     void (*leave)(bw_context *ctx);

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdalign.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -296,8 +297,8 @@ static bw_status threads_sum_doubles(bw_context *ctx, void *values, int64_t coun
     return threads_sum_lanes(ctx, values, &sum);
 }
 
-/* All ranks return the worst status of all, and so leave a step together. The message of a rank that did not fail names one that
- * did. */
+/* All ranks return the worst status of all, and so leave a step together. The message of a rank that did not fail is that of
+ * one that did. */
 static bw_status threads_agree(bw_context *ctx, bw_status mine)
 {
     group *all = group_of(ctx->ranks);
@@ -307,6 +308,7 @@ static bw_status threads_agree(bw_context *ctx, bw_status mine)
     own->lanes = own->used = 0;
     own->count = 1;
     own->status = mine;
+    snprintf((char *)own->values, sizeof own->values, "%s", ctx->message[0] ? ctx->message : bw_status_name(mine));
     bw_status status = meet(ctx, all);
     if (status == BW_OK) {
         status = check_same(ctx, all, meeting);
@@ -323,7 +325,8 @@ static bw_status threads_agree(bw_context *ctx, bw_status mine)
         }
     }
     if (worst != mine) {
-        bwi_fail(ctx, worst, "rank %d of %d failed with %s", worst_rank, all->ranks.count, bw_status_name(worst));
+        bwi_fail(ctx, worst, "rank %d of %d: %s", worst_rank, all->ranks.count,
+                 (const char *)place_of(all, worst_rank, meeting)->values);
     }
     return worst;
 }
@@ -388,6 +391,14 @@ static size_t group_bytes(int count)
     return sizeof(group) + (size_t)count * sizeof(member);
 }
 
+static void close_group(bw_ranks *ranks)
+{
+    group *all = group_of(ranks);
+    pthread_cond_destroy(&all->wake);
+    pthread_mutex_destroy(&all->mutex);
+    bwi_system_allocator.release(bwi_system_allocator.user, all, group_bytes(ranks->count));
+}
+
 bw_ranks *bw_ranks_open(int count)
 {
     if (count < 1 || count > MAX_RANKS) {
@@ -399,7 +410,7 @@ bw_ranks *bw_ranks_open(int count)
         return NULL;
     }
     memset(all, 0, bytes);
-    all->ranks = (bw_ranks){.row = &threads_row, .count = count, .join = join, .part = part};
+    all->ranks = (bw_ranks){.row = &threads_row, .count = count, .join = join, .part = part, .close = close_group};
     all->spins = count <= bwi_cpus();
     atomic_store(&all->left_rank, -1);
     if (!open_waiting(all)) {
@@ -407,15 +418,4 @@ bw_ranks *bw_ranks_open(int count)
         return NULL;
     }
     return &all->ranks;
-}
-
-void bw_ranks_close(bw_ranks *ranks)
-{
-    if (!ranks) {
-        return;
-    }
-    group *all = group_of(ranks);
-    pthread_cond_destroy(&all->wake);
-    pthread_mutex_destroy(&all->mutex);
-    bwi_system_allocator.release(bwi_system_allocator.user, all, group_bytes(ranks->count));
 }

@@ -25,6 +25,8 @@ typedef struct fitting {
     bwi_fit_checkpoints checkpoints;
     double waited; /* seconds, for the last checkpoint */
     bool stopped;
+    bool shows;    /* the gradients of an epoch's first update, to TensorBoard, which one of the ranks may have */
+    bool differs;  /* the ranks' weights do, so that this rank's may be wrong */
     int64_t every; /* updates from one to the next that TensorBoard sees; 0: none */
 } fitting;
 
@@ -348,7 +350,8 @@ static bw_status skip_step(fitting *f, bw_progress *p, int64_t samples, bw_statu
     return BW_OK;
 }
 
-/* The gradients of an epoch's first update go to who looks on, which adds up the lanes as the update would. */
+/* The gradients of an epoch's first update go to who looks on, which adds up the lanes as the update would. All ranks add them, also
+ * those where nobody looks on. */
 static bw_status show_gradients(fitting *f, int epoch)
 {
     bw_tensorboard *board = f->options.tensorboard;
@@ -358,13 +361,13 @@ static bw_status show_gradients(fitting *f, int epoch)
         int64_t count = variable->trainable && !variable->sparse ? bwi_shape_count(&variable->shape) : 0;
         most = count > most ? count : most;
     }
-    void *room = board->calls->room(board, epoch, most);
+    void *room = board ? board->calls->room(board, epoch, most) : NULL;
     bw_status status = BW_OK;
-    for (int v = 0; room && v < f->model->graph.variable_count && status == BW_OK; v++) {
+    for (int v = 0; (room || f->ctx->ranks) && v < f->model->graph.variable_count && status == BW_OK; v++) {
         const bwi_variable *variable = f->model->graph.variables[v];
         if (variable->trainable && !variable->sparse) {
             status = bwi_exec_gradient(f->session.exec, variable, room, NULL);
-            if (status == BW_OK) {
+            if (status == BW_OK && room) {
                 board->calls->gradient(board, variable, room, bwi_shape_count(&variable->shape), f->session.window_count, epoch);
             }
         }
@@ -382,6 +385,17 @@ static bool find_batch(fitting *f, int epoch, bwi_piece *piece)
     return piece->count > 0;
 }
 
+/* Weights are compared every COMPARED updates, before checkpoints whose steps all ranks know, and after epochs. */
+static bw_status meet_ranks(fitting *f, bool epoch)
+{
+    enum { COMPARED = 64 };
+    int64_t updates = f->history->facts.updates, steps = f->checkpoints.asked ? f->checkpoints.times.steps : 0;
+    bool compares = epoch || updates % COMPARED == 0 || (steps > 0 && (updates + f->history->facts.skipped_steps) % steps == 0);
+    bw_status status = bwi_ranks_meet(f->model, compares, updates, &f->stopped);
+    f->differs = status == BW_DATA_LOSS;
+    return status;
+}
+
 /* The floating-point state is set once here instead of in every call below; callbacks run with the caller's state. */
 static bw_status run_steps(fitting *f, bw_progress *p, double begin)
 {
@@ -397,7 +411,7 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
         if (status == BW_OK && measures) {
             status = bwi_noise_take(f->history->noise, s, f->history->facts.updates + 1);
         }
-        if (status == BW_OK && f->options.tensorboard && p->step == 0) {
+        if (status == BW_OK && f->shows && p->step == 0) {
             status = show_gradients(f, p->epoch);
         }
         if (status == BW_OK) {
@@ -423,6 +437,13 @@ static bw_status run_steps(fitting *f, bw_progress *p, double begin)
             report_step(f, p, begin);
             state = bwi_float_begin();
             bwi_exec_end_part(s->exec, BWI_PART_CALLBACKS, part);
+        }
+        if (f->ctx->ranks) {
+            move_cursor(f, p, piece.first); /* the step is done, whatever becomes of the meeting */
+            status = meet_ranks(f, false);
+            if (status != BW_OK) {
+                break;
+            }
         }
         end_step(f, p, piece.first);
     }
@@ -544,7 +565,10 @@ static bw_status run_epoch(fitting *f, int epoch, int64_t *steps)
     }
     if (status == BW_OK) {
         record_epoch(f, &p);
-        end_epoch(f, &p);
+        status = f->ctx->ranks ? meet_ranks(f, true) : BW_OK;
+        if (!f->differs) { /* the epoch is done, whatever became of the meeting */
+            end_epoch(f, &p);
+        }
     }
     return status;
 }
@@ -570,7 +594,7 @@ static void take_facts(void *run)
 }
 
 /* The last checkpoint holds the weights that training changes, so it is taken before averages or those of the best epoch replace
- * them. */
+ * them; not if they may be wrong. */
 static bw_status run(fitting *f)
 {
     bw_status status = BW_OK;
@@ -581,7 +605,7 @@ static bw_status run(fitting *f)
     for (int epoch = (int)f->checkpoints.state.cursor.epoch; epoch < f->options.epochs && !f->stopped && status == BW_OK; epoch++) {
         status = run_epoch(f, epoch, &steps);
     }
-    if (f->checkpoints.writer) {
+    if (f->checkpoints.writer && !f->differs) {
         double begin = bwi_now();
         bwi_fit_checkpoints_end(&f->checkpoints, &f->history->facts);
         f->waited = bwi_now() - begin;
@@ -617,6 +641,10 @@ static bw_status fit(fitting *f, bw_dataset *dataset)
         status = bwi_ranks_begin(f->ctx, &alike, status);
     }
     bw_tensorboard *board = f->options.tensorboard;
+    f->shows = board;
+    if (f->ctx->ranks && status == BW_OK) {
+        status = bwi_ranks_meet(f->model, false, 0, &f->shows);
+    }
     if (status == BW_OK && board) {
         bwi_observed observed = {.model = f->model,
                                  .training = f->training,
@@ -660,6 +688,10 @@ bw_status bwi_model_fit(bw_model *model, bw_dataset *dataset, const bw_fit_optio
     }
     if (status != BW_OK) {
         return bwi_ranks_enter(ctx, status);
+    }
+    if (ctx->rank > 0) { /* the first rank tells and writes */
+        f.options.progress = NULL;
+        f.options.tensorboard = NULL;
     }
     f.painter.file = f.options.progress;
     f.checkpoints.ctx = ctx;

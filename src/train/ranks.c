@@ -1,6 +1,6 @@
 /*
- * How ranks begin to train. If one were refused, or trained with different numbers, the others would wait for it forever, so either
- * all of them begin or none does.
+ * How ranks begin to train, and how they stay together. If one were refused, or trained with different numbers, the others would wait
+ * for it forever, so either all of them begin or none does. Between steps they agree whether to stop, and compare their weights.
  */
 #include "train/internal.h"
 
@@ -48,13 +48,65 @@ bw_status bwi_ranks_begin(bw_context *ctx, const bwi_alike *alike, bw_status sta
         return status;
     }
     bw_status all = bwi_rank_of(ctx)->agree(ctx, status);
-    if (status != BW_OK) {
-        return status;
-    }
-    if (all != BW_OK) {
-        return bwi_fail(ctx, all, "another rank could not begin");
+    if (status != BW_OK || all != BW_OK) {
+        return status != BW_OK ? status : all;
     }
     status = compare(ctx, alike);
     all = bwi_rank_of(ctx)->agree(ctx, status);
-    return status == BW_OK && all != BW_OK ? bwi_fail(ctx, all, "another rank trains with other numbers") : status;
+    return status != BW_OK ? status : all;
+}
+
+/* ---- Between steps ---- */
+
+/* Names the rank whose hash is not that of more than half of all ranks; if there is no such majority, one that differs from rank 0. */
+static bw_status name_difference(bw_context *ctx, const double *hashes, int ranks, int64_t updates)
+{
+    int candidate = 0, lead = 0, common = 0, other = 0;
+    for (int rank = 0; rank < ranks; rank++) { /* if more than half are equal, one of these remains */
+        candidate = lead == 0 ? rank : candidate;
+        lead += memcmp(&hashes[2 * rank], &hashes[2 * candidate], 2 * sizeof *hashes) == 0 ? 1 : -1;
+    }
+    for (int rank = 0; rank < ranks; rank++) {
+        common += memcmp(&hashes[2 * rank], &hashes[2 * candidate], 2 * sizeof *hashes) == 0;
+    }
+    bool majority = 2 * common > ranks;
+    const double *expected = &hashes[majority ? 2 * candidate : 0];
+    while (other < ranks && memcmp(&hashes[2 * other], expected, 2 * sizeof *hashes) == 0) {
+        other++;
+    }
+    if (other == ranks) {
+        return BW_OK;
+    }
+    return bwi_fail(
+        ctx, BW_DATA_LOSS,
+        "after %lld updates the weights of rank %d of %d differ from those of %s: its memory is damaged, or its program "
+        "changes weights that the others leave alone",
+        (long long)updates, other, ranks, majority ? "the others" : "rank 0");
+}
+
+bw_status bwi_ranks_meet(bw_model *model, bool compares, int64_t updates, bool *stopped)
+{
+    bw_context *ctx = model->ctx;
+    int ranks = bwi_rank_of(ctx)->count(ctx->ranks);
+    size_t count = compares ? 1 + 2 * (size_t)ranks : 1;
+    double stop, *facts = compares ? bwi_allocate(ctx, count, sizeof *facts) : &stop;
+    if (!facts) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
+    memset(facts, 0, count * sizeof *facts);
+    facts[0] = *stopped;
+    if (compares) { /* each rank fills its own places, as numbers that doubles hold exactly */
+        uint64_t hash = bw_model_hash(model);
+        facts[1 + 2 * ctx->rank] = (double)(uint32_t)hash;
+        facts[2 + 2 * ctx->rank] = (double)(uint32_t)(hash >> 32);
+    }
+    bw_status status = bwi_rank_of(ctx)->sum_doubles(ctx, facts, (int64_t)count);
+    if (status == BW_OK) {
+        *stopped = facts[0] > 0;
+        status = compares ? name_difference(ctx, facts + 1, ranks, updates) : BW_OK;
+    }
+    if (compares) {
+        bwi_release(ctx, facts);
+    }
+    return status;
 }

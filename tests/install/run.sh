@@ -23,6 +23,9 @@ for file in bin/batchwise include/batchwise.h share/batchwise/digits.npz share/b
     share/zsh/site-functions/_batchwise share/fish/vendor_completions.d/batchwise.fish; do
     [ -s "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
 done
+for library_of_mpi in "$1"/libbatchwise_mpi_*.so; do # built where there is an MPI
+    [ ! -e "$library_of_mpi" ] || [ -s "$library/batchwise/${library_of_mpi##*/}" ] || { echo "not installed: $library_of_mpi"; exit 1; }
+done
 if command -v scdoc >/dev/null; then
     grep -q batchwise "$prefix/share/man/man1/batchwise.1"
 fi

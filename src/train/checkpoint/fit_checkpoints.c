@@ -85,7 +85,7 @@ bw_status bwi_fit_checkpoints_find(bwi_fit_checkpoints *c, bw_fit_options *o, bw
     c->found.step = c->taken = -1;
     c->identity.ctx = c->ctx;
     bw_status status = check_options(c, o, training);
-    if (status == BW_OK) {
+    if (status == BW_OK && c->ctx->rank == 0) { /* the others only read */
         status = bwi_folder_make(c->ctx, o->checkpoint_dir);
     }
     if (status == BW_OK) {

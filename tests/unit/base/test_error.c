@@ -18,6 +18,7 @@ static void test_names(void **state)
     assert_string_equal(bw_status_name(BW_OUT_OF_RANGE), "OUT_OF_RANGE");
     assert_string_equal(bw_status_name(BW_UNIMPLEMENTED), "UNIMPLEMENTED");
     assert_string_equal(bw_status_name(BW_INTERNAL), "INTERNAL");
+    assert_string_equal(bw_status_name(BW_UNAVAILABLE), "UNAVAILABLE");
     assert_string_equal(bw_status_name(BW_DATA_LOSS), "DATA_LOSS");
     assert_string_equal(bw_status_name((bw_status)77), "UNKNOWN");
 }
@@ -145,10 +146,11 @@ static void test_kind_by_status(void **state)
         bw_status status;
         bw_error_kind kind;
     } cases[] = {
-        {BW_CANCELLED, BW_ERROR_CANCELLED}, {BW_INVALID_ARGUMENT, BW_ERROR_USAGE},
-        {BW_NOT_FOUND, BW_ERROR_USAGE},     {BW_RESOURCE_EXHAUSTED, BW_ERROR_RESOURCES},
-        {BW_OUT_OF_RANGE, BW_ERROR_DATA},   {BW_UNIMPLEMENTED, BW_ERROR_USAGE},
-        {BW_INTERNAL, BW_ERROR_INTERNAL},   {BW_DATA_LOSS, BW_ERROR_DATA},
+        {BW_CANCELLED, BW_ERROR_CANCELLED},   {BW_INVALID_ARGUMENT, BW_ERROR_USAGE},
+        {BW_NOT_FOUND, BW_ERROR_USAGE},       {BW_RESOURCE_EXHAUSTED, BW_ERROR_RESOURCES},
+        {BW_OUT_OF_RANGE, BW_ERROR_DATA},     {BW_UNIMPLEMENTED, BW_ERROR_USAGE},
+        {BW_INTERNAL, BW_ERROR_INTERNAL},     {BW_DATA_LOSS, BW_ERROR_DATA},
+        {BW_UNAVAILABLE, BW_ERROR_RESOURCES},
     };
     bw_context *ctx = bw_open(NULL);
     for (size_t i = 0; i < BWI_COUNT(cases); i++) {

@@ -304,6 +304,9 @@ static void *agree_main(void *argument)
                                          {BW_OK, BW_OK, BW_OK},
                                          {BW_OK, BW_RESOURCE_EXHAUSTED, BW_INTERNAL}};
     for (int turn = 0; turn < 3; turn++) {
+        if (mine[self->rank][turn] != BW_OK) {
+            bwi_fail(ctx, mine[self->rank][turn], "turn %d", turn);
+        }
         self->statuses[turn] = bwi_rank_of(ctx)->agree(ctx, mine[self->rank][turn]);
     }
     snprintf(self->message, sizeof self->message, "%s", bw_message(ctx));
@@ -322,7 +325,7 @@ static void test_agree(void **state)
         assert_int_equal(parties[rank].statuses[1], BW_RESOURCE_EXHAUSTED);
         assert_int_equal(parties[rank].statuses[2], BW_DATA_LOSS);
     }
-    assert_string_equal(parties[2].message, "rank 0 of 4 failed with DATA_LOSS");
+    assert_string_equal(parties[2].message, "rank 0 of 4: turn 2");
     bw_ranks_close(group);
 }
 

@@ -601,7 +601,7 @@ static void test_ranks_begin_together(void **state)
     member members[2] = {{.epochs = 1}, {.epochs = 0}};
     fit_two(members);
     assert_int_equal(members[0].status, BW_INVALID_ARGUMENT);
-    assert_string_equal(members[0].message, "another rank could not begin");
+    assert_string_equal(members[0].message, "rank 1 of 2: epochs: expected at least 1, got 0");
     assert_int_equal(members[1].status, BW_INVALID_ARGUMENT);
     assert_non_null(strstr(members[1].message, "epochs: expected at least 1, got 0"));
 }

@@ -1,0 +1,273 @@
+/*
+ * Ranks that are processes of MPI: how they come together, and how they end. They end together too: MPI waits for all of its processes, so
+ * whoever comes to the end waits for the others there, unless one is lost.
+ */
+#include "rank/mpi_group.h"
+
+#include <sched.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { ROOM_BYTES = 1 << 18, MOST_RANKS = 4096 };
+
+static bwi_mpi_group *group_of(bw_ranks *ranks)
+{
+    return (bwi_mpi_group *)ranks;
+}
+
+static int count_of(bw_ranks *ranks)
+{
+    return ranks->count;
+}
+
+static void leave(bw_context *ctx)
+{
+    bwi_mpi_group *all = group_of(ctx->ranks);
+    pthread_mutex_lock(&all->mutex);
+    bwi_group_leave(all);
+    pthread_mutex_unlock(&all->mutex);
+}
+
+static const bwi_rank_row mpi_row = {
+    .name = "mpi",
+    .count = count_of,
+    .sum_floats = bwi_mpi_sum_floats,
+    .sum_doubles = bwi_mpi_sum_doubles,
+    .agree = bwi_mpi_agree,
+    .leave = leave,
+};
+
+static bool join(bw_ranks *ranks, int rank)
+{
+    bwi_mpi_group *all = group_of(ranks);
+    bool joins = rank == all->rank && !all->taken;
+    all->taken = all->taken || joins;
+    return joins;
+}
+
+static void part(bw_ranks *ranks, int rank)
+{
+    bwi_mpi_group *all = group_of(ranks);
+    (void)rank;
+    pthread_mutex_lock(&all->mutex);
+    bwi_group_leave(all);
+    pthread_mutex_unlock(&all->mutex);
+}
+
+/* ---- The end ---- */
+
+/* The number of peers that have not come to the end. */
+static int missing(const bwi_mpi_group *all)
+{
+    int count = 0;
+    for (int rank = 0; rank < all->ranks.count; rank++) {
+        count += rank != all->rank && !all->peers[rank].ended;
+    }
+    return count;
+}
+
+/* A failure of this rank's calls does not keep it from waiting for the others; only a rank that is lost does. */
+static int end(bw_ranks *ranks, const char *failure, const char **reason)
+{
+    bwi_mpi_group *all = group_of(ranks);
+    bwi_peer *own = &all->peers[all->rank];
+    bwi_waiting waiting = {.turns = 0};
+    if (!all->running) {
+        return -1;
+    }
+    pthread_mutex_lock(&all->mutex);
+    if (!all->ended) {
+        all->ended = own->ended = true;
+        own->end = (bwi_note){.failed = failure ? 1 : 0, .calls = all->calls};
+        snprintf(own->end.text, sizeof own->end.text, "%s", failure ? failure : "");
+        all->status = all->lost ? all->status : BW_OK;
+        bwi_notes_send_all(all, BWI_NOTE_END, &own->end);
+    }
+    pthread_mutex_unlock(&all->mutex);
+    for (bool waits = true; waits;) {
+        pthread_mutex_lock(&all->mutex);
+        bwi_notes_take(all);
+        waits = !all->lost && missing(all) > 0;
+        pthread_mutex_unlock(&all->mutex);
+        if (waits) {
+            bwi_group_wait(all, &waiting);
+        }
+    }
+    for (int rank = 0; rank < ranks->count; rank++) {
+        const bwi_peer *peer = &all->peers[rank];
+        if (peer->ended && peer->end.failed) {
+            *reason = peer->end.text;
+            return rank;
+        }
+    }
+    return -1;
+}
+
+/* The lowest rank that is there ends the job; the others give it the watchdog's time, since rank 0 may still be writing. */
+static void end_job(bwi_mpi_group *all)
+{
+    double until = bwi_now() + (all->rank == 0 ? 0 : all->ranks.watchdog);
+    while (bwi_now() < until) {
+        struct timespec time = {.tv_nsec = 10000000};
+        nanosleep(&time, NULL);
+    }
+    all->mpi->abort(1);
+}
+
+static size_t group_bytes(int count)
+{
+    return sizeof(bwi_mpi_group) + (size_t)count * sizeof(bwi_peer);
+}
+
+static void free_group(bwi_mpi_group *all)
+{
+    for (int k = 0; k < BWI_TRANSFERS; k++) {
+        if (all->transfers[k].room) {
+            bwi_system_allocator.release(bwi_system_allocator.user, all->transfers[k].room, ROOM_BYTES);
+        }
+    }
+    pthread_cond_destroy(&all->wake);
+    pthread_mutex_destroy(&all->mutex);
+    bwi_system_allocator.release(bwi_system_allocator.user, all, group_bytes(all->ranks.count));
+}
+
+static void close_group(bw_ranks *ranks)
+{
+    bwi_mpi_group *all = group_of(ranks);
+    const char *reason;
+    if (all->running) {
+        (void)end(ranks, NULL, &reason);
+        bwi_peers_close(all);
+        if (all->lost) {
+            end_job(all);
+        }
+        all->mpi->cancel(&all->incoming);
+        all->mpi->close();
+    }
+    free_group(all);
+}
+
+/* ---- The beginning ---- */
+
+static bwi_mpi_group *new_group(int count)
+{
+    bwi_mpi_group *all = bwi_system_allocator.allocate(bwi_system_allocator.user, group_bytes(count), alignof(bwi_mpi_group));
+    if (!all) {
+        return NULL;
+    }
+    memset(all, 0, group_bytes(count));
+    all->ranks = (bw_ranks){.row = &mpi_row, .count = count, .join = join, .part = part, .end = end, .close = close_group};
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&all->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&all->mutex, NULL);
+    return all;
+}
+
+static bool make_rooms(bwi_mpi_group *all)
+{
+    for (int k = 0; k < BWI_TRANSFERS; k++) {
+        all->transfers[k].room = bwi_system_allocator.allocate(bwi_system_allocator.user, ROOM_BYTES, BWI_CACHE_LINE);
+        if (!all->transfers[k].room) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The ranks of this machine that share this rank's CPUs: a launcher that binds processes gives each its own. */
+static int sharing(const bwi_mpi_group *all)
+{
+    const bwi_note *own = &all->peers[all->rank].hello;
+    int count = 0;
+    for (int rank = 0; rank < all->ranks.count; rank++) {
+        const bwi_note *hello = &all->peers[rank].hello;
+        count += strcmp(hello->text, own->text) == 0 && hello->set == own->set;
+    }
+    return count > 0 ? count : 1;
+}
+
+static void fail(bwi_mpi_group *all, const char *failure)
+{
+    snprintf(all->failure, sizeof all->failure, "%s", failure);
+    all->ranks.failure = all->failure;
+}
+
+/* What can be refused is refused by all ranks, for the same reason. */
+static void check(bwi_mpi_group *all, const bwi_launcher *launcher, const bwi_mpi_place *place)
+{
+    char text[BWI_MPI_FAILURE];
+    if (launcher->count > 0 && launcher->count != place->count) {
+        snprintf(
+            text, sizeof text,
+            "%s started %d processes, and %s knows %d: the library belongs to another MPI than the launcher; set BATCHWISE_MPI "
+            "to the right one",
+            launcher->name, launcher->count, place->implementation, place->count);
+        fail(all, text);
+    } else if (place->count > MOST_RANKS || (place->count & (place->count - 1)) != 0) {
+        snprintf(text, sizeof text, "expected a number of ranks that is a power of two, at most %d, found %d", MOST_RANKS,
+                 place->count);
+        fail(all, text);
+    }
+}
+
+/* Once MPI runs, the group has to be closed, even if nobody can join it. */
+static bwi_mpi_group *start(const bwi_launcher *launcher, const bw_context_options *options)
+{
+    char failure[BWI_MPI_FAILURE];
+    bwi_mpi_place place = {.count = 1};
+    const bwi_mpi_calls *mpi = bwi_mpi_load(launcher, failure, sizeof failure);
+    int error = mpi ? mpi->open(&place) : 0;
+    bwi_mpi_group *all = new_group(mpi && error == 0 ? place.count : 1);
+    if (!all) {
+        return NULL;
+    }
+    all->rank = place.rank;
+    all->mpi = mpi;
+    all->running = mpi && error == 0;
+    all->ranks.watchdog = options->watchdog > 0 ? options->watchdog : 60;
+    if (!all->running) {
+        if (mpi) {
+            mpi->describe(error, failure, sizeof failure);
+        }
+        fail(all, failure);
+        return all;
+    }
+    check(all, launcher, &place);
+    bwi_peers_open(all);
+    all->spins = sharing(all) <= bwi_cpus();
+    bwi_peers_answer(all, place.threads);
+    if (all->status != BW_OK) {
+        fail(all, all->reason);
+    }
+    if (!make_rooms(all)) {
+        fail(all, "no memory for messages between ranks");
+    }
+    return all;
+}
+
+void bw_ranks_mpi(bw_context_options *options)
+{
+    static atomic_bool called;
+    bwi_launcher launcher = bwi_launcher_find();
+    if (!options || !launcher.name || launcher.count == 1 || atomic_exchange(&called, true)) {
+        return;
+    }
+    bwi_mpi_group *all = start(&launcher, options);
+    if (!all) {
+        static char text[] = "no memory for ranks";
+        static bw_ranks none = {.count = 1, .failure = text};
+        options->ranks = &none;
+        return;
+    }
+    options->ranks = &all->ranks;
+    options->rank = all->rank;
+    if (options->workers == 0 && all->running) {
+        int workers = bwi_cpus() / sharing(all);
+        options->workers = workers > 0 ? workers : 1;
+    }
+}

@@ -1,0 +1,316 @@
+/*
+ * Sums over ranks of MPI, by messages between two ranks at a time and additions of our own: MPI_Allreduce promises no order.
+ *
+ * The tree is that of ranks in one process: at level k rank r adds what rank r ^ 2^k has. Short values go whole through all levels (a
+ * butterfly). Of long ones, with four and more ranks, each level sends one half and adds the other, and afterwards the sums come
+ * back the same way (recursive halving and doubling): every element is added by one rank of a pair, in the same tree, so that both ways
+ * give the same bits, and the bytes that a rank sends do not grow with the number of ranks.
+ *
+ * Long values go in segments, several of them under way at a time: while one is added, others travel. Segments begin in the same order on
+ * all ranks, so that their tags agree.
+ */
+#include "rank/mpi_group.h"
+
+#include <stdalign.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FIRST_TAG = 16, TAGS = 16384 };
+/* How long a rank that is cancelled waits for the others to come, so that all of them hear of it at the next agreement and end
+ * together. It leaves the group only if they do not. */
+#define GRACE_SECONDS 0.4
+enum { SEGMENT_BYTES = 1 << 18, SHORT_BYTES = 1 << 14 };
+
+/* What one rank thinks of the step, and why. */
+typedef struct vote {
+    int32_t status, rank;
+    char text[BWI_NOTE_TEXT];
+} vote;
+
+typedef struct bwi_sum {
+    size_t size;                /* of a value */
+    const bwi_kernels *kernels; /* NULL: values of the host */
+    void (*add)(const struct bwi_sum *how, int64_t count, const void *others, void *values);
+} bwi_sum;
+
+static void add_floats(const bwi_sum *how, int64_t count, const void *others, void *values)
+{
+    how->kernels->lanes->add_floats(count, others, values);
+}
+
+static void add_doubles(const bwi_sum *how, int64_t count, const void *others, void *values)
+{
+    how->kernels->lanes->add_doubles(count, others, values);
+}
+
+/* The worst status counts; of equal ones that of the lowest rank. */
+static void add_vote(const bwi_sum *how, int64_t count, const void *others, void *values)
+{
+    const vote *other = others;
+    vote *mine = values;
+    (void)how, (void)count;
+    if (other->status > mine->status || (other->status == mine->status && other->rank < mine->rank)) {
+        *mine = *other;
+    }
+}
+
+/* ---- One segment ---- */
+
+/* The part of a segment that a rank adds after a number of halvings. */
+typedef struct range {
+    int64_t begin, end;
+} range;
+
+static range range_after(int rank, int64_t count, int levels)
+{
+    range r = {0, count};
+    for (int level = 0; level < levels; level++) {
+        int64_t middle = r.begin + (r.end - r.begin) / 2;
+        if (rank >> level & 1) {
+            r.begin = middle;
+        } else {
+            r.end = middle;
+        }
+    }
+    return r;
+}
+
+/* What a round sends and receives; whether what came is added, from the room, or takes its place at once. */
+typedef struct round {
+    int partner;
+    range out, in;
+    bool adds;
+} round;
+
+static round round_of(const bwi_mpi_group *all, const bwi_transfer *t)
+{
+    range whole = {0, t->count};
+    int levels = t->halves ? t->rounds / 2 : t->rounds;
+    int level = t->round < levels ? t->round : t->rounds - 1 - t->round;
+    int partner = all->rank ^ 1 << level;
+    if (!t->halves) {
+        return (round){partner, whole, whole, true};
+    }
+    range mine = range_after(all->rank, t->count, level + 1), others = range_after(partner, t->count, level + 1);
+    return t->round < levels ? (round){partner, others, mine, true} : (round){partner, mine, others, false};
+}
+
+static unsigned char *host_of(const bwi_transfer *t)
+{
+    return t->how->kernels ? t->how->kernels->memory->open(t->values, (size_t)t->count * t->how->size) : t->values;
+}
+
+static void begin_round(bwi_mpi_group *all, bwi_transfer *t)
+{
+    round now = round_of(all, t);
+    size_t size = t->how->size;
+    unsigned char *host = host_of(t), *to = now.adds ? t->room : host + (size_t)now.in.begin * size;
+    int error = all->mpi->receive(&t->receive, to, (size_t)(now.in.end - now.in.begin) * size, now.partner, t->tag);
+    t->receiving = error == 0;
+    if (error == 0) {
+        error = all->mpi->send(&t->send, host + (size_t)now.out.begin * size, (size_t)(now.out.end - now.out.begin) * size,
+                               now.partner, t->tag);
+        t->sending = error == 0;
+    }
+    if (error != 0) {
+        bwi_group_fail_mpi(all, error, "exchange sums");
+    }
+}
+
+static void end_round(bwi_mpi_group *all, bwi_transfer *t)
+{
+    round now = round_of(all, t);
+    if (t->how->kernels) {
+        t->how->kernels->memory->close(t->values, (size_t)t->count * t->how->size);
+    }
+    if (now.adds) {
+        unsigned state = bwi_float_begin();
+        t->how->add(t->how, now.in.end - now.in.begin, t->room, t->values + (size_t)now.in.begin * t->how->size);
+        bwi_float_restore(state);
+    }
+}
+
+static int levels_of(int count)
+{
+    int levels = 0;
+    while (1 << levels < count) {
+        levels++;
+    }
+    return levels;
+}
+
+static void begin_transfer(bwi_mpi_group *all, bwi_transfer *t, const bwi_sum *how, unsigned char *values, int64_t count)
+{
+    int levels = levels_of(all->ranks.count);
+    bool halves = levels > 1 && (size_t)count * how->size > SHORT_BYTES;
+    *t = (bwi_transfer){.how = how,
+                        .values = values,
+                        .count = count,
+                        .tag = FIRST_TAG + all->serial,
+                        .rounds = halves ? 2 * levels : levels,
+                        .halves = halves,
+                        .room = t->room};
+    all->serial = (all->serial + 1) % TAGS;
+    begin_round(all, t);
+}
+
+/* Whether one of the two messages of a round is through. What came must be as long as what was expected. */
+static void test(bwi_mpi_group *all, bwi_transfer *t, bool *pending, bwi_mpi_request *request)
+{
+    int done = 0, from = 0;
+    size_t size = 0;
+    int error = *pending ? all->mpi->test(request, &done, &from, &size) : 0;
+    if (error != 0) {
+        *pending = false;
+        bwi_group_fail_mpi(all, error, "exchange sums");
+    } else if (done) {
+        *pending = false;
+        round now = round_of(all, t);
+        if (request == &t->receive && size != (size_t)(now.in.end - now.in.begin) * t->how->size) {
+            bwi_group_fail(all, BW_INTERNAL,
+                           "ranks do not make the same calls: rank %d of %d expected %zu bytes of rank %d, found %zu", all->rank,
+                           all->ranks.count, (size_t)(now.in.end - now.in.begin) * t->how->size, now.partner, size);
+        }
+    }
+}
+
+/* Goes on as far as messages have come; true if anything did. */
+static bool advance(bwi_mpi_group *all, bwi_transfer *t)
+{
+    test(all, t, &t->receiving, &t->receive);
+    test(all, t, &t->sending, &t->send);
+    if (t->sending || t->receiving || all->status != BW_OK) {
+        return false;
+    }
+    end_round(all, t);
+    if (++t->round < t->rounds) {
+        begin_round(all, t);
+    } else {
+        t->how = NULL;
+    }
+    return true;
+}
+
+/* ---- Calls ---- */
+
+static void abandon(bwi_mpi_group *all)
+{
+    for (int k = 0; k < BWI_TRANSFERS; k++) {
+        bwi_transfer *t = &all->transfers[k];
+        if (t->how && t->how->kernels) {
+            t->how->kernels->memory->close(t->values, (size_t)t->count * t->how->size);
+        }
+        if (t->receiving) {
+            all->mpi->cancel(&t->receive);
+        }
+        if (t->sending) {
+            all->mpi->cancel(&t->send);
+        }
+        t->how = NULL;
+        t->sending = t->receiving = false;
+    }
+    bwi_group_leave(all);
+}
+
+/* A peer that left before this call will never make it. */
+static void look_for_leavers(bwi_mpi_group *all)
+{
+    for (int rank = 0; rank < all->ranks.count; rank++) {
+        const bwi_peer *peer = &all->peers[rank];
+        if (rank != all->rank && peer->left && peer->calls <= all->calls) {
+            bwi_group_fail(all, BW_CANCELLED, "rank %d of %d cannot go on: rank %d has left the group", all->rank, all->ranks.count,
+                           rank);
+        }
+    }
+}
+
+/* Begins as many segments as there is room for, and moves all of them on. True if anything moved. */
+static bool work(bwi_mpi_group *all, const bwi_sum *how, unsigned char *values, int64_t count, int64_t *begun, bool *over)
+{
+    int64_t most = (int64_t)(SEGMENT_BYTES / how->size);
+    bool moved = false;
+    *over = *begun == count;
+    for (int k = 0; k < BWI_TRANSFERS && all->status == BW_OK; k++) {
+        bwi_transfer *t = &all->transfers[k];
+        if (!t->how && *begun < count) {
+            int64_t segment = count - *begun < most ? count - *begun : most;
+            begin_transfer(all, t, how, values + (size_t)*begun * how->size, segment);
+            *begun += segment;
+            *over = false;
+        }
+        if (t->how) {
+            moved = advance(all, t) || moved;
+            *over = *over && !t->how;
+        }
+    }
+    return moved;
+}
+
+/* Waits are short turns, so that cancelling, a peer that leaves and one that is lost end them. */
+static bw_status run(bw_context *ctx, const bwi_sum *how, void *values, int64_t count)
+{
+    bwi_mpi_group *all = (bwi_mpi_group *)ctx->ranks;
+    bwi_waiting waiting = {.turns = 0};
+    int64_t begun = all->ranks.count > 1 ? 0 : count;
+    for (bool over = false; !over && all->status == BW_OK;) {
+        pthread_mutex_lock(&all->mutex);
+        bool moved = work(all, how, values, count, &begun, &over);
+        if (!over && !moved) {
+            bwi_notes_take(all);
+            look_for_leavers(all);
+            if (bwi_cancelled(ctx) && waiting.turns > 0 && bwi_now() - waiting.first > GRACE_SECONDS) {
+                bwi_group_fail(all, BW_CANCELLED, "cancelled: rank %d of %d has left the group", all->rank, all->ranks.count);
+            }
+        }
+        pthread_mutex_unlock(&all->mutex);
+        if (moved) {
+            waiting.turns = 0;
+        } else if (!over && all->status == BW_OK) {
+            bwi_group_wait(all, &waiting);
+        }
+    }
+    pthread_mutex_lock(&all->mutex);
+    bw_status status = all->status;
+    if (status == BW_OK) {
+        all->calls++;
+    } else {
+        abandon(all);
+    }
+    pthread_mutex_unlock(&all->mutex);
+    return status == BW_OK ? BW_OK : bwi_fail(ctx, status, "%s", all->reason);
+}
+
+bw_status bwi_mpi_sum_floats(bw_context *ctx, void *values, int64_t count)
+{
+    bwi_sum how = {.size = sizeof(float), .kernels = bwi_kernels_of(ctx), .add = add_floats};
+    return run(ctx, &how, values, count);
+}
+
+bw_status bwi_mpi_sum_doubles(bw_context *ctx, void *values, int64_t count)
+{
+    bwi_sum how = {.size = sizeof(double), .kernels = bwi_kernels_of(ctx), .add = add_doubles};
+    return run(ctx, &how, values, count);
+}
+
+/* A rank that is cancelled says so here, where all can end together, even if it has no tiles to be cancelled in. */
+bw_status bwi_mpi_agree(bw_context *ctx, bw_status mine)
+{
+    bwi_sum how = {.size = sizeof(vote), .add = add_vote};
+    vote worst = {.rank = ctx->rank};
+    if (mine != BW_OK) {
+        const char *text = ctx->message[0] ? ctx->message : bw_status_name(mine);
+        memcpy(worst.text, text, strnlen(text, sizeof worst.text - 1));
+    } else if (bwi_cancelled(ctx)) {
+        mine = bwi_fail(ctx, BW_CANCELLED, "cancelled");
+        memcpy(worst.text, "cancelled", sizeof "cancelled");
+    }
+    worst.status = (int32_t)mine;
+    bw_status status = run(ctx, &how, &worst, 1);
+    if (status != BW_OK) {
+        return status;
+    }
+    if (worst.status != (int32_t)mine) {
+        bwi_fail(ctx, (bw_status)worst.status, "rank %d of %d: %s", worst.rank, bw_ranks_count(ctx->ranks), worst.text);
+    }
+    return (bw_status)worst.status;
+}

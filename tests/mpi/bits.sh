@@ -1,0 +1,63 @@
+# Ranks over MPI give the bits of one rank, with any workers each; only the first prints and writes; a checkpoint goes on with another number
+# of ranks.
+. "$(dirname "$0")/run.sh"
+
+rich='flatten batchnorm dense(24,relu) dropout(0.2) dense(10,softmax)'
+options="--scale 1/16 --batch 50 --epochs 3 --validation-split 0.2 --class-weight auto --accumulate 2 --optimizer adam(global_clipnorm=0.5)"
+
+# shellcheck disable=SC2086
+run train --model "$rich" --data "$digits" $options --history one.csv --save-model one.keras --json
+expect_code 0 'one rank'
+hash=$(value hash)
+for how in "2 1" "4 2" "8 1"; do
+    set -- $how
+    # shellcheck disable=SC2086
+    ranks "$1" train --model "$rich" --data "$digits" $options --workers "$2" --history "h$1.csv" --save-model "m$1.keras" --json
+    expect_code 0 "$1 ranks"
+    expect_equal 1 "$(wc -l <out)" "$1 ranks: lines of output"
+    expect_equal "$hash" "$(value hash)" "$1 ranks of $2 workers"
+    cmp -s one.csv "h$1.csv" || fail "$1 ranks: expected the history of one"
+    cmp -s one.keras "m$1.keras" || fail "$1 ranks: expected the model of one"
+    expect_equal 3 "$(grep -c '^Epoch' err)" "$1 ranks: epochs that are shown"
+done
+
+# Rows of embeddings; more ranks than samples in the last batch.
+awk 'BEGIN { srand(7); for (i = 0; i < 203; i++) { for (k = 0; k < 6; k++) printf "%d,", rand() * 50; print i % 2 } }' >tokens.csv
+run train --model 'embedding(50,8) flatten dense(1,sigmoid)' --data tokens.csv --batch 50 --epochs 2 --json
+expect_code 0 'embedding on one rank'
+hash=$(value hash)
+ranks 4 train --model 'embedding(50,8) flatten dense(1,sigmoid)' --data tokens.csv --batch 50 --epochs 2 --workers 1 --json
+expect_code 0 'embedding on four ranks'
+expect_equal "$hash" "$(value hash)" 'embedding on four ranks'
+
+# Begun by four, stopped, gone on with by two, and then by one.
+train --epochs 6 --run whole --quiet
+expect_code 0 'a run of one rank'
+ranks 4 train --model "$model" --data "$digits" --scale 1/16 --epochs 2 --run elastic --checkpoint-every epoch --workers 1 --quiet
+expect_code 0 'begun by four ranks'
+ranks 2 train --model "$model" --data "$digits" --scale 1/16 --epochs 4 --run elastic --resume --workers 1 --quiet
+expect_code 0 'gone on with by two'
+train --epochs 6 --run elastic --resume --quiet
+expect_code 0 'gone on with by one'
+cmp -s whole/model.keras elastic/model.keras || fail 'elastic: expected the model of a run that was never stopped'
+
+# The other commands run once.
+ranks 2 eval --model one.keras --data "$digits" --json
+expect_code 0 'eval'
+expect_equal 1 "$(wc -l <out)" 'eval: lines of output'
+expect_equal '' "$(find . -name '*.tmp')" 'temporary files'
+
+# What all ranks are refused for, one tells.
+ranks 2 train --model "$rich" --data nothing.csv
+[ "$code" != 0 ] || fail 'missing data: expected a failure'
+expect_equal 1 "$(grep -c '^batchwise' err)" 'missing data: messages'
+ranks 2 train --model "$rich" --data "$digits" --batch auto
+[ "$code" != 0 ] || fail '--batch auto: expected a failure'
+expect_text err '--batch auto does not work with several ranks' '--batch auto'
+
+# A launcher, and no library for it: nobody trains.
+BATCHWISE_MPI=/nowhere/libbatchwise_mpi.so ranks 2 train --model "$rich" --data "$digits" --save-model lost.keras
+[ "$code" != 0 ] || fail 'no library: expected a failure'
+expect_text err 'BATCHWISE_MPI: expected openmpi, mpich, none or the path' 'no library'
+[ ! -e lost.keras ] || fail 'no library: expected no model'
+finish
