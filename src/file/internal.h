@@ -90,6 +90,9 @@ void bwi_keras_put_compile(bw_model *model, bwi_json_writer *writer);
 /* Checks all shapes, allocates the model's variables and reads their values. Reads the optimizer's variables, too, if
  * `optimizer` is set and the model is compiled. */
 bw_status bwi_weights_read(bw_model *model, bwi_hdf5 *file, const char *path, bool optimizer);
+/* Reads the optimizer's state of an older file, whose values have names, in the order of the list. A state that does not suit the
+ * optimizer is left out with a warning. */
+bw_status bwi_weights_read_optimizer(bw_model *model, bwi_hdf5 *file, const char *path, const char *const *names, int count);
 /* A file of weights that is about to be written: open, put, and close in any case. */
 typedef struct bwi_weights_out bwi_weights_out;
 bw_status bwi_weights_open(bw_model *model, const bwi_wiring *wiring, bwi_weights_out **out);

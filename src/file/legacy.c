@@ -1,10 +1,12 @@
 /*
  * Reads the older .h5 files, which have the configuration as JSON in the attributes model_config and training_config, and the
- * weights in model_weights/<layer>/<weight names>. They are never written.
+ * weights in model_weights/<layer>/<weight names>, and the optimizer's values in optimizer_weights. They are never written.
  */
 #include "file/internal.h"
 
 #include <string.h>
+
+enum { OPTIMIZER_LIMIT = 1 << 16 }; /* values of an optimizer */
 
 typedef struct legacy {
     bw_context *ctx;
@@ -27,7 +29,7 @@ static bw_status read_json(const legacy *l, const char *name, bwi_json **json)
     return status;
 }
 
-/* Reads the names of a layer's weights. Long lists are split into weight_names0, weight_names1, ... */
+/* Reads the names of a group's weights. Long lists are split into weight_names0, weight_names1, ... */
 static bw_status next_names(const legacy *l, const char *group, int chunk, char **names, int *count)
 {
     char name[32];
@@ -179,6 +181,43 @@ static bw_status read_training(const legacy *l, bw_model *model)
     return status;
 }
 
+/* Collects the names of the optimizer's values, from one attribute or several. */
+static bw_status add_optimizer_names(const legacy *l, int chunk, char **texts, const char **names, int *count, bool *more)
+{
+    int found = 0;
+    bw_status status = next_names(l, "optimizer_weights", chunk, &texts[chunk + 1], &found);
+    *more = !texts[chunk + 1] == (chunk < 0);
+    const char *at = texts[chunk + 1];
+    for (int i = 0; i < found && status == BW_OK; i++, at += strlen(at) + 1) {
+        if (*count == OPTIMIZER_LIMIT) {
+            return bwi_fail_file(l->ctx, BW_DATA_LOSS, l->path, "optimizer_weights: expected at most %d values", OPTIMIZER_LIMIT);
+        }
+        names[(*count)++] = at;
+    }
+    return status;
+}
+
+static bw_status read_optimizer(const legacy *l, bw_model *model)
+{
+    enum { CHUNKS = 64 };
+    char *texts[CHUNKS] = {NULL};
+    const char **names = bwi_allocate(l->ctx, OPTIMIZER_LIMIT, sizeof *names);
+    int count = 0;
+    bool more = true;
+    bw_status status = names ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    for (int chunk = -1; chunk < CHUNKS - 1 && more && status == BW_OK; chunk++) {
+        status = add_optimizer_names(l, chunk, texts, names, &count, &more);
+    }
+    if (status == BW_OK) {
+        status = bwi_weights_read_optimizer(model, l->file, l->path, names, count);
+    }
+    for (int i = 0; i < CHUNKS; i++) {
+        bwi_release(l->ctx, texts[i]);
+    }
+    bwi_release(l->ctx, (void *)names);
+    return status;
+}
+
 /* The configuration stays until the weights are read, since the file has them by its layers' names. */
 static bw_model *load_open(legacy *l)
 {
@@ -198,6 +237,9 @@ static bw_model *load_open(legacy *l)
     }
     if (status == BW_OK) {
         status = read_training(l, model);
+    }
+    if (status == BW_OK) {
+        status = read_optimizer(l, model);
     }
     if (status != BW_OK) {
         bwi_disown(model);

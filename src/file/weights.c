@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { NAME = 512 }; /* of a value in a file */
+
 /* ---- Places ---- */
 
 /* A variable and its place in a file. */
@@ -230,9 +232,16 @@ static void add_slots(optimizer_list *list, const bwi_optimizer *o, const place 
     }
 }
 
+/* How the optimizers of Keras's versions list their values. */
+typedef enum listing {
+    LISTING_KERAS_3,      /* the learning rate comes second; slots such as Adam's two alternate, variable by variable */
+    LISTING_WITHOUT_RATE, /* likewise, without the learning rate: some versions of Keras 2 */
+    LISTING_BY_SLOT       /* OptimizerV2 of Keras 2: without the rate, and each slot has all variables before the next slot */
+} listing;
+
 /* Lists the values in Keras's order, which differs from that of bwi_optimizer_state only in the order of variables. Opens the
  * slots. */
-static bw_status list_values(bwi_training *t, const place *places, int count, optimizer_list *list)
+static bw_status list_values(bwi_training *t, const place *places, int count, listing how, optimizer_list *list)
 {
     bwi_optimizer *o = &t->optimizer;
     *list = (optimizer_list){0};
@@ -245,15 +254,16 @@ static bw_status list_values(bwi_training *t, const place *places, int count, op
         return BW_RESOURCE_EXHAUSTED;
     }
     list->values[list->count++] = (optimizer_value){.whole = &o->iterations};
-    if (!o->schedule.row) {
+    if (!o->schedule.row && how == LISTING_KERAS_3) {
         list->values[list->count++] = (optimizer_value){.number = &o->learning_rate};
     }
     list->before = list->count;
     if (o->averages) {
         add_slots(list, o, places, count, o->slot_count, o->slot_count + 1);
     }
-    add_slots(list, o, places, count, 0, o->row->paired);
-    for (int s = o->row->paired; s < o->slot_count; s++) {
+    int paired = how == LISTING_BY_SLOT ? 0 : o->row->paired;
+    add_slots(list, o, places, count, 0, paired);
+    for (int s = paired; s < o->slot_count; s++) {
         add_slots(list, o, places, count, s, s + 1);
     }
     if (o->row->keeps_product) {
@@ -262,20 +272,32 @@ static bw_status list_values(bwi_training *t, const place *places, int count, op
     return BW_OK;
 }
 
-static const bwi_hdf5_entry *entry_at(const bwi_hdf5 *file, int index, char name[48])
+/* The values as a file has them: by number, or in older files by a list of names. */
+typedef struct optimizer_file {
+    bwi_hdf5 *file;
+    const char *path;
+    const char *const *names; /* NULL: optimizer/vars/0, optimizer/vars/1, ... */
+    int count;                /* of the names */
+} optimizer_file;
+
+static const bwi_hdf5_entry *entry_at(const optimizer_file *from, int index, char name[NAME])
 {
-    snprintf(name, 48, "optimizer/vars/%d", index);
-    return bwi_hdf5_find(file, name);
+    if (!from->names) {
+        snprintf(name, NAME, "optimizer/vars/%d", index);
+        return bwi_hdf5_find(from->file, name);
+    }
+    snprintf(name, NAME, "optimizer_weights/%.480s", index < from->count ? from->names[index] : "");
+    return index < from->count ? bwi_hdf5_find(from->file, name) : NULL;
 }
 
-static bw_status check_values(const bwi_training *t, const bwi_hdf5 *file, const char *path, const optimizer_list *list, int count)
+static bw_status check_values(const bwi_training *t, const optimizer_file *from, const optimizer_list *list, int count)
 {
     static const bwi_shape single = {.ndim = 0};
     for (int i = 0; i < count; i++) {
-        char name[48];
+        char name[NAME];
         const bwi_slot *slot = list->values[i].slot;
-        const bwi_hdf5_entry *entry = entry_at(file, i, name);
-        bw_status status = bwi_weights_check(t->ctx, path, name, entry, slot ? &slot->variable->shape : &single);
+        const bwi_hdf5_entry *entry = entry_at(from, i, name);
+        bw_status status = bwi_weights_check(t->ctx, from->path, name, entry, slot ? &slot->variable->shape : &single);
         if (status != BW_OK) {
             return status;
         }
@@ -298,17 +320,34 @@ static bw_status take_value(const bwi_training *t, bwi_hdf5 *file, const char *p
     return bwi_weights_take(t->ctx, file, path, entry, &stored);
 }
 
+/* Reads the first `there` values, whose shapes are right. */
+static bw_status take_values(bwi_training *t, const optimizer_file *from, const optimizer_list *list, int there)
+{
+    char name[NAME];
+    bw_status status = BW_OK;
+    for (int i = 0; i < there && status == BW_OK; i++) {
+        status = take_value(t, from->file, from->path, entry_at(from, i, name), &list->values[i]);
+    }
+    if (status == BW_OK && t->optimizer.iterations < 0) {
+        entry_at(from, 0, name);
+        status = bwi_fail_file(t->ctx, BW_DATA_LOSS, from->path, "%s: %lld is not a number of updates", name,
+                               (long long)t->optimizer.iterations);
+    }
+    return status;
+}
+
 /* Keras numbers the optimizer's values without naming them, so their count must match exactly. An optimizer that has not been
  * built has fewer. */
 static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *path, const place *places, int count)
 {
     optimizer_list list;
-    char name[48];
-    bw_status status = list_values(t, places, count, &list);
+    optimizer_file from = {.file = file, .path = path};
+    char name[NAME];
+    bw_status status = list_values(t, places, count, LISTING_KERAS_3, &list);
     /* A model that was never trained has no slots in its file yet, and a file without the optimizer's group has no values at
      * all. */
     int there = 0;
-    while (status == BW_OK && there <= list.count && entry_at(file, there, name)) {
+    while (status == BW_OK && there <= list.count && entry_at(&from, there, name)) {
         there++;
     }
     if (status == BW_OK && there != 0 && there != list.before && there != list.count) {
@@ -316,16 +355,79 @@ static bw_status read_optimizer(bwi_training *t, bwi_hdf5 *file, const char *pat
                                list.before, list.count, t->optimizer.row->class_name, there > list.count ? "at least " : "", there);
     }
     if (status == BW_OK) {
-        status = check_values(t, file, path, &list, there);
+        status = check_values(t, &from, &list, there);
     }
-    for (int i = 0; i < there && status == BW_OK; i++) {
-        status = take_value(t, file, path, entry_at(file, i, name), &list.values[i]);
-    }
-    if (status == BW_OK && t->optimizer.iterations < 0) {
-        status = bwi_fail_file(t->ctx, BW_DATA_LOSS, path, "optimizer/vars/0: %lld is not a number of updates",
-                               (long long)t->optimizer.iterations);
+    if (status == BW_OK) {
+        status = take_values(t, &from, &list, there);
     }
     bwi_release(t->ctx, list.values);
+    return status;
+}
+
+/* Whether the last part of a name is `word`, before a colon (Keras 2) or at the end. */
+static bool is_named(const char *name, const char *word)
+{
+    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+    return strncmp(last, word, strlen(word)) == 0 && (!last[strlen(word)] || last[strlen(word)] == ':');
+}
+
+static listing listing_of(const char *const *names, int count)
+{
+    if (count > 0 && is_named(names[0], "iter")) {
+        return LISTING_BY_SLOT;
+    }
+    return count > 1 && is_named(names[1], "learning_rate") ? LISTING_KERAS_3 : LISTING_WITHOUT_RATE;
+}
+
+/* Whether all values have the shapes that the list expects. */
+static bool suits(const optimizer_file *from, const optimizer_list *list)
+{
+    for (int i = 0; i < from->count; i++) {
+        char name[NAME];
+        const bwi_hdf5_entry *entry = entry_at(from, i, name);
+        static const bwi_shape none = {.ndim = 0};
+        const bwi_shape *shape = list->values[i].slot ? &list->values[i].slot->variable->shape : &none;
+        bool same = entry && entry->stored && entry->ndim == shape->ndim;
+        for (int k = 0; same && k < shape->ndim; k++) {
+            same = entry->shape[k] == shape->extent[k];
+        }
+        if (!same) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Versions of Keras differ in what their optimizers keep, so a state that does not suit is left out with a warning, as Keras does. */
+bw_status bwi_weights_read_optimizer(bw_model *model, bwi_hdf5 *file, const char *path, const char *const *names, int count)
+{
+    bwi_training *t = model->training;
+    bwi_wiring wiring;
+    place *places = NULL;
+    int variables = 0;
+    optimizer_list list = {0};
+    optimizer_file from = {.file = file, .path = path, .names = names, .count = count};
+    if (!t || !t->compiled || (t->unread & BWI_PART_OPTIMIZER) || count == 0) {
+        return BW_OK;
+    }
+    bw_status status = bwi_wiring_open(&wiring, model);
+    if (status != BW_OK) {
+        return status;
+    }
+    status = make_places(&wiring, &places, &variables);
+    if (status == BW_OK) {
+        status = list_values(t, places, variables, listing_of(names, count), &list);
+    }
+    if (status == BW_OK && (count == list.before || count == list.count) && suits(&from, &list)) {
+        status = take_values(t, &from, &list, count);
+    } else if (status == BW_OK) {
+        bwi_log(t->ctx, BW_LOG_WARNING,
+                "%s: the %d values of its optimizer are not those that %s has here (%d): training begins with a new state", path,
+                count, t->optimizer.row->class_name, list.count);
+    }
+    bwi_release(t->ctx, list.values);
+    bwi_release(t->ctx, places);
+    bwi_wiring_close(&wiring);
     return status;
 }
 
@@ -429,7 +531,7 @@ static bw_status find_parts(bw_model *model, const bwi_wiring *wiring, bwi_weigh
     bwi_training *t = model->training;
     bw_status status = make_places(wiring, &out->places, &out->place_count);
     if (status == BW_OK && t && !t->unread && (t->compiled || t->optimizer.iterations > 0)) {
-        status = list_values(t, out->places, out->place_count, &out->list);
+        status = list_values(t, out->places, out->place_count, LISTING_KERAS_3, &out->list);
     }
     if (status != BW_OK) {
         return status;

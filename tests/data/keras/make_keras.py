@@ -14,7 +14,7 @@ MAKE_KERAS_IN=FOLDER: there in place of this folder.
 NAME.npz has x (x_<input> if there are several), y (y_<output>), p0, p1, ... (predictions of the file, one for each output), and
 q0, ... (those after one more epoch without shuffling, batches of 8) where training is not random.
 """
-import os, sys, warnings
+import os, shutil, sys, warnings
 
 os.environ.setdefault("KERAS_BACKEND", "jax")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -299,6 +299,29 @@ def listed(p):
 OLDER = ("cnn", "shared", "text", "transfer", "long_names")  # also as older files, .h5
 
 
+def make_older_optimizers(name):
+    """The same state as Keras 2 lists it. NAME_v2.h5: OptimizerV2, before 2.11: iter, then each slot of all variables. NAME_v2_new.h5:
+    later ones: iteration, then the slots of each variable. NAME_v2_short.h5 lacks the last value."""
+    import h5py
+    with h5py.File(os.path.join(HERE, name + ".h5")) as f:
+        group = f["optimizer_weights"]
+        values = [group[n][()] for n in group.attrs["weight_names"]]
+    slots = values[2:]
+    lists = {"v2": ["iter"] + [f"{i}/{s}" for s in "mv" for i in range(len(slots) // 2)],
+             "v2_new": ["iteration"] + [f"{i}/{s}" for i in range(len(slots) // 2) for s in "mv"]}
+    lists["v2_short"] = lists["v2"][:-1]
+    for kind, names in lists.items():
+        path = os.path.join(HERE, f"{name}_{kind}.h5")
+        shutil.copy(os.path.join(HERE, name + ".h5"), path)
+        with h5py.File(path, "a") as f:
+            del f["optimizer_weights"]
+            group = f.create_group("optimizer_weights")
+            group.attrs["weight_names"] = [f"Adam/{n}:0".encode() for n in names]
+            for n in names:
+                slot = n.split("/")
+                group[f"Adam/{n}:0"] = values[0] if len(slot) == 1 else slots[2 * int(slot[0]) + "mv".index(slot[1])]
+
+
 def make(name):
     keras.utils.set_random_seed(len(name))
     keras.backend.clear_session()
@@ -311,6 +334,8 @@ def make(name):
     out.update({f"p{i}": p for i, p in enumerate(listed(model.predict(x, verbose=0)))})
     if name in OLDER:
         model.save(os.path.join(HERE, name + ".h5"))
+    if name == "text":
+        make_older_optimizers(name)
     if kind not in ("random", "uncompiled"):
         model = keras.models.load_model(os.path.join(HERE, name + ".keras"))
         model.fit(x, y, batch_size=8, epochs=1, shuffle=False, verbose=0)
@@ -353,7 +378,7 @@ def check(folder):
         if getattr(m, "compiled", False):
             m.fit(x, y, batch_size=8, epochs=1, shuffle=False, verbose=0)
             for i, p in enumerate(listed(m.predict(x, verbose=0))):
-                goes_on = f"q{i}" in a and not file.endswith("_h5.keras")  # an older file's optimizer begins anew
+                goes_on = f"q{i}" in a
                 off = float(np.abs(p - a[f"q{i}"]).max()) if goes_on else 0
                 why += [f"prediction {i} after training off by {off:.1e}"] if not off <= 1e-3 * max(1, np.abs(p).max()) else []
         elif name != "uncompiled":

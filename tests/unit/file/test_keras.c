@@ -55,10 +55,22 @@ static const char *const names[] = {
 
 static bw_context *ctx;
 
+static char warning[512]; /* the last one */
+
+static void hear(void *user, bw_log_level level, const char *text)
+{
+    (void)user;
+    if (level == BW_LOG_WARNING) {
+        snprintf(warning, sizeof warning, "%s", text);
+    }
+}
+
 static int open_all(void **state)
 {
     (void)state;
-    ctx = bw_open(NULL);
+    bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+    options.log = hear;
+    ctx = bw_open(&options);
     return ctx ? use_folder(getenv("BW_KERAS_OUT")) : -1;
 }
 
@@ -241,6 +253,25 @@ static void test_weights(void **state)
     }
 }
 
+/* The state that an optimizer has in an older file is the one it has in a new one. */
+static void check_same_state(const bw_model *model, const bw_model *same)
+{
+    const bwi_training *older = model->training, *newer = same->training;
+    const bwi_optimizer *a = &older->optimizer, *b = &newer->optimizer;
+    assert_int_equal(older->loss_count, newer->loss_count);
+    assert_ptr_equal(a->row, b->row);
+    assert_int_equal(a->iterations, b->iterations);
+    assert_true(a->iterations > 0);
+    assert_true(a->learning_rate == b->learning_rate && a->momentum_product == b->momentum_product);
+    for (int v = 0; v < model->graph.variable_count; v++) {
+        const bwi_variable *variable = model->graph.variables[v];
+        for (int s = 0; s < a->slot_count && variable->trainable; s++) {
+            const bwi_slot *one = &a->slots[v * BWI_MAX_SLOTS + s], *other = &b->slots[v * BWI_MAX_SLOTS + s];
+            assert_memory_equal(one->data, other->data, (size_t)variable->count * sizeof(float));
+        }
+    }
+}
+
 static void test_older_files(void **state)
 {
     (void)state;
@@ -255,20 +286,40 @@ static void test_older_files(void **state)
         check_predictions(back, some[n], &file, 'p', 1e-5);
         bw_model_free(back);
         drop(output(some[n], "_h5.keras"));
-        bwi_training *a = model->training, *b = same->training;
-        assert_ptr_equal(a->optimizer.row, b->optimizer.row);
-        assert_int_equal(a->loss_count, b->loss_count);
+        check_same_state(model, same);
         bw_model_free(model);
         bw_model_free(same);
         case_free(&file);
     }
 }
 
+/* Keras 2 lists the values otherwise: text_v2.h5 as its OptimizerV2, all first moments before the second ones and no learning
+ * rate; text_v2_new.h5 as its later optimizers. One value too few is left out with a warning. */
+static void test_older_optimizers(void **state)
+{
+    (void)state;
+    static const char *const older[] = {"text_v2", "text_v2_new"};
+    bw_model *same = load(fixture("text", ".keras"));
+    for (size_t n = 0; n < BWI_COUNT(older); n++) {
+        bw_model *model = load(fixture(older[n], ".h5"));
+        check_same_state(model, same);
+        bw_model_free(model);
+    }
+    bw_model_free(same);
+    warning[0] = 0;
+    bw_model *model = load(fixture("text_v2_short", ".h5"));
+    const bwi_training *training = model->training;
+    assert_non_null(
+        strstr(warning, "the 6 values of its optimizer are not those that Adam has here (7): training begins with a new"));
+    assert_int_equal(training->optimizer.iterations, 0);
+    bw_model_free(model);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_predictions), cmocka_unit_test(test_training_goes_on), cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_weights),     cmocka_unit_test(test_older_files),
+        cmocka_unit_test(test_weights),     cmocka_unit_test(test_older_files),      cmocka_unit_test(test_older_optimizers),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }
