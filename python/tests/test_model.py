@@ -69,6 +69,16 @@ def test_weights_of_samples_and_classes(digits):
     assert models[0].hash == models[1].hash != models[2].hash
 
 
+def test_weights_of_validation_alone(digits):
+    x, y = digits
+    models = [bw.Model(EXPRESSION) for _ in range(2)]
+    weights = np.linspace(0, 2, 100)
+    history = models[0].fit(x, y, validation_data=(x[:100], y[:100], weights), verbose=0)
+    models[1].fit(x, y, verbose=0)
+    assert models[0].hash == models[1].hash
+    assert history["val_loss"][0] == pytest.approx(models[0].evaluate(x[:100], y[:100], weights)[0])
+
+
 def test_save_load_and_copies_predict_the_same(trained, digits, tmp_path):
     x = digits[0][:7]
     expected = trained.predict(x)

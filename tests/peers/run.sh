@@ -34,6 +34,10 @@ step 'what they predict, and how they train' env BW_KERAS_IN="$work/made" BW_KER
 for backend in $backends; do
     step "the same written here, trained on by Keras on $backend" env KERAS_BACKEND="$backend" MAKE_KERAS_IN="$work/made" "$python" tests/data/keras/make_keras.py check "$work/written"
 done
+for backend in $backends; do
+    step "the Python package beside Keras on $backend" quietly env KERAS_BACKEND="$backend" BATCHWISE_LIBRARY="$build/libbatchwise.so" \
+        PYTHONPATH=python/src "$python" -m pytest -q -p no:cacheprovider -p no:warnings python/peers
+done
 mkdir "$work/board"
 step 'event files in TensorBoard' "$python" tests/peers/check_tensorboard.py "$build/batchwise" data/digits.npz "$work/board"
 mkdir "$work/trace"

@@ -46,7 +46,7 @@ class Context:
         self.lock = threading.RLock()
         self.garbage = []
         self.datasets = weakref.WeakKeyDictionary()  # Dataset: its native form in this context
-        self.cancelled = False
+        self.interrupted = False  # Ctrl-C has cancelled a call, or will cancel the next one
         _contexts.add(self)
         options_failure = n.lib.bw_last_error(self.pointer).contents
         if options_failure.status:
@@ -80,8 +80,13 @@ class Context:
 
     def run(self, function, *arguments):
         """Calls a function that may take long: an interrupt (Ctrl-C) stops it, and becomes a KeyboardInterrupt."""
+        stale, self.interrupted = self.interrupted, False
         with _interrupt.watch(self):
             status = function(*arguments)
+            if status == n.BW_CANCELLED and stale and not self.interrupted:  # an interrupt that came too late for an earlier call
+                status = function(*arguments)
+        if status == n.BW_CANCELLED:
+            self.interrupted = False
         return status
 
     def cancel(self):

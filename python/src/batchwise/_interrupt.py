@@ -30,6 +30,7 @@ class _Watcher:
             if not signals:
                 return
             for context in list(self.contexts) if signal.SIGINT in signals else []:
+                context.interrupted = True
                 context.cancel()
             if self.before >= 0:
                 try:

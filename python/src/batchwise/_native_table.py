@@ -18,6 +18,7 @@ BW_RESOURCE_EXHAUSTED = 8
 BW_OUT_OF_RANGE = 11
 BW_UNIMPLEMENTED = 12
 BW_INTERNAL = 13
+BW_UNAVAILABLE = 14
 BW_DATA_LOSS = 15
 
 # bw_entry
@@ -109,6 +110,8 @@ BW_SEVERITY_ERROR = 2
 
 BW_EVENT_STEP = -1
 BW_EVENT_SHARE = -2
+BW_EVENT_SAMPLE = -3
+BW_MOST_GROWTHS = 16
 
 class bw_allocator(c.Structure):
     _fields_ = [
@@ -149,6 +152,7 @@ class bw_context_options(c.Structure):
         ("log_user", c.c_void_p),
         ("exact_kernels", c.c_bool),
         ("memory", c.c_size_t),
+        ("watchdog", c.c_double),
     ]
 
 class bw_error(c.Structure):
@@ -328,6 +332,7 @@ class bw_fit_options(c.Structure):
         ("drop_remainder", c.c_bool),
         ("spill", c.c_char_p),
         ("saves", c.c_bool),
+        ("program_bytes", c.c_size_t),
         ("checkpoint_dir", c.c_char_p),
         ("checkpoint_every", c.c_char_p),
         ("checkpoint_keep", c.c_int),
@@ -380,6 +385,14 @@ class bw_event(c.Structure):
         ("part", c.c_int),
         ("begin", c.c_double),
         ("seconds", c.c_double),
+        ("sample", c.c_int64),
+    ]
+
+class bw_growth(c.Structure):
+    _fields_ = [
+        ("cores", c.c_int),
+        ("compute", c.c_double),
+        ("bandwidth", c.c_double),
     ]
 
 class bw_machine(c.Structure):
@@ -395,6 +408,8 @@ class bw_machine(c.Structure):
         ("cache_bytes", c.c_int64),
         ("exchange_bandwidth", c.c_double),
         ("meeting_seconds", c.c_double),
+        ("growths", c.c_int),
+        ("growth", bw_growth * BW_MOST_GROWTHS),
         ("busy", c.c_bool),
     ]
 
@@ -842,5 +857,9 @@ FUNCTIONS = {
     "bw_apply_averages": (c.c_int, [c.c_void_p]),
     "bw_gradients_free": (None, [c.c_void_p]),
     "bw_ranks_open": (c.c_void_p, [c.c_int]),
+    "bw_ranks_mpi": (None, [c.POINTER(bw_context_options)]),
+    "bw_ranks_count": (c.c_int, [c.c_void_p]),
+    "bw_ranks_part": (None, [c.c_void_p]),
+    "bw_ranks_end": (c.c_int, [c.c_void_p, c.c_char_p, c.c_void_p]),
     "bw_ranks_close": (None, [c.c_void_p]),
 }

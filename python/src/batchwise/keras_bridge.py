@@ -17,7 +17,7 @@ import numpy as np
 from . import _errors, _training
 from .callbacks import Caller
 from .dataset import Dataset
-from .model import Model, split_arrays
+from .model import Model, split_arrays, weights_for
 
 
 @contextlib.contextmanager
@@ -77,6 +77,8 @@ def fit(
     if validation_split and validation_data is None and not own:
         x, y, sample_weight, validation_data = split_arrays(x, y, sample_weight, validation_split)
         validation_split = 0.0
+    if not own:
+        sample_weight = weights_for(x, sample_weight, validation_data)
     if seed is None:
         seed = bridge.iterations()
     dataset = native._dataset(x, y, sample_weight)

@@ -165,6 +165,8 @@ class Model:
         split = 0.0 if own or validation_data is not None else validation_split
         if split:
             x, y, sample_weight, validation_data = split_arrays(x, y, sample_weight, split)
+        if not own:
+            sample_weight = weights_for(x, sample_weight, validation_data)
         dataset = self._dataset(x, y, sample_weight)
         if shuffle and not isinstance(x, Dataset):
             dataset = dataset.shuffle(seed)
@@ -488,6 +490,14 @@ def _count(value):
     if isinstance(value, (list, tuple)) and value and all(hasattr(one, "shape") for one in value):
         return _count(value[0])
     return len(value)
+
+
+def weights_for(x, sample_weight, validation_data):
+    """Sample weights of 1 for training where only validation has weights: the library wants both to have the same fields."""
+    if sample_weight is not None or not isinstance(validation_data, tuple) or len(validation_data) < 3 or validation_data[2] is None:
+        return sample_weight
+    ones = np.ones(_count(x), np.float32)
+    return {name: ones for name in validation_data[2]} if isinstance(validation_data[2], dict) else ones
 
 
 def split_arrays(x, y, w, share):
