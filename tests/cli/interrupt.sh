@@ -41,6 +41,39 @@ expect_code 130 'interrupted, --json'
 expect_equal interrupted "$(value stopped)" 'stopped'
 expect_equal 1 "$(wc -l <out)" 'interrupted, --json: lines'
 
+# A second signal ends the process at once, whatever it does; nothing is damaged: the run goes on from its last whole checkpoint, and what
+# was saved under its name is whole. The second one comes at once, or a little later, while files are written.
+train --epochs 1 --quiet --save-model before.keras
+for pause in 0 0 0.002 0.005 0.01 0.02 0.04; do
+    rm -rf twice twice.keras
+    cp before.keras twice.keras
+    "$BATCHWISE" train --model "$model" --data "$digits" --scale 1/16 --epochs 1000000 --quiet --run twice --checkpoint-every 20 --save-model twice.keras \
+        >out 2>err &
+    process=$! waited=0
+    until [ -n "$(find twice -name manifest.json 2>/dev/null)" ] || [ "$waited" -ge 600 ]; do
+        sleep 0.05
+        waited=$((waited + 1))
+    done
+    kill -INT "$process"
+    [ "$pause" = 0 ] || sleep "$pause"
+    kill -INT "$process" 2>/dev/null || : # the first may have sufficed
+    waited=0
+    while kill -0 "$process" 2>/dev/null && [ "$waited" -lt 100 ]; do
+        sleep 0.05
+        waited=$((waited + 1))
+    done
+    [ "$waited" -lt 100 ] || fail "two signals, $pause s apart: the process goes on"
+    kill -KILL "$process" 2>/dev/null || :
+    code=0
+    wait "$process" || code=$?
+    expect_code 130 "two signals, $pause s apart"
+    run summary --model twice.keras
+    expect_code 0 "two signals, $pause s apart: the model"
+    last=$(find twice/checkpoints -name manifest.json | sed -E 's|.*/([0-9]+)/.*|\1|' | sort -n | tail -1)
+    train --epochs $((last / 57 + 2)) --quiet --run twice --checkpoint-every 20 --resume # an epoch has 57 steps
+    expect_code 0 "two signals, $pause s apart: resuming"
+done
+
 # A stream that never ends, while its first epoch is under way: records that come as fast as they are read, or slowly.
 for pause in 0 0.05; do
     rm -f pipe

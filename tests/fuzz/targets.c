@@ -15,6 +15,8 @@
 typedef struct world {
     const uint8_t *bytes;
     size_t size;
+    const uint8_t *values; /* of a checkpoint: the file beside the manifest; NULL: there is none */
+    size_t values_size;
     size_t used;  /* bytes that were allocated */
     int64_t live; /* blocks, mappings and open files */
 } world;
@@ -33,24 +35,40 @@ static void stop(const char *what)
 
 /* ---- Files and memory ---- */
 
+enum { ONLY_FILE = 3, VALUES_FILE };
+
 static int open_file(void *user, const char *path, int flags, int mode)
 {
     (void)flags, (void)mode;
     if (strncmp(path, "a.", 2) != 0) { /* the system's own files, and whatever a file might name */
         return -ENOENT;
     }
-    ((world *)user)->live++;
-    return 3;
+    world *w = user;
+    if (w->values) {
+        bool values = strstr(path, ".safetensors");
+        if (!values && !strstr(path, "manifest.json")) {
+            return -ENOENT;
+        }
+        w->live++;
+        return values ? VALUES_FILE : ONLY_FILE;
+    }
+    w->live++;
+    return ONLY_FILE;
+}
+
+static size_t contents(const world *w, int file, const uint8_t **bytes)
+{
+    *bytes = file == VALUES_FILE ? w->values : w->bytes;
+    return file == VALUES_FILE ? w->values_size : w->size;
 }
 
 static int64_t read_file(void *user, int file, void *bytes, size_t count, int64_t offset)
 {
-    const world *w = user;
-    (void)file;
-    size_t left = offset < 0 || (size_t)offset >= w->size ? 0 : w->size - (size_t)offset;
+    const uint8_t *all;
+    size_t size = contents(user, file, &all), left = offset < 0 || (size_t)offset >= size ? 0 : size - (size_t)offset;
     count = count < left ? count : left;
     if (count) {
-        memcpy(bytes, w->bytes + offset, count);
+        memcpy(bytes, all + offset, count);
     }
     return (int64_t)count;
 }
@@ -63,8 +81,8 @@ static int64_t write_file(void *user, int file, const void *bytes, size_t count,
 
 static int64_t size_file(void *user, int file)
 {
-    (void)file;
-    return (int64_t)((world *)user)->size;
+    const uint8_t *all;
+    return (int64_t)contents(user, file, &all);
 }
 
 static int sync_file(void *user, int file)
@@ -96,12 +114,13 @@ static int remove_file(void *user, const char *path)
 static int map_file(void *user, int file, size_t bytes, void **memory)
 {
     world *w = user;
-    (void)file;
+    const uint8_t *all;
+    size_t size = contents(w, file, &all);
     *memory = malloc(bytes ? bytes : 1);
     if (!*memory) {
         return -ENOMEM;
     }
-    memcpy(*memory, w->bytes, bytes < w->size ? bytes : w->size);
+    memcpy(*memory, all, bytes < size ? bytes : size);
     w->live++;
     return 0;
 }
@@ -116,8 +135,8 @@ static int unmap_file(void *user, void *memory, size_t bytes)
 
 static int list_folder(void *user, const char *path, int (*add)(void *names, const char *name, bw_entry entry), void *names)
 {
-    (void)user, (void)path, (void)add, (void)names;
-    return -ENOTDIR;
+    const world *w = user;
+    return w->values && strcmp(path, "a.run") == 0 ? add(names, "1", BW_ENTRY_FOLDER) : -ENOTDIR;
 }
 
 static void *allocate(void *user, size_t bytes, size_t alignment)
@@ -230,6 +249,24 @@ static void load_weights(bw_context *ctx, const fuzz_target *target, const world
     (void)bw_message(ctx);
 }
 
+/* A manifest, and the file of values: the first four bytes say how long the manifest is. It may load, and nothing has to fit. */
+static void resume(bw_context *ctx, const fuzz_target *target, const world *w)
+{
+    bw_model *model = bw_model_parse(ctx, "input(4) dense(5,relu) dense(3,softmax)");
+    int64_t step = -2;
+    (void)w;
+    if (!model || bw_build(model, 0, NULL, 1) != BW_OK) {
+        stop(bw_message(ctx));
+    }
+    bw_status status = bw_resume(model, target->path, &step, NULL);
+    if (status != BW_OK && !bw_message(ctx)[0]) {
+        stop("a failure without a message");
+    }
+    if (status == BW_OK && step != 1 && step != -1) {
+        stop("a step that no checkpoint has");
+    }
+}
+
 static void parse_expression(bw_context *ctx, const fuzz_target *target, const world *w)
 {
     char *text = malloc(w->size + 1);
@@ -244,6 +281,7 @@ static void parse_expression(bw_context *ctx, const fuzz_target *target, const w
 }
 
 static const fuzz_target targets[] = {
+    {"checkpoint", "a.run", resume},
     {"csv", "a.csv", read_table},
     {"expression", NULL, parse_expression},
     {"h5", "a.h5", read_data},
@@ -298,6 +336,16 @@ void fuzz_run(const fuzz_target *target, const uint8_t *bytes, size_t size)
     options.workers = 1;
     if (size > FUZZ_LARGEST) {
         return;
+    }
+    if (target->run == resume) {
+        uint32_t manifest = 0;
+        memcpy(&manifest, bytes, size < sizeof manifest ? 0 : sizeof manifest);
+        w.bytes += size < sizeof manifest ? size : sizeof manifest;
+        w.size = size < sizeof manifest ? 0 : size - sizeof manifest;
+        manifest = manifest < w.size ? manifest : (uint32_t)w.size;
+        w.values = w.bytes + manifest;
+        w.values_size = w.size - manifest;
+        w.size = manifest;
     }
     bw_context *ctx = bw_open(&options);
     target->run(ctx, target, &w);

@@ -81,6 +81,99 @@ END
 $cc -O2 -flto -o "$work/lto" "$work/lto.c" $(pkg-config --cflags --libs --static batchwise | sed 's/-lbatchwise/-l:libbatchwise.a/')
 [ "$("$work/lto")" = 'OK 7' ] || { echo "static, -flto: expected 'OK 7', found '$("$work/lto")'"; exit 1; }
 
+# A program that loads the library, uses it and unloads it, over and over: no thread stays, and memory does not grow.
+cat >"$work/load.c" <<'END'
+#include <batchwise.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void *find(void *library, const char *name)
+{
+    void *found = dlsym(library, name);
+    if (!found) {
+        puts(dlerror());
+        exit(1);
+    }
+    return found;
+}
+#define GET(name)                                    \
+    __typeof__(&name) p_##name;                      \
+    do {                                             \
+        void *found = find(library, #name);          \
+        memcpy(&p_##name, &found, sizeof p_##name);  \
+    } while (0)
+static void use(const char *path)
+{
+    static float x[64 * 4];
+    static int y[64];
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        puts(dlerror());
+        exit(1);
+    }
+    GET(bw_open);
+    GET(bw_close);
+    GET(bw_from_arrays);
+    GET(bw_model_parse);
+    GET(bw_fit);
+    bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+    options.workers = 3;
+    bw_context *ctx = p_bw_open(&options);
+    bw_array inputs = {.data = x, .dtype = BW_F32, .ndim = 4, .shape = {16, 4, 4, 1}};
+    bw_array targets = {.data = y, .dtype = BW_I32, .ndim = 1, .shape = {16}};
+    if (p_bw_fit(p_bw_model_parse(ctx, "conv2d(4,3,relu) flatten dense(2,softmax)"), p_bw_from_arrays(ctx, &inputs, &targets, NULL), NULL, NULL) != BW_OK) {
+        puts("training fails");
+        exit(1);
+    }
+    p_bw_close(ctx);
+    dlclose(library);
+}
+static int entries(const char *path)
+{
+    DIR *folder = opendir(path);
+    int count = 0;
+    while (readdir(folder)) {
+        count++;
+    }
+    closedir(folder);
+    return count;
+}
+static long kilobytes(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (fscanf(file, "%*d %ld", &pages) != 1) {
+        exit(1);
+    }
+    fclose(file);
+    return pages * 4;
+}
+int main(int count, char **words)
+{
+    long before = 0;
+    int threads = entries("/proc/self/task"), files = 0;
+    (void)count;
+    for (int k = 0; k < 50; k++) {
+        use(words[1]);
+        if (k == 9) {
+            before = kilobytes();
+            files = entries("/proc/self/fd");
+        }
+    }
+    for (int k = 0; k < 200 && entries("/proc/self/task") > threads; k++) {
+        usleep(10000);
+    }
+    long grown = kilobytes() - before;
+    printf("threads %d to %d, files %d to %d, grown by %ld KiB\n", threads, entries("/proc/self/task"), files, entries("/proc/self/fd"), grown);
+    return entries("/proc/self/task") > threads || entries("/proc/self/fd") > files || grown > 2048;
+}
+END
+# shellcheck disable=SC2046
+$cc -std=gnu11 -O1 -o "$work/load" "$work/load.c" $(pkg-config --cflags batchwise) -ldl
+"$work/load" "$library/libbatchwise.so" || { echo 'loading and unloading leaves something behind'; exit 1; }
+
 cat >"$work/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.25)
 project(consumer C)

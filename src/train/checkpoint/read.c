@@ -18,7 +18,11 @@ static bool sum_is(const char *text, const void *bytes, size_t size)
 {
     char sum[SUM_DIGITS + 1];
     bwi_print(sum, sizeof sum, "%08" PRIx32, bwi_crc32c(bytes, size));
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+    return text; /* a fuzzer would never get past it */
+#else
     return text && strcmp(text, sum) == 0;
+#endif
 }
 
 /* ---- The manifest ---- */
