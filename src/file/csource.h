@@ -42,6 +42,10 @@ const char *bwi_csource_variable(bwi_csource *s, const bwi_variable *variable, c
 /* Writes an array of values that are not a variable's, and returns its name. */
 const char *bwi_csource_array(bwi_csource *s, const char *layer, const char *what, const float *values, int64_t count,
                               char name[160]);
+/* An activation as a formula of v; `text` has room for it. */
+const char *bwi_csource_formula(const bwi_activation_attributes *a, char text[256]);
+/* The writer of recurrent layers (csource_recurrent.c). */
+void bwi_csource_recurrent(bwi_csource *s, const bw_node *node);
 /* Whether x is an array of ints. */
 bool bwi_csource_reads_ints(const bwi_csource *s, const bw_node *node);
 /* Writes a number such as "0.5f" into a buffer of 32 bytes. */

@@ -37,7 +37,7 @@ static void __attribute__((format(printf, 3, 0))) put_each_of(bwi_csource *s, co
     put_each(s, node, formula);
 }
 
-/* The formulas are those of kernel.h; put_activation writes those that have parameters. */
+/* The formulas are those of kernel.h; bwi_csource_formula writes those that have parameters. */
 static const char *const formulas[BWI_ACTIVATIONS] = {
     [BWI_SIGMOID] = "1.0f / (1.0f + expf(-v))",
     [BWI_TANH] = "tanhf(v)",
@@ -49,25 +49,41 @@ static const char *const formulas[BWI_ACTIVATIONS] = {
     [BWI_GELU] = "0.5f * v * (1.0f + erff(v * 0.707106781f))",
 };
 
-static void put_activation(bwi_csource *s, const bw_node *node)
+static const char *__attribute__((format(printf, 2, 3))) formula_of(char text[256], const char *format, ...)
 {
-    const bwi_activation_attributes *a = node->attributes;
+    va_list arguments;
+    va_start(arguments, format);
+    bwi_format(text, 256, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+const char *bwi_csource_formula(const bwi_activation_attributes *a, char text[256])
+{
     char p[3][32];
     const char *n[3];
     for (int i = 0; i < 3; i++) {
         n[i] = bwi_csource_number(p[i], a->p[i]);
     }
     if (formulas[a->kind]) {
-        put_each(s, node, formulas[a->kind]);
-    } else if (a->kind == BWI_ELU) {
-        put_each_of(s, node, "v > 0.0f ? %s * v : %s * expm1f(v)", n[0], n[1]);
-    } else if (a->kind == BWI_LEAKY_RELU) {
-        put_each_of(s, node, "v < 0.0f ? %s * v : v", n[0]);
-    } else if (isinf(a->p[1])) {
-        put_each_of(s, node, "v > %s ? v : %s * (v - %s)", n[2], n[0], n[2]);
-    } else {
-        put_each_of(s, node, "v > %s ? (v < %s ? v : %s) : %s * (v - %s)", n[2], n[1], n[1], n[0], n[2]);
+        return formulas[a->kind];
     }
+    if (a->kind == BWI_ELU) {
+        return formula_of(text, "v > 0.0f ? %s * v : %s * expm1f(v)", n[0], n[1]);
+    }
+    if (a->kind == BWI_LEAKY_RELU) {
+        return formula_of(text, "v < 0.0f ? %s * v : v", n[0]);
+    }
+    if (isinf(a->p[1])) {
+        return formula_of(text, "v > %s ? v : %s * (v - %s)", n[2], n[0], n[2]);
+    }
+    return formula_of(text, "v > %s ? (v < %s ? v : %s) : %s * (v - %s)", n[2], n[1], n[1], n[0], n[2]);
+}
+
+static void put_activation(bwi_csource *s, const bw_node *node)
+{
+    char text[256];
+    put_each(s, node, bwi_csource_formula(node->attributes, text));
 }
 
 static void put_scale(bwi_csource *s, const bw_node *node)
@@ -538,6 +554,7 @@ const bwi_csource_row bwi_csource_ops[] = {
     {&bwi_op_batchnorm, put_batchnorm, true},
     {&bwi_op_batchnorm_frozen, put_batchnorm, true},
     {&bwi_op_dense, put_dense, false},
+    {&bwi_op_recurrent, bwi_csource_recurrent, false},
     {&bwi_op_dot, put_dot, false},
     {&bwi_op_embedding, put_embedding, false},
     {&bwi_op_index_mask, put_index_mask, false},

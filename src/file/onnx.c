@@ -13,8 +13,16 @@ enum { MODEL_IR = 1, MODEL_PRODUCER = 2, MODEL_PRODUCER_VERSION = 3, MODEL_GRAPH
 enum { MODEL_PROPERTY = 14, PROPERTY_KEY = 1, PROPERTY_VALUE = 2 };
 enum { GRAPH_NODE = 1, GRAPH_NAME = 2, GRAPH_CONSTANT = 5, GRAPH_INPUT = 11, GRAPH_OUTPUT = 12 };
 enum { NODE_INPUT = 1, NODE_OUTPUT = 2, NODE_NAME = 3, NODE_TYPE = 4, NODE_ATTRIBUTE = 5 };
-enum { ATTRIBUTE_NAME = 1, ATTRIBUTE_FLOAT = 2, ATTRIBUTE_INT = 3, ATTRIBUTE_TEXT = 4, ATTRIBUTE_INTS = 8, ATTRIBUTE_TYPE = 20 };
-enum { KIND_FLOAT = 1, KIND_INT = 2, KIND_TEXT = 3, KIND_INTS = 7 };
+enum {
+    ATTRIBUTE_NAME = 1,
+    ATTRIBUTE_FLOAT = 2,
+    ATTRIBUTE_INT = 3,
+    ATTRIBUTE_TEXT = 4,
+    ATTRIBUTE_GRAPH = 6,
+    ATTRIBUTE_INTS = 8,
+    ATTRIBUTE_TYPE = 20
+};
+enum { KIND_FLOAT = 1, KIND_INT = 2, KIND_TEXT = 3, KIND_GRAPH = 5, KIND_INTS = 7 };
 enum { TENSOR_EXTENT = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_DATA = 9 };
 enum { VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1, TENSOR_ELEMENT = 1, TENSOR_SHAPE = 2, SHAPE_EXTENT = 1 };
 enum { EXTENT_VALUE = 1, EXTENT_NAME = 2 };
@@ -133,6 +141,40 @@ static void end_attribute(bwi_onnx *o, int kind)
 {
     bwi_wire_put(&o->nodes, ATTRIBUTE_TYPE, kind);
     bwi_wire_end(&o->nodes);
+}
+
+void bwi_onnx_put_output(bwi_onnx *o, const char *name)
+{
+    bwi_wire_put_text(&o->nodes, NODE_OUTPUT, name);
+}
+
+static void put_float_value(bwi_wire *w, int field, const char *name)
+{
+    bwi_wire_begin(w, field);
+    bwi_wire_put_text(w, VALUE_NAME, name);
+    bwi_wire_begin(w, VALUE_TYPE);
+    bwi_wire_begin(w, TYPE_TENSOR);
+    bwi_wire_put(w, TENSOR_ELEMENT, TYPE_FLOAT);
+    bwi_wire_end(w);
+    bwi_wire_end(w);
+    bwi_wire_end(w);
+}
+
+void bwi_onnx_put_graph(bwi_onnx *o, const char *name, const bwi_wire *nodes, int input_count, const char *const *inputs,
+                        int output_count, const char *const *outputs)
+{
+    begin_attribute(o, name);
+    bwi_wire_begin(&o->nodes, ATTRIBUTE_GRAPH);
+    bwi_wire_add(&o->nodes, nodes);
+    bwi_wire_put_text(&o->nodes, GRAPH_NAME, name);
+    for (int k = 0; k < input_count; k++) {
+        put_float_value(&o->nodes, GRAPH_INPUT, inputs[k]);
+    }
+    for (int k = 0; k < output_count; k++) {
+        put_float_value(&o->nodes, GRAPH_OUTPUT, outputs[k]);
+    }
+    bwi_wire_end(&o->nodes);
+    end_attribute(o, KIND_GRAPH);
 }
 
 void bwi_onnx_put(bwi_onnx *o, const char *name, int64_t value)

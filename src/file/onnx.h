@@ -58,12 +58,22 @@ void bwi_onnx_put(bwi_onnx *o, const char *name, int64_t value);
 void bwi_onnx_put_float(bwi_onnx *o, const char *name, float value);
 void bwi_onnx_put_text(bwi_onnx *o, const char *name, const char *value);
 void bwi_onnx_put_list(bwi_onnx *o, const char *name, int count, const int64_t *values);
+/* One more output of the operator. */
+void bwi_onnx_put_output(bwi_onnx *o, const char *name);
+/* A graph of nodes, as an attribute: the names of its inputs and outputs are of float32 values. */
+void bwi_onnx_put_graph(bwi_onnx *o, const char *name, const bwi_wire *nodes, int input_count, const char *const *inputs,
+                        int output_count, const char *const *outputs);
 void bwi_onnx_end(bwi_onnx *o);
 /* Adds an operator without attributes. The names after `output` are its inputs, and end with NULL. */
 void bwi_onnx_add(bwi_onnx *o, const char *type, const char *output, ...) __attribute__((sentinel));
 /* Permutes the axes, of which the batch is one. */
 void bwi_onnx_transpose(bwi_onnx *o, const char *from, const char *to, int ndim, const int64_t *axes);
 void bwi_onnx_reshape(bwi_onnx *o, const char *from, const char *to, const bwi_shape *shape);
+
+/* Writes an activation of x to y. */
+void bwi_onnx_activation(bwi_onnx *o, const bwi_activation_attributes *a, const char *x, const char *y);
+/* The writer of recurrent layers (onnx_recurrent.c). */
+void bwi_onnx_recurrent(bwi_onnx *o, const bw_node *node);
 
 typedef struct bwi_onnx_row {
     const bwi_op *op;

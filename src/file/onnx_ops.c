@@ -29,9 +29,9 @@ static void put_relu(bwi_onnx *o, const bw_node *node)
 }
 
 /* Adds one operator with at most two numbers. */
-static void put_with(bwi_onnx *o, const bw_node *node, const char *type, const char *first, float a, const char *second, float b)
+static void put_with(bwi_onnx *o, const char *x, const char *y, const char *type, const char *first, float a, const char *second,
+                     float b)
 {
-    const char *x, *y = begin_each(o, node, &x);
     bwi_onnx_begin(o, type, (const char *[]){x, NULL}, y);
     bwi_onnx_put_float(o, first, a);
     if (second) {
@@ -41,10 +41,9 @@ static void put_with(bwi_onnx *o, const bw_node *node, const char *type, const c
 }
 
 /* x > c: min(x, b), else a (x - c) */
-static void put_bent_relu(bwi_onnx *o, const bw_node *node, const float p[3])
+static void put_bent_relu(bwi_onnx *o, const char *x, const char *y, const float p[3])
 {
     bwi_onnx_name a, b, c, above, least, less, below;
-    const char *x, *y = begin_each(o, node, &x);
     bwi_onnx_float(o, c, p[2]);
     bwi_onnx_add(o, "Greater", bwi_onnx_new(o, above), x, c, NULL);
     bwi_onnx_add(o, "Min", bwi_onnx_new(o, least), x, bwi_onnx_float(o, b, p[1]), NULL);
@@ -53,19 +52,17 @@ static void put_bent_relu(bwi_onnx *o, const bw_node *node, const float p[3])
     bwi_onnx_add(o, "Where", y, above, least, below, NULL);
 }
 
-static void put_silu(bwi_onnx *o, const bw_node *node)
+static void put_silu(bwi_onnx *o, const char *x, const char *y)
 {
     bwi_onnx_name share;
-    const char *x, *y = begin_each(o, node, &x);
     bwi_onnx_add(o, "Sigmoid", bwi_onnx_new(o, share), x, NULL);
     bwi_onnx_add(o, "Mul", y, x, share, NULL);
 }
 
 /* x / 2 (1 + erf(x / sqrt 2)) */
-static void put_gelu(bwi_onnx *o, const bw_node *node)
+static void put_gelu(bwi_onnx *o, const char *x, const char *y)
 {
     bwi_onnx_name root, one, half, part, error, more, less;
-    const char *x, *y = begin_each(o, node, &x);
     bwi_onnx_add(o, "Mul", bwi_onnx_new(o, part), x, bwi_onnx_float(o, root, 0.707106781F), NULL);
     bwi_onnx_add(o, "Erf", bwi_onnx_new(o, error), part, NULL);
     bwi_onnx_add(o, "Add", bwi_onnx_new(o, more), error, bwi_onnx_float(o, one, 1), NULL);
@@ -81,24 +78,29 @@ static const char *const one_operator[BWI_ACTIVATIONS] = {[BWI_SIGMOID] = "Sigmo
                                                           [BWI_EXPONENTIAL] = "Exp"};
 
 /* Selu is gamma (x > 0: x, else alpha (e^x - 1)). */
+void bwi_onnx_activation(bwi_onnx *o, const bwi_activation_attributes *a, const char *x, const char *y)
+{
+    if (one_operator[a->kind]) {
+        bwi_onnx_add(o, one_operator[a->kind], y, x, NULL);
+    } else if (a->kind == BWI_ELU) {
+        put_with(o, x, y, "Selu", "alpha", a->p[1] / a->p[0], "gamma", a->p[0]);
+    } else if (a->kind == BWI_HARD_SIGMOID) {
+        put_with(o, x, y, "HardSigmoid", "alpha", 1 / 6.0F, "beta", 0.5F);
+    } else if (a->kind == BWI_LEAKY_RELU) {
+        put_with(o, x, y, "LeakyRelu", "alpha", a->p[0], NULL, 0);
+    } else if (a->kind == BWI_BENT_RELU) {
+        put_bent_relu(o, x, y, a->p);
+    } else if (a->kind == BWI_SILU) {
+        put_silu(o, x, y);
+    } else {
+        put_gelu(o, x, y);
+    }
+}
+
 static void put_activation(bwi_onnx *o, const bw_node *node)
 {
-    const bwi_activation_attributes *a = node->attributes;
-    if (one_operator[a->kind]) {
-        put_each(o, node, one_operator[a->kind]);
-    } else if (a->kind == BWI_ELU) {
-        put_with(o, node, "Selu", "alpha", a->p[1] / a->p[0], "gamma", a->p[0]);
-    } else if (a->kind == BWI_HARD_SIGMOID) {
-        put_with(o, node, "HardSigmoid", "alpha", 1 / 6.0F, "beta", 0.5F);
-    } else if (a->kind == BWI_LEAKY_RELU) {
-        put_with(o, node, "LeakyRelu", "alpha", a->p[0], NULL, 0);
-    } else if (a->kind == BWI_BENT_RELU) {
-        put_bent_relu(o, node, a->p);
-    } else if (a->kind == BWI_SILU) {
-        put_silu(o, node);
-    } else {
-        put_gelu(o, node);
-    }
+    const char *x, *y = begin_each(o, node, &x);
+    bwi_onnx_activation(o, node->attributes, x, y);
 }
 
 static void put_scale(bwi_onnx *o, const bw_node *node)
@@ -537,6 +539,7 @@ const bwi_onnx_row bwi_onnx_ops[] = {
     {&bwi_op_batchnorm, put_batchnorm},
     {&bwi_op_batchnorm_frozen, put_batchnorm},
     {&bwi_op_dense, put_dense},
+    {&bwi_op_recurrent, bwi_onnx_recurrent},
     {&bwi_op_dot, put_dot},
     {&bwi_op_embedding, put_embedding},
     {&bwi_op_index_mask, put_index_mask},
