@@ -32,7 +32,9 @@ def test_calls_and_their_order(line):
 
 def test_logs_are_those_of_the_history(digits):
     seen = []
-    history = bw.Model("flatten dense(10,softmax)").fit(*digits, epochs=3, callbacks=[lambda epoch, logs: seen.append((epoch, logs))], verbose=0)
+    history = bw.Model("flatten dense(10,softmax)").fit(
+        *digits, epochs=3, callbacks=[lambda epoch, logs: seen.append((epoch, logs))], verbose=0
+    )
     assert [epoch for epoch, _ in seen] == [0, 1, 2]
     assert [logs["loss"] for _, logs in seen] == history["loss"]
 
@@ -78,7 +80,9 @@ def test_learning_rate_and_weights_within_callbacks(line):
 
 def test_initial_epoch(line):
     epochs = []
-    history = bw.Model("dense(1)").fit(*line, epochs=5, initial_epoch=3, callbacks=[lambda epoch, _: epochs.append(epoch)], verbose=0)
+    history = bw.Model("dense(1)").fit(
+        *line, epochs=5, initial_epoch=3, callbacks=[lambda epoch, _: epochs.append(epoch)], verbose=0
+    )
     assert epochs == history.epoch == [3, 4]
     with pytest.raises(bw.InvalidArgument, match="nothing is left"):
         bw.Model("dense(1)").fit(*line, epochs=3, initial_epoch=3, verbose=0)

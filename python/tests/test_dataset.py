@@ -14,7 +14,16 @@ def test_arrays_of_every_type_are_read_as_they_are():
 
 def test_strides():
     x = np.arange(120, dtype=np.float32).reshape(10, 3, 4)
-    for one in (x[::2], x[:, :, ::2], x.transpose(0, 2, 1), x[:, 1:2], np.asfortranarray(x), x[::-1], np.broadcast_to(x[:1, :1, :1], (4, 2, 2)), x[:, None, :, 0]):
+    for one in (
+        x[::2],
+        x[:, :, ::2],
+        x.transpose(0, 2, 1),
+        x[:, 1:2],
+        np.asfortranarray(x),
+        x[::-1],
+        np.broadcast_to(x[:1, :1, :1], (4, 2, 2)),
+        x[:, None, :, 0],
+    ):
         assert np.array_equal(bw.Dataset(one).values("x"), one)
 
 
@@ -37,11 +46,17 @@ def test_arrays_live_as_long_as_the_dataset():
 
 
 def test_what_is_no_number_is_refused():
-    for x in (np.array(["a", "b"]), np.array([1 + 2j]), np.array([object()]), np.datetime64("2020-01-01") + np.arange(3), np.float32(3)):
+    for x in (
+        np.array(["a", "b"]),
+        np.array([1 + 2j]),
+        np.array([object()]),
+        np.datetime64("2020-01-01") + np.arange(3),
+        np.float32(3),
+    ):
         with pytest.raises(ValueError):
             bw.Dataset(x)
     with pytest.raises(ValueError):
-        bw.Dataset(np.zeros(3), np.zeros(4)).shape
+        len(bw.Dataset(np.zeros(3), np.zeros(4)))
 
 
 def test_pandas():

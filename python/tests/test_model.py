@@ -83,7 +83,12 @@ def test_save_load_and_copies_predict_the_same(trained, digits, tmp_path):
     x = digits[0][:7]
     expected = trained.predict(x)
     trained.save(tmp_path / "m.keras")
-    for other in (bw.Model(tmp_path / "m.keras"), bw.Model(str(tmp_path / "m.keras")), pickle.loads(pickle.dumps(trained)), copy.deepcopy(trained)):
+    for other in (
+        bw.Model(tmp_path / "m.keras"),
+        bw.Model(str(tmp_path / "m.keras")),
+        pickle.loads(pickle.dumps(trained)),
+        copy.deepcopy(trained),
+    ):
         assert np.array_equal(other.predict(x), expected)
         assert other.optimizer.name == "adam"
 
@@ -172,5 +177,17 @@ def test_a_failure_does_not_stay(digits):
 def test_early_stopping_of_the_library(digits):
     model = bw.Model("flatten dense(10,softmax)")
     model.compile("adam(lr=0.1)")
-    history = model.fit(*digits, epochs=50, validation_split=0.3, early_stopping={"patience": 1, "restore_best_weights": True}, verbose=0)
+    history = model.fit(
+        *digits, epochs=50, validation_split=0.3, early_stopping={"patience": 1, "restore_best_weights": True}, verbose=0
+    )
     assert len(history.epoch) < 50
+
+
+def test_a_closed_model_is_refused(line):
+    with bw.Model("dense(1)") as model:
+        history = model.fit(*line, verbose=0)
+    with pytest.raises(bw.InvalidArgument, match="closed"):
+        model.predict(line[0])
+    with pytest.raises(bw.InvalidArgument, match="closed"):
+        _ = model.hash
+    assert len(history["loss"]) == 1

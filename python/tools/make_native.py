@@ -167,7 +167,7 @@ def dependencies(header, text):
 
 
 def ordered_types(header):
-    """Structs and callback types, each after those that it refers to; a table of C needs no such order for pointers, Python does."""
+    """Structs and callback types, each after those that it refers to: Python has no declarations in advance."""
     done, lines = [], []
 
     def visit(name):

@@ -1,10 +1,10 @@
 """Batchwise: neural networks on mini-batches of any size.
 
-    import batchwise as bw
-    history = bw.fit(keras_model, x, y, batch_size=8192, epochs=5, validation_split=0.1)    # the weights come back
+import batchwise as bw
+history = bw.fit(keras_model, x, y, batch_size=8192, epochs=5, validation_split=0.1)    # the weights come back
 
-    model = bw.Model("conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)")
-    model.fit(x, y, epochs=10); model.evaluate(x, y); model.predict(x); model.save("digits.keras")
+model = bw.Model("conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)")
+model.fit(x, y, epochs=10); model.evaluate(x, y); model.predict(x); model.save("digits.keras")
 """
 
 from ._context import configure

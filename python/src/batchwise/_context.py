@@ -5,6 +5,8 @@ that asks for a model in use waits. Native objects are freed when their Python o
 context is in use just then, they are freed by the next call that enters it.
 """
 
+from __future__ import annotations
+
 import ctypes
 import logging
 import os
@@ -24,7 +26,8 @@ def configure(*, workers=None, memory=None, instruction_set=None, exact_kernels=
     """Chooses what models and datasets that are made from now on use.
 
     workers: threads that compute; 0: one for each CPU. memory: the budget in bytes; 0: what the machine allows. instruction_set:
-    "avx512", "avx2" or "portable". exact_kernels: convolutions by their definition only. What is not given stays. Returns all settings.
+    "avx512", "avx2" or "portable". exact_kernels: convolutions by their definition only. What is not given stays. Returns all of
+    them.
     """
     given = {"workers": workers, "memory": memory, "instruction_set": instruction_set, "exact_kernels": exact_kernels}
     _settings.update({name: value for name, value in given.items() if value is not None})
@@ -56,7 +59,7 @@ class Context:
         self.lock.acquire()
         if not self.pointer:
             self.lock.release()
-            raise _errors.InvalidArgument("this object was being used by another thread when the process forked")
+            raise _errors.InvalidArgument("this object is closed, or another thread was using it when the process forked")
         while self.garbage:
             free, pointer = self.garbage.pop()
             free(pointer)
@@ -106,6 +109,13 @@ class Context:
                 self.lock.release()
         else:
             self.garbage.append((function, pointer))
+
+    def close(self):
+        """Frees everything that was made from it."""
+        with self:
+            self.datasets.clear()
+            pointer, self.pointer = self.pointer, None
+            n.lib.bw_close(pointer)
 
     def __del__(self):
         pointer, self.pointer = getattr(self, "pointer", None), None

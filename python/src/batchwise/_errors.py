@@ -1,5 +1,7 @@
 """Exceptions: one class for each status, each also the built-in that fits, with the location of the failure as data."""
 
+from __future__ import annotations
+
 from . import _native as n
 
 
@@ -7,13 +9,13 @@ class Error(Exception):
     """What the library reports. The message names the thing, what was expected and what was found."""
 
     kind: str = "none"  # "usage", "file", "data", "model", "resources", "cancelled" or "internal"
-    path: "str | None" = None  # the file
-    line: "int | None" = None  # of that file, from 1
-    column: "int | None" = None  # of a table, from 0
-    argument: "str | None" = None  # the text that is wrong: "model", "optimizer"
-    offset: "int | None" = None  # byte within that text, or else within the file
-    layer: "str | None" = None  # its name
-    sample: "int | None" = None  # its number in its source
+    path: str | None = None  # the file
+    line: int | None = None  # of that file, from 1
+    column: int | None = None  # of a table, from 0
+    argument: str | None = None  # the text that is wrong: "model", "optimizer"
+    offset: int | None = None  # byte within that text, or else within the file
+    layer: str | None = None  # its name
+    sample: int | None = None  # its number in its source
 
 
 class Cancelled(Error, RuntimeError):

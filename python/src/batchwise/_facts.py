@@ -1,5 +1,7 @@
 """Results as data: structs of the library as records, and tables that print in terminals and notebooks."""
 
+from __future__ import annotations
+
 import ctypes
 import html
 import math
@@ -17,7 +19,7 @@ class Record:
     def of(cls, struct):
         """Copies a struct, with all texts and arrays in it, since the library only lends them."""
         members = {}
-        for name, kind in ((field[0], field[1]) for field in struct._fields_):
+        for name in (field[0] for field in struct._fields_):
             if name == "size":
                 continue
             value = getattr(struct, name)
@@ -93,8 +95,8 @@ def html_table(columns, rows, caption=""):
 class Table:
     """A result with rows. Subclasses have `columns` and `rows`, and may have `caption`."""
 
-    columns: "list[str]" = []
-    rows: "list[tuple]" = []
+    columns: list[str] = []
+    rows: list[tuple] = []
     caption = ""
 
     def to_frame(self):

@@ -1,9 +1,9 @@
 """Ctrl-C while the library computes.
 
 Python runs signal handlers between its own instructions, so a long native call would hold them up. While such a call runs, Python's
-wake-up descriptor is ours: a thread that sleeps on its other end cancels the context when SIGINT arrives, the call returns after the
-step, and Python's handler then raises KeyboardInterrupt. Neither a step nor a callback pays for this. Bytes are passed on to the
-descriptor that was set before, which event loops (notebooks) rely on.
+wake-up descriptor is ours: a thread that sleeps on its other end cancels the context when SIGINT arrives, the call returns after
+the step, and Python's handler then raises KeyboardInterrupt. Neither a step nor a callback pays for this. Bytes are passed on to
+the descriptor that was set before, which event loops (notebooks) rely on.
 """
 
 import os

@@ -64,7 +64,9 @@ class Progress:
             name = n.lib.bw_history_column(progress.logs, i)
             value = n.lib.bw_history_last(progress.logs, name)
             if value == value:
-                parts.append(f" - {name.decode()}: {value:.4f}" if abs(value) > 1e-3 or value == 0 else f" - {name.decode()}: {value:.4e}")
+                parts.append(
+                    f" - {name.decode()}: {value:.4f}" if abs(value) > 1e-3 or value == 0 else f" - {name.decode()}: {value:.4e}"
+                )
         return "".join(parts)
 
     def _step(self, progress):
@@ -84,7 +86,10 @@ class Progress:
             if progress.epoch + 1 < progress.epochs:
                 self._title(progress.epoch + 1)
         else:
-            print(f"Epoch {progress.epoch + self.first + 1}/{self.epochs} - {progress.seconds:.0f}s{self._values(progress)}", flush=True)
+            print(
+                f"Epoch {progress.epoch + self.first + 1}/{self.epochs} - {progress.seconds:.0f}s{self._values(progress)}",
+                flush=True,
+            )
 
     def close(self):
         if self.file:

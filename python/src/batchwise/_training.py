@@ -13,7 +13,7 @@ _ON_NAN = {"stop": n.BW_NAN_STOP, "skip": n.BW_NAN_SKIP}
 
 
 def arguments_text(value):
-    """Arguments of a callback of the library's, "patience=3,restore_best_weights=true": a text, a dict, or True for the defaults."""
+    """Arguments of the library's own callbacks, "patience=3,restore_best_weights=true": a text, a dict, or True for defaults."""
     if value is None or isinstance(value, str):
         return value
     if value is True:
@@ -122,8 +122,8 @@ def class_weights(given):
 
 
 def run(model, dataset, options, keep, caller, verbose, initial_epoch=0):
-    """Trains and returns the history. An exception of a callback or of a function that makes samples is raised after the step, as is
-    KeyboardInterrupt; the model keeps its last update, and `model.history` the epochs that are complete."""
+    """Trains and returns the history. An exception of a callback or of a function that makes samples is raised after the step, as
+    is KeyboardInterrupt; the model keeps its last update, and `model.history` the epochs that are complete."""
     context = model.context
     with context:
         native = dataset.native(context)

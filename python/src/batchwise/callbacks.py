@@ -4,6 +4,8 @@ The library calls back after a step and after an epoch, on the thread that train
 that step and is raised by `fit`.
 """
 
+from __future__ import annotations
+
 import sys
 
 from . import _native as n
@@ -135,7 +137,9 @@ class Caller:
         if self.columns is None:
             names = [n.lib.bw_history_column(history, i) for i in range(n.lib.bw_history_columns(history))]
             self.columns = [(name.decode(), name) for name in names]
-            self.running = [one for one in self.columns if not one[0].startswith("val_") and one[0] not in ("learning_rate", "noise_scale")]
+            self.running = [
+                one for one in self.columns if not one[0].startswith("val_") and one[0] not in ("learning_rate", "noise_scale")
+            ]
         last = n.lib.bw_history_last
         if step:
             return {name: last(history, encoded) for name, encoded in self.running}

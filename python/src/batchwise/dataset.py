@@ -1,11 +1,14 @@
 """Datasets: where samples come from and what happens to them on their way, described step by step.
 
-A dataset is a description, which never changes: each method returns a new one. Native datasets are made from it in the context of the
-model that uses it, and live as long as the description does, so that what `cache` holds is there for the next epoch and the next call.
+A dataset is a description, which never changes: each method returns a new one. Native datasets are made from it in the context
+of the model that uses it, and live as long as the description does, so that what `cache` holds is there for the next call.
 """
+
+from __future__ import annotations
 
 import ctypes
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +30,7 @@ class Dataset:
     Arrays are used where they are: keep them unchanged while the dataset is used.
     """
 
-    def __init__(self, data, y=None, sample_weight=None, **reading):
+    def __init__(self, data: Any, y: Any = None, sample_weight: Any = None, **reading: Any) -> None:
         self._source = sources.source(data, y, sample_weight, reading)
         self._steps = ()
         self._own = None
@@ -62,84 +65,84 @@ class Dataset:
     def _then(self, name, *arguments):
         return Dataset._from_source(self._source, self._steps + ((name, arguments),))
 
-    def shuffle(self, seed=0):
+    def shuffle(self, seed=0) -> Dataset:
         """An exact random order over all samples, a new one in each epoch."""
         return self._then("bw_shuffle", _seed(seed))
 
-    def batch(self, size, drop_remainder=False):
+    def batch(self, size, drop_remainder=False) -> Dataset:
         """The batch size: a number, or a text such as "32,64" (alternating), "32/64" (by epochs), "32@0,128@5", "full"."""
         if isinstance(size, str) or drop_remainder:
             return self._then("bw_batch_sizes", str(size).encode(), bool(drop_remainder))
         return self._then("bw_batches", int(size))
 
-    def take(self, count):
+    def take(self, count) -> Dataset:
         """The first `count` samples."""
         return self._then("bw_take", int(count))
 
-    def skip(self, count):
+    def skip(self, count) -> Dataset:
         """All but the first `count` samples."""
         return self._then("bw_skip", int(count))
 
-    def shard(self, count, index):
+    def shard(self, count, index) -> Dataset:
         """Every count-th sample from the index-th on."""
         return self._then("bw_shard", int(count), int(index))
 
-    def repeat(self, times):
+    def repeat(self, times) -> Dataset:
         """The same samples several times, each time as in an epoch of its own."""
         return self._then("bw_repeat", int(times))
 
-    def cache(self, path=None):
+    def cache(self, path=None) -> Dataset:
         """Keeps samples once they have been made: in memory, or in a file that later runs use again."""
         return self._then("bw_cache_file", n.encoded(path)) if path is not None else self._then("bw_cache")
 
-    def prefetch(self, samples=0, threads=0, seconds=0.0):
+    def prefetch(self, samples=0, threads=0, seconds=0.0) -> Dataset:
         """How many samples that are slow to make are held ahead, by how many threads, and after how long a source has stalled."""
         return self._then("bw_prefetch", n.options(n.bw_prefetch_options, samples=samples, threads=threads, seconds=seconds))
 
-    def augment(self, text, seed=0):
+    def augment(self, text, seed=0) -> Dataset:
         """Changes images at random during training: "flip,shift=0.1,rotate=15"."""
         return self._then("bw_augment", text.encode(), _seed(seed))
 
-    def standardise(self, like=None):
+    def standardise(self, like=None) -> Dataset:
         """Scales inputs to mean 0 and standard deviation 1; with `like`, by that dataset's statistics."""
         return self._then("bw_standardise", like)
 
-    def normalise(self, like=None):
+    def normalise(self, like=None) -> Dataset:
         """Scales inputs to the range 0 to 1; with `like`, by that dataset's statistics."""
         return self._then("bw_normalise", like)
 
-    def one_hot(self, classes=0):
+    def one_hot(self, classes=0) -> Dataset:
         """Turns class numbers into rows of zeros and a one."""
         return self._then("bw_one_hot", int(classes))
 
-    def bucket(self, lengths):
+    def bucket(self, lengths) -> Dataset:
         """Computes each sequence at the shortest of these lengths that holds it."""
         lengths = np.ascontiguousarray(lengths, np.int64)
         return self._then("bw_bucket", lengths, len(lengths))
 
-    def allow_bad(self, share):
+    def allow_bad(self, share) -> Dataset:
         """Drops samples that cannot be made, up to this share of them."""
         return self._then("bw_allow_bad", float(share))
 
-    def concatenate(self, other):
+    def concatenate(self, other) -> Dataset:
         """The samples of another dataset after these."""
         return self._then("bw_concatenate", _Taken(other))
 
-    def interleave(self, other, block=1):
+    def interleave(self, other, block=1) -> Dataset:
         """Alternating blocks of these samples and another dataset's."""
         return self._then("bw_interleave", _Taken(other), int(block))
 
-    def zip(self, other):
+    def zip(self, other) -> Dataset:
         """Joined sample by sample with another dataset, whose inputs become the targets if there are none."""
         return self._then("bw_zip", _Taken(other))
 
-    def map(self, function, seed=0, x=None, y=None, w=None):
+    def map(self, function, seed=0, x=None, y=None, w=None) -> Dataset:
         """Applies `function(x)`, `function(x, y)` or `function(x, y, w)`, as the dataset has fields, to each sample, on several
         threads at once. It returns as many; x, y and w say how those look whose shape changes. A parameter named `random` gets
         the sample's own generator."""
         return self._then("bw_map", sources.Map(function, _seed(seed), x, y, w))
 
-    def filter(self, function):
+    def filter(self, function) -> Dataset:
         """Keeps the samples for which `function(x, y)` is true; called once for each."""
         return self._then("bw_filter", sources.Filter(function))
 
@@ -197,7 +200,7 @@ class Dataset:
             self._own = Context()
         return self._own
 
-    def __len__(self):
+    def __len__(self) -> int:
         with self._facts() as context:
             count = n.lib.bw_dataset_count(self.native(context).pointer)
         if count < 0:
@@ -212,7 +215,7 @@ class Dataset:
         return None if ndim < 0 else tuple(shape[:ndim])
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...] | None:
         """The shape of one sample's input."""
         shape = (ctypes.c_int64 * n.BW_MAX_NDIM)()
         with self._facts() as context:
@@ -220,7 +223,7 @@ class Dataset:
         return None if ndim < 0 else tuple(shape[:ndim])
 
     @property
-    def classes(self):
+    def classes(self) -> list[str]:
         """The names of the classes where the targets are text or folders; otherwise empty."""
         with self._facts() as context:
             pointer, names = self.native(context).pointer, []
@@ -229,7 +232,7 @@ class Dataset:
         return names
 
     @property
-    def columns(self):
+    def columns(self) -> dict:
         """The columns of a table that are inputs: a dict of name to the list of its categories, or None for a number."""
         found, name, count = {}, ctypes.c_char_p(), ctypes.c_int()
         with self._facts() as context:
@@ -245,7 +248,7 @@ class Dataset:
         with self._facts() as context:
             return bool(n.lib.bw_dataset_has_part(self.native(context).pointer, part.encode()))
 
-    def values(self, name="x", first=0, count=None):
+    def values(self, name: str = "x", first: int = 0, count: int | None = None) -> np.ndarray:
         """A field's values of `count` samples from `first` on, in the order of the first epoch, as float32."""
         count = len(self) - first if count is None else count
         shape = self.field_shape(name)
@@ -261,7 +264,7 @@ class Dataset:
             context.call(lambda: status)
         return values
 
-    def split(self, share):
+    def split(self, share: float) -> tuple[Dataset, Dataset]:
         """Two datasets: the samples before floor(n * (1 - share)) and those from there on, in the order of the first epoch."""
         return (
             Dataset._from_source(sources.PartSource(self, share, 0)),

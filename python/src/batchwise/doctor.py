@@ -1,16 +1,29 @@
 """What is wrong with data, model or training."""
 
+from __future__ import annotations
+
 import ctypes
 import html
+from typing import Any
 
 from . import _native as n
 from ._context import Handle
 from ._facts import Record, Table
 from ._training import fit_options
-from .model import as_model
+from .history import History
+from .model import Model, as_model
 
 
-def doctor(model, x, y=None, sample_weight=None, *, seconds=2.0, validation_data=None, **training):
+def doctor(
+    model: Any,
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    seconds: float = 2.0,
+    validation_data: Any = None,
+    **training: Any,
+) -> Findings:
     """Looks for what is wrong: in the samples, in the model, and in some updates on trial, after which the model is as before.
 
     seconds: for training on trial; 0: only data and model are looked at. Further options as in `fit`, for how it would be trained.
@@ -28,7 +41,9 @@ def doctor(model, x, y=None, sample_weight=None, *, seconds=2.0, validation_data
         return Findings(Handle(context, pointer.value, n.lib.bw_findings_free))
 
 
-def review(model, x, y=None, sample_weight=None, *, history=None, **training):
+def review(
+    model: Model, x: Any, y: Any = None, sample_weight: Any = None, *, history: History | None = None, **training: Any
+) -> Findings:
     """What a training that is over showed by itself: from its history (the model's last one unless it is given) and a few samples.
     The options are those that `fit` was given."""
     keep = []

@@ -1,5 +1,7 @@
 """What a training gives: Keras's dict of columns, and beside it facts, profile, noise and trace of the run."""
 
+from __future__ import annotations
+
 import ctypes
 
 from . import _native as n

@@ -5,12 +5,15 @@ weights, loss, metrics, the optimizer and its state. Callbacks see the Keras mod
 (`self.model`), not after every step; what callbacks change (learning rate, weights, stop_training) is taken over.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
 import pathlib
 import tempfile
 import zipfile
+from typing import Any
 
 import numpy as np
 
@@ -30,33 +33,33 @@ def saved(model):
 
 
 def fit(
-    model,
-    x=None,
-    y=None,
-    batch_size=None,
-    epochs=1,
-    verbose="auto",
-    callbacks=None,
-    validation_split=0.0,
-    validation_data=None,
-    shuffle=True,
-    class_weight=None,
-    sample_weight=None,
-    initial_epoch=0,
-    steps_per_epoch=None,
-    validation_steps=None,
-    validation_batch_size=None,
-    validation_freq=1,
+    model: Any,
+    x: Any = None,
+    y: Any = None,
+    batch_size: int | str | None = None,
+    epochs: int = 1,
+    verbose: int | str = "auto",
+    callbacks: Any = None,
+    validation_split: float = 0.0,
+    validation_data: Any = None,
+    shuffle: bool = True,
+    class_weight: Any = None,
+    sample_weight: Any = None,
+    initial_epoch: int = 0,
+    steps_per_epoch: int | None = None,
+    validation_steps: int | None = None,
+    validation_batch_size: int | None = None,
+    validation_freq: int = 1,
     *,
-    seed=None,
-    workers=None,
-    **options,
-):
+    seed: int | None = None,
+    workers: int | None = None,
+    **options: Any,
+) -> Any:
     """Trains a Keras model of any backend, and gives it back with weights and optimizer state: `model.fit` may go on.
 
     The arguments and the History that is returned are Keras's. A model that is not compiled gets Adam, a loss that suits its last
     layer and the targets, and accuracy for classes. `memory` (a budget in bytes) and the other options of `Model.fit` may be given.
-    What cannot be trained here is refused before training, by the name of the layer. A `batchwise.Model` is trained by its own `fit`.
+    What cannot be trained here is refused before training, by the name of the layer. A `batchwise.Model` has its own `fit`.
     """
     if isinstance(model, Model):
         return model.fit(

@@ -1,5 +1,7 @@
 """Custom loops: batches, sums of gradients, updates, and checkpoints of such a loop."""
 
+from __future__ import annotations
+
 import ctypes
 
 import numpy as np

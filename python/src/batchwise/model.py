@@ -1,18 +1,22 @@
 """Models: from an expression, a file or a Keras model; compiled, trained, evaluated and saved in Keras's words."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 import pathlib
 import tempfile
+from typing import Any, Callable
 
 import numpy as np
 
-from . import _errors, _training, sources
+from . import _errors, _training, loop, sources
 from . import _native as n
 from ._context import Context
 from ._facts import Record, as_bytes, text_table
 from .callbacks import Caller
 from .dataset import Dataset, as_dataset
+from .history import History
 
 
 def is_file(text):
@@ -40,7 +44,7 @@ class Model:
     `workers`, `memory`, `instruction_set` and `exact_kernels` are as in `configure`, for this model alone.
     """
 
-    def __init__(self, model, **settings):
+    def __init__(self, model: Any, **settings: Any) -> None:
         self.context = Context(**settings)
         self.stop_training = False
         self.history = None
@@ -67,29 +71,41 @@ class Model:
     @property
     def pointer(self):
         """The native model."""
+        if not self.context.pointer:
+            raise _errors.InvalidArgument("this model is closed")
         return self._pointer
 
     @property
-    def optimizer(self):
+    def optimizer(self) -> Optimizer:
         """The optimizer's name and learning rate: `model.optimizer.learning_rate = 0.01` changes it while training, too."""
         return Optimizer(self)
 
     @property
-    def learning_rate(self):
+    def learning_rate(self) -> float:
         return n.lib.bw_learning_rate(self.pointer)
 
     @learning_rate.setter
-    def learning_rate(self, rate):
+    def learning_rate(self, rate: float) -> None:
         with self.context as context:
             context.call(n.lib.bw_set_learning_rate, self.pointer, float(rate))
 
-    def cancel(self):
+    def cancel(self) -> None:
         """Stops a training or another long call of this model, from another thread."""
         self.context.cancel()
 
+    def close(self) -> None:
+        """Frees the model and everything that was made for it now, rather than when nobody refers to it any more."""
+        self.context.close()
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
     # ---- Compiling and building
 
-    def compile(self, optimizer=None, loss=None, metrics=None):
+    def compile(self, optimizer: str | None = None, loss: Any = None, metrics: Any = None) -> None:
         """Chooses optimizer, loss and metrics by Keras's names: "adam(lr=0.001)", "mse", ["accuracy"]. What is None is chosen by
         `fit`: Adam, a loss that suits the last layer and the targets, accuracy for classes."""
         with self.context as context:
@@ -97,20 +113,20 @@ class Model:
             context.call(n.lib.bw_compile, self.pointer, *texts)
         self._compiled = texts
 
-    def recompile(self, optimizer=None, loss=None, metrics=None):
+    def recompile(self, optimizer: str | None = None, loss: Any = None, metrics: Any = None) -> None:
         """Changes what is given; the rest stays, an optimizer with its state."""
         with self.context as context:
             texts = [None if one is None else str(one).encode() for one in (optimizer, _listed(loss), _listed(metrics))]
             context.call(n.lib.bw_recompile, self.pointer, *texts)
 
-    def build(self, input_shape=None, seed=0):
+    def build(self, input_shape: tuple[int, ...] | None = None, seed: int = 0) -> None:
         """Makes the variables for inputs of this shape (of one sample). A model that knows its inputs needs none."""
         shape = np.array(input_shape if input_shape is not None else (), np.int64)
         with self.context as context:
             data = shape.ctypes.data if input_shape is not None else None
             context.call(n.lib.bw_build, self.pointer, len(shape), data, int(seed))
 
-    def adapt(self, x):
+    def adapt(self, x: Any) -> None:
         """Fits all Normalization layers to the samples."""
         with self.context as context:
             native = self._dataset(x).native(context)
@@ -131,22 +147,22 @@ class Model:
 
     def fit(
         self,
-        x,
-        y=None,
-        batch_size=None,
-        epochs=1,
-        verbose="auto",
-        callbacks=None,
-        validation_split=0.0,
-        validation_data=None,
-        shuffle=True,
-        class_weight=None,
-        sample_weight=None,
-        initial_epoch=0,
+        x: Any,
+        y: Any = None,
+        batch_size: int | str | None = None,
+        epochs: int = 1,
+        verbose: int | str = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        class_weight: Any = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
         *,
-        seed=None,
-        **options,
-    ):
+        seed: int | None = None,
+        **options: Any,
+    ) -> History:
         """Trains the model, and returns a History.
 
         x is an array, a dict of arrays by input, a path or a Dataset, whose own order, batches and targets count. shuffle: whether
@@ -202,7 +218,16 @@ class Model:
             return self._dataset(*data)
         return self._dataset(data)
 
-    def evaluate(self, x, y=None, sample_weight=None, *, return_dict=False, batch_size=None, verbose=0):
+    def evaluate(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        return_dict: bool = False,
+        batch_size: int | None = None,
+        verbose: Any = 0,
+    ) -> Any:
         """Loss and metrics over the samples: the loss, or a list with the metrics after it, as in Keras; or a dict. Neither the
         result nor memory depends on a batch size."""
         del batch_size, verbose
@@ -212,8 +237,6 @@ class Model:
             status = context.run(n.lib.bw_evaluate, self.pointer, native.pointer, ctypes.byref(pointer))
             sources.reraise(native.keep)
             context.call(lambda: status)
-            from .history import History
-
             columns = History.of(context, pointer.value).history
         values = {name: column[0] for name, column in columns.items()}
         if return_dict:
@@ -221,7 +244,7 @@ class Model:
         ordered = [values.pop("loss"), *values.values()]
         return ordered if len(ordered) > 1 else ordered[0]
 
-    def predict(self, x, *, batch_size=None, verbose=0):
+    def predict(self, x: Any, *, batch_size: int | None = None, verbose: Any = 0) -> Any:
         """The model's output for each sample, as float32; a list of arrays if there are several outputs. Neither the result nor
         memory depends on a batch size."""
         del batch_size, verbose
@@ -248,49 +271,41 @@ class Model:
         ndim = n.lib.bw_dataset_shape(native.pointer, shape)
         context.call(n.lib.bw_build, self.pointer, ndim, shape, 0)
 
-    def read(self, path, **reading):
+    def read(self, path: str | os.PathLike, **reading: Any) -> Dataset:
         """The samples of a file, read as the training data was: scale, columns, categories, statistics."""
         return Dataset._from_source(sources.ModelFileSource(self, os.fspath(path), reading))
 
     # ---- Custom loops and checkpoints
 
-    def iterate(self, data, epoch=0):
+    def iterate(self, data: Any, epoch: int = 0) -> loop.Iterator:
         """The batches of one epoch of a dataset, for custom loops."""
-        from .loop import iterate
+        return loop.iterate(self.context, data if isinstance(data, Dataset) else self._dataset(data), epoch)
 
-        return iterate(self.context, data if isinstance(data, Dataset) else self._dataset(data), epoch)
-
-    def gradients(self, **options):
+    def gradients(self, **options: Any) -> loop.Gradients:
         """A sum of gradients for custom loops; options as in `fit`: memory, tile, lanes, seed, class_weight."""
-        from .loop import Gradients
+        return loop.Gradients(self, options)
 
-        return Gradients(self, options)
-
-    def checkpoint(self, folder, step, values=None, keep=3):
+    def checkpoint(self, folder: str | os.PathLike, step: int, values: dict[str, np.ndarray] | None = None, keep: int = 3) -> None:
         """Writes a checkpoint of a custom loop: variables, optimizer and `values`, a dict of arrays of the program's own."""
-        from .loop import checkpoint
+        loop.checkpoint(self, folder, step, values, keep)
 
-        checkpoint(self, folder, step, values, keep)
-
-    def resume(self, folder, values=None):
+    def resume(self, folder: str | os.PathLike, values: dict[str, np.ndarray] | None = None) -> int | None:
         """Loads the newest checkpoint of a custom loop, and the arrays in `values` in their places. Returns its step, or None."""
-        from .loop import resume
+        return loop.resume(self, folder, values)
 
-        return resume(self, folder, values)
-
-    def apply_averages(self):
+    def apply_averages(self) -> None:
         """With use_ema: makes the averaged weights the model's."""
         with self.context as context:
             context.call(n.lib.bw_apply_averages, self.pointer)
 
     # ---- Files
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike) -> None:
         """Saves by the file's ending: .keras, .weights.h5, .safetensors, .json, .onnx, .c."""
         with self.context as context:
             context.call(n.lib.bw_save, self.pointer, n.encoded(path))
 
-    def load_weights(self, path):
+    def load_weights(self, path: str | os.PathLike) -> None:
         """Loads weights from .keras, .weights.h5 or .safetensors."""
         with self.context as context:
             context.call(n.lib.bw_load_weights, self.pointer, n.encoded(path))
@@ -307,11 +322,11 @@ class Model:
     # ---- Facts
 
     @property
-    def built(self):
+    def built(self) -> bool:
         return n.lib.bw_variable_count(self.pointer) > 0
 
     @property
-    def expression(self):
+    def expression(self) -> str:
         """The model as an expression, without weights."""
         if self._expression is not None:
             return self._expression
@@ -319,12 +334,12 @@ class Model:
             return n.text(context.build(n.lib.bw_model_expression, self.pointer))
 
     @property
-    def hash(self):
+    def hash(self) -> int:
         """A hash of all variables, equal for equal bits."""
         return n.lib.bw_model_hash(self.pointer)
 
     @property
-    def facts(self):
+    def facts(self) -> Record:
         """Name, parameters and number of layers."""
         facts = n.bw_model_facts()
         with self.context as context:
@@ -332,7 +347,7 @@ class Model:
         return Record.of(facts)
 
     @property
-    def layers(self):
+    def layers(self) -> list[Record]:
         """The layers in Keras's order: name, class_name, shape of one output sample, parameters."""
         found, facts = [], n.bw_layer_facts()
         with self.context as context:
@@ -342,7 +357,7 @@ class Model:
         return found
 
     @property
-    def outputs(self):
+    def outputs(self) -> list[Record]:
         """The outputs: name, shape, what they mean."""
         found, facts = [], n.bw_output_facts()
         with self.context as context:
@@ -352,29 +367,29 @@ class Model:
         return found
 
     @property
-    def output_names(self):
+    def output_names(self) -> list[str]:
         return [one.name for one in self.outputs]
 
     @property
-    def input_names(self):
+    def input_names(self) -> list[str]:
         return [layer.name for layer in self.layers if layer.class_name == "InputLayer"]
 
     @property
-    def classes(self):
+    def classes(self) -> list[str]:
         """The names of the classes that the model predicts, as far as its training data had them."""
         names = []
         while (name := n.lib.bw_model_class(self.pointer, len(names))) is not None:
             names.append(n.text(name))
         return names
 
-    def count_params(self):
+    def count_params(self) -> int:
         facts = self.facts
         return facts.trainable + facts.non_trainable
 
     # ---- Variables
 
     @property
-    def variables(self):
+    def variables(self) -> list[Record]:
         """The variables in Keras's order: name, shape, trainable."""
         shape, found = (ctypes.c_int64 * n.BW_MAX_NDIM)(), []
         for i in range(n.lib.bw_variable_count(self.pointer)):
@@ -383,7 +398,7 @@ class Model:
             found.append(Record(name=name, shape=tuple(shape[:ndim]), trainable=trainable))
         return found
 
-    def get_weights(self):
+    def get_weights(self) -> list[np.ndarray]:
         """All variables as a list of arrays, in Keras's order."""
         with self.context as context:
             values = [np.empty(one.shape, np.float32) for one in self.variables]
@@ -391,7 +406,7 @@ class Model:
                 context.call(n.lib.bw_variable_get, self.pointer, i, one.ctypes.data, one.size)
         return values
 
-    def set_weights(self, weights):
+    def set_weights(self, weights: Any) -> None:
         """Sets all variables, in Keras's order."""
         variables = self.variables
         if len(weights) != len(variables):
@@ -406,7 +421,7 @@ class Model:
 
     # ---- Showing
 
-    def summary(self, print_fn=print):
+    def summary(self, print_fn: Callable[[str], Any] = print) -> None:
         """Prints the layers as a table."""
         facts = self.facts
         rows = [(one.name, one.class_name, one.shape, one.parameters) for one in self.layers]
@@ -494,7 +509,12 @@ def _count(value):
 
 def weights_for(x, sample_weight, validation_data):
     """Sample weights of 1 for training where only validation has weights: the library wants both to have the same fields."""
-    if sample_weight is not None or not isinstance(validation_data, tuple) or len(validation_data) < 3 or validation_data[2] is None:
+    if (
+        sample_weight is not None
+        or not isinstance(validation_data, tuple)
+        or len(validation_data) < 3
+        or validation_data[2] is None
+    ):
         return sample_weight
     ones = np.ones(_count(x), np.float32)
     return {name: ones for name in validation_data[2]} if isinstance(validation_data[2], dict) else ones

@@ -1,6 +1,9 @@
 """Memory before running: every byte that training would take, for one batch size or several."""
 
+from __future__ import annotations
+
 import ctypes
+from typing import Any
 
 from . import _native as n
 from ._context import Handle
@@ -10,7 +13,7 @@ from .model import as_model
 _ITEMS = [n.text(n.lib.bw_plan_item_name(item)) for item in range(n.BW_PLAN_ITEMS)]
 
 
-def plan(model, x=None, y=None, batch_size=32, **options):
+def plan(model: Any, x: Any = None, y: Any = None, batch_size: Any = 32, **options: Any) -> Plan:
     """Computes what `fit` would take, without training or allocating.
 
     model: a Model, an expression, a file or a Keras model. Without samples it must know its input: "input(28,28,1) ...".

@@ -1,7 +1,11 @@
 """Where each microsecond of a step goes, what the machine could do, and how long a step would take on another one."""
 
+from __future__ import annotations
+
 import copy
 import ctypes
+import time
+from typing import Any
 
 from . import _native as n
 from ._context import Context
@@ -10,7 +14,9 @@ from .callbacks import Callback
 from .model import as_model
 
 
-def profile(model, x, y=None, sample_weight=None, *, seconds=2.0, batch_size=32, **training):
+def profile(
+    model: Any, x: Any, y: Any = None, sample_weight: Any = None, *, seconds: float = 2.0, batch_size: int = 32, **training: Any
+) -> Profile:
     """Trains a copy of the model for about some seconds, and tells where the time went. Options as in `fit`."""
     trial = copy.deepcopy(as_model(model))
     history = trial.fit(
@@ -26,8 +32,6 @@ class _Clock(Callback):
         self.seconds = seconds
 
     def on_train_begin(self, logs=None):
-        import time
-
         self.end, self.now = time.monotonic() + self.seconds, time.monotonic
 
     def on_train_batch_end(self, batch, logs=None):
@@ -56,7 +60,9 @@ class Profile(Table):
             for one in self.parts
         ]
         if self.facts.parts:
-            self.caption = f"a step takes {self.facts.step_seconds * 1e6:.4g} us; {self.facts.timed_steps} of {self.facts.steps} were timed"
+            self.caption = (
+                f"a step takes {self.facts.step_seconds * 1e6:.4g} us; {self.facts.timed_steps} of {self.facts.steps} were timed"
+            )
         else:
             self.caption = "no step was timed, since there was only one"
 
@@ -77,7 +83,7 @@ class Profile(Table):
         return Record.of(prediction)
 
 
-def machine():
+def machine() -> Record:
     """What this machine can do at best: operations and bytes a second, caches. Measured once, in less than a second, and kept."""
     limits = n.bw_machine()
     with Context() as context:

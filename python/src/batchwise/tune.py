@@ -1,8 +1,11 @@
 """A batch size and the learning rate that goes with it, measured."""
 
+from __future__ import annotations
+
 import ctypes
 import html
 import math
+from typing import Any
 
 from . import _native as n
 from ._context import Handle
@@ -12,26 +15,26 @@ from .model import as_model
 
 
 def tune(
-    model,
-    x,
-    y=None,
-    sample_weight=None,
+    model: Any,
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
     *,
-    seconds=15.0,
-    reference=32,
-    largest=4096,
-    keep_rate=False,
-    tiles=False,
-    confirm=0.0,
-    validation_data=None,
-    epochs=10,
-    **training,
-):
+    seconds: float = 15.0,
+    reference: int = 32,
+    largest: int = 4096,
+    keep_rate: bool = False,
+    tiles: bool = False,
+    confirm: float = 0.0,
+    validation_data: Any = None,
+    epochs: int = 10,
+    **training: Any,
+) -> Tuning:
     """Finds a batch size and its learning rate by training for a while; afterwards the model is as before, bit for bit.
 
-    seconds: how long to measure. reference: the batch size to which the optimizer's rate belongs. largest: the largest that is tried.
-    keep_rate: the rate is right for the reference. tiles: also measure tiles. confirm: seconds of training for each candidate.
-    Further options as in `fit`, for how the model will be trained. `tuning.apply()` sets the rate in the model.
+    seconds: how long to measure. reference: the batch size to which the optimizer's rate belongs. largest: the largest one that is
+    tried. keep_rate: the rate is right for the reference. tiles: also measure tiles. confirm: seconds of training for each
+    candidate. Further options as in `fit`, for how the model will be trained. `tuning.apply()` sets the rate in the model.
     """
     model, keep = as_model(model), []
     with model.context as context:
@@ -58,7 +61,18 @@ class Tuning(Table):
     """What was measured: a row for each batch size. `decided` tells whether there is a recommendation, and `batch`, `rate`,
     `optimizer` and `reason` are it."""
 
-    columns = ["batch", "samples_per_s", "step_seconds", "peak_bytes", "rate", "steps", "samples", "seconds", "seconds_low", "seconds_high"]
+    columns = [
+        "batch",
+        "samples_per_s",
+        "step_seconds",
+        "peak_bytes",
+        "rate",
+        "steps",
+        "samples",
+        "seconds",
+        "seconds_low",
+        "seconds_high",
+    ]
 
     def __init__(self, model, handle):
         pointer = handle.pointer
@@ -105,7 +119,12 @@ class Tuning(Table):
             return ""
         width, height, left, bottom = 480, 220, 60, 30
         x0, x1 = math.log(points[0].batch), math.log(points[-1].batch)
-        ends = [end for one in points for end in (one.seconds.low, one.seconds.value, one.seconds.high) if math.isfinite(end) and end > 0]
+        ends = [
+            end
+            for one in points
+            for end in (one.seconds.low, one.seconds.value, one.seconds.high)
+            if math.isfinite(end) and end > 0
+        ]
         y0, y1 = math.log(min(ends)), math.log(max(ends))
 
         def place(batch, seconds):

@@ -4,7 +4,10 @@ The same few updates are made again and again from the same initial weights, eac
 give the same bits; by how much rounding differs with another tile is measured.
 """
 
+from __future__ import annotations
+
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +17,18 @@ from ._facts import Record, Table
 from .model import as_model
 
 
-def verify(model, x, y=None, sample_weight=None, *, batch_size=32, steps=3, seed=0, workers=0, memory=None):
+def verify(
+    model: Any,
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    batch_size: int = 32,
+    steps: int = 3,
+    seed: int = 0,
+    workers: int = 0,
+    memory: int | None = None,
+) -> Verification:
     """Compares runs of a few updates over other numbers of workers, ranks, pieces and tiles; the model itself stays as it is.
 
     Returns a table; `verification.proven` tells whether all bits were equal.
@@ -74,7 +88,10 @@ class _Proof:
             self._feed(model, piece, common)
         else:
             facts = model.fit(self.samples, batch_size=self.batch // accumulate, accumulate=accumulate, verbose=0, **common).facts
-        return Record(facts=facts, hash=model.hash, weights=np.concatenate([one.ravel() for one in model.get_weights()]))
+        weights = np.concatenate([one.ravel() for one in model.get_weights()])
+        result = Record(facts=facts, hash=model.hash, weights=weights)
+        model.close()  # before the group of its rank ends
+        return result
 
     def _feed(self, model, piece, common):
         if not model.built:
