@@ -365,7 +365,7 @@ bw_status bwi_exec_feed(bwi_exec *exec, int program, const bwi_piece *piece, flo
     if (piece->count < 1) {
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: expected at least 1 sample, got %lld", (long long)piece->count);
     }
-    if (training && (plan->store_slot || plan->spill_slot) && bwi_tiles_of(piece->count, plan->tile) > plan->store_tiles) {
+    if (training && (plan->store_slot || plan->spill_slot) && bwi_tiles_of(piece->count, plan->tile) > plan->most_tiles) {
         return bwi_fail(exec->ctx, BW_INVALID_ARGUMENT, "batch: the plan is for batches of at most %lld samples, got %lld",
                         (long long)plan->batch, (long long)piece->count);
     }

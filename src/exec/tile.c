@@ -53,24 +53,38 @@ static bw_status gather(const bwi_tile *tile, const bwi_call *call)
     return status;
 }
 
-/* Moves a kept value, which lies in the store or in the file, tile after tile. `place` says where in the tile's value the bytes
- * are. */
-static bw_status move_stored(const bwi_exec *exec, const bwi_bound *b, int64_t k, size_t place, size_t bytes, char *error)
+/* How many of the window's first tiles are this rank's. */
+static int64_t own_tiles(const bwi_plan *plan, int64_t tiles)
+{
+    int64_t last = (tiles & (plan->lanes - 1)) - plan->first_lane;
+    last = last < 0 ? 0 : last > plan->own_lanes ? plan->own_lanes : last;
+    return tiles / plan->lanes * plan->own_lanes + last;
+}
+
+/* A rank keeps the values of its own tiles, one after another. */
+static int64_t slot_of(const bwi_exec *exec, int64_t k)
+{
+    const bwi_plan *plan = exec->plan;
+    return plan->ranks == 1 ? k : own_tiles(plan, exec->tiles + k) - own_tiles(plan, exec->tiles);
+}
+
+/* Moves a kept value, which lies in a slot of the store or of the file. `place` says where in the tile's value the bytes are. */
+static bw_status move_stored(const bwi_exec *exec, const bwi_bound *b, int64_t slot, size_t place, size_t bytes, char *error)
 {
     const bwi_plan *plan = exec->plan;
     bool store = b->instruction->pass == BWI_PASS_STORE;
     place += b->stored;
     if (b->spilled) {
-        return bwi_exec_spill(exec, store, b->call.dst, bytes, (size_t)k * plan->spill_slot + place, error);
+        return bwi_exec_spill(exec, store, b->call.dst, bytes, (size_t)slot * plan->spill_slot + place, error);
     }
-    unsigned char *stored = exec->arena + plan->store_offset + (size_t)k * plan->store_slot + place;
+    unsigned char *stored = exec->arena + plan->store_offset + (size_t)slot * plan->store_slot + place;
     bwi_exec_memory(exec)->copy(store ? stored : b->call.dst, store ? b->call.dst : stored, bytes);
     return BW_OK;
 }
 
 static inline bw_status run_bound(const bwi_exec *exec, const bwi_bound *b, const bwi_tile *tile, int64_t k)
 {
-    return b->run ? b->run(&b->call, tile) : move_stored(exec, b, k, 0, b->bytes, tile->error);
+    return b->run ? b->run(&b->call, tile) : move_stored(exec, b, slot_of(exec, k), 0, b->bytes, tile->error);
 }
 
 /* One instruction begins where the one before ended, so that the clock is read once for each. */
@@ -278,7 +292,7 @@ static void locate(bw_context *ctx, const bwi_bound *b, int64_t number)
 
 /* Runs one sample of the piece through one phase on worker 0; what it adds to lane 0 is lost with the window. It stores values,
  * too, since later phases have overwritten those that were no longer needed. */
-static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t k, int64_t inside, bool find_nonfinite)
+static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t slot, int64_t inside, bool find_nonfinite)
 {
     const bwi_plan *plan = exec->plan;
     const bwi_program *program = &plan->programs[exec->program].program;
@@ -302,7 +316,7 @@ static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t
         } else {
             /* A workspace is laid out by samples, too. */
             size_t one = bwi_plan_value_bytes(plan, &program->values[b->instruction->dst], plan->tile) / (size_t)plan->tile;
-            status = move_stored(exec, b, k, one * (size_t)inside, one, tile.error);
+            status = move_stored(exec, b, slot, one * (size_t)inside, one, tile.error);
         }
         if (status != BW_OK) {
             bwi_fail(exec->ctx, status, "%s", tile.error);
@@ -317,22 +331,36 @@ static bw_status replay_sample(bwi_exec *exec, int phase, int64_t index, int64_t
     return BW_OK;
 }
 
+/* The samples of a tile through one phase. A rank has no slots for the others' tiles, so with several ranks every sample passes through
+ * the phases before again, by way of the first slot. */
+static bw_status replay_tile(bwi_exec *exec, int phase, int64_t k, bool find_nonfinite)
+{
+    bool again = exec->plan->ranks > 1;
+    int64_t first;
+    int size;
+    bwi_tile_at(exec->piece.count, exec->plan->tile, k, &first, &size);
+    for (int64_t i = 0; i < (int64_t)1 << size; i++) {
+        if (bwi_cancelled(exec->ctx)) {
+            return BW_CANCELLED;
+        }
+        for (int at = again ? 0 : phase; at <= phase; at++) {
+            bw_status status = replay_sample(exec, at, first + i, again ? 0 : k, i, find_nonfinite && at == phase);
+            if (status != BW_OK) {
+                return status;
+            }
+        }
+    }
+    return BW_OK;
+}
+
 bw_status bwi_exec_replay(bwi_exec *exec, bool find_nonfinite)
 {
     int64_t tiles = bwi_tiles_of(exec->piece.count, exec->plan->tile);
     for (int phase = 0; phase <= exec->phase; phase++) {
         for (int64_t k = 0; k < tiles; k++) {
-            int64_t first;
-            int size;
-            bwi_tile_at(exec->piece.count, exec->plan->tile, k, &first, &size);
-            for (int64_t i = 0; i < (int64_t)1 << size; i++) {
-                if (bwi_cancelled(exec->ctx)) {
-                    return BW_CANCELLED;
-                }
-                bw_status status = replay_sample(exec, phase, first + i, k, i, find_nonfinite);
-                if (status != BW_OK) {
-                    return status;
-                }
+            bw_status status = replay_tile(exec, phase, k, find_nonfinite);
+            if (status != BW_OK) {
+                return status;
             }
         }
     }

@@ -232,7 +232,9 @@ static bw_status try_choice(attempt *a, const bwi_choice *c)
     plan->workers = c->workers;
     plan->segments = c->segments;
     plan->sizes = 64 - __builtin_clzll((unsigned long long)c->tile);
-    plan->store_tiles = plan->keep ? plan->batch / plan->tile + plan->sizes : 0;
+    plan->most_tiles = plan->keep ? plan->batch / plan->tile + plan->sizes : 0;
+    int64_t last = plan->most_tiles % plan->lanes; /* in a round of all lanes that is not complete */
+    plan->store_tiles = plan->most_tiles / plan->lanes * plan->lane_slots + (last < plan->lane_slots ? last : plan->lane_slots);
     bw_status status = bwi_plan_prepare(plan, &a->scratch);
     find_budget(a);
     plan->group = status == BW_OK && c->split ? group_of(plan) : 0;

@@ -108,8 +108,9 @@ struct bwi_plan {
     int first_lane, own_lanes; /* of this rank */
     int lane_slots;            /* lanes that the arena has space for: those of the rank that owns the most */
     int segments;              /* by which a tile's backward pass computes the forward pass again; 1: it does not */
-    int64_t batch, window, store_tiles;
-    int64_t requested_tile; /* what the request or the model asked for, before the budget was applied */
+    int64_t batch, window;
+    int64_t most_tiles, store_tiles; /* of a batch that is known; those of them that a rank may have */
+    int64_t requested_tile;          /* what the request or the model asked for, before the budget was applied */
     int requested_lanes, requested_workers;
     int group;        /* tiles that run together, their layers split over workers; 0: none */
     int tile_workers; /* how many workers take tiles: no more than there are */

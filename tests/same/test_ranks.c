@@ -102,7 +102,7 @@ static void *feed_once(void *user)
     bw_dataset *dataset = samples_of(ctx);
     bw_model *model = bw_model_parse(ctx, f->row->expression);
     bwi_session session;
-    bwi_session_options options = {.train = true, .batch = BATCH, .tile = TILE, .seed = 4};
+    bwi_session_options options = {.train = true, .batch = BATCH, .tile = TILE, .lanes = 8, .seed = 4};
     f->status = bwi_session_open(&session, model, dataset, &options);
     if (f->status == BW_OK) {
         bwi_piece piece = {.dataset = dataset, .count = BATCH, .last = f->ends};
@@ -203,6 +203,69 @@ static void test_cancelled(void **state)
     }
 }
 
+/* ---- What is kept of a batch ---- */
+
+static void test_kept(void **state)
+{
+    (void)state;
+    run alone = run_way(&models[3], &ways[0]), shared = run_way(&models[3], &ways[0]);
+    shared.ranks = 4;
+    execute(&alone);
+    execute(&shared);
+    assert_same_bits(&alone, &shared, "with what each of four ranks keeps");
+    assert_true(alone.facts.kept_bytes > 0 && shared.facts.kept_bytes > 0);
+    assert_true(shared.facts.kept_bytes <= alone.facts.kept_bytes / 2);
+    release(&alone);
+    release(&shared);
+}
+
+typedef struct damaged {
+    bw_ranks *group;
+    int rank;
+    bw_status status;
+    char message[256];
+} damaged;
+
+static void *fit_damaged(void *user)
+{
+    damaged *d = user;
+    run opening = {.workers = 1, .group = d->group, .rank = d->rank};
+    bw_context *ctx = open_context(&opening);
+    bw_dataset *dataset = samples_of(ctx);
+    bw_model *model = bw_model_parse(ctx, models[3].expression);
+    bw_fit_options options = BW_FIT_OPTIONS_DEFAULT;
+    options.batch = SAMPLES;
+    options.tile = TILE;
+    d->status = bw_fit(model, dataset, &options, NULL);
+    snprintf(d->message, sizeof d->message, "%.255s", bw_message(ctx));
+    bw_close(ctx);
+    return NULL;
+}
+
+/* Every rank names the sample at fault, also one that is another's. */
+static void test_nan_is_named(void **state)
+{
+    (void)state;
+    damaged all[3];
+    pthread_t threads[3];
+    float before = pixels[30 * PIXELS + 3];
+    pixels[30 * PIXELS + 3] = (float)NAN;
+    bw_ranks *group = bw_ranks_open(3);
+    for (int k = 0; k < 3; k++) {
+        all[k] = (damaged){.group = group, .rank = k};
+        assert_int_equal(pthread_create(&threads[k], NULL, fit_damaged, &all[k]), 0);
+    }
+    for (int k = 0; k < 3; k++) {
+        pthread_join(threads[k], NULL);
+        assert_int_equal(all[k].status, BW_INVALID_ARGUMENT);
+        if (!strstr(all[k].message, "sample 30: its input holds NaN")) {
+            fail_msg("rank %d: %s", k, all[k].message);
+        }
+    }
+    bw_ranks_close(group);
+    pixels[30 * PIXELS + 3] = before;
+}
+
 /* ---- The noise scale ---- */
 
 static void test_noise(void **state)
@@ -292,8 +355,14 @@ static void test_missing_dataset(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranks),           cmocka_unit_test(test_beside), cmocka_unit_test(test_began_before_the_update),
-        cmocka_unit_test(test_cancelled),       cmocka_unit_test(test_noise),  cmocka_unit_test(test_more_ranks_than_lanes),
+        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_began_before_the_update),
+        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_nan_is_named),
+        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_more_ranks_than_lanes),
         cmocka_unit_test(test_missing_dataset),
     };
     return cmocka_run_group_tests(tests, make_samples, NULL);
