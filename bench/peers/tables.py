@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""batchwise.sklearn beside scikit-learn's own networks, all with their defaults, on ten tables.
+
+    python3 bench/peers/tables.py [SEEDS]
+
+For each table and seed a quarter of the rows is held out, and the two are trained in turn; the figures are medians. scikit-learn's
+networks get standardised inputs (and targets, for numbers), as their documentation advises.
+"""
+import sys
+import time
+import warnings
+
+import numpy as np
+from sklearn import datasets
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.model_selection import train_test_split
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from batchwise.sklearn import Classifier, Regressor
+
+warnings.simplefilter("ignore")
+
+CLASSES = {
+    "iris": lambda: datasets.load_iris(return_X_y=True),
+    "wine": lambda: datasets.load_wine(return_X_y=True),
+    "breast cancer": lambda: datasets.load_breast_cancer(return_X_y=True),
+    "digits": lambda: datasets.load_digits(return_X_y=True),
+    "moons": lambda: datasets.make_moons(2000, noise=0.2, random_state=0),
+    "classification": lambda: datasets.make_classification(5000, 30, n_informative=10, n_classes=4, random_state=0),
+}
+NUMBERS = {
+    "diabetes": lambda: datasets.load_diabetes(return_X_y=True),
+    "friedman1": lambda: datasets.make_friedman1(2000, noise=0.5, random_state=0),
+    "friedman2": lambda: datasets.make_friedman2(2000, noise=10, random_state=0),
+    "regression": lambda: datasets.make_regression(3000, 20, noise=5, random_state=0),
+}
+
+
+def timed(estimator, parts):
+    x_train, x_test, y_train, y_test = parts
+    begin = time.perf_counter()
+    estimator.fit(x_train, y_train)
+    return time.perf_counter() - begin, estimator.score(x_test, y_test)
+
+
+def compare(name, load, ours, theirs, seeds):
+    x, y = load()
+    rows = []
+    for seed in range(seeds):
+        parts = train_test_split(x, y, random_state=seed)
+        rows.append((*timed(ours(random_state=seed), parts), *timed(theirs(seed), parts)))
+    seconds, score, their_seconds, their_score = np.median(np.array(rows), axis=0)
+    print(f"| {name} | {score:.3f} | {their_score:.3f} | {1e3 * seconds:.0f} | {1e3 * their_seconds:.0f} | {their_seconds / seconds:.1f} |")
+
+
+if __name__ == "__main__":
+    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    print("| table | score | MLP's | ms | MLP's | times |\n|---|---|---|---|---|---|")
+    for name, load in CLASSES.items():
+        compare(name, load, Classifier, lambda seed: make_pipeline(StandardScaler(), MLPClassifier(random_state=seed)), seeds)
+    for name, load in NUMBERS.items():
+        compare(
+            name,
+            load,
+            Regressor,
+            lambda seed: TransformedTargetRegressor(
+                make_pipeline(StandardScaler(), MLPRegressor(random_state=seed)), transformer=StandardScaler()
+            ),
+            seeds,
+        )
