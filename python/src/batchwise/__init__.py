@@ -24,6 +24,7 @@ from ._native import __version__
 from .callbacks import Callback
 from .dataset import Dataset
 from .doctor import doctor, review
+from .graph import Graph
 from .history import History
 from .keras_bridge import fit
 from .model import Model
@@ -38,6 +39,7 @@ __all__ = [
     "DataLoss",
     "Dataset",
     "Error",
+    "Graph",
     "History",
     "Internal",
     "InvalidArgument",

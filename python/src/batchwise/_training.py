@@ -137,6 +137,8 @@ def run(model, dataset, options, keep, caller, verbose, initial_epoch=0):
             progress.close()
             if history.value:
                 model.history = History.of(context, history.value, initial_epoch)
+        for operator in model._kept:
+            operator.reraise()
         caller.reraise()
         for one in (native.keep, *(getattr(kept, "keep", []) for kept in keep)):
             sources.reraise(one if isinstance(one, list) else [])

@@ -45,13 +45,7 @@ class Model:
     """
 
     def __init__(self, model: Any, **settings: Any) -> None:
-        self.context = Context(**settings)
-        self.stop_training = False
-        self.history = None
-        self._compiled = None
-        self._expression = None
-        self._fits = 0
-        self._pointer = None
+        self._begin(settings)
         with self.context as context:
             if isinstance(model, (str, os.PathLike)):
                 path = os.fspath(model)
@@ -67,6 +61,25 @@ class Model:
                     self._pointer = context.build(n.lib.bw_load, context.pointer, n.encoded(path))
             else:
                 raise TypeError(f"Model() takes an expression, a path or a Keras model, not {type(model).__name__}")
+
+    def _begin(self, settings):
+        self.context = Context(**settings)
+        self.stop_training = False
+        self.history = None
+        self._compiled = None
+        self._expression = None
+        self._fits = 0
+        self._pointer = None
+        self._kept = []  # what the native model uses: custom operators
+
+    @classmethod
+    def _empty(cls, settings):
+        """A model without layers, for Graph."""
+        made = cls.__new__(cls)
+        made._begin(settings)
+        with made.context as context:
+            made._pointer = context.build(n.lib.bw_model_new, context.pointer)
+        return made
 
     @property
     def pointer(self):
@@ -434,7 +447,7 @@ class Model:
 
     def __repr__(self):
         if not self.built:
-            return f"Model({self.expression!r}, not built)"
+            return f"Model({self._expression!r}, not built)" if self._expression else "Model(not built)"
         facts = self.facts
         return f"Model({facts.name!r}, {facts.layers} layers, {facts.trainable + facts.non_trainable:,} parameters)"
 
