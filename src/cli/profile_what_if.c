@@ -111,9 +111,9 @@ void cli_what_if_print(const cli_profile *made)
     print_bounds("now", &made->now);
     print_bounds("then", &made->then);
     const bw_machine *m = &made->machine;
-    if (made->other.cores > 0 && m->busy) {
+    if (made->other.cores > 0 && m->growths == 0) {
         puts("  Other programs took the cores while this machine was measured: busy cores are assumed not to slow each other.");
-    } else if (made->other.cores > 0 && m->growths > 0) {
+    } else if (made->other.cores > 0) {
         const bw_growth *all = &m->growth[m->growths - 1];
         printf(
             "  Busy cores slow each other: the %d of this machine were measured to compute %.2f times as much as one, and to move\n"

@@ -59,16 +59,11 @@ static bw_growth growth_of(const bw_machine *m, int workers)
                        .bandwidth = from.bandwidth + part * (to.bandwidth - from.bandwidth)};
 }
 
-/* If other programs took the cores meanwhile, what was measured of several cores says more about these programs. */
-static bool knows_growth(const bw_machine *m)
-{
-    return m->growths > 0 && !m->busy;
-}
-
-/* What one of the workers can do. */
+/* What one of the workers can do. Where growth is not known since other programs took the cores, the limits of all of them say more about
+ * these programs. */
 static double compute_rate(const bw_machine *m, int workers)
 {
-    if (knows_growth(m)) {
+    if (m->growths > 0) {
         return m->core_flops * growth_of(m, workers).compute / workers;
     }
     return workers == 1 || m->busy ? m->core_flops : fmin(m->core_flops, m->flops / m->cores);
@@ -76,7 +71,7 @@ static double compute_rate(const bw_machine *m, int workers)
 
 static double memory_rate(const bw_machine *m, int workers)
 {
-    if (knows_growth(m)) {
+    if (m->growths > 0) {
         return m->core_bandwidth * growth_of(m, workers).bandwidth / workers;
     }
     return fmin(m->core_bandwidth, m->bandwidth / workers);

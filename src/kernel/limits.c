@@ -23,9 +23,10 @@ enum {
     SUMS_STRIDE = 16 * 32, /* floats, so that no two workers' sums share a cache line, or a pair of them */
     LEAST_TIMES = 8
 };
-static const double SECONDS = 0.08;       /* of one measurement */
-static const double TURN_SECONDS = 0.008; /* of one number of cores in a turn */
-static const double UNDISTURBED = 0.9;    /* the share of the cores that the process has while nothing else runs; it never sleeps */
+static const double SECONDS = 0.08;         /* of one measurement */
+static const double TURN_SECONDS = 0.008;   /* of one number of cores in a turn */
+static const double LITTLE_DISTURBED = 0.7; /* with less, several cores were never there at the same time */
+static const double UNDISTURBED = 0.9; /* the share of the cores that the process has while nothing else runs; it never sleeps */
 static const size_t LEAST_STREAM = (size_t)64 << 20, MOST_STREAM = (size_t)512 << 20; /* bytes of both arrays */
 
 typedef struct limits_run {
@@ -202,7 +203,7 @@ static void measure_growths(limits_run *run, bw_machine *machine)
     machine->growth[count++].cores = cores;
     measure_growth(run, machine->growth, count, compute_near, offsetof(bw_growth, compute));
     measure_growth(run, machine->growth, count, stream, offsetof(bw_growth, bandwidth));
-    machine->growths = count;
+    machine->growths = run->did < LITTLE_DISTURBED * run->could ? 0 : count;
     run->busy = run->busy || run->did < UNDISTURBED * run->could;
 }
 

@@ -20,7 +20,7 @@ names = {(o["layer"], o["kind"]) for o in p["ops"]}
 assert ("dense", "forward") in names and ("dense_1", "backward") in names, names
 assert all(o["us"] >= 0 for o in p["ops"])
 m = p["machine"]
-assert [g["cores"] for g in m["growth"]][-1] == m["cores"] and all(1 <= g["compute"] <= g["cores"] for g in m["growth"]), m
+assert ([g["cores"] for g in m["growth"]][-1] == m["cores"] if m["growth"] else m["busy"]) and all(1 <= g["compute"] <= g["cores"] for g in m["growth"]), m
 assert m["gflops"] >= m["core_gflops"] > 0 and m["gb_per_s"] >= m["core_gb_per_s"] > 0, m
 peak = min(m["core_gflops"], m["gflops"] / 2)
 for o in p["ops"]:

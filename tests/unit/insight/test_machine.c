@@ -66,7 +66,7 @@ static void check_sensible(const bw_machine *machine)
     assert_true(machine->core_bandwidth > 1e6 && machine->bandwidth >= machine->core_bandwidth);
     assert_true(machine->cache_bandwidth > 1e6 && machine->exchange_bandwidth > 1e6);
     assert_true(machine->meeting_seconds > 0 && machine->meeting_seconds < 1);
-    assert_true(machine->growths > 0 && machine->growth[machine->growths - 1].cores == machine->cores);
+    assert_true(machine->growths > 0 ? machine->growth[machine->growths - 1].cores == machine->cores : machine->busy);
     for (int k = 0; k < machine->growths; k++) {
         const bw_growth *g = &machine->growth[k];
         assert_int_equal(g->cores, k < machine->growths - 1 ? 1 << k : machine->cores);

@@ -103,9 +103,10 @@ static void test_growth(void **state)
     check_prediction(bwi_predict(&step, &m, &three), 600 / 1.8, 300 / 1.75, 103, 0);
     check_prediction(bwi_predict(&step, &m, &four), 600 / 2.0, 300 / 2.0, 103, 0);
     check_prediction(bwi_predict(&step, &m, &six), 600 / 3.0, 300 / 2.0, 103, 0);
-    m.busy = true; /* then only the limits count */
-    check_prediction(bwi_predict(&step, &m, &two), 600 / 2.0, 300 / 1.5, 103, 0);
-    m.busy = false;
+    bw_machine unknown = m; /* then only the limits count */
+    unknown.growths = 0;
+    unknown.cores = 2;
+    check_prediction(bwi_predict(&step, &unknown, &two), 600 / 2.0, 300 / 1.5, 103, 0);
     step.workers = 4; /* and back: parts are the seconds of all workers */
     step.step_seconds = (600 / 4.0 + 300 / 4.0 + 103) * 1e-6;
     check_prediction(bwi_predict(&step, &m, &one), 600 / 2.0, 300 / 2.0, 100, 0);

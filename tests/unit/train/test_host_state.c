@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SAMPLES = 64, SIDE = 6, SIGNALS = 64, TURNS = 30, REPEATED = 6 };
+enum { SAMPLES = 64, SIDE = 6, SIGNALS = 64, TURNS = 12, REPEATED = 4 };
 
 static float x[SAMPLES * SIDE * SIDE];
 static int32_t y[SAMPLES];
