@@ -1393,7 +1393,7 @@ BW_API bw_ranks *bw_ranks_open(int count);
  *
  * The library knows no MPI; it loads libbatchwise_mpi, which is installed beside it for each MPI. $BATCHWISE_MPI names another file, or
  * one of "openmpi" and "mpich"; "none" lets every process train alone. What goes wrong here, the first call that uses the context
- * returns. To be called once in a process; the ranks' number must be a power of two. */
+ * returns. To be called once in a process. */
 BW_API void bw_ranks_mpi(bw_context_options *options);
 
 BW_API int bw_ranks_count(const bw_ranks *ranks); /* 1 of NULL */

@@ -30,13 +30,20 @@ static void leave(bw_context *ctx)
     pthread_mutex_unlock(&all->mutex);
 }
 
+static bool beside(bw_ranks *ranks)
+{
+    return group_of(ranks)->threaded;
+}
+
 static const bwi_rank_row mpi_row = {
     .name = "mpi",
     .count = count_of,
     .sum_floats = bwi_mpi_sum_floats,
     .sum_doubles = bwi_mpi_sum_doubles,
+    .sum_lanes = bwi_mpi_sum_lanes,
     .agree = bwi_mpi_agree,
     .leave = leave,
+    .beside = beside,
 };
 
 static bool join(bw_ranks *ranks, int rank)
@@ -121,12 +128,23 @@ static size_t group_bytes(int count)
     return sizeof(bwi_mpi_group) + (size_t)count * sizeof(bwi_peer);
 }
 
+static size_t message_bytes(const bwi_mpi_group *all)
+{
+    return (size_t)all->ranks.count * 2 * BWI_MOST_SUBTREES * sizeof *all->messages;
+}
+
 static void free_group(bwi_mpi_group *all)
 {
     for (int k = 0; k < BWI_TRANSFERS; k++) {
         if (all->transfers[k].room) {
             bwi_system_allocator.release(bwi_system_allocator.user, all->transfers[k].room, ROOM_BYTES);
         }
+    }
+    if (all->messages) {
+        bwi_system_allocator.release(bwi_system_allocator.user, all->messages, message_bytes(all));
+    }
+    if (all->room) {
+        bwi_system_allocator.release(bwi_system_allocator.user, all->room, BWI_LANES_ROOM);
     }
     pthread_cond_destroy(&all->wake);
     pthread_mutex_destroy(&all->mutex);
@@ -176,7 +194,12 @@ static bool make_rooms(bwi_mpi_group *all)
             return false;
         }
     }
-    return true;
+    if ((all->ranks.count & (all->ranks.count - 1)) == 0) {
+        return true;
+    }
+    all->messages = bwi_system_allocator.allocate(bwi_system_allocator.user, message_bytes(all), alignof(bwi_message));
+    all->room = bwi_system_allocator.allocate(bwi_system_allocator.user, BWI_LANES_ROOM, BWI_CACHE_LINE);
+    return all->messages && all->room;
 }
 
 /* The ranks of this machine that share this rank's CPUs: a launcher that binds processes gives each its own. */
@@ -208,9 +231,8 @@ static void check(bwi_mpi_group *all, const bwi_launcher *launcher, const bwi_mp
             "to the right one",
             launcher->name, launcher->count, place->implementation, place->count);
         fail(all, text);
-    } else if (place->count > MOST_RANKS || (place->count & (place->count - 1)) != 0) {
-        snprintf(text, sizeof text, "expected a number of ranks that is a power of two, at most %d, found %d", MOST_RANKS,
-                 place->count);
+    } else if (place->count > MOST_RANKS) {
+        snprintf(text, sizeof text, "expected at most %d ranks, found %d", MOST_RANKS, place->count);
         fail(all, text);
     }
 }

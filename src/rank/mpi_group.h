@@ -27,6 +27,8 @@ const bwi_mpi_calls *bwi_mpi_load(const bwi_launcher *launcher, char *failure, s
 /* ---- The group ---- */
 
 enum { BWI_NOTE_TEXT = 472, BWI_MPI_FAILURE = 1024, BWI_TRANSFERS = 4 };
+/* Of numbers of ranks that are no powers of two: bytes for what is under way, and the most subtrees of a rank's run of lanes. */
+enum { BWI_LANES_ROOM = 1 << 22, BWI_MOST_SUBTREES = 24 };
 
 typedef enum bwi_note_kind {
     BWI_NOTE_HELLO, /* who and where a rank is */
@@ -74,6 +76,13 @@ typedef struct bwi_transfer {
     unsigned char *room;
 } bwi_transfer;
 
+/* A message of mpi_lanes.c that is under way. */
+typedef struct bwi_message {
+    bwi_mpi_request request;
+    int64_t expected; /* bytes; -1: it is sent */
+    bool pending;
+} bwi_message;
+
 typedef struct bwi_mpi_group {
     bw_ranks ranks;
     int rank;
@@ -91,6 +100,9 @@ typedef struct bwi_mpi_group {
     int64_t calls; /* completed */
     int serial;    /* of transfers; their tags follow from it */
     bwi_transfer transfers[BWI_TRANSFERS];
+    bwi_message *messages; /* NULL, as the room: their number is a power of two */
+    int message_count;
+    unsigned char *room;
     /* The thread that answers notes. */
     pthread_t thread;
     pthread_cond_t wake;
@@ -122,10 +134,16 @@ void bwi_peers_open(bwi_mpi_group *all);
 void bwi_peers_answer(bwi_mpi_group *all, bool threads);
 void bwi_peers_close(bwi_mpi_group *all);
 
-/* ---- mpi_sum.c ---- */
+/* ---- mpi_sum.c, mpi_lanes.c ---- */
+
+/* Moves on what a call waits for; true if anything moved, and *over at its end. */
+typedef bool (*bwi_mpi_work)(bwi_mpi_group *all, void *user, bool *over);
+/* Makes one call, in turns of work and waiting. */
+bw_status bwi_mpi_run(bw_context *ctx, bwi_mpi_work moves, void *user);
 
 bw_status bwi_mpi_sum_floats(bw_context *ctx, void *values, int64_t count);
 bw_status bwi_mpi_sum_doubles(bw_context *ctx, void *values, int64_t count);
+bw_status bwi_mpi_sum_lanes(bw_context *ctx, void *first, const bwi_rank_sum *sum);
 bw_status bwi_mpi_agree(bw_context *ctx, bw_status mine);
 
 #endif

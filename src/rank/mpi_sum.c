@@ -77,22 +77,27 @@ static range range_after(int rank, int64_t count, int levels)
 
 /* What a round sends and receives; whether what came is added, from the room, or takes its place at once. */
 typedef struct round {
-    int partner;
+    int to, from;
     range out, in;
     bool adds;
 } round;
 
+/* Votes go round the ranks in steps of 1, 2, 4, ..., since it does not matter that some are counted more than once: this suits any
+ * number of ranks. */
 static round round_of(const bwi_mpi_group *all, const bwi_transfer *t)
 {
     range whole = {0, t->count};
-    int levels = t->halves ? t->rounds / 2 : t->rounds;
+    int levels = t->halves ? t->rounds / 2 : t->rounds, ranks = all->ranks.count;
     int level = t->round < levels ? t->round : t->rounds - 1 - t->round;
     int partner = all->rank ^ 1 << level;
+    if (!t->how->kernels) {
+        return (round){(all->rank + (1 << level)) % ranks, (all->rank - (1 << level) + ranks) % ranks, whole, whole, true};
+    }
     if (!t->halves) {
-        return (round){partner, whole, whole, true};
+        return (round){partner, partner, whole, whole, true};
     }
     range mine = range_after(all->rank, t->count, level + 1), others = range_after(partner, t->count, level + 1);
-    return t->round < levels ? (round){partner, others, mine, true} : (round){partner, mine, others, false};
+    return t->round < levels ? (round){partner, partner, others, mine, true} : (round){partner, partner, mine, others, false};
 }
 
 static unsigned char *host_of(const bwi_transfer *t)
@@ -105,11 +110,11 @@ static void begin_round(bwi_mpi_group *all, bwi_transfer *t)
     round now = round_of(all, t);
     size_t size = t->how->size;
     unsigned char *host = host_of(t), *to = now.adds ? t->room : host + (size_t)now.in.begin * size;
-    int error = all->mpi->receive(&t->receive, to, (size_t)(now.in.end - now.in.begin) * size, now.partner, t->tag);
+    int error = all->mpi->receive(&t->receive, to, (size_t)(now.in.end - now.in.begin) * size, now.from, t->tag);
     t->receiving = error == 0;
     if (error == 0) {
-        error = all->mpi->send(&t->send, host + (size_t)now.out.begin * size, (size_t)(now.out.end - now.out.begin) * size,
-                               now.partner, t->tag);
+        error = all->mpi->send(&t->send, host + (size_t)now.out.begin * size, (size_t)(now.out.end - now.out.begin) * size, now.to,
+                               t->tag);
         t->sending = error == 0;
     }
     if (error != 0) {
@@ -142,7 +147,7 @@ static int levels_of(int count)
 static void begin_transfer(bwi_mpi_group *all, bwi_transfer *t, const bwi_sum *how, unsigned char *values, int64_t count)
 {
     int levels = levels_of(all->ranks.count);
-    bool halves = levels > 1 && (size_t)count * how->size > SHORT_BYTES;
+    bool halves = how->kernels && levels > 1 && (size_t)count * how->size > SHORT_BYTES;
     *t = (bwi_transfer){.how = how,
                         .values = values,
                         .count = count,
@@ -169,7 +174,7 @@ static void test(bwi_mpi_group *all, bwi_transfer *t, bool *pending, bwi_mpi_req
         if (request == &t->receive && size != (size_t)(now.in.end - now.in.begin) * t->how->size) {
             bwi_group_fail(all, BW_INTERNAL,
                            "ranks do not make the same calls: rank %d of %d expected %zu bytes of rank %d, found %zu", all->rank,
-                           all->ranks.count, (size_t)(now.in.end - now.in.begin) * t->how->size, now.partner, size);
+                           all->ranks.count, (size_t)(now.in.end - now.in.begin) * t->how->size, now.from, size);
         }
     }
 }
@@ -193,6 +198,7 @@ static bool advance(bwi_mpi_group *all, bwi_transfer *t)
 
 /* ---- Calls ---- */
 
+/* What is under way will not come to its end; its memory is given back to the kernels. */
 static void abandon(bwi_mpi_group *all)
 {
     for (int k = 0; k < BWI_TRANSFERS; k++) {
@@ -209,6 +215,12 @@ static void abandon(bwi_mpi_group *all)
         t->how = NULL;
         t->sending = t->receiving = false;
     }
+    for (int k = 0; k < all->message_count; k++) {
+        if (all->messages[k].pending) {
+            all->mpi->cancel(&all->messages[k].request);
+            all->messages[k].pending = false;
+        }
+    }
     bwi_group_leave(all);
 }
 
@@ -224,18 +236,26 @@ static void look_for_leavers(bwi_mpi_group *all)
     }
 }
 
-/* Begins as many segments as there is room for, and moves all of them on. True if anything moved. */
-static bool work(bwi_mpi_group *all, const bwi_sum *how, unsigned char *values, int64_t count, int64_t *begun, bool *over)
+/* What one call adds. */
+typedef struct values {
+    const bwi_sum *how;
+    unsigned char *first;
+    int64_t count, begun;
+} values;
+
+/* Begins as many segments as there is room for, and moves all of them on. */
+static bool work(bwi_mpi_group *all, void *user, bool *over)
 {
-    int64_t most = (int64_t)(SEGMENT_BYTES / how->size);
+    values *v = user;
+    int64_t most = (int64_t)(SEGMENT_BYTES / v->how->size);
     bool moved = false;
-    *over = *begun == count;
+    *over = v->begun == v->count;
     for (int k = 0; k < BWI_TRANSFERS && all->status == BW_OK; k++) {
         bwi_transfer *t = &all->transfers[k];
-        if (!t->how && *begun < count) {
-            int64_t segment = count - *begun < most ? count - *begun : most;
-            begin_transfer(all, t, how, values + (size_t)*begun * how->size, segment);
-            *begun += segment;
+        if (!t->how && v->begun < v->count) {
+            int64_t segment = v->count - v->begun < most ? v->count - v->begun : most;
+            begin_transfer(all, t, v->how, v->first + (size_t)v->begun * v->how->size, segment);
+            v->begun += segment;
             *over = false;
         }
         if (t->how) {
@@ -247,14 +267,13 @@ static bool work(bwi_mpi_group *all, const bwi_sum *how, unsigned char *values, 
 }
 
 /* Waits are short turns, so that cancelling, a peer that leaves and one that is lost end them. */
-static bw_status run(bw_context *ctx, const bwi_sum *how, void *values, int64_t count)
+bw_status bwi_mpi_run(bw_context *ctx, bwi_mpi_work moves, void *user)
 {
     bwi_mpi_group *all = (bwi_mpi_group *)ctx->ranks;
     bwi_waiting waiting = {.turns = 0};
-    int64_t begun = all->ranks.count > 1 ? 0 : count;
     for (bool over = false; !over && all->status == BW_OK;) {
         pthread_mutex_lock(&all->mutex);
-        bool moved = work(all, how, values, count, &begun, &over);
+        bool moved = moves(all, user, &over);
         if (!over && !moved) {
             bwi_notes_take(all);
             look_for_leavers(all);
@@ -264,7 +283,7 @@ static bw_status run(bw_context *ctx, const bwi_sum *how, void *values, int64_t 
         }
         pthread_mutex_unlock(&all->mutex);
         if (moved) {
-            waiting.turns = 0;
+            waiting = (bwi_waiting){.turns = 0};
         } else if (!over && all->status == BW_OK) {
             bwi_group_wait(all, &waiting);
         }
@@ -280,16 +299,35 @@ static bw_status run(bw_context *ctx, const bwi_sum *how, void *values, int64_t 
     return status == BW_OK ? BW_OK : bwi_fail(ctx, status, "%s", all->reason);
 }
 
-bw_status bwi_mpi_sum_floats(bw_context *ctx, void *values, int64_t count)
+static bw_status run(bw_context *ctx, const bwi_sum *how, void *first, int64_t count)
 {
-    bwi_sum how = {.size = sizeof(float), .kernels = bwi_kernels_of(ctx), .add = add_floats};
-    return run(ctx, &how, values, count);
+    values v = {.how = how, .first = first, .count = count, .begun = ctx->ranks->count > 1 ? 0 : count};
+    return bwi_mpi_run(ctx, work, &v);
 }
 
-bw_status bwi_mpi_sum_doubles(bw_context *ctx, void *values, int64_t count)
+static bool is_power(int count)
+{
+    return (count & (count - 1)) == 0;
+}
+
+bw_status bwi_mpi_sum_floats(bw_context *ctx, void *first, int64_t count)
+{
+    bwi_sum how = {.size = sizeof(float), .kernels = bwi_kernels_of(ctx), .add = add_floats};
+    if (!is_power(ctx->ranks->count)) { /* every rank is a lane */
+        return bwi_mpi_sum_lanes(ctx, first,
+                                 &(bwi_rank_sum){.lanes = ctx->ranks->count, .used = ctx->ranks->count, .count = count});
+    }
+    return run(ctx, &how, first, count);
+}
+
+bw_status bwi_mpi_sum_doubles(bw_context *ctx, void *first, int64_t count)
 {
     bwi_sum how = {.size = sizeof(double), .kernels = bwi_kernels_of(ctx), .add = add_doubles};
-    return run(ctx, &how, values, count);
+    if (!is_power(ctx->ranks->count)) {
+        bwi_rank_sum sum = {.doubles = true, .lanes = ctx->ranks->count, .used = ctx->ranks->count, .count = count};
+        return bwi_mpi_sum_lanes(ctx, first, &sum);
+    }
+    return run(ctx, &how, first, count);
 }
 
 /* A rank that is cancelled says so here, where all can end together, even if it has no tiles to be cancelled in. */

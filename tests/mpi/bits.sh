@@ -9,7 +9,7 @@ options="--scale 1/16 --batch 50 --epochs 3 --validation-split 0.2 --class-weigh
 run train --model "$rich" --data "$digits" $options --history one.csv --save-model one.keras --json
 expect_code 0 'one rank'
 hash=$(value hash)
-for how in "2 1" "4 2" "8 1"; do
+for how in "2 1" "3 1" "4 2" "8 1"; do
     set -- $how
     # shellcheck disable=SC2086
     ranks "$1" train --model "$rich" --data "$digits" $options --workers "$2" --history "h$1.csv" --save-model "m$1.keras" --json
