@@ -152,6 +152,10 @@ bw_status bwi_choice_make(bw_context *ctx, const bwi_plan_request *request, bwi_
                         "lanes: %d are too few for %d ranks, each of which needs one; ask for %d lanes or use up to %d ranks",
                         c->lanes, ranks, lanes_for(c->lanes, ranks), c->lanes);
     }
+    if (c->lanes < ranks && request->programs[0].loss_count > 0 && ctx->rank == 0) {
+        bwi_log(ctx, BW_LOG_INFO, "%d ranks need %d lanes, where one would have %d; one with %d lanes gives the same bits", ranks,
+                lanes_for(c->lanes, ranks), c->lanes, lanes_for(c->lanes, ranks));
+    }
     c->lanes = lanes_for(c->lanes, ranks);
     int most = (c->lanes + ranks - 1) / ranks; /* on every rank, so that all plans are alike */
     if (c->workers > most && c->lanes >= SOME_LANES) {

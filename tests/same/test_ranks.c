@@ -292,6 +292,53 @@ static void test_noise(void **state)
     release(&alone);
 }
 
+/* ---- More ranks than the model's own lanes ---- */
+
+static char logged[512]; /* by rank 0 */
+
+static void keep_log(void *user, bw_log_level level, const char *message)
+{
+    (void)user, (void)level;
+    if (strstr(message, "lanes")) {
+        snprintf(logged, sizeof logged, "%s", message);
+    }
+}
+
+static void *fit_logged(void *user)
+{
+    damaged *d = user;
+    bw_context_options options = BW_CONTEXT_OPTIONS_DEFAULT;
+    options.workers = 1;
+    options.ranks = d->group;
+    options.rank = d->rank;
+    options.log = d->rank == 0 ? keep_log : NULL;
+    bw_context *ctx = bw_open(&options);
+    bw_model *model = bw_model_parse(ctx, "flatten dense(10,softmax)");
+    d->status = bw_fit(model, samples_of(ctx), NULL, NULL);
+    bw_close(ctx);
+    return NULL;
+}
+
+/* Lanes are another plan, so the user is told how one rank gets the same bits. */
+static void test_more_lanes_are_told(void **state)
+{
+    (void)state;
+    enum { RANKS = 17 };
+    damaged all[RANKS];
+    pthread_t threads[RANKS];
+    bw_ranks *group = bw_ranks_open(RANKS);
+    for (int k = 0; k < RANKS; k++) {
+        all[k] = (damaged){.group = group, .rank = k};
+        assert_int_equal(pthread_create(&threads[k], NULL, fit_logged, &all[k]), 0);
+    }
+    for (int k = 0; k < RANKS; k++) {
+        pthread_join(threads[k], NULL);
+        assert_int_equal(all[k].status, BW_OK);
+    }
+    bw_ranks_close(group);
+    assert_string_equal(logged, "17 ranks need 32 lanes, where one would have 16; one with 32 lanes gives the same bits");
+}
+
 /* ---- Refusals ---- */
 
 typedef struct refused {
@@ -362,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_kept),
         cmocka_unit_test(test_nan_is_named),
         cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_more_lanes_are_told),
         cmocka_unit_test(test_more_ranks_than_lanes),
         cmocka_unit_test(test_missing_dataset),
     };
