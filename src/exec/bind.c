@@ -252,33 +252,22 @@ static bool computes(const bwi_bound *b, const bw_node *node)
     return b->call.node == node && (b->instruction->pass == BWI_PASS_FORWARD || b->instruction->pass == BWI_PASS_STATISTICS);
 }
 
-/* Whether a phase before phase k, or an instruction before n in it, computes the node. */
-static bool computed_before(const bwi_exec *exec, int program, int k, int n, const bw_node *node)
-{
-    int last = exec->plan->sizes - 1;
-    for (int phase = 0; phase <= k; phase++) {
-        const bwi_bound *list = bwi_exec_bound(exec, program, phase, 0, last);
-        for (int m = 0; m < (phase < k ? exec->phases[program][phase].count : n); m++) {
-            if (computes(&list[m], node)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 /* Marks, in worker 0's list for full tiles, where each node is first computed, so that its prologue runs once. */
-static void find_prologues(const bwi_exec *exec, int program)
+static bw_status find_prologues(const bwi_exec *exec, int program)
 {
-    for (int k = 0; k < exec->plan->programs[program].phase_count; k++) {
+    bool *computed = bwi_allocate(exec->ctx, (size_t)exec->plan->graph.count, sizeof *computed);
+    for (int k = 0; computed && k < exec->plan->programs[program].phase_count; k++) {
         bwi_bound *list = bwi_exec_bound(exec, program, k, 0, exec->plan->sizes - 1);
         for (int n = 0; n < exec->phases[program][k].count; n++) {
             const bw_node *node = list[n].call.node;
-            list[n].opens = node->op->kernels && node->op->kernels->prologue && computes(&list[n], node) &&
-                            !computed_before(exec, program, k, n, node);
+            bool first = computes(&list[n], node) && !computed[node->number];
+            computed[node->number] |= first;
+            list[n].opens = first && node->op->kernels && node->op->kernels->prologue;
             exec->phases[program][k].opens |= list[n].opens;
         }
     }
+    bwi_release(exec->ctx, computed);
+    return computed ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
 /* After a failure, bwi_exec_unbind releases what has been bound so far. */
@@ -301,7 +290,10 @@ bw_status bwi_exec_bind(bwi_exec *exec)
                 return status;
             }
         }
-        find_prologues(exec, p);
+        bw_status status = find_prologues(exec, p);
+        if (status != BW_OK) {
+            return status;
+        }
     }
     return bwi_moving_open(exec);
 }
@@ -408,17 +400,17 @@ static size_t bounds_of(const bwi_plan *plan)
     return plan->group ? (size_t)plan->group * (size_t)plan->programs[0].phases[0].deferred : 0;
 }
 
-static bool defers(const bwi_plan *plan, const bwi_variable *variable)
+/* Which variables have gradients that may be deferred to the update, by their index. */
+static bool *find_deferred(const bwi_exec *exec)
 {
-    const bwi_phase *phase = &plan->programs[0].phases[0];
-    for (int n = phase->count - phase->deferred; n < phase->count; n++) {
+    const bwi_phase *phase = &exec->plan->programs[0].phases[0];
+    bool *deferred = bwi_allocate(exec->ctx, (size_t)exec->plan->source->variable_count, sizeof *deferred);
+    for (int n = phase->count - phase->deferred; deferred && n < phase->count; n++) {
         for (int k = 0; k < phase->instructions[n].node->variables; k++) {
-            if (phase->instructions[n].node->variable[k] == variable) {
-                return true;
-            }
+            deferred[phase->instructions[n].node->variable[k]->index] = true;
         }
     }
-    return false;
+    return deferred;
 }
 
 /* Blocks do not depend on the number of workers, because norms are summed over them in their order. */
@@ -434,6 +426,10 @@ static bw_status open_blocks(bwi_exec *exec)
     if (!exec->blocks || !exec->group || !exec->bounds || !exec->totals || !exec->norms || !exec->turns) {
         return BW_RESOURCE_EXHAUSTED;
     }
+    bool *deferred = find_deferred(exec);
+    if (!deferred) {
+        return BW_RESOURCE_EXHAUSTED;
+    }
     for (int v = 0; v < plan->source->variable_count; v++) {
         const bwi_variable *variable = plan->source->variables[v];
         for (int64_t first = 0; plan->gradients[v] != SIZE_MAX && first < variable->count; first += BWI_UPDATE_BLOCK) {
@@ -441,9 +437,10 @@ static bw_status open_blocks(bwi_exec *exec)
             *block = (bwi_block){.variable = variable, .first = first, .count = variable->count - first};
             block->count = block->count < BWI_UPDATE_BLOCK ? block->count : BWI_UPDATE_BLOCK;
             block->gradient = plan->gradients[v] + (size_t)first * sizeof(float);
-            block->defers = defers(plan, variable);
+            block->defers = deferred[v];
         }
     }
+    bwi_release(exec->ctx, deferred);
     return BW_OK;
 }
 

@@ -313,33 +313,40 @@ static void seed_losses(maker *m, bw_node *const *losses, int count)
     }
 }
 
-static bool touches(const bwi_instruction *i, const bwi_variable *variable)
+static bool makes_gradients(const bwi_instruction *i)
 {
-    bool gradients = i->pass == BWI_PASS_BACKWARD_WEIGHTS || i->pass == BWI_PASS_BACKWARD_STATISTICS;
-    for (int k = 0; gradients && k < i->node->variables; k++) {
-        if (i->node->variable[k] == variable) {
-            return true;
-        }
-    }
-    return false;
+    return i->pass == BWI_PASS_BACKWARD_WEIGHTS || i->pass == BWI_PASS_BACKWARD_STATISTICS;
 }
 
 /* Of all instructions that touch a variable's gradient, the first in the order of phases overwrites it, and the others add to
  * it. */
-static void find_overwriters(const bwi_program *p)
+static void find_overwriters(maker *m)
 {
+    const bwi_program *p = m->program;
+    int variables = 0;
     for (int n = 0; n < p->count; n++) {
-        bwi_instruction *i = &p->instructions[n];
-        for (int k = 0; k < i->node->variables; k++) {
-            bool first = true;
-            for (int m = 0; m < p->count && first; m++) {
-                const bwi_instruction *other = &p->instructions[m];
-                bool earlier = other->level < i->level || (other->level == i->level && m < n);
-                first = !(earlier && touches(other, i->node->variable[k]));
-            }
-            i->overwrites[k] = first;
+        for (int k = 0; k < p->instructions[n].node->variables; k++) {
+            int index = p->instructions[n].node->variable[k]->index;
+            variables = index < variables ? variables : index + 1;
         }
     }
+    int *first = bwi_allocate(p->ctx, (size_t)variables, sizeof *first); /* the instruction's number, from 1; 0: none */
+    m->failed = m->failed || !first;
+    for (int n = 0; first && n < p->count; n++) {
+        const bwi_instruction *i = &p->instructions[n];
+        for (int k = 0; makes_gradients(i) && k < i->node->variables; k++) {
+            int *known = &first[i->node->variable[k]->index];
+            *known = *known && p->instructions[*known - 1].level <= i->level ? *known : n + 1;
+        }
+    }
+    for (int n = 0; first && n < p->count; n++) {
+        bwi_instruction *i = &p->instructions[n];
+        for (int k = 0; k < i->node->variables; k++) {
+            int known = first[i->node->variable[k]->index] - 1, level = known < 0 ? 0 : p->instructions[known].level;
+            i->overwrites[k] = known < 0 || level > i->level || (level == i->level && known >= n);
+        }
+    }
+    bwi_release(p->ctx, first);
 }
 
 static void mark_needed(maker *m, bw_node *const *nodes, int count)
@@ -393,7 +400,7 @@ bw_status bwi_program_make(bw_context *ctx, bwi_program *program, const bwi_grap
                 make_backward(&m, graph->nodes[n]);
             }
         }
-        find_overwriters(program);
+        find_overwriters(&m);
     }
     for (int n = 0; n < program->count; n++) {
         if (program->levels <= program->instructions[n].level) {

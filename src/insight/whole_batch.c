@@ -38,6 +38,7 @@ typedef struct liveness {
     int *forward;      /* for each node: its instruction */
     span *spans;
     int span_count;
+    int64_t *change; /* of the bytes in use, from one instruction to the next */
 } liveness;
 
 static size_t value_bytes(const bwi_value *value)
@@ -137,27 +138,42 @@ static void replace_sources(const liveness *w)
     }
 }
 
-static size_t bytes_at(const liveness *w, int when, size_t *nodes)
+static void add_bytes(const liveness *w, int when, size_t *nodes)
 {
-    size_t sum = 0;
     for (int v = 0; v < w->program.value_count; v++) {
         if (w->first[v] >= 0 && w->first[v] <= when && when <= w->last[v]) {
-            size_t bytes = value_bytes(&w->program.values[v]);
-            sum = bwi_size_add(sum, bytes);
-            if (nodes) {
-                nodes[w->program.values[v].node->number] += bytes;
-            }
+            nodes[w->program.values[v].node->number] += value_bytes(&w->program.values[v]);
         }
     }
     for (int k = 0; k < w->span_count; k++) {
         if (w->spans[k].first <= when && when <= w->spans[k].last) {
-            sum = bwi_size_add(sum, w->spans[k].bytes);
-            if (nodes) {
-                nodes[w->spans[k].node->number] += w->spans[k].bytes;
-            }
+            nodes[w->spans[k].node->number] += w->spans[k].bytes;
         }
     }
-    return sum;
+}
+
+/* The instruction with most bytes, and how many these are. */
+static int find_fullest(const liveness *w, size_t *most)
+{
+    int fullest = 0;
+    int64_t bytes = 0;
+    for (int v = 0; v < w->program.value_count; v++) {
+        if (w->first[v] >= 0 && w->first[v] <= w->last[v]) {
+            w->change[w->first[v]] += (int64_t)value_bytes(&w->program.values[v]);
+            w->change[w->last[v] + 1] -= (int64_t)value_bytes(&w->program.values[v]);
+        }
+    }
+    for (int k = 0; k < w->span_count; k++) {
+        w->change[w->spans[k].first] += (int64_t)w->spans[k].bytes;
+        w->change[w->spans[k].last + 1] -= (int64_t)w->spans[k].bytes;
+    }
+    *most = 0;
+    for (int n = 0; n < w->program.count; n++) {
+        bytes += w->change[n];
+        fullest = bytes > (int64_t)*most ? n : fullest;
+        *most = bytes > (int64_t)*most ? (size_t)bytes : *most;
+    }
+    return fullest;
 }
 
 static size_t fixed_bytes(const bwi_session *s)
@@ -191,25 +207,20 @@ bw_status bwi_whole_batch_measure(bwi_whole_batch *whole, const bwi_session *ses
     w.output = bwi_allocate(ctx, (size_t)session->graph.count, sizeof *w.output);
     w.forward = bwi_allocate(ctx, (size_t)session->graph.count, sizeof *w.forward);
     w.spans = bwi_allocate(ctx, (size_t)w.program.count, sizeof *w.spans);
-    status = w.first && w.last && w.output && w.forward && w.spans ? BW_OK : BW_RESOURCE_EXHAUSTED;
+    w.change = bwi_allocate(ctx, (size_t)w.program.count + 1, sizeof *w.change);
+    status = w.first && w.last && w.output && w.forward && w.spans && w.change ? BW_OK : BW_RESOURCE_EXHAUSTED;
     if (status == BW_OK) {
-        int fullest = 0;
-        whole->sample = 0;
         whole->fixed = fixed_bytes(session);
         find_lives(&w);
         replace_sources(&w);
-        for (int n = 0; n < w.program.count; n++) {
-            size_t bytes = bytes_at(&w, n, NULL);
-            fullest = bytes > whole->sample ? n : fullest;
-            whole->sample = bytes > whole->sample ? bytes : whole->sample;
-        }
-        bytes_at(&w, fullest, whole->nodes);
+        add_bytes(&w, find_fullest(&w, &whole->sample), whole->nodes);
     }
     bwi_release(ctx, w.first);
     bwi_release(ctx, w.last);
     bwi_release(ctx, w.output);
     bwi_release(ctx, w.forward);
     bwi_release(ctx, w.spans);
+    bwi_release(ctx, w.change);
     bwi_program_free(&w.program);
     return status;
 }

@@ -10,8 +10,8 @@ typedef struct look {
     const bwi_plan *plan;
     const bwi_plan_program *program;
     const bwi_phase *phase;
-    int *first, *last; /* the instructions that first and last touch a value, by its root; -1: none */
-    bool *counted;     /* per value, at the present moment */
+    int *first, *last; /* the instructions from and to which a value takes bytes, by its root; -1: none */
+    int64_t *change;   /* of the bytes in use, from one instruction to the next */
 } look;
 
 static void touch(const look *l, int value, int when)
@@ -43,37 +43,57 @@ static void find_lives(const look *l)
     }
 }
 
-/* Whether a value took the place of another during the instruction: the bytes that they share count once. */
-static bool shares(const look *l, int value)
-{
-    for (int v = 0; v < value; v++) {
-        if (l->counted[v] && l->phase->offsets[v] == l->phase->offsets[value]) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The bytes in use during instruction n, also added to `values` and `workspaces` unless these are NULL. */
-static size_t bytes_at(const look *l, int n, size_t *values, size_t *workspaces)
+/* Where a value takes the place of another during an instruction, the bytes that they share count once. */
+static void find_shared(const look *l)
 {
     const bwi_program *p = &l->program->program;
-    size_t sum = 0;
-    memset(l->counted, 0, (size_t)p->value_count);
-    for (int v = 0; v < p->value_count; v++) {
-        if (l->first[v] < 0 || l->first[v] > n || l->last[v] < n || l->phase->offsets[v] == SIZE_MAX || shares(l, v)) {
-            continue;
-        }
-        const bwi_value *value = &p->values[v];
-        size_t bytes = bwi_size_align(bwi_plan_value_bytes(l->plan, value, l->plan->tile), BWI_CACHE_LINE);
-        l->counted[v] = bytes > 0;
-        sum += bytes;
-        if (values) {
-            size_t *list = value->kind == BWI_VALUE_WORKSPACE ? workspaces : values;
-            list[value->node->number] += bytes;
+    for (int n = 0; n < l->phase->count; n++) {
+        const bwi_instruction *i = &l->phase->instructions[n];
+        for (int k = 0; k < i->write_count; k++) {
+            int to = bwi_plan_root(p, i->writes[k]);
+            for (int r = 0; r < i->read_count && l->first[to] == n; r++) {
+                int from = bwi_plan_root(p, i->reads[r]);
+                bool taken = from != to && l->last[from] == n && l->phase->offsets[from] == l->phase->offsets[to];
+                l->first[to] += taken && l->last[to] > n;
+            }
         }
     }
-    return sum;
+}
+
+static size_t bytes_of(const look *l, int value)
+{
+    bool there = l->first[value] >= 0 && l->phase->offsets[value] != SIZE_MAX;
+    return there ? bwi_size_align(bwi_plan_value_bytes(l->plan, &l->program->program.values[value], l->plan->tile), BWI_CACHE_LINE)
+                 : 0;
+}
+
+static int find_fullest(const look *l)
+{
+    int fullest = 0;
+    int64_t bytes = 0, most = 0;
+    for (int v = 0; v < l->program->program.value_count; v++) {
+        int64_t own = (int64_t)bytes_of(l, v);
+        if (own > 0) {
+            l->change[l->first[v]] += own;
+            l->change[l->last[v] + 1] -= own;
+        }
+    }
+    for (int n = 0; n < l->phase->count; n++) {
+        bytes += l->change[n];
+        fullest = bytes > most ? n : fullest;
+        most = bytes > most ? bytes : most;
+    }
+    return fullest;
+}
+
+static void add_bytes(const look *l, int moment, size_t *values, size_t *workspaces)
+{
+    for (int v = 0; v < l->program->program.value_count; v++) {
+        const bwi_value *value = &l->program->program.values[v];
+        if (l->first[v] <= moment && moment <= l->last[v]) {
+            (value->kind == BWI_VALUE_WORKSPACE ? workspaces : values)[value->node->number] += bytes_of(l, v);
+        }
+    }
 }
 
 static void find_largest(look *l)
@@ -103,21 +123,15 @@ bw_status bwi_plan_fullest(const bwi_plan *plan, size_t *values, size_t *workspa
     size_t count = (size_t)l.program->program.value_count;
     l.first = bwi_allocate(ctx, count, sizeof *l.first);
     l.last = bwi_allocate(ctx, count, sizeof *l.last);
-    l.counted = bwi_allocate(ctx, count, sizeof *l.counted);
-    bool ok = l.first && l.last && l.counted;
+    l.change = bwi_allocate(ctx, (size_t)l.phase->count + 1, sizeof *l.change);
+    bool ok = l.first && l.last && l.change;
     if (ok) {
-        int fullest = 0;
-        size_t most = 0;
         find_lives(&l);
-        for (int n = 0; n < l.phase->count; n++) {
-            size_t bytes = bytes_at(&l, n, NULL, NULL);
-            fullest = bytes > most ? n : fullest;
-            most = bytes > most ? bytes : most;
-        }
-        bytes_at(&l, fullest, values, workspaces);
+        find_shared(&l);
+        add_bytes(&l, find_fullest(&l), values, workspaces);
     }
     bwi_release(ctx, l.first);
     bwi_release(ctx, l.last);
-    bwi_release(ctx, l.counted);
+    bwi_release(ctx, l.change);
     return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }

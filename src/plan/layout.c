@@ -30,15 +30,7 @@ size_t bwi_plan_value_bytes(const bwi_plan *plan, const bwi_value *value, int64_
 
 static bool has_pass(const bwi_plan *plan, const bw_node *node, bwi_pass pass)
 {
-    for (int p = 0; p < plan->program_count; p++) {
-        const bwi_program *program = &plan->programs[p].program;
-        for (int n = 0; n < program->count; n++) {
-            if (program->instructions[n].node == node && program->instructions[n].pass == pass) {
-                return true;
-            }
-        }
-    }
-    return false;
+    return plan->passes[node->number] >> pass & 1;
 }
 
 /* Kernels are kept for every number of samples that was tried, with the bytes they took, since the search for a budget comes

@@ -50,6 +50,7 @@ static bw_status allocate_tables(bwi_plan *plan)
 {
     bw_context *ctx = plan->ctx;
     size_t nodes = (size_t)plan->graph.count, variables = (size_t)plan->source->variable_count;
+    plan->passes = bwi_allocate(ctx, nodes, sizeof *plan->passes);
     plan->prepared = bwi_allocate(ctx, nodes * BWI_MAX_SIZES, sizeof(void *));
     plan->needs = bwi_allocate(ctx, nodes * BWI_MAX_SIZES, sizeof *plan->needs);
     plan->workspace_bytes = bwi_allocate(ctx, nodes, sizeof(size_t));
@@ -60,8 +61,8 @@ static bw_status allocate_tables(bwi_plan *plan)
     plan->sums = bwi_allocate(ctx, nodes, sizeof(size_t));
     plan->gradients = bwi_allocate(ctx, variables, sizeof(size_t));
     plan->tables = bwi_allocate(ctx, variables, sizeof *plan->tables);
-    bool ok = plan->prepared && plan->needs && plan->workspace_bytes && plan->bound_bytes && plan->shared && plan->statistics &&
-              plan->backward_statistics && plan->sums && plan->gradients && plan->tables;
+    bool ok = plan->passes && plan->prepared && plan->needs && plan->workspace_bytes && plan->bound_bytes && plan->shared &&
+              plan->statistics && plan->backward_statistics && plan->sums && plan->gradients && plan->tables;
     return ok ? BW_OK : BW_RESOURCE_EXHAUSTED;
 }
 
@@ -114,6 +115,10 @@ static bw_status begin(bwi_plan *plan, const bwi_plan_request *request)
     for (int p = 0; p < plan->program_count && status == BW_OK; p++) {
         status = make_program(plan, &plan->programs[p], &request->programs[p]);
         plan->programs[p].own_values = plan->programs[p].program.value_count;
+        for (int n = 0; status == BW_OK && n < plan->programs[p].program.count; n++) {
+            const bwi_instruction *i = &plan->programs[p].program.instructions[n];
+            plan->passes[i->node->number] |= 1U << i->pass;
+        }
     }
     return status;
 }
@@ -380,6 +385,7 @@ void bwi_plan_free(bwi_plan *plan)
         free_program(plan, &plan->programs[p]);
     }
     bwi_release(ctx, plan->programs);
+    bwi_release(ctx, plan->passes);
     bwi_release(ctx, (void *)plan->prepared);
     bwi_release(ctx, plan->needs);
     bwi_release(ctx, plan->workspace_bytes);

@@ -117,6 +117,7 @@ struct bwi_plan {
     int regions;      /* of tile values: one for each of them, and for each tile of a group */
     bool keep;        /* values between phases may be kept for the whole batch, whose size is known */
 
+    unsigned *passes;                                  /* [node]: a bit for each pass of its instructions */
     void **prepared;                                   /* [node][size] */
     bwi_plan_needs *needs;                             /* [node][size] */
     size_t prepared_bytes[BWI_MAX_SIZES];              /* that preparing them has allocated */

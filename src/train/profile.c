@@ -12,6 +12,8 @@ struct bwi_profile {
     bw_part *parts;
     int *numbers; /* in the ledger; -1 for overhead */
     int *ways;    /* how workers share each part: a bwi_way */
+    int *places;  /* by number in the ledger: the part's, from 1; 0: it has none yet */
+    bool *losses; /* by node: it computes with targets or sample weights, and is thus a loss or a metric */
     bwi_sharing sharing;
     double within;   /* seconds of overhead within the workers' shares of the tiles */
     double *seconds; /* [part][worker] */
@@ -43,25 +45,27 @@ enum { FIXED_COUNT = sizeof FIXED / sizeof FIXED[0] };
 
 /* ---- Which parts there are ---- */
 
-/* Whether a node computes with targets or sample weights, and is thus a loss or a metric. */
-static bool is_loss(const bw_node *node)
+/* Every node comes after its inputs. */
+static void find_losses(const bwi_profile *profile, const bwi_graph *graph)
 {
-    if (node->op->flags & BWI_OP_INPUT) {
-        return ((const bwi_input_attributes *)node->attributes)->role != BWI_ROLE_INPUT;
+    for (int n = 0; n < graph->count; n++) {
+        const bw_node *node = graph->nodes[n];
+        bool input = node->op->flags & BWI_OP_INPUT;
+        bool found =
+            input ? ((const bwi_input_attributes *)node->attributes)->role != BWI_ROLE_INPUT : node->op->flags & BWI_OP_SUMS;
+        for (int k = 0; k < node->inputs && !found; k++) {
+            found = profile->losses[node->input[k]->number];
+        }
+        profile->losses[n] = found;
     }
-    bool found = node->op->flags & BWI_OP_SUMS;
-    for (int k = 0; k < node->inputs && !found; k++) {
-        found = is_loss(node->input[k]);
-    }
-    return found;
 }
 
-static bw_part_kind kind_of(const bwi_instruction *i)
+static bw_part_kind kind_of(const bwi_profile *profile, const bwi_instruction *i)
 {
     if (i->node->op->flags & BWI_OP_INPUT) {
         return BW_PART_GATHER;
     }
-    if (is_loss(i->node)) {
+    if (profile->losses[i->node->number]) {
         return BW_PART_LOSS;
     }
     switch (i->pass) {
@@ -85,20 +89,13 @@ static int most_parts(const bwi_plan *plan)
     return count;
 }
 
-static int find(const bwi_profile *profile, int number)
-{
-    for (int k = 0; k < profile->facts.parts; k++) {
-        if (profile->numbers[k] == number) {
-            return k;
-        }
-    }
-    return -1;
-}
-
 static bw_part *add(bwi_profile *profile, int number, bw_part_kind kind)
 {
     int at = profile->facts.parts++;
     profile->numbers[at] = number;
+    if (number >= 0) {
+        profile->places[number] = at + 1;
+    }
     profile->parts[at] = (bw_part){.kind = kind, .op = "", .pass = ""};
     return &profile->parts[at];
 }
@@ -107,31 +104,33 @@ static bw_part *add(bwi_profile *profile, int number, bw_part_kind kind)
 static void add_instruction(bwi_profile *profile, const bwi_instruction *i)
 {
     int number = bwi_exec_part(i->node, i->pass);
-    if (find(profile, number) < 0) {
-        bw_part *part = add(profile, number, kind_of(i));
+    if (!profile->places[number]) {
+        bw_part *part = add(profile, number, kind_of(profile, i));
         snprintf(part->name, sizeof part->name, "%s", i->node->name);
         part->op = i->node->op->name;
         part->pass = bwi_pass_name(i->pass);
     }
 }
 
-static size_t bytes_of(int parts, int workers, int traced)
+static size_t bytes_of(const bwi_plan *plan, int parts, int traced)
 {
-    size_t part = sizeof(bw_part) + 2 * sizeof(int) + (size_t)workers * sizeof(double);
+    size_t workers = (size_t)plan->workers,
+           tables = (size_t)bwi_exec_fixed_part(plan, BWI_PART_FIXED) * sizeof(int) + (size_t)plan->graph.count;
+    size_t part = sizeof(bw_part) + 2 * sizeof(int) + workers * sizeof(double);
     size_t marks = bwi_size_multiply((size_t)traced, sizeof(struct mark));
-    return bwi_size_add(sizeof(bwi_profile), bwi_size_add(marks, bwi_size_multiply((size_t)parts, part)));
+    return bwi_size_add(sizeof(bwi_profile) + tables, bwi_size_add(marks, bwi_size_multiply((size_t)parts, part)));
 }
 
 size_t bwi_profile_bytes(const bwi_plan *plan, int traced)
 {
     size_t events = traced > 0 ? bwi_exec_trace_bytes(plan, traced) : 0;
-    return bwi_size_add(events, bwi_allocation_bytes(bytes_of(most_parts(plan), plan->workers, traced)));
+    return bwi_size_add(events, bwi_allocation_bytes(bytes_of(plan, most_parts(plan), traced)));
 }
 
 bwi_profile *bwi_profile_new(bw_context *ctx, const bwi_plan *plan, int traced)
 {
     int capacity = most_parts(plan);
-    bwi_profile *profile = bwi_allocate(ctx, 1, bytes_of(capacity, plan->workers, traced));
+    bwi_profile *profile = bwi_allocate(ctx, 1, bytes_of(plan, capacity, traced));
     if (!profile) {
         return NULL;
     }
@@ -143,6 +142,8 @@ bwi_profile *bwi_profile_new(bw_context *ctx, const bwi_plan *plan, int traced)
     profile->seconds = (double *)(void *)(profile->parts + capacity);
     profile->numbers = (int *)(void *)(profile->seconds + (size_t)capacity * (size_t)plan->workers);
     profile->ways = profile->numbers + capacity;
+    profile->places = profile->ways + capacity;
+    profile->losses = (bool *)(void *)(profile->places + bwi_exec_fixed_part(plan, BWI_PART_FIXED));
     return profile;
 }
 
@@ -225,6 +226,8 @@ void bwi_profile_count(bwi_profile *profile, double loss, size_t bytes)
 
 static void add_parts(bwi_profile *profile, const bwi_plan *plan)
 {
+    find_losses(profile, &plan->graph);
+    memset(profile->places, 0, (size_t)bwi_exec_fixed_part(plan, BWI_PART_FIXED) * sizeof *profile->places);
     for (int p = 0; p < plan->program_count; p++) {
         for (int k = 0; plan->programs[p].program.training && k < plan->programs[p].phase_count; k++) {
             const bwi_phase *phase = &plan->programs[p].phases[k];
@@ -438,7 +441,7 @@ int64_t bw_history_events(const bw_history *history)
 
 static int part_of(const bwi_profile *profile, int number)
 {
-    int at = find(profile, number);
+    int at = profile->places[number] - 1;
     int step = profile->numbers[profile->facts.parts - 1 - FIXED_COUNT] - BWI_PART_PREPARE + BWI_PART_STEP;
     return at >= 0 ? at : number == step ? BW_EVENT_STEP : BW_EVENT_SHARE;
 }
