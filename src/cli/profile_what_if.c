@@ -121,8 +121,9 @@ void cli_what_if_print(const cli_profile *made)
             all->cores, all->compute, all->bandwidth,
             made->other.cores > all->cores ? "; further ones are assumed to be like these, and to share the memory" : "");
     }
-    if (made->other.cores > made->run.lanes) {
-        printf("  A plan has at most as many workers as lanes, here %d: more cores are of no use without --lanes.\n",
+    static const int many_lanes = 8; /* fewer are shared by workers */
+    if (made->other.cores > made->run.lanes && made->run.lanes >= many_lanes) {
+        printf("  This plan has at most as many workers as lanes, %d: more cores are of no use without --lanes.\n",
                made->run.lanes);
     }
     putchar('\n');

@@ -10,6 +10,8 @@
 
 /* A part that moves at least this share of what memory can move, while it computes less of what it could, is bound by memory. */
 static const double BY_MEMORY = 0.4;
+/* With as many lanes, a plan has no more workers than these; with fewer, workers share them (src/plan/choice.c). */
+enum { MANY_LANES = 8 };
 /* A step that waits for data less than this share of its time is not held up by it. */
 static const double HELD_UP = 0.01;
 
@@ -19,8 +21,12 @@ static double largest_share(const bwi_sharing *s, int workers)
 {
     int64_t samples = (int64_t)(s->samples + 0.5), tiles = (samples + s->tile - 1) / s->tile;
     int64_t lanes = tiles < s->lanes ? tiles : s->lanes;
-    if (!s->tiles || workers < 2 || lanes < 2) {
+    if (!s->tiles || workers < 2 || tiles < 2) {
         return 1;
+    }
+    if (workers > s->lanes) { /* they take tiles of the same lane, one after the other */
+        int64_t most = (tiles + workers - 1) / workers * s->tile;
+        return most < samples ? (double)most / (double)samples : 1;
     }
     if (lanes >= 64 * (int64_t)workers) { /* nearly even, and too many to go through */
         return 1 / (double)workers;
@@ -148,7 +154,7 @@ bw_prediction bwi_predict(const bwi_measured_step *step, const bw_machine *machi
 {
     bw_hardware same = BW_HARDWARE_DEFAULT;
     int workers = to->cores > 0 ? to->cores : step->workers;
-    workers = workers < step->sharing.lanes ? workers : step->sharing.lanes;
+    workers = step->sharing.lanes >= MANY_LANES && workers > step->sharing.lanes ? step->sharing.lanes : workers;
     double waited = 0;
     for (int k = 0; k < step->parts; k++) {
         waited += step->list[k].kind == BW_PART_DATA ? step->list[k].seconds / step->workers : 0;

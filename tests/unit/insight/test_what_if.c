@@ -76,8 +76,15 @@ static void test_cores(void **state)
     bwi_measured_step step = step_of();
     bw_hardware two = cores(2), eight = cores(8);
     check_prediction(bwi_predict(&step, &MACHINE, &two), 300, 200, 103, 0);
-    /* Lanes are the most workers that there can be: 4, with 7.5 GB/s each. */
-    check_prediction(bwi_predict(&step, &MACHINE, &eight), 150, 200, 103, 0);
+    /* Eight share four lanes, with a tile and 3.75 GB/s each; three have three of the eight tiles at most. */
+    bw_hardware three = cores(3), many = cores(64);
+    check_prediction(bwi_predict(&step, &MACHINE, &eight), 75, 200, 103, 0);
+    step.sharing.lanes = 2;
+    check_prediction(bwi_predict(&step, &MACHINE, &three), 200, 200, 103 + 600 * (3 / 8.0 - 1 / 3.0), 0);
+    /* With eight lanes, these are the most workers that there can be. */
+    step.sharing.lanes = 8;
+    check_prediction(bwi_predict(&step, &MACHINE, &many), 75, 200, 103, 0);
+    step.sharing.lanes = 4;
     /* 400,000 bytes of weights: each of two workers fetches all of them, and half of them for each of its two lanes, twice. */
     step.sharing.weights = 400000;
     check_prediction(bwi_predict(&step, &MACHINE, &two), 300, 200, 103 + (400000 + 200000.0 * 2 * 4 / 2) / 10e9 * 1e6, 0);
