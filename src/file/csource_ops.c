@@ -519,6 +519,21 @@ static void put_masked_average(bwi_csource *s, const bw_node *node)
     LINE(2, "}");
 }
 
+static void put_value_mask(bwi_csource *s, const bw_node *node)
+{
+    const bwi_value_mask_attributes *a = node->attributes;
+    long long width = (long long)node->input[0]->shape.extent[node->shape.ndim];
+    char text[32];
+    const char *value = bwi_csource_number(text, a->value);
+    LINE(2, "for (int i = 0; i < %lld; i++) {", count_of(node));
+    LINE(3, "y[i] = 0.0f;");
+    LINE(3, "for (int c = 0; c < %lld; c++) {", width);
+    LINE(4, "const float v = x[i * %lld + c];", width);
+    LINE(4, "y[i] = v >= %s && v <= %s ? y[i] : 1.0f;", value, value);
+    LINE(3, "}");
+    LINE(2, "}");
+}
+
 static void put_mask_any(bwi_csource *s, const bw_node *node)
 {
     char any[256] = "x0[i] > 0.0f";
@@ -560,5 +575,6 @@ const bwi_csource_row bwi_csource_ops[] = {
     {&bwi_op_index_mask, put_index_mask, false},
     {&bwi_op_masked_average, put_masked_average, false},
     {&bwi_op_mask_any, put_mask_any, true},
+    {&bwi_op_value_mask, put_value_mask, false},
     {NULL, NULL, false},
 };

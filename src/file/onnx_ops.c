@@ -505,6 +505,22 @@ static void put_masked_average(bwi_onnx *o, const bw_node *node)
     bwi_onnx_add(o, "Div", result(o, node), sum, divisor, NULL);
 }
 
+/* Whether any number along the last axis differs from the value. */
+static void put_value_mask(bwi_onnx *o, const bw_node *node)
+{
+    const bwi_value_mask_attributes *a = node->attributes;
+    int64_t axis = -1;
+    bwi_onnx_name value, same, other, number;
+    const char *x = last(o, node, 0), *y = result(o, node);
+    bwi_onnx_add(o, "Equal", bwi_onnx_new(o, same), x, bwi_onnx_float(o, value, a->value), NULL);
+    bwi_onnx_add(o, "Not", bwi_onnx_new(o, other), same, NULL);
+    cast(o, other, bwi_onnx_new(o, number), TYPE_FLOAT);
+    bwi_onnx_begin(o, "ReduceMax", (const char *[]){number, NULL}, y);
+    bwi_onnx_put_list(o, "axes", 1, &axis);
+    bwi_onnx_put(o, "keepdims", 0);
+    bwi_onnx_end(o);
+}
+
 static void put_mask_any(bwi_onnx *o, const bw_node *node)
 {
     const char *inputs[BWI_MAX_POINTS + 1] = {NULL};
@@ -545,5 +561,6 @@ const bwi_onnx_row bwi_onnx_ops[] = {
     {&bwi_op_index_mask, put_index_mask},
     {&bwi_op_masked_average, put_masked_average},
     {&bwi_op_mask_any, put_mask_any},
+    {&bwi_op_value_mask, put_value_mask},
     {NULL, NULL},
 };

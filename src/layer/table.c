@@ -46,6 +46,7 @@ const bwi_layer_row *const bwi_layer_rows[] = {&bwi_layer_conv2d,
                                                &bwi_layer_simple_rnn,
                                                &bwi_layer_lstm,
                                                &bwi_layer_gru,
+                                               &bwi_layer_masking,
                                                NULL};
 
 /* Accepts Keras's class, its other names for it, and ours: Conv2D, Convolution2D, conv2d. */
@@ -127,7 +128,8 @@ const char *bwi_layer_order(const bwi_layer_row *row)
 static const struct {
     const char *names, *kind;
 } absent[] = {
-    {"rnn bidirectional time_distributed conv_lstm1d conv_lstm2d conv_lstm3d", "recurrent layers of this kind are"},
+    {"bidirectional time_distributed", "layers around another layer are"},
+    {"rnn conv_lstm1d conv_lstm2d conv_lstm3d", "recurrent layers of this kind are"},
     {"multi_head_attention attention additive_attention group_query_attention", "attention layers are"},
     {"conv3d conv3d_transpose max_pooling3d maxpool3d average_pooling3d avgpool3d zero_padding3d cropping3d up_sampling3d",
      "3D layers are"},

@@ -2,6 +2,8 @@
  * masked_average: the mean over those positions (first axis) that a mask counts: y[c] = sum_t m[t] x[t][c] / sum_t m[t]; zero if it
  * counts none. Inputs: x (positions, channels), mask (positions).
  *
+ * value_mask: 1 for positions at which one of the numbers along the last axis is not a given one.
+ *
  * mask_any: 1 where one of several masks is 1.
  *
  * mask_weights: a weight for each position: the mask, times the sample weight if there is one (one for the sample, or one for each
@@ -78,6 +80,37 @@ const bwi_op bwi_op_mask_weights = {.name = "mask_weights",
                                     .layout = BWI_LAYOUT_CHANNELS_LAST,
                                     .shape = weights_shape,
                                     .forward = weights_forward};
+
+/* ---- value_mask ---- */
+
+static bw_status value_shape(bwi_graph *graph, bw_node *node)
+{
+    node->shape = node->input[0]->shape;
+    if (node->shape.ndim < 2 || node->input[0]->dtype != BW_F32) {
+        char found[160];
+        return bwi_fail(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected positions and channels, got %s (%s)", node->name,
+                        bwi_format_shape(found, node->shape.ndim, node->shape.extent), bwi_dtype_name(node->input[0]->dtype));
+    }
+    node->shape.ndim--;
+    return BW_OK;
+}
+
+static bw_status value_forward(const bwi_call *call, const bwi_tile *tile)
+{
+    (void)tile;
+    const bw_node *node = call->node;
+    const bwi_value_mask_attributes *a = node->attributes;
+    int64_t width = node->input[0]->shape.extent[node->shape.ndim];
+    call->kernels->elementwise->mask_values(call->samples * bwi_shape_count(&node->shape), width, a->value, call->src[0],
+                                            call->dst);
+    return BW_OK;
+}
+
+const bwi_op bwi_op_value_mask = {.name = "value_mask",
+                                  .flags = BWI_OP_NO_GRADIENT,
+                                  .layout = BWI_LAYOUT_CHANNELS_LAST,
+                                  .shape = value_shape,
+                                  .forward = value_forward};
 
 /* ---- mask_any ---- */
 

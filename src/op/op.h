@@ -15,7 +15,8 @@ extern const bwi_op bwi_op_input, bwi_op_conv2d, bwi_op_maxpool2d, bwi_op_relu, 
     bwi_op_reorder, bwi_op_crossentropy, bwi_op_accuracy, bwi_op_mean, bwi_op_custom, bwi_op_custom_constant;
 extern const bwi_op bwi_op_avgpool2d, bwi_op_global_maxpool, bwi_op_pad2d, bwi_op_upsample2d, bwi_op_permute, bwi_op_depthwise;
 extern const bwi_op bwi_op_recurrent;
-extern const bwi_op bwi_op_embedding, bwi_op_index_mask, bwi_op_masked_average, bwi_op_mask_any, bwi_op_mask_weights;
+extern const bwi_op bwi_op_embedding, bwi_op_index_mask, bwi_op_masked_average, bwi_op_mask_any, bwi_op_mask_weights,
+    bwi_op_value_mask;
 
 extern const bwi_op bwi_op_loss, bwi_op_confusion, bwi_op_variation, bwi_op_moments, bwi_op_class_weight;
 extern const bwi_op bwi_op_ignored_mask, bwi_op_ignored_labels, bwi_op_balance;
@@ -139,6 +140,10 @@ typedef struct bwi_activation_attributes {
     bwi_activation kind;
     float p[3];
 } bwi_activation_attributes;
+
+typedef struct bwi_value_mask_attributes {
+    float value;
+} bwi_value_mask_attributes;
 
 /* softmax_axis, l2_normalize, concatenate: an axis of the sample's shape, from 0. */
 typedef struct bwi_axis_attributes {

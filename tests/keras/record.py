@@ -81,6 +81,7 @@ LAYERS = {
     "simple_rnn": ("SimpleRNN", "units activation"),
     "lstm": ("LSTM", "units activation"),
     "gru": ("GRU", "units activation"),
+    "masking": ("Masking", "mask_value"),
     "activation": ("Activation", "activation"),
     "relu": ("ReLU", "max_value"),
     "leaky_relu": ("LeakyReLU", "negative_slope"),

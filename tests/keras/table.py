@@ -181,6 +181,8 @@ for cell in ("simple_rnn", "lstm", "gru"):
     text(f"layer_{cell}_masked_zero", f"embedding(5,4,mask_zero=true) {cell}(5,return_sequences=true,zero_output_for_mask=true) flatten",
          x=("tokens", 5, 6))
     text(f"layer_{cell}_masked_loss", f"embedding(5,4,mask_zero=true) {cell}(5,return_sequences=true)", x=("tokens", 5, 6))
+text("layer_masking_lstm", "reshape(6,1) masking(2) lstm(4)", x=("tokens", 4, 6))
+text("layer_masking_dense", "reshape(3,2) masking dense(4,tanh) gru(3,return_sequences=true)", x=("tokens", 2, 6))
 line("layer_simple_rnn_relu", "simple_rnn(5,relu)", head=last)
 line("layer_lstm_wide", "lstm(33)", head=last, x=(6, 5), n=12)
 line("layer_lstm_activations", "lstm(5,softsign,recurrent_activation=hard_sigmoid,unit_forget_bias=false)", head=last)

@@ -70,6 +70,8 @@ typedef struct bwi_elementwise_kernels {
     void (*gaussian)(int64_t count, uint64_t seed, uint64_t stream, uint64_t counter, float deviation, const float *x, float *y);
 
     /* A position counts where its mask is above 0. y = 1 where it counts in any of the masks x[k], else 0. */
+    /* mask[r] = 1 where one of a row's numbers is not `value`, else 0. */
+    void (*mask_values)(int64_t rows, int64_t width, float value, const float *x, float *mask);
     void (*mask_any)(int64_t count, int inputs, void *const *x, float *y);
     /* y = mask > 0 ? w : 0. A sample has `weights` weights w: none (w is 1), one, or one for each position. */
     void (*mask_weights)(int64_t samples, int64_t positions, int64_t weights, const float *mask, const float *weight, float *y);

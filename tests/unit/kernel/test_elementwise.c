@@ -406,6 +406,12 @@ static void check_masks(const bwi_kernels *k)
     make_mask(a);
     make_mask(b);
     k->elementwise->mask_any(CELLS, 2, (void *[]){a, b}, any);
+    const float rows[] = {2, 2, 2, 3, 1, 2, NAN, 2};
+    float made[4];
+    k->elementwise->mask_values(4, 2, 2, rows, made);
+    for (int i = 0; i < 4; i++) {
+        assert_true(made[i] > 0 ? i > 0 : i == 0);
+    }
     for (int i = 0; i < CELLS; i++) {
         assert_true(any[i] == (a[i] == 1 || b[i] == 1 ? 1 : 0));
     }
