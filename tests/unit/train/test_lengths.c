@@ -54,6 +54,7 @@ static bw_dataset *bucketed(bw_dataset *dataset)
 }
 
 static const char MASKED[] = "embedding(30,6,mask_zero=true) dense(5,relu) global_avgpool1d dense(3,softmax)";
+static const char RECURRENT[] = "embedding(30,6,mask_zero=true) lstm(5,return_sequences=true) gru(4) dense(3,softmax)";
 static const char UNMASKED[] = "embedding(30,6) conv1d(5,3,relu,padding=same) global_maxpool1d dense(3,softmax)";
 
 typedef struct result {
@@ -129,6 +130,9 @@ static void masked_models_train_as_with_all_padding(void **state)
     check_near(&whole, &cut);
     cut = train(&(way){MASKED, false, true, 2, 0});
     check_near(&whole, &cut);
+    whole = train(&(way){RECURRENT, false, false, 2, 0});
+    cut = train(&(way){RECURRENT, true, true, 2, 0});
+    check_near(&whole, &cut);
 }
 
 static void tiles_and_workers_change_nothing(void **state)
@@ -142,6 +146,8 @@ static void tiles_and_workers_change_nothing(void **state)
         result other = train(&(way){UNMASKED, true, true, 2, tile});
         check_near(&one, &other);
     }
+    one = train(&(way){RECURRENT, true, true, 1, 8});
+    assert_true(train(&(way){RECURRENT, true, true, 3, 8}).hash == one.hash);
 }
 
 static int bucket_of(int sample)
