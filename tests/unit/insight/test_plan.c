@@ -113,6 +113,41 @@ static void batches_change_nothing_here(void **state)
     bw_close(ctx);
 }
 
+/* Tiles never cost more than the batch that they replace, except for tables and scratch memory, which small models have too. */
+static void tiles_cost_no_more_than_the_batch(void **state)
+{
+    (void)state;
+    static const char *const models[] = {
+        "input(2) dense(1)",
+        "input(784) dense(128,relu) dense(10,softmax)",
+        "input(784) dense(512,relu) dense(128,relu) dense(10,softmax)",
+        "input(1024) dense(1024,relu) dense(1024,relu) dense(10,softmax)",
+        "input(784) dense(512) batchnorm relu dense(256) batchnorm relu dense(10,softmax)",
+        "input(784) dense(128,relu) dense(64,relu) dense(128,relu) dense(784,sigmoid)",
+        "input(64) embedding(10000,32) flatten dense(64,relu) dense(1,sigmoid)",
+        "input(28,28,1) conv2d(32,3,relu) maxpool2d(2) conv2d(64,3,relu) maxpool2d(2) flatten dense(10,softmax)",
+        "input(28,28,1) conv2d(6,5,tanh,padding=same) avgpool2d(2) conv2d(16,5,tanh) avgpool2d(2) flatten dense(120,tanh) "
+        "dense(84,tanh) dense(10,softmax)",
+        "input(64,64,3) conv2d(32,3,relu) maxpool2d(2) flatten dense(10,softmax)",
+        "input(32,32,3) conv2d(32,3,relu,padding=same) conv2d(32,3,relu) maxpool2d(2) conv2d(64,3,relu) maxpool2d(2) flatten "
+        "dense(512,relu) dropout(0.5) dense(10,softmax)",
+    };
+    static const int64_t batches[] = {32, 256, 1024};
+    bw_context_options opening = BW_CONTEXT_OPTIONS_DEFAULT;
+    opening.workers = 2;
+    bw_context *ctx = bw_open(&opening);
+    bw_plan_options options = BW_PLAN_OPTIONS_DEFAULT;
+    options.memory = (size_t)4 << 30;
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+        for (size_t b = 0; b < sizeof batches / sizeof batches[0]; b++) {
+            bw_memory_facts facts = bw_plan_facts(make(ctx, models[m], batches[b], &options));
+            assert_int_equal(facts.workers, 2);
+            assert_true(facts.peak_bytes <= facts.whole_batch_bytes + ((size_t)2 << 20));
+        }
+    }
+    bw_close(ctx);
+}
+
 /* What TensorFlow 2.21 took in MB, its process aside (bench/RESULTS.md): within 25 percent. */
 static void whole_batches_beside_tensorflow(void **state)
 {
@@ -301,6 +336,7 @@ int main(void)
         cmocka_unit_test(plans_are_those_of_fit),
         cmocka_unit_test(items_by_hand),
         cmocka_unit_test(batches_change_nothing_here),
+        cmocka_unit_test(tiles_cost_no_more_than_the_batch),
         cmocka_unit_test(whole_batches_beside_tensorflow),
         cmocka_unit_test(whole_batch_by_hand),
         cmocka_unit_test(layers_add_up),
