@@ -88,8 +88,8 @@ class Context:
             status = function(*arguments)
             if status == n.BW_CANCELLED and stale and not self.interrupted:  # an interrupt that came too late for an earlier call
                 status = function(*arguments)
-        if status == n.BW_CANCELLED:
-            self.interrupted = False
+            if status == n.BW_CANCELLED:
+                self.interrupted = False
         return status
 
     def cancel(self):

@@ -1,9 +1,10 @@
 """Ctrl-C while the library computes.
 
 Python runs signal handlers between its own instructions, so a long native call would hold them up. While such a call runs, Python's
-wake-up descriptor is ours: a thread that sleeps on its other end cancels the context when SIGINT arrives, the call returns after
-the step, and Python's handler then raises KeyboardInterrupt. Neither a step nor a callback pays for this. Bytes are passed on to
-the descriptor that was set before, which event loops (notebooks) rely on.
+wake-up descriptor is ours: a thread that sleeps on its other end cancels the context when SIGINT arrives: the call returns after
+the step. Python's handler is kept back until then, since an exception at the beginning of a callback would be lost, and then raises
+KeyboardInterrupt; a second Ctrl-C reaches it at once. Neither a step nor a callback pays for this. Bytes are passed on to the
+descriptor that was set before, which event loops (notebooks) rely on.
 """
 
 import os
@@ -21,6 +22,7 @@ class _Watcher:
         self.receiving, self.sending = socket.socketpair()
         self.sending.setblocking(False)
         self.contexts = []
+        self.lock = threading.Lock()
         self.before = -1
         threading.Thread(target=self._run, name="batchwise-interrupt", daemon=True).start()
 
@@ -29,9 +31,10 @@ class _Watcher:
             signals = self.receiving.recv(64)
             if not signals:
                 return
-            for context in list(self.contexts) if signal.SIGINT in signals else []:
-                context.interrupted = True
-                context.cancel()
+            with self.lock:  # so that nothing is cancelled that is over
+                for context in self.contexts if signal.SIGINT in signals else []:
+                    context.interrupted = True
+                    context.cancel()
             if self.before >= 0:
                 try:
                     os.write(self.before, signals)
@@ -41,25 +44,38 @@ class _Watcher:
 
 @contextmanager
 def watch(context):
-    """While the body runs, SIGINT cancels the context. Only the main thread gets signals; elsewhere nothing is done."""
+    """While the body runs, SIGINT cancels the context; the handler that was set before is called afterwards. Only the main thread
+    gets signals; elsewhere nothing is done."""
     global _watcher
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     if _watcher is None or _watcher.pid != os.getpid():
         _watcher = _Watcher()
-    watcher = _watcher
-    watcher.contexts.append(context)
+    watcher, handler, seen = _watcher, signal.getsignal(signal.SIGINT), []
+
+    def keep_back(number, frame):
+        seen.append(number)
+        if len(seen) > 1:
+            handler(number, frame)
+
+    with watcher.lock:
+        watcher.contexts.append(context)
+    before = signal.set_wakeup_fd(watcher.sending.fileno(), warn_on_full_buffer=False)
+    nested = before == watcher.sending.fileno()
     try:
-        before = signal.set_wakeup_fd(watcher.sending.fileno(), warn_on_full_buffer=False)
-        own = before == watcher.sending.fileno()
-        if not own:
+        if not nested:
             watcher.before = before
-        try:
-            yield
-        finally:
-            if not own:
-                watcher.before = -1
-                signal.set_wakeup_fd(before, warn_on_full_buffer=False)
+        if callable(handler):
+            signal.signal(signal.SIGINT, keep_back)
+        yield
     finally:
-        watcher.contexts.remove(context)
+        if callable(handler):
+            signal.signal(signal.SIGINT, handler)
+        if not nested:
+            signal.set_wakeup_fd(before, warn_on_full_buffer=False)
+            watcher.before = -1
+        with watcher.lock:
+            watcher.contexts.remove(context)
+    if len(seen) == 1:
+        handler(signal.SIGINT, None)
