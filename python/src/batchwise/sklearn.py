@@ -32,6 +32,16 @@ _FULL_BATCH = 64  # up to so many samples are one batch
 _BATCH = 32
 
 
+def _weights(given, x):
+    """Sample weights as an array, or None."""
+    if given is None:
+        return None
+    weights = _check_sample_weight(given, x)
+    if (weights < 0).any():
+        raise ValueError("sample_weight: negative values")
+    return weights
+
+
 class _Statistics:
     """Mean and standard deviation of each column, with weights; columns that do not vary are only moved."""
 
@@ -215,7 +225,7 @@ class Classifier(ClassifierMixin, _Network):
         self._check_parameters()
         X, y = _validate(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        weights = _weights(sample_weight, X)
         X, y, weights = self._prepare(X, y, weights)
         self._set_classes(unique_labels(y))
         self._fit(X, y, weights, self.max_iter, fresh=not self.warm_start)
@@ -226,7 +236,7 @@ class Classifier(ClassifierMixin, _Network):
         first = not hasattr(self, "classes_")
         X, y = _validate(self, X, y, dtype=np.float64, reset=first)
         check_classification_targets(y)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        weights = _weights(sample_weight, X)
         if first:
             if classes is None:
                 raise ValueError("partial_fit: the first call needs classes, all that will ever come")
@@ -274,7 +284,7 @@ class Regressor(RegressorMixin, _Network):
     def fit(self, X, y, sample_weight=None):
         self._check_parameters()
         X, y = _validate(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        weights = _weights(sample_weight, X)
         X, y, weights = self._prepare(X, y, weights)
         self._fit(X, y, weights, self.max_iter, fresh=not self.warm_start)
         return self
@@ -283,7 +293,7 @@ class Regressor(RegressorMixin, _Network):
         """Trains one epoch. The statistics of the first call are kept."""
         first = not hasattr(self, "n_iter_")
         X, y = _validate(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=first)
-        weights = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        weights = _weights(sample_weight, X)
         X, y, weights = self._prepare(X, y, weights)
         self._fit(X, y, weights, 1, fresh=first)
         return self
