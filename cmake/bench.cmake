@@ -11,6 +11,12 @@ target_include_directories(bench_data PRIVATE include src)
 target_link_libraries(bench_data PRIVATE batchwise_flags batchwise_static)
 set_target_properties(bench_data PROPERTIES OUTPUT_NAME data RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
 
+# What sums over ranks cost, by their size: mpirun -n 2 build/bench/ranks.
+add_executable(bench_ranks bench/ranks.c)
+target_include_directories(bench_ranks PRIVATE include src)
+target_link_libraries(bench_ranks PRIVATE batchwise_flags batchwise_static)
+set_target_properties(bench_ranks PROPERTIES OUTPUT_NAME ranks RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+
 # What checkpoints cost a training.
 add_executable(bench_checkpoint bench/checkpoint.c)
 target_include_directories(bench_checkpoint PRIVATE include src)

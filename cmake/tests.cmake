@@ -155,6 +155,7 @@ if(NOT BW_SANITIZE)
 endif()
 
 if(BW_SOAK)
+    bw_add_test(NAME mpi/hosts COMMAND bash ${PROJECT_SOURCE_DIR}/tests/mpi/hosts.sh LABELS soak)
     bw_add_test(NAME cli/checkpoint/soak COMMAND bash ${PROJECT_SOURCE_DIR}/tests/cli/checkpoint.sh LABELS soak
         ENVIRONMENT CHECKPOINT_KILLS=200)
 endif()

@@ -20,8 +20,9 @@
 
 enum { NOTE_TAG = 1, NAP_NANOSECONDS = 50000, LONG_NAP_NANOSECONDS = 1000000, ANSWER_NANOSECONDS = 50000000 };
 
-#define SPIN_SECONDS 100e-6
-#define YIELD_SECONDS 1e-3
+#define SPIN_SECONDS 1e-3 /* yielding costs milliseconds where other programs want the CPU */
+#define YIELD_SECONDS 2e-3
+#define SHORT_SECONDS 100e-6
 #define LOOK_SECONDS 0.05
 
 /* ---- Failing ---- */
@@ -210,7 +211,7 @@ void bwi_group_wait(bwi_mpi_group *all, bwi_waiting *w)
     if (all->spins && waited < SPIN_SECONDS) {
         return;
     }
-    if (waited < (all->spins ? YIELD_SECONDS : SPIN_SECONDS)) {
+    if (waited < (all->spins ? YIELD_SECONDS : SHORT_SECONDS)) {
         sched_yield();
     } else {
         nap(waited < LOOK_SECONDS ? NAP_NANOSECONDS : LONG_NAP_NANOSECONDS);
