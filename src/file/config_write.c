@@ -23,8 +23,9 @@ static bool is_recent(const bwi_argument *argument)
 /* Whether the layer's order of axes would otherwise depend on the settings of whoever reads the file. */
 static bool has_data_format(const bwi_layer_row *row)
 {
-    static const char *const starts[] = {"Conv",          "DepthwiseConv", "MaxPooling",   "AveragePooling", "Global",
-                                         "ZeroPadding2D", "Cropping2D",    "UpSampling2D", "Flatten",        "SpatialDropout2D"};
+    static const char *const starts[] = {"Conv",    "DepthwiseConv",    "MaxPooling",   "AveragePooling",
+                                         "Global",  "ZeroPadding2D",    "Cropping2D",   "UpSampling2D",
+                                         "Flatten", "SpatialDropout2D", "SeparableConv"};
     for (size_t i = 0; i < BWI_COUNT(starts); i++) {
         if (strncmp(row->class_name, starts[i], strlen(starts[i])) == 0 && strcmp(row->class_name, "Concatenate") != 0) {
             return true;
@@ -185,13 +186,30 @@ static void put_ends(bwi_json_writer *w, const bwi_wiring *wiring, const int *op
 
 /* ---- Models ---- */
 
+/* Layers that belong to a model of keras.applications are found there by Keras. */
+static const char *module_of(const char *class_name)
+{
+    static const struct {
+        const char *class_name, *module;
+    } others[] = {{"LayerScale", "keras.src.applications.convnext"},
+                  {"StochasticDepth", "keras.src.applications.convnext"},
+                  {"CustomScaleLayer", "keras.src.applications.inception_resnet_v2"}};
+    for (size_t i = 0; i < BWI_COUNT(others); i++) {
+        if (strcmp(class_name, others[i].class_name) == 0) {
+            return others[i].module;
+        }
+    }
+    return NULL;
+}
+
 static bw_status put_layer(const bw_model *model, bwi_json_writer *w, int number)
 {
     const bwi_layer *layer = &model->layers[number];
     int first;
-    begin_object(w, "keras.layers", layer->row->class_name);
+    const char *class_name = layer->row->class_name, *module = module_of(class_name);
+    begin_object(w, module ? module : "keras.layers", class_name);
     bw_status status = put_config(model->ctx, w, layer, bwi_layer_variables(model, number, &first));
-    bwi_json_put_null(w, "registered_name");
+    bwi_json_put_text(w, "registered_name", module ? class_name : NULL);
     return status == BW_OK ? put_private(model->ctx, w, layer) : status;
 }
 

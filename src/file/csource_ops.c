@@ -47,6 +47,13 @@ static const char *const formulas[BWI_ACTIVATIONS] = {
     [BWI_HARD_SIGMOID] = "v <= -3.0f ? 0.0f : v >= 3.0f ? 1.0f : v / 6.0f + 0.5f",
     [BWI_SILU] = "v / (1.0f + expf(-v))",
     [BWI_GELU] = "0.5f * v * (1.0f + erff(v * 0.707106781f))",
+    [BWI_HARD_SILU] = "v <= -3.0f ? 0.0f : v >= 3.0f ? v : v * (v / 6.0f + 0.5f)",
+    [BWI_HARD_TANH] = "v < -1.0f ? -1.0f : v > 1.0f ? 1.0f : v",
+    [BWI_MISH] = "v * tanhf(v > 0.0f ? v + log1pf(expf(-v)) : log1pf(expf(v)))",
+    [BWI_LOG_SIGMOID] = "v < 0.0f ? v - log1pf(expf(v)) : -log1pf(expf(-v))",
+    [BWI_TANH_SHRINK] = "v - tanhf(v)",
+    [BWI_SPARSE_PLUS] = "v <= -1.0f ? 0.0f : v >= 1.0f ? v : 0.25f * (v + 1.0f) * (v + 1.0f)",
+    [BWI_SPARSE_SIGMOID] = "v <= -1.0f ? 0.0f : v >= 1.0f ? 1.0f : 0.5f * (v + 1.0f)",
 };
 
 static const char *__attribute__((format(printf, 2, 3))) formula_of(char text[256], const char *format, ...)
@@ -58,6 +65,7 @@ static const char *__attribute__((format(printf, 2, 3))) formula_of(char text[25
     return text;
 }
 
+/* Numbers of the formula are written into it, so that the compiler sees constants. */
 const char *bwi_csource_formula(const bwi_activation_attributes *a, char text[256])
 {
     char p[3][32];
@@ -73,6 +81,15 @@ const char *bwi_csource_formula(const bwi_activation_attributes *a, char text[25
     }
     if (a->kind == BWI_LEAKY_RELU) {
         return formula_of(text, "v < 0.0f ? %s * v : v", n[0]);
+    }
+    if (a->kind == BWI_SQUAREPLUS) {
+        return formula_of(text, "0.5f * (v < 0.0f ? %s / (sqrtf(v * v + %s) - v) : v + sqrtf(v * v + %s))", n[0], n[0], n[0]);
+    }
+    if (a->kind == BWI_SOFT_SHRINK) {
+        return formula_of(text, "v > %s ? v - %s : v < -%s ? v + %s : 0.0f", n[0], n[0], n[0], n[0]);
+    }
+    if (a->kind == BWI_HARD_SHRINK) {
+        return formula_of(text, "fabsf(v) > %s ? v : 0.0f", n[0]);
     }
     if (isinf(a->p[1])) {
         return formula_of(text, "v > %s ? v : %s * (v - %s)", n[2], n[0], n[2]);
@@ -104,6 +121,8 @@ static void put_unary(bwi_csource *s, const bw_node *node)
         put_each(s, node, one_call[u->kind]);
     } else if (u->kind == BWI_POW) {
         put_each_of(s, node, "powf(v, %s)", a);
+    } else if (u->kind == BWI_THRESHOLD) {
+        put_each_of(s, node, "v > %s ? v : %s", a, b);
     } else {
         put_each_of(s, node, "v < %s ? %s : v > %s ? %s : v", a, a, b, b);
     }
@@ -193,6 +212,37 @@ static void put_normalization(bwi_csource *s, const bw_node *node)
     }
     LINE(2 + ndim, "n++;");
     bwi_csource_loops_end(s, ndim);
+}
+
+static void put_channel_affine(bwi_csource *s, const bw_node *node)
+{
+    const bwi_channel_affine_attributes *a = node->attributes;
+    long long channels = (long long)node->shape.extent[node->shape.ndim - 1];
+    char name[160], scale[200] = "", offset[200] = "";
+    if (a->scale) {
+        snprintf(scale, sizeof scale, " * %s[c]", bwi_csource_variable(s, node->variable[0], name));
+    }
+    if (a->center) {
+        snprintf(offset, sizeof offset, " + %s[c]", bwi_csource_variable(s, node->variable[a->scale], name));
+    }
+    LINE(2, "for (int i = 0; i < %lld; i++, x += %lld, y += %lld) {", count_of(node) / channels, channels, channels);
+    LINE(3, "for (int c = 0; c < %lld; c++) {", channels);
+    LINE(4, "y[c] = x[c]%s%s;", scale, offset);
+    LINE(3, "}");
+    LINE(2, "}");
+}
+
+static void put_channel_map(bwi_csource *s, const bw_node *node)
+{
+    const bwi_channel_map_attributes *a = node->attributes;
+    long long channels = (long long)a->channels;
+    char numbers[160];
+    bwi_csource_array(s, node->name, "numbers", a->number, 3 * a->channels, numbers);
+    LINE(2, "for (int i = 0; i < %lld; i++, x += %lld, y += %lld) {", count_of(node) / channels, channels, channels);
+    LINE(3, "for (int c = 0; c < %lld; c++) {", channels);
+    LINE(4, "y[c] = (x[c] - %s[c]) * %s[c + %lld] + %s[c + %lld];", numbers, numbers, channels, numbers, 2 * channels);
+    LINE(3, "}");
+    LINE(2, "}");
 }
 
 /* ---- Moving values ---- */
@@ -557,6 +607,8 @@ const bwi_csource_row bwi_csource_ops[] = {
     {&bwi_op_broadcast, put_broadcast, false},
     {&bwi_op_prelu, put_prelu, true},
     {&bwi_op_normalization, put_normalization, true},
+    {&bwi_op_channel_affine, put_channel_affine, true},
+    {&bwi_op_channel_map, put_channel_map, true},
     {&bwi_op_permute, put_permute, false},
     {&bwi_op_slice, put_slice, false},
     {&bwi_op_concatenate, put_concatenate, false},

@@ -177,6 +177,16 @@ static void put_integers(bwi_text *text, const bwi_argument_value *value, bool b
     bwi_text_add(text, "%s", list ? ")" : "");
 }
 
+static void put_numbers(bwi_text *text, const bwi_argument_value *value)
+{
+    for (int i = 0; i < value->count; i++) {
+        bwi_text_add(text, "%s", i ? "," : value->count > 1 ? "(" : "");
+        put_number(text, value->numbers[i]);
+    }
+    bwi_text_add(text, "%s", value->count > 1 ? ")" : "");
+}
+
+/* Values are written so that the same argument reads them again. */
 static void put_value(bwi_text *text, const bwi_argument *a, const bwi_argument_value *value, bool bare)
 {
     switch (a->kind) {
@@ -191,6 +201,9 @@ static void put_value(bwi_text *text, const bwi_argument *a, const bwi_argument_
         break;
     case BWI_INTS:
         put_integers(text, value, bare);
+        break;
+    case BWI_FLOATS:
+        put_numbers(text, value);
         break;
     case BWI_TEXT:
     case BWI_CALL:

@@ -164,6 +164,10 @@ static bw_status list_text(const bwi_keras *k, const char *key, const bwi_json *
         if (bwi_json_kind_of(value) == BWI_JSON_OBJECT) {
             return bwi_keras_refuse(k, key, list);
         }
+        if (bwi_json_kind_of(value) == BWI_JSON_NULL) {
+            bwi_text_add(text, "none");
+            continue;
+        }
         bw_status status = bwi_keras_value_text(k, key, value, text);
         if (status != BW_OK) {
             return status;
@@ -344,12 +348,14 @@ static bw_status put_object(bw_context *ctx, bwi_json_writer *w, const char *key
 static bool is_list(const char *class_name, const char *argument)
 {
     return strcmp(argument, "target_shape") == 0 || strcmp(argument, "dims") == 0 || strcmp(argument, "shared_axes") == 0 ||
-           (strcmp(argument, "axis") == 0 && strcmp(class_name, "LayerNormalization") == 0);
+           strcmp(argument, "noise_shape") == 0 || (strcmp(argument, "axis") == 0 && strcmp(class_name, "LayerNormalization") == 0);
 }
 
+/* Amounts of both ends are written in pairs, and an open extent of a noise_shape as null. */
 static void put_wholes(bwi_json_writer *w, const char *class_name, const char *key, const bwi_argument_value *v)
 {
     bool pairs = v->count == 4 && (strcmp(key, "padding") == 0 || strcmp(key, "cropping") == 0);
+    bool none = strcmp(key, "noise_shape") == 0;
     if (v->count == 1 && !is_list(class_name, key)) {
         bwi_json_put_whole(w, key, v->integers[0]);
         return;
@@ -359,10 +365,27 @@ static void put_wholes(bwi_json_writer *w, const char *class_name, const char *k
         if (pairs && i % 2 == 0) {
             bwi_json_begin(w, NULL, '[');
         }
-        bwi_json_put_whole(w, NULL, v->integers[i]);
+        if (none && v->integers[i] == -1) {
+            bwi_json_put_null(w, NULL);
+        } else {
+            bwi_json_put_whole(w, NULL, v->integers[i]);
+        }
         if (pairs && i % 2) {
             bwi_json_end(w);
         }
+    }
+    bwi_json_end(w);
+}
+
+static void put_reals(bwi_json_writer *w, const char *key, const bwi_argument_value *v)
+{
+    if (v->count == 1) {
+        bwi_json_put_real(w, key, v->numbers[0]);
+        return;
+    }
+    bwi_json_begin(w, key, '[');
+    for (int i = 0; i < v->count; i++) {
+        bwi_json_put_real(w, NULL, v->numbers[i]);
     }
     bwi_json_end(w);
 }
@@ -389,6 +412,9 @@ bw_status bwi_keras_put_argument(bw_context *ctx, bwi_json_writer *w, const char
         break;
     case BWI_INTS:
         put_wholes(w, class_name, a->name, v);
+        break;
+    case BWI_FLOATS:
+        put_reals(w, a->name, v);
         break;
     case BWI_CALL:
         return put_object(ctx, w, a->name, v->text);

@@ -47,9 +47,8 @@ static bool read_option(const char *key, const bwi_json *json, bwi_layer *layer)
     static const struct {
         const char *key;
         int value;
-    } numbers[] = {{"alpha", BWI_OPERATOR_NUMBER},
-                   {"negative_slope", BWI_OPERATOR_NUMBER},
-                   {"x_min", BWI_OPERATOR_NUMBER},
+    } numbers[] = {{"alpha", BWI_OPERATOR_NUMBER}, {"negative_slope", BWI_OPERATOR_NUMBER}, {"threshold", BWI_OPERATOR_NUMBER},
+                   {"b", BWI_OPERATOR_NUMBER},     {"default_value", BWI_OPERATOR_OTHER},   {"x_min", BWI_OPERATOR_NUMBER},
                    {"x_max", BWI_OPERATOR_OTHER}};
     static const char *const lists[] = {"axis", "axes", "newshape"};
     if (bwi_json_kind_of(json) == BWI_JSON_NULL || strcmp(key, "name") == 0) {

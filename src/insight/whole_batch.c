@@ -19,8 +19,9 @@ static const struct habit {
     size_t times;    /* this number of times, during its backward passes */
     bool in_between; /* from the forward pass on */
 } habits[] = {
-    {&bwi_op_maxpool2d, true, 1, false},  {&bwi_op_avgpool2d, true, 1, false}, {&bwi_op_dense, true, 1, false},
-    {&bwi_op_batchnorm, false, 3, false}, {&bwi_op_dropout, false, 1, true},   {&bwi_op_spatial_dropout, false, 1, true},
+    {&bwi_op_maxpool2d, true, 1, false},      {&bwi_op_avgpool2d, true, 1, false},     {&bwi_op_dense, true, 1, false},
+    {&bwi_op_batchnorm, false, 3, false},     {&bwi_op_dropout, false, 1, true},       {&bwi_op_spatial_dropout, false, 1, true},
+    {&bwi_op_shared_dropout, false, 1, true}, {&bwi_op_alpha_dropout, false, 1, true}, {&bwi_op_gaussian_dropout, false, 1, true},
 };
 
 /* Bytes, besides the program's values, that are in use from instruction `first` to `last`. */

@@ -45,17 +45,27 @@ typedef struct bwi_adam {
 
 /* Elementwise functions with up to three parameters a, b, c, and their derivatives, in terms of y unless "from x" is written. */
 typedef enum bwi_activation {
-    BWI_SIGMOID,      /* 1 / (1 + e^-x);                                    y (1 - y) */
-    BWI_TANH,         /* tanh x;                                            1 - y^2 */
-    BWI_SOFTPLUS,     /* ln(1 + e^x);                                       1 - e^-y */
-    BWI_SOFTSIGN,     /* x / (1 + |x|);                                     (1 - |y|)^2 */
-    BWI_ELU,          /* x > 0: a x, else b (e^x - 1), b >= 0;              y > 0: a, else y + b */
-    BWI_EXPONENTIAL,  /* e^x;                                               y */
-    BWI_HARD_SIGMOID, /* x/6 + 1/2 between 0 and 1;                         0 < y < 1: 1/6 */
-    BWI_LEAKY_RELU,   /* x < 0: a x, a > 0, else x;                         y < 0: a, else 1 */
-    BWI_BENT_RELU,    /* x > c: min(x, b), else a (x - c), all >= 0;        0 < y < b: 1, y <= 0: a */
-    BWI_SILU,         /* x s, s = 1 / (1 + e^-x);                           from x: s (1 + x (1 - s)) */
-    BWI_GELU,         /* x P, P = (1 + erf(x / sqrt 2)) / 2;                from x: P + x e^(-x^2/2) / sqrt(2 pi) */
+    BWI_SIGMOID,        /* 1 / (1 + e^-x);                                    y (1 - y) */
+    BWI_TANH,           /* tanh x;                                            1 - y^2 */
+    BWI_SOFTPLUS,       /* ln(1 + e^x);                                       1 - e^-y */
+    BWI_SOFTSIGN,       /* x / (1 + |x|);                                     (1 - |y|)^2 */
+    BWI_ELU,            /* x > 0: a x, else b (e^x - 1), b >= 0;              y > 0: a, else y + b */
+    BWI_EXPONENTIAL,    /* e^x;                                               y */
+    BWI_HARD_SIGMOID,   /* x/6 + 1/2 between 0 and 1;                         0 < y < 1: 1/6 */
+    BWI_LEAKY_RELU,     /* x < 0: a x, a > 0, else x;                         y < 0: a, else 1 */
+    BWI_BENT_RELU,      /* x > c: min(x, b), else a (x - c), all >= 0;        0 < y < b: 1, y <= 0: a */
+    BWI_SILU,           /* x s, s = 1 / (1 + e^-x);                           from x: s (1 + x (1 - s)) */
+    BWI_GELU,           /* x P, P = (1 + erf(x / sqrt 2)) / 2;                from x: P + x e^(-x^2/2) / sqrt(2 pi) */
+    BWI_HARD_SILU,      /* x s, s = x/6 + 1/2 between 0 and 1;                from x: s, and x/6 more where 0 < s < 1 */
+    BWI_HARD_TANH,      /* x between -1 and 1;                                -1 < y < 1: 1 */
+    BWI_MISH,           /* x t, t = tanh(ln(1 + e^x));                        from x: t + x (1 - t^2) / (1 + e^-x) */
+    BWI_SQUAREPLUS,     /* (x + r) / 2, r = sqrt(x^2 + a), a > 0;             from x: (1 + x / r) / 2 */
+    BWI_LOG_SIGMOID,    /* -ln(1 + e^-x);                                     1 - e^y */
+    BWI_SOFT_SHRINK,    /* x > a: x - a, x < -a: x + a, else 0, a >= 0;       y != 0: 1 */
+    BWI_HARD_SHRINK,    /* |x| > a: x, else 0, a >= 0;                        y != 0: 1 */
+    BWI_TANH_SHRINK,    /* x - tanh x;                                        from x: tanh^2 x */
+    BWI_SPARSE_PLUS,    /* (x + 1)^2 / 4 between -1 and 1, 0 below, x above;  from x: (x + 1) / 2 between 0 and 1 */
+    BWI_SPARSE_SIGMOID, /* (x + 1) / 2 between 0 and 1;                     0 < y < 1: 1/2 */
     BWI_ACTIVATIONS
 } bwi_activation;
 

@@ -179,6 +179,26 @@ static double activation_of(bwi_activation kind, const float *p, double x)
         return x / (1 + exp(-x));
     case BWI_GELU:
         return x * below_normal(x);
+    case BWI_HARD_SILU:
+        return x * fmin(fmax(x / 6 + 0.5, 0), 1);
+    case BWI_HARD_TANH:
+        return fmin(fmax(x, -1), 1);
+    case BWI_MISH:
+        return x * tanh(log1p(exp(-fabs(x))) + (x > 0 ? x : 0));
+    case BWI_SQUAREPLUS:
+        return x < 0 ? a / 2 / (sqrt(x * x + a) - x) : (x + sqrt(x * x + a)) / 2;
+    case BWI_LOG_SIGMOID:
+        return -log1p(exp(-fabs(x))) + (x < 0 ? x : 0);
+    case BWI_SOFT_SHRINK:
+        return x > a ? x - a : x < -a ? x + a : 0;
+    case BWI_HARD_SHRINK:
+        return fabs(x) > a ? x : 0;
+    case BWI_TANH_SHRINK:
+        return x - tanh(x);
+    case BWI_SPARSE_PLUS:
+        return x <= -1 ? 0 : x >= 1 ? x : (x + 1) * (x + 1) / 4;
+    case BWI_SPARSE_SIGMOID:
+        return fmin(fmax((x + 1) / 2, 0), 1);
     case BWI_ACTIVATIONS:
         break;
     }
@@ -212,6 +232,26 @@ static double slope_of(bwi_activation kind, const float *p, double v)
         return s * (1 + v * (1 - s));
     case BWI_GELU:
         return below_normal(v) + v * exp(-v * v / 2) * 0.39894228040143268;
+    case BWI_HARD_SILU:
+        return v <= -3 ? 0 : v >= 3 ? 1 : v / 3 + 0.5;
+    case BWI_HARD_TANH:
+        return fabs(v) < 1 ? 1 : 0;
+    case BWI_MISH:
+        b = tanh(log1p(exp(-fabs(v))) + (v > 0 ? v : 0));
+        return b + v * (1 - b * b) * s;
+    case BWI_SQUAREPLUS:
+        return (1 + v / sqrt(v * v + a)) / 2;
+    case BWI_LOG_SIGMOID:
+        return -expm1(v);
+    case BWI_SOFT_SHRINK:
+    case BWI_HARD_SHRINK:
+        return fabs(v) > 0 ? 1 : 0;
+    case BWI_TANH_SHRINK:
+        return tanh(v) * tanh(v);
+    case BWI_SPARSE_PLUS:
+        return fmin(fmax((v + 1) / 2, 0), 1);
+    case BWI_SPARSE_SIGMOID:
+        return v > 0 && v < 1 ? 0.5 : 0;
     case BWI_ACTIVATIONS:
         break;
     }

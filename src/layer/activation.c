@@ -9,26 +9,52 @@ typedef struct activation_row {
     const bwi_op *op; /* NULL: no op is needed */
     bool bare;        /* the op has no attributes */
     bwi_activation_attributes attributes;
+    bw_node *(*build)(bwi_graph *graph, const char *layer, bw_node *x); /* put together from several ops; NULL: from one */
 } activation_row;
+
+/* z - ln(sum e^z) over the last axis with z = x - max x. */
+static bw_node *build_log_softmax(bwi_graph *graph, const char *layer, bw_node *x)
+{
+    bwi_activation_attributes exponential = {.kind = BWI_EXPONENTIAL};
+    bool named[BW_MAX_NDIM] = {false};
+    named[x->shape.ndim > 0 ? x->shape.ndim - 1 : 0] = true;
+    bw_node *z = bwi_compose_subtract(graph, layer, x, bwi_compose_reduce(graph, layer, x, BWI_REDUCE_MAX, named));
+    bw_node *e = bwi_graph_add(graph, &bwi_op_activation, layer, &exponential, sizeof exponential, &z, 1, NULL, 0);
+    bw_node *sum = bwi_compose_reduce(graph, layer, e, BWI_REDUCE_SUM, named);
+    return bwi_compose_subtract(graph, layer, z, bwi_compose_unary(graph, layer, sum, BWI_LOG, 0, 0));
+}
 
 /* selu: scale (x > 0 ? x : alpha (e^x - 1)) with Keras's scale and alpha. */
 static const activation_row activations[] = {
-    {"linear", NULL, true, {0, {0}}},
-    {"relu", &bwi_op_relu, true, {0, {0}}},
-    {"sigmoid", &bwi_op_activation, false, {BWI_SIGMOID, {0}}},
-    {"tanh", &bwi_op_activation, false, {BWI_TANH, {0}}},
-    {"softmax", &bwi_op_softmax, true, {0, {0}}},
-    {"elu", &bwi_op_activation, false, {BWI_ELU, {1, 1, 0}}},
-    {"selu", &bwi_op_activation, false, {BWI_ELU, {1.05070098F, 1.05070098F * 1.67326324F, 0}}},
-    {"softplus", &bwi_op_activation, false, {BWI_SOFTPLUS, {0}}},
-    {"softsign", &bwi_op_activation, false, {BWI_SOFTSIGN, {0}}},
-    {"silu", &bwi_op_activation_of_input, false, {BWI_SILU, {0}}},
-    {"swish", &bwi_op_activation_of_input, false, {BWI_SILU, {0}}},
-    {"gelu", &bwi_op_activation_of_input, false, {BWI_GELU, {0}}},
-    {"leaky_relu", &bwi_op_activation, false, {BWI_LEAKY_RELU, {0.2F, 0, 0}}},
-    {"relu6", &bwi_op_activation, false, {BWI_BENT_RELU, {0, 6, 0}}},
-    {"exponential", &bwi_op_activation, false, {BWI_EXPONENTIAL, {0}}},
-    {"hard_sigmoid", &bwi_op_activation, false, {BWI_HARD_SIGMOID, {0}}},
+    {"linear", NULL, true, {0, {0}}, NULL},
+    {"relu", &bwi_op_relu, true, {0, {0}}, NULL},
+    {"sigmoid", &bwi_op_activation, false, {BWI_SIGMOID, {0}}, NULL},
+    {"tanh", &bwi_op_activation, false, {BWI_TANH, {0}}, NULL},
+    {"softmax", &bwi_op_softmax, true, {0, {0}}, NULL},
+    {"elu", &bwi_op_activation, false, {BWI_ELU, {1, 1, 0}}, NULL},
+    {"selu", &bwi_op_activation, false, {BWI_ELU, {1.05070098F, 1.05070098F * 1.67326324F, 0}}, NULL},
+    {"softplus", &bwi_op_activation, false, {BWI_SOFTPLUS, {0}}, NULL},
+    {"softsign", &bwi_op_activation, false, {BWI_SOFTSIGN, {0}}, NULL},
+    {"silu", &bwi_op_activation_of_input, false, {BWI_SILU, {0}}, NULL},
+    {"swish", &bwi_op_activation_of_input, false, {BWI_SILU, {0}}, NULL},
+    {"gelu", &bwi_op_activation_of_input, false, {BWI_GELU, {0}}, NULL},
+    {"leaky_relu", &bwi_op_activation, false, {BWI_LEAKY_RELU, {0.2F, 0, 0}}, NULL},
+    {"relu6", &bwi_op_activation, false, {BWI_BENT_RELU, {0, 6, 0}}, NULL},
+    {"exponential", &bwi_op_activation, false, {BWI_EXPONENTIAL, {0}}, NULL},
+    {"hard_sigmoid", &bwi_op_activation, false, {BWI_HARD_SIGMOID, {0}}, NULL},
+    {"hard_silu", &bwi_op_activation_of_input, false, {BWI_HARD_SILU, {0}}, NULL},
+    {"hard_swish", &bwi_op_activation_of_input, false, {BWI_HARD_SILU, {0}}, NULL},
+    {"hard_tanh", &bwi_op_activation, false, {BWI_HARD_TANH, {0}}, NULL},
+    {"mish", &bwi_op_activation_of_input, false, {BWI_MISH, {0}}, NULL},
+    {"celu", &bwi_op_activation, false, {BWI_ELU, {1, 1, 0}}, NULL}, /* as elu while alpha is 1, which no name changes */
+    {"squareplus", &bwi_op_activation_of_input, false, {BWI_SQUAREPLUS, {4, 0, 0}}, NULL},
+    {"log_sigmoid", &bwi_op_activation, false, {BWI_LOG_SIGMOID, {0}}, NULL},
+    {"soft_shrink", &bwi_op_activation, false, {BWI_SOFT_SHRINK, {0.5F, 0, 0}}, NULL},
+    {"hard_shrink", &bwi_op_activation, false, {BWI_HARD_SHRINK, {0.5F, 0, 0}}, NULL},
+    {"tanh_shrink", &bwi_op_activation_of_input, false, {BWI_TANH_SHRINK, {0}}, NULL},
+    {"sparse_plus", &bwi_op_activation_of_input, false, {BWI_SPARSE_PLUS, {0}}, NULL},
+    {"sparse_sigmoid", &bwi_op_activation, false, {BWI_SPARSE_SIGMOID, {0}}, NULL},
+    {"log_softmax", NULL, true, {0, {0}}, build_log_softmax},
 };
 
 static bw_node *add(bwi_graph *graph, const char *layer, bw_node *node, const bwi_op *op, const bwi_activation_attributes *a)
@@ -46,9 +72,12 @@ bw_node *bwi_activation_add(bwi_graph *graph, const char *layer, bw_node *node, 
     if (!node) {
         return NULL;
     }
-    char known[256] = "";
+    char known[512] = "";
     for (size_t i = 0; i < BWI_COUNT(activations); i++) {
         const activation_row *row = &activations[i];
+        if (strcmp(activation, row->name) == 0 && row->build) {
+            return row->build(graph, layer, node);
+        }
         if (strcmp(activation, row->name) == 0) {
             return row->op ? add(graph, layer, node, row->op, row->bare ? NULL : &row->attributes) : node;
         }
@@ -194,15 +223,44 @@ const bwi_layer_row bwi_layer_prelu = {
 enum { AXIS, SOFTMAX_COUNT };
 
 static const bwi_argument softmax_arguments[SOFTMAX_COUNT] = {
-    [AXIS] = {"axis", NULL, BWI_INT, "-1", -BW_MAX_NDIM, BW_MAX_NDIM, NULL}};
+    [AXIS] = {"axis", NULL, BWI_INTS, "-1", -BW_MAX_NDIM, BW_MAX_NDIM, NULL}};
 
+/* Several axes are moved to the end and taken as one. */
+static bw_node *softmax_over(const bwi_layer *layer, bwi_graph *graph, bw_node *x, const bool *named)
+{
+    bwi_permute_attributes there, back;
+    int count = bwi_compose_last(&x->shape, named, &there, &back);
+    bw_node *node = bwi_compose_permute(graph, layer->name, x, &there);
+    bwi_shape moved = node ? node->shape : x->shape, flat = moved;
+    for (int i = moved.ndim - count + 1; i < moved.ndim; i++) {
+        flat.extent[moved.ndim - count] *= moved.extent[i];
+    }
+    flat.ndim = moved.ndim - count + 1;
+    node = bwi_activation_add(graph, layer->name, bwi_compose_reshape(graph, layer->name, node, &flat), "softmax");
+    return bwi_compose_permute(graph, layer->name, bwi_compose_reshape(graph, layer->name, node, &moved), &back);
+}
+
+/* One axis has an op of its own, the last one a faster one. */
 static bw_node *build_softmax(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
 {
     (void)input_count;
-    bwi_axis_attributes a;
+    const bwi_argument_value *v = &layer->values[AXIS];
+    bwi_axis_attributes a = {.axis = -1};
     bw_node *x = inputs[0];
-    if (!bwi_layer_axis(graph, layer, AXIS, layer->values[AXIS].integer, x->shape.ndim, &a.axis)) {
-        return NULL;
+    bool named[BW_MAX_NDIM] = {false};
+    int count = 0;
+    for (int i = 0; i < v->count; i++) {
+        if (!bwi_layer_axis(graph, layer, AXIS, v->integers[i], x->shape.ndim, &a.axis)) {
+            return NULL;
+        }
+        count += !named[a.axis];
+        named[a.axis] = true;
+    }
+    if (count < 1) {
+        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: axis: expected at least one axis", layer->name);
+    }
+    if (count > 1) {
+        return softmax_over(layer, graph, x, named);
     }
     if (a.axis == x->shape.ndim - 1) {
         return bwi_activation_add(graph, layer->name, x, "softmax");

@@ -87,21 +87,25 @@ static bw_status read_int(const reader *r, const bwi_term *term, const bwi_argum
     return within(a, (double)*value) ? BW_OK : refuse_range(r, term, a);
 }
 
-static bw_status read_ints(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
+/* Lists are read in depth, so that ((1,0),(2,1)) is four numbers. */
+static bw_status read_ints(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v, bool inside)
 {
     if (term->length > 0) {
         if (v->count == BWI_MAX_INTS) {
             return refuse(r, term, a, "fewer numbers");
         }
-        bw_status status = read_int(r, term, a, &v->integers[v->count++]);
+        bool none = inside && bwi_term_is_none(term);
+        int64_t *to = &v->integers[v->count++];
+        *to = -1;
+        bw_status status = none ? BW_OK : read_int(r, term, a, to);
         v->integer = v->integers[0];
-        return status;
+        return status == BW_OK && none && !within(a, -1) ? refuse_range(r, term, a) : status;
     }
     for (int i = 0; i < term->count; i++) {
         if (term->items[i].label) {
             return refuse(r, &term->items[i], a, "a number without a name");
         }
-        bw_status status = read_ints(r, &term->items[i], a, v);
+        bw_status status = read_ints(r, &term->items[i], a, v, true);
         if (status != BW_OK) {
             return status;
         }
@@ -135,13 +139,36 @@ static bool read_number(const bwi_term *term, double *value)
     return true;
 }
 
+/* One number, or a list of as many as a value holds: enough for the channels of an image. */
+static bw_status read_floats(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
+{
+    int count = term->length > 0 ? 1 : term->count;
+    if (count < 1 || count > BWI_MAX_INTS) {
+        char expected[64];
+        snprintf(expected, sizeof expected, "from 1 to %d numbers", BWI_MAX_INTS);
+        return refuse(r, term, a, expected);
+    }
+    for (int i = 0; i < count; i++) {
+        const bwi_term *item = term->length > 0 ? term : &term->items[i];
+        if (item->count || item->length < 1 || !read_number(item, &v->numbers[i])) {
+            return refuse(r, item, a, "a number");
+        }
+        if (!within(a, v->numbers[i])) {
+            return refuse_range(r, item, a);
+        }
+    }
+    v->count = count;
+    v->number = v->numbers[0];
+    return BW_OK;
+}
+
 /* The kind of the argument decides how its text is read, not the look of the text: 1 may be a number, a count or a word. */
 static bw_status read_value(const reader *r, const bwi_term *term, const bwi_argument *a, bwi_argument_value *v)
 {
     if (term->called && a->kind != BWI_CALL) {
         return refuse(r, term, a, "a value without arguments");
     }
-    if (term->length == 0 && a->kind != BWI_INTS) {
+    if (term->length == 0 && a->kind != BWI_INTS && a->kind != BWI_FLOATS) {
         return refuse(r, term, a, "one value");
     }
     switch (a->kind) {
@@ -158,7 +185,9 @@ static bw_status read_value(const reader *r, const bwi_term *term, const bwi_arg
         return read_text(r, term, a, v);
     case BWI_INTS:
         /* For an argument with a default, None is a list without numbers. */
-        return a->standard && bwi_term_is_none(term) ? BW_OK : read_ints(r, term, a, v);
+        return a->standard && bwi_term_is_none(term) ? BW_OK : read_ints(r, term, a, v, false);
+    case BWI_FLOATS:
+        return read_floats(r, term, a, v);
     case BWI_CALL:
         break;
     }
@@ -178,7 +207,8 @@ static int find(const bwi_argument *arguments, int count, const char *name, int 
 /* Keras's None is accepted where a number is optional, or where it means the same as the default. */
 static bool is_none(const bwi_term *term, const bwi_argument *a)
 {
-    bool number = a->kind == BWI_INT || a->kind == BWI_FLOAT, word = a->kind == BWI_TEXT || a->kind == BWI_CALL;
+    bool number = a->kind == BWI_INT || a->kind == BWI_FLOAT || a->kind == BWI_FLOATS,
+         word = a->kind == BWI_TEXT || a->kind == BWI_CALL;
     if (!a->standard || !bwi_term_is_none(term)) {
         return false;
     }

@@ -1,6 +1,7 @@
 /*
  * Conv1D and Conv2D have a kernel (size, in/groups, filters), initialised by glorot_uniform, and a bias of zeros.
- * DepthwiseConv2D has a kernel (height, width, in, multiplier): every channel is convolved separately into `multiplier` outputs.
+ * DepthwiseConv1D and DepthwiseConv2D have a kernel (size, in, multiplier): every channel is convolved separately into `multiplier`
+ * outputs.
  */
 #include "layer/internal.h"
 
@@ -41,18 +42,12 @@ enum {
 static const bwi_argument line_arguments[COUNT] = {ARGUMENTS("valid same causal")};
 static const bwi_argument image_arguments[COUNT] = {ARGUMENTS("valid same")};
 
-/* The indices of arguments that all of these layers have; nothing else about them differs. */
-typedef struct indices {
-    int activation, strides, padding, dilation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
-        bias_regularizer;
-} indices;
-
-static const indices conv_indices = {
+static const bwi_convolution_indices conv_indices = {
     ACTIVATION,         STRIDES,         PADDING, DILATION_RATE, USE_BIAS, KERNEL_INITIALIZER, BIAS_INITIALIZER,
     KERNEL_REGULARIZER, BIAS_REGULARIZER};
 
-static bool read_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int kernel_size, const indices *at,
-                       bwi_conv2d_attributes *a)
+bool bwi_convolution_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int kernel_size, const bwi_convolution_indices *at,
+                           bwi_conv2d_attributes *a)
 {
     const char *padding = layer->values[at->padding].text;
     if (!bwi_layer_sizes(graph, layer, ndim, kernel_size, NULL, a->kernel) ||
@@ -65,9 +60,7 @@ static bool read_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int k
     return true;
 }
 
-/* Zeros that the layer before puts around the image can become the convolution's own padding, which costs nothing. That layer's
- * node is then computed only if something else takes it, too. */
-static bw_node *take_padding(bw_node *x, bwi_conv2d_attributes *a)
+bw_node *bwi_convolution_take_padding(bw_node *x, bwi_conv2d_attributes *a)
 {
     const bwi_pad2d_attributes *zeros = bwi_pad2d_of(x);
     if (!zeros || a->same) {
@@ -88,7 +81,7 @@ static bw_node *take_padding(bw_node *x, bwi_conv2d_attributes *a)
 }
 
 static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, const bwi_op *op, bw_node *x, bwi_conv2d_attributes *a,
-                         const bwi_shape *kernel, const indices *at)
+                         const bwi_shape *kernel, const bwi_convolution_indices *at)
 {
     const bwi_argument_value *v = layer->values;
     bwi_shape bias = {.ndim = 1, .extent = {a->filters}};
@@ -101,7 +94,7 @@ static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, const bwi_op 
         variables[count++] =
             bwi_layer_variable(graph, layer, "bias", &bias, at->bias_initializer, at->bias_regularizer, a->filters, a->filters);
     }
-    x = take_padding(x, a);
+    x = bwi_convolution_take_padding(x, a);
     bw_node *node = bwi_graph_add(graph, op, layer->name, a, sizeof *a, &x, 1, variables, count);
     return bwi_activation_add(graph, layer->name, node, v[at->activation].text);
 }
@@ -109,7 +102,7 @@ static bw_node *convolve(const bwi_layer *layer, bwi_graph *graph, const bwi_op 
 static bw_node *build(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim)
 {
     bwi_conv2d_attributes a = {.filters = layer->values[FILTERS].integer, .groups = layer->values[GROUPS].integer};
-    if (!bwi_layer_expect(graph, layer, x, ndim) || !read_sizes(graph, layer, ndim, KERNEL_SIZE, &conv_indices, &a)) {
+    if (!bwi_layer_expect(graph, layer, x, ndim) || !bwi_convolution_sizes(graph, layer, ndim, KERNEL_SIZE, &conv_indices, &a)) {
         return NULL;
     }
     int64_t channels = x->shape.extent[ndim - 1];
@@ -153,43 +146,77 @@ enum {
     D_COUNT
 };
 
-static const bwi_argument depthwise_arguments[D_COUNT] = {
-    [D_KERNEL_SIZE] = {"kernel_size", NULL, BWI_INTS, NULL, 1, 1e4, NULL},
-    [D_ACTIVATION] = {"activation", NULL, BWI_TEXT, "linear", 0, 0, NULL},
-    [D_STRIDES] = {"strides", NULL, BWI_INTS, "1", 1, 1e4, NULL},
-    [D_PADDING] = {"padding", NULL, BWI_TEXT, "valid", 0, 0, "valid same"},
-    [D_DEPTH_MULTIPLIER] = {"depth_multiplier", NULL, BWI_INT, "1", 1, 1e4, NULL},
-    [D_DILATION_RATE] = {"dilation_rate", NULL, BWI_INTS, "1", 1, 1e4, NULL},
-    [D_USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL},
-    [D_DEPTHWISE_INITIALIZER] = {"depthwise_initializer", NULL, BWI_CALL, "glorot_uniform", 0, 0, NULL},
-    [D_BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},
-    [D_DEPTHWISE_REGULARIZER] = {"depthwise_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},
-    [D_BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},
-};
-
-static const indices depthwise_indices = {D_ACTIVATION,       D_STRIDES,
-                                          D_PADDING,          D_DILATION_RATE,
-                                          D_USE_BIAS,         D_DEPTHWISE_INITIALIZER,
-                                          D_BIAS_INITIALIZER, D_DEPTHWISE_REGULARIZER,
-                                          D_BIAS_REGULARIZER};
-
-static bw_node *build_depthwise(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
-{
-    (void)input_count;
-    bw_node *x = inputs[0];
-    bwi_conv2d_attributes a = {.groups = 1};
-    if (!bwi_layer_expect(graph, layer, x, 3) || !read_sizes(graph, layer, 3, D_KERNEL_SIZE, &depthwise_indices, &a)) {
-        return NULL;
+#define DEPTHWISE_ARGUMENTS(paddings)                                                                                          \
+    {                                                                                                                          \
+        [D_KERNEL_SIZE] = {"kernel_size", NULL, BWI_INTS, NULL, 1, 1e4, NULL}, [D_ACTIVATION] = {"activation", NULL, BWI_TEXT, \
+                                                                                                 "linear",     0,    0,        \
+                                                                                                 NULL},                        \
+        [D_STRIDES] = {"strides", NULL, BWI_INTS, "1", 1, 1e4, NULL}, [D_PADDING] = {"padding", NULL, BWI_TEXT, "valid",       \
+                                                                                     0,         0,    paddings},               \
+        [D_DEPTH_MULTIPLIER] = {"depth_multiplier", NULL, BWI_INT, "1", 1, 1e4, NULL}, [D_DILATION_RATE] = {"dilation_rate",   \
+                                                                                                            NULL,              \
+                                                                                                            BWI_INTS,          \
+                                                                                                            "1",               \
+                                                                                                            1,                 \
+                                                                                                            1e4,               \
+                                                                                                            NULL},             \
+        [D_USE_BIAS] = {"use_bias", NULL, BWI_BOOL, "true", 0, 0, NULL}, [D_DEPTHWISE_INITIALIZER] = {"depthwise_initializer", \
+                                                                                                      NULL,                    \
+                                                                                                      BWI_CALL,                \
+                                                                                                      "glorot_uniform",        \
+                                                                                                      0,                       \
+                                                                                                      0,                       \
+                                                                                                      NULL},                   \
+        [D_BIAS_INITIALIZER] = {"bias_initializer", NULL, BWI_CALL, "zeros", 0, 0, NULL},                                      \
+        [D_DEPTHWISE_REGULARIZER] = {"depthwise_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},                             \
+        [D_BIAS_REGULARIZER] = {"bias_regularizer", NULL, BWI_CALL, "none", 0, 0, NULL},                                       \
     }
-    int64_t channels = x->shape.extent[2], multiplier = layer->values[D_DEPTH_MULTIPLIER].integer;
-    a.groups = channels;
-    a.filters = channels * multiplier;
-    bwi_shape kernel = {.ndim = 4, .extent = {a.kernel[0], a.kernel[1], channels, multiplier}};
-    /* For large or dilated depthwise kernels, oneDNN's gradient of the weights is 15 times slower than its other passes. */
-    bool large = a.kernel[0] > 3 || a.kernel[1] > 3 || a.dilation[0] > 1 || a.dilation[1] > 1;
-    const bwi_op *op = multiplier == 1 && large ? &bwi_op_depthwise : &bwi_op_conv2d;
-    return convolve(layer, graph, op, x, &a, &kernel, &depthwise_indices);
+
+static const bwi_argument depthwise_line_arguments[D_COUNT] = DEPTHWISE_ARGUMENTS("valid same causal");
+static const bwi_argument depthwise_arguments[D_COUNT] = DEPTHWISE_ARGUMENTS("valid same");
+
+static const bwi_convolution_indices depthwise_indices = {D_ACTIVATION,       D_STRIDES,
+                                                          D_PADDING,          D_DILATION_RATE,
+                                                          D_USE_BIAS,         D_DEPTHWISE_INITIALIZER,
+                                                          D_BIAS_INITIALIZER, D_DEPTHWISE_REGULARIZER,
+                                                          D_BIAS_REGULARIZER};
+
+/* For large or dilated depthwise kernels, oneDNN's gradient of the weights is 15 times slower than its other passes. */
+const bwi_op *bwi_convolution_depthwise_op(const bwi_conv2d_attributes *a, int64_t multiplier, int ndim)
+{
+    bool large = a->kernel[0] > 3 || a->kernel[1] > 3 || a->dilation[0] > 1 || a->dilation[1] > 1;
+    return ndim == 3 && multiplier == 1 && large ? &bwi_op_depthwise : &bwi_op_conv2d;
 }
 
+static bw_node *build_each(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int ndim)
+{
+    bwi_conv2d_attributes a = {.groups = 1};
+    if (!bwi_layer_expect(graph, layer, x, ndim) ||
+        !bwi_convolution_sizes(graph, layer, ndim, D_KERNEL_SIZE, &depthwise_indices, &a)) {
+        return NULL;
+    }
+    int64_t channels = x->shape.extent[ndim - 1], multiplier = layer->values[D_DEPTH_MULTIPLIER].integer;
+    a.groups = channels;
+    a.filters = channels * multiplier;
+    bwi_shape line = {.ndim = 3, .extent = {a.kernel[1], channels, multiplier}};
+    bwi_shape image = {.ndim = 4, .extent = {a.kernel[0], a.kernel[1], channels, multiplier}};
+    return convolve(layer, graph, bwi_convolution_depthwise_op(&a, multiplier, ndim), x, &a, ndim == 2 ? &line : &image,
+                    &depthwise_indices);
+}
+
+static bw_node *build_each_line(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build_each(layer, graph, inputs[0], 2);
+}
+
+static bw_node *build_each_image(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build_each(layer, graph, inputs[0], 3);
+}
+
+const bwi_layer_row bwi_layer_depthwise_conv1d = {
+    "DepthwiseConv1D", "depthwise_conv1d", "depthwise_conv1d", depthwise_line_arguments, D_COUNT, build_each_line, false};
 const bwi_layer_row bwi_layer_depthwise_conv2d = {
-    "DepthwiseConv2D", "depthwise_conv2d", "depthwise_conv2d", depthwise_arguments, D_COUNT, build_depthwise, false};
+    "DepthwiseConv2D", "depthwise_conv2d", "depthwise_conv2d", depthwise_arguments, D_COUNT, build_each_image, false};

@@ -15,6 +15,45 @@ extern const bwi_layer_row bwi_layer_conv1d, bwi_layer_depthwise_conv2d, bwi_lay
     bwi_layer_upsampling2d;
 extern const bwi_layer_row bwi_layer_embedding;
 extern const bwi_layer_row bwi_layer_simple_rnn, bwi_layer_lstm, bwi_layer_gru, bwi_layer_masking;
+extern const bwi_layer_row bwi_layer_separable_conv1d, bwi_layer_separable_conv2d, bwi_layer_depthwise_conv1d;
+extern const bwi_layer_row bwi_layer_layer_scale, bwi_layer_stochastic_depth, bwi_layer_custom_scale;
+extern const bwi_layer_row bwi_layer_group_norm, bwi_layer_rms_norm, bwi_layer_unit_norm;
+extern const bwi_layer_row bwi_layer_spatial_dropout1d, bwi_layer_gaussian_dropout, bwi_layer_alpha_dropout;
+extern const bwi_layer_row bwi_layer_identity, bwi_layer_repeat_vector, bwi_layer_zero_padding1d, bwi_layer_cropping1d,
+    bwi_layer_upsampling1d;
+
+/* ---- What layers are put together from (compose.c): builders, which pass NULL on ---- */
+
+bw_node *bwi_compose_unary(bwi_graph *graph, const char *layer, bw_node *x, bwi_unary_kind kind, float a, float b);
+bw_node *bwi_compose_scale(bwi_graph *graph, const char *layer, bw_node *x, float scale, float offset);
+/* Reduces the named axes, which stay with extent 1. */
+bw_node *bwi_compose_reduce(bwi_graph *graph, const char *layer, bw_node *x, bwi_reduce_kind kind, const bool *named);
+/* The second one is repeated to the shape of x. */
+bw_node *bwi_compose_multiply(bwi_graph *graph, const char *layer, bw_node *x, bw_node *factor);
+bw_node *bwi_compose_subtract(bwi_graph *graph, const char *layer, bw_node *x, bw_node *less);
+bw_node *bwi_compose_reshape(bwi_graph *graph, const char *layer, bw_node *x, const bwi_shape *shape);
+bw_node *bwi_compose_permute(bwi_graph *graph, const char *layer, bw_node *x, const bwi_permute_attributes *order);
+/* Finds the permutation that moves the named axes behind the others, and its inverse. Returns the number of the named ones. */
+int bwi_compose_last(const bwi_shape *shape, const bool *named, bwi_permute_attributes *there, bwi_permute_attributes *back);
+
+/* ---- Convolutions (convolution.c) ---- */
+
+/* The indices of arguments that all convolutions have; nothing else about them differs. */
+typedef struct bwi_convolution_indices {
+    int activation, strides, padding, dilation, use_bias, kernel_initializer, bias_initializer, kernel_regularizer,
+        bias_regularizer;
+} bwi_convolution_indices;
+
+bool bwi_convolution_sizes(bwi_graph *graph, const bwi_layer *layer, int ndim, int kernel_size, const bwi_convolution_indices *at,
+                           bwi_conv2d_attributes *a);
+/* Zeros that the layer before puts around the image can become the convolution's own padding, which costs nothing. That layer's
+ * node is then computed only if something else takes it, too. */
+bw_node *bwi_convolution_take_padding(bw_node *x, bwi_conv2d_attributes *a);
+/* Chooses the op of a convolution of each channel into `multiplier` others. */
+const bwi_op *bwi_convolution_depthwise_op(const bwi_conv2d_attributes *a, int64_t multiplier, int ndim);
+
+/* The stream of a layer's random numbers; `seed` is the index of that argument, or -1. */
+uint64_t bwi_layer_stream(const bwi_layer *layer, const bwi_graph *graph, const bwi_op *op, int seed);
 
 /* Reads a pair given as one number or as two; `standard` (may be NULL) is used if it was not given. False, after a message, if
  * there are neither one nor two. */

@@ -41,8 +41,9 @@ bool bwi_term_resembles(const bwi_term *term, const char *word);
 
 /* ---- Arguments ---- */
 
-/* BWI_INTS is one number, or a list (of lists) of them, flattened. BWI_CALL is a word or a call, kept as text. */
-typedef enum bwi_kind { BWI_INT, BWI_FLOAT, BWI_BOOL, BWI_TEXT, BWI_INTS, BWI_CALL } bwi_kind;
+/* BWI_INTS is one number, or a list (of lists) of them, flattened; None in a list is -1. BWI_FLOATS is one number or a list of them.
+ * BWI_CALL is a word or a call, kept as text. */
+typedef enum bwi_kind { BWI_INT, BWI_FLOAT, BWI_BOOL, BWI_TEXT, BWI_INTS, BWI_FLOATS, BWI_CALL } bwi_kind;
 
 typedef struct bwi_argument {
     const char *name; /* Keras's name */
@@ -59,9 +60,12 @@ typedef struct bwi_argument_value {
     bool given;
     bool flag;
     int64_t integer; /* also the first of the integers */
-    double number;
-    int count; /* of the integers */
-    int64_t integers[BWI_MAX_INTS];
+    double number;   /* also the first of the numbers */
+    int count;       /* of the integers or numbers */
+    union {
+        int64_t integers[BWI_MAX_INTS];
+        double numbers[BWI_MAX_INTS]; /* BWI_FLOATS */
+    };
     char text[BWI_TEXT_BYTES];
 } bwi_argument_value;
 

@@ -120,6 +120,12 @@ static bw_node *build_one(const bwi_layer *layer, bwi_graph *graph, bw_node *con
         {"Gelu", "gelu", NULL},
         {"Selu", "selu", NULL},
         {"HardSigmoid", "hard_sigmoid", NULL},
+        {"HardSilu", "hard_silu", NULL},
+        {"HardTanh", "hard_tanh", NULL},
+        {"LogSigmoid", "log_sigmoid", NULL},
+        {"TanhShrink", "tanh_shrink", NULL},
+        {"SparsePlus", "sparse_plus", NULL},
+        {"SparseSigmoid", "sparse_sigmoid", NULL},
     };
     for (size_t i = 0; count == 1 && i < BWI_COUNT(known); i++) {
         if (strcmp(known[i].name, layer->row->class_name) == 0) {
@@ -130,7 +136,7 @@ static bw_node *build_one(const bwi_layer *layer, bwi_graph *graph, bw_node *con
     return refuse(layer, graph, "takes one tensor");
 }
 
-/* The number is the slope of LeakyRelu, or the factor of Elu. */
+/* The number is the slope of LeakyRelu, the factor of Elu, the b of Squareplus, or the threshold of a shrink. */
 static bw_node *build_sloped(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count)
 {
     (void)count;
@@ -138,6 +144,13 @@ static bw_node *build_sloped(const bwi_layer *layer, bwi_graph *graph, bw_node *
     bw_node *x = inputs[0];
     if (strcmp(layer->row->class_name, "Elu") == 0) {
         a = (bwi_activation_attributes){.kind = BWI_ELU, .p = {1, (float)constant(layer)->number, 0}};
+    } else if (strcmp(layer->row->class_name, "SoftShrink") == 0) {
+        a.kind = BWI_SOFT_SHRINK;
+    } else if (strcmp(layer->row->class_name, "HardShrink") == 0) {
+        a.kind = BWI_HARD_SHRINK;
+    } else if (strcmp(layer->row->class_name, "Squareplus") == 0) {
+        a.kind = BWI_SQUAREPLUS;
+        return bwi_graph_add(graph, &bwi_op_activation_of_input, layer->name, &a, sizeof a, &x, 1, NULL, 0);
     }
     return bwi_graph_add(graph, &bwi_op_activation, layer->name, &a, sizeof a, &x, 1, NULL, 0);
 }
@@ -324,27 +337,72 @@ static bw_node *build_clip(const bwi_layer *layer, bwi_graph *graph, bw_node *co
                 (float)layer->values[BWI_OPERATOR_OTHER].number);
 }
 
+static bw_node *build_threshold(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int count)
+{
+    (void)count;
+    return bwi_compose_unary(graph, layer->name, inputs[0], BWI_THRESHOLD, (float)layer->values[BWI_OPERATOR_NUMBER].number,
+                             (float)layer->values[BWI_OPERATOR_OTHER].number);
+}
+
 #define ROW(name, build)                                                      \
     {                                                                         \
         name, name, "", NULL, 0, build, BWI_LAYER_MERGES | BWI_LAYER_OPERATOR \
     }
 
 static const bwi_layer_row rows[] = {
-    ROW("Add", build_pair),          ROW("Subtract", build_pair),     ROW("Multiply", build_pair),
-    ROW("Divide", build_pair),       ROW("TrueDivide", build_pair),   ROW("Power", build_pair),
-    ROW("Maximum", build_pair),      ROW("Minimum", build_pair),      ROW("Matmul", build_pair),
-    ROW("Negative", build_one),      ROW("Absolute", build_one),      ROW("Abs", build_one),
-    ROW("Square", build_one),        ROW("Sqrt", build_one),          ROW("Exp", build_one),
-    ROW("Log", build_one),           ROW("Reciprocal", build_one),    ROW("Rsqrt", build_one),
-    ROW("Relu", build_one),          ROW("Relu6", build_one),         ROW("Sigmoid", build_one),
-    ROW("Tanh", build_one),          ROW("Softplus", build_one),      ROW("Softsign", build_one),
-    ROW("Silu", build_one),          ROW("Gelu", build_one),          ROW("Selu", build_one),
-    ROW("HardSigmoid", build_one),   ROW("LeakyRelu", build_sloped),  ROW("Elu", build_sloped),
-    ROW("Softmax", build_softmax),   ROW("Sum", build_reduction),     ROW("Mean", build_reduction),
-    ROW("Max", build_reduction),     ROW("Min", build_reduction),     ROW("Transpose", build_transpose),
-    ROW("Reshape", build_reshape),   ROW("ExpandDims", build_expand), ROW("Squeeze", build_squeeze),
-    ROW("Concatenate", build_joint), ROW("Stack", build_joint),       ROW("GetItem", build_item),
+    ROW("Add", build_pair),
+    ROW("Subtract", build_pair),
+    ROW("Multiply", build_pair),
+    ROW("Divide", build_pair),
+    ROW("TrueDivide", build_pair),
+    ROW("Power", build_pair),
+    ROW("Maximum", build_pair),
+    ROW("Minimum", build_pair),
+    ROW("Matmul", build_pair),
+    ROW("Negative", build_one),
+    ROW("Absolute", build_one),
+    ROW("Abs", build_one),
+    ROW("Square", build_one),
+    ROW("Sqrt", build_one),
+    ROW("Exp", build_one),
+    ROW("Log", build_one),
+    ROW("Reciprocal", build_one),
+    ROW("Rsqrt", build_one),
+    ROW("Relu", build_one),
+    ROW("Relu6", build_one),
+    ROW("Sigmoid", build_one),
+    ROW("Tanh", build_one),
+    ROW("Softplus", build_one),
+    ROW("Softsign", build_one),
+    ROW("Silu", build_one),
+    ROW("Gelu", build_one),
+    ROW("Selu", build_one),
+    ROW("HardSigmoid", build_one),
+    ROW("LeakyRelu", build_sloped),
+    ROW("Elu", build_sloped),
+    ROW("Softmax", build_softmax),
+    ROW("Sum", build_reduction),
+    ROW("Mean", build_reduction),
+    ROW("Max", build_reduction),
+    ROW("Min", build_reduction),
+    ROW("Transpose", build_transpose),
+    ROW("Reshape", build_reshape),
+    ROW("ExpandDims", build_expand),
+    ROW("Squeeze", build_squeeze),
+    ROW("Concatenate", build_joint),
+    ROW("Stack", build_joint),
+    ROW("GetItem", build_item),
     ROW("Clip", build_clip),
+    ROW("HardSilu", build_one),
+    ROW("HardTanh", build_one),
+    ROW("LogSigmoid", build_one),
+    ROW("TanhShrink", build_one),
+    ROW("SparsePlus", build_one),
+    ROW("SparseSigmoid", build_one),
+    ROW("SoftShrink", build_sloped),
+    ROW("HardShrink", build_sloped),
+    ROW("Squareplus", build_sloped),
+    ROW("Threshold", build_threshold),
 };
 
 const bwi_layer_row *bwi_operator_find(const char *class_name)

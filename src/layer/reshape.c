@@ -1,4 +1,7 @@
-/* Flatten, Reshape and Permute keep the numbers, in Keras's order (channels last), and change the shape. */
+/*
+ * Flatten, Reshape and Permute keep the numbers, in Keras's order (channels last), and change the shape; RepeatVector repeats a
+ * vector along a new first axis, and Identity does nothing.
+ */
 #include "layer/internal.h"
 
 static bw_node *build_flatten(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
@@ -69,3 +72,33 @@ static bw_node *build_permute(const bwi_layer *layer, bwi_graph *graph, bw_node 
 }
 
 const bwi_layer_row bwi_layer_permute = {"Permute", "permute", "permute", permute_arguments, DIMS_COUNT, build_permute, false};
+
+static bw_node *build_identity(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)layer;
+    (void)graph;
+    (void)input_count;
+    return inputs[0];
+}
+
+const bwi_layer_row bwi_layer_identity = {"Identity", "identity", "identity", NULL, 0, build_identity, BWI_LAYER_PASSES_MASK};
+
+enum { N, REPEAT_COUNT };
+
+static const bwi_argument repeat_arguments[REPEAT_COUNT] = {[N] = {"n", NULL, BWI_INT, NULL, 1, 1e6, NULL}};
+
+static bw_node *build_repeat(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    bw_node *x = inputs[0];
+    if (x->shape.ndim != 1) {
+        char text[160];
+        return bwi_fail_build(graph->ctx, BW_INVALID_ARGUMENT, "layer %s: expected a vector, got %s", layer->name,
+                              bwi_format_shape(text, x->shape.ndim, x->shape.extent));
+    }
+    bwi_shape shape = {.ndim = 2, .extent = {layer->values[N].integer, x->shape.extent[0]}};
+    return bwi_op_broadcast_to(graph, layer->name, x, &shape);
+}
+
+const bwi_layer_row bwi_layer_repeat_vector = {
+    "RepeatVector", "repeat_vector", "repeat_vector", repeat_arguments, REPEAT_COUNT, build_repeat, false};

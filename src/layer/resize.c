@@ -1,4 +1,7 @@
-/* ZeroPadding2D, Cropping2D, UpSampling2D change the height and width of images. */
+/*
+ * ZeroPadding2D, Cropping2D, UpSampling2D change the height and width of images; ZeroPadding1D, Cropping1D, UpSampling1D the length
+ * of sequences, as images of one row.
+ */
 #include "layer/internal.h"
 
 enum { AMOUNT, COUNT };
@@ -41,6 +44,65 @@ const bwi_layer_row bwi_layer_zero_padding2d = {
     "ZeroPadding2D", "zero_padding2d", "zero_padding2d", padding_arguments, COUNT, build_padding, false};
 const bwi_layer_row bwi_layer_cropping2d = {"Cropping2D", "cropping2d",   "cropping2d", cropping_arguments,
                                             COUNT,        build_cropping, false};
+
+/* ---- Sequences ---- */
+
+/* One node of an op on images, between the views of a sequence as an image and back. */
+static bw_node *on_line(const bwi_layer *layer, bwi_graph *graph, bw_node *x, const bwi_op *op, const void *attributes,
+                        size_t bytes)
+{
+    bwi_shape image = {.ndim = 3, .extent = {1, x->shape.extent[0], x->shape.extent[1]}};
+    bw_node *node = bwi_compose_reshape(graph, layer->name, x, &image);
+    node = bwi_graph_add(graph, op, layer->name, attributes, bytes, &node, 1, NULL, 0);
+    if (!node) {
+        return NULL;
+    }
+    bwi_shape line = {.ndim = 2, .extent = {node->shape.extent[1], node->shape.extent[2]}};
+    return bwi_compose_reshape(graph, layer->name, node, &line);
+}
+
+static bw_node *build_line(const bwi_layer *layer, bwi_graph *graph, bw_node *x, int64_t sign)
+{
+    int64_t ends[2];
+    if (!bwi_layer_expect(graph, layer, x, 2) || !bwi_layer_pair(graph, layer, AMOUNT, NULL, ends)) {
+        return NULL;
+    }
+    bwi_pad2d_attributes a = {.amount = {{0, 0}, {sign * ends[0], sign * ends[1]}}};
+    return on_line(layer, graph, x, &bwi_op_pad2d, &a, sizeof a);
+}
+
+static bw_node *build_line_padding(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build_line(layer, graph, inputs[0], 1);
+}
+
+static bw_node *build_line_cropping(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    return build_line(layer, graph, inputs[0], -1);
+}
+
+static const bwi_argument line_cropping_arguments[COUNT] = {[AMOUNT] = {"cropping", NULL, BWI_INTS, "1", 0, 1e6, NULL}};
+
+const bwi_layer_row bwi_layer_zero_padding1d = {
+    "ZeroPadding1D", "zero_padding1d", "zero_padding1d", padding_arguments, COUNT, build_line_padding, false};
+const bwi_layer_row bwi_layer_cropping1d = {"Cropping1D", "cropping1d",        "cropping1d", line_cropping_arguments,
+                                            COUNT,        build_line_cropping, false};
+
+static const bwi_argument line_up_arguments[COUNT] = {[AMOUNT] = {"size", NULL, BWI_INT, "2", 1, 1e4, NULL}};
+
+static bw_node *build_line_up(const bwi_layer *layer, bwi_graph *graph, bw_node *const *inputs, int input_count)
+{
+    (void)input_count;
+    bwi_upsample2d_attributes a = {.size = {1, layer->values[AMOUNT].integer}};
+    return bwi_layer_expect(graph, layer, inputs[0], 2) ? on_line(layer, graph, inputs[0], &bwi_op_upsample2d, &a, sizeof a) : NULL;
+}
+
+const bwi_layer_row bwi_layer_upsampling1d = {
+    "UpSampling1D", "up_sampling1d", "upsampling1d up_sampling1d", line_up_arguments, COUNT, build_line_up, false};
+
+/* ---- UpSampling2D ---- */
 
 enum { SIZE, INTERPOLATION, UP_COUNT };
 

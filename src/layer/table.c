@@ -47,6 +47,23 @@ const bwi_layer_row *const bwi_layer_rows[] = {&bwi_layer_conv2d,
                                                &bwi_layer_lstm,
                                                &bwi_layer_gru,
                                                &bwi_layer_masking,
+                                               &bwi_layer_separable_conv1d,
+                                               &bwi_layer_separable_conv2d,
+                                               &bwi_layer_depthwise_conv1d,
+                                               &bwi_layer_layer_scale,
+                                               &bwi_layer_stochastic_depth,
+                                               &bwi_layer_custom_scale,
+                                               &bwi_layer_group_norm,
+                                               &bwi_layer_rms_norm,
+                                               &bwi_layer_unit_norm,
+                                               &bwi_layer_spatial_dropout1d,
+                                               &bwi_layer_gaussian_dropout,
+                                               &bwi_layer_alpha_dropout,
+                                               &bwi_layer_identity,
+                                               &bwi_layer_repeat_vector,
+                                               &bwi_layer_zero_padding1d,
+                                               &bwi_layer_cropping1d,
+                                               &bwi_layer_upsampling1d,
                                                NULL};
 
 /* Accepts Keras's class, its other names for it, and ours: Conv2D, Convolution2D, conv2d. */
@@ -54,7 +71,10 @@ const bwi_layer_row *bwi_layer_row_find(const bwi_term *term)
 {
     static const struct {
         const char *name, *class_name;
-    } others[] = {{"Convolution1D", "Conv1D"}, {"Convolution2D", "Conv2D"}};
+    } others[] = {{"Convolution1D", "Conv1D"},
+                  {"Convolution2D", "Conv2D"},
+                  {"SeparableConvolution1D", "SeparableConv1D"},
+                  {"SeparableConvolution2D", "SeparableConv2D"}};
     for (int i = 0; bwi_layer_rows[i]; i++) {
         const bwi_layer_row *row = bwi_layer_rows[i];
         bool found = bwi_term_resembles_any(term, row->names) || bwi_term_resembles(term, row->class_name);
@@ -95,14 +115,21 @@ const char *bwi_layer_order(const bwi_layer_row *row)
                               "bias_initializer kernel_regularizer recurrent_regularizer bias_regularizer activity_regularizer "
                               "kernel_constraint recurrent_constraint bias_constraint dropout recurrent_dropout seed "
                               "return_sequences return_state go_backwards stateful unroll reset_after";
+    static const char depthwise[] = "kernel_size strides padding depth_multiplier data_format dilation_rate activation use_bias "
+                                    "depthwise_initializer bias_initializer depthwise_regularizer bias_regularizer";
+    static const char separable[] = "filters kernel_size strides padding data_format dilation_rate depth_multiplier activation "
+                                    "use_bias depthwise_initializer pointwise_initializer bias_initializer depthwise_regularizer "
+                                    "pointwise_regularizer bias_regularizer";
     static const char global[] = "data_format keepdims";
     static const struct {
         const char *class_name, *order;
     } orders[] = {
         {"Conv1D", convolution},
         {"Conv2D", convolution},
-        {"DepthwiseConv2D", "kernel_size strides padding depth_multiplier data_format dilation_rate activation use_bias "
-                            "depthwise_initializer bias_initializer depthwise_regularizer bias_regularizer"},
+        {"DepthwiseConv2D", depthwise},
+        {"DepthwiseConv1D", depthwise},
+        {"SeparableConv1D", separable},
+        {"SeparableConv2D", separable},
         {"GlobalMaxPooling1D", global},
         {"GlobalMaxPooling2D", global},
         {"GlobalAveragePooling1D", global},
@@ -113,6 +140,7 @@ const char *bwi_layer_order(const bwi_layer_row *row)
         {"GRU", gru},
         {"PReLU", "alpha_initializer alpha_regularizer alpha_constraint shared_axes"},
         {"Dropout", "rate noise_shape seed"},
+        {"AlphaDropout", "rate noise_shape seed"},
         {"SpatialDropout2D", "rate data_format seed"},
         {"Embedding", "input_dim output_dim embeddings_initializer embeddings_regularizer embeddings_constraint mask_zero"},
     };
@@ -133,6 +161,16 @@ static const struct {
     {"multi_head_attention attention additive_attention group_query_attention", "attention layers are"},
     {"conv3d conv3d_transpose max_pooling3d maxpool3d average_pooling3d avgpool3d zero_padding3d cropping3d up_sampling3d",
      "3D layers are"},
+    {"conv1d_transpose conv2d_transpose convolution1d_transpose convolution2d_transpose", "transposed convolutions are"},
+    {"adaptive_average_pooling1d adaptive_average_pooling2d adaptive_max_pooling1d adaptive_max_pooling2d", "adaptive pools are"},
+    {"activity_regularization", "penalties on values are"},
+    {"spectral_normalization", "normalisation of weights is"},
+    {"einsum_dense", "layers by Einstein's notation are"},
+    {"resizing center_crop random_brightness random_contrast random_crop random_flip random_rotation random_translation "
+     "random_zoom",
+     "layers that prepare images are"},
+    {"text_vectorization string_lookup integer_lookup discretization category_encoding hashing hashed_crossing",
+     "layers that prepare text and tables are"},
     {"lambda", "layers that carry code are"},
 };
 

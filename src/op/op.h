@@ -130,7 +130,9 @@ bwi_image bwi_node_image(const bw_node *node, int64_t n);
 /* ---- Elementwise ops, merging, reducing ---- */
 
 extern const bwi_op bwi_op_activation, bwi_op_activation_of_input, bwi_op_softmax_axis, bwi_op_prelu;
-extern const bwi_op bwi_op_dropout, bwi_op_spatial_dropout, bwi_op_gaussian_noise;
+extern const bwi_op bwi_op_dropout, bwi_op_shared_dropout, bwi_op_spatial_dropout, bwi_op_gaussian_noise, bwi_op_gaussian_dropout,
+    bwi_op_alpha_dropout;
+extern const bwi_op bwi_op_channel_affine, bwi_op_channel_map;
 extern const bwi_op bwi_op_layernorm, bwi_op_batchnorm_frozen, bwi_op_batchnorm_ghost, bwi_op_normalization, bwi_op_l2_normalize;
 extern const bwi_op bwi_op_scale, bwi_op_unary, bwi_op_add, bwi_op_binary, bwi_op_broadcast;
 extern const bwi_op bwi_op_reduce, bwi_op_reduce_extreme, bwi_op_dot, bwi_op_slice, bwi_op_concatenate;
@@ -150,12 +152,26 @@ typedef struct bwi_axis_attributes {
     int axis;
 } bwi_axis_attributes;
 
-/* dropout (amount: the rate), spatial_dropout (whole channels of an image), gaussian_noise (amount: the standard deviation).
+/* dropout, shared_dropout (elements that share a draw), spatial_dropout (whole channels of an image), alpha_dropout (amount: the
+ * rate); gaussian_noise, gaussian_dropout (amount: the standard deviation).
  * Draws are keyed by seed, stream, update and the sample's position. */
 typedef struct bwi_noise_attributes {
     float amount;
     uint64_t stream;
+    bwi_shape shared; /* shared_dropout, alpha_dropout: the shape of what is drawn, with 1 along axes that share a draw */
+    bool same;        /* every sample shares the draw */
 } bwi_noise_attributes;
+
+/* channel_affine: x gamma + beta, by channel; variables: gamma if scale, beta if center. */
+typedef struct bwi_channel_affine_attributes {
+    bool center, scale;
+} bwi_channel_affine_attributes;
+
+/* channel_map: (x - mean) scale + shift with numbers that are no variables, one of each for each channel. */
+typedef struct bwi_channel_map_attributes {
+    int64_t channels;
+    float number[]; /* means, scales, shifts */
+} bwi_channel_map_attributes;
 
 typedef struct bwi_layernorm_attributes {
     int axes; /* how many of the last axes are normalised together */

@@ -136,6 +136,11 @@ typedef struct op_case {
         .op = &bwi_op_activation, ATTRIBUTES(bwi_activation_attributes, .kind = k, .p = {a, b, c}), \
         .input = {VARIED(__VA_ARGS__)}, .kinks = bends                                              \
     }
+#define ACTIVATION_OF_INPUT(k, a, bends, ...)                                                                \
+    {                                                                                                        \
+        .op = &bwi_op_activation_of_input, ATTRIBUTES(bwi_activation_attributes, .kind = k, .p = {a, 0, 0}), \
+        .input = {VARIED(__VA_ARGS__)}, .kinks = bends                                                       \
+    }
 #define UNARY(k, p, q, bends, above, ...)                                                                                 \
     {                                                                                                                     \
         .op = &bwi_op_unary, ATTRIBUTES(bwi_unary_attributes, .kind = k, .a = p, .b = q), .input = {VARIED(__VA_ARGS__)}, \
@@ -155,12 +160,25 @@ typedef struct op_case {
     {                                                                                                                         \
         .op = &bwi_op_##which, ATTRIBUTES(bwi_noise_attributes, .amount = by, .stream = 77), .input = { VARIED(__VA_ARGS__) } \
     }
+#define SHARED(which, by, every, draws, ...)                                                                                 \
+    {                                                                                                                        \
+        .op = &bwi_op_##which, ATTRIBUTES(bwi_noise_attributes, .amount = by, .stream = 77, .shared = draws, .same = every), \
+        .input = {                                                                                                           \
+            VARIED(__VA_ARGS__)                                                                                              \
+        }                                                                                                                    \
+    }
 #define LAYERNORM(last, c, s) \
     .op = &bwi_op_layernorm, ATTRIBUTES(bwi_layernorm_attributes, .axes = last, .epsilon = 1e-3F, .center = c, .scale = s)
 #define AXIS(which, along, ...)                                                                                 \
     {                                                                                                           \
         .op = &bwi_op_##which, ATTRIBUTES(bwi_axis_attributes, .axis = along), .input = { VARIED(__VA_ARGS__) } \
     }
+
+/* bwi_channel_map_attributes with its numbers. */
+static const struct {
+    int64_t channels;
+    float number[9];
+} three_channels = {3, {0.5F, -1, 2, 1.5F, 0.25F, -2, 1, 0, -0.5F}};
 
 static const op_case op_cases[] = {
     RECURRENT(SIMPLE, 1, 5, 4, .sequences = false),
@@ -196,6 +214,16 @@ static const op_case op_cases[] = {
     ACTIVATION(BWI_BENT_RELU, 0.1F, 0.796875F, 0.140625F, true, 17),
     {.op = &bwi_op_activation_of_input, ATTRIBUTES(bwi_activation_attributes, .kind = BWI_SILU), .input = {VARIED(17)}},
     {.op = &bwi_op_activation_of_input, ATTRIBUTES(bwi_activation_attributes, .kind = BWI_GELU), .input = {VARIED(3, 7)}},
+    ACTIVATION(BWI_HARD_TANH, 0, 0, 0, true, 17),
+    ACTIVATION(BWI_LOG_SIGMOID, 0, 0, 0, false, 17),
+    ACTIVATION(BWI_SOFT_SHRINK, 0.515625F, 0, 0, true, 17),
+    ACTIVATION(BWI_HARD_SHRINK, 0.515625F, 0, 0, true, 17),
+    ACTIVATION(BWI_SPARSE_SIGMOID, 0, 0, 0, true, 17),
+    ACTIVATION_OF_INPUT(BWI_HARD_SILU, 0, true, 7),
+    ACTIVATION_OF_INPUT(BWI_MISH, 0, false, 17),
+    ACTIVATION_OF_INPUT(BWI_SQUAREPLUS, 4, false, 3, 7),
+    ACTIVATION_OF_INPUT(BWI_TANH_SHRINK, 0, false, 17),
+    ACTIVATION_OF_INPUT(BWI_SPARSE_PLUS, 0, true, 17),
     AXIS(softmax_axis, 0, 5),
     AXIS(softmax_axis, 0, 4, 3),
     AXIS(softmax_axis, 1, 2, 5, 3),
@@ -208,6 +236,29 @@ static const op_case op_cases[] = {
     NOISE(dropout, 0.5F, 3, 4, 5),
     NOISE(spatial_dropout, 0.4F, 3, 2, 7),
     NOISE(gaussian_noise, 0.5F, 7),
+    NOISE(gaussian_dropout, 0.5F, 3, 7),
+    SHARED(shared_dropout, 0.4F, false, SHAPE(1, 1, 5), 3, 2, 5),
+    SHARED(shared_dropout, 0.4F, true, SHAPE(3, 1, 1), 3, 2, 5),
+    SHARED(shared_dropout, 0.4F, false, SHAPE(1), 70),
+    SHARED(alpha_dropout, 0.4F, false, SHAPE(3, 2, 5), 3, 2, 5),
+    SHARED(alpha_dropout, 0.4F, false, SHAPE(3, 1), 3, 5),
+
+    {.op = &bwi_op_channel_affine,
+     ATTRIBUTES(bwi_channel_affine_attributes, .center = true, .scale = true),
+     .input = {VARIED(3, 2, 5)},
+     .variable = {SHAPE(5), SHAPE(5)}},
+    {.op = &bwi_op_channel_affine,
+     ATTRIBUTES(bwi_channel_affine_attributes, .scale = true),
+     .input = {VARIED(3, 17)},
+     .variable = {SHAPE(17)}},
+    {.op = &bwi_op_channel_affine,
+     ATTRIBUTES(bwi_channel_affine_attributes, .center = true),
+     .input = {VARIED(7)},
+     .variable = {SHAPE(7)}},
+    {.op = &bwi_op_channel_map,
+     .attributes = &three_channels,
+     .attribute_bytes = sizeof three_channels,
+     .input = {VARIED(2, 4, 3)}},
 
     {LAYERNORM(1, true, true), .input = {VARIED(9)}, .variable = {SHAPE(9), SHAPE(9)}},
     {LAYERNORM(1, true, true), .input = {VARIED(2, 3, 5)}, .variable = {SHAPE(5), SHAPE(5)}},
@@ -254,6 +305,7 @@ static const op_case op_cases[] = {
     UNARY(BWI_POW, 3, 0, false, false, 7),
     UNARY(BWI_POW, -1, 0, false, true, 7),
     UNARY(BWI_POW, 1.7F, 0, false, true, 2, 3),
+    UNARY(BWI_THRESHOLD, 0.515625F, -0.25F, true, false, 9),
     UNARY(BWI_CLIP, -0.515625F, 0.609375F, true, false, 9),
     {.op = &bwi_op_add, ATTRIBUTES(bwi_add_attributes, .scale = 1), .input = {VARIED(7), VARIED(7)}},
     {.op = &bwi_op_add,
@@ -517,6 +569,18 @@ static const model_case model_cases[] = {
      SHAPE(7, 6, 2), 0},
     {"conv2d(6,2) upsampling2d(2,interpolation=bilinear) conv2d(3,3) global_avgpool2d(keepdims=true) flatten dense(3,softmax)",
      SHAPE(4, 4, 2), 3},
+    {"conv2d(4,2,mish) separable_conv2d(6,3,hard_silu) groupnorm(2) layer_scale(0.5,6) dropout(0.4,noise_shape=(none,1,1,1)) "
+     "flatten "
+     "dense(3,softmax)",
+     SHAPE(6, 5, 2), 3},
+    {"conv1d(4,2) layernorm(axis=1) separable_conv1d(4,2,padding=causal) zero_padding1d((1,2)) rmsnorm upsampling1d(2) cropping1d "
+     "depthwise_conv1d(3,padding=same) unitnorm(axis=1) softmax(axis=(1,2)) flatten dense(6,tanh) repeat_vector(2) flatten "
+     "dense(2)",
+     SHAPE(7, 3), 0},
+    {"a=conv2d(17,2,squareplus) conv2d(17,1,log_sigmoid) custom_scale(a,scale=0.17) conv2d(2,1) rescaling((0.5,2)) flatten "
+     "dense(3,log_softmax) "
+     "alpha_dropout(0.3) dense(2)",
+     SHAPE(4, 4, 2), 0},
     {"embedding(7,4) flatten dense(5,tanh) dense(3,softmax)", SHAPE(6), 3},
     {"embedding(4,3,random_normal(stddev=1),mask_zero=true) dense(5,tanh) global_avgpool1d dense(3,softmax)", SHAPE(6), 3},
     {"embedding(4,3,mask_zero=true) dense(5,tanh) dense(2)", SHAPE(6), 0},

@@ -93,9 +93,27 @@ LAYERS = {
     "upsampling2d": ("UpSampling2D", "size"),
     "rescaling": ("Rescaling", "scale offset"),
     "normalization": ("Normalization", ""),
+    "depthwise_conv1d": ("DepthwiseConv1D", "kernel_size activation"),
+    "separable_conv1d": ("SeparableConv1D", "filters kernel_size activation"),
+    "separable_conv2d": ("SeparableConv2D", "filters kernel_size activation"),
+    "groupnorm": ("GroupNormalization", "groups"),
+    "rmsnorm": ("RMSNormalization", ""),
+    "unitnorm": ("UnitNormalization", ""),
+    "spatial_dropout1d": ("SpatialDropout1D", "rate"),
+    "gaussian_dropout": ("GaussianDropout", "rate"),
+    "alpha_dropout": ("AlphaDropout", "rate"),
+    "identity": ("Identity", ""),
+    "repeat_vector": ("RepeatVector", "n"),
+    "zero_padding1d": ("ZeroPadding1D", "padding"),
+    "cropping1d": ("Cropping1D", "cropping"),
+    "upsampling1d": ("UpSampling1D", "size"),
+    "layer_scale": ("LayerScale", "init_values projection_dim"),
+    "stochastic_depth": ("StochasticDepth", "drop_path_rate"),
 }
 MERGES = {"add": "Add", "subtract": "Subtract", "multiply": "Multiply", "average": "Average", "maximum": "Maximum",
-          "minimum": "Minimum", "concat": "Concatenate", "dot": "Dot"}
+          "minimum": "Minimum", "concat": "Concatenate", "dot": "Dot", "custom_scale": "CustomScaleLayer"}
+# Layers of keras.applications, by their modules.
+MODULES = {"LayerScale": "convnext", "StochasticDepth": "convnext", "CustomScaleLayer": "inception_resnet_v2"}
 OPTIMIZERS = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW", "rmsprop": "RMSprop", "adagrad": "Adagrad", "adadelta": "Adadelta",
               "adamax": "Adamax", "nadam": "Nadam", "lion": "Lion"}
 SCHEDULES = {"exponential_decay": "ExponentialDecay", "inverse_time_decay": "InverseTimeDecay", "cosine_decay": "CosineDecay",
@@ -139,6 +157,20 @@ def split(text, separator):
     return [p for p in parts + [part] if p]
 
 
+def layer_class(name):
+    import importlib, keras
+    found = getattr(importlib.import_module("keras.src.applications." + MODULES[name]) if name in MODULES else keras.layers, name)
+    if name != "StochasticDepth":
+        return found
+
+    # It draws without a seed, which Keras refuses on JAX when it trains. The cases have a rate of 0, where it does nothing.
+    class StochasticDepth(found):
+        def call(self, x, training=None):
+            assert self.drop_path_rate == 0
+            return super().call(x, training=False)
+    return StochasticDepth
+
+
 def model_of(expression, x):
     import keras
     inner = {n: getattr(keras.regularizers, c) for n, c in REGULARIZERS.items()}
@@ -153,7 +185,7 @@ def model_of(expression, x):
             assert tuple(shape) == x.shape[1:], (shape, x.shape)
         elif name in MERGES:
             others, options = arguments(inside)
-            order.append(getattr(keras.layers, MERGES[name])(**options))
+            order.append(layer_class(MERGES[name])(**options))
             current = order[-1]([current] + [points[p] for p in others])
         else:
             kind, positions = LAYERS[name]
@@ -163,7 +195,7 @@ def model_of(expression, x):
             else:
                 assert len(by_position) <= len(positions.split()), text
                 options |= dict(zip(positions.split(), by_position))
-            order.append(getattr(keras.layers, kind)(**options))
+            order.append(layer_class(kind)(**options))
             if name == "normalization" and "mean" not in options:
                 order[-1].adapt(x)
             current = order[-1](current)

@@ -116,6 +116,17 @@ image("layer_depthwise_conv2d_stride", "conv2d(3,1,tanh) depthwise_conv2d(3,stri
 image("layer_depthwise_conv2d_5x5", "conv2d(18,1,tanh) depthwise_conv2d(5,relu,padding=same)")
 image("layer_depthwise_conv2d_dilation", "conv2d(3,1,tanh) depthwise_conv2d(2,dilation_rate=2)")
 
+line("layer_depthwise_conv1d", "conv1d(4,2,tanh) depthwise_conv1d(3,relu,depth_multiplier=2)")
+line("layer_depthwise_conv1d_same", "conv1d(4,2,tanh) depthwise_conv1d(4,relu,padding=same,strides=2,use_bias=false)")
+line("layer_separable_conv1d", "conv1d(4,2,tanh) separable_conv1d(3,3,relu)")
+line("layer_separable_conv1d_same", "conv1d(4,2,tanh) separable_conv1d(3,4,relu,padding=same,strides=2,depth_multiplier=2,use_bias=false)")
+image("layer_separable_conv2d", "conv2d(3,2,tanh) separable_conv2d(4,3,relu)")
+image("layer_separable_conv2d_same", "conv2d(3,2,tanh) separable_conv2d(4,(3,2),padding=same,depth_multiplier=2,use_bias=false) relu "
+      "zero_padding2d(1) separable_conv2d(3,3,strides=2)")
+image("layer_separable_conv2d_5x5", "conv2d(5,2,tanh) separable_conv2d(4,5,relu,padding=same,"
+      "depthwise_regularizer=l2(0.05),pointwise_regularizer=l1(0.02),bias_regularizer=l2(0.1))")
+image("layer_separable_conv2d_dilation", "conv2d(3,2,tanh) separable_conv2d(4,3,dilation_rate=2,padding=same,depthwise_initializer=he_normal)")
+
 line("layer_maxpool1d", "conv1d(4,2,tanh) maxpool1d(2)")
 line("layer_maxpool1d_overlap_same", "conv1d(4,2,tanh) maxpool1d(3,2,same)")
 line("layer_avgpool1d", "conv1d(4,2,tanh) avgpool1d(2)")
@@ -143,6 +154,11 @@ line("layer_permute_line", "conv1d(4,2,tanh) permute(2,1) conv1d(3,2,tanh)")
 row("layer_dropout_off", "dense(6,tanh) dropout(0.0) dense(3,softmax)")
 image("layer_spatial_dropout2d_off", "conv2d(3,2,tanh) spatial_dropout2d(0.0)")
 row("layer_gaussian_noise_off", "dense(6,tanh) gaussian_noise(0.0) dense(3,softmax)")
+row("layer_dropout_noise_shape_off", "dense(6,tanh) dropout(0.0,noise_shape=(none,1)) dense(3,softmax)")
+line("layer_spatial_dropout1d_off", "conv1d(3,2,tanh) spatial_dropout1d(0.0)")
+row("layer_gaussian_dropout_off", "dense(6,tanh) gaussian_dropout(0.0) dense(3,softmax)")
+row("layer_alpha_dropout_off", "dense(6,tanh) alpha_dropout(0.0) dense(3,softmax)")
+image("layer_stochastic_depth_off", "conv2d(3,2,tanh) stochastic_depth(0.0)")
 
 line("layer_batchnorm_line", "conv1d(4,2,use_bias=false) batchnorm relu", metrics="accuracy")
 image("layer_batchnorm_plain", "conv2d(4,2,use_bias=false) batchnorm(center=false,scale=false,epsilon=0.01)")
@@ -156,6 +172,20 @@ row("layer_layernorm", "dense(8) layernorm relu dense(3,softmax)")
 row("layer_layernorm_plain", "dense(8) layernorm(center=false,scale=false,epsilon=0.01) relu dense(3,softmax)")
 image("layer_layernorm_image", "conv2d(4,2) layernorm relu")
 line("layer_layernorm_axes", "conv1d(4,2) layernorm(axis=(1,2)) relu")
+line("layer_layernorm_first", "conv1d(4,2) layernorm(axis=1) relu")
+image("layer_layernorm_gap", "conv2d(4,2) layernorm(axis=(1,3)) relu")
+image("layer_groupnorm", "conv2d(6,2) groupnorm(3) relu")
+image("layer_groupnorm_one", "conv2d(6,2) groupnorm(1,scale=false,epsilon=0.01) relu")
+image("layer_groupnorm_each", "conv2d(6,2) groupnorm(-1,center=false) relu")
+line("layer_groupnorm_line", "conv1d(4,2) groupnorm(2,gamma_regularizer=l2(0.1),beta_regularizer=l1(0.02)) relu")
+row("layer_groupnorm_vector", "dense(8) groupnorm(2) relu dense(3,softmax)")
+row("layer_rmsnorm", "dense(8) rmsnorm relu dense(3,softmax)")
+image("layer_rmsnorm_image", "conv2d(4,2) rmsnorm(epsilon=0.01) relu")
+row("layer_unitnorm", "dense(8) unitnorm relu dense(3,softmax)")
+image("layer_unitnorm_axes", "conv2d(4,2) unitnorm(axis=(1,2)) relu")
+image("layer_layer_scale", "conv2d(4,2,tanh) layer_scale(0.5,4) conv2d(3,2,relu)")
+row("layer_layer_scale_vector", "dense(5,tanh) layer_scale(0.5,5) dense(3,softmax)")
+image("layer_custom_scale", "a=conv2d(4,2,tanh) conv2d(4,3,padding=same) custom_scale(a,scale=0.17) relu")
 
 text("layer_embedding", "embedding(12,4) flatten")
 text("layer_embedding_adam", "embedding(40,4) flatten", x=("tokens", 40, 5), optimizer="adam(lr=0.01)")
@@ -206,6 +236,9 @@ image("layer_prelu_shared", "conv2d(3,2) prelu(shared_axes=(1,2))")
 row("layer_softmax", "dense(6) softmax dense(3) softmax")
 line("layer_softmax_axis", "conv1d(4,2) softmax(axis=1)")
 
+line("layer_softmax_axes", "conv1d(4,2) softmax(axis=(1,2))")
+image("layer_softmax_axes_image", "conv2d(4,2) softmax(axis=(1,2)) conv2d(3,1) softmax(axis=(1,3))")
+
 image("layer_add", "a=conv2d(4,2,tanh) conv2d(4,3,padding=same) add(a) relu")
 image("layer_add_input", "a=input(7,6,2) conv2d(2,3,padding=same) add(a) relu")
 image("layer_subtract", "a=conv2d(4,2,tanh) conv2d(4,3,padding=same) subtract(a) relu")
@@ -232,6 +265,14 @@ image("layer_upsampling2d", "conv2d(2,2,tanh) upsampling2d(2) conv2d(2,3,relu,st
 image("layer_upsampling2d_oblong", "conv2d(2,2,tanh) upsampling2d((3,1)) conv2d(2,2,relu)", x=(4, 3, 2))
 image("layer_upsampling2d_bilinear", "conv2d(2,2,tanh) upsampling2d((2,3),interpolation=bilinear) conv2d(2,3,relu,strides=2)",
     x=(4, 4, 2))
+row("layer_identity", "dense(6,tanh) identity dense(3,softmax)")
+row("layer_repeat_vector", "dense(6,tanh) repeat_vector(4) conv1d(3,2,tanh) flatten dense(3,softmax)")
+line("layer_zero_padding1d", "conv1d(3,2,tanh) zero_padding1d((2,1)) conv1d(3,3,relu) zero_padding1d(1)")
+line("layer_cropping1d", "conv1d(3,2,tanh) cropping1d((2,1)) conv1d(3,2,relu) cropping1d")
+line("layer_upsampling1d", "conv1d(3,2,tanh) upsampling1d(3) conv1d(3,2,relu,strides=2)", x=(5, 3))
+image("layer_rescaling_list", "rescaling((0.5,2),(-1,0.25)) conv2d(3,2,tanh) rescaling((0.5,2,1.5)) conv2d(2,2,relu)")
+image("layer_normalization_list", "normalization(mean=(19,21),variance=(25,16)) conv2d(3,2,tanh)", spread=5.0, centre=20.0)
+row("layer_normalization_list_inverted", "dense(2,tanh) normalization(mean=(2,1),variance=(0.25,4),invert=true) dense(3,softmax)")
 row("layer_rescaling", "rescaling(0.5,-1) dense(6,tanh) rescaling(1.5) dense(3,softmax)")
 row("layer_normalization", "normalization dense(6,tanh) dense(3,softmax)", spread=5.0, centre=20.0)
 image("layer_normalization_image", "normalization conv2d(3,2,tanh)", spread=5.0, centre=20.0)
@@ -273,7 +314,8 @@ row("regularizer_weights", "dense(8,tanh,kernel_regularizer=l2(0.05)) dense(3,so
 
 # Activations.
 for name in ("linear", "relu", "sigmoid", "tanh", "softmax", "elu", "selu", "softplus", "softsign", "silu", "swish", "gelu", "leaky_relu",
-             "exponential", "hard_sigmoid", "relu6"):
+             "exponential", "hard_sigmoid", "relu6", "hard_silu", "hard_swish", "hard_tanh", "mish", "celu", "squareplus", "log_sigmoid",
+             "soft_shrink", "hard_shrink", "tanh_shrink", "sparse_plus", "sparse_sigmoid", "log_softmax"):
     row("activation_" + name, f"dense(12,{name}) dense(6) activation({name}) dense(3,softmax)",
         spread=0.5 if name == "exponential" else 1.5, optimizer="sgd(lr=0.02)")
 

@@ -9,12 +9,13 @@
 
 /* Functions with up to two parameters, and their derivatives. e^x is an activation; -x, x + a, a x are scale; a / x is a x^-1. */
 typedef enum bwi_unary_kind {
-    BWI_ABS,    /* |x|;              the sign of x, 0 at 0 */
-    BWI_SQUARE, /* x^2;              2 x */
-    BWI_SQRT,   /* sqrt x;           1 / (2 sqrt x) */
-    BWI_LOG,    /* ln x;             1 / x */
-    BWI_POW,    /* x^a;              a x^(a - 1), 0 if a is 0 */
-    BWI_CLIP,   /* x between a, b;   1, also at the bounds as in JAX and TensorFlow; 0 outside. NaN passes through. */
+    BWI_ABS,       /* |x|;              the sign of x, 0 at 0 */
+    BWI_SQUARE,    /* x^2;              2 x */
+    BWI_SQRT,      /* sqrt x;           1 / (2 sqrt x) */
+    BWI_LOG,       /* ln x;             1 / x */
+    BWI_POW,       /* x^a;              a x^(a - 1), 0 if a is 0 */
+    BWI_CLIP,      /* x between a, b;   1, also at the bounds as in JAX and TensorFlow; 0 outside. NaN passes through. */
+    BWI_THRESHOLD, /* x > a: x, else b;  1 where x > a, else 0 */
     BWI_UNARIES
 } bwi_unary_kind;
 

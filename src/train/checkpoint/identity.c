@@ -84,6 +84,11 @@ static void add_argument(bwi_text *text, const char *name, bwi_kind kind, const 
             bwi_text_add(text, "%s%" PRId64, i ? "," : "", value->integers[i]);
         }
         break;
+    case BWI_FLOATS:
+        for (int i = 0; i < value->count; i++) {
+            bwi_text_add(text, "%s%s", i ? "," : "", bwi_shortest(digits, value->numbers[i]));
+        }
+        break;
     case BWI_TEXT:
     case BWI_CALL:
         bwi_text_add(text, "%s", value->text);

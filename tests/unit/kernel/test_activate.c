@@ -5,7 +5,8 @@
 #include "support/kernel_check.h"
 
 static const float elu[3] = {1, 0.6f, 0}, selu[3] = {1.05070098f, 1.75809934f, 0}, leaky[3] = {0.2f, 0, 0};
-static const float bent[3] = {0.1f, 0.8f, 0.05f}, cut[3] = {0, 6, 1}, none[3] = {0, 0, 0};
+static const float bent[3] = {0.1f, 0.8f, 0.05f}, cut[3] = {0, 6, 1}, none[3] = {0, 0, 0}, four[3] = {4, 0, 0},
+                   small[3] = {0.5f, 0, 0};
 
 /* Largest errors: of the value in ulps where |value| > 1e-30, and of the derivative absolutely. */
 static const struct row {
@@ -28,6 +29,16 @@ static const struct row {
     {"relu with a bound and a threshold", BWI_BENT_RELU, cut, false, 2, 2e-8},
     {"silu", BWI_SILU, none, true, 3.5, 5e-7},
     {"gelu", BWI_GELU, none, true, 0, 5e-7},
+    {"hard_silu", BWI_HARD_SILU, none, true, 0, 3e-7},
+    {"hard_tanh", BWI_HARD_TANH, none, false, 1, 2e-8},
+    {"mish", BWI_MISH, none, true, 5, 1.5e-6},
+    {"squareplus", BWI_SQUAREPLUS, four, true, 3, 3e-7},
+    {"log_sigmoid", BWI_LOG_SIGMOID, none, false, 3, 2e-7},
+    {"soft_shrink", BWI_SOFT_SHRINK, small, false, 1, 2e-8},
+    {"hard_shrink", BWI_HARD_SHRINK, small, false, 1, 2e-8},
+    {"tanh_shrink", BWI_TANH_SHRINK, none, true, 0, 1e-6},
+    {"sparse_plus", BWI_SPARSE_PLUS, none, true, 0, 2e-4},
+    {"sparse_sigmoid", BWI_SPARSE_SIGMOID, none, false, 0, 2e-8},
 };
 
 static double exact(const struct row *r, double x)
@@ -54,6 +65,26 @@ static double exact(const struct row *r, double x)
         return x >= b ? b : x > c ? x : a * (x - c);
     case BWI_SILU:
         return x / (1 + exp(-x));
+    case BWI_HARD_SILU:
+        return x <= -3 ? 0 : x >= 3 ? x : x * (x + 3) / 6;
+    case BWI_HARD_TANH:
+        return x <= -1 ? -1 : x >= 1 ? 1 : x;
+    case BWI_MISH:
+        return x * tanh(x > 40 ? x : log1p(exp(x)));
+    case BWI_SQUAREPLUS:
+        return x < 0 ? a / 2 / (sqrt(x * x + a) - x) : (x + sqrt(x * x + a)) / 2;
+    case BWI_LOG_SIGMOID:
+        return x < -40 ? x : -log1p(exp(-x));
+    case BWI_SOFT_SHRINK:
+        return x > a ? x - a : x < -a ? x + a : 0;
+    case BWI_HARD_SHRINK:
+        return fabs(x) > a ? x : 0;
+    case BWI_TANH_SHRINK:
+        return x - tanh(x);
+    case BWI_SPARSE_PLUS:
+        return x <= -1 ? 0 : x >= 1 ? x : (x + 1) * (x + 1) / 4;
+    case BWI_SPARSE_SIGMOID:
+        return x <= -1 ? 0 : x >= 1 ? 1 : (x + 1) / 2;
     default:
         return x * 0.5 * erfc(-x / sqrt(2));
     }
@@ -77,6 +108,25 @@ static float *points(float range)
     return x;
 }
 
+/* Whether its value near x = 0 is not near 0. */
+static bool lifted(const struct row *r)
+{
+    return r->kind == BWI_SPARSE_PLUS || r->kind == BWI_SPARSE_SIGMOID;
+}
+
+/* Whether its slope has kinks or jumps. */
+static bool kinked(bwi_activation kind)
+{
+    static const bwi_activation kinds[] = {BWI_ELU,       BWI_HARD_SIGMOID, BWI_LEAKY_RELU,  BWI_BENT_RELU,   BWI_HARD_SILU,
+                                           BWI_HARD_TANH, BWI_SOFT_SHRINK,  BWI_HARD_SHRINK, BWI_SPARSE_PLUS, BWI_SPARSE_SIGMOID};
+    for (size_t i = 0; i < BWI_COUNT(kinds); i++) {
+        if (kinds[i] == kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void check_values(const bwi_kernels *k, const struct row *r)
 {
     float *x = points(80), *y = output_floats(COUNT);
@@ -84,7 +134,7 @@ static void check_values(const bwi_kernels *k, const struct row *r)
     for (int64_t i = 0; i < COUNT; i++) {
         double expected = exact(r, (double)x[i]);
         bool far = r->ulps > 0 ? fabs(expected) > 1e-30 && !(ulps((double)y[i], expected) <= r->ulps)
-                               : !(fabs((double)y[i] - expected) <= 4e-7 * (fabs((double)x[i]) + 1e-30));
+                               : !(fabs((double)y[i] - expected) <= 4e-7 * (fabs((double)x[i]) + (lifted(r) ? 1 : 1e-30)));
         /* Where the line crosses zero, the rounding of its terms remains. */
         far = far && !(r->kind == BWI_HARD_SIGMOID && fabs((double)y[i] - expected) < 1e-7);
         far = far && !(r->kind == BWI_BENT_RELU && fabs((double)y[i] - expected) < 1e-9);
@@ -109,9 +159,8 @@ static void check_slopes(const bwi_kernels *k, const struct row *r)
         double wide = (exact(r, at + 2 * h) - exact(r, at - 2 * h)) / (4 * h),
                narrow = (exact(r, at + h) - exact(r, at - h)) / (2 * h);
         double slope = (4 * narrow - wide) / 3;
-        bool kinked = r->kind == BWI_ELU || r->kind == BWI_HARD_SIGMOID || r->kind == BWI_LEAKY_RELU || r->kind == BWI_BENT_RELU;
         double right = (exact(r, at + 4 * h) - exact(r, at + 3 * h)) / h, left = (exact(r, at - 3 * h) - exact(r, at - 4 * h)) / h;
-        if ((kinked || r->kind == BWI_SOFTSIGN) && (fabs(at) < 4 * h || fabs(right - left) > 8.5e-3)) {
+        if ((kinked(r->kind) || r->kind == BWI_SOFTSIGN) && (fabs(at) < 4 * h || fabs(right - left) > 8.5e-3)) {
             continue;
         }
         compared++;
@@ -191,6 +240,16 @@ static void check_extremes(const bwi_kernels *k)
         {BWI_BENT_RELU, cut, {6, 0, 6, 0, 0}},
         {BWI_SILU, none, {INFINITY, NAN, 200, 0, 0}},
         {BWI_GELU, none, {INFINITY, 0, 200, 0, 0}},
+        {BWI_HARD_SILU, none, {INFINITY, NAN, 200, 0, 0}},
+        {BWI_HARD_TANH, none, {1, -1, 1, -1, 0}},
+        {BWI_MISH, none, {INFINITY, NAN, 200, 0, 0}},
+        {BWI_SQUAREPLUS, four, {INFINITY, 0, 200.005005f, 0.00499987509f, 1}},
+        {BWI_LOG_SIGMOID, none, {0, -INFINITY, 0, -200, -0.693147182f}},
+        {BWI_SOFT_SHRINK, small, {INFINITY, -INFINITY, 199.5f, -199.5f, 0}},
+        {BWI_HARD_SHRINK, small, {INFINITY, -INFINITY, 200, -200, 0}},
+        {BWI_TANH_SHRINK, none, {INFINITY, -INFINITY, 199, -199, 0}},
+        {BWI_SPARSE_PLUS, none, {INFINITY, 0, 200, 0, 0.25f}},
+        {BWI_SPARSE_SIGMOID, none, {1, 0, 1, 0, 0.5f}},
     };
     for (size_t i = 0; i < BWI_COUNT(expected); i++) {
         float y[6];

@@ -28,7 +28,7 @@ static int close_graph(void **state)
 static bw_node *make(const bwi_op *op, float amount, uint64_t stream, bwi_shape shape)
 {
     bwi_input_attributes in = {.shape = shape, .dtype = BW_F32};
-    bwi_noise_attributes a = {.amount = amount, .stream = stream};
+    bwi_noise_attributes a = {.amount = amount, .stream = stream, .shared = shape};
     bw_node *input = bwi_graph_add(&graph, &bwi_op_input, "input", &in, sizeof in, NULL, 0, NULL, 0);
     bw_node *node = bwi_graph_add(&graph, op, "noise", &a, sizeof a, &input, 1, NULL, 0);
     assert_non_null(node);
@@ -159,7 +159,89 @@ static void test_spatial(void **state)
     free(y);
 }
 
-static const bwi_op *const noises[] = {&bwi_op_dropout, &bwi_op_spatial_dropout, &bwi_op_gaussian_noise};
+/* One draw for all pixels of a channel and, if `same`, for all samples. */
+static void check_shared(bool same)
+{
+    enum { CHANNELS = 37, PIXELS = 12 };
+    float *x = ones(SAMPLES * PIXELS * CHANNELS), *y = ones(SAMPLES * PIXELS * CHANNELS);
+    bwi_input_attributes in = {.shape = {3, {3, 4, CHANNELS}}, .dtype = BW_F32};
+    bwi_noise_attributes a = {.amount = 0.5F, .stream = 7, .shared = {3, {1, 1, CHANNELS}}, .same = same};
+    bw_node *input = bwi_graph_add(&graph, &bwi_op_input, "input", &in, sizeof in, NULL, 0, NULL, 0);
+    bw_node *node = bwi_graph_add(&graph, &bwi_op_shared_dropout, "noise", &a, sizeof a, &input, 1, NULL, 0);
+    run(node->op->forward, node, bwi_kernels_of(ctx), (draw){1, 2, 3}, SAMPLES, x, y);
+    int dropped = 0, alike = 0;
+    for (int s = 0; s < SAMPLES; s++) {
+        for (int c = 0; c < CHANNELS; c++) {
+            const float *first = y + s * PIXELS * CHANNELS + c;
+            dropped += *first == 0;
+            alike += *first == y[c];
+            for (int p = 0; p < PIXELS; p++) {
+                assert_true(first[p * CHANNELS] == *first && (*first == 0 || *first == 2));
+            }
+        }
+    }
+    assert_int_equal(alike == SAMPLES * CHANNELS, same);
+    assert_true(same || abs(dropped - SAMPLES * CHANNELS / 2) < 5 * (int)sqrt(SAMPLES * CHANNELS / 4.0));
+    free(x);
+    free(y);
+}
+
+static void test_shared(void **state)
+{
+    (void)state;
+    check_shared(false);
+    check_shared(true);
+}
+
+/* Mean and variance of standard normal numbers stay, and what is dropped has one value. */
+static void test_alpha(void **state)
+{
+    (void)state;
+    float *x = ones(SAMPLES * WIDTH), *y = ones(SAMPLES * WIDTH);
+    bw_random random = {.seed = 3, .stream = 1};
+    for (int64_t i = 0; i < SAMPLES * WIDTH; i++) {
+        x[i] = bw_random_normal(&random);
+    }
+    bw_node *node = make(&bwi_op_alpha_dropout, 0.2F, 7, (bwi_shape){1, {WIDTH}});
+    run(node->op->forward, node, bwi_kernels_of(ctx), (draw){1, 2, 3}, SAMPLES, x, y);
+    double keep = 0.8, low = -1.7580993408473766, a = 1 / sqrt(keep * (1 + 0.2 * low * low)), b = -a * low * 0.2;
+    double sum = 0, squares = 0, count = SAMPLES * WIDTH, dropped = 0;
+    for (int64_t i = 0; i < SAMPLES * WIDTH; i++) {
+        bool gone = fabs((double)y[i] - (a * low + b)) < 1e-6;
+        assert_true(gone || fabs((double)y[i] - (a * (double)x[i] + b)) < 1e-5);
+        dropped += gone;
+        sum += (double)y[i];
+        squares += (double)y[i] * (double)y[i];
+    }
+    assert_true(fabs(dropped / count - 0.2) < 5 * sqrt(0.16 / count));
+    assert_true(fabs(sum / count) < 6 / sqrt(count) && fabs(squares / count - 1) < 0.03);
+    free(x);
+    free(y);
+}
+
+static void test_gaussian_dropout(void **state)
+{
+    (void)state;
+    float *x = ones(SAMPLES * WIDTH), *y = ones(SAMPLES * WIDTH);
+    bw_node *node = make(&bwi_op_gaussian_dropout, 0.5F, 7, (bwi_shape){1, {WIDTH}});
+    for (int64_t i = 0; i < SAMPLES * WIDTH; i++) {
+        x[i] = 3;
+    }
+    run(node->op->forward, node, bwi_kernels_of(ctx), (draw){1, 2, 3}, SAMPLES, x, y);
+    double sum = 0, squares = 0, count = SAMPLES * WIDTH;
+    for (int64_t i = 0; i < SAMPLES * WIDTH; i++) {
+        double e = (double)y[i] / 3 - 1;
+        sum += e;
+        squares += e * e;
+    }
+    assert_true(fabs(sum / count) < 5 * 0.5 / sqrt(count));
+    assert_true(fabs(squares / count - 0.25) < 5 * 0.25 * sqrt(2 / count));
+    free(x);
+    free(y);
+}
+
+static const bwi_op *const noises[] = {&bwi_op_dropout,        &bwi_op_spatial_dropout,  &bwi_op_gaussian_noise,
+                                       &bwi_op_shared_dropout, &bwi_op_gaussian_dropout, &bwi_op_alpha_dropout};
 
 /* Together, one by one, from the middle on: the same. */
 static void test_groups(void **state)
@@ -222,7 +304,9 @@ static void test_backward_and_inference(void **state)
         run(node->op->forward, node, bwi_kernels_of(ctx), (draw){1, 2, 3}, 3, x, y);
         run(node->op->backward, node, bwi_kernels_of(ctx), (draw){1, 2, 3}, 3, x, dx);
         bool dropping = node->op != &bwi_op_gaussian_noise;
-        assert_memory_equal(dx, dropping ? y : x, 3 * COUNT * sizeof *dx);
+        if (node->op != &bwi_op_alpha_dropout) { /* which is not linear: its gradient test compares differences */
+            assert_memory_equal(dx, dropping ? y : x, 3 * COUNT * sizeof *dx);
+        }
         run(node->op->inference, node, bwi_kernels_of(ctx), (draw){1, 2, 3}, 3, x, y);
         assert_memory_equal(y, x, 3 * COUNT * sizeof *y);
     }
@@ -238,6 +322,9 @@ int main(void)
         cmocka_unit_test(test_everything_is_dropped),
         cmocka_unit_test(test_gaussian),
         cmocka_unit_test(test_spatial),
+        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_alpha),
+        cmocka_unit_test(test_gaussian_dropout),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_backward_and_inference),
