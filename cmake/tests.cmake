@@ -111,6 +111,14 @@ foreach(source IN LISTS test_sources)
     endif()
 endforeach()
 
+# The portable kernels under valgrind, which sees values that nobody set; those of a family whose test takes seconds there.
+find_program(VALGRIND valgrind)
+if(VALGRIND AND CMOCKA_FOUND AND NOT BW_SANITIZE)
+    bw_add_test(NAME unit/kernel/softmax/valgrind
+        COMMAND ${VALGRIND} -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite $<TARGET_FILE:test_unit_kernel_softmax>
+        LABELS unit ENVIRONMENT BATCHWISE_ISA=portable)
+endif()
+
 # Any number of workers gives the same hashes.
 list(APPEND targets_same bits)
 bw_add_test(NAME bits COMMAND bits --workers 1,3 LABELS same)
