@@ -42,6 +42,79 @@ static void make_word(char *word, size_t size, const char *text)
     word[n] = 0;
 }
 
+/* Finds the 9 decimal digits of a positive number and its decimal exponent, rounded as printf does: to nearest, halves to even. With
+ * value = m 2^e, the digits are those of m 10^k / 2^-e for the k that leaves 9 of them, which 128 bits hold exactly; false if they
+ * do not, which is so below 1e-19 and from 1e9 on. */
+static bool find_digits(float value, uint32_t *digits, int *exponent)
+{
+    int e;
+    if (!(value >= 1e-19f && value < 1e9f)) {
+        return false;
+    }
+    unsigned __int128 m = (unsigned __int128)ldexpf(frexpf(value, &e), 24), scaled, tens = 1;
+    int k = 8 - (int)floor(log10((double)value));
+    for (int i = 0; i < k; i++) {
+        tens *= 10;
+    }
+    scaled = m * tens;
+    e -= 24;
+    if (e >= 0) {
+        scaled <<= e;
+    } else {
+        unsigned __int128 half = (unsigned __int128)1 << (-e - 1), lost = scaled & (2 * half - 1);
+        scaled = scaled >> -e;
+        scaled += lost > half || (lost == half && (scaled & 1));
+    }
+    if (scaled < 100000000 || scaled > 999999999) { /* the logarithm was rounded, or the digits up to a power of ten */
+        return false;
+    }
+    *digits = (uint32_t)scaled;
+    *exponent = 8 - k;
+    return true;
+}
+
+/* Writes what "%.9g" does, many times as fast: models have millions of weights. Returns the end; NULL: it is left to printf. */
+static char *put_digits(char *text, float value)
+{
+    uint32_t number;
+    int exponent, count = 9;
+    char digit[9];
+    if (!find_digits(fabsf(value), &number, &exponent)) {
+        return NULL;
+    }
+    for (int i = 8; i >= 0; i--, number /= 10) {
+        digit[i] = (char)('0' + number % 10);
+    }
+    while (count > 1 && digit[count - 1] == '0') {
+        count--;
+    }
+    if (signbit(value)) {
+        *text++ = '-';
+    }
+    bool scientific = exponent < -4;
+    int before = scientific ? 1 : exponent + 1; /* digits before the point */
+    if (before <= 0) {
+        *text++ = '0';
+        *text++ = '.';
+        for (int i = before; i < 0; i++) {
+            *text++ = '0';
+        }
+    }
+    for (int i = 0; i < count || i < before; i++) {
+        if (i == before && i > 0) {
+            *text++ = '.';
+        }
+        *text++ = i < count ? digit[i] : '0';
+    }
+    if (scientific) {
+        *text++ = 'e';
+        *text++ = '-';
+        *text++ = (char)('0' - exponent / 10);
+        *text++ = (char)('0' + -exponent % 10);
+    }
+    return text;
+}
+
 const char *bwi_csource_number(char text[32], float value)
 {
     if (isnan(value)) {
@@ -51,12 +124,19 @@ const char *bwi_csource_number(char text[32], float value)
         return value > 0 ? "INFINITY" : "-INFINITY";
     }
     /* Subnormal numbers count as zero, as they do in the library; compilers would warn of such constants. */
-    print(text, 28, "%.9g", fpclassify(value) == FP_SUBNORMAL ? 0 : (double)value);
+    char *end = put_digits(text, value);
+    if (end) {
+        *end = 0;
+    } else {
+        print(text, 28, "%.9g", fpclassify(value) == FP_SUBNORMAL ? 0 : (double)value);
+    }
     strcat(text, strpbrk(text, ".e") ? "f" : ".0f");
     return text;
 }
 
 /* ---- Arrays ---- */
+
+enum { BLOCK = 512, NUMBER_TEXT = 40 }; /* numbers written at a time, and the characters that one takes at most */
 
 /* All of these identifiers contain an underscore that is not their first character, so they cannot clash with those in the
  * functions. */
@@ -79,35 +159,37 @@ static void end_array(bwi_csource *s)
     bwi_text_add(&s->arrays, "\n};\n");
 }
 
-/* Appends numbers in lines; `column` is 0 before the first. */
-static void put_numbers(bwi_text *text, const float *values, int64_t count, int *column)
+/* Writes numbers in lines of 120 characters; `column` is 0 before the first. Returns the end of the text, which takes at most
+ * NUMBER_TEXT characters for each. */
+static char *put_numbers(char *text, const float *values, int64_t count, int *column)
 {
     char number[32];
-    for (int64_t i = 0; i < count && !text->failed; i++) {
+    for (int64_t i = 0; i < count; i++) {
         const char *one = bwi_csource_number(number, values[i]);
-        int width = (int)strlen(one) + 2;
+        int length = (int)strlen(one), width = length + 2;
         *column = *column == 0 || *column + width > 120 ? 4 : *column;
-        bwi_text_add(text, "%s%s,", *column == 4 ? "\n    " : " ", one);
+        memcpy(text, *column == 4 ? "\n    " : " ", *column == 4 ? 5 : 1);
+        text += *column == 4 ? 5 : 1;
+        memcpy(text, one, (size_t)length);
+        text += length;
+        *text++ = ',';
         *column += width;
     }
+    return text;
 }
 
 /* Values of variables are left out until the file is written, when they come piece by piece. */
 static bw_status put_late(const bwi_csource *s, const bwi_variable *variable, bwi_file_out *out)
 {
-    enum { BLOCK = 512 };
     float values[BLOCK];
-    bwi_text text = {.ctx = s->ctx};
+    char text[BLOCK * NUMBER_TEXT];
     int64_t total = bwi_shape_count(&variable->shape);
     bw_status status = BW_OK;
     int column = 0;
     for (int64_t first = 0, count; first < total && status == BW_OK; first += count) {
         count = bwi_values_read(&(bwi_values){.variable = variable}, first, BLOCK, values);
-        text.length = 0;
-        put_numbers(&text, values, count, &column);
-        status = text.failed ? BW_RESOURCE_EXHAUSTED : bwi_file_put(out, text.bytes, text.length);
+        status = bwi_file_put(out, text, (size_t)(put_numbers(text, values, count, &column) - text));
     }
-    bwi_text_free(&text);
     return status;
 }
 
@@ -144,9 +226,13 @@ const char *bwi_csource_array(bwi_csource *s, const char *layer, const char *wha
     make_word(word, sizeof word, layer);
     print(name, 160, "w_%s_%s_m%d", word, what, s->made++);
     if (values) {
+        char text[BLOCK * NUMBER_TEXT + 1];
         int column = 0;
         begin_array(s, name, "", count);
-        put_numbers(&s->arrays, values, count, &column);
+        for (int64_t first = 0; first < count; first += BLOCK) {
+            *put_numbers(text, values + first, count - first < BLOCK ? count - first : BLOCK, &column) = 0;
+            bwi_text_add(&s->arrays, "%s", text);
+        }
         end_array(s);
     } else {
         s->status = s->status == BW_OK ? BW_RESOURCE_EXHAUSTED : s->status;

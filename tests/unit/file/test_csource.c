@@ -5,6 +5,8 @@
 #include "models.h"
 #include "support/folder.h"
 
+#include "file/csource.h"
+
 #include <dlfcn.h>
 #include <math.h>
 #include <unistd.h>
@@ -254,11 +256,34 @@ static void test_refused(void **state)
     bw_close(ctx);
 }
 
+/* Numbers are those of "%.9g", which keeps every bit: of all exponents, at powers of ten, and where the tenth digit is a 5. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    uint32_t random = 1;
+    for (int i = 0; i < 200000; i++) {
+        char text[32], expected[48];
+        float value;
+        random = random * 1664525u + 1013904223u;
+        uint32_t bits = i % 4 == 0 ? random : (random & 0x807fffffu) | (100 + (random >> 8) % 48) << 23;
+        memcpy(&value, &bits, sizeof value);
+        value = i % 4 == 1 ? (float)((int)(random % 4096) - 2048) / (float)(1 << (random >> 27)) : value;
+        value = i < 60 ? (float)pow(10, i - 30) * (i % 2 ? 1 : -1) : value;
+        if (fpclassify(value) != FP_NORMAL && fpclassify(value) != FP_ZERO) {
+            continue;
+        }
+        snprintf(expected, sizeof expected, "%.9g", (double)value);
+        strcat(expected, strpbrk(expected, ".e") ? "f" : ".0f");
+        assert_string_equal(bwi_csource_number(text, value), expected);
+        assert_true(strtof(text, NULL) == value);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_predictions), cmocka_unit_test(test_memory),  cmocka_unit_test(test_names),
-        cmocka_unit_test(test_extremes),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_extremes),    cmocka_unit_test(test_refused), cmocka_unit_test(test_numbers),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
